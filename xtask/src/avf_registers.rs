@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use anyhow::{Context, Result};
-use avf::table::{self, Register, RegisterKind, ValueAfterReset, VfRegisterAccess};
+use avf::table::{self, Register, RegisterKind, RegisterResetEffect, VfRegisterAccessMode};
 use avf::virtchnl::VirtchnlOpcode;
 
 use crate::metadata;
@@ -64,7 +64,7 @@ pub(crate) fn page() -> String {
 }
 
 fn register(page: &mut String, row: &Register) {
-    let kept = if row.after == ValueAfterReset::Kept { "*" } else { "" };
+    let kept = if row.after == RegisterResetEffect::Kept { "*" } else { "" };
     let reset = format!("{}{kept}", number(row.reset));
     line(
         page,
@@ -72,11 +72,11 @@ fn register(page: &mut String, row: &Register) {
     );
 }
 
-fn access(access: VfRegisterAccess) -> String {
+fn access(access: VfRegisterAccessMode) -> String {
     match access {
-        VfRegisterAccess::Rw(mask) => masked("RW", mask),
-        VfRegisterAccess::Ro => "RO".to_owned(),
-        VfRegisterAccess::Rc => "RC".to_owned(),
+        VfRegisterAccessMode::Rw(mask) => masked("RW", mask),
+        VfRegisterAccessMode::Ro => "RO".to_owned(),
+        VfRegisterAccessMode::Rc => "RC".to_owned(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use anyhow::{Context, Result};
-use i82576::table::{self, DecodedFormSet, PfRegister, RegisterAccess, RegisterEffect};
+use i82576::table::{self, DecodedRegisterSet, PfRegister, RegisterAccessEffect, RegisterAccessRule};
 use i82576::window::{self, VfRegister, VfRegisterBacking};
 
 use crate::metadata;
@@ -84,19 +84,19 @@ fn pf_row(page: &mut String, row: &PfRegister) {
     );
 }
 
-fn effect(effect: RegisterEffect) -> &'static str {
+fn effect(effect: RegisterAccessEffect) -> &'static str {
     match effect {
-        RegisterEffect::Never => "never",
-        RegisterEffect::Stores => "stores",
-        RegisterEffect::Acts(part) => part.name(),
+        RegisterAccessEffect::Never => "never",
+        RegisterAccessEffect::Stores => "stores",
+        RegisterAccessEffect::Acts(part) => part.name(),
     }
 }
 
-fn forms(forms: DecodedFormSet) -> String {
+fn forms(forms: DecodedRegisterSet) -> String {
     let names = [
-        (DecodedFormSet::SWITCH, "switch"),
-        (DecodedFormSet::RSS, "RSS"),
-        (DecodedFormSet::STEERING, "steering"),
+        (DecodedRegisterSet::SWITCH, "switch"),
+        (DecodedRegisterSet::RSS, "RSS"),
+        (DecodedRegisterSet::STEERING, "steering"),
     ];
     names
         .into_iter()
@@ -124,14 +124,14 @@ pub(crate) fn number(value: u32) -> String {
     if value == 0 { "0".to_owned() } else { format!("{value:08x}") }
 }
 
-fn access(access: RegisterAccess) -> String {
+fn access(access: RegisterAccessRule) -> String {
     match access {
-        RegisterAccess::Rw(mask) => masked("RW", mask),
-        RegisterAccess::Ro => "RO".to_owned(),
-        RegisterAccess::Rc => "RC".to_owned(),
-        RegisterAccess::W1c(mask) => masked("W1C", mask),
-        RegisterAccess::W1s(mask) => masked("W1S", mask),
-        RegisterAccess::Wo => "WO".to_owned(),
+        RegisterAccessRule::Rw(mask) => masked("RW", mask),
+        RegisterAccessRule::Ro => "RO".to_owned(),
+        RegisterAccessRule::Rc => "RC".to_owned(),
+        RegisterAccessRule::W1c(mask) => masked("W1C", mask),
+        RegisterAccessRule::W1s(mask) => masked("W1S", mask),
+        RegisterAccessRule::Wo => "WO".to_owned(),
     }
 }
 

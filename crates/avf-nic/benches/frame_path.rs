@@ -2,15 +2,15 @@
 //! argument FRAME_PATH_CALLS times. `cargo xtask instructions` counts the instructions per frame. `cargo xtask bench`
 //! measures time on the card of SoftIOV.
 
-use avf::control::{CardControl, CardOrder, RxQueueContext, TxQueueContext, VlanTagHandling};
+use avf::control::{CardCommand, CardControl, RxQueueContext, TxQueueContext, VlanTagHandling};
 use avf::descriptor::rx::{RxDescriptorFormat, posted};
-use avf::descriptor::tx::{TxDataDescriptor, TxIpHeader, TxL4Checksum};
+use avf::descriptor::tx::{TxDataDescriptor, TxIpHeaderKind, TxL4Checksum};
 use avf::register as r;
 use avf_nic::Nic;
-use plane::pacing::Pacing;
+use plane::pacing::TransmitPacing;
 use plane::switch::{PortMirrorRules, StormState, SwitchTables};
 use plane::uplink::{UplinkMode, UplinkWire};
-use plane::{Plane, PortCounters};
+use plane::{ForwardingPlane, PortCounters};
 use two_vfs::{TwoVfMemory, address, frame};
 use units::Time;
 
@@ -46,7 +46,7 @@ struct CardBench {
     /// Bytes of the receive descriptors in the benchmark, as a guest posts them.
     posted: Vec<u8>,
     card: Nic,
-    plane: Plane<64>,
+    plane: ForwardingPlane<64>,
     memory: TwoVfMemory,
     /// Tail indices of VF 1's receive ring and of VF 0's transmit ring.
     tails: [usize; 2],
@@ -56,9 +56,9 @@ impl CardBench {
     /// Creates a card with two VFs as a host sets them up for tenants: on a port VLAN, with spoof check.
     fn new(form: RxDescriptorFormat) -> Self {
         let mut card = Nic::new(2);
-        let mut plane = Plane::new(
+        let mut plane = ForwardingPlane::new(
             SwitchTables::closed(0),
-            Pacing::new(None),
+            TransmitPacing::new(None),
             StormState::default(),
             [PortCounters::default(); 64],
         );
@@ -68,7 +68,7 @@ impl CardBench {
             let length = RING as u16;
             card.order(
                 vf,
-                CardOrder::ConfigureTx(
+                CardCommand::ConfigureTx(
                     0,
                     TxQueueContext { base: TX_RING as u64, length, head_address: None },
                 ),
@@ -81,15 +81,15 @@ impl CardBench {
                 max_frame: 9728,
                 keep_fcs: false,
             };
-            card.order(vf, CardOrder::ConfigureRx(0, rx));
-            card.order(vf, CardOrder::Address { mac: address(vf), on: true });
-            card.order(vf, CardOrder::Vlan { vlan: PORT_VLAN, on: true });
+            card.order(vf, CardCommand::ConfigureRx(0, rx));
+            card.order(vf, CardCommand::Address { mac: address(vf), on: true });
+            card.order(vf, CardCommand::Vlan { vlan: PORT_VLAN, on: true });
             card.order(
                 vf,
-                CardOrder::Tags(VlanTagHandling { strip: true, insert: false, port_vlan: Some(PORT_VLAN) }),
+                CardCommand::Tags(VlanTagHandling { strip: true, insert: false, port_vlan: Some(PORT_VLAN) }),
             );
-            card.order(vf, CardOrder::SpoofCheck(true));
-            card.order(vf, CardOrder::Run { rx: 1, tx: 1 });
+            card.order(vf, CardCommand::SpoofCheck(true));
+            card.order(vf, CardCommand::Run { rx: 1, tx: 1 });
         }
         card.apply_policy(&mut plane, &PortMirrorRules::NONE);
         let memory = TwoVfMemory::new(false);
@@ -136,7 +136,7 @@ fn main() {
                 ..TxDataDescriptor::default()
             };
             let data = if sums {
-                let (ip, l4) = (TxIpHeader::V4Checksum, TxL4Checksum::Tcp);
+                let (ip, l4) = (TxIpHeaderKind::V4Checksum, TxL4Checksum::Tcp);
                 TxDataDescriptor { ip, l4, mac_length: 14, ip_length: 20, l4_length: 20, ..plain }
             } else {
                 plain

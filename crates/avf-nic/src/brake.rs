@@ -2,7 +2,7 @@
 //! a vector. A reset of the VF does not lift them: a guest must not escape them that way. The plane keeps transmit
 //! rates, and the PF driver decides when to limit a VF.
 
-use avf::control::MailInterruptLimits;
+use avf::control::MailboxAndInterruptLimits;
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use units::Time;
@@ -10,13 +10,13 @@ use units::Time;
 /// Limits on a VF's messages and interrupts, and the earliest time of the VF's next message.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename = "Brake")]
-pub(crate) struct VfRestraint {
-    pub(crate) restraint: MailInterruptLimits,
+pub(crate) struct VfThrottle {
+    pub(crate) restraint: MailboxAndInterruptLimits,
     /// Earliest time of the VF's next message while the PF limits the VF's messages.
     mail_at: Time,
 }
 
-impl VfRestraint {
+impl VfThrottle {
     /// Returns the time at which the card may take the VF's next mailbox descriptor; `None` is at once.
     pub(crate) fn mail_due(&self, now: Time) -> Option<Time> {
         (self.restraint.mail_us > 0 && self.mail_at > now).then_some(self.mail_at)

@@ -3,12 +3,12 @@
 
 use crate::packet::request;
 use crate::plain::{self, PlainRxFormat};
-use crate::scratch::Scratch;
+use crate::scratch::PollScratchMemory;
 use crate::tables::told_of_tag;
-use crate::work::FramePath;
+use crate::work::FramePathParts;
 use alloc::boxed::Box;
 use avf::descriptor::rx::RxWriteBackTemplate;
-use avf::descriptor::tx::{SIZE, TxIpHeader, TxL4Checksum};
+use avf::descriptor::tx::{SIZE, TxIpHeaderKind, TxL4Checksum};
 use avf::ids::MAX_PAIRS;
 use offload::insert::insert;
 use offload::plain::{InsertedChecksums, PlainFrame};
@@ -17,9 +17,9 @@ use pcie::{Bus, Function, HintedMemory, MemoryHint};
 use plane::frame::TrustedChecksum;
 use plane::switch::SwitchDropReason;
 use plane::{PortIndex, TransmitQueueId};
-use rings::{FrameMemory, InvalidChecksumRequest, PlainReceiver, QueueAndHash, RunProperties};
+use rings::{FrameMemory, FrameRunProperties, InvalidChecksumRequest, PlainReceiver, QueueAndHash};
 
-impl<B: Bus> rings::BurstCard for FramePath<'_, B> {
+impl<B: Bus> rings::BurstCard for FramePathParts<'_, B> {
     type Bus = B;
     type TxFormat = plain::TxDescriptorFormat;
     type RxFormat = PlainRxFormat;
@@ -39,7 +39,7 @@ impl<B: Bus> rings::BurstCard for FramePath<'_, B> {
     /// Reads up to `most` descriptors of the next frames of a transmit queue. Returns none while a packet waits between
     /// two segments, or if the descriptors cannot be read: `take` then finds the fault.
     fn next(&mut self, sender: TransmitQueueId, most: usize) -> &[[u8; SIZE]] {
-        let Self { functions, scratch: Scratch { plain, .. }, bus } = self;
+        let Self { functions, scratch: PollScratchMemory { plain, .. }, bus } = self;
         let (vf, queue) = (sender.port.get(), usize::from(sender.queue));
         let function = functions.get_mut(usize::from(vf)).filter(|function| function.held.is_empty());
         let Some(ring) = function.and_then(|function| function.tx.get_mut(queue)) else { return &[] };
@@ -55,7 +55,7 @@ impl<B: Bus> rings::BurstCard for FramePath<'_, B> {
     /// Writes back the first `count` transmit descriptors that were read, whose frames have left, and raises the
     /// queue's interrupt.
     fn pass(&mut self, sender: TransmitQueueId, count: usize) {
-        let Self { functions, scratch: Scratch { plain, .. }, bus } = self;
+        let Self { functions, scratch: PollScratchMemory { plain, .. }, bus } = self;
         let (vf, queue) = (sender.port.get(), sender.queue);
         let Some(function) = functions.get_mut(usize::from(vf)).filter(|_| count > 0) else { return };
         let Some(ring) = function.tx.get_mut(usize::from(queue)) else { return };
@@ -85,7 +85,7 @@ impl<B: Bus> rings::BurstCard for FramePath<'_, B> {
             .scratch
             .plain
             .data(at)
-            .filter(|data| (data.ip, data.l4) != (TxIpHeader::None, TxL4Checksum::None));
+            .filter(|data| (data.ip, data.l4) != (TxIpHeaderKind::None, TxL4Checksum::None));
         asked.map_or(Ok(None), |data| insert(frame, &request(&data)).map_err(|_| InvalidChecksumRequest))
     }
 
@@ -114,7 +114,7 @@ impl<B: Bus> rings::BurstCard for FramePath<'_, B> {
         &mut self,
         port: PortIndex,
         queue: u8,
-        terms: RunProperties,
+        terms: FrameRunProperties,
     ) -> Option<PlainReceiver<'_, B, PlainRxFormat>> {
         let function = self.functions.get_mut(usize::from(port.get()));
         let function = function.filter(|function| function.master)?;

@@ -3,7 +3,7 @@
 use crate::admin::AdminQueues;
 use crate::counters::VfEventCounters;
 use crate::function::VfHardware;
-use crate::scratch::Scratch;
+use crate::scratch::PollScratchMemory;
 use alloc::vec;
 use alloc::vec::Vec;
 use avf::admin::MAX_BODY;
@@ -30,7 +30,7 @@ pub struct Nic {
     pub(crate) due: Option<Time>,
     /// Memory for the frames and descriptors of one call of the card.
     #[serde(skip)]
-    pub(crate) scratch: Scratch,
+    pub(crate) scratch: PollScratchMemory,
     /// Buffer for the body of a message that the card copies from a VF's mailbox to the PF, or from the PF to a VF.
     #[serde(skip, default = "body")]
     pub(crate) body: Vec<u8>,
@@ -47,7 +47,7 @@ impl Nic {
         let functions = (0..usize::from(vfs).min(MAX_VFS)).map(|_| VfHardware::new()).collect();
         let (admin, body) = (AdminQueues::default(), body());
         let (masters, flr, turn, due) = (VfSet::NONE, 0, 0, None);
-        Self { functions, masters, admin, flr, turn, due, scratch: Scratch::default(), body }
+        Self { functions, masters, admin, flr, turn, due, scratch: PollScratchMemory::default(), body }
     }
 
     /// Switches bursts of frames off: from now on every frame is sent alone and parsed completely. Tests compare such a

@@ -5,8 +5,8 @@
 //! is set only if both were checked, or if one of them is wrong.
 
 use avf::descriptor::rx::RxChecksumResult;
-use avf::packet_type::{self, IpPayload, IpVersion};
-use offload::headers::{FrameHeaders, NetworkHeader, TYPE_ARP, TransportHeader, protocol};
+use avf::packet_type::{self, IpPayloadKind, IpVersion};
+use offload::headers::{FrameHeaders, NetworkHeaderKind, TYPE_ARP, TransportHeaderKind, protocol};
 use offload::verify;
 use plane::bytes::be16;
 use plane::frame::TrustedChecksum;
@@ -20,25 +20,25 @@ const PORTS: usize = 4;
 
 /// Properties of a frame's contents, as receive descriptors name them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct FrameContents {
+pub(crate) struct FrameContentFields {
     packet_type: u8,
     checksums: Option<RxChecksumResult>,
-    ip: Option<(IpVersion, IpPayload)>,
+    ip: Option<(IpVersion, IpPayloadKind)>,
     /// Offsets of the IP header and of the transport header in the frame, bytes. `l4` is 0 without a transport header.
     l3: u16,
     l4: u16,
 }
 
-impl FrameContents {
+impl FrameContentFields {
     /// Parses a frame without its VLAN tag. A transport checksum that the sending card has inserted (`sealed`) is not
     /// computed again.
     #[must_use]
     pub(crate) fn of(frame: &[u8], sealed: Option<TrustedChecksum>) -> Self {
         let headers = FrameHeaders::parse(frame);
         let version = match headers.l3 {
-            NetworkHeader::None => None,
-            NetworkHeader::Ipv4 => Some(IpVersion::V4),
-            NetworkHeader::Ipv6 => Some(IpVersion::V6),
+            NetworkHeaderKind::None => None,
+            NetworkHeaderKind::Ipv4 => Some(IpVersion::V4),
+            NetworkHeaderKind::Ipv6 => Some(IpVersion::V6),
         };
         let ip = version.map(|version| (version, payload(&headers)));
         let kind = headers.l3_offset.checked_sub(2).and_then(|at| be16(frame, at));
@@ -96,17 +96,17 @@ pub(crate) const fn checksum_status(
     }
 }
 
-fn payload(headers: &FrameHeaders) -> IpPayload {
+fn payload(headers: &FrameHeaders) -> IpPayloadKind {
     let icmp = matches!(
         (headers.l3, headers.protocol),
-        (NetworkHeader::Ipv4, protocol::ICMP) | (NetworkHeader::Ipv6, protocol::ICMPV6)
+        (NetworkHeaderKind::Ipv4, protocol::ICMP) | (NetworkHeaderKind::Ipv6, protocol::ICMPV6)
     );
     match headers.l4 {
-        _ if headers.fragment => IpPayload::Fragment,
-        TransportHeader::Tcp => IpPayload::Tcp,
-        TransportHeader::Udp => IpPayload::Udp,
-        TransportHeader::Sctp => IpPayload::Sctp,
-        TransportHeader::None if icmp => IpPayload::Icmp,
-        TransportHeader::None => IpPayload::Other,
+        _ if headers.fragment => IpPayloadKind::Fragment,
+        TransportHeaderKind::Tcp => IpPayloadKind::Tcp,
+        TransportHeaderKind::Udp => IpPayloadKind::Udp,
+        TransportHeaderKind::Sctp => IpPayloadKind::Sctp,
+        TransportHeaderKind::None if icmp => IpPayloadKind::Icmp,
+        TransportHeaderKind::None => IpPayloadKind::Other,
     }
 }

@@ -6,7 +6,7 @@ use crate::function::{VfFilters, VfHardware};
 use crate::rx_ring::ReceiveQueue;
 use crate::tx_ring::TransmitQueue;
 use alloc::vec::Vec;
-use avf::control::{CardControl, CardOrder, QueueInterruptCause, TxQueueContext};
+use avf::control::{CardCommand, CardControl, QueueInterruptCause, TxQueueContext};
 use avf::virtchnl::VfTrafficStatistics;
 
 impl Nic {
@@ -27,7 +27,7 @@ impl Nic {
 }
 
 impl CardControl for Nic {
-    fn order(&mut self, vf: u8, order: CardOrder<'_>) {
+    fn order(&mut self, vf: u8, order: CardCommand<'_>) {
         if let Some(function) = self.functions.get_mut(usize::from(vf)) {
             function.obey(order);
         }
@@ -39,29 +39,29 @@ impl CardControl for Nic {
 }
 
 impl VfHardware {
-    fn obey(&mut self, order: CardOrder<'_>) {
+    fn obey(&mut self, order: CardCommand<'_>) {
         let Self { filters, scaling, .. } = &mut *self;
         match order {
-            CardOrder::ConfigureRx(queue, context) => {
+            CardCommand::ConfigureRx(queue, context) => {
                 _ = self.rx.get_mut(usize::from(queue)).map(|rx| rx.configure(context));
             }
-            CardOrder::ConfigureTx(queue, context) => self.configure_tx(queue, context),
-            CardOrder::Run { rx, tx } => self.run(rx, tx),
-            CardOrder::MapRx(queue, cause) => set_cause(&mut self.rx_causes, queue, cause),
-            CardOrder::MapTx(queue, cause) => set_cause(&mut self.tx_causes, queue, cause),
-            CardOrder::Address { mac, on } => set_member(&mut filters.addresses, mac, on),
-            CardOrder::Vlan { vlan, on } => set_member(&mut filters.vlans, vlan, on),
-            CardOrder::Tags(tags) => filters.tags = tags,
-            CardOrder::Promiscuity { unicast, multicast } => {
+            CardCommand::ConfigureTx(queue, context) => self.configure_tx(queue, context),
+            CardCommand::Run { rx, tx } => self.run(rx, tx),
+            CardCommand::MapRx(queue, cause) => set_cause(&mut self.rx_causes, queue, cause),
+            CardCommand::MapTx(queue, cause) => set_cause(&mut self.tx_causes, queue, cause),
+            CardCommand::Address { mac, on } => set_member(&mut filters.addresses, mac, on),
+            CardCommand::Vlan { vlan, on } => set_member(&mut filters.vlans, vlan, on),
+            CardCommand::Tags(tags) => filters.tags = tags,
+            CardCommand::Promiscuity { unicast, multicast } => {
                 (filters.unicast, filters.multicast) = (unicast, multicast);
             }
-            CardOrder::SpoofCheck(on) => filters.spoof_check = on,
-            CardOrder::Rate(mbps) => filters.rate = mbps,
-            CardOrder::Restrain(restraint) => self.brake.restraint = restraint,
-            CardOrder::HashKey(key) => scaling.set_key(key),
-            CardOrder::LookupTable(table) => scaling.set_table(table),
-            CardOrder::HashTypes(types) => scaling.types = [types as u32, (types >> 32) as u32],
-            CardOrder::HashFunction(function) => scaling.set_function(function),
+            CardCommand::SpoofCheck(on) => filters.spoof_check = on,
+            CardCommand::Rate(mbps) => filters.rate = mbps,
+            CardCommand::Restrain(restraint) => self.brake.restraint = restraint,
+            CardCommand::HashKey(key) => scaling.set_key(key),
+            CardCommand::LookupTable(table) => scaling.set_table(table),
+            CardCommand::HashTypes(types) => scaling.types = [types as u32, (types >> 32) as u32],
+            CardCommand::HashFunction(function) => scaling.set_function(function),
         }
     }
 

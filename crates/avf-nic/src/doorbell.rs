@@ -21,7 +21,7 @@ use crate::card::Nic;
 use crate::function::VfHardware;
 use avf::bits::dyn_ctl::SEEN;
 use avf::register as r;
-use pcie::pages::{GuestPages, PageRegisters};
+use pcie::pages::{GuestRegisterPages, PageRegisters};
 
 /// Number of mapped registers of each kind: one for each queue pair, or for each interrupt vector but the first.
 const EACH: usize = avf::ids::MAX_PAIRS;
@@ -62,7 +62,7 @@ impl Doorbells {
 
     /// Adopts mapped pages with any content: publishes the card's registers and discards the guest's stores so far.
     #[must_use]
-    pub fn renew<P: GuestPages>(card: &Nic, vf: u8, pages: &P) -> Self {
+    pub fn renew<P: GuestRegisterPages>(card: &Nic, vf: u8, pages: &P) -> Self {
         let doorbells = Self::adopt(card, vf);
         doorbells.places.fill(pages);
         doorbells
@@ -70,14 +70,14 @@ impl Doorbells {
 
     /// Returns `true` if the guest has stored anything to its mapped pages since the last read.
     #[must_use]
-    pub fn has_stores<P: GuestPages>(&self, pages: &P) -> bool {
+    pub fn has_stores<P: GuestRegisterPages>(&self, pages: &P) -> bool {
         self.places.has_stores(pages)
     }
 }
 
 impl Nic {
     /// Handles the guest's stores to its mapped pages since the last read. Returns `true` if there were any.
-    pub fn read_doorbells<P: GuestPages>(&mut self, doorbells: &mut Doorbells, pages: &P) -> bool {
+    pub fn read_doorbells<P: GuestRegisterPages>(&mut self, doorbells: &mut Doorbells, pages: &P) -> bool {
         let Doorbells { vf, places } = doorbells;
         let controls = r::VFINT_DYN_CTLN..r::VFINT_DYN_CTLN + 4 * EACH as u32;
         places.take(
@@ -89,7 +89,7 @@ impl Nic {
 
     /// Publishes in the mapped pages the registers that have changed. Stores of the guest since the last read stay for
     /// the next read.
-    pub fn publish_registers<P: GuestPages>(&mut self, doorbells: &mut Doorbells, pages: &P) {
+    pub fn publish_registers<P: GuestRegisterPages>(&mut self, doorbells: &mut Doorbells, pages: &P) {
         let Some(function) = self.functions.get_mut(usize::from(doorbells.vf)) else { return };
         let stale = core::mem::take(&mut function.stale);
         for index in (0..EACH).filter(|index| stale >> index & 1 == 1) {

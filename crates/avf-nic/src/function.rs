@@ -1,6 +1,6 @@
 //! A VF of the card: its registers by the table, and the state behind them.
 
-use crate::brake::VfRestraint;
+use crate::brake::VfThrottle;
 use crate::counters::VfEventCounters;
 use crate::held;
 use crate::interrupt::Interrupts;
@@ -13,9 +13,9 @@ use alloc::vec::Vec;
 use avf::bits::rstat;
 use avf::control::{QueueInterruptCause, VlanTagHandling};
 use avf::ids::MAX_PAIRS;
-use avf::table::{MailboxQueue, RegisterKind, VfRegisterAccess, find};
+use avf::table::{MailboxQueue, RegisterKind, VfRegisterAccessMode, find};
 use avf::virtchnl::VfTrafficStatistics;
-use rings::HeldPacket;
+use rings::PausedPacketMemory;
 use serde::{Deserialize, Serialize};
 use units::LAST_VLAN;
 
@@ -37,7 +37,7 @@ pub(crate) struct VfHardware {
     pub(crate) tx: [TransmitQueue; MAX_PAIRS],
     /// Packet of the VF that is paused between two of its segments.
     #[serde(with = "crate::held")]
-    pub(crate) held: HeldPacket<DescriptorOffloads>,
+    pub(crate) held: PausedPacketMemory<DescriptorOffloads>,
     /// Transmit queues that may hold a packet, a bit each. Writing a queue's tail or starting the queue sets its bit; a visit
     /// that finds the queue empty clears it.
     pub(crate) tx_ready: u16,
@@ -59,7 +59,7 @@ pub(crate) struct VfHardware {
     /// Limits on the VF's messages and interrupts. The saved state has them outside the VF (`saved`), because the saved
     /// form of a VF is older than these limits.
     #[serde(skip)]
-    pub(crate) brake: VfRestraint,
+    pub(crate) brake: VfThrottle,
 }
 
 /// Filters, checks and rate of a VF, for the forwarding plane.
@@ -106,7 +106,7 @@ impl VfHardware {
             scaling: RssSettings::default(),
             rx: Default::default(),
             tx: Default::default(),
-            held: HeldPacket::default(),
+            held: PausedPacketMemory::default(),
             tx_ready: 0,
             rx_filled: 0,
             rx_causes: [None; MAX_PAIRS],
@@ -116,7 +116,7 @@ impl VfHardware {
             counters: VfEventCounters::default(),
             master: false,
             stale: all(),
-            brake: VfRestraint::default(),
+            brake: VfThrottle::default(),
         }
     }
 
@@ -210,7 +210,7 @@ impl VfHardware {
             RegisterKind::ControlOfVector0 => self.interrupts.write_control(0, value),
             RegisterKind::EnabledCauses => self.interrupts.enable_causes(value),
             RegisterKind::Mailbox(side, field) => {
-                let kept = if let VfRegisterAccess::Rw(mask) = row.access { value & mask } else { value };
+                let kept = if let VfRegisterAccessMode::Rw(mask) = row.access { value & mask } else { value };
                 let was_on = self.mailbox.send.is_on();
                 match side {
                     MailboxQueue::Send => self.mailbox.send.set(field, kept),

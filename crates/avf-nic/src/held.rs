@@ -8,14 +8,14 @@ use avf::descriptor::tx::{TxContextDescriptor, TxDataDescriptor};
 use avf::ids::MAX_PAIRS;
 use offload::segment::TcpFlagMasks;
 use plane::frame::HEADROOM;
-use rings::{CopiedPacket, HeldPacket, PacketOffloads};
+use rings::{CopiedPacket, PacketOffloads, PausedPacketMemory};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Saved form of a packet that is paused between two of its segments, or of no packet.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename = "Held")]
 struct SavedHeldPacket {
-    packet: Option<SavedPacket>,
+    packet: Option<SavedPacketDescriptors>,
     queue: u8,
     /// Bytes of the paused packet, behind headroom; empty if no packet is paused.
     bytes: Vec<u8>,
@@ -23,7 +23,7 @@ struct SavedHeldPacket {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Packet")]
-struct SavedPacket {
+struct SavedPacketDescriptors {
     first: TxDataDescriptor,
     context: Option<TxContextDescriptor>,
     descriptors: u32,
@@ -32,12 +32,12 @@ struct SavedPacket {
 
 /// Serializes a packet that is paused between two segments.
 pub(crate) fn serialize<S: Serializer>(
-    held: &HeldPacket<DescriptorOffloads>,
+    held: &PausedPacketMemory<DescriptorOffloads>,
     to: S,
 ) -> Result<S::Ok, S::Error> {
     let saved = held.kept().map_or_else(SavedHeldPacket::default, |(packet, queue, bytes)| {
         let DescriptorOffloads { first, context, descriptors } = packet.orders;
-        let packet = SavedPacket { first, context, descriptors, sent: packet.sent };
+        let packet = SavedPacketDescriptors { first, context, descriptors, sent: packet.sent };
         let mut place = vec![0; HEADROOM];
         place.extend_from_slice(bytes);
         SavedHeldPacket { packet: Some(packet), queue, bytes: place }
@@ -48,17 +48,17 @@ pub(crate) fn serialize<S: Serializer>(
 /// Deserializes a packet that is paused between two segments.
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
     from: D,
-) -> Result<HeldPacket<DescriptorOffloads>, D::Error> {
+) -> Result<PausedPacketMemory<DescriptorOffloads>, D::Error> {
     let SavedHeldPacket { packet, queue, bytes } = SavedHeldPacket::deserialize(from)?;
-    let held = packet.map(|SavedPacket { first, context, descriptors, sent }| {
+    let held = packet.map(|SavedPacketDescriptors { first, context, descriptors, sent }| {
         let packet = CopiedPacket { orders: DescriptorOffloads { first, context, descriptors }, sent };
-        HeldPacket::restore(packet, queue, bytes.get(HEADROOM..).unwrap_or_default())
+        PausedPacketMemory::restore(packet, queue, bytes.get(HEADROOM..).unwrap_or_default())
     });
     Ok(held.unwrap_or_default())
 }
 
 /// Returns true if there is no packet, or a packet of which some segments have left and others have not.
-pub(crate) fn is_sound(held: &HeldPacket<DescriptorOffloads>) -> bool {
+pub(crate) fn is_sound(held: &PausedPacketMemory<DescriptorOffloads>) -> bool {
     held.kept().is_none_or(|(packet, queue, bytes)| {
         let cut = packet.orders.cut(bytes, bytes.len(), TcpFlagMasks::DEFAULT);
         bytes.len() <= MOST_BYTES

@@ -86,7 +86,7 @@ pub(crate) fn fetch_body<'a, B: Bus>(
 
 /// Result of taking a mailbox descriptor from a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MessageOutcome {
+pub(crate) enum MailboxDescriptorOutcome {
     /// The VF's message is in the PF's receive queue.
     Given,
     /// The card itself completed the command in the mailbox descriptor.

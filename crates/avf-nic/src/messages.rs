@@ -1,14 +1,16 @@
 //! Passes messages between the mailboxes of VFs and the PF's admin queues. `mailbox` and `admin` have queues and descriptors.
 
 use crate::card::Nic;
-use crate::mailbox::{MailboxMessage, MessageOutcome, WAITING, deliver, fetch, fetch_body, write_back};
+use crate::mailbox::{
+    MailboxDescriptorOutcome, MailboxMessage, WAITING, deliver, fetch, fetch_body, write_back,
+};
 use avf::admin::{flag, opcode, returned};
 use avf::bits::aqlen;
 use pcie::{Bus, DmaFault, Function as BusFunction};
 
 impl Nic {
     /// Takes the next descriptor of a VF's mailbox. Returns `None` if there is none, or the bus refuses access.
-    pub(crate) fn take_message<B: Bus>(&mut self, vf: u8, bus: &mut B) -> Option<MessageOutcome> {
+    pub(crate) fn take_message<B: Bus>(&mut self, vf: u8, bus: &mut B) -> Option<MailboxDescriptorOutcome> {
         let at = self.functions[usize::from(vf)].next_message()?;
         let taken = self.serve_descriptor(vf, at, bus);
         if taken.is_err() {
@@ -19,36 +21,46 @@ impl Nic {
         taken.ok()
     }
 
-    fn serve_descriptor<B: Bus>(&mut self, vf: u8, at: u64, bus: &mut B) -> Result<MessageOutcome, DmaFault> {
+    fn serve_descriptor<B: Bus>(
+        &mut self,
+        vf: u8,
+        at: u64,
+        bus: &mut B,
+    ) -> Result<MailboxDescriptorOutcome, DmaFault> {
         let own = BusFunction::Vf(vf);
         let mut descriptor = fetch(bus, own, at)?;
         let taken = match descriptor.opcode {
-            opcode::QUEUE_SHUTDOWN => MessageOutcome::Answered,
+            opcode::QUEUE_SHUTDOWN => MailboxDescriptorOutcome::Answered,
             opcode::SEND_TO_PF => {
                 let body = fetch_body(bus, own, &descriptor, &mut self.body)?;
                 match body {
-                    Some(body) if self.admin.give(vf, &descriptor, body, bus) => MessageOutcome::Given,
-                    Some(_) => MessageOutcome::Later,
-                    None => MessageOutcome::Strange(returned::EINVAL),
+                    Some(body) if self.admin.give(vf, &descriptor, body, bus) => {
+                        MailboxDescriptorOutcome::Given
+                    }
+                    Some(_) => MailboxDescriptorOutcome::Later,
+                    None => MailboxDescriptorOutcome::Strange(returned::EINVAL),
                 }
             }
-            _ => MessageOutcome::Strange(returned::ESRCH),
+            _ => MailboxDescriptorOutcome::Strange(returned::ESRCH),
         };
         let function = &mut self.functions[usize::from(vf)];
         match taken {
-            MessageOutcome::Later => return Ok(taken),
-            MessageOutcome::Strange(why) => {
+            MailboxDescriptorOutcome::Later => return Ok(taken),
+            MailboxDescriptorOutcome::Strange(why) => {
                 function.counters.strange += 1;
                 descriptor.flags |= flag::ERR;
                 descriptor.return_value = why;
             }
-            MessageOutcome::Given | MessageOutcome::Answered => descriptor.return_value = returned::OK,
+            MailboxDescriptorOutcome::Given | MailboxDescriptorOutcome::Answered => {
+                descriptor.return_value = returned::OK;
+            }
         }
         descriptor.flags |= flag::DD | flag::CMP;
         // The head moves even if the write-back fails: the PF has the message already.
         function.mailbox.send.advance();
-        function.counters.messages +=
-            u64::from(taken == MessageOutcome::Given || taken == MessageOutcome::Answered);
+        function.counters.messages += u64::from(
+            taken == MailboxDescriptorOutcome::Given || taken == MailboxDescriptorOutcome::Answered,
+        );
         write_back(bus, own, at, &descriptor)?;
         Ok(taken)
     }

@@ -1,6 +1,6 @@
 //! Offload requests of a VF's packets. `tx_ring` reads their descriptors. Tunnels are not offered.
 
-use avf::descriptor::tx::{TxContextDescriptor, TxDataDescriptor, TxIpHeader, TxL4Checksum};
+use avf::descriptor::tx::{TxContextDescriptor, TxDataDescriptor, TxIpHeaderKind, TxL4Checksum};
 use offload::OffloadRequest;
 use plane::frame::TransportProtocol;
 use rings::PacketOffloads;
@@ -37,7 +37,7 @@ impl PacketOffloads for DescriptorOffloads {
     fn describe(&self, bytes: usize) -> bool {
         let payload = bytes.checked_sub(self.request().payload_start());
         let described = self.context.map(|context| context.payload as usize);
-        payload.is_some() && payload == described && self.first.ip != TxIpHeader::None
+        payload.is_some() && payload == described && self.first.ip != TxIpHeaderKind::None
     }
 }
 
@@ -47,14 +47,14 @@ pub(crate) fn request(first: &TxDataDescriptor) -> OffloadRequest {
         mac_length: first.mac_length.into(),
         ip_length: first.ip_length.into(),
         l4_length: first.l4_length.into(),
-        ipv4: matches!(first.ip, TxIpHeader::V4 | TxIpHeader::V4Checksum),
+        ipv4: matches!(first.ip, TxIpHeaderKind::V4 | TxIpHeaderKind::V4Checksum),
         l4: match first.l4 {
             TxL4Checksum::None => None,
             TxL4Checksum::Tcp => Some(TransportProtocol::Tcp),
             TxL4Checksum::Udp => Some(TransportProtocol::Udp),
             TxL4Checksum::Sctp => Some(TransportProtocol::Sctp),
         },
-        ip_checksum: first.ip == TxIpHeader::V4Checksum,
+        ip_checksum: first.ip == TxIpHeaderKind::V4Checksum,
         l4_checksum: first.l4 != TxL4Checksum::None,
         seed_has_length: false,
     }

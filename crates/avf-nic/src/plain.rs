@@ -6,7 +6,7 @@ use crate::contents::checksum_status;
 use avf::descriptor::rx::{RxDescriptorFormat, RxWriteBackTemplate, contents};
 use avf::descriptor::tx::{self, SIZE};
 use avf::ids::{LONGEST, MIN_FRAME};
-use avf::packet_type::{self, IpPayload, IpVersion};
+use avf::packet_type::{self, IpPayloadKind, IpVersion};
 use core::ops::RangeInclusive;
 use offload::plain::PlainFrameKind;
 use pcie::burst::BURST;
@@ -90,8 +90,8 @@ const fn table(form: RxDescriptorFormat) -> PlainWordTable {
     table
 }
 
-const fn payload(udp: bool) -> IpPayload {
-    if udp { IpPayload::Udp } else { IpPayload::Tcp }
+const fn payload(udp: bool) -> IpPayloadKind {
+    if udp { IpPayloadKind::Udp } else { IpPayloadKind::Tcp }
 }
 
 /// Returns the bit in the enabled hash types (HENA) of plain frames with UDP or TCP.

@@ -1,7 +1,7 @@
 //! Polls mailboxes and sends interrupts. Frames pass in [`Nic::visit_ready`] and [`Nic::arrive`].
 
 use crate::card::Nic;
-use crate::mailbox::MessageOutcome;
+use crate::mailbox::MailboxDescriptorOutcome;
 use pcie::{Bus, VfIndex, VfSet};
 use units::Time;
 
@@ -25,8 +25,8 @@ impl Nic {
         let in_turn = self.masters.without(before).iter().chain(self.masters.and(before).iter());
         for vf in in_turn.map(VfIndex::get) {
             match self.take_mail(vf, now, bus) {
-                Some(MessageOutcome::Given) => poll.for_pf |= 1 << vf,
-                Some(MessageOutcome::Later) => turned_away = turned_away.or(Some(vf)),
+                Some(MailboxDescriptorOutcome::Given) => poll.for_pf |= 1 << vf,
+                Some(MailboxDescriptorOutcome::Later) => turned_away = turned_away.or(Some(vf)),
                 _ => {}
             }
             self.deliver_waiting(vf, bus);
@@ -45,13 +45,13 @@ impl Nic {
     }
 
     /// Takes a message of a VF, if there is one and no limit delays it.
-    fn take_mail<B: Bus>(&mut self, vf: u8, now: Time, bus: &mut B) -> Option<MessageOutcome> {
+    fn take_mail<B: Bus>(&mut self, vf: u8, now: Time, bus: &mut B) -> Option<MailboxDescriptorOutcome> {
         let function = &self.functions[usize::from(vf)];
         if function.next_message().is_none() || function.brake.mail_due(now).is_some() {
             return None;
         }
         let taken = self.take_message(vf, bus);
-        if taken != Some(MessageOutcome::Later) {
+        if taken != Some(MailboxDescriptorOutcome::Later) {
             self.functions[usize::from(vf)].brake.took_mail(now);
         }
         taken

@@ -5,37 +5,37 @@
 //! Each part checks its own state, and a state that no card can be in is refused. An accepted state is bounded like any card. The
 //! PF driver is saved apart. The state's version is that of the whole port's state.
 
-use crate::brake::VfRestraint;
+use crate::brake::VfThrottle;
 use crate::card::Nic;
 use crate::function::{MOST_COUNTED, VfHardware};
 use crate::tables::factor;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use avf::ids::MAX_VFS;
-use plane::pacing::{Pacing, RateAccount, RateDebt};
+use plane::pacing::{TransmitPacing, TransmitRateDebt, TransmitTimeAccount};
 use plane::switch::{StormState, SwitchTables};
-use plane::{Plane, PortCounters, PortIndex};
+use plane::{ForwardingPlane, PortCounters, PortIndex};
 use serde::{Deserialize, Serialize};
 
 /// Saved state of a card and its plane. Its times are on the clock that was passed to the saved card.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "CardState")]
 pub struct NicState {
-    basis: BaseState,
+    basis: NicBaseState,
     /// Limits on messages and interrupts that the PF has set, one for each VF.
-    brakes: Vec<VfRestraint>,
+    brakes: Vec<VfThrottle>,
 }
 
 /// Saved state of a card and its plane without the limits on VFs' messages and interrupts: the whole state in the
 /// earlier version.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "CardBasis")]
-pub struct BaseState {
+pub struct NicBaseState {
     card: Nic,
     /// Rate debts and counters of the plane's ports, one port for each VF.
     ports: Vec<SavedPlanePort>,
     /// Time that the frames between ports have cost so far, by the plane's bandwidth limit.
-    crossing: RateAccount,
+    crossing: TransmitTimeAccount,
     storm: StormState,
 }
 
@@ -43,7 +43,7 @@ pub struct BaseState {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename = "PortState")]
 struct SavedPlanePort {
-    debt: RateDebt,
+    debt: TransmitRateDebt,
     counters: PortCounters,
 }
 
@@ -55,7 +55,7 @@ pub struct RestoreError(&'static str);
 impl Nic {
     /// Returns the state of the card and its plane, from which another process can continue.
     #[must_use]
-    pub fn save(&self, plane: &Plane<MAX_VFS>) -> NicState {
+    pub fn save(&self, plane: &ForwardingPlane<MAX_VFS>) -> NicState {
         let port = |(function, n): (&VfHardware, _)| {
             let (port, rate) = (PortIndex::of_field(n), factor(function.filters.rate));
             // The plane has the VF's rate as of the last `apply_policy`; the order may be newer.
@@ -63,7 +63,7 @@ impl Nic {
         };
         let ports = self.functions.iter().zip(0..).map(port).collect();
         let (_, crossing) = plane.pacing.crossing();
-        let basis = BaseState { card: self.clone(), ports, crossing, storm: plane.storm };
+        let basis = NicBaseState { card: self.clone(), ports, crossing, storm: plane.storm };
         NicState { basis, brakes: self.functions.iter().map(|function| function.brake).collect() }
     }
 
@@ -72,26 +72,26 @@ impl Nic {
     ///
     /// # Errors
     /// [`RestoreError`] if no card can be in this state.
-    pub fn restore(state: NicState) -> Result<(Self, Box<Plane<MAX_VFS>>), RestoreError> {
+    pub fn restore(state: NicState) -> Result<(Self, Box<ForwardingPlane<MAX_VFS>>), RestoreError> {
         state.flaw().map_or(Ok(()), |what| Err(RestoreError(what)))?;
-        let NicState { basis: BaseState { mut card, ports, crossing, storm }, brakes } = state;
+        let NicState { basis: NicBaseState { mut card, ports, crossing, storm }, brakes } = state;
         card.functions.iter_mut().zip(brakes).for_each(|(function, brake)| function.brake = brake);
         card.find_masters();
-        let mut pacing = Pacing::resume(None, crossing);
+        let mut pacing = TransmitPacing::resume(None, crossing);
         let mut counters = [PortCounters::default(); MAX_VFS];
         for ((VfHardware { filters, .. }, saved), n) in card.functions.iter().zip(&ports).zip(0..) {
             let port = PortIndex::of_field(n);
             pacing.set_debt(port, factor(filters.rate), saved.debt);
             counters[port.index::<MAX_VFS>()] = saved.counters;
         }
-        Ok((card, Box::new(Plane::new(SwitchTables::closed(0), pacing, storm, counters))))
+        Ok((card, Box::new(ForwardingPlane::new(SwitchTables::closed(0), pacing, storm, counters))))
     }
 }
 
 /// Converts a state of the earlier version, which has no limits on messages and interrupts.
-impl From<BaseState> for NicState {
-    fn from(basis: BaseState) -> Self {
-        let brakes = basis.card.functions.iter().map(|_| VfRestraint::default()).collect();
+impl From<NicBaseState> for NicState {
+    fn from(basis: NicBaseState) -> Self {
+        let brakes = basis.card.functions.iter().map(|_| VfThrottle::default()).collect();
         Self { basis, brakes }
     }
 }
@@ -105,7 +105,7 @@ impl NicState {
 
     /// Returns the first rule that the saved state breaks, or `None` if a card can be in it.
     fn flaw(&self) -> Option<&'static str> {
-        let BaseState { card, ports, crossing, storm } = &self.basis;
+        let NicBaseState { card, ports, crossing, storm } = &self.basis;
         let counted = ports.iter().flat_map(|port| port.counters.all());
         let accounts = ports.iter().map(|port| port.debt.rate).chain([*crossing]);
         let rules = [

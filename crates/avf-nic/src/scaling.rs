@@ -2,7 +2,7 @@
 //! table. Messages or registers set key, table, types and function. Frames of other types go to queue 0. The crate `offload`
 //! computes the hash, `contents` finds the hashed bytes.
 
-use crate::contents::FrameContents;
+use crate::contents::FrameContentFields;
 use crate::plain;
 use alloc::boxed::Box;
 use avf::control::RssHashFunction;
@@ -21,12 +21,12 @@ pub(crate) struct RssSettings {
     function: RssHashFunction,
     /// Hash key in the form that the hash function uses, and recent hashes; `None` before the first hashed frame.
     #[serde(skip)]
-    derived: Option<Box<HashCache>>,
+    derived: Option<Box<RssHashCache>>,
 }
 
 /// Hash key in the form that the hash function uses, and the hashes of recent flows.
 #[derive(Debug, Clone)]
-struct HashCache {
+struct RssHashCache {
     toeplitz: Toeplitz,
     recent: [FlowHash; RECENT],
 }
@@ -99,7 +99,7 @@ impl RssSettings {
 
     /// Returns the hash of a frame, if its type is hashed, and the frame's receive queue.
     #[inline]
-    pub(crate) fn spread(&mut self, frame: &[u8], contents: FrameContents) -> (Option<u32>, u8) {
+    pub(crate) fn spread(&mut self, frame: &[u8], contents: FrameContentFields) -> (Option<u32>, u8) {
         if self.types() & contents.hash_type() == 0 {
             return (None, 0);
         }
@@ -141,7 +141,7 @@ impl RssSettings {
         let Self { key, derived, .. } = self;
         let derived = derived.get_or_insert_with(|| {
             let toeplitz = Toeplitz::new(key.as_flattened());
-            Box::new(HashCache { toeplitz, recent: [FlowHash::default(); RECENT] })
+            Box::new(RssHashCache { toeplitz, recent: [FlowHash::default(); RECENT] })
         });
         match self.function {
             RssHashFunction::Toeplitz => derived.toeplitz.hash(addresses, ports),

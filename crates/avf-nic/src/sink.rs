@@ -2,12 +2,12 @@
 //! `rx_ring` has the queues, `scaling` the choice of a queue, `tables` the switch's tables.
 
 use crate::card::Nic;
-use crate::contents::FrameContents;
+use crate::contents::FrameContentFields;
 use crate::function::VfHardware;
 use crate::rx_ring::{ReceiveError, ReceiveQueue};
-use crate::scratch::Scratch;
+use crate::scratch::PollScratchMemory;
 use crate::tables::{strips_tags, told_of_tag};
-use crate::work::FramePath;
+use crate::work::FramePathParts;
 use alloc::vec::Vec;
 use avf::descriptor::rx::{DestinationAddressKind, RxWriteBack};
 use avf::ids::{FCS, MAX_VFS};
@@ -20,8 +20,8 @@ use rings::FrameReceiver;
 /// Ether type of MAC control frames, such as pause, which end at the MAC (IEEE 802.3, 31.3).
 const MAC_CONTROL: [u8; 2] = [0x88, 0x08];
 
-impl<B: Bus> FrameSink for FramePath<'_, B> {
-    type Findings = Option<FrameContents>;
+impl<B: Bus> FrameSink for FramePathParts<'_, B> {
+    type Findings = Option<FrameContentFields>;
 
     #[inline(always)]
     fn deliver(
@@ -29,18 +29,18 @@ impl<B: Bus> FrameSink for FramePath<'_, B> {
         port: PortIndex,
         frame: &mut Frame<'_>,
         about: DeliveryFlags,
-        findings: &mut Option<FrameContents>,
+        findings: &mut Option<FrameContentFields>,
     ) -> Result<usize, DeliveryError> {
         rings::deliver(self, port, frame, about, findings)
     }
 }
 
-impl<B: Bus> FrameReceiver for FramePath<'_, B> {
-    type Contents = FrameContents;
+impl<B: Bus> FrameReceiver for FramePathParts<'_, B> {
+    type Contents = FrameContentFields;
 
-    fn look(&mut self, frame: &mut Frame<'_>, _about: DeliveryFlags) -> FrameContents {
+    fn look(&mut self, frame: &mut Frame<'_>, _about: DeliveryFlags) -> FrameContentFields {
         let seal = frame.seal();
-        FrameContents::of(frame.untagged(), seal)
+        FrameContentFields::of(frame.untagged(), seal)
     }
 
     fn put(
@@ -48,9 +48,10 @@ impl<B: Bus> FrameReceiver for FramePath<'_, B> {
         port: PortIndex,
         frame: &mut Frame<'_>,
         about: DeliveryFlags,
-        contents: FrameContents,
+        contents: FrameContentFields,
     ) -> Result<usize, DeliveryError> {
-        let (vf, Self { functions, scratch: Scratch { checked, reached, .. }, bus }) = (port.get(), self);
+        let (vf, Self { functions, scratch: PollScratchMemory { checked, reached, .. }, bus }) =
+            (port.get(), self);
         let function = functions.get_mut(usize::from(vf)).filter(|function| function.master);
         let function = function.ok_or(DeliveryError::Disabled)?;
         let (hash, queue) = function.scaling.spread(frame.untagged(), contents);
@@ -84,7 +85,7 @@ impl<B: Bus> FrameReceiver for FramePath<'_, B> {
     }
 }
 
-impl<B: Bus> FramePath<'_, B> {
+impl<B: Bus> FramePathParts<'_, B> {
     /// Writes back the descriptors of all VFs with filled queues, and raises their interrupts.
     pub(crate) fn give_back(&mut self) {
         let mut reached = core::mem::take(&mut self.scratch.reached);
@@ -107,7 +108,7 @@ pub struct RxDescriptorFields {
 }
 
 impl VfHardware {
-    /// Puts a frame into a receive queue of a VF and counts it. [`FramePath::give_back`] notifies the driver.
+    /// Puts a frame into a receive queue of a VF and counts it. [`FramePathParts::give_back`] notifies the driver.
     pub(crate) fn put<B: Bus>(
         &mut self,
         (own, queue): (BusFunction, u8),

@@ -8,22 +8,23 @@ use crate::card::Nic;
 use crate::function::VfHardware;
 use crate::packet::DescriptorOffloads;
 use crate::tx_ring::TransmitQueue;
-use crate::work::FramePath;
+use crate::work::FramePathParts;
 use pcie::{Bus, Function as BusFunction};
 use plane::frame::HEADROOM;
-use plane::ledger::{PendingTraffic, TrafficSum};
+use plane::ledger::{TrafficSum, UncountedTraffic};
 use plane::{FrameForwarder, FrameSource, PortIndex, TransmitQueueId};
 use rings::{
-    BufferChain, HeldPacket, NextPacket, PacketDropReason, PacketOffloads, PacketTransmitter, StagedPacket,
+    BufferChain, NextPacketResult, PacketDropReason, PacketOffloads, PacketTransmitter, PausedPacketMemory,
+    StagedPacket,
 };
 
-impl<B> FramePath<'_, B> {
+impl<B> FramePathParts<'_, B> {
     fn sending(&mut self, sender: TransmitQueueId) -> Option<&mut VfHardware> {
         self.functions.get_mut(usize::from(sender.port.get()))
     }
 }
 
-impl<B: Bus> FrameSource for FramePath<'_, B> {
+impl<B: Bus> FrameSource for FramePathParts<'_, B> {
     /// Returns true if the transmit queue's VF may use the bus, and the queue is started.
     fn may_send(&self, sender: TransmitQueueId) -> bool {
         let function = self.functions.get(usize::from(sender.port.get()));
@@ -44,10 +45,10 @@ impl<B: Bus> FrameSource for FramePath<'_, B> {
     }
 }
 
-impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
+impl<B: Bus> PacketTransmitter for FramePathParts<'_, B> {
     type Orders = DescriptorOffloads;
 
-    fn held(&mut self, sender: TransmitQueueId) -> Option<&mut HeldPacket<DescriptorOffloads>> {
+    fn held(&mut self, sender: TransmitQueueId) -> Option<&mut PausedPacketMemory<DescriptorOffloads>> {
         self.sending(sender).map(|function| &mut function.held)
     }
 
@@ -55,15 +56,15 @@ impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
         &mut self,
         sender: TransmitQueueId,
         buffers: &mut BufferChain,
-    ) -> (NextPacket<DescriptorOffloads>, usize) {
-        let (nothing, Self { functions, scratch, bus }) = ((NextPacket::Nothing, 0), self);
+    ) -> (NextPacketResult<DescriptorOffloads>, usize) {
+        let (nothing, Self { functions, scratch, bus }) = ((NextPacketResult::Nothing, 0), self);
         let function = functions.get_mut(usize::from(sender.port.get())).filter(|function| function.master);
         let Some(function) = function else { return nothing };
         let Some(ring) = function.tx.get_mut(usize::from(sender.queue)) else { return nothing };
         match ring.take(BusFunction::Vf(sender.port.get()), &mut scratch.gathered, buffers, *bus) {
-            Ok((NextPacket::Dropped(flaw), cost)) => {
+            Ok((NextPacketResult::Dropped(flaw), cost)) => {
                 function.raise_sent(sender.queue);
-                (NextPacket::Dropped(flaw), cost)
+                (NextPacketResult::Dropped(flaw), cost)
             }
             Ok(taken) => taken,
             Err(_) => {
@@ -105,7 +106,7 @@ impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
     }
 
     /// Adds the frames `sent` in a visit to a transmit queue to its VF's statistics.
-    fn end_visit(&mut self, sender: TransmitQueueId, sent: &PendingTraffic) -> u64 {
+    fn end_visit(&mut self, sender: TransmitQueueId, sent: &UncountedTraffic) -> u64 {
         if let Some(VfHardware { statistics, .. }) = self.sending(sender) {
             let TrafficSum { packets, bytes } = sent.all();
             statistics.tx_bytes += bytes;
@@ -126,19 +127,19 @@ impl Nic {
         queue: u8,
         into: &mut StagedPacket,
         bus: &mut B,
-    ) -> NextPacket<DescriptorOffloads> {
+    ) -> NextPacketResult<DescriptorOffloads> {
         let (mut buffers, mut work) = (BufferChain::default(), self.work(bus));
         let sender = TransmitQueueId { port: PortIndex::of_field(vf.into()), queue };
         let (taken, _) = work.take(sender, &mut buffers);
-        if let NextPacket::Dropped(flaw) = taken {
+        if let NextPacketResult::Dropped(flaw) = taken {
             work.spoiled(sender, flaw);
         }
-        if let NextPacket::Packet(_) = taken {
+        if let NextPacketResult::Packet(_) = taken {
             into.set_length(HEADROOM);
             let place = into.extend(buffers.bytes());
             let read = buffers.read(BusFunction::Vf(vf), work.bus, place).is_ok();
             if work.end_take(sender, read).is_none() {
-                return NextPacket::Nothing;
+                return NextPacketResult::Nothing;
             }
         }
         taken

@@ -10,7 +10,7 @@ use avf::control::VlanTagHandling;
 use avf::ids::{LONGEST, MAX_FRAME, MAX_VFS};
 use plane::pacing::LatenessLimit;
 use plane::switch::{MaxFrameLength, PortMirrorRules, SwitchTables, TagInsertion, VlanIdSet};
-use plane::{Plane, PortIndex, PortSet};
+use plane::{ForwardingPlane, PortIndex, PortSet};
 use units::MacAddress;
 
 /// Longest delay of a poll that a port with a transmit rate may make up for: 10 ms in nanoseconds. Later polls lose
@@ -45,7 +45,7 @@ impl Nic {
     }
 
     /// Gives the plane the switch tables, the rates and the mirror rules. Call it when the PF driver has changed filters or rates.
-    pub fn apply_policy(&self, plane: &mut Plane<MAX_VFS>, mirrors: &PortMirrorRules) {
+    pub fn apply_policy(&self, plane: &mut ForwardingPlane<MAX_VFS>, mirrors: &PortMirrorRules) {
         let mut tables = self.tables();
         tables.mirrors = mirrors.clone();
         plane.set_tables(tables);

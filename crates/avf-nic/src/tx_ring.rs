@@ -10,7 +10,7 @@ use avf::control::TxQueueContext;
 use avf::descriptor::tx::{self, ParsedTxDescriptor, SIZE, TxContextDescriptor, TxDataDescriptor};
 use avf::ids::{MAX_BUFFERS, MIN_FRAME, RING};
 use pcie::{Bus, DmaFault, Function as BusFunction, HintedMemory, MemoryHint};
-use rings::{BufferChain, NextPacket, PacketDropReason, PacketOffloads};
+use rings::{BufferChain, NextPacketResult, PacketDropReason, PacketOffloads};
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of descriptors of a packet, contexts included: 64 for 256 KB in pages of 4 KB, and some more.
@@ -113,22 +113,22 @@ impl TransmitQueue {
         gathered: &mut PacketDescriptors,
         buffers: &mut BufferChain,
         bus: &mut B,
-    ) -> Result<(NextPacket<DescriptorOffloads>, usize), DmaFault> {
+    ) -> Result<(NextPacketResult<DescriptorOffloads>, usize), DmaFault> {
         let Some(context) = self.context.filter(|_| self.running && self.rung) else {
-            return Ok((NextPacket::Nothing, 0));
+            return Ok((NextPacketResult::Nothing, 0));
         };
         *gathered = PacketDescriptors::default();
         buffers.clear();
         if !self.gather(&context, own, gathered, buffers, bus)? {
             self.rung = false;
-            return Ok((NextPacket::Nothing, 0));
+            return Ok((NextPacketResult::Nothing, 0));
         }
         if let Some(defect) = gathered.defect(buffers.bytes()) {
             self.give_back(&context, gathered, own, bus)?;
-            return Ok((NextPacket::Dropped(defect), COSTLIEST));
+            return Ok((NextPacketResult::Dropped(defect), COSTLIEST));
         }
         let cost = (gathered.packet.descriptors / DESCRIPTORS_A_FRAME) as usize;
-        Ok((NextPacket::Packet(gathered.packet), cost))
+        Ok((NextPacketResult::Packet(gathered.packet), cost))
     }
 
     /// Writes back the descriptors of the packet that was taken last, which returns them to the driver.

@@ -2,21 +2,21 @@
 
 use crate::card::Nic;
 use crate::function::VfHardware;
-use crate::scratch::Scratch;
+use crate::scratch::PollScratchMemory;
 
 /// Parts of the card that the frame path uses while frames pass.
-pub(crate) struct FramePath<'a, B> {
+pub(crate) struct FramePathParts<'a, B> {
     /// VFs of the card with their rings. Port n of the plane is VF n.
     pub(crate) functions: &'a mut [VfHardware],
     /// Memory for the frames and descriptors of this call.
-    pub(crate) scratch: &'a mut Scratch,
+    pub(crate) scratch: &'a mut PollScratchMemory,
     /// Bus for access to the VFs' memory.
     pub(crate) bus: &'a mut B,
 }
 
 impl Nic {
     /// Borrows the parts of the card that the frame path uses.
-    pub(crate) fn work<'a, B>(&'a mut self, bus: &'a mut B) -> FramePath<'a, B> {
-        FramePath { functions: &mut self.functions, scratch: &mut self.scratch, bus }
+    pub(crate) fn work<'a, B>(&'a mut self, bus: &'a mut B) -> FramePathParts<'a, B> {
+        FramePathParts { functions: &mut self.functions, scratch: &mut self.scratch, bus }
     }
 }

@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 
 /// Reader of the little-endian fields of a message.
 #[derive(Debug)]
-pub struct MessageReader<'a>(&'a [u8]);
+pub struct MessageFieldReader<'a>(&'a [u8]);
 
-impl<'a> MessageReader<'a> {
+impl<'a> MessageFieldReader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
@@ -43,7 +43,7 @@ impl<'a> MessageReader<'a> {
 }
 
 /// Writer of the little-endian fields of a message.
-pub(crate) trait MessageWriter {
+pub(crate) trait MessageFieldWriter {
     fn put<const N: usize>(&mut self, field: [u8; N]) -> &mut Self;
 
     fn zeros(&mut self, count: usize) -> &mut Self;
@@ -70,7 +70,7 @@ pub(crate) trait MessageWriter {
     }
 }
 
-impl MessageWriter for Vec<u8> {
+impl MessageFieldWriter for Vec<u8> {
     fn put<const N: usize>(&mut self, field: [u8; N]) -> &mut Self {
         self.extend_from_slice(&field);
         self

@@ -77,7 +77,7 @@ pub enum RssHashFunction {
 /// An X710 limits interrupts by VPINT_RATE0 and VPINT_RATEN, and does not limit mail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Restraint")]
-pub struct MailInterruptLimits {
+pub struct MailboxAndInterruptLimits {
     /// Minimum time between two descriptors that the card takes from the VF's mailbox, in microseconds.
     pub mail_us: u32,
     /// Minimum time between two interrupts of a vector, in microseconds.
@@ -86,7 +86,7 @@ pub struct MailInterruptLimits {
 
 /// Order of a PF driver to the card, for a VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CardOrder<'a> {
+pub enum CardCommand<'a> {
     /// Sets up a receive queue, stopped. Its head is 0; its tail stays, since drivers write the tail first.
     ConfigureRx(u8, RxQueueContext),
     /// Sets up a transmit queue, stopped and empty: head and tail are 0.
@@ -130,7 +130,7 @@ pub enum CardOrder<'a> {
     /// Limits the VF's transmit rate, in Mb/s; 0 is no limit.
     Rate(u32),
     /// Limits the rates of the VF's mailbox messages and interrupts.
-    Restrain(MailInterruptLimits),
+    Restrain(MailboxAndInterruptLimits),
     /// Writes the hash key, from its first byte on; excess bytes of the order are ignored.
     HashKey(&'a [u8]),
     /// Writes the lookup table, from its first entry on; excess entries of the order are ignored.
@@ -141,7 +141,7 @@ pub enum CardOrder<'a> {
     HashFunction(RssHashFunction),
 }
 
-impl CardOrder<'_> {
+impl CardCommand<'_> {
     /// Returns true if the order changes the path or the rate of frames, so that the forwarding tables must be
     /// rebuilt.
     #[must_use]
@@ -160,9 +160,9 @@ impl CardOrder<'_> {
 pub trait CardControl {
     /// Carries out the PF driver's order for a VF. VFs are numbers below [`crate::ids::MAX_VFS`], queues below
     /// [`crate::ids::MAX_PAIRS`], vectors below [`crate::ids::MAX_VECTORS`]; an order beyond these is ignored. A
-    /// reset of the VF undoes every order but [`CardOrder::Rate`], [`CardOrder::Restrain`], [`CardOrder::SpoofCheck`]
-    /// and [`CardOrder::Tags`].
-    fn order(&mut self, vf: u8, order: CardOrder<'_>);
+    /// reset of the VF undoes every order but [`CardCommand::Rate`], [`CardCommand::Restrain`], [`CardCommand::SpoofCheck`]
+    /// and [`CardCommand::Tags`].
+    fn order(&mut self, vf: u8, order: CardCommand<'_>);
 
     /// Returns the card's counters of the traffic of a VF.
     fn statistics(&mut self, vf: u8) -> VfTrafficStatistics;

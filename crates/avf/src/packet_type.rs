@@ -22,7 +22,8 @@ pub enum IpVersion {
 
 /// Payload of an IP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum IpPayload {
+#[serde(rename = "IpPayload")]
+pub enum IpPayloadKind {
     /// Payload that is a fragment of an IP packet.
     Fragment,
     /// Payload of a protocol other than UDP, TCP, SCTP and ICMP.
@@ -42,36 +43,36 @@ const IPV6: u8 = 88;
 
 /// Returns the packet type of an IP packet.
 #[must_use]
-pub const fn ip(ip: IpVersion, payload: IpPayload) -> u8 {
+pub const fn ip(ip: IpVersion, payload: IpPayloadKind) -> u8 {
     let base = match ip {
         IpVersion::V4 => IPV4,
         IpVersion::V6 => IPV6,
     };
     base + match payload {
-        IpPayload::Fragment => 0,
-        IpPayload::Other => 1,
-        IpPayload::Udp => 2,
-        IpPayload::Tcp => 4,
-        IpPayload::Sctp => 5,
-        IpPayload::Icmp => 6,
+        IpPayloadKind::Fragment => 0,
+        IpPayloadKind::Other => 1,
+        IpPayloadKind::Udp => 2,
+        IpPayloadKind::Tcp => 4,
+        IpPayloadKind::Sctp => 5,
+        IpPayloadKind::Icmp => 6,
     }
 }
 
 /// Returns the IP version and the payload of a packet type, or `None` for a packet type without IP.
 #[must_use]
-pub const fn parse(packet_type: u8) -> Option<(IpVersion, IpPayload)> {
+pub const fn parse(packet_type: u8) -> Option<(IpVersion, IpPayloadKind)> {
     let (ip, kind) = match packet_type {
         IPV4..=28 => (IpVersion::V4, packet_type - IPV4),
         IPV6..=94 => (IpVersion::V6, packet_type - IPV6),
         _ => return None,
     };
     let payload = match kind {
-        0 => IpPayload::Fragment,
-        1 => IpPayload::Other,
-        2 => IpPayload::Udp,
-        4 => IpPayload::Tcp,
-        5 => IpPayload::Sctp,
-        6 => IpPayload::Icmp,
+        0 => IpPayloadKind::Fragment,
+        1 => IpPayloadKind::Other,
+        2 => IpPayloadKind::Udp,
+        4 => IpPayloadKind::Tcp,
+        5 => IpPayloadKind::Sctp,
+        6 => IpPayloadKind::Icmp,
         _ => return None,
     };
     Some((ip, payload))
@@ -79,18 +80,18 @@ pub const fn parse(packet_type: u8) -> Option<(IpVersion, IpPayload)> {
 
 /// Returns the bit of a packet type in VFQF_HENA and SET_RSS_HENA, which enables the hash of such packets.
 #[must_use]
-pub const fn hash_type(ip: IpVersion, payload: IpPayload) -> u64 {
+pub const fn hash_type(ip: IpVersion, payload: IpPayloadKind) -> u64 {
     let base = match ip {
         IpVersion::V4 => 31,
         IpVersion::V6 => 41,
     };
     1 << (base
         + match payload {
-            IpPayload::Udp => 0,
-            IpPayload::Tcp => 2,
-            IpPayload::Sctp => 3,
-            IpPayload::Other | IpPayload::Icmp => 4,
-            IpPayload::Fragment => 5,
+            IpPayloadKind::Udp => 0,
+            IpPayloadKind::Tcp => 2,
+            IpPayloadKind::Sctp => 3,
+            IpPayloadKind::Other | IpPayloadKind::Icmp => 4,
+            IpPayloadKind::Fragment => 5,
         })
 }
 
@@ -99,7 +100,13 @@ pub const HASH_L2: u64 = 1 << 63;
 
 /// Bits of every packet type that can be hashed.
 pub const HASH_TYPES: u64 = {
-    let kinds = [IpPayload::Udp, IpPayload::Tcp, IpPayload::Sctp, IpPayload::Other, IpPayload::Fragment];
+    let kinds = [
+        IpPayloadKind::Udp,
+        IpPayloadKind::Tcp,
+        IpPayloadKind::Sctp,
+        IpPayloadKind::Other,
+        IpPayloadKind::Fragment,
+    ];
     let (mut all, mut at) = (0, 0);
     while at < kinds.len() {
         all |= hash_type(IpVersion::V4, kinds[at]) | hash_type(IpVersion::V6, kinds[at]);
@@ -112,13 +119,13 @@ pub const HASH_TYPES: u64 = {
 mod tests {
     use super::*;
 
-    const ALL: [IpPayload; 6] = [
-        IpPayload::Fragment,
-        IpPayload::Other,
-        IpPayload::Udp,
-        IpPayload::Tcp,
-        IpPayload::Sctp,
-        IpPayload::Icmp,
+    const ALL: [IpPayloadKind; 6] = [
+        IpPayloadKind::Fragment,
+        IpPayloadKind::Other,
+        IpPayloadKind::Udp,
+        IpPayloadKind::Tcp,
+        IpPayloadKind::Sctp,
+        IpPayloadKind::Icmp,
     ];
 
     #[test]

@@ -11,12 +11,12 @@ use RegisterKind::{
     Causes, Control, ControlOfVector0, EnabledCauses, HashKey, HashTypes, Interval, IntervalOfVector0,
     LookupTable, Mailbox, Reset, RxTail, TxTail, Unused,
 };
-use VfRegisterAccess::{Rc, Ro, Rw};
+use VfRegisterAccessMode::{Rc, Ro, Rw};
 use pcie::low::low_byte;
 
 /// Effect of software's reads and writes on the stored value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VfRegisterAccess {
+pub enum VfRegisterAccessMode {
     /// Read-write register: written bits within the mask are stored.
     Rw(u32),
     /// Read-only register: writes are ignored.
@@ -84,7 +84,7 @@ pub enum MailboxRegister {
 
 /// Effect of the VF's resets (RESET_VF, a reset by the PF, FLR) on a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ValueAfterReset {
+pub enum RegisterResetEffect {
     /// Effect of a reset: the register gets its value after power-on.
     Cleared,
     /// Effect of a reset: the register keeps its value.
@@ -101,11 +101,11 @@ pub struct Register {
     /// Number of the register's elements, 4 bytes apart.
     pub count: u32,
     /// Effect of reads and writes on the register.
-    pub access: VfRegisterAccess,
+    pub access: VfRegisterAccessMode,
     /// Value of the register after power-on.
     pub reset: u32,
     /// Effect of a reset of the VF on the register.
-    pub after: ValueAfterReset,
+    pub after: RegisterResetEffect,
     /// Kind of the register, by the part of the card that acts on it.
     pub kind: RegisterKind,
     /// Further rules for accesses to the register, as text for the document.
@@ -116,7 +116,7 @@ impl Register {
     const fn one(
         name: &'static str,
         offset: u32,
-        access: VfRegisterAccess,
+        access: VfRegisterAccessMode,
         kind: RegisterKind,
         more: &'static str,
     ) -> Self {
@@ -127,11 +127,11 @@ impl Register {
         name: &'static str,
         offset: u32,
         count: u32,
-        access: VfRegisterAccess,
+        access: VfRegisterAccessMode,
         kind: RegisterKind,
         more: &'static str,
     ) -> Self {
-        Self { name, offset, count, access, reset: 0, after: ValueAfterReset::Cleared, kind, more }
+        Self { name, offset, count, access, reset: 0, after: RegisterResetEffect::Cleared, kind, more }
     }
 
     const fn reset(mut self, value: u32) -> Self {
@@ -140,7 +140,7 @@ impl Register {
     }
 
     const fn kept(mut self) -> Self {
-        self.after = ValueAfterReset::Kept;
+        self.after = RegisterResetEffect::Kept;
         self
     }
 

@@ -15,7 +15,7 @@ pub use hal::{BackplanePfHal, BackplaneVfHal};
 pub use world::{CardEnvironment, FunctionDmaMemory};
 
 use core::time::Duration;
-use driver::pf::{Pf, PfError, PfVisitResults};
+use driver::pf::{Pf, PfError, PfServiceResults};
 use i82576::config::pf::SRIOV;
 use i82576::{MacAddress, Time, VfIndex};
 use nic::{Nic, PollBudget, UplinkWire};
@@ -34,7 +34,7 @@ pub struct Backplane {
     pf: Option<Pf>,
     now: Time,
     budget: PollBudget,
-    last_visit: PfVisitResults,
+    last_visit: PfServiceResults,
     between: Option<RoundDisturbance>,
 }
 
@@ -56,7 +56,7 @@ impl Backplane {
             nic.config_write(Function::Vf(vf), offset::COMMAND, 2, u32::from(offset::COMMAND_BUS_MASTER));
         }
         nic.set_link(true);
-        let last_visit = PfVisitResults::default();
+        let last_visit = PfServiceResults::default();
         let (now, budget) = (Time::ZERO, PollBudget::default());
         Self { nic, world: CardEnvironment::new(), pf: None, now, budget, last_visit, between: None }
     }
@@ -158,7 +158,7 @@ impl Backplane {
 
     /// Returns the result of the PF driver's last visit.
     #[must_use]
-    pub fn last_visit(&self) -> PfVisitResults {
+    pub fn last_visit(&self) -> PfServiceResults {
         self.last_visit
     }
 

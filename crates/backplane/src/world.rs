@@ -53,7 +53,7 @@ pub(crate) struct RecordingBus {
 
 /// Wire to and from the card: two queues of frames.
 #[derive(Debug, Default)]
-pub(crate) struct QueueWire {
+pub(crate) struct FrameQueueWire {
     incoming: VecDeque<Vec<u8>>,
     outgoing: Vec<Vec<u8>>,
 }
@@ -62,7 +62,7 @@ pub(crate) struct QueueWire {
 #[derive(Debug)]
 pub struct CardEnvironment {
     pub(crate) bus: RecordingBus,
-    pub(crate) wire: QueueWire,
+    pub(crate) wire: FrameQueueWire,
 }
 
 fn index(function: Function) -> usize {
@@ -78,7 +78,7 @@ impl CardEnvironment {
         let memory = (0..functions).map(|_| FunctionDmaMemory::default()).collect();
         let bus =
             RecordingBus { memory, interrupts: vec![Vec::new(); functions], faults: vec![0; functions] };
-        Self { bus, wire: QueueWire::default() }
+        Self { bus, wire: FrameQueueWire::default() }
     }
 
     /// Returns a function's memory.
@@ -144,7 +144,7 @@ impl Bus for RecordingBus {
     }
 }
 
-impl UplinkWire for QueueWire {
+impl UplinkWire for FrameQueueWire {
     fn transmit(&mut self, frame: &[u8]) -> bool {
         self.outgoing.push(frame.to_vec());
         true

@@ -2,13 +2,13 @@
 //! silence. Also the processor time of naps alone, which is the least for a host that polls doorbells in memory. The
 //! generator polls while its frame is pending, so the machine as a whole is not idle then.
 
-use crate::contender::served::ServedHost;
-use crate::contender::stations::VfCircle;
+use crate::contender::served::SoftiovContender;
+use crate::contender::stations::VfTrafficCircle;
 use crate::contender::{Contender, ContenderKind};
 use crate::machine::cycles;
 use crate::machine::processors::ProcessorAssignment;
 use crate::options::BenchmarkOptions;
-use crate::report::{BenchmarkRow, Latency};
+use crate::report::{BenchmarkRow, LatencyPercentiles};
 use crate::statistics::quantile;
 use anyhow::{Result, anyhow};
 use rustix::thread::set_current_timer_slack;
@@ -32,7 +32,7 @@ const LOST: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// The host is gone.
-pub fn row(served: &mut ServedHost, size: usize, options: &BenchmarkOptions) -> Result<BenchmarkRow> {
+pub fn row(served: &mut SoftiovContender, size: usize, options: &BenchmarkOptions) -> Result<BenchmarkRow> {
     let process = served.process_id();
     let (share, mut found) = served.running(|circle| {
         thread::sleep(SILENCE);
@@ -42,7 +42,7 @@ pub fn row(served: &mut ServedHost, size: usize, options: &BenchmarkOptions) -> 
         (share, first_frames(circle, options.silences))
     })?;
     let mut at = |part| quantile(&mut found, part);
-    let latency = Latency { load: 0.0, p50_ns: at(0.5), p99_ns: at(0.99), p999_ns: at(0.999) };
+    let latency = LatencyPercentiles { load: 0.0, p50_ns: at(0.5), p99_ns: at(0.99), p999_ns: at(0.999) };
     let mut row = BenchmarkRow::new("first frame after a silence", served.name(), size, served.mode());
     row.latency = Some(latency);
     row.idle_share = Some(share);
@@ -74,7 +74,7 @@ pub fn naps(processors: ProcessorAssignment) -> Result<BenchmarkRow> {
 }
 
 /// Sends `count` frames, each after a silence of the guests, and returns their latencies in nanoseconds.
-fn first_frames(circle: &mut VfCircle, count: usize) -> Vec<f64> {
+fn first_frames(circle: &mut VfTrafficCircle, count: usize) -> Vec<f64> {
     let clock = Instant::now();
     let mut found = Vec::with_capacity(count);
     for _ in 0..count {

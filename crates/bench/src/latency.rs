@@ -5,10 +5,10 @@
 //! wire, so no time on one.
 
 use crate::contender::Contender;
-use crate::contender::served::ServedHost;
-use crate::contender::stations::VfCircle;
+use crate::contender::served::SoftiovContender;
+use crate::contender::stations::VfTrafficCircle;
 use crate::options::BenchmarkOptions;
-use crate::report::{BenchmarkRow, Latency};
+use crate::report::{BenchmarkRow, LatencyPercentiles};
 use crate::statistics::quantile;
 use anyhow::Result;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ const MOST: usize = 4_000_000;
 /// # Errors
 /// The host is gone.
 pub fn row(
-    served: &mut ServedHost,
+    served: &mut SoftiovContender,
     size: usize,
     load: f64,
     capacity: f64,
@@ -40,7 +40,7 @@ pub fn row(
     })?;
     let delivered = found.len() as f64 / length.as_secs_f64() / 1e6;
     let mut at = |part| quantile(&mut found, part);
-    let latency = Latency { load, p50_ns: at(0.5), p99_ns: at(0.99), p999_ns: at(0.999) };
+    let latency = LatencyPercentiles { load, p50_ns: at(0.5), p99_ns: at(0.99), p999_ns: at(0.999) };
     let mut row = BenchmarkRow::new("one way", served.name(), size, served.mode());
     row.set_rate(Some(delivered));
     row.latency = Some(latency);
@@ -48,7 +48,7 @@ pub fn row(
 }
 
 /// Sends frames at a steady pace, and returns the latency of each in nanoseconds. `pace` is in frames a second.
-fn measure(circle: &mut VfCircle, pace: f64, length: Duration) -> Vec<f64> {
+fn measure(circle: &mut VfTrafficCircle, pace: f64, length: Duration) -> Vec<f64> {
     let mut found = Vec::with_capacity(MOST.min((pace * length.as_secs_f64()) as usize + 1));
     let begun = Instant::now();
     let due = |frame: u64| (frame as f64 / pace * 1e9) as u64;
@@ -72,7 +72,7 @@ fn measure(circle: &mut VfCircle, pace: f64, length: Duration) -> Vec<f64> {
 }
 
 /// Receives pending frames, so that they do not disturb the next latency measurement.
-fn drain(circle: &mut VfCircle) {
+fn drain(circle: &mut VfTrafficCircle) {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(20) {
         while circle.next_stamp().is_some() {}

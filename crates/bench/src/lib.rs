@@ -35,7 +35,7 @@ pub mod rounds;
 pub mod statistics;
 
 use anyhow::Result;
-use contender::served::ServedHost;
+use contender::served::SoftiovContender;
 use contender::work::Workload;
 use contender::{Contender, ContenderKind};
 use machine::processors::ProcessorAssignment;
@@ -81,7 +81,7 @@ pub fn run(options: &BenchmarkOptions) -> Result<BenchmarkReport> {
         report.rows.push(idle::naps(processors)?);
         for &mode in &options.modes {
             let mut served =
-                ServedHost::start(options, options.card(), mode, processors, Workload::Frames(size))?;
+                SoftiovContender::start(options, options.card(), mode, processors, Workload::Frames(size))?;
             report.rows.push(idle::row(&mut served, size, options)?);
         }
     }
@@ -112,8 +112,9 @@ fn growth(
         for guests in [2, 4, 7] {
             let work = Workload::Frames(size);
             let card = options.card();
-            contenders
-                .push(Box::new(ServedHost::with_guests(options, card, mode, processors, work, guests)?));
+            contenders.push(Box::new(SoftiovContender::with_guests(
+                options, card, mode, processors, work, guests,
+            )?));
         }
     }
     let rounds = rounds::run(&mut contenders, options, processors)?;
@@ -128,6 +129,7 @@ fn latencies(
     size: usize,
     capacity: f64,
 ) -> Result<Vec<BenchmarkRow>> {
-    let mut served = ServedHost::start(options, options.card(), mode, processors, Workload::Frames(size))?;
+    let mut served =
+        SoftiovContender::start(options, options.card(), mode, processors, Workload::Frames(size))?;
     latency::LOADS.iter().map(|&load| latency::row(&mut served, size, load, capacity, options)).collect()
 }

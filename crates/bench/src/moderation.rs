@@ -13,15 +13,15 @@ use crate::contender::stations::{PolledVf, address};
 use crate::contender::work::Workload;
 use crate::machine::processors::ProcessorAssignment;
 use crate::options::BenchmarkOptions;
-use crate::report::{BenchmarkRow, Latency, ReceiverInterrupts};
+use crate::report::{BenchmarkRow, LatencyPercentiles, ReceiverInterrupts};
 use crate::statistics::quantile;
 use anyhow::{Context, Result};
 use driver::any_vf::AnyVfConfig;
 use driver::moderation::{AdaptiveModeration, ModerationPolicy};
-use driver::vf::{RECEIVE_VECTOR, VfDriverConfig, VfInterrupt};
+use driver::vf::{RECEIVE_VECTOR, VfDriverConfig, VfInterruptCause};
 use std::iter;
 use std::time::{Duration, Instant};
-use vfio_client::VfBus;
+use vfio_client::VfDriverHal;
 
 /// Prefix of the names of the report's rows on interrupt moderation.
 pub const BENCH: &str = "interrupts, ";
@@ -54,7 +54,7 @@ const LOST: Duration = Duration::from_millis(100);
 
 /// Frames sent, latencies and interrupts of a receiver during a load.
 #[derive(Debug, Default)]
-struct ReceiverCounts {
+struct ReceiverMeasurement {
     sent: u64,
     interrupts: u64,
     /// Latency of each received frame in nanoseconds.
@@ -74,7 +74,7 @@ pub fn rows(
     let host = HostProcess::start(options, CardVariant::I82576, mode, processors, 2)?;
     let mut rows = Vec::new();
     for (name, policy) in POLICIES {
-        let mut link = InterruptDrivenPair::attach(&host, policy, size)?;
+        let mut link = InterruptDrivenVfPair::attach(&host, policy, size)?;
         let length = Duration::from_millis(options.moderation_ms);
         let loads = host.running(|| link.loads(length))?;
         rows.extend(loads.into_iter().map(|(load, met, length)| row(load, name, met, length, mode, size)));
@@ -85,7 +85,7 @@ pub fn rows(
 fn row(
     load: &str,
     policy: &str,
-    mut met: ReceiverCounts,
+    mut met: ReceiverMeasurement,
     length: Duration,
     mode: ContenderKind,
     size: usize,
@@ -97,19 +97,20 @@ fn row(
     let hertz = met.interrupts as f64 / length.as_secs_f64();
     row.interrupts = Some(ReceiverInterrupts { hertz, lost });
     let mut at = |part| quantile(&mut met.took, part);
-    row.latency = Some(Latency { load: 1.0, p50_ns: at(0.5), p99_ns: at(0.99), p999_ns: at(0.999) });
+    row.latency =
+        Some(LatencyPercentiles { load: 1.0, p50_ns: at(0.5), p99_ns: at(0.99), p999_ns: at(0.999) });
     row
 }
 
 /// Two VFs whose drivers act on interrupts. The first sends; the second receives, and answers if the load asks for it.
-struct InterruptDrivenPair {
+struct InterruptDrivenVfPair {
     stations: [PolledVf; 2],
     size: usize,
     buffer: Vec<u8>,
     clock: Instant,
 }
 
-impl InterruptDrivenPair {
+impl InterruptDrivenVfPair {
     fn attach(host: &HostProcess, policy: ModerationPolicy, size: usize) -> Result<Self> {
         host.running(|| {
             let i82576 =
@@ -125,7 +126,7 @@ impl InterruptDrivenPair {
     }
 
     /// Sends every load to the receiver in turn. Returns the name, the receiver's counts and the duration of each load.
-    fn loads(&mut self, length: Duration) -> Vec<(&'static str, ReceiverCounts, Duration)> {
+    fn loads(&mut self, length: Duration) -> Vec<(&'static str, ReceiverMeasurement, Duration)> {
         self.stream(TRICKLE, SETTLE);
         let step = self.stream(BULK, AFTER_STEP);
         self.stream(BULK, SETTLE);
@@ -143,10 +144,10 @@ impl InterruptDrivenPair {
 
     /// Sends frames to the receiver at a steady pace for `length`, and counts those that arrive, also those that arrive
     /// after the last was sent.
-    fn stream(&mut self, pace: f64, length: Duration) -> ReceiverCounts {
+    fn stream(&mut self, pace: f64, length: Duration) -> ReceiverMeasurement {
         let begun = self.clock.elapsed();
         let due = |frame: u64| (begun.as_nanos() as f64 + frame as f64 / pace * 1e9) as u64;
-        let mut met = ReceiverCounts::default();
+        let mut met = ReceiverMeasurement::default();
         while self.clock.elapsed() < begun + length + LOST {
             let past = (self.clock.elapsed() - begun).min(length);
             let wanted = (past.as_secs_f64() * pace) as u64;
@@ -157,14 +158,14 @@ impl InterruptDrivenPair {
     }
 
     /// Sends single frames as requests for `length`, each after the answer to the last one, and counts the answers.
-    fn ask(&mut self, length: Duration) -> ReceiverCounts {
+    fn ask(&mut self, length: Duration) -> ReceiverMeasurement {
         let begun = self.clock.elapsed();
-        let mut met = ReceiverCounts::default();
+        let mut met = ReceiverMeasurement::default();
         while self.clock.elapsed() < begun + length {
             let stamp = self.clock.elapsed();
             met.sent += self.stations[0].send_stamped(iter::once(stamp.as_nanos() as u64));
             let answered = met.took.len();
-            let mut heard = ReceiverCounts::default();
+            let mut heard = ReceiverMeasurement::default();
             while met.took.len() == answered && self.clock.elapsed() < stamp + LOST {
                 let before = heard.took.len();
                 self.take(1, &mut heard);
@@ -181,14 +182,14 @@ impl InterruptDrivenPair {
 
     /// Handles a signal of a VF's receive vector as a driver does: takes every frame, returns the buffers, and unmasks
     /// the vector.
-    fn take(&mut self, station: usize, met: &mut ReceiverCounts) {
+    fn take(&mut self, station: usize, met: &mut ReceiverMeasurement) {
         let Self { stations, size, buffer, clock } = self;
         let sender = address(1 - station);
         let station = &mut stations[station];
         let vector = usize::from(RECEIVE_VECTOR);
         let signals = station.hal.eventfd(vector).map_or(0, |eventfd| eventfd.drain());
         if signals == 0
-            || station.vf.handle_interrupt(&mut station.hal, RECEIVE_VECTOR) != VfInterrupt::Received
+            || station.vf.handle_interrupt(&mut station.hal, RECEIVE_VECTOR) != VfInterruptCause::Received
         {
             return;
         }

@@ -5,7 +5,7 @@ use crate::contender::ContenderKind;
 use crate::machine::processors::ProcessorAssignment;
 use crate::report::BenchmarkRow;
 use anyhow::{Context, Result, anyhow};
-use host::measure::{PROBES, ProbeResult};
+use host::measure::{DurationProbeResult, PROBES};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::thread;
@@ -38,7 +38,7 @@ impl MachineSpeed {
 }
 
 /// Runs one of the machine's speed probes, selected by its name.
-fn probe(name: &str) -> Result<ProbeResult> {
+fn probe(name: &str) -> Result<DurationProbeResult> {
     let probe =
         PROBES.iter().find(|probe| probe.name == name).with_context(|| format!("unknown probe `{name}`"))?;
     (probe.run)().with_context(|| format!("cannot measure {}", probe.what))

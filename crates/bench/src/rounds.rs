@@ -1,7 +1,7 @@
 //! Runs the rounds of the benchmark: in each round every contender is measured for a slice of time, after the speed of
 //! the machine.
 
-use crate::contender::{Contender, SliceMeasurement};
+use crate::contender::{Contender, ContenderMeasurement};
 use crate::machine::processors::ProcessorAssignment;
 use crate::options::BenchmarkOptions;
 use crate::raw::MachineSpeed;
@@ -17,7 +17,7 @@ pub struct MeasuredTimeSlice {
     /// Speed of the machine, measured before the slice.
     pub reference: MachineSpeed,
     /// Measurement of the contender in its slice.
-    pub slice: SliceMeasurement,
+    pub slice: ContenderMeasurement,
 }
 
 /// Measured slices of one round: one for each contender, in the contenders' order.

@@ -104,7 +104,7 @@ pub fn rows(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contender::SliceMeasurement;
+    use crate::contender::ContenderMeasurement;
     use anyhow::Result;
     use std::time::Duration;
 
@@ -119,13 +119,13 @@ mod tests {
             self.1
         }
 
-        fn slice(&mut self, _: Duration) -> Result<SliceMeasurement> {
+        fn slice(&mut self, _: Duration) -> Result<ContenderMeasurement> {
             unreachable!("the slices are given")
         }
     }
 
     fn turn(copy_ns: f64, millions: u64) -> MeasuredTimeSlice {
-        let slice = SliceMeasurement {
+        let slice = ContenderMeasurement {
             frames: millions * 1_000_000,
             took: Duration::from_secs(1),
             cycles: None,

@@ -3,7 +3,7 @@
 
 use crate::error::{FilterError, refuse};
 use crate::layers::{LayerOffsets, LinkLayer, SLOTS, ethernet};
-use crate::node::{ComputedNumber, FieldSize, FilterNode, FrameOffset, GeneveTest};
+use crate::node::{ComputedNumber, FieldSize, FilterNode, FrameOffset, GenevePredicate};
 use crate::port::{PortComparison, PortTransport};
 use crate::qualifiers::DirectionQualifier;
 
@@ -96,7 +96,7 @@ impl LayerOffsets {
             }
             let outer = self.network();
             let [link_type, header, payload] = [slots, slots + 1, slots + 2];
-            Ok(node.and(FilterNode::Geneve(GeneveTest { outer, is_ipv6, link_type, header, payload })))
+            Ok(node.and(FilterNode::Geneve(GenevePredicate { outer, is_ipv6, link_type, header, payload })))
         };
         let node = tunnel(false)?.or(tunnel(true)?);
         let slot = |slot| FrameOffset { slot: Some(slot), constant: 0 };

@@ -13,7 +13,7 @@ pub(crate) enum FilterNode {
     Not(Box<FilterNode>),
     Compare(NumberComparison),
     Chain(HeaderChainSearch),
-    Geneve(GeneveTest),
+    Geneve(GenevePredicate),
     /// Test that the offsets in two slots differ. They differ if a Geneve payload begins with an Ethernet header.
     Differ(OffsetSlot, OffsetSlot),
     True,
@@ -119,7 +119,7 @@ pub(crate) struct HeaderChainSearch {
 
 /// Test for a Geneve packet, which stores the offsets of the headers inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct GeneveTest {
+pub(crate) struct GenevePredicate {
     /// Offset of the IP header outside the Geneve tunnel.
     pub(crate) outer: FrameOffset,
     /// True if the outer header is an IPv6 header, of 40 bytes.

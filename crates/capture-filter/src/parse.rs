@@ -54,7 +54,7 @@ pub(crate) fn compile(text: &str, names: &NameDatabases) -> Result<FilterNode, F
 type CompiledPart = (FilterNode, Option<PrimitiveQualifiers>);
 
 /// Item of the filter's text, parsed at a point where several kinds of item may stand.
-enum ParsedItem {
+enum ParsedFilterItem {
     /// Test of the frame that may be joined with other tests.
     Term(CompiledPart),
     /// Operand that inherits the qualifiers of an earlier operand.
@@ -128,7 +128,7 @@ impl<'a> FilterParser<'a> {
     /// then have those of the operand before.
     fn expression(&mut self, q: Option<PrimitiveQualifiers>) -> Result<CompiledPart, FilterError> {
         match self.item(q, false)? {
-            ParsedItem::Term(first) => self.rest_of_expression(first),
+            ParsedFilterItem::Term(first) => self.rest_of_expression(first),
             _ => self.unexpected(),
         }
     }
@@ -136,9 +136,9 @@ impl<'a> FilterParser<'a> {
     fn rest_of_expression(&mut self, mut left: CompiledPart) -> Result<CompiledPart, FilterError> {
         while let Some(join) = self.joint() {
             let (node, q) = match self.item(left.1, true)? {
-                ParsedItem::Term(right) | ParsedItem::Operand(right) => right,
-                ParsedItem::Number(number) => (self.number(number, left.1)?, left.1),
-                ParsedItem::Expression(_) => return self.unexpected(),
+                ParsedFilterItem::Term(right) | ParsedFilterItem::Operand(right) => right,
+                ParsedFilterItem::Number(number) => (self.number(number, left.1)?, left.1),
+                ParsedFilterItem::Expression(_) => return self.unexpected(),
             };
             left = (join(left.0, node), q);
         }
@@ -166,21 +166,25 @@ impl<'a> FilterParser<'a> {
 
     /// Parses the item at the current point of the filter's text. `operands` permits operands, which have the
     /// qualifiers `q`.
-    fn item(&mut self, q: Option<PrimitiveQualifiers>, operands: bool) -> Result<ParsedItem, FilterError> {
+    fn item(
+        &mut self,
+        q: Option<PrimitiveQualifiers>,
+        operands: bool,
+    ) -> Result<ParsedFilterItem, FilterError> {
         let first = match self.peek() {
             Some(FilterToken::Word(ReservedWord::Not)) => return self.negation(q, operands),
             Some(FilterToken::Sign(SymbolToken::Open)) => self.brackets(q, operands)?,
             Some(FilterToken::Number(number)) => {
                 self.at += 1;
-                ParsedItem::Number(number)
+                ParsedFilterItem::Number(number)
             }
-            Some(FilterToken::Sign(SymbolToken::Minus)) => ParsedItem::Expression(self.arithmetic(0)?),
-            Some(FilterToken::Word(ReservedWord::Length)) => ParsedItem::Expression(self.unary()?),
+            Some(FilterToken::Sign(SymbolToken::Minus)) => ParsedFilterItem::Expression(self.arithmetic(0)?),
+            Some(FilterToken::Word(ReservedWord::Length)) => ParsedFilterItem::Expression(self.unary()?),
             Some(FilterToken::Word(ReservedWord::Proto(_))) if self.is_index() => {
-                ParsedItem::Expression(self.unary()?)
+                ParsedFilterItem::Expression(self.unary()?)
             }
-            Some(FilterToken::Word(_)) => ParsedItem::Term(self.term()?),
-            Some(_) if operands => ParsedItem::Operand((self.operand(q)?, q)),
+            Some(FilterToken::Word(_)) => ParsedFilterItem::Term(self.term()?),
+            Some(_) if operands => ParsedFilterItem::Operand((self.operand(q)?, q)),
             _ => return self.unexpected(),
         };
         self.relation(first)
@@ -194,15 +198,15 @@ impl<'a> FilterParser<'a> {
         &mut self,
         q: Option<PrimitiveQualifiers>,
         operands: bool,
-    ) -> Result<ParsedItem, FilterError> {
+    ) -> Result<ParsedFilterItem, FilterError> {
         self.at += 1;
         match self.deeper(|parser| parser.item(q, operands))? {
-            ParsedItem::Term((node, q)) => Ok(ParsedItem::Term((node.negated(), q))),
-            ParsedItem::Operand((node, q)) => Ok(ParsedItem::Operand((node.negated(), q))),
-            ParsedItem::Number(number) if operands => {
-                Ok(ParsedItem::Operand((self.number(number, q)?.negated(), q)))
+            ParsedFilterItem::Term((node, q)) => Ok(ParsedFilterItem::Term((node.negated(), q))),
+            ParsedFilterItem::Operand((node, q)) => Ok(ParsedFilterItem::Operand((node.negated(), q))),
+            ParsedFilterItem::Number(number) if operands => {
+                Ok(ParsedFilterItem::Operand((self.number(number, q)?.negated(), q)))
             }
-            ParsedItem::Number(_) | ParsedItem::Expression(_) => self.unexpected(),
+            ParsedFilterItem::Number(_) | ParsedFilterItem::Expression(_) => self.unexpected(),
         }
     }
 
@@ -212,17 +216,21 @@ impl<'a> FilterParser<'a> {
         &mut self,
         q: Option<PrimitiveQualifiers>,
         operands: bool,
-    ) -> Result<ParsedItem, FilterError> {
+    ) -> Result<ParsedFilterItem, FilterError> {
         self.at += 1;
         let item = self.deeper(|parser| {
             Ok(match parser.item(q, operands)? {
-                ParsedItem::Term(first) => ParsedItem::Term((parser.rest_of_expression(first)?.0, q)),
-                ParsedItem::Operand(first) => ParsedItem::Operand((parser.rest_of_operands(first)?.0, q)),
-                ParsedItem::Number(number)
+                ParsedFilterItem::Term(first) => {
+                    ParsedFilterItem::Term((parser.rest_of_expression(first)?.0, q))
+                }
+                ParsedFilterItem::Operand(first) => {
+                    ParsedFilterItem::Operand((parser.rest_of_operands(first)?.0, q))
+                }
+                ParsedFilterItem::Number(number)
                     if operands && parser.peek() != Some(FilterToken::Sign(SymbolToken::Close)) =>
                 {
                     let first = (parser.number(number, q)?, q);
-                    ParsedItem::Operand((parser.rest_of_operands(first)?.0, q))
+                    ParsedFilterItem::Operand((parser.rest_of_operands(first)?.0, q))
                 }
                 item => item,
             })
@@ -233,14 +241,16 @@ impl<'a> FilterParser<'a> {
 
     /// Parses the rest of an arithmetic expression, and its comparison with another expression. Returns any other item
     /// unchanged.
-    fn relation(&mut self, first: ParsedItem) -> Result<ParsedItem, FilterError> {
+    fn relation(&mut self, first: ParsedFilterItem) -> Result<ParsedFilterItem, FilterError> {
         let left = match first {
-            ParsedItem::Number(number) if self.continues() => ArithmeticExpression::number(number),
-            ParsedItem::Expression(expression) => expression,
+            ParsedFilterItem::Number(number) if self.continues() => ArithmeticExpression::number(number),
+            ParsedFilterItem::Expression(expression) => expression,
             item => return Ok(item),
         };
         let left = self.rest_of_arithmetic(left, 0)?;
-        let Some(FilterToken::Sign(sign)) = self.peek() else { return Ok(ParsedItem::Expression(left)) };
+        let Some(FilterToken::Sign(sign)) = self.peek() else {
+            return Ok(ParsedFilterItem::Expression(left));
+        };
         let (relation, is_negated) = match sign {
             SymbolToken::Equal => (ComparisonRelation::Equal, false),
             SymbolToken::NotEqual => (ComparisonRelation::Equal, true),
@@ -248,14 +258,14 @@ impl<'a> FilterParser<'a> {
             SymbolToken::LessOrEqual => (ComparisonRelation::Greater, true),
             SymbolToken::GreaterOrEqual => (ComparisonRelation::GreaterOrEqual, false),
             SymbolToken::Less => (ComparisonRelation::GreaterOrEqual, true),
-            _ => return Ok(ParsedItem::Expression(left)),
+            _ => return Ok(ParsedFilterItem::Expression(left)),
         };
         self.at += 1;
         let right = self.arithmetic(0)?;
         let test = left.value.compare(relation, right.value);
         let test = if is_negated { test.negated() } else { test };
         let tests = [left.checks, right.checks, Some(test)].into_iter().flatten().reduce(FilterNode::and);
-        Ok(ParsedItem::Term((tests.unwrap_or(FilterNode::True), None)))
+        Ok(ParsedFilterItem::Term((tests.unwrap_or(FilterNode::True), None)))
     }
 
     /// Returns `true` if the next token is an arithmetic operator or a comparison.

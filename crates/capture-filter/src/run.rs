@@ -3,7 +3,7 @@
 use crate::layers::SLOTS;
 use crate::node::{
     ArithmeticOperator, ComparisonRelation, ComputedNumber, FieldSize, FilterNode, FrameField, FrameOffset,
-    GeneveTest, HeaderChainSearch, NumberComparison,
+    GenevePredicate, HeaderChainSearch, NumberComparison,
 };
 
 /// Maximum number of headers that a search in a header chain follows.
@@ -14,17 +14,17 @@ const TRANSPARENT_BRIDGING: u32 = 0x6558;
 /// Rejection of a frame: a field is outside of it, or a number is divided by zero.
 struct FrameRejected;
 
-struct FilterRun<'a> {
+struct FilterEvaluation<'a> {
     frame: &'a [u8],
     length: u32,
     slots: [u32; SLOTS],
 }
 
 pub(crate) fn selects(filter: &FilterNode, frame: &[u8], length: u32) -> bool {
-    FilterRun { frame, length, slots: [0; SLOTS] }.node(filter).unwrap_or(false)
+    FilterEvaluation { frame, length, slots: [0; SLOTS] }.node(filter).unwrap_or(false)
 }
 
-impl FilterRun<'_> {
+impl FilterEvaluation<'_> {
     fn node(&mut self, node: &FilterNode) -> Result<bool, FrameRejected> {
         Ok(match node {
             FilterNode::All(nodes) => {
@@ -145,8 +145,8 @@ impl FilterRun<'_> {
         Ok(false)
     }
 
-    fn geneve(&mut self, offsets: GeneveTest) -> Result<bool, FrameRejected> {
-        let GeneveTest { outer, is_ipv6, link_type, header, payload } = offsets;
+    fn geneve(&mut self, offsets: GenevePredicate) -> Result<bool, FrameRejected> {
+        let GenevePredicate { outer, is_ipv6, link_type, header, payload } = offsets;
         let ip_length = if is_ipv6 { 40 } else { self.ipv4_length(outer)? };
         let tunnel =
             self.slot(outer.slot).wrapping_add(ip_length).wrapping_add(outer.constant).wrapping_add(8);

@@ -2,14 +2,14 @@
 //! memory there.
 
 use crate::error::{FilterError, refuse};
-use crate::node::{ComputedNumber, FilterNode, FrameField, GeneveTest, NumberComparison, OffsetSlot};
+use crate::node::{ComputedNumber, FilterNode, FrameField, GenevePredicate, NumberComparison, OffsetSlot};
 
 /// Set of the offset slots in which the filter has stored an offset, a bit for each.
 type StoredSlots = u32;
 
 /// Sets of offset slots with a stored offset after a test, one if the test is true and one if it is false.
 #[derive(Clone, Copy)]
-struct SlotsByOutcome {
+struct StoredSlotsByOutcome {
     if_true: StoredSlots,
     if_false: StoredSlots,
 }
@@ -26,33 +26,33 @@ pub(crate) fn check(filter: &FilterNode) -> Result<(), FilterError> {
 }
 
 /// Returns the offset slots with a stored offset after a test, or `None` if the test reads a slot without one.
-fn behind(node: &FilterNode, stored: StoredSlots) -> Option<SlotsByOutcome> {
-    let same = SlotsByOutcome { if_true: stored, if_false: stored };
+fn behind(node: &FilterNode, stored: StoredSlots) -> Option<StoredSlotsByOutcome> {
+    let same = StoredSlotsByOutcome { if_true: stored, if_false: stored };
     let reads = |slot: OffsetSlot| (stored & bit(slot) != 0).then_some(same);
     match node {
         FilterNode::All(nodes) => nodes.iter().try_fold(
-            SlotsByOutcome { if_true: stored, if_false: StoredSlots::MAX },
+            StoredSlotsByOutcome { if_true: stored, if_false: StoredSlots::MAX },
             |before, node| {
-                let SlotsByOutcome { if_true, if_false } = behind(node, before.if_true)?;
-                Some(SlotsByOutcome { if_true, if_false: before.if_false & if_false })
+                let StoredSlotsByOutcome { if_true, if_false } = behind(node, before.if_true)?;
+                Some(StoredSlotsByOutcome { if_true, if_false: before.if_false & if_false })
             },
         ),
         FilterNode::Any(nodes) => nodes.iter().try_fold(
-            SlotsByOutcome { if_true: StoredSlots::MAX, if_false: stored },
+            StoredSlotsByOutcome { if_true: StoredSlots::MAX, if_false: stored },
             |before, node| {
-                let SlotsByOutcome { if_true, if_false } = behind(node, before.if_false)?;
-                Some(SlotsByOutcome { if_true: before.if_true & if_true, if_false })
+                let StoredSlotsByOutcome { if_true, if_false } = behind(node, before.if_false)?;
+                Some(StoredSlotsByOutcome { if_true: before.if_true & if_true, if_false })
             },
         ),
         FilterNode::Not(node) => {
-            let SlotsByOutcome { if_true, if_false } = behind(node, stored)?;
-            Some(SlotsByOutcome { if_true: if_false, if_false: if_true })
+            let StoredSlotsByOutcome { if_true, if_false } = behind(node, stored)?;
+            Some(StoredSlotsByOutcome { if_true: if_false, if_false: if_true })
         }
         FilterNode::Compare(NumberComparison { left, right, .. }) => {
             (is_stored(left, stored) && is_stored(right, stored)).then_some(same)
         }
-        FilterNode::Geneve(GeneveTest { outer, link_type, header, payload, .. }) => {
-            outer.slot.is_none_or(|slot| stored & bit(slot) != 0).then_some(SlotsByOutcome {
+        FilterNode::Geneve(GenevePredicate { outer, link_type, header, payload, .. }) => {
+            outer.slot.is_none_or(|slot| stored & bit(slot) != 0).then_some(StoredSlotsByOutcome {
                 if_true: stored | bit(*link_type) | bit(*header) | bit(*payload),
                 // Never false.
                 if_false: StoredSlots::MAX,

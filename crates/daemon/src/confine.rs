@@ -7,7 +7,7 @@
 
 use crate::config::HostConfig;
 use crate::config::uplink::{StreamUplinkSocket, UplinkConfig};
-use crate::start_error::StartError;
+use crate::start_error::HostStartError;
 use host::confine::{
     LandlockEnforcement, LandlockRules, PreparedSandbox, SandboxError, ThreadCapabilities, ThreadRole,
     ThreadSandbox, become_user, restrict_files,
@@ -21,8 +21,11 @@ use std::path::{Path, PathBuf};
 /// thread starts.
 ///
 /// # Errors
-/// [`StartError`]; the process should end, since it may have given up a part.
-pub fn begin(config: &HostConfig, readable: &[PathBuf]) -> Result<Option<LandlockEnforcement>, StartError> {
+/// [`HostStartError`]; the process should end, since it may have given up a part.
+pub fn begin(
+    config: &HostConfig,
+    readable: &[PathBuf],
+) -> Result<Option<LandlockEnforcement>, HostStartError> {
     if let Some(account) = &config.confine.user {
         folder::make_for(&config.runtime_dir, folder::PASSABLE, (account.uid, account.gid))?;
         become_user(account)?;
@@ -42,8 +45,8 @@ pub fn begin(config: &HostConfig, readable: &[PathBuf]) -> Result<Option<Landloc
 /// Confines the thread that has started the host. Call it after the start.
 ///
 /// # Errors
-/// [`StartError::Confine`].
-pub fn first_thread(config: &HostConfig) -> Result<(), StartError> {
+/// [`HostStartError::Confine`].
+pub fn first_thread(config: &HostConfig) -> Result<(), HostStartError> {
     Ok(confinement(config).prepare(ThreadRole::Main)?.apply()?)
 }
 
@@ -51,8 +54,8 @@ pub fn first_thread(config: &HostConfig) -> Result<(), StartError> {
 /// threads. Call it after [`begin`].
 ///
 /// # Errors
-/// [`StartError::Confine`].
-pub fn helper(config: &HostConfig) -> Result<PreparedSandbox, StartError> {
+/// [`HostStartError::Confine`].
+pub fn helper(config: &HostConfig) -> Result<PreparedSandbox, HostStartError> {
     Ok(confinement(config).prepare(ThreadRole::Helper)?)
 }
 

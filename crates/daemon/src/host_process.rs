@@ -5,13 +5,13 @@ use crate::config::HostConfig;
 use crate::confine::ThreadSandboxes;
 use crate::control::server::{ControlRequestSender, ControlServer, ControlServerHandle, WatchdogProbe};
 use crate::control::tcp::{self, BearerToken};
-use crate::flight::files::RecordingSender;
-use crate::management::{HostManager, MainThreadOrder, RunningPorts};
+use crate::flight::files::FlightRecordingSender;
+use crate::management::{HostManager, MainThreadRequest, RunningPorts};
 use crate::port::{
-    CommandInbox, PortThreadCommand, PreparedPort, SharedPortResources, WireRegistry, XdpPrograms,
+    PortCommandInbox, PortThreadCommand, PreparedPort, SharedPortResources, WireRegistry, XdpPrograms,
 };
-use crate::start_error::StartError;
-use crate::vault::DescriptorVault;
+use crate::start_error::HostStartError;
+use crate::vault::FileDescriptorStore;
 use crate::volatile;
 use host::folder;
 use host::poll::ThreadWaker;
@@ -32,12 +32,12 @@ const CONTROL: &str = "control";
 #[derive(Debug)]
 pub struct ReadyHost {
     config: HostConfig,
-    vault: DescriptorVault,
+    vault: FileDescriptorStore,
     listener: SocketListener,
     tcp: Option<(TcpListener, BearerToken)>,
     threads: ThreadSandboxes,
     common: SharedPortResources,
-    ports: Vec<(PreparedPort, CommandInbox, crate::port::PortHandle)>,
+    ports: Vec<(PreparedPort, PortCommandInbox, crate::port::PortHandle)>,
 }
 
 impl ReadyHost {
@@ -45,8 +45,8 @@ impl ReadyHost {
     /// host process has left in the vault.
     ///
     /// # Errors
-    /// [`StartError`].
-    pub fn open(config: HostConfig, vault: &DescriptorVault) -> Result<Self, StartError> {
+    /// [`HostStartError`].
+    pub fn open(config: HostConfig, vault: &FileDescriptorStore) -> Result<Self, HostStartError> {
         let config = volatile::restore(config, vault);
         let listener = control_listener(&config, vault)?;
         // A failure of TCP is no reason to leave guests without their VFs.
@@ -59,14 +59,14 @@ impl ReadyHost {
             None
         });
         let threads = ThreadSandboxes::prepare(&config)?;
-        let flights = RecordingSender::start(config.state_dir.as_deref(), &threads.control)?;
+        let flights = FlightRecordingSender::start(config.state_dir.as_deref(), &threads.control)?;
         let common =
             SharedPortResources { wires: WireRegistry::default(), programs: XdpPrograms::default(), flights };
         let mut ports = Vec::new();
         for port in &config.ports {
-            let (inbox, handle) = CommandInbox::new()?;
+            let (inbox, handle) = PortCommandInbox::new()?;
             let opened = PreparedPort::open(port, vault, &inbox, &threads, &common);
-            let opened = opened.map_err(|source| StartError::Port { name: port.name.clone(), source })?;
+            let opened = opened.map_err(|source| HostStartError::Port { name: port.name.clone(), source })?;
             ports.push((opened, inbox, handle));
         }
         Ok(Self { config, vault: vault.clone(), listener, tcp, threads, common, ports })
@@ -75,8 +75,8 @@ impl ReadyHost {
     /// Starts the threads of the prepared host.
     ///
     /// # Errors
-    /// [`StartError::System`].
-    pub fn start(self) -> Result<RunningHost, StartError> {
+    /// [`HostStartError::System`].
+    pub fn start(self) -> Result<RunningHost, HostStartError> {
         let Self { config, vault, mut listener, tcp, threads, common, ports } = self;
         listener.own();
         tcp::settle(tcp.as_ref().map(|(listener, _)| listener), &vault)?;
@@ -138,10 +138,10 @@ pub struct RunningHost {
     reviver: Option<JoinHandle<()>>,
     probe: WatchdogProbe,
     server: ControlServerHandle,
-    vault: DescriptorVault,
+    vault: FileDescriptorStore,
     /// True once the successor process serves the control socket, so that this process carries out no more requests.
     leaving: Arc<AtomicBool>,
-    orders: mpsc::Receiver<MainThreadOrder>,
+    orders: mpsc::Receiver<MainThreadRequest>,
     order_waker: ThreadWaker,
 }
 
@@ -149,16 +149,16 @@ impl RunningHost {
     /// Starts a new host with every port of the configuration, or nothing.
     ///
     /// # Errors
-    /// [`StartError`].
-    pub fn start(config: HostConfig) -> Result<Self, StartError> {
-        Self::inherit(config, &DescriptorVault::default())
+    /// [`HostStartError`].
+    pub fn start(config: HostConfig) -> Result<Self, HostStartError> {
+        Self::inherit(config, &FileDescriptorStore::default())
     }
 
     /// Starts a host that continues from the file descriptors that the previous host process has left in the vault.
     ///
     /// # Errors
-    /// [`StartError`].
-    pub fn inherit(config: HostConfig, vault: &DescriptorVault) -> Result<Self, StartError> {
+    /// [`HostStartError`].
+    pub fn inherit(config: HostConfig, vault: &FileDescriptorStore) -> Result<Self, HostStartError> {
         ReadyHost::open(config, vault)?.start()
     }
 
@@ -190,7 +190,7 @@ impl RunningHost {
 
     /// Returns the vault of kept file descriptors, which the successor process receives.
     #[must_use]
-    pub fn vault(&self) -> &DescriptorVault {
+    pub fn vault(&self) -> &FileDescriptorStore {
         &self.vault
     }
 
@@ -203,7 +203,7 @@ impl RunningHost {
 
     /// Returns the next request of a control client that only the main thread can carry out: an upgrade.
     #[must_use]
-    pub fn order(&self) -> Option<MainThreadOrder> {
+    pub fn order(&self) -> Option<MainThreadRequest> {
         self.order_waker.drain();
         self.orders.try_recv().ok()
     }
@@ -284,7 +284,10 @@ impl Drop for RunningHost {
 
 /// Returns the control socket of the previous host process, or a new one. Only the host's user can enter its folder,
 /// and the group that `control = { group }` names.
-fn control_listener(config: &HostConfig, vault: &DescriptorVault) -> Result<SocketListener, StartError> {
+fn control_listener(
+    config: &HostConfig,
+    vault: &FileDescriptorStore,
+) -> Result<SocketListener, HostStartError> {
     let (socket, access) = (config.control_socket(), config.control_access);
     if let Some(listener) = vault.copy(CONTROL).and_then(|fd| SocketListener::adopt(fd, &socket)) {
         return Ok(listener);
@@ -306,7 +309,7 @@ mod tests {
     use super::RunningHost;
     use crate::config::HostConfig;
     use crate::control::client;
-    use crate::vault::DescriptorVault;
+    use crate::vault::FileDescriptorStore;
     use std::io::{ErrorKind, Read};
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
@@ -316,7 +319,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let text = "[[port]]\n[[port]]\nuplink = { replay = \"/missing.pcap\" }\n";
         let config = HostConfig::check(HostConfig::parse(text).unwrap(), folder.path()).unwrap();
-        let (vault, (kept, mut client)) = (DescriptorVault::default(), UnixStream::pair().unwrap());
+        let (vault, (kept, mut client)) = (FileDescriptorStore::default(), UnixStream::pair().unwrap());
         // No journal names this client, so the first port disconnects it once the host starts.
         vault.keep("pf0.#7", kept.as_fd()).unwrap();
         client.set_nonblocking(true).unwrap();

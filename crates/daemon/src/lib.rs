@@ -32,5 +32,5 @@ mod volatile;
 
 pub use flight::recording::{FlightEntry, FlightRecording};
 pub use host_process::{ReadyHost, RunningHost};
-pub use management::MainThreadOrder;
-pub use start_error::StartError;
+pub use management::MainThreadRequest;
+pub use start_error::HostStartError;

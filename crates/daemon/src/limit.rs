@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Limit of log lines per minute for one kind of message, with the number of suppressed lines.
 #[derive(Debug)]
-pub(crate) struct LogLimit {
+pub(crate) struct LogRateLimit {
     most: u32,
     used: u32,
     suppressed: u64,
@@ -15,7 +15,7 @@ pub(crate) struct LogLimit {
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-impl LogLimit {
+impl LogRateLimit {
     pub(crate) fn per_minute(most: u32) -> Self {
         Self { most, used: 0, suppressed: 0, window: Time::ZERO }
     }
@@ -44,7 +44,7 @@ impl LogLimit {
 
 #[cfg(test)]
 mod tests {
-    use super::LogLimit;
+    use super::LogRateLimit;
     use i82576::Time;
     use std::io::{self, Write};
     use std::sync::{Arc, Mutex};
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn suppressed_log_lines_are_counted_in_the_next_line() {
-        let mut limit = LogLimit::per_minute(2);
+        let mut limit = LogRateLimit::per_minute(2);
         let second = |s: u64| Time::from_micros(s * 1_000_000);
         assert_eq!((limit.allow(second(100)), limit.allow(second(101))), (Some(0), Some(0)));
         assert_eq!((limit.allow(second(102)), limit.allow(second(103))), (None, None));
@@ -63,7 +63,7 @@ mod tests {
     fn endless_failures_are_logged_at_the_rate_limit() {
         let lines = LogBuffer::default();
         let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
-        let mut limit = LogLimit::per_minute(3);
+        let mut limit = LogRateLimit::per_minute(3);
         tracing::subscriber::with_default(subscriber, || {
             for n in 0..1_000 {
                 limit.warn(Time::from_micros(n), "pf0vf0", "cannot apply the VF's policy", &"no such VF");

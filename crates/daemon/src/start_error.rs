@@ -1,6 +1,6 @@
 //! Errors of starting the host.
 
-use crate::port::PortError;
+use crate::port::PortStartError;
 use host::confine::SandboxError;
 use host::folder::SocketFolderError;
 use host::socket::SocketFileError;
@@ -8,7 +8,7 @@ use thiserror::Error;
 
 /// Reason why the host cannot start. The failed start leaves nothing behind.
 #[derive(Debug, Error)]
-pub enum StartError {
+pub enum HostStartError {
     /// The folder for sockets cannot be created, or is not safe.
     #[error("cannot use the folder for sockets: {0}; set runtime_dir to a folder of your own")]
     RuntimeDir(#[from] SocketFolderError),
@@ -21,7 +21,7 @@ pub enum StartError {
         /// Name of the port that cannot start.
         name: String,
         /// Reason why the port cannot start.
-        source: PortError,
+        source: PortStartError,
     },
     /// The host's threads cannot be restricted.
     #[error(transparent)]

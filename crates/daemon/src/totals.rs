@@ -11,24 +11,25 @@ use std::collections::BTreeMap;
 /// Published counters of a port, its uplink and its functions, for the successor process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "Totals")]
-pub struct PortTotals {
+pub struct PortCounterTotals {
     /// Configured uplink of the port as text, such as "tap:NAME". Another uplink counts from 0.
     pub uplink_name: String,
     /// Counters of the port's uplink.
-    pub uplink: UplinkTotals,
+    pub uplink: UplinkCounterTotals,
     /// Number of broadcast and multicast storms that the port has detected.
     pub storms: u64,
     /// Counters of the PF, if a guest drives it.
-    pub pf: FunctionTotals,
+    pub pf: FunctionCounterTotals,
     /// Counters of the VFs, by index.
-    pub vfs: BTreeMap<u8, VfTotals>,
+    pub vfs: BTreeMap<u8, VfCounterTotals>,
     /// Delays of the PF driver's answers to mailbox requests.
-    pub answers: AnswerDelayTotals,
+    pub answers: MailboxAnswerTotals,
 }
 
 /// Counters of an uplink: returns, traffic and drops.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UplinkTotals {
+#[serde(rename = "UplinkTotals")]
+pub struct UplinkCounterTotals {
     reattached: u64,
     rx: UplinkTraffic,
     tx: UplinkTraffic,
@@ -37,7 +38,8 @@ pub struct UplinkTotals {
 
 /// Counters of a function: traffic, drops, and messages and interrupts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FunctionTotals {
+#[serde(rename = "FunctionTotals")]
+pub struct FunctionCounterTotals {
     rx: TrafficCounts,
     tx: TrafficCounts,
     drops: DropCounts,
@@ -46,8 +48,9 @@ pub struct FunctionTotals {
 
 /// Counters of a VF: those of its function, its mailbox and its offences.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VfTotals {
-    function: FunctionTotals,
+#[serde(rename = "VfTotals")]
+pub struct VfCounterTotals {
+    function: FunctionCounterTotals,
     mailbox: VfMailboxStatus,
     offences: BTreeMap<String, u64>,
 }
@@ -56,7 +59,7 @@ pub struct VfTotals {
 /// adding them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "AnswerTotals")]
-pub struct AnswerDelayTotals {
+pub struct MailboxAnswerTotals {
     /// Number of PF driver visits that answered a mailbox request.
     pub visits: u64,
     /// Largest number of requests that one visit of the PF driver answered.
@@ -108,25 +111,25 @@ combine! {
     VfMailboxStatus { requests, granted, refused, unanswered, resets, notices }
     UplinkTraffic { packets, bytes, multicast }
     UplinkDrops { too_long, no_room, no_link, malformed, missed, impaired, unrecorded }
-    UplinkTotals { reattached, rx, tx, drops }
-    FunctionTotals { rx, tx, drops, interventions }
-    VfTotals { function, mailbox, offences }
+    UplinkCounterTotals { reattached, rx, tx, drops }
+    FunctionCounterTotals { rx, tx, drops, interventions }
+    VfCounterTotals { function, mailbox, offences }
 }
 
-impl PortTotals {
+impl PortCounterTotals {
     /// Creates totals from the counters of a published status and the configured uplink.
     #[must_use]
-    pub fn of(status: &PortStatus, uplink_name: String, answers: AnswerDelayTotals) -> Self {
-        let vf = |vf: &VfStatus| VfTotals {
-            function: FunctionTotals::of(&vf.function),
+    pub fn of(status: &PortStatus, uplink_name: String, answers: MailboxAnswerTotals) -> Self {
+        let vf = |vf: &VfStatus| VfCounterTotals {
+            function: FunctionCounterTotals::of(&vf.function),
             mailbox: vf.mailbox.clone(),
             offences: vf.conduct.offences.clone(),
         };
         Self {
             uplink_name,
-            uplink: status.uplink_status.as_ref().map(UplinkTotals::of).unwrap_or_default(),
+            uplink: status.uplink_status.as_ref().map(UplinkCounterTotals::of).unwrap_or_default(),
             storms: status.storms,
-            pf: status.pf.as_ref().map(FunctionTotals::of).unwrap_or_default(),
+            pf: status.pf.as_ref().map(FunctionCounterTotals::of).unwrap_or_default(),
             vfs: status.vfs.iter().map(|status| (status.index, vf(status))).collect(),
             answers,
         }
@@ -149,7 +152,7 @@ impl PortTotals {
 
     /// Resets the uplink's counters, for a port that has another uplink now.
     pub fn forget_uplink(&mut self) {
-        self.uplink = UplinkTotals::default();
+        self.uplink = UplinkCounterTotals::default();
     }
 
     /// Adds these counters to those of a port's status. Answer delays are not added, because a successor process has
@@ -157,9 +160,9 @@ impl PortTotals {
     pub fn add_to(&self, status: &mut PortStatus) {
         let add = u64::saturating_add;
         if let Some(uplink) = &mut status.uplink_status {
-            let mut sum = UplinkTotals::of(uplink);
+            let mut sum = UplinkCounterTotals::of(uplink);
             sum.combine(&self.uplink, add);
-            let UplinkTotals { reattached, rx, tx, drops } = sum;
+            let UplinkCounterTotals { reattached, rx, tx, drops } = sum;
             (uplink.reattached, uplink.rx, uplink.tx, uplink.drops) = (reattached, rx, tx, drops);
         }
         status.storms.combine(&self.storms, add);
@@ -179,13 +182,13 @@ impl PortTotals {
     }
 }
 
-impl UplinkTotals {
+impl UplinkCounterTotals {
     fn of(status: &UplinkStatus) -> Self {
         Self { reattached: status.reattached, rx: status.rx, tx: status.tx, drops: status.drops }
     }
 }
 
-impl FunctionTotals {
+impl FunctionCounterTotals {
     fn of(status: &FunctionStatus) -> Self {
         Self { rx: status.rx, tx: status.tx, drops: status.drops, interventions: status.interventions }
     }
@@ -200,20 +203,21 @@ impl FunctionTotals {
 
 #[cfg(test)]
 mod tests {
-    use super::{CombinableCounters, FunctionTotals, PortTotals, VfTotals};
+    use super::{CombinableCounters, FunctionCounterTotals, PortCounterTotals, VfCounterTotals};
     use crate::control::uplink::UplinkTraffic;
     use std::collections::BTreeMap;
 
     /// Returns totals of a port with one VF: `packets` received by uplink and VF, and the VF's `requests` for a MAC
     /// address.
-    fn totals(uplink: &str, packets: u64, requests: u64) -> PortTotals {
-        let mut vf = VfTotals { function: FunctionTotals::default(), ..VfTotals::default() };
+    fn totals(uplink: &str, packets: u64, requests: u64) -> PortCounterTotals {
+        let mut vf =
+            VfCounterTotals { function: FunctionCounterTotals::default(), ..VfCounterTotals::default() };
         vf.function.rx.packets = packets;
         vf.mailbox.requests = BTreeMap::from([("mac".to_owned(), requests)]);
-        let mut totals = PortTotals {
+        let mut totals = PortCounterTotals {
             uplink_name: uplink.to_owned(),
             vfs: BTreeMap::from([(0, vf)]),
-            ..PortTotals::default()
+            ..PortCounterTotals::default()
         };
         totals.uplink.rx = UplinkTraffic { packets, ..UplinkTraffic::default() };
         totals

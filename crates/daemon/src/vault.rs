@@ -4,8 +4,8 @@
 //! Calls may block while the keeper is busy, so a port's thread makes none while clients wait for it.
 
 use crate::clock::now;
-use crate::limit::LogLimit;
-use host::keep::{HandOverChannel, KeeperConnection, KeptDescriptors};
+use crate::limit::LogRateLimit;
+use host::keep::{HandOverChannel, KeeperConnection, KeptFileDescriptors};
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,30 +17,30 @@ const COMPLAINTS: u32 = 5;
 
 /// Vault of the host: kept file descriptors by name, shared by its threads.
 #[derive(Debug, Clone)]
-pub struct DescriptorVault(Arc<Mutex<VaultContents>>);
+pub struct FileDescriptorStore(Arc<Mutex<FileDescriptorStoreContents>>);
 
 #[derive(Debug)]
-struct VaultContents {
-    shelf: KeptDescriptors,
+struct FileDescriptorStoreContents {
+    shelf: KeptFileDescriptors,
     store: Option<KeeperConnection>,
     /// Names of file descriptors that have changed since the successor process received every descriptor. The keeper
     /// process is not notified of these changes, because it already keeps the successor's descriptors.
     untold: Option<BTreeSet<String>>,
-    complaints: LogLimit,
+    complaints: LogRateLimit,
 }
 
-impl Default for DescriptorVault {
+impl Default for FileDescriptorStore {
     fn default() -> Self {
-        Self::new(KeptDescriptors::default(), None)
+        Self::new(KeptFileDescriptors::default(), None)
     }
 }
 
-impl DescriptorVault {
+impl FileDescriptorStore {
     /// Creates a vault from the file descriptors of the previous host process and the connection to the keeper process.
     #[must_use]
-    pub fn new(shelf: KeptDescriptors, store: Option<KeeperConnection>) -> Self {
-        let complaints = LogLimit::per_minute(COMPLAINTS);
-        Self(Arc::new(Mutex::new(VaultContents { shelf, store, untold: None, complaints })))
+    pub fn new(shelf: KeptFileDescriptors, store: Option<KeeperConnection>) -> Self {
+        let complaints = LogRateLimit::per_minute(COMPLAINTS);
+        Self(Arc::new(Mutex::new(FileDescriptorStoreContents { shelf, store, untold: None, complaints })))
     }
 
     /// Keeps a copy of a file descriptor under a name, in place of the former one.
@@ -131,12 +131,12 @@ impl DescriptorVault {
     }
 
     /// Locks the vault's contents, also after a panic: every kept file descriptor is whole.
-    fn contents(&self) -> MutexGuard<'_, VaultContents> {
+    fn contents(&self) -> MutexGuard<'_, FileDescriptorStoreContents> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl VaultContents {
+impl FileDescriptorStoreContents {
     /// Sends the keeper process the file descriptor that the vault keeps under a name now, or the removal of the name.
     fn changed(&mut self, name: &str) {
         if let Some(untold) = &mut self.untold {
@@ -174,13 +174,13 @@ impl VaultContents {
 
 /// Part of the vault for one port: kept file descriptors by number or name.
 #[derive(Debug, Clone)]
-pub(crate) struct PortDescriptorVault {
-    vault: DescriptorVault,
+pub(crate) struct PortFileDescriptorStore {
+    vault: FileDescriptorStore,
     port: String,
 }
 
-impl PortDescriptorVault {
-    pub(crate) fn new(vault: &DescriptorVault, port: &str) -> Self {
+impl PortFileDescriptorStore {
+    pub(crate) fn new(vault: &FileDescriptorStore, port: &str) -> Self {
         Self { vault: vault.clone(), port: port.to_owned() }
     }
 

@@ -1,7 +1,7 @@
 //! Limits of the virtio family for policies. No register limits its ports: the numbers are those of the plane, and of
 //! the rings' longest frame.
 
-use policy::FamilyLimits;
+use policy::CardFamilyLimits;
 use units::FCS;
 use virtio_nic::{LONGEST_FRAME, MAX_VFS};
 
@@ -13,7 +13,7 @@ const MAX_FRAME: u16 = (LONGEST_FRAME + FCS) as u16;
 const LEAST_MTU: u16 = 68;
 
 /// Policy limits of virtio ports. The link has no speed of its own; 100 Gb/s is the highest rate that is worth a limit.
-pub(crate) const LIMITS: FamilyLimits = FamilyLimits {
+pub(crate) const LIMITS: CardFamilyLimits = CardFamilyLimits {
     family: "virtio",
     vfs: MAX_VFS,
     link_speed: 100_000,

@@ -3,7 +3,7 @@
 
 use crate::config::HostConfig;
 use crate::settings::{SettingLayers, SettingValues};
-use crate::vault::DescriptorVault;
+use crate::vault::FileDescriptorStore;
 use host::shared::SharedMemory;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
@@ -20,7 +20,7 @@ type VolatileSettings = BTreeMap<String, SettingValues>;
 
 /// Saves the volatile settings for the host's successor process. A failure is logged: the settings are then lost if the
 /// host dies.
-pub(crate) fn note(config: &HostConfig, vault: &DescriptorVault) {
+pub(crate) fn note(config: &HostConfig, vault: &FileDescriptorStore) {
     let noted = serde_json::to_vec(&of(config)).map_err(|error| error.to_string()).and_then(|bytes| {
         let memory = SharedMemory::new((LENGTH + bytes.len() as u64).next_multiple_of(4096));
         let memory = memory.map_err(|error| error.to_string())?;
@@ -34,12 +34,12 @@ pub(crate) fn note(config: &HostConfig, vault: &DescriptorVault) {
 }
 
 /// Removes the saved volatile settings, at the end of the host.
-pub(crate) fn forget(vault: &DescriptorVault) {
+pub(crate) fn forget(vault: &FileDescriptorStore) {
     vault.forget(VOLATILE);
 }
 
 /// Returns the configuration with the volatile settings that the previous host process has saved.
-pub(crate) fn restore(config: HostConfig, vault: &DescriptorVault) -> HostConfig {
+pub(crate) fn restore(config: HostConfig, vault: &FileDescriptorStore) -> HostConfig {
     let Some(volatile) = read(vault) else { return config };
     let mut next = config.clone();
     for (name, layers) in layers(&mut next) {
@@ -57,7 +57,7 @@ pub(crate) fn restore(config: HostConfig, vault: &DescriptorVault) -> HostConfig
     }
 }
 
-fn read(vault: &DescriptorVault) -> Option<VolatileSettings> {
+fn read(vault: &FileDescriptorStore) -> Option<VolatileSettings> {
     let memory = SharedMemory::adopt(vault.copy(VOLATILE)?).ok()?;
     let mut length = [0; LENGTH as usize];
     memory.memory().read(0, &mut length).ok()?;

@@ -7,9 +7,9 @@
 //! address of a BAR. It does not read a register if the read changes the card. Configuration space is not audited,
 //! since every VMM emulates it.
 
-use crate::hal::CheckSubject;
+use crate::hal::CheckedVfBus;
 use driver::Hal;
-use i82576::table::{CHAPTERS, RegisterAccess, RegisterEffect};
+use i82576::table::{CHAPTERS, RegisterAccessEffect, RegisterAccessRule};
 use i82576::window;
 use serde::Serialize;
 use std::fmt;
@@ -36,7 +36,7 @@ pub enum RevealedResource {
 /// Party (guest or machine) that a register's value belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ValueOwner {
+pub enum RegisterValueOwner {
     /// The value belongs to the driver, which has set it or may know it.
     Guest,
     /// The register's value belongs to the machine.
@@ -57,12 +57,12 @@ pub struct AuditedRegister {
     /// Resource that the register's value reveals.
     pub resource: RevealedResource,
     /// Party (guest or machine) that the register's value belongs to.
-    pub whose: ValueOwner,
+    pub whose: RegisterValueOwner,
 }
 
 /// Result of an audit: the registers that reveal resources, and the pages to trap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct AuditReport {
+pub struct RegisterAuditReport {
     /// Registers that reveal a resource, by function and offset.
     pub registers: Vec<AuditedRegister>,
     /// Pages of BAR0 whose accesses the assigner of the device has to trap: those with registers that reveal the
@@ -90,7 +90,7 @@ const BY_NAME: [(&str, RevealedResource); 14] = [
 const PAGE: u32 = 0x1000;
 
 /// Row of a register table, reduced to the columns that an audit needs.
-struct AuditRow {
+struct AuditRegisterRow {
     name: &'static str,
     offsets: Vec<u32>,
     /// True if reading the register has no side effect on the card.
@@ -108,17 +108,18 @@ pub struct KnownAddresses {
 
 /// Reads the registers of a PF, and returns those that reveal a resource.
 pub(crate) fn pf<H: Hal>(function: &str, hal: &mut H, known: &KnownAddresses) -> Vec<AuditedRegister> {
-    let rows = CHAPTERS.iter().flat_map(|(_, rows)| *rows).map(|row| AuditRow {
+    let rows = CHAPTERS.iter().flat_map(|(_, rows)| *rows).map(|row| AuditRegisterRow {
         name: row.name,
         offsets: row.offsets().collect(),
-        safe: is_safe(row.access) && (!matches!(row.effect, RegisterEffect::Acts(_)) || is_named(row.name)),
+        safe: is_safe(row.access)
+            && (!matches!(row.effect, RegisterAccessEffect::Acts(_)) || is_named(row.name)),
     });
     audit(function, hal, known, rows)
 }
 
 /// Reads the registers of a VF, and returns those that reveal a resource.
-pub(crate) fn vf<B: CheckSubject>(hal: &mut B) -> Vec<AuditedRegister> {
-    let rows = window::TABLE.iter().map(|row| AuditRow {
+pub(crate) fn vf<B: CheckedVfBus>(hal: &mut B) -> Vec<AuditedRegister> {
+    let rows = window::TABLE.iter().map(|row| AuditRegisterRow {
         name: row.name,
         offsets: (0..row.count).map(|element| row.offset + element * row.stride).collect(),
         safe: is_safe(row.access) && row.name != "VTEICR",
@@ -127,8 +128,8 @@ pub(crate) fn vf<B: CheckSubject>(hal: &mut B) -> Vec<AuditedRegister> {
     audit(&name, hal, &known, rows)
 }
 
-fn is_safe(access: RegisterAccess) -> bool {
-    matches!(access, RegisterAccess::Rw(_) | RegisterAccess::Ro | RegisterAccess::W1s(_))
+fn is_safe(access: RegisterAccessRule) -> bool {
+    matches!(access, RegisterAccessRule::Rw(_) | RegisterAccessRule::Ro | RegisterAccessRule::W1s(_))
 }
 
 fn is_named(name: &str) -> bool {
@@ -139,10 +140,10 @@ fn audit<H: Hal>(
     function: &str,
     hal: &mut H,
     known: &KnownAddresses,
-    rows: impl Iterator<Item = AuditRow>,
+    rows: impl Iterator<Item = AuditRegisterRow>,
 ) -> Vec<AuditedRegister> {
     let mut entries = Vec::new();
-    for AuditRow { name, offsets, safe } in rows {
+    for AuditRegisterRow { name, offsets, safe } in rows {
         let several = offsets.len() > 1;
         for (number, offset) in offsets.into_iter().enumerate() {
             let value = safe.then(|| hal.read(offset));
@@ -165,11 +166,15 @@ fn audit<H: Hal>(
 /// Returns the resource that a register's value reveals and the party that it belongs to; `None` if it reveals no
 /// resource. Zero is neither an address nor a vector, but it is a function's number. (For an address with a half of
 /// zeros, the other half is reported.)
-fn judge(name: &str, value: Option<u32>, known: &KnownAddresses) -> Option<(RevealedResource, ValueOwner)> {
+fn judge(
+    name: &str,
+    value: Option<u32>,
+    known: &KnownAddresses,
+) -> Option<(RevealedResource, RegisterValueOwner)> {
     let resource = BY_NAME.iter().find(|(known, _)| *known == name).map(|(_, resource)| *resource);
     match (resource, value) {
         (Some(RevealedResource::FunctionNumber), _) => {
-            Some((RevealedResource::FunctionNumber, ValueOwner::Machine))
+            Some((RevealedResource::FunctionNumber, RegisterValueOwner::Machine))
         }
         (_, Some(0)) => None,
         (Some(RevealedResource::DmaRing), Some(value)) => {
@@ -179,9 +184,12 @@ fn judge(name: &str, value: Option<u32>, known: &KnownAddresses) -> Option<(Reve
             } else {
                 halves.any(|high| known.memory.contains(&(high << 32 | u64::from(value))))
             };
-            Some((RevealedResource::DmaRing, if is_guests { ValueOwner::Guest } else { ValueOwner::Machine }))
+            Some((
+                RevealedResource::DmaRing,
+                if is_guests { RegisterValueOwner::Guest } else { RegisterValueOwner::Machine },
+            ))
         }
-        (Some(resource), _) => Some((resource, ValueOwner::Guest)),
+        (Some(resource), _) => Some((resource, RegisterValueOwner::Guest)),
         (None, Some(value)) => {
             let tells = |bar: &u64| {
                 let (low, upper) = (*bar as u32, (*bar >> 16) as u32 & 0xffff);
@@ -189,15 +197,15 @@ fn judge(name: &str, value: Option<u32>, known: &KnownAddresses) -> Option<(Reve
                 let is_range = upper != 0 && value & 0xffff == upper && value >> 16 >= upper;
                 low != 0 && (value & !0xf == low || is_range)
             };
-            known.bars.iter().any(tells).then_some((RevealedResource::Bar, ValueOwner::Machine))
+            known.bars.iter().any(tells).then_some((RevealedResource::Bar, RegisterValueOwner::Machine))
         }
         (None, None) => None,
     }
 }
 
-impl AuditReport {
+impl RegisterAuditReport {
     pub(crate) fn new(registers: Vec<AuditedRegister>) -> Self {
-        let of_machine = registers.iter().filter(|entry| entry.whose == ValueOwner::Machine);
+        let of_machine = registers.iter().filter(|entry| entry.whose == RegisterValueOwner::Machine);
         let mut trap_pages: Vec<u32> = of_machine.map(|entry| entry.offset / PAGE * PAGE).collect();
         trap_pages.sort_unstable();
         trap_pages.dedup();
@@ -217,8 +225,8 @@ impl fmt::Display for AuditedRegister {
         };
         let value = self.value.map_or_else(|| "not read".to_owned(), |value| format!("{value:#010x}"));
         let whose = match self.whose {
-            ValueOwner::Guest => "the guest's own",
-            ValueOwner::Machine => "THE MACHINE'S",
+            RegisterValueOwner::Guest => "the guest's own",
+            RegisterValueOwner::Machine => "THE MACHINE'S",
         };
         write!(
             f,
@@ -228,12 +236,12 @@ impl fmt::Display for AuditedRegister {
     }
 }
 
-impl fmt::Display for AuditReport {
+impl fmt::Display for RegisterAuditReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for entry in &self.registers {
             writeln!(f, "{entry}")?;
         }
-        let holes = self.registers.iter().filter(|entry| entry.whose == ValueOwner::Machine).count();
+        let holes = self.registers.iter().filter(|entry| entry.whose == RegisterValueOwner::Machine).count();
         write!(f, "{} registers, {holes} of them with values of the physical machine", self.registers.len())?;
         let pages: Vec<String> = self.trap_pages.iter().map(|page| format!("{page:#x}")).collect();
         if pages.is_empty() { Ok(()) } else { write!(f, "; pages of BAR0 to trap: {}", pages.join(", ")) }
@@ -242,7 +250,10 @@ impl fmt::Display for AuditReport {
 
 #[cfg(test)]
 mod tests {
-    use super::{AuditReport, AuditRow, KnownAddresses, RevealedResource, ValueOwner, audit, judge};
+    use super::{
+        AuditRegisterRow, KnownAddresses, RegisterAuditReport, RegisterValueOwner, RevealedResource, audit,
+        judge,
+    };
     use driver::Hal;
     use i82576::Time;
     use std::time::Duration;
@@ -271,23 +282,26 @@ mod tests {
     #[test]
     fn audit_assigns_ring_addresses_in_driver_memory_to_the_guest() {
         let judge = |name, value| judge(name, Some(value), &known());
-        assert_eq!(judge("RDBAL", 0x3000), Some((RevealedResource::DmaRing, ValueOwner::Guest)));
-        assert_eq!(judge("RDBAH", 1), Some((RevealedResource::DmaRing, ValueOwner::Guest)));
-        assert_eq!(judge("TDBAL", 0x7fff_0000), Some((RevealedResource::DmaRing, ValueOwner::Machine)));
+        assert_eq!(judge("RDBAL", 0x3000), Some((RevealedResource::DmaRing, RegisterValueOwner::Guest)));
+        assert_eq!(judge("RDBAH", 1), Some((RevealedResource::DmaRing, RegisterValueOwner::Guest)));
+        assert_eq!(
+            judge("TDBAL", 0x7fff_0000),
+            Some((RevealedResource::DmaRing, RegisterValueOwner::Machine))
+        );
         assert_eq!(judge("TDBAL", 0), None, "an address of zero is no ring");
-        assert_eq!(judge("TDBAH", 2), Some((RevealedResource::DmaRing, ValueOwner::Machine)));
+        assert_eq!(judge("TDBAH", 2), Some((RevealedResource::DmaRing, RegisterValueOwner::Machine)));
         assert_eq!(judge("RDLEN", 0x1000), None);
     }
 
     #[test]
     fn audit_finds_a_register_that_holds_a_bar_address() {
-        let row = |safe| AuditRow { name: "MC_FB_LOCATION", offsets: vec![0x148, 0x2148], safe };
+        let row = |safe| AuditRegisterRow { name: "MC_FB_LOCATION", offsets: vec![0x148, 0x2148], safe };
         // A Radeon shows the upper half of the address, twice.
         let mut bus = PatternBus(0x2148, 0xfe8f_fe80);
         let found = audit("01:00.0", &mut bus, &known(), [row(true)].into_iter());
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].register.as_str(), found[0].offset), ("MC_FB_LOCATION[1]", 0x2148));
-        let report = AuditReport::new(found);
+        let report = RegisterAuditReport::new(found);
         assert_eq!(report.trap_pages, [0x2000]);
         let text = report.to_string();
         assert!(text.contains("address of a BAR, THE MACHINE'S\n1 registers, 1 of them"), "{text}");

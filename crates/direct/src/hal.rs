@@ -3,7 +3,7 @@
 //!
 //! [`crate::port`] visits the PF driver during such waits.
 
-use crate::DirectError;
+use crate::DriverStartError;
 use crate::audit::KnownAddresses;
 use driver::hal::DESCRIPTOR;
 use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory, PrefetchPurpose};
@@ -14,7 +14,7 @@ use i82576::Time;
 use i82576::ids::{DEVICE_PF, DEVICE_VF, MAX_VFS, VENDOR, VF_VECTORS};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
-use vfio_client::{RAM_BASE as SOCKET_RAM, RegisterAccesses, SharedDmaMemory, VfBus, VfioUserHal};
+use vfio_client::{RAM_BASE as SOCKET_RAM, RegisterAccessCounts, SharedDmaMemory, VfDriverHal, VfioUserHal};
 
 /// Device ids of supported PFs: the 82576's, and those of the same MAC with other media, which igb also supports.
 pub(crate) const PF_DEVICES: [u16; 8] = [DEVICE_PF, 0x10e6, 0x10e7, 0x10e8, 0x150a, 0x150d, 0x1518, 0x1526];
@@ -44,8 +44,8 @@ impl VfioPfHal {
     /// Takes a PF from Linux and opens it by VFIO. Its VFs can then be opened only with `token`.
     ///
     /// # Errors
-    /// [`DirectError`].
-    pub fn open(pci: &PciSysfs, address: PciAddress, token: &VfToken) -> Result<Self, DirectError> {
+    /// [`DriverStartError`].
+    pub fn open(pci: &PciSysfs, address: PciAddress, token: &VfToken) -> Result<Self, DriverStartError> {
         identify(pci, address, &PF_DEVICES, "a physical function")?;
         let function = VfioFunction::open(pci, address, Some(token))?;
         let registers = function.registers(BAR0)?;
@@ -88,7 +88,7 @@ pub struct VfioVfHal {
     function: VfioFunction,
     ram: SharedDmaMemory,
     eventfds: [EventFd; VF_VECTORS],
-    accesses: RegisterAccesses,
+    accesses: RegisterAccessCounts,
     /// Addresses of the VF's BARs on the machine.
     bars: Vec<u64>,
     /// True if the last read of a VF register returned all ones: the card is gone.
@@ -100,13 +100,13 @@ impl VfioVfHal {
     /// the PF too.
     ///
     /// # Errors
-    /// [`DirectError`].
+    /// [`DriverStartError`].
     pub fn open(
         pci: &PciSysfs,
         address: PciAddress,
         token: Option<&VfToken>,
         place: u8,
-    ) -> Result<Self, DirectError> {
+    ) -> Result<Self, DriverStartError> {
         identify(pci, address, &VF_DEVICES, "a virtual function")?;
         let function = VfioFunction::open(pci, address, token)?;
         let registers = function.registers(BAR0)?;
@@ -121,7 +121,7 @@ impl VfioVfHal {
             function,
             ram,
             eventfds,
-            accesses: RegisterAccesses::default(),
+            accesses: RegisterAccessCounts::default(),
             bars,
             gone: false,
         })
@@ -129,26 +129,26 @@ impl VfioVfHal {
 }
 
 /// VF that the checks examine: the bus for its driver, and actions on the VF from outside that driver.
-pub trait CheckSubject: VfBus {
+pub trait CheckedVfBus: VfDriverHal {
     /// Returns the VF's PCI address, or the path of its socket.
     fn name(&self) -> String;
 
     /// Resets the VF (FLR) without notice to its driver, as the system does.
     ///
     /// # Errors
-    /// [`DirectError`].
-    fn reset(&mut self) -> Result<(), DirectError>;
+    /// [`DriverStartError`].
+    fn reset(&mut self) -> Result<(), DriverStartError>;
 
     /// Returns the addresses of the VF's memory and BARs, with which an audit compares registers.
     fn known(&self) -> KnownAddresses;
 }
 
-impl CheckSubject for VfioVfHal {
+impl CheckedVfBus for VfioVfHal {
     fn name(&self) -> String {
         self.function.address().to_string()
     }
 
-    fn reset(&mut self) -> Result<(), DirectError> {
+    fn reset(&mut self) -> Result<(), DriverStartError> {
         Ok(self.function.reset()?)
     }
 
@@ -158,12 +158,12 @@ impl CheckSubject for VfioVfHal {
     }
 }
 
-impl CheckSubject for VfioUserHal {
+impl CheckedVfBus for VfioUserHal {
     fn name(&self) -> String {
         self.socket().display().to_string()
     }
 
-    fn reset(&mut self) -> Result<(), DirectError> {
+    fn reset(&mut self) -> Result<(), DriverStartError> {
         Ok(VfioUserHal::reset(self)?)
     }
 
@@ -218,7 +218,7 @@ impl DmaHal for VfioVfHal {
     }
 }
 
-impl VfBus for VfioVfHal {
+impl VfDriverHal for VfioVfHal {
     fn eventfd(&self, vector: usize) -> Option<&EventFd> {
         self.eventfds.get(vector)
     }
@@ -227,7 +227,7 @@ impl VfBus for VfioVfHal {
         None
     }
 
-    fn accesses(&self) -> RegisterAccesses {
+    fn accesses(&self) -> RegisterAccessCounts {
         self.accesses
     }
 
@@ -236,7 +236,7 @@ impl VfBus for VfioVfHal {
     }
 }
 
-fn bars(pci: &PciSysfs, address: PciAddress) -> Result<Vec<u64>, DirectError> {
+fn bars(pci: &PciSysfs, address: PciAddress) -> Result<Vec<u64>, DriverStartError> {
     Ok(pci.bars(address)?.into_iter().flatten().collect())
 }
 
@@ -246,11 +246,11 @@ fn identify(
     address: PciAddress,
     devices: &[u16],
     wanted: &'static str,
-) -> Result<(), DirectError> {
+) -> Result<(), DriverStartError> {
     let found: PciIds = pci.ids(address)?;
     if found.vendor == VENDOR && devices.contains(&found.device) {
         Ok(())
     } else {
-        Err(DirectError::NotOurs { address, found, wanted })
+        Err(DriverStartError::NotOurs { address, found, wanted })
     }
 }

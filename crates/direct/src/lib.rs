@@ -29,7 +29,7 @@ use vfio_client::VfioUserHalError;
 
 /// Reason why the drivers cannot be started.
 #[derive(Debug, thiserror::Error)]
-pub enum DirectError {
+pub enum DriverStartError {
     /// VFIO does not pass the function to this process.
     #[error(transparent)]
     Vfio(#[from] VfioError),

@@ -3,7 +3,7 @@
 //!
 //! The PF has no data path of its own, since its driver has none.
 
-use crate::DirectError;
+use crate::DriverStartError;
 use crate::hal::VfioPfHal;
 use driver::Pf;
 use host::vfio::{PciAddress, PciSysfs, VfToken};
@@ -41,10 +41,10 @@ impl DrivenPf {
     /// Takes the PF from Linux, starts the driver, and has the kernel create `vfs` VFs, each with an address.
     ///
     /// # Errors
-    /// [`DirectError`].
-    pub fn open(pci: &PciSysfs, address: PciAddress, vfs: u8) -> Result<Self, DirectError> {
+    /// [`DriverStartError`].
+    pub fn open(pci: &PciSysfs, address: PciAddress, vfs: u8) -> Result<Self, DriverStartError> {
         if !pci.virtual_of(address).is_empty() {
-            return Err(DirectError::HasVirtualFunctions(address));
+            return Err(DriverStartError::HasVirtualFunctions(address));
         }
         let token = VfToken::random()?;
         let mut hal = VfioPfHal::open(pci, address, &token)?;
@@ -66,7 +66,7 @@ impl DrivenPf {
         if found == usize::from(vfs) {
             Ok(port)
         } else {
-            Err(DirectError::VirtualFunctions { address, wanted: vfs, found })
+            Err(DriverStartError::VirtualFunctions { address, wanted: vfs, found })
         }
     }
 
@@ -96,7 +96,7 @@ impl DrivenPf {
 }
 
 impl PfAndRegisters {
-    fn enable(&mut self, vfs: u8) -> Result<(), DirectError> {
+    fn enable(&mut self, vfs: u8) -> Result<(), DriverStartError> {
         Ok(self.pf.enable_vfs(&mut self.hal, vfs)?)
     }
 }

@@ -5,11 +5,11 @@ use daemon::RunningHost;
 use daemon::config::HostConfig;
 use daemon::control::client::ask;
 use daemon::control::protocol::{ControlAnswer, ControlRequest};
-use direct::DirectError;
-use direct::audit::{RevealedResource, ValueOwner};
+use direct::DriverStartError;
+use direct::audit::{RegisterValueOwner, RevealedResource};
 use direct::check::{
-    CheckPlan, CheckReport, CheckVerdict, EchoReplies, FunctionSelection, GuestStack, GuestStackError, audit,
-    run,
+    CardCheckPlan, CardCheckReport, CardCheckVerdict, EchoReplyStatistics, GuestNetworkStack,
+    GuestStackError, PciFunctionSelection, audit, run,
 };
 use driver::Vf;
 use embedded_guest::EmbeddedGuest;
@@ -19,16 +19,16 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
-use vfio_client::VfBus;
+use vfio_client::VfDriverHal;
 
 /// Timeout until the link of a guest is up.
 const LINK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// TCP/IP stack of an embedded guest, as the checks use it.
-struct EmbeddedGuestStack(EmbeddedGuest);
+struct EmbeddedNetworkStack(EmbeddedGuest);
 
-impl GuestStack for EmbeddedGuestStack {
-    fn start<B: VfBus>(bus: B, vf: Vf, name: &str, ip: Ipv4Addr) -> Result<Self, GuestStackError> {
+impl GuestNetworkStack for EmbeddedNetworkStack {
+    fn start<B: VfDriverHal>(bus: B, vf: Vf, name: &str, ip: Ipv4Addr) -> Result<Self, GuestStackError> {
         let guest = EmbeddedGuest::start_on(bus, vf, name.to_owned(), ip)?;
         if guest.wait_link(LINK_TIMEOUT) {
             Ok(Self(guest))
@@ -37,9 +37,9 @@ impl GuestStack for EmbeddedGuestStack {
         }
     }
 
-    fn ping(&self, to: Ipv4Addr, count: u16) -> Result<EchoReplies, GuestStackError> {
+    fn ping(&self, to: Ipv4Addr, count: u16) -> Result<EchoReplyStatistics, GuestStackError> {
         let pings = self.0.ping(to, count)?;
-        Ok(EchoReplies { received: pings.received(), median: pings.median().unwrap_or_default() })
+        Ok(EchoReplyStatistics { received: pings.received(), median: pings.median().unwrap_or_default() })
     }
 
     fn send_tcp(&self, to: Ipv4Addr, bytes: u64) -> Result<u64, GuestStackError> {
@@ -48,9 +48,9 @@ impl GuestStack for EmbeddedGuestStack {
     }
 }
 
-fn sockets(folder: &Path, vfs: &[u8]) -> CheckPlan {
+fn sockets(folder: &Path, vfs: &[u8]) -> CardCheckPlan {
     let socket = |vf: &u8| folder.join(format!("pf0vf{vf}/vf.sock"));
-    CheckPlan { functions: FunctionSelection::Sockets(vfs.iter().map(socket).collect()), wire: None }
+    CardCheckPlan { functions: PciFunctionSelection::Sockets(vfs.iter().map(socket).collect()), wire: None }
 }
 
 /// Waits until the PF has received the notices that the drivers of the VFs `vfs` have left.
@@ -88,20 +88,25 @@ fn assert_checks_pass(config: &str) {
         RunningHost::start(HostConfig::check(HostConfig::parse(config).unwrap(), folder.path()).unwrap())
             .unwrap();
     let mut told = 0;
-    let report = run::<EmbeddedGuestStack>(&PciSysfs::default(), &sockets(folder.path(), &[0, 1, 2]), |_| {
-        told += 1;
-        ControlFlow::Continue(())
-    })
-    .unwrap();
-    let others = report.checks.iter().filter(|check| check.result != CheckVerdict::Passes);
+    let report =
+        run::<EmbeddedNetworkStack>(&PciSysfs::default(), &sockets(folder.path(), &[0, 1, 2]), |_| {
+            told += 1;
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    let others = report.checks.iter().filter(|check| check.result != CardCheckVerdict::Passes);
     let others: Vec<_> = others.map(|check| (check.check, check.result, check.saw.as_str())).collect();
     let without_pf = "the check needs the PF driver of this program";
     assert_eq!(
         others,
         [
-            ("port-vlan", CheckVerdict::Skipped, without_pf),
-            ("pf-reset", CheckVerdict::Skipped, without_pf),
-            ("wire", CheckVerdict::Skipped, "the check needs a station on the wire: name one with --peer"),
+            ("port-vlan", CardCheckVerdict::Skipped, without_pf),
+            ("pf-reset", CardCheckVerdict::Skipped, without_pf),
+            (
+                "wire",
+                CardCheckVerdict::Skipped,
+                "the check needs a station on the wire: name one with --peer"
+            ),
         ]
     );
     assert!(report.is_good());
@@ -114,7 +119,7 @@ fn vf_of_another_device_family_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
     let config = HostConfig::parse("[[port]]\nfamily = \"avf\"\n").unwrap();
     let _host = RunningHost::start(HostConfig::check(config, folder.path()).unwrap()).unwrap();
-    let refused = run::<EmbeddedGuestStack>(&PciSysfs::default(), &sockets(folder.path(), &[0]), |_| {
+    let refused = run::<EmbeddedNetworkStack>(&PciSysfs::default(), &sockets(folder.path(), &[0]), |_| {
         ControlFlow::Continue(())
     });
     let error = refused.map(|report| report.is_good()).unwrap_err().to_string();
@@ -136,10 +141,10 @@ fn audit_of_a_vf_finds_ring_addresses_and_the_port_number() {
         let of = report.registers.iter().filter(|entry| entry.whose == whose);
         of.map(|entry| entry.register.as_str()).collect()
     };
-    assert_eq!(names(ValueOwner::Machine), ["STATUS"]);
+    assert_eq!(names(RegisterValueOwner::Machine), ["STATUS"]);
     assert_eq!(report.trap_pages, [0]);
     for register in ["V2PMAILBOX", "VTIVAR", "RDBAL[0]", "RDBAH[0]", "TDBAH[0]"] {
-        assert!(names(ValueOwner::Guest).contains(&register), "{register} in {report}");
+        assert!(names(RegisterValueOwner::Guest).contains(&register), "{register} in {report}");
     }
     let high = report.registers.iter().find(|entry| entry.register == "RDBAH[0]").unwrap();
     assert_eq!((high.value, high.resource), (Some(1), RevealedResource::DmaRing));
@@ -151,11 +156,11 @@ fn driver_checks_that_need_two_vfs_are_skipped_with_one_vf() {
     let folder = tempfile::tempdir().unwrap();
     let _host = RunningHost::start(HostConfig::check(HostConfig::parse("").unwrap(), folder.path()).unwrap())
         .unwrap();
-    let report = run::<EmbeddedGuestStack>(&PciSysfs::default(), &sockets(folder.path(), &[0]), |_| {
+    let report = run::<EmbeddedNetworkStack>(&PciSysfs::default(), &sockets(folder.path(), &[0]), |_| {
         ControlFlow::Continue(())
     })
     .unwrap();
-    let passed = report.checks.iter().filter(|check| check.result == CheckVerdict::Passes);
+    let passed = report.checks.iter().filter(|check| check.result == CardCheckVerdict::Passes);
     assert_eq!(passed.map(|check| check.check).collect::<Vec<_>>(), ["handshake", "address", "link"]);
     assert!(report.is_good());
 }
@@ -165,7 +170,7 @@ fn check_run_ends_if_the_report_function_returns_break() {
     let folder = tempfile::tempdir().unwrap();
     let host = RunningHost::start(HostConfig::check(HostConfig::parse("").unwrap(), folder.path()).unwrap())
         .unwrap();
-    let stop = |check: &CheckReport| match check.check {
+    let stop = |check: &CardCheckReport| match check.check {
         "address" => {
             assert_eq!(active(&host, &[0, 1, 2]), [0, 1]);
             ControlFlow::Break(())
@@ -173,7 +178,7 @@ fn check_run_ends_if_the_report_function_returns_break() {
         _ => ControlFlow::Continue(()),
     };
     let report =
-        run::<EmbeddedGuestStack>(&PciSysfs::default(), &sockets(folder.path(), &[0, 1]), stop).unwrap();
+        run::<EmbeddedNetworkStack>(&PciSysfs::default(), &sockets(folder.path(), &[0, 1]), stop).unwrap();
     assert_eq!(report.checks.last().map(|check| check.check), Some("address"));
     assert_left(&host, &[0, 1]);
 }
@@ -187,16 +192,19 @@ fn pci_function_of_another_device_is_not_changed() {
     std::fs::write(device.join("device"), "0x000c\n").unwrap();
     let pci = PciSysfs::at(folder.path());
     let address = "0000:01:00.0".parse().unwrap();
-    for functions in [FunctionSelection::Port { pf: address, vfs: 2 }, FunctionSelection::Vfs(vec![address])]
+    for functions in
+        [PciFunctionSelection::Port { pf: address, vfs: 2 }, PciFunctionSelection::Vfs(vec![address])]
     {
-        let error = run::<EmbeddedGuestStack>(&pci, &CheckPlan { functions, wire: None }, |_| {
+        let error = run::<EmbeddedNetworkStack>(&pci, &CardCheckPlan { functions, wire: None }, |_| {
             ControlFlow::Continue(())
         })
         .unwrap_err();
-        assert!(matches!(error, DirectError::NotOurs { .. }), "{error}");
+        assert!(matches!(error, DriverStartError::NotOurs { .. }), "{error}");
     }
-    let plan =
-        CheckPlan { functions: FunctionSelection::Vfs(vec!["0000:01:10.0".parse().unwrap()]), wire: None };
-    let error = run::<EmbeddedGuestStack>(&pci, &plan, |_| ControlFlow::Continue(())).unwrap_err();
-    assert!(matches!(error, DirectError::Vfio(VfioError::NoSuchFunction(_))), "{error}");
+    let plan = CardCheckPlan {
+        functions: PciFunctionSelection::Vfs(vec!["0000:01:10.0".parse().unwrap()]),
+        wire: None,
+    };
+    let error = run::<EmbeddedNetworkStack>(&pci, &plan, |_| ControlFlow::Continue(())).unwrap_err();
+    assert!(matches!(error, DriverStartError::Vfio(VfioError::NoSuchFunction(_))), "{error}");
 }

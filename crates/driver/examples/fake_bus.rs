@@ -2,7 +2,7 @@
 //! `cargo run -p softiov-driver --example fake_bus`
 
 use core::time::Duration;
-use driver::vf::{RECEIVE_VECTOR, TxOffload, Vf, VfDriverConfig, VfError, VfInterrupt, VfRxFrame};
+use driver::vf::{RECEIVE_VECTOR, TxOffload, Vf, VfDriverConfig, VfError, VfInterruptCause, VfRxFrame};
 use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
 use i82576::Time;
 use i82576::bits::v2p::{PFACK, PFSTS, REQ, VFU};
@@ -90,7 +90,7 @@ fn main() -> Result<(), VfError> {
         [&[0xff; 6][..], &vf.mac().0, &[0x88, 0xb5], b"A frame over a bus in memory.", &[0; 17]].concat();
     assert_eq!(vf.transmit_burst(&mut bus, &[&frame], &TxOffload::default()), 1);
     vf.flush(&mut bus);
-    assert_eq!(vf.handle_interrupt(&mut bus, RECEIVE_VECTOR), VfInterrupt::Received);
+    assert_eq!(vf.handle_interrupt(&mut bus, RECEIVE_VECTOR), VfInterruptCause::Received);
     let mut buffer = [0; 2048];
     let mut copy = |frame: &mut VfRxFrame<'_, FakeBus>| assert_eq!(frame.copy_to(&mut buffer), Ok(60));
     let received = vf.receive_burst(&mut bus, 32, &mut copy);

@@ -38,7 +38,7 @@ pub type OffenceCounts = [u64; KINDS];
 
 /// Judgement of a VF's offences: the exceeded threshold, and the measure to take against the VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ConductVerdict {
+pub struct VfConductVerdict {
     /// Kind of offence whose threshold was exceeded.
     pub offence: Offence,
     /// Rate of the offence in events per second.
@@ -64,7 +64,7 @@ const MOST_COUNTED: u64 = 1 << 58;
 /// record.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename = "Monitor")]
-pub struct ConductMonitor {
+pub struct VfConductMonitor {
     sampled: Option<(Time, OffenceCounts)>,
     /// Number of periods with an exceeded threshold, by kind of offence.
     crossed: OffenceCounts,
@@ -74,7 +74,7 @@ pub struct ConductMonitor {
     serve_at: Option<Time>,
 }
 
-impl ConductMonitor {
+impl VfConductMonitor {
     /// Creates the record of a quarantined VF that has no earlier offences.
     #[must_use]
     pub fn of_quarantined(why: QuarantineCause) -> Self {
@@ -117,7 +117,7 @@ impl ConductMonitor {
         now: Time,
         totals: OffenceCounts,
         limits: &ConductLimits,
-    ) -> Option<ConductVerdict> {
+    ) -> Option<VfConductVerdict> {
         let Some((then, before)) = self.sampled else {
             self.sampled = Some((now, totals));
             return None;
@@ -128,13 +128,13 @@ impl ConductMonitor {
         }
         self.sampled = Some((now, totals));
         let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-        let mut worst: Option<ConductVerdict> = None;
+        let mut worst: Option<VfConductVerdict> = None;
         for (i, offence) in Offence::ALL.into_iter().enumerate() {
             let rate = totals[i].saturating_sub(before[i]).saturating_mul(1_000) / millis;
             let Some(action) = limits[i].action(rate) else { continue };
             self.crossed[i] += 1;
             if worst.is_none_or(|worst| worst.action < action) {
-                worst = Some(ConductVerdict { offence, rate, action });
+                worst = Some(VfConductVerdict { offence, rate, action });
             }
         }
         if worst.is_some_and(|worst| worst.action == OffenceAction::Throttle) {
@@ -202,7 +202,7 @@ impl ConductMonitor {
 
 #[cfg(test)]
 mod tests {
-    use super::{ConductMonitor, ConductVerdict};
+    use super::{VfConductMonitor, VfConductVerdict};
     use policy::{ConductLimits, KINDS, Offence, OffenceAction, OffenceThresholds};
     use units::Time;
 
@@ -214,8 +214,8 @@ mod tests {
 
     /// Observes a VF whose total of one kind of offence rises by `events` in a second, and returns the exceeded
     /// threshold and the measure, if any.
-    fn found(kind: Offence, events: u64) -> Option<ConductVerdict> {
-        let mut monitor = ConductMonitor::default();
+    fn found(kind: Offence, events: u64) -> Option<VfConductVerdict> {
+        let mut monitor = VfConductMonitor::default();
         assert_eq!(monitor.observe(seconds(5), [7; KINDS], &LIMITS), None, "nothing to compare with");
         let mut totals = [7; KINDS];
         totals[kind as usize] += events;
@@ -243,14 +243,14 @@ mod tests {
     #[test]
     fn offence_threshold_of_zero_is_never_reached() {
         let never = [OffenceThresholds { warn: 0, throttle: 0, quarantine: 0 }; KINDS];
-        let mut monitor = ConductMonitor::default();
+        let mut monitor = VfConductMonitor::default();
         monitor.observe(seconds(0), [0; KINDS], &never);
         assert_eq!(monitor.observe(seconds(1), [u64::MAX; KINDS], &never), None);
     }
 
     #[test]
     fn offence_rates_are_measured_over_a_second() {
-        let mut monitor = ConductMonitor::default();
+        let mut monitor = VfConductMonitor::default();
         monitor.observe(seconds(0), [0; KINDS], &LIMITS);
         assert_eq!(monitor.observe(Time::from_micros(999_999), [1_000; KINDS], &LIMITS), None, "too soon");
         let verdict = monitor.observe(seconds(20), [1_000; KINDS], &LIMITS).unwrap();
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn only_the_gravest_offence_is_acted_on_but_all_are_counted() {
-        let mut monitor = ConductMonitor::default();
+        let mut monitor = VfConductMonitor::default();
         monitor.observe(seconds(0), [0; KINDS], &LIMITS);
         let verdict = monitor.observe(seconds(1), [20, 0, 200, 0, 20, 0], &LIMITS).unwrap();
         assert_eq!((verdict.offence, verdict.action), (Offence::Storm, OffenceAction::Throttle));

@@ -11,7 +11,7 @@ use driver::vf::{TxOffload, VfReceivedFrame};
 use smoltcp::phy::{Checksum, Device, DeviceCapabilities, Medium, PacketMeta, RxToken, TxToken};
 use smoltcp::time::Instant;
 use std::num::NonZeroUsize;
-use vfio_client::VfBus;
+use vfio_client::VfDriverHal;
 
 /// Longest frame on the wire in bytes, FCS excluded.
 pub(crate) const MAX_FRAME: usize = 1514;
@@ -28,7 +28,7 @@ const SEGMENTED_SLOTS: usize = MAX_SEGMENTED.div_ceil(2048) + 1;
 
 /// Numbers of frames that the guest's network device dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct DroppedFrames {
+pub struct DroppedFrameCounts {
     /// Number of received frames that were dropped for a wrong checksum.
     pub bad_checksum: u64,
     /// Number of frames that the VF driver refused to send.
@@ -37,14 +37,14 @@ pub struct DroppedFrames {
 
 /// Network device of the TCP/IP stack: a VF's driver and bus, and buffers for each direction.
 #[derive(Debug)]
-pub(crate) struct VfDevice<H> {
+pub(crate) struct VfNetworkDevice<H> {
     pub(crate) hal: H,
     pub(crate) vf: AnyVf,
     rx: RxBurst,
     tx: Box<[u8]>,
     /// True if the last poll of the VF found no frame.
     pub(crate) drained: bool,
-    pub(crate) refused: DroppedFrames,
+    pub(crate) refused: DroppedFrameCounts,
 }
 
 /// Burst of received frames, which the stack takes one by one.
@@ -71,7 +71,7 @@ impl RxBurst {
 
     /// Receives a burst of frames in place of the last burst. Returns true if a frame arrived; frames too long for a
     /// buffer are lost.
-    fn fill<H: VfBus>(&mut self, hal: &mut H, vf: &mut AnyVf) -> bool {
+    fn fill<H: VfDriverHal>(&mut self, hal: &mut H, vf: &mut AnyVf) -> bool {
         let Self { buffers, received, taken } = self;
         received.clear();
         *taken = 0;
@@ -91,7 +91,7 @@ impl RxBurst {
     }
 }
 
-impl<H: VfBus> VfDevice<H> {
+impl<H: VfDriverHal> VfNetworkDevice<H> {
     pub(crate) fn new(hal: H, vf: AnyVf) -> Self {
         Self {
             hal,
@@ -99,7 +99,7 @@ impl<H: VfBus> VfDevice<H> {
             rx: RxBurst::default(),
             tx: vec![0; MAX_SEGMENTED].into(),
             drained: false,
-            refused: DroppedFrames::default(),
+            refused: DroppedFrameCounts::default(),
         }
     }
 
@@ -125,7 +125,7 @@ impl<H: VfBus> VfDevice<H> {
     }
 }
 
-impl<H: VfBus> Device for VfDevice<H> {
+impl<H: VfDriverHal> Device for VfNetworkDevice<H> {
     type RxToken<'a>
         = RxFrameToken<'a>
     where
@@ -185,12 +185,12 @@ pub(crate) struct TxFrameToken<'a, H> {
     hal: &'a mut H,
     vf: &'a mut AnyVf,
     buffer: &'a mut [u8],
-    refused: &'a mut DroppedFrames,
+    refused: &'a mut DroppedFrameCounts,
     /// Payload of each TCP segment in bytes, if the card has to segment the frame.
     segment: Option<u16>,
 }
 
-impl<H: VfBus> TxToken for TxFrameToken<'_, H> {
+impl<H: VfDriverHal> TxToken for TxFrameToken<'_, H> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, len: usize, f: F) -> R {
         let frame = &mut self.buffer[..len];
         let result = f(frame);

@@ -1,5 +1,5 @@
 //! A guest in this process: the driver of a VF, of either family, with a TCP/IP stack on top, over a vfio-user
-//! socket or any other [`VfBus`].
+//! socket or any other [`VfDriverHal`].
 //!
 //! For the host that serves the socket it is an ordinary VMM: it shares memory, passes eventfds and accesses
 //! registers by message. It answers pings, receives test flows and verifies every byte of them, and executes its
@@ -37,13 +37,13 @@ mod checksum;
 mod device;
 mod guest;
 
-pub use device::DroppedFrames;
+pub use device::DroppedFrameCounts;
 pub use driver::any_vf::{DeviceFamily, QueuePairCounters};
-pub use guest::flow::{FlowError, FlowResult};
+pub use guest::flow::{TestFlowError, TestFlowResult};
 pub use guest::ping::PingStatistics;
-pub use guest::pulse::InterruptionMeasurement;
+pub use guest::pulse::PathInterruptionMeasurement;
 
-use device::VfDevice;
+use device::VfNetworkDevice;
 use driver::AnyVf;
 use driver::any_vf::{AnyVfConfig, AnyVfError};
 use driver::vf::AccumulatedStatistics;
@@ -57,7 +57,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use vfio_client::{RegisterAccesses, VfBus, VfioUserHal, VfioUserHalError};
+use vfio_client::{RegisterAccessCounts, VfDriverHal, VfioUserHal, VfioUserHalError};
 
 /// Size of the memory that guest and card share, in bytes: 512 buffers of 2 KB for each queue pair, and the driver's
 /// other memory.
@@ -98,7 +98,7 @@ pub enum EmbeddedGuestError {
     Ended,
     /// The TCP test flow ended without a message from its receiver about received and wrong bytes.
     #[error(transparent)]
-    Flow(#[from] FlowError),
+    Flow(#[from] TestFlowError),
 }
 
 /// Counters of an embedded guest, its driver and its VF.
@@ -109,11 +109,11 @@ pub struct EmbeddedGuestStats {
     /// Counters of the VF driver, per pair of rings.
     pub queues: Vec<QueuePairCounters>,
     /// Numbers of frames that the guest's network device dropped.
-    pub refused: DroppedFrames,
+    pub refused: DroppedFrameCounts,
     /// Number of interrupts that the guest took, merged ones included.
     pub interrupts: u64,
     /// Numbers of register accesses by the guest's driver.
-    pub accesses: RegisterAccesses,
+    pub accesses: RegisterAccessCounts,
 }
 
 /// Handle of a running embedded guest. Dropping the handle stops the guest and its VF.
@@ -146,7 +146,7 @@ impl EmbeddedGuest {
     ///
     /// # Errors
     /// [`EmbeddedGuestError`].
-    pub fn start_on<B: VfBus>(
+    pub fn start_on<B: VfDriverHal>(
         bus: B,
         vf: impl Into<AnyVf>,
         name: String,
@@ -157,7 +157,7 @@ impl EmbeddedGuest {
         if !mac.is_valid_unicast() {
             return Err(EmbeddedGuestError::Address(mac));
         }
-        let port = VfDevice::new(bus, vf);
+        let port = VfNetworkDevice::new(bus, vf);
         let (commands, receiver) = mpsc::channel();
         let waker = ThreadWaker::new()?;
         let link = Arc::new(AtomicBool::new(false));
@@ -222,8 +222,8 @@ impl EmbeddedGuest {
         &self,
         to: Ipv4Addr,
         every: Duration,
-    ) -> Result<InterruptionMeasurement, EmbeddedGuestError> {
-        let pulse = InterruptionMeasurement::new(MonotonicClock.now_ns());
+    ) -> Result<PathInterruptionMeasurement, EmbeddedGuestError> {
+        let pulse = PathInterruptionMeasurement::new(MonotonicClock.now_ns());
         let command = GuestCommand::Pulse { to, every, pulse: pulse.clone() };
         self.commands.send(command).map_err(|_| EmbeddedGuestError::Ended)?;
         self.waker.wake();
@@ -234,8 +234,8 @@ impl EmbeddedGuest {
     ///
     /// # Errors
     /// [`EmbeddedGuestError::Ended`]; [`EmbeddedGuestError::Flow`] without a verdict. Lost or changed bytes are no
-    /// error: see [`FlowResult::is_intact`].
-    pub fn send_tcp(&self, to: Ipv4Addr, bytes: u64) -> Result<FlowResult, EmbeddedGuestError> {
+    /// error: see [`TestFlowResult::is_intact`].
+    pub fn send_tcp(&self, to: Ipv4Addr, bytes: u64) -> Result<TestFlowResult, EmbeddedGuestError> {
         Ok(self.ask(|answer| GuestCommand::Send { to, bytes, answer })??)
     }
 

@@ -92,8 +92,8 @@ impl BlockingWorker {
 
     /// Wraps a client's file descriptor, so that the worker's thread closes it.
     #[must_use]
-    pub fn keep(&self, fd: OwnedFd) -> DeferredFd {
-        DeferredFd { fd: Some(fd), worker: self.clone() }
+    pub fn keep(&self, fd: OwnedFd) -> DeferredCloseFd {
+        DeferredCloseFd { fd: Some(fd), worker: self.clone() }
     }
 
     /// Returns the number of jobs that the worker's thread has not finished.
@@ -119,13 +119,13 @@ fn work(queue: &Receiver<WorkerJob>, left: &AtomicUsize) {
 /// Client's file descriptor that a [`BlockingWorker`] closes on drop: closing may block, depending on the client's
 /// file.
 #[derive(Debug)]
-pub struct DeferredFd {
+pub struct DeferredCloseFd {
     /// File descriptor that the worker's thread closes; `None` after it was taken or closed.
     fd: Option<OwnedFd>,
     worker: BlockingWorker,
 }
 
-impl DeferredFd {
+impl DeferredCloseFd {
     /// Returns the wrapped file descriptor for a job of the worker thread, which closes it.
     ///
     /// # Panics
@@ -136,7 +136,7 @@ impl DeferredFd {
     }
 }
 
-impl Drop for DeferredFd {
+impl Drop for DeferredCloseFd {
     fn drop(&mut self) {
         if let Some(fd) = self.fd.take() {
             self.worker.discard(fd);
@@ -144,11 +144,11 @@ impl Drop for DeferredFd {
     }
 }
 
-impl AsFd for DeferredFd {
+impl AsFd for DeferredCloseFd {
     /// Returns the file descriptor that the worker's thread will close.
     ///
     /// # Panics
-    /// Never, for the same reason as [`DeferredFd::into_inner`].
+    /// Never, for the same reason as [`DeferredCloseFd::into_inner`].
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_ref().expect("the worker's descriptor is taken only once, by into_inner or drop").as_fd()
     }

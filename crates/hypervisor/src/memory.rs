@@ -20,7 +20,7 @@ const SIZES: usize = 7;
 #[derive(Debug, Clone, Default)]
 pub struct HostMemory {
     bytes: usize,
-    chunks: Vec<ChunkStorage>,
+    chunks: Vec<MemoryChunkStorage>,
     kept: Vec<u8>,
     /// Starts of freed storage for memory chunks in `kept`, in blocks, by size class.
     free: [Vec<u32>; SIZES],
@@ -28,14 +28,14 @@ pub struct HostMemory {
 
 /// Stored part of a chunk of host memory. All bytes of the chunk behind the stored part are zero.
 #[derive(Debug, Clone, Copy, Default)]
-struct ChunkStorage {
+struct MemoryChunkStorage {
     /// Start of the memory chunk's storage in `kept`, in blocks.
     at: u32,
-    /// Size class of the memory chunk's storage ([`ChunkStorage::length`]).
+    /// Size class of the memory chunk's storage ([`MemoryChunkStorage::length`]).
     size: u8,
 }
 
-impl ChunkStorage {
+impl MemoryChunkStorage {
     #[inline]
     fn length(self) -> usize {
         if self.size == 0 { 0 } else { BLOCK << (self.size - 1) }
@@ -66,7 +66,7 @@ impl HostMemory {
     /// Creates zeroed host memory of `bytes` bytes.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
-        Self { bytes, chunks: vec![ChunkStorage::default(); bytes.div_ceil(CHUNK)], ..Self::default() }
+        Self { bytes, chunks: vec![MemoryChunkStorage::default(); bytes.div_ceil(CHUNK)], ..Self::default() }
     }
 
     /// Reads bytes of host memory at `address`.
@@ -117,9 +117,9 @@ impl HostMemory {
 
     /// Enlarges the storage of the memory chunk with this index to at least `bytes` bytes.
     fn grow(&mut self, index: usize, bytes: usize) {
-        let (old, size) = (self.chunks[index], ChunkStorage::size_for(bytes));
+        let (old, size) = (self.chunks[index], MemoryChunkStorage::size_for(bytes));
         let at = self.free[usize::from(size)].pop().unwrap_or((self.kept.len() / BLOCK) as u32);
-        let new = ChunkStorage { at, size };
+        let new = MemoryChunkStorage { at, size };
         self.kept.resize(self.kept.len().max(new.start() + new.length()), 0);
         self.kept.copy_within(old.start()..old.start() + old.length(), new.start());
         self.kept[new.start() + old.length()..new.start() + new.length()].fill(0);

@@ -6,7 +6,7 @@
 use crate::numbers::{PoolIndex, VectorIndex, VfIndex};
 use crate::register::{self as r, vf, vf_stats};
 use crate::table::queues::{DCTL, INDEX, RING_BASE, RING_LENGTH, SRRCTL, WRITE_BACK};
-use crate::table::{ALL, RegisterAccess};
+use crate::table::{ALL, RegisterAccessRule};
 
 /// Location of a VF register's bits in the PF's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct VfRegister {
     /// Number of elements of the VF register.
     pub count: u32,
     /// Effect of the VF's reads and writes on the register.
-    pub access: RegisterAccess,
+    pub access: RegisterAccessRule,
     /// Location of the VF register's bits in the port's registers.
     pub backing: VfRegisterBacking,
 }
@@ -53,7 +53,7 @@ pub struct ResolvedVfRegister {
     /// Mask of the VF register's bits, as the VF sees them.
     pub mask: u32,
     /// Effect of the VF's reads and writes on the resolved register.
-    pub access: RegisterAccess,
+    pub access: RegisterAccessRule,
 }
 
 /// Pages of a VF's BAR0 that its guest may access as memory: interrupts and rings. Writes there can be detected
@@ -67,13 +67,13 @@ pub const VECTOR_BITS: u32 = 0b111;
 const fn row(
     name: &'static str,
     offset: u32,
-    access: RegisterAccess,
+    access: RegisterAccessRule,
     backing: VfRegisterBacking,
 ) -> VfRegister {
     VfRegister { name, offset, stride: 4, count: 1, access, backing }
 }
 
-const fn rx(name: &'static str, at: u32, access: RegisterAccess) -> VfRegister {
+const fn rx(name: &'static str, at: u32, access: RegisterAccessRule) -> VfRegister {
     VfRegister {
         name,
         offset: vf::RX_BLOCK + at,
@@ -84,7 +84,7 @@ const fn rx(name: &'static str, at: u32, access: RegisterAccess) -> VfRegister {
     }
 }
 
-const fn tx(name: &'static str, at: u32, access: RegisterAccess) -> VfRegister {
+const fn tx(name: &'static str, at: u32, access: RegisterAccessRule) -> VfRegister {
     VfRegister {
         name,
         offset: vf::TX_BLOCK + at,
@@ -99,7 +99,7 @@ const fn stat(name: &'static str, at: u32) -> VfRegister {
     row(name, vf::STATISTICS + at, Ro, VfRegisterBacking::PerVf(0x1_0000 + at, 0x100))
 }
 
-use RegisterAccess::{Rc, Ro, Rw, W1c, W1s, Wo};
+use RegisterAccessRule::{Rc, Ro, Rw, W1c, W1s, Wo};
 
 /// Register file of a VF. All other offsets read zero and ignore writes.
 pub const TABLE: &[VfRegister] = &[

@@ -13,7 +13,7 @@ const CAPABILITIES: u16 = EXPRESS as u16 + express::DEVICE_CAPABILITIES;
 
 /// Request of the SR-IOV manager to the card, as the test card logs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ManagerRequest {
+pub(crate) enum RequestToCard {
     BusMaster(u8, bool),
     Quiesce(u8),
     Reset(u8),
@@ -24,7 +24,7 @@ pub(crate) enum ManagerRequest {
 pub(crate) struct SrIovTestCard {
     pub(crate) pf: Endpoint,
     pub(crate) vfs: Vec<Endpoint>,
-    pub(crate) log: Vec<ManagerRequest>,
+    pub(crate) log: Vec<RequestToCard>,
     pub(crate) busy: bool,
     /// True if VFs offer a function level reset.
     pub(crate) resets: bool,
@@ -37,7 +37,7 @@ impl SrIovTestCard {
     }
 
     /// Returns the requests of the SR-IOV manager since the last call.
-    pub(crate) fn take_log(&mut self) -> Vec<ManagerRequest> {
+    pub(crate) fn take_log(&mut self) -> Vec<RequestToCard> {
         core::mem::take(&mut self.log)
     }
 
@@ -60,10 +60,10 @@ impl SrIovTestCard {
         }
         if let Function::Vf(n) = function {
             if effects.function_reset {
-                self.log.push(ManagerRequest::Reset(n));
+                self.log.push(RequestToCard::Reset(n));
             }
             if let (Some(on), false) = (effects.bus_master, effects.function_reset) {
-                self.log.push(ManagerRequest::BusMaster(n, on));
+                self.log.push(RequestToCard::BusMaster(n, on));
             }
         }
     }
@@ -86,7 +86,7 @@ impl ConfigAccess for SrIovTestCard {
 impl SrIovDevice for SrIovTestCard {
     fn quiesce(&mut self, function: Function) -> bool {
         if let Function::Vf(n) = function {
-            self.log.push(ManagerRequest::Quiesce(n));
+            self.log.push(RequestToCard::Quiesce(n));
         }
         !self.busy
     }

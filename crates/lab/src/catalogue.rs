@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use hypervisor::cost::CostRow;
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Experiment, Figure, FigureKind, PointCombinations};
+use crate::experiment::{AxisCombinations, Experiment, FigureDefinition, FigureKind};
 use crate::value::ParameterValue;
 
 /// Setting of an experiment run, which `--set` changes in every experiment: the cost table, a constant in it, or a
@@ -35,24 +35,24 @@ impl SettingDefinition {
 
 /// Experiments, settings and reference data of a model.
 #[derive(Clone, Debug, Default)]
-pub struct Catalogue {
+pub struct ExperimentCatalogue {
     /// Experiments of the model, in the order of rows and reports.
     pub experiments: &'static [Experiment],
     /// Settings of the model, in the order of result rows.
     pub settings: Vec<SettingDefinition>,
     /// Values stated by papers, for figures.
-    pub stated: Vec<StatedValue>,
+    pub stated: Vec<PublishedValue>,
     /// Constants of the model, for the report.
     pub parameters: Vec<ModelConstant>,
     /// Residuals of the calibration, for the report.
     pub residuals: Vec<Residual>,
     /// Sensitivity of the model's predictions to cost constants, for the report.
-    pub sensitivity: Sensitivity,
+    pub sensitivity: ModelSensitivity,
 }
 
 /// Value that a paper states for an experiment point.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct StatedValue {
+pub struct PublishedValue {
     /// Name of the experiment that the stated value belongs to.
     pub experiment: &'static str,
     /// Axis values of the point that the stated value belongs to.
@@ -125,7 +125,7 @@ impl Residual {
 /// Sensitivity of the model's values to its constants.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sensitivity {
+pub struct ModelSensitivity {
     /// Version of the model that computed the sensitivity ([`crate::VERSION`]); other versions may differ.
     pub version: String,
     /// Values of the model, with the constants that affect them.
@@ -168,7 +168,7 @@ impl ConstantEffect {
     }
 }
 
-impl Catalogue {
+impl ExperimentCatalogue {
     /// Returns the experiment called `name` in the catalogue.
     #[must_use]
     pub fn experiment(&self, name: &str) -> Option<&'static Experiment> {
@@ -190,7 +190,7 @@ impl Catalogue {
     }
 
     /// Returns a description of the problem if a stated value matches no experiment point or metric.
-    fn stated_value_problem(&self, stated: &StatedValue) -> Option<String> {
+    fn stated_value_problem(&self, stated: &PublishedValue) -> Option<String> {
         let found = self.experiment(stated.experiment).is_some_and(|experiment| {
             let names = experiment.axes.iter().map(|axis| axis.name);
             names.eq(stated.axes.iter().map(|(name, _)| *name))
@@ -216,7 +216,7 @@ impl Catalogue {
                 problems.push(format!("axis {} has values that the setting does not permit", axis.name));
             }
         }
-        if let PointCombinations::Listed(points) = experiment.points {
+        if let AxisCombinations::Listed(points) = experiment.points {
             problems.extend(points.iter().filter_map(|point| misplaced(experiment, point)));
         }
         problems.extend(experiment.figures.iter().flat_map(|figure| undrawable(experiment, figure)));
@@ -235,7 +235,7 @@ fn misplaced(experiment: &Experiment, point: &[ParameterValue]) -> Option<String
     (!on_axes).then(|| format!("point {point:?} does not lie on the experiment's axes"))
 }
 
-fn undrawable(experiment: &Experiment, figure: &Figure) -> Vec<String> {
+fn undrawable(experiment: &Experiment, figure: &FigureDefinition) -> Vec<String> {
     let mut problems = Vec::new();
     let drawn: Vec<_> = figure.x.iter().chain(&figure.split).collect();
     for axis in experiment.axes {
@@ -260,7 +260,7 @@ fn undrawable(experiment: &Experiment, figure: &Figure) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::catalogue::Catalogue;
+    use crate::catalogue::ExperimentCatalogue;
     use crate::{experiments, synthetic};
 
     #[test]
@@ -275,7 +275,7 @@ mod tests {
         let mut experiment = synthetic::catalogue().experiments[0];
         experiment.metrics = &experiment.metrics[1..];
         let experiments = Box::leak(Box::new([experiment]));
-        let problems = Catalogue { experiments, ..Catalogue::default() }.problems();
+        let problems = ExperimentCatalogue { experiments, ..ExperimentCatalogue::default() }.problems();
         assert_eq!(problems, [r#"queue: figure "Load and loss" shows undeclared metric throughput_mbps"#]);
     }
 }

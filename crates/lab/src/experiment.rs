@@ -22,31 +22,31 @@ pub struct Experiment {
     /// Description of the experiment in one or two sentences: the set-up, and the effect to look for.
     pub shows: &'static str,
     /// Parameters that the experiment varies, the slowest first.
-    pub axes: &'static [Axis],
+    pub axes: &'static [ExperimentAxis],
     /// Combinations of axis values that the experiment runs.
-    pub points: PointCombinations,
+    pub points: AxisCombinations,
     /// Metrics of every point of the experiment, in the order of a result row.
     pub metrics: &'static [Metric],
     /// Figures drawn from the experiment's rows.
-    pub figures: &'static [Figure],
+    pub figures: &'static [FigureDefinition],
     /// Function that runs one point of the experiment. Equal points and contexts give bit-identical outcomes.
-    pub run: fn(&ExperimentPoint, &PointContext) -> Result<PointOutcome, PointRunError>,
+    pub run: fn(&ExperimentPoint, &PointRunInputs) -> Result<PointOutcome, PointRunError>,
 }
 
 /// Parameter that an experiment varies, with its values.
 #[derive(Clone, Copy, Debug)]
-pub struct Axis {
+pub struct ExperimentAxis {
     /// Name of the axis in rows and for `--set`; an axis named like a setting varies the setting.
     pub name: &'static str,
     /// Short description of the axis, for help and reports.
     pub what: &'static str,
     /// Values of the axis, in the order of the rows.
-    pub values: AxisValues,
+    pub values: ExperimentAxisValues,
     /// Labels of the axis values in figures; empty to show the values themselves.
     pub labels: &'static [&'static str],
 }
 
-impl Axis {
+impl ExperimentAxis {
     /// Returns the label of one of the axis's values in figures.
     #[must_use]
     pub fn label(&self, value: &ParameterValue) -> String {
@@ -57,7 +57,7 @@ impl Axis {
 
 /// Values of an axis: at least one, all of one kind.
 #[derive(Clone, Copy, Debug)]
-pub enum AxisValues {
+pub enum ExperimentAxisValues {
     /// Axis values: the integers from `first` up to `last`.
     Range {
         /// First of the axis values.
@@ -71,7 +71,7 @@ pub enum AxisValues {
     List(&'static [ParameterValue]),
 }
 
-impl AxisValues {
+impl ExperimentAxisValues {
     /// Returns the values of the axis.
     #[must_use]
     pub fn list(&self) -> Vec<ParameterValue> {
@@ -87,7 +87,7 @@ impl AxisValues {
 
 /// Combinations of axis values that are points of the experiment.
 #[derive(Clone, Copy, Debug)]
-pub enum PointCombinations {
+pub enum AxisCombinations {
     /// All combinations of axis values, the last axis varying fastest.
     All,
     /// Listed combinations of axis values, each with a value for every axis.
@@ -107,7 +107,7 @@ pub struct Metric {
 
 /// Figure that is drawn from an experiment's rows.
 #[derive(Clone, Copy, Debug)]
-pub struct Figure {
+pub struct FigureDefinition {
     /// Heading of the experiment's figure.
     pub title: &'static str,
     /// Drawing style of the series on the left scale.
@@ -175,7 +175,7 @@ impl fmt::Display for ExperimentPoint {
 
 /// Context in which an experiment point is run: seed and settings.
 #[derive(Clone, Debug)]
-pub struct PointContext {
+pub struct PointRunInputs {
     /// Seed of every named random generator of the point. It depends on the run's seed, the experiment and the axes but
     /// not on settings, so that runs with different settings use the same random numbers.
     pub seed: u64,

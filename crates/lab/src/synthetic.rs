@@ -1,12 +1,12 @@
 //! Synthetic experiments for tests: a queue computed by arithmetic, cheap and plausible.
 
 use crate::catalogue::{
-    Catalogue, ConstantEffect, ModelConstant, Residual, Sensitivity, SettingDefinition, StatedValue,
-    ValueSensitivity,
+    ConstantEffect, ExperimentCatalogue, ModelConstant, ModelSensitivity, PublishedValue, Residual,
+    SettingDefinition, ValueSensitivity,
 };
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
-    PointCombinations, PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::hash;
 use crate::named::NamedValues;
@@ -31,10 +31,10 @@ const CPU: FigureScale = FigureScale {
 const THROUGHPUT: FigureScale =
     FigureScale { title: "Throughput", unit: "Mb/s", series: &[("throughput_mbps", "throughput")] };
 
-const VMS: Axis = Axis {
+const VMS: ExperimentAxis = ExperimentAxis {
     name: "vms",
     what: "virtual machines on the port",
-    values: AxisValues::Range { first: 1, last: 7, step: 1 },
+    values: ExperimentAxisValues::Range { first: 1, last: 7, step: 1 },
     labels: &[],
 };
 
@@ -45,16 +45,16 @@ const QUEUE: Experiment = Experiment {
     shows: "Seven guests share a port. The short cut takes the service domain out of the path of an interrupt.",
     axes: &[
         VMS,
-        Axis {
+        ExperimentAxis {
             name: "accel",
             what: "the short cut",
-            values: AxisValues::List(&[ParameterValue::Bool(false), ParameterValue::Bool(true)]),
+            values: ExperimentAxisValues::List(&[ParameterValue::Bool(false), ParameterValue::Bool(true)]),
             labels: &["without", "with the short cut"],
         },
     ],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: METRICS,
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "Load and loss",
         kind: FigureKind::StackedBars,
         x: &["vms"],
@@ -72,20 +72,20 @@ const LADDER: Experiment = Experiment {
     title: "One improvement after the other",
     shows: "Each guest gets what it can use.",
     axes: &[
-        Axis {
+        ExperimentAxis {
             name: "guest",
             what: "the guest's kernel",
-            values: AxisValues::List(&[
+            values: ExperimentAxisValues::List(&[
                 ParameterValue::name("old"),
                 ParameterValue::name("new"),
                 ParameterValue::name("native"),
             ]),
             labels: &[],
         },
-        Axis {
+        ExperimentAxis {
             name: "opts",
             what: "what is improved, each with those before",
-            values: AxisValues::List(&[
+            values: ExperimentAxisValues::List(&[
                 ParameterValue::name("none"),
                 ParameterValue::name("msi"),
                 ParameterValue::name("eoi"),
@@ -93,7 +93,7 @@ const LADDER: Experiment = Experiment {
             labels: &["none", "+ MSI-X", "+ EOI"],
         },
     ],
-    points: PointCombinations::Listed(&[
+    points: AxisCombinations::Listed(&[
         &[ParameterValue::name("old"), ParameterValue::name("none")],
         &[ParameterValue::name("old"), ParameterValue::name("msi")],
         &[ParameterValue::name("new"), ParameterValue::name("none")],
@@ -101,7 +101,7 @@ const LADDER: Experiment = Experiment {
         &[ParameterValue::name("native"), ParameterValue::name("none")],
     ]),
     metrics: METRICS,
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "Load by domain",
         kind: FigureKind::StackedBars,
         x: &["guest", "opts"],
@@ -118,10 +118,10 @@ const SIZES: Experiment = Experiment {
     name: "sizes",
     title: "Message sizes",
     shows: "Larger messages cost less for each byte.",
-    axes: &[Axis {
+    axes: &[ExperimentAxis {
         name: "message_bytes",
         what: "payload of a message",
-        values: AxisValues::List(&[
+        values: ExperimentAxisValues::List(&[
             ParameterValue::Int(1500),
             ParameterValue::Int(2000),
             ParameterValue::Int(3000),
@@ -129,10 +129,10 @@ const SIZES: Experiment = Experiment {
         ]),
         labels: &[],
     }],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: METRICS,
     figures: &[
-        Figure {
+        FigureDefinition {
             title: "Throughput",
             kind: FigureKind::Lines,
             x: &["message_bytes"],
@@ -141,7 +141,7 @@ const SIZES: Experiment = Experiment {
             left: THROUGHPUT,
             right: Some(CPU),
         },
-        Figure {
+        FigureDefinition {
             title: "Load",
             kind: FigureKind::GroupedBars,
             x: &["message_bytes"],
@@ -155,7 +155,7 @@ const SIZES: Experiment = Experiment {
 };
 
 /// Returns a catalogue of the three synthetic experiments and three settings.
-pub(crate) fn catalogue() -> Catalogue {
+pub(crate) fn catalogue() -> ExperimentCatalogue {
     let setting = |name: &str, default, unit, choices| SettingDefinition {
         name: name.to_owned(),
         default,
@@ -163,7 +163,7 @@ pub(crate) fn catalogue() -> Catalogue {
         what: format!("{name} of the test"),
         choices,
     };
-    Catalogue {
+    ExperimentCatalogue {
         experiments: &[QUEUE, LADDER, SIZES],
         settings: vec![
             setting("cpu", ParameterValue::name("nehalem"), "", &["nehalem", "modern"]),
@@ -183,7 +183,7 @@ pub(crate) fn catalogue() -> Catalogue {
             residual("dom0 before the short cut, 1 guest", 17.0, 17.1),
             residual("all CPUs, 10 guests", 499.0, 561.0),
         ],
-        sensitivity: Sensitivity {
+        sensitivity: ModelSensitivity {
             version: "0.0.9+0".into(),
             values: vec![ValueSensitivity {
                 what: "dom0, 7 guests".into(),
@@ -199,8 +199,8 @@ fn stated(
     axes: &'static [(&'static str, &'static str)],
     (metric, value): (&'static str, f64),
     is_calibrated: bool,
-) -> StatedValue {
-    StatedValue { experiment: "queue", axes, metric, value, is_calibrated }
+) -> PublishedValue {
+    PublishedValue { experiment: "queue", axes, metric, value, is_calibrated }
 }
 
 fn effect(constant: &str, less_pct: f64, more_pct: f64) -> ConstantEffect {
@@ -222,7 +222,7 @@ fn residual(what: &str, target: f64, model: f64) -> Residual {
     Residual { what: what.into(), unit: "%".into(), target, model, source: "a test".into() }
 }
 
-fn run(point: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn run(point: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let bytes = point.axes.int("message_bytes").map(|bytes| bytes / 1000);
     let vms = point.axes.int("vms").or(bytes).unwrap_or(10);
     if !(0..=60).contains(&vms) {

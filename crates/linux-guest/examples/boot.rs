@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::{Parser, ValueEnum};
-use linux_guest::{Accelerator, BootFiles, DpdkSeries, KernelSeries, LinuxGuest};
+use linux_guest::{BootFiles, DpdkSeries, KernelSeries, LinuxGuest, QemuAccelerator};
 
 /// Boot a Debian guest with the given VFs and run commands in it.
 #[derive(Debug, Parser)]
@@ -70,7 +70,7 @@ fn main() -> Result<()> {
     let assets = if arguments.dpdk { assets.with_dpdk(DpdkSeries::Bookworm2211)? } else { assets };
     let assets =
         arguments.programs.iter().try_fold(assets, |assets, program| assets.with_program(program))?;
-    let accel = Accelerator::choose(&assets);
+    let accel = QemuAccelerator::choose(&assets);
     let started = Instant::now();
     let builder = LinuxGuest::builder("guest").memory_mib(arguments.memory).cpus(arguments.cpus).accel(accel);
     let builder = arguments.sockets.iter().fold(builder, |builder, socket| builder.vf_socket(socket));

@@ -26,8 +26,8 @@ mod guest;
 
 pub use assets::{
     AssetError, BootFiles, DebianRoot, DpdkSeries, HostDpdk, HostTools, KernelSeries, OpenVSwitch,
-    Prometheus, apparmor_parser, cache_folder, prometheus, tshark,
+    PrometheusPrograms, apparmor_parser, cache_folder, prometheus, tshark,
 };
-pub use guest::accel::Accelerator;
+pub use guest::accel::QemuAccelerator;
 pub use guest::control::GuestCommandOutput;
 pub use guest::{BackgroundScript, GuestBuilder, GuestError, LinuxGuest};

@@ -3,9 +3,9 @@
 
 use crate::offload::plain::{PlainRxFormat, TxDescriptorFormat};
 use crate::queue::QueueIo;
-use crate::scratch::{CachedReceiveQueue, Scratch};
+use crate::scratch::{CachedReceiveQueue, PollScratchMemory};
 use crate::switch::{self, pool};
-use crate::work::FramePath;
+use crate::work::FramePathParts;
 use alloc::boxed::Box;
 use i82576::descriptor::SIZE;
 use offload::OffloadRequest;
@@ -15,9 +15,9 @@ use pcie::{Bus, Function, MemoryHint};
 use plane::frame::TrustedChecksum;
 use plane::switch::SwitchDropReason;
 use plane::{PortIndex, TransmitQueueId};
-use rings::{FrameMemory, InvalidChecksumRequest, PlainReceiver, RunProperties};
+use rings::{FrameMemory, FrameRunProperties, InvalidChecksumRequest, PlainReceiver};
 
-impl<B: Bus> FramePath<'_, B> {
+impl<B: Bus> FramePathParts<'_, B> {
     /// Returns the offload request of descriptor `at` of a burst: its checksums, and the headers that its
     /// context describes.
     fn request(&self, sender: TransmitQueueId, at: usize) -> Option<OffloadRequest> {
@@ -25,7 +25,7 @@ impl<B: Bus> FramePath<'_, B> {
     }
 }
 
-impl<B: Bus> rings::BurstCard for FramePath<'_, B> {
+impl<B: Bus> rings::BurstCard for FramePathParts<'_, B> {
     type Bus = B;
     type TxFormat = TxDescriptorFormat;
     type RxFormat = PlainRxFormat;
@@ -50,7 +50,7 @@ impl<B: Bus> rings::BurstCard for FramePath<'_, B> {
         let tx = &mut queues.tx[queue.index()];
         let Some(ring) = tx.open(file) else { return &[] };
         let function = scratch.conditions.owners.of_queue(queue);
-        let Scratch { upcoming, faults, .. } = scratch;
+        let PollScratchMemory { upcoming, faults, .. } = scratch;
         let fetched = tx.next_plain(&mut QueueIo { file, function, bus: *bus }, &ring, most, upcoming);
         fetched.unwrap_or_else(|_| {
             *faults += 1;
@@ -90,7 +90,7 @@ impl<B: Bus> rings::BurstCard for FramePath<'_, B> {
         &mut self,
         port: PortIndex,
         _queue: u8,
-        terms: RunProperties,
+        terms: FrameRunProperties,
     ) -> Option<PlainReceiver<'_, B, PlainRxFormat>> {
         let queue = self.usual_queue(pool(port));
         self.open(queue);

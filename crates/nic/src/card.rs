@@ -8,18 +8,18 @@ use crate::decoded::DecodedRegisters;
 use crate::interrupt::master_bit;
 use crate::offload::rss::RssSettings;
 use crate::saved::{NicState, RestoreError};
-use crate::scratch::Scratch;
+use crate::scratch::PollScratchMemory;
 use crate::state::DeviceState;
 use crate::steering::ReceiveFilters;
 use crate::switch::PoolPlane;
-use crate::work::FramePath;
+use crate::work::FramePathParts;
 use crate::{mac, switch};
-use i82576::table::DecodedFormSet;
+use i82576::table::DecodedRegisterSet;
 use i82576::{Time, register as r};
 use offload::headers::TYPE_IPV4;
 use pcie::{Bus, Function};
 use plane::UplinkWire;
-use plane::pacing::{LatenessLimit, Pacing};
+use plane::pacing::{LatenessLimit, TransmitPacing};
 
 /// Limit of the work that the card does in one poll.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +52,7 @@ pub struct Nic {
     pub(crate) state: DeviceState,
     pub(crate) plane: PoolPlane,
     pub(crate) derived: DecodedRegisters,
-    pub(crate) scratch: Scratch,
+    pub(crate) scratch: PollScratchMemory,
 }
 
 impl Nic {
@@ -60,14 +60,15 @@ impl Nic {
     #[must_use]
     pub fn new(config: NicConfig) -> Self {
         let card = DeviceState::new(&config);
-        let (pacing, counters) = (Pacing::new(config.loopback), PoolCounterArray::default());
+        let (pacing, counters) = (TransmitPacing::new(config.loopback), PoolCounterArray::default());
         let plane = switch::resume(&card.file, 0, pacing, Time::ZERO, counters);
         Self::of(card, plane)
     }
 
     /// Creates a port from the states of its card and its plane.
     pub(crate) fn of(state: DeviceState, plane: PoolPlane) -> Self {
-        let mut nic = Self { derived: DecodedRegisters::new(&state), scratch: Scratch::new(), plane, state };
+        let mut nic =
+            Self { derived: DecodedRegisters::new(&state), scratch: PollScratchMemory::new(), plane, state };
         nic.prepare_to_hold();
         nic
     }
@@ -108,7 +109,7 @@ impl Nic {
         }
         let Self { plane, state, derived, scratch } = self;
         let DeviceState { file, queues, interrupts, throttle, clock, .. } = state;
-        let mut work = FramePath { file, queues, interrupts, throttle, clock, derived, scratch, bus };
+        let mut work = FramePathParts { file, queues, interrupts, throttle, clock, derived, scratch, bus };
         // Frames that wait came first, so they get the descriptors first.
         let from_buffer = !work.queues.buffer.is_empty() && work.give_waiting(budget.frames, plane);
         let from_wire = rings::arrive(&mut work, plane, budget.frames, wire);
@@ -135,15 +136,15 @@ impl Nic {
     /// Decodes the registers of switch, RSS and receive filters again if software wrote them since the last call.
     pub(crate) fn decode(&mut self) {
         let stale = core::mem::take(&mut self.derived.stale);
-        if stale.has(DecodedFormSet::SWITCH) {
+        if stale.has(DecodedRegisterSet::SWITCH) {
             let (tables, receive) = switch::load(&self.state.file, self.state.owners.vfs);
             self.plane.set_tables(tables);
             self.derived.receive = receive;
         }
-        if stale.has(DecodedFormSet::RSS) {
+        if stale.has(DecodedRegisterSet::RSS) {
             self.derived.rss = RssSettings::load(&self.state.file);
         }
-        if stale.has(DecodedFormSet::STEERING) {
+        if stale.has(DecodedRegisterSet::STEERING) {
             self.derived.steering = ReceiveFilters::load(&self.state.file);
         }
     }

@@ -1,7 +1,7 @@
 //! Settings that hold for a whole poll and are read from the registers once, at its start. Only software changes them,
 //! and no register access happens during a poll. Filters are decoded when they are written (`decoded`).
 
-use crate::interrupt::ResourceOwners;
+use crate::interrupt::VectorAndQueueOwners;
 use crate::interrupt::single::InterruptMode;
 use crate::state::DeviceState;
 use i82576::bits::{mrqc, rctl, rfctl, rxcsum};
@@ -12,7 +12,7 @@ use plane::uplink::UplinkMode;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PollSettings {
     /// Owners of queues and vectors: the number of VFs, and the functions that may master the bus.
-    pub(crate) owners: ResourceOwners,
+    pub(crate) owners: VectorAndQueueOwners,
     /// Kind of interrupt that the PF uses.
     pub(crate) form: InterruptMode,
     /// State of the wire: link, receive enable (RCTL.EN), and loopback in the PHY or in the MAC.

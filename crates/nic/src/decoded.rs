@@ -1,6 +1,6 @@
 //! Values that follow from a port's registers, kept so that no frame has to compute them. They are decoded forms of
 //! registers ([`ReceiveSettings`], [`RssSettings`], [`ReceiveFilters`], and the plane's tables). The register table names the
-//! forms that a register belongs to ([`DecodedFormSet`]); a write to it has them loaded at the next poll. Each form is
+//! forms that a register belongs to ([`DecodedRegisterSet`]); a write to it has them loaded at the next poll. Each form is
 //! defined in the module that uses it.
 
 use crate::file::RegisterMap;
@@ -8,7 +8,7 @@ use crate::offload::rss::RssSettings;
 use crate::state::DeviceState;
 use crate::steering::ReceiveFilters;
 use crate::switch::{self, ReceiveSettings};
-use i82576::table::DecodedFormSet;
+use i82576::table::DecodedRegisterSet;
 
 /// Decoded forms of the card's registers, which frames use.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub(crate) struct DecodedRegisters {
     /// Receive filters, which choose a frame's queue.
     pub(crate) steering: ReceiveFilters,
     /// Decoded forms whose registers were written since the last decoding.
-    pub(crate) stale: DecodedFormSet,
+    pub(crate) stale: DecodedRegisterSet,
     /// Register at each offset of the PF's BAR0. The map follows from the register table alone and never changes.
     pub(crate) map: RegisterMap,
 }
@@ -32,7 +32,7 @@ impl DecodedRegisters {
             receive: switch::load(&state.file, state.owners.vfs).1,
             rss: RssSettings::load(&state.file),
             steering: ReceiveFilters::load(&state.file),
-            stale: DecodedFormSet::NONE,
+            stale: DecodedRegisterSet::NONE,
             map: RegisterMap::new(),
         }
     }
@@ -71,7 +71,7 @@ mod tests {
 
     /// Action of a test that may change a register.
     #[derive(Debug, Clone)]
-    enum RegisterAction {
+    enum RegisterTestAction {
         Write(Function, u32, u32),
         WriteBytes(Function, u64, Vec<u8>),
         WriteByPort(u32, u32),
@@ -101,47 +101,49 @@ mod tests {
         prop_oneof![4 => pf, 1 => vf]
     }
 
-    fn act() -> impl Strategy<Value = RegisterAction> {
+    fn act() -> impl Strategy<Value = RegisterTestAction> {
         let bytes = proptest::collection::vec(any::<u8>(), 1..9);
         prop_oneof![
-            12 => (register(), any::<u32>()).prop_map(|((function, at), value)| RegisterAction::Write(function, at, value)),
+            12 => (register(), any::<u32>()).prop_map(|((function, at), value)| RegisterTestAction::Write(function, at, value)),
             4 => (register(), 0u64..4, bytes).prop_map(|((function, at), lane, bytes)| {
-                RegisterAction::WriteBytes(function, u64::from(at) + lane, bytes)
+                RegisterTestAction::WriteBytes(function, u64::from(at) + lane, bytes)
             }),
-            2 => (register(), any::<u32>()).prop_map(|((_, at), value)| RegisterAction::WriteByPort(at, value)),
-            1 => (0u16..9).prop_map(RegisterAction::Vfs),
-            1 => function().prop_map(RegisterAction::FunctionLevelReset),
-            1 => Just(RegisterAction::ConventionalReset),
-            1 => function().prop_map(RegisterAction::SoftwareReset),
-            1 => Just(RegisterAction::Clone),
-            4 => Just(RegisterAction::Poll),
+            2 => (register(), any::<u32>()).prop_map(|((_, at), value)| RegisterTestAction::WriteByPort(at, value)),
+            1 => (0u16..9).prop_map(RegisterTestAction::Vfs),
+            1 => function().prop_map(RegisterTestAction::FunctionLevelReset),
+            1 => Just(RegisterTestAction::ConventionalReset),
+            1 => function().prop_map(RegisterTestAction::SoftwareReset),
+            1 => Just(RegisterTestAction::Clone),
+            4 => Just(RegisterTestAction::Poll),
         ]
     }
 
-    fn perform(nic: &mut Nic, act: &RegisterAction) {
+    fn perform(nic: &mut Nic, act: &RegisterTestAction) {
         let now = Time::ZERO;
         match act {
-            RegisterAction::Write(function, at, value) => nic.write(*function, *at, *value, now),
-            RegisterAction::WriteBytes(function, at, bytes) => nic.write_bytes(*function, *at, bytes, now),
-            RegisterAction::WriteByPort(at, value) => {
+            RegisterTestAction::Write(function, at, value) => nic.write(*function, *at, *value, now),
+            RegisterTestAction::WriteBytes(function, at, bytes) => {
+                nic.write_bytes(*function, *at, bytes, now);
+            }
+            RegisterTestAction::WriteByPort(at, value) => {
                 nic.io_write(0, &at.to_le_bytes(), now);
                 nic.io_write(4, &value.to_le_bytes(), now);
             }
-            RegisterAction::Vfs(vfs) => {
+            RegisterTestAction::Vfs(vfs) => {
                 let on = u32::from(sriov::CONTROL_ENABLE | sriov::CONTROL_MEMORY);
                 nic.config_write(Pf, SRIOV + sriov::CONTROL, 2, 0);
                 nic.config_write(Pf, SRIOV + sriov::NUM_VFS, 2, u32::from(*vfs));
                 nic.config_write(Pf, SRIOV + sriov::CONTROL, 2, on);
             }
-            RegisterAction::FunctionLevelReset(function) => nic.reset_function(*function),
-            RegisterAction::ConventionalReset => nic.conventional_reset(),
-            RegisterAction::SoftwareReset(Pf) => nic.write(Pf, r::CTRL, ctrl::RST, now),
-            RegisterAction::SoftwareReset(Vf(n)) => {
+            RegisterTestAction::FunctionLevelReset(function) => nic.reset_function(*function),
+            RegisterTestAction::ConventionalReset => nic.conventional_reset(),
+            RegisterTestAction::SoftwareReset(Pf) => nic.write(Pf, r::CTRL, ctrl::RST, now),
+            RegisterTestAction::SoftwareReset(Vf(n)) => {
                 let Some(vf) = VfIndex::new(*n) else { return };
                 nic.write(Pf, r::vf_block(vf), ctrl::RST, now);
             }
-            RegisterAction::Clone => *nic = nic.clone(),
-            RegisterAction::Poll => {
+            RegisterTestAction::Clone => *nic = nic.clone(),
+            RegisterTestAction::Poll => {
                 let _ = nic.poll(now, PollBudget::default(), &mut FaultingBus, &mut UnpluggedWire);
             }
         }

@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use i82576::ids::PF_BAR0_SIZE;
-use i82576::table::{self, DecodedFormSet, PfRegister, RegisterAccess, RegisterEffect};
+use i82576::table::{self, DecodedRegisterSet, PfRegister, RegisterAccessEffect, RegisterAccessRule};
 use i82576::window::ResolvedVfRegister;
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +57,7 @@ impl TryFrom<Vec<(u16, u32)>> for RegisterFile {
 /// may hold writable bits only. The card may set further bits in other registers.
 fn limit(row: &PfRegister, reset: u32) -> u32 {
     match row.access {
-        RegisterAccess::Rw(bits) if (RX_BLOCKS..RINGS_END).contains(&row.offset) => bits | reset,
+        RegisterAccessRule::Rw(bits) if (RX_BLOCKS..RINGS_END).contains(&row.offset) => bits | reset,
         _ => u32::MAX,
     }
 }
@@ -80,11 +80,11 @@ pub(crate) struct RegisterEntry {
     /// Canonical offset of the register.
     pub offset: u32,
     /// Rule for reads and writes of the register, such as read-only.
-    pub access: RegisterAccess,
+    pub access: RegisterAccessRule,
     /// Side effect of an access to the register, and the part of the card that carries it out.
-    pub effect: RegisterEffect,
+    pub effect: RegisterAccessEffect,
     /// Decoded forms of registers that depend on this register.
-    pub forms: DecodedFormSet,
+    pub forms: DecodedRegisterSet,
 }
 
 impl RegisterEntry {
@@ -159,9 +159,12 @@ impl RegisterFile {
         let ResolvedVfRegister { offset, shift, mask, access } = slot;
         let value = (self.get(offset) >> shift) & mask;
         match access {
-            RegisterAccess::Rc => self.update(offset, mask << shift, 0),
-            RegisterAccess::Wo => return 0,
-            RegisterAccess::Rw(_) | RegisterAccess::Ro | RegisterAccess::W1c(_) | RegisterAccess::W1s(_) => {}
+            RegisterAccessRule::Rc => self.update(offset, mask << shift, 0),
+            RegisterAccessRule::Wo => return 0,
+            RegisterAccessRule::Rw(_)
+            | RegisterAccessRule::Ro
+            | RegisterAccessRule::W1c(_)
+            | RegisterAccessRule::W1s(_) => {}
         }
         value
     }
@@ -170,10 +173,10 @@ impl RegisterFile {
     pub fn write(&mut self, slot: ResolvedVfRegister, value: u32) {
         let ResolvedVfRegister { offset, shift, mask, access } = slot;
         let (clear, set) = match access {
-            RegisterAccess::Rw(bits) => (bits & mask, value & bits & mask),
-            RegisterAccess::W1c(bits) => (value & bits & mask, 0),
-            RegisterAccess::W1s(bits) => (0, value & bits & mask),
-            RegisterAccess::Ro | RegisterAccess::Rc | RegisterAccess::Wo => (0, 0),
+            RegisterAccessRule::Rw(bits) => (bits & mask, value & bits & mask),
+            RegisterAccessRule::W1c(bits) => (value & bits & mask, 0),
+            RegisterAccessRule::W1s(bits) => (0, value & bits & mask),
+            RegisterAccessRule::Ro | RegisterAccessRule::Rc | RegisterAccessRule::Wo => (0, 0),
         };
         self.update(offset, clear << shift, set << shift);
     }

@@ -70,6 +70,6 @@ pub use counters::{PoolCounterArray, PoolCounters};
 pub use damaged::InvalidStateError;
 pub use function::doorbell;
 pub use plane::frame::TrustedChecksum;
-pub use plane::uplink::UnsegmentedLayout;
+pub use plane::uplink::UnsegmentedPacketLayout;
 pub use plane::{UnpluggedWire, UplinkWire};
-pub use saved::{BaseState, NicState, RestoreError};
+pub use saved::{NicBaseState, NicState, RestoreError};

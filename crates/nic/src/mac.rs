@@ -6,7 +6,7 @@
 use crate::file::RegisterFile;
 use i82576::bits::{ctrl, rctl};
 use i82576::{MacAddress, register as r};
-use plane::uplink::{GoodPackets, PacketOctets, UplinkTally};
+use plane::uplink::{GoodPackets, PacketOctetCounts, UplinkTally};
 
 /// Counts frames from the wire that are too short or too long in the register `which` (RUC or ROC), and in RLEC.
 pub(crate) fn count_length_errors(file: &mut RegisterFile, which: u32, frames: u32) {
@@ -34,7 +34,7 @@ pub(crate) fn settle(tally: &mut UplinkTally, file: &mut RegisterFile) {
     }
 }
 
-fn pair(file: &mut RegisterFile, pair: &PacketOctets, packets: u32, octets: u32) {
+fn pair(file: &mut RegisterFile, pair: &PacketOctetCounts, packets: u32, octets: u32) {
     file.count(packets, pair.packets);
     file.count_wide(octets, pair.octets);
 }

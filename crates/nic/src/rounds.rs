@@ -2,17 +2,17 @@
 //! that got frames, for the write-back of their descriptors.
 
 use crate::interrupt::single::{InterruptMode, VECTOR_0};
-use crate::interrupt::{CauseDirection, queue_vector};
+use crate::interrupt::{QueueDirection, queue_vector};
 use crate::queue::QueueIo;
 use crate::switch::{self, port, sender};
-use crate::work::FramePath;
+use crate::work::FramePathParts;
 use i82576::bits::{icr, srrctl, tctl};
 use i82576::register::{self as r, rx};
 use i82576::{QueueIndex, Time};
 use pcie::{Bus, DmaFault};
 use plane::UplinkWire;
 
-impl<B: Bus> FramePath<'_, B> {
+impl<B: Bus> FramePathParts<'_, B> {
     /// Visits every ready transmit queue once. The next poll starts behind the queue that was served first in this one,
     /// so that none is always first. A queue that may not send now stays ready, and so does one whose next frame is
     /// delayed. Returns true if a queue has more frames that may leave now, and the time when the first delayed frame
@@ -53,7 +53,7 @@ impl<B: Bus> FramePath<'_, B> {
             let function = self.scratch.conditions.owners.of_queue(queue);
             let mut io = QueueIo { file: &mut *self.file, function, bus: &mut *self.bus };
             let announced = self.queues.rx[queue.index()].write_back(&mut io);
-            let faulted = self.announce(queue, CauseDirection::Rx, announced);
+            let faulted = self.announce(queue, QueueDirection::Rx, announced);
             plane.ledger.of(port(queue.pool())).dma_faults += u64::from(faulted);
             if urgent & 1 << queue.get() != 0 {
                 self.end_interval(queue, self.scratch.now);
@@ -62,14 +62,14 @@ impl<B: Bus> FramePath<'_, B> {
     }
 }
 
-impl<B> FramePath<'_, B> {
+impl<B> FramePathParts<'_, B> {
     /// Ends the throttling interval of a receive queue's interrupt vector, because an urgent frame interrupts at once.
     #[cold]
     fn end_interval(&mut self, queue: QueueIndex, now: Time) {
         let own = self.scratch.conditions.owners.vf_of(queue.pool()).is_some()
             || self.scratch.conditions.form == InterruptMode::Vectors;
         let vfs = self.scratch.conditions.owners.vfs;
-        let named = || queue_vector(self.file, queue, CauseDirection::Rx, vfs);
+        let named = || queue_vector(self.file, queue, QueueDirection::Rx, vfs);
         if let Some(vector) = if own { named() } else { Some(VECTOR_0) } {
             let (eitr, gpie) = (self.file.get(r::eitr(vector)), self.file.get(r::GPIE));
             self.throttle.hurry(vector, eitr, gpie, now);
@@ -80,13 +80,13 @@ impl<B> FramePath<'_, B> {
     pub(crate) fn announce(
         &mut self,
         queue: QueueIndex,
-        direction: CauseDirection,
+        direction: QueueDirection,
         announced: Result<bool, DmaFault>,
     ) -> bool {
         if announced == Ok(true) {
             let causes = match direction {
-                CauseDirection::Tx => icr::TXDW,
-                CauseDirection::Rx => icr::RXDW | self.few_descriptors(queue),
+                QueueDirection::Tx => icr::TXDW,
+                QueueDirection::Rx => icr::RXDW | self.few_descriptors(queue),
             };
             self.interrupts.raise_queue(
                 self.file,

@@ -9,7 +9,7 @@ use crate::buffer::saved::SavedFrame;
 use crate::counters::{PoolCounterArray, PoolCounters};
 use crate::damaged::InvalidStateError;
 use crate::file::RegisterFile;
-use crate::interrupt::{Interrupts, ResourceOwners};
+use crate::interrupt::{Interrupts, VectorAndQueueOwners};
 use crate::moderation::InterruptThrottle;
 use crate::queue::receive::ReceiveQueue;
 use crate::queue::transmit::TransmitQueue;
@@ -21,14 +21,14 @@ use alloc::vec::Vec;
 use core::num::NonZeroU64;
 use i82576::ids::{MAX_VFS, QUEUES};
 use i82576::{PoolIndex, QueueIndex, Time};
-use plane::pacing::{Pacing, RateAccount, RateDebt};
+use plane::pacing::{TransmitPacing, TransmitRateDebt, TransmitTimeAccount};
 use serde::{Deserialize, Serialize};
 
 /// Saved state of a port between two calls. Its times come from the clock that the caller passes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "NicState")]
 pub struct NicState {
-    basis: BaseState,
+    basis: NicBaseState,
     /// Frames that wait for descriptors, in the order of their arrival.
     waiting: Vec<SavedFrame>,
 }
@@ -36,7 +36,7 @@ pub struct NicState {
 /// Saved state of a port without the frames in its packet buffer: the whole content of the format's first version.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "NicBasis")]
-pub struct BaseState {
+pub struct NicBaseState {
     /// Words of the NVM, which no reset clears.
     nvm: Nvm,
     /// PHY registers behind MDIC, and the link that they report.
@@ -56,7 +56,7 @@ pub struct BaseState {
     /// Start of the storm control window.
     storm: SavedStorm,
     /// Number of VFs, and the functions that may master the bus.
-    owners: ResourceOwners,
+    owners: VectorAndQueueOwners,
     /// True if VFs answer memory requests (VF MSE of the SR-IOV capability).
     vf_memory: bool,
     /// The sixteen receive queues: descriptors fetched ahead, and those filled and not written back.
@@ -96,7 +96,7 @@ struct SavedPoolRate {
     /// Transmit rate of the pool, as in RTTBCNRC.
     control: u32,
     /// Time that the pool's frames have cost so far at its transmit rate.
-    rate: RateAccount,
+    rate: TransmitTimeAccount,
     /// Lateness of the card when the pool's last frame left, nanoseconds.
     owed: u64,
     /// Time at which the pool's last frame crossed the plane, nanoseconds.
@@ -113,7 +113,7 @@ struct SavedPacing {
     /// Limit of the traffic between pools, bits per second.
     #[serde(with = "bandwidth")]
     loopback: Option<NonZeroU64>,
-    crossing: RateAccount,
+    crossing: TransmitTimeAccount,
 }
 
 /// Error of a saved state that no port can be in.
@@ -125,10 +125,10 @@ pub struct RestoreError(#[from] InvalidStateError);
 const MOST_COUNTED: u64 = 1 << 62;
 
 impl SavedPacing {
-    fn of(pacing: &Pacing<MAX_VFS>, rates: &PoolRates) -> Self {
+    fn of(pacing: &TransmitPacing<MAX_VFS>, rates: &PoolRates) -> Self {
         let (loopback, crossing) = pacing.crossing();
         let pools = PoolIndex::EVERY.map(|pool| {
-            let RateDebt { rate, owed, crossed, .. } = pacing.debt(port(pool));
+            let TransmitRateDebt { rate, owed, crossed, .. } = pacing.debt(port(pool));
             SavedPoolRate { control: rates.control(pool), rate, owed, crossed }
         });
         let waits = |queue: &QueueIndex| pacing.debt(port(queue.pool())).waiting >> queue.in_pool() & 1 != 0;
@@ -144,12 +144,12 @@ impl SavedPacing {
         PoolRates::new(self.pools.map(|pool| pool.control))
     }
 
-    fn resume(&self) -> Pacing<MAX_VFS> {
-        let mut pacing = Pacing::resume(self.loopback, self.crossing);
+    fn resume(&self) -> TransmitPacing<MAX_VFS> {
+        let mut pacing = TransmitPacing::resume(self.loopback, self.crossing);
         for (pool, saved) in PoolIndex::EVERY.into_iter().zip(self.pools) {
             let SavedPoolRate { control, rate, owed, crossed } = saved;
             let bit = |which: u8| self.waiting >> pool.queue(which).get() & 1;
-            let debt = RateDebt { rate, owed, crossed, waiting: bit(0) | bit(1) << 1 };
+            let debt = TransmitRateDebt { rate, owed, crossed, waiting: bit(0) | bit(1) << 1 };
             pacing.set_debt(port(pool), switch::factor(control), debt);
         }
         pacing
@@ -157,8 +157,8 @@ impl SavedPacing {
 }
 
 /// Converts a state of the format's first version, in which no frame waits in the packet buffer.
-impl From<BaseState> for NicState {
-    fn from(basis: BaseState) -> Self {
+impl From<NicBaseState> for NicState {
+    fn from(basis: NicBaseState) -> Self {
         Self { basis, waiting: Vec::new() }
     }
 }
@@ -166,7 +166,7 @@ impl From<BaseState> for NicState {
 impl NicState {
     /// Saves the states of a card and of its plane.
     pub(crate) fn of(card: &DeviceState, plane: &PoolPlane) -> Self {
-        Self { basis: BaseState::of(card, plane), waiting: card.queues.buffer.save() }
+        Self { basis: NicBaseState::of(card, plane), waiting: card.queues.buffer.save() }
     }
 
     /// Creates the card and the plane that continue from the saved state.
@@ -179,7 +179,7 @@ impl NicState {
     }
 }
 
-impl BaseState {
+impl NicBaseState {
     /// Checks the rules that hold between parts of the saved state. Each part was checked by itself when it was read.
     ///
     /// # Errors

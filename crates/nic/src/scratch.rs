@@ -26,7 +26,7 @@ impl CachedReceiveQueue {
 
 /// Intermediate values of a poll, and memory for its frames and descriptors.
 #[derive(Debug, Clone)]
-pub(crate) struct Scratch {
+pub(crate) struct PollScratchMemory {
     /// Time of the card's current poll.
     pub(crate) now: Time,
     /// Settings that all frames of the poll share.
@@ -54,7 +54,7 @@ pub(crate) struct Scratch {
     pub(crate) descriptors: PacketDescriptors,
 }
 
-impl Scratch {
+impl PollScratchMemory {
     /// Creates the memory of a card that is between two calls.
     pub(crate) fn new() -> Self {
         Self {

@@ -6,13 +6,13 @@ use crate::conditions::PollSettings;
 use crate::mac;
 use crate::offload::receive;
 use crate::offload::rss::FrameHash;
-use crate::offload::split::HeaderSplit;
+use crate::offload::split::HeaderSplitOffsets;
 use crate::queue::QueueIo;
 use crate::queue::receive::{ReceiveError, RxDescriptorFields};
 use crate::scratch::CachedReceiveQueue;
 use crate::steering::FilterMatches;
 use crate::switch::pool;
-use crate::work::FramePath;
+use crate::work::FramePathParts;
 use i82576::descriptor::rx::{rss_type, status};
 use i82576::{PoolIndex, QueueIndex, register as r};
 use offload::headers::FrameHeaders;
@@ -42,7 +42,7 @@ pub(crate) struct ParsedFrame {
     description: RxDescriptorFields,
 }
 
-impl<B: Bus> FrameSink for FramePath<'_, B> {
+impl<B: Bus> FrameSink for FramePathParts<'_, B> {
     type Findings = Option<ParsedFrame>;
 
     #[inline(always)]
@@ -57,7 +57,7 @@ impl<B: Bus> FrameSink for FramePath<'_, B> {
     }
 }
 
-impl<B: Bus> FrameReceiver for FramePath<'_, B> {
+impl<B: Bus> FrameReceiver for FramePathParts<'_, B> {
     type Contents = ParsedFrame;
 
     fn look(&mut self, frame: &mut Frame<'_>, about: DeliveryFlags) -> ParsedFrame {
@@ -102,7 +102,7 @@ impl<B: Bus> FrameReceiver for FramePath<'_, B> {
     }
 }
 
-impl<B: Bus> FramePath<'_, B> {
+impl<B: Bus> FramePathParts<'_, B> {
     /// Parses a frame without its tag: the contents of its receive descriptors, its hash and its filter hits. They are the
     /// same in every pool that gets the frame.
     fn look_into(&self, frame: &mut Frame<'_>) -> ParsedFrame {
@@ -125,7 +125,7 @@ impl<B: Bus> FramePath<'_, B> {
             rss: (hash.rss_type, hash.value),
             packet_type: hits.packet_type().unwrap_or(found.packet_type),
             status: found.status | if outer == OuterTag::Present { status::VEXT } else { 0 },
-            split: HeaderSplit::of(&headers),
+            split: HeaderSplitOffsets::of(&headers),
             ..RxDescriptorFields::default()
         };
         if !conditions.reports_hash() {

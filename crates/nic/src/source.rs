@@ -1,25 +1,26 @@
 //! The card's transmit queues as sources of the plane, and the offload requests of their packets (crate `rings`).
 //! `queue::transmit` has the descriptors, and `rounds` chooses the queue to visit.
 
-use crate::interrupt::CauseDirection;
+use crate::interrupt::QueueDirection;
 use crate::offload::segment::flag_masks;
 use crate::offload::transmit;
 use crate::queue::QueueIo;
 use crate::queue::packet::DescriptorOffloads;
 use crate::switch;
-use crate::work::FramePath;
+use crate::work::FramePathParts;
 use i82576::bits::lvmmc;
 use i82576::register as r;
 use offload::segment::TcpFlagMasks;
 use pcie::Bus;
 use plane::frame::TrustedChecksum;
-use plane::ledger::PendingTraffic;
+use plane::ledger::UncountedTraffic;
 use plane::{FrameForwarder, FrameSource, TransmitQueueId};
 use rings::{
-    BufferChain, HeldPacket, InvalidChecksumRequest, NextPacket, PacketDropReason, PacketTransmitter,
+    BufferChain, InvalidChecksumRequest, NextPacketResult, PacketDropReason, PacketTransmitter,
+    PausedPacketMemory,
 };
 
-impl<B: Bus> FrameSource for FramePath<'_, B> {
+impl<B: Bus> FrameSource for FramePathParts<'_, B> {
     /// Returns true if a transmit queue may send: its pool is enabled, the queue is not blocked, and its function may
     /// read memory.
     fn may_send(&self, sender: TransmitQueueId) -> bool {
@@ -38,13 +39,13 @@ impl<B: Bus> FrameSource for FramePath<'_, B> {
     }
 }
 
-impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
+impl<B: Bus> PacketTransmitter for FramePathParts<'_, B> {
     type Orders = DescriptorOffloads;
 
     const SENDS_MISFITS: bool = true;
 
     #[inline]
-    fn held(&mut self, sender: TransmitQueueId) -> Option<&mut HeldPacket<DescriptorOffloads>> {
+    fn held(&mut self, sender: TransmitQueueId) -> Option<&mut PausedPacketMemory<DescriptorOffloads>> {
         Some(&mut self.queues.tx[switch::queue(sender).index()].held)
     }
 
@@ -52,11 +53,11 @@ impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
         &mut self,
         sender: TransmitQueueId,
         buffers: &mut BufferChain,
-    ) -> (NextPacket<DescriptorOffloads>, usize) {
+    ) -> (NextPacketResult<DescriptorOffloads>, usize) {
         let queue = switch::queue(sender);
         let function = self.scratch.conditions.owners.of_queue(queue);
         let tx = &mut self.queues.tx[queue.index()];
-        let Some(ring) = tx.open(self.file) else { return (NextPacket::Nothing, 0) };
+        let Some(ring) = tx.open(self.file) else { return (NextPacketResult::Nothing, 0) };
         let mut io = QueueIo { file: &mut *self.file, function, bus: &mut *self.bus };
         let taken = tx.take(&mut io, &ring, &mut self.scratch.descriptors, buffers);
         (taken, tx.effort())
@@ -116,13 +117,13 @@ impl<B: Bus> PacketTransmitter for FramePath<'_, B> {
         }
     }
 
-    fn end_visit(&mut self, sender: TransmitQueueId, sent: &PendingTraffic) -> u64 {
+    fn end_visit(&mut self, sender: TransmitQueueId, sent: &UncountedTraffic) -> u64 {
         let queue = switch::queue(sender);
         let function = self.scratch.conditions.owners.of_queue(queue);
         self.count_sent(queue.pool(), sent);
         let mut io = QueueIo { file: &mut *self.file, function, bus: &mut *self.bus };
         let announced = self.queues.tx[queue.index()].write_back(&mut io);
-        let faulted = self.announce(queue, CauseDirection::Tx, announced);
+        let faulted = self.announce(queue, QueueDirection::Tx, announced);
         core::mem::take(&mut self.scratch.faults) + u64::from(faulted)
     }
 }

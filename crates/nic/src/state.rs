@@ -10,7 +10,7 @@ use crate::board::timer::TcpTimer;
 use crate::config::NicConfig;
 use crate::file::RegisterFile;
 use crate::interrupt::single::InterruptMode;
-use crate::interrupt::{Interrupts, ResourceOwners};
+use crate::interrupt::{Interrupts, VectorAndQueueOwners};
 use crate::moderation::InterruptThrottle;
 use crate::queues::CardQueues;
 use crate::spaces::ConfigSpaces;
@@ -39,7 +39,7 @@ pub(crate) struct DeviceState {
     /// Time from which each vector may send its next message, and its credits for urgent frames.
     pub(crate) throttle: InterruptThrottle,
     /// Number of VFs, and the functions that may master the bus.
-    pub(crate) owners: ResourceOwners,
+    pub(crate) owners: VectorAndQueueOwners,
     /// True if VFs answer memory requests (VF MSE of the SR-IOV capability).
     pub(crate) vf_memory: bool,
     /// Receive and transmit queues, and the packet buffer.
@@ -68,7 +68,7 @@ impl DeviceState {
             spaces: ConfigSpaces::new(config.mac, config.iov),
             interrupts: Interrupts::default(),
             throttle: InterruptThrottle::new(),
-            owners: ResourceOwners { vfs: 0, masters: 0 },
+            owners: VectorAndQueueOwners { vfs: 0, masters: 0 },
             vf_memory: false,
             queues: CardQueues::new(),
             io_address: 0,
@@ -88,9 +88,9 @@ impl DeviceState {
 
     /// Returns the functions that may master the bus now: none while the PF is in D3hot or has set GIO_MASTER_DISABLE.
     /// Drivers set that before a reset, until STATUS.GIO_MASTER reads 0.
-    pub(crate) fn masters(&self) -> ResourceOwners {
+    pub(crate) fn masters(&self) -> VectorAndQueueOwners {
         let stopped = self.spaces.sleep() || self.file.get(r::CTRL) & ctrl::GIO_MASTER_DISABLE != 0;
-        ResourceOwners { masters: if stopped { 0 } else { self.owners.masters }, ..self.owners }
+        VectorAndQueueOwners { masters: if stopped { 0 } else { self.owners.masters }, ..self.owners }
     }
 
     /// Loads RAL0 and RAH0 from the NVM, as every reset does. Drivers without a mailbox, such as iPXE, read the address there.

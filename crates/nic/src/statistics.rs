@@ -2,13 +2,13 @@
 //! the wire (`mac`).
 
 use crate::switch::{self, pool};
-use crate::work::FramePath;
+use crate::work::FramePathParts;
 use i82576::PoolIndex;
 use i82576::ids::FCS;
 use i82576::register::{self as r, vf_stats};
-use plane::ledger::{PendingTraffic, TrafficSum};
+use plane::ledger::{TrafficSum, UncountedTraffic};
 
-impl<B> FramePath<'_, B> {
+impl<B> FramePathParts<'_, B> {
     /// Adds the frames that pools have received to the statistics registers of their VFs.
     pub(crate) fn settle_received(&mut self, plane: &mut switch::PoolPlane) {
         for port in plane.ledger.reached().iter() {
@@ -23,7 +23,7 @@ impl<B> FramePath<'_, B> {
     }
 
     /// Adds the frames that a pool has sent to the statistics registers of its VF.
-    pub(crate) fn count_sent(&mut self, pool: PoolIndex, traffic: &PendingTraffic) {
+    pub(crate) fn count_sent(&mut self, pool: PoolIndex, traffic: &UncountedTraffic) {
         self.count_vf(pool, traffic.all(), (vf_stats::VFGPTC, vf_stats::VFGOTC));
         self.count_vf(pool, traffic.local(), (vf_stats::VFGPTLBC, vf_stats::VFGOTLBC));
     }

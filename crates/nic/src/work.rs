@@ -8,11 +8,11 @@ use crate::file::RegisterFile;
 use crate::interrupt::Interrupts;
 use crate::moderation::InterruptThrottle;
 use crate::queues::CardQueues;
-use crate::scratch::Scratch;
+use crate::scratch::PollScratchMemory;
 
 /// Parts of the card that the frame path uses in a poll.
 #[derive(Debug)]
-pub(crate) struct FramePath<'a, B> {
+pub(crate) struct FramePathParts<'a, B> {
     /// Stored values of every register of the card.
     pub(crate) file: &'a mut RegisterFile,
     /// Queues of the card, and the frames that wait for them.
@@ -26,7 +26,7 @@ pub(crate) struct FramePath<'a, B> {
     /// Decoded forms of the card's registers.
     pub(crate) derived: &'a DecodedRegisters,
     /// Intermediate values of the current poll.
-    pub(crate) scratch: &'a mut Scratch,
+    pub(crate) scratch: &'a mut PollScratchMemory,
     /// Bus for access to the functions' memory, and for their messages.
     pub(crate) bus: &'a mut B,
 }

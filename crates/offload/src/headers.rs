@@ -65,7 +65,7 @@ pub mod protocol {
 
 /// Kind of network header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum NetworkHeader {
+pub enum NetworkHeaderKind {
     /// Network header that is neither IPv4 nor IPv6.
     #[default]
     None,
@@ -77,7 +77,7 @@ pub enum NetworkHeader {
 
 /// Kind of transport header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum TransportHeader {
+pub enum TransportHeaderKind {
     /// Unknown transport, or a fragment, which has no transport header.
     #[default]
     None,
@@ -95,7 +95,7 @@ pub struct FrameHeaders {
     /// Number of VLAN tags in the frame, at most two.
     pub tags: u8,
     /// Kind of the network header.
-    pub l3: NetworkHeader,
+    pub l3: NetworkHeaderKind,
     /// Offset of the network header.
     pub l3_offset: usize,
     /// Length of the network header, options or extensions included.
@@ -113,7 +113,7 @@ pub struct FrameHeaders {
     /// IP protocol number of the transport, from the last header before the transport header.
     pub protocol: u8,
     /// Kind of the transport header.
-    pub l4: TransportHeader,
+    pub l4: TransportHeaderKind,
     /// Offset of the transport header.
     pub l4_offset: usize,
     /// Length of the transport header, options included.
@@ -175,7 +175,7 @@ impl FrameHeaders {
         let total = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
         self.extended = length > IPV4_HEADER;
         self.fragment = u16::from_be_bytes([fixed[6], fixed[7]]) & 0x3fff != 0;
-        self.network(NetworkHeader::Ipv4, length, total, packet.len());
+        self.network(NetworkHeaderKind::Ipv4, length, total, packet.len());
         self.transport(frame, fixed[9]);
     }
 
@@ -196,8 +196,8 @@ impl FrameHeaders {
             self.extended = true;
             let place = |at: usize| self.l3_offset + length + at;
             match extension.address {
-                Some(ExtensionAddress::Home(at)) => self.home = place(at),
-                Some(ExtensionAddress::Routed(at)) => self.routed = place(at),
+                Some(Ipv6ExtensionAddress::Home(at)) => self.home = place(at),
+                Some(Ipv6ExtensionAddress::Routed(at)) => self.routed = place(at),
                 None => {}
             }
             if next == protocol::FRAGMENT {
@@ -208,14 +208,14 @@ impl FrameHeaders {
             length += extension.length;
             next = extension.next;
         }
-        self.network(NetworkHeader::Ipv6, length, total, packet.len());
+        self.network(NetworkHeaderKind::Ipv6, length, total, packet.len());
         self.transport(frame, next);
     }
 
     /// Records a network header of `length` bytes. The packet has `total` bytes by the header's length field, of which
     /// `available` are in the frame.
     #[inline]
-    fn network(&mut self, l3: NetworkHeader, length: usize, total: usize, available: usize) {
+    fn network(&mut self, l3: NetworkHeaderKind, length: usize, total: usize, available: usize) {
         self.l3 = l3;
         self.l3_length = length;
         self.header_length = self.l3_offset + length;
@@ -229,13 +229,13 @@ impl FrameHeaders {
         let segment = frame.get(start..self.l3_end.unwrap_or(frame.len())).unwrap_or_default();
         let (l4, length) = match protocol {
             protocol::TCP => {
-                (TransportHeader::Tcp, segment.get(12).map_or(0, |offset| usize::from(offset >> 4) * 4))
+                (TransportHeaderKind::Tcp, segment.get(12).map_or(0, |offset| usize::from(offset >> 4) * 4))
             }
-            protocol::UDP => (TransportHeader::Udp, UDP_HEADER),
-            protocol::SCTP => (TransportHeader::Sctp, SCTP_HEADER),
+            protocol::UDP => (TransportHeaderKind::Udp, UDP_HEADER),
+            protocol::SCTP => (TransportHeaderKind::Sctp, SCTP_HEADER),
             _ => return,
         };
-        let shortest = if l4 == TransportHeader::Tcp { TCP_HEADER } else { length };
+        let shortest = if l4 == TransportHeaderKind::Tcp { TCP_HEADER } else { length };
         if !self.fragment && (shortest..=segment.len()).contains(&length) {
             self.l4 = l4;
             self.l4_offset = start;
@@ -249,11 +249,11 @@ impl FrameHeaders {
 struct ExtensionHeader {
     length: usize,
     next: u8,
-    address: Option<ExtensionAddress>,
+    address: Option<Ipv6ExtensionAddress>,
 }
 
 /// Home address in an IPv6 extension header, as an offset in bytes from the header's start.
-enum ExtensionAddress {
+enum Ipv6ExtensionAddress {
     Home(usize),
     Routed(usize),
 }
@@ -269,7 +269,7 @@ impl ExtensionHeader {
             protocol::HOP_BY_HOP | protocol::FRAGMENT => (fixed[0], None),
             protocol::DESTINATION => (fixed[0], home_address(whole)),
             protocol::ROUTING if fixed[2..4] == [2, 1] && length == 24 => {
-                (fixed[0], Some(ExtensionAddress::Routed(8)))
+                (fixed[0], Some(Ipv6ExtensionAddress::Routed(8)))
             }
             // Before the last hop the destination differs from the one in the transport's checksum.
             protocol::ROUTING if fixed[3] != 0 => (protocol::NONE, None),
@@ -281,12 +281,12 @@ impl ExtensionHeader {
 }
 
 /// Finds the home address option in a destination options header.
-fn home_address(header: &[u8]) -> Option<ExtensionAddress> {
+fn home_address(header: &[u8]) -> Option<Ipv6ExtensionAddress> {
     let mut at = 2;
     while let [kind, rest @ ..] = header.get(at..)? {
         match (*kind, rest.first()) {
             (PAD_1, _) => at += 1,
-            (HOME_ADDRESS, Some(16)) if rest.len() > 16 => return Some(ExtensionAddress::Home(at + 2)),
+            (HOME_ADDRESS, Some(16)) if rest.len() > 16 => return Some(Ipv6ExtensionAddress::Home(at + 2)),
             (_, length) => at += 2 + usize::from(*length?),
         }
     }

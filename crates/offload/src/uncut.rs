@@ -8,11 +8,11 @@
 use crate::OffloadRequest;
 use crate::checksum::PartialChecksum;
 use crate::headers::{
-    ETHERNET_HEADER, FrameHeaders, IPV4_CHECKSUM, IPV4_HEADER, IPV6_HEADER, NetworkHeader, TCP_CHECKSUM,
-    TCP_HEADER, TYPE_IPV4, TYPE_IPV6, TransportHeader, protocol,
+    ETHERNET_HEADER, FrameHeaders, IPV4_CHECKSUM, IPV4_HEADER, IPV6_HEADER, NetworkHeaderKind, TCP_CHECKSUM,
+    TCP_HEADER, TYPE_IPV4, TYPE_IPV6, TransportHeaderKind, protocol,
 };
 use crate::segment::{SegmentationError, Segmenter, TcpFlagMasks};
-use plane::UnsegmentedLayout;
+use plane::UnsegmentedPacketLayout;
 use plane::bytes::{be16, put16};
 use plane::frame::TransportProtocol;
 
@@ -34,9 +34,9 @@ pub fn sent(
     request: &OffloadRequest,
     mss: u16,
     masks: TcpFlagMasks,
-) -> Option<UnsegmentedLayout> {
+) -> Option<UnsegmentedPacketLayout> {
     let (l3, l4) = (request.mac_length, request.l4_start());
-    let uncut = UnsegmentedLayout { ipv4: request.ipv4, l3, l4, payload: request.payload_start(), mss };
+    let uncut = UnsegmentedPacketLayout { ipv4: request.ipv4, l3, l4, payload: request.payload_start(), mss };
     let sums = request.l4_checksum && (request.ip_checksum || !request.ipv4);
     let tcp = request.l4 == Some(TransportProtocol::Tcp);
     let usual = sums && tcp && masks == TcpFlagMasks::DEFAULT && l3 == ETHERNET_HEADER;
@@ -47,14 +47,14 @@ pub fn sent(
 }
 
 /// Returns true if the TCP checksum field has the sum of the pseudo header, with the length or without it. Zero has two forms.
-fn is_seeded(uncut: &UnsegmentedLayout, packet: &[u8], with_length: bool) -> bool {
+fn is_seeded(uncut: &UnsegmentedPacketLayout, packet: &[u8], with_length: bool) -> bool {
     let seed = be16(packet, uncut.l4 + TCP_CHECKSUM).unwrap_or(0);
     let length = if with_length { packet.len().saturating_sub(uncut.l4) } else { 0 };
     pseudo(uncut, packet).number(length as u32).value() % 0xffff == seed % 0xffff
 }
 
 /// Returns true if the packet's headers match the sender's description.
-fn describes(uncut: &UnsegmentedLayout, packet: &[u8]) -> bool {
+fn describes(uncut: &UnsegmentedPacketLayout, packet: &[u8]) -> bool {
     let length = uncut.l4.saturating_sub(uncut.l3);
     let network = packet.get(uncut.l3..uncut.l4).unwrap_or_default();
     let tcp = packet.get(uncut.l4..).and_then(|tcp| tcp.first_chunk::<TCP_HEADER>());
@@ -79,15 +79,15 @@ fn describes(uncut: &UnsegmentedLayout, packet: &[u8]) -> bool {
 /// if it is no such packet, makes more segments than a card takes of one packet, or makes a segment with more than
 /// `longest` bytes.
 #[must_use]
-pub fn arrived(packet: &mut [u8], ipv4: bool, mss: u16, longest: usize) -> Option<UnsegmentedLayout> {
+pub fn arrived(packet: &mut [u8], ipv4: bool, mss: u16, longest: usize) -> Option<UnsegmentedPacketLayout> {
     let headers = FrameHeaders::parse(packet);
-    let l3 = if ipv4 { NetworkHeader::Ipv4 } else { NetworkHeader::Ipv6 };
+    let l3 = if ipv4 { NetworkHeaderKind::Ipv4 } else { NetworkHeaderKind::Ipv6 };
     let whole = headers.l3_end == Some(packet.len()) && !headers.is_readdressed();
-    if (headers.l3, headers.l4) != (l3, TransportHeader::Tcp) || !whole {
+    if (headers.l3, headers.l4) != (l3, TransportHeaderKind::Tcp) || !whole {
         return None;
     }
     let (l3, l4) = (headers.l3_offset, headers.l4_offset);
-    let uncut = UnsegmentedLayout { ipv4, l3, l4, payload: l4 + headers.l4_length, mss };
+    let uncut = UnsegmentedPacketLayout { ipv4, l3, l4, payload: l4 + headers.l4_length, mss };
     put16(packet, l4 + TCP_CHECKSUM, pseudo(&uncut, packet).value());
     let segments = segments(&uncut, packet).ok()?;
     (segments.count() <= MAX_SEGMENTS && segments.longest() <= longest).then_some(uncut)
@@ -95,7 +95,7 @@ pub fn arrived(packet: &mut [u8], ipv4: bool, mss: u16, longest: usize) -> Optio
 
 /// Returns true if a packet that has [`arrived`] may pass unsegmented: its TCP header has no flag that only its first segment gets.
 #[must_use]
-pub fn may_pass(uncut: &UnsegmentedLayout, packet: &[u8]) -> bool {
+pub fn may_pass(uncut: &UnsegmentedPacketLayout, packet: &[u8]) -> bool {
     packet.get(uncut.l4 + FLAGS).is_some_and(|flags| flags & CWR == 0)
 }
 
@@ -103,7 +103,10 @@ pub fn may_pass(uncut: &UnsegmentedLayout, packet: &[u8]) -> bool {
 ///
 /// # Errors
 /// See [`Segmenter::new`].
-pub fn segments<'a>(uncut: &UnsegmentedLayout, packet: &'a [u8]) -> Result<Segmenter<'a>, SegmentationError> {
+pub fn segments<'a>(
+    uncut: &UnsegmentedPacketLayout,
+    packet: &'a [u8],
+) -> Result<Segmenter<'a>, SegmentationError> {
     let request = OffloadRequest {
         mac_length: uncut.l3,
         ip_length: uncut.l4.saturating_sub(uncut.l3),
@@ -119,7 +122,7 @@ pub fn segments<'a>(uncut: &UnsegmentedLayout, packet: &'a [u8]) -> Result<Segme
 
 /// Writes the lengths and checksums into the headers of a packet that [`sent`] has accepted. The packet is then sent
 /// unsegmented.
-pub fn complete(uncut: &UnsegmentedLayout, packet: &mut [u8]) {
+pub fn complete(uncut: &UnsegmentedPacketLayout, packet: &mut [u8]) {
     let length = packet.len() - uncut.l3;
     if uncut.ipv4 {
         put16(packet, uncut.l3 + 2, length as u16);
@@ -134,7 +137,7 @@ pub fn complete(uncut: &UnsegmentedLayout, packet: &mut [u8]) {
 }
 
 /// Returns the sum of the packet's pseudo header, without the length.
-fn pseudo(uncut: &UnsegmentedLayout, packet: &[u8]) -> PartialChecksum {
+fn pseudo(uncut: &UnsegmentedPacketLayout, packet: &[u8]) -> PartialChecksum {
     let addresses = if uncut.ipv4 { uncut.l3 + 12..uncut.l3 + 20 } else { uncut.l3 + 8..uncut.l3 + 40 };
     PartialChecksum::of(packet.get(addresses).unwrap_or_default()).number(protocol::TCP.into())
 }

@@ -6,8 +6,8 @@ use core::ops::Range;
 use crate::checksum::PartialChecksum;
 use crate::crc::crc32c;
 use crate::headers::{
-    FrameHeaders, IPV4_HEADER, NetworkHeader, SCTP_CHECKSUM, TCP_CHECKSUM, TransportHeader, UDP_CHECKSUM,
-    UDP_HEADER, protocol,
+    FrameHeaders, IPV4_HEADER, NetworkHeaderKind, SCTP_CHECKSUM, TCP_CHECKSUM, TransportHeaderKind,
+    UDP_CHECKSUM, UDP_HEADER, protocol,
 };
 use plane::bytes::be16;
 use plane::frame::{TransportProtocol, TrustedChecksum};
@@ -17,7 +17,7 @@ use plane::frame::{TransportProtocol, TrustedChecksum};
 #[must_use]
 #[inline]
 pub fn network(frame: &[u8], headers: &FrameHeaders) -> Option<bool> {
-    if headers.l3 != NetworkHeader::Ipv4 {
+    if headers.l3 != NetworkHeaderKind::Ipv4 {
         return None;
     }
     let header = frame.get(headers.l3_offset..headers.l3_offset + headers.l3_length).unwrap_or_default();
@@ -49,18 +49,18 @@ pub fn transport(frame: &[u8], headers: &FrameHeaders, sealed: Option<TrustedChe
         sealed.filter(|s| (s.start..s.end) == whole && s.transport == transport && segment.len() == length)
     };
     match headers.l4 {
-        TransportHeader::None => None,
-        TransportHeader::Tcp => {
+        TransportHeaderKind::None => None,
+        TransportHeaderKind::Tcp => {
             let seal = seal(TransportProtocol::Tcp, segment.len());
             Some(is_right(&pseudo(frame, headers, segment.len(), protocol::TCP), segment, seal))
         }
-        TransportHeader::Udp => {
+        TransportHeaderKind::Udp => {
             let datagram = segment.get(..usize::from(be16(segment, 4)?)).filter(|d| d.len() >= UDP_HEADER)?;
             let seal = seal(TransportProtocol::Udp, datagram.len());
             let pseudo = pseudo(frame, headers, datagram.len(), protocol::UDP);
             (be16(datagram, UDP_CHECKSUM)? != 0).then(|| is_right(&pseudo, datagram, seal))
         }
-        TransportHeader::Sctp => {
+        TransportHeaderKind::Sctp => {
             let (before, rest) = segment.split_at_checked(SCTP_CHECKSUM)?;
             let (sent, after) = rest.split_first_chunk::<4>()?;
             let seal = seal(TransportProtocol::Sctp, segment.len()).is_some();
@@ -81,9 +81,9 @@ pub fn unfinished(frame: &[u8]) -> Option<(Range<usize>, usize)> {
     }
     let segment = frame.get(headers.l4_offset..headers.l3_end?)?;
     let (length, place, protocol) = match headers.l4 {
-        TransportHeader::Tcp => (segment.len(), TCP_CHECKSUM, protocol::TCP),
-        TransportHeader::Udp => (be16(segment, 4)?.into(), UDP_CHECKSUM, protocol::UDP),
-        TransportHeader::Sctp | TransportHeader::None => return None,
+        TransportHeaderKind::Tcp => (segment.len(), TCP_CHECKSUM, protocol::TCP),
+        TransportHeaderKind::Udp => (be16(segment, 4)?.into(), UDP_CHECKSUM, protocol::UDP),
+        TransportHeaderKind::Sctp | TransportHeaderKind::None => return None,
     };
     let sent = be16(segment.get(..length)?, place)?;
     let sum = pseudo(frame, &headers, length, protocol).value();
@@ -104,7 +104,7 @@ pub(crate) fn is_seal_right(sealed: &TrustedChecksum, pseudo: PartialChecksum) -
 fn pseudo(frame: &[u8], headers: &FrameHeaders, length: usize, protocol: u8) -> PartialChecksum {
     let packet = frame.get(headers.l3_offset..).unwrap_or_default();
     let addresses = match headers.l3 {
-        NetworkHeader::Ipv4 => PartialChecksum::of(&part::<8>(packet, 12)),
+        NetworkHeaderKind::Ipv4 => PartialChecksum::of(&part::<8>(packet, 12)),
         _ => PartialChecksum::of(&part::<32>(packet, 8)),
     };
     addresses.number(protocol.into()).number(length as u32)

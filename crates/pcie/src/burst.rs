@@ -25,7 +25,7 @@ pub type HeadCompleter<'a> = dyn FnMut(usize, &mut [u8; HEAD], u64) + 'a;
 
 /// Frames to copy from one function's buffers to another's, one element of each slice per frame.
 #[derive(Debug)]
-pub struct FrameRun<'a> {
+pub struct FrameCopyBatch<'a> {
     /// Private copies of the frames' first [`HEAD`] bytes, with zeros behind a shorter frame.
     pub heads: &'a mut [[u8; HEAD]],
     /// Addresses of the frames in the sender's buffers.

@@ -1,7 +1,7 @@
 //! The bus as a device uses it: memory requests and interrupts on behalf of one of the device's functions.
 
 use crate::VfIndex;
-use crate::burst::{FrameRun, HEAD, HEADERS, HeadCompleter, LONGEST, MemoryHint, SegmentPayloads};
+use crate::burst::{FrameCopyBatch, HEAD, HEADERS, HeadCompleter, LONGEST, MemoryHint, SegmentPayloads};
 use core::fmt;
 
 /// I/O virtual address in a device's request, translated per function.
@@ -144,7 +144,7 @@ pub trait Bus {
         &mut self,
         from: HintedMemory<'_>,
         to: HintedMemory<'_>,
-        run: FrameRun<'_>,
+        run: FrameCopyBatch<'_>,
         complete: Option<&mut HeadCompleter<'_>>,
     ) -> usize {
         carry(self, (from.function, to.function), run, complete)
@@ -221,11 +221,11 @@ fn gather<B: Bus + ?Sized>(
 fn carry<B: Bus + ?Sized>(
     bus: &mut B,
     (from, to): (Function, Function),
-    run: FrameRun<'_>,
+    run: FrameCopyBatch<'_>,
     mut complete: Option<&mut HeadCompleter<'_>>,
 ) -> usize {
     let mut place = [0; LONGEST];
-    let FrameRun { heads, sources, lengths, targets, sums } = run;
+    let FrameCopyBatch { heads, sources, lengths, targets, sums } = run;
     let buffers = sources.iter().zip(targets).zip(lengths);
     for (at, (((source, target), length), (head, sum))) in buffers.zip(heads.iter_mut().zip(sums)).enumerate()
     {

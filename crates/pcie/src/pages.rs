@@ -13,7 +13,7 @@ use core::ops::Range;
 
 /// Pages of registers that a guest accesses at the same time, by dword-aligned byte offsets of its BAR. Accesses are
 /// atomic, and a load that returns a guest's store also makes its earlier stores to memory visible.
-pub trait GuestPages {
+pub trait GuestRegisterPages {
     /// Loads the dword at an offset of the guest's pages.
     fn load(&self, offset: u32) -> u32;
 
@@ -68,7 +68,7 @@ impl<const N: usize> PageRegisters<N> {
     }
 
     /// Publishes the value of every register to the pages, overwriting the guest's stores.
-    pub fn fill<P: GuestPages>(&self, pages: &P) {
+    pub fn fill<P: GuestRegisterPages>(&self, pages: &P) {
         for (offset, value) in self.offsets.iter().zip(self.shown) {
             pages.store(*offset, value);
         }
@@ -76,7 +76,7 @@ impl<const N: usize> PageRegisters<N> {
 
     /// Returns true if the guest has stored anything to the pages since the last read.
     #[must_use]
-    pub fn has_stores<P: GuestPages>(&self, pages: &P) -> bool {
+    pub fn has_stores<P: GuestRegisterPages>(&self, pages: &P) -> bool {
         let mut found = [0; N];
         // Last places first: tails, which a guest stores most.
         self.runs.iter().rev().any(|run| {
@@ -89,7 +89,7 @@ impl<const N: usize> PageRegisters<N> {
     /// Passes the guest's stores since the last read to `write`, by offset and value. Returns true if there were
     /// any. Where a register `acts` even on a store of its present value, restores the published value, so that the
     /// same store is detected again.
-    pub fn take<P: GuestPages>(
+    pub fn take<P: GuestRegisterPages>(
         &mut self,
         pages: &P,
         acts: impl Fn(u32) -> bool,
@@ -123,7 +123,7 @@ impl<const N: usize> PageRegisters<N> {
     /// register other than a tail has changed, tails are loaded once more, and all registers again if a tail has
     /// changed meanwhile.
     #[inline]
-    fn load_all<P: GuestPages>(&self, pages: &P) -> [u32; N] {
+    fn load_all<P: GuestRegisterPages>(&self, pages: &P) -> [u32; N] {
         let mut found = self.shown;
         for _ in 0..TAIL_LOADS {
             self.load_from(0, pages, &mut found);
@@ -141,7 +141,7 @@ impl<const N: usize> PageRegisters<N> {
 
     /// Loads the registers of the guest's pages from index `first` on, which begins a range of consecutive offsets.
     #[inline]
-    fn load_from<P: GuestPages>(&self, first: usize, pages: &P, found: &mut [u32; N]) {
+    fn load_from<P: GuestRegisterPages>(&self, first: usize, pages: &P, found: &mut [u32; N]) {
         for run in self.runs.iter().rev().take_while(|run| run.start >= first) {
             pages.load_run(self.offsets[run.start], &mut found[run.clone()]);
         }
@@ -149,7 +149,7 @@ impl<const N: usize> PageRegisters<N> {
 
     /// Publishes new values of the registers with the indices `places` to the guest's pages. Keeps a guest's store
     /// since the last read for the next read, and returns false if there was any.
-    pub fn publish<P: GuestPages>(
+    pub fn publish<P: GuestRegisterPages>(
         &mut self,
         pages: &P,
         places: impl IntoIterator<Item = usize>,

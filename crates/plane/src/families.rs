@@ -2,10 +2,10 @@
 //! assigns ports to families.
 
 use crate::frame::Frame;
-use crate::ledger::{PendingTraffic, PortCounters};
+use crate::ledger::{PortCounters, UncountedTraffic};
 use crate::sink::{DeliveryError, DeliveryFlags, ForwardResult, FrameSink};
 use crate::source::{FrameForwarder, FrameSource, TransmitQueueId};
-use crate::uplink::UnsegmentedLayout;
+use crate::uplink::UnsegmentedPacketLayout;
 use crate::{PortIndex, PortSet};
 
 /// Devices of two families, joined as one [`FrameSource`] and one [`FrameSink`].
@@ -36,7 +36,7 @@ impl<A: FrameSink, B: FrameSink> FrameSink for JoinedDevices<'_, A, B> {
         &mut self,
         port: PortIndex,
         packet: &mut Frame<'_>,
-        uncut: &UnsegmentedLayout,
+        uncut: &UnsegmentedPacketLayout,
         about: DeliveryFlags,
     ) -> Result<(), DeliveryError> {
         if self.ports.has(port) {
@@ -110,7 +110,7 @@ impl<L: FrameForwarder, O: FrameSink> FrameForwarder for JoinedForwarder<'_, L, 
         &mut self,
         own: &mut S,
         packet: &mut Frame<'_>,
-        uncut: &UnsegmentedLayout,
+        uncut: &UnsegmentedPacketLayout,
         shortest: usize,
         complete: impl FnOnce(&mut [u8]),
     ) -> Option<bool> {
@@ -134,7 +134,7 @@ impl<L: FrameForwarder, O: FrameSink> FrameForwarder for JoinedForwarder<'_, L, 
         self.lane.counters()
     }
 
-    fn settle(&mut self) -> PendingTraffic {
+    fn settle(&mut self) -> UncountedTraffic {
         self.lane.settle()
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::frame::{AddressPair, Frame};
 use crate::ledger::{PortCounters, TrafficLedger};
-use crate::pacing::Pacing;
+use crate::pacing::TransmitPacing;
 use crate::sink::{DeliveryError, DeliveryFlags, DeliveryOutcome, ForwardResult, FrameSink};
 use crate::switch::{FlowCache, FrameOrigin, StormState, SwitchDecision, SwitchDropReason, SwitchTables};
 use crate::uplink::{UplinkMode, UplinkTally, UplinkWire, is_truncated};
@@ -14,12 +14,12 @@ use units::{MacAddress, Time};
 
 /// Forwarding plane of `N` ports.
 #[derive(Debug, Clone)]
-pub struct Plane<const N: usize> {
+pub struct ForwardingPlane<const N: usize> {
     /// Switch tables, by which the plane decides on frames.
     pub(crate) tables: SwitchTables<N>,
     pub(crate) flows: FlowCache<N>,
     /// Transmit rates and debts of the ports.
-    pub pacing: Pacing<N>,
+    pub pacing: TransmitPacing<N>,
     /// Storm control: windows, limits and counts of broadcasts and multicasts.
     pub storm: StormState,
     /// Traffic counters of the ports.
@@ -32,12 +32,12 @@ pub struct Plane<const N: usize> {
     pub now: Time,
 }
 
-impl<const N: usize> Plane<N> {
+impl<const N: usize> ForwardingPlane<N> {
     /// Creates a plane. No flow is remembered, and the uplink has no link.
     #[must_use]
     pub fn new(
         tables: SwitchTables<N>,
-        pacing: Pacing<N>,
+        pacing: TransmitPacing<N>,
         storm: StormState,
         counters: [PortCounters; N],
     ) -> Self {

@@ -58,7 +58,7 @@ impl PortCounters {
         received.into_iter().chain(sent).chain([tx_link_control, tx_unclaimed, dma_faults])
     }
 
-    fn add_received(&mut self, traffic: &PendingTraffic) {
+    fn add_received(&mut self, traffic: &UncountedTraffic) {
         let TrafficSum { packets, bytes } = traffic.all();
         self.rx_packets += packets;
         self.rx_bytes += bytes;
@@ -66,7 +66,7 @@ impl PortCounters {
         self.rx_broadcast += traffic.broadcast;
     }
 
-    fn add_sent(&mut self, traffic: &PendingTraffic) {
+    fn add_sent(&mut self, traffic: &UncountedTraffic) {
         let TrafficSum { packets, bytes } = traffic.all();
         self.tx_packets += packets;
         self.tx_bytes += bytes;
@@ -112,7 +112,7 @@ pub struct TrafficSum {
 
 /// Frames that a port has sent or received since they were last added to the port's counters.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct PendingTraffic {
+pub struct UncountedTraffic {
     /// Sums of the port's frames: those exchanged with the uplink only, and those exchanged with other ports.
     sums: [TrafficSum; 2],
     /// Number of multicast frames that the port has sent or received.
@@ -121,7 +121,7 @@ pub struct PendingTraffic {
     pub broadcast: u64,
 }
 
-impl PendingTraffic {
+impl UncountedTraffic {
     /// Counts a frame of `length` bytes. `local` is true if another port sent or received it.
     #[inline]
     pub(crate) fn add(&mut self, local: bool, length: usize) {
@@ -137,7 +137,7 @@ impl PendingTraffic {
         self.sums[1].bytes += bytes;
     }
 
-    /// Counts a frame to a group of stations, in addition to [`PendingTraffic::add`].
+    /// Counts a frame to a group of stations, in addition to [`UncountedTraffic::add`].
     #[cold]
     pub(crate) fn add_group(&mut self, broadcast: bool) {
         self.broadcast += u64::from(broadcast);
@@ -163,13 +163,13 @@ impl PendingTraffic {
 pub struct TrafficLedger<const N: usize> {
     /// Counters of each port.
     pub counters: [PortCounters; N],
-    received: [PendingTraffic; N],
-    sent: [PendingTraffic; N],
+    received: [UncountedTraffic; N],
+    sent: [UncountedTraffic; N],
 }
 
 impl<const N: usize> TrafficLedger<N> {
     pub(crate) fn new(counters: [PortCounters; N]) -> Self {
-        let none = [PendingTraffic::default(); N];
+        let none = [UncountedTraffic::default(); N];
         Self { counters, received: none, sent: none }
     }
 
@@ -180,19 +180,19 @@ impl<const N: usize> TrafficLedger<N> {
     }
 
     #[inline]
-    pub(crate) fn received(&mut self, port: PortIndex) -> &mut PendingTraffic {
+    pub(crate) fn received(&mut self, port: PortIndex) -> &mut UncountedTraffic {
         &mut self.received[port.index::<N>()]
     }
 
     #[inline]
-    pub(crate) fn sent(&mut self, port: PortIndex) -> &mut PendingTraffic {
+    pub(crate) fn sent(&mut self, port: PortIndex) -> &mut UncountedTraffic {
         &mut self.sent[port.index::<N>()]
     }
 
     /// Returns the ports that received a frame since [`TrafficLedger::settle_received`].
     #[must_use]
     pub fn reached(&self) -> PortSet {
-        let some = |traffic: &PendingTraffic| traffic.all().packets > 0;
+        let some = |traffic: &UncountedTraffic| traffic.all().packets > 0;
         PortSet::new(self.received.iter().rev().fold(0, |set, traffic| set << 1 | u64::from(some(traffic))))
     }
 
@@ -207,14 +207,14 @@ impl<const N: usize> TrafficLedger<N> {
     }
 
     /// Adds the frames that a port has received to the port's counters, and returns the added traffic.
-    pub fn settle_received(&mut self, port: PortIndex) -> PendingTraffic {
+    pub fn settle_received(&mut self, port: PortIndex) -> UncountedTraffic {
         let traffic = core::mem::take(&mut self.received[port.index::<N>()]);
         self.of(port).add_received(&traffic);
         traffic
     }
 
     /// Adds the frames that a port has sent to the port's counters, and returns the added traffic.
-    pub fn settle_sent(&mut self, port: PortIndex) -> PendingTraffic {
+    pub fn settle_sent(&mut self, port: PortIndex) -> UncountedTraffic {
         let traffic = core::mem::take(&mut self.sent[port.index::<N>()]);
         self.of(port).add_sent(&traffic);
         traffic

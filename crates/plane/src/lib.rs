@@ -25,12 +25,12 @@ pub mod watch;
 mod watched;
 
 pub use families::JoinedDevices;
-pub use forward::Plane;
+pub use forward::ForwardingPlane;
 pub use ledger::{PortCounters, TrafficLedger};
 pub use ports::{PortIndex, PortSet};
 pub use sink::{DeliveryError, DeliveryFlags, DeliveryOutcome, ForwardResult, FrameSink};
 pub use source::{FrameForwarder, FrameSource, TransmitQueueId};
 pub use switch::FrameOrigin;
-pub use uplink::{UnpluggedWire, UnsegmentedLayout, UplinkWire};
-pub use verdict::{BurstTerms, BurstVerdict};
-pub use visit::VisitResult;
+pub use uplink::{UnpluggedWire, UnsegmentedPacketLayout, UplinkWire};
+pub use verdict::{BurstFrameVerdict, PortBurstSettings};
+pub use visit::TransmitQueuePollResult;

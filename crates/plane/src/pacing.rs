@@ -16,13 +16,13 @@ const FRACTION_BITS: u32 = 11;
 /// Account of the transmit time that a port's frames, or the frames between ports, have cost so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "Account")]
-pub struct RateAccount {
+pub struct TransmitTimeAccount {
     /// Time in nanoseconds at which all frames sent so far are paid for, and the fraction of a nanosecond.
     due: u64,
     fraction: u64,
 }
 
-impl RateAccount {
+impl TransmitTimeAccount {
     /// Returns `true` if the account's fraction is below a nanosecond.
     #[must_use]
     pub fn is_sound(&self) -> bool {
@@ -48,9 +48,9 @@ impl RateAccount {
 /// Account of a port's transmit rate: time that its frames have cost, and lateness that it may make up for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "Debt")]
-pub struct RateDebt {
+pub struct TransmitRateDebt {
     /// Time that the port's frames have cost at the port's rate.
-    pub rate: RateAccount,
+    pub rate: TransmitTimeAccount,
     /// Lateness of the plane when the port's last frame left, in nanoseconds. An idle guest may make up for this much
     /// later, and not for its own idle time.
     pub owed: u64,
@@ -66,7 +66,7 @@ pub struct RateDebt {
 struct PacedPort {
     /// Rate factor: 1 Gb/s divided by the port's rate, with 14 binary places; `None` without a limit.
     factor: Option<u32>,
-    debt: RateDebt,
+    debt: TransmitRateDebt,
 }
 
 impl PacedPort {
@@ -78,11 +78,11 @@ impl PacedPort {
 
 /// Rates and debts of all ports, and the bandwidth between them.
 #[derive(Debug, Clone)]
-pub struct Pacing<const N: usize> {
+pub struct TransmitPacing<const N: usize> {
     ports: [PacedPort; N],
     /// Bandwidth between ports, bits per second; `None` without a limit.
     loopback: Option<NonZeroU64>,
-    crossing: RateAccount,
+    crossing: TransmitTimeAccount,
     lateness: LatenessLimit,
 }
 
@@ -106,22 +106,22 @@ impl LatenessLimit {
     }
 }
 
-impl<const N: usize> Pacing<N> {
+impl<const N: usize> TransmitPacing<N> {
     /// Creates rates without a limit. `loopback` is the bandwidth between all ports together, bits per second.
     #[must_use]
     pub fn new(loopback: Option<NonZeroU64>) -> Self {
-        Self::resume(loopback, RateAccount::default())
+        Self::resume(loopback, TransmitTimeAccount::default())
     }
 
     /// Creates rates without a limit, given the saved cost of the frames between ports.
     #[must_use]
-    pub fn resume(loopback: Option<NonZeroU64>, crossing: RateAccount) -> Self {
+    pub fn resume(loopback: Option<NonZeroU64>, crossing: TransmitTimeAccount) -> Self {
         Self { ports: [PacedPort::default(); N], loopback, crossing, lateness: LatenessLimit::Kilobytes(0) }
     }
 
     /// Returns the bandwidth between ports in bits per second, and the cost so far of the frames between ports.
     #[must_use]
-    pub fn crossing(&self) -> (Option<NonZeroU64>, RateAccount) {
+    pub fn crossing(&self) -> (Option<NonZeroU64>, TransmitTimeAccount) {
         (self.loopback, self.crossing)
     }
 
@@ -132,12 +132,12 @@ impl<const N: usize> Pacing<N> {
 
     /// Returns the transmit time that a port owes to its rate.
     #[must_use]
-    pub fn debt(&self, port: PortIndex) -> RateDebt {
+    pub fn debt(&self, port: PortIndex) -> TransmitRateDebt {
         self.port(port).debt
     }
 
     /// Restores a port's transmit rate and debt from a saved state.
-    pub fn set_debt(&mut self, port: PortIndex, factor: Option<u32>, debt: RateDebt) {
+    pub fn set_debt(&mut self, port: PortIndex, factor: Option<u32>, debt: TransmitRateDebt) {
         *self.port_mut(port) = PacedPort { factor, debt };
     }
 
@@ -182,10 +182,10 @@ impl<const N: usize> Pacing<N> {
     /// Returns the account of a port whose rate is about to be set. The port owes nothing for the time without a limit,
     /// in which the plane was not late.
     #[must_use]
-    pub fn debt_at(&self, port: PortIndex, factor: Option<u32>) -> RateDebt {
+    pub fn debt_at(&self, port: PortIndex, factor: Option<u32>) -> TransmitRateDebt {
         let PacedPort { factor: before, debt } = *self.port(port);
         let limited = before.is_some() && factor.is_some();
-        if limited { debt } else { RateDebt { owed: 0, waiting: 0, ..debt } }
+        if limited { debt } else { TransmitRateDebt { owed: 0, waiting: 0, ..debt } }
     }
 
     /// Returns the time at which the port's next frame may leave.

@@ -1,9 +1,9 @@
 //! Changes the settings of a running plane: its switch tables, and its treatment of link-local frames.
 
-use crate::Plane;
+use crate::ForwardingPlane;
 use crate::switch::SwitchTables;
 
-impl<const N: usize> Plane<N> {
+impl<const N: usize> ForwardingPlane<N> {
     /// Replaces the switch tables. Equal tables keep the remembered flows: a guest that resets its function again and
     /// again must not slow down the frames of other guests.
     pub fn set_tables(&mut self, mut tables: SwitchTables<N>) {
@@ -28,15 +28,19 @@ impl<const N: usize> Plane<N> {
 
 #[cfg(test)]
 mod tests {
-    use crate::pacing::Pacing;
+    use crate::pacing::TransmitPacing;
     use crate::switch::{StormState, SwitchTables};
-    use crate::{Plane, PortCounters, PortSet};
+    use crate::{ForwardingPlane, PortCounters, PortSet};
 
     #[test]
     fn setting_equal_switch_tables_keeps_the_flow_cache() {
         let counters = [PortCounters::default(); 8];
-        let mut plane =
-            Plane::new(SwitchTables::closed(0), Pacing::new(None), StormState::default(), counters);
+        let mut plane = ForwardingPlane::new(
+            SwitchTables::closed(0),
+            TransmitPacing::new(None),
+            StormState::default(),
+            counters,
+        );
         plane.forward_link_local(true);
         let remembered = plane.flows.generation();
         plane.set_tables(SwitchTables::closed(0));

@@ -4,7 +4,7 @@
 use crate::PortIndex;
 use crate::frame::Frame;
 use crate::switch::SwitchDropReason;
-use crate::uplink::UnsegmentedLayout;
+use crate::uplink::UnsegmentedPacketLayout;
 
 /// Properties of a frame for the port that receives it.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +58,7 @@ pub trait FrameSink {
         &mut self,
         port: PortIndex,
         packet: &mut Frame<'_>,
-        uncut: &UnsegmentedLayout,
+        uncut: &UnsegmentedPacketLayout,
         about: DeliveryFlags,
     ) -> Result<(), DeliveryError> {
         let _ = (port, packet, uncut, about);

@@ -3,10 +3,10 @@
 
 use crate::PortIndex;
 use crate::frame::{AddressPair, Frame};
-use crate::ledger::{PendingTraffic, PortCounters};
+use crate::ledger::{PortCounters, UncountedTraffic};
 use crate::sink::{ForwardResult, FrameSink};
-use crate::uplink::UnsegmentedLayout;
-use crate::verdict::{BurstTerms, BurstVerdict};
+use crate::uplink::UnsegmentedPacketLayout;
+use crate::verdict::{BurstFrameVerdict, PortBurstSettings};
 
 /// A transmit queue of a port. All queues of a port share its rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,32 +39,32 @@ pub trait FrameForwarder {
 
     /// Returns the settings for bursts of frames that the port sends; the plane decides each frame's receiver by them.
     /// Returns `None` if each frame is sent outside bursts.
-    fn burst_terms(&self) -> Option<BurstTerms> {
+    fn burst_terms(&self) -> Option<PortBurstSettings> {
         None
     }
 
     /// Decides the receiver of a frame in a burst by the frame's addresses, where the port has
     /// [`FrameForwarder::burst_terms`].
-    fn judge(&mut self, ends: AddressPair, terms: BurstTerms) -> BurstVerdict {
+    fn judge(&mut self, ends: AddressPair, terms: PortBurstSettings) -> BurstFrameVerdict {
         let _ = (ends, terms);
-        BurstVerdict::ALONE
+        BurstFrameVerdict::ALONE
     }
 
     /// Returns the length in bytes of the longest frame of a burst that a port accepts.
-    fn longest_taken(&self, to: PortIndex, terms: BurstTerms) -> usize {
+    fn longest_taken(&self, to: PortIndex, terms: PortBurstSettings) -> usize {
         let _ = (to, terms);
         0
     }
 
     /// Returns how many frames of the given lengths the port's rate lets leave now.
-    fn admits(&self, lengths: &[u32], terms: BurstTerms) -> usize {
+    fn admits(&self, lengths: &[u32], terms: PortBurstSettings) -> usize {
         let _ = (lengths, terms);
         0
     }
 
     /// Counts a run of frames that have reached a port, their receiver, and charges them to rates: the frames' lengths,
     /// and the sum of the lengths.
-    fn count_run(&mut self, to: PortIndex, lengths: &[u32], bytes: u64, terms: BurstTerms) {
+    fn count_run(&mut self, to: PortIndex, lengths: &[u32], bytes: u64, terms: PortBurstSettings) {
         let _ = (to, lengths, bytes, terms);
     }
 
@@ -77,7 +77,7 @@ pub trait FrameForwarder {
         &mut self,
         own: &mut S,
         packet: &mut Frame<'_>,
-        uncut: &UnsegmentedLayout,
+        uncut: &UnsegmentedPacketLayout,
         shortest: usize,
         complete: impl FnOnce(&mut [u8]),
     ) -> Option<bool>;
@@ -95,5 +95,5 @@ pub trait FrameForwarder {
     fn counters(&mut self) -> &mut PortCounters;
 
     /// Adds the frames that the port sent since the last call to the port's counters. Returns the added traffic.
-    fn settle(&mut self) -> PendingTraffic;
+    fn settle(&mut self) -> UncountedTraffic;
 }

@@ -6,20 +6,20 @@
 //! The family still segments a packet that several ports or a mirror get, that its sender may not send, or whose port has a rate,
 //! which spreads segments over time.
 
-use crate::forward::Plane;
+use crate::forward::ForwardingPlane;
 use crate::frame::{AddressPair, Frame};
 use crate::ports::PortIndex;
 use crate::sink::{DeliveryFlags, FrameSink};
 use crate::switch::{FrameOrigin, SwitchDecision};
 use crate::tag::{self, TAG};
-use crate::uplink::{UnsegmentedLayout, UplinkWire};
+use crate::uplink::{UnsegmentedPacketLayout, UplinkWire};
 use crate::watch::{FrameDirection, FrameDropReason, FrameObservation};
 
 /// Unsegmented packet of a port, as the plane counts it.
-struct UncutPacket<'a> {
+struct UnsegmentedPacket<'a> {
     port: PortIndex,
     ends: AddressPair,
-    uncut: &'a UnsegmentedLayout,
+    uncut: &'a UnsegmentedPacketLayout,
     /// Bytes of the packet without its tag, and of the tag.
     length: usize,
     tag: usize,
@@ -27,7 +27,7 @@ struct UncutPacket<'a> {
     shortest: usize,
 }
 
-impl UncutPacket<'_> {
+impl UnsegmentedPacket<'_> {
     /// Iterates over the lengths of the segments in bytes, tag included.
     fn segments(&self) -> impl Iterator<Item = usize> {
         let (shortest, tag) = (self.shortest, self.tag);
@@ -35,7 +35,7 @@ impl UncutPacket<'_> {
     }
 }
 
-impl<const N: usize> Plane<N> {
+impl<const N: usize> ForwardingPlane<N> {
     /// Sends an unsegmented packet of a port, without a tag in its bytes, once `complete` has finished its headers. No segment
     /// counts as shorter than `shortest` bytes. Returns `true` if the uplink took it, `false` if the uplink did not or a port got
     /// it, and `None`, with the packet unchanged, if the family has to segment it.
@@ -43,7 +43,7 @@ impl<const N: usize> Plane<N> {
         &mut self,
         port: PortIndex,
         packet: &mut Frame<'_>,
-        (uncut, shortest): (&UnsegmentedLayout, usize),
+        (uncut, shortest): (&UnsegmentedPacketLayout, usize),
         complete: impl FnOnce(&mut [u8]),
         (sinks, wire): (&mut S, &mut W),
     ) -> Option<bool> {
@@ -57,7 +57,7 @@ impl<const N: usize> Plane<N> {
         let bytes = packet.untagged_mut();
         let length = bytes.len();
         complete(bytes);
-        let counted = UncutPacket { port, ends, uncut, length, tag, shortest };
+        let counted = UnsegmentedPacket { port, ends, uncut, length, tag, shortest };
         if wire.is_watched() {
             wire.watch(FrameObservation { at: origin, way: FrameDirection::In, lost: None }, packet.tagged());
         }
@@ -76,7 +76,7 @@ impl<const N: usize> Plane<N> {
     pub fn arrive_uncut<S: FrameSink>(
         &mut self,
         packet: &mut Frame<'_>,
-        (uncut, shortest): (&UnsegmentedLayout, usize),
+        (uncut, shortest): (&UnsegmentedPacketLayout, usize),
         complete: impl FnOnce(&mut [u8]),
         sinks: &mut S,
     ) -> Option<u64> {
@@ -113,7 +113,7 @@ impl<const N: usize> Plane<N> {
     fn uncut_receiver<S: FrameSink, W: UplinkWire>(
         &self,
         decision: SwitchDecision,
-        uncut: &UnsegmentedLayout,
+        uncut: &UnsegmentedPacketLayout,
         sinks: &S,
         wire: &W,
     ) -> Option<Option<PortIndex>> {
@@ -132,7 +132,7 @@ impl<const N: usize> Plane<N> {
     /// Sends an unsegmented packet to the uplink. Returns `false` if all of it was dropped.
     fn leave_uncut<W: UplinkWire>(
         &mut self,
-        counted: &UncutPacket<'_>,
+        counted: &UnsegmentedPacket<'_>,
         packet: &mut Frame<'_>,
         wire: &mut W,
     ) -> bool {
@@ -155,7 +155,7 @@ impl<const N: usize> Plane<N> {
     fn reach_uncut<S: FrameSink, W: UplinkWire>(
         &mut self,
         (to, decision): (PortIndex, SwitchDecision),
-        counted: &UncutPacket<'_>,
+        counted: &UnsegmentedPacket<'_>,
         packet: &mut Frame<'_>,
         sinks: &mut S,
         wire: &mut W,

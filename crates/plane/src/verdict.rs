@@ -2,16 +2,16 @@
 //! verdicts are delivered together. Any other frame is sent outside bursts ([`crate::FrameForwarder::send`]).
 
 use crate::PortIndex;
-use crate::forward::Plane;
+use crate::forward::ForwardingPlane;
 use crate::frame::AddressPair;
 use crate::switch::FrameOrigin;
 use crate::tag::TAG;
 
-/// Verdict on a frame in a burst: the port that receives it, or [`BurstVerdict::ALONE`].
+/// Verdict on a frame in a burst: the port that receives it, or [`BurstFrameVerdict::ALONE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BurstVerdict(u32);
+pub struct BurstFrameVerdict(u32);
 
-impl BurstVerdict {
+impl BurstFrameVerdict {
     /// Verdict that a frame is sent outside bursts ([`crate::FrameForwarder::send`]): it is for several ports, a mirror
     /// or the uplink, or it is dropped.
     pub const ALONE: Self = Self(1 << 31);
@@ -50,7 +50,7 @@ impl BurstVerdict {
 
 /// Settings for bursts of frames that a port sends. The plane decides each frame's receiver by them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BurstTerms {
+pub struct PortBurstSettings {
     /// VLAN tag that the plane puts into each frame of the burst.
     pub tag: Option<u16>,
     /// Number of bytes in the longest frame that the port may send, without the plane's tag. Longer frames are sent
@@ -58,11 +58,11 @@ pub struct BurstTerms {
     pub longest: u32,
 }
 
-impl<const N: usize> Plane<N> {
+impl<const N: usize> ForwardingPlane<N> {
     /// Returns the settings for bursts of frames that a port sends; the plane decides each frame's receiver by them.
     /// Returns `None` if each frame has to be sent outside bursts, because it is captured, counted by storm control,
     /// charged for crossing the plane, or may have two tags.
-    pub(crate) fn burst_terms(&self, port: PortIndex, watched: bool) -> Option<BurstTerms> {
+    pub(crate) fn burst_terms(&self, port: PortIndex, watched: bool) -> Option<PortBurstSettings> {
         let tables = &self.tables;
         let alone = watched
             || self.storm.limits.counts_unknown
@@ -71,7 +71,7 @@ impl<const N: usize> Plane<N> {
             || !self.flows.remembers();
         let tag = tables.transmit_tag(port, None);
         let bytes = tables.longest_sent().saturating_sub(tag_bytes(tag));
-        (!alone).then_some(BurstTerms { tag, longest: u32::try_from(bytes).unwrap_or(u32::MAX) })
+        (!alone).then_some(PortBurstSettings { tag, longest: u32::try_from(bytes).unwrap_or(u32::MAX) })
     }
 
     /// Returns the number of bytes in the longest frame of a burst that a port takes, without the tag that the plane
@@ -84,19 +84,24 @@ impl<const N: usize> Plane<N> {
     /// Decides the receiver of a port's frame in a burst. The frame has no tag of its own, and is no longer than its
     /// sender may send and its receiver takes.
     #[inline]
-    pub(crate) fn judge(&mut self, port: PortIndex, ends: AddressPair, tag: Option<u16>) -> BurstVerdict {
+    pub(crate) fn judge(
+        &mut self,
+        port: PortIndex,
+        ends: AddressPair,
+        tag: Option<u16>,
+    ) -> BurstFrameVerdict {
         if ends.is_to_group() {
-            return BurstVerdict::ALONE;
+            return BurstFrameVerdict::ALONE;
         }
         // Length 0 fits every port, so the length decides nothing: the caller compares lengths.
         let decision = self.flows.decide(&self.tables, ends, tag, 0, FrameOrigin::Port(port));
         let single = decision.ports.single().filter(|_| !decision.uplink);
-        let Some(to) = single else { return BurstVerdict::ALONE };
+        let Some(to) = single else { return BurstFrameVerdict::ALONE };
         let strips = self.tables.strips(to, decision.replicated);
         if strips || tag.is_none() {
-            BurstVerdict::to(to, strips, decision.inexact)
+            BurstFrameVerdict::to(to, strips, decision.inexact)
         } else {
-            BurstVerdict::ALONE
+            BurstFrameVerdict::ALONE
         }
     }
 

@@ -2,49 +2,49 @@
 //! stops it.
 
 use crate::PortIndex;
-use crate::forward::Plane;
+use crate::forward::ForwardingPlane;
 use crate::frame::{AddressPair, Frame};
-use crate::ledger::{PendingTraffic, PortCounters};
+use crate::ledger::{PortCounters, UncountedTraffic};
 use crate::sink::{ForwardResult, FrameSink};
 use crate::source::{FrameForwarder, FrameSource, TransmitQueueId};
 use crate::switch::FrameOrigin;
 use crate::tag::TAG;
-use crate::uplink::{UnsegmentedLayout, UplinkWire};
-use crate::verdict::{BurstTerms, BurstVerdict};
+use crate::uplink::{UnsegmentedPacketLayout, UplinkWire};
+use crate::verdict::{BurstFrameVerdict, PortBurstSettings};
 use units::Time;
 
 /// A visit to a transmit queue of a port.
 #[derive(Debug)]
-struct QueueVisit<'a, W, const N: usize> {
-    plane: &'a mut Plane<N>,
+struct TransmitQueuePoll<'a, W, const N: usize> {
+    plane: &'a mut ForwardingPlane<N>,
     wire: &'a mut W,
     port: PortIndex,
     /// True if the port's frames may have to wait ([`crate::pacing::Pacing::may_delay`]).
     waits: bool,
 }
 
-impl<W: UplinkWire, const N: usize> FrameForwarder for QueueVisit<'_, W, N> {
+impl<W: UplinkWire, const N: usize> FrameForwarder for TransmitQueuePoll<'_, W, N> {
     #[inline(always)]
     fn send<S: FrameSink>(&mut self, own: &mut S, frame: &mut Frame<'_>) -> ForwardResult {
         self.plane.forward(FrameOrigin::Port(self.port), frame, own, self.wire)
     }
 
-    fn burst_terms(&self) -> Option<BurstTerms> {
+    fn burst_terms(&self) -> Option<PortBurstSettings> {
         self.plane.burst_terms(self.port, self.wire.is_watched())
     }
 
     #[inline]
-    fn judge(&mut self, ends: AddressPair, terms: BurstTerms) -> BurstVerdict {
+    fn judge(&mut self, ends: AddressPair, terms: PortBurstSettings) -> BurstFrameVerdict {
         self.plane.judge(self.port, ends, terms.tag)
     }
 
     #[inline]
-    fn longest_taken(&self, to: PortIndex, terms: BurstTerms) -> usize {
+    fn longest_taken(&self, to: PortIndex, terms: PortBurstSettings) -> usize {
         self.plane.longest_taken(to, terms.tag)
     }
 
     #[inline]
-    fn admits(&self, lengths: &[u32], terms: BurstTerms) -> usize {
+    fn admits(&self, lengths: &[u32], terms: PortBurstSettings) -> usize {
         if !self.waits {
             return lengths.len();
         }
@@ -54,7 +54,7 @@ impl<W: UplinkWire, const N: usize> FrameForwarder for QueueVisit<'_, W, N> {
     }
 
     #[inline]
-    fn count_run(&mut self, to: PortIndex, lengths: &[u32], bytes: u64, terms: BurstTerms) {
+    fn count_run(&mut self, to: PortIndex, lengths: &[u32], bytes: u64, terms: PortBurstSettings) {
         self.plane.count_run(self.port, to, terms.tag.is_some(), (lengths, bytes));
     }
 
@@ -67,7 +67,7 @@ impl<W: UplinkWire, const N: usize> FrameForwarder for QueueVisit<'_, W, N> {
         &mut self,
         own: &mut S,
         packet: &mut Frame<'_>,
-        uncut: &UnsegmentedLayout,
+        uncut: &UnsegmentedPacketLayout,
         shortest: usize,
         complete: impl FnOnce(&mut [u8]),
     ) -> Option<bool> {
@@ -95,14 +95,14 @@ impl<W: UplinkWire, const N: usize> FrameForwarder for QueueVisit<'_, W, N> {
         self.plane.ledger.of(self.port)
     }
 
-    fn settle(&mut self) -> PendingTraffic {
+    fn settle(&mut self) -> UncountedTraffic {
         self.plane.ledger.settle_sent(self.port)
     }
 }
 
 /// Result of a visit to a transmit queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct VisitResult {
+pub struct TransmitQueuePollResult {
     /// True if the queue was allowed to send in this visit.
     pub served: bool,
     /// True if frames are left in the queue.
@@ -111,7 +111,7 @@ pub struct VisitResult {
     pub due: Option<Time>,
 }
 
-impl<const N: usize> Plane<N> {
+impl<const N: usize> ForwardingPlane<N> {
     /// Sends pending frames of a transmit queue, within `budget`. Returns `None` if [`FrameSource::may_send`] is false.
     #[inline]
     pub fn visit<F: FrameSource, W: UplinkWire>(
@@ -120,7 +120,7 @@ impl<const N: usize> Plane<N> {
         budget: usize,
         family: &mut F,
         wire: &mut W,
-    ) -> Option<VisitResult> {
+    ) -> Option<TransmitQueuePollResult> {
         let TransmitQueueId { port, queue } = sender;
         let now = self.now;
         if !family.may_send(sender) {
@@ -130,11 +130,11 @@ impl<const N: usize> Plane<N> {
         self.pacing.visit(port, now);
         let served = self.pacing.due(port) <= now;
         let waits = self.pacing.may_delay(port);
-        let left =
-            !served || family.hand_over(sender, budget, &mut QueueVisit { plane: self, wire, port, waits });
+        let left = !served
+            || family.hand_over(sender, budget, &mut TransmitQueuePoll { plane: self, wire, port, waits });
         let left = left && family.has_more(sender);
         let due = Some(self.pacing.due(port)).filter(|due| left && *due > now);
         self.pacing.visited(port, queue, left, now);
-        Some(VisitResult { served, left, due })
+        Some(TransmitQueuePollResult { served, left, due })
     }
 }

@@ -1,5 +1,5 @@
 //! Policies that the administrator sets for a port and for each of its VFs, the same for every family of cards. A
-//! family states in [`FamilyLimits`] which of them it supports; [`VfPolicy::check`] and [`PortPolicy::check`] compare a
+//! family states in [`CardFamilyLimits`] which of them it supports; [`VfPolicy::check`] and [`PortPolicy::check`] compare a
 //! policy with that.
 //!
 //! | module | contents |
@@ -28,7 +28,7 @@ mod vlan;
 
 pub use conduct::{ConductLimits, DEFAULT_CONDUCT, KINDS, Offence, OffenceAction, OffenceThresholds};
 pub use error::{AddressOwner, PolicyError, RefusedVf};
-pub use limits::{FamilyLimits, WINDOWS_MS};
+pub use limits::{CardFamilyLimits, WINDOWS_MS};
 pub use port::{MIRROR_RULES, PortPolicy, STORM_BLOCK, StormControl, VfMirrorRule};
 pub use vf::{InterruptBounds, VfLinkPolicy, VfPolicy};
 pub use vlan::{PRIORITIES, PortVlan, VLANS, VlanSet};

@@ -8,7 +8,7 @@ pub const WINDOWS_MS: RangeInclusive<u16> = 1..=1_000;
 
 /// Abilities of a family of cards: the settings and values that its policies may have.
 #[derive(Debug)]
-pub struct FamilyLimits {
+pub struct CardFamilyLimits {
     /// Name of the family in the configuration.
     pub family: &'static str,
     /// Number of VFs that a port has.
@@ -31,7 +31,7 @@ pub struct FamilyLimits {
 
 /// Limits of an imaginary family of cards for tests: it supports every setting, and counts storms in 19 bits.
 #[cfg(test)]
-pub(crate) const TOY: FamilyLimits = FamilyLimits {
+pub(crate) const TOY: CardFamilyLimits = CardFamilyLimits {
     family: "toy",
     vfs: 8,
     link_speed: 1_000,

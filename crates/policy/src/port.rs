@@ -2,7 +2,7 @@
 
 use crate::conduct::{ConductLimits, DEFAULT_CONDUCT};
 use crate::error::PolicyError;
-use crate::limits::{FamilyLimits, WINDOWS_MS};
+use crate::limits::{CardFamilyLimits, WINDOWS_MS};
 use crate::vlan::VlanSet;
 use pcie::{VfIndex, VfSet};
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ impl PortPolicy {
     ///
     /// # Errors
     /// [`PolicyError`].
-    pub fn check(&self, limits: &FamilyLimits) -> Result<(), PolicyError> {
+    pub fn check(&self, limits: &CardFamilyLimits) -> Result<(), PolicyError> {
         for (number, mirror) in self.mirrors.iter().enumerate() {
             mirror.map_or(Ok(()), |mirror| mirror.check(number, limits))?;
         }
@@ -73,7 +73,7 @@ impl PortPolicy {
 
 impl VfMirrorRule {
     /// Checks that rule `number` copies frames that its watcher does not receive anyway.
-    fn check(&self, number: usize, limits: &FamilyLimits) -> Result<(), PolicyError> {
+    fn check(&self, number: usize, limits: &CardFamilyLimits) -> Result<(), PolicyError> {
         let others = self.ingress || self.egress || self.vlans.is_some();
         let watcher = VfSet::from_iter([self.to]);
         if self.vfs.or(watcher).iter().any(|vf| vf.index() >= limits.vfs) {
@@ -90,7 +90,7 @@ impl VfMirrorRule {
 
 impl StormControl {
     /// Checks that the window is in range, and that the card can count both thresholds in it.
-    fn check(&self, limits: &FamilyLimits) -> Result<(), PolicyError> {
+    fn check(&self, limits: &CardFamilyLimits) -> Result<(), PolicyError> {
         let Self { broadcast, multicast, window_ms } = *self;
         if !WINDOWS_MS.contains(&window_ms) {
             return Err(PolicyError::Window(window_ms));
@@ -121,10 +121,10 @@ impl StormControl {
 mod tests {
     use super::{PortPolicy, StormControl, VfMirrorRule};
     use crate::PolicyError;
-    use crate::limits::{FamilyLimits, TOY};
+    use crate::limits::{CardFamilyLimits, TOY};
     use pcie::VfIndex;
 
-    const MANY: FamilyLimits = FamilyLimits { vfs: 64, ..TOY };
+    const MANY: CardFamilyLimits = CardFamilyLimits { vfs: 64, ..TOY };
     const STORM: StormControl = StormControl { broadcast: 0, multicast: 0, window_ms: 100 };
 
     fn vf(n: u8) -> VfIndex {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     /// Checks a policy whose rule 1 copies the frames that VFs receive.
-    fn rule(to: u8, watched: &[u8], egress: bool, limits: &FamilyLimits) -> Result<(), PolicyError> {
+    fn rule(to: u8, watched: &[u8], egress: bool, limits: &CardFamilyLimits) -> Result<(), PolicyError> {
         let vfs = watched.iter().map(|n| vf(*n)).collect();
         let mirror = VfMirrorRule { to: vf(to), vfs, ingress: false, egress, vlans: None };
         PortPolicy { mirrors: [None, Some(mirror), None, None], ..PortPolicy::default() }.check(limits)

@@ -1,7 +1,7 @@
 //! Settings of one VF by the administrator.
 
 use crate::error::PolicyError;
-use crate::limits::FamilyLimits;
+use crate::limits::CardFamilyLimits;
 use crate::vlan::{PRIORITIES, PortVlan, VLANS, VlanSet};
 use core::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
@@ -81,7 +81,7 @@ impl VfPolicy {
     ///
     /// # Errors
     /// [`PolicyError`].
-    pub fn check(&self, limits: &FamilyLimits) -> Result<(), PolicyError> {
+    pub fn check(&self, limits: &CardFamilyLimits) -> Result<(), PolicyError> {
         if let Some(mac) = self.mac.filter(|mac| !mac.is_valid_unicast()) {
             return Err(PolicyError::Mac(mac));
         }
@@ -119,14 +119,14 @@ impl VfPolicy {
     /// Returns true if a family treats both policies alike; policies with different MTUs may have the same longest
     /// frame.
     #[must_use]
-    pub fn is_alike(&self, other: &Self, limits: &FamilyLimits) -> bool {
+    pub fn is_alike(&self, other: &Self, limits: &CardFamilyLimits) -> bool {
         let without_mtu = |policy: &Self| Self { max_mtu: None, ..*policy };
         without_mtu(self) == without_mtu(other) && self.longest_frame(limits) == other.longest_frame(limits)
     }
 
     /// Returns the longest frame that the VF may request, frame check sequence included, bytes.
     #[must_use]
-    pub fn longest_frame(&self, limits: &FamilyLimits) -> u16 {
+    pub fn longest_frame(&self, limits: &CardFamilyLimits) -> u16 {
         let frame = |mtu: u16| mtu.saturating_add(limits.frame_overhead).min(limits.max_frame);
         self.max_mtu.map_or(limits.max_frame, frame)
     }
@@ -176,11 +176,11 @@ impl InterruptBounds {
 #[cfg(test)]
 mod tests {
     use super::{InterruptBounds, VfPolicy};
-    use crate::limits::{FamilyLimits, TOY};
+    use crate::limits::{CardFamilyLimits, TOY};
     use crate::{PolicyError, PortVlan, VlanSet};
 
     /// Limits of an imaginary family of cards for tests: it supports neither interrupt bounds nor a switch for RSS.
-    const FEW: FamilyLimits = FamilyLimits {
+    const FEW: CardFamilyLimits = CardFamilyLimits {
         mtu: 1_496..=9_706,
         frame_overhead: 26,
         interrupts: Err("no bounds"),
@@ -188,7 +188,7 @@ mod tests {
         ..TOY
     };
 
-    fn refused(policy: VfPolicy, limits: &FamilyLimits) -> Result<(), (&'static str, PolicyError)> {
+    fn refused(policy: VfPolicy, limits: &CardFamilyLimits) -> Result<(), (&'static str, PolicyError)> {
         policy.check(limits).map_err(|error| (error.setting(), error))
     }
 

@@ -9,7 +9,7 @@ use offload::uncut;
 use plane::frame::{Frame, HEADER, HEADROOM};
 use plane::tag::TAG;
 use plane::uplink::UplinkMode;
-use plane::{FrameOrigin, Plane, UplinkWire};
+use plane::{ForwardingPlane, FrameOrigin, UplinkWire};
 use units::FCS;
 
 /// Number of segments of an unsegmented packet that cost as much as a frame.
@@ -19,7 +19,7 @@ const SEGMENTS_PER_COST: u64 = 4;
 /// frames.
 pub fn arrive<C: FrameReceiver, W: UplinkWire, const N: usize>(
     card: &mut C,
-    plane: &mut Plane<N>,
+    plane: &mut ForwardingPlane<N>,
     budget: usize,
     wire: &mut W,
 ) -> bool {
@@ -38,7 +38,7 @@ pub fn arrive<C: FrameReceiver, W: UplinkWire, const N: usize>(
 /// Takes an unsegmented packet from the uplink, if it is next and one port takes it whole. Returns the number of its segments.
 fn arrive_uncut<C: FrameReceiver, W: UplinkWire, const N: usize>(
     card: &mut C,
-    plane: &mut Plane<N>,
+    plane: &mut ForwardingPlane<N>,
     wire: &mut W,
 ) -> Option<u64> {
     if wire.is_watched() || card.keeps_check_sequence() || card.is_careful() {
@@ -66,7 +66,7 @@ fn arrive_uncut<C: FrameReceiver, W: UplinkWire, const N: usize>(
 fn arrive_one<C: FrameReceiver, W: UplinkWire, const N: usize>(
     card: &mut C,
     place: &mut [u8],
-    plane: &mut Plane<N>,
+    plane: &mut ForwardingPlane<N>,
     wire: &mut W,
 ) -> bool {
     let Some(length) = wire.receive(&mut place[HEADROOM..]) else { return false };
@@ -84,7 +84,7 @@ fn pass_mac<C: FrameReceiver, W: UplinkWire, const N: usize>(
     card: &mut C,
     place: &mut [u8],
     length: usize,
-    plane: &mut Plane<N>,
+    plane: &mut ForwardingPlane<N>,
     wire: &mut W,
 ) {
     // An uplink that is no Ethernet brings frames that are too short for one.

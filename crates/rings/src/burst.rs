@@ -2,7 +2,7 @@
 //! on the frames' receivers, and delivers consecutive frames with equal verdicts (runs) together. A frame that a burst
 //! cannot decide on is sent alone, in its turn. Every other packet ends a burst.
 
-use crate::card::{BurstCard, RunProperties, TxFormat};
+use crate::card::{BurstCard, FrameRunProperties, TxFormat};
 use crate::deliver::AHEAD;
 use crate::frames::{BurstMemory, SHORTEST};
 use core::ops::Range;
@@ -10,7 +10,7 @@ use offload::plain::PlainFrame;
 use pcie::burst::{BURST, LONGEST};
 use pcie::{AnnouncedAccess, Bus, Function, HintedMemory, MemoryHint};
 use plane::frame::{AddressPair, Frame, HEADROOM};
-use plane::{BurstTerms, BurstVerdict, FrameForwarder, PortIndex, TransmitQueueId};
+use plane::{BurstFrameVerdict, FrameForwarder, PortBurstSettings, PortIndex, TransmitQueueId};
 
 /// Transmit queue whose frames a burst sends, with the memory of its frames.
 struct BurstSource {
@@ -50,7 +50,7 @@ pub(crate) fn send_burst<C: BurstCard, L: FrameForwarder>(
     let together = terms.map_or(0, |terms| lane.admits(together, terms));
     let mut judged = terms
         .filter(|_| together > 0)
-        .map_or(JudgedBurst::NONE, |terms| judge(card, &mut source, frames, together, terms, lane));
+        .map_or(BurstVerdicts::NONE, |terms| judge(card, &mut source, frames, together, terms, lane));
     let mut at = 0;
     while at < count && lane.is_due() {
         let judged_run = judged.run(at).map(|(end, start)| (end, frames.verdicts[start]));
@@ -62,7 +62,7 @@ pub(crate) fn send_burst<C: BurstCard, L: FrameForwarder>(
             at += 1;
             continue;
         };
-        let told = RunProperties {
+        let told = FrameRunProperties {
             tag: terms.tag.filter(|_| verdict.strips()),
             inexact: verdict.is_inexact(),
             from_uplink: false,
@@ -74,7 +74,7 @@ pub(crate) fn send_burst<C: BurstCard, L: FrameForwarder>(
         if sent < run.len() {
             // A frame is too long for the port, no buffer is ready, or one is not in memory: alone, each frame finds out what that
             // means for it.
-            judged = JudgedBurst::NONE;
+            judged = BurstVerdicts::NONE;
         }
     }
     *card.source(sender).1 = source.hint;
@@ -83,7 +83,7 @@ pub(crate) fn send_burst<C: BurstCard, L: FrameForwarder>(
 }
 
 /// Verdicts on the frames of a burst: which frames have verdicts of their own, and which are sent alone.
-struct JudgedBurst {
+struct BurstVerdicts {
     count: usize,
     /// Frames whose addresses differ from those of the frame before, a bit each. The verdict of such a frame applies to
     /// the frames behind it too.
@@ -92,7 +92,7 @@ struct JudgedBurst {
     alone: u32,
 }
 
-impl JudgedBurst {
+impl BurstVerdicts {
     const NONE: Self = Self { count: 0, starts: 0, alone: 0 };
 
     /// Returns the end of the run of frames that begins at `at`, and the frame whose verdict the run has. Returns
@@ -161,9 +161,9 @@ fn judge<C: BurstCard, L: FrameForwarder>(
     source: &mut BurstSource,
     frames: &mut BurstMemory,
     count: usize,
-    terms: BurstTerms,
+    terms: PortBurstSettings,
     lane: &mut L,
-) -> JudgedBurst {
+) -> BurstVerdicts {
     let space = HintedMemory { function: source.function, hint: &mut source.hint };
     let BurstMemory { heads, sources, lengths, verdicts, glances, .. } = frames;
     let (_, _, bus) = card.source(source.sender);
@@ -179,8 +179,8 @@ fn judge<C: BurstCard, L: FrameForwarder>(
         }
     }
     let mut alone = 0;
-    if starts == 1 && verdicts[0] == BurstVerdict::ALONE {
-        return JudgedBurst::NONE;
+    if starts == 1 && verdicts[0] == BurstFrameVerdict::ALONE {
+        return BurstVerdicts::NONE;
     }
     for at in 0..count {
         if !glances[at].look(&heads[at], lengths[at]) {
@@ -191,7 +191,7 @@ fn judge<C: BurstCard, L: FrameForwarder>(
     if frames.summed != 0 {
         alone |= ask(card, source.sender, frames, (count, frames.summed & !alone));
     }
-    JudgedBurst { count, starts, alone }
+    BurstVerdicts { count, starts, alone }
 }
 
 /// Requests from the card the checksums to insert into frames, a bit each. Returns those of the first `count` frames
@@ -236,7 +236,7 @@ fn deliver_run<C: BurstCard>(
     source: &mut BurstSource,
     frames: &mut BurstMemory,
     (port, run): (PortIndex, Range<usize>),
-    terms: RunProperties,
+    terms: FrameRunProperties,
 ) -> (usize, u64) {
     let spreads = card.spreads(port);
     if spreads {

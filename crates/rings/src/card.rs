@@ -41,7 +41,7 @@ pub trait RxFormat: Copy {
 
 /// Properties shared by all frames of a run: consecutive frames of a burst for the same port.
 #[derive(Debug, Clone, Copy)]
-pub struct RunProperties {
+pub struct FrameRunProperties {
     /// VLAN tag that was taken out of the frames of the run.
     pub tag: Option<u16>,
     /// True if no exact address filter has the destination of the run's frames.
@@ -153,7 +153,7 @@ pub trait BurstCard: FrameSink {
         &mut self,
         port: PortIndex,
         queue: u8,
-        terms: RunProperties,
+        terms: FrameRunProperties,
     ) -> Option<PlainReceiver<'_, Self::Bus, Self::RxFormat>>;
 
     /// Counts the frames that a receive queue has got, and the sum of their bytes.

@@ -4,7 +4,7 @@
 //! the plane alone, in its turn.
 
 use crate::buffers::{BufferChain, BufferCursor};
-use crate::card::{PlainReceiver, QueueAndHash, RunProperties, RxFormat};
+use crate::card::{FrameRunProperties, PlainReceiver, QueueAndHash, RxFormat};
 use crate::finished::{send_segment, spoil};
 use crate::frames::{BurstMemory, SHORTEST};
 use crate::packet::{PacketDropReason, PacketOffloads};
@@ -17,7 +17,7 @@ use offload::template::SegmentTemplate;
 use pcie::burst::{BURST, HEADERS, LONGEST, SegmentPayloads};
 use pcie::{Bus, HintedMemory};
 use plane::frame::{AddressPair, HEADROOM};
-use plane::{BurstTerms, FrameForwarder, PortIndex, TransmitQueueId};
+use plane::{FrameForwarder, PortBurstSettings, PortIndex, TransmitQueueId};
 
 /// A large packet whose segments are being made and delivered to one port.
 struct SegmentedPacket<'a, O> {
@@ -32,8 +32,8 @@ struct SegmentedPacket<'a, O> {
     /// Port that gets all segments, and the segments' receive queue there.
     port: PortIndex,
     spread: QueueAndHash,
-    terms: BurstTerms,
-    told: RunProperties,
+    terms: PortBurstSettings,
+    told: FrameRunProperties,
     /// True if all further segments are sent alone: a receive buffer is not in its owner's memory, so payloads would be
     /// copied in vain.
     alone: bool,
@@ -90,7 +90,7 @@ fn begin<'a, C: PacketTransmitter, L: FrameForwarder>(
     }
     let longest = LONGEST.min(terms.longest as usize).min(lane.longest_taken(port, terms));
     let tag = terms.tag.filter(|_| verdict.strips());
-    let told = RunProperties { tag, inexact: verdict.is_inexact(), from_uplink: false };
+    let told = FrameRunProperties { tag, inexact: verdict.is_inexact(), from_uplink: false };
     let first = cut.chunk(0).filter(|_| cut.longest() <= longest)?.len();
     let mut completed = headers;
     let (plain, found) = first_segment(&cut, &mut completed, first)?;

@@ -1,12 +1,12 @@
 //! Puts frames into receive queues: several plain frames of a burst, straight from the sender's buffers, or one frame
 //! in private memory. The card parses a frame that is not plain, or does not fit into one buffer ([`FrameReceiver`]).
 
-use crate::card::{BurstCard, PlainReceiver, RunProperties, RxFormat};
+use crate::card::{BurstCard, FrameRunProperties, PlainReceiver, RxFormat};
 use crate::frames::BurstMemory;
 use crate::packets::FrameReceiver;
 use core::ops::Range;
 use offload::plain::{PlainFrame, PlainFrameKind};
-use pcie::burst::{BURST, FrameRun, HEAD, HeadCompleter, LONGEST};
+use pcie::burst::{BURST, FrameCopyBatch, HEAD, HeadCompleter, LONGEST};
 use pcie::{AnnouncedAccess, Bus, Function, HintedMemory, MemoryHint};
 use plane::frame::Frame;
 use plane::{DeliveryError, DeliveryFlags, PortIndex};
@@ -67,7 +67,7 @@ fn deliver_plain<C: BurstCard>(
     let plain = PlainFrame::of(bytes.first_chunk()?, bytes.len())?;
     let (queue, hash) = card.spread(port, &plain);
     let tag = tag.filter(|_| about.strips);
-    let terms = RunProperties { tag, inexact: about.inexact, from_uplink: about.from_uplink };
+    let terms = FrameRunProperties { tag, inexact: about.inexact, from_uplink: about.from_uplink };
     let mut receiver = card.receiver(port, queue, terms)?;
     // Sums are not taken of a frame that has no buffer here.
     if receiver.ready() == 0 {
@@ -140,7 +140,7 @@ impl<B: Bus, S: RxFormat> PlainReceiver<'_, B, S> {
             }
         };
         let complete: Option<&mut HeadCompleter<'_>> = if summed == 0 { None } else { Some(&mut insert) };
-        let carried = FrameRun { heads, sources, lengths, targets, sums };
+        let carried = FrameCopyBatch { heads, sources, lengths, targets, sums };
         let moved = bus.carry(HintedMemory { function: from, hint }, to, carried, complete).min(fits);
         let run = run.start..run.start + moved;
         let found = glances.iter().zip(&sums[..moved]);

@@ -5,7 +5,7 @@ use alloc::vec;
 use offload::plain::{InsertedChecksums, PlainFrameKind, UnsummedFrame};
 use pcie::Iova;
 use pcie::burst::{BURST, HEAD, HEADERS};
-use plane::BurstVerdict;
+use plane::BurstFrameVerdict;
 use plane::frame::HEADROOM;
 use units::FCS;
 
@@ -37,7 +37,7 @@ pub(crate) struct BurstMemory {
     /// Lengths of the frames as they are delivered, in bytes: short frames are padded.
     pub(crate) padded: [u32; BURST],
     /// Verdicts of frames whose addresses differ from those of the frame before.
-    pub(crate) verdicts: [BurstVerdict; BURST],
+    pub(crate) verdicts: [BurstFrameVerdict; BURST],
     pub(crate) glances: [UnsummedFrame; BURST],
     /// Frames whose descriptors request checksums, a bit each.
     pub(crate) summed: u32,
@@ -68,7 +68,7 @@ impl BurstMemory {
             sources: [0; BURST],
             lengths: [0; BURST],
             padded: [0; BURST],
-            verdicts: [BurstVerdict::ALONE; BURST],
+            verdicts: [BurstFrameVerdict::ALONE; BURST],
             glances: [UnsummedFrame::default(); BURST],
             summed: 0,
             insertions: [InsertedChecksums::default(); BURST],

@@ -10,19 +10,19 @@ use plane::frame::HEADROOM;
 
 /// Memory for a packet that is paused after some of its segments have left.
 #[derive(Debug, Clone)]
-pub struct HeldPacket<O> {
+pub struct PausedPacketMemory<O> {
     /// Packet that is paused between segments, and the number of its queue.
     packet: Option<(CopiedPacket<O>, u8)>,
     bytes: StagedPacket,
 }
 
-impl<O> Default for HeldPacket<O> {
+impl<O> Default for PausedPacketMemory<O> {
     fn default() -> Self {
         Self { packet: None, bytes: StagedPacket::default() }
     }
 }
 
-impl<O: Copy> HeldPacket<O> {
+impl<O: Copy> PausedPacketMemory<O> {
     /// Restores a paused packet of a queue. `bytes` are the packet's saved bytes, without headroom.
     #[must_use]
     pub fn restore(packet: CopiedPacket<O>, queue: u8, bytes: &[u8]) -> Self {

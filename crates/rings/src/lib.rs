@@ -38,11 +38,11 @@ mod visit;
 pub use arrive::arrive;
 pub use buffers::{BufferChain, MAX_BUFFERS};
 pub use card::{
-    BurstCard, InvalidChecksumRequest, PlainReceiver, QueueAndHash, RunProperties, RxFormat, TxFormat,
+    BurstCard, FrameRunProperties, InvalidChecksumRequest, PlainReceiver, QueueAndHash, RxFormat, TxFormat,
 };
 pub use deliver::deliver;
-pub use held::HeldPacket;
-pub use packet::{CopiedPacket, NextPacket, PacketDropReason, PacketOffloads};
+pub use held::PausedPacketMemory;
+pub use packet::{CopiedPacket, NextPacketResult, PacketDropReason, PacketOffloads};
 pub use packets::{FrameReceiver, PacketTransmitter};
 pub use places::FrameMemory;
 pub use posted::PostedDescriptors;

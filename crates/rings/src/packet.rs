@@ -65,7 +65,7 @@ pub struct CopiedPacket<O> {
 
 /// Result of taking the next packet of a transmit queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NextPacket<O> {
+pub enum NextPacketResult<O> {
     /// The transmit queue has no complete packet.
     Nothing,
     /// All descriptors of a packet are in the ring. The packet's bytes have not been read.

@@ -3,12 +3,12 @@
 
 use crate::buffers::BufferChain;
 use crate::card::{BurstCard, InvalidChecksumRequest};
-use crate::held::HeldPacket;
-use crate::packet::{NextPacket, PacketDropReason, PacketOffloads};
+use crate::held::PausedPacketMemory;
+use crate::packet::{NextPacketResult, PacketDropReason, PacketOffloads};
 use offload::insert::insert;
 use offload::segment::TcpFlagMasks;
 use plane::frame::{Frame, TrustedChecksum};
-use plane::ledger::PendingTraffic;
+use plane::ledger::UncountedTraffic;
 use plane::{DeliveryError, DeliveryFlags, FrameSource, PortIndex, TransmitQueueId};
 
 /// Card that sends packets one by one if they do not fit into a burst.
@@ -20,7 +20,7 @@ pub trait PacketTransmitter: BurstCard + FrameSource {
     const SENDS_MISFITS: bool = false;
 
     /// Returns the memory for a paused packet of a queue's port, or `None` if the port segments no packets.
-    fn held(&mut self, sender: TransmitQueueId) -> Option<&mut HeldPacket<Self::Orders>> {
+    fn held(&mut self, sender: TransmitQueueId) -> Option<&mut PausedPacketMemory<Self::Orders>> {
         let _ = sender;
         None
     }
@@ -32,7 +32,7 @@ pub trait PacketTransmitter: BurstCard + FrameSource {
         &mut self,
         sender: TransmitQueueId,
         buffers: &mut BufferChain,
-    ) -> (NextPacket<Self::Orders>, usize);
+    ) -> (NextPacketResult<Self::Orders>, usize);
 
     /// Returns the descriptors of the packet that was taken last to the driver. `read` is true if the packet's bytes
     /// could be read. Returns false if the packet is dropped because of a fault, and `None` if the queue has stopped
@@ -86,7 +86,7 @@ pub trait PacketTransmitter: BurstCard + FrameSource {
 
     /// Ends a visit to a queue, in which the frames `sent` have left. Returns the number of DMA faults that are not
     /// counted yet.
-    fn end_visit(&mut self, sender: TransmitQueueId, sent: &PendingTraffic) -> u64 {
+    fn end_visit(&mut self, sender: TransmitQueueId, sent: &UncountedTraffic) -> u64 {
         let _ = (sender, sent);
         0
     }

@@ -4,7 +4,7 @@
 use crate::cut::send_through;
 use crate::finished::{send, send_segment, spoil};
 use crate::frames::SHORTEST;
-use crate::packet::{CopiedPacket, NextPacket, PacketDropReason, PacketOffloads};
+use crate::packet::{CopiedPacket, NextPacketResult, PacketDropReason, PacketOffloads};
 use crate::packets::PacketTransmitter;
 use crate::places::FrameMemory;
 use crate::staging::StagedPacket;
@@ -27,10 +27,12 @@ pub(crate) fn send_next<C: PacketTransmitter, L: FrameForwarder>(
             send_packet(card, TransmitQueueId { queue, ..sender }, &packet, places, lane)
         }
         None => match card.take(sender, &mut places.buffers) {
-            (NextPacket::Nothing, _) => return None,
-            (NextPacket::Packet(orders), cost) => send_taken(card, sender, &orders, places, lane)?.max(cost),
-            (NextPacket::Empty, cost) => cost,
-            (NextPacket::Dropped(flaw), cost) => {
+            (NextPacketResult::Nothing, _) => return None,
+            (NextPacketResult::Packet(orders), cost) => {
+                send_taken(card, sender, &orders, places, lane)?.max(cost)
+            }
+            (NextPacketResult::Empty, cost) => cost,
+            (NextPacketResult::Dropped(flaw), cost) => {
                 spoil(card, sender, flaw, lane);
                 cost
             }

@@ -1,7 +1,7 @@
 //! `softiov apply`: applies a configuration file to a running host, or prints the difference.
 
 use crate::ask::{OutputOptions, show};
-use crate::target::TargetHost;
+use crate::target::HostSelectionOptions;
 use crate::vf::print::shown;
 use daemon::config::HostConfig;
 use daemon::control::client;
@@ -35,7 +35,7 @@ pub(crate) struct ApplyArgs {
 /// Sends the configuration file to the host, and prints the difference between the file and the host.
 pub(crate) fn run(args: ApplyArgs) -> anyhow::Result<ExitCode> {
     let ApplyArgs { file, dry_run, json, runtime_dir, state_dir } = args;
-    let target = TargetHost { config: Some(file.clone()), runtime_dir, state_dir };
+    let target = HostSelectionOptions { config: Some(file.clone()), runtime_dir, state_dir };
     let socket = target.load()?.control_socket();
     let answer = client::ask(&socket, ControlRequest::Apply(request(&file, &target, dry_run)?))?;
     show(answer, &OutputOptions { json, target })
@@ -45,11 +45,11 @@ pub(crate) fn run(args: ApplyArgs) -> anyhow::Result<ExitCode> {
 /// line.
 pub(crate) fn request(
     file: &std::path::Path,
-    target: &TargetHost,
+    target: &HostSelectionOptions,
     dry_run: bool,
 ) -> anyhow::Result<ApplyRequest> {
     let text = HostConfig::text(Some(file))?;
-    let TargetHost { runtime_dir, state_dir, .. } = target.clone();
+    let HostSelectionOptions { runtime_dir, state_dir, .. } = target.clone();
     Ok(ApplyRequest { name: file.to_owned(), text, runtime_dir, state_dir, dry_run, reload: false })
 }
 

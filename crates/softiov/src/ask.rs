@@ -1,6 +1,6 @@
 //! Sends a command's request to a running host and prints the host's answer.
 
-use crate::target::TargetHost;
+use crate::target::HostSelectionOptions;
 use crate::{apply, events, port, vf};
 use daemon::control::client;
 use daemon::control::protocol::{ControlAnswer, ControlRequest, UpgradeResult};
@@ -13,7 +13,7 @@ pub(crate) struct OutputOptions {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) target: TargetHost,
+    pub(crate) target: HostSelectionOptions,
 }
 
 /// Options of a change: settings to unset, and whether it survives a restart.

@@ -2,7 +2,7 @@
 //! log.
 
 use crate::output;
-use crate::target::TargetHost;
+use crate::target::HostSelectionOptions;
 use daemon::control::client::{self, ControlClientError, EventStreamItem};
 use daemon::control::protocol::{ControlAnswer, ControlRequest};
 use daemon::events::{HostEvent, RecentEvents};
@@ -26,7 +26,7 @@ pub(crate) struct EventsArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    target: TargetHost,
+    target: HostSelectionOptions,
 }
 
 /// Delay before a new connection to a host that is gone.

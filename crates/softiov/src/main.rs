@@ -51,7 +51,7 @@ enum TopLevelCommand {
     Upgrade(ask::OutputOptions),
     /// Check our drivers on an 82576 that Linux hands over through VFIO, silicon or emulated, or on VFs of a running
     /// host.
-    Drive(drive::DriveArgs),
+    Drive(drive::DriveCommandArgs),
     /// Apply a configuration file to a running host, or print the difference.
     Apply(apply::ApplyArgs),
     /// Show, change and reset ports of a running host.
@@ -67,7 +67,7 @@ enum TopLevelCommand {
     Lab(lab::LabSubcommand),
     /// Show and change ports and VFs as iproute2's ip does: `softiov ip -s link show`, `softiov ip link set pf0 vf 0
     /// vlan 100`.
-    Ip(tools::ip::IpArgs),
+    Ip(tools::ip::IpCommandArgs),
     /// Show and change ports and VFs as ethtool does: `softiov ethtool -S pf0vf0`, `softiov ethtool -C pf0vf0
     /// rx-usecs 125`.
     Ethtool(tools::ethtool::EthtoolArgs),
@@ -80,7 +80,7 @@ enum TopLevelCommand {
     /// Show the frames of VFs and uplink, and dropped frames with the reason; or write them as pcapng.
     Capture(capture::CaptureArgs),
     /// Show live per-VF throughput, drops, interrupts and exits.
-    Top(top::TopArgs),
+    Top(top::TopCommandArgs),
     /// Print a host's counters in Prometheus' text format.
     Metrics(metrics::MetricsArgs),
     /// Print the QEMU arguments that attach a VF, or a port with pf = "guest".

@@ -2,7 +2,7 @@
 //! node exporter's text collector reads the output as a file.
 
 use crate::output;
-use crate::target::TargetHost;
+use crate::target::HostSelectionOptions;
 use daemon::control::client;
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 pub(crate) struct MetricsArgs {
     #[command(flatten)]
-    target: TargetHost,
+    target: HostSelectionOptions,
 }
 
 /// Prints the metrics of all ports.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Options that select a host.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub(crate) struct TargetHost {
+pub(crate) struct HostSelectionOptions {
     /// Configuration file of the host (default: none, for the host that runs with defaults).
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -18,7 +18,7 @@ pub(crate) struct TargetHost {
     pub(crate) state_dir: Option<PathBuf>,
 }
 
-impl TargetHost {
+impl HostSelectionOptions {
     /// Loads the host's configuration from its file.
     pub(crate) fn load(&self) -> anyhow::Result<HostConfig> {
         self.load_with(|_| ())

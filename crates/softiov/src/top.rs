@@ -1,7 +1,7 @@
 //! `softiov top`: shows the current rates of each VF, table after table. `softiov vf show` has the totals.
 
 use crate::output;
-use crate::target::TargetHost;
+use crate::target::HostSelectionOptions;
 use daemon::control::client;
 use daemon::control::status::{PortStatus, VfStatus};
 use serde::Serialize;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Arguments of `softiov top`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct TopArgs {
+pub(crate) struct TopCommandArgs {
     /// Seconds between two tables.
     #[arg(short, long, default_value_t = 1.0, value_name = "SECONDS", value_parser = seconds)]
     delay: f64,
@@ -24,7 +24,7 @@ pub(crate) struct TopArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    target: TargetHost,
+    target: HostSelectionOptions,
 }
 
 /// Parses the delay between two tables: seconds, from a tenth of a second to an hour.
@@ -35,7 +35,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 /// Rates of a VF between two samples, per second.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct VfRates {
+struct VfTrafficRates {
     name: String,
     /// Number of frames that the VF received per second. Their megabits per second follow.
     rx_pps: f64,
@@ -53,7 +53,7 @@ struct VfRates {
 }
 
 /// Prints a table of VF rates at each interval, until interrupted or for the number of tables requested.
-pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &TopCommandArgs) -> anyhow::Result<ExitCode> {
     let socket = args.target.load()?.control_socket();
     let delay = Duration::from_secs_f64(args.delay);
     let (mut before, mut read) = (client::ports(&socket)?, Instant::now());
@@ -77,14 +77,14 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
 
 /// Returns the rates of VFs between two samples of the ports' status. A VF that is new, or whose counters began anew,
 /// has rates of 0.
-fn rates(before: &[PortStatus], now: &[PortStatus], elapsed: Duration) -> Vec<VfRates> {
+fn rates(before: &[PortStatus], now: &[PortStatus], elapsed: Duration) -> Vec<VfTrafficRates> {
     let vfs = |ports: &'_ [PortStatus]| ports.iter().flat_map(|port| port.vfs.clone()).collect::<Vec<_>>();
     let before = vfs(before);
     let of = |vf: VfStatus| {
         let past = before.iter().find(|past| past.name == vf.name).unwrap_or(&vf);
         let rate =
             |read: fn(&VfStatus) -> u64| read(&vf).saturating_sub(read(past)) as f64 / elapsed.as_secs_f64();
-        VfRates {
+        VfTrafficRates {
             rx_pps: rate(|vf| vf.rx.packets),
             rx_mbps: rate(|vf| vf.rx.bytes) * 8e-6,
             tx_pps: rate(|vf| vf.tx.packets),
@@ -115,7 +115,7 @@ fn note(vf: &VfStatus) -> &'static str {
 
 const COLUMNS: [&str; 7] = ["rx pps", "rx Mb/s", "tx pps", "tx Mb/s", "drops/s", "irqs/s", "exits/s"];
 
-fn table(rates: &[VfRates]) -> String {
+fn table(rates: &[VfTrafficRates]) -> String {
     let mut text = format!("{:<10}", "vf");
     COLUMNS.iter().for_each(|column| text += &format!(" {column:>10}"));
     text.push('\n');

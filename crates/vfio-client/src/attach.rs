@@ -2,7 +2,7 @@
 //! core. A VMM keeps the MSI-X table itself, so it is not written.
 
 use crate::connection::ServerConnection;
-use crate::{MappedBarArea, RAM_BASE, RegisterAccesses, SharedDmaMemory, VfioUserHal, VfioUserHalError};
+use crate::{MappedBarArea, RAM_BASE, RegisterAccessCounts, SharedDmaMemory, VfioUserHal, VfioUserHalError};
 use driver::any_vf::DeviceFamily;
 use host::eventfd::EventFd;
 use host::memory::{MappedFile, MemoryProtection};
@@ -39,14 +39,14 @@ impl VfioUserHal {
     pub fn attach(socket: &Path, memory: u64) -> Result<Self, VfioUserHalError> {
         let mut connection = ServerConnection::open(socket)?;
         let ram = SharedDmaMemory::new(RAM_BASE, memory)?;
-        let FunctionIdentity { family, areas, vectors } = identify(&mut connection)?;
+        let AttachedVfProperties { family, areas, vectors } = identify(&mut connection)?;
         share(&mut connection, &ram)?;
         done(&mut connection, "a reset", |client, out| client.reset(out))?;
         let eventfds = (0..vectors).map(|_| EventFd::new()).collect::<Result<Vec<_>, _>>()?;
         assign(&mut connection, &eventfds)?;
         enable(&mut connection)?;
         let socket = socket.to_owned();
-        let accesses = RegisterAccesses::default();
+        let accesses = RegisterAccessCounts::default();
         Ok(Self { socket, connection, family, areas, ram, eventfds, accesses, broken: None })
     }
 
@@ -71,7 +71,7 @@ fn done(
 }
 
 /// Properties of the PCI function behind a vfio-user socket, which attaching has found.
-struct FunctionIdentity {
+struct AttachedVfProperties {
     family: DeviceFamily,
     /// Mapped parts of the VF's BAR0.
     areas: Vec<MappedBarArea>,
@@ -81,7 +81,7 @@ struct FunctionIdentity {
 
 /// Requests the protocol version, device, regions and interrupts of the server, checks them, and maps the VF's
 /// registers.
-fn identify(connection: &mut ServerConnection) -> Result<FunctionIdentity, VfioUserHalError> {
+fn identify(connection: &mut ServerConnection) -> Result<AttachedVfProperties, VfioUserHalError> {
     let major = connection.ask(Client::version, |answer| match answer {
         Ok(ReplyContents::Version { major, .. }) => Some(major),
         _ => None,
@@ -111,7 +111,7 @@ fn identify(connection: &mut ServerConnection) -> Result<FunctionIdentity, VfioU
     )?;
     let (least, most) = family.vectors();
     expect(offered >= least, "the device has too few MSI-X vectors")?;
-    Ok(FunctionIdentity { family, areas, vectors: offered.min(most) })
+    Ok(AttachedVfProperties { family, areas, vectors: offered.min(most) })
 }
 
 fn expect(holds: bool, otherwise: &'static str) -> Result<(), VfioUserHalError> {

@@ -2,7 +2,7 @@
 
 use crate::VfioUserHalError;
 use host::poll::{PollInterest, Poller};
-use host::socket::{ReceivedFds, SocketReceived, SocketSent, StreamSocket};
+use host::socket::{ReceivedFds, SocketReceiveResult, SocketSendResult, StreamSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
@@ -106,9 +106,9 @@ impl ServerConnection {
             let sent = self.stream.send(chunk.bytes, &fds)?;
             drop(fds);
             match sent {
-                SocketSent::Bytes(count) => self.outbox.sent(count),
-                SocketSent::WouldBlock => self.wait_for_room()?,
-                SocketSent::Closed => return Err(VfioUserHalError::Gone),
+                SocketSendResult::Bytes(count) => self.outbox.sent(count),
+                SocketSendResult::WouldBlock => self.wait_for_room()?,
+                SocketSendResult::Closed => return Err(VfioUserHalError::Gone),
             }
         }
         Ok(())
@@ -124,14 +124,16 @@ impl ServerConnection {
     fn receive(&mut self) -> Result<(), VfioUserHalError> {
         loop {
             match self.stream.recv(&mut self.buffer, &mut self.fds)? {
-                SocketReceived::Bytes(count) => {
+                SocketReceiveResult::Bytes(count) => {
                     return Ok(self.client.push(&self.buffer[..count], self.fds.drain())?);
                 }
-                SocketReceived::Closed => return Err(VfioUserHalError::Gone),
-                SocketReceived::WouldBlock if self.poller.wait(Some(MESSAGE_TIMEOUT))?.next().is_none() => {
+                SocketReceiveResult::Closed => return Err(VfioUserHalError::Gone),
+                SocketReceiveResult::WouldBlock
+                    if self.poller.wait(Some(MESSAGE_TIMEOUT))?.next().is_none() =>
+                {
                     return Err(VfioUserHalError::Late);
                 }
-                SocketReceived::WouldBlock => {}
+                SocketReceiveResult::WouldBlock => {}
             }
         }
     }

@@ -38,7 +38,7 @@ pub const RAM_BASE: u64 = 1 << 32;
 
 /// Numbers of register accesses by message. Accesses to mapped registers are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RegisterAccesses {
+pub struct RegisterAccessCounts {
     /// Number of register reads by message, which wait for a reply.
     pub reads: u64,
     /// Number of register writes by message, which do not wait.
@@ -47,7 +47,7 @@ pub struct RegisterAccesses {
 
 /// VF as its driver accesses it: registers and memory for the driver, and descriptors on which its owner's thread
 /// sleeps.
-pub trait VfBus: DmaHal + Send + 'static {
+pub trait VfDriverHal: DmaHal + Send + 'static {
     /// Returns the eventfd that an MSI-X interrupt vector signals, or `None` beyond the vectors in use.
     fn eventfd(&self, vector: usize) -> Option<&EventFd>;
 
@@ -55,7 +55,7 @@ pub trait VfBus: DmaHal + Send + 'static {
     fn lifeline(&self) -> Option<BorrowedFd<'_>>;
 
     /// Returns the numbers of register accesses by message so far.
-    fn accesses(&self) -> RegisterAccesses;
+    fn accesses(&self) -> RegisterAccessCounts;
 
     /// Returns true if the connection to the card has ended. The card's registers then read as all ones.
     fn is_gone(&self) -> bool;
@@ -79,7 +79,7 @@ pub struct VfioUserHal {
     ram: SharedDmaMemory,
     family: DeviceFamily,
     eventfds: Vec<EventFd>,
-    accesses: RegisterAccesses,
+    accesses: RegisterAccessCounts,
     /// Error that ended the connection to the server, if it has ended.
     broken: Option<VfioUserHalError>,
 }
@@ -118,7 +118,7 @@ impl VfioUserHal {
     }
 }
 
-impl VfBus for VfioUserHal {
+impl VfDriverHal for VfioUserHal {
     fn eventfd(&self, vector: usize) -> Option<&EventFd> {
         self.eventfds.get(vector)
     }
@@ -127,7 +127,7 @@ impl VfBus for VfioUserHal {
         Some(self.connection.stream().as_fd())
     }
 
-    fn accesses(&self) -> RegisterAccesses {
+    fn accesses(&self) -> RegisterAccessCounts {
         self.accesses
     }
 

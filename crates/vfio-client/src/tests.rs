@@ -1,12 +1,12 @@
 //! Tests the client against a small server over a real socket: its messages, its memory, and servers that leave or
 //! serve another device.
 
-use crate::{RAM_BASE, VfBus, VfioUserHal, VfioUserHalError};
+use crate::{RAM_BASE, VfDriverHal, VfioUserHal, VfioUserHalError};
 use driver::{DmaHal, Hal};
 use host::eventfd::EventFd;
 use host::memory::{MappedFile, MemoryProtection};
 use host::poll::{PollInterest, Poller};
-use host::socket::{ReceivedFds, SocketAccess, SocketListener, SocketReceived, StreamSocket};
+use host::socket::{ReceivedFds, SocketFilePermissions, SocketListener, SocketReceiveResult, StreamSocket};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use std::thread;
 use tempfile::TempDir;
 use vfio_user::outbox::MessageOutbox;
 use vfio_user::server::{
-    DmaWindow, IrqChange, RegionInfo, RequestCompletion, ServedDevice, ServerSession, SessionProgress,
+    DmaWindow, IrqChange, RegionInfo, RequestCompletionTiming, ServedDevice, ServerSession, SessionProgress,
 };
 use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
@@ -111,24 +111,24 @@ impl ServedDevice<OwnedFd> for SimulatedFunction {
         self.config.extend((offset..).zip(data.iter().copied()));
     }
 
-    fn dma_map(&mut self, map: DmaWindow<OwnedFd>) -> Result<RequestCompletion, Errno> {
+    fn dma_map(&mut self, map: DmaWindow<OwnedFd>) -> Result<RequestCompletionTiming, Errno> {
         let file = map.file.ok_or(Errno::EINVAL)?;
         let memory = MappedFile::map(&file.fd, file.offset, map.size, MemoryProtection::ReadWrite);
         self.memory = Some((map.iova, memory.map_err(|_| Errno::EINVAL)?));
         self.said.push(format!("map {:#x}+{:#x}", map.iova, map.size));
-        Ok(RequestCompletion::Now)
+        Ok(RequestCompletionTiming::Now)
     }
 
     fn dma_unmap(&mut self, _: u64, _: u64) {}
 
     fn dma_unmap_all(&mut self) {}
 
-    fn set_irqs(&mut self, set: IrqChange<OwnedFd>) -> Result<RequestCompletion, Errno> {
+    fn set_irqs(&mut self, set: IrqChange<OwnedFd>) -> Result<RequestCompletionTiming, Errno> {
         if let IrqChange::Assign { index, start, fds } = set {
             self.said.push(format!("interrupt type {index}, vector {start}: {} eventfds", fds.len()));
             self.eventfds = fds.into_iter().map(|fd| EventFd::adopt(fd).unwrap()).collect();
         }
-        Ok(RequestCompletion::Now)
+        Ok(RequestCompletionTiming::Now)
     }
 
     fn reset(&mut self) -> Result<(), Errno> {
@@ -148,7 +148,7 @@ struct SimulatedServer {
 fn serve(toy: SimulatedFunction) -> SimulatedServer {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vf.sock");
-    let mut listener = SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap();
+    let mut listener = SocketListener::bind(&path, SocketFilePermissions::PRIVATE).unwrap();
     let (sender, said) = mpsc::channel();
     thread::spawn(move || {
         let mut poller = Poller::new().unwrap();
@@ -168,14 +168,14 @@ fn converse(stream: &StreamSocket, mut toy: SimulatedFunction) -> Vec<String> {
     poller.add(stream, 0, PollInterest::READ).unwrap();
     while !toy.leaving {
         match stream.recv(&mut buffer, &mut fds).unwrap() {
-            SocketReceived::Bytes(count) => session.push(&buffer[..count], fds.drain()).unwrap(),
-            SocketReceived::WouldBlock => poller.wait(None).unwrap().for_each(drop),
-            SocketReceived::Closed => break,
+            SocketReceiveResult::Bytes(count) => session.push(&buffer[..count], fds.drain()).unwrap(),
+            SocketReceiveResult::WouldBlock => poller.wait(None).unwrap().for_each(drop),
+            SocketReceiveResult::Closed => break,
         }
         while !toy.leaving && session.step(&mut toy, &mut out).unwrap() == SessionProgress::Handled {}
         while let Some(chunk) = out.chunk() {
             let fds: Vec<BorrowedFd<'_>> = chunk.fds.iter().map(AsFd::as_fd).collect();
-            let host::socket::SocketSent::Bytes(sent) = stream.send(chunk.bytes, &fds).unwrap() else {
+            let host::socket::SocketSendResult::Bytes(sent) = stream.send(chunk.bytes, &fds).unwrap() else {
                 break;
             };
             drop(fds);

@@ -8,7 +8,7 @@ use std::thread;
 
 use vfio_user::client::{Client, ReplyContents};
 use vfio_user::outbox::MessageOutbox;
-use vfio_user::server::{DmaWindow, IrqChange, RegionInfo, RequestCompletion};
+use vfio_user::server::{DmaWindow, IrqChange, RegionInfo, RequestCompletionTiming};
 use vfio_user::server::{ServedDevice, ServerSession, SessionProgress};
 use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, device_flags, pci_irq, pci_region, region_flags};
@@ -41,13 +41,13 @@ impl ServedDevice<OwnedFd> for AddingDevice {
         let value = data.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
         self.0 = self.0.wrapping_add(value);
     }
-    fn dma_map(&mut self, _: DmaWindow<OwnedFd>) -> Result<RequestCompletion, Errno> {
-        Ok(RequestCompletion::Now)
+    fn dma_map(&mut self, _: DmaWindow<OwnedFd>) -> Result<RequestCompletionTiming, Errno> {
+        Ok(RequestCompletionTiming::Now)
     }
     fn dma_unmap(&mut self, _: u64, _: u64) {}
     fn dma_unmap_all(&mut self) {}
-    fn set_irqs(&mut self, _: IrqChange<OwnedFd>) -> Result<RequestCompletion, Errno> {
-        Ok(RequestCompletion::Now)
+    fn set_irqs(&mut self, _: IrqChange<OwnedFd>) -> Result<RequestCompletionTiming, Errno> {
+        Ok(RequestCompletionTiming::Now)
     }
     fn reset(&mut self) -> Result<(), Errno> {
         self.0 = 0;

@@ -1,10 +1,10 @@
 //! Frames through the card of virtio devices, for callgrind: runs the cases whose name contains the first argument
 //! FRAME_PATH_CALLS times. `cargo xtask instructions` counts the instructions per frame.
 
-use plane::pacing::Pacing;
+use plane::pacing::TransmitPacing;
 use plane::switch::{PortMirrorRules, StormState, SwitchTables};
 use plane::uplink::{UplinkMode, UplinkWire};
-use plane::{Plane, PortCounters, PortIndex};
+use plane::{ForwardingPlane, PortCounters, PortIndex};
 use two_vfs::{TwoVfMemory, address, frame};
 use units::MacAddress;
 use virtio::VirtioFeatures;
@@ -12,7 +12,7 @@ use virtio::descriptor::{PackedDescriptor, SplitDescriptor, flag};
 use virtio::layout::RingAddresses;
 use virtio::net::NetHeader;
 use virtio::packed::PackedPosition;
-use virtio_nic::{MAX_VFS, Nic, RingStart, VfRules, VlanMembership};
+use virtio_nic::{MAX_VFS, Nic, RingStartParameters, VfRules, VlanMembership};
 
 #[path = "../../pcie/benches/two_vfs/mod.rs"]
 mod two_vfs;
@@ -46,7 +46,7 @@ impl UplinkWire for DroppingWire {
 struct CardBench {
     packed: bool,
     card: Nic,
-    plane: Plane<MAX_VFS>,
+    plane: ForwardingPlane<MAX_VFS>,
     memory: TwoVfMemory,
     /// Running index of the next chain of both rings, and its position in a packed ring.
     next: u16,
@@ -58,8 +58,9 @@ impl CardBench {
     /// Creates a card with two VFs as a host sets them up for tenants: on a port VLAN, with spoof check.
     fn new(packed: bool, features: VirtioFeatures, frame: &[u8]) -> Self {
         let mut card = Nic::new(2);
-        let (tables, pacing) = (SwitchTables::closed(0), Pacing::new(None));
-        let mut plane = Plane::new(tables, pacing, StormState::default(), [PortCounters::default(); MAX_VFS]);
+        let (tables, pacing) = (SwitchTables::closed(0), TransmitPacing::new(None));
+        let mut plane =
+            ForwardingPlane::new(tables, pacing, StormState::default(), [PortCounters::default(); MAX_VFS]);
         plane.uplink = UplinkMode { link: true, receives: true, ..UplinkMode::default() };
         for vf in 0..2 {
             card.set_features(vf, features);
@@ -70,7 +71,14 @@ impl CardBench {
                 let [descriptors, driver, device] = PARTS.map(|part| RINGS[ring as usize] + part);
                 let addresses = RingAddresses { descriptors, driver, device };
                 let position = Some(if packed { 0x8000_8000 } else { 0 });
-                let start = RingStart { ring, size: RING.into(), packed, enabled: true, position, addresses };
+                let start = RingStartParameters {
+                    ring,
+                    size: RING.into(),
+                    packed,
+                    enabled: true,
+                    position,
+                    addresses,
+                };
                 card.start_ring(vf, &start).expect("the ring is valid");
             }
         }

@@ -1,21 +1,23 @@
 //! The card's rings for bursts of plain frames (crate `rings`). All other frames pass `source` and `sink`.
 
 use crate::packet::{complete, plain_request};
-use crate::receive::FrameFormat;
-use crate::transmit::ChainFormat;
-use crate::work::VirtioFramePath;
+use crate::receive::VirtioRxFormat;
+use crate::transmit::VirtioTxFormat;
+use crate::work::VirtioFramePathParts;
 use alloc::boxed::Box;
 use offload::plain::{InsertedChecksums, PlainFrame};
 use pcie::{Bus, Function, MemoryHint};
 use plane::frame::TrustedChecksum;
 use plane::switch::SwitchDropReason;
 use plane::{PortIndex, TransmitQueueId};
-use rings::{BurstCard, FrameMemory, InvalidChecksumRequest, PlainReceiver, QueueAndHash, RunProperties};
+use rings::{
+    BurstCard, FrameMemory, FrameRunProperties, InvalidChecksumRequest, PlainReceiver, QueueAndHash,
+};
 
-impl<B: Bus> BurstCard for VirtioFramePath<'_, B> {
+impl<B: Bus> BurstCard for VirtioFramePathParts<'_, B> {
     type Bus = B;
-    type TxFormat = ChainFormat;
-    type RxFormat = FrameFormat;
+    type TxFormat = VirtioTxFormat;
+    type RxFormat = VirtioRxFormat;
 
     const KEEPS_DESCRIPTORS: bool = true;
 
@@ -88,8 +90,8 @@ impl<B: Bus> BurstCard for VirtioFramePath<'_, B> {
         &mut self,
         port: PortIndex,
         queue: u8,
-        _terms: RunProperties,
-    ) -> Option<PlainReceiver<'_, B, FrameFormat>> {
+        _terms: FrameRunProperties,
+    ) -> Option<PlainReceiver<'_, B, VirtioRxFormat>> {
         let Self { devices, bus, .. } = self;
         devices.get_mut(usize::from(port.get()))?.receiver(port, queue, *bus)
     }

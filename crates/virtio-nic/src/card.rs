@@ -2,9 +2,9 @@
 
 use crate::device::{DeviceCounters, VirtioDevice};
 use crate::limits::{MAX_PAIRS, MAX_VFS};
-use crate::ring::{RingStart, RingStartError};
+use crate::ring::{RingStartError, RingStartParameters};
 use crate::rules::VfRules;
-use crate::scratch::CallMemory;
+use crate::scratch::FrameScratchMemory;
 use alloc::vec::Vec;
 use units::{MacAddress, Time};
 use virtio::VirtioFeatures;
@@ -19,14 +19,15 @@ pub struct Nic {
     /// Earliest time at which a frame that a VF's rate delays may leave, as of the last call of [`Nic::visit_ready`].
     pub(crate) due: Option<Time>,
     /// Memory for the frames of one call of the card.
-    pub(crate) scratch: CallMemory,
+    pub(crate) scratch: FrameScratchMemory,
 }
 
 impl Nic {
     /// Creates a card with `vfs` VFs, 64 at most, whose rings are stopped.
     #[must_use]
     pub fn new(vfs: u8) -> Self {
-        let mut nic = Self { devices: Vec::new(), changed: true, due: None, scratch: CallMemory::default() };
+        let mut nic =
+            Self { devices: Vec::new(), changed: true, due: None, scratch: FrameScratchMemory::default() };
         nic.grow(vfs);
         nic
     }
@@ -67,7 +68,7 @@ impl Nic {
     ///
     /// # Errors
     /// [`RingStartError`]: the ring stays stopped.
-    pub fn start_ring(&mut self, vf: u8, start: &RingStart) -> Result<(), RingStartError> {
+    pub fn start_ring(&mut self, vf: u8, start: &RingStartParameters) -> Result<(), RingStartError> {
         let number = start.ring;
         let missing = RingStartError::NoRing { ring: number };
         let device = self.devices.get_mut(usize::from(vf)).ok_or(missing)?;

@@ -2,7 +2,7 @@
 
 use crate::device::VirtioDevice;
 use crate::merge::merge;
-use crate::receive::{FrameFormat, Missed, ReceivedHeaders};
+use crate::receive::{FrameMissReason, ReceivedHeaders, VirtioRxFormat};
 use pcie::burst::BURST;
 use pcie::{Bus, Function, HintedMemory};
 use plane::PortIndex;
@@ -18,7 +18,7 @@ impl VirtioDevice {
         port: PortIndex,
         pair: u8,
         bus: &'a mut B,
-    ) -> Option<PlainReceiver<'a, B, FrameFormat>> {
+    ) -> Option<PlainReceiver<'a, B, VirtioRxFormat>> {
         let size = NetHeaderFormat::of(self.accepted).size();
         self.receive.get_mut(usize::from(pair))?.receiver(port, size, bus)
     }
@@ -51,19 +51,19 @@ impl VirtioDevice {
         pair: u8,
         (header, frame): (NetHeader, &[u8]),
         bus: &mut B,
-    ) -> Result<(), Missed> {
+    ) -> Result<(), FrameMissReason> {
         let accepted = self.accepted;
         let pair = self.served_pair(port, pair, bus);
         let header = NetHeader { flags: header.flags & known_flags(accepted), ..header };
         let Some(receive) = self.receive.get_mut(usize::from(pair)).filter(|receive| receive.ring.is_live())
         else {
-            return Err(Missed::Disabled);
+            return Err(FrameMissReason::Disabled);
         };
         let put = merge(receive, port, accepted, (header, frame), bus);
         match put {
             Ok(()) => self.filled |= 1 << pair,
-            Err(Missed::Fault) => self.fail(2 * u32::from(pair)),
-            Err(Missed::NoBuffer | Missed::Disabled) => {}
+            Err(FrameMissReason::Fault) => self.fail(2 * u32::from(pair)),
+            Err(FrameMissReason::NoBuffer | FrameMissReason::Disabled) => {}
         }
         put
     }

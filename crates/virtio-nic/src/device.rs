@@ -2,11 +2,11 @@
 //! methods of [`Nic`](crate::Nic).
 
 use crate::limits::MAX_PAIRS;
-use crate::packet::PacketRequest;
+use crate::packet::PacketOffloadRequest;
 use crate::receive::ReceiveRing;
 use crate::ring::DeviceRing;
 use crate::rules::{VfRules, VlanMembership};
-use rings::HeldPacket;
+use rings::PausedPacketMemory;
 use units::MacAddress;
 use virtio::VirtioFeatures;
 
@@ -39,7 +39,7 @@ pub(crate) struct VirtioDevice {
     pub(crate) receive: [ReceiveRing; MAX_PAIRS],
     pub(crate) transmit: [DeviceRing; MAX_PAIRS],
     /// Packet that is paused between two of its segments.
-    pub(crate) held: HeldPacket<PacketRequest>,
+    pub(crate) held: PausedPacketMemory<PacketOffloadRequest>,
     /// Transmit rings that may hold packets, a bit each.
     pub(crate) ready: u16,
     /// Receive rings with filled buffers that the driver has not got back, a bit each.

@@ -27,20 +27,20 @@ pub(crate) fn learn<B: Bus>(devices: &mut [VirtioDevice], vf: usize, bus: &mut B
             continue;
         }
         match first_source(&mut devices[vf], queue, port, bus) {
-            FirstPacket::From(source) if !is_taken(devices, source) => {
+            FirstPacketAddress::From(source) if !is_taken(devices, source) => {
                 devices[vf].learned = Some(source);
                 return None;
             }
             // A packet that arrives from now on has to be looked at before it leaves.
-            FirstPacket::Missing => await_packet(&mut devices[vf], queue, port, bus),
-            FirstPacket::From(_) | FirstPacket::WithoutAddress => useless |= 1 << queue,
+            FirstPacketAddress::Missing => await_packet(&mut devices[vf], queue, port, bus),
+            FirstPacketAddress::From(_) | FirstPacketAddress::WithoutAddress => useless |= 1 << queue,
         }
     }
     Some(useless)
 }
 
 /// First packet of a transmit ring.
-enum FirstPacket {
+enum FirstPacketAddress {
     Missing,
     /// The packet is from a group, too short, or the ring is malformed. The visit that follows sends or drops the packet, or
     /// stops the ring.
@@ -62,14 +62,14 @@ fn first_source<B: Bus>(
     queue: usize,
     port: PortIndex,
     bus: &mut B,
-) -> FirstPacket {
+) -> FirstPacketAddress {
     let size = NetHeaderFormat::of(device.accepted).size();
-    let Some(ring) = device.transmit.get_mut(queue) else { return FirstPacket::Missing };
+    let Some(ring) = device.transmit.get_mut(queue) else { return FirstPacketAddress::Missing };
     let mut burst = ChainBurst::default();
     match ring.fetch(port, &mut burst, 1, bus) {
-        Ok(0) => return FirstPacket::Missing,
+        Ok(0) => return FirstPacketAddress::Missing,
         Ok(_) => {}
-        Err(_) => return FirstPacket::WithoutAddress,
+        Err(_) => return FirstPacketAddress::WithoutAddress,
     }
     if let Some(queue) = &mut ring.queue {
         queue.unfetch(burst.chains());
@@ -85,5 +85,5 @@ fn first_source<B: Bus>(
         buffers.read(Function::Vf(port.get()), bus, &mut head).ok()?;
         Some(AddressPair::of(&head).source()).filter(|source| !source.is_group())
     });
-    source.map_or(FirstPacket::WithoutAddress, FirstPacket::From)
+    source.map_or(FirstPacketAddress::WithoutAddress, FirstPacketAddress::From)
 }

@@ -46,5 +46,5 @@ mod work;
 pub use card::Nic;
 pub use device::DeviceCounters;
 pub use limits::{FEATURES, LONGEST_FRAME, MAX_PAIRS, MAX_VFS};
-pub use ring::{RingStart, RingStartError};
+pub use ring::{RingStartError, RingStartParameters};
 pub use rules::{VfRules, VlanMembership};

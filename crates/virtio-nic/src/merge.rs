@@ -1,6 +1,6 @@
 //! Puts a frame alone into a receive ring: into one buffer, or into several if the driver merges them (VIRTIO 1.2, 5.1.6.4).
 
-use crate::receive::{MOST_MERGED, Missed, ReceiveRing};
+use crate::receive::{FrameMissReason, MOST_MERGED, ReceiveRing};
 use pcie::{Bus, DmaFault, Function, Iova};
 use plane::PortIndex;
 use virtio::VirtioFeatures;
@@ -31,10 +31,10 @@ pub(crate) fn merge<B: Bus>(
     accepted: VirtioFeatures,
     (header, frame): (NetHeader, &[u8]),
     bus: &mut B,
-) -> Result<(), Missed> {
+) -> Result<(), FrameMissReason> {
     let size = NetHeaderFormat::of(accepted).size();
     let merges = accepted.contains(VirtioFeatures::MRG_RXBUF);
-    receive.make_room(MOST_MERGED, port, bus).map_err(|_| Missed::Fault)?;
+    receive.make_room(MOST_MERGED, port, bus).map_err(|_| FrameMissReason::Fault)?;
     let raw = NetHeader { buffers: 1, ..header }.emit();
     let parts = [&raw[..size], frame];
     let most = if merges { MOST_MERGED } else { 1 };
@@ -45,7 +45,7 @@ pub(crate) fn merge<B: Bus>(
             Ok(bytes) if bytes > 0 && taken.count <= most => at += bytes,
             Ok(_) => {
                 receive.withdraw(&taken);
-                return Err(Missed::NoBuffer);
+                return Err(FrameMissReason::NoBuffer);
             }
             Err(missed) => return Err(missed),
         }
@@ -53,7 +53,7 @@ pub(crate) fn merge<B: Bus>(
     if taken.count > 1 {
         for (byte, address) in (taken.count as u16).to_le_bytes().iter().zip(taken.number) {
             let written = bus.dma_write(Function::Vf(port.get()), address, &[*byte]);
-            written.map_err(|_| Missed::Fault)?;
+            written.map_err(|_| FrameMissReason::Fault)?;
         }
     }
     Ok(())
@@ -67,7 +67,7 @@ fn fill_next<B: Bus>(
     parts: [&[u8]; 2],
     at: usize,
     (merges, taken): (bool, &mut TakenBuffers),
-) -> Result<usize, Missed> {
+) -> Result<usize, FrameMissReason> {
     if taken.count == MOST_MERGED {
         return Ok(0);
     }
@@ -75,7 +75,7 @@ fn fill_next<B: Bus>(
     if receive.posted.as_ref().is_none_or(|posted| posted.first().is_none()) {
         taken.in_burst = 0;
     }
-    if !receive.fetch(port, bus).map_err(|_| Missed::Fault)? {
+    if !receive.fetch(port, bus).map_err(|_| FrameMissReason::Fault)? {
         return Ok(0);
     }
     let Some(posted) = &mut receive.posted else { return Ok(0) };
@@ -84,7 +84,7 @@ fn fill_next<B: Bus>(
     let (room, left) = (chain.writable_bytes() as usize, parts[0].len() + parts[1].len() - at);
     // A driver posts no buffer that is malformed, or without room for a header (5.1.6.3.1).
     if chain.fault().is_some() || chain.readable_bytes() > 0 || room < parts[0].len() {
-        return Err(Missed::Fault);
+        return Err(FrameMissReason::Fault);
     }
     taken.places += places.len();
     if (room < left && !merges) || taken.places > MOST_PLACES {
@@ -94,7 +94,7 @@ fn fill_next<B: Bus>(
     write(places, parts, at..at + bytes, |address, piece| {
         bus.dma_write(Function::Vf(port.get()), address, piece)
     })
-    .map_err(|_| Missed::Fault)?;
+    .map_err(|_| FrameMissReason::Fault)?;
     if at == 0 {
         taken.number = [BUFFERS, BUFFERS + 1].map(|at| address_of(places, at));
     }

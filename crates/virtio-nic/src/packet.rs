@@ -2,15 +2,15 @@
 //! header length that a driver gives never counts (VIRTIO 1.2, 5.1.6.2).
 
 use offload::checksum::PartialChecksum;
-use offload::headers::{FrameHeaders, NetworkHeader, TransportHeader};
+use offload::headers::{FrameHeaders, NetworkHeaderKind, TransportHeaderKind};
 use offload::{OffloadRequest, insert};
 use plane::frame::{TransportProtocol, TrustedChecksum};
 use rings::{InvalidChecksumRequest, PacketOffloads};
-use virtio::net::{NetRequest, PartialTransport};
+use virtio::net::{NetOffloadRequest, PartialTransport};
 
 /// Offload requests of a packet that a driver sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct PacketRequest {
+pub(crate) struct PacketOffloadRequest {
     /// Headers of the packet and its checksums, if the packet requests one.
     request: OffloadRequest,
     /// Number of payload bytes in a segment.
@@ -19,10 +19,10 @@ pub(crate) struct PacketRequest {
     other: Option<(usize, usize)>,
 }
 
-impl PacketRequest {
+impl PacketOffloadRequest {
     /// Returns the requests of a packet, given its first bytes. `None` if the packet is to be cut and its headers are not those
     /// of the request.
-    pub(crate) fn of(asked: &NetRequest, head: &[u8]) -> Option<Self> {
+    pub(crate) fn of(asked: &NetOffloadRequest, head: &[u8]) -> Option<Self> {
         let Some(checksum) = asked.checksum else { return Some(Self::default()) };
         let l4 = match checksum.transport() {
             PartialTransport::Tcp => Some(TransportProtocol::Tcp),
@@ -40,15 +40,15 @@ impl PacketRequest {
         };
         let Some(cut) = asked.segmentation else { return Some(Self { request: plain, ..Self::default() }) };
         let headers = FrameHeaders::parse(head);
-        if headers.l4 != TransportHeader::Tcp || headers.l4_offset != checksum.start() {
+        if headers.l4 != TransportHeaderKind::Tcp || headers.l4_offset != checksum.start() {
             return None;
         }
         let request = OffloadRequest {
             mac_length: headers.l3_offset,
             ip_length: headers.l4_offset - headers.l3_offset,
             l4_length: headers.l4_length,
-            ipv4: headers.l3 == NetworkHeader::Ipv4,
-            ip_checksum: headers.l3 == NetworkHeader::Ipv4,
+            ipv4: headers.l3 == NetworkHeaderKind::Ipv4,
+            ip_checksum: headers.l3 == NetworkHeaderKind::Ipv4,
             seed_has_length: true,
             ..plain
         };
@@ -73,7 +73,7 @@ impl PacketRequest {
     }
 }
 
-impl PacketOffloads for PacketRequest {
+impl PacketOffloads for PacketOffloadRequest {
     #[inline]
     fn request(&self) -> OffloadRequest {
         self.request

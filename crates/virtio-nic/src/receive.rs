@@ -27,9 +27,9 @@ const VALID: u64 = 1 << 32;
 
 /// Format of the receive descriptors for a run of frames: the length, and a bit if the checksums are right.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct FrameFormat;
+pub(crate) struct VirtioRxFormat;
 
-impl RxFormat for FrameFormat {
+impl RxFormat for VirtioRxFormat {
     #[inline(always)]
     fn words(self, found: PlainFrameKind, _hash: Option<u32>, length: u32) -> [u64; 4] {
         let valid = found.is_network_right() && found.is_transport_right() == Some(true);
@@ -211,7 +211,7 @@ impl ReceiveRing {
         port: PortIndex,
         size: usize,
         bus: &'a mut B,
-    ) -> Option<PlainReceiver<'a, B, FrameFormat>> {
+    ) -> Option<PlainReceiver<'a, B, VirtioRxFormat>> {
         if !self.ring.is_live() {
             return None;
         }
@@ -229,7 +229,7 @@ impl ReceiveRing {
             room: BURST,
             function: Function::Vf(port.get()),
             bus,
-            format: FrameFormat,
+            format: VirtioRxFormat,
         })
     }
 
@@ -244,7 +244,7 @@ impl ReceiveRing {
 
 /// Reason why a frame did not reach a receive ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Missed {
+pub(crate) enum FrameMissReason {
     /// The ring is not live.
     Disabled,
     /// Too few buffers are posted, or the driver merges none and its buffers are too short.

@@ -11,7 +11,7 @@ use virtio::{ChainBurst, RingError};
 
 /// Ring that a transport starts. Ring 2k receives and ring 2k + 1 transmits, for queue pair k.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RingStart {
+pub struct RingStartParameters {
     /// Number of the ring.
     pub ring: u32,
     /// Number of entries of the ring.
@@ -59,11 +59,15 @@ pub(crate) struct DeviceRing {
 
 impl DeviceRing {
     /// Starts the ring.
-    pub(crate) fn start(&mut self, start: &RingStart, features: RingFeatures) -> Result<(), RingStartError> {
+    pub(crate) fn start(
+        &mut self,
+        start: &RingStartParameters,
+        features: RingFeatures,
+    ) -> Result<(), RingStartError> {
         self.halt();
         let first = if start.packed { PackedPosition::START.vhost_base() } else { 0 };
         let position = start.position.or(self.position).unwrap_or(first);
-        let RingStart { size, packed, addresses, .. } = *start;
+        let RingStartParameters { size, packed, addresses, .. } = *start;
         self.queue = Some(VirtQueue::new(packed, (size, addresses), features, position)?);
         (self.position, self.enabled, self.armed) = (Some(position), start.enabled, true);
         Ok(())

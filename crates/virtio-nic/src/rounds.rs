@@ -5,14 +5,14 @@ use crate::card::Nic;
 use crate::learn::learn;
 use crate::limits::MAX_VFS;
 use pcie::Bus;
-use plane::{Plane, PortIndex, TransmitQueueId, UplinkWire};
+use plane::{ForwardingPlane, PortIndex, TransmitQueueId, UplinkWire};
 
 impl Nic {
     /// Visits every transmit ring that may hold a packet. Each ring hands over up to `budget` frames. Returns `true` if
     /// a ring has more frames that may leave now. Frames that wait for their VF's rate may leave at [`Nic::due`].
     pub fn visit_ready<B: Bus, W: UplinkWire>(
         &mut self,
-        plane: &mut Plane<MAX_VFS>,
+        plane: &mut ForwardingPlane<MAX_VFS>,
         budget: usize,
         bus: &mut B,
         wire: &mut W,
@@ -54,7 +54,7 @@ impl Nic {
     /// Receives up to `budget` frames from the uplink. Returns `false` if there are no more.
     pub fn arrive<B: Bus, W: UplinkWire>(
         &mut self,
-        plane: &mut Plane<MAX_VFS>,
+        plane: &mut ForwardingPlane<MAX_VFS>,
         budget: usize,
         bus: &mut B,
         wire: &mut W,

@@ -1,14 +1,14 @@
 //! Receive rings as sinks of the plane: a frame that goes alone gets its header and its queue pair here. `receive` has the rings.
 
 use crate::device::VirtioDevice;
-use crate::receive::Missed;
-use crate::work::VirtioFramePath;
-use offload::headers::{FrameHeaders, NetworkHeader, TCP_CHECKSUM};
+use crate::receive::FrameMissReason;
+use crate::work::VirtioFramePathParts;
+use offload::headers::{FrameHeaders, NetworkHeaderKind, TCP_CHECKSUM};
 use offload::verify;
 use pcie::Bus;
 use plane::frame::Frame;
 use plane::tag::TAG;
-use plane::{DeliveryError, DeliveryFlags, FrameSink, PortIndex, UnsegmentedLayout};
+use plane::{DeliveryError, DeliveryFlags, FrameSink, PortIndex, UnsegmentedPacketLayout};
 use rings::FrameReceiver;
 use virtio::VirtioFeatures;
 use virtio::net::{NetHeader, flag, gso};
@@ -18,22 +18,22 @@ const PORTS: usize = 4;
 
 /// Properties of a received frame that are the same for all VFs that get it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct ReceivedProperties {
+pub(crate) struct ReceivedFrameProperties {
     /// True if the checksum of the transport is right, and so is that of an IPv4 header.
     valid: bool,
     /// Hash of both addresses and both ports: the frames of a flow have the same.
     flow: u32,
 }
 
-impl ReceivedProperties {
+impl ReceivedFrameProperties {
     fn of(bytes: &[u8], sealed: Option<plane::frame::TrustedChecksum>) -> Self {
         let headers = FrameHeaders::parse(bytes);
         let network = verify::network(bytes, &headers) != Some(false);
         let valid = network && verify::transport(bytes, &headers, sealed) == Some(true);
         let addresses = match headers.l3 {
-            NetworkHeader::None => 0..0,
-            NetworkHeader::Ipv4 => headers.l3_offset + 12..headers.l3_offset + 20,
-            NetworkHeader::Ipv6 => headers.l3_offset + 8..headers.l3_offset + 40,
+            NetworkHeaderKind::None => 0..0,
+            NetworkHeaderKind::Ipv4 => headers.l3_offset + 12..headers.l3_offset + 20,
+            NetworkHeaderKind::Ipv6 => headers.l3_offset + 8..headers.l3_offset + 40,
         };
         let ports = if headers.l4_offset == 0 { 0..0 } else { headers.l4_offset..headers.l4_offset + PORTS };
         let part = |range| bytes.get::<core::ops::Range<usize>>(range).unwrap_or_default();
@@ -58,7 +58,7 @@ impl VirtioDevice {
     }
 
     /// Returns the queue pair that receives an unsegmented packet.
-    fn pair_of_packet(&self, bytes: &[u8], uncut: &UnsegmentedLayout) -> u8 {
+    fn pair_of_packet(&self, bytes: &[u8], uncut: &UnsegmentedPacketLayout) -> u8 {
         let addresses = if uncut.ipv4 { uncut.l3 + 12..uncut.l3 + 20 } else { uncut.l3 + 8..uncut.l3 + 40 };
         let part = |range| bytes.get::<core::ops::Range<usize>>(range).unwrap_or_default();
         self.pair_of(part(addresses), part(uncut.l4..uncut.l4 + PORTS))
@@ -72,7 +72,7 @@ impl VirtioDevice {
 
 /// Returns the header of a packet that a driver receives unsegmented. Linux accepts it only if the segments' protocol is that of
 /// the checksum.
-fn uncut_header(uncut: &UnsegmentedLayout) -> NetHeader {
+fn uncut_header(uncut: &UnsegmentedPacketLayout) -> NetHeader {
     let field = |at: usize| u16::try_from(at).unwrap_or(u16::MAX);
     NetHeader {
         flags: flag::NEEDS_CSUM,
@@ -85,7 +85,7 @@ fn uncut_header(uncut: &UnsegmentedLayout) -> NetHeader {
     }
 }
 
-impl Missed {
+impl FrameMissReason {
     /// Returns the reason as the plane has it.
     fn reason(self) -> DeliveryError {
         match self {
@@ -96,8 +96,8 @@ impl Missed {
     }
 }
 
-impl<B: Bus> FrameSink for VirtioFramePath<'_, B> {
-    type Findings = Option<ReceivedProperties>;
+impl<B: Bus> FrameSink for VirtioFramePathParts<'_, B> {
+    type Findings = Option<ReceivedFrameProperties>;
 
     const RECEIVES_UNCUT: bool = true;
 
@@ -111,7 +111,7 @@ impl<B: Bus> FrameSink for VirtioFramePath<'_, B> {
         &mut self,
         port: PortIndex,
         packet: &mut Frame<'_>,
-        uncut: &UnsegmentedLayout,
+        uncut: &UnsegmentedPacketLayout,
         _about: DeliveryFlags,
     ) -> Result<(), DeliveryError> {
         let Self { devices, scratch, bus } = self;
@@ -121,7 +121,9 @@ impl<B: Bus> FrameSink for VirtioFramePath<'_, B> {
         let shift = if packet.tag.is_some() && !strips { TAG } else { 0 };
         let bytes = packet.delivered(!strips);
         scratch.reached |= port.only().bits();
-        device.put(port, pair, (uncut_header(&uncut.behind(shift)), bytes), *bus).map_err(Missed::reason)?;
+        device
+            .put(port, pair, (uncut_header(&uncut.behind(shift)), bytes), *bus)
+            .map_err(FrameMissReason::reason)?;
         device.counters.passed_uncut += 1;
         Ok(())
     }
@@ -132,18 +134,18 @@ impl<B: Bus> FrameSink for VirtioFramePath<'_, B> {
         port: PortIndex,
         frame: &mut Frame<'_>,
         about: DeliveryFlags,
-        findings: &mut Option<ReceivedProperties>,
+        findings: &mut Option<ReceivedFrameProperties>,
     ) -> Result<usize, DeliveryError> {
         rings::deliver(self, port, frame, about, findings)
     }
 }
 
-impl<B: Bus> FrameReceiver for VirtioFramePath<'_, B> {
-    type Contents = ReceivedProperties;
+impl<B: Bus> FrameReceiver for VirtioFramePathParts<'_, B> {
+    type Contents = ReceivedFrameProperties;
 
-    fn look(&mut self, frame: &mut Frame<'_>, _about: DeliveryFlags) -> ReceivedProperties {
+    fn look(&mut self, frame: &mut Frame<'_>, _about: DeliveryFlags) -> ReceivedFrameProperties {
         let seal = frame.seal();
-        ReceivedProperties::of(frame.untagged(), seal)
+        ReceivedFrameProperties::of(frame.untagged(), seal)
     }
 
     fn put(
@@ -151,7 +153,7 @@ impl<B: Bus> FrameReceiver for VirtioFramePath<'_, B> {
         port: PortIndex,
         frame: &mut Frame<'_>,
         _about: DeliveryFlags,
-        contents: ReceivedProperties,
+        contents: ReceivedFrameProperties,
     ) -> Result<usize, DeliveryError> {
         let Self { devices, scratch, bus } = self;
         let device = devices.get_mut(usize::from(port.get())).ok_or(DeliveryError::Disabled)?;
@@ -160,12 +162,12 @@ impl<B: Bus> FrameReceiver for VirtioFramePath<'_, B> {
         let bytes = frame.delivered(!device.strips_tags());
         let header = NetHeader { flags, ..NetHeader::default() };
         scratch.reached |= port.only().bits();
-        device.put(port, pair, (header, bytes), *bus).map_err(Missed::reason)?;
+        device.put(port, pair, (header, bytes), *bus).map_err(FrameMissReason::reason)?;
         Ok(bytes.len())
     }
 }
 
-impl<B: Bus> VirtioFramePath<'_, B> {
+impl<B: Bus> VirtioFramePathParts<'_, B> {
     /// Returns filled receive buffers to all drivers, with one interrupt for each ring at most.
     pub(crate) fn give_back(&mut self) {
         let mut reached = core::mem::take(&mut self.scratch.reached);

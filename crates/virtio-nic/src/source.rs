@@ -1,19 +1,20 @@
 //! The card's transmit rings as sources of the plane, and their packets (crate `rings`). `transmit` has the chains, and `rounds`
 //! chooses the ring to visit.
 
-use crate::packet::PacketRequest;
+use crate::packet::PacketOffloadRequest;
 use crate::transmit::transmit_ring;
-use crate::work::VirtioFramePath;
+use crate::work::VirtioFramePathParts;
 use pcie::burst::BURST;
 use pcie::{Bus, Function};
 use plane::frame::TrustedChecksum;
-use plane::ledger::PendingTraffic;
+use plane::ledger::UncountedTraffic;
 use plane::{FrameForwarder, FrameSource, TransmitQueueId};
 use rings::{
-    BufferChain, HeldPacket, InvalidChecksumRequest, NextPacket, PacketDropReason, PacketTransmitter,
+    BufferChain, InvalidChecksumRequest, NextPacketResult, PacketDropReason, PacketTransmitter,
+    PausedPacketMemory,
 };
 
-impl<B: Bus> FrameSource for VirtioFramePath<'_, B> {
+impl<B: Bus> FrameSource for VirtioFramePathParts<'_, B> {
     fn may_send(&self, sender: TransmitQueueId) -> bool {
         let device = self.devices.get(usize::from(sender.port.get()));
         let ring = device.and_then(|device| device.transmit.get(usize::from(sender.queue)));
@@ -36,7 +37,7 @@ impl<B: Bus> FrameSource for VirtioFramePath<'_, B> {
     }
 }
 
-impl<B: Bus> VirtioFramePath<'_, B> {
+impl<B: Bus> VirtioFramePathParts<'_, B> {
     /// Drops the packets of a ring that may not send: a guest whose packets stay in its ring takes its device for broken.
     fn discard<L: FrameForwarder>(&mut self, sender: TransmitQueueId, budget: usize, lane: &mut L) -> bool {
         let Self { devices, scratch, bus } = self;
@@ -54,15 +55,15 @@ impl<B: Bus> VirtioFramePath<'_, B> {
                 Err(_) => scratch.sent.fail(device, sender),
             }
         }
-        self.end_visit(sender, &PendingTraffic::default());
+        self.end_visit(sender, &UncountedTraffic::default());
         left
     }
 }
 
-impl<B: Bus> PacketTransmitter for VirtioFramePath<'_, B> {
-    type Orders = PacketRequest;
+impl<B: Bus> PacketTransmitter for VirtioFramePathParts<'_, B> {
+    type Orders = PacketOffloadRequest;
 
-    fn held(&mut self, sender: TransmitQueueId) -> Option<&mut HeldPacket<PacketRequest>> {
+    fn held(&mut self, sender: TransmitQueueId) -> Option<&mut PausedPacketMemory<PacketOffloadRequest>> {
         self.sending(sender).map(|device| &mut device.held)
     }
 
@@ -70,8 +71,8 @@ impl<B: Bus> PacketTransmitter for VirtioFramePath<'_, B> {
         &mut self,
         sender: TransmitQueueId,
         buffers: &mut BufferChain,
-    ) -> (NextPacket<PacketRequest>, usize) {
-        let nothing = (NextPacket::Nothing, 0);
+    ) -> (NextPacketResult<PacketOffloadRequest>, usize) {
+        let nothing = (NextPacketResult::Nothing, 0);
         let Self { devices, scratch, bus } = self;
         let Some(device) = devices.get_mut(usize::from(sender.port.get())) else { return nothing };
         match scratch.sent.fetch(device, sender, BURST, *bus) {
@@ -97,13 +98,13 @@ impl<B: Bus> PacketTransmitter for VirtioFramePath<'_, B> {
 
     fn insert_sums(
         &self,
-        orders: &PacketRequest,
+        orders: &PacketOffloadRequest,
         frame: &mut [u8],
     ) -> Result<Option<TrustedChecksum>, InvalidChecksumRequest> {
         orders.complete(frame)
     }
 
-    fn end_visit(&mut self, sender: TransmitQueueId, _sent: &PendingTraffic) -> u64 {
+    fn end_visit(&mut self, sender: TransmitQueueId, _sent: &UncountedTraffic) -> u64 {
         let Self { devices, scratch, bus } = self;
         let Some(device) = devices.get_mut(usize::from(sender.port.get())) else { return 0 };
         match scratch.sent.end(device, sender, *bus) {

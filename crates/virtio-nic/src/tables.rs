@@ -6,7 +6,7 @@ use crate::limits::{LONGEST_FRAME, MAX_VFS};
 use crate::rules::VlanMembership;
 use plane::pacing::LatenessLimit;
 use plane::switch::{MaxFrameLength, PortMirrorRules, SwitchTables, TagInsertion, VlanIdSet};
-use plane::{Plane, PortIndex, PortSet};
+use plane::{ForwardingPlane, PortIndex, PortSet};
 use units::FCS;
 
 /// Longest delay of a poll that a VF with a rate may make up for: 10 ms in nanoseconds. Later polls lose bandwidth.
@@ -45,7 +45,7 @@ impl Nic {
     }
 
     /// Gives the plane the switch tables, the rates and the mirror rules. Call it when [`Nic::take_changed`] returns true.
-    pub fn apply_policy(&self, plane: &mut Plane<MAX_VFS>, mirrors: &PortMirrorRules) {
+    pub fn apply_policy(&self, plane: &mut ForwardingPlane<MAX_VFS>, mirrors: &PortMirrorRules) {
         let mut tables = self.tables();
         tables.mirrors = mirrors.clone();
         plane.set_tables(tables);

@@ -2,12 +2,12 @@
 //! it holds a frame without a request, or with the usual request for a checksum, in one piece. Plain chains leave in bursts.
 
 use crate::device::VirtioDevice;
-use crate::packet::PacketRequest;
+use crate::packet::PacketOffloadRequest;
 use crate::ring::{DeviceRing, ring_memory};
 use pcie::burst::{BURST, HEAD};
 use pcie::{Bus, Function, HintedMemory};
 use plane::{PortIndex, TransmitQueueId};
-use rings::{BufferChain, NextPacket, PacketDropReason};
+use rings::{BufferChain, NextPacketResult, PacketDropReason};
 use virtio::chain::MAX_CHAIN;
 use virtio::net::{NetHeader, NetHeaderFormat, PartialTransport, flag, gso};
 use virtio::{Chain, ChainBurst, RingError, VirtioFeatures};
@@ -37,9 +37,9 @@ pub(crate) const fn transmit_ring(pair: u8) -> u32 {
 
 /// Format of the transmit descriptors that a visit makes of chains.
 #[derive(Debug)]
-pub(crate) struct ChainFormat;
+pub(crate) struct VirtioTxFormat;
 
-impl rings::TxFormat for ChainFormat {
+impl rings::TxFormat for VirtioTxFormat {
     const LENGTHS: core::ops::RangeInclusive<u32> = 14..=crate::limits::LONGEST_FRAME as u32;
 
     #[inline(always)]
@@ -55,7 +55,7 @@ impl rings::TxFormat for ChainFormat {
 
 /// Chains that were fetched from the transmit ring that is being visited.
 #[derive(Debug)]
-pub(crate) struct SentChains {
+pub(crate) struct FetchedTransmitChains {
     burst: ChainBurst,
     /// Number of chains of the burst that were sent or dropped, and how many of these the driver has got back.
     done: usize,
@@ -64,7 +64,7 @@ pub(crate) struct SentChains {
     descriptors: [[u8; DESCRIPTOR]; BURST],
 }
 
-impl Default for SentChains {
+impl Default for FetchedTransmitChains {
     fn default() -> Self {
         Self {
             burst: ChainBurst::default(),
@@ -76,7 +76,7 @@ impl Default for SentChains {
     }
 }
 
-impl SentChains {
+impl FetchedTransmitChains {
     /// Returns true if the burst has chains that were neither sent nor dropped.
     fn has_chain(&self) -> bool {
         self.done < self.burst.chains().len()
@@ -216,16 +216,16 @@ impl SentChains {
     }
 
     /// Takes the next chain as a packet, and puts its buffers without the header into `buffers`. Returns the packet with its cost
-    /// in frames. A malformed packet is returned to the driver; [`SentChains::pass`] returns all others.
+    /// in frames. A malformed packet is returned to the driver; [`FetchedTransmitChains::pass`] returns all others.
     pub(crate) fn take<B: Bus>(
         &mut self,
         device: &mut VirtioDevice,
         port: PortIndex,
         buffers: &mut BufferChain,
         bus: &mut B,
-    ) -> (NextPacket<PacketRequest>, usize) {
+    ) -> (NextPacketResult<PacketOffloadRequest>, usize) {
         let Some(chain) = self.burst.chains().get(self.done).copied() else {
-            return (NextPacket::Nothing, 0);
+            return (NextPacketResult::Nothing, 0);
         };
         // The search for the end of a malformed chain costs as much as the longest chain.
         let buffers_read =
@@ -235,9 +235,9 @@ impl SentChains {
         let taken = packet.map_or_else(
             |reason| {
                 self.pass(1);
-                NextPacket::Dropped(reason)
+                NextPacketResult::Dropped(reason)
             },
-            NextPacket::Packet,
+            NextPacketResult::Packet,
         );
         (taken, cost)
     }
@@ -249,7 +249,7 @@ impl SentChains {
         chain: &Chain,
         buffers: &mut BufferChain,
         bus: &mut B,
-    ) -> Result<PacketRequest, PacketDropReason> {
+    ) -> Result<PacketOffloadRequest, PacketDropReason> {
         let size = NetHeaderFormat::of(device.accepted).size();
         let bytes = (chain.readable_bytes() as usize).checked_sub(size).filter(|bytes| *bytes > 0);
         let bytes = match bytes {
@@ -276,7 +276,7 @@ impl SentChains {
         if asked.segmentation.is_some() {
             buffers.read(function, bus, head).map_err(|_| PacketDropReason::Fault)?;
         }
-        PacketRequest::of(&asked, head).ok_or(PacketDropReason::Offload)
+        PacketOffloadRequest::of(&asked, head).ok_or(PacketDropReason::Offload)
     }
 }
 

@@ -2,20 +2,20 @@
 
 use crate::card::Nic;
 use crate::device::VirtioDevice;
-use crate::scratch::CallMemory;
+use crate::scratch::FrameScratchMemory;
 use plane::TransmitQueueId;
 
 /// Parts of the card that the frame path uses while frames pass.
-pub(crate) struct VirtioFramePath<'a, B> {
+pub(crate) struct VirtioFramePathParts<'a, B> {
     /// The VFs' devices. Port n of the plane is VF n.
     pub(crate) devices: &'a mut [VirtioDevice],
     /// Memory for the frames of this call.
-    pub(crate) scratch: &'a mut CallMemory,
+    pub(crate) scratch: &'a mut FrameScratchMemory,
     /// Bus for access to the VFs' memory.
     pub(crate) bus: &'a mut B,
 }
 
-impl<B> VirtioFramePath<'_, B> {
+impl<B> VirtioFramePathParts<'_, B> {
     /// Returns the device that owns a transmit ring.
     #[inline]
     pub(crate) fn sending(&mut self, sender: TransmitQueueId) -> Option<&mut VirtioDevice> {
@@ -25,7 +25,7 @@ impl<B> VirtioFramePath<'_, B> {
 
 impl Nic {
     /// Lends out the parts of the card that the frame path uses.
-    pub(crate) fn work<'a, B>(&'a mut self, bus: &'a mut B) -> VirtioFramePath<'a, B> {
-        VirtioFramePath { devices: &mut self.devices, scratch: &mut self.scratch, bus }
+    pub(crate) fn work<'a, B>(&'a mut self, bus: &'a mut B) -> VirtioFramePathParts<'a, B> {
+        VirtioFramePathParts { devices: &mut self.devices, scratch: &mut self.scratch, bus }
     }
 }

@@ -144,7 +144,7 @@ pub(crate) fn batch(returned: &[UsedChain]) -> usize {
 
 /// Chain that is one buffer in one entry of the ring.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PlainChain {
+pub(crate) struct SingleBufferChain {
     pub(crate) id: u16,
     pub(crate) address: u64,
     pub(crate) length: u32,
@@ -238,14 +238,16 @@ impl ChainBurst {
     pub(crate) fn push_plain(
         &mut self,
         range: Range<usize>,
-        describe: impl Fn(&[u8; SIZE], &[u8; 2]) -> Option<PlainChain>,
+        describe: impl Fn(&[u8; SIZE], &[u8; 2]) -> Option<SingleBufferChain>,
     ) -> usize {
         let first = self.stored;
         let descriptors = self.raw[range.clone()].iter().zip(&self.heads[range]);
         let places = self.chains[self.count..].iter_mut().zip(&mut self.buffers[first..]);
         let mut added = 0;
         for ((raw, head), (chain, slot)) in descriptors.zip(places) {
-            let Some(PlainChain { id, address, length, writable }) = describe(raw, head) else { break };
+            let Some(SingleBufferChain { id, address, length, writable }) = describe(raw, head) else {
+                break;
+            };
             if check_buffer(address, length).is_err() {
                 break;
             }

@@ -9,13 +9,13 @@ pub(crate) const GUEST_TESTS: [&str; 3] = ["boot", "linux", "package"];
 
 /// Workspace root and git state that the test stages share.
 #[derive(Debug)]
-pub(super) struct TestContext {
+pub(super) struct TestWorkspace {
     pub(super) root: PathBuf,
     /// Output of `git status` before the first build. `None` outside a checkout.
     pub(super) status: Option<String>,
 }
 
-impl TestContext {
+impl TestWorkspace {
     /// Returns the output of `git status`, or `None` without git or outside a checkout.
     pub(super) fn git_status(root: &PathBuf) -> Option<String> {
         let output = Command::new("git").args(["status", "--porcelain"]).current_dir(root).output().ok()?;

@@ -21,7 +21,7 @@ use anyhow::Result;
 use crate::metadata;
 use ahead::BackgroundBuilds;
 pub(crate) use context::GUEST_TESTS;
-use context::TestContext;
+use context::TestWorkspace;
 use stage::TestStage;
 use summary::StageResult;
 use tally::TestTally;
@@ -43,9 +43,9 @@ pub(crate) fn run(options: &TestArgs) -> Result<ExitCode> {
     let root = metadata::workspace_root()?;
     // In a fresh clone there is nothing that git could report; even a lock file that this very program's
     // build changed is an error there.
-    let status = TestContext::git_status(&root)
+    let status = TestWorkspace::git_status(&root)
         .map(|now| if env::var_os("CI").is_some() { String::new() } else { now });
-    let context = TestContext { root, status };
+    let context = TestWorkspace { root, status };
     let mut finished: Vec<StageResult> = Vec::new();
     let mut ahead = BackgroundBuilds::default();
     let stages = options.stages();

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Returns the test counts of all test programs of a run together, with the failed tests and their reasons.
 pub(super) fn read<'a>(lines: impl Iterator<Item = &'a str>) -> TestTally {
     let mut tally = TestTally::default();
-    let mut reasons = FailureReasons::default();
+    let mut reasons = FailureReasonParser::default();
     for line in lines {
         reasons.read(line);
         if let Some(counts) = line.strip_prefix("test result: ") {
@@ -29,7 +29,7 @@ pub(super) fn read<'a>(lines: impl Iterator<Item = &'a str>) -> TestTally {
 
 /// Parser of the reasons of failed tests: the text of a panic, or the line after the verdict of a check of guests.
 #[derive(Debug, Default)]
-struct FailureReasons<'a> {
+struct FailureReasonParser<'a> {
     found: BTreeMap<&'a str, String>,
     /// Failed test whose reason the next lines print.
     test: Option<&'a str>,
@@ -37,7 +37,7 @@ struct FailureReasons<'a> {
     is_next: bool,
 }
 
-impl<'a> FailureReasons<'a> {
+impl<'a> FailureReasonParser<'a> {
     fn read(&mut self, line: &'a str) {
         if let Some((name, "FAILED")) = verdict(line) {
             // Only a check of guests has a duration after its verdict.

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::context::TestContext;
+use super::context::TestWorkspace;
 use super::process::{self, OutputVisibility};
 use super::tally::TestTally;
 use super::{demo, results, setup};
@@ -131,7 +131,7 @@ impl TestStage {
     ///
     /// # Errors
     /// If a command of the stage cannot be started. A command that fails is counted, and its output has been shown.
-    pub(super) fn run(self, context: &TestContext) -> Result<TestTally> {
+    pub(super) fn run(self, context: &TestWorkspace) -> Result<TestTally> {
         match self {
             Self::Setup => setup::run(),
             Self::Fmt => check(&mut [cargo(context, "fmt --all --check")]),
@@ -165,7 +165,7 @@ impl TestStage {
     }
 
     /// Runs the test target that boots guests and has the name of this stage, if guests can be booted here.
-    fn boot_guests(self, context: &TestContext) -> Result<TestTally> {
+    fn boot_guests(self, context: &TestWorkspace) -> Result<TestTally> {
         if let Some(obstacle) = setup::guest_obstacle() {
             return Ok(TestTally::skip(format!("{}: {obstacle}", self.title())));
         }
@@ -174,7 +174,7 @@ impl TestStage {
     }
 }
 
-fn cargo(context: &TestContext, arguments: &str) -> Command {
+fn cargo(context: &TestWorkspace, arguments: &str) -> Command {
     let mut command = metadata::cargo();
     command.args(arguments.split(' ')).current_dir(&context.root).env("CARGO_TERM_COLOR", "never");
     command
@@ -204,14 +204,14 @@ fn test(command: &mut Command, show: OutputVisibility) -> Result<TestTally> {
 
 /// Runs the unit tests of the pure crates. They are built apart from the workspace, with fewer features and
 /// dependencies.
-fn unit_tests(context: &TestContext) -> Result<TestTally> {
+fn unit_tests(context: &TestWorkspace) -> Result<TestTally> {
     let mut command = cargo(context, "test --lib --no-fail-fast");
     command.args(PURE.iter().flat_map(|name| ["--package".to_owned(), package_name(name)])).envs(MALLOC);
     test(command.args(["--", "--show-output"]), OutputVisibility::FailedTests)
 }
 
 /// Runs the tests of the workspace, and the failing cases that `cargo xtask explore` stored.
-fn test_all(context: &TestContext) -> Result<TestTally> {
+fn test_all(context: &TestWorkspace) -> Result<TestTally> {
     match env::var(SEED) {
         Ok(seed) => println!("   property tests: seed {seed} ({})", SEED),
         Err(_) => println!("   property tests: random seeds, because {} is not set", SEED),
@@ -238,7 +238,7 @@ fn count_instructions() -> Result<TestTally> {
 }
 
 /// Installs the program with `cargo install`, as users do, runs the demo with these arguments, and checks its output.
-fn demo(context: &TestContext, arguments: &str, guests: usize) -> Result<TestTally> {
+fn demo(context: &TestWorkspace, arguments: &str, guests: usize) -> Result<TestTally> {
     let root = context.root.join("target/installed");
     let mut install = cargo(context, "install --quiet --locked --path crates/softiov --root");
     if !process::run(install.arg(&root), OutputVisibility::OnFailure)?.success {
@@ -262,8 +262,8 @@ fn demo(context: &TestContext, arguments: &str, guests: usize) -> Result<TestTal
     })
 }
 
-fn tree(context: &TestContext) -> TestTally {
-    match (&context.status, TestContext::git_status(&context.root)) {
+fn tree(context: &TestWorkspace) -> TestTally {
+    match (&context.status, TestWorkspace::git_status(&context.root)) {
         (Some(before), Some(after)) if *before == after => TestTally::PASSED,
         (Some(before), Some(after)) => {
             println!("git status before:\n{before}and after:\n{after}");

@@ -5,11 +5,11 @@ use crate::built::tcp4;
 use crate::offloads::{segments, with_checksums};
 use crate::world::{CardFixture, mac};
 use avf::control::{
-    CardControl, CardOrder, QueueInterruptCause, RssHashFunction, RxQueueContext, TxQueueContext,
+    CardCommand, CardControl, QueueInterruptCause, RssHashFunction, RxQueueContext, TxQueueContext,
     VlanTagHandling,
 };
 use avf::descriptor::rx::{self, RxDescriptorFormat};
-use avf::descriptor::tx::{TxDataDescriptor, TxIpHeader, TxL4Checksum};
+use avf::descriptor::tx::{TxDataDescriptor, TxIpHeaderKind, TxL4Checksum};
 use avf::ids::{HASH_KEY, LOOKUP_TABLE};
 use avf::register as r;
 use pcie::Function;
@@ -34,7 +34,7 @@ const NOWHERE: u64 = 0xffff_ffff_ffff_f000;
 
 /// Action of a guest, the PF, the uplink or time on a card without drivers.
 #[derive(Debug, Clone)]
-enum BurstAction {
+enum BurstTestAction {
     /// Sets up a VF's queues again: the VF, its receive settings (descriptor form, bytes of a buffer, longest frame),
     /// and whether frames keep their check sequence.
     SetUp(u8, [u8; 3], bool),
@@ -62,28 +62,28 @@ enum BurstAction {
     Poll(u64, usize),
 }
 
-fn act() -> impl Strategy<Value = BurstAction> {
+fn act() -> impl Strategy<Value = BurstTestAction> {
     let vf = || 0..VFS;
     let queue = || 0..2_u8;
     let to = || prop_oneof![8 => 0..VFS, 1 => 0..6_u8];
     prop_oneof![
-        2 => (vf(), any::<[u8; 3]>(), prop::bool::weighted(0.1)).prop_map(|(vf, kinds, fcs)| BurstAction::SetUp(vf, kinds, fcs)),
+        2 => (vf(), any::<[u8; 3]>(), prop::bool::weighted(0.1)).prop_map(|(vf, kinds, fcs)| BurstTestAction::SetUp(vf, kinds, fcs)),
         8 => (vf(), queue(), to(), any::<u8>(), any::<u8>(), 1..34_usize)
-            .prop_map(|(vf, queue, to, kind, flags, count)| BurstAction::Send { vf, queue, to, kind, flags, count }),
+            .prop_map(|(vf, queue, to, kind, flags, count)| BurstTestAction::Send { vf, queue, to, kind, flags, count }),
         1 => (vf(), queue(), any::<[u8; 16]>(), any::<u8>()).prop_map(|(vf, queue, mut raw, likely)| {
             raw[8] = if likely & 1 == 0 { 0x30 | raw[8] & 0x40 } else { raw[8] };
             raw[9] &= if likely & 2 == 0 { 0 } else { 0xff };
-            BurstAction::Raw(vf, queue, raw)
+            BurstTestAction::Raw(vf, queue, raw)
         }),
         5 => (vf(), queue(), 0..SLOTS, prop::bool::weighted(0.05))
-            .prop_map(|(vf, queue, count, lost)| BurstAction::Post(vf, queue, count, lost)),
+            .prop_map(|(vf, queue, count, lost)| BurstTestAction::Post(vf, queue, count, lost)),
         1 => (vf(), queue(), any::<bool>(), 0..SLOTS + 2)
-            .prop_map(|(vf, queue, rx, tail)| BurstAction::Tail(vf, queue, rx, tail)),
-        2 => (vf(), any::<u16>()).prop_map(|(vf, bits)| BurstAction::Police(vf, bits)),
-        1 => (vf(), prop_oneof![0..3_u32, 100..20_000_u32]).prop_map(|(vf, rate)| BurstAction::Rate(vf, rate)),
-        1 => prop::bool::weighted(0.2).prop_map(BurstAction::Mirror),
-        2 => (to(), any::<u8>()).prop_map(|(to, kind)| BurstAction::Arrive(to, kind)),
-        8 => (0..40_000_u64, 1..70_usize).prop_map(|(later, budget)| BurstAction::Poll(later, budget)),
+            .prop_map(|(vf, queue, rx, tail)| BurstTestAction::Tail(vf, queue, rx, tail)),
+        2 => (vf(), any::<u16>()).prop_map(|(vf, bits)| BurstTestAction::Police(vf, bits)),
+        1 => (vf(), prop_oneof![0..3_u32, 100..20_000_u32]).prop_map(|(vf, rate)| BurstTestAction::Rate(vf, rate)),
+        1 => prop::bool::weighted(0.2).prop_map(BurstTestAction::Mirror),
+        2 => (to(), any::<u8>()).prop_map(|(to, kind)| BurstTestAction::Arrive(to, kind)),
+        8 => (0..40_000_u64, 1..70_usize).prop_map(|(later, budget)| BurstTestAction::Poll(later, budget)),
     ]
 }
 
@@ -131,15 +131,15 @@ impl DriverlessFixture {
             world.card.take_no_shortcuts();
         }
         for vf in 0..VFS {
-            world.card.order(vf, CardOrder::Address { mac: mac(vf).0, on: true });
-            [0, 7].into_iter().for_each(|vlan| world.card.order(vf, CardOrder::Vlan { vlan, on: true }));
+            world.card.order(vf, CardCommand::Address { mac: mac(vf).0, on: true });
+            [0, 7].into_iter().for_each(|vlan| world.card.order(vf, CardCommand::Vlan { vlan, on: true }));
             world
                 .card
-                .order(vf, CardOrder::HashKey(&core::array::from_fn::<u8, HASH_KEY, _>(|at| at as u8 * 5)));
+                .order(vf, CardCommand::HashKey(&core::array::from_fn::<u8, HASH_KEY, _>(|at| at as u8 * 5)));
             let cause = |vector| Some(QueueInterruptCause { vector, itr: 3 });
             for queue in 0..2 {
-                world.card.order(vf, CardOrder::MapRx(queue, cause(1 + queue)));
-                world.card.order(vf, CardOrder::MapTx(queue, cause(1)));
+                world.card.order(vf, CardCommand::MapRx(queue, cause(1 + queue)));
+                world.card.order(vf, CardCommand::MapTx(queue, cause(1)));
             }
         }
         let (tails, heads, forms) = Default::default();
@@ -150,7 +150,7 @@ impl DriverlessFixture {
 
     fn set_up(&mut self, vf: u8, [form, buffer, longest]: [u8; 3], keep_fcs: bool) {
         let card = &mut self.world.card;
-        card.order(vf, CardOrder::Run { rx: 0, tx: 0 });
+        card.order(vf, CardCommand::Run { rx: 0, tx: 0 });
         let form = [
             RxDescriptorFormat::Short,
             RxDescriptorFormat::Legacy,
@@ -170,11 +170,11 @@ impl DriverlessFixture {
                 max_frame,
                 keep_fcs,
             };
-            card.order(vf, CardOrder::ConfigureRx(queue, rx));
+            card.order(vf, CardCommand::ConfigureRx(queue, rx));
             let head_address = (form == RxDescriptorFormat::Short).then_some(TX + at + RING - 4);
             card.order(
                 vf,
-                CardOrder::ConfigureTx(
+                CardCommand::ConfigureTx(
                     queue,
                     TxQueueContext { base: TX + at, length: SLOTS as u16, head_address },
                 ),
@@ -182,7 +182,7 @@ impl DriverlessFixture {
             card.write(vf, r::qrx_tail(queue), 0);
             card.write(vf, r::qtx_tail(queue), 0);
         }
-        card.order(vf, CardOrder::Run { rx: 3, tx: 3 });
+        card.order(vf, CardCommand::Run { rx: 3, tx: 3 });
         (self.tails[usize::from(vf)], self.heads[usize::from(vf)]) = ([[0; 2]; 2], [0; 2]);
         (0..2).for_each(|queue| self.post(vf, queue, SLOTS - 1, false));
     }
@@ -237,7 +237,7 @@ impl DriverlessFixture {
                 self.send_large((vf, queue), whole, if flags & 0x10 == 0 { length } else { 1_111 });
             }
             4 => {
-                let (l4, ip) = (TxL4Checksum::Udp, TxIpHeader::V4);
+                let (l4, ip) = (TxL4Checksum::Udp, TxIpHeaderKind::V4);
                 self.put(vf, queue, &TxDataDescriptor { mac_length: 60, l4, ip, ..last }.emit());
             }
             5 => self.put(vf, queue, &TxDataDescriptor { length: 16, ..data }.emit()),
@@ -287,13 +287,13 @@ impl DriverlessFixture {
         let function = if on(9) { RssHashFunction::Symmetric } else { RssHashFunction::Toeplitz };
         let types = if on(6) { u64::MAX } else { 0 };
         for order in [
-            CardOrder::Tags(tags),
-            CardOrder::SpoofCheck(on(2)),
-            CardOrder::Promiscuity { unicast: on(3), multicast: on(7) },
-            CardOrder::HashTypes(types),
-            CardOrder::HashFunction(function),
-            CardOrder::LookupTable(&table),
-            CardOrder::Vlan { vlan: 7, on: !on(8) },
+            CardCommand::Tags(tags),
+            CardCommand::SpoofCheck(on(2)),
+            CardCommand::Promiscuity { unicast: on(3), multicast: on(7) },
+            CardCommand::HashTypes(types),
+            CardCommand::HashFunction(function),
+            CardCommand::LookupTable(&table),
+            CardCommand::Vlan { vlan: 7, on: !on(8) },
         ] {
             self.world.card.order(vf, order);
         }
@@ -311,23 +311,23 @@ impl DriverlessFixture {
         card.poll(*now, memories);
     }
 
-    fn perform(&mut self, act: &BurstAction) {
+    fn perform(&mut self, act: &BurstTestAction) {
         match *act {
-            BurstAction::SetUp(vf, kinds, fcs) => self.set_up(vf, kinds, fcs),
-            BurstAction::Send { vf, queue, to, kind, flags, count } => {
+            BurstTestAction::SetUp(vf, kinds, fcs) => self.set_up(vf, kinds, fcs),
+            BurstTestAction::Send { vf, queue, to, kind, flags, count } => {
                 self.send((vf, queue), &frame(vf, to, kind), flags, count);
             }
-            BurstAction::Raw(vf, queue, raw) => {
+            BurstTestAction::Raw(vf, queue, raw) => {
                 self.put(vf, queue, &raw);
                 self.ring(vf, queue);
             }
-            BurstAction::Post(vf, queue, count, lost) => self.post(vf, queue, count, lost),
-            BurstAction::Tail(vf, queue, rx, tail) => {
+            BurstTestAction::Post(vf, queue, count, lost) => self.post(vf, queue, count, lost),
+            BurstTestAction::Tail(vf, queue, rx, tail) => {
                 self.world.card.write(vf, if rx { r::qrx_tail(queue) } else { r::qtx_tail(queue) }, tail);
             }
-            BurstAction::Police(vf, bits) => self.police(vf, bits),
-            BurstAction::Rate(vf, rate) => self.world.card.order(vf, CardOrder::Rate(rate)),
-            BurstAction::Mirror(on) => {
+            BurstTestAction::Police(vf, bits) => self.police(vf, bits),
+            BurstTestAction::Rate(vf, rate) => self.world.card.order(vf, CardCommand::Rate(rate)),
+            BurstTestAction::Mirror(on) => {
                 let [to, ports] = [2, 1].map(|port| PortIndex::of_field(port).only());
                 let rule = PortMirrorRule {
                     to,
@@ -341,18 +341,20 @@ impl DriverlessFixture {
                     self.world.mirrors.add(rule);
                 }
             }
-            BurstAction::Arrive(to, kind) => self.world.cable.1.push_back(frame(9, to, kind)),
-            BurstAction::Poll(later, budget) => self.poll(later, budget),
+            BurstTestAction::Arrive(to, kind) => self.world.cable.1.push_back(frame(9, to, kind)),
+            BurstTestAction::Poll(later, budget) => self.poll(later, budget),
         }
     }
 }
 
 /// Asserts that after the given actions a card with bursts and a card that sends each frame alone have equal memory,
 /// frames and counters.
-fn assert_ways_agree(acts: &[BurstAction]) {
+fn assert_ways_agree(acts: &[BurstTestAction]) {
     let [mut usual, mut careful] = [false, true].map(DriverlessFixture::new);
-    for (n, act) in
-        acts.iter().chain(&[BurstAction::Poll(1 << 40, 100), BurstAction::Poll(1 << 40, 100)]).enumerate()
+    for (n, act) in acts
+        .iter()
+        .chain(&[BurstTestAction::Poll(1 << 40, 100), BurstTestAction::Poll(1 << 40, 100)])
+        .enumerate()
     {
         let mut seen = [&mut usual, &mut careful].map(|guests| {
             guests.perform(act);

@@ -2,11 +2,11 @@
 //! its bounds.
 
 use crate::poke::poke;
-use crate::set_aside::{DriverFixture, HandOverAction, VFS};
+use crate::set_aside::{DriverFixture, HandOverTestAction, VFS};
 use crate::world::CardFixture;
 use avf_nic::{Nic, NicState};
 use driver::avf::pf::{AvfPf, AvfPfState};
-use driver::conduct::ConductMonitor;
+use driver::conduct::VfConductMonitor;
 use pcie::Function;
 use policy::VfPolicy;
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
@@ -19,32 +19,32 @@ static BODIES: LazyLock<[Vec<u8>; 2]> = LazyLock::new(|| {
     let mut scene = DriverFixture::new();
     let slow = VfPolicy { max_tx_rate: 1, ..VfPolicy::default() };
     let under_way = [
-        HandOverAction::Policy(0, slow.into(), 4),
-        HandOverAction::Restart(0),
-        HandOverAction::Storm(3),
-        HandOverAction::SendLarge(0, 0, 5, 8_000),
-        HandOverAction::SendLarge(0, 1, 5, 8_000),
-        HandOverAction::Arrive(4, 1_000),
-        HandOverAction::Wait(10),
-        HandOverAction::Letter(1, 15, vec![2; 12]),
-        HandOverAction::Letter(2, 10, vec![3; 30]),
-        HandOverAction::Watch(0, 0),
-        HandOverAction::Wait(1_100_000),
-        HandOverAction::Watch(0, 1_000),
-        HandOverAction::Quarantine(1, true),
+        HandOverTestAction::Policy(0, slow.into(), 4),
+        HandOverTestAction::Restart(0),
+        HandOverTestAction::Storm(3),
+        HandOverTestAction::SendLarge(0, 0, 5, 8_000),
+        HandOverTestAction::SendLarge(0, 1, 5, 8_000),
+        HandOverTestAction::Arrive(4, 1_000),
+        HandOverTestAction::Wait(10),
+        HandOverTestAction::Letter(1, 15, vec![2; 12]),
+        HandOverTestAction::Letter(2, 10, vec![3; 30]),
+        HandOverTestAction::Watch(0, 0),
+        HandOverTestAction::Wait(1_100_000),
+        HandOverTestAction::Watch(0, 1_000),
+        HandOverTestAction::Quarantine(1, true),
     ];
     under_way.iter().for_each(|act| _ = scene.perform(act));
     scene.save()
 });
 
-fn card_of(bytes: &[u8]) -> Option<(Nic, Box<plane::Plane<64>>)> {
+fn card_of(bytes: &[u8]) -> Option<(Nic, Box<plane::ForwardingPlane<64>>)> {
     let state: NicState = postcard::from_bytes(bytes).ok()?;
     Nic::restore(state).ok()
 }
 
 /// Restores a PF driver from saved bytes on a card, calls its visits, and has it change policies.
 fn employ(bytes: &[u8], card: Option<Nic>) {
-    let Ok((state, monitors)) = postcard::from_bytes::<(AvfPfState, Vec<ConductMonitor>)>(bytes) else {
+    let Ok((state, monitors)) = postcard::from_bytes::<(AvfPfState, Vec<VfConductMonitor>)>(bytes) else {
         return;
     };
     let mut world = CardFixture::new(VFS);

@@ -1,7 +1,7 @@
 //! Tests frames from one VF's transmit ring to another's receive ring.
 
 use crate::world::{CardFixture, mac};
-use avf::control::{CardControl, CardOrder, TxQueueContext};
+use avf::control::{CardCommand, CardControl, TxQueueContext};
 use avf::descriptor::tx::{self, TxDataDescriptor};
 use avf::register as r;
 use driver::Hal;
@@ -90,8 +90,8 @@ fn tail_written_between_vf_reset_and_queue_setup_is_kept() {
     assert!(world.packets.is_empty(), "there is no queue yet");
     world
         .card
-        .order(0, CardOrder::ConfigureTx(0, TxQueueContext { base: 0, length: 64, head_address: None }));
-    world.card.order(0, CardOrder::Run { rx: 1, tx: 1 });
+        .order(0, CardCommand::ConfigureTx(0, TxQueueContext { base: 0, length: 64, head_address: None }));
+    world.card.order(0, CardCommand::Run { rx: 1, tx: 1 });
     world.round();
     assert_eq!(world.packets.len(), 1);
 }

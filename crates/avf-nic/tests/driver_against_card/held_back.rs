@@ -4,7 +4,7 @@ use crate::offloads::two;
 use crate::world::{CardFixture, mac};
 use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
 use avf::bits::{aqlen, dyn_ctl};
-use avf::control::{CardControl, CardOrder, MailInterruptLimits};
+use avf::control::{CardCommand, CardControl, MailboxAndInterruptLimits};
 use avf::register as r;
 use avf::virtchnl::VirtchnlRequest;
 use core::time::Duration;
@@ -13,8 +13,8 @@ use driver::avf::vf::AvfDriver;
 use driver::conduct::QuarantineCause;
 use pcie::Function;
 
-const MAIL: MailInterruptLimits = MailInterruptLimits { mail_us: 100_000, interrupt_us: 0 };
-const INTERRUPTS: MailInterruptLimits = MailInterruptLimits { mail_us: 0, interrupt_us: 1_000 };
+const MAIL: MailboxAndInterruptLimits = MailboxAndInterruptLimits { mail_us: 100_000, interrupt_us: 0 };
+const INTERRUPTS: MailboxAndInterruptLimits = MailboxAndInterruptLimits { mail_us: 0, interrupt_us: 1_000 };
 /// Number of descriptors in the send mailbox ring that the tests set up.
 const SLOTS: usize = 1_000;
 
@@ -65,9 +65,9 @@ fn rate_limited_mailbox_is_served_ten_times_a_second() {
     for descriptor in [message, command, strange] {
         let mut world = CardFixture::new(2);
         flood(&mut world, descriptor);
-        world.card.order(0, CardOrder::Restrain(MAIL));
+        world.card.order(0, CardCommand::Restrain(MAIL));
         assert_eq!(taken_in_a_second(&mut world), 10, "{descriptor:?}");
-        world.card.order(0, CardOrder::Restrain(MailInterruptLimits::default()));
+        world.card.order(0, CardCommand::Restrain(MailboxAndInterruptLimits::default()));
         for _ in 0..SLOTS {
             world.round();
         }
@@ -83,7 +83,7 @@ fn rate_limited_mailbox_does_not_delay_another_vfs_messages() {
         &mut world,
         AdminQueueDescriptor { opcode: opcode::QUEUE_SHUTDOWN, ..AdminQueueDescriptor::default() },
     );
-    world.card.order(0, CardOrder::Restrain(MAIL));
+    world.card.order(0, CardCommand::Restrain(MAIL));
     let mut other = AvfDriver::probe(&mut world.vf(1), mac(1)).unwrap();
     let began = world.now;
     (0..10).for_each(|_| _ = other.ask(&mut world.vf(1), VirtchnlRequest::GetHashTypes).unwrap());
@@ -155,7 +155,7 @@ fn rate_limited_vector_interrupts_1000_times_a_second() {
 #[test]
 fn delayed_interrupt_is_sent_at_its_deadline() {
     let mut world = CardFixture::new(1);
-    world.card.order(0, CardOrder::Restrain(INTERRUPTS));
+    world.card.order(0, CardCommand::Restrain(INTERRUPTS));
     let trigger = dyn_ctl::SWINT_TRIG | dyn_ctl::INTENA | 3 << dyn_ctl::ITR_SHIFT;
     for _ in 0..2 {
         world.vf(0).write(r::dyn_ctl(1), trigger);

@@ -4,7 +4,7 @@
 use crate::world::{CardFixture, MEMORY, mac};
 use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode, returned};
 use avf::bits::aqlen;
-use avf::control::{CardControl, CardOrder, TxQueueContext};
+use avf::control::{CardCommand, CardControl, TxQueueContext};
 use avf::descriptor::tx::{self, TxContextDescriptor, TxDataDescriptor};
 use avf::register as r;
 use avf_nic::{Nic, RxDescriptorFields};
@@ -105,8 +105,8 @@ fn vf_that_floods_its_mailbox_does_not_delay_others() {
 /// round of the port.
 fn ring_of(world: &mut CardFixture, descriptors: &[[u8; tx::SIZE]]) {
     let context = TxQueueContext { base: 0, length: 256, head_address: None };
-    world.card.order(0, CardOrder::ConfigureTx(0, context));
-    world.card.order(0, CardOrder::Run { rx: 1, tx: 1 });
+    world.card.order(0, CardCommand::ConfigureTx(0, context));
+    world.card.order(0, CardCommand::Run { rx: 1, tx: 1 });
     world.memories.of(Function::Vf(0))[..descriptors.len() * tx::SIZE]
         .copy_from_slice(descriptors.as_flattened());
     world.vf(0).write(r::qtx_tail(0), descriptors.len() as u32);

@@ -9,7 +9,7 @@ use core::time::Duration;
 use offload::uncut;
 use plane::UplinkWire;
 use plane::switch::PortMirrorRules;
-use plane::uplink::UnsegmentedLayout;
+use plane::uplink::UnsegmentedPacketLayout;
 
 #[test]
 fn port_transmit_budget_counts_segments_not_packets() {
@@ -70,7 +70,7 @@ impl UplinkWire for SegmentingWire {
         true
     }
 
-    fn transmit_uncut(&mut self, packet: &[u8], whole: &UnsegmentedLayout) -> bool {
+    fn transmit_uncut(&mut self, packet: &[u8], whole: &UnsegmentedPacketLayout) -> bool {
         let mut packet = packet.to_vec();
         assert_eq!(uncut::arrived(&mut packet, whole.ipv4, whole.mss, 9_724), Some(*whole));
         self.0.push(packet.len());

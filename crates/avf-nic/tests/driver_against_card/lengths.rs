@@ -4,7 +4,7 @@
 use crate::leaving::SegmentingWire;
 use crate::offloads::{SUMS, all_of, away, cut, two};
 use crate::world::{CardFixture, mac};
-use avf::control::{CardControl, CardOrder, VlanTagHandling};
+use avf::control::{CardCommand, CardControl, VlanTagHandling};
 use driver::avf::vf::{AvfDriver, TxOffload};
 use plane::switch::PortMirrorRules;
 use policy::PortVlan;
@@ -64,7 +64,7 @@ fn frame(to: [u8; 6], length: usize, tagged: bool) -> Vec<u8> {
 }
 
 /// Order of the PF driver that adds a VF to VLAN 7.
-const ON_VLAN: CardOrder<'_> = CardOrder::Vlan { vlan: 7, on: true };
+const ON_VLAN: CardCommand<'_> = CardCommand::Vlan { vlan: 7, on: true };
 
 const AWAY: [u8; 6] = [2, 9, 9, 9, 9, 9];
 
@@ -138,7 +138,7 @@ fn inserted_vlan_tags_count_toward_maximum_segment_length() {
 fn vlan_tag_not_inserted_adds_no_length_to_the_frame() {
     let tags = TAGS[2];
     let (mut world, mut a, _) = tags.world();
-    world.card.order(0, CardOrder::Tags(VlanTagHandling::default()));
+    world.card.order(0, CardCommand::Tags(VlanTagHandling::default()));
     let (packet, _) = away(crate::built::udp4(&[7; 1_000]));
     assert!(a.transmit_with(&mut world.vf(0), 0, &packet, &tags.offload(SUMS)));
     assert_eq!(left(&mut world, false), [packet.len()]);
@@ -150,7 +150,7 @@ fn vlan_tags_count_toward_maximum_frame_length_from_the_wire() {
         for (length, fits) in around(LONGEST) {
             let (mut world, _, mut b) = two(|policy| policy.spoofchk = false);
             world.card.order(1, ON_VLAN);
-            world.card.order(1, CardOrder::Tags(VlanTagHandling { strip, ..VlanTagHandling::default() }));
+            world.card.order(1, CardCommand::Tags(VlanTagHandling { strip, ..VlanTagHandling::default() }));
             world.cable.1.push_back(frame([0xff; 6], length, tagged));
             world.round();
             let got: Vec<usize> = all_of(&mut world, &mut b).iter().map(|(_, frame)| frame.len()).collect();
@@ -175,7 +175,7 @@ fn rx_queue_maximum_frame_length_counts_the_vfs_vlan_tag() {
             world.card.order(1, ON_VLAN);
             world.card.order(
                 1,
-                CardOrder::Tags(VlanTagHandling { strip, port_vlan: port.then_some(7), insert: false }),
+                CardCommand::Tags(VlanTagHandling { strip, port_vlan: port.then_some(7), insert: false }),
             );
             world.cable.1.push_back(frame(mac(1).0, 100, tagged));
             world.cable.1.push_back(frame(mac(1).0, length, tagged));

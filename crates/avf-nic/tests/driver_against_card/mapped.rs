@@ -3,7 +3,7 @@
 
 use crate::world::{CardFixture, mac};
 use avf::bits::dyn_ctl::{self, SEEN};
-use avf::control::{CardControl, CardOrder, TxQueueContext};
+use avf::control::{CardCommand, CardControl, TxQueueContext};
 use avf::ids::MAPPED;
 use avf::register as r;
 use avf::table::rows;
@@ -57,7 +57,7 @@ fn queue_set_up_again_publishes_a_mapped_tail_of_zero() {
     world.read_doorbells();
     world.publish_registers();
     let context = TxQueueContext { base: 0, length: 64, head_address: None };
-    world.card.order(0, CardOrder::ConfigureTx(1, context));
+    world.card.order(0, CardCommand::ConfigureTx(1, context));
     world.publish_registers();
     assert_eq!(world.vf(0).read(r::qtx_tail(1)), 0);
 }

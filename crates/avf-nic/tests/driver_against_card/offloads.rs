@@ -2,9 +2,9 @@
 
 use crate::built::{pseudo, tcp4, tcp6, udp4, udp6};
 use crate::world::{CardFixture, mac};
-use avf::control::{CardControl, CardOrder, TxQueueContext};
+use avf::control::{CardCommand, CardControl, TxQueueContext};
 use avf::descriptor::rx::RxChecksumResult;
-use avf::descriptor::tx::{self, TxContextDescriptor, TxDataDescriptor, TxIpHeader, TxL4Checksum};
+use avf::descriptor::tx::{self, TxContextDescriptor, TxDataDescriptor, TxIpHeaderKind, TxL4Checksum};
 use avf::register as r;
 use avf::virtchnl::{VfCapabilities, VirtchnlRequest, VlanOffloadKind, VlanSetting};
 use driver::Hal;
@@ -221,8 +221,8 @@ fn ring_with(descriptors: &[[u8; tx::SIZE]], packet: &[u8]) -> CardFixture {
     let (mut world, _, _) = two(|policy| policy.spoofchk = false);
     world
         .card
-        .order(0, CardOrder::ConfigureTx(0, TxQueueContext { base: 0, length: 256, head_address: None }));
-    world.card.order(0, CardOrder::Run { rx: 1, tx: 1 });
+        .order(0, CardCommand::ConfigureTx(0, TxQueueContext { base: 0, length: 256, head_address: None }));
+    world.card.order(0, CardCommand::Run { rx: 1, tx: 1 });
     let memory = world.memories.of(Function::Vf(0));
     memory[..descriptors.len() * tx::SIZE].copy_from_slice(descriptors.as_flattened());
     memory[0x1000..0x1000 + packet.len()].copy_from_slice(packet);
@@ -247,7 +247,7 @@ pub(crate) fn away(mut packet: Vec<u8>) -> (Vec<u8>, TxDataDescriptor) {
 /// Requests the checksums of IPv4 and of a transport protocol, and describes headers without options.
 pub(crate) fn with_checksums(l4: TxL4Checksum, data: TxDataDescriptor) -> TxDataDescriptor {
     let l4_length = if l4 == TxL4Checksum::Udp { 8 } else { 20 };
-    TxDataDescriptor { ip: TxIpHeader::V4Checksum, l4, mac_length: 14, ip_length: 20, l4_length, ..data }
+    TxDataDescriptor { ip: TxIpHeaderKind::V4Checksum, l4, mac_length: 14, ip_length: 20, l4_length, ..data }
 }
 
 /// Returns a context descriptor that asks the card to divide `payload` bytes of a packet into segments of `mss` bytes.
@@ -272,7 +272,7 @@ fn inserted_sctp_checksum_is_crc32c() {
     let header = crate::built::ipv4_header(132, 0);
     let (packet, data) = away(crate::built::ipv4_frame(header, &[], 0, &sctp));
     let data = TxDataDescriptor {
-        ip: TxIpHeader::V4,
+        ip: TxIpHeaderKind::V4,
         l4: TxL4Checksum::Sctp,
         mac_length: 14,
         ip_length: 20,
@@ -308,7 +308,7 @@ fn malformed_offload_requests_are_dropped_and_counted() {
     let (packet, data) = away(tcp4(&[7; 3_000]));
     let data = with_checksums(TxL4Checksum::Tcp, data);
     let context = segments(3_000, 1_000);
-    let good = TxDataDescriptor { length: 60, ip: TxIpHeader::None, l4: TxL4Checksum::None, ..data };
+    let good = TxDataDescriptor { length: 60, ip: TxIpHeaderKind::None, l4: TxL4Checksum::None, ..data };
     let cases = [
         ("an MSS below 64", TxContextDescriptor { mss: 63, ..context }, data),
         (
@@ -319,7 +319,7 @@ fn malformed_offload_requests_are_dropped_and_counted() {
         ("a payload length other than the packet's", TxContextDescriptor { payload: 2_999, ..context }, data),
         ("no transport", context, TxDataDescriptor { l4: TxL4Checksum::None, ..data }),
         ("SCTP", context, TxDataDescriptor { l4: TxL4Checksum::Sctp, ..data }),
-        ("no IP", context, TxDataDescriptor { ip: TxIpHeader::None, ..data }),
+        ("no IP", context, TxDataDescriptor { ip: TxIpHeaderKind::None, ..data }),
         ("a short IP header", context, TxDataDescriptor { ip_length: 16, ..data }),
         ("a short Ethernet header", context, TxDataDescriptor { mac_length: 12, ..data }),
         ("a short TCP header", context, TxDataDescriptor { l4_length: 16, ..data }),

@@ -5,17 +5,17 @@ use avf::register as r;
 use avf_nic::Nic;
 use avf_nic::doorbell::REGISTERS;
 use pcie::{Bus, DmaFault, Function, Iova};
-use plane::Plane;
+use plane::ForwardingPlane;
 use plane::switch::PortMirrorRules;
 use plane::uplink::{UnpluggedWire, UplinkMode};
 use units::Time;
 
 /// Bus that counts requests. Every address can be read, half of the addresses can be written.
-struct CountingMemory {
+struct RequestCountingBus {
     requests: usize,
 }
 
-impl Bus for CountingMemory {
+impl Bus for RequestCountingBus {
     fn dma_read(&mut self, _: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
         self.requests += 1;
         (0..).zip(into).for_each(|(i, byte)| *byte = (iova.wrapping_add(i) >> 3) as u8);
@@ -32,9 +32,9 @@ impl Bus for CountingMemory {
 
 /// Polls a card, moves its frames and accesses its VFs' registers, and asserts that memory requests are bounded and
 /// deadlines lie in the future. A past deadline would keep the port awake for ever.
-pub(crate) fn poke(card: &mut Nic, plane: &mut Plane<64>) {
+pub(crate) fn poke(card: &mut Nic, plane: &mut ForwardingPlane<64>) {
     let now = Time::from_micros(3_000_000);
-    let (mut bus, mut wire) = (CountingMemory { requests: 0 }, UnpluggedWire);
+    let (mut bus, mut wire) = (RequestCountingBus { requests: 0 }, UnpluggedWire);
     card.apply_policy(plane, &PortMirrorRules::NONE);
     plane.now = now;
     plane.uplink = UplinkMode { link: true, receives: true, ..UplinkMode::default() };

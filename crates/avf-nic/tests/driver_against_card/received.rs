@@ -4,9 +4,9 @@ use crate::built::{built, ipv4, ipv4_frame, ipv4_header, ipv6_frame, link, tcp4,
 use crate::world::{CardFixture, mac};
 use avf::control::CardControl;
 use avf::descriptor::rx::{RxChecksumResult, RxDescriptorFormat, RxWriteBack};
-use avf::packet_type::{self, HASH_TYPES, IpPayload, IpVersion};
+use avf::packet_type::{self, HASH_TYPES, IpPayloadKind, IpVersion};
 use avf::register as r;
-use avf::virtchnl::{EncodedList, VfCapabilities, VirtchnlRequest, VlanOffloadKind, VlanSetting};
+use avf::virtchnl::{EncodedMessageList, VfCapabilities, VirtchnlRequest, VlanOffloadKind, VlanSetting};
 use driver::Hal;
 use driver::avf::vf::{AvfDriver, AvfDriverConfig};
 use offload::crc::{crc32c, frame_check_sequence};
@@ -97,21 +97,21 @@ fn every_rx_descriptor_format_has_packet_type_and_checksums() {
     let arp = [&mac(1).0[..], &mac(0).0, &[8, 6], &[0; 46]].concat();
     let other = [&mac(1).0[..], &mac(0).0, &[0x88, 0xb5], &[0; 46]].concat();
     let cases = [
-        (tcp4(&[1; 30]), of(IpVersion::V4, IpPayload::Tcp), Some(RIGHT)),
-        (udp4(&[1; 30]), of(IpVersion::V4, IpPayload::Udp), Some(RIGHT)),
-        (tcp6(&[1; 30]), of(IpVersion::V6, IpPayload::Tcp), Some(RIGHT)),
-        (udp6(&[1; 30]), of(IpVersion::V6, IpPayload::Udp), Some(RIGHT)),
-        (sctp(), of(IpVersion::V4, IpPayload::Sctp), Some(RIGHT)),
-        (spoiled(tcp4(&[1; 30]), 60), of(IpVersion::V4, IpPayload::Tcp), Some(wrong_l4)),
-        (spoiled(udp6(&[1; 30]), 70), of(IpVersion::V6, IpPayload::Udp), Some(wrong_l4)),
-        (spoiled(sctp(), 48), of(IpVersion::V4, IpPayload::Sctp), Some(wrong_l4)),
-        (spoiled(udp4(&[1; 30]), 22), of(IpVersion::V4, IpPayload::Udp), Some(wrong_ip)),
-        (unsummed, of(IpVersion::V4, IpPayload::Udp), None),
-        (built!(ipv4().icmpv4_echo_request(1, 2), &[0; 40]), of(IpVersion::V4, IpPayload::Icmp), None),
-        (ipv4_frame(ipv4_header(17, 0), &[], 9, &[7; 40]), of(IpVersion::V4, IpPayload::Fragment), None),
-        (ipv4_frame(ipv4_header(89, 0), &[], 0, &[7; 40]), of(IpVersion::V4, IpPayload::Other), None),
-        (ipv6_frame(58, &[7; 40]), of(IpVersion::V6, IpPayload::Icmp), None),
-        (ipv6_frame(44, &[17, 0, 0, 8, 0, 0, 0, 1, 7, 7]), of(IpVersion::V6, IpPayload::Fragment), None),
+        (tcp4(&[1; 30]), of(IpVersion::V4, IpPayloadKind::Tcp), Some(RIGHT)),
+        (udp4(&[1; 30]), of(IpVersion::V4, IpPayloadKind::Udp), Some(RIGHT)),
+        (tcp6(&[1; 30]), of(IpVersion::V6, IpPayloadKind::Tcp), Some(RIGHT)),
+        (udp6(&[1; 30]), of(IpVersion::V6, IpPayloadKind::Udp), Some(RIGHT)),
+        (sctp(), of(IpVersion::V4, IpPayloadKind::Sctp), Some(RIGHT)),
+        (spoiled(tcp4(&[1; 30]), 60), of(IpVersion::V4, IpPayloadKind::Tcp), Some(wrong_l4)),
+        (spoiled(udp6(&[1; 30]), 70), of(IpVersion::V6, IpPayloadKind::Udp), Some(wrong_l4)),
+        (spoiled(sctp(), 48), of(IpVersion::V4, IpPayloadKind::Sctp), Some(wrong_l4)),
+        (spoiled(udp4(&[1; 30]), 22), of(IpVersion::V4, IpPayloadKind::Udp), Some(wrong_ip)),
+        (unsummed, of(IpVersion::V4, IpPayloadKind::Udp), None),
+        (built!(ipv4().icmpv4_echo_request(1, 2), &[0; 40]), of(IpVersion::V4, IpPayloadKind::Icmp), None),
+        (ipv4_frame(ipv4_header(17, 0), &[], 9, &[7; 40]), of(IpVersion::V4, IpPayloadKind::Fragment), None),
+        (ipv4_frame(ipv4_header(89, 0), &[], 0, &[7; 40]), of(IpVersion::V4, IpPayloadKind::Other), None),
+        (ipv6_frame(58, &[7; 40]), of(IpVersion::V6, IpPayloadKind::Icmp), None),
+        (ipv6_frame(44, &[17, 0, 0, 8, 0, 0, 0, 1, 7, 7]), of(IpVersion::V6, IpPayloadKind::Fragment), None),
         (arp, packet_type::ARP, None),
         (other, packet_type::L2, None),
     ];
@@ -171,7 +171,7 @@ fn rss_hash_equals_microsofts_vector_and_selects_the_queue() {
 fn frames_of_disabled_rss_types_go_unhashed_to_queue_0() {
     let (mut world, mut a, mut b) = two(wishes(RxDescriptorFormat::Legacy), 4);
     scale(&mut world, &mut b, 4);
-    let types = HASH_TYPES & !packet_type::hash_type(IpVersion::V4, IpPayload::Tcp);
+    let types = HASH_TYPES & !packet_type::hash_type(IpVersion::V4, IpPayloadKind::Tcp);
     b.ask(&mut world.vf(1), VirtchnlRequest::SetHashTypes(types)).unwrap();
     let frame = v4([66, 9, 149, 187], [161, 142, 100, 80], (2794, 1766));
     let (queue, said, _) = heard(&mut world, &mut a, &mut b, &frame).unwrap();
@@ -295,7 +295,7 @@ fn tagged() -> Vec<u8> {
 #[test]
 fn joining_a_vlan_strips_tags_until_the_vf_disables_stripping() {
     let (mut world, mut a, mut b) = two(wishes(RxDescriptorFormat::Legacy), 4);
-    let vlans = EncodedList::new(&[7]);
+    let vlans = EncodedMessageList::new(&[7]);
     a.ask(&mut world.vf(0), VirtchnlRequest::Vlans(true, 1, vlans.list())).unwrap();
     b.ask(&mut world.vf(1), VirtchnlRequest::Vlans(true, 2, vlans.list())).unwrap();
     let (_, said, got) = heard(&mut world, &mut a, &mut b, &tagged()).unwrap();
@@ -312,14 +312,17 @@ fn enabled_vlan_stripping_works_in_every_rx_descriptor_format() {
         let wishes = wishes(form);
         let capabilities = wishes.capabilities.without(VfCapabilities::VLAN).and(VfCapabilities::VLAN_V2);
         let (mut world, mut a, mut b) = two(AvfDriverConfig { capabilities, ..wishes }, 4);
-        let vlans = EncodedList::new(&[7]);
+        let vlans = EncodedMessageList::new(&[7]);
         a.ask(&mut world.vf(0), VirtchnlRequest::Vlans(true, 1, vlans.list())).unwrap();
         let filter = avf::virtchnl::VlanFilter {
             outer: avf::virtchnl::filters::VlanFilterTag { tci: 7, tpid: 0x8100, ..Default::default() },
             ..Default::default()
         };
-        b.ask(&mut world.vf(1), VirtchnlRequest::VlanFilters(true, 2, EncodedList::new(&[filter]).list()))
-            .unwrap();
+        b.ask(
+            &mut world.vf(1),
+            VirtchnlRequest::VlanFilters(true, 2, EncodedMessageList::new(&[filter]).list()),
+        )
+        .unwrap();
         let (_, said, got) = heard(&mut world, &mut a, &mut b, &tagged()).unwrap();
         assert_eq!((said.tag, got), (None, tagged()), "{form:?}");
         let setting = VlanSetting { outer: 1, inner: 0, vsi: 2 };

@@ -4,8 +4,10 @@
 use crate::built::tcp4;
 use crate::offloads::{SUMS, all_of, cut, two};
 use crate::world::{CardFixture, MEMORY};
-use avf::control::{CardControl, CardOrder, TxQueueContext};
-use avf::descriptor::tx::{self, ParsedTxDescriptor, TxDataDescriptor, TxIpHeader, TxL4Checksum, command};
+use avf::control::{CardCommand, CardControl, TxQueueContext};
+use avf::descriptor::tx::{
+    self, ParsedTxDescriptor, TxDataDescriptor, TxIpHeaderKind, TxL4Checksum, command,
+};
 use avf::ids::HASH_KEY;
 use avf::register as r;
 use driver::Hal;
@@ -81,7 +83,7 @@ fn left_behind(careful: bool, port_vlan: bool, rounds: &[Vec<FrameKind>]) -> imp
     let (mut world, mut a, mut b) = two(|policy| policy.vlan = port_vlan.then_some(vlan));
     world.card.order(
         1,
-        CardOrder::HashKey(&core::array::from_fn::<u8, HASH_KEY, _>(|at| (at as u8).wrapping_mul(7))),
+        CardCommand::HashKey(&core::array::from_fn::<u8, HASH_KEY, _>(|at| (at as u8).wrapping_mul(7))),
     );
     if careful {
         world.card.take_no_shortcuts();
@@ -153,7 +155,7 @@ proptest! {
         }
         let expected = match tx::parse(&raw) {
             ParsedTxDescriptor::Data(data) => {
-                let headers = (data.ip, data.l4) != (TxIpHeader::None, TxL4Checksum::None);
+                let headers = (data.ip, data.l4) != (TxIpHeaderKind::None, TxL4Checksum::None);
                 let alone = data.end_of_packet && data.tag.is_none() && !data.dummy;
                 alone.then_some((u32::from(data.length), data.report_status, headers))
             }
@@ -205,8 +207,8 @@ fn start_queue<const N: usize>(
     memory[buffer..][..packet(7).len()].copy_from_slice(&packet(7));
     memory[ring..][..N * tx::SIZE].copy_from_slice(descriptors.as_flattened());
     let context = TxQueueContext { base: ring as u64, length: 64, head_address: head };
-    world.card.order(0, CardOrder::ConfigureTx(0, context));
-    world.card.order(0, CardOrder::Run { rx: 1, tx: 1 });
+    world.card.order(0, CardCommand::ConfigureTx(0, context));
+    world.card.order(0, CardCommand::Run { rx: 1, tx: 1 });
     world.vf(0).write(r::qtx_tail(0), N as u32);
     world.round();
 }

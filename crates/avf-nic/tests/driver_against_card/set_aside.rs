@@ -4,19 +4,19 @@
 //! daemon's tests cover the envelope of the bytes.
 
 use crate::offloads::cut;
-use crate::pages::MappedPages;
-use crate::world::{CardFixture, MEMORY, TestFunction, mac};
+use crate::pages::MappedVfPages;
+use crate::world::{CardFixture, MEMORY, TestPciFunction, mac};
 use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
 use avf::bits::aqlen;
 use avf::register as r;
-use avf::virtchnl::{EncodedList, EtherAddress, EtherAddressType, VirtchnlRequest};
+use avf::virtchnl::{EncodedMessageList, EtherAddress, EtherAddressType, VirtchnlRequest};
 use avf_nic::Nic;
 use avf_nic::doorbell::Doorbells;
 use core::time::Duration;
 use driver::Hal;
 use driver::avf::pf::{AvfPf, AvfPfState};
 use driver::avf::vf::AvfDriver;
-use driver::conduct::{ConductMonitor, QuarantineCause};
+use driver::conduct::{QuarantineCause, VfConductMonitor};
 use pcie::Function;
 use plane::switch::{StormLimit, StormLimits};
 use policy::{ConductLimits as Conduct, OffenceThresholds, PortVlan, VfLinkPolicy, VfPolicy};
@@ -37,7 +37,7 @@ const LIMITS: Conduct = [OffenceThresholds { warn: 10, throttle: 500, quarantine
 
 /// Action of a guest, the PF or the port.
 #[derive(Debug, Clone)]
-pub(crate) enum HandOverAction {
+pub(crate) enum HandOverTestAction {
     /// Sends a frame: the VF, its queue, the destination (a VF, 4 for a broadcast, or an address beyond the uplink),
     /// and the length.
     Send(u8, u8, u8, usize),
@@ -103,29 +103,29 @@ fn value() -> impl Strategy<Value = u32> {
     prop_oneof![4 => 0..64_u32, 2 => (0..64_u32).prop_map(|word| word << 3 | 1), 1 => any::<u32>()]
 }
 
-fn act() -> impl Strategy<Value = HandOverAction> {
+fn act() -> impl Strategy<Value = HandOverTestAction> {
     let body = prop::collection::vec(any::<u8>(), 0..40);
     prop_oneof![
-        8 => (vf(), 0..4_u8, 0..6_u8, 60..1_400_usize).prop_map(|(vf, q, to, n)| HandOverAction::Send(vf, q, to, n)),
-        5 => (vf(), 0..4_u8, 0..6_u8, 900..9_000_usize).prop_map(|(vf, q, to, n)| HandOverAction::SendLarge(vf, q, to, n)),
-        5 => vf().prop_map(HandOverAction::Receive),
-        6 => (vf(), 0..9_u8, any::<u16>()).prop_map(|(vf, what, argument)| HandOverAction::Ask(vf, what, argument)),
-        2 => (vf(), 0..60_u32, body).prop_map(|(vf, number, body)| HandOverAction::Letter(vf, number, body)),
-        1 => vf().prop_map(HandOverAction::Reset),
-        1 => vf().prop_map(HandOverAction::FunctionLevelReset),
-        2 => vf().prop_map(HandOverAction::Restart),
-        4 => (vf(), register(), value()).prop_map(|(vf, at, value)| HandOverAction::Write(vf, at, value)),
-        2 => (vf(), register()).prop_map(|(vf, at)| HandOverAction::Read(vf, at)),
-        1 => (vf(), any::<bool>()).prop_map(|(vf, on)| HandOverAction::BusMaster(vf, on)),
-        3 => (vf(), policy()).prop_map(|(vf, (policy, pairs))| HandOverAction::Policy(vf, policy.into(), pairs)),
-        2 => (vf(), 0..3_000_u64).prop_map(|(vf, events)| HandOverAction::Watch(vf, events)),
-        1 => (vf(), any::<bool>()).prop_map(|(vf, on)| HandOverAction::Quarantine(vf, on)),
-        1 => Just(HandOverAction::ResetAll),
-        1 => prop_oneof![Just(None), Just(Some(10_000))].prop_map(HandOverAction::Link),
-        1 => (0..30_u32).prop_map(HandOverAction::Storm),
-        5 => (0..6_u8, 60..1_400_usize).prop_map(|(to, length)| HandOverAction::Arrive(to, length)),
-        3 => Just(HandOverAction::Poll),
-        4 => prop_oneof![3 => 0..3_000_u64, 1 => Just(1_100_000)].prop_map(HandOverAction::Wait),
+        8 => (vf(), 0..4_u8, 0..6_u8, 60..1_400_usize).prop_map(|(vf, q, to, n)| HandOverTestAction::Send(vf, q, to, n)),
+        5 => (vf(), 0..4_u8, 0..6_u8, 900..9_000_usize).prop_map(|(vf, q, to, n)| HandOverTestAction::SendLarge(vf, q, to, n)),
+        5 => vf().prop_map(HandOverTestAction::Receive),
+        6 => (vf(), 0..9_u8, any::<u16>()).prop_map(|(vf, what, argument)| HandOverTestAction::Ask(vf, what, argument)),
+        2 => (vf(), 0..60_u32, body).prop_map(|(vf, number, body)| HandOverTestAction::Letter(vf, number, body)),
+        1 => vf().prop_map(HandOverTestAction::Reset),
+        1 => vf().prop_map(HandOverTestAction::FunctionLevelReset),
+        2 => vf().prop_map(HandOverTestAction::Restart),
+        4 => (vf(), register(), value()).prop_map(|(vf, at, value)| HandOverTestAction::Write(vf, at, value)),
+        2 => (vf(), register()).prop_map(|(vf, at)| HandOverTestAction::Read(vf, at)),
+        1 => (vf(), any::<bool>()).prop_map(|(vf, on)| HandOverTestAction::BusMaster(vf, on)),
+        3 => (vf(), policy()).prop_map(|(vf, (policy, pairs))| HandOverTestAction::Policy(vf, policy.into(), pairs)),
+        2 => (vf(), 0..3_000_u64).prop_map(|(vf, events)| HandOverTestAction::Watch(vf, events)),
+        1 => (vf(), any::<bool>()).prop_map(|(vf, on)| HandOverTestAction::Quarantine(vf, on)),
+        1 => Just(HandOverTestAction::ResetAll),
+        1 => prop_oneof![Just(None), Just(Some(10_000))].prop_map(HandOverTestAction::Link),
+        1 => (0..30_u32).prop_map(HandOverTestAction::Storm),
+        5 => (0..6_u8, 60..1_400_usize).prop_map(|(to, length)| HandOverTestAction::Arrive(to, length)),
+        3 => Just(HandOverTestAction::Poll),
+        4 => prop_oneof![3 => 0..3_000_u64, 1 => Just(1_100_000)].prop_map(HandOverTestAction::Wait),
     ]
 }
 
@@ -180,65 +180,66 @@ impl DriverFixture {
         plane.uplink = uplink;
         (world.card, world.plane) = (card, Some(plane));
         world.forget_pf();
-        let (state, monitors): (AvfPfState, Vec<ConductMonitor>) = postcard::from_bytes(&written[1]).unwrap();
+        let (state, monitors): (AvfPfState, Vec<VfConductMonitor>) =
+            postcard::from_bytes(&written[1]).unwrap();
         let mut side = world.side(Function::Pf);
         let mut pf = AvfPf::restore(&mut side, state).unwrap();
         pf.resume_conduct(&mut side, monitors).unwrap();
         world.pf = Some(pf);
-        for (vf, MappedPages { doorbells, .. }) in &mut world.mapped {
+        for (vf, MappedVfPages { doorbells, .. }) in &mut world.mapped {
             *doorbells = Doorbells::adopt(&world.card, *vf);
         }
         assert!(self.save() == written, "a restored state saves to the same bytes");
     }
 
     /// Performs an action. Returns its result as text.
-    pub(crate) fn perform(&mut self, act: &HandOverAction) -> String {
+    pub(crate) fn perform(&mut self, act: &HandOverTestAction) -> String {
         let Self { world, vfs } = self;
         match *act {
-            HandOverAction::Send(vf, queue, to, length) => {
+            HandOverTestAction::Send(vf, queue, to, length) => {
                 let sent = vfs[usize::from(vf)].transmit(&mut world.vf(vf), queue, &frame(to, vf, length));
                 return format!("{sent}");
             }
-            HandOverAction::SendLarge(vf, queue, to, length) => {
+            HandOverTestAction::SendLarge(vf, queue, to, length) => {
                 let mut packet = crate::built::tcp4(&vec![5; length]);
                 packet[..6].copy_from_slice(&address(to).0);
                 packet[6..12].copy_from_slice(&mac(vf).0);
                 let driver = &mut vfs[usize::from(vf)];
                 return format!("{}", driver.transmit_with(&mut world.vf(vf), queue, &packet, &cut(400)));
             }
-            HandOverAction::Receive(vf) => return self.receive(vf),
-            HandOverAction::Ask(vf, what, argument) => return self.ask(vf, what, argument),
-            HandOverAction::Letter(vf, number, ref body) => write_letter(world, vf, number, body),
-            HandOverAction::Reset(vf) => vfs[usize::from(vf)].reset(&mut world.vf(vf)),
-            HandOverAction::FunctionLevelReset(vf) => world.access(|card| card.function_level_reset(vf)),
-            HandOverAction::Restart(vf) => {
+            HandOverTestAction::Receive(vf) => return self.receive(vf),
+            HandOverTestAction::Ask(vf, what, argument) => return self.ask(vf, what, argument),
+            HandOverTestAction::Letter(vf, number, ref body) => write_letter(world, vf, number, body),
+            HandOverTestAction::Reset(vf) => vfs[usize::from(vf)].reset(&mut world.vf(vf)),
+            HandOverTestAction::FunctionLevelReset(vf) => world.access(|card| card.function_level_reset(vf)),
+            HandOverTestAction::Restart(vf) => {
                 return format!("{:?}", vfs[usize::from(vf)].restart(&mut world.vf(vf)));
             }
-            HandOverAction::Write(vf, at, value) => world.vf(vf).write(at, value),
-            HandOverAction::Read(vf, at) => return format!("{:#x}", world.vf(vf).read(at)),
-            HandOverAction::BusMaster(vf, on) => world.card.set_bus_master(vf, on),
-            HandOverAction::Policy(vf, ref policy, pairs) => {
+            HandOverTestAction::Write(vf, at, value) => world.vf(vf).write(at, value),
+            HandOverTestAction::Read(vf, at) => return format!("{:#x}", world.vf(vf).read(at)),
+            HandOverTestAction::BusMaster(vf, on) => world.card.set_bus_master(vf, on),
+            HandOverTestAction::Policy(vf, ref policy, pairs) => {
                 let policy = VfPolicy { mac: Some(mac(vf)), ..**policy };
-                let set = |pf: &mut AvfPf, side: &mut TestFunction<'_>| {
+                let set = |pf: &mut AvfPf, side: &mut TestPciFunction<'_>| {
                     (pf.set_pairs(side, vf, pairs, 16), pf.set_policy(side, vf, policy))
                 };
                 return format!("{:?}", world.with_pf(set));
             }
-            HandOverAction::Watch(vf, events) => {
+            HandOverTestAction::Watch(vf, events) => {
                 let watch =
-                    |pf: &mut AvfPf, side: &mut TestFunction<'_>| pf.watch(side, vf, [events; 6], &LIMITS);
+                    |pf: &mut AvfPf, side: &mut TestPciFunction<'_>| pf.watch(side, vf, [events; 6], &LIMITS);
                 return format!("{:?}", world.with_pf(watch));
             }
-            HandOverAction::Quarantine(vf, true) => {
+            HandOverTestAction::Quarantine(vf, true) => {
                 world.with_pf(|pf, side| pf.quarantine(side, vf, QuarantineCause::Administrator));
             }
-            HandOverAction::Quarantine(vf, false) => world.with_pf(|pf, side| pf.release(side, vf)),
-            HandOverAction::ResetAll => world.with_pf(|pf, side| pf.reset_all(side)),
-            HandOverAction::Link(speed) => world.with_pf(|pf, side| pf.set_link(side, speed)),
-            HandOverAction::Storm(threshold) => world.control_storms(threshold),
-            HandOverAction::Arrive(to, length) => world.cable.1.push_back(frame(to, 9, length)),
-            HandOverAction::Poll => _ = world.card.poll(world.now, &mut world.memories),
-            HandOverAction::Wait(us) => {
+            HandOverTestAction::Quarantine(vf, false) => world.with_pf(|pf, side| pf.release(side, vf)),
+            HandOverTestAction::ResetAll => world.with_pf(|pf, side| pf.reset_all(side)),
+            HandOverTestAction::Link(speed) => world.with_pf(|pf, side| pf.set_link(side, speed)),
+            HandOverTestAction::Storm(threshold) => world.control_storms(threshold),
+            HandOverTestAction::Arrive(to, length) => world.cable.1.push_back(frame(to, 9, length)),
+            HandOverTestAction::Poll => _ = world.card.poll(world.now, &mut world.memories),
+            HandOverTestAction::Wait(us) => {
                 world.now = world.now + Duration::from_micros(us);
                 world.round();
             }
@@ -260,11 +261,11 @@ impl DriverFixture {
 
     fn ask(&mut self, vf: u8, what: u8, argument: u16) -> String {
         let (driver, vsi, on) = (&mut self.vfs[usize::from(vf)], u16::from(vf) + 1, argument & 1 != 0);
-        let group = EncodedList::new(&[EtherAddress {
+        let group = EncodedMessageList::new(&[EtherAddress {
             mac: [1, 0, 0x5e, 0, 0, argument as u8],
             usage: EtherAddressType::Extra,
         }]);
-        let (vlans, key) = (EncodedList::new(&[argument % 6]), [argument as u8; 52]);
+        let (vlans, key) = (EncodedMessageList::new(&[argument % 6]), [argument as u8; 52]);
         let request = match what {
             0 => VirtchnlRequest::Addresses(on, vsi, group.list()),
             1 => VirtchnlRequest::Vlans(on, vsi, vlans.list()),
@@ -341,7 +342,7 @@ impl CardFixture {
 
 /// Performs the actions, with a hand-over before those that `when` selects. Returns their results and the final state
 /// of the world.
-fn trace(acts: &[HandOverAction], when: impl Fn(usize) -> bool) -> Vec<String> {
+fn trace(acts: &[HandOverTestAction], when: impl Fn(usize) -> bool) -> Vec<String> {
     let mut scene = DriverFixture::new();
     let mut seen = Vec::new();
     for (i, act) in acts.iter().enumerate() {
@@ -352,13 +353,13 @@ fn trace(acts: &[HandOverAction], when: impl Fn(usize) -> bool) -> Vec<String> {
         // A port at rest has published its registers.
         scene.world.publish_registers();
     }
-    scene.perform(&HandOverAction::Wait(1_500_000));
+    scene.perform(&HandOverTestAction::Wait(1_500_000));
     seen.extend(scene.observe());
     seen
 }
 
 /// Asserts that hand-overs before the actions that `when` selects change neither a result nor the final state.
-fn assert_same_future(acts: &[HandOverAction], when: impl Fn(usize) -> bool) {
+fn assert_same_future(acts: &[HandOverTestAction], when: impl Fn(usize) -> bool) {
     let (kept, continued) = (trace(acts, |_| false), trace(acts, when));
     let differs = kept.iter().zip(&continued).position(|(kept, continued)| kept != continued);
     assert_eq!(differs, None, "of {} actions and {} observations", acts.len(), kept.len() - acts.len());
@@ -369,11 +370,12 @@ fn hand_over_before_a_new_rate_applies_loses_no_frame() {
     for [before, after] in [[10, 0], [0, 10], [10, 20]] {
         let limited = |max_tx_rate| {
             let policy = VfPolicy { spoofchk: false, max_tx_rate, ..VfPolicy::default() };
-            HandOverAction::Policy(1, policy.into(), 4)
+            HandOverTestAction::Policy(1, policy.into(), 4)
         };
-        let sends = [HandOverAction::SendLarge(1, 0, 0, 900), HandOverAction::Wait(0)];
+        let sends = [HandOverTestAction::SendLarge(1, 0, 0, 900), HandOverTestAction::Wait(0)];
         let acts =
-            [&[limited(before), HandOverAction::Restart(1)], &sends[..], &[limited(after)], &sends].concat();
+            [&[limited(before), HandOverTestAction::Restart(1)], &sends[..], &[limited(after)], &sends]
+                .concat();
         for at in 0..acts.len() {
             assert_same_future(&acts, |i| i == at);
         }

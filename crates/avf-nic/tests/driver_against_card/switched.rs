@@ -2,7 +2,7 @@
 
 use crate::world::{CardFixture, mac};
 use avf::control::CardControl;
-use avf::virtchnl::{EncodedList, EtherAddress, EtherAddressType, VirtchnlRequest};
+use avf::virtchnl::{EncodedMessageList, EtherAddress, EtherAddressType, VirtchnlRequest};
 use driver::avf::vf::AvfDriver;
 use plane::PortIndex;
 use plane::switch::{PortMirrorRule, PortMirrorRules, VlanIdSet};
@@ -50,7 +50,7 @@ fn backup_of_a_virtual_router_receives_after_fail_over() {
     let (mut world, mut vfs) = three(|_, _| {});
     let router = [0, 0, 0x5e, 0, 1, 51];
     for n in [1, 2] {
-        let list = EncodedList::new(&[EtherAddress { mac: router, usage: EtherAddressType::Extra }]);
+        let list = EncodedMessageList::new(&[EtherAddress { mac: router, usage: EtherAddressType::Extra }]);
         let request = VirtchnlRequest::Addresses(true, u16::from(n) + 1, list.list());
         vfs[usize::from(n)].ask(&mut world.vf(n), request).unwrap();
     }
@@ -138,7 +138,7 @@ fn link_local_frames_except_pause_pass_if_forwarding_is_on() {
 fn vf_receives_only_vlans_that_it_has_joined() {
     let (mut world, mut vfs) = three(|_, _| {});
     for n in [0, 2] {
-        let vlans = EncodedList::new(&[7]);
+        let vlans = EncodedMessageList::new(&[7]);
         let request = VirtchnlRequest::Vlans(true, u16::from(n) + 1, vlans.list());
         vfs[usize::from(n)].ask(&mut world.vf(n), request).unwrap();
     }

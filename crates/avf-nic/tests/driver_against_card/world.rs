@@ -1,20 +1,20 @@
 //! Fixture of the tests: a card, memory of each function, the PF driver, and a clock moved by hand. Without a
 //! forwarding plane, a packet of VF n goes to the same queue of VF n ^ 1. A VF may map its doorbells (`pages`).
 
-use super::pages::MappedPages;
-use avf::control::{CardControl, CardOrder};
+use super::pages::MappedVfPages;
+use avf::control::{CardCommand, CardControl};
 use avf::virtchnl::VfTrafficStatistics;
-use avf_nic::{DescriptorOffloads, NextPacket, Nic, RxDescriptorFields, StagedPacket};
+use avf_nic::{DescriptorOffloads, NextPacketResult, Nic, RxDescriptorFields, StagedPacket};
 use core::time::Duration;
 use driver::avf::pf::AvfPf;
 use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
-use pcie::pages::GuestPages;
+use pcie::pages::GuestRegisterPages;
 use pcie::{Bus, DmaFault, Function, Iova};
 use plane::frame::HEADROOM;
-use plane::pacing::Pacing;
+use plane::pacing::TransmitPacing;
 use plane::switch::{PortMirrorRules, StormState, SwitchTables};
 use plane::uplink::{UplinkMode, UplinkWire};
-use plane::{Plane, PortCounters};
+use plane::{ForwardingPlane, PortCounters};
 use std::collections::{BTreeMap, VecDeque};
 use units::{MacAddress, Time};
 
@@ -70,7 +70,7 @@ pub(crate) struct CardFixture {
     /// Packets that VFs sent without a plane, with VF and offload requests.
     pub(crate) packets: Vec<(u8, DescriptorOffloads, Vec<u8>)>,
     /// Forwarding plane. Without one each packet of VF n goes to VF n ^ 1.
-    pub(crate) plane: Option<Box<Plane<64>>>,
+    pub(crate) plane: Option<Box<ForwardingPlane<64>>>,
     /// Mirror rules of the port, which the plane carries out.
     pub(crate) mirrors: PortMirrorRules,
     /// Uplink of the forwarding plane.
@@ -78,7 +78,7 @@ pub(crate) struct CardFixture {
     /// Number of visits of the PF driver so far.
     pub(crate) visits: u64,
     /// Mapped pages of the VFs that map their doorbells.
-    pub(crate) mapped: BTreeMap<u8, MappedPages>,
+    pub(crate) mapped: BTreeMap<u8, MappedVfPages>,
 }
 
 /// Uplink in memory: a list of frames that the card has sent, and a queue of frames that the card receives.
@@ -125,23 +125,27 @@ impl CardFixture {
     /// Adds a forwarding plane, through which the card then moves frames.
     pub(crate) fn across_a_plane(mut self) -> Self {
         let counters = [PortCounters::default(); 64];
-        let mut plane =
-            Plane::new(SwitchTables::closed(0), Pacing::new(None), StormState::default(), counters);
+        let mut plane = ForwardingPlane::new(
+            SwitchTables::closed(0),
+            TransmitPacing::new(None),
+            StormState::default(),
+            counters,
+        );
         plane.uplink = UplinkMode { link: true, receives: true, ..UplinkMode::default() };
         self.plane = Some(Box::new(plane));
         self
     }
 
     /// Returns access to the registers and memory of a function, for the function's driver.
-    pub(crate) fn side(&mut self, function: Function) -> TestFunction<'_> {
-        TestFunction { world: self, function }
+    pub(crate) fn side(&mut self, function: Function) -> TestPciFunction<'_> {
+        TestPciFunction { world: self, function }
     }
 
-    pub(crate) fn vf(&mut self, vf: u8) -> TestFunction<'_> {
+    pub(crate) fn vf(&mut self, vf: u8) -> TestPciFunction<'_> {
         self.side(Function::Vf(vf))
     }
 
-    pub(crate) fn with_pf<R>(&mut self, act: impl FnOnce(&mut AvfPf, &mut TestFunction<'_>) -> R) -> R {
+    pub(crate) fn with_pf<R>(&mut self, act: impl FnOnce(&mut AvfPf, &mut TestPciFunction<'_>) -> R) -> R {
         let mut pf = self.pf.take().unwrap();
         let answer = act(&mut pf, &mut self.side(Function::Pf));
         self.pf = Some(pf);
@@ -174,9 +178,9 @@ impl CardFixture {
             for queue in 0..16 {
                 for _ in 0..64 {
                     match self.card.transmit(vf, queue, &mut bytes, &mut self.memories) {
-                        NextPacket::Nothing | NextPacket::Empty => break,
-                        NextPacket::Dropped(_) => {}
-                        NextPacket::Packet(packet) => {
+                        NextPacketResult::Nothing | NextPacketResult::Empty => break,
+                        NextPacketResult::Dropped(_) => {}
+                        NextPacketResult::Packet(packet) => {
                             let arrival = RxDescriptorFields::default();
                             let next = vf ^ 1;
                             let bytes = &bytes[HEADROOM..];
@@ -191,12 +195,12 @@ impl CardFixture {
 }
 
 /// Access of a function's driver to its registers and memory.
-pub(crate) struct TestFunction<'a> {
+pub(crate) struct TestPciFunction<'a> {
     pub(crate) world: &'a mut CardFixture,
     pub(crate) function: Function,
 }
 
-impl Hal for TestFunction<'_> {
+impl Hal for TestPciFunction<'_> {
     fn read(&mut self, offset: u32) -> u32 {
         match self.function {
             Function::Pf => self.world.card.pf_read(offset),
@@ -227,7 +231,7 @@ impl Hal for TestFunction<'_> {
     }
 }
 
-impl DmaHal for TestFunction<'_> {
+impl DmaHal for TestPciFunction<'_> {
     fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         let used = self.world.memories.used.entry(self.function).or_default();
         let start = used.next_multiple_of(align);
@@ -249,8 +253,8 @@ impl DmaHal for TestFunction<'_> {
     }
 }
 
-impl CardControl for TestFunction<'_> {
-    fn order(&mut self, vf: u8, order: CardOrder<'_>) {
+impl CardControl for TestPciFunction<'_> {
+    fn order(&mut self, vf: u8, order: CardCommand<'_>) {
         self.world.card.order(vf, order);
     }
 

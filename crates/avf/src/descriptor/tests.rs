@@ -4,7 +4,9 @@ use super::rx::{
     DestinationAddressKind, RxChecksumResult, RxDescriptorFormat, RxWriteBack, SIZE, SUPPORTED, buffer,
     posted,
 };
-use super::tx::{self, ParsedTxDescriptor, TxContextDescriptor, TxDataDescriptor, TxIpHeader, TxL4Checksum};
+use super::tx::{
+    self, ParsedTxDescriptor, TxContextDescriptor, TxDataDescriptor, TxIpHeaderKind, TxL4Checksum,
+};
 use super::word;
 use proptest::prelude::{Strategy, any, proptest};
 
@@ -29,7 +31,7 @@ fn a_data_descriptor_of_linux_for_tcp_is_parsed() {
         length: 1514,
         end_of_packet: true,
         report_status: true,
-        ip: TxIpHeader::V4,
+        ip: TxIpHeaderKind::V4,
         l4: TxL4Checksum::Tcp,
         mac_length: 14,
         ip_length: 20,

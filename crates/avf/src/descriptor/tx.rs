@@ -37,7 +37,7 @@ pub const REPORT: u64 = command::RS << COMMAND_SHIFT;
 /// Kind of a packet's IP header, as the driver states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Ip")]
-pub enum TxIpHeader {
+pub enum TxIpHeaderKind {
     /// IP header kind: the driver states no IP header.
     #[default]
     None,
@@ -81,7 +81,7 @@ pub struct TxDataDescriptor {
     /// True if the descriptor carries no packet.
     pub dummy: bool,
     /// Kind of the packet's IP header.
-    pub ip: TxIpHeader,
+    pub ip: TxIpHeaderKind,
     /// Transport protocol to compute the checksum of.
     pub l4: TxL4Checksum,
     /// Bytes before the IP header: an even number up to 254.
@@ -192,10 +192,10 @@ impl TxDataDescriptor {
             tag: (command & command::IL2TAG1 != 0).then_some(field16(info, 48, 16)),
             dummy: command & command::DUMMY != 0,
             ip: match field(command, 5, 2) {
-                1 => TxIpHeader::V6,
-                2 => TxIpHeader::V4,
-                3 => TxIpHeader::V4Checksum,
-                _ => TxIpHeader::None,
+                1 => TxIpHeaderKind::V6,
+                2 => TxIpHeaderKind::V4,
+                3 => TxIpHeaderKind::V4Checksum,
+                _ => TxIpHeaderKind::None,
             },
             l4: match field(command, 8, 2) {
                 1 => TxL4Checksum::Tcp,
@@ -222,10 +222,10 @@ impl TxDataDescriptor {
     pub fn words(&self) -> [u64; 2] {
         let flag = |on: bool, bit: u64| if on { bit } else { 0 };
         let ip: u64 = match self.ip {
-            TxIpHeader::None => 0,
-            TxIpHeader::V6 => 1,
-            TxIpHeader::V4 => 2,
-            TxIpHeader::V4Checksum => 3,
+            TxIpHeaderKind::None => 0,
+            TxIpHeaderKind::V6 => 1,
+            TxIpHeaderKind::V4 => 2,
+            TxIpHeaderKind::V4Checksum => 3,
         };
         let l4: u64 = match self.l4 {
             TxL4Checksum::None => 0,

@@ -1,7 +1,7 @@
 //! Messages about a VF's receive filters: addresses, VLANs, promiscuity. The PF decides which of them a VF gets.
 
-use super::list::ListElement;
-use crate::bytes::{MessageReader, MessageWriter};
+use super::list::MessageListElement;
+use crate::bytes::{MessageFieldReader, MessageFieldWriter};
 use alloc::vec::Vec;
 
 /// Flags of CONFIG_PROMISCUOUS_MODE.
@@ -34,10 +34,10 @@ pub struct EtherAddress {
     pub usage: EtherAddressType,
 }
 
-impl ListElement for EtherAddress {
+impl MessageListElement for EtherAddress {
     const SIZE: usize = 8;
 
-    fn read(from: &mut MessageReader<'_>) -> Self {
+    fn read(from: &mut MessageFieldReader<'_>) -> Self {
         let mac = from.array();
         let usage = match from.u8() & 3 {
             0 => EtherAddressType::Legacy,
@@ -60,10 +60,10 @@ impl ListElement for EtherAddress {
 }
 
 /// VLAN id in the messages ADD_VLAN and DEL_VLAN.
-impl ListElement for u16 {
+impl MessageListElement for u16 {
     const SIZE: usize = 2;
 
-    fn read(from: &mut MessageReader<'_>) -> Self {
+    fn read(from: &mut MessageFieldReader<'_>) -> Self {
         from.u16()
     }
 
@@ -84,7 +84,7 @@ pub struct VlanFilterTag {
 }
 
 impl VlanFilterTag {
-    fn read(from: &mut MessageReader<'_>) -> Self {
+    fn read(from: &mut MessageFieldReader<'_>) -> Self {
         let tag = Self { tci: from.u16(), mask: from.u16(), tpid: from.u16() };
         let _pad = from.u16();
         tag
@@ -104,10 +104,10 @@ pub struct VlanFilter {
     pub outer: VlanFilterTag,
 }
 
-impl ListElement for VlanFilter {
+impl MessageListElement for VlanFilter {
     const SIZE: usize = 32;
 
-    fn read(from: &mut MessageReader<'_>) -> Self {
+    fn read(from: &mut MessageFieldReader<'_>) -> Self {
         Self { inner: VlanFilterTag::read(from), outer: VlanFilterTag::read(from) }
     }
 

@@ -1,16 +1,16 @@
 //! Lists in messages: elements of one size, read in place. The message's length limits their number.
 
-use crate::bytes::MessageReader;
+use crate::bytes::MessageFieldReader;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
 /// Element of a list in a message.
-pub trait ListElement: Copy {
+pub trait MessageListElement: Copy {
     /// Number of bytes of a list's element in a message.
     const SIZE: usize;
 
     /// Reads an element from a message; the caller ensures `SIZE` bytes.
-    fn read(from: &mut MessageReader<'_>) -> Self;
+    fn read(from: &mut MessageFieldReader<'_>) -> Self;
 
     /// Writes an element of a list to a message.
     fn write(&self, to: &mut Vec<u8>);
@@ -23,7 +23,7 @@ pub struct MessageList<'a, T> {
     item: PhantomData<T>,
 }
 
-impl<'a, T: ListElement> MessageList<'a, T> {
+impl<'a, T: MessageListElement> MessageList<'a, T> {
     /// Creates a list of the first `count` elements in `bytes`, or fewer if `bytes` ends before.
     pub(crate) fn new(bytes: &'a [u8], count: usize) -> Self {
         let length = count.saturating_mul(T::SIZE);
@@ -44,7 +44,7 @@ impl<'a, T: ListElement> MessageList<'a, T> {
 
     /// Returns the elements of the list, in order.
     pub fn iter(&self) -> impl Iterator<Item = T> + Clone + use<'a, T> {
-        self.bytes.chunks_exact(T::SIZE).map(|bytes| T::read(&mut MessageReader::new(bytes)))
+        self.bytes.chunks_exact(T::SIZE).map(|bytes| T::read(&mut MessageFieldReader::new(bytes)))
     }
 
     pub(crate) fn bytes(&self) -> &'a [u8] {
@@ -54,12 +54,12 @@ impl<'a, T: ListElement> MessageList<'a, T> {
 
 /// List of elements, encoded as in a message.
 #[derive(Debug, Clone)]
-pub struct EncodedList<T> {
+pub struct EncodedMessageList<T> {
     bytes: Vec<u8>,
     item: PhantomData<T>,
 }
 
-impl<T: ListElement> EncodedList<T> {
+impl<T: MessageListElement> EncodedMessageList<T> {
     /// Encodes a list of elements as in a message.
     #[must_use]
     pub fn new(items: &[T]) -> Self {

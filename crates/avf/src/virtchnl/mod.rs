@@ -28,7 +28,7 @@ mod tests;
 pub mod vlan_offload;
 
 pub use filters::{EtherAddress, EtherAddressType, VlanFilter, VlanFilterTag};
-pub use list::{EncodedList, ListElement, MessageList};
+pub use list::{EncodedMessageList, MessageList, MessageListElement};
 pub use op::VirtchnlOpcode;
 pub use queues::{QueueChunk, QueuePairInfo, QueueSet, QueueType, RxQueueInfo, TxQueueInfo, VectorMap};
 pub use reply::{LinkSpeed, VfTrafficStatistics, VirtchnlEvent};

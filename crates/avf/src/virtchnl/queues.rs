@@ -1,8 +1,8 @@
 //! Messages about rings, the vectors that they raise, and sets of queues. The card's own view of a ring is in
 //! [`crate::control`].
 
-use super::list::ListElement;
-use crate::bytes::{MessageReader, MessageWriter};
+use super::list::MessageListElement;
+use crate::bytes::{MessageFieldReader, MessageFieldWriter};
 use alloc::vec::Vec;
 
 /// Description of a transmit queue in CONFIG_VSI_QUEUES.
@@ -60,10 +60,10 @@ pub struct QueuePairInfo {
     pub rx: RxQueueInfo,
 }
 
-impl ListElement for QueuePairInfo {
+impl MessageListElement for QueuePairInfo {
     const SIZE: usize = 64;
 
-    fn read(from: &mut MessageReader<'_>) -> Self {
+    fn read(from: &mut MessageFieldReader<'_>) -> Self {
         let tx = TxQueueInfo {
             vsi: from.u16(),
             queue: from.u16(),
@@ -118,10 +118,10 @@ pub struct VectorMap {
     pub tx_itr: u16,
 }
 
-impl ListElement for VectorMap {
+impl MessageListElement for VectorMap {
     const SIZE: usize = 12;
 
-    fn read(from: &mut MessageReader<'_>) -> Self {
+    fn read(from: &mut MessageFieldReader<'_>) -> Self {
         Self {
             vsi: from.u16(),
             vector: from.u16(),
@@ -148,10 +148,10 @@ pub struct QueueSet {
     pub tx: u32,
 }
 
-impl ListElement for QueueSet {
+impl MessageListElement for QueueSet {
     const SIZE: usize = 12;
 
-    fn read(from: &mut MessageReader<'_>) -> Self {
+    fn read(from: &mut MessageFieldReader<'_>) -> Self {
         let vsi = from.u16();
         let _pad = from.u16();
         Self { vsi, rx: from.u32(), tx: from.u32() }
@@ -184,10 +184,10 @@ pub struct QueueChunk {
     pub count: u16,
 }
 
-impl ListElement for QueueChunk {
+impl MessageListElement for QueueChunk {
     const SIZE: usize = 8;
 
-    fn read(from: &mut MessageReader<'_>) -> Self {
+    fn read(from: &mut MessageFieldReader<'_>) -> Self {
         let direction = match from.u32() {
             0 => QueueType::Transmit,
             1 => QueueType::Receive,

@@ -1,8 +1,8 @@
 //! Message bodies that only a PF sends: statistics and events. [`super::resources`] and [`super::vlan_offload`]
 //! have the bodies that answer their requests.
 
-use super::list::ListElement;
-use crate::bytes::{MessageReader, MessageWriter};
+use super::list::MessageListElement;
+use crate::bytes::{MessageFieldReader, MessageFieldWriter};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
@@ -48,10 +48,10 @@ impl VfTrafficStatistics {
     }
 }
 
-impl ListElement for VfTrafficStatistics {
+impl MessageListElement for VfTrafficStatistics {
     const SIZE: usize = 96;
 
-    fn read(from: &mut MessageReader<'_>) -> Self {
+    fn read(from: &mut MessageFieldReader<'_>) -> Self {
         Self {
             rx_bytes: from.u64(),
             rx_unicast: from.u64(),
@@ -135,10 +135,10 @@ const RESET_IMPENDING: u32 = 2;
 /// Severity of an event that certainly disturbs the VF.
 const CERTAIN_DOOM: u32 = 255;
 
-impl ListElement for VirtchnlEvent {
+impl MessageListElement for VirtchnlEvent {
     const SIZE: usize = 16;
 
-    fn read(from: &mut MessageReader<'_>) -> Self {
+    fn read(from: &mut MessageFieldReader<'_>) -> Self {
         match from.u32() {
             LINK_CHANGE => Self::Link { speed: from.u32(), up: from.u8() != 0 },
             RESET_IMPENDING => Self::ResetImpending,
@@ -157,7 +157,7 @@ impl ListElement for VirtchnlEvent {
 
 /// Encodes a message body of fixed size.
 #[must_use]
-pub fn encode<T: ListElement>(body: &T) -> Vec<u8> {
+pub fn encode<T: MessageListElement>(body: &T) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(T::SIZE);
     body.write(&mut bytes);
     bytes
@@ -166,6 +166,6 @@ pub fn encode<T: ListElement>(body: &T) -> Vec<u8> {
 /// Parses a message body of fixed size, or returns `None` if the body is too short. Excess bytes are ignored since PFs
 /// add to bodies: i40e sends a spare VSI with [`super::VfResources`].
 #[must_use]
-pub fn decode<T: ListElement>(body: &[u8]) -> Option<T> {
-    (body.len() >= T::SIZE).then(|| T::read(&mut MessageReader::new(body)))
+pub fn decode<T: MessageListElement>(body: &[u8]) -> Option<T> {
+    (body.len() >= T::SIZE).then(|| T::read(&mut MessageFieldReader::new(body)))
 }

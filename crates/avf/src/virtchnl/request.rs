@@ -7,13 +7,13 @@
 //! The PF checks the contents of a request.
 
 use super::filters::{EtherAddress, VlanFilter};
-use super::list::{ListElement, MessageList};
+use super::list::{MessageList, MessageListElement};
 use super::op::VirtchnlOpcode;
 use super::queues::{QueueChunk, QueuePairInfo, QueueSet, VectorMap};
 use super::resources::{VfCapabilities, VirtchnlVersion};
 use super::status::VirtchnlStatus;
 use super::vlan_offload::{VlanOffloadKind, VlanSetting};
-use crate::bytes::{MessageReader, MessageWriter};
+use crate::bytes::{MessageFieldReader, MessageFieldWriter};
 use alloc::vec::Vec;
 
 /// Request of a VF to its PF.
@@ -93,7 +93,7 @@ impl MalformedRequest {
 
 /// Rule for the bytes behind the last element of a request's list.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum ListEnding {
+enum TrailingBytesRule {
     /// A request's list ends with its last element.
     Exact,
     /// Excess bytes may follow a request's list.
@@ -101,12 +101,12 @@ enum ListEnding {
 }
 
 /// Parses a request's list behind a header: `count` elements from byte `header` on.
-fn list<T: ListElement>(
+fn list<T: MessageListElement>(
     op: VirtchnlOpcode,
     body: &[u8],
     header: usize,
     count: u16,
-    tail: ListEnding,
+    tail: TrailingBytesRule,
 ) -> Result<MessageList<'_, T>, MalformedRequest> {
     if count == 0 {
         return Err(MalformedRequest::Empty(op));
@@ -114,18 +114,23 @@ fn list<T: ListElement>(
     let wrong = MalformedRequest::Length(op, body.len());
     let elements = body.get(header..).ok_or(wrong)?;
     let wanted = usize::from(count) * T::SIZE;
-    let fits = if tail == ListEnding::Exact { elements.len() == wanted } else { elements.len() >= wanted };
+    let fits =
+        if tail == TrailingBytesRule::Exact { elements.len() == wanted } else { elements.len() >= wanted };
     if fits { Ok(MessageList::new(elements, count.into())) } else { Err(wrong) }
 }
 
 /// Parses a request's body of one exact size.
-fn fixed<T: ListElement>(op: VirtchnlOpcode, body: &[u8]) -> Result<T, MalformedRequest> {
+fn fixed<T: MessageListElement>(op: VirtchnlOpcode, body: &[u8]) -> Result<T, MalformedRequest> {
     exactly(op, body, T::SIZE).map(|mut fields| T::read(&mut fields))
 }
 
-fn exactly(op: VirtchnlOpcode, body: &[u8], length: usize) -> Result<MessageReader<'_>, MalformedRequest> {
+fn exactly(
+    op: VirtchnlOpcode,
+    body: &[u8],
+    length: usize,
+) -> Result<MessageFieldReader<'_>, MalformedRequest> {
     if body.len() == length {
-        Ok(MessageReader::new(body))
+        Ok(MessageFieldReader::new(body))
     } else {
         Err(MalformedRequest::Length(op, body.len()))
     }
@@ -136,7 +141,7 @@ fn pair(op: VirtchnlOpcode, body: &[u8]) -> Result<(u16, u16), MalformedRequest>
     if body.len() < 4 {
         return Err(MalformedRequest::Length(op, body.len()));
     }
-    let mut fields = MessageReader::new(body);
+    let mut fields = MessageFieldReader::new(body);
     Ok((fields.u16(), fields.u16()))
 }
 
@@ -212,30 +217,32 @@ impl<'a> VirtchnlRequest<'a> {
         let (first, second) = pair(op, body)?;
         Ok(match op {
             VirtchnlOpcode::ConfigVsiQueues => {
-                Self::ConfigureQueues(first, list(op, body, 8, second, ListEnding::Anything)?)
+                Self::ConfigureQueues(first, list(op, body, 8, second, TrailingBytesRule::Anything)?)
             }
-            VirtchnlOpcode::ConfigIrqMap => Self::MapVectors(list(op, body, 2, first, ListEnding::Anything)?),
+            VirtchnlOpcode::ConfigIrqMap => {
+                Self::MapVectors(list(op, body, 2, first, TrailingBytesRule::Anything)?)
+            }
             VirtchnlOpcode::AddEthAddr | VirtchnlOpcode::DelEthAddr => Self::Addresses(
                 op == VirtchnlOpcode::AddEthAddr,
                 first,
-                list(op, body, 4, second, ListEnding::Anything)?,
+                list(op, body, 4, second, TrailingBytesRule::Anything)?,
             ),
             VirtchnlOpcode::AddVlan | VirtchnlOpcode::DelVlan => Self::Vlans(
                 op == VirtchnlOpcode::AddVlan,
                 first,
-                list(op, body, 4, second, ListEnding::Anything)?,
+                list(op, body, 4, second, TrailingBytesRule::Anything)?,
             ),
             VirtchnlOpcode::AddVlanV2 | VirtchnlOpcode::DelVlanV2 => Self::VlanFilters(
                 op == VirtchnlOpcode::AddVlanV2,
                 first,
-                list(op, body, 8, second, ListEnding::Exact)?,
+                list(op, body, 8, second, TrailingBytesRule::Exact)?,
             ),
             VirtchnlOpcode::EnableQueuesV2 | VirtchnlOpcode::DisableQueuesV2 => {
-                let count = MessageReader::new(body.get(4..).unwrap_or_default()).u16();
+                let count = MessageFieldReader::new(body.get(4..).unwrap_or_default()).u16();
                 Self::SwitchRanges(
                     op == VirtchnlOpcode::EnableQueuesV2,
                     first,
-                    list(op, body, 8, count, ListEnding::Anything)?,
+                    list(op, body, 8, count, TrailingBytesRule::Anything)?,
                 )
             }
             _ => return Err(MalformedRequest::Unknown(op.number())),
@@ -321,7 +328,7 @@ impl<'a> VirtchnlRequest<'a> {
 }
 
 /// Writes a list and one additional element, as drivers do.
-fn write_padded_list<T: ListElement>(body: &mut Vec<u8>, list: MessageList<'_, T>) {
+fn write_padded_list<T: MessageListElement>(body: &mut Vec<u8>, list: MessageList<'_, T>) {
     body.extend_from_slice(list.bytes());
     body.zeros(T::SIZE);
 }

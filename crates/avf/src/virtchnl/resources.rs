@@ -1,8 +1,8 @@
 //! Messages by which a VF's driver begins: version, capabilities, and the resources of a VF. The PF decides what it
 //! offers.
 
-use super::list::ListElement;
-use crate::bytes::{MessageReader, MessageWriter};
+use super::list::MessageListElement;
+use crate::bytes::{MessageFieldReader, MessageFieldWriter};
 use crate::ids::{HASH_KEY, LOOKUP_TABLE};
 use alloc::vec::Vec;
 use pcie::low::low_dword;
@@ -25,10 +25,10 @@ impl VirtchnlVersion {
     pub const V1_1: Self = Self { major: 1, minor: 1 };
 }
 
-impl ListElement for VirtchnlVersion {
+impl MessageListElement for VirtchnlVersion {
     const SIZE: usize = 8;
 
-    fn read(from: &mut MessageReader<'_>) -> Self {
+    fn read(from: &mut MessageFieldReader<'_>) -> Self {
         Self { major: from.u32(), minor: from.u32() }
     }
 
@@ -126,10 +126,10 @@ pub struct VfResources {
 /// Type of a VF's virtual station interface (VSI).
 const VSI_SRIOV: u32 = 6;
 
-impl ListElement for VfResources {
+impl MessageListElement for VfResources {
     const SIZE: usize = 36;
 
-    fn read(from: &mut MessageReader<'_>) -> Self {
+    fn read(from: &mut MessageFieldReader<'_>) -> Self {
         let _vsis = from.u16();
         let (pairs, vectors, max_frame) = (from.u16(), from.u16(), from.u16());
         let capabilities = VfCapabilities(from.u32());

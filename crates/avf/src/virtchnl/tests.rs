@@ -60,7 +60,7 @@ fn resources_of_a_vf_have_the_layout_of_virtchnl_h() {
 #[test]
 fn virtchnl_list_may_exceed_its_count_but_not_fall_short() {
     let macs = [EtherAddress { mac: [2, 0, 0, 0, 0, 1], usage: EtherAddressType::Primary }];
-    let packed = EncodedList::new(&macs);
+    let packed = EncodedMessageList::new(&macs);
     let request = VirtchnlRequest::Addresses(true, 3, packed.list());
     let body = request.encode();
     assert_eq!(body.len(), 4 + 8 + 8, "as all drivers send it");
@@ -82,14 +82,14 @@ fn virtchnl_list_may_exceed_its_count_but_not_fall_short() {
 
 #[test]
 fn most_virtchnl_lists_are_encoded_with_one_extra_element() {
-    let pairs = EncodedList::new(&[QueuePairInfo::default(); 4]);
+    let pairs = EncodedMessageList::new(&[QueuePairInfo::default(); 4]);
     assert_eq!(VirtchnlRequest::ConfigureQueues(0, pairs.list()).encode().len(), 8 + 64 * 4 + 64);
-    let maps = EncodedList::new(&[VectorMap::default(); 5]);
+    let maps = EncodedMessageList::new(&[VectorMap::default(); 5]);
     assert_eq!(VirtchnlRequest::MapVectors(maps.list()).encode().len(), 2 + 12 * 5 + 12);
-    let vlans = EncodedList::new(&[1, 2, 3]);
+    let vlans = EncodedMessageList::new(&[1, 2, 3]);
     assert_eq!(VirtchnlRequest::Vlans(true, 0, vlans.list()).encode().len(), 4 + 2 * 3 + 2);
     assert_eq!(VirtchnlRequest::HashKey(0, &[0; 52]).encode().len(), 4 + 52 + 1);
-    let filters = EncodedList::new(&[VlanFilter::default(); 2]);
+    let filters = EncodedMessageList::new(&[VlanFilter::default(); 2]);
     assert_eq!(
         VirtchnlRequest::VlanFilters(true, 0, filters.list()).encode().len(),
         8 + 32 * 2,
@@ -99,7 +99,7 @@ fn most_virtchnl_lists_are_encoded_with_one_extra_element() {
 
 #[test]
 fn vlan_v2_filter_list_with_a_surplus_byte_is_refused() {
-    let filters = EncodedList::new(&[VlanFilter::default()]);
+    let filters = EncodedMessageList::new(&[VlanFilter::default()]);
     let mut body = VirtchnlRequest::VlanFilters(true, 0, filters.list()).encode();
     assert!(VirtchnlRequest::decode(52, &body).is_ok());
     body.push(0);
@@ -249,7 +249,7 @@ proptest! {
 
     #[test]
     fn virtchnl_ring_configuration_is_decoded_as_encoded(pairs in prop::collection::vec(pair(), 1..20), vsi: u16) {
-        let packed = EncodedList::new(&pairs);
+        let packed = EncodedMessageList::new(&pairs);
         let body = VirtchnlRequest::ConfigureQueues(vsi, packed.list()).encode();
         let Ok(VirtchnlRequest::ConfigureQueues(read, list)) = VirtchnlRequest::decode(6, &body) else { panic!() };
         assert_eq!(read, vsi);
@@ -261,13 +261,13 @@ proptest! {
         let maps: Vec<_> = raw.iter().map(|[vsi, vector, rx, tx, rx_itr, tx_itr]| VectorMap {
             vsi: *vsi, vector: *vector, rx: *rx, tx: *tx, rx_itr: *rx_itr, tx_itr: *tx_itr,
         }).collect();
-        let packed = EncodedList::new(&maps);
+        let packed = EncodedMessageList::new(&maps);
         let body = VirtchnlRequest::MapVectors(packed.list()).encode();
         let Ok(VirtchnlRequest::MapVectors(list)) = VirtchnlRequest::decode(7, &body) else { panic!() };
         assert!(list.iter().eq(maps));
         let tag = |raw: &[u16; 6], at: usize| VlanFilterTag { tci: raw[at], mask: raw[at + 1], tpid: raw[at + 2] };
         let filters: Vec<_> = raw.iter().map(|raw| VlanFilter { inner: tag(raw, 0), outer: tag(raw, 3) }).collect();
-        let packed = EncodedList::new(&filters);
+        let packed = EncodedMessageList::new(&filters);
         let body = VirtchnlRequest::VlanFilters(false, 1, packed.list()).encode();
         let Ok(VirtchnlRequest::VlanFilters(false, 1, list)) = VirtchnlRequest::decode(53, &body) else { panic!() };
         assert!(list.iter().eq(filters));

@@ -1,7 +1,7 @@
 //! Messages about tags by VLAN V2: capabilities and settings. Filters by tag are in [`super::filters`].
 
-use super::list::ListElement;
-use crate::bytes::{MessageReader, MessageWriter};
+use super::list::MessageListElement;
+use crate::bytes::{MessageFieldReader, MessageFieldWriter};
 use alloc::vec::Vec;
 
 /// Bits of [`VlanCapabilities`]: ether types and properties.
@@ -62,10 +62,10 @@ impl VlanCapabilities {
     }
 }
 
-impl ListElement for VlanCapabilities {
+impl MessageListElement for VlanCapabilities {
     const SIZE: usize = 40;
 
-    fn read(from: &mut MessageReader<'_>) -> Self {
+    fn read(from: &mut MessageFieldReader<'_>) -> Self {
         let (filter_outer, filter_inner, filter_initial) = (from.u32(), from.u32(), from.u32());
         let filters = from.u16();
         let _pad = from.u16();
@@ -110,10 +110,10 @@ pub struct VlanSetting {
     pub vsi: u16,
 }
 
-impl ListElement for VlanSetting {
+impl MessageListElement for VlanSetting {
     const SIZE: usize = 16;
 
-    fn read(from: &mut MessageReader<'_>) -> Self {
+    fn read(from: &mut MessageFieldReader<'_>) -> Self {
         Self { outer: from.u32(), inner: from.u32(), vsi: from.u16() }
     }
 

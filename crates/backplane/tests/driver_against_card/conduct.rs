@@ -3,9 +3,9 @@
 
 use crate::support::{DrivenCardFixture, between, index};
 use core::time::Duration;
-use driver::conduct::{ConductVerdict, OffenceCounts};
+use driver::conduct::{OffenceCounts, VfConductVerdict};
 use driver::moderation::ModerationPolicy;
-use driver::vf::{LinkCheck, MAILBOX_VECTOR, RECEIVE_VECTOR, Vf, VfDriverConfig};
+use driver::vf::{MAILBOX_VECTOR, RECEIVE_VECTOR, Vf, VfDriverConfig, VfLinkStatus};
 use i82576::bits::eitr;
 use i82576::register as r;
 use i82576::{Time, VectorIndex};
@@ -35,13 +35,13 @@ fn only(offence: Offence, thresholds: OffenceThresholds) -> ConductLimits {
     limits
 }
 
-fn watch(bench: &mut DrivenCardFixture, totals: OffenceCounts) -> Option<ConductVerdict> {
+fn watch(bench: &mut DrivenCardFixture, totals: OffenceCounts) -> Option<VfConductVerdict> {
     bench.card.with_pf_driver(|pf, hal| pf.watch(hal, index(0), totals)).unwrap()
 }
 
 /// Reports `events` offences of one kind by VF 0 within a second to the PF driver. Returns the driver's
 /// verdict.
-fn report_events(bench: &mut DrivenCardFixture, offence: Offence, events: u64) -> Option<ConductVerdict> {
+fn report_events(bench: &mut DrivenCardFixture, offence: Offence, events: u64) -> Option<VfConductVerdict> {
     watch(bench, [0; 6]);
     bench.advance_us(1_000_000);
     let mut totals = [0; 6];
@@ -56,7 +56,7 @@ fn quarantine(bench: &mut DrivenCardFixture) {
     assert_eq!((verdict.offence, verdict.action), (Offence::Spoofing, OffenceAction::Quarantine));
 }
 
-fn link(bench: &mut DrivenCardFixture) -> LinkCheck {
+fn link(bench: &mut DrivenCardFixture) -> VfLinkStatus {
     bench.advance_us(100_000);
     bench.on(0, |vf, hal| {
         vf.handle_interrupt(hal, MAILBOX_VECTOR);
@@ -78,10 +78,10 @@ fn a_quarantined_vf_has_no_frames_and_no_link_until_release() {
     assert_eq!(exchange(&mut bench), [1, 1]);
     bench.advance_us(2_000_000);
     quarantine(&mut bench);
-    assert_eq!(link(&mut bench), LinkCheck::Down);
+    assert_eq!(link(&mut bench), VfLinkStatus::Down);
     assert_eq!(exchange(&mut bench), [0, 0]);
     bench.card.with_pf_driver(|pf, hal| pf.release(hal, index(0))).unwrap();
-    assert!(matches!(link(&mut bench), LinkCheck::Up(_)));
+    assert!(matches!(link(&mut bench), VfLinkStatus::Up(_)));
     assert_eq!(exchange(&mut bench), [1, 2], "frames that VF 0 sent meanwhile arrive too");
     let conduct = bench.card.pf_driver().unwrap().conduct(index(0));
     assert_eq!((conduct.quarantined(), conduct.offences()[1]), (None, 1));

@@ -12,16 +12,16 @@ use policy::VfPolicy;
 
 /// Register access that a driver has made, with offset and value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RecordedAccess {
+enum RecordedRegisterAccess {
     Read(u32, u32),
     Wrote(u32, u32),
 }
-use RecordedAccess::{Read, Wrote};
+use RecordedRegisterAccess::{Read, Wrote};
 
 /// Registers and memory of a VF that record every register access of the VF driver.
 struct AccessRecorder<'a> {
     hal: BackplaneVfHal<'a>,
-    log: Vec<RecordedAccess>,
+    log: Vec<RecordedRegisterAccess>,
 }
 
 impl Hal for AccessRecorder<'_> {

@@ -3,7 +3,7 @@
 
 use crate::support::{DrivenCardFixture, between};
 use driver::moderation::{AdaptiveModeration, ModerationPolicy};
-use driver::vf::{MAILBOX_VECTOR, RECEIVE_VECTOR, TRANSMIT_VECTOR, VfDriverConfig, VfInterrupt};
+use driver::vf::{MAILBOX_VECTOR, RECEIVE_VECTOR, TRANSMIT_VECTOR, VfDriverConfig, VfInterruptCause};
 use pcie::Function;
 
 fn quiet(bench: &mut DrivenCardFixture) {
@@ -42,7 +42,7 @@ fn interrupt_vector_is_masked_until_the_driver_handles_it() {
         bench.advance_us(1_000);
     }
     assert_eq!(bench.card.world().take_interrupts(Function::Vf(1)), [RECEIVE_VECTOR]);
-    assert_eq!(bench.on(1, |vf, hal| vf.handle_interrupt(hal, RECEIVE_VECTOR)), VfInterrupt::Received);
+    assert_eq!(bench.on(1, |vf, hal| vf.handle_interrupt(hal, RECEIVE_VECTOR)), VfInterruptCause::Received);
     assert_eq!(bench.receive_all(1).len(), 5);
     // One more frame arrives between the driver's last poll and the unmasking.
     bench.send(0, &between(0, 1, 60, 9));
@@ -132,7 +132,7 @@ fn transmit_interrupt_handler_frees_sent_descriptors() {
     assert_eq!(bench.vfs[0].tx_pending(), 3);
     assert_eq!(bench.card.world().take_interrupts(Function::Vf(0)), [TRANSMIT_VECTOR]);
     let event = bench.on(0, |vf, hal| vf.handle_interrupt(hal, TRANSMIT_VECTOR));
-    assert_eq!(event, VfInterrupt::Transmitted(3));
+    assert_eq!(event, VfInterruptCause::Transmitted(3));
 }
 
 #[test]
@@ -142,8 +142,8 @@ fn pf_mailbox_message_interrupts_the_vfs_third_vector() {
     bench.card.with_pf_driver(|pf, hal| pf.notify_all(hal)).unwrap();
     bench.advance_us(1);
     assert_eq!(bench.card.world().take_interrupts(Function::Vf(0)), [MAILBOX_VECTOR]);
-    assert_eq!(bench.on(0, |vf, hal| vf.handle_interrupt(hal, MAILBOX_VECTOR)), VfInterrupt::Mailbox);
-    assert_eq!(bench.on(0, |vf, hal| vf.handle_interrupt(hal, 3)), VfInterrupt::Unknown);
+    assert_eq!(bench.on(0, |vf, hal| vf.handle_interrupt(hal, MAILBOX_VECTOR)), VfInterruptCause::Mailbox);
+    assert_eq!(bench.on(0, |vf, hal| vf.handle_interrupt(hal, 3)), VfInterruptCause::Unknown);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::support::{DrivenCardFixture, index};
 use core::time::Duration;
 use driver::Hal;
-use driver::vf::{LinkCheck, MAILBOX_VECTOR, PortSpeed};
+use driver::vf::{MAILBOX_VECTOR, PortSpeed, VfLinkStatus};
 use i82576::bits::{mdic, status};
 use i82576::phy::{self, control};
 use i82576::register as r;
@@ -11,10 +11,10 @@ use i82576::register::vf::{STATUS, V2PMAILBOX, VMBMEM};
 use pcie::Function;
 use policy::VfLinkPolicy;
 
-const UP: LinkCheck = LinkCheck::Up(PortSpeed::Thousand);
+const UP: VfLinkStatus = VfLinkStatus::Up(PortSpeed::Thousand);
 
 /// Handles the mailbox interrupt of a VF, which must be pending, and returns the VF's link.
-fn look(bench: &mut DrivenCardFixture, vf: u8) -> LinkCheck {
+fn look(bench: &mut DrivenCardFixture, vf: u8) -> VfLinkStatus {
     bench.advance_us(100_000);
     let interrupts = bench.card.world().take_interrupts(Function::Vf(vf));
     assert!(interrupts.contains(&MAILBOX_VECTOR), "vf{vf} got no notice: {interrupts:?}");
@@ -24,7 +24,7 @@ fn look(bench: &mut DrivenCardFixture, vf: u8) -> LinkCheck {
     })
 }
 
-fn look_without_notice(bench: &mut DrivenCardFixture, vf: u8) -> LinkCheck {
+fn look_without_notice(bench: &mut DrivenCardFixture, vf: u8) -> VfLinkStatus {
     assert!(!bench.card.world().take_interrupts(Function::Vf(vf)).contains(&MAILBOX_VECTOR));
     bench.on(vf, |driver, hal| driver.check_link(hal))
 }
@@ -49,7 +49,7 @@ fn vf_link_follows_the_link_of_the_port() {
     for up in [false, true, false, true] {
         bench.card.nic().set_link(up);
         for vf in [0, 1] {
-            assert_eq!(look(&mut bench, vf), if up { UP } else { LinkCheck::Down });
+            assert_eq!(look(&mut bench, vf), if up { UP } else { VfLinkStatus::Down });
         }
     }
 }
@@ -88,7 +88,7 @@ fn pf_waits_longer_before_each_retry_to_a_locked_mailbox() {
 
     bench.card.vf(1).write(V2PMAILBOX, 0);
     bench.advance_us(2_000_000);
-    assert_eq!(look(&mut bench, 1), LinkCheck::Down);
+    assert_eq!(look(&mut bench, 1), VfLinkStatus::Down);
     assert_eq!(bench.card.last_visit().deadline, None);
 }
 
@@ -97,7 +97,7 @@ fn administrators_link_setting_changes_one_vf_only() {
     let mut bench = DrivenCardFixture::new(2);
     clear(&mut bench);
     bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), VfLinkPolicy::Disable)).unwrap();
-    assert_eq!(look(&mut bench, 1), LinkCheck::Down);
+    assert_eq!(look(&mut bench, 1), VfLinkStatus::Down);
     assert_eq!(look_without_notice(&mut bench, 0), UP);
     bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), VfLinkPolicy::Auto)).unwrap();
     assert_eq!(look(&mut bench, 1), UP);
@@ -109,7 +109,7 @@ fn vf_with_link_policy_enable_is_up_while_the_port_is_down() {
     clear(&mut bench);
     bench.card.with_pf_driver(|pf, hal| pf.set_vf_link(hal, index(1), VfLinkPolicy::Enable)).unwrap();
     bench.card.nic().set_link(false);
-    assert_eq!(look(&mut bench, 0), LinkCheck::Down);
+    assert_eq!(look(&mut bench, 0), VfLinkStatus::Down);
     assert_eq!(look(&mut bench, 1), UP);
 }
 
@@ -118,8 +118,8 @@ fn vfs_get_a_mailbox_message_when_the_pf_driver_is_removed() {
     let mut bench = DrivenCardFixture::new(2);
     clear(&mut bench);
     bench.card.with_pf_driver(|pf, hal| pf.remove(hal)).unwrap();
-    assert_eq!(look(&mut bench, 0), LinkCheck::Down);
-    assert_eq!(look(&mut bench, 1), LinkCheck::Down);
+    assert_eq!(look(&mut bench, 0), VfLinkStatus::Down);
+    assert_eq!(look(&mut bench, 1), VfLinkStatus::Down);
     bench.card.vf(0).write(V2PMAILBOX, 4);
     assert_eq!(bench.card.vf(0).read(VMBMEM), 0x100, "control, and nothing is clear to send");
 }
@@ -154,8 +154,8 @@ fn vfs_lose_their_link_when_the_port_is_taken_down() {
     let mut bench = DrivenCardFixture::new(2);
     clear(&mut bench);
     bench.card.with_pf_driver(|pf, hal| pf.set_port_link(hal, false)).unwrap();
-    assert_eq!(look(&mut bench, 0), LinkCheck::Down);
-    assert_eq!(look(&mut bench, 1), LinkCheck::Down);
+    assert_eq!(look(&mut bench, 0), VfLinkStatus::Down);
+    assert_eq!(look(&mut bench, 1), VfLinkStatus::Down);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::support::{DrivenCardFixture, between, index};
 use backplane::BackplaneVfHal;
 use core::time::Duration;
-use driver::vf::{LinkCheck, TxOffload};
+use driver::vf::{TxOffload, VfLinkStatus};
 use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
 use i82576::bits::ctrl;
 use i82576::register::vf::CTRL;
@@ -11,12 +11,12 @@ use i82576::{MacAddress, Time};
 use pcie::{ConfigAccess, Function, Iova};
 
 /// Registers and memory of a VF that count the resets by the VF's driver.
-struct ResetCounter<'a, 'b> {
+struct ResetCountingHal<'a, 'b> {
     hal: &'a mut BackplaneVfHal<'b>,
     count: u32,
 }
 
-impl Hal for ResetCounter<'_, '_> {
+impl Hal for ResetCountingHal<'_, '_> {
     fn read(&mut self, offset: u32) -> u32 {
         self.hal.read(offset)
     }
@@ -32,7 +32,7 @@ impl Hal for ResetCounter<'_, '_> {
     }
 }
 
-impl DmaHal for ResetCounter<'_, '_> {
+impl DmaHal for ResetCountingHal<'_, '_> {
     fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         self.hal.dma_alloc(length, align)
     }
@@ -78,7 +78,7 @@ fn vf_traffic_recovers_from_a_hundred_resets() {
 fn vf_driver_restart_resets_the_vf_once() {
     let mut bench = DrivenCardFixture::new(2);
     let count = bench.on(1, |vf, hal| {
-        let mut resets = ResetCounter { hal, count: 0 };
+        let mut resets = ResetCountingHal { hal, count: 0 };
         vf.restart(&mut resets).unwrap();
         resets.count
     });
@@ -121,7 +121,7 @@ fn function_level_reset_of_a_vf_stops_its_traffic() {
     assert_eq!(bench.card.world().take_interrupts(Function::Vf(0)), []);
 
     bench.card.nic().config_write(Function::Vf(0), 4, 2, 4);
-    assert_eq!(bench.on(0, |vf, hal| vf.check_link(hal)), LinkCheck::ResetNeeded);
+    assert_eq!(bench.on(0, |vf, hal| vf.check_link(hal)), VfLinkStatus::ResetNeeded);
     bench.on(0, |vf, hal| vf.restart(hal)).unwrap();
     bench.send(0, &between(0, 1, 64, 1));
     assert_eq!(bench.receive_all(1), [between(0, 1, 64, 1)]);
@@ -136,7 +136,7 @@ fn vfs_recover_from_a_reset_of_the_pf() {
     bench.receive_all(1);
     for vf in [0, 1] {
         let check = bench.on(vf, |driver, hal| driver.check_link(hal));
-        assert_eq!(check, LinkCheck::ResetNeeded);
+        assert_eq!(check, VfLinkStatus::ResetNeeded);
         bench.on(vf, |driver, hal| driver.restart(hal)).unwrap();
     }
     bench.send(0, &between(0, 1, 64, 1));

@@ -2,7 +2,7 @@
 
 use backplane::{Backplane, vf_mac};
 use core::time::Duration;
-use driver::vf::{LinkCheck, TxOffload, Vf, VfDriverConfig, VfReceivedFrame};
+use driver::vf::{TxOffload, Vf, VfDriverConfig, VfLinkStatus, VfReceivedFrame};
 use i82576::{MacAddress, VfIndex};
 
 /// Card with its PF driver attached, and the drivers of its VFs.
@@ -41,7 +41,7 @@ impl DrivenCardFixture {
     pub(crate) fn start(&mut self, vf: u8) {
         self.on(vf, |driver, hal| driver.start(hal)).unwrap();
         let check = self.on(vf, |driver, hal| driver.check_link(hal));
-        assert!(matches!(check, LinkCheck::Up(_)), "vf{vf}: {check:?}");
+        assert!(matches!(check, VfLinkStatus::Up(_)), "vf{vf}: {check:?}");
     }
 
     /// Calls `act` with the driver of VF `vf` and its registers.

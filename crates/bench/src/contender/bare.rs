@@ -8,7 +8,7 @@
 //! The path has no policy, offloads, memory of other processes or doorbells.
 
 use super::work::Workload;
-use super::{Contender, ContenderKind, SliceMeasurement, WARM_UP};
+use super::{Contender, ContenderKind, ContenderMeasurement, WARM_UP};
 use crate::machine::cycles;
 use crate::machine::processors::ProcessorAssignment;
 use anyhow::{Result, anyhow};
@@ -34,82 +34,82 @@ const PORTS: usize = 8;
 
 /// Buffer that passes through a ring, with the length of the frame in it.
 #[derive(Debug)]
-struct BareDescriptor {
+struct BarePathBuffer {
     buffer: Box<[u8]>,
     length: usize,
 }
 
 /// Rings of a port of the bare path, as the guest or the forwarder holds them.
 #[derive(Debug)]
-struct PortRings {
+struct BarePathRings {
     /// Two rings of frames: one that this side fills, and one that it empties.
-    frames: (Producer<BareDescriptor>, Consumer<BareDescriptor>),
+    frames: (Producer<BarePathBuffer>, Consumer<BarePathBuffer>),
     /// Two rings of empty buffers: one that this side fills, and one that it empties.
-    empty: (Producer<BareDescriptor>, Consumer<BareDescriptor>),
+    empty: (Producer<BarePathBuffer>, Consumer<BarePathBuffer>),
 }
 
 /// Guest of the bare path, with its side of a port's rings.
 #[derive(Debug)]
-struct BareGuest {
-    end: PortRings,
+struct BarePathGuest {
+    end: BarePathRings,
     /// Frame that the guest of the bare path sends repeatedly.
     frame: Vec<u8>,
     /// Buffers that the guest sends frames from, in turn, as a ring does. The buffer that came back last would still be
     /// in the cache.
-    spare: VecDeque<BareDescriptor>,
+    spare: VecDeque<BarePathBuffer>,
     /// Memory for a frame that the guest has received.
     place: Box<[u8]>,
 }
 
 /// Forwarder of the bare path between two ports, with its sides of the ports' rings.
 #[derive(Debug)]
-struct BareForwarder {
-    ends: [PortRings; 2],
+struct BarePathForwarder {
+    ends: [BarePathRings; 2],
     addresses: [MacAddress; PORTS],
     /// Frames that are being forwarded, and the buffers that receive them.
-    burst: Vec<BareDescriptor>,
-    room: Vec<BareDescriptor>,
+    burst: Vec<BarePathBuffer>,
+    room: Vec<BarePathBuffer>,
 }
 
 /// Bare path as a contender: its two guests and its forwarder, which pause between slices.
 #[derive(Debug)]
-pub(super) struct BareContender {
-    guests: [BareGuest; 2],
-    forwarder: BareForwarder,
+pub(super) struct BarePathContender {
+    guests: [BarePathGuest; 2],
+    forwarder: BarePathForwarder,
     processors: ProcessorAssignment,
 }
 
 /// Creates both sides of a port with this number of descriptors, for frames of `size` bytes. Also returns the guest's
 /// spare buffers.
-fn port(descriptors: usize, size: usize) -> (PortRings, PortRings, VecDeque<BareDescriptor>) {
+fn port(descriptors: usize, size: usize) -> (BarePathRings, BarePathRings, VecDeque<BarePathBuffer>) {
     let ring = || RingBuffer::new(descriptors);
     let ((to_card, sent), (to_guest, received)) = (ring(), ring());
     let ((done, free), (mut post, posted)) = (ring(), ring());
     let buffer =
-        || BareDescriptor { buffer: vec![0; size.next_multiple_of(ROOM)].into_boxed_slice(), length: 0 };
+        || BarePathBuffer { buffer: vec![0; size.next_multiple_of(ROOM)].into_boxed_slice(), length: 0 };
     for _ in 0..descriptors {
         // The push cannot fail, because the ring has room for all descriptors.
         let _ = post.push(buffer());
     }
-    let guest = PortRings { frames: (to_card, received), empty: (post, free) };
-    let card = PortRings { frames: (to_guest, sent), empty: (done, posted) };
+    let guest = BarePathRings { frames: (to_card, received), empty: (post, free) };
+    let card = BarePathRings { frames: (to_guest, sent), empty: (done, posted) };
     (guest, card, (0..descriptors).map(|_| buffer()).collect())
 }
 
 /// Takes up to `most` descriptors out of a ring of the bare path.
-fn take(ring: &mut Consumer<BareDescriptor>, most: usize, into: &mut impl Extend<BareDescriptor>) {
+fn take(ring: &mut Consumer<BarePathBuffer>, most: usize, into: &mut impl Extend<BarePathBuffer>) {
     let count = ring.slots().min(most);
     into.extend(ring.read_chunk(count).into_iter().flatten());
 }
 
 /// Puts descriptors into a ring, which has room for all.
-fn put(ring: &mut Producer<BareDescriptor>, descriptors: impl ExactSizeIterator<Item = BareDescriptor>) {
+fn put(ring: &mut Producer<BarePathBuffer>, descriptors: impl ExactSizeIterator<Item = BarePathBuffer>) {
     if let Ok(room) = ring.write_chunk_uninit(descriptors.len()) {
         room.fill_from_iter(descriptors);
     }
 }
 
-impl BareGuest {
+impl BarePathGuest {
     /// Sends a burst of frames and takes arrived frames out of the ring. Returns the number of arrived frames.
     fn exchange(&mut self) -> u64 {
         let Self { end, frame, spare, place } = self;
@@ -133,7 +133,7 @@ impl BareGuest {
     }
 }
 
-impl BareForwarder {
+impl BarePathForwarder {
     /// Forwards a burst that a port has sent.
     fn forward(&mut self, from: usize) {
         let Self { ends, addresses, burst, room } = self;
@@ -147,7 +147,7 @@ impl BareForwarder {
                 prefetch(&next.buffer[..next.length], false);
                 prefetch(&room[at + AHEAD].buffer[..next.length], true);
             }
-            let BareDescriptor { buffer, length } = &burst[at];
+            let BarePathBuffer { buffer, length } = &burst[at];
             let knows = addresses.iter().position(|address| buffer.starts_with(&address.0));
             if knows == Some(1 - from) {
                 room[at].buffer[..*length].copy_from_slice(&buffer[..*length]);
@@ -159,7 +159,7 @@ impl BareForwarder {
     }
 }
 
-impl BareContender {
+impl BarePathContender {
     /// Creates guests and forwarder of the bare path for the frame size and ring size of a workload.
     pub(super) fn new(processors: ProcessorAssignment, work: Workload) -> Self {
         let address = |port: usize| MacAddress([2, 0, 0, 0, 0x30, port as u8]);
@@ -167,12 +167,12 @@ impl BareContender {
             let (end, card, spare) = port(work.descriptors().into(), work.size());
             let frame = Workload::Frames(work.size()).frame(address(own), address(1 - own));
             let place = frame.clone().into_boxed_slice();
-            (BareGuest { end, frame, spare, place }, card)
+            (BarePathGuest { end, frame, spare, place }, card)
         });
         let [(one, near), (other, far)] = sides;
         let (burst, room) = (Vec::with_capacity(BURST), Vec::with_capacity(BURST));
         let addresses = std::array::from_fn(address);
-        let forwarder = BareForwarder { ends: [near, far], addresses, burst, room };
+        let forwarder = BarePathForwarder { ends: [near, far], addresses, burst, room };
         Self { guests: [one, other], forwarder, processors }
     }
 
@@ -192,7 +192,7 @@ impl BareContender {
             let exchanged = ProcessorAssignment::held(processors.generator, || {
                 let (begun, mut arrived) = (Instant::now(), 0);
                 while begun.elapsed() < length {
-                    arrived += guests.iter_mut().map(BareGuest::exchange).sum::<u64>();
+                    arrived += guests.iter_mut().map(BarePathGuest::exchange).sum::<u64>();
                 }
                 (arrived, begun.elapsed())
             });
@@ -203,7 +203,7 @@ impl BareContender {
     }
 }
 
-impl Contender for BareContender {
+impl Contender for BarePathContender {
     fn name(&self) -> &str {
         NAME
     }
@@ -212,11 +212,11 @@ impl Contender for BareContender {
         ContenderKind::Raw
     }
 
-    fn slice(&mut self, length: Duration) -> Result<SliceMeasurement> {
+    fn slice(&mut self, length: Duration) -> Result<ContenderMeasurement> {
         self.exchange(WARM_UP)?;
         let (frames, took) = self.exchange(length)?;
         // The forwarder's thread never pauses, so all its time counts.
-        Ok(SliceMeasurement {
+        Ok(ContenderMeasurement {
             frames,
             took,
             cycles: cycles::of_time(took),

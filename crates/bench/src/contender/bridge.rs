@@ -6,11 +6,11 @@
 //! The bridge is in a network namespace of its own, without offloads.
 
 use super::work::Workload;
-use super::{Contender, ContenderKind, SliceMeasurement, WARM_UP};
+use super::{Contender, ContenderKind, ContenderMeasurement, WARM_UP};
 use crate::machine::processors::ProcessorAssignment;
 use anyhow::{Context, Result, anyhow, ensure};
 use host::namespace::enter_new_network;
-use host::tap::{InterfaceName, Tap, TapReceived, TapSent};
+use host::tap::{InterfaceName, Tap, TapReceiveResult, TapSendResult};
 use i82576::MacAddress;
 use std::fs::File;
 use std::io;
@@ -118,7 +118,7 @@ impl BridgeTap {
             return Ok(());
         }
         for count in 0..BURST {
-            if self.tap.send(&self.frame)? != TapSent::Sent {
+            if self.tap.send(&self.frame)? != TapSendResult::Sent {
                 break;
             }
             self.written.store(written + count + 1, Ordering::Relaxed);
@@ -130,7 +130,7 @@ impl BridgeTap {
         let mut buffer = [0; LONGEST];
         let mut arrived = 0;
         for _ in 0..WINDOW {
-            let TapReceived::Frame(length, _) = self.tap.recv(&mut buffer)? else { break };
+            let TapReceiveResult::Frame(length, _) = self.tap.recv(&mut buffer)? else { break };
             // Frames of the kernel do not count.
             arrived += u64::from(buffer[..length] == far.frame);
         }
@@ -148,10 +148,10 @@ impl Contender for LinuxBridge {
         ContenderKind::Peer
     }
 
-    fn slice(&mut self, length: Duration) -> Result<SliceMeasurement> {
+    fn slice(&mut self, length: Duration) -> Result<ContenderMeasurement> {
         self.exchange(WARM_UP)?;
         let (frames, took) = self.exchange(length)?;
-        Ok(SliceMeasurement { frames, took, cycles: None, unfairness: None, under_way: None })
+        Ok(ContenderMeasurement { frames, took, cycles: None, unfairness: None, under_way: None })
     }
 }
 

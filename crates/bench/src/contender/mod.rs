@@ -64,7 +64,7 @@ impl fmt::Display for ContenderKind {
 
 /// Measurement of one contender in a time slice.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SliceMeasurement {
+pub struct ContenderMeasurement {
     /// Number of frames delivered in the slice, in both directions.
     pub frames: u64,
     /// Duration of the measured time slice.
@@ -78,7 +78,7 @@ pub struct SliceMeasurement {
     pub under_way: Option<f64>,
 }
 
-impl SliceMeasurement {
+impl ContenderMeasurement {
     /// Returns the forwarding rate in millions of frames a second.
     #[must_use]
     pub fn mpps(&self) -> f64 {
@@ -105,7 +105,7 @@ pub trait Contender {
     ///
     /// # Errors
     /// The contender has ended, or moves no frame.
-    fn slice(&mut self, length: Duration) -> Result<SliceMeasurement>;
+    fn slice(&mut self, length: Duration) -> Result<ContenderMeasurement>;
 }
 
 /// Contenders that are measured in turn.
@@ -135,11 +135,12 @@ pub fn all(
     let mut contenders: Contenders = Vec::new();
     for &card in &options.cards {
         for &mode in &options.modes {
-            contenders.push(Box::new(served::ServedHost::start(options, card, mode, processors, work)?));
+            contenders
+                .push(Box::new(served::SoftiovContender::start(options, card, mode, processors, work)?));
         }
     }
     if options.measures(bare::NAME) {
-        contenders.push(Box::new(bare::BareContender::new(processors, work)));
+        contenders.push(Box::new(bare::BarePathContender::new(processors, work)));
     }
     let mut skipped = Vec::new();
     // Without DPDK no peers are wanted.

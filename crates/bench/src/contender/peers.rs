@@ -2,10 +2,10 @@
 //! forwards. Also the null forwarder, which copies frames without any source: the limit of every forwarder that copies
 //! a frame once in and once out. None of them looks at addresses or enforces a policy.
 
-use super::switch::{SwitchConfig, SwitchPort, SwitchProcess};
+use super::switch::{OpenVswitchConfig, OpenVswitchPort, OpenVswitchProcess};
 use super::testpmd::{Testpmd, TestpmdConfig};
 use super::work::Workload;
-use super::{Contender, ContenderKind, SliceMeasurement, WARM_UP};
+use super::{Contender, ContenderKind, ContenderMeasurement, WARM_UP};
 use crate::machine::cycles::CycleCounter;
 use crate::machine::huge_pages::HugePages;
 use crate::machine::process::LoggedProcess;
@@ -23,16 +23,16 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Recipe of a peer (testpmd or Open vSwitch). In its devices, `{n}` is the port, `{dir}` the folder of sockets,
 /// `{size}` a frame's length, `{ring}` the descriptors of a ring and `{rsize}` their binary logarithm.
 #[derive(Debug)]
-pub(super) struct PeerConfig {
+pub(super) struct PeerForwarderConfig {
     pub(super) name: &'static str,
-    forwarder: PeerProgram,
+    forwarder: PeerForwarderKind,
     /// Device of the testpmd that generates the frames; `None` if the forwarder creates frames itself.
     generator: Option<&'static str>,
     /// Passes the ring size to testpmd too, so that testpmd's own rings are as long as the device's.
     tells_ring: bool,
 }
 
-impl PeerConfig {
+impl PeerForwarderConfig {
     /// Returns true if the peer supports a workload. None of the peers segments sends, so the null forwarder is the
     /// limit for those.
     pub(super) fn does(&self, work: Workload) -> bool {
@@ -45,13 +45,13 @@ impl PeerConfig {
 
     /// Returns true if the peer requires root.
     pub(super) fn takes_root(&self) -> bool {
-        matches!(self.forwarder, PeerProgram::Switch)
+        matches!(self.forwarder, PeerForwarderKind::Switch)
     }
 }
 
 /// Program that forwards the frames of a peer.
 #[derive(Debug)]
-enum PeerProgram {
+enum PeerForwarderKind {
     /// Peer's forwarding by testpmd between two devices of this kind.
     Testpmd(&'static str),
     /// Peer's forwarding by Open vSwitch.
@@ -63,50 +63,50 @@ const MEMIF: &str =
     "net_memif{n},role=server,id={n},rsize={rsize},bsize=2048,socket={dir}/m{n}.sock,socket-abstract=no";
 const VHOST: &str = "net_vhost{n},iface={dir}/v{n}.sock,queues=1";
 
-pub(super) const RECIPES: [PeerConfig; 6] = [
-    PeerConfig {
+pub(super) const RECIPES: [PeerForwarderConfig; 6] = [
+    PeerForwarderConfig {
         name: "memif, zero copy",
-        forwarder: PeerProgram::Testpmd(MEMIF),
+        forwarder: PeerForwarderKind::Testpmd(MEMIF),
         generator: Some(
             "net_memif{n},role=client,id={n},rsize={rsize},bsize=2048,socket={dir}/m{n}.sock,socket-abstract=no,zero-copy=yes",
         ),
         tells_ring: false,
     },
-    PeerConfig {
+    PeerForwarderConfig {
         name: "memif",
-        forwarder: PeerProgram::Testpmd(MEMIF),
+        forwarder: PeerForwarderKind::Testpmd(MEMIF),
         generator: Some(
             "net_memif{n},role=client,id={n},rsize={rsize},bsize=2048,socket={dir}/m{n}.sock,socket-abstract=no",
         ),
         tells_ring: false,
     },
-    PeerConfig {
+    PeerForwarderConfig {
         name: "vhost-user, packed",
-        forwarder: PeerProgram::Testpmd(VHOST),
+        forwarder: PeerForwarderKind::Testpmd(VHOST),
         generator: Some(
             "net_virtio_user{n},path={dir}/v{n}.sock,queues=1,queue_size={ring},mrg_rxbuf=0,in_order=1,packed_vq=1",
         ),
         tells_ring: true,
     },
-    PeerConfig {
+    PeerForwarderConfig {
         name: "vhost-user, split",
-        forwarder: PeerProgram::Testpmd(VHOST),
+        forwarder: PeerForwarderKind::Testpmd(VHOST),
         generator: Some(
             "net_virtio_user{n},path={dir}/v{n}.sock,queues=1,queue_size={ring},mrg_rxbuf=0,in_order=0",
         ),
         tells_ring: true,
     },
-    PeerConfig {
+    PeerForwarderConfig {
         name: "Open vSwitch-DPDK",
-        forwarder: PeerProgram::Switch,
+        forwarder: PeerForwarderKind::Switch,
         generator: Some(
             "net_virtio_user{n},path={dir}/v{n}.sock,queues=1,queue_size={ring},server=1,mrg_rxbuf=0,in_order=1,packed_vq=1",
         ),
         tells_ring: true,
     },
-    PeerConfig {
+    PeerForwarderConfig {
         name: "null forwarder",
-        forwarder: PeerProgram::Testpmd("net_null{n},size={size},copy=1"),
+        forwarder: PeerForwarderKind::Testpmd("net_null{n},size={size},copy=1"),
         generator: None,
         tells_ring: false,
     },
@@ -126,21 +126,21 @@ pub(super) const NAMES: [&str; RECIPES.len()] = {
 /// Peer as a contender: its programs, which are stopped between slices.
 #[derive(Debug)]
 pub(super) struct PeerContender {
-    recipe: &'static PeerConfig,
+    recipe: &'static PeerForwarderConfig,
     /// testpmd that generates and receives frames. It is dropped before the forwarder.
     generator: Option<Testpmd>,
-    forwarder: PeerForwarder,
+    forwarder: PeerForwarderProcess,
     cycles: CycleCounter,
     _folder: TempDir,
 }
 
 #[derive(Debug)]
-enum PeerForwarder {
+enum PeerForwarderProcess {
     Testpmd(Testpmd),
-    Switch(SwitchProcess),
+    Switch(OpenVswitchProcess),
 }
 
-impl PeerForwarder {
+impl PeerForwarderProcess {
     fn process(&self) -> &LoggedProcess {
         match self {
             Self::Testpmd(testpmd) => &testpmd.process,
@@ -151,7 +151,7 @@ impl PeerForwarder {
 
 impl PeerContender {
     pub(super) fn start(
-        recipe: &'static PeerConfig,
+        recipe: &'static PeerForwarderConfig,
         dpdk: &HostDpdk,
         huge: &HugePages,
         processors: ProcessorAssignment,
@@ -166,15 +166,25 @@ impl PeerContender {
         let ring = recipe.tells_ring.then_some(work.peer_descriptors());
         let rings = || ring.iter().flat_map(|n| [format!("--txd={n}"), format!("--rxd={n}")]);
         let forwarder = match recipe.forwarder {
-            PeerProgram::Testpmd(devices) => {
+            PeerForwarderKind::Testpmd(devices) => {
                 let arguments = std::iter::once("--forward-mode=io".to_owned()).chain(rings()).collect();
-                PeerForwarder::Testpmd(Testpmd::start(&start(devices, true, arguments), folder.path())?)
+                PeerForwarderProcess::Testpmd(Testpmd::start(
+                    &start(devices, true, arguments),
+                    folder.path(),
+                )?)
             }
-            PeerProgram::Switch => {
-                let (ports, folder) = (["v0", "v1"].map(SwitchPort::VhostUser), folder.path());
-                let setup =
-                    SwitchConfig { dpdk, huge, processors, folder, ports, offloads: false, namespace: None };
-                PeerForwarder::Switch(SwitchProcess::start(&setup)?)
+            PeerForwarderKind::Switch => {
+                let (ports, folder) = (["v0", "v1"].map(OpenVswitchPort::VhostUser), folder.path());
+                let setup = OpenVswitchConfig {
+                    dpdk,
+                    huge,
+                    processors,
+                    folder,
+                    ports,
+                    offloads: false,
+                    namespace: None,
+                };
+                PeerForwarderProcess::Switch(OpenVswitchProcess::start(&setup)?)
             }
         };
         let generator = recipe.generator.map(|devices| {
@@ -208,8 +218,8 @@ impl PeerContender {
     /// Returns the number of frames that have arrived through the peer since its start.
     fn received(&self) -> Result<u64> {
         match (&self.generator, &self.forwarder) {
-            (Some(counter), _) | (None, PeerForwarder::Testpmd(counter)) => counter.received(),
-            (None, PeerForwarder::Switch(_)) => {
+            (Some(counter), _) | (None, PeerForwarderProcess::Testpmd(counter)) => counter.received(),
+            (None, PeerForwarderProcess::Switch(_)) => {
                 bail!("Open vSwitch does not count frames itself, so its generator must be testpmd")
             }
         }
@@ -233,7 +243,7 @@ impl Contender for PeerContender {
         if self.generator.is_some() { ContenderKind::Peer } else { ContenderKind::Raw }
     }
 
-    fn slice(&mut self, length: Duration) -> Result<SliceMeasurement> {
+    fn slice(&mut self, length: Duration) -> Result<ContenderMeasurement> {
         self.stop(false)?;
         std::thread::sleep(WARM_UP);
         // An answer takes a while, so cycles and time are both read right after one.
@@ -242,7 +252,7 @@ impl Contender for PeerContender {
         let (last, after, took) = (self.received()?, self.cycles.read(), begun.elapsed());
         let cycles = before.zip(after).map(|(before, after)| after - before);
         self.stop(true)?;
-        Ok(SliceMeasurement { frames: last - first, took, cycles, unfairness: None, under_way: None })
+        Ok(ContenderMeasurement { frames: last - first, took, cycles, unfairness: None, under_way: None })
     }
 }
 

@@ -3,9 +3,9 @@
 
 use super::card::CardVariant;
 use super::host::HostProcess;
-use super::stations::{ExchangeResult, VfCircle};
+use super::stations::{FrameExchangeResult, VfTrafficCircle};
 use super::work::Workload;
-use super::{Contender, ContenderKind, SliceMeasurement, WARM_UP};
+use super::{Contender, ContenderKind, ContenderMeasurement, WARM_UP};
 use crate::machine::cycles::CycleCounter;
 use crate::machine::processors::ProcessorAssignment;
 use crate::options::BenchmarkOptions;
@@ -16,15 +16,15 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Process that serves a card (`softiov serve`), with the guests attached to its VFs.
 #[derive(Debug)]
-pub struct ServedHost {
+pub struct SoftiovContender {
     name: String,
     /// Guests of the host, which send frames in a circle.
-    circle: VfCircle,
+    circle: VfTrafficCircle,
     host: HostProcess,
     mode: ContenderKind,
 }
 
-impl ServedHost {
+impl SoftiovContender {
     /// Starts a host and two guests, and stops the host until its slice.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl ServedHost {
     /// Starts a host and `guests` guests, 2 to 7, and stops the host until its slice.
     ///
     /// # Errors
-    /// Returns the errors of [`ServedHost::start`].
+    /// Returns the errors of [`SoftiovContender::start`].
     pub fn with_guests(
         options: &BenchmarkOptions,
         card: CardVariant,
@@ -56,7 +56,7 @@ impl ServedHost {
         let busy = if wait == "busy" { ", busy" } else { "" };
         let vfs = if guests == 2 { String::new() } else { format!(", {guests} VFs") };
         let name = format!("{}{busy}{vfs}", card.name());
-        let circle = VfCircle::attach(guests, |vf| host.socket(vf), card, work);
+        let circle = VfTrafficCircle::attach(guests, |vf| host.socket(vf), card, work);
         let mut circle = circle.with_context(|| host.log())?;
         ensure!(
             circle.rings_in_memory() == (mode == ContenderKind::Mapped),
@@ -78,7 +78,7 @@ impl ServedHost {
     ///
     /// # Errors
     /// The host has ended.
-    pub fn running<T>(&mut self, work: impl FnOnce(&mut VfCircle) -> T) -> Result<T> {
+    pub fn running<T>(&mut self, work: impl FnOnce(&mut VfTrafficCircle) -> T) -> Result<T> {
         self.host.running(|| work(&mut self.circle))
     }
 
@@ -89,7 +89,7 @@ impl ServedHost {
     }
 }
 
-impl Contender for ServedHost {
+impl Contender for SoftiovContender {
     fn name(&self) -> &str {
         &self.name
     }
@@ -98,16 +98,16 @@ impl Contender for ServedHost {
         self.mode
     }
 
-    fn slice(&mut self, length: Duration) -> Result<SliceMeasurement> {
+    fn slice(&mut self, length: Duration) -> Result<ContenderMeasurement> {
         let mut cycles = CycleCounter::of(self.process_id());
         self.running(|circle| {
             circle.exchange(WARM_UP);
             let before = cycles.read();
-            let ExchangeResult { arrived, took, under_way } = circle.exchange(length);
+            let FrameExchangeResult { arrived, took, under_way } = circle.exchange(length);
             let cycles = before.zip(cycles.read()).map(|(before, after)| after - before);
             let most = arrived.iter().max().zip(arrived.iter().min());
             let unfairness = most.map(|(most, least)| *most as f64 / (*least).max(1) as f64);
-            SliceMeasurement {
+            ContenderMeasurement {
                 frames: arrived.iter().sum(),
                 took,
                 cycles,

@@ -7,7 +7,7 @@
 use super::card::CardVariant;
 use super::work::Workload;
 use anyhow::{Context, Result, ensure};
-use driver::any_vf::{AnyVfConfig, AnyVfLinkCheck};
+use driver::any_vf::{AnyVfConfig, AnyVfLinkStatus};
 use driver::vf::TxOffload;
 use driver::{AnyVf, Hal};
 use i82576::MacAddress;
@@ -45,7 +45,7 @@ pub(crate) struct PolledVf {
 
 /// VFs of one port that send frames to one another: each to the next, and the last to the first.
 #[derive(Debug)]
-pub struct VfCircle {
+pub struct VfTrafficCircle {
     stations: Vec<PolledVf>,
     work: Workload,
     /// Maximum number of pending frames to one receiver, fewer than it has buffers, so that no frame is dropped.
@@ -57,7 +57,7 @@ pub struct VfCircle {
 
 /// Result of an exchange of frames between the VFs.
 #[derive(Debug)]
-pub struct ExchangeResult {
+pub struct FrameExchangeResult {
     /// Number of arrived frames, by sender.
     pub arrived: Vec<u64>,
     /// Duration of the exchange of frames.
@@ -73,7 +73,7 @@ pub fn address(vf: usize) -> MacAddress {
     MacAddress([2, 0, 0, 0, 0x10, vf as u8])
 }
 
-impl VfCircle {
+impl VfTrafficCircle {
     /// Attaches to the first VFs of a port, at least two, and waits for their links. `socket` returns a VF's socket.
     ///
     /// # Errors
@@ -153,7 +153,7 @@ impl VfCircle {
     }
 
     /// Makes all VFs send for this time, as fast as frames arrive.
-    pub fn exchange(&mut self, length: Duration) -> ExchangeResult {
+    pub fn exchange(&mut self, length: Duration) -> FrameExchangeResult {
         self.settle();
         let begun = Instant::now();
         let (mut arrived, mut last) = (vec![0; self.stations.len()], begun);
@@ -176,7 +176,7 @@ impl VfCircle {
             }
             if at - begun >= length {
                 let under_way = under_way as f64 / (turns * self.window) as f64;
-                return ExchangeResult { arrived, took: at - begun, under_way };
+                return FrameExchangeResult { arrived, took: at - begun, under_way };
             }
         }
     }
@@ -250,7 +250,7 @@ impl PolledVf {
             }
         };
         vf.start(&mut hal).with_context(|| format!("the VF of {name} did not start"))?;
-        while vf.check_link(&mut hal) != AnyVfLinkCheck::Up {
+        while vf.check_link(&mut hal) != AnyVfLinkStatus::Up {
             ensure!(begun.elapsed() < PATIENCE, "the VF of {name} has no link within the timeout");
             hal.wait(Duration::from_millis(5));
         }

@@ -19,14 +19,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Port of the switch, with its name.
 #[derive(Debug, Clone, Copy)]
-pub enum SwitchPort {
+pub enum OpenVswitchPort {
     /// vhost-user port. The switch is the client of the socket `NAME.sock` in its folder, as soon as it exists.
     VhostUser(&'static str),
     /// Interface of that name, created by the switch: a tap, which the switch reads and writes with system calls.
     Interface(&'static str),
 }
 
-impl SwitchPort {
+impl OpenVswitchPort {
     fn name(self) -> &'static str {
         match self {
             Self::VhostUser(name) | Self::Interface(name) => name,
@@ -36,7 +36,7 @@ impl SwitchPort {
 
 /// Configuration of an Open vSwitch process.
 #[derive(Debug)]
-pub struct SwitchConfig<'a> {
+pub struct OpenVswitchConfig<'a> {
     /// Debian's Open vSwitch with DPDK.
     pub dpdk: &'a HostDpdk,
     /// Huge pages for the switch's memory; without any, the switch uses ordinary pages.
@@ -46,7 +46,7 @@ pub struct SwitchConfig<'a> {
     /// Folder for the sockets and logs of Open vSwitch.
     pub folder: &'a Path,
     /// Ports between which Open vSwitch forwards.
-    pub ports: [SwitchPort; 2],
+    pub ports: [OpenVswitchPort; 2],
     /// True to offer checksum offload and TSO to the guests.
     pub offloads: bool,
     /// Network namespace for the switch's interfaces; `None` for a new namespace.
@@ -55,19 +55,19 @@ pub struct SwitchConfig<'a> {
 
 /// Processes of an Open vSwitch that forwards between two ports: the switch and its database.
 #[derive(Debug)]
-pub struct SwitchProcess {
+pub struct OpenVswitchProcess {
     /// Process of the switch, which is dropped before that of the database.
     process: LoggedProcess,
     _database: LoggedProcess,
     prefix: String,
 }
 
-impl SwitchProcess {
+impl OpenVswitchProcess {
     /// Starts Open vSwitch with its database and flows.
     ///
     /// # Errors
     /// A program ends or refuses its arguments, with its message; or the namespace requires more privileges.
-    pub fn start(setup: &SwitchConfig<'_>) -> Result<Self> {
+    pub fn start(setup: &OpenVswitchConfig<'_>) -> Result<Self> {
         let schema = setup.dpdk.switch_schema();
         setup.run("usr/bin/ovsdb-tool", &["create", &setup.at("conf.db"), &schema.display().to_string()])?;
         let remote = format!("--remote=punix:{}", setup.at("db.sock"));
@@ -89,14 +89,14 @@ impl SwitchProcess {
     }
 }
 
-impl Drop for SwitchProcess {
+impl Drop for OpenVswitchProcess {
     fn drop(&mut self) {
         // DPDK leaves files behind that are of no further use.
         let _ = fs::remove_dir_all(telemetry::folder(&self.prefix));
     }
 }
 
-impl SwitchConfig<'_> {
+impl OpenVswitchConfig<'_> {
     /// Writes the switch's configuration into the database.
     fn configure(&self, prefix: &str) -> Result<()> {
         // Open vSwitch adds `--in-memory` itself, which conflicts with small pages.
@@ -122,8 +122,8 @@ impl SwitchConfig<'_> {
             let name = port.name();
             let path = format!("options:vhost-server-path={}", self.at(&format!("{name}.sock")));
             let kind: &[&str] = match port {
-                SwitchPort::VhostUser(_) => &["type=dpdkvhostuserclient", &path],
-                SwitchPort::Interface(_) => &["type=internal"],
+                OpenVswitchPort::VhostUser(_) => &["type=dpdkvhostuserclient", &path],
+                OpenVswitchPort::Interface(_) => &["type=internal"],
             };
             self.vsctl(&[&["add-port", "bridge", name, "--", "set", "Interface", name], kind].concat())?;
         }
@@ -132,7 +132,7 @@ impl SwitchConfig<'_> {
 
     /// Adds a flow from each port of the switch to the other.
     fn direct(&self) -> Result<()> {
-        let [one, other] = self.ports.map(SwitchPort::name);
+        let [one, other] = self.ports.map(OpenVswitchPort::name);
         self.ofctl(&["del-flows", "bridge"])?;
         for (from, to) in [(one, other), (other, one)] {
             self.ofctl(&["add-flow", "bridge", &format!("in_port={from},actions=output:{to}")])?;

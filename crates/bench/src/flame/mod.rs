@@ -10,7 +10,7 @@ mod draw;
 mod fold;
 
 use crate::contender::ContenderKind;
-use crate::contender::served::ServedHost;
+use crate::contender::served::SoftiovContender;
 use crate::contender::work::Workload;
 use crate::machine::processors::ProcessorAssignment;
 use crate::options::BenchmarkOptions;
@@ -38,7 +38,8 @@ pub fn record(
 ) -> Result<()> {
     fs::create_dir_all(&options.out)?;
     let data = options.out.join("perf.data");
-    let mut served = ServedHost::start(options, options.card(), mode, processors, Workload::Frames(size))?;
+    let mut served =
+        SoftiovContender::start(options, options.card(), mode, processors, Workload::Frames(size))?;
     let mut perf = Command::new("perf");
     perf.args(["record", "--freq", FREQUENCY, "--call-graph", "dwarf,16384", "--output"]).arg(&data);
     perf.args(["--pid", &served.process_id().to_string(), "--", "sleep", RECORDED]);

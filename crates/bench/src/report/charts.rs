@@ -5,7 +5,7 @@ use super::{BenchmarkReport, BenchmarkRow};
 use crate::contender::ContenderKind;
 use crate::contender::work::Workload;
 use crate::moderation;
-use lab::figure::{Chart, ChartScale, Series, SeriesMark, XPositions};
+use lab::figure::{Chart, ChartScale, ChartSeries, ChartSeriesStyle, XPositions};
 
 /// Function that returns the number that a chart shows for a row, or `None` if the row has none.
 type RowValue = fn(&BenchmarkRow) -> Option<f64>;
@@ -114,21 +114,27 @@ fn latencies(rows: &[&BenchmarkRow]) -> String {
     )
 }
 
-fn bars(label: String, at: usize, values: Vec<Option<f64>>) -> Series {
+fn bars(label: String, at: usize, values: Vec<Option<f64>>) -> ChartSeries {
     let variant_label = String::new();
-    Series {
+    ChartSeries {
         label,
         variant_label,
         colour: at,
         variant: 0,
-        mark: SeriesMark::Bar { stack: at },
+        mark: ChartSeriesStyle::Bar { stack: at },
         right: false,
         values,
         spreads: Vec::new(),
     }
 }
 
-fn chart(title: &str, unit: &str, x_title: &str, names: Vec<Vec<String>>, series: Vec<Series>) -> String {
+fn chart(
+    title: &str,
+    unit: &str,
+    x_title: &str,
+    names: Vec<Vec<String>>,
+    series: Vec<ChartSeries>,
+) -> String {
     Chart {
         id: title.to_lowercase().replace(' ', "-"),
         title: title.to_owned(),

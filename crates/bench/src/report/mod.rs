@@ -59,7 +59,7 @@ pub struct BenchmarkRow {
     pub interrupts: Option<ReceiverInterrupts>,
     /// Latency in one direction, under load or after a silence.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub latency: Option<Latency>,
+    pub latency: Option<LatencyPercentiles>,
 }
 
 /// Ratio of a contender's rate to that of another contender: the median over comparable slices.
@@ -95,7 +95,7 @@ pub struct ReceiverInterrupts {
 
 /// Latency in one direction at a part of the full load; 0 is after a silence.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Latency {
+pub struct LatencyPercentiles {
     /// Rate of the sent frames, as a fraction of the full load.
     pub load: f64,
     /// Median frame latency, nanoseconds.

@@ -2,8 +2,8 @@
 //!
 //! The host finds out that it may give a socket these rights when it creates the socket.
 
-use super::{ConfigError, UniqueValues, value};
-use host::socket::SocketAccess;
+use super::{ConfigError, UniqueConfigValues, value};
+use host::socket::SocketFilePermissions;
 use host::user::{UserLookupError, group_id, user_id};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -95,20 +95,23 @@ impl Visitor<'_> for SocketModeVisitor {
 
 /// Returns the access rights of a VF's or PF's socket. `layers` holds the configuration's `access` tables that apply to
 /// the socket, innermost first. `owner` names the VF or port.
-pub(super) fn access(layers: &[&AccessConfigKeys], owner: &str) -> Result<SocketAccess, ConfigError> {
+pub(super) fn access(
+    layers: &[&AccessConfigKeys],
+    owner: &str,
+) -> Result<SocketFilePermissions, ConfigError> {
     let key = |key: &str| format!("{owner}.access.{key}");
     let uid = number(layers.iter().find_map(|keys| keys.owner.as_ref()), user_id, &key("owner"))?;
     let gid = number(layers.iter().find_map(|keys| keys.group.as_ref()), group_id, &key("group"))?;
     let usual = if gid.is_some() { 0o660 } else { 0o600 };
     let mode = layers.iter().find_map(|keys| keys.mode).map_or(usual, |mode| mode.0);
-    Ok(SocketAccess { owner: uid, group: gid, mode })
+    Ok(SocketFilePermissions { owner: uid, group: gid, mode })
 }
 
 /// Returns the access rights of the control socket.
-pub(super) fn control(keys: &ControlConfigKeys) -> Result<SocketAccess, ConfigError> {
+pub(super) fn control(keys: &ControlConfigKeys) -> Result<SocketFilePermissions, ConfigError> {
     let group = number(keys.group.as_ref(), group_id, "control.group")?;
     let mode = if group.is_some() { 0o660 } else { 0o600 };
-    Ok(SocketAccess { owner: None, group, mode })
+    Ok(SocketFilePermissions { owner: None, group, mode })
 }
 
 /// Resolves the name of a user or group to its numeric id.
@@ -134,7 +137,7 @@ pub(super) fn control_socket(runtime_dir: &Path) -> PathBuf {
 pub(super) fn socket(
     given: Option<PathBuf>,
     (runtime_dir, name, file): (&Path, &str, &str),
-    unique: &mut UniqueValues,
+    unique: &mut UniqueConfigValues,
 ) -> Result<PathBuf, ConfigError> {
     let key = format!("{name}.socket");
     if let Some(path) = &given {
@@ -153,10 +156,10 @@ pub(super) fn socket(
 mod tests {
     use crate::config::HostConfig;
     use crate::config::tests::{check, refused};
-    use host::socket::SocketAccess;
+    use host::socket::SocketFilePermissions;
     use std::path::Path;
 
-    fn accesses(text: &str) -> Vec<SocketAccess> {
+    fn accesses(text: &str) -> Vec<SocketFilePermissions> {
         let config = check(text).unwrap();
         config.ports.iter().flat_map(|port| &port.vfs).map(|vf| vf.access).collect()
     }
@@ -174,15 +177,19 @@ mod tests {
             index = 1
             access = { owner = 107, mode = "600" }
         "#;
-        let access = |owner, group, mode| SocketAccess { owner: Some(owner), group: Some(group), mode };
+        let access =
+            |owner, group, mode| SocketFilePermissions { owner: Some(owner), group: Some(group), mode };
         assert_eq!(accesses(text), [access(0, 10, 0o660), access(0, 20, 0o666), access(107, 20, 0o600)]);
-        assert_eq!(accesses("[[port]]\nvfs = 1"), [SocketAccess::PRIVATE]);
+        assert_eq!(accesses("[[port]]\nvfs = 1"), [SocketFilePermissions::PRIVATE]);
     }
 
     #[test]
     fn socket_access_of_a_port_applies_to_the_pf_socket() {
         let config = check("[[port]]\npf = \"guest\"\naccess = { group = 107 }").unwrap();
-        assert_eq!(config.ports[0].access, SocketAccess { owner: None, group: Some(107), mode: 0o660 });
+        assert_eq!(
+            config.ports[0].access,
+            SocketFilePermissions { owner: None, group: Some(107), mode: 0o660 }
+        );
     }
 
     #[test]
@@ -190,11 +197,11 @@ mod tests {
         let config = check("access = { group = 107, mode = \"0666\" }").unwrap();
         assert_eq!(
             config.control_access,
-            SocketAccess::PRIVATE,
+            SocketFilePermissions::PRIVATE,
             "the right to connect is no right to command"
         );
         let config = check("control = { group = 4 }").unwrap();
-        assert_eq!(config.control_access, SocketAccess { owner: None, group: Some(4), mode: 0o660 });
+        assert_eq!(config.control_access, SocketFilePermissions { owner: None, group: Some(4), mode: 0o660 });
         assert_eq!(config.control_socket(), Path::new("/run/softiov/control/control.sock"));
     }
 

@@ -44,9 +44,9 @@ const MAX_NAME: usize = 32;
 
 /// Values that only one configuration key may have, such as socket paths, each with the key that has the value.
 #[derive(Default)]
-pub(super) struct UniqueValues(HashMap<String, String>);
+pub(super) struct UniqueConfigValues(HashMap<String, String>);
 
-impl UniqueValues {
+impl UniqueConfigValues {
     /// Claims a value for a configuration key, so that no other key may have the same value.
     ///
     /// # Errors

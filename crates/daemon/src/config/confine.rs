@@ -28,7 +28,7 @@ pub struct SandboxConfigKeys {
 
 /// Rights that the host process gives up after its start, from the table `confine`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sandbox {
+pub struct SandboxConfig {
     /// User account that the host process changes to.
     pub user: Option<ProcessUser>,
     /// Reaction to a system call that the filter does not allow.
@@ -37,11 +37,15 @@ pub struct Sandbox {
     pub landlock: bool,
 }
 
-pub(super) fn check(keys: &SandboxConfigKeys) -> Result<Sandbox, ConfigError> {
+pub(super) fn check(keys: &SandboxConfigKeys) -> Result<SandboxConfig, ConfigError> {
     let account = keys.user.as_deref().map(str::parse).transpose();
     let user =
         account.map_err(|error: host::user::UserLookupError| value("confine.user", error.to_string()))?;
-    Ok(Sandbox { user, seccomp: keys.seccomp.unwrap_or_default(), landlock: keys.landlock.unwrap_or(true) })
+    Ok(SandboxConfig {
+        user,
+        seccomp: keys.seccomp.unwrap_or_default(),
+        landlock: keys.landlock.unwrap_or(true),
+    })
 }
 
 fn seccomp<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SeccompMode>, D::Error> {

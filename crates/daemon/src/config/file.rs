@@ -8,7 +8,7 @@ use super::impair::ImpairmentConfigKeys;
 use super::size::MemorySize;
 use super::uplink::UplinkConfig;
 use crate::settings::{ConductThresholds, MirrorRule, StormControlSettings, VfSettings};
-use policy::FamilyLimits;
+use policy::CardFamilyLimits;
 use schemars::JsonSchema;
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess, Visitor};
@@ -130,7 +130,7 @@ impl CardFamily {
 
     /// Returns the limits that the family sets for policies of its ports and VFs.
     #[must_use]
-    pub const fn limits(self) -> &'static FamilyLimits {
+    pub const fn limits(self) -> &'static CardFamilyLimits {
         match self {
             Self::I82576 => &driver::pf::LIMITS,
             Self::Avf => &driver::avf::pf::LIMITS,
@@ -221,7 +221,7 @@ pub enum LinkLocalPolicy {
 #[derive(Debug, Clone, Default)]
 pub struct VfConfigKeys {
     /// Keys that commands cannot change: index and socket of the VF.
-    pub place: FixedVfKeys,
+    pub place: FixedVfConfigKeys,
     /// Settings of the VF, which commands can change, too.
     pub settings: VfSettings,
 }
@@ -229,7 +229,7 @@ pub struct VfConfigKeys {
 /// Index and socket of a VF: the keys of `[[port.vf]]` that commands cannot change.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FixedVfKeys {
+pub struct FixedVfConfigKeys {
     /// Index of the VF within its port, from 0.
     pub index: u8,
     /// Path of the VF's vfio-user socket. Default: NAME/vf.sock in the runtime directory, such as pf0vf3/vf.sock.
@@ -239,21 +239,21 @@ pub struct FixedVfKeys {
     pub access: AccessConfigKeys,
 }
 
-/// Names of the keys in a VF's table that are not settings: the fields of [`FixedVfKeys`].
+/// Names of the keys in a VF's table that are not settings: the fields of [`FixedVfConfigKeys`].
 const PLACE: [&str; 3] = ["index", "socket", "access"];
 
 /// Deserializes the keys of a VF by hand, because serde's `flatten` loses the line of an error and accepts unknown
 /// keys.
 impl<'de> Deserialize<'de> for VfConfigKeys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(VfKeysVisitor)
+        deserializer.deserialize_map(VfConfigKeysVisitor)
     }
 }
 
 /// Visitor that reads [`VfConfigKeys`] from a TOML table.
-struct VfKeysVisitor;
+struct VfConfigKeysVisitor;
 
-impl<'de> Visitor<'de> for VfKeysVisitor {
+impl<'de> Visitor<'de> for VfConfigKeysVisitor {
     type Value = VfConfigKeys;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -262,7 +262,7 @@ impl<'de> Visitor<'de> for VfKeysVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<VfConfigKeys, A::Error> {
         let mut place = toml::Table::new();
-        let rest = VfSettingsMap { map, place: &mut place };
+        let rest = VfSettingsMapAccess { map, place: &mut place };
         let settings = VfSettings::deserialize(MapAccessDeserializer::new(rest))?;
         let place = place.try_into().map_err(|error: toml::de::Error| A::Error::custom(error.message()))?;
         Ok(VfConfigKeys { place, settings })
@@ -270,21 +270,21 @@ impl<'de> Visitor<'de> for VfKeysVisitor {
 }
 
 /// Map access to a VF's table that yields its settings, and collects the keys of [`PLACE`] in `place`.
-struct VfSettingsMap<'a, A> {
+struct VfSettingsMapAccess<'a, A> {
     map: A,
     place: &'a mut toml::Table,
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for VfSettingsMap<'_, A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for VfSettingsMapAccess<'_, A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
         let mut seed = Some(seed);
         loop {
-            match self.map.next_key_seed(VfKeySeed(&mut seed))? {
+            match self.map.next_key_seed(VfConfigKeySeed(&mut seed))? {
                 None => return Ok(None),
-                Some(VfKey::Setting(key)) => return Ok(Some(key)),
-                Some(VfKey::Place(key)) => {
+                Some(VfConfigKey::Setting(key)) => return Ok(Some(key)),
+                Some(VfConfigKey::Place(key)) => {
                     self.place.insert(key, self.map.next_value()?);
                 }
             }
@@ -297,24 +297,24 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for VfSettingsMap<'_, A> {
 }
 
 /// Deserializer of a key in a VF's table. It passes the first key that is a setting to the contained seed.
-struct VfKeySeed<'a, K>(&'a mut Option<K>);
+struct VfConfigKeySeed<'a, K>(&'a mut Option<K>);
 
-/// Key in a VF's table: of [`FixedVfKeys`] (`Place`), or of a setting.
-enum VfKey<T> {
+/// Key in a VF's table: of [`FixedVfConfigKeys`] (`Place`), or of a setting.
+enum VfConfigKey<T> {
     Place(String),
     Setting(T),
 }
 
-impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for VfKeySeed<'_, K> {
-    type Value = VfKey<K::Value>;
+impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for VfConfigKeySeed<'_, K> {
+    type Value = VfConfigKey<K::Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
-impl<'de, K: DeserializeSeed<'de>> Visitor<'de> for VfKeySeed<'_, K> {
-    type Value = VfKey<K::Value>;
+impl<'de, K: DeserializeSeed<'de>> Visitor<'de> for VfConfigKeySeed<'_, K> {
+    type Value = VfConfigKey<K::Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a key of [[port.vf]]")
@@ -322,10 +322,10 @@ impl<'de, K: DeserializeSeed<'de>> Visitor<'de> for VfKeySeed<'_, K> {
 
     fn visit_str<E: Error>(self, key: &str) -> Result<Self::Value, E> {
         if PLACE.contains(&key) {
-            return Ok(VfKey::Place(key.to_owned()));
+            return Ok(VfConfigKey::Place(key.to_owned()));
         }
         let seed = self.0.take().ok_or_else(|| E::custom("a key without a value"))?;
         let key: StrDeserializer<'_, E> = key.into_deserializer();
-        seed.deserialize(key).map(VfKey::Setting)
+        seed.deserialize(key).map(VfConfigKey::Setting)
     }
 }

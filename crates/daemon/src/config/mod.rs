@@ -22,13 +22,13 @@ pub mod vlans;
 use crate::settings::{ConductThresholds, PortSettings, SettingLayers};
 use access::AccessConfigKeys;
 pub use check::ConfigError;
-use check::{UniqueValues, check_absolute, value, well_formed};
+use check::{UniqueConfigValues, check_absolute, value, well_formed};
 use file::{
     CardFamily, ConfigFile, DoorbellMode, LinkLocalPolicy, PfAssignment, PortConfigKeys, PortLinkRule,
     VfConfigKeys,
 };
 use host::cpus::CpuList;
-use host::socket::SocketAccess;
+use host::socket::SocketFilePermissions;
 use i82576::MacAddress;
 use impair::ImpairmentConfig;
 use pcie::VfIndex;
@@ -43,7 +43,7 @@ pub struct HostConfig {
     /// Folder of the sockets that have no path of their own.
     pub runtime_dir: PathBuf,
     /// Access rights to the control socket.
-    pub control_access: SocketAccess,
+    pub control_access: SocketFilePermissions,
     /// Configuration of the control interface over TCP, if there is one.
     pub http: Option<http::HttpConfig>,
     /// Folder in which changes by command are stored. Without it, commands can only make volatile changes.
@@ -53,7 +53,7 @@ pub struct HostConfig {
     /// Text of the configuration file that `softiov apply` applied instead of the host's own file, if any.
     pub applied: Option<String>,
     /// Rights that the host gives up after its start.
-    pub confine: confine::Sandbox,
+    pub confine: confine::SandboxConfig,
     /// Configurations of the host's ports, in the order of the file.
     pub ports: Vec<PortConfig>,
 }
@@ -84,7 +84,7 @@ pub struct PortConfig {
     /// vfio-user socket of the PF, if a guest drives it. Such a port has no VFs.
     pub pf_socket: Option<PathBuf>,
     /// Access rights to the PF's socket.
-    pub access: SocketAccess,
+    pub access: SocketFilePermissions,
     /// Settings of the port by source: file, kept commands, volatile commands.
     pub layers: SettingLayers,
     /// Policy that the port's settings give; without effect if a guest drives the PF.
@@ -117,7 +117,7 @@ pub struct VfConfig {
     /// Path of the VF's vfio-user socket.
     pub socket: PathBuf,
     /// Access rights to the VF's socket.
-    pub access: SocketAccess,
+    pub access: SocketFilePermissions,
 }
 
 impl HostConfig {
@@ -159,7 +159,7 @@ impl HostConfig {
         if let Some(folder) = &file.state_dir {
             check_absolute(folder, "state_dir")?;
         }
-        let mut unique = UniqueValues::default();
+        let mut unique = UniqueConfigValues::default();
         let control_access = access::control(&file.control)?;
         let (confine, http) = (confine::check(&file.confine)?, http::check(&file.http)?);
         let mut ports = Vec::new();
@@ -189,7 +189,7 @@ fn check_port(
     number: usize,
     port: PortConfigKeys,
     (runtime_dir, host_access): (&Path, &AccessConfigKeys),
-    unique: &mut UniqueValues,
+    unique: &mut UniqueConfigValues,
 ) -> Result<PortConfig, ConfigError> {
     let name = port.name.clone().unwrap_or_else(|| format!("pf{number}"));
     well_formed(&name).map_err(|problem| value("port.name", format!("{name:?} is not {problem}")))?;
@@ -243,7 +243,7 @@ fn check_vfs(
     (family, count): (CardFamily, Option<u8>),
     vfs: Vec<VfConfigKeys>,
     places: (&Path, [&AccessConfigKeys; 2]),
-    unique: &mut UniqueValues,
+    unique: &mut UniqueConfigValues,
 ) -> Result<Vec<VfConfig>, ConfigError> {
     let count = vf_count::vf_count(port, family, count)?;
     let mut given: Vec<Option<VfConfigKeys>> = vec![None; family.limits().vfs];
@@ -286,7 +286,7 @@ fn check_pf(
     name: &str,
     port: &PortConfigKeys,
     runtime_dir: &Path,
-    unique: &mut UniqueValues,
+    unique: &mut UniqueConfigValues,
 ) -> Result<Option<PathBuf>, ConfigError> {
     let key = |key: &str| format!("{name}.{key}");
     if port.pf == PfAssignment::Host {
@@ -321,7 +321,7 @@ fn check_vf(
     port: &str,
     (index, vf): (VfIndex, VfConfigKeys),
     (runtime_dir, [port_access, host_access]): (&Path, [&AccessConfigKeys; 2]),
-    unique: &mut UniqueValues,
+    unique: &mut UniqueConfigValues,
 ) -> Result<VfConfig, ConfigError> {
     let name = format!("{port}{index}");
     let access = access::access(&[&vf.place.access, port_access, host_access], &name)?;

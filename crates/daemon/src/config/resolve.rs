@@ -1,7 +1,7 @@
 //! Computes and checks the policies of ports and VFs from their settings in the configuration file and by command. The
 //! PF driver checks later that its card accepts a policy in its present state.
 
-use super::check::{ConfigError, UniqueValues, value};
+use super::check::{ConfigError, UniqueConfigValues, value};
 use super::file::CardFamily;
 use super::vf_count::vf_count;
 use super::{HostConfig, PortConfig, VfConfig};
@@ -14,7 +14,7 @@ impl HostConfig {
     /// # Errors
     /// [`ConfigError::Value`]; some policies may have changed by then, so the caller must drop this configuration.
     pub fn resolve(&mut self) -> Result<(), ConfigError> {
-        let mut addresses = UniqueValues::default();
+        let mut addresses = UniqueConfigValues::default();
         self.ports.iter_mut().try_for_each(|port| port.resolve(&mut addresses))
     }
 
@@ -30,7 +30,7 @@ impl HostConfig {
 }
 
 impl PortConfig {
-    fn resolve(&mut self, addresses: &mut UniqueValues) -> Result<(), ConfigError> {
+    fn resolve(&mut self, addresses: &mut UniqueConfigValues) -> Result<(), ConfigError> {
         addresses.claim("address", &self.mac.to_string(), &format!("{}.mac", self.name))?;
         if self.pf_socket.is_some() {
             self.policy = PortPolicy::default();
@@ -55,7 +55,7 @@ impl PortConfig {
 }
 
 impl VfConfig {
-    fn resolve(&mut self, family: CardFamily, addresses: &mut UniqueValues) -> Result<(), ConfigError> {
+    fn resolve(&mut self, family: CardFamily, addresses: &mut UniqueConfigValues) -> Result<(), ConfigError> {
         let settings: VfSettings = effective(&self.layers, &self.name)?;
         let policy = settings.policy(self.own_mac).map_err(|error| named(&self.name, error))?;
         policy.check(family.limits()).map_err(|error| named(&self.name, error.into()))?;

@@ -1,6 +1,6 @@
 //! Configuration key `uplink` of a port, its connection to the network or to another process (`crate::port` opens it).
 
-use super::{ConfigError, UniqueValues, check_absolute, value, well_formed};
+use super::{ConfigError, UniqueConfigValues, check_absolute, value, well_formed};
 use host::tap::InterfaceName;
 use host::xdp::XdpTransferMode;
 use serde::de::value::MapAccessDeserializer;
@@ -86,7 +86,7 @@ impl fmt::Display for UplinkConfig {
 
 impl UplinkConfig {
     /// Checks the uplink's name or path, and claims a name that only one uplink may have.
-    pub(super) fn check(&self, port: &str, unique: &mut UniqueValues) -> Result<(), ConfigError> {
+    pub(super) fn check(&self, port: &str, unique: &mut UniqueConfigValues) -> Result<(), ConfigError> {
         let key = format!("{port}.uplink");
         let interface = |name: &str| {
             name.parse::<InterfaceName>().map(drop).map_err(|error| value(&key, error.to_string()))
@@ -118,7 +118,7 @@ impl UplinkConfig {
 pub(super) fn check_record(
     path: Option<&Path>,
     port: &str,
-    unique: &mut UniqueValues,
+    unique: &mut UniqueConfigValues,
 ) -> Result<(), ConfigError> {
     let Some(path) = path else { return Ok(()) };
     let key = format!("{port}.record");

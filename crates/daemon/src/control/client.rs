@@ -155,7 +155,7 @@ pub fn follow(
 /// alive.
 fn parse_event(block: &str) -> serde_json::Result<Option<EventStreamItem>> {
     #[derive(Deserialize)]
-    struct LostEvents {
+    struct LostEventCount {
         lost: u64,
     }
     let field = |name: &str| {
@@ -164,7 +164,7 @@ fn parse_event(block: &str) -> serde_json::Result<Option<EventStreamItem>> {
     };
     let Some(data) = field("data") else { return Ok(None) };
     Ok(Some(match field("event") {
-        Some("lost") => EventStreamItem::Lost(serde_json::from_str::<LostEvents>(data)?.lost),
+        Some("lost") => EventStreamItem::Lost(serde_json::from_str::<LostEventCount>(data)?.lost),
         _ => EventStreamItem::Event {
             id: field("id").unwrap_or_default().to_owned(),
             event: serde_json::from_str(data)?,

@@ -2,7 +2,7 @@
 //! part of the interface: a program may rely on `type` and `status`, a person reads `detail`.
 
 pub use super::problem_kind::ProblemKind;
-use super::protocol::RequestFailure;
+use super::protocol::ControlRequestFailure;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub struct ProblemDetails {
 impl ProblemDetails {
     /// Creates the problem details for a failed request to this path.
     #[must_use]
-    pub fn new(failure: RequestFailure, path: &str) -> Self {
+    pub fn new(failure: ControlRequestFailure, path: &str) -> Self {
         let (name, title, remedy) = failure.kind.words();
         Self {
             kind: format!("urn:softiov:problem:{name}"),

@@ -214,14 +214,14 @@ pub enum ControlAnswer {
 
 /// Reason why a control request was not served.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequestFailure {
+pub struct ControlRequestFailure {
     /// Kind of problem that made the request fail.
     pub kind: ProblemKind,
     /// Description of the problem, and its remedy.
     pub message: String,
 }
 
-impl RequestFailure {
+impl ControlRequestFailure {
     /// Creates a failure of a control request.
     #[must_use]
     pub fn new(kind: ProblemKind, message: impl Into<String>) -> Self {

@@ -4,7 +4,7 @@
 use super::functions::PortFunctions;
 use super::problem::ProblemKind;
 use super::protocol::{
-    ApplyRequest, CaptureQuery, ConfigDifference, ControlRequest, RequestFailure, SettingsCommand,
+    ApplyRequest, CaptureQuery, ConfigDifference, ControlRequest, ControlRequestFailure, SettingsCommand,
     UpgradeResult,
 };
 use super::status::{PortStatus, VfStatus};
@@ -32,7 +32,7 @@ pub(crate) struct ControlRoute {
     pub(crate) answer: SchemaFunction,
     /// True if only the control socket allows this request, and TCP does not: it changes more than a setting.
     pub(crate) local_only: bool,
-    pub(crate) request: fn(&ControlRouteInput) -> Result<ControlRequest, RequestFailure>,
+    pub(crate) request: fn(&ControlRouteInput) -> Result<ControlRequest, ControlRequestFailure>,
 }
 
 /// Function that returns the JSON schema of a type.
@@ -188,9 +188,9 @@ fn form<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
 }
 
 impl ControlRouteInput {
-    fn json<T: for<'a> Deserialize<'a>>(&self) -> Result<T, RequestFailure> {
+    fn json<T: for<'a> Deserialize<'a>>(&self) -> Result<T, ControlRequestFailure> {
         serde_json::from_slice(&self.body).map_err(|error| {
-            RequestFailure::new(
+            ControlRequestFailure::new(
                 ProblemKind::Malformed,
                 format!("the body is invalid for this request: {error}"),
             )

@@ -2,7 +2,7 @@
 //! clients must send (`server` serves it).
 
 use crate::config::http::HttpConfig;
-use crate::vault::DescriptorVault;
+use crate::vault::FileDescriptorStore;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -96,7 +96,7 @@ impl BearerToken {
 /// resume; [`settle`] changes it.
 pub(crate) fn open(
     http: Option<&HttpConfig>,
-    vault: &DescriptorVault,
+    vault: &FileDescriptorStore,
 ) -> Result<Option<(TcpListener, BearerToken)>, HttpSetupError> {
     let Some(HttpConfig { listen, token_file }) = http else { return Ok(None) };
     let token = BearerToken::read(token_file)?;
@@ -110,7 +110,7 @@ pub(crate) fn open(
 }
 
 /// Returns the TCP socket in the vault of kept file descriptors, if it listens at this address.
-fn kept(vault: &DescriptorVault, address: SocketAddr) -> Option<TcpListener> {
+fn kept(vault: &FileDescriptorStore, address: SocketAddr) -> Option<TcpListener> {
     let listener = vault.copy(NAME).map(TcpListener::from)?;
     listener.local_addr().is_ok_and(|kept| kept == address).then_some(listener)
 }
@@ -120,7 +120,7 @@ fn kept(vault: &DescriptorVault, address: SocketAddr) -> Option<TcpListener> {
 ///
 /// # Errors
 /// The process is out of descriptors.
-pub(crate) fn settle(served: Option<&TcpListener>, vault: &DescriptorVault) -> io::Result<()> {
+pub(crate) fn settle(served: Option<&TcpListener>, vault: &FileDescriptorStore) -> io::Result<()> {
     let Some(listener) = served else {
         forget(vault);
         return Ok(());
@@ -132,7 +132,7 @@ pub(crate) fn settle(served: Option<&TcpListener>, vault: &DescriptorVault) -> i
 }
 
 /// Removes the TCP socket from the vault of kept file descriptors, so that the successor process opens its own.
-pub(crate) fn forget(vault: &DescriptorVault) {
+pub(crate) fn forget(vault: &FileDescriptorStore) {
     vault.forget(NAME);
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn forget(vault: &DescriptorVault) {
 mod tests {
     use super::{BearerToken, open, settle};
     use crate::config::http::HttpConfig;
-    use crate::vault::DescriptorVault;
+    use crate::vault::FileDescriptorStore;
     use std::fs::{Permissions, set_permissions, write};
     use std::os::unix::fs::PermissionsExt;
 
@@ -175,7 +175,7 @@ mod tests {
         write(&token_file, "0123456789abcdef").unwrap();
         set_permissions(&token_file, Permissions::from_mode(0o600)).unwrap();
         let listen = host::test_support::free_address();
-        let (http, vault) = (HttpConfig { listen, token_file }, DescriptorVault::default());
+        let (http, vault) = (HttpConfig { listen, token_file }, FileDescriptorStore::default());
         let (first, _) = open(Some(&http), &vault).unwrap().unwrap();
         assert!(vault.copy("http").is_none(), "open leaves the vault unchanged");
         settle(Some(&first), &vault).unwrap();

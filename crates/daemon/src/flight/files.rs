@@ -1,7 +1,7 @@
 //! Files with the flight recordings of quarantined VFs: `flight/VF-TIME.json` in the state folder. A separate thread
 //! writes the files, so that no port waits. It keeps [`MOST`] files and deletes the oldest.
 
-use super::recording::{FlightRecording, PendingRecording};
+use super::recording::{FlightRecording, PendingFlightRecording};
 use host::confine::{PreparedSandbox, SandboxError};
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
@@ -16,9 +16,9 @@ const WAITING: usize = MOST;
 
 /// Sender of flight recordings to the thread that writes them; `None` without a state folder.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct RecordingSender(Option<SyncSender<PendingRecording>>);
+pub(crate) struct FlightRecordingSender(Option<SyncSender<PendingFlightRecording>>);
 
-impl RecordingSender {
+impl FlightRecordingSender {
     /// Starts the thread that writes flight recordings. The thread ends when the last sender is dropped.
     pub(crate) fn start(state_dir: Option<&Path>, confined: &PreparedSandbox) -> Result<Self, SandboxError> {
         let Some(folder) = state_dir.map(|folder| folder.join("flight")) else { return Ok(Self(None)) };
@@ -28,14 +28,14 @@ impl RecordingSender {
     }
 
     /// Sends a flight recording to the writing thread without waiting. Returns false if too many are pending.
-    pub(crate) fn write(&self, taken: PendingRecording) -> bool {
+    pub(crate) fn write(&self, taken: PendingFlightRecording) -> bool {
         let Some(sender) = &self.0 else { return true };
         !matches!(sender.try_send(taken), Err(TrySendError::Full(_)))
     }
 }
 
 /// Writes the received flight recordings to files until the last sender is dropped.
-fn write_all(folder: &Path, receiver: &Receiver<PendingRecording>) {
+fn write_all(folder: &Path, receiver: &Receiver<PendingFlightRecording>) {
     while let Ok(taken) = receiver.recv() {
         let recording = taken.named();
         let function = &recording.vf;

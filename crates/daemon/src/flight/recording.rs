@@ -52,7 +52,7 @@ pub struct FlightEntry {
 
 /// Flight recording of a VF on its way to the thread that adds the names of registers and requests.
 #[derive(Debug)]
-pub struct PendingRecording {
+pub struct PendingFlightRecording {
     pub(crate) vf: String,
     pub(crate) family: CardFamily,
     pub(crate) because: Option<&'static str>,
@@ -62,7 +62,7 @@ pub struct PendingRecording {
     pub(crate) notes: FlightRecorderCopy,
 }
 
-impl PendingRecording {
+impl PendingFlightRecording {
     /// Names the registers and requests of the recording. A port's thread must not do this, because it takes too long.
     #[must_use]
     pub fn named(self) -> FlightRecording {

@@ -13,7 +13,7 @@ pub(crate) use ports::RunningPorts;
 use crate::config::{HostConfig, VfConfig};
 use crate::control::problem::ProblemKind;
 use crate::control::protocol::{
-    ControlAnswer, ControlRequest, RequestFailure, SettingsCommand, UpgradeResult,
+    ControlAnswer, ControlRequest, ControlRequestFailure, SettingsCommand, UpgradeResult,
 };
 use crate::control::status::PortStatus;
 use crate::events;
@@ -32,12 +32,12 @@ pub(crate) struct HostManager {
     config: HostConfig,
     ports: RunningPorts,
     /// Channel of requests to the host's main thread, and the waker of that thread.
-    orders: (mpsc::Sender<MainThreadOrder>, ThreadWaker),
+    orders: (mpsc::Sender<MainThreadRequest>, ThreadWaker),
 }
 
 /// Request of the control thread that only the host's main thread can carry out.
 #[derive(Debug)]
-pub enum MainThreadOrder {
+pub enum MainThreadRequest {
     /// Hand over to a new process of the host. The answer is the new process's id, or the reason why this process
     /// continues.
     Upgrade(mpsc::Sender<Result<u32, String>>),
@@ -50,7 +50,7 @@ impl HostManager {
     pub(crate) fn new(
         config: HostConfig,
         ports: RunningPorts,
-        orders: (mpsc::Sender<MainThreadOrder>, ThreadWaker),
+        orders: (mpsc::Sender<MainThreadRequest>, ThreadWaker),
     ) -> Self {
         Self { config, ports, orders }
     }
@@ -59,7 +59,7 @@ impl HostManager {
     fn upgrade(&self) -> ControlRequestResult<UpgradeResult> {
         let (answer, receiver) = mpsc::channel();
         let (orders, waker) = &self.orders;
-        if orders.send(MainThreadOrder::Upgrade(answer)).is_err() {
+        if orders.send(MainThreadRequest::Upgrade(answer)).is_err() {
             return Err(unavailable());
         }
         waker.wake();
@@ -218,11 +218,11 @@ fn known_settings(
     }
 }
 
-fn no_such_name(kind: &str, name: &str, known: &[&str]) -> RequestFailure {
+fn no_such_name(kind: &str, name: &str, known: &[&str]) -> ControlRequestFailure {
     let message = format!("no {kind} is named {name:?}; valid names are {}", known.join(", "));
-    RequestFailure::new(ProblemKind::NoSuchName, message)
+    ControlRequestFailure::new(ProblemKind::NoSuchName, message)
 }
 
-fn refused(why: impl Display) -> RequestFailure {
-    RequestFailure::new(ProblemKind::Refused, why.to_string())
+fn refused(why: impl Display) -> ControlRequestFailure {
+    ControlRequestFailure::new(ProblemKind::Refused, why.to_string())
 }

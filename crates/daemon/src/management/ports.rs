@@ -5,13 +5,13 @@ use super::outcome::{ControlRequestResult, unavailable};
 use crate::config::PortConfig;
 use crate::confine::ThreadSandboxes;
 use crate::control::problem::ProblemKind;
-use crate::control::protocol::RequestFailure;
+use crate::control::protocol::ControlRequestFailure;
 use crate::port::{
-    self, CommandInbox, OpenPort, PortError, PortHandle, PortThreadCommand, PortUplink, PreparedPort,
-    SharedPortResources, UplinkError, UplinkResources, UplinkStages,
+    self, OpenPort, PortCommandInbox, PortHandle, PortStartError, PortThreadCommand, PortUplink,
+    PreparedPort, SharedPortResources, UplinkError, UplinkPipelineStages, UplinkResources,
 };
-use crate::start_error::StartError;
-use crate::vault::{DescriptorVault, PortDescriptorVault};
+use crate::start_error::HostStartError;
+use crate::vault::{FileDescriptorStore, PortFileDescriptorStore};
 use host::cpus::CpuList;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,7 +30,7 @@ const PERIOD: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone)]
 pub(crate) struct RunningPorts {
     running: Arc<Mutex<Vec<RunningPort>>>,
-    vault: DescriptorVault,
+    vault: FileDescriptorStore,
     /// Restrictions for the threads of each port.
     pub(super) threads: ThreadSandboxes,
     common: SharedPortResources,
@@ -60,7 +60,7 @@ impl RunningPort {
 impl RunningPorts {
     /// Creates an empty list of ports. The receiver gets failed ports, for [`RunningPorts::revive`].
     pub(crate) fn new(
-        vault: &DescriptorVault,
+        vault: &FileDescriptorStore,
         threads: ThreadSandboxes,
         common: SharedPortResources,
     ) -> (Self, Receiver<Option<SurvivingPortParts>>) {
@@ -84,7 +84,7 @@ impl RunningPorts {
             }
             tracing::error!(port = name, "the port has failed and opens again; guest drivers restart");
             let opened = PreparedPort::open(&config, &self.vault, &life.inbox, &self.threads, &self.common);
-            let opened = opened.map_err(|source| StartError::Port { name: name.clone(), source });
+            let opened = opened.map_err(|source| HostStartError::Port { name: name.clone(), source });
             let thread = opened.and_then(|port| self.spawn(&config, port.inherit(&config), life));
             match thread {
                 Ok(thread) => {
@@ -129,13 +129,17 @@ impl RunningPorts {
         config: &PortConfig,
         port: OpenPort,
         life: SurvivingPortParts,
-    ) -> Result<JoinHandle<()>, StartError> {
+    ) -> Result<JoinHandle<()>, HostStartError> {
         let (failed, cpus) = (self.failed.clone(), config.cpus.clone());
         Ok(self.threads.port.spawn(&config.name, move || run(port, &cpus, life, &failed))?)
     }
 
     /// Opens a port by its configuration, without starting its thread.
-    pub(crate) fn open(&self, config: &PortConfig, inbox: &CommandInbox) -> Result<PreparedPort, PortError> {
+    pub(crate) fn open(
+        &self,
+        config: &PortConfig,
+        inbox: &PortCommandInbox,
+    ) -> Result<PreparedPort, PortStartError> {
         PreparedPort::open(config, &self.vault, inbox, &self.threads, &self.common)
     }
 
@@ -151,8 +155,8 @@ impl RunningPorts {
     pub(crate) fn open_stages(
         &self,
         config: &PortConfig,
-    ) -> ControlRequestResult<Result<UplinkStages, UplinkError>> {
-        self.making(config, |with| UplinkStages::open(config, with))
+    ) -> ControlRequestResult<Result<UplinkPipelineStages, UplinkError>> {
+        self.making(config, |with| UplinkPipelineStages::open(config, with))
     }
 
     fn making<T>(
@@ -164,7 +168,7 @@ impl RunningPorts {
         let port = ports.iter().find(|port| port.name == config.name && !port.ends);
         let waker = port.map(|port| port.handle.waker().clone()).ok_or_else(unavailable)?;
         drop(ports);
-        let vault = PortDescriptorVault::new(&self.vault, &config.name);
+        let vault = PortFileDescriptorStore::new(&self.vault, &config.name);
         let (watcher, wires, programs) = (&self.threads.control, &self.common.wires, &self.common.programs);
         Ok(make(&UplinkResources {
             vault: &vault,
@@ -177,7 +181,7 @@ impl RunningPorts {
     }
 
     /// Returns the vault with the kept file descriptors.
-    pub(crate) fn vault(&self) -> &DescriptorVault {
+    pub(crate) fn vault(&self) -> &FileDescriptorStore {
         &self.vault
     }
 
@@ -189,8 +193,8 @@ impl RunningPorts {
     pub(crate) fn start(
         &self,
         config: &PortConfig,
-        (port, inbox, handle): (PreparedPort, CommandInbox, PortHandle),
-    ) -> Result<(), StartError> {
+        (port, inbox, handle): (PreparedPort, PortCommandInbox, PortHandle),
+    ) -> Result<(), HostStartError> {
         let (name, kept) = (config.name.clone(), Arc::new(Mutex::new(config.clone())));
         let life = SurvivingPortParts { config: Arc::clone(&kept), inbox, failures: VecDeque::new() };
         let thread = self.spawn(config, port.inherit(config), life)?;
@@ -292,17 +296,17 @@ impl RunningPorts {
     }
 }
 
-fn given_up() -> RequestFailure {
+fn given_up() -> ControlRequestFailure {
     let message =
         "the port has failed too often and is given up; see the host's log, then restart or upgrade the host";
-    RequestFailure::new(ProblemKind::Unavailable, message)
+    ControlRequestFailure::new(ProblemKind::Unavailable, message)
 }
 
 /// Parts of a port that outlive failures of its thread.
 #[derive(Debug)]
 pub(crate) struct SurvivingPortParts {
     config: Arc<Mutex<PortConfig>>,
-    inbox: CommandInbox,
+    inbox: PortCommandInbox,
     failures: VecDeque<Instant>,
 }
 
@@ -325,8 +329,8 @@ fn run(
     failed: &Sender<Option<SurvivingPortParts>>,
 ) {
     match catch_unwind(AssertUnwindSafe(|| port.run(&life.inbox, cpus))) {
-        Ok(port::PortOutcome::Ended | port::PortOutcome::HandedOver) => {}
-        Ok(port::PortOutcome::Failed) | Err(_) => {
+        Ok(port::PortThreadOutcome::Ended | port::PortThreadOutcome::HandedOver) => {}
+        Ok(port::PortThreadOutcome::Failed) | Err(_) => {
             // The send fails only if the host ends, and then the port stays closed.
             let _ = failed.send(Some(life));
         }

@@ -2,7 +2,7 @@
 
 use super::{ControlRequestResult, HostManager, refused};
 use crate::config::PortConfig;
-use crate::port::{PortError, PortReconfiguration, PortThreadCommand, PortUplink};
+use crate::port::{PortReconfiguration, PortStartError, PortThreadCommand, PortUplink};
 use host::cpus::CpuList;
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ impl HostManager {
         if same_uplink && same_stages && same_rest {
             return Ok(None);
         }
-        let named = |error: PortError| refused(format!("cannot change port {}: {error}", new.name));
+        let named = |error: PortStartError| refused(format!("cannot change port {}: {error}", new.name));
         let allowed = CpuList::allowed().map_err(refused)?;
         new.cpus.check(&allowed).map_err(|error| named(error.into()))?;
         let uplink = (!same_uplink).then(|| self.ports.open_uplink(new)).transpose()?;

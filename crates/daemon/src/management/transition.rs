@@ -5,9 +5,10 @@ use super::refit::{ReconfigurationsByPort, retire};
 use super::{ControlRequestResult, HostManager, refused};
 use crate::config::{HostConfig, PortConfig};
 use crate::port::{
-    CommandInbox, PortHandle, PortPolicyUpdate, PortThreadCommand, PreparedPort, PreparedVf, VfPolicyUpdate,
+    PortCommandInbox, PortHandle, PortPolicyUpdate, PortThreadCommand, PreparedPort, PreparedVf,
+    VfPolicyUpdate,
 };
-use crate::vault::PortDescriptorVault;
+use crate::vault::PortFileDescriptorStore;
 use crate::volatile;
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 struct PreparedConfigChange {
     /// Opened ports that the new configuration adds.
-    ports: Vec<(PortConfig, (PreparedPort, CommandInbox, PortHandle))>,
+    ports: Vec<(PortConfig, (PreparedPort, PortCommandInbox, PortHandle))>,
     /// New VFs of running ports, by port name.
     vfs: BTreeMap<String, Vec<PreparedVf>>,
     /// Prepared changes of running ports' uplinks, links and processors, by port name.
@@ -140,14 +141,14 @@ impl HostManager {
         let mut prepared = PreparedConfigChange::default();
         for port in &next.ports {
             let Some(old) = self.config.ports.iter().find(|old| old.name == port.name) else {
-                let (inbox, handle) = CommandInbox::new().map_err(refused)?;
+                let (inbox, handle) = PortCommandInbox::new().map_err(refused)?;
                 let opened = self.ports.open(port, &inbox);
                 let opened =
                     opened.map_err(|error| refused(format!("cannot open port {}: {error}", port.name)))?;
                 prepared.ports.push((port.clone(), (opened, inbox, handle)));
                 continue;
             };
-            let vault = PortDescriptorVault::new(self.ports.vault(), &port.name);
+            let vault = PortFileDescriptorStore::new(self.ports.vault(), &port.name);
             let new = port.vfs.get(old.vfs.len()..).unwrap_or_default();
             let new = PreparedVf::open_all(new, &vault, &self.ports.threads).map_err(refused)?;
             prepared.vfs.insert(port.name.clone(), new);

@@ -3,12 +3,12 @@
 
 use super::clients::errand::BlockingCallQueue;
 use super::clients::holdings::ClientResources;
-use super::clients::listening::{FunctionConfig, kept_listener};
+use super::clients::listening::{FunctionSocketConfig, kept_listener};
 use super::clients::slot::OfferedFunction;
-use super::command::{CommandInbox, PortThreadCommand};
-use super::engine::error::CardRefusal;
+use super::command::{PortCommandInbox, PortThreadCommand};
+use super::engine::error::CardChangeRefusal;
 use super::engine::family::RefusedPolicy;
-use super::error::RefusedChange;
+use super::error::PortChangeRefusal;
 use super::policy_update::{PortPolicyUpdate, PreparedVf};
 use super::refit::{PortReconfiguration, ReconfigurationResult};
 use super::run::{OpenPort, PortPhase};
@@ -23,7 +23,7 @@ use std::time::Duration;
 
 impl OpenPort {
     /// Carries out the commands that arrived since the last call.
-    pub(super) fn carry_out_commands(&mut self, inbox: &CommandInbox, clock: &dyn TimeSource) {
+    pub(super) fn carry_out_commands(&mut self, inbox: &PortCommandInbox, clock: &dyn TimeSource) {
         loop {
             let command = match inbox.commands.try_recv() {
                 Ok(command) => command,
@@ -92,7 +92,13 @@ impl OpenPort {
 
     /// Saves the whole port, and waits until the successor process takes the port or the deadline passes. Other
     /// commands get no answer meanwhile.
-    fn pause(&mut self, inbox: &CommandInbox, time: Duration, answer: &Sender<bool>, clock: &dyn TimeSource) {
+    fn pause(
+        &mut self,
+        inbox: &PortCommandInbox,
+        time: Duration,
+        answer: &Sender<bool>,
+        clock: &dyn TimeSource,
+    ) {
         let now = clock.now();
         // Publishing a status saves the counters, which a successor continues.
         let _ = self.status(now);
@@ -135,7 +141,7 @@ impl OpenPort {
     }
 
     /// Resets the card and sets it up again with its policy. Guests are notified before, and their drivers restart.
-    fn reset(&mut self, now: Time) -> Result<(), RefusedChange> {
+    fn reset(&mut self, now: Time) -> Result<(), PortChangeRefusal> {
         self.engine.reset(now)?;
         tracing::info!(port = self.name, "the port was reset");
         self.clients.disconnect_after_reset(&mut self.engine, now);
@@ -144,10 +150,10 @@ impl OpenPort {
     }
 
     /// Takes a VF's link down for its guest, serves the client until it is silent, and disconnects it.
-    fn disconnect_vf(&mut self, index: VfIndex, now: Time) -> Result<(), RefusedChange> {
+    fn disconnect_vf(&mut self, index: VfIndex, now: Time) -> Result<(), PortChangeRefusal> {
         let place = self.clients.place(index);
         let connected = |place: &usize| self.clients.slots()[*place].connection().is_some();
-        let place = place.filter(connected).ok_or(RefusedChange::NoClient)?;
+        let place = place.filter(connected).ok_or(PortChangeRefusal::NoClient)?;
         self.clients.wind_down(place, now);
         self.clients.show_links(&mut self.engine, now);
         self.engine.notify(index, now);
@@ -155,13 +161,13 @@ impl OpenPort {
     }
 
     /// Checks that the port can apply the new policies of an update now.
-    fn check(&mut self, order: &PortPolicyUpdate) -> Result<(), RefusedChange> {
+    fn check(&mut self, order: &PortPolicyUpdate) -> Result<(), PortChangeRefusal> {
         let card = self.engine.card();
         if !card.is_hosted() {
-            return Err(CardRefusal::Guests.into());
+            return Err(CardChangeRefusal::Guests.into());
         }
         let room = self.succession.check_room(order.vfs.len());
-        room.map_err(|error| RefusedChange::Room { name: self.name.clone(), error })?;
+        room.map_err(|error| PortChangeRefusal::Room { name: self.name.clone(), error })?;
         let checked = card.check(&order.policies(self.clients.slots().len()));
         checked.map_err(|refusal| refused_policy(&self.name, refusal))
     }
@@ -172,7 +178,7 @@ impl OpenPort {
         order: &PortPolicyUpdate,
         new: Vec<PreparedVf>,
         now: Time,
-    ) -> Result<(), RefusedChange> {
+    ) -> Result<(), PortChangeRefusal> {
         let before = self.clients.slots().len();
         let carried = self.offer(new, now).and_then(|()| {
             let policies = order.policies(self.clients.slots().len());
@@ -194,9 +200,9 @@ impl OpenPort {
     }
 
     /// Adds new VFs after those that the port offers.
-    fn offer(&mut self, new: Vec<PreparedVf>, now: Time) -> Result<(), RefusedChange> {
+    fn offer(&mut self, new: Vec<PreparedVf>, now: Time) -> Result<(), PortChangeRefusal> {
         for PreparedVf { config, listener, resources } in new {
-            let (index, place) = (config.index, FunctionConfig::of_vf(&config));
+            let (index, place) = (config.index, FunctionSocketConfig::of_vf(&config));
             let function = index.function();
             self.engine.add_vf(resources);
             let worker = self.engine.reach(function).worker().clone();
@@ -279,14 +285,14 @@ impl OpenPort {
         Ok(())
     }
 
-    fn refused(&self, key: &'static str, source: io::Error) -> RefusedChange {
-        RefusedChange::Refit { name: self.name.clone(), key, source }
+    fn refused(&self, key: &'static str, source: io::Error) -> PortChangeRefusal {
+        PortChangeRefusal::Refit { name: self.name.clone(), key, source }
     }
 }
 
-fn refused_policy(port: &str, (vf, error): RefusedPolicy) -> RefusedChange {
+fn refused_policy(port: &str, (vf, error): RefusedPolicy) -> PortChangeRefusal {
     let name = vf.map_or_else(|| port.to_owned(), |vf| format!("{port}{vf}"));
-    RefusedChange::Setting { name, error: error.into() }
+    PortChangeRefusal::Setting { name, error: error.into() }
 }
 
 /// Outcome of a port's pause for the successor process.
@@ -299,7 +305,7 @@ enum PortPauseOutcome {
 
 /// Waits until a successor process takes the paused port or refuses it, for `time` at most. Other commands get no
 /// answer meanwhile.
-fn wait_for_successor(inbox: &CommandInbox, time: Duration, clock: &dyn TimeSource) -> PortPauseOutcome {
+fn wait_for_successor(inbox: &PortCommandInbox, time: Duration, clock: &dyn TimeSource) -> PortPauseOutcome {
     let deadline = clock.now() + time;
     loop {
         let left = deadline.since(clock.now());

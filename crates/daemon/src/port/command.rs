@@ -1,12 +1,12 @@
 //! Commands to a port, and the channel to its thread. `carry_out` carries them out.
 
-use super::error::RefusedChange;
+use super::error::PortChangeRefusal;
 use super::policy_update::{PortPolicyUpdate, PreparedVf};
 use super::refit::{PortReconfiguration, ReconfigurationResult};
 use crate::capture::CaptureWriter;
 use crate::control::functions::PortFunctions;
 use crate::control::status::PortStatus;
-use crate::flight::recording::PendingRecording;
+use crate::flight::recording::PendingFlightRecording;
 use host::poll::ThreadWaker;
 use pcie::VfIndex;
 use std::sync::mpsc;
@@ -17,25 +17,25 @@ pub enum PortThreadCommand {
     /// Return the port's status report.
     Status(mpsc::Sender<PortStatus>),
     /// Return the flight recording of a VF, or `None` if the port has no such VF.
-    Flight(VfIndex, mpsc::Sender<Option<PendingRecording>>),
+    Flight(VfIndex, mpsc::Sender<Option<PendingFlightRecording>>),
     /// Return the port's functions as PCI devices.
     Functions(mpsc::Sender<PortFunctions>),
     /// Start a capture of the port's frames, with this writer.
     Capture(CaptureWriter),
     /// Check that the port can apply new policies now.
-    Check(PortPolicyUpdate, mpsc::Sender<Result<(), RefusedChange>>),
+    Check(PortPolicyUpdate, mpsc::Sender<Result<(), PortChangeRefusal>>),
     /// Add the VFs that come with the command, and apply new policies. The answer is the reason if nothing was
     /// changed.
-    ApplyPolicies(PortPolicyUpdate, Vec<PreparedVf>, mpsc::Sender<Result<(), RefusedChange>>),
+    ApplyPolicies(PortPolicyUpdate, Vec<PreparedVf>, mpsc::Sender<Result<(), PortChangeRefusal>>),
     /// Change the port's uplink, link or processors. The answer is the former values, or the reason for the refusal
     /// and the change itself.
     Refit(Box<PortReconfiguration>, mpsc::Sender<ReconfigurationResult>),
     /// Withdraw the port's last VFs, so that this number of VFs is left, and disconnect the clients of withdrawn VFs.
     Withdraw(usize, mpsc::Sender<()>),
     /// Reset the port, and return its status or the reason for the refusal. Clients stay connected.
-    Reset(mpsc::Sender<Result<PortStatus, RefusedChange>>),
+    Reset(mpsc::Sender<Result<PortStatus, PortChangeRefusal>>),
     /// Disconnect a VF's client, and return the port's status. Refused if the VF has no client.
-    Disconnect(VfIndex, mpsc::Sender<Result<PortStatus, RefusedChange>>),
+    Disconnect(VfIndex, mpsc::Sender<Result<PortStatus, PortChangeRefusal>>),
     /// Save the port for a successor process, then wait for [`PortThreadCommand::Resume`] or
     /// [`PortThreadCommand::Leave`]. The end of the given time means [`PortThreadCommand::Resume`]. The answer is
     /// `true` if the port is saved.
@@ -75,12 +75,12 @@ impl PortHandle {
 
 /// Receiver of the commands to a port. It outlives a port that fails.
 #[derive(Debug)]
-pub struct CommandInbox {
+pub struct PortCommandInbox {
     pub(super) commands: mpsc::Receiver<PortThreadCommand>,
     pub(super) waker: ThreadWaker,
 }
 
-impl CommandInbox {
+impl PortCommandInbox {
     /// Creates an inbox for the port's thread, and the handle that sends commands to the inbox.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! Errors of starting, changing or resetting a port of the host.
 
 use super::clients::journal::JournalError;
-use super::clients::listening::SocketError;
-use super::engine::error::{CardRefusal, EngineError};
+use super::clients::listening::FunctionSocketError;
+use super::engine::error::{CardChangeRefusal, PortEngineStartError};
 use super::engine::uplink::UplinkError;
 use crate::settings::SettingError;
 use host::confine::SandboxError;
@@ -11,10 +11,10 @@ use thiserror::Error;
 
 /// Reason why a port cannot start.
 #[derive(Debug, Error)]
-pub enum PortError {
+pub enum PortStartError {
     /// Opening the listening socket of a function fails.
     #[error(transparent)]
-    Socket(#[from] SocketError),
+    Socket(#[from] FunctionSocketError),
     /// Opening the port's uplink fails.
     #[error(transparent)]
     Uplink(#[from] UplinkError),
@@ -32,12 +32,12 @@ pub enum PortError {
     Confine(#[from] SandboxError),
     /// Bringing up the card or its bus fails.
     #[error(transparent)]
-    Engine(#[from] EngineError),
+    Engine(#[from] PortEngineStartError),
 }
 
 /// Reason why a change to a VF or a port, or a reset of a port, was refused.
 #[derive(Debug, Error)]
-pub enum RefusedChange {
+pub enum PortChangeRefusal {
     /// A setting of the policy is invalid, or the card does not support it in its present state.
     #[error("invalid setting {name}.{}: {}", .error.key, .error.problem)]
     Setting {
@@ -48,7 +48,7 @@ pub enum RefusedChange {
     },
     /// The card refuses the changed policy.
     #[error(transparent)]
-    Card(#[from] CardRefusal),
+    Card(#[from] CardChangeRefusal),
     /// The VF has no client to disconnect.
     #[error("no client is attached to the VF")]
     NoClient,

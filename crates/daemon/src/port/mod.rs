@@ -34,13 +34,15 @@ mod waiting;
 
 pub use crate::pf_config::PF_RID;
 pub use clients::journal::JournalError;
-pub use clients::listening::SocketError;
-pub use command::{CommandInbox, PortHandle, PortThreadCommand};
-pub use engine::error::{CardRefusal, EngineError};
+pub use clients::listening::FunctionSocketError;
+pub use command::{PortCommandInbox, PortHandle, PortThreadCommand};
+pub use engine::error::{CardChangeRefusal, PortEngineStartError};
 pub use engine::uplink::UplinkError;
-pub(crate) use engine::uplink::{PortUplink, UplinkResources, UplinkStages, WireRegistry, XdpPrograms};
-pub use error::{PortError, RefusedChange};
+pub(crate) use engine::uplink::{
+    PortUplink, UplinkPipelineStages, UplinkResources, WireRegistry, XdpPrograms,
+};
+pub use error::{PortChangeRefusal, PortStartError};
 pub(crate) use open::{PreparedPort, SharedPortResources};
 pub use policy_update::{PortPolicyUpdate, PreparedVf, VfPolicyUpdate};
 pub use refit::{PortReconfiguration, ReconfigurationResult};
-pub use run::{OpenPort, PortOutcome};
+pub use run::{OpenPort, PortThreadOutcome};

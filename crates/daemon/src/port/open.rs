@@ -1,24 +1,24 @@
 //! Opens a port: a new one, or one that continues from the saved state of the previous host process.
 
 use super::clients::PortClients;
-use super::clients::errand::{BlockingCallQueue, CompletionSender};
+use super::clients::errand::{BlockingCallCompletionSender, BlockingCallQueue};
 use super::clients::holdings::ClientResources;
-use super::clients::listening::FunctionConfig;
+use super::clients::listening::FunctionSocketConfig;
 use super::clients::slot::OfferedFunction;
-use super::command::CommandInbox;
+use super::command::PortCommandInbox;
 use super::engine::PortEngine;
 use super::engine::bus::GuestBus;
 use super::engine::uplink::{PortUplink, UplinkResources, WireRegistry, XdpPrograms};
-use super::error::PortError;
+use super::error::PortStartError;
 use super::run::{OpenPort, PortPhase};
-use super::succession::PortSuccession;
+use super::succession::PortHandOverState;
 use super::waiting::PollingNapBackoff;
 use crate::clock::{HostClock, TimeSource};
 use crate::config::PortConfig;
 use crate::confine::ThreadSandboxes;
-use crate::flight::files::RecordingSender;
+use crate::flight::files::FlightRecordingSender;
 use crate::state::port::ClientState;
-use crate::vault::{DescriptorVault, PortDescriptorVault};
+use crate::vault::{FileDescriptorStore, PortFileDescriptorStore};
 use host::cpus::CpuList;
 use host::socket::StreamSocket;
 use i82576::Time;
@@ -31,7 +31,7 @@ pub(crate) struct SharedPortResources {
     /// XDP programs for the ports' uplinks. They are loaded before the process gives up its rights.
     pub(crate) programs: XdpPrograms,
     /// Channel to the thread that writes flight recordings of quarantined VFs.
-    pub(crate) flights: RecordingSender,
+    pub(crate) flights: FlightRecordingSender,
 }
 
 /// Port that is open and has changed nothing that the previous host process has left, so that this process or the
@@ -48,18 +48,19 @@ impl PreparedPort {
     /// left in the vault of kept file descriptors. The port's threads give up the rights that `threads` names.
     ///
     /// # Errors
-    /// [`PortError`]. Everything that was opened is closed again.
+    /// [`PortStartError`]. Everything that was opened is closed again.
     pub(crate) fn open(
         config: &PortConfig,
-        vault: &DescriptorVault,
-        inbox: &CommandInbox,
+        vault: &FileDescriptorStore,
+        inbox: &PortCommandInbox,
         threads: &ThreadSandboxes,
         common: &SharedPortResources,
-    ) -> Result<Self, PortError> {
+    ) -> Result<Self, PortStartError> {
         let anywhere = CpuList::allowed()?;
         config.cpus.check(&anywhere)?;
         let now = HostClock.now();
-        let mut succession = PortSuccession::open(config, PortDescriptorVault::new(vault, &config.name))?;
+        let mut succession =
+            PortHandOverState::open(config, PortFileDescriptorStore::new(vault, &config.name))?;
         let SharedPortResources { wires, programs, flights } = common;
         let maker = UplinkResources {
             vault: succession.vault(),
@@ -73,7 +74,8 @@ impl PreparedPort {
         let memory = config.client_memory.unwrap_or_else(host::limits::machine_memory);
         let functions = (config.name.as_str(), config.vfs.len());
         let mut bus = GuestBus::new(functions, memory, &threads.helper, config.family)?;
-        let (desk, done) = CompletionSender::open(succession.vault(), &inbox.waker, &threads.helper)?;
+        let (desk, done) =
+            BlockingCallCompletionSender::open(succession.vault(), &inbox.waker, &threads.helper)?;
         let slots = slots(config, &succession, &bus, &desk)?;
         let card = succession.card(config, uplink.link(), &mut bus, now)?;
         let mut engine = PortEngine::new(card.card, bus, uplink, config.link_local);
@@ -146,16 +148,16 @@ impl OpenPort {
 /// Opens the socket of each function that the port offers, and creates the function without a client.
 fn slots(
     config: &PortConfig,
-    succession: &PortSuccession,
+    succession: &PortHandOverState,
     bus: &GuestBus,
-    desk: &CompletionSender,
-) -> Result<Vec<OfferedFunction>, PortError> {
-    let slot = |place: FunctionConfig<'_>| {
+    desk: &BlockingCallCompletionSender,
+) -> Result<Vec<OfferedFunction>, PortStartError> {
+    let slot = |place: FunctionSocketConfig<'_>| {
         let worker = bus.reach(place.function).worker();
         let successor = succession.of_client(place.function, worker.clone());
         let errands = BlockingCallQueue::new(place.function, worker.clone(), desk.clone());
         let listener = place.listen(succession.vault())?;
         Ok(OfferedFunction::new(&place, listener, ClientResources::new(successor, errands)))
     };
-    FunctionConfig::all(config).map(slot).collect()
+    FunctionSocketConfig::all(config).map(slot).collect()
 }

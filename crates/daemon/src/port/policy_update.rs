@@ -2,13 +2,13 @@
 //! first, and then applies it whole or not at all. New VFs come with an update. VFs are withdrawn by another command,
 //! because their clients cannot be brought back. `management` keeps the policies and coordinates the ports.
 
-use super::clients::listening::FunctionConfig;
+use super::clients::listening::FunctionSocketConfig;
 use super::engine::bus::FunctionResources;
 use super::engine::family::not_offered;
-use super::error::PortError;
+use super::error::PortStartError;
 use crate::config::VfConfig;
 use crate::confine::ThreadSandboxes;
-use crate::vault::PortDescriptorVault;
+use crate::vault::PortFileDescriptorStore;
 use host::socket::SocketListener;
 use policy::{PortPolicy, VfPolicy};
 
@@ -43,16 +43,20 @@ impl PreparedVf {
     /// Opens the sockets of new VFs, and takes the resources that their functions need.
     ///
     /// # Errors
-    /// [`PortError::Socket`], [`PortError::Engine`].
+    /// [`PortStartError::Socket`], [`PortStartError::Engine`].
     pub(crate) fn open_all(
         vfs: &[VfConfig],
-        vault: &PortDescriptorVault,
+        vault: &PortFileDescriptorStore,
         threads: &ThreadSandboxes,
-    ) -> Result<Vec<Self>, PortError> {
+    ) -> Result<Vec<Self>, PortStartError> {
         let functions: Vec<_> = vfs.iter().map(|vf| vf.index.function()).collect();
         let resources = FunctionResources::take(&functions, vault.port(), &threads.helper)?;
         let open = |(vf, resources): (&VfConfig, FunctionResources)| {
-            Ok(Self { config: vf.clone(), listener: FunctionConfig::of_vf(vf).listen(vault)?, resources })
+            Ok(Self {
+                config: vf.clone(),
+                listener: FunctionSocketConfig::of_vf(vf).listen(vault)?,
+                resources,
+            })
         };
         vfs.iter().zip(resources).map(open).collect()
     }

@@ -1,8 +1,8 @@
 //! Changes of a running port beside its policy: uplink, impairment and recording, link, processors of its thread. The
 //! control thread opens and closes uplinks, since both may block.
 
-use super::engine::uplink::{PortUplink, UplinkStages};
-use super::error::RefusedChange;
+use super::engine::uplink::{PortUplink, UplinkPipelineStages};
+use super::error::PortChangeRefusal;
 use crate::config::file::{LinkLocalPolicy, PortLinkRule};
 use host::cpus::CpuList;
 
@@ -12,7 +12,7 @@ pub struct PortReconfiguration {
     /// New uplink of the port, or `None` to keep the present uplink.
     pub(crate) uplink: Option<PortUplink>,
     /// New impairment and recording of the present uplink, or `None` to keep the present ones.
-    pub(crate) stages: Option<UplinkStages>,
+    pub(crate) stages: Option<UplinkPipelineStages>,
     /// Rule by which the port has a link: that of its uplink, or always.
     pub(crate) link: PortLinkRule,
     /// Policy for link-local frames of guests.
@@ -23,4 +23,5 @@ pub struct PortReconfiguration {
 
 /// Result of a port's reconfiguration: the former values, which undo the change; or the reason for the refusal, and
 /// the change itself.
-pub type ReconfigurationResult = Result<Box<PortReconfiguration>, (RefusedChange, Box<PortReconfiguration>)>;
+pub type ReconfigurationResult =
+    Result<Box<PortReconfiguration>, (PortChangeRefusal, Box<PortReconfiguration>)>;

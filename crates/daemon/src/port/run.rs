@@ -5,14 +5,14 @@
 mod tests;
 
 use super::clients::PortClients;
-use super::clients::errand::CompletionSender;
-use super::command::CommandInbox;
+use super::clients::errand::BlockingCallCompletionSender;
+use super::command::PortCommandInbox;
 use super::engine::PortEngine;
-use super::engine::family::PfDriverRun;
+use super::engine::family::PfDriverRunResult;
 use super::status::PortStatusSource;
-use super::succession::PortSuccession;
+use super::succession::PortHandOverState;
 use super::tokens::WakeSource;
-use super::waiting::{PollingNapBackoff, WaitEnvironment};
+use super::waiting::{PollingNapBackoff, PortWaitEnvironment};
 use crate::clock::{HostClock, TimeSource};
 use crate::config::file::DoorbellMode;
 use host::cpus::CpuList;
@@ -30,9 +30,9 @@ pub struct OpenPort {
     pub(super) mac: MacAddress,
     pub(super) engine: PortEngine,
     pub(super) clients: PortClients,
-    pub(super) succession: PortSuccession,
+    pub(super) succession: PortHandOverState,
     /// Sender of the outcomes of clients' blocking calls, for VFs that are added later.
-    pub(super) desk: CompletionSender,
+    pub(super) desk: BlockingCallCompletionSender,
     /// Processors that the port's thread is pinned to. An empty set means any.
     pub(super) cpus: CpuList,
     /// Processors that the host may run on, for a thread that is not pinned.
@@ -53,7 +53,7 @@ pub(super) enum PortPhase {
 
 /// Reason why a port's thread has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PortOutcome {
+pub enum PortThreadOutcome {
     /// The port ended and every client was disconnected.
     Ended,
     /// The host's successor process has taken over the port.
@@ -65,7 +65,7 @@ pub enum PortOutcome {
 impl OpenPort {
     /// Runs the port's loop until the stop command, and then until every client is disconnected; or until the successor
     /// process takes over. Pins the thread to `cpus`.
-    pub fn run(mut self, inbox: &CommandInbox, cpus: &CpuList) -> PortOutcome {
+    pub fn run(mut self, inbox: &PortCommandInbox, cpus: &CpuList) -> PortThreadOutcome {
         let clock = HostClock;
         self.succession.note_software(self.engine.card_mut());
         host::poll::wake_in_time();
@@ -83,19 +83,19 @@ impl OpenPort {
         while !self.has_ended() {
             if let Err(error) = self.wait(inbox, timeout, &clock) {
                 tracing::error!(port = self.name, %error, "cannot wait for events; the port fails");
-                return PortOutcome::Failed;
+                return PortThreadOutcome::Failed;
             }
             self.carry_out_commands(inbox, &clock);
             if self.phase == PortPhase::Left {
                 self.engine.leave_uplink();
                 self.clients.leave_sockets(&mut self.engine, clock.now());
-                return PortOutcome::HandedOver;
+                return PortThreadOutcome::HandedOver;
             }
             timeout = self.round(&clock);
             self.succession.note_round();
         }
         self.succession.vault().forget_all();
-        PortOutcome::Ended
+        PortThreadOutcome::Ended
     }
 
     /// Returns true if the port is ending and every client is disconnected.
@@ -141,7 +141,7 @@ impl OpenPort {
     /// Waits until an event wakes the port, or `time` is over.
     fn wait(
         &mut self,
-        inbox: &CommandInbox,
+        inbox: &PortCommandInbox,
         time: Option<Duration>,
         clock: &dyn TimeSource,
     ) -> io::Result<()> {
@@ -168,9 +168,9 @@ impl OpenPort {
 }
 
 /// Lets the PF driver answer its VFs, if the host runs the driver. Records which VFs' requests wait for an answer.
-fn visit_pf(engine: &mut PortEngine, clients: &mut PortClients, now: Time) -> PfDriverRun {
+fn visit_pf(engine: &mut PortEngine, clients: &mut PortClients, now: Time) -> PfDriverRunResult {
     if !engine.card().is_hosted() {
-        return PfDriverRun::default();
+        return PfDriverRunResult::default();
     }
     clients.note_requests(engine, now);
     engine.visit(now)
@@ -179,11 +179,11 @@ fn visit_pf(engine: &mut PortEngine, clients: &mut PortClients, now: Time) -> Pf
 /// Port that waits for events between two rounds of its loop.
 struct WaitingPort<'a> {
     port: &'a mut OpenPort,
-    inbox: &'a CommandInbox,
+    inbox: &'a PortCommandInbox,
     clock: &'a dyn TimeSource,
 }
 
-impl WaitEnvironment for WaitingPort<'_> {
+impl PortWaitEnvironment for WaitingPort<'_> {
     fn now(&self) -> Time {
         self.clock.now()
     }

@@ -6,7 +6,7 @@ use super::clients::service::{SHARE_HINT, lacks_memory};
 use super::clients::slot::OfferedFunction;
 use super::engine::PortEngine;
 use super::engine::bus::FunctionBus;
-use super::engine::family::VfCardState;
+use super::engine::family::ReportedVfState;
 use crate::control::functions::{PciFunction, PortFunctions};
 use crate::control::status::{ConnectedVmm, DropCounts, FunctionStatus, PortStatus, TrafficCounts, VfStatus};
 use crate::pf_config::PF_RID;
@@ -72,7 +72,7 @@ impl PortStatusSource<'_> {
         let vf = slot.function.vf()?;
         let counters = self.engine.card_mut().counters(slot.function);
         let function = self.function_status(slot, &counters);
-        let VfCardState { mac, vlans, link, active, filters, settings, conduct, mailbox } =
+        let ReportedVfState { mac, vlans, link, active, filters, settings, conduct, mailbox } =
             self.engine.card().vf_status(vf)?;
         Some(VfStatus {
             name: slot.name.clone(),

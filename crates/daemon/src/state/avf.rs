@@ -6,7 +6,7 @@
 use super::port::{ClientState, ConfiguredPolicies};
 use avf_nic::NicState;
 use driver::avf::pf::AvfPfState;
-use driver::conduct::ConductMonitor;
+use driver::conduct::VfConductMonitor;
 use i82576::Time;
 use iovm::VirtualFunctionState;
 use pcie::VfSet;
@@ -22,19 +22,19 @@ pub struct AvfPortState {
     /// Policies of the VFs that are in force, by index.
     pub policies: Vec<VfPolicy>,
     /// Monitor of each VF's offences, with the cause of the VF's quarantine.
-    pub conduct: Vec<ConductMonitor>,
+    pub conduct: Vec<VfConductMonitor>,
     /// Policies of the port and its VFs in the configuration.
     pub configured: ConfiguredPolicies<PortPolicy>,
     /// Policy of the port that is in force.
     pub policy: PortPolicy,
     /// State of the whole port, saved between two rounds of its loop. Without it a successor process resets the card.
-    pub rest: Option<PausedAvfPort>,
+    pub rest: Option<PausedAvfPortState>,
 }
 
 /// State of an AVF port between two rounds of its loop, with the card, its PF driver and its clients.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "AvfRest")]
-pub struct PausedAvfPort {
+pub struct PausedAvfPortState {
     /// State of the card with its switch.
     pub card: NicState,
     /// State of the PF driver.

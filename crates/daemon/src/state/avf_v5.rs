@@ -5,10 +5,10 @@
 
 use super::port::ClientState;
 use super::v2::OldConfiguredPolicies;
-use super::{AvfPortState, PausedAvfPort};
-use avf_nic::{BaseState, NicState};
+use super::{AvfPortState, PausedAvfPortState};
+use avf_nic::{NicBaseState, NicState};
 use driver::avf::pf::earlier::EarlierAvfPfState;
-use driver::conduct::{ConductMonitor, QuarantineCause};
+use driver::conduct::{QuarantineCause, VfConductMonitor};
 use driver::pf::SavedPortPolicy;
 use driver::pf::earlier::EarlierVfPolicy;
 use i82576::Time;
@@ -37,13 +37,14 @@ pub(super) struct AvfPortStateV2 {
 }
 
 /// Version 3 of an AVF port's saved state: a bit for each quarantined VF, and a card that throttles no VF.
-pub(super) type AvfPortStateV3 = OldAvfPortState<u8, SavedPortPolicy, OldPausedAvfPort<BaseState, u8, u64>>;
+pub(super) type AvfPortStateV3 =
+    OldAvfPortState<u8, SavedPortPolicy, OldPausedAvfPortState<NicBaseState, u8, u64>>;
 /// Version 4 of an AVF port's saved state: eight VFs, and the 82576's form of the port policy.
 pub(super) type AvfPortStateV4 =
-    OldAvfPortState<Vec<ConductMonitor>, SavedPortPolicy, OldPausedAvfPort<NicState, u8, u64>>;
+    OldAvfPortState<Vec<VfConductMonitor>, SavedPortPolicy, OldPausedAvfPortState<NicState, u8, u64>>;
 /// Version 5 of an AVF port's saved state: VFs without shared addresses.
 pub(super) type AvfPortStateV5 =
-    OldAvfPortState<Vec<ConductMonitor>, PortPolicy, OldPausedAvfPort<NicState, VfSet, VfSet>>;
+    OldAvfPortState<Vec<VfConductMonitor>, PortPolicy, OldPausedAvfPortState<NicState, VfSet, VfSet>>;
 
 /// Saved state of an AVF port up to version 5. The parameters are the version's types of the VFs' offences, of the port
 /// policy, and of the state between two rounds of the port's loop.
@@ -60,7 +61,8 @@ pub(super) struct OldAvfPortState<M, P, R> {
 /// Saved state of an AVF port between two rounds of its loop, up to version 5. The parameters are the version's types
 /// of the card and of sets of VFs.
 #[derive(Deserialize)]
-pub(super) struct OldPausedAvfPort<C, H, A> {
+#[serde(rename = "OldPausedAvfPort")]
+pub(super) struct OldPausedAvfPortState<C, H, A> {
     card: C,
     pf: EarlierAvfPfState,
     hidden: H,
@@ -92,10 +94,10 @@ impl From<AvfPortStateV3> for AvfPortState {
         let vfs = 0..policies.len() as u32;
         let quarantined = |vf: u32| conduct.checked_shr(vf).is_some_and(|bits| bits & 1 == 1);
         let monitor = |vf| match quarantined(vf) {
-            true => ConductMonitor::of_quarantined(QuarantineCause::Administrator),
-            false => ConductMonitor::default(),
+            true => VfConductMonitor::of_quarantined(QuarantineCause::Administrator),
+            false => VfConductMonitor::default(),
         };
-        let (conduct, rest) = (vfs.map(monitor).collect(), rest.map(OldPausedAvfPort::with_restraints));
+        let (conduct, rest) = (vfs.map(monitor).collect(), rest.map(OldPausedAvfPortState::with_restraints));
         AvfPortStateV4 { functions, policies, conduct, configured, policy, rest }.into()
     }
 }
@@ -104,7 +106,7 @@ impl From<AvfPortStateV4> for AvfPortState {
     fn from(state: AvfPortStateV4) -> Self {
         let OldAvfPortState { functions, policies, conduct, configured, policy, rest } = state;
         let configured = OldConfiguredPolicies { port: configured.port.0, vfs: configured.vfs };
-        let (policy, rest) = (policy.0, rest.map(OldPausedAvfPort::with_sets));
+        let (policy, rest) = (policy.0, rest.map(OldPausedAvfPortState::with_sets));
         AvfPortStateV5 { functions, policies, conduct, configured, policy, rest }.into()
     }
 }
@@ -118,29 +120,29 @@ impl From<AvfPortStateV5> for AvfPortState {
             conduct,
             configured: configured.into(),
             policy,
-            rest: rest.map(PausedAvfPort::from),
+            rest: rest.map(PausedAvfPortState::from),
         }
     }
 }
 
-impl OldPausedAvfPort<BaseState, u8, u64> {
-    fn with_restraints(self) -> OldPausedAvfPort<NicState, u8, u64> {
+impl OldPausedAvfPortState<NicBaseState, u8, u64> {
+    fn with_restraints(self) -> OldPausedAvfPortState<NicState, u8, u64> {
         let Self { card, pf, hidden, asking, link, storms, watched, clients } = self;
-        OldPausedAvfPort { card: card.into(), pf, hidden, asking, link, storms, watched, clients }
+        OldPausedAvfPortState { card: card.into(), pf, hidden, asking, link, storms, watched, clients }
     }
 }
 
-impl OldPausedAvfPort<NicState, u8, u64> {
-    fn with_sets(self) -> OldPausedAvfPort<NicState, VfSet, VfSet> {
+impl OldPausedAvfPortState<NicState, u8, u64> {
+    fn with_sets(self) -> OldPausedAvfPortState<NicState, VfSet, VfSet> {
         let Self { card, pf, hidden, asking, link, storms, watched, clients } = self;
         let (hidden, asking) = (VfSet::new(hidden.into()), VfSet::new(asking));
-        OldPausedAvfPort { card, pf, hidden, asking, link, storms, watched, clients }
+        OldPausedAvfPortState { card, pf, hidden, asking, link, storms, watched, clients }
     }
 }
 
-impl From<OldPausedAvfPort<NicState, VfSet, VfSet>> for PausedAvfPort {
-    fn from(rest: OldPausedAvfPort<NicState, VfSet, VfSet>) -> Self {
-        let OldPausedAvfPort { card, pf, hidden, asking, link, storms, watched, clients } = rest;
+impl From<OldPausedAvfPortState<NicState, VfSet, VfSet>> for PausedAvfPortState {
+    fn from(rest: OldPausedAvfPortState<NicState, VfSet, VfSet>) -> Self {
+        let OldPausedAvfPortState { card, pf, hidden, asking, link, storms, watched, clients } = rest;
         Self { card, pf: pf.into(), hidden, asking, link, storms, watched, clients }
     }
 }

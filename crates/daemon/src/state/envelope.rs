@@ -161,12 +161,12 @@ mod tests {
 
     /// Saved state for tests of the envelope. Its version 1 had no name.
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
-    struct NamedState {
+    struct NamedTestState {
         count: u32,
         name: String,
     }
 
-    impl SavedState for NamedState {
+    impl SavedState for NamedTestState {
         const KIND: [u8; 4] = *b"test";
         const VERSION: u32 = 2;
 
@@ -180,15 +180,15 @@ mod tests {
 
     /// Saved state for tests of the envelope, of any kind and version, with a number as its body.
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
-    struct NumberState<const KIND: u8, const VERSION: u32>(u32);
+    struct NumberTestState<const KIND: u8, const VERSION: u32>(u32);
 
-    impl<const KIND: u8, const V: u32> SavedState for NumberState<KIND, V> {
+    impl<const KIND: u8, const V: u32> SavedState for NumberTestState<KIND, V> {
         const KIND: [u8; 4] = [KIND, b'e', b's', b't'];
         const VERSION: u32 = V;
     }
 
-    fn today() -> NamedState {
-        NamedState { count: 7, name: "test".into() }
+    fn today() -> NamedTestState {
+        NamedTestState { count: 7, name: "test".into() }
     }
 
     #[test]
@@ -198,11 +198,12 @@ mod tests {
 
     #[test]
     fn saved_state_is_read_from_an_old_but_not_a_newer_version() {
-        let earlier = write(&NumberState::<b't', 1>(5)).unwrap();
-        assert_eq!(read(&earlier), Ok(NamedState { count: 5, name: "default".into() }));
-        for (bytes, found) in [(write(&NumberState::<b't', 3>(5)), 3), (write(&NumberState::<b't', 0>(5)), 0)]
+        let earlier = write(&NumberTestState::<b't', 1>(5)).unwrap();
+        assert_eq!(read(&earlier), Ok(NamedTestState { count: 5, name: "default".into() }));
+        for (bytes, found) in
+            [(write(&NumberTestState::<b't', 3>(5)), 3), (write(&NumberTestState::<b't', 0>(5)), 0)]
         {
-            let refused = read::<NamedState>(&bytes.unwrap()).unwrap_err();
+            let refused = read::<NamedTestState>(&bytes.unwrap()).unwrap_err();
             assert_eq!(refused, SavedStateError::Version { found, newest: 2 });
         }
         let text = SavedStateError::Version { found: 3, newest: 2 }.to_string();
@@ -211,7 +212,7 @@ mod tests {
 
     #[test]
     fn saved_state_of_another_kind_is_named_in_the_error() {
-        let refused = read::<NamedState>(&write(&NumberState::<b'b', 2>(5)).unwrap()).unwrap_err();
+        let refused = read::<NamedTestState>(&write(&NumberTestState::<b'b', 2>(5)).unwrap()).unwrap_err();
         assert_eq!(refused.to_string(), "wrong kind of saved state: found best, expected test");
     }
 
@@ -221,7 +222,7 @@ mod tests {
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            assert!(read::<NamedState>(&damaged).is_err(), "bit {bit}");
+            assert!(read::<NamedTestState>(&damaged).is_err(), "bit {bit}");
         }
     }
 
@@ -232,13 +233,13 @@ mod tests {
             let expected = if length < HEADER {
                 SavedStateError::NotAState
             } else {
-                read::<NamedState>(&bytes[..length]).unwrap_err()
+                read::<NamedTestState>(&bytes[..length]).unwrap_err()
             };
-            assert_eq!(read::<NamedState>(&bytes[..length]), Err(expected));
+            assert_eq!(read::<NamedTestState>(&bytes[..length]), Err(expected));
         }
         let longer = [&bytes[..], &[0]].concat();
         let said = (bytes.len() - HEADER) as u64;
-        assert_eq!(read::<NamedState>(&longer), Err(SavedStateError::Length { said, there: said + 1 }));
+        assert_eq!(read::<NamedTestState>(&longer), Err(SavedStateError::Length { said, there: said + 1 }));
     }
 
     #[test]

@@ -6,10 +6,10 @@ use super::envelope::{SavedState, SavedStateError, decode};
 use super::port::{I82576PortState, PortSoftwareState};
 use super::virtio::VirtioPortState;
 use super::{avf_v5, v2};
-use crate::totals::PortTotals;
+use crate::totals::PortCounterTotals;
 use iovm::VirtualFunctionState;
 
-impl SavedState for PortTotals {
+impl SavedState for PortCounterTotals {
     const KIND: [u8; 4] = *b"cnts";
     const VERSION: u32 = 1;
 }
@@ -20,7 +20,7 @@ impl SavedState for CardState {
 
     fn from_earlier(version: u32, body: &[u8]) -> Result<Self, SavedStateError> {
         match version {
-            1 => decode::<v2::OldCardState<nic::BaseState>>(body).map(Self::from),
+            1 => decode::<v2::OldCardState<nic::NicBaseState>>(body).map(Self::from),
             2 => decode::<v2::OldCardState<nic::NicState>>(body).map(Self::from),
             found => Err(SavedStateError::Version { found, newest: Self::VERSION }),
         }
@@ -33,7 +33,7 @@ impl SavedState for I82576PortState {
 
     fn from_earlier(version: u32, body: &[u8]) -> Result<Self, SavedStateError> {
         match version {
-            1 => decode::<v2::OldPortState<nic::BaseState>>(body).map(Self::from),
+            1 => decode::<v2::OldPortState<nic::NicBaseState>>(body).map(Self::from),
             2 => decode::<v2::OldPortState<nic::NicState>>(body).map(Self::from),
             found => Err(SavedStateError::Version { found, newest: Self::VERSION }),
         }

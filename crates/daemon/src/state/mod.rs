@@ -22,9 +22,9 @@ pub mod port;
 mod v2;
 pub mod virtio;
 
-pub use crate::totals::PortTotals;
-pub use avf::{AvfPortState, PausedAvfPort};
+pub use crate::totals::PortCounterTotals;
+pub use avf::{AvfPortState, PausedAvfPortState};
 pub use card::CardState;
 pub use envelope::{SavedState, SavedStateError, decode, is_kind, read, write};
 pub use port::{I82576PortState, PortSoftwareState};
-pub use virtio::{PausedVirtioPort, VirtioPortState};
+pub use virtio::{PausedVirtioPortState, VirtioPortState};

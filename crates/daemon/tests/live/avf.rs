@@ -9,7 +9,7 @@
 
 use crate::support::eventually;
 use crate::support::live::LiveHost;
-use crate::support::machine::MachineWithFunction;
+use crate::support::machine::VmWithPciFunction;
 use crate::support::qemu::{self, QemuClient};
 use daemon::settings::{MirrorRule, PortSettings, StormControlSettings};
 use driver::avf::vf::AvfDriver;
@@ -25,7 +25,7 @@ const UNLIMITED: &str = "[[port]]\nfamily = \"avf\"\nvfs = 4\nlimits = { mailbox
 const REQUESTS: u64 = 100;
 
 /// Boots a guest on VF `vf`, and starts its AVF driver. Returns the machine and the driver.
-fn boot(live: &LiveHost, vf: u8) -> (MachineWithFunction<QemuClient>, AvfDriver) {
+fn boot(live: &LiveHost, vf: u8) -> (VmWithPciFunction<QemuClient>, AvfDriver) {
     let mut machine = qemu::boot_as(&live.socket(vf), qemu::AVF, qemu::share);
     let mut driver = AvfDriver::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, vf])).unwrap();
     driver.start(&mut machine).unwrap();
@@ -75,7 +75,7 @@ fn pf_answers_a_vf_while_other_vfs_send_requests_and_frames() {
 }
 
 /// Takes the frames that a guest has received in its four receive queues, and returns their number.
-fn received(machine: &mut MachineWithFunction<QemuClient>, driver: &mut AvfDriver) -> usize {
+fn received(machine: &mut VmWithPciFunction<QemuClient>, driver: &mut AvfDriver) -> usize {
     let mut into = [0; 2048];
     (0..4).map(|queue| from_fn(|| driver.receive(machine, queue, &mut into)).count()).sum()
 }

@@ -6,7 +6,7 @@ use crate::support::live::LiveHost;
 use crate::support::machine::{COMMAND, CONFIG, ENABLE, Vmm};
 use crate::support::qemu::{self, QemuClient};
 use crate::support::ram::{GuestRam, HIGH, SIZE};
-use crate::support::raw::{RawConnection, load, message};
+use crate::support::raw::{RawVfioUserConnection, load, message};
 use host::memory::{MappedFile, MemoryProtection};
 use rustix::fs::{MemfdFlags, Mode, OFlags, ftruncate, memfd_create, open};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -195,7 +195,7 @@ fn dma_map(iova: u64) -> Vec<u8> {
 #[test]
 fn several_descriptors_for_a_dma_window_are_refused() {
     let live = LiveHost::start();
-    let mut raw = RawConnection::greet(&live.socket(0));
+    let mut raw = RawVfioUserConnection::greet(&live.socket(0));
     let ram = GuestRam::new();
     let fd = ram.fd();
     for count in [2, 16, 17, 32] {

@@ -4,7 +4,7 @@
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
 use crate::support::machine::{BAR0, Vmm};
-use crate::support::raw::{RawConnection, load, message, version};
+use crate::support::raw::{RawVfioUserConnection, load, message, version};
 use crate::support::{PATIENCE, eventually};
 use i82576::register::vf;
 use std::io::{ErrorKind, Read, Write};
@@ -23,7 +23,7 @@ enum LastReadResult {
 
 /// Starts a client that rings a doorbell repeatedly, like a guest under traffic, until it reads the end of the stream.
 fn busy_client(socket: &Path) -> JoinHandle<LastReadResult> {
-    let mut raw = RawConnection::greet(socket);
+    let mut raw = RawVfioUserConnection::greet(socket);
     raw.send(&load(1, 0, 8, 4));
     raw.reply().expect("the host answers a register read");
     let reader = raw.stream().try_clone().unwrap();
@@ -88,8 +88,8 @@ fn host_ends_in_bounded_time_while_clients_stay() {
     let live = LiveHost::start();
     let client = busy_client(&live.socket(0));
     // One client is silent, and one is in the middle of a message.
-    let _silent = RawConnection::greet(&live.socket(1));
-    let mut half = RawConnection::greet(&live.socket(2));
+    let _silent = RawVfioUserConnection::greet(&live.socket(1));
+    let mut half = RawVfioUserConnection::greet(&live.socket(2));
     half.send(&version()[..7]);
     let began = Instant::now();
     live.stop();
@@ -101,7 +101,7 @@ fn host_ends_in_bounded_time_while_clients_stay() {
 fn client_with_a_protocol_error_reads_end_of_stream() {
     let live = LiveHost::start();
     for _ in 0..20 {
-        let mut raw = RawConnection::greet(&live.socket(0));
+        let mut raw = RawVfioUserConnection::greet(&live.socket(0));
         // The message claims to be shorter than its header, and more messages follow.
         let mut broken = message(1, Command::RegionRead, 0, &[]);
         broken[4..8].copy_from_slice(&3u32.to_le_bytes());

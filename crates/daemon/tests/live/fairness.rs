@@ -4,9 +4,9 @@
 use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
-use crate::support::machine::{BAR0, MachineWithFunction, Vmm};
+use crate::support::machine::{BAR0, VmWithPciFunction, Vmm};
 use crate::support::qemu::{self, QemuClient};
-use crate::support::raw::{RawConnection, dma_map, dma_unmap};
+use crate::support::raw::{RawVfioUserConnection, dma_map, dma_unmap};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -15,7 +15,7 @@ use std::thread;
 const WARM: u64 = 10;
 
 /// Exchanges 200 frames between the guests of VFs 5 and 6 while other guests repeat `flood` without a pause.
-fn exchange_beside_floods(flooders: u8, flood: fn(&mut MachineWithFunction<QemuClient>)) {
+fn exchange_beside_floods(flooders: u8, flood: fn(&mut VmWithPciFunction<QemuClient>)) {
     let live = LiveHost::start();
     let (mut b, mut c) = (VfGuest::under_qemu(&live, 5), VfGuest::under_qemu(&live, 6));
     let (stop, floods) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -69,7 +69,7 @@ const BATCH: usize = 300;
 /// Runs a client with thousands of DMA windows that maps and unmaps another window again and again, in
 /// batches, and counts the replies.
 fn juggle_windows(socket: &Path, stop: &AtomicBool, handled: &AtomicU64) {
-    let mut raw = RawConnection::greet(socket);
+    let mut raw = RawVfioUserConnection::greet(socket);
     for first in (1..MANY).step_by(BATCH) {
         let maps = (first..first + BATCH as u64).flat_map(|window| dma_map(window * 0x2000, 0x1000));
         raw.send(&maps.collect::<Vec<u8>>());

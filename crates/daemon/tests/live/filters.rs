@@ -4,7 +4,7 @@
 use crate::support::guest::VfGuest;
 use crate::support::live::LiveHost;
 use crate::support::qemu;
-use avf::virtchnl::{EncodedList, EtherAddress, EtherAddressType, VirtchnlRequest};
+use avf::virtchnl::{EncodedMessageList, EtherAddress, EtherAddressType, VirtchnlRequest};
 use daemon::control::status::VfFilterStatus;
 use daemon::settings::VfSettings;
 use driver::avf::vf::AvfDriver;
@@ -50,7 +50,7 @@ fn status_shows_mac_addresses_beyond_an_avfs_quota() {
         let groups: Vec<EtherAddress> =
             (0..count).map(|n| EtherAddress { mac: group(n).0, usage: EtherAddressType::Extra }).collect();
         driver
-            .ask(&mut machine, VirtchnlRequest::Addresses(true, 1, EncodedList::new(&groups).list()))
+            .ask(&mut machine, VirtchnlRequest::Addresses(true, 1, EncodedMessageList::new(&groups).list()))
             .is_ok()
     };
     assert!(join(10));

@@ -4,8 +4,8 @@
 
 use crate::support::eventually;
 use crate::support::live::LiveHost;
-use crate::support::machine::{BAR0, MachineWithFunction, Vmm};
-use crate::support::qemu::{self, ExpectedFunction, QemuClient};
+use crate::support::machine::{BAR0, VmWithPciFunction, Vmm};
+use crate::support::qemu::{self, ExpectedPciFunction, QemuClient};
 use daemon::control::status::VfStatus;
 use driver::avf::vf::{AvfDriver, AvfDriverError};
 use host::memory::{MappedFile, MemoryProtection};
@@ -73,14 +73,14 @@ impl Vmm for BarMappingVmm {
 
 /// Guest with mapped doorbells, and its AVF driver, which has enabled the VF and sees its link.
 struct BarMappingGuest {
-    machine: MachineWithFunction<BarMappingVmm>,
+    machine: VmWithPciFunction<BarMappingVmm>,
     driver: AvfDriver,
 }
 
 impl BarMappingGuest {
-    fn boot(live: &LiveHost, vf: u8, shape: ExpectedFunction) -> Self {
-        let MachineWithFunction { vmm, ram, eventfds } = qemu::boot_as(&live.socket(vf), shape, qemu::share);
-        let mut machine = MachineWithFunction { vmm: BarMappingVmm::new(vmm), ram, eventfds };
+    fn boot(live: &LiveHost, vf: u8, shape: ExpectedPciFunction) -> Self {
+        let VmWithPciFunction { vmm, ram, eventfds } = qemu::boot_as(&live.socket(vf), shape, qemu::share);
+        let mut machine = VmWithPciFunction { vmm: BarMappingVmm::new(vmm), ram, eventfds };
         let mut driver = AvfDriver::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, vf])).unwrap();
         driver.start(&mut machine).unwrap();
         eventually("the link is up", || driver.look(&mut machine) == SPEED);
@@ -110,7 +110,7 @@ fn noticed(status: &VfStatus) -> (u64, u64, bool, bool) {
     (status.mailbox.resets, status.mailbox.notices, status.active, status.link)
 }
 
-fn hands_over_unnoticed(wait: &str, shape: ExpectedFunction) {
+fn hands_over_unnoticed(wait: &str, shape: ExpectedPciFunction) {
     let text = format!("[[port]]\nfamily = \"avf\"\nvfs = 2\nwait = \"{wait}\"\n");
     let mut live = LiveHost::with(&text);
     let mut guests = [0, 1].map(|vf| BarMappingGuest::boot(&live, vf, shape));

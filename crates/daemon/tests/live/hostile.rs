@@ -3,7 +3,7 @@
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
 use crate::support::ram::GuestRam;
-use crate::support::raw::{RawConnection, load, message, version};
+use crate::support::raw::{RawVfioUserConnection, load, message, version};
 use crate::support::{eventually, qemu};
 use std::io::Write;
 use std::net::Shutdown;
@@ -24,8 +24,8 @@ impl BystanderGuests {
         Self { live, b, c }
     }
 
-    fn raw(&self) -> RawConnection {
-        RawConnection::greet(&self.live.socket(0))
+    fn raw(&self) -> RawVfioUserConnection {
+        RawVfioUserConnection::greet(&self.live.socket(0))
     }
 
     #[track_caller]
@@ -111,7 +111,7 @@ fn invalid_message_size_ends_connection_after_pending_replies() {
 #[test]
 fn client_of_another_vfio_user_version_is_disconnected() {
     let mut bystanders = BystanderGuests::new();
-    let mut raw = RawConnection::connect(&bystanders.live.socket(0));
+    let mut raw = RawVfioUserConnection::connect(&bystanders.live.socket(0));
     let mut other = version();
     other[16] = 1;
     raw.send(&other);
@@ -136,7 +136,7 @@ fn random_bytes_from_a_client_end_only_its_connection() {
             // With a plausible size the host reads on and parses the rest.
             bytes[4..8].copy_from_slice(&u32::to_le_bytes(64));
         }
-        let mut raw = RawConnection::connect(&bystanders.live.socket(0));
+        let mut raw = RawVfioUserConnection::connect(&bystanders.live.socket(0));
         if round % 4 < 2 {
             raw.send(&version());
         }

@@ -3,10 +3,10 @@
 use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
-use crate::support::machine::{BAR0, COMMAND, CONFIG, ENABLE, MachineWithFunction, Vmm};
+use crate::support::machine::{BAR0, COMMAND, CONFIG, ENABLE, VmWithPciFunction, Vmm};
 use crate::support::qemu::{self, QemuClient};
 use crate::support::ram::SIZE;
-use crate::support::raw::RawConnection;
+use crate::support::raw::RawVfioUserConnection;
 use i82576::MacAddress;
 use i82576::register::vf;
 
@@ -19,7 +19,7 @@ fn rings_of_a_lost_client_do_not_write_to_the_next_client() {
     drop(a);
     eventually("the client is gone", || live.show(0).peer.is_none());
     // The next guest has firmware in its memory before its VMM resets the VF.
-    let mut next = MachineWithFunction::new(QemuClient::greet(&live.socket(0)), 3);
+    let mut next = VmWithPciFunction::new(QemuClient::greet(&live.socket(0)), 3);
     qemu::share(&mut next);
     for to in [mac, MacAddress::BROADCAST] {
         assert!(b.send(to, &[0xa5; 1000]));
@@ -41,7 +41,7 @@ fn second_client_of_a_vf_is_refused_and_the_first_stays() {
     let live = LiveHost::start();
     let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
     for _ in 0..50 {
-        RawConnection::connect(&live.socket(0)).wait_for_end();
+        RawVfioUserConnection::connect(&live.socket(0)).wait_for_end();
     }
     exchange(&mut a, &mut b, 5);
 }

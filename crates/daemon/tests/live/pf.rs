@@ -1,7 +1,7 @@
 //! Tests of a PF that a guest drives: the whole port over one socket, without the host's PF driver.
 
 use crate::support::live::LiveHost;
-use crate::support::machine::{CONFIG, MachineWithFunction, Vmm};
+use crate::support::machine::{CONFIG, VmWithPciFunction, Vmm};
 use crate::support::qemu::{self, QemuClient};
 use crate::support::{PATIENCE, eventually};
 use daemon::settings::PortSettings;
@@ -24,13 +24,13 @@ const BAR2: u32 = 2;
 /// Number of the PF's last MSI-X interrupt vector.
 const VECTOR: u16 = 9;
 
-fn boot(live: &LiveHost) -> MachineWithFunction<QemuClient> {
+fn boot(live: &LiveHost) -> VmWithPciFunction<QemuClient> {
     qemu::boot_as(&live.pf_socket(), qemu::PF, qemu::share)
 }
 
 /// Sends a frame as the PF's driver, on queue 0 with a new ring. Waits for the PF's last interrupt vector,
 /// and returns true if the card has marked the descriptor as done.
-fn sends(machine: &mut MachineWithFunction<QemuClient>) -> bool {
+fn sends(machine: &mut VmWithPciFunction<QemuClient>) -> bool {
     let ring = machine.dma_alloc(8 * SIZE, 128).unwrap().iova;
     let buffer = machine.dma_alloc(64, 64).unwrap().iova;
     machine.dma_write(buffer, &[0xff; 60]);
@@ -143,7 +143,7 @@ fn bus_mastering_of_a_pf_is_off_when_the_next_client_connects() {
     let mut machine = boot(&live);
     assert!(sends(&mut machine));
     drop(machine);
-    let mut next = MachineWithFunction::new(QemuClient::greet(&live.pf_socket()), 10);
+    let mut next = VmWithPciFunction::new(QemuClient::greet(&live.pf_socket()), 10);
     assert_eq!(next.config_word(4) & 4, 0, "bus mastering survived the client");
     let mut next = {
         drop(next);
@@ -153,7 +153,7 @@ fn bus_mastering_of_a_pf_is_off_when_the_next_client_connects() {
 }
 
 /// Assigns an eventfd to the only interrupt vector of a type (a VFIO index), and returns the eventfd.
-fn listen(machine: &mut MachineWithFunction<QemuClient>, index: u32) -> EventFd {
+fn listen(machine: &mut VmWithPciFunction<QemuClient>, index: u32) -> EventFd {
     let eventfd = EventFd::new().unwrap();
     let copy = eventfd.as_fd().try_clone_to_owned().unwrap();
     machine.vmm.done(|client, out| client.assign_irqs(out, index, 0, vec![copy])).unwrap();
@@ -161,7 +161,7 @@ fn listen(machine: &mut MachineWithFunction<QemuClient>, index: u32) -> EventFd 
 }
 
 /// Switches MSI-X off in the PF's configuration space, as for a driver that does not use MSI-X.
-fn without_msix(machine: &mut MachineWithFunction<QemuClient>) {
+fn without_msix(machine: &mut VmWithPciFunction<QemuClient>) {
     let control = machine.capability(0x11) + 2;
     machine.vmm.store(CONFIG, control, &[0, 0]);
 }

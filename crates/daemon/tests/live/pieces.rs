@@ -4,7 +4,7 @@
 use crate::support::live::LiveHost;
 use crate::support::machine::{BAR0, BAR3, CONFIG, MSIX};
 use crate::support::ram::{GuestRam, SIZE};
-use crate::support::raw::{RawConnection, access, dma_map, dma_unmap, message};
+use crate::support::raw::{RawVfioUserConnection, access, dma_map, dma_unmap, message};
 use crate::support::{PATIENCE, eventually};
 use host::eventfd::EventFd;
 use std::os::fd::AsFd;
@@ -15,15 +15,15 @@ const FAMILIES: [&str; 2] = ["[[port]]\nvfs = 7\n", "[[port]]\nfamily = \"avf\"\
 const NO_REPLY: u32 = 1 << 4;
 
 /// Message of a vfio-user client, with its name and the kind of file descriptor that is sent with it.
-struct DescriptorMessage {
+struct MessageWithFileDescriptor {
     name: &'static str,
     bytes: Vec<u8>,
-    with: SentDescriptorKind,
+    with: SentFileDescriptorKind,
 }
 
 /// Kind of file descriptor that is sent with a vfio-user message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SentDescriptorKind {
+enum SentFileDescriptorKind {
     Nothing,
     Memory,
     EventFd,
@@ -39,7 +39,7 @@ fn irqs(flags: u32, start: u32, count: u32) -> Vec<u8> {
 }
 
 /// Returns one vfio-user message of every kind, in an order in which all valid ones succeed.
-fn conversation() -> Vec<DescriptorMessage> {
+fn conversation() -> Vec<MessageWithFileDescriptor> {
     let version = b"\0\0\x01\0{\"capabilities\":{\"max_msg_fds\":16,\"write_multiple\":true}}\0";
     let fixed = |argsz: u32, index: u32, length| {
         let mut body = [argsz, 0, index].map(u32::to_le_bytes).concat();
@@ -48,31 +48,35 @@ fn conversation() -> Vec<DescriptorMessage> {
     };
     let entry = |data: u32| [&store(BAR3, 4, &data.to_le_bytes())[..], &[0; 4]].concat();
     let several = [&2_u64.to_le_bytes()[..], &entry(0x1234), &entry(0x5678)].concat();
-    let plain = |name, command, flags, body: &[u8]| DescriptorMessage {
+    let plain = |name, command, flags, body: &[u8]| MessageWithFileDescriptor {
         name,
         bytes: message(7, command, flags, body),
-        with: SentDescriptorKind::Nothing,
+        with: SentFileDescriptorKind::Nothing,
     };
     vec![
         plain("version", Command::Version, 0, version),
         plain("device info", Command::DeviceGetInfo, 0, &fixed(16, 0, 16)),
         plain("region info", Command::DeviceGetRegionInfo, 0, &fixed(32, 0, 32)),
         plain("irq info", Command::DeviceGetIrqInfo, 0, &fixed(16, MSIX, 16)),
-        DescriptorMessage { name: "map", bytes: dma_map(0, SIZE), with: SentDescriptorKind::Memory },
-        DescriptorMessage {
+        MessageWithFileDescriptor {
+            name: "map",
+            bytes: dma_map(0, SIZE),
+            with: SentFileDescriptorKind::Memory,
+        },
+        MessageWithFileDescriptor {
             name: "map without memory",
             bytes: dma_map(SIZE, 0x1000),
-            with: SentDescriptorKind::Nothing,
+            with: SentFileDescriptorKind::Nothing,
         },
-        DescriptorMessage {
+        MessageWithFileDescriptor {
             name: "unmap",
             bytes: dma_unmap(SIZE, 0x1000),
-            with: SentDescriptorKind::Nothing,
+            with: SentFileDescriptorKind::Nothing,
         },
-        DescriptorMessage {
+        MessageWithFileDescriptor {
             name: "assign",
             bytes: message(7, Command::DeviceSetIrqs, 0, &irqs(0x24, 1, 1)),
-            with: SentDescriptorKind::EventFd,
+            with: SentFileDescriptorKind::EventFd,
         },
         plain("trigger", Command::DeviceSetIrqs, 0, &irqs(0x21, 1, 1)),
         plain("store", Command::RegionWrite, 0, &store(BAR3, 0x10, &[0xab; 4])),
@@ -89,7 +93,7 @@ fn conversation() -> Vec<DescriptorMessage> {
 
 /// vfio-user client that sends a message in pieces, and the memory and eventfd that it passes to the host.
 struct PiecewiseClient {
-    raw: RawConnection,
+    raw: RawVfioUserConnection,
     ram: GuestRam,
     eventfd: EventFd,
 }
@@ -97,7 +101,7 @@ struct PiecewiseClient {
 impl PiecewiseClient {
     fn connect(live: &LiveHost, vf: u8) -> Self {
         Self {
-            raw: RawConnection::connect(&live.socket(vf)),
+            raw: RawVfioUserConnection::connect(&live.socket(vf)),
             ram: GuestRam::new(),
             eventfd: EventFd::new().unwrap(),
         }
@@ -105,12 +109,12 @@ impl PiecewiseClient {
 
     /// Sends the bytes `from..to` of a message in pieces of `piece` bytes. The message's file descriptor goes with its
     /// first byte.
-    fn send(&mut self, message: &DescriptorMessage, from: usize, to: usize, piece: usize) {
+    fn send(&mut self, message: &MessageWithFileDescriptor, from: usize, to: usize, piece: usize) {
         for (part, at) in message.bytes[from..to].chunks(piece).zip((from..).step_by(piece)) {
             let memory = self.ram.fd();
             let fd = match message.with {
-                SentDescriptorKind::Memory if at == 0 => memory.as_fd(),
-                SentDescriptorKind::EventFd if at == 0 => self.eventfd.as_fd(),
+                SentFileDescriptorKind::Memory if at == 0 => memory.as_fd(),
+                SentFileDescriptorKind::EventFd if at == 0 => self.eventfd.as_fd(),
                 _ => {
                     self.raw.send(part);
                     continue;
@@ -121,7 +125,7 @@ impl PiecewiseClient {
     }
 
     /// Receives the host's reply to a message; `None` if the message requests no reply.
-    fn reply(&mut self, message: &DescriptorMessage) -> Option<(u32, Vec<u8>)> {
+    fn reply(&mut self, message: &MessageWithFileDescriptor) -> Option<(u32, Vec<u8>)> {
         let posted = message.bytes[8] & NO_REPLY as u8 != 0;
         (!posted)
             .then(|| self.raw.reply().unwrap_or_else(|| panic!("no reply to the message {:?}", message.name)))
@@ -129,7 +133,7 @@ impl PiecewiseClient {
 
     /// Checks that the host has received the file descriptor of a message exactly once: one shareable window, or one
     /// signal of the eventfd.
-    fn has_its_descriptor(&self, live: &LiveHost, vf: u8, message: &DescriptorMessage) {
+    fn has_its_descriptor(&self, live: &LiveHost, vf: u8, message: &MessageWithFileDescriptor) {
         match message.name {
             "map" => assert_eq!(live.show(vf).peer.as_ref().map(|peer| peer.shareable), Some(1)),
             "trigger" => assert_eq!(self.eventfd.drain(), 1),
@@ -139,9 +143,9 @@ impl PiecewiseClient {
 }
 
 /// Sends messages whole on VF 6, and returns the host's replies, with which those to messages in pieces are compared.
-fn expected(live: &LiveHost, messages: &[DescriptorMessage]) -> Vec<Option<(u32, Vec<u8>)>> {
+fn expected(live: &LiveHost, messages: &[MessageWithFileDescriptor]) -> Vec<Option<(u32, Vec<u8>)>> {
     let mut client = PiecewiseClient::connect(live, 6);
-    let whole = |message: &DescriptorMessage| {
+    let whole = |message: &MessageWithFileDescriptor| {
         client.send(message, 0, message.bytes.len(), usize::MAX);
         client.reply(message)
     };
@@ -180,7 +184,11 @@ fn message_longer_than_the_socket_buffer_is_received_whole() {
             client.has_its_descriptor(&live, 0, message);
         }
         let store = message(7, Command::RegionWrite, 0, &store(BAR0, 0, &[0xff; 100_000]));
-        let long = DescriptorMessage { name: "longest", bytes: store, with: SentDescriptorKind::Nothing };
+        let long = MessageWithFileDescriptor {
+            name: "longest",
+            bytes: store,
+            with: SentFileDescriptorKind::Nothing,
+        };
         client.send(&long, 0, long.bytes.len(), 1400);
         assert_eq!(client.reply(&long).map(|(error, _)| error), Some(0));
     }
@@ -217,7 +225,7 @@ fn hand_over_between_two_pieces_of_a_message_loses_no_byte() {
 #[test]
 fn pipe_sent_with_a_message_piece_is_refused_after_hand_over() {
     let mut live = LiveHost::with(FAMILIES[0]);
-    let mut raw = RawConnection::greet(&live.socket(0));
+    let mut raw = RawVfioUserConnection::greet(&live.socket(0));
     let map = dma_map(0, 0x1000);
     let (pipe, _other) = rustix::pipe::pipe().unwrap();
     raw.send_with(&map[..20], &[pipe.as_fd()]);
@@ -236,7 +244,7 @@ fn descriptors_of_a_finished_message_join_no_later_message() {
     let named = |name: &str| messages.iter().find(|message| message.name == name).unwrap();
     let (map, assign, trigger) = (named("map"), named("assign"), named("trigger"));
     let mut client = PiecewiseClient {
-        raw: RawConnection::greet(&live.socket(0)),
+        raw: RawVfioUserConnection::greet(&live.socket(0)),
         ram: GuestRam::new(),
         eventfd: EventFd::new().unwrap(),
     };
@@ -263,7 +271,7 @@ fn descriptors_of_a_finished_message_join_no_later_message() {
 fn client_that_stops_within_a_message_is_disconnected() {
     let live = LiveHost::with(FAMILIES[0]);
     let (mut stopped, mut idle) =
-        (RawConnection::greet(&live.socket(0)), RawConnection::greet(&live.socket(1)));
+        (RawVfioUserConnection::greet(&live.socket(0)), RawVfioUserConnection::greet(&live.socket(1)));
     let map = dma_map(0, 0x1000);
     stopped.send(&map[..20]);
     let began = Instant::now();

@@ -6,7 +6,7 @@ use crate::support::machine::{BAR0, BAR3, CONFIG, Vmm};
 use crate::support::{eventually, qemu};
 use daemon::control::status::LinkState;
 use driver::Hal;
-use driver::vf::LinkCheck;
+use driver::vf::VfLinkStatus;
 use i82576::register::vf;
 
 #[test]
@@ -100,7 +100,7 @@ fn guest_link_follows_the_link_state_set_by_command() {
     let status = live.set(0, LinkState::Disable);
     assert_eq!((status.settings.state, status.link), (Some(LinkState::Disable), false));
     eventually("the guest sees the link down", || {
-        a.hears_mailbox() && a.vf.check_link(&mut a.machine) == LinkCheck::Down
+        a.hears_mailbox() && a.vf.check_link(&mut a.machine) == VfLinkStatus::Down
     });
     assert!(live.show(1).link, "another VF has lost its link");
     assert!(live.set(0, LinkState::Auto).link);

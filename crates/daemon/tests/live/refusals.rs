@@ -4,7 +4,7 @@
 use crate::support::eventually;
 use crate::support::guest::VfGuest;
 use crate::support::live::LiveHost;
-use crate::support::machine::MachineWithFunction;
+use crate::support::machine::VmWithPciFunction;
 use crate::support::qemu::{self, QemuClient};
 use daemon::settings::VfSettings;
 use driver::Hal;
@@ -30,7 +30,7 @@ fn guest(change: VfSettings) -> (LiveHost, VfGuest<QemuClient>) {
 fn assert_refused(
     world: &mut (LiveHost, VfGuest<QemuClient>),
     why: &str,
-    ask: impl FnOnce(&mut Vf, &mut MachineWithFunction<QemuClient>) -> MailboxResult,
+    ask: impl FnOnce(&mut Vf, &mut VmWithPciFunction<QemuClient>) -> MailboxResult,
 ) {
     let (live, guest) = world;
     let asked = ask(&mut guest.vf, &mut guest.machine);
@@ -40,7 +40,7 @@ fn assert_refused(
 }
 
 /// Writes a message to the VF's mailbox registers and signals the PF, without the mailbox protocol of a driver.
-fn raw(machine: &mut MachineWithFunction<QemuClient>, words: &[u32]) {
+fn raw(machine: &mut VmWithPciFunction<QemuClient>, words: &[u32]) {
     machine.write(V2PMAILBOX, 4);
     for (word, at) in words.iter().zip((VMBMEM..).step_by(4)) {
         machine.write(at, *word);

@@ -5,10 +5,10 @@ use crate::support::alone::{alone, descriptors, resident};
 use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
-use crate::support::machine::{BAR0, BAR3, CONFIG, MachineWithFunction, Vmm};
-use crate::support::qemu::{self, ExpectedFunction, QemuClient, VF};
+use crate::support::machine::{BAR0, BAR3, CONFIG, VmWithPciFunction, Vmm};
+use crate::support::qemu::{self, ExpectedPciFunction, QemuClient, VF};
 use driver::avf;
-use driver::vf::{LinkCheck, MAILBOX_VECTOR};
+use driver::vf::{MAILBOX_VECTOR, VfLinkStatus};
 use i82576::MacAddress;
 use i82576::register::vf;
 use std::ops::Range;
@@ -77,7 +77,7 @@ fn port_reset_notifies_guests_and_their_drivers_restart() {
         assert!(port.link && port.vfs.iter().all(|vf| !vf.active), "a VF is still active: {port:?}");
         for guest in &mut guests {
             assert!(guest.hears_mailbox(), "no mailbox interrupt before the reset");
-            assert_eq!(guest.vf.watchdog(&mut guest.machine), LinkCheck::ResetNeeded, "RSTD is not set");
+            assert_eq!(guest.vf.watchdog(&mut guest.machine), VfLinkStatus::ResetNeeded, "RSTD is not set");
             guest.wait_for_link();
         }
         let [a, b] = &mut guests;
@@ -140,7 +140,7 @@ fn thousand_function_level_resets_leak_no_memory() {
 }
 
 /// Connects to a function and reads its two BARs and its configuration space. Returns each region with its bytes.
-fn read_regions(socket: &Path, shape: ExpectedFunction) -> Vec<(u32, Vec<u8>)> {
+fn read_regions(socket: &Path, shape: ExpectedPciFunction) -> Vec<(u32, Vec<u8>)> {
     let mut qemu = QemuClient::greet(socket);
     let look = |region: u32| {
         let mut bytes = vec![0; shape.size(region)];
@@ -155,8 +155,8 @@ fn read_regions(socket: &Path, shape: ExpectedFunction) -> Vec<(u32, Vec<u8>)> {
 /// Writes ones into every byte of a function's BARs and configuration space. Omits the ranges `left_out` of BAR 0, and
 /// the bit that starts a function level reset.
 fn overwrite_registers(
-    machine: &mut MachineWithFunction<QemuClient>,
-    shape: ExpectedFunction,
+    machine: &mut VmWithPciFunction<QemuClient>,
+    shape: ExpectedPciFunction,
     left_out: &[Range<u32>],
 ) {
     let is_left_out = |offset: u64| left_out.iter().any(|range| range.contains(&(offset as u32)));
@@ -172,7 +172,7 @@ fn overwrite_registers(
 
 /// Checks that the next client of a used function reads the same bytes as the first client of a new function. The
 /// registers of BAR 0 in `running` count time, so they may differ.
-fn is_as_new(used: &Path, new: &Path, shape: ExpectedFunction, running: &[u32]) {
+fn is_as_new(used: &Path, new: &Path, shape: ExpectedPciFunction, running: &[u32]) {
     for (used, new) in read_regions(used, shape).into_iter().zip(read_regions(new, shape)) {
         let bytes = (0..).zip(used.1.iter().zip(&new.1));
         let runs = |at: usize| used.0 == BAR0 && running.contains(&(at as u32 & !3));

@@ -6,7 +6,7 @@ use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
 use crate::support::qemu::{self, QemuClient};
 use crate::support::ram::{GuestRam, HIGH};
-use crate::support::raw::{RawConnection, load, message};
+use crate::support::raw::{RawVfioUserConnection, load, message};
 use std::io::{self, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
@@ -28,7 +28,7 @@ fn connect_and_disconnect(live: &LiveHost, ram: &GuestRam, round: usize) {
         2 => drop(qemu::boot(&socket)),
         _ => {
             let half = message(1, Command::DmaMap, 0, &[0; 32]);
-            RawConnection::greet(&socket).send_with(&half[..20], &[ram.fd().as_fd(); 4]);
+            RawVfioUserConnection::greet(&socket).send_with(&half[..20], &[ram.fd().as_fd(); 4]);
         }
     }
 }
@@ -60,7 +60,8 @@ fn thousand_clients_leak_no_memory_or_descriptor() {
 fn client_that_never_reads_uses_bounded_memory() {
     alone("resources::client_that_never_reads_uses_bounded_memory", || {
         let live = LiveHost::start();
-        let raws: Vec<RawConnection> = (0..7).map(|vf| RawConnection::greet(&live.socket(vf))).collect();
+        let raws: Vec<RawVfioUserConnection> =
+            (0..7).map(|vf| RawVfioUserConnection::greet(&live.socket(vf))).collect();
         let before = resident();
         for raw in &raws {
             raw.stream().set_write_timeout(Some(Duration::from_millis(200))).unwrap();
@@ -95,7 +96,7 @@ fn idle_host_uses_no_processor_time() {
 fn half_closed_client_uses_no_processor_time() {
     alone("resources::half_closed_client_uses_no_processor_time", || {
         let live = LiveHost::start();
-        let raw = RawConnection::greet(&live.socket(0));
+        let raw = RawVfioUserConnection::greet(&live.socket(0));
         raw.stream().set_write_timeout(Some(Duration::from_millis(200))).unwrap();
         let requests = load(0, 7, 0, 4096).repeat(1000);
         while (&mut raw.stream()).write_all(&requests).is_ok() {}

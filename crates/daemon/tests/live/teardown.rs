@@ -7,7 +7,7 @@ use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
 use crate::support::qemu::QemuClient;
 use crate::support::ram::GuestRam;
-use crate::support::raw::{RawConnection, dma_map, dma_map_at, dma_unmap, load};
+use crate::support::raw::{RawVfioUserConnection, dma_map, dma_map_at, dma_unmap, load};
 use host::memory::{MappedFile, MemoryProtection};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::io::Write;
@@ -108,7 +108,7 @@ fn beside_descriptors_that_do_not_close(count: usize, mut send: impl FnMut(&Live
 }
 
 /// Sends a message with a file descriptor and closes the test's copy, so that the host has the last one.
-fn send_and_forget(raw: &mut RawConnection, bytes: &[u8], fd: OwnedFd) {
+fn send_and_forget(raw: &mut RawVfioUserConnection, bytes: &[u8], fd: OwnedFd) {
     raw.send_with(&bytes[..20], &[fd.as_fd()]);
     drop(fd);
     raw.send(&bytes[20..]);
@@ -117,14 +117,14 @@ fn send_and_forget(raw: &mut RawConnection, bytes: &[u8], fd: OwnedFd) {
 #[test]
 fn slow_close_of_a_guest_memory_fd_blocks_no_other_vfs_client() {
     beside_descriptors_that_do_not_close(1, |live, fd| {
-        send_and_forget(&mut RawConnection::greet(&live.socket(0)), &dma_map(0, PAGE), fd);
+        send_and_forget(&mut RawVfioUserConnection::greet(&live.socket(0)), &dma_map(0, PAGE), fd);
     });
 }
 
 #[test]
 fn slow_close_of_an_unexpected_fd_blocks_no_other_vfs_client() {
     beside_descriptors_that_do_not_close(1, |live, fd| {
-        let mut raw = RawConnection::greet(&live.socket(0));
+        let mut raw = RawVfioUserConnection::greet(&live.socket(0));
         send_and_forget(&mut raw, &load(1, 7, 0, 4), fd);
         assert!(raw.reply().is_some());
     });
@@ -137,8 +137,8 @@ const TRIES: usize = 8;
 fn slow_close_of_a_refused_clients_fd_blocks_no_other_client() {
     let mut first = None;
     beside_descriptors_that_do_not_close(TRIES, |live, fd| {
-        first.get_or_insert_with(|| RawConnection::greet(&live.socket(0)));
-        let mut second = RawConnection::connect(&live.socket(0));
+        first.get_or_insert_with(|| RawVfioUserConnection::greet(&live.socket(0)));
+        let mut second = RawVfioUserConnection::connect(&live.socket(0));
         second.send_with(&dma_map(0, PAGE), &[fd.as_fd()]);
         thread::spawn(move || drop(fd));
         second.wait_for_end();
@@ -149,7 +149,7 @@ fn slow_close_of_a_refused_clients_fd_blocks_no_other_client() {
 fn slow_close_of_too_many_fds_blocks_no_other_vfs_client() {
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
     beside_descriptors_that_do_not_close(TRIES, |live, fd| {
-        let mut raw = RawConnection::greet(&live.socket(0));
+        let mut raw = RawVfioUserConnection::greet(&live.socket(0));
         let fds = [fd.as_fd(); 100];
         let mut space = vec![std::mem::MaybeUninit::uninit(); SendAncillaryMessage::ScmRights(&fds).size()];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -167,7 +167,7 @@ fn slow_close_of_too_many_fds_blocks_no_other_vfs_client() {
 fn requests_of_one_client_stay_in_order_on_any_thread() {
     let live = LiveHost::start();
     let ram = GuestRam::new();
-    let mut raw = RawConnection::greet(&live.socket(0));
+    let mut raw = RawVfioUserConnection::greet(&live.socket(0));
     for _ in 0..50 {
         raw.send_with(&dma_map(0, MIB), &[ram.fd().as_fd()]);
         raw.send(&dma_unmap(0, MIB));
@@ -187,7 +187,7 @@ fn client_lost_in_a_request_leaves_no_state_to_the_next_client() {
     let live = LiveHost::start();
     let ram = GuestRam::new();
     for _ in 0..100 {
-        let mut raw = RawConnection::greet(&live.socket(0));
+        let mut raw = RawVfioUserConnection::greet(&live.socket(0));
         raw.send_with(&dma_map(0, MIB), &[ram.fd().as_fd()]);
         drop(raw);
         let qemu = QemuClient::greet(&live.socket(0));
@@ -202,7 +202,7 @@ fn host_stops_reading_a_client_with_too_many_descriptors() {
     let live = LiveHost::start();
     let (mut b, mut c) = (VfGuest::under_qemu(&live, 1), VfGuest::under_qemu(&live, 2));
     let (fd, _other) = lingering(TEN_MINUTES);
-    let mut raw = RawConnection::greet(&live.socket(0));
+    let mut raw = RawVfioUserConnection::greet(&live.socket(0));
     send_and_forget(&mut raw, &load(1, 7, 0, 4), fd);
     assert!(raw.reply().is_some());
     let ram = GuestRam::new();
@@ -212,7 +212,7 @@ fn host_stops_reading_a_client_with_too_many_descriptors() {
     let copies: Vec<_> = copies.iter().map(AsFd::as_fd).collect();
     let mut taken = 0;
     for _ in 0..20 {
-        while let Ok(host::socket::SocketSent::Bytes(_)) = stream.send(&load(2, 7, 0, 4), &copies) {
+        while let Ok(host::socket::SocketSendResult::Bytes(_)) = stream.send(&load(2, 7, 0, 4), &copies) {
             taken += 1;
             assert!(taken < 50_000, "the host accepts messages without a bound");
         }
@@ -242,7 +242,7 @@ fn client_shares_no_more_memory_than_its_limit() {
 fn guest_behind_an_iommu_may_map_3000_single_pages() {
     let live = LiveHost::start();
     let fd = memfd("paged", 4 * GIB);
-    let mut raw = RawConnection::greet(&live.socket(0));
+    let mut raw = RawVfioUserConnection::greet(&live.socket(0));
     let page = |number: u64| number * 7919 % (4 * GIB / PAGE) * PAGE;
     let iova = |number: u64| (1 << 40) - number * PAGE;
     for number in 0..3000 {
@@ -263,7 +263,7 @@ fn client_at_its_mapping_limit_leaves_mappings_for_others() {
     let files: Vec<OwnedFd> = (0..16).map(|_| memfd("scattered", 64 * GIB)).collect();
     let refused: Vec<u32> = (0..6)
         .map(|vf| {
-            let mut raw = RawConnection::greet(&live.socket(vf));
+            let mut raw = RawVfioUserConnection::greet(&live.socket(vf));
             let places = (0..32).flat_map(|block| (0..files.len() as u64).map(move |file| (block, file)));
             let mut refused = 0;
             for (block, file) in places {
@@ -279,7 +279,7 @@ fn client_at_its_mapping_limit_leaves_mappings_for_others() {
     assert!(refused.iter().all(|refused| *refused > 0), "{refused:?}");
     assert!(refused.windows(2).all(|pair| pair[0] == pair[1]), "clients have different limits: {refused:?}");
     let ram = GuestRam::new();
-    let mut raw = RawConnection::greet(&live.socket(6));
+    let mut raw = RawVfioUserConnection::greet(&live.socket(6));
     raw.send_with(&dma_map(0, MIB), &[ram.fd().as_fd()]);
     assert_eq!(raw.reply().map(|(error, _)| error), Some(0));
 }

@@ -15,7 +15,7 @@ use daemon::control::status::{LinkState, PortStatus};
 use daemon::control::uplink::UplinkState;
 use daemon::settings::VfSettings;
 use driver::Hal;
-use driver::vf::{LinkCheck, TxOffload};
+use driver::vf::{TxOffload, VfLinkStatus};
 use host::tap::Tap;
 use i82576::bits::status;
 use i82576::{MacAddress, register as r};
@@ -27,7 +27,7 @@ fn sees_link(guest: &mut VfGuest<QemuClient>) -> bool {
     while guest.machine.wait_for(driver::vf::MAILBOX_VECTOR, Duration::ZERO) {
         guest.vf.handle_interrupt(&mut guest.machine, driver::vf::MAILBOX_VECTOR);
     }
-    matches!(guest.vf.watchdog(&mut guest.machine), LinkCheck::Up(_))
+    matches!(guest.vf.watchdog(&mut guest.machine), VfLinkStatus::Up(_))
 }
 
 #[test]

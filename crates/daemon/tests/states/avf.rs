@@ -8,15 +8,15 @@ mod world;
 
 use crate::conversation::tcp;
 use crate::kept::configured;
-use avf::virtchnl::{EncodedList, VirtchnlRequest};
+use avf::virtchnl::{EncodedMessageList, VirtchnlRequest};
 use avf_nic::Nic;
 use core::time::Duration;
 use daemon::control::status::VmmInterventions;
 use daemon::state::port::{ClientState, ConfiguredPolicies};
-use daemon::state::{AvfPortState, PausedAvfPort};
+use daemon::state::{AvfPortState, PausedAvfPortState};
 use driver::avf::pf::AvfPf;
 use driver::avf::vf::{AvfDriver, TxOffload};
-use driver::conduct::{ConductMonitor, QuarantineCause};
+use driver::conduct::{QuarantineCause, VfConductMonitor};
 use i82576::Time;
 use iovm::VirtualFunction;
 use pcie::{Function, Rid, VfIndex, VfSet};
@@ -24,7 +24,7 @@ use plane::switch::{StormLimit, StormLimits};
 use policy::{
     OffenceAction, OffenceThresholds, PortPolicy, PortVlan, StormControl, VfMirrorRule, VfPolicy, VlanSet,
 };
-use world::{CardFixture, TestFunction, mac};
+use world::{CardFixture, TestPciFunction, mac};
 
 /// Number of VFs of the AVF card whose state is saved.
 const VFS: u8 = 8;
@@ -52,7 +52,7 @@ pub(crate) fn rich_avf() -> AvfPortState {
     let poll = world.card.poll(world.now, &mut world.memories);
     assert_eq!(poll.for_pf, 4, "a message waits in the PF's queue");
     let card = world.card.save(world.plane.as_ref().unwrap());
-    let rest = PausedAvfPort {
+    let rest = PausedAvfPortState {
         card,
         pf: world.with_pf(|pf, side| pf.save(side)),
         hidden: VfSet::new(1 << 63 | 4),
@@ -81,7 +81,7 @@ fn start(world: &mut CardFixture, n: u8) -> AvfDriver {
     vf.start(&mut world.vf(n)).unwrap();
     if n == 2 {
         // VLAN 20 is not in the list, so it is withheld.
-        let list = EncodedList::new(&[3, 20]);
+        let list = EncodedMessageList::new(&[3, 20]);
         vf.ask(&mut world.vf(n), VirtchnlRequest::Vlans(true, u16::from(n) + 1, list.list())).unwrap();
     }
     vf
@@ -90,7 +90,8 @@ fn start(world: &mut CardFixture, n: u8) -> AvfDriver {
 /// Makes the PF driver throttle VF 0 for an offence, and quarantine VF 3 for the administrator.
 fn hold_back(world: &mut CardFixture) {
     let limits = [OffenceThresholds { warn: 1, throttle: 5, quarantine: 0 }; 6];
-    let watch = |pf: &mut AvfPf, side: &mut TestFunction<'_>, events| pf.watch(side, 0, [events; 6], &limits);
+    let watch =
+        |pf: &mut AvfPf, side: &mut TestPciFunction<'_>, events| pf.watch(side, 0, [events; 6], &limits);
     world.with_pf(|pf, side| watch(pf, side, 0));
     world.now = world.now + Duration::from_secs(1);
     let verdict = world.with_pf(|pf, side| watch(pf, side, 5)).unwrap();
@@ -103,7 +104,7 @@ fn client() -> ClientState {
     ClientState { interventions, pin: (true, false), judged: (true, false), warned: true }
 }
 
-fn around(conduct: Vec<ConductMonitor>, rest: Option<PausedAvfPort>) -> AvfPortState {
+fn around(conduct: Vec<VfConductMonitor>, rest: Option<PausedAvfPortState>) -> AvfPortState {
     let function = |vf: VfIndex| {
         let mut function = VirtualFunction::of(vf, Rid(0x18), avf::config::space());
         function.config_write(0x04, &[6, 0]);
@@ -140,7 +141,8 @@ fn avf_port_continues_from_its_saved_state() {
     world.with_pf(|pf, side| pf.resume_conduct(side, conduct.clone())).unwrap();
     let pf = world.pf.take().unwrap();
     assert_eq!(format!("{:?}", pf.monitors()), format!("{conduct:?}"));
-    let again = PausedAvfPort { card: card.save(&plane), pf: pf.save(&mut world.side(Function::Pf)), ..rest };
+    let again =
+        PausedAvfPortState { card: card.save(&plane), pf: pf.save(&mut world.side(Function::Pf)), ..rest };
     assert!(postcard::to_allocvec(&again).unwrap() == written);
     println!("card, plane and PF driver take {} bytes", written.len());
 }

@@ -6,7 +6,7 @@ use backplane::vf_mac;
 use core::time::Duration;
 use driver::Hal;
 use driver::conduct::QuarantineCause;
-use driver::vf::{LinkCheck, TxOffload};
+use driver::vf::{TxOffload, VfLinkStatus};
 use i82576::config::{EXPRESS, MSIX};
 use i82576::ids::VF_BAR0_SIZE;
 use i82576::{MacAddress, table};
@@ -22,7 +22,7 @@ use proptest::test_runner::Config;
 
 /// Random action of a guest, a driver, the administrator, the host or the wire on the tested card.
 #[derive(Debug, Clone)]
-pub(crate) enum ClientTestStep {
+pub(crate) enum CardTestAction {
     /// Sends a frame of a length from a VF to an [`address`]: a VF's, one beyond the wire, or the broadcast address.
     Send(u8, u8, usize),
     /// Sends a TCP packet with a payload of this length, which the card cuts into segments of 400 bytes.
@@ -103,28 +103,28 @@ fn port_policy() -> impl Strategy<Value = PortPolicy> {
     })
 }
 
-fn act() -> impl Strategy<Value = ClientTestStep> {
+fn act() -> impl Strategy<Value = CardTestAction> {
     let bytes = proptest::collection::vec(any::<u8>(), 1..9);
     prop_oneof![
-        8 => (vf(), 0..6u8, 60..1_400usize).prop_map(|(vf, to, length)| ClientTestStep::Send(vf, to, length)),
-        5 => (vf(), 0..6u8, 1_000..9_000usize).prop_map(|(vf, to, length)| ClientTestStep::SendLarge(vf, to, length)),
-        5 => vf().prop_map(ClientTestStep::Receive),
-        5 => (vf(), 0..8u8, any::<u16>()).prop_map(|(vf, what, argument)| ClientTestStep::Ask(vf, what, argument)),
-        3 => vf().prop_map(ClientTestStep::Watchdog),
-        1 => vf().prop_map(ClientTestStep::FunctionLevelReset),
-        1 => vf().prop_map(ClientTestStep::Reset),
-        2 => (vf(), 0..0x2010u64, bytes).prop_map(|(vf, at, bytes)| ClientTestStep::Message(vf, at, bytes)),
-        3 => (vf(), policy()).prop_map(|(vf, policy)| ClientTestStep::Policy(vf, policy.into())),
-        1 => port_policy().prop_map(|policy| ClientTestStep::PortPolicy(policy.into())),
-        1 => (vf(), any::<bool>()).prop_map(|(vf, on)| ClientTestStep::Quarantine(vf, on)),
-        2 => (vf(), 0..3_000u64).prop_map(|(vf, events)| ClientTestStep::Watch(vf, events)),
-        1 => Just(ClientTestStep::PortReset),
-        1 => any::<bool>().prop_map(ClientTestStep::PortLink),
-        1 => any::<bool>().prop_map(ClientTestStep::Carrier),
-        5 => (0..5u8, 60..1_400usize).prop_map(|(to, length)| ClientTestStep::Arrive(to, length)),
-        1 => vf().prop_map(ClientTestStep::Starve),
-        1 => (1..20usize).prop_map(ClientTestStep::Budget),
-        4 => prop_oneof![0..3_000u64, Just(1_100_000)].prop_map(ClientTestStep::Wait),
+        8 => (vf(), 0..6u8, 60..1_400usize).prop_map(|(vf, to, length)| CardTestAction::Send(vf, to, length)),
+        5 => (vf(), 0..6u8, 1_000..9_000usize).prop_map(|(vf, to, length)| CardTestAction::SendLarge(vf, to, length)),
+        5 => vf().prop_map(CardTestAction::Receive),
+        5 => (vf(), 0..8u8, any::<u16>()).prop_map(|(vf, what, argument)| CardTestAction::Ask(vf, what, argument)),
+        3 => vf().prop_map(CardTestAction::Watchdog),
+        1 => vf().prop_map(CardTestAction::FunctionLevelReset),
+        1 => vf().prop_map(CardTestAction::Reset),
+        2 => (vf(), 0..0x2010u64, bytes).prop_map(|(vf, at, bytes)| CardTestAction::Message(vf, at, bytes)),
+        3 => (vf(), policy()).prop_map(|(vf, policy)| CardTestAction::Policy(vf, policy.into())),
+        1 => port_policy().prop_map(|policy| CardTestAction::PortPolicy(policy.into())),
+        1 => (vf(), any::<bool>()).prop_map(|(vf, on)| CardTestAction::Quarantine(vf, on)),
+        2 => (vf(), 0..3_000u64).prop_map(|(vf, events)| CardTestAction::Watch(vf, events)),
+        1 => Just(CardTestAction::PortReset),
+        1 => any::<bool>().prop_map(CardTestAction::PortLink),
+        1 => any::<bool>().prop_map(CardTestAction::Carrier),
+        5 => (0..5u8, 60..1_400usize).prop_map(|(to, length)| CardTestAction::Arrive(to, length)),
+        1 => vf().prop_map(CardTestAction::Starve),
+        1 => (1..20usize).prop_map(CardTestAction::Budget),
+        4 => prop_oneof![0..3_000u64, Just(1_100_000)].prop_map(CardTestAction::Wait),
     ]
 }
 
@@ -149,20 +149,20 @@ pub(crate) fn tcp(to: MacAddress, from: MacAddress, payload: usize) -> Vec<u8> {
 }
 
 /// Performs an action on the card with its drivers, and returns the visible results as text.
-pub(crate) fn perform(world: &mut CardWithDrivers, act: &ClientTestStep) -> String {
+pub(crate) fn perform(world: &mut CardWithDrivers, act: &CardTestAction) -> String {
     match act {
-        ClientTestStep::Send(vf, to, length) => {
+        CardTestAction::Send(vf, to, length) => {
             let frame = frame(address(*to), vf_mac(*vf), *length);
             send(world, *vf, &frame, &TxOffload::default())
         }
-        ClientTestStep::SendLarge(vf, to, length) => {
+        CardTestAction::SendLarge(vf, to, length) => {
             let offload = TxOffload { tso: Some(400), ..TxOffload::default() };
             send(world, *vf, &tcp(address(*to), vf_mac(*vf), *length), &offload)
         }
-        ClientTestStep::Receive(vf) => receive(world, *vf),
-        ClientTestStep::Ask(vf, what, argument) => ask(world, *vf, *what, *argument),
-        ClientTestStep::Watchdog(vf) => watchdog(world, *vf),
-        ClientTestStep::FunctionLevelReset(vf) => {
+        CardTestAction::Receive(vf) => receive(world, *vf),
+        CardTestAction::Ask(vf, what, argument) => ask(world, *vf, *what, *argument),
+        CardTestAction::Watchdog(vf) => watchdog(world, *vf),
+        CardTestAction::FunctionLevelReset(vf) => {
             let at = u64::from(EXPRESS) + u64::from(express::DEVICE_CONTROL);
             let reset = express::DEVICE_CONTROL_FLR.to_le_bytes();
             let (manager, nic) = (&mut world.manager, world.card.nic());
@@ -170,29 +170,29 @@ pub(crate) fn perform(world: &mut CardWithDrivers, act: &ClientTestStep) -> Stri
             world.enable(*vf);
             format!("{effects:?}")
         }
-        ClientTestStep::Reset(vf) => {
+        CardTestAction::Reset(vf) => {
             let reset = world.manager.reset(&mut ManagedConfigSpace(world.card.nic()), index(*vf));
             world.enable(*vf);
             format!("{reset:?}")
         }
-        ClientTestStep::Message(vf, at, bytes) => message(world, *vf, *at, bytes),
-        ClientTestStep::Policy(vf, policy) => {
+        CardTestAction::Message(vf, at, bytes) => message(world, *vf, *at, bytes),
+        CardTestAction::Policy(vf, policy) => {
             let policy = VfPolicy { mac: Some(vf_mac(*vf)), ..**policy };
             format!("{:?}", world.card.with_pf_driver(|pf, hal| pf.set_policy(hal, index(*vf), policy)))
         }
-        ClientTestStep::Arrive(to, length) => {
+        CardTestAction::Arrive(to, length) => {
             world.card.world().send(&frame(address(*to), MacAddress([2, 0, 0, 0, 9, 9]), *length));
             String::new()
         }
-        ClientTestStep::Starve(vf) => {
+        CardTestAction::Starve(vf) => {
             world.starve(*vf);
             String::new()
         }
-        ClientTestStep::Budget(frames) => {
+        CardTestAction::Budget(frames) => {
             world.card.set_budget(PollBudget { frames: *frames });
             String::new()
         }
-        ClientTestStep::Wait(us) => {
+        CardTestAction::Wait(us) => {
             world.card.advance(Duration::from_micros(*us));
             String::new()
         }
@@ -201,19 +201,19 @@ pub(crate) fn perform(world: &mut CardWithDrivers, act: &ClientTestStep) -> Stri
 }
 
 /// Performs an action of the administrator or the host on the port, and returns the PF driver's result as text.
-fn govern(world: &mut CardWithDrivers, act: &ClientTestStep) -> String {
-    if let ClientTestStep::Carrier(up) = act {
+fn govern(world: &mut CardWithDrivers, act: &CardTestAction) -> String {
+    if let CardTestAction::Carrier(up) = act {
         world.card.nic().set_link(*up);
     }
     let done = world.card.with_pf_driver(|pf, hal| match act {
-        ClientTestStep::PortPolicy(policy) => format!("{:?}", pf.set_port_policy(hal, **policy)),
-        ClientTestStep::Quarantine(vf, true) => {
+        CardTestAction::PortPolicy(policy) => format!("{:?}", pf.set_port_policy(hal, **policy)),
+        CardTestAction::Quarantine(vf, true) => {
             format!("{:?}", pf.quarantine(hal, index(*vf), QuarantineCause::Administrator))
         }
-        ClientTestStep::Quarantine(vf, false) => format!("{:?}", pf.release(hal, index(*vf))),
-        ClientTestStep::Watch(vf, events) => format!("{:?}", pf.watch(hal, index(*vf), [*events; 6])),
-        ClientTestStep::PortReset => format!("{:?}", pf.reset(hal)),
-        ClientTestStep::PortLink(up) => format!("{:?}", pf.set_port_link(hal, *up)),
+        CardTestAction::Quarantine(vf, false) => format!("{:?}", pf.release(hal, index(*vf))),
+        CardTestAction::Watch(vf, events) => format!("{:?}", pf.watch(hal, index(*vf), [*events; 6])),
+        CardTestAction::PortReset => format!("{:?}", pf.reset(hal)),
+        CardTestAction::PortLink(up) => format!("{:?}", pf.set_port_link(hal, *up)),
         _ => String::new(),
     });
     done.unwrap_or_default()
@@ -260,7 +260,7 @@ fn ask(world: &mut CardWithDrivers, vf: u8, what: u8, argument: u16) -> String {
 
 fn watchdog(world: &mut CardWithDrivers, vf: u8) -> String {
     let check = world.on(vf, |driver, hal| driver.watchdog(hal));
-    let again = (check == LinkCheck::ResetNeeded).then(|| world.on(vf, |driver, hal| driver.restart(hal)));
+    let again = (check == VfLinkStatus::ResetNeeded).then(|| world.on(vf, |driver, hal| driver.restart(hal)));
     format!("{check:?} {again:?}")
 }
 
@@ -307,7 +307,7 @@ fn visible_state(world: &mut CardWithDrivers) -> Vec<String> {
 
 /// Performs actions on a new card. A successor process takes the card over before each action whose index `when`
 /// selects. Returns all visible results as text.
-fn trace(acts: &[ClientTestStep], when: impl Fn(usize) -> bool) -> Vec<String> {
+fn trace(acts: &[CardTestAction], when: impl Fn(usize) -> bool) -> Vec<String> {
     let mut world = CardWithDrivers::new();
     let mut seen = Vec::new();
     for (i, act) in acts.iter().enumerate() {

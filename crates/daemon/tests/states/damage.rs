@@ -1,7 +1,7 @@
 //! Tests of damaged saved states: bytes are changed under a correct checksum. A state that is accepted nevertheless
 //! must give a card that answers and stays within its bounds.
 
-use crate::conversation::{ClientTestStep, perform};
+use crate::conversation::{CardTestAction, perform};
 use crate::poke::poke;
 use crate::world::CardWithDrivers;
 use backplane::Backplane;
@@ -14,12 +14,12 @@ use std::sync::LazyLock;
 static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut world = CardWithDrivers::new();
     let under_way = [
-        ClientTestStep::Starve(2),
-        ClientTestStep::Arrive(2, 100),
-        ClientTestStep::Arrive(0, 200),
-        ClientTestStep::SendLarge(0, 1, 8_000),
-        ClientTestStep::Ask(1, 5, 10),
-        ClientTestStep::Wait(50),
+        CardTestAction::Starve(2),
+        CardTestAction::Arrive(2, 100),
+        CardTestAction::Arrive(0, 200),
+        CardTestAction::SendLarge(0, 1, 8_000),
+        CardTestAction::Ask(1, 5, 10),
+        CardTestAction::Wait(50),
     ];
     for act in &under_way {
         perform(&mut world, act);

@@ -7,15 +7,15 @@
 //! ones. A port's state and its software's contain a card's, and change with it.
 
 use crate::avf::rich_avf;
-use crate::conversation::{ClientTestStep, perform};
+use crate::conversation::{CardTestAction, perform};
 use crate::world::{CardWithDrivers, through};
 use daemon::control::status::VmmInterventions;
 use daemon::state::port::{ClientState, ConfiguredPolicies, GuestPfState, HostPfState};
 use daemon::state::{
-    self, AvfPortState, CardState, I82576PortState, PausedVirtioPort, PortSoftwareState, PortTotals,
-    SavedState, VirtioPortState,
+    self, AvfPortState, CardState, I82576PortState, PausedVirtioPortState, PortCounterTotals,
+    PortSoftwareState, SavedState, VirtioPortState,
 };
-use driver::conduct::{ConductMonitor, QuarantineCause};
+use driver::conduct::{QuarantineCause, VfConductMonitor};
 use driver::pf::SavedPortPolicy;
 use i82576::{PoolIndex, Time};
 use iovm::VirtualFunctionState;
@@ -69,28 +69,28 @@ fn rich() -> CardState {
     let mut policy = PortPolicy::default();
     policy.mirrors[1] = Some(mirror);
     let acts = [
-        ClientTestStep::Policy(0, limited.into()),
-        ClientTestStep::Policy(1, tagged.into()),
-        ClientTestStep::PortPolicy(policy.into()),
-        ClientTestStep::Ask(0, 1, 3),
-        ClientTestStep::Ask(0, 3, 5),
-        ClientTestStep::Ask(0, 5, 10),
+        CardTestAction::Policy(0, limited.into()),
+        CardTestAction::Policy(1, tagged.into()),
+        CardTestAction::PortPolicy(policy.into()),
+        CardTestAction::Ask(0, 1, 3),
+        CardTestAction::Ask(0, 3, 5),
+        CardTestAction::Ask(0, 5, 10),
         // Withheld, because the administrator has put the VF on a VLAN.
-        ClientTestStep::Ask(1, 5, 9),
-        ClientTestStep::Arrive(0, 200),
-        ClientTestStep::Arrive(4, 300),
-        ClientTestStep::Wait(100),
-        ClientTestStep::Message(0, 12, vec![0]),
-        ClientTestStep::Watch(0, 5),
-        ClientTestStep::Wait(1_100_000),
-        ClientTestStep::Watch(0, 900),
-        ClientTestStep::Starve(2),
-        ClientTestStep::Arrive(2, 250),
-        ClientTestStep::Wait(100),
-        ClientTestStep::Quarantine(2, true),
+        CardTestAction::Ask(1, 5, 9),
+        CardTestAction::Arrive(0, 200),
+        CardTestAction::Arrive(4, 300),
+        CardTestAction::Wait(100),
+        CardTestAction::Message(0, 12, vec![0]),
+        CardTestAction::Watch(0, 5),
+        CardTestAction::Wait(1_100_000),
+        CardTestAction::Watch(0, 900),
+        CardTestAction::Starve(2),
+        CardTestAction::Arrive(2, 250),
+        CardTestAction::Wait(100),
+        CardTestAction::Quarantine(2, true),
         // The rate limit delays this packet, so part of it is still in the card when the state is saved.
-        ClientTestStep::SendLarge(0, 5, 6_000),
-        ClientTestStep::Wait(200),
+        CardTestAction::SendLarge(0, 5, 6_000),
+        CardTestAction::Wait(200),
     ];
     for act in &acts {
         perform(&mut world, act);
@@ -136,8 +136,12 @@ fn rich_software() -> PortSoftwareState {
 fn rich_virtio() -> VirtioPortState {
     let AvfPortState { policies, conduct, configured, policy, .. } = rich_avf();
     let port = rich_port();
-    let rest =
-        PausedVirtioPort { link: true, storms: (3, true), watched: port.watched, clients: port.functions };
+    let rest = PausedVirtioPortState {
+        link: true,
+        storms: (3, true),
+        watched: port.watched,
+        clients: port.functions,
+    };
     VirtioPortState { policies, conduct, configured, policy, rest: Some(rest) }
 }
 
@@ -148,7 +152,7 @@ fn rich_function() -> VirtualFunctionState {
 }
 
 /// Returns totals with a value in every counter.
-fn rich_totals() -> PortTotals {
+fn rich_totals() -> PortCounterTotals {
     let traffic = json!({"packets": 1, "bytes": 2, "multicast": 3, "broadcast": 4, "dropped": 5});
     let drops = json!({
         "rx_no_descriptors": 1, "rx_disabled": 2, "tx_invalid": 3, "tx_blocked": 4, "tx_spoofed": 5, "tx_link_control": 6,
@@ -248,7 +252,7 @@ fn saved_states_of_every_version_are_read_and_continued() {
     is_read::<AvfPortState>(rich_avf);
     is_read::<VirtioPortState>(rich_virtio);
     is_read::<VirtualFunctionState>(rich_function);
-    is_read::<PortTotals>(rich_totals);
+    is_read::<PortCounterTotals>(rich_totals);
 }
 
 /// Tests that a quarantine by the administrator is read from each version: up to version 3 a single bit stated it.
@@ -259,9 +263,9 @@ fn quarantine_is_read_from_a_saved_state_of_any_version() {
         let AvfPortState { conduct, policies, rest, .. } = state::read(&written).unwrap();
         let mut causes = vec![None; policies.len()];
         causes[vf] = Some(QuarantineCause::Administrator);
-        let found: Vec<_> = conduct.iter().map(ConductMonitor::quarantined).collect();
+        let found: Vec<_> = conduct.iter().map(VfConductMonitor::quarantined).collect();
         assert_eq!(found, causes, "version {version}");
-        let throttled = conduct.iter().any(ConductMonitor::throttled);
+        let throttled = conduct.iter().any(VfConductMonitor::throttled);
         assert_eq!((throttled, rest.is_some()), (version >= 4, version >= 3), "version {version}");
     }
 }
@@ -274,7 +278,7 @@ fn encoding_of_a_saved_state_version_does_not_change() {
     does_not_change::<AvfPortState>();
     does_not_change::<VirtioPortState>();
     does_not_change::<VirtualFunctionState>();
-    does_not_change::<PortTotals>();
+    does_not_change::<PortCounterTotals>();
 }
 
 #[test]

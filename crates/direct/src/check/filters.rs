@@ -4,7 +4,9 @@
 //! The sizes of the tables are not checked.
 
 use super::frames::frame;
-use super::{CheckContext, CheckError, CheckResult, CheckSubject, CheckedVf, differs, passes, unexpected};
+use super::{
+    CardCheckContext, CardCheckError, CheckResult, CheckedVf, CheckedVfBus, differs, passes, unexpected,
+};
 use driver::vf::TxOffload;
 use i82576::{MacAddress, VfIndex};
 use policy::PortVlan;
@@ -20,16 +22,16 @@ const PRIORITY: u16 = 5 << 13;
 const LENGTH: usize = 100;
 
 /// Sends a frame from VF `a` to the address `to`, and returns true if the frame reaches VF `b`.
-fn reaches<B: CheckSubject>(
+fn reaches<B: CheckedVfBus>(
     a: &mut CheckedVf<B>,
     b: &mut CheckedVf<B>,
     to: MacAddress,
-) -> Result<bool, CheckError> {
+) -> Result<bool, CardCheckError> {
     a.send(to, 0, LENGTH)?;
     Ok(b.receives_before(a)?)
 }
 
-pub(super) fn multicast<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
+pub(super) fn multicast<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     let before = reaches(a, b, GROUP)?;
     b.vf.set_multicast(&mut b.hal, &[GROUP])?;
@@ -46,7 +48,7 @@ pub(super) fn multicast<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckRe
     ))
 }
 
-pub(super) fn all_multicast<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
+pub(super) fn all_multicast<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     b.vf.set_all_multicast(&mut b.hal, true)?;
     let all = reaches(a, b, OTHER_GROUP)?;
@@ -59,13 +61,13 @@ pub(super) fn all_multicast<B: CheckSubject>(world: &mut CheckContext<B>) -> Che
 }
 
 /// Sends a frame to which the card adds a VLAN tag. Returns the bytes of the frame without the tag.
-fn send_tagged<B: CheckSubject>(a: &mut CheckedVf<B>, to: MacAddress) -> Result<Vec<u8>, CheckError> {
+fn send_tagged<B: CheckedVfBus>(a: &mut CheckedVf<B>, to: MacAddress) -> Result<Vec<u8>, CardCheckError> {
     let sent = frame(to, a.vf.mac(), 0, LENGTH);
     a.send_bytes(&sent, &TxOffload { vlan: Some(PRIORITY | VLAN), ..TxOffload::default() })?;
     Ok(sent)
 }
 
-pub(super) fn vlan<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
+pub(super) fn vlan<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     a.vf.set_vlan(&mut a.hal, VLAN, true)?;
     b.vf.set_vlan(&mut b.hal, VLAN, true)?;
@@ -85,7 +87,7 @@ pub(super) fn vlan<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult 
     }
 }
 
-pub(super) fn port_vlan<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
+pub(super) fn port_vlan<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     world.port()?;
     set_port_vlan(world, 0, Some(PORT_VLAN))?;
     let (a, b) = world.pair()?;
@@ -107,11 +109,11 @@ pub(super) fn port_vlan<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckRe
     passes("")
 }
 
-fn set_port_vlan<B: CheckSubject>(
-    world: &CheckContext<B>,
+fn set_port_vlan<B: CheckedVfBus>(
+    world: &CardCheckContext<B>,
     vf: u8,
     vlan: Option<PortVlan>,
-) -> Result<(), CheckError> {
+) -> Result<(), CardCheckError> {
     let Some(vf) = VfIndex::new(vf) else { return unexpected("no such VF") };
     let mut side = world.port()?.lock();
     let policy = policy::VfPolicy { vlan, ..*side.pf.policy(vf) };
@@ -119,7 +121,7 @@ fn set_port_vlan<B: CheckSubject>(
     Ok(pf.set_policy(hal, vf, policy)?)
 }
 
-pub(super) fn change_address<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
+pub(super) fn change_address<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     let old = b.vf.mac();
     b.vf.set_mac(&mut b.hal, NEW)?;
@@ -135,7 +137,7 @@ pub(super) fn change_address<B: CheckSubject>(world: &mut CheckContext<B>) -> Ch
     ))
 }
 
-pub(super) fn added_address<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
+pub(super) fn added_address<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     b.vf.add_mac(&mut b.hal, NEW)?;
     let (added, own) = (reaches(a, b, NEW)?, reaches(a, b, b.vf.mac())?);
@@ -149,7 +151,7 @@ pub(super) fn added_address<B: CheckSubject>(world: &mut CheckContext<B>) -> Che
     ))
 }
 
-pub(super) fn spoofed_address<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
+pub(super) fn spoofed_address<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     a.send_bytes(&frame(b.vf.mac(), FOREIGN, 0, LENGTH), &TxOffload::default())?;
     if b.receives_before(a)? {
@@ -159,7 +161,7 @@ pub(super) fn spoofed_address<B: CheckSubject>(world: &mut CheckContext<B>) -> C
     }
 }
 
-pub(super) fn spoofed_vlan<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
+pub(super) fn spoofed_vlan<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     b.vf.set_vlan(&mut b.hal, VLAN, true)?;
     send_tagged(a, b.vf.mac())?;

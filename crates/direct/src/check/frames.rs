@@ -3,7 +3,7 @@
 //!
 //! IP packets are in `packets`.
 
-use super::{CheckSubject, CheckedVf};
+use super::{CheckedVf, CheckedVfBus};
 use driver::vf::{RxError, TxError, TxOffload, VfReceivedFrame};
 use host::poll::MonotonicClock;
 use i82576::MacAddress;
@@ -70,7 +70,7 @@ pub(super) struct CheckedFrame {
     pub(super) bytes: Vec<u8>,
 }
 
-impl<B: CheckSubject> CheckedVf<B> {
+impl<B: CheckedVfBus> CheckedVf<B> {
     /// Sends a frame of the checks and rings the doorbell. Returns the bytes of the frame.
     pub(super) fn send(
         &mut self,

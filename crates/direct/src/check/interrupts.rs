@@ -1,7 +1,9 @@
 //! Checks MSI-X interrupts, which arrive in this process as eventfds that the kernel signals. Their latency is not
 //! measured.
 
-use super::{CheckContext, CheckError, CheckResult, CheckSubject, CheckedVf, differs, passes, unexpected};
+use super::{
+    CardCheckContext, CardCheckError, CheckResult, CheckedVf, CheckedVfBus, differs, passes, unexpected,
+};
 use driver::moderation::register_value;
 use driver::vf::{MAILBOX_VECTOR, RECEIVE_VECTOR, TRANSMIT_VECTOR};
 use host::poll::MonotonicClock;
@@ -29,7 +31,7 @@ const SLACK: u64 = 2;
 const MOST_PENDING: usize = 64;
 const LENGTH: usize = 100;
 
-impl<B: CheckSubject> CheckedVf<B> {
+impl<B: CheckedVfBus> CheckedVf<B> {
     /// Handles all pending interrupts of the VF, and unmasks every vector.
     fn settle(&mut self) {
         self.drain();
@@ -66,7 +68,7 @@ impl<B: CheckSubject> CheckedVf<B> {
 
 /// Checks that a sent frame signals the transmit interrupt vector, an arriving frame the receive vector, and the PF's
 /// answer to a request the mailbox vector.
-pub(super) fn each_vector<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
+pub(super) fn each_vector<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     a.settle();
     b.settle();
@@ -91,7 +93,7 @@ pub(super) fn each_vector<B: CheckSubject>(world: &mut CheckContext<B>) -> Check
 
 /// Checks that an interrupt vector that has signalled stays masked. Counts frames, not time: a card that does not mask
 /// the vector signals for one of many frames.
-pub(super) fn masking<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
+pub(super) fn masking<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     a.settle();
     b.settle();
@@ -115,7 +117,7 @@ pub(super) fn masking<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResu
 
 /// Sends frames from VF `a` to VF `b`, each after the arrival of the one before, so that the card has the chance to
 /// signal for each.
-fn one_by_one<B: CheckSubject>(a: &mut CheckedVf<B>, b: &mut CheckedVf<B>) -> Result<(), CheckError> {
+fn one_by_one<B: CheckedVfBus>(a: &mut CheckedVf<B>, b: &mut CheckedVf<B>) -> Result<(), CardCheckError> {
     for _ in 0..MASKED_FRAMES {
         b.catch_up(a)?;
     }
@@ -123,7 +125,7 @@ fn one_by_one<B: CheckSubject>(a: &mut CheckedVf<B>, b: &mut CheckedVf<B>) -> Re
 }
 
 /// Checks that the card signals a receive interrupt at most once per interval, whatever the speed of this machine.
-pub(super) fn moderation<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
+pub(super) fn moderation<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     b.settle();
     let before = b.hal.read(RECEIVE_INTERVAL);
@@ -148,7 +150,7 @@ pub(super) fn moderation<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckR
 }
 
 /// Checks that a frame of VF `a` signals the receive interrupt vector of VF `b`.
-fn expect_signal<B: CheckSubject>(a: &mut CheckedVf<B>, b: &mut CheckedVf<B>) -> Result<(), CheckError> {
+fn expect_signal<B: CheckedVfBus>(a: &mut CheckedVf<B>, b: &mut CheckedVf<B>) -> Result<(), CardCheckError> {
     a.send(b.vf.mac(), 0, LENGTH)?;
     if b.signals(RECEIVE_VECTOR, PATIENCE) {
         Ok(())

@@ -29,12 +29,12 @@ mod start;
 mod task;
 mod traffic;
 
-pub use guests::{EchoReplies, GuestStack, GuestStackError};
-pub use report::{CheckReport, CheckRunReport, CheckVerdict, FunctionReport};
+pub use guests::{EchoReplyStatistics, GuestNetworkStack, GuestStackError};
+pub use report::{CardCheckReport, CardCheckRunReport, CardCheckVerdict, CheckedFunctionReport};
 pub use task::audit;
 
-use crate::DirectError;
-use crate::hal::CheckSubject;
+use crate::DriverStartError;
+use crate::hal::CheckedVfBus;
 use crate::port::DrivenPf;
 use driver::Vf;
 use driver::pf::PfError;
@@ -50,7 +50,7 @@ use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
-use task::{CheckTask, with_world};
+use task::{CardCheckTask, with_world};
 
 /// Timeout until the PF's driver lets a VF start.
 const PF_PATIENCE: Duration = Duration::from_secs(5);
@@ -58,9 +58,9 @@ const RETRY: Duration = Duration::from_millis(20);
 
 /// Plan of a run of the checks: the functions to drive, and a station on the wire.
 #[derive(Debug, Clone)]
-pub struct CheckPlan {
+pub struct CardCheckPlan {
     /// PCI functions that the run of the checks drives.
-    pub functions: FunctionSelection,
+    pub functions: PciFunctionSelection,
     /// Station on the wire that the run pings, if any.
     pub wire: Option<WireStation>,
 }
@@ -76,7 +76,7 @@ pub struct WireStation {
 
 /// Functions that a run of the checks drives.
 #[derive(Debug, Clone)]
-pub enum FunctionSelection {
+pub enum PciFunctionSelection {
     /// The PF and some of its VFs, both with drivers of this program.
     Port {
         /// PCI address of the PF.
@@ -94,13 +94,13 @@ pub enum FunctionSelection {
 /// the stack `G`. `report` is called after each check, and its result continues or ends the run.
 ///
 /// # Errors
-/// [`DirectError`]: the drivers cannot be started.
-pub fn run<G: GuestStack>(
+/// [`DriverStartError`]: the drivers cannot be started.
+pub fn run<G: GuestNetworkStack>(
     pci: &PciSysfs,
-    plan: &CheckPlan,
-    report: impl FnMut(&CheckReport) -> ControlFlow<()>,
-) -> Result<CheckRunReport, DirectError> {
-    with_world(pci, plan, CheckTask::<G, _> { report, stack: PhantomData })
+    plan: &CardCheckPlan,
+    report: impl FnMut(&CardCheckReport) -> ControlFlow<()>,
+) -> Result<CardCheckRunReport, DriverStartError> {
+    with_world(pci, plan, CardCheckTask::<G, _> { report, stack: PhantomData })
 }
 
 /// Row of the table of checks: a check's name, the behaviour that it expects of the card, and its function.
@@ -118,7 +118,7 @@ const fn check<W>(
     CardCheck { name, expected, make }
 }
 
-impl<B: CheckSubject> CheckContext<B> {
+impl<B: CheckedVfBus> CardCheckContext<B> {
     /// Checks of the drivers, in order: later ones depend on earlier ones.
     const CHECKS: &[CardCheck<Self>] = &[
         check("handshake", "the PF replies to repeated VF_RESET messages", start::handshake),
@@ -180,13 +180,13 @@ impl<B: CheckSubject> CheckContext<B> {
         check("pf-reset", "the VF drivers recover from a reset of the port", recovery::pf_reset),
     ];
 
-    fn examine<G: GuestStack>(
+    fn examine<G: GuestNetworkStack>(
         mut self,
-        mut report: impl FnMut(&CheckReport) -> ControlFlow<()>,
-    ) -> Result<CheckRunReport, DirectError> {
+        mut report: impl FnMut(&CardCheckReport) -> ControlFlow<()>,
+    ) -> Result<CardCheckRunReport, DriverStartError> {
         let functions = self.functions();
         let mut checks = Vec::new();
-        let mut keep = |check: CheckReport| {
+        let mut keep = |check: CardCheckReport| {
             let next = report(&check);
             checks.push(check);
             next
@@ -201,37 +201,37 @@ impl<B: CheckSubject> CheckContext<B> {
             // The last check has no successor to skip, so its return value is ignored.
             let _ = GuestCheckContext::CHECKS.iter().try_for_each(|check| keep(check.run(&mut guests)));
         }
-        Ok(CheckRunReport { functions, checks })
+        Ok(CardCheckRunReport { functions, checks })
     }
 }
 
 impl<W> CardCheck<W> {
-    fn run(&self, world: &mut W) -> CheckReport {
+    fn run(&self, world: &mut W) -> CardCheckReport {
         let CardCheckOutcome { result, saw } = (self.make)(world).unwrap_or_else(CardCheckOutcome::from);
-        CheckReport { check: self.name, expected: self.expected, saw, result }
+        CardCheckReport { check: self.name, expected: self.expected, saw, result }
     }
 }
 
 /// Outcome of a check of the card: the verdict, and the observed behaviour.
 struct CardCheckOutcome {
-    result: CheckVerdict,
+    result: CardCheckVerdict,
     saw: String,
 }
 
 /// Result of a check: its outcome, or the reason why it ended early.
-type CheckResult = Result<CardCheckOutcome, CheckError>;
+type CheckResult = Result<CardCheckOutcome, CardCheckError>;
 
 fn passes(saw: impl Into<String>) -> CheckResult {
-    Ok(CardCheckOutcome { result: CheckVerdict::Passes, saw: saw.into() })
+    Ok(CardCheckOutcome { result: CardCheckVerdict::Passes, saw: saw.into() })
 }
 
 fn differs(saw: impl Into<String>) -> CheckResult {
-    Ok(CardCheckOutcome { result: CheckVerdict::Differs, saw: saw.into() })
+    Ok(CardCheckOutcome { result: CardCheckVerdict::Differs, saw: saw.into() })
 }
 
 /// Reason why a check ended early.
 #[derive(Debug, thiserror::Error)]
-enum CheckError {
+enum CardCheckError {
     /// The run lacks a function that the check needs.
     #[error("{0}")]
     NotHere(&'static str),
@@ -255,24 +255,24 @@ enum CheckError {
     Unexpected(String),
 }
 
-impl From<CheckError> for CardCheckOutcome {
-    fn from(trouble: CheckError) -> Self {
-        let result = if matches!(trouble, CheckError::NotHere(_)) {
-            CheckVerdict::Skipped
+impl From<CardCheckError> for CardCheckOutcome {
+    fn from(trouble: CardCheckError) -> Self {
+        let result = if matches!(trouble, CardCheckError::NotHere(_)) {
+            CardCheckVerdict::Skipped
         } else {
-            CheckVerdict::Fails
+            CardCheckVerdict::Fails
         };
         Self { result, saw: trouble.to_string() }
     }
 }
 
-fn unexpected<T>(saw: impl Into<String>) -> Result<T, CheckError> {
-    Err(CheckError::Unexpected(saw.into()))
+fn unexpected<T>(saw: impl Into<String>) -> Result<T, CardCheckError> {
+    Err(CardCheckError::Unexpected(saw.into()))
 }
 
 /// Context of the checks: the started VFs and PF, and the station on the wire. VFs come first, since they are returned
 /// before their PF.
-struct CheckContext<B: CheckSubject> {
+struct CardCheckContext<B: CheckedVfBus> {
     stations: Vec<CheckedVf<B>>,
     port: Option<DrivenPf>,
     wire: Option<WireStation>,
@@ -284,8 +284,12 @@ struct CheckedVf<B> {
     vf: Vf,
 }
 
-impl<B: CheckSubject> CheckContext<B> {
-    fn start(buses: Vec<B>, port: Option<DrivenPf>, wire: Option<WireStation>) -> Result<Self, DirectError> {
+impl<B: CheckedVfBus> CardCheckContext<B> {
+    fn start(
+        buses: Vec<B>,
+        port: Option<DrivenPf>,
+        wire: Option<WireStation>,
+    ) -> Result<Self, DriverStartError> {
         let mut world = Self { stations: Vec::with_capacity(buses.len()), port, wire };
         for bus in buses {
             world.stations.push(CheckedVf::start(bus)?);
@@ -293,25 +297,28 @@ impl<B: CheckSubject> CheckContext<B> {
         Ok(world)
     }
 
-    fn functions(&self) -> Vec<FunctionReport> {
-        let report =
-            |address: String, role, mac: MacAddress| FunctionReport { address, role, mac: mac.to_string() };
+    fn functions(&self) -> Vec<CheckedFunctionReport> {
+        let report = |address: String, role, mac: MacAddress| CheckedFunctionReport {
+            address,
+            role,
+            mac: mac.to_string(),
+        };
         let pf = self.port.iter().map(|port| report(port.address().to_string(), "pf", port.lock().pf.mac()));
         let vf = |station: &CheckedVf<B>| report(station.hal.name(), "vf", station.vf.mac());
         pf.chain(self.stations.iter().map(vf)).collect()
     }
 
     /// Returns the first two VFs under check, or an error that skips the check if the run has fewer.
-    fn pair(&mut self) -> Result<(&mut CheckedVf<B>, &mut CheckedVf<B>), CheckError> {
+    fn pair(&mut self) -> Result<(&mut CheckedVf<B>, &mut CheckedVf<B>), CardCheckError> {
         match self.stations.as_mut_slice() {
             [a, b, ..] => Ok((a, b)),
-            _ => Err(CheckError::NotHere("the check needs two VFs")),
+            _ => Err(CardCheckError::NotHere("the check needs two VFs")),
         }
     }
 
     /// Returns the PF that this run drives, or an error that skips the check if another program's driver drives the PF.
-    fn port(&self) -> Result<&DrivenPf, CheckError> {
-        self.port.as_ref().ok_or(CheckError::NotHere("the check needs the PF driver of this program"))
+    fn port(&self) -> Result<&DrivenPf, CardCheckError> {
+        self.port.as_ref().ok_or(CardCheckError::NotHere("the check needs the PF driver of this program"))
     }
 
     /// Discards frames of the previous check that arrive late at any VF.
@@ -323,7 +330,7 @@ impl<B: CheckSubject> CheckContext<B> {
 }
 
 /// Stops the VFs that no guest took over, so that they are idle as before the run. Guests stop their VFs themselves.
-impl<B: CheckSubject> Drop for CheckContext<B> {
+impl<B: CheckedVfBus> Drop for CardCheckContext<B> {
     fn drop(&mut self) {
         for station in &mut self.stations {
             station.vf.stop(&mut station.hal);
@@ -331,16 +338,17 @@ impl<B: CheckSubject> Drop for CheckContext<B> {
     }
 }
 
-impl<B: CheckSubject> CheckedVf<B> {
-    fn start(mut hal: B) -> Result<Self, DirectError> {
+impl<B: CheckedVfBus> CheckedVf<B> {
+    fn start(mut hal: B) -> Result<Self, DriverStartError> {
         let config = VfDriverConfig { seed: MonotonicClock.now_ns(), ..VfDriverConfig::default() };
-        let vf = probe(&mut hal, &config).map_err(|error| DirectError::Vf { name: hal.name(), error })?;
+        let vf =
+            probe(&mut hal, &config).map_err(|error| DriverStartError::Vf { name: hal.name(), error })?;
         Ok(Self { hal, vf })
     }
 }
 
 /// Probes and starts a VF for the checks. It retries while the PF's driver starts.
-fn probe<B: CheckSubject>(hal: &mut B, config: &VfDriverConfig) -> Result<Vf, VfError> {
+fn probe<B: CheckedVfBus>(hal: &mut B, config: &VfDriverConfig) -> Result<Vf, VfError> {
     let end = MonotonicClock.now_ns() + PF_PATIENCE.as_nanos() as u64;
     let mut vf = loop {
         match Vf::probe(hal, config) {

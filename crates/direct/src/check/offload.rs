@@ -3,7 +3,9 @@
 
 use super::frames::{CheckedFrame, PATIENCE};
 use super::packets::{KINDS, PacketKind, TcpSegment, complete, is_ours, is_right, packet, segment};
-use super::{CheckContext, CheckError, CheckResult, CheckSubject, CheckedVf, differs, passes, unexpected};
+use super::{
+    CardCheckContext, CardCheckError, CheckResult, CheckedVf, CheckedVfBus, differs, passes, unexpected,
+};
 use driver::vf::{ChecksumStatus, TxOffload};
 
 const SUMS: TxOffload = TxOffload { ip_checksum: true, l4_checksum: true, tso: None, vlan: None };
@@ -19,12 +21,15 @@ fn payload(length: usize) -> Vec<u8> {
     (0..length).map(|i| ((i * 13) >> 2) as u8).collect()
 }
 
-fn next<B: CheckSubject>(station: &mut CheckedVf<B>, kind: PacketKind) -> Result<CheckedFrame, CheckError> {
+fn next<B: CheckedVfBus>(
+    station: &mut CheckedVf<B>,
+    kind: PacketKind,
+) -> Result<CheckedFrame, CardCheckError> {
     let arrived = station.next_where(PATIENCE, |bytes| is_ours(kind, bytes))?;
-    arrived.ok_or_else(|| CheckError::Unexpected(format!("the packet did not arrive: {kind:?}")))
+    arrived.ok_or_else(|| CardCheckError::Unexpected(format!("the packet did not arrive: {kind:?}")))
 }
 
-pub(super) fn checksum<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
+pub(super) fn checksum<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     for kind in KINDS {
         for length in PAYLOADS {
@@ -56,7 +61,7 @@ fn first_change(wanted: &[u8], found: &[u8]) -> Option<String> {
 }
 
 /// Checks that the card reports wrong checksums of frames between VFs, as of those from the wire.
-pub(super) fn bad_checksum<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
+pub(super) fn bad_checksum<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     for kind in KINDS {
         let mut frame = complete(kind, packet(kind, b.vf.mac(), a.vf.mac(), &payload(50)));
@@ -76,7 +81,7 @@ pub(super) fn bad_checksum<B: CheckSubject>(world: &mut CheckContext<B>) -> Chec
     passes("")
 }
 
-pub(super) fn segmentation<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
+pub(super) fn segmentation<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     let long = payload(LONG);
     let raw = packet(TCP_IPV4, b.vf.mac(), a.vf.mac(), &long);

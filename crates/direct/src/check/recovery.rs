@@ -1,9 +1,11 @@
 //! Checks that drivers recover from resets that they did not make themselves. Removal is not checked.
 
 use super::start::wait_for_link;
-use super::{CheckContext, CheckError, CheckResult, CheckSubject, CheckedVf, differs, passes, unexpected};
+use super::{
+    CardCheckContext, CardCheckError, CheckResult, CheckedVf, CheckedVfBus, differs, passes, unexpected,
+};
 use crate::port::PfAndRegisters;
-use driver::vf::LinkCheck;
+use driver::vf::VfLinkStatus;
 use host::poll::MonotonicClock;
 use i82576::VfIndex;
 use std::time::Duration;
@@ -14,9 +16,9 @@ const LOOK: Duration = Duration::from_millis(5);
 const LENGTH: usize = 100;
 
 /// Waits until the VF driver notices that its function was reset. Returns false after the timeout.
-fn notices<B: CheckSubject>(station: &mut CheckedVf<B>) -> bool {
+fn notices<B: CheckedVfBus>(station: &mut CheckedVf<B>) -> bool {
     let end = MonotonicClock.now_ns() + PATIENCE.as_nanos() as u64;
-    while station.vf.check_link(&mut station.hal) != LinkCheck::ResetNeeded {
+    while station.vf.check_link(&mut station.hal) != VfLinkStatus::ResetNeeded {
         if MonotonicClock.now_ns() >= end {
             return false;
         }
@@ -25,12 +27,12 @@ fn notices<B: CheckSubject>(station: &mut CheckedVf<B>) -> bool {
     true
 }
 
-fn come_back<B: CheckSubject>(station: &mut CheckedVf<B>) -> Result<(), CheckError> {
+fn come_back<B: CheckedVfBus>(station: &mut CheckedVf<B>) -> Result<(), CardCheckError> {
     station.vf.restart(&mut station.hal)?;
     wait_for_link(station)
 }
 
-fn exchange<B: CheckSubject>(world: &mut CheckContext<B>) -> Result<(), CheckError> {
+fn exchange<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> Result<(), CardCheckError> {
     let (a, b) = world.pair()?;
     let sent = a.send(b.vf.mac(), 0, LENGTH)?;
     b.expect(&sent)?;
@@ -39,12 +41,12 @@ fn exchange<B: CheckSubject>(world: &mut CheckContext<B>) -> Result<(), CheckErr
     Ok(())
 }
 
-fn resets<B: CheckSubject>(world: &CheckContext<B>) -> Option<u64> {
+fn resets<B: CheckedVfBus>(world: &CardCheckContext<B>) -> Option<u64> {
     let side = world.port.as_ref()?.lock();
     VfIndex::new(0).map(|vf| side.pf.counters(vf).resets)
 }
 
-pub(super) fn vf_reset<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
+pub(super) fn vf_reset<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     let before = resets(world);
     let (a, b) = world.pair()?;
     if let Err(error) = a.hal.reset() {
@@ -66,7 +68,7 @@ pub(super) fn vf_reset<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckRes
     }
 }
 
-pub(super) fn pf_reset<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
+pub(super) fn pf_reset<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     {
         let mut side = world.port()?.lock();
         let PfAndRegisters { pf, hal } = &mut *side;

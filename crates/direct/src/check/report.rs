@@ -6,7 +6,7 @@ use std::fmt;
 /// Verdict on a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum CheckVerdict {
+pub enum CardCheckVerdict {
     /// The check passed: the card behaves as expected.
     Passes,
     /// The card differs from the datasheet, but in no point that the drivers depend on.
@@ -17,7 +17,7 @@ pub enum CheckVerdict {
     Skipped,
 }
 
-impl CheckVerdict {
+impl CardCheckVerdict {
     fn name(self) -> &'static str {
         match self {
             Self::Passes => "passes",
@@ -30,7 +30,7 @@ impl CheckVerdict {
 
 /// Report of one check of the card: the expected behaviour, and the observed one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct CheckReport {
+pub struct CardCheckReport {
     /// Name of the check.
     pub check: &'static str,
     /// Behaviour that the check expects of the card.
@@ -38,10 +38,10 @@ pub struct CheckReport {
     /// Observed behaviour, or the reason why the check was skipped.
     pub saw: String,
     /// Verdict on the check.
-    pub result: CheckVerdict,
+    pub result: CardCheckVerdict,
 }
 
-impl fmt::Display for CheckReport {
+impl fmt::Display for CardCheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:<8} {:<20} {}", self.result.name(), self.check, self.expected)?;
         if self.saw.is_empty() { Ok(()) } else { write!(f, ": {}", self.saw) }
@@ -50,7 +50,7 @@ impl fmt::Display for CheckReport {
 
 /// Function that took part in a run of the checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FunctionReport {
+pub struct CheckedFunctionReport {
     /// PCI address or socket of the function.
     pub address: String,
     /// Role of the function: `pf` or `vf`.
@@ -61,53 +61,60 @@ pub struct FunctionReport {
 
 /// Report of a whole run of the checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct CheckRunReport {
+pub struct CardCheckRunReport {
     /// Functions that this program's drivers drove.
-    pub functions: Vec<FunctionReport>,
+    pub functions: Vec<CheckedFunctionReport>,
     /// Reports of the checks, in their order.
-    pub checks: Vec<CheckReport>,
+    pub checks: Vec<CardCheckReport>,
 }
 
-impl CheckRunReport {
+impl CardCheckRunReport {
     /// Returns the number of checks with the given verdict.
     #[must_use]
-    pub fn count(&self, verdict: CheckVerdict) -> usize {
+    pub fn count(&self, verdict: CardCheckVerdict) -> usize {
         self.checks.iter().filter(|check| check.result == verdict).count()
     }
 
     /// Returns true if no check of the run failed.
     #[must_use]
     pub fn is_good(&self) -> bool {
-        self.count(CheckVerdict::Fails) == 0
+        self.count(CardCheckVerdict::Fails) == 0
     }
 }
 
-impl fmt::Display for CheckRunReport {
+impl fmt::Display for CardCheckRunReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = |verdict| self.count(verdict);
         write!(
             f,
             "{} passed, {} differed, {} failed, {} skipped",
-            count(CheckVerdict::Passes),
-            count(CheckVerdict::Differs),
-            count(CheckVerdict::Fails),
-            count(CheckVerdict::Skipped)
+            count(CardCheckVerdict::Passes),
+            count(CardCheckVerdict::Differs),
+            count(CardCheckVerdict::Fails),
+            count(CardCheckVerdict::Skipped)
         )
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CheckReport, CheckRunReport, CheckVerdict, FunctionReport};
+    use super::{CardCheckReport, CardCheckRunReport, CardCheckVerdict, CheckedFunctionReport};
 
-    fn report() -> CheckRunReport {
-        let check =
-            |result| CheckReport { check: "link", expected: "a link within 5 s", saw: "down".into(), result };
-        let pf =
-            FunctionReport { address: "0000:01:00.0".into(), role: "pf", mac: "02:00:00:00:00:01".into() };
-        CheckRunReport {
+    fn report() -> CardCheckRunReport {
+        let check = |result| CardCheckReport {
+            check: "link",
+            expected: "a link within 5 s",
+            saw: "down".into(),
+            result,
+        };
+        let pf = CheckedFunctionReport {
+            address: "0000:01:00.0".into(),
+            role: "pf",
+            mac: "02:00:00:00:00:01".into(),
+        };
+        CardCheckRunReport {
             functions: vec![pf],
-            checks: vec![check(CheckVerdict::Passes), check(CheckVerdict::Fails)],
+            checks: vec![check(CardCheckVerdict::Passes), check(CardCheckVerdict::Fails)],
         }
     }
 

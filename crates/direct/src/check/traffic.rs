@@ -2,7 +2,9 @@
 //! and offloads are checked elsewhere.
 
 use super::frames::frame;
-use super::{CheckContext, CheckError, CheckResult, CheckSubject, CheckedVf, differs, passes, unexpected};
+use super::{
+    CardCheckContext, CardCheckError, CheckResult, CheckedVf, CheckedVfBus, differs, passes, unexpected,
+};
 use driver::vf::{AccumulatedStatistics, TxOffload};
 use i82576::MacAddress;
 use i82576::ids::FCS;
@@ -19,18 +21,18 @@ const BURST: u32 = 1_024;
 /// Number of frames that the check of bursts sends per doorbell.
 const BATCH: usize = 32;
 
-pub(super) fn unicast<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
+pub(super) fn unicast<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     each_length(a, b, &LENGTHS)?;
     each_length(b, a, &LENGTHS)?;
     passes(format!("frames of {} lengths arrived in both directions", LENGTHS.len()))
 }
 
-fn each_length<B: CheckSubject>(
+fn each_length<B: CheckedVfBus>(
     from: &mut CheckedVf<B>,
     to: &mut CheckedVf<B>,
     lengths: &[usize],
-) -> Result<(), CheckError> {
+) -> Result<(), CardCheckError> {
     for (serial, length) in (0..).zip(lengths) {
         let sent = from.send(to.vf.mac(), serial, *length)?;
         to.expect(&sent)?;
@@ -38,7 +40,7 @@ fn each_length<B: CheckSubject>(
     if from.receives_before(to)? { unexpected("the sender receives its own frames") } else { Ok(()) }
 }
 
-pub(super) fn broadcast<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
+pub(super) fn broadcast<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     world.pair()?;
     let [sender, others @ ..] = world.stations.as_mut_slice() else { return unexpected("the run has no VF") };
     let sent = sender.send(MacAddress::BROADCAST, 0, 200)?;
@@ -49,7 +51,7 @@ pub(super) fn broadcast<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckRe
     if sender.receives_before(other)? { differs("the sender receives its own broadcast") } else { passes("") }
 }
 
-pub(super) fn burst<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
+pub(super) fn burst<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     let (to, from) = (b.vf.mac(), a.vf.mac());
     let frames = (0..BURST).map(|serial| frame(to, from, serial, 60 + serial as usize * 37 % 1_455));
@@ -58,7 +60,7 @@ pub(super) fn burst<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult
         for frame in batch {
             // The driver decides when to ring the doorbell.
             let sent = a.vf.transmit(&mut a.hal, frame, &TxOffload::default());
-            sent.map_err(|error| CheckError::Unexpected(error.to_string()))?;
+            sent.map_err(|error| CardCheckError::Unexpected(error.to_string()))?;
         }
         a.vf.flush(&mut a.hal);
         for frame in batch {
@@ -74,7 +76,7 @@ pub(super) fn burst<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult
     }
 }
 
-pub(super) fn jumbo<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
+pub(super) fn jumbo<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     a.vf.set_max_frame(&mut a.hal, JUMBO)?;
     a.send(b.vf.mac(), 0, JUMBO)?;
@@ -94,11 +96,11 @@ pub(super) fn jumbo<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult
 
 /// Sends `count` frames from the first VF to the second. Returns the counters of both VFs before and after the
 /// exchange.
-fn counted<B: CheckSubject>(
-    world: &mut CheckContext<B>,
+fn counted<B: CheckedVfBus>(
+    world: &mut CardCheckContext<B>,
     length: usize,
     count: u32,
-) -> Result<[(AccumulatedStatistics, AccumulatedStatistics); 2], CheckError> {
+) -> Result<[(AccumulatedStatistics, AccumulatedStatistics); 2], CardCheckError> {
     let (a, b) = world.pair()?;
     let before = [a.vf.statistics(&mut a.hal), b.vf.statistics(&mut b.hal)];
     for serial in 0..count {
@@ -111,7 +113,7 @@ fn counted<B: CheckSubject>(
 
 /// Checks the card's counters of both VFs after an exchange of frames. Others may send to the receiver meanwhile, so it
 /// must count at least the frames sent.
-pub(super) fn statistics<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
+pub(super) fn statistics<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     const LENGTH: usize = 300;
     const COUNT: u32 = 50;
     let [(a, a_after), (b, b_after)] = counted(world, LENGTH, COUNT)?;
@@ -126,7 +128,7 @@ pub(super) fn statistics<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckR
     if right { passes(saw) } else { unexpected(saw) }
 }
 
-pub(super) fn loopback_statistics<B: CheckSubject>(world: &mut CheckContext<B>) -> CheckResult {
+pub(super) fn loopback_statistics<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     const COUNT: u32 = 10;
     let [(a, a_after), (b, b_after)] = counted(world, 100, COUNT)?;
     let sent = a_after.tx_loopback_packets - a.tx_loopback_packets;

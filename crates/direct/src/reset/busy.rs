@@ -2,7 +2,7 @@
 //! of them have had since the 82542. The frames must come from the wire. Other devices stay idle.
 
 use super::pages::{DESCRIPTORS, IOVA, RING_BYTES};
-use crate::DirectError;
+use crate::DriverStartError;
 use crate::hal::PF_DEVICES;
 use host::vfio::{MappedRegisters, PciIds, VfioFunction};
 use i82576::bits::{mdic, status};
@@ -36,7 +36,7 @@ const QUEUE_ENABLE: u32 = 1 << 25;
 pub(super) fn registers(
     function: &VfioFunction,
     ids: PciIds,
-) -> Result<Option<MappedRegisters>, DirectError> {
+) -> Result<Option<MappedRegisters>, DriverStartError> {
     let known = ids.device == DEVICE_82574 || PF_DEVICES.contains(&ids.device);
     if ids.vendor == VENDOR && known { Ok(Some(function.registers(0)?)) } else { Ok(None) }
 }

@@ -18,10 +18,10 @@ mod steps;
 
 pub use report::{ResetReport, ResetStepReport};
 
-use crate::DirectError;
+use crate::DriverStartError;
 use host::poll::MonotonicClock;
 use host::vfio::{PciAddress, PciSysfs, VfioFunction};
-use pages::OwnerPages;
+use pages::OwnerMemoryPages;
 use pcie::ladder::{ResetAction, ResetCapabilities, plan};
 use std::time::Duration;
 use steps::FunctionOwnerChange;
@@ -68,19 +68,19 @@ impl IgnoredResetMethods {
 /// pages. A device without a reset method is not changed.
 ///
 /// # Errors
-/// [`DirectError`]: the function cannot be opened, or a step fails.
-pub fn run(pci: &PciSysfs, todo: &ResetPlan) -> Result<ResetReport, DirectError> {
+/// [`DriverStartError`]: the function cannot be opened, or a step fails.
+pub fn run(pci: &PciSysfs, todo: &ResetPlan) -> Result<ResetReport, DriverStartError> {
     let address = todo.function;
     let ids = pci.ids(address)?;
     if !pci.virtual_of(address).is_empty() {
-        return Err(DirectError::HasVirtualFunctions(address));
+        return Err(DriverStartError::HasVirtualFunctions(address));
     }
     let function = VfioFunction::open(pci, address, None)?;
     let found = ResetCapabilities::of(|at| steps::dword(&function, at), function.owns_its_bus()?);
     let device = todo.hidden.from(found);
     let mut report = ResetReport::new(address, ids, &device);
     let Some(actions) = plan(&device) else { return Ok(report) };
-    let old = OwnerPages::new()?;
+    let old = OwnerMemoryPages::new()?;
     let mut handover = FunctionOwnerChange::begin(function, &old)?;
     if let Some(registers) = busy::registers(handover.function(), ids)? {
         busy::receive(&registers, ids);
@@ -97,12 +97,12 @@ pub fn run(pci: &PciSysfs, todo: &ResetPlan) -> Result<ResetReport, DirectError>
     }
     report.set_duration(begin, MonotonicClock.now_ns());
     std::thread::sleep(WATCH);
-    report.late_pages = handover.new_pages().map_or(0, OwnerPages::changed);
+    report.late_pages = handover.new_pages().map_or(0, OwnerMemoryPages::changed);
     Ok(report)
 }
 
 /// Waits until the device changes a page, or the timeout passes, and returns the number of changed pages.
-fn until_changed(pages: &OwnerPages) -> u32 {
+fn until_changed(pages: &OwnerMemoryPages) -> u32 {
     let end = MonotonicClock.now_ns() + BUSY_PATIENCE.as_nanos() as u64;
     loop {
         let changed = pages.changed();

@@ -14,13 +14,13 @@ const PAGE: usize = 4096;
 const PATTERN: u8 = 0xc5;
 
 #[derive(Debug)]
-pub(super) struct OwnerPages {
+pub(super) struct OwnerMemoryPages {
     memory: SharedMemory,
     /// Contents of the pages as the owner has written them.
     image: Vec<u8>,
 }
 
-impl OwnerPages {
+impl OwnerMemoryPages {
     pub(super) fn new() -> Result<Self, SharedMemoryError> {
         let image = image();
         let memory = SharedMemory::new(image.len() as u64)?;
@@ -53,11 +53,11 @@ fn image() -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::{DESCRIPTORS, OwnerPages, PAGE};
+    use super::{DESCRIPTORS, OwnerMemoryPages, PAGE};
 
     #[test]
     fn memory_page_with_several_changes_counts_once() {
-        let pages = OwnerPages::new().unwrap();
+        let pages = OwnerMemoryPages::new().unwrap();
         assert_eq!(pages.changed(), 0);
         let write = |at: usize, bytes: &[u8]| pages.memory().memory().write(at as u64, bytes).unwrap();
         write(12, &[1]);

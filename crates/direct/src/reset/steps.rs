@@ -1,7 +1,7 @@
 //! Executes the steps of the reset ladder on a function behind VFIO. [`pcie::ladder`] defines their order.
 
-use super::pages::{IOVA, OwnerPages};
-use crate::DirectError;
+use super::pages::{IOVA, OwnerMemoryPages};
+use crate::DriverStartError;
 use host::poll::MonotonicClock;
 use host::vfio::VfioFunction;
 use pcie::capability::{express, msi, msix, power};
@@ -26,8 +26,8 @@ pub(super) struct FunctionOwnerChange<'a> {
     function: VfioFunction,
     /// PCI command register as Linux left it.
     command: u16,
-    old: &'a OwnerPages,
-    new: Option<OwnerPages>,
+    old: &'a OwnerMemoryPages,
+    new: Option<OwnerMemoryPages>,
 }
 
 /// Returns a dword of the function's configuration space; all ones if the read fails.
@@ -44,7 +44,7 @@ fn word(function: &VfioFunction, at: u16) -> u16 {
 
 impl<'a> FunctionOwnerChange<'a> {
     /// Enables the function with the old owner's pages mapped for it.
-    pub(super) fn begin(function: VfioFunction, old: &'a OwnerPages) -> Result<Self, DirectError> {
+    pub(super) fn begin(function: VfioFunction, old: &'a OwnerMemoryPages) -> Result<Self, DriverStartError> {
         let command = word(&function, COMMAND);
         function.share(old.memory(), IOVA)?;
         function.enable()?;
@@ -56,11 +56,11 @@ impl<'a> FunctionOwnerChange<'a> {
     }
 
     /// Returns the new owner's pages, or `None` before that owner has the function.
-    pub(super) fn new_pages(&self) -> Option<&OwnerPages> {
+    pub(super) fn new_pages(&self) -> Option<&OwnerMemoryPages> {
         self.new.as_ref()
     }
 
-    pub(super) fn act(&mut self, action: ResetAction) -> Result<(), DirectError> {
+    pub(super) fn act(&mut self, action: ResetAction) -> Result<(), DriverStartError> {
         match action {
             ResetAction::BusMasterOff => {
                 let command = word(&self.function, COMMAND) & !COMMAND_BUS_MASTER;
@@ -71,7 +71,7 @@ impl<'a> FunctionOwnerChange<'a> {
             ResetAction::Reset(rung) => self.reset(rung),
             ResetAction::Restore => self.restore(),
             ResetAction::HandOver => {
-                let new = OwnerPages::new()?;
+                let new = OwnerMemoryPages::new()?;
                 self.function.share(new.memory(), IOVA)?;
                 self.new = Some(new);
                 Ok(self.function.enable()?)
@@ -79,19 +79,19 @@ impl<'a> FunctionOwnerChange<'a> {
         }
     }
 
-    fn wait(&self) -> Result<(), DirectError> {
+    fn wait(&self) -> Result<(), DriverStartError> {
         let Some(express) = self.find(express::ID) else { return Ok(()) };
         let end = MonotonicClock.now_ns() + PENDING_PATIENCE.as_nanos() as u64;
         while word(&self.function, express + express::DEVICE_STATUS) & PENDING != 0 {
             if MonotonicClock.now_ns() >= end {
-                return Err(DirectError::NotQuiet(self.function.address()));
+                return Err(DriverStartError::NotQuiet(self.function.address()));
             }
             std::thread::sleep(LOOK);
         }
         Ok(())
     }
 
-    fn reset(&self, rung: DeviceResetMethod) -> Result<(), DirectError> {
+    fn reset(&self, rung: DeviceResetMethod) -> Result<(), DriverStartError> {
         match rung {
             // Linux uses its own preferred reset, which is a function-level reset if the function has one.
             DeviceResetMethod::Function => Ok(self.function.reset()?),
@@ -103,7 +103,7 @@ impl<'a> FunctionOwnerChange<'a> {
         }
     }
 
-    fn power(&self, state: u16) -> Result<(), DirectError> {
+    fn power(&self, state: u16) -> Result<(), DriverStartError> {
         let Some(power) = self.find(power::ID) else { return Ok(()) };
         let control = word(&self.function, power + power::CONTROL) & !power::CONTROL_STATE | state;
         self.function.set_config(power + power::CONTROL, &control.to_le_bytes())?;
@@ -112,7 +112,7 @@ impl<'a> FunctionOwnerChange<'a> {
     }
 
     /// Restores the command register that Linux left, with bus mastering, MSI and MSI-X disabled.
-    fn restore(&self) -> Result<(), DirectError> {
+    fn restore(&self) -> Result<(), DriverStartError> {
         let off =
             [(msi::ID, msi::CONTROL, msi::CONTROL_ENABLE), (msix::ID, msix::CONTROL, msix::CONTROL_ENABLE)];
         for (id, register, enable) in off {

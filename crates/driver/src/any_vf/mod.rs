@@ -8,7 +8,7 @@ pub use frame::AnyRxFrame;
 use crate::avf::vf::{self as adaptive, AvfDriverConfig};
 use crate::hal::DmaHal;
 use crate::vf::{
-    self, AccumulatedStatistics, LinkCheck, RxCounters, TxCounters, TxError, TxOffload, VfInterrupt,
+    self, AccumulatedStatistics, RxCounters, TxCounters, TxError, TxOffload, VfInterruptCause, VfLinkStatus,
     local_mac,
 };
 use ::avf::register::VFGEN_RSTAT;
@@ -131,7 +131,7 @@ impl AnyVfError {
 
 /// State of the link that a VF's driver sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AnyVfLinkCheck {
+pub enum AnyVfLinkStatus {
     /// The VF's link is up: frames can be sent and received.
     Up,
     /// The VF's link is down.
@@ -305,7 +305,7 @@ impl AnyVf {
     }
 
     /// Handles the interrupt message of an MSI-X vector.
-    pub fn handle_interrupt<H: DmaHal>(&mut self, hal: &mut H, vector: u16) -> VfInterrupt {
+    pub fn handle_interrupt<H: DmaHal>(&mut self, hal: &mut H, vector: u16) -> VfInterruptCause {
         match self {
             Self::I82576(vf) => vf.handle_interrupt(hal, vector),
             Self::Avf(vf) => vf.handle_interrupt(hal, vector),
@@ -321,7 +321,7 @@ impl AnyVf {
     }
 
     /// Returns the state of the VF's link. A stopped function needs a restart, as after a reset.
-    pub fn check_link<H: DmaHal>(&mut self, hal: &mut H) -> AnyVfLinkCheck {
+    pub fn check_link<H: DmaHal>(&mut self, hal: &mut H) -> AnyVfLinkStatus {
         match self {
             Self::I82576(vf) => link(vf.check_link(hal), vf.is_running()),
             Self::Avf(vf) => adaptive_link(vf.check_link(hal), vf.is_running()),
@@ -329,7 +329,7 @@ impl AnyVf {
     }
 
     /// Does the driver's periodic work (every two seconds) and returns the state of the link.
-    pub fn watchdog<H: DmaHal>(&mut self, hal: &mut H) -> AnyVfLinkCheck {
+    pub fn watchdog<H: DmaHal>(&mut self, hal: &mut H) -> AnyVfLinkStatus {
         match self {
             Self::I82576(vf) => link(vf.watchdog(hal), vf.is_running()),
             Self::Avf(vf) => adaptive_link(vf.watchdog(hal), vf.is_running()),
@@ -355,21 +355,21 @@ impl AnyVf {
     }
 }
 
-fn link(check: LinkCheck, running: bool) -> AnyVfLinkCheck {
+fn link(check: VfLinkStatus, running: bool) -> AnyVfLinkStatus {
     match check {
-        LinkCheck::ResetNeeded => AnyVfLinkCheck::ResetNeeded,
-        LinkCheck::Up(_) => AnyVfLinkCheck::Up,
-        LinkCheck::Down if !running => AnyVfLinkCheck::ResetNeeded,
-        LinkCheck::Down | LinkCheck::Gone => AnyVfLinkCheck::Down,
+        VfLinkStatus::ResetNeeded => AnyVfLinkStatus::ResetNeeded,
+        VfLinkStatus::Up(_) => AnyVfLinkStatus::Up,
+        VfLinkStatus::Down if !running => AnyVfLinkStatus::ResetNeeded,
+        VfLinkStatus::Down | VfLinkStatus::Gone => AnyVfLinkStatus::Down,
     }
 }
 
-fn adaptive_link(check: adaptive::AvfLinkCheck, running: bool) -> AnyVfLinkCheck {
+fn adaptive_link(check: adaptive::AvfLinkStatus, running: bool) -> AnyVfLinkStatus {
     match check {
-        adaptive::AvfLinkCheck::ResetNeeded => AnyVfLinkCheck::ResetNeeded,
-        adaptive::AvfLinkCheck::Up(_) => AnyVfLinkCheck::Up,
-        adaptive::AvfLinkCheck::Down if !running => AnyVfLinkCheck::ResetNeeded,
-        adaptive::AvfLinkCheck::Down => AnyVfLinkCheck::Down,
+        adaptive::AvfLinkStatus::ResetNeeded => AnyVfLinkStatus::ResetNeeded,
+        adaptive::AvfLinkStatus::Up(_) => AnyVfLinkStatus::Up,
+        adaptive::AvfLinkStatus::Down if !running => AnyVfLinkStatus::ResetNeeded,
+        adaptive::AvfLinkStatus::Down => AnyVfLinkStatus::Down,
     }
 }
 

@@ -1,5 +1,5 @@
 //! Polls the messages of VFs for a PF without interrupts. A visit takes a bounded number of messages, in order; every
-//! few visits it checks for resets of VFs ([`InboxLimits`]). Messages that a VF sent before its reset are dropped.
+//! few visits it checks for resets of VFs ([`VfMessageInboxLimits`]). Messages that a VF sent before its reset are dropped.
 
 use super::queue::{
     AdminDescriptorContents, AdminReceiveQueue, AdminReceiveQueueState, AdminRingMemory, MessageFromVf,
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// Bounds of one PF visit to the inbox of VF messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InboxLimits {
+pub struct VfMessageInboxLimits {
     /// Maximum number of VF messages that the PF takes in a visit.
     pub messages: u32,
     /// Number of PF visits between two checks for VF resets.
@@ -32,7 +32,7 @@ pub struct VfMessageInboxState {
 #[derive(Debug, Clone)]
 pub struct VfMessageInbox {
     queue: AdminReceiveQueue,
-    limits: InboxLimits,
+    limits: VfMessageInboxLimits,
     /// Number of visits of the PF since the last check for resets.
     visits: u32,
     /// Number of descriptors that were taken from the queue before the PF's current visit.
@@ -47,7 +47,7 @@ pub struct VfMessageInbox {
 impl VfMessageInbox {
     /// Creates an inbox that takes messages from a queue, for VFs 0..`vfs`.
     #[must_use]
-    pub fn new(queue: AdminReceiveQueue, limits: InboxLimits, vfs: u16) -> Self {
+    pub fn new(queue: AdminReceiveQueue, limits: VfMessageInboxLimits, vfs: u16) -> Self {
         let cancelled = vec![0; vfs.into()];
         Self { queue, limits, visits: 0, before: 0, cancelled, dropped: 0, strange: 0 }
     }
@@ -150,18 +150,18 @@ impl VfMessageInbox {
 
 #[cfg(test)]
 mod tests {
-    use super::{InboxLimits, VfMessageInbox, VfMessageInboxState};
+    use super::{VfMessageInbox, VfMessageInboxLimits, VfMessageInboxState};
     use crate::avf::queue::AdminReceiveQueue;
     use crate::avf::tests::{put, sent};
     use avf::admin::{AdminQueueDescriptor, SIZE, flag};
     use std::vec;
     use std::vec::Vec;
 
-    const LIMITS: InboxLimits = InboxLimits { messages: 8, resets_every: 3 };
+    const LIMITS: VfMessageInboxLimits = VfMessageInboxLimits { messages: 8, resets_every: 3 };
     const SLOTS: u16 = 8;
     const VFS: u16 = 2;
 
-    fn new(limits: InboxLimits) -> (Vec<u8>, VfMessageInbox) {
+    fn new(limits: VfMessageInboxLimits) -> (Vec<u8>, VfMessageInbox) {
         let mut ring = vec![0; usize::from(SLOTS) * SIZE];
         let queue = AdminReceiveQueue::new(SLOTS, 4_096, 0, VFS, ring.as_mut_slice());
         (ring, VfMessageInbox::new(queue, limits, VFS))
@@ -170,7 +170,7 @@ mod tests {
     /// Creates an inbox that has taken three descriptors, of which one was dropped and one was invalid. Two are
     /// pending, one of them voided by its VF's reset.
     fn midway() -> (Vec<u8>, VfMessageInbox) {
-        let (mut ring, mut inbox) = new(InboxLimits { messages: 3, ..LIMITS });
+        let (mut ring, mut inbox) = new(VfMessageInboxLimits { messages: 3, ..LIMITS });
         let strange = AdminQueueDescriptor { flags: sent(0, 3).flags | flag::ERR, ..sent(0, 3) };
         [sent(0, 1), sent(1, 2), strange]
             .into_iter()

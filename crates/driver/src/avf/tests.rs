@@ -1,13 +1,13 @@
 //! Tests the inbox of a PF without interrupts on a ring of bytes: messages, their order, and resets.
 
-use super::inbox::{InboxLimits, VfMessageInbox};
+use super::inbox::{VfMessageInbox, VfMessageInboxLimits};
 use super::queue::{AdminDescriptorContents, AdminReceiveQueue, MessageFromVf};
 use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
 use proptest::prelude::{any, proptest};
 use std::vec;
 use std::vec::Vec;
 
-const LIMITS: InboxLimits = InboxLimits { messages: 2, resets_every: 1 };
+const LIMITS: VfMessageInboxLimits = VfMessageInboxLimits { messages: 2, resets_every: 1 };
 
 /// Returns the descriptor that the card writes for a message of a VF.
 pub(super) fn sent(vf: u16, operation: u32) -> AdminQueueDescriptor {

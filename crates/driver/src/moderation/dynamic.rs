@@ -5,7 +5,7 @@
 //!
 //! The 82576 cannot end an interval by a number of packets, so that parameter is not used.
 
-use super::ReceivedTotals;
+use super::ReceivedBufferTotals;
 use i82576::Time;
 
 /// Intervals between interrupts in microseconds (`net_dim`'s profiles for receive with an event-started timer).
@@ -65,7 +65,7 @@ pub struct DynamicModeration {
     before: MeasuredTrafficRates,
     /// Number of interrupts in the current measurement, and the measurement's start.
     events: u64,
-    began: Option<(Time, ReceivedTotals)>,
+    began: Option<(Time, ReceivedBufferTotals)>,
 }
 
 impl Default for DynamicModeration {
@@ -91,7 +91,7 @@ impl DynamicModeration {
     }
 
     /// Records a handled interrupt and the totals received so far. May change the interrupt interval.
-    pub fn interrupted(&mut self, now: Time, received: ReceivedTotals) {
+    pub fn interrupted(&mut self, now: Time, received: ReceivedBufferTotals) {
         let Some((then, before)) = self.began else {
             self.began = Some((now, received));
             return;
@@ -237,14 +237,14 @@ fn compare(now: u64, before: u64) -> MeasuredRateChange {
 #[cfg(test)]
 mod tests {
     use super::{DynamicModeration, EVENTS, INTERVALS_US};
-    use crate::moderation::ReceivedTotals;
+    use crate::moderation::ReceivedBufferTotals;
     use i82576::Time;
 
     /// Makes the moderation handle interrupts, as many as its interval allows, for some measurements of a stream of
     /// packets of 1,500 bytes.
     fn run(
         dynamic: &mut DynamicModeration,
-        at: &mut (u64, ReceivedTotals),
+        at: &mut (u64, ReceivedBufferTotals),
         packets_per_ms: u64,
         measurements: u64,
     ) {
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn dynamic_interval_grows_to_the_longest_under_steady_load() {
-        let (mut dynamic, mut at) = (DynamicModeration::default(), (0, ReceivedTotals::default()));
+        let (mut dynamic, mut at) = (DynamicModeration::default(), (0, ReceivedBufferTotals::default()));
         assert_eq!(dynamic.interval_us(), 8, "net_dim's initial interval");
         run(&mut dynamic, &mut at, 1_000, 20);
         assert_eq!(dynamic.interval_us(), INTERVALS_US[4]);
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn packet_rate_change_restarts_dynamic_interval_search() {
-        let (mut dynamic, mut at) = (DynamicModeration::default(), (0, ReceivedTotals::default()));
+        let (mut dynamic, mut at) = (DynamicModeration::default(), (0, ReceivedBufferTotals::default()));
         run(&mut dynamic, &mut at, 1_000, 20);
         run(&mut dynamic, &mut at, 4, 2);
         assert_eq!(dynamic.interval_us(), INTERVALS_US[3], "a shorter interval is tried");
@@ -279,7 +279,7 @@ mod tests {
     fn interrupts_without_elapsed_time_keep_the_interval() {
         let mut dynamic = DynamicModeration::default();
         for _ in 0..1_000 {
-            dynamic.interrupted(Time::ZERO, ReceivedTotals { buffers: 1, bytes: 1 });
+            dynamic.interrupted(Time::ZERO, ReceivedBufferTotals { buffers: 1, bytes: 1 });
         }
         assert_eq!(dynamic.interval_us(), 8);
     }

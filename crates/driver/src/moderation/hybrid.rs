@@ -2,7 +2,7 @@
 //! have a fixed interval, as Salah, El-Badawi and Haidari propose for disabling and enabling interrupts
 //! ("Performance analysis and comparison of interrupt-handling schemes in gigabit networks", 2007).
 
-use super::{MAX_INTERVAL_US, PacketRateMeter, ReceivedTotals};
+use super::{MAX_INTERVAL_US, PacketRateMeter, ReceivedBufferTotals};
 use core::time::Duration;
 use i82576::Time;
 
@@ -41,7 +41,7 @@ impl HybridModerationState {
         if self.delays { self.hybrid.interval_us.min(MAX_INTERVAL_US) } else { 0 }
     }
 
-    pub(super) fn sample(&mut self, now: Time, received: ReceivedTotals) {
+    pub(super) fn sample(&mut self, now: Time, received: ReceivedBufferTotals) {
         if let Some(rate) = self.meter.sample_each(PERIOD, now, received.buffers) {
             self.delays = rate >= self.hybrid.from_pps;
         }

@@ -27,7 +27,7 @@ pub const MAX_INTERVAL_US: u32 = eitr::INTERVAL_MASK >> eitr::INTERVAL_SHIFT;
 
 /// Totals of buffers and bytes that a receive queue has counted so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ReceivedTotals {
+pub struct ReceivedBufferTotals {
     /// Number of filled buffers: packets, except those longer than a buffer.
     pub buffers: u64,
     /// Number of bytes in the filled receive buffers.
@@ -107,7 +107,7 @@ impl InterruptModerator {
     }
 
     /// Records the received totals after a poll. Returns a new interval if the EITR register should change.
-    pub fn sample(&mut self, now: Time, received: ReceivedTotals) -> Option<u32> {
+    pub fn sample(&mut self, now: Time, received: ReceivedBufferTotals) -> Option<u32> {
         let before = self.interval_us();
         match &mut self.0 {
             ModerationState::Fixed(_) => {}
@@ -126,13 +126,13 @@ impl InterruptModerator {
 #[cfg(test)]
 mod tests {
     use super::{
-        AdaptiveModeration, HybridModeration, InterruptModerator, ModerationPolicy, ReceivedTotals,
+        AdaptiveModeration, HybridModeration, InterruptModerator, ModerationPolicy, ReceivedBufferTotals,
         interval_us, register_value,
     };
     use i82576::Time;
 
-    fn packets(buffers: u64) -> ReceivedTotals {
-        ReceivedTotals { buffers, bytes: 1_500 * buffers }
+    fn packets(buffers: u64) -> ReceivedBufferTotals {
+        ReceivedBufferTotals { buffers, bytes: 1_500 * buffers }
     }
 
     #[test]

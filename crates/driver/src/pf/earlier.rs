@@ -1,10 +1,10 @@
 //! Saved PF driver state of versions before VFs could share addresses; these had no withheld VLANs
 //! either.
 
-use super::moderate::VfRateSampler;
+use super::moderate::VfPacketRateSampler;
 use super::switch::{MulticastTable, ReceiveAddressTable, VlanFilterTable};
 use super::{MailboxCounters, Pf, SavedPortPolicy};
-use crate::conduct::ConductMonitor;
+use crate::conduct::VfConductMonitor;
 use alloc::vec::Vec;
 use i82576::ids::MAX_VFS;
 use i82576::mailbox::MAX_MULTICAST;
@@ -66,8 +66,8 @@ struct EarlierVfState {
     reply_until: Option<Time>,
     locked: u8,
     counters: MailboxCounters,
-    monitor: ConductMonitor,
-    sampler: VfRateSampler,
+    monitor: VfConductMonitor,
+    sampler: VfPacketRateSampler,
 }
 
 impl From<EarlierVfState> for super::VfState {

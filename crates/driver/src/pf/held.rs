@@ -4,7 +4,7 @@
 //! The PF counts mailbox requests and resets; card and host count the rest for [`Pf::watch`].
 
 use super::Pf;
-use crate::conduct::{ConductMonitor, ConductVerdict, OffenceCounts, QuarantineCause};
+use crate::conduct::{OffenceCounts, QuarantineCause, VfConductMonitor, VfConductVerdict};
 use crate::hal::Hal;
 use i82576::VfIndex;
 use policy::{Offence, OffenceAction};
@@ -18,7 +18,7 @@ impl Pf {
         hal: &mut H,
         vf: VfIndex,
         mut totals: OffenceCounts,
-    ) -> Option<ConductVerdict> {
+    ) -> Option<VfConductVerdict> {
         let now = hal.now();
         let limits = self.port_policy.0.limits;
         let state = self.state_mut(vf);
@@ -53,7 +53,7 @@ impl Pf {
 
     /// Returns the record of a VF's offences, and of the measures against the VF.
     #[must_use]
-    pub fn conduct(&self, vf: VfIndex) -> &ConductMonitor {
+    pub fn conduct(&self, vf: VfIndex) -> &VfConductMonitor {
         &self.state(vf).monitor
     }
 

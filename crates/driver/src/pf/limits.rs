@@ -3,10 +3,10 @@
 use crate::moderation::MAX_INTERVAL_US;
 use core::ops::RangeInclusive;
 use i82576::ids::{FCS, LINK_SPEED, MAX_FRAME, MAX_VFS};
-use policy::FamilyLimits;
+use policy::CardFamilyLimits;
 
 /// Policy limits of the 82576's VFs.
-pub const LIMITS: FamilyLimits = FamilyLimits {
+pub const LIMITS: CardFamilyLimits = CardFamilyLimits {
     family: "82576",
     vfs: MAX_VFS,
     link_speed: LINK_SPEED,

@@ -26,23 +26,23 @@ pub(super) const LOCK_PATIENCE: u8 = 10;
 
 /// Result of an attempt to take a VF's request from the mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ServeResult {
+pub(super) enum MailboxServiceResult {
     Yes,
     No,
 }
 
 impl Pf {
     /// Takes and serves the VF's request, if the mailbox is free.
-    pub(super) fn serve<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) -> ServeResult {
+    pub(super) fn serve<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) -> MailboxServiceResult {
         if !lock(hal, vf) {
             self.count_locked(hal, vf);
-            return ServeResult::No;
+            return MailboxServiceResult::No;
         }
         self.state_mut(vf).locked = 0;
         let request = vf.bit() << mbvficr::VFREQ_SHIFT;
         if hal.read(r::MBVFICR) & request == 0 {
             unlock(hal, vf);
-            return ServeResult::No;
+            return MailboxServiceResult::No;
         }
         hal.write(r::MBVFICR, request);
         let mut message = [0; WORDS];
@@ -50,7 +50,7 @@ impl Pf {
             *word = hal.read(r::vmbmem(vf, i));
         }
         self.respond(hal, vf, &message);
-        ServeResult::Yes
+        MailboxServiceResult::Yes
     }
 
     fn respond<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, message: &[u32; WORDS]) {

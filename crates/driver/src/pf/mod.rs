@@ -42,16 +42,16 @@ pub use limits::LIMITS;
 pub use policies::VfCountError;
 pub use port::SavedPortPolicy;
 pub use state::{PfRestoreError, PfState};
-pub use visit::PfVisitResults;
+pub use visit::PfServiceResults;
 
-use crate::conduct::ConductMonitor;
+use crate::conduct::VfConductMonitor;
 use crate::hal::Hal;
 use ::policy::VfPolicy;
 use alloc::vec::Vec;
 use i82576::ids::MAX_VFS;
 use i82576::mailbox::MAX_MULTICAST;
 use i82576::{MacAddress, Time, VfIndex};
-use moderate::VfRateSampler;
+use moderate::VfPacketRateSampler;
 use serde::{Deserialize, Serialize};
 use switch::{MulticastTable, ReceiveAddressTable, VlanFilterTable};
 
@@ -93,8 +93,8 @@ struct VfState {
     /// Number of consecutive visits of the PF driver at which the VF has locked the mailbox buffer.
     locked: u8,
     counters: MailboxCounters,
-    monitor: ConductMonitor,
-    sampler: VfRateSampler,
+    monitor: VfConductMonitor,
+    sampler: VfPacketRateSampler,
     /// VLANs that the VF requested and its policy denies.
     withheld: Vec<u16>,
 }
@@ -115,8 +115,8 @@ impl VfState {
             reply_until: None,
             locked: 0,
             counters: MailboxCounters::default(),
-            monitor: ConductMonitor::default(),
-            sampler: VfRateSampler::default(),
+            monitor: VfConductMonitor::default(),
+            sampler: VfPacketRateSampler::default(),
             withheld: Vec::new(),
         }
     }

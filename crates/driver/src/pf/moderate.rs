@@ -28,14 +28,14 @@ const DESCRIPTOR: u32 = i82576::descriptor::SIZE as u32;
 /// Samples of a VF's packet rate, and the interrupt interval for that rate.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename = "Sampler")]
-pub(super) struct VfRateSampler {
+pub(super) struct VfPacketRateSampler {
     meter: PacketRateMeter,
     /// Number of packets that the VF has received so far; the lower half is the card's counter.
     packets: u64,
     interval_us: Option<u32>,
 }
 
-impl VfRateSampler {
+impl VfPacketRateSampler {
     /// Returns the number of packets that the VF has received so far.
     pub(super) fn packets(&self) -> u64 {
         self.packets

@@ -33,14 +33,14 @@ pub struct SavedPortPolicy(pub PortPolicy);
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "PortPolicy")]
 struct EncodedPortPolicy {
-    mirrors: [Option<EncodedMirror>; MIRROR_RULES],
+    mirrors: [Option<EncodedMirrorRule>; MIRROR_RULES],
     storm: StormControl,
     limits: ConductLimits,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Mirror")]
-struct EncodedMirror {
+struct EncodedMirrorRule {
     to: pcie::VfIndex,
     vfs: u8,
     ingress: bool,
@@ -52,7 +52,7 @@ impl From<SavedPortPolicy> for EncodedPortPolicy {
     fn from(SavedPortPolicy(PortPolicy { mirrors, storm, limits }): SavedPortPolicy) -> Self {
         let narrow = |VfMirrorRule { to, vfs, ingress, egress, vlans }| {
             // A rule for other VFs is refused when it is set.
-            EncodedMirror { to, vfs: vfs.bits() as u8, ingress, egress, vlans }
+            EncodedMirrorRule { to, vfs: vfs.bits() as u8, ingress, egress, vlans }
         };
         Self { mirrors: mirrors.map(|rule| rule.map(narrow)), storm, limits }
     }
@@ -60,7 +60,7 @@ impl From<SavedPortPolicy> for EncodedPortPolicy {
 
 impl From<EncodedPortPolicy> for SavedPortPolicy {
     fn from(EncodedPortPolicy { mirrors, storm, limits }: EncodedPortPolicy) -> Self {
-        let widen = |EncodedMirror { to, vfs, ingress, egress, vlans }| VfMirrorRule {
+        let widen = |EncodedMirrorRule { to, vfs, ingress, egress, vlans }| VfMirrorRule {
             to,
             vfs: VfSet::new(vfs.into()),
             ingress,

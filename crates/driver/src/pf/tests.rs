@@ -6,7 +6,7 @@ mod requests;
 mod scaling;
 
 use super::{Pf, PfError};
-use crate::conduct::{ConductVerdict, OffenceCounts};
+use crate::conduct::{OffenceCounts, VfConductVerdict};
 use crate::hal::Hal;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -239,7 +239,10 @@ fn resets_of_a_vf_count_as_mailbox_requests() {
     (0..300).for_each(|_| _ = pf.visit(&mut hal));
     hal.wait(Duration::from_secs(1));
     let verdict = pf.watch(&mut hal, vf(0), OffenceCounts::default()).unwrap();
-    assert_eq!(verdict, ConductVerdict { offence: Offence::Mailbox, rate: 300, action: OffenceAction::Warn });
+    assert_eq!(
+        verdict,
+        VfConductVerdict { offence: Offence::Mailbox, rate: 300, action: OffenceAction::Warn }
+    );
 }
 
 #[test]
@@ -301,7 +304,7 @@ fn pf_driver_poll_of_a_removed_card_has_no_effect() {
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 8).unwrap();
     hal.gone = true;
-    assert_eq!(pf.visit(&mut hal), super::PfVisitResults::default());
+    assert_eq!(pf.visit(&mut hal), super::PfServiceResults::default());
 }
 
 #[test]

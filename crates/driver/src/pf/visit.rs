@@ -4,7 +4,7 @@
 //! `messages` decides the requests.
 
 use super::Pf;
-use super::mailbox::ServeResult;
+use super::mailbox::MailboxServiceResult;
 use crate::hal::Hal;
 use i82576::bits::{icr, mbvficr, status};
 use i82576::ids::MAX_VFS;
@@ -13,7 +13,7 @@ use i82576::{Time, VfIndex};
 
 /// Results of one visit of the PF driver. VFs are given as bit masks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct PfVisitResults {
+pub struct PfServiceResults {
     /// VFs whose request was served in the visit, at most one each.
     pub served: u8,
     /// VFs that were reset before the visit, a bit each.
@@ -29,8 +29,8 @@ pub struct PfVisitResults {
 impl Pf {
     /// Serves the pending mailbox requests and resets of the VFs. Call it when the card reports VMMB, DOUTSYNC or
     /// LSC, or regularly; a VF's request waits for at most one visit.
-    pub fn visit<H: Hal>(&mut self, hal: &mut H) -> PfVisitResults {
-        let mut visit = PfVisitResults::default();
+    pub fn visit<H: Hal>(&mut self, hal: &mut H) -> PfServiceResults {
+        let mut visit = PfServiceResults::default();
         let causes = hal.read(r::ICR);
         // Requests are read before resets: the reset that precedes a request read here is found below.
         let events = hal.read(r::MBVFICR);
@@ -44,7 +44,7 @@ impl Pf {
             let asks = events & vf.bit() << mbvficr::VFREQ_SHIFT != 0;
             if asks
                 && self.state_mut(vf).monitor.may_serve(hal.now())
-                && self.serve(hal, vf) == ServeResult::Yes
+                && self.serve(hal, vf) == MailboxServiceResult::Yes
             {
                 visit.served |= vf.bit() as u8;
             }
@@ -80,7 +80,7 @@ impl Pf {
         resets as u8
     }
 
-    fn handle_causes<H: Hal>(&mut self, hal: &mut H, causes: u32, visit: &mut PfVisitResults) {
+    fn handle_causes<H: Hal>(&mut self, hal: &mut H, causes: u32, visit: &mut PfServiceResults) {
         self.count_storm(hal, causes);
         if causes & icr::LSC != 0 {
             let up = hal.read(r::STATUS) & status::LU != 0;

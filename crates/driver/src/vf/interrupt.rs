@@ -5,7 +5,7 @@
 
 use super::{RxCounters, Vf};
 use crate::hal::{DmaHal, Hal};
-use crate::moderation::{ReceivedTotals, register_value};
+use crate::moderation::{ReceivedBufferTotals, register_value};
 use i82576::bits::ivar;
 use i82576::register::vf;
 
@@ -19,7 +19,7 @@ const ALL_VECTORS: u32 = 0b111;
 
 /// Cause of a VF's interrupt, which determines the owner's next call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VfInterrupt {
+pub enum VfInterruptCause {
     /// The VF has sent frames; the number is that of the reclaimed transmit descriptors. The owner has nothing left to
     /// do.
     Transmitted(usize),
@@ -33,20 +33,20 @@ pub enum VfInterrupt {
 
 impl Vf {
     /// Handles the interrupt message of an MSI-X vector.
-    pub fn handle_interrupt<H: DmaHal>(&mut self, hal: &mut H, vector: u16) -> VfInterrupt {
+    pub fn handle_interrupt<H: DmaHal>(&mut self, hal: &mut H, vector: u16) -> VfInterruptCause {
         match vector {
             TRANSMIT_VECTOR => {
                 let freed = self.tx.clean(hal);
                 self.unmask(hal, TRANSMIT_VECTOR);
-                VfInterrupt::Transmitted(freed)
+                VfInterruptCause::Transmitted(freed)
             }
-            RECEIVE_VECTOR => VfInterrupt::Received,
+            RECEIVE_VECTOR => VfInterruptCause::Received,
             MAILBOX_VECTOR => {
                 self.link.look_again();
                 self.unmask(hal, MAILBOX_VECTOR);
-                VfInterrupt::Mailbox
+                VfInterruptCause::Mailbox
             }
-            _ => VfInterrupt::Unknown,
+            _ => VfInterruptCause::Unknown,
         }
     }
 
@@ -61,7 +61,7 @@ impl Vf {
     /// filled buffers, since buffers overflow; a long frame takes several.
     pub(super) fn moderate<H: Hal>(&mut self, hal: &mut H) {
         let RxCounters { buffers, bytes, .. } = self.rx.counters();
-        if let Some(interval) = self.throttle.sample(hal.now(), ReceivedTotals { buffers, bytes }) {
+        if let Some(interval) = self.throttle.sample(hal.now(), ReceivedBufferTotals { buffers, bytes }) {
             hal.write(vf::VTEITR + 4 * u32::from(RECEIVE_VECTOR), register_value(interval));
         }
     }

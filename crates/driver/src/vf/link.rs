@@ -31,7 +31,7 @@ pub enum PortSpeed {
 
 /// Result of a check of the VF's link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkCheck {
+pub enum VfLinkStatus {
     /// The VF's link is up, at this speed.
     Up(PortSpeed),
     /// The VF's link is down.
@@ -64,51 +64,51 @@ impl LinkCheckState {
 impl Vf {
     /// Returns the state of the VF's link. Reads the mailbox only after an interrupt or another trigger. Returns `Down`
     /// for a function that was not started.
-    pub fn check_link<H: Hal>(&mut self, hal: &mut H) -> LinkCheck {
+    pub fn check_link<H: Hal>(&mut self, hal: &mut H) -> VfLinkStatus {
         match self.mailbox.reset_seen(hal) {
-            Err(_) => return LinkCheck::Gone,
+            Err(_) => return VfLinkStatus::Gone,
             Ok(reset) => self.link.lost |= reset,
         }
         match (self.running, self.link.lost) {
-            (false, _) => return LinkCheck::Down,
-            (true, true) => return LinkCheck::ResetNeeded,
+            (false, _) => return VfLinkStatus::Down,
+            (true, true) => return VfLinkStatus::ResetNeeded,
             (true, false) => {}
         }
         if self.mailbox.is_lost() || self.mailbox.take_notice() {
             self.link.look_again();
         }
-        if self.link.settled { LinkCheck::Up(speed(hal.read(vf::STATUS))) } else { self.read_link(hal) }
+        if self.link.settled { VfLinkStatus::Up(speed(hal.read(vf::STATUS))) } else { self.read_link(hal) }
     }
 
-    fn read_link<H: Hal>(&mut self, hal: &mut H) -> LinkCheck {
+    fn read_link<H: Hal>(&mut self, hal: &mut H) -> VfLinkStatus {
         let port = hal.read(vf::STATUS);
         if port & status::LU == 0 {
-            return LinkCheck::Down;
+            return VfLinkStatus::Down;
         }
         let word = match self.mailbox.peek(hal) {
             Ok(word) => word,
-            Err(MailboxError::Gone) => return LinkCheck::Gone,
+            Err(MailboxError::Gone) => return VfLinkStatus::Gone,
             // The PF is writing: check again at the next tick.
-            Err(_) => return LinkCheck::Down,
+            Err(_) => return VfLinkStatus::Down,
         };
         if word & CTS == 0 {
-            return if word & NACK == 0 { LinkCheck::Down } else { LinkCheck::ResetNeeded };
+            return if word & NACK == 0 { VfLinkStatus::Down } else { VfLinkStatus::ResetNeeded };
         }
         if self.mailbox.is_lost() {
-            return LinkCheck::ResetNeeded;
+            return VfLinkStatus::ResetNeeded;
         }
         self.link.settled = true;
-        LinkCheck::Up(speed(port))
+        VfLinkStatus::Up(speed(port))
     }
 
     /// Does igbvf's work of every two seconds: checks the link, reads statistics, adjusts moderation and, in case
     /// an interrupt was lost, raises the receive interrupt by software.
-    pub fn watchdog<H: DmaHal>(&mut self, hal: &mut H) -> LinkCheck {
+    pub fn watchdog<H: DmaHal>(&mut self, hal: &mut H) -> VfLinkStatus {
         let check = self.check_link(hal);
-        if matches!(check, LinkCheck::Up(_)) {
+        if matches!(check, VfLinkStatus::Up(_)) {
             self.statistics.update(hal);
         }
-        if self.running && check != LinkCheck::Gone {
+        if self.running && check != VfLinkStatus::Gone {
             self.moderate(hal);
             hal.write(vf::VTEICS, 1 << super::RECEIVE_VECTOR);
         }

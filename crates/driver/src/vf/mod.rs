@@ -48,8 +48,8 @@ pub use crate::offload::TxOffload;
 pub use crate::ring::MAX_BATCH;
 pub use crate::ring::receive::{RxCounters, RxError};
 pub use crate::ring::transmit::{TxCounters, TxError};
-pub use interrupt::{MAILBOX_VECTOR, RECEIVE_VECTOR, TRANSMIT_VECTOR, VfInterrupt};
-pub use link::{LinkCheck, PortSpeed};
+pub use interrupt::{MAILBOX_VECTOR, RECEIVE_VECTOR, TRANSMIT_VECTOR, VfInterruptCause};
+pub use link::{PortSpeed, VfLinkStatus};
 pub use mailbox::MailboxError;
 pub use receive::{ChecksumStatus, RssHash, VfReceivedFrame, VfRxFrame};
 pub use requests::multicast_hash;
@@ -61,7 +61,7 @@ use crate::moderation::{InterruptModerator, ModerationPolicy};
 use i82576::MacAddress;
 use mailbox::VfMailbox;
 use receive::VfRxRing;
-use requests::GrantedRequests;
+use requests::GrantedVfRequests;
 use transmit::VfTxRing;
 
 /// Configuration of a VF driver.
@@ -130,7 +130,7 @@ pub struct Vf {
     /// MAC address that the PF has assigned in its reply to VF_RESET.
     permanent: MacAddress,
     mailbox: VfMailbox,
-    wishes: GrantedRequests,
+    wishes: GrantedVfRequests,
     tx: VfTxRing,
     rx: VfRxRing,
     throttle: InterruptModerator,
@@ -153,7 +153,7 @@ impl Vf {
             mac: MacAddress::ZERO,
             permanent: MacAddress::ZERO,
             mailbox: VfMailbox::default(),
-            wishes: GrantedRequests::new(config.max_frame),
+            wishes: GrantedVfRequests::new(config.max_frame),
             tx: VfTxRing::new(hal, config.tx_descriptors, batch)?,
             rx: VfRxRing::new(hal, config.rx_descriptors, batch)?,
             throttle: InterruptModerator::new(config.moderation),

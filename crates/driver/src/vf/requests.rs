@@ -15,7 +15,7 @@ const VLAN_IDS: u16 = 4096;
 
 /// Requests of the VF that the PF has granted, except those for addresses.
 #[derive(Debug)]
-pub(super) struct GrantedRequests {
+pub(super) struct GrantedVfRequests {
     /// VLANs that the VF has joined, a bit per id.
     vlans: [u64; VLAN_IDS as usize / 64],
     multicast: [u16; MAX_MULTICAST],
@@ -25,7 +25,7 @@ pub(super) struct GrantedRequests {
     pub(super) max_frame: usize,
 }
 
-impl GrantedRequests {
+impl GrantedVfRequests {
     pub(super) fn new(max_frame: usize) -> Self {
         let vlans = [0; VLAN_IDS as usize / 64];
         Self { vlans, multicast: [0; MAX_MULTICAST], groups: 0, all_multicast: false, max_frame }

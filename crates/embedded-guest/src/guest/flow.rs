@@ -1,8 +1,8 @@
 //! Sends a test flow over TCP and waits for the receiver's result (received and wrong bytes). The receiver is in
 //! [`sink`](super::sink).
 
-use super::pattern::FlowTestPattern;
-use super::sink::{FlowHeader, FlowVerdict, HEADER, PORT, VERDICT, buffer};
+use super::pattern::TestFlowPattern;
+use super::sink::{HEADER, PORT, TestFlowHeader, TestFlowVerdict, VERDICT, buffer};
 use smoltcp::iface::{Context, SocketHandle, SocketSet};
 use smoltcp::socket::tcp;
 use std::net::Ipv4Addr;
@@ -21,7 +21,7 @@ const KEEP_ALIVE: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(2
 
 /// Result of a TCP test flow between two guests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FlowResult {
+pub struct TestFlowResult {
     /// Number of bytes that the flow has to send.
     pub bytes: u64,
     /// Number of the flow's bytes that arrived at the receiver.
@@ -32,7 +32,7 @@ pub struct FlowResult {
     pub elapsed: Duration,
 }
 
-impl FlowResult {
+impl TestFlowResult {
     /// Returns true if every byte of the flow arrived unchanged.
     #[must_use]
     pub fn is_intact(&self) -> bool {
@@ -49,7 +49,7 @@ impl FlowResult {
 
 /// Reason why the sender of a TCP test flow got no result from the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum FlowError {
+pub enum TestFlowError {
     /// The receiver did not answer, or refused the flow's connection.
     #[error("the TCP flow could not connect to its peer")]
     NoConnection,
@@ -63,10 +63,10 @@ pub enum FlowError {
 
 /// Sender of an unfinished TCP flow with its socket and bytes.
 #[derive(Debug)]
-pub(super) struct FlowSender {
+pub(super) struct TestFlowSender {
     handle: SocketHandle,
     header: [u8; HEADER],
-    pattern: FlowTestPattern,
+    pattern: TestFlowPattern,
     bytes: u64,
     /// Start time of the flow in nanoseconds; `None` before the connection is established.
     started: Option<u64>,
@@ -75,7 +75,7 @@ pub(super) struct FlowSender {
     verdict_bytes: usize,
 }
 
-impl FlowSender {
+impl TestFlowSender {
     /// Opens the TCP connection of a flow of `bytes` bytes. Returns `None` if the address is invalid.
     pub(super) fn connect(
         context: &mut Context,
@@ -91,8 +91,8 @@ impl FlowSender {
         socket.connect(context, (to, PORT), local_port).ok()?;
         Some(Self {
             handle: sockets.add(socket),
-            header: FlowHeader { length: bytes, seed }.emit(),
-            pattern: FlowTestPattern::new(seed),
+            header: TestFlowHeader { length: bytes, seed }.emit(),
+            pattern: TestFlowPattern::new(seed),
             bytes,
             started: None,
             verdict: [0; VERDICT],
@@ -110,7 +110,7 @@ impl FlowSender {
         &mut self,
         sockets: &mut SocketSet<'static>,
         now_ns: u64,
-    ) -> Option<Result<FlowResult, FlowError>> {
+    ) -> Option<Result<TestFlowResult, TestFlowError>> {
         let socket = sockets.get_mut::<tcp::Socket<'static>>(self.handle);
         if self.started.is_none() && socket.may_send() {
             self.started = Some(now_ns);
@@ -155,17 +155,17 @@ impl FlowSender {
         }
     }
 
-    fn outcome(&self, now_ns: u64) -> FlowResult {
-        let FlowVerdict { received, first_wrong } = FlowVerdict::parse(&self.verdict);
+    fn outcome(&self, now_ns: u64) -> TestFlowResult {
+        let TestFlowVerdict { received, first_wrong } = TestFlowVerdict::parse(&self.verdict);
         let elapsed = Duration::from_nanos(now_ns.saturating_sub(self.started.unwrap_or(now_ns)));
-        FlowResult { bytes: self.bytes, received, first_wrong, elapsed }
+        TestFlowResult { bytes: self.bytes, received, first_wrong, elapsed }
     }
 
-    fn failure(&self, socket: &tcp::Socket<'static>) -> FlowError {
+    fn failure(&self, socket: &tcp::Socket<'static>) -> TestFlowError {
         if self.started.is_none() {
-            return FlowError::NoConnection;
+            return TestFlowError::NoConnection;
         }
         let queued = HEADER as u64 + self.pattern.position();
-        FlowError::Broken { acknowledged: queued.saturating_sub(socket.send_queue() as u64) }
+        TestFlowError::Broken { acknowledged: queued.saturating_sub(socket.send_queue() as u64) }
     }
 }

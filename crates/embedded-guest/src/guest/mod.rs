@@ -13,15 +13,15 @@ pub(crate) mod pulse;
 mod sink;
 
 use crate::EmbeddedGuestStats;
-use crate::device::VfDevice;
-use driver::any_vf::AnyVfLinkCheck;
-use driver::vf::VfInterrupt;
-use flow::{FlowError, FlowResult, FlowSender};
+use crate::device::VfNetworkDevice;
+use driver::any_vf::AnyVfLinkStatus;
+use driver::vf::VfInterruptCause;
+use flow::{TestFlowError, TestFlowResult, TestFlowSender};
 use host::poll::{MonotonicClock, PollInterest, Poller, ThreadWaker};
 use i82576::MacAddress;
 use ping::{PingSender, PingStatistics};
-use pulse::{InterruptionMeasurement, SteadyEchoSender};
-use sink::FlowServer;
+use pulse::{PathInterruptionMeasurement, SteadyEchoSender};
+use sink::TestFlowServer;
 use smoltcp::iface::{Config, Interface, PollIngressSingleResult, PollResult, SocketHandle, SocketSet};
 use smoltcp::socket::tcp;
 use smoltcp::time::Instant;
@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
-use vfio_client::VfBus;
+use vfio_client::VfDriverHal;
 
 /// Maximum number of received frames that the guest takes from its driver in one round.
 const INGRESS: usize = 128;
@@ -62,27 +62,27 @@ const LIFELINE: u64 = VECTORS + 1;
 #[derive(Debug)]
 pub(crate) enum GuestCommand {
     Ping { to: Ipv4Addr, count: u16, answer: mpsc::Sender<PingStatistics> },
-    Pulse { to: Ipv4Addr, every: Duration, pulse: InterruptionMeasurement },
-    Send { to: Ipv4Addr, bytes: u64, answer: mpsc::Sender<Result<FlowResult, FlowError>> },
+    Pulse { to: Ipv4Addr, every: Duration, pulse: PathInterruptionMeasurement },
+    Send { to: Ipv4Addr, bytes: u64, answer: mpsc::Sender<Result<TestFlowResult, TestFlowError>> },
     Stats { answer: mpsc::Sender<EmbeddedGuestStats> },
     Stop,
 }
 
 /// Unfinished action that the guest's owner requested, such as a series of pings.
 #[derive(Debug)]
-enum UnfinishedAction {
+enum UnfinishedGuestAction {
     Ping(PingSender, mpsc::Sender<PingStatistics>),
     Pulse(SteadyEchoSender),
-    Send(FlowSender, mpsc::Sender<Result<FlowResult, FlowError>>),
+    Send(TestFlowSender, mpsc::Sender<Result<TestFlowResult, TestFlowError>>),
 }
 
 /// Guest on a VF: its stack, sockets and unfinished actions, all used by the guest's thread alone.
 pub(crate) struct GuestThread<B> {
-    port: VfDevice<B>,
+    port: VfNetworkDevice<B>,
     interface: Interface,
     sockets: SocketSet<'static>,
-    sink: FlowServer,
-    actions: Vec<UnfinishedAction>,
+    sink: TestFlowServer,
+    actions: Vec<UnfinishedGuestAction>,
     /// Sockets of the guest's stack that close without further action of the guest's thread.
     closing: Vec<SocketHandle>,
     commands: mpsc::Receiver<GuestCommand>,
@@ -100,13 +100,13 @@ pub(crate) struct GuestThread<B> {
     serial: u16,
 }
 
-impl<B: VfBus> GuestThread<B> {
+impl<B: VfDriverHal> GuestThread<B> {
     /// Creates a guest on a started VF.
     ///
     /// # Errors
     /// The error of epoll.
     pub(crate) fn new(
-        mut port: VfDevice<B>,
+        mut port: VfNetworkDevice<B>,
         ip: Ipv4Addr,
         commands: mpsc::Receiver<GuestCommand>,
         waker: ThreadWaker,
@@ -131,7 +131,7 @@ impl<B: VfBus> GuestThread<B> {
             let _ = addresses.push(IpCidr::new(ip.into(), PREFIX));
         });
         let mut sockets = SocketSet::new(Vec::new());
-        let sink = FlowServer::new(&mut sockets);
+        let sink = TestFlowServer::new(&mut sockets);
         Ok(Self {
             port,
             interface,
@@ -185,12 +185,12 @@ impl<B: VfBus> GuestThread<B> {
                 Ok(GuestCommand::Ping { to, count, answer }) => {
                     let ident = self.next_serial();
                     let pinger = PingSender::new(&mut self.sockets, to, ident, count);
-                    self.actions.extend(pinger.map(|pinger| UnfinishedAction::Ping(pinger, answer)));
+                    self.actions.extend(pinger.map(|pinger| UnfinishedGuestAction::Ping(pinger, answer)));
                 }
                 Ok(GuestCommand::Pulse { to, every, pulse }) => {
                     let ident = self.next_serial();
                     let pulser = SteadyEchoSender::new(&mut self.sockets, to, ident, every, pulse);
-                    self.actions.extend(pulser.map(UnfinishedAction::Pulse));
+                    self.actions.extend(pulser.map(UnfinishedGuestAction::Pulse));
                 }
                 Ok(GuestCommand::Send { to, bytes, answer }) => self.send(to, bytes, answer),
                 Ok(GuestCommand::Stats { answer }) => {
@@ -203,15 +203,20 @@ impl<B: VfBus> GuestThread<B> {
         }
     }
 
-    fn send(&mut self, to: Ipv4Addr, bytes: u64, answer: mpsc::Sender<Result<FlowResult, FlowError>>) {
+    fn send(
+        &mut self,
+        to: Ipv4Addr,
+        bytes: u64,
+        answer: mpsc::Sender<Result<TestFlowResult, TestFlowError>>,
+    ) {
         let serial = self.next_serial();
         let port = EPHEMERAL + serial;
         let seed = MonotonicClock.now_ns();
         let context = self.interface.context();
-        match FlowSender::connect(context, &mut self.sockets, to, port, bytes, seed) {
-            Some(sender) => self.actions.push(UnfinishedAction::Send(sender, answer)),
+        match TestFlowSender::connect(context, &mut self.sockets, to, port, bytes, seed) {
+            Some(sender) => self.actions.push(UnfinishedGuestAction::Send(sender, answer)),
             None => {
-                let _ = answer.send(Err(FlowError::NoConnection));
+                let _ = answer.send(Err(TestFlowError::NoConnection));
             }
         }
     }
@@ -223,7 +228,7 @@ impl<B: VfBus> GuestThread<B> {
     }
 
     fn stats(&mut self) -> EmbeddedGuestStats {
-        let VfDevice { hal, vf, refused, .. } = &mut self.port;
+        let VfNetworkDevice { hal, vf, refused, .. } = &mut self.port;
         EmbeddedGuestStats {
             card: vf.statistics(hal),
             queues: vf.queue_counters(),
@@ -239,10 +244,10 @@ impl<B: VfBus> GuestThread<B> {
             let Some(eventfd) = self.port.hal.eventfd(vector.into()) else { continue };
             self.interrupts += eventfd.drain();
             match self.port.vf.handle_interrupt(&mut self.port.hal, vector) {
-                VfInterrupt::Received => self.receiving = true,
+                VfInterruptCause::Received => self.receiving = true,
                 // The link may have changed, so the watchdog runs now.
-                VfInterrupt::Mailbox => self.watchdog = 0,
-                VfInterrupt::Transmitted(_) | VfInterrupt::Unknown => {}
+                VfInterruptCause::Mailbox => self.watchdog = 0,
+                VfInterruptCause::Transmitted(_) | VfInterruptCause::Unknown => {}
             }
         }
     }
@@ -280,7 +285,7 @@ impl<B: VfBus> GuestThread<B> {
     fn step_actions(&mut self, now_ns: u64) {
         let Self { actions, sockets, closing, .. } = self;
         actions.retain_mut(|action| match action {
-            UnfinishedAction::Ping(pinger, answer) => match pinger.step(sockets, now_ns) {
+            UnfinishedGuestAction::Ping(pinger, answer) => match pinger.step(sockets, now_ns) {
                 None => true,
                 Some(pings) => {
                     sockets.remove(pinger.handle());
@@ -288,14 +293,14 @@ impl<B: VfBus> GuestThread<B> {
                     false
                 }
             },
-            UnfinishedAction::Pulse(pulser) => {
+            UnfinishedGuestAction::Pulse(pulser) => {
                 let wanted = pulser.step(sockets, now_ns);
                 if !wanted {
                     sockets.remove(pulser.handle());
                 }
                 wanted
             }
-            UnfinishedAction::Send(sender, answer) => match sender.step(sockets, now_ns) {
+            UnfinishedGuestAction::Send(sender, answer) => match sender.step(sockets, now_ns) {
                 None => true,
                 Some(outcome) => {
                     closing.push(sender.handle());
@@ -321,16 +326,16 @@ impl<B: VfBus> GuestThread<B> {
 
     /// Runs the watchdog of the VF's driver, restarts a VF that was reset, and stores whether the link is up.
     fn watch(&mut self, now_ns: u64) {
-        let VfDevice { hal, vf, .. } = &mut self.port;
+        let VfNetworkDevice { hal, vf, .. } = &mut self.port;
         let mut link = vf.watchdog(hal);
         // The PF may have disturbed a restart by a reset of its own, so the restart is tried again.
-        if link == AnyVfLinkCheck::ResetNeeded && vf.restart(hal).is_ok() {
+        if link == AnyVfLinkStatus::ResetNeeded && vf.restart(hal).is_ok() {
             self.receiving = false;
             // The PF may have assigned another address.
             self.interface.set_hardware_addr(hardware_address(vf.mac()));
             link = vf.check_link(hal);
         }
-        let up = link == AnyVfLinkCheck::Up;
+        let up = link == AnyVfLinkStatus::Up;
         self.link.store(up, Ordering::Release);
         self.watchdog = now_ns + if up { WATCHDOG_NS } else { LINK_DOWN_NS };
     }
@@ -357,9 +362,9 @@ impl<B: VfBus> GuestThread<B> {
         let now_ns = MonotonicClock.now_ns();
         let until = |deadline: u64| Duration::from_nanos(deadline.saturating_sub(now_ns));
         let pings = self.actions.iter().filter_map(|action| match action {
-            UnfinishedAction::Ping(pinger, _) => pinger.deadline(),
-            UnfinishedAction::Pulse(pulser) => Some(pulser.deadline()),
-            UnfinishedAction::Send(..) => None,
+            UnfinishedGuestAction::Ping(pinger, _) => pinger.deadline(),
+            UnfinishedGuestAction::Pulse(pulser) => Some(pulser.deadline()),
+            UnfinishedGuestAction::Send(..) => None,
         });
         let longest = pings.map(until).fold(until(self.watchdog), Duration::min);
         let stack = self.interface.poll_delay(instant(now_ns), &self.sockets);

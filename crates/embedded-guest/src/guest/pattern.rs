@@ -6,12 +6,12 @@ const WORD: usize = 8;
 
 /// Position in the test pattern: an endless stream of bytes that a seed determines.
 #[derive(Debug, Clone)]
-pub(super) struct FlowTestPattern {
+pub(super) struct TestFlowPattern {
     seed: u64,
     position: u64,
 }
 
-impl FlowTestPattern {
+impl TestFlowPattern {
     pub(super) fn new(seed: u64) -> Self {
         Self { seed, position: 0 }
     }
@@ -84,19 +84,19 @@ impl FlowTestPattern {
 
 #[cfg(test)]
 mod tests {
-    use super::FlowTestPattern;
+    use super::TestFlowPattern;
 
     #[test]
     fn pattern_written_in_pieces_equals_the_whole_pattern() {
         let mut whole = [0; 100];
-        FlowTestPattern::new(7).fill(&mut whole);
+        TestFlowPattern::new(7).fill(&mut whole);
         let mut pieces = [0; 100];
-        let mut pattern = FlowTestPattern::new(7);
+        let mut pattern = TestFlowPattern::new(7);
         for piece in pieces.chunks_mut(13) {
             pattern.fill(piece);
         }
         assert_eq!(whole, pieces);
-        let mut checked = FlowTestPattern::new(7);
+        let mut checked = TestFlowPattern::new(7);
         assert!(pieces.chunks(9).all(|piece| checked.check(piece).is_none()));
         assert_eq!(checked.position(), 100);
     }
@@ -104,17 +104,17 @@ mod tests {
     #[test]
     fn changed_byte_of_a_flow_is_found_at_its_position() {
         let mut bytes = [0; 64];
-        FlowTestPattern::new(1).fill(&mut bytes);
+        TestFlowPattern::new(1).fill(&mut bytes);
         bytes[37] ^= 1;
         bytes[50] ^= 1;
-        assert_eq!(FlowTestPattern::new(1).check(&bytes), Some(37));
+        assert_eq!(TestFlowPattern::new(1).check(&bytes), Some(37));
     }
 
     #[test]
     fn missing_frame_of_a_flow_is_found() {
         let mut bytes = [0; 4096];
-        FlowTestPattern::new(1).fill(&mut bytes);
-        let mut pattern = FlowTestPattern::new(1);
+        TestFlowPattern::new(1).fill(&mut bytes);
+        let mut pattern = TestFlowPattern::new(1);
         assert_eq!(pattern.check(&bytes[..1460]), None);
         assert!(pattern.check(&bytes[2920..]).is_some());
     }

@@ -18,7 +18,7 @@ const QUEUE: usize = 8;
 
 /// Measurement of a path's interruptions by echo requests, which runs until this value is dropped.
 #[derive(Debug, Clone)]
-pub struct InterruptionMeasurement(Arc<EchoReplyTimes>);
+pub struct PathInterruptionMeasurement(Arc<EchoReplyTimes>);
 
 #[derive(Debug)]
 struct EchoReplyTimes {
@@ -29,7 +29,7 @@ struct EchoReplyTimes {
     longest: AtomicU64,
 }
 
-impl InterruptionMeasurement {
+impl PathInterruptionMeasurement {
     pub(crate) fn new(now_ns: u64) -> Self {
         let (answers, longest) = (AtomicU64::new(0), AtomicU64::new(0));
         Self(Arc::new(EchoReplyTimes { answers, last: AtomicU64::new(now_ns), longest }))
@@ -69,7 +69,7 @@ pub(super) struct SteadyEchoSender {
     /// Time of the next echo request, in nanoseconds.
     next: u64,
     sequence: u16,
-    pulse: InterruptionMeasurement,
+    pulse: PathInterruptionMeasurement,
 }
 
 impl SteadyEchoSender {
@@ -79,7 +79,7 @@ impl SteadyEchoSender {
         to: Ipv4Addr,
         ident: u16,
         every: Duration,
-        pulse: InterruptionMeasurement,
+        pulse: PathInterruptionMeasurement,
     ) -> Option<Self> {
         let buffer =
             || icmp::PacketBuffer::new(vec![icmp::PacketMetadata::EMPTY; QUEUE], vec![0; QUEUE * MESSAGE]);
@@ -99,7 +99,7 @@ impl SteadyEchoSender {
     }
 
     /// Takes echo answers and sends a due request. Returns false once the owner has dropped the
-    /// [`InterruptionMeasurement`].
+    /// [`PathInterruptionMeasurement`].
     pub(super) fn step(&mut self, sockets: &mut SocketSet<'static>, now_ns: u64) -> bool {
         let socket = sockets.get_mut::<icmp::Socket<'static>>(self.handle);
         while let Ok((message, from)) = socket.recv() {
@@ -131,12 +131,12 @@ impl SteadyEchoSender {
 
 #[cfg(test)]
 mod tests {
-    use super::InterruptionMeasurement;
+    use super::PathInterruptionMeasurement;
     use std::time::Duration;
 
     #[test]
     fn longest_time_between_ping_answers_is_returned_once() {
-        let pulse = InterruptionMeasurement::new(1_000);
+        let pulse = PathInterruptionMeasurement::new(1_000);
         for now in [2_000, 9_000, 10_000] {
             pulse.record_answer(now);
         }

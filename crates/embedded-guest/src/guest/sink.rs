@@ -7,7 +7,7 @@
 //!
 //! The sender is in [`flow`](super::flow).
 
-use super::pattern::FlowTestPattern;
+use super::pattern::TestFlowPattern;
 use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::socket::tcp;
 use smoltcp::time::Duration;
@@ -33,12 +33,12 @@ const NOTHING_WRONG: u64 = u64::MAX;
 
 /// Header of a test flow, which precedes the flow's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FlowHeader {
+pub(super) struct TestFlowHeader {
     pub(super) length: u64,
     pub(super) seed: u64,
 }
 
-impl FlowHeader {
+impl TestFlowHeader {
     pub(super) fn emit(self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         bytes[..8].copy_from_slice(&MAGIC);
@@ -55,12 +55,12 @@ impl FlowHeader {
 /// Verdict of the server at the end of a test flow: the number of received bytes, and the position of the first wrong
 /// one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FlowVerdict {
+pub(super) struct TestFlowVerdict {
     pub(super) received: u64,
     pub(super) first_wrong: Option<u64>,
 }
 
-impl FlowVerdict {
+impl TestFlowVerdict {
     fn emit(self) -> [u8; VERDICT] {
         let mut bytes = [0; VERDICT];
         bytes[..8].copy_from_slice(&self.received.to_le_bytes());
@@ -80,13 +80,13 @@ fn word(bytes: &[u8]) -> u64 {
 
 /// Phase of a test flow's connection at the server.
 #[derive(Debug)]
-enum FlowPhase {
+enum TestFlowPhase {
     Header { bytes: [u8; HEADER], received: usize },
-    Body { length: u64, pattern: FlowTestPattern, first_wrong: Option<u64> },
+    Body { length: u64, pattern: TestFlowPattern, first_wrong: Option<u64> },
     Answered,
 }
 
-impl FlowPhase {
+impl TestFlowPhase {
     const START: Self = Self::Header { bytes: [0; HEADER], received: 0 };
 
     /// Processes received bytes of a flow from the front of `data`: header, flow or surplus. Returns the number of
@@ -115,9 +115,9 @@ impl FlowPhase {
     }
 
     fn begin(header: &[u8; HEADER]) -> Self {
-        match FlowHeader::parse(header) {
-            Some(FlowHeader { length, seed }) => {
-                Self::Body { length, pattern: FlowTestPattern::new(seed), first_wrong: None }
+        match TestFlowHeader::parse(header) {
+            Some(TestFlowHeader { length, seed }) => {
+                Self::Body { length, pattern: TestFlowPattern::new(seed), first_wrong: None }
             }
             None => Self::Answered,
         }
@@ -125,10 +125,10 @@ impl FlowPhase {
 
     /// Returns the verdict on the flow once all its bytes have arrived, or once the sender has closed the connection
     /// (`over`).
-    fn verdict(&self, over: bool) -> Option<FlowVerdict> {
+    fn verdict(&self, over: bool) -> Option<TestFlowVerdict> {
         match self {
             Self::Body { length, pattern, first_wrong } if over || pattern.position() >= *length => {
-                Some(FlowVerdict { received: pattern.position(), first_wrong: *first_wrong })
+                Some(TestFlowVerdict { received: pattern.position(), first_wrong: *first_wrong })
             }
             _ => None,
         }
@@ -137,11 +137,11 @@ impl FlowPhase {
 
 /// Server for test flows: its sockets, and the phase of the flow on each.
 #[derive(Debug)]
-pub(super) struct FlowServer {
-    connections: Vec<(SocketHandle, FlowPhase)>,
+pub(super) struct TestFlowServer {
+    connections: Vec<(SocketHandle, TestFlowPhase)>,
 }
 
-impl FlowServer {
+impl TestFlowServer {
     pub(super) fn new(sockets: &mut SocketSet<'static>) -> Self {
         let socket = || {
             let mut socket = tcp::Socket::new(buffer(WINDOW), buffer(ANSWERS));
@@ -149,7 +149,7 @@ impl FlowServer {
             socket.set_keep_alive(Some(KEEP_ALIVE));
             socket
         };
-        Self { connections: (0..FLOWS).map(|_| (sockets.add(socket()), FlowPhase::START)).collect() }
+        Self { connections: (0..FLOWS).map(|_| (sockets.add(socket()), TestFlowPhase::START)).collect() }
     }
 
     /// Processes the received bytes of all flows' connections, and sends verdicts on flows that are complete.
@@ -164,9 +164,9 @@ pub(super) fn buffer(bytes: usize) -> tcp::SocketBuffer<'static> {
     tcp::SocketBuffer::new(vec![0; bytes])
 }
 
-fn serve(socket: &mut tcp::Socket<'static>, phase: &mut FlowPhase) {
+fn serve(socket: &mut tcp::Socket<'static>, phase: &mut TestFlowPhase) {
     if !socket.is_open() {
-        *phase = FlowPhase::START;
+        *phase = TestFlowPhase::START;
         // The call fails only for port 0 and for an open socket.
         let _ = socket.listen(PORT);
         return;
@@ -182,7 +182,7 @@ fn serve(socket: &mut tcp::Socket<'static>, phase: &mut FlowPhase) {
     {
         // The socket's buffer is empty and longer than a verdict, so the write cannot fail.
         let _ = socket.send_slice(&verdict.emit());
-        *phase = FlowPhase::Answered;
+        *phase = TestFlowPhase::Answered;
     }
     if over {
         socket.close();
@@ -191,20 +191,20 @@ fn serve(socket: &mut tcp::Socket<'static>, phase: &mut FlowPhase) {
 
 #[cfg(test)]
 mod tests {
-    use super::{FlowHeader, FlowPhase, FlowVerdict};
-    use crate::guest::pattern::FlowTestPattern;
+    use super::{TestFlowHeader, TestFlowPhase, TestFlowVerdict};
+    use crate::guest::pattern::TestFlowPattern;
 
     fn flow(length: u64) -> Vec<u8> {
-        let mut bytes = FlowHeader { length, seed: 5 }.emit().to_vec();
+        let mut bytes = TestFlowHeader { length, seed: 5 }.emit().to_vec();
         let mut body = vec![0; length as usize];
-        FlowTestPattern::new(5).fill(&mut body);
+        TestFlowPattern::new(5).fill(&mut body);
         bytes.extend(body);
         bytes
     }
 
     /// Passes a test flow's bytes to the server in pieces of 7, and returns the flow's phase at the end.
-    fn receive(bytes: &[u8]) -> FlowPhase {
-        let mut phase = FlowPhase::START;
+    fn receive(bytes: &[u8]) -> TestFlowPhase {
+        let mut phase = TestFlowPhase::START;
         for mut piece in bytes.chunks(7) {
             while !piece.is_empty() {
                 piece = &piece[phase.take(piece)..];
@@ -216,15 +216,15 @@ mod tests {
     #[test]
     fn complete_tcp_flow_gets_a_verdict_of_success() {
         let verdict = receive(&flow(100)).verdict(false).unwrap();
-        assert_eq!(verdict, FlowVerdict { received: 100, first_wrong: None });
-        assert_eq!(FlowVerdict::parse(&verdict.emit()), verdict);
+        assert_eq!(verdict, TestFlowVerdict { received: 100, first_wrong: None });
+        assert_eq!(TestFlowVerdict::parse(&verdict.emit()), verdict);
     }
 
     #[test]
     fn truncated_tcp_flow_gets_a_verdict_at_its_end() {
         let phase = receive(&flow(100)[..74]);
         assert_eq!(phase.verdict(false), None);
-        assert_eq!(phase.verdict(true), Some(FlowVerdict { received: 50, first_wrong: None }));
+        assert_eq!(phase.verdict(true), Some(TestFlowVerdict { received: 50, first_wrong: None }));
     }
 
     #[test]
@@ -233,7 +233,7 @@ mod tests {
         bytes[24 + 33] ^= 0x80;
         assert_eq!(
             receive(&bytes).verdict(false),
-            Some(FlowVerdict { received: 100, first_wrong: Some(33) })
+            Some(TestFlowVerdict { received: 100, first_wrong: Some(33) })
         );
     }
 
@@ -247,6 +247,6 @@ mod tests {
     fn bytes_beyond_the_announced_length_are_dropped_from_a_flow() {
         let mut bytes = flow(10);
         bytes.extend([0; 50]);
-        assert_eq!(receive(&bytes).verdict(true), Some(FlowVerdict { received: 10, first_wrong: None }));
+        assert_eq!(receive(&bytes).verdict(true), Some(TestFlowVerdict { received: 10, first_wrong: None }));
     }
 }

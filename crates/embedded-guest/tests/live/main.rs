@@ -8,7 +8,7 @@ use daemon::control::client::ask;
 use daemon::control::protocol::{ControlAnswer, ControlRequest, SettingsCommand};
 use daemon::control::status::{LinkState, PortStatus, VfStatus};
 use daemon::settings::VfSettings;
-use embedded_guest::{EmbeddedGuest, EmbeddedGuestConfig, EmbeddedGuestError, FlowError};
+use embedded_guest::{EmbeddedGuest, EmbeddedGuestConfig, EmbeddedGuestError, TestFlowError};
 use host::test_support::in_network_namespace;
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -129,7 +129,7 @@ fn pings_to_an_unused_address_get_no_answer() {
     assert_eq!((pings.sent, pings.received()), (1, 0));
     assert_eq!(pings.median(), None);
     let flow = guest.send_tcp(address(9), 1);
-    assert!(matches!(flow, Err(EmbeddedGuestError::Flow(FlowError::NoConnection))), "{flow:?}");
+    assert!(matches!(flow, Err(EmbeddedGuestError::Flow(TestFlowError::NoConnection))), "{flow:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::{DeviceEvents, NetworkDevice};
 use crate::platform::KernelPlatform;
 use driver::DmaHal;
-use driver::vf::{TxError, TxOffload, Vf, VfInterrupt};
+use driver::vf::{TxError, TxOffload, Vf, VfInterruptCause};
 use hypervisor::account::CycleCategory;
 use hypervisor::cost::CostConstant;
 use i82576::MacAddress;
@@ -15,9 +15,9 @@ impl<P: KernelPlatform + DmaHal> NetworkDevice<P> for Vf {
 
     fn interrupt(&mut self, platform: &mut P, vector: u16) -> DeviceEvents {
         match self.handle_interrupt(platform, vector) {
-            VfInterrupt::Received => DeviceEvents { received: true, transmitted: false },
-            VfInterrupt::Transmitted(_) => DeviceEvents { received: false, transmitted: true },
-            VfInterrupt::Mailbox | VfInterrupt::Unknown => DeviceEvents::default(),
+            VfInterruptCause::Received => DeviceEvents { received: true, transmitted: false },
+            VfInterruptCause::Transmitted(_) => DeviceEvents { received: false, transmitted: true },
+            VfInterruptCause::Mailbox | VfInterruptCause::Unknown => DeviceEvents::default(),
         }
     }
 

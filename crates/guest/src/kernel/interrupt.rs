@@ -20,7 +20,7 @@ pub(super) enum InterruptPhase {
 
 /// Request to start or stop a tickless kernel's periodic timer interrupt.
 #[derive(Debug, Clone, Copy)]
-enum TickChange {
+enum TimerTickChange {
     Start,
     Stop,
 }
@@ -101,13 +101,13 @@ impl<D> KernelModel<D> {
         let period = period.picos().max(1);
         let next = VirtualInstant::ZERO
             + sim::VirtualDuration::from_picos((platform.instant().picos() / period + 1) * period);
-        self.program(platform, TickChange::Start, Some(next));
+        self.program(platform, TimerTickChange::Start, Some(next));
     }
 
     /// Stops a tickless kernel's timer interrupts, because nothing is runnable.
     pub(super) fn stop_tick<P: KernelPlatform>(&mut self, platform: &mut P) {
         if let TickMode::Tickless(_) = self.spec.tick {
-            self.program(platform, TickChange::Stop, None);
+            self.program(platform, TimerTickChange::Stop, None);
         }
     }
 
@@ -117,7 +117,7 @@ impl<D> KernelModel<D> {
     fn program<P: KernelPlatform>(
         &mut self,
         platform: &mut P,
-        change: TickChange,
+        change: TimerTickChange,
         at: Option<VirtualInstant>,
     ) {
         if self.timer == at {

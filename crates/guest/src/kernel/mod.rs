@@ -49,7 +49,7 @@ pub struct KernelModel<D> {
     /// Timer writes that the kernel still has to make for starts and for stops of the tick, in thousandths of
     /// a write.
     timer_debts: [u64; 2],
-    stream: poll::ReceiveStream,
+    stream: poll::TcpReceiveStream,
     /// MAC address of the sender of the last frame delivered to the program.
     peer: MacAddress,
     /// Highest sequence number of the datagrams received so far.
@@ -109,7 +109,7 @@ impl<D> KernelModel<D> {
             idle: true,
             timer: None,
             timer_debts: [0; 2],
-            stream: poll::ReceiveStream::default(),
+            stream: poll::TcpReceiveStream::default(),
             peer: MacAddress::default(),
             newest: None,
             due: 0,

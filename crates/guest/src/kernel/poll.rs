@@ -12,7 +12,7 @@ use i82576::MacAddress;
 
 /// Receiving end of a TCP stream.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct ReceiveStream {
+pub(super) struct TcpReceiveStream {
     /// Sequence number of the next byte expected in the TCP stream.
     expected: u32,
     /// TCP segments received since the last acknowledgement was sent.

@@ -11,7 +11,7 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
 
-use super::table::{ArgumentCondition, PermittedSystemCall, ThreadRole};
+use super::table::{PermittedSystemCall, SyscallArgumentCondition, ThreadRole};
 use super::{SandboxError, trap};
 
 /// Action on system calls that a thread's role does not permit.
@@ -112,25 +112,25 @@ fn rules(lists: &[&[PermittedSystemCall]]) -> Result<BTreeMap<i64, Vec<SeccompRu
     Ok(rules)
 }
 
-fn conditions(when: ArgumentCondition) -> Result<Vec<SeccompRule>, SandboxError> {
+fn conditions(when: SyscallArgumentCondition) -> Result<Vec<SeccompRule>, SandboxError> {
     use SeccompCmpOp::{Eq, MaskedEq, Ne};
     let one = |argument, how, value: u32| {
         SeccompCondition::new(argument, SeccompCmpArgLen::Dword, how, value.into()).map_err(backend)
     };
     let rule = |conditions| SeccompRule::new(conditions).map_err(backend);
     match when {
-        ArgumentCondition::Always => Ok(Vec::new()),
-        ArgumentCondition::Is(argument, values) => {
+        SyscallArgumentCondition::Always => Ok(Vec::new()),
+        SyscallArgumentCondition::Is(argument, values) => {
             values.iter().map(|value| rule(vec![one(argument, Eq, *value)?])).collect()
         }
-        ArgumentCondition::IsNot(argument, values) => {
+        SyscallArgumentCondition::IsNot(argument, values) => {
             let none = values.iter().map(|value| one(argument, Ne, *value)).collect::<Result<_, _>>()?;
             Ok(vec![rule(none)?])
         }
-        ArgumentCondition::Has(argument, bits) => {
+        SyscallArgumentCondition::Has(argument, bits) => {
             Ok(vec![rule(vec![one(argument, MaskedEq(bits.into()), bits)?])?])
         }
-        ArgumentCondition::IsThisProcess(argument) => {
+        SyscallArgumentCondition::IsThisProcess(argument) => {
             Ok(vec![rule(vec![one(argument, Eq, std::process::id())?])?])
         }
     }

@@ -31,7 +31,7 @@ pub enum ThreadRole {
 
 /// Condition on a system call's arguments, which count from 0.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum ArgumentCondition {
+pub(super) enum SyscallArgumentCondition {
     /// Matches a system call with any arguments.
     Always,
     /// Matches a system call whose argument of this number is one of the values.
@@ -44,9 +44,9 @@ pub(super) enum ArgumentCondition {
     IsThisProcess(u8),
 }
 
-use ArgumentCondition::{Always, Has, Is, IsNot, IsThisProcess};
+use SyscallArgumentCondition::{Always, Has, Is, IsNot, IsThisProcess};
 
-pub(super) type PermittedSystemCall = (c_long, ArgumentCondition);
+pub(super) type PermittedSystemCall = (c_long, SyscallArgumentCondition);
 
 /// System calls permitted to every thread: memory, time, locks, the end of a thread, signals, and messages on standard
 /// error.

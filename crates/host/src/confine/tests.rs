@@ -20,7 +20,7 @@ use super::*;
 use crate::eventfd::EventFd;
 use crate::eventfd::EventFdNotifier;
 use crate::poll::{PollInterest, Poller};
-use crate::socket::{ReceivedFds, SocketAccess, SocketListener, SocketReceived, StreamSocket};
+use crate::socket::{ReceivedFds, SocketFilePermissions, SocketListener, SocketReceiveResult, StreamSocket};
 use crate::test_support::{in_own_process, skipped};
 use crate::user::ProcessUser;
 
@@ -174,7 +174,7 @@ fn optional_system_calls_fail_with_enosys_under_seccomp() {
 fn port_thread_under_seccomp_serves_its_client() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("vf.sock");
-    let mut listener = SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap();
+    let mut listener = SocketListener::bind(&path, SocketFilePermissions::PRIVATE).unwrap();
     let client = StreamSocket::connect(&path).unwrap();
     confined(ThreadRole::Port, move || {
         let mut poller = Poller::new().unwrap();
@@ -185,7 +185,7 @@ fn port_thread_under_seccomp_serves_its_client() {
         EventFdNotifier::new().signal(&event);
         client.send(b"x", &[]).unwrap();
         let received = stream.recv(&mut [0; 8], &mut ReceivedFds::new()).unwrap();
-        assert_eq!(received, SocketReceived::Bytes(1));
+        assert_eq!(received, SocketReceiveResult::Bytes(1));
         let memory = vec![1_u8; 64 << 20];
         assert_eq!(memory.iter().map(|byte| usize::from(*byte)).sum::<usize>(), 64 << 20);
         drop(listener);
@@ -199,7 +199,8 @@ fn control_thread_starts_a_port_with_a_stricter_seccomp_list() {
     let path = folder.path().join("vf.sock");
     confined(ThreadRole::Control, || {
         let listener =
-            SocketListener::bind(&path, SocketAccess { owner: None, group: None, mode: 0o666 }).unwrap();
+            SocketListener::bind(&path, SocketFilePermissions { owner: None, group: None, mode: 0o666 })
+                .unwrap();
         let client = StreamSocket::connect(&path).unwrap();
         confined(ThreadRole::Port, move || {
             let mut listener = listener;
@@ -247,7 +248,7 @@ fn landlock_permits_access_to_listed_files_only() {
         drop(
             SocketListener::bind(
                 &work.join("new/socket"),
-                SocketAccess { owner: None, group: None, mode: 0o666 },
+                SocketFilePermissions { owner: None, group: None, mode: 0o666 },
             )
             .unwrap(),
         );

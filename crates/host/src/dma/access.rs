@@ -4,7 +4,7 @@
 //! crosses from one region into an adjacent one is checked as a whole first, then moved piece by piece.
 
 use super::{DmaTable, DmaTableEntry};
-use crate::memory::{MemoryAccessError, MemoryView, done_last};
+use crate::memory::{MappedGuestMemory, MemoryAccessError, done_last};
 
 const WORD: usize = size_of::<u64>();
 
@@ -53,7 +53,7 @@ impl DmaDirection {
 
 /// Part of a device's access to guest memory that lies in one DMA region.
 struct DmaRegionAccess<'table> {
-    memory: &'table MemoryView,
+    memory: &'table MappedGuestMemory,
     offset: u64,
     len: usize,
 }
@@ -109,7 +109,7 @@ impl DmaTable {
     /// Returns the memory and offset of an I/O virtual address, if the address lies at or after the start of the last
     /// accessed DMA region and the region permits the access. The memory checks the offset against its end.
     #[inline]
-    fn last_hit(&self, iova: u64, direction: DmaDirection) -> Option<(&MemoryView, u64)> {
+    fn last_hit(&self, iova: u64, direction: DmaDirection) -> Option<(&MappedGuestMemory, u64)> {
         let region = self.regions.get(self.last_hit.get())?;
         if !direction.is_permitted(region) {
             return None;
@@ -159,7 +159,7 @@ impl DmaTable {
     }
 
     /// Returns the memory and offset of an I/O virtual address. The address's DMA region becomes the last accessed one.
-    fn hit(&self, iova: u64, direction: DmaDirection) -> Option<(&MemoryView, u64)> {
+    fn hit(&self, iova: u64, direction: DmaDirection) -> Option<(&MappedGuestMemory, u64)> {
         self.region_at(iova)?;
         self.last_hit(iova, direction)
     }

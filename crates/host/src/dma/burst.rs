@@ -7,8 +7,8 @@
 use super::access::DmaDirection;
 use super::{DmaFault, DmaTable};
 use crate::memory::frames::{
-    self, BURST, DmaRegionSelector, FrameAddresses, FrameCopies, FrameHeadCompletion, HEAD,
-    LongFrameAddresses, MappedBytes, PayloadCopies,
+    self, BURST, DmaRegionSelector, FrameAddresses, FrameCopyList, FrameHeadCompletion, HEAD,
+    LongFrameAddresses, MappedBytes, PayloadCopyList,
 };
 
 /// Cursor over the DMA regions of a client. It makes look-ups of guest addresses cheap if most of them lie in one
@@ -76,10 +76,10 @@ impl DmaTable {
         &self,
         hint: &mut u32,
         (to, to_hint): (&Self, &mut u32),
-        run: FrameCopies<'_>,
+        run: FrameCopyList<'_>,
         complete: Option<&mut FrameHeadCompletion<'_>>,
     ) -> usize {
-        let FrameCopies { heads, sources, lengths, targets, sums } = run;
+        let FrameCopyList { heads, sources, lengths, targets, sums } = run;
         let (mut from, mut into) = (DmaRegionCursor::new(self, hint), DmaRegionCursor::new(to, to_hint));
         let count = sources.len().min(targets.len()).min(lengths.len()).min(heads.len()).min(sums.len());
         let mut written = FrameAddresses::find(&targets[..count], lengths, &mut into);
@@ -93,8 +93,8 @@ impl DmaTable {
 
     /// Copies up to 32 payloads from this DMA table's memory to buffers of another DMA table. Stops at the first
     /// payload that is not permitted, or not in one region. Returns the number of copied payloads.
-    pub fn copy(&self, hint: &mut u32, to: &Self, to_hint: &mut u32, payloads: PayloadCopies<'_>) -> usize {
-        let PayloadCopies { sources, lengths, targets, sums } = payloads;
+    pub fn copy(&self, hint: &mut u32, to: &Self, to_hint: &mut u32, payloads: PayloadCopyList<'_>) -> usize {
+        let PayloadCopyList { sources, lengths, targets, sums } = payloads;
         let (mut from, mut into) = (DmaRegionCursor::new(self, hint), DmaRegionCursor::new(to, to_hint));
         let count = sources.len().min(targets.len()).min(lengths.len()).min(sums.len());
         let mut written = FrameAddresses::find(&targets[..count], lengths, &mut into);

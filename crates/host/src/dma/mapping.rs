@@ -9,8 +9,8 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::region::{DmaTableEntry, RegionMemory};
-use super::{DmaLimits, DmaPermissions, MapRegionError};
+use super::region::{DmaRegionMemory, DmaTableEntry};
+use super::{DmaLimits, DmaPermissions, MapDmaRegionError};
 use crate::memory::{FileIdentity, FileMapError, MappedFile, MemoryProtection};
 
 /// Smallest mapping of a file in bytes, and the number of blocks that a large file is divided into.
@@ -44,9 +44,9 @@ impl ClientMemoryMapping {
 
 /// Memory mappings that one client's DMA regions share. Only threads that map and unmap take the lock.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ClientMappings(Arc<Mutex<Vec<Weak<ClientMemoryMapping>>>>);
+pub(super) struct ClientMemoryMappings(Arc<Mutex<Vec<Weak<ClientMemoryMapping>>>>);
 
-impl ClientMappings {
+impl ClientMemoryMappings {
     /// Returns an existing or new mapping that covers a part of a client's file.
     fn get(
         &self,
@@ -54,7 +54,7 @@ impl ClientMappings {
         (offset, size): (u64, u64),
         protection: MemoryProtection,
         limits: DmaLimits,
-    ) -> Result<Arc<ClientMemoryMapping>, MapRegionError> {
+    ) -> Result<Arc<ClientMemoryMapping>, MapDmaRegionError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|mapping| mapping.strong_count() > 0);
         let alive: Vec<Arc<ClientMemoryMapping>> = known.iter().filter_map(Weak::upgrade).collect();
@@ -64,7 +64,7 @@ impl ClientMappings {
             return Ok(Arc::clone(mapping));
         }
         if alive.len() >= limits.mappings {
-            return Err(MapRegionError::LimitReached);
+            return Err(MapDmaRegionError::LimitReached);
         }
         let (memory, start) = MappedFile::map_around(fd.as_fd(), (offset, size), protection, block)?;
         let file = keep(fd, identity, &alive, limits.files)?;
@@ -81,7 +81,7 @@ fn keep(
     identity: FileIdentity,
     alive: &[Arc<ClientMemoryMapping>],
     most: usize,
-) -> Result<Arc<ClientMemoryFile>, MapRegionError> {
+) -> Result<Arc<ClientMemoryFile>, MapDmaRegionError> {
     let mut files: Vec<&Arc<ClientMemoryFile>> = Vec::with_capacity(most);
     for mapping in alive {
         if mapping.file.identity == identity {
@@ -92,7 +92,7 @@ fn keep(
         }
     }
     if files.len() >= most {
-        return Err(MapRegionError::LimitReached);
+        return Err(MapDmaRegionError::LimitReached);
     }
     Ok(Arc::new(ClientMemoryFile { fd, identity }))
 }
@@ -104,45 +104,45 @@ fn block(size: u64) -> u64 {
 
 /// DMA region that a DMA table has admitted, and whose memory is not mapped yet.
 #[derive(Debug)]
-pub struct PendingRegion {
+pub struct PendingDmaRegion {
     pub(super) first: u64,
     pub(super) last: u64,
     pub(super) permissions: DmaPermissions,
     /// Offset in the file of the DMA region's first byte.
     pub(super) offset: u64,
-    pub(super) mappings: ClientMappings,
+    pub(super) mappings: ClientMemoryMappings,
     pub(super) limits: DmaLimits,
 }
 
-impl PendingRegion {
+impl PendingDmaRegion {
     /// Maps the memory of an admitted region from the client's file. May block.
     ///
     /// # Errors
     /// The descriptor is unsuitable, or a limit is reached.
-    pub fn map(self, fd: OwnedFd) -> Result<MappedRegion, MapRegionError> {
+    pub fn map(self, fd: OwnedFd) -> Result<MappedDmaRegion, MapDmaRegionError> {
         let Self { first, last, permissions, offset, mappings, limits } = self;
         let protection =
             if permissions.write { MemoryProtection::ReadWrite } else { MemoryProtection::ReadOnly };
         let size = last - first + 1;
         let mapping = mappings.get(fd, (offset, size), protection, limits)?;
         let skip = offset - mapping.start;
-        let backing = RegionMemory::new(mapping, skip, size, permissions).ok_or(FileMapError::BadRange)?;
-        Ok(MappedRegion(DmaTableEntry { first, last, permissions, backing: Some(backing) }))
+        let backing = DmaRegionMemory::new(mapping, skip, size, permissions).ok_or(FileMapError::BadRange)?;
+        Ok(MappedDmaRegion(DmaTableEntry { first, last, permissions, backing: Some(backing) }))
     }
 }
 
 /// DMA region with mapped memory, to be inserted into the DMA table that has admitted it. Dropping it may block.
 #[derive(Debug)]
 #[must_use]
-pub struct MappedRegion(pub(super) DmaTableEntry);
+pub struct MappedDmaRegion(pub(super) DmaTableEntry);
 
 /// DMA regions that were removed from their table. The device cannot reach them; dropping them unmaps their memory and
 /// closes their files, which may block.
 #[derive(Debug)]
 #[must_use = "drop the unmapped region in a worker thread: munmap may take long"]
-pub struct RemovedRegions(pub(super) Vec<DmaTableEntry>);
+pub struct RemovedDmaRegions(pub(super) Vec<DmaTableEntry>);
 
-impl RemovedRegions {
+impl RemovedDmaRegions {
     /// Returns true if none of the removed regions has memory, so that dropping them does not block.
     #[must_use]
     pub fn is_light(&self) -> bool {

@@ -27,12 +27,12 @@ use std::ops::Range;
 use rustix::io::Errno;
 
 pub use access::{DmaFault, DmaFaultKind};
-use mapping::ClientMappings;
-pub use mapping::{MappedRegion, PendingRegion, RemovedRegions};
+use mapping::ClientMemoryMappings;
+pub use mapping::{MappedDmaRegion, PendingDmaRegion, RemovedDmaRegions};
 use region::DmaTableEntry;
 pub use region::{DmaPermissions, DmaRegion};
 
-pub use crate::memory::frames::{FrameCopies, FrameHeadCompletion, PayloadCopies};
+pub use crate::memory::frames::{FrameCopyList, FrameHeadCompletion, PayloadCopyList};
 use crate::memory::{FileMapError, poison_events};
 
 /// Unit of DMA addresses and sizes in bytes: a page, as announced to the client (`pgsizes`).
@@ -66,7 +66,7 @@ impl Default for DmaLimits {
 
 /// Reason why a client's DMA region was not added. The table is unchanged.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum MapRegionError {
+pub enum MapDmaRegionError {
     /// The size is 0, the end is beyond 2^64, or a value is not a multiple of [`PAGE_SIZE`].
     #[error("cannot map DMA region {iova:#x}+{size:#x}: it is empty, unaligned, or beyond the address space")]
     Invalid {
@@ -105,7 +105,7 @@ pub enum MapRegionError {
     Memory(#[from] FileMapError),
 }
 
-impl MapRegionError {
+impl MapDmaRegionError {
     /// Returns the errno of the reply to the refused mapping: EEXIST for an overlap (vfio-user, DMA_MAP), EINVAL,
     /// ENOSPC, ENOMEM.
     #[must_use]
@@ -123,14 +123,14 @@ impl MapRegionError {
 /// Error: the address range to unmap holds no DMA region, or cuts one.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("cannot unmap DMA range {iova:#x}+{size:#x}: it must cover whole DMA regions")]
-pub struct UnmapRegionError {
+pub struct UnmapDmaRegionError {
     /// First I/O virtual address of the range to unmap.
     pub iova: u64,
     /// Size of the range to unmap in bytes.
     pub size: u64,
 }
 
-impl UnmapRegionError {
+impl UnmapDmaRegionError {
     /// Returns the errno of the reply to the refused unmap request: ENOENT.
     #[must_use]
     pub fn errno(&self) -> i32 {
@@ -146,7 +146,7 @@ pub struct DmaTable {
     /// Number of DMA regions with memory.
     shareable: usize,
     mapped_bytes: u64,
-    mappings: ClientMappings,
+    mappings: ClientMemoryMappings,
     /// Index of the last accessed region: rings and buffers of one guest mostly lie in one region.
     last_hit: Cell<usize>,
     /// Number of the process's truncated mappings ([`poison_events`]) when this client's memory was last checked for
@@ -166,15 +166,15 @@ impl DmaTable {
     /// block.
     ///
     /// # Errors
-    /// See [`MapRegionError`].
+    /// See [`MapDmaRegionError`].
     pub fn admit(
         &mut self,
         iova: u64,
         size: u64,
         permissions: DmaPermissions,
         offset: Option<u64>,
-    ) -> Result<Option<PendingRegion>, MapRegionError> {
-        let invalid = MapRegionError::Invalid { iova, size };
+    ) -> Result<Option<PendingDmaRegion>, MapDmaRegionError> {
+        let invalid = MapDmaRegionError::Invalid { iova, size };
         if size == 0 || [iova, size, offset.unwrap_or(0)].iter().any(|value| !value.is_multiple_of(PAGE_SIZE))
         {
             return Err(invalid);
@@ -182,7 +182,7 @@ impl DmaTable {
         let last = iova.checked_add(size - 1).ok_or(invalid)?;
         let index = self.place(iova, last)?;
         if self.regions.len() >= self.limits.regions {
-            return Err(MapRegionError::LimitReached);
+            return Err(MapDmaRegionError::LimitReached);
         }
         let Some(offset) = offset.filter(|_| permissions.any()) else {
             self.regions.insert(index, DmaTableEntry { first: iova, last, permissions, backing: None });
@@ -190,17 +190,17 @@ impl DmaTable {
         };
         if size > self.limits.bytes.saturating_sub(self.mapped_bytes) {
             let (mapped, limit) = (self.mapped_bytes, self.limits.bytes);
-            return Err(MapRegionError::TooMuchMemory { size, mapped, limit });
+            return Err(MapDmaRegionError::TooMuchMemory { size, mapped, limit });
         }
         let (mappings, limits) = (self.mappings.clone(), self.limits);
-        Ok(Some(PendingRegion { first: iova, last, permissions, offset, mappings, limits }))
+        Ok(Some(PendingDmaRegion { first: iova, last, permissions, offset, mappings, limits }))
     }
 
     /// Adds a DMA region that the table has admitted and whose memory is mapped.
     ///
     /// # Errors
     /// The region, if another one has taken its addresses meanwhile.
-    pub fn insert(&mut self, region: MappedRegion) -> Result<(), MappedRegion> {
+    pub fn insert(&mut self, region: MappedDmaRegion) -> Result<(), MappedDmaRegion> {
         let Ok(index) = self.place(region.0.first, region.0.last) else { return Err(region) };
         self.shareable += 1;
         self.mapped_bytes += region.0.size();
@@ -209,12 +209,12 @@ impl DmaTable {
     }
 
     /// Returns the index at which a new DMA region is inserted into the table. Fails if the region overlaps another.
-    fn place(&self, first: u64, last: u64) -> Result<usize, MapRegionError> {
+    fn place(&self, first: u64, last: u64) -> Result<usize, MapDmaRegionError> {
         let index = self.regions.partition_point(|region| region.last < first);
         match self.regions.get(index).filter(|region| region.first <= last) {
             Some(existing) => {
                 let (size, existing) = ((last - first).saturating_add(1), existing.first);
-                Err(MapRegionError::Overlap { iova: first, size, existing })
+                Err(MapDmaRegionError::Overlap { iova: first, size, existing })
             }
             None => Ok(index),
         }
@@ -224,9 +224,9 @@ impl DmaTable {
     /// memory.
     ///
     /// # Errors
-    /// [`UnmapRegionError`]; a part of a region cannot be removed.
-    pub fn unmap(&mut self, iova: u64, size: u64) -> Result<RemovedRegions, UnmapRegionError> {
-        let nothing = UnmapRegionError { iova, size };
+    /// [`UnmapDmaRegionError`]; a part of a region cannot be removed.
+    pub fn unmap(&mut self, iova: u64, size: u64) -> Result<RemovedDmaRegions, UnmapDmaRegionError> {
+        let nothing = UnmapDmaRegionError { iova, size };
         let last = size.checked_sub(1).and_then(|more| iova.checked_add(more)).ok_or(nothing)?;
         let from = self.regions.partition_point(|region| region.last < iova);
         let to = self.regions.partition_point(|region| region.first <= last);
@@ -240,11 +240,11 @@ impl DmaTable {
     }
 
     /// Removes every DMA region of the client from the device's reach, as [`Self::unmap`] does.
-    pub fn unmap_all(&mut self) -> RemovedRegions {
+    pub fn unmap_all(&mut self) -> RemovedDmaRegions {
         self.remove(0..self.regions.len())
     }
 
-    fn remove(&mut self, range: Range<usize>) -> RemovedRegions {
+    fn remove(&mut self, range: Range<usize>) -> RemovedDmaRegions {
         let all = range.len() == self.regions.len();
         let removed = if all { mem::take(&mut self.regions) } else { self.regions.drain(range).collect() };
         for region in removed.iter().filter(|region| region.backing.is_some()) {
@@ -252,7 +252,7 @@ impl DmaTable {
             self.mapped_bytes -= region.size();
         }
         self.forget_hints();
-        RemovedRegions(removed)
+        RemovedDmaRegions(removed)
     }
 
     fn forget_hints(&mut self) {

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use super::mapping::ClientMemoryMapping;
-use crate::memory::{DmaRegionWindow, MemoryView};
+use crate::memory::{DmaRegionWindow, MappedGuestMemory};
 
 /// Permissions of the device in a DMA region (vfio-user DMA_MAP flags).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct DmaRegion<'table> {
 }
 
 /// Memory of a DMA region, mapped into this process.
-pub(super) struct RegionMemory {
+pub(super) struct DmaRegionMemory {
     /// Bytes of the DMA region in its memory mapping.
     window: DmaRegionWindow,
     /// Memory mapping that holds the DMA region, shared with other regions of the file.
@@ -50,7 +50,7 @@ pub(super) struct RegionMemory {
     skip: u64,
 }
 
-impl RegionMemory {
+impl DmaRegionMemory {
     /// Creates the memory of a DMA region: `len` bytes at offset `skip` of a mapping. Returns `None` if the mapping is
     /// too short, or read-only and the device may write.
     pub(super) fn new(
@@ -65,12 +65,12 @@ impl RegionMemory {
 
     /// Returns the bytes of the DMA region.
     #[inline]
-    pub(super) fn view(&self) -> &MemoryView {
+    pub(super) fn view(&self) -> &MappedGuestMemory {
         self.window.view()
     }
 }
 
-impl fmt::Debug for RegionMemory {
+impl fmt::Debug for DmaRegionMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Backing")
             .field("mapping", &self.mapping)
@@ -85,7 +85,7 @@ pub(super) struct DmaTableEntry {
     pub(super) first: u64,
     pub(super) last: u64,
     pub(super) permissions: DmaPermissions,
-    pub(super) backing: Option<RegionMemory>,
+    pub(super) backing: Option<DmaRegionMemory>,
 }
 
 impl DmaTableEntry {
@@ -103,7 +103,7 @@ impl DmaTableEntry {
         let file = self
             .backing
             .as_ref()
-            .map(|RegionMemory { mapping, skip, .. }| (mapping.file.fd.as_fd(), mapping.start + skip));
+            .map(|DmaRegionMemory { mapping, skip, .. }| (mapping.file.fd.as_fd(), mapping.start + skip));
         DmaRegion { iova: self.first, last: self.last, permissions: self.permissions, file }
     }
 }

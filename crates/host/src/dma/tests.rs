@@ -28,7 +28,7 @@ impl DmaTable {
         size: u64,
         permissions: DmaPermissions,
         memory: Option<(OwnedFd, u64)>,
-    ) -> Result<(), MapRegionError> {
+    ) -> Result<(), MapDmaRegionError> {
         let (fd, offset) = memory.unzip();
         let pending = self.admit(iova, size, permissions, offset)?;
         if let (Some(pending), Some(fd)) = (pending, fd) {
@@ -241,7 +241,7 @@ fn dma_region_of_a_file_other_than_memory_is_refused() {
     let mut table = DmaTable::default();
     let (pipe, _) = rustix::pipe::pipe().unwrap();
     let refused = table.map(0, PAGE, DmaPermissions::READ_WRITE, Some((pipe, 0))).unwrap_err();
-    assert_eq!((refused, table.len()), (MapRegionError::Memory(FileMapError::WrongKind), 0));
+    assert_eq!((refused, table.len()), (MapDmaRegionError::Memory(FileMapError::WrongKind), 0));
     let short = table.map(0, 2 * PAGE, DmaPermissions::READ_WRITE, Some((memfd(1), 0))).unwrap_err();
     assert_eq!((short.errno(), table.len()), (libc::EINVAL, 0));
 }

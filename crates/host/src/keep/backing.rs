@@ -8,21 +8,21 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use super::message::{KeeperMessage, KeptDescriptors, is_name, value};
+use super::message::{KeeperMessage, KeptFileDescriptors, is_name, value};
 
 /// Separator between the names under which one open file is kept. No name of a kept file descriptor contains it.
 const AND: char = '+';
 
 /// Applies a message to a keeper's shelf of file descriptors, and sends the changes to systemd through `tell`. Returns
-/// a descriptor that is no longer needed, as [`KeptDescriptors::apply`] does.
+/// a descriptor that is no longer needed, as [`KeptFileDescriptors::apply`] does.
 #[must_use]
 pub(super) fn apply(
-    shelf: &mut KeptDescriptors,
+    shelf: &mut KeptFileDescriptors,
     message: KeeperMessage,
     tell: impl Fn(&str, Option<BorrowedFd<'_>>),
 ) -> Option<OwnedFd> {
     let name = value(&message.text, "FDNAME")?.to_owned();
-    let names = |shelf: &KeptDescriptors, fd: Option<BorrowedFd<'_>>| {
+    let names = |shelf: &KeptFileDescriptors, fd: Option<BorrowedFd<'_>>| {
         fd.map(|fd| names(shelf, fd)).unwrap_or_default()
     };
     let left = names(shelf, shelf.get(&name));
@@ -56,7 +56,7 @@ fn join(names: &[String]) -> String {
 }
 
 /// Returns the names under which an open file is kept.
-fn names(shelf: &KeptDescriptors, fd: BorrowedFd<'_>) -> Vec<String> {
+fn names(shelf: &KeptFileDescriptors, fd: BorrowedFd<'_>) -> Vec<String> {
     shelf.iter().filter(|(_, other)| is_same(*other, fd)).map(|(name, _)| name.to_owned()).collect()
 }
 

@@ -19,7 +19,7 @@ use rustix::net::{
 };
 
 use super::backing;
-use super::message::{self, KeptDescriptors, value};
+use super::message::{self, KeptFileDescriptors, value};
 use super::store::{KeeperConnection, PATIENCE};
 
 /// Environment variable that names the sender of kept file descriptors, and states that standard input is the socket
@@ -37,7 +37,7 @@ const END: &str = "END=1";
 
 /// Reason why a process could not receive the file descriptors kept for it.
 #[derive(Debug, thiserror::Error)]
-pub enum InheritedDescriptorsError {
+pub enum InheritedFileDescriptorsError {
     /// The socket that receives the kept file descriptors failed.
     #[error("cannot receive the file descriptors kept for this process: {0}")]
     Socket(#[from] io::Error),
@@ -53,7 +53,7 @@ pub enum InheritedDescriptorsError {
 
 /// Sender of kept file descriptors.
 #[derive(Debug)]
-pub enum DescriptorSender {
+pub enum FileDescriptorSender {
     /// The process was started by hand and received no kept file descriptors.
     NoSender,
     /// The keeper (the process that starts hosts) sent the kept file descriptors and keeps them.
@@ -64,14 +64,14 @@ pub enum DescriptorSender {
 
 /// File descriptors that were kept for this process, and their sender.
 #[derive(Debug)]
-pub struct InheritedDescriptors {
+pub struct InheritedFileDescriptors {
     /// Kept file descriptors by their names.
-    pub shelf: KeptDescriptors,
+    pub shelf: KeptFileDescriptors,
     /// Process that sent the kept file descriptors.
-    pub from: DescriptorSender,
+    pub from: FileDescriptorSender,
 }
 
-impl InheritedDescriptors {
+impl InheritedFileDescriptors {
     /// Returns true if the keeper process or the previous host process started this process.
     #[must_use]
     pub fn is_left_by_ours() -> bool {
@@ -82,10 +82,10 @@ impl InheritedDescriptors {
     /// ([`STARTED`]), which stops its ports only then.
     ///
     /// # Errors
-    /// [`InheritedDescriptorsError`].
-    pub fn take() -> Result<Self, InheritedDescriptorsError> {
+    /// [`InheritedFileDescriptorsError`].
+    pub fn take() -> Result<Self, InheritedFileDescriptorsError> {
         let Some(from) = env::var_os(HERITAGE) else {
-            return Ok(Self { shelf: KeptDescriptors::default(), from: DescriptorSender::NoSender });
+            return Ok(Self { shelf: KeptFileDescriptors::default(), from: FileDescriptorSender::NoSender });
         };
         let socket = fcntl_dupfd_cloexec(io::stdin(), FIRST).map_err(io::Error::from)?;
         if from == PREDECESSOR {
@@ -93,9 +93,9 @@ impl InheritedDescriptors {
         }
         let shelf = receive(&socket)?;
         let from = match from.to_str() {
-            Some(KEEPER) => DescriptorSender::Keeper(KeeperConnection::over(socket)?),
-            Some(PREDECESSOR) => DescriptorSender::Predecessor(HandOverChannel::over(socket)?),
-            _ => return Err(InheritedDescriptorsError::Environment(HERITAGE)),
+            Some(KEEPER) => FileDescriptorSender::Keeper(KeeperConnection::over(socket)?),
+            Some(PREDECESSOR) => FileDescriptorSender::Predecessor(HandOverChannel::over(socket)?),
+            _ => return Err(InheritedFileDescriptorsError::Environment(HERITAGE)),
         };
         Ok(Self { shelf, from })
     }
@@ -105,15 +105,15 @@ impl InheritedDescriptors {
 /// before.
 ///
 /// # Errors
-/// [`InheritedDescriptorsError::Environment`].
-pub(super) fn of_systemd() -> Result<KeptDescriptors, InheritedDescriptorsError> {
+/// [`InheritedFileDescriptorsError::Environment`].
+pub(super) fn of_systemd() -> Result<KeptFileDescriptors, InheritedFileDescriptorsError> {
     let number = |name| env::var(name).ok().map(|text| text.parse::<u32>());
-    let mut shelf = KeptDescriptors::default();
+    let mut shelf = KeptFileDescriptors::default();
     let count = match (number("LISTEN_FDS"), number("LISTEN_PID")) {
         (None, _) => return Ok(shelf),
         (_, Some(Ok(pid))) if pid != std::process::id() => return Ok(shelf),
         (Some(Ok(count)), _) if count < 1 << 16 => count,
-        _ => return Err(InheritedDescriptorsError::Environment("LISTEN_FDS")),
+        _ => return Err(InheritedFileDescriptorsError::Environment("LISTEN_FDS")),
     };
     let names = env::var("LISTEN_FDNAMES").unwrap_or_default();
     for (fd, name) in (FIRST..).take(count as usize).zip(names.split(':')) {
@@ -127,15 +127,15 @@ pub(super) fn of_systemd() -> Result<KeptDescriptors, InheritedDescriptorsError>
     Ok(shelf)
 }
 
-fn receive(socket: &OwnedFd) -> Result<KeptDescriptors, InheritedDescriptorsError> {
-    let mut shelf = KeptDescriptors::default();
+fn receive(socket: &OwnedFd) -> Result<KeptFileDescriptors, InheritedFileDescriptorsError> {
+    let mut shelf = KeptFileDescriptors::default();
     while let Some(message) = message::receive(socket)? {
         if message.text == END {
             return Ok(shelf);
         }
         drop(shelf.apply(message));
     }
-    Err(InheritedDescriptorsError::Gone)
+    Err(InheritedFileDescriptorsError::Gone)
 }
 
 /// Creates two connected sockets that preserve message boundaries.

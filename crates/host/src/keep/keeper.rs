@@ -31,9 +31,9 @@ use rustix::process::Signal as Kill;
 
 use super::backing;
 use super::heritage::{self, HandOverChannel, KEEPER, PREDECESSOR, number};
-use super::message::{self, KeptDescriptors, value};
-use super::process::{ChildProcess, ProcessEnd};
-use super::starter::StarterConnection;
+use super::message::{self, KeptFileDescriptors, value};
+use super::process::{ChildProcess, ProcessExitCause};
+use super::starter::StarterProcessConnection;
 use super::store::{ABANDON, KeeperConnection, SUCCEED};
 use crate::confine::{SeccompMode, ThreadCapabilities, ThreadRole, ThreadSandbox};
 use crate::poll::{PollInterest, Poller, ProcessSignal, SignalHandlers};
@@ -62,9 +62,9 @@ const OTHERS: u64 = 3;
 const STARTER: u64 = 4;
 
 /// State of the keeper: the process that starts hosts and holds their file descriptors.
-struct DescriptorKeeper {
-    starter: StarterConnection,
-    shelf: KeptDescriptors,
+struct FileDescriptorKeeper {
+    starter: StarterProcessConnection,
+    shelf: KeptFileDescriptors,
     signals: SignalHandlers,
     /// systemd, or another service manager that waits for the host's readiness.
     notify: Option<KeeperConnection>,
@@ -92,10 +92,10 @@ struct DescriptorKeeper {
 /// error, and the status is 1.
 pub fn keep(command: &mut dyn FnMut() -> Command, seccomp: SeccompMode) -> io::Result<u8> {
     let shelf = heritage::of_systemd().map_err(io::Error::other)?;
-    let starter = StarterConnection::fork(command)?;
+    let starter = StarterProcessConnection::fork(command)?;
     let confinement = ThreadSandbox { seccomp, capabilities: ThreadCapabilities::Unchanged };
     let gives_up = confinement.prepare(ThreadRole::Keeper).map_err(io::Error::other)?;
-    let mut keeper = DescriptorKeeper {
+    let mut keeper = FileDescriptorKeeper {
         starter,
         shelf,
         signals: SignalHandlers::install()?,
@@ -117,7 +117,7 @@ pub fn keep(command: &mut dyn FnMut() -> Command, seccomp: SeccompMode) -> io::R
     }))
 }
 
-impl DescriptorKeeper {
+impl FileDescriptorKeeper {
     /// Starts hosts, each after the end of the previous host. Returns the last one's exit status.
     fn run(&mut self) -> io::Result<u8> {
         loop {
@@ -132,7 +132,7 @@ impl DescriptorKeeper {
     }
 
     /// Starts a host, and keeps its file descriptors until it ends.
-    fn serve(&mut self) -> io::Result<ProcessEnd> {
+    fn serve(&mut self) -> io::Result<ProcessExitCause> {
         let (ours, theirs) = heritage::pair()?;
         let mut host = self.starter.start(KEEPER, theirs)?;
         let line = HandOverChannel::over(ours)?;
@@ -286,20 +286,22 @@ impl DescriptorKeeper {
     }
 
     /// Returns the keeper's exit status, or `None` if another host is to be started.
-    fn status_to_end_with(&mut self, death: ProcessEnd) -> Option<u8> {
+    fn status_to_end_with(&mut self, death: ProcessExitCause) -> Option<u8> {
         match death {
             // systemd stores the descriptors, and starts the next keeper with them.
-            ProcessEnd::Exit(status) if status == i32::from(RESTART) => {
+            ProcessExitCause::Exit(status) if status == i32::from(RESTART) => {
                 return self.backed.then_some(RESTART);
             }
-            ProcessEnd::Exit(status) if status != PANIC && (!self.ready || self.ending || status == 0) => {
+            ProcessExitCause::Exit(status)
+                if status != PANIC && (!self.ready || self.ending || status == 0) =>
+            {
                 return Some(status as u8);
             }
-            ProcessEnd::Signal(_) | ProcessEnd::Exit(_) if self.ending => return Some(1),
-            ProcessEnd::Signal(number) => {
+            ProcessExitCause::Signal(_) | ProcessExitCause::Exit(_) if self.ending => return Some(1),
+            ProcessExitCause::Signal(number) => {
                 self.say(format!("the host was killed by signal {number}; starting the host again"));
             }
-            ProcessEnd::Exit(status) => {
+            ProcessExitCause::Exit(status) => {
                 self.say(format!("the host failed with status {status}; starting the host again"));
             }
         }
@@ -338,7 +340,11 @@ impl DescriptorKeeper {
 
 /// Sends a host the kept file descriptors. Kills a host that does not receive all of them, because it would wait for
 /// the rest without end.
-pub(super) fn give(line: &HandOverChannel, shelf: &KeptDescriptors, host: &ChildProcess) -> io::Result<()> {
+pub(super) fn give(
+    line: &HandOverChannel,
+    shelf: &KeptFileDescriptors,
+    host: &ChildProcess,
+) -> io::Result<()> {
     line.give(shelf.iter()).inspect_err(|_| host.signal(Kill::KILL))
 }
 

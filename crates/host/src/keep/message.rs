@@ -84,9 +84,9 @@ pub(super) fn is_name(name: &str) -> bool {
 
 /// File descriptors that the keeper process holds, by name.
 #[derive(Debug, Default)]
-pub struct KeptDescriptors(BTreeMap<String, OwnedFd>);
+pub struct KeptFileDescriptors(BTreeMap<String, OwnedFd>);
 
-impl KeptDescriptors {
+impl KeptFileDescriptors {
     /// Applies the file descriptor commands of a message and ignores the rest. Returns a descriptor that is no longer
     /// needed; closing that one may block.
     #[must_use]

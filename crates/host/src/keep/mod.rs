@@ -2,7 +2,7 @@
 //!
 //! A VMM cannot reconnect to a vfio-user device, so its sockets must survive this process. A keeper holds a copy of
 //! each descriptor under a name ([`KeeperConnection`]) and sends all of them to the successor process
-//! ([`InheritedDescriptors`]). That is [`keeper`], a supervisor of this program, and behind it systemd where the unit
+//! ([`InheritedFileDescriptors`]). That is [`keeper`], a supervisor of this program, and behind it systemd where the unit
 //! has a file descriptor store. Both use systemd's messages (`sd_notify(3)`: `FDSTORE=1`, `FDNAME=`, `FDSTOREREMOVE=1`,
 //! `READY=1`, `MAINPID=`), with at most one descriptor each.
 //!
@@ -20,7 +20,8 @@ mod tests;
 
 pub use backing::is_same;
 pub use heritage::{
-    DescriptorSender, HandOverChannel, InheritedDescriptors, InheritedDescriptorsError, STARTED, number,
+    FileDescriptorSender, HandOverChannel, InheritedFileDescriptors, InheritedFileDescriptorsError, STARTED,
+    number,
 };
-pub use message::KeptDescriptors;
+pub use message::KeptFileDescriptors;
 pub use store::KeeperConnection;

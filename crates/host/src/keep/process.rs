@@ -7,7 +7,7 @@ use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
 /// End of a process: its exit status, or the signal that killed the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ProcessEnd {
+pub(super) enum ProcessExitCause {
     /// The child process exited with this status.
     Exit(i32),
     /// This signal killed the child process.
@@ -31,11 +31,11 @@ impl ChildProcess {
 
     /// Returns the end of the child process, or `None` while it runs. Call it until it returns an end: that call reaps
     /// the process.
-    pub(super) fn death(&self) -> io::Result<Option<ProcessEnd>> {
+    pub(super) fn death(&self) -> io::Result<Option<ProcessExitCause>> {
         let status = waitid(WaitId::PidFd(self.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG)?;
         Ok(status.map(|status| match (status.exit_status(), status.terminating_signal()) {
-            (Some(status), _) => ProcessEnd::Exit(status),
-            (_, signal) => ProcessEnd::Signal(signal.unwrap_or_default()),
+            (Some(status), _) => ProcessExitCause::Exit(status),
+            (_, signal) => ProcessExitCause::Signal(signal.unwrap_or_default()),
         }))
     }
 }

@@ -51,13 +51,13 @@ const NO_PROGRAM: i32 = 127;
 
 /// Keeper's connection to the starter, the process that forks hosts.
 #[derive(Debug)]
-pub(super) struct StarterConnection {
+pub(super) struct StarterProcessConnection {
     /// Socket to the starter process; `None` after a failure.
     line: Option<OwnedFd>,
     process: ChildProcess,
 }
 
-impl StarterConnection {
+impl StarterProcessConnection {
     /// Forks the starter process. `command` builds a host's command line, in the starter.
     ///
     /// # Errors

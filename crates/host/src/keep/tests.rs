@@ -1,8 +1,8 @@
 //! Tests the shelf (file descriptors by name), its names, and hostile peers. Tests of the command cover the keeper's
 //! loop.
 
-use super::message::{self, KeptDescriptors};
-use super::process::{ChildProcess, ProcessEnd};
+use super::message::{self, KeptFileDescriptors};
+use super::process::{ChildProcess, ProcessExitCause};
 use super::*;
 use crate::confine::{SeccompMode, ThreadCapabilities, ThreadRole, ThreadSandbox};
 use crate::eventfd::EventFd;
@@ -24,7 +24,7 @@ fn pair() -> (KeeperConnection, OwnedFd) {
 
 /// Receives messages over the socket, and applies them to the kept file descriptors as a keeper process does. Returns
 /// the names of the kept descriptors.
-fn shelve(shelf: &mut KeptDescriptors, socket: &OwnedFd, messages: usize) -> Vec<String> {
+fn shelve(shelf: &mut KeptFileDescriptors, socket: &OwnedFd, messages: usize) -> Vec<String> {
     for _ in 0..messages {
         drop(shelf.apply(message::receive(socket).unwrap().unwrap()));
     }
@@ -34,7 +34,7 @@ fn shelve(shelf: &mut KeptDescriptors, socket: &OwnedFd, messages: usize) -> Vec
 #[test]
 fn keeper_keeps_a_descriptors_open_file_until_forgotten() {
     let (store, keeper) = pair();
-    let mut shelf = KeptDescriptors::default();
+    let mut shelf = KeptFileDescriptors::default();
     let event = EventFd::new().unwrap();
     store.keep("a", event.as_fd()).unwrap();
     store.keep("b", event.as_fd()).unwrap();
@@ -49,7 +49,7 @@ fn keeper_keeps_a_descriptors_open_file_until_forgotten() {
 #[test]
 fn keeper_keeps_the_last_descriptor_stored_under_a_name() {
     let (store, keeper) = pair();
-    let mut shelf = KeptDescriptors::default();
+    let mut shelf = KeptFileDescriptors::default();
     let (first, second) = (EventFd::new().unwrap(), EventFd::new().unwrap());
     store.keep("a", first.as_fd()).unwrap();
     store.keep("a", second.as_fd()).unwrap();
@@ -65,7 +65,7 @@ fn invalid_descriptor_name_is_refused_by_sender_and_keeper() {
     for name in ["", "a:b", "a\nFDSTOREREMOVE=1", &"n".repeat(256)] {
         assert!(store.keep(name, event.as_fd()).is_err(), "{name:?}");
     }
-    let mut shelf = KeptDescriptors::default();
+    let mut shelf = KeptFileDescriptors::default();
     for text in ["FDSTORE=1", "FDSTORE=1\nFDNAME=", "FDSTORE=1\nFDNAME=x:y", "FDNAME=x", "\u{0}"] {
         message::send(&store, text, Some(event.as_fd())).unwrap();
     }
@@ -86,7 +86,12 @@ fn host_continues_after_its_keeper_socket_closes() {
 
 /// Applies a message to the shelf, and the resulting messages to a model of systemd's store, which holds each open file
 /// once, under the first name that came with it.
-fn backed(shelf: &mut KeptDescriptors, store: &mut Vec<(String, OwnedFd)>, text: &str, fd: Option<&EventFd>) {
+fn backed(
+    shelf: &mut KeptFileDescriptors,
+    store: &mut Vec<(String, OwnedFd)>,
+    text: &str,
+    fd: Option<&EventFd>,
+) {
     let fd = fd.map(|fd| fd.as_fd().try_clone_to_owned().unwrap());
     let told = std::cell::RefCell::new(Vec::new());
     let done = super::backing::apply(shelf, message::KeeperMessage { text: text.into(), fd }, |text, fd| {
@@ -105,7 +110,7 @@ fn backed(shelf: &mut KeptDescriptors, store: &mut Vec<(String, OwnedFd)>, text:
 
 #[test]
 fn systemd_fd_store_holds_a_shared_open_file_once() {
-    let (mut shelf, mut store) = (KeptDescriptors::default(), Vec::new());
+    let (mut shelf, mut store) = (KeptFileDescriptors::default(), Vec::new());
     let (first, second) = (EventFd::new().unwrap(), EventFd::new().unwrap());
     let mut step = |text: &str, fd, expected: &[&str]| {
         backed(&mut shelf, &mut store, text, fd);
@@ -140,7 +145,7 @@ fn keeper_stores_descriptors_under_its_seccomp_filter() {
     let keeper = || {
         gives_up.apply().unwrap();
         let (store, socket) = pair();
-        let (mut shelf, mut systemd) = (KeptDescriptors::default(), Vec::new());
+        let (mut shelf, mut systemd) = (KeptFileDescriptors::default(), Vec::new());
         for name in ["a", "b"] {
             store.keep(name, event.as_fd()).unwrap();
             let text = message::receive(&socket).unwrap().unwrap().text;
@@ -152,7 +157,7 @@ fn keeper_stores_descriptors_under_its_seccomp_filter() {
         assert_eq!(child.death().unwrap(), None);
         child.signal(Signal::KILL);
         assert_eq!(poller.wait(None).unwrap().next().map(|event| event.token), Some(7));
-        assert_eq!(child.death().unwrap(), Some(ProcessEnd::Signal(9)));
+        assert_eq!(child.death().unwrap(), Some(ProcessExitCause::Signal(9)));
     };
     // Restricts this thread alone, which ends with the test.
     thread::scope(|scope| scope.spawn(keeper).join().unwrap());
@@ -163,7 +168,7 @@ fn host_that_reads_none_of_its_inherited_descriptors_is_killed() {
     let mut host = Command::new("sleep").arg("60").spawn().unwrap();
     let handle = ChildProcess::of(pidfd_open(Pid::from_child(&host), PidfdFlags::empty()).unwrap());
     let (ours, _theirs) = heritage::pair().unwrap();
-    let mut shelf = KeptDescriptors::default();
+    let mut shelf = KeptFileDescriptors::default();
     // More messages than the socket of a host that reads none of them can hold.
     for number in 0..600 {
         shelf.put(&format!("fd{number}"), File::open("/dev/null").unwrap().into());

@@ -19,7 +19,7 @@ const FLAGS: usize = 8;
 
 /// State of a network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NetworkLink {
+pub struct NetworkLinkState {
     /// Index of the interface in its namespace. The kernel reuses an index only on request.
     pub index: u32,
     /// True if the administrator has set the interface up.
@@ -32,7 +32,7 @@ pub struct NetworkLink {
 
 /// Kernel's reply to a request for an interface.
 pub(super) enum NetlinkReply {
-    Link(NetworkLink),
+    Link(NetworkLinkState),
     Error(Errno),
 }
 
@@ -80,10 +80,10 @@ pub(super) fn changes(bytes: &[u8]) -> impl Iterator<Item = (u32, &str)> {
     .filter_map(|(_, payload)| Some((number(payload, INDEX)?, name(payload)?)))
 }
 
-fn link(payload: &[u8]) -> Option<NetworkLink> {
+fn link(payload: &[u8]) -> Option<NetworkLinkState> {
     let flags = number(payload, FLAGS)?;
     let mtu = attribute(payload, IFLA_MTU)?;
-    Some(NetworkLink {
+    Some(NetworkLinkState {
         index: number(payload, INDEX)?,
         up: flags & IFF_UP as u32 != 0,
         carrier: attribute(payload, IFLA_CARRIER)?.first() != Some(&0),

@@ -19,7 +19,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::net::{bind, recv, send, socket_with};
 
 use message::NetlinkReply;
-pub use message::NetworkLink;
+pub use message::NetworkLinkState;
 
 /// Size in bytes of the buffer for netlink messages. The kernel's messages about one interface stay below 8 KiB
 /// (NLMSG_GOODSIZE).
@@ -89,7 +89,7 @@ impl LinkMonitor {
     ///
     /// # Errors
     /// The kernel's error.
-    pub fn look_up(&mut self, name: &str) -> io::Result<Option<NetworkLink>> {
+    pub fn look_up(&mut self, name: &str) -> io::Result<Option<NetworkLinkState>> {
         // An unread reply to an earlier request would be read as the reply to this one.
         while recv(&self.questions, &mut *self.buffer, RecvFlags::DONTWAIT).is_ok() {}
         send(&self.questions, &message::question(name), SendFlags::empty())?;

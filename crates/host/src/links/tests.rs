@@ -46,7 +46,7 @@ fn interface_look_up_returns_its_current_state() {
         tap.set_mtu(9000).unwrap();
         assert_eq!(
             links.look_up("watched0").unwrap(),
-            Some(NetworkLink { up: true, mtu: 9000, ..link.clone() })
+            Some(NetworkLinkState { up: true, mtu: 9000, ..link.clone() })
         );
         assert!(ip("link set watched0 carrier off"));
         assert!(!links.look_up("watched0").unwrap().unwrap().carrier);

@@ -5,7 +5,7 @@
 use std::hint::black_box;
 
 use super::repeat::each;
-use super::{ProbeError, ProbeResult};
+use super::{DurationProbeError, DurationProbeResult};
 
 /// Bytes of a full Ethernet frame.
 const FRAME: usize = 1_514;
@@ -15,18 +15,18 @@ const PER_KILOBYTE: f64 = 1_000.0 / FRAME as f64;
 
 /// Measures copies of frames that are in the processor's cache: their number is small enough for the smallest
 /// cache.
-pub(super) fn warm() -> Result<ProbeResult, ProbeError> {
+pub(super) fn warm() -> Result<DurationProbeResult, DurationProbeError> {
     in_turn(4)
 }
 
 /// Measures copies of 12 MB of frames: more than a core's own caches hold, and less than a server's
 /// last-level cache.
-pub(super) fn shared() -> Result<ProbeResult, ProbeError> {
+pub(super) fn shared() -> Result<DurationProbeResult, DurationProbeError> {
     in_turn(8_192)
 }
 
 /// Measures copies of `frames` different frames, one after the other, to a cached buffer.
-fn in_turn(frames: usize) -> Result<ProbeResult, ProbeError> {
+fn in_turn(frames: usize) -> Result<DurationProbeResult, DurationProbeError> {
     let from = vec![1_u8; frames * FRAME];
     let mut to = vec![0; FRAME];
     let mut turns = (0..frames).cycle();
@@ -40,7 +40,7 @@ fn in_turn(frames: usize) -> Result<ProbeResult, ProbeError> {
 
 /// Measures copies from memory to a cached buffer, as of frames that a card has written.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn cold() -> Result<ProbeResult, ProbeError> {
+pub(super) fn cold() -> Result<DurationProbeResult, DurationProbeError> {
     use super::repeat::{per_operation, timed};
 
     const FRAMES: usize = 1_024;
@@ -65,8 +65,8 @@ pub(super) fn cold() -> Result<ProbeResult, ProbeError> {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) fn cold() -> Result<ProbeResult, ProbeError> {
-    Err(ProbeError::Architecture)
+pub(super) fn cold() -> Result<DurationProbeResult, DurationProbeError> {
+    Err(DurationProbeError::Architecture)
 }
 
 /// Evicts `bytes` from all processor caches.

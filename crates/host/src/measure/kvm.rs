@@ -5,10 +5,10 @@ mod watchdog;
 
 use std::time::Duration;
 
-use super::{ProbeError, ProbeResult};
+use super::{DurationProbeError, DurationProbeResult};
 
 /// Guest program whose VM exits are measured: its instructions, and the registers that it starts with.
-struct MeasuredProgram {
+struct MeasuredGuestProgram {
     /// Real-mode instructions of the measured guest program; they may change any register but SI.
     instructions: &'static [u8],
     /// Base address of the segment ES while the guest program runs.
@@ -25,35 +25,35 @@ const OFTEN: Option<u16> = Some(200);
 /// return.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-pub(super) fn cpuid() -> Result<ProbeResult, ProbeError> {
+pub(super) fn cpuid() -> Result<DurationProbeResult, DurationProbeError> {
     // xor ax, ax; cpuid
-    run(&MeasuredProgram { instructions: &[0x31, 0xc0, 0x0f, 0xa2], es: 0, repeated: OFTEN })
+    run(&MeasuredGuestProgram { instructions: &[0x31, 0xc0, 0x0f, 0xa2], es: 0, repeated: OFTEN })
 }
 
-pub(super) fn hypercall() -> Result<ProbeResult, ProbeError> {
+pub(super) fn hypercall() -> Result<DurationProbeResult, DurationProbeError> {
     // xor ax, ax; vmcall, which KVM replaces by vmmcall on AMD. Hypercall 0 does not exist; its error reply is what
     // is timed.
-    run(&MeasuredProgram { instructions: &[0x31, 0xc0, 0x0f, 0x01, 0xc1], es: 0, repeated: OFTEN })
+    run(&MeasuredGuestProgram { instructions: &[0x31, 0xc0, 0x0f, 0x01, 0xc1], es: 0, repeated: OFTEN })
 }
 
-pub(super) fn mmio_kernel() -> Result<ProbeResult, ProbeError> {
+pub(super) fn mmio_kernel() -> Result<DurationProbeResult, DurationProbeError> {
     // mov es:[0], eax: the I/O APIC's register select, which KVM keeps in the kernel.
-    run(&MeasuredProgram { instructions: WRITE, es: 0xfec0_0000, repeated: OFTEN })
+    run(&MeasuredGuestProgram { instructions: WRITE, es: 0xfec0_0000, repeated: OFTEN })
 }
 
-pub(super) fn mmio_user() -> Result<ProbeResult, ProbeError> {
+pub(super) fn mmio_user() -> Result<DurationProbeResult, DurationProbeError> {
     // The same write where no device is.
-    run(&MeasuredProgram { instructions: WRITE, es: 0xd000_0000, repeated: None })
+    run(&MeasuredGuestProgram { instructions: WRITE, es: 0xd000_0000, repeated: None })
 }
 
 const WRITE: &[u8] = &[0x26, 0x66, 0xa3, 0x00, 0x00];
 
-pub(super) fn pio_user() -> Result<ProbeResult, ProbeError> {
+pub(super) fn pio_user() -> Result<DurationProbeResult, DurationProbeError> {
     // out 0x10, al
-    run(&MeasuredProgram { instructions: &[0xe6, 0x10], es: 0, repeated: None })
+    run(&MeasuredGuestProgram { instructions: &[0xe6, 0x10], es: 0, repeated: None })
 }
 
-fn run(program: &'static MeasuredProgram) -> Result<ProbeResult, ProbeError> {
+fn run(program: &'static MeasuredGuestProgram) -> Result<DurationProbeResult, DurationProbeError> {
     watchdog::within(PATIENCE, |given_up| {
         let mut machine = machine::MeasurementVm::new(program)?;
         super::repeat::per_operation(|count| {

@@ -29,12 +29,12 @@ pub struct DurationProbe {
     /// Description of the measured operation in a few words.
     pub what: &'static str,
     /// Function that takes the measurement.
-    pub run: fn() -> Result<ProbeResult, ProbeError>,
+    pub run: fn() -> Result<DurationProbeResult, DurationProbeError>,
 }
 
 /// Result of repeated measurements of a duration, in the unit of its [`DurationProbe`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ProbeResult {
+pub struct DurationProbeResult {
     /// Median of the repeated measurements.
     pub median: f64,
     /// Smallest value of the repeated measurements.
@@ -45,7 +45,7 @@ pub struct ProbeResult {
 
 /// Reason why a measurement failed.
 #[derive(Debug, thiserror::Error)]
-pub enum ProbeError {
+pub enum DurationProbeError {
     /// The measurement needs two processors, and the process has one.
     #[error("only one processor is available to this process, but the measurement needs two")]
     OneProcessor,
@@ -75,7 +75,7 @@ const fn probe(
     name: &'static str,
     unit: &'static str,
     what: &'static str,
-    run: fn() -> Result<ProbeResult, ProbeError>,
+    run: fn() -> Result<DurationProbeResult, DurationProbeError>,
 ) -> DurationProbe {
     DurationProbe { name, unit, what, run }
 }

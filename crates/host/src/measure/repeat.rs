@@ -1,6 +1,6 @@
 //! Repeats measurements and takes their median, which ignores outliers.
 
-use super::{ProbeError, ProbeResult};
+use super::{DurationProbeError, DurationProbeResult};
 use crate::poll::MonotonicClock;
 
 /// Minimum duration in nanoseconds of a measurement's repetition: short enough that most repetitions are not
@@ -13,8 +13,8 @@ const REPETITIONS: usize = 31;
 /// Measures an operation's duration in nanoseconds. `batch` performs the given number of operations and returns their
 /// duration in nanoseconds.
 pub(super) fn per_operation(
-    mut batch: impl FnMut(u32) -> Result<u64, ProbeError>,
-) -> Result<ProbeResult, ProbeError> {
+    mut batch: impl FnMut(u32) -> Result<u64, DurationProbeError>,
+) -> Result<DurationProbeResult, DurationProbeError> {
     let mut count = 16;
     while batch(count)? < LONG_ENOUGH && count < MOST {
         count *= 2;
@@ -24,22 +24,26 @@ pub(super) fn per_operation(
         found.push(batch(count)? as f64 / f64::from(count));
     }
     found.sort_by(f64::total_cmp);
-    Ok(ProbeResult { median: found[REPETITIONS / 2], least: found[0], most: found[REPETITIONS - 1] })
+    Ok(DurationProbeResult { median: found[REPETITIONS / 2], least: found[0], most: found[REPETITIONS - 1] })
 }
 
 /// Measures the nanoseconds that one call of `operation` takes.
-pub(super) fn each(mut operation: impl FnMut() -> Result<(), ProbeError>) -> Result<ProbeResult, ProbeError> {
+pub(super) fn each(
+    mut operation: impl FnMut() -> Result<(), DurationProbeError>,
+) -> Result<DurationProbeResult, DurationProbeError> {
     per_operation(|count| timed(|| (0..count).try_for_each(|_| operation())))
 }
 
 /// Runs `work`, and returns its duration in nanoseconds.
-pub(super) fn timed(work: impl FnOnce() -> Result<(), ProbeError>) -> Result<u64, ProbeError> {
+pub(super) fn timed(
+    work: impl FnOnce() -> Result<(), DurationProbeError>,
+) -> Result<u64, DurationProbeError> {
     let begun = MonotonicClock.now_ns();
     work()?;
     Ok(MonotonicClock.now_ns() - begun)
 }
 
-impl ProbeResult {
+impl DurationProbeResult {
     /// Multiplies the median, the smallest and the largest value of a measurement by a factor.
     pub(super) fn times(self, factor: f64) -> Self {
         Self { median: self.median * factor, least: self.least * factor, most: self.most * factor }

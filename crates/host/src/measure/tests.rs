@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::repeat::per_operation;
-use super::{PROBES, ProbeError};
+use super::{DurationProbeError, PROBES};
 use crate::test_support::skipped;
 
 #[test]
@@ -16,7 +16,7 @@ fn every_host_measurement_returns_a_number_or_a_reason() {
                 assert!(sample.median.is_finite() && sample.median > 0.0, "{} {sample:?}", probe.name);
                 assert!(sample.least <= sample.median && sample.median <= sample.most, "{}", probe.name);
             }
-            Err(why @ ProbeError::System(_)) => panic!("{}: {why}", probe.name),
+            Err(why @ DurationProbeError::System(_)) => panic!("{}: {why}", probe.name),
             Err(why) => skipped(probe.what, &why.to_string()),
         }
     }
@@ -37,7 +37,7 @@ fn repetitions_double_until_a_measurement_is_long_enough() {
 
 #[test]
 fn failing_operation_ends_its_measurement() {
-    let failed = per_operation(|_| Err(ProbeError::OneProcessor)).unwrap_err();
+    let failed = per_operation(|_| Err(DurationProbeError::OneProcessor)).unwrap_err();
     assert_eq!(
         failed.to_string(),
         "only one processor is available to this process, but the measurement needs two"

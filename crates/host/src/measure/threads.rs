@@ -10,26 +10,26 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::calls::{read, write};
 use super::repeat::{per_operation, timed};
-use super::{ProbeError, ProbeResult};
+use super::{DurationProbeError, DurationProbeResult};
 
 /// Measures the wake-up latency of a thread as half of a round trip: from a write until the other thread has read it.
-pub(super) fn wake() -> Result<ProbeResult, ProbeError> {
+pub(super) fn wake() -> Result<DurationProbeResult, DurationProbeError> {
     let processors = two_processors()?;
     per_operation(|count| Ok(ping_pong(processors, count)?.round_trips / 2))
 }
 
-pub(super) fn wake_call() -> Result<ProbeResult, ProbeError> {
+pub(super) fn wake_call() -> Result<DurationProbeResult, DurationProbeError> {
     let processors = two_processors()?;
     per_operation(|count| Ok(ping_pong(processors, count)?.writes))
 }
 
-pub(super) fn switch() -> Result<ProbeResult, ProbeError> {
+pub(super) fn switch() -> Result<DurationProbeResult, DurationProbeError> {
     let processor = processors()?[0];
     per_operation(|count| Ok(ping_pong([processor; 2], count)?.round_trips / 2))
 }
 
 /// Measures a cache line's transfer: from a store until the other processor has seen the stored value.
-pub(super) fn cache_line() -> Result<ProbeResult, ProbeError> {
+pub(super) fn cache_line() -> Result<DurationProbeResult, DurationProbeError> {
     let processors = two_processors()?;
     let bounce = |count| {
         let turn = AtomicU32::new(0);
@@ -48,13 +48,13 @@ pub(super) fn cache_line() -> Result<ProbeResult, ProbeError> {
 }
 
 /// Durations of a ping-pong of messages between two threads, in nanoseconds.
-struct PingPongTimes {
+struct ThreadPingPongTimes {
     round_trips: u64,
     /// Time that the first thread of a ping-pong spent in writing its messages, in nanoseconds.
     writes: u64,
 }
 
-fn ping_pong(processors: [usize; 2], count: u32) -> Result<PingPongTimes, ProbeError> {
+fn ping_pong(processors: [usize; 2], count: u32) -> Result<ThreadPingPongTimes, DurationProbeError> {
     let event = || -> io::Result<OwnedFd> { Ok(eventfd(0, EventfdFlags::CLOEXEC)?) };
     let (ping, pong) = (event()?, event()?);
     let mut writes = 0;
@@ -68,15 +68,15 @@ fn ping_pong(processors: [usize; 2], count: u32) -> Result<PingPongTimes, ProbeE
     };
     let second = || (0..count).try_for_each(|_| read(&ping).and_then(|()| write(&pong)));
     let round_trips = side_by_side(processors, first, second)?;
-    Ok(PingPongTimes { round_trips, writes })
+    Ok(ThreadPingPongTimes { round_trips, writes })
 }
 
 /// Runs two closures at the same time, each on a thread pinned to a processor. Returns the result of the first closure.
 fn side_by_side<T: Send>(
     processors: [usize; 2],
-    first: impl FnOnce() -> Result<T, ProbeError> + Send,
-    second: impl FnOnce() -> Result<(), ProbeError> + Send,
-) -> Result<T, ProbeError> {
+    first: impl FnOnce() -> Result<T, DurationProbeError> + Send,
+    second: impl FnOnce() -> Result<(), DurationProbeError> + Send,
+) -> Result<T, DurationProbeError> {
     thread::scope(|scope| {
         // A thread that cannot be pinned runs all the same, since the other one waits for it.
         let first = scope.spawn(move || {
@@ -93,22 +93,22 @@ fn side_by_side<T: Send>(
     })
 }
 
-fn hold(processor: usize) -> Result<(), ProbeError> {
+fn hold(processor: usize) -> Result<(), DurationProbeError> {
     let mut set = CpuSet::new();
     set.set(processor);
     Ok(sched_setaffinity(None, &set).map_err(io::Error::from)?)
 }
 
 /// Returns the processors that this process may use, at least one.
-fn processors() -> Result<Vec<usize>, ProbeError> {
+fn processors() -> Result<Vec<usize>, DurationProbeError> {
     let set = sched_getaffinity(None).map_err(io::Error::from)?;
     Ok((0..CpuSet::MAX_CPU).filter(|&processor| set.is_set(processor)).collect())
 }
 
 /// Returns the first and the last processor, which are the least likely to be threads of one core.
-fn two_processors() -> Result<[usize; 2], ProbeError> {
+fn two_processors() -> Result<[usize; 2], DurationProbeError> {
     match processors()?.as_slice() {
         [first, .., last] => Ok([*first, *last]),
-        _ => Err(ProbeError::OneProcessor),
+        _ => Err(DurationProbeError::OneProcessor),
     }
 }

@@ -25,10 +25,10 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 pub(crate) use copy::done_last;
-pub use sigbus::{MappingReservation, poison_events};
+pub use sigbus::{MappingTableReservation, poison_events};
 pub use source::{FileIdentity, is_memory};
 pub use view::prefetch;
-pub(crate) use view::{DmaRegionWindow, MemoryView};
+pub(crate) use view::{DmaRegionWindow, MappedGuestMemory};
 
 /// Size of the longest ring descriptor in bytes.
 pub const DESCRIPTOR: usize = copy::LONG;
@@ -115,7 +115,7 @@ pub enum MemoryAccessError {
 /// [`BlockingWorker`](crate::worker::BlockingWorker).
 pub struct MappedFile {
     /// Requested bytes inside the mapping `span`: with huge pages the kernel maps more.
-    view: MemoryView,
+    view: MappedGuestMemory,
     span: sigbus::MappedAddressRange,
     registration: sigbus::MappingRegistration,
     /// Size of the mapped file's pages in bytes.
@@ -190,8 +190,9 @@ impl MappedFile {
         let base = unsafe { NonNull::new_unchecked(start.cast::<u8>().add(extent.lead)) };
         // SAFETY: `visible` bytes behind `lead` are inside the span, which stays mapped until `drop`, and is mapped for
         // writing if that is asked for.
-        let view =
-            unsafe { MemoryView::new(base, extent.visible, protection == MemoryProtection::ReadWrite) };
+        let view = unsafe {
+            MappedGuestMemory::new(base, extent.visible, protection == MemoryProtection::ReadWrite)
+        };
         Ok(Self { view, span, registration, page: extent.page })
     }
 

@@ -78,9 +78,9 @@ pub fn poison_events() -> u64 {
 
 /// Part of the table of mappings that is reserved for one client. Released when dropped.
 #[derive(Debug)]
-pub struct MappingReservation(usize);
+pub struct MappingTableReservation(usize);
 
-impl MappingReservation {
+impl MappingTableReservation {
     /// Reserves 256 mappings for a client, or fewer when most of the table is taken. Returns `None` when the table is
     /// full.
     #[must_use]
@@ -103,7 +103,7 @@ impl MappingReservation {
     }
 }
 
-impl Drop for MappingReservation {
+impl Drop for MappingTableReservation {
     fn drop(&mut self) {
         SHARED.fetch_sub(self.0, Ordering::AcqRel);
     }

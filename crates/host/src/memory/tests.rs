@@ -187,15 +187,16 @@ fn new_mapping_is_intact_after_an_earlier_one_was_truncated() {
 fn client_mapping_quotas_never_exceed_the_mapping_table() -> io::Result<()> {
     let name = "memory::tests::client_mapping_quotas_never_exceed_the_mapping_table";
     let taken = || {
-        let shares: Vec<MappingReservation> = std::iter::from_fn(MappingReservation::reserve).collect();
+        let shares: Vec<MappingTableReservation> =
+            std::iter::from_fn(MappingTableReservation::reserve).collect();
         let port = 65;
         assert!(shares.len() >= 3 * port, "{} are not three ports with 64 VFs", shares.len());
         assert!(shares[..port].iter().all(|share| share.mappings() == 256), "one port has no shortage");
         assert!(shares.iter().all(|share| share.mappings() >= 32), "the smallest share is usable");
-        let total: usize = shares.iter().map(MappingReservation::mappings).sum();
+        let total: usize = shares.iter().map(MappingTableReservation::mappings).sum();
         assert!(total <= 28_672, "{total}");
         drop(shares);
-        assert_eq!(MappingReservation::reserve().map(|share| share.mappings()), Some(256), "released");
+        assert_eq!(MappingTableReservation::reserve().map(|share| share.mappings()), Some(256), "released");
     };
     let Some(child) = in_own_process(name, taken)? else { return Ok(()) };
     assert!(child.status.success(), "{child:?}");

@@ -12,7 +12,7 @@ use super::{MappedFile, MemoryAccessError};
 pub(super) const PREFETCHED: usize = 32 * LINE;
 
 /// Mapped bytes of guest memory, offsets 0 to `len - 1`.
-pub(crate) struct MemoryView {
+pub(crate) struct MappedGuestMemory {
     base: NonNull<u8>,
     len: usize,
     writable: bool,
@@ -20,11 +20,11 @@ pub(crate) struct MemoryView {
 
 // SAFETY: a mapping belongs to the process, not to a thread; `base` is only used for the copies below, which tolerate
 // any concurrent writer, since the guest is one.
-unsafe impl Send for MemoryView {}
+unsafe impl Send for MappedGuestMemory {}
 // SAFETY: as above; every access through `&self` tolerates concurrent access.
-unsafe impl Sync for MemoryView {}
+unsafe impl Sync for MappedGuestMemory {}
 
-impl MemoryView {
+impl MappedGuestMemory {
     /// Creates a view of `len` mapped bytes from `base` on.
     ///
     /// # Safety
@@ -164,7 +164,7 @@ unsafe fn prefetch_lines(first: NonNull<u8>, length: usize, writes: bool) {
 
 /// Part of a file's mapping that belongs to one DMA region. The window keeps the mapping alive.
 pub(crate) struct DmaRegionWindow {
-    view: MemoryView,
+    view: MappedGuestMemory,
     _mapping: Arc<MappedFile>,
 }
 
@@ -176,13 +176,13 @@ impl DmaRegionWindow {
         let whole = &mapping.view;
         let base = if writable { whole.at_writable(skip, len) } else { whole.at(skip, len) };
         // SAFETY: `len` bytes from there on are inside the mapping, which stays as long as `_mapping` does.
-        let view = unsafe { MemoryView::new(base.ok()?, len, writable) };
+        let view = unsafe { MappedGuestMemory::new(base.ok()?, len, writable) };
         Some(Self { view, _mapping: mapping })
     }
 
     /// Returns the mapped bytes of the DMA region.
     #[inline]
-    pub(crate) fn view(&self) -> &MemoryView {
+    pub(crate) fn view(&self) -> &MappedGuestMemory {
         &self.view
     }
 }

@@ -32,7 +32,7 @@ const DO_NOT_WAIT: libc::c_int = libc::MSG_DONTWAIT;
 
 /// Packet that the socket has received.
 #[derive(Debug, PartialEq, Eq)]
-pub enum PacketReceived<'a> {
+pub enum PacketReceiveResult<'a> {
     /// Received frame, with its checksum filled in and its VLAN tag inserted.
     Frame(&'a [u8]),
     /// Packet longer than any frame: the kernel has merged several, or not segmented it yet.
@@ -57,7 +57,7 @@ impl Default for ReceiveBurst {
 
 impl ReceiveBurst {
     /// Returns the next received frame of the burst, or `None` if every frame was taken.
-    pub fn pop(&mut self) -> Option<PacketReceived<'_>> {
+    pub fn pop(&mut self) -> Option<PacketReceiveResult<'_>> {
         if self.next == self.count {
             return None;
         }
@@ -65,8 +65,8 @@ impl ReceiveBurst {
         let begin = self.next * PLACE + begin;
         self.next += 1;
         Some(match length {
-            0 => PacketReceived::TooLong,
-            _ => PacketReceived::Frame(&self.memory[begin..begin + length]),
+            0 => PacketReceiveResult::TooLong,
+            _ => PacketReceiveResult::Frame(&self.memory[begin..begin + length]),
         })
     }
 
@@ -192,7 +192,7 @@ pub struct SendBurst {
 
 /// Numbers of frames that were not sent, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct UnsentFrames {
+pub struct UnsentFrameCounts {
     /// Number of frames longer than the interface's MTU.
     pub too_long: u64,
     /// Number of frames that the kernel had no buffer for, or refused.
@@ -240,18 +240,18 @@ impl SendBurst {
         self.count = 0;
     }
 
-    pub(super) fn send(&mut self, socket: impl AsFd) -> UnsentFrames {
+    pub(super) fn send(&mut self, socket: impl AsFd) -> UnsentFrameCounts {
         let count = mem::take(&mut self.count);
-        let (mut sent, mut lost) = (0, UnsentFrames::default());
+        let (mut sent, mut lost) = (0, UnsentFrameCounts::default());
         while sent < count {
             match self.send_from(&socket, sent, count) {
                 Ok(taken) => sent += taken,
                 Err(Errno::INTR) => {}
                 Err(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => {
-                    return UnsentFrames { no_link: lost.no_link + (count - sent) as u64, ..lost };
+                    return UnsentFrameCounts { no_link: lost.no_link + (count - sent) as u64, ..lost };
                 }
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => {
-                    return UnsentFrames { no_room: lost.no_room + (count - sent) as u64, ..lost };
+                    return UnsentFrameCounts { no_room: lost.no_room + (count - sent) as u64, ..lost };
                 }
                 // This frame cannot be sent; later ones may be.
                 Err(Errno::MSGSIZE) => (sent, lost.too_long) = (sent + 1, lost.too_long + 1),

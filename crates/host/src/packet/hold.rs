@@ -12,12 +12,12 @@ use crate::tap::InterfaceName;
 /// for any address. Like a [`super::PacketSocket`] it stays with its interface on a rename, and detects the interface's
 /// deletion.
 #[derive(Debug)]
-pub struct InterfaceHold {
+pub struct InterfaceHoldSocket {
     fd: OwnedFd,
     index: u32,
 }
 
-impl InterfaceHold {
+impl InterfaceHoldSocket {
     /// Opens a socket that keeps the interface of this name in use.
     ///
     /// # Errors
@@ -27,7 +27,7 @@ impl InterfaceHold {
         Ok(Self { fd, index })
     }
 
-    /// Returns true if a file descriptor of another process's [`InterfaceHold`] belongs to an existing interface.
+    /// Returns true if a file descriptor of another process's [`InterfaceHoldSocket`] belongs to an existing interface.
     #[must_use]
     pub fn is_held(fd: impl AsFd) -> bool {
         sockopt::socket_domain(&fd) == Ok(AddressFamily::PACKET)
@@ -48,7 +48,7 @@ impl InterfaceHold {
     }
 }
 
-impl AsFd for InterfaceHold {
+impl AsFd for InterfaceHoldSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

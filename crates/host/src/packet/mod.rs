@@ -29,8 +29,8 @@ use rustix::net::netdevice::{index_to_name, name_to_index};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 
 use crate::tap::InterfaceName;
-pub use burst::{LONGEST, PacketReceived, ReceiveBurst, SendBurst, UnsentFrames};
-pub use hold::InterfaceHold;
+pub use burst::{LONGEST, PacketReceiveResult, ReceiveBurst, SendBurst, UnsentFrameCounts};
+pub use hold::InterfaceHoldSocket;
 use request::ReceivedFrameSelection;
 
 /// Reason why a packet socket could not be opened.
@@ -166,7 +166,7 @@ impl PacketSocket {
     }
 
     /// Sends a burst of frames on the interface. Frames that cannot be sent are dropped and counted in the result.
-    pub fn send(&self, burst: &mut SendBurst) -> UnsentFrames {
+    pub fn send(&self, burst: &mut SendBurst) -> UnsentFrameCounts {
         burst.send(&self.fd)
     }
 

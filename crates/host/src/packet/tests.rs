@@ -73,7 +73,7 @@ fn arrived(socket: &PacketSocket, expected: usize) -> Vec<Vec<u8>> {
     while poller.wait(Some(patience(frames.len()))).unwrap().count() > 0 {
         socket.receive(&mut burst).unwrap();
         while let Some(arrived) = burst.pop() {
-            let PacketReceived::Frame(frame) = arrived else {
+            let PacketReceiveResult::Frame(frame) = arrived else {
                 panic!("a received frame is too long for its buffer")
             };
             frames.push(frame.to_vec());
@@ -82,8 +82,8 @@ fn arrived(socket: &PacketSocket, expected: usize) -> Vec<Vec<u8>> {
     frames
 }
 
-fn send(socket: &PacketSocket, frames: &[Vec<u8>]) -> UnsentFrames {
-    let (mut burst, mut lost) = (SendBurst::default(), UnsentFrames::default());
+fn send(socket: &PacketSocket, frames: &[Vec<u8>]) -> UnsentFrameCounts {
+    let (mut burst, mut lost) = (SendBurst::default(), UnsentFrameCounts::default());
     for frame in frames {
         assert!(burst.push(frame));
         if burst.is_full() {
@@ -94,8 +94,8 @@ fn send(socket: &PacketSocket, frames: &[Vec<u8>]) -> UnsentFrames {
     sum(lost, socket.send(&mut burst))
 }
 
-fn sum(one: UnsentFrames, other: UnsentFrames) -> UnsentFrames {
-    UnsentFrames {
+fn sum(one: UnsentFrameCounts, other: UnsentFrameCounts) -> UnsentFrameCounts {
+    UnsentFrameCounts {
         too_long: one.too_long + other.too_long,
         no_room: one.no_room + other.no_room,
         no_link: one.no_link + other.no_link,
@@ -113,7 +113,7 @@ fn frame_may_exceed_the_interface_mtu_by_one_vlan_tag() {
                 let lost = send(&left, std::slice::from_ref(&frame));
                 assert_eq!(
                     lost,
-                    UnsentFrames { too_long, ..UnsentFrames::default() },
+                    UnsentFrameCounts { too_long, ..UnsentFrameCounts::default() },
                     "{length} bytes, tag {tag:x?}"
                 );
                 let came = arrived(&right, 1 - too_long as usize);
@@ -128,10 +128,10 @@ fn packet_socket_carries_bursts_both_ways_without_echo() {
     with_a_pair("packet frames", || {
         let (left, right) = (open("left0"), open("right0"));
         let frames: Vec<_> = (0..100).map(|n| frame(n, 60 + usize::from(n) * 14)).collect();
-        assert_eq!(send(&left, &frames), UnsentFrames::default());
+        assert_eq!(send(&left, &frames), UnsentFrameCounts::default());
         assert_eq!(arrived(&right, frames.len()), frames);
         assert_eq!(arrived(&left, 0), Vec::<Vec<u8>>::new(), "its own frames");
-        assert_eq!(send(&right, &frames[..3]), UnsentFrames::default());
+        assert_eq!(send(&right, &frames[..3]), UnsentFrameCounts::default());
         assert_eq!(arrived(&left, 3), frames[..3]);
         assert_eq!((left.missed(), right.missed()), (0, 0));
     });
@@ -145,7 +145,7 @@ fn packet_socket_sends_and_receives_vlan_tags() {
         for tag in [[0x81, 0x00, 0x60, 0x05], [0x88, 0xa8, 0x00, 0x07]] {
             let plain = frame(1, 200);
             let tagged = [&plain[..12], &tag, &plain[12..]].concat();
-            assert_eq!(send(&left, std::slice::from_ref(&tagged)), UnsentFrames::default());
+            assert_eq!(send(&left, std::slice::from_ref(&tagged)), UnsentFrameCounts::default());
             assert_eq!(arrived(&right, 1), [tagged]);
         }
     });
@@ -176,18 +176,21 @@ fn packet_socket_drops_frames_of_a_down_or_deleted_interface() {
         ip("link set left0 down");
         assert_eq!(
             send(&left, &[frame(1, 60), frame(2, 60)]),
-            UnsentFrames { no_link: 2, ..UnsentFrames::default() }
+            UnsentFrameCounts { no_link: 2, ..UnsentFrameCounts::default() }
         );
         assert_eq!(arrived(&left, 0), Vec::<Vec<u8>>::new(), "a down interface is no error");
         ip("link set left0 name other0");
         ip("link set other0 up");
         assert_eq!(left.interface().as_deref(), Some("other0"));
         wait_until_carries(&right, &left);
-        assert_eq!(send(&right, &[frame(3, 60)]), UnsentFrames::default());
+        assert_eq!(send(&right, &[frame(3, 60)]), UnsentFrameCounts::default());
         assert_eq!(arrived(&left, 1), [frame(3, 60)], "the renamed interface is the same");
         ip("link del other0");
         assert_eq!((left.interface(), right.interface()), (None, None));
-        assert_eq!(send(&left, &[frame(4, 60)]), UnsentFrames { no_link: 1, ..UnsentFrames::default() });
+        assert_eq!(
+            send(&left, &[frame(4, 60)]),
+            UnsentFrameCounts { no_link: 1, ..UnsentFrameCounts::default() }
+        );
         assert!(PacketSocket::open_existing(&name("other0")).unwrap().is_none());
         assert!(PacketSocket::adopt(left.fd, &name("left0")).is_none());
     });

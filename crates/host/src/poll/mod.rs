@@ -61,7 +61,7 @@ impl PollInterest {
 
 /// File descriptor that is ready, as a wait reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReadyDescriptor {
+pub struct ReadyFileDescriptor {
     /// Token under which the ready file descriptor was added to the poller.
     pub token: u64,
     /// True if a read of the file descriptor returns data, a connection, or the end of the stream.
@@ -72,7 +72,7 @@ pub struct ReadyDescriptor {
     pub closed: bool,
 }
 
-impl From<epoll::Event> for ReadyDescriptor {
+impl From<epoll::Event> for ReadyFileDescriptor {
     fn from(event: epoll::Event) -> Self {
         // Copied out first: the kernel's structure is packed.
         let (flags, data) = (event.flags, event.data);
@@ -89,7 +89,7 @@ impl From<epoll::Event> for ReadyDescriptor {
 /// Set of file descriptors to wait for, level-triggered: an event that is not handled is reported again.
 pub struct Poller {
     epoll: OwnedFd,
-    ready: Vec<ReadyDescriptor>,
+    ready: Vec<ReadyFileDescriptor>,
 }
 
 impl Poller {
@@ -136,12 +136,14 @@ impl Poller {
     pub fn wait(
         &mut self,
         timeout: Option<Duration>,
-    ) -> io::Result<impl Iterator<Item = ReadyDescriptor> + '_> {
+    ) -> io::Result<impl Iterator<Item = ReadyFileDescriptor> + '_> {
         self.ready.clear();
         let timeout = timeout.map(timespec);
         let mut events = [const { MaybeUninit::uninit() }; BATCH];
         match epoll::wait(&self.epoll, &mut events, timeout.as_ref()) {
-            Ok((events, _)) => self.ready.extend(events.iter().map(|event| ReadyDescriptor::from(*event))),
+            Ok((events, _)) => {
+                self.ready.extend(events.iter().map(|event| ReadyFileDescriptor::from(*event)));
+            }
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }

@@ -24,12 +24,12 @@ fn poller_reports_a_ready_descriptor_until_it_is_handled() {
     poller.add(&other, u64::MAX, PollInterest::READ).unwrap();
     assert_eq!(tokens(&mut poller, NOW), []);
     one.send(b"x", &[]).unwrap();
-    let ready = ReadyDescriptor { token: u64::MAX, readable: true, writable: false, closed: false };
+    let ready = ReadyFileDescriptor { token: u64::MAX, readable: true, writable: false, closed: false };
     assert_eq!(poller.wait(SOON).unwrap().collect::<Vec<_>>(), [ready]);
     assert_eq!(tokens(&mut poller, NOW), [u64::MAX], "level-triggered");
 
     poller.modify(&other, 7, PollInterest::WRITE).unwrap();
-    let ready = ReadyDescriptor { token: 7, readable: false, writable: true, closed: false };
+    let ready = ReadyFileDescriptor { token: 7, readable: false, writable: true, closed: false };
     assert_eq!(poller.wait(SOON).unwrap().collect::<Vec<_>>(), [ready]);
 
     drop(one);
@@ -43,7 +43,7 @@ fn poller_reports_a_ready_descriptor_until_it_is_handled() {
 fn poller_does_not_wake_a_writer_for_a_half_closed_peer() {
     let mut poller = Poller::new().unwrap();
     let (one, other) = StreamSocket::pair().unwrap();
-    while let Ok(crate::socket::SocketSent::Bytes(_)) = other.send(&[0; 4096], &[]) {}
+    while let Ok(crate::socket::SocketSendResult::Bytes(_)) = other.send(&[0; 4096], &[]) {}
     rustix::net::shutdown(&one, rustix::net::Shutdown::Write).unwrap();
     poller.add(&other, 1, PollInterest::WRITE).unwrap();
     assert_eq!(tokens(&mut poller, NOW), []);

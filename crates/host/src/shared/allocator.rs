@@ -4,12 +4,12 @@
 
 /// Allocated block of a range of shared memory. Not `Clone`, which prevents a second free.
 #[derive(Debug, PartialEq, Eq)]
-pub struct SharedBlock {
+pub struct SharedMemoryBlock {
     offset: u64,
     len: u64,
 }
 
-impl SharedBlock {
+impl SharedMemoryBlock {
     /// Returns the offset of the allocated block's first byte in the range of shared memory.
     #[must_use]
     pub fn offset(&self) -> u64 {
@@ -31,15 +31,15 @@ impl SharedBlock {
 
 /// Free gaps of a range of shared memory, in order, no two adjacent.
 #[derive(Debug)]
-pub struct SharedBlockAllocator {
-    gaps: Vec<SharedBlock>,
+pub struct SharedMemoryAllocator {
+    gaps: Vec<SharedMemoryBlock>,
 }
 
-impl SharedBlockAllocator {
+impl SharedMemoryAllocator {
     /// Creates an allocator for `len` bytes of shared memory, all free.
     #[must_use]
     pub fn new(len: u64) -> Self {
-        let gaps = if len == 0 { Vec::new() } else { vec![SharedBlock { offset: 0, len }] };
+        let gaps = if len == 0 { Vec::new() } else { vec![SharedMemoryBlock { offset: 0, len }] };
         Self { gaps }
     }
 
@@ -51,7 +51,7 @@ impl SharedBlockAllocator {
 
     /// Allocates `len` bytes of shared memory at a multiple of `align`, a power of two. Returns `None` if no gap is
     /// large enough, `len` is zero, or `align` is not a power of two.
-    pub fn allocate(&mut self, len: u64, align: u64) -> Option<SharedBlock> {
+    pub fn allocate(&mut self, len: u64, align: u64) -> Option<SharedMemoryBlock> {
         if len == 0 || !align.is_power_of_two() {
             return None;
         }
@@ -61,18 +61,18 @@ impl SharedBlockAllocator {
             (end <= gap.offset + gap.len).then_some((index, offset))
         })?;
         let gap = self.gaps.remove(index);
-        let before = SharedBlock { offset: gap.offset, len: offset - gap.offset };
-        let after = SharedBlock { offset: offset + len, len: gap.offset + gap.len - (offset + len) };
+        let before = SharedMemoryBlock { offset: gap.offset, len: offset - gap.offset };
+        let after = SharedMemoryBlock { offset: offset + len, len: gap.offset + gap.len - (offset + len) };
         for rest in [after, before] {
             if rest.len > 0 {
                 self.gaps.insert(index, rest);
             }
         }
-        Some(SharedBlock { offset, len })
+        Some(SharedMemoryBlock { offset, len })
     }
 
     /// Frees a block of shared memory that this allocator has allocated.
-    pub fn free(&mut self, piece: SharedBlock) {
+    pub fn free(&mut self, piece: SharedMemoryBlock) {
         let index = self.gaps.partition_point(|gap| gap.offset < piece.offset);
         self.gaps.insert(index, piece);
         self.merge_with_next(index);

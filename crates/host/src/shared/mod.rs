@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
 
-pub use allocator::{SharedBlock, SharedBlockAllocator};
+pub use allocator::{SharedMemoryAllocator, SharedMemoryBlock};
 
 use crate::memory::{FileMapError, MappedFile, MemoryProtection};
 
@@ -39,7 +39,7 @@ pub enum SharedMemoryError {
 pub struct SharedMemory {
     fd: OwnedFd,
     memory: MappedFile,
-    pieces: SharedBlockAllocator,
+    pieces: SharedMemoryAllocator,
 }
 
 impl SharedMemory {
@@ -51,7 +51,7 @@ impl SharedMemory {
         let fd =
             sealed_memfd(len).map_err(|error| SharedMemoryError::Create { len, source: error.into() })?;
         let memory = MappedFile::map(&fd, 0, len, MemoryProtection::ReadWrite)?;
-        Ok(Self { fd, memory, pieces: SharedBlockAllocator::new(len) })
+        Ok(Self { fd, memory, pieces: SharedMemoryAllocator::new(len) })
     }
 
     /// Adopts shared memory that another process has created. The allocator counts all of it as free.
@@ -62,7 +62,7 @@ impl SharedMemory {
         let stat = fstat(&fd).map_err(|error| SharedMemoryError::Create { len: 0, source: error.into() })?;
         let len = stat.st_size as u64;
         let memory = MappedFile::map(&fd, 0, len, MemoryProtection::ReadWrite)?;
-        Ok(Self { fd, memory, pieces: SharedBlockAllocator::new(len) })
+        Ok(Self { fd, memory, pieces: SharedMemoryAllocator::new(len) })
     }
 
     /// Returns the mapped bytes of the shared memory.
@@ -73,12 +73,12 @@ impl SharedMemory {
 
     /// Allocates `len` bytes of shared memory aligned to `align`, a power of two. Returns `None` if no gap is large
     /// enough. The bytes keep the contents of their last use.
-    pub fn allocate(&mut self, len: u64, align: u64) -> Option<SharedBlock> {
+    pub fn allocate(&mut self, len: u64, align: u64) -> Option<SharedMemoryBlock> {
         self.pieces.allocate(len, align)
     }
 
     /// Frees an allocated block of the shared memory.
-    pub fn free(&mut self, piece: SharedBlock) {
+    pub fn free(&mut self, piece: SharedMemoryBlock) {
         self.pieces.free(piece);
     }
 }

@@ -64,7 +64,7 @@ fn shared_memory_blocks_are_aligned_and_gaps_are_reused() {
     assert_eq!(shared.allocate(8, 1 << 63), None);
 }
 
-fn end(piece: &SharedBlock) -> u64 {
+fn end(piece: &SharedMemoryBlock) -> u64 {
     piece.offset() + piece.len()
 }
 
@@ -74,18 +74,18 @@ proptest! {
     fn shared_memory_blocks_never_overlap_and_no_byte_is_lost(
         steps in vec((1u64..600, 0u32..8, any::<bool>(), any::<Index>()), 1..200),
     ) {
-        let mut allocator = SharedBlockAllocator::new(8192);
-        let mut held: Vec<SharedBlock> = Vec::new();
+        let mut allocator = SharedMemoryAllocator::new(8192);
+        let mut held: Vec<SharedMemoryBlock> = Vec::new();
         for (len, align, free, which) in steps {
             if free && !held.is_empty() {
                 allocator.free(held.swap_remove(which.index(held.len())));
             } else if let Some(piece) = allocator.allocate(len, 1 << align) {
                 prop_assert!(piece.offset().is_multiple_of(1 << align) && end(&piece) <= 8192);
-                let apart = |other: &SharedBlock| end(&piece) <= other.offset() || end(other) <= piece.offset();
+                let apart = |other: &SharedMemoryBlock| end(&piece) <= other.offset() || end(other) <= piece.offset();
                 prop_assert!(held.iter().all(apart));
                 held.push(piece);
             }
-            prop_assert_eq!(allocator.free_bytes() + held.iter().map(SharedBlock::len).sum::<u64>(), 8192);
+            prop_assert_eq!(allocator.free_bytes() + held.iter().map(SharedMemoryBlock::len).sum::<u64>(), 8192);
         }
         held.into_iter().for_each(|piece| allocator.free(piece));
         prop_assert_eq!(allocator.allocate(8192, 4096).map(|piece| piece.offset()), Some(0));

@@ -14,7 +14,7 @@ use super::SocketFileError;
 
 /// Owner, group and mode of a socket file. Connecting takes write permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SocketAccess {
+pub struct SocketFilePermissions {
     /// User id of the socket file's owner; `None` is the user of this process.
     pub owner: Option<u32>,
     /// Group id of the socket file; `None` is the group of this process.
@@ -23,7 +23,7 @@ pub struct SocketAccess {
     pub mode: u32,
 }
 
-impl SocketAccess {
+impl SocketFilePermissions {
     /// Access to a socket file for the user of this process only.
     pub const PRIVATE: Self = Self { owner: None, group: None, mode: 0o600 };
 
@@ -127,7 +127,7 @@ mod tests {
             (0o660, Ok(()), Ok(()), denied),
             (0o666, Ok(()), Ok(()), Ok(())),
         ] {
-            let access = SocketAccess { owner: Some(OWNER), group: Some(GROUP), mode };
+            let access = SocketFilePermissions { owner: Some(OWNER), group: Some(GROUP), mode };
             let listener = SocketListener::bind(&path, access).unwrap();
             let found = metadata(&path).unwrap();
             assert_eq!((found.uid(), found.gid(), found.mode() & 0o7777), (OWNER, GROUP, mode));
@@ -145,7 +145,7 @@ mod tests {
         let path = folder.path().join("vf.sock");
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         std::os::unix::fs::chown(&path, Some(OWNER), Some(GROUP)).unwrap();
-        drop(SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap());
+        drop(SocketListener::bind(&path, SocketFilePermissions::PRIVATE).unwrap());
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
         let attempt = || {
             let uid = Uid::from_raw(STRANGER);
             set_thread_res_uid(uid, uid, uid).unwrap();
-            let to = |owner, group| SocketAccess { owner, group, mode: 0o660 };
+            let to = |owner, group| SocketFilePermissions { owner, group, mode: 0o660 };
             let denied = |access| SocketListener::bind(&path, access).unwrap_err().to_string();
             [denied(to(None, Some(GROUP))), denied(to(Some(OWNER), None))]
         };

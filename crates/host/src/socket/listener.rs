@@ -15,7 +15,7 @@ use rustix::net::{
     socket_with, sockopt,
 };
 
-use super::{SocketAccess, StreamSocket};
+use super::{SocketFilePermissions, StreamSocket};
 use crate::folder::{self, SocketFolderError};
 
 /// Maximum path length in bytes: `sun_path` of `sockaddr_un` holds 108 bytes, the last of them a zero.
@@ -102,7 +102,7 @@ impl SocketListener {
     ///
     /// # Errors
     /// See [`SocketFileError`].
-    pub fn bind(path: &Path, access: SocketAccess) -> Result<Self, SocketFileError> {
+    pub fn bind(path: &Path, access: SocketFilePermissions) -> Result<Self, SocketFileError> {
         let address = match SocketAddrUnix::new(path) {
             Err(Errno::NAMETOOLONG) => return Err(SocketFileError::PathTooLong { path: path.to_owned() }),
             other => other.map_err(failure(path, "use the path of"))?,

@@ -13,8 +13,8 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use access::SocketAccess;
+pub use access::SocketFilePermissions;
 pub use fds::{MAX_FDS, ReceivedFds};
 pub use listener::{SocketFileError, SocketListener};
-pub use replies::{HeldMessagePart, ReplyLog, UnsentReplies};
-pub use stream::{PeerCredentials, SocketReceived, SocketSent, StreamSocket};
+pub use replies::{IncompleteMessageRange, ReplyLog, UnsentReplyRange};
+pub use stream::{PeerCredentials, SocketReceiveResult, SocketSendResult, StreamSocket};

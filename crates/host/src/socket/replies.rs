@@ -22,7 +22,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FallocateFlags, MemfdFlags, SeekFrom, fallocate, memfd_create, seek, sendfile, tell};
 use rustix::io::{Errno, pread, pwrite};
 
-use super::{SocketSent, StreamSocket};
+use super::{SocketSendResult, StreamSocket};
 
 /// Bytes of a page of the reply log. QEMU reads a reply's header with one receive, and fails on a part of a header.
 /// Before Linux 6.5 the kernel sends page by page, so a reply that could cross the end of a page begins on the next
@@ -37,7 +37,7 @@ const LONGEST: u64 = 4 << 20;
 /// Range of the reply log's file that holds replies which may be unsent. The log's owner records the range for a
 /// successor process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct UnsentReplies {
+pub struct UnsentReplyRange {
     /// Position of the first reply that may be unsent, in the reply log.
     pub begin: u64,
     /// Position in the reply log of the next reply to be written.
@@ -45,16 +45,16 @@ pub struct UnsentReplies {
 }
 
 /// Range of the reply log's file that holds the received part of an incomplete message. The log's owner records the
-/// range like [`UnsentReplies`].
+/// range like [`UnsentReplyRange`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct HeldMessagePart {
+pub struct IncompleteMessageRange {
     /// Position in the reply log of the first received byte of the incomplete message.
     pub begin: u64,
     /// Number of received bytes of the incomplete message in the reply log; 0 if there is no such message.
     pub length: u64,
 }
 
-impl HeldMessagePart {
+impl IncompleteMessageRange {
     /// Returns the position of the reply log's first page after the received part of an incomplete message.
     fn end(self) -> u64 {
         (self.begin + self.length).next_multiple_of(PAGE)
@@ -65,12 +65,12 @@ impl HeldMessagePart {
 #[derive(Debug)]
 pub struct ReplyLog {
     file: OwnedFd,
-    extent: UnsentReplies,
+    extent: UnsentReplyRange,
     /// Position in the reply log of the first unsent byte.
     sent: u64,
     /// Position in the reply log before which pages have been released to the kernel.
     hole: u64,
-    held: HeldMessagePart,
+    held: IncompleteMessageRange,
     /// Lowest position in the reply log for the next reply, after the received part of an incomplete message.
     floor: u64,
 }
@@ -84,23 +84,23 @@ impl ReplyLog {
         let file = memfd_create("softiov-replies", MemfdFlags::CLOEXEC)?;
         Ok(Self {
             file,
-            extent: UnsentReplies::default(),
+            extent: UnsentReplyRange::default(),
             sent: 0,
             hole: 0,
-            held: HeldMessagePart::default(),
+            held: IncompleteMessageRange::default(),
             floor: 0,
         })
     }
 
     /// Adopts the reply log's file and the last records of the previous host process. Returns the log, the replies from
-    /// [`UnsentReplies::begin`] on, and the number of their sent bytes.
+    /// [`UnsentReplyRange::begin`] on, and the number of their sent bytes.
     ///
     /// # Errors
     /// The file is not a reply log, or cannot be read.
     pub fn adopt(
         file: OwnedFd,
-        extent: UnsentReplies,
-        held: HeldMessagePart,
+        extent: UnsentReplyRange,
+        held: IncompleteMessageRange,
     ) -> io::Result<(Self, Vec<u8>, usize)> {
         let mut sent = tell(&file)?;
         // The predecessor died between recording the next page and moving there.
@@ -131,7 +131,7 @@ impl ReplyLog {
     /// Returns the range of the reply log with the received part of an incomplete message, to be recorded after
     /// [`ReplyLog::hold`].
     #[must_use]
-    pub fn held(&self) -> HeldMessagePart {
+    pub fn held(&self) -> IncompleteMessageRange {
         self.held
     }
 
@@ -148,7 +148,7 @@ impl ReplyLog {
     /// # Errors
     /// The kernel's error.
     pub fn release(&mut self) -> io::Result<()> {
-        let HeldMessagePart { begin, length } = std::mem::take(&mut self.held);
+        let IncompleteMessageRange { begin, length } = std::mem::take(&mut self.held);
         if length >= HOLE {
             let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             fallocate(&self.file, flags, begin, length)?;
@@ -158,7 +158,7 @@ impl ReplyLog {
 
     /// Returns the range of unsent replies in the log, to be recorded before the next [`ReplyLog::send`].
     #[must_use]
-    pub fn extent(&self) -> UnsentReplies {
+    pub fn extent(&self) -> UnsentReplyRange {
         self.extent
     }
 
@@ -174,7 +174,7 @@ impl ReplyLog {
             return false;
         }
         let next = page.max(self.floor);
-        self.extent = UnsentReplies { begin: next, end: next };
+        self.extent = UnsentReplyRange { begin: next, end: next };
         true
     }
 
@@ -219,16 +219,16 @@ impl ReplyLog {
     ///
     /// # Errors
     /// The kernel's error, except a full socket and a closed peer.
-    pub fn send(&mut self, stream: &StreamSocket, bytes: usize) -> io::Result<SocketSent> {
+    pub fn send(&mut self, stream: &StreamSocket, bytes: usize) -> io::Result<SocketSendResult> {
         loop {
             return match sendfile(stream, &self.file, None, bytes) {
                 Ok(sent) => {
                     self.sent += sent as u64;
-                    Ok(SocketSent::Bytes(sent))
+                    Ok(SocketSendResult::Bytes(sent))
                 }
                 Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) => Ok(SocketSent::WouldBlock),
-                Err(Errno::PIPE | Errno::CONNRESET) => Ok(SocketSent::Closed),
+                Err(Errno::AGAIN) => Ok(SocketSendResult::WouldBlock),
+                Err(Errno::PIPE | Errno::CONNRESET) => Ok(SocketSendResult::Closed),
                 Err(error) => Err(error.into()),
             };
         }
@@ -245,9 +245,9 @@ impl ReplyLog {
         stream: &StreamSocket,
         bytes: &[u8],
         fds: &[BorrowedFd<'_>],
-    ) -> io::Result<SocketSent> {
+    ) -> io::Result<SocketSendResult> {
         let sent = stream.send(bytes, fds)?;
-        if let SocketSent::Bytes(count) = sent {
+        if let SocketSendResult::Bytes(count) = sent {
             self.sent += count as u64;
             seek(&self.file, SeekFrom::Start(self.sent))?;
         }

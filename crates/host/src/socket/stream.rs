@@ -22,7 +22,7 @@ use super::{MAX_FDS, ReceivedFds};
 
 /// Result of receiving from a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SocketReceived {
+pub enum SocketReceiveResult {
     /// Number of bytes received from the socket, at least one.
     Bytes(usize),
     /// No received bytes are pending in the socket.
@@ -33,7 +33,7 @@ pub enum SocketReceived {
 
 /// Result of sending to a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SocketSent {
+pub enum SocketSendResult {
     /// Number of bytes sent to the socket, perhaps fewer than given; the file descriptors went with the first.
     Bytes(usize),
     /// The socket's buffer is full; nothing was sent, not even the file descriptors.
@@ -106,7 +106,7 @@ impl StreamSocket {
     ///
     /// # Errors
     /// The kernel's error, except an empty socket and a closed peer.
-    pub fn recv(&self, buffer: &mut [u8], fds: &mut ReceivedFds) -> io::Result<SocketReceived> {
+    pub fn recv(&self, buffer: &mut [u8], fds: &mut ReceivedFds) -> io::Result<SocketReceiveResult> {
         self.receive(buffer, fds, RecvFlags::empty())
     }
 
@@ -121,16 +121,16 @@ impl StreamSocket {
     ///
     /// # Errors
     /// Returns the errors of [`StreamSocket::recv`].
-    pub fn peek(&self, buffer: &mut [u8], fds: &mut ReceivedFds) -> io::Result<SocketReceived> {
+    pub fn peek(&self, buffer: &mut [u8], fds: &mut ReceivedFds) -> io::Result<SocketReceiveResult> {
         let received = self.receive(buffer, fds, RecvFlags::PEEK)?;
         let room = buffer.len();
-        if received != SocketReceived::Bytes(room) || fds.is_empty() || room < 4 {
+        if received != SocketReceiveResult::Bytes(room) || fds.is_empty() || room < 4 {
             return Ok(received);
         }
         fds.clear();
         let bytes = room / 4;
         self.peek_from(self.peek_offset()? - (room - bytes))?;
-        Ok(SocketReceived::Bytes(bytes))
+        Ok(SocketReceiveResult::Bytes(bytes))
     }
 
     /// Sets the next [`StreamSocket::peek`]'s offset in bytes from the first unread byte (SO_PEEK_OFF, unix(7)). Call
@@ -176,7 +176,7 @@ impl StreamSocket {
         buffer: &mut [u8],
         fds: &mut ReceivedFds,
         how: RecvFlags,
-    ) -> io::Result<SocketReceived> {
+    ) -> io::Result<SocketReceiveResult> {
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_SENT))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT | how;
@@ -184,8 +184,8 @@ impl StreamSocket {
             match recvmsg(&self.0, &mut [IoSliceMut::new(buffer)], &mut control, flags) {
                 Ok(message) => break message,
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(SocketReceived::WouldBlock),
-                Err(Errno::CONNRESET) => return Ok(SocketReceived::Closed),
+                Err(Errno::AGAIN) => return Ok(SocketReceiveResult::WouldBlock),
+                Err(Errno::CONNRESET) => return Ok(SocketReceiveResult::Closed),
                 Err(error) => return Err(error.into()),
             }
         };
@@ -197,7 +197,11 @@ impl StreamSocket {
         if message.flags.contains(ReturnFlags::CTRUNC) {
             fds.mark_truncated();
         }
-        Ok(if message.bytes == 0 { SocketReceived::Closed } else { SocketReceived::Bytes(message.bytes) })
+        Ok(if message.bytes == 0 {
+            SocketReceiveResult::Closed
+        } else {
+            SocketReceiveResult::Bytes(message.bytes)
+        })
     }
 
     /// Sends as many of `bytes` as the socket takes now, with at most [`MAX_FDS`] file descriptors.
@@ -205,7 +209,7 @@ impl StreamSocket {
     /// # Errors
     /// `InvalidInput` for no bytes (descriptors need one to travel with) or too many descriptors; else the kernel's
     /// error, except a full socket and a closed peer.
-    pub fn send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<SocketSent> {
+    pub fn send(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<SocketSendResult> {
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(MAX_FDS))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         let fits =
@@ -219,10 +223,10 @@ impl StreamSocket {
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         loop {
             return match sendmsg(&self.0, &[IoSlice::new(bytes)], &mut control, flags) {
-                Ok(sent) => Ok(SocketSent::Bytes(sent)),
+                Ok(sent) => Ok(SocketSendResult::Bytes(sent)),
                 Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) => Ok(SocketSent::WouldBlock),
-                Err(Errno::PIPE | Errno::CONNRESET) => Ok(SocketSent::Closed),
+                Err(Errno::AGAIN) => Ok(SocketSendResult::WouldBlock),
+                Err(Errno::PIPE | Errno::CONNRESET) => Ok(SocketSendResult::Closed),
                 Err(error) => Err(error.into()),
             };
         }

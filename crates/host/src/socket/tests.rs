@@ -16,10 +16,10 @@ fn connected() -> (StreamSocket, StreamSocket) {
     StreamSocket::pair().unwrap()
 }
 
-fn recv(stream: &StreamSocket, len: usize) -> (SocketReceived, Vec<u8>, ReceivedFds) {
+fn recv(stream: &StreamSocket, len: usize) -> (SocketReceiveResult, Vec<u8>, ReceivedFds) {
     let (mut buffer, mut fds) = (vec![0; len], ReceivedFds::new());
     let received = stream.recv(&mut buffer, &mut fds).unwrap();
-    if let SocketReceived::Bytes(bytes) = received {
+    if let SocketReceiveResult::Bytes(bytes) = received {
         buffer.truncate(bytes);
     }
     (received, buffer, fds)
@@ -29,11 +29,11 @@ fn recv(stream: &StreamSocket, len: usize) -> (SocketReceived, Vec<u8>, Received
 fn connected_sockets_report_process_and_user_of_their_peer() {
     let folder = folder();
     let path = folder.path().join("vf0.sock");
-    let mut listener = SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap();
+    let mut listener = SocketListener::bind(&path, SocketFilePermissions::PRIVATE).unwrap();
     assert!(listener.accept().unwrap().is_none(), "no client is pending yet");
     let client = StreamSocket::connect(&path).unwrap();
     let server = listener.accept().unwrap().unwrap();
-    assert_eq!(client.send(b"hello", &[]).unwrap(), SocketSent::Bytes(5));
+    assert_eq!(client.send(b"hello", &[]).unwrap(), SocketSendResult::Bytes(5));
     assert_eq!(recv(&server, 64).1, b"hello");
     let peer = server.peer().unwrap();
     assert_eq!(peer.pid, std::process::id().cast_signed());
@@ -44,7 +44,7 @@ fn connected_sockets_report_process_and_user_of_their_peer() {
 fn private_socket_file_is_removed_with_its_listener() {
     let folder = folder();
     let path = folder.path().join("vf0.sock");
-    let listener = SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap();
+    let listener = SocketListener::bind(&path, SocketFilePermissions::PRIVATE).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(listener.path(), path);
     drop(listener);
@@ -58,8 +58,8 @@ fn socket_file_is_replaced_only_if_its_host_is_dead() {
     // Like a killed process, the standard library leaves the file.
     drop(UnixListener::bind(&path).unwrap());
     assert!(path.exists());
-    let first = SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap();
-    let refused = SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap_err();
+    let first = SocketListener::bind(&path, SocketFilePermissions::PRIVATE).unwrap();
+    let refused = SocketListener::bind(&path, SocketFilePermissions::PRIVATE).unwrap_err();
     assert!(matches!(&refused, SocketFileError::AddrInUse { path: named } if *named == path));
     assert!(refused.to_string().contains("vf0.sock"));
     StreamSocket::connect(first.path()).unwrap();
@@ -69,14 +69,14 @@ fn socket_file_is_replaced_only_if_its_host_is_dead() {
 fn socket_path_with_a_full_backlog_is_reported_in_use() {
     let folder = folder();
     let path = folder.path().join("vf0.sock");
-    let listener = SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap();
+    let listener = SocketListener::bind(&path, SocketFilePermissions::PRIVATE).unwrap();
     let mut waiting = Vec::new();
     while let Ok(client) = StreamSocket::connect(&path) {
         waiting.push(client);
         assert!(waiting.len() < 100, "the backlog has a bound");
     }
     assert!(matches!(
-        SocketListener::bind(&path, SocketAccess::PRIVATE),
+        SocketListener::bind(&path, SocketFilePermissions::PRIVATE),
         Err(SocketFileError::AddrInUse { .. })
     ));
     drop(listener);
@@ -88,7 +88,7 @@ fn file_other_than_a_stream_socket_is_not_replaced() {
     let file = folder.path().join("notes.txt");
     fs::write(&file, "keep").unwrap();
     assert!(matches!(
-        SocketListener::bind(&file, SocketAccess::PRIVATE),
+        SocketListener::bind(&file, SocketFilePermissions::PRIVATE),
         Err(SocketFileError::NotASocket { .. })
     ));
     let mut kept = String::new();
@@ -98,14 +98,14 @@ fn file_other_than_a_stream_socket_is_not_replaced() {
     let link = folder.path().join("link");
     std::os::unix::fs::symlink("/nowhere", &link).unwrap();
     assert!(matches!(
-        SocketListener::bind(&link, SocketAccess::PRIVATE),
+        SocketListener::bind(&link, SocketFilePermissions::PRIVATE),
         Err(SocketFileError::NotASocket { .. })
     ));
 
     let datagram = folder.path().join("log.sock");
     let _owner = UnixDatagram::bind(&datagram).unwrap();
     assert!(matches!(
-        SocketListener::bind(&datagram, SocketAccess::PRIVATE),
+        SocketListener::bind(&datagram, SocketFilePermissions::PRIVATE),
         Err(SocketFileError::AddrInUse { .. })
     ));
 }
@@ -114,11 +114,12 @@ fn file_other_than_a_stream_socket_is_not_replaced() {
 fn invalid_socket_path_is_refused_with_its_reason() {
     let folder = folder();
     let long = folder.path().join("x".repeat(120));
-    let error = SocketListener::bind(&long, SocketAccess::PRIVATE).unwrap_err();
+    let error = SocketListener::bind(&long, SocketFilePermissions::PRIVATE).unwrap_err();
     assert!(matches!(error, SocketFileError::PathTooLong { .. }));
     assert!(error.to_string().contains("longer than 107 bytes"), "{error}");
     let nowhere =
-        SocketListener::bind(&folder.path().join("missing/vf0.sock"), SocketAccess::PRIVATE).unwrap_err();
+        SocketListener::bind(&folder.path().join("missing/vf0.sock"), SocketFilePermissions::PRIVATE)
+            .unwrap_err();
     assert!(matches!(nowhere, SocketFileError::Folder(_)), "{nowhere}");
 }
 
@@ -126,9 +127,9 @@ fn invalid_socket_path_is_refused_with_its_reason() {
 fn dropped_listener_keeps_the_socket_file_of_the_next_process() {
     let folder = folder();
     let path = folder.path().join("vf0.sock");
-    let old = SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap();
+    let old = SocketListener::bind(&path, SocketFilePermissions::PRIVATE).unwrap();
     fs::remove_file(&path).unwrap();
-    let new = SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap();
+    let new = SocketListener::bind(&path, SocketFilePermissions::PRIVATE).unwrap();
     drop(old);
     assert!(path.exists());
     StreamSocket::connect(new.path()).unwrap();
@@ -205,7 +206,7 @@ fn send_of_more_than_max_fds_descriptors_is_marked_truncated() {
     let bytes = [io_slice(b"z")];
     rustix::net::sendmsg(&one, &bytes, &mut control, rustix::net::SendFlags::empty()).unwrap();
     let (received, _, fds) = recv(&other, 8);
-    assert_eq!(received, SocketReceived::Bytes(1));
+    assert_eq!(received, SocketReceiveResult::Bytes(1));
     assert!(fds.truncated() && fds.len() == MAX_FDS + 8, "the receiver closes them");
 }
 
@@ -219,13 +220,13 @@ fn receive_from_a_closed_peer_returns_end_of_stream() {
     one.send(b"last words", &[]).unwrap();
     drop(one);
     assert_eq!(recv(&other, 64).1, b"last words");
-    assert_eq!(recv(&other, 64).0, SocketReceived::Closed);
-    assert_eq!(other.send(b"x", &[]).unwrap(), SocketSent::Closed);
+    assert_eq!(recv(&other, 64).0, SocketReceiveResult::Closed);
+    assert_eq!(other.send(b"x", &[]).unwrap(), SocketSendResult::Closed);
 
     let (one, other) = connected();
     other.send(b"never read", &[]).unwrap();
     drop(one);
-    assert_eq!(recv(&other, 64).0, SocketReceived::Closed, "a reset is an end too");
+    assert_eq!(recv(&other, 64).0, SocketReceiveResult::Closed, "a reset is an end too");
 }
 
 #[test]
@@ -235,16 +236,16 @@ fn full_socket_refuses_bytes_without_blocking() {
     let mut total = 0;
     let full = loop {
         match one.send(&chunk, &[]).unwrap() {
-            SocketSent::Bytes(sent) => total += sent,
+            SocketSendResult::Bytes(sent) => total += sent,
             end => break end,
         }
     };
-    assert_eq!(full, SocketSent::WouldBlock);
+    assert_eq!(full, SocketSendResult::WouldBlock);
     let mut seen = 0;
-    while let (SocketReceived::Bytes(bytes), ..) = recv(&other, 5000) {
+    while let (SocketReceiveResult::Bytes(bytes), ..) = recv(&other, 5000) {
         seen += bytes;
     }
-    assert_eq!((seen, recv(&other, 1).0), (total, SocketReceived::WouldBlock));
+    assert_eq!((seen, recv(&other, 1).0), (total, SocketReceiveResult::WouldBlock));
     assert!(one.send(&[], &[]).is_err());
 }
 
@@ -252,7 +253,7 @@ fn full_socket_refuses_bytes_without_blocking() {
 fn only_a_unix_stream_socket_is_adopted() {
     let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
     let stream = StreamSocket::adopt(one.into()).unwrap();
-    assert_eq!(recv(&stream, 1).0, SocketReceived::WouldBlock, "the adopted socket was blocking before");
+    assert_eq!(recv(&stream, 1).0, SocketReceiveResult::WouldBlock, "the adopted socket was blocking before");
     StreamSocket::adopt(other.into()).unwrap();
     let (datagram, _) = UnixDatagram::pair().unwrap();
     let (pipe, _) = rustix::pipe::pipe().unwrap();
@@ -264,7 +265,8 @@ fn only_a_unix_stream_socket_is_adopted() {
 #[test]
 fn ten_thousand_connections_leak_no_descriptor() {
     let folder = folder();
-    let mut listener = SocketListener::bind(&folder.path().join("vf0.sock"), SocketAccess::PRIVATE).unwrap();
+    let mut listener =
+        SocketListener::bind(&folder.path().join("vf0.sock"), SocketFilePermissions::PRIVATE).unwrap();
     let (reader, writer) = rustix::pipe::pipe().unwrap();
     for _ in 0..10_000 {
         let client = StreamSocket::connect(listener.path()).unwrap();
@@ -280,7 +282,8 @@ fn ten_thousand_connections_leak_no_descriptor() {
 
 fn turn_a_client_away_without_descriptors() {
     let folder = folder();
-    let mut listener = SocketListener::bind(&folder.path().join("vf0.sock"), SocketAccess::PRIVATE).unwrap();
+    let mut listener =
+        SocketListener::bind(&folder.path().join("vf0.sock"), SocketFilePermissions::PRIVATE).unwrap();
     let turned_away = StreamSocket::connect(listener.path()).unwrap();
     let mut hoard = Vec::new();
     while let Ok(fd) = listener.as_fd().try_clone_to_owned() {
@@ -288,7 +291,7 @@ fn turn_a_client_away_without_descriptors() {
     }
     let error = listener.accept().unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
-    assert_eq!(recv(&turned_away, 1).0, SocketReceived::Closed);
+    assert_eq!(recv(&turned_away, 1).0, SocketReceiveResult::Closed);
     assert!(listener.accept().unwrap().is_none(), "no client is left pending");
 
     hoard.clear();
@@ -299,7 +302,7 @@ fn turn_a_client_away_without_descriptors() {
         hoard.push(fd);
     }
     let (received, _, fds) = recv(&server, 1);
-    assert_eq!((received, fds.len(), fds.truncated()), (SocketReceived::Bytes(1), 0, true));
+    assert_eq!((received, fds.len(), fds.truncated()), (SocketReceiveResult::Bytes(1), 0, true));
 }
 
 #[test]

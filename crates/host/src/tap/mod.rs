@@ -103,7 +103,7 @@ pub enum TapError {
 
 /// Result of a read from a tap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TapReceived {
+pub enum TapReceiveResult {
     /// Frame of this length in bytes, with its virtio-net header. The part that did not fit the buffer is lost.
     Frame(usize, VnetHeader),
     /// No frame from the host is pending in the tap.
@@ -112,7 +112,7 @@ pub enum TapReceived {
 
 /// Result of a write to a tap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TapSent {
+pub enum TapSendResult {
     /// The host's network stack has taken the frame.
     Sent,
     /// The host's queue of frames from the tap is full.
@@ -277,13 +277,15 @@ impl Tap {
     ///
     /// # Errors
     /// The interface was deleted, or another error of the kernel.
-    pub fn recv(&self, buffer: &mut [u8]) -> io::Result<TapReceived> {
+    pub fn recv(&self, buffer: &mut [u8]) -> io::Result<TapReceiveResult> {
         let mut header = [0; VnetHeader::SIZE];
         let place = if self.headers { &mut header[..] } else { &mut [] };
         let before = place.len();
         match rustix::io::readv(&self.fd, &mut [IoSliceMut::new(place), IoSliceMut::new(buffer)]) {
-            Ok(length) => Ok(TapReceived::Frame(length.saturating_sub(before), VnetHeader::parse(&header))),
-            Err(Errno::AGAIN | Errno::INTR) => Ok(TapReceived::Empty),
+            Ok(length) => {
+                Ok(TapReceiveResult::Frame(length.saturating_sub(before), VnetHeader::parse(&header)))
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Ok(TapReceiveResult::Empty),
             Err(error) => Err(error.into()),
         }
     }
@@ -292,7 +294,7 @@ impl Tap {
     ///
     /// # Errors
     /// `InvalidInput` for a frame shorter than its header; the interface was deleted; another error of the kernel.
-    pub fn send(&self, frame: &[u8]) -> io::Result<TapSent> {
+    pub fn send(&self, frame: &[u8]) -> io::Result<TapSendResult> {
         self.send_with(&VnetHeader::default(), frame)
     }
 
@@ -301,13 +303,13 @@ impl Tap {
     ///
     /// # Errors
     /// Returns the errors of [`Tap::send`]; `InvalidInput` too if the header contradicts the frame.
-    pub fn send_with(&self, header: &VnetHeader, frame: &[u8]) -> io::Result<TapSent> {
+    pub fn send_with(&self, header: &VnetHeader, frame: &[u8]) -> io::Result<TapSendResult> {
         let header = header.emit();
         let header = if self.headers { &header[..] } else { &[] };
         match rustix::io::writev(&self.fd, &[IoSlice::new(header), IoSlice::new(frame)]) {
-            Ok(_) => Ok(TapSent::Sent),
-            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::INTR) => Ok(TapSent::Full),
-            Err(Errno::IO) => Ok(TapSent::Down),
+            Ok(_) => Ok(TapSendResult::Sent),
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::INTR) => Ok(TapSendResult::Full),
+            Err(Errno::IO) => Ok(TapSendResult::Down),
             Err(error) => Err(error.into()),
         }
     }

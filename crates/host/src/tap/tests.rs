@@ -65,7 +65,7 @@ fn valid_tap_names_are_used_literally() {
 fn created_tap_carries_frames_both_ways() {
     with_taps("tap frames", || {
         let (left, right) = (Tap::open(&name("left0")).unwrap(), Tap::open(&name("right0")).unwrap());
-        assert_eq!(left.send(&frame(60)).unwrap(), TapSent::Down, "the interface is still down");
+        assert_eq!(left.send(&frame(60)).unwrap(), TapSendResult::Down, "the interface is still down");
         left.set_up().unwrap();
         left.set_up().unwrap();
         left.set_mtu(9000).unwrap();
@@ -83,9 +83,9 @@ fn created_tap_carries_frames_both_ways() {
         {
             assert!(ip(arguments).unwrap().success());
         }
-        assert_eq!(left.send(&frame(1000)).unwrap(), TapSent::Sent);
+        assert_eq!(left.send(&frame(1000)).unwrap(), TapSendResult::Sent);
         assert_eq!(receive_ours(&right), frame(1000));
-        assert_eq!(right.send(&frame(64)).unwrap(), TapSent::Sent);
+        assert_eq!(right.send(&frame(64)).unwrap(), TapSendResult::Sent);
         assert_eq!(receive_ours(&left), frame(64));
         assert!(left.send(&[0; 5]).is_err(), "shorter than an Ethernet header");
     });
@@ -98,7 +98,7 @@ fn receive_ours(tap: &Tap) -> Vec<u8> {
     for _ in 0..100 {
         assert_eq!(poller.wait(Some(Duration::from_secs(60))).unwrap().count(), 1, "no frame arrived");
         let mut buffer = vec![0; 9018];
-        while let TapReceived::Frame(len, _) = tap.recv(&mut buffer).unwrap() {
+        while let TapReceiveResult::Frame(len, _) = tap.recv(&mut buffer).unwrap() {
             if buffer[12..14] == [0x88, 0xb5] {
                 buffer.truncate(len);
                 return buffer;
@@ -112,7 +112,7 @@ fn receive_ours(tap: &Tap) -> Vec<u8> {
 fn tap_receive_without_a_frame_does_not_block() {
     with_taps("tap read", || {
         let tap = Tap::open(&name("quiet0")).unwrap();
-        assert_eq!(tap.recv(&mut [0; 2048]).unwrap(), TapReceived::Empty);
+        assert_eq!(tap.recv(&mut [0; 2048]).unwrap(), TapReceiveResult::Empty);
         assert_eq!(tap.name().as_str(), "quiet0");
     });
 }
@@ -210,7 +210,7 @@ fn inherited_descriptor_of_a_tap_is_adopted() {
         let copy = tap.as_fd().try_clone_to_owned().unwrap();
         drop(tap);
         let tap = Tap::adopt(copy, &name("hand0")).unwrap();
-        assert_eq!(tap.send(&frame(60)).unwrap(), TapSent::Sent);
+        assert_eq!(tap.send(&frame(60)).unwrap(), TapSendResult::Sent);
         let other = std::fs::File::open("/dev/null").unwrap();
         assert!(matches!(Tap::adopt(other.into(), &name("hand0")), Err(TapError::NotATap { .. })));
     });
@@ -293,11 +293,11 @@ fn macvtaps_exchange_frames_until_one_is_deleted() {
             let mut buffer = [0; 70_000];
             // A pair whose carrier comes up gets its send queue a moment later, and silently drops earlier frames.
             let arrived = (0..1000).any(|_| {
-                assert_eq!(from.send(&frame(1000)).unwrap(), TapSent::Sent);
+                assert_eq!(from.send(&frame(1000)).unwrap(), TapSendResult::Sent);
                 std::thread::sleep(Duration::from_millis(20));
                 std::iter::from_fn(|| match to.recv(&mut buffer).unwrap() {
-                    TapReceived::Frame(length, _) => Some(buffer[..length] == frame(1000)),
-                    TapReceived::Empty => None,
+                    TapReceiveResult::Frame(length, _) => Some(buffer[..length] == frame(1000)),
+                    TapReceiveResult::Empty => None,
                 })
                 .any(|ours| ours)
             });

@@ -17,18 +17,18 @@ pub(super) const ROOM: usize = CHUNK - HEADROOM;
 
 /// Memory mapping for AF_XDP, unmapped on drop.
 #[derive(Debug)]
-pub(super) struct XdpMapping {
+pub(super) struct XdpMemoryMapping {
     start: NonNull<u8>,
     len: usize,
 }
 
 // SAFETY: the fields are an address and a length. Accesses to the memory are atomic or made by its users (`XdpRing`,
 // `UmemChunks`), which have one owner each.
-unsafe impl Send for XdpMapping {}
+unsafe impl Send for XdpMemoryMapping {}
 // SAFETY: as above; a shared reference gives access to words only, atomically.
-unsafe impl Sync for XdpMapping {}
+unsafe impl Sync for XdpMemoryMapping {}
 
-impl XdpMapping {
+impl XdpMemoryMapping {
     /// Maps a part of an AF_XDP socket, at one of the offsets that the kernel defines.
     pub(super) fn of_socket(socket: impl AsFd, offset: u64, len: usize) -> io::Result<Arc<Self>> {
         let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
@@ -78,7 +78,7 @@ impl XdpMapping {
     }
 }
 
-impl Drop for XdpMapping {
+impl Drop for XdpMemoryMapping {
     fn drop(&mut self) {
         // SAFETY: every reference into a mapping holds it, and this is the last holder. The kernel's later writes
         // go to pages that it holds itself.
@@ -90,12 +90,12 @@ impl Drop for XdpMapping {
 /// Chunks of the UMEM, numbered from 0, each owned by the kernel or by this process.
 #[derive(Debug)]
 pub(super) struct UmemChunks {
-    memory: Arc<XdpMapping>,
+    memory: Arc<XdpMemoryMapping>,
 }
 
 /// Reason why a frame was not copied out of a chunk of AF_XDP memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ChunkCopyError {
+pub(super) enum UmemChunkCopyError {
     /// The frame in the UMEM chunk exceeds the caller's buffer.
     TooLong,
     /// The frame is not inside a UMEM chunk, which the kernel never reports.
@@ -103,7 +103,7 @@ pub(super) enum ChunkCopyError {
 }
 
 impl UmemChunks {
-    pub(super) fn new(memory: Arc<XdpMapping>) -> Self {
+    pub(super) fn new(memory: Arc<XdpMemoryMapping>) -> Self {
         Self { memory }
     }
 
@@ -123,14 +123,19 @@ impl UmemChunks {
     }
 
     /// Copies a frame out of a UMEM chunk that this process owns.
-    pub(super) fn copy_out(&self, address: u64, len: u32, into: &mut [u8]) -> Result<usize, ChunkCopyError> {
+    pub(super) fn copy_out(
+        &self,
+        address: u64,
+        len: u32,
+        into: &mut [u8],
+    ) -> Result<usize, UmemChunkCopyError> {
         let (offset, len) = (address as usize, len as usize);
-        let end = (offset % CHUNK).checked_add(len).ok_or(ChunkCopyError::Outside)?;
+        let end = (offset % CHUNK).checked_add(len).ok_or(UmemChunkCopyError::Outside)?;
         if self.of(address).is_none() || end > CHUNK {
-            return Err(ChunkCopyError::Outside);
+            return Err(UmemChunkCopyError::Outside);
         }
-        let into = into.get_mut(..len).ok_or(ChunkCopyError::TooLong)?;
-        let from = self.memory.place(offset, len, 1).ok_or(ChunkCopyError::Outside)?;
+        let into = into.get_mut(..len).ok_or(UmemChunkCopyError::TooLong)?;
+        let from = self.memory.place(offset, len, 1).ok_or(UmemChunkCopyError::Outside)?;
         // SAFETY: the bytes are inside the mapping, and of a chunk that this process owns: the kernel writes to it
         // only after it got it back. `into` is no part of the mapping, to which there are no references.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), into.as_mut_ptr(), len) };
@@ -154,20 +159,20 @@ mod tests {
 
     #[test]
     fn received_xdp_frame_outside_one_umem_chunk_is_refused() {
-        let mut chunks = UmemChunks::new(XdpMapping::anonymous(4 * CHUNK).unwrap());
+        let mut chunks = UmemChunks::new(XdpMemoryMapping::anonymous(4 * CHUNK).unwrap());
         assert!(chunks.copy_in(1, &[7; ROOM]));
         let mut into = [0; ROOM];
         assert_eq!(chunks.copy_out(CHUNK as u64, ROOM as u32, &mut into), Ok(ROOM));
         assert_eq!(into, [7; ROOM]);
         assert!(!chunks.copy_in(1, &[7; ROOM + 1]), "longer than the chunk without headroom");
         assert!(!chunks.copy_in(4, &[7; 60]), "the UMEM has no chunk 4");
-        assert_eq!(chunks.copy_out(CHUNK as u64, 61, &mut [0; 60]), Err(ChunkCopyError::TooLong));
+        assert_eq!(chunks.copy_out(CHUNK as u64, 61, &mut [0; 60]), Err(UmemChunkCopyError::TooLong));
         let chunk = CHUNK as u64;
         for (address, len) in
             [(4 * chunk, 1), (chunk - 1, 2), (u64::MAX, 1), (u64::MAX - 4095, 4096), (0, u32::MAX), (0, 4097)]
         {
             let refused = chunks.copy_out(address, len, &mut vec![0; 8192]);
-            assert_eq!(refused, Err(ChunkCopyError::Outside), "{address:#x} {len}");
+            assert_eq!(refused, Err(UmemChunkCopyError::Outside), "{address:#x} {len}");
         }
     }
 }

@@ -28,13 +28,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::links::LinkMonitor;
-use crate::packet::{InterfaceHold, PacketSocketError};
+use crate::packet::{InterfaceHoldSocket, PacketSocketError};
 use crate::poll::{PollInterest, Poller};
 use crate::tap::InterfaceName;
 pub(crate) use program::LATER;
 pub use program::XdpProgram;
 use program::{MAX_QUEUES, XdpProgramLink};
-pub use queue::XdpReceived;
+pub use queue::XdpReceiveResult;
 use queue::{XdpQueue, XdpSocket};
 pub use queues::XdpQueues;
 
@@ -122,7 +122,7 @@ pub struct XdpInterface {
     poller: Poller,
     sockets: Vec<Arc<XdpSocket>>,
     frames: Mutex<Option<XdpQueues>>,
-    hold: InterfaceHold,
+    hold: InterfaceHoldSocket,
 }
 
 impl XdpInterface {
@@ -137,7 +137,7 @@ impl XdpInterface {
         modes: &[XdpTransferMode],
         patience: Duration,
     ) -> Result<Self, XdpError> {
-        let hold = InterfaceHold::open(name)?;
+        let hold = InterfaceHoldSocket::open(name)?;
         let link = LinkMonitor::new().and_then(|mut links| links.look_up(name.as_str()));
         if let Some(mtu) =
             link.ok().flatten().map(|link| link.mtu).filter(|mtu| mtu + HEADERS > LONGEST as u32)
@@ -165,7 +165,7 @@ impl XdpInterface {
     }
 
     fn new(
-        hold: InterfaceHold,
+        hold: InterfaceHoldSocket,
         attachment: XdpProgramLink,
         mode: XdpTransferMode,
         queues: Vec<XdpQueue>,
@@ -203,7 +203,7 @@ impl XdpInterface {
         self.hold.interface()
     }
 
-    /// Returns a descriptor by which another process can check that the interface exists ([`InterfaceHold::is_held`]).
+    /// Returns a descriptor by which another process can check that the interface exists ([`InterfaceHoldSocket::is_held`]).
     /// It does not keep the interface.
     #[must_use]
     pub fn hold(&self) -> BorrowedFd<'_> {
@@ -227,7 +227,7 @@ impl AsFd for XdpInterface {
 
 /// Binds a socket to each queue, adds them to the map, and attaches the program to the interface.
 fn attach(
-    hold: &InterfaceHold,
+    hold: &InterfaceHoldSocket,
     program: &XdpProgram,
     mode: XdpTransferMode,
     until: Instant,

@@ -109,7 +109,7 @@ impl XdpProgram {
     pub(super) fn set_socket(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         #[derive(Clone, Copy)]
         #[repr(C)]
-        struct MapElementRequest {
+        struct BpfMapElementRequest {
             map: u32,
             _pad: u32,
             key: u64,
@@ -117,7 +117,7 @@ impl XdpProgram {
             flags: u64,
         }
         let (key, value) = (queue, number(socket));
-        let element = MapElementRequest {
+        let element = BpfMapElementRequest {
             map: number(self.map.as_fd()),
             _pad: 0,
             key: address(&key),
@@ -131,7 +131,7 @@ impl XdpProgram {
     pub(super) fn attach(&self, interface: u32, mode: XdpTransferMode) -> io::Result<XdpProgramLink> {
         #[derive(Clone, Copy)]
         #[repr(C)]
-        struct LinkCreateRequest {
+        struct BpfLinkCreateRequest {
             program: u32,
             interface: u32,
             attach_type: u32,
@@ -139,7 +139,7 @@ impl XdpProgram {
         }
         let flags = if mode == XdpTransferMode::Generic { BY_KERNEL } else { BY_DRIVER };
         let program = number(self.program.as_fd());
-        let link = LinkCreateRequest { program, interface, attach_type: ATTACH_XDP, flags };
+        let link = BpfLinkCreateRequest { program, interface, attach_type: ATTACH_XDP, flags };
         Ok(XdpProgramLink { _link: descriptor(call(LINK_CREATE, &link)?) })
     }
 }
@@ -147,7 +147,7 @@ impl XdpProgram {
 fn create_map() -> io::Result<OwnedFd> {
     #[derive(Clone, Copy)]
     #[repr(C)]
-    struct MapCreateRequest {
+    struct BpfMapCreateRequest {
         kind: u32,
         key_size: u32,
         value_size: u32,
@@ -159,7 +159,7 @@ fn create_map() -> io::Result<OwnedFd> {
     }
     let word = mem::size_of::<u32>() as u32;
     let (key_size, value_size, entries) = (word, word, MAX_QUEUES);
-    let map = MapCreateRequest {
+    let map = BpfMapCreateRequest {
         kind: XSKMAP,
         key_size,
         value_size,
@@ -175,7 +175,7 @@ fn create_map() -> io::Result<OwnedFd> {
 fn load(instructions: &[BpfInstruction]) -> io::Result<OwnedFd> {
     #[derive(Clone, Copy)]
     #[repr(C)]
-    struct ProgramLoadRequest {
+    struct BpfProgramLoadRequest {
         kind: u32,
         count: u32,
         instructions: u64,
@@ -189,7 +189,7 @@ fn load(instructions: &[BpfInstruction]) -> io::Result<OwnedFd> {
         interface: u32,
         attach_type: u32,
     }
-    let load = ProgramLoadRequest {
+    let load = BpfProgramLoadRequest {
         kind: XDP,
         count: instructions.len() as u32,
         instructions: instructions.as_ptr().expose_provenance() as u64,

@@ -21,9 +21,9 @@ use rustix::net::{
     socket_with, sockopt,
 };
 
-use super::memory::{CHUNK, ChunkCopyError, ROOM, UmemChunks, XdpMapping};
-use super::ring::{BrokenXdpRing, ConsumerSide, ProducerSide, XdpDescriptor, XdpRing, XdpRingLayout};
-use crate::packet::UnsentFrames;
+use super::memory::{CHUNK, ROOM, UmemChunkCopyError, UmemChunks, XdpMemoryMapping};
+use super::ring::{BrokenXdpRing, RingConsumerSide, RingProducerSide, XdpDescriptor, XdpRing, XdpRingLayout};
+use crate::packet::UnsentFrameCounts;
 
 /// Number of UMEM chunks for received frames, and for sent frames, which only the first queue has.
 const RX_CHUNKS: u32 = 1024;
@@ -46,7 +46,7 @@ const BACKLOG: usize = 4 << 20;
 #[derive(Debug)]
 pub(super) struct XdpSocket {
     fd: OwnedFd,
-    _memory: [Arc<XdpMapping>; 5],
+    _memory: [Arc<XdpMemoryMapping>; 5],
 }
 
 impl XdpSocket {
@@ -68,16 +68,16 @@ impl AsFd for XdpSocket {
 pub(super) struct XdpQueue {
     socket: Arc<XdpSocket>,
     chunks: UmemChunks,
-    fill: XdpRing<u64, ProducerSide>,
-    rx: XdpRing<XdpDescriptor, ConsumerSide>,
+    fill: XdpRing<u64, RingProducerSide>,
+    rx: XdpRing<XdpDescriptor, RingConsumerSide>,
     sending: XdpSendState,
 }
 
 /// UMEM chunks and counts of the frames that a queue sends.
 #[derive(Debug)]
 struct XdpSendState {
-    tx: XdpRing<XdpDescriptor, ProducerSide>,
-    completion: XdpRing<u64, ConsumerSide>,
+    tx: XdpRing<XdpDescriptor, RingProducerSide>,
+    completion: XdpRing<u64, RingConsumerSide>,
     /// Numbers of the UMEM chunks that hold no frame to send.
     free: Vec<u32>,
     /// Number of queued frames that the kernel was not notified of.
@@ -88,7 +88,7 @@ struct XdpSendState {
 
 /// Result of receiving a frame from an AF_XDP queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum XdpReceived {
+pub enum XdpReceiveResult {
     /// Length in bytes of the received frame.
     Frame(usize),
     /// The received frame exceeds the caller's buffer.
@@ -99,7 +99,7 @@ pub enum XdpReceived {
 pub(super) fn open(interface: u32, queue: u32, zerocopy: bool) -> io::Result<XdpQueue> {
     let sends = queue == 0;
     let tx_chunks = if sends { TX_CHUNKS } else { 0 };
-    let frames = XdpMapping::anonymous((RX_CHUNKS + tx_chunks) as usize * CHUNK)?;
+    let frames = XdpMemoryMapping::anonymous((RX_CHUNKS + tx_chunks) as usize * CHUNK)?;
     let (tx, completions) = if sends { (TX_CHUNKS * SLACK, TX_CHUNKS * SLACK) } else { (0, FEW) };
     let fd = socket(&frames, RX_CHUNKS * SLACK, completions)?;
     if sends {
@@ -117,7 +117,7 @@ pub(super) fn open(interface: u32, queue: u32, zerocopy: bool) -> io::Result<Xdp
 /// Returns true if an interface has this queue. Tries to bind it with minimal memory.
 pub(super) fn exists(interface: u32, queue: u32) -> bool {
     let attempt = || {
-        let frames = XdpMapping::anonymous(CHUNK)?;
+        let frames = XdpMemoryMapping::anonymous(CHUNK)?;
         let fd = socket(&frames, FEW, FEW)?;
         bind(&fd, &SocketAddrXdp::new(SocketAddrXdpFlags::XDP_COPY, interface, queue))
             .map_err(io::Error::from)
@@ -131,7 +131,7 @@ pub(super) fn is_beyond(error: &io::Error) -> bool {
 }
 
 /// Opens an AF_XDP socket with its UMEM, and sets the sizes of its rings except the transmit ring.
-fn socket(frames: &XdpMapping, rx: u32, completions: u32) -> io::Result<OwnedFd> {
+fn socket(frames: &XdpMemoryMapping, rx: u32, completions: u32) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd = socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?;
     let memory = XdpUmemReg {
@@ -150,7 +150,7 @@ fn socket(frames: &XdpMapping, rx: u32, completions: u32) -> io::Result<OwnedFd>
 }
 
 /// Maps a socket's rings, and gives the kernel the chunks for received frames.
-fn rings(fd: OwnedFd, frames: Arc<XdpMapping>, (tx, completions): (u32, u32)) -> io::Result<XdpQueue> {
+fn rings(fd: OwnedFd, frames: Arc<XdpMemoryMapping>, (tx, completions): (u32, u32)) -> io::Result<XdpQueue> {
     let XdpMmapOffsets { rx: rx_at, tx: tx_at, fr: fill_at, cr: completion_at } =
         sockopt::xdp_mmap_offsets(&fd)?;
     let (fill, fill_layout) = map::<u64>(&fd, libc::XDP_UMEM_PGOFF_FILL_RING, &fill_at, RX_CHUNKS * SLACK)?;
@@ -188,7 +188,7 @@ fn map<T>(
     from: u64,
     at: &XdpRingOffset,
     size: u32,
-) -> io::Result<(Arc<XdpMapping>, XdpRingLayout)> {
+) -> io::Result<(Arc<XdpMemoryMapping>, XdpRingLayout)> {
     let at_flags = at.flags.ok_or(Errno::PROTO)?;
     let layout = XdpRingLayout {
         producer: at.producer as usize,
@@ -197,12 +197,12 @@ fn map<T>(
         flags: at_flags as usize,
         size,
     };
-    Ok((XdpMapping::of_socket(fd, from, layout.len::<T>())?, layout))
+    Ok((XdpMemoryMapping::of_socket(fd, from, layout.len::<T>())?, layout))
 }
 
-fn own<T>() -> io::Result<(Arc<XdpMapping>, XdpRingLayout)> {
+fn own<T>() -> io::Result<(Arc<XdpMemoryMapping>, XdpRingLayout)> {
     let layout = XdpRingLayout { producer: 0, consumer: 4, flags: 8, entries: 16, size: 1 };
-    Ok((XdpMapping::anonymous(layout.len::<T>())?, layout))
+    Ok((XdpMemoryMapping::anonymous(layout.len::<T>())?, layout))
 }
 
 impl XdpQueue {
@@ -212,13 +212,13 @@ impl XdpQueue {
     }
 
     /// Receives the next frame of the queue, if a frame is pending.
-    pub(super) fn receive(&mut self, into: &mut [u8]) -> Result<Option<XdpReceived>, BrokenXdpRing> {
+    pub(super) fn receive(&mut self, into: &mut [u8]) -> Result<Option<XdpReceiveResult>, BrokenXdpRing> {
         let Some(frame) = self.next()? else { return Ok(None) };
         let chunk = self.chunks.of(frame.address).filter(|chunk| *chunk < RX_CHUNKS).ok_or(BrokenXdpRing)?;
         let arrived = match self.chunks.copy_out(frame.address, frame.len, into) {
-            Ok(length) => XdpReceived::Frame(length),
-            Err(ChunkCopyError::TooLong) => XdpReceived::TooLong,
-            Err(ChunkCopyError::Outside) => return Err(BrokenXdpRing),
+            Ok(length) => XdpReceiveResult::Frame(length),
+            Err(UmemChunkCopyError::TooLong) => XdpReceiveResult::TooLong,
+            Err(UmemChunkCopyError::Outside) => return Err(BrokenXdpRing),
         };
         if !self.fill.push(UmemChunks::address(chunk)) {
             return Err(BrokenXdpRing);
@@ -280,9 +280,9 @@ impl XdpQueue {
     }
 
     /// Sends the queued frames. Those that the kernel does not accept remain in the ring for a later flush.
-    pub(super) fn flush(&mut self) -> Result<UnsentFrames, BrokenXdpRing> {
+    pub(super) fn flush(&mut self) -> Result<UnsentFrameCounts, BrokenXdpRing> {
         let sending = &mut self.sending;
-        let (pending, mut lost) = (mem::take(&mut sending.pending), UnsentFrames::default());
+        let (pending, mut lost) = (mem::take(&mut sending.pending), UnsentFrameCounts::default());
         if pending == 0 && !sending.left {
             return Ok(lost);
         }
@@ -298,7 +298,7 @@ impl XdpQueue {
                 // The interface is down or deleted, and no frame leaves the ring.
                 Err(Errno::NXIO | Errno::NODEV | Errno::NETDOWN) => {
                     sending.left = false;
-                    return Ok(UnsentFrames { no_link: pending.into(), ..lost });
+                    return Ok(UnsentFrameCounts { no_link: pending.into(), ..lost });
                 }
                 Ok(()) | Err(_) => break,
             }

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use super::queue::{XdpQueue, XdpReceived};
+use super::queue::{XdpQueue, XdpReceiveResult};
 use super::{memory, ring};
-use crate::packet::UnsentFrames;
+use crate::packet::UnsentFrameCounts;
 
 /// Maximum number of frames received from a queue before the next queue's turn.
 const TURN: u32 = 64;
@@ -31,7 +31,7 @@ impl XdpQueues {
     ///
     /// # Errors
     /// A ring holds an index or an address out of range; the interface must be attached again.
-    pub fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<XdpReceived>> {
+    pub fn receive(&mut self, into: &mut [u8]) -> io::Result<Option<XdpReceiveResult>> {
         if self.broken {
             return Err(broken());
         }
@@ -59,15 +59,15 @@ impl XdpQueues {
 
     /// Queues a frame of at most [`super::LONGEST`] bytes. The next flush sends it at the latest. Returns the dropped
     /// frames.
-    pub fn send(&mut self, frame: &[u8]) -> UnsentFrames {
+    pub fn send(&mut self, frame: &[u8]) -> UnsentFrameCounts {
         if frame.len() > memory::ROOM {
-            return UnsentFrames { too_long: 1, ..UnsentFrames::default() };
+            return UnsentFrameCounts { too_long: 1, ..UnsentFrameCounts::default() };
         }
-        let lost = UnsentFrames { no_room: 1, ..UnsentFrames::default() };
+        let lost = UnsentFrameCounts { no_room: 1, ..UnsentFrameCounts::default() };
         let Some(queue) = self.queues.first_mut() else { return lost };
         match queue.push(frame) {
             Ok(true) if queue.is_burst() => self.flush(),
-            Ok(true) => UnsentFrames::default(),
+            Ok(true) => UnsentFrameCounts::default(),
             Ok(false) => lost,
             Err(ring::BrokenXdpRing) => {
                 self.broken = true;
@@ -85,8 +85,8 @@ impl XdpQueues {
 
     /// Sends the queued frames. Those that the interface has no room for remain for a later flush. Returns the
     /// dropped frames.
-    pub fn flush(&mut self) -> UnsentFrames {
-        let flushed = self.queues.first_mut().map_or(Ok(UnsentFrames::default()), XdpQueue::flush);
+    pub fn flush(&mut self) -> UnsentFrameCounts {
+        let flushed = self.queues.first_mut().map_or(Ok(UnsentFrameCounts::default()), XdpQueue::flush);
         self.broken |= flushed.is_err();
         flushed.unwrap_or_default()
     }

@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::memory::XdpMapping;
+use super::memory::XdpMemoryMapping;
 
 /// Frame in the UMEM (`struct xdp_desc`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,15 +44,15 @@ pub(super) struct BrokenXdpRing;
 
 /// Marker type of a ring to which this process writes entries.
 #[derive(Debug)]
-pub(super) struct ProducerSide;
+pub(super) struct RingProducerSide;
 /// Marker type of a ring from which this process reads entries.
 #[derive(Debug)]
-pub(super) struct ConsumerSide;
+pub(super) struct RingConsumerSide;
 
 /// AF_XDP ring, as this process writes or reads its entries.
 #[derive(Debug)]
 pub(super) struct XdpRing<T, Side> {
-    memory: Arc<XdpMapping>,
+    memory: Arc<XdpMemoryMapping>,
     layout: XdpRingLayout,
     entries: NonNull<T>,
     /// Index of this process in the ring, perhaps ahead of the published one.
@@ -68,7 +68,7 @@ unsafe impl<T: Send, Side> Send for XdpRing<T, Side> {}
 
 impl<T: Copy, Side> XdpRing<T, Side> {
     /// Creates the ring in this mapping, which no other ring uses. Returns `None` if the ring does not fit.
-    pub(super) fn new(memory: Arc<XdpMapping>, layout: XdpRingLayout) -> Option<Self> {
+    pub(super) fn new(memory: Arc<XdpMemoryMapping>, layout: XdpRingLayout) -> Option<Self> {
         let bytes = layout.size as usize * size_of::<T>();
         let entries = memory.place(layout.entries, bytes, align_of::<T>())?.cast();
         for offset in [layout.producer, layout.consumer, layout.flags] {
@@ -103,7 +103,7 @@ impl<T: Copy, Side> XdpRing<T, Side> {
     }
 }
 
-impl<T: Copy> XdpRing<T, ProducerSide> {
+impl<T: Copy> XdpRing<T, RingProducerSide> {
     /// Returns the number of free entries in the ring.
     pub(super) fn room(&mut self) -> Result<u32, BrokenXdpRing> {
         // Acquire: the kernel has finished reading an entry before its index passes it.
@@ -136,7 +136,7 @@ impl<T: Copy> XdpRing<T, ProducerSide> {
     }
 }
 
-impl<T: Copy> XdpRing<T, ConsumerSide> {
+impl<T: Copy> XdpRing<T, RingConsumerSide> {
     /// Returns the number of entries that the kernel has written and this process has not read.
     pub(super) fn available(&mut self) -> Result<u32, BrokenXdpRing> {
         let theirs = self.word(self.layout.producer).load(Ordering::Acquire);

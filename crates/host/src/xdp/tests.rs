@@ -4,7 +4,7 @@ use std::process::Command;
 
 use super::*;
 use crate::confine::{SeccompMode, ThreadCapabilities, ThreadRole, ThreadSandbox};
-use crate::packet::{PacketSocket, ReceiveBurst, SendBurst, UnsentFrames};
+use crate::packet::{PacketSocket, ReceiveBurst, SendBurst, UnsentFrameCounts};
 use crate::test_support::{in_network_namespace, skipped};
 
 /// Timeout of a test's wait, longer than any wait takes on the slowest machine.
@@ -75,10 +75,10 @@ fn send(socket: &PacketSocket, frames: &[Vec<u8>]) {
     for frame in frames {
         assert!(burst.push(frame));
         if burst.is_full() {
-            assert_eq!(socket.send(&mut burst), UnsentFrames::default());
+            assert_eq!(socket.send(&mut burst), UnsentFrameCounts::default());
         }
     }
-    assert_eq!(socket.send(&mut burst), UnsentFrames::default());
+    assert_eq!(socket.send(&mut burst), UnsentFrameCounts::default());
 }
 
 /// Receives `expected` frames by AF_XDP; does not count the frames of `wait_until_carries`.
@@ -90,7 +90,7 @@ fn arrived(device: &XdpInterface, frames: &mut XdpQueues, expected: usize) -> Ve
     while all.len() < expected {
         assert!(poller.wait(Some(PATIENCE)).unwrap().count() > 0, "{} of {expected}", all.len());
         while let Some(arrived) = frames.receive(&mut into).unwrap() {
-            let XdpReceived::Frame(len) = arrived else {
+            let XdpReceiveResult::Frame(len) = arrived else {
                 panic!("a received frame is too long for its buffer")
             };
             all.push(into[..len].to_vec());
@@ -107,7 +107,7 @@ fn arrived_at_packet_socket(socket: &PacketSocket, expected: usize) -> Vec<Vec<u
     eventually("frames arrive", || {
         socket.receive(&mut burst).unwrap();
         while let Some(arrived) = burst.pop() {
-            let crate::packet::PacketReceived::Frame(frame) = arrived else {
+            let crate::packet::PacketReceiveResult::Frame(frame) = arrived else {
                 panic!("a received frame is too long for its buffer")
             };
             all.push(frame.to_vec());
@@ -154,9 +154,9 @@ fn frames_cross_both_ways_in_each_xdp_mode() {
                 send(&right, &sent);
                 assert_eq!(arrived(&left, &mut frames, sent.len()), sent, "{mode}");
                 for frame in &sent {
-                    assert_eq!(frames.send(frame), UnsentFrames::default());
+                    assert_eq!(frames.send(frame), UnsentFrameCounts::default());
                 }
-                assert_eq!(frames.flush(), UnsentFrames::default());
+                assert_eq!(frames.flush(), UnsentFrameCounts::default());
                 assert_eq!(arrived_at_packet_socket(&right, sent.len()), sent, "{mode}");
             }
             assert_eq!(left.missed(), 0);
@@ -216,18 +216,18 @@ fn unread_xdp_frames_are_counted_and_long_ones_refused() {
         let mut into = [0; 64];
         let mut too_long = 0;
         while let Some(arrived) = frames.receive(&mut into).unwrap() {
-            too_long += u32::from(arrived == XdpReceived::TooLong);
+            too_long += u32::from(arrived == XdpReceiveResult::TooLong);
         }
         assert!(too_long > 0, "a frame longer than the buffer");
         wait_until_carries(&mut frames, &right);
         assert_eq!(
             frames.send(&frame(1, LONGEST + 1)),
-            UnsentFrames { too_long: 1, ..UnsentFrames::default() }
+            UnsentFrameCounts { too_long: 1, ..UnsentFrameCounts::default() }
         );
         for len in (0..14).cycle().take(2000) {
             assert_eq!(
                 frames.send(&vec![0; len]),
-                UnsentFrames { no_room: 1, ..UnsentFrames::default() },
+                UnsentFrameCounts { no_room: 1, ..UnsentFrameCounts::default() },
                 "no header, and no chunk lost"
             );
         }
@@ -252,16 +252,16 @@ fn interface_deleted_during_an_xdp_burst_is_an_error() {
         ip("link set left0 up");
         wait_until_carries(&mut frames, &right);
         for number in 0..20 {
-            assert_eq!(frames.send(&frame(number, 60)), UnsentFrames::default());
+            assert_eq!(frames.send(&frame(number, 60)), UnsentFrameCounts::default());
         }
         ip("link set left0 down");
         let _ = frames.flush();
         assert_eq!(left.interface().as_deref(), Some("left0"));
-        assert!(InterfaceHold::is_held(left.hold()));
+        assert!(InterfaceHoldSocket::is_held(left.hold()));
         ip("link del left0");
-        assert!(left.interface().is_none() && !InterfaceHold::is_held(left.hold()));
-        assert_eq!(frames.send(&frame(1, 60)), UnsentFrames::default());
-        assert_eq!(frames.flush(), UnsentFrames { no_link: 1, ..UnsentFrames::default() });
+        assert!(left.interface().is_none() && !InterfaceHoldSocket::is_held(left.hold()));
+        assert_eq!(frames.send(&frame(1, 60)), UnsentFrameCounts::default());
+        assert_eq!(frames.flush(), UnsentFrameCounts { no_link: 1, ..UnsentFrameCounts::default() });
         while frames.receive(&mut [0; LONGEST]).unwrap().is_some() {}
         let mut poller = Poller::new().unwrap();
         poller.add(&left, 0, PollInterest::READ).unwrap();

@@ -2,7 +2,7 @@
 //! determines the time that they take.
 //!
 //! The accounts balance to the cycle: charged plus idle cycles equal the number of threads times the elapsed
-//! cycles, in integers. [`LedgerSnapshot::check`] and [`CycleUsage::check`] verify this in every experiment.
+//! cycles, in integers. [`CycleLedgerSnapshot::check`] and [`CycleUsage::check`] verify this in every experiment.
 
 pub mod category;
 pub mod ledger;
@@ -10,4 +10,4 @@ pub mod usage;
 
 pub use category::{ChargedCycles, CycleCategory, CycleSink};
 pub use ledger::CycleLedger;
-pub use usage::{CycleConservationError, CycleUsage, LedgerSnapshot};
+pub use usage::{CycleConservationError, CycleLedgerSnapshot, CycleUsage};

@@ -19,7 +19,7 @@ pub struct CycleConservationError {
 
 /// Cycle ledger of a machine at one instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LedgerSnapshot {
+pub struct CycleLedgerSnapshot {
     pub(crate) ledger: CycleLedger,
     /// Number of the processors' clock cycle at which the snapshot was taken.
     pub(crate) cycle: u64,
@@ -38,14 +38,14 @@ pub struct CycleUsage {
     hertz: u64,
 }
 
-impl LedgerSnapshot {
+impl CycleLedgerSnapshot {
     /// Returns the cycle ledger at the time of the snapshot.
     pub fn ledger(&self) -> &CycleLedger {
         &self.ledger
     }
 
     /// Returns the cycles used since `earlier`, a snapshot of the same machine.
-    pub fn since(&self, earlier: &LedgerSnapshot) -> CycleUsage {
+    pub fn since(&self, earlier: &CycleLedgerSnapshot) -> CycleUsage {
         CycleUsage {
             ledger: self.ledger.since(&earlier.ledger),
             elapsed: self.cycle.saturating_sub(earlier.cycle),

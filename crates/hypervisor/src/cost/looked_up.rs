@@ -10,9 +10,9 @@ const WORDS: usize = CostConstant::COUNT.div_ceil(64);
 /// Set of the constants that were read, shared by a cost table and its copies. Comparisons of tables ignore
 /// it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct CostLookups(Arc<[AtomicU64; WORDS]>);
+pub(super) struct UsedCostConstants(Arc<[AtomicU64; WORDS]>);
 
-impl CostLookups {
+impl UsedCostConstants {
     #[inline]
     pub(super) fn insert(&self, cost: CostConstant) {
         let (word, bit) = word_and_bit(cost);
@@ -31,10 +31,10 @@ fn word_and_bit(cost: CostConstant) -> (usize, u64) {
     (cost as usize / 64, 1 << (cost as usize % 64))
 }
 
-impl PartialEq for CostLookups {
+impl PartialEq for UsedCostConstants {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for CostLookups {}
+impl Eq for UsedCostConstants {}

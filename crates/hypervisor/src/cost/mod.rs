@@ -8,7 +8,7 @@
 use core::ops::Index;
 
 use crate::exit::VirtualizationFeatures;
-use looked_up::CostLookups;
+use looked_up::UsedCostConstants;
 
 mod looked_up;
 mod modern;
@@ -21,7 +21,7 @@ mod tests;
 
 pub use observed::{OBSERVATIONS, PublishedObservation};
 use row::CostEntry;
-pub use row::{CostConstant, CostRow, CostUnit, EvidenceKind, SetCostError};
+pub use row::{CostConstant, CostEvidenceKind, CostRow, CostUnit, SetCostError};
 
 /// Costs of operations on one CPU model. A table and its copies share a record of the constants that were read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct CostTable {
     name: &'static str,
     features: VirtualizationFeatures,
     rows: [CostRow; CostConstant::COUNT],
-    looked_up: CostLookups,
+    looked_up: UsedCostConstants,
 }
 
 impl CostTable {
@@ -48,7 +48,7 @@ impl CostTable {
         features: VirtualizationFeatures,
         entries: [CostEntry; CostConstant::COUNT],
     ) -> CostTable {
-        CostTable { name, features, rows: entries.map(CostRow::of), looked_up: CostLookups::default() }
+        CostTable { name, features, rows: entries.map(CostRow::of), looked_up: UsedCostConstants::default() }
     }
 
     /// Returns the cost table of the Opteron 250 under Xen 2.0.6 (Willmann et al., HPCA 2007).
@@ -135,7 +135,7 @@ impl CostTable {
     ///
     /// [`SetCostError`] if the name is unknown or the value is out of range.
     pub fn set(&mut self, name: &str, value: u64) -> Result<(), SetCostError> {
-        self.replace(name, value, EvidenceKind::Given)
+        self.replace(name, value, CostEvidenceKind::Given)
     }
 
     /// Sets the cost constant called `name` to a calibrated value.
@@ -144,7 +144,7 @@ impl CostTable {
     ///
     /// [`SetCostError`] if the name is unknown or the value is out of range.
     pub fn fit(&mut self, name: &str, value: u64) -> Result<(), SetCostError> {
-        self.replace(name, value, EvidenceKind::Fitted)
+        self.replace(name, value, CostEvidenceKind::Fitted)
     }
 
     /// Sets a cost constant to a value measured on this machine; `source` describes the measurement.
@@ -158,7 +158,7 @@ impl CostTable {
         value: u64,
         source: &'static str,
     ) -> Result<(), SetCostError> {
-        self.replace(self.row(cost).name, value, EvidenceKind::Measured)?;
+        self.replace(self.row(cost).name, value, CostEvidenceKind::Measured)?;
         self.rows[cost as usize].source = source;
         Ok(())
     }
@@ -177,7 +177,7 @@ impl CostTable {
         (bytes * self[rate]).div_ceil(1_000)
     }
 
-    fn replace(&mut self, name: &str, value: u64, kind: EvidenceKind) -> Result<(), SetCostError> {
+    fn replace(&mut self, name: &str, value: u64, kind: CostEvidenceKind) -> Result<(), SetCostError> {
         let row = self.rows.iter().find(|row| row.name == name).ok_or(SetCostError::Unknown)?;
         let range = row.allowed();
         if !range.contains(&value) {

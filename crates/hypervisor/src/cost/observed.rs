@@ -1,7 +1,7 @@
 //! Published observations to calibrate the cost model on, and to compare with its results. The model may not
 //! use them as costs. Results that the model has to predict are not here.
 
-use super::row::{CostUnit, EvidenceKind};
+use super::row::{CostEvidenceKind, CostUnit};
 
 /// Published observation to calibrate the cost model on, or to compare with its results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct PublishedObservation {
     /// Unit of the observed value; permille are of one hardware thread unless the name says otherwise.
     pub unit: CostUnit,
     /// Kind of evidence for the observation: published by others, or stated in the reproduced paper.
-    pub kind: EvidenceKind,
+    pub kind: CostEvidenceKind,
     /// Circumstances of the observation and its source.
     pub source: &'static str,
 }
@@ -133,7 +133,7 @@ const fn stated(
     unit: CostUnit,
     source: &'static str,
 ) -> PublishedObservation {
-    PublishedObservation { name, value, unit, kind: EvidenceKind::Stated, source }
+    PublishedObservation { name, value, unit, kind: CostEvidenceKind::Stated, source }
 }
 
 const fn published(name: &'static str, cycles: u64, source: &'static str) -> PublishedObservation {
@@ -141,7 +141,7 @@ const fn published(name: &'static str, cycles: u64, source: &'static str) -> Pub
         name,
         value: cycles,
         unit: CostUnit::Cycles,
-        kind: EvidenceKind::Published,
+        kind: CostEvidenceKind::Published,
         source,
     }
 }

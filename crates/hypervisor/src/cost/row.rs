@@ -47,7 +47,7 @@ impl CostUnit {
 
 /// Kind of evidence for a constant's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EvidenceKind {
+pub enum CostEvidenceKind {
     /// Value measured and published by others, for this processor or a similar one.
     Published,
     /// Value stated by the reproduced paper.
@@ -64,17 +64,17 @@ pub enum EvidenceKind {
     Given,
 }
 
-impl EvidenceKind {
+impl CostEvidenceKind {
     /// Returns the name of this kind of evidence in reports.
     pub const fn name(self) -> &'static str {
         match self {
-            EvidenceKind::Published => "published",
-            EvidenceKind::Stated => "stated",
-            EvidenceKind::Derived => "derived",
-            EvidenceKind::Estimate => "estimate",
-            EvidenceKind::Fitted => "fitted",
-            EvidenceKind::Measured => "measured",
-            EvidenceKind::Given => "given",
+            CostEvidenceKind::Published => "published",
+            CostEvidenceKind::Stated => "stated",
+            CostEvidenceKind::Derived => "derived",
+            CostEvidenceKind::Estimate => "estimate",
+            CostEvidenceKind::Fitted => "fitted",
+            CostEvidenceKind::Measured => "measured",
+            CostEvidenceKind::Given => "given",
         }
     }
 }
@@ -93,20 +93,20 @@ pub struct CostRow {
     /// Plausible range of the value for calibration and sensitivity, both ends included.
     pub range: (u64, u64),
     /// Kind of evidence for the constant's value.
-    pub kind: EvidenceKind,
+    pub kind: CostEvidenceKind,
     /// Source of the constant's value.
     pub source: &'static str,
 }
 
 /// Entry of a processor's table: constant, value, plausible range, kind of evidence and source.
-pub(super) type CostEntry = (CostConstant, u64, (u64, u64), EvidenceKind, &'static str);
+pub(super) type CostEntry = (CostConstant, u64, (u64, u64), CostEvidenceKind, &'static str);
 
 /// Source of an estimate without a publication behind it.
 pub(super) const ESTIMATE: &str = "engineering estimate";
 
 /// Creates an estimate without a publication behind it.
 pub(super) const fn estimate(cost: CostConstant, value: u64, range: (u64, u64)) -> CostEntry {
-    (cost, value, range, EvidenceKind::Estimate, ESTIMATE)
+    (cost, value, range, CostEvidenceKind::Estimate, ESTIMATE)
 }
 
 impl CostRow {

@@ -29,7 +29,7 @@ fn cost_constant_has_a_source_and_lies_in_its_range() {
 #[test]
 fn cost_constant_stated_by_the_paper_has_a_one_value_range() {
     let stated = CostTable::nehalem();
-    for row in stated.iter().filter(|row| row.kind == EvidenceKind::Stated) {
+    for row in stated.iter().filter(|row| row.kind == CostEvidenceKind::Stated) {
         assert_eq!((row.value, row.value), row.range, "{}", row.name);
     }
 }
@@ -48,12 +48,12 @@ fn cost_constant_is_set_by_name() {
     table.set("eoi_fast", 3_000).expect("the constant exists");
     assert_eq!(
         (table[CostConstant::EoiFast], table.row(CostConstant::EoiFast).kind),
-        (3_000, EvidenceKind::Given)
+        (3_000, CostEvidenceKind::Given)
     );
     table.fit("eoi_fast", 2_900).expect("the constant exists");
     assert_eq!(
         (table[CostConstant::EoiFast], table.row(CostConstant::EoiFast).kind),
-        (2_900, EvidenceKind::Fitted)
+        (2_900, CostEvidenceKind::Fitted)
     );
 }
 
@@ -62,7 +62,7 @@ fn measured_cost_constant_records_its_source() {
     let mut table = CostTable::modern();
     table.measure(CostConstant::CopyWarm, 45, "a stopwatch").expect("the value is in the constant's range");
     let CostRow { value, kind, source, .. } = *table.row(CostConstant::CopyWarm);
-    assert_eq!((value, kind, source), (45, EvidenceKind::Measured, "a stopwatch"));
+    assert_eq!((value, kind, source), (45, CostEvidenceKind::Measured, "a stopwatch"));
     assert!(table.measure(CostConstant::CopyWarm, u64::MAX, "a broken one").is_err());
 }
 

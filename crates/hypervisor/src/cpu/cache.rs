@@ -22,7 +22,7 @@ const MARKS: usize = 16;
 /// Ring of packet buffers that are touched in turn, with samples to find which buffers are still in the
 /// last-level cache.
 #[derive(Clone, Debug)]
-pub struct BufferRing {
+pub struct PacketBufferRing {
     /// Total bytes that the socket had touched when each part of the buffer ring was last touched.
     marks: [u64; MARKS],
     slots: u64,
@@ -31,10 +31,10 @@ pub struct BufferRing {
     distance: u64,
 }
 
-impl BufferRing {
+impl PacketBufferRing {
     /// Creates a ring of `slots` packet buffers (at least one), all just touched.
-    pub fn new(slots: u32) -> BufferRing {
-        BufferRing { marks: [0; MARKS], slots: u64::from(slots).max(1), next: 0, distance: 0 }
+    pub fn new(slots: u32) -> PacketBufferRing {
+        PacketBufferRing { marks: [0; MARKS], slots: u64::from(slots).max(1), next: 0, distance: 0 }
     }
 
     /// Touches the next packet buffer of a ring, of `bytes` bytes. Returns `true` if the last-level cache
@@ -63,7 +63,7 @@ mod tests {
     /// round.
     fn hits(rings: usize, slots: u32, cache: u64) -> usize {
         let mut cache = LastLevelCache::new(cache);
-        let mut rings = std::vec![BufferRing::new(slots); rings];
+        let mut rings = std::vec![PacketBufferRing::new(slots); rings];
         let mut found = 0;
         for round in 0..3 {
             for _ in 0..slots {

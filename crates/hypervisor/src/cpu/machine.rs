@@ -9,15 +9,15 @@ use sim::VirtualInstant;
 use super::processors::ProcessorConfig;
 use super::scheduler::{RoundRobinScheduler, Scheduler, SchedulingParameters, SelectedScheduler};
 use super::step::{VcpuStep, VcpuStepOutcome};
-use super::thread::{CurrentStep, HardwareThread, PreemptedStep};
+use super::thread::{CurrentVcpuStep, HardwareThread, PreemptedVcpuStep};
 use super::{HardwareThreadId, VcpuId};
-use crate::account::{CycleCategory, CycleLedger, CycleSink, LedgerSnapshot};
+use crate::account::{CycleCategory, CycleLedger, CycleLedgerSnapshot, CycleSink};
 use crate::domain::{Domain, DomainId, DomainKind};
 
 /// Request to call [`HostMachine::visit`] for a processor thread at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub struct ThreadVisit {
+pub struct ScheduledThreadVisit {
     /// Processor thread that is to be visited.
     pub thread: HardwareThreadId,
     /// Time at which the thread is to be visited.
@@ -28,11 +28,11 @@ pub struct ThreadVisit {
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a box for each step would be an allocation")]
 #[must_use]
-pub enum ThreadAction {
+pub enum HardwareThreadAction {
     /// Execute this step of a virtual CPU, and pass it to [`HostMachine::finish`].
     Run(VcpuStep),
     /// The processor thread is busy; call [`HostMachine::visit`] for it again at this time.
-    Later(ThreadVisit),
+    Later(ScheduledThreadVisit),
     /// The processor thread is idle until one of its virtual CPUs is woken.
     Idle,
 }
@@ -51,7 +51,7 @@ pub(super) struct Vcpu {
     home: HardwareThreadId,
     state: VcpuState,
     /// Remainder of the virtual CPU's preempted step.
-    pub(super) unfinished: Option<PreemptedStep>,
+    pub(super) unfinished: Option<PreemptedVcpuStep>,
     /// Thread that the virtual CPU last ran on, and the cycles worked on that thread by then.
     last_run: Option<(HardwareThreadId, u64)>,
 }
@@ -133,7 +133,7 @@ impl<S: Scheduler> HostMachine<S> {
     /// Makes `vcpu` ready, or keeps it from blocking after its step. Returns the visit that its thread now needs, if
     /// none is outstanding.
     #[must_use]
-    pub fn wake(&mut self, vcpu: VcpuId, now: VirtualInstant) -> Option<ThreadVisit> {
+    pub fn wake(&mut self, vcpu: VcpuId, now: VirtualInstant) -> Option<ScheduledThreadVisit> {
         let Vcpu { home, state, unfinished, .. } = &mut self.vcpus[vcpu.index()];
         match state {
             VcpuState::Ready => {
@@ -151,7 +151,7 @@ impl<S: Scheduler> HostMachine<S> {
         *home = thread;
         self.scheduler.woken(thread, vcpu);
         let found = &mut self.threads[thread.index()];
-        if matches!(found.current, Some(CurrentStep { took: EXECUTING, .. })) {
+        if matches!(found.current, Some(CurrentVcpuStep { took: EXECUTING, .. })) {
             return None;
         }
         if found.visit_cycle.is_some() {
@@ -159,29 +159,29 @@ impl<S: Scheduler> HostMachine<S> {
         }
         let at = self.config.clock.start_of(found.position).max(now);
         found.visit_cycle = Some(self.config.clock.cycle_at(at));
-        Some(ThreadVisit { thread, at })
+        Some(ScheduledThreadVisit { thread, at })
     }
 
     /// Returns the action that a processor thread requires at `now`, the time of its outstanding visit.
-    pub fn visit(&mut self, thread: HardwareThreadId, now: VirtualInstant) -> ThreadAction {
+    pub fn visit(&mut self, thread: HardwareThreadId, now: VirtualInstant) -> HardwareThreadAction {
         let cycle = self.config.clock.cycle_at(now);
         let index = thread.index();
         if self.threads[index].visit_cycle != Some(cycle) {
-            return ThreadAction::Idle;
+            return HardwareThreadAction::Idle;
         }
         if self.threads[index].position > cycle {
-            return ThreadAction::Later(self.visit_when_free(thread));
+            return HardwareThreadAction::Later(self.visit_when_free(thread));
         }
         self.threads[index].visit_cycle = None;
         self.retire(thread);
-        let Some(vcpu) = self.scheduler.pick(thread, cycle) else { return ThreadAction::Idle };
+        let Some(vcpu) = self.scheduler.pick(thread, cycle) else { return HardwareThreadAction::Idle };
         self.catch_up(thread, cycle);
         let contended = self.contention(thread, cycle);
         let Vcpu { domain, state, home, unfinished, .. } = &mut self.vcpus[vcpu.index()];
         (*state, *home) = (VcpuState::Running(false), thread);
         let (domain, unfinished) = (*domain, unfinished.take());
         let found = &mut self.threads[index];
-        found.current = Some(CurrentStep { vcpu, then: VcpuStepOutcome::Continue, took: EXECUTING });
+        found.current = Some(CurrentVcpuStep { vcpu, then: VcpuStepOutcome::Continue, took: EXECUTING });
         let stretch = found.stretch(contended);
         let mut step = VcpuStep::new((thread, vcpu, domain), found.position, stretch, self.config.clock);
         if found.loaded.replace(vcpu) != Some(vcpu) {
@@ -189,8 +189,8 @@ impl<S: Scheduler> HostMachine<S> {
             step.charge(CycleCategory::Refill, self.refill(vcpu, thread));
         }
         match unfinished {
-            Some(unfinished) => ThreadAction::Later(self.resume(step, unfinished)),
-            None => ThreadAction::Run(step),
+            Some(unfinished) => HardwareThreadAction::Later(self.resume(step, unfinished)),
+            None => HardwareThreadAction::Run(step),
         }
     }
 
@@ -198,7 +198,7 @@ impl<S: Scheduler> HostMachine<S> {
     /// thread's next visit.
     ///
     /// A step that charges nothing takes one cycle of kernel time, so that time advances whatever guests do.
-    pub fn finish(&mut self, mut step: VcpuStep, then: VcpuStepOutcome) -> ThreadVisit {
+    pub fn finish(&mut self, mut step: VcpuStep, then: VcpuStepOutcome) -> ScheduledThreadVisit {
         if step.charges.is_empty() {
             step.charge(CycleCategory::Kernel, 1);
         }
@@ -207,7 +207,7 @@ impl<S: Scheduler> HostMachine<S> {
 
     /// Occupies the thread for a step's charged cycles, and for `more` cycles that were charged earlier. Returns the
     /// thread's next visit.
-    pub(super) fn take(&mut self, step: VcpuStep, then: VcpuStepOutcome, more: u64) -> ThreadVisit {
+    pub(super) fn take(&mut self, step: VcpuStep, then: VcpuStepOutcome, more: u64) -> ScheduledThreadVisit {
         let VcpuStep { thread, vcpu, domain, charges, mut stretch, .. } = step;
         stretch.remainder = self.threads[thread.index()].remainder;
         let mut took = more;
@@ -219,7 +219,7 @@ impl<S: Scheduler> HostMachine<S> {
         let found = &mut self.threads[thread.index()];
         found.remainder = stretch.remainder;
         found.position += took;
-        (found.worked, found.current) = (found.worked + took, Some(CurrentStep { vcpu, then, took }));
+        (found.worked, found.current) = (found.worked + took, Some(CurrentVcpuStep { vcpu, then, took }));
         self.vcpus[vcpu.index()].last_run = Some((thread, found.worked));
         self.visit_when_free(thread)
     }
@@ -263,13 +263,13 @@ impl<S: Scheduler> HostMachine<S> {
     }
 
     /// Returns a snapshot of the cycle ledger at `now`, with every thread accounted for up to that time.
-    pub fn snapshot(&mut self, now: VirtualInstant) -> LedgerSnapshot {
+    pub fn snapshot(&mut self, now: VirtualInstant) -> CycleLedgerSnapshot {
         let cycle = self.config.clock.cycle_at(now);
         let threads = 0..self.threads.len() as u16;
         threads.for_each(|thread| self.catch_up(HardwareThreadId(thread), cycle));
         let rests = self.vcpus.iter().filter_map(|vcpu| vcpu.unfinished).map(|unfinished| unfinished.cycles);
         let ahead = self.threads.iter().map(|thread| thread.position - cycle).chain(rests).sum();
-        LedgerSnapshot { ledger: self.ledger.clone(), cycle, ahead, hertz: self.config.clock.hertz() }
+        CycleLedgerSnapshot { ledger: self.ledger.clone(), cycle, ahead, hertz: self.config.clock.hertz() }
     }
 
     /// Returns the virtual CPU whose step runs on `thread` at `now`, if any.
@@ -314,7 +314,7 @@ impl<S: Scheduler> HostMachine<S> {
 
     /// Removes a completed step of a virtual CPU from its processor thread.
     fn retire(&mut self, thread: HardwareThreadId) {
-        let Some(CurrentStep { vcpu, then, took }) = self.threads[thread.index()].current.take() else {
+        let Some(CurrentVcpuStep { vcpu, then, took }) = self.threads[thread.index()].current.take() else {
             return;
         };
         let state = &mut self.vcpus[vcpu.index()].state;
@@ -352,10 +352,10 @@ impl<S: Scheduler> HostMachine<S> {
         contended.then_some(self.config.contention_permille)
     }
 
-    pub(super) fn visit_when_free(&mut self, thread: HardwareThreadId) -> ThreadVisit {
+    pub(super) fn visit_when_free(&mut self, thread: HardwareThreadId) -> ScheduledThreadVisit {
         let found = &mut self.threads[thread.index()];
         found.visit_cycle = Some(found.position);
-        ThreadVisit { thread, at: self.config.clock.start_of(found.position) }
+        ScheduledThreadVisit { thread, at: self.config.clock.start_of(found.position) }
     }
 
     /// Returns a preempted virtual CPU to the scheduler with the remainder of its step.
@@ -363,16 +363,16 @@ impl<S: Scheduler> HostMachine<S> {
         &mut self,
         thread: HardwareThreadId,
         vcpu: VcpuId,
-        unfinished: PreemptedStep,
+        unfinished: PreemptedVcpuStep,
         ran: u64,
     ) {
         let found = &mut self.vcpus[vcpu.index()];
         let was_woken = found.state == VcpuState::Running(true);
         let then = if was_woken { VcpuStepOutcome::Continue } else { unfinished.then };
-        (found.state, found.unfinished) = (VcpuState::Ready, Some(PreemptedStep { then, ..unfinished }));
+        (found.state, found.unfinished) = (VcpuState::Ready, Some(PreemptedVcpuStep { then, ..unfinished }));
         self.scheduler.continues(thread, vcpu, ran, true);
     }
 }
 
-/// Value of [`CurrentStep::took`] while the virtual CPU's step is being executed.
+/// Value of [`CurrentVcpuStep::took`] while the virtual CPU's step is being executed.
 pub(super) const EXECUTING: u64 = u64::MAX;

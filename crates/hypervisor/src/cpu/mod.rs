@@ -10,14 +10,14 @@
 //!
 //! # Protocol
 //!
-//! The machine has no clock and no event queue. It asks its caller for visits: a [`ThreadVisit`] names a thread and
+//! The machine has no clock and no event queue. It asks its caller for visits: a [`ScheduledThreadVisit`] names a thread and
 //! an instant, and the caller must call [`HostMachine::visit`] for that thread at that instant. A thread has at
 //! most one outstanding visit.
 //!
 //! 1. [`HostMachine::wake`] makes a virtual CPU ready, and returns a visit unless one is outstanding.
-//! 2. [`HostMachine::visit`] returns [`ThreadAction::Run`] with a [`VcpuStep`]: execute it, then call
-//!    [`HostMachine::finish`]. It returns [`ThreadAction::Later`] with another visit if interrupts prolonged the
-//!    step, or [`ThreadAction::Idle`].
+//! 2. [`HostMachine::visit`] returns [`HardwareThreadAction::Run`] with a [`VcpuStep`]: execute it, then call
+//!    [`HostMachine::finish`]. It returns [`HardwareThreadAction::Later`] with another visit if interrupts prolonged the
+//!    step, or [`HardwareThreadAction::Idle`].
 //! 3. [`HostMachine::finish`] ends the step, after which the virtual CPU continues or blocks, and returns a visit.
 //! 4. [`HostMachine::steal`] may be called in between: the hypervisor takes an interrupt on a thread, whatever
 //!    runs there.
@@ -54,12 +54,12 @@ pub mod step;
 mod tests;
 mod thread;
 
-pub use cache::{BufferRing, LastLevelCache};
-pub use machine::{HostMachine, ThreadAction, ThreadVisit};
+pub use cache::{LastLevelCache, PacketBufferRing};
+pub use machine::{HardwareThreadAction, HostMachine, ScheduledThreadVisit};
 pub use processors::ProcessorConfig;
 pub use scheduler::{
-    CreditClocks, CreditScheduler, RoundRobinScheduler, Scheduler, SchedulingParameters, SelectedScheduler,
-    VcpuPriority,
+    CreditScheduler, CreditSchedulerClocks, RoundRobinScheduler, Scheduler, SchedulingParameters,
+    SelectedScheduler, VcpuPriority,
 };
 pub use step::{VcpuStep, VcpuStepOutcome};
 

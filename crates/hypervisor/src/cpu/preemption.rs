@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 use sim::VirtualInstant;
 
 use super::HardwareThreadId;
-use super::machine::{EXECUTING, HostMachine, ThreadVisit};
+use super::machine::{EXECUTING, HostMachine, ScheduledThreadVisit};
 use super::scheduler::Scheduler;
 use super::step::VcpuStep;
-use super::thread::{CurrentStep, PreemptedStep};
+use super::thread::{CurrentVcpuStep, PreemptedVcpuStep};
 
 impl<S: Scheduler> HostMachine<S> {
     /// Returns the time of the next [`HostMachine::run_scheduler`] call. Returns `None` if the scheduler measures
@@ -21,7 +21,7 @@ impl<S: Scheduler> HostMachine<S> {
     /// Advances the scheduler's clocks to `now`. Returns visits of the threads that now have to run another virtual
     /// CPU.
     #[must_use]
-    pub fn run_scheduler(&mut self, now: VirtualInstant) -> Vec<ThreadVisit> {
+    pub fn run_scheduler(&mut self, now: VirtualInstant) -> Vec<ScheduledThreadVisit> {
         let cycle = self.config.clock.cycle_at(now);
         let (threads, scheduler) = (&self.threads, &mut self.scheduler);
         scheduler.advance(cycle, |thread| {
@@ -37,7 +37,7 @@ impl<S: Scheduler> HostMachine<S> {
 
     /// Returns the visit of a thread that has to run another virtual CPU, after preempting the thread's step, or waking
     /// the thread to take a virtual CPU from another.
-    fn reschedule(&mut self, thread: HardwareThreadId, now: VirtualInstant) -> Option<ThreadVisit> {
+    fn reschedule(&mut self, thread: HardwareThreadId, now: VirtualInstant) -> Option<ScheduledThreadVisit> {
         if !self.threads[thread.index()].is_idle() {
             return self.preempt(thread, now);
         }
@@ -47,28 +47,33 @@ impl<S: Scheduler> HostMachine<S> {
         let found = &mut self.threads[thread.index()];
         let at = self.config.clock.start_of(found.position).max(now);
         found.visit_cycle = Some(self.config.clock.cycle_at(at));
-        Some(ThreadVisit { thread, at })
+        Some(ScheduledThreadVisit { thread, at })
     }
 
     /// Preempts the virtual CPU's step on a thread if the scheduler demands it. Returns the visit at which the next
     /// virtual CPU runs.
-    pub(super) fn preempt(&mut self, thread: HardwareThreadId, now: VirtualInstant) -> Option<ThreadVisit> {
+    pub(super) fn preempt(
+        &mut self,
+        thread: HardwareThreadId,
+        now: VirtualInstant,
+    ) -> Option<ScheduledThreadVisit> {
         let cycle = self.config.clock.cycle_at(now);
         let found = &mut self.threads[thread.index()];
-        let CurrentStep { vcpu, then, took } = found.current.filter(|current| current.took != EXECUTING)?;
+        let CurrentVcpuStep { vcpu, then, took } =
+            found.current.filter(|current| current.took != EXECUTING)?;
         let left = found.position.checked_sub(cycle).filter(|left| *left > 0)?.min(took);
         if !self.scheduler.preempts(thread, vcpu) {
             return None;
         }
         found.position -= left;
         found.current = None;
-        self.requeue(thread, vcpu, PreemptedStep { cycles: left, then }, took - left);
+        self.requeue(thread, vcpu, PreemptedVcpuStep { cycles: left, then }, took - left);
         let visit = self.visit_when_free(thread);
-        Some(ThreadVisit { at: visit.at.max(now), ..visit })
+        Some(ScheduledThreadVisit { at: visit.at.max(now), ..visit })
     }
 
     /// Resumes the remainder of a virtual CPU's preempted step; `step` has the cycles of the switch.
-    pub(super) fn resume(&mut self, step: VcpuStep, unfinished: PreemptedStep) -> ThreadVisit {
+    pub(super) fn resume(&mut self, step: VcpuStep, unfinished: PreemptedVcpuStep) -> ScheduledThreadVisit {
         self.take(step, unfinished.then, unfinished.cycles)
     }
 }

@@ -24,7 +24,7 @@ pub struct VcpuStep {
     pub(super) vcpu: VcpuId,
     pub(super) domain: DomainId,
     pub(super) charges: ChargedCycles,
-    pub(super) stretch: WorkTimeConversion,
+    pub(super) stretch: WorkToTimeConversion,
     /// Clock cycle in which the step began.
     start: u64,
     clock: Frequency,
@@ -34,7 +34,7 @@ impl VcpuStep {
     pub(super) fn new(
         (thread, vcpu, domain): (HardwareThreadId, VcpuId, DomainId),
         start: u64,
-        stretch: WorkTimeConversion,
+        stretch: WorkToTimeConversion,
         clock: Frequency,
     ) -> VcpuStep {
         VcpuStep { thread, vcpu, domain, charges: ChargedCycles::default(), stretch, start, clock }
@@ -90,13 +90,13 @@ pub(super) const ALONE: u64 = 1_000;
 /// Converts cycles of work to cycles of time by a contention factor in thousandths. The remainder is kept, so
 /// that the parts of a step take as long as the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct WorkTimeConversion {
+pub(super) struct WorkToTimeConversion {
     pub(super) permille: u64,
     /// Remainder of the conversion of work to time, in thousandths of a cycle, below 1,000.
     pub(super) remainder: u64,
 }
 
-impl WorkTimeConversion {
+impl WorkToTimeConversion {
     /// Returns the cycles that `work` cycles take while a sibling thread is busy.
     #[inline]
     pub(super) fn apply(&mut self, work: u64) -> u64 {

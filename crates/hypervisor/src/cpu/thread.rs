@@ -1,7 +1,7 @@
 //! State of a hardware thread: its current step, and the cycle up to which its cycles are accounted for.
 
 use super::VcpuId;
-use super::step::{ALONE, VcpuStepOutcome, WorkTimeConversion};
+use super::step::{ALONE, VcpuStepOutcome, WorkToTimeConversion};
 
 #[derive(Debug)]
 pub(super) struct HardwareThread {
@@ -11,7 +11,7 @@ pub(super) struct HardwareThread {
     /// Cycles of work that the thread has run since the machine's start.
     pub(super) worked: u64,
     /// Step of a virtual CPU that runs on the thread, or ran last and has not been retired.
-    pub(super) current: Option<CurrentStep>,
+    pub(super) current: Option<CurrentVcpuStep>,
     /// Virtual CPU whose cached state the thread holds. An idle thread keeps it: going idle and back is no switch.
     pub(super) loaded: Option<VcpuId>,
     /// Clock cycle of the thread's outstanding visit. Visits at other times were requested before a preemption and are
@@ -22,7 +22,7 @@ pub(super) struct HardwareThread {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct CurrentStep {
+pub(super) struct CurrentVcpuStep {
     pub(super) vcpu: VcpuId,
     pub(super) then: VcpuStepOutcome,
     /// Cycles for which the step occupies its thread, without cycles that the hypervisor took.
@@ -31,7 +31,7 @@ pub(super) struct CurrentStep {
 
 /// Remainder of a preempted step: cycles already charged to its domain, and the state of the virtual CPU after it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct PreemptedStep {
+pub(super) struct PreemptedVcpuStep {
     pub(super) cycles: u64,
     pub(super) then: VcpuStepOutcome,
 }
@@ -55,12 +55,12 @@ impl HardwareThread {
 
     /// Returns `true` if another step of the virtual CPU follows the current one immediately.
     pub(super) fn is_continuing(&self) -> bool {
-        matches!(self.current, Some(CurrentStep { then: VcpuStepOutcome::Continue, .. }))
+        matches!(self.current, Some(CurrentVcpuStep { then: VcpuStepOutcome::Continue, .. }))
     }
 
     /// Returns the thread's conversion of work to time with the contention factor `contended` (thousandths), or without
     /// contention.
-    pub(super) fn stretch(&self, contended: Option<u64>) -> WorkTimeConversion {
-        WorkTimeConversion { permille: contended.unwrap_or(ALONE), remainder: self.remainder }
+    pub(super) fn stretch(&self, contended: Option<u64>) -> WorkToTimeConversion {
+        WorkToTimeConversion { permille: contended.unwrap_or(ALONE), remainder: self.remainder }
     }
 }

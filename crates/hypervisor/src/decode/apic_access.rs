@@ -89,7 +89,7 @@ impl<M> AccessibleGuestState<'_, M> {
 
 /// Path by which an APIC-access exit was handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExitHandlingPath {
+pub enum ApicExitHandlingPath {
     /// The APIC-access exit was handled as an EOI by its qualification alone.
     Fast,
     /// The APIC-access exit was handled as an EOI after its instruction was checked.
@@ -100,7 +100,7 @@ pub enum ExitHandlingPath {
 
 /// Effect of an instruction on the APIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ApicEffect {
+pub enum ApicInstructionEffect {
     /// The instruction did not access the APIC page.
     None,
     /// The instruction only read APIC registers.
@@ -113,11 +113,11 @@ pub enum ApicEffect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ApicExitOutcome {
     /// Path by which the APIC-access exit was handled.
-    pub how: ExitHandlingPath,
+    pub how: ApicExitHandlingPath,
     /// Work of fetching and emulating the instruction, for which the caller charges cycles.
     pub work: EmulationWork,
     /// Effect of the instruction on the APIC, or the exception to inject.
-    pub result: Result<ApicEffect, GuestException>,
+    pub result: Result<ApicInstructionEffect, GuestException>,
 }
 
 /// Handles a guest's APIC-access exit. Advances RIP and changes registers unless the result is a trap. A repeated
@@ -132,30 +132,30 @@ pub fn apic_access<M: GuestMemory>(
     if policy == EoiPolicy::Fast && exit.is_eoi() {
         cpu.rip = cpu.rip.wrapping_add(exit.length.into());
         return ApicExitOutcome {
-            how: ExitHandlingPath::Fast,
+            how: ApicExitHandlingPath::Fast,
             work,
             result: Ok(end(guest.lapic, guest.now)),
         };
     }
     let instruction = match fetch(guest.memory, cpu, &mut work) {
         Ok(instruction) => instruction,
-        Err(trap) => return ApicExitOutcome { how: ExitHandlingPath::Emulated, work, result: Err(trap) },
+        Err(trap) => return ApicExitOutcome { how: ApicExitHandlingPath::Emulated, work, result: Err(trap) },
     };
     let plain = instruction.mnemonic() == Mnemonic::Mov && instruction.op0_kind() == OpKind::Memory;
     if policy == EoiPolicy::FastChecked && exit.is_eoi() && plain {
         cpu.rip = instruction.next_ip();
         return ApicExitOutcome {
-            how: ExitHandlingPath::Checked,
+            how: ApicExitHandlingPath::Checked,
             work,
             result: Ok(end(guest.lapic, guest.now)),
         };
     }
     let execution =
-        EmulatedInstruction { guest, cpu, instruction, work: &mut work, effect: ApicEffect::None };
+        EmulatedInstruction { guest, cpu, instruction, work: &mut work, effect: ApicInstructionEffect::None };
     let result = execution.run();
-    ApicExitOutcome { how: ExitHandlingPath::Emulated, work, result }
+    ApicExitOutcome { how: ApicExitHandlingPath::Emulated, work, result }
 }
 
-fn end(lapic: &mut Lapic, now: VirtualInstant) -> ApicEffect {
-    ApicEffect::Write(lapic.write(now, EOI, 0))
+fn end(lapic: &mut Lapic, now: VirtualInstant) -> ApicInstructionEffect {
+    ApicInstructionEffect::Write(lapic.write(now, EOI, 0))
 }

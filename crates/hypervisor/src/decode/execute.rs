@@ -2,10 +2,10 @@
 //! which compilers and kernels use on device memory. Every other instruction traps.
 
 use super::alu::{AluOperation, unary};
-use super::apic_access::{AccessibleGuestState, ApicEffect};
+use super::apic_access::{AccessibleGuestState, ApicInstructionEffect};
 use super::cpu::{DF, RCX, RDI, RSI, mask};
 use super::memory::GuestMemory;
-use super::paging::{GuestAccessKind, is_canonical, walk};
+use super::paging::{GuestMemoryAccessKind, is_canonical, walk};
 use super::{EmulationWork, GuestException, VcpuRegisters};
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
@@ -18,13 +18,13 @@ pub(super) struct EmulatedInstruction<'a, M> {
     pub(super) cpu: &'a mut VcpuRegisters,
     pub(super) instruction: Instruction,
     pub(super) work: &'a mut EmulationWork,
-    pub(super) effect: ApicEffect,
+    pub(super) effect: ApicInstructionEffect,
 }
 
 impl<M: GuestMemory> EmulatedInstruction<'_, M> {
     /// Emulates the guest's instruction, or one element of a repeated instruction, and advances RIP when the
     /// instruction is complete.
-    pub(super) fn run(mut self) -> Result<ApicEffect, GuestException> {
+    pub(super) fn run(mut self) -> Result<ApicInstructionEffect, GuestException> {
         let done = if self.instruction.is_string_instruction() {
             self.string()?
         } else {
@@ -143,7 +143,7 @@ impl<M: GuestMemory> EmulatedInstruction<'_, M> {
     }
 
     fn load(&mut self, linear: u64, bytes: usize) -> Result<u64, GuestException> {
-        let address = self.translate(linear, bytes, GuestAccessKind::Read)?;
+        let address = self.translate(linear, bytes, GuestMemoryAccessKind::Read)?;
         if let Some(offset) = self.guest.apic_offset(address) {
             return self.apic_read(offset, bytes);
         }
@@ -155,7 +155,7 @@ impl<M: GuestMemory> EmulatedInstruction<'_, M> {
     }
 
     fn store(&mut self, linear: u64, bytes: usize, value: u64) -> Result<(), GuestException> {
-        let address = self.translate(linear, bytes, GuestAccessKind::Write)?;
+        let address = self.translate(linear, bytes, GuestMemoryAccessKind::Write)?;
         if let Some(offset) = self.guest.apic_offset(address) {
             return self.apic_write(offset, bytes, value);
         }
@@ -167,7 +167,7 @@ impl<M: GuestMemory> EmulatedInstruction<'_, M> {
         &mut self,
         linear: u64,
         bytes: usize,
-        intent: GuestAccessKind,
+        intent: GuestMemoryAccessKind,
     ) -> Result<u64, GuestException> {
         if !is_canonical(linear) {
             return Err(GuestException::GeneralProtection);
@@ -186,8 +186,8 @@ impl<M: GuestMemory> EmulatedInstruction<'_, M> {
     fn apic_read(&mut self, offset: u16, bytes: usize) -> Result<u64, GuestException> {
         let (register, lane) = register_and_lane(offset, bytes)?;
         let value = self.guest.lapic.read(self.guest.now, register);
-        if self.effect == ApicEffect::None {
-            self.effect = ApicEffect::Read;
+        if self.effect == ApicInstructionEffect::None {
+            self.effect = ApicInstructionEffect::Read;
         }
         Ok(u64::from(value) >> lane & mask(bytes))
     }
@@ -199,7 +199,7 @@ impl<M: GuestMemory> EmulatedInstruction<'_, M> {
             let part = (mask(bytes) as u32) << lane;
             whole = self.guest.lapic.read(self.guest.now, register) & !part | whole << lane & part;
         }
-        self.effect = ApicEffect::Write(self.guest.lapic.write(self.guest.now, register, whole));
+        self.effect = ApicInstructionEffect::Write(self.guest.lapic.write(self.guest.now, register, whole));
         Ok(())
     }
 }

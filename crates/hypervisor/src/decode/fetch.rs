@@ -2,7 +2,7 @@
 //! supported.
 
 use super::memory::GuestMemory;
-use super::paging::{GuestAccessKind, is_canonical, walk};
+use super::paging::{GuestMemoryAccessKind, is_canonical, walk};
 use super::{EmulationWork, GuestException, VcpuRegisters};
 use iced_x86::{Decoder, DecoderError, DecoderOptions, Instruction};
 
@@ -55,7 +55,7 @@ fn fetch_bytes(
     if !is_canonical(linear) {
         return Err(GuestException::GeneralProtection);
     }
-    let walk = walk(memory, cpu.cr3, linear, GuestAccessKind::Fetch, cpu.user);
+    let walk = walk(memory, cpu.cr3, linear, GuestMemoryAccessKind::Fetch, cpu.user);
     work.table_loads += walk.loads;
     work.fetched += into.len() as u32;
     if memory.read(walk.result?, into) { Ok(()) } else { Err(GuestException::Undefined) }

@@ -20,8 +20,8 @@ pub mod paging;
 mod tests;
 
 pub use apic_access::{
-    AccessibleGuestState, ApicAccessExit, ApicAccessKind, ApicEffect, ApicExitOutcome, EoiPolicy,
-    ExitHandlingPath, apic_access,
+    AccessibleGuestState, ApicAccessExit, ApicAccessKind, ApicExitHandlingPath, ApicExitOutcome,
+    ApicInstructionEffect, EoiPolicy, apic_access,
 };
 pub use cpu::VcpuRegisters;
 pub use memory::{FlatGuestMemory, GuestMemory};

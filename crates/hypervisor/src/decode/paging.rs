@@ -21,7 +21,7 @@ const RESERVED: u32 = 1 << 3;
 
 /// Purpose of a memory access by the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GuestAccessKind {
+pub enum GuestMemoryAccessKind {
     /// Guest access to read data.
     Read,
     /// Guest access to write data.
@@ -42,7 +42,7 @@ pub struct PageFault {
 
 /// Result of a walk of the guest's page tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PageWalk {
+pub struct PageWalkResult {
     /// Physical address that the walk found, or the page fault.
     pub result: Result<u64, PageFault>,
     /// Page-table entries that the walk loaded.
@@ -60,25 +60,25 @@ pub fn walk(
     memory: &impl GuestMemory,
     cr3: u64,
     linear: u64,
-    intent: GuestAccessKind,
+    intent: GuestMemoryAccessKind,
     user: bool,
-) -> PageWalk {
+) -> PageWalkResult {
     let mut loads = 0;
     let result = descend(memory, cr3, linear, &mut loads).and_then(|(address, rights)| {
         let forbidden = match intent {
-            GuestAccessKind::Write => rights & WRITE == 0,
-            GuestAccessKind::Fetch => rights & NO_EXECUTE != 0,
-            GuestAccessKind::Read => false,
+            GuestMemoryAccessKind::Write => rights & WRITE == 0,
+            GuestMemoryAccessKind::Fetch => rights & NO_EXECUTE != 0,
+            GuestMemoryAccessKind::Read => false,
         };
         if forbidden || user && rights & USER == 0 { Err(PRESENT as u32) } else { Ok(address) }
     });
     let asked = match intent {
-        GuestAccessKind::Read => 0,
-        GuestAccessKind::Write => 1 << 1,
-        GuestAccessKind::Fetch => 1 << 4,
+        GuestMemoryAccessKind::Read => 0,
+        GuestMemoryAccessKind::Write => 1 << 1,
+        GuestMemoryAccessKind::Fetch => 1 << 4,
     };
     let user = u32::from(user) << 2;
-    PageWalk { result: result.map_err(|code| PageFault { linear, code: code | asked | user }), loads }
+    PageWalkResult { result: result.map_err(|code| PageFault { linear, code: code | asked | user }), loads }
 }
 
 /// Returns the physical address and the rights granted by all levels of page tables, or the low bits of the

@@ -3,10 +3,10 @@
 
 use super::alu::{AluOperation, FLAGS, unary};
 use super::cpu::{AF, CF, DF, OF, PF, RAX, RCX, RDI, RSI, SF, ZF};
-use super::paging::{GuestAccessKind, GuestPageSize, NO_EXECUTE, USER, WRITE, walk};
+use super::paging::{GuestMemoryAccessKind, GuestPageSize, NO_EXECUTE, USER, WRITE, walk};
 use super::{
-    AccessibleGuestState, ApicAccessExit, ApicEffect, ApicExitOutcome, EmulationWork, EoiPolicy,
-    ExitHandlingPath, FlatGuestMemory, GuestException, GuestMemory, PageFault, PageTableBuilder,
+    AccessibleGuestState, ApicAccessExit, ApicExitHandlingPath, ApicExitOutcome, ApicInstructionEffect,
+    EmulationWork, EoiPolicy, FlatGuestMemory, GuestException, GuestMemory, PageFault, PageTableBuilder,
     VcpuRegisters, apic_access,
 };
 use crate::lapic::{ApicWriteEffect, EoiEffect, Lapic, registers};
@@ -74,13 +74,17 @@ impl EmulatedVcpu {
         apic_access(policy, ApicAccessExit::new(qualification, length), cpu, guest)
     }
 
-    fn emulate(&mut self) -> Result<ApicEffect, GuestException> {
+    fn emulate(&mut self) -> Result<ApicInstructionEffect, GuestException> {
         self.exit(EoiPolicy::Emulate, WRITES_EOI, 0).result
     }
 }
 
-fn ended() -> ApicEffect {
-    ApicEffect::Write(ApicWriteEffect::Eoi(EoiEffect { ended: Some(0x41), level: false, next: Some(0x31) }))
+fn ended() -> ApicInstructionEffect {
+    ApicInstructionEffect::Write(ApicWriteEffect::Eoi(EoiEffect {
+        ended: Some(0x41),
+        level: false,
+        next: Some(0x31),
+    }))
 }
 
 /// Code of `mov dword [APIC + b0h], 0`: the EOI write of Linux 2.6.28.
@@ -95,9 +99,9 @@ const MOVS: [u8; 1] = [0xa5];
 #[test]
 fn eoi_exit_counts_page_table_loads_and_accesses_of_its_policy() {
     for (policy, how, table_loads, accesses) in [
-        (EoiPolicy::Fast, ExitHandlingPath::Fast, 0, 0),
-        (EoiPolicy::FastChecked, ExitHandlingPath::Checked, 4, 0),
-        (EoiPolicy::Emulate, ExitHandlingPath::Emulated, 8, 1),
+        (EoiPolicy::Fast, ApicExitHandlingPath::Fast, 0, 0),
+        (EoiPolicy::FastChecked, ApicExitHandlingPath::Checked, 4, 0),
+        (EoiPolicy::Emulate, ApicExitHandlingPath::Emulated, 8, 1),
     ] {
         let mut world = EmulatedVcpu::running(&MOV_IMMEDIATE);
         let handled = world.exit(policy, WRITES_EOI, 11);
@@ -112,7 +116,7 @@ fn only_a_data_write_to_the_eoi_register_takes_the_fast_path() {
     // Access types: 0 read, 1 write, 2 fetch, 3 event delivery; offset b0h and 80h.
     for qualification in [0x00b0, 0x20b0, 0x30b0, 0xf0b0, 0x1080, 0x10b4] {
         let mut world = EmulatedVcpu::running(&MOV_IMMEDIATE);
-        assert_eq!(world.exit(EoiPolicy::Fast, qualification, 11).how, ExitHandlingPath::Emulated);
+        assert_eq!(world.exit(EoiPolicy::Fast, qualification, 11).how, ApicExitHandlingPath::Emulated);
     }
 }
 
@@ -158,12 +162,12 @@ fn apic_reads_are_extended_to_the_destination_register() {
         world.memory.write(DATA_PAGE, &0x8034_56f1u32.to_le_bytes());
         assert_eq!(
             (world.emulate(), world.cpu.registers[RAX]),
-            (Ok(ApicEffect::None), expected),
+            (Ok(ApicInstructionEffect::None), expected),
             "{code:x?}"
         );
     }
     let mut world = EmulatedVcpu::running(&[0x8b, 0x07]).with(RDI, APIC + 0x30);
-    assert_eq!((world.emulate(), world.cpu.registers[RAX]), (Ok(ApicEffect::Read), 0x5_0014));
+    assert_eq!((world.emulate(), world.cpu.registers[RAX]), (Ok(ApicInstructionEffect::Read), 0x5_0014));
 }
 
 #[test]
@@ -177,7 +181,7 @@ fn read_modify_write_updates_an_apic_register() {
     for expected in [0x30, 0x3f, 0x30, 0x31, 0x33, 0x34, 0xcb] {
         assert_eq!(
             (world.emulate(), world.lapic.tpr()),
-            (Ok(ApicEffect::Write(ApicWriteEffect::Stored)), expected)
+            (Ok(ApicInstructionEffect::Write(ApicWriteEffect::Stored)), expected)
         );
     }
     assert_eq!(world.cpu.rip, CODE + 25);
@@ -187,8 +191,8 @@ fn read_modify_write_updates_an_apic_register() {
 fn decoded_comparison_sets_flags_and_does_not_write() {
     // test dword [rdi], 8: TPR stays, ZF set. cmp dword [rdi], 1: CF and SF.
     let mut world = EmulatedVcpu::running(&[0xf7, 0x07, 8, 0, 0, 0, 0x83, 0x3f, 0x01]).with(RDI, APIC + 0x80);
-    assert_eq!((world.emulate(), world.cpu.flags), (Ok(ApicEffect::Read), ZF | PF));
-    assert_eq!((world.emulate(), world.cpu.flags), (Ok(ApicEffect::Read), CF | PF | AF | SF));
+    assert_eq!((world.emulate(), world.cpu.flags), (Ok(ApicInstructionEffect::Read), ZF | PF));
+    assert_eq!((world.emulate(), world.cpu.flags), (Ok(ApicInstructionEffect::Read), CF | PF | AF | SF));
 }
 
 #[test]
@@ -220,8 +224,8 @@ fn repeated_stos_exits_per_element_except_by_the_fast_path() {
     let mut world = EmulatedVcpu::running(&REP_STOS).with(RDI, APIC + 0xb0).with(RCX, 3);
     for (effect, left, rip) in [
         (ended(), 2, CODE),
-        (ApicEffect::Write(ApicWriteEffect::Ignored), 1, CODE),
-        (ApicEffect::Write(ApicWriteEffect::Ignored), 0, CODE + 2),
+        (ApicInstructionEffect::Write(ApicWriteEffect::Ignored), 1, CODE),
+        (ApicInstructionEffect::Write(ApicWriteEffect::Ignored), 0, CODE + 2),
     ] {
         assert_eq!(world.emulate(), Ok(effect));
         assert_eq!((world.cpu.registers[RCX], world.cpu.rip), (left, rip));
@@ -297,22 +301,22 @@ fn page_walk_loads_one_entry_per_level_and_obeys_its_rights() {
         let walk = walk(&memory, cr3, linear, intent, user);
         (walk.result.map_err(|fault| fault.code), walk.loads)
     };
-    assert_eq!(at(0x1234, GuestAccessKind::Read, true), (Ok(0x4000_0234), 4));
-    assert_eq!(at(0x4021_2345, GuestAccessKind::Write, false), (Ok(0x4001_2345), 3));
-    assert_eq!(at(0x80_2345_6789, GuestAccessKind::Fetch, true), (Ok(0x6345_6789), 2));
-    assert_eq!(at(0x1234, GuestAccessKind::Write, true), (Err(0b00111), 4));
-    assert_eq!(at(0x4021_2345, GuestAccessKind::Fetch, false), (Err(0b10001), 3));
-    assert_eq!(at(0x4021_2345, GuestAccessKind::Read, true), (Err(0b00101), 3));
-    assert_eq!(at(0x9000, GuestAccessKind::Read, false), (Err(0), 4));
-    assert_eq!(at(0xffff_8000_0000_0000, GuestAccessKind::Write, false), (Err(0b00010), 1));
+    assert_eq!(at(0x1234, GuestMemoryAccessKind::Read, true), (Ok(0x4000_0234), 4));
+    assert_eq!(at(0x4021_2345, GuestMemoryAccessKind::Write, false), (Ok(0x4001_2345), 3));
+    assert_eq!(at(0x80_2345_6789, GuestMemoryAccessKind::Fetch, true), (Ok(0x6345_6789), 2));
+    assert_eq!(at(0x1234, GuestMemoryAccessKind::Write, true), (Err(0b00111), 4));
+    assert_eq!(at(0x4021_2345, GuestMemoryAccessKind::Fetch, false), (Err(0b10001), 3));
+    assert_eq!(at(0x4021_2345, GuestMemoryAccessKind::Read, true), (Err(0b00101), 3));
+    assert_eq!(at(0x9000, GuestMemoryAccessKind::Read, false), (Err(0), 4));
+    assert_eq!(at(0xffff_8000_0000_0000, GuestMemoryAccessKind::Write, false), (Err(0b00010), 1));
     assert_eq!(
-        walk(&memory, 0xffff_f000, 0x1000, GuestAccessKind::Read, false).result.map_err(|f| f.code),
+        walk(&memory, 0xffff_f000, 0x1000, GuestMemoryAccessKind::Read, false).result.map_err(|f| f.code),
         Err(0)
     );
     let mut reserved = memory.clone();
     reserved.write(0x1000, &0x83u64.to_le_bytes());
     assert_eq!(
-        walk(&reserved, cr3, 0x1000, GuestAccessKind::Read, false).result.map_err(|f| f.code),
+        walk(&reserved, cr3, 0x1000, GuestMemoryAccessKind::Read, false).result.map_err(|f| f.code),
         Err(0b01001)
     );
 }
@@ -376,7 +380,7 @@ proptest! {
     fn walk_of_any_page_table_does_not_panic(tables in prop::collection::vec(any::<u8>(), 4096), linear: u64, cr3 in 0u64..4) {
         let mut memory = FlatGuestMemory::new(0x4000);
         memory.write(0, &tables);
-        let walk = walk(&memory, cr3 << 12, linear, GuestAccessKind::Write, true);
+        let walk = walk(&memory, cr3 << 12, linear, GuestMemoryAccessKind::Write, true);
         prop_assert!((1..=4).contains(&walk.loads));
     }
 }

@@ -1,7 +1,7 @@
 //! Event-channel ports of one domain: the memory shared with the hypervisor, and the operations of domain and
 //! hypervisor.
 
-use super::{EventChannelError, EventDelivery, EventPortBinding};
+use super::{EventChannelBinding, EventChannelError, EventSendOutcome};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -12,8 +12,8 @@ const WORDS: usize = 64;
 
 /// Event-channel port of a domain.
 #[derive(Debug, Clone, Copy)]
-struct EventPort {
-    binding: Option<EventPortBinding>,
+struct EventChannelPort {
+    binding: Option<EventChannelBinding>,
     vcpu: u16,
 }
 
@@ -29,18 +29,18 @@ struct VcpuUpcallState {
 
 /// Event-channel ports of one domain.
 #[derive(Debug, Clone)]
-pub struct DomainEventPorts {
-    ports: Vec<EventPort>,
+pub struct DomainEventChannelPorts {
+    ports: Vec<EventChannelPort>,
     pending: [u64; WORDS],
     masked: [u64; WORDS],
     vcpus: Vec<VcpuUpcallState>,
     lowest_free: u16,
 }
 
-impl DomainEventPorts {
+impl DomainEventChannelPorts {
     pub(super) fn new(vcpus: u16) -> Self {
         Self {
-            ports: vec![EventPort { binding: None, vcpu: 0 }; PORTS.into()],
+            ports: vec![EventChannelPort { binding: None, vcpu: 0 }; PORTS.into()],
             pending: [0; WORDS],
             masked: [0; WORDS],
             vcpus: vec![VcpuUpcallState::default(); vcpus.max(1).into()],
@@ -52,7 +52,7 @@ impl DomainEventPorts {
     ///
     /// # Errors
     /// [`EventChannelError::Port`] if the port is not in use.
-    pub fn binding(&self, port: u16) -> Result<EventPortBinding, EventChannelError> {
+    pub fn binding(&self, port: u16) -> Result<EventChannelBinding, EventChannelError> {
         self.ports.get(usize::from(port)).and_then(|port| port.binding).ok_or(EventChannelError::Port)
     }
 
@@ -73,7 +73,7 @@ impl DomainEventPorts {
 
     /// Unmasks an event-channel port. A pending event is notified now, possibly a second time, so that no event is
     /// lost.
-    pub fn unmask(&mut self, port: u16) -> Option<EventDelivery> {
+    pub fn unmask(&mut self, port: u16) -> Option<EventSendOutcome> {
         let (word, bit) = word_and_bit(port);
         self.masked[word] &= !bit;
         self.is_pending(port).then(|| self.notify(port))
@@ -118,7 +118,7 @@ impl DomainEventPorts {
     }
 
     /// Enters an event upcall: masks further upcalls and clears the pending flag. Returns `false` if none was due. The
-    /// guest then takes ports with [`DomainEventPorts::next`] until `None`, and leaves.
+    /// guest then takes ports with [`DomainEventChannelPorts::next`] until `None`, and leaves.
     pub fn enter_upcall(&mut self, vcpu: u16) -> bool {
         let due = self.upcall_due(vcpu);
         if let Some(vcpu) = self.vcpus.get_mut(usize::from(vcpu)).filter(|_| due) {
@@ -154,16 +154,16 @@ impl DomainEventPorts {
         (usize::from(vcpu) < self.vcpus.len()).then_some(()).ok_or(EventChannelError::Vcpu)
     }
 
-    pub(super) fn allocate(&mut self, binding: EventPortBinding) -> Result<u16, EventChannelError> {
+    pub(super) fn allocate(&mut self, binding: EventChannelBinding) -> Result<u16, EventChannelError> {
         let first = usize::from(self.lowest_free);
         let free = self.ports.get(first..).and_then(|ports| ports.iter().position(|p| p.binding.is_none()));
         let port = first + free.ok_or(EventChannelError::Full)?;
-        self.ports[port] = EventPort { binding: Some(binding), vcpu: 0 };
+        self.ports[port] = EventChannelPort { binding: Some(binding), vcpu: 0 };
         self.lowest_free = port as u16 + 1;
         Ok(port as u16)
     }
 
-    pub(super) fn set_binding(&mut self, port: u16, binding: EventPortBinding) {
+    pub(super) fn set_binding(&mut self, port: u16, binding: EventChannelBinding) {
         self.ports[usize::from(port)].binding = Some(binding);
     }
 
@@ -176,22 +176,26 @@ impl DomainEventPorts {
         self.lowest_free = self.lowest_free.min(port);
     }
 
-    pub(super) fn set_pending(&mut self, port: u16) -> EventDelivery {
+    pub(super) fn set_pending(&mut self, port: u16) -> EventSendOutcome {
         let (word, bit) = word_and_bit(port);
         if self.pending[word] & bit != 0 {
-            return EventDelivery::Coalesced;
+            return EventSendOutcome::Coalesced;
         }
         self.pending[word] |= bit;
-        if self.masked[word] & bit != 0 { EventDelivery::Masked } else { self.notify(port) }
+        if self.masked[word] & bit != 0 { EventSendOutcome::Masked } else { self.notify(port) }
     }
 
     /// Selects the port's word at the vCPU that the port notifies, and requests an upcall of that vCPU.
-    fn notify(&mut self, port: u16) -> EventDelivery {
+    fn notify(&mut self, port: u16) -> EventSendOutcome {
         let at = self.ports[usize::from(port % PORTS)].vcpu;
         let vcpu = &mut self.vcpus[usize::from(at)];
         vcpu.selector |= 1 << word_and_bit(port).0;
         let asked = core::mem::replace(&mut vcpu.upcall_pending, true);
-        if asked || vcpu.upcall_masked { EventDelivery::UpcallPending } else { EventDelivery::Upcall(at) }
+        if asked || vcpu.upcall_masked {
+            EventSendOutcome::UpcallPending
+        } else {
+            EventSendOutcome::Upcall(at)
+        }
     }
 
     /// Takes the lowest-numbered pending event of this vCPU from a word of pending bits.

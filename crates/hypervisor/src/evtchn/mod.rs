@@ -12,14 +12,14 @@ pub mod domain;
 #[cfg(test)]
 mod tests;
 
-pub use domain::{DomainEventPorts, PORTS};
+pub use domain::{DomainEventChannelPorts, PORTS};
 
 use crate::domain::DomainId;
 use alloc::vec::Vec;
 
 /// Binding of an event-channel port: unbound, or to another port or an interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EventPortBinding {
+pub enum EventChannelBinding {
     /// The port is unbound; the named domain may bind to it.
     Unbound(DomainId),
     /// The port is bound to this port of another domain.
@@ -34,7 +34,7 @@ pub enum EventPortBinding {
 
 /// Outcome of sending an event to an event-channel port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EventDelivery {
+pub enum EventSendOutcome {
     /// The port's event was pending already; both events are delivered as one.
     Coalesced,
     /// The event is pending at a masked port.
@@ -71,7 +71,7 @@ pub enum EventChannelError {
 /// Event channels of a machine.
 #[derive(Debug, Clone, Default)]
 pub struct EventChannels {
-    domains: Vec<Option<DomainEventPorts>>,
+    domains: Vec<Option<DomainEventChannelPorts>>,
 }
 
 impl EventChannels {
@@ -87,21 +87,21 @@ impl EventChannels {
         if self.domains.len() <= at {
             self.domains.resize_with(at + 1, || None);
         }
-        self.domains[at] = Some(DomainEventPorts::new(vcpus));
+        self.domains[at] = Some(DomainEventChannelPorts::new(vcpus));
     }
 
     /// Returns a domain's event-channel ports, which the domain shares with the hypervisor.
     ///
     /// # Errors
     /// [`EventChannelError::Domain`] if it has no event channels.
-    pub fn domain(&mut self, domain: DomainId) -> Result<&mut DomainEventPorts, EventChannelError> {
+    pub fn domain(&mut self, domain: DomainId) -> Result<&mut DomainEventChannelPorts, EventChannelError> {
         self.domains.get_mut(domain.index()).and_then(Option::as_mut).ok_or(EventChannelError::Domain)
     }
 
     /// Returns the number of stranded events of all domains.
     #[must_use]
     pub fn stranded_events(&self) -> usize {
-        self.domains.iter().flatten().map(DomainEventPorts::stranded_events).sum()
+        self.domains.iter().flatten().map(DomainEventChannelPorts::stranded_events).sum()
     }
 
     /// Allocates an event-channel port that `remote` may bind to. The port notifies vCPU 0 until it is bound elsewhere.
@@ -110,7 +110,7 @@ impl EventChannels {
     /// [`EventChannelError::Domain`], [`EventChannelError::Full`].
     pub fn alloc_unbound(&mut self, domain: DomainId, remote: DomainId) -> Result<u16, EventChannelError> {
         self.domain(remote)?;
-        self.domain(domain)?.allocate(EventPortBinding::Unbound(remote))
+        self.domain(domain)?.allocate(EventChannelBinding::Unbound(remote))
     }
 
     /// Allocates an event-channel port and binds it to an unbound remote port. The two ports are then connected.
@@ -124,16 +124,16 @@ impl EventChannels {
         remote: DomainId,
         port: u16,
     ) -> Result<u16, EventChannelError> {
-        if self.domain(remote)?.binding(port)? != EventPortBinding::Unbound(domain) {
+        if self.domain(remote)?.binding(port)? != EventChannelBinding::Unbound(domain) {
             return Err(EventChannelError::NotWaiting);
         }
-        let own = self.domain(domain)?.allocate(EventPortBinding::Interdomain(remote, port))?;
-        self.domain(remote)?.set_binding(port, EventPortBinding::Interdomain(domain, own));
+        let own = self.domain(domain)?.allocate(EventChannelBinding::Interdomain(remote, port))?;
+        self.domain(remote)?.set_binding(port, EventChannelBinding::Interdomain(domain, own));
         Ok(own)
     }
 
-    /// Allocates an event-channel port and binds it to an interrupt: [`EventPortBinding::Pirq`],
-    /// [`EventPortBinding::Virq`] or [`EventPortBinding::Ipi`].
+    /// Allocates an event-channel port and binds it to an interrupt: [`EventChannelBinding::Pirq`],
+    /// [`EventChannelBinding::Virq`] or [`EventChannelBinding::Ipi`].
     ///
     /// # Errors
     /// [`EventChannelError::Domain`], [`EventChannelError::Vcpu`], [`EventChannelError::Full`];
@@ -141,10 +141,10 @@ impl EventChannels {
     pub fn bind(
         &mut self,
         domain: DomainId,
-        to: EventPortBinding,
+        to: EventChannelBinding,
         vcpu: u16,
     ) -> Result<u16, EventChannelError> {
-        if matches!(to, EventPortBinding::Unbound(_) | EventPortBinding::Interdomain(..)) {
+        if matches!(to, EventChannelBinding::Unbound(_) | EventChannelBinding::Interdomain(..)) {
             return Err(EventChannelError::NotWaiting);
         }
         let domain = self.domain(domain)?;
@@ -160,8 +160,8 @@ impl EventChannels {
     /// [`EventChannelError::Domain`], [`EventChannelError::Port`].
     pub fn close(&mut self, domain: DomainId, port: u16) -> Result<(), EventChannelError> {
         let binding = self.domain(domain)?.binding(port)?;
-        if let EventPortBinding::Interdomain(remote, other) = binding {
-            self.domain(remote)?.set_binding(other, EventPortBinding::Unbound(domain));
+        if let EventChannelBinding::Interdomain(remote, other) = binding {
+            self.domain(remote)?.set_binding(other, EventChannelBinding::Unbound(domain));
         }
         self.domain(domain)?.free(port);
         Ok(())
@@ -171,11 +171,11 @@ impl EventChannels {
     ///
     /// # Errors
     /// [`EventChannelError::Domain`], [`EventChannelError::Port`], [`EventChannelError::NoOtherEnd`].
-    pub fn send(&mut self, domain: DomainId, port: u16) -> Result<EventDelivery, EventChannelError> {
+    pub fn send(&mut self, domain: DomainId, port: u16) -> Result<EventSendOutcome, EventChannelError> {
         match self.domain(domain)?.binding(port)? {
-            EventPortBinding::Interdomain(remote, other) => Ok(self.domain(remote)?.set_pending(other)),
-            EventPortBinding::Ipi => Ok(self.domain(domain)?.set_pending(port)),
-            EventPortBinding::Unbound(_) | EventPortBinding::Pirq(_) | EventPortBinding::Virq(_) => {
+            EventChannelBinding::Interdomain(remote, other) => Ok(self.domain(remote)?.set_pending(other)),
+            EventChannelBinding::Ipi => Ok(self.domain(domain)?.set_pending(port)),
+            EventChannelBinding::Unbound(_) | EventChannelBinding::Pirq(_) | EventChannelBinding::Virq(_) => {
                 Err(EventChannelError::NoOtherEnd)
             }
         }
@@ -185,7 +185,7 @@ impl EventChannels {
     ///
     /// # Errors
     /// [`EventChannelError::Domain`], [`EventChannelError::Port`].
-    pub fn raise(&mut self, domain: DomainId, port: u16) -> Result<EventDelivery, EventChannelError> {
+    pub fn raise(&mut self, domain: DomainId, port: u16) -> Result<EventSendOutcome, EventChannelError> {
         let domain = self.domain(domain)?;
         domain.binding(port)?;
         Ok(domain.set_pending(port))
@@ -201,7 +201,7 @@ impl EventChannels {
         domain: DomainId,
         port: u16,
         vcpu: u16,
-    ) -> Result<Option<EventDelivery>, EventChannelError> {
+    ) -> Result<Option<EventSendOutcome>, EventChannelError> {
         let domain = self.domain(domain)?;
         domain.binding(port)?;
         domain.check_vcpu(vcpu)?;

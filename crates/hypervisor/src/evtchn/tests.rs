@@ -1,7 +1,7 @@
 //! Tests of event channels between two domains, including every short history of a port that moves between
 //! vCPUs.
 
-use super::{EventChannelError, EventChannels, EventDelivery, EventPortBinding, PORTS};
+use super::{EventChannelBinding, EventChannelError, EventChannels, EventSendOutcome, PORTS};
 use crate::domain::DomainId;
 use proptest::prelude::*;
 use std::vec::Vec;
@@ -33,20 +33,24 @@ fn upcall(machine: &mut EventChannels, domain: DomainId, vcpu: u16) -> Vec<u16> 
 #[test]
 fn event_arrives_once_at_the_connected_event_channel_port() {
     let (mut machine, back, own, front, theirs) = connected();
-    assert_eq!(machine.send(back, own), Ok(EventDelivery::Upcall(0)));
-    assert_eq!(machine.send(back, own), Ok(EventDelivery::Coalesced));
+    assert_eq!(machine.send(back, own), Ok(EventSendOutcome::Upcall(0)));
+    assert_eq!(machine.send(back, own), Ok(EventSendOutcome::Coalesced));
     assert_eq!(upcall(&mut machine, front, 0), [theirs]);
     assert_eq!(upcall(&mut machine, front, 0), []);
-    assert_eq!(machine.send(front, theirs), Ok(EventDelivery::Upcall(0)), "the peer's event needs an upcall");
+    assert_eq!(
+        machine.send(front, theirs),
+        Ok(EventSendOutcome::Upcall(0)),
+        "the peer's event needs an upcall"
+    );
     assert_eq!(upcall(&mut machine, back, 0), [own]);
 }
 
 #[test]
 fn events_of_two_ports_share_an_upcall() {
     let (mut machine, _, _, front, theirs) = connected();
-    let timer = machine.bind(front, EventPortBinding::Virq(0), 0).unwrap();
-    assert_eq!(machine.raise(front, timer), Ok(EventDelivery::Upcall(0)));
-    assert_eq!(machine.raise(front, theirs), Ok(EventDelivery::UpcallPending));
+    let timer = machine.bind(front, EventChannelBinding::Virq(0), 0).unwrap();
+    assert_eq!(machine.raise(front, timer), Ok(EventSendOutcome::Upcall(0)));
+    assert_eq!(machine.raise(front, theirs), Ok(EventSendOutcome::UpcallPending));
     assert_eq!(upcall(&mut machine, front, 0), [theirs, timer]);
 }
 
@@ -54,11 +58,11 @@ fn events_of_two_ports_share_an_upcall() {
 fn event_at_a_masked_port_stays_pending_until_unmasked() {
     let (mut machine, back, own, front, theirs) = connected();
     machine.domain(front).unwrap().mask(theirs);
-    assert_eq!(machine.send(back, own), Ok(EventDelivery::Masked));
+    assert_eq!(machine.send(back, own), Ok(EventSendOutcome::Masked));
     assert_eq!(upcall(&mut machine, front, 0), []);
     let ports = machine.domain(front).unwrap();
     assert!(ports.is_pending(theirs));
-    assert_eq!(ports.unmask(theirs), Some(EventDelivery::Upcall(0)));
+    assert_eq!(ports.unmask(theirs), Some(EventSendOutcome::Upcall(0)));
     assert_eq!(upcall(&mut machine, front, 0), [theirs]);
     assert_eq!(machine.domain(front).unwrap().unmask(theirs), None);
 }
@@ -72,7 +76,7 @@ fn event_during_an_upcall_is_taken_before_the_upcall_ends() {
     assert_eq!((ports.next(0), ports.next(0)), (Some(theirs), None));
     assert_eq!(
         machine.send(back, own),
-        Ok(EventDelivery::UpcallPending),
+        Ok(EventSendOutcome::UpcallPending),
         "an event during an upcall requests no second upcall"
     );
     let ports = machine.domain(front).unwrap();
@@ -85,7 +89,7 @@ fn event_during_an_upcall_is_taken_before_the_upcall_ends() {
 fn unmasking_upcalls_delivers_the_pending_upcall() {
     let (mut machine, back, own, front, _) = connected();
     assert!(!machine.domain(front).unwrap().set_upcall_mask(0, true));
-    assert_eq!(machine.send(back, own), Ok(EventDelivery::UpcallPending));
+    assert_eq!(machine.send(back, own), Ok(EventSendOutcome::UpcallPending));
     let ports = machine.domain(front).unwrap();
     assert!(!ports.upcall_due(0) && ports.set_upcall_mask(0, false));
 }
@@ -96,9 +100,9 @@ fn rebinding_an_event_port_delivers_its_stranded_event() {
     machine.send(back, own).unwrap();
     machine.domain(front).unwrap().bind_vcpu(theirs, 1).unwrap();
     assert_eq!((upcall(&mut machine, front, 0), upcall(&mut machine, front, 1)), (std::vec![], std::vec![]));
-    assert_eq!(machine.send(back, own), Ok(EventDelivery::Coalesced), "no vCPU will check the port");
+    assert_eq!(machine.send(back, own), Ok(EventSendOutcome::Coalesced), "no vCPU will check the port");
     assert_eq!(machine.domain(front).unwrap().stranded_events(), 1);
-    assert_eq!(machine.rebind(front, theirs, 1), Ok(Some(EventDelivery::Upcall(1))));
+    assert_eq!(machine.rebind(front, theirs, 1), Ok(Some(EventSendOutcome::Upcall(1))));
     assert_eq!(machine.domain(front).unwrap().stranded_events(), 0);
     assert_eq!(upcall(&mut machine, front, 1), [theirs]);
 }
@@ -129,10 +133,10 @@ fn invalid_event_channel_arguments_are_rejected() {
         "the remote port is bound already"
     );
     assert_eq!(
-        machine.bind(front, EventPortBinding::Interdomain(back, 1), 0),
+        machine.bind(front, EventChannelBinding::Interdomain(back, 1), 0),
         Err(EventChannelError::NotWaiting)
     );
-    assert_eq!(machine.bind(front, EventPortBinding::Ipi, 2), Err(EventChannelError::Vcpu));
+    assert_eq!(machine.bind(front, EventChannelBinding::Ipi, 2), Err(EventChannelError::Vcpu));
     assert_eq!(machine.rebind(front, theirs, 2), Err(EventChannelError::Vcpu));
     let stranger = DomainId::new(3);
     machine.add_domain(stranger, 1);
@@ -149,12 +153,12 @@ fn closed_event_channel_port_can_be_allocated_again() {
     let domain = DomainId::new(0);
     machine.add_domain(domain, 1);
     for expected in 1..PORTS {
-        assert_eq!(machine.bind(domain, EventPortBinding::Ipi, 0), Ok(expected));
+        assert_eq!(machine.bind(domain, EventChannelBinding::Ipi, 0), Ok(expected));
     }
-    assert_eq!(machine.bind(domain, EventPortBinding::Ipi, 0), Err(EventChannelError::Full));
+    assert_eq!(machine.bind(domain, EventChannelBinding::Ipi, 0), Err(EventChannelError::Full));
     machine.send(domain, 77).unwrap();
     machine.close(domain, 77).unwrap();
-    assert_eq!(machine.bind(domain, EventPortBinding::Pirq(4), 0), Ok(77));
+    assert_eq!(machine.bind(domain, EventChannelBinding::Pirq(4), 0), Ok(77));
     assert!(!machine.domain(domain).unwrap().is_pending(77), "closing the port dropped its pending event");
 }
 

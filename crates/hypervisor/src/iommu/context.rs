@@ -10,11 +10,11 @@ type ContextTable = [Option<DomainId>; 256];
 
 /// Domains of PCI functions by routing id, one table per bus.
 #[derive(Debug, Clone, Default)]
-pub struct ContextTables {
+pub struct IommuContextTables {
     buses: Vec<Option<Box<ContextTable>>>,
 }
 
-impl ContextTables {
+impl IommuContextTables {
     /// Returns the domain of a PCI function, or `None` if it has no domain.
     #[must_use]
     pub fn get(&self, rid: Rid) -> Option<DomainId> {

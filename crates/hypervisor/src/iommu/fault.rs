@@ -1,7 +1,7 @@
 //! Fault log of the IOMMU: stores the first blocked requests and counts all, like fault recording registers (VT-d 7.3).
 //! No fault interrupt is modelled.
 
-use super::IommuAccess;
+use super::IommuAccessKind;
 use alloc::vec::Vec;
 use pcie::{Iova, Rid};
 
@@ -31,7 +31,7 @@ pub struct IommuFault {
     /// DMA address that the blocked request named.
     pub iova: Iova,
     /// Kind of the blocked DMA access: read or write.
-    pub access: IommuAccess,
+    pub access: IommuAccessKind,
     /// Reason why the IOMMU blocked the request.
     pub reason: IommuFaultReason,
 }

@@ -23,12 +23,12 @@ pub use tlb::{Iotlb, IotlbCounts};
 
 use crate::domain::DomainId;
 use alloc::vec::Vec;
-use context::ContextTables;
+use context::IommuContextTables;
 use pcie::{Iova, Rid};
 
 /// Kind of access of a PCI function to memory by DMA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IommuAccess {
+pub enum IommuAccessKind {
     /// Access: a read of memory by DMA.
     Read,
     /// Access: a write to memory by DMA.
@@ -48,7 +48,7 @@ pub struct DmaTranslation {
 
 /// Work of translating an address range: translations, IOTLB misses and loads of page-table entries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TranslationWork {
+pub struct DmaTranslationWork {
     /// Pages of the range that were translated, by IOTLB hits and misses together.
     pub pages: u32,
     /// Translations of the range that missed the IOTLB.
@@ -60,7 +60,7 @@ pub struct TranslationWork {
 /// IOMMU of a machine: contexts, page tables, IOTLB and fault log.
 #[derive(Debug, Clone)]
 pub struct Iommu {
-    contexts: ContextTables,
+    contexts: IommuContextTables,
     tables: Vec<IommuPageTables>,
     tlb: Iotlb,
     faults: IommuFaultLog,
@@ -70,7 +70,12 @@ impl Iommu {
     /// Creates an IOMMU that blocks every request, with `tlb` as its IOTLB.
     #[must_use]
     pub fn new(tlb: Iotlb) -> Self {
-        Self { contexts: ContextTables::default(), tables: Vec::new(), tlb, faults: IommuFaultLog::default() }
+        Self {
+            contexts: IommuContextTables::default(),
+            tables: Vec::new(),
+            tlb,
+            faults: IommuFaultLog::default(),
+        }
     }
 
     /// Assigns a PCI function to a domain.
@@ -133,7 +138,7 @@ impl Iommu {
         &mut self,
         rid: Rid,
         iova: Iova,
-        access: IommuAccess,
+        access: IommuAccessKind,
     ) -> Result<DmaTranslation, IommuFault> {
         let found = self.find(rid, iova, access);
         found.map_err(|reason| self.faults.record(IommuFault { rid, iova, access, reason }))
@@ -148,10 +153,10 @@ impl Iommu {
         rid: Rid,
         iova: Iova,
         length: usize,
-        access: IommuAccess,
+        access: IommuAccessKind,
         mut visit: impl FnMut(u64, usize),
-    ) -> Result<TranslationWork, IommuFault> {
-        let mut effort = TranslationWork::default();
+    ) -> Result<DmaTranslationWork, IommuFault> {
+        let mut effort = DmaTranslationWork::default();
         let mut done = 0;
         while done < length {
             let at = iova.saturating_add(done as u64);
@@ -170,7 +175,7 @@ impl Iommu {
         &mut self,
         rid: Rid,
         iova: Iova,
-        access: IommuAccess,
+        access: IommuAccessKind,
     ) -> Result<DmaTranslation, IommuFaultReason> {
         let domain = self.contexts.get(rid).ok_or(IommuFaultReason::UnknownFunction)?;
         if let Some(page) = self.tlb.lookup(domain, iova).filter(|page| page.rights.allow(access)) {

@@ -1,7 +1,7 @@
 //! IOMMU page tables of a domain: four levels of 512 entries, 48 bits, leaves of 4 KiB and 2 MiB (VT-d 3.7).
 //! Leaves of 1 GiB, memory types, accessed and dirty bits are not supported.
 
-use super::{DmaTranslation, IommuAccess, IommuFaultReason};
+use super::{DmaTranslation, IommuAccessKind, IommuFaultReason};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use pcie::Iova;
@@ -63,10 +63,10 @@ impl DmaRights {
         bit(self.read, READ) | bit(self.write, WRITE)
     }
 
-    pub(super) fn allow(self, access: IommuAccess) -> bool {
+    pub(super) fn allow(self, access: IommuAccessKind) -> bool {
         match access {
-            IommuAccess::Read => self.read,
-            IommuAccess::Write => self.write,
+            IommuAccessKind::Read => self.read,
+            IommuAccessKind::Write => self.write,
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::fault::MAX_STORED;
 use super::{
-    DmaRights, Iommu, IommuAccess, IommuFault, IommuFaultReason, IommuMapError, IommuPageSize,
-    IommuPageTables, Iotlb, IotlbCounts, TranslationWork,
+    DmaRights, DmaTranslationWork, Iommu, IommuAccessKind, IommuFault, IommuFaultReason, IommuMapError,
+    IommuPageSize, IommuPageTables, Iotlb, IotlbCounts,
 };
 use crate::domain::DomainId;
 use pcie::Rid;
@@ -28,18 +28,18 @@ fn machine() -> Iommu {
 }
 
 fn reached(iommu: &mut Iommu, rid: Rid, iova: u64) -> Result<u64, IommuFaultReason> {
-    iommu.translate(rid, iova, IommuAccess::Read).map(|t| t.address).map_err(|fault| fault.reason)
+    iommu.translate(rid, iova, IommuAccessKind::Read).map(|t| t.address).map_err(|fault| fault.reason)
 }
 
 #[test]
 fn pci_function_reaches_the_pages_of_its_iommu_domain() {
     let mut iommu = machine();
-    let small = iommu.translate(VF, 0x1234, IommuAccess::Write).unwrap();
+    let small = iommu.translate(VF, 0x1234, IommuAccessKind::Write).unwrap();
     assert_eq!((small.address, small.room, small.loads), (0x7000_0234, 0xdcc, 4));
-    let large = iommu.translate(VF, 0x21_2345, IommuAccess::Read).unwrap();
+    let large = iommu.translate(VF, 0x21_2345, IommuAccessKind::Read).unwrap();
     assert_eq!((large.address, large.room, large.loads), (0x4001_2345, 0x1e_dcbb, 3));
     assert_eq!(
-        (iommu.translate(VF, 0x1000, IommuAccess::Read).unwrap().loads, iommu.faults().count()),
+        (iommu.translate(VF, 0x1000, IommuAccessKind::Read).unwrap().loads, iommu.faults().count()),
         (0, 0)
     );
     assert_eq!(iommu.tlb().counts(), IotlbCounts { hits: 1, misses: 2 });
@@ -49,13 +49,13 @@ fn pci_function_reaches_the_pages_of_its_iommu_domain() {
 fn iommu_blocks_unmapped_and_forbidden_accesses() {
     let mut iommu = machine();
     for (rid, iova, access, reason) in [
-        (VF, 0x2000, IommuAccess::Read, IommuFaultReason::Unmapped),
-        (VF, 0x0fff, IommuAccess::Read, IommuFaultReason::Unmapped),
-        (VF, 0x20_0000, IommuAccess::Write, IommuFaultReason::Rights),
-        (VF, 1 << 48 | 0x1000, IommuAccess::Read, IommuFaultReason::Width),
-        (OTHER, 0x1000, IommuAccess::Read, IommuFaultReason::Unmapped),
-        (Rid(0x0111), 0x1000, IommuAccess::Read, IommuFaultReason::UnknownFunction),
-        (Rid(0xff00), 0x1000, IommuAccess::Write, IommuFaultReason::UnknownFunction),
+        (VF, 0x2000, IommuAccessKind::Read, IommuFaultReason::Unmapped),
+        (VF, 0x0fff, IommuAccessKind::Read, IommuFaultReason::Unmapped),
+        (VF, 0x20_0000, IommuAccessKind::Write, IommuFaultReason::Rights),
+        (VF, 1 << 48 | 0x1000, IommuAccessKind::Read, IommuFaultReason::Width),
+        (OTHER, 0x1000, IommuAccessKind::Read, IommuFaultReason::Unmapped),
+        (Rid(0x0111), 0x1000, IommuAccessKind::Read, IommuFaultReason::UnknownFunction),
+        (Rid(0xff00), 0x1000, IommuAccessKind::Write, IommuFaultReason::UnknownFunction),
     ] {
         let fault = IommuFault { rid, iova, access, reason };
         assert_eq!(iommu.translate(rid, iova, access), Err(fault));
@@ -103,7 +103,7 @@ fn unmapped_page_is_reached_until_iotlb_invalidation() {
 fn iotlb_invalidation_affects_only_its_domain() {
     let mut iommu = machine();
     iommu.domain(SECOND).map(0x1000, 0x9000_0000, IommuPageSize::Small, DmaRights::ALL).unwrap();
-    let loads = |iommu: &mut Iommu, rid| iommu.translate(rid, 0x1000, IommuAccess::Read).unwrap().loads;
+    let loads = |iommu: &mut Iommu, rid| iommu.translate(rid, 0x1000, IommuAccessKind::Read).unwrap().loads;
     assert_eq!((loads(&mut iommu, VF), loads(&mut iommu, OTHER)), (4, 4));
     iommu.tlb().invalidate_domain(FIRST);
     assert_eq!((loads(&mut iommu, VF), loads(&mut iommu, OTHER)), (4, 0));
@@ -129,26 +129,26 @@ fn dma_range_is_translated_in_pieces_up_to_the_fault() {
     let mut iommu = machine();
     iommu.domain(FIRST).map(0x2000, 0x5000_0000, IommuPageSize::Small, DmaRights::ALL).unwrap();
     let mut pieces = Vec::new();
-    let effort =
-        iommu.translate_range(VF, 0x1f00, 0x300, IommuAccess::Write, |at, length| pieces.push((at, length)));
-    assert_eq!(effort, Ok(TranslationWork { pages: 2, misses: 2, loads: 8 }));
+    let effort = iommu
+        .translate_range(VF, 0x1f00, 0x300, IommuAccessKind::Write, |at, length| pieces.push((at, length)));
+    assert_eq!(effort, Ok(DmaTranslationWork { pages: 2, misses: 2, loads: 8 }));
     assert_eq!(pieces, [(0x7000_0f00, 0x100), (0x5000_0000, 0x200)]);
-    let fault =
-        iommu.translate_range(VF, 0x2f00, 0x300, IommuAccess::Write, |at, length| pieces.push((at, length)));
+    let fault = iommu
+        .translate_range(VF, 0x2f00, 0x300, IommuAccessKind::Write, |at, length| pieces.push((at, length)));
     assert_eq!(fault.map_err(|fault| fault.iova), Err(0x3000));
     assert_eq!(pieces[2..], [(0x5000_0f00, 0x100)]);
-    assert!(iommu.translate_range(VF, u64::MAX, 9, IommuAccess::Read, |_, _| ()).is_err());
+    assert!(iommu.translate_range(VF, u64::MAX, 9, IommuAccessKind::Read, |_, _| ()).is_err());
 }
 
 #[test]
 fn iommu_counts_but_does_not_store_a_flood_of_faults() {
     let mut iommu = machine();
     for n in 0..1000 {
-        let _ = iommu.translate(VF, 0x5000_0000 + n, IommuAccess::Write);
+        let _ = iommu.translate(VF, 0x5000_0000 + n, IommuAccessKind::Write);
     }
     assert_eq!((iommu.faults().count(), iommu.faults().kept().len()), (1000, MAX_STORED));
     iommu.faults().clear();
-    let _ = iommu.translate(VF, 0x1, IommuAccess::Write);
+    let _ = iommu.translate(VF, 0x1, IommuAccessKind::Write);
     assert_eq!(iommu.faults().kept().len(), 1);
 }
 
@@ -168,7 +168,7 @@ fn iotlb_evicts_the_least_recently_used_entry() {
     let mut iommu = Iommu::new(Iotlb::new(1, 2));
     iommu.attach(VF, FIRST);
     iommu.domain(FIRST).map_range(0, 0, 0x4000, DmaRights::ALL).unwrap();
-    let mut loads = |iova| iommu.translate(VF, iova, IommuAccess::Read).unwrap().loads;
+    let mut loads = |iova| iommu.translate(VF, iova, IommuAccessKind::Read).unwrap().loads;
     assert_eq!([loads(0x1000), loads(0x2000), loads(0x1000)], [4, 4, 0]);
     assert_eq!([loads(0x3000), loads(0x1000), loads(0x2000)], [4, 0, 4]);
 }
@@ -180,7 +180,7 @@ fn added_iommu_access_rights_need_no_iotlb_invalidation() {
     iommu.domain(FIRST).unmap(0x20_0000, IommuPageSize::Large).unwrap();
     iommu.domain(FIRST).map(0x20_0000, 0x4000_0000, IommuPageSize::Large, DmaRights::ALL).unwrap();
     assert!(
-        iommu.translate(VF, 0x20_0000, IommuAccess::Write).is_ok(),
+        iommu.translate(VF, 0x20_0000, IommuAccessKind::Write).is_ok(),
         "a missing right in the IOTLB causes another walk"
     );
 }
@@ -258,7 +258,7 @@ proptest! {
                     }
                 }
                 _ => {
-                    let found = iommu.translate(VF, iova + 5, IommuAccess::Write).map(|t| t.address - 5);
+                    let found = iommu.translate(VF, iova + 5, IommuAccessKind::Write).map(|t| t.address - 5);
                     prop_assert_eq!(found.ok(), pages.get(&iova).copied());
                 }
             }

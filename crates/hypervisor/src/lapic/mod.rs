@@ -17,9 +17,9 @@ pub mod timer;
 pub mod vectors;
 
 pub use ipi::{Ipi, IpiDestination};
-pub use registers::{ApicWriteEffect, GeneralProtection};
+pub use registers::{ApicWriteEffect, GeneralProtectionFault};
 pub use timer::{ApicTimer, ApicTimerMode};
-pub use vectors::VectorSet;
+pub use vectors::InterruptVectorSet;
 
 use registers::LocalVectorTable;
 use sim::{VirtualDuration, VirtualInstant};
@@ -61,9 +61,9 @@ pub struct EoiEffect {
 #[derive(Debug, Clone)]
 pub struct Lapic {
     id: u32,
-    irr: VectorSet,
-    isr: VectorSet,
-    tmr: VectorSet,
+    irr: InterruptVectorSet,
+    isr: InterruptVectorSet,
+    tmr: InterruptVectorSet,
     tpr: u8,
     spurious: u32,
     logical: u32,
@@ -81,9 +81,9 @@ impl Lapic {
     pub fn new(id: u32, bus_tick: VirtualDuration) -> Self {
         Self {
             id,
-            irr: VectorSet::default(),
-            isr: VectorSet::default(),
-            tmr: VectorSet::default(),
+            irr: InterruptVectorSet::default(),
+            isr: InterruptVectorSet::default(),
+            tmr: InterruptVectorSet::default(),
             tpr: 0,
             spurious: 0xff,
             logical: 0,
@@ -117,13 +117,13 @@ impl Lapic {
 
     /// Returns the vectors of the interrupt-request register.
     #[must_use]
-    pub fn requested(&self) -> &VectorSet {
+    pub fn requested(&self) -> &InterruptVectorSet {
         &self.irr
     }
 
     /// Returns the vectors of the in-service register.
     #[must_use]
-    pub fn in_service(&self) -> &VectorSet {
+    pub fn in_service(&self) -> &InterruptVectorSet {
         &self.isr
     }
 

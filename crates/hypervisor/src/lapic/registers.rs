@@ -75,7 +75,7 @@ pub enum ApicWriteEffect {
 /// General-protection fault of a rejected x2APIC MSR access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("general-protection fault: invalid access to an x2APIC register")]
-pub struct GeneralProtection;
+pub struct GeneralProtectionFault;
 
 /// Entries of an APIC's local vector table (LVT): timer, errors and other local interrupt sources.
 #[derive(Debug, Clone, Copy)]
@@ -164,13 +164,13 @@ impl Lapic {
     /// Reads an x2APIC register.
     ///
     /// # Errors
-    /// [`GeneralProtection`] if the register does not exist or is write-only.
-    pub fn read_msr(&mut self, now: VirtualInstant, msr: u32) -> Result<u64, GeneralProtection> {
+    /// [`GeneralProtectionFault`] if the register does not exist or is write-only.
+    pub fn read_msr(&mut self, now: VirtualInstant, msr: u32) -> Result<u64, GeneralProtectionFault> {
         match x2apic_offset(msr)? {
             ID => Ok(self.id.into()),
             LDR => Ok(logical_x2apic(self.id).into()),
             ICR => Ok(self.command),
-            EOI | SELF_IPI => Err(GeneralProtection),
+            EOI | SELF_IPI => Err(GeneralProtectionFault),
             offset => Ok(self.read(now, offset).into()),
         }
     }
@@ -178,24 +178,24 @@ impl Lapic {
     /// Writes an x2APIC register.
     ///
     /// # Errors
-    /// [`GeneralProtection`] if the register does not exist or is read-only, or a reserved bit is set; all
+    /// [`GeneralProtectionFault`] if the register does not exist or is read-only, or a reserved bit is set; all
     /// bits of EOI are reserved.
     pub fn write_msr(
         &mut self,
         now: VirtualInstant,
         msr: u32,
         value: u64,
-    ) -> Result<ApicWriteEffect, GeneralProtection> {
+    ) -> Result<ApicWriteEffect, GeneralProtectionFault> {
         let offset = x2apic_offset(msr)?;
         let reserved = match offset {
             ICR => 0xfff3_3000,
             EOI | ESR => u64::MAX,
             TPR | SELF_IPI => !0xff,
-            ID | VERSION | PPR | LDR | 0x100..=0x270 | TMCCT => return Err(GeneralProtection),
+            ID | VERSION | PPR | LDR | 0x100..=0x270 | TMCCT => return Err(GeneralProtectionFault),
             _ => !0xffff_ffff,
         };
         if value & reserved != 0 {
-            return Err(GeneralProtection);
+            return Err(GeneralProtectionFault);
         }
         self.run_timer(now);
         Ok(match offset {
@@ -254,12 +254,12 @@ fn aligned(offset: u16) -> u16 {
 }
 
 /// Returns the offset of the APIC register that an x2APIC MSR names, if it exists in x2APIC mode.
-fn x2apic_offset(msr: u32) -> Result<u16, GeneralProtection> {
-    let offset = msr.checked_sub(MSR_BASE).filter(|&n| n < 0x40).ok_or(GeneralProtection)? as u16 * 16;
+fn x2apic_offset(msr: u32) -> Result<u16, GeneralProtectionFault> {
+    let offset = msr.checked_sub(MSR_BASE).filter(|&n| n < 0x40).ok_or(GeneralProtectionFault)? as u16 * 16;
     match offset {
         ID | VERSION | TPR | PPR..=EOI | LDR | SVR..=ESR | ICR | LVT_TIMER..=TMCCT | TDCR | SELF_IPI => {
             Ok(offset)
         }
-        _ => Err(GeneralProtection),
+        _ => Err(GeneralProtectionFault),
     }
 }

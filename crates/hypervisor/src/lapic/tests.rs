@@ -5,7 +5,7 @@ use super::registers::{
     TDCR, TMCCT, TMICT, TMR, TPR, VERSION,
 };
 use super::{
-    ApicWriteEffect, EoiEffect, GeneralProtection, InterruptRequestOutcome, Ipi, IpiDestination, Lapic,
+    ApicWriteEffect, EoiEffect, GeneralProtectionFault, InterruptRequestOutcome, Ipi, IpiDestination, Lapic,
 };
 use proptest::prelude::*;
 use sim::{VirtualDuration, VirtualInstant};
@@ -270,14 +270,14 @@ fn x2apic_eoi_write_of_a_value_other_than_zero_faults() {
     let mut lapic = enabled();
     lapic.accept(0x40);
     lapic.inject();
-    assert_eq!(lapic.write_msr(T0, msr(EOI), 1), Err(GeneralProtection));
+    assert_eq!(lapic.write_msr(T0, msr(EOI), 1), Err(GeneralProtectionFault));
     let ended = EoiEffect { ended: Some(0x40), level: false, next: None };
     assert_eq!(lapic.write_msr(T0, msr(EOI), 0), Ok(ApicWriteEffect::Eoi(ended)));
-    assert_eq!(lapic.read_msr(T0, msr(EOI)), Err(GeneralProtection));
+    assert_eq!(lapic.read_msr(T0, msr(EOI)), Err(GeneralProtectionFault));
     assert_eq!((lapic.read_msr(T0, msr(ID)), lapic.read_msr(T0, msr(LDR))), (Ok(3), Ok(8)));
     assert_eq!(
         (lapic.read_msr(T0, msr(DFR)), lapic.read_msr(T0, msr(ICR_HIGH))),
-        (Err(GeneralProtection), Err(GeneralProtection))
+        (Err(GeneralProtectionFault), Err(GeneralProtectionFault))
     );
     assert_eq!(
         lapic.write_msr(T0, msr(SELF_IPI), 0x44),

@@ -2,9 +2,9 @@
 
 /// Set of interrupt vectors 0 to 255; higher numbers have higher priority.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct VectorSet([u64; 4]);
+pub struct InterruptVectorSet([u64; 4]);
 
-impl VectorSet {
+impl InterruptVectorSet {
     /// Adds an interrupt vector to the set. Returns `true` if it was not in the set.
     pub const fn insert(&mut self, vector: u8) -> bool {
         let new = !self.contains(vector);

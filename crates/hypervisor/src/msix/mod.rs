@@ -19,7 +19,7 @@ const MASKED: u8 = 1;
 
 /// Policy for a guest's accesses to the MSI-X table: either the device model or the hypervisor handles them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MsixTableHandler {
+pub enum MsixTablePolicy {
     /// The device model handles every table access; forwarding an access takes two domain switches.
     DeviceModel,
     /// The hypervisor handles reads and masking; changes of a message are forwarded to the device model.
@@ -73,14 +73,14 @@ pub struct MsixAccessCounts {
 pub struct VirtualMsixTable {
     table: MsiXTable,
     changed: Vec<bool>,
-    handler: MsixTableHandler,
+    handler: MsixTablePolicy,
     counts: MsixAccessCounts,
 }
 
 impl VirtualMsixTable {
     /// Creates an MSI-X table in the reset state; `vectors` is clamped to 1 to 2048.
     #[must_use]
-    pub fn new(vectors: u16, handler: MsixTableHandler) -> Self {
+    pub fn new(vectors: u16, handler: MsixTablePolicy) -> Self {
         let table = MsiXTable::new(vectors);
         let changed = vec![false; table.vectors().into()];
         Self { table, changed, handler, counts: MsixAccessCounts::default() }
@@ -161,7 +161,7 @@ impl VirtualMsixTable {
 
     /// Returns the reason why the hypervisor cannot handle a table access, whatever the access's effect.
     fn forward_reason(&self, offset: u64, size: usize) -> Option<MsixForwardReason> {
-        if self.handler == MsixTableHandler::DeviceModel {
+        if self.handler == MsixTablePolicy::DeviceModel {
             Some(MsixForwardReason::Policy)
         } else if !matches!(size, 4 | 8) || !offset.is_multiple_of(size as u64) {
             Some(MsixForwardReason::Shape)

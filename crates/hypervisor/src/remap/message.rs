@@ -39,12 +39,12 @@ impl GuestInterrupt {
 
 /// Interrupt message in remappable format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RemappableMessage {
+pub struct RemappableInterruptMessage {
     /// Index of the remapping-table entry that the message names.
     pub handle: u16,
 }
 
-impl RemappableMessage {
+impl RemappableInterruptMessage {
     /// Encodes the remappable message: handle bits 14:0 in address bits 19:5, bit 15 in bit 2; no data.
     #[must_use]
     pub fn message(self) -> InterruptMessage {

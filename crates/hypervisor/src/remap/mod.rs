@@ -13,7 +13,7 @@ pub mod message;
 mod tests;
 pub mod vectors;
 
-pub use message::{GuestInterrupt, RemappableMessage};
+pub use message::{GuestInterrupt, RemappableInterruptMessage};
 pub use vectors::{PhysicalVector, PhysicalVectorSpace, VectorsExhausted};
 
 use crate::domain::DomainId;
@@ -122,7 +122,7 @@ impl InterruptRemapper {
         if let Some(handle) = self.handle(owner.rid, owner.entry) {
             let entry = self.entries[handle].as_mut().filter(|entry| entry.owner.domain == owner.domain);
             entry.ok_or(InterruptRemapError::Owner)?.guest = guest;
-            return Ok(RemappableMessage { handle: handle as u16 }.message());
+            return Ok(RemappableInterruptMessage { handle: handle as u16 }.message());
         }
         let handle = self.entries.iter().position(Option::is_none).unwrap_or(self.entries.len());
         if handle >= MAX_ENTRIES {
@@ -134,7 +134,7 @@ impl InterruptRemapper {
             Some(free) => *free = entry,
             None => self.entries.push(entry),
         }
-        Ok(RemappableMessage { handle: handle as u16 }.message())
+        Ok(RemappableInterruptMessage { handle: handle as u16 }.message())
     }
 
     /// Releases all remapping entries and physical vectors of a function, as when it is unassigned.
@@ -161,8 +161,8 @@ impl InterruptRemapper {
     }
 
     fn find(&self, rid: Rid, message: InterruptMessage) -> Result<RemappedInterrupt, InterruptBlockReason> {
-        let RemappableMessage { handle } =
-            RemappableMessage::from_message(message).ok_or(InterruptBlockReason::Compatibility)?;
+        let RemappableInterruptMessage { handle } =
+            RemappableInterruptMessage::from_message(message).ok_or(InterruptBlockReason::Compatibility)?;
         let entry = self
             .entries
             .get(usize::from(handle))

@@ -1,6 +1,6 @@
 //! Tests of interrupt messages that guests program, and of devices that send their own and others' messages.
 
-use super::message::{GuestInterrupt, RemappableMessage};
+use super::message::{GuestInterrupt, RemappableInterruptMessage};
 use super::{
     InterruptBlockReason, InterruptRemapError, InterruptRemapper, PhysicalVectorSpace, VectorOwner,
     VectorsExhausted,
@@ -60,7 +60,7 @@ fn device_interrupt_with_foreign_or_forged_message_is_blocked() {
     assert_eq!(remapper.deliver(Rid(0x112), sent), Err(InterruptBlockReason::Source));
     assert_eq!(remapper.deliver(Rid(0x110), programmed(0x80)), Err(InterruptBlockReason::Compatibility));
     assert_eq!(
-        remapper.deliver(Rid(0x110), RemappableMessage { handle: 9 }.message()),
+        remapper.deliver(Rid(0x110), RemappableInterruptMessage { handle: 9 }.message()),
         Err(InterruptBlockReason::NoEntry)
     );
     assert_eq!(
@@ -114,8 +114,8 @@ fn released_pci_function_cannot_interrupt_a_guest() {
 fn interrupt_remapping_handle_is_parsed_from_its_message() {
     for handle in 0..=u16::MAX {
         assert_eq!(
-            RemappableMessage::from_message(RemappableMessage { handle }.message()),
-            Some(RemappableMessage { handle })
+            RemappableInterruptMessage::from_message(RemappableInterruptMessage { handle }.message()),
+            Some(RemappableInterruptMessage { handle })
         );
     }
 }

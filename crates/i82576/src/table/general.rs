@@ -2,8 +2,8 @@
 //! SerDes negotiation are not modelled.
 
 use super::CardPart::Board;
-use super::RegisterAccess::{Ro, Rw, W1c, Wo};
-use super::{ALL, DecodedFormSet, PfRegister};
+use super::RegisterAccessRule::{Ro, Rw, W1c, Wo};
+use super::{ALL, DecodedRegisterSet, PfRegister};
 use crate::bits::tcptimer;
 use crate::register as r;
 
@@ -12,7 +12,7 @@ const NEVER: &str = "stays zero";
 
 pub(super) const ROWS: &[PfRegister] = &[
     PfRegister::one("CTRL", r::CTRL, Rw(!0x8400_0000))
-        .decoded(DecodedFormSet::SWITCH)
+        .decoded(DecodedRegisterSet::SWITCH)
         .acts(Board)
         .reset(0x0010_0209)
         .also_at(0x0004, 4, 1)
@@ -26,7 +26,7 @@ pub(super) const ROWS: &[PfRegister] = &[
         .acts(Board)
         .more("START reads a word of the NVM; DONE is set at once"),
     PfRegister::one("CTRL_EXT", r::CTRL_EXT, Rw(!0x8000_3000))
-        .decoded(DecodedFormSet::SWITCH)
+        .decoded(DecodedRegisterSet::SWITCH)
         .acts(Board)
         .more("EE_RST, ASDCHK and PBA_CLR clear themselves; PFRSTD lets the VFs start"),
     PfRegister::one("MDIC", r::MDIC, Rw(0x2fff_ffff))
@@ -38,7 +38,7 @@ pub(super) const ROWS: &[PfRegister] = &[
     PfRegister::one("FCT", 0x0030, Rw(ALL)).stored(),
     PfRegister::one("CONNSW", 0x0034, Rw(ALL)).stored(),
     PfRegister::one("VET", r::VET, Rw(ALL))
-        .decoded(DecodedFormSet::SWITCH)
+        .decoded(DecodedRegisterSet::SWITCH)
         .reset(0x8100_8100)
         .more("EtherTypes of VLAN tags (15:0) and of outer tags (31:16)"),
     PfRegister::one("FCTTV", 0x0170, Rw(ALL)).stored(),
@@ -88,12 +88,12 @@ pub(super) const ROWS: &[PfRegister] = &[
     PfRegister::one("TIMADJH", r::TIMADJH, Rw(ALL))
         .acts(Board)
         .more("a write adds TIMADJ to the clock, or subtracts TIMADJ if bit 31 is one"),
-    PfRegister::one("TSYNCRXCFG", r::TSYNCRXCFG, Rw(0xffff)).decoded(DecodedFormSet::STEERING),
+    PfRegister::one("TSYNCRXCFG", r::TSYNCRXCFG, Rw(0xffff)).decoded(DecodedRegisterSet::STEERING),
     PfRegister::one("TSYNCTXCTL", r::TSYNCTXCTL, Rw(0x0000_0010)).more("VALID (0) is set with a time stamp"),
     PfRegister::one("TXSTMPL", r::TXSTMPL, Ro),
     PfRegister::one("TXSTMPH", r::TXSTMPH, Ro).acts(Board).more(READ_STAMP),
     PfRegister::one("TSYNCRXCTL", r::TSYNCRXCTL, Rw(0x0000_001e))
-        .decoded(DecodedFormSet::STEERING)
+        .decoded(DecodedRegisterSet::STEERING)
         .more("VALID (0) is set with a time stamp"),
     PfRegister::one("RXSTMPL", r::RXSTMPL, Ro),
     PfRegister::one("RXSTMPH", r::RXSTMPH, Ro).acts(Board).more(READ_STAMP),

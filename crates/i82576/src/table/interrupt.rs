@@ -2,7 +2,7 @@
 //! `general` the TCP timer.
 
 use super::CardPart::Interrupt;
-use super::RegisterAccess::{Rw, W1c, W1s, Wo};
+use super::RegisterAccessRule::{Rw, W1c, W1s, Wo};
 use super::{ALL, PfRegister};
 use crate::bits::{eitr, gpie, icr, ivar};
 use crate::numbers::{VectorIndex, VfIndex};

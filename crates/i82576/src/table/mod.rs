@@ -1,5 +1,5 @@
 //! Register map of the PF as a table: each register's offset, reset value, effect of reads and writes, and the part
-//! of the card that acts on them ([`RegisterEffect`]). A register whose whole behaviour is its row needs no other code.
+//! of the card that acts on them ([`RegisterAccessEffect`]). A register whose whole behaviour is its row needs no other code.
 //! `docs/REGISTERS.md` is generated from this table.
 //!
 //! The card implements the actions. An access of one, two or eight bytes accesses the dwords that it touches:
@@ -17,7 +17,7 @@ mod vfs;
 
 /// Effect of software's reads and writes on a register's stored value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RegisterAccess {
+pub enum RegisterAccessRule {
     /// Read-write register: writes store the bits within the mask.
     Rw(u32),
     /// Read-only register: writes are ignored.
@@ -34,7 +34,7 @@ pub enum RegisterAccess {
 
 /// Use of a register's value by the card.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RegisterEffect {
+pub enum RegisterAccessEffect {
     /// No use: no part of the card reads or changes the value.
     Never,
     /// No action on access: the card reads or changes the value when a frame passes.
@@ -80,9 +80,9 @@ impl CardPart {
 
 /// Set of decoded forms of registers, which the card recomputes after a write of these registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct DecodedFormSet(u8);
+pub struct DecodedRegisterSet(u8);
 
-impl DecodedFormSet {
+impl DecodedRegisterSet {
     /// Empty set of decoded register forms.
     pub const NONE: Self = Self(0);
     /// Decoded form: tables of the card's switch.
@@ -138,7 +138,7 @@ pub struct PfRegister {
     /// Number of elements of the register.
     pub count: u32,
     /// Effect of reads and writes on the register.
-    pub access: RegisterAccess,
+    pub access: RegisterAccessRule,
     /// Value of the register after reset.
     pub reset: u32,
     /// Value of element 0 after reset, where it differs from that of the others.
@@ -148,19 +148,25 @@ pub struct PfRegister {
     /// Second location of the register's first elements, if there is one.
     pub alias: Option<RegisterAlias>,
     /// Effect of the register on the card.
-    pub effect: RegisterEffect,
+    pub effect: RegisterAccessEffect,
     /// Decoded forms that the card recomputes after a write of the register.
-    pub forms: DecodedFormSet,
+    pub forms: DecodedRegisterSet,
     /// Further notes on the register for the document.
     pub more: &'static str,
 }
 
 impl PfRegister {
-    const fn one(name: &'static str, offset: u32, access: RegisterAccess) -> Self {
+    const fn one(name: &'static str, offset: u32, access: RegisterAccessRule) -> Self {
         Self::many(name, offset, 4, 1, access)
     }
 
-    const fn many(name: &'static str, offset: u32, stride: u32, count: u32, access: RegisterAccess) -> Self {
+    const fn many(
+        name: &'static str,
+        offset: u32,
+        stride: u32,
+        count: u32,
+        access: RegisterAccessRule,
+    ) -> Self {
         Self {
             name,
             offset,
@@ -171,8 +177,8 @@ impl PfRegister {
             first: None,
             sticky: false,
             alias: None,
-            effect: RegisterEffect::Stores,
-            forms: DecodedFormSet::NONE,
+            effect: RegisterAccessEffect::Stores,
+            forms: DecodedRegisterSet::NONE,
             more: "",
         }
     }
@@ -199,7 +205,7 @@ impl PfRegister {
 
     /// Marks the register as one without effect on the card, with a note for the document.
     const fn never(mut self, what: &'static str) -> Self {
-        self.effect = RegisterEffect::Never;
+        self.effect = RegisterAccessEffect::Never;
         self.more(what)
     }
 
@@ -214,11 +220,11 @@ impl PfRegister {
     }
 
     const fn acts(mut self, part: CardPart) -> Self {
-        self.effect = RegisterEffect::Acts(part);
+        self.effect = RegisterAccessEffect::Acts(part);
         self
     }
 
-    const fn decoded(mut self, forms: DecodedFormSet) -> Self {
+    const fn decoded(mut self, forms: DecodedRegisterSet) -> Self {
         self.forms = forms;
         self
     }

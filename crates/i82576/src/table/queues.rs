@@ -2,8 +2,8 @@
 //! of the first four are in the blocks of the old layout as well. Direct cache access has no effect.
 
 use super::CardPart::Queue;
-use super::RegisterAccess::{Rc, Ro, Rw};
-use super::{ALL, PfRegister, RegisterAccess};
+use super::RegisterAccessRule::{Rc, Ro, Rw};
+use super::{ALL, PfRegister, RegisterAccessRule};
 use crate::bits::dctl;
 use crate::numbers;
 use crate::register as r;
@@ -32,11 +32,11 @@ const RUNS: &str =
     "SWFLSH clears itself; a queue starts and stops with ENABLE; thresholds and priority are stored only";
 const FORMATS: &str = "the replication formats (3, 4) work as one buffer; TIMESTAMP (30) is stored only";
 
-const fn rx(name: &'static str, at: u32, access: RegisterAccess) -> PfRegister {
+const fn rx(name: &'static str, at: u32, access: RegisterAccessRule) -> PfRegister {
     PfRegister::many(name, r::rx_block(Q0) + at, 0x40, 16, access).also_at(0x2800 + at, 0x100, 4)
 }
 
-const fn tx(name: &'static str, at: u32, access: RegisterAccess) -> PfRegister {
+const fn tx(name: &'static str, at: u32, access: RegisterAccessRule) -> PfRegister {
     PfRegister::many(name, r::tx_block(Q0) + at, 0x40, 16, access).also_at(0x3800 + at, 0x100, 4)
 }
 

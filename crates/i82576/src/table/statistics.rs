@@ -3,7 +3,7 @@
 
 use super::CardPart::Statistics;
 use super::PfRegister;
-use super::RegisterAccess::{Rc, Ro};
+use super::RegisterAccessRule::{Rc, Ro};
 use crate::register as r;
 
 /// Note in the register document on counters that stay zero: half duplex, bad cables, management and own

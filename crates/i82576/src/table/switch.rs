@@ -2,13 +2,13 @@
 //! pools' addresses and VLAN tables.
 
 use super::CardPart::{Pacing, Police};
-use super::RegisterAccess::{Rc, Ro, Rw, W1c};
-use super::{ALL, DecodedFormSet, PfRegister};
+use super::RegisterAccessRule::{Rc, Ro, Rw, W1c};
+use super::{ALL, DecodedRegisterSet, PfRegister};
 use crate::numbers::PoolIndex;
 use crate::register as r;
 
 pub(super) const ROWS: &[PfRegister] = &[
-    PfRegister::one("DTXSWC", r::DTXSWC, Rw(0x80ff_ffff)).decoded(DecodedFormSet::SWITCH),
+    PfRegister::one("DTXSWC", r::DTXSWC, Rw(0x80ff_ffff)).decoded(DecodedRegisterSet::SWITCH),
     PfRegister::one("LVMMC", r::LVMMC, Rc)
         .more("each malicious driver event adds its cause and names its queue"),
     PfRegister::one("WVBR", r::WVBR, Rc)
@@ -30,16 +30,18 @@ pub(super) const ROWS: &[PfRegister] = &[
     PfRegister::one("RTTBCNRS", 0x36b4, Ro).never("stays zero: the card does not report the debt of a pool"),
     PfRegister::one("RTTBCNRD", 0x36b8, Ro).never("stays zero: the card does not report the debt of a pool"),
     PfRegister::many("VMVIR", r::vmvir(PoolIndex::FIRST), 4, 8, Rw(0xc000_ffff))
-        .decoded(DecodedFormSet::SWITCH),
-    PfRegister::one("VT_CTL", r::VT_CTL, Rw(0x7000_0380)).decoded(DecodedFormSet::SWITCH),
+        .decoded(DecodedRegisterSet::SWITCH),
+    PfRegister::one("VT_CTL", r::VT_CTL, Rw(0x7000_0380)).decoded(DecodedRegisterSet::SWITCH),
     PfRegister::many("VMOLR", r::vmolr(PoolIndex::FIRST), 4, 8, Rw(0x5f03_3fff | 0x2080_0000))
-        .decoded(DecodedFormSet::SWITCH)
+        .decoded(DecodedRegisterSet::SWITCH)
         .reset(0x8000_2600),
-    PfRegister::one("RPLOLR", r::RPLOLR, Rw(0x4000_0000)).decoded(DecodedFormSet::SWITCH).reset(0x8000_0000),
-    PfRegister::many("VLVF", r::vlvf(0), 4, 32, Rw(0x801f_ffff)).decoded(DecodedFormSet::SWITCH),
-    PfRegister::many("VMRCTL", r::vmrctl(0), 4, 4, Rw(0x0000_070f)).decoded(DecodedFormSet::SWITCH),
-    PfRegister::many("VMRVLAN", r::vmrvlan(0), 4, 4, Rw(ALL)).decoded(DecodedFormSet::SWITCH),
-    PfRegister::many("VMRVM", r::vmrvm(0), 4, 4, Rw(0xff)).decoded(DecodedFormSet::SWITCH),
+    PfRegister::one("RPLOLR", r::RPLOLR, Rw(0x4000_0000))
+        .decoded(DecodedRegisterSet::SWITCH)
+        .reset(0x8000_0000),
+    PfRegister::many("VLVF", r::vlvf(0), 4, 32, Rw(0x801f_ffff)).decoded(DecodedRegisterSet::SWITCH),
+    PfRegister::many("VMRCTL", r::vmrctl(0), 4, 4, Rw(0x0000_070f)).decoded(DecodedRegisterSet::SWITCH),
+    PfRegister::many("VMRVLAN", r::vmrvlan(0), 4, 4, Rw(ALL)).decoded(DecodedRegisterSet::SWITCH),
+    PfRegister::many("VMRVM", r::vmrvm(0), 4, 4, Rw(0xff)).decoded(DecodedRegisterSet::SWITCH),
     PfRegister::one("SCCRL", r::SCCRL, Rw(0x0003_ff1f))
         .acts(Police)
         .more("a write starts a new storm-control window"),

@@ -1,6 +1,6 @@
 //! Properties of the whole table: distinct offsets, aliases within their registers, and readable reset values.
 
-use super::{PfRegister, RegisterAccess, rows};
+use super::{PfRegister, RegisterAccessRule, rows};
 use crate::ids::PF_BAR0_SIZE;
 use crate::numbers::{QueueIndex, VfIndex};
 use crate::register as r;
@@ -70,9 +70,9 @@ fn vf_multicast_counter_has_an_alias_for_every_vf() {
 
 #[test]
 fn counter_and_event_registers_are_zero_after_reset() {
-    for row in rows()
-        .filter(|row| matches!(row.access, RegisterAccess::Rc | RegisterAccess::W1c(_) | RegisterAccess::Wo))
-    {
+    for row in rows().filter(|row| {
+        matches!(row.access, RegisterAccessRule::Rc | RegisterAccessRule::W1c(_) | RegisterAccessRule::Wo)
+    }) {
         assert!(row.resets().all(|(_, value)| value == 0), "{}", row.name);
     }
 }

@@ -2,8 +2,8 @@
 //! registers. `window` has a VF's own BAR.
 
 use super::CardPart::Vf;
-use super::RegisterAccess::{Ro, Rw, W1c, W1s, Wo};
-use super::{ALL, DecodedFormSet, PfRegister, RegisterAccess};
+use super::RegisterAccessRule::{Ro, Rw, W1c, W1s, Wo};
+use super::{ALL, DecodedRegisterSet, PfRegister, RegisterAccessRule};
 use crate::bits::v2p;
 use crate::numbers::VfIndex;
 use crate::register::{self as r, vf_stats};
@@ -16,7 +16,7 @@ const VF0: VfIndex = match VfIndex::new(0) {
 const VECTORS: u32 = 0b111;
 const THE_VFS: &str = "access to the VF's register of this name; no effect if the VF does not exist";
 
-const fn per_vf(name: &'static str, at: u32, access: RegisterAccess) -> PfRegister {
+const fn per_vf(name: &'static str, at: u32, access: RegisterAccessRule) -> PfRegister {
     PfRegister::many(name, r::vf_block(VF0) + at, 0x100, 8, access)
 }
 
@@ -40,7 +40,7 @@ pub(super) const ROWS: &[PfRegister] = &[
     PfRegister::one("MBVFICR", r::MBVFICR, W1c(0x00ff_00ff)),
     PfRegister::one("MBVFIMR", r::MBVFIMR, Rw(0xff)).reset(0xff),
     PfRegister::one("VFLRE", r::VFLRE, W1c(0xff)),
-    PfRegister::one("VFRE", r::VFRE, Rw(0xff)).decoded(DecodedFormSet::SWITCH).reset(0xff),
+    PfRegister::one("VFRE", r::VFRE, Rw(0xff)).decoded(DecodedRegisterSet::SWITCH).reset(0xff),
     PfRegister::one("VFTE", r::VFTE, Rw(0xff)).reset(0xff),
     per_vf("VTCTRL", vf_stats::VTCTRL, Wo).acts(Vf).more("RST resets the VF, if the VF exists"),
     per_vf("VTEICS", vf_stats::VTEICS, Wo).acts(Vf).more(THE_VFS),

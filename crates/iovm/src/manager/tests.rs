@@ -6,7 +6,7 @@ use super::{
 };
 use crate::FunctionResetError;
 use crate::SrIovDevice;
-use crate::test_card::{ManagerRequest, SrIovTestCard};
+use crate::test_card::{RequestToCard, SrIovTestCard};
 use alloc::string::ToString;
 use i82576::VfIndex;
 use i82576::config::{EXPRESS, pf::SRIOV};
@@ -118,7 +118,7 @@ fn function_level_reset_stops_bus_mastering_first() {
     manager.config_write(&mut card, vf(0), 4, &START);
     card.take_log();
     assert!(manager.config_write(&mut card, vf(0), 0xa8, &[0x10, 0xa8]).function_reset);
-    assert_eq!(card.take_log(), [ManagerRequest::BusMaster(0, false), ManagerRequest::Reset(0)]);
+    assert_eq!(card.take_log(), [RequestToCard::BusMaster(0, false), RequestToCard::Reset(0)]);
     assert_eq!(manager.state(vf(0)), VfAssignmentState::Assigned(ALICE));
 }
 
@@ -134,7 +134,7 @@ fn a_change_of_owner_resets_the_vf_completely() {
     manager.unassign(&mut card, vf(0)).unwrap();
     assert_eq!(
         card.take_log(),
-        [ManagerRequest::BusMaster(0, false), ManagerRequest::Quiesce(0), ManagerRequest::Reset(0)]
+        [RequestToCard::BusMaster(0, false), RequestToCard::Quiesce(0), RequestToCard::Reset(0)]
     );
     manager.assign(&mut card, vf(0), BOB).unwrap();
     let mut bar = [0xff; 4];
@@ -222,7 +222,7 @@ fn restored_manager_has_the_vfs_and_their_owners() {
 }
 
 #[derive(Debug, Clone)]
-enum ManagerAction {
+enum ManagerTestAction {
     Enable(u16),
     Disable,
     Add(u8),
@@ -234,35 +234,36 @@ enum ManagerAction {
     Busy(bool),
 }
 
-fn step() -> impl Strategy<Value = ManagerAction> {
+fn step() -> impl Strategy<Value = ManagerTestAction> {
     let bytes = prop::collection::vec(any::<u8>(), 0..6);
     prop_oneof![
-        (0u16..10).prop_map(ManagerAction::Enable),
-        Just(ManagerAction::Disable),
-        (0u8..8).prop_map(ManagerAction::Add),
-        (0u8..8).prop_map(ManagerAction::Remove),
-        (0u8..8, 0u64..3).prop_map(|(vf, owner)| ManagerAction::Assign(vf, owner)),
-        (0u8..8).prop_map(ManagerAction::Unassign),
-        (0u8..8).prop_map(ManagerAction::Reset),
-        (0u8..8, 0u64..0xb0, bytes).prop_map(|(vf, offset, bytes)| ManagerAction::Write(vf, offset, bytes)),
-        (0u8..8).prop_map(|vf| ManagerAction::Write(vf, 4, START.to_vec())),
-        any::<bool>().prop_map(ManagerAction::Busy),
+        (0u16..10).prop_map(ManagerTestAction::Enable),
+        Just(ManagerTestAction::Disable),
+        (0u8..8).prop_map(ManagerTestAction::Add),
+        (0u8..8).prop_map(ManagerTestAction::Remove),
+        (0u8..8, 0u64..3).prop_map(|(vf, owner)| ManagerTestAction::Assign(vf, owner)),
+        (0u8..8).prop_map(ManagerTestAction::Unassign),
+        (0u8..8).prop_map(ManagerTestAction::Reset),
+        (0u8..8, 0u64..0xb0, bytes)
+            .prop_map(|(vf, offset, bytes)| ManagerTestAction::Write(vf, offset, bytes)),
+        (0u8..8).prop_map(|vf| ManagerTestAction::Write(vf, 4, START.to_vec())),
+        any::<bool>().prop_map(ManagerTestAction::Busy),
     ]
 }
 
 /// Performs an action of the random test, and ignores its result: the test checks only the invariants
 /// afterwards.
-fn perform(step: ManagerAction, card: &mut SrIovTestCard, manager: &mut SrIovManager) {
+fn perform(step: ManagerTestAction, card: &mut SrIovTestCard, manager: &mut SrIovManager) {
     match step {
-        ManagerAction::Enable(n) => _ = manager.enable(card, n, BusRouting::Flat),
-        ManagerAction::Disable => _ = manager.disable(card),
-        ManagerAction::Add(n) => _ = manager.add(card, vf(n)),
-        ManagerAction::Remove(n) => _ = manager.remove(card, vf(n)),
-        ManagerAction::Assign(n, owner) => _ = manager.assign(card, vf(n), VfOwner(owner)),
-        ManagerAction::Unassign(n) => _ = manager.unassign(card, vf(n)),
-        ManagerAction::Reset(n) => _ = manager.reset(card, vf(n)),
-        ManagerAction::Write(n, offset, bytes) => _ = manager.config_write(card, vf(n), offset, &bytes),
-        ManagerAction::Busy(busy) => card.busy = busy,
+        ManagerTestAction::Enable(n) => _ = manager.enable(card, n, BusRouting::Flat),
+        ManagerTestAction::Disable => _ = manager.disable(card),
+        ManagerTestAction::Add(n) => _ = manager.add(card, vf(n)),
+        ManagerTestAction::Remove(n) => _ = manager.remove(card, vf(n)),
+        ManagerTestAction::Assign(n, owner) => _ = manager.assign(card, vf(n), VfOwner(owner)),
+        ManagerTestAction::Unassign(n) => _ = manager.unassign(card, vf(n)),
+        ManagerTestAction::Reset(n) => _ = manager.reset(card, vf(n)),
+        ManagerTestAction::Write(n, offset, bytes) => _ = manager.config_write(card, vf(n), offset, &bytes),
+        ManagerTestAction::Busy(busy) => card.busy = busy,
     }
 }
 

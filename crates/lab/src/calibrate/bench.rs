@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{panic, thread};
 
 use super::target::{CalibrationTarget, ExperimentPointRef};
-use crate::catalogue::Catalogue;
+use crate::catalogue::ExperimentCatalogue;
 use crate::experiments;
 use crate::named::Metrics;
 use crate::runner::plan::{ExperimentSelection, SettingAssignment};
@@ -22,7 +22,7 @@ const WARM_UP: (&str, u64) = ("warm_up_ms", 1_050);
 const SEED: u64 = 1;
 
 pub(super) struct CalibrationRunner {
-    catalogue: Catalogue,
+    catalogue: ExperimentCatalogue,
     targets: Vec<&'static CalibrationTarget>,
     /// Experiment points that the calibration targets need, without duplicates.
     points: Vec<&'static ExperimentPointRef>,

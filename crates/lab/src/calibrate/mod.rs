@@ -43,7 +43,7 @@ const PULL: f64 = 0.02;
 
 /// Result of a calibration of the model's constants.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Calibration {
+pub struct CalibrationResult {
     /// Cost constants that the calibration may change, with their values before and after.
     pub constants: Vec<FittedConstant>,
     /// Residuals of all calibration targets, including those that nothing is fitted to.
@@ -69,7 +69,7 @@ pub struct FittedConstant {
     pub kind: &'static str,
 }
 
-impl Calibration {
+impl CalibrationResult {
     /// Returns the calibration in the form of the calibration file.
     #[must_use]
     pub fn stored(&self) -> StoredCalibration {
@@ -84,7 +84,7 @@ impl Calibration {
 ///
 /// # Errors
 /// [`LabError`] if a point cannot be run.
-pub fn calibrate(jobs: NonZeroUsize, tell: &dyn Fn(&str)) -> Result<Calibration, LabError> {
+pub fn calibrate(jobs: NonZeroUsize, tell: &dyn Fn(&str)) -> Result<CalibrationResult, LabError> {
     let seeds = CostTable::nehalem();
     let targets: Vec<_> = TARGETS.iter().filter(|target| target.weight > 0.0).collect();
     let bench = CalibrationRunner::new(targets, jobs);
@@ -103,7 +103,7 @@ pub fn calibrate(jobs: NonZeroUsize, tell: &dyn Fn(&str)) -> Result<Calibration,
     let constants = constants(&seeds, &best);
     tell("residuals");
     let residuals = residuals(TARGETS.iter().collect(), &constants, jobs)?;
-    Ok(Calibration { constants: fitted(&seeds, &constants), residuals })
+    Ok(CalibrationResult { constants: fitted(&seeds, &constants), residuals })
 }
 
 /// Returns the values of all cost constants that the calibration moves, given the position of each constant
@@ -144,7 +144,7 @@ fn fitted(seeds: &CostTable, constants: &ConstantValues) -> Vec<FittedConstant> 
             value: *value,
             range: row.range,
             unit: row.unit.name(),
-            kind: hypervisor::cost::EvidenceKind::Fitted.name(),
+            kind: hypervisor::cost::CostEvidenceKind::Fitted.name(),
         }
     };
     knobs.zip(constants).map(fitted).collect()

@@ -1,8 +1,8 @@
 //! Predictions of the model that calibration does not fit: key numbers of figures. The calibration targets are in
 //! [`super::target`].
 
-use super::target::{CPU, CalibrationTarget, ExperimentPointRef, TargetFormula, reported};
-use crate::catalogue::Catalogue;
+use super::target::{CPU, CalibrationTarget, CalibrationTargetFormula, ExperimentPointRef, reported};
+use crate::catalogue::ExperimentCatalogue;
 
 const fn at(experiment: &'static str, axes: &'static [(&'static str, &'static str)]) -> ExperimentPointRef {
     ExperimentPointRef { experiment, axes }
@@ -13,7 +13,7 @@ const fn metric(
     point: &'static [ExperimentPointRef],
     metric: &'static str,
 ) -> CalibrationTarget {
-    reported(name, point, TargetFormula::Metric(metric, 1.0))
+    reported(name, point, CalibrationTargetFormula::Metric(metric, 1.0))
 }
 
 const DOM0: &str = "cpu_dom0_pct";
@@ -38,8 +38,16 @@ const ALL: &[CalibrationTarget] = &[
     ),
     metric("fig07: cycles, 7 guests, emulated", &[SEVEN_EMULATED], "total_mcycles_per_s"),
     metric("fig07: cycles, 7 guests, fast", &[SEVEN_FAST], "total_mcycles_per_s"),
-    reported("fig08: CPU, adaptive", &[at("fig08", &[("policy", "aic")])], TargetFormula::Sum(CPU)),
-    reported("fig09: CPU, adaptive", &[at("fig09", &[("policy", "aic")])], TargetFormula::Sum(CPU)),
+    reported(
+        "fig08: CPU, adaptive",
+        &[at("fig08", &[("policy", "aic")])],
+        CalibrationTargetFormula::Sum(CPU),
+    ),
+    reported(
+        "fig09: CPU, adaptive",
+        &[at("fig09", &[("policy", "aic")])],
+        CalibrationTargetFormula::Sum(CPU),
+    ),
     metric("fig09: throughput, 1 kHz", &[at("fig09", &[("policy", "1k")])], MBPS),
     metric("fig10: received, 20 kHz", &[at("fig10", &[("policy", "20k")])], "rx_mbps"),
     metric("fig10: received, adaptive", &[at("fig10", &[("policy", "aic")])], "rx_mbps"),
@@ -64,7 +72,7 @@ const ALL: &[CalibrationTarget] = &[
 
 /// Returns the predictions whose experiments are in the catalogue.
 #[must_use]
-pub fn predictions(catalogue: &Catalogue) -> Vec<&'static CalibrationTarget> {
+pub fn predictions(catalogue: &ExperimentCatalogue) -> Vec<&'static CalibrationTarget> {
     let is_there = |at: &ExperimentPointRef| catalogue.experiment(at.experiment).is_some();
     ALL.iter().filter(|target| target.points.iter().all(is_there)).collect()
 }

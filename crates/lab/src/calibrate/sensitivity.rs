@@ -23,14 +23,14 @@ const BRIEF: [(&str, u32); 2] = [("measure_ms", 10), ("warm_up_ms", 5)];
 
 /// Cost table for runs of experiments, with the settings that select it.
 #[derive(Clone, Debug)]
-pub struct RunConstants {
+pub struct RunCostTable {
     /// Cost table that the experiments use.
     pub table: CostTable,
     /// Settings that produce the cost table.
     pub set: Vec<SettingAssignment>,
 }
 
-impl RunConstants {
+impl RunCostTable {
     /// Returns the calibrated cost constants, which a run without settings uses.
     #[must_use]
     pub fn calibrated() -> Self {
@@ -47,7 +47,7 @@ impl RunConstants {
 /// [`LabError`] if a point cannot be run.
 pub fn sensitivity(
     targets: Vec<&'static CalibrationTarget>,
-    constants: &RunConstants,
+    constants: &RunCostTable,
     jobs: NonZeroUsize,
     tell: &dyn Fn(&str),
 ) -> Result<Vec<ValueSensitivity>, LabError> {

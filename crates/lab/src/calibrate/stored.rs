@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use hypervisor::cost::CostTable;
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{Residual, Sensitivity};
+use crate::catalogue::{ModelSensitivity, Residual};
 
 const FILE: &str = include_str!("../../data/nehalem.toml");
 
@@ -61,7 +61,7 @@ pub fn stored() -> Result<&'static StoredCalibration, String> {
     STORED.as_ref().map_err(Clone::clone)
 }
 
-impl Sensitivity {
+impl ModelSensitivity {
     /// Returns the text of the sensitivity file.
     ///
     /// # Errors
@@ -75,8 +75,8 @@ impl Sensitivity {
 ///
 /// # Errors
 /// If the file is malformed, which a test excludes.
-pub fn sensitivity() -> Result<&'static Sensitivity, String> {
-    static STORED: LazyLock<Result<Sensitivity, String>> = LazyLock::new(|| {
+pub fn sensitivity() -> Result<&'static ModelSensitivity, String> {
+    static STORED: LazyLock<Result<ModelSensitivity, String>> = LazyLock::new(|| {
         toml::from_str(SENSITIVITY).map_err(|error| format!("data/sensitivity.toml: {error}"))
     });
     STORED.as_ref().map_err(Clone::clone)

@@ -17,7 +17,7 @@ pub struct CalibrationTarget {
     /// Experiment points of the target, in the order in which the formula uses them.
     pub points: &'static [ExperimentPointRef],
     /// Formula that computes the target's value from the points' metrics.
-    pub formula: TargetFormula,
+    pub formula: CalibrationTargetFormula,
     /// Weight of the target's relative residual; 0 for values that are only reported.
     pub weight: f64,
 }
@@ -41,7 +41,7 @@ impl fmt::Display for ExperimentPointRef {
 
 /// Formula that computes a target's value from the metrics of its points.
 #[derive(Clone, Copy, Debug)]
-pub enum TargetFormula {
+pub enum CalibrationTargetFormula {
     /// Formula: one metric of the target's only experiment point, times a unit conversion factor.
     Metric(&'static str, f64),
     /// Formula: the sum of several metrics of the target's only experiment point, all in one unit.
@@ -54,7 +54,7 @@ pub enum TargetFormula {
     Slope(&'static str, f64),
 }
 
-impl TargetFormula {
+impl CalibrationTargetFormula {
     /// Computes the target's value from the metrics of its points. A missing metric yields NaN, which a test would
     /// detect.
     pub(super) fn value(&self, points: &[&Metrics]) -> f64 {
@@ -98,26 +98,30 @@ const SIXTY: ExperimentPointRef =
 
 /// All calibration targets; every target to which constants are fitted has the same weight.
 pub const TARGETS: &[CalibrationTarget] = &[
-    fitted("msi_dom0_before", &[MSI_OFF], TargetFormula::Metric("cpu_dom0_pct", 1.0)),
-    fitted("msi_dom0_after", &[MSI_ON], TargetFormula::Metric("cpu_dom0_pct", 1.0)),
-    fitted("overhead_per_second", &[EOI_OFF], TargetFormula::Metric("total_mcycles_per_s", 1.0)),
-    fitted("apic_access_per_second", &[EOI_OFF], TargetFormula::Metric("apic_access_mcycles", 1.0)),
-    fitted("eoi_share_of_apic_access", &[EOI_OFF], TargetFormula::Metric("eoi_share_pct", 1.0)),
-    fitted("udp_saving_20k_to_2k", &[UDP_20K, UDP_2K], TargetFormula::Saving(CPU)),
-    fitted("ten_vms_2_6_18_before", &[OLD_NONE], TargetFormula::Metric("cpu_total_pct", 1.0)),
-    fitted("ten_vms_2_6_18_after", &[OLD_MSI], TargetFormula::Metric("cpu_total_pct", 1.0)),
-    fitted("ten_vms_2_6_28_all", &[NEW_ALL], TargetFormula::Metric("cpu_total_pct", 1.0)),
-    fitted("hvm_scaling_per_vm", &[NEW_ALL, SIXTY], TargetFormula::Slope("cpu_total_pct", 50.0)),
-    fitted("pv_one_backend", &[PV_TEN], TargetFormula::Metric("throughput_gbps", 1_000.0)),
-    reported("udp_throughput", &[UDP_20K], TargetFormula::Metric("throughput_mbps", 1.0)),
-    reported("tcp_throughput", &[TCP_20K], TargetFormula::Metric("throughput_mbps", 1.0)),
-    reported("ten_vms_throughput", &[NEW_ALL], TargetFormula::Metric("throughput_gbps", 1_000.0)),
+    fitted("msi_dom0_before", &[MSI_OFF], CalibrationTargetFormula::Metric("cpu_dom0_pct", 1.0)),
+    fitted("msi_dom0_after", &[MSI_ON], CalibrationTargetFormula::Metric("cpu_dom0_pct", 1.0)),
+    fitted("overhead_per_second", &[EOI_OFF], CalibrationTargetFormula::Metric("total_mcycles_per_s", 1.0)),
+    fitted(
+        "apic_access_per_second",
+        &[EOI_OFF],
+        CalibrationTargetFormula::Metric("apic_access_mcycles", 1.0),
+    ),
+    fitted("eoi_share_of_apic_access", &[EOI_OFF], CalibrationTargetFormula::Metric("eoi_share_pct", 1.0)),
+    fitted("udp_saving_20k_to_2k", &[UDP_20K, UDP_2K], CalibrationTargetFormula::Saving(CPU)),
+    fitted("ten_vms_2_6_18_before", &[OLD_NONE], CalibrationTargetFormula::Metric("cpu_total_pct", 1.0)),
+    fitted("ten_vms_2_6_18_after", &[OLD_MSI], CalibrationTargetFormula::Metric("cpu_total_pct", 1.0)),
+    fitted("ten_vms_2_6_28_all", &[NEW_ALL], CalibrationTargetFormula::Metric("cpu_total_pct", 1.0)),
+    fitted("hvm_scaling_per_vm", &[NEW_ALL, SIXTY], CalibrationTargetFormula::Slope("cpu_total_pct", 50.0)),
+    fitted("pv_one_backend", &[PV_TEN], CalibrationTargetFormula::Metric("throughput_gbps", 1_000.0)),
+    reported("udp_throughput", &[UDP_20K], CalibrationTargetFormula::Metric("throughput_mbps", 1.0)),
+    reported("tcp_throughput", &[TCP_20K], CalibrationTargetFormula::Metric("throughput_mbps", 1.0)),
+    reported("ten_vms_throughput", &[NEW_ALL], CalibrationTargetFormula::Metric("throughput_gbps", 1_000.0)),
 ];
 
 const fn fitted(
     name: &'static str,
     points: &'static [ExperimentPointRef],
-    formula: TargetFormula,
+    formula: CalibrationTargetFormula,
 ) -> CalibrationTarget {
     CalibrationTarget { name, points, formula, weight: 1.0 }
 }
@@ -126,7 +130,7 @@ const fn fitted(
 pub(crate) const fn reported(
     name: &'static str,
     points: &'static [ExperimentPointRef],
-    formula: TargetFormula,
+    formula: CalibrationTargetFormula,
 ) -> CalibrationTarget {
     CalibrationTarget { name, points, formula, weight: 0.0 }
 }
@@ -164,9 +168,11 @@ impl CalibrationTarget {
         };
         match self.formula {
             _ if self.observation().is_some() => self.value().1,
-            TargetFormula::Metric(name, _) | TargetFormula::Slope(name, _) => of_metric(name),
-            TargetFormula::Sum(names) => names.first().map_or("", |name| of_metric(name)),
-            TargetFormula::Saving(_) => "%",
+            CalibrationTargetFormula::Metric(name, _) | CalibrationTargetFormula::Slope(name, _) => {
+                of_metric(name)
+            }
+            CalibrationTargetFormula::Sum(names) => names.first().map_or("", |name| of_metric(name)),
+            CalibrationTargetFormula::Saving(_) => "%",
         }
     }
 

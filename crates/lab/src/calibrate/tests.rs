@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 
-use hypervisor::cost::{CostConstant, CostTable, EvidenceKind};
+use hypervisor::cost::{CostConstant, CostEvidenceKind, CostTable};
 
 use super::bench::CalibrationRunner;
 use super::knob::{KNOBS, degrees_of_freedom};
 use super::prediction::predictions;
-use super::sensitivity::{self as hang, RunConstants};
+use super::sensitivity::{self as hang, RunCostTable};
 use super::stored::{fitted, sensitivity, stored};
-use super::target::{CalibrationTarget, ExperimentPointRef, TARGETS, TargetFormula, reported};
+use super::target::{CalibrationTarget, CalibrationTargetFormula, ExperimentPointRef, TARGETS, reported};
 use super::{fit, residuals};
 use crate::catalogue::ConstantEffect;
 use crate::experiments;
@@ -20,7 +20,7 @@ use crate::runner::plan::SettingAssignment;
 fn calibration_file_holds_every_fitted_constant_in_range() {
     let table = fitted(CostTable::nehalem()).unwrap();
     let moved: BTreeSet<_> =
-        table.iter().filter(|row| row.kind == EvidenceKind::Fitted).map(|row| row.name).collect();
+        table.iter().filter(|row| row.kind == CostEvidenceKind::Fitted).map(|row| row.name).collect();
     let may: BTreeSet<_> =
         KNOBS.iter().flat_map(|knob| knob.members).map(|cost| table.row(*cost).name).collect();
     assert_eq!(moved, may);
@@ -62,7 +62,7 @@ fn published_and_stated_cost_constants_are_not_fitted() {
     let seeds = CostTable::nehalem();
     for cost in KNOBS.iter().flat_map(|knob| knob.members) {
         let row = seeds.row(*cost);
-        assert!(matches!(row.kind, EvidenceKind::Estimate | EvidenceKind::Derived), "{}", row.name);
+        assert!(matches!(row.kind, CostEvidenceKind::Estimate | CostEvidenceKind::Derived), "{}", row.name);
     }
 }
 
@@ -132,10 +132,10 @@ fn cost_constant_affects_only_experiment_points_that_use_it() {
     const FAST: &[ExperimentPointRef] =
         &[ExperimentPointRef { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "true")] }];
     static VALUES: [CalibrationTarget; 2] = [
-        reported("emulated", EMULATED, TargetFormula::Metric("eoi_mcycles", 1.0)),
-        reported("fast", FAST, TargetFormula::Metric("eoi_mcycles", 1.0)),
+        reported("emulated", EMULATED, CalibrationTargetFormula::Metric("eoi_mcycles", 1.0)),
+        reported("fast", FAST, CalibrationTargetFormula::Metric("eoi_mcycles", 1.0)),
     ];
-    let constants = RunConstants { set: vec![("measure_ms", 60).into()], ..RunConstants::calibrated() };
+    let constants = RunCostTable { set: vec![("measure_ms", 60).into()], ..RunCostTable::calibrated() };
     let found = hang::sensitivity(VALUES.iter().collect(), &constants, NonZeroUsize::MIN, &|_| ()).unwrap();
     let effect =
         |at: usize, name| found[at].effects.iter().find(|effect: &&ConstantEffect| effect.constant == name);

@@ -32,7 +32,7 @@ mod tests;
 
 pub use nothing::why_nothing;
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::ExperimentCatalogue;
 use crate::experiment::Experiment;
 use std::sync::LazyLock;
 
@@ -44,8 +44,8 @@ pub static ALL: LazyLock<Vec<Experiment>> = LazyLock::new(|| {
 
 /// Returns the catalogue of all experiments and common settings.
 #[must_use]
-pub fn catalogue() -> Catalogue {
-    Catalogue {
+pub fn catalogue() -> ExperimentCatalogue {
+    ExperimentCatalogue {
         experiments: &ALL,
         settings: settings::all(),
         stated: stated::all(),

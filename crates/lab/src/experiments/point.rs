@@ -1,17 +1,17 @@
 //! Code shared by all experiments: creates modelled machines from experiment points, and metrics from results.
 
-use crate::experiment::{ExperimentPoint, FigureScale, Metric, PointContext, PointOutcome, PointRunError};
+use crate::experiment::{ExperimentPoint, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs};
 use crate::experiments::settings;
 use crate::machine::{
-    ClientTraffic, NetbackOptions, NetworkPath, ServerResults, ServerSetup, ServerSimulation, Topology,
-    TrafficLimits, VcpuScheduling,
+    ClientTraffic, NetbackOptions, NetworkAccessMode, ServerResults, ServerSetup, ServerSimulation,
+    ServerTopology, TrafficLimits, VcpuScheduling,
 };
 use crate::named::Metrics;
 use driver::moderation::ModerationPolicy;
 use guest::{KernelConfig, ProgramWorkload};
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
-use hypervisor::msix::MsixTableHandler;
+use hypervisor::msix::MsixTablePolicy;
 use sim::VirtualDuration;
 
 /// Creates the declaration of an experiment's metric.
@@ -52,15 +52,15 @@ const SETTLE: VirtualDuration = VirtualDuration::from_millis(500);
 /// Creates the paper's server with one guest of the newer kernel reading datagrams, without accelerations or traffic
 /// between functions.
 pub(crate) fn setup(
-    context: &PointContext,
+    context: &PointRunInputs,
     moderation: ModerationPolicy,
 ) -> Result<ServerSetup, PointRunError> {
     Ok(ServerSetup {
         table: settings::table(context)?,
-        topology: Topology::HPCA2010,
+        topology: ServerTopology::HPCA2010,
         ports: 1,
         guests: 1,
-        network: NetworkPath::Direct,
+        network: NetworkAccessMode::Direct,
         netback: NetbackOptions::SPREAD,
         kind: DomainKind::Hvm,
         spec: KernelConfig::linux_2_6_28(ProgramWorkload::Udp),
@@ -70,7 +70,7 @@ pub(crate) fn setup(
         loopback: None,
         limits: TrafficLimits::default(),
         moderation,
-        msix: MsixTableHandler::Hypervisor,
+        msix: MsixTablePolicy::Hypervisor,
         eoi: EoiPath::Emulated,
         scheduling: VcpuScheduling::RoundRobin,
         seed: context.seed,
@@ -81,7 +81,7 @@ pub(crate) fn setup(
 /// applies if guests share a thread.
 pub(crate) fn run(
     setup: &ServerSetup,
-    context: &PointContext,
+    context: &PointRunInputs,
 ) -> Result<(ServerResults, PointOutcome), PointRunError> {
     let mut setup = setup.clone();
     if setup.shares_threads() {
@@ -101,7 +101,7 @@ pub(crate) fn run(
 }
 
 /// Returns the warm-up and the measured time of a machine with a fixed interrupt policy.
-pub(crate) fn times(context: &PointContext) -> Result<(VirtualDuration, VirtualDuration), PointRunError> {
+pub(crate) fn times(context: &PointRunInputs) -> Result<(VirtualDuration, VirtualDuration), PointRunError> {
     Ok((settings::warm_up(context)?.min(RUN_UP), settings::span(context)?))
 }
 

@@ -2,8 +2,8 @@
 //! leave open. Values specific to one experiment are its axes.
 
 use crate::calibrate::stored;
-use crate::catalogue::{ModelConstant, Residual, Sensitivity, SettingDefinition};
-use crate::experiment::{CONSTANT, PointContext, PointRunError};
+use crate::catalogue::{ModelConstant, ModelSensitivity, Residual, SettingDefinition};
+use crate::experiment::{CONSTANT, PointRunError, PointRunInputs};
 use crate::machine::{ClientTraffic, ServerSetup, VcpuScheduling};
 use crate::value::ParameterValue;
 use driver::moderation::{AdaptiveModeration, BufferRedundancy, ModerationPolicy, interval_us};
@@ -202,17 +202,17 @@ pub(crate) fn residuals() -> Vec<Residual> {
 }
 
 /// Returns, for the report, how much each cost constant affects the model's predictions.
-pub(crate) fn sensitivity() -> Sensitivity {
+pub(crate) fn sensitivity() -> ModelSensitivity {
     stored::sensitivity().cloned().unwrap_or_default()
 }
 
 /// Returns the cost table of an experiment run, by default that of Dong et al., HPCA 2010.
-pub(crate) fn table(context: &PointContext) -> Result<CostTable, PointRunError> {
+pub(crate) fn table(context: &PointRunInputs) -> Result<CostTable, PointRunError> {
     table_or(context, CostTable::nehalem)
 }
 
 /// Returns the cost table of an experiment run, by default `own`, that of the paper's machine.
-pub(crate) fn table_or(context: &PointContext, own: fn() -> CostTable) -> Result<CostTable, PointRunError> {
+pub(crate) fn table_or(context: &PointRunInputs, own: fn() -> CostTable) -> Result<CostTable, PointRunError> {
     let seeds = match context.settings.text(TABLE)? {
         OWN_TABLE => own(),
         name => CostTable::named(name)
@@ -234,7 +234,7 @@ pub(crate) fn table_or(context: &PointContext, own: fn() -> CostTable) -> Result
 }
 
 /// Returns the value of the integer setting called `name`, which must be positive.
-pub(crate) fn amount(context: &PointContext, name: &str) -> Result<u32, PointRunError> {
+pub(crate) fn amount(context: &PointRunInputs, name: &str) -> Result<u32, PointRunError> {
     let value = context.settings.int(name)?;
     u32::try_from(value).ok().filter(|value| *value > 0).ok_or_else(|| {
         PointRunError::Refused(format!("{name} is {value}; it must be from 1 to {}", u32::MAX))
@@ -242,21 +242,21 @@ pub(crate) fn amount(context: &PointContext, name: &str) -> Result<u32, PointRun
 }
 
 /// Returns the interrupt interval of a VF in microseconds, for experiments that vary no interrupt policy.
-pub(crate) fn interval(context: &PointContext) -> Result<u32, PointRunError> {
+pub(crate) fn interval(context: &PointRunInputs) -> Result<u32, PointRunError> {
     interval_of(context, INTERRUPT_HZ)
 }
 
 /// Returns the fixed interrupt policy with the interval that the settings name.
-pub(crate) fn fixed(context: &PointContext) -> Result<ModerationPolicy, PointRunError> {
+pub(crate) fn fixed(context: &PointRunInputs) -> Result<ModerationPolicy, PointRunError> {
     Ok(ModerationPolicy::Fixed(interval(context)?))
 }
 
 /// Returns the fixed interrupt policy with which the VF driver starts.
-pub(crate) fn of_driver(context: &PointContext) -> Result<ModerationPolicy, PointRunError> {
+pub(crate) fn of_driver(context: &PointRunInputs) -> Result<ModerationPolicy, PointRunError> {
     Ok(ModerationPolicy::Fixed(interval_of(context, DRIVER_HZ)?))
 }
 
-fn interval_of(context: &PointContext, name: &str) -> Result<u32, PointRunError> {
+fn interval_of(context: &PointRunInputs, name: &str) -> Result<u32, PointRunError> {
     let hertz = amount(context, name)?;
     // The card's interval register holds at most 8,191 us.
     if !(LEAST_HZ..=MOST_HZ).contains(&hertz) {
@@ -269,7 +269,7 @@ fn interval_of(context: &PointContext, name: &str) -> Result<u32, PointRunError>
 /// Sets the traffic of a server's clients to a stream, if the settings require a stream.
 pub(crate) fn with_clients(
     mut setup: ServerSetup,
-    context: &PointContext,
+    context: &PointRunInputs,
 ) -> Result<ServerSetup, PointRunError> {
     if context.settings.text(CLIENTS)? == "stream" {
         let window = window(context)?;
@@ -281,7 +281,7 @@ pub(crate) fn with_clients(
 
 /// Returns the path of end-of-interrupt writes that the hypervisor does not emulate. On a processor whose EOI
 /// causes no VM exit, the setting is not read.
-pub(crate) fn fast_eoi(context: &PointContext, table: &CostTable) -> Result<EoiPath, PointRunError> {
+pub(crate) fn fast_eoi(context: &PointRunInputs, table: &CostTable) -> Result<EoiPath, PointRunError> {
     if table.features().on_eoi().is_none() {
         return Ok(EoiPath::Fast);
     }
@@ -290,7 +290,7 @@ pub(crate) fn fast_eoi(context: &PointContext, table: &CostTable) -> Result<EoiP
 }
 
 /// Returns the adaptive interrupt policy with the parameters of the settings; the driver's r is in tenths.
-pub(crate) fn adaptive(context: &PointContext) -> Result<ModerationPolicy, PointRunError> {
+pub(crate) fn adaptive(context: &PointRunInputs) -> Result<ModerationPolicy, PointRunError> {
     let permille = amount(context, AIC_REDUNDANCY)?;
     if permille % 100 != 0 || permille > 100_000 {
         let range = "it must be from 100 to 100000 in steps of 100";
@@ -304,7 +304,7 @@ pub(crate) fn adaptive(context: &PointContext) -> Result<ModerationPolicy, Point
 }
 
 /// Returns a stream's window in whole segments, limited by the segment's window field.
-pub(crate) fn window(context: &PointContext) -> Result<u16, PointRunError> {
+pub(crate) fn window(context: &PointRunInputs) -> Result<u16, PointRunError> {
     let bytes = amount(context, WINDOW)?;
     let segments = bytes / TCP_PAYLOAD as u32;
     if segments == 0 {
@@ -316,7 +316,7 @@ pub(crate) fn window(context: &PointContext) -> Result<u16, PointRunError> {
 }
 
 /// Returns the bandwidth between functions inside a card: stated as 2.8 Gb/s (Dong et al., HPCA 2010).
-pub(crate) fn loopback(context: &PointContext) -> Result<Option<NonZeroU64>, PointRunError> {
+pub(crate) fn loopback(context: &PointRunInputs) -> Result<Option<NonZeroU64>, PointRunError> {
     let value = context.settings.int(LOOPBACK)?;
     let refused =
         |_| PointRunError::Refused(format!("{LOOPBACK} is {value}; it must be from 0 to {}", u32::MAX));
@@ -325,12 +325,12 @@ pub(crate) fn loopback(context: &PointContext) -> Result<Option<NonZeroU64>, Poi
 }
 
 /// Returns the kind of traffic between guests: a stream or datagrams.
-pub(crate) fn internal_workload(context: &PointContext) -> Result<ProgramWorkload, PointRunError> {
+pub(crate) fn internal_workload(context: &PointRunInputs) -> Result<ProgramWorkload, PointRunError> {
     Ok(if context.settings.text(LOAD)? == "stream" { ProgramWorkload::Tcp } else { ProgramWorkload::Udp })
 }
 
 /// Returns the length of the longest IP packet between functions of a card or over a bridge.
-pub(crate) fn mtu(context: &PointContext) -> Result<u16, PointRunError> {
+pub(crate) fn mtu(context: &PointRunInputs) -> Result<u16, PointRunError> {
     let value = context.settings.int(MTU)?;
     u16::try_from(value)
         .ok()
@@ -339,17 +339,17 @@ pub(crate) fn mtu(context: &PointContext) -> Result<u16, PointRunError> {
 }
 
 /// Returns the scheduler of guests that share a thread.
-pub(crate) fn scheduling(context: &PointContext) -> Result<VcpuScheduling, PointRunError> {
+pub(crate) fn scheduling(context: &PointRunInputs) -> Result<VcpuScheduling, PointRunError> {
     let is_credit = context.settings.text(SCHEDULING)? == "credit";
     Ok(if is_credit { VcpuScheduling::Credit } else { VcpuScheduling::RoundRobin })
 }
 
 /// Returns the length of the measured interval of a run.
-pub(crate) fn span(context: &PointContext) -> Result<VirtualDuration, PointRunError> {
+pub(crate) fn span(context: &PointRunInputs) -> Result<VirtualDuration, PointRunError> {
     Ok(VirtualDuration::from_millis(amount(context, MEASURE)?.into()))
 }
 
 /// Returns the warm-up time of a run with an adaptive interrupt policy.
-pub(crate) fn warm_up(context: &PointContext) -> Result<VirtualDuration, PointRunError> {
+pub(crate) fn warm_up(context: &PointRunInputs) -> Result<VirtualDuration, PointRunError> {
     Ok(VirtualDuration::from_millis(amount(context, WARM_UP)?.into()))
 }

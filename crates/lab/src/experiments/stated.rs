@@ -1,20 +1,20 @@
 //! Values stated by papers for points of experiments, shown in figures beside the rows. Each is a metric of
 //! one point.
 
-use crate::calibrate::target::{TARGETS, TargetFormula};
-use crate::catalogue::StatedValue;
+use crate::calibrate::target::{CalibrationTargetFormula, TARGETS};
+use crate::catalogue::PublishedValue;
 
 const fn stated(
     experiment: &'static str,
     axes: &'static [(&'static str, &'static str)],
     (metric, value): (&'static str, f64),
     is_calibrated: bool,
-) -> StatedValue {
-    StatedValue { experiment, axes, metric, value, is_calibrated }
+) -> PublishedValue {
+    PublishedValue { experiment, axes, metric, value, is_calibrated }
 }
 
 /// Values stated by papers to which no cost constant is fitted.
-const OTHERS: &[StatedValue] = &[
+const OTHERS: &[PublishedValue] = &[
     // Dong et al., HPCA 2010: the wires stay full from ten to sixty guests.
     stated("fig14", &[("vms", "10")], ("throughput_gbps", 9.57), false),
     stated("fig14", &[("vms", "60")], ("throughput_gbps", 9.57), false),
@@ -34,9 +34,9 @@ const OTHERS: &[StatedValue] = &[
 ];
 
 /// Returns all values that the papers state.
-pub(crate) fn all() -> Vec<StatedValue> {
+pub(crate) fn all() -> Vec<PublishedValue> {
     let of_targets = TARGETS.iter().filter_map(|target| match (target.points, target.formula) {
-        ([at], TargetFormula::Metric(metric, factor)) => {
+        ([at], CalibrationTargetFormula::Metric(metric, factor)) => {
             let value = target.value().0 / factor;
             Some(stated(at.experiment, at.axes, (metric, value), target.weight > 0.0))
         }

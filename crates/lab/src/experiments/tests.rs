@@ -4,7 +4,7 @@ use super::catalogue;
 use crate::named::Metrics;
 use crate::row::ResultRow;
 use crate::runner::plan::ExperimentSelection;
-use crate::runner::store::RowRecord;
+use crate::runner::store::StoredResultRow;
 use crate::runner::{self, ExperimentOptions, LabError};
 use hypervisor::cost::CostTable;
 use std::num::NonZeroUsize;
@@ -23,7 +23,7 @@ fn experiment_rows_and_traces_are_equal_for_any_job_count() {
         let options =
             ExperimentOptions { seed: 3, jobs, shard, set: set.to_vec(), unaffected: true, out: None };
         let run = runner::run(&catalogue(), &ExperimentSelection::All, &options, &mut ()).unwrap();
-        let line = |record: &RowRecord| format!("{} {}", record.row.to_json(), record.trace);
+        let line = |record: &StoredResultRow| format!("{} {}", record.row.to_json(), record.trace);
         run.records.iter().map(line).collect::<Vec<_>>()
     };
     let (one, two) = (run(1, None), run(2, None));

@@ -1,10 +1,10 @@
 //! Draws a chart's parts at the positions of `layout`, with the legend of `legend`.
 
 use super::layout::{ChartLayout, LINE, WIDTH};
-use super::legend::{self, LegendSample};
-use super::svg::{PixelCoordinate, Svg};
+use super::legend::{self, LegendSwatch};
+use super::svg::{PixelCoordinate, SvgWriter};
 use super::ticks::{ScaleTicks, grouped};
-use super::{Chart, Series, SeriesMark, StatedMarker, XPositions, interval};
+use super::{Chart, ChartSeries, ChartSeriesStyle, PublishedValueMarker, XPositions, interval};
 
 const STYLE: &str = include_str!("style.css");
 const COLOURS: usize = 8;
@@ -14,7 +14,7 @@ const DASHES: [&str; 4] = ["none", "7 4", "2 4", "9 3 2 3"];
 
 pub(super) fn chart(chart: &Chart) -> String {
     let layout = ChartLayout::of(chart);
-    let mut svg = Svg::default();
+    let mut svg = SvgWriter::default();
     let id = &chart.id;
     let view = format!("0 0 {} {}", PixelCoordinate(WIDTH), PixelCoordinate(layout.height));
     let labels = format!("{id}-title {id}-text");
@@ -47,7 +47,7 @@ pub(super) fn chart(chart: &Chart) -> String {
 }
 
 /// Defines hatch patterns for the chart's bars of all variants but the first.
-fn patterns(svg: &mut Svg, chart: &Chart) {
+fn patterns(svg: &mut SvgWriter, chart: &Chart) {
     let last = chart.series.iter().map(|series| series.variant).max().unwrap_or(0);
     if last == 0 {
         return;
@@ -79,7 +79,7 @@ fn colour(class: &str, colour: usize) -> String {
     format!("{class} c{}", colour % COLOURS)
 }
 
-fn draw_legend(svg: &mut Svg, chart: &Chart, layout: &ChartLayout) {
+fn draw_legend(svg: &mut SvgWriter, chart: &Chart, layout: &ChartLayout) {
     for (row, entries) in layout.legend.iter().enumerate() {
         let y = 48.0 + row as f64 * LINE;
         for entry in entries {
@@ -94,8 +94,8 @@ fn draw_legend(svg: &mut Svg, chart: &Chart, layout: &ChartLayout) {
     }
 }
 
-fn sample(svg: &mut Svg, chart: &Chart, sample: LegendSample, x: f64, y: f64) {
-    let square = |svg: &mut Svg, class: &str, fill: Option<String>| {
+fn sample(svg: &mut SvgWriter, chart: &Chart, sample: LegendSwatch, x: f64, y: f64) {
+    let square = |svg: &mut SvgWriter, class: &str, fill: Option<String>| {
         let place: [(&str, &dyn std::fmt::Display); 5] = [
             ("class", &class),
             ("x", &PixelCoordinate(x + 4.0)),
@@ -109,18 +109,18 @@ fn sample(svg: &mut Svg, chart: &Chart, sample: LegendSample, x: f64, y: f64) {
         }
     };
     match sample {
-        LegendSample::Bar { colour: of } => square(svg, &colour("bar", of), None),
-        LegendSample::Pattern { variant } => {
+        LegendSwatch::Bar { colour: of } => square(svg, &colour("bar", of), None),
+        LegendSwatch::Pattern { variant } => {
             square(svg, "sample", None);
             if variant > 0 {
                 square(svg, "over", Some(format!("url(#{})", pattern(chart, variant))));
             }
         }
-        LegendSample::Stated { is_calibrated } => {
+        LegendSwatch::Stated { is_calibrated } => {
             let shape = star(x + 10.0, y - 4.0);
             svg.empty("path", &[("class", &stated_class(is_calibrated)), ("d", &shape)]);
         }
-        LegendSample::Line { colour: of, variant } => {
+        LegendSwatch::Line { colour: of, variant } => {
             let y = y - 4.0;
             path(
                 svg,
@@ -135,7 +135,7 @@ fn sample(svg: &mut Svg, chart: &Chart, sample: LegendSample, x: f64, y: f64) {
 }
 
 /// Draws the chart's grid lines, tick labels and vertical titles.
-fn scales(svg: &mut Svg, chart: &Chart, layout: &ChartLayout) {
+fn scales(svg: &mut SvgWriter, chart: &Chart, layout: &ChartLayout) {
     for value in layout.left_ticks.values() {
         let y = PixelCoordinate(layout.height_of(&layout.left_ticks, value));
         let class = if value == 0.0 { "axis" } else { "grid" };
@@ -150,14 +150,14 @@ fn scales(svg: &mut Svg, chart: &Chart, layout: &ChartLayout) {
     }
 }
 
-fn numbers(svg: &mut Svg, layout: &ChartLayout, ticks: &ScaleTicks, x: f64, class: &str) {
+fn numbers(svg: &mut SvgWriter, layout: &ChartLayout, ticks: &ScaleTicks, x: f64, class: &str) {
     for value in ticks.values() {
         let y = PixelCoordinate(layout.height_of(ticks, value) + 4.0);
         svg.text("text", &[("class", &class), ("x", &PixelCoordinate(x)), ("y", &y)], &ticks.label(value));
     }
 }
 
-fn vertical_title(svg: &mut Svg, layout: &ChartLayout, x: f64, title: &str) {
+fn vertical_title(svg: &mut SvgWriter, layout: &ChartLayout, x: f64, title: &str) {
     let turn = format!(
         "translate({} {})rotate(-90)",
         PixelCoordinate(x),
@@ -167,7 +167,7 @@ fn vertical_title(svg: &mut Svg, layout: &ChartLayout, x: f64, title: &str) {
 }
 
 /// Draws the labels and the title of the chart's x axis.
-fn x_labels(svg: &mut Svg, chart: &Chart, layout: &ChartLayout) {
+fn x_labels(svg: &mut SvgWriter, chart: &Chart, layout: &ChartLayout) {
     let first = layout.bottom + LINE;
     match &chart.x {
         XPositions::Numbers(numbers) => {
@@ -185,7 +185,13 @@ fn x_labels(svg: &mut Svg, chart: &Chart, layout: &ChartLayout) {
 }
 
 /// Draws one level of the x axis's names, the innermost on top. Neighbours with equal outer names share a label.
-fn names_of_level(svg: &mut Svg, chart: &Chart, layout: &ChartLayout, names: &[Vec<String>], level: usize) {
+fn names_of_level(
+    svg: &mut SvgWriter,
+    chart: &Chart,
+    layout: &ChartLayout,
+    names: &[Vec<String>],
+    level: usize,
+) {
     let levels = names[0].len();
     let y = layout.bottom + (levels - level) as f64 * LINE;
     let innermost = level + 1 == levels;
@@ -209,18 +215,19 @@ fn names_of_level(svg: &mut Svg, chart: &Chart, layout: &ChartLayout, names: &[V
     }
 }
 
-fn label(svg: &mut Svg, x: f64, y: f64, text: &str) {
+fn label(svg: &mut SvgWriter, x: f64, y: f64, text: &str) {
     svg.text("text", &[("class", &"middle"), ("x", &PixelCoordinate(x)), ("y", &PixelCoordinate(y))], text);
 }
 
 /// Draws the bars of a chart, each stack of bars from zero up.
-fn bars(svg: &mut Svg, chart: &Chart, layout: &ChartLayout) {
+fn bars(svg: &mut SvgWriter, chart: &Chart, layout: &ChartLayout) {
     let mut spreads = Vec::new();
     for at in 0..chart.x.len() {
         let middle = layout.x(chart, at);
         let mut tops: Vec<f64> = Vec::new();
         for series in &chart.series {
-            let (SeriesMark::Bar { stack }, Some(Some(value))) = (series.mark, series.values.get(at)) else {
+            let (ChartSeriesStyle::Bar { stack }, Some(Some(value))) = (series.mark, series.values.get(at))
+            else {
                 continue;
             };
             tops.resize(tops.len().max(stack + 1), 0.0);
@@ -251,8 +258,8 @@ fn bars(svg: &mut Svg, chart: &Chart, layout: &ChartLayout) {
     }
 }
 
-fn lines(svg: &mut Svg, chart: &Chart, layout: &ChartLayout) {
-    for series in chart.series.iter().filter(|series| series.mark == SeriesMark::Line) {
+fn lines(svg: &mut SvgWriter, chart: &Chart, layout: &ChartLayout) {
+    for series in chart.series.iter().filter(|series| series.mark == ChartSeriesStyle::Line) {
         let mut line = String::new();
         let mut pen_up = true;
         for (at, value) in series.values.iter().enumerate() {
@@ -280,7 +287,7 @@ fn lines(svg: &mut Svg, chart: &Chart, layout: &ChartLayout) {
 }
 
 /// Draws the confidence interval around a value at `height` as an error bar, if the interval is known.
-fn spread(svg: &mut Svg, layout: &ChartLayout, series: &Series, at: usize, x: f64, height: f64) {
+fn spread(svg: &mut SvgWriter, layout: &ChartLayout, series: &ChartSeries, at: usize, x: f64, height: f64) {
     let Some(half) = series.half(at) else { return };
     let (low, high) = interval(height, half);
     let (low, high) = (PixelCoordinate(layout.y(series, low)), PixelCoordinate(layout.y(series, high)));
@@ -289,15 +296,15 @@ fn spread(svg: &mut Svg, layout: &ChartLayout, series: &Series, at: usize, x: f6
     svg.marked("path", &[("class", &"spread"), ("d", &shape)], &format!("\u{b1} {half}"));
 }
 
-fn path(svg: &mut Svg, of: usize, variant: usize, line: &str) {
+fn path(svg: &mut SvgWriter, of: usize, variant: usize, line: &str) {
     let dash = DASHES[variant % DASHES.len()];
     svg.empty("path", &[("class", &colour("line", of)), ("stroke-dasharray", &dash), ("d", &line)]);
 }
 
 /// Draws the chart's values stated by papers: filled if the model was calibrated on them, hollow if they are predicted.
-fn stated(svg: &mut Svg, chart: &Chart, layout: &ChartLayout) {
+fn stated(svg: &mut SvgWriter, chart: &Chart, layout: &ChartLayout) {
     for one in &chart.stated {
-        let StatedMarker { series, at, height, value, is_calibrated } = one;
+        let PublishedValueMarker { series, at, height, value, is_calibrated } = one;
         let series = &chart.series[*series];
         let (x, y) = (layout.stated_x(chart, one), layout.y(series, *height));
         let how = if *is_calibrated { "stated, calibrated on" } else { "stated, predicted" };
@@ -339,7 +346,7 @@ fn marker_shape(x: f64, y: f64, which: usize) -> String {
 }
 
 /// Returns the tooltip of a value drawn in the chart.
-fn tooltip(chart: &Chart, series: &Series, at: usize, value: f64) -> String {
+fn tooltip(chart: &Chart, series: &ChartSeries, at: usize, value: f64) -> String {
     let place = match &chart.x {
         XPositions::Names(names) => names.get(at).map(|names| names.join(", ")).unwrap_or_default(),
         XPositions::Numbers(numbers) => numbers.get(at).map(f64::to_string).unwrap_or_default(),

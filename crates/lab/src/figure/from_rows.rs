@@ -1,8 +1,8 @@
 //! Converts an experiment's result rows to the charts it declares.
 
-use super::{Chart, ChartScale, Series, SeriesMark, StatedMarker, XPositions};
+use super::{Chart, ChartScale, ChartSeries, ChartSeriesStyle, PublishedValueMarker, XPositions};
 use crate::catalogue;
-use crate::experiment::{self, Axis, Experiment, Figure, FigureKind};
+use crate::experiment::{self, Experiment, ExperimentAxis, FigureDefinition, FigureKind};
 use crate::named::Params;
 use crate::row::ResultRow;
 use crate::value::ParameterValue;
@@ -18,7 +18,7 @@ pub fn charts(
     id: &str,
     annotations: &FigureAnnotations<'_>,
 ) -> Vec<Chart> {
-    let draw = |(at, figure): (usize, &Figure)| {
+    let draw = |(at, figure): (usize, &FigureDefinition)| {
         let source = FigureSource { experiment, figure, rows, annotations };
         source.chart(format!("{id}-{}", at + 1))
     };
@@ -28,7 +28,7 @@ pub fn charts(
 /// Stated values and confidence intervals that a figure draws beside the rows' values.
 pub struct FigureAnnotations<'a> {
     /// Values that papers state for points of the experiment.
-    pub stated: &'a [catalogue::StatedValue],
+    pub stated: &'a [catalogue::PublishedValue],
     /// Function that returns half the interval of a row's metric, if there are several seeds.
     pub spread: &'a dyn Fn(&ResultRow, &str) -> Option<f64>,
 }
@@ -53,7 +53,7 @@ const DOMAINS: &[&[&str]] =
 
 struct FigureSource<'a> {
     experiment: &'a Experiment,
-    figure: &'a Figure,
+    figure: &'a FigureDefinition,
     rows: &'a [&'a ResultRow],
     annotations: &'a FigureAnnotations<'a>,
 }
@@ -125,7 +125,7 @@ impl FigureSource<'_> {
         XPositions::Names(places.iter().map(names).collect())
     }
 
-    fn axis(&self, name: &str) -> Option<&Axis> {
+    fn axis(&self, name: &str) -> Option<&ExperimentAxis> {
         self.experiment.axes.iter().find(|axis| axis.name == name)
     }
 
@@ -144,7 +144,7 @@ impl FigureSource<'_> {
         variants
     }
 
-    fn series(&self, places: &[Vec<ParameterValue>]) -> Vec<Series> {
+    fn series(&self, places: &[Vec<ParameterValue>]) -> Vec<ChartSeries> {
         let variants = self.variants();
         let scales = [(Some(&self.figure.left), false), (self.figure.right.as_ref(), true)];
         let metrics: Vec<_> = scales
@@ -161,12 +161,12 @@ impl FigureSource<'_> {
             };
             for (at, ((metric, label), right)) in metrics.iter().enumerate() {
                 let mark = match self.figure.kind {
-                    _ if *right => SeriesMark::Line,
-                    FigureKind::Lines => SeriesMark::Line,
-                    FigureKind::StackedBars => SeriesMark::Bar { stack: variant },
-                    FigureKind::GroupedBars => SeriesMark::Bar { stack: variant * left + at },
+                    _ if *right => ChartSeriesStyle::Line,
+                    FigureKind::Lines => ChartSeriesStyle::Line,
+                    FigureKind::StackedBars => ChartSeriesStyle::Bar { stack: variant },
+                    FigureKind::GroupedBars => ChartSeriesStyle::Bar { stack: variant * left + at },
                 };
-                series.push(Series {
+                series.push(ChartSeries {
                     label: (*label).to_owned(),
                     variant_label: variant_label.clone(),
                     colour: self.colour(metric),
@@ -197,10 +197,10 @@ impl FigureSource<'_> {
     /// Returns `None` if the figure shows neither.
     fn stated(
         &self,
-        stated: &catalogue::StatedValue,
+        stated: &catalogue::PublishedValue,
         places: &[Vec<ParameterValue>],
-        series: &[Series],
-    ) -> Option<StatedMarker> {
+        series: &[ChartSeries],
+    ) -> Option<PublishedValueMarker> {
         let said = |axis: &str| stated.axes.iter().find(|(name, _)| *name == axis).map(|(_, value)| *value);
         let is_there = |place: &Vec<ParameterValue>| {
             self.figure
@@ -219,7 +219,7 @@ impl FigureSource<'_> {
         let scales = std::iter::once(&self.figure.left).chain(&self.figure.right);
         let shown = scales.flat_map(|scale| scale.series).find(|(metric, _)| *metric == stated.metric);
         let stacked = self.figure.kind == FigureKind::StackedBars;
-        let of_variant = |series: &Series| series.variant_label == label;
+        let of_variant = |series: &ChartSeries| series.variant_label == label;
         let mut own = series.iter().enumerate();
         let found = match shown {
             Some((_, name)) => own.find(|it| of_variant(it.1) && it.1.label == *name),
@@ -227,14 +227,14 @@ impl FigureSource<'_> {
             None => None,
         };
         let (which, found) = found?;
-        let is_below = |(n, other): &(usize, &Series)| *n < which && other.mark == found.mark;
+        let is_below = |(n, other): &(usize, &ChartSeries)| *n < which && other.mark == found.mark;
         let below: f64 = if stacked && !found.right && shown.is_some() {
             series.iter().enumerate().filter(is_below).filter_map(|(_, other)| *other.values.get(at)?).sum()
         } else {
             0.0
         };
-        let catalogue::StatedValue { value, is_calibrated, .. } = *stated;
-        Some(StatedMarker { series: which, at, height: below + value, value, is_calibrated })
+        let catalogue::PublishedValue { value, is_calibrated, .. } = *stated;
+        Some(PublishedValueMarker { series: which, at, height: below + value, value, is_calibrated })
     }
 
     fn row(&self, place: &[ParameterValue], variant: Option<&ParameterValue>) -> Option<&ResultRow> {

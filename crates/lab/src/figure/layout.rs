@@ -2,7 +2,7 @@
 
 use super::legend::{self, LegendEntry};
 use super::ticks::ScaleTicks;
-use super::{Chart, Series, SeriesMark, StatedMarker, XPositions, interval};
+use super::{Chart, ChartSeries, ChartSeriesStyle, PublishedValueMarker, XPositions, interval};
 
 pub(super) const WIDTH: f64 = 760.0;
 /// Height of the plot area in pixels.
@@ -91,7 +91,7 @@ impl ChartLayout {
     }
 
     /// Returns the x coordinate of a stated value: above its bar, or at its line's point.
-    pub(super) fn stated_x(&self, chart: &Chart, stated: &StatedMarker) -> f64 {
+    pub(super) fn stated_x(&self, chart: &Chart, stated: &PublishedValueMarker) -> f64 {
         let series = &chart.series[stated.series];
         match stack(series) {
             None => self.line_x(chart, series, stated.at),
@@ -103,7 +103,7 @@ impl ChartLayout {
     }
 
     /// Returns the x coordinate of a line's point: above the stack of bars of the same variant.
-    pub(super) fn line_x(&self, chart: &Chart, series: &Series, at: usize) -> f64 {
+    pub(super) fn line_x(&self, chart: &Chart, series: &ChartSeries, at: usize) -> f64 {
         let middle = self.x(chart, at);
         if self.stacks < 2 || !self.stack_a_variant {
             return middle;
@@ -112,7 +112,7 @@ impl ChartLayout {
         left + width / 2.0
     }
 
-    pub(super) fn y(&self, series: &Series, value: f64) -> f64 {
+    pub(super) fn y(&self, series: &ChartSeries, value: f64) -> f64 {
         let ticks = match (&self.right_ticks, series.right) {
             (Some(ticks), true) => ticks,
             _ => &self.left_ticks,
@@ -125,10 +125,10 @@ impl ChartLayout {
     }
 }
 
-fn stack(series: &Series) -> Option<usize> {
+fn stack(series: &ChartSeries) -> Option<usize> {
     match series.mark {
-        SeriesMark::Bar { stack } => Some(stack),
-        SeriesMark::Line => None,
+        ChartSeriesStyle::Bar { stack } => Some(stack),
+        ChartSeriesStyle::Line => None,
     }
 }
 
@@ -152,7 +152,7 @@ fn extremes(chart: &Chart, right: bool) -> impl Iterator<Item = f64> + Clone + '
     };
     let stacks = series().filter_map(stack);
     let tops = stacks.flat_map(move |of| (0..chart.x.len()).map(move |at| sum(of, at) + half(of, at)));
-    let is_here = move |stated: &&StatedMarker| chart.series[stated.series].right == right;
+    let is_here = move |stated: &&PublishedValueMarker| chart.series[stated.series].right == right;
     let stated = chart.stated.iter().filter(is_here).map(|stated| stated.height);
     points.chain(tops).chain(stated)
 }

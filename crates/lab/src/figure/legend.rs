@@ -1,11 +1,11 @@
 //! Computes a chart's legend: the meaning of each colour, pattern and marker.
 
-use super::{Chart, Series, SeriesMark};
+use super::{Chart, ChartSeries, ChartSeriesStyle};
 
 /// Entry of a chart's legend: a swatch of colour, pattern, line or marker, with its label.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LegendEntry {
-    pub(super) sample: LegendSample,
+    pub(super) sample: LegendSwatch,
     pub(super) label: String,
     /// Distance of the legend entry from the left edge of the plot, in pixels.
     pub(super) x: f64,
@@ -13,7 +13,7 @@ pub(super) struct LegendEntry {
 
 /// Swatch that a chart's legend shows before a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LegendSample {
+pub(super) enum LegendSwatch {
     /// Legend key: square filled with a colour.
     Bar { colour: usize },
     /// Legend key: square with a pattern, without colour.
@@ -48,35 +48,35 @@ pub(super) fn rows(chart: &Chart, width: f64) -> Vec<Vec<LegendEntry>> {
 }
 
 /// Returns the legend's entries: bars by colour and, if several have one colour, by pattern; each line separately.
-fn entries(chart: &Chart) -> Vec<(LegendSample, String)> {
-    let mut entries: Vec<(LegendSample, String)> = Vec::new();
+fn entries(chart: &Chart) -> Vec<(LegendSwatch, String)> {
+    let mut entries: Vec<(LegendSwatch, String)> = Vec::new();
     let mut add = |sample, label: String| {
         if !entries.iter().any(|(known, _)| *known == sample) {
             entries.push((sample, label));
         }
     };
-    let bars = || chart.series.iter().filter(|series| series.mark != SeriesMark::Line);
-    bars().for_each(|series| add(LegendSample::Bar { colour: series.colour }, series.label.clone()));
+    let bars = || chart.series.iter().filter(|series| series.mark != ChartSeriesStyle::Line);
+    bars().for_each(|series| add(LegendSwatch::Bar { colour: series.colour }, series.label.clone()));
     for series in bars().filter(|series| !series.variant_label.is_empty()) {
-        add(LegendSample::Pattern { variant: series.variant }, series.variant_label.clone());
+        add(LegendSwatch::Pattern { variant: series.variant }, series.variant_label.clone());
     }
-    for series in chart.series.iter().filter(|series| series.mark == SeriesMark::Line) {
+    for series in chart.series.iter().filter(|series| series.mark == ChartSeriesStyle::Line) {
         let scale = match (&chart.right, series.right) {
             (Some(right), true) => format!(" ({}, right)", right.unit),
             _ => String::new(),
         };
-        add(LegendSample::Line { colour: series.colour, variant: series.variant }, name(series) + &scale);
+        add(LegendSwatch::Line { colour: series.colour, variant: series.variant }, name(series) + &scale);
     }
     for (is_calibrated, label) in [(true, "stated, calibrated on"), (false, "stated, predicted")] {
         if chart.stated.iter().any(|stated| stated.is_calibrated == is_calibrated) {
-            add(LegendSample::Stated { is_calibrated }, label.to_owned());
+            add(LegendSwatch::Stated { is_calibrated }, label.to_owned());
         }
     }
     entries
 }
 
 /// Returns the name of a series, followed by its variant.
-pub(super) fn name(series: &Series) -> String {
+pub(super) fn name(series: &ChartSeries) -> String {
     match series.variant_label.as_str() {
         "" => series.label.clone(),
         variant => format!("{}, {variant}", series.label),

@@ -38,14 +38,14 @@ pub struct Chart {
     /// Right scale of the chart, if any.
     pub right: Option<ChartScale>,
     /// Series of the chart, in the order of the legend.
-    pub series: Vec<Series>,
+    pub series: Vec<ChartSeries>,
     /// Values stated by papers, drawn beside the series.
-    pub stated: Vec<StatedMarker>,
+    pub stated: Vec<PublishedValueMarker>,
 }
 
 /// Value stated by a paper, drawn beside the model's.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StatedMarker {
+pub struct PublishedValueMarker {
     /// Index of the series of the stated value; for the total of a stack, that of the topmost series.
     pub series: usize,
     /// Index of the position along x at which the chart shows the paper's value.
@@ -87,7 +87,7 @@ pub struct ChartScale {
 
 /// Series of a chart: a value for each position along the horizontal axis.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Series {
+pub struct ChartSeries {
     /// Label of the series' metric.
     pub label: String,
     /// Label of the series' variant, empty if there is only one.
@@ -97,7 +97,7 @@ pub struct Series {
     /// Index of the series' pattern or dash, from 0.
     pub variant: usize,
     /// Drawing style of the series.
-    pub mark: SeriesMark,
+    pub mark: ChartSeriesStyle,
     /// The values of the series are on the right scale.
     pub right: bool,
     /// Values of the series; `None` leaves a gap.
@@ -106,7 +106,7 @@ pub struct Series {
     pub spreads: Vec<Option<f64>>,
 }
 
-impl Series {
+impl ChartSeries {
     /// Returns half of the confidence interval around the series' value at a position.
     fn half(&self, at: usize) -> Option<f64> {
         self.spreads.get(at).copied().flatten()
@@ -121,7 +121,7 @@ fn interval(value: f64, half: f64) -> (f64, f64) {
 
 /// Drawing style of a chart's series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SeriesMark {
+pub enum ChartSeriesStyle {
     /// Series drawn as a line with a marker at each value.
     Line,
     /// Series drawn as bars of a stack. Series of one stack are on top of each other, stacks side by side.

@@ -19,12 +19,12 @@ pub(super) type SvgAttributes<'a> = &'a [(&'a str, &'a dyn Display)];
 
 /// SVG markup that is being written.
 #[derive(Debug, Default)]
-pub(super) struct Svg {
+pub(super) struct SvgWriter {
     text: String,
     open: Vec<&'static str>,
 }
 
-impl Svg {
+impl SvgWriter {
     /// Begins an SVG element with children.
     pub(super) fn open(&mut self, name: &'static str, attributes: SvgAttributes<'_>) {
         self.start(name, attributes);
@@ -107,11 +107,11 @@ impl Display for EscapedText<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PixelCoordinate, Svg};
+    use super::{PixelCoordinate, SvgWriter};
 
     #[test]
     fn svg_elements_nest_and_their_text_is_escaped() {
-        let mut svg = Svg::default();
+        let mut svg = SvgWriter::default();
         svg.open("g", &[("class", &"a\"b")]);
         svg.text("text", &[("x", &PixelCoordinate(1.25)), ("y", &PixelCoordinate(-0.04))], "a < b & \u{7}c");
         svg.marked("rect", &[], "7 > 6");

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use super::from_rows::{FigureAnnotations, charts};
-use super::{Chart, SeriesMark, XPositions};
+use super::{Chart, ChartSeriesStyle, XPositions};
 use crate::row::ResultRow;
 use crate::runner::plan::ExperimentSelection;
 use crate::runner::{self, ExperimentOptions};
@@ -49,7 +49,7 @@ fn chart_bars_of_two_variants_stand_side_by_side() {
     assert_eq!(chart.x, XPositions::Names((1..=7).map(|vms| vec![vms.to_string()]).collect()));
     let marks: Vec<_> =
         chart.series.iter().map(|series| (series.mark, series.variant_label.as_str())).collect();
-    let (bar, line) = (|stack| SeriesMark::Bar { stack }, SeriesMark::Line);
+    let (bar, line) = (|stack| ChartSeriesStyle::Bar { stack }, ChartSeriesStyle::Line);
     let expected =
         |stack, label| vec![(bar(stack), label), (bar(stack), label), (bar(stack), label), (line, label)];
     assert_eq!(marks, [expected(0, "without"), expected(1, "with the short cut")].concat());

@@ -13,11 +13,11 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use hypervisor::cost::{CostTable, EvidenceKind};
+use hypervisor::cost::{CostEvidenceKind, CostTable};
 
 pub use predict::{HostPrediction, predict};
 
-use crate::calibrate::sensitivity::RunConstants;
+use crate::calibrate::sensitivity::RunCostTable;
 use crate::catalogue::ModelConstant;
 use crate::runner::plan::SettingAssignment;
 
@@ -38,7 +38,7 @@ pub fn table(readings: &[HostMeasurement]) -> CostTable {
 /// Returns the settings for experiments with this cost table: the base table and every measured constant.
 #[must_use]
 pub fn settings(table: &CostTable) -> Vec<SettingAssignment> {
-    let measured = table.iter().filter(|row| row.kind == EvidenceKind::Measured);
+    let measured = table.iter().filter(|row| row.kind == CostEvidenceKind::Measured);
     let constants = measured.map(|row| SettingAssignment::from((format!("cost.{}", row.name), row.value)));
     std::iter::once(SettingAssignment::from(("table", BASE))).chain(constants).collect()
 }
@@ -47,11 +47,11 @@ pub fn settings(table: &CostTable) -> Vec<SettingAssignment> {
 #[must_use]
 pub fn parameters(table: &CostTable) -> Vec<ModelConstant> {
     let of = |row: &hypervisor::cost::CostRow| {
-        if row.kind == EvidenceKind::Measured { "this machine" } else { BASE }
+        if row.kind == CostEvidenceKind::Measured { "this machine" } else { BASE }
     };
     table.iter().map(|row| ModelConstant::of(of(row), row)).collect()
 }
 
-fn constants(table: &CostTable) -> RunConstants {
-    RunConstants { table: table.clone(), set: settings(table) }
+fn constants(table: &CostTable) -> RunCostTable {
+    RunCostTable { table: table.clone(), set: settings(table) }
 }

@@ -8,13 +8,13 @@ use serde::Serialize;
 
 use super::constants;
 use crate::calibrate::sensitivity::sensitivity;
-use crate::calibrate::target::{CalibrationTarget, ExperimentPointRef, TargetFormula, reported};
+use crate::calibrate::target::{CalibrationTarget, CalibrationTargetFormula, ExperimentPointRef, reported};
 use crate::catalogue::{ConstantEffect, ValueSensitivity};
 use crate::experiments;
 use crate::runner::LabError;
 
-const THROUGHPUT: TargetFormula = TargetFormula::Metric("throughput_gbps", 1.0);
-const CPU: TargetFormula = TargetFormula::Metric("cpu_total_pct", 1.0);
+const THROUGHPUT: CalibrationTargetFormula = CalibrationTargetFormula::Metric("throughput_gbps", 1.0);
+const CPU: CalibrationTargetFormula = CalibrationTargetFormula::Metric("cpu_total_pct", 1.0);
 
 const SR_IOV: &[ExperimentPointRef] = &[ExperimentPointRef { experiment: "fig14", axes: &[("vms", "10")] }];
 const ONE_THREAD: &[ExperimentPointRef] =

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use hypervisor::cost::{CostConstant, CostTable, EvidenceKind};
+use hypervisor::cost::{CostConstant, CostEvidenceKind, CostTable};
 
 use super::{parameters, settings, table};
 use crate::experiments;
@@ -28,7 +28,7 @@ fn host_measurements_become_cycles_of_the_measured_clock() {
         (40, 1_600, 300)
     );
     let row = table.row(CostConstant::ContextSwitch);
-    assert_eq!(row.kind, EvidenceKind::Measured);
+    assert_eq!(row.kind, CostEvidenceKind::Measured);
     assert!(row.source.contains("on one processor"));
     let modern = CostTable::modern();
     for cost in [CostConstant::DeviceModel, CostConstant::RxUdp, CostConstant::HypercallHvm] {

@@ -10,7 +10,7 @@ use super::memory::{DomainMemoryRegion, GUEST_MEMORY};
 use super::vectors;
 use hypervisor::domain::DomainId;
 use hypervisor::evtchn::EventChannels;
-use hypervisor::iommu::{DmaRights, Iommu, IommuAccess, Iotlb};
+use hypervisor::iommu::{DmaRights, Iommu, IommuAccessKind, Iotlb};
 use hypervisor::memory::HostMemory;
 use hypervisor::remap::{
     InterruptRemapper, PhysicalVector, PhysicalVectorSpace, RemappedInterrupt, VectorOwner,
@@ -114,7 +114,7 @@ impl Chipset {
     ) -> Result<(), DmaBlocked> {
         let (mut at, mut rest) = (iova, into);
         while !rest.is_empty() {
-            let (host, room) = self.translate(function, at, rest.len(), IommuAccess::Read)?;
+            let (host, room) = self.translate(function, at, rest.len(), IommuAccessKind::Read)?;
             let (part, later) = rest.split_at_mut(room);
             self.memory.read(host, part).map_err(|_| DmaBlocked)?;
             (at, rest) = (at.wrapping_add(room as u64), later);
@@ -131,7 +131,7 @@ impl Chipset {
     ) -> Result<(), DmaBlocked> {
         let (mut at, mut rest) = (iova, from);
         while !rest.is_empty() {
-            let (host, room) = self.translate(function, at, rest.len(), IommuAccess::Write)?;
+            let (host, room) = self.translate(function, at, rest.len(), IommuAccessKind::Write)?;
             let (part, later) = rest.split_at(room);
             self.memory.write(host, part).map_err(|_| DmaBlocked)?;
             (at, rest) = (at.wrapping_add(room as u64), later);
@@ -146,7 +146,7 @@ impl Chipset {
         function: AssignedFunction,
         iova: Iova,
         length: usize,
-        access: IommuAccess,
+        access: IommuAccessKind,
     ) -> Result<(u64, usize), DmaBlocked> {
         let found = self.iommu.translate(function.rid, iova, access).map_err(|_| DmaBlocked)?;
         let room = found.room.min(length as u64) as usize;

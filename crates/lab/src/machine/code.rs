@@ -4,7 +4,7 @@
 use super::invariant::InvariantViolation;
 use super::memory::DomainMemoryRegion;
 use hypervisor::decode::apic_access::{
-    AccessibleGuestState, ApicAccessExit, ApicEffect, EoiPolicy, apic_access,
+    AccessibleGuestState, ApicAccessExit, ApicInstructionEffect, EoiPolicy, apic_access,
 };
 use hypervisor::decode::cpu::RAX;
 use hypervisor::decode::paging::{GuestPageSize, NO_EXECUTE, WRITE};
@@ -26,7 +26,7 @@ const TABLES_AT: u64 = 0x2000;
 
 /// Guest instruction that writes an APIC register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ApicStore {
+pub(crate) struct ApicStoreInstruction {
     /// Offset of the instruction from the guest's first instruction.
     at: u64,
     bytes: &'static [u8],
@@ -34,14 +34,17 @@ pub(crate) struct ApicStore {
 }
 
 /// Guest instruction `movl $0, APIC + 0xb0`, the EOI write of ack_APIC_irq().
-pub(crate) const END: ApicStore = ApicStore {
+pub(crate) const END: ApicStoreInstruction = ApicStoreInstruction {
     at: 0,
     bytes: &[0xc7, 0x04, 0x25, 0xb0, 0xc0, 0x5f, 0xff, 0, 0, 0, 0],
     register: registers::EOI,
 };
 /// Guest instruction `movl %eax, APIC + 0x380`, the write of the timer's initial count.
-pub(crate) const START_TIMER: ApicStore =
-    ApicStore { at: 0x40, bytes: &[0x89, 0x04, 0x25, 0x80, 0xc3, 0x5f, 0xff], register: registers::TMICT };
+pub(crate) const START_TIMER: ApicStoreInstruction = ApicStoreInstruction {
+    at: 0x40,
+    bytes: &[0x89, 0x04, 0x25, 0x80, 0xc3, 0x5f, 0xff],
+    register: registers::TMICT,
+};
 
 /// Processor state of a guest that executes the timer and EOI instructions.
 #[derive(Debug)]
@@ -64,7 +67,7 @@ impl GuestApicCode {
     /// Handles the VM exit of a guest's write to its APIC, with the given policy for EOI writes.
     pub(crate) fn exit(
         &mut self,
-        store: ApicStore,
+        store: ApicStoreInstruction,
         value: u32,
         policy: EoiPolicy,
         (lapic, memory): (&mut Lapic, &mut HostMemory),
@@ -77,7 +80,9 @@ impl GuestApicCode {
         let view = &mut GuestMemoryView { memory, region: self.region };
         let guest = AccessibleGuestState { memory: view, lapic, apic_page: APIC_PAGE, now };
         match apic_access(policy, exit, &mut self.cpu, guest).result {
-            Ok(ApicEffect::Write(write)) if self.cpu.rip == rip + store.bytes.len() as u64 => Ok(write),
+            Ok(ApicInstructionEffect::Write(write)) if self.cpu.rip == rip + store.bytes.len() as u64 => {
+                Ok(write)
+            }
             _ => Err(InvariantViolation::Instruction(store.register)),
         }
     }

@@ -5,13 +5,13 @@
 //!
 //! Exits and hypercalls are charged by the caller.
 
-use super::code::{ApicStore, END, GuestApicCode, START_TIMER};
+use super::code::{ApicStoreInstruction, END, GuestApicCode, START_TIMER};
 use super::invariant::InvariantViolation;
 use super::vectors::{DEVICE_VECTOR, TIMER_VECTOR};
 use guest::{InterruptSource, TickMode};
 use hypervisor::decode::apic_access::EoiPolicy;
 use hypervisor::domain::{DomainId, DomainKind};
-use hypervisor::evtchn::{EventChannels, EventPortBinding};
+use hypervisor::evtchn::{EventChannelBinding, EventChannels};
 use hypervisor::lapic::registers::{LVT_TIMER, MSR_BASE, SVR, TDCR, TMICT};
 use hypervisor::lapic::{ApicWriteEffect, EoiEffect, Lapic};
 use hypervisor::memory::HostMemory;
@@ -85,8 +85,8 @@ impl InterruptController {
             return Self::apic(code, tick, None);
         }
         channels.add_domain(domain, 1);
-        let timer = EventPortBinding::Virq(VIRQ_TIMER);
-        let device = (0..i82576::ids::VF_VECTORS as u16).map(EventPortBinding::Pirq);
+        let timer = EventChannelBinding::Virq(VIRQ_TIMER);
+        let device = (0..i82576::ids::VF_VECTORS as u16).map(EventChannelBinding::Pirq);
         let wanted = [timer].into_iter().chain(device);
         let ports = wanted.filter_map(|binding| channels.bind(domain, binding, 0).ok()).collect();
         Self::Events { domain, ports, timer: ParavirtualTimer::default() }
@@ -102,7 +102,7 @@ impl InterruptController {
         if kind != DomainKind::Pvm {
             return Self::apic(code, tick, Some(domain));
         }
-        let timer = channels.bind(domain, EventPortBinding::Virq(VIRQ_TIMER), 0);
+        let timer = channels.bind(domain, EventChannelBinding::Virq(VIRQ_TIMER), 0);
         Self::Events {
             domain,
             ports: timer.into_iter().chain([event]).collect(),
@@ -262,7 +262,7 @@ impl InterruptController {
 impl Apic {
     fn write(
         &mut self,
-        store: ApicStore,
+        store: ApicStoreInstruction,
         value: u32,
         path: ApicWritePath,
         memory: &mut HostMemory,

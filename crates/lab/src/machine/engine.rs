@@ -6,7 +6,8 @@ use super::books::{ConservationChecks, CountMismatch};
 use hypervisor::account::{CycleCategory, CycleConservationError, CycleUsage};
 use hypervisor::cost::{CostConstant, CostTable};
 use hypervisor::cpu::{
-    HardwareThreadId, HostMachine, ThreadAction, ThreadVisit, VcpuId, VcpuStep, VcpuStepOutcome,
+    HardwareThreadAction, HardwareThreadId, HostMachine, ScheduledThreadVisit, VcpuId, VcpuStep,
+    VcpuStepOutcome,
 };
 use hypervisor::domain::DomainKind;
 use sim::{EventKey, EventQueue, EventTrace, TraceLabel, VirtualDuration, VirtualInstant};
@@ -153,8 +154,8 @@ impl<E: Copy> SimulationCore<E> {
         }
     }
 
-    fn expect(&mut self, visit: Option<ThreadVisit>) {
-        if let Some(ThreadVisit { thread, at }) = visit {
+    fn expect(&mut self, visit: Option<ScheduledThreadVisit>) {
+        if let Some(ScheduledThreadVisit { thread, at }) = visit {
             self.queue.schedule(at, QueuedEvent::Visit(thread));
         }
     }
@@ -170,9 +171,9 @@ impl<A: Actor> Simulation<A> {
                 QueuedEvent::Own(event) => system.handle(event, now, core),
                 QueuedEvent::Scheduler => core.run_scheduler(now),
                 QueuedEvent::Visit(thread) => match core.processors.visit(thread, now) {
-                    ThreadAction::Run(step) => system.execute(step, core),
-                    ThreadAction::Later(visit) => core.expect(Some(visit)),
-                    ThreadAction::Idle => {}
+                    HardwareThreadAction::Run(step) => system.execute(step, core),
+                    HardwareThreadAction::Later(visit) => core.expect(Some(visit)),
+                    HardwareThreadAction::Idle => {}
                 },
             }
             core.schedule_wake_up();

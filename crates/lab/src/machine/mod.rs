@@ -45,8 +45,8 @@ pub use parts::card::TrafficLimits;
 pub use parts::quality;
 pub use parts::wire::ClientTraffic;
 pub use server::setup::{
-    InternalSender, InternalTraffic, NetbackOptions, NetworkPath, ServerBuildError, ServerSetup,
+    InterDomainSender, InterDomainTraffic, NetbackOptions, NetworkAccessMode, ServerBuildError, ServerSetup,
     VcpuScheduling,
 };
 pub use server::{ServerMachine, ServerResults, ServerSimulation};
-pub use topology::Topology;
+pub use topology::ServerTopology;

@@ -6,7 +6,7 @@ use sim::VirtualDuration;
 
 /// Topology of a server: its processors, the placement of virtual CPUs, and its wires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Topology {
+pub struct ServerTopology {
     /// Number of sockets, or of other units with their own last-level cache.
     pub sockets: u16,
     /// Number of cores per processor socket.
@@ -79,7 +79,7 @@ impl WireProperties {
     }
 }
 
-impl Topology {
+impl ServerTopology {
     /// Server of Dong et al., HPCA 2010: two sockets of four cores with two threads each. Thread 0 of a core
     /// is the service domain's (Linux 2.6.18 of RHEL 5, a tick per millisecond), thread 1 the guests'.
     pub const HPCA2010: Self = Self {
@@ -154,18 +154,18 @@ impl Topology {
 
 #[cfg(test)]
 mod tests {
-    use super::{ThreadAssignment, Topology, WireProperties};
+    use super::{ServerTopology, ThreadAssignment, WireProperties};
 
     #[test]
     fn guests_share_cores_but_no_threads_with_dom0() {
-        let topology = Topology::HPCA2010;
+        let topology = ServerTopology::HPCA2010;
         let threads =
-            |place: fn(&Topology, u16) -> _| (0..10).map(|n| place(&topology, n)).collect::<Vec<_>>();
+            |place: fn(&ServerTopology, u16) -> _| (0..10).map(|n| place(&topology, n)).collect::<Vec<_>>();
         let indices =
             |all: Vec<hypervisor::cpu::HardwareThreadId>| all.iter().map(|t| t.index()).collect::<Vec<_>>();
-        assert_eq!(indices(threads(Topology::service)), [0, 2, 4, 6, 8, 10, 12, 14, 0, 2]);
-        assert_eq!(indices(threads(Topology::guest)), [1, 3, 5, 7, 9, 11, 13, 15, 1, 3]);
-        assert_eq!(indices(threads(Topology::bare)), [1, 3, 5, 7, 9, 11, 13, 15, 0, 2]);
+        assert_eq!(indices(threads(ServerTopology::service)), [0, 2, 4, 6, 8, 10, 12, 14, 0, 2]);
+        assert_eq!(indices(threads(ServerTopology::guest)), [1, 3, 5, 7, 9, 11, 13, 15, 1, 3]);
+        assert_eq!(indices(threads(ServerTopology::bare)), [1, 3, 5, 7, 9, 11, 13, 15, 0, 2]);
         assert_eq!(topology.socket(topology.guest(3)), 0);
         assert_eq!(topology.socket(topology.guest(4)), 1);
     }
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn guests_take_cores_without_smt_in_turn() {
         let guest_home = ThreadAssignment::Cores { first: 4, count: 4 };
-        let topology = Topology { threads_per_core: 1, guest_home, ..Topology::HPCA2010 };
+        let topology = ServerTopology { threads_per_core: 1, guest_home, ..ServerTopology::HPCA2010 };
         let homes: Vec<_> = (0..6).map(|n| topology.guest(n).index()).collect();
         assert_eq!(homes, [4, 5, 6, 7, 4, 5]);
     }

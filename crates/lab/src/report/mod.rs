@@ -23,12 +23,12 @@ use std::{fs, io};
 
 use thiserror::Error;
 
-use crate::catalogue::{Catalogue, ModelConstant, Residual, Sensitivity, StatedValue};
-use crate::experiment::{Experiment, PointCombinations};
+use crate::catalogue::{ExperimentCatalogue, ModelConstant, ModelSensitivity, PublishedValue, Residual};
+use crate::experiment::{AxisCombinations, Experiment};
 use crate::named::{Metrics, Params};
 use crate::row::ResultRow;
 use crate::runner::plan;
-use crate::runner::store::RowRecord;
+use crate::runner::store::StoredResultRow;
 use crate::value::ParameterValue;
 use seeds::ConfidenceIntervals;
 
@@ -42,10 +42,10 @@ pub struct ExperimentReport {
     sections: Vec<ReportSection>,
     /// Confidence intervals of each row's metrics, if there are several seeds.
     spreads: Vec<ConfidenceIntervals>,
-    stated: Vec<StatedValue>,
+    stated: Vec<PublishedValue>,
     parameters: Vec<ModelConstant>,
     residuals: Vec<Residual>,
-    sensitivity: Sensitivity,
+    sensitivity: ModelSensitivity,
 }
 
 /// Section of the report: an experiment with one set of changed settings.
@@ -101,8 +101,8 @@ impl ExperimentReport {
     /// [`ReportError`] if there is no row of the selected seed, or rows are of different versions or unknown
     /// experiments.
     pub fn new(
-        catalogue: &Catalogue,
-        mut records: Vec<RowRecord>,
+        catalogue: &ExperimentCatalogue,
+        mut records: Vec<StoredResultRow>,
         seed: Option<u64>,
     ) -> Result<Self, ReportError> {
         if records.is_empty() {
@@ -174,7 +174,7 @@ impl ExperimentReport {
     }
 
     /// Returns the values that papers state for a section. They apply only to unchanged settings.
-    fn stated_of(&self, section: &ReportSection) -> &[StatedValue] {
+    fn stated_of(&self, section: &ReportSection) -> &[PublishedValue] {
         if section.changed.is_empty() { &self.stated } else { &[] }
     }
 
@@ -275,7 +275,7 @@ fn listed<T: ToString>(values: &[T]) -> String {
 }
 
 /// Groups the rows of an experiment by changed settings, rows without changed settings first.
-fn sections(experiment: &'static Experiment, records: &[RowRecord]) -> Vec<ReportSection> {
+fn sections(experiment: &'static Experiment, records: &[StoredResultRow]) -> Vec<ReportSection> {
     let points = plan::points(experiment);
     let mut sections: Vec<ReportSection> = Vec::new();
     for record in records.iter().filter(|record| record.row.experiment == experiment.name) {
@@ -318,13 +318,13 @@ fn changed(experiment: &Experiment, params: &Params) -> Params {
 /// their axis values.
 fn order(experiment: &Experiment, points: &[Params], params: &Params) -> (usize, Vec<i64>) {
     let listed = match experiment.points {
-        PointCombinations::All => 0,
-        PointCombinations::Listed(_) => {
+        AxisCombinations::All => 0,
+        AxisCombinations::Listed(_) => {
             let axes = axes(experiment, params);
             points.iter().position(|point| *point == axes).unwrap_or(points.len())
         }
     };
-    let place = |axis: &crate::experiment::Axis| match params.get(axis.name) {
+    let place = |axis: &crate::experiment::ExperimentAxis| match params.get(axis.name) {
         Some(ParameterValue::Int(int)) => *int,
         value => {
             let at = axis.values.list().iter().position(|known| Some(known) == value);

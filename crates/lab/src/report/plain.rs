@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::ExperimentReport;
-use crate::catalogue::{ModelConstant, Residual, Sensitivity};
+use crate::catalogue::{ModelConstant, ModelSensitivity, Residual};
 use crate::named::{Metrics, NamedValues};
 use crate::row::ResultRow;
 
@@ -64,7 +64,7 @@ struct ReportData<'a> {
     intervals: Vec<&'a Metrics>,
     parameters: &'a [ModelConstant],
     residuals: &'a [Residual],
-    sensitivity: &'a Sensitivity,
+    sensitivity: &'a ModelSensitivity,
 }
 
 #[derive(Serialize)]

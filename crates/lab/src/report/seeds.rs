@@ -3,7 +3,7 @@
 
 use crate::named::{Metrics, Params};
 use crate::row::{ResultRow, rounded};
-use crate::runner::store::RowRecord;
+use crate::runner::store::StoredResultRow;
 
 /// Student's t, two-sided 95 %, for 1 and more degrees of freedom; the normal distribution's beyond.
 const T: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
@@ -26,10 +26,10 @@ impl ConfidenceIntervals {
 
 /// Merges the records of each point over all seeds. Returns one record per point with its confidence
 /// intervals, in the order of the first seed.
-pub(super) fn merge(records: Vec<RowRecord>) -> (Vec<RowRecord>, Vec<ConfidenceIntervals>) {
-    let mut points: Vec<Vec<RowRecord>> = Vec::new();
+pub(super) fn merge(records: Vec<StoredResultRow>) -> (Vec<StoredResultRow>, Vec<ConfidenceIntervals>) {
+    let mut points: Vec<Vec<StoredResultRow>> = Vec::new();
     for record in records {
-        let is_same = |known: &&mut Vec<RowRecord>| {
+        let is_same = |known: &&mut Vec<StoredResultRow>| {
             let row = &known[0].row;
             row.experiment == record.row.experiment && row.params == record.row.params
         };
@@ -42,7 +42,7 @@ pub(super) fn merge(records: Vec<RowRecord>) -> (Vec<RowRecord>, Vec<ConfidenceI
     points.into_iter().map(one).unzip()
 }
 
-fn one(mut all: Vec<RowRecord>) -> (RowRecord, ConfidenceIntervals) {
+fn one(mut all: Vec<StoredResultRow>) -> (StoredResultRow, ConfidenceIntervals) {
     all.sort_by_key(|record| record.seed);
     let values = |name: &str| -> Vec<f64> {
         all.iter().filter_map(|record| record.row.metrics.get(name).copied()).collect()

@@ -4,22 +4,22 @@ use std::num::NonZeroUsize;
 
 use super::{ExperimentReport, ReportError, SeedRange};
 use crate::runner::plan::ExperimentSelection;
-use crate::runner::store::RowRecord;
+use crate::runner::store::StoredResultRow;
 use crate::runner::{self, ExperimentOptions};
 use crate::synthetic::catalogue;
 
-pub(super) fn records(seed: u64, set: &[&str]) -> Vec<RowRecord> {
+pub(super) fn records(seed: u64, set: &[&str]) -> Vec<StoredResultRow> {
     let set = set.iter().map(|text| text.parse().unwrap()).collect();
     let options =
         ExperimentOptions { seed, jobs: NonZeroUsize::MIN, shard: None, set, unaffected: true, out: None };
     runner::run(&catalogue(), &ExperimentSelection::All, &options, &mut ()).unwrap().records
 }
 
-pub(super) fn report(records: Vec<RowRecord>) -> ExperimentReport {
+pub(super) fn report(records: Vec<StoredResultRow>) -> ExperimentReport {
     ExperimentReport::new(&catalogue(), records, None).unwrap()
 }
 
-fn refusal(records: Vec<RowRecord>, seed: Option<u64>) -> ReportError {
+fn refusal(records: Vec<StoredResultRow>, seed: Option<u64>) -> ReportError {
     ExperimentReport::new(&catalogue(), records, seed).unwrap_err()
 }
 
@@ -167,7 +167,7 @@ fn report_has_a_command_for_a_point_beyond_the_sweep() {
 #[test]
 fn report_shows_means_and_intervals_of_several_seeds() {
     let seeds = [records(1, &[]), records(2, &[]), records(3, &[])];
-    let first = |records: &[RowRecord]| *records[0].row.metrics.get("throughput_mbps").unwrap();
+    let first = |records: &[StoredResultRow]| *records[0].row.metrics.get("throughput_mbps").unwrap();
     let mean = seeds.iter().map(|records| first(records)).sum::<f64>() / 3.0;
     let all = seeds.concat();
     assert_eq!(ExperimentReport::new(&catalogue(), all.clone(), Some(2)).unwrap().seed, 2);

@@ -23,11 +23,11 @@ use std::{io, thread};
 
 use thiserror::Error;
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::ExperimentCatalogue;
 use crate::experiment::{ExperimentPoint, PointOutcome, PointRunError};
 use crate::row::{ResultRow, rounded};
-use plan::{ExperimentSelection, PlannedPoint, RunPlanError, SettingAssignment, Shard};
-use store::{RowRecord, RowStore, RowStoreError};
+use plan::{ExperimentSelection, PlannedPoint, RunPlanError, RunShard, SettingAssignment};
+use store::{RowStore, RowStoreError, StoredResultRow};
 
 /// Options of a run of experiments.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub struct ExperimentOptions {
     /// Number of threads that run experiment points; the rows do not depend on it.
     pub jobs: NonZeroUsize,
     /// Shard of the experiment points to run; `None` runs all points.
-    pub shard: Option<Shard>,
+    pub shard: Option<RunShard>,
     /// Assignments `key=value` to axes and settings of the run.
     pub set: Vec<SettingAssignment>,
     /// Produce rows also at points where a changed setting has no effect. Otherwise such points fail.
@@ -50,7 +50,7 @@ pub struct ExperimentOptions {
 #[derive(Clone, Debug, Default)]
 pub struct RunResult {
     /// Records of all points, in the order of the points.
-    pub records: Vec<RowRecord>,
+    pub records: Vec<StoredResultRow>,
     /// Number of records that were taken from the folder instead of run.
     pub reused: usize,
     /// Virtual time simulated by the points that were run, in picoseconds.
@@ -146,7 +146,7 @@ fn first(failures: &[FailedPoint]) -> String {
 /// # Errors
 /// [`LabError`] if the plan is invalid, a point fails, or rows cannot be stored or written.
 pub fn run(
-    catalogue: &Catalogue,
+    catalogue: &ExperimentCatalogue,
     selection: &ExperimentSelection,
     options: &ExperimentOptions,
     observer: &mut dyn RunObserver,
@@ -171,7 +171,7 @@ pub fn run(
 
 /// Result of an experiment point: its record, with the outcome if the point was run and not taken from the
 /// folder.
-type PointResult = Result<(RowRecord, Option<PointOutcome>), PointError>;
+type PointResult = Result<(StoredResultRow, Option<PointOutcome>), PointError>;
 
 #[derive(Debug)]
 enum PointError {
@@ -203,7 +203,7 @@ fn find(planned: &PlannedPoint, store: Option<&RowStore>, options: &ExperimentOp
         return Ok((record, None));
     }
     let outcome = run_one(planned, options.unaffected).map_err(PointError::Run)?;
-    let record = RowRecord::new(seed, planned, &outcome);
+    let record = StoredResultRow::new(seed, planned, &outcome);
     if let Some(store) = store {
         store.keep(&record).map_err(PointError::Store)?;
     }

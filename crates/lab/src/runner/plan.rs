@@ -6,9 +6,10 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use super::ExperimentOptions;
-use crate::catalogue::{Catalogue, SettingDefinition};
+use crate::catalogue::{ExperimentCatalogue, SettingDefinition};
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, PointCombinations, PointContext, RunSettings,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, PointRunInputs,
+    RunSettings,
 };
 use crate::hash;
 use crate::named::{NamedValues, Params};
@@ -41,22 +42,26 @@ impl<K: ToString, V: ToString> From<(K, V)> for SettingAssignment {
 /// Error: an assignment lacks its `=`, key or value.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("expected an assignment of the form key=value")]
-pub struct NotAnAssignment;
+pub struct InvalidSettingAssignment;
 
 impl FromStr for SettingAssignment {
-    type Err = NotAnAssignment;
+    type Err = InvalidSettingAssignment;
 
-    fn from_str(text: &str) -> Result<Self, NotAnAssignment> {
-        let (key, value) = text.split_once('=').ok_or(NotAnAssignment)?;
+    fn from_str(text: &str) -> Result<Self, InvalidSettingAssignment> {
+        let (key, value) = text.split_once('=').ok_or(InvalidSettingAssignment)?;
         let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
-        if key.is_empty() || value.is_empty() { Err(NotAnAssignment) } else { Ok(Self { key, value }) }
+        if key.is_empty() || value.is_empty() {
+            Err(InvalidSettingAssignment)
+        } else {
+            Ok(Self { key, value })
+        }
     }
 }
 
 /// Part of a run's points, counted from 1. Points are dealt out in turn, so that each part has cheap and expensive
 /// points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shard {
+pub struct RunShard {
     part: usize,
     of: usize,
 }
@@ -64,20 +69,20 @@ pub struct Shard {
 /// Error: a shard is not of the form i/n.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("expected a shard i/n with i from 1 to n, such as 1/4")]
-pub struct NotAShard;
+pub struct InvalidRunShard;
 
-impl FromStr for Shard {
-    type Err = NotAShard;
+impl FromStr for RunShard {
+    type Err = InvalidRunShard;
 
-    fn from_str(text: &str) -> Result<Self, NotAShard> {
-        let (part, of) = text.split_once('/').ok_or(NotAShard)?;
-        let number = |text: &str| text.parse::<usize>().map_err(|_| NotAShard);
+    fn from_str(text: &str) -> Result<Self, InvalidRunShard> {
+        let (part, of) = text.split_once('/').ok_or(InvalidRunShard)?;
+        let number = |text: &str| text.parse::<usize>().map_err(|_| InvalidRunShard);
         let shard = Self { part: number(part)?, of: number(of)? };
-        if (1..=shard.of).contains(&shard.part) { Ok(shard) } else { Err(NotAShard) }
+        if (1..=shard.of).contains(&shard.part) { Ok(shard) } else { Err(InvalidRunShard) }
     }
 }
 
-impl fmt::Display for Shard {
+impl fmt::Display for RunShard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.part, self.of)
     }
@@ -125,7 +130,7 @@ pub enum RunPlanError {
 pub(crate) struct PlannedPoint {
     pub(crate) experiment: &'static Experiment,
     pub(crate) point: ExperimentPoint,
-    pub(crate) context: PointContext,
+    pub(crate) context: PointRunInputs,
 }
 
 /// Returns all points of an experiment without assignments, in order.
@@ -136,7 +141,7 @@ pub fn points(experiment: &'static Experiment) -> Vec<Params> {
 
 /// Returns the points that the selection and the options include, with seeds and settings, in order.
 pub(super) fn plan(
-    catalogue: &Catalogue,
+    catalogue: &ExperimentCatalogue,
     selection: &ExperimentSelection,
     options: &ExperimentOptions,
 ) -> Result<Vec<PlannedPoint>, RunPlanError> {
@@ -158,11 +163,11 @@ pub(super) fn plan(
             planned.push(PlannedPoint {
                 experiment,
                 point,
-                context: PointContext { seed, settings: RunSettings::new(settings) },
+                context: PointRunInputs { seed, settings: RunSettings::new(settings) },
             });
         }
     }
-    if let Some(Shard { part, of }) = options.shard {
+    if let Some(RunShard { part, of }) = options.shard {
         let mut at = 0..;
         planned.retain(|_| at.next().is_some_and(|at: usize| at % of == part - 1));
     }
@@ -170,7 +175,7 @@ pub(super) fn plan(
 }
 
 fn select(
-    catalogue: &Catalogue,
+    catalogue: &ExperimentCatalogue,
     selection: &ExperimentSelection,
 ) -> Result<Vec<&'static Experiment>, RunPlanError> {
     let all = catalogue.experiments.iter();
@@ -184,7 +189,7 @@ fn select(
 
 /// Checks that every assigned key is an axis of a selected experiment or a setting.
 fn check_keys(
-    catalogue: &Catalogue,
+    catalogue: &ExperimentCatalogue,
     experiments: &[&'static Experiment],
     set: &[SettingAssignment],
 ) -> Result<(), RunPlanError> {
@@ -260,10 +265,12 @@ fn hold(
 }
 
 /// Parses a value of an axis. A count may be beyond the sweep; a name or switch must be in it.
-fn axis_value(axis: &Axis, assignment: &SettingAssignment) -> Result<ParameterValue, RunPlanError> {
+fn axis_value(axis: &ExperimentAxis, assignment: &SettingAssignment) -> Result<ParameterValue, RunPlanError> {
     let values = axis.values.list();
     match (axis.values, values.first()) {
-        (AxisValues::List(names), Some(ParameterValue::Text(_))) => parse(assignment, &names[0], names),
+        (ExperimentAxisValues::List(names), Some(ParameterValue::Text(_))) => {
+            parse(assignment, &names[0], names)
+        }
         (_, Some(like)) => parse(assignment, like, &[]),
         (_, None) => parse(assignment, &ParameterValue::Bool(false), &[]),
     }
@@ -289,16 +296,17 @@ fn axis_combinations(
     experiment: &Experiment,
     held: &[(&'static str, ParameterValue)],
 ) -> Vec<Vec<ParameterValue>> {
-    let held = |axis: &Axis| held.iter().find(|(name, _)| *name == axis.name).map(|(_, value)| value);
+    let held =
+        |axis: &ExperimentAxis| held.iter().find(|(name, _)| *name == axis.name).map(|(_, value)| value);
     match experiment.points {
-        PointCombinations::Listed(points) => {
+        AxisCombinations::Listed(points) => {
             let fits = |point: &&[ParameterValue]| {
                 let mut pairs = point.iter().zip(experiment.axes);
                 pairs.all(|(value, axis)| held(axis).is_none_or(|held| held == value))
             };
             points.iter().copied().filter(|point| fits(point)).map(<[ParameterValue]>::to_vec).collect()
         }
-        PointCombinations::All => experiment.axes.iter().fold(vec![Vec::new()], |begun, axis| {
+        AxisCombinations::All => experiment.axes.iter().fold(vec![Vec::new()], |begun, axis| {
             let values = held(axis).map_or_else(|| axis.values.list(), |value| vec![value.clone()]);
             let extend = |begun: &Vec<ParameterValue>| {
                 let begun = begun.clone();

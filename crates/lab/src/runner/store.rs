@@ -15,7 +15,7 @@ use crate::{VERSION, hash};
 /// Row of a point, with its inputs and the data of its run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RowRecord {
+pub struct StoredResultRow {
     /// Version of the model that produced the row ([`VERSION`]).
     pub version: String,
     /// Seed of the run that produced the row.
@@ -30,7 +30,7 @@ pub struct RowRecord {
     pub events: u64,
 }
 
-impl RowRecord {
+impl StoredResultRow {
     /// Creates the record of a point run by this version with this seed.
     pub(super) fn new(seed: u64, planned: &PlannedPoint, outcome: &PointOutcome) -> Self {
         Self {
@@ -85,16 +85,16 @@ impl RowStore {
 
     /// Returns the stored row of a point if this program version produced the row. A damaged file or one of another
     /// version is ignored, and replaced later.
-    pub(super) fn find(&self, seed: u64, planned: &PlannedPoint) -> Option<RowRecord> {
+    pub(super) fn find(&self, seed: u64, planned: &PlannedPoint) -> Option<StoredResultRow> {
         let (experiment, params) = (planned.experiment.name, planned.point.params());
         let path = self.path(seed, experiment, &params.to_string());
-        let record: RowRecord = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+        let record: StoredResultRow = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
         let inputs = (record.version.as_str(), record.seed, record.row.experiment.as_str());
         (inputs == (VERSION, seed, experiment) && record.row.params == params).then_some(record)
     }
 
     /// Stores a result row atomically, as another process may be reading.
-    pub(super) fn keep(&self, record: &RowRecord) -> Result<(), RowStoreError> {
+    pub(super) fn keep(&self, record: &StoredResultRow) -> Result<(), RowStoreError> {
         let path = self.path(record.seed, &record.row.experiment, &record.row.params.to_string());
         let mut text = serde_json::to_vec(record).map_err(|error| not_a_row(&path, error))?;
         text.push(b'\n');
@@ -116,7 +116,7 @@ impl RowStore {
 ///
 /// # Errors
 /// [`RowStoreError`] if the folder cannot be read.
-pub fn read(folder: &Path) -> Result<(Vec<RowRecord>, Vec<RowStoreError>), RowStoreError> {
+pub fn read(folder: &Path) -> Result<(Vec<StoredResultRow>, Vec<RowStoreError>), RowStoreError> {
     let folder = folder.join("rows");
     let entries = fs::read_dir(&folder).map_err(at(&folder))?;
     let mut paths = entries
@@ -135,7 +135,7 @@ pub fn read(folder: &Path) -> Result<(Vec<RowRecord>, Vec<RowStoreError>), RowSt
     Ok((records, broken))
 }
 
-fn read_one(path: &Path) -> Result<RowRecord, RowStoreError> {
+fn read_one(path: &Path) -> Result<StoredResultRow, RowStoreError> {
     let text = fs::read(path).map_err(at(path))?;
     serde_json::from_slice(&text).map_err(|error| not_a_row(path, error))
 }

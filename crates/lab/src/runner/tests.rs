@@ -3,11 +3,11 @@
 use std::num::NonZeroUsize;
 use std::{fs, io};
 
-use super::plan::{ExperimentSelection, RunPlanError, SettingAssignment, Shard};
-use super::store::{self, RowRecord};
+use super::plan::{ExperimentSelection, RunPlanError, RunShard, SettingAssignment};
+use super::store::{self, StoredResultRow};
 use super::{ExperimentOptions, LabError, RunObserver, RunResult, run};
-use crate::catalogue::Catalogue;
-use crate::experiment::{Axis, AxisValues, Experiment, ExperimentPoint};
+use crate::catalogue::ExperimentCatalogue;
+use crate::experiment::{Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint};
 use crate::row::ResultRow;
 use crate::synthetic::catalogue;
 use crate::value::ParameterValue;
@@ -71,16 +71,19 @@ fn result_row_of_a_point_is_independent_of_other_points() {
 
 #[test]
 fn experiment_axis_named_like_a_setting_varies_the_setting() {
-    const EOI: Axis = Axis {
+    const EOI: ExperimentAxis = ExperimentAxis {
         name: "cost.eoi_full",
         what: "an end of interrupt",
-        values: AxisValues::List(&[ParameterValue::Int(8_400), ParameterValue::Int(2_500)]),
+        values: ExperimentAxisValues::List(&[ParameterValue::Int(8_400), ParameterValue::Int(2_500)]),
         labels: &[],
     };
     let catalogue = catalogue();
     let experiment = Experiment { axes: &[EOI], figures: &[], ..catalogue.experiments[0] };
-    let catalogue =
-        Catalogue { experiments: Box::leak(Box::new([experiment])), stated: Vec::new(), ..catalogue };
+    let catalogue = ExperimentCatalogue {
+        experiments: Box::leak(Box::new([experiment])),
+        stated: Vec::new(),
+        ..catalogue
+    };
     assert_eq!(catalogue.problems(), Vec::<String>::new());
     let both = run(&catalogue, &ExperimentSelection::All, &options(1), &mut ()).unwrap();
     assert_eq!(params(&both), ["cost.eoi_full=8400", "cost.eoi_full=2500"]);
@@ -102,7 +105,7 @@ fn shards_of_an_experiment_run_together_have_every_point() {
     let whole = lines(&go(&ExperimentSelection::All, &options(2)).unwrap());
     let mut parts = Vec::new();
     for part in ["1/3", "2/3", "3/3"] {
-        let shard: Shard = part.parse().unwrap();
+        let shard: RunShard = part.parse().unwrap();
         parts.push(lines(
             &go(&ExperimentSelection::All, &ExperimentOptions { shard: Some(shard), ..options(2) }).unwrap(),
         ));
@@ -110,7 +113,7 @@ fn shards_of_an_experiment_run_together_have_every_point() {
     let dealt: Vec<_> = (0..whole.len()).map(|at| parts[at % 3][at / 3].clone()).collect();
     assert_eq!(dealt, whole);
     for no in ["0/3", "4/3", "1", "1/0", "a/b"] {
-        assert!(no.parse::<Shard>().is_err(), "{no}");
+        assert!(no.parse::<RunShard>().is_err(), "{no}");
     }
 }
 
@@ -233,7 +236,7 @@ fn damaged_or_outdated_stored_rows_are_replaced() {
         fs::read_dir(folder.path().join("rows")).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     let text = fs::read_to_string(&files[0]).unwrap();
-    let mut old: RowRecord = serde_json::from_str(&text).unwrap();
+    let mut old: StoredResultRow = serde_json::from_str(&text).unwrap();
     old.version = "0.0.9+0".to_owned();
     fs::write(&files[0], serde_json::to_string(&old).unwrap()).unwrap();
     fs::write(&files[1], &text[..40]).unwrap();

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
-use super::error::{AssetError, AssetPathContext, Result, failure, run};
+use super::error::{AssetError, AssetIoResultExt, Result, failure, run};
 use super::output;
 use super::progress::ProgressReporter;
 use super::sources::{DebianMirror, DebianRelease};

@@ -5,7 +5,7 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::error::{AssetPathContext, Result};
+use super::error::{AssetIoResultExt, Result};
 use super::progress::ProgressReporter;
 
 /// Cache folder of finished guest parts (kernels, programs). Building a part takes the folder's lock until this value

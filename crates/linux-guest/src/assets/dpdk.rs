@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::cpio::CpioWriter;
-use super::error::{AssetPathContext, Result};
+use super::error::{AssetIoResultExt, Result};
 use super::sources::DebianRelease;
 use super::{AssetBuilder, apt, libraries};
 

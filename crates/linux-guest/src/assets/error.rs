@@ -58,11 +58,11 @@ pub enum AssetError {
 pub(super) type Result<T> = std::result::Result<T, AssetError>;
 
 /// Extension of I/O results that converts an error into an [`AssetError`] with the path of its file.
-pub(super) trait AssetPathContext<T> {
+pub(super) trait AssetIoResultExt<T> {
     fn at(self, path: &Path) -> Result<T>;
 }
 
-impl<T> AssetPathContext<T> for io::Result<T> {
+impl<T> AssetIoResultExt<T> for io::Result<T> {
     fn at(self, path: &Path) -> Result<T> {
         self.map_err(|source| AssetError::File { path: path.display().to_string(), source })
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::cpio::CpioWriter;
-use super::error::{AssetError, AssetPathContext, Result, run};
+use super::error::{AssetError, AssetIoResultExt, Result, run};
 use super::kernel::CachedKernel;
 use super::tools::{GuestTools, PROGRAMS};
 use super::{AssetBuilder, KernelSeries, libraries};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::apt::{self, AptRoot};
-use super::error::{AssetError, AssetPathContext, Result};
+use super::error::{AssetError, AssetIoResultExt, Result};
 use super::tools::GuestTools;
 use super::{AssetBuilder, KernelSeries, modules};
 

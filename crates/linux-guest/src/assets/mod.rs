@@ -52,7 +52,7 @@ pub use error::AssetError;
 pub use host_dpdk::HostDpdk;
 pub use host_tools::HostTools;
 pub use open_vswitch::OpenVSwitch;
-pub use prometheus::{Prometheus, prometheus};
+pub use prometheus::{PrometheusPrograms, prometheus};
 pub use qemu::Qemu;
 
 use apt::AptRoot;

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::elf;
-use super::error::{AssetError, AssetPathContext, Result};
+use super::error::{AssetError, AssetIoResultExt, Result};
 use super::tools::GuestTools;
 
 /// Kernel module from Debian's kernel package, decompressed.

@@ -10,7 +10,7 @@ use std::path::Path;
 use tempfile::{NamedTempFile, TempPath};
 
 use super::cpio::CpioWriter;
-use super::error::{AssetError, AssetPathContext, Result};
+use super::error::{AssetError, AssetIoResultExt, Result};
 use super::{elf, libraries};
 
 /// Folder of the program in the guest, separate from the files of the guest's own programs.

@@ -12,7 +12,7 @@ const FOLDER: &str = "usr/bin";
 
 /// Paths of the programs of Prometheus in the cache.
 #[derive(Debug)]
-pub struct Prometheus {
+pub struct PrometheusPrograms {
     /// Path of the Prometheus server, `prometheus`.
     pub server: PathBuf,
     /// Path of Prometheus's tool, `promtool`.
@@ -24,7 +24,7 @@ pub struct Prometheus {
 /// # Errors
 ///
 /// Returns the errors of [`BootFiles::prepare`](super::BootFiles::prepare).
-pub fn prometheus() -> Result<Prometheus> {
+pub fn prometheus() -> Result<PrometheusPrograms> {
     let mut builder = AssetBuilder::open()?;
     let part = builder.cache.part("prometheus", &format!("1 bookworm {PACKAGE} {FOLDER}"));
     if builder.needs_build(&part)? {
@@ -40,5 +40,5 @@ pub fn prometheus() -> Result<Prometheus> {
         builder.cache.publish(&programs, &part)?;
     }
     builder.close()?;
-    Ok(Prometheus { server: part.join("prometheus"), tool: part.join("promtool") })
+    Ok(PrometheusPrograms { server: part.join("prometheus"), tool: part.join("promtool") })
 }

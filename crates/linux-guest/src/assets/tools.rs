@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::error::{AssetError, AssetPathContext, Result, failure};
+use super::error::{AssetError, AssetIoResultExt, Result, failure};
 use super::sources::DebianRelease;
 use super::{AssetBuilder, apt, libraries};
 

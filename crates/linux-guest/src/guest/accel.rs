@@ -13,21 +13,21 @@ const TRIAL: Duration = Duration::from_secs(20);
 
 /// Method by which QEMU executes the guest's CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accelerator {
+pub enum QemuAccelerator {
     /// Execution by the host's CPU, through /dev/kvm.
     Kvm,
     /// Execution by QEMU, which translates the guest's instructions.
     Tcg,
 }
 
-impl Accelerator {
+impl QemuAccelerator {
     /// Chooses KVM if it works on this host, else TCG; determined once per process. `SOFTIOV_ACCEL=kvm` or `tcg`
     /// decides without a trial.
     ///
     /// An existing /dev/kvm proves little: some cloud kernels offer one that cannot run a stock guest. So without
     /// virtualization in the CPU's flags it is not tried, and with it a trial guest has to boot.
     pub fn choose(assets: &BootFiles) -> Self {
-        static CHOICE: OnceLock<Accelerator> = OnceLock::new();
+        static CHOICE: OnceLock<QemuAccelerator> = OnceLock::new();
         *CHOICE.get_or_init(|| match env::var("SOFTIOV_ACCEL").as_deref() {
             Ok("kvm") => Self::Kvm,
             Ok("tcg") => Self::Tcg,
@@ -76,7 +76,7 @@ fn has_virtualization(cpuinfo: &str) -> bool {
 }
 
 fn kvm_boots(assets: &BootFiles) -> bool {
-    let guest = LinuxGuest::builder("kvm-trial").accel(Accelerator::Kvm).spawn(assets);
+    let guest = LinuxGuest::builder("kvm-trial").accel(QemuAccelerator::Kvm).spawn(assets);
     guest.is_ok_and(|guest| guest.wait_ready(TRIAL).is_ok())
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::frame::{GuestMessage, GuestMessageReader, GuestRequest};
+use super::frame::{GuestMessage, GuestMessageReader, RequestToGuest};
 
 /// Result of a command that ran in the guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl GuestCommandOutput {
 
 /// Reason why the host received no result of a command in the guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CommandError {
+pub(super) enum GuestCommandError {
     /// The virtual machine ended before the result of the command.
     Closed,
     /// The guest has booted again since the command was sent.
@@ -86,7 +86,7 @@ impl ControlChannel {
     }
 
     /// Waits until the guest has booted `boots` times.
-    pub(super) fn wait_boots(&self, boots: u64, timeout: Duration) -> Result<(), CommandError> {
+    pub(super) fn wait_boots(&self, boots: u64, timeout: Duration) -> Result<(), GuestCommandError> {
         self.shared.wait(timeout, |state| (state.boots >= boots).then_some(()))
     }
 
@@ -99,7 +99,7 @@ impl ControlChannel {
             state.jobs.insert(id, None);
             PendingCommand { id, boots: state.boots }
         };
-        let sent = self.send(GuestRequest::Run { id: job.id, script });
+        let sent = self.send(RequestToGuest::Run { id: job.id, script });
         if sent.is_err() {
             self.discard(job);
         }
@@ -111,14 +111,14 @@ impl ControlChannel {
         &self,
         job: PendingCommand,
         timeout: Duration,
-    ) -> Result<GuestCommandOutput, CommandError> {
+    ) -> Result<GuestCommandOutput, GuestCommandError> {
         let answer = self.shared.wait(timeout, |state| match state.jobs.get(&job.id) {
             Some(Some(output)) => Some(Ok(output.clone())),
-            _ if state.boots != job.boots => Some(Err(CommandError::Rebooted)),
+            _ if state.boots != job.boots => Some(Err(GuestCommandError::Rebooted)),
             _ => None,
         });
         let answer = answer.and_then(|answer| answer);
-        if answer != Err(CommandError::Late) {
+        if answer != Err(GuestCommandError::Late) {
             self.discard(job);
         }
         answer
@@ -129,7 +129,7 @@ impl ControlChannel {
         self.shared.lock().jobs.remove(&job.id);
     }
 
-    pub(super) fn send(&self, request: GuestRequest<'_>) -> io::Result<()> {
+    pub(super) fn send(&self, request: RequestToGuest<'_>) -> io::Result<()> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         writer.write_all(request.line().as_bytes())
     }
@@ -187,7 +187,7 @@ impl SharedControlChannelState {
         &self,
         timeout: Duration,
         mut ready: impl FnMut(&ControlChannelState) -> Option<T>,
-    ) -> Result<T, CommandError> {
+    ) -> Result<T, GuestCommandError> {
         let deadline = Instant::now() + timeout;
         let mut state = self.lock();
         loop {
@@ -195,11 +195,11 @@ impl SharedControlChannelState {
                 return Ok(value);
             }
             if state.closed {
-                return Err(CommandError::Closed);
+                return Err(GuestCommandError::Closed);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(CommandError::Late);
+                return Err(GuestCommandError::Late);
             }
             state = self
                 .changed
@@ -244,7 +244,7 @@ mod tests {
     fn guest_command_that_timed_out_can_be_waited_for_again() {
         let (host, mut guest) = pair();
         let job = host.start("x").unwrap();
-        assert_eq!(host.wait(job, Duration::ZERO), Err(CommandError::Late));
+        assert_eq!(host.wait(job, Duration::ZERO), Err(GuestCommandError::Late));
         guest.write_all(b"\ndone 1 0 o e .\n").unwrap();
         assert!(host.wait(job, SOON).is_ok());
     }
@@ -256,7 +256,7 @@ mod tests {
         host.wait_boots(1, SOON).unwrap();
         let job = host.start("reboot -f").unwrap();
         guest.write_all(b"\nready one 6.1 .\n\nready two 6.1 .\n").unwrap();
-        assert_eq!(host.wait(job, SOON), Err(CommandError::Rebooted));
+        assert_eq!(host.wait(job, SOON), Err(GuestCommandError::Rebooted));
         assert_eq!((host.boots(), host.release().as_str()), (2, "6.1"));
     }
 
@@ -266,7 +266,7 @@ mod tests {
         let job = host.start("x").unwrap();
         guest.write_all(b"\ndone 99 0 o e .\n").unwrap();
         drop(guest);
-        assert_eq!(host.wait(job, SOON), Err(CommandError::Closed));
+        assert_eq!(host.wait(job, SOON), Err(GuestCommandError::Closed));
         assert!(host.shared.lock().jobs.is_empty());
     }
 }

@@ -16,14 +16,14 @@ pub(super) enum GuestMessage {
 
 /// Request that the host sends to the guest, as one line.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum GuestRequest<'a> {
+pub(super) enum RequestToGuest<'a> {
     Run { id: u64, script: &'a str },
     Kill { id: u64 },
     Reboot,
     PowerOff,
 }
 
-impl GuestRequest<'_> {
+impl RequestToGuest<'_> {
     pub(super) fn line(self) -> String {
         match self {
             Self::Run { id, script } => format!("run {id} {}.\n", to_line(script)),
@@ -114,9 +114,12 @@ mod tests {
 
     #[test]
     fn any_script_is_sent_to_the_guest_as_one_line() {
-        assert_eq!(GuestRequest::Run { id: 7, script: "a\n\"b\"" }.line(), "run 7 a\\n\"b\".\n");
-        assert_eq!(GuestRequest::Run { id: 7, script: " printf '\\n' " }.line(), "run 7 printf '\\\\n' .\n");
-        assert_eq!(GuestRequest::Kill { id: 7 }.line(), "kill 7\n");
+        assert_eq!(RequestToGuest::Run { id: 7, script: "a\n\"b\"" }.line(), "run 7 a\\n\"b\".\n");
+        assert_eq!(
+            RequestToGuest::Run { id: 7, script: " printf '\\n' " }.line(),
+            "run 7 printf '\\\\n' .\n"
+        );
+        assert_eq!(RequestToGuest::Kill { id: 7 }.line(), "kill 7\n");
     }
 
     #[test]

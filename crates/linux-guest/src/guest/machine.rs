@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::accel::Accelerator;
+use super::accel::QemuAccelerator;
 use crate::assets::BootFiles;
 
 /// Kernel command line of a guest. `quiet` and no mitigations make an emulated CPU boot faster; a panic reboots,
@@ -46,7 +46,12 @@ pub(super) struct MachineConfig {
 
 impl MachineConfig {
     /// Returns QEMU's command-line arguments; `folder` holds the console's log and the socket of the control channel.
-    pub(super) fn arguments(&self, assets: &BootFiles, accel: Accelerator, folder: &Path) -> Vec<OsString> {
+    pub(super) fn arguments(
+        &self,
+        assets: &BootFiles,
+        accel: QemuAccelerator,
+        folder: &Path,
+    ) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec!["-nodefaults".into(), "-no-user-config".into()];
         let mut add = |option: &str, value: OsString| arguments.extend([option.into(), value]);
         add("-display", "none".into());

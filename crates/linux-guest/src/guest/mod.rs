@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::assets::BootFiles;
-use accel::Accelerator;
-use control::{CommandError, ControlChannel, GuestCommandOutput, PendingCommand};
+use accel::QemuAccelerator;
+use control::{ControlChannel, GuestCommandError, GuestCommandOutput, PendingCommand};
 pub use error::GuestError;
 use error::Result;
-use frame::GuestRequest;
+use frame::RequestToGuest;
 use machine::{MachineConfig, VhostInterface};
 use process::{QemuProcess, QemuStartError};
 
@@ -25,7 +25,7 @@ use process::{QemuProcess, QemuStartError};
 #[derive(Clone, Debug)]
 pub struct GuestBuilder {
     name: String,
-    accel: Option<Accelerator>,
+    accel: Option<QemuAccelerator>,
     machine: MachineConfig,
 }
 
@@ -88,8 +88,8 @@ impl GuestBuilder {
         self
     }
 
-    /// Selects KVM or TCG instead of the result of [`Accelerator::choose`].
-    pub fn accel(mut self, accel: Accelerator) -> Self {
+    /// Selects KVM or TCG instead of the result of [`QemuAccelerator::choose`].
+    pub fn accel(mut self, accel: QemuAccelerator) -> Self {
         self.accel = Some(accel);
         self
     }
@@ -107,7 +107,7 @@ impl GuestBuilder {
     /// QEMU cannot be run or ends at once. A socket without a server appears as an error a little later, in
     /// [`wait_ready`](LinuxGuest::wait_ready).
     pub fn spawn(self, assets: &BootFiles) -> Result<LinuxGuest> {
-        let accel = self.accel.unwrap_or_else(|| Accelerator::choose(assets));
+        let accel = self.accel.unwrap_or_else(|| QemuAccelerator::choose(assets));
         let machine = &self.machine;
         let started = QemuProcess::start(assets.qemu().command(), machine.user, |folder| {
             machine.arguments(assets, accel, folder)
@@ -128,7 +128,7 @@ impl GuestBuilder {
 #[derive(Debug)]
 pub struct LinuxGuest {
     name: String,
-    accel: Accelerator,
+    accel: QemuAccelerator,
     process: QemuProcess,
     channel: Arc<ControlChannel>,
     /// Number of the boot that [`wait_ready`](Self::wait_ready) waits for.
@@ -158,7 +158,7 @@ impl LinuxGuest {
     }
 
     /// Returns the accelerator with which QEMU executes the guest's CPU.
-    pub fn accel(&self) -> Accelerator {
+    pub fn accel(&self) -> QemuAccelerator {
         self.accel
     }
 
@@ -192,7 +192,7 @@ impl LinuxGuest {
     pub fn run(&self, script: &str, timeout: Duration) -> Result<GuestCommandOutput> {
         let running = self.spawn_background(script)?;
         let output = self.channel.wait(running.job, timeout);
-        if output == Err(CommandError::Late) {
+        if output == Err(GuestCommandError::Late) {
             running.kill();
         }
         output.map_err(|lost| self.lost(lost, script, timeout))
@@ -220,7 +220,7 @@ impl LinuxGuest {
         let job = self
             .channel
             .start(script)
-            .map_err(|_| self.lost(CommandError::Closed, script, Duration::ZERO))?;
+            .map_err(|_| self.lost(GuestCommandError::Closed, script, Duration::ZERO))?;
         Ok(BackgroundScript { job, channel: Arc::clone(&self.channel) })
     }
 
@@ -242,7 +242,7 @@ impl LinuxGuest {
     /// The guest is gone.
     pub fn reboot(&mut self) -> Result<()> {
         self.boots = self.channel.boots() + 1;
-        self.request(GuestRequest::Reboot)
+        self.request(RequestToGuest::Reboot)
     }
 
     /// Turns the guest off and waits for QEMU to end.
@@ -251,14 +251,14 @@ impl LinuxGuest {
     ///
     /// It takes longer than `timeout` (it is killed then), or QEMU fails.
     pub fn shutdown(mut self, timeout: Duration) -> Result<()> {
-        self.request(GuestRequest::PowerOff)?;
+        self.request(RequestToGuest::PowerOff)?;
         match self.process.wait(timeout) {
             Some(status) if status.success() => Ok(()),
             Some(status) => {
                 let (name, tail) = (self.name.clone(), self.process.tail());
                 Err(GuestError::Ended { name, status: status.to_string(), tail })
             }
-            None => Err(self.lost(CommandError::Late, "the power-off of the guest", timeout)),
+            None => Err(self.lost(GuestCommandError::Late, "the power-off of the guest", timeout)),
         }
     }
 
@@ -277,18 +277,18 @@ impl LinuxGuest {
         self.process.tail()
     }
 
-    fn request(&self, request: GuestRequest<'_>) -> Result<()> {
-        self.channel.send(request).map_err(|_| self.lost(CommandError::Closed, "", Duration::ZERO))
+    fn request(&self, request: RequestToGuest<'_>) -> Result<()> {
+        self.channel.send(request).map_err(|_| self.lost(GuestCommandError::Closed, "", Duration::ZERO))
     }
 
-    fn lost(&self, lost: CommandError, what: &str, waited: Duration) -> GuestError {
+    fn lost(&self, lost: GuestCommandError, what: &str, waited: Duration) -> GuestError {
         let (name, what, tail) = (self.name.clone(), what.to_owned(), self.process.tail());
         match lost {
-            CommandError::Closed => {
+            GuestCommandError::Closed => {
                 GuestError::Ended { name, status: "QEMU has closed the control channel".into(), tail }
             }
-            CommandError::Rebooted => GuestError::Rebooted { name, what, tail },
-            CommandError::Late => GuestError::Late { name, what, waited, tail },
+            GuestCommandError::Rebooted => GuestError::Rebooted { name, what, tail },
+            GuestCommandError::Late => GuestError::Late { name, what, waited, tail },
         }
     }
 }
@@ -306,7 +306,7 @@ impl BackgroundScript {
     /// [`wait`](LinuxGuest::wait).
     pub fn kill(&self) {
         // An error means that the guest is gone, and the script with it.
-        let _ = self.channel.send(GuestRequest::Kill { id: self.job.id });
+        let _ = self.channel.send(RequestToGuest::Kill { id: self.job.id });
     }
 }
 

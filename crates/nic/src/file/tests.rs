@@ -4,7 +4,7 @@ extern crate std;
 
 use super::{RegisterEntry, RegisterFile, RegisterMap, ResolvedVfRegister};
 use i82576::register::{GORCH, GORCL, GPRC};
-use i82576::table::{self, PfRegister, RegisterAccess};
+use i82576::table::{self, PfRegister, RegisterAccessRule};
 use proptest::prelude::*;
 use std::sync::{Arc, LazyLock};
 
@@ -78,7 +78,7 @@ fn reset_of_a_register_range_copies_its_reset_values() {
 
 #[test]
 fn read_clears_a_statistics_counter() {
-    for (row, at, ..) in places().filter(|(row, ..)| row.access == RegisterAccess::Rc) {
+    for (row, at, ..) in places().filter(|(row, ..)| row.access == RegisterAccessRule::Rc) {
         let mut file = filled(0x1234_5678);
         write(&mut file, at, ALL);
         assert_eq!((read(&mut file, at), read(&mut file, at)), (0x1234_5678, 0), "{}", row.name);
@@ -115,15 +115,15 @@ proptest! {
             file.set(home, before);
             write(&mut file, at, written);
             let expected = match row.access {
-                RegisterAccess::Rw(bits) => before & !bits | written & bits,
-                RegisterAccess::W1c(bits) => before & !(written & bits),
-                RegisterAccess::W1s(bits) => before | written & bits,
-                RegisterAccess::Ro | RegisterAccess::Rc | RegisterAccess::Wo => before,
+                RegisterAccessRule::Rw(bits) => before & !bits | written & bits,
+                RegisterAccessRule::W1c(bits) => before & !(written & bits),
+                RegisterAccessRule::W1s(bits) => before | written & bits,
+                RegisterAccessRule::Ro | RegisterAccessRule::Rc | RegisterAccessRule::Wo => before,
             };
             prop_assert_eq!(file.get(home), expected, "{} {:#x}", row.name, at);
-            let shown = if row.access == RegisterAccess::Wo { 0 } else { expected };
+            let shown = if row.access == RegisterAccessRule::Wo { 0 } else { expected };
             prop_assert_eq!(read(&mut file, at), shown);
-            prop_assert_eq!(file.get(home), if row.access == RegisterAccess::Rc { 0 } else { expected });
+            prop_assert_eq!(file.get(home), if row.access == RegisterAccessRule::Rc { 0 } else { expected });
             file.set(home, before);
         }
         prop_assert!(table::rows().flat_map(PfRegister::offsets).all(|offset| file.get(offset) == before));

@@ -5,7 +5,7 @@ use super::interrupts::throttle_of;
 use super::pf;
 use crate::Nic;
 use i82576::bits::eitr;
-use i82576::table::RegisterAccess;
+use i82576::table::RegisterAccessRule;
 use i82576::window::{self, ResolvedVfRegister};
 use i82576::{Time, VfIndex};
 use pcie::Function;
@@ -40,9 +40,12 @@ impl Nic {
         let stored = self.state.file.get(offset) >> shift & mask;
         match access {
             // The counter of EITR keeps running unless the driver writes it, so the write must not touch it.
-            RegisterAccess::Rw(_) if throttle_of(offset).is_some() => stored | eitr::CNT_IGNR,
-            RegisterAccess::Rw(_) | RegisterAccess::Ro => stored,
-            RegisterAccess::Rc | RegisterAccess::W1c(_) | RegisterAccess::W1s(_) | RegisterAccess::Wo => 0,
+            RegisterAccessRule::Rw(_) if throttle_of(offset).is_some() => stored | eitr::CNT_IGNR,
+            RegisterAccessRule::Rw(_) | RegisterAccessRule::Ro => stored,
+            RegisterAccessRule::Rc
+            | RegisterAccessRule::W1c(_)
+            | RegisterAccessRule::W1s(_)
+            | RegisterAccessRule::Wo => 0,
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::interrupt::master_bit;
 use crate::interrupt::single::{InterruptMode, is_due};
 use crate::spaces::active;
 use i82576::VfIndex;
-use i82576::table::DecodedFormSet;
+use i82576::table::DecodedRegisterSet;
 use pcie::capability::power::PowerState;
 use pcie::{ConfigAccess, ConfigWriteEffects, Endpoint, Function};
 
@@ -67,7 +67,7 @@ impl Nic {
             self.state.spaces.reset_vfs();
             self.state.owners.vfs = vfs;
             self.state.owners.masters &= master_bit(Function::Pf);
-            self.derived.stale.add(DecodedFormSet::SWITCH);
+            self.derived.stale.add(DecodedRegisterSet::SWITCH);
         }
     }
 

@@ -26,7 +26,7 @@ use i82576::register::{self as r, rx, tx};
 use i82576::window::{self, MAPPED, ResolvedVfRegister, TABLE, VECTOR_BITS};
 use i82576::{Time, VfIndex};
 use pcie::Function;
-use pcie::pages::{GuestPages, PageRegisters};
+use pcie::pages::{GuestRegisterPages, PageRegisters};
 
 /// Reserved bit in the values that the card publishes for VTEICS, VTEIMS and VTEIMC: software that stores writes the
 /// bit as zero, so the card sees the store.
@@ -123,7 +123,7 @@ impl Doorbells {
 
     /// Takes over mapped pages with arbitrary contents: publishes all registers, and discards earlier stores.
     #[must_use]
-    pub fn renew<P: GuestPages>(nic: &Nic, vf: VfIndex, pages: &P, now: Time) -> Self {
+    pub fn renew<P: GuestRegisterPages>(nic: &Nic, vf: VfIndex, pages: &P, now: Time) -> Self {
         let doorbells = Self::adopt(nic, vf, now);
         doorbells.places.fill(pages);
         doorbells
@@ -131,7 +131,7 @@ impl Doorbells {
 
     /// Returns true if the guest has stored to the mapped pages since the last [`Nic::read_doorbells`].
     #[must_use]
-    pub fn has_stores<P: GuestPages>(&self, pages: &P) -> bool {
+    pub fn has_stores<P: GuestRegisterPages>(&self, pages: &P) -> bool {
         self.places.has_stores(pages)
     }
 }
@@ -158,7 +158,12 @@ const NOTHING: ResolvedVfRegister =
 
 impl Nic {
     /// Applies the guest's stores to the mapped pages since the last call. Returns true if there were any.
-    pub fn read_doorbells<P: GuestPages>(&mut self, doorbells: &mut Doorbells, pages: &P, now: Time) -> bool {
+    pub fn read_doorbells<P: GuestRegisterPages>(
+        &mut self,
+        doorbells: &mut Doorbells,
+        pages: &P,
+        now: Time,
+    ) -> bool {
         let Doorbells { vf, places, enabled, .. } = doorbells;
         // The card itself masks only vectors in VTEIAM. Any other masked vector was disabled by a reset or through the PF's view.
         *enabled &= self.vectors(*vf, r::EIMS) | self.vectors(*vf, r::EIAM);
@@ -170,7 +175,7 @@ impl Nic {
 
     /// Publishes the registers in the mapped pages. A store of the guest since the last [`Nic::read_doorbells`] stays
     /// for the next one.
-    pub fn publish_registers<P: GuestPages>(&self, doorbells: &mut Doorbells, pages: &P, now: Time) {
+    pub fn publish_registers<P: GuestRegisterPages>(&self, doorbells: &mut Doorbells, pages: &P, now: Time) {
         let Doorbells { vf, slots, places, .. } = doorbells;
         if self.answering(vf.get()).is_none() {
             places.publish(pages, 0..COUNT, |_| u32::MAX);

@@ -3,7 +3,7 @@
 use crate::file::RegisterMap;
 use crate::{Nic, mailbox};
 use i82576::register::{self as r, vf_stats};
-use i82576::table::{CardPart, RegisterEffect};
+use i82576::table::{CardPart, RegisterAccessEffect};
 use i82576::window::{self, ResolvedVfRegister};
 use i82576::{Time, VfIndex};
 
@@ -19,31 +19,33 @@ impl Nic {
     pub(super) fn pf_read(&mut self, offset: u32, now: Time) -> u32 {
         let Some(place) = self.derived.map.find(offset) else { return 0 };
         match place.effect {
-            RegisterEffect::Acts(CardPart::Vf) => self.read_of_vf(offset, now),
-            RegisterEffect::Acts(CardPart::Interrupt) => self.interrupt_read(place.slot(), now),
-            RegisterEffect::Acts(
+            RegisterAccessEffect::Acts(CardPart::Vf) => self.read_of_vf(offset, now),
+            RegisterAccessEffect::Acts(CardPart::Interrupt) => self.interrupt_read(place.slot(), now),
+            RegisterAccessEffect::Acts(
                 CardPart::Board
                 | CardPart::Queue
                 | CardPart::Pacing
                 | CardPart::Police
                 | CardPart::Statistics,
             )
-            | RegisterEffect::Stores
-            | RegisterEffect::Never => self.read_slot(place.slot(), now),
+            | RegisterAccessEffect::Stores
+            | RegisterAccessEffect::Never => self.read_slot(place.slot(), now),
         }
     }
 
     pub(super) fn pf_write(&mut self, offset: u32, value: u32, now: Time) {
         let Some(place) = self.derived.map.find(offset) else { return };
         match place.effect {
-            RegisterEffect::Acts(CardPart::Vf) => self.write_of_vf(offset, value, now),
-            RegisterEffect::Acts(CardPart::Interrupt) => self.interrupt_written(place.slot(), value, now),
-            RegisterEffect::Acts(CardPart::Board) => self.board_written(place.slot(), value, now),
-            RegisterEffect::Acts(
+            RegisterAccessEffect::Acts(CardPart::Vf) => self.write_of_vf(offset, value, now),
+            RegisterAccessEffect::Acts(CardPart::Interrupt) => {
+                self.interrupt_written(place.slot(), value, now);
+            }
+            RegisterAccessEffect::Acts(CardPart::Board) => self.board_written(place.slot(), value, now),
+            RegisterAccessEffect::Acts(
                 CardPart::Queue | CardPart::Pacing | CardPart::Police | CardPart::Statistics,
             )
-            | RegisterEffect::Stores
-            | RegisterEffect::Never => self.write_slot(place.slot(), value, now),
+            | RegisterAccessEffect::Stores
+            | RegisterAccessEffect::Never => self.write_slot(place.slot(), value, now),
         }
         self.derived.stale.add(place.forms);
     }

@@ -10,7 +10,7 @@ use crate::{Nic, mailbox};
 use i82576::bits::dctl;
 use i82576::mailbox::WORDS;
 use i82576::register::{self as r, rx, rx_block, tx, tx_block};
-use i82576::table::DecodedFormSet;
+use i82576::table::DecodedRegisterSet;
 use i82576::{QueueIndex, VectorIndex, VfIndex, window};
 use pcie::Function;
 
@@ -62,7 +62,7 @@ impl Nic {
         self.state.rates = PoolRates::default();
         self.load_storm();
         self.restart_queues();
-        self.derived.stale = DecodedFormSet::ALL;
+        self.derived.stale = DecodedRegisterSet::ALL;
     }
 
     /// Resets a VF: by VFLR, by VTCTRL.RST or by the VF's own CTRL.RST. Also clears settings that silicon keeps (SRRCTL,
@@ -93,7 +93,7 @@ impl Nic {
         for gate in [r::VFRE, r::VFTE] {
             self.state.file.update(gate, vf.bit(), 0);
         }
-        self.derived.stale.add(DecodedFormSet::SWITCH);
+        self.derived.stale.add(DecodedRegisterSet::SWITCH);
         mailbox::vf_reset(&mut self.state.file, &mut self.state.interrupts, vf);
     }
 

@@ -3,46 +3,46 @@
 
 use crate::Nic;
 use i82576::Time;
-use i82576::table::{CardPart, RegisterEffect};
+use i82576::table::{CardPart, RegisterAccessEffect};
 use i82576::window::ResolvedVfRegister;
 
 impl Nic {
     pub(super) fn read_slot(&mut self, slot: ResolvedVfRegister, now: Time) -> u32 {
         match self.effect(slot) {
-            RegisterEffect::Acts(CardPart::Board) => self.board_read(slot, now),
-            RegisterEffect::Acts(CardPart::Interrupt) => self.vectors_read(slot, now),
-            RegisterEffect::Acts(CardPart::Police) => {
+            RegisterAccessEffect::Acts(CardPart::Board) => self.board_read(slot, now),
+            RegisterAccessEffect::Acts(CardPart::Interrupt) => self.vectors_read(slot, now),
+            RegisterAccessEffect::Acts(CardPart::Police) => {
                 self.pass_storm_windows(now);
                 self.state.file.read(slot)
             }
-            RegisterEffect::Acts(CardPart::Statistics) => self.pair_read(slot),
-            RegisterEffect::Acts(CardPart::Vf | CardPart::Queue | CardPart::Pacing)
-            | RegisterEffect::Stores
-            | RegisterEffect::Never => self.state.file.read(slot),
+            RegisterAccessEffect::Acts(CardPart::Statistics) => self.pair_read(slot),
+            RegisterAccessEffect::Acts(CardPart::Vf | CardPart::Queue | CardPart::Pacing)
+            | RegisterAccessEffect::Stores
+            | RegisterAccessEffect::Never => self.state.file.read(slot),
         }
     }
 
     pub(super) fn write_slot(&mut self, slot: ResolvedVfRegister, value: u32, now: Time) {
         let effect = self.effect(slot);
-        if effect == RegisterEffect::Acts(CardPart::Interrupt) {
+        if effect == RegisterAccessEffect::Acts(CardPart::Interrupt) {
             return self.vectors_written(slot, value, now);
         }
         self.state.file.write(slot, value);
         match effect {
-            RegisterEffect::Acts(CardPart::Queue) => self.queue_written(slot.offset),
-            RegisterEffect::Acts(CardPart::Pacing) => self.pacing_written(slot.offset),
-            RegisterEffect::Acts(CardPart::Police) => self.police_written(slot.offset, value, now),
+            RegisterAccessEffect::Acts(CardPart::Queue) => self.queue_written(slot.offset),
+            RegisterAccessEffect::Acts(CardPart::Pacing) => self.pacing_written(slot.offset),
+            RegisterAccessEffect::Acts(CardPart::Police) => self.police_written(slot.offset, value, now),
             // VFs reach the board's registers read-only, and the PF's writes do not come here.
-            RegisterEffect::Acts(
+            RegisterAccessEffect::Acts(
                 CardPart::Board | CardPart::Interrupt | CardPart::Vf | CardPart::Statistics,
             )
-            | RegisterEffect::Stores
-            | RegisterEffect::Never => {}
+            | RegisterAccessEffect::Stores
+            | RegisterAccessEffect::Never => {}
         }
     }
 
-    fn effect(&self, slot: ResolvedVfRegister) -> RegisterEffect {
-        self.derived.map.find(slot.offset).map_or(RegisterEffect::Never, |place| place.effect)
+    fn effect(&self, slot: ResolvedVfRegister) -> RegisterAccessEffect {
+        self.derived.map.find(slot.offset).map_or(RegisterAccessEffect::Never, |place| place.effect)
     }
 
     /// Reads the high register of a 64-bit counter, which clears both of its registers. Drivers read the low register

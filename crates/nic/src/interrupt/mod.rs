@@ -7,7 +7,7 @@
 mod owners;
 pub(crate) mod single;
 
-pub(crate) use owners::{ALL_VECTORS, ResourceOwners, master_bit};
+pub(crate) use owners::{ALL_VECTORS, VectorAndQueueOwners, master_bit};
 
 use crate::file::RegisterFile;
 use crate::moderation::InterruptThrottle;
@@ -20,7 +20,7 @@ use single::{InterruptMode, unmasked_others};
 
 /// Direction of a queue, which selects its byte in IVAR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CauseDirection {
+pub(crate) enum QueueDirection {
     /// Interrupt cause: a receive queue.
     Rx,
     /// Interrupt cause: a transmit queue.
@@ -73,7 +73,7 @@ impl Interrupts {
         &mut self,
         file: &mut RegisterFile,
         queue: QueueIndex,
-        direction: CauseDirection,
+        direction: QueueDirection,
         causes: u32,
         vfs: u8,
     ) {
@@ -189,7 +189,7 @@ impl Interrupts {
         &mut self,
         file: &mut RegisterFile,
         throttle: &mut InterruptThrottle,
-        owners: &ResourceOwners,
+        owners: &VectorAndQueueOwners,
         form: InterruptMode,
         now: Time,
         bus: &mut B,
@@ -223,7 +223,7 @@ impl Interrupts {
     }
 
     /// Raises the single interrupt in place of the PF's vectors among `due`, and returns the VFs' vectors among them.
-    fn hand_over(&mut self, due: u32, owners: &ResourceOwners) -> u32 {
+    fn hand_over(&mut self, due: u32, owners: &VectorAndQueueOwners) -> u32 {
         let pf = due & owners.pf_vectors();
         if pf != 0 {
             self.single.owe();
@@ -271,10 +271,10 @@ fn vf_entry(vf: VfIndex, entry: u8) -> Option<VectorIndex> {
 pub(crate) fn queue_vector(
     file: &RegisterFile,
     queue: QueueIndex,
-    direction: CauseDirection,
+    direction: QueueDirection,
     vfs: u8,
 ) -> Option<VectorIndex> {
-    let byte = usize::from(queue.in_pool()) * 2 + usize::from(direction == CauseDirection::Tx);
+    let byte = usize::from(queue.in_pool()) * 2 + usize::from(direction == QueueDirection::Tx);
     match VfIndex::new(queue.pool().get()).filter(|vf| vf.get() < vfs) {
         Some(vf) => vf_entry(vf, file.get(r::vtivar(vf)).to_le_bytes()[byte]),
         None => pf_entry(file.get(r::ivar(queue.pool().get().into())).to_le_bytes()[byte]),

@@ -11,14 +11,14 @@ pub(crate) const ALL_VECTORS: u32 = (1 << i82576::ids::VECTORS) - 1;
 /// Owners of interrupt vectors and queues (PF or VF), and the functions that may master the bus.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "Owners")]
-pub(crate) struct ResourceOwners {
+pub(crate) struct VectorAndQueueOwners {
     /// Number of enabled VFs. Queues and vectors beyond the last VF's are the PF's.
     pub vfs: u8,
     /// Functions that may master the bus, a bit each: bit 0 of the PF, bit n + 1 of VF n.
     pub masters: u16,
 }
 
-impl ResourceOwners {
+impl VectorAndQueueOwners {
     /// Returns the function that owns a vector, and the vector's number in that function. VF n has vectors 22-3n to
     /// 24-3n.
     #[must_use]
@@ -57,7 +57,7 @@ impl ResourceOwners {
     }
 }
 
-/// Returns a function's bit in [`ResourceOwners::masters`].
+/// Returns a function's bit in [`VectorAndQueueOwners::masters`].
 #[must_use]
 pub(crate) fn master_bit(function: Function) -> u16 {
     match function {
@@ -68,18 +68,21 @@ pub(crate) fn master_bit(function: Function) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use super::ResourceOwners;
+    use super::VectorAndQueueOwners;
     use i82576::VectorIndex;
     use pcie::Function;
 
     #[test]
     fn highest_interrupt_vectors_belong_to_vf_0() {
-        let owners = ResourceOwners { vfs: 7, masters: 0 };
+        let owners = VectorAndQueueOwners { vfs: 7, masters: 0 };
         let of = |n| owners.of(VectorIndex::new(n).unwrap());
         assert_eq!(of(22), (Function::Vf(0), 0));
         assert_eq!(of(24), (Function::Vf(0), 2));
         assert_eq!(of(4), (Function::Vf(6), 0));
         assert_eq!(of(3), (Function::Pf, 3));
-        assert_eq!(ResourceOwners { vfs: 8, masters: 0 }.of(VectorIndex::new(0).unwrap()), (Function::Pf, 0));
+        assert_eq!(
+            VectorAndQueueOwners { vfs: 8, masters: 0 }.of(VectorIndex::new(0).unwrap()),
+            (Function::Pf, 0)
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! The PF's single interrupt, while it does not use several MSI-X vectors: MSI-X vector 0, the MSI message, or the pin.
 //! It signals unmasked causes of ICR and of EICR, and EITR 0 throttles it.
 
-use super::owners::ResourceOwners;
+use super::owners::VectorAndQueueOwners;
 use crate::file::RegisterFile;
 use crate::moderation::InterruptThrottle;
 use i82576::register as r;
@@ -54,7 +54,7 @@ impl SingleInterrupt {
         &mut self,
         file: &mut RegisterFile,
         throttle: &mut InterruptThrottle,
-        owners: &ResourceOwners,
+        owners: &VectorAndQueueOwners,
         form: InterruptMode,
         now: Time,
         bus: &mut B,
@@ -94,7 +94,7 @@ impl SingleInterrupt {
 }
 
 /// Returns true if an unmasked cause of the PF is set, in ICR or in EICR.
-pub(crate) fn is_due(file: &RegisterFile, owners: &ResourceOwners) -> bool {
+pub(crate) fn is_due(file: &RegisterFile, owners: &VectorAndQueueOwners) -> bool {
     let extended = file.get(r::EICR) & file.get(r::EIMS) & owners.pf_vectors();
     unmasked_others(file) != 0 || extended != 0
 }

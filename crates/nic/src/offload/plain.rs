@@ -9,7 +9,7 @@ use i82576::descriptor::rx::{packet_type, status};
 use i82576::descriptor::{DD, tx};
 use offload::plain::PlainFrameKind;
 use plane::frame::HEADER;
-use rings::{RunProperties, RxFormat, TxFormat};
+use rings::{FrameRunProperties, RxFormat, TxFormat};
 
 /// Transmit descriptor format of the 82576, as crate `rings` uses it: advanced data descriptors.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ pub(crate) struct PlainRxFormat {
 impl PlainRxFormat {
     /// Creates the receive format for a run of frames under a value of RXCSUM.
     #[inline]
-    pub(crate) fn new(rxcsum: u32, terms: RunProperties) -> Self {
+    pub(crate) fn new(rxcsum: u32, terms: FrameRunProperties) -> Self {
         let unasked = |bit: u32, bits: u32| if rxcsum & bit != 0 { 0 } else { bits };
         let network = unasked(IPOFL, status::IPCS | status::IPE);
         let transport = unasked(TUOFL, status::L4CS | status::UDPCS | status::L4E);

@@ -7,14 +7,14 @@
 use i82576::bits::rxcsum::{CRCOFL, IPOFL, IPPCSE, PCSD, PCSS_MASK, TUOFL};
 use i82576::descriptor::rx::{packet_type as kind, status};
 use offload::checksum::PartialChecksum;
-use offload::headers::{FrameHeaders, NetworkHeader, TransportHeader, protocol};
+use offload::headers::{FrameHeaders, NetworkHeaderKind, TransportHeaderKind, protocol};
 use offload::verify;
 use plane::bytes::be16;
 use plane::frame::TrustedChecksum;
 
 /// Fields of a receive descriptor that depend on the frame's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct FrameContents {
+pub(crate) struct FrameContentFields {
     /// Bits of the packet type in the receive descriptor (`rx::packet_type`): the headers found in the frame.
     pub packet_type: u16,
     /// Bits of the status in the receive descriptor (`rx::status`): the frame's checksum results.
@@ -30,21 +30,21 @@ pub(crate) fn classify(
     headers: &FrameHeaders,
     rxcsum: u32,
     sealed: Option<TrustedChecksum>,
-) -> FrameContents {
+) -> FrameContentFields {
     let mut status = 0;
     if rxcsum & IPOFL != 0
         && let Some(good) = verify::network(frame, headers)
     {
         status |= status::IPCS | if good { 0 } else { status::IPE };
     }
-    let asked = if headers.l4 == TransportHeader::Sctp { CRCOFL } else { TUOFL };
+    let asked = if headers.l4 == TransportHeaderKind::Sctp { CRCOFL } else { TUOFL };
     if rxcsum & asked != 0
         && let Some(good) = verify::transport(frame, headers, sealed)
     {
         status |= status::L4CS | if good { 0 } else { status::L4E };
-        status |= if headers.l4 == TransportHeader::Udp { status::UDPCS } else { 0 };
+        status |= if headers.l4 == TransportHeaderKind::Udp { status::UDPCS } else { 0 };
     }
-    FrameContents { packet_type: packet_type(headers), status }
+    FrameContentFields { packet_type: packet_type(headers), status }
 }
 
 /// Returns the packet checksum: the sum of the frame, as it is delivered, from RXCSUM.PCSS on. `None` if RXCSUM does
@@ -75,12 +75,12 @@ pub(crate) struct FragmentFields {
 #[must_use]
 pub(crate) fn fragment(frame: &[u8], headers: &FrameHeaders, rxcsum: u32) -> FragmentFields {
     let packet = frame.get(headers.l3_offset..).unwrap_or_default();
-    let identification = if headers.l3 == NetworkHeader::Ipv4 { be16(packet, 4).unwrap_or(0) } else { 0 };
+    let identification = if headers.l3 == NetworkHeaderKind::Ipv4 { be16(packet, 4).unwrap_or(0) } else { 0 };
     let plain = FragmentFields { identification, ..FragmentFields::default() };
     let udp = packet.get(9) == Some(&protocol::UDP);
     let payload = frame.get(headers.l3_offset + headers.l3_length..headers.l3_end.unwrap_or(0));
     let Some(payload) = payload
-        .filter(|_| rxcsum & IPPCSE != 0 && headers.l3 == NetworkHeader::Ipv4 && headers.fragment && udp)
+        .filter(|_| rxcsum & IPPCSE != 0 && headers.l3 == NetworkHeaderKind::Ipv4 && headers.fragment && udp)
     else {
         return plain;
     };
@@ -92,17 +92,17 @@ pub(crate) fn fragment(frame: &[u8], headers: &FrameHeaders, rxcsum: u32) -> Fra
 
 fn packet_type(headers: &FrameHeaders) -> u16 {
     let network = match (headers.l3, headers.extended) {
-        (NetworkHeader::None, _) => 0,
-        (NetworkHeader::Ipv4, false) => kind::IPV4,
-        (NetworkHeader::Ipv4, true) => kind::IPV4 | kind::IPV4_OPTIONS,
-        (NetworkHeader::Ipv6, false) => kind::IPV6,
-        (NetworkHeader::Ipv6, true) => kind::IPV6 | kind::IPV6_EXTENSIONS,
+        (NetworkHeaderKind::None, _) => 0,
+        (NetworkHeaderKind::Ipv4, false) => kind::IPV4,
+        (NetworkHeaderKind::Ipv4, true) => kind::IPV4 | kind::IPV4_OPTIONS,
+        (NetworkHeaderKind::Ipv6, false) => kind::IPV6,
+        (NetworkHeaderKind::Ipv6, true) => kind::IPV6 | kind::IPV6_EXTENSIONS,
     };
     network
         | match headers.l4 {
-            TransportHeader::None => 0,
-            TransportHeader::Tcp => kind::TCP,
-            TransportHeader::Udp => kind::UDP,
-            TransportHeader::Sctp => kind::SCTP,
+            TransportHeaderKind::None => 0,
+            TransportHeaderKind::Tcp => kind::TCP,
+            TransportHeaderKind::Udp => kind::UDP,
+            TransportHeaderKind::Sctp => kind::SCTP,
         }
 }

@@ -6,7 +6,7 @@ use core::ops::Range;
 use i82576::bits::mrqc;
 use i82576::descriptor::rx::rss_type;
 use i82576::register as r;
-use offload::headers::{FrameHeaders, NetworkHeader, TransportHeader};
+use offload::headers::{FrameHeaders, NetworkHeaderKind, TransportHeaderKind};
 use offload::toeplitz::Toeplitz;
 
 /// Length of the RSS hash key, in bytes.
@@ -55,7 +55,7 @@ impl RssSettings {
     pub(crate) fn hash(&self, frame: &[u8], headers: &FrameHeaders) -> FrameHash {
         let Some((rss_type, with_ports)) = self.select(headers) else { return FrameHash::default() };
         let addresses = match headers.l3 {
-            NetworkHeader::Ipv4 => 12..20,
+            NetworkHeaderKind::Ipv4 => 12..20,
             _ => 8..40,
         };
         let ports = if with_ports { headers.l4_offset..headers.l4_offset + 4 } else { 0..0 };
@@ -82,20 +82,28 @@ impl RssSettings {
         let on = |bit: u32| self.types & bit != 0;
         let plain = !headers.extended;
         let choice = match (headers.l3, headers.l4) {
-            (NetworkHeader::Ipv4, TransportHeader::Tcp) if on(mrqc::TCP_IPV4) => (rss_type::TCP_IPV4, true),
-            (NetworkHeader::Ipv4, TransportHeader::Udp) if on(mrqc::UDP_IPV4) => (rss_type::UDP_IPV4, true),
-            (NetworkHeader::Ipv4, _) if on(mrqc::IPV4) => (rss_type::IPV4, false),
-            (NetworkHeader::Ipv6, TransportHeader::Tcp) if plain && on(mrqc::TCP_IPV6) => {
+            (NetworkHeaderKind::Ipv4, TransportHeaderKind::Tcp) if on(mrqc::TCP_IPV4) => {
+                (rss_type::TCP_IPV4, true)
+            }
+            (NetworkHeaderKind::Ipv4, TransportHeaderKind::Udp) if on(mrqc::UDP_IPV4) => {
+                (rss_type::UDP_IPV4, true)
+            }
+            (NetworkHeaderKind::Ipv4, _) if on(mrqc::IPV4) => (rss_type::IPV4, false),
+            (NetworkHeaderKind::Ipv6, TransportHeaderKind::Tcp) if plain && on(mrqc::TCP_IPV6) => {
                 (rss_type::TCP_IPV6, true)
             }
-            (NetworkHeader::Ipv6, TransportHeader::Tcp) if on(mrqc::TCP_IPV6_EX) => (TCP_IPV6_EX, true),
-            (NetworkHeader::Ipv6, TransportHeader::Udp) if plain && on(mrqc::UDP_IPV6) => {
+            (NetworkHeaderKind::Ipv6, TransportHeaderKind::Tcp) if on(mrqc::TCP_IPV6_EX) => {
+                (TCP_IPV6_EX, true)
+            }
+            (NetworkHeaderKind::Ipv6, TransportHeaderKind::Udp) if plain && on(mrqc::UDP_IPV6) => {
                 (rss_type::UDP_IPV6, true)
             }
-            (NetworkHeader::Ipv6, TransportHeader::Udp) if on(mrqc::UDP_IPV6_EX) => (UDP_IPV6_EX, true),
-            (NetworkHeader::Ipv6, _) if plain && on(mrqc::IPV6) => (rss_type::IPV6, false),
-            (NetworkHeader::Ipv6, _) if on(mrqc::IPV6_EX) => (IPV6_EX, false),
-            (NetworkHeader::Ipv6, _) if on(mrqc::IPV6) => (rss_type::IPV6, false),
+            (NetworkHeaderKind::Ipv6, TransportHeaderKind::Udp) if on(mrqc::UDP_IPV6_EX) => {
+                (UDP_IPV6_EX, true)
+            }
+            (NetworkHeaderKind::Ipv6, _) if plain && on(mrqc::IPV6) => (rss_type::IPV6, false),
+            (NetworkHeaderKind::Ipv6, _) if on(mrqc::IPV6_EX) => (IPV6_EX, false),
+            (NetworkHeaderKind::Ipv6, _) if on(mrqc::IPV6) => (rss_type::IPV6, false),
             _ => return None,
         };
         Some(choice)

@@ -6,14 +6,14 @@
 //! NFS packets count as TCP or UDP here. IPv6 within IPv4 is not split.
 
 use i82576::bits::psrtype;
-use offload::headers::{FrameHeaders, NetworkHeader, TransportHeader};
+use offload::headers::{FrameHeaders, NetworkHeaderKind, TransportHeaderKind};
 use plane::tag::TAG;
 use serde::{Deserialize, Serialize};
 
 /// Offsets in a frame at which headers may be split from payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Split")]
-pub(crate) struct HeaderSplit {
+pub(crate) struct HeaderSplitOffsets {
     /// Bit of PSRTYPE for the frame's kind; 0 if there is none.
     kind: u32,
     /// Number of bytes in the Ethernet header, tags included; 0 if it was not parsed.
@@ -22,17 +22,17 @@ pub(crate) struct HeaderSplit {
     headers: u16,
 }
 
-impl HeaderSplit {
+impl HeaderSplitOffsets {
     /// Returns the offsets at which a frame with the given headers may be split.
     #[must_use]
     pub(crate) fn of(headers: &FrameHeaders) -> Self {
         let kind = match (headers.l3, headers.l4) {
-            (NetworkHeader::Ipv4, TransportHeader::Tcp) => psrtype::IPV4_TCP,
-            (NetworkHeader::Ipv4, TransportHeader::Udp) => psrtype::IPV4_UDP,
-            (NetworkHeader::Ipv4, _) if headers.fragment => psrtype::IPV4,
-            (NetworkHeader::Ipv6, TransportHeader::Tcp) => psrtype::IPV6_TCP,
-            (NetworkHeader::Ipv6, TransportHeader::Udp) => psrtype::IPV6_UDP,
-            (NetworkHeader::Ipv6, _) if headers.fragment => psrtype::IPV6,
+            (NetworkHeaderKind::Ipv4, TransportHeaderKind::Tcp) => psrtype::IPV4_TCP,
+            (NetworkHeaderKind::Ipv4, TransportHeaderKind::Udp) => psrtype::IPV4_UDP,
+            (NetworkHeaderKind::Ipv4, _) if headers.fragment => psrtype::IPV4,
+            (NetworkHeaderKind::Ipv6, TransportHeaderKind::Tcp) => psrtype::IPV6_TCP,
+            (NetworkHeaderKind::Ipv6, TransportHeaderKind::Udp) => psrtype::IPV6_UDP,
+            (NetworkHeaderKind::Ipv6, _) if headers.fragment => psrtype::IPV6,
             _ => 0,
         };
         Self::at(kind, headers.l3_offset, headers.header_length)

@@ -14,7 +14,7 @@ const MAX_HEADER: usize = 0x3ff;
 
 /// Descriptor format of a receive queue, with the use of its header buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DescriptorFormat {
+enum ReceiveDescriptorFormat {
     Legacy,
     OneBuffer,
     /// The header buffer gets headers that the parser knows and that fit.
@@ -30,7 +30,7 @@ pub(super) struct BufferSettings {
     pub(super) packet: usize,
     /// Size of a header buffer in bytes.
     header: usize,
-    format: DescriptorFormat,
+    format: ReceiveDescriptorFormat,
     /// Kinds of frames whose headers are split off (PSRTYPE).
     pub(super) split: u32,
 }
@@ -59,12 +59,12 @@ impl BufferSettings {
         };
         let header = srrctl::header_buffer(control).min(MAX_HEADER);
         let format = match srrctl::descriptor_type(control) {
-            srrctl::LEGACY => DescriptorFormat::Legacy,
-            srrctl::HEADER_SPLIT if header > 0 => DescriptorFormat::Split,
-            srrctl::ALWAYS_SPLIT if header > 0 => DescriptorFormat::AlwaysSplit,
-            _ => DescriptorFormat::OneBuffer,
+            srrctl::LEGACY => ReceiveDescriptorFormat::Legacy,
+            srrctl::HEADER_SPLIT if header > 0 => ReceiveDescriptorFormat::Split,
+            srrctl::ALWAYS_SPLIT if header > 0 => ReceiveDescriptorFormat::AlwaysSplit,
+            _ => ReceiveDescriptorFormat::OneBuffer,
         };
-        let splits = matches!(format, DescriptorFormat::Split | DescriptorFormat::AlwaysSplit);
+        let splits = matches!(format, ReceiveDescriptorFormat::Split | ReceiveDescriptorFormat::AlwaysSplit);
         let split = if splits { file.get(psrtype(queue.pool())) } else { 0 };
         Self { packet, header, format, split }
     }
@@ -72,14 +72,14 @@ impl BufferSettings {
     /// Returns true if descriptors are written back in the legacy format.
     #[must_use]
     pub(super) fn is_legacy(&self) -> bool {
-        self.format == DescriptorFormat::Legacy
+        self.format == ReceiveDescriptorFormat::Legacy
     }
 
     /// Returns the length in bytes of the longest frame in one packet buffer under the advanced format without header
     /// buffers; 0 in the other formats.
     #[must_use]
     pub(super) fn whole(&self) -> usize {
-        if self.format == DescriptorFormat::OneBuffer { self.packet } else { 0 }
+        if self.format == ReceiveDescriptorFormat::OneBuffer { self.packet } else { 0 }
     }
 
     /// Returns the number of packet buffers that `bytes` bytes need: at least one, since an empty part needs a
@@ -93,9 +93,11 @@ impl BufferSettings {
     #[must_use]
     pub(super) fn lay(&self, frame: usize, headers: usize) -> FrameLayout {
         let always = match self.format {
-            DescriptorFormat::Legacy | DescriptorFormat::OneBuffer => return FrameLayout::default(),
-            DescriptorFormat::Split => false,
-            DescriptorFormat::AlwaysSplit => true,
+            ReceiveDescriptorFormat::Legacy | ReceiveDescriptorFormat::OneBuffer => {
+                return FrameLayout::default();
+            }
+            ReceiveDescriptorFormat::Split => false,
+            ReceiveDescriptorFormat::AlwaysSplit => true,
         };
         let filled = if always { self.header.min(frame) } else { 0 };
         let split = (1..=MAX_HEADER).contains(&headers);
@@ -111,10 +113,10 @@ impl BufferSettings {
 
 #[cfg(test)]
 mod tests {
-    use super::{BufferSettings, DescriptorFormat, FrameLayout};
+    use super::{BufferSettings, FrameLayout, ReceiveDescriptorFormat};
 
     /// Returns buffer settings of a descriptor format with header buffers of 128 bytes.
-    fn buffers(format: DescriptorFormat) -> BufferSettings {
+    fn buffers(format: ReceiveDescriptorFormat) -> BufferSettings {
         BufferSettings { packet: 2048, header: 128, format, split: 0 }
     }
 
@@ -122,14 +124,14 @@ mod tests {
 
     #[test]
     fn one_buffer_and_legacy_formats_use_no_header_buffer() {
-        for format in [DescriptorFormat::Legacy, DescriptorFormat::OneBuffer] {
+        for format in [ReceiveDescriptorFormat::Legacy, ReceiveDescriptorFormat::OneBuffer] {
             assert_eq!(buffers(format).lay(1500, 54), NONE);
         }
     }
 
     #[test]
     fn header_split_separates_only_known_headers_that_fit() {
-        let split = buffers(DescriptorFormat::Split);
+        let split = buffers(ReceiveDescriptorFormat::Split);
         assert_eq!(split.lay(1500, 0), NONE);
         assert_eq!(
             split.lay(1500, 54),
@@ -148,7 +150,7 @@ mod tests {
 
     #[test]
     fn always_split_format_fills_the_header_buffer_first() {
-        let always = buffers(DescriptorFormat::AlwaysSplit);
+        let always = buffers(ReceiveDescriptorFormat::AlwaysSplit);
         assert_eq!(
             always.lay(128, 54),
             FrameLayout { header: 128, header_length: 128, ..NONE },

@@ -5,7 +5,7 @@ use i82576::descriptor::orders::RawDataDescriptor;
 use i82576::descriptor::tx::{AdvancedContextDescriptor, AnyTxDescriptor, parse};
 use i82576::descriptor::{SIZE, legacy};
 use offload::OffloadRequest;
-use rings::{NextPacket, PacketDropReason};
+use rings::{NextPacketResult, PacketDropReason};
 
 /// Offload requests in a packet's transmit descriptors, and the context that they refer to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,17 +44,17 @@ impl rings::PacketOffloads for DescriptorOffloads {
 /// Returns the packet of `length` bytes whose first descriptor is not in the advanced format. A legacy packet brings its
 /// own tag and names no context. A reserved descriptor names no buffer, so its packet is dropped.
 #[cold]
-pub(super) fn of_legacy(first: &[u8; SIZE], length: usize) -> NextPacket<DescriptorOffloads> {
+pub(super) fn of_legacy(first: &[u8; SIZE], length: usize) -> NextPacketResult<DescriptorOffloads> {
     match parse(first) {
-        AnyTxDescriptor::Legacy(_) if length == 0 => NextPacket::Empty,
+        AnyTxDescriptor::Legacy(_) if length == 0 => NextPacketResult::Empty,
         AnyTxDescriptor::Legacy(legacy) => {
             let context = AdvancedContextDescriptor {
                 vlan_tag: legacy.vlan_tag.unwrap_or(0),
                 ..AdvancedContextDescriptor::default()
             };
             let first = RawDataDescriptor::from(&legacy.as_data());
-            NextPacket::Packet(DescriptorOffloads { first, context, checksum: legacy.checksum })
+            NextPacketResult::Packet(DescriptorOffloads { first, context, checksum: legacy.checksum })
         }
-        _ => NextPacket::Dropped(PacketDropReason::Size),
+        _ => NextPacketResult::Dropped(PacketDropReason::Size),
     }
 }

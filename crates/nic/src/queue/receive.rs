@@ -7,7 +7,7 @@ use super::buffers::{BufferSettings, FrameLayout};
 use super::io::QueueIo;
 use super::ring;
 use crate::file::RegisterFile;
-use crate::offload::split::HeaderSplit;
+use crate::offload::split::HeaderSplitOffsets;
 use i82576::QueueIndex;
 use i82576::descriptor::rx::{self as descriptor, AdvancedRxWriteBack, status};
 use i82576::descriptor::{SIZE, legacy};
@@ -29,7 +29,7 @@ pub(crate) struct RxDescriptorFields {
     /// VLAN tag that was stripped from the frame.
     pub vlan_tag: u16,
     /// Offsets at which the frame's headers may be split from its payload.
-    pub split: HeaderSplit,
+    pub split: HeaderSplitOffsets,
     /// Packet checksum of the frame, for descriptors in the legacy format.
     pub checksum: u16,
 }
@@ -54,7 +54,7 @@ impl ReceiveQueueSetup {
 }
 
 /// A frame with its descriptor fields, and its division between the buffers of receive descriptors.
-struct FrameDelivery<'a> {
+struct DeliverableFrame<'a> {
     frame: &'a [u8],
     description: &'a RxDescriptorFields,
     buffers: &'a BufferSettings,
@@ -74,7 +74,7 @@ pub(crate) enum ReceiveError {
 
 /// State of a receive queue that is not in the queue's registers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(into = "saved::SavedReceive", try_from = "saved::SavedReceive")]
+#[serde(into = "saved::SavedReceiveQueue", try_from = "saved::SavedReceiveQueue")]
 pub(crate) struct ReceiveQueue {
     queue: QueueIndex,
     /// Receive descriptors fetched ahead, and those filled and not written back.
@@ -153,7 +153,7 @@ impl ReceiveQueue {
         if self.halted {
             return Err(ReceiveError::Disabled);
         }
-        let delivery = FrameDelivery::new(frame, &description, &opened.buffers);
+        let delivery = DeliverableFrame::new(frame, &description, &opened.buffers);
         if self.left(&opened.ring) < delivery.needed() {
             return Err(ReceiveError::NoDescriptors);
         }
@@ -198,7 +198,7 @@ impl ReceiveQueue {
         &mut self,
         ring: &Ring,
         io: &mut QueueIo<'_, B>,
-        delivery: &FrameDelivery<'_>,
+        delivery: &DeliverableFrame<'_>,
     ) -> Result<bool, DmaFault> {
         let (header, mut rest) = delivery.frame.split_at(delivery.layout.header);
         let mut posted = self.take(ring, io)?;
@@ -288,7 +288,7 @@ impl FrameLayout {
     }
 }
 
-impl<'a> FrameDelivery<'a> {
+impl<'a> DeliverableFrame<'a> {
     fn new(frame: &'a [u8], description: &'a RxDescriptorFields, buffers: &'a BufferSettings) -> Self {
         let layout = buffers.lay(frame.len(), description.split.length(buffers.split));
         Self { frame, description, buffers, layout }

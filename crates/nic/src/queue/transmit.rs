@@ -22,7 +22,7 @@ use i82576::descriptor::{DD, SIZE};
 use i82576::register::{tx, tx_block};
 use pcie::{Bus, DmaFault, HintedMemory, MemoryHint};
 use plane::frame::HEADROOM;
-use rings::{BufferChain, HeldPacket, MAX_BUFFERS, NextPacket, PacketDropReason, Ring};
+use rings::{BufferChain, MAX_BUFFERS, NextPacketResult, PacketDropReason, PausedPacketMemory, Ring};
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of descriptors of a packet, its context included. Linux igbvf needs about 40 for the largest packet. A longer one
@@ -47,7 +47,7 @@ impl Default for PacketDescriptors {
 }
 
 /// Result of reading the descriptors of the next packet of a transmit queue.
-enum PacketScan {
+enum PacketScanResult {
     /// A whole packet: its number of descriptors, and the index of the one with its first buffer.
     Complete(usize, usize),
     /// The transmit queue has only contexts before the tail, this number of them, and no buffer behind them.
@@ -60,7 +60,7 @@ enum PacketScan {
 
 /// State of a transmit queue that is not in the queue's registers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(into = "saved::SavedTransmit", try_from = "saved::SavedTransmit")]
+#[serde(into = "saved::SavedTransmitQueue", try_from = "saved::SavedTransmitQueue")]
 pub(crate) struct TransmitQueue {
     queue: QueueIndex,
     contexts: [AdvancedContextDescriptor; 2],
@@ -76,7 +76,7 @@ pub(crate) struct TransmitQueue {
     /// Number of descriptors and number of bytes of the last packet.
     effort: (usize, usize),
     /// Packet of which some segments have left and others wait. The card has already processed its descriptors.
-    pub held: HeldPacket<DescriptorOffloads>,
+    pub held: PausedPacketMemory<DescriptorOffloads>,
     /// Ring decoded from the registers; `None` if the queue is disabled or the registers are invalid. It is not saved.
     ring: Option<Ring>,
     /// Hint to the bus at the memory that holds the transmit ring; `buffers` is the hint for the ring's buffers.
@@ -102,7 +102,7 @@ impl TransmitQueue {
             done: WriteBackBatch::at(0),
             skipping: false,
             effort: (0, 0),
-            held: HeldPacket::default(),
+            held: PausedPacketMemory::default(),
             ring: None,
             hint: MemoryHint(0),
             buffers: MemoryHint(0),
@@ -173,19 +173,19 @@ impl TransmitQueue {
         ring: &Ring,
         packet: &mut PacketDescriptors,
         buffers: &mut BufferChain,
-    ) -> NextPacket<DescriptorOffloads> {
+    ) -> NextPacketResult<DescriptorOffloads> {
         self.effort = (0, 0);
         if self.done.is_halted() {
-            return NextPacket::Nothing;
+            return NextPacketResult::Nothing;
         }
         self.take_from(io, ring, packet, buffers).unwrap_or_else(|_| self.halt())
     }
 
     /// Stops the transmit queue after a fault of its ring.
     #[cold]
-    fn halt(&mut self) -> NextPacket<DescriptorOffloads> {
+    fn halt(&mut self) -> NextPacketResult<DescriptorOffloads> {
         self.done.halt();
-        NextPacket::Dropped(PacketDropReason::Fault)
+        NextPacketResult::Dropped(PacketDropReason::Fault)
     }
 
     fn take_from<B: Bus>(
@@ -194,18 +194,18 @@ impl TransmitQueue {
         ring: &Ring,
         packet: &mut PacketDescriptors,
         buffers: &mut BufferChain,
-    ) -> Result<NextPacket<DescriptorOffloads>, DmaFault> {
+    ) -> Result<NextPacketResult<DescriptorOffloads>, DmaFault> {
         loop {
             let (count, taken) = match self.scan(io, ring, packet)? {
-                PacketScan::Incomplete => return Ok(NextPacket::Nothing),
-                PacketScan::Contexts(count) => (count, None),
-                PacketScan::Invalid(count, why) => (count, Some(NextPacket::Dropped(why))),
-                PacketScan::Complete(count, first) => {
+                PacketScanResult::Incomplete => return Ok(NextPacketResult::Nothing),
+                PacketScanResult::Contexts(count) => (count, None),
+                PacketScanResult::Invalid(count, why) => (count, Some(NextPacketResult::Dropped(why))),
+                PacketScanResult::Complete(count, first) => {
                     (count, Some(self.describe(&packet.raw[..count], first, buffers)))
                 }
             };
             packet.count = count;
-            if let Some(packet @ NextPacket::Packet(_)) = taken {
+            if let Some(packet @ NextPacketResult::Packet(_)) = taken {
                 self.effort = (self.effort.0 + count, buffers.bytes());
                 return Ok(packet);
             }
@@ -252,7 +252,7 @@ impl TransmitQueue {
         io: &mut QueueIo<'_, B>,
         ring: &Ring,
         packet: &mut PacketDescriptors,
-    ) -> Result<PacketScan, DmaFault> {
+    ) -> Result<PacketScanResult, DmaFault> {
         let start = self.next(ring);
         let available = ring.available(start) as usize;
         let mut first = None;
@@ -261,29 +261,29 @@ impl TransmitQueue {
             packet.raw[count] = raw;
             let Some(buffer) = buffer(&raw) else {
                 let AnyTxDescriptor::Context(context) = parse(&raw) else {
-                    return Ok(PacketScan::Invalid(count + 1, PacketDropReason::Descriptor));
+                    return Ok(PacketScanResult::Invalid(count + 1, PacketDropReason::Descriptor));
                 };
                 self.contexts[usize::from(context.index & 1)] = context;
                 continue;
             };
             let first = *first.get_or_insert(count);
             if buffer.end_of_packet && core::mem::take(&mut self.skipping) {
-                return Ok(PacketScan::Invalid(count + 1, PacketDropReason::Size));
+                return Ok(PacketScanResult::Invalid(count + 1, PacketDropReason::Size));
             }
             if buffer.end_of_packet {
-                return Ok(PacketScan::Complete(count + 1, first));
+                return Ok(PacketScanResult::Complete(count + 1, first));
             }
         }
         // A packet that fills the ring will never be complete.
         let most = MAX_DESCRIPTORS.min(ring.most() as usize);
         self.skipping |= first.is_some() && available >= most;
         Ok(match first {
-            _ if available == 0 => PacketScan::Incomplete,
+            _ if available == 0 => PacketScanResult::Incomplete,
             _ if self.skipping || available >= MAX_DESCRIPTORS => {
-                PacketScan::Invalid(available.min(MAX_DESCRIPTORS), PacketDropReason::Size)
+                PacketScanResult::Invalid(available.min(MAX_DESCRIPTORS), PacketDropReason::Size)
             }
-            Some(_) => PacketScan::Incomplete,
-            None => PacketScan::Contexts(available),
+            Some(_) => PacketScanResult::Incomplete,
+            None => PacketScanResult::Contexts(available),
         })
     }
 
@@ -308,28 +308,28 @@ impl TransmitQueue {
         packet: &[[u8; SIZE]],
         first: usize,
         buffers: &mut BufferChain,
-    ) -> NextPacket<DescriptorOffloads> {
+    ) -> NextPacketResult<DescriptorOffloads> {
         buffers.clear();
         for buffer in packet.iter().filter_map(buffer) {
             buffers.push(buffer.address, buffer.length.into());
         }
         if buffers.bytes() > PACKET - HEADROOM {
-            return NextPacket::Dropped(PacketDropReason::Size);
+            return NextPacketResult::Dropped(PacketDropReason::Size);
         }
-        packet
-            .get(first)
-            .map_or(NextPacket::Dropped(PacketDropReason::Size), |first| self.taken(first, buffers.bytes()))
+        packet.get(first).map_or(NextPacketResult::Dropped(PacketDropReason::Size), |first| {
+            self.taken(first, buffers.bytes())
+        })
     }
 
     /// Returns the packet of `length` bytes whose offload requests are in the descriptor `first`.
     #[inline]
-    fn taken(&self, first: &[u8; SIZE], length: usize) -> NextPacket<DescriptorOffloads> {
+    fn taken(&self, first: &[u8; SIZE], length: usize) -> NextPacketResult<DescriptorOffloads> {
         match RawDataDescriptor::of(first) {
             Some(first) if length > 0 => {
                 let context = self.contexts[usize::from(first.context() & 1)];
-                NextPacket::Packet(DescriptorOffloads { first, context, checksum: None })
+                NextPacketResult::Packet(DescriptorOffloads { first, context, checksum: None })
             }
-            Some(_) => NextPacket::Dropped(PacketDropReason::Size),
+            Some(_) => NextPacketResult::Dropped(PacketDropReason::Size),
             None => of_legacy(first, length),
         }
     }

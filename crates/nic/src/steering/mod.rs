@@ -19,7 +19,7 @@ use i82576::bits::{imirvp, mrqc, rfctl, synqf};
 use i82576::descriptor::rx::packet_type;
 use i82576::register as r;
 use i82576::{PoolIndex, QueueIndex};
-use offload::headers::{FrameHeaders, TransportHeader};
+use offload::headers::{FrameHeaders, TransportHeaderKind};
 use timed::TimestampFilter;
 use tuple::FiveTupleFilters;
 
@@ -102,7 +102,7 @@ impl ReceiveFilters {
     #[cold]
     fn look_closely(&self, frame: &[u8], headers: &FrameHeaders, tag: Option<u16>) -> FilterMatches {
         let flags = match headers.l4 {
-            TransportHeader::Tcp => frame.get(headers.l4_offset + FLAGS).copied().unwrap_or(0),
+            TransportHeaderKind::Tcp => frame.get(headers.l4_offset + FLAGS).copied().unwrap_or(0),
             _ => 0,
         };
         let (types, tuples) = (self.types.hits(frame, headers), self.tuples.hits(frame, headers, flags));

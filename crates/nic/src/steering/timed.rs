@@ -4,7 +4,7 @@
 use crate::file::RegisterFile;
 use i82576::bits::{tsync, tsyncrxcfg};
 use i82576::register as r;
-use offload::headers::{FrameHeaders, TransportHeader};
+use offload::headers::{FrameHeaders, TransportHeaderKind};
 use plane::bytes::be16;
 
 /// Length of a UDP header, bytes (RFC 768).
@@ -42,7 +42,7 @@ impl TimestampFilter {
     /// Returns true if a datagram that the protocol's five-tuple filter matches is stamped.
     pub(super) fn over_udp(self, frame: &[u8], headers: &FrameHeaders) -> bool {
         let message = frame.get(headers.l4_offset + UDP..).unwrap_or_default();
-        headers.l4 == TransportHeader::Udp
+        headers.l4 == TransportHeaderKind::Udp
             && match self.kind {
                 tsync::L4_V1 => be16(message, 0) == Some(1) && message.get(CONTROL) == Some(&self.control),
                 tsync::L2_V2 => false,

@@ -6,7 +6,7 @@ use crate::file::RegisterFile;
 use i82576::bits::{ftqf, imir, imirext};
 use i82576::register as r;
 use i82576::{PoolIndex, QueueIndex};
-use offload::headers::{FrameHeaders, NetworkHeader, TransportHeader};
+use offload::headers::{FrameHeaders, NetworkHeaderKind, TransportHeaderKind};
 
 /// Offset of the source address in an IPv4 header, bytes (RFC 791).
 const SOURCE: usize = 12;
@@ -56,13 +56,13 @@ impl FiveTupleFilter {
     fn knows(&self, frame: &[u8], headers: &FrameHeaders, flags: u8) -> bool {
         let any = |bit: u32| self.control & bit != 0;
         let address = |at: usize, wanted: [u8; 4]| {
-            headers.l3 == NetworkHeader::Ipv4 && part(frame, headers.l3_offset + at) == Some(wanted)
+            headers.l3 == NetworkHeaderKind::Ipv4 && part(frame, headers.l3_offset + at) == Some(wanted)
         };
         let port = |at: usize, wanted: [u8; 2]| {
-            matches!(headers.l4, TransportHeader::Tcp | TransportHeader::Udp)
+            matches!(headers.l4, TransportHeaderKind::Tcp | TransportHeaderKind::Udp)
                 && part(frame, headers.l4_offset + at) == Some(wanted)
         };
-        headers.l3 != NetworkHeader::None
+        headers.l3 != NetworkHeaderKind::None
             && (any(ftqf::ANY_PROTOCOL) || self.control as u8 == headers.protocol)
             && (any(ftqf::ANY_SOURCE) || address(SOURCE, self.source))
             && (any(ftqf::ANY_DESTINATION) || address(DESTINATION, self.destination))

@@ -17,14 +17,14 @@ use crate::counters::PoolCounterArray;
 use crate::file::RegisterFile;
 use i82576::Time;
 use i82576::ids::MAX_VFS;
-use plane::pacing::Pacing;
+use plane::pacing::TransmitPacing;
 
 /// Creates the plane of a port from its registers, the debts of its pools, the start of the storm control window, and its
 /// counters.
 pub(crate) fn resume(
     file: &RegisterFile,
     vfs: u8,
-    pacing: Pacing<MAX_VFS>,
+    pacing: TransmitPacing<MAX_VFS>,
     began: Time,
     counters: PoolCounterArray,
 ) -> PoolPlane {

@@ -5,7 +5,7 @@ use i82576::{PoolIndex, QueueIndex};
 use plane::{PortIndex, TransmitQueueId};
 
 /// The card's plane: one port for each pool.
-pub(crate) type PoolPlane = plane::Plane<MAX_VFS>;
+pub(crate) type PoolPlane = plane::ForwardingPlane<MAX_VFS>;
 /// Switch tables of the card, with one port for each pool.
 pub(crate) type PoolTables = plane::switch::SwitchTables<MAX_VFS>;
 

@@ -4,7 +4,7 @@
 use crate::file::RegisterFile;
 use i82576::bits::{sccrl, scsts};
 use i82576::{Time, register as r};
-use plane::switch::{StormLimit, StormLimits, StormState, StormWindow};
+use plane::switch::{StormLimit, StormLimits, StormState, StormWindowTraffic};
 
 /// Largest value of the counters BSCCNT and MSCCNT (25 bits), where they stop.
 const COUNT_END: u32 = 0x01ff_ffff;
@@ -28,7 +28,7 @@ pub(crate) fn load(file: &RegisterFile, began: Time) -> StormState {
         drops: control & drops != 0,
         drops_next: control & drops_next != 0,
     });
-    let windows = KINDS.map(|(count, _, _, [over, was_over])| StormWindow {
+    let windows = KINDS.map(|(count, _, _, [over, was_over])| StormWindowTraffic {
         count: file.get(count),
         over: status & over != 0,
         was_over: status & was_over != 0,

@@ -13,7 +13,7 @@ use proptest::test_runner::Config;
 
 /// An action of VF 0's guest, of its VMM, of the PF, of the wire or of time.
 #[derive(Debug, Clone)]
-enum RandomAction {
+enum RandomCardAction {
     Write(u32, u32),
     WriteBytes(u64, Vec<u8>),
     Read(u64, usize),
@@ -103,51 +103,51 @@ pub(crate) fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(any::<u8>(), 0..most)
 }
 
-fn act() -> impl Strategy<Value = RandomAction> {
+fn act() -> impl Strategy<Value = RandomCardAction> {
     let frame = (0..10u8, 0..3000usize).prop_map(|(to, length)| plain(mac(to), mac(9), length));
     prop_oneof![
-        8 => (register(), value()).prop_map(|(at, value)| RandomAction::Write(at, value)),
-        1 => (register(), bytes(12)).prop_map(|(at, bytes)| RandomAction::WriteBytes(u64::from(at) + 1, bytes)),
-        1 => (any::<u64>(), bytes(12)).prop_map(|(at, bytes)| RandomAction::WriteBytes(at, bytes)),
-        2 => (register(), 0..12usize).prop_map(|(at, length)| RandomAction::Read(u64::from(at), length)),
-        2 => (0..SIZE as u64 - 64, bytes(64)).prop_map(|(at, bytes)| RandomAction::Poke(BASE + at, bytes)),
-        4 => descriptors().prop_map(RandomAction::Send),
-        2 => Just(RandomAction::Start),
-        1 => Just(RandomAction::Post),
-        2 => frame.prop_map(RandomAction::Arrive),
-        1 => bytes(200).prop_map(RandomAction::Arrive),
-        1 => (0u64..10_000).prop_map(RandomAction::Wait),
-        1 => Just(RandomAction::FunctionLevelReset),
-        1 => Just(RandomAction::PfReset),
-        4 => Just(RandomAction::Poll),
+        8 => (register(), value()).prop_map(|(at, value)| RandomCardAction::Write(at, value)),
+        1 => (register(), bytes(12)).prop_map(|(at, bytes)| RandomCardAction::WriteBytes(u64::from(at) + 1, bytes)),
+        1 => (any::<u64>(), bytes(12)).prop_map(|(at, bytes)| RandomCardAction::WriteBytes(at, bytes)),
+        2 => (register(), 0..12usize).prop_map(|(at, length)| RandomCardAction::Read(u64::from(at), length)),
+        2 => (0..SIZE as u64 - 64, bytes(64)).prop_map(|(at, bytes)| RandomCardAction::Poke(BASE + at, bytes)),
+        4 => descriptors().prop_map(RandomCardAction::Send),
+        2 => Just(RandomCardAction::Start),
+        1 => Just(RandomCardAction::Post),
+        2 => frame.prop_map(RandomCardAction::Arrive),
+        1 => bytes(200).prop_map(RandomCardAction::Arrive),
+        1 => (0u64..10_000).prop_map(RandomCardAction::Wait),
+        1 => Just(RandomCardAction::FunctionLevelReset),
+        1 => Just(RandomCardAction::PfReset),
+        4 => Just(RandomCardAction::Poll),
     ]
 }
 
-fn perform(bench: &mut CardFixture, act: &RandomAction) {
+fn perform(bench: &mut CardFixture, act: &RandomCardAction) {
     let now = bench.now;
     match act {
-        RandomAction::Write(at, value) => bench.vf(0).write(*at, *value),
-        RandomAction::WriteBytes(at, bytes) => bench.nic.write_bytes(Vf(0), *at, bytes, now),
-        RandomAction::Read(at, length) => bench.nic.read_bytes(Vf(0), *at, &mut vec![0; *length], now),
-        RandomAction::Poke(at, bytes) => bench.vf(0).poke(*at, bytes),
-        RandomAction::Send(descriptors) => {
+        RandomCardAction::Write(at, value) => bench.vf(0).write(*at, *value),
+        RandomCardAction::WriteBytes(at, bytes) => bench.nic.write_bytes(Vf(0), *at, bytes, now),
+        RandomCardAction::Read(at, length) => bench.nic.read_bytes(Vf(0), *at, &mut vec![0; *length], now),
+        RandomCardAction::Poke(at, bytes) => bench.vf(0).poke(*at, bytes),
+        RandomCardAction::Send(descriptors) => {
             for raw in descriptors {
                 bench.vf(0).put(*raw);
             }
             bench.vf(0).ring();
         }
-        RandomAction::Start => bench.vf(0).start(),
-        RandomAction::Post => bench.vf(0).post(5),
-        RandomAction::Arrive(frame) => bench.world.wire.incoming.push_back(frame.clone()),
-        RandomAction::Wait(us) => bench.wait_us(*us),
-        RandomAction::FunctionLevelReset => {
+        RandomCardAction::Start => bench.vf(0).start(),
+        RandomCardAction::Post => bench.vf(0).post(5),
+        RandomCardAction::Arrive(frame) => bench.world.wire.incoming.push_back(frame.clone()),
+        RandomCardAction::Wait(us) => bench.wait_us(*us),
+        RandomCardAction::FunctionLevelReset => {
             let control = u16::from(i82576::config::EXPRESS) + pcie::capability::express::DEVICE_CONTROL;
             bench.config(Vf(0), control, u32::from(pcie::capability::express::DEVICE_CONTROL_FLR));
         }
-        RandomAction::PfReset => {
+        RandomCardAction::PfReset => {
             bench.pf().write(r::vf_block(crate::common::index(0)), i82576::bits::ctrl::RST);
         }
-        RandomAction::Poll => drop(bench.poll_once()),
+        RandomCardAction::Poll => drop(bench.poll_once()),
     }
 }
 
@@ -205,14 +205,14 @@ fn finish(bench: &mut CardFixture) {
 
 /// Visible effects of random actions: memory requests, messages and frames in order, and VF 0's registers.
 #[derive(Debug, PartialEq, Eq)]
-struct ScriptTrace {
+struct RandomActionTrace {
     requests: Vec<MemoryRequest>,
     messages: Vec<(Function, u16)>,
     frames: Vec<Vec<u8>>,
     registers: Vec<u32>,
 }
 
-fn trace(acts: &[RandomAction], rate: u32) -> ScriptTrace {
+fn trace(acts: &[RandomCardAction], rate: u32) -> RandomActionTrace {
     let mut bench = bench(rate);
     for act in acts {
         perform(&mut bench, act);
@@ -221,7 +221,7 @@ fn trace(acts: &[RandomAction], rate: u32) -> ScriptTrace {
     finish(&mut bench);
     let registers = (0..0x4000).step_by(4).map(|at| bench.vf(0).read(at)).collect();
     let requests = core::mem::take(&mut bench.world.bus.log);
-    ScriptTrace { requests, messages: bench.msix(), frames: bench.wire_got(), registers }
+    RandomActionTrace { requests, messages: bench.msix(), frames: bench.wire_got(), registers }
 }
 
 proptest! {

@@ -4,7 +4,7 @@
 use crate::common::{CardFixture, index, mac, plain, tagged, tcp};
 use i82576::bits::{ctrl, dctl, p2v, v2p};
 use i82576::register::{self as r, vf_stats};
-use i82576::table::{self, PfRegister, RegisterAccess, RegisterEffect};
+use i82576::table::{self, PfRegister, RegisterAccessEffect, RegisterAccessRule};
 use i82576::{MacAddress, VfIndex, ids, window};
 
 const ALL: u32 = u32::MAX;
@@ -75,7 +75,7 @@ fn every_register_reads_its_reset_value_after_power_on() {
 fn read_write_registers_keep_only_their_writable_bits() {
     let mut bench = CardFixture::bare();
     for (row, offset) in elements() {
-        if let RegisterAccess::Rw(bits) = row.access {
+        if let RegisterAccessRule::Rw(bits) = row.access {
             // EITR's counter and credits run from the written value; `throttling` tests them.
             let shown = if row.name == "EITR" { 0xffff } else { ALL };
             bench.pf().write(offset, ALL);
@@ -108,7 +108,7 @@ fn conversation(prepare: fn(&mut CardFixture)) -> String {
 fn writes_to_registers_without_effect_change_no_behaviour() {
     let plain = conversation(|_| {});
     let all = conversation(|bench| {
-        for (_, offset) in elements().filter(|(row, _)| row.effect == RegisterEffect::Never) {
+        for (_, offset) in elements().filter(|(row, _)| row.effect == RegisterAccessEffect::Never) {
             bench.pf().write(offset, ALL);
         }
     });
@@ -119,7 +119,7 @@ fn writes_to_registers_without_effect_change_no_behaviour() {
 fn read_only_registers_ignore_writes() {
     let mut bench = CardFixture::new(3);
     for (row, offset) in table::rows().flat_map(|row| row.offsets().map(move |offset| (row, offset))) {
-        if row.access == RegisterAccess::Ro && !["STATUS", "V2PMAILBOX"].contains(&row.name) {
+        if row.access == RegisterAccessRule::Ro && !["STATUS", "V2PMAILBOX"].contains(&row.name) {
             let before = bench.pf().read(offset);
             bench.pf().write(offset, !before);
             assert_eq!(bench.pf().read(offset), before, "{} {offset:#x}", row.name);
@@ -130,7 +130,7 @@ fn read_only_registers_ignore_writes() {
 #[test]
 fn counter_registers_ignore_writes_and_start_at_zero() {
     let mut bench = CardFixture::bare();
-    for (row, offset) in elements().filter(|(row, _)| row.access == RegisterAccess::Rc) {
+    for (row, offset) in elements().filter(|(row, _)| row.access == RegisterAccessRule::Rc) {
         bench.pf().write(offset, ALL);
         assert_eq!(bench.pf().read(offset), 0, "{} {offset:#x}", row.name);
     }
@@ -139,7 +139,7 @@ fn counter_registers_ignore_writes_and_start_at_zero() {
 #[test]
 fn write_only_registers_read_zero() {
     let mut bench = CardFixture::bare();
-    for (row, offset) in elements().filter(|(row, _)| row.access == RegisterAccess::Wo) {
+    for (row, offset) in elements().filter(|(row, _)| row.access == RegisterAccessRule::Wo) {
         assert_eq!(bench.pf().read(offset), 0, "{} {offset:#x}", row.name);
     }
 }
@@ -192,7 +192,7 @@ fn event_register_clears_only_bits_written_as_one() {
 fn register_alias_accesses_the_same_register() {
     let mut bench = CardFixture::bare();
     for (row, home, alias) in aliases() {
-        if let RegisterAccess::Rw(bits) = row.access {
+        if let RegisterAccessRule::Rw(bits) = row.access {
             bench.pf().write(alias, 0x5a5a_5a5a & bits);
             assert_eq!(bench.pf().read(home), bench.pf().read(alias), "{}", row.name);
             bench.pf().write(home, 0xa5a5_a5a5 & bits);
@@ -264,7 +264,7 @@ fn vf_register_shares_its_bits_with_the_pf_register() {
     let mut bench = CardFixture::new(8);
     for vf in VfIndex::all() {
         for row in window::TABLE {
-            let RegisterAccess::Rw(bits) = row.access else { continue };
+            let RegisterAccessRule::Rw(bits) = row.access else { continue };
             if row.name == "VTEITR" {
                 continue;
             }

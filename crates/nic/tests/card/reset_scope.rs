@@ -5,7 +5,7 @@ use crate::common::{CardFixture, index};
 use i82576::bits::{ctrl, ctrl_ext, eitr, v2p};
 use i82576::config::{EXPRESS, MSIX, pf};
 use i82576::register::{self as r, vf};
-use i82576::table::{self, PfRegister, RegisterAccess};
+use i82576::table::{self, PfRegister, RegisterAccessRule};
 use pcie::capability::{express, msix, power, sriov};
 use pcie::config::offset;
 use pcie::{ConfigAccess, Function, Function::Pf, Function::Vf};
@@ -24,8 +24,11 @@ fn elements() -> impl Iterator<Item = (&'static PfRegister, u32)> {
 fn fill(bench: &mut CardFixture) {
     for (row, offset) in elements().filter(|(row, _)| !NOT_FILLED.contains(&row.name)) {
         match row.access {
-            RegisterAccess::Rw(_) | RegisterAccess::W1s(_) => bench.pf().write(offset, u32::MAX),
-            RegisterAccess::Ro | RegisterAccess::Rc | RegisterAccess::W1c(_) | RegisterAccess::Wo => {}
+            RegisterAccessRule::Rw(_) | RegisterAccessRule::W1s(_) => bench.pf().write(offset, u32::MAX),
+            RegisterAccessRule::Ro
+            | RegisterAccessRule::Rc
+            | RegisterAccessRule::W1c(_)
+            | RegisterAccessRule::Wo => {}
         }
     }
     bench.pf().write(r::EICS, u32::MAX);

@@ -24,7 +24,7 @@ const VFS: u8 = 3;
 
 /// An action of a driver, a guest, the host, the wire or of time.
 #[derive(Debug, Clone)]
-enum SavedCardAction {
+enum SaveRestoreTestAction {
     Write(Function, u32, u32),
     Read(Function, u32),
     Start(u8),
@@ -72,61 +72,63 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-fn act() -> impl Strategy<Value = SavedCardAction> {
+fn act() -> impl Strategy<Value = SaveRestoreTestAction> {
     prop_oneof![
-        4 => (0..VFS, register(), value()).prop_map(|(vf, at, value)| SavedCardAction::Write(Vf(vf), at & !3, value)),
-        3 => (pf_register(), value()).prop_map(|(at, value)| SavedCardAction::Write(Pf, at, value)),
-        2 => (0..VFS, register()).prop_map(|(vf, at)| SavedCardAction::Read(Vf(vf), at & !3)),
-        2 => pf_register().prop_map(|at| SavedCardAction::Read(Pf, at)),
-        3 => (0..VFS).prop_map(SavedCardAction::Start),
-        3 => (0..VFS, descriptors()).prop_map(|(vf, descriptors)| SavedCardAction::Send(vf, descriptors)),
-        4 => (0..VFS, 0..10u8, 500..20_000u16, any::<u8>()).prop_map(|(vf, to, bytes, shape)| SavedCardAction::SendLarge(vf, to, bytes, shape)),
-        6 => (0..VFS, 0..6u8, any::<[u8; 2]>(), 1..40usize).prop_map(|(vf, to, kinds, count)| SavedCardAction::SendMany(vf, to, kinds, count)),
-        2 => any::<u32>().prop_map(SavedCardAction::Police),
+        4 => (0..VFS, register(), value()).prop_map(|(vf, at, value)| SaveRestoreTestAction::Write(Vf(vf), at & !3, value)),
+        3 => (pf_register(), value()).prop_map(|(at, value)| SaveRestoreTestAction::Write(Pf, at, value)),
+        2 => (0..VFS, register()).prop_map(|(vf, at)| SaveRestoreTestAction::Read(Vf(vf), at & !3)),
+        2 => pf_register().prop_map(|at| SaveRestoreTestAction::Read(Pf, at)),
+        3 => (0..VFS).prop_map(SaveRestoreTestAction::Start),
+        3 => (0..VFS, descriptors()).prop_map(|(vf, descriptors)| SaveRestoreTestAction::Send(vf, descriptors)),
+        4 => (0..VFS, 0..10u8, 500..20_000u16, any::<u8>()).prop_map(|(vf, to, bytes, shape)| SaveRestoreTestAction::SendLarge(vf, to, bytes, shape)),
+        6 => (0..VFS, 0..6u8, any::<[u8; 2]>(), 1..40usize).prop_map(|(vf, to, kinds, count)| SaveRestoreTestAction::SendMany(vf, to, kinds, count)),
+        2 => any::<u32>().prop_map(SaveRestoreTestAction::Police),
         // 63 buffers without EOP fill the ring, and their packet is dropped.
-        2 => (0..VFS, prop_oneof![3 => Just(63), 1 => 1..64usize]).prop_map(|(vf, count)| SavedCardAction::Chain(vf, count)),
-        2 => (0..VFS).prop_map(SavedCardAction::Post),
-        5 => frame().prop_map(SavedCardAction::Arrive),
-        1 => (0..VFS, rate()).prop_map(|(vf, rate)| SavedCardAction::Rate(vf, rate)),
-        1 => (function(), 0..0x200u16, any::<u16>()).prop_map(|(function, at, value)| SavedCardAction::Configure(function, at, value.into())),
-        1 => function().prop_map(SavedCardAction::Reset),
-        3 => Just(SavedCardAction::SetUp),
-        1 => (0..20u32).prop_map(SavedCardAction::StormControl),
-        3 => (0..5u8, any::<u32>()).prop_map(|(what, value)| SavedCardAction::Board(what, value)),
-        1 => any::<bool>().prop_map(SavedCardAction::Link),
-        3 => (0..2_000u64).prop_map(SavedCardAction::Wait),
-        8 => (1..40usize).prop_map(SavedCardAction::Poll),
+        2 => (0..VFS, prop_oneof![3 => Just(63), 1 => 1..64usize]).prop_map(|(vf, count)| SaveRestoreTestAction::Chain(vf, count)),
+        2 => (0..VFS).prop_map(SaveRestoreTestAction::Post),
+        5 => frame().prop_map(SaveRestoreTestAction::Arrive),
+        1 => (0..VFS, rate()).prop_map(|(vf, rate)| SaveRestoreTestAction::Rate(vf, rate)),
+        1 => (function(), 0..0x200u16, any::<u16>()).prop_map(|(function, at, value)| SaveRestoreTestAction::Configure(function, at, value.into())),
+        1 => function().prop_map(SaveRestoreTestAction::Reset),
+        3 => Just(SaveRestoreTestAction::SetUp),
+        1 => (0..20u32).prop_map(SaveRestoreTestAction::StormControl),
+        3 => (0..5u8, any::<u32>()).prop_map(|(what, value)| SaveRestoreTestAction::Board(what, value)),
+        1 => any::<bool>().prop_map(SaveRestoreTestAction::Link),
+        3 => (0..2_000u64).prop_map(SaveRestoreTestAction::Wait),
+        8 => (1..40usize).prop_map(SaveRestoreTestAction::Poll),
     ]
 }
 
 /// Draws actions of which most are traffic to VFs with running rings, so that most frames can travel in bursts.
-fn traffic() -> impl Strategy<Value = SavedCardAction> {
+fn traffic() -> impl Strategy<Value = SaveRestoreTestAction> {
     let to = || prop_oneof![8 => 0..VFS, 1 => 0..6u8];
     prop_oneof![
         3 => act(),
-        8 => (0..VFS, to(), any::<[u8; 2]>(), 1..40usize).prop_map(|(vf, to, kinds, count)| SavedCardAction::SendMany(vf, to, kinds, count)),
-        4 => (0..VFS, to(), 500..20_000u16, any::<u8>()).prop_map(|(vf, to, bytes, shape)| SavedCardAction::SendLarge(vf, to, bytes, shape)),
-        6 => (0..VFS).prop_map(SavedCardAction::Post),
-        2 => frame().prop_map(SavedCardAction::Arrive),
-        10 => (1..40usize).prop_map(SavedCardAction::Poll),
+        8 => (0..VFS, to(), any::<[u8; 2]>(), 1..40usize).prop_map(|(vf, to, kinds, count)| SaveRestoreTestAction::SendMany(vf, to, kinds, count)),
+        4 => (0..VFS, to(), 500..20_000u16, any::<u8>()).prop_map(|(vf, to, bytes, shape)| SaveRestoreTestAction::SendLarge(vf, to, bytes, shape)),
+        6 => (0..VFS).prop_map(SaveRestoreTestAction::Post),
+        2 => frame().prop_map(SaveRestoreTestAction::Arrive),
+        10 => (1..40usize).prop_map(SaveRestoreTestAction::Poll),
     ]
 }
 
 /// Value that an action of the test returns: none, a register's, or the result of a poll.
 #[derive(Debug, PartialEq, Eq)]
-enum ActionResult {
+enum SaveRestoreActionResult {
     Nothing,
     Value(u32),
     Poll(PollResult),
 }
 
-fn perform(bench: &mut CardFixture, act: &SavedCardAction) -> ActionResult {
+fn perform(bench: &mut CardFixture, act: &SaveRestoreTestAction) -> SaveRestoreActionResult {
     match act {
-        SavedCardAction::Write(function, at, value) => bench.nic.write(*function, *at, *value, bench.now),
-        SavedCardAction::Read(function, at) => {
-            return ActionResult::Value(bench.nic.read(*function, *at, bench.now));
+        SaveRestoreTestAction::Write(function, at, value) => {
+            bench.nic.write(*function, *at, *value, bench.now);
         }
-        SavedCardAction::Start(n) => {
+        SaveRestoreTestAction::Read(function, at) => {
+            return SaveRestoreActionResult::Value(bench.nic.read(*function, *at, bench.now));
+        }
+        SaveRestoreTestAction::Start(n) => {
             bench.vf(*n).start();
             if *n == 1 {
                 // Frames for this VF wait for descriptors.
@@ -134,47 +136,47 @@ fn perform(bench: &mut CardFixture, act: &SavedCardAction) -> ActionResult {
             }
             bench.vf(*n).write(vf::VTEITR, 200 << eitr::INTERVAL_SHIFT);
         }
-        SavedCardAction::Send(n, descriptors) => {
+        SaveRestoreTestAction::Send(n, descriptors) => {
             descriptors.iter().for_each(|raw| _ = bench.vf(*n).put(*raw));
             bench.vf(*n).ring();
         }
-        SavedCardAction::SendLarge(n, to, bytes, shape) => send_large(bench, *n, *to, *bytes, *shape),
-        SavedCardAction::SendMany(n, to, kinds, count) => send_many(bench, *n, *to, *kinds, *count),
-        SavedCardAction::Police(bits) => police(bench, *bits),
-        SavedCardAction::Chain(n, count) => {
+        SaveRestoreTestAction::SendLarge(n, to, bytes, shape) => send_large(bench, *n, *to, *bytes, *shape),
+        SaveRestoreTestAction::SendMany(n, to, kinds, count) => send_many(bench, *n, *to, *kinds, *count),
+        SaveRestoreTestAction::Police(bits) => police(bench, *bits),
+        SaveRestoreTestAction::Chain(n, count) => {
             // Not in a ring: a card may read it before or after it writes descriptors back.
             let buffer = data(bench.vf(*n).place(&[0x5a; 100]), 100).emit();
             (0..*count).for_each(|_| _ = bench.vf(*n).put(buffer));
             bench.vf(*n).ring();
         }
-        SavedCardAction::Post(n) => bench.vf(*n).post(5),
-        SavedCardAction::Arrive(frame) => bench.world.wire.incoming.push_back(frame.clone()),
-        SavedCardAction::Rate(n, rate) => {
+        SaveRestoreTestAction::Post(n) => bench.vf(*n).post(5),
+        SaveRestoreTestAction::Arrive(frame) => bench.world.wire.incoming.push_back(frame.clone()),
+        SaveRestoreTestAction::Rate(n, rate) => {
             bench.pf().write(r::RTTDQSEL, (*n).into());
             bench.pf().write(r::RTTBCNRC, *rate);
         }
-        SavedCardAction::Configure(function, at, value) => bench.config(*function, *at, *value),
-        SavedCardAction::Reset(function) => {
+        SaveRestoreTestAction::Configure(function, at, value) => bench.config(*function, *at, *value),
+        SaveRestoreTestAction::Reset(function) => {
             let control = u16::from(EXPRESS) + express::DEVICE_CONTROL;
             bench.config(*function, control, express::DEVICE_CONTROL_FLR.into());
         }
-        SavedCardAction::SetUp => set_up(bench),
-        SavedCardAction::StormControl(threshold) => {
+        SaveRestoreTestAction::SetUp => set_up(bench),
+        SaveRestoreTestAction::StormControl(threshold) => {
             bench.pf().write(r::BSCTRH, *threshold);
             bench.pf().write(r::SCCRL, sccrl::BDICW | 1 << sccrl::INTERVAL_SHIFT);
         }
-        SavedCardAction::Board(what, value) => return use_board(bench, *what, *value),
-        SavedCardAction::Link(up) => {
+        SaveRestoreTestAction::Board(what, value) => return use_board(bench, *what, *value),
+        SaveRestoreTestAction::Link(up) => {
             bench.nic.set_link(*up);
             bench.nic.set_vf_link(crate::common::index(1), up.then_some(false));
         }
-        SavedCardAction::Wait(us) => bench.wait_us(*us),
-        SavedCardAction::Poll(frames) => {
+        SaveRestoreTestAction::Wait(us) => bench.wait_us(*us),
+        SaveRestoreTestAction::Poll(frames) => {
             bench.budget = PollBudget { frames: *frames };
-            return ActionResult::Poll(bench.poll_once());
+            return SaveRestoreActionResult::Poll(bench.poll_once());
         }
     }
-    ActionResult::Nothing
+    SaveRestoreActionResult::Nothing
 }
 
 /// Sets the host's policy by bits: anti-spoofing, port VLANs, stripping, RSS, checksums in place of hashes, lengths.
@@ -197,7 +199,7 @@ fn police(bench: &mut CardFixture, bits: u32) {
 }
 
 /// Uses timer, clock, NVM, PHY or I/O BAR, selected by `what`, with a value. Returns the value read, or SYSTIML.
-fn use_board(bench: &mut CardFixture, what: u8, value: u32) -> ActionResult {
+fn use_board(bench: &mut CardFixture, what: u8, value: u32) -> SaveRestoreActionResult {
     match what {
         0 => bench.pf().write(r::TCPTIMER, tcptimer::KICK_START | tcptimer::COUNT_EN | (value % 4 + 1)),
         1 => bench.pf().write(r::TIMINCA, 1 << 24 | (value % 0x1000)),
@@ -207,10 +209,10 @@ fn use_board(bench: &mut CardFixture, what: u8, value: u32) -> ActionResult {
         _ => {
             let mut word = [0; 4];
             bench.nic.io_read(u64::from(value & 4), &mut word, bench.now);
-            return ActionResult::Value(u32::from_le_bytes(word));
+            return SaveRestoreActionResult::Value(u32::from_le_bytes(word));
         }
     }
-    ActionResult::Value(bench.pf().read(r::SYSTIML))
+    SaveRestoreActionResult::Value(bench.pf().read(r::SYSTIML))
 }
 
 /// Sets up the port as its PF driver does at its start: bus mastering, VFs, link and registers.
@@ -234,8 +236,8 @@ fn set_aside(nic: &Nic) -> Nic {
 
 /// All visible effects on the card of a sequence of actions.
 #[derive(PartialEq, Eq)]
-struct SavedCardTrace {
-    answers: Vec<ActionResult>,
+struct SaveRestoreTestTrace {
+    answers: Vec<SaveRestoreActionResult>,
     /// Memory of the functions, the card's requests to that memory, and its interrupts.
     bus: TestBus,
     frames: Vec<Vec<u8>>,
@@ -245,15 +247,19 @@ struct SavedCardTrace {
 }
 
 /// Runs the actions, and saves and restores the card before those for which `when` is true.
-fn trace(acts: &[SavedCardAction], loopback: u64, when: impl Fn(usize) -> bool) -> SavedCardTrace {
+fn trace(
+    acts: &[SaveRestoreTestAction],
+    loopback: u64,
+    when: impl Fn(usize) -> bool,
+) -> SaveRestoreTestTrace {
     trace_of(CardFixture::with_loopback(VFS, core::num::NonZeroU64::new(loopback)), acts, when)
 }
 
 fn trace_of(
     mut bench: CardFixture,
-    acts: &[SavedCardAction],
+    acts: &[SaveRestoreTestAction],
     when: impl Fn(usize) -> bool,
-) -> SavedCardTrace {
+) -> SaveRestoreTestTrace {
     (0..VFS).for_each(|vf| bench.vf(vf).start());
     let mut answers = Vec::new();
     for (i, act) in acts.iter().enumerate() {
@@ -265,7 +271,7 @@ fn trace_of(
     for _ in 0..10 {
         let poll = bench.poll_once();
         bench.now = poll.deadline.unwrap_or(bench.now);
-        answers.push(ActionResult::Poll(poll));
+        answers.push(SaveRestoreActionResult::Poll(poll));
     }
     let functions: Vec<Function> = std::iter::once(Pf).chain((0..VFS).map(Vf)).collect();
     let configuration = functions.iter().map(|function| {
@@ -278,7 +284,7 @@ fn trace_of(
     let offsets = table::rows().flat_map(table::PfRegister::offsets).map(|at| (Pf, at));
     let registers = offsets.chain((0..0x4000).step_by(4).flat_map(|at| (0..VFS).map(move |n| (Vf(n), at))));
     let registers = registers.map(|(function, at)| bench.nic.read(function, at, bench.now)).collect();
-    SavedCardTrace {
+    SaveRestoreTestTrace {
         answers,
         frames: bench.wire_got(),
         bus: bench.world.bus,
@@ -289,7 +295,7 @@ fn trace_of(
 }
 
 /// Returns a message about the first difference of two traces, or `None` if they are equal.
-fn difference(kept: &SavedCardTrace, continued: &SavedCardTrace) -> Option<String> {
+fn difference(kept: &SaveRestoreTestTrace, continued: &SaveRestoreTestTrace) -> Option<String> {
     fn first<T: PartialEq>(kept: &[T], continued: &[T]) -> Option<usize> {
         kept.iter().zip(continued).position(|(kept, continued)| kept != continued)
     }
@@ -322,7 +328,7 @@ proptest! {
         loopback in prop_oneof![Just(0), Just(100_000_000)],
     ) {
         // Linux has checksums reported in the place of hashes of fragments, so that a glance tells all.
-        let acts = [vec![SavedCardAction::Police(1 << 5)], acts].concat();
+        let acts = [vec![SaveRestoreTestAction::Police(1 << 5)], acts].concat();
         let mut usual = trace(&acts, loopback, |_| false);
         let mut bench = CardFixture::with_loopback(VFS, core::num::NonZeroU64::new(loopback));
         bench.nic.take_no_shortcuts();

@@ -1,7 +1,7 @@
 //! Tests the time stamps of packets (IEEE 1588), as igb's `hwtstamp` sets them up: the packets that are stamped, the
 //! time of a stamp, and how long it stays. `board` tests the clock.
 
-use crate::common::{CardFixture, PORT, TestFunction, mac, packet, plain};
+use crate::common::{CardFixture, PORT, TestPciFunction, mac, packet, plain};
 use etherparse::PacketBuilder;
 use i82576::bits::{etqf, ftqf, imir, imirext, rctl, tctl, tsync};
 use i82576::descriptor::rx::status;
@@ -151,7 +151,7 @@ fn truncated_ptp_message_is_not_time_stamped() {
 }
 
 /// Sends a frame whose descriptor asks for a time stamp.
-fn send_timed(mut port: TestFunction<'_>) {
+fn send_timed(mut port: TestPciFunction<'_>) {
     let frame = plain(mac(9), PORT, 60);
     let address = port.place(&frame);
     port.transmit(&[

@@ -5,7 +5,7 @@ use crate::registers::elements;
 use i82576::Time;
 use i82576::bits::{eitr, status, v2p};
 use i82576::register as r;
-use i82576::table::RegisterAccess;
+use i82576::table::RegisterAccessRule;
 use i82576::window;
 use pcie::Function;
 
@@ -15,7 +15,7 @@ fn pf_register_access_of_any_width_reaches_its_bytes() {
     let mut bench = CardFixture::bare();
     for (row, offset) in elements() {
         // EITR's counter runs, and `eitr_write_of_only_the_interval_keeps_the_counter` tests it.
-        let (RegisterAccess::Rw(bits), false) = (row.access, row.name == "EITR") else { continue };
+        let (RegisterAccessRule::Rw(bits), false) = (row.access, row.name == "EITR") else { continue };
         for (width, lane) in [1, 2, 4, 8].into_iter().flat_map(|width| (0..4).map(move |lane| (width, lane)))
         {
             bench.pf().write(offset, 0x4433_2211);
@@ -203,7 +203,7 @@ fn vf_register_write_of_any_width_changes_only_its_bytes() {
     let function = Function::Vf(1);
     for row in window::TABLE {
         // A narrow write to EITR leaves its running counter, so the bytes differ.
-        let (RegisterAccess::Rw(bits), false) = (row.access, row.name == "VTEITR") else { continue };
+        let (RegisterAccessRule::Rw(bits), false) = (row.access, row.name == "VTEITR") else { continue };
         for offset in (0..row.count).map(|element| row.offset + element * row.stride) {
             for (width, lane) in [1, 2, 4].into_iter().flat_map(|width| (0..4).map(move |lane| (width, lane)))
             {

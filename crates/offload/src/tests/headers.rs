@@ -1,7 +1,7 @@
 //! Tests the parsing of a frame's headers: which ones are found, and which are refused as invalid.
 
 use super::frames::{built, ipv4_frame, ipv4_header, ipv6, ipv6_frame, link, tcp4, tcp6, udp4, udp6};
-use crate::headers::{FrameHeaders, NetworkHeader, TransportHeader};
+use crate::headers::{FrameHeaders, NetworkHeaderKind, TransportHeaderKind};
 use alloc::vec::Vec;
 use etherparse::{SlicedPacket, TransportSlice, VlanId};
 use proptest::prelude::{any, proptest};
@@ -11,11 +11,11 @@ fn parser_finds_the_headers_of_tcp_over_ipv4() {
     let found = FrameHeaders::parse(&tcp4(b"payload"));
     assert_eq!(
         (found.l3, found.l3_offset, found.l3_length, found.l3_end),
-        (NetworkHeader::Ipv4, 14, 20, Some(61))
+        (NetworkHeaderKind::Ipv4, 14, 20, Some(61))
     );
     assert_eq!(
         (found.l4, found.l4_offset, found.l4_length, found.header_length),
-        (TransportHeader::Tcp, 34, 20, 54)
+        (TransportHeaderKind::Tcp, 34, 20, 54)
     );
     assert!(!found.extended && !found.fragment);
 }
@@ -25,9 +25,9 @@ fn parser_finds_the_headers_of_udp_over_ipv6() {
     let found = FrameHeaders::parse(&udp6(b"payload"));
     assert_eq!(
         (found.l3, found.l3_offset, found.l3_length, found.l3_end),
-        (NetworkHeader::Ipv6, 14, 40, Some(69))
+        (NetworkHeaderKind::Ipv6, 14, 40, Some(69))
     );
-    assert_eq!((found.l4, found.l4_offset, found.header_length), (TransportHeader::Udp, 54, 62));
+    assert_eq!((found.l4, found.l4_offset, found.header_length), (TransportHeaderKind::Udp, 54, 62));
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn header_parser_skips_up_to_two_vlan_tags() {
             FrameHeaders::parse(&three).l3,
             FrameHeaders::parse(&three).header_length
         ),
-        (2, NetworkHeader::None, 22)
+        (2, NetworkHeaderKind::None, 22)
     );
 }
 
@@ -54,16 +54,16 @@ fn header_parser_skips_up_to_two_vlan_tags() {
 fn header_parser_skips_an_outer_vlan_tag_of_any_type() {
     let mut frame = udp4(&[]);
     frame.splice(12..12, [0x91, 0x00, 0, 5]);
-    assert_eq!(FrameHeaders::parse(&frame).l3, NetworkHeader::None, "0x9100 is no standard tag type");
+    assert_eq!(FrameHeaders::parse(&frame).l3, NetworkHeaderKind::None, "0x9100 is no standard tag type");
     let found = FrameHeaders::parse_behind(&frame, true, 0x8100);
-    assert_eq!((found.tags, found.l3, found.l3_offset), (1, NetworkHeader::Ipv4, 18));
+    assert_eq!((found.tags, found.l3, found.l3_offset), (1, NetworkHeaderKind::Ipv4, 18));
 }
 
 #[test]
 fn parsed_ipv4_header_includes_its_options() {
     let found = FrameHeaders::parse(&ipv4_frame(ipv4_header(17, 0), &[1; 12], 0, &[0; 8]));
     assert!(found.extended);
-    assert_eq!((found.l3_length, found.l4, found.l4_offset), (32, TransportHeader::Udp, 46));
+    assert_eq!((found.l3_length, found.l4, found.l4_offset), (32, TransportHeaderKind::Udp, 46));
 }
 
 #[test]
@@ -73,10 +73,10 @@ fn parser_reports_no_transport_header_for_a_fragment() {
     for frame in [ipv4_frame(first, &[], 0, &[0; 16]), ipv4_frame(ipv4_header(17, 0), &[], 8, &[0; 16])] {
         let found = FrameHeaders::parse(&frame);
         assert!(found.fragment);
-        assert_eq!((found.l4, found.header_length), (TransportHeader::None, 34));
+        assert_eq!((found.l4, found.header_length), (TransportHeaderKind::None, 34));
     }
     let found = FrameHeaders::parse(&ipv6_frame(44, &[17, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0]));
-    assert_eq!((found.fragment, found.extended, found.l4), (true, true, TransportHeader::None));
+    assert_eq!((found.fragment, found.extended, found.l4), (true, true, TransportHeaderKind::None));
     assert_eq!((found.l3_length, found.header_length), (40, 54), "before the fragment header");
 }
 
@@ -88,15 +88,15 @@ fn parser_follows_ipv6_extensions_to_the_transport_header() {
     let found = FrameHeaders::parse(&ipv6_frame(0, &[&hop_by_hop[..], &destination, &datagram].concat()));
     assert_eq!(
         (found.extended, found.l3_length, found.l4, found.l4_offset),
-        (true, 64, TransportHeader::Udp, 78)
+        (true, 64, TransportHeaderKind::Udp, 78)
     );
 }
 
 #[test]
 fn ipv6_routing_header_with_hops_left_hides_the_transport() {
     let routing = |left: u8| ipv6_frame(43, &[17, 0, 2, left, 0, 0, 0, 0, 0, 1, 0, 2, 0, 8, 0, 0]);
-    assert_eq!(FrameHeaders::parse(&routing(0)).l4, TransportHeader::Udp);
-    assert_eq!(FrameHeaders::parse(&routing(1)).l4, TransportHeader::None);
+    assert_eq!(FrameHeaders::parse(&routing(0)).l4, TransportHeaderKind::Udp);
+    assert_eq!(FrameHeaders::parse(&routing(1)).l4, TransportHeaderKind::None);
 }
 
 /// Builds an IPv6 destination options header with the given options, before a UDP datagram.
@@ -122,7 +122,7 @@ fn parser_finds_the_ipv6_home_address_option() {
         let found = FrameHeaders::parse(&with_options(&options));
         assert_eq!(
             (found.home, found.l4, found.is_readdressed()),
-            (expected, TransportHeader::Udp, expected != 0)
+            (expected, TransportHeaderKind::Udp, expected != 0)
         );
     }
 }
@@ -133,11 +133,11 @@ fn ipv6_type_2_routing_header_gives_the_receivers_address() {
         let header = [&[17, 2, kind, left, 0, 0, 0, 0][..], &[7; 16]].concat();
         FrameHeaders::parse(&ipv6_frame(43, &[&header[..], &[0, 1, 0, 2, 0, 8, 0, 0]].concat()))
     };
-    assert_eq!((routing(2, 1).routed, routing(2, 1).l4), (14 + 40 + 8, TransportHeader::Udp));
+    assert_eq!((routing(2, 1).routed, routing(2, 1).l4), (14 + 40 + 8, TransportHeaderKind::Udp));
     for (kind, left) in [(2, 2), (0, 1)] {
-        assert_eq!((routing(kind, left).routed, routing(kind, left).l4), (0, TransportHeader::None));
+        assert_eq!((routing(kind, left).routed, routing(kind, left).l4), (0, TransportHeaderKind::None));
     }
-    assert_eq!((routing(0, 0).routed, routing(0, 0).l4), (0, TransportHeader::Udp));
+    assert_eq!((routing(0, 0).routed, routing(0, 0).l4), (0, TransportHeaderKind::Udp));
 }
 
 #[test]
@@ -150,8 +150,8 @@ fn parser_follows_at_most_eight_ipv6_extension_headers() {
         payload.extend_from_slice(&[0, 1, 0, 2, 0, 8, 0, 0]);
         ipv6_frame(60, &payload)
     };
-    assert_eq!(FrameHeaders::parse(&chain(8)).l4, TransportHeader::Udp);
-    assert_eq!(FrameHeaders::parse(&chain(9)).l4, TransportHeader::None);
+    assert_eq!(FrameHeaders::parse(&chain(8)).l4, TransportHeaderKind::Udp);
+    assert_eq!(FrameHeaders::parse(&chain(9)).l4, TransportHeaderKind::None);
 }
 
 #[test]
@@ -160,13 +160,13 @@ fn parser_reports_no_ip_length_beyond_the_frame() {
     frame[17] += 1;
     assert_eq!(
         (FrameHeaders::parse(&frame).l3, FrameHeaders::parse(&frame).l3_end),
-        (NetworkHeader::Ipv4, None)
+        (NetworkHeaderKind::Ipv4, None)
     );
     let mut frame = tcp6(b"payload");
     frame[18] = 0xff;
     assert_eq!(
         (FrameHeaders::parse(&frame).l3, FrameHeaders::parse(&frame).l3_end),
-        (NetworkHeader::Ipv6, None)
+        (NetworkHeaderKind::Ipv6, None)
     );
 }
 
@@ -174,15 +174,15 @@ fn parser_reports_no_ip_length_beyond_the_frame() {
 fn parser_reports_no_header_with_contradictory_fields() {
     let mut short_ihl = tcp4(&[]);
     short_ihl[14] = 0x44;
-    assert_eq!(FrameHeaders::parse(&short_ihl).l3, NetworkHeader::None);
+    assert_eq!(FrameHeaders::parse(&short_ihl).l3, NetworkHeaderKind::None);
     let mut not_version_6 = tcp6(&[]);
     not_version_6[14] = 0x45;
-    assert_eq!(FrameHeaders::parse(&not_version_6).l3, NetworkHeader::None);
+    assert_eq!(FrameHeaders::parse(&not_version_6).l3, NetworkHeaderKind::None);
     let mut short_offset = tcp4(&[]);
     short_offset[46] = 0x40;
     assert_eq!(
         (FrameHeaders::parse(&short_offset).l3, FrameHeaders::parse(&short_offset).l4),
-        (NetworkHeader::Ipv4, TransportHeader::None)
+        (NetworkHeaderKind::Ipv4, TransportHeaderKind::None)
     );
 }
 
@@ -198,8 +198,8 @@ fn parser_reports_only_complete_headers_of_a_truncated_frame() {
     let frame = built!(ipv6().tcp(1, 2, 3, 4), b"payload");
     for length in 0..frame.len() {
         let found = FrameHeaders::parse(&frame[..length]);
-        assert_eq!(found.l3 == NetworkHeader::Ipv6, length >= 54, "{length} bytes");
-        assert_eq!(found.l4 == TransportHeader::Tcp, length >= 74, "{length} bytes");
+        assert_eq!(found.l3 == NetworkHeaderKind::Ipv6, length >= 54, "{length} bytes");
+        assert_eq!(found.l4 == TransportHeaderKind::Tcp, length >= 74, "{length} bytes");
         assert!(found.header_length <= length && found.l3_end.is_none(), "{length} bytes");
     }
 }
@@ -210,7 +210,7 @@ fn parser_reports_no_truncated_ipv4_header() {
     for length in 0..=frame.len() {
         let found = FrameHeaders::parse(&frame[..length]).l3;
         assert_eq!(
-            found == NetworkHeader::Ipv4,
+            found == NetworkHeaderKind::Ipv4,
             length == 46,
             "{length} bytes: its options end with the frame"
         );
@@ -227,8 +227,8 @@ proptest! {
         }
         let found = FrameHeaders::parse(&frame);
         assert!(found.header_length <= frame.len());
-        assert!(found.l3 == NetworkHeader::None || found.l3_offset + found.l3_length <= found.header_length);
-        assert!(found.l4 == TransportHeader::None || found.l4_offset + found.l4_length == found.header_length);
+        assert!(found.l3 == NetworkHeaderKind::None || found.l3_offset + found.l3_length <= found.header_length);
+        assert!(found.l4 == TransportHeaderKind::None || found.l4_offset + found.l4_length == found.header_length);
         assert!(found.l3_end.is_none_or(|end| found.header_length <= end && end <= frame.len()));
     }
 
@@ -251,8 +251,8 @@ proptest! {
         }
         let (found, theirs) = (FrameHeaders::parse(&frame), SlicedPacket::from_ethernet(&frame).unwrap());
         let expected = match theirs.transport {
-            Some(TransportSlice::Tcp(tcp)) => (TransportHeader::Tcp, tcp.payload().len()),
-            Some(TransportSlice::Udp(udp)) => (TransportHeader::Udp, udp.payload().len()),
+            Some(TransportSlice::Tcp(tcp)) => (TransportHeaderKind::Tcp, tcp.payload().len()),
+            Some(TransportSlice::Udp(udp)) => (TransportHeaderKind::Udp, udp.payload().len()),
             other => panic!("expected TCP or UDP, found {other:?}"),
         };
         assert_eq!((found.l4, frame.len() - found.header_length), expected);

@@ -4,7 +4,7 @@
 use host::dma::{DmaLimits, DmaPermissions, DmaTable};
 use host::shared::SharedMemory;
 use pcie::Function::{self, Vf};
-use pcie::burst::{FrameRun, HEAD, HEADERS, HeadCompleter, SegmentPayloads};
+use pcie::burst::{FrameCopyBatch, HEAD, HEADERS, HeadCompleter, SegmentPayloads};
 use pcie::{AnnouncedAccess, Bus, DmaFault, HintedMemory, Iova};
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -98,19 +98,19 @@ impl Bus for TwoVfMemory {
         &mut self,
         from: HintedMemory<'_>,
         to: HintedMemory<'_>,
-        run: FrameRun<'_>,
+        run: FrameCopyBatch<'_>,
         complete: Option<&mut HeadCompleter<'_>>,
     ) -> usize {
         let (Ok(source), Ok(target)) = (self.of(from.function, 0), self.of(to.function, 0)) else { return 0 };
-        let FrameRun { heads, sources, lengths, targets, sums } = run;
-        let run = host::dma::FrameCopies { heads, sources, lengths, targets, sums };
+        let FrameCopyBatch { heads, sources, lengths, targets, sums } = run;
+        let run = host::dma::FrameCopyList { heads, sources, lengths, targets, sums };
         source.carry(&mut from.hint.0, (target, &mut to.hint.0), run, complete)
     }
 
     fn copy(&mut self, from: HintedMemory<'_>, to: HintedMemory<'_>, payloads: SegmentPayloads<'_>) -> usize {
         let (Ok(source), Ok(target)) = (self.of(from.function, 0), self.of(to.function, 0)) else { return 0 };
         let SegmentPayloads { sources, lengths, targets, sums } = payloads;
-        let payloads = host::dma::PayloadCopies { sources, lengths, targets, sums };
+        let payloads = host::dma::PayloadCopyList { sources, lengths, targets, sums };
         source.copy(&mut from.hint.0, target, &mut to.hint.0, payloads)
     }
 

@@ -15,6 +15,6 @@ pub use addresses::{ExactFilter, HashFilter};
 pub use decide::{FrameMetadata, FrameOrigin, SwitchDecision, SwitchDropReason};
 pub(crate) use flows::FlowCache;
 pub use mirror::{PortMirrorRule, PortMirrorRules};
-pub use storm::{StormKind, StormLimit, StormLimits, StormState, StormWindow};
+pub use storm::{StormKind, StormLimit, StormLimits, StormState, StormWindowTraffic};
 pub use tables::{MaxFrameLength, SwitchTables, TagInsertion};
 pub use vlans::{VlanIdSet, VlanTable};

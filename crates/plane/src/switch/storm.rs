@@ -47,7 +47,7 @@ pub struct StormLimits {
 /// Traffic of a kind in the current window of storm control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "StormWindow")]
-pub struct StormWindow {
+pub struct StormWindowTraffic {
     /// Number of blocks of 64 bytes counted in this window.
     pub count: u32,
     /// True if the traffic in this window is over the threshold.
@@ -63,7 +63,7 @@ pub struct StormState {
     /// Limits of storm control.
     pub limits: StormLimits,
     /// Current windows of broadcast and of multicast traffic.
-    pub windows: [StormWindow; 2],
+    pub windows: [StormWindowTraffic; 2],
     /// Start time of storm control's current window.
     pub began: Time,
 }
@@ -102,7 +102,10 @@ impl StormState {
         if passed > 0 {
             for window in &mut self.windows {
                 // With more than one window passed, the one before the current was empty.
-                *window = StormWindow { was_over: window.over && passed == 1, ..StormWindow::default() };
+                *window = StormWindowTraffic {
+                    was_over: window.over && passed == 1,
+                    ..StormWindowTraffic::default()
+                };
             }
             self.began = self.began + Duration::from_nanos(passed * window);
         }
@@ -116,6 +119,6 @@ impl StormState {
 
     /// Begins a new window of storm control, with nothing counted.
     pub fn restart(&mut self, now: Time) {
-        (self.windows, self.began) = ([StormWindow::default(); 2], now);
+        (self.windows, self.began) = ([StormWindowTraffic::default(); 2], now);
     }
 }

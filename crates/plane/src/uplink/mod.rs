@@ -6,8 +6,8 @@ mod uncut;
 
 use crate::frame::TrustedChecksum;
 use crate::watch::FrameObservation;
-pub use tally::{GoodPackets, PacketOctets, UplinkTally};
-pub use uncut::UnsegmentedLayout;
+pub use tally::{GoodPackets, PacketOctetCounts, UplinkTally};
+pub use uncut::UnsegmentedPacketLayout;
 
 /// Frames to and from the outside. A frame starts at its destination address and has no frame check sequence.
 pub trait UplinkWire {
@@ -29,14 +29,14 @@ pub trait UplinkWire {
     }
 
     /// Sends an unsegmented packet to the uplink. Returns `false` if all of it was dropped.
-    fn transmit_uncut(&mut self, _packet: &[u8], _uncut: &UnsegmentedLayout) -> bool {
+    fn transmit_uncut(&mut self, _packet: &[u8], _uncut: &UnsegmentedPacketLayout) -> bool {
         false
     }
 
     /// Receives the next packet, and returns it with [`HEADROOM`](crate::frame::HEADROOM) before it if it is TCP that is not
     /// segmented. The packet stays next: [`UplinkWire::receive`] returns its segments, unless
     /// [`UplinkWire::pass_uncut`] has removed it.
-    fn uncut(&mut self) -> Option<(&mut [u8], UnsegmentedLayout)> {
+    fn uncut(&mut self) -> Option<(&mut [u8], UnsegmentedPacketLayout)> {
         None
     }
 

@@ -4,14 +4,14 @@ use units::{FCS, MacAddress};
 
 /// Number of packets and of their octets, frame check sequence included.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct PacketOctets {
+pub struct PacketOctetCounts {
     /// Number of counted packets in one direction.
     pub packets: u32,
     /// Number of octets in the counted packets, frame check sequence included.
     pub octets: u32,
 }
 
-impl PacketOctets {
+impl PacketOctetCounts {
     #[inline]
     fn add(&mut self, length: usize) {
         self.packets += 1;
@@ -30,7 +30,7 @@ fn octets(length: usize) -> u32 {
 #[derive(Debug, Default, Clone, Copy)]
 pub struct GoodPackets {
     /// Number of all good packets in this direction.
-    pub all: PacketOctets,
+    pub all: PacketOctetCounts,
     /// Number of good multicast packets in this direction.
     pub multicast: u32,
     /// Number of good broadcast packets in this direction.
@@ -65,11 +65,11 @@ fn size_class(bytes: usize) -> usize {
 #[derive(Debug, Default, Clone, Copy)]
 pub struct UplinkTally {
     /// Number of frames that arrived at the uplink.
-    pub arrived: PacketOctets,
+    pub arrived: PacketOctetCounts,
     /// Counts of good frames from the uplink that passed the filters.
     pub received: GoodPackets,
     /// Number of good frames from the uplink that found room in a port's buffers, or wait for room.
-    pub reached: PacketOctets,
+    pub reached: PacketOctetCounts,
     /// Counts of frames that were sent by the uplink.
     pub sent: GoodPackets,
     /// Number of frames from the uplink that were too long for all their ports.

@@ -2,7 +2,7 @@
 
 /// Offsets of the headers and payload in an unsegmented TCP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnsegmentedLayout {
+pub struct UnsegmentedPacketLayout {
     /// True if the network header is IPv4, false if IPv6.
     pub ipv4: bool,
     /// Offset of the network header in the packet, in bytes.
@@ -15,7 +15,7 @@ pub struct UnsegmentedLayout {
     pub mss: u16,
 }
 
-impl UnsegmentedLayout {
+impl UnsegmentedPacketLayout {
     /// Returns the number of segments of a packet of `length` bytes.
     #[must_use]
     pub fn frames(&self, length: usize) -> u64 {

@@ -5,19 +5,19 @@ mod devices;
 
 use devices::{RecordingWire, SlotDevice, SlotFrame, StreamDevice};
 use plane::frame::{Frame, HEADROOM};
-use plane::pacing::Pacing;
+use plane::pacing::TransmitPacing;
 use plane::switch::{StormState, SwitchDropReason, SwitchTables, TagInsertion};
 use plane::uplink::UplinkMode;
 use plane::watch::{FrameDirection, FrameDropReason, FrameObservation};
 use plane::{
     DeliveryError, ForwardResult, FrameOrigin, JoinedDevices, PortCounters, PortIndex, PortSet,
-    TransmitQueueId, VisitResult,
+    TransmitQueueId, TransmitQueuePollResult,
 };
 use units::{MacAddress, Time};
 
 const PORTS: usize = 16;
 
-type TestPlane = plane::Plane<PORTS>;
+type TestPlane = plane::ForwardingPlane<PORTS>;
 
 /// Plane with both test devices: ports 0 to 7 belong to [`SlotDevice`], 8 to 15 to [`StreamDevice`]. Port n has address
 /// n.
@@ -59,7 +59,7 @@ fn policy() -> SwitchTables<PORTS> {
 impl TwoDevicePlane {
     fn new(tables: SwitchTables<PORTS>) -> Self {
         let counters = [PortCounters::default(); PORTS];
-        let mut plane = TestPlane::new(tables, Pacing::new(None), StormState::default(), counters);
+        let mut plane = TestPlane::new(tables, TransmitPacing::new(None), StormState::default(), counters);
         plane.uplink = UplinkMode { link: true, receives: true, ..UplinkMode::default() };
         let (slots, stream) = (
             SlotDevice { free: 9, ..SlotDevice::default() },
@@ -80,7 +80,7 @@ impl TwoDevicePlane {
     }
 
     /// Visits the transmit queue of port `n` at the time `now`, within a budget of frames.
-    fn visit(&mut self, n: u8, budget: usize, now: Time) -> Option<VisitResult> {
+    fn visit(&mut self, n: u8, budget: usize, now: Time) -> Option<TransmitQueuePollResult> {
         let sender = TransmitQueueId { port: PortIndex::new(n).unwrap(), queue: 0 };
         self.plane.now = now;
         let mut families = JoinedDevices { ports: SLOTS, first: &mut self.slots, second: &mut self.stream };
@@ -175,10 +175,16 @@ fn port_moves_at_most_its_frame_budget_per_poll() {
     world.slots.waiting = vec![bytes(address(9), 1); 3];
     world.stream.sends = Some(bytes(address(1), 9));
     let visited = world.visit(1, 2, Time::ZERO);
-    assert_eq!(visited, Some(VisitResult { served: true, left: true, due: None }));
+    assert_eq!(visited, Some(TransmitQueuePollResult { served: true, left: true, due: None }));
     assert_eq!(world.stream.frames().len(), 2);
-    assert_eq!(world.visit(1, 2, Time::ZERO), Some(VisitResult { served: true, left: false, due: None }));
-    assert_eq!(world.visit(9, 2, Time::ZERO), Some(VisitResult { served: true, left: true, due: None }));
+    assert_eq!(
+        world.visit(1, 2, Time::ZERO),
+        Some(TransmitQueuePollResult { served: true, left: false, due: None })
+    );
+    assert_eq!(
+        world.visit(9, 2, Time::ZERO),
+        Some(TransmitQueuePollResult { served: true, left: true, due: None })
+    );
     assert_eq!(world.slots.filled.len(), 2);
     assert_eq!((world.counters(1).tx_packets, world.counters(9).tx_packets), (3, 2));
 }
@@ -190,10 +196,13 @@ fn rate_limited_port_is_delayed_and_disabled_port_sends_nothing() {
     // A hundredth of 1 Gb/s: 64 bytes with their check sequence take 51.2 us.
     world.plane.pacing.set_rate(PortIndex::new(9).unwrap(), Some(100 << 14));
     let due = Some(Time::from_nanos(51_200));
-    assert_eq!(world.visit(9, 5, Time::ZERO), Some(VisitResult { served: true, left: true, due }));
+    assert_eq!(
+        world.visit(9, 5, Time::ZERO),
+        Some(TransmitQueuePollResult { served: true, left: true, due })
+    );
     assert_eq!(
         world.visit(9, 5, Time::from_micros(51)),
-        Some(VisitResult { served: false, left: true, due })
+        Some(TransmitQueuePollResult { served: false, left: true, due })
     );
     assert_eq!(world.slots.filled.len(), 1);
     assert!(world.visit(9, 5, Time::from_micros(52)).is_some_and(|visited| visited.served));

@@ -9,8 +9,8 @@ use plane::{
     DeliveryError, DeliveryFlags, FrameForwarder, FrameSink, FrameSource, PortIndex, TransmitQueueId,
 };
 use rings::{
-    BufferChain, BurstCard, FrameReceiver, NextPacket, PacketOffloads, PacketTransmitter, RunProperties,
-    RxFormat,
+    BufferChain, BurstCard, FrameReceiver, FrameRunProperties, NextPacketResult, PacketOffloads,
+    PacketTransmitter, RxFormat,
 };
 
 /// Offload requests of a toy packet: none, because each packet is one frame that is sent unchanged.
@@ -50,7 +50,7 @@ impl FrameReceiver for ToyCard {
         found: Option<PlainFrameKind>,
     ) -> Result<usize, DeliveryError> {
         let tag = frame.tag.filter(|_| about.strips);
-        let terms = RunProperties { tag, inexact: about.inexact, from_uplink: about.from_uplink };
+        let terms = FrameRunProperties { tag, inexact: about.inexact, from_uplink: about.from_uplink };
         let receiver = self.receiver(port, 0, terms).ok_or(DeliveryError::Disabled)?;
         let (posted, ring, function) = (receiver.posted, receiver.ring, receiver.function);
         let bytes = frame.delivered(!about.strips);
@@ -87,12 +87,12 @@ impl PacketTransmitter for ToyCard {
         &mut self,
         sender: TransmitQueueId,
         buffers: &mut BufferChain,
-    ) -> (NextPacket<NoOffloads>, usize) {
-        let &[raw] = self.next(sender, 1) else { return (NextPacket::Nothing, 0) };
+    ) -> (NextPacketResult<NoOffloads>, usize) {
+        let &[raw] = self.next(sender, 1) else { return (NextPacketResult::Nothing, 0) };
         let [address, second] = [0, 8].map(|at| u64::from_le_bytes(raw[at..at + 8].try_into().unwrap()));
         buffers.clear();
         buffers.push(address, second as u32);
-        (NextPacket::Packet(NoOffloads), 1)
+        (NextPacketResult::Packet(NoOffloads), 1)
     }
 
     fn end_take(&mut self, sender: TransmitQueueId, read: bool) -> Option<bool> {
@@ -105,7 +105,7 @@ impl ToyCard {
     /// Returns filled receive descriptors to the driver, at the end of a poll.
     pub(crate) fn settle(&mut self) {
         for n in 0..self.queues.len() as u8 {
-            let terms = RunProperties { tag: None, inexact: false, from_uplink: false };
+            let terms = FrameRunProperties { tag: None, inexact: false, from_uplink: false };
             let Some(receiver) = self.receiver(PortIndex::of_field(n.into()), 0, terms) else { continue };
             receiver.posted.give_back(&receiver.ring, receiver.function, receiver.bus).unwrap();
             receiver.posted.take_spoke();

@@ -7,10 +7,10 @@ mod toy;
 
 use memory::{BUFFER, BUFFERS, PLAIN, REPORT, RINGS, SENT, SLOTS, ToyMemory};
 use pcie::{Function, MemoryHint};
-use plane::pacing::Pacing;
+use plane::pacing::TransmitPacing;
 use plane::switch::{MaxFrameLength, StormState, SwitchTables, TagInsertion, VlanIdSet};
 use plane::uplink::{UplinkMode, UplinkWire};
-use plane::{Plane, PortCounters, PortIndex, PortSet, TransmitQueueId};
+use plane::{ForwardingPlane, PortCounters, PortIndex, PortSet, TransmitQueueId};
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 use rings::PostedDescriptors;
@@ -21,7 +21,7 @@ const PORTS: usize = 4;
 
 /// Action of a random conversation with the toy card.
 #[derive(Debug, Clone)]
-enum ToyAction {
+enum ToyCardAction {
     /// Sends copies of a frame: the sender's port, the number of the destination address, the kind of frame, and the
     /// number of copies.
     Send(u8, u8, u8, usize),
@@ -34,13 +34,13 @@ enum ToyAction {
     Poll(u64, usize),
 }
 
-fn act() -> impl Strategy<Value = ToyAction> {
+fn act() -> impl Strategy<Value = ToyCardAction> {
     prop_oneof![
-        6 => (0..3_u8, 0..6_u8, any::<u8>(), 1..30_usize).prop_map(|(from, to, kind, n)| ToyAction::Send(from, to, kind, n)),
-        3 => (0..3_u8, 0..48_u8, any::<bool>()).prop_map(|(port, but, lost)| ToyAction::Post(port, but, lost)),
-        1 => any::<u8>().prop_map(ToyAction::Police),
-        1 => (0..3_u8, proptest::option::of(1_u32..1 << 20)).prop_map(|(port, rate)| ToyAction::Rate(port, rate)),
-        6 => (0..50_000_u64, 1..70_usize).prop_map(|(later, budget)| ToyAction::Poll(later, budget)),
+        6 => (0..3_u8, 0..6_u8, any::<u8>(), 1..30_usize).prop_map(|(from, to, kind, n)| ToyCardAction::Send(from, to, kind, n)),
+        3 => (0..3_u8, 0..48_u8, any::<bool>()).prop_map(|(port, but, lost)| ToyCardAction::Post(port, but, lost)),
+        1 => any::<u8>().prop_map(ToyCardAction::Police),
+        1 => (0..3_u8, proptest::option::of(1_u32..1 << 20)).prop_map(|(port, rate)| ToyCardAction::Rate(port, rate)),
+        6 => (0..50_000_u64, 1..70_usize).prop_map(|(later, budget)| ToyCardAction::Poll(later, budget)),
     ]
 }
 
@@ -115,14 +115,14 @@ fn tables(bits: u8) -> SwitchTables<PORTS> {
 
 /// Plays a conversation, and polls once more when all sent frames are due. Returns memory, uplink frames, counters and
 /// the number of refused frames.
-fn left_behind(acts: &[ToyAction], careful: bool) -> (ToyMemory, Vec<Vec<u8>>, Vec<PortCounters>, usize) {
-    left_behind_until(&[acts, &[ToyAction::Poll(1 << 40, 100)]].concat(), careful)
+fn left_behind(acts: &[ToyCardAction], careful: bool) -> (ToyMemory, Vec<Vec<u8>>, Vec<PortCounters>, usize) {
+    left_behind_until(&[acts, &[ToyCardAction::Poll(1 << 40, 100)]].concat(), careful)
 }
 
 /// Plays a conversation on a new toy card and plane. Returns memory, uplink frames, counters and the number of refused
 /// frames.
 fn left_behind_until(
-    acts: &[ToyAction],
+    acts: &[ToyCardAction],
     careful: bool,
 ) -> (ToyMemory, Vec<Vec<u8>>, Vec<PortCounters>, usize) {
     let queue = || ToyQueue {
@@ -135,18 +135,19 @@ fn left_behind_until(
     let (queues, memory) = ((0..3).map(|_| queue()).collect(), ToyMemory::new(3));
     let mut toy = ToyCard { queues, memory, careful, places: None, at_hand: [[0; 16]; 32], refused: 0 };
     let counters = [PortCounters::default(); PORTS];
-    let mut plane = Plane::<PORTS>::new(tables(0), Pacing::new(None), StormState::default(), counters);
+    let mut plane =
+        ForwardingPlane::<PORTS>::new(tables(0), TransmitPacing::new(None), StormState::default(), counters);
     plane.uplink = UplinkMode { link: true, receives: true, ..UplinkMode::default() };
     let (mut wire, mut now) = (RecordingUplink::default(), 0);
     for act in acts {
         match *act {
-            ToyAction::Send(from, to, kind, count) => {
+            ToyCardAction::Send(from, to, kind, count) => {
                 send(&mut toy, from, &frame(from, to, kind), count, kind);
             }
-            ToyAction::Post(port, but, lost) => post(&mut toy, port, but, lost),
-            ToyAction::Police(bits) => plane.set_tables(tables(bits)),
-            ToyAction::Rate(port, rate) => plane.pacing.set_rate(PortIndex::of_field(port.into()), rate),
-            ToyAction::Poll(later, budget) => {
+            ToyCardAction::Post(port, but, lost) => post(&mut toy, port, but, lost),
+            ToyCardAction::Police(bits) => plane.set_tables(tables(bits)),
+            ToyCardAction::Rate(port, rate) => plane.pacing.set_rate(PortIndex::of_field(port.into()), rate),
+            ToyCardAction::Poll(later, budget) => {
                 now += later;
                 plane.now = Time::from_nanos(now);
                 for port in (0..3).map(PortIndex::of_field) {
@@ -207,7 +208,8 @@ proptest! {
 
 #[test]
 fn burst_of_frames_reaches_its_receiver() {
-    let acts = [ToyAction::Post(1, 0, false), ToyAction::Send(0, 1, 2, 29), ToyAction::Poll(1, 64)];
+    let acts =
+        [ToyCardAction::Post(1, 0, false), ToyCardAction::Send(0, 1, 2, 29), ToyCardAction::Poll(1, 64)];
     let (mut memory, _, counters, _) = left_behind(&acts, false);
     assert_eq!((counters[0].tx_packets, counters[1].rx_packets), (29, 29));
     let raw = memory.range(Function::Vf(1), RINGS[1] + 8, 8).unwrap();
@@ -217,10 +219,10 @@ fn burst_of_frames_reaches_its_receiver() {
 #[test]
 fn frame_that_padding_makes_too_long_is_dropped() {
     let acts = [
-        ToyAction::Police(32),
-        ToyAction::Post(1, 0, false),
-        ToyAction::Send(0, 1, 0, 9),
-        ToyAction::Poll(1, 64),
+        ToyCardAction::Police(32),
+        ToyCardAction::Post(1, 0, false),
+        ToyCardAction::Send(0, 1, 0, 9),
+        ToyCardAction::Poll(1, 64),
     ];
     let (_, _, counters, _) = left_behind(&acts, false);
     assert_eq!(counters[1].rx_packets, 0);
@@ -229,10 +231,10 @@ fn frame_that_padding_makes_too_long_is_dropped() {
 #[test]
 fn frames_too_long_for_one_port_reach_other_ports_in_bursts() {
     let acts = [
-        ToyAction::Police(64),
-        ToyAction::Post(1, 0, false),
-        ToyAction::Send(0, 1, 9, 29),
-        ToyAction::Poll(1, 64),
+        ToyCardAction::Police(64),
+        ToyCardAction::Post(1, 0, false),
+        ToyCardAction::Send(0, 1, 9, 29),
+        ToyCardAction::Poll(1, 64),
     ];
     let (memory, _, counters, _) = left_behind(&acts, false);
     assert_eq!((counters[1].rx_packets, memory.gathered), (29, 29));
@@ -241,10 +243,10 @@ fn frames_too_long_for_one_port_reach_other_ports_in_bursts() {
 #[test]
 fn headers_of_frames_not_yet_due_by_their_rate_are_not_read() {
     let acts = [
-        ToyAction::Rate(0, Some(1 << 14)),
-        ToyAction::Post(1, 0, false),
-        ToyAction::Send(0, 1, 2, 29),
-        ToyAction::Poll(1, 64),
+        ToyCardAction::Rate(0, Some(1 << 14)),
+        ToyCardAction::Post(1, 0, false),
+        ToyCardAction::Send(0, 1, 2, 29),
+        ToyCardAction::Poll(1, 64),
     ];
     let (memory, _, counters, _) = left_behind_until(&acts, false);
     assert_eq!((counters[1].rx_packets, memory.gathered), (1, 1));

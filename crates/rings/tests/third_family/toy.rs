@@ -9,7 +9,7 @@ use pcie::{Bus, Function, HintedMemory, MemoryHint};
 use plane::switch::SwitchDropReason;
 use plane::{PortIndex, TransmitQueueId};
 use rings::{
-    BurstCard, FrameMemory, PlainReceiver, PostedDescriptors, Ring, RunProperties, RxFormat, TxFormat,
+    BurstCard, FrameMemory, FrameRunProperties, PlainReceiver, PostedDescriptors, Ring, RxFormat, TxFormat,
 };
 
 pub(crate) struct ToyQueue {
@@ -99,7 +99,7 @@ impl BurstCard for ToyCard {
         &mut self,
         port: PortIndex,
         _: u8,
-        terms: RunProperties,
+        terms: FrameRunProperties,
     ) -> Option<PlainReceiver<'_, ToyMemory, ToyRxFormat>> {
         let (n, ring) = self.ring(port)?;
         let (posted, bus, format) = (&mut self.queues[n].posted, &mut self.memory, ToyRxFormat(terms.tag));

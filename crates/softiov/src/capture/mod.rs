@@ -5,7 +5,7 @@ mod blocks;
 pub(crate) mod line;
 
 use crate::output::{self, StdoutClosed};
-use crate::target::TargetHost;
+use crate::target::HostSelectionOptions;
 use anyhow::{Context, bail};
 use blocks::{PcapngBlock, PcapngBlockBuffer};
 use daemon::control::client::{self, CaptureQuery};
@@ -39,7 +39,7 @@ pub(crate) struct CaptureArgs {
     #[arg(long, short, value_name = "FRAMES")]
     count: Option<u64>,
     #[command(flatten)]
-    target: TargetHost,
+    target: HostSelectionOptions,
 }
 
 /// Destination of captured frames: lines of text, a pcapng file, or pcapng on standard output.

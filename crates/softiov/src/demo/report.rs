@@ -17,7 +17,7 @@ pub(super) struct DemoReport {
     pub(super) flows: Vec<TcpFlow>,
     /// Bulk TCP between two virtual machines: the card's family first, then the family it is compared with.
     pub(super) figures: Vec<FamilyPerformance>,
-    pub(super) interventions_per_1000_packets: VmmWorkPerPacket,
+    pub(super) interventions_per_1000_packets: VmmWorkPerThousandPackets,
     pub(super) vfs: Vec<VfCounters>,
 }
 
@@ -95,7 +95,7 @@ pub(super) struct FamilyPerformance {
 
 /// VMM work per 1,000 packets, which SR-IOV is meant to avoid.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
-pub(super) struct VmmWorkPerPacket {
+pub(super) struct VmmWorkPerThousandPackets {
     /// Number of register reads per 1,000 packets; the guest waits for each.
     pub(super) reads: f64,
     /// Number of register writes per 1,000 packets, posted or not.
@@ -104,7 +104,7 @@ pub(super) struct VmmWorkPerPacket {
     pub(super) interrupts: f64,
 }
 
-impl VmmWorkPerPacket {
+impl VmmWorkPerThousandPackets {
     /// Computes the VMM work of all VFs together per 1,000 packets; sent and received packets count alike.
     fn of(vfs: &[VfStatus]) -> Self {
         let sum = |what: fn(&VfStatus) -> u64| vfs.iter().map(what).sum::<u64>();
@@ -140,7 +140,7 @@ impl DemoOutcome {
     /// Creates a demo's outcome from the VFs' status at the end (`vfs`) and the problems found so far
     /// (`wrong`).
     pub(super) fn new(mut report: DemoReport, vfs: Vec<VfStatus>, wrong: Vec<String>) -> Self {
-        report.interventions_per_1000_packets = VmmWorkPerPacket::of(&vfs);
+        report.interventions_per_1000_packets = VmmWorkPerThousandPackets::of(&vfs);
         report.vfs = vfs.iter().map(VfCounters::from).collect();
         Self { report, vfs, wrong }
     }
@@ -170,7 +170,8 @@ impl fmt::Display for DemoOutcome {
                 DemoTable::new(&FIGURE_COLUMNS, self.report.figures.iter().map(figure_row).collect())
             )?;
         }
-        let VmmWorkPerPacket { reads, writes, interrupts } = self.report.interventions_per_1000_packets;
+        let VmmWorkPerThousandPackets { reads, writes, interrupts } =
+            self.report.interventions_per_1000_packets;
         writeln!(
             f,
             "VMM interventions per 1,000 packets: {reads:.1} reads, {writes:.1} writes, {interrupts:.1} interrupts"
@@ -196,7 +197,8 @@ const FLOW_COLUMNS: [&str; 6] = ["flow from", "to", "protocol", "bytes", "Mbit/s
 const FIGURE_COLUMNS: [&str; 5] = ["bulk TCP over", "driver", "Mbit/s", "trapped/1k", "interrupts/1k"];
 
 fn vf_row(vf: &VfStatus) -> Vec<String> {
-    let VmmWorkPerPacket { reads, writes, .. } = VmmWorkPerPacket::of(std::slice::from_ref(vf));
+    let VmmWorkPerThousandPackets { reads, writes, .. } =
+        VmmWorkPerThousandPackets::of(std::slice::from_ref(vf));
     vec![
         vf.name.clone(),
         vf.mac.clone(),

@@ -12,7 +12,7 @@ const AIO_PER_GUEST: u64 = 1024;
 
 /// State of the machine, which `softiov doctor` checks.
 #[derive(Debug)]
-pub(super) struct MachineState {
+pub(super) struct HostMachineState {
     pub(super) release: String,
     /// `flags` line of the first processor in /proc/cpuinfo.
     pub(super) flags: String,
@@ -24,7 +24,7 @@ pub(super) struct MachineState {
     pub(super) aio: Option<(u64, u64)>,
 }
 
-impl MachineState {
+impl HostMachineState {
     /// Reads the state of this machine for the checks of `softiov doctor`.
     pub(super) fn read(has_taps: bool) -> Self {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -118,11 +118,11 @@ fn aio((most, taken): (u64, u64)) -> DoctorFinding {
 #[cfg(test)]
 mod tests {
     use super::super::finding::DoctorVerdict;
-    use super::MachineState;
+    use super::HostMachineState;
     use std::io::ErrorKind;
 
-    fn good() -> MachineState {
-        MachineState {
+    fn good() -> HostMachineState {
+        HostMachineState {
             release: "6.1.0-56-amd64".into(),
             flags: "flags : fpu vmx".into(),
             kvm: Ok(()),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     /// Checks a machine's state. Returns the check's name and the severity of each finding that reports a fault.
-    fn found(machine: &MachineState) -> Vec<(&'static str, DoctorVerdict)> {
+    fn found(machine: &HostMachineState) -> Vec<(&'static str, DoctorVerdict)> {
         let findings = machine.judge().into_iter().filter(|finding| finding.verdict != DoctorVerdict::Ok);
         findings.map(|finding| (finding.check, finding.verdict)).collect()
     }
@@ -141,16 +141,16 @@ mod tests {
     fn doctor_reports_one_finding_for_each_machine_problem() {
         let (warning, problem) = (DoctorVerdict::Warning, DoctorVerdict::Problem);
         assert_eq!(found(&good()), []);
-        assert_eq!(found(&MachineState { release: "5.10.0-3".into(), ..good() }), [("kernel", problem)]);
-        assert_eq!(found(&MachineState { flags: String::new(), ..good() }), [("kvm", warning)]);
+        assert_eq!(found(&HostMachineState { release: "5.10.0-3".into(), ..good() }), [("kernel", problem)]);
+        assert_eq!(found(&HostMachineState { flags: String::new(), ..good() }), [("kvm", warning)]);
         let denied = || Err(ErrorKind::PermissionDenied.into());
-        assert_eq!(found(&MachineState { kvm: denied(), ..good() }), [("kvm", warning)]);
-        assert_eq!(found(&MachineState { tun: Some(denied()), ..good() }), [("tap", problem)]);
+        assert_eq!(found(&HostMachineState { kvm: denied(), ..good() }), [("kvm", warning)]);
+        assert_eq!(found(&HostMachineState { tun: Some(denied()), ..good() }), [("tap", problem)]);
         assert_eq!(
-            found(&MachineState { tun: Some(Err(ErrorKind::NotFound.into())), ..good() }),
+            found(&HostMachineState { tun: Some(Err(ErrorKind::NotFound.into())), ..good() }),
             [("tap", problem)]
         );
-        assert_eq!(found(&MachineState { aio: Some((65_536, 65_000)), ..good() }), [("aio", warning)]);
-        assert_eq!(found(&MachineState { tun: None, aio: None, ..good() }), []);
+        assert_eq!(found(&HostMachineState { aio: Some((65_536, 65_000)), ..good() }), [("aio", warning)]);
+        assert_eq!(found(&HostMachineState { tun: None, aio: None, ..good() }), []);
     }
 }

@@ -10,7 +10,7 @@ mod sockets;
 mod tests;
 
 use crate::output;
-use crate::target::TargetHost;
+use crate::target::HostSelectionOptions;
 use daemon::config::file::CardFamily;
 use daemon::config::uplink::UplinkConfig;
 use daemon::control::client::{self, ControlClientError};
@@ -29,7 +29,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    target: TargetHost,
+    target: HostSelectionOptions,
 }
 
 /// Runs all checks of `softiov doctor` and prints the findings. Fails if a check reports that something does not work.
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let needs_vfio_user = families.iter().any(|family| *family != CardFamily::Virtio);
     let qemu = qemu::find(args.qemu.as_deref());
     let mut findings = vec![qemu::judge(qemu.as_ref(), needs_vfio_user)];
-    findings.extend(machine::MachineState::read(has_taps).judge());
+    findings.extend(machine::HostMachineState::read(has_taps).judge());
     findings.extend(host_findings(&socket, ports));
     let text = match args.json {
         true => serde_json::to_string_pretty(&findings)? + "\n",

@@ -5,7 +5,7 @@
 mod stack;
 
 use anyhow::Context;
-use direct::check::{CheckPlan, FunctionSelection, WireStation, audit, run as check};
+use direct::check::{CardCheckPlan, PciFunctionSelection, WireStation, audit, run as check};
 use direct::reset::{self, IgnoredResetMethods};
 use host::poll::SignalHandlers;
 use host::vfio::{PciAddress, PciSysfs};
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 /// Arguments of `softiov drive`.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("functions").required(true).args(["pf", "vf", "socket", "reset"]))]
-pub(crate) struct DriveArgs {
+pub(crate) struct DriveCommandArgs {
     /// Physical function, such as 0000:01:00.0: run our PF driver on it, and our VF drivers on its VFs.
     #[arg(long, value_name = "ADDRESS")]
     pf: Option<PciAddress>,
@@ -73,7 +73,7 @@ enum ResetMethod {
 ///
 /// # Errors
 /// A function is not available, or a driver does not start.
-pub(crate) fn run(args: &DriveArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &DriveCommandArgs) -> anyhow::Result<ExitCode> {
     match args.reset {
         Some(function) => reset(args, function),
         None if args.audit => {
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &DriveArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn reset(args: &DriveArgs, function: PciAddress) -> anyhow::Result<ExitCode> {
+fn reset(args: &DriveCommandArgs, function: PciAddress) -> anyhow::Result<ExitCode> {
     let hides = |method| args.hide.contains(&method);
     let hidden = IgnoredResetMethods {
         flr: hides(ResetMethod::Flr),
@@ -100,25 +100,25 @@ fn reset(args: &DriveArgs, function: PciAddress) -> anyhow::Result<ExitCode> {
 
 /// Prints the report of checks, audit or reset as text or JSON.
 fn print_report(
-    args: &DriveArgs,
+    args: &DriveCommandArgs,
     report: &(impl serde::Serialize + std::fmt::Display),
 ) -> anyhow::Result<()> {
     let text = if args.json { serde_json::to_string(report)? } else { report.to_string() };
     crate::output::print(&(text + "\n"))
 }
 
-fn functions(args: &DriveArgs) -> FunctionSelection {
+fn functions(args: &DriveCommandArgs) -> PciFunctionSelection {
     match args.pf {
-        Some(pf) => FunctionSelection::Port { pf, vfs: args.vfs },
-        None if args.vf.is_empty() => FunctionSelection::Sockets(args.socket.clone()),
-        None => FunctionSelection::Vfs(args.vf.clone()),
+        Some(pf) => PciFunctionSelection::Port { pf, vfs: args.vfs },
+        None if args.vf.is_empty() => PciFunctionSelection::Sockets(args.socket.clone()),
+        None => PciFunctionSelection::Vfs(args.vf.clone()),
     }
 }
 
 /// Runs every check of the drivers on the selected functions. The exit status is 0 if no check failed.
-fn run_checks(args: &DriveArgs) -> anyhow::Result<ExitCode> {
+fn run_checks(args: &DriveCommandArgs) -> anyhow::Result<ExitCode> {
     let wire = args.peer.zip(args.address).map(|(peer, own)| WireStation { peer, own });
-    let plan = CheckPlan { functions: functions(args), wire };
+    let plan = CardCheckPlan { functions: functions(args), wire };
     // An interrupted run must still return the functions and disable its VFs.
     let signals = SignalHandlers::install().context("cannot catch signals")?;
     let (mut printed, mut ended) = (Ok(()), false);

@@ -6,12 +6,12 @@ use anyhow::Context;
 use lab::calibrate::knob::{KNOBS, degrees_of_freedom};
 use lab::calibrate::prediction::predictions;
 use lab::calibrate::target::TARGETS;
-use lab::calibrate::{self, Calibration, sensitivity};
-use lab::catalogue::{ConstantEffect, Sensitivity, ValueSensitivity};
+use lab::calibrate::{self, CalibrationResult, sensitivity};
+use lab::catalogue::{ConstantEffect, ModelSensitivity, ValueSensitivity};
 use lab::experiments;
 
 use super::table::TextTable;
-use super::{LabCalibrateArgs, SensitivityValues, jobs, print_progress};
+use super::{LabCalibrateArgs, SensitivityValueKind, jobs, print_progress};
 use crate::output;
 
 pub(super) fn calibrate(args: &LabCalibrateArgs) -> anyhow::Result<()> {
@@ -24,18 +24,18 @@ pub(super) fn calibrate(args: &LabCalibrateArgs) -> anyhow::Result<()> {
     output::print(&if args.json { json(&found)? } else { as_text(&found) })
 }
 
-fn sensitivity(args: &LabCalibrateArgs, values: SensitivityValues) -> anyhow::Result<()> {
+fn sensitivity(args: &LabCalibrateArgs, values: SensitivityValueKind) -> anyhow::Result<()> {
     let targets = match values {
-        SensitivityValues::Targets => TARGETS.iter().collect(),
-        SensitivityValues::Predictions => predictions(&experiments::catalogue()),
+        SensitivityValueKind::Targets => TARGETS.iter().collect(),
+        SensitivityValueKind::Predictions => predictions(&experiments::catalogue()),
     };
     let values = sensitivity::sensitivity(
         targets,
-        &sensitivity::RunConstants::calibrated(),
+        &sensitivity::RunCostTable::calibrated(),
         jobs(args.jobs),
         &print_progress,
     )?;
-    let found = Sensitivity { version: lab::VERSION.to_owned(), values };
+    let found = ModelSensitivity { version: lab::VERSION.to_owned(), values };
     save(args.out.as_deref(), || Ok(found.to_toml()?))?;
     output::print(&if args.json { json(&found)? } else { dependences(&found.values) })
 }
@@ -54,7 +54,7 @@ pub(super) fn heading(cells: &[&str]) -> Vec<String> {
     cells.iter().map(|&cell| cell.to_owned()).collect()
 }
 
-fn as_text(found: &Calibration) -> String {
+fn as_text(found: &CalibrationResult) -> String {
     let mut constants = TextTable::new(
         heading(&["constant", "unit", "moved with", "kind", "seed", "least", "most", "value"]),
         4,

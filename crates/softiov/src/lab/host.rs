@@ -1,7 +1,7 @@
 //! `softiov lab host`: prints this machine's measurements and the predictions from them. Progress goes to standard
 //! error.
 
-use host::measure::{DurationProbe, PROBES, ProbeResult, VirtualizationFeature, features};
+use host::measure::{DurationProbe, DurationProbeResult, PROBES, VirtualizationFeature, features};
 use lab::catalogue::{ConstantEffect, ModelConstant};
 use lab::here::{self, HostPrediction};
 use lab::runner::plan::SettingAssignment;
@@ -73,7 +73,7 @@ fn measure(probe: &DurationProbe) -> MachineMeasurement {
     let nothing =
         MachineMeasurement { name, what, unit, median: None, least: None, most: None, why_not: None };
     match run() {
-        Ok(ProbeResult { median, least, most }) => {
+        Ok(DurationProbeResult { median, least, most }) => {
             let [median, least, most] = [median, least, most].map(|value| Some(lab::row::rounded(value)));
             MachineMeasurement { median, least, most, ..nothing }
         }

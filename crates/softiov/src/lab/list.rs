@@ -1,6 +1,6 @@
 //! `softiov lab list`: lists experiments with their points and metrics, and settings.
 
-use lab::catalogue::{Catalogue, SettingDefinition};
+use lab::catalogue::{ExperimentCatalogue, SettingDefinition};
 use lab::experiment::{Experiment, Metric};
 use lab::named::{NamedValues, Params};
 use lab::runner::plan;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::table::TextTable;
 use crate::output;
 
-pub(super) fn list(catalogue: &Catalogue, json: bool) -> anyhow::Result<()> {
+pub(super) fn list(catalogue: &ExperimentCatalogue, json: bool) -> anyhow::Result<()> {
     let text = if json { as_json(catalogue)? + "\n" } else { as_text(catalogue) };
     output::print(&text)
 }
@@ -48,7 +48,7 @@ struct ListedSetting<'a> {
     choices: &'a [&'a str],
 }
 
-pub(super) fn as_json(catalogue: &Catalogue) -> Result<String, serde_json::Error> {
+pub(super) fn as_json(catalogue: &ExperimentCatalogue) -> Result<String, serde_json::Error> {
     let listing = LabListing {
         experiments: catalogue.experiments.iter().map(experiment).collect(),
         settings: catalogue.settings.iter().map(setting).collect(),
@@ -73,7 +73,7 @@ fn setting(setting: &SettingDefinition) -> ListedSetting<'_> {
     ListedSetting { name, default, unit, what, choices }
 }
 
-pub(super) fn as_text(catalogue: &Catalogue) -> String {
+pub(super) fn as_text(catalogue: &ExperimentCatalogue) -> String {
     let heading = ["experiment", "points", "parameters", "title"].map(str::to_owned);
     let mut table = TextTable::new(heading.into(), 4);
     for experiment in catalogue.experiments {

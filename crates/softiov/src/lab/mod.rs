@@ -13,8 +13,8 @@ use std::num::{NonZeroU16, NonZeroUsize};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use lab::catalogue::Catalogue;
-use lab::runner::plan::{SettingAssignment, Shard};
+use lab::catalogue::ExperimentCatalogue;
+use lab::runner::plan::{RunShard, SettingAssignment};
 
 /// Subcommands of `softiov lab`.
 #[derive(Debug, clap::Subcommand)]
@@ -60,7 +60,7 @@ pub(crate) struct LabRunArgs {
     unaffected: bool,
     /// Run only the I-th of N parts of the points.
     #[arg(long, value_name = "I/N")]
-    shard: Option<Shard>,
+    shard: Option<RunShard>,
 }
 
 /// Arguments of `lab report`.
@@ -92,7 +92,7 @@ pub(crate) struct LabCalibrateArgs {
     out: Option<PathBuf>,
     /// Show how each constant, at -20 % and at +20 %, changes values; fit nothing.
     #[arg(long, value_name = "VALUES", num_args = 0..=1, default_missing_value = "targets")]
-    sensitivity: Option<SensitivityValues>,
+    sensitivity: Option<SensitivityValueKind>,
     /// Points to run at a time (default: the number of processors).
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -114,7 +114,7 @@ pub(crate) struct LabHostArgs {
 
 /// Kind of values whose dependence on the lab's constants `softiov lab calibrate --sensitivity` shows.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-pub(crate) enum SensitivityValues {
+pub(crate) enum SensitivityValueKind {
     /// Published values that constants are fitted to.
     Targets,
     /// Predictions: up to two numbers of each figure.
@@ -145,7 +145,7 @@ pub(crate) fn run(command: &LabSubcommand) -> anyhow::Result<ExitCode> {
     run_with(&lab::experiments::catalogue(), command)
 }
 
-fn run_with(catalogue: &Catalogue, command: &LabSubcommand) -> anyhow::Result<ExitCode> {
+fn run_with(catalogue: &ExperimentCatalogue, command: &LabSubcommand) -> anyhow::Result<ExitCode> {
     match command {
         LabSubcommand::List { json } => list::list(catalogue, *json)?,
         LabSubcommand::Run(args) => run::run(catalogue, args)?,

@@ -3,16 +3,16 @@
 use std::path::Path;
 
 use anyhow::Context;
-use lab::catalogue::Catalogue;
+use lab::catalogue::ExperimentCatalogue;
 use lab::report::ExperimentReport;
 use lab::runner::ExperimentOptions;
 use lab::runner::plan::ExperimentSelection;
-use lab::runner::store::{self, RowRecord};
+use lab::runner::store::{self, StoredResultRow};
 
 use super::{LabReportArgs, SEED, jobs, run};
 use crate::output;
 
-pub(super) fn report(catalogue: &Catalogue, args: &LabReportArgs) -> anyhow::Result<()> {
+pub(super) fn report(catalogue: &ExperimentCatalogue, args: &LabReportArgs) -> anyhow::Result<()> {
     let records = match &args.folder {
         Some(folder) => read_rows(folder)?,
         None => run_all(catalogue, args)?,
@@ -22,7 +22,7 @@ pub(super) fn report(catalogue: &Catalogue, args: &LabReportArgs) -> anyhow::Res
     output::print(&paths.map(|path| format!("{}\n", path.display())).concat())
 }
 
-fn read_rows(folder: &Path) -> anyhow::Result<Vec<RowRecord>> {
+fn read_rows(folder: &Path) -> anyhow::Result<Vec<StoredResultRow>> {
     let (records, broken) = store::read(folder)
         .context("cannot read stored rows; store rows with `softiov lab run all --out DIR`")?;
     for error in broken {
@@ -31,7 +31,7 @@ fn read_rows(folder: &Path) -> anyhow::Result<Vec<RowRecord>> {
     Ok(records)
 }
 
-fn run_all(catalogue: &Catalogue, args: &LabReportArgs) -> anyhow::Result<Vec<RowRecord>> {
+fn run_all(catalogue: &ExperimentCatalogue, args: &LabReportArgs) -> anyhow::Result<Vec<StoredResultRow>> {
     ExperimentReport::places(&args.out)?.iter().try_for_each(|path| output::check_writable(path))?;
     let seed = args.seed.unwrap_or(SEED);
     let options = ExperimentOptions {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use lab::catalogue::Catalogue;
+use lab::catalogue::ExperimentCatalogue;
 use lab::experiment::ExperimentPoint;
 use lab::experiments::why_nothing;
 use lab::row::ResultRow;
@@ -19,12 +19,12 @@ use super::table::TextTable;
 use super::{LabRunArgs, jobs};
 use crate::output;
 
-pub(super) fn run(catalogue: &Catalogue, args: &LabRunArgs) -> anyhow::Result<()> {
+pub(super) fn run(catalogue: &ExperimentCatalogue, args: &LabRunArgs) -> anyhow::Result<()> {
     let seeds = args.options.seeds.map_or(1, NonZeroU16::get);
     (0..u64::from(seeds)).try_for_each(|more| run_seed(catalogue, args, args.options.seed.wrapping_add(more)))
 }
 
-fn run_seed(catalogue: &Catalogue, args: &LabRunArgs, seed: u64) -> anyhow::Result<()> {
+fn run_seed(catalogue: &ExperimentCatalogue, args: &LabRunArgs, seed: u64) -> anyhow::Result<()> {
     let options = ExperimentOptions {
         seed,
         jobs: jobs(args.options.jobs),
@@ -65,7 +65,7 @@ fn selection(names: &[String]) -> ExperimentSelection {
 
 /// Runs experiments, and prints their progress and a summary on standard error.
 pub(super) fn run_with_progress(
-    catalogue: &Catalogue,
+    catalogue: &ExperimentCatalogue,
     selection: &ExperimentSelection,
     options: &ExperimentOptions,
     json: bool,

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use lab::catalogue::{Catalogue, SettingDefinition};
+use lab::catalogue::{ExperimentCatalogue, SettingDefinition};
 use lab::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
-    PointCombinations, PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs,
 };
 use lab::named::NamedValues;
 use lab::runner::RunResult;
@@ -21,20 +21,20 @@ struct LabCli {
     command: LabSubcommand,
 }
 
-fn catalogue() -> Catalogue {
+fn catalogue() -> ExperimentCatalogue {
     const DOUBLE: Experiment = Experiment {
         name: "double",
         title: "Twice as much",
         shows: "Nothing of note.",
-        axes: &[Axis {
+        axes: &[ExperimentAxis {
             name: "vms",
             what: "virtual machines",
-            values: AxisValues::Range { first: 1, last: 3, step: 1 },
+            values: ExperimentAxisValues::Range { first: 1, last: 3, step: 1 },
             labels: &[],
         }],
-        points: PointCombinations::All,
+        points: AxisCombinations::All,
         metrics: &[Metric { name: "mbps", unit: "Mb/s", what: "throughput" }],
-        figures: &[Figure {
+        figures: &[FigureDefinition {
             title: "Twice",
             kind: FigureKind::Lines,
             x: &["vms"],
@@ -52,10 +52,10 @@ fn catalogue() -> Catalogue {
         what: "how much".into(),
         choices: &[],
     };
-    Catalogue { experiments: &[DOUBLE], settings: vec![setting], ..Catalogue::default() }
+    ExperimentCatalogue { experiments: &[DOUBLE], settings: vec![setting], ..ExperimentCatalogue::default() }
 }
 
-fn double(point: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn double(point: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let mbps = point.axes.int("vms")? * context.settings.int("factor")?;
     if mbps < 0 {
         return Err(PointRunError::Invariant("frames came out of nowhere".into()));

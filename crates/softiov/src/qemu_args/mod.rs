@@ -5,7 +5,7 @@ mod text;
 mod vfio_user;
 mod vhost_user;
 
-use crate::target::TargetHost;
+use crate::target::HostSelectionOptions;
 use anyhow::Context;
 use daemon::config::HostConfig;
 use daemon::config::file::CardFamily;
@@ -31,9 +31,9 @@ pub(crate) struct QemuArgsOptions {
     /// Form of the output: arguments for a shell that starts QEMU, the same arguments as a JSON array of strings,
     /// additions to a libvirt domain's XML, or arguments for a shell that starts Cloud Hypervisor.
     #[arg(long, value_enum, default_value = "shell")]
-    format: VmmFormat,
+    format: VmmArgumentFormat,
     #[command(flatten)]
-    target: TargetHost,
+    target: HostSelectionOptions,
 }
 
 /// Maximum number of queue pairs of a virtio VF.
@@ -41,7 +41,7 @@ const MAX_PAIRS: i64 = 16;
 
 /// Output format of the arguments: the VMM and its syntax.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum VmmFormat {
+enum VmmArgumentFormat {
     Shell,
     Json,
     Libvirt,
@@ -49,12 +49,12 @@ enum VmmFormat {
 }
 
 /// Function that a VMM attaches: its socket with the protocol that the socket speaks.
-enum AttachedFunction {
+enum VmmFunctionSocket {
     VfioUser(PathBuf),
     VhostUser(VhostUserDevice),
 }
 
-impl AttachedFunction {
+impl VmmFunctionSocket {
     /// Returns QEMU's arguments, one per word.
     fn words(&self, memory: &str) -> Vec<String> {
         match self {
@@ -92,21 +92,21 @@ impl AttachedFunction {
 pub(crate) fn run(args: &QemuArgsOptions) -> anyhow::Result<ExitCode> {
     let function = find(args)?;
     let text = match args.format {
-        VmmFormat::Shell => function.shell(&args.memory),
-        VmmFormat::Json => serde_json::to_string_pretty(&function.words(&args.memory))? + "\n",
-        VmmFormat::Libvirt => function.libvirt(),
-        VmmFormat::CloudHypervisor => function.cloud_hypervisor(&args.memory),
+        VmmArgumentFormat::Shell => function.shell(&args.memory),
+        VmmArgumentFormat::Json => serde_json::to_string_pretty(&function.words(&args.memory))? + "\n",
+        VmmArgumentFormat::Libvirt => function.libvirt(),
+        VmmArgumentFormat::CloudHypervisor => function.cloud_hypervisor(&args.memory),
     };
     crate::output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the function to attach: the one that the running host reports, or the one that the configuration names.
-fn find(args: &QemuArgsOptions) -> anyhow::Result<AttachedFunction> {
+fn find(args: &QemuArgsOptions) -> anyhow::Result<VmmFunctionSocket> {
     let config = args.target.load()?;
     let pf = config.ports.iter().find(|port| port.name == args.vf).and_then(|port| port.pf_socket.clone());
     if let Some(socket) = pf {
-        return Ok(AttachedFunction::VfioUser(socket));
+        return Ok(VmmFunctionSocket::VfioUser(socket));
     }
     let control = config.control_socket();
     match ask(&control, ControlRequest::VfShow { vf: args.vf.clone() }) {
@@ -116,7 +116,7 @@ fn find(args: &QemuArgsOptions) -> anyhow::Result<AttachedFunction> {
             Ok(attached(family, name, mac, function.socket, args.queues))
         }
         Ok(ControlAnswer::Port(port)) => match port.pf {
-            Some(pf) => Ok(AttachedFunction::VfioUser(pf.socket)),
+            Some(pf) => Ok(VmmFunctionSocket::VfioUser(pf.socket)),
             None => anyhow::bail!(
                 "{name} is a port whose VFs go to guests: name a VF, such as {name}vf0, or \
                  give the port to a guest with pf = \"guest\"",
@@ -133,7 +133,7 @@ fn find(args: &QemuArgsOptions) -> anyhow::Result<AttachedFunction> {
 }
 
 /// Returns the VF that the configuration names.
-fn configured(config: &HostConfig, args: &QemuArgsOptions) -> anyhow::Result<AttachedFunction> {
+fn configured(config: &HostConfig, args: &QemuArgsOptions) -> anyhow::Result<VmmFunctionSocket> {
     let mut vfs = config.ports.iter().flat_map(|port| port.vfs.iter().map(move |vf| (port.family, vf)));
     let (family, vf) = vfs
         .find(|(_, vf)| vf.name == args.vf)
@@ -148,12 +148,12 @@ fn family_of(control: &Path, vf: &str) -> anyhow::Result<CardFamily> {
     Ok(port.with_context(|| format!("the VF {vf} has just been removed"))?.family)
 }
 
-fn attached(family: CardFamily, name: String, mac: String, socket: PathBuf, pairs: u16) -> AttachedFunction {
+fn attached(family: CardFamily, name: String, mac: String, socket: PathBuf, pairs: u16) -> VmmFunctionSocket {
     match family {
         CardFamily::Virtio => {
-            AttachedFunction::VhostUser(VhostUserDevice { name, mac, socket, pairs: pairs.into() })
+            VmmFunctionSocket::VhostUser(VhostUserDevice { name, mac, socket, pairs: pairs.into() })
         }
-        CardFamily::I82576 | CardFamily::Avf => AttachedFunction::VfioUser(socket),
+        CardFamily::I82576 | CardFamily::Avf => VmmFunctionSocket::VfioUser(socket),
     }
 }
 

@@ -16,10 +16,10 @@
 
 use anyhow::{Context, bail, ensure};
 use daemon::config::HostConfig;
-use daemon::vault::DescriptorVault;
+use daemon::vault::FileDescriptorStore;
 use daemon::{ReadyHost, RunningHost};
 use host::keep::{
-    DescriptorSender, HandOverChannel, InheritedDescriptors, KeeperConnection, STARTED, number,
+    FileDescriptorSender, HandOverChannel, InheritedFileDescriptors, KeeperConnection, STARTED, number,
 };
 use std::time::Duration;
 
@@ -37,15 +37,15 @@ const PAUSE_TIMEOUT: Duration = Duration::from_secs(4);
 /// Starts the host, with the file descriptors that a keeper process or the previous host process left for this process,
 /// if any.
 pub(super) fn take_over(config: HostConfig) -> anyhow::Result<RunningHost> {
-    let InheritedDescriptors { mut shelf, from } = InheritedDescriptors::take()?;
+    let InheritedFileDescriptors { mut shelf, from } = InheritedFileDescriptors::take()?;
     let (store, predecessor) = match from {
-        DescriptorSender::NoSender => (None, None),
-        DescriptorSender::Keeper(store) => (Some(store), None),
-        DescriptorSender::Predecessor(line) => {
+        FileDescriptorSender::NoSender => (None, None),
+        FileDescriptorSender::Keeper(store) => (Some(store), None),
+        FileDescriptorSender::Predecessor(line) => {
             (shelf.take(KEEPER).map(KeeperConnection::over).transpose()?, Some(line))
         }
     };
-    let vault = DescriptorVault::new(shelf, store);
+    let vault = FileDescriptorStore::new(shelf, store);
     let ready = ReadyHost::open(config, &vault)?;
     if let Some(line) = predecessor {
         line.tell(READY)?;

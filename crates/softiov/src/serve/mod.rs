@@ -4,14 +4,14 @@ mod handover;
 mod watchdog;
 
 use crate::log::{EventRecordLayer, HostLog};
-use crate::target::TargetHost;
+use crate::target::HostSelectionOptions;
 use anyhow::Context;
 use daemon::config::HostConfig;
 use daemon::control::client::{self, ControlClientError};
 use daemon::control::protocol::{ApplyRequest, ConfigDifference, ControlAnswer, ControlRequest};
-use daemon::{MainThreadOrder, RunningHost, confine};
+use daemon::{MainThreadRequest, RunningHost, confine};
 use host::confine::{LandlockEnforcement, SeccompMode};
-use host::keep::{InheritedDescriptors, keeper};
+use host::keep::{InheritedFileDescriptors, keeper};
 use host::poll::{PollInterest, Poller, ProcessSignal, SignalHandlers};
 use std::fs::File;
 use std::io::IsTerminal;
@@ -28,7 +28,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
-    target: TargetHost,
+    target: HostSelectionOptions,
     /// Start no keeper. A keeper restarts a host that has died, and guests keep their VFs. Without a keeper, guests
     /// lose their VFs, and the host cannot be upgraded while guests run.
     #[arg(long)]
@@ -56,7 +56,7 @@ const LOG_TIMEOUT: Duration = Duration::from_secs(1);
 /// since guests would lose their VFs with the terminal that started it. SIGUSR2 has the supervisor
 /// process (keeper) start a new host, which takes over the VFs.
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
-    if !args.no_keeper && !InheritedDescriptors::is_left_by_ours() {
+    if !args.no_keeper && !InheritedFileDescriptors::is_left_by_ours() {
         return run_keeper(args.seccomp.unwrap_or_default());
     }
     let log = collect_log();
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Configuration, signals and poller of a host, which are set up before any thread starts.
-struct HostPreparation {
+struct PreparedHost {
     config: HostConfig,
     signals: SignalHandlers,
     poller: Poller,
@@ -93,7 +93,7 @@ fn run_keeper(seccomp: SeccompMode) -> anyhow::Result<ExitCode> {
 }
 
 /// Reads the configuration, sets up signals and poller, and gives up the privileges that no thread needs.
-fn prepare(args: &ServeArgs) -> anyhow::Result<HostPreparation> {
+fn prepare(args: &ServeArgs) -> anyhow::Result<PreparedHost> {
     let config = args.target.load_with(|file| {
         let keys = &mut file.confine;
         keys.user = args.user.clone().or(keys.user.take());
@@ -113,11 +113,11 @@ fn prepare(args: &ServeArgs) -> anyhow::Result<HostPreparation> {
         Some(LandlockEnforcement::Fully) | None => {}
         Some(how) => tracing::warn!(?how, "this kernel restricts the host's file access only in part"),
     }
-    Ok(HostPreparation { config, signals, poller })
+    Ok(PreparedHost { config, signals, poller })
 }
 
-fn serve(args: &ServeArgs, prepared: HostPreparation) -> anyhow::Result<ExitCode> {
-    let HostPreparation { config, signals, mut poller } = prepared;
+fn serve(args: &ServeArgs, prepared: PreparedHost) -> anyhow::Result<ExitCode> {
+    let PreparedHost { config, signals, mut poller } = prepared;
     let host = handover::take_over(config.clone())?;
     confine::first_thread(&config)?;
     watchdog::start(&host)?;
@@ -136,7 +136,7 @@ fn serve(args: &ServeArgs, prepared: HostPreparation) -> anyhow::Result<ExitCode
             host.leave();
             return Ok(ExitCode::from(keeper::RESTART));
         }
-        if let Some(MainThreadOrder::Upgrade(answer)) = host.order() {
+        if let Some(MainThreadRequest::Upgrade(answer)) = host.order() {
             let outcome = handover::hand_over(&host);
             let done = outcome.is_ok();
             // The client may have given up waiting.
@@ -180,7 +180,7 @@ fn log_sockets(config: &HostConfig, host: &RunningHost) {
 const RELOAD_FAILED: &str = "SIGHUP: cannot apply the configuration file; nothing was changed";
 
 /// Loads the host's configuration file again. A refused file changes nothing.
-fn reload(host: &RunningHost, target: &TargetHost) {
+fn reload(host: &RunningHost, target: &HostSelectionOptions) {
     let Some(file) = target.config.clone() else {
         tracing::info!("SIGHUP: the host was started without a configuration file; nothing was changed");
         return;

@@ -4,7 +4,7 @@
 
 use super::tool_exit::ToolExit;
 use crate::output;
-use crate::target::TargetHost;
+use crate::target::HostSelectionOptions;
 use daemon::control::client;
 use daemon::control::status::{PortStatus, VfStatus};
 use daemon::port::PF_RID;
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 #[command(disable_help_flag = true)]
 pub(crate) struct DevlinkArgs {
     #[command(flatten)]
-    target: TargetHost,
+    target: HostSelectionOptions,
     /// Print help.
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,

@@ -4,7 +4,7 @@
 
 use super::tool_exit::ToolExit;
 use crate::output;
-use crate::target::TargetHost;
+use crate::target::HostSelectionOptions;
 use daemon::control::client::{self, ControlClientError};
 use daemon::control::functions::PciFunction;
 use daemon::control::protocol::{ControlAnswer, ControlRequest, SettingsCommand};
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 #[command(disable_help_flag = true)]
 pub(crate) struct EthtoolArgs {
     #[command(flatten)]
-    target: TargetHost,
+    target: HostSelectionOptions,
     /// Print help.
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
@@ -64,11 +64,13 @@ pub(crate) fn run(args: &EthtoolArgs) -> anyhow::Result<ExitCode> {
         (None, command) => Err(no_such_device(command)),
         (Some(found), EthtoolCommand::Driver) => Ok(driver(&found)),
         (Some(found), EthtoolCommand::Statistics) => statistics(&found),
-        (Some(EthtoolTarget { vf: Some(vf), .. }), EthtoolCommand::ShowCoalesce) => Ok(coalescing(vf)),
-        (Some(EthtoolTarget { vf: Some(vf), .. }), EthtoolCommand::SetCoalesce) => {
+        (Some(EthtoolInterface { vf: Some(vf), .. }), EthtoolCommand::ShowCoalesce) => Ok(coalescing(vf)),
+        (Some(EthtoolInterface { vf: Some(vf), .. }), EthtoolCommand::SetCoalesce) => {
             coalesce(&socket, vf, rest)?
         }
-        (Some(EthtoolTarget { vf: Some(vf), port, .. }), EthtoolCommand::Rings) => rings(&socket, port, vf)?,
+        (Some(EthtoolInterface { vf: Some(vf), port, .. }), EthtoolCommand::Rings) => {
+            rings(&socket, port, vf)?
+        }
         (Some(_), _) => Err(not_supported(command)),
     };
     match done {
@@ -96,17 +98,17 @@ fn parse(words: &[String]) -> Result<(EthtoolCommand, &str, &[String]), ToolExit
 
 /// Port, or one of its VFs, that an ethtool command names.
 #[derive(Debug, Clone, Copy)]
-struct EthtoolTarget<'a> {
+struct EthtoolInterface<'a> {
     port: &'a PortStatus,
     /// Index of the port among all ports, which is its PCI domain.
     domain: usize,
     vf: Option<&'a VfStatus>,
 }
 
-fn find<'a>(ports: &'a [PortStatus], name: &str) -> Option<EthtoolTarget<'a>> {
+fn find<'a>(ports: &'a [PortStatus], name: &str) -> Option<EthtoolInterface<'a>> {
     ports.iter().enumerate().find_map(|(domain, port)| {
         let vf = port.vfs.iter().find(|vf| vf.name == name);
-        (vf.is_some() || port.name == name).then_some(EthtoolTarget { port, domain, vf })
+        (vf.is_some() || port.name == name).then_some(EthtoolInterface { port, domain, vf })
     })
 }
 
@@ -135,7 +137,7 @@ fn not_supported(command: EthtoolCommand) -> ToolExit {
 }
 
 /// Returns the text of `ethtool -i`; the driver is the one that Linux has for such a function.
-fn driver(found: &EthtoolTarget<'_>) -> String {
+fn driver(found: &EthtoolInterface<'_>) -> String {
     let (name, rid) = match found.vf {
         Some(vf) => (found.port.family.vf_driver(), vf.rid.clone()),
         None => (found.port.family.pf_driver(), PF_RID.to_string()),
@@ -152,7 +154,7 @@ fn driver(found: &EthtoolTarget<'_>) -> String {
 }
 
 /// Returns the text of `ethtool -S`: those of igbvf's counters that the card has.
-fn statistics(found: &EthtoolTarget<'_>) -> Result<String, ToolExit> {
+fn statistics(found: &EthtoolInterface<'_>) -> Result<String, ToolExit> {
     let Some(vf) = found.vf else { return Err(ToolExit::new("no stats available", 94)) };
     let (rx, tx) = (vf.rx, vf.tx);
     let mut text = "NIC statistics:\n".to_owned();

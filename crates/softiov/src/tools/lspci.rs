@@ -4,7 +4,7 @@
 
 use super::tool_exit::ToolExit;
 use crate::output;
-use crate::target::TargetHost;
+use crate::target::HostSelectionOptions;
 use anyhow::Context;
 use daemon::control::client::{self, ControlClientError};
 use daemon::control::functions::PciFunction;
@@ -19,7 +19,7 @@ use std::process::{Command, ExitCode};
 #[command(disable_help_flag = true)]
 pub(crate) struct LspciArgs {
     #[command(flatten)]
-    target: TargetHost,
+    target: HostSelectionOptions,
     /// Print help.
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 /// Arguments of `softiov vf flight`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct VfFlightArgs {
+pub(crate) struct VfFlightRecorderArgs {
     /// VF, such as pf0vf0.
     #[arg(required_unless_present = "read")]
     vf: Option<String>,
@@ -30,8 +30,8 @@ pub(crate) struct VfFlightArgs {
 }
 
 /// Prints a VF's flight recording, or writes it to a file.
-pub(crate) fn run(args: VfFlightArgs) -> anyhow::Result<ExitCode> {
-    let VfFlightArgs { vf, write, read, output: OutputOptions { json, target } } = args;
+pub(crate) fn run(args: VfFlightRecorderArgs) -> anyhow::Result<ExitCode> {
+    let VfFlightRecorderArgs { vf, write, read, output: OutputOptions { json, target } } = args;
     let recording = match &read {
         Some(file) => load(file)?,
         None => ask(&target.load()?.control_socket(), vf.unwrap_or_default())?,

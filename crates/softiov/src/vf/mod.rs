@@ -38,7 +38,7 @@ pub(crate) enum VfSubcommand {
     /// resets.
     ///
     /// When the host quarantines a VF, it writes these events to a file, `flight/VF-TIME.json` in its state directory.
-    Flight(flight::VfFlightArgs),
+    Flight(flight::VfFlightRecorderArgs),
     /// Disconnect a VF's client: its guest loses the VF, and another client may connect.
     Disconnect {
         /// The VF, such as pf0vf0.

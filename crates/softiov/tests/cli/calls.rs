@@ -8,7 +8,7 @@
 #![cfg(target_arch = "x86_64")]
 
 use ::bench::contender::ContenderKind;
-use ::bench::contender::served::ServedHost;
+use ::bench::contender::served::SoftiovContender;
 use ::bench::contender::work::Workload;
 use ::bench::machine::processors::ProcessorAssignment;
 use ::bench::options::BenchmarkOptions;
@@ -70,7 +70,7 @@ fn calls(mode: ContenderKind) -> nix::Result<(SystemCallCounts, u64)> {
     let options = BenchmarkOptions::parse_from(["bench", "--softiov", env!("CARGO_BIN_EXE_softiov")]);
     let processors = ProcessorAssignment::of_process().unwrap();
     let mut served =
-        ServedHost::start(&options, options.card(), mode, processors, Workload::Frames(64)).unwrap();
+        SoftiovContender::start(&options, options.card(), mode, processors, Workload::Frames(64)).unwrap();
     let port = port_of(served.process_id());
     let (frames, begun, over) = (AtomicU64::new(0), AtomicBool::new(false), AtomicBool::new(false));
     let traffic = served.running(|circle| {

@@ -1,7 +1,7 @@
 //! Tests pages of the guide and the user guide, followed as users follow them ([`page`]). The test `package` follows
 //! pages that need a virtual machine; those that need an uplink or hardware are not tested.
 
-use crate::page::{self, DocumentationReader};
+use crate::page::{self, DocumentationShell};
 use crate::process::{SOFTIOV, ServeProcess, softiov};
 use crate::survival::attach;
 use host::test_support::{free_address, skipped};
@@ -13,13 +13,13 @@ pub(crate) const GUIDE: &str = include_str!("../../../../docs/user-guide.md");
 
 /// Creates a shell that runs the commands of a documentation page. Its home, runtime and state folders lie in `folder`;
 /// on the page they are those of user 1000.
-pub(crate) fn reader(folder: &TempDir) -> DocumentationReader {
+pub(crate) fn reader(folder: &TempDir) -> DocumentationShell {
     reader_with(folder, Path::new("/nonexistent"))
 }
 
 /// Creates a shell that runs the commands of a documentation page, with folders of its own and the programs of folder
 /// `more` in its PATH.
-fn reader_with(folder: &TempDir, more: &Path) -> DocumentationReader {
+fn reader_with(folder: &TempDir, more: &Path) -> DocumentationShell {
     let [home, run, state] = ["home", "run", "state"].map(|name| folder.path().join(name));
     for folder in [&home, &run] {
         std::fs::create_dir(folder).unwrap();
@@ -35,7 +35,7 @@ fn reader_with(folder: &TempDir, more: &Path) -> DocumentationReader {
         ("/home/you", home.to_str().unwrap()),
         ("docs/monitoring", concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/monitoring")),
     ];
-    DocumentationReader::at(shell, &places)
+    DocumentationShell::at(shell, &places)
 }
 
 #[test]

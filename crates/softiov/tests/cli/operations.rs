@@ -1,7 +1,7 @@
 //! Tests the operations page: its commands in their order on a host with a guest, and its systemd unit. `systemctl` is
 //! not run.
 
-use crate::page::{self, DocumentationReader, DocumentedCommand};
+use crate::page::{self, DocumentationShell, DocumentedCommand};
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, softiov};
 use crate::survival::attach;
 use host::test_support::skipped;
@@ -67,7 +67,7 @@ fn operations_page_commands_work_in_their_order() {
     let run = |serve: &ServeProcess, block: &DocumentedCommand| {
         let mut shell = Command::new("sh");
         shell.current_dir(place).env("PATH", &path).env("KEEPER", serve.keeper().to_string());
-        DocumentationReader::at(shell, &places).take(block);
+        DocumentationShell::at(shell, &places).take(block);
     };
     let mut serve = ServeProcess::spawn(&folder, Command::new(&program).arg("serve"));
     let guest = attach(serve.folder(), 0);

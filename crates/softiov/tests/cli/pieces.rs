@@ -33,13 +33,13 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-struct RawClient {
+struct RawVfioUserClient {
     stream: UnixStream,
     memory: OwnedFd,
     eventfd: EventFd,
 }
 
-impl RawClient {
+impl RawVfioUserClient {
     fn connect(serve: &ServeProcess, vf: u8) -> Self {
         let stream = UnixStream::connect(serve.folder().join(format!("pf0vf{vf}/vf.sock"))).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -99,7 +99,7 @@ fn host_killed_between_two_message_pieces_loses_no_byte() {
         let config = folder.path().join("softiov.toml");
         std::fs::write(&config, format!("[[port]]\nfamily = \"{family}\"\nvfs = {VFS}\n")).unwrap();
         let serve = ServeProcess::start(&folder, &["--config", config.to_str().unwrap()]);
-        let mut clients: Vec<_> = (0..VFS).map(|vf| RawClient::connect(&serve, vf)).collect();
+        let mut clients: Vec<_> = (0..VFS).map(|vf| RawVfioUserClient::connect(&serve, vf)).collect();
         // Kills before a piece is read, while it is, and after.
         let rests = [0, 0, 1, 5, 50].map(Duration::from_millis);
         let mut replies = Vec::new();
@@ -123,7 +123,7 @@ fn host_killed_between_two_message_pieces_loses_no_byte() {
             for (client, cut) in clients.iter_mut().zip(cuts) {
                 client.stream.write_all(&message[cut..]).unwrap();
             }
-            replies = clients.iter_mut().map(RawClient::reply).collect();
+            replies = clients.iter_mut().map(RawVfioUserClient::reply).collect();
         }
         for (vf, (client, reply)) in clients.iter_mut().zip(replies).enumerate() {
             // The lowest two bits of an entry are 0, and its last word has only the mask.

@@ -27,14 +27,14 @@ const WATCHDOG: Duration = Duration::from_millis(200);
 type StoredDescriptors = Vec<(String, OwnedFd)>;
 
 /// Stand-in for systemd: a socket at `$NOTIFY_SOCKET`, and a thread that stores file descriptors and counts notices.
-struct Systemd {
+struct FakeSystemd {
     path: PathBuf,
     /// Number of watchdog notices that the stand-in for systemd has received.
     words: Arc<AtomicUsize>,
     thread: JoinHandle<StoredDescriptors>,
 }
 
-impl Systemd {
+impl FakeSystemd {
     fn start(folder: &Path, kept: StoredDescriptors) -> Self {
         let path = folder.join("notify");
         let _ = std::fs::remove_file(&path);
@@ -104,13 +104,13 @@ fn receive(socket: &UnixDatagram) -> (String, Option<OwnedFd>) {
 }
 
 /// Starts `softiov serve` as a unit's main process, with the stored file descriptors, and a stand-in for systemd.
-fn start(folder: &TempDir, kept: StoredDescriptors) -> (Systemd, ServeProcess) {
+fn start(folder: &TempDir, kept: StoredDescriptors) -> (FakeSystemd, ServeProcess) {
     let (names, fds): (Vec<_>, Vec<_>) =
         kept.iter().map(|(name, fd)| (name.as_str(), fd.try_clone().unwrap())).unzip();
     let mut command = Command::new(SOFTIOV);
     pass(&mut command, &fds).unwrap();
     command.env("LISTEN_FDS", fds.len().to_string()).env("LISTEN_FDNAMES", names.join(":"));
-    let systemd = Systemd::start(folder.path(), kept);
+    let systemd = FakeSystemd::start(folder.path(), kept);
     command.env("NOTIFY_SOCKET", &systemd.path).env("FDSTORE", "1024").arg("serve");
     command.env("WATCHDOG_USEC", WATCHDOG.as_micros().to_string());
     let serve = ServeProcess::spawn(folder, &mut command);

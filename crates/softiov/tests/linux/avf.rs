@@ -10,7 +10,7 @@ pub(crate) mod traffic;
 pub(crate) mod vlan;
 
 use crate::guest::{IperfResult, ScenarioGuest, eventually};
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::world::{ALICE_AVF, BOB_AVF, LinuxTestbed};
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::{VfStatus, VmmInterventions};
@@ -18,7 +18,7 @@ use daemon::control::status::{VfStatus, VmmInterventions};
 /// Checks that an unmodified Debian kernel binds iavf to the VF, gets the address and link that the PF assigns, and
 /// exchanges pings and TCP with another VF. Pings have every size, and TCP has checksum and segmentation offload, both
 /// ways. A VF with mapped doorbells sends almost no messages for it.
-pub(crate) fn binds(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn binds(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     for end in [alice, bob] {
         end.is_bound(world)?;
@@ -27,24 +27,24 @@ pub(crate) fn binds(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
         for size in [56, 1400, 8000] {
             from.ping(to, size, 20)?;
         }
-        let before = RegisterCost::of(&world.vf(BOB_AVF)?);
+        let before = RegisterMessageCost::of(&world.vf(BOB_AVF)?);
         from.iperf(&to.address(), 24)?;
-        RegisterCost::of(&world.vf(BOB_AVF)?).is_of_memory(&before)?;
+        RegisterMessageCost::of(&world.vf(BOB_AVF)?).is_of_memory(&before)?;
     }
     for end in [alice, bob] {
         no_complaints(end.guest)?;
     }
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Number of a VF's packets, and number of register accesses that the guest's VMM sent to the host as messages.
 #[derive(Debug, Clone, Copy)]
-struct RegisterCost {
+struct RegisterMessageCost {
     packets: u64,
     messages: u64,
 }
 
-impl RegisterCost {
+impl RegisterMessageCost {
     fn of(vf: &VfStatus) -> Self {
         let VmmInterventions { reads, posted_writes, synchronous_writes, .. } = vf.interventions;
         let messages = reads + posted_writes + synchronous_writes;

@@ -1,7 +1,7 @@
 //! Checks `softiov demo --linux` with the second family: its report shows iavf beside igbvf. `cargo xtask test` runs
 //! the installed demo with the first family.
 
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::world::LinuxTestbed;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ const SLOW: f64 = 50.0;
 
 /// Checks that both guests have iavf, that bulk TCP between them traps less than once per 1,000 packets, and that
 /// igbvf's figures of the same guests are shown too.
-pub(crate) fn iavf_is_shown_beside_igbvf(_: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn iavf_is_shown_beside_igbvf(_: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let output = Command::new(env!("CARGO_BIN_EXE_softiov")).args(OPTIONS).output()?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "softiov {OPTIONS:?} ended with {}: {said}", output.status);
@@ -35,5 +35,5 @@ pub(crate) fn iavf_is_shown_beside_igbvf(_: &mut LinuxTestbed) -> Result<CheckOu
     let number = |key: &str| figures[key].as_f64().with_context(|| format!("no {key}: {figures}"));
     let bound = if number("mbps")? < FAST { SLOW } else { 1.0 };
     ensure!(number("trapped_per_1000_packets")? < bound, "{bound} are too many: {figures}");
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }

@@ -6,7 +6,7 @@ pub(crate) mod iavf;
 pub(crate) mod virtio;
 
 use crate::guest::{ScenarioGuest, eventually};
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::testpmd::{self, GuestTestpmd, IGB, IGBVF};
 use crate::wire::JUMBO;
 use crate::world::{ALICE, LinuxTestbed, PORT_VLAN, VISITOR};
@@ -24,7 +24,7 @@ const FRAMES: u64 = 20;
 /// Checks that testpmd starts a VF with both queues, completes the handshake with the PF, and answers pings, also long
 /// ones and after the port was stopped. With `rss`, frames of several addresses arrive in both queues. Then it sends
 /// from both queues, and every frame arrives. Its counters match the host's.
-pub(crate) fn igbvf_receives_and_sends(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn igbvf_receives_and_sends(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.prepare_dpdk()?;
     let (guest, alice) = (world.dpdk()?, world.alice()?);
     world.change(VISITOR, VfSettings { rss: Some(true), ..VfSettings::default() })?;
@@ -82,12 +82,12 @@ pub(crate) fn igbvf_receives_and_sends(world: &mut LinuxTestbed) -> Result<Check
         testpmd::queue(&said, 0)?[1] > 0 && testpmd::queue(&said, 1)?[1] > 0,
         "one queue sent nothing: {said}"
     );
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that the PF carries out testpmd's requests: VLANs, allmulticast, another address. It refuses and counts
 /// promiscuity, and allmulticast if the policy says so.
-pub(crate) fn igbvf_asks_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn igbvf_asks_the_pf(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.prepare_dpdk()?;
     let (guest, alice) = (world.dpdk()?, world.alice()?);
     let refused =
@@ -135,12 +135,12 @@ pub(crate) fn igbvf_asks_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome
     world.wait_vf(VISITOR, "have the address", |vf| vf.mac == OTHER_MAC)?;
     let said = running.finish()?;
     ensure!(said.contains("VLAN tci=0xa064"), "no frame of priority 5 in VLAN {PORT_VLAN}: {said}");
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that the card inserts checksums into frames that testpmd forwards without one, and reports which received
 /// checksums are right. The kernel at the other end finds every one right.
-pub(crate) fn igbvf_leaves_checksums_to_the_card(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn igbvf_leaves_checksums_to_the_card(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.prepare_dpdk()?;
     let (guest, alice) = (world.dpdk()?, world.alice()?);
     let [peer, own] = [ALICE, VISITOR].map(|vf| world.vf(vf).map(|vf| vf.mac));
@@ -173,17 +173,17 @@ pub(crate) fn igbvf_leaves_checksums_to_the_card(world: &mut LinuxTestbed) -> Re
     for wrong in ["Bad-ipcsum:", "Bad-l4csum:"] {
         ensure!(testpmd::number(&said, wrong)? == 0, "the card called a checksum wrong: {said}");
     }
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that DPDK's igb drives the PF: flows spread over four queues, frames pass at an MTU of 9000, and the port
 /// receives frames to its own address once it is no longer promiscuous.
-pub(crate) fn pf_is_driven_with_four_queues(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn pf_is_driven_with_four_queues(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.prepare_dpdk()?;
     let guest = world.dpdk()?;
     let wire = match &world.wire {
         Ok(wire) => wire,
-        Err(why) => return Ok(CheckOutcome::Skipped(format!("no uplink here: {why}"))),
+        Err(why) => return Ok(LinuxCheckOutcome::Skipped(format!("no uplink here: {why}"))),
     };
     let running =
         GuestTestpmd::start(guest, IGB, "--forward-mode=icmpecho --rxq=4 --txq=4 --rss-ip --enable-scatter")?;
@@ -204,7 +204,7 @@ pub(crate) fn pf_is_driven_with_four_queues(world: &mut LinuxTestbed) -> Result<
     ensure!(queues.iter().all(|packets| *packets > 0), "the queues received {queues:?}: {said}");
     let [good, all] = ["rx_good_packets:", "rx_total_packets:"].map(|name| testpmd::number(&said, name));
     ensure!(good? >= 64 && all? >= 64, "the port's counters: {said}");
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 fn asks(world: &LinuxTestbed, testpmd: &GuestTestpmd<'_>, what: &str, command: &str) -> Result<()> {

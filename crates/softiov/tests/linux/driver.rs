@@ -1,7 +1,7 @@
 //! Checks the stock driver and its tools on a VF: binding, configuration space, ethtool, interrupts.
 
 use crate::guest::{ScenarioGuest, eventually};
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::world::{ALICE, LinuxTestbed};
 use anyhow::{Context, Result, bail, ensure};
 use daemon::control::status::LinkState;
@@ -15,7 +15,7 @@ const VECTORS: [&str; 3] = ["eth0-tx-0", "eth0-rx-0", "eth0"];
 
 /// Checks that an unmodified Debian kernel binds its driver to each guest's VF, which has the address that was
 /// configured.
-pub(crate) fn binds_and_brings_the_link_up(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn binds_and_brings_the_link_up(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     for guest in world.everyone()? {
         let release = guest.linux.kernel_release();
         ensure!(release.starts_with("6.1."), "{} runs Linux {release}", guest.name());
@@ -41,14 +41,14 @@ pub(crate) fn binds_and_brings_the_link_up(world: &mut LinuxTestbed) -> Result<C
             guest.check("dmesg | grep -E 'igbvf|eth0' | grep -E '[Ff]ail|[Ee]rror|Hang|timeout|not added|still in reset' || true")?;
         ensure!(complaints.is_empty(), "{}: the kernel complains: {complaints}", guest.name());
     }
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that lspci decodes the configuration space to the recorded text.
-pub(crate) fn lspci_shows_the_vf_as_on_record(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn lspci_shows_the_vf_as_on_record(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let seen = normalised(&world.alice()?.check("lspci -s 01:00.0 -vv 2> /dev/null")?);
     if seen == LSPCI {
-        return Ok(CheckOutcome::Passed);
+        return Ok(LinuxCheckOutcome::Passed);
     }
     let only_in = |text: &str, other: &str, mark: &str| -> String {
         let differing = text.lines().filter(|line| !other.lines().any(|one| one == *line));
@@ -76,7 +76,7 @@ fn normalised(lspci: &str) -> String {
 }
 
 /// Checks that every ethtool query for igbvf succeeds, and that the two settings that can be changed keep their values.
-pub(crate) fn ethtool_reads_and_sets(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn ethtool_reads_and_sets(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let alice = world.alice()?;
     for question in ["-i", "-k", "-S", "-d", "-a", "-t"] {
         alice.check(&format!("ethtool {question} eth0"))?;
@@ -111,7 +111,7 @@ pub(crate) fn ethtool_reads_and_sets(world: &mut LinuxTestbed) -> Result<CheckOu
             "{line:?} is not igbvf's"
         );
     }
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Returns the name at the start of each line of ethtool's output, without the values.
@@ -143,7 +143,7 @@ pub(crate) fn no_large_receive(guest: &ScenarioGuest) -> Result<()> {
 }
 
 /// Checks that each of the VF's three MSI-X vectors interrupts for its own cause.
-pub(crate) fn three_vectors_interrupt(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn three_vectors_interrupt(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let alice = world.alice()?;
     let before = vectors(alice)?;
     alice.ping(&world.bob()?.address(), 56, 50)?;
@@ -160,11 +160,11 @@ pub(crate) fn three_vectors_interrupt(world: &mut LinuxTestbed) -> Result<CheckO
     })?;
     let status = world.vf(ALICE)?;
     ensure!(status.interventions.interrupts > 0, "the host counts no interrupt: {status:?}");
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that, with `rx-usecs 1000`, the receive vector interrupts at most once per millisecond, at any packet rate.
-pub(crate) fn interrupts_are_moderated(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn interrupts_are_moderated(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     bob.check("ethtool -C eth0 rx-usecs 1000")?;
     let (started, before) = (uptime(bob)?, vectors(bob)?);
@@ -179,7 +179,7 @@ pub(crate) fn interrupts_are_moderated(world: &mut LinuxTestbed) -> Result<Check
         "{interrupts} receive interrupts in {:.3} s, {most} at most were allowed ({flow:?})",
         ended - started
     );
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Returns the seconds since the guest booted.

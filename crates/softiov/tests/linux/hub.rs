@@ -2,7 +2,7 @@
 //! (`-netdev stream`). Embedded guests exchange pings across it.
 
 use crate::guest::eventually;
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::served::HostWithKeeper;
 use crate::world::LinuxTestbed;
 use anyhow::{Context, Result, ensure};
@@ -21,7 +21,7 @@ const PINGS: u16 = 50;
 const ANSWERED: usize = 25;
 
 /// Checks that frames pass from port to port through QEMU, and that links follow the connection.
-pub(crate) fn ports_meet_in_qemus_hub(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn ports_meet_in_qemus_hub(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let folder = TempDir::new()?;
     let paths = ["a.sock", "b.sock"].map(|name| folder.path().join(name));
     let mut qemu = hub(world.assets(), [&paths[0], &paths[1]])?;
@@ -36,7 +36,7 @@ pub(crate) fn ports_meet_in_qemus_hub(world: &mut LinuxTestbed) -> Result<CheckO
         ensure!(!list.contains("state UP"), "QEMU has ended, but a link is up: {list}");
         Ok(())
     })?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Starts a QEMU without a machine, whose hub joins two streams.

@@ -3,7 +3,7 @@
 
 use crate::driver::no_large_receive;
 use crate::guest::{ScenarioGuest, eventually};
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::traffic::frame_size;
 use crate::wire::{JUMBO, WireNamespace};
 use crate::world::{LinuxTestbed, PF_MAC};
@@ -14,7 +14,7 @@ const VLAN: u8 = 43;
 const AMOUNT: &str = "-n 16M";
 
 /// Checks that igb binds the PF, with the port's address and a link, and logs no error.
-pub(crate) fn binds_and_brings_the_link_up(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn binds_and_brings_the_link_up(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.settle_dave()?;
     let dave = world.dave()?;
     let identity = dave.check("cd /sys/class/net/eth0; cat device/vendor device/device address")?;
@@ -26,18 +26,18 @@ pub(crate) fn binds_and_brings_the_link_up(world: &mut LinuxTestbed) -> Result<C
     ensure!(expected.iter().all(|line| link.contains(line)), "{link}");
     no_complaints(dave)?;
     ensure!(world.pf()?.peer.is_some(), "no client is connected to the PF");
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that `ethtool -t` passes: registers, EEPROM, interrupts, loopback and link offline, and the link online.
-pub(crate) fn self_tests_pass(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn self_tests_pass(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.settle_dave()?;
     passes_its_own_tests(world.dave()?)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that every ethtool query for igb succeeds.
-pub(crate) fn ethtool_reads(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn ethtool_reads(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.settle_dave()?;
     let dave = world.dave()?;
     for question in
@@ -49,11 +49,11 @@ pub(crate) fn ethtool_reads(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let eeprom = dave.check("ethtool -e eth0 raw on | xxd -p | tr -d '\\n'")?;
     ensure!(eeprom.starts_with(&PF_MAC.replace(':', "")), "the EEPROM begins with {eeprom}");
     no_complaints(dave)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that `ethtool -d` decodes the registers to the configured values.
-pub(crate) fn registers_show_what_is_set(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn registers_show_what_is_set(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.settle_dave()?;
     let dave = world.dave()?;
     let settings = [
@@ -88,12 +88,12 @@ pub(crate) fn registers_show_what_is_set(world: &mut LinuxTestbed) -> Result<Che
     dave.wait_carrier(true)?;
     let registers = dave.check("ethtool -d eth0 | grep IAC")?;
     ensure!(!registers.trim_end().ends_with("0x00000000"), "a changed link is no interrupt: {registers}");
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that moderation, rings, queues and pause frames take their new values, and that the port works after each
 /// change.
-pub(crate) fn ethtool_sets(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn ethtool_sets(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.settle_dave()?;
     let (dave, wire) = (world.dave()?, &world.wire);
     let settings = [
@@ -126,22 +126,22 @@ pub(crate) fn ethtool_sets(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
         ensure!(seen.contains(&format!("Speed: {speed}")), "{setting} was set, and now: {seen}");
     }
     no_complaints(dave)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that pings, TCP and UDP pass to and from the network beyond the uplink, with every offload on.
-pub(crate) fn exchanges_traffic(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn exchanges_traffic(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.settle_dave()?;
     let wire = match &world.wire {
         Ok(wire) => wire,
         Err(why) => return Ok(no_uplink(why)),
     };
     exchange(world.dave()?, wire)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that, with an MTU of 9000, frames pass whole, over several receive buffers.
-pub(crate) fn jumbo_frames_pass_whole(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn jumbo_frames_pass_whole(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.settle_dave()?;
     let (dave, wire) = match &world.wire {
         Ok(wire) => (world.dave()?, wire),
@@ -163,11 +163,11 @@ pub(crate) fn jumbo_frames_pass_whole(world: &mut LinuxTestbed) -> Result<CheckO
         ensure!(size > 4096, "iperf3{direction}: frames of {size} bytes");
     }
     no_checksum_errors(dave)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that tagged frames pass if the card or the kernel inserts and strips the tags, in every combination.
-pub(crate) fn vlan_offloads_are_toggled(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn vlan_offloads_are_toggled(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.settle_dave()?;
     if let Err(why) = &world.wire {
         return Ok(no_uplink(why));
@@ -189,11 +189,11 @@ pub(crate) fn vlan_offloads_are_toggled(world: &mut LinuxTestbed) -> Result<Chec
     }
     no_checksum_errors(dave)?;
     dave.check(&format!("ip link del eth0.{VLAN}"))?;
-    alice.cannot_reach(&format!("eth0.{VLAN}"), &dave.vlan_address(VLAN)).map(|()| CheckOutcome::Passed)
+    alice.cannot_reach(&format!("eth0.{VLAN}"), &dave.vlan_address(VLAN)).map(|()| LinuxCheckOutcome::Passed)
 }
 
 /// Checks that checksums and segmentation are done by the card or by the kernel, as `ethtool -K` says.
-pub(crate) fn offloads_are_toggled(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn offloads_are_toggled(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.settle_dave()?;
     let (dave, wire) = match &world.wire {
         Ok(wire) => (world.dave()?, wire),
@@ -208,11 +208,11 @@ pub(crate) fn offloads_are_toggled(world: &mut LinuxTestbed) -> Result<CheckOutc
         dave.iperf(&wire.address(), "-n 8M -R").context(features)?;
     }
     no_checksum_errors(dave)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that flows spread over both queues by their hash; with an indirection table of one queue they all go there.
-pub(crate) fn rss_spreads_flows(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn rss_spreads_flows(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.settle_dave()?;
     let (dave, wire) = match &world.wire {
         Ok(wire) => (world.dave()?, wire),
@@ -235,11 +235,11 @@ pub(crate) fn rss_spreads_flows(world: &mut LinuxTestbed) -> Result<CheckOutcome
         gathered[0] > 200 && gathered[1] < 20,
         "a table of queue 0 only, and the queues got {gathered:?} packets"
     );
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that `ethtool -S` matches the host's counters, and that the sums over the queues match the port's.
-pub(crate) fn counters_agree(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn counters_agree(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.settle_dave()?;
     let (dave, wire) = match &world.wire {
         Ok(wire) => (world.dave()?, wire),
@@ -270,11 +270,11 @@ pub(crate) fn counters_agree(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     ];
     let counts = dave.statistics(&errors)?;
     ensure!(counts.iter().all(|count| *count == 0), "{errors:?} are {counts:?}");
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that the port returns after each of: interface down and up, driver out and in, and a reboot.
-pub(crate) fn comes_back(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn comes_back(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.settle_dave()?;
     let (dave, wire) = (world.dave()?, &world.wire);
     for disturbance in ["ip link set eth0 down", "rmmod igb && [ ! -e /sys/class/net/eth0 ] && modprobe igb"]
@@ -288,7 +288,7 @@ pub(crate) fn comes_back(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
         }
     }
     no_complaints(dave)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that igb's self-tests (`ethtool -t`) pass in a guest, offline and online.
@@ -336,6 +336,6 @@ fn no_complaints(guest: &ScenarioGuest) -> Result<()> {
     Ok(())
 }
 
-fn no_uplink(why: &str) -> CheckOutcome {
-    CheckOutcome::Skipped(format!("no uplink here: {why}"))
+fn no_uplink(why: &str) -> LinuxCheckOutcome {
+    LinuxCheckOutcome::Skipped(format!("no uplink here: {why}"))
 }

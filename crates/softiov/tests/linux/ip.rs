@@ -3,7 +3,7 @@
 //! which igb does not support.
 
 use crate::guest::COMMAND;
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::served::HostWithKeeper;
 use crate::vfio::{PF, boot, start_igb, with_igbs};
 use crate::world::LinuxTestbed;
@@ -49,7 +49,7 @@ struct IpCommandResult {
 }
 
 /// Checks that `softiov ip` has the results of iproute2 under stock igb.
-pub(crate) fn answers_are_those_under_stock_igb(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn answers_are_those_under_stock_igb(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let guest = boot(world, with_igbs())?;
     start_igb(&guest, PF)?;
     let script = format!(
@@ -64,7 +64,7 @@ pub(crate) fn answers_are_those_under_stock_igb(world: &mut LinuxTestbed) -> Res
         let ours = ours(&served, command).with_context(|| format!("softiov ip {command}"))?;
         ensure!(ours == theirs, "ip {command}\nunder igb:   {theirs:?}\nunder softiov: {ours:?}");
     }
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 fn real(guest: &LinuxGuest, command: &str) -> Result<IpCommandResult> {

@@ -3,7 +3,7 @@
 
 use crate::avf::AvfInterface;
 use crate::guest::{COMMAND, ScenarioGuest};
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::virtio;
 use crate::world::{ALICE_AVF, LinuxTestbed, PF, PF_MAC, VISITOR_AVF, VISITOR_VIRTIO};
 use anyhow::{Result, ensure};
@@ -32,12 +32,12 @@ const NO_PROTOCOL: &str = "3c046003";
 const WHOLE: &str = "the script is complete";
 
 /// Checks that iPXE binds the PF, has a link, and fetches a megabyte by HTTP.
-pub(crate) fn fetches_a_file_over_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn fetches_a_file_over_the_pf(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let image = world.assets().ipxe()?;
     world.send_visitors_home()?;
     let wire = match &world.wire {
         Ok(wire) => wire,
-        Err(why) => return Ok(CheckOutcome::Skipped(format!("no uplink here: {why}"))),
+        Err(why) => return Ok(LinuxCheckOutcome::Skipped(format!("no uplink here: {why}"))),
     };
     let folder = TempDir::new()?;
     fs::write(folder.path().join("script"), script())?;
@@ -55,7 +55,7 @@ pub(crate) fn fetches_a_file_over_the_pf(world: &mut LinuxTestbed) -> Result<Che
 }
 
 /// Checks that iPXE binds a VF of the second family, has a link, and fetches a megabyte by HTTP from another VF.
-pub(crate) fn fetches_a_file_over_a_vf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn fetches_a_file_over_a_vf(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let image = world.assets().ipxe()?;
     world.send_visitors_home()?;
     let alice = AvfInterface::set_up(world.alice()?, ALICE_AVF, 1)?;
@@ -70,7 +70,7 @@ pub(crate) fn fetches_a_file_over_a_vf(world: &mut LinuxTestbed) -> Result<Check
 
 /// Checks that iPXE binds a VF of the third family, has a link, and fetches a megabyte by HTTP from another VF. Its driver
 /// accepts neither checksums nor segmentation, which the sender leaves to the card.
-pub(crate) fn fetches_a_file_over_virtio(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn fetches_a_file_over_virtio(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let image = world.assets().ipxe()?;
     world.send_visitors_home()?;
     virtio::linked(world)?;
@@ -117,13 +117,13 @@ fn vfio_user(world: &LinuxTestbed, function: &str) -> [String; 2] {
 }
 
 /// Checks by the host's counters, before and after the fetch, that enough frames were sent and enough bytes received.
-fn moved(sent: u64, sent_now: u64, received: u64, received_now: u64) -> Result<CheckOutcome> {
+fn moved(sent: u64, sent_now: u64, received: u64, received_now: u64) -> Result<LinuxCheckOutcome> {
     let (sent, received) = (sent_now - sent, received_now - received);
     ensure!(
         sent > 100 && received > 1 << 20,
         "the host counts {sent} frames sent, {received} bytes received"
     );
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Returns the script of a megabyte that iPXE fetches: comments, and a line that shows that the script is complete.

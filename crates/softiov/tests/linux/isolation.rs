@@ -2,7 +2,7 @@
 //! on the socket.
 
 use crate::guest::{BOOT, COMMAND};
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::world::{ALICE, BOB, CAROL, CAROL_OUTSIDE, CAROL_VLAN, LinuxTestbed, VISITOR};
 use anyhow::{Result, bail, ensure};
 use linux_guest::GuestError;
@@ -11,7 +11,7 @@ use linux_guest::GuestError;
 const DOOMED_PORT: u16 = 5202;
 
 /// Checks that a VF serves one client: a second client is refused, and the first is not disturbed.
-pub(crate) fn second_client_is_turned_away(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn second_client_is_turned_away(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let before = world.vf(ALICE)?.function.peer;
     let intruder = world.builder("intruder", ALICE).spawn(world.assets());
@@ -23,12 +23,12 @@ pub(crate) fn second_client_is_turned_away(world: &mut LinuxTestbed) -> Result<C
     let after = world.vf(ALICE)?.function.peer;
     ensure!(before.is_some() && before == after, "the client of {ALICE} was {before:?} and is {after:?}");
     alice.ping(&bob.address(), 1400, 10)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that, after SIGKILL of one VMM under traffic, a flow between two other guests completes, and the next VMM on
 /// the VF finds it reset.
-pub(crate) fn killed_vmm_is_not_noticed(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn killed_vmm_is_not_noticed(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let carol = world.take_carol()?;
     let (alice, bob) = (world.alice()?, world.bob()?);
     bob.check(&format!("iperf3 -s -D -p {DOOMED_PORT}"))?;
@@ -57,12 +57,12 @@ pub(crate) fn killed_vmm_is_not_noticed(world: &mut LinuxTestbed) -> Result<Chec
     carol.ping(&world.alice()?.address(), 8000, 10)?;
     carol.iperf(&world.bob()?.address(), "-n 8M")?;
     carol.iperf(&world.bob()?.address(), "-n 8M -R")?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that a guest without `share=on` boots, binds and has a link. The host reports the cause and the remedy once
 /// in the log, and in the VF's status as long as it holds. Other VFs are not disturbed.
-pub(crate) fn unshared_memory_is_told(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn unshared_memory_is_told(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob, _] = world.everyone()?;
     let builder = world.builder("recluse", VISITOR).shared_memory(false);
     let recluse = world.boot_visitor(builder, world.assets())?;
@@ -79,5 +79,5 @@ pub(crate) fn unshared_memory_is_told(world: &mut LinuxTestbed) -> Result<CheckO
     alice.iperf(&bob.address(), "-n 8M")?;
     recluse.linux.shutdown(COMMAND)?;
     world.wait_vf(VISITOR, "be free, without a hint", |vf| vf.peer.is_none() && vf.hint.is_none())?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }

@@ -4,7 +4,7 @@ use crate::avf::AvfInterface;
 use crate::avf::ethtool::spreads_flows;
 use crate::guest::{COMMAND, ScenarioGuest};
 use crate::igb;
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::world::{ALICE_AVF, LinuxTestbed, PF, VISITOR, VISITOR_AVF};
 use anyhow::{Context, Result, ensure};
 use linux_guest::{BootFiles, KernelSeries};
@@ -14,30 +14,30 @@ const JUMBO: u32 = 8000;
 const VLAN: u8 = 77;
 
 /// Checks that Linux 6.12 binds igbvf and iavf, has a link with each, and exchanges pings and TCP both ways.
-pub(crate) fn vf_drivers_of_trixie_join_in(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn vf_drivers_of_trixie_join_in(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let release = join_in(world, KernelSeries::Trixie612)?;
     ensure!(release.starts_with("6.12."), "the guest runs Linux {release} instead of 6.12");
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that igbvf and iavf of trixie-backports' kernel bind, have links, and exchange pings and TCP both ways.
-pub(crate) fn vf_drivers_of_backports_join_in(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn vf_drivers_of_backports_join_in(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     is_newer_than_trixies(&join_in(world, KernelSeries::TrixieBackports)?)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that the igb of Linux 6.12 drives the PF: it has a link, passes its own tests, and exchanges traffic.
-pub(crate) fn igb_of_trixie_drives_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn igb_of_trixie_drives_the_pf(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let release = drive_the_pf(world, KernelSeries::Trixie612)?;
     ensure!(release.starts_with("6.12."), "the guest runs Linux {release} instead of 6.12");
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that the igb of trixie-backports' kernel drives the PF: it has a link, passes its own tests, and exchanges
 /// traffic.
-pub(crate) fn igb_of_backports_drives_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn igb_of_backports_drives_the_pf(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     is_newer_than_trixies(&drive_the_pf(world, KernelSeries::TrixieBackports)?)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Boots a guest with another kernel on the PF, runs the self-tests of the kernel's driver, exchanges traffic, and

@@ -3,7 +3,7 @@
 //! tests cover each refusal.
 
 use crate::guest::{ScenarioGuest, eventually};
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::world::{ALICE, BOB, CAROL, CAROL_MAC, CAROL_OUTSIDE, LinuxTestbed, PORT_VLAN};
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::{LinkState, VfStatus};
@@ -21,7 +21,7 @@ const GROUP: &str = "239.82.5.7";
 const GROUP_MAC: &str = "01:00:5e:52:05:07";
 
 /// Checks that a VF's link is down, up, or the port's, as the policy says; frames pass whenever it is up.
-pub(crate) fn link_state_is_the_administrators(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn link_state_is_the_administrators(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let states = [(LinkState::Disable, false), (LinkState::Enable, true), (LinkState::Disable, false)];
     for (state, up) in states.into_iter().chain([(LinkState::Auto, true)]) {
@@ -34,12 +34,12 @@ pub(crate) fn link_state_is_the_administrators(world: &mut LinuxTestbed) -> Resu
             bob.ping(&alice.address(), 1400, 5).with_context(|| format!("{state:?}"))?;
         }
     }
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks a running guest that is put on a port VLAN and taken off it again, unaware of it. Meanwhile the guest is not
 /// a member of the VLANs that it had joined.
-pub(crate) fn port_vlan_comes_and_goes(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn port_vlan_comes_and_goes(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     for guest in [alice, bob] {
         guest.join_vlan("eth0", VLAN)?;
@@ -71,11 +71,11 @@ pub(crate) fn port_vlan_comes_and_goes(world: &mut LinuxTestbed) -> Result<Check
     alice.check(&format!("ip addr del {}/24 dev eth0; ip neigh flush all", alice.vlan_address(PORT_VLAN)))?;
     alice.reach(&bob.address()).context("the guest must be reachable after its port VLAN was removed")?;
     alice.reach(&bob.vlan_address(VLAN)).context("the guest must be reachable in its own VLAN again")?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that a guest joins the VLANs on the policy's list and no others.
-pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     world.change(ALICE, VfSettings { vlans: Some("90-110".into()), ..VfSettings::default() })?;
     let refused = refusals(&world.vf(ALICE)?, "vlan-not-allowed");
@@ -92,12 +92,12 @@ pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<Ch
     );
     world.change(ALICE, VfSettings { vlans: Some("any".into()), ..VfSettings::default() })?;
     alice.reach(&bob.vlan_address(VLAN)).context("a VLAN on the list must be reachable")?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that an address set by the administrator is assigned when the guest sets its interface up again. Until then,
 /// frames with the old address are spoofed.
-pub(crate) fn address_reaches_the_guest_with_a_reset(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn address_reaches_the_guest_with_a_reset(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let own = world.vf(ALICE)?.mac;
     let set = |mac: &str| world.change(ALICE, VfSettings { mac: Some(mac.into()), ..VfSettings::default() });
@@ -131,11 +131,11 @@ pub(crate) fn address_reaches_the_guest_with_a_reset(world: &mut LinuxTestbed) -
     has(&own)?;
     bob.check("ip neigh flush all")?;
     alice.reach(&bob.address())?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that a trusted guest can change the address that the administrator has set.
-pub(crate) fn trusted_guest_changes_its_address(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn trusted_guest_changes_its_address(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let (bob, carol) = (world.bob()?, world.carol()?);
     let trust = |trust| world.change(CAROL, VfSettings { trust: Some(trust), ..VfSettings::default() });
     let change = format!("ip link set eth0 address {OTHER_MAC}");
@@ -151,11 +151,13 @@ pub(crate) fn trusted_guest_changes_its_address(world: &mut LinuxTestbed) -> Res
     carol.check_fails(&change)?;
     bob.check("ip neigh flush all")?;
     carol.reach(&bob.address())?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that, with the VF's spoof check off, frames with a foreign source address arrive.
-pub(crate) fn spoofing_is_let_through_without_the_check(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn spoofing_is_let_through_without_the_check(
+    world: &mut LinuxTestbed,
+) -> Result<LinuxCheckOutcome> {
     let (bob, carol) = (world.bob()?, world.carol()?);
     bob.join_vlan("eth0", VLAN)?;
     carol.join_vlan("eth0", VLAN)?;
@@ -173,12 +175,12 @@ pub(crate) fn spoofing_is_let_through_without_the_check(world: &mut LinuxTestbed
             "check {check}: of 10 frames {spoofed} were dropped as spoofed and {heard} received"
         );
     }
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that a guest receives a group's frames from its join to its leave. (All VFs share the card's group table:
 /// members of any group also receive frames of groups that other VFs have joined.)
-pub(crate) fn groups_are_joined_and_left(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn groups_are_joined_and_left(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let heard = || -> Result<u64> {
         let before = world.vf(BOB)?.rx.multicast;
@@ -195,11 +197,11 @@ pub(crate) fn groups_are_joined_and_left(world: &mut LinuxTestbed) -> Result<Che
         before < 5 && joined >= 20 && left < 5,
         "of 20 frames bob received {before} before he joined, {joined} as a member, {left} when he had left"
     );
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that a VF with a rate never sends more, whatever its guest attempts.
-pub(crate) fn rate_is_never_exceeded(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn rate_is_never_exceeded(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     const MBPS: u32 = 8;
     let (alice, bob) = (world.alice()?, world.bob()?);
     alice.reach(&bob.address())?;
@@ -215,11 +217,11 @@ pub(crate) fn rate_is_never_exceeded(world: &mut LinuxTestbed) -> Result<CheckOu
     ensure!((bytes as f64) < most, "{bytes} bytes in {elapsed:?}, and {MBPS} Mb/s are {most:.0} at most");
     world.change(ALICE, VfSettings { max_tx_rate: Some(0), ..VfSettings::default() })?;
     alice.iperf(&bob.address(), "-n 24M").context("traffic must pass without the limit")?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that a guest that requests longer frames than its policy allows receives none of them; ordinary frames pass.
-pub(crate) fn mtu_is_limited(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn mtu_is_limited(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     world.change(ALICE, VfSettings { max_mtu: Some(1500), ..VfSettings::default() })?;
     let long =
@@ -240,11 +242,11 @@ pub(crate) fn mtu_is_limited(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     long(alice)?;
     alice.reach(&bob.address())?;
     bob.ping(&alice.address(), 8000, 10).context("traffic must pass without the limit")?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that no vector of a VF interrupts more often than the policy allows, whatever its driver writes.
-pub(crate) fn interrupts_have_a_ceiling(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn interrupts_have_a_ceiling(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     // Below the rate of an emulated guest: each ping is an interrupt.
     const CEILING: u32 = 125;
     let (alice, bob) = (world.alice()?, world.bob()?);
@@ -260,12 +262,12 @@ pub(crate) fn interrupts_have_a_ceiling(world: &mut LinuxTestbed) -> Result<Chec
         ensure!(interrupts <= most, "{name}: {interrupts} interrupts in {elapsed:?}, {most} were allowed");
     }
     world.change(BOB, VfSettings { max_interrupts: Some(0), ..VfSettings::default() })?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that a guest that floods its network is quarantined: its link goes down, and up again when the administrator
 /// releases the VF.
-pub(crate) fn flood_is_quarantined_until_released(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn flood_is_quarantined_until_released(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [_, _, carol] = world.everyone()?;
     carol.check(&format!("ip link set eth2 up && ip route replace {GROUP}/32 dev eth2"))?;
     let carrier = |up: bool| {
@@ -300,12 +302,12 @@ pub(crate) fn flood_is_quarantined_until_released(world: &mut LinuxTestbed) -> R
     let sends_again = world.vf(CAROL_OUTSIDE)?.tx.packets > sent;
     carol.check(&format!("ip route del {GROUP}/32 dev eth2; ip link set eth2 down"))?;
     ensure!(sends_again, "the released guest sends nothing");
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that a monitoring VF gets a copy of another guest's received frames, from the rule's first moment to its
 /// last.
-pub(crate) fn watcher_is_sent_copies(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn watcher_is_sent_copies(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     const FRAMES: u32 = 100;
     const SIZE: u32 = 1000;
     let [alice, bob, carol] = world.everyone()?;
@@ -338,12 +340,12 @@ pub(crate) fn watcher_is_sent_copies(world: &mut LinuxTestbed) -> Result<CheckOu
         "of {FRAMES} frames to carol bob saw {alone:?} before, {watching:?} as the watcher, {again:?} after"
     );
     ensure!(watching[1] >= all * u64::from(SIZE), "copies are too short: {watching:?} frames and bytes");
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that broadcasts beyond the limit reach no guest and are counted for each receiver. The limit is below one
 /// broadcast per window, so that their rate does not matter.
-pub(crate) fn storms_are_kept_from_guests(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn storms_are_kept_from_guests(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     const FRAMES: u32 = 50;
     let [alice, bob, carol] = world.everyone()?;
     alice.reach(&bob.address())?;
@@ -379,7 +381,7 @@ pub(crate) fn storms_are_kept_from_guests(world: &mut LinuxTestbed) -> Result<Ch
             "without a limit {heard} were received and {lost} dropped"
         );
     }
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Returns how many of a VF's requests the PF has refused for `reason`.

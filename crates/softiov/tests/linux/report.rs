@@ -9,11 +9,11 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 /// Function of a named check on the guests. An error is the observation that made the check fail.
-pub(crate) type ScenarioCheck = fn(&mut LinuxTestbed) -> Result<CheckOutcome>;
+pub(crate) type ScenarioCheck = fn(&mut LinuxTestbed) -> Result<LinuxCheckOutcome>;
 
 /// Outcome of a check that did not fail.
 #[derive(Debug)]
-pub(crate) enum CheckOutcome {
+pub(crate) enum LinuxCheckOutcome {
     /// The check passed.
     Passed,
     /// The check could not run here, with the reason.
@@ -75,13 +75,13 @@ fn run_one(name: &str, check: ScenarioCheck, world: &mut LinuxTestbed) -> Option
     let outcome = world.settle().and_then(|()| check(world));
     let seconds = begun.elapsed().as_secs_f32();
     match &outcome {
-        Ok(CheckOutcome::Passed) => println!("ok ({seconds:.1} s)"),
-        Ok(CheckOutcome::Skipped(why)) => println!("SKIPPED: {name}: {why}"),
+        Ok(LinuxCheckOutcome::Passed) => println!("ok ({seconds:.1} s)"),
+        Ok(LinuxCheckOutcome::Skipped(why)) => println!("SKIPPED: {name}: {why}"),
         Err(error) => println!("FAILED ({seconds:.1} s)\n{error:#}\n"),
     }
     match outcome {
-        Ok(CheckOutcome::Passed) => Some(true),
-        Ok(CheckOutcome::Skipped(_)) => None,
+        Ok(LinuxCheckOutcome::Passed) => Some(true),
+        Ok(LinuxCheckOutcome::Skipped(_)) => None,
         Err(_) => Some(false),
     }
 }

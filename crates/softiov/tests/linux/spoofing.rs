@@ -1,7 +1,7 @@
 //! Checks frames with source addresses other than a guest's own.
 
 use crate::guest::eventually;
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::world::{BOB, CAROL, CAROL_MAC, LinuxTestbed};
 use anyhow::{Context, Result, ensure};
 use daemon::settings::VfSettings;
@@ -14,7 +14,7 @@ const VLAN: u8 = 77;
 const FRAMES: u32 = 10;
 
 /// Checks that the guest can change its address, unless the administrator has set it.
-pub(crate) fn addresses_of_the_administrator_stay(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn addresses_of_the_administrator_stay(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let (alice, bob, carol) = (world.alice()?, world.bob()?, world.carol()?);
     carol.check_fails(&format!("ip link set eth0 address {FOREIGN_MAC}"))?;
     let kept = carol.check("cat /sys/class/net/eth0/address")?;
@@ -31,14 +31,14 @@ pub(crate) fn addresses_of_the_administrator_stay(world: &mut LinuxTestbed) -> R
     alice.check(&format!("ip link set eth0 address {own}"))?;
     bob.check("ip neigh flush all")?;
     alice.reach(&bob.address())?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that frames with a foreign source address are dropped and counted.
 ///
 /// A VLAN interface may have an address of its own. The PF refuses the driver's request for it, but the guest's
 /// kernel sends with it all the same.
-pub(crate) fn foreign_addresses_are_blocked(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn foreign_addresses_are_blocked(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let (bob, carol) = (world.bob()?, world.carol()?);
     bob.join_vlan("eth0", VLAN)?;
     carol.join_vlan("eth0", VLAN)?;
@@ -62,7 +62,7 @@ pub(crate) fn foreign_addresses_are_blocked(world: &mut LinuxTestbed) -> Result<
     );
     carol.check(&format!("ip link del {interface}"))?;
     carol.ping(&bob.address(), 56, 5).context("frames with carol's own address must pass")?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Returns the user guide's command for a guest with a bridge, and the Ethernet address in the command.
@@ -76,7 +76,7 @@ pub(crate) fn command_of_the_guide() -> Result<(&'static str, &'static str)> {
 
 /// Checks that frames to an address behind a guest's bridge arrive once the guest has requested a filter for it, as the
 /// guide says; switching the spoof check off does not help.
-pub(crate) fn a_bridges_address_takes_a_filter(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn a_bridges_address_takes_a_filter(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let (command, address) = command_of_the_guide()?;
     alice.check(&format!("ip neigh replace 10.82.0.99 lladdr {address} dev eth0 nud permanent"))?;
@@ -105,5 +105,5 @@ pub(crate) fn a_bridges_address_takes_a_filter(world: &mut LinuxTestbed) -> Resu
         without < all / 2 && with >= all,
         "of {FRAMES} frames {without} were received without a filter, {with} with it"
     );
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }

@@ -6,12 +6,12 @@ pub(crate) mod virtio;
 
 use crate::avf;
 use crate::guest::{BOOT, COMMAND, ScenarioGuest, eventually};
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::stream::{EVERY_MS, IperfStream, PingSeries};
 use crate::world::LinuxTestbed;
 use anyhow::{Context, Result, bail, ensure};
 use linux_guest::GuestError;
-pub(crate) use scene::SurvivalTestbed;
+pub(crate) use scene::HostRestartTestbed;
 use scene::{OPEN, SHUT, VMM};
 use std::time::{Duration, Instant};
 
@@ -20,13 +20,13 @@ const TIMES: u32 = 5;
 const IDLE: Duration = Duration::from_millis(500);
 
 /// Checks `softiov upgrade` under traffic, several times: no link goes down, and connections survive.
-pub(crate) fn hand_over_is_not_noticed(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn hand_over_is_not_noticed(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     with_scene(world, |scene, world| {
         let wire = world.wire.as_ref().ok();
         let [erin, frank] = scene.guests();
         let before = link_losses(scene)?;
         let mut streams = scene.traffic(wire)?;
-        let pings = PingSeries::start(erin, &SurvivalTestbed::inner(frank))?;
+        let pings = PingSeries::start(erin, &HostRestartTestbed::inner(frank))?;
         let mut longest = Duration::ZERO;
         for _ in 0..TIMES {
             let (host, begun) = (scene.host()?, Instant::now());
@@ -51,7 +51,7 @@ pub(crate) fn hand_over_is_not_noticed(world: &mut LinuxTestbed) -> Result<Check
 
 /// Checks SIGKILL of an idle host: the successor process finds everything as it was. A driver that reads its card at
 /// that very moment must restart, so the check needs one crash without a lost link.
-pub(crate) fn crash_while_idle_is_not_noticed(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn crash_while_idle_is_not_noticed(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     with_scene(world, |scene, _| {
         let mut unnoticed = 0;
         for _ in 0..TIMES {
@@ -60,8 +60,8 @@ pub(crate) fn crash_while_idle_is_not_noticed(world: &mut LinuxTestbed) -> Resul
             let [erin, frank] = scene.guests();
             for (from, to) in [(erin, frank), (frank, erin)] {
                 from.reach(&to.address())?;
-                from.reach(&SurvivalTestbed::inner(to))?;
-                from.ping(&SurvivalTestbed::inner(to), 1400, 10)?;
+                from.reach(&HostRestartTestbed::inner(to))?;
+                from.ping(&HostRestartTestbed::inner(to), 1400, 10)?;
             }
             unnoticed += u32::from(link_losses(scene)? == before);
         }
@@ -72,7 +72,7 @@ pub(crate) fn crash_while_idle_is_not_noticed(world: &mut LinuxTestbed) -> Resul
 }
 
 /// Checks SIGKILL under traffic in both directions, several times: links come back and connections survive.
-pub(crate) fn connections_outlive_crashes(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn connections_outlive_crashes(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     with_scene(world, |scene, world| {
         let [erin, frank] = scene.guests();
         let mut streams = scene.traffic(world.wire.as_ref().ok())?;
@@ -94,7 +94,7 @@ pub(crate) fn connections_outlive_crashes(world: &mut LinuxTestbed) -> Result<Ch
 }
 
 /// Checks that the policy survives SIGKILL, both kept and volatile settings.
-pub(crate) fn policy_outlives_a_crash(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn policy_outlives_a_crash(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     with_scene(world, |scene, _| {
         const VFS: [&str; 3] = ["pf0vf0", "pf1vf0", "pf1vf1"];
         for change in ["pf1vf0 --vlan 30", "pf1vf1 --vlan 30", "pf0vf0 --max-tx-rate 500 --volatile"] {
@@ -108,13 +108,13 @@ pub(crate) fn policy_outlives_a_crash(world: &mut LinuxTestbed) -> Result<CheckO
             ensure!(after[0] == before[0], "{vf} was {} and is {}", before[0], after[0]);
         }
         let [erin, frank] = scene.guests();
-        erin.reach(&SurvivalTestbed::inner(frank))?;
+        erin.reach(&HostRestartTestbed::inner(frank))?;
         // A VF alone in the VLAN reaches no other: the policy is enforced, not only shown.
         scene.softiov("vf set pf1vf1 --default vlan")?;
-        erin.cannot_reach("eth1", &SurvivalTestbed::inner(frank))?;
+        erin.cannot_reach("eth1", &HostRestartTestbed::inner(frank))?;
         scene.softiov("vf set pf1vf0 --default vlan")?;
         scene.softiov("vf set pf0vf0 --default max_tx_rate")?;
-        erin.reach(&SurvivalTestbed::inner(frank))?;
+        erin.reach(&HostRestartTestbed::inner(frank))?;
         scene.all_machines_run()
     })
 }
@@ -123,7 +123,7 @@ pub(crate) fn policy_outlives_a_crash(world: &mut LinuxTestbed) -> Result<CheckO
 const AVF: [&str; 2] = ["10.83.1.1", "10.83.1.2"];
 
 /// Configures both guests' interfaces on VFs of the second family, and waits until they reach each other.
-fn link_avf(scene: &SurvivalTestbed) -> Result<()> {
+fn link_avf(scene: &HostRestartTestbed) -> Result<()> {
     for (guest, address) in scene.guests().into_iter().zip(AVF) {
         avf::set_up(guest, &avf::interface(guest)?, address)?;
     }
@@ -133,7 +133,7 @@ fn link_avf(scene: &SurvivalTestbed) -> Result<()> {
 
 /// Checks `softiov upgrade` under a stream between VFs of the second family, several times: iavf sees neither a reset
 /// nor a link change, and its counters continue.
-pub(crate) fn avf_hand_over_is_not_noticed(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn avf_hand_over_is_not_noticed(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     with_scene(world, |scene, _| {
         link_avf(scene)?;
         let [erin, _] = scene.guests();
@@ -156,7 +156,7 @@ pub(crate) fn avf_hand_over_is_not_noticed(world: &mut LinuxTestbed) -> Result<C
 
 /// Checks that a successor process resets the card of the second family after SIGKILL: iavf sets its VF up again, and
 /// frames pass.
-pub(crate) fn avf_starts_anew(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn avf_starts_anew(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     with_scene(world, |scene, _| {
         link_avf(scene)?;
         let [erin, frank] = scene.guests();
@@ -170,7 +170,7 @@ pub(crate) fn avf_starts_anew(world: &mut LinuxTestbed) -> Result<CheckOutcome> 
 }
 
 /// Checks that a QEMU of another user connects where its group may, and gets the reason where it may not.
-pub(crate) fn vmm_of_another_user_connects(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn vmm_of_another_user_connects(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     with_scene(world, |scene, world| {
         let builder = |name, vf| scene.builder(name, vf).user(VMM + 1, VMM);
         let refused = builder("stranger", SHUT).spawn(world.assets());
@@ -198,11 +198,11 @@ pub(crate) fn vmm_of_another_user_connects(world: &mut LinuxTestbed) -> Result<C
 }
 
 /// Checks `vf disconnect` of one VF under traffic: its link goes down, and no other.
-pub(crate) fn disconnected_vf_costs_nothing_else(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn disconnected_vf_costs_nothing_else(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     with_scene(world, |scene, world| {
         let mut streams = scene.traffic(world.wire.as_ref().ok())?;
         let [erin, frank] = scene.guests();
-        let doomed = PingSeries::start(erin, &SurvivalTestbed::inner(frank))?;
+        let doomed = PingSeries::start(erin, &HostRestartTestbed::inner(frank))?;
         let (before, others) = (losses(erin, "eth1")?, losses(frank, "eth1")?);
         scene.softiov("vf disconnect pf1vf0")?;
         wait_loss(erin, "eth1", before)?;
@@ -215,7 +215,7 @@ pub(crate) fn disconnected_vf_costs_nothing_else(world: &mut LinuxTestbed) -> Re
 }
 
 /// Checks SIGTERM under traffic: guests see their links go down, and every other device works. No host runs afterwards.
-pub(crate) fn orderly_end_costs_the_link_alone(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn orderly_end_costs_the_link_alone(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     with_scene(world, |scene, world| {
         let streams = scene.traffic(world.wire.as_ref().ok())?;
         drop(streams);
@@ -234,26 +234,26 @@ pub(crate) fn orderly_end_costs_the_link_alone(world: &mut LinuxTestbed) -> Resu
         scene.all_machines_run()
     })?;
     world.survival = None;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
-/// Runs a check with the host and guests of [`SurvivalTestbed`], which are started if necessary. After a failed check,
+/// Runs a check with the host and guests of [`HostRestartTestbed`], which are started if necessary. After a failed check,
 /// they are not used again.
 fn with_scene(
     world: &mut LinuxTestbed,
-    check: impl FnOnce(&mut SurvivalTestbed, &LinuxTestbed) -> Result<()>,
-) -> Result<CheckOutcome> {
+    check: impl FnOnce(&mut HostRestartTestbed, &LinuxTestbed) -> Result<()>,
+) -> Result<LinuxCheckOutcome> {
     let mut scene = match world.survival.take() {
         Some(scene) => scene,
-        None => SurvivalTestbed::start(world.assets(), world.wire.as_ref().ok())?,
+        None => HostRestartTestbed::start(world.assets(), world.wire.as_ref().ok())?,
     };
     check(&mut scene, world).with_context(|| scene.state(world.wire.as_ref().ok()))?;
     world.survival = Some(scene);
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Returns the number of times that each guest has lost the link of eth0 and of eth1.
-fn link_losses(scene: &SurvivalTestbed) -> Result<Vec<String>> {
+fn link_losses(scene: &HostRestartTestbed) -> Result<Vec<String>> {
     let losses = |guest: &ScenarioGuest| guest.check("cat /sys/class/net/eth[01]/carrier_down_count");
     scene.guests().into_iter().map(losses).collect()
 }

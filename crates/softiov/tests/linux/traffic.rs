@@ -1,7 +1,7 @@
 //! Checks frames between two guests: every size and protocol, with the offloads that the driver enables by default.
 
 use crate::guest::{ScenarioGuest, eventually};
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::world::LinuxTestbed;
 use anyhow::{Context, Error, Result, ensure};
 use daemon::control::status::TrafficCounts;
@@ -22,17 +22,17 @@ const OFFLOADS: [&str; 6] = [
 ];
 
 /// Checks that small, nearly full and fragmented pings are answered, both ways.
-pub(crate) fn pings_are_answered(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn pings_are_answered(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     for (from, to) in both_ways(world)? {
         for size in [56, 1400, 8000] {
             from.ping(&to.address(), size, 30)?;
         }
     }
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that TCP passes in each direction with segmentation and checksums by the card, and that no checksum is wrong.
-pub(crate) fn tcp_is_offloaded(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn tcp_is_offloaded(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     for (from, to) in both_ways(world)? {
         let features = from.check("ethtool -k eth0")?;
         for offload in OFFLOADS {
@@ -52,22 +52,22 @@ pub(crate) fn tcp_is_offloaded(world: &mut LinuxTestbed) -> Result<CheckOutcome>
         no_checksum_errors(to)?;
         no_checksum_errors(from)?;
     }
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that UDP arrives at a rate without losses.
-pub(crate) fn udp_arrives(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn udp_arrives(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     for (from, to) in both_ways(world)? {
         let flow = from.iperf(&to.address(), "-u -b 10M -l 1400 -n 1M")?;
         // A busy machine may still cause some losses.
         ensure!(flow.received > flow.sent / 2, "{} to {}: {flow:?}", from.name(), to.name());
         no_checksum_errors(to)?;
     }
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks IPv6: neighbour discovery uses multicast, and segmentation has a second IP version.
-pub(crate) fn ipv6_works(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn ipv6_works(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     for (from, to) in both_ways(world)? {
         for size in [56, 1400, 8000] {
             from.ping(&to.address_v6(), size, 10)?;
@@ -76,11 +76,11 @@ pub(crate) fn ipv6_works(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
         ensure!(flow.sent >= AMOUNT_BYTES, "{} to {}: {flow:?}", from.name(), to.name());
         no_checksum_errors(to)?;
     }
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that, with an MTU of 9000, the driver has the card split headers off and fill several buffers with a frame.
-pub(crate) fn jumbo_frames_pass_whole(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn jumbo_frames_pass_whole(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     for guest in [world.alice()?, world.bob()?] {
         guest.check("ip link set eth0 mtu 9000")?;
         guest.wait_carrier(true)?;
@@ -99,12 +99,12 @@ pub(crate) fn jumbo_frames_pass_whole(world: &mut LinuxTestbed) -> Result<CheckO
         ensure!(size > 4096, "{} got frames of {size} bytes", to.name());
         no_checksum_errors(to)?;
     }
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that `ethtool -S` matches the host's counters, frame check sequences included, and counts the traffic as
 /// local.
-pub(crate) fn counters_are_the_hosts(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn counters_are_the_hosts(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let names = ["rx_packets", "rx_bytes", "lbrx_packets", "lbrx_bytes"];
     bob.reach(&alice.address())?;
@@ -122,12 +122,12 @@ pub(crate) fn counters_are_the_hosts(world: &mut LinuxTestbed) -> Result<CheckOu
         (100..=grown[0]).contains(&grown[2]) && (104_600..=grown[1]).contains(&grown[3]),
         "100 frames of 1046 bytes were local, and {names:?} grew by {grown:?}"
     );
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that checksums and segmentation are done by the card or by the kernel, as `ethtool -K` says. (igbvf cannot
 /// toggle VLAN tags.)
-pub(crate) fn offloads_are_toggled(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn offloads_are_toggled(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let settings = [("rx off tx off", false), ("rx on tx on tso off", true), ("tso on rx off", false)];
     for (features, checks) in settings.into_iter().chain([("rx on sg off", true), ("sg on tso on", true)]) {
@@ -141,7 +141,7 @@ pub(crate) fn offloads_are_toggled(world: &mut LinuxTestbed) -> Result<CheckOutc
         no_checksum_errors(alice)?;
         no_checksum_errors(bob)?;
     }
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Returns packets and bytes as the card's registers count them: with 4 bytes of frame check sequence per packet.

@@ -1,7 +1,7 @@
 //! Checks traffic between a guest and the network beyond the uplink, and an uplink that is removed and returned.
 
 use crate::guest::{ScenarioGuest, eventually};
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::stream::IperfStream;
 use crate::wire::WireNamespace;
 use crate::world::{BOB, CAROL_OUTSIDE, LinuxTestbed};
@@ -12,10 +12,10 @@ const VLAN: u8 = 42;
 const AMOUNT: &str = "-n 16M";
 
 /// Checks that pings, fragments and TCP pass in both directions.
-pub(crate) fn vf_and_outside_exchange_traffic(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn vf_and_outside_exchange_traffic(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let wire = match &world.wire {
         Ok(wire) => wire,
-        Err(why) => return Ok(CheckOutcome::Skipped(format!("no uplink here: {why}"))),
+        Err(why) => return Ok(LinuxCheckOutcome::Skipped(format!("no uplink here: {why}"))),
     };
     let alice = world.alice()?;
     alice.reach(&wire.address())?;
@@ -23,13 +23,13 @@ pub(crate) fn vf_and_outside_exchange_traffic(world: &mut LinuxTestbed) -> Resul
     exchange(alice, &wire.address(), wire, &alice.address())?;
     let frames = alice.statistic("lbrx_packets")? - local;
     ensure!(frames < 100, "{frames} frames were counted as local, but came over the uplink");
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that tagged frames leave by one port's uplink and enter by another's; no device in between has the VLAN.
-pub(crate) fn vlans_cross_the_uplink(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn vlans_cross_the_uplink(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     if let Err(why) = &world.wire {
-        return Ok(CheckOutcome::Skipped(format!("no uplink here: {why}")));
+        return Ok(LinuxCheckOutcome::Skipped(format!("no uplink here: {why}")));
     }
     let (alice, bob, outside) = (world.alice()?, world.bob()?, world.carol()?);
     outside.check("ip link set eth2 up")?;
@@ -51,14 +51,14 @@ pub(crate) fn vlans_cross_the_uplink(world: &mut LinuxTestbed) -> Result<CheckOu
     let refused = bob.cannot_reach("eth0", &outside.vlan_address(VLAN));
     bob.check(&format!("ip addr del {}/24 dev eth0", bob.vlan_address(VLAN)))?;
     outside.check(&format!("ip link del eth2.{VLAN}; ip link set eth2 down"))?;
-    refused.map(|()| CheckOutcome::Passed)
+    refused.map(|()| LinuxCheckOutcome::Passed)
 }
 
 /// Checks that `ip link set TAP down` takes down the link of a guest whose VF follows the port, and no other.
-pub(crate) fn link_follows_the_tap(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn link_follows_the_tap(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let wire = match &world.wire {
         Ok(wire) => wire,
-        Err(why) => return Ok(CheckOutcome::Skipped(format!("no uplink here: {why}"))),
+        Err(why) => return Ok(LinuxCheckOutcome::Skipped(format!("no uplink here: {why}"))),
     };
     let (alice, bob) = (world.alice()?, world.bob()?);
     world.set_link(BOB, LinkState::Enable)?;
@@ -71,15 +71,15 @@ pub(crate) fn link_follows_the_tap(world: &mut LinuxTestbed) -> Result<CheckOutc
     ensure!(others?.trim() == "1", "bob lost his link, which is always up");
     alice.wait_carrier(true)?;
     alice.reach(&wire.address())?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks a tap that is deleted and created again under a TCP connection: the guest sees its link go down and up, and
 /// the connection survives.
-pub(crate) fn tap_is_removed_and_returned(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn tap_is_removed_and_returned(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let wire = match &world.wire {
         Ok(wire) => wire,
-        Err(why) => return Ok(CheckOutcome::Skipped(format!("no uplink here: {why}"))),
+        Err(why) => return Ok(LinuxCheckOutcome::Skipped(format!("no uplink here: {why}"))),
     };
     let alice = world.alice()?;
     alice.reach(&wire.address())?;
@@ -100,7 +100,7 @@ pub(crate) fn tap_is_removed_and_returned(world: &mut LinuxTestbed) -> Result<Ch
     alice.wait_carrier(true)?;
     stream.moves()?;
     stream.close()?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 fn exchange(guest: &ScenarioGuest, outside: &str, wire: &WireNamespace, inside: &str) -> Result<()> {

@@ -3,7 +3,7 @@
 //! known of the card.
 
 use crate::guest::{BOOT, COMMAND};
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::world::{LinuxTestbed, SECOND_VISITOR, VISITOR};
 use anyhow::{Context, Result, ensure};
 use linux_guest::{GuestBuilder, LinuxGuest};
@@ -70,7 +70,7 @@ const TAKES_THE_PF: [&str; 2] = ["port-vlan", "pf-reset"];
 
 /// Checks that our PF driver drives QEMU's igb device and enables VFs, and that our VF drivers work on them. Stock igb
 /// on the other device, a station on the wire, receives their frames.
-pub(crate) fn our_drivers_drive_qemus_igb(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn our_drivers_drive_qemus_igb(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let guest = boot(world, E1000ES.into_iter().fold(with_igbs(), GuestBuilder::qemu_argument))?;
     hand_over(&guest, &[PF, BEHIND_A_PORT, ON_THE_ROOT])?;
     let peer = start_igb(&guest, OTHER_PF)?;
@@ -78,7 +78,7 @@ pub(crate) fn our_drivers_drive_qemus_igb(world: &mut LinuxTestbed) -> Result<Ch
     drive(&guest, &functions, &peer, &ExpectedDeviations { differs: &QEMU_DIFFERS, skipped: &[] })?;
     audit(&guest, &functions)?;
     ladder(&guest)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Audits registers of QEMU's device by `softiov drive --audit`. Checks that it exposes the same value of the machine
@@ -175,7 +175,7 @@ fn report(guest: &LinuxGuest, words: &str) -> Result<Value> {
 }
 
 /// Checks that our VF driver works with stock igb as its PF's driver, and reaches the PF.
-pub(crate) fn our_vf_driver_works_under_stock_igb(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn our_vf_driver_works_under_stock_igb(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let guest = boot(world, with_igbs())?;
     let peer = start_igb(&guest, PF)?;
     guest.check(&format!("echo {} > /sys/bus/pci/devices/{PF}/sriov_numvfs", VFS.len()), COMMAND)?;
@@ -186,7 +186,9 @@ pub(crate) fn our_vf_driver_works_under_stock_igb(world: &mut LinuxTestbed) -> R
 
 /// Checks that our VF driver works on VFs of our card in a guest with an IOMMU. The card reaches only the memory that
 /// the program has mapped.
-pub(crate) fn our_vf_driver_drives_our_card_in_a_guest(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn our_vf_driver_drives_our_card_in_a_guest(
+    world: &mut LinuxTestbed,
+) -> Result<LinuxCheckOutcome> {
     let builder = world.builder("vfio", VISITOR).vf_socket(world.socket(SECOND_VISITOR));
     let guest = boot(world, builder)?;
     hand_over(&guest, &OUR_VFS)?;
@@ -261,7 +263,7 @@ fn drive(
     functions: &str,
     peer: &str,
     known: &ExpectedDeviations,
-) -> Result<CheckOutcome> {
+) -> Result<LinuxCheckOutcome> {
     let command = format!("softiov drive --json {functions} --peer {peer} --address 10.82.0.101");
     let output = guest.run(&command, COMMAND)?;
     let report: Value = serde_json::from_str(&output.stdout).with_context(|| format!("{output:?}"))?;
@@ -274,5 +276,5 @@ fn drive(
         ensure!(check["result"] == known.result(name), "{check}, and it should be {}", known.result(name));
     }
     ensure!(output.success(), "{output:?}");
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }

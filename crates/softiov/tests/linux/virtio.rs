@@ -7,7 +7,7 @@ pub(crate) mod reduced;
 use crate::avf;
 use crate::avf::no_checksum_errors;
 use crate::guest::{BOOT, ScenarioGuest, eventually};
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::stream::IperfStream;
 use crate::world::{LinuxTestbed, PACKED, SPLIT, VISITOR_VIRTIO, settle_all};
 use anyhow::{Context, Result, ensure};
@@ -131,7 +131,7 @@ pub(crate) fn add_address(judy: &ScenarioGuest, address: &str) -> Result<()> {
 
 /// Checks that an unmodified Debian kernel binds virtio_net, and exchanges pings and TCP with another guest. Large packets come
 /// uncut.
-pub(crate) fn binds(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn binds(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let guests = linked(world)?;
     for guest in guests {
         let driver = guest.check("ethtool -i eth0")?;
@@ -151,11 +151,11 @@ pub(crate) fn binds(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     }
     no_checksum_errors(judy)?;
     no_checksum_errors(kim)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that frames of 9,000 bytes pass whole.
-pub(crate) fn jumbo_frames_pass_whole(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn jumbo_frames_pass_whole(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [judy, kim] = linked(world)?;
     for guest in [judy, kim] {
         guest.check("ip link set eth0 mtu 9000")?;
@@ -169,11 +169,11 @@ pub(crate) fn jumbo_frames_pass_whole(world: &mut LinuxTestbed) -> Result<CheckO
     }
     no_checksum_errors(judy)?;
     no_checksum_errors(kim)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks tags of the guests, and then a port VLAN of the administrator, which no guest sees.
-pub(crate) fn vlans_separate_guests(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn vlans_separate_guests(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     linked(world)?;
     let [judy, kim] = world.virtio()?;
     for guest in [judy, kim] {
@@ -191,22 +191,22 @@ pub(crate) fn vlans_separate_guests(world: &mut LinuxTestbed) -> Result<CheckOut
     judy.reach(&kim.address())?;
     judy.iperf(&kim.address(), "-n 8M")?;
     no_checksum_errors(kim)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that the administrator's link state stops a guest's frames, and that the guest continues afterwards.
-pub(crate) fn disabled_vf_moves_no_frame(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn disabled_vf_moves_no_frame(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     linked(world)?;
     let [judy, kim] = world.virtio()?;
     world.set_link(SPLIT, LinkState::Disable)?;
     judy.cannot_ping(&kim.address(), 56)?;
     world.set_link(SPLIT, LinkState::Auto)?;
     judy.reach(&kim.address())?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that frames with another source address are dropped while spoof checking is on.
-pub(crate) fn spoofing_is_checked(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn spoofing_is_checked(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     linked(world)?;
     let [judy, kim] = world.virtio()?;
     let mac = judy.check("cat /sys/class/net/eth0/address")?;
@@ -220,11 +220,11 @@ pub(crate) fn spoofing_is_checked(world: &mut LinuxTestbed) -> Result<CheckOutco
     ))?;
     judy.settle()?;
     judy.reach(&kim.address())?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks restarts: interface down and up, driver unbound and bound, the port reset under TCP, the guest rebooted.
-pub(crate) fn guests_come_back(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn guests_come_back(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     const REBIND: &str =
         "cd /sys/bus/virtio/drivers/virtio_net && device=$(ls -d virtio*) && echo $device > unbind &&
         [ ! -e /sys/class/net/eth0 ] && echo $device > bind";
@@ -251,5 +251,5 @@ pub(crate) fn guests_come_back(world: &mut LinuxTestbed) -> Result<CheckOutcome>
     kim.linux.wait_ready(BOOT)?;
     kim.settle()?;
     exchange(linked(world)?)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }

@@ -1,7 +1,7 @@
 //! Checks VLANs between guests: those that a guest joins, and the port VLAN that the administrator sets.
 
 use crate::guest::ScenarioGuest;
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::world::{CAROL_VLAN, LinuxTestbed, PORT_VLAN};
 use anyhow::{Context, Result, ensure};
 
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 const BROADCASTS: u32 = 20;
 
 /// Checks that two guests with an interface in VLAN 100 exchange frames that the card tags and untags.
-pub(crate) fn members_reach_each_other(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn members_reach_each_other(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     join_both(world)?;
     let (alice, bob) = (world.alice()?, world.bob()?);
     for guest in [alice, bob] {
@@ -25,11 +25,11 @@ pub(crate) fn members_reach_each_other(world: &mut LinuxTestbed) -> Result<Check
         let errors = to.statistic("rx_csum_offload_errors")?;
         ensure!(errors == 0, "{}: rx_csum_offload_errors is {errors}", to.name());
     }
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that a guest in another VLAN, a guest in no VLAN, and a former member receive no frame of the members.
-pub(crate) fn others_see_nothing(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn others_see_nothing(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     join_both(world)?;
     let (alice, bob, carol) = (world.alice()?, world.bob()?, world.carol()?);
     carol.join_vlan("eth0", 200)?;
@@ -51,12 +51,12 @@ pub(crate) fn others_see_nothing(world: &mut LinuxTestbed) -> Result<CheckOutcom
         "of {BROADCASTS} broadcasts guests that are no members got {heard:?}"
     );
     alice.ping(&bob.address(), 56, 3).context("untagged frames must pass")?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that a guest on a port VLAN is unaware of it: it sends untagged, and members of the VLAN receive its frames
 /// tagged. It reaches no other guest, and cannot join another VLAN.
-pub(crate) fn port_vlan_is_tagged_for_the_guest(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn port_vlan_is_tagged_for_the_guest(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     join_both(world)?;
     let (alice, bob, carol) = (world.alice()?, world.bob()?, world.carol()?);
     carol.check(&format!(
@@ -89,7 +89,7 @@ pub(crate) fn port_vlan_is_tagged_for_the_guest(world: &mut LinuxTestbed) -> Res
     let vlans = world.vf(CAROL_VLAN)?.vlans;
     ensure!(vlans == [u16::from(PORT_VLAN)], "a VF on port VLAN {PORT_VLAN} is a member of {vlans:?}");
     carol.check("ip link del eth1.7; ip addr flush dev eth1; ip link set eth1 down")?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 fn join_both(world: &LinuxTestbed) -> Result<()> {

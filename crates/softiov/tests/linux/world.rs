@@ -4,7 +4,7 @@
 mod settings;
 
 use crate::guest::{BOOT, COMMAND, ScenarioGuest, eventually, last_events};
-use crate::survival::SurvivalTestbed;
+use crate::survival::HostRestartTestbed;
 use crate::testpmd;
 use crate::virtio;
 use crate::wire::{MTU, WireNamespace};
@@ -87,7 +87,7 @@ pub(crate) struct LinuxTestbed {
     /// Guests on [`SPLIT`] and [`PACKED`].
     pub(crate) virtio: Option<[ScenarioGuest; 2]>,
     /// Another host with guests of its own, for checks that end the host.
-    pub(crate) survival: Option<SurvivalTestbed>,
+    pub(crate) survival: Option<HostRestartTestbed>,
     assets: BootFiles,
     host: RunningHost,
     /// Network beyond the uplinks, or the reason for its absence.

@@ -72,14 +72,14 @@ fn continued(line: &str) -> Option<&str> {
 /// Shell into which the commands of a page are typed. Dropping this value ends the processes that were started in the
 /// background.
 #[derive(Debug)]
-pub(crate) struct DocumentationReader {
+pub(crate) struct DocumentationShell {
     shell: Child,
     typed: Option<ChildStdin>,
     printed: BufReader<ChildStdout>,
     places: Vec<(String, String)>,
 }
 
-impl DocumentationReader {
+impl DocumentationShell {
     /// Starts the shell of a reader. `places` are pairs of names: the first is the name on the page, and the second
     /// that on this machine.
     pub(crate) fn at(mut shell: Command, places: &[(&str, &str)]) -> Self {
@@ -155,7 +155,7 @@ impl DocumentationReader {
     }
 }
 
-impl Drop for DocumentationReader {
+impl Drop for DocumentationShell {
     fn drop(&mut self) {
         // At the end of its input the shell ends its children, and itself.
         self.typed = None;

@@ -1,12 +1,12 @@
 //! Performs the events of the soak campaign (hand-overs and crashes), one after the other, and the checks
 //! after each.
 
-use crate::CampaignOptions;
+use crate::SoakOptions;
 use crate::embedded::EmbeddedGuests;
 use crate::holding::{ProcessResources, ProcessorTicks};
 use crate::machines::LinuxGuestGroup;
 use crate::random::RandomGenerator;
-use crate::report::{CampaignFailure, CampaignInterruptions, CampaignOutcome};
+use crate::report::{SoakFailure, SoakInterruptions, SoakOutcome};
 use crate::served::HostWithKeeper;
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
@@ -31,12 +31,12 @@ const DEATH: &str = "; starting the host again";
 const WAITS: &str = "the next start is in";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CampaignEvent {
+enum SoakEvent {
     HandOver,
     Kill,
 }
 
-impl CampaignEvent {
+impl SoakEvent {
     /// Returns the longest interruption of guests that this event should cause on an otherwise idle machine.
     fn goal(self) -> Duration {
         match self {
@@ -48,7 +48,7 @@ impl CampaignEvent {
 
 /// Traffic between guests while an event happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CampaignLoad {
+enum SoakTraffic {
     /// No traffic between guests before the event; requests begin with the event.
     Idle,
     Requests,
@@ -70,14 +70,14 @@ pub(crate) struct SoakCampaign {
     host: Pid,
     before: [ProcessResources; 2],
     ticks: ProcessorTicks,
-    gaps: CampaignInterruptions,
-    losses: Vec<CampaignFailure>,
+    gaps: SoakInterruptions,
+    losses: Vec<SoakFailure>,
 }
 
 impl SoakCampaign {
     /// Starts the campaign's host and guests, performs a first hand-over, and reads the resources before the
     /// events.
-    pub(crate) fn begin(options: &CampaignOptions, seed: u64) -> Result<Self> {
+    pub(crate) fn begin(options: &SoakOptions, seed: u64) -> Result<Self> {
         let served = HostWithKeeper::start(&format!("[[port]]\nwait = \"{}\"\n", options.wait))?;
         let machines =
             if options.embedded_only { LinuxGuestGroup::none() } else { LinuxGuestGroup::boot(&served)? };
@@ -101,13 +101,13 @@ impl SoakCampaign {
             host,
             before,
             ticks: ProcessorTicks::now()?,
-            gaps: CampaignInterruptions::default(),
+            gaps: SoakInterruptions::default(),
             losses: Vec::new(),
         })
     }
 
     /// Runs the campaign to its end, or to the first event after which no connection recovers.
-    pub(crate) fn run(mut self) -> Result<CampaignOutcome> {
+    pub(crate) fn run(mut self) -> Result<SoakOutcome> {
         let start = Instant::now();
         let all = self.hand_overs + self.kills;
         for number in 1..=all {
@@ -124,13 +124,13 @@ impl SoakCampaign {
             }
             self.look(&what);
             if let Err(error) = happened {
-                self.losses.push(CampaignFailure::Other(format!("{what}: {error:#}")));
+                self.losses.push(SoakFailure::Other(format!("{what}: {error:#}")));
                 eprintln!("{}", self.served.log());
                 return self.outcome(start);
             }
         }
         if let Err(error) = self.machines.finish() {
-            self.losses.push(CampaignFailure::Connection(format!("at the end: {error:#}")));
+            self.losses.push(SoakFailure::Connection(format!("at the end: {error:#}")));
         }
         self.embedded.finish();
         self.look("at the end");
@@ -138,26 +138,26 @@ impl SoakCampaign {
     }
 
     /// Draws the next event, in proportion to the events that remain, and the traffic during it.
-    fn draw(&mut self) -> (CampaignEvent, CampaignLoad) {
+    fn draw(&mut self) -> (SoakEvent, SoakTraffic) {
         let left = u64::from(self.hand_overs + self.kills);
         let event = if self.random.below(left) < self.hand_overs.into() {
             self.hand_overs -= 1;
-            CampaignEvent::HandOver
+            SoakEvent::HandOver
         } else {
             self.kills -= 1;
-            CampaignEvent::Kill
+            SoakEvent::Kill
         };
-        let load = [CampaignLoad::Idle, CampaignLoad::Requests, CampaignLoad::Streams]
-            [self.random.below(3) as usize];
+        let load =
+            [SoakTraffic::Idle, SoakTraffic::Requests, SoakTraffic::Streams][self.random.below(3) as usize];
         (event, load)
     }
 
     /// Performs an event under traffic, and records and returns the longest interruption of the embedded
     /// guests.
-    fn happen(&mut self, event: CampaignEvent, load: CampaignLoad) -> Result<Duration> {
-        self.embedded.let_flow(load == CampaignLoad::Streams);
-        self.machines.let_flow(load != CampaignLoad::Idle)?;
-        let before = if load == CampaignLoad::Idle { None } else { Some(self.embedded.pulse()?) };
+    fn happen(&mut self, event: SoakEvent, load: SoakTraffic) -> Result<Duration> {
+        self.embedded.let_flow(load == SoakTraffic::Streams);
+        self.machines.let_flow(load != SoakTraffic::Idle)?;
+        let before = if load == SoakTraffic::Idle { None } else { Some(self.embedded.pulse()?) };
         if let Some(pulse) = &before {
             self.embedded.wait_answers(pulse, ALIVE)?;
             pulse.take_longest();
@@ -168,12 +168,12 @@ impl SoakCampaign {
         }
         let waits = self.keepers_waits();
         let pulse = match event {
-            CampaignEvent::HandOver => {
+            SoakEvent::HandOver => {
                 let pulse = before.map_or_else(|| self.embedded.pulse(), Ok)?;
                 self.served.softiov("upgrade")?;
                 pulse
             }
-            CampaignEvent::Kill => {
+            SoakEvent::Kill => {
                 kill_process(self.host, Signal::KILL).context("cannot kill the host")?;
                 before.map_or_else(|| self.embedded.pulse(), Ok)?
             }
@@ -183,9 +183,9 @@ impl SoakCampaign {
         let gap = pulse.take_longest();
         self.embedded.let_flow(false);
         match event {
-            CampaignEvent::HandOver => self.gaps.hand_overs.push(gap),
-            CampaignEvent::Kill if self.keepers_waits() == waits => self.gaps.kills.push(gap),
-            CampaignEvent::Kill => self.gaps.kills_with_wait.push(gap),
+            SoakEvent::HandOver => self.gaps.hand_overs.push(gap),
+            SoakEvent::Kill if self.keepers_waits() == waits => self.gaps.kills.push(gap),
+            SoakEvent::Kill => self.gaps.kills_with_wait.push(gap),
         }
         self.embedded.wait_links().map(|()| gap)
     }
@@ -226,31 +226,29 @@ impl SoakCampaign {
     /// Records Linux guests and connections that have ended, as losses of the campaign.
     fn look(&mut self, what: &str) {
         for [machines, connections] in [self.embedded.losses(), self.machines.losses()] {
-            let machines =
-                machines.into_iter().map(|loss| CampaignFailure::Machine(format!("{what}: {loss}")));
+            let machines = machines.into_iter().map(|loss| SoakFailure::Machine(format!("{what}: {loss}")));
             let connections =
-                connections.into_iter().map(|loss| CampaignFailure::Connection(format!("{what}: {loss}")));
+                connections.into_iter().map(|loss| SoakFailure::Connection(format!("{what}: {loss}")));
             self.losses.extend(machines.chain(connections));
         }
     }
 
-    fn outcome(mut self, start: Instant) -> Result<CampaignOutcome> {
+    fn outcome(mut self, start: Instant) -> Result<SoakOutcome> {
         let after = ProcessResources::of(&self.served, self.host).unwrap_or_default();
         for ((who, before), after) in ["keeper", "host"].into_iter().zip(&self.before).zip(&after) {
             if after.own_kib > before.own_kib + GROWTH {
                 let (before, after) = (before.own_kib, after.own_kib);
-                self.losses.push(CampaignFailure::Other(format!(
-                    "the {who} has grown from {before} to {after} KiB"
-                )));
+                self.losses
+                    .push(SoakFailure::Other(format!("the {who} has grown from {before} to {after} KiB")));
             }
         }
         let deaths = self.unwanted_deaths();
         if deaths > 0 {
             eprintln!("{}", self.served.log());
-            self.losses.push(CampaignFailure::Other(format!("{deaths} hosts have died by themselves")));
+            self.losses.push(SoakFailure::Other(format!("{deaths} hosts have died by themselves")));
         }
         let [busy, stolen] = ProcessorTicks::now()?.since(self.ticks);
-        Ok(CampaignOutcome {
+        Ok(SoakOutcome {
             seed: self.seed,
             wait: self.wait.clone(),
             seconds: start.elapsed().as_secs(),

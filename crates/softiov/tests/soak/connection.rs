@@ -29,14 +29,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Work of this program inside a guest, instead of a campaign.
 #[derive(Debug, Clone, clap::Subcommand)]
-pub(crate) enum GuestConnectionTask {
+pub(crate) enum GuestConnectionRole {
     /// Inside a guest: receive from another guest and compare the bytes.
     Receive,
     /// Inside a guest: send to another guest.
     Send { to: Ipv4Addr },
 }
 
-impl GuestConnectionTask {
+impl GuestConnectionRole {
     pub(crate) fn run(&self) -> Result<()> {
         match self {
             Self::Receive => receive(),

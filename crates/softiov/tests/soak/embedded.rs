@@ -3,7 +3,7 @@
 
 use crate::served::HostWithKeeper;
 use anyhow::{Result, ensure};
-use embedded_guest::{EmbeddedGuest, EmbeddedGuestConfig, InterruptionMeasurement};
+use embedded_guest::{EmbeddedGuest, EmbeddedGuestConfig, PathInterruptionMeasurement};
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -74,12 +74,12 @@ impl EmbeddedGuests {
     }
 
     /// Sends a request every millisecond between the first two guests, and measures interruptions of the answers.
-    pub(crate) fn pulse(&self) -> Result<InterruptionMeasurement> {
+    pub(crate) fn pulse(&self) -> Result<PathInterruptionMeasurement> {
         Ok(self.guests[0].pulse(address(VFS[1]), PULSE)?)
     }
 
     /// Waits until `answers` further answers to the requests have arrived.
-    pub(crate) fn wait_answers(&self, pulse: &InterruptionMeasurement, answers: u64) -> Result<()> {
+    pub(crate) fn wait_answers(&self, pulse: &PathInterruptionMeasurement, answers: u64) -> Result<()> {
         let (goal, deadline) = (pulse.answers() + answers, Instant::now() + 3 * PATIENCE);
         while pulse.answers() < goal {
             ensure!(Instant::now() < deadline, "no answers for {:?}", pulse.silence());

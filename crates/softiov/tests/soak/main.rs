@@ -24,14 +24,14 @@ mod served;
 
 use campaign::SoakCampaign;
 use clap::Parser;
-use connection::GuestConnectionTask;
+use connection::GuestConnectionRole;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Options of the soak campaign.
 #[derive(Debug, Clone, Parser)]
 #[command(bin_name = "cargo xtask soak")]
-struct CampaignOptions {
+struct SoakOptions {
     /// Number of planned hand-overs to a new process.
     #[arg(long, default_value_t = 200)]
     hand_overs: u32,
@@ -51,11 +51,11 @@ struct CampaignOptions {
     #[arg(long)]
     embedded_only: bool,
     #[command(subcommand)]
-    inside: Option<GuestConnectionTask>,
+    inside: Option<GuestConnectionRole>,
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    let options = CampaignOptions::parse();
+    let options = SoakOptions::parse();
     if let Some(inside) = &options.inside {
         return inside.run().map(|()| ExitCode::SUCCESS);
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// Longest interruptions of the embedded guests' traffic, one per event, by kind of event.
 #[derive(Debug, Default)]
-pub(crate) struct CampaignInterruptions {
+pub(crate) struct SoakInterruptions {
     pub(crate) hand_overs: Vec<Duration>,
     /// Interruptions of guests by crashes after which the keeper process started the next host at once.
     pub(crate) kills: Vec<Duration>,
@@ -20,7 +20,7 @@ pub(crate) struct CampaignInterruptions {
     pub(crate) recoveries: Vec<Duration>,
 }
 
-impl CampaignInterruptions {
+impl SoakInterruptions {
     /// Prints the campaign's progress to standard error.
     pub(crate) fn say(&self, number: u32, all: u32, start: Instant, lost: usize) {
         let worst = |gaps: &[Duration]| gaps.iter().max().copied().unwrap_or_default();
@@ -74,7 +74,7 @@ impl InterruptionDistribution {
 /// Kind and description of a loss that makes the campaign fail.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum CampaignFailure {
+pub(crate) enum SoakFailure {
     Machine(String),
     /// A connection has ended, or carried bytes other than those sent.
     Connection(String),
@@ -83,7 +83,7 @@ pub(crate) enum CampaignFailure {
 
 /// Outcome of a soak campaign, as the JSON report has it.
 #[derive(Debug, Serialize)]
-pub(crate) struct CampaignOutcome {
+pub(crate) struct SoakOutcome {
     pub(crate) seed: u64,
     /// Way in which the port waits for doorbells: `sleep`, `mapped` or `busy`.
     pub(crate) wait: String,
@@ -102,13 +102,13 @@ pub(crate) struct CampaignOutcome {
     /// percent.
     pub(crate) busy: f64,
     pub(crate) stolen: f64,
-    pub(crate) losses: Vec<CampaignFailure>,
+    pub(crate) losses: Vec<SoakFailure>,
 }
 
-impl CampaignOutcome {
+impl SoakOutcome {
     /// Returns the numbers of lost machines, lost connections, and other losses.
     fn lost(&self) -> [usize; 3] {
-        let count = |is: fn(&CampaignFailure) -> bool| self.losses.iter().filter(|loss| is(loss)).count();
+        let count = |is: fn(&SoakFailure) -> bool| self.losses.iter().filter(|loss| is(loss)).count();
         [
             count(|loss| matches!(loss, CampaignFailure::Machine(_))),
             count(|loss| matches!(loss, CampaignFailure::Connection(_))),
@@ -117,7 +117,7 @@ impl CampaignOutcome {
     }
 }
 
-impl fmt::Display for CampaignOutcome {
+impl fmt::Display for SoakOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { seed, wait, seconds, embedded_guests, linux_guests, busy, stolen, .. } = self;
         writeln!(
@@ -155,9 +155,8 @@ impl fmt::Display for CampaignOutcome {
         let [machines, connections, others] = self.lost();
         writeln!(f, "{:>20} {machines} machines, {connections} connections, {others} others", "lost")?;
         for loss in &self.losses {
-            let (CampaignFailure::Machine(text)
-            | CampaignFailure::Connection(text)
-            | CampaignFailure::Other(text)) = loss;
+            let (SoakFailure::Machine(text) | SoakFailure::Connection(text) | SoakFailure::Other(text)) =
+                loss;
             writeln!(f, "LOST: {text}")?;
         }
         Ok(())

@@ -94,7 +94,7 @@ pub enum IrqChange<F> {
 
 /// State of a client's request after the device's function for it has returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RequestCompletion {
+pub enum RequestCompletionTiming {
     /// The device has finished the client's request.
     Now,
     /// The device finishes the client's request later. The session handles no further message until
@@ -132,7 +132,7 @@ pub trait ServedDevice<F> {
     ///
     /// # Errors
     /// The descriptor is unsuitable, or a limit is reached.
-    fn dma_map(&mut self, map: DmaWindow<F>) -> Result<RequestCompletion, Errno>;
+    fn dma_map(&mut self, map: DmaWindow<F>) -> Result<RequestCompletionTiming, Errno>;
 
     /// Unmaps every DMA window inside the `size` bytes at `iova`. The range holds at least one window, and cuts none.
     /// The device must not access them after the return, not even by pending transfers: the client frees the memory
@@ -143,12 +143,12 @@ pub trait ServedDevice<F> {
     fn dma_unmap_all(&mut self);
 
     /// Changes or fires interrupts of the device. A request about several vectors may become several calls; if any of
-    /// them returns [`RequestCompletion::Later`], one completion finishes the request. The session may close meanwhile,
+    /// them returns [`RequestCompletionTiming::Later`], one completion finishes the request. The session may close meanwhile,
     /// as with [`dma_map`](Self::dma_map).
     ///
     /// # Errors
     /// The device does not support the change.
-    fn set_irqs(&mut self, set: IrqChange<F>) -> Result<RequestCompletion, Errno>;
+    fn set_irqs(&mut self, set: IrqChange<F>) -> Result<RequestCompletionTiming, Errno>;
 
     /// Resets the device to its state after power-on; DMA windows and eventfds stay.
     ///

@@ -9,7 +9,7 @@ use alloc::{collections::BTreeMap, vec::Vec};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::answer::ReplyWriter;
-use super::device::{DmaWindow, DmaWindowFile, RequestCompletion, ServedDevice};
+use super::device::{DmaWindow, DmaWindowFile, RequestCompletionTiming, ServedDevice};
 use crate::wire::{DMA_PAGE_SIZE, DmaMapBody, DmaUnmapBody, Errno, dma_flags};
 
 /// First and last address of a DMA window.
@@ -60,7 +60,7 @@ impl DmaWindowTable {
         body: &[u8],
         fds: Vec<F>,
         device: &mut D,
-    ) -> Result<(DmaWindowRange, RequestCompletion), Errno> {
+    ) -> Result<(DmaWindowRange, RequestCompletionTiming), Errno> {
         let map = parse_map(body, fds)?;
         let (first, last) = bounds(map.iova, map.size)?;
         if self.overlaps(first, last) {

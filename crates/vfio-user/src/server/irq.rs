@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use zerocopy::FromBytes;
 
-use super::device::{IrqChange, RequestCompletion, ServedDevice};
+use super::device::{IrqChange, RequestCompletionTiming, ServedDevice};
 use crate::types::IrqInfo;
 use crate::wire::{Errno, IrqSetBody, irq_flags, irq_set};
 
@@ -16,7 +16,7 @@ pub(super) fn set<F, D: ServedDevice<F>>(
     body: &[u8],
     fds: Vec<F>,
     device: &mut D,
-) -> Result<RequestCompletion, Errno> {
+) -> Result<RequestCompletionTiming, Errno> {
     let (set, bools) = IrqSetBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
     let (index, flags, start, count) = (set.index.get(), set.flags.get(), set.start.get(), set.count.get());
     let info = device.irq(index).ok_or(Errno::EINVAL)?;
@@ -65,7 +65,7 @@ fn set_eventfds<F, D: ServedDevice<F>>(
     vectors: Range<u32>,
     fds: Vec<F>,
     device: &mut D,
-) -> Result<RequestCompletion, Errno> {
+) -> Result<RequestCompletionTiming, Errno> {
     if action != irq_set::ACTION_TRIGGER {
         return Err(Errno::ENOTSUP);
     }
@@ -83,13 +83,13 @@ fn act<F, D: ServedDevice<F>>(
     action: u32,
     mut vectors: impl Iterator<Item = u32>,
     device: &mut D,
-) -> Result<RequestCompletion, Errno> {
-    vectors.try_fold(RequestCompletion::Now, |so_far, vector| {
+) -> Result<RequestCompletionTiming, Errno> {
+    vectors.try_fold(RequestCompletionTiming::Now, |so_far, vector| {
         let completion = device.set_irqs(match action {
             irq_set::ACTION_MASK => IrqChange::Mask { index, vector },
             irq_set::ACTION_UNMASK => IrqChange::Unmask { index, vector },
             _ => IrqChange::Trigger { index, vector },
         })?;
-        Ok(if completion == RequestCompletion::Later { completion } else { so_far })
+        Ok(if completion == RequestCompletionTiming::Later { completion } else { so_far })
     })
 }

@@ -14,7 +14,7 @@ mod resume;
 use alloc::vec::Vec;
 
 pub use counters::SessionCounters;
-pub use device::{DmaWindow, DmaWindowFile, IrqChange, RegionInfo, RequestCompletion, ServedDevice};
+pub use device::{DmaWindow, DmaWindowFile, IrqChange, RegionInfo, RequestCompletionTiming, ServedDevice};
 
 use crate::decoder::{Decoder, MessageBody, ProtocolError, ReceivedMessage};
 use crate::outbox::MessageOutbox;
@@ -135,7 +135,7 @@ impl<F> ServerSession<F> {
         outcome.map(|()| SessionProgress::Handled)
     }
 
-    /// Finishes the request for which the device had returned [`RequestCompletion::Later`], with success or an error:
+    /// Finishes the request for which the device had returned [`RequestCompletionTiming::Later`], with success or an error:
     /// queues the reply, and lets [`step`](Self::step) handle the next message. Does nothing without such a
     /// request.
     pub fn complete(&mut self, outcome: Result<(), Errno>, out: &mut MessageOutbox<F>) {
@@ -226,12 +226,12 @@ impl SessionState {
     fn settle<F>(
         &mut self,
         window: Option<DmaWindowRange>,
-        completion: RequestCompletion,
+        completion: RequestCompletionTiming,
         answer: &mut ReplyWriter<'_, F>,
     ) {
         match completion {
-            RequestCompletion::Now => self.done(window, answer),
-            RequestCompletion::Later => {
+            RequestCompletionTiming::Now => self.done(window, answer),
+            RequestCompletionTiming::Later => {
                 self.waiting = Some(PendingRequest { request: answer.request(), window });
             }
         }

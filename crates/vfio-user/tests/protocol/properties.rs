@@ -43,7 +43,7 @@ fn conversation() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-struct SessionRun {
+struct ServerSessionRunResult {
     replies: Vec<ReceivedReply>,
     device: RecordingDevice,
     error: bool,
@@ -51,11 +51,16 @@ struct SessionRun {
 
 /// Passes a client's stream to a new session, in pieces whose lengths repeat `pieces`. Returns the replies, the device,
 /// and true if the session failed.
-fn run(stream: &[u8], pieces: &[usize], fds: usize) -> SessionRun {
+fn run(stream: &[u8], pieces: &[usize], fds: usize) -> ServerSessionRunResult {
     run_on(RecordingDevice::default(), stream, pieces, fds)
 }
 
-fn run_on(mut device: RecordingDevice, stream: &[u8], pieces: &[usize], fds: usize) -> SessionRun {
+fn run_on(
+    mut device: RecordingDevice,
+    stream: &[u8],
+    pieces: &[usize],
+    fds: usize,
+) -> ServerSessionRunResult {
     let mut session = ServerSession::default();
     let mut out: MessageOutbox<CountedFd> = MessageOutbox::new();
     let (mut rest, mut replies) = (stream, Vec::new());
@@ -82,7 +87,7 @@ fn run_on(mut device: RecordingDevice, stream: &[u8], pieces: &[usize], fds: usi
         replies.extend(take_replies(&mut out));
     }
     session.close(&mut device);
-    SessionRun { replies, device, error }
+    ServerSessionRunResult { replies, device, error }
 }
 
 fn check_replies(replies: &[ReceivedReply]) {

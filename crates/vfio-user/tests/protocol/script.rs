@@ -5,7 +5,7 @@ use std::rc::Rc;
 use vfio_user::decoder::ProtocolError;
 use vfio_user::outbox::MessageOutbox;
 use vfio_user::server::{
-    DmaWindow, IrqChange, RegionInfo, RequestCompletion, ServedDevice, ServerSession, SessionProgress,
+    DmaWindow, IrqChange, RegionInfo, RequestCompletionTiming, ServedDevice, ServerSession, SessionProgress,
 };
 use vfio_user::types::{DeviceInfo, IrqInfo, SparseArea};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
@@ -42,8 +42,8 @@ pub(crate) struct RecordingDevice {
 const SPARSE: [SparseArea; 1] = [SparseArea { offset: 0x2000, size: 0x2000 }];
 
 impl RecordingDevice {
-    fn completion(&self) -> RequestCompletion {
-        if self.later { RequestCompletion::Later } else { RequestCompletion::Now }
+    fn completion(&self) -> RequestCompletionTiming {
+        if self.later { RequestCompletionTiming::Later } else { RequestCompletionTiming::Now }
     }
 
     fn note(&mut self, what: String) -> Result<(), Errno> {
@@ -109,7 +109,7 @@ impl ServedDevice<CountedFd> for RecordingDevice {
         }
     }
 
-    fn dma_map(&mut self, map: DmaWindow<CountedFd>) -> Result<RequestCompletion, Errno> {
+    fn dma_map(&mut self, map: DmaWindow<CountedFd>) -> Result<RequestCompletionTiming, Errno> {
         let file = map.file.as_ref().map(|file| (*file.fd, file.offset));
         self.note(format!("map {:#x}+{:#x} {} {file:?}", map.iova, map.size, map.writable))?;
         self.maps.push(map);
@@ -128,7 +128,7 @@ impl ServedDevice<CountedFd> for RecordingDevice {
         self.maps.clear();
     }
 
-    fn set_irqs(&mut self, set: IrqChange<CountedFd>) -> Result<RequestCompletion, Errno> {
+    fn set_irqs(&mut self, set: IrqChange<CountedFd>) -> Result<RequestCompletionTiming, Errno> {
         self.note(format!("{set:?}"))?;
         match set {
             IrqChange::Disable { index: pci_irq::MSIX } => self.vectors = Default::default(),

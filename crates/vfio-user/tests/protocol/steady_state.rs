@@ -3,7 +3,7 @@
 use vfio_user::client::Client;
 use vfio_user::outbox::MessageOutbox;
 use vfio_user::server::{
-    DmaWindow, IrqChange, RegionInfo, RequestCompletion, ServedDevice, ServerSession, SessionProgress,
+    DmaWindow, IrqChange, RegionInfo, RequestCompletionTiming, ServedDevice, ServerSession, SessionProgress,
 };
 use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, region_flags};
@@ -31,13 +31,13 @@ impl ServedDevice<i32> for ByteArrayDevice {
     fn write(&mut self, _: u32, offset: u64, data: &[u8]) {
         self.0[offset as usize..][..data.len()].copy_from_slice(data);
     }
-    fn dma_map(&mut self, _: DmaWindow<i32>) -> Result<RequestCompletion, Errno> {
-        Ok(RequestCompletion::Now)
+    fn dma_map(&mut self, _: DmaWindow<i32>) -> Result<RequestCompletionTiming, Errno> {
+        Ok(RequestCompletionTiming::Now)
     }
     fn dma_unmap(&mut self, _: u64, _: u64) {}
     fn dma_unmap_all(&mut self) {}
-    fn set_irqs(&mut self, _: IrqChange<i32>) -> Result<RequestCompletion, Errno> {
-        Ok(RequestCompletion::Now)
+    fn set_irqs(&mut self, _: IrqChange<i32>) -> Result<RequestCompletionTiming, Errno> {
+        Ok(RequestCompletionTiming::Now)
     }
     fn reset(&mut self) -> Result<(), Errno> {
         Ok(())

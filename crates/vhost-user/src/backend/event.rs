@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use super::ring::{RingFault, RingSetup};
-use crate::message::{ConfigAccess, InflightArea, LogArea, MemoryRegion, RingBase};
+use super::ring::{LiveRingParameters, RingFault};
+use crate::message::{DeviceConfigAccess, InflightArea, LogArea, MemoryRegion, RingBase};
 
 /// Memory region with the descriptor of its file. The host checks the kind and the size of the file.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum BackendEvent<F> {
     StatusSet(u8),
     /// Event: the host may use this ring from now on. If the ring has a base, it begins anew there; earlier positions
     /// do not count.
-    RingLive(RingSetup),
+    RingLive(LiveRingParameters),
     /// Event: the host must not access this ring until the ring is live again. Its position is kept by the host.
     RingPaused {
         /// Number of the paused ring.
@@ -84,7 +84,7 @@ pub enum BackendEvent<F> {
 /// Work of the host that the front end waits for. The host reports the outcome by
 /// [`complete`](super::BackendSession::complete).
 #[derive(Debug, PartialEq, Eq)]
-pub enum BackendTask<F> {
+pub enum HostOperation<F> {
     /// Task: unmaps all memory, and maps these regions instead. No ring is live. After a failure no region counts as
     /// mapped.
     ReplaceMemory(Vec<SharedRegion<F>>),
@@ -92,7 +92,7 @@ pub enum BackendTask<F> {
     AddRegion(SharedRegion<F>),
     /// Task: unmaps a region. No ring is live. The region counts as unmapped, even after a failure.
     RemoveRegion(MemoryRegion),
-    /// Task: finishes the descriptors of a ring and stops using it, with [`TaskOutcome::Base`]. The host closes the
+    /// Task: finishes the descriptors of a ring and stops using it, with [`HostOperationOutcome::Base`]. The host closes the
     /// eventfd of kicks, and must not access the ring's memory after the completion.
     StopRing {
         /// Number of the ring to stop.
@@ -107,7 +107,7 @@ pub enum BackendTask<F> {
     },
     /// Task: checks the maximum transmission unit in bytes that the guest will see.
     SetMtu(u16),
-    /// Task: reads the configuration space, with [`TaskOutcome::Config`] of the same number of bytes.
+    /// Task: reads the configuration space, with [`HostOperationOutcome::Config`] of the same number of bytes.
     ReadConfig {
         /// Offset of the access in the configuration space in bytes.
         offset: u32,
@@ -115,8 +115,8 @@ pub enum BackendTask<F> {
         size: u32,
     },
     /// Task: writes the configuration space. Read-only fields may be written only with flag 1, during a migration.
-    WriteConfig(ConfigAccess),
-    /// Task: creates memory that records unfinished descriptors, with [`TaskOutcome::Inflight`].
+    WriteConfig(DeviceConfigAccess),
+    /// Task: creates memory that records unfinished descriptors, with [`HostOperationOutcome::Inflight`].
     CreateInflight {
         /// Number of rings whose unfinished descriptors are recorded.
         queues: u16,
@@ -133,9 +133,9 @@ pub enum BackendTask<F> {
     },
 }
 
-/// Outcome of a [`BackendTask`]. An outcome of another task than the pending one counts as a failure.
+/// Outcome of a [`HostOperation`]. An outcome of another task than the pending one counts as a failure.
 #[derive(Debug, PartialEq, Eq)]
-pub enum TaskOutcome<F> {
+pub enum HostOperationOutcome<F> {
     /// Outcome: the task is done, and has no result.
     Done,
     /// Outcome: the task has failed.

@@ -9,7 +9,7 @@ use crate::message::{MemoryRegion, RegionError};
 
 /// Part of a guest-physical range that is in one region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MemoryPiece {
+pub struct MemoryRegionPiece {
     /// Memory region that holds the part.
     pub region: MemoryRegion,
     /// Offset of the part from the region's first byte.
@@ -40,13 +40,13 @@ impl MemoryTable {
     /// Returns the part of the guest-physical range from `address` that lies in the address's region. Returns `None` if
     /// no region has the address, or the range is empty or wraps around. The rest of a range that crosses a region's end
     /// is looked up on its own: it may be in another region, or in none.
-    pub fn piece(&self, address: u64, length: u64) -> Option<MemoryPiece> {
+    pub fn piece(&self, address: u64, length: u64) -> Option<MemoryRegionPiece> {
         address.checked_add(length)?;
         let after = self.regions.partition_point(|region| region.guest_address <= address);
         let region = self.regions[..after].last()?;
         let offset = address - region.guest_address;
         let length = length.min(region.size.checked_sub(offset)?);
-        (length > 0).then_some(MemoryPiece { region: *region, offset, length })
+        (length > 0).then_some(MemoryRegionPiece { region: *region, offset, length })
     }
 
     /// Returns the guest-physical address of the `length` bytes at a user address. Returns `None` unless one region holds

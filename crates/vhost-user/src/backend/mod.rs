@@ -2,7 +2,7 @@
 //!
 //! The session never touches guest memory. It returns memory regions and eventfds to the host, and reports when the
 //! host may access a ring ([`BackendEvent::RingLive`]) and when no longer ([`BackendEvent::RingPaused`],
-//! [`BackendTask::StopRing`]).
+//! [`HostOperation::StopRing`]).
 
 mod event;
 mod memory;
@@ -12,9 +12,9 @@ mod ring;
 mod session;
 mod state;
 
-pub use event::{BackendEvent, BackendTask, SharedRegion, TaskOutcome};
-pub use memory::{MemoryPiece, MemoryTable};
+pub use event::{BackendEvent, HostOperation, HostOperationOutcome, SharedRegion};
+pub use memory::{MemoryRegionPiece, MemoryTable};
 pub use offer::BackendOffer;
-pub use ring::{GuestRange, RingFault, RingSetup};
+pub use ring::{GuestRange, LiveRingParameters, RingFault};
 pub use session::{BackendProgress, BackendSession, MAX_UNSENT_REPLIES, SessionError};
 pub use state::BackendCounters;

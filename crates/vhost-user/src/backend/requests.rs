@@ -2,11 +2,11 @@
 
 use alloc::vec::Vec;
 
-use super::event::{BackendEvent, BackendTask, SharedRegion, TaskOutcome};
+use super::event::{BackendEvent, HostOperation, HostOperationOutcome, SharedRegion};
 use super::state::SessionState;
 use crate::features::{device, protocol};
 use crate::message::{
-    ConfigAccess, FrontendRequest, InflightArea, LogArea, MemoryRegion, RequestCode, RequestError,
+    DeviceConfigAccess, FrontendRequest, InflightArea, LogArea, MemoryRegion, RequestCode, RequestError,
     RingAddresses, RingBase,
 };
 
@@ -18,7 +18,7 @@ pub(super) enum RequestResult<F> {
     /// Result: the request is done, and this is the body of its reply.
     Reply(Vec<u8>),
     /// Result: the host must complete a task first.
-    Task(BackendTask<F>, UnfinishedRequest),
+    Task(HostOperation<F>, UnfinishedRequest),
 }
 
 /// Part of a request that is applied when the host has completed its task.
@@ -35,7 +35,7 @@ pub(super) enum UnfinishedRequest {
     /// To apply later: the host begins to log its writes; the reply repeats the request.
     SetLog(LogArea),
     /// To apply later: the host reads the configuration space.
-    ReadConfig(ConfigAccess),
+    ReadConfig(DeviceConfigAccess),
     /// To apply later: the host creates memory for unfinished descriptors.
     CreateInflight(InflightArea),
     /// To apply later: the host does work without a result.
@@ -137,27 +137,27 @@ impl<F> SessionState<F> {
             Request::RemMemReg(region) => {
                 let removed = self.memory.remove(&region)?;
                 self.pause_all();
-                (BackendTask::RemoveRegion(removed), UnfinishedRequest::RemoveRegion)
+                (HostOperation::RemoveRegion(removed), UnfinishedRequest::RemoveRegion)
             }
             Request::GetVringBase { ring } => return self.stop_ring(ring),
-            Request::NetSetMtu(mtu) => (BackendTask::SetMtu(mtu), UnfinishedRequest::Other),
+            Request::NetSetMtu(mtu) => (HostOperation::SetMtu(mtu), UnfinishedRequest::Other),
             Request::GetConfig(access) => {
                 let (offset, size) = (access.offset, access.contents.len() as u32);
-                (BackendTask::ReadConfig { offset, size }, UnfinishedRequest::ReadConfig(access))
+                (HostOperation::ReadConfig { offset, size }, UnfinishedRequest::ReadConfig(access))
             }
-            Request::SetConfig(access) => (BackendTask::WriteConfig(access), UnfinishedRequest::Other),
+            Request::SetConfig(access) => (HostOperation::WriteConfig(access), UnfinishedRequest::Other),
             Request::GetInflightFd(area) => {
                 self.check_inflight(area)?;
                 let (queues, queue_size) = (area.queues, area.queue_size);
-                let task = BackendTask::CreateInflight { queues, queue_size };
+                let task = HostOperation::CreateInflight { queues, queue_size };
                 (task, UnfinishedRequest::CreateInflight(area))
             }
             Request::SetInflightFd(area) => {
                 self.check_inflight(area)?;
-                (BackendTask::RestoreInflight { area, fd: only(fds)? }, UnfinishedRequest::Other)
+                (HostOperation::RestoreInflight { area, fd: only(fds)? }, UnfinishedRequest::Other)
             }
             Request::SetLogBase(area) => {
-                (BackendTask::SetLog { area, fd: only(fds)? }, UnfinishedRequest::SetLog(area))
+                (HostOperation::SetLog { area, fd: only(fds)? }, UnfinishedRequest::SetLog(area))
             }
             // `SET_BACKEND_REQ_FD` needs a protocol feature that is never offered.
             _ => return Err(RequestError::Unknown),
@@ -172,38 +172,38 @@ impl<F> SessionState<F> {
     pub(super) fn finish(
         &mut self,
         request: UnfinishedRequest,
-        outcome: TaskOutcome<F>,
+        outcome: HostOperationOutcome<F>,
     ) -> Result<(Vec<u8>, Option<F>), RequestError> {
         match (request, outcome) {
-            (UnfinishedRequest::ReplaceMemory(regions), TaskOutcome::Done) => {
+            (UnfinishedRequest::ReplaceMemory(regions), HostOperationOutcome::Done) => {
                 self.memory = self.memory.with(&regions)?;
                 self.start_all();
             }
             (UnfinishedRequest::AddRegion(region), outcome) => {
                 let added = match outcome {
-                    TaskOutcome::Done => self.memory.add(region).map_err(RequestError::from),
+                    HostOperationOutcome::Done => self.memory.add(region).map_err(RequestError::from),
                     _ => Err(RequestError::HostFailed),
                 };
                 self.start_all();
                 added?;
             }
             (UnfinishedRequest::RemoveRegion, _) => self.start_all(),
-            (UnfinishedRequest::StopRing(ring), TaskOutcome::Base(base)) => {
+            (UnfinishedRequest::StopRing(ring), HostOperationOutcome::Base(base)) => {
                 self.stopped(ring, base);
                 return Ok((base_reply(ring, base), None));
             }
-            (UnfinishedRequest::SetLog(area), TaskOutcome::Done) => {
+            (UnfinishedRequest::SetLog(area), HostOperationOutcome::Done) => {
                 // QEMU ignores the body of the reply, and the `vhost` crate requires a log description.
                 return Ok((FrontendRequest::SetLogBase(area).encode(), None));
             }
             (UnfinishedRequest::ReadConfig(access), outcome) => {
                 return Ok((config_reply(&access, outcome), None));
             }
-            (UnfinishedRequest::CreateInflight(asked), TaskOutcome::Inflight { area, fd }) => {
+            (UnfinishedRequest::CreateInflight(asked), HostOperationOutcome::Inflight { area, fd }) => {
                 let area = InflightArea { queues: asked.queues, queue_size: asked.queue_size, ..area };
                 return Ok((FrontendRequest::GetInflightFd(area).encode(), Some(fd)));
             }
-            (UnfinishedRequest::Other, TaskOutcome::Done) => {}
+            (UnfinishedRequest::Other, HostOperationOutcome::Done) => {}
             _ => return Err(RequestError::HostFailed),
         }
         Ok((Vec::new(), None))
@@ -283,7 +283,7 @@ impl<F> SessionState<F> {
         self.pause_all();
         self.memory = self.memory.with(&[])?;
         let shared = regions.iter().zip(fds.drain(..)).map(|(&region, fd)| SharedRegion { region, fd });
-        let task = BackendTask::ReplaceMemory(shared.collect());
+        let task = HostOperation::ReplaceMemory(shared.collect());
         Ok(RequestResult::Task(task, UnfinishedRequest::ReplaceMemory(regions)))
     }
 
@@ -295,7 +295,7 @@ impl<F> SessionState<F> {
         self.memory.check_addition(&region)?;
         let fd = only(fds)?;
         self.pause_all();
-        let task = BackendTask::AddRegion(SharedRegion { region, fd });
+        let task = HostOperation::AddRegion(SharedRegion { region, fd });
         Ok(RequestResult::Task(task, UnfinishedRequest::AddRegion(region)))
     }
 
@@ -304,7 +304,7 @@ impl<F> SessionState<F> {
         let packed = self.packed();
         let state = self.ring(ring)?;
         if state.started {
-            let task = BackendTask::StopRing { ring };
+            let task = HostOperation::StopRing { ring };
             return Ok(RequestResult::Task(task, UnfinishedRequest::StopRing(ring)));
         }
         let base = state.stored_base(packed);
@@ -339,10 +339,10 @@ fn base_reply(ring: u32, base: RingBase) -> Vec<u8> {
 }
 
 /// Returns the reply to a read of the configuration space. Without contents it stands for an error.
-fn config_reply<F>(access: &ConfigAccess, outcome: TaskOutcome<F>) -> Vec<u8> {
+fn config_reply<F>(access: &DeviceConfigAccess, outcome: HostOperationOutcome<F>) -> Vec<u8> {
     let contents = match outcome {
-        TaskOutcome::Config(contents) if contents.len() == access.contents.len() => contents,
+        HostOperationOutcome::Config(contents) if contents.len() == access.contents.len() => contents,
         _ => Vec::new(),
     };
-    FrontendRequest::GetConfig(ConfigAccess { contents, ..*access }).encode()
+    FrontendRequest::GetConfig(DeviceConfigAccess { contents, ..*access }).encode()
 }

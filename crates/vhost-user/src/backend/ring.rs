@@ -27,7 +27,7 @@ pub struct GuestRange {
 /// Ring that the host may use. All addresses are translated and aligned by guest-physical address; the host checks the
 /// alignment in its own mapping, which depends on the region's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RingSetup {
+pub struct LiveRingParameters {
     /// Number of the ring: 2k receives and 2k + 1 transmits, for queue pair k.
     pub ring: u32,
     /// Size of the ring in descriptors; a power of two for a split ring.
@@ -79,13 +79,13 @@ pub enum RingFault {
 }
 
 /// Sizes and alignments of the three parts of a ring in bytes.
-struct RingParts {
+struct RingPartSizes {
     descriptors: (u64, u64),
     available: (u64, u64),
     used: (u64, u64),
 }
 
-impl RingParts {
+impl RingPartSizes {
     /// Returns the parts of a ring (virtio 1.2, 2.7 "Split Virtqueues" and 2.8 "Packed Virtqueues").
     fn of(size: u32, features: u64) -> Self {
         let size = u64::from(size);
@@ -134,7 +134,7 @@ impl RingState {
         ring: u32,
         features: u64,
         memory: &MemoryTable,
-    ) -> Result<Option<RingSetup>, RingFault> {
+    ) -> Result<Option<LiveRingParameters>, RingFault> {
         let (Some(size), Some(addresses), true) = (self.size, self.addresses, self.kicked) else {
             return Ok(None);
         };
@@ -146,13 +146,13 @@ impl RingState {
         if let Some(base) = base.filter(|base| !base.is_inside(size)) {
             return Err(RingFault::BaseBeyondRing(base));
         }
-        let parts = RingParts::of(size, features);
+        let parts = RingPartSizes::of(size, features);
         let used = translate(memory, addresses.used, parts.used)?;
         let used_log = addresses.logged.then_some(addresses.log);
         if let Some(log) = used_log.filter(|log| log.checked_add(used.size).is_none()) {
             return Err(RingFault::LogWraps(log));
         }
-        Ok(Some(RingSetup {
+        Ok(Some(LiveRingParameters {
             ring,
             size,
             packed,

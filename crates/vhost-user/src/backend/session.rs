@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use thiserror::Error;
 
-use super::event::{BackendEvent, BackendTask, TaskOutcome};
+use super::event::{BackendEvent, HostOperation, HostOperationOutcome};
 use super::memory::MemoryTable;
 use super::offer::BackendOffer;
 use super::requests::{RequestResult, UnfinishedRequest};
@@ -50,12 +50,12 @@ pub enum BackendProgress<F> {
     /// Progress: the host must apply this event, and call again.
     Event(BackendEvent<F>),
     /// Progress: the host must carry out this task, and call [`BackendSession::complete`].
-    Task(BackendTask<F>),
+    Task(HostOperation<F>),
 }
 
 /// Request whose task the host has not completed.
 #[derive(Debug)]
-struct PendingTask {
+struct PendingHostOperation {
     header: MessageHeader,
     rest: UnfinishedRequest,
 }
@@ -66,8 +66,8 @@ pub struct BackendSession<F> {
     decoder: MessageDecoder<F>,
     state: SessionState<F>,
     /// Task that the session has not passed to the host yet, since events come first.
-    task: Option<BackendTask<F>>,
-    pending: Option<PendingTask>,
+    task: Option<HostOperation<F>>,
+    pending: Option<PendingHostOperation>,
     /// Reply that is sent once the host has applied all events of its request.
     reply: Option<(MessageHeader, Vec<u8>, Vec<F>)>,
     failed: Option<SessionError>,
@@ -138,7 +138,7 @@ impl<F> BackendSession<F> {
     }
 
     /// Finishes the task that [`step`](Self::step) returned last. Does nothing without such a task.
-    pub fn complete(&mut self, outcome: TaskOutcome<F>) {
+    pub fn complete(&mut self, outcome: HostOperationOutcome<F>) {
         let Some(pending) = self.pending.take_if(|_| self.task.is_none()) else { return };
         let finished = self.state.finish(pending.rest, outcome);
         let fds = |fd: Option<F>| fd.into_iter().collect();
@@ -184,7 +184,7 @@ impl<F> BackendSession<F> {
         let settled = match outcome {
             Ok(RequestResult::Task(task, rest)) => {
                 self.task = Some(task);
-                self.pending = Some(PendingTask { header, rest });
+                self.pending = Some(PendingHostOperation { header, rest });
                 return;
             }
             Ok(RequestResult::Reply(body)) => Ok((body, Vec::new())),

@@ -17,5 +17,5 @@ pub use code::RequestCode;
 pub use error::{RegionError, RequestError};
 pub use header::MessageHeader;
 pub use limits::{MAX_BODY, MAX_CONFIG, MAX_MESSAGE_FDS, MAX_RING_SIZE};
-pub use request::{ConfigAccess, FrontendRequest};
-pub use ring::{PackedIndex, RingAddresses, RingBase, RingDescriptor};
+pub use request::{DeviceConfigAccess, FrontendRequest};
+pub use ring::{PackedIndex, RingAddresses, RingBase, RingEventfdMessage};

@@ -16,7 +16,7 @@ use super::body::{
 use super::code::RequestCode;
 use super::error::RequestError;
 use super::limits::{MAX_CONFIG, MAX_RING_SIZE};
-use super::ring::{RingAddresses, RingDescriptor};
+use super::ring::{RingAddresses, RingEventfdMessage};
 
 /// Bits of the ring's number in `SET_VRING_KICK`, `CALL` and `ERR`.
 const RING_MASK: u64 = 0xff;
@@ -27,7 +27,7 @@ const MIN_MTU: u64 = 68;
 
 /// Access to the device's configuration space.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConfigAccess {
+pub struct DeviceConfigAccess {
     /// Offset of the access in the configuration space in bytes.
     pub offset: u32,
     /// Flags of the access: 0 for a write by the guest, 1 for migration.
@@ -75,11 +75,11 @@ pub enum FrontendRequest {
         ring: u32,
     },
     /// Request: sets the eventfd of new descriptors.
-    SetVringKick(RingDescriptor),
+    SetVringKick(RingEventfdMessage),
     /// Request: sets the eventfd that interrupts the guest.
-    SetVringCall(RingDescriptor),
+    SetVringCall(RingEventfdMessage),
     /// Request: sets the eventfd of a ring's errors.
-    SetVringErr(RingDescriptor),
+    SetVringErr(RingEventfdMessage),
     /// Request: asks for the offered protocol features.
     GetProtocolFeatures,
     /// Request: sets the protocol features that the front end uses.
@@ -100,9 +100,9 @@ pub enum FrontendRequest {
     /// Request: sets the socket for requests by the back end, with a descriptor.
     SetBackendReqFd,
     /// Request: reads the configuration space.
-    GetConfig(ConfigAccess),
+    GetConfig(DeviceConfigAccess),
     /// Request: writes the configuration space.
-    SetConfig(ConfigAccess),
+    SetConfig(DeviceConfigAccess),
     /// Request: asks for memory that records unfinished descriptors.
     GetInflightFd(InflightArea),
     /// Request: returns the memory that records unfinished descriptors, with a descriptor.
@@ -303,9 +303,9 @@ fn number(body: &[u8]) -> Result<u64, RequestError> {
     exactly::<U64>(body).map(U64::get)
 }
 
-fn ring_descriptor(body: &[u8]) -> Result<RingDescriptor, RequestError> {
+fn ring_descriptor(body: &[u8]) -> Result<RingEventfdMessage, RequestError> {
     let value = number(body)?;
-    Ok(RingDescriptor { ring: (value & RING_MASK) as u32, attached: value & NO_DESCRIPTOR == 0 })
+    Ok(RingEventfdMessage { ring: (value & RING_MASK) as u32, attached: value & NO_DESCRIPTOR == 0 })
 }
 
 fn region(body: &[u8]) -> Result<MemoryRegion, RequestError> {
@@ -340,7 +340,7 @@ fn encode_regions(regions: &[MemoryRegion]) -> Vec<u8> {
     body
 }
 
-fn config(body: &[u8]) -> Result<ConfigAccess, RequestError> {
+fn config(body: &[u8]) -> Result<DeviceConfigAccess, RequestError> {
     let short = RequestError::BodySize { received: body.len(), expected: size_of::<ConfigHead>() };
     let (head, contents) = ConfigHead::read_from_prefix(body).map_err(|_| short)?;
     let (offset, size) = (head.offset.get(), head.size.get());
@@ -351,10 +351,10 @@ fn config(body: &[u8]) -> Result<ConfigAccess, RequestError> {
         let expected = size_of::<ConfigHead>() + size as usize;
         return Err(RequestError::BodySize { received: body.len(), expected });
     }
-    Ok(ConfigAccess { offset, flags: head.flags.get(), contents: contents.to_vec() })
+    Ok(DeviceConfigAccess { offset, flags: head.flags.get(), contents: contents.to_vec() })
 }
 
-fn encode_config(access: &ConfigAccess) -> Vec<u8> {
+fn encode_config(access: &DeviceConfigAccess) -> Vec<u8> {
     let contents = &access.contents[..access.contents.len().min(MAX_CONFIG)];
     let head = ConfigHead {
         offset: U32::new(access.offset),

@@ -19,7 +19,7 @@ pub struct RingAddresses {
 
 /// Announcement of an eventfd for a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RingDescriptor {
+pub struct RingEventfdMessage {
     /// Number of the ring (0-255) that gets an eventfd.
     pub ring: u32,
     /// True if an eventfd is attached to the message; without one, the ring is polled.

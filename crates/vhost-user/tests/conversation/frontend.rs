@@ -5,8 +5,8 @@ use std::rc::Rc;
 use vhost_user::backend::{BackendOffer, BackendSession};
 use vhost_user::frontend::{BackendReply, BackendViolation, Frontend};
 use vhost_user::message::{
-    ConfigAccess, FrontendRequest, InflightArea, MemoryRegion, RequestCode, RingAddresses, RingBase,
-    RingDescriptor,
+    DeviceConfigAccess, FrontendRequest, InflightArea, MemoryRegion, RequestCode, RingAddresses, RingBase,
+    RingEventfdMessage,
 };
 use vhost_user::outbox::OutgoingMessages;
 
@@ -15,13 +15,13 @@ use crate::script::{
 };
 
 /// Front end and back end of a test, joined by buffers in memory.
-struct ConnectedEnds {
+struct ConnectedFrontendAndBackend {
     frontend: Frontend<CountedFd>,
     requests: OutgoingMessages<CountedFd>,
     backend: ScriptedSession,
 }
 
-impl ConnectedEnds {
+impl ConnectedFrontendAndBackend {
     fn new() -> Self {
         Self {
             frontend: Frontend::new(),
@@ -59,7 +59,7 @@ impl ConnectedEnds {
 #[test]
 fn front_end_starts_a_ring_and_stops_it() {
     use FrontendRequest as Request;
-    let mut ends = ConnectedEnds::new();
+    let mut ends = ConnectedFrontendAndBackend::new();
     assert_eq!(ends.send(&Request::GetFeatures, false), Some(BackendReply::Number(DEVICE | PROTOCOL)));
     assert_eq!(ends.send(&Request::SetProtocolFeatures(EVERYTHING), false), None);
     ends.accepted(&Request::SetOwner);
@@ -76,7 +76,7 @@ fn front_end_starts_a_ring_and_stops_it() {
         available,
         ..Default::default()
     }));
-    ends.accepted(&Request::SetVringKick(RingDescriptor { ring: 1, attached: true }));
+    ends.accepted(&Request::SetVringKick(RingEventfdMessage { ring: 1, attached: true }));
     ends.accepted(&Request::SetVringEnable { ring: 1, enabled: true });
     assert!(ends.backend.session.is_live(1));
     let refused = Request::SetVringNum { ring: 1, size: 512 };
@@ -90,9 +90,9 @@ fn front_end_starts_a_ring_and_stops_it() {
 #[test]
 fn front_end_reads_configuration_and_inflight_records() {
     use FrontendRequest as Request;
-    let mut ends = ConnectedEnds::new();
+    let mut ends = ConnectedFrontendAndBackend::new();
     ends.send(&Request::SetProtocolFeatures(EVERYTHING), false);
-    let read = Request::GetConfig(ConfigAccess { offset: 4, flags: 0, contents: vec![0; 3] });
+    let read = Request::GetConfig(DeviceConfigAccess { offset: 4, flags: 0, contents: vec![0; 3] });
     assert_eq!(ends.send(&read, false), Some(BackendReply::Config(Some(vec![4, 5, 6]))));
     let area = InflightArea { size: 0x1000, offset: 0, queues: 2, queue_size: 256 };
     let inflight = BackendReply::Inflight { area, fd: Rc::new(99) };

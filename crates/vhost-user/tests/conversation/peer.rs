@@ -17,7 +17,7 @@ use vhost::vhost_user::message::{VhostUserConfigFlags, VhostUserHeaderFlag, Vhos
 use vhost::vhost_user::{Frontend, VhostUserFrontend, VhostUserProtocolFeatures};
 use vhost::{VhostBackend, VhostUserDirtyLogRegion, VhostUserMemoryRegionInfo, VringConfigData};
 use vhost_user::backend::{
-    BackendEvent, BackendOffer, BackendProgress, BackendSession, BackendTask, TaskOutcome,
+    BackendEvent, BackendOffer, BackendProgress, BackendSession, HostOperation, HostOperationOutcome,
 };
 use vhost_user::message::{InflightArea, RingBase};
 use vhost_user::outbox::OutgoingMessages;
@@ -49,29 +49,31 @@ fn send(socket: &UnixStream, bytes: &[u8], fds: &[OwnedFd]) -> usize {
 }
 
 /// Returns the outcome of a host's task, and notes the task.
-fn carry_out(task: BackendTask<OwnedFd>, said: &mut Vec<String>) -> TaskOutcome<OwnedFd> {
+fn carry_out(task: HostOperation<OwnedFd>, said: &mut Vec<String>) -> HostOperationOutcome<OwnedFd> {
     let (text, outcome) = match task {
-        BackendTask::ReplaceMemory(regions) => (format!("memory {}", regions.len()), TaskOutcome::Done),
-        BackendTask::AddRegion(shared) => {
-            (format!("add {:#x}", shared.region.guest_address), TaskOutcome::Done)
+        HostOperation::ReplaceMemory(regions) => {
+            (format!("memory {}", regions.len()), HostOperationOutcome::Done)
         }
-        BackendTask::RemoveRegion(region) => {
-            (format!("remove {:#x}", region.guest_address), TaskOutcome::Done)
+        HostOperation::AddRegion(shared) => {
+            (format!("add {:#x}", shared.region.guest_address), HostOperationOutcome::Done)
         }
-        BackendTask::StopRing { ring } => {
-            (format!("stop {ring}"), TaskOutcome::Base(RingBase::Split { available: 42 }))
+        HostOperation::RemoveRegion(region) => {
+            (format!("remove {:#x}", region.guest_address), HostOperationOutcome::Done)
         }
-        BackendTask::ReadConfig { offset, size } => {
-            (format!("config {offset}+{size}"), TaskOutcome::Config(vec![0x52; size as usize]))
+        HostOperation::StopRing { ring } => {
+            (format!("stop {ring}"), HostOperationOutcome::Base(RingBase::Split { available: 42 }))
         }
-        BackendTask::CreateInflight { .. } => {
+        HostOperation::ReadConfig { offset, size } => {
+            (format!("config {offset}+{size}"), HostOperationOutcome::Config(vec![0x52; size as usize]))
+        }
+        HostOperation::CreateInflight { .. } => {
             let area = InflightArea { size: 0x2000, ..InflightArea::default() };
             let fd = File::open("/dev/null").unwrap().into();
-            ("inflight".into(), TaskOutcome::Inflight { area, fd })
+            ("inflight".into(), HostOperationOutcome::Inflight { area, fd })
         }
-        BackendTask::SetLog { area, .. } => (format!("log {:#x}", area.size), TaskOutcome::Done),
-        BackendTask::WriteConfig(_) => ("write config".into(), TaskOutcome::Failed),
-        _ => ("other task".into(), TaskOutcome::Done),
+        HostOperation::SetLog { area, .. } => (format!("log {:#x}", area.size), HostOperationOutcome::Done),
+        HostOperation::WriteConfig(_) => ("write config".into(), HostOperationOutcome::Failed),
+        _ => ("other task".into(), HostOperationOutcome::Done),
     };
     said.push(text);
     outcome

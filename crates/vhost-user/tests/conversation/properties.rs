@@ -7,12 +7,13 @@ use std::rc::Rc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use vhost_user::backend::{
-    BackendEvent, BackendOffer, BackendProgress, BackendSession, BackendTask, MAX_UNSENT_REPLIES, TaskOutcome,
+    BackendEvent, BackendOffer, BackendProgress, BackendSession, HostOperation, HostOperationOutcome,
+    MAX_UNSENT_REPLIES,
 };
 use vhost_user::frontend::{BackendReply, Frontend};
 use vhost_user::message::{
-    ConfigAccess, FrontendRequest, InflightArea, LogArea, MAX_MESSAGE_FDS, MemoryRegion, RequestCode,
-    RingAddresses, RingBase, RingDescriptor,
+    DeviceConfigAccess, FrontendRequest, InflightArea, LogArea, MAX_MESSAGE_FDS, MemoryRegion, RequestCode,
+    RingAddresses, RingBase, RingEventfdMessage,
 };
 use vhost_user::outbox::OutgoingMessages;
 
@@ -58,11 +59,11 @@ fn ring_addresses() -> impl Strategy<Value = RingAddresses> {
 /// Generates a request that is valid, or nearly so.
 fn request() -> impl Strategy<Value = FrontendRequest> {
     use FrontendRequest as Request;
-    let eventfd = (0u32..5, any::<bool>()).prop_map(|(ring, attached)| RingDescriptor { ring, attached });
+    let eventfd = (0u32..5, any::<bool>()).prop_map(|(ring, attached)| RingEventfdMessage { ring, attached });
     let inflight = (any::<u64>(), 0u64..0x2000, 0u16..6, 0u16..600)
         .prop_map(|(size, offset, queues, queue_size)| InflightArea { size, offset, queues, queue_size });
     let config = (0u32..70, 0u32..2, vec(any::<u8>(), 0..70))
-        .prop_map(|(offset, flags, contents)| ConfigAccess { offset, flags, contents });
+        .prop_map(|(offset, flags, contents)| DeviceConfigAccess { offset, flags, contents });
     let simple = prop_oneof![
         Just(Request::GetFeatures),
         Just(Request::SetOwner),
@@ -118,7 +119,7 @@ fn start() -> impl Iterator<Item = Sent> {
         [
             Request::SetVringNum { ring, size: 256 },
             Request::SetVringAddr(addresses),
-            Request::SetVringKick(RingDescriptor { ring, attached: true }),
+            Request::SetVringKick(RingEventfdMessage { ring, attached: true }),
         ]
     });
     let features = [Request::SetProtocolFeatures(EVERYTHING), Request::SetFeatures(SPLIT | PROTOCOL)];
@@ -146,7 +147,7 @@ fn conversation() -> impl Strategy<Value = Vec<Sent>> {
 
 /// Host that asserts everything that a session promises.
 #[derive(Default)]
-struct SuspiciousHost {
+struct AssertingHost {
     regions: Vec<MemoryRegion>,
     live: BTreeSet<u32>,
     /// Descriptors that the host keeps, of memory and eventfds.
@@ -154,7 +155,7 @@ struct SuspiciousHost {
     said: Vec<String>,
 }
 
-impl SuspiciousHost {
+impl AssertingHost {
     fn event(&mut self, event: BackendEvent<CountedFd>) {
         self.said.push(format!("{event:?}"));
         match event {
@@ -182,56 +183,56 @@ impl SuspiciousHost {
         }
     }
 
-    fn task(&mut self, task: BackendTask<CountedFd>) -> TaskOutcome<CountedFd> {
+    fn task(&mut self, task: HostOperation<CountedFd>) -> HostOperationOutcome<CountedFd> {
         self.said.push(format!("{task:?}"));
         match task {
-            BackendTask::ReplaceMemory(regions) => {
+            HostOperation::ReplaceMemory(regions) => {
                 assert!(self.live.is_empty());
                 self.regions = regions.iter().map(|shared| shared.region).collect();
-                TaskOutcome::Done
+                HostOperationOutcome::Done
             }
-            BackendTask::AddRegion(shared) => {
+            HostOperation::AddRegion(shared) => {
                 assert!(self.live.is_empty());
                 // Regions from this offset on cannot be mapped.
                 if shared.region.file_offset > 0x1f00 {
-                    return TaskOutcome::Failed;
+                    return HostOperationOutcome::Failed;
                 }
                 self.regions.push(shared.region);
-                TaskOutcome::Done
+                HostOperationOutcome::Done
             }
-            BackendTask::RemoveRegion(region) => {
+            HostOperation::RemoveRegion(region) => {
                 assert!(self.live.is_empty());
                 let before = self.regions.len();
                 self.regions.retain(|present| *present != region);
                 assert_eq!(self.regions.len() + 1, before);
-                TaskOutcome::Done
+                HostOperationOutcome::Done
             }
-            BackendTask::StopRing { ring } => {
+            HostOperation::StopRing { ring } => {
                 self.live.remove(&ring);
-                TaskOutcome::Base(RingBase::from_wire(0x8003_8003, ring % 2 == 0))
+                HostOperationOutcome::Base(RingBase::from_wire(0x8003_8003, ring % 2 == 0))
             }
-            BackendTask::ReadConfig { size, .. } => TaskOutcome::Config(vec![1; size as usize]),
-            BackendTask::CreateInflight { .. } => TaskOutcome::Inflight {
+            HostOperation::ReadConfig { size, .. } => HostOperationOutcome::Config(vec![1; size as usize]),
+            HostOperation::CreateInflight { .. } => HostOperationOutcome::Inflight {
                 area: InflightArea { size: 1, ..InflightArea::default() },
                 fd: Rc::new(9),
             },
-            BackendTask::WriteConfig(_) => TaskOutcome::Failed,
-            _ => TaskOutcome::Done,
+            HostOperation::WriteConfig(_) => HostOperationOutcome::Failed,
+            _ => HostOperationOutcome::Done,
         }
     }
 }
 
-struct SessionRun {
+struct BackendSessionRunResult {
     replies: Vec<ReceivedReply>,
     said: Vec<String>,
     error: bool,
 }
 
 /// Passes messages to a new session, in pieces whose lengths repeat `pieces`. Descriptors come with the first byte.
-fn run(messages: &[Sent], pieces: &[usize], fd: &CountedFd) -> SessionRun {
+fn run(messages: &[Sent], pieces: &[usize], fd: &CountedFd) -> BackendSessionRunResult {
     let offer = BackendOffer { protocol_features: EVERYTHING, ..BackendOffer::net(2, DEVICE) };
     let mut session = BackendSession::new(offer);
-    let mut host = SuspiciousHost::default();
+    let mut host = AssertingHost::default();
     let mut out = OutgoingMessages::new();
     let (mut replies, mut error) = (Vec::new(), false);
     let mut pieces = pieces.iter().cycle();
@@ -247,13 +248,13 @@ fn run(messages: &[Sent], pieces: &[usize], fd: &CountedFd) -> SessionRun {
         }
     }
     assert_eq!(session.step(&mut out).is_err(), error, "an end is for good, and nothing is left to do");
-    SessionRun { replies, said: host.said, error }
+    BackendSessionRunResult { replies, said: host.said, error }
 }
 
 /// Handles a message with all its events. The number of steps is bounded by the number of rings.
 fn handle(
     session: &mut BackendSession<CountedFd>,
-    host: &mut SuspiciousHost,
+    host: &mut AssertingHost,
     out: &mut OutgoingMessages<CountedFd>,
 ) -> Result<(), ()> {
     for _ in 0..40 {

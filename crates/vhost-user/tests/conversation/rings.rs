@@ -1,7 +1,7 @@
 //! Tests the life of a ring: settings in any order, pauses while memory changes, stop and restart, migration.
 
 use vhost_user::backend::{
-    BackendEvent, BackendOffer, BackendProgress, BackendSession, BackendTask, TaskOutcome,
+    BackendEvent, BackendOffer, BackendProgress, BackendSession, HostOperation, HostOperationOutcome,
 };
 use vhost_user::message::RingBase;
 use vhost_user::outbox::OutgoingMessages;
@@ -180,13 +180,13 @@ fn reply_is_sent_after_the_host_has_completed_the_task() {
         BackendProgress::Event(BackendEvent::ProtocolFeaturesSet(0x8008))
     );
     assert_eq!(session.step(&mut out), Ok(BackendProgress::Handled));
-    assert!(matches!(session.step(&mut out), Ok(BackendProgress::Task(BackendTask::AddRegion(_)))));
+    assert!(matches!(session.step(&mut out), Ok(BackendProgress::Task(HostOperation::AddRegion(_)))));
     session.push(&message(GET_FEATURES, PLAIN, &[]), &mut Vec::new()).unwrap();
     for _ in 0..3 {
         assert_eq!((session.step(&mut out), out.pending()), (Ok(BackendProgress::Waiting), 0));
     }
-    session.complete(TaskOutcome::Done);
-    session.complete(TaskOutcome::Failed);
+    session.complete(HostOperationOutcome::Done);
+    session.complete(HostOperationOutcome::Failed);
     assert_eq!((session.step(&mut out), out.pending()), (Ok(BackendProgress::Handled), 1));
     assert_eq!(out.chunk().unwrap().bytes[12..], long(0), "the second completion does nothing");
 }

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use vhost_user::backend::{
-    BackendEvent, BackendOffer, BackendProgress, BackendSession, BackendTask, RingSetup, SessionError,
-    TaskOutcome,
+    BackendEvent, BackendOffer, BackendProgress, BackendSession, HostOperation, HostOperationOutcome,
+    LiveRingParameters, SessionError,
 };
 use vhost_user::message::{InflightArea, RingBase};
 use vhost_user::outbox::OutgoingMessages;
@@ -106,46 +106,46 @@ impl RecordingHost {
         text
     }
 
-    fn task(&mut self, task: BackendTask<CountedFd>) -> TaskOutcome<CountedFd> {
+    fn task(&mut self, task: HostOperation<CountedFd>) -> HostOperationOutcome<CountedFd> {
         let (text, outcome) = match task {
-            BackendTask::ReplaceMemory(regions) => {
+            HostOperation::ReplaceMemory(regions) => {
                 let addresses: Vec<_> =
                     regions.iter().map(|shared| (shared.region.guest_address, *shared.fd)).collect();
-                (format!("memory {addresses:x?}"), TaskOutcome::Done)
+                (format!("memory {addresses:x?}"), HostOperationOutcome::Done)
             }
-            BackendTask::AddRegion(shared) => {
-                (format!("add {:#x} {}", shared.region.guest_address, shared.fd), TaskOutcome::Done)
+            HostOperation::AddRegion(shared) => {
+                (format!("add {:#x} {}", shared.region.guest_address, shared.fd), HostOperationOutcome::Done)
             }
-            BackendTask::RemoveRegion(region) => {
-                (format!("remove {:#x}", region.guest_address), TaskOutcome::Done)
+            HostOperation::RemoveRegion(region) => {
+                (format!("remove {:#x}", region.guest_address), HostOperationOutcome::Done)
             }
-            BackendTask::StopRing { ring } => {
+            HostOperation::StopRing { ring } => {
                 let position = self.position.unwrap_or(RingBase::Split { available: 0 });
-                (format!("stop {ring}"), TaskOutcome::Base(position))
+                (format!("stop {ring}"), HostOperationOutcome::Base(position))
             }
-            BackendTask::ReadConfig { offset, size } => {
+            HostOperation::ReadConfig { offset, size } => {
                 let contents = (offset..offset + size).map(|at| at as u8).collect();
-                (format!("read config {offset}+{size}"), TaskOutcome::Config(contents))
+                (format!("read config {offset}+{size}"), HostOperationOutcome::Config(contents))
             }
-            BackendTask::CreateInflight { queues, queue_size } => {
+            HostOperation::CreateInflight { queues, queue_size } => {
                 let area = InflightArea { size: 0x1000, offset: 0, queues, queue_size };
                 (
                     format!("create inflight {queues}x{queue_size}"),
-                    TaskOutcome::Inflight { area, fd: Rc::new(99) },
+                    HostOperationOutcome::Inflight { area, fd: Rc::new(99) },
                 )
             }
-            BackendTask::SetLog { area, fd } => {
-                (format!("log {:#x} at {:#x} {fd}", area.size, area.offset), TaskOutcome::Done)
+            HostOperation::SetLog { area, fd } => {
+                (format!("log {:#x} at {:#x} {fd}", area.size, area.offset), HostOperationOutcome::Done)
             }
-            other => (format!("{other:?}"), TaskOutcome::Done),
+            other => (format!("{other:?}"), HostOperationOutcome::Done),
         };
         self.said.push(text);
-        if self.fails { TaskOutcome::Failed } else { outcome }
+        if self.fails { HostOperationOutcome::Failed } else { outcome }
     }
 }
 
-fn live(setup: &RingSetup) -> String {
-    let RingSetup { ring, size, enabled, base, descriptors, .. } = *setup;
+fn live(setup: &LiveRingParameters) -> String {
+    let LiveRingParameters { ring, size, enabled, base, descriptors, .. } = *setup;
     let base = base.map_or("kept".into(), |base| format!("{:#x}", base.to_wire()));
     format!("live {ring}: {size} at {:#x}, base {base}, enabled {enabled}", descriptors.address)
 }

@@ -1,6 +1,6 @@
 //! A card that sends frames in bursts and one that sends each frame alone leave the same frames, chains, interrupts and counters.
 
-use crate::conversation::{Action, Conversation, VFS};
+use crate::conversation::{ConversationAction, GuestConversation, VFS};
 use crate::driver::ReturnedChain;
 use crate::machine::{POSTED, Received};
 use plane::PortIndex;
@@ -11,7 +11,7 @@ use virtio_nic::DeviceCounters;
 
 /// State of a card that guests, administrator and uplink see.
 #[derive(Debug, Clone, PartialEq)]
-struct Seen {
+struct VisibleCardState {
     ports: Vec<PortCounters>,
     devices: Vec<DeviceCounters>,
     calls: Vec<(u8, u16)>,
@@ -23,12 +23,12 @@ struct Seen {
     finished: Vec<Vec<ReturnedChain>>,
 }
 
-impl Conversation {
+impl GuestConversation {
     /// Returns the state that has changed since the last call, and all counters.
-    fn seen(&mut self) -> Seen {
+    fn seen(&mut self) -> VisibleCardState {
         let Self { machine, more, frames, finished, .. } = self;
         let ports = (0..VFS).map(|vf| machine.plane.ledger.total(PortIndex::of_field(vf.into())));
-        Seen {
+        VisibleCardState {
             ports: ports.collect(),
             devices: (0..VFS).map(|vf| *machine.nic.counters(vf).unwrap()).collect(),
             calls: std::mem::take(&mut machine.bus.calls),
@@ -42,7 +42,7 @@ impl Conversation {
     }
 }
 
-fn action() -> impl Strategy<Value = Action> {
+fn action() -> impl Strategy<Value = ConversationAction> {
     let vf = || 0..VFS;
     let pair = || prop_oneof![3 => 0..1_u8, 1 => 0..3_u8];
     let to = || prop_oneof![12 => 0..VFS, 1 => 8..10_u8, 1 => 255..=255_u8];
@@ -54,26 +54,26 @@ fn action() -> impl Strategy<Value = Action> {
     let send = ((vf(), pair(), to(), kind()), (any::<u8>(), request(), pieces(), count()));
     prop_oneof![
         12 => send.prop_map(|((vf, pair, to, kind), (length, request, pieces, count))| {
-            Action::Send { vf, pair, to, kind, length, request, pieces, count }
+            ConversationAction::Send { vf, pair, to, kind, length, request, pieces, count }
         }),
-        1 => (vf(), pair(), any::<u8>()).prop_map(|(vf, pair, kind)| Action::Malformed(vf, pair, kind)),
+        1 => (vf(), pair(), any::<u8>()).prop_map(|(vf, pair, kind)| ConversationAction::Malformed(vf, pair, kind)),
         6 => (vf(), pair(), any::<u8>(), 1..60_u8)
-            .prop_map(|(vf, pair, shape, count)| Action::Post { vf, pair, shape, count }),
-        1 => (vf(), any::<u16>()).prop_map(|(vf, bits)| Action::Rules(vf, bits)),
-        1 => (vf(), prop_oneof![0..1_u32, 10..20_000_u32]).prop_map(|(vf, rate)| Action::Rate(vf, rate)),
-        1 => prop::bool::weighted(0.2).prop_map(Action::Mirror),
-        1 => (vf(), 0..6_u8, any::<u8>()).prop_map(|(vf, ring, change)| Action::Ring(vf, ring, change)),
-        1 => (vf(), 0..6_u8, any::<u8>()).prop_map(|(vf, ring, wish)| Action::Interrupts(vf, ring, wish)),
-        2 => (to(), kind(), any::<u8>()).prop_map(|(to, kind, length)| Action::Arrive(to, kind, length)),
-        10 => (0..40_000_u64, 1..70_u8).prop_map(|(later, budget)| Action::Poll(later, budget)),
-        4 => prop::bool::ANY.prop_map(|_| Action::Collect),
+            .prop_map(|(vf, pair, shape, count)| ConversationAction::Post { vf, pair, shape, count }),
+        1 => (vf(), any::<u16>()).prop_map(|(vf, bits)| ConversationAction::Rules(vf, bits)),
+        1 => (vf(), prop_oneof![0..1_u32, 10..20_000_u32]).prop_map(|(vf, rate)| ConversationAction::Rate(vf, rate)),
+        1 => prop::bool::weighted(0.2).prop_map(ConversationAction::Mirror),
+        1 => (vf(), 0..6_u8, any::<u8>()).prop_map(|(vf, ring, change)| ConversationAction::Ring(vf, ring, change)),
+        1 => (vf(), 0..6_u8, any::<u8>()).prop_map(|(vf, ring, wish)| ConversationAction::Interrupts(vf, ring, wish)),
+        2 => (to(), kind(), any::<u8>()).prop_map(|(to, kind, length)| ConversationAction::Arrive(to, kind, length)),
+        10 => (0..40_000_u64, 1..70_u8).prop_map(|(later, budget)| ConversationAction::Poll(later, budget)),
+        4 => prop::bool::ANY.prop_map(|_| ConversationAction::Collect),
     ]
 }
 
 /// Asserts that a card with bursts and a card that sends each frame alone agree after each action.
-fn assert_ways_agree(guests: [u16; VFS as usize], actions: &[Action]) {
+fn assert_ways_agree(guests: [u16; VFS as usize], actions: &[ConversationAction]) {
     let [mut usual, mut careful] = [false, true].map(|careful| {
-        let mut conversation = Conversation::new(guests);
+        let mut conversation = GuestConversation::new(guests);
         if careful {
             conversation.machine.nic.take_no_shortcuts();
         }
@@ -103,10 +103,10 @@ fn assert_ways_agree(guests: [u16; VFS as usize], actions: &[Action]) {
 }
 
 /// Returns true if a driver that keeps to the rules does this: it posts buffers with room for a header, in its memory.
-fn is_honest(action: &Action) -> bool {
+fn is_honest(action: &ConversationAction) -> bool {
     match action {
-        Action::Malformed(..) => false,
-        Action::Post { shape, .. } => shape % 32 < 10,
+        ConversationAction::Malformed(..) => false,
+        ConversationAction::Post { shape, .. } => shape % 32 < 10,
         _ => true,
     }
 }
@@ -117,7 +117,7 @@ proptest! {
         guests in any::<[u16; VFS as usize]>(),
         actions in prop::collection::vec(action().prop_filter("honest", is_honest), 1..50),
     ) {
-        let mut conversation = Conversation::new(guests);
+        let mut conversation = GuestConversation::new(guests);
         actions.iter().for_each(|action| conversation.perform(action));
         assert_eq!(conversation.end(), 0, "all sent chains return");
         for vf in 0..VFS {

@@ -2,7 +2,7 @@
 
 use pcie::{Bus, DmaFault, Function, Iova};
 use plane::frame::HEADROOM;
-use plane::{UnsegmentedLayout, UplinkWire};
+use plane::{UnsegmentedPacketLayout, UplinkWire};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -89,7 +89,7 @@ pub(crate) struct TestWire {
     pub(crate) sent: Vec<Vec<u8>>,
     pub(crate) arriving: VecDeque<Vec<u8>>,
     /// Unsegmented packet that is next, behind headroom, as its kernel gives it.
-    pub(crate) large: Option<(Vec<u8>, UnsegmentedLayout)>,
+    pub(crate) large: Option<(Vec<u8>, UnsegmentedPacketLayout)>,
     /// Number of segments of it that were received.
     taken: u32,
 }
@@ -115,7 +115,7 @@ impl UplinkWire for TestWire {
         Some(frame.len())
     }
 
-    fn uncut(&mut self) -> Option<(&mut [u8], UnsegmentedLayout)> {
+    fn uncut(&mut self) -> Option<(&mut [u8], UnsegmentedPacketLayout)> {
         self.large.as_mut().filter(|_| self.taken == 0).map(|(packet, layout)| (&mut packet[..], *layout))
     }
 

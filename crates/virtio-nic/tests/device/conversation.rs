@@ -2,7 +2,7 @@
 
 use crate::address;
 use crate::driver::{Buffer, ReturnedChain};
-use crate::machine::{GuestKind, MODERN, Machine, POSTED, Received, SIZE};
+use crate::machine::{GuestDriverConfig, MODERN, POSTED, Received, SIZE, TestMachine};
 use crate::packets::requested;
 use plane::PortIndex;
 use plane::switch::{PortMirrorRule, PortMirrorRules, VlanIdSet};
@@ -15,7 +15,7 @@ pub(crate) const VFS: u8 = 3;
 
 /// Action of a conversation. VFs, rings and stations are taken modulo their number.
 #[derive(Debug, Clone)]
-pub(crate) enum Action {
+pub(crate) enum ConversationAction {
     /// Sends `count` packets of a kind to a station, in pieces.
     Send {
         vf: u8,
@@ -53,7 +53,7 @@ pub(crate) enum Action {
 }
 
 /// Returns the kind of a guest, which bits choose.
-pub(crate) fn guest(bits: u16) -> GuestKind {
+pub(crate) fn guest(bits: u16) -> GuestDriverConfig {
     let mut features = MODERN.without(F::MRG_RXBUF).without(F::VERSION_1).with(F::HOST_ECN);
     let choices = [F::MRG_RXBUF, F::EVENT_IDX, F::IN_ORDER, F::INDIRECT_DESC, F::VERSION_1];
     for (bit, feature) in choices.into_iter().enumerate() {
@@ -70,12 +70,12 @@ pub(crate) fn guest(bits: u16) -> GuestKind {
     let (packed, pairs) = (bits & 0x80 != 0, 1 + (bits >> 8 & 3).min(2) as u8);
     // The number of entries of a packed ring need not be a power of two.
     let size = [SIZE, SIZE, 32, if packed { 7 } else { 4 }][usize::from(bits >> 11 & 3)];
-    GuestKind { packed, features, pairs, size }
+    GuestDriverConfig { packed, features, pairs, size }
 }
 
 /// A card with guests that converse.
-pub(crate) struct Conversation {
-    pub(crate) machine: Machine,
+pub(crate) struct GuestConversation {
+    pub(crate) machine: TestMachine,
     /// First VF whose driver keeps to the rules: those before it may have lost their chains.
     pub(crate) first_honest: u8,
     now: u64,
@@ -84,23 +84,23 @@ pub(crate) struct Conversation {
     pub(crate) finished: Vec<Vec<ReturnedChain>>,
 }
 
-impl Conversation {
+impl GuestConversation {
     pub(crate) fn new(guests: [u16; VFS as usize]) -> Self {
-        let machine = Machine::with(&guests.map(guest));
+        let machine = TestMachine::with(&guests.map(guest));
         let (first_honest, now, more, frames, finished) = (0, 0, false, Vec::new(), Vec::new());
         let mut conversation = Self { machine, first_honest, now, more, frames, finished };
         for vf in 0..VFS {
             for pair in 0..conversation.machine.pairs(vf) {
-                conversation.perform(&Action::Post { vf, pair, shape: 0, count: 40 });
+                conversation.perform(&ConversationAction::Post { vf, pair, shape: 0, count: 40 });
             }
         }
         conversation
     }
 
-    pub(crate) fn perform(&mut self, action: &Action) {
+    pub(crate) fn perform(&mut self, action: &ConversationAction) {
         let machine = &mut self.machine;
         match *action {
-            Action::Send { vf, pair, to, kind, length, request, pieces, count } => {
+            ConversationAction::Send { vf, pair, to, kind, length, request, pieces, count } => {
                 let (vf, ring) = (vf % VFS, 2 * u32::from(pair % machine.pairs(vf % VFS)) + 1);
                 let (header, frame) = requested(kind, (vf, to), length, request);
                 let all: [&[usize]; 8] =
@@ -110,41 +110,41 @@ impl Conversation {
                     machine.make_available(vf, ring, &chain);
                 }
             }
-            Action::Malformed(vf, pair, kind) => {
+            ConversationAction::Malformed(vf, pair, kind) => {
                 let (vf, ring) = (vf % VFS, 2 * u32::from(pair % machine.pairs(vf % VFS)) + 1);
                 machine.make_available(vf, ring, &malformed(kind));
             }
-            Action::Post { vf, pair, shape, count } => {
+            ConversationAction::Post { vf, pair, shape, count } => {
                 let (vf, ring) = (vf % VFS, 2 * u32::from(pair % machine.pairs(vf % VFS)));
                 (0..count).for_each(|_| post(machine, vf, ring, shape));
             }
-            Action::Rules(vf, bits) => {
+            ConversationAction::Rules(vf, bits) => {
                 let rate = machine.nic.rules(vf % VFS).map_or(0, |rules| rules.max_tx_rate);
                 machine.nic.set_rules(vf % VFS, rules(vf % VFS, bits, rate));
             }
-            Action::Rate(vf, rate) => {
+            ConversationAction::Rate(vf, rate) => {
                 let rules = machine.nic.rules(vf % VFS).unwrap().clone();
                 machine.nic.set_rules(vf % VFS, VfRules { max_tx_rate: rate, ..rules });
             }
-            Action::Mirror(on) => mirror(machine, on),
-            Action::Ring(vf, ring, change) => {
+            ConversationAction::Mirror(on) => mirror(machine, on),
+            ConversationAction::Ring(vf, ring, change) => {
                 let vf = vf % VFS;
                 change_ring(machine, vf, u32::from(ring % (2 * machine.pairs(vf))), change);
             }
-            Action::Interrupts(vf, ring, wish) => {
+            ConversationAction::Interrupts(vf, ring, wish) => {
                 let (vf, ring) = (usize::from(vf % VFS), usize::from(ring));
                 let rings = &machine.guests[vf].rings;
                 let after = (wish > 1).then_some(u16::from(wish % 16));
                 rings[ring % rings.len()].ask_interrupts(&mut machine.bus.memories[vf], wish > 0, after);
             }
-            Action::Arrive(to, kind, length) => {
+            ConversationAction::Arrive(to, kind, length) => {
                 machine.wire.arriving.push_back(requested(kind, (9, to), length, 0xf0).1);
             }
-            Action::Poll(later, budget) => {
+            ConversationAction::Poll(later, budget) => {
                 self.now += later;
                 self.more = machine.poll_once(self.now, budget.into());
             }
-            Action::Collect => self.collect(),
+            ConversationAction::Collect => self.collect(),
         }
     }
 
@@ -160,13 +160,13 @@ impl Conversation {
     /// Ends the conversation: without rates and without policy, all chains that are sent return. Returns the number of packets
     /// whose chains a live ring has not returned to an honest driver.
     pub(crate) fn end(&mut self) -> usize {
-        (0..VFS).for_each(|vf| self.perform(&Action::Rate(vf, 0)));
-        self.perform(&Action::Poll(1 << 40, 64));
+        (0..VFS).for_each(|vf| self.perform(&ConversationAction::Rate(vf, 0)));
+        self.perform(&ConversationAction::Poll(1 << 40, 64));
         for _ in 0..1_000 {
             if !self.more {
                 break;
             }
-            self.perform(&Action::Poll(0, 64));
+            self.perform(&ConversationAction::Poll(0, 64));
         }
         assert!(!self.more, "the card has work for ever");
         self.collect();
@@ -194,7 +194,7 @@ pub(crate) fn malformed(kind: u8) -> Vec<Buffer> {
     }
 }
 
-fn post(machine: &mut Machine, vf: u8, ring: u32, shape: u8) {
+fn post(machine: &mut TestMachine, vf: u8, ring: u32, shape: u8) {
     let shapes: [&[u32]; 12] = [
         &[1_536],
         &[1_536],
@@ -241,7 +241,7 @@ fn rules(vf: u8, bits: u16, max_tx_rate: u32) -> VfRules {
     }
 }
 
-fn mirror(machine: &mut Machine, on: bool) {
+fn mirror(machine: &mut TestMachine, on: bool) {
     let [to, ports] = [2, 1].map(|port| PortIndex::of_field(port).only());
     machine.mirrors = PortMirrorRules::NONE;
     if on {
@@ -253,7 +253,7 @@ fn mirror(machine: &mut Machine, on: bool) {
     machine.nic.set_rules(0, rules);
 }
 
-fn change_ring(machine: &mut Machine, vf: u8, ring: u32, change: u8) {
+fn change_ring(machine: &mut TestMachine, vf: u8, ring: u32, change: u8) {
     match change % 7 {
         0 => machine.nic.enable_ring(vf, ring, false),
         1 => machine.nic.enable_ring(vf, ring, true),

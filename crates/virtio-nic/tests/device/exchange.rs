@@ -1,7 +1,7 @@
 //! Frames between guests and with the uplink.
 
 use crate::address;
-use crate::machine::{GuestKind, MODERN, Machine};
+use crate::machine::{GuestDriverConfig, MODERN, TestMachine};
 use virtio::VirtioFeatures;
 use virtio::net::{NetHeader, flag};
 
@@ -33,7 +33,7 @@ const FORMATS: [[bool; 2]; 4] = [[false, false], [false, true], [true, false], [
 fn frames_pass_between_split_and_packed_rings_in_order() {
     for [one, two] in FORMATS {
         for pieces in [&[][..], &[12], &[12, 20], &[5, 30]] {
-            let mut machine = Machine::new(&[(one, MODERN), (two, MODERN)]);
+            let mut machine = TestMachine::new(&[(one, MODERN), (two, MODERN)]);
             machine.post(1, &[&[1536][..]; 60]);
             let frames: Vec<_> =
                 (0..50).map(|n| datagram(0, 1, &vec![n; 30 + 20 * usize::from(n)])).collect();
@@ -59,7 +59,7 @@ fn frames_pass_between_split_and_packed_rings_in_order() {
 
 #[test]
 fn frame_burst_interrupts_its_receiver_once() {
-    let mut machine = Machine::new(&[(false, MODERN), (false, MODERN)]);
+    let mut machine = TestMachine::new(&[(false, MODERN), (false, MODERN)]);
     machine.post(1, &[&[1536][..]; 40]);
     (0..32).for_each(|_| assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[7; 60]), &[])));
     machine.poll(0);
@@ -70,7 +70,7 @@ fn frame_burst_interrupts_its_receiver_once() {
 #[test]
 fn long_frame_uses_several_mergeable_receive_buffers() {
     for packed in [false, true] {
-        let mut machine = Machine::new(&[(packed, MODERN), (packed, MODERN)]);
+        let mut machine = TestMachine::new(&[(packed, MODERN), (packed, MODERN)]);
         machine.post(1, &[&[200], &[100, 100], &[300], &[4096], &[4096]]);
         let frames = [datagram(0, 1, &[1; 500]), datagram(0, 1, &[2; 900])];
         frames.iter().for_each(|frame| assert!(machine.send(0, NetHeader::default(), frame, &[])));
@@ -85,7 +85,7 @@ fn long_frame_uses_several_mergeable_receive_buffers() {
 #[test]
 fn frame_without_enough_buffers_is_dropped_and_uses_none() {
     for packed in [false, true] {
-        let mut machine = Machine::new(&[(packed, MODERN), (packed, MODERN)]);
+        let mut machine = TestMachine::new(&[(packed, MODERN), (packed, MODERN)]);
         machine.post(1, &[&[200], &[200]]);
         assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[1; 900]), &[]));
         assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[2; 300]), &[]));
@@ -101,7 +101,7 @@ fn frame_without_enough_buffers_is_dropped_and_uses_none() {
 fn driver_without_mrg_rxbuf_gets_each_frame_in_one_chain() {
     let features = MODERN.without(VirtioFeatures::MRG_RXBUF);
     for packed in [false, true] {
-        let mut machine = Machine::new(&[(packed, MODERN), (packed, features)]);
+        let mut machine = TestMachine::new(&[(packed, MODERN), (packed, features)]);
         machine.post(1, &[&[12, 1526], &[12, 100], &[12, 1526]]);
         let frames = [datagram(0, 1, &[1; 500]), datagram(0, 1, &[2; 900]), datagram(0, 1, &[3; 40])];
         frames.iter().for_each(|frame| assert!(machine.send(0, NetHeader::default(), frame, &[])));
@@ -113,7 +113,7 @@ fn driver_without_mrg_rxbuf_gets_each_frame_in_one_chain() {
 
 #[test]
 fn guest_sends_to_and_receives_from_the_uplink() {
-    let mut machine = Machine::new(&[(true, MODERN)]);
+    let mut machine = TestMachine::new(&[(true, MODERN)]);
     machine.post(0, &[&[1536][..]; 4]);
     let out = datagram(0, 9, &[1; 200]);
     assert!(machine.send(0, NetHeader::default(), &out, &[]));
@@ -128,8 +128,8 @@ fn guest_sends_to_and_receives_from_the_uplink() {
 #[test]
 fn first_queue_pair_receives_for_pairs_without_posted_buffers() {
     // Cloud Hypervisor enables all pairs, and iPXE uses the first one only.
-    let kinds = [GuestKind::of(false, MODERN, 1), GuestKind::of(false, MODERN, 3)];
-    let mut machine = Machine::with(&kinds);
+    let kinds = [GuestDriverConfig::of(false, MODERN, 1), GuestDriverConfig::of(false, MODERN, 3)];
+    let mut machine = TestMachine::with(&kinds);
     machine.post(1, &[&[1536][..]; 64]);
     for n in 0..48 {
         let mut frame = datagram(0, 1, &[n; 60]);

@@ -4,25 +4,25 @@
 use crate::conversation::malformed;
 use crate::driver::{PARTS, store};
 use crate::exchange::datagram;
-use crate::machine::{MODERN, Machine, POSTED, RING};
+use crate::machine::{MODERN, POSTED, RING, TestMachine};
 use crate::offloads::{TSO, large_packet};
 use plane::PortIndex;
 use virtio::VirtioFeatures;
 use virtio::descriptor::{PackedDescriptor, SplitDescriptor, flag};
 use virtio::net::{self, NetHeader};
-use virtio_nic::RingStart;
+use virtio_nic::RingStartParameters;
 
 /// Returns three guests of a ring format: the first is hostile, the third receives.
-pub(crate) fn machine(packed: bool) -> Machine {
+pub(crate) fn machine(packed: bool) -> TestMachine {
     let hostile = MODERN | VirtioFeatures::INDIRECT_DESC;
-    let mut machine = Machine::new(&[(packed, hostile), (packed, MODERN), (packed, MODERN)]);
+    let mut machine = TestMachine::new(&[(packed, hostile), (packed, MODERN), (packed, MODERN)]);
     machine.post(2, &[&[1600][..]; 120]);
     machine
 }
 
 /// Polls with a frame of another VF behind the hostile one's, and asserts that it arrives. Returns the number of frames that the
 /// third VF got from the hostile one.
-fn others_go_on(machine: &mut Machine, bound: usize) -> usize {
+fn others_go_on(machine: &mut TestMachine, bound: usize) -> usize {
     assert!(machine.send(1, NetHeader::default(), &datagram(1, 2, &[9; 100]), &[]));
     machine.bus.accesses = 0;
     machine.poll(0);
@@ -191,17 +191,18 @@ fn available_index_or_head_outside_the_ring_stops_the_ring() {
 fn ring_with_invalid_size_position_or_address_does_not_start() {
     let mut machine = machine(false);
     let addresses = machine.guests[0].rings[1].addresses();
-    let good = RingStart { ring: 1, size: 128, packed: false, enabled: true, position: None, addresses };
+    let good =
+        RingStartParameters { ring: 1, size: 128, packed: false, enabled: true, position: None, addresses };
     let huge = virtio::layout::RingAddresses { descriptors: u64::MAX - 15, ..addresses };
     for bad in [
-        RingStart { size: 0, ..good },
-        RingStart { size: 127, ..good },
-        RingStart { size: 1 << 16, ..good },
-        RingStart { size: 0, packed: true, ..good },
-        RingStart { packed: true, position: Some(0x8080_8080), ..good },
-        RingStart { ring: 32, ..good },
-        RingStart { ring: u32::MAX, ..good },
-        RingStart { addresses: huge, ..good },
+        RingStartParameters { size: 0, ..good },
+        RingStartParameters { size: 127, ..good },
+        RingStartParameters { size: 1 << 16, ..good },
+        RingStartParameters { size: 0, packed: true, ..good },
+        RingStartParameters { packed: true, position: Some(0x8080_8080), ..good },
+        RingStartParameters { ring: 32, ..good },
+        RingStartParameters { ring: u32::MAX, ..good },
+        RingStartParameters { addresses: huge, ..good },
     ] {
         assert!(machine.nic.start_ring(0, &bad).is_err(), "{bad:?}");
         machine.nic.kick(0, bad.ring);
@@ -261,8 +262,9 @@ fn memory_changed_during_a_poll_disturbs_only_its_own_guest() {
         machine.received(2);
         machine.post(2, &[&[1600][..]; 8]);
         machine.finished(1);
-        let from_second =
-            |machine: &mut Machine| machine.received(2).iter().filter(|(_, bytes, _)| bytes[11] == 1).count();
+        let from_second = |machine: &mut TestMachine| {
+            machine.received(2).iter().filter(|(_, bytes, _)| bytes[11] == 1).count()
+        };
         machine.bus.turmoil = None;
         assert!(machine.send(1, NetHeader::default(), &datagram(1, 2, &[9; 100]), &[]));
         machine.poll(0);

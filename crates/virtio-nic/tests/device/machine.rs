@@ -3,15 +3,15 @@
 use crate::address;
 use crate::bus::{GuestsBus, TestWire};
 use crate::driver::{Buffer, DriverRing, ReturnedChain, store};
-use plane::Plane;
+use plane::ForwardingPlane;
 use plane::ledger::PortCounters;
-use plane::pacing::Pacing;
+use plane::pacing::TransmitPacing;
 use plane::switch::{PortMirrorRules, StormState, SwitchTables};
 use units::{MacAddress, Time};
 use virtio::VirtioFeatures;
 use virtio::layout::RingFeatures;
 use virtio::net::{NetHeader, NetHeaderFormat};
-use virtio_nic::{MAX_VFS, Nic, RingStart, VfRules};
+use virtio_nic::{MAX_VFS, Nic, RingStartParameters, VfRules};
 
 /// Bytes of each guest's memory.
 pub(crate) const MEMORY: usize = 0x56_0000;
@@ -37,7 +37,7 @@ pub(crate) type Received = (NetHeader, Vec<u8>, usize);
 
 /// Format and number of a guest's rings, and the features that its driver accepts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct GuestKind {
+pub(crate) struct GuestDriverConfig {
     pub(crate) packed: bool,
     pub(crate) features: VirtioFeatures,
     pub(crate) pairs: u8,
@@ -47,7 +47,7 @@ pub(crate) struct GuestKind {
 
 /// Guest with a driver.
 #[derive(Debug, Clone)]
-pub(crate) struct Guest {
+pub(crate) struct TestGuest {
     packed: bool,
     size: u16,
     pub(crate) features: VirtioFeatures,
@@ -61,27 +61,32 @@ pub(crate) struct Guest {
 }
 
 /// A card with guests.
-pub(crate) struct Machine {
+pub(crate) struct TestMachine {
     pub(crate) nic: Nic,
-    pub(crate) plane: Box<Plane<MAX_VFS>>,
+    pub(crate) plane: Box<ForwardingPlane<MAX_VFS>>,
     pub(crate) bus: GuestsBus,
     pub(crate) wire: TestWire,
-    pub(crate) guests: Vec<Guest>,
+    pub(crate) guests: Vec<TestGuest>,
     pub(crate) mirrors: PortMirrorRules,
 }
 
-impl Machine {
+impl TestMachine {
     /// Starts a card with guests of these kinds.
-    pub(crate) fn with(guests: &[GuestKind]) -> Self {
+    pub(crate) fn with(guests: &[GuestDriverConfig]) -> Self {
         let nic = Nic::new(guests.len() as u8);
         // Memory that is allocated as zeros costs nothing until it is touched.
         let memories = guests.iter().map(|_| vec![0; MEMORY]).collect();
         let bus = GuestsBus { memories, ..GuestsBus::default() };
         let counters = [PortCounters::default(); MAX_VFS];
-        let plane = Plane::new(SwitchTables::closed(0), Pacing::new(None), StormState::default(), counters);
+        let plane = ForwardingPlane::new(
+            SwitchTables::closed(0),
+            TransmitPacing::new(None),
+            StormState::default(),
+            counters,
+        );
         let (plane, wire, mirrors) = (Box::new(plane), TestWire::default(), PortMirrorRules::default());
         let count = guests.len() as u8;
-        let guests = guests.iter().map(|guest| Guest::new(*guest)).collect();
+        let guests = guests.iter().map(|guest| TestGuest::new(*guest)).collect();
         let mut machine = Self { nic, plane, bus, wire, guests, mirrors };
         for vf in 0..count {
             let rules = VfRules { addresses: vec![MacAddress(address(vf))], ..VfRules::default() };
@@ -120,7 +125,8 @@ impl Machine {
     ) -> Result<(), virtio_nic::RingStartError> {
         let driver = &self.guests[usize::from(vf)].rings[ring as usize];
         let (size, packed, addresses) = (driver.size.into(), driver.packed, driver.addresses());
-        self.nic.start_ring(vf, &RingStart { ring, size, packed, enabled: true, position, addresses })
+        self.nic
+            .start_ring(vf, &RingStartParameters { ring, size, packed, enabled: true, position, addresses })
     }
 
     /// Stores a packet with its header in a guest's memory, in pieces of these lengths. Returns the buffers.
@@ -233,8 +239,8 @@ impl Machine {
     }
 }
 
-impl Guest {
-    fn new(GuestKind { packed, features, pairs, size }: GuestKind) -> Self {
+impl TestGuest {
+    fn new(GuestDriverConfig { packed, features, pairs, size }: GuestDriverConfig) -> Self {
         let posted = vec![0; pairs.into()];
         let (rings, granted) = (Vec::new(), Vec::new());
         let mut guest = Self { packed, size, features, rings, posted, granted, place: SENT };

@@ -1,22 +1,22 @@
 //! Interrupts and notifications: a driver that heeds what the card asks for, and sleeps until its interrupt, misses nothing.
 
 use crate::exchange::datagram;
-use crate::machine::{GuestKind, MODERN, Machine};
+use crate::machine::{GuestDriverConfig, MODERN, TestMachine};
 use virtio::VirtioFeatures;
 use virtio::net::NetHeader;
 
 /// Returns two guests for each ring format, and each with event indices and without.
-fn machines() -> impl Iterator<Item = (Machine, bool)> {
+fn machines() -> impl Iterator<Item = (TestMachine, bool)> {
     [(false, false, 16), (false, true, 16), (true, false, 16), (true, true, 16), (true, true, 7)]
         .into_iter()
         .map(|(packed, events, size)| {
             let features = if events { MODERN | VirtioFeatures::EVENT_IDX } else { MODERN };
-            let kind = GuestKind { size, ..GuestKind::of(packed, features, 1) };
-            (Machine::with(&[kind; 2]), events)
+            let kind = GuestDriverConfig { size, ..GuestDriverConfig::of(packed, features, 1) };
+            (TestMachine::with(&[kind; 2]), events)
         })
 }
 
-impl Machine {
+impl TestMachine {
     fn ask(&mut self, vf: u8, ring: usize, on: bool, after: Option<u16>) {
         let memory = &mut self.bus.memories[usize::from(vf)];
         self.guests[usize::from(vf)].rings[ring].ask_interrupts(memory, on, after);

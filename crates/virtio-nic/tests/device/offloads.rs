@@ -2,7 +2,7 @@
 
 use crate::address;
 use crate::exchange::{datagram, pseudo};
-use crate::machine::{MODERN, Machine};
+use crate::machine::{MODERN, TestMachine};
 use offload::{FrameHeaders, uncut, verify};
 use plane::PortIndex;
 use plane::frame::HEADROOM;
@@ -43,7 +43,7 @@ fn is_right(frame: &[u8]) -> bool {
 #[test]
 fn partial_checksum_is_completed_with_and_without_bursts() {
     for careful in [false, true] {
-        let mut machine = Machine::new(&[(false, MODERN), (true, MODERN)]);
+        let mut machine = TestMachine::new(&[(false, MODERN), (true, MODERN)]);
         if careful {
             machine.nic.take_no_shortcuts();
         }
@@ -73,7 +73,7 @@ fn partial_checksum_is_completed_with_and_without_bursts() {
 fn large_tcp_packet_is_segmented_for_a_vf_and_for_the_uplink() {
     for packed in [false, true] {
         for to in [1, 9] {
-            let mut machine = Machine::new(&[(packed, MODERN), (packed, MODERN)]);
+            let mut machine = TestMachine::new(&[(packed, MODERN), (packed, MODERN)]);
             machine.post(1, &[&[1600][..]; 20]);
             let payload: Vec<u8> = (0..12_000).map(|n| (n % 251) as u8).collect();
             assert!(machine.send(0, TSO, &large_packet(0, to, &payload), &[12, 54, 4096, 4096]));
@@ -92,7 +92,7 @@ fn large_tcp_packet_is_segmented_for_a_vf_and_for_the_uplink() {
 
 #[test]
 fn packet_with_an_offload_not_negotiated_is_dropped() {
-    let mut machine = Machine::new(&[(false, MODERN), (false, MODERN)]);
+    let mut machine = TestMachine::new(&[(false, MODERN), (false, MODERN)]);
     machine.post(1, &[&[1536][..]; 8]);
     let header = NetHeader {
         gso_type: gso::UDP_L4,
@@ -115,7 +115,7 @@ fn cwr_flag_of_a_large_packet_stays_in_its_first_segment() {
     let features = MODERN | VirtioFeatures::HOST_ECN;
     let receiver = MODERN | VirtioFeatures::GUEST_TSO4;
     for receiver in [receiver, receiver | VirtioFeatures::GUEST_ECN] {
-        let mut machine = Machine::new(&[(false, features), (false, receiver)]);
+        let mut machine = TestMachine::new(&[(false, features), (false, receiver)]);
         machine.post(1, &[&[1600][..]; 40]);
         let mut packet = large_packet(0, 1, &[7; 4_000]);
         // CWR among the flags of TCP.
@@ -133,7 +133,7 @@ fn cwr_flag_of_a_large_packet_stays_in_its_first_segment() {
 #[test]
 fn large_tcp_packet_is_not_segmented_for_a_guest_tso4_driver() {
     for [one, two] in [[false, true], [true, false]] {
-        let mut machine = Machine::new(&[(one, MODERN), (two, MODERN | VirtioFeatures::GUEST_TSO4)]);
+        let mut machine = TestMachine::new(&[(one, MODERN), (two, MODERN | VirtioFeatures::GUEST_TSO4)]);
         machine.post(1, &[&[1600][..]; 40]);
         let payload: Vec<u8> = (0..40_000).map(|n| (n % 251) as u8).collect();
         let packet = large_packet(0, 1, &payload);
@@ -158,7 +158,7 @@ fn large_uplink_packet_is_not_segmented_for_a_guest_tso4_driver() {
     let packet = large_packet(9, 0, &payload);
     for (takes, vlan) in [(false, None), (true, None), (false, Some(7)), (true, Some(7))] {
         let more = if takes { VirtioFeatures::GUEST_TSO4 } else { VirtioFeatures::NONE };
-        let mut machine = Machine::new(&[(false, MODERN | more)]);
+        let mut machine = TestMachine::new(&[(false, MODERN | more)]);
         machine.post(0, &[&[1600][..]; 30]);
         let tag: &[u8] = if let Some(vlan) = vlan {
             let addresses = vec![MacAddress(address(0))];
@@ -191,7 +191,7 @@ fn large_uplink_packet_is_not_segmented_for_a_guest_tso4_driver() {
 fn driver_without_guest_csum_gets_zero_header_flags() {
     for careful in [false, true] {
         let plain = MODERN.without(VirtioFeatures::GUEST_CSUM);
-        let mut machine = Machine::new(&[(false, MODERN), (true, plain)]);
+        let mut machine = TestMachine::new(&[(false, MODERN), (true, plain)]);
         if careful {
             machine.nic.take_no_shortcuts();
         }
@@ -204,7 +204,7 @@ fn driver_without_guest_csum_gets_zero_header_flags() {
 
 #[test]
 fn unknown_transport_gets_its_checksum_at_the_requested_offset() {
-    let mut machine = Machine::new(&[(false, MODERN), (true, MODERN)]);
+    let mut machine = TestMachine::new(&[(false, MODERN), (true, MODERN)]);
     machine.post(1, &[&[1536][..]; 2]);
     // GRE with a checksum: its field is 4 bytes behind the transport's start, and has no pseudo header.
     let mut frame = datagram(0, 1, &[9; 100]);

@@ -6,7 +6,7 @@ use virtio::net::{NetHeader, flag, gso};
 
 /// Protocols of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PacketKind {
+pub(crate) struct PacketProtocols {
     pub(crate) tcp: bool,
     pub(crate) ipv6: bool,
     /// True for a VLAN tag in the packet.
@@ -15,7 +15,7 @@ pub(crate) struct PacketKind {
     pub(crate) options: bool,
 }
 
-impl PacketKind {
+impl PacketProtocols {
     pub(crate) fn of(bits: u8) -> Self {
         let on = |bit: u8| bits >> bit & 1 != 0;
         // Most packets are of the kind that travels in bursts.
@@ -36,7 +36,7 @@ impl PacketKind {
 
 /// Returns a packet from a VF to a station, 255 for all. Its transport checksum is right, or the sum of the pseudo header if it is
 /// `partial`.
-pub(crate) fn packet(kind: PacketKind, (from, to): (u8, u8), payload: &[u8], partial: bool) -> Vec<u8> {
+pub(crate) fn packet(kind: PacketProtocols, (from, to): (u8, u8), payload: &[u8], partial: bool) -> Vec<u8> {
     let mut transport = if kind.tcp {
         vec![0x10, from, 0x20, to, 0, 0, 1, 0, 0, 0, 2, 0, 0x50, 0x18, 0xff, 0xff, 0, 0, 0, 0]
     } else {
@@ -62,7 +62,7 @@ pub(crate) fn packet(kind: PacketKind, (from, to): (u8, u8), payload: &[u8], par
     [&destination[..], &address(from), tag, ethertype, &ip, &transport, payload].concat()
 }
 
-fn ipv4(kind: PacketKind, (from, to): (u8, u8), length: usize) -> Vec<u8> {
+fn ipv4(kind: PacketProtocols, (from, to): (u8, u8), length: usize) -> Vec<u8> {
     let options = if kind.options { 4 } else { 0 };
     let protocol = if kind.tcp { 6 } else { 17 };
     let mut ip = vec![0x45, 0, 0, 0, 0, 7, 0x40, 0, 64, protocol, 0, 0, 10, 0, 0, from, 10, 0, 0, to];
@@ -75,7 +75,7 @@ fn ipv4(kind: PacketKind, (from, to): (u8, u8), length: usize) -> Vec<u8> {
     ip
 }
 
-fn ipv6(kind: PacketKind, (from, to): (u8, u8), length: usize) -> Vec<u8> {
+fn ipv6(kind: PacketProtocols, (from, to): (u8, u8), length: usize) -> Vec<u8> {
     let mut ip = vec![0x60, 0, 0, 0, 0, 0, if kind.tcp { 6 } else { 17 }, 64];
     ip[4..6].copy_from_slice(&(length as u16).to_be_bytes());
     ip.extend([0xfd; 15].into_iter().chain([from]).chain([0xfd; 15]).chain([to]));
@@ -84,7 +84,7 @@ fn ipv6(kind: PacketKind, (from, to): (u8, u8), length: usize) -> Vec<u8> {
 
 /// Returns a packet of a kind with a payload of some bytes, and a header that makes a request of it, sensible or not.
 pub(crate) fn requested(kind: u8, ends: (u8, u8), length: u8, request: u8) -> (NetHeader, Vec<u8>) {
-    let kind = PacketKind::of(kind);
+    let kind = PacketProtocols::of(kind);
     let large = request % 16 >= 9;
     let bytes = if large {
         [0, 1, 900, 1_448, 3_000, 9_000, 20_000, 60_000]

@@ -3,7 +3,7 @@
 use crate::address;
 use crate::driver::{load, store};
 use crate::exchange::datagram;
-use crate::machine::{MODERN, Machine};
+use crate::machine::{MODERN, TestMachine};
 use plane::PortIndex;
 use plane::switch::VlanIdSet;
 use units::MacAddress;
@@ -18,8 +18,8 @@ fn tagged(frame: &[u8], tag: u16) -> Vec<u8> {
     [&frame[..12], &[0x81, 0], &tag.to_be_bytes(), &frame[12..]].concat()
 }
 
-fn machine() -> Machine {
-    let mut machine = Machine::new(&[(false, MODERN), (true, MODERN), (false, MODERN)]);
+fn machine() -> TestMachine {
+    let mut machine = TestMachine::new(&[(false, MODERN), (true, MODERN), (false, MODERN)]);
     (0..3).for_each(|vf| machine.post(vf, &[&[1536][..]; 16]));
     machine
 }
@@ -179,7 +179,7 @@ fn restarted_ring_continues_at_its_saved_position() {
         machine.poll(0);
         assert_eq!(machine.received(to).len(), 1, "a stopped ring sends nothing");
         let ring = &machine.guests[usize::from(vf)].rings[1];
-        let start = virtio_nic::RingStart {
+        let start = virtio_nic::RingStartParameters {
             ring: 1,
             size: ring.size.into(),
             packed: ring.packed,

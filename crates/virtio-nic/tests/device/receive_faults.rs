@@ -2,19 +2,19 @@
 
 use crate::driver::PARTS;
 use crate::exchange::datagram;
-use crate::machine::{MODERN, Machine, RING};
+use crate::machine::{MODERN, RING, TestMachine};
 use plane::PortIndex;
 use virtio::VirtioFeatures;
 use virtio::net::NetHeader;
 
-fn no_buffer(machine: &mut Machine, vf: u32) -> u64 {
+fn no_buffer(machine: &mut TestMachine, vf: u32) -> u64 {
     machine.plane.ledger.of(PortIndex::of_field(vf)).rx_no_descriptors
 }
 
 #[test]
 fn dropped_frame_of_too_many_buffers_keeps_earlier_frames() {
     for packed in [false, true] {
-        let mut machine = Machine::new(&[(packed, MODERN), (packed, MODERN)]);
+        let mut machine = TestMachine::new(&[(packed, MODERN), (packed, MODERN)]);
         machine.post(1, &[&[100][..]; 120]);
         // The first frame is in a buffer of the first burst; the second would need 64 buffers of three bursts and more.
         for payload in [40, 9_000, 42] {
@@ -31,7 +31,7 @@ fn dropped_frame_of_too_many_buffers_keeps_earlier_frames() {
 #[test]
 fn frame_longer_than_all_posted_buffers_writes_no_stray_byte() {
     for packed in [false, true] {
-        let mut machine = Machine::new(&[(packed, MODERN), (packed, MODERN)]);
+        let mut machine = TestMachine::new(&[(packed, MODERN), (packed, MODERN)]);
         machine.post(1, &[&[100][..]; 9]);
         assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[7; 900]), &[]));
         machine.poll(0);
@@ -44,7 +44,7 @@ fn frame_longer_than_all_posted_buffers_writes_no_stray_byte() {
 fn frame_cost_is_bounded_for_receive_chains_of_many_buffers() {
     let features = MODERN.with(VirtioFeatures::INDIRECT_DESC);
     for packed in [false, true] {
-        let mut machine = Machine::new(&[(packed, MODERN), (packed, features)]);
+        let mut machine = TestMachine::new(&[(packed, MODERN), (packed, features)]);
         machine.post(1, &[&[1; 16][..]; 120]);
         assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[7; 9_000]), &[]));
         machine.bus.accesses = 0;
@@ -60,7 +60,7 @@ fn malformed_receive_buffer_stops_only_its_ring() {
     // Shorter than a header; without memory; a buffer that the device reads.
     for buffer in [(0x9_0000, 11, true), (1 << 40, 1500, true), (0x9_0000, 1500, false)] {
         for packed in [false, true] {
-            let mut machine = Machine::new(&[(packed, MODERN), (packed, MODERN), (packed, MODERN)]);
+            let mut machine = TestMachine::new(&[(packed, MODERN), (packed, MODERN), (packed, MODERN)]);
             machine.post(2, &[&[1500][..]; 8]);
             machine.post(1, &[&[1500]]);
             assert!(machine.make_available(1, 0, &[buffer]));
@@ -84,7 +84,7 @@ fn malformed_receive_buffer_stops_only_its_ring() {
 fn receive_buffers_inside_a_ring_disturb_no_other_vf() {
     for packed in [false, true] {
         for part in PARTS {
-            let mut machine = Machine::new(&[(packed, MODERN), (packed, MODERN), (packed, MODERN)]);
+            let mut machine = TestMachine::new(&[(packed, MODERN), (packed, MODERN), (packed, MODERN)]);
             machine.post(2, &[&[1500][..]; 40]);
             for _ in 0..40 {
                 machine.make_available(1, 0, &[(part, 1500, true)]);
@@ -110,7 +110,7 @@ fn receive_ring_in_unmapped_memory_stops_and_counts_a_fault() {
     for packed in [false, true] {
         for part in PARTS {
             for after in (0..60).step_by(7) {
-                let mut machine = Machine::new(&[(packed, MODERN), (packed, MODERN), (packed, MODERN)]);
+                let mut machine = TestMachine::new(&[(packed, MODERN), (packed, MODERN), (packed, MODERN)]);
                 machine.post(1, &[&[1500][..]; 100]);
                 machine.post(2, &[&[1500][..]; 100]);
                 for n in 0..40 {
@@ -133,7 +133,7 @@ fn receive_ring_in_unmapped_memory_stops_and_counts_a_fault() {
 fn fetched_receive_buffers_obey_later_negotiated_features() {
     for packed in [false, true] {
         // Headers have ten bytes at first, and twelve later.
-        let mut machine = Machine::new(&[(packed, MODERN), (packed, VirtioFeatures::NONE)]);
+        let mut machine = TestMachine::new(&[(packed, MODERN), (packed, VirtioFeatures::NONE)]);
         machine.post(1, &[&[100][..]; 8]);
         assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[1; 18]), &[]));
         machine.poll(0);
@@ -151,7 +151,7 @@ fn fetched_receive_buffers_obey_later_negotiated_features() {
 #[test]
 fn frame_is_not_counted_if_its_virtio_header_cannot_be_written() {
     for careful in [false, true] {
-        let mut machine = Machine::new(&[(false, MODERN), (false, MODERN)]);
+        let mut machine = TestMachine::new(&[(false, MODERN), (false, MODERN)]);
         if careful {
             machine.nic.take_no_shortcuts();
         }

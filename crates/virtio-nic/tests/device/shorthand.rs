@@ -1,13 +1,13 @@
 //! Short ways to what most tests do with a machine: guests with one queue pair, whole polls, and the frames of the first pair.
 
-use crate::machine::{GuestKind, Machine, Received, SIZE};
+use crate::machine::{GuestDriverConfig, Received, SIZE, TestMachine};
 use virtio::VirtioFeatures;
 use virtio::net::NetHeader;
 
-impl Machine {
+impl TestMachine {
     /// Starts a card whose guests have these ring formats and features. VF n has the address of [`address`].
     pub(crate) fn new(guests: &[(bool, VirtioFeatures)]) -> Self {
-        let kinds = guests.iter().map(|(packed, features)| GuestKind::of(*packed, *features, 1));
+        let kinds = guests.iter().map(|(packed, features)| GuestDriverConfig::of(*packed, *features, 1));
         Self::with(&kinds.collect::<Vec<_>>())
     }
 
@@ -38,7 +38,7 @@ impl Machine {
     }
 }
 
-impl GuestKind {
+impl GuestDriverConfig {
     pub(crate) fn of(packed: bool, features: VirtioFeatures, pairs: u8) -> Self {
         Self { packed, features, pairs, size: SIZE }
     }

@@ -2,15 +2,15 @@
 
 use crate::driver::PARTS;
 use crate::exchange::datagram;
-use crate::machine::{GuestKind, MODERN, Machine, RING};
+use crate::machine::{GuestDriverConfig, MODERN, RING, TestMachine};
 use crate::offloads::large_packet;
 use plane::PortIndex;
 use virtio::net::{NetHeader, flag, gso};
 use virtio_nic::VfRules;
 
 /// Returns three guests of a ring format, the third of which has receive buffers.
-fn machine(packed: bool) -> Machine {
-    let mut machine = Machine::new(&[(packed, MODERN); 3]);
+fn machine(packed: bool) -> TestMachine {
+    let mut machine = TestMachine::new(&[(packed, MODERN); 3]);
     machine.post(2, &[&[1500][..]; 100]);
     machine
 }
@@ -32,7 +32,7 @@ fn packet_of_four_gigabytes_is_dropped_without_being_read() {
 
 #[test]
 fn disabling_a_ring_keeps_the_paused_packet_of_another_ring() {
-    let mut machine = Machine::with(&[2, 1].map(|pairs| GuestKind::of(false, MODERN, pairs)));
+    let mut machine = TestMachine::with(&[2, 1].map(|pairs| GuestDriverConfig::of(false, MODERN, pairs)));
     machine.post(1, &[&[1600][..]; 60]);
     let rules = VfRules { max_tx_rate: 10, ..machine.nic.rules(0).unwrap().clone() };
     machine.nic.set_rules(0, rules);
@@ -49,7 +49,7 @@ fn disabling_a_ring_keeps_the_paused_packet_of_another_ring() {
 
 #[test]
 fn paused_packet_continues_after_rings_stop_and_restart() {
-    let mut machine = Machine::with(&[1, 1].map(|pairs| GuestKind::of(false, MODERN, pairs)));
+    let mut machine = TestMachine::with(&[1, 1].map(|pairs| GuestDriverConfig::of(false, MODERN, pairs)));
     machine.post(1, &[&[1600][..]; 60]);
     machine.nic.set_rules(0, VfRules { max_tx_rate: 10, ..VfRules::default() });
     let packet = machine.place(0, tcp_header(), &large_packet(0, 1, &[7; 30_000]), &[]);

@@ -6,7 +6,9 @@ mod request;
 mod tests;
 
 pub use header::{NetHeader, NetHeaderFormat, flag, gso};
-pub use request::{NetHeaderError, NetRequest, PartialChecksum, PartialTransport, SegmentKind, Segmentation};
+pub use request::{
+    NetHeaderError, NetOffloadRequest, PartialChecksum, PartialTransport, SegmentKind, SegmentationRequest,
+};
 
 /// Returns the index of the receive queue of a queue pair (section 5.1.2).
 #[must_use]

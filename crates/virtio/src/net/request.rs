@@ -71,7 +71,7 @@ pub enum SegmentKind {
 
 /// Request to segment a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Segmentation {
+pub struct SegmentationRequest {
     /// Protocols of the packet, and the way to segment it.
     pub kind: SegmentKind,
     /// Maximum number of payload bytes in a segment.
@@ -82,11 +82,11 @@ pub struct Segmentation {
 
 /// Checked requests of a packet's header: checksum and segmentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct NetRequest {
+pub struct NetOffloadRequest {
     /// Partial checksum of the packet that is to be completed.
     pub checksum: Option<PartialChecksum>,
     /// Request to segment the packet. Such a packet has a partial checksum too.
-    pub segmentation: Option<Segmentation>,
+    pub segmentation: Option<SegmentationRequest>,
 }
 
 /// Reason why the header of a packet is invalid.
@@ -129,9 +129,13 @@ impl NetHeader {
     /// # Errors
     /// [`NetHeaderError`] if a request was not negotiated, contradicts itself, or points outside of the packet.
     #[inline]
-    pub fn check(&self, length: usize, accepted: VirtioFeatures) -> Result<NetRequest, NetHeaderError> {
+    pub fn check(
+        &self,
+        length: usize,
+        accepted: VirtioFeatures,
+    ) -> Result<NetOffloadRequest, NetHeaderError> {
         if self.is_plain() {
-            return Ok(NetRequest::default());
+            return Ok(NetOffloadRequest::default());
         }
         let checksum = self.check_checksum(length, accepted)?;
         let segmentation = self.check_segmentation(accepted)?;
@@ -143,7 +147,11 @@ impl NetHeader {
             };
             checksum.is_some_and(|checksum| checksum.transport() == wanted)
         });
-        if fits { Ok(NetRequest { checksum, segmentation }) } else { Err(NetHeaderError::SegmentChecksum) }
+        if fits {
+            Ok(NetOffloadRequest { checksum, segmentation })
+        } else {
+            Err(NetHeaderError::SegmentChecksum)
+        }
     }
 
     fn check_checksum(
@@ -164,7 +172,10 @@ impl NetHeader {
         Ok(Some(checksum))
     }
 
-    fn check_segmentation(&self, accepted: VirtioFeatures) -> Result<Option<Segmentation>, NetHeaderError> {
+    fn check_segmentation(
+        &self,
+        accepted: VirtioFeatures,
+    ) -> Result<Option<SegmentationRequest>, NetHeaderError> {
         let gso_type = self.gso_type;
         let (kind, feature) = match gso_type & !gso::ECN {
             gso::NONE if gso_type == gso::NONE => return Ok(None),
@@ -181,11 +192,11 @@ impl NetHeader {
             return Err(NetHeaderError::SegmentationNotNegotiated { gso_type });
         }
         let size = NonZeroU16::new(self.gso_size).ok_or(NetHeaderError::SegmentSize)?;
-        Ok(Some(Segmentation { kind, size, ecn }))
+        Ok(Some(SegmentationRequest { kind, size, ecn }))
     }
 }
 
-impl NetRequest {
+impl NetOffloadRequest {
     /// Returns true if a driver with these features receives the packet as it is, with its partial checksum and
     /// unsegmented. Otherwise the device completes the checksum, or segments the packet, before it delivers it.
     #[must_use]

@@ -1,7 +1,7 @@
 //! Tests the rules of section 5.1.6 about the header of a packet.
 
 use super::{
-    NetHeader, NetHeaderError, NetHeaderFormat, NetRequest, PartialTransport, SegmentKind, flag, gso,
+    NetHeader, NetHeaderError, NetHeaderFormat, NetOffloadRequest, PartialTransport, SegmentKind, flag, gso,
     receive_queue, transmit_queue,
 };
 use crate::feature::VirtioFeatures as F;
@@ -52,7 +52,7 @@ fn receive_queues_have_even_and_transmit_queues_odd_numbers() {
 fn header_without_offload_requests_ignores_its_other_fields() {
     // Without NEEDS_CSUM the device must not use start and offset (5.1.6.2.2), and it ignores unknown flags.
     let header = NetHeader { flags: 0xfe, gso_type: gso::NONE, checksum_start: u16::MAX, ..TSO };
-    assert_eq!(header.check(60, F::NONE), Ok(NetRequest::default()));
+    assert_eq!(header.check(60, F::NONE), Ok(NetOffloadRequest::default()));
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn packet_passes_unsegmented_only_to_a_driver_that_accepts_it() {
     for missing in [F::GUEST_CSUM, F::GUEST_TSO4, F::GUEST_ECN] {
         assert!(!request.fits_receiver(able.without(missing) | F::GUEST_TSO6));
     }
-    assert!(NetRequest::default().fits_receiver(F::NONE));
+    assert!(NetOffloadRequest::default().fits_receiver(F::NONE));
 }
 
 proptest! {

@@ -1,7 +1,7 @@
 //! Fetches chains of a packed ring (sections 2.8.1 and 2.8.6): lists of descriptors in following slots, and indirect tables.
 
 use super::PackedQueue;
-use crate::chain::{BURST, ChainBurst, ChainError, MAX_CHAIN, PlainChain, table_entries};
+use crate::chain::{BURST, ChainBurst, ChainError, MAX_CHAIN, SingleBufferChain, table_entries};
 use crate::descriptor::{PackedDescriptor, SIZE, flag};
 use crate::error::RingError;
 use crate::memory::{MemoryFault, RingMemory, acquire, read_u16};
@@ -173,8 +173,8 @@ impl PackedQueue {
 
 /// Returns the chain of a packed descriptor that is no list.
 #[inline(always)]
-fn plain(raw: &[u8; SIZE], _: &[u8; 2]) -> Option<PlainChain> {
+fn plain(raw: &[u8; SIZE], _: &[u8; 2]) -> Option<SingleBufferChain> {
     let PackedDescriptor { address, length, id, flags } = PackedDescriptor::parse(raw);
-    let chain = PlainChain { id, address, length, writable: flags & flag::WRITE != 0 };
+    let chain = SingleBufferChain { id, address, length, writable: flags & flag::WRITE != 0 };
     (flags & (flag::NEXT | flag::INDIRECT) == 0).then_some(chain)
 }

@@ -1,7 +1,7 @@
 //! Fetches chains of a split ring (section 2.7.13): indices, descriptors and indirect tables.
 
 use super::{INDEX, SplitLayout, SplitQueue};
-use crate::chain::{BURST, ChainBurst, ChainError, PlainChain, table_entries};
+use crate::chain::{BURST, ChainBurst, ChainError, SingleBufferChain, table_entries};
 use crate::descriptor::{SIZE, SplitDescriptor, flag};
 use crate::error::RingError;
 use crate::memory::{RingMemory, acquire, read_u16};
@@ -198,10 +198,10 @@ impl SplitQueue {
 
 /// Returns the chain of a split descriptor that is no list; its id is its entry in the available ring.
 #[inline(always)]
-fn plain(raw: &[u8; SIZE], head: &[u8; 2]) -> Option<PlainChain> {
+fn plain(raw: &[u8; SIZE], head: &[u8; 2]) -> Option<SingleBufferChain> {
     let SplitDescriptor { address, length, flags, .. } = SplitDescriptor::parse(raw);
     let id = u16::from_le_bytes(*head);
-    let chain = PlainChain { id, address, length, writable: flags & flag::WRITE != 0 };
+    let chain = SingleBufferChain { id, address, length, writable: flags & flag::WRITE != 0 };
     (flags & (flag::NEXT | flag::INDIRECT) == 0).then_some(chain)
 }
 

@@ -11,7 +11,7 @@ use virtio::layout::RingFeatures;
 
 /// Step of a random exchange between model driver and device.
 #[derive(Debug, Clone)]
-enum ExchangeMove {
+enum RingExchangeStep {
     /// The driver adds a chain: lengths of buffers, how many the device only reads, and whether they are in a table.
     Add(Vec<u32>, usize, bool),
     Publish,
@@ -25,16 +25,16 @@ enum ExchangeMove {
     Restart,
 }
 
-fn moves() -> impl Strategy<Value = Vec<ExchangeMove>> {
+fn moves() -> impl Strategy<Value = Vec<RingExchangeStep>> {
     let add = (proptest::collection::vec(1_u32..3000, 1..5), 0_usize..5, any::<bool>());
     let one = prop_oneof![
-        6 => add.prop_map(|(lengths, readable, indirect)| ExchangeMove::Add(lengths, readable, indirect)),
-        3 => Just(ExchangeMove::Publish),
-        3 => Just(ExchangeMove::Collect),
-        4 => (1_usize..40).prop_map(ExchangeMove::Fetch),
-        4 => (1_usize..9, prop_oneof![Just(16), 0_u32..17]).prop_map(|(count, share)| ExchangeMove::Complete(count, share)),
-        1 => (1_usize..4).prop_map(ExchangeMove::Unfetch),
-        1 => Just(ExchangeMove::Restart),
+        6 => add.prop_map(|(lengths, readable, indirect)| RingExchangeStep::Add(lengths, readable, indirect)),
+        3 => Just(RingExchangeStep::Publish),
+        3 => Just(RingExchangeStep::Collect),
+        4 => (1_usize..40).prop_map(RingExchangeStep::Fetch),
+        4 => (1_usize..9, prop_oneof![Just(16), 0_u32..17]).prop_map(|(count, share)| RingExchangeStep::Complete(count, share)),
+        1 => (1_usize..4).prop_map(RingExchangeStep::Unfetch),
+        1 => Just(RingExchangeStep::Restart),
     ];
     proptest::collection::vec(one, 1..200)
 }
@@ -70,15 +70,15 @@ impl RingExchange {
         }
     }
 
-    fn make(&mut self, step: ExchangeMove) {
+    fn make(&mut self, step: RingExchangeStep) {
         match step {
-            ExchangeMove::Add(lengths, readable, indirect) => self.add(&lengths, readable, indirect),
-            ExchangeMove::Publish => self.driver.publish(&mut self.memory),
-            ExchangeMove::Collect => self.collect(),
-            ExchangeMove::Fetch(most) => self.fetch(most),
-            ExchangeMove::Complete(count, share) => self.complete(count, share),
-            ExchangeMove::Unfetch(count) => self.unfetch(count),
-            ExchangeMove::Restart => {
+            RingExchangeStep::Add(lengths, readable, indirect) => self.add(&lengths, readable, indirect),
+            RingExchangeStep::Publish => self.driver.publish(&mut self.memory),
+            RingExchangeStep::Collect => self.collect(),
+            RingExchangeStep::Fetch(most) => self.fetch(most),
+            RingExchangeStep::Complete(count, share) => self.complete(count, share),
+            RingExchangeStep::Unfetch(count) => self.unfetch(count),
+            RingExchangeStep::Restart => {
                 self.unfetch(usize::MAX);
                 self.queue.restart(self.features);
             }
@@ -159,7 +159,7 @@ fn features() -> impl Strategy<Value = RingFeatures> {
     })
 }
 
-fn exchange(is_packed: bool, size: u16, features: RingFeatures, moves: Vec<ExchangeMove>) {
+fn exchange(is_packed: bool, size: u16, features: RingFeatures, moves: Vec<RingExchangeStep>) {
     let mut exchange = RingExchange::new(is_packed, size, features);
     moves.into_iter().for_each(|step| exchange.make(step));
     exchange.finish();

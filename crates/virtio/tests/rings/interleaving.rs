@@ -11,7 +11,7 @@ pub(crate) type Decision = fn(&[u8; 4], u16) -> bool;
 
 /// Step of a modelled driver in the exploration of memory orders.
 #[derive(Clone)]
-pub(crate) enum DriverStep {
+pub(crate) enum DriverMemoryOperation {
     /// The driver stores bytes.
     Store(u64, Vec<u8>),
     /// The driver waits until all its stores are in the memory.
@@ -60,7 +60,7 @@ pub(crate) struct SharedMemory<'a> {
     bytes: Vec<u8>,
     device: StoreBuffer,
     driver: StoreBuffer,
-    steps: VecDeque<&'a DriverStep>,
+    steps: VecDeque<&'a DriverMemoryOperation>,
     outcome: bool,
     fenced: bool,
     choices: &'a mut ExplorationChoices,
@@ -101,20 +101,22 @@ impl SharedMemory<'_> {
     /// Returns true if the driver has a step that may happen now.
     fn may_step(&self) -> bool {
         match self.steps.front() {
-            Some(DriverStep::Fence) => self.driver.is_empty(),
+            Some(DriverMemoryOperation::Fence) => self.driver.is_empty(),
             other => other.is_some(),
         }
     }
 
     fn step(&mut self) {
         match self.steps.pop_front() {
-            Some(DriverStep::Store(address, bytes)) => self.driver.push_back((*address, bytes.clone())),
-            Some(DriverStep::Decide(address, decide, number)) => {
+            Some(DriverMemoryOperation::Store(address, bytes)) => {
+                self.driver.push_back((*address, bytes.clone()));
+            }
+            Some(DriverMemoryOperation::Decide(address, decide, number)) => {
                 let mut loaded = [0; 4];
                 load(&self.bytes, &self.driver, *address, &mut loaded);
                 self.outcome |= decide(&loaded, *number);
             }
-            Some(DriverStep::Fence) | None => {}
+            Some(DriverMemoryOperation::Fence) | None => {}
         }
     }
 
@@ -169,7 +171,7 @@ impl RingMemory for SharedMemory<'_> {
 /// of orders, and of those with a wrong outcome.
 pub(crate) fn explore<'d>(
     bytes: &[u8],
-    steps: &[DriverStep],
+    steps: &[DriverMemoryOperation],
     fenced: bool,
     device: impl Fn(&mut SharedMemory<'_>) -> Box<dyn Fn(bool) -> bool + 'd>,
 ) -> (usize, usize) {

@@ -2,7 +2,7 @@
 //! them (sections 2.7.10, 2.7.7 and 2.8.10).
 
 use crate::driver::EitherDriver;
-use crate::interleaving::{DriverStep, explore};
+use crate::interleaving::{DriverMemoryOperation, explore};
 use crate::memory::{DESCRIPTORS, DEVICE, DRIVER};
 use crate::queue::EitherQueue;
 use virtio::chain::ChainBurst;
@@ -25,18 +25,18 @@ fn passed(event: u16, new: u16, count: u16) -> bool {
 
 /// Returns the step by which a driver decides about a notification of one chain, its `nth` after the first chain that the
 /// tests pass beforehand.
-fn kick(is_packed: bool, event_index: bool, nth: u16) -> DriverStep {
+fn kick(is_packed: bool, event_index: bool, nth: u16) -> DriverMemoryOperation {
     match (is_packed, event_index) {
-        (false, false) => DriverStep::Decide(DEVICE, |bytes, _| bytes[0] & 1 == 0, 0),
+        (false, false) => DriverMemoryOperation::Decide(DEVICE, |bytes, _| bytes[0] & 1 == 0, 0),
         (false, true) => {
             let event = DEVICE + 4 + 8 * u64::from(SIZE);
-            DriverStep::Decide(
+            DriverMemoryOperation::Decide(
                 event,
                 |bytes, new| passed(u16::from_le_bytes([bytes[0], bytes[1]]), new, 1),
                 nth + 2,
             )
         }
-        (true, _) => DriverStep::Decide(
+        (true, _) => DriverMemoryOperation::Decide(
             DEVICE,
             |bytes, new| match bytes[2] {
                 0 => true,
@@ -80,8 +80,8 @@ fn device_sleeps(is_packed: bool, event_index: bool, fenced: bool) -> (usize, us
         let old = [before[place as usize], before[place as usize + 1]];
         memory.store(place, &old);
         steps.extend([
-            DriverStep::Store(place, bytes.to_vec()),
-            DriverStep::Fence,
+            DriverMemoryOperation::Store(place, bytes.to_vec()),
+            DriverMemoryOperation::Fence,
             kick(is_packed, event_index, nth),
         ]);
     }
@@ -129,12 +129,16 @@ fn driver_sleeps(is_packed: bool, event_index: bool, fenced: bool) -> (usize, us
     };
     memory.store(place, &off);
     // The driver has seen one used chain; another is in the index, or in the second descriptor's flags.
-    let seen: DriverStep = if is_packed {
-        DriverStep::Decide(DESCRIPTORS + 16 + 14, |bytes, _| bytes[0] & 0x80 != 0 && bytes[1] & 0x80 != 0, 0)
+    let seen: DriverMemoryOperation = if is_packed {
+        DriverMemoryOperation::Decide(
+            DESCRIPTORS + 16 + 14,
+            |bytes, _| bytes[0] & 0x80 != 0 && bytes[1] & 0x80 != 0,
+            0,
+        )
     } else {
-        DriverStep::Decide(DEVICE + 2, |bytes, _| bytes[0] == 2, 0)
+        DriverMemoryOperation::Decide(DEVICE + 2, |bytes, _| bytes[0] == 2, 0)
     };
-    let steps = [DriverStep::Store(place, on), DriverStep::Fence, seen];
+    let steps = [DriverMemoryOperation::Store(place, on), DriverMemoryOperation::Fence, seen];
     let used = [burst.chains()[0].used(0)];
     explore(&memory.bytes[..RINGS], &steps, fenced, |memory| {
         let mut queue = queue.clone();
@@ -167,7 +171,7 @@ fn polling_device_gets_no_notification() {
         let (mut memory, _, mut queue) = warm(is_packed, event_index);
         queue.disable_notifications(&mut memory).unwrap();
         for nth in 0..2 {
-            let DriverStep::Decide(place, decide, new) = kick(is_packed, event_index, nth) else {
+            let DriverMemoryOperation::Decide(place, decide, new) = kick(is_packed, event_index, nth) else {
                 unreachable!()
             };
             assert!(!decide(&memory.load(place), new), "packed {is_packed}, event index {event_index}");

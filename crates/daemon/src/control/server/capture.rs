@@ -4,7 +4,7 @@
 use super::requests::ControlRequestSender;
 use crate::capture::{self, CaptureReader, CaptureSelection, CaptureWriter, LONGEST, UPLINK};
 use crate::control::problem::ProblemKind;
-use crate::control::protocol::{ControlAnswer, ControlRequest, RequestFailure};
+use crate::control::protocol::{ControlAnswer, ControlRequest, ControlRequestFailure};
 use crate::control::status::PortStatus;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -39,7 +39,8 @@ const SNAPLEN: usize = LONGEST;
 const SHORTEST: usize = 14;
 
 /// Function that passes the port's end of a new capture to the named port.
-pub(crate) type CaptureStarter = Arc<dyn Fn(&str, CaptureWriter) -> Result<(), RequestFailure> + Send + Sync>;
+pub(crate) type CaptureStarter =
+    Arc<dyn Fn(&str, CaptureWriter) -> Result<(), ControlRequestFailure> + Send + Sync>;
 
 /// Starts packet captures, and limits their number.
 #[derive(Clone)]
@@ -89,11 +90,11 @@ impl CaptureService {
         query: CaptureParameters,
         sender: &ControlRequestSender,
         stop: watch::Receiver<bool>,
-    ) -> Result<Response, RequestFailure> {
+    ) -> Result<Response, ControlRequestFailure> {
         let filter = compile(&query.filter, &self.names)?;
         let answer = sender.ask(ControlRequest::PortShow { port: port.clone() }).await?;
         let ControlAnswer::Port(status) = answer else {
-            return Err(RequestFailure::new(
+            return Err(ControlRequestFailure::new(
                 ProblemKind::Unavailable,
                 "the port did not return its status; see the host's log",
             ));
@@ -101,12 +102,12 @@ impl CaptureService {
         let (wanted, places) = wanted(&status, &query)?;
         let Ok(permit) = self.permits.try_acquire_owned() else {
             let message = format!("{} captures are running, the most at a time; end one", capture::MOST);
-            return Err(RequestFailure::new(ProblemKind::Busy, message));
+            return Err(ControlRequestFailure::new(ProblemKind::Busy, message));
         };
         let (begun, mut frames) = capture::begin(wanted);
         let head = frames
             .head(&places)
-            .map_err(|error| RequestFailure::new(ProblemKind::Malformed, error.to_string()))?;
+            .map_err(|error| ControlRequestFailure::new(ProblemKind::Malformed, error.to_string()))?;
         (self.starter)(&port, begun)?;
         let reader = CaptureResponse { head: Some(head.into()), frames, filter, stop, _permit: permit };
         let pieces = unfold(reader, |mut reader| async move {
@@ -119,11 +120,12 @@ impl CaptureService {
 }
 
 /// Compiles a capture filter. `None` selects every frame.
-fn compile(text: &str, names: &NameDatabases) -> Result<Option<Filter>, RequestFailure> {
+fn compile(text: &str, names: &NameDatabases) -> Result<Option<Filter>, ControlRequestFailure> {
     if text.trim().is_empty() {
         return Ok(None);
     }
-    let refused = |why| RequestFailure::new(ProblemKind::Malformed, format!("filter: {text:.80}: {why}"));
+    let refused =
+        |why| ControlRequestFailure::new(ProblemKind::Malformed, format!("filter: {text:.80}: {why}"));
     Filter::compile(text, names).map(Some).map_err(refused)
 }
 
@@ -131,7 +133,7 @@ fn compile(text: &str, names: &NameDatabases) -> Result<Option<Filter>, RequestF
 fn wanted(
     status: &PortStatus,
     query: &CaptureParameters,
-) -> Result<(CaptureSelection, Vec<(u8, String)>), RequestFailure> {
+) -> Result<(CaptureSelection, Vec<(u8, String)>), ControlRequestFailure> {
     let mut all: Vec<_> = status.vfs.iter().map(|vf| (vf.index, vf.name.clone())).collect();
     if status.pf.is_some() {
         // All ports of the plane belong to the guest that drives the PF.
@@ -144,7 +146,7 @@ fn wanted(
         known.dedup();
         let message =
             format!("at: port {} has no function {unknown:?}; it has {}", status.name, known.join(", "));
-        return Err(RequestFailure::new(ProblemKind::Malformed, message));
+        return Err(ControlRequestFailure::new(ProblemKind::Malformed, message));
     }
     let places: Vec<_> =
         all.into_iter().filter(|(_, name)| names.is_empty() || names.contains(&name.as_str())).collect();

@@ -3,7 +3,7 @@
 
 use super::refusal::refuse;
 use crate::control::problem::ProblemKind;
-use crate::control::protocol::RequestFailure;
+use crate::control::protocol::ControlRequestFailure;
 use axum::extract::Request;
 use axum::http::header::HOST;
 use axum::http::uri::Authority;
@@ -18,7 +18,7 @@ pub(super) async fn check_host(request: Request, next: Next) -> Response {
         Some(fault) => {
             let message =
                 format!("{fault}; send exactly one, such as \"Host: localhost\" (RFC 9112, section 3.2)");
-            refuse(RequestFailure::new(ProblemKind::Malformed, message), request.uri().path())
+            refuse(ControlRequestFailure::new(ProblemKind::Malformed, message), request.uri().path())
         }
     }
 }

@@ -267,7 +267,7 @@ mod tests {
         PermittedRequestFlag, accept, attend,
     };
     use crate::control::tcp::BearerToken;
-    use host::socket::{SocketAccess, SocketListener};
+    use host::socket::{SocketFilePermissions, SocketListener};
     use std::io::{Read, Write};
     use std::os::fd::OwnedFd;
     use std::os::unix::net;
@@ -284,7 +284,8 @@ mod tests {
     fn failing_control_listener_uses_no_processor_time() {
         let folder = tempfile::tempdir().unwrap();
         let mut listener =
-            SocketListener::bind(&folder.path().join("control.sock"), SocketAccess::PRIVATE).unwrap();
+            SocketListener::bind(&folder.path().join("control.sock"), SocketFilePermissions::PRIVATE)
+                .unwrap();
         runtime().block_on(async {
             // A connected socket does not listen, so accept fails at once, as it does without free descriptors.
             let (end, other) = net::UnixStream::pair().unwrap();
@@ -301,7 +302,7 @@ mod tests {
     fn control_clients_wait_while_the_control_server_is_paused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("control.sock");
-        let listener = SocketListener::bind(&path, SocketAccess::PRIVATE).unwrap();
+        let listener = SocketListener::bind(&path, SocketFilePermissions::PRIVATE).unwrap();
         let (server, handle) =
             ControlServer::new(listener, None, ControlRequestSender::new().0, nothing()).unwrap();
         handle.hold(true);

@@ -2,7 +2,7 @@
 //! in the order of their arrival.
 
 use crate::control::problem::ProblemKind;
-use crate::control::protocol::{ControlAnswer, ControlRequest, RequestFailure};
+use crate::control::protocol::{ControlAnswer, ControlRequest, ControlRequestFailure};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -16,7 +16,7 @@ const ROOM: usize = 2 * MOST + 1;
 #[derive(Debug)]
 struct QueuedControlRequest {
     request: ControlRequest,
-    answer: oneshot::Sender<Result<ControlAnswer, RequestFailure>>,
+    answer: oneshot::Sender<Result<ControlAnswer, ControlRequestFailure>>,
     /// Permit for the request's place in the queue. It is released when the request is carried out or skipped, not
     /// when its client disconnects.
     _permit: Option<OwnedSemaphorePermit>,
@@ -56,7 +56,7 @@ impl ControlRequestSender {
     }
 
     /// Sends a control request and waits for the answer.
-    pub(crate) async fn ask(&self, request: ControlRequest) -> Result<ControlAnswer, RequestFailure> {
+    pub(crate) async fn ask(&self, request: ControlRequest) -> Result<ControlAnswer, ControlRequestFailure> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| busy())?;
         let answer = send(&self.queue, request, Some(permit))?;
         answer.await.unwrap_or_else(|_| Err(handed_over()))
@@ -65,7 +65,7 @@ impl ControlRequestSender {
 
 impl WatchdogProbe {
     /// Waits until the control thread and every port have answered. The queue has room for one probe at a time.
-    pub(crate) fn ask(&self) -> Result<(), RequestFailure> {
+    pub(crate) fn ask(&self) -> Result<(), ControlRequestFailure> {
         let answer = {
             let queue = self.0.upgrade().ok_or_else(handed_over)?;
             send(&queue, ControlRequest::PortList, None)?
@@ -79,7 +79,7 @@ fn send(
     queue: &mpsc::Sender<QueuedControlRequest>,
     request: ControlRequest,
     permit: Option<OwnedSemaphorePermit>,
-) -> Result<oneshot::Receiver<Result<ControlAnswer, RequestFailure>>, RequestFailure> {
+) -> Result<oneshot::Receiver<Result<ControlAnswer, ControlRequestFailure>>, ControlRequestFailure> {
     let (sender, answer) = oneshot::channel();
     let asked = QueuedControlRequest { request, answer: sender, _permit: permit };
     queue.try_send(asked).map_err(|error| match error {
@@ -89,8 +89,8 @@ fn send(
     Ok(answer)
 }
 
-fn busy() -> RequestFailure {
-    RequestFailure::new(
+fn busy() -> ControlRequestFailure {
+    ControlRequestFailure::new(
         ProblemKind::Busy,
         format!("{MOST} requests are pending, the most at a time; try again in a second"),
     )
@@ -102,7 +102,7 @@ impl ControlRequestReceiver {
     pub(crate) fn serve(
         mut self,
         leaving: &AtomicBool,
-        mut handle: impl FnMut(ControlRequest) -> Result<ControlAnswer, RequestFailure>,
+        mut handle: impl FnMut(ControlRequest) -> Result<ControlAnswer, ControlRequestFailure>,
     ) {
         while let Some(QueuedControlRequest { request, answer: sender, _permit }) = self.0.blocking_recv() {
             if leaving.load(Ordering::Acquire) {
@@ -122,8 +122,8 @@ impl ControlRequestReceiver {
     }
 }
 
-fn handed_over() -> RequestFailure {
-    RequestFailure::new(
+fn handed_over() -> ControlRequestFailure {
+    ControlRequestFailure::new(
         ProblemKind::HandedOver,
         "a new process serves the host now, and the request was not carried out; send the request again",
     )

@@ -7,7 +7,7 @@ use super::host_field::check_host;
 use super::refusal::refuse;
 use super::{accept, page, stream};
 use crate::control::problem::ProblemKind;
-use crate::control::protocol::{ControlAnswer, ControlRequest as AskFor, RequestFailure};
+use crate::control::protocol::{ControlAnswer, ControlRequest as AskFor, ControlRequestFailure};
 use crate::control::route::{self, ControlRoute, ControlRouteInput, MAX_BODY, ROUTES};
 use crate::control::{metrics, openapi};
 use crate::events::EventPosition;
@@ -71,7 +71,8 @@ async fn authorize(
         return next.run(request).await;
     }
     let message = "a request over TCP needs the header \"Authorization: Bearer TOKEN\"";
-    let mut response = refuse(RequestFailure::new(ProblemKind::Unauthorized, message), request.uri().path());
+    let mut response =
+        refuse(ControlRequestFailure::new(ProblemKind::Unauthorized, message), request.uri().path());
     response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     response
 }
@@ -85,7 +86,7 @@ async fn answer(route: &ControlRoute, context: &ControlHandlerContext, request: 
             let message = format!(
                 "{path} is not available over TCP; use the control socket, as the softiov command does"
             );
-            return Err(RequestFailure::new(ProblemKind::LocalOnly, message));
+            return Err(ControlRequestFailure::new(ProblemKind::LocalOnly, message));
         }
         let input = input(route, request).await?;
         let answer = context.sender.ask((route.request)(&input)?).await?;
@@ -97,7 +98,7 @@ async fn answer(route: &ControlRoute, context: &ControlHandlerContext, request: 
     outcome.await.unwrap_or_else(|failure| refuse(failure, &path))
 }
 
-fn encode(answer: &ControlAnswer) -> Result<Response, RequestFailure> {
+fn encode(answer: &ControlAnswer) -> Result<Response, ControlRequestFailure> {
     let text = serde_json::to_string(answer).map_err(|error| unavailable(&error.to_string()))?;
     Ok(json(text))
 }
@@ -108,7 +109,7 @@ fn json(text: String) -> Response {
 }
 
 /// Reads name, query and body of a control request.
-async fn input(route: &ControlRoute, request: Request) -> Result<ControlRouteInput, RequestFailure> {
+async fn input(route: &ControlRoute, request: Request) -> Result<ControlRouteInput, ControlRequestFailure> {
     let (mut parts, body) = request.into_parts();
     let name = match route.path.contains('{') {
         true => parts.extract::<Path<String>>().await.map_err(|error| malformed(&error.body_text()))?.0,
@@ -122,36 +123,36 @@ async fn input(route: &ControlRoute, request: Request) -> Result<ControlRouteInp
     Ok(ControlRouteInput { name, after, body })
 }
 
-async fn query(parts: &mut Parts) -> Result<EventListQuery, RequestFailure> {
+async fn query(parts: &mut Parts) -> Result<EventListQuery, ControlRequestFailure> {
     let query = parts.extract::<Query<EventListQuery>>().await;
     query.map(|Query(query)| query).map_err(|error| malformed(&error.body_text()))
 }
 
 /// Reads a request's body with limits of size and time.
-async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, RequestFailure> {
+async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, ControlRequestFailure> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
     if kind.split(';').next().map(str::trim) != Some("application/json") {
         let message = format!(
             "the Content-Type of the request's body is {kind:?}; send the body with \"Content-Type: \
              application/json\""
         );
-        return Err(RequestFailure::new(ProblemKind::NotJson, message));
+        return Err(ControlRequestFailure::new(ProblemKind::NotJson, message));
     }
     match timeout(PATIENCE, to_bytes(body, MAX_BODY)).await {
         Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(_)) => Err(RequestFailure::new(
+        Ok(Err(_)) => Err(ControlRequestFailure::new(
             ProblemKind::TooLong,
             format!("the body of the request is incomplete, or longer than {MAX_BODY} bytes"),
         )),
-        Err(_) => Err(RequestFailure::new(
+        Err(_) => Err(ControlRequestFailure::new(
             ProblemKind::TooSlow,
             format!("the body of the request did not arrive within {PATIENCE:?}"),
         )),
     }
 }
 
-fn malformed(why: &str) -> RequestFailure {
-    RequestFailure::new(ProblemKind::Malformed, why)
+fn malformed(why: &str) -> ControlRequestFailure {
+    ControlRequestFailure::new(ProblemKind::Malformed, why)
 }
 
 /// Handles the request for the stream of events. The id in the header Last-Event-ID wins over the query: a browser
@@ -205,18 +206,21 @@ async fn metrics_text(State(context): State<ControlHandlerContext>, request: Req
     }
 }
 
-fn unavailable(why: &str) -> RequestFailure {
-    RequestFailure::new(ProblemKind::Unavailable, why)
+fn unavailable(why: &str) -> ControlRequestFailure {
+    ControlRequestFailure::new(ProblemKind::Unavailable, why)
 }
 
 async fn no_such_path(request: Request) -> Response {
     let path = request.uri().path();
     let message = format!("the path {path:?} does not exist; GET /v1/openapi.json has all paths");
-    refuse(RequestFailure::new(ProblemKind::NoSuchPath, message), path)
+    refuse(ControlRequestFailure::new(ProblemKind::NoSuchPath, message), path)
 }
 
 /// Refuses a request whose path does not support its method. The router adds the header `Allow`.
 async fn wrong_method(request: Request) -> Response {
     let (method, path) = (request.method(), request.uri().path());
-    refuse(RequestFailure::new(ProblemKind::WrongMethod, format!("{path:?} does not support {method}")), path)
+    refuse(
+        ControlRequestFailure::new(ProblemKind::WrongMethod, format!("{path:?} does not support {method}")),
+        path,
+    )
 }

@@ -4,7 +4,7 @@
 //! streams end after the last event.
 
 use crate::control::problem::ProblemKind;
-use crate::control::protocol::RequestFailure;
+use crate::control::protocol::ControlRequestFailure;
 use crate::events::{self, EventPosition};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -38,12 +38,12 @@ pub(super) fn open(
     after: u64,
     stop: watch::Receiver<bool>,
     places: Arc<Semaphore>,
-) -> Result<Response, RequestFailure> {
+) -> Result<Response, ControlRequestFailure> {
     let Ok(place) = places.try_acquire_owned() else {
         let message = format!(
             "{MOST} streams of events are open, the most at a time; close one, or read GET /v1/events"
         );
-        return Err(RequestFailure::new(ProblemKind::Busy, message));
+        return Err(ControlRequestFailure::new(ProblemKind::Busy, message));
     };
     let reader = EventStreamReader { after, ready: VecDeque::new(), stop, _place: place };
     let events = unfold(reader, |mut reader| async move {

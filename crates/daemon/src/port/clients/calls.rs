@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// Schedule of the interrupts to a guest's driver that has to restart: at once, and then at doubling intervals.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RestartNoticeSchedule {
+pub(super) struct DriverRestartNoticeSchedule {
     next: Time,
     wait: Duration,
 }
@@ -16,7 +16,7 @@ pub(super) struct RestartNoticeSchedule {
 const FIRST_INTERVAL: Duration = Duration::from_millis(5);
 const LAST_INTERVAL: Duration = Duration::from_secs(3);
 
-impl RestartNoticeSchedule {
+impl DriverRestartNoticeSchedule {
     pub(super) fn new(now: Time) -> Self {
         Self { next: now, wait: FIRST_INTERVAL }
     }

@@ -3,7 +3,7 @@
 
 use crate::control::status::remedy;
 use crate::flight::{FlightRecordKind, FlightRecorder};
-use crate::limit::LogLimit;
+use crate::limit::LogRateLimit;
 use crate::port::engine::family::VfDriverState;
 use i82576::Time;
 
@@ -12,14 +12,14 @@ const MOST: u32 = 20;
 
 /// Log of the events of a VF's driver: the state that was logged last, and the limit of log lines.
 #[derive(Debug)]
-pub(super) struct DriverChangeLog {
+pub(super) struct VfDriverEventLog {
     last: Option<VfDriverState>,
-    limit: LogLimit,
+    limit: LogRateLimit,
 }
 
-impl Default for DriverChangeLog {
+impl Default for VfDriverEventLog {
     fn default() -> Self {
-        Self { last: None, limit: LogLimit::per_minute(MOST) }
+        Self { last: None, limit: LogRateLimit::per_minute(MOST) }
     }
 }
 
@@ -50,7 +50,7 @@ fn refusals(old: &VfDriverState, new: &VfDriverState) -> impl Iterator<Item = (u
     counts.filter(|(_, (before, after))| before != after).map(|(place, (_, count))| (place, *count))
 }
 
-impl DriverChangeLog {
+impl VfDriverEventLog {
     /// Logs the events of a VF's driver since the last call. The port calls it before it sleeps, and once a second
     /// while it does not sleep. The limit bounds the lines of a VF that changes without end.
     pub(super) fn update(

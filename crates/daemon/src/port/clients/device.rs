@@ -1,22 +1,22 @@
 //! Function of the card as a vfio-user device: turns the messages of a client about regions, interrupts and memory
 //! into accesses to the card. `vfio_user` has the protocol, and `connection` the socket.
 
-use super::errand::{BlockingCallOutcome, BlockingCallQueue, MappedWindow};
+use super::errand::{BlockingCallOutcome, BlockingCallQueue, MappedDmaWindow};
 use super::holdings::ClientResources;
 use super::journal::{SavedDmaWindow, SavedEventfd};
 use crate::flight::{FlightRecordKind, RegisterLocation};
 use crate::port::engine::PortEngine;
-use host::dma::{DmaPermissions, MapRegionError};
+use host::dma::{DmaPermissions, MapDmaRegionError};
 use host::eventfd::EventFd;
-use host::worker::DeferredFd;
+use host::worker::DeferredCloseFd;
 use i82576::Time;
 use pcie::Function;
-use vfio_user::server::{DmaWindow, IrqChange, RegionInfo, RequestCompletion, ServedDevice};
+use vfio_user::server::{DmaWindow, IrqChange, RegionInfo, RequestCompletionTiming, ServedDevice};
 use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
 
 /// Function of the card as a vfio-user device, with the resources that handle its client's messages.
-pub(in crate::port) struct FunctionDevice<'a> {
+pub(in crate::port) struct VfioFunction<'a> {
     pub(super) function: Function,
     pub(super) engine: &'a mut PortEngine,
     pub(super) own: &'a mut ClientResources,
@@ -24,7 +24,7 @@ pub(in crate::port) struct FunctionDevice<'a> {
     pub(super) now: Time,
 }
 
-impl FunctionDevice<'_> {
+impl VfioFunction<'_> {
     /// Has the card read the doorbells that the guest has stored into its register pages, before an access by message.
     fn read_doorbells(&mut self) {
         if let Some(pages) = &self.own.pages {
@@ -66,7 +66,7 @@ impl FunctionDevice<'_> {
     /// client.
     pub(super) fn finish(&mut self, outcome: BlockingCallOutcome) -> Result<(), Errno> {
         match outcome {
-            BlockingCallOutcome::Mapped(Ok(MappedWindow { region, window, identity })) => {
+            BlockingCallOutcome::Mapped(Ok(MappedDmaWindow { region, window, identity })) => {
                 // The client's later messages wait for this one. So none of them has mapped these addresses.
                 self.engine.reach_mut(self.function).memory_mut().insert(region).map_err(|region| {
                     self.own.errands.discard(region);
@@ -116,14 +116,14 @@ impl FunctionDevice<'_> {
     }
 
     /// Stores the error of a refused DMA window for the log. Returns the error number for the client.
-    fn refuse(&mut self, error: MapRegionError) -> Errno {
+    fn refuse(&mut self, error: MapDmaRegionError) -> Errno {
         let number = errno(error.errno());
         self.own.refused = Some(error);
         number
     }
 }
 
-impl ServedDevice<DeferredFd> for FunctionDevice<'_> {
+impl ServedDevice<DeferredCloseFd> for VfioFunction<'_> {
     fn info(&self) -> DeviceInfo {
         DeviceInfo {
             flags: device_flags::PCI | device_flags::RESET,
@@ -145,7 +145,7 @@ impl ServedDevice<DeferredFd> for FunctionDevice<'_> {
         Some(info)
     }
 
-    fn region_fd(&mut self, index: u32) -> Option<DeferredFd> {
+    fn region_fd(&mut self, index: u32) -> Option<DeferredCloseFd> {
         let pages = self.own.pages.as_mut().filter(|_| index == pci_region::BAR0)?;
         let fd = pages.give(self.engine.card_mut(), self.now).ok()?;
         Some(self.errands().keep(fd))
@@ -182,7 +182,7 @@ impl ServedDevice<DeferredFd> for FunctionDevice<'_> {
         }
     }
 
-    fn dma_map(&mut self, map: DmaWindow<DeferredFd>) -> Result<RequestCompletion, Errno> {
+    fn dma_map(&mut self, map: DmaWindow<DeferredCloseFd>) -> Result<RequestCompletionTiming, Errno> {
         let DmaWindow { iova, size, readable, writable, file } = map;
         let permissions = DmaPermissions { read: readable, write: writable };
         let offset = file.as_ref().map(|file| file.offset);
@@ -191,10 +191,10 @@ impl ServedDevice<DeferredFd> for FunctionDevice<'_> {
             Ok(region) => {
                 let Some((region, file)) = region.zip(file) else {
                     self.own.successor.mapped(&window, None);
-                    return Ok(RequestCompletion::Now);
+                    return Ok(RequestCompletionTiming::Now);
                 };
                 self.own.errands.map(region, file.fd, window, self.own.successor.keeper(1));
-                Ok(RequestCompletion::Later)
+                Ok(RequestCompletionTiming::Later)
             }
             Err(error) => Err(self.refuse(error)),
         }
@@ -211,7 +211,7 @@ impl ServedDevice<DeferredFd> for FunctionDevice<'_> {
         self.own.successor.unmapped_all();
     }
 
-    fn set_irqs(&mut self, set: IrqChange<DeferredFd>) -> Result<RequestCompletion, Errno> {
+    fn set_irqs(&mut self, set: IrqChange<DeferredCloseFd>) -> Result<RequestCompletionTiming, Errno> {
         match set {
             // Clients disable interrupt types that they never enabled, and types that do not exist.
             IrqChange::Disable { index } => {
@@ -223,7 +223,7 @@ impl ServedDevice<DeferredFd> for FunctionDevice<'_> {
             IrqChange::Assign { index, start, fds } => {
                 let keeper = self.own.successor.keeper(fds.len());
                 self.own.errands.assign(index, start, fds, keeper);
-                return Ok(RequestCompletion::Later);
+                return Ok(RequestCompletionTiming::Later);
             }
             IrqChange::Deassign { index, vectors } => {
                 vectors.for_each(|vector| self.set_eventfd(index, vector, None, 0));
@@ -235,7 +235,7 @@ impl ServedDevice<DeferredFd> for FunctionDevice<'_> {
             IrqChange::Mask { .. } => self.engine.mask_pin(self.function, true),
             IrqChange::Unmask { .. } => self.engine.mask_pin(self.function, false),
         }
-        Ok(RequestCompletion::Now)
+        Ok(RequestCompletionTiming::Now)
     }
 
     fn reset(&mut self) -> Result<(), Errno> {

@@ -7,7 +7,7 @@
 //!
 //! The PF driver notifies the guest before that.
 
-use host::socket::{ReceivedFds, SocketReceived, StreamSocket};
+use host::socket::{ReceivedFds, SocketReceiveResult, StreamSocket};
 use host::worker::BlockingWorker;
 use i82576::Time;
 use std::time::Duration;
@@ -83,14 +83,14 @@ impl HalfClosedConnection {
                 return now >= until;
             }
             match self.stream.recv(buffer, &mut fds) {
-                Ok(SocketReceived::Bytes(_)) => {
+                Ok(SocketReceiveResult::Bytes(_)) => {
                     *active = now;
                     if !fds.is_empty() {
                         self.closer.discard(std::mem::take(&mut fds));
                     }
                 }
-                Ok(SocketReceived::WouldBlock) => return now >= until.min(*active + DRAINED),
-                Ok(SocketReceived::Closed) | Err(_) => return true,
+                Ok(SocketReceiveResult::WouldBlock) => return now >= until.min(*active + DRAINED),
+                Ok(SocketReceiveResult::Closed) | Err(_) => return true,
             }
         }
         now >= until

@@ -7,14 +7,14 @@
 
 use super::journal::{NOT_KEPT, SavedDmaWindow};
 use super::keeper::FdSaver;
-use crate::vault::PortDescriptorVault;
+use crate::vault::PortFileDescriptorStore;
 use host::confine::{PreparedSandbox, SandboxError};
-use host::dma::{MapRegionError, MappedRegion, PendingRegion};
+use host::dma::{MapDmaRegionError, MappedDmaRegion, PendingDmaRegion};
 use host::eventfd::{EventFd, EventFdError};
 use host::memory::{self, FileIdentity, FileMapError};
 use host::poll::ThreadWaker;
 use host::socket::StreamSocket;
-use host::worker::{BlockingWorker, DeferredFd};
+use host::worker::{BlockingWorker, DeferredCloseFd};
 use pcie::Function;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +33,7 @@ pub(in crate::port) struct CompletedBlockingCall {
     pub(super) outcome: BlockingCallOutcome,
     /// Worker thread that made the call, and the vault in which the call kept file descriptors.
     worker: BlockingWorker,
-    vault: PortDescriptorVault,
+    vault: PortFileDescriptorStore,
 }
 
 impl CompletedBlockingCall {
@@ -52,14 +52,14 @@ impl CompletedBlockingCall {
 #[derive(Debug)]
 pub(in crate::port) enum BlockingCallOutcome {
     /// A DMA window was mapped and its file kept, or the reason for the failure.
-    Mapped(Result<MappedWindow, MapRegionError>),
+    Mapped(Result<MappedDmaWindow, MapDmaRegionError>),
     /// Eventfds for interrupt vectors of one type, from vector `start` on, with the numbers under which they are kept;
     /// or the reason why a file descriptor is not an eventfd.
     Assigned { index: u32, start: u32, eventfds: Result<Vec<(EventFd, u64)>, EventFdError> },
     /// File descriptors of an incomplete message were kept, under these numbers.
     PartialKept(Vec<u64>),
     /// A memory region of a vhost-user client was mapped. Nothing of it is kept.
-    RegionMapped(Result<MappedRegion, MapRegionError>),
+    RegionMapped(Result<MappedDmaRegion, MapDmaRegionError>),
     /// The file descriptor for a ring of a vhost-user client is an eventfd, or the reason why it is none. It is not
     /// kept.
     RingEventfd { ring: u32, purpose: RingEventfdPurpose, eventfd: Result<EventFd, EventFdError> },
@@ -78,8 +78,8 @@ pub(in crate::port) enum RingEventfdPurpose {
 
 /// DMA window of a client that the worker thread has mapped.
 #[derive(Debug)]
-pub(in crate::port) struct MappedWindow {
-    pub(super) region: MappedRegion,
+pub(in crate::port) struct MappedDmaWindow {
+    pub(super) region: MappedDmaRegion,
     /// Saved form of the DMA window for the successor process, with the number of the window's file.
     pub(super) window: SavedDmaWindow,
     pub(super) identity: FileIdentity,
@@ -107,21 +107,21 @@ impl BlockingCallOutcome {
 
 /// Channel to which the worker threads of all functions of a port report.
 #[derive(Debug, Clone)]
-pub(in crate::port) struct CompletionSender {
+pub(in crate::port) struct BlockingCallCompletionSender {
     /// Worker thread that keeps file descriptors of new clients. It closes no descriptor, so no client can delay it.
     clerk: BlockingWorker,
     done: mpsc::Sender<CompletedBlockingCall>,
     /// Waker of the port's loop, for results.
     waker: ThreadWaker,
     /// Vault in which the calls keep file descriptors.
-    vault: PortDescriptorVault,
+    vault: PortFileDescriptorStore,
 }
 
-impl CompletionSender {
+impl BlockingCallCompletionSender {
     /// Starts the thread that keeps new clients' file descriptors in the port's vault. It gives up the rights that
     /// `confined` names. The receiver gets the outcomes of blocking calls.
     pub(in crate::port) fn open(
-        vault: &PortDescriptorVault,
+        vault: &PortFileDescriptorStore,
         waker: &ThreadWaker,
         confined: &PreparedSandbox,
     ) -> Result<(Self, mpsc::Receiver<CompletedBlockingCall>), SandboxError> {
@@ -136,14 +136,18 @@ impl CompletionSender {
 pub(in crate::port) struct BlockingCallQueue {
     function: Function,
     worker: BlockingWorker,
-    desk: CompletionSender,
+    desk: BlockingCallCompletionSender,
     /// Number of the connected client. Numbers are never used twice.
     client: u64,
 }
 
 impl BlockingCallQueue {
     /// Creates the function's queue of blocking calls, with its worker thread.
-    pub(in crate::port) fn new(function: Function, worker: BlockingWorker, desk: CompletionSender) -> Self {
+    pub(in crate::port) fn new(
+        function: Function,
+        worker: BlockingWorker,
+        desk: BlockingCallCompletionSender,
+    ) -> Self {
         Self { function, worker, desk, client: next_client() }
     }
 
@@ -161,8 +165,8 @@ impl BlockingCallQueue {
     /// process.
     pub(super) fn map(
         &self,
-        region: PendingRegion,
-        file: DeferredFd,
+        region: PendingDmaRegion,
+        file: DeferredCloseFd,
         window: SavedDmaWindow,
         keeper: FdSaver,
     ) {
@@ -171,7 +175,7 @@ impl BlockingCallQueue {
 
     /// Takes a client's file descriptors as eventfds on the worker thread, and keeps them for the successor process. If
     /// one is invalid, none is used.
-    pub(super) fn assign(&self, index: u32, start: u32, fds: Vec<DeferredFd>, keeper: FdSaver) {
+    pub(super) fn assign(&self, index: u32, start: u32, fds: Vec<DeferredCloseFd>, keeper: FdSaver) {
         self.run(move || {
             let eventfds = fds.into_iter().map(|fd| EventFd::adopt(fd.into_inner()));
             let eventfds = eventfds.collect::<Result<Vec<_>, _>>().map(|eventfds| keeper.keep_all(eventfds));
@@ -180,12 +184,12 @@ impl BlockingCallQueue {
     }
 
     /// Maps a memory region on the worker thread.
-    pub(super) fn map_region(&self, region: PendingRegion, file: DeferredFd) {
+    pub(super) fn map_region(&self, region: PendingDmaRegion, file: DeferredCloseFd) {
         self.run(move || BlockingCallOutcome::RegionMapped(region.map(file.into_inner())));
     }
 
     /// Takes a file descriptor for a ring as an eventfd on the worker thread.
-    pub(super) fn take_eventfd(&self, ring: u32, purpose: RingEventfdPurpose, fd: DeferredFd) {
+    pub(super) fn take_eventfd(&self, ring: u32, purpose: RingEventfdPurpose, fd: DeferredCloseFd) {
         self.run(move || {
             let eventfd = EventFd::adopt(fd.into_inner());
             BlockingCallOutcome::RingEventfd { ring, purpose, eventfd }
@@ -194,9 +198,9 @@ impl BlockingCallQueue {
 
     /// Keeps the file descriptors of an incomplete message for the successor process, on the worker thread. The client
     /// waits until that is done.
-    pub(super) fn keep_partial(&self, fds: Vec<DeferredFd>, keeper: FdSaver) {
+    pub(super) fn keep_partial(&self, fds: Vec<DeferredCloseFd>, keeper: FdSaver) {
         self.run(move || {
-            let fds: Vec<OwnedFd> = fds.into_iter().map(DeferredFd::into_inner).collect();
+            let fds: Vec<OwnedFd> = fds.into_iter().map(DeferredCloseFd::into_inner).collect();
             BlockingCallOutcome::PartialKept(keeper.keep_useful(&fds))
         });
     }
@@ -230,7 +234,7 @@ impl BlockingCallQueue {
     }
 
     /// Wraps a client's file descriptor, so that the worker thread closes the descriptor.
-    pub(in crate::port) fn keep(&self, fd: OwnedFd) -> DeferredFd {
+    pub(in crate::port) fn keep(&self, fd: OwnedFd) -> DeferredCloseFd {
         self.worker.keep(fd)
     }
 
@@ -245,7 +249,7 @@ impl BlockingCallQueue {
 
     fn run_on(&self, worker: &BlockingWorker, errand: impl FnOnce() -> BlockingCallOutcome + Send + 'static) {
         let (function, client) = (self.function, self.client);
-        let CompletionSender { done, waker, vault, .. } = self.desk.clone();
+        let BlockingCallCompletionSender { done, waker, vault, .. } = self.desk.clone();
         let own = worker.clone();
         worker.run(move || {
             let outcome = errand();
@@ -264,11 +268,11 @@ fn next_client() -> u64 {
 }
 
 fn map(
-    region: PendingRegion,
+    region: PendingDmaRegion,
     file: OwnedFd,
     mut window: SavedDmaWindow,
     keeper: &FdSaver,
-) -> Result<MappedWindow, MapRegionError> {
+) -> Result<MappedDmaWindow, MapDmaRegionError> {
     if !memory::is_memory(file.as_fd()) {
         // Another process may share such a file and make its close block, which would block the keeper.
         return Err(FileMapError::WrongKind.into());
@@ -277,7 +281,7 @@ fn map(
     let kept = keeper.keep_file(&identity, file.as_fd());
     window.file = kept.number;
     match region.map(file) {
-        Ok(region) => Ok(MappedWindow { region, window, identity }),
+        Ok(region) => Ok(MappedDmaWindow { region, window, identity }),
         Err(error) => {
             keeper.take_back(kept);
             Err(error)

@@ -2,25 +2,25 @@
 //! `connection` has the connection, and the card has the function itself.
 
 use super::errand::BlockingCallQueue;
-use super::pages::SharedPages;
-use super::successor::ClientSaver;
+use super::pages::SharedRegisterPages;
+use super::successor::ClientStateSaver;
 use crate::flight::FlightRecorder;
-use host::dma::MapRegionError;
+use host::dma::MapDmaRegionError;
 use host::eventfd::EventFdError;
 
 /// Resources that the host holds for the client of a function.
 #[derive(Debug)]
 pub(in crate::port) struct ClientResources {
     /// Register pages of the VF that the client may map.
-    pub(super) pages: Option<SharedPages>,
+    pub(super) pages: Option<SharedRegisterPages>,
     /// Saved state and file descriptors of the client, for the successor process.
-    pub(in crate::port) successor: Box<dyn ClientSaver>,
+    pub(in crate::port) successor: Box<dyn ClientStateSaver>,
     /// Blocking calls for the client, such as mapping memory.
     pub(in crate::port) errands: BlockingCallQueue,
     /// Flight recorder of the function.
     pub(super) flight: FlightRecorder,
     /// Error of the last refused DMA window, for the log.
-    pub(super) refused: Option<MapRegionError>,
+    pub(super) refused: Option<MapDmaRegionError>,
     /// Error of the last refused eventfd, for the log.
     pub(super) refused_eventfd: Option<EventFdError>,
     /// Fault because of which the card does not serve a vhost-user client's ring, for the log.
@@ -31,7 +31,7 @@ pub(in crate::port) struct ClientResources {
 
 impl ClientResources {
     /// Creates the resources of a function without a client.
-    pub(in crate::port) fn new(successor: Box<dyn ClientSaver>, errands: BlockingCallQueue) -> Self {
+    pub(in crate::port) fn new(successor: Box<dyn ClientStateSaver>, errands: BlockingCallQueue) -> Self {
         Self {
             pages: None,
             successor,

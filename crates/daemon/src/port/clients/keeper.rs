@@ -2,7 +2,7 @@
 //! thread. `journal` records the purpose of each descriptor.
 
 use super::journal::NOT_KEPT;
-use crate::vault::PortDescriptorVault;
+use crate::vault::PortFileDescriptorStore;
 use host::eventfd::{self, EventFd};
 use host::memory::{self, FileIdentity};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// Saver of the file descriptors of one blocking call, for the successor process.
 #[derive(Debug)]
 pub(in crate::port) struct FdSaver {
-    pub(in crate::port) vault: PortDescriptorVault,
+    pub(in crate::port) vault: PortFileDescriptorStore,
     /// Unused numbers under which to keep file descriptors.
     pub(in crate::port) numbers: Vec<u64>,
     /// Files of guest memory that the vault of kept file descriptors holds already, each with its number.

@@ -1,9 +1,9 @@
 //! Opens the listening socket of a function for its clients.
 
 use crate::config::{PortConfig, VfConfig};
-use crate::vault::PortDescriptorVault;
+use crate::vault::PortFileDescriptorStore;
 use host::folder;
-use host::socket::{SocketAccess, SocketFileError, SocketListener};
+use host::socket::{SocketFileError, SocketFilePermissions, SocketListener};
 use i82576::MacAddress;
 use pcie::Function;
 use std::os::fd::AsFd;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Reason why a function's socket cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot open the socket of {name}: {source}")]
-pub struct SocketError {
+pub struct FunctionSocketError {
     /// Name of the function whose socket cannot be opened.
     name: String,
     /// Reason why the socket cannot be opened.
@@ -20,12 +20,12 @@ pub struct SocketError {
 }
 
 /// Name, MAC address and socket of a function, as configured.
-pub(in crate::port) struct FunctionConfig<'a> {
+pub(in crate::port) struct FunctionSocketConfig<'a> {
     pub(in crate::port) function: Function,
     pub(in crate::port) name: &'a str,
     pub(in crate::port) mac: MacAddress,
     pub(in crate::port) socket: &'a Path,
-    pub(in crate::port) access: SocketAccess,
+    pub(in crate::port) access: SocketFilePermissions,
 }
 
 /// Returns the name under which the vault of kept file descriptors keeps a function's listening socket.
@@ -33,7 +33,7 @@ pub(in crate::port) fn kept_listener(name: &str) -> String {
     format!("listen.{name}")
 }
 
-impl<'a> FunctionConfig<'a> {
+impl<'a> FunctionSocketConfig<'a> {
     /// Returns name, MAC address and socket of a VF.
     pub(in crate::port) fn of_vf(vf: &'a VfConfig) -> Self {
         let function = Function::Vf(vf.index.get());
@@ -53,11 +53,14 @@ impl<'a> FunctionConfig<'a> {
     }
 
     /// Opens the function's socket: the previous host process's, if it has left one, else a new one.
-    pub(in crate::port) fn listen(&self, vault: &PortDescriptorVault) -> Result<SocketListener, SocketError> {
-        self.bind(vault).map_err(|source| SocketError { name: self.name.to_owned(), source })
+    pub(in crate::port) fn listen(
+        &self,
+        vault: &PortFileDescriptorStore,
+    ) -> Result<SocketListener, FunctionSocketError> {
+        self.bind(vault).map_err(|source| FunctionSocketError { name: self.name.to_owned(), source })
     }
 
-    fn bind(&self, vault: &PortDescriptorVault) -> Result<SocketListener, SocketFileError> {
+    fn bind(&self, vault: &PortFileDescriptorStore) -> Result<SocketListener, SocketFileError> {
         let kept = kept_listener(self.name);
         if let Some(fd) = vault.copy_named(&kept)
             && let Some(listener) = SocketListener::adopt(fd, self.socket)
@@ -82,7 +85,7 @@ impl<'a> FunctionConfig<'a> {
 }
 
 /// Returns the folder that users with access to the socket may not enter, if there is one.
-fn closed_to_others(folder: &Path, access: SocketAccess) -> Option<PathBuf> {
+fn closed_to_others(folder: &Path, access: SocketFilePermissions) -> Option<PathBuf> {
     // No user and no group has this id.
     let other = u32::MAX;
     match (access.owner, access.group) {

@@ -45,12 +45,12 @@ use super::engine::PortEngine;
 use super::tokens;
 use crate::config::file::DoorbellMode;
 use crate::control::status::PfAnswerStatus as AnswerStatus;
-use crate::flight::files::RecordingSender;
-use crate::flight::recording::PendingRecording;
+use crate::flight::files::FlightRecordingSender;
+use crate::flight::recording::PendingFlightRecording;
 use crate::state::port::ClientState;
-use crate::totals::AnswerDelayTotals;
-use answers::{MailboxAnswers, MessageTimes};
-use device::FunctionDevice;
+use crate::totals::MailboxAnswerTotals;
+use answers::{MailboxAnswerStatistics, MessageArrivalTimes};
+use device::VfioFunction;
 use ending::HalfClosedConnections;
 use errand::CompletedBlockingCall;
 use host::poll::{PollInterest, Poller};
@@ -80,8 +80,8 @@ pub(in crate::port) struct PortClients {
     poller: Poller,
     /// Doorbell mode of the port, which decides whether new clients get register pages to map.
     wait: DoorbellMode,
-    message_times: MessageTimes,
-    answers: MailboxAnswers,
+    message_times: MessageArrivalTimes,
+    answers: MailboxAnswerStatistics,
     /// Receiver of the outcomes of clients' blocking calls.
     done: Receiver<CompletedBlockingCall>,
     /// Buffer for messages received from clients.
@@ -91,7 +91,7 @@ pub(in crate::port) struct PortClients {
     /// Value of [`host::memory::poison_events`] at the last check for truncated guest memory.
     poisoned: u64,
     /// Channel to the thread that writes flight recordings of quarantined VFs.
-    flights: RecordingSender,
+    flights: FlightRecordingSender,
 }
 
 impl PortClients {
@@ -101,15 +101,15 @@ impl PortClients {
         wait: DoorbellMode,
         done: Receiver<CompletedBlockingCall>,
         watched: Time,
-        flights: RecordingSender,
+        flights: FlightRecordingSender,
     ) -> Self {
         Self {
             slots: Vec::new(),
             hung_up: HalfClosedConnections::default(),
             poller,
             wait,
-            message_times: MessageTimes::default(),
-            answers: MailboxAnswers::default(),
+            message_times: MessageArrivalTimes::default(),
+            answers: MailboxAnswerStatistics::default(),
             done,
             buffer: vec![0; RECEIVE_BUFFER].into(),
             watched,
@@ -189,7 +189,7 @@ impl PortClients {
         for mut slot in self.slots {
             if let Some(connection) = slot.connection.take_if(|connection| !connection.is_kept()) {
                 let (function, own) = (slot.function, &mut slot.own);
-                let stream = connection.close(&mut FunctionDevice { function, engine, own, now });
+                let stream = connection.close(&mut VfioFunction { function, engine, own, now });
                 slot.own.errands.turn_away(stream);
             }
             slot.listener.leave();
@@ -256,12 +256,12 @@ impl PortClients {
     }
 
     /// Returns the statistics of the PF driver's answers, to be saved for the successor process.
-    pub(in crate::port) fn save_answers(&self) -> AnswerDelayTotals {
+    pub(in crate::port) fn save_answers(&self) -> MailboxAnswerTotals {
         self.answers.save()
     }
 
     /// Continues the statistics of mailbox answers that the previous host process has saved.
-    pub(in crate::port) fn resume_answers(&mut self, totals: &AnswerDelayTotals) {
+    pub(in crate::port) fn resume_answers(&mut self, totals: &MailboxAnswerTotals) {
         self.answers.resume(totals);
     }
 
@@ -303,7 +303,7 @@ impl PortClients {
         vf: VfIndex,
         engine: &mut PortEngine,
         now: Time,
-    ) -> Option<PendingRecording> {
+    ) -> Option<PendingFlightRecording> {
         let slot = self.slots.iter_mut().find(|slot| slot.function.vf() == Some(vf))?;
         slot.own.flight.count(now, engine.card_mut().counters(slot.function));
         Some(slot.take_flight(engine.card().family(), None, now))
@@ -322,5 +322,5 @@ impl PortClients {
 
 /// Returns true if the function's client has received register pages to map.
 fn has_pages(slot: &OfferedFunction) -> bool {
-    slot.own.pages.as_ref().is_some_and(pages::SharedPages::are_given)
+    slot.own.pages.as_ref().is_some_and(pages::SharedRegisterPages::are_given)
 }

@@ -11,7 +11,7 @@ use crate::port::engine::page_memory::VfRegisterPages;
 use host::shared::SharedMemoryError;
 use i82576::Time;
 use pcie::VfIndex;
-use pcie::pages::GuestPages;
+use pcie::pages::GuestRegisterPages;
 use std::io;
 use std::os::fd::OwnedFd;
 use vfio_user::types::SparseArea;
@@ -19,7 +19,7 @@ use vfio_user::wire::pci_region;
 
 /// Register pages of a VF, in memory that is shared with its client.
 #[derive(Debug)]
-pub(super) struct SharedPages {
+pub(super) struct SharedRegisterPages {
     memory: VfRegisterPages,
     vf: VfIndex,
     /// Ranges of BAR0 that the client may map.
@@ -32,7 +32,7 @@ fn bar0(card: &dyn PortCard, vf: VfIndex) -> u64 {
     card.region(vf.function(), pci_region::BAR0) as u64
 }
 
-impl SharedPages {
+impl SharedRegisterPages {
     /// Creates the register pages of a VF for a new client, or returns `None` if the card has no pages to map.
     pub(super) fn new(vf: VfIndex, card: &dyn PortCard) -> Result<Option<Self>, SharedMemoryError> {
         let areas = card.mappable();

@@ -2,9 +2,9 @@
 //! the implementations of `connection` handle messages.
 
 use super::PortClients;
-use super::connection::{ClientConnection, DisconnectReason, VisitOutcome};
-use super::device::FunctionDevice;
-use super::pages::SharedPages;
+use super::connection::{ClientConnection, ClientServiceOutcome, DisconnectReason};
+use super::device::VfioFunction;
+use super::pages::SharedRegisterPages;
 use super::slot::OfferedFunction;
 use super::vfio::VfioUserConnection;
 use super::vhost::VhostUserConnection;
@@ -14,7 +14,7 @@ use crate::flight::FlightRecordKind;
 use crate::port::engine::PortEngine;
 use crate::port::engine::bus::FunctionBus;
 use crate::port::engine::family::PortCard;
-use host::dma::{DmaTable, MapRegionError};
+use host::dma::{DmaTable, MapDmaRegionError};
 use host::memory::FileMapError;
 use host::socket::StreamSocket;
 use i82576::Time;
@@ -120,15 +120,15 @@ impl PortClients {
         let slot = &mut self.slots[index];
         let Some(connection) = slot.connection.as_mut() else { return };
         let (function, own) = (slot.function, &mut slot.own);
-        let mut device = FunctionDevice { function, engine, own, now: clock.now() };
+        let mut device = VfioFunction { function, engine, own, now: clock.now() };
         let visited = connection.visit(&mut device, &mut self.buffer, clock);
         let now = device.now;
         match visited {
             // The client has hung up and reads no replies, and the next client waits for the function.
-            Ok(VisitOutcome::Done) if slot.next.is_some() => {
+            Ok(ClientServiceOutcome::Done) if slot.next.is_some() => {
                 return self.disconnect(index, &DisconnectReason::Closed, engine, now);
             }
-            Ok(visit) => slot.more = visit == VisitOutcome::More,
+            Ok(visit) => slot.more = visit == ClientServiceOutcome::More,
             Err(end) => return self.disconnect(index, &end, engine, now),
         }
         if let Err(error) = connection.watch(&self.poller, index) {
@@ -154,7 +154,7 @@ impl PortClients {
         slot.retire(connection.counters());
         slot.own.flight.event(now, FlightRecordKind::Said(end.words()), 0);
         let (function, own) = (slot.function, &mut slot.own);
-        let mut device = FunctionDevice { function, engine, own, now };
+        let mut device = VfioFunction { function, engine, own, now };
         if !device.reset_function() {
             tracing::error!(
                 function = slot.name,
@@ -208,7 +208,7 @@ impl PortClients {
                 Some(OfferedFunction { connection: Some(connection), own, more, .. })
                     if !own.errands.is_of_former_client(&done) =>
                 {
-                    let mut device = FunctionDevice { function, engine, own, now };
+                    let mut device = VfioFunction { function, engine, own, now };
                     connection.finish(&mut device, done.outcome);
                     *more = true;
                 }
@@ -273,9 +273,9 @@ fn pages(
     wait: DoorbellMode,
     card: &dyn PortCard,
     now: Time,
-) -> Option<SharedPages> {
+) -> Option<SharedRegisterPages> {
     let vf = slot.function.vf().filter(|_| wait != DoorbellMode::Sleep)?;
-    let pages = SharedPages::new(vf, card);
+    let pages = SharedRegisterPages::new(vf, card);
     if let (Err(error), Some(suppressed)) = (&pages, slot.log.allow(now)) {
         tracing::warn!(
             function = slot.name,
@@ -303,8 +303,8 @@ fn warn_of_refusals(slot: &mut OfferedFunction, now: Time) {
     }
     let Some(error) = own.refused.take() else { return };
     let remedy = match &error {
-        MapRegionError::TooMuchMemory { .. } => "raise client_memory in the configuration",
-        MapRegionError::LimitReached | MapRegionError::Memory(FileMapError::TooManyMappings) => {
+        MapDmaRegionError::TooMuchMemory { .. } => "raise client_memory in the configuration",
+        MapDmaRegionError::LimitReached | MapDmaRegionError::Memory(FileMapError::TooManyMappings) => {
             "back the guest's memory with fewer files"
         }
         _ => return,

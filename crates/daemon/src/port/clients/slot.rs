@@ -1,24 +1,24 @@
 //! Slot of a function: its socket, its client if one is connected, and counters over all clients. The card and the
 //! SR-IOV manager hold the function itself.
 
-use super::calls::RestartNoticeSchedule;
-use super::changes::DriverChangeLog;
+use super::calls::DriverRestartNoticeSchedule;
+use super::changes::VfDriverEventLog;
 use super::connection::ClientConnection;
 use super::ending::PendingDisconnect;
 use super::holdings::ClientResources;
-use super::listening::FunctionConfig;
-use super::pages::SharedPages;
+use super::listening::FunctionSocketConfig;
+use super::pages::SharedRegisterPages;
 use crate::config::file;
 use crate::control::status::VmmInterventions;
 use crate::flight::FlightRecordKind;
-use crate::flight::recording::PendingRecording;
-use crate::limit::LogLimit;
+use crate::flight::recording::PendingFlightRecording;
+use crate::limit::LogRateLimit;
 use crate::pcapng;
 use crate::port::engine::PortEngine;
 use crate::port::engine::bus::FunctionBus;
 use crate::port::engine::family::PortCard;
 use crate::state::port::ClientState;
-use driver::conduct::ConductVerdict;
+use driver::conduct::VfConductVerdict;
 use host::socket::{SocketListener, StreamSocket};
 use i82576::{MacAddress, Time};
 use pcie::Function;
@@ -47,7 +47,7 @@ pub(in crate::port) struct OfferedFunction {
     /// State of the disconnection, while the client is being disconnected and served until it is silent.
     pub(super) ending: Option<PendingDisconnect>,
     /// Schedule of interrupts to the guest's driver, while the driver has to restart.
-    pub(super) calls: Option<RestartNoticeSchedule>,
+    pub(super) calls: Option<DriverRestartNoticeSchedule>,
     /// True if the client has pending messages that the port has not handled yet.
     pub(super) more: bool,
     /// Earliest time at which the client's pending messages may have arrived.
@@ -58,8 +58,8 @@ pub(in crate::port) struct OfferedFunction {
     pub(super) private_memory: bool,
     /// True if the log has a warning that the client shares no memory.
     pub(super) warned: bool,
-    pub(super) log: LogLimit,
-    pub(super) changes: DriverChangeLog,
+    pub(super) log: LogRateLimit,
+    pub(super) changes: VfDriverEventLog,
     /// Counts of messages and interrupts of the function's former clients.
     past: VmmInterventions,
 }
@@ -67,11 +67,11 @@ pub(in crate::port) struct OfferedFunction {
 impl OfferedFunction {
     /// Creates an offered function without a client, from its configuration and socket.
     pub(in crate::port) fn new(
-        place: &FunctionConfig<'_>,
+        place: &FunctionSocketConfig<'_>,
         listener: SocketListener,
         own: ClientResources,
     ) -> Self {
-        let FunctionConfig { function, name, mac, socket, .. } = *place;
+        let FunctionSocketConfig { function, name, mac, socket, .. } = *place;
         Self {
             function,
             name: name.to_owned(),
@@ -88,8 +88,8 @@ impl OfferedFunction {
             judged: false,
             private_memory: false,
             warned: false,
-            log: LogLimit::per_minute(LOG_BURST),
-            changes: DriverChangeLog::default(),
+            log: LogRateLimit::per_minute(LOG_BURST),
+            changes: VfDriverEventLog::default(),
             past: VmmInterventions::default(),
         }
     }
@@ -107,9 +107,10 @@ impl OfferedFunction {
     /// Restores the register pages that the previous host process's client may have mapped. If the card is not
     /// `exactly` as it was, schedules interrupts to the guest's driver until it restarts.
     pub(in crate::port) fn resume_driver(&mut self, card: &mut dyn PortCard, exactly: bool, now: Time) {
-        self.calls = self.connection.as_ref().filter(|_| !exactly).map(|_| RestartNoticeSchedule::new(now));
+        self.calls =
+            self.connection.as_ref().filter(|_| !exactly).map(|_| DriverRestartNoticeSchedule::new(now));
         let pages = self.own.successor.kept_pages().zip(self.function.vf());
-        self.own.pages = pages.and_then(|(fd, vf)| SharedPages::adopt(fd, vf, card, exactly, now));
+        self.own.pages = pages.and_then(|(fd, vf)| SharedRegisterPages::adopt(fd, vf, card, exactly, now));
     }
 
     /// Shows a VF the link that the PF driver has set, or no link while its client is being disconnected.
@@ -135,11 +136,11 @@ impl OfferedFunction {
     }
 
     /// Has the PF driver check the VF for offences by the counters of card and bus.
-    pub(super) fn judge(&mut self, engine: &mut PortEngine, now: Time) -> Option<ConductVerdict> {
+    pub(super) fn judge(&mut self, engine: &mut PortEngine, now: Time) -> Option<VfConductVerdict> {
         let vf = self.function.vf()?;
         self.own.flight.count(now, engine.card_mut().counters(self.function));
         let verdict = engine.judge(vf, now)?;
-        let ConductVerdict { offence, rate, action } = verdict;
+        let VfConductVerdict { offence, rate, action } = verdict;
         self.own.flight.event(now, FlightRecordKind::Offence(offence.name()), rate);
         self.show_link(engine, now);
         if let Some(suppressed) = self.log.allow(now) {
@@ -176,9 +177,9 @@ impl OfferedFunction {
         family: file::CardFamily,
         because: Option<&'static str>,
         now: Time,
-    ) -> PendingRecording {
+    ) -> PendingFlightRecording {
         let (vf, notes) = (self.name.clone(), self.own.flight.copy());
-        PendingRecording { vf, family, because, now, time_ns: pcapng::time(), notes }
+        PendingFlightRecording { vf, family, because, now, time_ns: pcapng::time(), notes }
     }
 
     /// Returns the counts of accesses and interrupts between card and VMM, over all clients so far.

@@ -1,7 +1,7 @@
 //! State and file descriptors of one function's client that this process leaves for its successor process, which
 //! replaces this one after an upgrade or a crash. `succession` stores them.
 
-use super::journal::{ClientProgress, SavedClient, SavedDmaWindow, SavedEventfd};
+use super::journal::{ClientMessageProgress, SavedClient, SavedDmaWindow, SavedEventfd};
 use super::keeper::FdSaver;
 use crate::port::engine::family::PortCard;
 use host::memory::FileIdentity;
@@ -10,16 +10,16 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// Saver of the state of a function's client, with which the successor process resumes the client. Windows and eventfds
-/// become valid with the next [`ClientSaver::step`].
-pub(in crate::port) trait ClientSaver: Debug + Send {
+/// become valid with the next [`ClientStateSaver::step`].
+pub(in crate::port) trait ClientStateSaver: Debug + Send {
     /// Returns the progress of the client that was saved last.
-    fn progress(&self) -> ClientProgress;
+    fn progress(&self) -> ClientMessageProgress;
 
     /// Returns true if DMA windows or eventfds were saved since the last journal step.
     fn is_touched(&self) -> bool;
 
     /// Saves the client's progress for the successor process. Everything saved so far becomes valid at once.
-    fn step(&mut self, progress: ClientProgress);
+    fn step(&mut self, progress: ClientMessageProgress);
 
     /// Begins the saved state of a new client. Returns the numbers under which to keep its socket, its reply file and
     /// its register pages, if it may map any.

@@ -1,7 +1,7 @@
 //! Connection of a vfio-user client: the socket, its session, and replies that are not sent yet.
 //!
 //! A successor can resume the client at any moment. Messages stay in the socket until they are handled, replies are
-//! written to a file before they are sent, and one step saves the progress of both ([`ClientProgress`],
+//! written to a file before they are sent, and one step saves the progress of both ([`ClientMessageProgress`],
 //! [`journal`](super::journal)).
 //!
 //! Only the first part of an incomplete message leaves the socket early. A stream may be cut anywhere, and the kernel
@@ -13,19 +13,19 @@
 //! `device` carries out the messages.
 
 use super::connection::{
-    ClientConnection, ClientStall, DisconnectReason, MissingPart, PATIENCE, RECEIVES, SocketInterest,
-    VisitBudget, VisitOutcome, VisitResult,
+    ClientConnection, ClientServiceBudget, ClientServiceOutcome, ClientStall, ClientStallCause,
+    DisconnectReason, PATIENCE, RECEIVES, SocketInterest, VisitResult,
 };
-use super::device::FunctionDevice;
+use super::device::VfioFunction;
 use super::errand::BlockingCallOutcome;
 use super::holdings::ClientResources;
-use super::journal::ClientProgress;
-use super::pages::SharedPages;
+use super::journal::ClientMessageProgress;
+use super::pages::SharedRegisterPages;
 use crate::clock::TimeSource;
 use crate::port::tokens;
 use host::poll::Poller;
-use host::socket::{ReceivedFds, ReplyLog, SocketReceived, SocketSent, StreamSocket};
-use host::worker::DeferredFd;
+use host::socket::{ReceivedFds, ReplyLog, SocketReceiveResult, SocketSendResult, StreamSocket};
+use host::worker::DeferredCloseFd;
 use i82576::Time;
 use std::collections::VecDeque;
 use std::io;
@@ -39,14 +39,14 @@ use vfio_user::wire::MAX_MESSAGE_FDS;
 #[derive(Debug)]
 pub(in crate::port) struct VfioUserConnection {
     stream: StreamSocket,
-    session: ServerSession<DeferredFd>,
-    outbox: MessageOutbox<DeferredFd>,
+    session: ServerSession<DeferredCloseFd>,
+    outbox: MessageOutbox<DeferredCloseFd>,
     replies: ReplyLog,
     fds: ReceivedFds,
     /// Copies of received file descriptors, each with the stream position up to which the socket holds the original.
     /// While a copy exists, consuming bytes closes no descriptor for good, which could block. The worker thread closes
     /// copies.
-    copies: VecDeque<(u64, DeferredFd)>,
+    copies: VecDeque<(u64, DeferredCloseFd)>,
     /// Number of bytes consumed from the client's socket.
     consumed: u64,
     /// Bytes that were received by peeking and are still in the socket.
@@ -70,7 +70,7 @@ impl VfioUserConnection {
         // Without copies the process is out of descriptors, and a successor cannot resume the client.
         let copies = own_fds.iter().map(BorrowedFd::try_clone_to_owned).collect::<Result<Vec<_>, _>>();
         let mut fds = copies.unwrap_or_default();
-        let pages = own.pages.as_ref().and_then(|pages| SharedPages::fd(pages).ok());
+        let pages = own.pages.as_ref().and_then(|pages| SharedRegisterPages::fd(pages).ok());
         fds.extend(pages.filter(|_| !fds.is_empty()));
         let fds = own.successor.begin().into_iter().zip(fds).collect();
         own.errands.keep_client(fds, own.successor.keeper(0));
@@ -80,8 +80,8 @@ impl VfioUserConnection {
     /// Continues the connection of a client of the previous host process.
     pub(in crate::port) fn resume(
         stream: StreamSocket,
-        session: ServerSession<DeferredFd>,
-        outbox: MessageOutbox<DeferredFd>,
+        session: ServerSession<DeferredCloseFd>,
+        outbox: MessageOutbox<DeferredCloseFd>,
         replies: ReplyLog,
         now: Time,
     ) -> io::Result<Self> {
@@ -108,40 +108,40 @@ impl VfioUserConnection {
 
     fn receive(
         &mut self,
-        device: &mut FunctionDevice<'_>,
+        device: &mut VfioFunction<'_>,
         buffer: &mut [u8],
         clock: &dyn TimeSource,
     ) -> VisitResult {
         if self.waiting {
-            return Ok(VisitOutcome::Waiting);
+            return Ok(ClientServiceOutcome::Waiting);
         }
-        let mut budget = VisitBudget::begin(device.now);
+        let mut budget = ClientServiceBudget::begin(device.now);
         for _ in 0..RECEIVES {
             match self.steps(device, &mut budget, buffer, clock)? {
-                VisitOutcome::Done if self.outbox.pending() > 0 => return Ok(VisitOutcome::Done),
-                VisitOutcome::Done => {}
+                done @ ClientServiceOutcome::Done if self.outbox.pending() > 0 => return Ok(done),
+                ClientServiceOutcome::Done => {}
                 other => return Ok(other),
             }
             let errands = device.errands();
             if errands.are_many() {
                 errands.catch_up();
                 self.waiting = true;
-                return Ok(VisitOutcome::Waiting);
+                return Ok(ClientServiceOutcome::Waiting);
             }
             match self.stream.peek(buffer, &mut self.fds) {
-                Ok(SocketReceived::Bytes(_)) if self.fds.truncated() => {
+                Ok(SocketReceiveResult::Bytes(_)) if self.fds.truncated() => {
                     return Err(DisconnectReason::lost_fds());
                 }
-                Ok(SocketReceived::Bytes(count)) => self.push(&buffer[..count], device)?,
-                Ok(SocketReceived::WouldBlock) => return self.hold_part(device, buffer),
-                Ok(SocketReceived::Closed) => return Err(DisconnectReason::Closed),
+                Ok(SocketReceiveResult::Bytes(count)) => self.push(&buffer[..count], device)?,
+                Ok(SocketReceiveResult::WouldBlock) => return self.hold_part(device, buffer),
+                Ok(SocketReceiveResult::Closed) => return Err(DisconnectReason::Closed),
                 Err(error) => return Err(DisconnectReason::failed(error)),
             }
         }
-        Ok(VisitOutcome::More)
+        Ok(ClientServiceOutcome::More)
     }
 
-    fn push(&mut self, bytes: &[u8], device: &mut FunctionDevice<'_>) -> Result<(), DisconnectReason> {
+    fn push(&mut self, bytes: &[u8], device: &mut VfioFunction<'_>) -> Result<(), DisconnectReason> {
         self.left += bytes.len();
         self.since = None;
         let errands = device.errands();
@@ -157,8 +157,8 @@ impl VfioUserConnection {
     /// Handles whole messages until none is left, replies pile up, a message has to wait, or the budget is used up.
     fn steps(
         &mut self,
-        device: &mut FunctionDevice<'_>,
-        budget: &mut VisitBudget,
+        device: &mut VfioFunction<'_>,
+        budget: &mut ClientServiceBudget,
         buffer: &mut [u8],
         clock: &dyn TimeSource,
     ) -> VisitResult {
@@ -166,36 +166,36 @@ impl VfioUserConnection {
             device.now = clock.now();
             if budget.is_used_up(device.now) {
                 self.settle(device, buffer)?;
-                return Ok(VisitOutcome::More);
+                return Ok(ClientServiceOutcome::More);
             }
             budget.count();
-            let step = self.session.step(device, &mut self.outbox);
-            let step = step.map_err(DisconnectReason::failed)?;
+            let step = self.session.step(device, &mut self.outbox).map_err(DisconnectReason::failed)?;
             // The journal must hold the removal of a window before it can hold another window over it.
             if step != SessionProgress::Handled || device.own.successor.is_touched() {
                 self.settle(device, buffer)?;
             }
             match step {
                 SessionProgress::Handled => {}
-                SessionProgress::Starved => return Ok(VisitOutcome::Done),
+                SessionProgress::Starved => break,
                 SessionProgress::Waiting => {
                     self.waiting = true;
-                    return Ok(VisitOutcome::Waiting);
+                    return Ok(ClientServiceOutcome::Waiting);
                 }
-                SessionProgress::Blocked if self.outbox.pending() > 0 => return Ok(VisitOutcome::Done),
+                SessionProgress::Blocked if self.outbox.pending() > 0 => break,
                 SessionProgress::Blocked => {}
             }
         }
+        Ok(ClientServiceOutcome::Done)
     }
 
     /// Saves the progress of the client for the successor process, takes handled messages out of the socket, and sends
     /// replies.
-    fn settle(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> Result<(), DisconnectReason> {
+    fn settle(&mut self, device: &mut VfioFunction<'_>, buffer: &mut [u8]) -> Result<(), DisconnectReason> {
         self.note(device, buffer).map_err(DisconnectReason::failed)?;
         self.send()
     }
 
-    fn note(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> io::Result<()> {
+    fn note(&mut self, device: &mut VfioFunction<'_>, buffer: &mut [u8]) -> io::Result<()> {
         let done = self.taken + self.left - self.session.undone();
         // The taken part begins the first message, so it is done together with that message.
         let handled = done.saturating_sub(self.taken);
@@ -204,7 +204,7 @@ impl VfioUserConnection {
         self.replies.append(fresh)?;
         let before = device.own.successor.progress();
         let agreed = self.session.negotiated().map(|agreed| (agreed.minor, agreed.write_multiple));
-        let mut progress = ClientProgress { extent: self.replies.extent(), agreed, ..before };
+        let mut progress = ClientMessageProgress { extent: self.replies.extent(), agreed, ..before };
         if done > 0 {
             // The descriptors of the message may be kept although its rest came before the first part was taken.
             device.own.successor.release_held();
@@ -227,8 +227,8 @@ impl VfioUserConnection {
     fn step(
         &mut self,
         bytes: usize,
-        progress: ClientProgress,
-        device: &mut FunctionDevice<'_>,
+        progress: ClientMessageProgress,
+        device: &mut VfioFunction<'_>,
         buffer: &mut [u8],
     ) -> io::Result<()> {
         if bytes == 0 {
@@ -236,7 +236,7 @@ impl VfioUserConnection {
             return Ok(());
         }
         let (consuming, peeked) = (bytes as u64, self.left as u64);
-        device.own.successor.step(ClientProgress { consuming, peeked, ..progress });
+        device.own.successor.step(ClientMessageProgress { consuming, peeked, ..progress });
         self.consume(bytes, buffer)?;
         device.own.successor.step(progress);
         Ok(())
@@ -266,9 +266,9 @@ impl VfioUserConnection {
                 self.replies.send_with(&self.stream, chunk.bytes, &fds)
             };
             match sent {
-                Ok(SocketSent::Bytes(count)) => self.outbox.sent(count),
-                Ok(SocketSent::WouldBlock) => return Ok(()),
-                Ok(SocketSent::Closed) => return Err(DisconnectReason::Closed),
+                Ok(SocketSendResult::Bytes(count)) => self.outbox.sent(count),
+                Ok(SocketSendResult::WouldBlock) => return Ok(()),
+                Ok(SocketSendResult::Closed) => return Err(DisconnectReason::Closed),
                 Err(error) => return Err(DisconnectReason::failed(error)),
             }
         }
@@ -279,20 +279,20 @@ impl VfioUserConnection {
     }
 
     /// Takes the first part of an incomplete message out of the socket, after whole messages and their replies.
-    fn hold_part(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> VisitResult {
+    fn hold_part(&mut self, device: &mut VfioFunction<'_>, buffer: &mut [u8]) -> VisitResult {
         if self.left == 0 {
-            return Ok(VisitOutcome::Done);
+            return Ok(ClientServiceOutcome::Done);
         }
         self.since = Some(device.now);
         let taken = self.keep_fds(device).and_then(|kept| match kept {
-            true => self.write_part(device, buffer).map(|()| VisitOutcome::Done),
-            false => Ok(VisitOutcome::Waiting),
+            true => self.write_part(device, buffer).map(|()| ClientServiceOutcome::Done),
+            false => Ok(ClientServiceOutcome::Waiting),
         });
         taken.map_err(DisconnectReason::failed)
     }
 
     /// Keeps the incomplete message's file descriptors for a successor process. Returns `false` until all are kept.
-    fn keep_fds(&mut self, device: &mut FunctionDevice<'_>) -> io::Result<bool> {
+    fn keep_fds(&mut self, device: &mut VfioFunction<'_>) -> io::Result<bool> {
         let noted = device.own.successor.progress().fds().count();
         let wanted = self.copies.len().min(MAX_MESSAGE_FDS - noted);
         let kept = device.own.successor.partial_fds();
@@ -309,7 +309,7 @@ impl VfioUserConnection {
     }
 
     /// Writes the part of an incomplete message to the reply file, saves its file descriptors, and consumes it.
-    fn write_part(&mut self, device: &mut FunctionDevice<'_>, buffer: &mut [u8]) -> io::Result<()> {
+    fn write_part(&mut self, device: &mut VfioFunction<'_>, buffer: &mut [u8]) -> io::Result<()> {
         let UnfinishedMessage { kept, skipped } = self.session.partial();
         let held = self.replies.held().length as usize;
         self.replies.hold(&kept[held..])?;
@@ -319,7 +319,7 @@ impl VfioUserConnection {
         fds.iter_mut().skip(before.fds().count()).zip(new).for_each(|(place, number)| *place = number);
         let (extent, held, skipped) = (self.replies.extent(), self.replies.held(), skipped as u64);
         let left = self.left;
-        self.step(left, ClientProgress { extent, held, skipped, fds, ..before }, device, buffer)?;
+        self.step(left, ClientMessageProgress { extent, held, skipped, fds, ..before }, device, buffer)?;
         self.taken += left;
         Ok(())
     }
@@ -336,7 +336,7 @@ impl ClientConnection for VfioUserConnection {
 
     fn visit(
         &mut self,
-        device: &mut FunctionDevice<'_>,
+        device: &mut VfioFunction<'_>,
         buffer: &mut [u8],
         clock: &dyn TimeSource,
     ) -> VisitResult {
@@ -348,7 +348,7 @@ impl ClientConnection for VfioUserConnection {
         visited
     }
 
-    fn finish(&mut self, device: &mut FunctionDevice<'_>, outcome: BlockingCallOutcome) {
+    fn finish(&mut self, device: &mut VfioFunction<'_>, outcome: BlockingCallOutcome) {
         self.waiting = false;
         // If a request waited, the outcome is its result.
         self.session.complete(device.finish(outcome), &mut self.outbox);
@@ -367,7 +367,7 @@ impl ClientConnection for VfioUserConnection {
     fn stall(&self, now: Time) -> Option<ClientStall> {
         let since = self.since.filter(|_| !self.waiting)?;
         let partial = self.session.partial();
-        let missing = MissingPart::Message { received: partial.received(), size: partial.size() };
+        let missing = ClientStallCause::Message { received: partial.received(), size: partial.size() };
         Some(ClientStall { missing, silent: now.since(since) })
     }
 
@@ -388,7 +388,7 @@ impl ClientConnection for VfioUserConnection {
         true
     }
 
-    fn close(self: Box<Self>, device: &mut FunctionDevice<'_>) -> StreamSocket {
+    fn close(self: Box<Self>, device: &mut VfioFunction<'_>) -> StreamSocket {
         let Self { stream, session, outbox, fds, copies, .. } = *self;
         session.close(device);
         device.own.successor.end();

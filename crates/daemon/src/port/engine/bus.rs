@@ -1,15 +1,15 @@
 //! PCI bus of a running card. Each function reaches only the memory and eventfds that its VMM has shared. A PF that the
 //! host drives has neither.
 
-use super::error::EngineError;
+use super::error::PortEngineStartError;
 use crate::config::file::CardFamily;
 use host::confine::PreparedSandbox;
 use host::dma::{DmaLimits, DmaTable};
 use host::eventfd::{EventFd, EventFdNotifier};
-use host::memory::MappingReservation;
+use host::memory::MappingTableReservation;
 use host::worker::BlockingWorker;
 use i82576::config::pf;
-use pcie::burst::{FrameRun, HEAD, HEADERS, HeadCompleter, SegmentPayloads};
+use pcie::burst::{FrameCopyBatch, HEAD, HEADERS, HeadCompleter, SegmentPayloads};
 use pcie::{AnnouncedAccess, Bus, DmaFault, Function, HintedMemory, Iova, VfIndex};
 use vfio_user::wire::pci_irq;
 
@@ -18,7 +18,7 @@ use vfio_user::wire::pci_irq;
 pub(in crate::port) struct FunctionBus {
     memory: DmaTable,
     /// Reservation of a part of the process's table of mappings for this function.
-    _share: MappingReservation,
+    _share: MappingTableReservation,
     /// Worker thread that maps and unmaps guest memory, and closes file descriptors of the client.
     worker: BlockingWorker,
     /// Eventfds of the function by interrupt type and vector. VFIO numbers the types: the pin, MSI, MSI-X.
@@ -136,7 +136,7 @@ impl Drop for FunctionBus {
 #[derive(Debug)]
 pub(in crate::port) struct FunctionResources {
     worker: BlockingWorker,
-    share: MappingReservation,
+    share: MappingTableReservation,
 }
 
 impl FunctionResources {
@@ -145,11 +145,11 @@ impl FunctionResources {
         functions: &[Function],
         port: &str,
         confined: &PreparedSandbox,
-    ) -> Result<Vec<Self>, EngineError> {
+    ) -> Result<Vec<Self>, PortEngineStartError> {
         let names: Vec<_> = functions.iter().map(|function| thread(*function, port)).collect();
         let workers = BlockingWorker::start_all_confined(&names, confined)?;
         let with_share = |worker| {
-            let share = MappingReservation::reserve().ok_or(EngineError::NoMappings)?;
+            let share = MappingTableReservation::reserve().ok_or(PortEngineStartError::NoMappings)?;
             Ok(Self { worker, share })
         };
         workers.into_iter().map(with_share).collect()
@@ -182,7 +182,7 @@ impl GuestBus {
         memory: u64,
         confined: &PreparedSandbox,
         family: CardFamily,
-    ) -> Result<Self, EngineError> {
+    ) -> Result<Self, PortEngineStartError> {
         let all: Vec<_> =
             [Function::Pf].into_iter().chain(VfIndex::first(vfs).map(VfIndex::function)).collect();
         let resources = FunctionResources::take(&all, port, confined)?;
@@ -335,14 +335,14 @@ impl Bus for GuestBus {
         &mut self,
         from: HintedMemory<'_>,
         to: HintedMemory<'_>,
-        run: FrameRun<'_>,
+        run: FrameCopyBatch<'_>,
         complete: Option<&mut HeadCompleter<'_>>,
     ) -> usize {
         let (Ok(source), Ok(target)) = (self.memory(from.function, 0), self.memory(to.function, 0)) else {
             return 0;
         };
-        let FrameRun { heads, sources, lengths, targets, sums } = run;
-        let run = host::dma::FrameCopies { heads, sources, lengths, targets, sums };
+        let FrameCopyBatch { heads, sources, lengths, targets, sums } = run;
+        let run = host::dma::FrameCopyList { heads, sources, lengths, targets, sums };
         source.carry(&mut from.hint.0, (target, &mut to.hint.0), run, complete)
     }
 
@@ -351,7 +351,7 @@ impl Bus for GuestBus {
             return 0;
         };
         let SegmentPayloads { sources, lengths, targets, sums } = payloads;
-        let payloads = host::dma::PayloadCopies { sources, lengths, targets, sums };
+        let payloads = host::dma::PayloadCopyList { sources, lengths, targets, sums };
         source.copy(&mut from.hint.0, target, &mut to.hint.0, payloads)
     }
 

@@ -4,7 +4,7 @@
 use super::family::not_offered;
 use crate::config::PortConfig;
 use crate::state::port::ConfiguredPolicies;
-use driver::conduct::ConductMonitor;
+use driver::conduct::VfConductMonitor;
 use pcie::{MAX_VFS, VfIndex, VfSet};
 use policy::{PortPolicy, VfLinkPolicy, VfPolicy};
 
@@ -75,7 +75,7 @@ pub(super) fn hidden_vfs(decided: &[VfPolicyState]) -> VfSet {
 
 /// Returns a monitor of offences for every VF of the card. VFs that the previous host process did not have get an empty
 /// one.
-pub(super) fn monitors_of_all(mut conduct: Vec<ConductMonitor>) -> Vec<ConductMonitor> {
-    conduct.resize_with(MAX_VFS.max(conduct.len()), ConductMonitor::default);
+pub(super) fn monitors_of_all(mut conduct: Vec<VfConductMonitor>) -> Vec<VfConductMonitor> {
+    conduct.resize_with(MAX_VFS.max(conduct.len()), VfConductMonitor::default);
     conduct
 }

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 /// Reason why the card of a port, with its bus, cannot start.
 #[derive(Debug, Error)]
-pub enum EngineError {
+pub enum PortEngineStartError {
     /// Starting or confining the thread of a function fails.
     #[error(transparent)]
     Confine(#[from] SandboxError),
@@ -23,7 +23,7 @@ pub enum EngineError {
 }
 
 macro_rules! card_errors {
-    ($($error:ty),*) => { $(impl From<$error> for EngineError {
+    ($($error:ty),*) => { $(impl From<$error> for PortEngineStartError {
         fn from(error: $error) -> Self {
             Self::Card(error.to_string())
         }
@@ -33,7 +33,7 @@ card_errors!(PfError, PolicyError, VfDiscoveryError, VfEnableError, VfAssignment
 
 /// Reason why a change or reset of the card was refused.
 #[derive(Debug, Error)]
-pub enum CardRefusal {
+pub enum CardChangeRefusal {
     /// A guest drives the PF, so the host cannot change it.
     #[error("a guest drives this port's PF, and only the guest can set policy or reset the port")]
     Guests,
@@ -50,13 +50,13 @@ pub enum CardRefusal {
     Card(String),
 }
 
-impl From<PfError> for CardRefusal {
+impl From<PfError> for CardChangeRefusal {
     fn from(error: PfError) -> Self {
         Self::Card(error.to_string())
     }
 }
 
-impl From<VfAssignmentError> for CardRefusal {
+impl From<VfAssignmentError> for CardChangeRefusal {
     fn from(error: VfAssignmentError) -> Self {
         Self::Card(error.to_string())
     }
@@ -82,5 +82,5 @@ pub(in crate::port) enum InheritedStateError {
     Functions,
     /// Bringing up the card fails.
     #[error(transparent)]
-    Engine(#[from] EngineError),
+    Engine(#[from] PortEngineStartError),
 }

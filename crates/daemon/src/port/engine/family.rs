@@ -2,7 +2,7 @@
 //! port.
 
 use super::bus::GuestBus;
-use super::error::CardRefusal;
+use super::error::CardChangeRefusal;
 use super::page_memory::VfRegisterPages;
 use super::uplink::PortUplink;
 use crate::config;
@@ -10,7 +10,7 @@ use crate::control::status::{PacketBufferStatus, VfConductStatus, VfFilterStatus
 use crate::settings::{PortSettings, VfSettings};
 use crate::state::SavedStateError;
 use crate::state::port::ClientState;
-use driver::conduct::{ConductMonitor, ConductVerdict, OffenceCounts};
+use driver::conduct::{OffenceCounts, VfConductMonitor, VfConductVerdict};
 use i82576::{MacAddress, Time};
 use iovm::VirtualFunctionState;
 use nic::{PollResult, PoolCounters};
@@ -24,7 +24,7 @@ pub(in crate::port) type RefusedPolicy = (Option<VfIndex>, PolicyError);
 
 /// Result of one run of the PF driver, in which it answers requests of VFs.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::port) struct PfDriverRun {
+pub(in crate::port) struct PfDriverRunResult {
     /// VFs whose mailbox requests the PF driver has answered.
     pub(in crate::port) served: VfSet,
     /// True if the link that VFs see may have changed.
@@ -35,7 +35,7 @@ pub(in crate::port) struct PfDriverRun {
 
 /// State of a VF for the port's status report.
 #[derive(Debug)]
-pub(in crate::port) struct VfCardState {
+pub(in crate::port) struct ReportedVfState {
     /// MAC address in use, or `None` if the VF has set none.
     pub(in crate::port) mac: Option<MacAddress>,
     pub(in crate::port) vlans: Vec<u16>,
@@ -55,7 +55,7 @@ pub(super) fn offence_counts(counters: &PoolCounters, interrupts: u64) -> Offenc
 }
 
 /// Returns the offences of a VF, and its throttling or quarantine, for the VF's status.
-pub(super) fn conduct(monitor: &ConductMonitor) -> VfConductStatus {
+pub(super) fn conduct(monitor: &VfConductMonitor) -> VfConductStatus {
     let offences = Offence::ALL.into_iter().zip(monitor.offences()).filter(|(_, count)| **count > 0);
     VfConductStatus {
         quarantine: monitor.quarantined().map(|cause| cause.name().to_owned()),
@@ -160,7 +160,7 @@ pub(in crate::port) trait PortCard: Debug + Send {
     fn pending_requests(&mut self, now: Time) -> VfSet;
 
     /// Has the PF driver answer mailbox requests of its VFs.
-    fn visit(&mut self, bus: &mut GuestBus, now: Time) -> PfDriverRun;
+    fn visit(&mut self, bus: &mut GuestBus, now: Time) -> PfDriverRunResult;
 
     /// Has the PF driver check a VF for offences by its counters. `interrupts` is the number of interrupts that the
     /// port has sent for the VF.
@@ -170,7 +170,7 @@ pub(in crate::port) trait PortCard: Debug + Send {
         interrupts: u64,
         bus: &mut GuestBus,
         now: Time,
-    ) -> Option<ConductVerdict>;
+    ) -> Option<VfConductVerdict>;
 
     /// Moves frames and sends interrupts, within the card's own budget.
     fn poll(&mut self, now: Time, bus: &mut GuestBus, uplink: &mut PortUplink) -> PollResult;
@@ -215,14 +215,19 @@ pub(in crate::port) trait PortCard: Debug + Send {
 
     /// Adds another VF of the card to those that the port offers. `offered` is the port's name and its new number of
     /// VFs.
-    fn offer(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal>;
+    fn offer(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardChangeRefusal>;
 
     /// Withdraws a VF from the VFs that the port offers to clients. `offered` is the port's name and its new number of
     /// VFs. An error of one part does not keep the other parts from removing the VF.
-    fn withdraw(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal>;
+    fn withdraw(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardChangeRefusal>;
 
     /// Resets the card and sets it up again. Guests are notified before.
-    fn reset(&mut self, bus: &mut GuestBus, uplink: &mut PortUplink, now: Time) -> Result<(), CardRefusal>;
+    fn reset(
+        &mut self,
+        bus: &mut GuestBus,
+        uplink: &mut PortUplink,
+        now: Time,
+    ) -> Result<(), CardChangeRefusal>;
 
     /// Notifies the drivers of all VFs that the port is removed.
     fn remove(&mut self, bus: &mut GuestBus, now: Time);
@@ -243,7 +248,7 @@ pub(in crate::port) trait PortCard: Debug + Send {
     fn storms(&self) -> u64;
 
     /// Returns the card's part of a VF's status.
-    fn vf_status(&self, vf: VfIndex) -> Option<VfCardState>;
+    fn vf_status(&self, vf: VfIndex) -> Option<ReportedVfState>;
 
     /// Returns the routing id of a VF.
     fn rid(&self, vf: VfIndex) -> Option<String>;

@@ -35,18 +35,18 @@ use crate::state::SavedStateError;
 use crate::state::port::ClientState;
 use ::i82576::Time;
 use bus::{FunctionBus, FunctionResources, GuestBus};
-use driver::conduct::ConductVerdict;
-use error::CardRefusal;
-use family::{PfDriverRun, PortCard, RefusedPolicy};
+use driver::conduct::VfConductVerdict;
+use error::CardChangeRefusal;
+use family::{PfDriverRunResult, PortCard, RefusedPolicy};
 use host::poll::Poller;
 use pcie::{Function, VfIndex};
 use policy::{PolicyError, PortPolicy, VfPolicy};
 use std::io;
-use uplink::{PortUplink, UplinkPollContext, UplinkStages};
+use uplink::{PortUplink, UplinkPipelineStages, UplinkPollContext};
 
 /// Outcome of [`PortEngine::poll`], one visit to card and uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::port) struct PollOutcome {
+pub(in crate::port) struct EnginePollOutcome {
     /// True if the card has more pending work: poll it again at once.
     pub(in crate::port) more: bool,
     /// Time to poll the card again if no event comes before.
@@ -120,22 +120,22 @@ impl PortEngine {
     }
 
     /// Has the PF driver answer mailbox requests of its VFs.
-    pub(in crate::port) fn visit(&mut self, now: Time) -> PfDriverRun {
+    pub(in crate::port) fn visit(&mut self, now: Time) -> PfDriverRunResult {
         self.card.visit(&mut self.bus, now)
     }
 
     /// Has the PF driver check a VF for offences by the counters of card and bus.
-    pub(in crate::port) fn judge(&mut self, vf: VfIndex, now: Time) -> Option<ConductVerdict> {
+    pub(in crate::port) fn judge(&mut self, vf: VfIndex, now: Time) -> Option<VfConductVerdict> {
         let interrupts = self.bus.reach(vf.function()).interrupts();
         self.card.judge(vf, interrupts, &mut self.bus, now)
     }
 
     /// Moves frames and sends interrupts, within the card's budget, and flushes the uplink.
-    pub(in crate::port) fn poll(&mut self, now: Time) -> PollOutcome {
+    pub(in crate::port) fn poll(&mut self, now: Time) -> EnginePollOutcome {
         self.uplink.set_time(now);
         let poll = self.card.poll(now, &mut self.bus, &mut self.uplink);
         self.uplink.flush();
-        PollOutcome { more: poll.more, deadline: poll.deadline }
+        EnginePollOutcome { more: poll.more, deadline: poll.deadline }
     }
 
     /// Sets the card's link to the link of the uplink. Returns `true` if the link has changed, so that the PF driver
@@ -213,7 +213,7 @@ impl PortEngine {
     }
 
     /// Replaces impairment and recording of the uplink's frames, and returns the former stages.
-    pub(in crate::port) fn set_stages(&mut self, stages: UplinkStages) -> UplinkStages {
+    pub(in crate::port) fn set_stages(&mut self, stages: UplinkPipelineStages) -> UplinkPipelineStages {
         self.uplink.set_stages(stages)
     }
 
@@ -270,7 +270,7 @@ impl PortEngine {
     }
 
     /// Resets the card and sets it up again. Guests are notified before.
-    pub(in crate::port) fn reset(&mut self, now: Time) -> Result<(), CardRefusal> {
+    pub(in crate::port) fn reset(&mut self, now: Time) -> Result<(), CardChangeRefusal> {
         self.card.reset(&mut self.bus, &mut self.uplink, now)
     }
 

@@ -2,7 +2,7 @@
 //! are the same in both. `nic::doorbell` and `avf_nic::doorbell` define the effect of a store.
 
 use host::shared::{SharedMemory, SharedMemoryError};
-use pcie::pages::GuestPages;
+use pcie::pages::GuestRegisterPages;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -34,7 +34,7 @@ impl VfRegisterPages {
     }
 }
 
-impl GuestPages for VfRegisterPages {
+impl GuestRegisterPages for VfRegisterPages {
     fn load(&self, offset: u32) -> u32 {
         self.0.memory().load_dword(offset.into()).unwrap_or(u32::MAX)
     }

@@ -3,7 +3,7 @@
 
 use i82576::Time;
 use plane::switch::{PortMirrorRule, PortMirrorRules, StormLimit, StormLimits, VlanIdSet};
-use plane::{Plane, PortIndex, PortSet};
+use plane::{ForwardingPlane, PortIndex, PortSet};
 use policy::{PortPolicy, VfMirrorRule, VlanSet};
 
 /// Length of a millisecond in nanoseconds.
@@ -15,14 +15,14 @@ pub(super) const MOST_STORMS: u64 = 1 << 62;
 
 /// Policy of a port, and the state of its storm control.
 #[derive(Debug)]
-pub(super) struct SwitchPolicy {
+pub(super) struct SwitchPolicyState {
     pub(super) policy: PortPolicy,
     /// Number of storms that storm control has detected.
     pub(super) storms: u64,
     stormy: bool,
 }
 
-impl SwitchPolicy {
+impl SwitchPolicyState {
     pub(super) fn new(policy: PortPolicy) -> Self {
         Self::resume(policy, (0, false))
     }
@@ -44,7 +44,7 @@ impl SwitchPolicy {
     }
 
     /// Advances the time windows of the switch's storm control, after applying changed limits.
-    pub(super) fn pass_windows<const N: usize>(&self, plane: &mut Plane<N>) {
+    pub(super) fn pass_windows<const N: usize>(&self, plane: &mut ForwardingPlane<N>) {
         let limits = self.limits();
         if plane.storm.limits != limits {
             plane.storm.limits = limits;
@@ -55,7 +55,7 @@ impl SwitchPolicy {
 
     /// Counts a broadcast or multicast storm that has begun. While a storm is on, returns the time of the next check
     /// for its end.
-    pub(super) fn watch<const N: usize>(&mut self, plane: &Plane<N>) -> Option<Time> {
+    pub(super) fn watch<const N: usize>(&mut self, plane: &ForwardingPlane<N>) -> Option<Time> {
         let stormy = plane.storm.is_on();
         self.storms += u64::from(stormy && !self.stormy);
         self.stormy = stormy;

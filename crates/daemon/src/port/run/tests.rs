@@ -7,11 +7,11 @@ mod deaths;
 use super::*;
 use crate::config::{HostConfig, PortConfig};
 use crate::confine::ThreadSandboxes;
-use crate::flight::files::RecordingSender;
+use crate::flight::files::FlightRecordingSender;
 use crate::port::{
     PortHandle, PortThreadCommand, PreparedPort, SharedPortResources, WireRegistry, XdpPrograms,
 };
-use crate::vault::DescriptorVault;
+use crate::vault::FileDescriptorStore;
 use host::socket::StreamSocket;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::cell::Cell;
@@ -40,10 +40,10 @@ impl TimeSource for ManualClock {
 /// Port of two VFs without an uplink, with the resources that it needs. The test runs the rounds of the port's loop.
 struct PortFixture {
     port: OpenPort,
-    inbox: CommandInbox,
+    inbox: PortCommandInbox,
     handle: PortHandle,
     clock: ManualClock,
-    vault: DescriptorVault,
+    vault: FileDescriptorStore,
     /// Threads and resources that all ports of the host share.
     host: (ThreadSandboxes, SharedPortResources),
     config: PortConfig,
@@ -59,9 +59,9 @@ impl PortFixture {
         let common = SharedPortResources {
             wires: WireRegistry::default(),
             programs: XdpPrograms::default(),
-            flights: RecordingSender::default(),
+            flights: FlightRecordingSender::default(),
         };
-        let (vault, (inbox, handle)) = (DescriptorVault::default(), CommandInbox::new().unwrap());
+        let (vault, (inbox, handle)) = (FileDescriptorStore::default(), PortCommandInbox::new().unwrap());
         let port = PreparedPort::open(&config.ports[0], &vault, &inbox, &threads, &common).unwrap();
         let port = port.inherit(&config.ports[0]);
         let clock = ManualClock::default();
@@ -262,7 +262,7 @@ fn vf_driver_is_not_notified_after_an_idle_ports_hand_over() {
 fn withdrawn_vf_releases_descriptors_of_pending_requests() {
     let mut world = PortFixture::open();
     let kept =
-        |vault: &DescriptorVault| (1..64).filter(|n| vault.copy(&format!("pf0.#{n}")).is_some()).count();
+        |vault: &FileDescriptorStore| (1..64).filter(|n| vault.copy(&format!("pf0.#{n}")).is_some()).count();
     let client = UnixStream::connect(&world.config.vfs[1].socket).unwrap();
     let client = StreamSocket::adopt(client.into()).unwrap();
     client.send(&message(1, 1, b"\0\0\x01\0{}\0"), &[]).unwrap();

@@ -5,12 +5,12 @@
 //! `inheritance` creates the card.
 
 use crate::port::clients::connection::ClientConnection;
-use crate::port::clients::journal::{ClientProgress, SavedDmaWindow, SavedEventfd};
+use crate::port::clients::journal::{ClientMessageProgress, SavedDmaWindow, SavedEventfd};
 use crate::port::clients::slot::OfferedFunction;
-use crate::port::clients::successor::ClientSaver;
+use crate::port::clients::successor::ClientStateSaver;
 use crate::port::clients::vfio::VfioUserConnection;
 use crate::port::engine::bus::FunctionBus;
-use host::dma::MapRegionError;
+use host::dma::MapDmaRegionError;
 use host::eventfd::EventFd;
 use host::memory::FileIdentity;
 use host::poll::Poller;
@@ -90,7 +90,7 @@ impl ClientAdopter<'_> {
     fn connection(
         &mut self,
         stream: &StreamSocket,
-        progress: &ClientProgress,
+        progress: &ClientMessageProgress,
         slot: &mut OfferedFunction,
     ) -> Result<VfioUserConnection, ClientAdoptError> {
         if progress.torn {
@@ -136,8 +136,8 @@ impl ClientAdopter<'_> {
 fn map(
     reach: &mut FunctionBus,
     window: &SavedDmaWindow,
-    successor: &mut dyn ClientSaver,
-) -> Result<Option<MapRegionError>, ClientAdoptError> {
+    successor: &mut dyn ClientStateSaver,
+) -> Result<Option<MapDmaRegionError>, ClientAdoptError> {
     let SavedDmaWindow { iova, size, permissions, file, offset } = *window;
     let file = match file {
         0 => None,
@@ -166,7 +166,7 @@ fn map(
 fn connect(
     reach: &mut FunctionBus,
     irq: SavedEventfd,
-    successor: &dyn ClientSaver,
+    successor: &dyn ClientStateSaver,
 ) -> Result<(), ClientAdoptError> {
     let eventfd = successor.kept(irq.number).and_then(|fd| EventFd::adopt(fd).ok());
     let eventfd = eventfd.ok_or(ClientAdoptError::Lost("guest's eventfd"))?;
@@ -176,7 +176,10 @@ fn connect(
 
 /// Consumes the rest of the bytes that the previous host process was consuming from the client's socket. For each
 /// consumed byte the kernel moves the peek offset back by one, which tells how many are left.
-fn finish_consuming(stream: &StreamSocket, successor: &mut dyn ClientSaver) -> Result<(), ClientAdoptError> {
+fn finish_consuming(
+    stream: &StreamSocket,
+    successor: &mut dyn ClientStateSaver,
+) -> Result<(), ClientAdoptError> {
     let progress = successor.progress();
     if progress.consuming == 0 {
         return Ok(());
@@ -191,6 +194,6 @@ fn finish_consuming(stream: &StreamSocket, successor: &mut dyn ClientSaver) -> R
             consumed => at += consumed,
         }
     }
-    successor.step(ClientProgress { consuming: 0, peeked: 0, ..progress });
+    successor.step(ClientMessageProgress { consuming: 0, peeked: 0, ..progress });
     Ok(())
 }

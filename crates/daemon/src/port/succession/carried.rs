@@ -14,9 +14,9 @@ const LENGTH: u64 = 8;
 
 /// Published counters of a port, in shared memory that the successor process reads.
 #[derive(Debug)]
-pub(super) struct SavedCounters(SharedMemory);
+pub(super) struct SavedPortCounters(SharedMemory);
 
-impl SavedCounters {
+impl SavedPortCounters {
     /// Opens the memory of counters that the previous host process left, or creates new memory.
     pub(super) fn open(left: Option<OwnedFd>) -> Option<Self> {
         let left = left.and_then(|fd| SharedMemory::adopt(fd).ok());
@@ -56,7 +56,7 @@ impl SavedCounters {
     }
 }
 
-impl AsFd for SavedCounters {
+impl AsFd for SavedPortCounters {
     /// Returns the file descriptor of the counters' memory, to be kept for the successor process.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
@@ -65,16 +65,16 @@ impl AsFd for SavedCounters {
 
 #[cfg(test)]
 mod tests {
-    use super::{ROOM, SavedCounters};
+    use super::{ROOM, SavedPortCounters};
     use std::os::fd::AsFd;
 
-    fn adopt(notes: &SavedCounters) -> SavedCounters {
-        SavedCounters::open(Some(notes.as_fd().try_clone_to_owned().unwrap())).unwrap()
+    fn adopt(notes: &SavedPortCounters) -> SavedPortCounters {
+        SavedPortCounters::open(Some(notes.as_fd().try_clone_to_owned().unwrap())).unwrap()
     }
 
     #[test]
     fn next_process_reads_the_last_completely_saved_counters() {
-        let notes = SavedCounters::open(None).unwrap();
+        let notes = SavedPortCounters::open(None).unwrap();
         assert_eq!(adopt(&notes).read(), None);
         for note in [&b"first"[..], b"second one", b""] {
             notes.write(note);

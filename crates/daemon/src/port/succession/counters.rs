@@ -2,11 +2,11 @@
 //! successor process adds the counts that its own counters lack. After a hand-over no count is missing. After a crash,
 //! counts since the last status are missing.
 
-use super::carried::SavedCounters;
+use super::carried::SavedPortCounters;
 use crate::control::status::PortStatus;
 use crate::state;
-use crate::totals::PortTotals;
-use crate::vault::PortDescriptorVault;
+use crate::totals::PortCounterTotals;
+use crate::vault::PortFileDescriptorStore;
 use std::os::fd::AsFd;
 
 /// Name under which the vault of kept file descriptors keeps the memory of saved counters for the successor process.
@@ -16,17 +16,17 @@ const NAME: &str = "counters";
 #[derive(Debug, Default)]
 pub(super) struct PredecessorCounters {
     /// Counts of earlier processes that this process's own counters do not include.
-    predecessors: PortTotals,
+    predecessors: PortCounterTotals,
     /// Memory in which the counters are saved for the successor process. Without it the successor counts from 0.
-    notes: Option<SavedCounters>,
+    notes: Option<SavedPortCounters>,
 }
 
 impl PredecessorCounters {
     /// Opens the memory of saved counters. Returns the counters that the previous host process saved there.
-    pub(super) fn open(&mut self, port: &str, vault: &PortDescriptorVault) -> Option<PortTotals> {
+    pub(super) fn open(&mut self, port: &str, vault: &PortFileDescriptorStore) -> Option<PortCounterTotals> {
         let left = vault.copy_named(NAME);
         let is_new = left.is_none();
-        let Some(notes) = SavedCounters::open(left) else {
+        let Some(notes) = SavedPortCounters::open(left) else {
             tracing::error!(
                 port,
                 "cannot save the counters of the port; the counters restart at 0 in the successor process"
@@ -36,7 +36,7 @@ impl PredecessorCounters {
         if is_new {
             vault.keep_named(NAME, notes.as_fd());
         }
-        let noted = notes.read().map(|note| state::read::<PortTotals>(&note));
+        let noted = notes.read().map(|note| state::read::<PortCounterTotals>(&note));
         self.notes = Some(notes);
         noted?
             .inspect_err(|error| {
@@ -46,7 +46,7 @@ impl PredecessorCounters {
     }
 
     /// Continues the counters `noted` that the previous host process saved. `own` holds those of this process.
-    pub(super) fn carry_over(&mut self, noted: PortTotals, own: &PortTotals) {
+    pub(super) fn carry_over(&mut self, noted: PortCounterTotals, own: &PortCounterTotals) {
         self.predecessors = noted.beyond(own);
     }
 
@@ -56,7 +56,7 @@ impl PredecessorCounters {
     }
 
     /// Saves the sums of this and earlier processes' counters for the successor process.
-    pub(super) fn note(&self, totals: &PortTotals) {
+    pub(super) fn note(&self, totals: &PortCounterTotals) {
         if let (Some(notes), Ok(note)) = (&self.notes, state::write(totals)) {
             notes.write(&note);
         }

@@ -12,7 +12,7 @@ use crate::config::file::CardFamily;
 use crate::port::clients::journal::PortJournal;
 use crate::port::engine::avf::AvfCard;
 use crate::port::engine::bus::GuestBus;
-use crate::port::engine::error::{EngineError, InheritedStateError};
+use crate::port::engine::error::{InheritedStateError, PortEngineStartError};
 use crate::port::engine::family::InheritedCard;
 use crate::port::engine::i82576::I82576Card;
 use crate::port::engine::virtio::VirtioCard;
@@ -28,7 +28,7 @@ pub(super) fn card(
     (journal, trust): (&PortJournal, SavedStateTrust),
     bus: &mut GuestBus,
     now: Time,
-) -> Result<(InheritedCard, bool), EngineError> {
+) -> Result<(InheritedCard, bool), PortEngineStartError> {
     let rest = journal.rest().read().filter(|_| trust == SavedStateTrust::Everything);
     if let Some(bytes) = rest {
         match at_rest(config, &bytes, bus, now) {
@@ -64,7 +64,7 @@ fn anew(
     link: bool,
     bus: &mut GuestBus,
     now: Time,
-) -> Result<InheritedCard, EngineError> {
+) -> Result<InheritedCard, PortEngineStartError> {
     Ok(match config.family {
         CardFamily::Avf => InheritedCard::new(AvfCard::new(config, link, bus, now)?),
         CardFamily::I82576 => InheritedCard::new(I82576Card::bring_up(config, link, now)?),

@@ -6,12 +6,12 @@
 
 use super::notes::note_function;
 use crate::port::clients::journal::{
-    ClientProgress, FunctionJournal, NOT_KEPT, PortJournal, SavedClient, SavedDmaWindow, SavedEventfd,
+    ClientMessageProgress, FunctionJournal, NOT_KEPT, PortJournal, SavedClient, SavedDmaWindow, SavedEventfd,
 };
 use crate::port::clients::keeper::FdSaver;
-use crate::port::clients::successor::ClientSaver;
+use crate::port::clients::successor::ClientStateSaver;
 use crate::port::engine::family::PortCard;
-use crate::vault::PortDescriptorVault;
+use crate::vault::PortFileDescriptorStore;
 use host::memory::FileIdentity;
 use host::worker::BlockingWorker;
 use pcie::Function;
@@ -30,11 +30,11 @@ struct GuestMemoryFile {
 
 /// Saver of one function's client for the successor process, in journal and vault.
 #[derive(Debug)]
-pub(in crate::port) struct JournalClientSaver {
+pub(in crate::port) struct JournalStateSaver {
     journal: FunctionJournal,
     function: Function,
     numbers: Arc<PortJournal>,
-    vault: PortDescriptorVault,
+    vault: PortFileDescriptorStore,
     files: Vec<GuestMemoryFile>,
     /// Numbers of the kept file descriptors to release once the journal's next record is valid.
     stale: Vec<u64>,
@@ -48,17 +48,17 @@ pub(in crate::port) struct JournalClientSaver {
 }
 
 /// Returns the number under which a client's register pages are kept, given the number of its socket.
-/// [`ClientSaver::begin`] takes three numbers in a row, and the journal records only two of them.
+/// [`ClientStateSaver::begin`] takes three numbers in a row, and the journal records only two of them.
 fn pages_of(stream: u64) -> u64 {
     if stream == 0 { 0 } else { stream + 2 }
 }
 
-impl JournalClientSaver {
+impl JournalStateSaver {
     /// Opens the saver of a function's client. `worker` releases file descriptors, since the keeper process may block.
     pub(in crate::port) fn new(
         numbers: &Arc<PortJournal>,
         function: Function,
-        vault: &PortDescriptorVault,
+        vault: &PortFileDescriptorStore,
         worker: BlockingWorker,
     ) -> Self {
         let journal = numbers.function(function);
@@ -77,8 +77,8 @@ impl JournalClientSaver {
     }
 }
 
-impl ClientSaver for JournalClientSaver {
-    fn progress(&self) -> ClientProgress {
+impl ClientStateSaver for JournalStateSaver {
+    fn progress(&self) -> ClientMessageProgress {
         self.journal.progress()
     }
 
@@ -86,7 +86,7 @@ impl ClientSaver for JournalClientSaver {
         self.journal.is_touched()
     }
 
-    fn step(&mut self, progress: ClientProgress) {
+    fn step(&mut self, progress: ClientMessageProgress) {
         self.journal.step(progress);
         let stale = std::mem::take(&mut self.stale);
         self.forget(stale);
@@ -101,20 +101,20 @@ impl ClientSaver for JournalClientSaver {
     fn arrived(&mut self) {
         if let Some([stream, replies, _]) = self.coming.take() {
             self.journal.clear_windows();
-            self.step(ClientProgress { stream, replies, ..ClientProgress::default() });
+            self.step(ClientMessageProgress { stream, replies, ..ClientMessageProgress::default() });
         }
     }
 
     fn end(&mut self) {
         self.release_held();
-        let ClientProgress { stream, replies, .. } = self.journal.progress();
+        let ClientMessageProgress { stream, replies, .. } = self.journal.progress();
         for SavedEventfd { index, vector, .. } in self.journal.noted().irqs {
             self.eventfd(SavedEventfd { index, vector, number: 0 });
         }
         self.unmapped_all();
         self.stale.extend([stream, replies, pages_of(stream)]);
         self.stale.extend(self.coming.take().into_iter().flatten());
-        self.step(ClientProgress::default());
+        self.step(ClientMessageProgress::default());
     }
 
     fn keeper(&self, count: usize) -> FdSaver {
@@ -203,7 +203,7 @@ impl ClientSaver for JournalClientSaver {
 
     fn needed(&self) -> Vec<u64> {
         let noted = self.journal.noted();
-        let ClientProgress { stream, replies, .. } = noted.progress;
+        let ClientMessageProgress { stream, replies, .. } = noted.progress;
         let windows = noted.windows.iter().map(|window| window.file);
         let irqs = noted.irqs.iter().map(|irq| irq.number);
         let own = [stream, replies, pages_of(stream)];

@@ -3,7 +3,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `keeping` | each function's client, as [`ClientSaver`]: descriptors in the vault, their purpose in the journal |
+//! | `keeping` | each function's client, as [`ClientStateSaver`]: descriptors in the vault, their purpose in the journal |
 //! | `notes` | saved driver state of the port, and one function's configuration |
 //! | `trust`, `inheritance` | how much of a predecessor's saved state is used; the card made from it |
 //! | `adopt` | a predecessor's clients, resumed |
@@ -23,32 +23,32 @@ pub(in crate::port) use trust::SavedStateTrust;
 
 use super::clients::journal::{JournalError, PortJournal, PortSnapshot};
 use super::clients::slot::OfferedFunction;
-use super::clients::successor::ClientSaver;
+use super::clients::successor::ClientStateSaver;
 use super::engine::PortEngine;
 use super::engine::bus::GuestBus;
-use super::engine::error::EngineError;
+use super::engine::error::PortEngineStartError;
 use super::engine::family::{InheritedCard, PortCard};
 use crate::config::PortConfig;
 use crate::control::status::PortStatus;
 use crate::state::port::ClientState;
-use crate::totals::{AnswerDelayTotals, PortTotals};
-use crate::vault::PortDescriptorVault;
+use crate::totals::{MailboxAnswerTotals, PortCounterTotals};
+use crate::vault::PortFileDescriptorStore;
 use adopt::ClientAdopter;
 use counters::PredecessorCounters;
 use host::poll::Poller;
 use host::socket::StreamSocket;
 use host::worker::BlockingWorker;
 use i82576::Time;
-use keeping::JournalClientSaver;
+use keeping::JournalStateSaver;
 use pcie::Function;
 use std::sync::Arc;
 
 /// Saved state of this port for the successor process, and trust in the state that the previous host process saved.
 #[derive(Debug)]
-pub(in crate::port) struct PortSuccession {
+pub(in crate::port) struct PortHandOverState {
     journal: Arc<PortJournal>,
     rest: PortSnapshot,
-    vault: PortDescriptorVault,
+    vault: PortFileDescriptorStore,
     counters: PredecessorCounters,
     trust: SavedStateTrust,
     /// True if the card is exactly as the previous host process left it, so that drivers need not restart.
@@ -57,11 +57,11 @@ pub(in crate::port) struct PortSuccession {
     unproven: bool,
 }
 
-impl PortSuccession {
+impl PortHandOverState {
     /// Opens the journal that the previous host process left, or creates a new one.
     pub(in crate::port) fn open(
         config: &PortConfig,
-        vault: PortDescriptorVault,
+        vault: PortFileDescriptorStore,
     ) -> Result<Self, JournalError> {
         let (journal, trust) = trust::open(config, &vault)?;
         Ok(Self {
@@ -76,7 +76,7 @@ impl PortSuccession {
     }
 
     /// Returns the vault of the port's kept file descriptors.
-    pub(in crate::port) fn vault(&self) -> &PortDescriptorVault {
+    pub(in crate::port) fn vault(&self) -> &PortFileDescriptorStore {
         &self.vault
     }
 
@@ -87,7 +87,7 @@ impl PortSuccession {
         link: bool,
         bus: &mut GuestBus,
         now: Time,
-    ) -> Result<InheritedCard, EngineError> {
+    ) -> Result<InheritedCard, PortEngineStartError> {
         let (card, exact) = inheritance::card(config, link, (&self.journal, self.trust), bus, now)?;
         self.exact = exact;
         Ok(card)
@@ -99,8 +99,8 @@ impl PortSuccession {
         &self,
         function: Function,
         worker: BlockingWorker,
-    ) -> Box<dyn ClientSaver> {
-        Box::new(JournalClientSaver::new(&self.journal, function, &self.vault, worker))
+    ) -> Box<dyn ClientStateSaver> {
+        Box::new(JournalStateSaver::new(&self.journal, function, &self.vault, worker))
     }
 
     /// Resumes the previous host process's client of a function, if there is one. If the client cannot be resumed,
@@ -193,7 +193,7 @@ impl PortSuccession {
     }
 
     /// Opens the memory of saved counters. Returns the counters that the previous host process saved.
-    pub(in crate::port) fn open_counters(&mut self) -> Option<PortTotals> {
+    pub(in crate::port) fn open_counters(&mut self) -> Option<PortCounterTotals> {
         self.counters.open(self.vault.port(), &self.vault)
     }
 
@@ -201,12 +201,12 @@ impl PortSuccession {
     /// process.
     pub(in crate::port) fn carry_counters_over(
         &mut self,
-        noted: PortTotals,
+        noted: PortCounterTotals,
         status: &PortStatus,
         uplink: String,
-        answers: AnswerDelayTotals,
+        answers: MailboxAnswerTotals,
     ) {
-        self.counters.carry_over(noted, &PortTotals::of(status, uplink, answers));
+        self.counters.carry_over(noted, &PortCounterTotals::of(status, uplink, answers));
     }
 
     /// Adds the counters of earlier processes to a port's status, and saves the sums for the successor process.
@@ -214,10 +214,10 @@ impl PortSuccession {
         &self,
         status: &mut PortStatus,
         uplink: String,
-        answers: AnswerDelayTotals,
+        answers: MailboxAnswerTotals,
     ) {
         self.counters.add_to(status);
-        self.counters.note(&PortTotals::of(status, uplink, answers));
+        self.counters.note(&PortCounterTotals::of(status, uplink, answers));
     }
 
     /// Resets the uplink's counts of earlier processes, because the port has another uplink now.

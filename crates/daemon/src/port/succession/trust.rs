@@ -5,7 +5,7 @@ use crate::config::PortConfig;
 use crate::config::file::CardFamily;
 use crate::port::clients::journal::{JournalError, PortJournal};
 use crate::state::{self, AvfPortState, PortSoftwareState, VirtioPortState};
-use crate::vault::PortDescriptorVault;
+use crate::vault::PortFileDescriptorStore;
 use std::os::fd::AsFd;
 
 /// Name under which the vault of kept file descriptors keeps the port's journal for the successor process.
@@ -37,7 +37,7 @@ impl SavedStateTrust {
 /// trusted.
 pub(super) fn open(
     config: &PortConfig,
-    vault: &PortDescriptorVault,
+    vault: &PortFileDescriptorStore,
 ) -> Result<(PortJournal, SavedStateTrust), JournalError> {
     let mut trust = SavedStateTrust::Nothing;
     if let Some(fd) = vault.copy_named(JOURNAL) {

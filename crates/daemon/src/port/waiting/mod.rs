@@ -1,7 +1,7 @@
 //! Waiting of a port's thread between two rounds of its loop.
 //!
 //! Sockets, the uplink, commands and deadlines wake a sleeping port. A store into a page that a guest has mapped
-//! does not. While a client has such pages ([`WaitEnvironment::must_poll_pages`]), the port polls them. It polls
+//! does not. While a client has such pages ([`PortWaitEnvironment::must_poll_pages`]), the port polls them. It polls
 //! without a pause until it has found no store for [`SPIN`], and then after naps that double up to [`LONGEST`]. Every
 //! other event ends a nap as it ends sleep.
 //!
@@ -36,7 +36,7 @@ const LONGEST: Duration = Duration::from_micros(160);
 const REST: Duration = Duration::from_millis(50);
 
 /// Interface by which a waiting port reads the clock, sleeps, polls and saves.
-pub(super) trait WaitEnvironment {
+pub(super) trait PortWaitEnvironment {
     fn now(&self) -> Time;
 
     /// Sleeps until an event, for `time` at most, or without a limit if it is `None`. Returns `true` if an event
@@ -91,7 +91,7 @@ impl PollingNapBackoff {
     }
 
     /// Waits until the port has work, or `time` is over: polls mapped pages, naps and sleeps.
-    pub(super) fn pass<W: WaitEnvironment>(
+    pub(super) fn pass<W: PortWaitEnvironment>(
         &mut self,
         wake: &mut W,
         time: Option<Duration>,
@@ -133,7 +133,7 @@ impl PollingNapBackoff {
 
     /// Polls the kernel without waiting, since the port has work. Skips the poll for [`UNPOLLED_ROUNDS`] rounds while
     /// pages are polled, unless a client sends doorbells by message.
-    fn check_kernel(&mut self, wake: &mut impl WaitEnvironment, must_poll_pages: bool) -> io::Result<()> {
+    fn check_kernel(&mut self, wake: &mut impl PortWaitEnvironment, must_poll_pages: bool) -> io::Result<()> {
         self.restart();
         self.unpolled = (self.unpolled + 1) % (UNPOLLED_ROUNDS + 1);
         if must_poll_pages && self.unpolled > 0 && !wake.must_receive() {

@@ -1,7 +1,7 @@
 //! Tests of the change from polling to sleeping, in every order of the guest's and the port's actions. The port's
 //! rounds are simulated: they handle stored doorbells and sent messages, which start or end the polling of pages.
 
-use super::{LONGEST, PollingNapBackoff, SHORTEST, SPIN, UNPOLLED_ROUNDS, WaitEnvironment};
+use super::{LONGEST, PollingNapBackoff, PortWaitEnvironment, SHORTEST, SPIN, UNPOLLED_ROUNDS};
 use crate::config::file::DoorbellMode;
 use i82576::Time;
 use std::collections::VecDeque;
@@ -142,7 +142,7 @@ impl<'a> WaitingPortModel<'a> {
     }
 }
 
-impl WaitEnvironment for WaitingPortModel<'_> {
+impl PortWaitEnvironment for WaitingPortModel<'_> {
     fn now(&self) -> Time {
         self.now
     }

@@ -3,7 +3,7 @@
 use super::{QUARANTINE, THROTTLE, WARN, is_quarantined, limit, until};
 use crate::support::eventually;
 use crate::support::live::LiveHost;
-use crate::support::machine::MachineWithFunction;
+use crate::support::machine::VmWithPciFunction;
 use crate::support::qemu::{self, QemuClient};
 use avf::admin::{AdminQueueDescriptor, opcode};
 use avf::bits::{aqlen, dyn_ctl};
@@ -20,7 +20,7 @@ const RING: u32 = 0x20_0000;
 
 /// Machine of a guest, and the AVF driver that has enabled its VF.
 struct AvfGuest {
-    machine: MachineWithFunction<QemuClient>,
+    machine: VmWithPciFunction<QemuClient>,
     driver: AvfDriver,
 }
 

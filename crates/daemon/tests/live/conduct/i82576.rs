@@ -4,7 +4,7 @@ use super::{QUARANTINE, THROTTLE, WARN, is_quarantined, until};
 use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
-use crate::support::machine::MachineWithFunction;
+use crate::support::machine::VmWithPciFunction;
 use crate::support::qemu::QemuClient;
 use daemon::settings::{ConductThresholds, VfSettings};
 use driver::Hal;
@@ -33,7 +33,7 @@ fn world_with_neighbour(
 }
 
 /// Writes a transmit descriptor into the VF's ring and advances the ring's tail, without the driver.
-fn hand_over(machine: &mut MachineWithFunction<QemuClient>, descriptor: &AdvancedDataDescriptor) {
+fn hand_over(machine: &mut VmWithPciFunction<QemuClient>, descriptor: &AdvancedDataDescriptor) {
     let mut read = |at| u64::from(machine.read(vf::TX_BLOCK + at));
     let base = read(tx::TDBAL) | read(tx::TDBAH) << 32;
     let (tail, count) = (read(tx::TDT), read(tx::TDLEN) / 16);

@@ -1,7 +1,7 @@
 //! A VMM that behaves like Cloud Hypervisor: the published `vfio_user` crate's client, which waits for every access and
 //! assigns all eventfds at once.
 
-use super::machine::{CONFIG, MSIX, MachineWithFunction, Vmm};
+use super::machine::{CONFIG, MSIX, VmWithPciFunction, Vmm};
 use super::ram::{HIGH, HOLE, SIZE};
 use i82576::ids::VF_VECTORS;
 use published_vfio_user::Client;
@@ -27,7 +27,7 @@ impl Vmm for CloudHypervisorClient {
 
 /// Connects to the function at the socket `path`, and performs Cloud Hypervisor's steps up to the start of the guest's
 /// driver.
-pub(crate) fn boot(path: &Path) -> MachineWithFunction<CloudHypervisorClient> {
+pub(crate) fn boot(path: &Path) -> VmWithPciFunction<CloudHypervisorClient> {
     let mut client = Client::new(path).unwrap();
     // The crate has the sense of the flag inverted, so it resets devices that do not claim to support a reset.
     if !client.resettable() {
@@ -37,7 +37,7 @@ pub(crate) fn boot(path: &Path) -> MachineWithFunction<CloudHypervisorClient> {
     assert_eq!(sizes, [0x4000, 0, 0, 0x4000, 0, 0, 0, 0x1000, 0]);
     assert_eq!(client.get_irq_info(MSIX).unwrap().count, 3);
     assert_eq!(client.get_irq_info(0).unwrap().count, 0, "an INTx would be unmasked at every access");
-    let mut machine = MachineWithFunction::new(CloudHypervisorClient(client), VF_VECTORS as u32);
+    let mut machine = VmWithPciFunction::new(CloudHypervisorClient(client), VF_VECTORS as u32);
     size_bars(&mut machine.vmm);
     let fd = machine.ram.fd();
     let client = &mut machine.vmm.0;

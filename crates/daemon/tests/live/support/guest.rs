@@ -2,12 +2,14 @@
 //! interrupt.
 
 use super::live::LiveHost;
-use super::machine::{MachineWithFunction, Vmm};
+use super::machine::{VmWithPciFunction, Vmm};
 use super::qemu::{self, QemuClient};
 use super::{PATIENCE, cloud_hypervisor, eventually};
 use cloud_hypervisor::CloudHypervisorClient;
 use driver::Hal;
-use driver::vf::{LinkCheck, MAILBOX_VECTOR, RECEIVE_VECTOR, TxOffload, Vf, VfDriverConfig, VfInterrupt};
+use driver::vf::{
+    MAILBOX_VECTOR, RECEIVE_VECTOR, TxOffload, Vf, VfDriverConfig, VfInterruptCause, VfLinkStatus,
+};
 use i82576::MacAddress;
 use std::time::{Duration, Instant};
 
@@ -17,7 +19,7 @@ const HEADER: usize = 14;
 
 /// Guest with a started driver: a virtual machine and the driver of its VF.
 pub(crate) struct VfGuest<V> {
-    pub(crate) machine: MachineWithFunction<V>,
+    pub(crate) machine: VmWithPciFunction<V>,
     pub(crate) vf: Vf,
 }
 
@@ -44,7 +46,7 @@ impl VfGuest<CloudHypervisorClient> {
 
 impl<V: Vmm> VfGuest<V> {
     /// Probes and starts the driver: reset, mailbox handshake, rings, interrupts, link.
-    pub(crate) fn bring_up(mut machine: MachineWithFunction<V>) -> Self {
+    pub(crate) fn bring_up(mut machine: VmWithPciFunction<V>) -> Self {
         let vf = Vf::probe(&mut machine, &VfDriverConfig::default()).unwrap();
         let mut guest = Self { machine, vf };
         guest.start();
@@ -59,8 +61,8 @@ impl<V: Vmm> VfGuest<V> {
     /// Runs the driver's watchdog repeatedly until the link is up.
     pub(crate) fn wait_for_link(&mut self) {
         eventually("the link comes up", || match self.vf.watchdog(&mut self.machine) {
-            LinkCheck::Up(_) => true,
-            LinkCheck::ResetNeeded => {
+            VfLinkStatus::Up(_) => true,
+            VfLinkStatus::ResetNeeded => {
                 self.vf.restart(&mut self.machine).unwrap();
                 false
             }
@@ -120,7 +122,10 @@ impl<V: Vmm> VfGuest<V> {
             if !self.machine.wait_for(RECEIVE_VECTOR, left) {
                 return Vec::new();
             }
-            assert_eq!(self.vf.handle_interrupt(&mut self.machine, RECEIVE_VECTOR), VfInterrupt::Received);
+            assert_eq!(
+                self.vf.handle_interrupt(&mut self.machine, RECEIVE_VECTOR),
+                VfInterruptCause::Received
+            );
             let payloads = self.take();
             if !payloads.is_empty() {
                 return payloads;

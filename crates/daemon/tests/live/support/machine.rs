@@ -30,14 +30,14 @@ pub(crate) trait Vmm {
 }
 
 /// Virtual machine with a function of the card: its VMM, its memory and its interrupt eventfds.
-pub(crate) struct MachineWithFunction<V> {
+pub(crate) struct VmWithPciFunction<V> {
     pub(crate) vmm: V,
     pub(crate) ram: GuestRam,
     /// Eventfd of each MSI-X vector of the VF.
     pub(crate) eventfds: Vec<EventFd>,
 }
 
-impl<V: Vmm> MachineWithFunction<V> {
+impl<V: Vmm> VmWithPciFunction<V> {
     pub(crate) fn new(vmm: V, vectors: u32) -> Self {
         let eventfds = (0..vectors).map(|_| EventFd::new().unwrap()).collect();
         Self { vmm, ram: GuestRam::new(), eventfds }
@@ -88,7 +88,7 @@ impl<V: Vmm> MachineWithFunction<V> {
     }
 }
 
-impl<V: Vmm> Hal for MachineWithFunction<V> {
+impl<V: Vmm> Hal for VmWithPciFunction<V> {
     fn read(&mut self, offset: u32) -> u32 {
         let mut value = [0; 4];
         self.vmm.load(BAR0, offset.into(), &mut value);
@@ -108,7 +108,7 @@ impl<V: Vmm> Hal for MachineWithFunction<V> {
     }
 }
 
-impl<V: Vmm> DmaHal for MachineWithFunction<V> {
+impl<V: Vmm> DmaHal for VmWithPciFunction<V> {
     fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         let iova = self.ram.allocate(length as u64, align as u64).ok_or(OutOfDmaMemory(length))?;
         Ok(DmaAllocation { iova, length })

@@ -2,10 +2,10 @@
 //! message, memory announced with and without file descriptors.
 
 use super::PATIENCE;
-use super::machine::{CONFIG, MSIX, MachineWithFunction, Vmm};
+use super::machine::{CONFIG, MSIX, VmWithPciFunction, Vmm};
 use super::ram::{HIGH, HOLE, SIZE};
 use host::poll::{PollInterest, Poller};
-use host::socket::{ReceivedFds, SocketReceived, SocketSent, StreamSocket};
+use host::socket::{ReceivedFds, SocketReceiveResult, SocketSendResult, StreamSocket};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -16,7 +16,7 @@ use vfio_user::wire::{Errno, device_flags, region_flags};
 
 /// Identity, regions and interrupts that QEMU expects of a function, and the client's support for mappable pages.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ExpectedFunction {
+pub(crate) struct ExpectedPciFunction {
     device: u16,
     /// Bytes of the regions by number: BARs, ROM, configuration space, VGA.
     regions: [u64; 9],
@@ -30,14 +30,14 @@ pub(crate) struct ExpectedFunction {
     ignorant: bool,
 }
 
-impl ExpectedFunction {
+impl ExpectedPciFunction {
     /// Returns the expected size of the function's region in bytes.
     pub(crate) fn size(&self, region: u32) -> usize {
         self.regions[region as usize] as usize
     }
 }
 
-pub(crate) const VF: ExpectedFunction = ExpectedFunction {
+pub(crate) const VF: ExpectedPciFunction = ExpectedPciFunction {
     device: 0x10ca,
     regions: [0x4000, 0, 0, 0x4000, 0, 0, 0, 4096, 0],
     others: [0, 0],
@@ -46,19 +46,19 @@ pub(crate) const VF: ExpectedFunction = ExpectedFunction {
     ignorant: false,
 };
 /// VF of an 82576 on a port that offers doorbell pages to map.
-pub(crate) const MAPPABLE_VF: ExpectedFunction = ExpectedFunction { mappable: true, ..VF };
+pub(crate) const MAPPABLE_VF: ExpectedPciFunction = ExpectedPciFunction { mappable: true, ..VF };
 /// VF of an 82576 on a port that offers doorbell pages to map, for a client that does not read the offer.
-pub(crate) const IGNORANT_VF: ExpectedFunction = ExpectedFunction { ignorant: true, ..MAPPABLE_VF };
+pub(crate) const IGNORANT_VF: ExpectedPciFunction = ExpectedPciFunction { ignorant: true, ..MAPPABLE_VF };
 /// VF of a port with `family = "avf"`, without mappable pages.
-pub(crate) const AVF: ExpectedFunction = ExpectedFunction {
+pub(crate) const AVF: ExpectedPciFunction = ExpectedPciFunction {
     device: 0x1889,
     regions: [0x1_0000, 0, 0, 0x4000, 0, 0, 0, 4096, 0],
     vectors: 17,
     ..VF
 };
 /// VF of a port with `family = "avf"` that offers doorbell pages to map.
-pub(crate) const MAPPABLE_AVF: ExpectedFunction = ExpectedFunction { mappable: true, ..AVF };
-pub(crate) const PF: ExpectedFunction = ExpectedFunction {
+pub(crate) const MAPPABLE_AVF: ExpectedPciFunction = ExpectedPciFunction { mappable: true, ..AVF };
+pub(crate) const PF: ExpectedPciFunction = ExpectedPciFunction {
     device: 0x10c9,
     regions: [0x2_0000, 0, 32, 0x4000, 0, 0, 0, 4096, 0],
     others: [1, 1],
@@ -179,9 +179,9 @@ impl QemuClient {
             let sent = self.stream.send(chunk.bytes, &fds).unwrap();
             drop(fds);
             match sent {
-                SocketSent::Bytes(count) => self.outbox.sent(count),
-                SocketSent::WouldBlock => self.wait(PollInterest::WRITE),
-                SocketSent::Closed => return Err(ConnectionClosed),
+                SocketSendResult::Bytes(count) => self.outbox.sent(count),
+                SocketSendResult::WouldBlock => self.wait(PollInterest::WRITE),
+                SocketSendResult::Closed => return Err(ConnectionClosed),
             }
         }
         Ok(())
@@ -190,12 +190,12 @@ impl QemuClient {
     fn receive(&mut self) -> Result<(), ConnectionClosed> {
         loop {
             match self.stream.recv(&mut self.buffer, &mut self.fds).unwrap() {
-                SocketReceived::Bytes(count) => {
+                SocketReceiveResult::Bytes(count) => {
                     self.client.push(&self.buffer[..count], self.fds.drain()).unwrap();
                     return Ok(());
                 }
-                SocketReceived::WouldBlock => self.wait(PollInterest::READ),
-                SocketReceived::Closed => return Err(ConnectionClosed),
+                SocketReceiveResult::WouldBlock => self.wait(PollInterest::READ),
+                SocketReceiveResult::Closed => return Err(ConnectionClosed),
             }
         }
     }
@@ -246,7 +246,7 @@ impl Vmm for QemuClient {
 }
 
 /// Connects to a VF of an 82576 and performs QEMU's steps up to the start of the guest's driver.
-pub(crate) fn boot(path: &Path) -> MachineWithFunction<QemuClient> {
+pub(crate) fn boot(path: &Path) -> VmWithPciFunction<QemuClient> {
     boot_as(path, VF, share)
 }
 
@@ -254,10 +254,10 @@ pub(crate) fn boot(path: &Path) -> MachineWithFunction<QemuClient> {
 /// memory to the host.
 pub(crate) fn boot_as(
     path: &Path,
-    shape: ExpectedFunction,
-    share: fn(&mut MachineWithFunction<QemuClient>),
-) -> MachineWithFunction<QemuClient> {
-    let mut machine = MachineWithFunction::new(QemuClient::connect(path), shape.vectors);
+    shape: ExpectedPciFunction,
+    share: fn(&mut VmWithPciFunction<QemuClient>),
+) -> VmWithPciFunction<QemuClient> {
+    let mut machine = VmWithPciFunction::new(QemuClient::connect(path), shape.vectors);
     realize(&mut machine.vmm, shape);
     share(&mut machine);
     machine.vmm.done(Client::reset).unwrap();
@@ -268,7 +268,7 @@ pub(crate) fn boot_as(
 
 /// Negotiates the vfio-user version, and reads as QEMU does: device, regions (first with little room, then with
 /// enough), interrupts, and all of configuration space in one block.
-fn realize(qemu: &mut QemuClient, shape: ExpectedFunction) {
+fn realize(qemu: &mut QemuClient, shape: ExpectedPciFunction) {
     qemu.version();
     let info = qemu.ask(Client::device_info, |answer| answer == Ok(ReplyContents::DeviceInfo(EXPECTED)));
     assert_eq!(info, Ok(true));
@@ -308,7 +308,7 @@ fn region(qemu: &mut QemuClient, index: u32, room: u32) -> (u32, u64, u32) {
 }
 
 /// Announces the guest's memory as QEMU does: RAM with a file descriptor, ROM and another device's memory without.
-pub(crate) fn share(machine: &mut MachineWithFunction<QemuClient>) {
+pub(crate) fn share(machine: &mut VmWithPciFunction<QemuClient>) {
     let (low, high) = (machine.ram.fd(), machine.ram.fd());
     let qemu = &mut machine.vmm;
     qemu.map(0, HOLE, Some(low)).unwrap();
@@ -319,7 +319,7 @@ pub(crate) fn share(machine: &mut MachineWithFunction<QemuClient>) {
 }
 
 /// Announces the guest's RAM without file descriptors, as QEMU does without `share=on`.
-pub(crate) fn announce_only(machine: &mut MachineWithFunction<QemuClient>) {
+pub(crate) fn announce_only(machine: &mut VmWithPciFunction<QemuClient>) {
     let qemu = &mut machine.vmm;
     qemu.map(0, HOLE, None).unwrap();
     qemu.map(HIGH, SIZE - HIGH, None).unwrap();
@@ -327,7 +327,7 @@ pub(crate) fn announce_only(machine: &mut MachineWithFunction<QemuClient>) {
 
 /// Enables MSI-X as QEMU does: first one interrupt vector without an eventfd, then each vector with an eventfd of its
 /// own.
-fn enable_interrupts(machine: &mut MachineWithFunction<QemuClient>) {
+fn enable_interrupts(machine: &mut VmWithPciFunction<QemuClient>) {
     let copies = machine.eventfd_copies();
     let qemu = &mut machine.vmm;
     qemu.done(|client, out| client.deassign_irqs(out, MSIX, 0, 1)).unwrap();

@@ -56,9 +56,9 @@ pub(crate) fn dma_unmap(iova: u64, size: u64) -> Vec<u8> {
 }
 
 /// Blocking connection of a test to a vfio-user socket, with timeouts.
-pub(crate) struct RawConnection(UnixStream);
+pub(crate) struct RawVfioUserConnection(UnixStream);
 
-impl RawConnection {
+impl RawVfioUserConnection {
     pub(crate) fn connect(path: &Path) -> Self {
         let stream = UnixStream::connect(path).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();

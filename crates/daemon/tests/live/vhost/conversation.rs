@@ -1,7 +1,7 @@
 //! Tests of conversations with a well-behaved front end: negotiation, rings, interrupts, frames.
 
 use super::PORT;
-use super::front_end::{FEATURES, TestFrontEnd};
+use super::front_end::{FEATURES, VhostTestFrontEnd};
 use super::guest::{RING, TRANSMIT, VirtioGuest, exchange};
 use crate::support::eventually;
 use crate::support::live::LiveHost;
@@ -12,7 +12,7 @@ use virtio::VirtioFeatures;
 #[test]
 fn front_end_negotiates_features_and_16_queue_pairs() {
     let live = LiveHost::with(PORT);
-    let mut front = TestFrontEnd::connect(&live.socket(0));
+    let mut front = VhostTestFrontEnd::connect(&live.socket(0));
     let offered = VirtioFeatures::from_bits(front.number(&FrontendRequest::GetFeatures));
     assert!(offered.contains(VirtioFeatures::VERSION_1 | VirtioFeatures::MQ | VirtioFeatures::MRG_RXBUF));
     assert!(!offered.contains(VirtioFeatures::RING_PACKED), "a packed ring does not survive a crash");
@@ -33,7 +33,7 @@ fn front_end_negotiates_features_and_16_queue_pairs() {
 #[test]
 fn mtu_beyond_the_longest_frame_is_refused() {
     let live = LiveHost::with(PORT);
-    let mut front = TestFrontEnd::greet(&live.socket(0));
+    let mut front = VhostTestFrontEnd::greet(&live.socket(0));
     front.accept(&FrontendRequest::NetSetMtu(1500), vec![]);
     front.accept(&FrontendRequest::NetSetMtu(9706), vec![]);
     front.refuse(&FrontendRequest::NetSetMtu(9707), vec![]);

@@ -4,12 +4,12 @@ use crate::support::ram::{GuestRam, SIZE};
 use crate::support::{PATIENCE, eventually};
 use host::eventfd::EventFd;
 use host::poll::{PollInterest, Poller};
-use host::socket::{ReceivedFds, SocketReceived, SocketSent, StreamSocket};
+use host::socket::{ReceivedFds, SocketReceiveResult, SocketSendResult, StreamSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use vhost_user::features::{device, protocol};
 use vhost_user::frontend::{BackendReply, Frontend};
-use vhost_user::message::{FrontendRequest, MemoryRegion, RingAddresses, RingDescriptor};
+use vhost_user::message::{FrontendRequest, MemoryRegion, RingAddresses, RingEventfdMessage};
 use vhost_user::outbox::OutgoingMessages;
 use virtio::VirtioFeatures;
 use virtio::layout::RingAddresses as GuestAddresses;
@@ -30,7 +30,7 @@ pub(crate) fn copy(eventfd: &EventFd) -> OwnedFd {
 }
 
 /// Front end of a test, with the memory of its guest.
-pub(crate) struct TestFrontEnd {
+pub(crate) struct VhostTestFrontEnd {
     pub(crate) stream: StreamSocket,
     poller: Poller,
     frontend: Frontend<OwnedFd>,
@@ -40,13 +40,13 @@ pub(crate) struct TestFrontEnd {
 
 /// Shuts the connection down explicitly. A child process of another test has copies of all file descriptors until it
 /// runs its own program, so closing alone would end the connection only then.
-impl Drop for TestFrontEnd {
+impl Drop for VhostTestFrontEnd {
     fn drop(&mut self) {
         self.stream.hang_up();
     }
 }
 
-impl TestFrontEnd {
+impl VhostTestFrontEnd {
     /// Connects to a VF's socket with new guest memory.
     pub(crate) fn connect(path: &Path) -> Self {
         Self::connect_with(path, GuestRam::new())
@@ -95,7 +95,7 @@ impl TestFrontEnd {
     ) {
         let [descriptors, available, used] = [at.descriptors, at.driver, at.device].map(|at| USER + at);
         let addresses = RingAddresses { ring, descriptors, available, used, ..RingAddresses::default() };
-        let eventfd = RingDescriptor { ring, attached: true };
+        let eventfd = RingEventfdMessage { ring, attached: true };
         self.accept(&FrontendRequest::SetVringEnable { ring, enabled: true }, vec![]);
         self.accept(&FrontendRequest::SetVringCall(eventfd), vec![copy(call)]);
         self.accept(&FrontendRequest::SetVringNum { ring, size }, vec![]);
@@ -160,16 +160,16 @@ impl TestFrontEnd {
 
     /// Sends bytes with any number of file descriptors. Returns false if the host has closed the connection.
     pub(crate) fn send_raw(&self, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> bool {
-        self.stream.send(bytes, fds).unwrap() == SocketSent::Bytes(bytes.len())
+        self.stream.send(bytes, fds).unwrap() == SocketSendResult::Bytes(bytes.len())
     }
 
     fn flush(&mut self) -> bool {
         while let Some(chunk) = self.out.chunk() {
             let fds: Vec<_> = chunk.fds.iter().map(AsFd::as_fd).collect();
             match self.stream.send(chunk.bytes, &fds).unwrap() {
-                SocketSent::Bytes(sent) => self.out.sent(sent),
-                SocketSent::WouldBlock => std::thread::yield_now(),
-                SocketSent::Closed => return false,
+                SocketSendResult::Bytes(sent) => self.out.sent(sent),
+                SocketSendResult::WouldBlock => std::thread::yield_now(),
+                SocketSendResult::Closed => return false,
             }
         }
         true
@@ -184,11 +184,11 @@ impl TestFrontEnd {
             }
             let room = self.frontend.room();
             match self.stream.recv(&mut buffer[..room], &mut received).unwrap() {
-                SocketReceived::Bytes(count) => {
+                SocketReceiveResult::Bytes(count) => {
                     self.frontend.push(&buffer[..count], &mut received.drain().collect()).unwrap();
                 }
-                SocketReceived::Closed => return None,
-                SocketReceived::WouldBlock => {
+                SocketReceiveResult::Closed => return None,
+                SocketReceiveResult::WouldBlock => {
                     let ready = self.poller.wait(Some(PATIENCE)).unwrap().next().is_some();
                     assert!(ready, "the host does not reply");
                 }
@@ -200,7 +200,7 @@ impl TestFrontEnd {
     pub(crate) fn wait_for_end(&mut self) {
         let (mut buffer, mut received) = ([0; 4096], ReceivedFds::new());
         eventually("the host closes the connection", || {
-            matches!(self.stream.recv(&mut buffer, &mut received).unwrap(), SocketReceived::Closed)
+            matches!(self.stream.recv(&mut buffer, &mut received).unwrap(), SocketReceiveResult::Closed)
         });
     }
 }

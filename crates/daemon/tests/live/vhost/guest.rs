@@ -1,6 +1,6 @@
 //! Guest of a test with a driver for one queue pair of split rings.
 
-use super::front_end::TestFrontEnd;
+use super::front_end::VhostTestFrontEnd;
 use crate::support::eventually;
 use crate::support::live::LiveHost;
 use crate::support::ram::GuestRam;
@@ -20,7 +20,7 @@ pub(crate) const RECEIVE: u32 = 0;
 pub(crate) const TRANSMIT: u32 = 1;
 
 /// Split ring of a driver, whose descriptor n always has buffer n.
-pub(crate) struct DriverRing {
+pub(crate) struct DriverSplitRing {
     pub(crate) addresses: RingAddresses,
     buffers: u64,
     available: u16,
@@ -29,7 +29,7 @@ pub(crate) struct DriverRing {
     pub(crate) call: EventFd,
 }
 
-impl DriverRing {
+impl DriverSplitRing {
     fn new(ram: &mut GuestRam) -> Self {
         let mut area = |bytes: u64| ram.allocate(bytes, 4096).unwrap();
         let size = u64::from(RING);
@@ -82,17 +82,18 @@ impl DriverRing {
 
 /// Guest with a started driver behind a front end.
 pub(crate) struct VirtioGuest {
-    pub(crate) front: TestFrontEnd,
-    pub(crate) receive: DriverRing,
-    pub(crate) transmit: DriverRing,
+    pub(crate) front: VhostTestFrontEnd,
+    pub(crate) receive: DriverSplitRing,
+    pub(crate) transmit: DriverSplitRing,
     mac: [u8; 6],
 }
 
 impl VirtioGuest {
     /// Boots a guest on a VF of the first port: its driver starts one queue pair.
     pub(crate) fn boot(live: &LiveHost, vf: u8) -> Self {
-        let mut front = TestFrontEnd::greet(&live.socket(vf));
-        let (receive, transmit) = (DriverRing::new(&mut front.ram), DriverRing::new(&mut front.ram));
+        let mut front = VhostTestFrontEnd::greet(&live.socket(vf));
+        let (receive, transmit) =
+            (DriverSplitRing::new(&mut front.ram), DriverSplitRing::new(&mut front.ram));
         let mut guest = Self { front, receive, transmit, mac: [2, 0, 0, 0, 7, vf] };
         guest.start(0, 0);
         for _ in 0..RING / 2 {
@@ -114,7 +115,7 @@ impl VirtioGuest {
     /// continue at their used index.
     pub(crate) fn reconnect(&mut self, path: &Path) {
         let ram = std::mem::replace(&mut self.front.ram, GuestRam::new());
-        self.front = TestFrontEnd::connect_with(path, ram);
+        self.front = VhostTestFrontEnd::connect_with(path, ram);
         self.front.negotiate();
         let positions = [&self.receive, &self.transmit].map(|ring| ring.used_index(&self.front.ram));
         self.start(positions[0].into(), positions[1].into());

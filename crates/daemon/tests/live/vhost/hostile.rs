@@ -1,7 +1,7 @@
 //! Tests of hostile front ends: only their own connection suffers.
 
 use super::PORT;
-use super::front_end::{BackendReplyKind, TestFrontEnd, copy, region};
+use super::front_end::{BackendReplyKind, VhostTestFrontEnd, copy, region};
 use super::guest::{RECEIVE, RING, TRANSMIT, VirtioGuest, exchange};
 use crate::support::alone::{alone, descriptors};
 use crate::support::eventually;
@@ -11,7 +11,7 @@ use host::eventfd::EventFd;
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 use std::time::{Duration, Instant};
-use vhost_user::message::{FrontendRequest, RingDescriptor};
+use vhost_user::message::{FrontendRequest, RingEventfdMessage};
 
 /// Host with guests on VFs 1 and 2, which must not be disturbed. VF 0 is free for a hostile front end.
 struct BystanderGuests {
@@ -27,8 +27,8 @@ impl BystanderGuests {
         Self { live, a, b }
     }
 
-    fn greet(&self) -> TestFrontEnd {
-        TestFrontEnd::greet(&self.live.socket(0))
+    fn greet(&self) -> VhostTestFrontEnd {
+        VhostTestFrontEnd::greet(&self.live.socket(0))
     }
 
     /// Checks that the two guests still exchange frames.
@@ -39,7 +39,7 @@ impl BystanderGuests {
 
     /// Checks that the host disconnects the front end, and that the next client of VF 0 finds a working VF.
     #[track_caller]
-    fn check_end_and_next_client(&mut self, mut hostile: TestFrontEnd) {
+    fn check_end_and_next_client(&mut self, mut hostile: VhostTestFrontEnd) {
         hostile.wait_for_end();
         eventually("the VF is free", || self.live.show(0).peer.is_none());
         self.check_frames();
@@ -57,7 +57,7 @@ fn header(number: u32, size: u32) -> Vec<u8> {
 #[test]
 fn kick_or_call_that_is_a_pipe_disconnects_its_client() {
     let mut bystanders = BystanderGuests::new();
-    let ring = RingDescriptor { ring: 0, attached: true };
+    let ring = RingEventfdMessage { ring: 0, attached: true };
     for request in [FrontendRequest::SetVringKick(ring), FrontendRequest::SetVringCall(ring)] {
         let mut hostile = bystanders.greet();
         let (_reader, writer) = std::io::pipe().unwrap();
@@ -108,13 +108,13 @@ fn descriptors_of_repeated_or_wrong_messages_are_closed() {
         let live = LiveHost::with(PORT);
         let mut front = VirtioGuest::boot(&live, 0).front;
         let eventfd = EventFd::new().unwrap();
-        let ring = RingDescriptor { ring: 3, attached: true };
+        let ring = RingEventfdMessage { ring: 3, attached: true };
         let requests = [
             FrontendRequest::SetVringKick(ring),
             FrontendRequest::SetVringCall(ring),
             FrontendRequest::SetVringErr(ring),
         ];
-        let everything = |front: &mut TestFrontEnd| {
+        let everything = |front: &mut VhostTestFrontEnd| {
             for request in &requests {
                 front.accept(request, vec![copy(&eventfd)]);
             }
@@ -195,7 +195,7 @@ fn unaligned_or_unmapped_ring_is_never_used() {
 #[test]
 fn second_front_end_of_a_vf_is_refused() {
     let mut bystanders = BystanderGuests::new();
-    let mut second = TestFrontEnd::connect(&bystanders.live.socket(1));
+    let mut second = VhostTestFrontEnd::connect(&bystanders.live.socket(1));
     let reply = second.acknowledged(&FrontendRequest::SetOwner, vec![]);
     assert!(!matches!(reply, Some(BackendReplyKind::Accepted)), "{reply:?}");
     second.wait_for_end();
@@ -208,7 +208,7 @@ fn unknown_version_or_huge_body_disconnects_its_client() {
     let mut version = header(1, 0);
     version[4] = 2;
     for bytes in [version, header(5, 4097), header(5, u32::MAX), header(0xffff, 0)] {
-        let hostile = TestFrontEnd::connect(&bystanders.live.socket(0));
+        let hostile = VhostTestFrontEnd::connect(&bystanders.live.socket(0));
         assert!(hostile.send_raw(&bytes, &[]));
         bystanders.check_end_and_next_client(hostile);
         eventually("the VF is free", || bystanders.live.show(0).peer.is_none());
@@ -219,12 +219,12 @@ fn unknown_version_or_huge_body_disconnects_its_client() {
 fn front_ends_that_stall_are_disconnected_after_the_timeout() {
     let live = LiveHost::with(PORT);
     let began = Instant::now();
-    let header_only = TestFrontEnd::greet(&live.socket(0));
+    let header_only = VhostTestFrontEnd::greet(&live.socket(0));
     assert!(header_only.send_raw(&header(5, 40), &[]));
     // A byte a second: the message is not whole within the timeout.
-    let slow = TestFrontEnd::greet(&live.socket(1));
+    let slow = VhostTestFrontEnd::greet(&live.socket(1));
     // Replies are never read. The host stops reading when the socket is full of them.
-    let deaf = TestFrontEnd::greet(&live.socket(2));
+    let deaf = VhostTestFrontEnd::greet(&live.socket(2));
     let question = header(1, 0);
     let mut stalled = [Some(header_only), Some(slow), Some(deaf)];
     let mut byte = 0;
@@ -235,7 +235,7 @@ fn front_ends_that_stall_are_disconnected_after_the_timeout() {
             byte += 1;
         }
         if let Some(deaf) = &stalled[2] {
-            while deaf.stream.send(&question, &[]).unwrap() == host::socket::SocketSent::Bytes(12) {}
+            while deaf.stream.send(&question, &[]).unwrap() == host::socket::SocketSendResult::Bytes(12) {}
         }
         thread::sleep(Duration::from_secs(1));
         for (vf, place) in (0..).zip(&mut stalled) {

@@ -1,7 +1,7 @@
 //! Tests of the memory that a front end shares: table, slots, and memory that is refused or changes under running rings.
 
 use super::PORT;
-use super::front_end::{TestFrontEnd, region};
+use super::front_end::{VhostTestFrontEnd, region};
 use super::guest::{RECEIVE, RING, VirtioGuest, exchange};
 use crate::support::eventually;
 use crate::support::live::LiveHost;
@@ -18,7 +18,7 @@ fn ring_without_shared_memory_sets_a_hint_with_the_remedy() {
     let guest = VirtioGuest::boot(&live, 0);
     guest.front.stream.hang_up();
     eventually("the VF is free", || live.show(0).peer.is_none());
-    let mut front = TestFrontEnd::greet(&live.socket(0));
+    let mut front = VhostTestFrontEnd::greet(&live.socket(0));
     let ring = &guest.receive;
     front.start_ring(RECEIVE, (RING.into(), 0), ring.addresses, (&ring.kick, &ring.call));
     eventually("the remedy is shown", || {
@@ -31,7 +31,7 @@ fn ring_without_shared_memory_sets_a_hint_with_the_remedy() {
 #[test]
 fn memory_table_and_slots_map_and_unmap_guest_memory() {
     let live = LiveHost::with(PORT);
-    let mut front = TestFrontEnd::greet(&live.socket(0));
+    let mut front = VhostTestFrontEnd::greet(&live.socket(0));
     let shareable =
         |live: &LiveHost| live.show(0).peer.as_ref().map(|peer| (peer.shareable, peer.shareable_bytes));
     let table = FrontendRequest::SetMemTable(vec![region(0, MIB), region(2 * MIB, MIB)]);
@@ -53,7 +53,7 @@ fn memory_table_and_slots_map_and_unmap_guest_memory() {
 #[test]
 fn overlapping_empty_or_wrapping_memory_regions_are_refused() {
     let live = LiveHost::with(PORT);
-    let mut front = TestFrontEnd::greet(&live.socket(0));
+    let mut front = VhostTestFrontEnd::greet(&live.socket(0));
     front.share_memory();
     let other = MemoryRegion { user_address: 0x1000_0000, ..region(SIZE, MIB) };
     let wrapping = MemoryRegion { guest_address: u64::MAX - 0xfff, ..other };
@@ -79,7 +79,7 @@ fn memfd(size: u64) -> OwnedFd {
 #[test]
 fn memory_of_wrong_kind_size_or_alignment_is_refused() {
     let live = LiveHost::with(PORT);
-    let mut front = TestFrontEnd::greet(&live.socket(0));
+    let mut front = VhostTestFrontEnd::greet(&live.socket(0));
     let whole = MemoryRegion { file_offset: 0, ..region(0, MIB) };
     let (_reader, pipe) = std::io::pipe().unwrap();
     let file: OwnedFd = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap().into();
@@ -106,7 +106,7 @@ fn memory_of_wrong_kind_size_or_alignment_is_refused() {
 #[test]
 fn memory_beyond_the_clients_limit_is_refused() {
     let live = LiveHost::with(&format!("client_memory = \"16M\"\n{PORT}"));
-    let mut front = TestFrontEnd::greet(&live.socket(0));
+    let mut front = VhostTestFrontEnd::greet(&live.socket(0));
     let half = |at: u64| MemoryRegion { file_offset: 0, ..region(at, 9 * MIB) };
     let fds = vec![front.ram.fd(), front.ram.fd()];
     front.refuse(&FrontendRequest::SetMemTable(vec![half(0), half(16 * MIB)]), fds);

@@ -63,7 +63,7 @@ fn disabled_vf_has_no_connection_until_it_is_enabled() {
     live.set(0, LinkState::Disable);
     a.front.wait_for_end();
     eventually("the VF is free", || live.show(0).peer.is_none());
-    let mut turned_away = super::front_end::TestFrontEnd::connect(&live.socket(0));
+    let mut turned_away = super::front_end::VhostTestFrontEnd::connect(&live.socket(0));
     turned_away.wait_for_end();
     live.set(0, LinkState::Auto);
     a.reconnect(&live.socket(0));

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 /// Policy and limits of queue pairs that the administrator set for one VF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "SavedAvfPolicy<bool>", from = "SavedAvfPolicy<bool>")]
-pub(super) struct AvfPolicy {
+#[serde(into = "SavedAvfVfPolicy<bool>", from = "SavedAvfVfPolicy<bool>")]
+pub(super) struct AvfVfPolicy {
     pub(super) policy: VfPolicy,
     /// Number of queue pairs that the VF gets if it requests no number.
     pub(super) pairs: u16,
@@ -18,23 +18,23 @@ pub(super) struct AvfPolicy {
     pub(super) most_pairs: u16,
 }
 
-impl AvfPolicy {
+impl AvfVfPolicy {
     /// Returns true if the VF's numbers of queue pairs are valid and consistent.
     pub(super) fn has_pairs(&self) -> bool {
         (1..=self.most_pairs).contains(&self.pairs) && usize::from(self.most_pairs) <= MAX_PAIRS
     }
 }
 
-impl Default for AvfPolicy {
+impl Default for AvfVfPolicy {
     fn default() -> Self {
         Self { policy: VfPolicy::default(), pairs: BASE_PAIRS as u16, most_pairs: MAX_PAIRS as u16 }
     }
 }
 
-/// Encoding of an [`AvfPolicy`] in saved states. `S` encodes whether the VF may share addresses.
+/// Encoding of an [`AvfVfPolicy`] in saved states. `S` encodes whether the VF may share addresses.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename = "AvfPolicy")]
-pub(super) struct SavedAvfPolicy<S> {
+pub(super) struct SavedAvfVfPolicy<S> {
     mac: Option<MacAddress>,
     admin_mac: bool,
     vlan: Option<PortVlan>,
@@ -51,8 +51,8 @@ pub(super) struct SavedAvfPolicy<S> {
     share_mac: S,
 }
 
-impl<S: Into<bool>> From<SavedAvfPolicy<S>> for AvfPolicy {
-    fn from(saved: SavedAvfPolicy<S>) -> Self {
+impl<S: Into<bool>> From<SavedAvfVfPolicy<S>> for AvfVfPolicy {
+    fn from(saved: SavedAvfVfPolicy<S>) -> Self {
         let max_mtu = saved.max_frame.saturating_sub(AROUND);
         let policy = VfPolicy {
             mac: saved.mac,
@@ -73,8 +73,8 @@ impl<S: Into<bool>> From<SavedAvfPolicy<S>> for AvfPolicy {
     }
 }
 
-impl From<AvfPolicy> for SavedAvfPolicy<bool> {
-    fn from(AvfPolicy { policy, pairs, most_pairs }: AvfPolicy) -> Self {
+impl From<AvfVfPolicy> for SavedAvfVfPolicy<bool> {
+    fn from(AvfVfPolicy { policy, pairs, most_pairs }: AvfVfPolicy) -> Self {
         Self {
             mac: policy.mac,
             admin_mac: policy.admin_mac,

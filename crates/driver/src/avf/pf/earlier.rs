@@ -1,10 +1,10 @@
 //! Saved PF driver state of versions before VFs could share addresses; these had no withheld VLANs
 //! either.
 
-use super::decided::SavedAvfPolicy;
+use super::decided::SavedAvfVfPolicy;
 use super::mail::AdminQueuesState;
 use super::{VfDriverStage, VirtchnlCounters};
-use crate::conduct::ConductMonitor;
+use crate::conduct::VfConductMonitor;
 use ::avf::virtchnl::{VfCapabilities, VirtchnlVersion};
 use alloc::vec::Vec;
 use i82576::MacAddress;
@@ -12,17 +12,18 @@ use serde::Deserialize;
 
 /// Stands for the setting `share_mac` in saved states of earlier versions, which lack it: false.
 #[derive(Debug, Clone, Copy, Deserialize)]
-struct NoAddressSharing;
+#[serde(rename = "NoAddressSharing")]
+struct MissingShareMacField;
 
-impl From<NoAddressSharing> for bool {
-    fn from(_: NoAddressSharing) -> Self {
+impl From<MissingShareMacField> for bool {
+    fn from(_: MissingShareMacField) -> Self {
         false
     }
 }
 
 #[derive(Debug, Clone, Deserialize)]
 struct EarlierAvfVfState {
-    policy: SavedAvfPolicy<NoAddressSharing>,
+    policy: SavedAvfVfPolicy<MissingShareMacField>,
     stage: VfDriverStage,
     version: VirtchnlVersion,
     agreed: VfCapabilities,
@@ -54,7 +55,7 @@ impl From<EarlierAvfVfState> for super::AvfVfState {
             strip: state.strip,
             insert: state.insert,
             counters: state.counters,
-            monitor: ConductMonitor::default(),
+            monitor: VfConductMonitor::default(),
         }
     }
 }

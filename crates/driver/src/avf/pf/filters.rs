@@ -5,8 +5,8 @@
 
 use super::counters::VirtchnlRefusal;
 use super::requests::{VirtchnlReply, VirtchnlResult};
-use super::{AvfPf, ControlHal};
-use ::avf::control::CardOrder;
+use super::{AvfPf, CardControlHal};
+use ::avf::control::CardCommand;
 use ::avf::virtchnl::filters::promiscuity;
 use ::avf::virtchnl::{EtherAddress, EtherAddressType, MessageList};
 use i82576::MacAddress;
@@ -22,7 +22,7 @@ pub(super) const fn address_quota(trust: bool) -> usize {
 }
 
 impl AvfPf {
-    pub(super) fn add_addresses<H: ControlHal>(
+    pub(super) fn add_addresses<H: CardControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,
@@ -62,7 +62,7 @@ impl AvfPf {
         Ok(VirtchnlReply::Done)
     }
 
-    pub(super) fn delete_addresses<H: ControlHal>(
+    pub(super) fn delete_addresses<H: CardControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,
@@ -80,29 +80,29 @@ impl AvfPf {
             }
             if let Some(place) = state.addresses.iter().position(|own| *own == mac) {
                 state.addresses.swap_remove(place);
-                hal.order(vf, CardOrder::Address { mac: mac.0, on: false });
+                hal.order(vf, CardCommand::Address { mac: mac.0, on: false });
             }
         }
         Ok(VirtchnlReply::Done)
     }
 
-    pub(super) fn add_address<H: ControlHal>(&mut self, hal: &mut H, vf: u8, mac: MacAddress) {
+    pub(super) fn add_address<H: CardControlHal>(&mut self, hal: &mut H, vf: u8, mac: MacAddress) {
         let addresses = &mut self.state_mut(vf).addresses;
         if !addresses.contains(&mac) {
             addresses.push(mac);
-            hal.order(vf, CardOrder::Address { mac: mac.0, on: true });
+            hal.order(vf, CardCommand::Address { mac: mac.0, on: true });
         }
     }
 
     /// Removes every receive address of a VF.
-    pub(super) fn forget_addresses<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
+    pub(super) fn forget_addresses<H: CardControlHal>(&mut self, hal: &mut H, vf: u8) {
         let addresses = core::mem::take(&mut self.state_mut(vf).addresses);
-        addresses.into_iter().for_each(|mac| hal.order(vf, CardOrder::Address { mac: mac.0, on: false }));
+        addresses.into_iter().for_each(|mac| hal.order(vf, CardCommand::Address { mac: mac.0, on: false }));
     }
 
     /// Serves a VF's request for promiscuity. A VF without permission gets a success reply, and only the promiscuity
     /// that its policy allows.
-    pub(super) fn set_promiscuity<H: ControlHal>(
+    pub(super) fn set_promiscuity<H: CardControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,
@@ -111,7 +111,7 @@ impl AvfPf {
         let (unicast, multicast) = (flags & promiscuity::UNICAST != 0, flags & promiscuity::MULTICAST != 0);
         let policy = &self.state(vf).decided.policy;
         let granted = (unicast && policy.trust, multicast && policy.trust && policy.allmulti);
-        hal.order(vf, CardOrder::Promiscuity { unicast: granted.0, multicast: granted.1 });
+        hal.order(vf, CardCommand::Promiscuity { unicast: granted.0, multicast: granted.1 });
         if granted == (unicast, multicast) {
             VirtchnlReply::Done
         } else {

@@ -5,18 +5,18 @@
 //! The port counts traffic and sets the thresholds.
 
 use super::state::AvfPfRestoreError;
-use super::{AvfPf, AvfVfState, ControlHal};
+use super::{AvfPf, AvfVfState, CardControlHal};
 use crate::conduct::{
-    ConductMonitor, ConductVerdict, HELD_INTERVAL_US, OffenceCounts, QuarantineCause, SERVICE,
+    HELD_INTERVAL_US, OffenceCounts, QuarantineCause, SERVICE, VfConductMonitor, VfConductVerdict,
 };
-use ::avf::control::{CardOrder, MailInterruptLimits};
+use ::avf::control::{CardCommand, MailboxAndInterruptLimits};
 use alloc::vec::Vec;
 use i82576::Time;
 use policy::{ConductLimits, Offence, OffenceAction};
 
 /// Limits on the mailbox messages and interrupts of every throttled or quarantined VF.
-const HELD: MailInterruptLimits =
-    MailInterruptLimits { mail_us: SERVICE.as_micros() as u32, interrupt_us: HELD_INTERVAL_US };
+const HELD: MailboxAndInterruptLimits =
+    MailboxAndInterruptLimits { mail_us: SERVICE.as_micros() as u32, interrupt_us: HELD_INTERVAL_US };
 
 impl AvfVfState {
     /// Returns true if the VF may move frames and see a link: it is enabled and not quarantined.
@@ -29,13 +29,13 @@ impl AvfPf {
     /// Compares a VF's counts of offences with its limits, and acts against the VF for the gravest excess. `totals` has
     /// the card's counts of messages and packets and the host's count of interrupts; this adds the resets by the guest
     /// and malformed messages. Call it at least once a second: limits are rates per second.
-    pub fn watch<H: ControlHal>(
+    pub fn watch<H: CardControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,
         mut totals: OffenceCounts,
         limits: &ConductLimits,
-    ) -> Option<ConductVerdict> {
+    ) -> Option<VfConductVerdict> {
         let now = hal.now();
         let state = self.vfs.get_mut(usize::from(vf))?;
         totals[Offence::Mailbox as usize] += state.counters.resets;
@@ -51,7 +51,7 @@ impl AvfPf {
 
     /// Quarantines a VF of this PF. The PF announces a reset to its driver and resets it; until the release the VF's
     /// queues stay off and its link is down.
-    pub fn quarantine<H: ControlHal>(&mut self, hal: &mut H, vf: u8, why: QuarantineCause) {
+    pub fn quarantine<H: CardControlHal>(&mut self, hal: &mut H, vf: u8, why: QuarantineCause) {
         let Some(state) = self.vfs.get_mut(usize::from(vf)) else { return };
         if state.monitor.quarantine(why) {
             self.reset_with_notice(hal, vf);
@@ -60,7 +60,7 @@ impl AvfPf {
 
     /// Releases a quarantined VF: the PF announces a reset and resets it, so that its driver sets it up again. On a VF
     /// that is not quarantined, ends the throttle.
-    pub fn release<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
+    pub fn release<H: CardControlHal>(&mut self, hal: &mut H, vf: u8) {
         let Some(state) = self.vfs.get_mut(usize::from(vf)) else { return };
         if state.monitor.release() {
             self.reset_with_notice(hal, vf);
@@ -71,13 +71,13 @@ impl AvfPf {
 
     /// Returns the record of a VF's offences, and of the measures against the VF.
     #[must_use]
-    pub fn conduct(&self, vf: u8) -> Option<&ConductMonitor> {
+    pub fn conduct(&self, vf: u8) -> Option<&VfConductMonitor> {
         self.vfs.get(usize::from(vf)).map(|state| &state.monitor)
     }
 
     /// Returns the records of all VFs' offences, from which another process can continue.
     #[must_use]
-    pub fn monitors(&self) -> Vec<ConductMonitor> {
+    pub fn monitors(&self) -> Vec<VfConductMonitor> {
         self.vfs.iter().map(|state| state.monitor.clone()).collect()
     }
 
@@ -86,17 +86,17 @@ impl AvfPf {
     ///
     /// # Errors
     /// [`AvfPfRestoreError`] if the conduct is that of another number of VFs, or a count in it is about to overflow.
-    pub fn resume_conduct<H: ControlHal>(
+    pub fn resume_conduct<H: CardControlHal>(
         &mut self,
         hal: &mut H,
-        monitors: Vec<ConductMonitor>,
+        monitors: Vec<VfConductMonitor>,
     ) -> Result<(), AvfPfRestoreError> {
         if monitors.len() != self.vfs.len() {
             return Err(AvfPfRestoreError(
                 "the saved number of conduct records differs from the number of VFs",
             ));
         }
-        if !monitors.iter().all(ConductMonitor::is_sound) {
+        if !monitors.iter().all(VfConductMonitor::is_sound) {
             return Err(AvfPfRestoreError("the counter of a VF's offences is 2^58 or more"));
         }
         self.vfs.iter_mut().zip(monitors).for_each(|(state, monitor)| state.monitor = monitor);
@@ -106,21 +106,21 @@ impl AvfPf {
 
     /// Sends the card a VF's transmit rate and limits on messages and interrupts, as the VF's throttle or quarantine
     /// requires now.
-    pub(super) fn apply_restraint<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
+    pub(super) fn apply_restraint<H: CardControlHal>(&mut self, hal: &mut H, vf: u8) {
         let AvfVfState { monitor, decided, .. } = &self.vfs[usize::from(vf)];
         if monitor.holds() {
             self.held |= 1 << vf;
         }
-        hal.order(vf, CardOrder::Rate(monitor.rate(decided.policy.max_tx_rate)));
+        hal.order(vf, CardCommand::Rate(monitor.rate(decided.policy.max_tx_rate)));
         hal.order(
             vf,
-            CardOrder::Restrain(if monitor.holds() { HELD } else { MailInterruptLimits::default() }),
+            CardCommand::Restrain(if monitor.holds() { HELD } else { MailboxAndInterruptLimits::default() }),
         );
     }
 
     /// Ends the expired throttles of VFs. Returns the time when the next one expires, or a delayed request may be
     /// served.
-    pub(super) fn end_throttles<H: ControlHal>(&mut self, hal: &mut H) -> Option<Time> {
+    pub(super) fn end_throttles<H: CardControlHal>(&mut self, hal: &mut H) -> Option<Time> {
         let (now, mut next) = (hal.now(), None);
         let held = self.held;
         for vf in self.vfs().filter(|vf| held >> vf & 1 == 1) {

@@ -1,11 +1,11 @@
 //! Limits of the AVF family for policies, and the longest frame of a VF.
 
 use ::avf::ids::{LINK_SPEED, MAX_FRAME, MAX_VFS};
-use policy::{FamilyLimits, VfPolicy};
+use policy::{CardFamilyLimits, VfPolicy};
 use units::FCS;
 
 /// Policy limits of Adaptive Virtual Functions.
-pub const LIMITS: FamilyLimits = FamilyLimits {
+pub const LIMITS: CardFamilyLimits = CardFamilyLimits {
     family: "avf",
     vfs: MAX_VFS,
     link_speed: LINK_SPEED,

@@ -1,7 +1,7 @@
 //! Sends link events to VFs. Drivers treat the link as up only while their queues run, so the PF sends an event after
 //! each ENABLE_QUEUES, and after GET_VF_RESOURCES as i40e does.
 
-use super::{AvfPf, ControlHal, VfDriverStage};
+use super::{AvfPf, CardControlHal, VfDriverStage};
 use ::avf::ids::LINK_SPEED;
 use ::avf::virtchnl::reply::encode;
 use ::avf::virtchnl::{LinkSpeed, VfCapabilities, VirtchnlEvent, VirtchnlOpcode, VirtchnlStatus};
@@ -10,7 +10,7 @@ use policy::VfLinkPolicy;
 impl AvfPf {
     /// Sets the port's link speed in Mb/s, or `None` for a link that is down. Notifies the VFs whose link follows the
     /// port's.
-    pub fn set_link<H: ControlHal>(&mut self, hal: &mut H, wire: Option<u32>) {
+    pub fn set_link<H: CardControlHal>(&mut self, hal: &mut H, wire: Option<u32>) {
         if core::mem::replace(&mut self.wire, wire) != wire {
             self.vfs().for_each(|vf| self.send_link(hal, vf));
         }
@@ -29,7 +29,7 @@ impl AvfPf {
     }
 
     /// Notifies a VF of its link's state, if its driver is active.
-    pub(super) fn send_link<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
+    pub(super) fn send_link<H: CardControlHal>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state(vf);
         if state.stage != VfDriverStage::Active {
             return;

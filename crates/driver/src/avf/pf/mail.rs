@@ -4,8 +4,8 @@
 //! `requests` interprets the messages. Commands to the card other than messages are not supported.
 
 use super::state::AvfPfRestoreError;
-use super::{AvfPf, ControlHal};
-use crate::avf::inbox::{InboxLimits, VfMessageInbox, VfMessageInboxState};
+use super::{AvfPf, CardControlHal};
+use crate::avf::inbox::{VfMessageInbox, VfMessageInboxLimits, VfMessageInboxState};
 use crate::avf::queue::{AdminReceiveQueue, AdminRingMemory, MessageFromVf};
 use crate::hal::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
 use ::avf::admin::{AdminQueueDescriptor, LARGE, MAX_BODY, SIZE, flag, opcode};
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 /// Number of descriptors of each admin queue (send and receive).
 pub(super) const SLOTS: u16 = 32;
 /// Bounds of a PF visit: a message takes some microseconds, so a visit stays well below a millisecond.
-pub(super) const LIMITS: InboxLimits = InboxLimits { messages: 16, resets_every: 1 };
+pub(super) const LIMITS: VfMessageInboxLimits = VfMessageInboxLimits { messages: 16, resets_every: 1 };
 /// Alignment of an admin queue's ring in bytes.
 const ALIGN: usize = 4096;
 
@@ -83,7 +83,7 @@ pub(super) struct AdminQueuesState {
 
 /// Results of one visit of the AVF's PF driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct AvfPfVisitResults {
+pub struct AvfPfServiceResults {
     /// Number of requests that the PF served in the visit.
     pub served: u32,
     /// VFs whose request was served in the visit, a bit each.
@@ -210,8 +210,8 @@ impl PfAdminQueues {
 
 impl AvfPf {
     /// Serves the VFs: first resets, then requests. Call it at most 3 ms after a request arrived.
-    pub fn visit<H: ControlHal>(&mut self, hal: &mut H) -> AvfPfVisitResults {
-        let mut visit = AvfPfVisitResults::default();
+    pub fn visit<H: CardControlHal>(&mut self, hal: &mut H) -> AvfPfServiceResults {
+        let mut visit = AvfPfServiceResults::default();
         let receive = self.mail.receive;
         if self.mail.inbox.begin() {
             visit.resets = self.serve_resets(hal);
@@ -235,13 +235,13 @@ impl AvfPf {
     }
 
     /// Voids the messages that a VF has sent and the PF has not served.
-    pub(super) fn cancel_requests<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
+    pub(super) fn cancel_requests<H: CardControlHal>(&mut self, hal: &mut H, vf: u8) {
         let receive = self.mail.receive;
         self.mail.inbox.cancel(vf.into(), &DmaAdminRing(hal, receive.iova));
     }
 
     /// Sends a reply or an event to a VF.
-    pub(super) fn send<H: ControlHal>(
+    pub(super) fn send<H: CardControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,

@@ -41,24 +41,24 @@ mod vlans;
 
 pub use counters::{VirtchnlCounters, VirtchnlRefusal};
 pub use limits::LIMITS;
-pub use mail::AvfPfVisitResults;
+pub use mail::AvfPfServiceResults;
 pub use state::{AvfPfRestoreError, AvfPfState};
 
-use crate::conduct::ConductMonitor;
+use crate::conduct::VfConductMonitor;
 use crate::hal::{DmaHal, OutOfDmaMemory};
 use ::avf::control::CardControl;
 use ::avf::ids::MAX_VFS;
 use ::avf::virtchnl::{VfCapabilities, VirtchnlVersion};
 use alloc::vec::Vec;
-use decided::AvfPolicy;
+use decided::AvfVfPolicy;
 use i82576::MacAddress;
 use mail::PfAdminQueues;
 use serde::{Deserialize, Serialize};
 
 /// Environment of the PF driver: registers, time, DMA memory, and a card that carries out the driver's orders.
-pub trait ControlHal: DmaHal + CardControl {}
+pub trait CardControlHal: DmaHal + CardControl {}
 
-impl<T: DmaHal + CardControl> ControlHal for T {}
+impl<T: DmaHal + CardControl> CardControlHal for T {}
 
 /// Virtchnl capabilities that the PF offers to VFs.
 pub const OFFERED: VfCapabilities = VfCapabilities::L2
@@ -86,7 +86,7 @@ enum VfDriverStage {
 #[serde(rename = "AvfVfState")]
 struct AvfVfState {
     #[serde(rename = "policy")]
-    decided: AvfPolicy,
+    decided: AvfVfPolicy,
     stage: VfDriverStage,
     /// Last virtchnl version that the VF's driver sent. Kept over a reset: drivers do not send it again.
     version: VirtchnlVersion,
@@ -109,12 +109,12 @@ struct AvfVfState {
     counters: VirtchnlCounters,
     /// Record of the VF's offences. It is saved beside the driver, since it outlives the card.
     #[serde(skip)]
-    monitor: ConductMonitor,
+    monitor: VfConductMonitor,
 }
 
 impl AvfVfState {
     fn new() -> Self {
-        let decided = AvfPolicy::default();
+        let decided = AvfVfPolicy::default();
         Self {
             stage: VfDriverStage::Reset,
             version: VirtchnlVersion::V1_1,
@@ -129,7 +129,7 @@ impl AvfVfState {
             strip: false,
             insert: false,
             counters: VirtchnlCounters::default(),
-            monitor: ConductMonitor::default(),
+            monitor: VfConductMonitor::default(),
             decided,
         }
     }
@@ -166,7 +166,7 @@ impl AvfPf {
     ///
     /// # Errors
     /// [`OutOfDmaMemory`].
-    pub fn probe<H: ControlHal>(hal: &mut H, vfs: u8) -> Result<Self, OutOfDmaMemory> {
+    pub fn probe<H: CardControlHal>(hal: &mut H, vfs: u8) -> Result<Self, OutOfDmaMemory> {
         let count = usize::from(vfs).min(MAX_VFS);
         let vfs = (0..count).map(|_| AvfVfState::new()).collect();
         let mut pf = Self { vfs, held: 0, mail: PfAdminQueues::new(hal, count as u16)?, wire: None };

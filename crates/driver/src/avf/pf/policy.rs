@@ -2,10 +2,10 @@
 //! for values that its driver reads once.
 
 use super::counters::VirtchnlRefusal;
-use super::decided::AvfPolicy;
+use super::decided::AvfVfPolicy;
 use super::limits::LIMITS;
-use super::{AvfPf, AvfVfState, ControlHal};
-use ::avf::control::CardOrder;
+use super::{AvfPf, AvfVfState, CardControlHal};
+use ::avf::control::CardCommand;
 use ::avf::ids::MAX_VFS;
 use ::policy::{AddressOwner, PolicyError, RefusedVf, VfPolicy};
 use pcie::VfIndex;
@@ -47,7 +47,11 @@ impl AvfPf {
     ///
     /// # Errors
     /// First VF whose policy is refused, and the reason: nothing is changed.
-    pub fn set_policies<H: ControlHal>(&mut self, hal: &mut H, wanted: &[VfPolicy]) -> Result<(), RefusedVf> {
+    pub fn set_policies<H: CardControlHal>(
+        &mut self,
+        hal: &mut H,
+        wanted: &[VfPolicy],
+    ) -> Result<(), RefusedVf> {
         each(wanted, |_, policy| policy.check(&LIMITS))?;
         self.check_policies(wanted)?;
         (0..).zip(wanted).for_each(|(vf, policy)| self.apply_policy(hal, vf, *policy));
@@ -59,7 +63,7 @@ impl AvfPf {
     ///
     /// # Errors
     /// [`PolicyError`]: nothing is changed.
-    pub fn set_policy<H: ControlHal>(
+    pub fn set_policy<H: CardControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,
@@ -87,7 +91,7 @@ impl AvfPf {
         }
     }
 
-    fn apply_policy<H: ControlHal>(&mut self, hal: &mut H, vf: u8, policy: VfPolicy) {
+    fn apply_policy<H: CardControlHal>(&mut self, hal: &mut H, vf: u8, policy: VfPolicy) {
         let state = self.state_mut(vf);
         let old = core::mem::replace(&mut state.decided.policy, policy);
         if policy.mac != old.mac {
@@ -97,7 +101,7 @@ impl AvfPf {
             self.reset_with_notice(hal, vf);
             return;
         }
-        hal.order(vf, CardOrder::SpoofCheck(policy.spoofchk));
+        hal.order(vf, CardCommand::SpoofCheck(policy.spoofchk));
         self.apply_restraint(hal, vf);
         self.follow_vlan_policy(hal, vf);
         if policy.state != old.state {
@@ -107,9 +111,9 @@ impl AvfPf {
 
     /// Sets two numbers of queue pairs: that of a VF that requests no number, and the most that a VF may request.
     /// Resets the VF on a change. Returns false, and changes nothing, for invalid numbers.
-    pub fn set_pairs<H: ControlHal>(&mut self, hal: &mut H, vf: u8, pairs: u16, most: u16) -> bool {
+    pub fn set_pairs<H: CardControlHal>(&mut self, hal: &mut H, vf: u8, pairs: u16, most: u16) -> bool {
         let Some(state) = self.vfs.get_mut(usize::from(vf)) else { return false };
-        let new = AvfPolicy { pairs, most_pairs: most, ..state.decided };
+        let new = AvfVfPolicy { pairs, most_pairs: most, ..state.decided };
         if new.has_pairs() && new != state.decided {
             (state.decided, state.pairs) = (new, pairs);
             self.reset_with_notice(hal, vf);

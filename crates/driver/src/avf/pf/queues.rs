@@ -4,8 +4,8 @@
 use super::counters::VirtchnlRefusal;
 use super::limits::LIMITS;
 use super::requests::{VirtchnlReply, VirtchnlResult};
-use super::{AvfPf, AvfVfState, ControlHal, vsi};
-use ::avf::control::{CardOrder, QueueInterruptCause, RxQueueContext, TxQueueContext};
+use super::{AvfPf, AvfVfState, CardControlHal, vsi};
+use ::avf::control::{CardCommand, QueueInterruptCause, RxQueueContext, TxQueueContext};
 use ::avf::descriptor::rx::RxDescriptorFormat;
 use ::avf::ids::{RING, RING_ALIGNMENT};
 use ::avf::virtchnl::{
@@ -54,7 +54,7 @@ fn rx_context(rx: &RxQueueInfo, state: &AvfVfState) -> Result<Option<RxQueueCont
 }
 
 impl AvfPf {
-    pub(super) fn configure_queues<H: ControlHal>(
+    pub(super) fn configure_queues<H: CardControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,
@@ -77,10 +77,10 @@ impl AvfPf {
         for QueuePairInfo { tx, rx } in pairs.iter() {
             let queue = rx.queue as u8;
             if let Some(context) = tx_context(&tx)? {
-                hal.order(vf, CardOrder::ConfigureTx(queue, context));
+                hal.order(vf, CardCommand::ConfigureTx(queue, context));
             }
             if let Some(context) = rx_context(&rx, state)? {
-                hal.order(vf, CardOrder::ConfigureRx(queue, context));
+                hal.order(vf, CardCommand::ConfigureRx(queue, context));
             }
         }
         Ok(VirtchnlReply::Done)
@@ -88,7 +88,7 @@ impl AvfPf {
 
     /// Maps a VF's queues to its interrupt vectors. The request may name queues that are not set up yet, as Linux sends
     /// it first. Vector 0 may have queues, as DPDK needs.
-    pub(super) fn map_vectors<H: ControlHal>(
+    pub(super) fn map_vectors<H: CardControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,
@@ -110,16 +110,16 @@ impl AvfPf {
         for map in maps.iter() {
             let cause = |itr: u16| Some(QueueInterruptCause { vector: map.vector as u8, itr: itr as u8 });
             for queue in (0..16).filter(|queue| map.rx >> queue & 1 == 1) {
-                hal.order(vf, CardOrder::MapRx(queue, cause(map.rx_itr)));
+                hal.order(vf, CardCommand::MapRx(queue, cause(map.rx_itr)));
             }
             for queue in (0..16).filter(|queue| map.tx >> queue & 1 == 1) {
-                hal.order(vf, CardOrder::MapTx(queue, cause(map.tx_itr)));
+                hal.order(vf, CardCommand::MapTx(queue, cause(map.tx_itr)));
             }
         }
         Ok(VirtchnlReply::Done)
     }
 
-    pub(super) fn switch_queues<H: ControlHal>(
+    pub(super) fn switch_queues<H: CardControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,
@@ -138,11 +138,11 @@ impl AvfPf {
         let (rx, tx) = (rx as u16, tx as u16);
         (state.rx, state.tx) =
             if on { (state.rx | rx, state.tx | tx) } else { (state.rx & !rx, state.tx & !tx) };
-        hal.order(vf, CardOrder::Run { rx: state.rx, tx: state.tx });
+        hal.order(vf, CardCommand::Run { rx: state.rx, tx: state.tx });
         Ok(VirtchnlReply::Done)
     }
 
-    pub(super) fn switch_ranges<H: ControlHal>(
+    pub(super) fn switch_ranges<H: CardControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,

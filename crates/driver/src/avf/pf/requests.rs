@@ -3,8 +3,8 @@
 
 use super::counters::VirtchnlRefusal;
 use super::limits::longest_frame;
-use super::{AvfPf, ControlHal, OFFERED, VfDriverStage, vsi};
-use ::avf::control::{CardOrder, RssHashFunction};
+use super::{AvfPf, CardControlHal, OFFERED, VfDriverStage, vsi};
+use ::avf::control::{CardCommand, RssHashFunction};
 use ::avf::descriptor::rx::SUPPORTED;
 use ::avf::ids::{HASH_KEY, LOOKUP_TABLE};
 use ::avf::packet_type::HASH_TYPES;
@@ -40,7 +40,7 @@ const SYMMETRIC: u16 = 2;
 
 impl AvfPf {
     /// Serves one virtchnl request of a VF.
-    pub(super) fn serve<H: ControlHal>(&mut self, hal: &mut H, vf: u8, number: u32, body: &[u8]) {
+    pub(super) fn serve<H: CardControlHal>(&mut self, hal: &mut H, vf: u8, number: u32, body: &[u8]) {
         self.state_mut(vf).counters.count_request(number);
         let request = VirtchnlRequest::decode(number, body);
         let outcome =
@@ -72,7 +72,7 @@ impl AvfPf {
         }
     }
 
-    fn dispatch<H: ControlHal>(
+    fn dispatch<H: CardControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,
@@ -192,7 +192,7 @@ impl AvfPf {
         Ok(VirtchnlReply::Body(encode(&offered)))
     }
 
-    fn set_hash<H: ControlHal>(
+    fn set_hash<H: CardControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,
@@ -205,19 +205,19 @@ impl AvfPf {
         let pairs = self.state(vf).pairs;
         match *request {
             VirtchnlRequest::HashKey(_, key) if key.len() == HASH_KEY => {
-                hal.order(vf, CardOrder::HashKey(key));
+                hal.order(vf, CardCommand::HashKey(key));
             }
             VirtchnlRequest::LookupTable(_, table)
                 if table.len() == LOOKUP_TABLE && table.iter().all(|queue| u16::from(*queue) < pairs) =>
             {
-                hal.order(vf, CardOrder::LookupTable(table));
+                hal.order(vf, CardCommand::LookupTable(table));
             }
-            VirtchnlRequest::SetHashTypes(types) => hal.order(vf, CardOrder::HashTypes(types & HASH_TYPES)),
+            VirtchnlRequest::SetHashTypes(types) => hal.order(vf, CardCommand::HashTypes(types & HASH_TYPES)),
             VirtchnlRequest::HashFunction(_, TOEPLITZ) => {
-                hal.order(vf, CardOrder::HashFunction(RssHashFunction::Toeplitz));
+                hal.order(vf, CardCommand::HashFunction(RssHashFunction::Toeplitz));
             }
             VirtchnlRequest::HashFunction(_, SYMMETRIC) => {
-                hal.order(vf, CardOrder::HashFunction(RssHashFunction::Symmetric));
+                hal.order(vf, CardCommand::HashFunction(RssHashFunction::Symmetric));
             }
             _ => return Err(VirtchnlRefusal::Hash),
         }

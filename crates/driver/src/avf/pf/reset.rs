@@ -4,10 +4,10 @@
 //!
 //! The card's part of a reset is not here.
 
-use super::{AvfPf, ControlHal, VfDriverStage};
+use super::{AvfPf, CardControlHal, VfDriverStage};
 use crate::hal::Hal;
 use ::avf::bits::rstat;
-use ::avf::control::{CardOrder, RssHashFunction};
+use ::avf::control::{CardCommand, RssHashFunction};
 use ::avf::ids::{HASH_KEY, LOOKUP_TABLE};
 use ::avf::packet_type::HASH_TYPES;
 use ::avf::pf_register as r;
@@ -35,7 +35,7 @@ fn confirm_resets<H: Hal>(hal: &mut H, resets: u64) {
 impl AvfPf {
     /// Serves VFs that their guests have reset, and returns them, a bit each. Their earlier messages are void at
     /// once. The reset of a throttled VF stays pending until one of its requests may be served.
-    pub(super) fn serve_resets<H: ControlHal>(&mut self, hal: &mut H) -> u64 {
+    pub(super) fn serve_resets<H: CardControlHal>(&mut self, hal: &mut H) -> u64 {
         let (found, now) = (find_resets(hal), hal.now());
         let reset = |vf: &u8| found >> vf & 1 == 1;
         let mut waiting = 0;
@@ -54,12 +54,12 @@ impl AvfPf {
     }
 
     /// Resets every VF after notifying its driver, which then starts the VF again.
-    pub fn reset_all<H: ControlHal>(&mut self, hal: &mut H) {
+    pub fn reset_all<H: CardControlHal>(&mut self, hal: &mut H) {
         self.vfs().for_each(|vf| self.reset_with_notice(hal, vf));
     }
 
     /// Notifies a VF's driver of a reset, and then resets the VF.
-    pub(super) fn reset_with_notice<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
+    pub(super) fn reset_with_notice<H: CardControlHal>(&mut self, hal: &mut H, vf: u8) {
         if self.state(vf).stage == VfDriverStage::Active {
             self.send(
                 hal,
@@ -73,7 +73,7 @@ impl AvfPf {
     }
 
     /// Resets a VF at once, without notice to its driver. Its earlier messages are void.
-    pub(super) fn reset_now<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
+    pub(super) fn reset_now<H: CardControlHal>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state_mut(vf);
         state.counters.resets += 1;
         // The PF caused the reset, or a message requested it, which is counted.
@@ -83,7 +83,7 @@ impl AvfPf {
     }
 
     /// Performs a VF's reset. The VF's virtchnl version and address are kept: drivers do not send them again.
-    pub(super) fn reset_vf<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
+    pub(super) fn reset_vf<H: CardControlHal>(&mut self, hal: &mut H, vf: u8) {
         let at = 4 * u32::from(vf);
         hal.write(r::VPGEN_VFRTRIG + at, r::VFSWR);
         self.restore_defaults(hal, vf);
@@ -92,7 +92,7 @@ impl AvfPf {
     }
 
     /// Restores a VF's default settings after its reset.
-    fn restore_defaults<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
+    fn restore_defaults<H: CardControlHal>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state_mut(vf);
         (state.stage, state.agreed) = (VfDriverStage::Reset, VfCapabilities::default());
         (state.rx, state.tx) = (0, 0);
@@ -108,14 +108,14 @@ impl AvfPf {
         if let Some(mac) = mac {
             self.add_address(hal, vf, mac);
         }
-        hal.order(vf, CardOrder::Promiscuity { unicast: false, multicast: false });
-        hal.order(vf, CardOrder::SpoofCheck(policy.spoofchk));
+        hal.order(vf, CardCommand::Promiscuity { unicast: false, multicast: false });
+        hal.order(vf, CardCommand::SpoofCheck(policy.spoofchk));
         self.apply_restraint(hal, vf);
-        hal.order(vf, CardOrder::HashTypes(HASH_TYPES));
-        hal.order(vf, CardOrder::HashFunction(RssHashFunction::Toeplitz));
-        hal.order(vf, CardOrder::HashKey(&[0; HASH_KEY]));
+        hal.order(vf, CardCommand::HashTypes(HASH_TYPES));
+        hal.order(vf, CardCommand::HashFunction(RssHashFunction::Toeplitz));
+        hal.order(vf, CardCommand::HashKey(&[0; HASH_KEY]));
         let table: [u8; LOOKUP_TABLE] = core::array::from_fn(|entry| (entry % usize::from(pairs)) as u8);
-        hal.order(vf, CardOrder::LookupTable(&table));
+        hal.order(vf, CardCommand::LookupTable(&table));
         self.apply_tags(hal, vf);
     }
 }

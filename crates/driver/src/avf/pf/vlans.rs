@@ -9,8 +9,8 @@
 
 use super::counters::VirtchnlRefusal;
 use super::requests::{VirtchnlReply, VirtchnlResult};
-use super::{AvfPf, ControlHal};
-use ::avf::control::{CardOrder, VlanTagHandling};
+use super::{AvfPf, CardControlHal};
+use ::avf::control::{CardCommand, VlanTagHandling};
 use ::avf::virtchnl::vlan_offload::support;
 use ::avf::virtchnl::{MessageList, VfCapabilities, VlanFilter, VlanOffloadKind, VlanSetting};
 use alloc::vec::Vec;
@@ -25,16 +25,16 @@ const ID: u16 = 0xfff;
 
 impl AvfPf {
     /// Removes every VLAN of a VF except the default one: untagged frames, or the port VLAN.
-    pub(super) fn forget_vlans<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
+    pub(super) fn forget_vlans<H: CardControlHal>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state_mut(vf);
         state.withheld.clear();
         let vlans = core::mem::take(&mut state.vlans);
-        vlans.into_iter().for_each(|vlan| hal.order(vf, CardOrder::Vlan { vlan, on: false }));
+        vlans.into_iter().for_each(|vlan| hal.order(vf, CardCommand::Vlan { vlan, on: false }));
         let fixed = self.state(vf).decided.policy.vlan.map_or(0, |vlan| vlan.id);
         self.add_vlan(hal, vf, fixed);
     }
 
-    pub(super) fn change_vlans<H: ControlHal>(
+    pub(super) fn change_vlans<H: CardControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,
@@ -52,7 +52,7 @@ impl AvfPf {
         if on { Ok(self.join(hal, vf, vlans)) } else { Ok(self.leave(hal, vf, vlans)) }
     }
 
-    fn join<H: ControlHal>(
+    fn join<H: CardControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,
@@ -73,7 +73,7 @@ impl AvfPf {
     }
 
     /// Makes a VF a member of a VLAN that the VF requested. If the policy denies the VLAN, only remembers the request.
-    fn join_one<H: ControlHal>(&mut self, hal: &mut H, vf: u8, vlan: u16) -> Result<(), VirtchnlRefusal> {
+    fn join_one<H: CardControlHal>(&mut self, hal: &mut H, vf: u8, vlan: u16) -> Result<(), VirtchnlRefusal> {
         let state = self.state_mut(vf);
         if state.vlans.contains(&vlan) {
             return Ok(());
@@ -91,7 +91,7 @@ impl AvfPf {
         Ok(())
     }
 
-    fn leave<H: ControlHal>(
+    fn leave<H: CardControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,
@@ -106,7 +106,7 @@ impl AvfPf {
     }
 
     /// Applies a VF's policy to the VLANs that the VF requested.
-    pub(super) fn follow_vlan_policy<H: ControlHal>(&mut self, hal: &mut H, vf: u8) {
+    pub(super) fn follow_vlan_policy<H: CardControlHal>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state(vf);
         if state.decided.policy.vlan.is_some() {
             return;
@@ -121,20 +121,20 @@ impl AvfPf {
         }
     }
 
-    fn add_vlan<H: ControlHal>(&mut self, hal: &mut H, vf: u8, vlan: u16) {
+    fn add_vlan<H: CardControlHal>(&mut self, hal: &mut H, vf: u8, vlan: u16) {
         self.state_mut(vf).vlans.push(vlan);
-        hal.order(vf, CardOrder::Vlan { vlan, on: true });
+        hal.order(vf, CardCommand::Vlan { vlan, on: true });
     }
 
-    fn remove_vlan<H: ControlHal>(&mut self, hal: &mut H, vf: u8, vlan: u16) {
+    fn remove_vlan<H: CardControlHal>(&mut self, hal: &mut H, vf: u8, vlan: u16) {
         let own = &mut self.state_mut(vf).vlans;
         if let Some(place) = own.iter().position(|own| *own == vlan) {
             own.swap_remove(place);
-            hal.order(vf, CardOrder::Vlan { vlan, on: false });
+            hal.order(vf, CardCommand::Vlan { vlan, on: false });
         }
     }
 
-    pub(super) fn change_vlan_filters<H: ControlHal>(
+    pub(super) fn change_vlan_filters<H: CardControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,
@@ -151,7 +151,12 @@ impl AvfPf {
 
     /// Serves ENABLE_VLAN_STRIPPING and DISABLE_VLAN_STRIPPING. On a port VLAN they succeed without effect, as with
     /// i40e: VPP sends them without the capability.
-    pub(super) fn set_stripping<H: ControlHal>(&mut self, hal: &mut H, vf: u8, on: bool) -> VirtchnlResult {
+    pub(super) fn set_stripping<H: CardControlHal>(
+        &mut self,
+        hal: &mut H,
+        vf: u8,
+        on: bool,
+    ) -> VirtchnlResult {
         if self.state(vf).decided.policy.vlan.is_some() {
             return Ok(VirtchnlReply::Done);
         }
@@ -161,7 +166,7 @@ impl AvfPf {
         Ok(VirtchnlReply::Done)
     }
 
-    pub(super) fn set_vlan_offload<H: ControlHal>(
+    pub(super) fn set_vlan_offload<H: CardControlHal>(
         &mut self,
         hal: &mut H,
         vf: u8,
@@ -185,10 +190,10 @@ impl AvfPf {
         Ok(VirtchnlReply::Done)
     }
 
-    pub(super) fn apply_tags<H: ControlHal>(&self, hal: &mut H, vf: u8) {
+    pub(super) fn apply_tags<H: CardControlHal>(&self, hal: &mut H, vf: u8) {
         let state = self.state(vf);
         let port_vlan = state.decided.policy.vlan.map(PortVlan::tag);
         let insert = port_vlan.is_none() && state.insert;
-        hal.order(vf, CardOrder::Tags(VlanTagHandling { strip: state.strip, insert, port_vlan }));
+        hal.order(vf, CardCommand::Tags(VlanTagHandling { strip: state.strip, insert, port_vlan }));
     }
 }

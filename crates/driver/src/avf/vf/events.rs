@@ -4,7 +4,7 @@ use super::AvfDriver;
 use super::mailbox::{self, MessageFromPf};
 use crate::hal::DmaHal;
 use crate::ring::receive::RxRing;
-use crate::vf::VfInterrupt;
+use crate::vf::VfInterruptCause;
 use ::avf::bits::dyn_ctl;
 use ::avf::register as r;
 use ::avf::virtchnl::reply::decode;
@@ -17,7 +17,7 @@ const MAILBOX_VECTOR: u16 = 0;
 
 /// Result of a check of the AVF's link by its driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AvfLinkCheck {
+pub enum AvfLinkStatus {
     /// The AVF's link is up, with its speed in Mb/s.
     Up(u32),
     /// The VF's link is down.
@@ -37,21 +37,21 @@ impl AvfDriver {
 
     /// Returns the state of the link, and detects a reset without notice. Call it every two seconds, as iavf does,
     /// and after an interrupt of the mailbox.
-    pub fn check_link<H: DmaHal>(&mut self, hal: &mut H) -> AvfLinkCheck {
+    pub fn check_link<H: DmaHal>(&mut self, hal: &mut H) -> AvfLinkStatus {
         let link = self.look(hal);
         match link {
-            _ if !self.running => AvfLinkCheck::Down,
-            _ if self.reset_impending || self.was_reset(hal) => AvfLinkCheck::ResetNeeded,
-            Some(mbps) => AvfLinkCheck::Up(mbps),
-            None => AvfLinkCheck::Down,
+            _ if !self.running => AvfLinkStatus::Down,
+            _ if self.reset_impending || self.was_reset(hal) => AvfLinkStatus::ResetNeeded,
+            Some(mbps) => AvfLinkStatus::Up(mbps),
+            None => AvfLinkStatus::Down,
         }
     }
 
     /// Checks the VF's link, and triggers every queue's vector by software in case an interrupt was lost, as Linux
     /// does.
-    pub fn watchdog<H: DmaHal>(&mut self, hal: &mut H) -> AvfLinkCheck {
+    pub fn watchdog<H: DmaHal>(&mut self, hal: &mut H) -> AvfLinkStatus {
         let check = self.check_link(hal);
-        if matches!(check, AvfLinkCheck::Up(_)) {
+        if matches!(check, AvfLinkStatus::Up(_)) {
             let trigger = dyn_ctl::INTENA | dyn_ctl::SWINT_TRIG | dyn_ctl::ITR_NONE << dyn_ctl::ITR_SHIFT;
             (1..self.vectors() as u8).for_each(|vector| hal.write(r::dyn_ctl(vector), trigger));
         }
@@ -107,18 +107,18 @@ impl AvfDriver {
     }
 
     /// Handles the interrupt message of an MSI-X vector.
-    pub fn handle_interrupt<H: DmaHal>(&mut self, hal: &mut H, vector: u16) -> VfInterrupt {
+    pub fn handle_interrupt<H: DmaHal>(&mut self, hal: &mut H, vector: u16) -> VfInterruptCause {
         if vector >= self.vectors() {
-            return VfInterrupt::Unknown;
+            return VfInterruptCause::Unknown;
         }
         if vector != MAILBOX_VECTOR {
             self.masked |= 1 << vector;
-            return VfInterrupt::Received;
+            return VfInterruptCause::Received;
         }
         // Reading the causes clears them.
         hal.read(r::VFINT_ICR01);
         self.enable_interrupt(hal, vector as u8);
-        VfInterrupt::Mailbox
+        VfInterruptCause::Mailbox
     }
 
     /// Posts free buffers and unmasks the vectors that have interrupted. Call it when every received frame is

@@ -16,7 +16,7 @@ mod mailbox;
 mod rings;
 
 pub use crate::offload::TxOffload;
-pub use events::AvfLinkCheck;
+pub use events::AvfLinkStatus;
 pub use rings::{AvfReceivedFrame, AvfRxFrame};
 
 use crate::hal::{DmaHal, OutOfDmaMemory};
@@ -29,7 +29,7 @@ use ::avf::ids::{HASH_KEY, LOOKUP_TABLE, MAX_PAIRS, RING};
 use ::avf::register as r;
 use ::avf::virtchnl::reply::decode;
 use ::avf::virtchnl::{
-    EncodedList, EtherAddress, EtherAddressType, QueuePairInfo, QueueSet, VectorMap, VfCapabilities,
+    EncodedMessageList, EtherAddress, EtherAddressType, QueuePairInfo, QueueSet, VectorMap, VfCapabilities,
     VfResources, VfTrafficStatistics, VirtchnlRequest, VirtchnlStatus, VirtchnlVersion,
 };
 use alloc::vec::Vec;
@@ -212,13 +212,14 @@ impl AvfDriver {
     /// [`AvfDriverError`].
     pub fn start<H: DmaHal>(&mut self, hal: &mut H) -> Result<(), AvfDriverError> {
         let vsi = self.resources.vsi;
-        let own = EncodedList::new(&[EtherAddress { mac: self.mac.0, usage: EtherAddressType::Primary }]);
+        let own =
+            EncodedMessageList::new(&[EtherAddress { mac: self.mac.0, usage: EtherAddressType::Primary }]);
         self.ask(hal, VirtchnlRequest::Addresses(true, vsi, own.list()))?;
         let pairs = self.pairs();
         self.spread(hal)?;
         let map = |n: u16| VectorMap { vsi, vector: n + 1, rx: 1 << n, tx: 1 << n, rx_itr: 0, tx_itr: 1 };
         let maps: Vec<_> = (0..pairs).map(map).collect();
-        self.ask(hal, VirtchnlRequest::MapVectors(EncodedList::new(&maps).list()))?;
+        self.ask(hal, VirtchnlRequest::MapVectors(EncodedMessageList::new(&maps).list()))?;
         let (longest, keep_fcs) = (self.resources.max_frame, self.wishes.keep_fcs);
         let rings = self.tx.iter().zip(&self.rx).take(pairs.into()).zip(0..);
         let pair = |((tx, rx), queue)| QueuePairInfo {
@@ -226,7 +227,7 @@ impl AvfDriver {
             rx: rings::describe_rx(rx, self.wishes.form, vsi, queue, longest, keep_fcs),
         };
         let described: Vec<_> = rings.map(pair).collect();
-        self.ask(hal, VirtchnlRequest::ConfigureQueues(vsi, EncodedList::new(&described).list()))?;
+        self.ask(hal, VirtchnlRequest::ConfigureQueues(vsi, EncodedMessageList::new(&described).list()))?;
         for (tx, rx) in self.tx.iter_mut().zip(&mut self.rx).take(pairs.into()) {
             tx.start(hal);
             rx.start(hal);

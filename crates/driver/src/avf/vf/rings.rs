@@ -8,7 +8,7 @@ use crate::ring::receive::{self, RawRxDescriptor, RxDescriptorLayout, RxRing};
 use crate::ring::transmit::burst::FamilyTxQueue;
 use crate::ring::transmit::{TxError, TxPartDescriptor, TxRing};
 use ::avf::descriptor::rx::{self, RxDescriptorFormat, RxWriteBack};
-use ::avf::descriptor::tx::{self, TxContextDescriptor, TxDataDescriptor, TxIpHeader, TxL4Checksum};
+use ::avf::descriptor::tx::{self, TxContextDescriptor, TxDataDescriptor, TxIpHeaderKind, TxL4Checksum};
 use ::avf::virtchnl::{RxQueueInfo, TxQueueInfo};
 
 /// Longest frame in bytes that a VF requests, if the PF sets no limit.
@@ -93,9 +93,9 @@ fn data_of(headers: Option<HeaderLengths>, offload: &TxOffload) -> TxDataDescrip
     TxDataDescriptor {
         tag,
         ip: match (headers.is_ipv4(), offload.ip_checksum || segment) {
-            (false, _) => TxIpHeader::V6,
-            (true, false) => TxIpHeader::V4,
-            (true, true) => TxIpHeader::V4Checksum,
+            (false, _) => TxIpHeaderKind::V6,
+            (true, false) => TxIpHeaderKind::V4,
+            (true, true) => TxIpHeaderKind::V4Checksum,
         },
         l4: if offload.l4_checksum || segment { l4_kind } else { TxL4Checksum::None },
         mac_length: mac as u16,

@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 use hypervisor::account::CycleCategory;
 use hypervisor::cost::CostConstant;
 use i82576::MacAddress;
-use stream::SendStream;
+use stream::TcpSendStream;
 
 /// Number of messages that the sending program sends per simulated step.
 const WRITES_PER_STEP: u32 = 4;
@@ -43,13 +43,13 @@ pub(super) struct SenderProgram {
     frame: Box<[u8]>,
     /// IPv4 identification of the next datagram that the program sends.
     next_id: u16,
-    stream: SendStream,
+    stream: TcpSendStream,
 }
 
 impl SenderProgram {
     fn new(config: SenderConfig) -> Self {
         let frame = alloc::vec![0; TCP_HEADERS + stream::LARGEST].into();
-        Self { config, runnable: true, frame, next_id: 0, stream: SendStream::default() }
+        Self { config, runnable: true, frame, next_id: 0, stream: TcpSendStream::default() }
     }
 
     /// Returns `true` if the socket accepts another message, with `held` buffers queued at the device.

@@ -31,7 +31,7 @@ pub(super) fn bytes(buffers: u32) -> u32 {
 
 /// State of the sending end of a TCP stream. Sequence numbers are modulo 2^32.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct SendStream {
+pub(super) struct TcpSendStream {
     /// Sequence number of the next byte that the program writes.
     written: u32,
     /// Sequence number of the next byte that the stream sends.
@@ -43,13 +43,13 @@ pub(super) struct SendStream {
     duplicates: u32,
 }
 
-impl Default for SendStream {
+impl Default for TcpSendStream {
     fn default() -> Self {
         Self { written: 0, next: 0, acknowledged: 0, room: INITIAL_WINDOW, duplicates: 0 }
     }
 }
 
-impl SendStream {
+impl TcpSendStream {
     /// Returns the number of bytes written to the stream that the receiver has not acknowledged.
     pub(super) fn unacknowledged(&self) -> u32 {
         self.written.wrapping_sub(self.acknowledged)
@@ -157,13 +157,13 @@ impl<D> KernelModel<D> {
 
 #[cfg(test)]
 mod tests {
-    use super::{DUPLICATES, SendStream};
+    use super::{DUPLICATES, TcpSendStream};
 
     const SEGMENT: u32 = 1_448;
 
     #[test]
     fn tcp_sender_waits_until_a_third_of_the_window_is_open() {
-        let mut stream = SendStream { written: 200 * SEGMENT, room: 64, ..SendStream::default() };
+        let mut stream = TcpSendStream { written: 200 * SEGMENT, room: 64, ..TcpSendStream::default() };
         assert_eq!(stream.segments(), 44);
         stream.next = 44 * SEGMENT;
         assert_eq!(stream.segments(), 0, "less than a third of the window is open");
@@ -175,13 +175,14 @@ mod tests {
 
     #[test]
     fn partial_tcp_segment_waits_for_more_data() {
-        let stream = SendStream { written: SEGMENT - 1, ..SendStream::default() };
+        let stream = TcpSendStream { written: SEGMENT - 1, ..TcpSendStream::default() };
         assert_eq!((stream.segments(), stream.unacknowledged()), (0, SEGMENT - 1));
     }
 
     #[test]
     fn three_duplicate_acknowledgements_trigger_retransmission() {
-        let mut stream = SendStream { written: 64 * SEGMENT, next: 64 * SEGMENT, ..SendStream::default() };
+        let mut stream =
+            TcpSendStream { written: 64 * SEGMENT, next: 64 * SEGMENT, ..TcpSendStream::default() };
         stream.acknowledge(10 * SEGMENT, 64);
         let again: u32 = (0..DUPLICATES).map(|_| u32::from(stream.acknowledge(10 * SEGMENT, 64))).sum();
         assert_eq!((again, stream.unacknowledged()), (1, 54 * SEGMENT));
@@ -189,7 +190,8 @@ mod tests {
 
     #[test]
     fn tcp_acknowledgement_of_unwritten_bytes_is_ignored() {
-        let mut stream = SendStream { written: 5 * SEGMENT, next: 5 * SEGMENT, ..SendStream::default() };
+        let mut stream =
+            TcpSendStream { written: 5 * SEGMENT, next: 5 * SEGMENT, ..TcpSendStream::default() };
         stream.acknowledge(6 * SEGMENT, 64);
         assert_eq!(stream.unacknowledged(), 5 * SEGMENT);
     }

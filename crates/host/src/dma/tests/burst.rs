@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::{prop_assert_eq, proptest};
 
-use super::{DmaPermissions, FrameCopies, PAGE, memfd, sum_of, table};
+use super::{DmaPermissions, FrameCopyList, PAGE, memfd, sum_of, table};
 use crate::dma::DmaTable;
 
 /// Gathers the heads of frames and copies the frames to another client. Returns the number of copied frames, and the
@@ -20,7 +20,7 @@ fn carried(
 ) -> (usize, Vec<u64>) {
     let (mut heads, mut sums) = (vec![[0xff; 64]; sources.len()], vec![0xff; sources.len()]);
     let gathered = from.gather(&mut 0, sources, lengths, &mut heads);
-    let run = FrameCopies {
+    let run = FrameCopyList {
         heads: &mut heads[..gathered],
         sources: &sources[..gathered],
         lengths: &lengths[..gathered],
@@ -110,13 +110,13 @@ fn length() -> impl Strategy<Value = u32> {
 }
 
 /// Random frames to copy between two DMA tables: source addresses, target addresses and lengths.
-struct RandomFrameCopies {
+struct RandomFrameCopyList {
     sources: Vec<u64>,
     targets: Vec<u64>,
     lengths: Vec<u32>,
 }
 
-impl RandomFrameCopies {
+impl RandomFrameCopyList {
     /// Returns the address range of frame `at`'s buffer, given the start addresses of all buffers.
     fn range(&self, starts: &[u64], at: usize) -> RangeInclusive<u64> {
         starts[at]..=starts[at].saturating_add(u64::from(self.lengths[at]) - 1)
@@ -173,7 +173,7 @@ impl RandomFrameCopies {
     ) -> (usize, Vec<u64>) {
         let (count, (mut hint, mut to_hint)) = (heads.len(), hints);
         let mut sums = vec![0xff; count];
-        let run = FrameCopies {
+        let run = FrameCopyList {
             heads: &mut heads.to_vec(),
             sources: &self.sources[..count],
             lengths: &self.lengths[..count],
@@ -205,7 +205,7 @@ proptest! {
             table.write(page * PAGE, &bytes.take(4096).collect::<Vec<u8>>()).unwrap();
         }
         let (from, to) = (&tables[0], &tables[usize::from(!same)]);
-        let frames = RandomFrameCopies {
+        let frames = RandomFrameCopyList {
             sources: frames.iter().map(|frame| frame.0).collect(),
             targets: frames.iter().map(|frame| frame.1).collect(),
             lengths: frames.iter().map(|frame| frame.2).collect(),
@@ -239,7 +239,7 @@ fn frame_copy_gives_header_completion_the_payload_checksum() {
         seen.push((at, rest));
         head[0] = 0xee;
     };
-    let run = FrameCopies {
+    let run = FrameCopyList {
         heads: &mut heads,
         sources: &[PAGE; 2],
         lengths: &[100; 2],

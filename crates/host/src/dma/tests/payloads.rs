@@ -5,7 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::any;
 use proptest::{prop_assert, prop_assert_eq, proptest};
 
-use super::{DmaPermissions, PAGE, PayloadCopies, memfd, sum_of, table};
+use super::{DmaPermissions, PAGE, PayloadCopyList, memfd, sum_of, table};
 use crate::dma::DmaTable;
 
 /// Distance in bytes between two receive buffers.
@@ -21,7 +21,7 @@ fn copied(
     lengths: &[u32],
 ) -> (usize, Vec<u64>) {
     let mut sums = vec![0xff; sources.len()];
-    let payloads = PayloadCopies { sources, lengths, targets, sums: &mut sums };
+    let payloads = PayloadCopyList { sources, lengths, targets, sums: &mut sums };
     let copied = from.copy(&mut 7, to, &mut 7, payloads);
     sums.truncate(copied);
     (copied, sums)

@@ -9,8 +9,8 @@ use kvm_bindings::kvm_userspace_memory_region;
 use kvm_ioctls::{Kvm, VcpuExit, VcpuFd, VmFd};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-use super::MeasuredProgram;
-use crate::measure::ProbeError;
+use super::MeasuredGuestProgram;
+use crate::measure::DurationProbeError;
 
 /// Guest address at which the measured program starts.
 const START: u64 = 0x1000;
@@ -25,7 +25,7 @@ pub(super) struct MeasurementVm {
 }
 
 impl MeasurementVm {
-    pub(super) fn new(program: &MeasuredProgram) -> Result<Self, ProbeError> {
+    pub(super) fn new(program: &MeasuredGuestProgram) -> Result<Self, DurationProbeError> {
         let kvm = Kvm::new().map_err(failed("opening /dev/kvm"))?;
         let machine = kvm.create_vm().map_err(failed("creating a virtual machine"))?;
         machine.create_irq_chip().map_err(failed("creating interrupt controllers"))?;
@@ -52,14 +52,14 @@ impl MeasurementVm {
 
     /// Runs the virtual processor until it exits to user space. Returns an error if a signal interrupts it after
     /// `given_up` was set.
-    pub(super) fn run(&mut self, given_up: &AtomicBool) -> Result<(), ProbeError> {
+    pub(super) fn run(&mut self, given_up: &AtomicBool) -> Result<(), DurationProbeError> {
         loop {
             match self.processor.run() {
                 Ok(VcpuExit::IoOut(..) | VcpuExit::MmioWrite(..)) => return Ok(()),
-                Ok(other) => return Err(ProbeError::Exit(format!("{other:?}"))),
+                Ok(other) => return Err(DurationProbeError::Exit(format!("{other:?}"))),
                 Err(error) if error.errno() == libc::EINTR => {
                     if given_up.load(Ordering::Relaxed) {
-                        return Err(ProbeError::Stuck);
+                        return Err(DurationProbeError::Stuck);
                     }
                 }
                 Err(error) => return Err(failed("running the processor")(error)),
@@ -69,7 +69,7 @@ impl MeasurementVm {
 }
 
 /// Returns the machine code of a guest program whose exits are measured, with the loop that repeats it.
-fn code(program: &MeasuredProgram) -> Vec<u8> {
+fn code(program: &MeasuredGuestProgram) -> Vec<u8> {
     let back = |bytes: usize| (bytes as u8).wrapping_neg();
     let mut code = Vec::new();
     let Some(repeated) = program.repeated else {
@@ -86,15 +86,15 @@ fn code(program: &MeasuredProgram) -> Vec<u8> {
     code
 }
 
-fn failed(what: &'static str) -> impl Fn(kvm_ioctls::Error) -> ProbeError {
-    move |error| ProbeError::Kvm { what, error: io::Error::from_raw_os_error(error.errno()) }
+fn failed(what: &'static str) -> impl Fn(kvm_ioctls::Error) -> DurationProbeError {
+    move |error| DurationProbeError::Kvm { what, error: io::Error::from_raw_os_error(error.errno()) }
 }
 
 /// Anonymous page of this process that is the virtual machine's memory.
 struct VmMemoryPage(*mut u8);
 
 impl VmMemoryPage {
-    fn new(code: &[u8]) -> Result<Self, ProbeError> {
+    fn new(code: &[u8]) -> Result<Self, DurationProbeError> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: an anonymous mapping where the kernel has room touches nothing that exists.
         let page = unsafe { mmap_anonymous(ptr::null_mut(), PAGE, access, MapFlags::PRIVATE) };

@@ -8,7 +8,7 @@ use std::{io, panic, thread};
 
 use vmm_sys_util::signal::{Killable, SIGRTMIN, register_signal_handler};
 
-use crate::measure::ProbeError;
+use crate::measure::DurationProbeError;
 
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -16,8 +16,8 @@ const LOOK: Duration = Duration::from_millis(5);
 /// until `work` returns.
 pub(super) fn within<T: Send + 'static>(
     patience: Duration,
-    work: impl FnOnce(&AtomicBool) -> Result<T, ProbeError> + Send + 'static,
-) -> Result<T, ProbeError> {
+    work: impl FnOnce(&AtomicBool) -> Result<T, DurationProbeError> + Send + 'static,
+) -> Result<T, DurationProbeError> {
     let system = |error: vmm_sys_util::errno::Error| io::Error::from_raw_os_error(error.errno());
     register_signal_handler(SIGRTMIN(), interrupt).map_err(system)?;
     let given_up = Arc::new(AtomicBool::new(false));

@@ -14,7 +14,7 @@ use std::ptr::{self, NonNull};
 
 use wide::{copy_header, copy_heads, widest_copy};
 
-use super::MemoryView;
+use super::MappedGuestMemory;
 use super::copy::{GROUP, LINE, guest_may_have_written, prefetch, prefetch_group};
 use super::view::PREFETCHED;
 
@@ -31,7 +31,7 @@ pub type FrameHeadCompletion<'a> = dyn FnMut(usize, &mut [u8; HEAD], u64) + 'a;
 
 /// Frames to copy between two clients, one element of each slice per frame.
 #[derive(Debug)]
-pub struct FrameCopies<'a> {
+pub struct FrameCopyList<'a> {
     /// Private copies of the frames' first 64 bytes.
     pub heads: &'a mut [[u8; HEAD]],
     /// Addresses of the frames in the sender's memory.
@@ -46,7 +46,7 @@ pub struct FrameCopies<'a> {
 
 /// Payloads to copy between two clients, one element of each slice per payload.
 #[derive(Debug)]
-pub struct PayloadCopies<'a> {
+pub struct PayloadCopyList<'a> {
     /// Addresses of the payloads in the sender's memory.
     pub sources: &'a [u64],
     /// Lengths of the payloads in bytes.
@@ -62,7 +62,7 @@ pub struct PayloadCopies<'a> {
 pub(crate) struct MappedBytes<'map, const WRITES: bool> {
     at: NonNull<u8>,
     len: usize,
-    mapped: PhantomData<&'map MemoryView>,
+    mapped: PhantomData<&'map MappedGuestMemory>,
 }
 
 impl<'map, const WRITES: bool> MappedBytes<'map, WRITES> {
@@ -71,7 +71,7 @@ impl<'map, const WRITES: bool> MappedBytes<'map, WRITES> {
 
     /// Returns all mapped bytes of a memory view, or none if `WRITES` and the view is read-only.
     #[inline]
-    pub(crate) fn whole(view: &'map MemoryView) -> Self {
+    pub(crate) fn whole(view: &'map MappedGuestMemory) -> Self {
         if WRITES && !view.is_writable() {
             return Self::NONE;
         }
@@ -168,7 +168,7 @@ pub(crate) struct FrameAddresses<'map, 'run, const WRITES: bool> {
     long: usize,
     /// True if a frame of the burst is shorter than a head.
     short: bool,
-    mapped: PhantomData<&'map MemoryView>,
+    mapped: PhantomData<&'map MappedGuestMemory>,
 }
 
 impl<'map, 'run, const WRITES: bool> FrameAddresses<'map, 'run, WRITES> {

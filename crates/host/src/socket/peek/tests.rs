@@ -1,6 +1,6 @@
 //! Tests that consuming removes exactly the peeked bytes from a socket.
 
-use super::super::{ReceivedFds, SocketReceived, StreamSocket};
+use super::super::{ReceivedFds, SocketReceiveResult, StreamSocket};
 use rustix::fd::AsFd;
 
 #[test]
@@ -13,7 +13,7 @@ fn peek_offset_of_a_socket_counts_consumed_bytes() {
         a.send(&[0; 3], &[]).unwrap();
     }
     let mut buffer = [0; 256];
-    assert_eq!(b.peek(&mut buffer, &mut ReceivedFds::new()).unwrap(), SocketReceived::Bytes(180));
+    assert_eq!(b.peek(&mut buffer, &mut ReceivedFds::new()).unwrap(), SocketReceiveResult::Bytes(180));
     let copy = StreamSocket::adopt(b.as_fd().try_clone_to_owned().unwrap()).unwrap();
     for (taken, left) in [(1, 179), (3, 176), (50, 126), (126, 0)] {
         assert_eq!(b.consume(&mut buffer[..taken]).unwrap(), taken);
@@ -27,7 +27,7 @@ fn peeked_socket_bytes_stay_until_consumed() {
     b.peek_from(0).unwrap();
     let peek = |expected: &[u8], descriptors| {
         let (mut buffer, mut fds) = ([0; 64], ReceivedFds::new());
-        assert_eq!(b.peek(&mut buffer, &mut fds).unwrap(), SocketReceived::Bytes(expected.len()));
+        assert_eq!(b.peek(&mut buffer, &mut fds).unwrap(), SocketReceiveResult::Bytes(expected.len()));
         assert_eq!((&buffer[..expected.len()], fds.len()), (expected, descriptors));
     };
     a.send(b"one", &[]).unwrap();
@@ -35,7 +35,7 @@ fn peeked_socket_bytes_stay_until_consumed() {
     a.send(b"three", &[]).unwrap();
     peek(b"onetwo", 1);
     peek(b"three", 0);
-    assert_eq!(b.peek(&mut [0; 8], &mut ReceivedFds::new()).unwrap(), SocketReceived::WouldBlock);
+    assert_eq!(b.peek(&mut [0; 8], &mut ReceivedFds::new()).unwrap(), SocketReceiveResult::WouldBlock);
     // A successor without notes peeks at everything again.
     b.peek_from(0).unwrap();
     peek(b"onetwo", 1);
@@ -52,7 +52,7 @@ fn peek_all(stream: &StreamSocket, buffer: &mut [u8]) -> Vec<(Vec<u8>, usize)> {
     loop {
         let mut fds = ReceivedFds::new();
         match stream.peek(buffer, &mut fds).unwrap() {
-            SocketReceived::Bytes(count) => all.push((buffer[..count].to_vec(), fds.len())),
+            SocketReceiveResult::Bytes(count) => all.push((buffer[..count].to_vec(), fds.len())),
             _ => return all,
         }
     }

@@ -2,13 +2,13 @@
 //! file and its records.
 
 use super::*;
-use crate::socket::{ReceivedFds, SocketReceived};
+use crate::socket::{ReceivedFds, SocketReceiveResult};
 
 /// Reply log of a connection to a client, with the records that the log's owner keeps.
 struct ReplyLogOwner {
     log: ReplyLog,
-    noted: UnsentReplies,
-    held: HeldMessagePart,
+    noted: UnsentReplyRange,
+    held: IncompleteMessageRange,
     ours: StreamSocket,
     theirs: StreamSocket,
 }
@@ -16,7 +16,7 @@ struct ReplyLogOwner {
 impl ReplyLogOwner {
     fn new() -> Self {
         let (ours, theirs) = StreamSocket::pair().unwrap();
-        let (noted, held) = (UnsentReplies::default(), HeldMessagePart::default());
+        let (noted, held) = (UnsentReplyRange::default(), IncompleteMessageRange::default());
         Self { log: ReplyLog::new().unwrap(), noted, held, ours, theirs }
     }
 
@@ -30,14 +30,14 @@ impl ReplyLogOwner {
     }
 
     fn send(&mut self, bytes: usize) {
-        assert_eq!(self.log.send(&self.ours, bytes).unwrap(), SocketSent::Bytes(bytes));
+        assert_eq!(self.log.send(&self.ours, bytes).unwrap(), SocketSendResult::Bytes(bytes));
     }
 
     fn hears(&self, bytes: &[u8]) {
         let (mut received, mut buffer) = (Vec::new(), [0; 1 << 16]);
         while received.len() < bytes.len() {
             match self.theirs.recv(&mut buffer, &mut ReceivedFds::new()).unwrap() {
-                SocketReceived::Bytes(count) => received.extend_from_slice(&buffer[..count]),
+                SocketReceiveResult::Bytes(count) => received.extend_from_slice(&buffer[..count]),
                 other => panic!("{other:?} after {} bytes", received.len()),
             }
         }
@@ -130,7 +130,7 @@ fn message_part_held_in_the_reply_log_survives_crashes() {
         assert!(world.log.read_held().unwrap() == message);
         world.append(&[round; 100]);
         assert!(world.log.read_held().unwrap() == message, "its reply lies elsewhere");
-        world.held = HeldMessagePart::default();
+        world.held = IncompleteMessageRange::default();
         world.log.release().unwrap();
         world.die();
         world.send(100);
@@ -145,7 +145,7 @@ fn sending_replies_does_not_block_if_the_client_reads_none() {
     let mut world = ReplyLogOwner::new();
     world.append(&[1; 1 << 20]);
     let mut total = 0;
-    while let SocketSent::Bytes(sent) = world.log.send(&world.ours, (1 << 20) - total).unwrap() {
+    while let SocketSendResult::Bytes(sent) = world.log.send(&world.ours, (1 << 20) - total).unwrap() {
         total += sent;
     }
     assert_eq!(world.die().len(), (1 << 20) - total);

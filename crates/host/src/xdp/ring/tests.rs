@@ -5,23 +5,23 @@ use proptest::prelude::*;
 
 const LAYOUT: XdpRingLayout = XdpRingLayout { producer: 0, consumer: 64, flags: 128, entries: 192, size: 8 };
 
-fn memory() -> Arc<XdpMapping> {
-    XdpMapping::anonymous(LAYOUT.len::<u64>()).unwrap()
+fn memory() -> Arc<XdpMemoryMapping> {
+    XdpMemoryMapping::anonymous(LAYOUT.len::<u64>()).unwrap()
 }
 
-fn set(memory: &XdpMapping, offset: usize, value: u32) {
+fn set(memory: &XdpMemoryMapping, offset: usize, value: u32) {
     memory.word(offset).unwrap().store(value, Ordering::Release);
 }
 
-fn get(memory: &XdpMapping, offset: usize) -> u32 {
+fn get(memory: &XdpMemoryMapping, offset: usize) -> u32 {
     memory.word(offset).unwrap().load(Ordering::Acquire)
 }
 
 #[test]
 fn xdp_ring_entries_are_read_in_order_across_wraps() {
     let memory = memory();
-    let mut from = XdpRing::<u64, ProducerSide>::new(memory.clone(), LAYOUT).unwrap();
-    let mut to = XdpRing::<u64, ConsumerSide>::new(memory, LAYOUT).unwrap();
+    let mut from = XdpRing::<u64, RingProducerSide>::new(memory.clone(), LAYOUT).unwrap();
+    let mut to = XdpRing::<u64, RingConsumerSide>::new(memory, LAYOUT).unwrap();
     let (mut next, mut expected) = (0, 0);
     for burst in (0..1000).map(|round| round % 9) {
         assert_eq!(from.room(), Ok(8), "everything was read");
@@ -43,7 +43,7 @@ fn xdp_ring_entries_are_read_in_order_across_wraps() {
 #[test]
 fn full_xdp_ring_refuses_entries_and_loses_none() {
     let memory = memory();
-    let mut ring = XdpRing::<u64, ProducerSide>::new(memory.clone(), LAYOUT).unwrap();
+    let mut ring = XdpRing::<u64, RingProducerSide>::new(memory.clone(), LAYOUT).unwrap();
     assert_eq!((0..20).filter(|n| ring.push(*n)).count(), 8);
     ring.publish();
     assert_eq!((ring.room(), ring.push(99), get(&memory, LAYOUT.producer)), (Ok(0), false, 8));
@@ -54,7 +54,7 @@ fn full_xdp_ring_refuses_entries_and_loses_none() {
 #[test]
 fn xdp_ring_outside_its_memory_is_refused() {
     let with =
-        |layout: XdpRingLayout| XdpRing::<XdpDescriptor, ConsumerSide>::new(memory(), layout).is_some();
+        |layout: XdpRingLayout| XdpRing::<XdpDescriptor, RingConsumerSide>::new(memory(), layout).is_some();
     assert!(with(XdpRingLayout { size: 4, ..LAYOUT }));
     let bad = [
         XdpRingLayout { size: 8, ..LAYOUT },
@@ -78,7 +78,7 @@ proptest! {
         steps in proptest::collection::vec((any::<u32>(), 0_u32..9), 1..50),
     ) {
         let memory = memory();
-        let mut reader = XdpRing::<u64, ConsumerSide>::new(memory.clone(), LAYOUT).unwrap();
+        let mut reader = XdpRing::<u64, RingConsumerSide>::new(memory.clone(), LAYOUT).unwrap();
         let mut at = 0_u32;
         for (lie, honest) in steps {
             set(&memory, LAYOUT.producer, lie);
@@ -106,7 +106,7 @@ proptest! {
         lies in proptest::collection::vec(any::<u32>(), 1..50),
     ) {
         let memory = memory();
-        let mut writer = XdpRing::<u64, ProducerSide>::new(memory.clone(), LAYOUT).unwrap();
+        let mut writer = XdpRing::<u64, RingProducerSide>::new(memory.clone(), LAYOUT).unwrap();
         for lie in lies {
             set(&memory, LAYOUT.consumer, lie);
             let at = get(&memory, LAYOUT.producer);

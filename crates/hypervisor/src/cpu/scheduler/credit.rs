@@ -19,7 +19,7 @@ const CREDITS_PER_ACCOUNTING: i64 = PER_MS * ACCOUNTING_MS as i64;
 
 /// Clocks of the credit scheduler, in cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CreditClocks {
+pub struct CreditSchedulerClocks {
     /// Processor cycles per millisecond, by which the credit scheduler converts its times.
     pub millisecond: u64,
     /// Milliseconds per scheduler tick; at least 1.
@@ -44,7 +44,7 @@ pub enum VcpuPriority {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct CreditAccount {
+struct VcpuCreditAccount {
     share: SchedulingParameters,
     credits: i64,
     priority: VcpuPriority,
@@ -66,18 +66,21 @@ struct CreditRunQueue {
 /// Xen's credit scheduler for all threads.
 #[derive(Debug)]
 pub struct CreditScheduler {
-    clocks: CreditClocks,
+    clocks: CreditSchedulerClocks,
     tick: u64,
     accounting: u64,
-    accounts: Vec<CreditAccount>,
+    accounts: Vec<VcpuCreditAccount>,
     queues: Vec<CreditRunQueue>,
 }
 
 impl CreditScheduler {
     /// Creates a credit scheduler without threads and virtual CPUs.
-    pub fn new(clocks: CreditClocks) -> CreditScheduler {
-        let clocks =
-            CreditClocks { tick_ms: clocks.tick_ms.max(1), millisecond: clocks.millisecond.max(1), ..clocks };
+    pub fn new(clocks: CreditSchedulerClocks) -> CreditScheduler {
+        let clocks = CreditSchedulerClocks {
+            tick_ms: clocks.tick_ms.max(1),
+            millisecond: clocks.millisecond.max(1),
+            ..clocks
+        };
         let (tick, accounting) = (clocks.first_tick, clocks.first_accounting);
         CreditScheduler { clocks, tick, accounting, accounts: Vec::new(), queues: Vec::new() }
     }
@@ -99,7 +102,7 @@ impl CreditScheduler {
 
     /// Distributes credits to virtual CPUs by weight, and sets their priorities by credits.
     fn distribute_credits(&mut self) {
-        let weight = |account: &CreditAccount| i64::from(account.share.weight).max(1);
+        let weight = |account: &VcpuCreditAccount| i64::from(account.share.weight).max(1);
         let weights: i64 = self.accounts.iter().filter(|account| account.active).map(weight).sum();
         let pot = CREDITS_PER_ACCOUNTING * self.queues.len() as i64;
         for account in self.accounts.iter_mut().filter(|account| account.active) {
@@ -146,7 +149,7 @@ impl Scheduler for CreditScheduler {
 
     fn add_vcpu(&mut self, thread: HardwareThreadId, _: VcpuId, mut share: SchedulingParameters) {
         share.affinity |= 1 << thread.index().min(63);
-        let account = CreditAccount { share, credits: 0, priority: VcpuPriority::Under, active: false };
+        let account = VcpuCreditAccount { share, credits: 0, priority: VcpuPriority::Under, active: false };
         self.accounts.push(account);
         let most = self.accounts.len();
         self.queues.iter_mut().for_each(|queue| queue.ready.reserve(most));

@@ -11,7 +11,7 @@ mod round_robin;
 #[cfg(test)]
 mod tests;
 
-pub use credit::{CreditClocks, CreditScheduler, VcpuPriority};
+pub use credit::{CreditScheduler, CreditSchedulerClocks, VcpuPriority};
 pub use round_robin::RoundRobinScheduler;
 
 use core::fmt::Debug;

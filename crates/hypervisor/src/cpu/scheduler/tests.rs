@@ -3,8 +3,8 @@
 use std::vec::Vec;
 
 use super::{
-    CreditClocks, CreditScheduler, RoundRobinScheduler, Scheduler, SchedulingParameters, SelectedScheduler,
-    VcpuPriority,
+    CreditScheduler, CreditSchedulerClocks, RoundRobinScheduler, Scheduler, SchedulingParameters,
+    SelectedScheduler, VcpuPriority,
 };
 use crate::cpu::{HardwareThreadId, HostMachine, ProcessorConfig, VcpuId, VcpuStepOutcome};
 use sim::Frequency;
@@ -14,8 +14,12 @@ const FIRST: HardwareThreadId = HardwareThreadId::new(0);
 const MS: u64 = 1_000;
 
 fn credit(threads: usize, shares: &[SchedulingParameters]) -> (CreditScheduler, Vec<VcpuId>) {
-    let clocks =
-        CreditClocks { millisecond: MS, tick_ms: 10, first_tick: 10 * MS, first_accounting: 30 * MS };
+    let clocks = CreditSchedulerClocks {
+        millisecond: MS,
+        tick_ms: 10,
+        first_tick: 10 * MS,
+        first_accounting: 30 * MS,
+    };
     let mut credit = CreditScheduler::new(clocks);
     (0..threads).for_each(|_| credit.add_thread());
     let vcpus: Vec<_> = (0..shares.len() as u16).map(VcpuId).collect();
@@ -92,8 +96,12 @@ fn vcpus_of_equal_priority_alternate_by_time_slice() {
 
 /// Creates a machine with two threads, a clock cycle of a microsecond, and a virtual CPU for each of `shares`.
 fn machine(shares: &[SchedulingParameters]) -> (HostMachine, Vec<VcpuId>) {
-    let clocks =
-        CreditClocks { millisecond: MS, tick_ms: 10, first_tick: 10 * MS, first_accounting: 30 * MS };
+    let clocks = CreditSchedulerClocks {
+        millisecond: MS,
+        tick_ms: 10,
+        first_tick: 10 * MS,
+        first_accounting: 30 * MS,
+    };
     let config = ProcessorConfig {
         cores: 2,
         threads_per_core: 1,
@@ -118,12 +126,12 @@ fn ms(ms: u64) -> sim::VirtualInstant {
 
 fn run(
     machine: &mut HostMachine,
-    visit: crate::cpu::ThreadVisit,
+    visit: crate::cpu::ScheduledThreadVisit,
     cycles: u64,
-) -> (VcpuId, crate::cpu::ThreadVisit) {
+) -> (VcpuId, crate::cpu::ScheduledThreadVisit) {
     use crate::account::{CycleCategory, CycleSink};
     match machine.visit(visit.thread, visit.at) {
-        crate::cpu::ThreadAction::Run(mut step) => {
+        crate::cpu::HardwareThreadAction::Run(mut step) => {
             step.charge(CycleCategory::Kernel, cycles);
             let vcpu = step.vcpu();
             (vcpu, machine.finish(step, VcpuStepOutcome::Block))
@@ -144,15 +152,15 @@ fn preempted_vcpu_step_is_resumed_and_charged_once() {
     assert_eq!((second, cut.at, ends.at), (ids[1], ms(12), ms(15)));
     machine.snapshot(ms(13)).check().unwrap();
     assert!(
-        matches!(machine.visit(FIRST, ms(20)), crate::cpu::ThreadAction::Idle),
+        matches!(machine.visit(FIRST, ms(20)), crate::cpu::HardwareThreadAction::Idle),
         "a visit requested before the preemption is ignored"
     );
-    let crate::cpu::ThreadAction::Later(rest) = machine.visit(FIRST, ms(15)) else {
+    let crate::cpu::HardwareThreadAction::Later(rest) = machine.visit(FIRST, ms(15)) else {
         panic!("expected the remainder of the preempted step")
     };
     assert_eq!(rest.at, ms(23), "the step had eight milliseconds left");
     machine.snapshot(ms(16)).check().unwrap();
-    assert!(matches!(machine.visit(FIRST, ms(23)), crate::cpu::ThreadAction::Idle));
+    assert!(matches!(machine.visit(FIRST, ms(23)), crate::cpu::HardwareThreadAction::Idle));
     assert!(machine.is_blocked(ids[0]));
     let books = machine.snapshot(ms(30));
     books.check().unwrap();
@@ -168,10 +176,10 @@ fn vcpu_wake_up_during_a_preempted_step_is_not_lost() {
     let cut = machine.wake(ids[1], ms(12)).unwrap();
     let _ = run(&mut machine, cut, 3 * MS);
     assert!(machine.wake(ids[0], ms(13)).is_none());
-    let crate::cpu::ThreadAction::Later(rest) = machine.visit(FIRST, ms(15)) else {
+    let crate::cpu::HardwareThreadAction::Later(rest) = machine.visit(FIRST, ms(15)) else {
         panic!("expected the remainder of the preempted step")
     };
-    let crate::cpu::ThreadAction::Run(step) = machine.visit(FIRST, rest.at) else {
+    let crate::cpu::HardwareThreadAction::Run(step) = machine.visit(FIRST, rest.at) else {
         panic!("expected the rest of the preempted step")
     };
     assert_eq!(step.vcpu(), ids[0]);

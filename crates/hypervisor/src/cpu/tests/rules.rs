@@ -5,7 +5,7 @@ use std::vec::Vec;
 use super::world::{MachineEvent, MachineHarness, busy, config, nanos, once, thread};
 use crate::account::{CycleCategory, CycleSink};
 use crate::cost::CostTable;
-use crate::cpu::{HostMachine, ProcessorConfig, ThreadAction, VcpuId, VcpuStep, VcpuStepOutcome};
+use crate::cpu::{HardwareThreadAction, HostMachine, ProcessorConfig, VcpuId, VcpuStep, VcpuStepOutcome};
 use crate::domain::{DomainId, DomainKind};
 
 /// Returns the steps that the machine has run: virtual CPU, start and end in nanoseconds.
@@ -72,7 +72,7 @@ fn time_within_a_vcpu_step_includes_its_charged_cycles() {
     let domain = machine.add_domain(DomainKind::Native, "native".into());
     let vcpu = machine.add_vcpu(domain, thread(0));
     assert!(machine.wake(vcpu, nanos(7)).is_some());
-    let ThreadAction::Run(mut step) = machine.visit(thread(0), nanos(7)) else {
+    let HardwareThreadAction::Run(mut step) = machine.visit(thread(0), nanos(7)) else {
         panic!("expected a step of the woken vCPU")
     };
     assert_eq!(machine.running(thread(0), nanos(7)), Some(vcpu));
@@ -252,12 +252,12 @@ fn executing_vcpu_steps_does_not_allocate() {
             loop {
                 now = now.max(visit.at);
                 visit = match machine.visit(visit.thread, now) {
-                    ThreadAction::Run(mut step) => {
+                    HardwareThreadAction::Run(mut step) => {
                         step.charge(CycleCategory::Driver, 5_000);
                         machine.finish(step, VcpuStepOutcome::Block)
                     }
-                    ThreadAction::Later(visit) => visit,
-                    ThreadAction::Idle => break,
+                    HardwareThreadAction::Later(visit) => visit,
+                    HardwareThreadAction::Idle => break,
                 };
             }
         }

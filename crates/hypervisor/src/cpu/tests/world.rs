@@ -4,10 +4,10 @@ use std::vec::Vec;
 
 use sim::{EventQueue, EventTrace, Frequency, TraceLabel, VirtualDuration, VirtualInstant};
 
-use crate::account::{CycleCategory, CycleSink, LedgerSnapshot};
+use crate::account::{CycleCategory, CycleLedgerSnapshot, CycleSink};
 use crate::cpu::{
-    HardwareThreadId, HostMachine, ProcessorConfig, ThreadAction, ThreadVisit, VcpuId, VcpuStep,
-    VcpuStepOutcome,
+    HardwareThreadAction, HardwareThreadId, HostMachine, ProcessorConfig, ScheduledThreadVisit, VcpuId,
+    VcpuStep, VcpuStepOutcome,
 };
 use crate::domain::{DomainId, DomainKind};
 
@@ -86,7 +86,7 @@ impl MachineHarness {
     }
 
     /// Runs all events before `end`, and returns a snapshot of the cycle ledger at `end`.
-    pub(super) fn run(&mut self, end: u64) -> LedgerSnapshot {
+    pub(super) fn run(&mut self, end: u64) -> CycleLedgerSnapshot {
         while let Some((now, event)) = self.events.pop_before(nanos(end)) {
             match event {
                 MachineEvent::Visit(thread) => self.visit(thread, now),
@@ -103,15 +103,15 @@ impl MachineHarness {
         self.machine.snapshot(nanos(end))
     }
 
-    fn expect(&mut self, visit: ThreadVisit) {
+    fn expect(&mut self, visit: ScheduledThreadVisit) {
         self.events.schedule(visit.at, MachineEvent::Visit(visit.thread));
     }
 
     fn visit(&mut self, thread: HardwareThreadId, now: VirtualInstant) {
         match self.machine.visit(thread, now) {
-            ThreadAction::Run(step) => self.execute(step, now),
-            ThreadAction::Later(visit) => self.expect(visit),
-            ThreadAction::Idle => {}
+            HardwareThreadAction::Run(step) => self.execute(step, now),
+            HardwareThreadAction::Later(visit) => self.expect(visit),
+            HardwareThreadAction::Idle => {}
         }
     }
 

@@ -2,13 +2,13 @@
 //! the driver domain receives (smart-vnic-rx), several guests transmit (smart-vnic-scaling).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
-    PointCombinations, PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::point::{count, metric, timed, times};
 use crate::experiments::settings;
 use crate::machine::single::{
-    CardDriver, PacketChannel, PayloadDirection, SingleCpuResults, SingleCpuSetup, SingleCpuSimulation,
+    CardDriver, PacketChannelOptions, PayloadDirection, SingleCpuResults, SingleCpuSetup, SingleCpuSimulation,
 };
 use crate::value::ParameterValue;
 use hypervisor::cost::CostTable;
@@ -16,10 +16,10 @@ use hypervisor::cost::CostTable;
 const MBPS: Metric = metric("throughput_mbps", "Mb/s", "payload over four ports");
 const CYCLES: Metric = metric("cycles_per_packet", "cycles", "cycles of the processor for each segment");
 
-const STEP: Axis = Axis {
+const STEP: ExperimentAxis = ExperimentAxis {
     name: "step",
     what: "optimisation, including all earlier ones",
-    values: AxisValues::List(&[
+    values: ExperimentAxisValues::List(&[
         ParameterValue::name("base"),
         ParameterValue::name("vnic"),
         ParameterValue::name("channel"),
@@ -37,8 +37,8 @@ const RIGHT: Option<FigureScale> = Some(FigureScale {
 });
 
 /// Declares a bar chart of throughput and cycles by optimisation, with a bar for each value of the axis `split`.
-const fn by_step(split: &'static str) -> Figure {
-    Figure {
+const fn by_step(split: &'static str) -> FigureDefinition {
+    FigureDefinition {
         title: "Throughput, and cycles for a segment",
         kind: FigureKind::GroupedBars,
         x: &["step"],
@@ -60,14 +60,17 @@ pub(super) const TRANSMIT: Experiment = Experiment {
             losses; the client's machine.",
     axes: &[
         STEP,
-        Axis {
+        ExperimentAxis {
             name: "nic",
             what: "offloads of the card: segmentation, scatter-gather, checksums",
-            values: AxisValues::List(&[ParameterValue::name("smart"), ParameterValue::name("dumb")]),
+            values: ExperimentAxisValues::List(&[
+                ParameterValue::name("smart"),
+                ParameterValue::name("dumb"),
+            ]),
             labels: &["smart card", "card without offloads"],
         },
     ],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[MBPS, CYCLES],
     figures: &[by_step("nic")],
     run: transmit,
@@ -82,14 +85,17 @@ pub(super) const RECEIVE: Experiment = Experiment {
             the driver domain's own daemons; TLB misses between switches.",
     axes: &[
         STEP,
-        Axis {
+        ExperimentAxis {
             name: "where",
             what: "location of the programs",
-            values: AxisValues::List(&[ParameterValue::name("guest"), ParameterValue::name("driver-domain")]),
+            values: ExperimentAxisValues::List(&[
+                ParameterValue::name("guest"),
+                ParameterValue::name("driver-domain"),
+            ]),
             labels: &["in a guest", "in the driver domain"],
         },
     ],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[MBPS, CYCLES],
     figures: &[by_step("where")],
     run: receive,
@@ -102,17 +108,17 @@ pub(super) const SCALING: Experiment = Experiment {
             nothing. Predicted: all; the cost of further guests is too small, as their working sets do not \
             evict each other from the cache here.",
     axes: &[
-        Axis {
+        ExperimentAxis {
             name: "vms",
             what: "virtual machines",
-            values: AxisValues::Range { first: 1, last: 8, step: 1 },
+            values: ExperimentAxisValues::Range { first: 1, last: 8, step: 1 },
             labels: &[],
         },
         STEP,
     ],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[MBPS],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "Throughput by guests",
         kind: FigureKind::Lines,
         x: &["vms"],
@@ -125,9 +131,9 @@ pub(super) const SCALING: Experiment = Experiment {
 };
 
 /// Returns the packet channel with the optimisation `step` and all optimisations before it.
-fn channel(step: &str, card_offloads: bool) -> PacketChannel {
+fn channel(step: &str, card_offloads: bool) -> PacketChannelOptions {
     let up_to = |last: &[&str]| last.contains(&step);
-    PacketChannel {
+    PacketChannelOptions {
         offloads: up_to(&["vnic", "channel", "vm"]),
         by_address: up_to(&["channel", "vm"]),
         large_pages: step == "vm",
@@ -135,20 +141,20 @@ fn channel(step: &str, card_offloads: bool) -> PacketChannel {
     }
 }
 
-fn transmit(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn transmit(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let channel = channel(at.axes.text(STEP.name)?, at.axes.text("nic")? == "smart");
     let (found, outcome) = run(CardDriver::Xen, (PayloadDirection::Transmit, channel), 1, context)?;
     Ok(with_cycles(&found, outcome))
 }
 
-fn receive(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn receive(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let drive = if at.axes.text("where")? == "guest" { CardDriver::Xen } else { CardDriver::Own };
     let channel = channel(at.axes.text(STEP.name)?, true);
     let (found, outcome) = run(drive, (PayloadDirection::Receive, channel), 1, context)?;
     Ok(with_cycles(&found, outcome))
 }
 
-fn scaling(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn scaling(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let guests = count(at, "vms")?;
     if !(1..=32).contains(&guests) {
         return Err(PointRunError::Refused(format!("vms is {guests}; it must be from 1 to 32")));
@@ -166,9 +172,9 @@ fn with_cycles(found: &SingleCpuResults, outcome: PointOutcome) -> PointOutcome 
 
 fn run(
     drive: CardDriver,
-    (direction, channel): (PayloadDirection, PacketChannel),
+    (direction, channel): (PayloadDirection, PacketChannelOptions),
     guests: u8,
-    context: &PointContext,
+    context: &PointRunInputs,
 ) -> Result<(SingleCpuResults, PointOutcome), PointRunError> {
     let table = settings::table_or(context, CostTable::prestonia)?;
     let plan = SingleCpuSetup {

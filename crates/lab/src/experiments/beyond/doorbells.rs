@@ -3,8 +3,8 @@
 //! per queue.
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
-    PointCombinations, PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric, times};
 use crate::experiments::settings;
@@ -12,10 +12,10 @@ use crate::machine::queues::{DoorbellPath, MultiqueueSetup, MultiqueueSimulation
 use crate::value::ParameterValue;
 use hypervisor::cost::CostTable;
 
-const LOAD: Axis = Axis {
+const LOAD: ExperimentAxis = ExperimentAxis {
     name: "load",
     what: "a stream to each processor of the guest, datagrams from each, or requests to one",
-    values: AxisValues::List(&[
+    values: ExperimentAxisValues::List(&[
         ParameterValue::name("stream"),
         ParameterValue::name("datagrams"),
         ParameterValue::name("requests"),
@@ -24,16 +24,16 @@ const LOAD: Axis = Axis {
 };
 
 /// Axis of the kind of traffic, without requests: only traffic that several processors can share.
-const BULK: Axis = Axis {
-    values: AxisValues::List(&[ParameterValue::name("stream"), ParameterValue::name("datagrams")]),
+const BULK: ExperimentAxis = ExperimentAxis {
+    values: ExperimentAxisValues::List(&[ParameterValue::name("stream"), ParameterValue::name("datagrams")]),
     labels: &["a stream in", "datagrams out"],
     ..LOAD
 };
 
-const DOORBELL: Axis = Axis {
+const DOORBELL: ExperimentAxis = ExperimentAxis {
     name: "doorbell",
     what: "a store to a mapped page; an exit and a message; an exit, a message and its answer",
-    values: AxisValues::List(&[
+    values: ExperimentAxisValues::List(&[
         ParameterValue::name("mapped"),
         ParameterValue::name("posted"),
         ParameterValue::name("answered"),
@@ -41,10 +41,14 @@ const DOORBELL: Axis = Axis {
     labels: &["mapped page", "posted message", "answered message"],
 };
 
-const PAIRS: Axis = Axis {
+const PAIRS: ExperimentAxis = ExperimentAxis {
     name: "pairs",
     what: "queue pairs of the VF, and processors of the guest",
-    values: AxisValues::List(&[ParameterValue::Int(1), ParameterValue::Int(2), ParameterValue::Int(4)]),
+    values: ExperimentAxisValues::List(&[
+        ParameterValue::Int(1),
+        ParameterValue::Int(2),
+        ParameterValue::Int(4),
+    ]),
     labels: &[],
 };
 
@@ -72,10 +76,10 @@ pub(crate) const DOORBELLS: Experiment = Experiment {
             service domain passes them to the card. Nothing is calibrated, and no paper has such a figure. Not \
             modelled: the card's processing time, and locks of the process that carries messages.",
     axes: &[LOAD, DOORBELL],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: METRICS,
     figures: &[
-        Figure {
+        FigureDefinition {
             title: "CPU by domain, and doorbell exits",
             kind: FigureKind::StackedBars,
             x: &["doorbell"],
@@ -88,7 +92,7 @@ pub(crate) const DOORBELLS: Experiment = Experiment {
                 series: &[("exits_per_kframe", "exits")],
             }),
         },
-        Figure {
+        FigureDefinition {
             title: "Throughput",
             kind: FigureKind::GroupedBars,
             x: &["load"],
@@ -114,9 +118,9 @@ pub(crate) const QUEUE_PAIRS: Experiment = Experiment {
             such a figure. Not modelled: cache lines and locks shared by a guest's processors, and flows that \
             share a queue.",
     axes: &[BULK, DOORBELL, PAIRS],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: METRICS,
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "Throughput",
         kind: FigureKind::GroupedBars,
         x: &["load", "pairs"],
@@ -128,15 +132,15 @@ pub(crate) const QUEUE_PAIRS: Experiment = Experiment {
     run: several_pairs,
 };
 
-fn one_pair(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn one_pair(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     run(at, 1, context)
 }
 
-fn several_pairs(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn several_pairs(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     run(at, point::count(at, PAIRS.name)?, context)
 }
 
-fn run(at: &ExperimentPoint, pairs: u8, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn run(at: &ExperimentPoint, pairs: u8, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let doorbell = match at.axes.text(DOORBELL.name)? {
         "mapped" => DoorbellPath::Memory,
         "posted" => DoorbellPath::Posted,

@@ -2,12 +2,12 @@
 //! the real PF driver sets in the real card. Hostile register and mailbox accesses are not modelled.
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
 use crate::experiments::settings;
-use crate::machine::{ClientTraffic, InternalSender, InternalTraffic, TrafficLimits};
+use crate::machine::{ClientTraffic, InterDomainSender, InterDomainTraffic, TrafficLimits};
 use crate::value::ParameterValue;
 use guest::ProgramWorkload;
 use guest::packet::UDP_PAYLOAD;
@@ -30,20 +30,23 @@ pub(crate) const ISOLATION: Experiment = Experiment {
             processor time and packets. With storm control and a transmit rate limit the card drops the excess \
             before it interrupts a guest.",
     axes: &[
-        Axis {
+        ExperimentAxis {
             name: "attack",
             what: "broadcasts at line rate; or a guest that sends to its neighbour as fast as it can",
-            values: AxisValues::List(&[ParameterValue::name("storm"), ParameterValue::name("neighbour")]),
+            values: ExperimentAxisValues::List(&[
+                ParameterValue::name("storm"),
+                ParameterValue::name("neighbour"),
+            ]),
             labels: &["broadcast storm", "flood from a neighbour"],
         },
-        Axis {
+        ExperimentAxis {
             name: "policy",
             what: "storm control of 10 Mb/s, and a transmit rate of 100 Mb/s for each VF",
-            values: AxisValues::List(&[ParameterValue::Bool(false), ParameterValue::Bool(true)]),
+            values: ExperimentAxisValues::List(&[ParameterValue::Bool(false), ParameterValue::Bool(true)]),
             labels: &["no policy", "limits"],
         },
     ],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[
         metric("interrupts_per_s", "1/s", "receive interrupts of all guests"),
         metric("unasked_mbps", "Mb/s", "attack payload read by programs"),
@@ -51,7 +54,7 @@ pub(crate) const ISOLATION: Experiment = Experiment {
         XEN,
         GUEST,
     ],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "CPU by domain, and attack traffic received",
         kind: FigureKind::StackedBars,
         x: &["policy"],
@@ -67,7 +70,7 @@ pub(crate) const ISOLATION: Experiment = Experiment {
     run: attack,
 };
 
-fn attack(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn attack(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let mut setup = point::setup(context, settings::fixed(context)?)?;
     (setup.guests, setup.eoi) = (GUESTS, settings::fast_eoi(context, &setup.table)?);
     if at.axes.text("attack")? == "storm" {
@@ -75,8 +78,8 @@ fn attack(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, 
     } else {
         setup.traffic = ClientTraffic::Silent;
         setup.loopback = settings::loopback(context)?;
-        setup.inside = Some(InternalTraffic {
-            from: InternalSender::Guest,
+        setup.inside = Some(InterDomainTraffic {
+            from: InterDomainSender::Guest,
             load: ProgramWorkload::Udp,
             message_bytes: UDP_PAYLOAD as u32,
             mtu: MTU,

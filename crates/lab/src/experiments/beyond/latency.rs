@@ -2,8 +2,8 @@
 //! responder's latency. There is one outstanding request, and the client takes no time.
 
 use crate::experiment::{
-    Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations, PointContext,
-    PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentPoint, FigureDefinition, FigureKind, FigureScale, PointOutcome,
+    PointRunError, PointRunInputs,
 };
 use crate::experiments::hpca2010::coalescing::{POLICY, policy};
 use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
@@ -18,7 +18,7 @@ pub(crate) const LATENCY: Experiment = Experiment {
             policy's interrupt rate. The adaptive policy sees few packets and interrupts at its lowest rate. \
             The paper has bulk traffic only.",
     axes: &[POLICY],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[
         metric("transactions_per_s", "1/s", "requests answered"),
         metric("round_trip_us", "us", "from a request's first bit on the wire to its response's last, mean"),
@@ -27,7 +27,7 @@ pub(crate) const LATENCY: Experiment = Experiment {
         XEN,
         GUEST,
     ],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "CPU by domain, and round trip",
         kind: FigureKind::StackedBars,
         x: &["policy"],
@@ -43,7 +43,7 @@ pub(crate) const LATENCY: Experiment = Experiment {
     run: respond,
 };
 
-fn respond(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn respond(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let mut setup = point::setup(context, policy(at.axes.text("policy")?, context)?)?;
     setup.spec = KernelConfig::linux_2_6_28(ProgramWorkload::RequestResponse);
     setup.traffic = ClientTraffic::RequestResponse;

@@ -1,7 +1,9 @@
 //! Experiment beyond the paper: the ten ports of fig11 on a current machine, whose processor includes part of
 //! the optimisations. Kernels and cards are those of the paper.
 
-use crate::experiment::{Axis, AxisValues, Experiment, Figure, FigureKind, PointCombinations};
+use crate::experiment::{
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, FigureDefinition, FigureKind,
+};
 use crate::experiments::hpca2010::scaling::{FIG11, RIGHT};
 use crate::experiments::point::CPU;
 use crate::experiments::settings::TABLE;
@@ -21,16 +23,16 @@ pub(crate) const BEYOND: Experiment = Experiment {
             x2APIC. There an end of interrupt does not exit, so its fast path saves nothing; masking still \
             exits; fewer interrupts still save the guest's own work.",
     axes: &[
-        Axis {
+        ExperimentAxis {
             name: TABLE,
             what: "the processor's cost table",
-            values: AxisValues::List(&[NEHALEM, MODERN]),
+            values: ExperimentAxisValues::List(&[NEHALEM, MODERN]),
             labels: &[],
         },
         FIG11.axes[0],
         FIG11.axes[1],
     ],
-    points: PointCombinations::Listed(&[
+    points: AxisCombinations::Listed(&[
         &[NEHALEM, OLD, NONE],
         &[NEHALEM, OLD, ParameterValue::name("msi")],
         &[NEHALEM, NEW, NONE],
@@ -44,7 +46,7 @@ pub(crate) const BEYOND: Experiment = Experiment {
         &[MODERN, NEW, ParameterValue::name("aic")],
         &[MODERN, NATIVE, NONE],
     ]),
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "CPU by domain on either machine",
         kind: FigureKind::StackedBars,
         x: &["guest", "opts"],

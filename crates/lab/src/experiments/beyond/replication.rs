@@ -3,8 +3,8 @@
 //! not modelled.
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
 use crate::experiments::settings;
@@ -18,16 +18,19 @@ pub(crate) const REPLICATION: Experiment = Experiment {
             gets a copy of a frame for all, so the guests' work grows with their number while the wire carries \
             no more.",
     axes: &[
-        Axis {
+        ExperimentAxis {
             name: "frames",
             what: "destination of the clients' frames",
-            values: AxisValues::List(&[ParameterValue::name("unicast"), ParameterValue::name("broadcast")]),
+            values: ExperimentAxisValues::List(&[
+                ParameterValue::name("unicast"),
+                ParameterValue::name("broadcast"),
+            ]),
             labels: &["one guest each", "all guests"],
         },
-        Axis {
+        ExperimentAxis {
             name: "vms",
             what: "guests on the port",
-            values: AxisValues::List(&[
+            values: ExperimentAxisValues::List(&[
                 ParameterValue::Int(1),
                 ParameterValue::Int(2),
                 ParameterValue::Int(4),
@@ -36,7 +39,7 @@ pub(crate) const REPLICATION: Experiment = Experiment {
             labels: &[],
         },
     ],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[
         metric("throughput_mbps", "Mb/s", "payload read by programs of all guests"),
         metric("loss_pct", "%", "copies not read by any program"),
@@ -45,7 +48,7 @@ pub(crate) const REPLICATION: Experiment = Experiment {
         XEN,
         GUEST,
     ],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "CPU by domain, and payload read by programs",
         kind: FigureKind::StackedBars,
         x: &["vms"],
@@ -61,7 +64,7 @@ pub(crate) const REPLICATION: Experiment = Experiment {
     run: replicate,
 };
 
-fn replicate(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn replicate(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let mut setup = point::setup(context, settings::fixed(context)?)?;
     setup.guests = point::count(at, "vms")?;
     setup.eoi = settings::fast_eoi(context, &setup.table)?;

@@ -3,8 +3,8 @@
 //! processor.
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
-    PointCombinations, PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::hpca2010::coalescing;
 use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
@@ -15,11 +15,11 @@ use driver::moderation::{HybridModeration, ModerationPolicy};
 use guest::{KernelConfig, ProgramWorkload};
 use sim::{VirtualDuration, VirtualInstant};
 
-const POLICY: Axis = Axis {
+const POLICY: ExperimentAxis = ExperimentAxis {
     name: "policy",
     what: "interrupts a second; adaptive coalescing; NAPI alone (napi); Linux' net_dim (dim); at once below 20,000 packets \
            a second and at 2 kHz above (hybrid)",
-    values: AxisValues::List(&[
+    values: ExperimentAxisValues::List(&[
         ParameterValue::name("20k"),
         ParameterValue::name("2k"),
         ParameterValue::name("aic"),
@@ -30,10 +30,10 @@ const POLICY: Axis = Axis {
     labels: &["20 kHz", "2 kHz", "adaptive", "NAPI alone", "net_dim", "hybrid"],
 };
 
-const LOAD: Axis = Axis {
+const LOAD: ExperimentAxis = ExperimentAxis {
     name: "load",
     what: "traffic that a client sends",
-    values: AxisValues::List(&[
+    values: ExperimentAxisValues::List(&[
         ParameterValue::name("datagrams"),
         ParameterValue::name("stream"),
         ParameterValue::name("requests"),
@@ -51,7 +51,7 @@ pub(crate) const RIVALS: Experiment = Experiment {
             policy interrupts least, which costs a responder latency. A hybrid answers as soon as NAPI until a \
             fast responder reaches its threshold.",
     axes: &[LOAD, POLICY],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[
         metric("throughput_mbps", "Mb/s", "payload that the program has read"),
         metric("loss_pct", "%", "frames that no program has read"),
@@ -61,7 +61,7 @@ pub(crate) const RIVALS: Experiment = Experiment {
         XEN,
         GUEST,
     ],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "CPU by domain, and interrupts",
         kind: FigureKind::StackedBars,
         x: &["policy"],
@@ -87,7 +87,7 @@ pub(crate) const STEP_OF_RATE: Experiment = Experiment {
     shows: "A policy that samples once a second reacts late to a step: until then the socket overflows between \
             two interrupts. Policies that measure 64 interrupts or 10 ms lose almost nothing.",
     axes: &[POLICY],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[
         metric(
             "loss_first_s_pct",
@@ -106,7 +106,7 @@ pub(crate) const STEP_OF_RATE: Experiment = Experiment {
         ),
         INTERRUPTS,
     ],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "Frames lost after the step",
         kind: FigureKind::GroupedBars,
         x: &["policy"],
@@ -126,7 +126,7 @@ pub(crate) const STEP_OF_RATE: Experiment = Experiment {
     run: step,
 };
 
-fn policy(at: &ExperimentPoint, context: &PointContext) -> Result<ModerationPolicy, PointRunError> {
+fn policy(at: &ExperimentPoint, context: &PointRunInputs) -> Result<ModerationPolicy, PointRunError> {
     Ok(match at.axes.text("policy")? {
         "napi" => ModerationPolicy::Fixed(0),
         "dim" => ModerationPolicy::Dynamic,
@@ -137,7 +137,7 @@ fn policy(at: &ExperimentPoint, context: &PointContext) -> Result<ModerationPoli
 
 fn setup(
     at: &ExperimentPoint,
-    context: &PointContext,
+    context: &PointRunInputs,
     load: ProgramWorkload,
 ) -> Result<ServerSetup, PointRunError> {
     let setup = point::setup(context, policy(at, context)?)?;
@@ -145,7 +145,7 @@ fn setup(
     Ok(ServerSetup { spec: KernelConfig::linux_2_6_28(load), eoi, ..setup })
 }
 
-fn rival(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn rival(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let mut setup = match at.axes.text("load")? {
         "stream" => setup(at, context, ProgramWorkload::Tcp)?,
         "requests" => setup(at, context, ProgramWorkload::RequestResponse)?,
@@ -165,7 +165,7 @@ fn rival(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, P
     Ok(outcome)
 }
 
-fn step(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn step(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let mut setup = setup(at, context, ProgramWorkload::Udp)?;
     // 2.5 s by default, in the middle between two samples of the adaptive policy.
     let second = settings::span(context)?.times(5);

@@ -2,11 +2,11 @@
 
 use super::traffic::quantile;
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::point::metric;
-use crate::machine::thin::liveness::{LivenessSetup, run};
+use crate::machine::thin::liveness::{VfRequestDelaySetup, run};
 use crate::named::Metrics;
 use crate::value::ParameterValue;
 use sim::VirtualDuration;
@@ -19,10 +19,10 @@ pub(super) const LIVENESS: Experiment = Experiment {
             between exits, and unbounded without exits; the timer bounds it. Nothing is calibrated; the source \
             has no such figure. Not modelled: the cost of a visit.",
     axes: &[
-        Axis {
+        ExperimentAxis {
             name: "exits_per_s",
             what: "the guest's exits for other reasons",
-            values: AxisValues::List(&[
+            values: ExperimentAxisValues::List(&[
                 ParameterValue::Int(0),
                 ParameterValue::Int(10),
                 ParameterValue::Int(100),
@@ -31,20 +31,20 @@ pub(super) const LIVENESS: Experiment = Experiment {
             ]),
             labels: &[],
         },
-        Axis {
+        ExperimentAxis {
             name: "preempt_ms",
             what: "interval of the preemption timer; 0: off",
-            values: AxisValues::List(&[
+            values: ExperimentAxisValues::List(&[
                 ParameterValue::Int(0),
                 ParameterValue::Int(1),
                 ParameterValue::Int(10),
             ]),
             labels: &["off", "1 ms", "10 ms"],
         },
-        Axis {
+        ExperimentAxis {
             name: "burst",
             what: "number of requests that VFs send together",
-            values: AxisValues::List(&[
+            values: ExperimentAxisValues::List(&[
                 ParameterValue::Int(1),
                 ParameterValue::Int(16),
                 ParameterValue::Int(64),
@@ -52,13 +52,13 @@ pub(super) const LIVENESS: Experiment = Experiment {
             labels: &[],
         },
     ],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[
         metric("request_delay_us_p50", "us", "median waiting time of answered requests"),
         metric("request_delay_us_max", "us", "longest waiting time of a request"),
         metric("lost", "", "requests without an answer: refused by a full queue, or waiting at the end"),
     ],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "The longest wait",
         kind: FigureKind::GroupedBars,
         x: &["burst", "exits_per_s"],
@@ -77,7 +77,7 @@ pub(super) const LIVENESS: Experiment = Experiment {
 /// Simulated time, long enough for the rarest VM exits.
 const SPAN: VirtualDuration = VirtualDuration::from_secs(10);
 
-fn liveness(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn liveness(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let amount = |name: &str, most: u32| {
         let value = at.axes.int(name)?;
         u32::try_from(value)
@@ -86,7 +86,7 @@ fn liveness(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome
             .ok_or_else(|| PointRunError::Refused(format!("{name} is {value}; it must be from 0 to {most}")))
     };
     let preempt = amount("preempt_ms", 10_000)?;
-    let found = run(&LivenessSetup {
+    let found = run(&VfRequestDelaySetup {
         exits_per_s: amount("exits_per_s", 1_000_000)?,
         preempt: (preempt > 0).then(|| VirtualDuration::from_millis(preempt.into())),
         burst: amount("burst", 1_024)?,

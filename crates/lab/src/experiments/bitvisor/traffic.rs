@@ -2,32 +2,32 @@
 //! (bitvisor-throughput) and requests (bitvisor-latency).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::point::{metric, timed, times};
 use crate::experiments::settings;
 use crate::machine::thin::{
-    PfNotification, ThinHypervisorResults, ThinHypervisorSetup, ThinHypervisorSimulation, WireTraffic,
+    PfNotificationMethod, ThinHypervisorResults, ThinHypervisorSetup, ThinHypervisorSimulation, WireTraffic,
 };
 use crate::value::ParameterValue;
 use hypervisor::cost::CostTable;
 
-const AXES: &[Axis] = &[
-    Axis {
+const AXES: &[ExperimentAxis] = &[
+    ExperimentAxis {
         name: "pf",
         what: "notification of the hypervisor's PF driver about requests",
-        values: AxisValues::List(&[
+        values: ExperimentAxisValues::List(&[
             ParameterValue::name("classical"),
             ParameterValue::name("interruptless"),
             ParameterValue::name("posted"),
         ]),
         labels: &["interrupts", "no interrupts", "posted interrupts"],
     },
-    Axis {
+    ExperimentAxis {
         name: "guest",
         what: "load of the guest's processor besides networking",
-        values: AxisValues::List(&[ParameterValue::name("idle"), ParameterValue::name("loaded")]),
+        values: ExperimentAxisValues::List(&[ParameterValue::name("idle"), ParameterValue::name("loaded")]),
         labels: &["idle guest", "busy guest"],
     },
 ];
@@ -39,14 +39,14 @@ pub(super) const THROUGHPUT: Experiment = Experiment {
             of a 10 Gb/s wire. Calibrated: with a busy guest, 11.2 % more. Predicted: exits, the idle guest, posted \
             interrupts. Not modelled: several processors, segments merged by card or kernel, the guest's sends.",
     axes: AXES,
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[
         metric("throughput_gbps", "Gb/s", "payload that the guest's program has read"),
         metric("cpu_guest_pct", "%", "CPU use of the guest's networking, in percent of the processor"),
         metric("interrupt_exits_per_s", "1/s", "exits of the guest for interrupts"),
         metric("other_exits_per_s", "1/s", "exits of the guest for sensitive instructions"),
     ],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "Throughput, and exits for interrupts",
         kind: FigureKind::GroupedBars,
         x: &["pf"],
@@ -70,13 +70,13 @@ pub(super) const LATENCY: Experiment = Experiment {
             calibrated for bitvisor-throughput. Not modelled: sleep states of the processor, the client's \
             jitter.",
     axes: AXES,
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[
         metric("latency_us_mean", "us", "mean time from a request to its answer"),
         metric("latency_us_p50", "us", "median time from a request to its answer"),
         metric("latency_us_p99", "us", "99th percentile of the time from a request to its answer"),
     ],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "From request to answer",
         kind: FigureKind::GroupedBars,
         x: &["guest", "pf"],
@@ -92,7 +92,7 @@ pub(super) const LATENCY: Experiment = Experiment {
     run: latency,
 };
 
-fn throughput(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn throughput(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let (found, outcome) = run(at, WireTraffic::Stream, context)?;
     let metrics = outcome
         .metrics
@@ -103,7 +103,7 @@ fn throughput(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutco
     Ok(PointOutcome { metrics, ..outcome })
 }
 
-fn latency(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn latency(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let (ThinHypervisorResults { latencies_us: all, .. }, outcome) = run(at, WireTraffic::Requests, context)?;
     let mean = if all.is_empty() { 0.0 } else { all.iter().sum::<f64>() / all.len() as f64 };
     let metrics = outcome
@@ -123,12 +123,12 @@ pub(super) fn quantile(all: &[f64], percent: usize) -> f64 {
 fn run(
     at: &ExperimentPoint,
     load: WireTraffic,
-    context: &PointContext,
+    context: &PointRunInputs,
 ) -> Result<(ThinHypervisorResults, PointOutcome), PointRunError> {
     let pf = match at.axes.text("pf")? {
-        "classical" => PfNotification::Classical,
-        "interruptless" => PfNotification::Interruptless,
-        _ => PfNotification::Posted,
+        "classical" => PfNotificationMethod::Classical,
+        "interruptless" => PfNotificationMethod::Interruptless,
+        _ => PfNotificationMethod::Posted,
     };
     let busy = at.axes.text("guest")? == "loaded";
     let table = settings::table_or(context, CostTable::skylake)?;

@@ -1,8 +1,8 @@
 //! Experiment on attacks of a guest on others through its own context of a CDNA card (cdna-hostile).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::point::{metric, untimed};
 use crate::machine::single::{CdnaAttack, attack};
@@ -15,10 +15,10 @@ pub(super) const HOSTILE: Experiment = Experiment {
     shows: "Claimed: a guest accesses only its own memory and stops only itself. Each attack runs on the card, \
             the hypervisor's rings and the pages of cdna-throughput, with three other active guests. Nothing \
             is calibrated. Not modelled: attacks on the hypervisor itself, and timing attacks.",
-    axes: &[Axis {
+    axes: &[ExperimentAxis {
         name: "attack",
         what: "attack of the first guest",
-        values: AxisValues::List(&[
+        values: ExperimentAxisValues::List(&[
             ParameterValue::name("forged-producer"),
             ParameterValue::name("duplicate-sequence"),
             ParameterValue::name("wrap"),
@@ -29,12 +29,12 @@ pub(super) const HOSTILE: Experiment = Experiment {
         ]),
         labels: &[],
     }],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[
         metric("contained", "", "1 if only the attacker's memory was accessed"),
         metric("others_disturbed", "", "disturbed guests of three others"),
     ],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "Result of each attack",
         kind: FigureKind::GroupedBars,
         x: &["attack"],
@@ -50,7 +50,7 @@ pub(super) const HOSTILE: Experiment = Experiment {
     run,
 };
 
-fn run(at: &ExperimentPoint, _: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn run(at: &ExperimentPoint, _: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let what = match at.axes.text("attack")? {
         "forged-producer" => CdnaAttack::ForgedProducer,
         "duplicate-sequence" => CdnaAttack::DuplicateSequence,

@@ -2,8 +2,8 @@
 //! throughput of many (cdna-scaling).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
-    PointCombinations, PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::point::{count, metric, timed, times};
 use crate::experiments::settings;
@@ -17,10 +17,10 @@ const MBPS: Metric = metric("throughput_mbps", "Mb/s", "payload over both ports"
 const XEN: ParameterValue = ParameterValue::name("xen");
 const CDNA: ParameterValue = ParameterValue::name("cdna");
 
-const DIRECTION: Axis = Axis {
+const DIRECTION: ExperimentAxis = ExperimentAxis {
     name: "direction",
     what: "direction of the payload",
-    values: AxisValues::List(&[ParameterValue::name("tx"), ParameterValue::name("rx")]),
+    values: ExperimentAxisValues::List(&[ParameterValue::name("tx"), ParameterValue::name("rx")]),
     labels: &["transmit", "receive"],
 };
 
@@ -36,15 +36,15 @@ pub(super) const THROUGHPUT: Experiment = Experiment {
             in cdna's transmit. Predicted: the rest. Not modelled: losses, the client's machine, the driver \
             domain's own daemons.",
     axes: &[
-        Axis {
+        ExperimentAxis {
             name: "system",
             what: "driver of the card",
-            values: AxisValues::List(&[XEN, CDNA, ParameterValue::name("cdna-unprotected")]),
+            values: ExperimentAxisValues::List(&[XEN, CDNA, ParameterValue::name("cdna-unprotected")]),
             labels: &["driver domain", "contexts", "contexts, unprotected"],
         },
         DIRECTION,
     ],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[
         MBPS,
         metric("cpu_hypervisor_pct", "%", "CPU use of the hypervisor, in percent of the processor"),
@@ -52,7 +52,7 @@ pub(super) const THROUGHPUT: Experiment = Experiment {
         metric("cpu_guest_pct", "%", "CPU use of the guest, in percent of the processor"),
         metric("cpu_idle_pct", "%", "idle time of the processor, in percent"),
     ],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "Processor use, and throughput",
         kind: FigureKind::StackedBars,
         x: &["system"],
@@ -82,10 +82,10 @@ pub(super) const SCALING: Experiment = Experiment {
             not evict each other from the cache here. Also not modelled: guests' own ticks; losses, \
             represented by windows that fit the driver domain's ring.",
     axes: &[
-        Axis {
+        ExperimentAxis {
             name: "vms",
             what: "virtual machines",
-            values: AxisValues::List(&[
+            values: ExperimentAxisValues::List(&[
                 ParameterValue::Int(1),
                 ParameterValue::Int(2),
                 ParameterValue::Int(4),
@@ -97,17 +97,17 @@ pub(super) const SCALING: Experiment = Experiment {
             ]),
             labels: &[],
         },
-        Axis {
+        ExperimentAxis {
             name: "system",
             what: "driver of the card",
-            values: AxisValues::List(&[XEN, CDNA]),
+            values: ExperimentAxisValues::List(&[XEN, CDNA]),
             labels: &["driver domain", "contexts"],
         },
         DIRECTION,
     ],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[MBPS],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "Throughput by guests",
         kind: FigureKind::GroupedBars,
         x: &["direction", "vms"],
@@ -119,7 +119,7 @@ pub(super) const SCALING: Experiment = Experiment {
     run: scaling,
 };
 
-fn throughput(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn throughput(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let (found, outcome) = run(at, 1, context)?;
     let metrics = outcome
         .metrics
@@ -131,7 +131,7 @@ fn throughput(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutco
     Ok(PointOutcome { metrics, ..outcome })
 }
 
-fn scaling(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn scaling(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let guests = count(at, "vms")?;
     if !(1..=128).contains(&guests) {
         return Err(PointRunError::Refused(format!("vms is {guests}: the card has contexts for 1 to 128")));
@@ -143,7 +143,7 @@ fn scaling(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome,
 fn run(
     at: &ExperimentPoint,
     guests: u8,
-    context: &PointContext,
+    context: &PointRunInputs,
 ) -> Result<(SingleCpuResults, PointOutcome), PointRunError> {
     let drive = match at.axes.text("system")? {
         "xen" => CardDriver::Xen,

@@ -2,8 +2,8 @@
 //! and a stream (fig09).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
-    PointCombinations, PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
 use crate::experiments::settings;
@@ -12,10 +12,10 @@ use crate::value::ParameterValue;
 use driver::moderation::{ModerationPolicy, interval_us};
 use guest::{KernelConfig, ProgramWorkload};
 
-pub(crate) const POLICY: Axis = Axis {
+pub(crate) const POLICY: ExperimentAxis = ExperimentAxis {
     name: "policy",
     what: "interrupts a second, or adaptive coalescing",
-    values: AxisValues::List(&[
+    values: ExperimentAxisValues::List(&[
         ParameterValue::name("20k"),
         ParameterValue::name("2k"),
         ParameterValue::name("aic"),
@@ -33,7 +33,7 @@ const METRICS: &[Metric] = &[
     GUEST,
 ];
 
-const FIGURES: &[Figure] = &[Figure {
+const FIGURES: &[FigureDefinition] = &[FigureDefinition {
     title: "CPU by domain, and throughput",
     kind: FigureKind::StackedBars,
     x: &["policy"],
@@ -55,7 +55,7 @@ pub(crate) const FIG08: Experiment = Experiment {
             its optimisation, 3.0 % of a thread; the paper has about half, for reasons its text does not \
             state.",
     axes: &[POLICY],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: METRICS,
     figures: FIGURES,
     run: |at, context| coalesce(at, context, ProgramWorkload::Udp),
@@ -66,14 +66,14 @@ pub(crate) const FIG09: Experiment = Experiment {
     title: "Coalescing of a stream receiver's interrupts",
     shows: "A stream waits for its acknowledgements, so rare interrupts slow it down.",
     axes: &[POLICY],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: METRICS,
     figures: FIGURES,
     run: |at, context| coalesce(at, context, ProgramWorkload::Tcp),
 };
 
 /// Returns the interrupt coalescing policy called `name`.
-pub(crate) fn policy(name: &str, context: &PointContext) -> Result<ModerationPolicy, PointRunError> {
+pub(crate) fn policy(name: &str, context: &PointRunInputs) -> Result<ModerationPolicy, PointRunError> {
     Ok(match name {
         "20k" => ModerationPolicy::Fixed(interval_us(20_000)),
         "2k" => ModerationPolicy::Fixed(interval_us(2_000)),
@@ -85,7 +85,7 @@ pub(crate) fn policy(name: &str, context: &PointContext) -> Result<ModerationPol
 
 fn coalesce(
     at: &ExperimentPoint,
-    context: &PointContext,
+    context: &PointRunInputs,
     load: ProgramWorkload,
 ) -> Result<PointOutcome, PointRunError> {
     let mut setup = point::setup(context, policy(at.axes.text("policy")?, context)?)?;

@@ -4,12 +4,12 @@
 
 use super::coalescing::{self, POLICY};
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
-    PointCombinations, PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::point::{self, CPU, DOM0, GUEST, TOTAL, XEN, metric};
 use crate::experiments::settings;
-use crate::machine::{ClientTraffic, InternalSender, InternalTraffic, NetworkPath, ServerSetup};
+use crate::machine::{ClientTraffic, InterDomainSender, InterDomainTraffic, NetworkAccessMode, ServerSetup};
 use driver::moderation::ModerationPolicy;
 use guest::ProgramWorkload;
 use guest::packet::UDP_PAYLOAD;
@@ -21,7 +21,7 @@ pub(crate) const FIG10: Experiment = Experiment {
             the guest's interrupts, but the rate received does: buffers large enough for the wire's rate \
             overflow between two of them.",
     axes: &[POLICY],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[
         metric("tx_mbps", "Mb/s", "payload that the sender has written"),
         metric("rx_mbps", "Mb/s", "payload that the receiver has read"),
@@ -31,7 +31,7 @@ pub(crate) const FIG10: Experiment = Experiment {
         XEN,
         GUEST,
     ],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "CPU by domain, and payload sent and received",
         kind: FigureKind::StackedBars,
         x: &["policy"],
@@ -47,10 +47,10 @@ pub(crate) const FIG10: Experiment = Experiment {
     run: fig10,
 };
 
-const MESSAGE_BYTES: Axis = Axis {
+const MESSAGE_BYTES: ExperimentAxis = ExperimentAxis {
     name: "message_bytes",
     what: "bytes of each system call of the sender",
-    values: AxisValues::Range { first: 1_500, last: 4_000, step: 500 },
+    values: ExperimentAxisValues::Range { first: 1_500, last: 4_000, step: 500 },
     labels: &[],
 };
 
@@ -65,9 +65,9 @@ pub(crate) const FIG12: Experiment = Experiment {
     shows: "Two guests on one port, one sending to the other: the card's own bandwidth is the limit, and longer \
             messages save system calls.",
     axes: &[MESSAGE_BYTES],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[THROUGHPUT, TOTAL, PER_CPU],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "Throughput, and CPU",
         kind: FigureKind::Lines,
         x: &["message_bytes"],
@@ -95,19 +95,19 @@ pub(crate) const FIG13: Experiment = Experiment {
 
 /// Creates a server with traffic between its domains and a silent wire.
 fn setup(
-    context: &PointContext,
+    context: &PointRunInputs,
     moderation: ModerationPolicy,
-    inside: InternalTraffic,
+    inside: InterDomainTraffic,
 ) -> Result<ServerSetup, PointRunError> {
     let setup = point::setup(context, moderation)?;
     let eoi = settings::fast_eoi(context, &setup.table)?;
     Ok(ServerSetup { traffic: ClientTraffic::Silent, inside: Some(inside), eoi, ..setup })
 }
 
-fn fig10(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn fig10(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let policy = coalescing::policy(at.axes.text("policy")?, context)?;
-    let inside = InternalTraffic {
-        from: InternalSender::ServiceDomain,
+    let inside = InterDomainTraffic {
+        from: InterDomainSender::ServiceDomain,
         load: ProgramWorkload::Udp,
         message_bytes: UDP_PAYLOAD as u32,
         mtu: settings::mtu(context)?,
@@ -125,21 +125,24 @@ fn fig10(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, P
     Ok(outcome)
 }
 
-fn fig12(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn fig12(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let transmit_interval_us = settings::interval(context)?;
-    let inside = InternalTraffic { transmit_interval_us, ..between_guests(at, context)? };
+    let inside = InterDomainTraffic { transmit_interval_us, ..between_guests(at, context)? };
     let setup = setup(context, settings::adaptive(context)?, inside)?;
     let loopback = settings::loopback(context)?;
     receive(ServerSetup { loopback, ..setup }, context)
 }
 
 /// Runs two guests that exchange traffic over the split driver; no card is involved.
-fn fig13(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn fig13(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let setup = setup(context, ModerationPolicy::Fixed(0), between_guests(at, context)?)?;
-    receive(ServerSetup { network: NetworkPath::Split { workers: 1 }, ..setup }, context)
+    receive(ServerSetup { network: NetworkAccessMode::Split { workers: 1 }, ..setup }, context)
 }
 
-fn between_guests(at: &ExperimentPoint, context: &PointContext) -> Result<InternalTraffic, PointRunError> {
+fn between_guests(
+    at: &ExperimentPoint,
+    context: &PointRunInputs,
+) -> Result<InterDomainTraffic, PointRunError> {
     let bytes = at.axes.int("message_bytes")?;
     let message_bytes =
         u16::try_from(bytes).ok().filter(|bytes| (1..=60_000).contains(bytes)).ok_or_else(|| {
@@ -149,11 +152,17 @@ fn between_guests(at: &ExperimentPoint, context: &PointContext) -> Result<Intern
     // Segments of a stream do not depend on the MTU setting.
     let mtu = if load == ProgramWorkload::Udp { settings::mtu(context)? } else { MAX_MTU };
     let message_bytes = message_bytes.into();
-    Ok(InternalTraffic { from: InternalSender::Guest, load, message_bytes, mtu, transmit_interval_us: 0 })
+    Ok(InterDomainTraffic {
+        from: InterDomainSender::Guest,
+        load,
+        message_bytes,
+        mtu,
+        transmit_interval_us: 0,
+    })
 }
 
 /// Runs two guests; the last sends to the first. Returns throughput and processor use.
-fn receive(mut setup: ServerSetup, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn receive(mut setup: ServerSetup, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     setup.guests = 2;
     if let Some(inside) = setup.inside {
         setup.spec.load = inside.load;

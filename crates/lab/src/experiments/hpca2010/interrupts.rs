@@ -1,8 +1,8 @@
 //! Experiments on the cost of interrupt handling: MSI-X masking (fig06) and end-of-interrupt writes (fig07).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
-    PointCombinations, PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, count, metric};
 use crate::experiments::settings;
@@ -10,16 +10,17 @@ use crate::value::ParameterValue;
 use guest::{KernelConfig, ProgramWorkload};
 use hypervisor::account::CycleCategory;
 use hypervisor::exit::EoiPath;
-use hypervisor::msix::MsixTableHandler;
+use hypervisor::msix::MsixTablePolicy;
 
-const VMS: Axis = Axis {
+const VMS: ExperimentAxis = ExperimentAxis {
     name: "vms",
     what: "virtual machines on one port",
-    values: AxisValues::Range { first: 1, last: 7, step: 1 },
+    values: ExperimentAxisValues::Range { first: 1, last: 7, step: 1 },
     labels: &[],
 };
 
-const OFF_AND_ON: AxisValues = AxisValues::List(&[ParameterValue::Bool(false), ParameterValue::Bool(true)]);
+const OFF_AND_ON: ExperimentAxisValues =
+    ExperimentAxisValues::List(&[ParameterValue::Bool(false), ParameterValue::Bool(true)]);
 const THROUGHPUT: Metric = metric("throughput_mbps", "Mb/s", "payload that programs have read");
 
 pub(crate) const FIG06: Experiment = Experiment {
@@ -31,16 +32,16 @@ pub(crate) const FIG06: Experiment = Experiment {
             service domain nothing.",
     axes: &[
         VMS,
-        Axis {
+        ExperimentAxis {
             name: "msi_accel",
             what: "mask bits are handled in the hypervisor",
             values: OFF_AND_ON,
             labels: &["device model", "hypervisor"],
         },
     ],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[THROUGHPUT, DOM0, XEN, GUEST],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "CPU by domain, and throughput",
         kind: FigureKind::StackedBars,
         x: &["vms"],
@@ -56,12 +57,12 @@ pub(crate) const FIG06: Experiment = Experiment {
     run: fig06,
 };
 
-fn fig06(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn fig06(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let mut setup = point::setup(context, settings::fixed(context)?)?;
     setup.spec = KernelConfig::linux_2_6_18(ProgramWorkload::Udp);
     setup.guests = count(at, "vms")?;
     setup.msix =
-        if at.axes.bool("msi_accel")? { MsixTableHandler::Hypervisor } else { MsixTableHandler::DeviceModel };
+        if at.axes.bool("msi_accel")? { MsixTablePolicy::Hypervisor } else { MsixTablePolicy::DeviceModel };
     let (measured, mut outcome) = point::run(&setup, context)?;
     let metrics = outcome.metrics.with(THROUGHPUT.name, measured.throughput_mbps());
     outcome.metrics = point::cpu(metrics, &measured);
@@ -89,16 +90,16 @@ pub(crate) const FIG07: Experiment = Experiment {
             ends of interrupt. Trusting the exit qualification saves fetching and decoding the instruction.",
     axes: &[
         VMS,
-        Axis {
+        ExperimentAxis {
             name: "eoi_accel",
             what: "end-of-interrupt writes are handled by the exit qualification alone",
             values: OFF_AND_ON,
             labels: &["emulated", "fast"],
         },
     ],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: EXITS,
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "Cycles by exit",
         kind: FigureKind::StackedBars,
         x: &["vms"],
@@ -118,7 +119,7 @@ pub(crate) const FIG07: Experiment = Experiment {
     run: fig07,
 };
 
-fn fig07(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn fig07(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let mut setup = point::setup(context, settings::fixed(context)?)?;
     setup.guests = count(at, "vms")?;
     setup.eoi = if at.axes.bool("eoi_accel")? {

@@ -2,21 +2,21 @@
 
 use super::scaling::{METRICS, PORTS, RIGHT, VMS, metrics};
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, PointCombinations, PointContext,
-    PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::point::{self, CPU, count};
 use crate::experiments::settings;
-use crate::machine::{NetworkPath, ServerSetup};
+use crate::machine::{NetworkAccessMode, ServerSetup};
 use crate::value::ParameterValue;
 use guest::{KernelConfig, ProgramWorkload};
 use hypervisor::domain::DomainKind;
 
 /// Axis of the back end's threads: one in the stock driver, or one on each virtual CPU of the service domain.
-const THREADS: Axis = Axis {
+const THREADS: ExperimentAxis = ExperimentAxis {
     name: "backend_threads",
     what: "threads of the back end, one to a virtual CPU of the service domain",
-    values: AxisValues::List(&[ParameterValue::Int(1), ParameterValue::Int(8)]),
+    values: ExperimentAxisValues::List(&[ParameterValue::Int(1), ParameterValue::Int(8)]),
     labels: &["one thread", "eight threads"],
 };
 
@@ -26,9 +26,9 @@ pub(crate) const FIG16: Experiment = Experiment {
     shows: "A single back-end thread is saturated before the wires are; eight carry more, at the service \
             domain's cost. Guests are hardware-virtualized and get events as interrupts of a platform device.",
     axes: &[VMS, THREADS],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: METRICS,
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "CPU by domain, and throughput",
         kind: FigureKind::StackedBars,
         x: &["vms"],
@@ -48,12 +48,12 @@ pub(crate) const FIG17: Experiment = Experiment {
     ..FIG16
 };
 
-fn fig16(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn fig16(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let setup = point::setup(context, settings::fixed(context)?)?;
     scale(at, context, ServerSetup { eoi: settings::fast_eoi(context, &setup.table)?, ..setup })
 }
 
-fn fig17(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn fig17(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let spec = KernelConfig::xenlinux_2_6_18(ProgramWorkload::Udp);
     scale(
         at,
@@ -64,14 +64,14 @@ fn fig17(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, P
 
 fn scale(
     at: &ExperimentPoint,
-    context: &PointContext,
+    context: &PointRunInputs,
     guests: ServerSetup,
 ) -> Result<PointOutcome, PointRunError> {
     let workers = count(at, THREADS.name)?;
     let setup = ServerSetup {
         ports: PORTS,
         guests: count(at, VMS.name)?,
-        network: NetworkPath::Split { workers },
+        network: NetworkAccessMode::Split { workers },
         ..guests
     };
     let setup = settings::with_clients(setup, context)?;

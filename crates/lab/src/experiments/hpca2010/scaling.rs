@@ -2,8 +2,8 @@
 //! guests at the same throughput (fig14, fig15).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
-    PointCombinations, PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::point::{self, CPU, DOM0, DOM0_ATTRIBUTED, GUEST, TOTAL, XEN, count, metric};
 use crate::experiments::settings;
@@ -13,7 +13,7 @@ use crate::value::ParameterValue;
 use guest::{KernelConfig, ProgramWorkload};
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
-use hypervisor::msix::MsixTableHandler;
+use hypervisor::msix::MsixTablePolicy;
 
 /// Number of ports of the modelled server.
 pub(crate) const PORTS: u8 = 10;
@@ -31,20 +31,20 @@ pub(crate) const FIG11: Experiment = Experiment {
             initial rate (driver_hz) until coalescing is adaptive; 2.6.18 guests at the rate derived from \
             fig07's stated cycles (interrupt_hz). The paper's text states neither rate for this figure.",
     axes: &[
-        Axis {
+        ExperimentAxis {
             name: "guest",
             what: "the guests' kernel",
-            values: AxisValues::List(&[
+            values: ExperimentAxisValues::List(&[
                 ParameterValue::name("2.6.18"),
                 ParameterValue::name("2.6.28"),
                 ParameterValue::name("native"),
             ]),
             labels: &[],
         },
-        Axis {
+        ExperimentAxis {
             name: "opts",
             what: "optimisations, each including the earlier ones",
-            values: AxisValues::List(&[
+            values: ExperimentAxisValues::List(&[
                 ParameterValue::name("none"),
                 ParameterValue::name("msi"),
                 ParameterValue::name("eoi"),
@@ -53,7 +53,7 @@ pub(crate) const FIG11: Experiment = Experiment {
             labels: &["none", "+ MSI-X", "+ EOI", "+ AIC"],
         },
     ],
-    points: PointCombinations::Listed(&[
+    points: AxisCombinations::Listed(&[
         &[ParameterValue::name("2.6.18"), ParameterValue::name("none")],
         &[ParameterValue::name("2.6.18"), ParameterValue::name("msi")],
         &[ParameterValue::name("2.6.28"), ParameterValue::name("none")],
@@ -62,7 +62,7 @@ pub(crate) const FIG11: Experiment = Experiment {
         &[ParameterValue::name("native"), ParameterValue::name("none")],
     ]),
     metrics: METRICS,
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "CPU by domain",
         kind: FigureKind::StackedBars,
         x: &["guest", "opts"],
@@ -74,7 +74,7 @@ pub(crate) const FIG11: Experiment = Experiment {
     run: fig11,
 };
 
-fn fig11(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn fig11(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let (guest, opts) = (at.axes.text("guest")?, at.axes.text("opts")?);
     let moderation = match (guest, opts) {
         (_, "aic") => settings::adaptive(context)?,
@@ -87,7 +87,7 @@ fn fig11(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, P
         "native" => setup.kind = DomainKind::Native,
         _ => {}
     }
-    setup.msix = if opts == "none" { MsixTableHandler::DeviceModel } else { MsixTableHandler::Hypervisor };
+    setup.msix = if opts == "none" { MsixTablePolicy::DeviceModel } else { MsixTablePolicy::Hypervisor };
     setup.eoi = if matches!(opts, "eoi" | "aic") {
         settings::fast_eoi(context, &setup.table)?
     } else {
@@ -99,10 +99,10 @@ fn fig11(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, P
     Ok(outcome)
 }
 
-pub(crate) const VMS: Axis = Axis {
+pub(crate) const VMS: ExperimentAxis = ExperimentAxis {
     name: "vms",
     what: "virtual machines on ten ports",
-    values: AxisValues::Range { first: 10, last: 60, step: 10 },
+    values: ExperimentAxisValues::Range { first: 10, last: 60, step: 10 },
     labels: &[],
 };
 
@@ -112,9 +112,9 @@ pub(crate) const FIG14: Experiment = Experiment {
     shows: "The wires are full with ten guests. Further guests share them, and add switches and interrupts of their \
             own: each costs about as much as the one before.",
     axes: &[VMS],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: METRICS,
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "CPU by domain, and throughput",
         kind: FigureKind::StackedBars,
         x: &["vms"],
@@ -135,12 +135,12 @@ pub(crate) const FIG15: Experiment = Experiment {
     ..FIG14
 };
 
-fn fig14(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn fig14(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let setup = point::setup(context, settings::adaptive(context)?)?;
     scale(at, context, ServerSetup { eoi: settings::fast_eoi(context, &setup.table)?, ..setup })
 }
 
-fn fig15(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn fig15(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let spec = KernelConfig::xenlinux_2_6_18(ProgramWorkload::Udp);
     let setup = point::setup(context, settings::adaptive(context)?)?;
     scale(at, context, ServerSetup { kind: DomainKind::Pvm, spec, ..setup })
@@ -148,7 +148,7 @@ fn fig15(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, P
 
 fn scale(
     at: &ExperimentPoint,
-    context: &PointContext,
+    context: &PointRunInputs,
     guests: ServerSetup,
 ) -> Result<PointOutcome, PointRunError> {
     let setup = ServerSetup { ports: PORTS, guests: count(at, "vms")?, ..guests };

@@ -3,8 +3,8 @@
 
 use super::{DISPATCHER, policy, setup, thresholds};
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
-    PointCombinations, PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::point::{self, DOM0, metric};
 use crate::machine::{ClientTraffic, ServerResults};
@@ -26,10 +26,10 @@ pub(super) const LATENCY: Experiment = Experiment {
             reality.",
     axes: &[
         DISPATCHER,
-        Axis {
+        ExperimentAxis {
             name: "load_pct",
             what: "share of each of the other three wires that datagrams take, percent",
-            values: AxisValues::List(&[
+            values: ExperimentAxisValues::List(&[
                 ParameterValue::Int(0),
                 ParameterValue::Int(10),
                 ParameterValue::Int(25),
@@ -40,9 +40,9 @@ pub(super) const LATENCY: Experiment = Experiment {
             labels: &[],
         },
     ],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[HALF, MOST],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "Round trip",
         kind: FigureKind::Lines,
         x: &["load_pct"],
@@ -65,32 +65,32 @@ pub(super) const THRESHOLDS: Experiment = Experiment {
             threshold events are spread, below the low one gathered; with equal thresholds and a load near \
             them, everything moves back and forth. Calibrated: nothing. Not modelled: a changing load.",
     axes: &[
-        Axis {
+        ExperimentAxis {
             name: "high_kfps",
             what: "higher threshold of the dispatcher, thousand frames per second",
-            values: AxisValues::List(&[
+            values: ExperimentAxisValues::List(&[
                 ParameterValue::Int(64),
                 ParameterValue::Int(112),
                 ParameterValue::Int(240),
             ]),
             labels: &[],
         },
-        Axis {
+        ExperimentAxis {
             name: "low_pct",
             what: "lower threshold of the dispatcher, percent of the higher",
-            values: AxisValues::List(&[ParameterValue::Int(50), ParameterValue::Int(100)]),
+            values: ExperimentAxisValues::List(&[ParameterValue::Int(50), ParameterValue::Int(100)]),
             labels: &["lower at half", "one threshold"],
         },
-        Axis {
+        ExperimentAxis {
             name: "load_pct",
             what: "share of each of the other three wires that datagrams take, percent",
-            values: AxisValues::Range { first: 20, last: 80, step: 20 },
+            values: ExperimentAxisValues::Range { first: 20, last: 80, step: 20 },
             labels: &[],
         },
     ],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[metric("moves_per_s", "1/s", "moves of tasklets, cards and interfaces"), DOM0, MOST],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "Moves, and the slowest round trips",
         kind: FigureKind::GroupedBars,
         x: &["high_kfps", "load_pct"],
@@ -106,7 +106,7 @@ pub(super) const THRESHOLDS: Experiment = Experiment {
     run: sensitivity,
 };
 
-fn latency(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn latency(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let (measured, mut outcome) = run(at, policy(at.axes.text(DISPATCHER.name)?)?, context)?;
     outcome.metrics = outcome
         .metrics
@@ -115,7 +115,7 @@ fn latency(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome,
     Ok(outcome)
 }
 
-fn sensitivity(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn sensitivity(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let high = amount(at, "high_kfps", 10_000)? * 1_000;
     let low = high * amount(at, "low_pct", 100)? / 100;
     let (measured, mut outcome) = run(at, DispatchPolicy::Balanced(thresholds(low, high)?), context)?;
@@ -131,7 +131,7 @@ fn sensitivity(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutc
 fn run(
     at: &ExperimentPoint,
     dispatch: DispatchPolicy,
-    context: &PointContext,
+    context: &PointRunInputs,
 ) -> Result<(ServerResults, PointOutcome), PointRunError> {
     let permille = amount(at, "load_pct", 100)? as u16 * 10;
     let mut setup = setup(context, TASKLETS, dispatch)?;

@@ -3,8 +3,8 @@
 
 use super::{policy, setup};
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
-    PointCombinations, PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::hpca2010::scaling::{RIGHT, THROUGHPUT};
 use crate::experiments::point::{self, count, metric};
@@ -26,32 +26,35 @@ pub(super) const MERGE: Experiment = Experiment {
             anyway. Calibrated: nothing. Predicted: all. Not modelled: losses and options that end a merge, \
             since a client's segments are consecutive.",
     axes: &[
-        Axis {
+        ExperimentAxis {
             name: "lro",
             what: "front ends merge segments",
-            values: AxisValues::List(&[ParameterValue::Bool(false), ParameterValue::Bool(true)]),
+            values: ExperimentAxisValues::List(&[ParameterValue::Bool(false), ParameterValue::Bool(true)]),
             labels: &["unmerged", "merged"],
         },
-        Axis {
+        ExperimentAxis {
             name: "notify_batch",
             what: "frames after which a guest gets its event at once",
-            values: AxisValues::List(&[
+            values: ExperimentAxisValues::List(&[
                 ParameterValue::Int(1),
                 ParameterValue::Int(8),
                 ParameterValue::Int(32),
             ]),
             labels: &[],
         },
-        Axis {
+        ExperimentAxis {
             name: "backend",
             what: "one pair of tasklets on the first virtual CPU, or four with a balanced dispatcher",
-            values: AxisValues::List(&[ParameterValue::name("stock"), ParameterValue::name("multicore")]),
+            values: ExperimentAxisValues::List(&[
+                ParameterValue::name("stock"),
+                ParameterValue::name("multicore"),
+            ]),
             labels: &[],
         },
     ],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[THROUGHPUT, CYCLES],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "Cycles for a segment, and throughput",
         kind: FigureKind::GroupedBars,
         x: &["backend", "notify_batch"],
@@ -67,7 +70,7 @@ pub(super) const MERGE: Experiment = Experiment {
     run,
 };
 
-fn run(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn run(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let is_stock = at.axes.text("backend")? == "stock";
     let (workers, dispatcher) = if is_stock { (1, "vcpu0") } else { (4, "balanced") };
     let mut setup = setup(context, workers, policy(dispatcher)?)?;

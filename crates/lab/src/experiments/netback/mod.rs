@@ -12,9 +12,9 @@ mod latency;
 mod merge;
 mod multicore;
 
-use crate::experiment::{Axis, AxisValues, Experiment, PointContext, PointRunError};
+use crate::experiment::{Experiment, ExperimentAxis, ExperimentAxisValues, PointRunError, PointRunInputs};
 use crate::experiments::{point, settings};
-use crate::machine::{NetbackOptions, NetworkPath, ServerSetup, Topology};
+use crate::machine::{NetbackOptions, NetworkAccessMode, ServerSetup, ServerTopology};
 use crate::value::ParameterValue;
 use guest::{KernelConfig, ProgramWorkload};
 use hypervisor::cost::CostTable;
@@ -33,10 +33,10 @@ const HIGH: u64 = 120_000;
 /// Lower load threshold in frames per second: half of the upper one.
 const LOW: u64 = HIGH / 2;
 
-const DISPATCHER: Axis = Axis {
+const DISPATCHER: ExperimentAxis = ExperimentAxis {
     name: "dispatcher",
     what: "virtual CPUs of dom0 that receive events",
-    values: AxisValues::List(&[
+    values: ExperimentAxisValues::List(&[
         ParameterValue::name("vcpu0"),
         ParameterValue::name("spread"),
         ParameterValue::name("balanced"),
@@ -60,16 +60,16 @@ fn thresholds(low: u64, high: u64) -> Result<LoadThresholds, PointRunError> {
 
 /// Creates the paper's server with `workers` tasklets and a guest on each port.
 fn setup(
-    context: &PointContext,
+    context: &PointRunInputs,
     workers: u8,
     dispatch: DispatchPolicy,
 ) -> Result<ServerSetup, PointRunError> {
     Ok(ServerSetup {
         table: settings::table_or(context, CostTable::harpertown)?,
-        topology: Topology::NETBACK,
+        topology: ServerTopology::NETBACK,
         ports: PORTS,
         guests: PORTS,
-        network: NetworkPath::Split { workers },
+        network: NetworkAccessMode::Split { workers },
         netback: NetbackOptions { dispatch, ..NetbackOptions::SPREAD },
         kind: DomainKind::Pvm,
         spec: KernelConfig::xenlinux_2_6_18(ProgramWorkload::Udp),

@@ -2,8 +2,8 @@
 
 use super::{DISPATCHER, policy, setup};
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, Metric,
-    PointCombinations, PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::hpca2010::scaling::THROUGHPUT;
 use crate::experiments::point::{self, DOM0, count, metric};
@@ -25,10 +25,10 @@ pub(super) const MULTICORE: Experiment = Experiment {
             which a balanced dispatcher spreads the initially gathered events. Not modelled: the cold cache of \
             a tasklet on another virtual CPU, and the dispatcher's work.",
     axes: &[
-        Axis {
+        ExperimentAxis {
             name: "tasklets",
             what: "pairs of tasklets of the back end",
-            values: AxisValues::List(&[
+            values: ExperimentAxisValues::List(&[
                 ParameterValue::Int(1),
                 ParameterValue::Int(2),
                 ParameterValue::Int(4),
@@ -36,14 +36,14 @@ pub(super) const MULTICORE: Experiment = Experiment {
             labels: &[],
         },
         DISPATCHER,
-        Axis {
+        ExperimentAxis {
             name: "guests",
             what: "guests on four ports",
-            values: AxisValues::List(&[ParameterValue::Int(4), ParameterValue::Int(8)]),
+            values: ExperimentAxisValues::List(&[ParameterValue::Int(4), ParameterValue::Int(8)]),
             labels: &["4 guests", "8 guests"],
         },
     ],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[
         THROUGHPUT,
         DOM0,
@@ -52,7 +52,7 @@ pub(super) const MULTICORE: Experiment = Experiment {
         metric("lost_events", "", "pending events that no virtual CPU will take"),
     ],
     figures: &[
-        Figure {
+        FigureDefinition {
             title: "Throughput",
             kind: FigureKind::GroupedBars,
             x: &["guests", "tasklets"],
@@ -65,7 +65,7 @@ pub(super) const MULTICORE: Experiment = Experiment {
             },
             right: None,
         },
-        Figure {
+        FigureDefinition {
             title: "Distribution of the work",
             kind: FigureKind::GroupedBars,
             x: &["guests", "tasklets"],
@@ -82,7 +82,7 @@ pub(super) const MULTICORE: Experiment = Experiment {
     run,
 };
 
-fn run(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn run(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let policy = policy(at.axes.text(DISPATCHER.name)?)?;
     let mut setup = setup(context, count(at, "tasklets")?, policy)?;
     setup.guests = count(at, "guests")?;

@@ -1,8 +1,8 @@
 //! Experiment on audio underruns of a guest beside a busy service domain (rt-audio).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::point::metric;
 use crate::machine::quality::audio::{AudioSetup, WORK, run};
@@ -19,32 +19,35 @@ pub(super) const AUDIO: Experiment = Experiment {
             underruns a second with the credit scheduler, ticks of 10 ms and weights of 1:16 (the player's \
             work per period). Predicted: the rest. Not modelled: other guests, the guest's own kernel.",
     axes: &[
-        Axis {
+        ExperimentAxis {
             name: "scheduler",
             what: "scheduling class of the guest",
-            values: AxisValues::List(&[ParameterValue::name("credit"), ParameterValue::name("realtime")]),
+            values: ExperimentAxisValues::List(&[
+                ParameterValue::name("credit"),
+                ParameterValue::name("realtime"),
+            ]),
             labels: &["credit", "real time"],
         },
-        Axis {
+        ExperimentAxis {
             name: "tick_ms",
             what: "tick period of the scheduler",
-            values: AxisValues::List(&[ParameterValue::Int(10), ParameterValue::Int(1)]),
+            values: ExperimentAxisValues::List(&[ParameterValue::Int(10), ParameterValue::Int(1)]),
             labels: &["10 ms", "1 ms"],
         },
-        Axis {
+        ExperimentAxis {
             name: "weights",
             what: "scheduling weights of guest and service domain",
-            values: AxisValues::List(&[ParameterValue::name("1:16"), ParameterValue::name("1:1")]),
+            values: ExperimentAxisValues::List(&[ParameterValue::name("1:16"), ParameterValue::name("1:1")]),
             labels: &[],
         },
     ],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[
         metric("underruns_per_s", "1/s", "missing periods, mean of all runs"),
         metric("ci_low", "1/s", "lower end of the 95 % interval of the mean"),
         metric("ci_high", "1/s", "upper end of the 95 % interval of the mean"),
     ],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "Underruns",
         kind: FigureKind::GroupedBars,
         x: &["tick_ms", "weights"],
@@ -63,7 +66,7 @@ const SPAN: VirtualDuration = VirtualDuration::from_secs(60);
 /// Student's t for a 95 % confidence interval and 31 degrees of freedom.
 const T: f64 = 2.040;
 
-fn audio(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn audio(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let tick = at.axes.int("tick_ms")?;
     let tick_ms = u16::try_from(tick)
         .ok()

@@ -1,12 +1,12 @@
 //! Experiments on an assigned device compared with a shared one: network (direct-net) and disk (direct-disk).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::point::{TOTAL, metric, timed, times};
 use crate::experiments::settings;
-use crate::machine::assigned::DevicePath;
+use crate::machine::assigned::DeviceAccessMode;
 use crate::machine::assigned::net::{self, NetworkSimulation};
 use crate::machine::assigned::storage::{self, DiskSimulation};
 use crate::value::ParameterValue;
@@ -23,15 +23,15 @@ pub(super) const NET: Experiment = Experiment {
             A stream to one guest; service domain and guest have a processor each. Calibrated: pv's throughput \
             (cost of a frame in the back end). Predicted: the rest. Not modelled: segments merged by card or \
             kernel, losses, the kernels' own ticks.",
-    axes: &[Axis {
+    axes: &[ExperimentAxis {
         name: "path",
         what: "path from the guest to the wire",
-        values: AxisValues::List(&[PV, ParameterValue::name("vmdq"), DIRECT]),
+        values: ExperimentAxisValues::List(&[PV, ParameterValue::name("vmdq"), DIRECT]),
         labels: &["split driver", "VMDq", "own card"],
     }],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[metric("throughput_gbps", "Gb/s", "payload that the guest's program has read"), TOTAL],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "Throughput, and CPU",
         kind: FigureKind::GroupedBars,
         x: &["path"],
@@ -52,16 +52,16 @@ pub(super) const DISK: Experiment = Experiment {
             its surface, 300 MB/s over its cable, 40 us per command, and a read-ahead buffer. Not modelled: \
             writes, a cache in the service domain.",
     axes: &[
-        Axis {
+        ExperimentAxis {
             name: "path",
             what: "path from the guest to the disk",
-            values: AxisValues::List(&[PV, DIRECT]),
+            values: ExperimentAxisValues::List(&[PV, DIRECT]),
             labels: &["split driver", "own disk"],
         },
-        Axis {
+        ExperimentAxis {
             name: "block_kb",
             what: "block size of the program's reads, KB",
-            values: AxisValues::List(&[
+            values: ExperimentAxisValues::List(&[
                 ParameterValue::Int(4),
                 ParameterValue::Int(8),
                 ParameterValue::Int(16),
@@ -72,9 +72,9 @@ pub(super) const DISK: Experiment = Experiment {
             labels: &[],
         },
     ],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[metric("throughput_mbps", "Mb/s", "data read by the guest's program")],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "Throughput by block",
         kind: FigureKind::GroupedBars,
         x: &["block_kb"],
@@ -86,18 +86,18 @@ pub(super) const DISK: Experiment = Experiment {
     run: disk,
 };
 
-fn path(at: &ExperimentPoint) -> Result<DevicePath, PointRunError> {
+fn path(at: &ExperimentPoint) -> Result<DeviceAccessMode, PointRunError> {
     Ok(match at.axes.text("path")? {
-        "pv" => DevicePath::Pv,
-        "vmdq" => DevicePath::Vmdq,
-        _ => DevicePath::Direct,
+        "pv" => DeviceAccessMode::Pv,
+        "vmdq" => DeviceAccessMode::Vmdq,
+        _ => DeviceAccessMode::Direct,
     })
 }
 
-fn net(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn net(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let table = settings::table_or(context, CostTable::server_2009)?;
     let mut machine =
-        NetworkSimulation::new(&net::NetworkSetup { table, path: path(at)?, seed: context.seed });
+        NetworkSimulation::new(&net::NicMachineSetup { table, path: path(at)?, seed: context.seed });
     let (run_up, span) = times(context)?;
     let found = machine.measure(run_up, span).map_err(|error| PointRunError::Invariant(error.to_string()))?;
     let outcome = timed(machine.hash(), machine.events(), run_up + span);
@@ -106,7 +106,7 @@ fn net(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, Poi
     Ok(PointOutcome { metrics, ..outcome })
 }
 
-fn disk(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn disk(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let block_kb = at.axes.int("block_kb")?;
     let block = u32::try_from(block_kb)
         .ok()

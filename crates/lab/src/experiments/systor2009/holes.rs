@@ -1,8 +1,8 @@
 //! Experiment on device registers that reveal a device's physical location (driver-holes).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::point::{metric, untimed};
 use crate::machine::quality::holes::{AuditedDevice, found_and_closed};
@@ -17,29 +17,29 @@ pub(super) const HOLES: Experiment = Experiment {
             locations: a register that changes only with the location is a hole. Predicted: all. Not modelled: \
             holes outside the device's registers, and graphics beyond this register.",
     axes: &[
-        Axis {
+        ExperimentAxis {
             name: "device",
             what: "audited device",
-            values: AxisValues::List(&[
+            values: ExperimentAxisValues::List(&[
                 ParameterValue::name("radeon-like"),
                 ParameterValue::name("e1000e-like"),
                 ParameterValue::name("clean"),
             ]),
             labels: &[],
         },
-        Axis {
+        ExperimentAxis {
             name: "trap_page",
             what: "register pages that reveal the location trap",
-            values: AxisValues::List(&[ParameterValue::Bool(false), ParameterValue::Bool(true)]),
+            values: ExperimentAxisValues::List(&[ParameterValue::Bool(false), ParameterValue::Bool(true)]),
             labels: &["not trapped", "trapped"],
         },
     ],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[
         metric("holes_found", "", "registers that reveal the location"),
         metric("holes_closed", "", "holes that show the location the guest sees"),
     ],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "Holes found and closed",
         kind: FigureKind::GroupedBars,
         x: &["device", "trap_page"],
@@ -55,7 +55,7 @@ pub(super) const HOLES: Experiment = Experiment {
     run: holes,
 };
 
-fn holes(at: &ExperimentPoint, _: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn holes(at: &ExperimentPoint, _: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let device = match at.axes.text("device")? {
         "radeon-like" => AuditedDevice::RadeonLike,
         "e1000e-like" => AuditedDevice::E1000eLike,

@@ -1,8 +1,8 @@
 //! Experiment on the emulation of a guest's interrupt line from a device's messages (intx-emulation).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::point::metric;
 use crate::machine::quality::intx::{IntxSetup, run};
@@ -18,30 +18,30 @@ pub(super) const INTX: Experiment = Experiment {
             second; the guest's handlers check every device of the line and end the interrupt after the delay. \
             Predicted: all. Not modelled: costs.",
     axes: &[
-        Axis {
+        ExperimentAxis {
             name: "rate_hz",
             what: "messages of each device per second",
-            values: AxisValues::List(&[
+            values: ExperimentAxisValues::List(&[
                 ParameterValue::Int(1_000),
                 ParameterValue::Int(20_000),
                 ParameterValue::Int(100_000),
             ]),
             labels: &[],
         },
-        Axis {
+        ExperimentAxis {
             name: "eoi_delay_us",
             what: "time from an interrupt to the guest's end of interrupt",
-            values: AxisValues::List(&[
+            values: ExperimentAxisValues::List(&[
                 ParameterValue::Int(2),
                 ParameterValue::Int(20),
                 ParameterValue::Int(200),
             ]),
             labels: &[],
         },
-        Axis {
+        ExperimentAxis {
             name: "sharers",
             what: "devices that share the line",
-            values: AxisValues::List(&[
+            values: ExperimentAxisValues::List(&[
                 ParameterValue::Int(1),
                 ParameterValue::Int(2),
                 ParameterValue::Int(4),
@@ -49,13 +49,13 @@ pub(super) const INTX: Experiment = Experiment {
             labels: &[],
         },
     ],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[
         metric("lost_edges", "", "messages whose work no handler found"),
         metric("injected", "", "interrupts taken by the guest"),
         metric("spurious", "", "interrupts whose handlers found no work"),
     ],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "Interrupts that found no work",
         kind: FigureKind::GroupedBars,
         x: &["rate_hz", "eoi_delay_us"],
@@ -70,7 +70,7 @@ pub(super) const INTX: Experiment = Experiment {
 /// Simulated time during which devices send interrupt messages.
 const SPAN: VirtualDuration = VirtualDuration::from_millis(500);
 
-fn intx(at: &ExperimentPoint, context: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn intx(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let amount = |name: &str, range: std::ops::RangeInclusive<u32>| {
         let value = at.axes.int(name)?;
         u32::try_from(value).ok().filter(|value| range.contains(value)).ok_or_else(|| {

@@ -1,15 +1,15 @@
 //! Experiment on the effective memory types of a guest's MTRR and PAT under the host's (memory-types).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::point::{metric, untimed};
 use crate::machine::quality::memory_types::{HOST_PAT, MemoryType, effective, entry};
 use crate::named::Metrics;
 use crate::value::ParameterValue;
 
-const MTRR: AxisValues = AxisValues::List(&[
+const MTRR: ExperimentAxisValues = ExperimentAxisValues::List(&[
     ParameterValue::name("UC"),
     ParameterValue::name("WC"),
     ParameterValue::name("WT"),
@@ -25,22 +25,22 @@ pub(super) const TYPES: Experiment = Experiment {
             it) under the host's MTRR. If it is missing the page is uncached and counted. Encodings: UC 0, WC \
             1, WT 4, WP 5, WB 6. Predicted: all; exhaustive. Not modelled: overlapping ranges.",
     axes: &[
-        Axis {
+        ExperimentAxis {
             name: "host_mtrr",
             what: "type that the host's MTRR has for the page",
             values: MTRR,
             labels: &[],
         },
-        Axis {
+        ExperimentAxis {
             name: "guest_mtrr",
             what: "type that the guest's MTRR has for the page",
             values: MTRR,
             labels: &[],
         },
-        Axis {
+        ExperimentAxis {
             name: "guest_pat",
             what: "type that the guest's PAT has for the page",
-            values: AxisValues::List(&[
+            values: ExperimentAxisValues::List(&[
                 ParameterValue::name("UC"),
                 ParameterValue::name("WC"),
                 ParameterValue::name("WT"),
@@ -51,12 +51,12 @@ pub(super) const TYPES: Experiment = Experiment {
             labels: &[],
         },
     ],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[
         metric("effective", "", "resulting memory type, in the processor's encoding"),
         metric("fallbacks", "", "1 if the guest wants another type"),
     ],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "Pages not cached as wanted",
         kind: FigureKind::GroupedBars,
         x: &["host_mtrr", "guest_mtrr"],
@@ -68,7 +68,7 @@ pub(super) const TYPES: Experiment = Experiment {
     run: types,
 };
 
-fn types(at: &ExperimentPoint, _: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn types(at: &ExperimentPoint, _: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let of = |axis: &str| {
         Ok::<_, PointRunError>(match at.axes.text(axis)? {
             "UC" => MemoryType::Uc,

@@ -1,8 +1,8 @@
 //! Experiment on the reset of devices before they change owners (reset-ladder).
 
 use crate::experiment::{
-    Axis, AxisValues, Experiment, ExperimentPoint, Figure, FigureKind, FigureScale, PointCombinations,
-    PointContext, PointOutcome, PointRunError,
+    AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
+    FigureKind, FigureScale, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::point::{metric, untimed};
 use crate::machine::quality::reset::{ResetCapabilities, plan, run};
@@ -18,10 +18,10 @@ pub(super) const RESET: Experiment = Experiment {
             is none. Predicted: all; times are those of the PCI Express specification. Not modelled: devices \
             that violate it.",
     axes: &[
-        Axis {
+        ExperimentAxis {
             name: "device",
             what: "reset capabilities of the device",
-            values: AxisValues::List(&[
+            values: ExperimentAxisValues::List(&[
                 ParameterValue::name("flr"),
                 ParameterValue::name("d3hot"),
                 ParameterValue::name("no-soft-reset"),
@@ -30,21 +30,21 @@ pub(super) const RESET: Experiment = Experiment {
             ]),
             labels: &[],
         },
-        Axis {
+        ExperimentAxis {
             name: "traffic",
             what: "the device writes to memory when it is taken from its owner",
-            values: AxisValues::List(&[ParameterValue::Bool(false), ParameterValue::Bool(true)]),
+            values: ExperimentAxisValues::List(&[ParameterValue::Bool(false), ParameterValue::Bool(true)]),
             labels: &["idle", "busy"],
         },
     ],
-    points: PointCombinations::All,
+    points: AxisCombinations::All,
     metrics: &[
         metric("rung", "", "1: function, 2: power state, 3: bus, 0: none"),
         metric("refused", "", "1 if the device stays with its owner"),
         metric("late_writes", "", "writes of the old owner in pages of the new one"),
         metric("duration_ms", "ms", "time from the first step to the last"),
     ],
-    figures: &[Figure {
+    figures: &[FigureDefinition {
         title: "Reset method and duration",
         kind: FigureKind::GroupedBars,
         x: &["device"],
@@ -56,7 +56,7 @@ pub(super) const RESET: Experiment = Experiment {
     run: reset,
 };
 
-fn reset(at: &ExperimentPoint, _: &PointContext) -> Result<PointOutcome, PointRunError> {
+fn reset(at: &ExperimentPoint, _: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let device = match at.axes.text("device")? {
         "flr" => ResetCapabilities { flr: true, power: Some(true), bus: Some(false) },
         "d3hot" => ResetCapabilities { flr: false, power: Some(false), bus: Some(false) },

@@ -23,7 +23,7 @@ use sim::VirtualInstant;
 
 /// Path from the guest to a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DevicePath {
+pub enum DeviceAccessMode {
     /// The guest uses a split driver through the service domain.
     Pv,
     /// Split driver with a queue of the card for the guest (VMDq): the card sorts frames by address and
@@ -33,18 +33,18 @@ pub enum DevicePath {
     Direct,
 }
 
-impl DevicePath {
+impl DeviceAccessMode {
     /// Returns the guest's kind: an assigned device needs hardware virtualization.
     fn kind(self) -> DomainKind {
-        if self == DevicePath::Direct { DomainKind::Hvm } else { DomainKind::Pvm }
+        if self == DeviceAccessMode::Direct { DomainKind::Hvm } else { DomainKind::Pvm }
     }
 }
 
 /// Virtual CPUs and ids of the machine's two domains, service domain and guest, with the guest's path to the
 /// device.
 #[derive(Debug, Clone, Copy)]
-struct DomainPair {
-    path: DevicePath,
+struct ServiceAndGuestDomains {
+    path: DeviceAccessMode,
     service: VcpuId,
     guest: VcpuId,
     /// Domain id of the service domain.
@@ -53,9 +53,9 @@ struct DomainPair {
     guest_id: DomainId,
 }
 
-impl DomainPair {
+impl ServiceAndGuestDomains {
     /// Creates a machine with two idle domains: service domain and guest.
-    fn build<E: Copy>(table: &CostTable, path: DevicePath) -> (SimulationCore<E>, Self) {
+    fn build<E: Copy>(table: &CostTable, path: DeviceAccessMode) -> (SimulationCore<E>, Self) {
         let mut core =
             SimulationCore::new(table.clone(), HostMachine::new(ProcessorConfig::from_table(table, 2, 1)));
         let service_id = core.processors.add_domain(DomainKind::Dom0, "dom0".into());
@@ -67,13 +67,13 @@ impl DomainPair {
 
     /// Interrupts and wakes the virtual CPU of the domain that drives the device.
     fn interrupt<E: Copy>(&self, core: &mut SimulationCore<E>, now: VirtualInstant) {
-        let vcpu = if self.path == DevicePath::Direct { self.guest } else { self.service };
+        let vcpu = if self.path == DeviceAccessMode::Direct { self.guest } else { self.service };
         let sending = core.table[CostConstant::EventSend];
-        if self.path != DevicePath::Direct {
+        if self.path != DeviceAccessMode::Direct {
             let (thread, taking) = (core.processors.home(vcpu), core.table[CostConstant::InterruptEntry]);
             core.processors.steal(thread, self.service_id, CycleCategory::ExternalInterrupt, taking, now);
         }
-        let kind = if self.path == DevicePath::Direct { DomainKind::Hvm } else { DomainKind::Dom0 };
+        let kind = if self.path == DeviceAccessMode::Direct { DomainKind::Hvm } else { DomainKind::Dom0 };
         core.tell(vcpu, kind, sending, now);
         core.wake(vcpu, now);
     }
@@ -87,7 +87,7 @@ impl DomainPair {
 
     /// Charges the guest for taking an interrupt of its own device, or an event of the back end.
     fn guest_takes(&self, step: &mut VcpuStep, table: &CostTable) {
-        if self.path == DevicePath::Direct {
+        if self.path == DeviceAccessMode::Direct {
             step.charge(CycleCategory::Injection, table[CostConstant::Injection]);
             handle(step, table);
             if let Some(exit) = table.features().on_eoi() {
@@ -105,7 +105,8 @@ impl DomainPair {
 
     /// Charges the guest for the VM exit or hypercall by which it goes idle.
     fn guest_sleeps(&self, step: &mut VcpuStep, table: &CostTable) {
-        let exit = if self.path == DevicePath::Direct { VmExitReason::Hlt } else { VmExitReason::Hypercall };
+        let exit =
+            if self.path == DeviceAccessMode::Direct { VmExitReason::Hlt } else { VmExitReason::Hypercall };
         let price =
             if exit == VmExitReason::Hlt { exit.price(table) } else { table[CostConstant::HypercallPv] };
         step.charge(exit.category(), price);

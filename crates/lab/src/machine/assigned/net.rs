@@ -4,7 +4,7 @@
 //! assigned card: the guest's own interrupt and poll. No frame is lost or merged, and the guest sends only
 //! acknowledgements.
 
-use super::{DevicePath, DomainPair, upcall};
+use super::{DeviceAccessMode, ServiceAndGuestDomains, upcall};
 use crate::machine::books::ConservationChecks;
 use crate::machine::engine::{Actor, ModelDefect, Simulation};
 use crate::machine::parts::bulk::BulkStream;
@@ -12,16 +12,16 @@ use crate::machine::parts::guest::RING;
 use guest::packet::{TCP_HEADERS, TCP_PAYLOAD};
 use hypervisor::account::{CycleCategory, CycleSink};
 use hypervisor::cost::{CostConstant, CostTable};
-use hypervisor::cpu::{BufferRing, LastLevelCache, VcpuStep, VcpuStepOutcome};
+use hypervisor::cpu::{LastLevelCache, PacketBufferRing, VcpuStep, VcpuStepOutcome};
 use sim::{EventKey, RandomStream, VirtualDuration, VirtualInstant};
 
 /// Parameters of the machine with a network card.
 #[derive(Debug, Clone)]
-pub struct NetworkSetup {
+pub struct NicMachineSetup {
     /// Cost table of the machine's processors.
     pub table: CostTable,
     /// Path from the guest to the network's wire.
-    pub path: DevicePath,
+    pub path: DeviceAccessMode,
     /// Seed of the stream's start time.
     pub seed: u64,
 }
@@ -38,12 +38,12 @@ const PER_ACK: u64 = 2;
 
 /// Event of the machine with a network card.
 #[derive(Debug, Clone, Copy)]
-pub enum NetworkEvent {
+pub enum NicMachineEvent {
     /// Event: the network card sends an interrupt.
     Interrupt,
 }
 
-type NetworkCore = crate::machine::engine::SimulationCore<NetworkEvent>;
+type NetworkCore = crate::machine::engine::SimulationCore<NicMachineEvent>;
 
 /// State of the service domain, which passes frames and TCP acknowledgements between card and guest.
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ struct ServiceDomainState {
 
 /// State of the guest, whose program reads the stream.
 #[derive(Debug)]
-struct NetworkGuest {
+struct NicMachineGuest {
     interrupted: bool,
     polls: bool,
     /// Number of frames on the guest's receive ring.
@@ -73,19 +73,19 @@ struct NetworkGuest {
     /// Number of TCP acknowledgements that wait for the service domain.
     acks: u64,
     unacknowledged: u64,
-    buffers: BufferRing,
+    buffers: PacketBufferRing,
 }
 
 /// Returns the stream's window, in frames in flight or unread: the number of pages that a driver posts. A frame without
 /// a page is lost, so a stream settles at a window that fits.
-fn window(path: DevicePath) -> u32 {
-    if path == DevicePath::Direct { RING.into() } else { split::ring::SLOTS }
+fn window(path: DeviceAccessMode) -> u32 {
+    if path == DeviceAccessMode::Direct { RING.into() } else { split::ring::SLOTS }
 }
 
 /// Modelled machine with a network card; handles the events of card, service domain and guest.
 #[derive(Debug)]
-pub struct NetworkMachine {
-    domains: DomainPair,
+pub struct NicMachine {
+    domains: ServiceAndGuestDomains,
     bulk: BulkStream,
     /// Number of frames that the card's driver took off the card.
     polled: u64,
@@ -94,16 +94,16 @@ pub struct NetworkMachine {
     interrupt: Option<EventKey>,
     last: Option<VirtualInstant>,
     service: ServiceDomainState,
-    guest: NetworkGuest,
+    guest: NicMachineGuest,
     cache: LastLevelCache,
 }
 
 /// Machine with a network card that runs in virtual time.
-pub type NetworkSimulation = Simulation<NetworkMachine>;
+pub type NetworkSimulation = Simulation<NicMachine>;
 
 /// Throughput and processor use of a measured interval with a network card.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct NetworkResults {
+pub struct NicMachineResults {
     /// Payload that the guest's program read, Gb/s.
     pub throughput_gbps: f64,
     /// Use of both processors, in percent of one.
@@ -115,9 +115,9 @@ pub struct NetworkResults {
 impl NetworkSimulation {
     /// Creates the machine with idle processors; the stream starts at a random time.
     #[must_use]
-    pub fn new(plan: &NetworkSetup) -> Self {
-        let (mut core, domains) = DomainPair::build(&plan.table, plan.path);
-        let guest = NetworkGuest {
+    pub fn new(plan: &NicMachineSetup) -> Self {
+        let (mut core, domains) = ServiceAndGuestDomains::build(&plan.table, plan.path);
+        let guest = NicMachineGuest {
             interrupted: false,
             polls: false,
             inbox: 0,
@@ -126,13 +126,12 @@ impl NetworkSimulation {
             acknowledged: 0,
             acks: 0,
             unacknowledged: 0,
-            buffers: BufferRing::new(window(plan.path)),
+            buffers: PacketBufferRing::new(window(plan.path)),
         };
         let begin = RandomStream::named(plan.seed, "stream begins").below(INTERVAL.picos());
-        let interrupt = Some(
-            core.schedule(VirtualInstant::ZERO + VirtualDuration::from_picos(begin), NetworkEvent::Interrupt),
-        );
-        let system = NetworkMachine {
+        let at = VirtualInstant::ZERO + VirtualDuration::from_picos(begin);
+        let interrupt = Some(core.schedule(at, NicMachineEvent::Interrupt));
+        let system = NicMachine {
             domains,
             bulk: BulkStream::new(BITS_PER_SECOND, window(plan.path).into()),
             polled: 0,
@@ -154,11 +153,11 @@ impl NetworkSimulation {
         &mut self,
         warm_up: VirtualDuration,
         span: VirtualDuration,
-    ) -> Result<NetworkResults, ModelDefect> {
-        let (before, usage) = self.observe((warm_up, span), |host: &NetworkMachine| host.guest.read)?;
+    ) -> Result<NicMachineResults, ModelDefect> {
+        let (before, usage) = self.observe((warm_up, span), |host: &NicMachine| host.guest.read)?;
         let bits = (self.system.guest.read - before) as f64 * TCP_PAYLOAD as f64 * 8.0;
         let service = self.system.domains.service_id;
-        Ok(NetworkResults {
+        Ok(NicMachineResults {
             throughput_gbps: bits / span.as_secs_f64() / 1e9,
             cpu_total_pct: usage.percent(usage.busy()),
             service_pct: usage.percent(usage.own(service) + usage.hypervisor_for(service)),
@@ -166,7 +165,7 @@ impl NetworkSimulation {
     }
 }
 
-impl NetworkMachine {
+impl NicMachine {
     /// Takes up to `TURN` frames off the card, and stops polling if there are fewer. Returns their number.
     fn poll(&mut self, step: &mut VcpuStep, core: &mut NetworkCore) -> u64 {
         step.charge(CycleCategory::Kernel, core.table[CostConstant::Softirq]);
@@ -184,7 +183,8 @@ impl NetworkMachine {
     /// Returns the flag that the card's driver is polling. The flag is in the state of the guest or of the service
     /// domain, whichever runs the driver.
     fn polls(&mut self) -> &mut bool {
-        if self.domains.path == DevicePath::Direct { &mut self.guest.polls } else { &mut self.service.polls }
+        let is_direct = self.domains.path == DeviceAccessMode::Direct;
+        if is_direct { &mut self.guest.polls } else { &mut self.service.polls }
     }
 
     /// Schedules the card's next interrupt after the interval, unless the card is polled or no frame can arrive before
@@ -193,7 +193,7 @@ impl NetworkMachine {
         let nothing_comes = self.bulk.is_shut(self.guest.read) && self.on_card() == 0;
         if self.interrupt.is_none() && !*self.polls() && !nothing_comes {
             let due = self.last.map_or(now, |last| last + INTERVAL).max(now);
-            self.interrupt = Some(core.schedule(due, NetworkEvent::Interrupt));
+            self.interrupt = Some(core.schedule(due, NicMachineEvent::Interrupt));
         }
     }
 
@@ -217,7 +217,7 @@ impl NetworkMachine {
         }
         let tells = tells && !self.guest.polls && !core::mem::replace(&mut self.guest.interrupted, true);
         if tells {
-            DomainPair::send(core, self.domains.guest, &mut step);
+            ServiceAndGuestDomains::send(core, self.domains.guest, &mut step);
         }
         let service = &self.service;
         let works = service.interrupted || service.called || service.polls || service.queued > 0;
@@ -237,7 +237,7 @@ impl NetworkMachine {
     /// new work, or `None` if there was nothing to do.
     fn turn(&mut self, step: &mut VcpuStep, core: &mut NetworkCore) -> Option<bool> {
         self.service.turn = (self.service.turn + 1) % 3;
-        let is_sorted = self.domains.path == DevicePath::Vmdq;
+        let is_sorted = self.domains.path == DeviceAccessMode::Vmdq;
         match self.service.turn {
             0 if self.service.polls => {
                 let frames = self.poll(step, core);
@@ -298,7 +298,7 @@ impl NetworkMachine {
         let then = if works { VcpuStepOutcome::Continue } else { VcpuStepOutcome::Block };
         if calls {
             step.charge(CycleCategory::Hypercall, core.table[CostConstant::HypercallPv]);
-            DomainPair::send(core, self.domains.service, &mut step);
+            ServiceAndGuestDomains::send(core, self.domains.service, &mut step);
         }
         if then == VcpuStepOutcome::Block {
             self.domains.guest_sleeps(&mut step, &core.table);
@@ -314,7 +314,7 @@ impl NetworkMachine {
     /// Polls the network card or the front end for the guest. Returns `true` if the service domain must be notified of
     /// new acknowledgements.
     fn guest_polls(&mut self, step: &mut VcpuStep, core: &mut NetworkCore) -> bool {
-        let is_direct = self.domains.path == DevicePath::Direct;
+        let is_direct = self.domains.path == DeviceAccessMode::Direct;
         let frames = if is_direct {
             self.poll(step, core)
         } else {
@@ -366,12 +366,13 @@ impl NetworkMachine {
     }
 }
 
-impl Actor for NetworkMachine {
-    type Event = NetworkEvent;
+impl Actor for NicMachine {
+    type Event = NicMachineEvent;
 
-    fn handle(&mut self, NetworkEvent::Interrupt: NetworkEvent, now: VirtualInstant, core: &mut NetworkCore) {
+    fn handle(&mut self, event: NicMachineEvent, now: VirtualInstant, core: &mut NetworkCore) {
+        let NicMachineEvent::Interrupt = event;
         (self.interrupt, self.last) = (None, Some(now));
-        let is_direct = self.domains.path == DevicePath::Direct;
+        let is_direct = self.domains.path == DeviceAccessMode::Direct;
         let pends = if is_direct { &mut self.guest.interrupted } else { &mut self.service.interrupted };
         *pends = true;
         self.domains.interrupt(core, now);
@@ -386,15 +387,12 @@ impl Actor for NetworkMachine {
     }
 
     fn check_books(&self, books: &mut ConservationChecks) {
-        let NetworkMachine { bulk, service, guest, .. } = self;
+        let NicMachine { bulk, service, guest, .. } = self;
         let inside = service.queued + guest.inbox + guest.unread;
         books.balance("frames that the driver polled", self.polled, inside + guest.read);
         books.never("frames beyond the TCP window", bulk.beyond(guest.read));
         books.balance("acknowledgements", guest.acknowledged, self.left + guest.acks);
-        books.balance(
-            "segments acknowledged",
-            guest.acknowledged * PER_ACK + guest.unacknowledged,
-            guest.unread + guest.read,
-        );
+        let confirmed = guest.acknowledged * PER_ACK + guest.unacknowledged;
+        books.balance("segments acknowledged", confirmed, guest.unread + guest.read);
     }
 }

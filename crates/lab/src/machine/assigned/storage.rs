@@ -3,7 +3,7 @@
 //! event, a back end that maps the pages and commands the disk, and an event back. The program does not
 //! process the data, and the service domain caches nothing.
 
-use super::{DevicePath, DomainPair, upcall};
+use super::{DeviceAccessMode, ServiceAndGuestDomains, upcall};
 use crate::machine::books::ConservationChecks;
 use crate::machine::engine::{Actor, ModelDefect, Simulation};
 use crate::machine::parts::disk::{Disk, DiskCommand, MAX_SECTORS, SECTOR};
@@ -25,8 +25,8 @@ use split::ring::RingPage;
 pub struct DiskSetup {
     /// Cost table of the machine's processors.
     pub table: CostTable,
-    /// Path from the guest to the disk; not [`DevicePath::Vmdq`].
-    pub path: DevicePath,
+    /// Path from the guest to the disk; not [`DeviceAccessMode::Vmdq`].
+    pub path: DeviceAccessMode,
     /// Bytes that the program reads at a time; 4 to 1,024 KB, whole pages.
     pub block: u32,
     /// Seed of the program's start time.
@@ -51,7 +51,7 @@ type DiskCore = crate::machine::engine::SimulationCore<DiskEvent>;
 
 /// Ring and grant tables that the disk's front end and back end share.
 #[derive(Debug)]
-struct SplitDiskState {
+struct DiskRingAndGrants {
     ring: RingPage,
     grants: GrantTables,
     service: DomainId,
@@ -62,7 +62,7 @@ struct SplitDiskState {
     notifies: bool,
 }
 
-impl BlockFrontendHal for SplitDiskState {
+impl BlockFrontendHal for DiskRingAndGrants {
     fn ring(&mut self) -> &mut RingPage {
         &mut self.ring
     }
@@ -83,7 +83,7 @@ impl BlockFrontendHal for SplitDiskState {
     }
 }
 
-impl BackHost for SplitDiskState {
+impl BackHost for DiskRingAndGrants {
     type Mapping = GrantHandle;
 
     fn ring(&mut self) -> &mut RingPage {
@@ -109,12 +109,12 @@ impl BackHost for SplitDiskState {
 /// Modelled machine with a disk; handles the events of disk, back end and guest.
 #[derive(Debug)]
 pub struct DiskMachine {
-    domains: DomainPair,
+    domains: ServiceAndGuestDomains,
     disk: Disk,
     event: Option<EventKey>,
     front: BlockFrontend,
     back: BlockBackend<GrantHandle>,
-    shared: SplitDiskState,
+    shared: DiskRingAndGrants,
     /// Number of disk sectors in a block; the program reads block by block.
     block: u32,
     /// Number of sectors in the current block that the guest has not yet requested from the disk.
@@ -155,11 +155,11 @@ impl DiskSimulation {
     /// Creates the machine with an idle disk; the program starts at a random time.
     #[must_use]
     pub fn new(plan: &DiskSetup) -> Self {
-        let (mut core, domains) = DomainPair::build(&plan.table, plan.path);
+        let (mut core, domains) = ServiceAndGuestDomains::build(&plan.table, plan.path);
         let block = plan.block / SECTOR as u32;
         let mut grants = GrantTables::new();
         grants.add_domain(domains.guest_id, block.div_ceil(PER_PAGE.into()), GRANTS);
-        let shared = SplitDiskState {
+        let shared = DiskRingAndGrants {
             ring: RingPage::default(),
             grants,
             service: domains.service_id,
@@ -230,7 +230,7 @@ impl DiskMachine {
             step.charge(CycleCategory::User, core.table[CostConstant::TxSyscall]);
             (self.unasked, self.missing) = (self.block, self.block);
         }
-        if self.domains.path == DevicePath::Direct {
+        if self.domains.path == DeviceAccessMode::Direct {
             self.command(&mut step, core);
         } else {
             self.request(&mut step, &core.table);
@@ -238,7 +238,7 @@ impl DiskMachine {
         let calls = core::mem::take(&mut self.shared.notifies);
         if calls {
             step.charge(CycleCategory::Hypercall, core.table[CostConstant::HypercallPv]);
-            DomainPair::send(core, self.domains.service, &mut step);
+            ServiceAndGuestDomains::send(core, self.domains.service, &mut step);
         }
         self.domains.guest_sleeps(&mut step, &core.table);
         let done = step.now();
@@ -252,7 +252,7 @@ impl DiskMachine {
     /// Processes the completions of an assigned disk, or the responses of the back end.
     fn process_completions(&mut self, step: &mut VcpuStep, table: &CostTable) {
         let mut sectors = 0;
-        if self.domains.path == DevicePath::Direct {
+        if self.domains.path == DeviceAccessMode::Direct {
             for (command, good) in self.ended.drain(..) {
                 sectors += command.sectors;
                 self.failed += u64::from(!good);
@@ -328,7 +328,7 @@ impl DiskMachine {
         }
         let calls = core::mem::take(&mut self.shared.notifies);
         if calls {
-            DomainPair::send(core, self.domains.guest, &mut step);
+            ServiceAndGuestDomains::send(core, self.domains.guest, &mut step);
         }
         step.charge(CycleCategory::Hypercall, core.table[CostConstant::HypercallPv]);
         let done = step.now();
@@ -345,7 +345,7 @@ impl DiskMachine {
         while let Some(end) = self.disk.finish(now, &mut |_| true) {
             self.ended.push(end);
         }
-        let is_direct = self.domains.path == DevicePath::Direct;
+        let is_direct = self.domains.path == DeviceAccessMode::Direct;
         self.event = core.replace(None, self.disk.due(), DiskEvent::Done);
         let told = if is_direct { &mut self.guest_told } else { &mut self.service_told };
         *told = true;
@@ -379,7 +379,7 @@ impl Actor for DiskMachine {
             "sectors received without a request",
             u64::from(self.unasked.saturating_sub(self.missing)),
         );
-        if self.domains.path != DevicePath::Direct {
+        if self.domains.path != DeviceAccessMode::Direct {
             books.balance("requests of the disk", counters.taken, disk.taken);
             books.balance("requests answered", counters.done + self.ended.len() as u64, disk.done);
         }

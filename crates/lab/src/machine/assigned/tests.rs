@@ -1,20 +1,20 @@
 //! Tests of the machine with an assigned or shared device: its calibration target, and relations that hold
 //! for any costs.
 
-use super::DevicePath;
+use super::DeviceAccessMode;
 use super::net::{self, NetworkSimulation};
 use super::storage::{self, DiskSimulation};
 use hypervisor::cost::CostTable;
 use sim::VirtualDuration;
 
-fn stream(path: DevicePath) -> net::NetworkResults {
-    let plan = net::NetworkSetup { table: CostTable::server_2009(), path, seed: 1 };
+fn stream(path: DeviceAccessMode) -> net::NicMachineResults {
+    let plan = net::NicMachineSetup { table: CostTable::server_2009(), path, seed: 1 };
     NetworkSimulation::new(&plan)
         .measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(100))
         .unwrap()
 }
 
-fn disk(path: DevicePath, block_kb: u32) -> storage::DiskResults {
+fn disk(path: DeviceAccessMode, block_kb: u32) -> storage::DiskResults {
     let plan = storage::DiskSetup { table: CostTable::server_2009(), path, block: block_kb * 1_024, seed: 1 };
     DiskSimulation::new(&plan)
         .measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(400))
@@ -23,14 +23,15 @@ fn disk(path: DevicePath, block_kb: u32) -> storage::DiskResults {
 
 #[test]
 fn split_driver_reaches_its_calibrated_throughput() {
-    let found = stream(DevicePath::Pv);
+    let found = stream(DeviceAccessMode::Pv);
     assert!((found.throughput_gbps / 2.6 - 1.0).abs() < 0.02, "{found:?}");
     assert!(found.service_pct > 98.0, "the service domain's processor is not full: {found:?}");
 }
 
 #[test]
 fn stream_is_fastest_by_direct_assignment_then_vmdq_then_pv() {
-    let [pv, sorted, direct] = [DevicePath::Pv, DevicePath::Vmdq, DevicePath::Direct].map(stream);
+    let [pv, sorted, direct] =
+        [DeviceAccessMode::Pv, DeviceAccessMode::Vmdq, DeviceAccessMode::Direct].map(stream);
     assert!(pv.throughput_gbps < sorted.throughput_gbps && sorted.throughput_gbps < direct.throughput_gbps);
     assert!(direct.service_pct < 1e-9 && direct.cpu_total_pct < pv.cpu_total_pct, "{direct:?}");
     assert!(direct.throughput_gbps < 9.42, "more than the wire carries: {direct:?}");
@@ -38,7 +39,7 @@ fn stream_is_fastest_by_direct_assignment_then_vmdq_then_pv() {
 
 #[test]
 fn service_domain_slows_only_disk_requests_of_small_blocks() {
-    let both = |kb| [DevicePath::Pv, DevicePath::Direct].map(|path| disk(path, kb));
+    let both = |kb| [DeviceAccessMode::Pv, DeviceAccessMode::Direct].map(|path| disk(path, kb));
     let [pv, direct] = both(4);
     assert!(pv.throughput_mbps < 0.9 * direct.throughput_mbps, "{pv:?} {direct:?}");
     for kb in [64, 1_024] {

@@ -49,7 +49,7 @@ impl FunctionMemory {
 
 /// VFs of a port, and the interrupts that they sent.
 #[derive(Debug, Default)]
-pub(crate) struct VfFunctions {
+pub(crate) struct PortVirtualFunctions {
     pub(crate) paths: Vec<FunctionMemory>,
     /// Interrupts of a port's VFs that are not delivered yet: the sending function, and its interrupt
     /// message.
@@ -62,7 +62,7 @@ pub(crate) struct VfFunctions {
 
 /// Bus on which a port's functions access memory and send interrupts, during one call.
 pub(crate) struct PortBus<'a> {
-    pub(crate) functions: &'a mut VfFunctions,
+    pub(crate) functions: &'a mut PortVirtualFunctions,
     pub(crate) chipset: &'a mut Chipset,
 }
 
@@ -94,7 +94,7 @@ impl Bus for PortBus<'_> {
     }
 
     fn msix(&mut self, function: Function, vector: u16) {
-        let VfFunctions { paths, sent, received, .. } = &mut *self.functions;
+        let PortVirtualFunctions { paths, sent, received, .. } = &mut *self.functions;
         if let Function::Vf(n) = function
             && let Some(path) = paths.get(usize::from(n))
             && let Some(message) = path.messages.get(usize::from(vector))

@@ -2,7 +2,7 @@
 //! polls, when a throttled interrupt is due, and when the next frame would interrupt. The caller delivers the
 //! interrupts.
 
-use super::bus::{FunctionMemory, PortBus, VfFunctions};
+use super::bus::{FunctionMemory, PortBus, PortVirtualFunctions};
 use super::wire::{ClientTraffic, ClientWire};
 use crate::machine::chipset::{AssignedFunction, Chipset};
 use crate::machine::memory::{DomainMemoryRegion, GUEST_MEMORY};
@@ -28,7 +28,7 @@ pub(crate) struct NicPort {
     pub(crate) pf: Pf,
     pub(crate) manager: SrIovManager,
     pub(crate) line: ClientWire,
-    pub(crate) functions: VfFunctions,
+    pub(crate) functions: PortVirtualFunctions,
     /// Bit mask of VFs whose receive interrupt waits for its interval or its unmasking.
     waiting: u8,
 }
@@ -49,7 +49,7 @@ pub(crate) struct FrameRecipient {
 
 /// Traffic, wire and limits of a card's port.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ExternalNetwork {
+pub(crate) struct PortTrafficSetup {
     pub(crate) traffic: ClientTraffic,
     pub(crate) wire: WireProperties,
     /// Bandwidth between functions of the card, in bits per second.
@@ -78,7 +78,7 @@ impl NicPort {
     pub(crate) fn new(
         number: u8,
         recipients: &[FrameRecipient],
-        line: ExternalNetwork,
+        line: PortTrafficSetup,
         config: &driver::vf::VfDriverConfig,
         chipset: &mut Chipset,
     ) -> Result<(Self, Vec<Vf>), String> {
@@ -95,7 +95,7 @@ impl NicPort {
     pub(crate) fn shared(
         number: u8,
         (service, guests): (FrameRecipient, &[MacAddress]),
-        line: ExternalNetwork,
+        line: PortTrafficSetup,
         config: &driver::vf::VfDriverConfig,
         chipset: &mut Chipset,
     ) -> Result<(Self, Vf), String> {
@@ -114,7 +114,7 @@ impl NicPort {
     fn without_drivers(
         number: u8,
         recipients: &[FrameRecipient],
-        &ExternalNetwork { loopback, limits, .. }: &ExternalNetwork,
+        &PortTrafficSetup { loopback, limits, .. }: &PortTrafficSetup,
         spoofchk: bool,
         chipset: &mut Chipset,
     ) -> Result<Self, String> {
@@ -127,7 +127,8 @@ impl NicPort {
         let (pf, manager) = bring_up(&mut nic, number, vfs, (spoofchk, limits))?;
         let line =
             ClientWire::new(ClientTraffic::Silent, WireProperties::GIGABIT, &[], clients_chance(0, number));
-        let mut port = Self { nic, pf, manager, line, functions: VfFunctions::default(), waiting: 0 };
+        let mut port =
+            Self { nic, pf, manager, line, functions: PortVirtualFunctions::default(), waiting: 0 };
         for (vf, recipient) in VfIndex::all().zip(recipients) {
             port.hand_over(vf, *recipient, chipset)?;
         }

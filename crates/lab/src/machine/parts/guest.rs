@@ -7,11 +7,11 @@ use crate::machine::vectors::{VECTORS, msix_message};
 use driver::vf::Vf;
 use guest::kernel::KernelCounters;
 use guest::{KernelModel, SenderConfig};
-use hypervisor::cpu::{BufferRing, VcpuId};
+use hypervisor::cpu::{PacketBufferRing, VcpuId};
 use hypervisor::domain::{DomainId, DomainKind};
 use hypervisor::evtchn::EventChannels;
 use hypervisor::memory::HostMemory;
-use hypervisor::msix::{MsixAccessHandler, MsixTableHandler, VirtualMsixTable};
+use hypervisor::msix::{MsixAccessHandler, MsixTablePolicy, VirtualMsixTable};
 use i82576::MacAddress;
 use pcie::msix::{InterruptMessage, MsiXControl};
 use sim::VirtualInstant;
@@ -85,7 +85,7 @@ pub(crate) struct GuestHardware {
     /// The guest's timer was reprogrammed and its expiry must be scheduled.
     pub(crate) timer_set: bool,
     /// Packet buffers of the guest's driver, which occupy the last-level cache.
-    pub(crate) buffers: BufferRing,
+    pub(crate) buffers: PacketBufferRing,
     /// Number of device accesses that the guest passes to its device model.
     pub(crate) forwarded: u32,
     /// The guest is blocked until its device model has completed an access.
@@ -101,7 +101,7 @@ impl GuestHardware {
     pub(crate) fn direct(
         kind: DomainKind,
         owner: (DomainId, VcpuId),
-        handler: MsixTableHandler,
+        handler: MsixTablePolicy,
         controller: InterruptController,
     ) -> Self {
         let mut table = VirtualMsixTable::new(VECTORS, handler);
@@ -139,7 +139,7 @@ impl GuestHardware {
             table: None,
             masked: 0,
             timer_set: false,
-            buffers: BufferRing::new(buffers),
+            buffers: PacketBufferRing::new(buffers),
             forwarded: 0,
             waits: false,
             notifies: false,

@@ -1,8 +1,8 @@
 //! Creates the modelled machine with queue pairs: starts the drivers and finds a flow for each queue pair.
 
 use super::{
-    DeviceAccessTask, GuestProcessor, MultiqueueCore, MultiqueueMachine, MultiqueueSetup,
-    MultiqueueSimulation, MultiqueueTraffic,
+    GuestProcessor, MultiqueueCore, MultiqueueMachine, MultiqueueSetup, MultiqueueSimulation,
+    MultiqueueTraffic, RegisterAccessProcess,
 };
 use crate::machine::chipset::{AssignedFunction, Chipset};
 use crate::machine::code::GuestApicCode;
@@ -56,7 +56,7 @@ impl MultiqueueSimulation {
         let mut core = MultiqueueCore::new(plan.table.clone(), HostMachine::new(config));
         let service = core.processors.add_domain(DomainKind::Dom0, "service".into());
         let vcpu = core.processors.add_vcpu(service, HardwareThreadId::new(0));
-        let courier = DeviceAccessTask { vcpu, requests: VecDeque::new(), written: 0 };
+        let courier = RegisterAccessProcess { vcpu, requests: VecDeque::new(), written: 0 };
         let domain = core.processors.add_domain(DomainKind::Hvm, "guest".into());
         let mut chipset = Chipset::new(2, 0, u16::from(plan.pairs) + 1);
         let pf = chipset.assign(PF, service, 0..GUEST_MEMORY, 0)?;

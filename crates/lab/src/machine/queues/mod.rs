@@ -90,7 +90,7 @@ struct GuestProcessor {
 
 /// Process of the service domain that carries out register accesses of the guest.
 #[derive(Debug)]
-struct DeviceAccessTask {
+struct RegisterAccessProcess {
     vcpu: VcpuId,
     /// Guest processors with pending register accesses, in the order of service.
     requests: VecDeque<usize>,
@@ -109,7 +109,7 @@ pub struct MultiqueueMachine {
     doorbell: DoorbellPath,
     doorbells: DoorbellCounters,
     processors: Vec<GuestProcessor>,
-    courier: DeviceAccessTask,
+    courier: RegisterAccessProcess,
     cache: LastLevelCache,
 }
 

@@ -1,6 +1,6 @@
 //! Creates a modelled server, with every driver started.
 
-use super::setup::{NetworkPath, ServerBuildError, ServerSetup};
+use super::setup::{NetworkAccessMode, ServerBuildError, ServerSetup};
 use super::{ServerCore, ServerEvent, ServerMachine, ServerSimulation};
 use crate::machine::chipset::Chipset;
 use crate::machine::code::GuestApicCode;
@@ -10,7 +10,7 @@ use crate::machine::parts::card::{FrameRecipient, NicPort};
 use crate::machine::parts::guest::{GuestHardware, GuestKernel, RING, ServerGuest};
 use crate::machine::parts::monitor::PfMonitor;
 use crate::machine::parts::service::ServiceCpu;
-use crate::machine::parts::split::SplitNetwork;
+use crate::machine::parts::split::ServiceDomainNetwork;
 use guest::KernelModel;
 use hypervisor::cost::CostConstant;
 use hypervisor::cpu::{LastLevelCache, ProcessorConfig, VcpuId};
@@ -45,7 +45,7 @@ impl ServerMachine {
         let (guests, ports, topology) = (setup.guests, setup.ports, setup.topology);
         let kernels = usize::from(guests) + setup.service_functions()?;
         let cache = LastLevelCache::new(setup.table[CostConstant::LastLevelCache] * 1_024);
-        let split = setup.network != NetworkPath::Direct;
+        let split = setup.network != NetworkAccessMode::Direct;
         let mut server = Self {
             topology,
             eoi: setup.eoi,
@@ -101,14 +101,14 @@ impl ServerMachine {
         &mut self,
         setup: &ServerSetup,
         core: &ServerCore,
-    ) -> Result<Option<SplitNetwork>, ServerBuildError> {
-        let NetworkPath::Split { workers } = setup.network else { return Ok(None) };
+    ) -> Result<Option<ServiceDomainNetwork>, ServerBuildError> {
+        let NetworkAccessMode::Split { workers } = setup.network else { return Ok(None) };
         let cpus = self.service.len();
         let refused = ServerBuildError::Workers { workers, cpus: self.topology.service_cpus };
         let first = self.service.first().filter(|_| workers > 0 && usize::from(workers) <= cpus);
         let domain = core.processors.domain_of(first.ok_or(refused)?.vcpu);
         let (netback, converts) = ((workers.into(), setup.netback), setup.kind == DomainKind::Hvm);
-        Ok(Some(SplitNetwork::new(domain, cpus, netback, converts, &mut self.chipset.channels)))
+        Ok(Some(ServiceDomainNetwork::new(domain, cpus, netback, converts, &mut self.chipset.channels)))
     }
 
     /// Adds a domain with memory for guest `n` of a port.
@@ -155,7 +155,7 @@ impl ServerMachine {
         setup: &ServerSetup,
         port: u8,
         guests: &[FrameRecipient],
-        (config, split): (&driver::vf::VfDriverConfig, &mut SplitNetwork),
+        (config, split): (&driver::vf::VfDriverConfig, &mut ServiceDomainNetwork),
         core: &mut ServerCore,
     ) -> Result<(), ServerBuildError> {
         let region = DomainMemoryRegion::of_service(setup.guests.into(), setup.ports);

@@ -4,7 +4,7 @@
 //! The service domain's sender has its own virtual CPU, on a thread without a guest, and is a paravirtualized
 //! kernel: its interrupts are events, and its system calls pass through the hypervisor.
 
-use super::setup::{InternalSender, InternalTraffic, ServerBuildError, ServerSetup};
+use super::setup::{InterDomainSender, InterDomainTraffic, ServerBuildError, ServerSetup};
 use super::{ServerCore, ServerMachine};
 use crate::machine::memory::DomainMemoryRegion;
 use crate::machine::parts::card::FrameRecipient;
@@ -20,7 +20,7 @@ impl ServerMachine {
         n: u8,
         core: &ServerCore,
     ) -> Option<FrameRecipient> {
-        setup.inside.filter(|inside| inside.from == InternalSender::ServiceDomain)?;
+        setup.inside.filter(|inside| inside.from == InterDomainSender::ServiceDomain)?;
         let domain = core.processors.domain_of(self.service.first()?.vcpu);
         let guest = self.vms.len() + usize::from(n);
         Some(FrameRecipient { domain, region: DomainMemoryRegion::of(guest), part: 0 })
@@ -29,7 +29,7 @@ impl ServerMachine {
     /// Starts the sending program of each port's last function, which sends to the port's first guest.
     pub(super) fn start_inside(
         &mut self,
-        inside: InternalTraffic,
+        inside: InterDomainTraffic,
         buffers: u32,
         core: &mut ServerCore,
     ) -> Result<(), ServerBuildError> {
@@ -39,7 +39,7 @@ impl ServerMachine {
             let (Some(to), Some(from)) = (first, last) else {
                 return Err(ServerBuildError::Inside("two functions of each port"));
             };
-            let InternalTraffic { load, message_bytes, mtu, .. } = inside;
+            let InterDomainTraffic { load, message_bytes, mtu, .. } = inside;
             let to = self.vms[to].mac();
             self.vms[from].start_sending(SenderConfig { to, load, message_bytes, mtu, buffers });
             core.wake(self.vms[from].hardware.vcpu, VirtualInstant::ZERO);

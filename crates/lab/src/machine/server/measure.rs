@@ -6,7 +6,7 @@ use crate::machine::books::ConservationChecks;
 use crate::machine::engine::ModelDefect;
 use crate::machine::parts::card::NicPort;
 use crate::machine::parts::guest::GuestKernel;
-use crate::machine::parts::split::SplitNetwork;
+use crate::machine::parts::split::ServiceDomainNetwork;
 use hypervisor::account::{CycleCategory, CycleUsage};
 use hypervisor::cpu::HardwareThreadId;
 use hypervisor::domain::DomainKind;
@@ -103,7 +103,7 @@ impl ServerMachine {
             sum.offered += line.frames;
             sum.answered.push(line.round_trips.len());
         }
-        sum.moves = self.split.as_ref().map_or(0, SplitNetwork::moves);
+        sum.moves = self.split.as_ref().map_or(0, ServiceDomainNetwork::moves);
         sum
     }
 

@@ -26,8 +26,8 @@ use crate::machine::parts::card::NicPort;
 use crate::machine::parts::guest::ServerGuest;
 use crate::machine::parts::monitor::PfMonitor;
 use crate::machine::parts::service::ServiceCpu;
-use crate::machine::parts::split::{MovableBackEndPart, SplitNetwork};
-use crate::machine::topology::Topology;
+use crate::machine::parts::split::{MovableBackEndPart, ServiceDomainNetwork};
+use crate::machine::topology::ServerTopology;
 use hypervisor::cpu::{LastLevelCache, VcpuStep};
 use hypervisor::exit::EoiPath;
 use sim::{EventKey, VirtualInstant};
@@ -64,7 +64,7 @@ pub enum ServerEvent {
 /// Modelled server with guests; handles the events of its ports, guests and service domain.
 #[derive(Debug)]
 pub struct ServerMachine {
-    pub(crate) topology: Topology,
+    pub(crate) topology: ServerTopology,
     eoi: EoiPath,
     pub(crate) chipset: Chipset,
     pub(crate) ports: Vec<NicPort>,
@@ -79,7 +79,7 @@ pub struct ServerMachine {
     /// Last-level cache of each socket.
     caches: Vec<LastLevelCache>,
     /// Split driver of the guests, if they have front ends.
-    split: Option<SplitNetwork>,
+    split: Option<ServiceDomainNetwork>,
 }
 
 impl Actor for ServerMachine {

@@ -1,15 +1,17 @@
 //! Parameters of a modelled server; by default those of the paper's server.
 
-use crate::machine::parts::card::{ExternalNetwork, TrafficLimits};
+use crate::machine::parts::card::{PortTrafficSetup, TrafficLimits};
 use crate::machine::parts::wire::ClientTraffic;
-use crate::machine::topology::Topology;
+use crate::machine::topology::ServerTopology;
 use driver::moderation;
 use guest::{KernelConfig, ProgramWorkload};
 use hypervisor::cost::CostTable;
-use hypervisor::cpu::{CreditClocks, CreditScheduler, HostMachine, ProcessorConfig, SelectedScheduler};
+use hypervisor::cpu::{
+    CreditScheduler, CreditSchedulerClocks, HostMachine, ProcessorConfig, SelectedScheduler,
+};
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
-use hypervisor::msix::MsixTableHandler;
+use hypervisor::msix::MsixTablePolicy;
 use sim::{VirtualDuration, VirtualInstant};
 use split::dispatch;
 use std::collections::BTreeSet;
@@ -22,13 +24,13 @@ pub struct ServerSetup {
     /// Cost table of the server's processor.
     pub table: CostTable,
     /// Placement of virtual CPUs on hardware threads, and the wires of the ports.
-    pub topology: Topology,
+    pub topology: ServerTopology,
     /// Number of ports of the server.
     pub ports: u8,
     /// Number of guests, distributed evenly over the ports.
     pub guests: u8,
     /// Path of the guests' frames: VFs or split drivers.
-    pub network: NetworkPath,
+    pub network: NetworkAccessMode,
     /// Work distribution of the back end, and merging of segments in front ends.
     pub netback: NetbackOptions,
     /// Kind of the guests; [`DomainKind::Native`] is one bare machine with a VF per guest.
@@ -40,7 +42,7 @@ pub struct ServerSetup {
     /// Traffic of the first port's clients and load of its guests, if different from the other ports'.
     pub first: Option<(ClientTraffic, ProgramWorkload)>,
     /// Traffic between domains of the server, if any.
-    pub inside: Option<InternalTraffic>,
+    pub inside: Option<InterDomainTraffic>,
     /// Bandwidth between the functions of a card, bits per second; `None` is unlimited.
     pub loopback: Option<NonZeroU64>,
     /// Traffic limits that the administrator sets for VFs.
@@ -48,7 +50,7 @@ pub struct ServerSetup {
     /// Interrupt moderation of the VF driver.
     pub moderation: moderation::ModerationPolicy,
     /// Handler of a guest's writes of MSI-X mask bits: the hypervisor or the device model.
-    pub msix: MsixTableHandler,
+    pub msix: MsixTablePolicy,
     /// Path by which the hypervisor handles a guest's end of interrupt.
     pub eoi: EoiPath,
     /// Scheduler of the guests' virtual CPUs that share a thread.
@@ -74,7 +76,7 @@ impl VcpuScheduling {
         match self {
             Self::RoundRobin => HostMachine::new(config),
             Self::Credit => {
-                let clocks = CreditClocks {
+                let clocks = CreditSchedulerClocks {
                     millisecond: cycles(1),
                     tick_ms: 10,
                     first_tick: cycles(10),
@@ -88,7 +90,7 @@ impl VcpuScheduling {
 
 /// Path of the guests' frames to the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NetworkPath {
+pub enum NetworkAccessMode {
     /// Each guest has a VF.
     Direct,
     /// Each guest has the front end of a split driver.
@@ -149,9 +151,9 @@ pub enum ServerBuildError {
 
 /// Traffic between domains inside the server.
 #[derive(Debug, Clone, Copy)]
-pub struct InternalTraffic {
+pub struct InterDomainTraffic {
     /// Domain that sends on every port of the server.
-    pub from: InternalSender,
+    pub from: InterDomainSender,
     /// Kind of traffic that the domain sends: datagrams or a stream.
     pub load: ProgramWorkload,
     /// Bytes that the sender writes per system call.
@@ -165,7 +167,7 @@ pub struct InternalTraffic {
 
 /// Domain that sends to the first guest of each port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InternalSender {
+pub enum InterDomainSender {
     /// The service domain sends to the first guest of each port.
     ServiceDomain,
     /// The last guest of each port sends to the port's first guest.
@@ -182,10 +184,10 @@ impl ServerSetup {
         homes.len() < guests.len()
     }
 
-    pub(super) fn outside(&self, port: u8) -> ExternalNetwork {
+    pub(super) fn outside(&self, port: u8) -> PortTrafficSetup {
         let traffic = self.first.filter(|_| port == 0).map_or(self.traffic, |(traffic, _)| traffic);
         let Self { loopback, limits, seed, .. } = *self;
-        ExternalNetwork { traffic, wire: self.topology.wire, loopback, limits, seed }
+        PortTrafficSetup { traffic, wire: self.topology.wire, loopback, limits, seed }
     }
 
     /// Returns the kind and kernel of the domain that owns a port's function: the configured guest, or the
@@ -204,10 +206,10 @@ impl ServerSetup {
     /// Returns the number of VFs through which the service domain sends: 1 if it is the internal sender, else
     /// 0. The service domain takes interrupts of only one VF.
     pub(super) fn service_functions(&self) -> Result<usize, ServerBuildError> {
-        let sends = self.inside.is_some_and(|inside| inside.from == InternalSender::ServiceDomain);
+        let sends = self.inside.is_some_and(|inside| inside.from == InterDomainSender::ServiceDomain);
         match (sends, self.ports) {
             (false, _) => Ok(0),
-            (true, 1) if self.network == NetworkPath::Direct => Ok(1),
+            (true, 1) if self.network == NetworkAccessMode::Direct => Ok(1),
             (true, _) => Err(ServerBuildError::Inside("one port, and VFs, if the service domain sends")),
         }
     }

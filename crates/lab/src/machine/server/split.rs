@@ -3,12 +3,12 @@
 
 use super::{ServerCore, ServerEvent, ServerMachine};
 use crate::machine::parts::bus::FunctionMemory;
-use crate::machine::parts::split::{MovableBackEndPart, ServiceCpuView, SplitNetwork};
+use crate::machine::parts::split::{MovableBackEndPart, ServiceCpuView, ServiceDomainNetwork};
 use hypervisor::account::{CycleCategory, CycleSink};
 use hypervisor::cost::CostConstant;
 use hypervisor::cpu::{VcpuStep, VcpuStepOutcome};
 use hypervisor::domain::DomainKind;
-use hypervisor::evtchn::{EventChannelError, EventDelivery};
+use hypervisor::evtchn::{EventChannelError, EventSendOutcome};
 use hypervisor::remap::{RemappedInterrupt, VectorOwner};
 use sim::{TraceLabel, VirtualInstant};
 
@@ -66,7 +66,7 @@ impl ServerMachine {
     /// Counts a tick for the dispatcher, which samples the load. If the load requires moves, wakes every virtual CPU to
     /// move its workers, cards and interfaces.
     pub(super) fn dispatch(&mut self, now: VirtualInstant, core: &mut ServerCore) {
-        if self.split.as_mut().is_some_and(SplitNetwork::tick) {
+        if self.split.as_mut().is_some_and(ServiceDomainNetwork::tick) {
             core.trace.note(now, SPLIT, REDIRECTED, &[]);
             self.service.iter().for_each(|cpu| core.wake(cpu.vcpu, now));
         }
@@ -95,7 +95,7 @@ impl ServerMachine {
         else {
             return;
         };
-        if !matches!(self.chipset.channels.send(service, own), Ok(EventDelivery::Upcall(_))) {
+        if !matches!(self.chipset.channels.send(service, own), Ok(EventSendOutcome::Upcall(_))) {
             return;
         }
         let hardware = &mut self.vms[vm].hardware;
@@ -134,12 +134,12 @@ impl ServerMachine {
     /// Delivers an event-channel upcall to a virtual CPU of the service domain, and charges the cycles of sending it.
     fn upcall_service(
         &mut self,
-        notified: Result<EventDelivery, EventChannelError>,
+        notified: Result<EventSendOutcome, EventChannelError>,
         sending: u64,
         now: VirtualInstant,
         core: &mut ServerCore,
     ) {
-        let Ok(EventDelivery::Upcall(cpu)) = notified else { return };
+        let Ok(EventSendOutcome::Upcall(cpu)) = notified else { return };
         let vcpu = self.service[usize::from(cpu)].vcpu;
         core.tell(vcpu, DomainKind::Dom0, sending, now);
         core.wake(vcpu, now);

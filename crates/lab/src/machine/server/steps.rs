@@ -3,7 +3,7 @@
 use super::{ServerCore, ServerEvent, ServerMachine};
 use crate::machine::parts::guest::{GuestKernel, ServerGuest};
 use crate::machine::parts::platform::{AssignedVf, GuestPlatform};
-use crate::machine::parts::split::SplitNetwork;
+use crate::machine::parts::split::ServiceDomainNetwork;
 use hypervisor::account::CycleCategory;
 use hypervisor::cost::CostConstant;
 use hypervisor::cpu::{VcpuStep, VcpuStepOutcome};
@@ -121,7 +121,7 @@ const WITHHELD: VirtualDuration = VirtualDuration::from_micros(50);
 
 /// Schedules the events, moves and timer that follow from a virtual CPU's network step, for the end of the
 /// step.
-fn after(split: &mut SplitNetwork, cpu: usize, done: VirtualInstant, core: &mut ServerCore) {
+fn after(split: &mut ServiceDomainNetwork, cpu: usize, done: VirtualInstant, core: &mut ServerCore) {
     while let Some(vm) = split.next_notified() {
         core.schedule(done, ServerEvent::GuestCalled(vm));
     }

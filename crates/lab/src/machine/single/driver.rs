@@ -2,11 +2,11 @@
 //! guests' packets to cards, whole or segmented, and responses to sent packets.
 
 use super::wire::ModelFrame;
-use super::{PacketChannel, SingleCpuCore, SingleCpuEvent, SingleCpuMachine};
+use super::{PacketChannelOptions, SingleCpuCore, SingleCpuEvent, SingleCpuMachine};
 use crate::machine::parts::cdna::card::TRANSMIT;
 use crate::machine::parts::cdna::{GuestNumber, PAGE, PageBuffer, RING};
 use crate::machine::parts::channel::offload::cut;
-use crate::machine::parts::channel::{ChannelPacket, ChannelRequest, accept};
+use crate::machine::parts::channel::{DriverDomainPacket, PacketChannelRequest, accept};
 use guest::packet::{self, TCP_HEADERS, TCP_PAYLOAD};
 use hypervisor::account::{CycleCategory, CycleSink};
 use hypervisor::cost::{CostConstant, CostTable};
@@ -23,7 +23,7 @@ const TURN: usize = 32;
 pub(super) struct OutgoingFrame {
     pub(super) guest: usize,
     pub(super) frame: ModelFrame,
-    pub(super) packet: Option<ChannelPacket>,
+    pub(super) packet: Option<DriverDomainPacket>,
 }
 
 impl OutgoingFrame {
@@ -54,13 +54,13 @@ pub(super) struct DriverDomain {
 }
 
 /// Step of the driver domain under simulation, with the cost table to charge for its work.
-struct DriverDomainStep<'a> {
+struct DriverDomainVcpuStep<'a> {
     step: &'a mut VcpuStep,
     table: &'a CostTable,
-    channel: PacketChannel,
+    channel: PacketChannelOptions,
 }
 
-impl DriverDomainStep<'_> {
+impl DriverDomainVcpuStep<'_> {
     fn charge(&mut self, category: CycleCategory, cost: CostConstant, times: u32) {
         self.step.charge(category, self.table[cost] * u64::from(times));
     }
@@ -84,7 +84,7 @@ impl DriverDomainStep<'_> {
     }
 
     /// Charges for passing a guest's packet over the bridge to a card, in `frames` frames.
-    fn transmit(&mut self, packet: &ChannelPacket, frame: ModelFrame, frames: u32) {
+    fn transmit(&mut self, packet: &DriverDomainPacket, frame: ModelFrame, frames: u32) {
         let is_cut = frames > 1;
         if self.channel.by_address {
             self.charge(CycleCategory::Grant, CostConstant::GrantCopy, 1);
@@ -153,7 +153,7 @@ impl SingleCpuMachine {
     pub(super) fn execute_driver(&mut self, mut step: VcpuStep, core: &mut SingleCpuCore) {
         let table = &core.table;
         self.driver.upcall(&mut step, table);
-        let mut turn = DriverDomainStep { step: &mut step, table, channel: self.channel };
+        let mut turn = DriverDomainVcpuStep { step: &mut step, table, channel: self.channel };
         let mut called = self.hand_to_guests(&mut turn);
         called.extend(self.driver.done.drain(..));
         let kicked = self.hand_to_cards(&mut turn);
@@ -181,7 +181,7 @@ impl SingleCpuMachine {
     }
 
     /// Passes frames received by cards over the bridge to guests. Returns the guests to notify.
-    fn hand_to_guests(&mut self, turn: &mut DriverDomainStep) -> BTreeSet<usize> {
+    fn hand_to_guests(&mut self, turn: &mut DriverDomainVcpuStep) -> BTreeSet<usize> {
         let mut called = BTreeSet::new();
         for (port, frames) in self.driver.from_card.iter_mut().enumerate() {
             let count = frames.len().min(TURN);
@@ -195,7 +195,7 @@ impl SingleCpuMachine {
     }
 
     /// Passes guests' packets over the bridge to cards, guest by guest. Returns the cards with new frames.
-    fn hand_to_cards(&mut self, turn: &mut DriverDomainStep) -> BTreeSet<usize> {
+    fn hand_to_cards(&mut self, turn: &mut DriverDomainVcpuStep) -> BTreeSet<usize> {
         let mut kicked = BTreeSet::new();
         let (count, ports) = (self.guests.len(), self.ports.len());
         for n in 0..count * ports {
@@ -213,7 +213,7 @@ impl SingleCpuMachine {
     }
 
     /// Passes a guest's next packet to a card. Returns `false` if there is no packet or the card has no room for it.
-    fn hand_over(&mut self, guest: usize, port: usize, turn: &mut DriverDomainStep) -> bool {
+    fn hand_over(&mut self, guest: usize, port: usize, turn: &mut DriverDomainVcpuStep) -> bool {
         let Some(frame) = self.guests[guest].streams[port].described.front().copied() else { return false };
         let frames = self.frames_of(frame);
         if self.driver.to_card[port].len() + frames as usize > RING as usize {
@@ -248,7 +248,7 @@ impl SingleCpuMachine {
     }
 
     /// Creates the transmit request that a guest puts on the channel for a packet.
-    fn request(&mut self, guest: usize, port: usize, frame: ModelFrame) -> ChannelRequest {
+    fn request(&mut self, guest: usize, port: usize, frame: ModelFrame) -> PacketChannelRequest {
         let first = self.first_page(guest, port, TRANSMIT);
         let stream = &mut self.guests[guest].streams[port];
         let payload = frame.payload() as usize;
@@ -264,7 +264,7 @@ impl SingleCpuMachine {
         let pieces: Vec<PageBuffer> = pieces.collect();
         stream.buffers[TRANSMIT] += pieces.len() as u64;
         let segment = (frame.segments() > 1).then_some(TCP_PAYLOAD as u16);
-        ChannelRequest {
+        PacketChannelRequest {
             header,
             pieces,
             offload: PendingOffloads { csum_blank: self.channel.offloads, segment },

@@ -96,7 +96,7 @@ impl SingleCpuGuest {
 }
 
 /// Step of a guest under simulation, with the cost table to charge for its work.
-struct GuestStep<'a> {
+struct GuestVcpuStep<'a> {
     step: &'a mut VcpuStep,
     table: &'a CostTable,
     drive: CardDriver,
@@ -117,7 +117,7 @@ struct SentFrames {
     packets: Vec<ModelFrame>,
 }
 
-impl GuestStep<'_> {
+impl GuestVcpuStep<'_> {
     fn charge(&mut self, category: CycleCategory, cost: CostConstant, times: u32) {
         self.step.charge(category, self.table[cost] * u64::from(times));
     }
@@ -260,7 +260,7 @@ impl SingleCpuMachine {
         let flushes = !is_native && !self.channel.large_pages;
         let (offloads, most) = (self.channel.offloads, self.turn);
         let mut turn =
-            GuestStep { step: &mut step, table: &core.table, drive: self.drive, offloads, flushes, most };
+            GuestVcpuStep { step: &mut step, table: &core.table, drive: self.drive, offloads, flushes, most };
         let mut kicked = vec![false; self.ports.len()];
         let mut asks = false;
         if core::mem::take(&mut self.guests[at].event_pending) {
@@ -299,7 +299,7 @@ impl SingleCpuMachine {
 
     /// Receives a guest's frames of a port, and sends the frames that the window allows. Returns `true` if
     /// any frame was sent.
-    fn exchange(&mut self, at: usize, port: usize, turn: &mut GuestStep) -> bool {
+    fn exchange(&mut self, at: usize, port: usize, turn: &mut GuestVcpuStep) -> bool {
         let stream = &mut self.guests[at].streams[port];
         let exchanges = self.drive == CardDriver::Xen && !self.channel.by_address;
         let received = turn.receive(stream, exchanges);

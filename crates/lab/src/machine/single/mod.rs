@@ -25,7 +25,7 @@ mod tests;
 mod wire;
 
 pub use hostile::{CdnaAttack, attack};
-pub use plan::{CardDriver, PacketChannel, PayloadDirection, SingleCpuSetup};
+pub use plan::{CardDriver, PacketChannelOptions, PayloadDirection, SingleCpuSetup};
 
 use super::books::ConservationChecks;
 use super::engine::{Actor, ModelDefect, Simulation};
@@ -60,7 +60,7 @@ type SingleCpuCore = super::engine::SimulationCore<SingleCpuEvent>;
 #[derive(Debug)]
 pub struct SingleCpuMachine {
     drive: CardDriver,
-    channel: PacketChannel,
+    channel: PacketChannelOptions,
     direction: PayloadDirection,
     /// TCP window of each guest's stream, in segments.
     window: u32,

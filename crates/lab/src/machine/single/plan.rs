@@ -29,7 +29,7 @@ pub enum PayloadDirection {
 /// Offloads of a guest's network device, and the way in which packets reach the cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent mechanism")]
-pub struct PacketChannel {
+pub struct PacketChannelOptions {
     /// The guest's network device offers segmentation, scatter-gather and checksums: a packet has up to 64
     /// KB, and a program's pages are sent in place.
     pub offloads: bool,
@@ -43,7 +43,7 @@ pub struct PacketChannel {
     pub card_offloads: bool,
 }
 
-impl PacketChannel {
+impl PacketChannelOptions {
     /// Packet channel of unoptimised Xen 2.0.6, on a card with unused offloads.
     pub const XEN: Self =
         Self { offloads: false, by_address: false, large_pages: false, card_offloads: true };
@@ -57,7 +57,7 @@ pub struct SingleCpuSetup {
     /// Software that drives the network cards.
     pub drive: CardDriver,
     /// Packet channel between guests and cards: offloads, and copy or exchange of pages.
-    pub channel: PacketChannel,
+    pub channel: PacketChannelOptions,
     /// Direction in which the payload is sent.
     pub direction: PayloadDirection,
     /// Number of guests, each with a stream on each port; 1 to 128.
@@ -77,7 +77,7 @@ impl SingleCpuSetup {
     /// Returns the parameters of Willmann et al.'s machine, which has two ports.
     #[must_use]
     pub fn willmann(table: CostTable, drive: CardDriver, direction: PayloadDirection, guests: u8) -> Self {
-        let channel = PacketChannel::XEN;
+        let channel = PacketChannelOptions::XEN;
         Self { table, drive, channel, direction, guests, ports: 2, window: 44, turn: 16, seed: 1 }
     }
 

@@ -2,7 +2,7 @@
 //! systems.
 
 use super::{
-    CardDriver, CdnaAttack, PacketChannel, PayloadDirection, SingleCpuResults, SingleCpuSetup,
+    CardDriver, CdnaAttack, PacketChannelOptions, PayloadDirection, SingleCpuResults, SingleCpuSetup,
     SingleCpuSimulation, attack,
 };
 use hypervisor::cost::CostTable;
@@ -64,9 +64,9 @@ fn no_attack_of_a_cdna_guest_affects_other_guests() {
     }
 }
 
-const SMART: PacketChannel = PacketChannel { offloads: true, ..PacketChannel::XEN };
+const SMART: PacketChannelOptions = PacketChannelOptions { offloads: true, ..PacketChannelOptions::XEN };
 
-fn menon(drive: CardDriver, direction: PayloadDirection, channel: PacketChannel) -> SingleCpuResults {
+fn menon(drive: CardDriver, direction: PayloadDirection, channel: PacketChannelOptions) -> SingleCpuResults {
     let plan = SingleCpuSetup::menon(CostTable::prestonia(), drive, direction, 1);
     let measured = SingleCpuSimulation::new(&SingleCpuSetup { channel, ..plan })
         .measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(100));
@@ -77,7 +77,7 @@ fn menon(drive: CardDriver, direction: PayloadDirection, channel: PacketChannel)
 fn smart_nic_throughput_matches_its_targets_within_2_percent() {
     let sends = menon(CardDriver::Native, PayloadDirection::Transmit, SMART);
     let receives = menon(CardDriver::Native, PayloadDirection::Receive, SMART);
-    let guest = menon(CardDriver::Xen, PayloadDirection::Transmit, PacketChannel::XEN);
+    let guest = menon(CardDriver::Xen, PayloadDirection::Transmit, PacketChannelOptions::XEN);
     for (found, stated) in [(sends, 3_760.0), (receives, 2_508.0), (guest, 750.0)] {
         assert!((found.throughput_mbps / stated - 1.0).abs() < 0.02, "{stated}: {found:?}");
     }
@@ -86,19 +86,22 @@ fn smart_nic_throughput_matches_its_targets_within_2_percent() {
 
 #[test]
 fn each_back_end_optimisation_raises_guest_transmit_rate() {
-    let mut step = PacketChannel::XEN;
+    let mut step = PacketChannelOptions::XEN;
     let mut rates = vec![menon(CardDriver::Xen, PayloadDirection::Transmit, step).throughput_mbps];
     for change in [
-        |step: &mut PacketChannel| step.offloads = true,
-        |step: &mut PacketChannel| step.by_address = true,
-        |step: &mut PacketChannel| step.large_pages = true,
+        |step: &mut PacketChannelOptions| step.offloads = true,
+        |step: &mut PacketChannelOptions| step.by_address = true,
+        |step: &mut PacketChannelOptions| step.large_pages = true,
     ] {
         change(&mut step);
         rates.push(menon(CardDriver::Xen, PayloadDirection::Transmit, step).throughput_mbps);
     }
     assert!(rates.is_sorted() && rates[3] > 3.0 * rates[0], "{rates:?}");
-    let dumb =
-        menon(CardDriver::Xen, PayloadDirection::Transmit, PacketChannel { card_offloads: false, ..step });
+    let dumb = menon(
+        CardDriver::Xen,
+        PayloadDirection::Transmit,
+        PacketChannelOptions { card_offloads: false, ..step },
+    );
     assert!(
         (rates[0]..rates[3]).contains(&dumb.throughput_mbps),
         "software segmentation is not between base and card offload: {dumb:?}"
@@ -109,9 +112,9 @@ fn each_back_end_optimisation_raises_guest_transmit_rate() {
 fn copying_received_frames_beats_exchanging_pages() {
     let receives = |drive, channel| menon(drive, PayloadDirection::Receive, channel).throughput_mbps;
     let exchanged = receives(CardDriver::Xen, SMART);
-    let copied = receives(CardDriver::Xen, PacketChannel { by_address: true, ..SMART });
+    let copied = receives(CardDriver::Xen, PacketChannelOptions { by_address: true, ..SMART });
     let own = receives(CardDriver::Own, SMART);
-    let large = receives(CardDriver::Own, PacketChannel { large_pages: true, ..SMART });
+    let large = receives(CardDriver::Own, PacketChannelOptions { large_pages: true, ..SMART });
     let native = receives(CardDriver::Native, SMART);
     assert!([exchanged, copied, own, large, native].is_sorted_by(|one, two| one < two));
 }

@@ -16,7 +16,7 @@ use hypervisor::account::CycleCategory;
 use hypervisor::decode::apic_access::EoiPolicy;
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
-use hypervisor::msix::MsixTableHandler;
+use hypervisor::msix::MsixTablePolicy;
 use i82576::VfIndex;
 use i82576::register::{rx, vf};
 use pcie::msix::InterruptMessage;
@@ -102,7 +102,7 @@ fn hardware(kind: DomainKind) -> (GuestHardware, Chipset) {
     let code = (code, TickMode::Tickless(VirtualDuration::from_millis(1)));
     let controller = InterruptController::direct(kind, found.domain, code, &mut chipset.channels);
     (
-        GuestHardware::direct(kind, (found.domain, found.vcpu), MsixTableHandler::Hypervisor, controller),
+        GuestHardware::direct(kind, (found.domain, found.vcpu), MsixTablePolicy::Hypervisor, controller),
         chipset,
     )
 }

@@ -9,8 +9,8 @@ mod responses;
 mod split;
 
 use super::{
-    ClientTraffic, NetbackOptions, NetworkPath, ServerSetup, ServerSimulation, Topology, TrafficLimits,
-    VcpuScheduling,
+    ClientTraffic, NetbackOptions, NetworkAccessMode, ServerSetup, ServerSimulation, ServerTopology,
+    TrafficLimits, VcpuScheduling,
 };
 use driver::moderation::ModerationPolicy;
 use guest::{KernelConfig, ProgramWorkload};
@@ -18,16 +18,16 @@ use hypervisor::account::CycleCategory;
 use hypervisor::cost::CostTable;
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
-use hypervisor::msix::MsixTableHandler;
+use hypervisor::msix::MsixTablePolicy;
 use sim::VirtualDuration;
 
 fn setup() -> ServerSetup {
     ServerSetup {
         table: CostTable::nehalem(),
-        topology: Topology::HPCA2010,
+        topology: ServerTopology::HPCA2010,
         ports: 1,
         guests: 1,
-        network: NetworkPath::Direct,
+        network: NetworkAccessMode::Direct,
         netback: NetbackOptions::SPREAD,
         kind: DomainKind::Hvm,
         spec: KernelConfig::linux_2_6_28(ProgramWorkload::Udp),
@@ -37,7 +37,7 @@ fn setup() -> ServerSetup {
         loopback: None,
         limits: TrafficLimits::default(),
         moderation: ModerationPolicy::Fixed(500),
-        msix: MsixTableHandler::Hypervisor,
+        msix: MsixTablePolicy::Hypervisor,
         scheduling: VcpuScheduling::RoundRobin,
         eoi: EoiPath::Emulated,
         seed: 1,

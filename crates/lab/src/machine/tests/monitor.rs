@@ -2,7 +2,7 @@
 
 use super::setup;
 use crate::machine::parts::card::card_time;
-use crate::machine::{ClientTraffic, NetworkPath, ServerSetup, ServerSimulation};
+use crate::machine::{ClientTraffic, NetworkAccessMode, ServerSetup, ServerSimulation};
 use hypervisor::account::CycleCategory;
 use hypervisor::cost::CostConstant;
 use hypervisor::domain::DomainKind;
@@ -45,8 +45,8 @@ fn ask(world: &mut ServerSimulation, now: VirtualInstant) {
 
 #[test]
 fn mailbox_request_is_answered_at_dom0s_next_mailbox_poll() {
-    let split = NetworkPath::Split { workers: 1 };
-    for (kind, network) in [(DomainKind::Hvm, NetworkPath::Direct), (DomainKind::Pvm, split)] {
+    let split = NetworkAccessMode::Split { workers: 1 };
+    for (kind, network) in [(DomainKind::Hvm, NetworkAccessMode::Direct), (DomainKind::Pvm, split)] {
         let mut world =
             ServerSimulation::new(&ServerSetup { kind, network, traffic: ClientTraffic::Silent, ..setup() })
                 .unwrap();

@@ -3,7 +3,8 @@
 
 use super::setup;
 use crate::machine::{
-    ClientTraffic, NetbackOptions, NetworkPath, ServerResults, ServerSetup, ServerSimulation, Topology,
+    ClientTraffic, NetbackOptions, NetworkAccessMode, ServerResults, ServerSetup, ServerSimulation,
+    ServerTopology,
 };
 use driver::moderation::{ModerationPolicy as Moderation, interval_us};
 use guest::{KernelConfig, ProgramWorkload};
@@ -15,10 +16,10 @@ use split::dispatch::{DispatchPolicy, LoadThresholds};
 fn of(workers: u8, dispatch: DispatchPolicy) -> ServerSetup {
     ServerSetup {
         table: CostTable::harpertown(),
-        topology: Topology::NETBACK,
+        topology: ServerTopology::NETBACK,
         ports: 4,
         guests: 4,
-        network: NetworkPath::Split { workers },
+        network: NetworkAccessMode::Split { workers },
         netback: NetbackOptions { dispatch, ..NetbackOptions::SPREAD },
         kind: DomainKind::Pvm,
         spec: KernelConfig::xenlinux_2_6_18(ProgramWorkload::Udp),

@@ -2,7 +2,7 @@
 
 use super::setup;
 use crate::machine::topology::WireProperties;
-use crate::machine::{ClientTraffic, NetworkPath, ServerResults, ServerSetup, ServerSimulation};
+use crate::machine::{ClientTraffic, NetworkAccessMode, ServerResults, ServerSetup, ServerSimulation};
 use driver::moderation::ModerationPolicy;
 use guest::{KernelConfig, ProgramWorkload};
 use hypervisor::cost::CostConstant;
@@ -83,7 +83,7 @@ fn request_rate_is_one_per_round_trip_plus_client_turnaround() {
 /// Checks that every request was read and answered, except one request in flight per client.
 #[test]
 fn no_request_or_response_of_a_guest_is_lost() {
-    for network in [NetworkPath::Direct, NetworkPath::Split { workers: 1 }] {
+    for network in [NetworkAccessMode::Direct, NetworkAccessMode::Split { workers: 1 }] {
         let guests = 3;
         let mut world = ServerSimulation::new(&ServerSetup { guests, network, ..responder(50) }).unwrap();
         world.measure(VirtualDuration::from_millis(5), VirtualDuration::from_millis(20)).unwrap();

@@ -2,7 +2,7 @@
 
 use super::setup;
 use crate::machine::{
-    ClientTraffic, InternalSender, InternalTraffic, NetworkPath, ServerBuildError, ServerSetup,
+    ClientTraffic, InterDomainSender, InterDomainTraffic, NetworkAccessMode, ServerBuildError, ServerSetup,
     ServerSimulation,
 };
 use driver::moderation::ModerationPolicy;
@@ -12,7 +12,7 @@ use hypervisor::cost::CostTable;
 use hypervisor::domain::DomainKind;
 use sim::VirtualDuration;
 
-const STOCK: NetworkPath = NetworkPath::Split { workers: 1 };
+const STOCK: NetworkAccessMode = NetworkAccessMode::Split { workers: 1 };
 
 fn millis(millis: u64) -> VirtualDuration {
     VirtualDuration::from_millis(millis)
@@ -45,7 +45,7 @@ fn costly_back_end_limits_throughput_and_drops_frames() {
     let slow = |workers| {
         let mut table = CostTable::nehalem();
         table.set("backend", 200_000).unwrap();
-        let network = NetworkPath::Split { workers };
+        let network = NetworkAccessMode::Split { workers };
         let mut world = ServerSimulation::new(&ServerSetup { table, network, guests: 4, ..setup() }).unwrap();
         world.measure(millis(50), millis(50)).unwrap()
     };
@@ -73,8 +73,8 @@ fn tcp_acknowledgements_leave_by_the_service_domains_card() {
 #[test]
 fn guests_send_to_each_other_over_the_bridge() {
     for load in [ProgramWorkload::Udp, ProgramWorkload::Tcp] {
-        let inside = InternalTraffic {
-            from: InternalSender::Guest,
+        let inside = InterDomainTraffic {
+            from: InterDomainSender::Guest,
             load,
             message_bytes: 4_000,
             mtu: 1_500,
@@ -97,7 +97,7 @@ fn guests_send_to_each_other_over_the_bridge() {
 #[test]
 fn eight_back_end_workers_give_equal_traces_for_equal_seeds() {
     let hash = |seed| {
-        let network = NetworkPath::Split { workers: 8 };
+        let network = NetworkAccessMode::Split { workers: 8 };
         let mut world = ServerSimulation::new(&ServerSetup { seed, network, guests: 3, ..setup() }).unwrap();
         world.measure(millis(5), millis(10)).unwrap();
         world.hash()
@@ -109,7 +109,7 @@ fn eight_back_end_workers_give_equal_traces_for_equal_seeds() {
 #[test]
 fn each_back_end_worker_needs_a_vcpu_of_the_service_domain() {
     for (kind, workers) in [(DomainKind::Hvm, 0), (DomainKind::Hvm, 9), (DomainKind::Native, 1)] {
-        let network = NetworkPath::Split { workers };
+        let network = NetworkAccessMode::Split { workers };
         let built = ServerSimulation::new(&ServerSetup { kind, network, ..setup() });
         assert!(
             matches!(built, Err(ServerBuildError::Workers { workers: n, .. }) if n == workers),

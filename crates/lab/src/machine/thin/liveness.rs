@@ -3,14 +3,14 @@
 
 use super::{SLOTS, inbox};
 use crate::machine::parts::thin::admin::{AdminQueueFirmware, VfMessage};
-use crate::machine::parts::thin::monitor::InboxMonitor;
+use crate::machine::parts::thin::monitor::PfInboxThread;
 use avf::admin::SIZE;
 use sim::{EventQueue, RandomStream, VirtualDuration, VirtualInstant};
 use std::collections::VecDeque;
 
 /// Parameters of a simulation of VM exits and VF requests.
 #[derive(Debug, Clone, Copy)]
-pub struct LivenessSetup {
+pub struct VfRequestDelaySetup {
     /// VM exits of the guest per second; 0 if it never exits.
     pub exits_per_s: u32,
     /// Interval of the preemption timer; `None` if the timer is off.
@@ -25,7 +25,7 @@ pub struct LivenessSetup {
 
 /// Results of a simulation: delays and losses of VF requests.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LivenessResults {
+pub struct VfRequestDelayResults {
     /// Times from each VF request to its answer, shortest first.
     pub delays: Vec<VirtualDuration>,
     /// Number of VF requests not answered: refused by a full queue, or waiting at the end.
@@ -35,7 +35,7 @@ pub struct LivenessResults {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum LivenessEvent {
+enum VfRequestDelayEvent {
     Exit,
     Preempt,
     Burst,
@@ -46,31 +46,31 @@ const BETWEEN: VirtualDuration = VirtualDuration::from_millis(50);
 
 /// Simulates VF requests to a PF driver that a monitor thread runs at VM exits of the guest.
 #[must_use]
-pub fn run(plan: &LivenessSetup) -> LivenessResults {
+pub fn run(plan: &VfRequestDelaySetup) -> VfRequestDelayResults {
     let mut ring = vec![0; usize::from(SLOTS) * SIZE];
-    let mut monitor = InboxMonitor::new(inbox(&mut ring));
+    let mut monitor = PfInboxThread::new(inbox(&mut ring));
     let mut card = AdminQueueFirmware::new(SLOTS);
     let [mut exits, mut bursts] = ["exits", "bursts"].map(|name| RandomStream::named(plan.seed, name));
     let mut queue = EventQueue::new();
     let end = VirtualInstant::ZERO + plan.span;
     queue.schedule(
         VirtualInstant::ZERO + VirtualDuration::from_picos(bursts.below(BETWEEN.picos())),
-        LivenessEvent::Burst,
+        VfRequestDelayEvent::Burst,
     );
     let every = 1_000_000_000_000_u64.checked_div(plan.exits_per_s.into());
     let next_exit = |now: VirtualInstant, exits: &mut RandomStream| {
         every.map(|every| now + VirtualDuration::from_picos(exits.within(every / 2..every / 2 * 3 + 1)))
     };
     if let Some(at) = next_exit(VirtualInstant::ZERO, &mut exits) {
-        queue.schedule(at, LivenessEvent::Exit);
+        queue.schedule(at, VfRequestDelayEvent::Exit);
     }
     let mut preemption =
-        plan.preempt.map(|after| queue.schedule(VirtualInstant::ZERO + after, LivenessEvent::Preempt));
+        plan.preempt.map(|after| queue.schedule(VirtualInstant::ZERO + after, VfRequestDelayEvent::Preempt));
     let mut waiting: VecDeque<VirtualInstant> = VecDeque::new();
-    let mut found = LivenessResults { delays: Vec::new(), lost: 0, visits: 0 };
+    let mut found = VfRequestDelayResults { delays: Vec::new(), lost: 0, visits: 0 };
     while let Some((now, event)) = queue.pop_before(end) {
         match event {
-            LivenessEvent::Burst => {
+            VfRequestDelayEvent::Burst => {
                 for vf in 0..plan.burst {
                     let message = VfMessage { vf: (vf % 128) as u16, operation: 1, length: 8 };
                     if card.send(message, &mut ring) {
@@ -78,22 +78,22 @@ pub fn run(plan: &LivenessSetup) -> LivenessResults {
                     }
                 }
                 let wait = bursts.within(BETWEEN.picos() / 2..BETWEEN.picos() / 2 * 3);
-                queue.schedule(now + VirtualDuration::from_picos(wait), LivenessEvent::Burst);
+                queue.schedule(now + VirtualDuration::from_picos(wait), VfRequestDelayEvent::Burst);
                 continue;
             }
-            LivenessEvent::Exit => {
+            VfRequestDelayEvent::Exit => {
                 if let Some(at) = next_exit(now, &mut exits) {
-                    queue.schedule(at, LivenessEvent::Exit);
+                    queue.schedule(at, VfRequestDelayEvent::Exit);
                 }
             }
-            LivenessEvent::Preempt => preemption = None,
+            VfRequestDelayEvent::Preempt => preemption = None,
         }
         found.visits += 1;
         let served = monitor.visit(&mut ring, &mut card, &mut 0).served.len();
         found.delays.extend(waiting.drain(..served).map(|asked| now.since(asked)));
         // The timer restarts at every exit.
         let due = plan.preempt.map(|after| now + after);
-        preemption = queue.replace(preemption, due, LivenessEvent::Preempt);
+        preemption = queue.replace(preemption, due, VfRequestDelayEvent::Preempt);
     }
     found.delays.sort();
     found.lost = card.refused + waiting.len() as u64;
@@ -102,12 +102,18 @@ pub fn run(plan: &LivenessSetup) -> LivenessResults {
 
 #[cfg(test)]
 mod tests {
-    use super::{LivenessResults, LivenessSetup, run};
+    use super::{VfRequestDelayResults, VfRequestDelaySetup, run};
     use sim::VirtualDuration;
 
-    fn simulate(exits_per_s: u32, preempt_ms: u64, burst: u32) -> LivenessResults {
+    fn simulate(exits_per_s: u32, preempt_ms: u64, burst: u32) -> VfRequestDelayResults {
         let preempt = (preempt_ms > 0).then(|| VirtualDuration::from_millis(preempt_ms));
-        run(&LivenessSetup { exits_per_s, preempt, burst, seed: 1, span: VirtualDuration::from_secs(2) })
+        run(&VfRequestDelaySetup {
+            exits_per_s,
+            preempt,
+            burst,
+            seed: 1,
+            span: VirtualDuration::from_secs(2),
+        })
     }
 
     #[test]
@@ -125,7 +131,7 @@ mod tests {
 
     #[test]
     fn preemption_timer_bounds_the_delay_of_monitor_requests() {
-        let longest = |found: &LivenessResults| *found.delays.last().unwrap();
+        let longest = |found: &VfRequestDelayResults| *found.delays.last().unwrap();
         let (open, bound) = (simulate(20, 0, 1), simulate(20, 10, 1));
         assert!(
             longest(&open) > VirtualDuration::from_millis(20)

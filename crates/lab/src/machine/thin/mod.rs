@@ -20,9 +20,9 @@ mod traffic;
 use super::books::ConservationChecks;
 use super::engine::{Actor, ModelDefect, Simulation};
 use super::parts::thin::admin::{AdminQueueFirmware, VFS, VfMessage};
-use super::parts::thin::monitor::InboxMonitor;
+use super::parts::thin::monitor::PfInboxThread;
 use avf::admin::SIZE;
-use driver::avf::inbox::{InboxLimits, VfMessageInbox};
+use driver::avf::inbox::{VfMessageInbox, VfMessageInboxLimits};
 use driver::avf::queue::AdminReceiveQueue;
 use guest::ThinHypervisorGuest;
 use hypervisor::account::CycleCategory;
@@ -34,7 +34,7 @@ use traffic::SingleClientWire;
 
 /// Way in which the PF driver learns of VF requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PfNotification {
+pub enum PfNotificationMethod {
     /// PF driver with interrupts, for which every interrupt of the guest causes a VM exit.
     Classical,
     /// PF driver without interrupts, which polls at VM exits for other reasons, so that no interrupt causes
@@ -59,7 +59,7 @@ pub struct ThinHypervisorSetup {
     /// Cost table of the machine's processor.
     pub table: CostTable,
     /// Way in which the PF driver learns of VF requests.
-    pub pf: PfNotification,
+    pub pf: PfNotificationMethod,
     /// A busy program runs on the guest's processor.
     pub busy: bool,
     /// Traffic between the client and the guest.
@@ -80,7 +80,7 @@ pub(crate) const SLOTS: u16 = 32;
 const BUFFER: u16 = 4_096;
 /// Maximum number of messages that the PF driver processes per visit, and of visits between its checks for VF
 /// resets.
-const LIMITS: InboxLimits = InboxLimits { messages: 8, resets_every: 16 };
+const LIMITS: VfMessageInboxLimits = VfMessageInboxLimits { messages: 8, resets_every: 16 };
 /// Creates the PF driver's inbox on an admin receive queue in `ring`; no message of the experiments fills a
 /// buffer.
 pub(crate) fn inbox(ring: &mut [u8]) -> VfMessageInbox {
@@ -110,14 +110,14 @@ type ThinHypervisorCore = super::engine::SimulationCore<ThinHypervisorEvent>;
 /// Modelled machine under a lightweight hypervisor; handles the events of guest, card and PF driver.
 #[derive(Debug)]
 pub struct ThinHypervisorMachine {
-    pf: PfNotification,
+    pf: PfNotificationMethod,
     exits: RandomStream,
     every: VirtualDuration,
     guest: ThinHypervisorGuest,
     wire: SingleClientWire,
     ring: Vec<u8>,
     card: AdminQueueFirmware,
-    monitor: InboxMonitor,
+    monitor: PfInboxThread,
     served: u64,
     /// Number of VM exits for interrupts.
     interrupt_exits: u64,
@@ -154,7 +154,7 @@ impl ThinHypervisorSimulation {
         let domain = core.processors.add_domain(DomainKind::Hvm, "guest".into());
         let vcpu = core.processors.add_vcpu(domain, HardwareThreadId::new(0));
         let mut ring = vec![0; usize::from(SLOTS) * SIZE];
-        let monitor = InboxMonitor::new(inbox(&mut ring));
+        let monitor = PfInboxThread::new(inbox(&mut ring));
         let rate = if plan.busy { EXITS_BUSY } else { EXITS_IDLE };
         let mut system = ThinHypervisorMachine {
             pf: plan.pf,
@@ -226,7 +226,7 @@ impl ThinHypervisorMachine {
         core.schedule(now + wait, ThinHypervisorEvent::Exit);
         self.other_exits += 1;
         let mut cycles = core.table[CostConstant::ExitOther];
-        if self.pf == PfNotification::Interruptless {
+        if self.pf == PfNotificationMethod::Interruptless {
             cycles += self.visit(core);
         }
         self.steal(CycleCategory::OtherExit, cycles, now, core);
@@ -253,7 +253,7 @@ impl ThinHypervisorMachine {
         core.schedule(now + ASKED, ThinHypervisorEvent::Ask);
         let message = VfMessage { vf: 0, operation: 15, length: 8 };
         self.card.send(message, &mut self.ring);
-        if self.pf != PfNotification::Interruptless {
+        if self.pf != PfNotificationMethod::Interruptless {
             self.interrupt_exits += 1;
             let cycles = core.table[CostConstant::ExitExternalInterrupt] + self.visit(core);
             self.steal(CycleCategory::ExternalInterrupt, cycles, now, core);
@@ -275,7 +275,7 @@ impl ThinHypervisorMachine {
     /// Interrupts the guest for its VF. With external-interrupt exiting the guest exits, and exits again if
     /// interrupts were disabled, once they are enabled.
     fn interrupt(&mut self, now: VirtualInstant, core: &mut ThinHypervisorCore) {
-        if self.pf == PfNotification::Classical {
+        if self.pf == PfNotificationMethod::Classical {
             let running = core.processors.running(core.processors.home(self.guest.vcpu), now).is_some();
             let disabled = running && self.guest.has_disabled_interrupts;
             let window = if disabled { core.table[CostConstant::ExitInterruptWindow] } else { 0 };

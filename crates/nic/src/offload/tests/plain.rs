@@ -4,7 +4,7 @@
 use super::frames::{built, ipv4, link, tcp4, udp4};
 use super::parsed;
 use crate::offload::plain::PlainRxFormat;
-use crate::offload::receive::{FrameContents, classify};
+use crate::offload::receive::{FrameContentFields, classify};
 use alloc::vec::Vec;
 use etherparse::VlanId;
 use i82576::bits::rxcsum;
@@ -14,19 +14,19 @@ use offload::plain;
 use plane::bytes::be16;
 use plane::frame::{TransportProtocol, TrustedChecksum};
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
-use rings::{RunProperties, RxFormat};
+use rings::{FrameRunProperties, RxFormat};
 
 /// Returns the descriptor fields that the quick check of a frame finds; `None` if the frame is not plain.
-fn glance(frame: &[u8], control: u32, seal: Option<TrustedChecksum>) -> Option<FrameContents> {
+fn glance(frame: &[u8], control: u32, seal: Option<TrustedChecksum>) -> Option<FrameContentFields> {
     let found = plain::PlainFrame::of(frame.first_chunk()?, frame.len())?.find(frame, seal);
     if seal.is_none() {
         assert!(in_a_burst(frame).is_none_or(|seen| seen == found), "{frame:02x?}");
     }
-    let terms = RunProperties { tag: None, inexact: false, from_uplink: false };
+    let terms = FrameRunProperties { tag: None, inexact: false, from_uplink: false };
     let [first, second, ..] = PlainRxFormat::new(control, terms).words(found, None, 0);
     let raw = (u128::from(second) << 64 | u128::from(first)).to_le_bytes();
     let AdvancedRxWriteBack { packet_type, status, .. } = AdvancedRxWriteBack::parse(&raw).unwrap();
-    Some(FrameContents { packet_type, status: status & !(DD | status::EOP) })
+    Some(FrameContentFields { packet_type, status: status & !(DD | status::EOP) })
 }
 
 /// Returns the descriptor properties of a plain frame from its first 64 bytes and the sum of the rest, as a burst finds

@@ -2,7 +2,7 @@
 
 use super::frames::{ipv4_frame, ipv4_header, ipv6_frame, tcp4, tcp6, udp4, udp6};
 use super::parsed;
-use crate::offload::receive::{FragmentFields, FrameContents, classify, fragment, packet_sum};
+use crate::offload::receive::{FragmentFields, FrameContentFields, classify, fragment, packet_sum};
 use alloc::vec::Vec;
 use i82576::bits::rxcsum::{CRCOFL, IPOFL, IPPCSE, PCSD, TUOFL};
 use i82576::descriptor::rx::packet_type::{IPV4, IPV4_OPTIONS, IPV6, IPV6_EXTENSIONS, SCTP, TCP, UDP};
@@ -13,7 +13,7 @@ use proptest::prelude::proptest;
 
 const ALL: u32 = IPOFL | TUOFL | CRCOFL;
 
-fn received(frame: &[u8]) -> FrameContents {
+fn received(frame: &[u8]) -> FrameContentFields {
     classify(frame, &parsed(frame), ALL, None)
 }
 
@@ -28,17 +28,20 @@ fn spoiled(mut frame: Vec<u8>, at: usize) -> Vec<u8> {
 
 #[test]
 fn received_right_checksums_are_reported_as_verified() {
-    assert_eq!(received(&tcp4(b"odd")), FrameContents { packet_type: IPV4 | TCP, status: IPCS | L4CS });
+    assert_eq!(received(&tcp4(b"odd")), FrameContentFields { packet_type: IPV4 | TCP, status: IPCS | L4CS });
     assert_eq!(
         received(&udp4(b"even")),
-        FrameContents { packet_type: IPV4 | UDP, status: IPCS | L4CS | UDPCS }
+        FrameContentFields { packet_type: IPV4 | UDP, status: IPCS | L4CS | UDPCS }
     );
 }
 
 #[test]
 fn received_ipv6_packet_reports_only_its_l4_checksum() {
-    assert_eq!(received(&tcp6(b"odd")), FrameContents { packet_type: IPV6 | TCP, status: L4CS });
-    assert_eq!(received(&udp6(b"even")), FrameContents { packet_type: IPV6 | UDP, status: L4CS | UDPCS });
+    assert_eq!(received(&tcp6(b"odd")), FrameContentFields { packet_type: IPV6 | TCP, status: L4CS });
+    assert_eq!(
+        received(&udp6(b"even")),
+        FrameContentFields { packet_type: IPV6 | UDP, status: L4CS | UDPCS }
+    );
 }
 
 #[test]
@@ -78,7 +81,7 @@ fn received_ip_fragment_reports_no_verified_l4_checksum() {
     let mut header = ipv4_header(17, 0);
     header.more_fragments = true;
     let frame = ipv4_frame(header, &[], 0, &udp4(b"payload")[34..]);
-    assert_eq!(received(&frame), FrameContents { packet_type: IPV4, status: IPCS });
+    assert_eq!(received(&frame), FrameContentFields { packet_type: IPV4, status: IPCS });
 }
 
 #[test]
@@ -115,7 +118,7 @@ fn sctp() -> Vec<u8> {
 
 #[test]
 fn received_sctp_is_verified_by_its_crc() {
-    assert_eq!(received(&sctp()), FrameContents { packet_type: IPV4 | SCTP, status: IPCS | L4CS });
+    assert_eq!(received(&sctp()), FrameContentFields { packet_type: IPV4 | SCTP, status: IPCS | L4CS });
     assert_eq!(status(&spoiled(sctp(), 46)), IPCS | L4CS | L4E);
 }
 

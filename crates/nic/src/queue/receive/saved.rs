@@ -15,14 +15,14 @@ use serde::{Deserialize, Serialize};
 /// poll ends with the write-back; only a ring that has faulted keeps some, which are never written.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "SavedReceive")]
-pub(super) struct SavedReceive {
+pub(super) struct SavedReceiveQueue {
     queue: QueueIndex,
     posted: Vec<PostedRxDescriptor>,
     fetch_at: u32,
     done: WriteBackBatch,
 }
 
-impl From<ReceiveQueue> for SavedReceive {
+impl From<ReceiveQueue> for SavedReceiveQueue {
     fn from(from: ReceiveQueue) -> Self {
         let ReceiveQueue { queue, posted, halted, .. } = from;
         let unused = posted.unused(SIZE).filter_map(|raw| raw.first_chunk());
@@ -36,11 +36,11 @@ impl From<ReceiveQueue> for SavedReceive {
     }
 }
 
-impl TryFrom<SavedReceive> for ReceiveQueue {
+impl TryFrom<SavedReceiveQueue> for ReceiveQueue {
     type Error = InvalidStateError;
 
-    fn try_from(saved: SavedReceive) -> Result<Self, InvalidStateError> {
-        let SavedReceive { queue, posted, fetch_at, done } = saved;
+    fn try_from(saved: SavedReceiveQueue) -> Result<Self, InvalidStateError> {
+        let SavedReceiveQueue { queue, posted, fetch_at, done } = saved;
         let unused: Vec<_> = posted.iter().map(PostedRxDescriptor::emit).collect();
         let places = (done.head(), fetch_at);
         let posted = rings::PostedDescriptors::resume(unused.as_flattened(), SIZE, places, done.spoke());

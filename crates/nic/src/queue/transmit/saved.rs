@@ -12,12 +12,13 @@ use i82576::descriptor::legacy::LegacyChecksumInsertion;
 use i82576::descriptor::orders::RawDataDescriptor;
 use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor};
 use plane::frame::HEADROOM;
-use rings::{CopiedPacket, HeldPacket};
+use rings::{CopiedPacket, PausedPacketMemory};
 use serde::{Deserialize, Serialize};
 
 /// Saved form of a transmit queue, with its fetched descriptors and its unfinished packet.
 #[derive(Serialize, Deserialize)]
-pub(super) struct SavedTransmit {
+#[serde(rename = "SavedTransmit")]
+pub(super) struct SavedTransmitQueue {
     queue: QueueIndex,
     contexts: [AdvancedContextDescriptor; 2],
     burst: Vec<[u8; SIZE]>,
@@ -40,13 +41,13 @@ struct SavedHeldPacket {
 }
 
 impl SavedHeldPacket {
-    fn of(held: &HeldPacket<DescriptorOffloads>) -> Option<Self> {
+    fn of(held: &PausedPacketMemory<DescriptorOffloads>) -> Option<Self> {
         let (packet, _, bytes) = held.kept()?;
         let DescriptorOffloads { first, context, checksum } = packet.orders;
         Some(Self { first: first.into(), context, checksum, sent: packet.sent, bytes: bytes.to_vec() })
     }
 
-    fn resume(self, queue: QueueIndex) -> Result<HeldPacket<DescriptorOffloads>, InvalidStateError> {
+    fn resume(self, queue: QueueIndex) -> Result<PausedPacketMemory<DescriptorOffloads>, InvalidStateError> {
         let Self { first, context, checksum, sent, bytes } = self;
         if bytes.len() > PACKET - HEADROOM {
             return Err(InvalidStateError(
@@ -54,11 +55,11 @@ impl SavedHeldPacket {
             ));
         }
         let orders = DescriptorOffloads { first: RawDataDescriptor::from(&first), context, checksum };
-        Ok(HeldPacket::restore(CopiedPacket { orders, sent }, queue.in_pool(), &bytes))
+        Ok(PausedPacketMemory::restore(CopiedPacket { orders, sent }, queue.in_pool(), &bytes))
     }
 }
 
-impl From<TransmitQueue> for SavedTransmit {
+impl From<TransmitQueue> for SavedTransmitQueue {
     fn from(from: TransmitQueue) -> Self {
         let TransmitQueue {
             queue, contexts, burst, fetched_at, fetched, done, skipping, effort, held, ..
@@ -68,12 +69,12 @@ impl From<TransmitQueue> for SavedTransmit {
     }
 }
 
-impl TryFrom<SavedTransmit> for TransmitQueue {
+impl TryFrom<SavedTransmitQueue> for TransmitQueue {
     type Error = InvalidStateError;
 
-    fn try_from(saved: SavedTransmit) -> Result<Self, InvalidStateError> {
+    fn try_from(saved: SavedTransmitQueue) -> Result<Self, InvalidStateError> {
         let (burst, fetched) = burst(&saved.burst, [0; SIZE])?;
-        let SavedTransmit { queue, contexts, fetched_at, done, skipping, effort, held, .. } = saved;
+        let SavedTransmitQueue { queue, contexts, fetched_at, done, skipping, effort, held, .. } = saved;
         let held = held.map(|packet| packet.resume(queue)).transpose()?.unwrap_or_default();
         let empty = Self::new(queue);
         let fetched = fetched as u32;

@@ -5,7 +5,7 @@ use crate::file::RegisterFile;
 use crate::switch::{load, pool, port};
 use i82576::bits::{dtxswc, mrqc, rctl, vlvf};
 use i82576::register as r;
-use i82576::table::{self, DecodedFormSet, RegisterAccess};
+use i82576::table::{self, DecodedRegisterSet, RegisterAccessRule};
 use i82576::{MacAddress, PoolIndex};
 use plane::switch::{FrameMetadata, FrameOrigin};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
@@ -105,13 +105,13 @@ proptest! {
     ) {
         let row = table::rows().nth(row).unwrap();
         let offset = row.offset + element % row.count * row.stride;
-        let RegisterAccess::Rw(mask) = row.access else { return Ok(()) };
+        let RegisterAccessRule::Rw(mask) = row.access else { return Ok(()) };
         for mode in [mrqc::VMDQ, mrqc::RSS] {
             let mut file = RegisterFile::new();
             file.set(r::MRQC, mode);
             let before = load(&file, VFS);
             file.set(offset, value & mask);
-            assert!(row.forms.has(DecodedFormSet::SWITCH) || load(&file, VFS) == before, "{} {offset:#x}", row.name);
+            assert!(row.forms.has(DecodedRegisterSet::SWITCH) || load(&file, VFS) == before, "{} {offset:#x}", row.name);
         }
     }
 }

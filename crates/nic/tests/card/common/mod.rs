@@ -18,10 +18,10 @@ use i82576::config::{MSIX, pf::SRIOV};
 use i82576::register as r;
 use i82576::{MacAddress, Time, VfIndex};
 use nic::{Nic, PollBudget, PollResult};
-use pages::MappedPages;
+use pages::MappedVfPages;
 use pcie::capability::{msix, sriov};
 use pcie::config::offset;
-use pcie::pages::GuestPages;
+use pcie::pages::GuestRegisterPages;
 use pcie::{ConfigAccess, Function};
 use rings::RingPositions;
 
@@ -40,11 +40,11 @@ pub(crate) struct CardFixture {
     pub(crate) budget: PollBudget,
     rings: [RingPositions; 9],
     /// VFs of the test's card whose BAR0 pages are mapped as memory.
-    mapped: Vec<(u8, MappedPages)>,
+    mapped: Vec<(u8, MappedVfPages)>,
 }
 
 /// Access of a test, as a function's software, to the function's registers, rings and memory.
-pub(crate) struct TestFunction<'a> {
+pub(crate) struct TestPciFunction<'a> {
     bench: &'a mut CardFixture,
     function: Function,
 }
@@ -137,12 +137,12 @@ impl CardFixture {
         self.nic.config_write(function, offset, 2, value);
     }
 
-    pub(crate) fn pf(&mut self) -> TestFunction<'_> {
-        TestFunction { bench: self, function: Function::Pf }
+    pub(crate) fn pf(&mut self) -> TestPciFunction<'_> {
+        TestPciFunction { bench: self, function: Function::Pf }
     }
 
-    pub(crate) fn vf(&mut self, n: u8) -> TestFunction<'_> {
-        TestFunction { bench: self, function: Function::Vf(n) }
+    pub(crate) fn vf(&mut self, n: u8) -> TestPciFunction<'_> {
+        TestPciFunction { bench: self, function: Function::Vf(n) }
     }
 
     /// Polls the test's card once.
@@ -210,7 +210,7 @@ impl CardFixture {
     }
 }
 
-impl TestFunction<'_> {
+impl TestPciFunction<'_> {
     pub(crate) fn read(&mut self, offset: u32) -> u32 {
         match self.bench.page_of(self.function, offset) {
             Some(pages) => pages.load(offset),

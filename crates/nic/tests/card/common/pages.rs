@@ -7,28 +7,28 @@ use i82576::window::MAPPED;
 use nic::Nic;
 use nic::doorbell::Doorbells;
 use pcie::Function;
-use pcie::pages::GuestPages;
+use pcie::pages::GuestRegisterPages;
 use std::cell::{Cell, RefCell};
 
 /// Memory of a VF's mapped pages, by dword.
 #[derive(Clone)]
-pub(crate) struct TestPages(RefCell<Vec<u32>>);
+pub(crate) struct TestGuestPages(RefCell<Vec<u32>>);
 
 /// Mapped pages of a VF, and the values that the card has published there.
 #[derive(Clone)]
-pub(super) struct MappedPages {
-    pages: TestPages,
+pub(super) struct MappedVfPages {
+    pages: TestGuestPages,
     doorbells: Doorbells,
 }
 
-impl TestPages {
+impl TestGuestPages {
     fn place(offset: u32) -> usize {
         assert!(MAPPED.contains(&offset) && offset.is_multiple_of(4), "{offset:#x}");
         (offset - MAPPED.start) as usize / 4
     }
 }
 
-impl GuestPages for TestPages {
+impl GuestRegisterPages for TestGuestPages {
     fn load(&self, offset: u32) -> u32 {
         self.0.borrow()[Self::place(offset)]
     }
@@ -48,13 +48,13 @@ impl GuestPages for TestPages {
 
 /// Mapped pages of a VF whose guest makes `stores` between two loads by the card.
 struct RacingPages<'a> {
-    pages: &'a TestPages,
+    pages: &'a TestGuestPages,
     /// Number of loads by the card that remain until the guest makes its stores.
     loads: Cell<usize>,
     stores: &'a [(u32, u32)],
 }
 
-impl GuestPages for RacingPages<'_> {
+impl GuestRegisterPages for RacingPages<'_> {
     fn load(&self, offset: u32) -> u32 {
         match self.loads.get().checked_sub(1) {
             Some(left) => self.loads.set(left),
@@ -78,9 +78,9 @@ impl GuestPages for RacingPages<'_> {
 impl CardFixture {
     /// Maps the VF's BAR0 pages as memory.
     pub(crate) fn map(&mut self, vf: u8) {
-        let pages = TestPages(RefCell::new(vec![0x5555_5555; (MAPPED.end - MAPPED.start) as usize / 4]));
+        let pages = TestGuestPages(RefCell::new(vec![0x5555_5555; (MAPPED.end - MAPPED.start) as usize / 4]));
         let doorbells = Doorbells::renew(&self.nic, index(vf), &pages, self.now);
-        self.mapped.push((vf, MappedPages { pages, doorbells }));
+        self.mapped.push((vf, MappedVfPages { pages, doorbells }));
     }
 
     /// Has the card take over the VFs' mapped pages with their published values, as a successor does.
@@ -98,7 +98,7 @@ impl CardFixture {
     }
 
     /// Returns the mapped memory of a register, or `None` for a trapped one.
-    pub(super) fn page_of(&self, function: Function, offset: u32) -> Option<&TestPages> {
+    pub(super) fn page_of(&self, function: Function, offset: u32) -> Option<&TestGuestPages> {
         let mapped = self.mapped.iter().find(|(vf, _)| Function::Vf(*vf) == function);
         mapped.filter(|_| MAPPED.contains(&offset)).map(|(_, mapped)| &mapped.pages)
     }
@@ -106,7 +106,7 @@ impl CardFixture {
     /// Has the card read the mapped pages and apply the guests' stores. Returns true if there were any stores.
     pub(crate) fn read_doorbells(&mut self) -> bool {
         let mut any = false;
-        for (_, MappedPages { pages, doorbells }) in &mut self.mapped {
+        for (_, MappedVfPages { pages, doorbells }) in &mut self.mapped {
             let has_stores = doorbells.has_stores(pages);
             let seen = self.nic.read_doorbells(doorbells, pages, self.now);
             assert_eq!(has_stores, seen, "read_doorbells finds stores exactly when has_stores reports them");
@@ -118,7 +118,7 @@ impl CardFixture {
     /// Has the card read the mapped pages while the guest makes `stores` after the card's first `loads` loads. Then
     /// polls the card.
     pub(crate) fn poll_while(&mut self, loads: usize, stores: &[(u32, u32)]) {
-        for (_, MappedPages { pages, doorbells }) in &mut self.mapped {
+        for (_, MappedVfPages { pages, doorbells }) in &mut self.mapped {
             let racing = RacingPages { pages, loads: Cell::new(loads), stores };
             self.nic.read_doorbells(doorbells, &racing, self.now);
         }
@@ -127,7 +127,7 @@ impl CardFixture {
 
     /// Has the card publish its registers in the mapped pages.
     pub(crate) fn publish_registers(&mut self) {
-        for (_, MappedPages { pages, doorbells }) in &mut self.mapped {
+        for (_, MappedVfPages { pages, doorbells }) in &mut self.mapped {
             self.nic.publish_registers(doorbells, pages, self.now);
         }
     }

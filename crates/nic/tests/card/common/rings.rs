@@ -1,7 +1,7 @@
 //! Rings of a function, as its software uses them: it writes descriptors to memory, rings doorbells, and reads results.
 //! Each function uses the first queue pair of its pool, with 2 KiB receive buffers.
 
-use super::{BASE, CardFixture, SIZE, TestFunction, index, slot};
+use super::{BASE, CardFixture, SIZE, TestPciFunction, index, slot};
 use i82576::bits::{dctl, srrctl};
 use i82576::descriptor::rx::{AdvancedRxWriteBack, PostedRxDescriptor, status};
 use i82576::descriptor::tx::AdvancedDataDescriptor;
@@ -108,7 +108,7 @@ pub(crate) fn packet(address: Iova, length: u16) -> AdvancedDataDescriptor {
     }
 }
 
-impl TestFunction<'_> {
+impl TestPciFunction<'_> {
     /// Returns the offset of a register of the function's first receive queue.
     pub(crate) fn rx(&mut self, at: u32) -> u32 {
         match self.function {

@@ -2,7 +2,7 @@
 //! and a wire of two lists of frames. No memory is mapped around the blocks.
 
 use i82576::ids::{FCS, MAX_FRAME};
-use nic::{UnsegmentedLayout, UplinkWire};
+use nic::{UnsegmentedPacketLayout, UplinkWire};
 use offload::uncut;
 use pcie::{Bus, DmaFault, Function, Iova};
 use std::collections::VecDeque;
@@ -129,7 +129,7 @@ impl UplinkWire for InMemoryUplinkWire {
         self.cuts
     }
 
-    fn transmit_uncut(&mut self, packet: &[u8], whole: &UnsegmentedLayout) -> bool {
+    fn transmit_uncut(&mut self, packet: &[u8], whole: &UnsegmentedPacketLayout) -> bool {
         let mut packet = packet.to_vec();
         let arrived = uncut::arrived(&mut packet, whole.ipv4, whole.mss, MAX_FRAME - FCS);
         assert_eq!(arrived, Some(*whole), "the description matches the packet's headers");

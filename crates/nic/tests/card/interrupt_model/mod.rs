@@ -23,8 +23,8 @@ use tables::ModelTables;
 /// that exist.
 #[derive(Debug, Clone)]
 enum InterruptAction {
-    Read(RegisterView),
-    Write(RegisterView, u32),
+    Read(FunctionRegisterOffset),
+    Write(FunctionRegisterOffset, u32),
     /// The PF unmasks vectors and sets their causes, and the card is polled.
     Tell(u32),
     /// A frame for a pool comes from the wire.
@@ -50,7 +50,7 @@ enum InterruptAction {
 
 /// A register offset in the PF's BAR0, in the PF's window onto a VF, or in a VF's BAR0.
 #[derive(Debug, Clone, Copy)]
-enum RegisterView {
+enum FunctionRegisterOffset {
     Pf(u32),
     /// VF index, which may exceed the enabled VFs, and offset in the PF's window onto the VF's registers.
     Window(u8, u32),
@@ -110,31 +110,31 @@ fn throttle() -> impl Strategy<Value = u32> {
 }
 
 /// Draws a register of the PF, and a value for it.
-fn pf_register() -> impl Strategy<Value = (RegisterView, u32)> {
+fn pf_register() -> impl Strategy<Value = (FunctionRegisterOffset, u32)> {
     let modes = [gpie::NSICR, gpie::MULTIPLE_MSIX, gpie::MULTIPLE_MSIX, gpie::EIAME, gpie::PBA];
     let mode = proptest::sample::subsequence(modes.to_vec(), 0..=5)
         .prop_map(|all| all.into_iter().fold(0, |a, b| a | b));
     prop_oneof![
         6 => (one_of(&MASKS), any::<bool>(), causes()).prop_map(|(at, twin, value)| {
-            (RegisterView::Pf(if twin { 0xc0 + 2 * (at - r::ICR) } else { at }), value)
+            (FunctionRegisterOffset::Pf(if twin { 0xc0 + 2 * (at - r::ICR) } else { at }), value)
         }),
-        6 => (one_of(&EXTENDED), vectors()).prop_map(|(at, value)| (RegisterView::Pf(at), value)),
-        2 => (0u32..25, throttle()).prop_map(|(i, value)| (RegisterView::Pf(0x1680 + 4 * i), value)),
-        3 => (0u32..8, entries()).prop_map(|(i, value)| (RegisterView::Pf(r::ivar(i)), value)),
-        2 => entries().prop_map(|value| (RegisterView::Pf(r::IVAR_MISC), value)),
-        3 => mode.prop_map(|value| (RegisterView::Pf(r::GPIE), value)),
-        1 => (0u8..8, entries()).prop_map(|(n, value)| (RegisterView::Pf(r::vtivar(index(n))), value)),
-        1 => (0u8..8, entries()).prop_map(|(n, value)| (RegisterView::Pf(r::vtivar_misc(index(n))), value)),
-        4 => (0u8..8, one_of(&WINDOW), vectors()).prop_map(|(n, at, value)| (RegisterView::Window(n, at), value)),
+        6 => (one_of(&EXTENDED), vectors()).prop_map(|(at, value)| (FunctionRegisterOffset::Pf(at), value)),
+        2 => (0u32..25, throttle()).prop_map(|(i, value)| (FunctionRegisterOffset::Pf(0x1680 + 4 * i), value)),
+        3 => (0u32..8, entries()).prop_map(|(i, value)| (FunctionRegisterOffset::Pf(r::ivar(i)), value)),
+        2 => entries().prop_map(|value| (FunctionRegisterOffset::Pf(r::IVAR_MISC), value)),
+        3 => mode.prop_map(|value| (FunctionRegisterOffset::Pf(r::GPIE), value)),
+        1 => (0u8..8, entries()).prop_map(|(n, value)| (FunctionRegisterOffset::Pf(r::vtivar(index(n))), value)),
+        1 => (0u8..8, entries()).prop_map(|(n, value)| (FunctionRegisterOffset::Pf(r::vtivar_misc(index(n))), value)),
+        4 => (0u8..8, one_of(&WINDOW), vectors()).prop_map(|(n, at, value)| (FunctionRegisterOffset::Window(n, at), value)),
     ]
 }
 
-fn vf_register() -> impl Strategy<Value = (RegisterView, u32)> {
+fn vf_register() -> impl Strategy<Value = (FunctionRegisterOffset, u32)> {
     prop_oneof![
-        6 => (0u8..8, one_of(&VFS_OWN), vectors()).prop_map(|(n, at, value)| (RegisterView::Vf(n, at), value)),
-        2 => (0u8..8, 0u32..3, throttle()).prop_map(|(n, i, value)| (RegisterView::Vf(n, vf::VTEITR + 4 * i), value)),
-        1 => (0u8..8, entries()).prop_map(|(n, value)| (RegisterView::Vf(n, vf::VTIVAR), value)),
-        1 => (0u8..8, entries()).prop_map(|(n, value)| (RegisterView::Vf(n, vf::VTIVAR_MISC), value)),
+        6 => (0u8..8, one_of(&VFS_OWN), vectors()).prop_map(|(n, at, value)| (FunctionRegisterOffset::Vf(n, at), value)),
+        2 => (0u8..8, 0u32..3, throttle()).prop_map(|(n, i, value)| (FunctionRegisterOffset::Vf(n, vf::VTEITR + 4 * i), value)),
+        1 => (0u8..8, entries()).prop_map(|(n, value)| (FunctionRegisterOffset::Vf(n, vf::VTIVAR), value)),
+        1 => (0u8..8, entries()).prop_map(|(n, value)| (FunctionRegisterOffset::Vf(n, vf::VTIVAR_MISC), value)),
     ]
 }
 
@@ -205,11 +205,11 @@ impl CardAndModel {
     }
 
     /// Returns a register's function and offset, if the function exists.
-    fn place(&self, register: RegisterView) -> Option<(Function, u32)> {
+    fn place(&self, register: FunctionRegisterOffset) -> Option<(Function, u32)> {
         match register {
-            RegisterView::Pf(at) => Some((Pf, at)),
-            RegisterView::Window(n, at) => Some((Pf, r::vf_block(index(n)) + at)),
-            RegisterView::Vf(n, at) => self.vf(n).map(|n| (Vf(n), at)),
+            FunctionRegisterOffset::Pf(at) => Some((Pf, at)),
+            FunctionRegisterOffset::Window(n, at) => Some((Pf, r::vf_block(index(n)) + at)),
+            FunctionRegisterOffset::Vf(n, at) => self.vf(n).map(|n| (Vf(n), at)),
         }
     }
 
@@ -243,7 +243,7 @@ impl CardAndModel {
             }
             InterruptAction::Tell(vectors) => {
                 for at in [r::EIMS, r::EICS] {
-                    self.perform(&InterruptAction::Write(RegisterView::Pf(at), vectors));
+                    self.perform(&InterruptAction::Write(FunctionRegisterOffset::Pf(at), vectors));
                 }
                 self.poll();
             }

@@ -15,7 +15,7 @@ const VFS: u8 = 3;
 const MOST: u32 = 7;
 
 #[derive(Debug, Clone)]
-enum WaitingAction {
+enum WaitingFrameAction {
     /// Puts frames of a length for a VF on the wire to the card: the VF, the number of frames, and their length.
     Arrive(u8, usize, usize),
     /// Sends frames from a VF to the next VF: the sending VF, and the number of frames.
@@ -34,20 +34,20 @@ enum WaitingAction {
     SetAside,
 }
 
-fn act() -> impl Strategy<Value = WaitingAction> {
+fn act() -> impl Strategy<Value = WaitingFrameAction> {
     let vf = || 0..VFS;
     let length = prop_oneof![Just(60usize), 60..1_500usize, 1_500..9_000usize];
     prop_oneof![
-        6 => (vf(), 1..60usize, length).prop_map(|(vf, count, length)| WaitingAction::Arrive(vf, count, length)),
-        3 => (vf(), 1..20usize).prop_map(|(vf, count)| WaitingAction::Send(vf, count)),
-        6 => (vf(), 1..=MOST).prop_map(|(vf, count)| WaitingAction::Post(vf, count)),
-        1 => any::<u16>().prop_map(WaitingAction::Drops),
-        1 => (0..80u32).prop_map(WaitingAction::Size),
-        1 => (vf(), 1..4u32).prop_map(|(vf, kilobytes)| WaitingAction::Buffers(vf, kilobytes)),
-        6 => (1..40usize).prop_map(WaitingAction::Poll),
-        1 => vf().prop_map(WaitingAction::Restart),
-        1 => vf().prop_map(WaitingAction::Reset),
-        1 => Just(WaitingAction::SetAside),
+        6 => (vf(), 1..60usize, length).prop_map(|(vf, count, length)| WaitingFrameAction::Arrive(vf, count, length)),
+        3 => (vf(), 1..20usize).prop_map(|(vf, count)| WaitingFrameAction::Send(vf, count)),
+        6 => (vf(), 1..=MOST).prop_map(|(vf, count)| WaitingFrameAction::Post(vf, count)),
+        1 => any::<u16>().prop_map(WaitingFrameAction::Drops),
+        1 => (0..80u32).prop_map(WaitingFrameAction::Size),
+        1 => (vf(), 1..4u32).prop_map(|(vf, kilobytes)| WaitingFrameAction::Buffers(vf, kilobytes)),
+        6 => (1..40usize).prop_map(WaitingFrameAction::Poll),
+        1 => vf().prop_map(WaitingFrameAction::Restart),
+        1 => vf().prop_map(WaitingFrameAction::Reset),
+        1 => Just(WaitingFrameAction::SetAside),
     ]
 }
 
@@ -79,16 +79,16 @@ impl WaitingScenario {
         bytes
     }
 
-    fn perform(&mut self, act: &WaitingAction) {
+    fn perform(&mut self, act: &WaitingFrameAction) {
         match *act {
-            WaitingAction::Arrive(to, count, length) => {
+            WaitingFrameAction::Arrive(to, count, length) => {
                 for _ in 0..count {
                     let bytes = self.make(to, length, false);
                     self.bench.world.wire.incoming.push_back(bytes);
                     self.on_wire.push(to);
                 }
             }
-            WaitingAction::Send(from, count) => {
+            WaitingFrameAction::Send(from, count) => {
                 for _ in 0..count {
                     let bytes = self.make((from + 1) % VFS, 200, true);
                     let address = self.bench.vf(from).place(&bytes);
@@ -97,26 +97,26 @@ impl WaitingScenario {
                 self.bench.vf(from).ring();
                 self.poll(100);
             }
-            WaitingAction::Post(to, count) => {
+            WaitingFrameAction::Post(to, count) => {
                 let rings = *self.bench.vf(to).rings();
                 let posted = (rings.rx_tail + 8 - rings.rx_next) % 8;
                 self.bench.vf(to).post(count.min(MOST - posted));
             }
-            WaitingAction::Drops(queues) => self.bench.pf().write(r::QDE, queues.into()),
-            WaitingAction::Size(kilobytes) => self.bench.pf().write(r::RXPBS, kilobytes),
-            WaitingAction::Buffers(to, kilobytes) => {
+            WaitingFrameAction::Drops(queues) => self.bench.pf().write(r::QDE, queues.into()),
+            WaitingFrameAction::Size(kilobytes) => self.bench.pf().write(r::RXPBS, kilobytes),
+            WaitingFrameAction::Buffers(to, kilobytes) => {
                 let control = kilobytes.min(2) | srrctl::ONE_BUFFER << srrctl::DESCTYPE_SHIFT;
                 self.bench.vf(to).write(vf::RX_BLOCK + rx::SRRCTL, control);
             }
-            WaitingAction::Poll(frames) => self.poll(frames),
-            WaitingAction::Restart(to) => self.start(to),
-            WaitingAction::Reset(to) => {
+            WaitingFrameAction::Poll(frames) => self.poll(frames),
+            WaitingFrameAction::Restart(to) => self.start(to),
+            WaitingFrameAction::Reset(to) => {
                 self.bench.vf(to).write(vf::CTRL, ctrl::RST);
                 self.bench.pf().write(r::VFRE, 0xff);
                 self.bench.pf().write(r::VFTE, 0xff);
                 self.start(to);
             }
-            WaitingAction::SetAside => {
+            WaitingFrameAction::SetAside => {
                 let bytes = postcard::to_allocvec(&self.bench.nic.save()).unwrap();
                 self.bench.nic = Nic::restore(postcard::from_bytes(&bytes).unwrap()).unwrap();
             }
@@ -185,7 +185,7 @@ proptest! {
             if (0..VFS).all(|n| waiting(&story.bench, n).0 == 0) && story.on_wire.is_empty() {
                 break;
             }
-            (0..VFS).for_each(|n| story.perform(&WaitingAction::Post(n, MOST)));
+            (0..VFS).for_each(|n| story.perform(&WaitingFrameAction::Post(n, MOST)));
             story.poll(100);
         }
         story.check();

@@ -3,7 +3,7 @@
 use crate::demo::report;
 use anyhow::{Context, Result, anyhow, bail};
 use daemon::config::VfConfig;
-use linux_guest::{Accelerator, BootFiles, LinuxGuest};
+use linux_guest::{BootFiles, LinuxGuest, QemuAccelerator};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub(super) struct DemoGuest {
 impl DemoGuest {
     /// Starts a guest without waiting for its boot. `vfs` are its VFs, one per port; they have the same index
     /// on their ports.
-    pub(super) fn boot(assets: &BootFiles, vfs: &[&VfConfig], accel: Accelerator) -> Result<Self> {
+    pub(super) fn boot(assets: &BootFiles, vfs: &[&VfConfig], accel: QemuAccelerator) -> Result<Self> {
         let first = vfs.first().context("cannot boot a guest of the demo without a VF")?;
         let builder = LinuxGuest::builder(&first.name).accel(accel);
         let linux = vfs.iter().fold(builder, |builder, vf| builder.vf_socket(&vf.socket)).spawn(assets)?;

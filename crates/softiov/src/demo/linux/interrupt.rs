@@ -11,12 +11,12 @@ const OVER: u64 = 1;
 
 /// Thread that waits for signals and then kills the demo's guests, until this value is dropped.
 #[derive(Debug)]
-pub(super) struct SignalHandler {
+pub(super) struct DemoSignalThread {
     over: ThreadWaker,
     thread: Option<JoinHandle<()>>,
 }
 
-impl SignalHandler {
+impl DemoSignalThread {
     /// Kills the processes `pids` on SIGINT or SIGTERM. They must live longer than this value.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl SignalHandler {
     }
 }
 
-impl Drop for SignalHandler {
+impl Drop for DemoSignalThread {
     fn drop(&mut self) {
         self.over.wake();
         if let Some(thread) = self.thread.take() {

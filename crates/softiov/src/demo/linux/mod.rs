@@ -12,8 +12,8 @@ use super::print_progress;
 use super::report::{DemoOutcome, DemoReport, FamilyPerformance, PingResult, TcpFlow, to_tenths};
 use anyhow::{Context, Result};
 use guest::{DemoGuest, GuestInterface};
-use interrupt::SignalHandler;
-use linux_guest::{Accelerator, BootFiles, KernelSeries};
+use interrupt::DemoSignalThread;
+use linux_guest::{BootFiles, KernelSeries, QemuAccelerator};
 use uplink::UplinkNamespace;
 
 const GUESTS: usize = 2;
@@ -34,12 +34,12 @@ pub(super) fn run(seconds: u64, card: DemoCard<'_>) -> Result<DemoOutcome> {
     let cards: Vec<DemoCard<'_>> = [card].into_iter().chain(beside).collect();
     // Locals are dropped last to first: signals, guests, host, uplink.
     let (uplink, host) = start_host(&cards)?;
-    let accel = Accelerator::choose(&assets);
+    let accel = QemuAccelerator::choose(&assets);
     print_progress(format_args!("booting {GUESTS} Debian guests on {}", accel.name()));
     let vfs = |guest: usize| (0..cards.len()).map(|port| &host.vfs(port)[guest]).collect::<Vec<_>>();
     let guests = (0..GUESTS).map(|guest| DemoGuest::boot(&assets, &vfs(guest), accel));
     let guests = guests.collect::<Result<Vec<_>>>()?;
-    let _interrupt = SignalHandler::kill_on_signal(guests.iter().map(DemoGuest::pid).collect())?;
+    let _interrupt = DemoSignalThread::kill_on_signal(guests.iter().map(DemoGuest::pid).collect())?;
     for guest in &guests {
         guest.set_up()?;
         print_progress(format_args!("{} is up: Linux {}", guest.interface(CARD).vf(), guest.kernel()));

@@ -5,7 +5,7 @@
 
 mod motion;
 
-use super::report::{DemoReport, PingResult, ReportedGuest, TcpFlow, VfCounters, VmmWorkPerPacket};
+use super::report::{DemoReport, PingResult, ReportedGuest, TcpFlow, VfCounters, VmmWorkPerThousandPackets};
 use maud::{Markup, html};
 use motion::{DOTS, DemoMotion, PicturePoint};
 
@@ -168,7 +168,8 @@ impl DemoDrawing<'_> {
 
     /// Writes the caption of each phase of the picture's animation. The last caption stays.
     fn captions(&self) -> Markup {
-        let VmmWorkPerPacket { reads, writes, interrupts } = self.report.interventions_per_1000_packets;
+        let VmmWorkPerThousandPackets { reads, writes, interrupts } =
+            self.report.interventions_per_1000_packets;
         html! {
             text.now.middle.phase.p0 x=(px(WIDTH / 2.0)) y="344" { (ping_summary(&self.report.pings)) }
             @for (number, flow) in (1..).zip(&self.report.flows) {

@@ -13,7 +13,7 @@ mod words;
 
 use super::tool_exit::ToolExit;
 use crate::output;
-use crate::target::TargetHost;
+use crate::target::HostSelectionOptions;
 use daemon::control::client;
 use options::{IpInvocation, IpOutputFormat};
 use std::process::ExitCode;
@@ -22,9 +22,9 @@ use words::{IpCommandWords, matches};
 /// Arguments of `softiov ip`.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
-pub(crate) struct IpArgs {
+pub(crate) struct IpCommandArgs {
     #[command(flatten)]
-    target: TargetHost,
+    target: HostSelectionOptions,
     /// Print help.
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
@@ -46,7 +46,7 @@ Usage: softiov ip [ -s[tatistics] ] [ -d[etails] ] [ -h[uman-readable] ] [ -iec 
 ";
 
 /// Runs an `ip` command.
-pub(crate) fn run(args: &IpArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &IpCommandArgs) -> anyhow::Result<ExitCode> {
     let socket = args.target.load()?.control_socket();
     let mut words = IpCommandWords::new(&args.words);
     let done = match parse(&mut words) {

@@ -2,24 +2,24 @@
 //! changes the number of queues, since the driver of 6.1 deadlocks then (docs/conformance.md).
 
 use super::{AvfInterface, linked};
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::world::LinuxTestbed;
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::VfStatus;
 
 /// Checks that every ethtool query that iavf supports succeeds, and that unsupported ones are refused.
-pub(crate) fn reads(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn reads(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [_, bob] = &linked(world)?;
     for question in ["-i", "-k", "-S", "-c", "-g", "-l", "-x", "-P", "-T", "--show-priv-flags"] {
         bob.check(&format!("ethtool {question} IF"))?;
     }
     let tests = bob.guest.check_fails(&format!("ethtool -t {}", bob.name))?;
     ensure!(tests.contains("Operation not supported"), "ethtool -t: {tests}");
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that interrupt moderation and rings take their new values, and that frames pass after each change.
-pub(crate) fn sets(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn sets(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let settings = [
         ("-C IF adaptive-rx off rx-usecs 100", "-c", "rx-usecs:", "100"),
@@ -43,15 +43,15 @@ pub(crate) fn sets(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
         alice.reach(bob)?;
         alice.ping(bob, 1400, 5).context(setting)?;
     }
-    bob.check("ethtool -C IF adaptive-rx on adaptive-tx on").map(|_| CheckOutcome::Passed)
+    bob.check("ethtool -C IF adaptive-rx on adaptive-tx on").map(|_| LinuxCheckOutcome::Passed)
 }
 
 /// Checks that flows spread over both queues by their hash, whatever the key; with a table of one queue they all go
 /// there.
-pub(crate) fn rss_spreads_flows(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn rss_spreads_flows(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     spreads_flows(world, bob, &alice.address())?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that flows to a guest spread over both queues with any hash key, and go to one queue with a table of that

@@ -5,7 +5,7 @@ use super::policy::reset_by;
 use super::recovery::exchange;
 use super::{AvfInterface, linked, no_complaints};
 use crate::guest::{BOOT, COMMAND, ScenarioGuest, eventually};
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::world::{ALICE_AVF, LAST_AVF, LinuxTestbed, MIDDLE_AVF, PORT_VLAN};
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::VfStatus;
@@ -24,7 +24,7 @@ const LAST_MAC: &str = "02:82:57:60:03:63";
 
 /// Checks that seven guests boot at once on the port of Alice's VF, and that every guest can ping every other, and Bob
 /// beyond the wire.
-pub(crate) fn eight_guests_exchange_frames(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn eight_guests_exchange_frames(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let spawn = |(n, vf): (usize, &'static str)| {
         let builder = LinuxGuest::builder(format!("guest {n}")).memory_mib(MEMORY_MIB);
@@ -60,13 +60,13 @@ pub(crate) fn eight_guests_exchange_frames(world: &mut LinuxTestbed) -> Result<C
         .into_iter()
         .try_for_each(|guest| guest.linux.shutdown(COMMAND))
         .context("cannot turn the guests off")?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks guests on the last VF of the port and on one in the middle. Each VF is bound, has its link, and exchanges
 /// frames with the first VF. The last VF follows the port VLAN, its counters match the host's, and VFs without a guest
 /// do not change.
-pub(crate) fn last_of_64_vfs_is_like_the_first(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn last_of_64_vfs_is_like_the_first(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     world.change(LAST_AVF, VfSettings { mac: Some(LAST_MAC.into()), ..VfSettings::default() })?;
     let idle = without_guest(world)?;
@@ -105,7 +105,7 @@ pub(crate) fn last_of_64_vfs_is_like_the_first(world: &mut LinuxTestbed) -> Resu
 
     ensure!(without_guest(world)? == idle, "VFs without a guest have changed");
     guest.linux.shutdown(COMMAND)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Returns the status of the VFs on Alice's port that have no guest in any check.

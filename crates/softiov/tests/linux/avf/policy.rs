@@ -4,7 +4,7 @@
 use super::recovery::exchange;
 use super::{AvfInterface, linked};
 use crate::guest::eventually;
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::spoofing::command_of_the_guide;
 use crate::world::{ALICE_AVF, BOB_AVF, LinuxTestbed, PORT_VLAN};
 use anyhow::{Context, Error, Result, ensure};
@@ -21,7 +21,7 @@ const FRAMES: u32 = 20;
 const GROUP: &str = "239.82.5.9";
 
 /// Checks that a VF's link is down, up, or the port's, as the policy says; frames pass whenever it is up.
-pub(crate) fn link_state_is_the_administrators(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn link_state_is_the_administrators(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     for (state, up) in [(LinkState::Disable, false), (LinkState::Enable, true), (LinkState::Auto, true)] {
         world.set_link(ALICE_AVF, state)?;
@@ -31,11 +31,11 @@ pub(crate) fn link_state_is_the_administrators(world: &mut LinuxTestbed) -> Resu
             bob.ping(alice, 1400, 5).with_context(|| format!("{state:?}"))?;
         }
     }
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks a running guest that is put on a port VLAN, sends and receives untagged there, and is taken off it again.
-pub(crate) fn port_vlan_comes_and_goes(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn port_vlan_comes_and_goes(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     bob.join_vlan(PORT_VLAN)?;
     let address = alice.vlan_address(PORT_VLAN);
@@ -59,12 +59,12 @@ pub(crate) fn port_vlan_comes_and_goes(world: &mut LinuxTestbed) -> Result<Check
     alice.wait_carrier(true)?;
     alice.check(&format!("ip addr del {address}/24 dev IF; ip neigh flush all"))?;
     alice.reach(bob).context("the guest must be reachable after its port VLAN was removed")?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that a guest is a member of those of its VLANs that are on the policy's list. A change of the list or a reset
 /// of the VF does not alter that.
-pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let list = |vlans: &str| VfSettings { vlans: Some(vlans.into()), ..VfSettings::default() };
     let resets = world.change(ALICE_AVF, list("90-110"))?.mailbox.resets;
@@ -104,12 +104,12 @@ pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<Ch
         .guest
         .reach(&bob.vlan_address(PORT_VLAN))
         .context("a VLAN that is on the list again must be reachable after a reset")?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that an address set by the administrator is assigned to the running guest and stays: only a trusted guest may
 /// choose another.
-pub(crate) fn address_is_the_administrators(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn address_is_the_administrators(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let own = world.vf(ALICE_AVF)?.mac;
     let has = |mac: &str| {
@@ -143,11 +143,11 @@ pub(crate) fn address_is_the_administrators(world: &mut LinuxTestbed) -> Result<
         .context("a trusted guest must be able to change its address")?;
     world.wait_vf(ALICE_AVF, &format!("have {own}"), |vf| vf.mac == own)?;
     reaches()?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that frames with a foreign source address are dropped and counted, unless the policy switches the check off.
-pub(crate) fn spoofing_is_checked(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn spoofing_is_checked(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let own = world.vf(ALICE_AVF)?.mac;
     after_reset(world, VfSettings { mac: Some(own), ..VfSettings::default() })?;
@@ -179,12 +179,12 @@ pub(crate) fn spoofing_is_checked(world: &mut LinuxTestbed) -> Result<CheckOutco
         })?;
     }
     alice.ping(bob, 56, 5).context("frames with alice's own address must pass")?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that a guest that floods its network is quarantined: its driver sees a reset, after which the link stays
 /// down. The link returns when the administrator releases the VF.
-pub(crate) fn flood_is_quarantined_until_released(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn flood_is_quarantined_until_released(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     alice.reach(bob)?;
     alice.check(&format!("ip route replace {GROUP}/32 dev IF"))?;
@@ -208,11 +208,11 @@ pub(crate) fn flood_is_quarantined_until_released(world: &mut LinuxTestbed) -> R
     alice.wait_carrier(true).context("the released VF must work again")?;
     alice.reach(bob).context("the released VF must work again")?;
     alice.ping(bob, 1400, 5).context("the released VF must work again")?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that only a trusted VF in promiscuous mode receives frames for other addresses.
-pub(crate) fn promiscuity_takes_trust(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn promiscuity_takes_trust(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     // Frames to an unknown address go over the wire to Bob's port.
     alice.check(&format!("ip neigh replace 10.83.0.99 lladdr {OTHER_MAC} dev IF nud permanent"))?;
@@ -241,11 +241,11 @@ pub(crate) fn promiscuity_takes_trust(world: &mut LinuxTestbed) -> Result<CheckO
         }
     }
     alice.check("ip neigh del 10.83.0.99 dev IF")?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that a VF with a rate never sends more; without one it sends at full speed again.
-pub(crate) fn rate_is_never_exceeded(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn rate_is_never_exceeded(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     const MBPS: u32 = 8;
     let [alice, bob] = &linked(world)?;
     world.change(ALICE_AVF, VfSettings { max_tx_rate: Some(MBPS), ..VfSettings::default() })?;
@@ -258,7 +258,7 @@ pub(crate) fn rate_is_never_exceeded(world: &mut LinuxTestbed) -> Result<CheckOu
     ensure!((bytes as f64) < most, "{bytes} bytes in {elapsed:?}, and {MBPS} Mb/s are {most:.0} at most");
     world.change(ALICE_AVF, VfSettings { max_tx_rate: Some(0), ..VfSettings::default() })?;
     exchange(alice, bob)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Changes a setting that resets Alice's VF, and waits until her driver has restarted the VF.
@@ -285,7 +285,7 @@ fn refusals(status: &VfStatus, reason: &str) -> u64 {
 
 /// Checks that frames to an address behind a guest's bridge arrive once the guest has requested a filter for it, as the
 /// guide says.
-pub(crate) fn a_bridges_address_takes_a_filter(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn a_bridges_address_takes_a_filter(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let (command, address) = command_of_the_guide()?;
     let command = command.replace("eth0", "IF");
@@ -306,5 +306,5 @@ pub(crate) fn a_bridges_address_takes_a_filter(world: &mut LinuxTestbed) -> Resu
     bob.check(&command.replace(" add ", " del "))?;
     alice.check("ip neigh del 10.83.0.99 dev IF")?;
     ensure!(without < u64::from(FRAMES) / 2, "of {FRAMES} frames {without} were received without a filter");
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }

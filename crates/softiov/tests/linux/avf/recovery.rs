@@ -3,7 +3,7 @@
 
 use super::{AvfInterface, linked};
 use crate::guest::BOOT;
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::stream::IperfStream;
 use crate::world::{ALICE_AVF, BOB_AVF, LinuxTestbed};
 use anyhow::{Context, Result, ensure};
@@ -13,7 +13,7 @@ const TIMES: u32 = 3;
 
 /// Checks that the administrator can reset both ports several times under TCP in both directions: drivers are notified
 /// and restart, and the connections survive.
-pub(crate) fn resets_are_outlived(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn resets_are_outlived(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let mut streams =
         [IperfStream::open(alice.guest, &bob.address())?, IperfStream::open(bob.guest, &alice.address())?];
@@ -30,11 +30,11 @@ pub(crate) fn resets_are_outlived(world: &mut LinuxTestbed) -> Result<CheckOutco
         stream.close()?;
     }
     alice.ping(bob, 1400, 10)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that the interface returns after each of: interface down and up, driver unbound and bound.
-pub(crate) fn interface_comes_back(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn interface_comes_back(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [mut alice, bob] = linked(world)?;
     const REBIND: &str = "cd /sys/bus/pci/drivers/iavf && device=$(ls -d *:*) && echo $device > unbind &&
         [ ! -e /sys/class/net/IF ] && echo $device > bind";
@@ -46,11 +46,11 @@ pub(crate) fn interface_comes_back(world: &mut LinuxTestbed) -> Result<CheckOutc
         }
         exchange(&alice, &bob)?;
     }
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks a guest whose machine resets without notice to the driver, and boots again.
-pub(crate) fn guest_reboots(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn guest_reboots(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let pid = |vf: &VfStatus| vf.function.peer.as_ref().map(|peer| peer.pid);
     linked(world)?;
     let before = pid(&world.vf(BOB_AVF)?);
@@ -62,7 +62,7 @@ pub(crate) fn guest_reboots(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     exchange(alice, bob)?;
     let after = pid(&world.vf(BOB_AVF)?);
     ensure!(before.is_some() && before == after, "the VMM was {before:?} and is {after:?}");
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that long pings and TCP pass between two interfaces, both ways.

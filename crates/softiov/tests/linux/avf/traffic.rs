@@ -3,7 +3,7 @@
 
 use super::{AvfInterface, linked, no_checksum_errors};
 use crate::guest::{COMMAND, eventually};
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::traffic::frame_size;
 use crate::world::LinuxTestbed;
 use anyhow::{Context, Result, ensure};
@@ -26,7 +26,7 @@ const PORT: u16 = 5001;
 
 /// Checks that a file arrives unchanged each way. First the sender's card segments and inserts checksums and the
 /// receiver's kernel verifies; then the sender's kernel inserts checksums and the receiver's card verifies.
-pub(crate) fn files_come_whole(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn files_come_whole(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     for (from, to) in [(alice, bob), (bob, alice)] {
         let features = from.check("ethtool -k IF")?;
@@ -43,7 +43,7 @@ pub(crate) fn files_come_whole(world: &mut LinuxTestbed) -> Result<CheckOutcome>
         from.check("ethtool -K IF tx on tso on")?;
         no_checksum_errors(to.guest)?;
     }
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Sends a file of random bytes over TCP, and checks that it arrives unchanged.
@@ -69,7 +69,7 @@ fn send(from: &AvfInterface<'_>, to: &AvfInterface<'_>) -> Result<()> {
 
 /// Checks that UDP arrives at a rate without losses, and IPv6 with its multicast neighbour discovery and its own kind
 /// of segmentation.
-pub(crate) fn udp_and_ipv6_arrive(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn udp_and_ipv6_arrive(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     for (from, to) in [(alice, bob), (bob, alice)] {
         let flow = from.guest.iperf(&to.address(), "-u -b 10M -l 1400 -n 1M")?;
@@ -82,11 +82,11 @@ pub(crate) fn udp_and_ipv6_arrive(world: &mut LinuxTestbed) -> Result<CheckOutco
         from.iperf(&to.address_v6(), 16)?;
         no_checksum_errors(to.guest)?;
     }
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that, with an MTU of 9000, frames pass whole, over several receive buffers.
-pub(crate) fn jumbo_frames_pass_whole(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn jumbo_frames_pass_whole(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     for end in [alice, bob] {
         // While the interface is up, the driver of 6.1 deadlocks (docs/conformance.md).
@@ -105,5 +105,5 @@ pub(crate) fn jumbo_frames_pass_whole(world: &mut LinuxTestbed) -> Result<CheckO
         ensure!(size > 4096, "{} got frames of {size} bytes", to.guest.name());
         no_checksum_errors(to.guest)?;
     }
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }

@@ -2,7 +2,7 @@
 //! stripping by the card. `policy` tests VLANs of the administrator.
 
 use super::{AvfInterface, linked, no_checksum_errors};
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::world::LinuxTestbed;
 use anyhow::{Context, Result, ensure};
 
@@ -11,7 +11,7 @@ const FRAMES: u32 = 20;
 
 /// Checks that members of a VLAN reach each other whether the card or the kernel inserts and strips tags, in every
 /// combination; a former member receives nothing.
-pub(crate) fn members_reach_each_other(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn members_reach_each_other(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     for end in [alice, bob] {
         end.join_vlan(VLAN)?;
@@ -39,7 +39,7 @@ pub(crate) fn members_reach_each_other(world: &mut LinuxTestbed) -> Result<Check
     let heard = heard(world, alice, bob)?;
     ensure!(heard < u64::from(FRAMES) / 4, "a former member received {heard} of {FRAMES} broadcasts");
     alice.ping(bob, 56, 3).context("untagged frames must pass")?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that pings of three sizes and TCP pass in the VLAN, both ways, without a checksum error.

@@ -4,7 +4,7 @@
 use super::vf_asks;
 use crate::avf::AvfInterface;
 use crate::guest::{COMMAND, ScenarioGuest, eventually};
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::testpmd::{self, GuestTestpmd, IAVF, PciSlot};
 use crate::world::{ALICE_AVF, LinuxTestbed, PORT_VLAN, VISITOR_AVF};
 use anyhow::{Context, Result, bail, ensure};
@@ -20,14 +20,14 @@ const QUEUES: &str = "--rxq=2 --txq=2";
 /// Checks that testpmd starts a VF with two queues, has a link, and answers pings, also long ones and after the port
 /// was stopped. Frames of several addresses arrive in both queues, or in one if the table says so. Then it sends from
 /// both queues, and every frame arrives.
-pub(crate) fn receives_and_sends(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn receives_and_sends(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.prepare_dpdk()?;
     exchange(world, world.dpdk()?, IAVF)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that DPDK 24.11's iavf does the same as [`receives_and_sends`] checks for 22.11's.
-pub(crate) fn of_trixie_receives_and_sends(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn of_trixie_receives_and_sends(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.send_visitors_home()?;
     let assets = world.assets().clone().with_dpdk(DpdkSeries::Trixie2411)?;
     let builder = world.builder("dpdk 24.11", VISITOR_AVF).cpus(2).memory_mib(448).coldplug(false);
@@ -38,7 +38,7 @@ pub(crate) fn of_trixie_receives_and_sends(world: &mut LinuxTestbed) -> Result<C
     ensure!(version.contains("24.11"), "the guest has DPDK {version:?} instead of 24.11");
     exchange(world, &guest, testpmd::ONLY)?;
     guest.linux.shutdown(COMMAND)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 fn exchange(world: &LinuxTestbed, guest: &ScenarioGuest, slot: PciSlot) -> Result<()> {
@@ -116,7 +116,7 @@ fn flows(alice: &AvfInterface<'_>) -> Result<()> {
 
 /// Checks that the PF carries out testpmd's requests: VLANs, tag stripping, promiscuity of a trusted VF, another
 /// address. The card does the checksums, and the kernel at the other end finds every one right.
-pub(crate) fn asks_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn asks_the_pf(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.prepare_dpdk()?;
     world.change(VISITOR_AVF, VfSettings { trust: Some(true), ..VfSettings::default() })?;
     let (guest, alice) = (world.dpdk()?, AvfInterface::set_up(world.alice()?, ALICE_AVF, 1)?);
@@ -142,7 +142,7 @@ pub(crate) fn asks_the_pf(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
     let said = running.finish()?;
     ensure!(said.contains(&format!("VLAN tci=0x{PORT_VLAN:x}")), "no tag of VLAN {PORT_VLAN}: {said}");
     leaves_checksums_to_the_card(world, &alice)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that the card inserts and verifies checksums for testpmd: UDP and TCP requests come back as they were sent,

@@ -1,7 +1,7 @@
 //! Checks DPDK's virtio driver on VFs of the third family: in a guest, and on the host as the front end of the socket itself.
 
 use crate::guest::{ScenarioGuest, eventually};
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::testpmd::{self, GuestTestpmd, VIRTIO};
 use crate::virtio;
 use crate::world::{LinuxTestbed, SPLIT, VISITOR_VIRTIO};
@@ -18,7 +18,7 @@ const QUEUES: &str = "--rxq=2 --txq=2";
 
 /// Checks that testpmd in a guest answers pings from two queue pairs, also long ones and after the port was stopped, and that
 /// frames of several addresses arrive in both queues. Then it sends from both queues, and the frames arrive.
-pub(crate) fn receives_and_sends(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn receives_and_sends(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.prepare_dpdk()?;
     virtio::linked(world)?;
     let (guest, [judy, _]) = (world.dpdk()?, world.virtio()?);
@@ -55,12 +55,12 @@ pub(crate) fn receives_and_sends(world: &mut LinuxTestbed) -> Result<CheckOutcom
     let said = sends.finish()?;
     let sent = [testpmd::queue(&said, 0)?[1], testpmd::queue(&said, 1)?[1]];
     ensure!(sent.iter().all(|packets| *packets > 0), "the queues sent {sent:?}: {said}");
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that testpmd on the host connects to a VF's socket as virtio-user, with split rings, and answers pings of a guest.
 /// With `VIRTIO_F_IN_ORDER` testpmd links the descriptors of long frames, and without it has an indirect table of each.
-pub(crate) fn user_port_exchanges_frames(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn user_port_exchanges_frames(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let dpdk = HostDpdk::prepare()?;
     // The guest for DPDK holds the VF.
     world.send_visitors_home()?;
@@ -80,7 +80,7 @@ pub(crate) fn user_port_exchanges_frames(world: &mut LinuxTestbed) -> Result<Che
         ensure!(received >= least && sent >= least, "{received} frames received, {sent} sent: {said}");
         ensure!(testpmd::number(&said, "TX-packets:")? >= least, "testpmd did not send: {said}");
     }
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Number of pings of each size that [`answers`] sends.

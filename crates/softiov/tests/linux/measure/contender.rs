@@ -1,13 +1,13 @@
 //! Guest with one network card, and the process that forwards its frames, as a contender of the measurements. Both are
 //! stopped while another contender is measured, so that they take no processor from others.
 
-use super::load::{GuestLoad, HostCounters, LoadResult};
+use super::load::{GuestNetworkLoad, HostCounters, NetworkLoadResult};
 use crate::guest::{BOOT, COMMAND, eventually};
 use crate::served::HostWithKeeper;
 use crate::wire::WireNamespace;
 use crate::world::LinuxTestbed;
 use anyhow::{Context, Result};
-use bench::contender::switch::{SwitchConfig, SwitchPort, SwitchProcess};
+use bench::contender::switch::{OpenVswitchConfig, OpenVswitchPort, OpenVswitchProcess};
 use bench::machine::cycles::time;
 use bench::machine::huge_pages::{self, HugePages};
 use bench::machine::processors::ProcessorAssignment;
@@ -49,7 +49,7 @@ const UPLINK: &str = "uplink";
 /// Contender of the measurements: a guest with one network card, and the process that forwards its frames. The guest is
 /// dropped first.
 #[derive(Debug)]
-pub(super) struct GuestContender {
+pub(super) struct MeasuredGuest {
     name: &'static str,
     guest: LinuxGuest,
     /// Other guest on the same port, with its address and an iperf3 server.
@@ -67,7 +67,7 @@ enum GuestForwarder {
         kicks: bool,
     },
     Switch {
-        switch: SwitchProcess,
+        switch: OpenVswitchProcess,
         /// Huge pages for the memory of Open vSwitch.
         _huge: HugePages,
         /// Folder of Open vSwitch's sockets.
@@ -77,7 +77,7 @@ enum GuestForwarder {
     Qemu,
 }
 
-impl GuestContender {
+impl MeasuredGuest {
     /// Boots the guests of all contenders; the first contender is iavf.
     pub(super) fn all(world: &LinuxTestbed, wire: &WireNamespace) -> Result<Vec<Self>> {
         let assets = world.assets();
@@ -151,12 +151,12 @@ impl GuestContender {
     fn on_switch(assets: &BootFiles, wire: &WireNamespace) -> Result<Self> {
         let (dpdk, folder) = (HostDpdk::prepare()?, TempDir::new()?);
         let huge = huge_pages::reserve(true);
-        let switch = SwitchProcess::start(&SwitchConfig {
+        let switch = OpenVswitchProcess::start(&OpenVswitchConfig {
             dpdk: &dpdk,
             huge: &huge,
             processors: ProcessorAssignment::of_process()?,
             folder: folder.path(),
-            ports: [SwitchPort::VhostUser(GUEST), SwitchPort::Interface(UPLINK)],
+            ports: [OpenVswitchPort::VhostUser(GUEST), OpenVswitchPort::Interface(UPLINK)],
             offloads: true,
             namespace: Some(&wire.namespace()),
         })?;
@@ -212,13 +212,14 @@ impl GuestContender {
     }
 
     /// Measures each load once, while guest and forwarder run. Traffic between guests needs another guest.
-    pub(super) fn turn(&self, server: &str) -> Result<Vec<LoadResult>> {
+    pub(super) fn turn(&self, server: &str) -> Result<Vec<NetworkLoadResult>> {
         self.running(|| {
             self.reach(server)?;
             let mut results = Vec::new();
-            for load in GuestLoad::ALL {
+            for load in GuestNetworkLoad::ALL {
                 let peer = self.peer.as_ref().map(|(_, address)| address.as_str());
-                let Some(server) = (if load == GuestLoad::Between { peer } else { Some(server) }) else {
+                let Some(server) = (if load == GuestNetworkLoad::Between { peer } else { Some(server) })
+                else {
                     continue;
                 };
                 results.push(self.load(load, server, 1)?);
@@ -236,10 +237,15 @@ impl GuestContender {
     }
 
     /// Measures a load of the contender's guest over `connections` connections to `server`.
-    pub(super) fn load(&self, load: GuestLoad, server: &str, connections: u32) -> Result<LoadResult> {
+    pub(super) fn load(
+        &self,
+        load: GuestNetworkLoad,
+        server: &str,
+        connections: u32,
+    ) -> Result<NetworkLoadResult> {
         let before = self.counted()?;
         let printed = self.check(&load.script(server, connections))?;
-        LoadResult::read(load, &printed, &self.counted()?.since(&before))
+        NetworkLoadResult::read(load, &printed, &self.counted()?.since(&before))
     }
 
     /// Runs a script in the guest that must succeed.

@@ -15,7 +15,7 @@ const MARK: &str = "=====";
 
 /// Network load of a guest while it is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum GuestLoad {
+pub(super) enum GuestNetworkLoad {
     /// TCP stream that the guest sends.
     Sent,
     /// TCP stream that the guest receives.
@@ -26,7 +26,7 @@ pub(super) enum GuestLoad {
     Between,
 }
 
-impl GuestLoad {
+impl GuestNetworkLoad {
     pub(super) const ALL: [Self; 4] = [Self::Sent, Self::Received, Self::Asked, Self::Between];
 
     pub(super) fn name(self) -> &'static str {
@@ -70,7 +70,7 @@ impl GuestLoad {
     }
 
     /// Parses the output of the program that makes the load: the rate, the packets, and the retransmitted segments.
-    fn moved(self, said: &str) -> Result<LoadThroughput> {
+    fn moved(self, said: &str) -> Result<NetworkLoadThroughput> {
         let unclear = || format!("{}: {said}", self.name());
         if self == Self::Asked {
             let line =
@@ -78,13 +78,17 @@ impl GuestLoad {
             let words: Vec<&str> = line.split(' ').collect();
             let answers: f64 = words.get(3).with_context(unclear)?.parse().with_context(unclear)?;
             // A request and its answer.
-            return Ok(LoadThroughput { rate: answers / SECONDS as f64, packets: 2.0 * answers, again: 0 });
+            return Ok(NetworkLoadThroughput {
+                rate: answers / SECONDS as f64,
+                packets: 2.0 * answers,
+                again: 0,
+            });
         }
         let report: Value = serde_json::from_str(said).with_context(unclear)?;
         let (sent, received) = (&report["end"]["sum_sent"], &report["end"]["sum_received"]);
         let bytes = received["bytes"].as_f64().with_context(unclear)?;
         let rate = received["bits_per_second"].as_f64().with_context(unclear)? / 1e6;
-        Ok(LoadThroughput {
+        Ok(NetworkLoadThroughput {
             rate,
             packets: bytes / SEGMENT,
             again: sent["retransmits"].as_u64().unwrap_or(0),
@@ -92,7 +96,7 @@ impl GuestLoad {
     }
 }
 
-struct LoadThroughput {
+struct NetworkLoadThroughput {
     rate: f64,
     packets: f64,
     again: u64,
@@ -100,8 +104,8 @@ struct LoadThroughput {
 
 /// Result of a guest's load: rate, packets, processor time, interrupts and register accesses.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct LoadResult {
-    pub(super) load: GuestLoad,
+pub(super) struct NetworkLoadResult {
+    pub(super) load: GuestNetworkLoad,
     /// Rate of the load: megabits per second of a TCP stream, or answered pings per second.
     pub(super) rate: f64,
     /// Number of packets of the load: full frames that carry a stream, or requests and answers of pings.
@@ -121,15 +125,15 @@ pub(super) struct LoadResult {
     pub(super) accesses: u64,
 }
 
-impl LoadResult {
-    /// Parses the output of [`GuestLoad::script`]. Without a count of accesses by the host, virtio-net's kicks count.
-    pub(super) fn read(load: GuestLoad, printed: &str, host: &HostCounters) -> Result<Self> {
+impl NetworkLoadResult {
+    /// Parses the output of [`GuestNetworkLoad::script`]. Without a count of accesses by the host, virtio-net's kicks count.
+    pub(super) fn read(load: GuestNetworkLoad, printed: &str, host: &HostCounters) -> Result<Self> {
         let mark = format!("{MARK}\n");
         let mut parts = printed.split(&mark);
         let mut part = || parts.next().with_context(|| format!("the guest's counts: {printed}"));
         let (before, said, after) = (part()?, part()?, part()?);
         let (before, after) = (GuestCounters::read(before)?, GuestCounters::read(after)?);
-        let LoadThroughput { rate, packets, again } = load.moved(said)?;
+        let NetworkLoadThroughput { rate, packets, again } = load.moved(said)?;
         Ok(Self {
             load,
             rate,

@@ -1,12 +1,12 @@
 //! Prints the results of contenders: a Markdown table, and JSON.
 
-use super::load::{GuestLoad, LoadResult, SECONDS};
+use super::load::{GuestNetworkLoad, NetworkLoadResult, SECONDS};
 use bench::statistics::{median, quantile};
 use serde::Serialize;
 
 /// Row of the result table: the result of one measured guest (contender) under one load.
 #[derive(Debug, Serialize)]
-pub(super) struct ContenderRow {
+pub(super) struct MeasuredGuestRow {
     load: &'static str,
     contender: String,
     pub(super) turns: usize,
@@ -31,11 +31,16 @@ pub(super) struct ContenderRow {
     sent_again: u64,
 }
 
-impl ContenderRow {
+impl MeasuredGuestRow {
     /// Computes a row of the result table. `turns`, and `first` of the first contender, are in the order of rounds.
-    pub(super) fn new(contender: &str, load: GuestLoad, turns: &[LoadResult], first: &[LoadResult]) -> Self {
-        let sum = |value: fn(&LoadResult) -> f64| turns.iter().map(value).sum::<f64>();
-        let per_1000 = |value: fn(&LoadResult) -> f64| 1000.0 * sum(value) / sum(|turn| turn.packets);
+    pub(super) fn new(
+        contender: &str,
+        load: GuestNetworkLoad,
+        turns: &[NetworkLoadResult],
+        first: &[NetworkLoadResult],
+    ) -> Self {
+        let sum = |value: fn(&NetworkLoadResult) -> f64| turns.iter().map(value).sum::<f64>();
+        let per_1000 = |value: fn(&NetworkLoadResult) -> f64| 1000.0 * sum(value) / sum(|turn| turn.packets);
         let mut rates: Vec<f64> = turns.iter().map(|turn| turn.rate).collect();
         let mut ratios: Vec<f64> =
             turns.iter().zip(first).map(|(turn, first)| turn.rate / first.rate).collect();
@@ -59,7 +64,7 @@ impl ContenderRow {
 }
 
 /// Prints the result rows as a Markdown table and as JSON. `accel` is the accelerator of the guests' processors.
-pub(super) fn print(title: &str, accel: &str, rows: &[ContenderRow]) {
+pub(super) fn print(title: &str, accel: &str, rows: &[MeasuredGuestRow]) {
     println!("\n\n{title}: guests under {accel}, turns of {SECONDS} s\n");
     println!(
         "For 1,000 packets: processor time of the guest as it counts itself, of QEMU and of the forwarder as the host counts \

@@ -26,7 +26,7 @@ const INNER: u8 = 200;
 
 /// Host with keeper process, and the two guests Erin and Frank. The guests are dropped first.
 #[derive(Debug)]
-pub(crate) struct SurvivalTestbed {
+pub(crate) struct HostRestartTestbed {
     pub(super) erin: ScenarioGuest,
     pub(super) frank: ScenarioGuest,
     served: HostWithKeeper,
@@ -34,7 +34,7 @@ pub(crate) struct SurvivalTestbed {
     machines: [u32; 2],
 }
 
-impl SurvivalTestbed {
+impl HostRestartTestbed {
     /// Starts the host, boots both guests, and waits until they reach each other.
     pub(super) fn start(assets: &BootFiles, wire: Option<&WireNamespace>) -> Result<Self> {
         let uplink = wire.map_or(String::new(), |wire| format!("uplink.tap = {:?}\n", wire.tap(TAP)));

@@ -1,11 +1,11 @@
 //! Checks the third family while its host's process is replaced or killed. QEMU connects again to the next process, which
 //! starts the rings at the used index in guest memory.
 
-use super::scene::SurvivalTestbed;
+use super::scene::HostRestartTestbed;
 use super::{TIMES, losses, with_scene};
 use crate::avf::no_checksum_errors;
 use crate::guest::eventually;
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::stream::{EVERY_MS, IperfStream, PingSeries};
 use crate::virtio;
 use crate::world::LinuxTestbed;
@@ -17,7 +17,7 @@ const ADDRESSES: [&str; 2] = ["10.84.1.1", "10.84.1.2"];
 
 /// Checks `softiov upgrade` under a stream between VFs of the third family, several times: QEMU connects to the new process,
 /// the link comes back, and the stream continues.
-pub(crate) fn streams_outlive_hand_overs(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn streams_outlive_hand_overs(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     outlive(world, |scene, _| {
         // On a busy machine a successor may be too late; then the host resumes, and the upgrade is repeated.
         eventually(|| scene.softiov("upgrade")).map(drop)
@@ -26,15 +26,15 @@ pub(crate) fn streams_outlive_hand_overs(world: &mut LinuxTestbed) -> Result<Che
 
 /// Checks SIGKILL of the host under a stream between VFs of the third family, several times: QEMU connects to the next process,
 /// the link comes back, and the stream continues.
-pub(crate) fn streams_outlive_crashes(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn streams_outlive_crashes(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     outlive(world, |scene, round| scene.kill_host(Duration::from_millis(300 + 37 * u64::from(round))))
 }
 
 /// Runs a TCP stream and pings between both guests while the host is replaced several times, and prints the interruptions.
 fn outlive(
     world: &mut LinuxTestbed,
-    replace: impl Fn(&SurvivalTestbed, u32) -> Result<()>,
-) -> Result<CheckOutcome> {
+    replace: impl Fn(&HostRestartTestbed, u32) -> Result<()>,
+) -> Result<LinuxCheckOutcome> {
     with_scene(world, |scene, _| {
         let [erin, frank] = scene.guests();
         let interface = virtio::set_up(erin, 0, ADDRESSES[0])?;

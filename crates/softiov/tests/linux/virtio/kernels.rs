@@ -2,7 +2,7 @@
 
 use super::{accepts, add_address, exchange_at, linked, mac, set_up};
 use crate::guest::{BOOT, COMMAND, ScenarioGuest};
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::world::{LinuxTestbed, VISITOR_VIRTIO};
 use anyhow::{Result, ensure};
 use linux_guest::{BootFiles, KernelSeries, LinuxGuest};
@@ -13,17 +13,17 @@ const IN_ORDER: usize = 35;
 const ADDRESSES: [&str; 2] = ["10.84.0.5", "10.84.0.6"];
 
 /// Checks that virtio_net of Linux 6.12 exchanges pings and TCP over two queue pairs.
-pub(crate) fn of_trixie_joins_in(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn of_trixie_joins_in(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let release = join_in(world, KernelSeries::Trixie612, false)?;
     ensure!(release.starts_with("6.12."), "the guest runs Linux {release} instead of 6.12");
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that virtio_net of trixie-backports' kernel accepts that the card uses buffers in order, and exchanges pings and TCP
 /// over two queue pairs. Linux 6.12 does not know this feature.
-pub(crate) fn of_backports_keeps_order(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn of_backports_keeps_order(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     join_in(world, KernelSeries::TrixieBackports, true)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Boots a guest with another kernel on a VF, exchanges traffic with Judy, and returns the kernel's release.

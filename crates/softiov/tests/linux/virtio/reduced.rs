@@ -3,7 +3,7 @@
 
 use super::{accepts, add_address, exchange_at, linked, mac, set_up};
 use crate::guest::{BOOT, COMMAND, ScenarioGuest};
-use crate::report::CheckOutcome;
+use crate::report::LinuxCheckOutcome;
 use crate::world::{LinuxTestbed, REDUCED};
 use anyhow::{Context, Result, ensure};
 use linux_guest::LinuxGuest;
@@ -35,7 +35,7 @@ const INTERFACES: [ReducedInterface; REDUCED.len()] = [
 
 /// Checks that interfaces without mergeable buffers, segmentation, checksums, event indexes or the modern layout exchange
 /// pings and TCP with Judy, who has all of them. Kernels verify the checksums.
-pub(crate) fn features_are_not_needed(world: &mut LinuxTestbed) -> Result<CheckOutcome> {
+pub(crate) fn features_are_not_needed(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     linked(world)?;
     let mut builder = LinuxGuest::builder("mona");
     for (place, (vf, interface)) in (0..).zip(REDUCED.into_iter().zip(&INTERFACES)) {
@@ -55,7 +55,7 @@ pub(crate) fn features_are_not_needed(world: &mut LinuxTestbed) -> Result<CheckO
         exchange_with(&mona, judy, place, interface).with_context(|| format!("{interface:?}"))?;
     }
     mona.linux.shutdown(COMMAND)?;
-    Ok(CheckOutcome::Passed)
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that an interface has only the features that it should, and that pings and TCP pass, both ways.

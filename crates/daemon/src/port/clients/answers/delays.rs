@@ -2,7 +2,7 @@
 //! longer delays. The longest delay is kept exactly.
 
 use crate::control::status::{AtMost, PfAnswerStatus};
-use crate::totals::AnswerDelayTotals;
+use crate::totals::MailboxAnswerTotals;
 use std::time::Duration;
 
 /// Width of the delay histogram's classes below 1 us, in nanoseconds.
@@ -31,13 +31,13 @@ const BOUNDS_NS: [u64; 22] = {
 
 /// Histogram of the delays of mailbox answers: number of delays in each class.
 #[derive(Debug)]
-pub(super) struct MailboxDelays {
+pub(super) struct MailboxAnswerDelays {
     counts: Box<[u64; BUCKETS]>,
     max_ns: u64,
     sum_ns: u64,
 }
 
-impl Default for MailboxDelays {
+impl Default for MailboxAnswerDelays {
     fn default() -> Self {
         Self { counts: Box::new([0; BUCKETS]), max_ns: 0, sum_ns: 0 }
     }
@@ -64,7 +64,7 @@ fn edge(bucket: usize) -> u64 {
     }
 }
 
-impl MailboxDelays {
+impl MailboxAnswerDelays {
     pub(super) fn add(&mut self, delay: Duration) {
         let ns = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
         self.counts[bucket(ns)] += 1;
@@ -73,13 +73,18 @@ impl MailboxDelays {
     }
 
     /// Returns the non-empty classes of the histogram, with the longest delay and the sum of all delays.
-    pub(super) fn save(&self) -> AnswerDelayTotals {
+    pub(super) fn save(&self) -> MailboxAnswerTotals {
         let counts = (0..).zip(self.counts.iter().copied()).filter(|(_, count)| *count > 0).collect();
-        AnswerDelayTotals { max_ns: self.max_ns, sum_ns: self.sum_ns, counts, ..AnswerDelayTotals::default() }
+        MailboxAnswerTotals {
+            max_ns: self.max_ns,
+            sum_ns: self.sum_ns,
+            counts,
+            ..MailboxAnswerTotals::default()
+        }
     }
 
     /// Restores the histogram of delays from saved totals. Unknown classes are ignored.
-    pub(super) fn restore(totals: &AnswerDelayTotals) -> Self {
+    pub(super) fn restore(totals: &MailboxAnswerTotals) -> Self {
         let mut delays = Self { max_ns: totals.max_ns, sum_ns: totals.sum_ns, ..Self::default() };
         for (class, count) in &totals.counts {
             if let Some(place) = delays.counts.get_mut(usize::from(*class)) {
@@ -121,7 +126,7 @@ impl MailboxDelays {
 
 #[cfg(test)]
 mod tests {
-    use super::{BOUNDS_NS, BUCKETS, MailboxDelays, bucket, edge};
+    use super::{BOUNDS_NS, BUCKETS, MailboxAnswerDelays, bucket, edge};
     use std::time::Duration;
 
     #[test]
@@ -149,7 +154,7 @@ mod tests {
 
     #[test]
     fn delay_percentiles_are_at_most_the_longest_delay() {
-        let mut delays = MailboxDelays::default();
+        let mut delays = MailboxAnswerDelays::default();
         assert_eq!(delays.status().p99_ns, 0, "without delays");
         for us in 1..=100 {
             delays.add(Duration::from_micros(us));

@@ -7,13 +7,13 @@
 //! and it includes the port's other work in that time. It excludes the VMM's way to the socket, the kernel's
 //! wake-up of a sleeping port, and the answer's interrupt.
 //!
-//! No memory grows with the number of requests ([`MailboxDelays`] has a fixed size).
+//! No memory grows with the number of requests ([`MailboxAnswerDelays`] has a fixed size).
 
 mod delays;
 
 use crate::control::status::PfAnswerStatus as Status;
-use crate::totals::AnswerDelayTotals;
-use delays::MailboxDelays;
+use crate::totals::MailboxAnswerTotals;
+use delays::MailboxAnswerDelays;
 use i82576::Time;
 use pcie::{MAX_VFS, VfIndex, VfSet};
 use std::time::Duration;
@@ -24,25 +24,25 @@ const AT_ONCE: Duration = Duration::from_micros(20);
 
 /// Statistics of the VFs' mailbox requests and the PF driver's answers, since the port was first opened.
 #[derive(Debug)]
-pub(in crate::port) struct MailboxAnswers {
+pub(in crate::port) struct MailboxAnswerStatistics {
     /// VFs with an unanswered mailbox request.
     waiting: VfSet,
     /// Earliest time of each VF's unanswered mailbox request.
     since: [Time; MAX_VFS],
-    delays: MailboxDelays,
+    delays: MailboxAnswerDelays,
     /// Number of PF driver visits that answered a request, and the most VFs that one visit has answered.
     visits: u64,
     most: u8,
 }
 
-impl Default for MailboxAnswers {
+impl Default for MailboxAnswerStatistics {
     fn default() -> Self {
         let (waiting, since) = (VfSet::NONE, [Time::ZERO; MAX_VFS]);
-        Self { waiting, since, delays: MailboxDelays::default(), visits: 0, most: 0 }
+        Self { waiting, since, delays: MailboxAnswerDelays::default(), visits: 0, most: 0 }
     }
 }
 
-impl MailboxAnswers {
+impl MailboxAnswerStatistics {
     /// Records, before a visit of the PF driver, which VFs have a request in their mailbox. `since` returns the
     /// earliest time of a VF's request.
     pub(super) fn ask(&mut self, requests: VfSet, since: impl Fn(VfIndex) -> Time) {
@@ -67,14 +67,14 @@ impl MailboxAnswers {
     }
 
     /// Returns the statistics of mailbox answers, to be saved for the successor process.
-    pub(in crate::port) fn save(&self) -> AnswerDelayTotals {
-        AnswerDelayTotals { visits: self.visits, most: self.most, ..self.delays.save() }
+    pub(in crate::port) fn save(&self) -> MailboxAnswerTotals {
+        MailboxAnswerTotals { visits: self.visits, most: self.most, ..self.delays.save() }
     }
 
     /// Continues the statistics of mailbox answers that the previous host process has saved.
-    pub(in crate::port) fn resume(&mut self, totals: &AnswerDelayTotals) {
+    pub(in crate::port) fn resume(&mut self, totals: &MailboxAnswerTotals) {
         (self.visits, self.most) = (totals.visits, totals.most);
-        self.delays = MailboxDelays::restore(totals);
+        self.delays = MailboxAnswerDelays::restore(totals);
     }
 
     /// Returns the numbers of mailbox requests and their delays, for the port's status.
@@ -85,14 +85,14 @@ impl MailboxAnswers {
 
 /// Earliest times at which received messages may have arrived, by the times of the kernel's polls.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct MessageTimes {
+pub(super) struct MessageArrivalTimes {
     /// Time of the last poll of the kernel for messages.
     asked: Time,
     /// Earliest time at which the events of the last poll may have happened.
     since: Time,
 }
 
-impl MessageTimes {
+impl MessageArrivalTimes {
     /// Records a poll of the kernel that began at `asked` and returned at `returned`, with an event (`news`) or
     /// without.
     pub(super) fn note_poll(&mut self, asked: Time, returned: Time, news: bool) {
@@ -110,7 +110,7 @@ impl MessageTimes {
 
 #[cfg(test)]
 mod tests {
-    use super::{AT_ONCE, MailboxAnswers, MessageTimes};
+    use super::{AT_ONCE, MailboxAnswerStatistics, MessageArrivalTimes};
     use i82576::Time;
     use pcie::VfSet;
 
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn mailbox_delay_lasts_from_first_poll_to_answer() {
-        let mut answers = MailboxAnswers::default();
+        let mut answers = MailboxAnswerStatistics::default();
         answers.ask(VfSet::new(0b11), |_| at(100));
         answers.answer(VfSet::new(0b01), at(130));
         // VF 1 still waits, so the later time does not replace the first.
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn withdrawn_mailbox_request_counts_no_delay() {
-        let mut answers = MailboxAnswers::default();
+        let mut answers = MailboxAnswerStatistics::default();
         answers.ask(VfSet::new(0b1), |_| at(100));
         answers.ask(VfSet::new(0b0), |_| at(200));
         answers.ask(VfSet::new(0b1), |_| at(1000));
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn pf_driver_poll_that_answers_64_vfs_is_counted_once() {
-        let mut answers = MailboxAnswers::default();
+        let mut answers = MailboxAnswerStatistics::default();
         answers.ask(VfSet::new(u64::MAX), |_| at(0));
         answers.answer(VfSet::new(u64::MAX), at(7));
         answers.answer(VfSet::new(0), at(8));
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn client_message_delay_starts_at_previous_poll_or_wake_up() {
-        let mut times = MessageTimes::default();
+        let mut times = MessageArrivalTimes::default();
         times.note_poll(at(100), at(101), false);
         times.note_poll(at(200), at(201), true);
         assert_eq!(times.since(), at(100), "it may have come right after the first poll");

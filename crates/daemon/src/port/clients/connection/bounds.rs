@@ -15,12 +15,12 @@ const TURN: Duration = Duration::from_micros(20);
 
 /// Messages and time that the port may still spend on a client before it serves the next client.
 #[derive(Debug)]
-pub(in crate::port::clients) struct VisitBudget {
+pub(in crate::port::clients) struct ClientServiceBudget {
     messages: usize,
     began: Time,
 }
 
-impl VisitBudget {
+impl ClientServiceBudget {
     /// Returns the full budget of messages and time for a visit to a client, which begins now.
     pub(in crate::port::clients) fn begin(now: Time) -> Self {
         Self { messages: MESSAGES, began: now }
@@ -76,7 +76,7 @@ impl DisconnectReason {
 
 /// Outcome of a visit of the port to a client's connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::port) enum VisitOutcome {
+pub(in crate::port) enum ClientServiceOutcome {
     /// The client's pending messages were all handled.
     Done,
     /// The client may have more pending messages. Serve the client again without waiting.
@@ -86,4 +86,4 @@ pub(in crate::port) enum VisitOutcome {
 }
 
 /// Outcome of a visit of the port to a client, or the reason to disconnect the client.
-pub(in crate::port) type VisitResult = Result<VisitOutcome, DisconnectReason>;
+pub(in crate::port) type VisitResult = Result<ClientServiceOutcome, DisconnectReason>;

@@ -5,13 +5,13 @@ mod bounds;
 mod interest;
 mod stall;
 
-pub(in crate::port) use bounds::{DisconnectReason, VisitOutcome, VisitResult};
-pub(super) use bounds::{RECEIVES, VisitBudget};
+pub(super) use bounds::{ClientServiceBudget, RECEIVES};
+pub(in crate::port) use bounds::{ClientServiceOutcome, DisconnectReason, VisitResult};
 pub(super) use interest::SocketInterest;
 pub(in crate::port) use stall::ClientStall;
-pub(super) use stall::{MissingPart, PATIENCE};
+pub(super) use stall::{ClientStallCause, PATIENCE};
 
-use super::device::FunctionDevice;
+use super::device::VfioFunction;
 use super::errand::BlockingCallOutcome;
 use crate::clock::TimeSource;
 use host::poll::Poller;
@@ -33,13 +33,13 @@ pub(in crate::port) trait ClientConnection: Debug + Send {
     /// visit, and gives each message its time.
     fn visit(
         &mut self,
-        device: &mut FunctionDevice<'_>,
+        device: &mut VfioFunction<'_>,
         buffer: &mut [u8],
         clock: &dyn TimeSource,
     ) -> VisitResult;
 
     /// Applies the outcome of a blocking call, and resumes the client if it waited for the call.
-    fn finish(&mut self, device: &mut FunctionDevice<'_>, outcome: BlockingCallOutcome);
+    fn finish(&mut self, device: &mut VfioFunction<'_>, outcome: BlockingCallOutcome);
 
     /// Updates the client's file descriptors in the port's poller. `place` is the index of the client's function.
     fn watch(&mut self, poller: &Poller, place: usize) -> io::Result<()>;
@@ -65,5 +65,5 @@ pub(in crate::port) trait ClientConnection: Debug + Send {
 
     /// Ends the session, and releases memory and interrupts. Returns the socket, which may hold unread file
     /// descriptors.
-    fn close(self: Box<Self>, device: &mut FunctionDevice<'_>) -> StreamSocket;
+    fn close(self: Box<Self>, device: &mut VfioFunction<'_>) -> StreamSocket;
 }

@@ -14,7 +14,7 @@ const SHOWN: Duration = Duration::from_secs(1);
 
 /// Thing that a stalled client has not done.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::port::clients) enum MissingPart {
+pub(in crate::port::clients) enum ClientStallCause {
     /// The client has begun a message and not finished it.
     Message {
         /// Received bytes of the incomplete message.
@@ -29,7 +29,7 @@ pub(in crate::port::clients) enum MissingPart {
 /// Stall of a client, and its duration.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::port) struct ClientStall {
-    pub(in crate::port::clients) missing: MissingPart,
+    pub(in crate::port::clients) missing: ClientStallCause,
     pub(in crate::port::clients) silent: Duration,
 }
 
@@ -49,14 +49,14 @@ impl fmt::Display for ClientStall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (seconds, most) = (self.silent.as_secs(), PATIENCE.as_secs());
         match self.missing {
-            MissingPart::Message { received, size } => {
+            ClientStallCause::Message { received, size } => {
                 write!(f, "the client has stopped in the middle of a message: received {received} ")?;
                 if let Some(size) = size {
                     write!(f, "of {size} ")?;
                 }
                 write!(f, "bytes of a message, and nothing more for {seconds} s (the timeout is {most} s)")
             }
-            MissingPart::Replies(unsent) => {
+            ClientStallCause::Replies(unsent) => {
                 write!(
                     f,
                     "the client does not read {unsent} replies for {seconds} s (the timeout is {most} s)"
@@ -68,17 +68,17 @@ impl fmt::Display for ClientStall {
 
 #[cfg(test)]
 mod tests {
-    use super::{ClientStall, MissingPart, PATIENCE};
+    use super::{ClientStall, ClientStallCause, PATIENCE};
 
     #[test]
     fn client_stall_error_counts_received_bytes_or_unread_replies() {
         let text = |missing| ClientStall { missing, silent: PATIENCE }.to_string();
         assert_eq!(
-            text(MissingPart::Message { received: 20, size: Some(48) }),
+            text(ClientStallCause::Message { received: 20, size: Some(48) }),
             "the client has stopped in the middle of a message: received 20 of 48 bytes of a message, and nothing \
              more for 30 s (the timeout is 30 s)"
         );
-        let replies = text(MissingPart::Replies(16));
+        let replies = text(ClientStallCause::Replies(16));
         assert_eq!(replies, "the client does not read 16 replies for 30 s (the timeout is 30 s)");
     }
 }

@@ -5,25 +5,25 @@ use super::layout::{self, IRQ, IRQ_TYPES, IRQS_A_TYPE, MOST_WINDOWS, WINDOW};
 use super::memory::{get, put, words};
 use host::dma::DmaPermissions;
 use host::shared::SharedMemory;
-use host::socket::{HeldMessagePart, UnsentReplies};
+use host::socket::{IncompleteMessageRange, UnsentReplyRange};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use vfio_user::wire::MAX_MESSAGE_FDS;
 
 /// Progress of a client in its stream of messages, saved in the journal. All fields become valid at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(in crate::port) struct ClientProgress {
+pub(in crate::port) struct ClientMessageProgress {
     /// Numbers under which the client's socket and reply file are kept; 0 if there is no client.
     pub(in crate::port) stream: u64,
     pub(in crate::port) replies: u64,
     /// Part of the reply file with replies that are not sent yet.
-    pub(in crate::port) extent: UnsentReplies,
+    pub(in crate::port) extent: UnsentReplyRange,
     /// Bytes at the front of the socket that are being consumed, since they are handled or held.
     pub(in crate::port) consuming: u64,
     /// Peek offset of the socket before these bytes are consumed. The kernel moves it back by each consumed byte.
     pub(in crate::port) peeked: u64,
     /// First part of an incomplete message, consumed and held in the reply file.
-    pub(in crate::port) held: HeldMessagePart,
+    pub(in crate::port) held: IncompleteMessageRange,
     /// Bytes of the first unfinished message behind the held ones, consumed and dropped because the message is too
     /// long.
     pub(in crate::port) skipped: u64,
@@ -39,7 +39,7 @@ pub(in crate::port) struct ClientProgress {
 /// Number that stands for a file descriptor that is not kept for the successor process.
 pub(in crate::port) const NOT_KEPT: u64 = u64::MAX;
 
-impl ClientProgress {
+impl ClientMessageProgress {
     /// Returns the numbers of the kept file descriptors of the incomplete message.
     pub(in crate::port) fn fds(&self) -> impl Iterator<Item = u64> {
         self.fds.into_iter().take_while(|number| *number != 0)
@@ -48,7 +48,7 @@ impl ClientProgress {
     /// Returns the client's progress without the incomplete message, which is handled, or no longer at the front of the
     /// socket.
     pub(in crate::port) fn without_held(self) -> Self {
-        Self { held: HeldMessagePart::default(), skipped: 0, fds: [0; MAX_MESSAGE_FDS], ..self }
+        Self { held: IncompleteMessageRange::default(), skipped: 0, fds: [0; MAX_MESSAGE_FDS], ..self }
     }
 }
 
@@ -75,7 +75,7 @@ pub(in crate::port) struct SavedEventfd {
 /// Saved state of a function's client that the previous host process left.
 #[derive(Debug, Default)]
 pub(in crate::port) struct SavedClient {
-    pub(in crate::port) progress: ClientProgress,
+    pub(in crate::port) progress: ClientMessageProgress,
     pub(in crate::port) windows: Vec<SavedDmaWindow>,
     pub(in crate::port) irqs: Vec<SavedEventfd>,
 }
@@ -85,7 +85,7 @@ pub(in crate::port) struct SavedClient {
 pub(in crate::port) struct FunctionJournal {
     memory: Arc<SharedMemory>,
     at: layout::FunctionJournalOffsets,
-    progress: ClientProgress,
+    progress: ClientMessageProgress,
     /// Number of the last completed journal step, a consistent state of the client. New entries belong to the next
     /// step.
     step: u64,
@@ -145,7 +145,7 @@ impl FunctionJournal {
     }
 
     /// Returns the progress of the client that was saved last.
-    pub(in crate::port) fn progress(&self) -> ClientProgress {
+    pub(in crate::port) fn progress(&self) -> ClientMessageProgress {
         self.progress
     }
 
@@ -156,7 +156,7 @@ impl FunctionJournal {
     }
 
     /// Completes a journal step: saves the client's progress, and everything saved since the last step becomes valid.
-    pub(in crate::port) fn step(&mut self, progress: ClientProgress) {
+    pub(in crate::port) fn step(&mut self, progress: ClientMessageProgress) {
         self.forget_unfinished();
         self.step += 1;
         (self.progress, self.touched) = (progress, false);
@@ -290,26 +290,36 @@ impl FunctionJournal {
     }
 }
 
-/// Words of a [`ClientProgress`] in the journal. The first eleven are those of earlier versions; two of them have
+/// Words of a [`ClientMessageProgress`] in the journal. The first eleven are those of earlier versions; two of them have
 /// changed their meaning.
 type ProgressWords = [u64; FDS + MAX_MESSAGE_FDS];
 
-/// Index of the first file descriptor's number in the words of a saved [`ClientProgress`].
+/// Index of the first file descriptor's number in the words of a saved [`ClientMessageProgress`].
 const FDS: usize = 13;
 // Each place of a record has 256 bytes (`layout::FunctionJournalOffsets::progress`).
 const _: () = assert!(size_of::<ProgressWords>() <= 256);
 
-/// Flags of a saved [`ClientProgress`]. If an earlier version of softiov reads [`TORN`], it disconnects the client,
+/// Flags of a saved [`ClientMessageProgress`]. If an earlier version of softiov reads [`TORN`], it disconnects the client,
 /// which it could not resume.
 const TORN: u64 = 1;
 const BY_PEEK_OFFSET: u64 = 2;
 
-fn encode(progress: &ClientProgress, step: u64, used: u64) -> ProgressWords {
-    let ClientProgress { stream, replies, extent, consuming, peeked, held, skipped, fds, agreed, torn: _ } =
-        *progress;
+fn encode(progress: &ClientMessageProgress, step: u64, used: u64) -> ProgressWords {
+    let ClientMessageProgress {
+        stream,
+        replies,
+        extent,
+        consuming,
+        peeked,
+        held,
+        skipped,
+        fds,
+        agreed,
+        torn: _,
+    } = *progress;
     let agreed = agreed.map_or(0, |(minor, several)| 1 | u64::from(several) << 1 | u64::from(minor) << 16);
     let flags = BY_PEEK_OFFSET | if consuming > 0 || held.length > 0 { TORN } else { 0 };
-    let UnsentReplies { begin, end } = extent;
+    let UnsentReplyRange { begin, end } = extent;
     let mut record = [0; FDS + MAX_MESSAGE_FDS];
     record[..FDS].copy_from_slice(&[
         step,
@@ -330,24 +340,24 @@ fn encode(progress: &ClientProgress, step: u64, used: u64) -> ProgressWords {
     record
 }
 
-fn decode(record: &ProgressWords) -> ClientProgress {
+fn decode(record: &ProgressWords) -> ClientMessageProgress {
     let [_, _, stream, replies, begin, end, consuming, peeked, length, flags, agreed, at, skipped, ..] =
         *record;
     let agreed = (agreed & 1 != 0).then_some(((agreed >> 16) as u16, agreed & 2 != 0));
-    let known = ClientProgress {
+    let known = ClientMessageProgress {
         stream,
         replies,
-        extent: UnsentReplies { begin, end },
+        extent: UnsentReplyRange { begin, end },
         agreed,
-        ..ClientProgress::default()
+        ..ClientMessageProgress::default()
     };
     if flags & BY_PEEK_OFFSET == 0 {
-        return ClientProgress { torn: flags & TORN != 0 || consuming > 0, ..known };
+        return ClientMessageProgress { torn: flags & TORN != 0 || consuming > 0, ..known };
     }
     let mut fds = [0; MAX_MESSAGE_FDS];
     // Words behind the end of the list belong to an earlier message.
     let listed = record[FDS..].iter().take_while(|number| **number != 0);
     fds.iter_mut().zip(listed).for_each(|(place, number)| *place = *number);
-    let held = HeldMessagePart { begin: at, length };
-    ClientProgress { consuming, peeked, held, skipped, fds, ..known }
+    let held = IncompleteMessageRange { begin: at, length };
+    ClientMessageProgress { consuming, peeked, held, skipped, fds, ..known }
 }

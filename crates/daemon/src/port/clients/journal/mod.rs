@@ -10,7 +10,7 @@
 //! # How a torn update is recognised
 //! A process that is killed has executed everything before some instruction, and nothing after it. So each update
 //! is written beside the valid data, and one store makes it valid:
-//! - A function's [`ClientProgress`] has two copies. A number says which copy is valid, and is written last. The
+//! - A function's [`ClientMessageProgress`] has two copies. A number says which copy is valid, and is written last. The
 //!   port's driver state has two copies too. So has the saved PCI configuration of one function, which is valid until
 //!   the driver state is saved again.
 //! - A window or an eventfd carries the number of the step that added it and of the step that removed it. It is
@@ -32,7 +32,7 @@ mod rest;
 mod tests;
 
 pub(in crate::port) use function::{
-    ClientProgress, FunctionJournal, NOT_KEPT, SavedClient, SavedDmaWindow, SavedEventfd,
+    ClientMessageProgress, FunctionJournal, NOT_KEPT, SavedClient, SavedDmaWindow, SavedEventfd,
 };
 pub(in crate::port) use rest::PortSnapshot;
 

@@ -4,7 +4,7 @@
 use super::function::SavedClient;
 use super::*;
 use host::dma::DmaPermissions;
-use host::socket::{HeldMessagePart, UnsentReplies};
+use host::socket::{IncompleteMessageRange, UnsentReplyRange};
 use pcie::Function;
 use vfio_user::wire::MAX_MESSAGE_FDS;
 
@@ -18,16 +18,16 @@ fn window(iova: u64, file: u64) -> SavedDmaWindow {
     SavedDmaWindow { iova, size: 0x1000, permissions: DmaPermissions::READ_WRITE, file, offset: iova * 2 }
 }
 
-fn progress(consuming: u64) -> ClientProgress {
+fn progress(consuming: u64) -> ClientMessageProgress {
     let mut fds = [0; MAX_MESSAGE_FDS];
     fds[..3].copy_from_slice(&[9, NOT_KEPT, 10]);
-    ClientProgress {
+    ClientMessageProgress {
         stream: 7,
         replies: 8,
-        extent: UnsentReplies { begin: 4096, end: 5000 },
+        extent: UnsentReplyRange { begin: 4096, end: 5000 },
         consuming,
         peeked: consuming + 5,
-        held: HeldMessagePart { begin: 8192, length: 20 },
+        held: IncompleteMessageRange { begin: 8192, length: 20 },
         skipped: 3,
         fds,
         agreed: Some((1, true)),
@@ -44,7 +44,7 @@ fn found(journal: &PortJournal) -> SavedClient {
 #[test]
 fn journal_gives_next_process_the_committed_client_progress() {
     let (journal, mut function) = open();
-    assert_eq!(found(&journal).progress, ClientProgress::default());
+    assert_eq!(found(&journal).progress, ClientMessageProgress::default());
     function.step(progress(99));
     assert_eq!(found(&journal).progress, progress(99));
     assert_eq!(
@@ -52,14 +52,14 @@ fn journal_gives_next_process_the_committed_client_progress() {
             .unwrap()
             .function(Function::Vf(2))
             .progress(),
-        ClientProgress::default()
+        ClientMessageProgress::default()
     );
 }
 
 #[test]
 fn journal_drops_file_descriptors_of_an_earlier_message() {
     let (journal, mut function) = open();
-    let full = ClientProgress { fds: [4; MAX_MESSAGE_FDS], ..progress(0) };
+    let full = ClientMessageProgress { fds: [4; MAX_MESSAGE_FDS], ..progress(0) };
     for step in [full, full, full.without_held(), progress(1), full.without_held(), progress(2)] {
         function.step(step);
         assert_eq!(found(&journal).progress, step);
@@ -74,8 +74,8 @@ fn journal_of_an_earlier_version_is_read_or_reported_torn() {
         let earlier = [9, 0, 7, 8, 4096, 5000, handled, 0x1122, 0x3344, flags, 1 << 16 | 3];
         put(&journal.memory, at.progress[0], &earlier);
         put(&journal.memory, at.which, &[0]);
-        let expected = ClientProgress { torn, ..progress(0).without_held() };
-        assert_eq!(found(&journal).progress, ClientProgress { peeked: 0, ..expected });
+        let expected = ClientMessageProgress { torn, ..progress(0).without_held() };
+        assert_eq!(found(&journal).progress, ClientMessageProgress { peeked: 0, ..expected });
     }
 }
 
@@ -234,7 +234,7 @@ fn each_vf_has_its_own_part_of_the_journal() {
     let consuming: Vec<u64> = (0..64).map(|n| found.function(Function::Vf(n)).progress().consuming).collect();
     assert_eq!(consuming, (0..64).collect::<Vec<_>>());
     assert!(found.check_room(64).is_ok());
-    assert_eq!(found.function(Function::Pf).progress(), ClientProgress::default());
+    assert_eq!(found.function(Function::Pf).progress(), ClientMessageProgress::default());
 }
 
 /// Earlier versions of softiov created journals for eight VFs for every family. An 82576 has at most eight VFs.

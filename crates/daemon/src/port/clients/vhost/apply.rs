@@ -5,37 +5,37 @@
 
 use super::VhostUserConnection;
 use super::offer;
-use super::regions::{MappingProgress, PendingRegions};
+use super::regions::{PendingMemoryRegions, RegionMappingProgress};
 use crate::flight::FlightRecordKind;
 use crate::port::clients::connection::DisconnectReason;
-use crate::port::clients::device::FunctionDevice;
+use crate::port::clients::device::VfioFunction;
 use crate::port::clients::errand::{BlockingCallOutcome, RingEventfdPurpose};
 use host::eventfd::{EventFd, EventFdError};
-use host::worker::DeferredFd;
+use host::worker::DeferredCloseFd;
 use vfio_user::wire::pci_irq;
-use vhost_user::backend::{BackendEvent, BackendTask, RingSetup, TaskOutcome};
+use vhost_user::backend::{BackendEvent, HostOperation, HostOperationOutcome, LiveRingParameters};
 use vhost_user::features;
 use vhost_user::message::RingBase;
 use virtio::layout::RingAddresses;
-use virtio_nic::{LONGEST_FRAME, Nic, RingStart};
+use virtio_nic::{LONGEST_FRAME, Nic, RingStartParameters};
 
 /// Bytes of an Ethernet header with one VLAN tag, by which a frame exceeds the MTU.
 const FRAME_OVERHEAD: usize = 18;
 
 /// Calls `act` with the card and the VF. A port of another family has no such card.
-fn with_nic<R>(device: &mut FunctionDevice<'_>, act: impl FnOnce(&mut Nic, u8) -> R) -> Option<R> {
+fn with_nic<R>(device: &mut VfioFunction<'_>, act: impl FnOnce(&mut Nic, u8) -> R) -> Option<R> {
     let vf = device.function.vf()?;
     Some(act(device.engine.card_mut().virtio()?, vf.get()))
 }
 
 /// Records an event of the function in its flight recorder.
-fn record(device: &mut FunctionDevice<'_>, text: &'static str, value: u64) {
+fn record(device: &mut VfioFunction<'_>, text: &'static str, value: u64) {
     device.own.flight.event(device.now, FlightRecordKind::Said(text), value);
 }
 
 impl VhostUserConnection {
     /// Applies an event of the session. The client may have to wait for a blocking call then.
-    pub(super) fn apply(&mut self, event: BackendEvent<DeferredFd>, device: &mut FunctionDevice<'_>) {
+    pub(super) fn apply(&mut self, event: BackendEvent<DeferredCloseFd>, device: &mut VfioFunction<'_>) {
         match event {
             BackendEvent::FeaturesSet(bits) => {
                 record(device, "the driver accepted features", bits);
@@ -95,8 +95,8 @@ impl VhostUserConnection {
         &mut self,
         ring: u32,
         purpose: RingEventfdPurpose,
-        fd: Option<DeferredFd>,
-        device: &mut FunctionDevice<'_>,
+        fd: Option<DeferredCloseFd>,
+        device: &mut VfioFunction<'_>,
     ) {
         if let Some(fd) = fd {
             device.errands().take_eventfd(ring, purpose, fd);
@@ -105,53 +105,55 @@ impl VhostUserConnection {
     }
 
     /// Carries out a task of the session, or begins it, if the client has to wait for a blocking call.
-    pub(super) fn begin(&mut self, task: BackendTask<DeferredFd>, device: &mut FunctionDevice<'_>) {
+    pub(super) fn begin(&mut self, task: HostOperation<DeferredCloseFd>, device: &mut VfioFunction<'_>) {
         let outcome = match task {
-            BackendTask::ReplaceMemory(regions) => {
-                self.regions = PendingRegions::replace(regions, device);
+            HostOperation::ReplaceMemory(regions) => {
+                self.regions = PendingMemoryRegions::replace(regions, device);
                 let progress = self.regions.map_next(device);
                 return self.continue_mapping(progress);
             }
-            BackendTask::AddRegion(region) => {
-                self.regions = PendingRegions::add(region);
+            HostOperation::AddRegion(region) => {
+                self.regions = PendingMemoryRegions::add(region);
                 let progress = self.regions.map_next(device);
                 return self.continue_mapping(progress);
             }
-            BackendTask::RemoveRegion(region) => {
+            HostOperation::RemoveRegion(region) => {
                 device.engine.reach_mut(device.function).unmap(region.guest_address, region.size);
-                TaskOutcome::Done
+                HostOperationOutcome::Done
             }
-            BackendTask::StopRing { ring } => self.stop(ring, device),
-            BackendTask::SetMtu(mtu) => check_mtu(mtu, device),
+            HostOperation::StopRing { ring } => self.stop(ring, device),
+            HostOperation::SetMtu(mtu) => check_mtu(mtu, device),
             // None of these protocol features is offered, so the session refuses such requests.
-            BackendTask::SetLog { .. }
-            | BackendTask::ReadConfig { .. }
-            | BackendTask::WriteConfig(_)
-            | BackendTask::CreateInflight { .. }
-            | BackendTask::RestoreInflight { .. } => TaskOutcome::Failed,
+            HostOperation::SetLog { .. }
+            | HostOperation::ReadConfig { .. }
+            | HostOperation::WriteConfig(_)
+            | HostOperation::CreateInflight { .. }
+            | HostOperation::RestoreInflight { .. } => HostOperationOutcome::Failed,
         };
         self.session.complete(outcome);
     }
 
-    fn continue_mapping(&mut self, progress: MappingProgress) {
+    fn continue_mapping(&mut self, progress: RegionMappingProgress) {
         match progress {
-            MappingProgress::Waiting => self.waiting = true,
-            MappingProgress::Done => self.session.complete(TaskOutcome::Done),
-            MappingProgress::Failed => self.session.complete(TaskOutcome::Failed),
+            RegionMappingProgress::Waiting => self.waiting = true,
+            RegionMappingProgress::Done => self.session.complete(HostOperationOutcome::Done),
+            RegionMappingProgress::Failed => self.session.complete(HostOperationOutcome::Failed),
         }
     }
 
     /// Stops a ring at its position, and removes its eventfd of kicks.
-    fn stop(&mut self, ring: u32, device: &mut FunctionDevice<'_>) -> TaskOutcome<DeferredFd> {
+    fn stop(&mut self, ring: u32, device: &mut VfioFunction<'_>) -> HostOperationOutcome<DeferredCloseFd> {
         record(device, "ring stopped", ring.into());
         self.kicks.set(ring, None);
         let packed = self.session.features().unwrap_or(0) & features::device::RING_PACKED != 0;
         let base = with_nic(device, |nic, vf| nic.stop_ring(vf, ring));
-        base.map_or(TaskOutcome::Failed, |base| TaskOutcome::Base(RingBase::from_wire(base, packed)))
+        base.map_or(HostOperationOutcome::Failed, |base| {
+            HostOperationOutcome::Base(RingBase::from_wire(base, packed))
+        })
     }
 
     /// Applies the outcome of a blocking call for which the client has waited.
-    pub(super) fn called(&mut self, outcome: BlockingCallOutcome, device: &mut FunctionDevice<'_>) {
+    pub(super) fn called(&mut self, outcome: BlockingCallOutcome, device: &mut VfioFunction<'_>) {
         match outcome {
             BlockingCallOutcome::RegionMapped(region) => {
                 let progress = self.regions.mapped(region, device);
@@ -173,7 +175,7 @@ impl VhostUserConnection {
         ring: u32,
         purpose: RingEventfdPurpose,
         eventfd: Result<EventFd, EventFdError>,
-        device: &mut FunctionDevice<'_>,
+        device: &mut VfioFunction<'_>,
     ) {
         match (eventfd, purpose) {
             (Ok(eventfd), RingEventfdPurpose::Kick) => {
@@ -196,9 +198,9 @@ impl VhostUserConnection {
 }
 
 /// Starts a ring.
-fn start(setup: &RingSetup, device: &mut FunctionDevice<'_>) {
+fn start(setup: &LiveRingParameters, device: &mut VfioFunction<'_>) {
     let ring = setup.ring;
-    let start = RingStart {
+    let start = RingStartParameters {
         ring,
         size: setup.size,
         packed: setup.packed,
@@ -228,20 +230,20 @@ fn start(setup: &RingSetup, device: &mut FunctionDevice<'_>) {
 }
 
 /// Sets or removes the eventfd of a ring's interrupts. The card knows it as the MSI-X vector with the ring's number.
-fn set_call(ring: u32, eventfd: Option<EventFd>, device: &mut FunctionDevice<'_>) {
+fn set_call(ring: u32, eventfd: Option<EventFd>, device: &mut VfioFunction<'_>) {
     device.engine.reach_mut(device.function).set_eventfd(pci_irq::MSIX, ring, eventfd);
 }
 
 /// Interrupts the guest once, so that its driver looks at the ring. A driver tolerates such an interrupt.
-fn call(ring: u32, device: &mut FunctionDevice<'_>) {
+fn call(ring: u32, device: &mut VfioFunction<'_>) {
     device.engine.signal(device.function, pci_irq::MSIX, ring);
 }
 
 /// Checks the MTU that the guest will see against the longest frame of the VF's policy and of the card.
-fn check_mtu(mtu: u16, device: &mut FunctionDevice<'_>) -> TaskOutcome<DeferredFd> {
+fn check_mtu(mtu: u16, device: &mut VfioFunction<'_>) -> HostOperationOutcome<DeferredCloseFd> {
     let longest = with_nic(device, |nic, vf| {
         nic.rules(vf).map_or(LONGEST_FRAME, |rules| rules.longest_frame.min(LONGEST_FRAME))
     });
     let most = longest.unwrap_or(0).saturating_sub(FRAME_OVERHEAD);
-    if usize::from(mtu) <= most { TaskOutcome::Done } else { TaskOutcome::Failed }
+    if usize::from(mtu) <= most { HostOperationOutcome::Done } else { HostOperationOutcome::Failed }
 }

@@ -17,19 +17,19 @@ mod offer;
 mod regions;
 
 use super::connection::{
-    ClientConnection, ClientStall, DisconnectReason, MissingPart, PATIENCE, RECEIVES, SocketInterest,
-    VisitBudget, VisitOutcome, VisitResult,
+    ClientConnection, ClientServiceBudget, ClientServiceOutcome, ClientStall, ClientStallCause,
+    DisconnectReason, PATIENCE, RECEIVES, SocketInterest, VisitResult,
 };
-use super::device::FunctionDevice;
+use super::device::VfioFunction;
 use super::errand::BlockingCallOutcome;
 use crate::clock::TimeSource;
 use crate::port::tokens;
 use host::poll::Poller;
-use host::socket::{ReceivedFds, SocketReceived, SocketSent, StreamSocket};
-use host::worker::DeferredFd;
+use host::socket::{ReceivedFds, SocketReceiveResult, SocketSendResult, StreamSocket};
+use host::worker::DeferredCloseFd;
 use i82576::Time;
 use kicks::KickEventfds;
-use regions::PendingRegions;
+use regions::PendingMemoryRegions;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use vfio_user::server::SessionCounters;
@@ -40,12 +40,12 @@ use vhost_user::outbox::OutgoingMessages;
 #[derive(Debug)]
 pub(super) struct VhostUserConnection {
     stream: StreamSocket,
-    session: BackendSession<DeferredFd>,
-    outbox: OutgoingMessages<DeferredFd>,
+    session: BackendSession<DeferredCloseFd>,
+    outbox: OutgoingMessages<DeferredCloseFd>,
     fds: ReceivedFds,
     interest: SocketInterest,
     kicks: KickEventfds,
-    regions: PendingRegions,
+    regions: PendingMemoryRegions,
     /// Begin of a stall, and the number of handled messages then. Each later message ends the stall.
     stalled: Option<(Time, u64)>,
     /// Reason to end the connection that the session does not know.
@@ -64,7 +64,7 @@ impl VhostUserConnection {
             fds: ReceivedFds::new(),
             interest: SocketInterest::default(),
             kicks: KickEventfds::new(),
-            regions: PendingRegions::default(),
+            regions: PendingMemoryRegions::default(),
             stalled: None,
             failed: None,
             waiting: false,
@@ -73,39 +73,39 @@ impl VhostUserConnection {
 
     fn receive(
         &mut self,
-        device: &mut FunctionDevice<'_>,
+        device: &mut VfioFunction<'_>,
         buffer: &mut [u8],
         clock: &dyn TimeSource,
     ) -> VisitResult {
-        let mut budget = VisitBudget::begin(device.now);
+        let mut budget = ClientServiceBudget::begin(device.now);
         for _ in 0..RECEIVES {
             let handled = self.steps(device, &mut budget, clock)?;
             self.send()?;
-            if handled != VisitOutcome::Done || self.outbox.pending() > 0 {
+            if handled != ClientServiceOutcome::Done || self.outbox.pending() > 0 {
                 return Ok(handled);
             }
             let errands = device.errands();
             if errands.are_many() {
                 errands.catch_up();
                 self.waiting = true;
-                return Ok(VisitOutcome::Waiting);
+                return Ok(ClientServiceOutcome::Waiting);
             }
             // All whole messages are handled, so the session has room for at least a byte.
             let room = self.session.room().min(buffer.len());
             match self.stream.recv(&mut buffer[..room], &mut self.fds) {
-                Ok(SocketReceived::Bytes(_)) if self.fds.truncated() => {
+                Ok(SocketReceiveResult::Bytes(_)) if self.fds.truncated() => {
                     return Err(DisconnectReason::lost_fds());
                 }
-                Ok(SocketReceived::Bytes(count)) => self.push(&buffer[..count], device)?,
-                Ok(SocketReceived::WouldBlock) => return Ok(VisitOutcome::Done),
-                Ok(SocketReceived::Closed) => return Err(DisconnectReason::Closed),
+                Ok(SocketReceiveResult::Bytes(count)) => self.push(&buffer[..count], device)?,
+                Ok(SocketReceiveResult::WouldBlock) => return Ok(ClientServiceOutcome::Done),
+                Ok(SocketReceiveResult::Closed) => return Err(DisconnectReason::Closed),
                 Err(error) => return Err(DisconnectReason::failed(error)),
             }
         }
-        Ok(VisitOutcome::More)
+        Ok(ClientServiceOutcome::More)
     }
 
-    fn push(&mut self, bytes: &[u8], device: &mut FunctionDevice<'_>) -> Result<(), DisconnectReason> {
+    fn push(&mut self, bytes: &[u8], device: &mut VfioFunction<'_>) -> Result<(), DisconnectReason> {
         let errands = device.errands();
         let mut fds = self.fds.drain().map(|fd| errands.keep(fd)).collect();
         self.session.push(bytes, &mut fds).map_err(DisconnectReason::failed)
@@ -115,34 +115,34 @@ impl VhostUserConnection {
     /// call, or the budget is used up.
     fn steps(
         &mut self,
-        device: &mut FunctionDevice<'_>,
-        budget: &mut VisitBudget,
+        device: &mut VfioFunction<'_>,
+        budget: &mut ClientServiceBudget,
         clock: &dyn TimeSource,
     ) -> VisitResult {
         while !self.waiting {
             device.now = clock.now();
             if budget.is_used_up(device.now) {
-                return Ok(VisitOutcome::More);
+                return Ok(ClientServiceOutcome::More);
             }
             budget.count();
             match self.session.step(&mut self.outbox).map_err(DisconnectReason::failed)? {
                 BackendProgress::Handled => {}
-                BackendProgress::Starved | BackendProgress::Blocked => return Ok(VisitOutcome::Done),
+                BackendProgress::Starved | BackendProgress::Blocked => return Ok(ClientServiceOutcome::Done),
                 BackendProgress::Waiting => self.waiting = true,
                 BackendProgress::Event(event) => self.apply(event, device),
                 BackendProgress::Task(task) => self.begin(task, device),
             }
         }
-        Ok(VisitOutcome::Waiting)
+        Ok(ClientServiceOutcome::Waiting)
     }
 
     fn send(&mut self) -> Result<(), DisconnectReason> {
         while let Some(chunk) = self.outbox.chunk() {
             let fds: Vec<BorrowedFd<'_>> = chunk.fds.iter().map(AsFd::as_fd).collect();
             match self.stream.send(chunk.bytes, &fds) {
-                Ok(SocketSent::Bytes(count)) => self.outbox.sent(count),
-                Ok(SocketSent::WouldBlock) => return Ok(()),
-                Ok(SocketSent::Closed) => return Err(DisconnectReason::Closed),
+                Ok(SocketSendResult::Bytes(count)) => self.outbox.sent(count),
+                Ok(SocketSendResult::WouldBlock) => return Ok(()),
+                Ok(SocketSendResult::Closed) => return Err(DisconnectReason::Closed),
                 Err(error) => return Err(DisconnectReason::failed(error)),
             }
         }
@@ -170,7 +170,7 @@ impl ClientConnection for VhostUserConnection {
 
     fn visit(
         &mut self,
-        device: &mut FunctionDevice<'_>,
+        device: &mut VfioFunction<'_>,
         buffer: &mut [u8],
         clock: &dyn TimeSource,
     ) -> VisitResult {
@@ -186,7 +186,7 @@ impl ClientConnection for VhostUserConnection {
         visited
     }
 
-    fn finish(&mut self, device: &mut FunctionDevice<'_>, outcome: BlockingCallOutcome) {
+    fn finish(&mut self, device: &mut VfioFunction<'_>, outcome: BlockingCallOutcome) {
         self.waiting = false;
         self.called(outcome, device);
     }
@@ -206,8 +206,8 @@ impl ClientConnection for VhostUserConnection {
     fn stall(&self, now: Time) -> Option<ClientStall> {
         let (since, _) = self.stalled?;
         let missing = match self.session.partial() {
-            (received, size) if received > 0 => MissingPart::Message { received, size },
-            _ => MissingPart::Replies(self.outbox.pending()),
+            (received, size) if received > 0 => ClientStallCause::Message { received, size },
+            _ => ClientStallCause::Replies(self.outbox.pending()),
         };
         Some(ClientStall { missing, silent: now.since(since) })
     }
@@ -229,7 +229,7 @@ impl ClientConnection for VhostUserConnection {
         false
     }
 
-    fn close(self: Box<Self>, device: &mut FunctionDevice<'_>) -> StreamSocket {
+    fn close(self: Box<Self>, device: &mut VfioFunction<'_>) -> StreamSocket {
         let reach = device.engine.reach_mut(device.function);
         reach.unmap_all();
         reach.clear_eventfds();

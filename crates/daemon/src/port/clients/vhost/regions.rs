@@ -1,15 +1,15 @@
 //! Memory regions of a front end that wait to be mapped. They are mapped one after the other, so that each is checked
 //! against the limits together with all before it.
 
-use crate::port::clients::device::FunctionDevice;
-use host::dma::{DmaPermissions, MapRegionError, MappedRegion};
-use host::worker::DeferredFd;
+use crate::port::clients::device::VfioFunction;
+use host::dma::{DmaPermissions, MapDmaRegionError, MappedDmaRegion};
+use host::worker::DeferredCloseFd;
 use std::collections::VecDeque;
 use vhost_user::backend::SharedRegion;
 
 /// Progress of a task to map memory regions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MappingProgress {
+pub(super) enum RegionMappingProgress {
     /// The worker thread maps a region.
     Waiting,
     /// All regions of the task are mapped.
@@ -20,28 +20,31 @@ pub(super) enum MappingProgress {
 
 /// Memory regions of one task that are not mapped yet.
 #[derive(Debug, Default)]
-pub(super) struct PendingRegions {
-    regions: VecDeque<SharedRegion<DeferredFd>>,
+pub(super) struct PendingMemoryRegions {
+    regions: VecDeque<SharedRegion<DeferredCloseFd>>,
     /// True if the task replaces all memory.
     replaces: bool,
 }
 
-impl PendingRegions {
+impl PendingMemoryRegions {
     /// Unmaps all memory of the function, and begins to map these regions instead.
-    pub(super) fn replace(regions: Vec<SharedRegion<DeferredFd>>, device: &mut FunctionDevice<'_>) -> Self {
+    pub(super) fn replace(
+        regions: Vec<SharedRegion<DeferredCloseFd>>,
+        device: &mut VfioFunction<'_>,
+    ) -> Self {
         device.engine.reach_mut(device.function).unmap_all();
         Self { regions: regions.into(), replaces: true }
     }
 
     /// Begins to map one more region.
-    pub(super) fn add(region: SharedRegion<DeferredFd>) -> Self {
+    pub(super) fn add(region: SharedRegion<DeferredCloseFd>) -> Self {
         Self { regions: [region].into(), replaces: false }
     }
 
     /// Has the worker thread map the next region.
-    pub(super) fn map_next(&mut self, device: &mut FunctionDevice<'_>) -> MappingProgress {
+    pub(super) fn map_next(&mut self, device: &mut VfioFunction<'_>) -> RegionMappingProgress {
         let Some(SharedRegion { region, fd }) = self.regions.pop_front() else {
-            return MappingProgress::Done;
+            return RegionMappingProgress::Done;
         };
         let memory = device.engine.reach_mut(device.function).memory_mut();
         // Guest addresses are the addresses of DMA: a front end has no IOMMU here (VIRTIO_F_ACCESS_PLATFORM).
@@ -49,10 +52,10 @@ impl PendingRegions {
         match memory.admit(address, size, DmaPermissions::READ_WRITE, Some(region.file_offset)) {
             Ok(Some(pending)) => {
                 device.errands().map_region(pending, fd);
-                MappingProgress::Waiting
+                RegionMappingProgress::Waiting
             }
             // Only a region without a file needs no mapping.
-            Ok(None) => MappingProgress::Failed,
+            Ok(None) => RegionMappingProgress::Failed,
             Err(error) => self.fail(error, device),
         }
     }
@@ -60,9 +63,9 @@ impl PendingRegions {
     /// Adds a region that the worker thread has mapped, and continues with the next one.
     pub(super) fn mapped(
         &mut self,
-        region: Result<MappedRegion, MapRegionError>,
-        device: &mut FunctionDevice<'_>,
-    ) -> MappingProgress {
+        region: Result<MappedDmaRegion, MapDmaRegionError>,
+        device: &mut VfioFunction<'_>,
+    ) -> RegionMappingProgress {
         let region = match region {
             Ok(region) => region,
             Err(error) => return self.fail(error, device),
@@ -70,17 +73,17 @@ impl PendingRegions {
         let memory = device.engine.reach_mut(device.function).memory_mut();
         if let Err(region) = memory.insert(region) {
             device.errands().discard(region);
-            return MappingProgress::Failed;
+            return RegionMappingProgress::Failed;
         }
         self.map_next(device)
     }
 
-    fn fail(&mut self, error: MapRegionError, device: &mut FunctionDevice<'_>) -> MappingProgress {
+    fn fail(&mut self, error: MapDmaRegionError, device: &mut VfioFunction<'_>) -> RegionMappingProgress {
         device.own.refused = Some(error);
         self.regions.clear();
         if self.replaces {
             device.engine.reach_mut(device.function).unmap_all();
         }
-        MappingProgress::Failed
+        RegionMappingProgress::Failed
     }
 }

@@ -2,7 +2,7 @@
 //! No guest can reach this memory.
 
 use crate::port::engine::bus::GuestBus;
-use avf::control::{CardControl, CardOrder};
+use avf::control::{CardCommand, CardControl};
 use avf::ids::MAX_VFS;
 use avf::pf_register::VPGEN_VFRTRIG;
 use avf::virtchnl::VfTrafficStatistics;
@@ -17,14 +17,14 @@ const MEMORY: usize = 2 * (1 + 32) * 4096;
 
 /// DMA memory of the AVF PF driver, for its admin queues.
 #[derive(Debug)]
-pub(super) struct PfMemory {
+pub(super) struct PfDmaMemory {
     memory: Box<[u8]>,
     used: usize,
     /// True if the PF driver has changed state of the card on which the switch's tables and rates depend.
     pub(super) changed: bool,
 }
 
-impl PfMemory {
+impl PfDmaMemory {
     pub(super) fn new() -> Self {
         Self { memory: vec![0; MEMORY].into(), used: 0, changed: true }
     }
@@ -74,7 +74,7 @@ impl Bus for PfAndGuestBus<'_> {
 /// Access of the PF driver to an AVF card and to its own DMA memory.
 pub(super) struct AvfPfHal<'a> {
     pub(super) card: &'a mut Nic,
-    pub(super) pf_memory: &'a mut PfMemory,
+    pub(super) pf_memory: &'a mut PfDmaMemory,
     pub(super) guests: &'a mut GuestBus,
     pub(super) now: Time,
 }
@@ -127,7 +127,7 @@ impl DmaHal for AvfPfHal<'_> {
 }
 
 impl CardControl for AvfPfHal<'_> {
-    fn order(&mut self, vf: u8, order: CardOrder<'_>) {
+    fn order(&mut self, vf: u8, order: CardCommand<'_>) {
         self.pf_memory.changed |= order.changes_forwarding();
         self.card.order(vf, order);
     }

@@ -14,10 +14,10 @@ mod saved;
 
 use super::bus::GuestBus;
 use super::decided::VfPolicyState;
-use super::error::CardRefusal;
-use super::family::{PfDriverRun, PortCard, RefusedPolicy, VfCardState, VfDriverState};
+use super::error::CardChangeRefusal;
+use super::family::{PfDriverRunResult, PortCard, RefusedPolicy, ReportedVfState, VfDriverState};
 use super::page_memory::VfRegisterPages;
-use super::switch_policy::SwitchPolicy;
+use super::switch_policy::SwitchPolicyState;
 use super::uplink::PortUplink;
 use crate::config;
 use crate::settings::PortSettings;
@@ -27,13 +27,13 @@ use avf::ids::{BAR0_SIZE, BAR3_SIZE, LINK_SPEED, MAX_VFS};
 use avf_nic::Nic;
 use avf_nic::doorbell::Doorbells;
 use driver::avf::pf::AvfPf;
-use driver::conduct::{ConductVerdict, QuarantineCause};
-use hal::{AvfPfHal, PfMemory};
+use driver::conduct::{QuarantineCause, VfConductVerdict};
+use hal::{AvfPfHal, PfDmaMemory};
 use i82576::Time;
 use iovm::{VirtualFunction, VirtualFunctionState};
 use nic::{PollResult, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
-use plane::Plane;
+use plane::ForwardingPlane;
 use plane::uplink::UplinkTally;
 use policy::{PolicyError, PortPolicy, VfPolicy};
 use std::ops::Range;
@@ -58,13 +58,13 @@ const fn area(pages: &Range<u32>) -> SparseArea {
 pub(in crate::port) struct AvfCard {
     card: Nic,
     pf: AvfPf,
-    pf_memory: PfMemory,
-    plane: Box<Plane<MAX_VFS>>,
+    pf_memory: PfDmaMemory,
+    plane: Box<ForwardingPlane<MAX_VFS>>,
     functions: Vec<VirtualFunction>,
     /// Doorbells in the register pages of each VF whose client has received these pages to map.
     doorbells: [Option<Doorbells>; MAX_VFS],
     decided: Vec<VfPolicyState>,
-    rules: SwitchPolicy,
+    rules: SwitchPolicyState,
     configured: ConfiguredPolicies<PortPolicy>,
     /// VFs with a mailbox message that the PF driver has not handled yet.
     asking: VfSet,
@@ -171,7 +171,7 @@ impl PortCard for AvfCard {
         self.asking
     }
 
-    fn visit(&mut self, bus: &mut GuestBus, now: Time) -> PfDriverRun {
+    fn visit(&mut self, bus: &mut GuestBus, now: Time) -> PfDriverRunResult {
         let link = self.link.then_some(LINK_SPEED);
         let visit = self.with_pf(bus, now, |pf, hal| {
             pf.set_link(hal, link);
@@ -182,7 +182,7 @@ impl PortCard for AvfCard {
         // Requests that a reset has made void need no answer.
         self.asking = if visit.more { self.asking.without(answered) } else { VfSet::NONE };
         let deadline = if visit.more { Some(now) } else { visit.deadline };
-        PfDriverRun { served, link_changed: false, deadline }
+        PfDriverRunResult { served, link_changed: false, deadline }
     }
 
     fn judge(
@@ -191,7 +191,7 @@ impl PortCard for AvfCard {
         interrupts: u64,
         bus: &mut GuestBus,
         now: Time,
-    ) -> Option<ConductVerdict> {
+    ) -> Option<VfConductVerdict> {
         let totals = self.offence_totals(vf, interrupts);
         let limits = self.rules.policy.limits;
         self.with_pf(bus, now, |pf, hal| pf.watch(hal, vf.get(), totals, &limits))
@@ -274,17 +274,17 @@ impl PortCard for AvfCard {
         });
     }
 
-    fn offer(&mut self, vf: VfIndex, _: (&str, u8), _: Time) -> Result<(), CardRefusal> {
+    fn offer(&mut self, vf: VfIndex, _: (&str, u8), _: Time) -> Result<(), CardChangeRefusal> {
         self.reset_function(vf.function());
         Ok(())
     }
 
-    fn withdraw(&mut self, vf: VfIndex, _: (&str, u8), _: Time) -> Result<(), CardRefusal> {
+    fn withdraw(&mut self, vf: VfIndex, _: (&str, u8), _: Time) -> Result<(), CardChangeRefusal> {
         self.reset_function(vf.function());
         Ok(())
     }
 
-    fn reset(&mut self, bus: &mut GuestBus, _: &mut PortUplink, now: Time) -> Result<(), CardRefusal> {
+    fn reset(&mut self, bus: &mut GuestBus, _: &mut PortUplink, now: Time) -> Result<(), CardChangeRefusal> {
         self.with_pf(bus, now, |pf, hal| pf.reset_all(hal));
         Ok(())
     }
@@ -306,7 +306,7 @@ impl PortCard for AvfCard {
         self.rules.storms
     }
 
-    fn vf_status(&self, vf: VfIndex) -> Option<VfCardState> {
+    fn vf_status(&self, vf: VfIndex) -> Option<ReportedVfState> {
         Some(self.vf_facts(vf))
     }
 

@@ -2,11 +2,11 @@
 
 use super::AvfCard;
 use crate::control::status::{VfFilterStatus, VfMailboxStatus};
-use crate::port::engine::family::{REASONS, VfCardState, VfDriverState, conduct, offence_counts};
+use crate::port::engine::family::{REASONS, ReportedVfState, VfDriverState, conduct, offence_counts};
 use crate::settings::VfSettings;
 use avf::virtchnl::VirtchnlOpcode;
 use driver::avf::pf::{VirtchnlCounters, VirtchnlRefusal};
-use driver::conduct::{ConductMonitor, OffenceCounts, QuarantineCause};
+use driver::conduct::{OffenceCounts, QuarantineCause, VfConductMonitor};
 use nic::PoolCounters;
 use pcie::VfIndex;
 use plane::PortIndex;
@@ -36,12 +36,12 @@ impl AvfCard {
         totals
     }
 
-    pub(super) fn vf_facts(&self, vf: VfIndex) -> VfCardState {
+    pub(super) fn vf_facts(&self, vf: VfIndex) -> ReportedVfState {
         let (n, decided) = (vf.get(), &self.decided[vf.index()]);
         let monitor = self.pf.conduct(n);
         let quarantined =
-            monitor.and_then(ConductMonitor::quarantined) == Some(QuarantineCause::Administrator);
-        VfCardState {
+            monitor.and_then(VfConductMonitor::quarantined) == Some(QuarantineCause::Administrator);
+        ReportedVfState {
             mac: self.pf.vf_mac(n),
             vlans: self.pf.vf_vlans(n).collect(),
             link: self.pf.vf_link(n).is_some(),

@@ -6,18 +6,18 @@
 mod tests;
 
 use super::AvfCard;
-use super::hal::{AvfPfHal, PfMemory};
+use super::hal::{AvfPfHal, PfDmaMemory};
 use crate::config::PortConfig;
 use crate::pf_config::PF_RID;
 use crate::port::engine::bus::GuestBus;
 use crate::port::engine::decided::{
     VfPolicyState, configured, decided, hidden_vfs, monitors_of_all, still_decided, still_policy,
 };
-use crate::port::engine::error::{EngineError, InheritedStateError};
+use crate::port::engine::error::{InheritedStateError, PortEngineStartError};
 use crate::port::engine::family::{InheritedCard, PortCard as _, not_offered};
-use crate::port::engine::switch_policy::{MOST_STORMS, SwitchPolicy};
+use crate::port::engine::switch_policy::{MOST_STORMS, SwitchPolicyState};
 use crate::state::port::{ClientState, ConfiguredPolicies};
-use crate::state::{self, AvfPortState, PausedAvfPort, SavedStateError};
+use crate::state::{self, AvfPortState, PausedAvfPortState, SavedStateError};
 use avf::ids::MAX_VFS;
 use avf_nic::Nic;
 use driver::avf::pf::{AvfPf, LIMITS};
@@ -26,9 +26,9 @@ use i82576::Time;
 use iovm::{VirtualFunction, VirtualFunctionState};
 use pcie::sriov::VfRoutingIds;
 use pcie::{VfIndex, VfSet};
-use plane::pacing::Pacing;
+use plane::pacing::TransmitPacing;
 use plane::switch::{StormState, SwitchTables};
-use plane::{Plane, PortCounters};
+use plane::{ForwardingPlane, PortCounters};
 use policy::{PortPolicy, RefusedVf, VfPolicy};
 
 /// Routing ids of VFs relative to the PF's, as on an X710.
@@ -41,8 +41,8 @@ const VFS: u8 = MAX_VFS as u8;
 struct AvfCardParts {
     card: Nic,
     pf: AvfPf,
-    pf_memory: PfMemory,
-    plane: Box<Plane<MAX_VFS>>,
+    pf_memory: PfDmaMemory,
+    plane: Box<ForwardingPlane<MAX_VFS>>,
 }
 
 impl AvfCard {
@@ -51,7 +51,7 @@ impl AvfCard {
         parts: AvfCardParts,
         link: bool,
         configured: ConfiguredPolicies<PortPolicy>,
-        rules: SwitchPolicy,
+        rules: SwitchPolicyState,
         decided: Vec<VfPolicyState>,
     ) -> Self {
         let function = |vf: VfIndex| {
@@ -81,16 +81,22 @@ impl AvfCard {
         policy: PortPolicy,
         decided: Vec<VfPolicyState>,
         (guests, now): (&mut GuestBus, Time),
-    ) -> Result<Self, EngineError> {
-        let (mut card, mut pf_memory) = (Nic::new(VFS), PfMemory::new());
+    ) -> Result<Self, PortEngineStartError> {
+        let (mut card, mut pf_memory) = (Nic::new(VFS), PfDmaMemory::new());
         let mut hal = AvfPfHal { card: &mut card, pf_memory: &mut pf_memory, guests, now };
-        let pf = AvfPf::probe(&mut hal, VFS).map_err(|error| EngineError::Card(error.to_string()))?;
+        let pf =
+            AvfPf::probe(&mut hal, VFS).map_err(|error| PortEngineStartError::Card(error.to_string()))?;
         let counters = [PortCounters::default(); MAX_VFS];
-        let plane = Plane::new(SwitchTables::closed(0), Pacing::new(None), StormState::default(), counters);
+        let plane = ForwardingPlane::new(
+            SwitchTables::closed(0),
+            TransmitPacing::new(None),
+            StormState::default(),
+            counters,
+        );
         let parts = AvfCardParts { card, pf, pf_memory, plane: Box::new(plane) };
-        let mut avf = Self::assemble(parts, link, configured, SwitchPolicy::new(policy), decided);
+        let mut avf = Self::assemble(parts, link, configured, SwitchPolicyState::new(policy), decided);
         for vf in VfIndex::first(MAX_VFS) {
-            avf.enforce(vf, guests, now).map_err(|error| EngineError::Card(error.to_string()))?;
+            avf.enforce(vf, guests, now).map_err(|error| PortEngineStartError::Card(error.to_string()))?;
         }
         avf.visit(guests, now);
         Ok(avf)
@@ -102,7 +108,7 @@ impl AvfCard {
         link: bool,
         guests: &mut GuestBus,
         now: Time,
-    ) -> Result<Self, EngineError> {
+    ) -> Result<Self, PortEngineStartError> {
         let mut avf =
             Self::bring_up(link, configured(config), config.policy, decided(config), (guests, now))?;
         avf.quarantine_configured(config, guests, now);
@@ -146,7 +152,7 @@ impl AvfCard {
     ) -> Result<InheritedCard, InheritedStateError> {
         let AvfPortState { functions, policies, conduct, configured: before, policy, rest } =
             state::read(bytes)?;
-        let PausedAvfPort { card, pf, hidden, asking, link, storms, watched, clients } =
+        let PausedAvfPortState { card, pf, hidden, asking, link, storms, watched, clients } =
             rest.ok_or(SavedStateError::Body)?;
         let (vfs, others) = (card.vfs(), [pf.vfs(), policies.len(), functions.len(), conduct.len()]);
         if clients.len() != config.vfs.len() || clients.len() > vfs || others != [vfs; 4] {
@@ -156,7 +162,7 @@ impl AvfCard {
             return Err(SavedStateError::Body.into());
         }
         let (mut card, plane) = Nic::restore(card)?;
-        let mut pf_memory = PfMemory::new();
+        let mut pf_memory = PfDmaMemory::new();
         let mut hal = AvfPfHal { card: &mut card, pf_memory: &mut pf_memory, guests, now };
         let mut pf = AvfPf::restore(&mut hal, pf)?;
         // Cards of earlier versions had eight VFs.
@@ -168,7 +174,7 @@ impl AvfCard {
             hidden: hidden.has(vf),
         };
         let were = VfIndex::first(MAX_VFS).map(was).collect();
-        let rules = SwitchPolicy::resume(still_policy(config, &before, policy), storms);
+        let rules = SwitchPolicyState::resume(still_policy(config, &before, policy), storms);
         let parts = AvfCardParts { card, pf, pf_memory, plane };
         let mut avf = Self::assemble(parts, link, configured(config), rules, were);
         if !avf.load(config, &functions) {
@@ -176,7 +182,7 @@ impl AvfCard {
         }
         avf.asking = asking;
         avf.decide(&still_decided(config, &before, &policies), guests, now)
-            .map_err(|(vf, error)| EngineError::Card(format!("VF {vf}: {error}")))?;
+            .map_err(|(vf, error)| PortEngineStartError::Card(format!("VF {vf}: {error}")))?;
         avf.quarantine_configured(config, guests, now);
         Ok(InheritedCard { card: Box::new(avf), watched, functions: clients })
     }
@@ -236,7 +242,7 @@ impl AvfCard {
         guests: &mut GuestBus,
         now: Time,
     ) -> Result<Vec<u8>, SavedStateError> {
-        let rest = PausedAvfPort {
+        let rest = PausedAvfPortState {
             card: self.card.save(&self.plane),
             pf: self.with_pf(guests, now, |pf, hal| pf.save(hal)),
             hidden: hidden_vfs(&self.decided),
@@ -249,7 +255,7 @@ impl AvfCard {
         state::write(&self.state(Some(rest)))
     }
 
-    fn state(&self, rest: Option<PausedAvfPort>) -> AvfPortState {
+    fn state(&self, rest: Option<PausedAvfPortState>) -> AvfPortState {
         AvfPortState {
             functions: self.functions.iter().map(VirtualFunction::save).collect(),
             policies: self.decided.iter().map(|decided| decided.policy).collect(),

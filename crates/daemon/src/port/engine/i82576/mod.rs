@@ -5,9 +5,10 @@ mod pf_owner;
 mod restore;
 
 use super::bus::GuestBus;
-use super::error::CardRefusal;
+use super::error::CardChangeRefusal;
 use super::family::{
-    PfDriverRun, PortCard, REASONS, RefusedPolicy, VfCardState, VfDriverState, conduct, offence_counts,
+    PfDriverRunResult, PortCard, REASONS, RefusedPolicy, ReportedVfState, VfDriverState, conduct,
+    offence_counts,
 };
 use super::page_memory::VfRegisterPages;
 use super::uplink::PortUplink;
@@ -17,7 +18,7 @@ use crate::settings::{PortSettings, VfSettings};
 use crate::state::port::{ClientState, I82576PortState};
 use crate::state::{self, CardState, SavedStateError};
 use driver::Hal;
-use driver::conduct::{ConductVerdict, QuarantineCause};
+use driver::conduct::{QuarantineCause, VfConductVerdict};
 use driver::pf::{MailboxCounters, MailboxMessageKind, MailboxRefusal};
 use hal::{I82576PfHal, RunningCardHal};
 use i82576::bits::mbvficr;
@@ -151,14 +152,20 @@ impl PortCard for I82576Card {
         VfSet::new((causes >> mbvficr::VFREQ_SHIFT & 0xff).into())
     }
 
-    fn visit(&mut self, _: &mut GuestBus, now: Time) -> PfDriverRun {
-        let Some(HostedPf { pf, .. }) = self.pf_owner.hosted() else { return PfDriverRun::default() };
-        let driver::pf::PfVisitResults { served, link_changed, deadline, .. } =
+    fn visit(&mut self, _: &mut GuestBus, now: Time) -> PfDriverRunResult {
+        let Some(HostedPf { pf, .. }) = self.pf_owner.hosted() else { return PfDriverRunResult::default() };
+        let driver::pf::PfServiceResults { served, link_changed, deadline, .. } =
             pf.visit(&mut I82576PfHal::new(&mut self.nic, now));
-        PfDriverRun { served: VfSet::new(served.into()), link_changed, deadline }
+        PfDriverRunResult { served: VfSet::new(served.into()), link_changed, deadline }
     }
 
-    fn judge(&mut self, vf: VfIndex, interrupts: u64, _: &mut GuestBus, now: Time) -> Option<ConductVerdict> {
+    fn judge(
+        &mut self,
+        vf: VfIndex,
+        interrupts: u64,
+        _: &mut GuestBus,
+        now: Time,
+    ) -> Option<VfConductVerdict> {
         let vf = card_vf(vf)?;
         let totals = offence_counts(&self.nic.counters()[vf.index()], interrupts);
         self.pf_owner.hosted()?.pf.watch(&mut I82576PfHal::new(&mut self.nic, now), vf, totals)
@@ -223,15 +230,15 @@ impl PortCard for I82576Card {
         }
     }
 
-    fn offer(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal> {
+    fn offer(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardChangeRefusal> {
         let (Some(hosted), Some(vf)) = (self.pf_owner.hosted(), card_vf(vf)) else {
-            return Err(CardRefusal::Guests);
+            return Err(CardChangeRefusal::Guests);
         };
         hosted.offer(&mut self.nic, vf)?;
         hosted.resize(&mut self.nic, offered, now)
     }
 
-    fn withdraw(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardRefusal> {
+    fn withdraw(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardChangeRefusal> {
         let (Some(hosted), Some(vf)) = (self.pf_owner.hosted(), card_vf(vf)) else { return Ok(()) };
         // The PF driver serves one VF less even if this VF was not withdrawn cleanly.
         let cleaned = hosted.withdraw(&mut self.nic, vf);
@@ -239,9 +246,14 @@ impl PortCard for I82576Card {
         Ok(cleaned?)
     }
 
-    fn reset(&mut self, bus: &mut GuestBus, uplink: &mut PortUplink, now: Time) -> Result<(), CardRefusal> {
+    fn reset(
+        &mut self,
+        bus: &mut GuestBus,
+        uplink: &mut PortUplink,
+        now: Time,
+    ) -> Result<(), CardChangeRefusal> {
         let Self { nic, pf_owner, .. } = self;
-        let Some(HostedPf { pf, .. }) = pf_owner.hosted() else { return Err(CardRefusal::Guests) };
+        let Some(HostedPf { pf, .. }) = pf_owner.hosted() else { return Err(CardChangeRefusal::Guests) };
         Ok(pf.reset(&mut RunningCardHal { nic, bus, uplink, now })?)
     }
 
@@ -277,10 +289,10 @@ impl PortCard for I82576Card {
         self.hosted().map_or(0, |hosted| hosted.pf.storms())
     }
 
-    fn vf_status(&self, vf: VfIndex) -> Option<VfCardState> {
+    fn vf_status(&self, vf: VfIndex) -> Option<ReportedVfState> {
         let (HostedPf { pf, .. }, vf) = (self.hosted()?, card_vf(vf)?);
         let quarantined = pf.conduct(vf).quarantined() == Some(QuarantineCause::Administrator);
-        Some(VfCardState {
+        Some(ReportedVfState {
             mac: pf.vf_mac(vf),
             vlans: pf.vf_vlans(vf).collect(),
             link: self.nic.vf_link(vf),

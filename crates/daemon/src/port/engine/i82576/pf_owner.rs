@@ -4,7 +4,7 @@
 use super::hal::I82576PfHal;
 use crate::config::PortConfig;
 use crate::pf_config::{CardConfigSpace, PF_RID};
-use crate::port::engine::error::{CardRefusal, EngineError};
+use crate::port::engine::error::{CardChangeRefusal, PortEngineStartError};
 use crate::state::port::ConfiguredPolicies;
 use driver::conduct::QuarantineCause;
 use driver::pf::{Pf, SavedPortPolicy};
@@ -41,7 +41,11 @@ pub(super) const COMMAND: u16 =
 impl PfOwner {
     /// Creates an 82576 card for the owner of its PF, with a link or without. For the host the VFs are created; for a
     /// guest the card is as after power-on.
-    pub(super) fn bring_up(config: &PortConfig, link: bool, now: Time) -> Result<(Nic, Self), EngineError> {
+    pub(super) fn bring_up(
+        config: &PortConfig,
+        link: bool,
+        now: Time,
+    ) -> Result<(Nic, Self), PortEngineStartError> {
         let hosted = config.pf_socket.is_none();
         let mut nic = Nic::new(nic::NicConfig { mac: config.mac, iov: hosted, loopback: None });
         // By igb's rules a rate needs a link. The configured rates must apply from the start, whatever the uplink's
@@ -131,7 +135,7 @@ impl PfOwner {
 impl HostedPf {
     /// Creates the PF driver and the VFs. Each offered VF is assigned to its socket, whose client has it. The card
     /// creates all its VFs, because SR-IOV cannot add one later without removing the others.
-    fn bring_up(config: &PortConfig, nic: &mut Nic, now: Time) -> Result<Self, EngineError> {
+    fn bring_up(config: &PortConfig, nic: &mut Nic, now: Time) -> Result<Self, PortEngineStartError> {
         nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, COMMAND.into());
         let mut pf = Pf::probe(&mut I82576PfHal::new(nic, now))?;
         let configured = configured(config);
@@ -167,9 +171,9 @@ impl HostedPf {
         nic: &mut Nic,
         (port, count): (&str, u8),
         now: Time,
-    ) -> Result<(), CardRefusal> {
+    ) -> Result<(), CardChangeRefusal> {
         let resized = self.pf.resize(&mut I82576PfHal::new(nic, now), count);
-        resized.map_err(|error| CardRefusal::Resize { name: port.to_owned(), error })
+        resized.map_err(|error| CardChangeRefusal::Resize { name: port.to_owned(), error })
     }
 }
 

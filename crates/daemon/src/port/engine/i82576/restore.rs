@@ -6,7 +6,7 @@ use super::hal::I82576PfHal;
 use super::pf_owner::{COMMAND, HostedPf, PfOwner, configured, owner};
 use crate::config::PortConfig;
 use crate::pf_config::{CardConfigSpace, PF_RID};
-use crate::port::engine::error::{EngineError, InheritedStateError};
+use crate::port::engine::error::{InheritedStateError, PortEngineStartError};
 use crate::port::engine::family::InheritedCard;
 use crate::state::port::{GuestPfState, HostPfState, I82576PortState};
 use crate::state::{self, PortSoftwareState};
@@ -24,7 +24,11 @@ const CONFIG: usize = 256;
 
 impl I82576Card {
     /// Creates a port's card without any state of the previous host process.
-    pub(in crate::port) fn bring_up(config: &PortConfig, link: bool, now: Time) -> Result<Self, EngineError> {
+    pub(in crate::port) fn bring_up(
+        config: &PortConfig,
+        link: bool,
+        now: Time,
+    ) -> Result<Self, PortEngineStartError> {
         let (nic, pf_owner) = PfOwner::bring_up(config, link, now)?;
         Ok(Self::new(nic, pf_owner))
     }
@@ -102,10 +106,10 @@ impl HostedPf {
         nic.config_write(Function::Pf, offset::COMMAND, 2, COMMAND.into());
         let mut pf = Pf::restore(pf).map_err(crate::state::card::CardStateError::from)?;
         let mut fresh =
-            SrIovManager::discover(&mut CardConfigSpace(nic), PF_RID).map_err(EngineError::from)?;
+            SrIovManager::discover(&mut CardConfigSpace(nic), PF_RID).map_err(PortEngineStartError::from)?;
         fresh
             .enable(&mut CardConfigSpace(nic), MAX_VFS as u16, BusRouting::Ari)
-            .map_err(EngineError::from)?;
+            .map_err(PortEngineStartError::from)?;
         for (slot, vf) in manager.slots.iter_mut().zip(VfIndex::all()) {
             let offered = vf.index() < config.vfs.len();
             slot.state =
@@ -118,8 +122,8 @@ impl HostedPf {
             nic.set_bus_master(Function::Vf(vf.get()), master);
         }
         let mut hal = I82576PfHal::new(nic, now);
-        pf.reset(&mut hal).map_err(EngineError::from)?;
-        pf.enable_vfs(&mut hal, config.vfs.len() as u8).map_err(EngineError::from)?;
+        pf.reset(&mut hal).map_err(PortEngineStartError::from)?;
+        pf.enable_vfs(&mut hal, config.vfs.len() as u8).map_err(PortEngineStartError::from)?;
         pf.notify_all(&mut hal);
         Ok(Self { pf, manager, configured })
     }
@@ -128,7 +132,12 @@ impl HostedPf {
 impl PfOwner {
     /// Applies to the restored card those settings that the configuration has changed since the previous host process
     /// read it.
-    fn configured(mut self, config: &PortConfig, nic: &mut Nic, now: Time) -> Result<Self, EngineError> {
+    fn configured(
+        mut self,
+        config: &PortConfig,
+        nic: &mut Nic,
+        now: Time,
+    ) -> Result<Self, PortEngineStartError> {
         let wanted = configured(config);
         let Some(HostedPf { pf, configured: before, .. }) = self.hosted() else { return Ok(self) };
         let mut hal = I82576PfHal::new(nic, now);

@@ -3,11 +3,11 @@
 use super::port_wire::cable::WireRegistry;
 use super::xdp::programs::XdpPrograms;
 use crate::control::uplink::UplinkStatus;
-use crate::vault::PortDescriptorVault;
+use crate::vault::PortFileDescriptorStore;
 use host::confine::PreparedSandbox;
 use host::poll::{Poller, ThreadWaker};
 use i82576::Time;
-use nic::{TrustedChecksum, UnsegmentedLayout};
+use nic::{TrustedChecksum, UnsegmentedPacketLayout};
 use std::fmt;
 use std::io;
 
@@ -54,7 +54,7 @@ pub(super) trait UplinkBackend: fmt::Debug + Send {
     }
 
     /// Queues a packet before segmentation, as [`UplinkBackend::transmit`] queues a frame.
-    fn transmit_uncut(&mut self, _packet: &[u8], _uncut: &UnsegmentedLayout) -> bool {
+    fn transmit_uncut(&mut self, _packet: &[u8], _uncut: &UnsegmentedPacketLayout) -> bool {
         false
     }
 
@@ -70,7 +70,7 @@ pub(super) trait UplinkBackend: fmt::Debug + Send {
     fn receive(&mut self, into: &mut [u8]) -> Option<usize>;
 
     /// Receives the next packet, and returns it with headroom before it if it is TCP before segmentation. It stays next.
-    fn uncut(&mut self) -> Option<(&mut [u8], UnsegmentedLayout)> {
+    fn uncut(&mut self) -> Option<(&mut [u8], UnsegmentedPacketLayout)> {
         None
     }
 
@@ -101,7 +101,7 @@ pub(super) trait UplinkBackend: fmt::Debug + Send {
 
 /// Resources with which a port opens its uplink.
 pub(crate) struct UplinkResources<'a> {
-    pub(crate) vault: &'a PortDescriptorVault,
+    pub(crate) vault: &'a PortFileDescriptorStore,
     /// Waker of the port, for changes of its uplink.
     pub(crate) port: &'a ThreadWaker,
     /// Restrictions for the uplink's thread.

@@ -3,9 +3,9 @@
 
 use super::UplinkError;
 use crate::control::uplink::InterfaceMode;
-use host::packet::UnsentFrames;
+use host::packet::UnsentFrameCounts;
 use host::tap::InterfaceName;
-use nic::{TrustedChecksum, UnsegmentedLayout};
+use nic::{TrustedChecksum, UnsegmentedPacketLayout};
 use std::fmt::{Debug, Display};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -61,7 +61,7 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
     fn set_up(&self);
 
     /// Queues a frame, to be sent by the next flush at the latest.
-    fn transmit(&self, burst: &mut Self::Burst, frame: &[u8]) -> UnsentFrames;
+    fn transmit(&self, burst: &mut Self::Burst, frame: &[u8]) -> UnsentFrameCounts;
 
     /// Returns true if the interface accepts packets before segmentation.
     fn takes_uncut(&self) -> bool {
@@ -73,14 +73,14 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
         &self,
         _burst: &mut Self::Burst,
         _packet: &[u8],
-        _uncut: &UnsegmentedLayout,
-    ) -> UnsentFrames {
-        UnsentFrames { no_room: 1, ..UnsentFrames::default() }
+        _uncut: &UnsegmentedPacketLayout,
+    ) -> UnsentFrameCounts {
+        UnsentFrameCounts { no_room: 1, ..UnsentFrameCounts::default() }
     }
 
     /// Sends the queued frames on the interface.
-    fn flush(&self, _burst: &mut Self::Burst) -> UnsentFrames {
-        UnsentFrames::default()
+    fn flush(&self, _burst: &mut Self::Burst) -> UnsentFrameCounts {
+        UnsentFrameCounts::default()
     }
 
     /// Returns true if a flush has left frames that need another flush soon.
@@ -88,9 +88,9 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
         false
     }
 
-    /// Receives the next frame from the interface. After [`ReceiveOutcome::Empty`] the port waits on the file
+    /// Receives the next frame from the interface. After [`UplinkReceiveOutcome::Empty`] the port waits on the file
     /// descriptor.
-    fn receive(&self, burst: &mut Self::Burst, into: &mut [u8]) -> io::Result<ReceiveOutcome>;
+    fn receive(&self, burst: &mut Self::Burst, into: &mut [u8]) -> io::Result<UplinkReceiveOutcome>;
 
     /// Receives the next packet from the interface, unless one is pending. It stays next. Returns false if there is none.
     fn fetch(&self, _burst: &mut Self::Burst) -> io::Result<bool> {
@@ -98,7 +98,7 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
     }
 
     /// Returns the next packet, with headroom before it, if it is TCP before segmentation.
-    fn uncut(_burst: &mut Self::Burst) -> Option<(&mut [u8], UnsegmentedLayout)> {
+    fn uncut(_burst: &mut Self::Burst) -> Option<(&mut [u8], UnsegmentedPacketLayout)> {
         None
     }
 
@@ -121,7 +121,7 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
 
 /// Result of an attempt to receive a frame from an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReceiveOutcome {
+pub(super) enum UplinkReceiveOutcome {
     /// A frame of this length in bytes was received.
     Frame(usize),
     /// The received data is not a valid frame for this port.

@@ -4,15 +4,15 @@
 
 use super::UplinkError;
 use super::backend::{UplinkBackend, UplinkPollContext, UplinkResources};
-use super::device::{ReceiveOutcome, UplinkDevice, kept_as};
+use super::device::{UplinkDevice, UplinkReceiveOutcome, kept_as};
 use super::state::UplinkStateCounters;
 use super::watch::{InterfaceReport, InterfaceState, InterfaceWatcherHandle};
 use crate::control::uplink::{UplinkState, UplinkStatus};
-use host::packet::UnsentFrames;
+use host::packet::UnsentFrameCounts;
 use host::poll::{PollInterest, Poller};
 use host::tap::InterfaceName;
 use i82576::Time;
-use nic::{TrustedChecksum, UnsegmentedLayout};
+use nic::{TrustedChecksum, UnsegmentedPacketLayout};
 use offload::headers::ETHERNET_HEADER;
 use plane::bytes::be16;
 use plane::tag::{OUTERMOST, TAG};
@@ -140,11 +140,11 @@ impl<D: UplinkDevice> InterfaceUplink<D> {
         length > self.longest.saturating_add(on_top)
     }
 
-    fn count(&mut self, lost: UnsentFrames) -> bool {
+    fn count(&mut self, lost: UnsentFrameCounts) -> bool {
         self.record.drops.too_long += lost.too_long;
         self.record.drops.no_room += lost.no_room;
         self.record.drops.no_link += lost.no_link;
-        lost == UnsentFrames::default()
+        lost == UnsentFrameCounts::default()
     }
 }
 
@@ -209,7 +209,7 @@ impl<D: UplinkDevice> UplinkBackend for InterfaceUplink<D> {
         }
         let lost = match self.device.as_ref().filter(|_| self.seen.up) {
             Some(device) => device.transmit(&mut self.burst, frame),
-            None => UnsentFrames { no_link: 1, ..UnsentFrames::default() },
+            None => UnsentFrameCounts { no_link: 1, ..UnsentFrameCounts::default() },
         };
         self.count(lost)
     }
@@ -220,18 +220,18 @@ impl<D: UplinkDevice> UplinkBackend for InterfaceUplink<D> {
 
     /// Queues a packet for the interface to segment. A dropped packet counts as the frames that its segmentation would
     /// have made.
-    fn transmit_uncut(&mut self, packet: &[u8], uncut: &UnsegmentedLayout) -> bool {
+    fn transmit_uncut(&mut self, packet: &[u8], uncut: &UnsegmentedPacketLayout) -> bool {
         let frames = uncut.frames(packet.len());
         if self.is_too_long(uncut.longest(), uncut.l3 > ETHERNET_HEADER) {
             self.record.drops.too_long += frames;
             return false;
         }
-        let UnsentFrames { too_long, no_room, no_link } = match self.device.as_ref().filter(|_| self.seen.up)
-        {
-            Some(device) => device.transmit_uncut(&mut self.burst, packet, uncut),
-            None => UnsentFrames { no_link: 1, ..UnsentFrames::default() },
-        };
-        self.count(UnsentFrames {
+        let UnsentFrameCounts { too_long, no_room, no_link } =
+            match self.device.as_ref().filter(|_| self.seen.up) {
+                Some(device) => device.transmit_uncut(&mut self.burst, packet, uncut),
+                None => UnsentFrameCounts { no_link: 1, ..UnsentFrameCounts::default() },
+            };
+        self.count(UnsentFrameCounts {
             too_long: too_long * frames,
             no_room: no_room * frames,
             no_link: no_link * frames,
@@ -258,9 +258,9 @@ impl<D: UplinkDevice> UplinkBackend for InterfaceUplink<D> {
         let device = self.device.as_ref().filter(|_| self.readable)?;
         for _ in 0..PASSED_OVER {
             match device.receive(&mut self.burst, into) {
-                Ok(ReceiveOutcome::Frame(length)) => return Some(length),
-                Ok(ReceiveOutcome::Malformed) => self.record.drops.malformed += 1,
-                Ok(ReceiveOutcome::Empty) => {
+                Ok(UplinkReceiveOutcome::Frame(length)) => return Some(length),
+                Ok(UplinkReceiveOutcome::Malformed) => self.record.drops.malformed += 1,
+                Ok(UplinkReceiveOutcome::Empty) => {
                     self.readable = false;
                     return None;
                 }
@@ -273,7 +273,7 @@ impl<D: UplinkDevice> UplinkBackend for InterfaceUplink<D> {
         None
     }
 
-    fn uncut(&mut self) -> Option<(&mut [u8], UnsegmentedLayout)> {
+    fn uncut(&mut self) -> Option<(&mut [u8], UnsegmentedPacketLayout)> {
         let device = self.device.as_ref().filter(|_| self.readable)?;
         // A failure is that of the next call of `receive`.
         self.readable = device.fetch(&mut self.burst).unwrap_or(true);

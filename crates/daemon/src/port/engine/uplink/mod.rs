@@ -42,7 +42,7 @@ use crate::config::PortConfig;
 use crate::config::file::PortLinkRule;
 use crate::config::uplink;
 use crate::control::uplink::{UplinkState, UplinkStatus};
-use crate::vault::PortDescriptorVault;
+use crate::vault::PortFileDescriptorStore;
 use backend::UplinkBackend;
 pub(in crate::port) use backend::UplinkPollContext;
 pub(crate) use backend::UplinkResources;
@@ -51,13 +51,13 @@ pub use error::UplinkError;
 use host::packet::PacketSocket;
 use i82576::Time;
 use interface::InterfaceUplink;
-use nic::{TrustedChecksum, UnsegmentedLayout, UplinkWire};
+use nic::{TrustedChecksum, UnsegmentedPacketLayout, UplinkWire};
 use plane::frame::HEADROOM;
 use plane::watch::FrameObservation;
 use port_wire::WireUplink;
 pub(crate) use port_wire::cable::WireRegistry;
 use replay::ReplayUplink;
-pub(crate) use stages::UplinkStages;
+pub(crate) use stages::UplinkPipelineStages;
 use std::fmt;
 use std::io;
 use stream::StreamUplink;
@@ -73,7 +73,7 @@ pub(crate) struct PortUplink {
     /// Rule by which the port's link is up or down.
     policy: PortLinkRule,
     kind: Box<dyn UplinkBackend>,
-    stages: UplinkStages,
+    stages: UplinkPipelineStages,
     captures: PortCaptures,
     /// Time of the present round of the port's loop.
     now: Time,
@@ -103,13 +103,13 @@ impl PortUplink {
             uplink::UplinkConfig::Replay(path) => Box::new(ReplayUplink::open(path, with)?),
         };
         // Without its recording a port still runs. If it did not start, its guests would lose their VFs.
-        let stages = UplinkStages::open(config, with).unwrap_or_else(|error| {
+        let stages = UplinkPipelineStages::open(config, with).unwrap_or_else(|error| {
             tracing::error!(
                 port = config.name,
                 %error,
                 "cannot record the uplink; the port runs without a recording"
             );
-            UplinkStages::without_recording(config)
+            UplinkPipelineStages::without_recording(config)
         });
         let captures = PortCaptures::default();
         Ok(Self { config: config.uplink.clone(), policy: config.link, kind, stages, captures, now: with.now })
@@ -121,7 +121,7 @@ impl PortUplink {
     }
 
     /// Replaces the impairment and the recording, and returns the former ones. The counters continue.
-    pub(super) fn set_stages(&mut self, mut stages: UplinkStages) -> UplinkStages {
+    pub(super) fn set_stages(&mut self, mut stages: UplinkPipelineStages) -> UplinkPipelineStages {
         stages.count_on(&self.stages);
         std::mem::replace(&mut self.stages, stages)
     }
@@ -132,7 +132,7 @@ impl PortUplink {
     }
 
     /// Releases kept file descriptors of the previous host process's uplink that this configuration does not use.
-    pub(in crate::port) fn forget_others(config: &PortConfig, vault: &PortDescriptorVault) {
+    pub(in crate::port) fn forget_others(config: &PortConfig, vault: &PortFileDescriptorStore) {
         let ours = match &config.uplink {
             uplink::UplinkConfig::Tap(name) => kept_as::<TapDevice<HostStackTap>>(name),
             uplink::UplinkConfig::Macvtap(name) => kept_as::<TapDevice<Macvtap>>(name),
@@ -277,12 +277,12 @@ impl UplinkWire for PortUplink {
         self.kind.takes_uncut() && self.stages.take_uncut()
     }
 
-    fn transmit_uncut(&mut self, packet: &[u8], uncut: &UnsegmentedLayout) -> bool {
+    fn transmit_uncut(&mut self, packet: &[u8], uncut: &UnsegmentedPacketLayout) -> bool {
         let sent = self.kind.transmit_uncut(packet, uncut);
         self.stages.note_sent_uncut(sent, packet, uncut)
     }
 
-    fn uncut(&mut self) -> Option<(&mut [u8], UnsegmentedLayout)> {
+    fn uncut(&mut self) -> Option<(&mut [u8], UnsegmentedPacketLayout)> {
         if self.stages.take_uncut() { self.kind.uncut() } else { None }
     }
 

@@ -6,7 +6,7 @@
 
 use host::vnet::{GsoType, VnetHeader};
 use i82576::ids::{FCS, MAX_FRAME};
-use nic::{TrustedChecksum, UnsegmentedLayout};
+use nic::{TrustedChecksum, UnsegmentedPacketLayout};
 use offload::checksum::PartialChecksum;
 use offload::headers::TCP_CHECKSUM;
 use offload::uncut;
@@ -28,7 +28,7 @@ pub(super) struct KernelPacket {
     /// True if the packet does not match the kernel's header, and is to be counted.
     malformed: bool,
     /// Layout of the TCP packet that is being segmented, and the number of segments taken so far.
-    uncut: Option<(UnsegmentedLayout, u32)>,
+    uncut: Option<(UnsegmentedPacketLayout, u32)>,
     /// Guarantee about the checksum of the segment that was taken last, if any.
     sealed: Option<TrustedChecksum>,
 }
@@ -62,7 +62,7 @@ impl KernelPacket {
     }
 
     /// Returns the packet with headroom before it, if it is to be segmented and no segment has been taken.
-    pub(super) fn uncut(&mut self) -> Option<(&mut [u8], UnsegmentedLayout)> {
+    pub(super) fn uncut(&mut self) -> Option<(&mut [u8], UnsegmentedPacketLayout)> {
         let (whole, _) = self.uncut.filter(|(_, taken)| *taken == 0)?;
         Some((self.memory.get_mut(..HEADROOM + self.length)?, whole))
     }
@@ -143,7 +143,7 @@ pub(super) fn complete(frame: &mut [u8], checksum: Option<(u16, u16)>) -> Result
 }
 
 /// Returns the virtio-net header for a TCP packet that the kernel has to segment.
-pub(super) fn header(whole: &UnsegmentedLayout) -> VnetHeader {
+pub(super) fn header(whole: &UnsegmentedPacketLayout) -> VnetHeader {
     VnetHeader {
         checksum: Some((whole.l4 as u16, TCP_CHECKSUM as u16)),
         segments: if whole.ipv4 { GsoType::TcpV4 } else { GsoType::TcpV6 },

@@ -2,9 +2,11 @@
 //! interface itself.
 
 use super::UplinkError;
-use super::device::{ReceiveOutcome, UplinkDevice};
+use super::device::{UplinkDevice, UplinkReceiveOutcome};
 use crate::control::uplink::InterfaceMode;
-use host::packet::{PacketReceived, PacketSocket, PacketSocketError, ReceiveBurst, SendBurst, UnsentFrames};
+use host::packet::{
+    PacketReceiveResult, PacketSocket, PacketSocketError, ReceiveBurst, SendBurst, UnsentFrameCounts,
+};
 use host::tap::InterfaceName;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -50,31 +52,33 @@ impl UplinkDevice for PacketSocket {
     /// Does nothing: the administrator manages the interface.
     fn set_up(&self) {}
 
-    fn transmit(&self, burst: &mut PacketSocketBurst, frame: &[u8]) -> UnsentFrames {
+    fn transmit(&self, burst: &mut PacketSocketBurst, frame: &[u8]) -> UnsentFrameCounts {
         if !burst.leaving.push(frame) {
-            return UnsentFrames { too_long: 1, ..UnsentFrames::default() };
+            return UnsentFrameCounts { too_long: 1, ..UnsentFrameCounts::default() };
         }
-        if burst.leaving.is_full() { self.flush(burst) } else { UnsentFrames::default() }
+        if burst.leaving.is_full() { self.flush(burst) } else { UnsentFrameCounts::default() }
     }
 
-    fn flush(&self, burst: &mut PacketSocketBurst) -> UnsentFrames {
+    fn flush(&self, burst: &mut PacketSocketBurst) -> UnsentFrameCounts {
         if burst.leaving.is_empty() {
-            return UnsentFrames::default();
+            return UnsentFrameCounts::default();
         }
         self.send(&mut burst.leaving)
     }
 
-    fn receive(&self, burst: &mut PacketSocketBurst, into: &mut [u8]) -> io::Result<ReceiveOutcome> {
+    fn receive(&self, burst: &mut PacketSocketBurst, into: &mut [u8]) -> io::Result<UplinkReceiveOutcome> {
         if burst.arrived.is_empty() {
             self.receive(&mut burst.arrived)?;
         }
         Ok(match burst.arrived.pop() {
-            None => ReceiveOutcome::Empty,
-            Some(PacketReceived::Frame(frame)) if frame.len() <= into.len() => {
+            None => UplinkReceiveOutcome::Empty,
+            Some(PacketReceiveResult::Frame(frame)) if frame.len() <= into.len() => {
                 into[..frame.len()].copy_from_slice(frame);
-                ReceiveOutcome::Frame(frame.len())
+                UplinkReceiveOutcome::Frame(frame.len())
             }
-            Some(PacketReceived::Frame(_) | PacketReceived::TooLong) => ReceiveOutcome::Malformed,
+            Some(PacketReceiveResult::Frame(_) | PacketReceiveResult::TooLong) => {
+                UplinkReceiveOutcome::Malformed
+            }
         })
     }
 

@@ -10,7 +10,7 @@ use crate::config::PortConfig;
 use crate::control::uplink::{UplinkStatus, UplinkTraffic};
 use crate::pcapng::PacketDirection;
 use i82576::{MacAddress, Time};
-use nic::UnsegmentedLayout;
+use nic::UnsegmentedPacketLayout;
 
 /// Maximum number of delayed or dropped frames that one call skips to receive a frame, so that they do not delay the
 /// port.
@@ -18,14 +18,14 @@ const PASSED_OVER: usize = 32;
 
 /// Impairment, recording and counters of an uplink.
 #[derive(Debug)]
-pub(crate) struct UplinkStages {
+pub(crate) struct UplinkPipelineStages {
     impairment: Option<Box<Impairment>>,
     recorder: Option<UplinkRecorder>,
     rx: UplinkTraffic,
     tx: UplinkTraffic,
 }
 
-impl UplinkStages {
+impl UplinkPipelineStages {
     /// Opens the configured impairment and recording of an uplink. May block.
     pub(crate) fn open(config: &PortConfig, with: &UplinkResources<'_>) -> Result<Self, UplinkError> {
         let recorder = config.record.as_ref().map(|path| UplinkRecorder::start(path, with)).transpose()?;
@@ -76,7 +76,12 @@ impl UplinkStages {
     }
 
     /// Counts and records a packet before segmentation if the uplink has `sent` it. Returns `sent`.
-    pub(super) fn note_sent_uncut(&mut self, sent: bool, packet: &[u8], uncut: &UnsegmentedLayout) -> bool {
+    pub(super) fn note_sent_uncut(
+        &mut self,
+        sent: bool,
+        packet: &[u8],
+        uncut: &UnsegmentedPacketLayout,
+    ) -> bool {
         if self.note_sent(sent, packet) {
             // All segments but one, and a copy of the headers for each of these.
             let more = uncut.frames(packet.len()).saturating_sub(1);
@@ -86,7 +91,7 @@ impl UplinkStages {
     }
 
     /// Counts and records a packet before segmentation that a port has received whole.
-    pub(super) fn note_received_uncut(&mut self, packet: &[u8], uncut: &UnsegmentedLayout) {
+    pub(super) fn note_received_uncut(&mut self, packet: &[u8], uncut: &UnsegmentedPacketLayout) {
         let more = uncut.frames(packet.len()).saturating_sub(1);
         count(&mut self.rx, 1, packet.len());
         count(&mut self.rx, more, uncut.payload * more as usize);

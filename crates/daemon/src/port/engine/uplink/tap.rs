@@ -2,12 +2,12 @@
 //! this machine's network stack, or an interface (macvtap). `watch` watches the interface behind it.
 
 use super::UplinkError;
-use super::device::{ReceiveOutcome, UplinkDevice};
+use super::device::{UplinkDevice, UplinkReceiveOutcome};
 use super::offload::{self, KernelPacket};
-use host::packet::UnsentFrames;
-use host::tap::{InterfaceName, Tap, TapError, TapReceived, TapSent};
+use host::packet::UnsentFrameCounts;
+use host::tap::{InterfaceName, Tap, TapError, TapReceiveResult, TapSendResult};
 use host::vnet::VnetHeader;
-use nic::{TrustedChecksum, UnsegmentedLayout};
+use nic::{TrustedChecksum, UnsegmentedPacketLayout};
 use std::fmt::Debug;
 use std::io;
 use std::marker::PhantomData;
@@ -95,11 +95,13 @@ impl<S> TapDevice<S> {
         Self { tap, offloads, source: PhantomData }
     }
 
-    fn send(&self, header: &VnetHeader, frame: &[u8]) -> UnsentFrames {
+    fn send(&self, header: &VnetHeader, frame: &[u8]) -> UnsentFrameCounts {
         match self.tap.send_with(header, frame) {
-            Ok(TapSent::Sent) => UnsentFrames::default(),
-            Ok(TapSent::Full) => UnsentFrames { no_room: 1, ..UnsentFrames::default() },
-            Ok(TapSent::Down) | Err(_) => UnsentFrames { no_link: 1, ..UnsentFrames::default() },
+            Ok(TapSendResult::Sent) => UnsentFrameCounts::default(),
+            Ok(TapSendResult::Full) => UnsentFrameCounts { no_room: 1, ..UnsentFrameCounts::default() },
+            Ok(TapSendResult::Down) | Err(_) => {
+                UnsentFrameCounts { no_link: 1, ..UnsentFrameCounts::default() }
+            }
         }
     }
 }
@@ -142,7 +144,7 @@ impl<S: TapKind> UplinkDevice for TapDevice<S> {
         S::set_up(&self.tap);
     }
 
-    fn transmit(&self, _burst: &mut KernelPacket, frame: &[u8]) -> UnsentFrames {
+    fn transmit(&self, _burst: &mut KernelPacket, frame: &[u8]) -> UnsentFrameCounts {
         self.send(&VnetHeader::default(), frame)
     }
 
@@ -154,8 +156,8 @@ impl<S: TapKind> UplinkDevice for TapDevice<S> {
         &self,
         _burst: &mut KernelPacket,
         packet: &[u8],
-        uncut: &UnsegmentedLayout,
-    ) -> UnsentFrames {
+        uncut: &UnsegmentedPacketLayout,
+    ) -> UnsentFrameCounts {
         self.send(&offload::header(uncut), packet)
     }
 
@@ -163,29 +165,31 @@ impl<S: TapKind> UplinkDevice for TapDevice<S> {
         if !self.offloads || !arrival.is_empty() {
             return Ok(true);
         }
-        let TapReceived::Frame(length, header) = self.tap.recv(arrival.place())? else { return Ok(false) };
+        let TapReceiveResult::Frame(length, header) = self.tap.recv(arrival.place())? else {
+            return Ok(false);
+        };
         if arrival.put(length, &header).is_err() {
             arrival.put_malformed();
         }
         Ok(true)
     }
 
-    fn uncut(arrival: &mut KernelPacket) -> Option<(&mut [u8], UnsegmentedLayout)> {
+    fn uncut(arrival: &mut KernelPacket) -> Option<(&mut [u8], UnsegmentedPacketLayout)> {
         arrival.uncut()
     }
 
-    fn receive(&self, arrival: &mut KernelPacket, into: &mut [u8]) -> io::Result<ReceiveOutcome> {
+    fn receive(&self, arrival: &mut KernelPacket, into: &mut [u8]) -> io::Result<UplinkReceiveOutcome> {
         if arrival.take_malformed() {
-            return Ok(ReceiveOutcome::Malformed);
+            return Ok(UplinkReceiveOutcome::Malformed);
         }
         if let Some(length) = arrival.take(into) {
-            return Ok(ReceiveOutcome::Frame(length));
+            return Ok(UplinkReceiveOutcome::Frame(length));
         }
-        let TapReceived::Frame(length, header) = self.tap.recv(arrival.place())? else {
-            return Ok(ReceiveOutcome::Empty);
+        let TapReceiveResult::Frame(length, header) = self.tap.recv(arrival.place())? else {
+            return Ok(UplinkReceiveOutcome::Empty);
         };
         let frame = arrival.put(length, &header).ok().and_then(|()| arrival.take(into));
-        Ok(frame.map_or(ReceiveOutcome::Malformed, ReceiveOutcome::Frame))
+        Ok(frame.map_or(UplinkReceiveOutcome::Malformed, UplinkReceiveOutcome::Frame))
     }
 
     fn sealed(arrival: &KernelPacket) -> Option<TrustedChecksum> {

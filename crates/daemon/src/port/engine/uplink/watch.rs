@@ -12,7 +12,7 @@
 use super::UplinkError;
 use super::backend::UplinkResources;
 use super::device::{UplinkDevice, kept_as};
-use crate::vault::PortDescriptorVault;
+use crate::vault::PortFileDescriptorStore;
 use host::links::{LinkMonitor, LinkNotifications};
 use host::poll::{PollInterest, Poller, ThreadWaker};
 use host::tap::InterfaceName;
@@ -56,7 +56,7 @@ pub(super) enum InterfaceReport<D> {
 
 /// Order of a port to the thread that watches its uplink's interface.
 #[derive(Debug)]
-enum WatcherCommand<D> {
+enum InterfaceWatcherCommand<D> {
     /// Close this device of the uplink, which the port does not use any more. Closing may block.
     Close(Arc<D>),
     Stop,
@@ -66,11 +66,11 @@ enum WatcherCommand<D> {
 /// device.
 #[derive(Debug)]
 pub(super) struct InterfaceWatcherHandle<D: UplinkDevice> {
-    orders: mpsc::Sender<WatcherCommand<D>>,
+    orders: mpsc::Sender<InterfaceWatcherCommand<D>>,
     waker: ThreadWaker,
     news: mpsc::Receiver<InterfaceReport<D>>,
     thread: Option<JoinHandle<()>>,
-    vault: PortDescriptorVault,
+    vault: PortFileDescriptorStore,
     /// Name of the interface, as configured.
     name: InterfaceName,
 }
@@ -131,7 +131,7 @@ impl<D: UplinkDevice> InterfaceWatcherHandle<D> {
     /// Gives a device back that the port does not use any more. The watcher closes the device, and attaches again when
     /// it can.
     pub(super) fn give_back(&self, device: Arc<D>) {
-        self.order(WatcherCommand::Close(device));
+        self.order(InterfaceWatcherCommand::Close(device));
     }
 
     /// Ends the watching thread, and releases the file descriptor that is kept for the successor process.
@@ -140,14 +140,14 @@ impl<D: UplinkDevice> InterfaceWatcherHandle<D> {
         self.vault.forget_named(&kept_as::<D>(&self.name));
     }
 
-    fn order(&self, order: WatcherCommand<D>) {
+    fn order(&self, order: InterfaceWatcherCommand<D>) {
         // A watcher that has ended has logged the reason.
         let _ = self.orders.send(order);
         self.waker.wake();
     }
 
     fn stop(&mut self) {
-        self.order(WatcherCommand::Stop);
+        self.order(InterfaceWatcherCommand::Stop);
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the watcher of an uplink has panicked");
         }
@@ -163,14 +163,14 @@ impl<D: UplinkDevice> Drop for InterfaceWatcherHandle<D> {
 /// State of the thread that watches an uplink's interface.
 struct InterfaceWatcher<D: UplinkDevice> {
     port: String,
-    vault: PortDescriptorVault,
+    vault: PortFileDescriptorStore,
     /// Name of the interface, as configured.
     name: InterfaceName,
     terms: D::Terms,
     links: LinkMonitor,
     poller: Poller,
     waker: ThreadWaker,
-    orders: mpsc::Receiver<WatcherCommand<D>>,
+    orders: mpsc::Receiver<InterfaceWatcherCommand<D>>,
     news: mpsc::Sender<InterfaceReport<D>>,
     port_waker: ThreadWaker,
     device: Option<Arc<D>>,
@@ -207,9 +207,9 @@ impl<D: UplinkDevice> InterfaceWatcher<D> {
                 continue;
             }
             due = match self.carry_out_orders() {
-                WatcherStep::Stop => return,
-                WatcherStep::Later => Some(now + RETRY),
-                WatcherStep::Look => self.check().map(|time| now + time),
+                InterfaceWatcherAction::Stop => return,
+                InterfaceWatcherAction::Later => Some(now + RETRY),
+                InterfaceWatcherAction::Look => self.check().map(|time| now + time),
             };
         }
     }
@@ -235,15 +235,15 @@ impl<D: UplinkDevice> InterfaceWatcher<D> {
     }
 
     /// Carries out the port's orders to the watching thread. Returns the thread's next action.
-    fn carry_out_orders(&mut self) -> WatcherStep {
-        let mut next = WatcherStep::Look;
+    fn carry_out_orders(&mut self) -> InterfaceWatcherAction {
+        let mut next = InterfaceWatcherAction::Look;
         while let Ok(order) = self.orders.try_recv() {
-            let WatcherCommand::Close(device) = order else { return WatcherStep::Stop };
+            let InterfaceWatcherCommand::Close(device) = order else { return InterfaceWatcherAction::Stop };
             if self.device.as_ref().is_some_and(|ours| Arc::ptr_eq(ours, &device)) {
                 self.drop_device();
                 // The port could not use an interface that exists. An immediate retry would fail again.
                 if device.interface().is_some() {
-                    next = WatcherStep::Later;
+                    next = InterfaceWatcherAction::Later;
                 }
             }
         }
@@ -380,7 +380,7 @@ impl<D: UplinkDevice> InterfaceWatcher<D> {
 }
 
 /// Next action of the watching thread, after the port's orders.
-enum WatcherStep {
+enum InterfaceWatcherAction {
     Look,
     /// Check the interface after [`RETRY`].
     Later,

@@ -10,14 +10,14 @@
 pub(super) mod programs;
 
 use super::UplinkError;
-use super::device::{ReceiveOutcome, UplinkDevice};
+use super::device::{UplinkDevice, UplinkReceiveOutcome};
 use super::{offload, packet};
 use crate::config::uplink::XdpMode;
 use crate::control::uplink::InterfaceMode;
 use ::offload::verify::unfinished;
-use host::packet::{InterfaceHold, PacketSocket, PacketSocketError, UnsentFrames};
+use host::packet::{InterfaceHoldSocket, PacketSocket, PacketSocketError, UnsentFrameCounts};
 use host::tap::InterfaceName;
-use host::xdp::{LONGEST, XdpError, XdpInterface, XdpQueues, XdpReceived, XdpTransferMode};
+use host::xdp::{LONGEST, XdpError, XdpInterface, XdpQueues, XdpReceiveResult, XdpTransferMode};
 use programs::XdpAttachOptions;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -127,7 +127,7 @@ impl UplinkDevice for XdpDevice {
     /// Attaches again, since sockets and program belong to one process. The previous host process that still runs keeps
     /// the interface until it ends, and so does an uplink that this one replaces. Then the watcher attaches later.
     fn adopt(fd: OwnedFd, name: &InterfaceName, terms: &XdpAttachOptions) -> Option<Self> {
-        if !InterfaceHold::is_held(&fd) {
+        if !InterfaceHoldSocket::is_held(&fd) {
             return None;
         }
         terms.attach(name, Duration::ZERO).ok()
@@ -185,18 +185,18 @@ impl UplinkDevice for XdpDevice {
     /// Does nothing: the administrator manages the interface.
     fn set_up(&self) {}
 
-    fn transmit(&self, burst: &mut XdpBurst, frame: &[u8]) -> UnsentFrames {
+    fn transmit(&self, burst: &mut XdpBurst, frame: &[u8]) -> UnsentFrameCounts {
         match (self, &mut burst.frames) {
             (Self::Xdp(_), Some(frames)) => frames.send(frame),
-            (Self::Xdp(_), None) => UnsentFrames { no_link: 1, ..UnsentFrames::default() },
+            (Self::Xdp(_), None) => UnsentFrameCounts { no_link: 1, ..UnsentFrameCounts::default() },
             (Self::Packet(socket), _) => socket.transmit(&mut burst.packets, frame),
         }
     }
 
-    fn flush(&self, burst: &mut XdpBurst) -> UnsentFrames {
+    fn flush(&self, burst: &mut XdpBurst) -> UnsentFrameCounts {
         match (self, &mut burst.frames) {
             (Self::Xdp(_), Some(frames)) => frames.flush(),
-            (Self::Xdp(_), None) => UnsentFrames::default(),
+            (Self::Xdp(_), None) => UnsentFrameCounts::default(),
             (Self::Packet(socket), _) => socket.flush(&mut burst.packets),
         }
     }
@@ -205,21 +205,21 @@ impl UplinkDevice for XdpDevice {
         burst.frames.as_ref().is_some_and(XdpQueues::has_left)
     }
 
-    fn receive(&self, burst: &mut XdpBurst, into: &mut [u8]) -> io::Result<ReceiveOutcome> {
+    fn receive(&self, burst: &mut XdpBurst, into: &mut [u8]) -> io::Result<UplinkReceiveOutcome> {
         let Self::Xdp(device) = self else {
-            let Self::Packet(socket) = self else { return Ok(ReceiveOutcome::Empty) };
+            let Self::Packet(socket) = self else { return Ok(UplinkReceiveOutcome::Empty) };
             return UplinkDevice::receive(socket, &mut burst.packets, into);
         };
-        let Some(frames) = &mut burst.frames else { return Ok(ReceiveOutcome::Empty) };
+        let Some(frames) = &mut burst.frames else { return Ok(UplinkReceiveOutcome::Empty) };
         Ok(match frames.receive(into)? {
-            None => ReceiveOutcome::Empty,
-            Some(XdpReceived::TooLong) => ReceiveOutcome::Malformed,
-            Some(XdpReceived::Frame(length)) => {
+            None => UplinkReceiveOutcome::Empty,
+            Some(XdpReceiveResult::TooLong) => UplinkReceiveOutcome::Malformed,
+            Some(XdpReceiveResult::Frame(length)) => {
                 // Frames from a cable have their checksums.
                 if device.mode() != XdpTransferMode::NativeWithZerocopy {
                     finish(&mut into[..length]);
                 }
-                ReceiveOutcome::Frame(length)
+                UplinkReceiveOutcome::Frame(length)
             }
         })
     }

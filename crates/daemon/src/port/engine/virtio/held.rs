@@ -3,14 +3,14 @@
 
 use super::VirtioCard;
 use crate::port::engine::family::offence_counts;
-use driver::conduct::{ConductVerdict, OffenceCounts, QuarantineCause};
+use driver::conduct::{OffenceCounts, QuarantineCause, VfConductVerdict};
 use i82576::Time;
 use pcie::VfIndex;
 use policy::{Offence, OffenceAction};
 
 impl VirtioCard {
     /// Compares a VF's counts of offences with the port's limits, and acts against the VF for the gravest excess.
-    pub(super) fn watch(&mut self, vf: VfIndex, interrupts: u64, now: Time) -> Option<ConductVerdict> {
+    pub(super) fn watch(&mut self, vf: VfIndex, interrupts: u64, now: Time) -> Option<VfConductVerdict> {
         let totals = self.offence_totals(vf, interrupts);
         let monitor = &mut self.conduct[vf.index()];
         let verdict = monitor.observe(now, totals, &self.rules.policy.limits)?;

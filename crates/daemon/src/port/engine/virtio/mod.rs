@@ -20,21 +20,21 @@ mod tests;
 
 use super::bus::GuestBus;
 use super::decided::VfPolicyState;
-use super::error::CardRefusal;
-use super::family::{PfDriverRun, PortCard, RefusedPolicy, VfCardState, VfDriverState};
+use super::error::CardChangeRefusal;
+use super::family::{PfDriverRunResult, PortCard, RefusedPolicy, ReportedVfState, VfDriverState};
 use super::page_memory::VfRegisterPages;
-use super::switch_policy::SwitchPolicy;
+use super::switch_policy::SwitchPolicyState;
 use super::uplink::PortUplink;
 use crate::config;
 use crate::settings::PortSettings;
 use crate::state::SavedStateError;
 use crate::state::port::{ClientState, ConfiguredPolicies};
-use driver::conduct::{ConductMonitor, ConductVerdict};
+use driver::conduct::{VfConductMonitor, VfConductVerdict};
 use i82576::Time;
 use iovm::VirtualFunctionState;
 use nic::{PollResult, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
-use plane::Plane;
+use plane::ForwardingPlane;
 use plane::uplink::UplinkTally;
 use policy::{PolicyError, PortPolicy, VfPolicy};
 use vfio_user::types::SparseArea;
@@ -47,15 +47,15 @@ const BUDGET: usize = 64;
 #[derive(Debug)]
 pub(in crate::port) struct VirtioCard {
     card: Nic,
-    plane: Box<Plane<MAX_VFS>>,
+    plane: Box<ForwardingPlane<MAX_VFS>>,
     decided: Vec<VfPolicyState>,
     /// Record of each VF's offences.
-    conduct: Vec<ConductMonitor>,
+    conduct: Vec<VfConductMonitor>,
     /// VFs that are throttled.
     throttled: VfSet,
     /// Number of resets of each VF.
     resets: [u64; MAX_VFS],
-    rules: SwitchPolicy,
+    rules: SwitchPolicyState,
     configured: ConfiguredPolicies<PortPolicy>,
     /// True if the port's mirror rules have changed since the switch's tables were made.
     changed: bool,
@@ -118,11 +118,17 @@ impl PortCard for VirtioCard {
     }
 
     /// Ends the expired throttles of VFs. A virtio guest has no mailbox.
-    fn visit(&mut self, _: &mut GuestBus, now: Time) -> PfDriverRun {
-        PfDriverRun { deadline: self.end_throttles(now), ..PfDriverRun::default() }
+    fn visit(&mut self, _: &mut GuestBus, now: Time) -> PfDriverRunResult {
+        PfDriverRunResult { deadline: self.end_throttles(now), ..PfDriverRunResult::default() }
     }
 
-    fn judge(&mut self, vf: VfIndex, interrupts: u64, _: &mut GuestBus, now: Time) -> Option<ConductVerdict> {
+    fn judge(
+        &mut self,
+        vf: VfIndex,
+        interrupts: u64,
+        _: &mut GuestBus,
+        now: Time,
+    ) -> Option<VfConductVerdict> {
         self.watch(vf, interrupts, now)
     }
 
@@ -194,19 +200,19 @@ impl PortCard for VirtioCard {
         self.set_quarantine(vf, on);
     }
 
-    fn offer(&mut self, vf: VfIndex, _: (&str, u8), _: Time) -> Result<(), CardRefusal> {
+    fn offer(&mut self, vf: VfIndex, _: (&str, u8), _: Time) -> Result<(), CardChangeRefusal> {
         self.reset_function(vf.function());
         Ok(())
     }
 
-    fn withdraw(&mut self, vf: VfIndex, _: (&str, u8), _: Time) -> Result<(), CardRefusal> {
+    fn withdraw(&mut self, vf: VfIndex, _: (&str, u8), _: Time) -> Result<(), CardChangeRefusal> {
         self.reset_function(vf.function());
         Ok(())
     }
 
     /// Makes the switch's tables again. The rings stay, because a vhost-user client cannot be asked to start its rings
     /// again.
-    fn reset(&mut self, _: &mut GuestBus, _: &mut PortUplink, _: Time) -> Result<(), CardRefusal> {
+    fn reset(&mut self, _: &mut GuestBus, _: &mut PortUplink, _: Time) -> Result<(), CardChangeRefusal> {
         self.changed = true;
         Ok(())
     }
@@ -227,7 +233,7 @@ impl PortCard for VirtioCard {
         self.rules.storms
     }
 
-    fn vf_status(&self, vf: VfIndex) -> Option<VfCardState> {
+    fn vf_status(&self, vf: VfIndex) -> Option<ReportedVfState> {
         Some(self.status(vf))
     }
 

@@ -3,7 +3,7 @@
 use super::VirtioCard;
 use super::rules::memberships;
 use crate::control::status::{VfFilterStatus, VfMailboxStatus};
-use crate::port::engine::family::{REASONS, VfCardState, VfDriverState, conduct};
+use crate::port::engine::family::{REASONS, ReportedVfState, VfDriverState, conduct};
 use crate::settings::VfSettings;
 use driver::conduct::QuarantineCause;
 use nic::PoolCounters;
@@ -21,11 +21,11 @@ impl VirtioCard {
         counters
     }
 
-    pub(super) fn status(&self, vf: VfIndex) -> VfCardState {
+    pub(super) fn status(&self, vf: VfIndex) -> ReportedVfState {
         let policy = &self.decided[vf.index()].policy;
         let monitor = &self.conduct[vf.index()];
         let quarantined = monitor.quarantined() == Some(QuarantineCause::Administrator);
-        VfCardState {
+        ReportedVfState {
             mac: self.card.address(vf.get()),
             vlans: memberships(policy),
             link: self.has_link(vf),

@@ -8,16 +8,16 @@ use crate::port::engine::decided::{
 };
 use crate::port::engine::error::InheritedStateError;
 use crate::port::engine::family::InheritedCard;
-use crate::port::engine::switch_policy::{MOST_STORMS, SwitchPolicy};
+use crate::port::engine::switch_policy::{MOST_STORMS, SwitchPolicyState};
 use crate::state::port::ClientState;
-use crate::state::{self, PausedVirtioPort, SavedStateError, VirtioPortState};
+use crate::state::{self, PausedVirtioPortState, SavedStateError, VirtioPortState};
 use crate::virtio_limits::LIMITS;
-use driver::conduct::{ConductMonitor, QuarantineCause};
+use driver::conduct::{QuarantineCause, VfConductMonitor};
 use i82576::Time;
 use pcie::{VfIndex, VfSet};
-use plane::pacing::Pacing;
+use plane::pacing::TransmitPacing;
 use plane::switch::{StormState, SwitchTables};
-use plane::{Plane, PortCounters};
+use plane::{ForwardingPlane, PortCounters};
 use virtio_nic::{MAX_VFS, Nic};
 
 impl VirtioCard {
@@ -25,12 +25,17 @@ impl VirtioCard {
     fn bring_up(
         config: &PortConfig,
         link: bool,
-        rules: SwitchPolicy,
+        rules: SwitchPolicyState,
         decided: Vec<VfPolicyState>,
-        conduct: Vec<ConductMonitor>,
+        conduct: Vec<VfConductMonitor>,
     ) -> Self {
         let counters = [PortCounters::default(); MAX_VFS];
-        let plane = Plane::new(SwitchTables::closed(0), Pacing::new(None), StormState::default(), counters);
+        let plane = ForwardingPlane::new(
+            SwitchTables::closed(0),
+            TransmitPacing::new(None),
+            StormState::default(),
+            counters,
+        );
         let throttled = VfIndex::first(MAX_VFS).zip(&conduct).filter(|(_, monitor)| monitor.throttled());
         let throttled: VfSet = throttled.map(|(vf, _)| vf).collect();
         let mut port = Self {
@@ -54,7 +59,7 @@ impl VirtioCard {
 
     /// Creates a new virtio port from its configuration.
     pub(in crate::port) fn new(config: &PortConfig, link: bool) -> Self {
-        let rules = SwitchPolicy::new(config.policy);
+        let rules = SwitchPolicyState::new(config.policy);
         Self::bring_up(config, link, rules, decided(config), monitors_of_all(Vec::new()))
     }
 
@@ -76,7 +81,7 @@ impl VirtioCard {
         bytes: &[u8],
     ) -> Result<InheritedCard, InheritedStateError> {
         let mut state: VirtioPortState = state::read(bytes)?;
-        let PausedVirtioPort { link, storms, watched, clients } =
+        let PausedVirtioPortState { link, storms, watched, clients } =
             state.rest.take().ok_or(SavedStateError::Body)?;
         if clients.len() != config.vfs.len() {
             return Err(InheritedStateError::Functions);
@@ -95,19 +100,19 @@ impl VirtioCard {
         let VirtioPortState { policies, conduct, configured: before, policy, .. } = state;
         let sound = policies.iter().all(|policy| policy.check(&LIMITS).is_ok())
             && policy.check(&LIMITS).is_ok()
-            && conduct.iter().all(ConductMonitor::is_sound)
+            && conduct.iter().all(VfConductMonitor::is_sound)
             && [policies.len(), conduct.len()].into_iter().all(|count| count <= MAX_VFS)
             && storms.0 < MOST_STORMS;
         if !sound {
             return Err(SavedStateError::Body.into());
         }
         let decided = still_decided(config, &before, &policies);
-        let rules = SwitchPolicy::resume(still_policy(config, &before, policy), storms);
+        let rules = SwitchPolicyState::resume(still_policy(config, &before, policy), storms);
         Ok(Self::bring_up(config, link, rules, decided, monitors_of_all(conduct)))
     }
 
     /// Encodes policies and conduct, which outlive the process.
-    pub(super) fn saved(&self, rest: Option<PausedVirtioPort>) -> Result<Vec<u8>, SavedStateError> {
+    pub(super) fn saved(&self, rest: Option<PausedVirtioPortState>) -> Result<Vec<u8>, SavedStateError> {
         state::write(&VirtioPortState {
             policies: self.decided.iter().map(|decided| decided.policy).collect(),
             conduct: self.conduct.clone(),
@@ -124,6 +129,6 @@ impl VirtioCard {
         clients: Vec<ClientState>,
     ) -> Result<Vec<u8>, SavedStateError> {
         let storms = self.rules.seen();
-        self.saved(Some(PausedVirtioPort { link: self.link, storms, watched, clients }))
+        self.saved(Some(PausedVirtioPortState { link: self.link, storms, watched, clients }))
     }
 }

@@ -3,13 +3,13 @@
 //! reply.
 
 use super::*;
-use crate::port::clients::journal::{ClientProgress, SavedClient, SavedDmaWindow, SavedEventfd};
+use crate::port::clients::journal::{ClientMessageProgress, SavedClient, SavedDmaWindow, SavedEventfd};
 use crate::port::clients::keeper::FdSaver;
-use crate::port::clients::successor::ClientSaver;
+use crate::port::clients::successor::ClientStateSaver;
 use crate::port::engine::family::PortCard;
 use host::eventfd::EventFd;
 use host::memory::FileIdentity;
-use host::socket::{ReplyLog, SocketSent};
+use host::socket::{ReplyLog, SocketSendResult};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -24,13 +24,13 @@ const NEVER: usize = usize::MAX;
 
 /// Saver of a client's state that makes the port crash before or after a chosen save.
 #[derive(Debug)]
-struct CrashingSaver {
-    inner: Box<dyn ClientSaver>,
+struct CrashingStateSaver {
+    inner: Box<dyn ClientStateSaver>,
     /// Number of moments before and after saves that the port still passes until it crashes.
     left: Arc<AtomicUsize>,
 }
 
-impl CrashingSaver {
+impl CrashingStateSaver {
     fn pass_moment(&self) {
         let left = self.left.load(Ordering::Relaxed);
         if left == 0 {
@@ -42,14 +42,14 @@ impl CrashingSaver {
     }
 }
 
-impl ClientSaver for CrashingSaver {
-    fn progress(&self) -> ClientProgress {
+impl ClientStateSaver for CrashingStateSaver {
+    fn progress(&self) -> ClientMessageProgress {
         self.inner.progress()
     }
     fn is_touched(&self) -> bool {
         self.inner.is_touched()
     }
-    fn step(&mut self, progress: ClientProgress) {
+    fn step(&mut self, progress: ClientMessageProgress) {
         self.pass_moment();
         self.inner.step(progress);
         self.pass_moment();
@@ -133,7 +133,7 @@ impl CrashingPortFixture {
         let mut slot = clients.remove_last(engine, world.clock.now.get()).unwrap();
         let worker = engine.reach(slot.function).worker().clone();
         let inner = succession.of_client(slot.function, worker);
-        slot.own.successor = Box::new(CrashingSaver { inner, left: Arc::clone(&left) });
+        slot.own.successor = Box::new(CrashingStateSaver { inner, left: Arc::clone(&left) });
         clients.add(slot).unwrap();
         let client = UnixStream::connect(&world.config.vfs[1].socket).unwrap();
         client.set_nonblocking(true).unwrap();
@@ -145,7 +145,7 @@ impl CrashingPortFixture {
         scene
     }
 
-    fn progress(&self) -> ClientProgress {
+    fn progress(&self) -> ClientMessageProgress {
         self.world.port.clients.slots()[1].own.successor.progress()
     }
 
@@ -277,12 +277,12 @@ fn next_process_sends_the_rest_of_a_partly_sent_reply() {
         scene.left.store(3, Ordering::Relaxed);
         scene.send(7, Command::RegionRead, &read(4));
         assert!(scene.reply().is_none(), "the port dies before it sends");
-        let ClientProgress { stream, replies, extent, held, .. } = scene.progress();
+        let ClientMessageProgress { stream, replies, extent, held, .. } = scene.progress();
         let kept = |number| scene.world.vault.copy(&format!("pf0.#{number}")).unwrap();
         let (mut log, owed, _) = ReplyLog::adopt(kept(replies), extent, held).unwrap();
         assert_eq!(owed.len(), 36);
         let socket = StreamSocket::adopt(kept(stream)).unwrap();
-        assert_eq!(log.send(&socket, sent).unwrap(), SocketSent::Bytes(sent));
+        assert_eq!(log.send(&socket, sent).unwrap(), SocketSendResult::Bytes(sent));
         scene.check_successor(7, &format!("{sent} bytes sent"));
     }
 }

@@ -2,10 +2,10 @@
 
 use super::{FourVfPort, VSI, mac};
 use crate::avf::pf::{AvfPf, OFFERED, VirtchnlCounters, VirtchnlRefusal};
-use crate::conduct::{ConductMonitor, ConductVerdict, OffenceCounts, QuarantineCause};
+use crate::conduct::{OffenceCounts, QuarantineCause, VfConductMonitor, VfConductVerdict};
 use crate::hal::Hal;
 use ::avf::bits::rstat;
-use ::avf::control::MailInterruptLimits;
+use ::avf::control::MailboxAndInterruptLimits;
 use ::avf::pf_register as r;
 use ::avf::virtchnl::{
     QueueSet, VirtchnlEvent, VirtchnlOpcode, VirtchnlRequest, VirtchnlStatus, VirtchnlVersion,
@@ -16,8 +16,8 @@ use policy::{ConductLimits, Offence, OffenceAction, OffenceThresholds};
 use std::vec;
 use std::vec::Vec;
 
-const HELD: MailInterruptLimits = MailInterruptLimits { mail_us: 100_000, interrupt_us: 1_000 };
-const FREE: MailInterruptLimits = MailInterruptLimits { mail_us: 0, interrupt_us: 0 };
+const HELD: MailboxAndInterruptLimits = MailboxAndInterruptLimits { mail_us: 100_000, interrupt_us: 1_000 };
+const FREE: MailboxAndInterruptLimits = MailboxAndInterruptLimits { mail_us: 0, interrupt_us: 0 };
 const NEVER: OffenceThresholds = OffenceThresholds { warn: 0, throttle: 0, quarantine: 0 };
 
 impl FourVfPort {
@@ -32,7 +32,7 @@ impl FourVfPort {
         offence: Offence,
         events: u64,
         thresholds: OffenceThresholds,
-    ) -> Option<ConductVerdict> {
+    ) -> Option<VfConductVerdict> {
         let mut limits: ConductLimits = [NEVER; 6];
         limits[offence as usize] = thresholds;
         self.watch([0; 6], &limits);
@@ -42,7 +42,7 @@ impl FourVfPort {
         self.watch(totals, &limits)
     }
 
-    fn watch(&mut self, totals: OffenceCounts, limits: &ConductLimits) -> Option<ConductVerdict> {
+    fn watch(&mut self, totals: OffenceCounts, limits: &ConductLimits) -> Option<VfConductVerdict> {
         self.pf.watch(&mut self.card, 0, totals, limits)
     }
 
@@ -60,7 +60,7 @@ impl FourVfPort {
         self.ask(0, VirtchnlRequest::SwitchQueues(true, QueueSet { vsi: VSI, rx: 1, tx: 1 })).0
     }
 
-    fn conduct(&self) -> &ConductMonitor {
+    fn conduct(&self) -> &VfConductMonitor {
         self.pf.conduct(0).unwrap()
     }
 }
@@ -70,7 +70,7 @@ fn warned_vf_is_not_throttled_or_quarantined() {
     for offence in Offence::ALL {
         let mut world = FourVfPort::active();
         let verdict = world.judge(offence, 7, OffenceThresholds { warn: 7, ..NEVER });
-        assert_eq!(verdict, Some(ConductVerdict { offence, rate: 7, action: OffenceAction::Warn }));
+        assert_eq!(verdict, Some(VfConductVerdict { offence, rate: 7, action: OffenceAction::Warn }));
         assert_eq!((world.told().rate, world.told().restraint), (0, FREE));
         assert_eq!(world.conduct().offences()[offence as usize], 1);
     }
@@ -256,7 +256,7 @@ fn throttle_and_quarantine_of_vfs_survive_a_hand_over() {
     world.card.log.clear();
     world.pf.resume_conduct(&mut world.card, old.pf.monitors()).unwrap();
     assert_eq!((world.told().rate, world.told().restraint, world.card.log.len()), (10, HELD, 0));
-    let quarantined = vec![ConductMonitor::of_quarantined(QuarantineCause::Administrator); 4];
+    let quarantined = vec![VfConductMonitor::of_quarantined(QuarantineCause::Administrator); 4];
     world.pf.resume_conduct(&mut world.card, quarantined).unwrap();
     assert_eq!((world.pf.vf_link(0), world.start_queues()), (None, VirtchnlStatus::Param));
     assert!(world.pf.resume_conduct(&mut world.card, Vec::new()).is_err(), "the PF has four VFs");

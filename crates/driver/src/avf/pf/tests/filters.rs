@@ -3,8 +3,8 @@
 use super::{FourVfPort, VSI, mac};
 use crate::avf::pf::{OFFERED, VirtchnlRefusal};
 use ::avf::virtchnl::{
-    EncodedList, EtherAddress, EtherAddressType, VfCapabilities, VirtchnlRequest, VirtchnlStatus, VlanFilter,
-    VlanFilterTag, VlanOffloadKind, VlanSetting,
+    EncodedMessageList, EtherAddress, EtherAddressType, VfCapabilities, VirtchnlRequest, VirtchnlStatus,
+    VlanFilter, VlanFilterTag, VlanOffloadKind, VlanSetting,
 };
 use i82576::MacAddress;
 use policy::{PortVlan, VfPolicy};
@@ -14,17 +14,17 @@ const GROUP: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];
 
 fn add(world: &mut FourVfPort, list: &[([u8; 6], EtherAddressType)]) -> VirtchnlStatus {
     let list: Vec<_> = list.iter().map(|(mac, usage)| EtherAddress { mac: *mac, usage: *usage }).collect();
-    world.ask(0, VirtchnlRequest::Addresses(true, VSI, EncodedList::new(&list).list())).0
+    world.ask(0, VirtchnlRequest::Addresses(true, VSI, EncodedMessageList::new(&list).list())).0
 }
 
 fn delete(world: &mut FourVfPort, macs: &[[u8; 6]]) -> VirtchnlStatus {
     let list: Vec<_> =
         macs.iter().map(|mac| EtherAddress { mac: *mac, usage: EtherAddressType::Extra }).collect();
-    world.ask(0, VirtchnlRequest::Addresses(false, VSI, EncodedList::new(&list).list())).0
+    world.ask(0, VirtchnlRequest::Addresses(false, VSI, EncodedMessageList::new(&list).list())).0
 }
 
 fn vlans(world: &mut FourVfPort, on: bool, ids: &[u16]) -> VirtchnlStatus {
-    world.ask(0, VirtchnlRequest::Vlans(on, VSI, EncodedList::new(ids).list())).0
+    world.ask(0, VirtchnlRequest::Vlans(on, VSI, EncodedMessageList::new(ids).list())).0
 }
 
 /// Creates a port whose VF 0 is active and has an address that the administrator has set.
@@ -100,7 +100,7 @@ fn zero_and_broadcast_addresses_are_refused() {
 fn with_neighbour(mac: [u8; 6]) -> FourVfPort {
     let mut world = FourVfPort::active();
     world.introduce(1, OFFERED);
-    let list = EncodedList::new(&[EtherAddress { mac, usage: EtherAddressType::Extra }]);
+    let list = EncodedMessageList::new(&[EtherAddress { mac, usage: EtherAddressType::Extra }]);
     assert_eq!(
         world.ask(1, VirtchnlRequest::Addresses(true, VSI + 1, list.list())).0,
         VirtchnlStatus::Success
@@ -238,7 +238,7 @@ fn vlan_v2_filter_must_be_one_outer_tag_of_type_8100() {
     let mut world = FourVfPort::active();
     let tag = |tci, tpid| VlanFilterTag { tci, mask: 0, tpid };
     let good = VlanFilter { outer: tag(0x6005, 0x8100), inner: VlanFilterTag::default() };
-    world.granted(VirtchnlRequest::VlanFilters(true, VSI, EncodedList::new(&[good]).list()));
+    world.granted(VirtchnlRequest::VlanFilters(true, VSI, EncodedMessageList::new(&[good]).list()));
     assert!(world.told().vlans.contains(&5), "the id of the tag");
     for bad in [
         VlanFilter { outer: tag(5, 0x88a8), ..good },
@@ -246,11 +246,11 @@ fn vlan_v2_filter_must_be_one_outer_tag_of_type_8100() {
         VlanFilter::default(),
     ] {
         world.refused(
-            VirtchnlRequest::VlanFilters(true, VSI, EncodedList::new(&[good, bad]).list()),
+            VirtchnlRequest::VlanFilters(true, VSI, EncodedMessageList::new(&[good, bad]).list()),
             VirtchnlRefusal::VlanInvalid,
         );
     }
-    world.granted(VirtchnlRequest::VlanFilters(false, VSI, EncodedList::new(&[good]).list()));
+    world.granted(VirtchnlRequest::VlanFilters(false, VSI, EncodedMessageList::new(&[good]).list()));
     assert!(!world.told().vlans.contains(&5));
 }
 

@@ -15,8 +15,8 @@ use crate::hal::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
 use ::avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
 use ::avf::bits::rstat;
 use ::avf::control::{
-    CardControl, CardOrder, MailInterruptLimits, QueueInterruptCause, RssHashFunction, RxQueueContext,
-    TxQueueContext, VlanTagHandling,
+    CardCommand, CardControl, MailboxAndInterruptLimits, QueueInterruptCause, RssHashFunction,
+    RxQueueContext, TxQueueContext, VlanTagHandling,
 };
 use ::avf::pf_register as r;
 use ::avf::virtchnl::reply::{decode, encode};
@@ -36,7 +36,7 @@ type MessageToVf = (VirtchnlOpcode, VirtchnlStatus, Vec<u8>);
 
 /// Net result of the PF's orders to the card for one VF, with the number of the VF's resets.
 #[derive(Debug, Default, Clone, PartialEq)]
-struct RecordedCardOrders {
+struct RecordedCardCommands {
     addresses: BTreeSet<[u8; 6]>,
     vlans: BTreeSet<u16>,
     rx: BTreeMap<u8, RxQueueContext>,
@@ -48,7 +48,7 @@ struct RecordedCardOrders {
     promiscuous: (bool, bool),
     spoof_check: bool,
     rate: u32,
-    restraint: MailInterruptLimits,
+    restraint: MailboxAndInterruptLimits,
     key: Vec<u8>,
     table: Vec<u8>,
     types: u64,
@@ -59,18 +59,18 @@ struct RecordedCardOrders {
 /// Card that stores register values, memory from address 0 on, the PF's orders for each VF, and its messages
 /// to each VF.
 #[derive(Default)]
-struct OrderRecordingCard {
+struct CommandRecordingCard {
     registers: BTreeMap<u32, u32>,
     memory: Vec<u8>,
     head: u32,
     now: Time,
-    told: BTreeMap<u8, RecordedCardOrders>,
+    told: BTreeMap<u8, RecordedCardCommands>,
     sent: BTreeMap<u8, Vec<MessageToVf>>,
     /// Messages to VFs, by operation, and resets of VFs, in order.
     log: Vec<(u8, &'static str)>,
 }
 
-impl Hal for OrderRecordingCard {
+impl Hal for CommandRecordingCard {
     fn read(&mut self, offset: u32) -> u32 {
         self.registers.get(&offset).copied().unwrap_or(0)
     }
@@ -82,7 +82,7 @@ impl Hal for OrderRecordingCard {
         let vf = offset.wrapping_sub(r::VPGEN_VFRTRIG) / 4;
         if vf < 64 && value & r::VFSWR != 0 {
             let told = self.of(vf as u8);
-            *told = RecordedCardOrders { resets: told.resets + 1, ..RecordedCardOrders::default() };
+            *told = RecordedCardCommands { resets: told.resets + 1, ..RecordedCardCommands::default() };
             self.registers.insert(r::VFGEN_RSTAT1 + 4 * vf, rstat::IN_PROGRESS);
             self.log.push((vf as u8, "reset"));
         }
@@ -98,7 +98,7 @@ impl Hal for OrderRecordingCard {
     fn wait(&mut self, _: Duration) {}
 }
 
-impl DmaHal for OrderRecordingCard {
+impl DmaHal for CommandRecordingCard {
     fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         let start = self.memory.len().next_multiple_of(align);
         self.memory.resize(start + length, 0);
@@ -114,8 +114,8 @@ impl DmaHal for OrderRecordingCard {
     }
 }
 
-impl OrderRecordingCard {
-    fn of(&mut self, vf: u8) -> &mut RecordedCardOrders {
+impl CommandRecordingCard {
+    fn of(&mut self, vf: u8) -> &mut RecordedCardCommands {
         self.told.entry(vf).or_default()
     }
 
@@ -175,28 +175,28 @@ impl OrderRecordingCard {
     }
 }
 
-impl CardControl for OrderRecordingCard {
-    fn order(&mut self, vf: u8, order: CardOrder<'_>) {
+impl CardControl for CommandRecordingCard {
+    fn order(&mut self, vf: u8, order: CardCommand<'_>) {
         let told = self.of(vf);
         match order {
-            CardOrder::ConfigureRx(queue, context) => _ = told.rx.insert(queue, context),
-            CardOrder::ConfigureTx(queue, context) => _ = told.tx.insert(queue, context),
-            CardOrder::Run { rx, tx } => told.running = (rx, tx),
-            CardOrder::MapRx(queue, cause) => _ = cause.map(|cause| told.rx_causes.insert(queue, cause)),
-            CardOrder::MapTx(queue, cause) => _ = cause.map(|cause| told.tx_causes.insert(queue, cause)),
-            CardOrder::Address { mac, on: true } => _ = told.addresses.insert(mac),
-            CardOrder::Address { mac, on: false } => _ = told.addresses.remove(&mac),
-            CardOrder::Vlan { vlan, on: true } => _ = told.vlans.insert(vlan),
-            CardOrder::Vlan { vlan, on: false } => _ = told.vlans.remove(&vlan),
-            CardOrder::Tags(tags) => told.tags = tags,
-            CardOrder::Promiscuity { unicast, multicast } => told.promiscuous = (unicast, multicast),
-            CardOrder::SpoofCheck(on) => told.spoof_check = on,
-            CardOrder::Rate(mbps) => told.rate = mbps,
-            CardOrder::Restrain(restraint) => told.restraint = restraint,
-            CardOrder::HashKey(key) => told.key = key.to_vec(),
-            CardOrder::LookupTable(table) => told.table = table.to_vec(),
-            CardOrder::HashTypes(types) => told.types = types,
-            CardOrder::HashFunction(function) => told.function = function,
+            CardCommand::ConfigureRx(queue, context) => _ = told.rx.insert(queue, context),
+            CardCommand::ConfigureTx(queue, context) => _ = told.tx.insert(queue, context),
+            CardCommand::Run { rx, tx } => told.running = (rx, tx),
+            CardCommand::MapRx(queue, cause) => _ = cause.map(|cause| told.rx_causes.insert(queue, cause)),
+            CardCommand::MapTx(queue, cause) => _ = cause.map(|cause| told.tx_causes.insert(queue, cause)),
+            CardCommand::Address { mac, on: true } => _ = told.addresses.insert(mac),
+            CardCommand::Address { mac, on: false } => _ = told.addresses.remove(&mac),
+            CardCommand::Vlan { vlan, on: true } => _ = told.vlans.insert(vlan),
+            CardCommand::Vlan { vlan, on: false } => _ = told.vlans.remove(&vlan),
+            CardCommand::Tags(tags) => told.tags = tags,
+            CardCommand::Promiscuity { unicast, multicast } => told.promiscuous = (unicast, multicast),
+            CardCommand::SpoofCheck(on) => told.spoof_check = on,
+            CardCommand::Rate(mbps) => told.rate = mbps,
+            CardCommand::Restrain(restraint) => told.restraint = restraint,
+            CardCommand::HashKey(key) => told.key = key.to_vec(),
+            CardCommand::LookupTable(table) => told.table = table.to_vec(),
+            CardCommand::HashTypes(types) => told.types = types,
+            CardCommand::HashFunction(function) => told.function = function,
         }
     }
 
@@ -207,13 +207,13 @@ impl CardControl for OrderRecordingCard {
 
 /// Port with a PF driver and four VFs, on a card that records its orders.
 struct FourVfPort {
-    card: OrderRecordingCard,
+    card: CommandRecordingCard,
     pf: AvfPf,
 }
 
 impl FourVfPort {
     fn new() -> Self {
-        let mut card = OrderRecordingCard::default();
+        let mut card = CommandRecordingCard::default();
         let mut pf = AvfPf::probe(&mut card, 4).unwrap();
         pf.set_link(&mut card, Some(25_000));
         Self { card, pf }
@@ -268,7 +268,7 @@ impl FourVfPort {
         self.pf.set_policy(&mut self.card, 0, policy).unwrap();
     }
 
-    fn told(&self) -> &RecordedCardOrders {
+    fn told(&self) -> &RecordedCardCommands {
         &self.card.told[&0]
     }
 

@@ -5,7 +5,7 @@ use crate::avf::pf::{OFFERED, VirtchnlRefusal};
 use ::avf::control::QueueInterruptCause;
 use ::avf::descriptor::rx::RxDescriptorFormat;
 use ::avf::virtchnl::{
-    EncodedList, QueueChunk, QueuePairInfo, QueueSet, QueueType, RxQueueInfo, TxQueueInfo, VectorMap,
+    EncodedMessageList, QueueChunk, QueuePairInfo, QueueSet, QueueType, RxQueueInfo, TxQueueInfo, VectorMap,
     VfCapabilities, VirtchnlEvent, VirtchnlRequest, VirtchnlStatus,
 };
 use std::vec;
@@ -29,7 +29,7 @@ fn pair(queue: u16) -> QueuePairInfo {
 }
 
 fn configure(world: &mut FourVfPort, pairs: &[QueuePairInfo]) -> VirtchnlStatus {
-    world.ask(0, VirtchnlRequest::ConfigureQueues(VSI, EncodedList::new(pairs).list())).0
+    world.ask(0, VirtchnlRequest::ConfigureQueues(VSI, EncodedMessageList::new(pairs).list())).0
 }
 
 fn set(rx: u32, tx: u32) -> QueueSet {
@@ -134,7 +134,7 @@ fn vector_map_of_queues_not_yet_configured_is_accepted() {
     let pairs =
         (0..4).map(|n| VectorMap { vsi: VSI, vector: n + 1, rx: 1 << n, tx: 1 << n, rx_itr: 0, tx_itr: 1 });
     let maps: Vec<_> = pairs.chain([VectorMap { vsi: VSI, ..VectorMap::default() }]).collect();
-    world.granted(VirtchnlRequest::MapVectors(EncodedList::new(&maps).list()));
+    world.granted(VirtchnlRequest::MapVectors(EncodedMessageList::new(&maps).list()));
     assert_eq!(world.told().rx_causes[&2], QueueInterruptCause { vector: 3, itr: 0 });
     assert_eq!(world.told().tx_causes[&2], QueueInterruptCause { vector: 3, itr: 1 });
 }
@@ -143,7 +143,7 @@ fn vector_map_of_queues_not_yet_configured_is_accepted() {
 fn mailbox_vector_may_also_serve_queues() {
     let mut world = FourVfPort::active();
     let map = VectorMap { vsi: VSI, vector: 0, rx: 0b11, ..VectorMap::default() };
-    world.granted(VirtchnlRequest::MapVectors(EncodedList::new(&[map]).list()));
+    world.granted(VirtchnlRequest::MapVectors(EncodedMessageList::new(&[map]).list()));
     assert_eq!(world.told().rx_causes.len(), 2);
 }
 
@@ -157,7 +157,7 @@ fn vector_map_of_invalid_vector_queue_or_itr_is_refused() {
         (VectorMap { tx: 1 << 4, ..good }, VirtchnlRefusal::NoSuchQueue),
         (VectorMap { vsi: 9, ..good }, VirtchnlRefusal::NotItsVsi),
     ] {
-        world.refused(VirtchnlRequest::MapVectors(EncodedList::new(&[good, map]).list()), why);
+        world.refused(VirtchnlRequest::MapVectors(EncodedMessageList::new(&[good, map]).list()), why);
         assert!(world.told().rx_causes.is_empty(), "no part of the message takes effect");
     }
 }
@@ -184,7 +184,8 @@ fn empty_or_invalid_queue_set_is_refused() {
 fn queues_are_enabled_by_ranges_and_invalid_ranges_refused() {
     let mut world = FourVfPort::active();
     let chunk = |direction, start, count| QueueChunk { direction, start, count };
-    let chunks = EncodedList::new(&[chunk(QueueType::Receive, 0, 4), chunk(QueueType::Transmit, 2, 2)]);
+    let chunks =
+        EncodedMessageList::new(&[chunk(QueueType::Receive, 0, 4), chunk(QueueType::Transmit, 2, 2)]);
     world.granted(VirtchnlRequest::SwitchRanges(true, VSI, chunks.list()));
     assert_eq!(world.told().running, (0b1111, 0b1100));
     for bad in [
@@ -193,7 +194,7 @@ fn queues_are_enabled_by_ranges_and_invalid_ranges_refused() {
         chunk(QueueType::Receive, u16::MAX, u16::MAX),
     ] {
         world.refused(
-            VirtchnlRequest::SwitchRanges(true, VSI, EncodedList::new(&[bad]).list()),
+            VirtchnlRequest::SwitchRanges(true, VSI, EncodedMessageList::new(&[bad]).list()),
             VirtchnlRefusal::NoSuchQueue,
         );
     }

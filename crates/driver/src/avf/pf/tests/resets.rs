@@ -28,7 +28,7 @@ fn negotiated_version_and_mac_address_survive_a_vf_reset() {
     world.introduce(0, OFFERED);
     let address =
         ::avf::virtchnl::EtherAddress { mac: mac(3), usage: ::avf::virtchnl::EtherAddressType::Primary };
-    let list = ::avf::virtchnl::EncodedList::new(&[address]);
+    let list = ::avf::virtchnl::EncodedMessageList::new(&[address]);
     world.granted(VirtchnlRequest::Addresses(true, super::VSI, list.list()));
     world.card.flr(0);
     world.pf.visit(&mut world.card);

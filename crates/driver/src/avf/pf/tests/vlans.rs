@@ -2,7 +2,7 @@
 
 use super::{FourVfPort, VSI};
 use crate::avf::pf::{OFFERED, VirtchnlRefusal};
-use ::avf::virtchnl::{EncodedList, VirtchnlRequest, VirtchnlStatus, VlanFilter, VlanFilterTag};
+use ::avf::virtchnl::{EncodedMessageList, VirtchnlRequest, VirtchnlStatus, VlanFilter, VlanFilterTag};
 use std::vec::Vec;
 
 /// Requests or gives up VLANs for VF 0 as iavf does: all in one request.
@@ -12,7 +12,7 @@ fn ask(world: &mut FourVfPort, on: bool, ids: &[u16]) -> VirtchnlStatus {
         inner: VlanFilterTag::default(),
     };
     let list: Vec<_> = ids.iter().map(filter).collect();
-    world.ask(0, VirtchnlRequest::VlanFilters(on, VSI, EncodedList::new(&list).list())).0
+    world.ask(0, VirtchnlRequest::VlanFilters(on, VSI, EncodedMessageList::new(&list).list())).0
 }
 
 fn allow(world: &mut FourVfPort, ids: Option<&[u16]>) {

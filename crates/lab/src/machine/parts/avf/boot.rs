@@ -4,7 +4,7 @@
 use super::{AvfBus, AvfPort};
 use crate::machine::chipset::Chipset;
 use crate::machine::parts::bus::FunctionMemory;
-use avf::control::{CardControl, CardOrder};
+use avf::control::{CardCommand, CardControl};
 use avf::virtchnl::VfTrafficStatistics;
 use driver::{DmaAllocation, DmaHal, Hal, hal::OutOfDmaMemory};
 use i82576::Time;
@@ -12,14 +12,14 @@ use pcie::Function;
 use std::time::Duration;
 
 /// Access of a starting driver to its function's registers and memory.
-pub(super) struct FunctionView<'a> {
+pub(super) struct AvfBootHal<'a> {
     pub(super) port: &'a mut AvfPort,
     pub(super) chipset: &'a mut Chipset,
     pub(super) function: Function,
     pub(super) now: Time,
 }
 
-impl FunctionView<'_> {
+impl AvfBootHal<'_> {
     fn path(&self) -> &FunctionMemory {
         let AvfPort { functions, .. } = &*self.port;
         functions.path(self.function).expect("a driver's function exists")
@@ -33,7 +33,7 @@ impl FunctionView<'_> {
     }
 }
 
-impl Hal for FunctionView<'_> {
+impl Hal for AvfBootHal<'_> {
     fn read(&mut self, offset: u32) -> u32 {
         match self.function {
             Function::Pf => self.port.card.pf_read(offset),
@@ -59,7 +59,7 @@ impl Hal for FunctionView<'_> {
     }
 }
 
-impl DmaHal for FunctionView<'_> {
+impl DmaHal for AvfBootHal<'_> {
     fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         self.path_mut().allocate(length, align)
     }
@@ -75,8 +75,8 @@ impl DmaHal for FunctionView<'_> {
     }
 }
 
-impl CardControl for FunctionView<'_> {
-    fn order(&mut self, vf: u8, order: CardOrder<'_>) {
+impl CardControl for AvfBootHal<'_> {
+    fn order(&mut self, vf: u8, order: CardCommand<'_>) {
         self.port.card.order(vf, order);
     }
 

@@ -20,17 +20,17 @@ use avf::control::CardControl;
 use avf::ids::{MAX_PAIRS, MAX_VFS};
 use avf::register as r;
 use avf_nic::Nic;
-use boot::{FunctionView, SingleFrameWire};
+use boot::{AvfBootHal, SingleFrameWire};
 use driver::avf::pf::AvfPf;
 use driver::avf::vf::{AvfDriver, AvfDriverConfig};
 use guest::packet::{self, ReceivedPacket, TCP_HEADERS, UDP_HEADERS};
 use i82576::{MacAddress, Time};
 use pcie::msix::InterruptMessage;
 use pcie::{Bus, DmaFault, Function, Iova, Rid};
-use plane::pacing::Pacing;
+use plane::pacing::TransmitPacing;
 use plane::switch::{PortMirrorRules, StormState, SwitchTables};
 use plane::uplink::UplinkMode;
-use plane::{Plane, PortCounters};
+use plane::{ForwardingPlane, PortCounters};
 use policy::VfPolicy;
 use sim::VirtualInstant;
 
@@ -63,7 +63,7 @@ pub(crate) struct AvfFunctions {
 /// Port with an adaptive-VF card, the card's PF driver, and the wire.
 pub(crate) struct AvfPort {
     pub(crate) card: Nic,
-    plane: Box<Plane<MAX_VFS>>,
+    plane: Box<ForwardingPlane<MAX_VFS>>,
     pf: Option<AvfPf>,
     pub(crate) line: ClientWire,
     pub(crate) functions: AvfFunctions,
@@ -144,8 +144,12 @@ impl AvfPort {
         chipset: &mut Chipset,
     ) -> Result<(Self, AvfDriver), String> {
         let counters = [PortCounters::default(); MAX_VFS];
-        let mut plane =
-            Box::new(Plane::new(SwitchTables::closed(0), Pacing::new(None), StormState::default(), counters));
+        let mut plane = Box::new(ForwardingPlane::new(
+            SwitchTables::closed(0),
+            TransmitPacing::new(None),
+            StormState::default(),
+            counters,
+        ));
         plane.uplink = UplinkMode { link: true, receives: true, ..UplinkMode::default() };
         let functions = AvfFunctions { pf, vf, sent: Vec::new(), faults: 0 };
         let card = Nic::new(1);
@@ -178,8 +182,8 @@ impl AvfPort {
         }
     }
 
-    fn view<'a>(&'a mut self, function: Function, chipset: &'a mut Chipset) -> FunctionView<'a> {
-        FunctionView { port: self, chipset, function, now: Time::ZERO }
+    fn view<'a>(&'a mut self, function: Function, chipset: &'a mut Chipset) -> AvfBootHal<'a> {
+        AvfBootHal { port: self, chipset, function, now: Time::ZERO }
     }
 
     /// Returns a client for each queue pair, whose frames the card places in that queue. Sends frames to the card to

@@ -25,7 +25,7 @@ pub(crate) const SEGMENTS: usize = 128;
 
 /// Transmit request of a guest on the packet channel.
 #[derive(Debug, Clone)]
-pub(crate) struct ChannelRequest {
+pub(crate) struct PacketChannelRequest {
     /// Ethernet, IP and TCP headers of the packet.
     pub(crate) header: Vec<u8>,
     /// Buffers of the packet's payload, each within a page.
@@ -36,7 +36,7 @@ pub(crate) struct ChannelRequest {
 
 /// Reason why the driver domain refused a transmit request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ChannelRequestError {
+pub(crate) enum PacketChannelRequestError {
     /// The segmentation request's headers are too short, too long, or not those of a packet that can be
     /// segmented as requested.
     Header,
@@ -50,7 +50,7 @@ pub(crate) enum ChannelRequestError {
 
 /// Packet accepted by the driver domain: a copy of its headers, and its pinned payload buffers.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct ChannelPacket {
+pub(crate) struct DriverDomainPacket {
     header: [u8; HEADERS],
     length: usize,
     pieces: Vec<PageBuffer>,
@@ -59,23 +59,24 @@ pub(crate) struct ChannelPacket {
 
 /// Checks a transmit request of domain `owner`, copies its headers and pins its pages.
 pub(crate) fn accept(
-    request: &ChannelRequest,
+    request: &PacketChannelRequest,
     owner: GuestNumber,
     pages: &mut PageOwners,
-) -> Result<ChannelPacket, ChannelRequestError> {
+) -> Result<DriverDomainPacket, PacketChannelRequestError> {
     let mut header = [0; HEADERS];
     let length = request.header.len();
-    header.get_mut(..length).ok_or(ChannelRequestError::Header)?.copy_from_slice(&request.header);
-    let packet = ChannelPacket { header, length, pieces: request.pieces.clone(), offload: request.offload };
+    header.get_mut(..length).ok_or(PacketChannelRequestError::Header)?.copy_from_slice(&request.header);
+    let packet =
+        DriverDomainPacket { header, length, pieces: request.pieces.clone(), offload: request.offload };
     packet.check()?;
     if !packet.pieces.iter().all(|piece| pages.are_of(*piece, owner)) {
-        return Err(ChannelRequestError::Page);
+        return Err(PacketChannelRequestError::Page);
     }
     packet.pieces.iter().for_each(|piece| pages.refer(*piece));
     Ok(packet)
 }
 
-impl ChannelPacket {
+impl DriverDomainPacket {
     /// Returns the driver domain's copy of the packet's headers.
     pub(crate) fn header(&self) -> &[u8] {
         &self.header[..self.length]
@@ -102,25 +103,25 @@ impl ChannelPacket {
     }
 
     /// Checks that the request's buffers, headers and offloads are consistent.
-    fn check(&self) -> Result<(), ChannelRequestError> {
+    fn check(&self) -> Result<(), PacketChannelRequestError> {
         let lies_in_a_page = |piece: &PageBuffer| piece.length > 0 && piece.pages().count() == 1;
         let total = self.length + self.payload();
         if self.pieces.len() > PIECES || !self.pieces.iter().all(lies_in_a_page) || total > MAX_FRAME {
-            return Err(ChannelRequestError::Length);
+            return Err(PacketChannelRequestError::Length);
         }
         if self.length < IP_HEADERS - 20 {
-            return Err(ChannelRequestError::Header);
+            return Err(PacketChannelRequestError::Header);
         }
         let Some(size) = self.offload.segment else { return Ok(()) };
         let header = self.header();
         if !is_tcp(header) {
-            return Err(ChannelRequestError::Header);
+            return Err(PacketChannelRequestError::Header);
         }
         if usize::from(u16::from_be_bytes([header[16], header[17]])) + 14 != total {
-            return Err(ChannelRequestError::Length);
+            return Err(PacketChannelRequestError::Length);
         }
         if size == 0 || self.payload().div_ceil(size.into()) > SEGMENTS {
-            return Err(ChannelRequestError::Segment);
+            return Err(PacketChannelRequestError::Segment);
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! filters have seen one packet. Headers are rewritten for each segment, payload stays in place. The payload
 //! checksum is computed when a segment is copied.
 
-use super::ChannelPacket;
+use super::DriverDomainPacket;
 use guest::packet::IP_HEADERS;
 
 const IP: usize = 14;
@@ -23,7 +23,7 @@ pub(crate) struct PacketSegment {
 }
 
 /// Segments a packet for TCP. Returns the whole packet as one segment if it needs no segmentation.
-pub(crate) fn cut(packet: &ChannelPacket) -> Vec<PacketSegment> {
+pub(crate) fn cut(packet: &DriverDomainPacket) -> Vec<PacketSegment> {
     let payload = packet.payload();
     let Some(size) = packet.offload.segment.map(usize::from) else {
         return vec![PacketSegment { header: packet.header().to_vec(), from: 0, length: payload }];

@@ -1,7 +1,7 @@
 //! Tests that packets cross the channel between domains intact and hostile requests have no effect.
 
 use super::offload::cut;
-use super::{ChannelPacket, ChannelRequest, ChannelRequestError, HEADERS, accept, slots};
+use super::{DriverDomainPacket, HEADERS, PacketChannelRequest, PacketChannelRequestError, accept, slots};
 use crate::machine::parts::cdna::pages::PageOwners;
 use crate::machine::parts::cdna::{PAGE, PageBuffer};
 use guest::packet::{self, TCP_HEADERS};
@@ -18,7 +18,7 @@ fn pages() -> PageOwners {
 
 /// Creates a transmit request of the first guest with `payload` bytes, to be segmented into pieces of
 /// `segment` bytes.
-fn request(payload: usize, segment: Option<u16>) -> ChannelRequest {
+fn request(payload: usize, segment: Option<u16>) -> PacketChannelRequest {
     let mut frame = vec![0; TCP_HEADERS + payload];
     let tcp =
         packet::ReceivedPacket::Tcp { sequence: u32::MAX - 2_000, acknowledgement: 1, window: 9, payload };
@@ -28,14 +28,14 @@ fn request(payload: usize, segment: Option<u16>) -> ChannelRequest {
         address: n as u64 * PAGE,
         length: (payload - n * PAGE as usize).min(PAGE as usize) as u16,
     });
-    ChannelRequest {
+    PacketChannelRequest {
         header: frame,
         pieces: pieces.collect(),
         offload: PendingOffloads { csum_blank: true, segment },
     }
 }
 
-fn accepted(request: &ChannelRequest, pages: &mut PageOwners) -> ChannelPacket {
+fn accepted(request: &PacketChannelRequest, pages: &mut PageOwners) -> DriverDomainPacket {
     accept(request, 0, pages).unwrap()
 }
 
@@ -47,7 +47,7 @@ fn channel_between_domains_keeps_a_packets_offload_requests() {
         PendingOffloads { csum_blank: true, segment: Some(1_448) },
     ] {
         let mut pages = pages();
-        let packet = accepted(&ChannelRequest { offload, ..request(30_000, None) }, &mut pages);
+        let packet = accepted(&PacketChannelRequest { offload, ..request(30_000, None) }, &mut pages);
         assert_eq!((packet.offload, packet.payload(), packet.pages()), (offload, 30_000, 8));
     }
     assert_eq!([0, 1_448, 4_030, 4_031, 63_712].map(slots), [1, 1, 1, 2, 16]);
@@ -74,7 +74,7 @@ fn page_of_a_channel_packet_is_pinned_until_its_release() {
     assert!(pages.references() == 0 && pages.give(1, 1));
     assert_eq!(
         accept(&request(8_192, None), 0, &mut pages),
-        Err(ChannelRequestError::Page),
+        Err(PacketChannelRequestError::Page),
         "the page has a new owner"
     );
 }
@@ -82,7 +82,7 @@ fn page_of_a_channel_packet_is_pinned_until_its_release() {
 #[test]
 fn inconsistent_channel_request_is_rejected_without_effect() {
     let good = || request(6_000, Some(1_448));
-    let change = |change: fn(&mut ChannelRequest)| {
+    let change = |change: fn(&mut PacketChannelRequest)| {
         let mut asked = good();
         change(&mut asked);
         let mut pages = pages();
@@ -93,43 +93,47 @@ fn inconsistent_channel_request_is_rejected_without_effect() {
     assert_eq!(accept(&good(), 0, &mut pages()).err(), None);
     assert_eq!(
         change(|it| it.pieces[1].address = 40 * PAGE),
-        Some(ChannelRequestError::Page),
+        Some(PacketChannelRequestError::Page),
         "a page of the other guest"
     );
     assert_eq!(
         change(|it| it.pieces[1].address = 900 * PAGE),
-        Some(ChannelRequestError::Page),
+        Some(PacketChannelRequestError::Page),
         "a free page"
     );
     assert_eq!(
         change(|it| it.pieces[1].address = u64::MAX),
-        Some(ChannelRequestError::Page),
+        Some(PacketChannelRequestError::Page),
         "beyond the memory"
     );
     assert_eq!(
         change(|it| it.pieces[1].address += 3_000),
-        Some(ChannelRequestError::Length),
+        Some(PacketChannelRequestError::Length),
         "across a page"
     );
-    assert_eq!(change(|it| it.pieces[1].length = 0), Some(ChannelRequestError::Length));
+    assert_eq!(change(|it| it.pieces[1].length = 0), Some(PacketChannelRequestError::Length));
     assert_eq!(
         change(|it| it.pieces[1].length += 1),
-        Some(ChannelRequestError::Length),
+        Some(PacketChannelRequestError::Length),
         "longer than the headers announce"
     );
-    assert_eq!(change(|it| it.pieces = vec![it.pieces[0]; 19]), Some(ChannelRequestError::Length));
-    assert_eq!(change(|it| it.header.truncate(50)), Some(ChannelRequestError::Header));
-    assert_eq!(change(|it| it.header = vec![0; HEADERS + 1]), Some(ChannelRequestError::Header));
-    assert_eq!(change(|it| it.header[23] = 17), Some(ChannelRequestError::Header), "UDP is not segmented");
+    assert_eq!(change(|it| it.pieces = vec![it.pieces[0]; 19]), Some(PacketChannelRequestError::Length));
+    assert_eq!(change(|it| it.header.truncate(50)), Some(PacketChannelRequestError::Header));
+    assert_eq!(change(|it| it.header = vec![0; HEADERS + 1]), Some(PacketChannelRequestError::Header));
+    assert_eq!(
+        change(|it| it.header[23] = 17),
+        Some(PacketChannelRequestError::Header),
+        "UDP is not segmented"
+    );
     assert_eq!(
         change(|it| it.header[46] = 0xf0),
-        Some(ChannelRequestError::Header),
+        Some(PacketChannelRequestError::Header),
         "TCP options beyond the headers"
     );
-    assert_eq!(change(|it| it.offload.segment = Some(0)), Some(ChannelRequestError::Segment));
+    assert_eq!(change(|it| it.offload.segment = Some(0)), Some(PacketChannelRequestError::Segment));
     assert_eq!(
         change(|it| it.offload.segment = Some(40)),
-        Some(ChannelRequestError::Segment),
+        Some(PacketChannelRequestError::Segment),
         "too many segments"
     );
 }
@@ -138,18 +142,18 @@ fn inconsistent_channel_request_is_rejected_without_effect() {
 /// headers.
 #[test]
 fn packet_channel_refuses_packets_of_invalid_length() {
-    let found = |change: &dyn Fn(&mut ChannelRequest)| {
+    let found = |change: &dyn Fn(&mut PacketChannelRequest)| {
         let mut asked = request(1, None);
         change(&mut asked);
         accept(&asked, 0, &mut pages()).err()
     };
     let pieces = |count: usize| found(&|it| it.pieces = vec![it.pieces[0]; count]);
-    assert_eq!((pieces(PIECES), pieces(PIECES + 1)), (None, Some(ChannelRequestError::Length)));
+    assert_eq!((pieces(PIECES), pieces(PIECES + 1)), (None, Some(PacketChannelRequestError::Length)));
     let bytes = |total: usize| found(&|it| it.pieces = request(total - TCP_HEADERS, None).pieces);
-    assert_eq!((bytes(MAX_FRAME), bytes(MAX_FRAME + 1)), (None, Some(ChannelRequestError::Length)));
+    assert_eq!((bytes(MAX_FRAME), bytes(MAX_FRAME + 1)), (None, Some(PacketChannelRequestError::Length)));
     let header = |length: usize| found(&|it| it.header.truncate(length));
-    assert_eq!((header(14), header(13)), (None, Some(ChannelRequestError::Header)));
-    assert_eq!(found(&|it| it.pieces[0].length = 0), Some(ChannelRequestError::Length));
+    assert_eq!((header(14), header(13)), (None, Some(PacketChannelRequestError::Header)));
+    assert_eq!(found(&|it| it.pieces[0].length = 0), Some(PacketChannelRequestError::Length));
     assert_eq!(found(&|it| it.pieces = Vec::new()), None, "a packet without payload is accepted");
 }
 
@@ -200,7 +204,7 @@ proptest! {
         }
         let pieces = pieces.into_iter().map(|(address, length)| PageBuffer { address, length }).collect();
         let mut pages = pages();
-        if let Ok(packet) = accept(&ChannelRequest { header, pieces, offload: PendingOffloads { csum_blank: true, segment } }, 0, &mut pages) {
+        if let Ok(packet) = accept(&PacketChannelRequest { header, pieces, offload: PendingOffloads { csum_blank: true, segment } }, 0, &mut pages) {
             prop_assert!(packet.pieces().iter().all(|piece| pages.reaches(*piece, 0)));
             prop_assert!(cut(&packet).len() <= super::SEGMENTS);
             packet.release(&mut pages);

@@ -7,8 +7,8 @@ use crate::machine::engine::{Actor, ModelDefect, Simulation};
 use hypervisor::account::{CycleCategory, CycleSink};
 use hypervisor::cost::CostTable;
 use hypervisor::cpu::{
-    CreditClocks, CreditScheduler, HardwareThreadId, HostMachine, ProcessorConfig, SchedulingParameters,
-    SelectedScheduler, VcpuId, VcpuStep, VcpuStepOutcome,
+    CreditScheduler, CreditSchedulerClocks, HardwareThreadId, HostMachine, ProcessorConfig,
+    SchedulingParameters, SelectedScheduler, VcpuId, VcpuStep, VcpuStepOutcome,
 };
 use hypervisor::domain::DomainKind;
 use sim::{Frequency, RandomStream, VirtualDuration, VirtualInstant};
@@ -132,7 +132,7 @@ fn build(plan: &AudioSetup) -> Simulation<AudioMachine> {
     let drift = phases.below(2 * DRIFT + 1);
     let period = VirtualDuration::from_picos(PERIOD.picos() / 1_000_000 * (1_000_000 - DRIFT + drift));
     let mut phase = |period: VirtualDuration| VirtualDuration::from_picos(phases.below(period.picos()));
-    let clocks = CreditClocks {
+    let clocks = CreditSchedulerClocks {
         millisecond: cycles(VirtualDuration::from_millis(1)),
         tick_ms: plan.tick_ms,
         first_tick: cycles(phase(VirtualDuration::from_millis(plan.tick_ms.max(1).into()))),

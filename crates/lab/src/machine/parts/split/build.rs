@@ -3,13 +3,13 @@
 
 use super::dispatch::BackEndPlacement;
 use super::{
-    BridgeFrameCounters, BridgedCard, EventChannelSource, FrontEndView, PendingCpuWork, SplitConnections,
-    SplitInterface, SplitNetwork,
+    BridgeFrameCounters, BridgedCard, EventChannelSource, FrontEndRingAccess, PendingCpuWork,
+    ServiceDomainNetwork, SplitConnections, SplitInterface,
 };
 use crate::machine::server::setup::NetbackOptions;
 use driver::vf::Vf;
 use hypervisor::domain::DomainId;
-use hypervisor::evtchn::{EventChannelError, EventChannels, EventPortBinding};
+use hypervisor::evtchn::{EventChannelBinding, EventChannelError, EventChannels};
 use hypervisor::grant::GrantTables;
 use i82576::MacAddress;
 use split::bridge::{BridgePort, LearningBridge};
@@ -19,7 +19,7 @@ use split::ring::SLOTS;
 use split::{InterfaceRings, MAX_FRAME, NetworkBackend, NetworkFrontend};
 use std::collections::VecDeque;
 
-impl SplitNetwork {
+impl ServiceDomainNetwork {
     /// Creates the network drivers of a service domain with `cpus` virtual CPUs, without cards and guests.
     pub(crate) fn new(
         domain: DomainId,
@@ -63,7 +63,7 @@ impl SplitNetwork {
         let cpu = location.cpu;
         let mut interrupts = Vec::new();
         for vector in 0..i82576::ids::VF_VECTORS as u16 {
-            let port = channels.bind(self.domain, EventPortBinding::Pirq(vector), cpu as u16)?;
+            let port = channels.bind(self.domain, EventChannelBinding::Pirq(vector), cpu as u16)?;
             self.stands_for(port, EventChannelSource::Card(card, vector));
             interrupts.push(port);
         }
@@ -124,7 +124,7 @@ impl SplitNetwork {
 }
 
 /// Rings and grants that a starting front end uses. Events are dropped: the back end checks the rings before it sleeps.
-struct FrontEndBootHal<'a>(FrontEndView<'a>);
+struct FrontEndBootHal<'a>(FrontEndRingAccess<'a>);
 
 impl NetworkFrontendHal for FrontEndBootHal<'_> {
     fn rings(&mut self) -> &mut InterfaceRings {

@@ -3,10 +3,10 @@
 //! interface leaves its worker once drained. Its event channels are rebound on arrival, by [`EventChannels::rebind`],
 //! which loses no event. The dispatcher's own cost is not charged.
 
-use super::{ServiceCpuView, SplitNetwork};
+use super::{ServiceCpuView, ServiceDomainNetwork};
 use hypervisor::account::CycleCategory;
 use hypervisor::cost::CostConstant;
-use hypervisor::evtchn::{EventChannels, EventDelivery};
+use hypervisor::evtchn::{EventChannels, EventSendOutcome};
 use sim::VirtualInstant;
 use split::back::VifIndex;
 use split::dispatch::EventDispatcher;
@@ -28,14 +28,14 @@ pub enum MovableBackEndPart {
 
 /// Virtual CPU of a back-end worker thread or card: the current one, and the one to move to.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PartLocation {
+pub(super) struct BackEndPartLocation {
     pub(super) cpu: usize,
     wanted: usize,
     /// The worker thread or card has left its virtual CPU and not arrived at the next.
     pub(super) is_moving: bool,
 }
 
-impl PartLocation {
+impl BackEndPartLocation {
     pub(super) fn on(cpu: usize) -> Self {
         Self { cpu, wanted: cpu, is_moving: false }
     }
@@ -68,7 +68,7 @@ pub(super) struct BackEndPlacement {
     frames: u64,
     /// Number of frames that each interface had counted at the last load sample.
     loads: Vec<u64>,
-    pub(super) workers: Vec<PartLocation>,
+    pub(super) workers: Vec<BackEndPartLocation>,
     /// Back-end worker thread that each interface should have.
     pub(super) assigned: Vec<usize>,
     /// Interfaces that are being drained to move.
@@ -89,7 +89,9 @@ impl BackEndPlacement {
             ticks: 0,
             frames: 0,
             loads: Vec::new(),
-            workers: (0..workers).map(|worker| PartLocation::on(dispatcher.cpu(worker, cpus))).collect(),
+            workers: (0..workers)
+                .map(|worker| BackEndPartLocation::on(dispatcher.cpu(worker, cpus)))
+                .collect(),
             assigned: Vec::new(),
             moving: Vec::new(),
             leaving: VecDeque::new(),
@@ -101,8 +103,8 @@ impl BackEndPlacement {
     }
 
     /// Returns the placement that the dispatcher chooses for card `n`: its current and its next virtual CPU.
-    pub(super) fn card(&self, n: usize, cpus: usize) -> PartLocation {
-        PartLocation::on(self.dispatcher.cpu(n, cpus))
+    pub(super) fn card(&self, n: usize, cpus: usize) -> BackEndPartLocation {
+        BackEndPartLocation::on(self.dispatcher.cpu(n, cpus))
     }
 
     /// Records when a back-end worker thread runs, and counts a run that overlaps the same worker's previous run.
@@ -112,7 +114,7 @@ impl BackEndPlacement {
     }
 }
 
-impl SplitNetwork {
+impl ServiceDomainNetwork {
     /// Returns the number of completed moves of back-end parts.
     pub(crate) fn moves(&self) -> u64 {
         self.placement.arrived
@@ -212,7 +214,7 @@ impl SplitNetwork {
         &mut self,
         what: MovableBackEndPart,
         channels: &mut EventChannels,
-    ) -> (usize, Vec<EventDelivery>) {
+    ) -> (usize, Vec<EventSendOutcome>) {
         self.placement.arrived += 1;
         let (cpu, ports) = match what {
             MovableBackEndPart::Worker(worker) => {

@@ -2,7 +2,7 @@
 //! written to memory shared with the hypervisor without a hypercall; an event is a hypercall. Costs per
 //! packet are charged by the device.
 
-use super::{SplitConnections, SplitNetwork};
+use super::{ServiceDomainNetwork, SplitConnections};
 use crate::machine::parts::platform::GuestPlatform;
 use hypervisor::account::{CycleCategory, CycleSink};
 use hypervisor::cost::CostConstant;
@@ -13,13 +13,13 @@ use split::InterfaceRings;
 use split::front::NetworkFrontendHal;
 
 /// Rings, pages and grants of one guest's front end.
-pub(crate) struct FrontEndView<'a> {
+pub(crate) struct FrontEndRingAccess<'a> {
     wires: &'a mut SplitConnections,
     guest: usize,
     service: DomainId,
 }
 
-impl FrontEndView<'_> {
+impl FrontEndRingAccess<'_> {
     fn own(&mut self) -> &mut DomainGrantTable {
         let domain = self.wires.interfaces[self.guest].domain;
         self.wires.grants.domain(domain).expect("a guest with a front end has a grant table")
@@ -43,14 +43,14 @@ impl FrontEndView<'_> {
     }
 }
 
-impl SplitNetwork {
+impl ServiceDomainNetwork {
     /// Returns the rings, pages and grants of a guest's front end.
-    pub(crate) fn front_end(&mut self, guest: usize) -> FrontEndView<'_> {
-        FrontEndView { wires: &mut self.wires, guest, service: self.domain }
+    pub(crate) fn front_end(&mut self, guest: usize) -> FrontEndRingAccess<'_> {
+        FrontEndRingAccess { wires: &mut self.wires, guest, service: self.domain }
     }
 }
 
-impl NetworkFrontendHal for GuestPlatform<'_, FrontEndView<'_>> {
+impl NetworkFrontendHal for GuestPlatform<'_, FrontEndRingAccess<'_>> {
     fn rings(&mut self) -> &mut InterfaceRings {
         self.device.rings()
     }

@@ -11,14 +11,14 @@ use split::InterfaceRings;
 use split::back::{GrantedAddress, NetworkBackendHal, NotGranted, VifIndex};
 
 /// Rings and grants that the back end accesses, with the step that its hypercalls are charged to.
-pub(crate) struct BackEndView<'a> {
+pub(crate) struct BackEndRingAccess<'a> {
     pub(crate) wires: &'a mut SplitConnections,
     pub(crate) domain: DomainId,
     pub(crate) step: &'a mut VcpuStep,
     pub(crate) table: &'a CostTable,
 }
 
-impl BackEndView<'_> {
+impl BackEndRingAccess<'_> {
     fn address(&self, granted: GrantedAddress) -> GrantAddress {
         let GrantedAddress { vif, reference, offset } = granted;
         GrantAddress { owner: self.owner(vif), reference: GrantReference(reference), offset }
@@ -35,7 +35,7 @@ impl BackEndView<'_> {
     }
 }
 
-impl NetworkBackendHal for BackEndView<'_> {
+impl NetworkBackendHal for BackEndRingAccess<'_> {
     type Mapping = GrantHandle;
 
     fn rings(&mut self, vif: VifIndex) -> &mut InterfaceRings {

@@ -19,11 +19,11 @@ mod host;
 mod service;
 
 pub(crate) use dispatch::MovableBackEndPart;
-pub(crate) use guest::FrontEndView;
+pub(crate) use guest::FrontEndRingAccess;
 pub(crate) use service::ServiceCpuView;
 
 use crate::machine::books::ConservationChecks;
-use dispatch::{BackEndPlacement, PartLocation};
+use dispatch::{BackEndPartLocation, BackEndPlacement};
 use driver::vf::Vf;
 use hypervisor::domain::DomainId;
 use hypervisor::grant::{GrantHandle, GrantTables};
@@ -34,7 +34,7 @@ use std::collections::VecDeque;
 /// Network drivers of the service domain: the back end, the cards with their bridges, and the work of each
 /// virtual CPU.
 #[derive(Debug)]
-pub(crate) struct SplitNetwork {
+pub(crate) struct ServiceDomainNetwork {
     /// Domain that runs the back end of the split driver.
     domain: DomainId,
     backend: NetworkBackend<GrantHandle>,
@@ -89,7 +89,7 @@ struct BridgedCard {
     /// Event channels of the card's interrupts.
     interrupts: Vec<u16>,
     /// Virtual CPU that takes the card's interrupts and polls the card.
-    location: PartLocation,
+    location: BackEndPartLocation,
     /// The card is to be polled once its move to another virtual CPU is complete.
     is_due: bool,
 }
@@ -134,7 +134,7 @@ struct BridgeFrameCounters {
     filtered: u64,
 }
 
-impl SplitNetwork {
+impl ServiceDomainNetwork {
     /// Checks that every frame on the bridges was delivered, is in flight, or was dropped and counted, and
     /// that every guest received the frames copied to it.
     pub(crate) fn balance(

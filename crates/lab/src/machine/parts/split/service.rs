@@ -2,14 +2,14 @@
 //! from guests, or frames to guests. Each turn is bounded and the three alternate, so that none starves
 //! another.
 
-use super::host::BackEndView;
+use super::host::BackEndRingAccess;
 use super::{
-    BridgedCard, EventChannelSource, PendingCpuWork, SplitConnections, SplitInterface, SplitNetwork,
+    BridgedCard, EventChannelSource, PendingCpuWork, ServiceDomainNetwork, SplitConnections, SplitInterface,
 };
 use crate::machine::chipset::Chipset;
 use crate::machine::parts::card::NicPort as Hardware;
 use crate::machine::parts::registers::VfRegisters;
-use driver::vf::{TxError, TxOffload, VfInterrupt};
+use driver::vf::{TxError, TxOffload, VfInterruptCause};
 use hypervisor::account::{CycleCategory, CycleSink};
 use hypervisor::cost::{CostConstant, CostTable};
 use hypervisor::cpu::VcpuStep;
@@ -53,12 +53,12 @@ impl ServiceCpuView<'_> {
     }
 
     /// Returns access to rings and grants for the back end, charged to this step.
-    fn host<'b>(&'b mut self, wires: &'b mut SplitConnections, domain: DomainId) -> BackEndView<'b> {
-        BackEndView { wires, domain, step: self.step, table: self.table }
+    fn host<'b>(&'b mut self, wires: &'b mut SplitConnections, domain: DomainId) -> BackEndRingAccess<'b> {
+        BackEndRingAccess { wires, domain, step: self.step, table: self.table }
     }
 }
 
-impl SplitNetwork {
+impl ServiceDomainNetwork {
     /// Executes one network step of a virtual CPU: starts moves, takes events, sends delayed events, or polls and
     /// copies frames. Returns `false` if there was nothing to do.
     pub(crate) fn step(&mut self, view: &mut ServiceCpuView) -> bool {
@@ -119,7 +119,7 @@ impl SplitNetwork {
                 Some(EventChannelSource::Card(card, vector)) => {
                     view.charge(CycleCategory::Driver, CostConstant::InterruptHandler);
                     let event = self.cards[card].driver.handle_interrupt(&mut view.card(card), vector);
-                    if event == VfInterrupt::Received {
+                    if event == VfInterruptCause::Received {
                         self.schedule_poll(card);
                     }
                 }

@@ -7,7 +7,7 @@ use driver::avf::queue::MessageFromVf;
 
 /// Thread that polls the PF driver's inbox.
 #[derive(Debug)]
-pub(crate) struct InboxMonitor {
+pub(crate) struct PfInboxThread {
     inbox: VfMessageInbox,
     /// A processor is running the monitor thread.
     entered: bool,
@@ -15,7 +15,7 @@ pub(crate) struct InboxMonitor {
 
 /// Results of one poll of the PF driver's inbox by the monitor thread.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct InboxVisit {
+pub(crate) struct PfInboxPollResult {
     /// VF requests that the PF driver has to answer, in order.
     pub(crate) served: Vec<MessageFromVf>,
     /// The monitor thread has read the registers that report resets of VFs.
@@ -24,7 +24,7 @@ pub(crate) struct InboxVisit {
     pub(crate) wrote_tail: bool,
 }
 
-impl InboxMonitor {
+impl PfInboxThread {
     /// Creates the monitor thread of an inbox.
     pub(crate) fn new(inbox: VfMessageInbox) -> Self {
         Self { inbox, entered: false }
@@ -53,8 +53,9 @@ impl InboxMonitor {
         ring: &mut [u8],
         card: &mut AdminQueueFirmware,
         resets: &mut u128,
-    ) -> InboxVisit {
-        let mut visit = InboxVisit { checked_resets: self.inbox.begin(), ..InboxVisit::default() };
+    ) -> PfInboxPollResult {
+        let mut visit =
+            PfInboxPollResult { checked_resets: self.inbox.begin(), ..PfInboxPollResult::default() };
         if visit.checked_resets {
             let reset = core::mem::take(resets);
             (0..VFS).filter(|vf| reset >> vf & 1 == 1).for_each(|vf| self.inbox.cancel(vf, ring));

@@ -1,22 +1,22 @@
 //! Tests that VF requests are served once and in order, with bounded work per visit of the monitor thread.
 
 use super::admin::{AdminQueueFirmware, VFS, VfMessage};
-use super::monitor::InboxMonitor;
+use super::monitor::PfInboxThread;
 use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
 use avf::bits::aqlen;
 use avf::{pf_register as pf, register as own};
 use avf_nic::Nic;
-use driver::avf::inbox::{InboxLimits, VfMessageInbox};
+use driver::avf::inbox::{VfMessageInbox, VfMessageInboxLimits};
 use driver::avf::queue::{AdminDescriptorContents, AdminReceiveQueue, MessageFromVf};
 use i82576::Time;
 use pcie::{Bus, DmaFault, Function, Iova};
 
 const SLOTS: u16 = 32;
 
-fn machine(limits: InboxLimits) -> (Vec<u8>, AdminQueueFirmware, InboxMonitor) {
+fn machine(limits: VfMessageInboxLimits) -> (Vec<u8>, AdminQueueFirmware, PfInboxThread) {
     let mut ring = vec![0; usize::from(SLOTS) * SIZE];
     let queue = AdminReceiveQueue::new(SLOTS, 4_096, 0, VFS, ring.as_mut_slice());
-    (ring, AdminQueueFirmware::new(SLOTS), InboxMonitor::new(VfMessageInbox::new(queue, limits, VFS)))
+    (ring, AdminQueueFirmware::new(SLOTS), PfInboxThread::new(VfMessageInbox::new(queue, limits, VFS)))
 }
 
 fn vf_message(vf: u16, operation: u32) -> VfMessage {
@@ -28,7 +28,7 @@ fn asked(served: &[MessageFromVf]) -> Vec<VfMessage> {
     served.iter().map(|m| VfMessage { vf: m.vf, operation: m.operation, length: m.length }).collect()
 }
 
-const LIMITS: InboxLimits = InboxLimits { messages: 8, resets_every: 1 };
+const LIMITS: VfMessageInboxLimits = VfMessageInboxLimits { messages: 8, resets_every: 1 };
 
 #[test]
 fn monitor_serves_vf_messages_once_in_order_across_ring_wraps() {

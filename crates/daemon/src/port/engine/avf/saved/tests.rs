@@ -5,7 +5,7 @@ use super::{AvfCard, GuestBus, InheritedCard};
 use crate::config::file::CardFamily as Name;
 use crate::config::{HostConfig, PortConfig};
 use crate::confine::ThreadSandboxes;
-use crate::port::engine::family::{PortCard, VfCardState};
+use crate::port::engine::family::{PortCard, ReportedVfState};
 use crate::state::{self, AvfPortState, SavedState as _};
 use i82576::Time;
 use pcie::{MAX_VFS, VfIndex};
@@ -32,7 +32,7 @@ fn port(lines: &str) -> (PortConfig, GuestBus) {
     (config.ports.remove(0), bus)
 }
 
-fn facts(card: &dyn PortCard, n: u8) -> VfCardState {
+fn facts(card: &dyn PortCard, n: u8) -> ReportedVfState {
     card.vf_status(VfIndex::new(n).unwrap()).unwrap()
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 /// Actions of a wire's receiving port on its bell before the port sleeps. The sending port may act between any two of
 /// them.
-pub(super) trait BellSleeper {
+pub(super) trait WireWakeReceiver {
     /// Sets whether the sending port has to ring the bell. The sending port sees later actions after this one too.
     fn want(&self, wanted: bool);
 
@@ -19,7 +19,7 @@ pub(super) trait BellSleeper {
 }
 
 /// Actions of a wire's sending port on the bell of the receiving port.
-pub(super) trait BellRinger {
+pub(super) trait WireWakeSender {
     /// Clears the receiving port's wish to be woken, and returns the wish. Comes after all frames that were sent to
     /// the receiving port.
     fn take_wanted(&self) -> bool;
@@ -29,7 +29,7 @@ pub(super) trait BellRinger {
 }
 
 /// Prepares the receiving port of a wire for sleep. Returns `false` if frames are pending. Later frames ring the bell.
-pub(super) fn may_sleep(side: &impl BellSleeper) -> bool {
+pub(super) fn may_sleep(side: &impl WireWakeReceiver) -> bool {
     side.want(true);
     if side.is_empty() {
         return true;
@@ -39,7 +39,7 @@ pub(super) fn may_sleep(side: &impl BellSleeper) -> bool {
 }
 
 /// Wakes the receiving port of a wire if it sleeps, after frames were sent.
-pub(super) fn announce(side: &impl BellRinger) {
+pub(super) fn announce(side: &impl WireWakeSender) {
     if side.take_wanted() {
         side.ring();
     }
@@ -47,12 +47,12 @@ pub(super) fn announce(side: &impl BellRinger) {
 
 /// Flag and waker by which a wire's sender wakes the receiving port.
 #[derive(Debug)]
-pub(super) struct WireBell {
+pub(super) struct WireWakeFlag {
     wanted: AtomicBool,
     waker: ThreadWaker,
 }
 
-impl WireBell {
+impl WireWakeFlag {
     pub(super) fn new() -> std::io::Result<Self> {
         Ok(Self { wanted: AtomicBool::new(false), waker: ThreadWaker::new()? })
     }
@@ -68,7 +68,7 @@ impl WireBell {
     }
 }
 
-impl BellRinger for WireBell {
+impl WireWakeSender for WireWakeFlag {
     fn take_wanted(&self) -> bool {
         fence(Ordering::SeqCst);
         // Loaded first: while no port sleeps, both sides only read the cache line, which stays shared.
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct BellModelState {
+    struct WireWakeModelState {
         /// Number of frames in the modelled wire.
         frames: usize,
         wanted: bool,
@@ -111,13 +111,13 @@ mod tests {
     }
 
     /// Interleaving of the actions of a wire's sender and receiver, in the order given by the bits of `order`.
-    struct BellInterleaving {
+    struct WireWakeInterleaving {
         order: u32,
-        state: Mutex<BellModelState>,
+        state: Mutex<WireWakeModelState>,
         changed: Condvar,
     }
 
-    impl BellModelState {
+    impl WireWakeModelState {
         /// Returns the side of the wire, sender or receiver, that acts next. A side that cannot act leaves its turn to
         /// the other.
         fn next(&self, order: u32) -> WireSide {
@@ -128,11 +128,11 @@ mod tests {
         }
     }
 
-    impl BellInterleaving {
+    impl WireWakeInterleaving {
         /// Waits until a side of the modelled wire may act, and runs one action of that side.
-        fn step<T>(&self, side: WireSide, act: impl FnOnce(&mut BellModelState) -> T) -> T {
-            let turn = |state: &mut BellModelState| state.next(self.order) != side;
-            let mut state: MutexGuard<'_, BellModelState> =
+        fn step<T>(&self, side: WireSide, act: impl FnOnce(&mut WireWakeModelState) -> T) -> T {
+            let turn = |state: &mut WireWakeModelState| state.next(self.order) != side;
+            let mut state: MutexGuard<'_, WireWakeModelState> =
                 self.changed.wait_while(self.state.lock().unwrap(), turn).unwrap();
             state.step += 1;
             let answer = act(&mut state);
@@ -179,7 +179,7 @@ mod tests {
         }
     }
 
-    impl BellSleeper for BellInterleaving {
+    impl WireWakeReceiver for WireWakeInterleaving {
         fn want(&self, wanted: bool) {
             self.step(WireSide::Receiver, |state| state.wanted = wanted);
         }
@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    impl BellRinger for BellInterleaving {
+    impl WireWakeSender for WireWakeInterleaving {
         fn take_wanted(&self) -> bool {
             self.step(WireSide::Sender, |state| std::mem::take(&mut state.wanted))
         }
@@ -203,7 +203,7 @@ mod tests {
     fn sleeping_wire_receiver_misses_no_frame_in_any_thread_order() {
         for burst in [false, true] {
             for order in 0..1 << STEPS {
-                let play = BellInterleaving { order, state: Mutex::default(), changed: Condvar::new() };
+                let play = WireWakeInterleaving { order, state: Mutex::default(), changed: Condvar::new() };
                 std::thread::scope(|scope| {
                     scope.spawn(|| play.send(burst));
                     play.receive();
@@ -215,8 +215,8 @@ mod tests {
 
     #[test]
     fn wire_receiver_is_woken_once_per_sleep() {
-        let bell = WireBell::new().unwrap();
-        let rung = |bell: &WireBell| {
+        let bell = WireWakeFlag::new().unwrap();
+        let rung = |bell: &WireWakeFlag| {
             let mut poller = host::poll::Poller::new().unwrap();
             poller.add(bell.waker(), 0, host::poll::PollInterest::READ).unwrap();
             let rung = poller.wait(Some(std::time::Duration::ZERO)).unwrap().count() == 1;

@@ -16,7 +16,7 @@ use super::backend::{UplinkBackend, UplinkPollContext, UplinkResources};
 use super::state::UplinkStateCounters;
 use crate::control::uplink::{UplinkState, UplinkStatus};
 use crate::ring;
-use bell::{BellSleeper, WireBell, announce, may_sleep};
+use bell::{WireWakeFlag, WireWakeReceiver, announce, may_sleep};
 use cable::{SharedWire, WireEndRings};
 use host::poll::{PollInterest, Poller, ThreadWaker};
 use i82576::Time;
@@ -87,11 +87,11 @@ impl Drop for WireUplink {
 
 /// Receiving side of a wire's end, which prepares the port's sleep by the bell.
 struct WireReceiver<'a> {
-    bell: &'a WireBell,
+    bell: &'a WireWakeFlag,
     receiver: &'a Consumer<u8>,
 }
 
-impl BellSleeper for WireReceiver<'_> {
+impl WireWakeReceiver for WireReceiver<'_> {
     fn want(&self, wanted: bool) {
         self.bell.want(wanted);
     }

@@ -54,7 +54,7 @@ impl WiredGuestPort {
             }
         }
         self.vf.flush(&mut self.card.vf(0));
-        self.card.poll_on(&mut WireAdapter(&mut self.end.end));
+        self.card.poll_on(&mut WireUplinkAdapter(&mut self.end.end));
         self.end.end.flush(Time::ZERO);
         let (mut buffer, mut count) = ([0; 2048], 0);
         while let Ok(Some(_)) = self.vf.receive(&mut self.card.vf(0), &mut buffer) {
@@ -66,9 +66,9 @@ impl WiredGuestPort {
     }
 }
 
-struct WireAdapter<'a>(&'a mut WireUplink);
+struct WireUplinkAdapter<'a>(&'a mut WireUplink);
 
-impl nic::UplinkWire for WireAdapter<'_> {
+impl nic::UplinkWire for WireUplinkAdapter<'_> {
     fn transmit(&mut self, frame: &[u8]) -> bool {
         self.0.transmit(frame)
     }

@@ -6,12 +6,12 @@
 
 use crate::clock::now;
 use crate::config::uplink::StreamUplinkSocket as Place;
-use crate::limit::LogLimit;
+use crate::limit::LogRateLimit;
 use crate::port::engine::uplink::UplinkError;
 use crate::port::engine::uplink::backend::UplinkResources;
 use host::folder;
 use host::poll::{PollInterest, Poller, ThreadWaker};
-use host::socket::{ReceivedFds, SocketAccess, SocketListener, StreamSocket};
+use host::socket::{ReceivedFds, SocketFilePermissions, SocketListener, StreamSocket};
 use i82576::Time;
 use std::io;
 use std::os::fd::AsFd;
@@ -55,14 +55,14 @@ pub(super) struct DialerHandle {
     waker: ThreadWaker,
     peers: mpsc::Receiver<StreamSocket>,
     thread: Option<JoinHandle<()>>,
-    with: crate::vault::PortDescriptorVault,
+    with: crate::vault::PortFileDescriptorStore,
 }
 
 impl DialerHandle {
     /// Starts the thread that finds the stream's peer. It wakes the port with each new peer.
     pub(super) fn start(
         place: &Place,
-        access: SocketAccess,
+        access: SocketFilePermissions,
         with: &UplinkResources<'_>,
     ) -> Result<Self, UplinkError> {
         let (poller, waker) = (Poller::new()?, ThreadWaker::new()?);
@@ -85,7 +85,7 @@ impl DialerHandle {
             due: with.now,
             pause: FIRST,
             complaint: None,
-            log: LogLimit::per_minute(LOG_BURST),
+            log: LogRateLimit::per_minute(LOG_BURST),
         };
         dialer.wait_for_callers()?;
         let name = format!("{}-uplink", with.vault.port());
@@ -146,7 +146,7 @@ impl Drop for DialerHandle {
 /// Returns the stream uplink's listening socket of the previous host process, or opens a new one.
 fn listen(
     path: &Path,
-    access: SocketAccess,
+    access: SocketFilePermissions,
     with: &UplinkResources<'_>,
 ) -> Result<SocketListener, UplinkError> {
     if let Some(listener) = with.vault.copy_named(LISTENER).and_then(|fd| SocketListener::adopt(fd, path)) {
@@ -177,7 +177,7 @@ struct StreamDialer {
     pause: Duration,
     /// Last logged reason why the stream has no peer.
     complaint: Option<String>,
-    log: LogLimit,
+    log: LogRateLimit,
 }
 
 impl StreamDialer {

@@ -15,7 +15,7 @@ const ROOM: usize = 256 * 1024;
 
 /// Next item in the bytes that a stream uplink has received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StreamItem {
+pub(super) enum StreamUplinkItem {
     /// Frame of this length in bytes, received from the stream.
     Frame(usize),
     /// Bytes of the stream that were skipped, because they are no valid frame for this port.
@@ -42,7 +42,7 @@ impl Default for StreamReceiveBuffer {
 
 impl StreamReceiveBuffer {
     /// Returns the free part of the buffer for more received bytes, at least one if [`StreamReceiveBuffer::next`]
-    /// returns [`StreamItem::Wait`].
+    /// returns [`StreamUplinkItem::Wait`].
     pub(super) fn room(&mut self) -> &mut [u8] {
         self.bytes.copy_within(self.begin..self.end, 0);
         (self.begin, self.end) = (0, self.end - self.begin);
@@ -65,18 +65,18 @@ impl StreamReceiveBuffer {
     }
 
     /// Takes the next frame from the received bytes.
-    pub(super) fn next(&mut self, into: &mut [u8]) -> StreamItem {
+    pub(super) fn next(&mut self, into: &mut [u8]) -> StreamUplinkItem {
         let bytes = &self.bytes[self.begin..self.end];
-        let Some((length, rest)) = bytes.split_first_chunk::<LENGTH>() else { return StreamItem::Wait };
+        let Some((length, rest)) = bytes.split_first_chunk::<LENGTH>() else { return StreamUplinkItem::Wait };
         let length = u32::from_be_bytes(*length) as usize;
         if length > LONGEST {
-            return StreamItem::OutOfStep;
+            return StreamUplinkItem::OutOfStep;
         }
-        let Some(frame) = rest.get(..length) else { return StreamItem::Wait };
+        let Some(frame) = rest.get(..length) else { return StreamUplinkItem::Wait };
         let fits = into.get_mut(..length).filter(|_| length >= SHORTEST);
-        let next = fits.map_or(StreamItem::Malformed, |into| {
+        let next = fits.map_or(StreamUplinkItem::Malformed, |into| {
             into.copy_from_slice(frame);
-            StreamItem::Frame(length)
+            StreamUplinkItem::Frame(length)
         });
         self.begin += LENGTH + length;
         next
@@ -146,11 +146,11 @@ mod tests {
         loop {
             let mut into = vec![0; room];
             match inbox.next(&mut into) {
-                StreamItem::Frame(length) => frames.push(into[..length].to_vec()),
-                StreamItem::Malformed => malformed += 1,
-                StreamItem::OutOfStep => return (frames, malformed, true),
-                StreamItem::Wait if rest.is_empty() => return (frames, malformed, false),
-                StreamItem::Wait => {
+                StreamUplinkItem::Frame(length) => frames.push(into[..length].to_vec()),
+                StreamUplinkItem::Malformed => malformed += 1,
+                StreamUplinkItem::OutOfStep => return (frames, malformed, true),
+                StreamUplinkItem::Wait if rest.is_empty() => return (frames, malformed, false),
+                StreamUplinkItem::Wait => {
                     let place = inbox.room();
                     let count = pieces.next().unwrap_or(1).clamp(1, rest.len()).min(place.len());
                     place[..count].copy_from_slice(&rest[..count]);

@@ -17,9 +17,9 @@ use crate::config::uplink::StreamUplinkSocket as Place;
 use crate::control::uplink::{UplinkState, UplinkStatus};
 use dial::DialerHandle;
 pub(super) use dial::LISTENER;
-use framing::{StreamItem, StreamReceiveBuffer, StreamSendBuffer};
+use framing::{StreamReceiveBuffer, StreamSendBuffer, StreamUplinkItem};
 use host::poll::{PollInterest, Poller};
-use host::socket::{ReceivedFds, SocketAccess, SocketReceived, SocketSent, StreamSocket};
+use host::socket::{ReceivedFds, SocketFilePermissions, SocketReceiveResult, SocketSendResult, StreamSocket};
 use i82576::Time;
 use std::io;
 
@@ -53,7 +53,7 @@ impl StreamUplink {
     /// listening socket.
     pub(super) fn open(
         place: &Place,
-        access: SocketAccess,
+        access: SocketFilePermissions,
         with: &UplinkResources<'_>,
     ) -> Result<Self, UplinkError> {
         Ok(Self {
@@ -118,15 +118,15 @@ impl StreamUplink {
             return false;
         };
         match peer.recv(self.inbox.room(), &mut self.fds) {
-            Ok(SocketReceived::Bytes(count)) => {
+            Ok(SocketReceiveResult::Bytes(count)) => {
                 self.inbox.received(count);
                 if self.fds.is_empty() {
                     return true;
                 }
                 self.broken = Some("the peer has sent file descriptors");
             }
-            Ok(SocketReceived::WouldBlock) => {}
-            Ok(SocketReceived::Closed) => self.broken = Some("the peer has closed the stream"),
+            Ok(SocketReceiveResult::WouldBlock) => {}
+            Ok(SocketReceiveResult::Closed) => self.broken = Some("the peer has closed the stream"),
             Err(_) => self.broken = Some("the peer's stream cannot be read"),
         }
         self.readable = false;
@@ -190,9 +190,9 @@ impl UplinkBackend for StreamUplink {
             return;
         }
         match peer.send(self.outbox.pending(), &[]) {
-            Ok(SocketSent::Bytes(count)) => self.outbox.sent(count),
-            Ok(SocketSent::WouldBlock) => {}
-            Ok(SocketSent::Closed) => self.broken = Some("the peer has closed the stream"),
+            Ok(SocketSendResult::Bytes(count)) => self.outbox.sent(count),
+            Ok(SocketSendResult::WouldBlock) => {}
+            Ok(SocketSendResult::Closed) => self.broken = Some("the peer has closed the stream"),
             Err(_) => self.broken = Some("the peer's stream cannot be written"),
         }
     }
@@ -203,17 +203,17 @@ impl UplinkBackend for StreamUplink {
                 return None;
             }
             match self.inbox.next(into) {
-                StreamItem::Frame(length) => return Some(length),
-                StreamItem::Malformed => {
+                StreamUplinkItem::Frame(length) => return Some(length),
+                StreamUplinkItem::Malformed => {
                     self.passed_over += 1;
                     self.record.drops.malformed += 1;
                 }
-                StreamItem::OutOfStep => {
+                StreamUplinkItem::OutOfStep => {
                     self.inbox.clear();
                     self.record.drops.malformed += 1;
                     self.broken = Some("the peer has sent an invalid frame length");
                 }
-                StreamItem::Wait => {
+                StreamUplinkItem::Wait => {
                     if !self.read() {
                         return None;
                     }
