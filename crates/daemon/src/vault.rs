@@ -5,7 +5,7 @@
 
 use crate::clock::now;
 use crate::limit::LogLimit;
-use host::keep::{HandOverChannel, KeeperConnection, KeptDescriptors};
+use keeper::{HandOverChannel, KeeperConnection, KeptDescriptors};
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -18,9 +18,7 @@ use anyhow::{Context, bail, ensure};
 use daemon::config::HostConfig;
 use daemon::vault::DescriptorVault;
 use daemon::{ReadyHost, RunningHost};
-use host::keep::{
-    DescriptorSender, HandOverChannel, InheritedDescriptors, KeeperConnection, STARTED, number,
-};
+use keeper::{DescriptorSender, HandOverChannel, InheritedDescriptors, KeeperConnection, STARTED, number};
 use std::time::Duration;
 
 const READY: &str = "READY=1";
