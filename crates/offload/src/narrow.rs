@@ -15,13 +15,11 @@ pub(crate) const fn length32(length: usize) -> u32 {
 /// Returns bits 15:0 of a quadword.
 #[inline]
 pub(crate) const fn low_word(value: u64) -> u16 {
-    let [a, b, ..] = value.to_le_bytes();
-    u16::from_le_bytes([a, b])
+    (value & 0xffff) as u16
 }
 
 /// Returns bits 31:0 of a quadword.
 #[inline]
 pub(crate) const fn low_dword(value: u64) -> u32 {
-    let [a, b, c, d, ..] = value.to_le_bytes();
-    u32::from_le_bytes([a, b, c, d])
+    (value & 0xffff_ffff) as u32
 }
