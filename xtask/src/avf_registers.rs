@@ -8,6 +8,7 @@ use avf::table::{self, Register, RegisterKind, RegisterResetEffect, VfRegisterAc
 use avf::virtchnl::VirtchnlOpcode;
 
 use crate::metadata;
+use crate::register_sources::{self, source};
 use crate::registers::{line, masked, number, place};
 
 /// Path of the page on the AVF registers, relative to the workspace.
@@ -50,11 +51,11 @@ pub(crate) fn write() -> Result<()> {
 
 /// Returns the text of `docs/AVF-REGISTERS.md`, generated from the present register tables.
 pub(crate) fn page() -> String {
-    let mut page = String::from(OPENING);
+    let mut page = format!("{OPENING}\n{}", register_sources::LEGEND);
     for (chapter, rows) in table::CHAPTERS {
         _ = write!(
             page,
-            "\n## {chapter}\n\n| register | offset | access | reset | card | notes |\n|---|---|---|---|---|---|\n"
+            "\n## {chapter}\n\n| register | offset | access | reset | card | notes | source |\n|---|---|---|---|---|---|---|\n"
         );
         rows.iter().for_each(|row| register(&mut page, row));
     }
@@ -66,10 +67,9 @@ pub(crate) fn page() -> String {
 fn register(page: &mut String, row: &Register) {
     let kept = if row.after == RegisterResetEffect::Kept { "*" } else { "" };
     let reset = format!("{}{kept}", number(row.reset));
-    line(
-        page,
-        &[row.name, &place(row.offset, 4, row.count), &access(row.access), &reset, part(row.kind), row.more],
-    );
+    let (place, access) = (place(row.offset, 4, row.count), access(row.access));
+    let source = source("AVF", row.offset, row.name);
+    line(page, &[row.name, &place, &access, &reset, part(row.kind), row.more, &source]);
 }
 
 fn access(access: VfRegisterAccessMode) -> String {

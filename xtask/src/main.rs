@@ -12,6 +12,7 @@ mod deb;
 mod explore;
 mod instructions;
 mod metadata;
+mod register_sources;
 mod registers;
 mod soak;
 mod test;

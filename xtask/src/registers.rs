@@ -9,6 +9,7 @@ use i82576::table::{self, DecodedRegisterSet, PfRegister, RegisterAccessEffect, 
 use i82576::window::{self, VfRegister, VfRegisterBacking};
 
 use crate::metadata;
+use crate::register_sources::{self, source};
 
 /// Path of the page on the 82576 registers, relative to the workspace.
 pub(crate) const PATH: &str = "docs/REGISTERS.md";
@@ -47,8 +48,8 @@ const VF_OPENING: &str = "
 
 A VF's registers are bits of the PF's registers: each value is stored once. n is the index of the VF.
 
-| register | offset | access | stored in |
-|---|---|---|---|
+| register | offset | access | stored in | source |
+|---|---|---|---|---|
 ";
 
 /// Writes `docs/REGISTERS.md`, the page on the 82576 registers.
@@ -59,10 +60,10 @@ pub(crate) fn write() -> Result<()> {
 
 /// Returns the text of `docs/REGISTERS.md`, generated from the present register tables.
 pub(crate) fn page() -> String {
-    let mut page = String::from(OPENING);
+    let mut page = format!("{OPENING}\n{}", register_sources::LEGEND);
     for (chapter, rows) in table::CHAPTERS {
         page.push_str(&format!("\n## PF: {chapter}\n\n"));
-        page.push_str("| register | offset | access | reset | card | decoded | notes |\n|---|---|---|---|---|---|---|\n");
+        page.push_str("| register | offset | access | reset | card | decoded | notes | source |\n|---|---|---|---|---|---|---|---|\n");
         rows.iter().for_each(|row| pf_row(&mut page, row));
     }
     page.push_str(VF_OPENING);
@@ -78,10 +79,9 @@ fn pf_row(page: &mut String, row: &PfRegister) {
     let first = row.first.map_or(String::new(), |first| format!(" (0: {})", number(first)));
     let sticky = if row.sticky { "*" } else { "" };
     let reset = format!("{}{sticky}{first}", number(row.reset));
-    line(
-        page,
-        &[row.name, &offset, &access(row.access), &reset, effect(row.effect), &forms(row.forms), row.more],
-    );
+    let (access, forms) = (access(row.access), forms(row.forms));
+    let source = source("PF", row.offset, row.name);
+    line(page, &[row.name, &offset, &access, &reset, effect(row.effect), &forms, row.more, &source]);
 }
 
 fn effect(effect: RegisterAccessEffect) -> &'static str {
@@ -108,7 +108,8 @@ fn forms(forms: DecodedRegisterSet) -> String {
 
 fn vf_row(page: &mut String, row: &VfRegister) {
     let offset = place(row.offset, row.stride, row.count);
-    line(page, &[row.name, &offset, &access(row.access), &backing(row.backing)]);
+    let source = source("VF", row.offset, row.name);
+    line(page, &[row.name, &offset, &access(row.access), &backing(row.backing), &source]);
 }
 
 pub(crate) fn line(page: &mut String, cells: &[&str]) {

@@ -5,7 +5,7 @@
 
 use crate::clock::now;
 use crate::limit::LogRateLimit;
-use host::keep::{HandOverChannel, KeeperConnection, KeptFileDescriptors};
+use keeper::{HandOverChannel, KeeperConnection, KeptFileDescriptors};
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

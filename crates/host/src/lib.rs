@@ -18,8 +18,9 @@
 //! | [`packet`] | an existing network interface, by a packet socket |
 //! | [`links`] | state and changes of network interfaces, by rtnetlink |
 //! | [`vfio`] | PCI functions, by Linux VFIO |
-//! | [`keep`] | descriptors that outlive this process: stores, heritage, and the keeper |
+//! | [`descriptors`] | descriptors that the service manager has opened; open files |
 //! | [`child`] | child processes that end with this process |
+//! | [`fork`] | copies of this process |
 //! | [`cpus`] | processors, and pinning a thread to them |
 //! | [`limits`] | limits of descriptors and memory |
 //! | [`measure`] | durations of calls, wake-ups, copies and VM exits on this machine |
@@ -40,10 +41,11 @@ compile_error!("softiov's host side needs Linux: it uses memfd, eventfd, epoll a
 pub mod child;
 pub mod confine;
 pub mod cpus;
+pub mod descriptors;
 pub mod dma;
 pub mod eventfd;
 pub mod folder;
-pub mod keep;
+pub mod fork;
 pub mod limits;
 pub mod links;
 pub mod measure;

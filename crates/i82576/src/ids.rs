@@ -12,13 +12,17 @@ pub const REVISION: u8 = 0x01;
 pub const CLASS: u32 = 0x02_0000;
 
 /// Number of virtual functions of a port, and of pools of the port's switch.
-pub const MAX_VFS: usize = 8;
+pub const MAX_VFS: usize = VFS as usize;
+/// [`MAX_VFS`] as a byte.
+pub(crate) const VFS: u8 = 8;
 /// Number of receive queues, and of transmit queues, of a port.
 pub const QUEUES: usize = 16;
 /// Number of internal interrupt vectors of a port.
 pub const VECTORS: usize = 25;
 /// Number of MSI-X vectors of a virtual function: Linux igbvf refuses any other number.
-pub const VF_VECTORS: usize = 3;
+pub const VF_VECTORS: usize = VECTORS_OF_VF as usize;
+/// [`VF_VECTORS`] as a byte.
+pub(crate) const VECTORS_OF_VF: u8 = 3;
 /// Number of exact-match unicast address filters (RAL/RAH).
 pub const RECEIVE_ADDRESSES: usize = 24;
 /// Number of VLAN pool filters (VLVF).

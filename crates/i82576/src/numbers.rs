@@ -2,6 +2,7 @@
 
 use crate::ids;
 use core::fmt;
+use pcie::low::low_byte;
 use serde::{Deserialize, Serialize};
 
 /// Error for an index that is too large for its type: a VF, pool, queue or vector.
@@ -64,7 +65,7 @@ impl VfIndex {
 
     /// Returns every VF of a port, in order.
     pub fn all() -> impl Iterator<Item = Self> {
-        (0..ids::MAX_VFS as u8).map(Self)
+        (0..).map_while(Self::new)
     }
 
     /// Returns the VF's index as a number.
@@ -133,12 +134,12 @@ impl PoolIndex {
     /// Returns the pool of a register field's low three bits.
     #[must_use]
     pub const fn of_field(bits: u32) -> Self {
-        Self(bits as u8 & 7)
+        Self(low_byte(bits) & 7)
     }
 
     /// Returns the pools whose bits are set, in order.
     pub fn of_set(set: u8) -> impl Iterator<Item = Self> {
-        (0..ids::MAX_VFS as u8).filter(move |n| set & 1 << n != 0).map(Self)
+        (0..).map_while(Self::new).filter(move |pool| set & 1 << pool.0 != 0)
     }
 
     /// Returns the pool's index as a number.
@@ -190,12 +191,12 @@ impl QueueIndex {
     /// Returns the queue of a register field's low four bits.
     #[must_use]
     pub const fn of_field(bits: u32) -> Self {
-        Self(bits as u8 & 0xf)
+        Self(low_byte(bits) & 0xf)
     }
 
     /// Returns every queue of a port, in order.
     pub fn all() -> impl Iterator<Item = Self> {
-        (0..ids::QUEUES as u8).map(Self)
+        (0..).map_while(Self::new)
     }
 
     /// Returns the queues whose bits are set, from `first` on in order, and then those before it.

@@ -2,6 +2,7 @@
 //! the chip's serial protocol are omitted.
 
 use crate::{MacAddress, ids};
+use pcie::low::low_word;
 
 /// Words of the NVM, as reported by EECD.SIZE_EX: 64 shifted left by 2.
 pub const WORDS: usize = 256;
@@ -35,7 +36,7 @@ const BOARD: [u16; 0x25] = [
 pub fn image(mac: MacAddress, iov: bool) -> [u16; WORDS] {
     let mut words = [ERASED; WORDS];
     let (low, high) = mac.to_words();
-    words[MAC..MAC + 3].copy_from_slice(&[low as u16, (low >> 16) as u16, high as u16]);
+    words[MAC..MAC + 3].copy_from_slice(&[low_word(low), low_word(low >> 16), low_word(high)]);
     words[MAC + 3..][..BOARD.len()].copy_from_slice(&BOARD);
     words[IOV] = words[IOV] & !1 | u16::from(iov);
     words[MSIX] = words[MSIX] & 0x07ff | (crate::config::pf::VECTORS - 1) << 11;

@@ -7,6 +7,7 @@ use crate::numbers::{PoolIndex, VectorIndex, VfIndex};
 use crate::register::{self as r, vf, vf_stats};
 use crate::table::queues::{DCTL, INDEX, RING_BASE, RING_LENGTH, SRRCTL, WRITE_BACK};
 use crate::table::{ALL, RegisterAccessRule};
+use pcie::low::{low_byte, low_word};
 
 /// Location of a VF register's bits in the PF's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,8 +182,8 @@ impl VfRegister {
             VfRegisterBacking::PerVf(base, stride) => (base + n * stride + 4 * element, 0, ALL),
             VfRegisterBacking::VectorBits(offset) => (offset, vf.first_vector() as u32, VECTOR_BITS),
             VfRegisterBacking::Throttle => (r::eitr(first_throttle(vf)) + 4 * element, 0, ALL),
-            VfRegisterBacking::Receive(at) => (r::rx_block(vf.queue(element as u8)) + at, 0, ALL),
-            VfRegisterBacking::Transmit(at) => (r::tx_block(vf.queue(element as u8)) + at, 0, ALL),
+            VfRegisterBacking::Receive(at) => (r::rx_block(vf.queue(low_byte(element))) + at, 0, ALL),
+            VfRegisterBacking::Transmit(at) => (r::tx_block(vf.queue(low_byte(element))) + at, 0, ALL),
         };
         ResolvedVfRegister { offset, shift, mask, access: self.access }
     }
@@ -199,12 +200,13 @@ const fn first_throttle(vf: VfIndex) -> VectorIndex {
 /// for no register.
 const DECODE: [u16; crate::ids::VF_BAR0_SIZE / 4] = {
     let mut map = [0; crate::ids::VF_BAR0_SIZE / 4];
-    let mut i = 0;
-    while i < TABLE.len() {
+    let mut i = 0_u16;
+    while (i as usize) < TABLE.len() {
+        let row = &TABLE[i as usize];
         let mut element = 0;
-        while element < TABLE[i].count {
-            let word = (TABLE[i].offset + element * TABLE[i].stride) / 4;
-            map[word as usize] = ((i as u16 + 1) << 4) | element as u16;
+        while element < row.count {
+            let word = (row.offset + element * row.stride) / 4;
+            map[word as usize] = ((i + 1) << 4) | low_word(element);
             element += 1;
         }
         i += 1;

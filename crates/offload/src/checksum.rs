@@ -1,6 +1,8 @@
 //! The internet checksum (RFC 1071): a ones' complement sum of big-endian words, taken eight bytes at a step.
 //! [`crate::insert`], [`crate::segment`] and [`crate::verify`] choose the bytes that a protocol sums.
 
+use crate::narrow::{low_dword, low_word};
+
 /// Unfinished checksum: the sum of some bytes. Every part but the last must have an even number of bytes. The sum adds
 /// little-endian words, and several of them at once: a ones' complement sum may be taken in either byte order and
 /// swapped at the end (RFC 1071, 2B), and in words of any length and folded at the end (RFC 1071, 2C).
@@ -93,9 +95,9 @@ impl PartialChecksum {
     #[must_use]
     #[inline]
     pub fn value(self) -> u16 {
-        let (dword, carry) = (self.0 as u32).overflowing_add((self.0 >> 32) as u32);
+        let (dword, carry) = low_dword(self.0).overflowing_add(low_dword(self.0 >> 32));
         let dword = dword + u32::from(carry);
-        let (word, carry) = (dword as u16).overflowing_add((dword >> 16) as u16);
+        let (word, carry) = low_word(dword.into()).overflowing_add(low_word((dword >> 16).into()));
         (word + u16::from(carry)).swap_bytes()
     }
 

@@ -2,6 +2,8 @@
 //! appendix A), and Ethernet's frame check sequence (IEEE 802.3, 3.2.9). The latter is not optimized further: only
 //! drivers that keep it in received frames need it.
 
+use crate::narrow::length32;
+
 type CrcTables = [[u32; 256]; 8];
 
 /// Effect on CRC-32C of byte `b` with `k` more bytes behind it: `CASTAGNOLI[k][b]`.
@@ -12,7 +14,7 @@ const fn tables(polynomial: u32) -> CrcTables {
     let mut tables = [[0; 256]; 8];
     let mut byte = 0;
     while byte < 256 {
-        let mut crc = byte as u32;
+        let mut crc = length32(byte);
         let mut bit = 0;
         while bit < 8 {
             crc = if crc & 1 != 0 { crc >> 1 ^ polynomial } else { crc >> 1 };
@@ -55,7 +57,7 @@ fn update(tables: &CrcTables, mut crc: u32, bytes: &[u8]) -> u32 {
             .zip(tables.iter().rev())
             .fold(0, |sum, (byte, table)| sum ^ table[usize::from(*byte)]);
     }
-    rest.iter().fold(crc, |crc, byte| crc >> 8 ^ tables[0][usize::from(crc as u8 ^ byte)])
+    rest.iter().fold(crc, |crc, byte| crc >> 8 ^ tables[0][usize::from(crc.to_le_bytes()[0] ^ byte)])
 }
 
 #[cfg(test)]

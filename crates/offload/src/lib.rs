@@ -16,6 +16,7 @@
 //! | [`checksum`], [`crc`] | the sums themselves |
 #![no_std]
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 #[cfg(test)]
 extern crate alloc;
@@ -26,6 +27,7 @@ pub mod checksum;
 pub mod crc;
 pub mod headers;
 pub mod insert;
+mod narrow;
 pub mod plain;
 pub mod request;
 pub mod segment;

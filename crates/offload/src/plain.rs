@@ -15,6 +15,7 @@ use crate::checksum::PartialChecksum;
 use crate::headers::{
     ETHERNET_HEADER, IPV4_CHECKSUM, IPV4_HEADER, TCP_CHECKSUM, TCP_HEADER, UDP_CHECKSUM, UDP_HEADER, protocol,
 };
+use crate::narrow::{length16, length32, low_word};
 use crate::verify::is_seal_right;
 use plane::frame::{TransportProtocol, TrustedChecksum};
 
@@ -45,7 +46,7 @@ impl PlainFrameKind {
     /// Returns the properties of plain frames for an index in a card's table of descriptor words.
     #[must_use]
     pub const fn of(index: usize) -> Self {
-        Self(index as u32 & 15)
+        Self(length32(index) & 15)
     }
 
     /// Returns the frame's properties as an index in a card's table of descriptor words.
@@ -106,15 +107,15 @@ impl UnsummedFrame {
             return false;
         }
         let [_, w1, w2, w3, w4, w5, ..]: [u64; 8] = words(head);
-        let total = u32::from((w2 as u16).swap_bytes());
-        if length < HEAD as u32 || total + ETHERNET_HEADER as u32 != length {
+        let total = u32::from(low_word(w2).swap_bytes());
+        if length < length32(HEAD) || total + length32(ETHERNET_HEADER) != length {
             return self.look_at_short(head, length);
         }
         // The frame is at least as long as a head, so the transport's header is complete.
-        let transport = total - IPV4_HEADER as u32;
+        let transport = total - length32(IPV4_HEADER);
         let Some(found) = transport_of(w2, w4, w5, transport) else { return false };
         self.found = PlainFrameKind(found | is_network_wrong(w1, w2, w3, w4));
-        let pseudo = (w3 >> 16) + ((w2 >> 56) << 8) + u64::from((transport as u16).swap_bytes());
+        let pseudo = (w3 >> 16) + ((w2 >> 56) << 8) + u64::from(low_word(transport.into()).swap_bytes());
         let Some(payload) = head.last_chunk::<{ HEAD - SUM_FROM }>() else { return false };
         self.sum = PartialChecksum::default().words(pseudo).whole(payload);
         true
@@ -186,13 +187,13 @@ fn transport_of(w2: u64, w4: u64, w5: u64, transport: u32) -> Option<u32> {
     match (w2 >> 56) as u8 {
         protocol::TCP => {
             let header = (w5 >> 52 & 0xf) as u32 * 4;
-            let least = TCP_HEADER as u32;
+            let least = length32(TCP_HEADER);
             let more = transport.checked_sub(least)?;
             (header.wrapping_sub(least) <= more).then_some(PlainFrameKind::SUMMED)
         }
         protocol::UDP => {
             let whole = u32::from(((w4 >> 48) as u16).swap_bytes()) == transport;
-            let summed = if w5 as u16 == 0 { 0 } else { PlainFrameKind::SUMMED };
+            let summed = if low_word(w5) == 0 { 0 } else { PlainFrameKind::SUMMED };
             whole.then_some(PlainFrameKind::UDP | summed)
         }
         _ => None,
@@ -222,9 +223,9 @@ impl<'a> PlainFrame<'a> {
     #[inline(always)]
     pub fn of(head: &'a [u8; LOOK], length: usize) -> Option<Self> {
         let [_, w1, w2, w3, w4, w5] = words(head);
-        let end = ETHERNET_HEADER + usize::from((w2 as u16).swap_bytes());
+        let end = ETHERNET_HEADER + usize::from(low_word(w2).swap_bytes());
         let transport = end.checked_sub(TRANSPORT).filter(|_| is_plain(head) && end <= length)?;
-        let found = transport_of(w2, w4, w5, transport as u32).filter(|_| transport >= UDP_HEADER)?;
+        let found = transport_of(w2, w4, w5, length32(transport)).filter(|_| transport >= UDP_HEADER)?;
         Some(Self { head, end, found: PlainFrameKind(found | is_network_wrong(w1, w2, w3, w4)) })
     }
 
@@ -255,7 +256,7 @@ impl<'a> PlainFrame<'a> {
     #[inline(always)]
     fn glance(&self, payload: PartialChecksum) -> UnsummedFrame {
         let [_, _, w2, w3, ..]: [u64; 6] = words(self.head);
-        let transport = (self.end - TRANSPORT) as u16;
+        let transport = length16(self.end - TRANSPORT);
         let pseudo = (w3 >> 16) + ((w2 >> 56) << 8) + u64::from(transport.swap_bytes());
         UnsummedFrame { found: self.found, sum: payload.words(pseudo) }
     }
@@ -287,7 +288,7 @@ impl<'a> PlainFrame<'a> {
         if (sealed.start, sealed.end, sealed.transport) != (TRANSPORT, self.end, transport) {
             return None;
         }
-        let number = u32::from(number) << 16 | (self.end - TRANSPORT) as u32;
+        let number = u32::from(number) << 16 | length32(self.end - TRANSPORT);
         let pseudo = PartialChecksum::of(&self.head[ADDRESSES..TRANSPORT]).number(number);
         let wrong = self.found.0 & PlainFrameKind::SUMMED != 0 && !is_seal_right(sealed, pseudo);
         Some(PlainFrameKind(self.found.0 | if wrong { PlainFrameKind::TRANSPORT_WRONG } else { 0 }))

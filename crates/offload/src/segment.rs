@@ -10,6 +10,7 @@
 use crate::OffloadRequest;
 use crate::checksum::PartialChecksum;
 use crate::headers::{ETHERNET_HEADER, IPV4_HEADER, IPV6_HEADER, TCP_HEADER, UDP_HEADER};
+use crate::narrow::{length16, length32, low_word};
 use core::ops::Range;
 use plane::frame::{TransportProtocol, TrustedChecksum};
 use thiserror::Error;
@@ -197,10 +198,10 @@ impl SegmentationState {
         let (before, l4) = headers.split_at(mac + ip);
         let same = SharedHeaderSums::of(&before[mac..], l4, transport);
         let length = request.l4_length + payload;
-        let same = if request.seed_has_length { same.without_length(length as u32) } else { same };
+        let same = if request.seed_has_length { same.without_length(length32(length)) } else { same };
         let (mss, request) = (usize::from(mss), *request);
         let headers = headers.len();
-        let total = payload.div_ceil(mss).max(1) as u32;
+        let total = u32::try_from(payload.div_ceil(mss)).unwrap_or(u32::MAX).max(1);
         let (next, sealed) = (0, None);
         Ok(Self { headers, payload, request, transport, mss, masks, seal_ip, same, total, next, sealed })
     }
@@ -293,14 +294,14 @@ impl SegmentationState {
         let rest = headers.get_mut(start..).unwrap_or_default();
         let Some(ip) = rest.first_chunk_mut::<IPV4_HEADER>() else { return };
         if !self.request.ipv4 {
-            [ip[4], ip[5]] = ((whole - IPV6_HEADER) as u16).to_be_bytes();
+            [ip[4], ip[5]] = length16(whole - IPV6_HEADER).to_be_bytes();
             return;
         }
-        let identification = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(self.next as u16);
-        [ip[2], ip[3]] = (whole as u16).to_be_bytes();
+        let identification = u16::from_be_bytes([ip[4], ip[5]]).wrapping_add(low_word(self.next.into()));
+        [ip[2], ip[3]] = length16(whole).to_be_bytes();
         [ip[4], ip[5]] = identification.to_be_bytes();
         if self.seal_ip {
-            let sum = self.same.ip.number((whole as u32) << 16 | u32::from(identification));
+            let sum = self.same.ip.number(length32(whole) << 16 | u32::from(identification));
             [ip[10], ip[11]] = sum.checksum().to_be_bytes();
         }
     }
@@ -308,7 +309,7 @@ impl SegmentationState {
     /// Writes sequence number and flags (TCP) or the length (UDP) into a segment's transport header; then the checksum.
     fn transport(&mut self, headers: &mut [u8], payload: usize, sum: PartialChecksum) {
         let (start, end) = (self.headers - self.request.l4_length, self.headers + payload);
-        let length = (end - start) as u32;
+        let length = length32(end - start);
         let l4 = headers.get_mut(start..).unwrap_or_default();
         match self.transport {
             TransportProtocol::Tcp => self.tcp(l4, length, sum),
@@ -322,7 +323,7 @@ impl SegmentationState {
 
     fn tcp(&self, l4: &mut [u8], length: u32, payload: PartialChecksum) {
         let Some((header, options)) = l4.split_first_chunk_mut::<TCP_HEADER>() else { return };
-        let advance = self.next.wrapping_mul(self.mss as u32);
+        let advance = self.next.wrapping_mul(length32(self.mss));
         let sequence = [header[4], header[5], header[6], header[7]];
         let sequence = u32::from_be_bytes(sequence).wrapping_add(advance);
         let flags = u16::from_be_bytes([header[12], header[13]]) & (0xf000 | self.mask(self.next));
@@ -337,7 +338,7 @@ impl SegmentationState {
 
     fn udp(&self, l4: &mut [u8], length: u32, payload: PartialChecksum) {
         let Some((header, more)) = l4.split_first_chunk_mut::<UDP_HEADER>() else { return };
-        [header[4], header[5]] = (length as u16).to_be_bytes();
+        [header[4], header[5]] = low_word(length.into()).to_be_bytes();
         if self.request.l4_checksum {
             // The length counts twice: in the header, and in the pseudo header.
             let sum = self.same.l4.number(length).number(length).bytes(more);

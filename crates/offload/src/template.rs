@@ -6,6 +6,7 @@ use crate::checksum::PartialChecksum;
 use crate::headers::{
     ETHERNET_HEADER, IPV4_CHECKSUM, IPV4_HEADER, TCP_CHECKSUM, TCP_HEADER, UDP_CHECKSUM, UDP_HEADER,
 };
+use crate::narrow::{length16, length32, low_word};
 use crate::plain::{HEAD, PlainFrameKind, put};
 use crate::segment::SegmentationState;
 use plane::bytes::be16;
@@ -85,29 +86,33 @@ impl SegmentTemplate {
         let transport = self.transport + payload;
         let sum = self.transport_sum.sum(sum.behind(usize::from(self.is_odd)));
         if self.found.is_udp() {
-            put(head, TRANSPORT + 4, transport as u16);
+            put(head, TRANSPORT + 4, length16(transport));
             // The length counts twice: in the header, and in the pseudo header.
-            let sum = sum.number((transport as u32) << 16 | transport as u32);
+            let sum = sum.number(length32(transport) << 16 | length32(transport));
             put(head, TRANSPORT + UDP_CHECKSUM, sum.udp_checksum());
         } else {
-            let sequence = self.sequence.wrapping_add(at.wrapping_mul(cut.mss as u32));
+            let sequence = self.sequence.wrapping_add(at.wrapping_mul(length32(cut.mss)));
             let flags = self.flags & (0xf000 | cut.mask(at));
-            put(head, SEQUENCE, (sequence >> 16) as u16);
-            put(head, SEQUENCE + 2, sequence as u16);
+            put(head, SEQUENCE, low_word((sequence >> 16).into()));
+            put(head, SEQUENCE + 2, low_word(sequence.into()));
             put(head, FLAGS, flags);
-            let sum = sum.number(sequence).number(u32::from(flags) << 16 | transport as u32);
+            let sum = sum.number(sequence).number(u32::from(flags) << 16 | length32(transport));
             put(head, TRANSPORT + TCP_CHECKSUM, sum.checksum());
         }
-        let found = self.network(head, transport + IPV4_HEADER, self.identification.wrapping_add(at as u16));
+        let found = self.network(
+            head,
+            transport + IPV4_HEADER,
+            self.identification.wrapping_add(low_word(at.into())),
+        );
         (self.least <= transport).then_some(found)
     }
 
     /// Completes the IPv4 header of a segment of `length` bytes. Returns the properties of the segment.
     #[inline]
     fn network(&self, head: &mut [u8; HEAD], length: usize, identification: u16) -> PlainFrameKind {
-        put(head, LENGTH, length as u16);
+        put(head, LENGTH, length16(length));
         put(head, IDENTIFICATION, identification);
-        let sum = self.network_sum.number((length as u32) << 16 | u32::from(identification));
+        let sum = self.network_sum.number(length32(length) << 16 | u32::from(identification));
         if self.seals_network {
             put(head, CHECKSUM, sum.checksum());
             return self.found;

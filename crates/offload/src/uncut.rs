@@ -11,6 +11,7 @@ use crate::headers::{
     ETHERNET_HEADER, FrameHeaders, IPV4_CHECKSUM, IPV4_HEADER, IPV6_HEADER, NetworkHeaderKind, TCP_CHECKSUM,
     TCP_HEADER, TYPE_IPV4, TYPE_IPV6, TransportHeaderKind, protocol,
 };
+use crate::narrow::{length16, length32};
 use crate::segment::{SegmentationError, Segmenter, TcpFlagMasks};
 use plane::UnsegmentedPacketLayout;
 use plane::bytes::{be16, put16};
@@ -50,7 +51,7 @@ pub fn sent(
 fn is_seeded(uncut: &UnsegmentedPacketLayout, packet: &[u8], with_length: bool) -> bool {
     let seed = be16(packet, uncut.l4 + TCP_CHECKSUM).unwrap_or(0);
     let length = if with_length { packet.len().saturating_sub(uncut.l4) } else { 0 };
-    pseudo(uncut, packet).number(length as u32).value() % 0xffff == seed % 0xffff
+    pseudo(uncut, packet).number(length32(length)).value() % 0xffff == seed % 0xffff
 }
 
 /// Returns true if the packet's headers match the sender's description.
@@ -125,14 +126,14 @@ pub fn segments<'a>(
 pub fn complete(uncut: &UnsegmentedPacketLayout, packet: &mut [u8]) {
     let length = packet.len() - uncut.l3;
     if uncut.ipv4 {
-        put16(packet, uncut.l3 + 2, length as u16);
+        put16(packet, uncut.l3 + 2, length16(length));
         put16(packet, uncut.l3 + IPV4_CHECKSUM, 0);
         let checksum = PartialChecksum::of(&packet[uncut.l3..uncut.l4]).checksum();
         put16(packet, uncut.l3 + IPV4_CHECKSUM, checksum);
     } else {
-        put16(packet, uncut.l3 + 4, (length - IPV6_HEADER) as u16);
+        put16(packet, uncut.l3 + 4, length16(length - IPV6_HEADER));
     }
-    let pseudo = pseudo(uncut, packet).number((packet.len() - uncut.l4) as u32);
+    let pseudo = pseudo(uncut, packet).number(length32(packet.len() - uncut.l4));
     put16(packet, uncut.l4 + TCP_CHECKSUM, pseudo.value());
 }
 

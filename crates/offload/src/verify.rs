@@ -9,6 +9,7 @@ use crate::headers::{
     FrameHeaders, IPV4_HEADER, NetworkHeaderKind, SCTP_CHECKSUM, TCP_CHECKSUM, TransportHeaderKind,
     UDP_CHECKSUM, UDP_HEADER, protocol,
 };
+use crate::narrow::length32;
 use plane::bytes::be16;
 use plane::frame::{TransportProtocol, TrustedChecksum};
 
@@ -107,7 +108,7 @@ fn pseudo(frame: &[u8], headers: &FrameHeaders, length: usize, protocol: u8) -> 
         NetworkHeaderKind::Ipv4 => PartialChecksum::of(&part::<8>(packet, 12)),
         _ => PartialChecksum::of(&part::<32>(packet, 8)),
     };
-    addresses.number(protocol.into()).number(length as u32)
+    addresses.number(protocol.into()).number(length32(length))
 }
 
 /// Returns `N` bytes of a packet from an offset on, or zeros if the packet ends before.

@@ -19,6 +19,5 @@ pub const fn low_word(value: u32) -> u16 {
 #[must_use]
 #[inline]
 pub const fn low_dword(value: u64) -> u32 {
-    let [a, b, c, d, ..] = value.to_le_bytes();
-    u32::from_le_bytes([a, b, c, d])
+    (value & 0xffff_ffff) as u32
 }

@@ -29,7 +29,7 @@ pub fn arrive<C: FrameReceiver, W: UplinkWire, const N: usize>(
         let segments = if C::RECEIVES_UNCUT { arrive_uncut(card, plane, wire) } else { None };
         let cost = 1 + segments.unwrap_or(0) / SEGMENTS_PER_COST;
         more = segments.is_some() || arrive_one(card, &mut places.frames.staging, plane, wire);
-        left = left.saturating_sub(cost as usize);
+        left = left.saturating_sub(usize::try_from(cost).unwrap_or(usize::MAX));
     }
     *card.places() = Some(places);
     more

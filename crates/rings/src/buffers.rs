@@ -43,11 +43,11 @@ impl BufferChain {
         let (mut left, mut kept) = (bytes, 0);
         for at in 0..self.count {
             let (address, length) = (self.addresses[at], self.lengths[at]);
-            let skipped = left.min(length as usize);
-            left -= skipped;
-            if skipped < length as usize {
-                self.addresses[kept] = address.wrapping_add(skipped as u64);
-                self.lengths[kept] = length - skipped as u32;
+            let skipped = u32::try_from(left).unwrap_or(u32::MAX).min(length);
+            left -= skipped as usize;
+            if skipped < length {
+                self.addresses[kept] = address.wrapping_add(skipped.into());
+                self.lengths[kept] = length - skipped;
                 kept += 1;
             }
         }

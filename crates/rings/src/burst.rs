@@ -8,6 +8,7 @@ use crate::frames::{BurstMemory, SHORTEST};
 use core::ops::Range;
 use offload::plain::PlainFrame;
 use pcie::burst::{BURST, LONGEST};
+use pcie::low::low_dword;
 use pcie::{AnnouncedAccess, Bus, Function, HintedMemory, MemoryHint};
 use plane::frame::{AddressPair, Frame, HEADROOM};
 use plane::{BurstFrameVerdict, FrameForwarder, PortBurstSettings, PortIndex, TransmitQueueId};
@@ -37,7 +38,7 @@ pub(crate) fn send_burst<C: BurstCard, L: FrameForwarder>(
     }
     // A shorter frame is padded, and might be too long then.
     let terms = lane.burst_terms().filter(|terms| terms.longest >= SHORTEST && card.judges());
-    let longest = terms.map_or(0, |terms| terms.longest.min(LONGEST as u32));
+    let longest = terms.map_or(0, |terms| terms.longest.min(low_dword(LONGEST as u64)));
     let (count, alone) = frames.take::<C::TxFormat>(card.next(sender, budget.min(BURST)), longest);
     if count == 0 {
         return 0;
@@ -101,7 +102,7 @@ impl BurstVerdicts {
         if at >= self.count || self.alone >> at & 1 != 0 {
             return None;
         }
-        let later = u32::MAX.checked_shl(at as u32 + 1).unwrap_or(0);
+        let later = u32::MAX.checked_shl(low_dword(at as u64) + 1).unwrap_or(0);
         let end = ((self.starts | self.alone) & later).trailing_zeros() as usize;
         let start = (self.starts & !later).checked_ilog2()? as usize;
         Some((end.min(self.count), start))
@@ -222,7 +223,7 @@ fn ask<C: BurstCard>(
 /// without an early exit finds that for several frames at once.
 #[inline(always)]
 fn fitting(lengths: &[u32], longest: usize) -> usize {
-    let longest = longest.min(LONGEST) as u32;
+    let longest = low_dword(longest.min(LONGEST) as u64);
     if lengths.iter().fold(true, |all, length| all & (*length <= longest)) {
         return lengths.len();
     }

@@ -15,6 +15,7 @@ use offload::plain::{PlainFrame, PlainFrameKind};
 use offload::segment::SegmentationState;
 use offload::template::SegmentTemplate;
 use pcie::burst::{BURST, HEADERS, LONGEST, SegmentPayloads};
+use pcie::low::low_dword;
 use pcie::{Bus, HintedMemory};
 use plane::frame::{AddressPair, HEADROOM};
 use plane::{FrameForwarder, PortBurstSettings, PortIndex, TransmitQueueId};
@@ -170,7 +171,7 @@ fn send_run<C: PacketTransmitter, L: FrameForwarder>(
     *alone = sent < count;
     *card.source(*sender).1 = hint;
     if sent > 0 {
-        cut.pass(sent as u32);
+        cut.pass(low_dword(sent as u64));
         let lengths = &frames.padded[..sent];
         let bytes = lengths.iter().map(|length| u64::from(*length)).sum();
         card.received(*port, *queue, sent, bytes);
@@ -195,23 +196,23 @@ fn find_payloads<O>(
     let Some((mut address, mut left)) = large.cursor.seek(buffers, first) else { return 0 };
     let (mut cursor, mut used) = (large.cursor, 0);
     let segments = padded.iter_mut().zip(piece_ends).zip(targets).take(ready);
-    for (ahead, ((whole, end), target)) in segments.enumerate() {
-        let Some(chunk) = large.cut.chunk(ahead as u32) else { return ahead };
-        *whole = (large.length + chunk.len()) as u32;
+    for (ahead, ((whole, end), target)) in (0..).zip(segments) {
+        let Some(chunk) = large.cut.chunk(ahead) else { return ahead as usize };
+        *whole = low_dword((large.length + chunk.len()) as u64);
         if *whole < SHORTEST || *whole as usize > longest {
-            return ahead;
+            return ahead as usize;
         }
         let (mut at, mut place) = (chunk.start, target.wrapping_add(large.length as u64));
         while at < chunk.end {
             if left == 0 {
-                let Some(found) = cursor.seek(buffers, at) else { return ahead };
+                let Some(found) = cursor.seek(buffers, at) else { return ahead as usize };
                 (address, left) = found;
             }
             if used == BURST {
-                return ahead;
+                return ahead as usize;
             }
             let length = left.min(chunk.end - at);
-            (sources[used], piece_targets[used], lengths[used]) = (address, place, length as u32);
+            (sources[used], piece_targets[used], lengths[used]) = (address, place, low_dword(length as u64));
             (at, used, left) = (at + length, used + 1, left - length);
             address = address.wrapping_add(length as u64);
             place = place.wrapping_add(length as u64);
@@ -273,7 +274,9 @@ impl<B: Bus, S: RxFormat> PlainReceiver<'_, B, S> {
                 sums => sum_of_pieces(&lengths[piece..*end], sums),
             };
             let payload = padded[at] as usize - length;
-            let Some(found) = template.complete((cut, at as u32), head, payload, sum) else { break };
+            let Some(found) = template.complete((cut, low_dword(at as u64)), head, payload, sum) else {
+                break;
+            };
             kinds[at] = found;
             (plain, piece) = (plain + 1, *end);
         }

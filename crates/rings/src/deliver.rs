@@ -7,6 +7,7 @@ use crate::packets::FrameReceiver;
 use core::ops::Range;
 use offload::plain::{PlainFrame, PlainFrameKind};
 use pcie::burst::{BURST, FrameCopyBatch, HEAD, HeadCompleter, LONGEST};
+use pcie::low::low_dword;
 use pcie::{AnnouncedAccess, Bus, Function, HintedMemory, MemoryHint};
 use plane::frame::Frame;
 use plane::{DeliveryError, DeliveryFlags, PortIndex};
@@ -102,7 +103,7 @@ impl<B: Bus, S: RxFormat> PlainReceiver<'_, B, S> {
             bus.prefetch(*function, (posted.word(ring, AHEAD, 0), bytes.len()), AnnouncedAccess::Write);
         }
         bus.dma_write(*function, posted.word(ring, 0, 0), bytes).ok()?;
-        posted.fill(ring, format.words(found, hash, bytes.len() as u32));
+        posted.fill(ring, format.words(found, hash, low_dword(bytes.len() as u64)));
         Some(())
     }
 

@@ -3,6 +3,7 @@
 
 use crate::ring::Ring;
 use pcie::burst::BURST;
+use pcie::low::low_dword;
 use pcie::{Bus, DmaFault, Function, HintedMemory, Iova, MemoryHint};
 
 /// Number of words in a burst of the longest descriptors.
@@ -119,7 +120,8 @@ impl PostedDescriptors {
     #[inline(never)]
     fn read<B: Bus>(&mut self, ring: &Ring, function: Function, bus: &mut B) -> Result<(), DmaFault> {
         self.give_back(ring, function, bus)?;
-        let count = ring.contiguous(self.fetch_at, ring.available(self.fetch_at).min(BURST as u32)) as usize;
+        let count = ring.contiguous(self.fetch_at, ring.available(self.fetch_at).min(low_dword(BURST as u64)))
+            as usize;
         if count == 0 {
             return Ok(());
         }
@@ -127,7 +129,7 @@ impl PostedDescriptors {
         let space = HintedMemory { function, hint: &mut self.ring };
         bus.read_descriptors(space, ring.address(self.fetch_at), bytes)?;
         (self.given, self.filled, self.end) = (0, 0, count);
-        self.fetch_at = ring.advance(self.fetch_at, count as u32);
+        self.fetch_at = ring.advance(self.fetch_at, low_dword(count as u64));
         Ok(())
     }
 
@@ -212,7 +214,7 @@ impl PostedDescriptors {
         function: Function,
         bus: &mut B,
     ) -> Result<bool, DmaFault> {
-        let count = (self.filled - self.given) as u32;
+        let count = low_dword((self.filled - self.given) as u64);
         if count == 0 || !ring.contains(self.head) {
             return Ok(false);
         }

@@ -2,6 +2,7 @@
 //! has not written back.
 
 use pcie::Iova;
+use pcie::low::low_dword;
 
 /// A ring of descriptors whose tail is within the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +20,7 @@ impl Ring {
     #[must_use]
     #[inline]
     pub fn new(base: Iova, count: u32, size: usize, tail: u32) -> Option<Self> {
-        (tail < count).then_some(Self { base, count, size: size as u32, tail })
+        (tail < count).then_some(Self { base, count, size: low_dword(size as u64), tail })
     }
 
     /// Returns the size of the ring's descriptors in bytes.

@@ -195,7 +195,7 @@ fn send_uncut<C: PacketTransmitter, L: FrameForwarder>(
     }
     let bytes = packet.get(HEADROOM..)?;
     let whole = uncut::sent(bytes, &orders.request(), orders.mss()?, card.flag_masks())?;
-    let segments = whole.frames(bytes.len()) as usize;
+    let segments = usize::try_from(whole.frames(bytes.len())).unwrap_or(usize::MAX);
     let mut frame = Frame::new(packet)?;
     frame.tag = lane.tag(card.asked_tag(sender, orders));
     lane.send_uncut(card, &mut frame, &whole, SHORTEST as usize, |bytes| uncut::complete(&whole, bytes))?;

@@ -9,10 +9,11 @@ use crate::metadata::{CargoPackage, PREFIX};
 
 /// Names of the crates that are published for others, and of the crates below them. Each comes after those that it
 /// needs, tests included, which is the order in which they can be published.
-pub(crate) const DOORS: [&str; 14] = [
+pub(crate) const DOORS: [&str; 15] = [
     "units",
     "pcie",
     "host",
+    "keeper",
     "vfio-user",
     "plane",
     "offload",
@@ -28,7 +29,7 @@ pub(crate) const DOORS: [&str; 14] = [
 /// Published crates that exist only because other published crates need them. They have no README.
 const BELOW: [&str; 3] = ["units", "host", "policy"];
 /// Published crates that use the standard library. All other published crates are pure.
-const STD: [&str; 2] = ["host", "vfio-client"];
+const STD: [&str; 3] = ["host", "keeper", "vfio-client"];
 
 /// Returns the package name of a crate, for cargo's `--package`.
 pub(crate) fn package_name(name: &str) -> String {

@@ -28,6 +28,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("vfio-user", &[]),
     ("vhost-user", &[]),
     ("host", &[]),
+    ("keeper", &["host"]),
     (
         "daemon",
         &[
@@ -48,6 +49,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "virtio-nic",
             "units",
             "host",
+            "keeper",
         ],
     ),
     ("vfio-client", &["i82576", "driver", "vfio-user", "host"]),
@@ -83,6 +85,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "policy",
             "daemon",
             "host",
+            "keeper",
             "driver",
             "vfio-client",
             "embedded-guest",

@@ -9,6 +9,7 @@ use pcie::capability::power::PowerCapability;
 use pcie::capability::sriov::SrIovParameters;
 use pcie::capability::{ari, dsn, msi};
 use pcie::config::{Bar, ConfigRegister, ConfigSpace, ConfigSpaceBuilder, offset};
+use pcie::low::low_dword;
 
 /// Offset of the power management capability.
 pub const POWER: u8 = 0x40;
@@ -30,8 +31,10 @@ const FIRST_OFFSET_ARI: u16 = 0x80;
 /// Distance between the function numbers of consecutive VFs: VFs of the two ports alternate on the bus.
 const STRIDE: u16 = 2;
 /// BARs of one VF, each with its BAR number.
-const VF_BARS: &[(u8, Bar)] =
-    &[(0, Bar::memory64(ids::VF_BAR0_SIZE as u32)), (MSIX_BAR, Bar::memory64(ids::BAR3_SIZE as u32))];
+const VF_BARS: &[(u8, Bar)] = &[
+    (0, Bar::memory64(low_dword(ids::VF_BAR0_SIZE as u64))),
+    (MSIX_BAR, Bar::memory64(low_dword(ids::BAR3_SIZE as u64))),
+];
 
 /// Returns the PF's configuration space after power-on. `mac` is the port's, for the serial number; `iov` is the
 /// NVM's I/O virtualization bit (word 0x25, bit 0): without it there is no SR-IOV capability.
@@ -44,9 +47,9 @@ pub fn space(mac: MacAddress, iov: bool) -> ConfigSpace {
         | offset::COMMAND_SERR
         | offset::COMMAND_INTX_DISABLE;
     let header = ConfigSpaceBuilder::new(super::identity(), command)
-        .bar(0, Bar::memory32(ids::PF_BAR0_SIZE as u32))
+        .bar(0, Bar::memory32(low_dword(ids::PF_BAR0_SIZE as u64)))
         .bar(2, Bar::io(IO_SIZE))
-        .bar(MSIX_BAR, Bar::memory32(ids::BAR3_SIZE as u32))
+        .bar(MSIX_BAR, Bar::memory32(low_dword(ids::BAR3_SIZE as u64)))
         .register(ConfigRegister::byte(offset::INTERRUPT_PIN, 1));
     let msix = MsiXCapability { vectors: VECTORS, bar: MSIX_BAR, table: MSIX_TABLE, pba: MSIX_PBA };
     let space = super::scratch(header)
@@ -69,7 +72,7 @@ pub fn endpoint(mac: MacAddress, iov: bool) -> Endpoint {
 
 fn sriov() -> SrIovParameters {
     SrIovParameters {
-        total_vfs: ids::MAX_VFS as u16,
+        total_vfs: ids::VFS.into(),
         function: 0,
         first_offset: FIRST_OFFSET,
         stride: STRIDE,

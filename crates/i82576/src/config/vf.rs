@@ -26,7 +26,7 @@ pub fn endpoint() -> Endpoint {
 /// PF's, and its own reserved (`reserved`); an ordinary function has its own.
 #[must_use]
 pub fn capabilities(header: ConfigSpaceBuilder, reserved: bool) -> ConfigSpaceBuilder {
-    let vectors = ids::VF_VECTORS as u16;
+    let vectors = ids::VECTORS_OF_VF.into();
     let msix = MsiXCapability { vectors, bar: MSIX_BAR, table: MSIX_TABLE, pba: MSIX_PBA };
     header
         .capability(MSIX, msix.capability())

@@ -3,7 +3,8 @@
 //! bits of half-duplex links are omitted.
 
 use super::tx::AdvancedDataDescriptor;
-use super::{DD, SIZE, dword, from_dwords, qword};
+use super::{DD, SIZE, dword, from_qwords, qword};
+use pcie::low::{low_byte, low_word};
 use serde::{Deserialize, Serialize};
 
 const EOP: u32 = 1 << 24;
@@ -45,14 +46,15 @@ impl LegacyTxDescriptor {
     #[inline]
     pub fn parse(raw: &[u8; SIZE]) -> Self {
         let (command, status) = (dword(raw, 2), dword(raw, 3));
-        let checksum = LegacyChecksumInsertion { start: (status >> 8) as u8, field: (command >> 16) as u8 };
+        let checksum =
+            LegacyChecksumInsertion { start: low_byte(status >> 8), field: low_byte(command >> 16) };
         Self {
             address: qword(raw, 0),
-            length: command as u16,
+            length: low_word(command),
             end_of_packet: command & EOP != 0,
             report_status: command & RS != 0,
             checksum: (command & IC != 0).then_some(checksum),
-            vlan_tag: (command & VLE != 0).then_some((status >> 16) as u16),
+            vlan_tag: (command & VLE != 0).then_some(low_word(status >> 16)),
         }
     }
 
@@ -70,7 +72,7 @@ impl LegacyTxDescriptor {
             | flag(self.checksum.is_some(), IC)
             | flag(self.vlan_tag.is_some(), VLE);
         let status = u32::from(start) << 8 | u32::from(self.vlan_tag.unwrap_or(0)) << 16;
-        from_dwords([self.address as u32, (self.address >> 32) as u32, command, status])
+        from_qwords([self.address, u64::from(command) | u64::from(status) << 32])
     }
 
     /// Returns the advanced data descriptor with the same meaning as the legacy one.
@@ -110,10 +112,10 @@ impl LegacyRxWriteBack {
         let (sizes, rest) = (dword(raw, 2), dword(raw, 3));
         (rest & DD != 0).then_some(Self {
             address: qword(raw, 0),
-            length: sizes as u16,
-            checksum: (sizes >> 16) as u16,
+            length: low_word(sizes),
+            checksum: low_word(sizes >> 16),
             status: rest & 0xff | (rest & 0xff00) << 16,
-            vlan_tag: (rest >> 16) as u16,
+            vlan_tag: low_word(rest >> 16),
         })
     }
 
@@ -122,7 +124,7 @@ impl LegacyRxWriteBack {
     pub fn emit(&self) -> [u8; SIZE] {
         let sizes = u32::from(self.length) | u32::from(self.checksum) << 16;
         let rest = self.status & 0xff | self.status >> 24 << 8 | u32::from(self.vlan_tag) << 16;
-        from_dwords([self.address as u32, (self.address >> 32) as u32, sizes, rest | DD])
+        from_qwords([self.address, u64::from(sizes) | u64::from(rest | DD) << 32])
     }
 }
 

@@ -12,18 +12,21 @@ pub const SIZE: usize = 16;
 pub const DD: u32 = 1 << 0;
 
 #[inline]
-fn dword(raw: &[u8; SIZE], index: u32) -> u32 {
-    (u128::from_le_bytes(*raw) >> (32 * index)) as u32
+fn dword(raw: &[u8; SIZE], index: usize) -> u32 {
+    u32::from_le_bytes(raw.as_chunks().0[index])
 }
 
 #[inline]
-fn qword(raw: &[u8; SIZE], index: u32) -> u64 {
-    (u128::from_le_bytes(*raw) >> (64 * index)) as u64
+fn qword(raw: &[u8; SIZE], index: usize) -> u64 {
+    u64::from_le_bytes(raw.as_chunks().0[index])
 }
 
 #[inline]
 fn from_dwords([a, b, c, d]: [u32; 4]) -> [u8; SIZE] {
-    let low = u64::from(a) | u64::from(b) << 32;
-    let high = u64::from(c) | u64::from(d) << 32;
+    from_qwords([u64::from(a) | u64::from(b) << 32, u64::from(c) | u64::from(d) << 32])
+}
+
+#[inline]
+fn from_qwords([low, high]: [u64; 2]) -> [u8; SIZE] {
     (u128::from(low) | u128::from(high) << 64).to_le_bytes()
 }

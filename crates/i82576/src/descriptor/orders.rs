@@ -5,6 +5,7 @@ use super::tx::{
     AdvancedDataDescriptor, DEXT, DTYP_DATA, DTYP_SHIFT, IDX_SHIFT, IXSM, TSE, TSTAMP, TXSM, VLE,
 };
 use super::{SIZE, dword, qword};
+use pcie::low::{low_byte, low_dword};
 
 /// Data descriptor in its raw words: each request is one bit test, whereas [`AdvancedDataDescriptor`] parses the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,7 +69,7 @@ impl RawDataDescriptor {
     /// Returns the index of the queue's context that the descriptor names ([`AdvancedDataDescriptor::context`]).
     #[must_use]
     pub const fn context(self) -> u8 {
-        (self.asked >> (32 + IDX_SHIFT)) as u8 & 7
+        low_byte(low_dword(self.asked >> (32 + IDX_SHIFT))) & 7
     }
 }
 

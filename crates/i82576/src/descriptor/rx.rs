@@ -1,7 +1,8 @@
 //! Advanced receive descriptors, as the driver posts them (two addresses) and as the card writes them back.
 //! `legacy` has the legacy format. Time stamps in buffers belong to later cards.
 
-use super::{DD, SIZE, dword, from_dwords, qword};
+use super::{DD, SIZE, dword, from_dwords, from_qwords, qword};
+use pcie::low::{low_byte, low_word};
 use serde::{Deserialize, Serialize};
 
 /// Receive descriptor as the driver posts it: addresses of a packet buffer and a header buffer.
@@ -26,8 +27,7 @@ impl PostedRxDescriptor {
     #[must_use]
     #[inline]
     pub fn emit(&self) -> [u8; SIZE] {
-        let (p, h) = (self.packet, self.header & !1);
-        from_dwords([p as u32, (p >> 32) as u32, h as u32, (h >> 32) as u32])
+        from_qwords([self.packet, self.header & !1])
     }
 }
 
@@ -137,14 +137,14 @@ impl AdvancedRxWriteBack {
     pub fn parse(raw: &[u8; SIZE]) -> Option<Self> {
         let (info, status, sizes) = (dword(raw, 0), dword(raw, 2), dword(raw, 3));
         (status & DD != 0).then_some(Self {
-            rss_type: (info & 0xf) as u8,
-            packet_type: ((info >> 4) & 0xfff) as u16,
-            header_length: ((info >> 21) & 0x3ff) as u16,
+            rss_type: low_byte(info & 0xf),
+            packet_type: low_word((info >> 4) & 0xfff),
+            header_length: low_word((info >> 21) & 0x3ff),
             split: info & (1 << 31) != 0,
             hash: dword(raw, 1),
             status,
-            length: sizes as u16,
-            vlan_tag: (sizes >> 16) as u16,
+            length: low_word(sizes),
+            vlan_tag: low_word(sizes >> 16),
         })
     }
 

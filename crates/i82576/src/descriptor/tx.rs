@@ -2,7 +2,8 @@
 //! parameters of packets that refer to them. `legacy` has the legacy format. LinkSec, IPsec and launch time are not
 //! supported.
 
-use super::{DD, SIZE, dword, from_dwords, legacy, qword};
+use super::{DD, SIZE, dword, from_dwords, from_qwords, legacy, qword};
+use pcie::low::{low_byte, low_dword, low_word};
 use serde::{Deserialize, Serialize};
 
 /// Parsed transmit descriptor of any type.
@@ -129,7 +130,7 @@ pub fn buffer(raw: &[u8; SIZE]) -> Option<TxBufferFields> {
     let data = command & DEXT == 0 || (command >> DTYP_SHIFT) & 0xf == DTYP_DATA;
     data.then(|| TxBufferFields {
         address: qword(raw, 0),
-        length: command as u16,
+        length: low_word(command),
         end_of_packet: command & EOP != 0,
         report_status: command & RS != 0,
     })
@@ -143,8 +144,8 @@ pub fn buffer(raw: &[u8; SIZE]) -> Option<TxBufferFields> {
 pub fn plain_length(second: u64) -> Option<u32> {
     const KIND: u32 = DEXT | DTYP_DATA << DTYP_SHIFT | EOP;
     const LOOKED_AT: u32 = KIND | 0xf << DTYP_SHIFT | VLE | TSE | TSTAMP;
-    let plain = second & (LOOKED_AT as u64 | ((IXSM | TXSM) as u64) << 32) == KIND as u64;
-    plain.then_some((second as u16).into())
+    let plain = second & (u64::from(LOOKED_AT) | u64::from(IXSM | TXSM) << 32) == u64::from(KIND);
+    plain.then_some(low_word(low_dword(second)).into())
 }
 
 /// Returns the bytes of a packet that is one descriptor with checksum requests at most, given the descriptor's second
@@ -152,7 +153,7 @@ pub fn plain_length(second: u64) -> Option<u32> {
 #[must_use]
 #[inline(always)]
 pub fn summed_length(second: u64) -> Option<u32> {
-    plain_length(second & !(((IXSM | TXSM) as u64) << 32))
+    plain_length(second & !(u64::from(IXSM | TXSM) << 32))
 }
 
 /// Returns the report bit of a data descriptor's command, or 0 if it is not set.
@@ -209,7 +210,7 @@ impl AdvancedDataDescriptor {
         let (command, status) = (dword(raw, 2), dword(raw, 3));
         Self {
             address: qword(raw, 0),
-            length: command as u16,
+            length: low_word(command),
             end_of_packet: command & EOP != 0,
             report_status: command & RS != 0,
             insert_vlan: command & VLE != 0,
@@ -217,7 +218,7 @@ impl AdvancedDataDescriptor {
             time_stamp: command & TSTAMP != 0,
             insert_ip_checksum: status & IXSM != 0,
             insert_l4_checksum: status & TXSM != 0,
-            context: ((status >> IDX_SHIFT) & 7) as u8,
+            context: low_byte((status >> IDX_SHIFT) & 7),
             check_context: status & CC != 0,
             payload_length: status >> PAYLEN_SHIFT,
         }
@@ -242,7 +243,7 @@ impl AdvancedDataDescriptor {
             | flag(self.insert_l4_checksum, TXSM)
             | u32::from(self.context & 7) << IDX_SHIFT
             | self.payload_length << PAYLEN_SHIFT;
-        from_dwords([self.address as u32, (self.address >> 32) as u32, command, status])
+        from_qwords([self.address, u64::from(command) | u64::from(status) << 32])
     }
 }
 
@@ -251,9 +252,9 @@ impl AdvancedContextDescriptor {
     fn parse(raw: &[u8; SIZE]) -> Self {
         let (lengths, command, sizes) = (dword(raw, 0), dword(raw, 2), dword(raw, 3));
         Self {
-            ip_length: (lengths & 0x1ff) as u16,
-            mac_length: ((lengths >> 9) & 0x7f) as u8,
-            vlan_tag: (lengths >> 16) as u16,
+            ip_length: low_word(lengths & 0x1ff),
+            mac_length: low_byte((lengths >> 9) & 0x7f),
+            vlan_tag: low_word(lengths >> 16),
             ipv4: command & (1 << 10) != 0,
             l4: match (command >> 11) & 3 {
                 0 => L4PacketType::Udp,
@@ -261,9 +262,9 @@ impl AdvancedContextDescriptor {
                 2 => L4PacketType::Sctp,
                 _ => L4PacketType::Reserved,
             },
-            index: ((sizes >> IDX_SHIFT) & 7) as u8,
-            l4_length: (sizes >> 8) as u8,
-            mss: (sizes >> 16) as u16,
+            index: low_byte((sizes >> IDX_SHIFT) & 7),
+            l4_length: low_byte(sizes >> 8),
+            mss: low_word(sizes >> 16),
         }
     }
 

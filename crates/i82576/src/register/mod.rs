@@ -195,7 +195,7 @@ pub const fn ivar(row: u32) -> u32 {
 /// Returns the offset of a pool's port VLAN (VMVIR).
 #[must_use]
 pub const fn vmvir(pool: PoolIndex) -> u32 {
-    0x3700 + 4 * pool.index() as u32
+    0x3700 + 4 * pool.get() as u32
 }
 
 /// Returns the offset of the multicast table (MTA), 128 dwords.
@@ -261,7 +261,7 @@ pub const fn etqf(i: u32) -> u32 {
 /// Returns the offset of PSRTYPE, which selects the header types that both queues of a pool split from the payload.
 #[must_use]
 pub const fn psrtype(pool: PoolIndex) -> u32 {
-    0x5480 + 4 * pool.index() as u32
+    0x5480 + 4 * pool.get() as u32
 }
 
 /// Returns the offset of the VLAN table (VFTA), 128 dwords, a bit per VLAN id.
@@ -273,7 +273,7 @@ pub const fn vfta(word: u32) -> u32 {
 /// Returns the offset of a pool's offload and filter options (VMOLR).
 #[must_use]
 pub const fn vmolr(pool: PoolIndex) -> u32 {
-    0x5ad0 + 4 * pool.index() as u32
+    0x5ad0 + 4 * pool.get() as u32
 }
 
 /// Returns the offset of the RSS redirection table (RETA), 32 dwords of four entries.

@@ -18,7 +18,7 @@ use anyhow::{Context, bail, ensure};
 use daemon::config::HostConfig;
 use daemon::vault::FileDescriptorStore;
 use daemon::{ReadyHost, RunningHost};
-use host::keep::{
+use keeper::{
     FileDescriptorSender, HandOverChannel, InheritedFileDescriptors, KeeperConnection, STARTED, number,
 };
 use std::time::Duration;

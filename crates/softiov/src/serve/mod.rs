@@ -11,8 +11,8 @@ use daemon::control::client::{self, ControlClientError};
 use daemon::control::protocol::{ApplyRequest, ConfigDifference, ControlAnswer, ControlRequest};
 use daemon::{MainThreadRequest, RunningHost, confine};
 use host::confine::{LandlockEnforcement, SeccompMode};
-use host::keep::{InheritedFileDescriptors, keeper};
 use host::poll::{PollInterest, Poller, ProcessSignal, SignalHandlers};
+use keeper::{InheritedFileDescriptors, KeeperConfig};
 use std::fs::File;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
@@ -56,7 +56,7 @@ const LOG_TIMEOUT: Duration = Duration::from_secs(1);
 /// since guests would lose their VFs with the terminal that started it. SIGUSR2 has the supervisor
 /// process (keeper) start a new host, which takes over the VFs.
 pub(crate) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
-    if !args.no_keeper && !InheritedFileDescriptors::is_left_by_ours() {
+    if !args.no_keeper && !InheritedFileDescriptors::exist() {
         return run_keeper(args.seccomp.unwrap_or_default());
     }
     let log = collect_log();
@@ -87,8 +87,9 @@ fn run_keeper(seccomp: SeccompMode) -> anyhow::Result<ExitCode> {
         command.args(std::env::args_os().skip(1));
         command
     };
+    let config = KeeperConfig { service: "softiov", seccomp };
     let status =
-        keeper::keep(&mut host, seccomp).context("cannot start the keeper process, which starts the host")?;
+        keeper::keep(&config, &mut host).context("cannot start the keeper process, which starts the host")?;
     Ok(ExitCode::from(status))
 }
 

@@ -1,6 +1,6 @@
 //! Runs the program `softiov` for a test, to its end or in the background.
 
-use host::test_support;
+use keeper::test_support;
 use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};

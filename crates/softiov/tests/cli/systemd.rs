@@ -3,7 +3,7 @@
 
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, softiov};
 use crate::survival::{LONG, address, attach};
-use host::keep::is_same;
+use host::descriptors::is_same_file;
 use host::test_support::pass;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Signal, kill_process};
@@ -82,7 +82,9 @@ fn keep(socket: &UnixDatagram, mut kept: StoredDescriptors, words: &AtomicUsize)
             _ if value("WATCHDOG").is_some() => drop(words.fetch_add(1, SeqCst)),
             (Some(name), None) if value("FDSTOREREMOVE").is_some() => kept.retain(|(known, _)| known != name),
             // systemd passes what came last first.
-            (Some(name), Some(fd)) if !kept.iter().any(|(_, known)| is_same(known.as_fd(), fd.as_fd())) => {
+            (Some(name), Some(fd))
+                if !kept.iter().any(|(_, known)| is_same_file(known.as_fd(), fd.as_fd())) =>
+            {
                 kept.insert(0, (name.to_owned(), fd));
             }
             _ => {}

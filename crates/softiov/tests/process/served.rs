@@ -2,7 +2,7 @@
 //! process that it has started. Checks with stock guests and the soak share it.
 
 use anyhow::{Context, Result, bail, ensure};
-use host::test_support::{hosts, kill_all};
+use keeper::test_support::{hosts, kill_all};
 use rustix::process::Pid;
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Names of the rules that have a budget, in the order of the table.
-pub(super) const RULES: [&str; 6] = [OPENINGS, RIDDLES, TEST_NAMES, TYPE_NAMES, CIRCLES, ARGUMENTS];
+pub(super) const RULES: [&str; 7] = [OPENINGS, RIDDLES, TEST_NAMES, TYPE_NAMES, CIRCLES, ARGUMENTS, SOURCES];
 /// Name of the rule against summaries that open with a question word or a pronoun.
 pub(super) const OPENINGS: &str = "openings";
 /// Name of the rule against the phrases of `riddles.txt`.
@@ -17,6 +17,9 @@ pub(super) const TYPE_NAMES: &str = "type_names";
 pub(super) const CIRCLES: &str = "in_circles";
 /// Name of the rule against long argument lists.
 pub(super) const ARGUMENTS: &str = "arguments";
+
+/// Name of the rule against registers whose row names no source.
+pub(super) const SOURCES: &str = "sources";
 
 /// Place that breaks a rule with a budget.
 #[derive(Clone, Debug, PartialEq, Eq)]

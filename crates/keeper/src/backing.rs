@@ -4,11 +4,11 @@
 //! sends the same memory file for each of its VFs, and the same eventfd again when a driver is loaded anew. So an
 //! open file goes to systemd under all of its names on the shelf, joined to one name.
 
-#![expect(unsafe_code, reason = "kcmp, which rustix does not have")]
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use host::descriptors::is_same_file;
 
-use super::message::{KeeperMessage, KeptFileDescriptors, is_name, value};
+use crate::message::{KeeperMessage, KeptFileDescriptors, is_name, value};
 
 /// Separator between the names under which one open file is kept. No name of a kept file descriptor contains it.
 const AND: char = '+';
@@ -16,7 +16,7 @@ const AND: char = '+';
 /// Applies a message to a keeper's shelf of file descriptors, and sends the changes to systemd through `tell`. Returns
 /// a descriptor that is no longer needed, as [`KeptFileDescriptors::apply`] does.
 #[must_use]
-pub(super) fn apply(
+pub(crate) fn apply(
     shelf: &mut KeptFileDescriptors,
     message: KeeperMessage,
     tell: impl Fn(&str, Option<BorrowedFd<'_>>),
@@ -47,7 +47,7 @@ pub(super) fn apply(
 }
 
 /// Splits systemd's name of a stored file descriptor into the names under which the open file is kept.
-pub(super) fn split(name: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn split(name: &str) -> impl Iterator<Item = &str> {
     name.split(AND)
 }
 
@@ -57,17 +57,5 @@ fn join(names: &[String]) -> String {
 
 /// Returns the names under which an open file is kept.
 fn names(shelf: &KeptFileDescriptors, fd: BorrowedFd<'_>) -> Vec<String> {
-    shelf.iter().filter(|(_, other)| is_same(*other, fd)).map(|(name, _)| name.to_owned()).collect()
-}
-
-/// Returns true if the kernel reports that two file descriptors refer to one open file. Returns false if the kernel
-/// reports nothing.
-#[must_use]
-pub fn is_same(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
-    const KCMP_FILE: libc::c_int = 0;
-    let pid = std::process::id();
-    // SAFETY: the call compares two descriptors of this process, and touches no memory.
-    let order =
-        unsafe { libc::syscall(libc::SYS_kcmp, pid, pid, KCMP_FILE, one.as_raw_fd(), other.as_raw_fd()) };
-    order == 0
+    shelf.iter().filter(|(_, other)| is_same_file(*other, fd)).map(|(name, _)| name.to_owned()).collect()
 }

@@ -4,23 +4,19 @@
 use std::env;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
 
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with,
     sockopt::{Timeout, set_socket_timeout},
 };
 
-use super::heritage::{self, HandOverChannel};
-use super::message;
-
-/// Timeout for sending a message to a keeper process.
-pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+use crate::channel::{self, HandOverChannel, PATIENCE};
+use crate::message;
 
 /// Request to the keeper process to start a replacement of this process. systemd does not know it, nor the next one,
 /// which ends the replacement.
-pub(super) const SUCCEED: &str = "SUCCEED=1";
-pub(super) const ABANDON: &str = "ABANDON=1";
+pub(crate) const SUCCEED: &str = "SUCCEED=1";
+pub(crate) const ABANDON: &str = "ABANDON=1";
 
 /// Connection to the keeper process, which holds this process's file descriptors.
 #[derive(Debug)]
@@ -94,7 +90,7 @@ impl KeeperConnection {
     /// # Errors
     /// Returns the errors of [`KeeperConnection::keep`].
     pub fn succeed(&self) -> io::Result<HandOverChannel> {
-        let (ours, theirs) = heritage::pair()?;
+        let (ours, theirs) = channel::pair()?;
         message::send(&self.socket, SUCCEED, Some(theirs.as_fd()))?;
         HandOverChannel::over(ours)
     }

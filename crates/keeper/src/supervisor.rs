@@ -3,10 +3,10 @@
 //! enforces that ([`ThreadRole::Keeper`]).
 //!
 //! ```text
-//!   softiov serve (keeper) ---- gives descriptors -------> softiov serve (host)
-//!        |    ^            <--- FDSTORE, READY, SUCCEED --        ^
-//!        v    |                                                   |
-//!     softiov-starter ----------- starts -------------------------+
+//!   keeper ---- gives descriptors -------> host
+//!    |  ^  <--- FDSTORE, READY, SUCCEED --  ^
+//!    v  |                                   |
+//!   starter ----------- starts -------------+
 //! ```
 //!
 //! When a host exits, the keeper exits with the same status. A host that is killed, panics or asks for it
@@ -14,30 +14,41 @@
 //! brought another program. Signals are forwarded. For a planned hand-over the host asks the keeper to start a
 //! successor (`SUCCEED=1`), speaks to it directly, and reports that it takes over (`MAINPID=`) or that it does not
 //! (`ABANDON=1`). Neither host nor keeper starts a program: the starter does, which was forked before
-//! (`keep::starter`). Without a starter the host continues, but cannot be replaced.
+//! (`starter`). Without a starter the host continues, but cannot be replaced.
 //!
 //! Where systemd has a file descriptor store for the unit, it stores the keeper's descriptors too, so that guests
 //! survive a restart of the unit. Elsewhere the descriptors are lost with the keeper, and its host continues
 //! without one.
 
 use std::collections::VecDeque;
-use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::io;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use host::confine::{SeccompMode, ThreadCapabilities, ThreadRole, ThreadSandbox};
+use host::poll::{PollInterest, Poller, ProcessSignal, SignalHandlers};
+use host::worker::BlockingWorker;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal as Kill;
 
-use super::backing;
-use super::heritage::{self, HandOverChannel, KEEPER, PREDECESSOR, number};
-use super::message::{self, KeptFileDescriptors, value};
-use super::process::{ChildProcess, ProcessExitCause};
-use super::starter::StarterProcessConnection;
-use super::store::{ABANDON, KeeperConnection, SUCCEED};
-use crate::confine::{SeccompMode, ThreadCapabilities, ThreadRole, ThreadSandbox};
-use crate::poll::{PollInterest, Poller, ProcessSignal, SignalHandlers};
-use crate::worker::BlockingWorker;
+use crate::backing;
+use crate::channel::{self, HandOverChannel};
+use crate::connection::{ABANDON, KeeperConnection, SUCCEED};
+use crate::heritage::{self, KEEPER, PREDECESSOR};
+use crate::log::{is_ready, say};
+use crate::message::{self, KeptFileDescriptors, number, value};
+use crate::process::{ChildProcess, ProcessExitCause};
+use crate::starter::StarterProcessConnection;
+
+/// Settings of a keeper process.
+#[derive(Debug, Clone, Copy)]
+pub struct KeeperConfig<'a> {
+    /// Name of the service, in the keeper's messages (`NAME keeper: ...`) and of the starter process (`NAME-starter`,
+    /// cut to 15 bytes).
+    pub service: &'a str,
+    /// Action on system calls that the keeper process should not make.
+    pub seccomp: SeccompMode,
+}
 
 /// Exit status by which a host asks to be started again with its file descriptors (sysexits.h, EX_TEMPFAIL).
 pub const RESTART: u8 = 75;
@@ -63,6 +74,8 @@ const STARTER: u64 = 4;
 
 /// State of the keeper: the process that starts hosts and holds their file descriptors.
 struct FileDescriptorKeeper {
+    /// Name of the service whose hosts the keeper process starts.
+    service: String,
     starter: StarterProcessConnection,
     shelf: KeptFileDescriptors,
     signals: SignalHandlers,
@@ -90,12 +103,14 @@ struct FileDescriptorKeeper {
 /// # Errors
 /// The keeper cannot start: out of descriptors or processes, or it cannot be confined. Later errors go to standard
 /// error, and the status is 1.
-pub fn keep(command: &mut dyn FnMut() -> Command, seccomp: SeccompMode) -> io::Result<u8> {
+pub fn keep(config: &KeeperConfig<'_>, command: &mut dyn FnMut() -> Command) -> io::Result<u8> {
+    let KeeperConfig { service, seccomp } = *config;
     let shelf = heritage::of_systemd().map_err(io::Error::other)?;
-    let starter = StarterProcessConnection::fork(command)?;
+    let starter = StarterProcessConnection::fork(service, command)?;
     let confinement = ThreadSandbox { seccomp, capabilities: ThreadCapabilities::Unchanged };
     let gives_up = confinement.prepare(ThreadRole::Keeper).map_err(io::Error::other)?;
     let mut keeper = FileDescriptorKeeper {
+        service: service.to_owned(),
         starter,
         shelf,
         signals: SignalHandlers::install()?,
@@ -112,7 +127,7 @@ pub fn keep(command: &mut dyn FnMut() -> Command, seccomp: SeccompMode) -> io::R
     gives_up.apply().map_err(io::Error::other)?;
     Ok(keeper.run().unwrap_or_else(|error| {
         // Reported here: confined as it is now, the process may not make the caller's system calls.
-        say(&format!("cannot start the host: {error}"));
+        say(service, &format!("cannot start the host: {error}"));
         1
     }))
 }
@@ -133,7 +148,7 @@ impl FileDescriptorKeeper {
 
     /// Starts a host, and keeps its file descriptors until it ends.
     fn serve(&mut self) -> io::Result<ProcessExitCause> {
-        let (ours, theirs) = heritage::pair()?;
+        let (ours, theirs) = channel::pair()?;
         let mut host = self.starter.start(KEEPER, theirs)?;
         let line = HandOverChannel::over(ours)?;
         // The loop below notices the end of a host that was killed or has died already.
@@ -162,7 +177,7 @@ impl FileDescriptorKeeper {
             }
             if events.contains(&PROCESS) {
                 // Reads the host's last messages; one may name a successor as the new host.
-                while is_readable(&line) && self.hear(&line, &mut host, &poller)? {}
+                while is_ready(&line, PollFlags::IN) && self.hear(&line, &mut host, &poller)? {}
                 if let Some(death) = host.death()? {
                     self.abandon();
                     return Ok(death);
@@ -239,13 +254,14 @@ impl FileDescriptorKeeper {
         let _ = poller.remove(self.starter.process());
         self.starter.reap();
         let remedy = if self.backed {
-            "restart the unit; guests stay connected"
+            "restart the unit; clients stay connected"
         } else {
-            "restart `softiov serve` when guests can do without their VFs"
+            "restart the service when its clients can do without it"
         };
         self.say(format!(
-            "the process that starts hosts, softiov-starter, has ended. The host continues, but this keeper \
-             can no longer replace the host; {remedy}"
+            "the process that starts hosts, {}, has ended. The host continues, but this keeper can no longer \
+             replace the host; {remedy}",
+            self.starter.name()
         ));
     }
 
@@ -260,7 +276,8 @@ impl FileDescriptorKeeper {
     /// Queues a line for the keeper's log, unless too many lines wait already.
     fn say(&self, text: String) {
         if self.writer.backlog() < MESSAGES {
-            self.writer.run(move || say(&text));
+            let service = self.service.clone();
+            self.writer.run(move || say(&service, &text));
         }
     }
 
@@ -277,8 +294,11 @@ impl FileDescriptorKeeper {
                 continue;
             }
             if signal == ProcessSignal::HandOver && !self.backed && !self.starter.is_alive() {
-                let missing = "softiov-starter and a systemd store are missing, so no other host can start";
-                self.say(format!("SIGUSR2 ignored: {missing}; this host continues"));
+                self.say(format!(
+                    "SIGUSR2 ignored: {} and a systemd store are missing, so no other host can start; this host \
+                     continues",
+                    self.starter.name()
+                ));
                 continue;
             }
             host.signal(number);
@@ -340,28 +360,10 @@ impl FileDescriptorKeeper {
 
 /// Sends a host the kept file descriptors. Kills a host that does not receive all of them, because it would wait for
 /// the rest without end.
-pub(super) fn give(
+pub(crate) fn give(
     line: &HandOverChannel,
     shelf: &KeptFileDescriptors,
     host: &ChildProcess,
 ) -> io::Result<()> {
     line.give(shelf.iter()).inspect_err(|_| host.signal(Kill::KILL))
-}
-
-fn is_readable(fd: impl AsFd) -> bool {
-    ready(fd, PollFlags::IN)
-}
-
-/// Writes a line of the keeper's log to standard error, unless that would block: the keeper process waits for no
-/// reader.
-pub(super) fn say(text: &str) {
-    if ready(io::stderr(), PollFlags::OUT) {
-        let _ = writeln!(io::stderr(), "softiov keeper: {text}");
-    }
-}
-
-fn ready(fd: impl AsFd, what: PollFlags) -> bool {
-    let mut asked = [PollFd::new(&fd, what)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut asked, Some(&now)).is_ok() && asked[0].revents().contains(what)
 }

@@ -22,13 +22,13 @@ const MAX_KEPT: usize = 16_384;
 
 /// Message with at most one file descriptor between a keeper process and its host.
 #[derive(Debug)]
-pub(super) struct KeeperMessage {
-    pub(super) text: String,
-    pub(super) fd: Option<OwnedFd>,
+pub(crate) struct KeeperMessage {
+    pub(crate) text: String,
+    pub(crate) fd: Option<OwnedFd>,
 }
 
 /// Sends one message between a keeper process and its host. Blocks if the socket does.
-pub(super) fn send(socket: impl AsFd, text: &str, fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
+pub(crate) fn send(socket: impl AsFd, text: &str, fd: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     let fds = fd.map(|fd| [fd]);
@@ -46,7 +46,7 @@ pub(super) fn send(socket: impl AsFd, text: &str, fd: Option<BorrowedFd<'_>>) ->
 
 /// Receives one message between a keeper process and its host. Returns `None` if the peer has closed the socket. Blocks
 /// if the socket does.
-pub(super) fn receive(socket: impl AsFd) -> io::Result<Option<KeeperMessage>> {
+pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<KeeperMessage>> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut buffer = [0; MAX_MESSAGE];
@@ -73,12 +73,18 @@ pub(super) fn receive(socket: impl AsFd) -> io::Result<Option<KeeperMessage>> {
 }
 
 /// Returns the value of a key, in a message of `KEY=value` lines.
-pub(super) fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+pub(crate) fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
 }
 
+/// Returns the number in the line `KEY=n` of a message, for the key `key`.
+#[must_use]
+pub fn number(text: &str, key: &str) -> Option<i32> {
+    value(text, key)?.trim().parse().ok()
+}
+
 /// Returns true if systemd accepts the name of a stored file descriptor.
-pub(super) fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME && !name.contains(|c: char| c == ':' || c.is_ascii_control())
 }
 
@@ -90,7 +96,7 @@ impl KeptFileDescriptors {
     /// Applies the file descriptor commands of a message and ignores the rest. Returns a descriptor that is no longer
     /// needed; closing that one may block.
     #[must_use]
-    pub(super) fn apply(&mut self, message: KeeperMessage) -> Option<OwnedFd> {
+    pub(crate) fn apply(&mut self, message: KeeperMessage) -> Option<OwnedFd> {
         let name = value(&message.text, "FDNAME").filter(|name| is_name(name))?;
         if value(&message.text, "FDSTOREREMOVE").is_some() {
             return self.0.remove(name);

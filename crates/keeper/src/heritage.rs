@@ -4,36 +4,26 @@
 //! running, sends them over a socket, which is the process's standard input: so nothing has to be arranged between
 //! fork and exec. [`HandOverChannel`] carries the messages of a hand-over.
 
-#![expect(unsafe_code, reason = "taking over descriptors that the parent has opened")]
-
 use std::env;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::process::Command;
-use std::time::Duration;
 
-use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
-use rustix::net::{
-    AddressFamily, SocketFlags, SocketType, socketpair,
-    sockopt::{Timeout, set_socket_timeout},
-};
+use host::descriptors::take_passed;
+use rustix::io::fcntl_dupfd_cloexec;
 
-use super::backing;
-use super::message::{self, KeptFileDescriptors, value};
-use super::store::{KeeperConnection, PATIENCE};
+use crate::backing;
+use crate::channel::{END, HandOverChannel, STARTED};
+use crate::connection::KeeperConnection;
+use crate::message::{self, KeptFileDescriptors};
 
 /// Environment variable that names the sender of kept file descriptors, and states that standard input is the socket
 /// for receiving them.
 const HERITAGE: &str = "SOFTIOV_HERITAGE";
-pub(super) const KEEPER: &str = "keeper";
-pub(super) const PREDECESSOR: &str = "predecessor";
-/// Number of the first file descriptor that systemd passes (`SD_LISTEN_FDS_START`).
-const FIRST: RawFd = 3;
-/// Message by which the successor process announces itself, with its process id, before it takes the kept file
-/// descriptors.
-pub const STARTED: &str = "STARTED";
-/// Message that ends a transfer: the sender has sent all kept file descriptors.
-const END: &str = "END=1";
+pub(crate) const KEEPER: &str = "keeper";
+pub(crate) const PREDECESSOR: &str = "predecessor";
+/// Lowest number for the copy of standard input: above the standard descriptors.
+const ABOVE_STANDARD: RawFd = 3;
 
 /// Reason why a process could not receive the file descriptors kept for it.
 #[derive(Debug, thiserror::Error)]
@@ -42,11 +32,11 @@ pub enum InheritedFileDescriptorsError {
     #[error("cannot receive the file descriptors kept for this process: {0}")]
     Socket(#[from] io::Error),
     /// The sender of kept file descriptors ended before it had sent all.
-    #[error("the process that started this host has ended")]
+    #[error("the process that started this process has ended")]
     Gone,
     /// An environment variable about kept file descriptors has an invalid value.
     #[error(
-        "environment variable {0} is invalid: systemd or a keeper sets it, so unset it in the environment of `softiov serve`"
+        "environment variable {0} is invalid: systemd or a keeper sets it, so start this program without it"
     )]
     Environment(&'static str),
 }
@@ -72,9 +62,9 @@ pub struct InheritedFileDescriptors {
 }
 
 impl InheritedFileDescriptors {
-    /// Returns true if the keeper process or the previous host process started this process.
+    /// Returns true if a keeper process has started this process, and descriptors wait for [`take`](Self::take).
     #[must_use]
-    pub fn is_left_by_ours() -> bool {
+    pub fn exist() -> bool {
         env::var_os(HERITAGE).is_some()
     }
 
@@ -87,7 +77,7 @@ impl InheritedFileDescriptors {
         let Some(from) = env::var_os(HERITAGE) else {
             return Ok(Self { shelf: KeptFileDescriptors::default(), from: FileDescriptorSender::NoSender });
         };
-        let socket = fcntl_dupfd_cloexec(io::stdin(), FIRST).map_err(io::Error::from)?;
+        let socket = fcntl_dupfd_cloexec(io::stdin(), ABOVE_STANDARD).map_err(io::Error::from)?;
         if from == PREDECESSOR {
             message::send(&socket, &format!("{STARTED}={}", std::process::id()), None)?;
         }
@@ -106,20 +96,18 @@ impl InheritedFileDescriptors {
 ///
 /// # Errors
 /// [`InheritedFileDescriptorsError::Environment`].
-pub(super) fn of_systemd() -> Result<KeptFileDescriptors, InheritedFileDescriptorsError> {
+pub(crate) fn of_systemd() -> Result<KeptFileDescriptors, InheritedFileDescriptorsError> {
     let number = |name| env::var(name).ok().map(|text| text.parse::<u32>());
     let mut shelf = KeptFileDescriptors::default();
     let count = match (number("LISTEN_FDS"), number("LISTEN_PID")) {
         (None, _) => return Ok(shelf),
         (_, Some(Ok(pid))) if pid != std::process::id() => return Ok(shelf),
-        (Some(Ok(count)), _) if count < 1 << 16 => count,
-        _ => return Err(InheritedFileDescriptorsError::Environment("LISTEN_FDS")),
+        (Some(Ok(count)), _) => u16::try_from(count).ok(),
+        _ => None,
     };
+    let count = count.ok_or(InheritedFileDescriptorsError::Environment("LISTEN_FDS"))?;
     let names = env::var("LISTEN_FDNAMES").unwrap_or_default();
-    for (fd, name) in (FIRST..).take(count as usize).zip(names.split(':')) {
-        // SAFETY: systemd has opened this descriptor for us, and this process has taken none yet.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        fcntl_setfd(&fd, FdFlags::CLOEXEC).map_err(io::Error::from)?;
+    for (fd, name) in take_passed(count)?.into_iter().zip(names.split(':')) {
         for name in backing::split(name) {
             drop(shelf.put(name, fd.try_clone()?));
         }
@@ -138,68 +126,11 @@ fn receive(socket: &OwnedFd) -> Result<KeptFileDescriptors, InheritedFileDescrip
     Err(InheritedFileDescriptorsError::Gone)
 }
 
-/// Creates two connected sockets that preserve message boundaries.
-pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
-}
-
 /// Passes `command` the socket from which it receives kept file descriptors. `from` names the other end: [`KEEPER`] or
 /// [`PREDECESSOR`]. The process gets a process group of its own, so that a terminal's Ctrl-C reaches it only through
 /// the keeper process.
-pub(super) fn arrange<'a>(command: &'a mut Command, from: &str, socket: OwnedFd) -> &'a mut Command {
+pub(crate) fn arrange<'a>(command: &'a mut Command, from: &str, socket: OwnedFd) -> &'a mut Command {
     use std::os::unix::process::CommandExt as _;
     command.env(HERITAGE, from).env_remove("LISTEN_FDS").env_remove("NOTIFY_SOCKET");
     command.stdin(socket).process_group(0)
-}
-
-/// Message channel between a process and its replacement.
-#[derive(Debug)]
-pub struct HandOverChannel(OwnedFd);
-
-impl HandOverChannel {
-    pub(super) fn over(socket: OwnedFd) -> io::Result<Self> {
-        set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE))?;
-        Ok(Self(socket))
-    }
-
-    /// Sends all kept file descriptors with their names.
-    ///
-    /// # Errors
-    /// The peer is gone.
-    pub fn give<'a>(&self, shelf: impl Iterator<Item = (&'a str, BorrowedFd<'a>)>) -> io::Result<()> {
-        for (name, fd) in shelf {
-            message::send(&self.0, &format!("FDSTORE=1\nFDNAME={name}"), Some(fd))?;
-        }
-        message::send(&self.0, END, None)
-    }
-
-    /// Sends one message over the channel to the process at its other end.
-    ///
-    /// # Errors
-    /// The peer is gone, or reads nothing for two seconds.
-    pub fn tell(&self, word: &str) -> io::Result<()> {
-        message::send(&self.0, word, None)
-    }
-
-    /// Waits at most `patience` for one message from the process at the other end. Returns `None` if that process is
-    /// gone.
-    ///
-    /// # Errors
-    /// `WouldBlock` after `patience`.
-    pub fn hear(&self, patience: Duration) -> io::Result<Option<String>> {
-        set_socket_timeout(&self.0, Timeout::Recv, Some(patience))?;
-        Ok(message::receive(&self.0)?.map(|message| message.text))
-    }
-}
-
-impl AsFd for HandOverChannel {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-/// Returns the number in the line `KEY=n` of a message, for the key `key`.
-#[must_use]
-pub fn number(text: &str, key: &str) -> Option<i32> {
-    value(text, key)?.trim().parse().ok()
 }

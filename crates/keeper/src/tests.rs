@@ -4,9 +4,10 @@
 use super::message::{self, KeptFileDescriptors};
 use super::process::{ChildProcess, ProcessExitCause};
 use super::*;
-use crate::confine::{SeccompMode, ThreadCapabilities, ThreadRole, ThreadSandbox};
-use crate::eventfd::EventFd;
-use crate::poll::{PollInterest, Poller};
+use host::confine::{SeccompMode, ThreadCapabilities, ThreadRole, ThreadSandbox};
+use host::descriptors::is_same_file;
+use host::eventfd::EventFd;
+use host::poll::{PollInterest, Poller};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use std::fs::File;
@@ -84,6 +85,37 @@ fn host_continues_after_its_keeper_socket_closes() {
     assert!(store.say("READY=1").is_err());
 }
 
+/// An upgraded host speaks to the keeper of the earlier program, which runs on.
+#[test]
+fn messages_are_those_of_earlier_versions() {
+    let (store, keeper) = pair();
+    let event = EventFd::new().unwrap();
+    let said = |socket: &OwnedFd| {
+        let message = message::receive(socket).unwrap().unwrap();
+        (message.text, message.fd.is_some())
+    };
+    store.keep("a", event.as_fd()).unwrap();
+    assert_eq!(said(&keeper), ("FDSTORE=1\nFDNAME=a\nFDPOLL=0".into(), true));
+    store.forget("a").unwrap();
+    assert_eq!(said(&keeper), ("FDSTOREREMOVE=1\nFDNAME=a".into(), false));
+    let successor = store.succeed().unwrap();
+    assert_eq!(said(&keeper), ("SUCCEED=1".into(), true));
+    store.abandon().unwrap();
+    assert_eq!(said(&keeper), ("ABANDON=1".into(), false));
+    drop(successor);
+
+    let (ours, theirs) = channel::pair().unwrap();
+    HandOverChannel::over(ours).unwrap().give([("a", event.as_fd())].into_iter()).unwrap();
+    assert_eq!(said(&theirs), ("FDSTORE=1\nFDNAME=a".into(), true));
+    assert_eq!(said(&theirs), ("END=1".into(), false));
+    assert_eq!(STARTED, "STARTED");
+
+    let mut command = Command::new("true");
+    heritage::arrange(&mut command, heritage::PREDECESSOR, theirs);
+    let variable = command.get_envs().find(|(name, _)| *name == "SOFTIOV_HERITAGE").unwrap();
+    assert_eq!((variable.1.unwrap().to_str(), heritage::KEEPER), (Some("predecessor"), "keeper"));
+}
+
 /// Applies a message to the shelf, and the resulting messages to a model of systemd's store, which holds each open file
 /// once, under the first name that came with it.
 fn backed(
@@ -102,7 +134,7 @@ fn backed(
         let name = message::value(&text, "FDNAME").unwrap();
         match fd {
             None => store.retain(|(kept, _)| kept != name),
-            Some(fd) if store.iter().any(|(_, kept)| is_same(kept.as_fd(), fd.as_fd())) => {}
+            Some(fd) if store.iter().any(|(_, kept)| is_same_file(kept.as_fd(), fd.as_fd())) => {}
             Some(fd) => store.push((name.to_owned(), fd)),
         }
     }
@@ -119,7 +151,10 @@ fn systemd_fd_store_holds_a_shared_open_file_once() {
         assert_eq!(names, expected, "{text}");
         for (name, kept) in &store {
             for name in super::backing::split(name) {
-                assert!(is_same(shelf.get(name).unwrap(), kept.as_fd()), "{name} is the shelf's open file");
+                assert!(
+                    is_same_file(shelf.get(name).unwrap(), kept.as_fd()),
+                    "{name} is the shelf's open file"
+                );
             }
         }
     };
@@ -164,16 +199,16 @@ fn keeper_stores_descriptors_under_its_seccomp_filter() {
 }
 
 #[test]
-fn host_that_reads_none_of_its_inherited_descriptors_is_killed() {
+fn host_that_does_not_receive_its_descriptors_is_killed() {
     let mut host = Command::new("sleep").arg("60").spawn().unwrap();
     let handle = ChildProcess::of(pidfd_open(Pid::from_child(&host), PidfdFlags::empty()).unwrap());
-    let (ours, _theirs) = heritage::pair().unwrap();
+    let (ours, _theirs) = channel::pair().unwrap();
     let mut shelf = KeptFileDescriptors::default();
     // More messages than the socket of a host that reads none of them can hold.
     for number in 0..600 {
         shelf.put(&format!("fd{number}"), File::open("/dev/null").unwrap().into());
     }
-    let given = keeper::give(&HandOverChannel::over(ours).unwrap(), &shelf, &handle);
+    let given = supervisor::give(&HandOverChannel::over(ours).unwrap(), &shelf, &handle);
     assert_eq!(given.unwrap_err().kind(), ErrorKind::WouldBlock);
     assert_eq!(host.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
 }

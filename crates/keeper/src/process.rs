@@ -7,7 +7,7 @@ use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
 /// End of a process: its exit status, or the signal that killed the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ProcessExitCause {
+pub(crate) enum ProcessExitCause {
     /// The child process exited with this status.
     Exit(i32),
     /// This signal killed the child process.
@@ -16,22 +16,22 @@ pub(super) enum ProcessExitCause {
 
 /// Descriptor (pidfd) of a child process. The pidfd becomes readable when the process has ended.
 #[derive(Debug)]
-pub(super) struct ChildProcess(OwnedFd);
+pub(crate) struct ChildProcess(OwnedFd);
 
 impl ChildProcess {
-    pub(super) fn of(handle: OwnedFd) -> Self {
+    pub(crate) fn of(handle: OwnedFd) -> Self {
         Self(handle)
     }
 
     /// Sends a signal to the child process. Ignores the error of a process that has just ended: `death` reports its
     /// end.
-    pub(super) fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         let _ = pidfd_send_signal(&self.0, signal);
     }
 
     /// Returns the end of the child process, or `None` while it runs. Call it until it returns an end: that call reaps
     /// the process.
-    pub(super) fn death(&self) -> io::Result<Option<ProcessExitCause>> {
+    pub(crate) fn death(&self) -> io::Result<Option<ProcessExitCause>> {
         let status = waitid(WaitId::PidFd(self.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG)?;
         Ok(status.map(|status| match (status.exit_status(), status.terminating_signal()) {
             (Some(status), _) => ProcessExitCause::Exit(status),
