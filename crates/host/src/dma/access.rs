@@ -78,10 +78,12 @@ impl DmaTable {
     /// [`DmaFault`]; memory is then unchanged.
     #[inline]
     pub fn write(&self, iova: u64, bytes: &[u8]) -> Result<(), DmaFault> {
-        match self.last_hit(iova, DmaDirection::Write) {
+        let written = match self.last_hit(iova, DmaDirection::Write) {
             Some((memory, offset)) if memory.write(offset, bytes).is_ok() => Ok(()),
             _ => self.write_elsewhere(iova, bytes),
-        }
+        };
+        self.written(iova, bytes.len());
+        written
     }
 
     /// Writes consecutive ring descriptors of `size` bytes (16 or 32) at `iova`, the second word of each last.
@@ -90,10 +92,13 @@ impl DmaTable {
     /// [`DmaFault`]; descriptors before the faulting one may have been stored, the faulting one is not.
     #[inline]
     pub fn write_descriptors(&self, iova: u64, bytes: &[u8], size: usize) -> Result<(), DmaFault> {
-        match self.last_hit(iova, DmaDirection::Write) {
+        let written = match self.last_hit(iova, DmaDirection::Write) {
             Some((memory, offset)) if memory.write_descriptors(offset, bytes, size).is_ok() => Ok(()),
             _ => self.write_descriptors_elsewhere(iova, bytes, size),
-        }
+        };
+        // After a fault too: descriptors before the faulting one may have been stored.
+        self.written(iova, bytes.len());
+        written
     }
 
     /// Prefetches the cache lines of `length` bytes of guest memory at `iova`, for writing if `writes`, up to a limit.

@@ -4,14 +4,15 @@
 //! is live while its memory changes.
 
 use super::VhostUserConnection;
-use super::offer;
 use super::regions::{MappingProgress, PendingRegions};
+use super::{log, offer};
 use crate::flight::FlightRecordKind;
 use crate::port::clients::connection::DisconnectReason;
 use crate::port::clients::device::FunctionDevice;
 use crate::port::clients::errand::{BlockingCallOutcome, RingEventfdPurpose};
 use host::eventfd::{EventFd, EventFdError};
 use host::worker::DeferredFd;
+use i82576::MacAddress;
 use vfio_user::wire::pci_irq;
 use vhost_user::backend::{BackendEvent, BackendTask, RingSetup, TaskOutcome};
 use vhost_user::features;
@@ -29,7 +30,7 @@ fn with_nic<R>(device: &mut FunctionDevice<'_>, act: impl FnOnce(&mut Nic, u8) -
 }
 
 /// Records an event of the function in its flight recorder.
-fn record(device: &mut FunctionDevice<'_>, text: &'static str, value: u64) {
+pub(super) fn record(device: &mut FunctionDevice<'_>, text: &'static str, value: u64) {
     device.own.flight.event(device.now, FlightRecordKind::Said(text), value);
 }
 
@@ -39,9 +40,13 @@ impl VhostUserConnection {
         match event {
             BackendEvent::FeaturesSet(bits) => {
                 record(device, "the driver accepted features", bits);
+                log::enable(bits, device);
                 with_nic(device, |nic, vf| nic.set_features(vf, offer::accepted(bits)));
             }
-            BackendEvent::RingLive(setup) => start(&setup, device),
+            BackendEvent::RingLive(setup) => {
+                log::place_used_ring(&setup, device);
+                start(&setup, device);
+            }
             BackendEvent::RingPaused { ring } => {
                 with_nic(device, |nic, vf| nic.pause_ring(vf, ring));
             }
@@ -71,12 +76,13 @@ impl VhostUserConnection {
             }
             BackendEvent::DeviceReset => {
                 record(device, "reset by the client", 0);
+                log::enable(0, device);
                 with_nic(device, |nic, vf| nic.reset(vf));
             }
             BackendEvent::SendRarp(address) => {
-                // The switch learns the guest's new place by its first frame. No station beyond the uplink is notified.
                 let number = address.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
                 record(device, "the client asked to announce an address", number);
+                with_nic(device, |nic, vf| nic.announce(vf, MacAddress(address)));
             }
             BackendEvent::StatusSet(status) => record(device, "device status", status.into()),
             // No front end acts on errors of rings. The worker closes these descriptors.
@@ -123,9 +129,9 @@ impl VhostUserConnection {
             }
             BackendTask::StopRing { ring } => self.stop(ring, device),
             BackendTask::SetMtu(mtu) => check_mtu(mtu, device),
+            BackendTask::SetLog { area, fd } => return self.begin_log(area, fd, device),
             // None of these protocol features is offered, so the session refuses such requests.
-            BackendTask::SetLog { .. }
-            | BackendTask::ReadConfig { .. }
+            BackendTask::ReadConfig { .. }
             | BackendTask::WriteConfig(_)
             | BackendTask::CreateInflight { .. }
             | BackendTask::RestoreInflight { .. } => TaskOutcome::Failed,
@@ -160,6 +166,7 @@ impl VhostUserConnection {
             BlockingCallOutcome::RingEventfd { ring, purpose, eventfd } => {
                 self.eventfd(ring, purpose, eventfd, device);
             }
+            BlockingCallOutcome::LogMapped(log) => self.logged(log, device),
             BlockingCallOutcome::CaughtUp => {}
             // Only vfio-user clients make these calls.
             BlockingCallOutcome::Mapped(_)
