@@ -2,6 +2,7 @@
 
 pub(crate) mod flight;
 pub(crate) mod print;
+mod transfer;
 
 use crate::ask::{OutputOptions, PersistenceOptions, ask};
 use daemon::control::protocol::{ControlRequest, SettingsCommand};
@@ -39,6 +40,13 @@ pub(crate) enum VfSubcommand {
     ///
     /// When the host quarantines a VF, it writes these events to a file, `flight/VF-TIME.json` in its state directory.
     Flight(flight::VfFlightArgs),
+    /// Print the policy and the counters of a VF as JSON, for `vf import` of another host.
+    Export(transfer::VfExportArgs),
+    /// Take over the policy and the counters of another host's VF, whose guest moves here.
+    ///
+    /// Each setting of the file is set, or none if one is invalid here. The counters go on from the exported ones. A VF
+    /// in quarantine stays there.
+    Import(transfer::VfImportArgs),
     /// Disconnect a VF's client: its guest loses the VF, and another client may connect.
     Disconnect {
         /// The VF, such as pf0vf0.
@@ -58,6 +66,8 @@ pub(crate) fn run(command: VfSubcommand) -> anyhow::Result<ExitCode> {
             &output,
         ),
         VfSubcommand::Flight(args) => flight::run(args),
+        VfSubcommand::Export(args) => transfer::export(args),
+        VfSubcommand::Import(args) => transfer::import(args),
         VfSubcommand::Disconnect { vf, output } => ask(ControlRequest::VfDisconnect { vf }, &output),
     }
 }
