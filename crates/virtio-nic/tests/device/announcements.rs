@@ -28,7 +28,7 @@ fn announcement_reaches_uplink_and_other_vfs_once() {
     (0..100).for_each(|_| machine.nic.announce(0, MacAddress(address(0))));
     machine.poll(0);
     machine.poll(0);
-    assert_eq!(machine.wire.sent, [wanted.clone()]);
+    assert_eq!(machine.wire.sent, std::slice::from_ref(&wanted));
     let received = machine.received(1);
     assert_eq!((received.len(), &received[0].1), (1, &wanted));
 }

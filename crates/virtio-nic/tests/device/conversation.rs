@@ -86,7 +86,12 @@ pub(crate) struct Conversation {
 
 impl Conversation {
     pub(crate) fn new(guests: [u16; VFS as usize]) -> Self {
-        let machine = Machine::with(&guests.map(guest));
+        Self::shifted(guests, [0, 0])
+    }
+
+    /// Begins a conversation whose guests have their rings and receive buffers some bytes behind the usual addresses.
+    pub(crate) fn shifted(guests: [u16; VFS as usize], shifts: [u64; 2]) -> Self {
+        let machine = Machine::shifted(&guests.map(guest), shifts);
         let (first_honest, now, more, frames, finished) = (0, 0, false, Vec::new(), Vec::new());
         let mut conversation = Self { machine, first_honest, now, more, frames, finished };
         for vf in 0..VFS {

@@ -58,6 +58,8 @@ pub(crate) struct Guest {
     granted: Vec<Buffer>,
     /// Address of the next sent packet.
     place: u64,
+    /// Bytes by which rings and receive buffers are behind their usual addresses.
+    shifts: [u64; 2],
 }
 
 /// A card with guests.
@@ -73,6 +75,11 @@ pub(crate) struct Machine {
 impl Machine {
     /// Starts a card with guests of these kinds.
     pub(crate) fn with(guests: &[GuestKind]) -> Self {
+        Self::shifted(guests, [0, 0])
+    }
+
+    /// Starts a card with guests of these kinds, whose rings and receive buffers are some bytes behind their usual addresses.
+    pub(crate) fn shifted(guests: &[GuestKind], shifts: [u64; 2]) -> Self {
         let nic = Nic::new(guests.len() as u8);
         // Memory that is allocated as zeros costs nothing until it is touched.
         let memories = guests.iter().map(|_| vec![0; MEMORY]).collect();
@@ -81,7 +88,7 @@ impl Machine {
         let plane = Plane::new(SwitchTables::closed(0), Pacing::new(None), StormState::default(), counters);
         let (plane, wire, mirrors) = (Box::new(plane), TestWire::default(), PortMirrorRules::default());
         let count = guests.len() as u8;
-        let guests = guests.iter().map(|guest| Guest::new(*guest)).collect();
+        let guests = guests.iter().map(|guest| Guest::new(*guest, shifts)).collect();
         let mut machine = Self { nic, plane, bus, wire, guests, mirrors };
         for vf in 0..count {
             let rules = VfRules { addresses: vec![MacAddress(address(vf))], ..VfRules::default() };
@@ -160,7 +167,7 @@ impl Machine {
         let guest = &mut self.guests[usize::from(vf)];
         let pair = ring as usize / 2;
         let chain = pair as u64 * u64::from(SIZE) + guest.posted[pair] % u64::from(SIZE);
-        let mut address = POSTED + POSTED_CHAIN * chain;
+        let mut address = POSTED + POSTED_CHAIN * chain + guest.shifts[1];
         let chain: Vec<Buffer> = pieces
             .iter()
             .map(|length| {
@@ -234,16 +241,17 @@ impl Machine {
 }
 
 impl Guest {
-    fn new(GuestKind { packed, features, pairs, size }: GuestKind) -> Self {
+    fn new(GuestKind { packed, features, pairs, size }: GuestKind, shifts: [u64; 2]) -> Self {
         let posted = vec![0; pairs.into()];
         let (rings, granted) = (Vec::new(), Vec::new());
-        let mut guest = Self { packed, size, features, rings, posted, granted, place: SENT };
+        let mut guest = Self { packed, size, features, rings, posted, granted, place: SENT, shifts };
         guest.rings = (0..2 * u32::from(pairs)).map(|ring| guest.ring(ring)).collect();
         guest
     }
 
     fn ring(&self, ring: u32) -> DriverRing {
-        DriverRing::new(self.packed, RING * u64::from(ring), self.size, RingFeatures::of(self.features))
+        let base = RING * u64::from(ring) + self.shifts[0];
+        DriverRing::new(self.packed, base, self.size, RingFeatures::of(self.features))
     }
 }
 
