@@ -15,6 +15,7 @@
 
 mod access;
 mod burst;
+mod fault;
 mod log;
 mod mapping;
 mod region;
@@ -27,7 +28,7 @@ use std::ops::Range;
 
 use rustix::io::Errno;
 
-pub use access::{DmaFault, DmaFaultKind};
+pub use fault::{DmaFault, DmaFaultKind};
 use log::MigrationLog;
 pub use log::{LogAlias, MappedLog, PendingLog};
 use mapping::ClientMappings;

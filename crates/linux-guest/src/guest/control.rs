@@ -73,7 +73,7 @@ impl ControlChannel {
         Ok(Self { writer: Mutex::new(stream), shared })
     }
 
-    /// Continues the channel over another stream, after a migration of the guest. Commands that run go on.
+    /// Continues the channel over another stream, after a migration of the guest. Running commands continue.
     pub(super) fn continue_over(&self, stream: UnixStream) -> io::Result<()> {
         let number = {
             let mut state = self.shared.lock();

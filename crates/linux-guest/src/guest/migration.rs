@@ -5,10 +5,10 @@ use std::sync::PoisonError;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::error::{GuestError, Result};
-use super::monitor::QemuMonitor;
+use super::monitor::{MigrationSummary, QemuMonitor};
 use super::process::QemuProcess;
 use super::{GuestBuilder, LinuxGuest};
 use crate::assets::BootFiles;
@@ -20,19 +20,6 @@ const POLL: Duration = Duration::from_millis(10);
 /// Highest rate of the copy in bytes per second, and the longest downtime that QEMU aims at, in milliseconds.
 const RATE: u64 = 1 << 30;
 const DOWNTIME: u64 = 100;
-
-/// Report of QEMU on a migration that is complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MigrationSummary {
-    /// Duration of the migration, without the start of the other QEMU.
-    pub total: Duration,
-    /// Time during which the guest ran nowhere.
-    pub downtime: Duration,
-    /// Number of rounds over the guest's memory, which find the pages that were written meanwhile.
-    pub rounds: u64,
-    /// Bytes of guest memory that were copied.
-    pub copied: u64,
-}
 
 impl LinuxGuest {
     /// Moves the running guest to another QEMU process, which `destination` describes: the same machine with other
@@ -74,7 +61,7 @@ fn copy(from: &QemuProcess, to: &QemuProcess) -> io::Result<MigrationSummary> {
         match state["status"].as_str() {
             Some("completed") => {
                 wait_running(&mut target, deadline)?;
-                return Ok(summary(&state));
+                return Ok(MigrationSummary::of(&state));
             }
             Some("failed" | "cancelled") => return Err(io::Error::other(state.to_string())),
             _ if Instant::now() > deadline => {
@@ -94,14 +81,4 @@ fn wait_running(monitor: &mut QemuMonitor, deadline: Instant) -> io::Result<()> 
         thread::sleep(POLL);
     }
     Ok(())
-}
-
-fn summary(state: &Value) -> MigrationSummary {
-    let number = |value: &Value| value.as_u64().unwrap_or(0);
-    MigrationSummary {
-        total: Duration::from_millis(number(&state["total-time"])),
-        downtime: Duration::from_millis(number(&state["downtime"])),
-        rounds: number(&state["ram"]["dirty-sync-count"]),
-        copied: number(&state["ram"]["transferred"]),
-    }
 }

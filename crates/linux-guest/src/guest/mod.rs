@@ -22,7 +22,7 @@ pub use error::GuestError;
 use error::Result;
 use frame::GuestRequest;
 use machine::{MachineConfig, VhostInterface};
-pub use migration::MigrationSummary;
+pub use monitor::MigrationSummary;
 use process::{QemuProcess, QemuStartError};
 
 /// Builder of a guest: its name, accelerator and virtual machine.

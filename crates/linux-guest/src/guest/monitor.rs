@@ -7,6 +7,32 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+/// Report of QEMU on a migration that is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MigrationSummary {
+    /// Duration of the migration, without the start of the other QEMU.
+    pub total: Duration,
+    /// Time during which the guest ran nowhere.
+    pub downtime: Duration,
+    /// Number of rounds over the guest's memory, which find the pages that were written meanwhile.
+    pub rounds: u64,
+    /// Bytes of guest memory that were copied.
+    pub copied: u64,
+}
+
+impl MigrationSummary {
+    /// Parses the reply to `query-migrate`.
+    pub(super) fn of(state: &Value) -> Self {
+        let number = |value: &Value| value.as_u64().unwrap_or(0);
+        Self {
+            total: Duration::from_millis(number(&state["total-time"])),
+            downtime: Duration::from_millis(number(&state["downtime"])),
+            rounds: number(&state["ram"]["dirty-sync-count"]),
+            copied: number(&state["ram"]["transferred"]),
+        }
+    }
+}
+
 /// Timeout of a reply. QEMU's main loop is busy while it copies the last pages of a guest.
 const REPLY: Duration = Duration::from_secs(60);
 

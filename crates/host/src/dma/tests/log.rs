@@ -83,7 +83,7 @@ fn log_marks_only_while_it_is_mapped_and_enabled() {
 fn mark_beyond_the_log_is_dropped() {
     let mut table = table(&[(14, 4)]);
     table.map(PAGE.wrapping_neg(), PAGE, DmaPermissions::READ_WRITE, Some((memfd(1), 0))).unwrap();
-    // CVE-2020-10722: the log has 16 pages, and memory goes on behind them.
+    // CVE-2020-10722: the log has 16 pages, and memory continues behind them.
     let (_file, log) = log(&mut table, 2);
     table.write(14 * PAGE, &[1; 4 * PAGE as usize]).unwrap();
     table.write(u64::MAX, &[1]).unwrap();

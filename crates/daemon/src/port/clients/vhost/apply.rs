@@ -30,7 +30,7 @@ fn with_nic<R>(device: &mut FunctionDevice<'_>, act: impl FnOnce(&mut Nic, u8) -
 }
 
 /// Records an event of the function in its flight recorder.
-pub(super) fn record(device: &mut FunctionDevice<'_>, text: &'static str, value: u64) {
+fn record(device: &mut FunctionDevice<'_>, text: &'static str, value: u64) {
     device.own.flight.event(device.now, FlightRecordKind::Said(text), value);
 }
 

@@ -2,7 +2,7 @@
 //! the front end copies the guest to another machine.
 
 use super::VhostUserConnection;
-use super::apply::record;
+use crate::flight::FlightRecordKind;
 use crate::port::clients::device::FunctionDevice;
 use host::dma::{LogAlias, MapRegionError, MappedLog};
 use host::worker::DeferredFd;
@@ -27,7 +27,7 @@ impl VhostUserConnection {
     pub(super) fn logged(&mut self, log: Result<MappedLog, MapRegionError>, device: &mut FunctionDevice<'_>) {
         let outcome = match log {
             Ok(log) => {
-                record(device, "migration log set", 0);
+                device.own.flight.event(device.now, FlightRecordKind::Said("migration log set"), 0);
                 device.engine.reach_mut(device.function).change_log(|memory| memory.set_log(log));
                 TaskOutcome::Done
             }
