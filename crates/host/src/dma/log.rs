@@ -24,20 +24,25 @@ pub struct PendingLog {
     size: u64,
     mappings: ClientMappings,
     limits: DmaLimits,
+    /// First and last address of the memory that may have been written without a mark.
+    unlogged: Vec<(u64, u64)>,
 }
 
 impl PendingLog {
-    /// Maps an admitted log from the client's file. May block.
+    /// Maps an admitted log from the client's file, and marks the memory that may have been written without a mark. May
+    /// block.
     ///
     /// # Errors
     /// The file descriptor is unsuitable, the file is too short, or a limit is reached.
     pub fn map(self, fd: OwnedFd) -> Result<MappedLog, MapRegionError> {
-        let Self { offset, size, mappings, limits } = self;
+        let Self { offset, size, mappings, limits, unlogged } = self;
         let permissions = DmaPermissions::READ_WRITE;
         let mapping = mappings.get(fd, (offset, size), permissions.protection(), limits)?;
         let skip = offset - mapping.start;
         let memory = RegionMemory::new(mapping, skip, size, permissions).ok_or(FileMapError::BadRange)?;
-        Ok(MappedLog(memory))
+        let log = MappedLog(memory);
+        unlogged.into_iter().for_each(|(first, last)| log.mark(first, last));
+        Ok(log)
     }
 }
 
@@ -106,13 +111,19 @@ impl DmaTable {
     /// Admits a migration log of `size` bytes at a file offset: returns the log to map, and then to
     /// [set](Self::set_log). Does not block.
     ///
+    /// If logging is on without a log, all memory will be marked in the new one: a client that connects again during a
+    /// migration starts its rings before it sends its log.
+    ///
     /// # Errors
     /// [`MapRegionError::InvalidLog`].
     pub fn admit_log(&self, size: u64, offset: u64) -> Result<PendingLog, MapRegionError> {
         if size == 0 || !offset.is_multiple_of(PAGE_SIZE) || offset.checked_add(size).is_none() {
             return Err(MapRegionError::InvalidLog { size, offset });
         }
-        Ok(PendingLog { offset, size, mappings: self.mappings.clone(), limits: self.limits })
+        let is_late = self.log.enabled && self.log.memory.is_none();
+        let writable = self.regions.iter().filter(|region| is_late && region.permissions.write);
+        let unlogged = writable.map(|region| (region.first, region.last)).collect();
+        Ok(PendingLog { offset, size, mappings: self.mappings.clone(), limits: self.limits, unlogged })
     }
 
     /// Sets the migration log. Returns the log before, which the caller drops.

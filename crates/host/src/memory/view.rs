@@ -117,16 +117,20 @@ impl MemoryView {
     /// Sets the bits `first` to `last` of a bitmap in the memory: bit `n % 8` of byte `n / 8` is bit `n`. Bits outside
     /// the memory are dropped. A bit that is set already costs a load only.
     pub(crate) fn set_bits(&self, first: u64, last: u64) {
-        let bits = (self.len as u64).saturating_mul(8);
-        for bit in first..last.saturating_add(1).min(bits) {
+        let end = last.saturating_add(1).min((self.len as u64).saturating_mul(8));
+        let mut bit = first;
+        while bit < end {
             let Ok(byte) = self.at_writable(bit / 8, 1) else { return };
+            let is_whole = bit.is_multiple_of(8) && end - bit >= 8;
+            let (mask, bits) = if is_whole { (u8::MAX, 8) } else { (1 << (bit % 8), 1) };
             // SAFETY: `at_writable` checked that the byte is mapped for writing, for as long as `self` lives. Any value
             // is valid. Other processes change it by atomic accesses too; this process accesses it otherwise only by
             // copies, whose source or target is never a reference.
-            let (byte, mask) = (unsafe { AtomicU8::from_ptr(byte.as_ptr()) }, 1 << (bit % 8));
-            if byte.load(Ordering::Relaxed) & mask == 0 {
+            let byte = unsafe { AtomicU8::from_ptr(byte.as_ptr()) };
+            if byte.load(Ordering::Relaxed) & mask != mask {
                 byte.fetch_or(mask, Ordering::Release);
             }
+            bit += bits;
         }
     }
 

@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, OwnedFd};
 fn log(table: &mut DmaTable, size: u64) -> (OwnedFd, MappedFile) {
     let file = memfd(1);
     let copy = file.as_fd().try_clone_to_owned().unwrap();
-    assert!(table.set_log(table.admit_log(size, 0).unwrap().map(copy).unwrap()).is_none());
+    drop(table.set_log(table.admit_log(size, 0).unwrap().map(copy).unwrap()));
     assert!(table.enable_log(true).is_none());
     let seen = MappedFile::map(&file, 0, PAGE, MemoryProtection::ReadWrite).unwrap();
     (file, seen)
@@ -69,6 +69,7 @@ fn log_marks_only_while_it_is_mapped_and_enabled() {
     let file = memfd(1);
     let second = MappedFile::map(&file, 0, PAGE, MemoryProtection::ReadWrite).unwrap();
     assert!(table.set_log(table.admit_log(PAGE, 0).unwrap().map(file).unwrap()).is_none());
+    assert_eq!(marked(&second), [1, 2], "the log comes late");
     table.write(PAGE, &[1]).unwrap();
     assert_eq!((marked(&first), marked(&second)), (vec![], vec![1]));
     // A new log replaces the log under traffic.
@@ -77,6 +78,18 @@ fn log_marks_only_while_it_is_mapped_and_enabled() {
     drop(table.set_log(table.admit_log(PAGE, 0).unwrap().map(file).unwrap()).expect("the second log"));
     table.write(2 * PAGE, &[1]).unwrap();
     assert_eq!((marked(&second), marked(&third)), (vec![], vec![2]));
+}
+
+#[test]
+fn log_that_comes_late_has_all_memory_marked() {
+    let mut table = table(&[(1, 30), (40, 1)]);
+    table.map(50 * PAGE, PAGE, DmaPermissions::READ_ONLY, Some((memfd(1), 0))).unwrap();
+    assert!(table.enable_log(true).is_none());
+    table.write(PAGE, &[1]).unwrap();
+    let (_file, late) = log(&mut table, PAGE);
+    assert_eq!(marked(&late), (1..31).chain([40]).collect::<Vec<_>>());
+    let (_file, next) = log(&mut table, PAGE);
+    assert_eq!(marked(&next), []);
 }
 
 #[test]
