@@ -61,8 +61,8 @@ fn refused_import_names_its_reason_and_changes_nothing() {
     let export = host.export("pf0vf1");
     let with = |path: &str, value: Value| {
         let mut changed = export.clone();
-        *changed.pointer_mut(path).unwrap() = value;
         changed["counters"]["rx"]["packets"] = 5.into();
+        *changed.pointer_mut(path).unwrap() = value;
         changed.to_string()
     };
     let before = host.show("pf0vf2");
