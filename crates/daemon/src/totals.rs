@@ -1,6 +1,7 @@
 //! Counters of a port that its status last published. A successor process continues from them, so that no counter
 //! falls. `port::succession` stores them, and `state` encodes them.
 
+use crate::control::export::ExportedCounters;
 use crate::control::status::{
     DropCounts, FunctionStatus, PortStatus, TrafficCounts, VfMailboxStatus, VfStatus, VmmInterventions,
 };
@@ -148,6 +149,22 @@ impl PortCounterTotals {
         self.pf.combine(&now.pf, less);
         self.vfs.combine(&now.vfs, less);
         self
+    }
+
+    /// Continues the traffic, drops and offences of a VF from imported counters: afterwards [`Self::add_to`] makes those of the
+    /// status `own` equal to them, unless `own` has more already.
+    pub fn import(&mut self, vf: u8, counters: ExportedCounters, own: &PortStatus) {
+        let ExportedCounters { rx, tx, drops, offences } = counters;
+        let totals = self.vfs.entry(vf).or_default();
+        (totals.function.rx, totals.function.tx, totals.function.drops) = (rx, tx, drops);
+        totals.offences = offences;
+        if let Some(own) = own.vfs.iter().find(|status| status.index == vf) {
+            let less = u64::saturating_sub;
+            totals.function.rx.combine(&own.function.rx, less);
+            totals.function.tx.combine(&own.function.tx, less);
+            totals.function.drops.combine(&own.function.drops, less);
+            totals.offences.combine(&own.conduct.offences, less);
+        }
     }
 
     /// Resets the uplink's counters, for a port that has another uplink now.

@@ -30,4 +30,4 @@ pub use assets::{
 };
 pub use guest::accel::QemuAccelerator;
 pub use guest::control::GuestCommandOutput;
-pub use guest::{BackgroundScript, GuestBuilder, GuestError, LinuxGuest};
+pub use guest::{BackgroundScript, GuestBuilder, GuestError, LinuxGuest, MigrationSummary};

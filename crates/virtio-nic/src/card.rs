@@ -18,6 +18,8 @@ pub struct Nic {
     pub(crate) changed: bool,
     /// Earliest time at which a frame that a VF's rate delays may leave, as of the last call of [`Nic::visit_ready`].
     pub(crate) due: Option<Time>,
+    /// Addresses of guests that [`Nic::announce`] announces, at most one of each VF.
+    pub(crate) announcements: Vec<(u8, MacAddress)>,
     /// Memory for the frames of one call of the card.
     pub(crate) scratch: FrameScratchMemory,
 }
@@ -26,8 +28,9 @@ impl Nic {
     /// Creates a card with `vfs` VFs, 64 at most, whose rings are stopped.
     #[must_use]
     pub fn new(vfs: u8) -> Self {
+        let (devices, announcements) = (Vec::new(), Vec::new());
         let mut nic =
-            Self { devices: Vec::new(), changed: true, due: None, scratch: FrameScratchMemory::default() };
+            Self { devices, changed: true, due: None, announcements, scratch: FrameScratchMemory::default() };
         nic.grow(vfs);
         nic
     }
@@ -130,6 +133,7 @@ impl Nic {
         let Some(device) = self.device_mut(vf) else { return };
         let (rules, counters) = (core::mem::take(&mut device.rules), device.counters);
         *device = VirtioDevice { rules, counters, ..VirtioDevice::default() };
+        self.cancel_announcement(vf);
         self.changed = true;
     }
 

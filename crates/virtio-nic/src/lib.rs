@@ -12,7 +12,7 @@
 //! | `transmit` | a transmit ring: packets and their headers |
 //! | `packet` | offload requests of a packet |
 //! | `source`, `bursts` | transmit rings as sources of frames, one by one and in bursts |
-//! | `learn` | the address of a VF whose rules have none |
+//! | `learn`, `announce` | the address of a VF whose rules have none; announcements of guests that have moved |
 //! | `deliver` | frames into receive rings, and their buffers back to the driver |
 //! | `receive`, `merge` | a receive ring: posted buffers, and the buffers of one frame |
 //! | `sink` | receive rings as sinks of frames |
@@ -23,6 +23,7 @@
 
 extern crate alloc;
 
+mod announce;
 mod bursts;
 mod card;
 mod deliver;

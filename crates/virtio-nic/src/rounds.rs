@@ -46,6 +46,9 @@ impl Nic {
                 due = [due, visited.due].into_iter().flatten().min();
             }
         }
+        if !self.announcements.is_empty() {
+            more |= self.send_announcements(plane, bus, wire);
+        }
         self.work(bus).give_back();
         self.due = due;
         more

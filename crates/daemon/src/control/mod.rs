@@ -3,6 +3,7 @@
 //! the thread named control.
 
 pub mod client;
+pub mod export;
 pub mod functions;
 mod metrics;
 pub mod openapi;

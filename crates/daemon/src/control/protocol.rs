@@ -1,6 +1,7 @@
 //! Control requests to a running host, and its answers. `route` maps them to HTTP, and `status` has the reports on
 //! ports and VFs.
 
+use super::export::VfImport;
 use super::functions::PortFunctions;
 use super::problem::ProblemKind;
 use super::status::{PortStatus, VfStatus};
@@ -66,6 +67,13 @@ pub enum ControlRequest {
         vf: String,
         /// Changes of the VF's settings.
         change: SettingsCommand<VfSettings>,
+    },
+    /// Import the policy and the counters of a VF of another host.
+    VfImport {
+        /// Name of the VF that imports, such as pf0vf3.
+        vf: String,
+        /// Export to import, and whether the settings end with the host.
+        import: VfImport,
     },
     /// Disconnect a VF's client. The client's virtual machine survives without the VF.
     VfDisconnect {
@@ -196,7 +204,7 @@ pub struct SettingChange {
 pub enum ControlAnswer {
     /// Status of the ports, in answer to `PortList`.
     Ports(Vec<PortStatus>),
-    /// Status of a VF, in answer to `VfShow`, `VfSet` and `VfDisconnect`.
+    /// Status of a VF, in answer to `VfShow`, `VfSet`, `VfImport` and `VfDisconnect`.
     Vf(Box<VfStatus>),
     /// Status of a port, in answer to `PortShow`, `PortSet` and `PortReset`.
     Port(Box<PortStatus>),

@@ -1,6 +1,7 @@
 //! Table of routes: method, path and schemas of every request. The server, the client and the description of the
 //! interface ([`super::openapi`]) all use it.
 
+use super::export::VfImport;
 use super::functions::PortFunctions;
 use super::problem::ProblemKind;
 use super::protocol::{
@@ -59,7 +60,7 @@ pub(crate) enum VfOrGuestPf {
 }
 
 /// Routes of the control interface, in the order of the OpenAPI description.
-pub(crate) static ROUTES: [ControlRoute; 12] = [
+pub(crate) static ROUTES: [ControlRoute; 13] = [
     ControlRoute {
         method: Method::GET,
         path: "/v1/ports",
@@ -129,6 +130,16 @@ pub(crate) static ROUTES: [ControlRoute; 12] = [
         answer: form::<VfStatus>,
         local_only: false,
         request: |input| Ok(ControlRequest::VfSet { vf: input.name.clone(), change: input.json()? }),
+    },
+    ControlRoute {
+        method: Method::POST,
+        path: "/v1/vfs/{vf}/import",
+        id: "importVf",
+        summary: "Imports the settings of a VF of another host, all or none, and counts on from its counters.",
+        body: Some(form::<VfImport>),
+        answer: form::<VfStatus>,
+        local_only: true,
+        request: |input| Ok(ControlRequest::VfImport { vf: input.name.clone(), import: input.json()? }),
     },
     ControlRoute {
         method: Method::POST,
@@ -233,6 +244,7 @@ impl ControlRequest {
             Self::PortReset { port } => ("resetPort", port.as_str(), None),
             Self::VfShow { vf } => ("showVf", vf.as_str(), None),
             Self::VfSet { vf, change } => ("changeVf", vf.as_str(), Some(serde_json::to_vec(change)?)),
+            Self::VfImport { vf, import } => ("importVf", vf.as_str(), Some(serde_json::to_vec(import)?)),
             Self::VfDisconnect { vf } => ("disconnectVf", vf.as_str(), None),
             Self::VfFlight { vf } => ("showFlight", vf.as_str(), None),
             Self::Events { .. } => ("listEvents", "", None),
@@ -282,14 +294,19 @@ pub(crate) fn capture_path(query: &CaptureQuery) -> String {
 #[cfg(test)]
 mod tests {
     use super::{ControlRequest, ControlRouteInput, ROUTES};
+    use crate::control::export::{ExportedCounters, FORMAT, VfExport, VfImport};
     use crate::control::protocol::{ApplyRequest, SettingsCommand};
     use crate::settings::{PortSettings, VfSettings};
 
     /// Returns an example of each control request, in the order of [`ROUTES`].
-    fn requests() -> [ControlRequest; 12] {
+    fn requests() -> [ControlRequest; 13] {
         let (port, vf) = (|| "pf0".to_owned(), || "pf0vf1".to_owned());
         let change = SettingsCommand::kept(PortSettings { vfs: Some(3), ..PortSettings::default() });
-        let vf_change = SettingsCommand::volatile(VfSettings { vlan: Some(3), ..VfSettings::default() });
+        let settings = VfSettings { vlan: Some(3), ..VfSettings::default() };
+        let vf_change = SettingsCommand::volatile(settings.clone());
+        let counters = ExportedCounters::default();
+        let export = VfExport { format: FORMAT, name: vf(), settings, counters };
+        let import = VfImport { export, volatile: true };
         [
             ControlRequest::PortList,
             ControlRequest::PortShow { port: port() },
@@ -298,6 +315,7 @@ mod tests {
             ControlRequest::PortReset { port: port() },
             ControlRequest::VfShow { vf: vf() },
             ControlRequest::VfSet { vf: vf(), change: vf_change },
+            ControlRequest::VfImport { vf: vf(), import },
             ControlRequest::VfDisconnect { vf: vf() },
             ControlRequest::VfFlight { vf: vf() },
             ControlRequest::Events { after: 7 },

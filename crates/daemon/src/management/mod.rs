@@ -3,6 +3,7 @@
 
 mod apply;
 mod difference;
+mod import;
 mod outcome;
 mod ports;
 mod refit;
@@ -98,6 +99,10 @@ impl HostManager {
             ControlRequest::VfShow { vf } => self.show_vf(&vf),
             ControlRequest::VfSet { vf, change } => {
                 self.set_vf(&vf, &change)?;
+                self.show_vf(&vf)
+            }
+            ControlRequest::VfImport { vf, import } => {
+                self.import_vf(&vf, import)?;
                 self.show_vf(&vf)
             }
             ControlRequest::VfDisconnect { vf } => {

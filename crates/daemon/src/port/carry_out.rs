@@ -68,6 +68,13 @@ impl OpenPort {
             PortThreadCommand::Reset(answer) => {
                 let _ = answer.send(self.reset(now).map(|()| self.status(now)));
             }
+            PortThreadCommand::Import(vf, counters, answer) => {
+                let own = self.report(now).status();
+                self.succession.import_counters(vf, *counters, &own);
+                // Publishing a status saves the counters for a successor process.
+                let _ = self.status(now);
+                let _ = answer.send(());
+            }
             PortThreadCommand::Disconnect(vf, answer) => {
                 let _ = answer.send(self.disconnect_vf(vf, now).map(|()| self.status(now)));
             }

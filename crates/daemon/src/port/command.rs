@@ -4,6 +4,7 @@ use super::error::PortChangeRefusal;
 use super::policy_update::{PortPolicyUpdate, PreparedVf};
 use super::refit::{PortReconfiguration, ReconfigurationResult};
 use crate::capture::CaptureWriter;
+use crate::control::export::ExportedCounters;
 use crate::control::functions::PortFunctions;
 use crate::control::status::PortStatus;
 use crate::flight::recording::PendingFlightRecording;
@@ -34,6 +35,8 @@ pub enum PortThreadCommand {
     Withdraw(usize, mpsc::Sender<()>),
     /// Reset the port, and return its status or the reason for the refusal. Clients stay connected.
     Reset(mpsc::Sender<Result<PortStatus, PortChangeRefusal>>),
+    /// Continue a VF's counters from those of another host's VF.
+    Import(VfIndex, Box<ExportedCounters>, mpsc::Sender<()>),
     /// Disconnect a VF's client, and return the port's status. Refused if the VF has no client.
     Disconnect(VfIndex, mpsc::Sender<Result<PortStatus, PortChangeRefusal>>),
     /// Save the port for a successor process, then wait for [`PortThreadCommand::Resume`] or

@@ -3,37 +3,10 @@
 //! Nearly every access lies in the region the last one hit and is one comparison and one copy. An access that
 //! crosses from one region into an adjacent one is checked as a whole first, then moved piece by piece.
 
-use super::{DmaTable, DmaTableEntry};
+use super::{DmaFault, DmaFaultKind, DmaTable, DmaTableEntry};
 use crate::memory::{MappedGuestMemory, MemoryAccessError, done_last};
 
 const WORD: usize = size_of::<u64>();
-
-/// Access to guest memory that the device was not permitted. No byte was moved.
-#[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
-#[error("the device cannot access guest memory at DMA address {iova:#x}: it is {kind}")]
-pub struct DmaFault {
-    /// First I/O virtual address that was not permitted.
-    pub iova: u64,
-    /// Reason why the access was not permitted.
-    pub kind: DmaFaultKind,
-}
-
-/// Reason why an I/O virtual address is not accessible.
-#[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
-pub enum DmaFaultKind {
-    /// The address is in no DMA region that the client has mapped.
-    #[error("in no DMA region that the client has mapped")]
-    Unmapped,
-    /// The DMA region at the address was mapped without a file descriptor.
-    #[error("in a DMA region that the client does not share")]
-    NotShared,
-    /// The permissions of the region at the address exclude the access.
-    #[error("in a DMA region that does not permit the access")]
-    Forbidden,
-    /// The access extends beyond the last I/O virtual address.
-    #[error("so high that the access ends beyond the address space")]
-    Wraps,
-}
 
 #[derive(Clone, Copy)]
 pub(super) enum DmaDirection {
@@ -78,10 +51,12 @@ impl DmaTable {
     /// [`DmaFault`]; memory is then unchanged.
     #[inline]
     pub fn write(&self, iova: u64, bytes: &[u8]) -> Result<(), DmaFault> {
-        match self.last_hit(iova, DmaDirection::Write) {
+        let written = match self.last_hit(iova, DmaDirection::Write) {
             Some((memory, offset)) if memory.write(offset, bytes).is_ok() => Ok(()),
             _ => self.write_elsewhere(iova, bytes),
-        }
+        };
+        self.written(iova, bytes.len());
+        written
     }
 
     /// Writes consecutive ring descriptors of `size` bytes (16 or 32) at `iova`, the second word of each last.
@@ -90,10 +65,13 @@ impl DmaTable {
     /// [`DmaFault`]; descriptors before the faulting one may have been stored, the faulting one is not.
     #[inline]
     pub fn write_descriptors(&self, iova: u64, bytes: &[u8], size: usize) -> Result<(), DmaFault> {
-        match self.last_hit(iova, DmaDirection::Write) {
+        let written = match self.last_hit(iova, DmaDirection::Write) {
             Some((memory, offset)) if memory.write_descriptors(offset, bytes, size).is_ok() => Ok(()),
             _ => self.write_descriptors_elsewhere(iova, bytes, size),
-        }
+        };
+        // After a fault too: descriptors before the faulting one may have been stored.
+        self.written(iova, bytes.len());
+        written
     }
 
     /// Prefetches the cache lines of `length` bytes of guest memory at `iova`, for writing if `writes`, up to a limit.

@@ -88,7 +88,16 @@ impl DmaTable {
             .then(|| LongFrameAddresses::find(&sources[..written.len()], lengths, &mut from));
         written.truncate(read.as_ref().map_or(count, LongFrameAddresses::len));
         frames::carry(heads, read.as_ref(), &written, sums, complete);
+        to.carried(&targets[..written.len()], lengths);
         written.len()
+    }
+
+    /// Marks copied frames or payloads in the migration log, if there is one.
+    #[inline(always)]
+    fn carried(&self, targets: &[u64], lengths: &[u32]) {
+        if self.is_logged() {
+            self.log_writes(targets, |at| lengths[at] as usize);
+        }
     }
 
     /// Copies up to 32 payloads from this DMA table's memory to buffers of another DMA table. Stops at the first
@@ -101,6 +110,7 @@ impl DmaTable {
         let read = FrameAddresses::find(&sources[..written.len()], lengths, &mut from);
         written.truncate(read.len());
         frames::copy(&read, &written, sums);
+        to.carried(&targets[..written.len()], lengths);
         written.len()
     }
 
@@ -114,7 +124,12 @@ impl DmaTable {
         targets: &[u64],
     ) -> usize {
         let count = targets.len().min(BURST);
-        frames::scatter(headers, length, &targets[..count], &mut DmaRegionCursor::new(self, hint))
+        let written =
+            frames::scatter(headers, length, &targets[..count], &mut DmaRegionCursor::new(self, hint));
+        if self.is_logged() {
+            self.log_writes(&targets[..written], |_| length.min(N));
+        }
+        written
     }
 
     /// Reads descriptors of a ring from guest memory. The ring's hint is the index of the DMA region that the ring used

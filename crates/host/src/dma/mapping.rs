@@ -48,7 +48,7 @@ pub(super) struct ClientMemoryMappings(Arc<Mutex<Vec<Weak<ClientMemoryMapping>>>
 
 impl ClientMemoryMappings {
     /// Returns an existing or new mapping that covers a part of a client's file.
-    fn get(
+    pub(super) fn get(
         &self,
         fd: OwnedFd,
         (offset, size): (u64, u64),
@@ -121,10 +121,8 @@ impl PendingDmaRegion {
     /// The descriptor is unsuitable, or a limit is reached.
     pub fn map(self, fd: OwnedFd) -> Result<MappedDmaRegion, MapDmaRegionError> {
         let Self { first, last, permissions, offset, mappings, limits } = self;
-        let protection =
-            if permissions.write { MemoryProtection::ReadWrite } else { MemoryProtection::ReadOnly };
         let size = last - first + 1;
-        let mapping = mappings.get(fd, (offset, size), protection, limits)?;
+        let mapping = mappings.get(fd, (offset, size), permissions.protection(), limits)?;
         let skip = offset - mapping.start;
         let backing = DmaRegionMemory::new(mapping, skip, size, permissions).ok_or(FileMapError::BadRange)?;
         Ok(MappedDmaRegion(DmaTableEntry { first, last, permissions, backing: Some(backing) }))

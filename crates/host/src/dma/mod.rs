@@ -15,6 +15,8 @@
 
 mod access;
 mod burst;
+mod fault;
+mod log;
 mod mapping;
 mod region;
 #[cfg(test)]
@@ -26,7 +28,9 @@ use std::ops::Range;
 
 use rustix::io::Errno;
 
-pub use access::{DmaFault, DmaFaultKind};
+pub use fault::{DmaFault, DmaFaultKind};
+use log::MigrationLog;
+pub use log::{LogAlias, MappedLog, PendingLog};
 use mapping::ClientMemoryMappings;
 pub use mapping::{MappedDmaRegion, PendingDmaRegion, RemovedDmaRegions};
 use region::DmaTableEntry;
@@ -85,6 +89,16 @@ pub enum MapDmaRegionError {
         /// First I/O virtual address of the existing region that the refused one overlaps.
         existing: u64,
     },
+    /// The migration log is empty, unaligned, or ends beyond 2^64.
+    #[error(
+        "cannot map a migration log of {size:#x} bytes at file offset {offset:#x}: it is empty, unaligned, or too large"
+    )]
+    InvalidLog {
+        /// Size of the refused migration log in bytes.
+        size: u64,
+        /// Offset of the refused migration log in its file in bytes.
+        offset: u64,
+    },
     /// The client's [`DmaLimits::regions`], [`DmaLimits::mappings`] or [`DmaLimits::files`] is reached.
     #[error("cannot map a DMA region: the client has reached its limit of regions, mappings or files")]
     LimitReached,
@@ -111,7 +125,7 @@ impl MapDmaRegionError {
     #[must_use]
     pub fn errno(&self) -> i32 {
         match self {
-            Self::Invalid { .. } => Errno::INVAL.raw_os_error(),
+            Self::Invalid { .. } | Self::InvalidLog { .. } => Errno::INVAL.raw_os_error(),
             Self::Overlap { .. } => Errno::EXIST.raw_os_error(),
             Self::LimitReached => Errno::NOSPC.raw_os_error(),
             Self::TooMuchMemory { .. } => Errno::NOMEM.raw_os_error(),
@@ -152,6 +166,7 @@ pub struct DmaTable {
     /// Number of the process's truncated mappings ([`poison_events`]) when this client's memory was last checked for
     /// truncation, and the check's result.
     looked_over: Cell<(u64, bool)>,
+    log: MigrationLog,
 }
 
 impl DmaTable {
@@ -325,7 +340,8 @@ impl DmaTable {
             return answer;
         }
         let backings = self.regions.iter().filter_map(|region| region.backing.as_ref());
-        let answer = backings.into_iter().any(|backing| backing.mapping.memory.poisoned());
+        let answer =
+            self.log.poisoned() || backings.into_iter().any(|backing| backing.mapping.memory.poisoned());
         self.looked_over.set((events, answer));
         answer
     }

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use super::mapping::ClientMemoryMapping;
-use crate::memory::{DmaRegionWindow, MappedGuestMemory};
+use crate::memory::{DmaRegionWindow, MappedGuestMemory, MemoryProtection};
 
 /// Permissions of the device in a DMA region (vfio-user DMA_MAP flags).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,11 @@ impl DmaPermissions {
 
     pub(super) fn any(self) -> bool {
         self.read || self.write
+    }
+
+    /// Returns the access to the region's mapping that the device needs.
+    pub(super) fn protection(self) -> MemoryProtection {
+        if self.write { MemoryProtection::ReadWrite } else { MemoryProtection::ReadOnly }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tests DMA tables with honest and hostile clients and devices. Tests of mappings are in [`sharing`].
 
 mod burst;
+mod log;
 mod payloads;
 mod sharing;
 

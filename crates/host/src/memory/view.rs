@@ -4,6 +4,7 @@
 
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::copy::{self, LINE};
 use super::{MappedFile, MemoryAccessError};
@@ -111,6 +112,26 @@ impl MappedGuestMemory {
         // SAFETY: `at_writable` checked that `bytes.len()` bytes are mapped for writing.
         unsafe { copy::descriptors_into_guest(bytes, size, target.as_ptr()) };
         Ok(())
+    }
+
+    /// Sets the bits `first` to `last` of a bitmap in the memory: bit `n % 8` of byte `n / 8` is bit `n`. Bits outside
+    /// the memory are dropped. A bit that is set already costs a load only.
+    pub(crate) fn set_bits(&self, first: u64, last: u64) {
+        let end = last.saturating_add(1).min((self.len as u64).saturating_mul(8));
+        let mut bit = first;
+        while bit < end {
+            let Ok(byte) = self.at_writable(bit / 8, 1) else { return };
+            let is_whole = bit.is_multiple_of(8) && end - bit >= 8;
+            let (mask, bits) = if is_whole { (u8::MAX, 8) } else { (1 << (bit % 8), 1) };
+            // SAFETY: `at_writable` checked that the byte is mapped for writing, for as long as `self` lives. Any value
+            // is valid. Other processes change it by atomic accesses too; this process accesses it otherwise only by
+            // copies, whose source or target is never a reference.
+            let byte = unsafe { AtomicU8::from_ptr(byte.as_ptr()) };
+            if byte.load(Ordering::Relaxed) & mask != mask {
+                byte.fetch_or(mask, Ordering::Release);
+            }
+            bit += bits;
+        }
     }
 
     /// Prefetches cache lines of the memory, as [`MappedFile::prefetch`] does.

@@ -55,6 +55,8 @@ struct SharedControlChannelState {
 #[derive(Debug, Default)]
 struct ControlChannelState {
     closed: bool,
+    /// Number of the stream that is in use. The end of an earlier one, which a migration has replaced, means nothing.
+    stream: u64,
     boots: u64,
     boot_id: String,
     release: String,
@@ -66,13 +68,22 @@ struct ControlChannelState {
 
 impl ControlChannel {
     pub(super) fn new(stream: UnixStream) -> io::Result<Self> {
-        let reader = stream.try_clone()?;
-        // The timeout prevents that a guest which does not read blocks its host forever.
-        stream.set_write_timeout(Some(Duration::from_secs(5)))?;
         let shared = Arc::new(SharedControlChannelState::default());
-        let theirs = Arc::clone(&shared);
-        thread::Builder::new().name("guest-control".into()).spawn(move || theirs.read(reader))?;
+        read_from(&stream, 0, &shared)?;
         Ok(Self { writer: Mutex::new(stream), shared })
+    }
+
+    /// Continues the channel over another stream, after a migration of the guest. Running commands continue.
+    pub(super) fn continue_over(&self, stream: UnixStream) -> io::Result<()> {
+        let number = {
+            let mut state = self.shared.lock();
+            state.stream += 1;
+            state.closed = false;
+            state.stream
+        };
+        read_from(&stream, number, &self.shared)?;
+        *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = stream;
+        Ok(())
     }
 
     /// Returns the number of times that the guest has booted.
@@ -135,6 +146,14 @@ impl ControlChannel {
     }
 }
 
+/// Starts the thread that reads the control channel's stream `number`.
+fn read_from(stream: &UnixStream, number: u64, shared: &Arc<SharedControlChannelState>) -> io::Result<()> {
+    // The timeout prevents that a guest which does not read blocks its host forever.
+    stream.set_write_timeout(Some(Duration::from_secs(5)))?;
+    let (reader, shared) = (stream.try_clone()?, Arc::clone(shared));
+    thread::Builder::new().name("guest-control".into()).spawn(move || shared.read(reader, number)).map(drop)
+}
+
 /// Command that was sent to the guest, identified by its number and the boot of the guest.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PendingCommand {
@@ -148,7 +167,7 @@ impl SharedControlChannelState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read(&self, mut stream: UnixStream) {
+    fn read(&self, mut stream: UnixStream, number: u64) {
         let mut frames = GuestMessageReader::default();
         let mut buffer = vec![0; 64 << 10];
         loop {
@@ -159,7 +178,9 @@ impl SharedControlChannelState {
                 Err(_) => break,
             }
         }
-        self.lock().closed = true;
+        let mut state = self.lock();
+        state.closed |= state.stream == number;
+        drop(state);
         self.changed.notify_all();
     }
 

@@ -38,6 +38,16 @@ pub enum GuestError {
         /// End of the guest's console.
         tail: String,
     },
+    /// QEMU refused or failed to move the guest to another QEMU.
+    #[error("guest {name} did not migrate: {reason}; the end of its console:\n{tail}")]
+    Migration {
+        /// Name of the guest.
+        name: String,
+        /// Reason that QEMU or its monitor gave.
+        reason: String,
+        /// End of the guest's console and of QEMU's errors.
+        tail: String,
+    },
     /// The guest booted again while the host's command ran.
     #[error("guest {name} rebooted during {what}; the end of its console:\n{tail}")]
     Rebooted {

@@ -39,6 +39,10 @@ pub(super) struct MachineConfig {
     pub(super) coldplug: bool,
     pub(super) iommu: bool,
     pub(super) user: Option<(u32, u32)>,
+    /// True if QEMU has a monitor, by which the guest can move to another QEMU.
+    pub(super) migratable: bool,
+    /// True if QEMU waits for a guest that moves to it, and boots none.
+    pub(super) incoming: bool,
     pub(super) vf_sockets: Vec<PathBuf>,
     pub(super) vhost_sockets: Vec<VhostInterface>,
     pub(super) extra: Vec<OsString>,
@@ -76,6 +80,13 @@ impl MachineConfig {
         add("-chardev", with_path("socket,id=control,path=", &control_socket(folder)));
         add("-device", "virtio-serial-pci,id=serial,bus=pcie.0,addr=0x3".into());
         add("-device", "virtserialport,bus=serial.0,chardev=control,name=softiov.control".into());
+        if self.migratable {
+            add("-chardev", with_path("socket,id=monitor,server=on,wait=off,path=", &monitor_socket(folder)));
+            add("-mon", "chardev=monitor,mode=control".into());
+        }
+        if self.incoming {
+            add("-incoming", "defer".into());
+        }
         for (index, socket) in self.vf_sockets.iter().enumerate() {
             let [port, device] = vf_devices(index, socket);
             add("-device", port.into());
@@ -97,6 +108,10 @@ pub(super) fn console_log(folder: &Path) -> PathBuf {
 
 pub(super) fn control_socket(folder: &Path) -> PathBuf {
     folder.join("control")
+}
+
+pub(super) fn monitor_socket(folder: &Path) -> PathBuf {
+    folder.join("monitor")
 }
 
 /// Returns QEMU's device options for a root port and the VF below it. On the root bus QEMU would show the VF as an

@@ -5,11 +5,14 @@ pub(crate) mod control;
 mod error;
 mod frame;
 mod machine;
+mod migration;
+mod monitor;
 mod process;
 
 use std::ffi::OsString;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::assets::BootFiles;
@@ -19,6 +22,7 @@ pub use error::GuestError;
 use error::Result;
 use frame::RequestToGuest;
 use machine::{MachineConfig, VhostInterface};
+pub use monitor::MigrationSummary;
 use process::{QemuProcess, QemuStartError};
 
 /// Builder of a guest: its name, accelerator and virtual machine.
@@ -88,6 +92,13 @@ impl GuestBuilder {
         self
     }
 
+    /// Gives QEMU a monitor, by which the guest can [move](LinuxGuest::migrate) to another QEMU, or none; the default is
+    /// `false`. VFs behind vfio-user cannot move.
+    pub fn migratable(mut self, migratable: bool) -> Self {
+        self.machine.migratable = migratable;
+        self
+    }
+
     /// Selects KVM or TCG instead of the result of [`QemuAccelerator::choose`].
     pub fn accel(mut self, accel: QemuAccelerator) -> Self {
         self.accel = Some(accel);
@@ -108,19 +119,24 @@ impl GuestBuilder {
     /// [`wait_ready`](LinuxGuest::wait_ready).
     pub fn spawn(self, assets: &BootFiles) -> Result<LinuxGuest> {
         let accel = self.accel.unwrap_or_else(|| QemuAccelerator::choose(assets));
+        let (process, stream) = self.start(accel, assets)?;
+        let start = |source| GuestError::Start { name: self.name.clone(), source };
+        let channel = Arc::new(ControlChannel::new(stream).map_err(start)?);
+        Ok(LinuxGuest { name: self.name, accel, process: Mutex::new(process), channel, boots: 1 })
+    }
+
+    /// Starts QEMU. Returns its process, and the host's end of the control channel.
+    fn start(&self, accel: QemuAccelerator, assets: &BootFiles) -> Result<(QemuProcess, UnixStream)> {
         let machine = &self.machine;
         let started = QemuProcess::start(assets.qemu().command(), machine.user, |folder| {
             machine.arguments(assets, accel, folder)
         });
-        let (process, stream) = started.map_err(|failed| match failed {
+        started.map_err(|failed| match failed {
             QemuStartError::System(source) => GuestError::Start { name: self.name.clone(), source },
             QemuStartError::Ended { status, tail } => {
                 GuestError::Ended { name: self.name.clone(), status: status.to_string(), tail }
             }
-        })?;
-        let start = |source| GuestError::Start { name: self.name.clone(), source };
-        let channel = Arc::new(ControlChannel::new(stream).map_err(start)?);
-        Ok(LinuxGuest { name: self.name, accel, process, channel, boots: 1 })
+        })
     }
 }
 
@@ -129,7 +145,8 @@ impl GuestBuilder {
 pub struct LinuxGuest {
     name: String,
     accel: QemuAccelerator,
-    process: QemuProcess,
+    /// QEMU that runs the guest. A migration replaces it.
+    process: Mutex<QemuProcess>,
     channel: Arc<ControlChannel>,
     /// Number of the boot that [`wait_ready`](Self::wait_ready) waits for.
     boots: u64,
@@ -145,6 +162,8 @@ impl LinuxGuest {
             coldplug: true,
             iommu: false,
             user: None,
+            migratable: false,
+            incoming: false,
             vf_sockets: Vec::new(),
             vhost_sockets: Vec::new(),
             extra: Vec::new(),
@@ -164,7 +183,7 @@ impl LinuxGuest {
 
     /// Returns QEMU's process id, for example to stop and continue QEMU.
     pub fn pid(&self) -> u32 {
-        self.process.id()
+        self.process().id()
     }
 
     /// Returns the guest's kernel release, once the guest is ready.
@@ -250,12 +269,13 @@ impl LinuxGuest {
     /// # Errors
     ///
     /// It takes longer than `timeout` (it is killed then), or QEMU fails.
-    pub fn shutdown(mut self, timeout: Duration) -> Result<()> {
+    pub fn shutdown(self, timeout: Duration) -> Result<()> {
         self.request(RequestToGuest::PowerOff)?;
-        match self.process.wait(timeout) {
+        let ended = self.process().wait(timeout);
+        match ended {
             Some(status) if status.success() => Ok(()),
             Some(status) => {
-                let (name, tail) = (self.name.clone(), self.process.tail());
+                let (name, tail) = (self.name.clone(), self.console_tail());
                 Err(GuestError::Ended { name, status: status.to_string(), tail })
             }
             None => Err(self.lost(GuestCommandError::Late, "the power-off of the guest", timeout)),
@@ -263,18 +283,22 @@ impl LinuxGuest {
     }
 
     /// Kills QEMU with SIGKILL: the guest's devices see a VMM that vanishes.
-    pub fn kill9(mut self) {
-        self.process.kill();
+    pub fn kill9(self) {
+        self.process().kill();
     }
 
     /// Returns true if QEMU is still running.
-    pub fn is_running(&mut self) -> bool {
-        self.process.is_running()
+    pub fn is_running(&self) -> bool {
+        self.process().is_running()
     }
 
     /// Returns the last lines of the guest's console and of QEMU's errors.
     pub fn console_tail(&self) -> String {
-        self.process.tail()
+        self.process().tail()
+    }
+
+    fn process(&self) -> MutexGuard<'_, QemuProcess> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn request(&self, request: RequestToGuest<'_>) -> Result<()> {
@@ -282,7 +306,7 @@ impl LinuxGuest {
     }
 
     fn lost(&self, lost: GuestCommandError, what: &str, waited: Duration) -> GuestError {
-        let (name, what, tail) = (self.name.clone(), what.to_owned(), self.process.tail());
+        let (name, what, tail) = (self.name.clone(), what.to_owned(), self.console_tail());
         match lost {
             GuestCommandError::Closed => {
                 GuestError::Ended { name, status: "QEMU has closed the control channel".into(), tail }

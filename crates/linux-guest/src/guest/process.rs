@@ -66,6 +66,11 @@ impl QemuProcess {
         self.child.id()
     }
 
+    /// Returns the path of QEMU's monitor socket.
+    pub(super) fn monitor_socket(&self) -> PathBuf {
+        machine::monitor_socket(self.folder.path())
+    }
+
     pub(super) fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }

@@ -37,5 +37,6 @@ mod survival;
 mod systemd;
 mod tap;
 mod tools;
+mod transfer;
 mod uplinks;
 mod vf;

@@ -118,6 +118,19 @@ pub(crate) struct PingSummary {
     pub(crate) missed: u64,
 }
 
+/// Returns the number of pings in the longest run of unanswered ones between two answers that ping has printed.
+pub(crate) fn missed(text: &str) -> Result<u64> {
+    let (mut missed, mut next) = (0, 0);
+    for line in text.lines() {
+        if let Some(number) = line.split_once("seq=").and_then(|(_, rest)| rest.split(' ').next()) {
+            let number: u64 = number.parse()?;
+            missed = missed.max(number.saturating_sub(next));
+            next = number + 1;
+        }
+    }
+    Ok(missed)
+}
+
 /// Interval between two pings of a series, in milliseconds.
 pub(crate) const EVERY_MS: u64 = 10;
 
@@ -138,14 +151,9 @@ impl<'a> PingSeries<'a> {
     pub(crate) fn stop(self) -> Result<PingSummary> {
         self.guest.check("killall -INT ping")?;
         let text = self.guest.linux.wait(&self.running, COMMAND)?.stdout;
-        let mut answers = PingSummary { sent: 0, received: 0, missed: 0 };
-        let mut next = 0;
+        let mut answers = PingSummary { sent: 0, received: 0, missed: missed(&text)? };
         for line in text.lines() {
-            if let Some(number) = line.split_once("seq=").and_then(|(_, rest)| rest.split(' ').next()) {
-                let number: u64 = number.parse()?;
-                answers.missed = answers.missed.max(number.saturating_sub(next));
-                next = number + 1;
-            } else if line.contains("packets transmitted") {
+            if line.contains("packets transmitted") {
                 let numbers: Vec<_> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
                 let [sent, received, ..] = numbers[..] else { continue };
                 (answers.sent, answers.received) = (sent, received);

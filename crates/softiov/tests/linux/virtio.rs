@@ -2,6 +2,7 @@
 //! with two queue pairs. Both are on one port, so that large packets pass uncut.
 
 pub(crate) mod kernels;
+pub(crate) mod migration;
 pub(crate) mod reduced;
 
 use crate::avf;

@@ -2,6 +2,7 @@
 //! of two ports are plugged. It needs privileges; without them the scenario runs without uplinks and reports that. The
 //! host itself creates the taps.
 
+use crate::stream::EVERY_MS;
 use anyhow::{Context, Result, ensure};
 use linux_guest::HostTools;
 use std::ffi::OsStr;
@@ -120,6 +121,14 @@ impl WireNamespace {
         Ok(())
     }
 
+    /// Starts to ping a guest from the namespace beyond the uplinks every [`EVERY_MS`] milliseconds. The replies go to `file`.
+    pub(crate) fn ping_into(&self, file: &Path, address: &str) -> Result<NamespaceServer> {
+        let mut ping = self.tools.busybox();
+        let mut inside = self.inside(ping.args(["ping", "-i", &format!("0.{EVERY_MS:03}"), address]));
+        let child = inside.stdin(Stdio::null()).stdout(File::create(file)?).stderr(Stdio::null()).spawn();
+        Ok(NamespaceServer(child.context("cannot start ping in the network namespace")?))
+    }
+
     /// Returns the interfaces, neighbours, learnt addresses and connections of the namespace as text, for error
     /// messages.
     pub(crate) fn state(&self) -> String {
@@ -130,6 +139,11 @@ impl WireNamespace {
             text.unwrap_or_else(|| Ok(String::new())).unwrap_or_else(|error| format!("{error:#}\n"))
         };
         ["ip -s link", "ip neigh", "bridge fdb show", "ss -tinoe"].map(ask).concat()
+    }
+
+    /// Returns the Ethernet addresses that the bridge beyond the uplinks has learned, with their interfaces.
+    pub(crate) fn learned(&self) -> Result<String> {
+        run(&mut self.inside(Command::new("bridge").args(["fdb", "show", "br", BRIDGE])))
     }
 
     fn start(&self, server: &Command) -> Result<NamespaceServer> {
@@ -148,6 +162,58 @@ impl WireNamespace {
         let mut inside = Command::new("ip");
         inside.args(["netns", "exec", &self.name]).arg(command.get_program()).args(command.get_args());
         inside
+    }
+}
+
+/// Another bridge in a network namespace of its own, with a cable to the bridge beyond the uplinks. Dropping this value removes
+/// the namespace.
+#[derive(Debug)]
+pub(crate) struct FarSwitch {
+    name: String,
+}
+
+impl FarSwitch {
+    /// Name of the cable's interface at the bridge beyond the uplinks.
+    pub(crate) const CABLE: &str = "cable";
+
+    /// Creates the namespace with its bridge and the cable.
+    pub(crate) fn join(wire: &WireNamespace) -> Result<Self> {
+        let name = format!("{}f", wire.name);
+        run(Command::new("ip").args(["netns", "add", &name])).context("cannot create a network namespace")?;
+        let far = Self { name };
+        far.ip(&format!("link add {BRIDGE} type bridge mcast_snooping 0"))?;
+        far.ip(&format!("link set {BRIDGE} up"))?;
+        far.ip(&format!("link add far type veth peer name {} netns {}", Self::CABLE, wire.name))?;
+        far.ip(&format!("link set far master {BRIDGE} up"))?;
+        wire.attach(Self::CABLE)?;
+        Ok(far)
+    }
+
+    /// Plugs a tap, which a host holds open, into the bridge.
+    pub(crate) fn plug(&self, tap: &str) -> Result<()> {
+        run(Command::new("ip").args(["link", "set", tap, "netns", &self.name]))?;
+        self.ip(&format!("link set {tap} master {BRIDGE} up"))
+    }
+
+    /// Returns the interfaces and learnt addresses of the namespace as text, for error messages.
+    pub(crate) fn state(&self) -> String {
+        let ask = |program: &str, words: &str| {
+            run(Command::new(program).args(["-n", &self.name]).args(words.split(' '))).unwrap_or_default()
+        };
+        ask("ip", "-s link") + &ask("bridge", "fdb show")
+    }
+
+    /// Runs `ip` with the arguments `words` in the namespace.
+    fn ip(&self, words: &str) -> Result<()> {
+        run(Command::new("ip").args(["-n", &self.name]).args(words.split(' '))).map(drop)
+    }
+}
+
+impl Drop for FarSwitch {
+    fn drop(&mut self) {
+        if let Err(error) = run(Command::new("ip").args(["netns", "del", &self.name])) {
+            eprintln!("cannot delete network namespace {0} (run `ip netns del {0}`): {error:#}", self.name);
+        }
     }
 }
 

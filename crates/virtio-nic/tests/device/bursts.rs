@@ -42,7 +42,7 @@ impl GuestConversation {
     }
 }
 
-fn action() -> impl Strategy<Value = ConversationAction> {
+pub(crate) fn action() -> impl Strategy<Value = ConversationAction> {
     let vf = || 0..VFS;
     let pair = || prop_oneof![3 => 0..1_u8, 1 => 0..3_u8];
     let to = || prop_oneof![12 => 0..VFS, 1 => 8..10_u8, 1 => 255..=255_u8];

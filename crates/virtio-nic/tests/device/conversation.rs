@@ -86,7 +86,12 @@ pub(crate) struct GuestConversation {
 
 impl GuestConversation {
     pub(crate) fn new(guests: [u16; VFS as usize]) -> Self {
-        let machine = TestMachine::with(&guests.map(guest));
+        Self::shifted(guests, [0, 0])
+    }
+
+    /// Begins a conversation whose guests have their rings and receive buffers some bytes behind the usual addresses.
+    pub(crate) fn shifted(guests: [u16; VFS as usize], shifts: [u64; 2]) -> Self {
+        let machine = TestMachine::shifted(&guests.map(guest), shifts);
         let (first_honest, now, more, frames, finished) = (0, 0, false, Vec::new(), Vec::new());
         let mut conversation = Self { machine, first_honest, now, more, frames, finished };
         for vf in 0..VFS {

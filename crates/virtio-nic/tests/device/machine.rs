@@ -58,6 +58,8 @@ pub(crate) struct TestGuest {
     granted: Vec<Buffer>,
     /// Address of the next sent packet.
     place: u64,
+    /// Bytes by which rings and receive buffers are behind their usual addresses.
+    shifts: [u64; 2],
 }
 
 /// A card with guests.
@@ -73,6 +75,11 @@ pub(crate) struct TestMachine {
 impl TestMachine {
     /// Starts a card with guests of these kinds.
     pub(crate) fn with(guests: &[GuestDriverConfig]) -> Self {
+        Self::shifted(guests, [0, 0])
+    }
+
+    /// Starts a card with guests of these kinds, whose rings and receive buffers are some bytes behind their usual addresses.
+    pub(crate) fn shifted(guests: &[GuestDriverConfig], shifts: [u64; 2]) -> Self {
         let nic = Nic::new(guests.len() as u8);
         // Memory that is allocated as zeros costs nothing until it is touched.
         let memories = guests.iter().map(|_| vec![0; MEMORY]).collect();
@@ -86,7 +93,7 @@ impl TestMachine {
         );
         let (plane, wire, mirrors) = (Box::new(plane), TestWire::default(), PortMirrorRules::default());
         let count = guests.len() as u8;
-        let guests = guests.iter().map(|guest| TestGuest::new(*guest)).collect();
+        let guests = guests.iter().map(|guest| TestGuest::new(*guest, shifts)).collect();
         let mut machine = Self { nic, plane, bus, wire, guests, mirrors };
         for vf in 0..count {
             let rules = VfRules { addresses: vec![MacAddress(address(vf))], ..VfRules::default() };
@@ -166,7 +173,7 @@ impl TestMachine {
         let guest = &mut self.guests[usize::from(vf)];
         let pair = ring as usize / 2;
         let chain = pair as u64 * u64::from(SIZE) + guest.posted[pair] % u64::from(SIZE);
-        let mut address = POSTED + POSTED_CHAIN * chain;
+        let mut address = POSTED + POSTED_CHAIN * chain + guest.shifts[1];
         let chain: Vec<Buffer> = pieces
             .iter()
             .map(|length| {
@@ -240,16 +247,17 @@ impl TestMachine {
 }
 
 impl TestGuest {
-    fn new(GuestDriverConfig { packed, features, pairs, size }: GuestDriverConfig) -> Self {
+    fn new(GuestDriverConfig { packed, features, pairs, size }: GuestDriverConfig, shifts: [u64; 2]) -> Self {
         let posted = vec![0; pairs.into()];
         let (rings, granted) = (Vec::new(), Vec::new());
-        let mut guest = Self { packed, size, features, rings, posted, granted, place: SENT };
+        let mut guest = Self { packed, size, features, rings, posted, granted, place: SENT, shifts };
         guest.rings = (0..2 * u32::from(pairs)).map(|ring| guest.ring(ring)).collect();
         guest
     }
 
     fn ring(&self, ring: u32) -> DriverRing {
-        DriverRing::new(self.packed, RING * u64::from(ring), self.size, RingFeatures::of(self.features))
+        let base = RING * u64::from(ring) + self.shifts[0];
+        DriverRing::new(self.packed, base, self.size, RingFeatures::of(self.features))
     }
 }
 

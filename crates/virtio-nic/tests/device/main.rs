@@ -1,11 +1,13 @@
 //! The card with model drivers of both ring formats: frames, offloads, merged receive buffers, policy, hostile guests.
 
+mod announcements;
 mod bursts;
 mod bus;
 mod conversation;
 mod driver;
 mod exchange;
 mod hostile;
+mod logs;
 mod machine;
 mod notifications;
 mod offloads;

@@ -97,7 +97,9 @@ impl VfioFunction<'_> {
                 Ok(())
             }
             // Only vhost-user clients make these calls.
-            BlockingCallOutcome::RegionMapped(_) | BlockingCallOutcome::RingEventfd { .. } => Err(Errno::EIO),
+            BlockingCallOutcome::RegionMapped(_)
+            | BlockingCallOutcome::LogMapped(_)
+            | BlockingCallOutcome::RingEventfd { .. } => Err(Errno::EIO),
         }
     }
 

@@ -9,7 +9,7 @@ use super::journal::{NOT_KEPT, SavedDmaWindow};
 use super::keeper::FdSaver;
 use crate::vault::PortFileDescriptorStore;
 use host::confine::{PreparedSandbox, SandboxError};
-use host::dma::{MapDmaRegionError, MappedDmaRegion, PendingDmaRegion};
+use host::dma::{MapDmaRegionError, MappedDmaRegion, MappedLog, PendingDmaRegion, PendingLog};
 use host::eventfd::{EventFd, EventFdError};
 use host::memory::{self, FileIdentity, FileMapError};
 use host::poll::ThreadWaker;
@@ -60,6 +60,8 @@ pub(in crate::port) enum BlockingCallOutcome {
     PartialKept(Vec<u64>),
     /// A memory region of a vhost-user client was mapped. Nothing of it is kept.
     RegionMapped(Result<MappedDmaRegion, MapDmaRegionError>),
+    /// A migration log of a vhost-user client was mapped. Nothing of it is kept.
+    LogMapped(Result<MappedLog, MapDmaRegionError>),
     /// The file descriptor for a ring of a vhost-user client is an eventfd, or the reason why it is none. It is not
     /// kept.
     RingEventfd { ring: u32, purpose: RingEventfdPurpose, eventfd: Result<EventFd, EventFdError> },
@@ -99,6 +101,7 @@ impl BlockingCallOutcome {
             Self::Mapped(Err(_))
             | Self::Assigned { .. }
             | Self::RegionMapped(_)
+            | Self::LogMapped(_)
             | Self::RingEventfd { .. }
             | Self::CaughtUp => Vec::new(),
         }
@@ -186,6 +189,11 @@ impl BlockingCallQueue {
     /// Maps a memory region on the worker thread.
     pub(super) fn map_region(&self, region: PendingDmaRegion, file: DeferredCloseFd) {
         self.run(move || BlockingCallOutcome::RegionMapped(region.map(file.into_inner())));
+    }
+
+    /// Maps a migration log on the worker thread.
+    pub(super) fn map_log(&self, log: PendingLog, file: DeferredCloseFd) {
+        self.run(move || BlockingCallOutcome::LogMapped(log.map(file.into_inner())));
     }
 
     /// Takes a file descriptor for a ring as an eventfd on the worker thread.

@@ -4,7 +4,7 @@
 use super::error::PortEngineStartError;
 use crate::config::file::CardFamily;
 use host::confine::PreparedSandbox;
-use host::dma::{DmaLimits, DmaTable};
+use host::dma::{DmaLimits, DmaTable, MappedLog};
 use host::eventfd::{EventFd, EventFdNotifier};
 use host::memory::MappingTableReservation;
 use host::worker::BlockingWorker;
@@ -80,6 +80,13 @@ impl FunctionBus {
     pub(in crate::port) fn unmap_all(&mut self) {
         let removed = self.memory.unmap_all();
         if !removed.is_light() {
+            self.worker.discard(removed);
+        }
+    }
+
+    /// Changes the log of the function's writes to guest memory. The worker thread drops a log that is removed.
+    pub(in crate::port) fn change_log(&mut self, change: impl FnOnce(&mut DmaTable) -> Option<MappedLog>) {
+        if let Some(removed) = change(&mut self.memory) {
             self.worker.discard(removed);
         }
     }

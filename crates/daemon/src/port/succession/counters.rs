@@ -3,10 +3,12 @@
 //! counts since the last status are missing.
 
 use super::carried::SavedPortCounters;
+use crate::control::export::ExportedCounters;
 use crate::control::status::PortStatus;
 use crate::state;
 use crate::totals::PortCounterTotals;
 use crate::vault::PortFileDescriptorStore;
+use pcie::VfIndex;
 use std::os::fd::AsFd;
 
 /// Name under which the vault of kept file descriptors keeps the memory of saved counters for the successor process.
@@ -48,6 +50,11 @@ impl PredecessorCounters {
     /// Continues the counters `noted` that the previous host process saved. `own` holds those of this process.
     pub(super) fn carry_over(&mut self, noted: PortCounterTotals, own: &PortCounterTotals) {
         self.predecessors = noted.beyond(own);
+    }
+
+    /// Continues the counters of a VF from those of another host's VF. `own` holds the counters of this process.
+    pub(super) fn import(&mut self, vf: VfIndex, counters: ExportedCounters, own: &PortStatus) {
+        self.predecessors.import(vf.get(), counters, own);
     }
 
     /// Adds the counters of previous host processes to a port's status.

@@ -29,6 +29,7 @@ use super::engine::bus::GuestBus;
 use super::engine::error::PortEngineStartError;
 use super::engine::family::{InheritedCard, PortCard};
 use crate::config::PortConfig;
+use crate::control::export::ExportedCounters;
 use crate::control::status::PortStatus;
 use crate::state::port::ClientState;
 use crate::totals::{MailboxAnswerTotals, PortCounterTotals};
@@ -40,7 +41,7 @@ use host::socket::StreamSocket;
 use host::worker::BlockingWorker;
 use i82576::Time;
 use keeping::JournalStateSaver;
-use pcie::Function;
+use pcie::{Function, VfIndex};
 use std::sync::Arc;
 
 /// Saved state of this port for the successor process, and trust in the state that the previous host process saved.
@@ -207,6 +208,16 @@ impl PortHandOverState {
         answers: MailboxAnswerTotals,
     ) {
         self.counters.carry_over(noted, &PortCounterTotals::of(status, uplink, answers));
+    }
+
+    /// Continues the counters of a VF from those of another host's VF. `own` holds the counters of this process.
+    pub(in crate::port) fn import_counters(
+        &mut self,
+        vf: VfIndex,
+        counters: ExportedCounters,
+        own: &PortStatus,
+    ) {
+        self.counters.import(vf, counters, own);
     }
 
     /// Adds the counters of earlier processes to a port's status, and saves the sums for the successor process.

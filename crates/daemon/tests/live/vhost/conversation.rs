@@ -5,7 +5,7 @@ use super::front_end::{FEATURES, VhostTestFrontEnd};
 use super::guest::{RING, TRANSMIT, VirtioGuest, exchange};
 use crate::support::eventually;
 use crate::support::live::LiveHost;
-use vhost_user::features::protocol;
+use vhost_user::features::{device, protocol};
 use vhost_user::message::FrontendRequest;
 use virtio::VirtioFeatures;
 
@@ -17,11 +17,8 @@ fn front_end_negotiates_features_and_16_queue_pairs() {
     assert!(offered.contains(VirtioFeatures::VERSION_1 | VirtioFeatures::MQ | VirtioFeatures::MRG_RXBUF));
     assert!(!offered.contains(VirtioFeatures::RING_PACKED), "a packed ring does not survive a crash");
     let features = front.number(&FrontendRequest::GetProtocolFeatures);
-    assert_eq!(
-        features,
-        protocol::OFFERED_TO_NET & !(1 << protocol::RARP),
-        "no station is notified of an address"
-    );
+    assert_eq!(features, protocol::OFFERED_TO_NET | 1 << protocol::LOG_SHMFD);
+    assert!(offered.bits() & device::LOG_ALL != 0, "QEMU migrates no device without it");
     front.post(&FrontendRequest::SetProtocolFeatures(features), vec![]);
     assert_eq!(front.number(&FrontendRequest::GetQueueNum), 16);
     assert_eq!(front.number(&FrontendRequest::GetMaxMemSlots), 64);

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use vhost_user::features::{device, protocol};
 use vhost_user::frontend::{BackendReply, Frontend};
-use vhost_user::message::{FrontendRequest, MemoryRegion, RingAddresses, RingEventfdMessage};
+use vhost_user::message::{FrontendRequest, LogArea, MemoryRegion, RingAddresses, RingEventfdMessage};
 use vhost_user::outbox::OutgoingMessages;
 use virtio::VirtioFeatures;
 use virtio::layout::RingAddresses as GuestAddresses;
@@ -102,6 +102,24 @@ impl VhostTestFrontEnd {
         self.accept(&FrontendRequest::SetVringBase { ring, base }, vec![]);
         self.accept(&FrontendRequest::SetVringAddr(addresses), vec![]);
         self.accept(&FrontendRequest::SetVringKick(eventfd), vec![copy(kick)]);
+    }
+
+    /// Sets the addresses of a ring, with the guest address at which writes to its used ring are logged.
+    pub(crate) fn log_ring(&mut self, ring: u32, at: GuestAddresses, log: Option<u64>) {
+        let [descriptors, available, used] = [at.descriptors, at.driver, at.device].map(|at| USER + at);
+        let (logged, log) = (log.is_some(), log.unwrap_or(0));
+        let addresses = RingAddresses { ring, logged, descriptors, used, available, log };
+        self.accept(&FrontendRequest::SetVringAddr(addresses), vec![]);
+    }
+
+    /// Sets a migration log, and returns true if the host confirms it. The host closes the connection if it refuses.
+    pub(crate) fn set_log(&mut self, area: LogArea, fd: OwnedFd) -> bool {
+        self.post(&FrontendRequest::SetLogBase(area), vec![fd]);
+        match self.reply() {
+            None => false,
+            Some(BackendReply::LogSet) => true,
+            other => panic!("unexpected reply: {other:?}"),
+        }
     }
 
     /// Sends a request without a reply.

@@ -22,7 +22,7 @@ pub(crate) const TRANSMIT: u32 = 1;
 /// Split ring of a driver, whose descriptor n always has buffer n.
 pub(crate) struct DriverSplitRing {
     pub(crate) addresses: RingAddresses,
-    buffers: u64,
+    pub(crate) buffers: u64,
     available: u16,
     used: u16,
     pub(crate) kick: EventFd,

@@ -7,6 +7,7 @@ mod guest;
 mod conversation;
 mod hostile;
 mod memory;
+mod migration;
 mod reconnection;
 
 /// Configuration of a port with virtio VFs.

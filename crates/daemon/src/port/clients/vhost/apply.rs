@@ -4,14 +4,15 @@
 //! is live while its memory changes.
 
 use super::VhostUserConnection;
-use super::offer;
 use super::regions::{PendingMemoryRegions, RegionMappingProgress};
+use super::{log, offer};
 use crate::flight::FlightRecordKind;
 use crate::port::clients::connection::DisconnectReason;
 use crate::port::clients::device::VfioFunction;
 use crate::port::clients::errand::{BlockingCallOutcome, RingEventfdPurpose};
 use host::eventfd::{EventFd, EventFdError};
 use host::worker::DeferredCloseFd;
+use i82576::MacAddress;
 use vfio_user::wire::pci_irq;
 use vhost_user::backend::{BackendEvent, HostOperation, HostOperationOutcome, LiveRingParameters};
 use vhost_user::features;
@@ -39,9 +40,13 @@ impl VhostUserConnection {
         match event {
             BackendEvent::FeaturesSet(bits) => {
                 record(device, "the driver accepted features", bits);
+                log::enable(bits, device);
                 with_nic(device, |nic, vf| nic.set_features(vf, offer::accepted(bits)));
             }
-            BackendEvent::RingLive(setup) => start(&setup, device),
+            BackendEvent::RingLive(setup) => {
+                log::place_used_ring(&setup, device);
+                start(&setup, device);
+            }
             BackendEvent::RingPaused { ring } => {
                 with_nic(device, |nic, vf| nic.pause_ring(vf, ring));
             }
@@ -71,12 +76,13 @@ impl VhostUserConnection {
             }
             BackendEvent::DeviceReset => {
                 record(device, "reset by the client", 0);
+                log::enable(0, device);
                 with_nic(device, |nic, vf| nic.reset(vf));
             }
             BackendEvent::SendRarp(address) => {
-                // The switch learns the guest's new place by its first frame. No station beyond the uplink is notified.
                 let number = address.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
                 record(device, "the client asked to announce an address", number);
+                with_nic(device, |nic, vf| nic.announce(vf, MacAddress(address)));
             }
             BackendEvent::StatusSet(status) => record(device, "device status", status.into()),
             // No front end acts on errors of rings. The worker closes these descriptors.
@@ -123,9 +129,9 @@ impl VhostUserConnection {
             }
             HostOperation::StopRing { ring } => self.stop(ring, device),
             HostOperation::SetMtu(mtu) => check_mtu(mtu, device),
+            HostOperation::SetLog { area, fd } => return self.begin_log(area, fd, device),
             // None of these protocol features is offered, so the session refuses such requests.
-            HostOperation::SetLog { .. }
-            | HostOperation::ReadConfig { .. }
+            HostOperation::ReadConfig { .. }
             | HostOperation::WriteConfig(_)
             | HostOperation::CreateInflight { .. }
             | HostOperation::RestoreInflight { .. } => HostOperationOutcome::Failed,
@@ -162,6 +168,7 @@ impl VhostUserConnection {
             BlockingCallOutcome::RingEventfd { ring, purpose, eventfd } => {
                 self.eventfd(ring, purpose, eventfd, device);
             }
+            BlockingCallOutcome::LogMapped(log) => self.logged(log, device),
             BlockingCallOutcome::CaughtUp => {}
             // Only vfio-user clients make these calls.
             BlockingCallOutcome::Mapped(_)

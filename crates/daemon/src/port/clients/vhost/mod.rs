@@ -6,6 +6,7 @@
 //! | `offer` | features that a function offers |
 //! | `apply` | events and tasks of the session, applied to card and bus |
 //! | `regions` | memory regions that wait to be mapped |
+//! | `log` | the migration log, which marks written pages |
 //! | `kicks` | eventfds of kicks in the port's poller |
 //!
 //! No front end is kept for the successor process: its socket is closed, and it connects again. Split rings continue at
@@ -13,6 +14,7 @@
 
 mod apply;
 mod kicks;
+mod log;
 mod offer;
 mod regions;
 
@@ -24,6 +26,7 @@ use super::device::VfioFunction;
 use super::errand::BlockingCallOutcome;
 use crate::clock::TimeSource;
 use crate::port::tokens;
+use host::dma::DmaTable;
 use host::poll::Poller;
 use host::socket::{ReceivedFds, SocketReceiveResult, SocketSendResult, StreamSocket};
 use host::worker::DeferredCloseFd;
@@ -232,6 +235,7 @@ impl ClientConnection for VhostUserConnection {
     fn close(self: Box<Self>, device: &mut VfioFunction<'_>) -> StreamSocket {
         let reach = device.engine.reach_mut(device.function);
         reach.unmap_all();
+        reach.change_log(DmaTable::remove_log);
         reach.clear_eventfds();
         device.own.ring_without_memory = false;
         let Self { stream, session, outbox, fds, regions, .. } = *self;

@@ -2,7 +2,7 @@
 
 use crate::port::tokens::RINGS;
 use vhost_user::backend::BackendOffer;
-use vhost_user::features::protocol;
+use vhost_user::features::{device, protocol};
 use virtio::VirtioFeatures;
 
 /// Features that a function offers. It must not shrink from one version of softiov to the next: QEMU gives up a back end
@@ -14,9 +14,8 @@ const FEATURES: VirtioFeatures = virtio_nic::FEATURES.without(VirtioFeatures::RI
 
 /// Returns the offer of every virtio function: the same for all, at any time.
 pub(super) fn of_every_function() -> BackendOffer {
-    let offer = BackendOffer::net(RINGS / 2, FEATURES.bits());
-    // No RARP packet is sent for a guest that has moved. Guests announce themselves.
-    BackendOffer { protocol_features: offer.protocol_features & !(1 << protocol::RARP), ..offer }
+    let offer = BackendOffer::net(RINGS / 2, FEATURES.bits() | device::LOG_ALL);
+    BackendOffer { protocol_features: offer.protocol_features | 1 << protocol::LOG_SHMFD, ..offer }
 }
 
 /// Returns the accepted features that the card interprets. The others are those of the protocol.

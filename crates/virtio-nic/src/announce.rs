@@ -1,0 +1,78 @@
+//! Announces a guest that has moved to this host: a RARP request with the guest's address as its source passes the plane, so that
+//! switches beyond the uplink learn the guest's new place (vhost-user, `VHOST_USER_SEND_RARP`).
+
+use crate::card::Nic;
+use crate::limits::MAX_VFS;
+use pcie::Bus;
+use plane::frame::{Frame, HEADROOM};
+use plane::{ForwardingPlane, FrameOrigin, PortIndex, UplinkWire};
+use units::MacAddress;
+
+/// Length of a RARP request with its padding, in bytes: the shortest Ethernet frame without its check sequence (IEEE 802.3).
+const LENGTH: usize = 60;
+/// Ethernet type of RARP, hardware type Ethernet, protocol type IPv4, lengths of both addresses, and the operation: a request for
+/// the sender's own protocol address (RFC 903).
+const REQUEST: [u8; 10] = [0x80, 0x35, 0, 1, 8, 0, 6, 4, 0, 3];
+
+impl Nic {
+    /// Announces the address of a VF's guest at the next call of [`Nic::visit_ready`]. The switch checks the frame like one of the
+    /// guest's own. A VF without an address has this one then, unless another VF has it.
+    pub fn announce(&mut self, vf: u8, address: MacAddress) {
+        if usize::from(vf) < self.devices.len() && !address.is_group() && address != MacAddress::ZERO {
+            // A transport may ask again and again: one announcement of each VF is pending.
+            self.cancel_announcement(vf);
+            self.announcements.push((vf, address));
+        }
+    }
+
+    /// Cancels the pending announcement of a VF.
+    pub(crate) fn cancel_announcement(&mut self, vf: u8) {
+        self.announcements.retain(|(of, _)| *of != vf);
+    }
+
+    /// Sends all pending announcements. Returns true if some wait for the switch's tables, which the caller has to make first.
+    #[cold]
+    pub(crate) fn send_announcements<B: Bus, W: UplinkWire>(
+        &mut self,
+        plane: &mut ForwardingPlane<MAX_VFS>,
+        bus: &mut B,
+        wire: &mut W,
+    ) -> bool {
+        let mut pending = core::mem::take(&mut self.announcements);
+        pending.retain(|(vf, address)| {
+            let waits = self.learn_announced(*vf, *address);
+            if !waits && self.devices[usize::from(*vf)].rules.enabled {
+                let port = PortIndex::of_field((*vf).into());
+                let mut bytes = request(*address);
+                if let Some(mut frame) = Frame::new(&mut bytes) {
+                    frame.tag = plane.tables().transmit_tag(port, None);
+                    plane.forward(FrameOrigin::Port(port), &mut frame, &mut self.work(bus), wire);
+                }
+            }
+            waits
+        });
+        self.announcements = pending;
+        !self.announcements.is_empty()
+    }
+
+    /// Learns an announced address for a VF that has none. Returns true if the VF has learned it.
+    fn learn_announced(&mut self, vf: u8, address: MacAddress) -> bool {
+        let place = usize::from(vf);
+        let is_taken = self.devices.iter().enumerate().any(|(n, device)| n != place && device.owns(address));
+        if self.devices[place].address().is_some() || is_taken {
+            return false;
+        }
+        self.devices[place].learned = Some(address);
+        self.changed = true;
+        true
+    }
+}
+
+/// Returns a RARP request of an address, behind headroom.
+fn request(address: MacAddress) -> [u8; HEADROOM + LENGTH] {
+    let mut bytes = [0; HEADROOM + LENGTH];
+    let parts: [&[u8]; 6] = [&MacAddress::BROADCAST.0, &address.0, &REQUEST, &address.0, &[0; 4], &address.0];
+    let frame = &mut bytes[HEADROOM..];
+    frame.iter_mut().zip(parts.concat()).for_each(|(byte, value)| *byte = value);
+    bytes
+}
