@@ -2,7 +2,7 @@
 
 mod families;
 
-use super::file::{CardFamily, LinkLocalPolicy, PortLinkRule};
+use super::file::{CardFamily, LinkLocalPolicy, PortLinkRule, SocketRole};
 use super::uplink::{UplinkConfig, XdpMode};
 use super::{ConfigError, HostConfig};
 use pcie::{VfIndex, VfSet};
@@ -258,6 +258,29 @@ fn vf_number_beyond_the_device_familys_limit_is_refused() {
         let said = check(text).unwrap_err().to_string();
         assert!(parts.iter().all(|part| said.contains(part)), "{parts:?} in {said}");
     }
+}
+
+#[test]
+fn socket_mode_of_a_vf_overrides_that_of_its_port() {
+    let port = "[[port]]\nfamily = \"virtio\"\nvfs = 2\n";
+    let vf = "[[port.vf]]\nindex = 1\nsocket_mode = \"server\"\n";
+    let modes = |text: &str| {
+        let config = check(text).unwrap();
+        config.ports[0].vfs.iter().map(|vf| vf.socket_mode).collect::<Vec<_>>()
+    };
+    let (server, client) = (SocketRole::Server, SocketRole::Client);
+    assert_eq!(modes(port), [server, server]);
+    assert_eq!(modes(&format!("{port}socket_mode = \"client\"\n{vf}")), [client, server]);
+    let message = HostConfig::parse("[[port]]\nsocket_mode = \"both\"").unwrap_err();
+    assert!(message.contains("socket_mode") && message.contains("`server` or `client`"), "{message}");
+}
+
+#[test]
+fn socket_mode_client_needs_family_virtio() {
+    let message = refused("[[port]]\nsocket_mode = \"client\"");
+    assert!(message.contains("pf0.socket_mode: \"client\" needs family = \"virtio\""), "{message}");
+    let message = refused("[[port]]\nfamily = \"avf\"\n[[port.vf]]\nindex = 2\nsocket_mode = \"client\"");
+    assert!(message.contains("pf0vf2.socket_mode") && message.contains("leave socket_mode out"), "{message}");
 }
 
 #[test]

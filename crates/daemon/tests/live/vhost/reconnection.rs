@@ -6,6 +6,8 @@ use super::guest::{VirtioGuest, exchange};
 use crate::support::eventually;
 use crate::support::live::LiveHost;
 use daemon::control::status::LinkState;
+use host::socket::StreamSocket;
+use std::io::ErrorKind;
 
 /// Returns a host with two guests that have exchanged frames.
 fn two_guests() -> (LiveHost, VirtioGuest, VirtioGuest) {
@@ -63,9 +65,12 @@ fn disabled_vf_has_no_connection_until_it_is_enabled() {
     live.set(0, LinkState::Disable);
     a.front.wait_for_end();
     eventually("the VF is free", || live.show(0).peer.is_none());
-    let mut turned_away = super::front_end::TestFrontEnd::connect(&live.socket(0));
-    turned_away.wait_for_end();
+    eventually("connect(2) waits", || {
+        StreamSocket::connect(&live.socket(0)).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    });
     live.set(0, LinkState::Auto);
+    eventually("the VF admits clients", || StreamSocket::connect(&live.socket(0)).is_ok());
+    eventually("the VF is free", || live.show(0).peer.is_none());
     a.reconnect(&live.socket(0));
     exchange(&mut a, &mut b);
 }
