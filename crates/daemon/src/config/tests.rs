@@ -244,7 +244,7 @@ fn vf_number_beyond_the_device_familys_limit_is_refused() {
         ("[[port]]\nvfs = 9", ["pf0.vfs: 9 is out of range (1-8 ", "family = \"avf\" has up to 64 VFs"]),
         ("[[port]]\nfamily = \"avf\"\nvfs = 65", ["pf0.vfs: 65 is out of range (1-64 ", "add a port"]),
         ("[[port]]\nfamily = \"virtio\"\nvfs = 65", ["pf0.vfs: 65 is out of range (1-64 ", "add a port"]),
-        ("[[port]]\nfamily = \"avf\"\nvfs = 0", ["pf0.vfs: 0 is out of range (1-64 ", "\"avf\""]),
+        ("[[port]]\nfamily = \"avf\"\nvfs = 0", ["pf0.vfs: 0 is out of range (1-64 ", "at least one VF"]),
         (
             "[[port]]\nvfs = 9\n[[port.vf]]\nindex = 8",
             ["pf0.vfs: 9 is out of range (1-8 ", "family = \"avf\""],
@@ -290,7 +290,7 @@ fn configuration_error_names_the_setting_and_the_remedy() {
         ("[[port]]\n[[port.vf]]\nindex = 1\n[[port.vf]]\nindex = 1", ["pf0.vf.index", "two VFs"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nvlan = 4096", ["pf0vf0.vlan", "1 to 4095"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nqos = 1", ["pf0vf0.qos", "vlan"]),
-        ("[[port]]\n[[port.vf]]\nindex = 0\nvlans = \"9-1\"", ["pf0vf0.vlans", "any"]),
+        ("[[port]]\n[[port.vf]]\nindex = 0\nvlans = \"9-1\"", ["pf0vf0.vlans", "write 1-9"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nproto = \"802.1ad\"", ["pf0vf0.proto", "802.1Q"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nmax_mtu = 9707", ["pf0vf0.max_mtu", "9706"]),
         ("[[port]]\npf = \"guest\"\nvfs = 2", ["pf0.vfs", "SR-IOV"]),
