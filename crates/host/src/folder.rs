@@ -15,6 +15,9 @@ use rustix::process::geteuid;
 
 use crate::user::is_private_group;
 
+#[cfg(test)]
+mod tests;
+
 /// Reason why a folder cannot hold the host's sockets.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketFolderError {
@@ -99,6 +102,25 @@ pub fn make(path: &Path, mode: u32) -> Result<(), SocketFolderError> {
         set_rights(path, mode, None, None)?;
     }
     check(path)
+}
+
+/// Creates the folder in which other users create a socket for this process to connect to, if it does not exist. An existing
+/// folder keeps its rights.
+///
+/// # Errors
+/// See [`SocketFolderError`].
+pub fn make_shared(
+    path: &Path,
+    mode: u32,
+    (owner, group): (Option<u32>, Option<u32>),
+) -> Result<(), SocketFolderError> {
+    if create(path)? {
+        return set_rights(path, mode, owner, group);
+    }
+    match look(path)?.is_dir() {
+        true => Ok(()),
+        false => Err(SocketFolderError::NotAFolder { path: path.to_owned() }),
+    }
 }
 
 /// Creates a folder for another user, who becomes its owner, and checks that the user can enter the folder and no other
@@ -229,139 +251,4 @@ fn look(path: &Path) -> Result<Metadata, SocketFolderError> {
 fn system(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> SocketFolderError + use<> {
     let path = path.to_owned();
     move |source| SocketFolderError::System { path, doing, source }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
-
-    use super::*;
-    use crate::test_support::skipped;
-
-    fn mode(path: &Path) -> u32 {
-        fs::metadata(path).unwrap().mode() & 0o7777
-    }
-
-    fn set_mode(path: &Path, mode: u32) {
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    }
-
-    #[test]
-    fn existing_socket_folder_keeps_its_mode() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sockets");
-        make(&path, PASSABLE).unwrap();
-        assert_eq!(mode(&path), 0o711);
-        make(&path, PRIVATE).unwrap();
-        assert_eq!(mode(&path), 0o711, "an existing folder keeps its mode");
-        restrict(&path, PRIVATE, None).unwrap();
-        assert_eq!(mode(&path), 0o700);
-        let nowhere = make(&folder.path().join("a/b"), PASSABLE);
-        assert!(matches!(nowhere, Err(SocketFolderError::System { doing: "create", .. })));
-    }
-
-    #[test]
-    fn socket_folder_that_others_can_write_to_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sockets");
-        make(&path, PASSABLE).unwrap();
-        for open in [0o777, 0o1777, 0o702] {
-            set_mode(&path, open);
-            let refused = check(&path).unwrap_err();
-            assert!(matches!(refused, SocketFolderError::Writable { .. }), "{open:o}: {refused}");
-            assert!(refused.to_string().contains("chmod go-w"), "{refused}");
-        }
-        for closed in [0o755, 0o711, 0o750, 0o700] {
-            set_mode(&path, closed);
-            check(&path).unwrap();
-        }
-        if !geteuid().is_root() {
-            return skipped(
-                "socket_folder_that_others_can_write_to_is_refused",
-                "only root has groups to give it to",
-            );
-        }
-        set_mode(&path, 0o775);
-        check(&path).unwrap();
-        std::os::unix::fs::chown(&path, None, Some(65_532)).unwrap();
-        assert!(
-            matches!(check(&path), Err(SocketFolderError::Writable { mode: 0o775, .. })),
-            "the group may"
-        );
-    }
-
-    #[test]
-    fn writable_parent_of_a_socket_folder_is_refused_unless_sticky() {
-        let folder = tempfile::tempdir().unwrap();
-        let way = folder.path().join("way");
-        let path = way.join("sockets");
-        make(&way, PASSABLE).unwrap();
-        make(&path, PASSABLE).unwrap();
-        set_mode(&way, 0o777);
-        assert!(matches!(check(&path), Err(SocketFolderError::Writable { path, .. }) if path == way));
-        set_mode(&way, 0o1777);
-        check(&path).unwrap();
-        // The target of a link is checked too.
-        set_mode(&way, 0o777);
-        let link = folder.path().join("link");
-        symlink(&way, &link).unwrap();
-        assert!(
-            matches!(check(&link.join("sockets")), Err(SocketFolderError::Writable { path, .. }) if path == way)
-        );
-        set_mode(&way, 0o755);
-        check(&link.join("sockets")).unwrap();
-    }
-
-    #[test]
-    fn links_and_files_are_refused_as_socket_folders() {
-        let folder = tempfile::tempdir().unwrap();
-        let (real, link, file) = (folder.path().join("r"), folder.path().join("l"), folder.path().join("f"));
-        make(&real, PASSABLE).unwrap();
-        symlink(&real, &link).unwrap();
-        fs::write(&file, "").unwrap();
-        for path in [link, file] {
-            assert!(matches!(make(&path, PASSABLE), Err(SocketFolderError::NotAFolder { .. })), "{path:?}");
-        }
-    }
-
-    #[test]
-    fn socket_folder_of_another_user_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sockets");
-        make(&path, PASSABLE).unwrap();
-        let (uid, other) = (geteuid().as_raw(), 65_533);
-        if uid != 0 {
-            return skipped("socket_folder_of_another_user_is_refused", "only root can give a folder away");
-        }
-        std::os::unix::fs::chown(&path, Some(other), None).unwrap();
-        assert!(matches!(check(&path), Err(SocketFolderError::NotOurs { owner: 65_533, wanted: 0, .. })));
-        check_as(&path, other).unwrap();
-        std::os::unix::fs::chown(&path, Some(0), None).unwrap();
-        check_as(&path, other).unwrap();
-        let refused = make_for(&path, PASSABLE, (other, other)).unwrap_err();
-        assert!(refused.to_string().contains("chown -R 65533"), "{refused}");
-    }
-
-    #[test]
-    fn socket_folder_the_user_cannot_enter_is_named_in_the_error() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sockets");
-        let name = "socket_folder_the_user_cannot_enter_is_named_in_the_error";
-        if !geteuid().is_root() {
-            return skipped(name, "only root can give a folder away");
-        }
-        set_mode(folder.path(), PRIVATE);
-        let refused = make_for(&path, PASSABLE, (65_533, 65_533)).unwrap_err();
-        assert!(
-            matches!(&refused, SocketFolderError::Closed { path, .. } if path == folder.path()),
-            "{refused}"
-        );
-        set_mode(folder.path(), 0o711);
-        make_for(&path, PASSABLE, (65_533, 65_533)).unwrap();
-        assert_eq!((fs::metadata(&path).unwrap().uid(), mode(&path)), (65_533, 0o711));
-        assert_eq!(barrier(&path, 65_534, 65_534), None);
-        set_mode(&path, 0o710);
-        assert_eq!(barrier(&path, 65_534, 65_533), None, "the group may");
-        assert_eq!(barrier(&path, 65_534, 65_534), Some(path));
-    }
 }

@@ -83,6 +83,9 @@ pub struct PortConfigKeys {
     /// Path of the PF's own vfio-user socket, for a PF that a guest drives. Default: NAME/pf.sock in the runtime
     /// directory, such as pf0/pf.sock.
     pub socket: Option<PathBuf>,
+    /// Role of the host at the VFs' sockets: "server", which listens, or with family "virtio" "client", which connects to the
+    /// sockets on which VMMs listen. Default: server.
+    pub socket_mode: Option<SocketRole>,
     /// Access rights to the port's sockets; a missing key has the host's value.
     #[serde(default)]
     pub access: AccessConfigKeys,
@@ -183,6 +186,17 @@ pub enum DoorbellMode {
     Busy,
 }
 
+/// Role of the host at a function's socket.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SocketRole {
+    /// The host listens on the socket, and a VMM connects.
+    #[default]
+    Server,
+    /// A VMM listens on the socket, and the host connects.
+    Client,
+}
+
 /// Driver of a port's physical function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -234,13 +248,15 @@ pub struct FixedVfConfigKeys {
     pub index: u8,
     /// Path of the VF's vfio-user socket. Default: NAME/vf.sock in the runtime directory, such as pf0vf3/vf.sock.
     pub socket: Option<PathBuf>,
+    /// Role of the host at the VF's socket. Default: the port's value.
+    pub socket_mode: Option<SocketRole>,
     /// Access rights to the VF's socket; a missing key has the port's value.
     #[serde(default)]
     pub access: AccessConfigKeys,
 }
 
 /// Names of the keys in a VF's table that are not settings: the fields of [`FixedVfConfigKeys`].
-const PLACE: [&str; 3] = ["index", "socket", "access"];
+const PLACE: [&str; 4] = ["index", "socket", "socket_mode", "access"];
 
 /// Deserializes the keys of a VF by hand, because serde's `flatten` loses the line of an error and accepts unknown
 /// keys.

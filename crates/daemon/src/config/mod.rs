@@ -25,7 +25,7 @@ pub use check::ConfigError;
 use check::{UniqueConfigValues, check_absolute, value, well_formed};
 use file::{
     CardFamily, ConfigFile, DoorbellMode, LinkLocalPolicy, PfAssignment, PortConfigKeys, PortLinkRule,
-    VfConfigKeys,
+    SocketRole, VfConfigKeys,
 };
 use host::cpus::CpuList;
 use host::socket::SocketFilePermissions;
@@ -114,8 +114,10 @@ pub struct VfConfig {
     pub policy: VfPolicy,
     /// True if the administrator has quarantined the VF.
     pub quarantine: bool,
-    /// Path of the VF's vfio-user socket.
+    /// Path of the VF's vfio-user or vhost-user socket.
     pub socket: PathBuf,
+    /// Role of the host at the VF's socket.
+    pub socket_mode: SocketRole,
     /// Access rights to the VF's socket.
     pub access: SocketFilePermissions,
 }
@@ -212,7 +214,8 @@ fn check_port(
         Some(_) => Vec::new(),
         None => {
             let places = (runtime_dir, [&port.access, host_access]);
-            check_vfs(&name, (port.family, port.vfs), port.vf, places, unique)?
+            let kind = (port.family, port.vfs, port.socket_mode);
+            check_vfs(&name, kind, port.vf, places, unique)?
         }
     };
     let access = access::access(&[&port.access, host_access], &name)?;
@@ -240,7 +243,7 @@ fn check_port(
 /// Checks the configuration of every VF that the port's card family supports, also of VFs beyond the offered `count`.
 fn check_vfs(
     port: &str,
-    (family, count): (CardFamily, Option<u8>),
+    (family, count, socket_mode): (CardFamily, Option<u8>, Option<SocketRole>),
     vfs: Vec<VfConfigKeys>,
     places: (&Path, [&AccessConfigKeys; 2]),
     unique: &mut UniqueConfigValues,
@@ -258,8 +261,13 @@ fn check_vfs(
             return Err(value(key, format!("{index} is the index of two VFs of the port; change one")));
         }
     }
-    let vfs = VfIndex::first(family.limits().vfs).zip(given);
-    vfs.map(|(index, vf)| check_vf(port, (index, vf.unwrap_or_default()), places, unique)).collect()
+    let check = |(index, vf): (VfIndex, Option<VfConfigKeys>)| {
+        let mut vf = vf.unwrap_or_default();
+        check_socket_mode(&format!("{port}{index}"), family, vf.place.socket_mode)?;
+        vf.place.socket_mode = vf.place.socket_mode.or(socket_mode);
+        check_vf(port, (index, vf), places, unique)
+    };
+    VfIndex::first(family.limits().vfs).zip(given).map(check).collect()
 }
 
 /// Refuses keys of a port that its card family does not support. `resolve` checks the settings, which commands can
@@ -277,7 +285,20 @@ fn check_family(name: &str, port: &PortConfigKeys) -> Result<(), ConfigError> {
                    out, or use family = \"avf\"";
         return Err(value(format!("{name}.wait"), why));
     }
-    Ok(())
+    check_socket_mode(name, port.family, port.socket_mode)
+}
+
+/// Refuses a role of the host at a socket that the card family does not have. `owner` names the port or VF.
+fn check_socket_mode(owner: &str, family: CardFamily, mode: Option<SocketRole>) -> Result<(), ConfigError> {
+    if family == CardFamily::Virtio || mode != Some(SocketRole::Client) {
+        return Ok(());
+    }
+    let why = format!(
+        "\"client\" needs family = \"virtio\": with family = \"{}\" the VMM connects by vfio-user; leave socket_mode out, or \
+         use family = \"virtio\"",
+        family.name()
+    );
+    Err(value(format!("{owner}.socket_mode"), why))
 }
 
 /// Returns the socket of a PF that a guest drives, or `None`. Such a port has no VFs: no VMM passes SR-IOV on through
@@ -326,9 +347,21 @@ fn check_vf(
     let name = format!("{port}{index}");
     let access = access::access(&[&vf.place.access, port_access, host_access], &name)?;
     let socket = access::socket(vf.place.socket, (runtime_dir, &name, "vf.sock"), unique)?;
+    let socket_mode = vf.place.socket_mode.unwrap_or_default();
     let layers = SettingLayers::of_file(&vf.settings);
     let (mac, policy) = (mac::derived(runtime_dir, &name), VfPolicy::default());
-    Ok(VfConfig { name, index, mac, own_mac: mac, layers, policy, quarantine: false, socket, access })
+    Ok(VfConfig {
+        name,
+        index,
+        mac,
+        own_mac: mac,
+        layers,
+        policy,
+        quarantine: false,
+        socket,
+        socket_mode,
+        access,
+    })
 }
 
 /// Returns the settings of a port in the configuration file. `resolve` refuses more mirror rules than the card has.

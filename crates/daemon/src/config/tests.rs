@@ -2,7 +2,7 @@
 
 mod families;
 
-use super::file::{CardFamily, LinkLocalPolicy, PortLinkRule};
+use super::file::{CardFamily, LinkLocalPolicy, PortLinkRule, SocketRole};
 use super::uplink::{UplinkConfig, XdpMode};
 use super::{ConfigError, HostConfig};
 use pcie::{VfIndex, VfSet};
@@ -244,7 +244,7 @@ fn vf_number_beyond_the_device_familys_limit_is_refused() {
         ("[[port]]\nvfs = 9", ["pf0.vfs: 9 is out of range (1-8 ", "family = \"avf\" has up to 64 VFs"]),
         ("[[port]]\nfamily = \"avf\"\nvfs = 65", ["pf0.vfs: 65 is out of range (1-64 ", "add a port"]),
         ("[[port]]\nfamily = \"virtio\"\nvfs = 65", ["pf0.vfs: 65 is out of range (1-64 ", "add a port"]),
-        ("[[port]]\nfamily = \"avf\"\nvfs = 0", ["pf0.vfs: 0 is out of range (1-64 ", "\"avf\""]),
+        ("[[port]]\nfamily = \"avf\"\nvfs = 0", ["pf0.vfs: 0 is out of range (1-64 ", "at least one VF"]),
         (
             "[[port]]\nvfs = 9\n[[port.vf]]\nindex = 8",
             ["pf0.vfs: 9 is out of range (1-8 ", "family = \"avf\""],
@@ -261,13 +261,36 @@ fn vf_number_beyond_the_device_familys_limit_is_refused() {
 }
 
 #[test]
+fn socket_mode_of_a_vf_overrides_that_of_its_port() {
+    let port = "[[port]]\nfamily = \"virtio\"\nvfs = 2\n";
+    let vf = "[[port.vf]]\nindex = 1\nsocket_mode = \"server\"\n";
+    let modes = |text: &str| {
+        let config = check(text).unwrap();
+        config.ports[0].vfs.iter().map(|vf| vf.socket_mode).collect::<Vec<_>>()
+    };
+    let (server, client) = (SocketRole::Server, SocketRole::Client);
+    assert_eq!(modes(port), [server, server]);
+    assert_eq!(modes(&format!("{port}socket_mode = \"client\"\n{vf}")), [client, server]);
+    let message = HostConfig::parse("[[port]]\nsocket_mode = \"both\"").unwrap_err();
+    assert!(message.contains("socket_mode") && message.contains("`server` or `client`"), "{message}");
+}
+
+#[test]
+fn socket_mode_client_needs_family_virtio() {
+    let message = refused("[[port]]\nsocket_mode = \"client\"");
+    assert!(message.contains("pf0.socket_mode: \"client\" needs family = \"virtio\""), "{message}");
+    let message = refused("[[port]]\nfamily = \"avf\"\n[[port.vf]]\nindex = 2\nsocket_mode = \"client\"");
+    assert!(message.contains("pf0vf2.socket_mode") && message.contains("leave socket_mode out"), "{message}");
+}
+
+#[test]
 fn configuration_error_names_the_setting_and_the_remedy() {
     for (text, parts) in [
         ("[[port]]\nvfs = 2\n[[port.vf]]\nindex = 2", ["pf0.vf.index", "raise vfs"]),
         ("[[port]]\n[[port.vf]]\nindex = 1\n[[port.vf]]\nindex = 1", ["pf0.vf.index", "two VFs"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nvlan = 4096", ["pf0vf0.vlan", "1 to 4095"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nqos = 1", ["pf0vf0.qos", "vlan"]),
-        ("[[port]]\n[[port.vf]]\nindex = 0\nvlans = \"9-1\"", ["pf0vf0.vlans", "any"]),
+        ("[[port]]\n[[port.vf]]\nindex = 0\nvlans = \"9-1\"", ["pf0vf0.vlans", "write 1-9"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nproto = \"802.1ad\"", ["pf0vf0.proto", "802.1Q"]),
         ("[[port]]\n[[port.vf]]\nindex = 0\nmax_mtu = 9707", ["pf0vf0.max_mtu", "9706"]),
         ("[[port]]\npf = \"guest\"\nvfs = 2", ["pf0.vfs", "SR-IOV"]),

@@ -13,6 +13,7 @@ pub(super) fn vf_count(port: &str, family: CardFamily, set: Option<u8>) -> Resul
         return Ok(count);
     }
     let remedy = match family {
+        _ if count == 0 => format!("a port has at least one VF; leave vfs out for {DEFAULT_VFS}"),
         CardFamily::I82576 => format!("family = \"avf\" has up to {} VFs", CardFamily::Avf.limits().vfs),
         CardFamily::Avf | CardFamily::Virtio => "add a port for more VFs".to_owned(),
     };

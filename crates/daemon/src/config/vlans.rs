@@ -14,14 +14,16 @@ pub fn parse(text: &str) -> Result<Option<VlanSet>, String> {
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let id = |text: &str| text.trim().parse().ok().filter(|id| VLANS.contains(id));
-        let range = id(first).zip(id(last)).filter(|(first, last)| first <= last);
-        let (first, last) = range.ok_or_else(|| {
+        let (first, last) = id(first).zip(id(last)).ok_or_else(|| {
             format!(
                 "{part:?} is neither a VLAN ({}-{}) nor a range such as 100-199; \"any\" allows all VLANs",
                 VLANS.start(),
                 VLANS.end()
             )
         })?;
+        if first > last {
+            return Err(format!("the range {part:?} ends before it begins; write {last}-{first}"));
+        }
         (first..=last).for_each(|vlan| set.insert(vlan));
     }
     Ok(Some(set))
@@ -58,8 +60,9 @@ mod tests {
 
     #[test]
     fn invalid_vlan_is_named_in_the_error() {
-        for text in ["0", "4096", "7-5", "x", "5-", "-5", "1,all", "70000"] {
+        for text in ["0", "4096", "x", "5-", "-5", "1,all", "70000"] {
             assert!(parse(text).unwrap_err().contains("4095"), "{text}");
         }
+        assert!(parse("1,7-5").unwrap_err().contains("write 5-7"));
     }
 }

@@ -37,13 +37,14 @@ const STATES: [(&str, &str, MetricReader); 6] = [
 ];
 
 /// Counters of each VF: name, help text and reader. Labels: `pf`, `vf`.
-const COUNTS: [(&str, &str, MetricReader); 4] = [
+const COUNTS: [(&str, &str, MetricReader); 5] = [
     ("softiov_vf_mailbox_granted_total", "Requests of the VF that the PF driver granted", |vf| {
         vf.mailbox.granted
     }),
     ("softiov_vf_mailbox_unanswered_total", "Requests of the VF that the PF driver did not answer", |vf| {
         vf.mailbox.unanswered
     }),
+    ("softiov_vf_refused_clients_total", "Connections of VMMs that the VF refused", |vf| vf.refusals.count),
     ("softiov_vf_resets_total", "Resets of the VF", |vf| vf.mailbox.resets),
     ("softiov_vf_notices_total", "Notices to the VF's driver of a link change or a reset", |vf| {
         vf.mailbox.notices

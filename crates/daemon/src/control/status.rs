@@ -1,7 +1,7 @@
 //! Status of ports and VFs: the data that `softiov vf list` and `vf show` print, and that `--json` prints unchanged.
 
 use super::uplink::UplinkStatus;
-use crate::config::file::CardFamily;
+use crate::config::file::{CardFamily, SocketRole};
 pub use crate::settings::{LinkState, SettingOrigin};
 use crate::settings::{PortSettings, VfSettings};
 use schemars::JsonSchema;
@@ -85,12 +85,21 @@ pub struct AtMost {
 /// Status of a function that a guest may have: a VF, or a PF that a guest drives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FunctionStatus {
-    /// Path of the function's vfio-user socket, or of a virtio VF's vhost-user socket, to which a VMM connects.
+    /// Path of the function's vfio-user socket, or of a virtio VF's vhost-user socket.
     pub socket: PathBuf,
+    /// Role of the host at the socket: "server" if the host listens, "client" if the VMM does.
+    #[serde(default)]
+    pub socket_mode: SocketRole,
+    /// Reason why the host is not connected to the socket on which the VMM listens; null if it is, or if the host listens.
+    #[serde(default)]
+    pub unconnected: Option<String>,
     /// VMM that is connected to the function's socket; null if there is none.
     pub peer: Option<ConnectedVmm>,
     /// Problem that keeps the function from working, and the remedy; null if none is known.
     pub hint: Option<String>,
+    /// Clients that the function has refused, because it had another client.
+    #[serde(default)]
+    pub refusals: ClientRefusals,
     /// Numbers of frames that the guest has received.
     pub rx: TrafficCounts,
     /// Numbers of frames that the guest has sent.
@@ -219,6 +228,17 @@ pub struct ConnectedVmm {
     pub shareable: usize,
     /// Bytes of guest memory in the windows that the card can access.
     pub shareable_bytes: u64,
+}
+
+/// Clients that a function has refused, because it had another client.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ClientRefusals {
+    /// Number of refused connections since the host's process started. A connection that a virtio VF serves later, because
+    /// the VF became free within a second, counts too.
+    pub count: u64,
+    /// Process id of the VMM whose refused connection a virtio VF holds at the moment, for a second; null if there is
+    /// none.
+    pub held: Option<i32>,
 }
 
 /// Numbers of frames and bytes that a function has received, or has sent.

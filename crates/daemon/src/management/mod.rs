@@ -11,12 +11,13 @@ mod transition;
 
 pub(crate) use ports::RunningPorts;
 
+use crate::config::file::CardFamily;
 use crate::config::{HostConfig, VfConfig};
 use crate::control::problem::ProblemKind;
 use crate::control::protocol::{
     ControlAnswer, ControlRequest, ControlRequestFailure, SettingsCommand, UpgradeResult,
 };
-use crate::control::status::PortStatus;
+use crate::control::status::{LinkState, PortStatus, VfStatus};
 use crate::events;
 use crate::port::PortThreadCommand;
 use crate::settings::{PortSettings, SettingLayers, SettingsGroup, VfSettings};
@@ -25,7 +26,7 @@ use outcome::{ControlRequestResult, unavailable};
 use policy::PortPolicy;
 use std::fmt::Display;
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Manager of the running host: its configuration, and its ports. It serves the control requests.
 #[derive(Debug)]
@@ -43,6 +44,11 @@ pub enum MainThreadRequest {
     /// continues.
     Upgrade(mpsc::Sender<Result<u32, String>>),
 }
+
+/// Longest time that the reply to a request waits for the end of a client that the request disconnects, and the interval at
+/// which the port is asked. The port ends such a client within half a second.
+const SETTLE: Duration = Duration::from_millis(700);
+const SETTLE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Timeout of a whole hand-over to a new process.
 const HAND_OVER: Duration = Duration::from_secs(20);
@@ -99,7 +105,11 @@ impl HostManager {
             ControlRequest::VfShow { vf } => self.show_vf(&vf),
             ControlRequest::VfSet { vf, change } => {
                 self.set_vf(&vf, &change)?;
-                self.show_vf(&vf)
+                self.show_settled(&vf, |vf, family| {
+                    let off =
+                        vf.settings.state == Some(LinkState::Disable) || vf.conduct.quarantine.is_some();
+                    vf.peer.is_none() || family != CardFamily::Virtio || !off
+                })
             }
             ControlRequest::VfImport { vf, import } => {
                 self.import_vf(&vf, import)?;
@@ -108,10 +118,11 @@ impl HostManager {
             ControlRequest::VfDisconnect { vf } => {
                 let (port, found) = self.find_vf(&vf)?;
                 let index = found.index;
-                self.ports
-                    .ask(&port, |answer| PortThreadCommand::Disconnect(index, answer))?
-                    .map_err(refused)?;
-                self.show_vf(&vf)
+                let disconnect = |answer| PortThreadCommand::Disconnect(index, answer);
+                let before = self.ports.ask(&port, disconnect)?.map_err(refused)?;
+                let peer =
+                    before.vfs.into_iter().find(|status| status.name == vf).and_then(|vf| vf.function.peer);
+                self.show_settled(&vf, |vf, _| vf.peer != peer || peer.is_none())
             }
             ControlRequest::VfFlight { vf } => {
                 let (port, found) = self.find_vf(&vf)?;
@@ -146,6 +157,26 @@ impl HostManager {
         let (port, _) = self.find_vf(name)?;
         let vf = self.status(&port)?.vfs.into_iter().find(|vf| vf.name == name);
         Ok(ControlAnswer::Vf(Box::new(vf.ok_or_else(unavailable)?)))
+    }
+
+    /// Returns a VF's status once a client that the request disconnects is gone: the port serves it until it is silent. Gives
+    /// up after [`SETTLE`].
+    fn show_settled(
+        &self,
+        name: &str,
+        is_settled: impl Fn(&VfStatus, CardFamily) -> bool,
+    ) -> ControlRequestResult<ControlAnswer> {
+        let (port, found) = self.find_vf(name)?;
+        let (index, deadline) = (usize::from(found.index.get()), Instant::now() + SETTLE);
+        loop {
+            let mut status = self.status(&port)?;
+            let family = status.family;
+            let vf = status.vfs.get(index).ok_or_else(unavailable)?;
+            if is_settled(vf, family) || Instant::now() >= deadline {
+                return Ok(ControlAnswer::Vf(Box::new(status.vfs.swap_remove(index))));
+            }
+            std::thread::sleep(SETTLE_INTERVAL);
+        }
     }
 
     fn find_port(&self, name: &str) -> ControlRequestResult<()> {

@@ -71,12 +71,15 @@ impl HostManager {
         for (old, new) in self.config.common_ports(next) {
             let sockets = old.vfs.iter().chain(&old.withheld).map(|vf| &vf.socket);
             let same_sockets = sockets.eq(new.vfs.iter().chain(&new.withheld).map(|vf| &vf.socket));
+            let modes = old.vfs.iter().chain(&old.withheld).map(|vf| vf.socket_mode);
+            let same_modes = modes.eq(new.vfs.iter().chain(&new.withheld).map(|vf| vf.socket_mode));
             let parts = [
                 ("mac", old.mac == new.mac),
                 ("family", old.family == new.family),
                 ("pf or socket", old.pf_socket == new.pf_socket),
                 ("wait", old.wait == new.wait),
                 ("vf.socket", same_sockets),
+                ("socket_mode", same_modes),
             ];
             if let Some((key, _)) = parts.iter().find(|(_, same)| !same) {
                 let name = &old.name;

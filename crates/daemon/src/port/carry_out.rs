@@ -208,14 +208,14 @@ impl OpenPort {
 
     /// Adds new VFs after those that the port offers.
     fn offer(&mut self, new: Vec<PreparedVf>, now: Time) -> Result<(), PortChangeRefusal> {
-        for PreparedVf { config, listener, resources } in new {
+        for PreparedVf { config, endpoint, resources } in new {
             let (index, place) = (config.index, FunctionSocketConfig::of_vf(&config));
             let function = index.function();
             self.engine.add_vf(resources);
             let worker = self.engine.reach(function).worker().clone();
             let successor = self.succession.of_client(function, worker.clone());
             let errands = BlockingCallQueue::new(function, worker, self.desk.clone());
-            let slot = OfferedFunction::new(&place, listener, ClientResources::new(successor, errands));
+            let slot = OfferedFunction::new(&place, endpoint, ClientResources::new(successor, errands));
             if let Err(error) = self.clients.add(slot) {
                 self.engine.remove_vf();
                 return Err(error.into());

@@ -1,6 +1,7 @@
 //! Opens a port: a new one, or one that continues from the saved state of the previous host process.
 
 use super::clients::PortClients;
+use super::clients::dialer::VmmDialer;
 use super::clients::errand::{BlockingCallCompletionSender, BlockingCallQueue};
 use super::clients::holdings::ClientResources;
 use super::clients::listening::FunctionSocketConfig;
@@ -15,6 +16,7 @@ use super::succession::PortHandOverState;
 use super::waiting::PollingNapBackoff;
 use crate::clock::{HostClock, TimeSource};
 use crate::config::PortConfig;
+use crate::config::file::CardFamily;
 use crate::confine::ThreadSandboxes;
 use crate::flight::files::FlightRecordingSender;
 use crate::state::port::ClientState;
@@ -82,6 +84,7 @@ impl PreparedPort {
         let poller = PortClients::poller_of(&inbox.waker)?;
         engine.join_uplink(&poller, now)?;
         let mut clients = PortClients::new(poller, config.wait, done, card.watched, flights.clone());
+        clients.set_dialer(dialer(config, inbox, threads)?);
         slots.into_iter().try_for_each(|slot| clients.add(slot))?;
         let port = OpenPort {
             name: config.name.clone(),
@@ -145,7 +148,17 @@ impl OpenPort {
     }
 }
 
-/// Opens the socket of each function that the port offers, and creates the function without a client.
+/// Starts the thread that connects to VMMs and shuts listening sockets, for a port with virtio functions.
+fn dialer(
+    config: &PortConfig,
+    inbox: &PortCommandInbox,
+    threads: &ThreadSandboxes,
+) -> Result<Option<VmmDialer>, PortStartError> {
+    let virtio = config.family == CardFamily::Virtio;
+    Ok(virtio.then(|| VmmDialer::start(&config.name, &inbox.waker, &threads.control)).transpose()?)
+}
+
+/// Opens the endpoint of each function that the port offers, and creates the function without a client.
 fn slots(
     config: &PortConfig,
     succession: &PortHandOverState,
@@ -156,8 +169,8 @@ fn slots(
         let worker = bus.reach(place.function).worker();
         let successor = succession.of_client(place.function, worker.clone());
         let errands = BlockingCallQueue::new(place.function, worker.clone(), desk.clone());
-        let listener = place.listen(succession.vault())?;
-        Ok(OfferedFunction::new(&place, listener, ClientResources::new(successor, errands)))
+        let endpoint = place.open(succession.vault())?;
+        Ok(OfferedFunction::new(&place, endpoint, ClientResources::new(successor, errands)))
     };
     FunctionSocketConfig::all(config).map(slot).collect()
 }

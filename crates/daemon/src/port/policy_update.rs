@@ -2,6 +2,7 @@
 //! first, and then applies it whole or not at all. New VFs come with an update. VFs are withdrawn by another command,
 //! because their clients cannot be brought back. `management` keeps the policies and coordinates the ports.
 
+use super::clients::endpoint::FunctionEndpoint;
 use super::clients::listening::FunctionSocketConfig;
 use super::engine::bus::FunctionResources;
 use super::engine::family::not_offered;
@@ -9,7 +10,6 @@ use super::error::PortStartError;
 use crate::config::VfConfig;
 use crate::confine::ThreadSandboxes;
 use crate::vault::PortFileDescriptorStore;
-use host::socket::SocketListener;
 use policy::{PortPolicy, VfPolicy};
 
 /// New policies of a port and of the VFs that it offers, by index. VFs with higher indices are about to be withdrawn.
@@ -35,7 +35,7 @@ pub struct VfPolicyUpdate {
 #[derive(Debug)]
 pub struct PreparedVf {
     pub(super) config: VfConfig,
-    pub(super) listener: SocketListener,
+    pub(super) endpoint: FunctionEndpoint,
     pub(super) resources: FunctionResources,
 }
 
@@ -52,11 +52,7 @@ impl PreparedVf {
         let functions: Vec<_> = vfs.iter().map(|vf| vf.index.function()).collect();
         let resources = FunctionResources::take(&functions, vault.port(), &threads.helper)?;
         let open = |(vf, resources): (&VfConfig, FunctionResources)| {
-            Ok(Self {
-                config: vf.clone(),
-                listener: FunctionSocketConfig::of_vf(vf).listen(vault)?,
-                resources,
-            })
+            Ok(Self { config: vf.clone(), endpoint: FunctionSocketConfig::of_vf(vf).open(vault)?, resources })
         };
         vfs.iter().zip(resources).map(open).collect()
     }

@@ -126,6 +126,8 @@ impl OpenPort {
         clients.evict_poisoned(engine, polled);
         let link_changed = engine.follow_uplink(clients.poller(), polled);
         let disconnects = clients.continue_disconnects(engine, polled);
+        // After everything that may have disconnected a client.
+        clients.dial(engine, polled);
         clients.publish_registers(engine, polled);
         let call = clients.call_drivers(engine, polled);
         let more = poll.more || link_changed || clients.have_more();

@@ -95,8 +95,11 @@ impl PortStatusSource<'_> {
         let reach = self.engine.reach(slot.function);
         FunctionStatus {
             socket: slot.socket.clone(),
+            socket_mode: slot.endpoint.role(),
+            unconnected: slot.unconnected(self.engine.card()),
             peer: peer(slot, reach),
             hint: self.hint(slot, reach),
+            refusals: slot.refusals,
             rx: received(counters),
             tx: sent(counters),
             drops: drops(counters),

@@ -5,6 +5,7 @@
 //! [`layers`] decides which value wins when several sources set one. `policy` checks the resulting policy, and `store`
 //! keeps the state file.
 
+mod argument;
 pub mod layers;
 mod port;
 mod setting;

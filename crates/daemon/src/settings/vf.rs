@@ -1,9 +1,9 @@
 //! Settings of a VF, and their conversion to a policy (`policy` checks it).
 
+use super::argument::{mtu, on_or_off, port_vlan};
 use super::setting::{SettingError, SettingsGroup, refuse};
 use crate::config::vlans;
 use clap::ValueEnum;
-use clap::builder::BoolishValueParser;
 use i82576::MacAddress;
 use policy::{InterruptBounds, PolicyError, PortVlan, VfLinkPolicy, VfPolicy};
 use schemars::JsonSchema;
@@ -26,7 +26,7 @@ pub struct VfSettings {
     /// Port VLAN, 1 to 4095: the guest sends and receives in this VLAN, untagged; 0, the default, is no VLAN, and
     /// clears the priority unless a priority is given too.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", value_parser = port_vlan, allow_negative_numbers = true)]
     pub vlan: Option<u16>,
     /// Priority of the port VLAN, 0 to 7; 0 is the default. With VLAN 0 the guest's frames get a tag that carries the
     /// priority alone.
@@ -43,16 +43,16 @@ pub struct VfSettings {
     pub vlans: Option<String>,
     /// Drop frames with a source address or VLAN that is not the guest's; on by default.
     #[serde(skip_serializing_if = "Option::is_none", alias = "spoof_check")]
-    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    #[arg(long, value_name = "on|off", value_parser = on_or_off)]
     pub spoofchk: Option<bool>,
     /// Let the guest change a MAC address that the administrator has set; off by default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    #[arg(long, value_name = "on|off", value_parser = on_or_off)]
     pub trust: Option<bool>,
     /// Let the guest use the MAC address of another VF that has this setting too; off by default. Addresses of virtual
     /// routers (VRRP) are shared without this setting.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[arg(long, value_name = "on|off", alias = "share_mac", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    #[arg(long, value_name = "on|off", alias = "share_mac", value_parser = on_or_off)]
     pub share_mac: Option<bool>,
     /// Limit of the guest's transmit rate, Mb/s, up to the speed of the link: 1000, with family = "avf" 25000, with
     /// "virtio" 100000; 0, the default, is no limit.
@@ -65,18 +65,18 @@ pub struct VfSettings {
     pub min_tx_rate: Option<u32>,
     /// Let the guest request all multicast frames; on by default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    #[arg(long, value_name = "on|off", value_parser = on_or_off)]
     pub allmulti: Option<bool>,
     /// Limit of the packet length that the guest may request to receive, bytes: 68 to 9706, with family = "avf" 1496 to
     /// 9706; 0, the default, is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[arg(long, value_name = "BYTES", alias = "max_mtu")]
+    #[arg(long, value_name = "BYTES", alias = "max_mtu", value_parser = mtu, allow_negative_numbers = true)]
     pub max_mtu: Option<u16>,
     /// Spread received frames over the guest's two queues by flow (RSS); off by default. The guest's driver has to use
     /// both queues, as DPDK's can and Linux igbvf does not; otherwise half of the flows are lost. Not available with
     /// family = "avf" or "virtio", which always spread frames.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    #[arg(long, value_name = "on|off", value_parser = on_or_off)]
     pub rss: Option<bool>,
     /// Least rate of interrupts while events for the guest are pending, per second; 0, the default, leaves the rate to
     /// the guest. Not available with family = "avf" or "virtio".
@@ -95,7 +95,7 @@ pub struct VfSettings {
     pub coalesce: Option<CoalesceMode>,
     /// Quarantine the VF, so that it moves no frame and sees no link, or release it; off by default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
+    #[arg(long, value_name = "on|off", value_parser = on_or_off)]
     pub quarantine: Option<bool>,
 }
 

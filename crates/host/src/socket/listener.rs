@@ -15,13 +15,12 @@ use rustix::net::{
     socket_with, sockopt,
 };
 
+use super::door::{BACKLOG, ListenerDoor};
 use super::{SocketFilePermissions, StreamSocket};
 use crate::folder::{self, SocketFolderError};
 
 /// Maximum path length in bytes: `sun_path` of `sockaddr_un` holds 108 bytes, the last of them a zero.
 const MAX_PATH: usize = 107;
-/// Maximum number of clients that wait to be accepted: one is served at a time, and the next one may wait.
-const BACKLOG: i32 = 8;
 
 /// Reason why a socket file could not be created.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +32,10 @@ pub enum SocketFileError {
         path: PathBuf,
     },
     /// A running process listens on the socket's path.
-    #[error("socket {} is in use by another process", path.display())]
+    #[error(
+        "socket {} is in use by another process, perhaps by another host; end that process, or choose another path",
+        path.display()
+    )]
     AddrInUse {
         /// Path of the socket on which a running process listens.
         path: PathBuf,
@@ -152,6 +154,14 @@ impl SocketListener {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns a copy of the listening socket by which another thread shuts and opens it for clients.
+    ///
+    /// # Errors
+    /// The process is out of descriptors.
+    pub fn door(&self) -> io::Result<ListenerDoor> {
+        Ok(ListenerDoor::new(fcntl_dupfd_cloexec(&self.fd, 0)?, self.path.clone()))
     }
 
     /// Accepts a pending client, if there is one. When the process is out of file descriptors, rejects the client and

@@ -5,16 +5,20 @@
 //! here, and waiting is in [`crate::poll`].
 
 mod access;
+mod door;
 mod fds;
 mod listener;
 mod peek;
+mod peer_file;
 mod replies;
 mod stream;
 #[cfg(test)]
 mod tests;
 
 pub use access::SocketFilePermissions;
+pub use door::ListenerDoor;
 pub use fds::{MAX_FDS, ReceivedFds};
 pub use listener::{SocketFileError, SocketListener};
+pub use peer_file::PeerConnectError;
 pub use replies::{IncompleteMessageRange, ReplyLog, UnsentReplyRange};
 pub use stream::{PeerCredentials, SocketReceiveResult, SocketSendResult, StreamSocket};

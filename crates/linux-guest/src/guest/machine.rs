@@ -25,6 +25,8 @@ const IOMMU_ON: &str = " intel_iommu=on iommu=pt";
 #[derive(Clone, Debug)]
 pub(super) struct VhostInterface {
     pub(super) socket: PathBuf,
+    /// True if QEMU listens on the socket, and the server of the rings connects.
+    pub(super) listens: bool,
     pub(super) pairs: u32,
     /// Further properties of QEMU's device `virtio-net-pci`.
     pub(super) properties: Vec<(String, serde_json::Value)>,
@@ -135,11 +137,12 @@ fn root_port(index: usize) -> String {
 }
 
 /// Returns QEMU's options for an interface behind a vhost-user socket, and for the root port above it. QEMU connects again when
-/// the server has restarted.
+/// the server has restarted, or listens until the server has connected again.
 fn vhost_devices(index: usize, interface: &VhostInterface) -> [(&'static str, String); 4] {
-    let VhostInterface { socket, pairs, properties } = interface;
+    let VhostInterface { socket, listens, pairs, properties } = interface;
     let path = socket.to_string_lossy().replace(',', ",,");
-    let chardev = format!("socket,id=vhost{index},path={path},reconnect-ms=100");
+    let end = if *listens { "server=on,wait=off" } else { "reconnect-ms=100" };
+    let chardev = format!("socket,id=vhost{index},path={path},{end}");
     let backend = format!("vhost-user,id=net{index},chardev=vhost{index},queues={pairs}");
     let mut device = json!({
         "driver": "virtio-net-pci", "netdev": format!("net{index}"), "bus": format!("port{index}"),

@@ -56,13 +56,34 @@ impl GuestBuilder {
     /// Adds a virtio network interface with `pairs` queue pairs, by the path of the vhost-user socket that serves it. `properties`
     /// are further ones of QEMU's device `virtio-net-pci`.
     pub fn vhost_socket(
-        mut self,
+        self,
         path: impl Into<PathBuf>,
         pairs: u32,
         properties: &[(&str, serde_json::Value)],
     ) -> Self {
+        self.vhost_interface(path.into(), false, pairs, properties)
+    }
+
+    /// Adds a virtio network interface as [`Self::vhost_socket`] does. QEMU listens on the vhost-user socket and waits for
+    /// the server of the rings before the machine runs.
+    pub fn listening_vhost_socket(
+        self,
+        path: impl Into<PathBuf>,
+        pairs: u32,
+        properties: &[(&str, serde_json::Value)],
+    ) -> Self {
+        self.vhost_interface(path.into(), true, pairs, properties)
+    }
+
+    fn vhost_interface(
+        mut self,
+        socket: PathBuf,
+        listens: bool,
+        pairs: u32,
+        properties: &[(&str, serde_json::Value)],
+    ) -> Self {
         let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        self.machine.vhost_sockets.push(VhostInterface { socket: path.into(), pairs, properties });
+        self.machine.vhost_sockets.push(VhostInterface { socket, listens, pairs, properties });
         self
     }
 

@@ -4,7 +4,7 @@ use super::finding::DoctorFinding;
 use crate::output::escape_controls;
 use daemon::config::file::CardFamily;
 use daemon::control::client::ControlClientError;
-use daemon::control::status::{ConnectedVmm, FunctionStatus, PortStatus, VfStatus};
+use daemon::control::status::{ConnectedVmm, FunctionStatus, LinkState, PortStatus, VfStatus};
 use daemon::control::uplink::UplinkState;
 use std::fs;
 use std::path::Path;
@@ -207,6 +207,9 @@ fn vf(vf: &VfStatus, family: CardFamily) -> Vec<DoctorFinding> {
         let remedy = format!("softiov vf set {name} --quarantine off");
         findings.push(DoctorFinding::warning("vf", format!("{name} is quarantined: {cause}"), remedy));
     }
+    findings.extend(disabled(vf, family));
+    findings.extend(refusal(vf));
+    findings.extend(unconnected(vf));
     if function.peer.is_some() && !active && function.hint.is_none() {
         let seen = format!("{name} has a client, but no driver has enabled the VF");
         let driver = family.vf_driver();
@@ -233,12 +236,44 @@ fn vf(vf: &VfStatus, family: CardFamily) -> Vec<DoctorFinding> {
     findings
 }
 
+/// Returns a finding about a VMM that connects to a virtio VF, and that the VF refuses at the moment.
+fn refusal(vf: &VfStatus) -> Option<DoctorFinding> {
+    let pid = vf.function.refusals.held?;
+    let (name, program) = (&vf.name, program(pid));
+    let seen =
+        format!("{name} refuses {program} (pid {pid}), which tries again: another VMM is attached to the VF");
+    Some(DoctorFinding::warning("vf", seen, "end one of both VMMs, or give it another VF"))
+}
+
+/// Returns a line about a virtio VF that the administrator has disabled, for which front ends wait.
+fn disabled(vf: &VfStatus, family: CardFamily) -> Option<DoctorFinding> {
+    let disabled = family == CardFamily::Virtio && vf.settings.state == Some(LinkState::Disable);
+    let name = &vf.name;
+    let seen = || format!("{name} is disabled; its VMM waits until `softiov vf set {name} --state auto`");
+    disabled.then(|| DoctorFinding::ok("vf", seen()))
+}
+
+/// Returns a finding about a VF whose host is not connected to the socket on which the VMM listens. None about a VF without a
+/// link, because the host does not connect for a disabled VF.
+fn unconnected(vf: &VfStatus) -> Option<DoctorFinding> {
+    let VfStatus { name, function, .. } = vf;
+    let why = function.unconnected.as_ref().filter(|_| vf.link)?;
+    let seen = format!("{name} waits for the VMM's socket {}: {why}", function.socket.display());
+    let remedy = format!("start the VMM with the arguments of `softiov qemu-args {name}`");
+    Some(DoctorFinding::warning("vf", seen, remedy))
+}
+
+/// Returns the name of a process, or a text for a process whose name is unknown.
+fn program(pid: i32) -> String {
+    let program = fs::read_to_string(format!("/proc/{pid}/comm"));
+    program.map_or_else(|_| "a process".to_owned(), |name| escape_controls(name.trim()))
+}
+
 /// Returns a finding about a function's client: the process on its socket, and the memory that it shares.
 /// `None` without a client.
 fn client(name: &str, function: &FunctionStatus) -> Option<DoctorFinding> {
     let ConnectedVmm { pid, uid, shareable_bytes, .. } = function.peer.as_ref()?;
-    let program = fs::read_to_string(format!("/proc/{pid}/comm"));
-    let program = program.map_or_else(|_| "a process".to_owned(), |name| escape_controls(name.trim()));
+    let program = program(*pid);
     let seen = format!("{name}: {program} (pid {pid}, uid {uid}) shares {} MiB", shareable_bytes >> 20);
     Some(match &function.hint {
         Some(hint) => DoctorFinding::problem("memory", seen, hint.clone()),

@@ -13,6 +13,8 @@ const RECONNECT_MS: (u32, u32) = (9, 2);
 const INSTALL: &str = "install QEMU 10.1 or newer (Debian 13: `apt install -t trixie-backports qemu-system-x86`; \
                                           Fedora 43), or name another program with --qemu";
 
+const INSTALL_VIRTIO: &str = "install QEMU 9.2 or newer (Debian 13 has 10.0: `apt install qemu-system-x86`), or name another program with --qemu";
+
 /// QEMU program on this machine, with its version and its devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct QemuProgram {
@@ -41,7 +43,8 @@ pub(super) fn find(named: Option<&Path>) -> Option<QemuProgram> {
 /// Judges QEMU. A host whose ports are all of family virtio does not need vfio-user.
 pub(super) fn judge(qemu: Option<&QemuProgram>, needs_vfio_user: bool) -> DoctorFinding {
     let Some(QemuProgram { path, version, devices }) = qemu else {
-        return DoctorFinding::warning(CHECK, format!("cannot run {PROGRAM}"), INSTALL);
+        let remedy = if needs_vfio_user { INSTALL } else { INSTALL_VIRTIO };
+        return DoctorFinding::warning(CHECK, format!("cannot run {PROGRAM}"), remedy);
     };
     let path = path.display();
     let first = version.lines().next().unwrap_or_default();
@@ -121,5 +124,6 @@ mod tests {
         assert_eq!(verdict("9.2.0", device), DoctorVerdict::Ok);
         assert_eq!(verdict("7.2.22 (Debian)", device), DoctorVerdict::Warning, "reconnect-ms is unknown");
         assert_eq!(verdict("9.2.0", ""), DoctorVerdict::Problem);
+        assert!(judge(None, false).remedy.is_some_and(|remedy| remedy.contains("QEMU 9.2")));
     }
 }

@@ -1,6 +1,7 @@
 //! Checks the functions' sockets: they exist, and VMMs of other users may connect.
 
 use super::finding::DoctorFinding;
+use daemon::config::file::SocketRole;
 use daemon::control::status::PortStatus;
 use std::fs;
 use std::io;
@@ -58,13 +59,13 @@ impl UserAccount {
     }
 }
 
-/// Checks each function's socket and the directories above it.
+/// Checks the socket of each function for which the host listens, and the directories above it.
 pub(super) fn check(ports: &[PortStatus]) -> Vec<DoctorFinding> {
     let vmms = UserAccount::vmms();
     let vfs = ports.iter().flat_map(|port| port.vfs.iter().map(|vf| (vf.name.as_str(), &vf.function)));
     let pfs = ports.iter().filter_map(|port| Some((port.name.as_str(), port.pf.as_ref()?)));
-    let sockets: Vec<_> =
-        pfs.chain(vfs).map(|(name, function)| (name, path_rights(&function.socket))).collect();
+    let functions = pfs.chain(vfs).filter(|(_, function)| function.socket_mode == SocketRole::Server);
+    let sockets: Vec<_> = functions.map(|(name, function)| (name, path_rights(&function.socket))).collect();
     judge(&sockets, &vmms)
 }
 
@@ -100,6 +101,9 @@ pub(super) fn judge(
             .filter_map(|(name, rights)| rights.as_ref().ok().and_then(|rights| shut(rights)).map(|()| *name))
             .collect();
         let UserAccount { name, gids, .. } = vmm;
+        if sockets.is_empty() {
+            continue;
+        }
         if shut.is_empty() {
             findings.push(DoctorFinding::ok(CHECK, format!("{name} may connect to every function")));
         } else {

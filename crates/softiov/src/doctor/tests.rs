@@ -5,7 +5,7 @@ use super::finding::{DoctorFinding, DoctorVerdict, text};
 use super::host::{ProcessLimits, ports};
 use crate::sample;
 use daemon::config::file::CardFamily;
-use daemon::control::status::PortStatus;
+use daemon::control::status::{ClientRefusals, PortStatus};
 use daemon::control::uplink::{UplinkDrops, UplinkState, UplinkStatus, UplinkTraffic};
 
 /// Returns the status of a port without a fault, with a tap, and a VF that has a client.
@@ -69,6 +69,15 @@ fn doctor_reports_each_port_problem_with_its_remedy() {
     only(&found(unshared), DoctorVerdict::Problem, "share=on");
     let quarantined = |port: &mut PortStatus| port.vfs[0].conduct.quarantine = Some("spoofing".into());
     only(&found(quarantined), DoctorVerdict::Warning, "vf set pf0vf0 --quarantine off");
+    let refused = |port: &mut PortStatus| {
+        port.vfs[0].function.refusals = ClientRefusals { count: 1, held: Some(0) };
+    };
+    only(&found(refused), DoctorVerdict::Warning, "another VF");
+    let unconnected = |port: &mut PortStatus| {
+        let function = &mut port.vfs[0].function;
+        (function.peer, function.unconnected) = (None, Some("the socket does not exist yet".into()));
+    };
+    only(&found(unconnected), DoctorVerdict::Warning, "qemu-args pf0vf0");
     only(&found(|port| port.vfs[0].active = false), DoctorVerdict::Warning, "modprobe igbvf");
     let other = |port: &mut PortStatus| (port.family, port.vfs[0].active) = (CardFamily::Avf, false);
     only(&found(other), DoctorVerdict::Warning, "modprobe iavf");

@@ -3,6 +3,7 @@
 pub(crate) mod print;
 
 use crate::ask::{OutputOptions, PersistenceOptions, ask, show};
+use daemon::config::file::CardFamily;
 use daemon::control::client;
 use daemon::control::protocol::{ControlAnswer, ControlRequest, SettingsCommand};
 use daemon::settings::{ConductThresholds, MirrorRule, PortSettings, StormControlSettings, UplinkDirection};
@@ -103,6 +104,21 @@ impl MirrorArgs {
     }
 }
 
+/// Resets a port. Tells the user of virtio VFs that no driver of a guest takes part.
+fn reset(port: String, output: &OutputOptions) -> anyhow::Result<ExitCode> {
+    let socket = output.target.load()?.control_socket();
+    let answer = client::ask(&socket, ControlRequest::PortReset { port })?;
+    if let ControlAnswer::Port(port) = &answer
+        && port.family == CardFamily::Virtio
+    {
+        crate::output::print_error(format!(
+            "softiov: the VMMs of {}'s VFs were disconnected and connect again; drivers of virtio guests do not restart",
+            port.name
+        ));
+    }
+    show(answer, output)
+}
+
 /// Runs a subcommand of `softiov port`.
 pub(crate) fn run(command: PortSubcommand) -> anyhow::Result<ExitCode> {
     let nothing = PortSettings::default;
@@ -110,7 +126,7 @@ pub(crate) fn run(command: PortSubcommand) -> anyhow::Result<ExitCode> {
         PortSubcommand::List { output } if output.json => return ask(ControlRequest::PortList, &output),
         PortSubcommand::List { output } => return list(&output),
         PortSubcommand::Show { port, output } => return ask(ControlRequest::PortShow { port }, &output),
-        PortSubcommand::Reset { port, output } => return ask(ControlRequest::PortReset { port }, &output),
+        PortSubcommand::Reset { port, output } => return reset(port, &output),
         PortSubcommand::Set { port, vfs, storm, persistence, output } => {
             let storm = Some(storm).filter(|storm| *storm != StormControlSettings::default());
             (port, PortSettings { vfs, storm, ..nothing() }, persistence, output)

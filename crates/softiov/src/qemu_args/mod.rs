@@ -8,7 +8,7 @@ mod vhost_user;
 use crate::target::HostSelectionOptions;
 use anyhow::Context;
 use daemon::config::HostConfig;
-use daemon::config::file::CardFamily;
+use daemon::config::file::{CardFamily, SocketRole};
 use daemon::control::client::{ControlClientError, ask, ports};
 use daemon::control::protocol::{ControlAnswer, ControlRequest};
 use daemon::control::status::VfStatus;
@@ -24,10 +24,10 @@ pub(crate) struct QemuArgsOptions {
     /// Memory of the guest, in QEMU's form: a number with M, G or T, or of MiB without a unit.
     #[arg(long, default_value = "1G", value_name = "SIZE", value_parser = memory_size)]
     memory: String,
-    /// Number of queue pairs of a VF with family = "virtio", usually the number of the guest's processors. Other VFs
-    /// have the number of their card.
-    #[arg(long, default_value_t = 1, value_name = "PAIRS", value_parser = clap::value_parser!(u16).range(1..=MAX_PAIRS))]
-    queues: u16,
+    /// Number of queue pairs of a VF with family = "virtio", 1 to 16, usually the number of the guest's processors. Default:
+    /// 1. Other VFs have the number of their card.
+    #[arg(long, value_name = "PAIRS", value_parser = queue_pairs)]
+    queues: Option<u16>,
     /// Form of the output: arguments for a shell that starts QEMU, the same arguments as a JSON array of strings,
     /// additions to a libvirt domain's XML, or arguments for a shell that starts Cloud Hypervisor.
     #[arg(long, value_enum, default_value = "shell")]
@@ -37,7 +37,7 @@ pub(crate) struct QemuArgsOptions {
 }
 
 /// Maximum number of queue pairs of a virtio VF.
-const MAX_PAIRS: i64 = 16;
+const MAX_PAIRS: u16 = 16;
 
 /// Output format of the arguments: the VMM and its syntax.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -113,7 +113,7 @@ fn find(args: &QemuArgsOptions) -> anyhow::Result<VmmFunctionSocket> {
         Ok(ControlAnswer::Vf(vf)) => {
             let VfStatus { name, mac, function, .. } = *vf;
             let family = family_of(&control, &name)?;
-            Ok(attached(family, name, mac, function.socket, args.queues))
+            attached(family, (name, mac), (function.socket, function.socket_mode), args.queues)
         }
         Ok(ControlAnswer::Port(port)) => match port.pf {
             Some(pf) => Ok(VmmFunctionSocket::VfioUser(pf.socket)),
@@ -138,7 +138,8 @@ fn configured(config: &HostConfig, args: &QemuArgsOptions) -> anyhow::Result<Vmm
     let (family, vf) = vfs
         .find(|(_, vf)| vf.name == args.vf)
         .with_context(|| format!("no VF is called {:?} in the configuration", args.vf))?;
-    Ok(attached(family, vf.name.clone(), vf.mac.to_string(), vf.socket.clone(), args.queues))
+    let socket = (vf.socket.clone(), vf.socket_mode);
+    attached(family, (vf.name.clone(), vf.mac.to_string()), socket, args.queues)
 }
 
 /// Returns the card family of a VF that the host has reported.
@@ -148,13 +149,31 @@ fn family_of(control: &Path, vf: &str) -> anyhow::Result<CardFamily> {
     Ok(port.with_context(|| format!("the VF {vf} has just been removed"))?.family)
 }
 
-fn attached(family: CardFamily, name: String, mac: String, socket: PathBuf, pairs: u16) -> VmmFunctionSocket {
-    match family {
-        CardFamily::Virtio => {
-            VmmFunctionSocket::VhostUser(VhostUserDevice { name, mac, socket, pairs: pairs.into() })
+/// Returns the function to attach. Refuses a number of queue pairs for a VF whose card decides it.
+fn attached(
+    family: CardFamily,
+    (name, mac): (String, String),
+    (socket, role): (PathBuf, SocketRole),
+    pairs: Option<u16>,
+) -> anyhow::Result<VmmFunctionSocket> {
+    Ok(match (family, pairs) {
+        (CardFamily::Virtio, pairs) => {
+            let pairs = pairs.unwrap_or(1).into();
+            VmmFunctionSocket::VhostUser(VhostUserDevice { name, mac, socket, role, pairs })
         }
-        CardFamily::I82576 | CardFamily::Avf => VmmFunctionSocket::VfioUser(socket),
-    }
+        (CardFamily::I82576 | CardFamily::Avf, None) => VmmFunctionSocket::VfioUser(socket),
+        (CardFamily::I82576 | CardFamily::Avf, Some(pairs)) => anyhow::bail!(
+            "--queues {pairs} is for VFs with family = \"virtio\"; {name} has family = \"{}\", whose card has a fixed number: leave \
+             --queues out",
+            family.name()
+        ),
+    })
+}
+
+/// Parses a number of queue pairs.
+fn queue_pairs(text: &str) -> Result<u16, String> {
+    let number = text.parse().ok().filter(|number| (1..=MAX_PAIRS).contains(number));
+    number.ok_or_else(|| format!("write a number from 1 to {MAX_PAIRS}"))
 }
 
 /// Checks a memory size as QEMU takes it: digits, and at most one unit after them.

@@ -1,7 +1,8 @@
 //! Arguments that attach a virtio VF behind vhost-user. The VMM connects to the VF's socket, and again whenever the host
-//! closes it.
+//! closes it. With `socket_mode = "client"` the VMM listens, and the host connects.
 
 use super::text::{memory_shell, memory_words, quoted, xml};
+use daemon::config::file::SocketRole;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -14,6 +15,8 @@ pub(super) struct VhostUserDevice {
     /// Address of the device in the guest, which the VMM sets.
     pub(super) mac: String,
     pub(super) socket: PathBuf,
+    /// Role of the host at the socket.
+    pub(super) role: SocketRole,
     /// Number of queue pairs.
     pub(super) pairs: u32,
 }
@@ -21,7 +24,7 @@ pub(super) struct VhostUserDevice {
 impl VhostUserDevice {
     /// Returns the values of QEMU's options `-chardev`, `-netdev` and `-device`.
     fn values(&self) -> [String; 3] {
-        let Self { name, mac, pairs, .. } = self;
+        let Self { name, mac, role, pairs, .. } = self;
         // QEMU takes a doubled comma for a comma of the value.
         let path = self.socket.to_string_lossy().replace(',', ",,");
         // A device with several pairs has a vector for each ring, one for the configuration and one for the control queue.
@@ -29,8 +32,12 @@ impl VhostUserDevice {
             0 | 1 => (String::new(), String::new()),
             _ => (format!(",queues={pairs}"), format!(",mq=on,vectors={}", 2 * pairs + 2)),
         };
+        let end = match role {
+            SocketRole::Server => format!("reconnect-ms={RECONNECT_MS}"),
+            SocketRole::Client => "server=on,wait=off".to_owned(),
+        };
         [
-            format!("socket,id=char-{name},path={path},reconnect-ms={RECONNECT_MS}"),
+            format!("socket,id=char-{name},path={path},{end}"),
             format!("vhost-user,id=net-{name},chardev=char-{name}{queues}"),
             format!("virtio-net-pci,netdev=net-{name},mac={mac}{vectors}"),
         ]
@@ -53,17 +60,24 @@ impl VhostUserDevice {
 
     /// Returns Cloud Hypervisor's arguments for the VF as shell text, quoted, on several lines.
     pub(super) fn cloud_hypervisor(&self, memory: &str) -> String {
-        let Self { mac, socket, pairs, .. } = self;
+        let Self { mac, socket, role, pairs, .. } = self;
         // Cloud Hypervisor counts rings, two for each pair.
         let (socket, rings) = (socket.display(), 2 * pairs);
-        let net = format!("vhost_user=true,socket={socket},vhost_mode=client,mac={mac},num_queues={rings}");
+        let mode = mode_of_vmm(*role);
+        let net = format!("vhost_user=true,socket={socket},vhost_mode={mode},mac={mac},num_queues={rings}");
         format!("--memory size={memory},shared=on \\\n--net {}\n", quoted(&net))
     }
 
     /// Returns the elements that attach the VF to a libvirt domain, as XML in the order of libvirt's schema.
     pub(super) fn libvirt(&self) -> String {
-        let Self { mac, socket, pairs, .. } = self;
+        let Self { mac, socket, role, pairs, .. } = self;
         let path = xml(&socket.to_string_lossy());
+        let mode = mode_of_vmm(*role);
+        // Only a VMM that connects can connect again.
+        let reconnect = match role {
+            SocketRole::Server => ">\n        <reconnect enabled='yes' timeout='1'/>\n      </source>",
+            SocketRole::Client => "/>",
+        };
         let mut driver = String::new();
         if *pairs > 1 {
             let _ = write!(driver, "\n      <driver queues='{pairs}'/>");
@@ -77,9 +91,7 @@ impl VhostUserDevice {
   <devices>
     <interface type='vhostuser'>
       <mac address='{mac}'/>
-      <source type='unix' path='{path}' mode='client'>
-        <reconnect enabled='yes' timeout='1'/>
-      </source>
+      <source type='unix' path='{path}' mode='{mode}'{reconnect}
       <model type='virtio'/>{driver}
     </interface>
   </devices>
@@ -89,13 +101,34 @@ impl VhostUserDevice {
     }
 }
 
+/// Returns the word of libvirt and Cloud Hypervisor for the role of the VMM at a socket.
+fn mode_of_vmm(role: SocketRole) -> &'static str {
+    match role {
+        SocketRole::Server => "client",
+        SocketRole::Client => "server",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::VhostUserDevice;
+    use daemon::config::file::SocketRole;
 
     fn device(socket: &str, pairs: u32) -> VhostUserDevice {
-        let mac = "02:00:00:00:00:01".into();
-        VhostUserDevice { name: "pf0vf3".into(), mac, socket: socket.into(), pairs }
+        let (mac, role) = ("02:00:00:00:00:01".into(), SocketRole::Server);
+        VhostUserDevice { name: "pf0vf3".into(), mac, socket: socket.into(), role, pairs }
+    }
+
+    #[test]
+    fn vmm_listens_on_the_socket_of_a_vf_in_client_mode() {
+        let device = VhostUserDevice { role: SocketRole::Client, ..device("/run/s.sock", 1) };
+        let chardev = "socket,id=char-pf0vf3,path=/run/s.sock,server=on,wait=off".to_owned();
+        assert!(device.shell("1G").contains(&format!("-chardev '{chardev}'")));
+        assert!(device.words("1G").contains(&chardev));
+        let text = device.libvirt();
+        assert!(text.contains("<source type='unix' path='/run/s.sock' mode='server'/>\n"), "{text}");
+        assert!(!text.contains("reconnect"), "{text}");
+        assert!(device.cloud_hypervisor("1G").contains(",vhost_mode=server,"));
     }
 
     #[test]

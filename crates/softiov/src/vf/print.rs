@@ -1,8 +1,8 @@
 //! Formats ports and VFs as text, in the manner of `ip link show`.
 
-use daemon::config::file::CardFamily;
+use daemon::config::file::{CardFamily, SocketRole};
 use daemon::control::status::{
-    ConnectedVmm, FunctionStatus, PortStatus, SettingOrigin, VfConductStatus, VfFilterStatus,
+    ClientRefusals, ConnectedVmm, FunctionStatus, PortStatus, SettingOrigin, VfConductStatus, VfFilterStatus,
     VfMailboxStatus, VfStatus, remedy,
 };
 use daemon::settings::{SettingValues, SettingsGroup};
@@ -139,8 +139,8 @@ fn conduct(text: &mut String, conduct: &VfConductStatus) {
 /// Appends the status of a function (a VF or a PF) to the text: socket, client, hint, traffic, drops, pending
 /// frames and cost.
 pub(crate) fn function(text: &mut String, function: &FunctionStatus) {
-    let FunctionStatus { socket, peer, hint, rx, tx, drops, waiting, interventions: vmm } = function;
-    let _ = writeln!(text, "    socket {}", socket.display());
+    let FunctionStatus { peer, hint, refusals, rx, tx, drops, waiting, interventions: vmm, .. } = function;
+    socket(text, function);
     if let Some(peer) = peer {
         let _ = writeln!(
             text,
@@ -155,6 +155,7 @@ pub(crate) fn function(text: &mut String, function: &FunctionStatus) {
     if let Some(hint) = hint {
         let _ = writeln!(text, "    warning: {hint}");
     }
+    refused_clients(text, refusals);
     let _ = writeln!(
         text,
         "    RX: bytes {} packets {} mcast {} bcast {} dropped {}",
@@ -184,6 +185,27 @@ pub(crate) fn function(text: &mut String, function: &FunctionStatus) {
         "    VMM interventions: {} reads, {} posted writes, {} synchronous writes, {} interrupts",
         vmm.reads, vmm.posted_writes, vmm.synchronous_writes, vmm.interrupts
     );
+}
+
+/// Appends the function's socket to the text, and the reason why the host is not connected to a VMM that listens.
+fn socket(text: &mut String, function: &FunctionStatus) {
+    let FunctionStatus { socket, socket_mode, unconnected, .. } = function;
+    let mode = match socket_mode {
+        SocketRole::Server => "",
+        SocketRole::Client => ", socket_mode client",
+    };
+    let _ = writeln!(text, "    socket {}{mode}", socket.display());
+    if let Some(why) = unconnected {
+        let _ = writeln!(text, "    the host waits for the VMM's socket: {why}");
+    }
+}
+
+/// Appends the number of refused clients to the text, if there were any.
+fn refused_clients(text: &mut String, refusals: &ClientRefusals) {
+    if refusals.count > 0 {
+        let held = refusals.held.map_or(String::new(), |pid| format!("; client pid {pid} tries again"));
+        let _ = writeln!(text, "    refused clients: {}{held}", refusals.count);
+    }
 }
 
 fn mailbox(text: &mut String, mailbox: &VfMailboxStatus) {

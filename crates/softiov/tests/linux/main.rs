@@ -121,6 +121,7 @@ const CHECKS: &[(&str, ScenarioCheck)] = &[
     ("virtio::disabled_vf_moves_no_frame", virtio::disabled_vf_moves_no_frame),
     ("virtio::spoofing_is_checked", virtio::spoofing_is_checked),
     ("virtio::guests_come_back", virtio::guests_come_back),
+    ("virtio::client::host_connects_again", virtio::client::host_connects_again),
     ("virtio::reduced::features_are_not_needed", virtio::reduced::features_are_not_needed),
     ("virtio::kernels::of_trixie_joins_in", virtio::kernels::of_trixie_joins_in),
     ("virtio::kernels::of_backports_keeps_order", virtio::kernels::of_backports_keeps_order),

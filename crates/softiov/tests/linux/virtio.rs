@@ -1,6 +1,7 @@
 //! Checks the third family: stock virtio_net behind vhost-user. Judy has split rings, and Kim packed ones if the host offers them,
 //! with two queue pairs. Both are on one port, so that large packets pass uncut.
 
+pub(crate) mod client;
 pub(crate) mod kernels;
 pub(crate) mod migration;
 pub(crate) mod reduced;

@@ -1,5 +1,7 @@
-//! Opens the listening socket of a function for its clients.
+//! Opens the endpoint of a function for its clients: the listening socket, or the folder in which a VMM creates its socket.
 
+use super::endpoint::{DialState, FunctionEndpoint};
+use crate::config::file::SocketRole;
 use crate::config::{PortConfig, VfConfig};
 use crate::vault::PortFileDescriptorStore;
 use host::folder;
@@ -25,6 +27,8 @@ pub(in crate::port) struct FunctionSocketConfig<'a> {
     pub(in crate::port) name: &'a str,
     pub(in crate::port) mac: MacAddress,
     pub(in crate::port) socket: &'a Path,
+    /// Role of the host at the socket.
+    pub(in crate::port) role: SocketRole,
     pub(in crate::port) access: SocketFilePermissions,
 }
 
@@ -37,7 +41,8 @@ impl<'a> FunctionSocketConfig<'a> {
     /// Returns name, MAC address and socket of a VF.
     pub(in crate::port) fn of_vf(vf: &'a VfConfig) -> Self {
         let function = Function::Vf(vf.index.get());
-        Self { function, name: &vf.name, mac: vf.mac, socket: &vf.socket, access: vf.access }
+        let (socket, role, access) = (&vf.socket, vf.socket_mode, vf.access);
+        Self { function, name: &vf.name, mac: vf.mac, socket, role, access }
     }
 
     /// Returns name, MAC address and socket of each function that the port offers: of the PF, or of the VFs.
@@ -47,17 +52,31 @@ impl<'a> FunctionSocketConfig<'a> {
             name: &config.name,
             mac: config.mac,
             socket,
+            role: SocketRole::Server,
             access: config.access,
         });
         pf.chain(config.vfs.iter().map(Self::of_vf))
     }
 
-    /// Opens the function's socket: the previous host process's, if it has left one, else a new one.
-    pub(in crate::port) fn listen(
+    /// Opens the function's endpoint: the previous host process's socket, if it has left one, else a new one; or the folder
+    /// of the socket on which a VMM listens.
+    pub(in crate::port) fn open(
         &self,
         vault: &PortFileDescriptorStore,
-    ) -> Result<SocketListener, FunctionSocketError> {
-        self.bind(vault).map_err(|source| FunctionSocketError { name: self.name.to_owned(), source })
+    ) -> Result<FunctionEndpoint, FunctionSocketError> {
+        let opened = match self.role {
+            SocketRole::Server => self.bind(vault).map(FunctionEndpoint::Listener),
+            SocketRole::Client => self.prepare_folder(),
+        };
+        opened.map_err(|source| FunctionSocketError { name: self.name.to_owned(), source })
+    }
+
+    /// Creates the folder in which a VMM creates its socket, if it does not exist. Those users may create the socket whose
+    /// sockets the host connects to.
+    fn prepare_folder(&self) -> Result<FunctionEndpoint, SocketFileError> {
+        let folder = self.socket.parent().unwrap_or(Path::new("/"));
+        folder::make_shared(folder, self.access.folder_mode(), (self.access.owner, self.access.group))?;
+        Ok(FunctionEndpoint::Dialer(DialState::new(self.access)))
     }
 
     fn bind(&self, vault: &PortFileDescriptorStore) -> Result<SocketListener, SocketFileError> {

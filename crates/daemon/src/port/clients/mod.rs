@@ -4,7 +4,9 @@
 //! | module | content |
 //! |---|---|
 //! | `slot` | a function's socket and client, and counters over all clients |
-//! | `listening` | the listening socket |
+//! | `endpoint`, `listening` | the listening socket, or the attempts to connect to a VMM's socket |
+//! | `dialing`, `doors` | connections to VMMs that listen; listening sockets that are shut while a VF is disabled |
+//! | `dialer` | the thread that connects to VMMs, and shuts listening sockets |
 //! | `connection` | trait of a client's connection, and the bounds of every client |
 //! | `vfio` | a vfio-user client's connection, and its session |
 //! | `vhost` | a vhost-user client's connection, for virtio functions |
@@ -14,6 +16,7 @@
 //! | `successor`, `keeper` | a client's state for the successor process; the keeper's copies of file descriptors |
 //! | `device` | a function as a vfio-user device: messages become accesses to the card |
 //! | `service` | accepts, serves and disconnects clients |
+//! | `refusal`, `waiting_client` | clients that are refused, or wait for a function |
 //! | `ending`, `parting` | the end of a connection that leaves the client's VMM alive |
 //! | `journal` | saved state of clients in shared memory |
 //! | `answers` | delays of the PF driver's answers to requests |
@@ -27,7 +30,11 @@ mod calls;
 mod changes;
 pub(in crate::port) mod connection;
 mod device;
+pub(in crate::port) mod dialer;
+mod dialing;
+mod doors;
 mod ending;
+pub(in crate::port) mod endpoint;
 pub(in crate::port) mod errand;
 pub(in crate::port) mod holdings;
 pub(in crate::port) mod journal;
@@ -35,11 +42,13 @@ pub(in crate::port) mod keeper;
 pub(in crate::port) mod listening;
 mod pages;
 mod parting;
+mod refusal;
 pub(in crate::port) mod service;
 pub(in crate::port) mod slot;
 pub(in crate::port) mod successor;
 pub(in crate::port) mod vfio;
 mod vhost;
+mod waiting_client;
 
 use super::engine::PortEngine;
 use super::tokens;
@@ -51,10 +60,12 @@ use crate::state::port::ClientState;
 use crate::totals::MailboxAnswerTotals;
 use answers::{MailboxAnswerStatistics, MessageArrivalTimes};
 use device::VfioFunction;
+use dialer::VmmDialer;
 use ending::HalfClosedConnections;
+use endpoint::DoorState;
 use errand::CompletedBlockingCall;
 use host::poll::{PollInterest, Poller};
-use host::socket::StreamSocket;
+use host::socket::{SocketListener, StreamSocket};
 use i82576::Time;
 use pcie::{Function, VfIndex, VfSet};
 use policy::OffenceAction;
@@ -92,6 +103,10 @@ pub(in crate::port) struct PortClients {
     poisoned: u64,
     /// Channel to the thread that writes flight recordings of quarantined VFs.
     flights: FlightRecordingSender,
+    /// Thread that connects to VMMs and shuts listening sockets, for virtio functions of a port that does not end.
+    dialer: Option<VmmDialer>,
+    /// Number of the last order to the dialer.
+    dials: u64,
 }
 
 impl PortClients {
@@ -115,6 +130,8 @@ impl PortClients {
             watched,
             poisoned: host::memory::poison_events(),
             flights,
+            dialer: None,
+            dials: 0,
         }
     }
 
@@ -126,8 +143,14 @@ impl PortClients {
     }
 
     /// Adds a function to the port's other functions, and begins to accept its clients.
-    pub(in crate::port) fn add(&mut self, slot: OfferedFunction) -> io::Result<()> {
-        self.poller.add(&slot.listener, tokens::listener(self.slots.len()), PollInterest::READ)?;
+    pub(in crate::port) fn add(&mut self, mut slot: OfferedFunction) -> io::Result<()> {
+        // The dialer first opens or shuts a listening socket that it may shut.
+        if self.dialer.is_none()
+            && let Some(listener) = slot.endpoint.listener()
+        {
+            self.poller.add(listener, tokens::listener(self.slots.len()), PollInterest::READ)?;
+            (slot.door, slot.watched) = (DoorState::Open, true);
+        }
         self.slots.push(slot);
         Ok(())
     }
@@ -180,19 +203,21 @@ impl PortClients {
 
     /// Deletes the files of listening sockets when the port ends.
     pub(in crate::port) fn own_sockets(&mut self) {
-        self.slots.iter_mut().for_each(|slot| slot.listener.own());
+        self.slots.iter_mut().filter_map(|slot| slot.endpoint.listener_mut()).for_each(SocketListener::own);
     }
 
     /// Leaves the files of listening sockets to the successor process, and disconnects clients that it does not resume:
     /// they connect again, to the successor process.
-    pub(in crate::port) fn leave_sockets(self, engine: &mut PortEngine, now: Time) {
+    pub(in crate::port) fn leave_sockets(mut self, engine: &mut PortEngine, now: Time) {
+        self.end_dials();
         for mut slot in self.slots {
             if let Some(connection) = slot.connection.take_if(|connection| !connection.is_kept()) {
                 let (function, own) = (slot.function, &mut slot.own);
                 let stream = connection.close(&mut VfioFunction { function, engine, own, now });
                 slot.own.errands.turn_away(stream);
             }
-            slot.listener.leave();
+            slot.turn_next_away();
+            slot.endpoint.leave();
         }
     }
 

@@ -10,13 +10,11 @@ use i82576::Time;
 use pcie::Function;
 
 impl PortClients {
-    /// Stops accepting clients, and begins to disconnect every client.
+    /// Stops accepting clients and connecting to VMMs, and begins to disconnect every client.
     pub(in crate::port) fn end(&mut self, now: Time) {
-        for slot in &mut self.slots {
-            // The port does not use the socket any more, so a failure here has no consequence.
-            let _ = self.poller.remove(&slot.listener);
-            slot.next = None;
-        }
+        self.end_dials();
+        self.close_doors();
+        self.slots.iter_mut().for_each(super::OfferedFunction::turn_next_away);
         for index in 0..self.slots.len() {
             self.wind_down(index, now);
         }
@@ -83,7 +81,8 @@ impl PortClients {
             }
         }
         let drain = self.hung_up.drain(&mut self.buffer, now);
-        next.into_iter().chain(drain).min()
+        let waiting = self.settle_waiting(engine, now);
+        next.into_iter().chain(drain).chain(waiting).min()
     }
 
     /// Disconnects clients that stall for too long. Returns the earliest deadline of the other clients.
@@ -125,11 +124,12 @@ impl PortClients {
         now: Time,
     ) -> Option<super::OfferedFunction> {
         let last = self.slots.len().checked_sub(1)?;
-        self.slots[last].next = None;
+        self.slots[last].turn_next_away();
         self.disconnect(last, &DisconnectReason::Ended, engine, now);
         let slot = self.slots.pop()?;
         // Closing the descriptor removes it from the poller too; a failure here has no consequence.
-        let _ = self.poller.remove(&slot.listener);
+        let _ = slot.endpoint.listener().map(|listener| self.poller.remove(listener));
+        self.dialer.iter().for_each(|dialer| dialer.stop(slot.function));
         Some(slot)
     }
 

@@ -8,6 +8,7 @@ use super::pages::SharedRegisterPages;
 use super::slot::OfferedFunction;
 use super::vfio::VfioUserConnection;
 use super::vhost::VhostUserConnection;
+use super::waiting_client::WaitingClient;
 use crate::clock::TimeSource;
 use crate::config::file::DoorbellMode;
 use crate::flight::FlightRecordKind;
@@ -65,12 +66,12 @@ impl PortClients {
         }
     }
 
-    /// Accepts a new client for a function. Turns it away if the function has a client, or is a disabled virtio
-    /// function.
+    /// Accepts a new client for a function. Refuses the client if the function has a client.
     pub(in crate::port) fn accept(&mut self, index: usize, engine: &mut PortEngine, now: Time) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let name = &slot.name;
-        let stream = match slot.listener.accept() {
+        let Some(listener) = slot.endpoint.listener_mut() else { return };
+        let stream = match listener.accept() {
             Ok(Some(stream)) => stream,
             Ok(None) => return,
             Err(error) => {
@@ -82,28 +83,20 @@ impl PortClients {
         };
         match &slot.connection {
             // Without a connection the VMM shows its guest no link, and tries again.
+            // The connection that has filled the queue of a shut listening socket, or a client that has given up.
+            _ if engine.card_mut().virtio().is_some() && stream.is_hung_up() && !stream.has_unread() => {
+                slot.own.errands.turn_away(stream);
+            }
+            // The client was in the queue when the function was disabled.
             None if is_shut(slot, engine.card()) => slot.own.errands.turn_away(stream),
             None => attach(slot, stream, self.wait, engine.card_mut(), now),
             // The end of the old client's stream may lie behind many unread messages. The new client waits
             // meanwhile, and is not turned away.
             Some(connection) if slot.next.is_none() && connection.stream().is_hung_up() => {
-                slot.next = Some(stream);
+                slot.next = Some(WaitingClient::successor_of_hung_up(stream));
                 slot.more = true;
             }
-            Some(_) => {
-                let peer = peer_pid(&stream);
-                // The new client may have sent descriptors already.
-                slot.own.errands.turn_away(stream);
-                slot.own.flight.event(now, FlightRecordKind::Said("another client was turned away"), 0);
-                if let Some(suppressed) = slot.log.allow(now) {
-                    tracing::warn!(
-                        function = name,
-                        peer,
-                        suppressed,
-                        "refused a client: another client is attached to the function"
-                    );
-                }
-            }
+            Some(_) => self.refuse(index, stream, engine, now),
         }
     }
 
@@ -125,7 +118,7 @@ impl PortClients {
         let now = device.now;
         match visited {
             // The client has hung up and reads no replies, and the next client waits for the function.
-            Ok(ClientServiceOutcome::Done) if slot.next.is_some() => {
+            Ok(ClientServiceOutcome::Done) if slot.next.as_ref().is_some_and(WaitingClient::is_next) => {
                 return self.disconnect(index, &DisconnectReason::Closed, engine, now);
             }
             Ok(visit) => slot.more = visit == ClientServiceOutcome::More,
@@ -182,7 +175,6 @@ impl PortClients {
                 }
             }
         }
-        let next = slot.next.take();
         self.show_links(engine, now);
         match end {
             DisconnectReason::Closed => self.slots[index].own.errands.discard(stream),
@@ -190,13 +182,7 @@ impl PortClients {
                 self.hang_up(function, stream, engine, now);
             }
         }
-        let slot = &mut self.slots[index];
-        match next {
-            // The VF was disabled while the client waited.
-            Some(next) if is_shut(slot, engine.card()) => slot.own.errands.turn_away(next),
-            Some(next) => attach(slot, next, self.wait, engine.card_mut(), now),
-            None => {}
-        }
+        self.let_next_in(index, engine, now);
     }
 
     /// Handles the outcomes of blocking calls, and resumes the clients that waited for them.
@@ -219,7 +205,7 @@ impl PortClients {
 }
 
 /// Connects a new client to its function.
-fn attach(
+pub(super) fn attach(
     slot: &mut OfferedFunction,
     stream: StreamSocket,
     wait: DoorbellMode,
@@ -330,6 +316,7 @@ fn warn_of_unshared_memory(slot: &mut OfferedFunction, engine: &PortEngine, now:
     }
 }
 
-fn peer_pid(stream: &StreamSocket) -> i32 {
+/// Returns the process id of a client, or 0 if it is unknown.
+pub(super) fn peer_pid(stream: &StreamSocket) -> i32 {
     stream.peer().map(|peer| peer.pid).unwrap_or_default()
 }

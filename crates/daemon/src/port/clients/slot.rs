@@ -5,11 +5,13 @@ use super::calls::DriverRestartNoticeSchedule;
 use super::changes::VfDriverEventLog;
 use super::connection::ClientConnection;
 use super::ending::PendingDisconnect;
+use super::endpoint::{DoorState, FunctionEndpoint};
 use super::holdings::ClientResources;
 use super::listening::FunctionSocketConfig;
 use super::pages::SharedRegisterPages;
+use super::waiting_client::WaitingClient;
 use crate::config::file;
-use crate::control::status::VmmInterventions;
+use crate::control::status::{ClientRefusals, VmmInterventions};
 use crate::flight::FlightRecordKind;
 use crate::flight::recording::PendingFlightRecording;
 use crate::limit::LogRateLimit;
@@ -19,7 +21,6 @@ use crate::port::engine::bus::FunctionBus;
 use crate::port::engine::family::PortCard;
 use crate::state::port::ClientState;
 use driver::conduct::VfConductVerdict;
-use host::socket::{SocketListener, StreamSocket};
 use i82576::{MacAddress, Time};
 use pcie::Function;
 use std::fmt::Display;
@@ -37,13 +38,18 @@ pub(in crate::port) struct OfferedFunction {
     /// MAC address that the function has after a reset.
     pub(in crate::port) mac: MacAddress,
     pub(in crate::port) socket: PathBuf,
-    pub(in crate::port) listener: SocketListener,
+    pub(in crate::port) endpoint: FunctionEndpoint,
     pub(super) connection: Option<Box<dyn ClientConnection>>,
     /// Resources that the host holds for the function's client.
     pub(in crate::port) own: ClientResources,
-    /// Client that waits until the present client has ended. It connected after the client hung up, and before all
-    /// messages of that client were handled.
-    pub(super) next: Option<StreamSocket>,
+    /// Client that waits for the function, which has another client or is disabled.
+    pub(super) next: Option<WaitingClient>,
+    /// State of the listening socket for clients.
+    pub(super) door: DoorState,
+    /// True if the poller reports new clients of the listening socket.
+    pub(super) watched: bool,
+    /// Clients that the function has refused.
+    pub(in crate::port) refusals: ClientRefusals,
     /// State of the disconnection, while the client is being disconnected and served until it is silent.
     pub(super) ending: Option<PendingDisconnect>,
     /// Schedule of interrupts to the guest's driver, while the driver has to restart.
@@ -65,10 +71,10 @@ pub(in crate::port) struct OfferedFunction {
 }
 
 impl OfferedFunction {
-    /// Creates an offered function without a client, from its configuration and socket.
+    /// Creates an offered function without a client, from its configuration and endpoint.
     pub(in crate::port) fn new(
         place: &FunctionSocketConfig<'_>,
-        listener: SocketListener,
+        endpoint: FunctionEndpoint,
         own: ClientResources,
     ) -> Self {
         let FunctionSocketConfig { function, name, mac, socket, .. } = *place;
@@ -77,10 +83,13 @@ impl OfferedFunction {
             name: name.to_owned(),
             mac,
             socket: socket.to_owned(),
-            listener,
+            endpoint,
             connection: None,
             own,
             next: None,
+            door: DoorState::Unknown,
+            watched: false,
+            refusals: ClientRefusals::default(),
             ending: None,
             calls: None,
             more: false,
@@ -97,6 +106,15 @@ impl OfferedFunction {
     /// Returns the client's connection, if a client is connected.
     pub(in crate::port) fn connection(&self) -> Option<&dyn ClientConnection> {
         self.connection.as_deref()
+    }
+
+    /// Returns the reason why the host is not connected to the socket on which the function's VMM listens. `None` if it is,
+    /// or if the host listens.
+    pub(in crate::port) fn unconnected(&self, card: &dyn PortCard) -> Option<String> {
+        let dial = self.endpoint.dial().filter(|_| self.connection.is_none())?;
+        let off = self.function.vf().is_some_and(|vf| card.is_disconnected(vf));
+        let reason = if off { Some("the VF is disabled or in quarantine") } else { dial.why.as_deref() };
+        Some(reason.unwrap_or("the host connects").to_owned())
     }
 
     /// Connects a client of the previous host process to this function again.
@@ -204,6 +222,14 @@ impl OfferedFunction {
         reach.restore(state.pin, state.interventions.interrupts);
         (self.judged, self.private_memory) = state.judged;
         self.warned = state.warned;
+    }
+
+    /// Disconnects the client that waits for the function, if there is one, of a port that accepts no more clients. The
+    /// client may have sent descriptors, so the worker thread closes the socket.
+    pub(super) fn turn_next_away(&mut self) {
+        if let Some(waiting) = self.next.take() {
+            self.own.errands.turn_away(waiting.into_stream());
+        }
     }
 
     /// Adds the counters of a disconnected client to those of the former clients, and resets the state of the

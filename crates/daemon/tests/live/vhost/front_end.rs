@@ -49,12 +49,16 @@ impl Drop for VhostTestFrontEnd {
 impl VhostTestFrontEnd {
     /// Connects to a VF's socket with new guest memory.
     pub(crate) fn connect(path: &Path) -> Self {
-        Self::connect_with(path, GuestRam::new())
+        Self::over(StreamSocket::connect(path).unwrap())
     }
 
-    /// Connects to a VF's socket with the memory of a running guest.
-    pub(crate) fn connect_with(path: &Path, ram: GuestRam) -> Self {
-        let stream = StreamSocket::connect(path).unwrap();
+    /// Uses a connection to the host, with new guest memory.
+    pub(crate) fn over(stream: StreamSocket) -> Self {
+        Self::over_with(stream, GuestRam::new())
+    }
+
+    /// Uses a connection to the host, with the memory of a running guest.
+    pub(crate) fn over_with(stream: StreamSocket, ram: GuestRam) -> Self {
         let poller = Poller::new().unwrap();
         poller.add(&stream, 0, PollInterest::READ).unwrap();
         Self { stream, poller, frontend: Frontend::new(), out: OutgoingMessages::new(), ram }

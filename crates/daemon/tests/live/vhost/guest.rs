@@ -5,6 +5,7 @@ use crate::support::eventually;
 use crate::support::live::LiveHost;
 use crate::support::ram::GuestRam;
 use host::eventfd::EventFd;
+use host::socket::StreamSocket;
 use std::path::Path;
 use std::sync::atomic::{Ordering, fence};
 use virtio::descriptor::{SplitDescriptor, flag};
@@ -91,7 +92,13 @@ pub(crate) struct VirtioGuest {
 impl VirtioGuest {
     /// Boots a guest on a VF of the first port: its driver starts one queue pair.
     pub(crate) fn boot(live: &LiveHost, vf: u8) -> Self {
-        let mut front = VhostTestFrontEnd::greet(&live.socket(vf));
+        Self::boot_on(StreamSocket::connect(&live.socket(vf)).unwrap(), vf)
+    }
+
+    /// Boots a guest over a connection between the host and the guest's VMM.
+    pub(crate) fn boot_on(stream: StreamSocket, vf: u8) -> Self {
+        let mut front = VhostTestFrontEnd::over(stream);
+        front.negotiate();
         let (receive, transmit) =
             (DriverSplitRing::new(&mut front.ram), DriverSplitRing::new(&mut front.ram));
         let mut guest = Self { front, receive, transmit, mac: [2, 0, 0, 0, 7, vf] };
@@ -114,8 +121,13 @@ impl VirtioGuest {
     /// Connects again after the host has closed the connection, as QEMU does: memory and rings stay, and the rings
     /// continue at their used index.
     pub(crate) fn reconnect(&mut self, path: &Path) {
+        self.reconnect_on(StreamSocket::connect(path).unwrap());
+    }
+
+    /// Starts the rings over another connection, as [`Self::reconnect`] does.
+    pub(crate) fn reconnect_on(&mut self, stream: StreamSocket) {
         let ram = std::mem::replace(&mut self.front.ram, GuestRam::new());
-        self.front = VhostTestFrontEnd::connect_with(path, ram);
+        self.front = VhostTestFrontEnd::over_with(stream, ram);
         self.front.negotiate();
         let positions = [&self.receive, &self.transmit].map(|ring| ring.used_index(&self.front.ram));
         self.start(positions[0].into(), positions[1].into());

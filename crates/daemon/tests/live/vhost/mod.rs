@@ -4,11 +4,13 @@
 mod front_end;
 mod guest;
 
+mod client_mode;
 mod conversation;
 mod hostile;
 mod memory;
 mod migration;
 mod reconnection;
+mod refusal;
 
 /// Configuration of a port with virtio VFs.
 const PORT: &str = "[[port]]\nfamily = \"virtio\"\nvfs = 4\n";

@@ -5,7 +5,10 @@ use super::PORT;
 use super::guest::{VirtioGuest, exchange};
 use crate::support::eventually;
 use crate::support::live::LiveHost;
+use daemon::control::protocol::ControlAnswer;
 use daemon::control::status::LinkState;
+use host::socket::StreamSocket;
+use std::io::ErrorKind;
 
 /// Returns a host with two guests that have exchanged frames.
 fn two_guests() -> (LiveHost, VirtioGuest, VirtioGuest) {
@@ -50,9 +53,9 @@ fn eventfds_of_a_disconnected_front_end_are_not_used() {
 #[test]
 fn disconnected_vf_accepts_its_front_end_again() {
     let (live, mut a, mut b) = two_guests();
-    live.disconnect(0).unwrap();
+    let reply = live.disconnect(0).unwrap();
+    assert!(matches!(&reply, ControlAnswer::Vf(vf) if vf.peer.is_none()), "{reply:?}");
     a.front.wait_for_end();
-    eventually("the VF is free", || live.show(0).peer.is_none());
     a.reconnect(&live.socket(0));
     exchange(&mut a, &mut b);
 }
@@ -60,12 +63,14 @@ fn disconnected_vf_accepts_its_front_end_again() {
 #[test]
 fn disabled_vf_has_no_connection_until_it_is_enabled() {
     let (live, mut a, mut b) = two_guests();
-    live.set(0, LinkState::Disable);
+    assert_eq!(live.set(0, LinkState::Disable).function.peer, None, "the reply shows the former client");
     a.front.wait_for_end();
-    eventually("the VF is free", || live.show(0).peer.is_none());
-    let mut turned_away = super::front_end::VhostTestFrontEnd::connect(&live.socket(0));
-    turned_away.wait_for_end();
+    eventually("connect(2) waits", || {
+        StreamSocket::connect(&live.socket(0)).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    });
     live.set(0, LinkState::Auto);
+    eventually("the VF admits clients", || StreamSocket::connect(&live.socket(0)).is_ok());
+    eventually("the VF is free", || live.show(0).peer.is_none());
     a.reconnect(&live.socket(0));
     exchange(&mut a, &mut b);
 }

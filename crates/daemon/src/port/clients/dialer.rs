@@ -1,0 +1,265 @@
+//! Thread for the sockets of a port with virtio functions. The port's thread opens no socket and waits for none.
+//!
+//! For functions with `socket_mode = "client"` it connects to the sockets on which VMMs listen. It tries again while no VMM
+//! listens, at growing intervals. For other functions it shuts and opens the doors of listening sockets.
+
+use crate::clock::now;
+use host::confine::{PreparedSandbox, SandboxError};
+use host::poll::ThreadWaker;
+use host::socket::{ListenerDoor, SocketFilePermissions, StreamSocket};
+use i82576::Time;
+use pcie::Function;
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+/// Shortest interval between two attempts to connect to a VMM's socket. It doubles with each failed attempt.
+pub(super) const SHORTEST: Duration = Duration::from_millis(100);
+/// Longest interval between two attempts to connect to a VMM's socket.
+pub(super) const LONGEST: Duration = Duration::from_secs(1);
+
+/// Socket of a VMM to connect to, for a function.
+#[derive(Debug)]
+pub(super) struct VmmSocketDial {
+    pub(super) function: Function,
+    /// Number of this order, by which the port recognizes the outcome.
+    pub(super) number: u64,
+    pub(super) path: PathBuf,
+    /// Users whose sockets may be connected to.
+    pub(super) access: SocketFilePermissions,
+    /// Pause before the first attempt.
+    pub(super) pause: Duration,
+}
+
+/// Outcome of an order to the thread.
+#[derive(Debug)]
+pub(super) struct DialerOutcome {
+    pub(super) function: Function,
+    /// Number of the order.
+    pub(super) number: u64,
+    pub(super) event: DialerEvent,
+}
+
+/// Event at a function's socket.
+#[derive(Debug)]
+pub(super) enum DialerEvent {
+    /// The host is connected to the VMM.
+    Connected(StreamSocket),
+    /// The host is not connected yet, for a new reason. The thread keeps trying.
+    Unconnected(String),
+    /// The door of the listening socket is shut. These clients were in the socket's queue.
+    Shut(Vec<StreamSocket>),
+    /// The door of the listening socket is open.
+    Opened,
+    /// The door of the listening socket can be neither shut nor opened.
+    Failed(io::Error),
+}
+
+/// Order of a port to the thread.
+#[derive(Debug)]
+enum DialOrder {
+    /// Connect to a VMM's socket, and try again until it succeeds.
+    Connect(VmmSocketDial),
+    /// Shut the door of a function's listening socket.
+    Shut(Function, u64, ListenerDoor),
+    /// Open the door of a function's listening socket.
+    Open(Function, u64, ListenerDoor),
+    /// Stop the attempts for a function, and forget the function's door.
+    Stop(Function),
+}
+
+/// Sender of orders to the thread, and receiver of the outcomes. The thread ends when this value is dropped.
+#[derive(Debug)]
+pub(in crate::port) struct VmmDialer {
+    orders: mpsc::Sender<DialOrder>,
+    outcomes: mpsc::Receiver<DialerOutcome>,
+}
+
+impl VmmDialer {
+    /// Starts the thread. It wakes the port with each outcome, and gives up the rights that `confined` names.
+    pub(in crate::port) fn start(
+        port: &str,
+        waker: &ThreadWaker,
+        confined: &PreparedSandbox,
+    ) -> Result<Self, SandboxError> {
+        let ((orders, receiver), (sender, outcomes)) = (mpsc::channel(), mpsc::channel());
+        let thread = DialerThread {
+            orders: receiver,
+            outcomes: sender,
+            waker: waker.clone(),
+            dials: Vec::new(),
+            doors: Vec::new(),
+        };
+        confined.spawn(&format!("dial {port}"), move || thread.run())?;
+        Ok(Self { orders, outcomes })
+    }
+
+    /// Connects to a VMM's socket, and tries again until it succeeds or is stopped.
+    pub(super) fn connect(&self, dial: VmmSocketDial) {
+        self.order(DialOrder::Connect(dial));
+    }
+
+    /// Shuts the door of a function's listening socket, so that clients wait in connect(2). `number` recognizes the outcome.
+    pub(super) fn shut(&self, function: Function, number: u64, door: ListenerDoor) {
+        self.order(DialOrder::Shut(function, number, door));
+    }
+
+    /// Opens the door of a function's listening socket. `number` recognizes the outcome.
+    pub(super) fn open(&self, function: Function, number: u64, door: ListenerDoor) {
+        self.order(DialOrder::Open(function, number, door));
+    }
+
+    /// Stops the attempts for a function, and forgets the function's door. An outcome may still come.
+    pub(super) fn stop(&self, function: Function) {
+        self.order(DialOrder::Stop(function));
+    }
+
+    /// Returns the next outcome, if there is one. Never blocks.
+    pub(super) fn outcome(&self) -> Option<DialerOutcome> {
+        self.outcomes.try_recv().ok()
+    }
+
+    fn order(&self, order: DialOrder) {
+        // The thread ends only with this value, or by a panic, which was reported.
+        let _ = self.orders.send(order);
+    }
+}
+
+/// Attempts to connect to one VMM's socket.
+#[derive(Debug)]
+struct PendingDial {
+    dial: VmmSocketDial,
+    /// Time of the next attempt.
+    due: Time,
+    /// Interval to the attempt after that.
+    interval: Duration,
+    /// Reason of the last failed attempt, as the port was told.
+    told: Option<String>,
+}
+
+/// State of the thread.
+struct DialerThread {
+    orders: mpsc::Receiver<DialOrder>,
+    outcomes: mpsc::Sender<DialerOutcome>,
+    waker: ThreadWaker,
+    dials: Vec<PendingDial>,
+    /// Doors that are shut, which end with this value.
+    doors: Vec<(Function, ListenerDoor)>,
+}
+
+impl DialerThread {
+    fn run(mut self) {
+        while self.wait() {
+            let time = now();
+            let mut events = Vec::new();
+            self.dials.retain_mut(|pending| {
+                let Some(event) = pending.attempt(time) else { return true };
+                let connected = matches!(event, DialerEvent::Connected(_));
+                events.push((pending.dial.function, pending.dial.number, event));
+                !connected
+            });
+            for (function, number, event) in events {
+                self.report(function, number, event);
+            }
+        }
+    }
+
+    /// Waits for an order or for the time of the next attempt. Returns false if the port has ended.
+    fn wait(&mut self) -> bool {
+        let due = self.dials.iter().map(|pending| pending.due).min();
+        let order = match due {
+            Some(due) => self.orders.recv_timeout(due.since(now())),
+            None => self.orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match order {
+            Ok(DialOrder::Connect(dial)) => {
+                let due = now() + dial.pause;
+                self.dials.push(PendingDial { dial, due, interval: SHORTEST, told: None });
+            }
+            Ok(DialOrder::Shut(function, number, door)) => self.shut(function, number, door),
+            Ok(DialOrder::Open(function, number, door)) => {
+                self.doors.retain(|(other, _)| *other != function);
+                let event = door.open().map_or_else(DialerEvent::Failed, |()| DialerEvent::Opened);
+                self.report(function, number, event);
+            }
+            Ok(DialOrder::Stop(function)) => {
+                self.dials.retain(|pending| pending.dial.function != function);
+                self.doors.retain(|(other, _)| *other != function);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return false,
+        }
+        true
+    }
+
+    fn shut(&mut self, function: Function, number: u64, mut door: ListenerDoor) {
+        let event = door.shut().map_or_else(DialerEvent::Failed, DialerEvent::Shut);
+        self.doors.push((function, door));
+        self.report(function, number, event);
+    }
+
+    fn report(&self, function: Function, number: u64, event: DialerEvent) {
+        // If the port has ended meanwhile, the connections are closed here.
+        let _ = self.outcomes.send(DialerOutcome { function, number, event });
+        self.waker.wake();
+    }
+}
+
+impl PendingDial {
+    /// Makes an attempt that is due. Returns the connection, or a reason for the failure that the port does not know.
+    fn attempt(&mut self, now: Time) -> Option<DialerEvent> {
+        if now < self.due {
+            return None;
+        }
+        match StreamSocket::connect_to_peer(&self.dial.path, self.dial.access) {
+            Ok(stream) => Some(DialerEvent::Connected(stream)),
+            Err(error) => {
+                self.due = now + self.interval;
+                self.interval = (self.interval * 2).min(LONGEST);
+                let why = error.to_string();
+                if self.told.as_ref() == Some(&why) {
+                    return None;
+                }
+                self.told = Some(why.clone());
+                Some(DialerEvent::Unconnected(why))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DialerEvent, PendingDial, SHORTEST, VmmSocketDial};
+    use host::socket::SocketFilePermissions;
+    use i82576::Time;
+    use pcie::Function;
+    use std::os::unix::net::UnixListener;
+    use std::time::Duration;
+
+    #[test]
+    fn attempts_become_rarer_and_report_each_reason_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vf.sock");
+        let dial = VmmSocketDial {
+            function: Function::Vf(0),
+            number: 0,
+            path: path.clone(),
+            access: SocketFilePermissions::PRIVATE,
+            pause: Duration::ZERO,
+        };
+        let mut pending = PendingDial { dial, due: Time::ZERO, interval: SHORTEST, told: None };
+        let (mut attempts, mut reasons) = (0, Vec::new());
+        for ms in 0..10_000 {
+            let time = Time::ZERO + Duration::from_millis(ms);
+            attempts += u32::from(time >= pending.due);
+            match pending.attempt(time) {
+                Some(DialerEvent::Unconnected(why)) => reasons.push(why),
+                other => assert!(other.is_none(), "{other:?}"),
+            }
+        }
+        assert_eq!((attempts, reasons), (13, vec!["the socket does not exist yet".to_owned()]));
+        let _listener = UnixListener::bind(&path).unwrap();
+        assert!(matches!(pending.attempt(pending.due), Some(DialerEvent::Connected(_))));
+    }
+}

@@ -1,0 +1,173 @@
+//! Connects to a socket file that another process listens on, in a folder in which that process may create files.
+//!
+//! A virtual machine monitor that creates its socket in such a folder could put a link there instead, to the socket of
+//! another user's machine, and have this process, which may be root, connect to it. So a link is not followed, and the
+//! socket must belong to the user or group that the administrator has named.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use super::{SocketFilePermissions, StreamSocket};
+use crate::folder;
+
+/// Reason why this process cannot connect to another process's socket file now.
+#[derive(Debug, thiserror::Error)]
+pub enum PeerConnectError {
+    /// The other process has not created the socket file.
+    #[error("the socket does not exist yet")]
+    Missing,
+    /// The socket file's process has ended, or does not listen.
+    #[error("no process listens on the socket")]
+    NoListener,
+    /// The listening process accepts no connection, and its queue is full.
+    #[error("the process that listens on the socket accepts no connection")]
+    QueueFull,
+    /// The path leads to a link, to a file of another kind, or to a socket that has a second name.
+    #[error("the path leads to a link, or to a file that is not a socket of its own; remove the file")]
+    NotASocket,
+    /// The socket file belongs to a user that the administrator has not named.
+    #[error("the socket belongs to user {uid}, group {gid}; set access = {{ owner = {uid} }} to allow that")]
+    Foreign {
+        /// User id of the socket file's owner.
+        uid: u32,
+        /// Group id of the socket file.
+        gid: u32,
+    },
+    /// The kernel refuses to open the socket file, or to connect.
+    #[error("{0}")]
+    System(#[source] io::Error),
+}
+
+impl SocketFilePermissions {
+    /// Returns the mode of a folder in which these users may create sockets: the owner of the folder only; its group too,
+    /// which new files get; or every user.
+    #[must_use]
+    pub fn folder_mode(self) -> u32 {
+        match self.mode & 0o066 {
+            0 => folder::PASSABLE,
+            0o060 => 0o2771,
+            _ => 0o1777,
+        }
+    }
+
+    /// Returns true if a socket file of this owner and group may be connected to: a socket of the named owner, who is
+    /// the user of this process by default, or of the named group, or any if the mode admits every user.
+    #[must_use]
+    fn admits(self, uid: u32, gid: u32) -> bool {
+        let owner = self.owner.unwrap_or_else(|| geteuid().as_raw());
+        uid == owner || self.group == Some(gid) || self.mode & 0o006 != 0
+    }
+}
+
+impl StreamSocket {
+    /// Connects to the socket file at `path`, which another process has created, without waiting for that process to
+    /// accept. `access` names the users whose sockets are connected to. Follows no link at the end of the path.
+    ///
+    /// # Errors
+    /// See [`PeerConnectError`].
+    pub fn connect_to_peer(path: &Path, access: SocketFilePermissions) -> Result<Self, PeerConnectError> {
+        let file = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+        let file = file.map_err(|errno| match errno {
+            Errno::NOENT => PeerConnectError::Missing,
+            other => PeerConnectError::System(other.into()),
+        })?;
+        let found = fstat(&file).map_err(|errno| PeerConnectError::System(errno.into()))?;
+        if FileType::from_raw_mode(found.st_mode) != FileType::Socket || found.st_nlink != 1 {
+            return Err(PeerConnectError::NotASocket);
+        }
+        if !access.admits(found.st_uid, found.st_gid) {
+            return Err(PeerConnectError::Foreign { uid: found.st_uid, gid: found.st_gid });
+        }
+        // The name in /proc leads to the file that was examined, whatever has its path by now.
+        let name = format!("/proc/self/fd/{}", file.as_raw_fd());
+        Self::connect(Path::new(&name)).map_err(|error| match error.kind() {
+            io::ErrorKind::ConnectionRefused => PeerConnectError::NoListener,
+            io::ErrorKind::WouldBlock => PeerConnectError::QueueFull,
+            _ => PeerConnectError::System(error),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::skipped;
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, chown, symlink};
+    use std::os::unix::net::UnixListener;
+
+    const MINE: SocketFilePermissions = SocketFilePermissions::PRIVATE;
+
+    #[test]
+    fn connection_to_a_peer_tells_a_missing_file_from_a_dead_peer() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vf.sock");
+        let refusal = || StreamSocket::connect_to_peer(&path, MINE).unwrap_err();
+        assert!(matches!(refusal(), PeerConnectError::Missing));
+        let listener = UnixListener::bind(&path).unwrap();
+        let stream = StreamSocket::connect_to_peer(&path, MINE).unwrap();
+        assert_eq!(stream.peer().unwrap().pid, std::process::id().cast_signed());
+        listener.accept().unwrap();
+        drop(listener);
+        assert!(matches!(refusal(), PeerConnectError::NoListener));
+    }
+
+    #[test]
+    fn full_queue_of_a_peer_does_not_block() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vf.sock");
+        let _listener = UnixListener::bind(&path).unwrap();
+        let mut streams = Vec::new();
+        let error = loop {
+            match StreamSocket::connect_to_peer(&path, MINE) {
+                Ok(stream) => streams.push(stream),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, PeerConnectError::QueueFull), "{error}");
+    }
+
+    #[test]
+    fn links_and_other_files_are_not_connected_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name| folder.path().join(name);
+        let _listener = UnixListener::bind(path("real")).unwrap();
+        symlink(path("real"), path("link")).unwrap();
+        fs::write(path("file"), "").unwrap();
+        for name in ["link", "file"] {
+            let refused = StreamSocket::connect_to_peer(&path(name), MINE).unwrap_err();
+            assert!(matches!(refused, PeerConnectError::NotASocket), "{name}: {refused}");
+        }
+        fs::hard_link(path("real"), path("second")).unwrap();
+        let refused = StreamSocket::connect_to_peer(&path("second"), MINE).unwrap_err();
+        assert!(matches!(refused, PeerConnectError::NotASocket), "{refused}");
+    }
+
+    #[test]
+    fn socket_of_an_unnamed_user_is_not_connected_to() {
+        let name = "socket_of_an_unnamed_user_is_not_connected_to";
+        if !geteuid().is_root() {
+            return skipped(name, "only root can give a socket away");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vf.sock");
+        let _listener = UnixListener::bind(&path).unwrap();
+        chown(&path, Some(65_533), Some(65_532)).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().uid(), 65_533);
+        let refused = StreamSocket::connect_to_peer(&path, MINE).unwrap_err().to_string();
+        assert!(refused.contains("owner = 65533"), "{refused}");
+        let owner = SocketFilePermissions { owner: Some(65_533), ..MINE };
+        let group = SocketFilePermissions { group: Some(65_532), mode: 0o660, ..MINE };
+        let all = SocketFilePermissions { mode: 0o666, ..MINE };
+        for access in [owner, group, all] {
+            StreamSocket::connect_to_peer(&path, access).unwrap();
+        }
+        let other = SocketFilePermissions { owner: Some(65_531), group: Some(65_531), mode: 0o660 };
+        assert!(StreamSocket::connect_to_peer(&path, other).is_err());
+    }
+}
