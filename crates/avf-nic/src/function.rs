@@ -1,4 +1,4 @@
-//! A VF of the card: its registers by the table, and the state behind them.
+//! A VF of the card: its registers, as `avf::table` defines them, and its other state.
 
 use crate::brake::VfThrottle;
 use crate::counters::VfEventCounters;
@@ -38,8 +38,8 @@ pub(crate) struct VfHardware {
     /// Packet of the VF that is paused between two of its segments.
     #[serde(with = "crate::held")]
     pub(crate) held: PausedPacketMemory<DescriptorOffloads>,
-    /// Transmit queues that may hold a packet, a bit each. Writing a queue's tail or starting the queue sets its bit; a visit
-    /// that finds the queue empty clears it.
+    /// Transmit queues that may hold a packet, a bit each. Writing a queue's tail or starting the queue sets its bit; a
+    /// visit of the queue that finds no packet clears it.
     pub(crate) tx_ready: u16,
     /// Receive queues with descriptors that were filled and not yet written back, a bit each. None between two calls of
     /// the card.
@@ -52,7 +52,7 @@ pub(crate) struct VfHardware {
     pub(crate) counters: VfEventCounters,
     /// True if the VF may use the bus (Bus Master Enable).
     pub(crate) master: bool,
-    /// Mapped registers that may have changed since they were published (`doorbell`): bit n stands for those of queue
+    /// Mapped registers whose published values may be out of date (`doorbell`): bit n stands for the registers of queue
     /// pair n and of vector n + 1.
     #[serde(skip, default = "all")]
     pub(crate) stale: u16,

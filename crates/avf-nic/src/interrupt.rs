@@ -75,8 +75,8 @@ impl Interrupts {
         self.vectors.iter().all(InterruptVector::is_sound)
     }
 
-    /// Returns the interrupt state after a reset: that of power-on, but with the times of the last interrupts, so that
-    /// a reset does not shorten a restraint's interval.
+    /// Returns the vectors' state after a reset: that of power-on, but with the times of the last interrupts. So a
+    /// reset does not shorten the interval that an interrupt limit demands.
     pub(crate) fn after_reset(&self) -> Self {
         Self {
             vectors: self
@@ -158,7 +158,7 @@ impl Interrupts {
     }
 
     /// Sends the due interrupts, each vector at least `least` after its last interrupt. Returns the vectors that
-    /// interrupted, a bit each, and the time at which the first of the others is due.
+    /// interrupted, a bit each, and the earliest time at which a further vector is due.
     pub(crate) fn send<B: Bus>(
         &mut self,
         vf: u8,

@@ -97,8 +97,8 @@ pub(crate) enum MailboxDescriptorOutcome {
     Later,
 }
 
-/// Puts a message into the receiver's posted buffer. A descriptor whose buffer is too small gets an error instead,
-/// which drivers drop.
+/// Puts a message into the receiver's posted buffer. If the posted buffer is too small, writes its descriptor back with
+/// an error instead; drivers ignore such a descriptor.
 pub(crate) fn deliver<B: Bus>(
     bus: &mut B,
     own: BusFunction,

@@ -9,7 +9,7 @@ use rings::FrameMemory;
 /// Memory for the frames and descriptors of one call of the card.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PollScratchMemory {
-    /// True if every frame is sent alone, and none in a burst.
+    /// True if the card sends each frame alone, and never a burst.
     pub(crate) careful: bool,
     /// VFs with receive descriptors that were filled and not yet written back, a bit each. None between two calls of
     /// the card.

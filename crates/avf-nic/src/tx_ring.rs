@@ -42,7 +42,8 @@ pub(crate) struct TransmitQueue {
     rung: bool,
     /// Number of the queue's malformed packets so far.
     malformed: u32,
-    /// Hint to the bus at the memory that holds the transmit ring; `buffers` is the hint for the ring's buffers.
+    /// Hint by which the bus finds the memory of the transmit ring; `buffers` is the hint for the memory of the ring's
+    /// buffers.
     #[serde(skip)]
     pub(crate) hint: MemoryHint,
     #[serde(skip)]
@@ -63,9 +64,9 @@ pub(crate) struct PacketDescriptors {
 
 impl TransmitQueue {
     /// Sets up the transmit queue, stopped. After a reset the queue begins with the tail that its driver has stored
-    /// since it enabled its mailbox: Linux sends before the PF has set the queue up. A queue that is set up once more
-    /// begins empty: Linux leaves the tail as it was when the interface went down, and begins at 0 again, so the
-    /// descriptors between are old ones.
+    /// since it enabled its mailbox: Linux sends before the PF has set the queue up. A queue that is set up again
+    /// without a reset begins empty: Linux leaves the tail as it was when the interface went down, and begins at 0
+    /// again, so the descriptors between are old ones.
     pub(crate) fn configure(&mut self, context: TxQueueContext) {
         let stored = if self.context.is_none() { *self } else { Self::default() };
         *self = Self { context: Some(context), tail: stored.tail, rung: stored.rung, ..Self::default() };
@@ -105,7 +106,7 @@ impl TransmitQueue {
     }
 
     /// Reads the descriptors of the next packet, and puts the buffers that they name into `buffers`. Returns the packet
-    /// with its cost in frames. The descriptors of a malformed packet are written back at once, those of another packet
+    /// with its cost in frames. The descriptors of a malformed packet are written back at once, those of a valid packet
     /// by [`TransmitQueue::end_take`].
     pub(crate) fn take<B: Bus>(
         &mut self,
@@ -162,7 +163,7 @@ impl TransmitQueue {
         (context.base.wrapping_add(u64::from(self.head) * SIZE as u64), left as usize)
     }
 
-    /// Writes back the descriptors of a burst's first frames, which have left.
+    /// Writes back the descriptors of a burst's first frames, which have been sent.
     pub(crate) fn pass<B: Bus>(
         &mut self,
         plain: &mut BurstDescriptors,
@@ -175,8 +176,8 @@ impl TransmitQueue {
         self.advance(&context, count as u32, own, bus)
     }
 
-    /// Writes back `descriptors` transmit descriptors from the head on, which returns them to the driver. Returns none
-    /// of them if they cannot be written.
+    /// Writes back `descriptors` transmit descriptors from the head on, which returns them to the driver. Leaves the
+    /// head unchanged if the write fails.
     fn advance<B: Bus>(
         &mut self,
         context: &TxQueueContext,
@@ -308,7 +309,7 @@ mod tests {
         mss: LEAST_MSS,
         tunnel: 0,
     };
-    /// Returns the reason to drop a packet of these descriptors, whose bytes are the data descriptor's.
+    /// Returns the reason to drop a packet that consists of the given context descriptors and one data descriptor.
     fn defect(contexts: &[TxContextDescriptor], data: TxDataDescriptor) -> Option<PacketDropReason> {
         let (mut gathered, mut buffers) = (PacketDescriptors::default(), BufferChain::default());
         gathered.packet.descriptors = 1;

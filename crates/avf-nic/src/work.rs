@@ -1,10 +1,10 @@
-//! Parts of the card that the frame path uses while frames pass. The methods are in `source`, `sink` and `bursts`.
+//! Parts of the card that sending and receiving a frame needs. Their methods are in `source`, `sink` and `bursts`.
 
 use crate::card::Nic;
 use crate::function::VfHardware;
 use crate::scratch::PollScratchMemory;
 
-/// Parts of the card that the frame path uses while frames pass.
+/// Parts of the card that sending and receiving a frame needs.
 pub(crate) struct FramePathParts<'a, B> {
     /// VFs of the card with their rings. Port n of the plane is VF n.
     pub(crate) functions: &'a mut [VfHardware],
@@ -15,7 +15,7 @@ pub(crate) struct FramePathParts<'a, B> {
 }
 
 impl Nic {
-    /// Borrows the parts of the card that the frame path uses.
+    /// Borrows the parts of the card that sending and receiving a frame needs.
     pub(crate) fn work<'a, B>(&'a mut self, bus: &'a mut B) -> FramePathParts<'a, B> {
         FramePathParts { functions: &mut self.functions, scratch: &mut self.scratch, bus }
     }

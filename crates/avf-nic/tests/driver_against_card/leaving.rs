@@ -1,4 +1,5 @@
-//! Tests packets that a VF sends: their cost in a visit's frame budget, segmented or not, and the VF's transmit rate.
+//! Tests packets that a VF sends: their cost in the queue's frame budget, with and without segmentation, and the VF's
+//! transmit rate.
 
 use crate::built::{pseudo, tcp4, tcp6, udp6};
 use crate::offloads::{SUMS, all_of, away, cut, ring_of, segments, two, with_checksums};

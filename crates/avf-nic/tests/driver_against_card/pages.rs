@@ -1,5 +1,5 @@
 //! Mapped doorbell pages of a VF in the tests. As a live port does, the test reads the guest's stores before it handles
-//! an access by message, and publishes the registers afterwards.
+//! a register access by message, and publishes the registers afterwards.
 
 use super::world::CardFixture;
 use avf::ids::{BAR0_SIZE, MAPPED};
