@@ -1,5 +1,5 @@
-//! Message bodies that only a PF sends: statistics and events. [`super::resources`] and [`super::vlan_offload`]
-//! have the bodies that answer their requests.
+//! Message bodies that only a PF sends: statistics and events. [`super::resources`] and [`super::vlan_offload`] have
+//! the replies to requests for resources and VLAN capabilities.
 
 use super::list::MessageListElement;
 use crate::bytes::{MessageFieldReader, MessageFieldWriter};

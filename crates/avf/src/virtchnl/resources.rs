@@ -1,5 +1,5 @@
-//! Messages by which a VF's driver begins: version, capabilities, and the resources of a VF. The PF decides what it
-//! offers.
+//! First messages of a VF's driver to the PF: version, capabilities, and the resources of the VF. The PF decides what
+//! it offers.
 
 use super::list::MessageListElement;
 use crate::bytes::{MessageFieldReader, MessageFieldWriter};

@@ -1,4 +1,5 @@
-//! Messages about tags by VLAN V2: capabilities and settings. Filters by tag are in [`super::filters`].
+//! Messages of VLAN V2 about stripping and inserting tags: capabilities and settings. Filters by tag are in
+//! [`super::filters`].
 
 use super::list::MessageListElement;
 use crate::bytes::{MessageFieldReader, MessageFieldWriter};
