@@ -38,8 +38,8 @@ pub struct Backplane {
     between: Option<RoundDisturbance>,
 }
 
-/// Function by which a test disturbs the card and the PF driver before each [`Backplane::settle`]. The driver is absent
-/// during its own waits.
+/// Function by which a test disturbs the card and the PF driver before each [`Backplane::settle`]. The function gets no
+/// PF driver while the PF driver itself waits.
 pub type RoundDisturbance = fn(&mut Nic, Option<&mut Pf>);
 
 impl Backplane {
@@ -156,14 +156,14 @@ impl Backplane {
         self.between = between;
     }
 
-    /// Returns the result of the PF driver's last visit.
+    /// Returns the result of the PF driver's last run.
     #[must_use]
     pub fn last_visit(&self) -> PfServiceResults {
         self.last_visit
     }
 
-    /// Performs all work of card and drivers that is due now: polls the card until it is idle, and visits the PF driver
-    /// before and after.
+    /// Performs all work of the card and the PF driver that is due now: polls the card until it is idle, and runs the
+    /// PF driver before and after.
     ///
     /// # Panics
     /// If the card never becomes idle.

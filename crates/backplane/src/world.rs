@@ -1,5 +1,5 @@
-//! Environment of the card: each function's memory, the recorded interrupts, and the wire. A function's memory has no
-//! translation beyond its own base address.
+//! Environment of the card: each function's memory, the recorded interrupts, and the wire. A function's addresses are
+//! translated only by subtracting the base of its memory.
 
 use driver::{DmaAllocation, OutOfDmaMemory};
 use nic::UplinkWire;

@@ -73,7 +73,7 @@ fn vf_traffic_recovers_from_a_hundred_resets() {
 }
 
 /// Covers a defect of Linux igb: while it still handles one reset of a VF, it treats the VF_RESET after a second one as
-/// the end of both, and then ignores the VF for the second. So the driver resets only once.
+/// the end of both, and then ignores the VF for the second. So our VF driver resets the VF only once.
 #[test]
 fn vf_driver_restart_resets_the_vf_once() {
     let mut bench = DrivenCardFixture::new(2);
