@@ -77,7 +77,7 @@ pub struct NicBaseState {
     link: bool,
     /// Link state that the administrator set for each VF; `None` follows the port's link.
     links: [Option<bool>; MAX_VFS],
-    /// Counters of each pool for the card's owner. No reset clears them.
+    /// Nanoseconds by which the card served the pool late when the pool's last frame left.
     counters: PoolCounterArray,
 }
 
@@ -116,7 +116,7 @@ struct SavedPacing {
     crossing: TransmitTimeAccount,
 }
 
-/// Error of a saved state that no port can be in.
+/// Error: a saved state is invalid, because no port can have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the saved state of the 82576 card is damaged: {0}; restart the port without the saved state")]
 pub struct RestoreError(#[from] InvalidStateError);
