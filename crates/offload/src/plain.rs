@@ -23,9 +23,11 @@ pub const LOOK: usize = 48;
 pub(crate) const HEAD: usize = 64;
 /// Offset in a plain frame of the first byte that the payload's sum includes. The words before are in [`LOOK`].
 const SUM_FROM: usize = 32;
-/// Offsets in a plain frame: the addresses of the IPv4 header, the transport header, and the end of the two ports.
+/// Offset in a plain frame of the addresses of the IPv4 header, bytes.
 const ADDRESSES: usize = ETHERNET_HEADER + 12;
+/// Offset in a plain frame of the transport header, bytes.
 const TRANSPORT: usize = ETHERNET_HEADER + IPV4_HEADER;
+/// Offset in a plain frame of the first byte behind the two ports, bytes.
 const PORTS_END: usize = TRANSPORT + 4;
 
 /// Properties of a plain frame: transport, and which checksums are right, a bit each. The number is below
@@ -89,7 +91,7 @@ pub struct InsertedChecksums {
     pub network: bool,
 }
 
-/// Plain frame with its properties, whose payload behind the first bytes is not yet in the sum of its checksum.
+/// Plain frame with its properties, whose checksum does not include the bytes after the first 64 yet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UnsummedFrame {
     found: PlainFrameKind,
