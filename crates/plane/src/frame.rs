@@ -108,8 +108,9 @@ pub enum OuterTag {
 #[derive(Debug)]
 pub struct Frame<'a> {
     buffer: &'a mut [u8],
-    /// Offsets in the buffer: of the frame without its tag, and of the frame as it is now.
+    /// Offset in the buffer of the frame without its VLAN tag.
     start: usize,
+    /// Offset in the buffer of the frame's first byte, with its VLAN tag if that is in the bytes.
     head: usize,
     /// Number of bytes of the frame check sequence at the frame's end; 0 without one.
     trailer: usize,

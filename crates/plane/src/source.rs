@@ -62,8 +62,8 @@ pub trait FrameForwarder {
         0
     }
 
-    /// Counts a run of frames that have reached a port, their receiver, and charges them to rates: the frames' lengths,
-    /// and the sum of the lengths.
+    /// Counts frames of a burst that port `to` has received, and charges them to transmit rates. `lengths` are the
+    /// frames' lengths in bytes, `bytes` their sum.
     fn count_run(&mut self, to: PortIndex, lengths: &[u32], bytes: u64, terms: PortBurstSettings) {
         let _ = (to, lengths, bytes, terms);
     }

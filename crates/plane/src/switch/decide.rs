@@ -99,7 +99,8 @@ impl AddressMatch {
 }
 
 impl<const N: usize> SwitchTables<N> {
-    /// Decides on a frame by the tables. The function is out of line, because most frames belong to a remembered flow.
+    /// Decides on a frame by the switch tables, not by a remembered flow. The function is out of line, because most
+    /// frames belong to a remembered flow.
     #[cold]
     pub(super) fn decide_closely(&self, frame: &FrameMetadata) -> SwitchDecision {
         self.decide(frame)

@@ -11,7 +11,7 @@ use units::FCS;
 /// Longest untagged frame without jumbo frames, bytes, check sequence included (IEEE 802.3, 3.2.7).
 const STANDARD_FRAME: usize = 1518;
 
-/// Length of the longest frame that a port receives, in bytes, check sequence included.
+/// Lengths of the longest frames that a port receives, without and with a VLAN tag, in bytes, check sequence included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MaxFrameLength {
     untagged: usize,
@@ -30,7 +30,7 @@ impl MaxFrameLength {
         length + FCS <= if tagged { self.tagged } else { self.untagged }
     }
 
-    /// Returns a limit on a frame's length of `bytes`, a tag included.
+    /// Returns the limit of `bytes` bytes on a frame's length, whether the frame has a tag or not.
     #[must_use]
     pub const fn whole(bytes: usize) -> Self {
         Self { untagged: bytes, tagged: bytes }
