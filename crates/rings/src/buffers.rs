@@ -94,8 +94,9 @@ impl BufferChain {
 /// Position of a byte within the buffers of a packet. It only moves forward.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BufferCursor {
-    /// Index of the buffer that holds the byte, and the number of the packet's bytes before that buffer.
+    /// Index of the buffer that holds the byte.
     at: usize,
+    /// Number of the packet's bytes before that buffer.
     before: usize,
 }
 

@@ -15,8 +15,9 @@ use plane::{BurstFrameVerdict, FrameForwarder, PortBurstSettings, PortIndex, Tra
 /// Transmit queue whose frames a burst sends, with the memory of its frames.
 struct BurstSource {
     sender: TransmitQueueId,
-    /// Function that owns the frames' buffers, and a hint to the memory of these buffers.
+    /// Function that owns the buffers of the burst's frames.
     function: Function,
+    /// Hint to the memory of the frames' buffers.
     hint: MemoryHint,
 }
 
