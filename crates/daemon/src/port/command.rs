@@ -67,7 +67,7 @@ impl PortHandle {
         sent
     }
 
-    /// Returns the waker of the port's thread.
+    /// Returns the waker that ends the sleep of the port's thread.
     pub(crate) fn waker(&self) -> &ThreadWaker {
         &self.waker
     }

@@ -229,12 +229,14 @@ fn start(setup: &LiveRingParameters, device: &mut VfioFunction<'_>) {
     }
 }
 
-/// Sets or removes the eventfd of a ring's interrupts. The card knows it as the MSI-X vector with the ring's number.
+/// Sets or removes the eventfd by which a ring interrupts the guest. The card addresses it by the MSI-X vector with the
+/// ring's index.
 fn set_call(ring: u32, eventfd: Option<EventFd>, device: &mut VfioFunction<'_>) {
     device.engine.reach_mut(device.function).set_eventfd(pci_irq::MSIX, ring, eventfd);
 }
 
-/// Interrupts the guest once, so that its driver looks at the ring. A driver tolerates such an interrupt.
+/// Interrupts the guest once for a ring, so that its driver checks the ring. Drivers tolerate interrupts without new
+/// buffers.
 fn call(ring: u32, device: &mut VfioFunction<'_>) {
     device.engine.signal(device.function, pci_irq::MSIX, ring);
 }

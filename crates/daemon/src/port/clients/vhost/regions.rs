@@ -14,7 +14,7 @@ pub(super) enum RegionMappingProgress {
     Waiting,
     /// All regions of the task are mapped.
     Done,
-    /// A region cannot be mapped. After the replacement of all memory, no region is mapped any more.
+    /// Mapping a region failed. If the task was to replace all memory, the function has no mapped memory now.
     Failed,
 }
 
@@ -22,7 +22,7 @@ pub(super) enum RegionMappingProgress {
 #[derive(Debug, Default)]
 pub(super) struct PendingMemoryRegions {
     regions: VecDeque<SharedRegion<DeferredCloseFd>>,
-    /// True if the task replaces all memory.
+    /// True if the task replaces all memory of the function, and false if it adds a region.
     replaces: bool,
 }
 

@@ -80,8 +80,8 @@ pub(crate) struct PortUplink {
 }
 
 impl PortUplink {
-    /// Opens the configured uplink, or resumes the one that the previous host process has left in the vault of kept
-    /// file descriptors. No frame passes before [`PortUplink::join`].
+    /// Opens the configured uplink, or resumes the uplink whose file descriptors the previous host process has kept. No
+    /// frame passes before [`PortUplink::join`].
     pub(crate) fn open(config: &PortConfig, with: &UplinkResources<'_>) -> Result<Self, UplinkError> {
         let kind: Box<dyn UplinkBackend> = match &config.uplink {
             uplink::UplinkConfig::None => Box::new(NoUplink),
@@ -223,7 +223,8 @@ impl PortUplink {
         self.now = now;
     }
 
-    /// Sends the frames that wait for the uplink: delayed ones that are due, and those that the card has transmitted.
+    /// Sends the frames that are queued for the uplink: delayed frames that are due, and frames that the card has
+    /// transmitted.
     pub(super) fn flush(&mut self) {
         self.stages.send_due(&mut *self.kind, self.now);
         self.kind.flush(self.now);

@@ -8,20 +8,21 @@
 use host::poll::ThreadWaker;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
-/// Actions of a wire's receiving port on its bell before the port sleeps. The sending port may act between any two of
-/// them.
+/// Operations of the port that receives from a wire, used before that port sleeps. The sending port may act between any
+/// two of them.
 pub(super) trait WireWakeReceiver {
-    /// Sets whether the sending port has to ring the bell. The sending port sees later actions after this one too.
+    /// Sets the flag that asks the sending port for a wake-up. A memory fence makes the flag visible before any later
+    /// operation.
     fn want(&self, wanted: bool);
 
-    /// Returns true if no frame of the wire is pending.
+    /// Returns true if the wire holds no frame for the receiving port.
     fn is_empty(&self) -> bool;
 }
 
-/// Actions of a wire's sending port on the bell of the receiving port.
+/// Operations of the port that sends on a wire, used to wake the receiving port.
 pub(super) trait WireWakeSender {
-    /// Clears the receiving port's wish to be woken, and returns the wish. Comes after all frames that were sent to
-    /// the receiving port.
+    /// Clears the flag by which the receiving port asks for a wake-up, and returns its former value. Call it after the
+    /// frames were sent.
     fn take_wanted(&self) -> bool;
 
     /// Wakes the receiving port of the wire.

@@ -38,8 +38,8 @@ impl WireRegistry {
 #[derive(Debug)]
 pub(super) struct SharedWire {
     free_ends: Mutex<FreeWireEnds>,
-    /// Number of times that a port gave an end of the wire back. A port that waits for an end tries again after a
-    /// change.
+    /// Number of times that a port has returned its end of the wire. Ports that wait for a free end try again when the
+    /// number changes.
     pub(super) given_back: AtomicUsize,
     pub(super) sides: [WireEndState; 2],
 }
@@ -83,8 +83,8 @@ impl SharedWire {
         })
     }
 
-    /// Takes a free end of the wire for a port. Frames in its ring were meant for another port, and are dropped. If
-    /// both ends are taken, wakes `port` when one is given back.
+    /// Takes a free end of the wire for a port, and drops old frames in that end's receive ring. If both ends are
+    /// taken, wakes `port` when one is returned.
     pub(super) fn take(&self, port: &ThreadWaker) -> Option<WireEndRings> {
         let mut free_ends = lock(&self.free_ends);
         let Some(mut plug) = free_ends.plugs.iter_mut().find_map(Option::take) else {
