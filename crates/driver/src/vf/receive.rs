@@ -148,7 +148,7 @@ impl VfRxRing {
         self.0.stop();
     }
 
-    /// Posts every free slot but one, with a doorbell per batch.
+    /// Posts receive buffers in all free ring slots but one, with a doorbell per batch.
     pub(super) fn refill<H: DmaHal>(&mut self, hal: &mut H) {
         self.0.refill(hal);
     }
@@ -163,7 +163,7 @@ impl VfRxRing {
         self.0.receive(hal, into)
     }
 
-    /// Passes the next frames to `take`, at most `most`. Returns the number of passed frames.
+    /// Passes the next received frames, at most `most`, to the function `take`. Returns the number of passed frames.
     #[inline]
     pub(super) fn receive_burst<H: DmaHal>(
         &mut self,

@@ -155,8 +155,8 @@ impl Vf {
         Ok(())
     }
 
-    /// Repeats the granted requests, which the PF has forgotten with the reset. If the PF refuses one, the VF uses the
-    /// values of VF_RESET.
+    /// Repeats the granted requests, which the PF has forgotten with the reset. A refused address becomes the permanent
+    /// one, and the VF leaves a refused VLAN.
     pub(super) fn repeat_wishes<H: Hal>(&mut self, hal: &mut H) -> Result<(), VfError> {
         match self.set_mac(hal, self.mac) {
             Err(VfError::Mailbox(MailboxError::Refused(_))) => self.mac = self.permanent,

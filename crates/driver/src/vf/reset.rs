@@ -25,7 +25,8 @@ impl Vf {
         self.introduce(hal)
     }
 
-    /// Reports the reset to the PF, and stores the permanent address.
+    /// Reports the reset to the PF by VF_RESET, and stores the permanent MAC address from the reply, or a local one if
+    /// the PF refuses.
     pub(super) fn introduce<H: Hal>(&mut self, hal: &mut H) -> Result<(), VfError> {
         self.wait_for_pf(hal)?;
         let mut reply = [0; 3];

@@ -173,8 +173,8 @@ fn data_of(
 }
 
 impl super::Vf {
-    /// Queues frames, without FCS, up to the first refused one. Returns their number.
-    /// [`Vf::flush`](super::Vf::flush) rings their doorbell at the latest.
+    /// Queues frames, without FCS, up to the first that is refused. Returns the number of queued frames. The card is
+    /// notified at the latest by [`Vf::flush`](super::Vf::flush).
     #[inline]
     pub fn transmit_burst<H: DmaHal>(&mut self, hal: &mut H, frames: &[&[u8]], offload: &TxOffload) -> usize {
         self.tx.transmit_burst(hal, frames, offload, self.wishes.max_frame).0
