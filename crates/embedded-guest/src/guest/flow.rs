@@ -61,7 +61,7 @@ pub enum TestFlowError {
     },
 }
 
-/// Sender of an unfinished TCP flow with its socket and bytes.
+/// Sender of an unfinished TCP test flow, with the flow's socket and bytes.
 #[derive(Debug)]
 pub(super) struct TestFlowSender {
     handle: SocketHandle,
