@@ -61,8 +61,8 @@ impl<D> KernelModel<D> {
         Some(VcpuStepOutcome::Continue)
     }
 
-    /// Runs the network driver's interrupt handler: schedules a poll for received frames, and sends more after
-    /// transmitted ones.
+    /// Runs the network driver's interrupt handler: schedules a poll if frames were received, and sends pending frames
+    /// if earlier ones were transmitted.
     fn handle<P: KernelPlatform>(&mut self, platform: &mut P, vector: u16)
     where
         D: NetworkDevice<P>,
