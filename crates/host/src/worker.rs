@@ -77,8 +77,8 @@ impl BlockingWorker {
         (Self { jobs, backlog }, move || work(&queue, &left))
     }
 
-    /// Sends a job to the thread that may block. Never blocks. The caller bounds the number of pending jobs; see
-    /// [`Self::backlog`].
+    /// Sends a job to the worker's thread, which may block. The call itself never blocks. The caller bounds the number
+    /// of pending jobs; see [`Self::backlog`].
     pub fn run(&self, job: impl FnOnce() + Send + 'static) {
         self.backlog.fetch_add(1, Ordering::Relaxed);
         // The thread runs as long as `self` exists.

@@ -15,8 +15,8 @@ use rustix::thread::{
 use super::SandboxError;
 use crate::user::ProcessUser;
 
-/// Linux capabilities that a host needs to start: chown of sockets, replacement of a dead host's sockets of any owner,
-/// taps, packet sockets, programs of interfaces.
+/// Linux capabilities that a host needs to start: to change owners of sockets, to replace a dead host's sockets of any
+/// owner, and for taps, packet sockets and interfaces' BPF programs.
 const START: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::NET_ADMIN)

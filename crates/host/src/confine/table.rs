@@ -85,7 +85,8 @@ const EVERY: &[PermittedSystemCall] = &[
 /// `PR_SET_VMA` (linux/prctl.h): the C library's allocator names its memory.
 const PR_SET_VMA: u32 = 0x5356_4d41;
 
-/// System calls that a port's thread needs: clients, interrupts, the uplink, guest memory.
+/// System calls that the system call filter permits to a port's thread, for clients, interrupts, the uplink and guest
+/// memory.
 const CARD: &[PermittedSystemCall] = &[
     (libc::SYS_accept4, Always),
     (libc::SYS_epoll_create1, Always),
@@ -128,8 +129,8 @@ const CARD: &[PermittedSystemCall] = &[
     (libc::SYS_unlinkat, Always),
 ];
 
-/// System calls that may block, for threads that do slow work: memory and files that clients share, which are examined
-/// before they are mapped.
+/// System calls that the system call filter permits to threads for slow work, because the calls may block: mapping and
+/// examining memory and files of clients.
 const SLOW: &[PermittedSystemCall] = &[
     (libc::SYS_fstat, Always),
     (libc::SYS_fstatfs, Always),
@@ -147,7 +148,8 @@ const SLOW: &[PermittedSystemCall] = &[
     (libc::SYS_sendmsg, Always),
 ];
 
-/// System calls of the control thread: commands, configuration, sockets and folders, the tap, and starting threads.
+/// System calls that the system call filter permits to the control thread: for commands, configuration, sockets and
+/// folders, the tap, and starting threads.
 const MANAGE: &[PermittedSystemCall] = &[
     (libc::SYS_bind, Always),
     // When an interface returns, a program that was loaded before is attached to it.
@@ -192,8 +194,8 @@ const MANAGE: &[PermittedSystemCall] = &[
     (libc::SYS_wait4, Always),
     (libc::SYS_waitid, Always),
 ];
-/// System calls of the thread that reads requests of the control interface: only on sockets that other threads have
-/// opened. It opens no file, guest memory, socket or thread.
+/// System calls that the system call filter permits to the thread that reads requests of the control interface: only on
+/// sockets that other threads have opened. The thread opens no file, guest memory, socket or thread.
 const SERVE: &[PermittedSystemCall] = &[
     (libc::SYS_accept4, Always),
     (libc::SYS_epoll_ctl, Always),
@@ -210,8 +212,8 @@ const SERVE: &[PermittedSystemCall] = &[
     (libc::SYS_statx, Always),
     (libc::SYS_unlinkat, Always),
 ];
-/// System calls of the keeper: messages with file descriptors, waiting for processes, and forwarding signals. It opens
-/// no file, program, process or thread.
+/// System calls that the system call filter permits to the keeper: messages with file descriptors, waiting for
+/// processes, and forwarding signals. The keeper opens no file, program, process or thread.
 const KEEP: &[PermittedSystemCall] = &[
     (libc::SYS_epoll_create1, Always),
     (libc::SYS_epoll_ctl, Always),
@@ -230,7 +232,7 @@ const KEEP: &[PermittedSystemCall] = &[
 ];
 /// `SO_SNDTIMEO` with a 64-bit time (asm-generic/socket.h), which rustix tries first.
 const SO_SNDTIMEO_NEW: u32 = 67;
-/// Signals by which an administrator controls a process.
+/// Signals by which an administrator controls a process; the system call filter permits a thread to set their handlers.
 const SIGNALS: &[u32] =
     &[libc::SIGHUP as u32, libc::SIGINT as u32, libc::SIGTERM as u32, libc::SIGUSR2 as u32];
 
@@ -240,7 +242,7 @@ const THREAD: u32 = (libc::CLONE_THREAD | libc::CLONE_VM) as u32;
 /// interface come by a packet socket or AF_XDP, and all other sockets are Unix sockets.
 const FAMILIES: &[u32] =
     &[libc::AF_UNIX as u32, libc::AF_NETLINK as u32, libc::AF_PACKET as u32, libc::AF_XDP as u32];
-/// ioctls on a socket, on the log's terminal, on a tap and on an interface.
+/// ioctls that the system call filter permits: on a socket, on the log's terminal, on a tap and on an interface.
 const IOCTLS: &[u32] = &[
     libc::FIONBIO as u32,
     libc::FIONREAD as u32,

@@ -13,8 +13,9 @@ use super::region::{DmaRegionMemory, DmaTableEntry};
 use super::{DmaLimits, DmaPermissions, MapDmaRegionError};
 use crate::memory::{FileIdentity, FileMapError, MappedFile, MemoryProtection};
 
-/// Smallest mapping of a file in bytes, and the number of blocks that a large file is divided into.
+/// Smallest mapping of a client's memory file in bytes.
 const LEAST_BLOCK: u64 = 1 << 30;
+/// Maximum number of blocks that a client's memory file is divided into for mapping.
 const BLOCKS: u64 = 32;
 
 /// Client's file descriptor of a file with guest memory, shared by all mappings of the file.

@@ -38,8 +38,9 @@ use crate::memory::{FileMapError, poison_events};
 /// Unit of DMA addresses and sizes in bytes: a page, as announced to the client (`pgsizes`).
 pub const PAGE_SIZE: u64 = 4096;
 /// Number of the lowest pages that [`DmaTable::is_blank`] samples: firmware writes a PC's first MiB before any driver
-/// runs. The next constant is the number of samples spread over the rest.
+/// runs.
 const LOW_SAMPLES: u64 = 256;
+/// Number of pages that [`DmaTable::is_blank`] samples from the rest of the guest's memory, at equal distances.
 const SPREAD_SAMPLES: u64 = 256;
 
 /// Limits on the regions, mappings, files and bytes that this process holds for one client's DMA.
@@ -120,7 +121,7 @@ impl MapDmaRegionError {
     }
 }
 
-/// Error: the address range to unmap holds no DMA region, or cuts one.
+/// Error: the address range to unmap holds no DMA region, or only a part of one.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("cannot unmap DMA range {iova:#x}+{size:#x}: it must cover whole DMA regions")]
 pub struct UnmapDmaRegionError {

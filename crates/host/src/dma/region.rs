@@ -17,9 +17,9 @@ pub struct DmaPermissions {
 }
 
 impl DmaPermissions {
-    /// Permissions of a DMA region with ordinary guest memory.
+    /// Permission of the device to read and write, as in ordinary guest memory.
     pub const READ_WRITE: Self = Self { read: true, write: true };
-    /// Permissions of a DMA region with a guest's ROM.
+    /// Permission of the device to read only, as in a guest's ROM.
     pub const READ_ONLY: Self = Self { read: true, write: false };
 
     pub(super) fn any(self) -> bool {

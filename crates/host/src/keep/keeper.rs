@@ -66,7 +66,7 @@ struct FileDescriptorKeeper {
     starter: StarterProcessConnection,
     shelf: KeptFileDescriptors,
     signals: SignalHandlers,
-    /// systemd, or another service manager that waits for the host's readiness.
+    /// Connection to the service manager, such as systemd, that waits for the host's readiness.
     notify: Option<KeeperConnection>,
     /// True if systemd stores the kept file descriptors too.
     backed: bool,

@@ -16,8 +16,8 @@ use rustix::net::{
 /// Longest message between keeper and host in bytes, and longest name of a kept file descriptor (systemd's limit).
 const MAX_MESSAGE: usize = 1024;
 const MAX_NAME: usize = 255;
-/// Maximum number of file descriptors that a keeper process holds: above the clients on 64 VFs of each of three ports,
-/// 85 each.
+/// Maximum number of file descriptors that a keeper process holds: enough for clients on 64 VFs of each of three ports,
+/// with 85 descriptors each.
 const MAX_KEPT: usize = 16_384;
 
 /// Message with at most one file descriptor between a keeper process and its host.

@@ -39,9 +39,9 @@ use super::store::PATIENCE;
 
 /// Name in `ps` of the process that forks hosts. The kernel keeps 15 bytes.
 const NAME: &CStr = c"softiov-starter";
-/// Reply of the starter after it has started a host; it carries the host's pidfd. The next constant is the reply with
-/// an errno.
+/// Reply of the starter after it has started a host; the reply carries the host's pidfd.
 const STARTED: &str = "STARTED=1";
+/// Reply of the starter that could not start a host; the reply states the errno.
 const FAILED: &str = "FAILED";
 /// Timeout of the starter's reply to the keeper process, generous for a machine that swaps: after a timeout no host can
 /// be started any more.

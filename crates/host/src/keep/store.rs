@@ -17,9 +17,9 @@ use super::message;
 /// Timeout for sending a message to a keeper process.
 pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Request to the keeper process to start a replacement of this process. systemd does not know it, nor the next one,
-/// which ends the replacement.
+/// Request to the keeper process to start a replacement of this process. systemd does not support it.
 pub(super) const SUCCEED: &str = "SUCCEED=1";
+/// Request to the keeper process to end the replacement of this process. systemd does not support it.
 pub(super) const ABANDON: &str = "ABANDON=1";
 
 /// Connection to the keeper process, which holds this process's file descriptors.

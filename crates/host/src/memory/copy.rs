@@ -22,7 +22,7 @@ pub(super) const SHORT: usize = 16;
 /// Bytes of a long (32-byte) receive or transmit descriptor.
 pub(super) const LONG: usize = 32;
 
-/// Copies guest bytes into `buffer`, loading each once.
+/// Copies guest bytes into `buffer`, and loads each byte once.
 ///
 /// The first 64 bytes, where a frame has its headers, are stored in pieces that do not overlap, each at a multiple of
 /// its own size. So an aligned load of eight bytes finds all of them in one store. A load that spans two stores has to
@@ -253,8 +253,8 @@ pub(super) fn prefetch_group(at: *const u8, writes: bool) {
     let _ = (at, writes);
 }
 
-/// Makes the compiler assume that guest memory has changed, so that it uses its copy instead of loading again: the
-/// checked bytes are the used ones.
+/// Makes the compiler assume that guest memory has changed. The code then uses the copied bytes that it has checked,
+/// and does not load them from guest memory again.
 #[inline]
 pub(super) fn guest_may_have_written() {
     // SAFETY: no instruction; without `nomem` the compiler must assume that all reachable memory changed.

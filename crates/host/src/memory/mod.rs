@@ -306,7 +306,8 @@ impl MappedFile {
         Ok(())
     }
 
-    /// Replaces a dword of the mapping if it is `old`. Returns true if it was replaced.
+    /// Replaces a dword of the mapping by `new` if its value is `old`, in one atomic access. Returns true if the dword
+    /// was replaced.
     ///
     /// # Errors
     /// Returns the errors of [`Self::store_dword`].

@@ -23,11 +23,12 @@ use rustix::io::Errno;
 const CAPACITY: usize = 32_768;
 /// Table entries that are never reserved for clients: they hold mappings of this process's own memory.
 const UNSHARED: usize = 4_096;
-/// Number of mappings reserved for one client: the usual number and the minimum.
+/// Number of mappings that are usually reserved for one client.
 const SHARE: usize = 256;
+/// Smallest number of mappings that are reserved for one client, while the table of mappings is nearly full.
 const LEAST_SHARE: usize = 32;
-/// Number of clients' shares that must fit into the free entries of the mapping table before the first share of that
-/// size is granted, so that ports with 64 VFs have room beside each other.
+/// Number of reservations of one size that must fit into the free mapping table before one is granted. This leaves room
+/// for ports with 64 VFs beside each other.
 const EQUALS: usize = 32;
 const FREE: usize = 0;
 /// Value of an entry of the mapping table that is taken and whose mapping is not recorded yet; never a mapping's first

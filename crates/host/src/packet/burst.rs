@@ -120,8 +120,8 @@ impl ReceiveBurst {
     }
 }
 
-/// Completes a received frame in a buffer that has room for a VLAN tag before it: fills in its checksum and inserts its
-/// tag. Returns its offset and length.
+/// Completes a received frame in a buffer with room for a VLAN tag before the frame: fills in the checksum and inserts
+/// the tag. Returns the frame's offset and length.
 fn finish(place: &mut [u8], length: usize, header: &[u8; HEADER], tag: Option<[u8; TAG]>) -> (usize, usize) {
     let frame = &mut place[TAG..TAG + length];
     if header[0] & NEEDS_CHECKSUM != 0 {

@@ -42,7 +42,7 @@ fn set<T: Copy>(socket: impl AsFd, level: libc::c_int, option: libc::c_int, valu
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Choice between all frames of an interface and none, for a packet socket that receives them.
+/// Frames that a packet socket receives from its interface: all or none.
 #[derive(Clone, Copy)]
 pub(super) enum ReceivedFrameSelection {
     All,

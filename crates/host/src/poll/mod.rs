@@ -128,8 +128,8 @@ impl Poller {
         Ok(epoll::delete(&self.epoll, fd)?)
     }
 
-    /// Waits until a file descriptor is ready, a signal interrupts (then none is), or `timeout` has passed; `None`
-    /// waits for ever. The timeout has nanosecond resolution (`epoll_pwait2`, Linux 5.11).
+    /// Waits until a file descriptor is ready, a signal arrives, or `timeout` has passed; `None` waits for ever. After
+    /// a signal no descriptor is returned. The timeout has nanosecond resolution (`epoll_pwait2`, Linux 5.11).
     ///
     /// # Errors
     /// `Unsupported` on an older kernel.

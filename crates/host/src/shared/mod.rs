@@ -43,7 +43,7 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// Creates shared memory of `len` zero bytes. `len` is not zero; a device needs whole pages of 4,096.
+    /// Creates shared memory of `len` zero bytes. `len` is not zero; a device needs whole pages of 4,096 bytes.
     ///
     /// # Errors
     /// See [`SharedMemoryError`].

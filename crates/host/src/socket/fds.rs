@@ -26,7 +26,7 @@ impl Default for ReceivedFds {
 }
 
 impl ReceivedFds {
-    /// Creates a batch without received file descriptors. Allocates once.
+    /// Creates an empty batch of file descriptors, with memory for [`MAX_FDS`].
     #[must_use]
     pub fn new() -> Self {
         Self { fds: Vec::with_capacity(MAX_FDS), truncated: false }

@@ -84,7 +84,7 @@ pub enum SocketFileError {
 /// Device and inode numbers, which identify a file.
 type SocketFileId = (u64, u64);
 
-/// Listening socket and its file, which is removed with it.
+/// Listening socket with its socket file, which is removed on drop unless the file was left to another process.
 #[derive(Debug)]
 pub struct SocketListener {
     fd: OwnedFd,
@@ -168,8 +168,8 @@ impl SocketListener {
         }
     }
 
-    /// Rejects a pending client, when the process is out of file descriptors. There may be none: the kernel allocates
-    /// the descriptor before it looks.
+    /// Rejects a pending client, when the process is out of file descriptors. The client may be missing: the kernel
+    /// allocates the descriptor before it looks for one.
     fn turn_away(&mut self, error: Errno) -> io::Result<Option<StreamSocket>> {
         drop(self.spare.take());
         let waiting = self.accept_once().map(drop);
@@ -199,7 +199,7 @@ impl Drop for SocketListener {
     }
 }
 
-/// Removes the socket file of a dead process. Only a refused connection proves its death.
+/// Removes the socket file of a dead process. Only a refused connection proves that the process is dead.
 fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), SocketFileError> {
     let found = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

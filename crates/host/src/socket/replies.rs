@@ -162,9 +162,9 @@ impl ReplyLog {
         self.extent
     }
 
-    /// Prepares room for `bytes` of replies in the reply log: on the next page if everything is sent and they would
-    /// cross the end of this one, and after the held part of a message. If it returns true, call [`ReplyLog::settle`]
-    /// once [`ReplyLog::extent`] is recorded together with the replies.
+    /// Prepares room for `bytes` of replies in the reply log, after the received part of a message. If all replies are
+    /// sent and the new ones would cross a page's end, they begin on the next page. If it returns true, call
+    /// [`ReplyLog::settle`] once [`ReplyLog::extent`] is recorded together with the replies.
     #[must_use]
     pub fn make_room(&mut self, bytes: usize) -> bool {
         let end = self.extent.end;
@@ -234,9 +234,9 @@ impl ReplyLog {
         }
     }
 
-    /// Sends the next `bytes` of the reply log's recorded replies with file descriptors, without blocking. `sendfile`
-    /// carries no descriptors, so file and socket disagree for a moment: the successor process of a process that dies
-    /// in it sends the bytes again.
+    /// Sends the next `bytes` of the reply log's recorded replies with file descriptors, without blocking. If the
+    /// process dies between sending and the update of the log's position, the successor process sends the bytes again:
+    /// `sendfile`, which updates it at once, carries no descriptors.
     ///
     /// # Errors
     /// Returns the errors of [`Self::send`].

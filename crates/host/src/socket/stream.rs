@@ -34,7 +34,7 @@ pub enum SocketReceiveResult {
 /// Result of sending to a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketSendResult {
-    /// Number of bytes sent to the socket, perhaps fewer than given; the file descriptors went with the first.
+    /// Number of bytes sent to the socket, perhaps fewer than given; the file descriptors went with the first byte.
     Bytes(usize),
     /// The socket's buffer is full; nothing was sent, not even the file descriptors.
     WouldBlock,

@@ -67,7 +67,7 @@ pub enum TapError {
         /// Requested name, which no interface has.
         name: InterfaceName,
     },
-    /// The interface has no macvtap device file, or the file is another one's.
+    /// The interface has no macvtap device file, or the file belongs to another interface.
     #[error(
         "{path} is not the device file of {name}; create a macvtap: ip link add link eth1 name {name} type macvtap mode \
          passthru; if {name} is one, this container does not show its file: mknod {path} c MAJOR MINOR, with the \
@@ -126,7 +126,8 @@ pub enum TapSendResult {
 pub struct TapInterface {
     /// Name of the interface, in its current network namespace.
     pub name: String,
-    /// True if the interface stays without an attached process. One that [`Tap::open`] creates does not.
+    /// True if the interface remains when no process is attached to the tap. An interface that [`Tap::open`] creates is
+    /// removed.
     pub persistent: bool,
 }
 
@@ -166,7 +167,7 @@ impl Tap {
         Ok(was_there.then_some(tap))
     }
 
-    /// Adopts a file descriptor of another process's tap with this name. It stays attached.
+    /// Adopts a file descriptor of another process's tap with this name. The descriptor remains attached to the tap.
     ///
     /// # Errors
     /// [`TapError::NotATap`] if the descriptor is not attached to a tap, or the tap was deleted;
@@ -201,7 +202,7 @@ impl Tap {
     }
 
     /// Enables offloads: the host may send and accept frames without checksum and unsegmented TCP packets. Returns
-    /// false if the kernel does not support them; frames then stay whole.
+    /// false if the kernel does not support offloads; every frame is then complete and segmented.
     #[must_use]
     pub fn take_offloads(&self) -> bool {
         self.headers && request::set_offloads(&self.fd, true).is_ok()

@@ -25,8 +25,9 @@ use super::memory::{CHUNK, ROOM, UmemChunkCopyError, UmemChunks, XdpMemoryMappin
 use super::ring::{BrokenXdpRing, RingConsumerSide, RingProducerSide, XdpDescriptor, XdpRing, XdpRingLayout};
 use crate::packet::UnsentFrameCounts;
 
-/// Number of UMEM chunks for received frames, and for sent frames, which only the first queue has.
+/// Number of UMEM chunks for the received frames of a queue.
 const RX_CHUNKS: u32 = 1024;
+/// Number of UMEM chunks for sent frames, which only the first queue of an interface has.
 const TX_CHUNKS: u32 = 512;
 /// Number of AF_XDP ring entries per UMEM chunk: the kernel advances its index after it has passed a chunk on.
 const SLACK: u32 = 2;

@@ -157,7 +157,7 @@ impl<T: Copy> XdpRing<T, RingConsumerSide> {
         Some(entry)
     }
 
-    /// Returns the read entries of the ring to the kernel.
+    /// Returns the consumed entries of the ring to the kernel.
     pub(super) fn release(&self) {
         self.word(self.layout.consumer).store(self.ours, Ordering::Release);
     }

@@ -40,7 +40,7 @@ pub struct FrameCopyList<'a> {
     pub lengths: &'a [u32],
     /// Addresses in the receiver's memory to which the frames are copied.
     pub targets: &'a [u64],
-    /// Receives the ones' complement sum of the 16-bit little-endian words after the head.
+    /// Output: the ones' complement sum of each frame's 16-bit little-endian words after the head.
     pub sums: &'a mut [u64],
 }
 
@@ -53,7 +53,7 @@ pub struct PayloadCopyList<'a> {
     pub lengths: &'a [u32],
     /// Addresses in the receiver's memory to which the payloads are copied.
     pub targets: &'a [u64],
-    /// Receives the ones' complement sum of the 16-bit little-endian words.
+    /// Output: the ones' complement sum of each payload's 16-bit little-endian words.
     pub sums: &'a mut [u64],
 }
 

@@ -25,7 +25,8 @@ pub(super) unsafe fn copy_heads<const N: usize>(pairs: impl Iterator<Item = (*co
     }
 }
 
-/// Copies a header: one of usual length by its first and its last bytes, which may overlap, without a call.
+/// Copies a header without a function call. A header of usual length is copied by its first and its last bytes, which
+/// may overlap.
 ///
 /// # Safety
 /// `length` bytes must be mapped at both places, at `to` for writing.
