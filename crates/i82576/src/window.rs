@@ -20,11 +20,9 @@ pub enum VfRegisterBacking {
     VectorBits(u32),
     /// Location in the EITR registers of the VF's three vectors.
     Throttle,
-    /// Location in the register block of one of the VF's receive queues (queues n and n + 8 of VF n), by the offset
-    /// within the block.
+    /// Location in the block of one of the VF's receive queues (n and n + 8 for VF n), by the offset in the block.
     Receive(u32),
-    /// Location in the register block of one of the VF's transmit queues (queues n and n + 8 of VF n), by the offset
-    /// within the block.
+    /// Location in the block of one of the VF's transmit queues (n and n + 8 for VF n), by the offset in the block.
     Transmit(u32),
 }
 

@@ -1,5 +1,5 @@
-//! SR-IOV card for tests: the 82576's configuration spaces, a log of the requests to it, and a switch for
-//! memory requests that never arrive. It has no registers.
+//! SR-IOV card for tests: the 82576's configuration spaces, without registers. The card logs the manager's
+//! requests; while `busy` is set, memory requests stay in flight.
 
 use crate::SrIovDevice;
 use alloc::vec::Vec;

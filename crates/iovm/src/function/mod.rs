@@ -38,7 +38,7 @@ impl VirtualFunction {
         Self::of(index, rid, space(identity, bars))
     }
 
-    /// Creates a VF with this configuration space, whose MSI-X capability defines the VF's table.
+    /// Creates a VF with the configuration space `space`, whose MSI-X capability determines the VF's MSI-X table.
     #[must_use]
     pub fn of(index: VfIndex, rid: Rid, space: ConfigSpace) -> Self {
         let vectors = |at| (space.word(at + msix::CONTROL) & msix::CONTROL_SIZE) + 1;
@@ -109,7 +109,8 @@ impl VirtualFunction {
         if self.endpoint.bus_master() { self.table.signal(vector) } else { None }
     }
 
-    /// Returns the next pending MSI-X message whose interrupt vector is no longer masked; call until `None`.
+    /// Returns the next pending MSI-X message whose vector is no longer masked. Call the function until it returns
+    /// `None`.
     pub fn release(&mut self) -> Option<(u16, InterruptMessage)> {
         if self.endpoint.bus_master() { self.table.release() } else { None }
     }

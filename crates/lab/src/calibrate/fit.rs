@@ -6,8 +6,8 @@ const STEPS: usize = 5;
 /// Step of the calibration's finite differences: large enough to exceed rounding to integers and the phases of
 /// interrupts.
 const PROBE: f64 = 0.1;
-/// Damping factors of the search's steps. All are tried, whole and halved, and the best position is used, including the
-/// probes.
+/// Damping factors of the calibration's search. In each step the search tries a whole and a half move with every
+/// factor, and uses the best position found, the probes included.
 const DAMPING: [f64; 3] = [1e-4, 1e-2, 1e-1];
 /// Stop criterion of the calibration's search: the smallest relative reduction of the sum of squared misfits.
 const ENOUGH: f64 = 0.005;

@@ -246,7 +246,7 @@ pub(crate) fn interval(context: &PointRunInputs) -> Result<u32, PointRunError> {
     interval_of(context, INTERRUPT_HZ)
 }
 
-/// Returns the fixed interrupt policy with the interval that the settings name.
+/// Returns the fixed interrupt policy whose interval a setting gives.
 pub(crate) fn fixed(context: &PointRunInputs) -> Result<ModerationPolicy, PointRunError> {
     Ok(ModerationPolicy::Fixed(interval(context)?))
 }
@@ -279,8 +279,8 @@ pub(crate) fn with_clients(
     Ok(setup)
 }
 
-/// Returns the path of end-of-interrupt writes that the hypervisor does not emulate. On a processor whose EOI
-/// causes no VM exit, the setting is not read.
+/// Returns the path of an end-of-interrupt write without emulation: with a check of the instruction, if the settings
+/// say so, or without. If an EOI causes no VM exit, that setting is not read.
 pub(crate) fn fast_eoi(context: &PointRunInputs, table: &CostTable) -> Result<EoiPath, PointRunError> {
     if table.features().on_eoi().is_none() {
         return Ok(EoiPath::Fast);

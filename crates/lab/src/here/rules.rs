@@ -1,5 +1,5 @@
-//! Rules that compute cost constants from measurements of this host. Constants that cannot be measured from user space,
-//! such as those of a guest's network stack, have no rule.
+//! Rules that compute cost constants from measurements of this host. Constants that cannot be measured from user space
+//! have no rule, such as those of a guest's network stack.
 
 use hypervisor::cost::{CostConstant, CostTable};
 

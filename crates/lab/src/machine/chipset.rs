@@ -1,5 +1,5 @@
-//! The chipset between PCI functions, guests and the machine: memory, the IOMMU before it, interrupt remapping, and
-//! event channels. Table walks are not charged.
+//! Chipset of the modelled machine: memory behind an IOMMU, interrupt remapping, and event channels. Table walks are
+//! not charged.
 //!
 //! Xen 3.4 has one interrupt table for all processors: 191 vectors. Sixty VFs take 180 of them, which leaves
 //! too few for the PFs of ten ports, the service domain's disk and its console. Therefore every processor has

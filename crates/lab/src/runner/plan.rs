@@ -58,8 +58,8 @@ impl FromStr for SettingAssignment {
     }
 }
 
-/// Part of a run's points, counted from 1. Points are dealt out in turn, so that each part has cheap and expensive
-/// points.
+/// Part i of n of a run's points, with i from 1. Points are dealt out in turn, so that each part has cheap and
+/// expensive points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunShard {
     part: usize,

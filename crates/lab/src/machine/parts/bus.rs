@@ -10,7 +10,7 @@ use pcie::{Bus, DmaFault, Function, Iova, Rid};
 /// First address that a guest's driver may allocate; lower addresses are its kernel's.
 const FIRST: u64 = 1 << 20;
 
-/// VF, and the memory that its guest's driver allocates.
+/// VF, and the part of its guest's memory in which the guest's VF driver allocates.
 #[derive(Debug)]
 pub(crate) struct FunctionMemory {
     pub(crate) assigned: AssignedFunction,

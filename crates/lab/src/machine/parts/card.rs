@@ -33,7 +33,7 @@ pub(crate) struct NicPort {
     waiting: u8,
 }
 
-/// Converts an instant to the card's clock, which counts nanoseconds and is never ahead of virtual time.
+/// Converts an instant to the time of the card's clock: whole nanoseconds, rounded down.
 pub(crate) fn card_time(now: VirtualInstant) -> Time {
     Time::from_nanos(now.nanos())
 }
@@ -160,8 +160,8 @@ impl NicPort {
         Ok(vf)
     }
 
-    /// Advances the card's port to `now`. Returns the latest time of the next call. The interrupts sent are in
-    /// `functions` afterwards.
+    /// Advances the card's port to `now`. Returns the time by which `sync` has to be called again. The interrupts sent
+    /// are in `functions` afterwards.
     pub(crate) fn sync(&mut self, now: VirtualInstant, chipset: &mut Chipset) -> Option<VirtualInstant> {
         self.line.advance(now);
         let mut bus = PortBus { functions: &mut self.functions, chipset };

@@ -147,8 +147,8 @@ impl GuestHardware {
         }
     }
 
-    /// Signals the device's interrupt of a table entry, as the guest's `vector`. Returns `true` if the guest
-    /// has an interrupt to take; it stays pending in the table while the entry is masked.
+    /// Signals the interrupt of MSI-X table entry `entry`, which the guest takes as `vector`. Returns `true`
+    /// if the guest has an interrupt to take. A masked entry's interrupt stays pending in the table.
     pub(crate) fn signal(&mut self, entry: u16, vector: u8, channels: &mut EventChannels) -> bool {
         let Some(table) = &mut self.table else { return false };
         let sent = table.signal(entry).is_some();

@@ -1,5 +1,6 @@
-//! The platform of a guest's kernel: charges the kernel's operations to the step, including the traps of a
-//! hypervisor. The machine runs device models; [`super::split`] has the front end's machine interface.
+//! The platform of a guest's kernel: charges the kernel's operations, and the VM exits that they cause, to
+//! the current step of the guest. The machine runs device models; [`super::split`] has the front end's
+//! machine interface.
 
 use crate::machine::chipset::Chipset;
 use crate::machine::controller::ApicWritePath;

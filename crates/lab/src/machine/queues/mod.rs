@@ -51,7 +51,7 @@ pub enum MultiqueueTraffic {
 pub struct MultiqueueSetup {
     /// Cost table of the machine's processor.
     pub table: CostTable,
-    /// Number of queue pairs, and of processors of the guest.
+    /// Number of queue pairs of the VF, and of processors of the guest: one pair per processor.
     pub pairs: u8,
     /// Path of a guest's doorbells to the card.
     pub doorbell: DoorbellPath,

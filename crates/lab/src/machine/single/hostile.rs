@@ -13,7 +13,7 @@ pub enum CdnaAttack {
     ForgedProducer,
     /// The attacker publishes descriptors again that the card has taken.
     DuplicateSequence,
-    /// The attacker forges an index where sequence numbers wrap.
+    /// The attacker forges a producer index at the point where sequence numbers wrap.
     Wrap,
     /// The attacker frees a page that the card is to read.
     FreeWhileDma,

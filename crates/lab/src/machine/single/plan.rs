@@ -13,7 +13,7 @@ pub enum CardDriver {
     Unprotected,
     /// The driver domain drives the cards for its own programs.
     Own,
-    /// A kernel without a hypervisor drives the cards.
+    /// A kernel on the bare machine, without a hypervisor, drives the cards.
     Native,
 }
 
@@ -38,7 +38,7 @@ pub struct PacketChannelOptions {
     pub by_address: bool,
     /// Kernels have superpages and global pages, so that a domain switch does not flush their TLB entries.
     pub large_pages: bool,
-    /// The card offers segmentation, scatter-gather and checksums, so the driver domain need not do them in
+    /// The card offers segmentation, scatter-gather and checksums; otherwise the driver domain does these in
     /// software.
     pub card_offloads: bool,
 }

@@ -59,7 +59,8 @@ impl<'a> GuestPlatform<'_, VfQueuePairView<'a>> {
 }
 
 impl Hal for GuestPlatform<'_, VfQueuePairView<'_>> {
-    /// Reads a VF register, charged as a VM exit: the driver reads none on the path of a frame.
+    /// Reads a VF register, and charges a VM exit. The driver reads no VF register to send or receive a
+    /// frame.
     fn read(&mut self, offset: u32) -> u32 {
         self.step.charge(VmExitReason::OtherMmio.category(), VmExitReason::OtherMmio.price(self.table));
         self.device.doorbells.exits += 1;

@@ -32,7 +32,7 @@ struct CdnaContext {
     fault: Option<CdnaContextFault>,
 }
 
-/// Index of a context's transmit queue.
+/// Index of a CDNA context's transmit queue.
 pub(crate) const TRANSMIT: usize = 0;
 /// Index of a CDNA context's receive queue.
 pub(crate) const RECEIVE: usize = 1;

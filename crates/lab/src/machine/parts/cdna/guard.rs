@@ -10,10 +10,11 @@ use thiserror::Error;
 /// Error of enqueueing a batch of buffers; the whole batch is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum CdnaEnqueueError {
-    /// The context belongs to another domain than the caller.
+    /// The caller's domain does not own the CDNA context.
     #[error("the card's context belongs to another domain")]
     Context,
-    /// A page of the batch does not belong to the domain; has the buffer's index.
+    /// A page of the batch does not belong to the caller's domain. The number is the index of the page's buffer in the
+    /// batch.
     #[error("buffer {0} of the batch has a page of another domain")]
     Page(usize),
     /// The CDNA context's ring has too few free slots.

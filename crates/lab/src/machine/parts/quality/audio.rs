@@ -42,7 +42,8 @@ const PERIODS: u32 = 2;
 /// Largest deviation of the device's crystal from the processor's, in millionths.
 const DRIFT: u64 = 200;
 
-/// Clock frequency of the audio machine: a cycle is 10 ps. Nothing has a cost here, so only time counts.
+/// Clock frequency of the audio machine, in Hz: a cycle is 10 ps. No operation has a cost in cycles here; only time
+/// counts.
 const CLOCK: u64 = 100_000_000_000;
 /// Cycles of a step of the service domain, which is always busy.
 const BUSY: u64 = CLOCK / 100;

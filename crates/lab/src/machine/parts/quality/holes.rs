@@ -1,6 +1,6 @@
 //! Driver virtualization holes: registers whose value reveals a device's physical location (bus, function or
-//! address). A guest sees its device at another location, so a driver that uses them fails. An audit finds
-//! registers that change only with the location; a page that traps hides them.
+//! address). A guest sees its device at another location, so a driver that uses such registers fails. An
+//! audit finds the registers that change only with the location; a trap on their page hides them.
 
 /// Location of a device: base address and function number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

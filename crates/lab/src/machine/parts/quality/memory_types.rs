@@ -22,7 +22,7 @@ pub enum MemoryType {
 use MemoryType::{Uc, UcMinus, Wb, Wc, Wp, Wt};
 
 impl MemoryType {
-    /// All memory types, in the order of the table's columns.
+    /// All memory types, in the order of the columns of [`EFFECTIVE`].
     pub const ALL: [MemoryType; 6] = [Uc, Wc, Wt, Wp, Wb, UcMinus];
 
     /// Returns the processor's encoding of the memory type.

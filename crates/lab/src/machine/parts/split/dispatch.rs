@@ -107,7 +107,8 @@ impl BackEndPlacement {
         BackEndPartLocation::on(self.dispatcher.cpu(n, cpus))
     }
 
-    /// Records when a back-end worker thread runs, and counts a run that overlaps the same worker's previous run.
+    /// Records one run of a back-end worker thread, and counts the run as an overlap if the worker's previous run had
+    /// not ended.
     pub(super) fn turn(&mut self, worker: usize, from: VirtualInstant, to: VirtualInstant) {
         self.overlaps += u64::from(from < self.until[worker]);
         self.until[worker] = to;
@@ -120,8 +121,8 @@ impl ServiceDomainNetwork {
         self.placement.arrived
     }
 
-    /// Counts a tick of the first virtual CPU. Returns `true` if the dispatcher requires moves, for which every virtual
-    /// CPU must run.
+    /// Counts a tick of the first virtual CPU. Returns `true` if the dispatcher requires moves: then every virtual CPU
+    /// has to execute a step.
     pub(crate) fn tick(&mut self) -> bool {
         self.placement.ticks = (self.placement.ticks + 1) % SAMPLE;
         if self.placement.ticks > 0 {

@@ -21,7 +21,7 @@ use split::{NetworkBackend, PendingOffloads};
 
 /// Number of frames that a virtual CPU of the service domain processes per step.
 const TURN: usize = 64;
-/// Port of the bridge that leads to the card.
+/// Port of a bridge to which the bridge's card is connected.
 const CARD: BridgePort = BridgePort(0);
 
 /// Virtual CPU of the service domain in a step, with the hardware that it accesses.
@@ -59,8 +59,8 @@ impl ServiceCpuView<'_> {
 }
 
 impl ServiceDomainNetwork {
-    /// Executes one network step of a virtual CPU: starts moves, takes events, sends delayed events, or polls and
-    /// copies frames. Returns `false` if there was nothing to do.
+    /// Executes one network step of a virtual CPU: starts moves of back-end parts, takes events, sends delayed events,
+    /// or polls and copies frames. Returns `false` if there was nothing to do.
     pub(crate) fn step(&mut self, view: &mut ServiceCpuView) -> bool {
         self.leave(view) || self.events(view) || self.notify_guests(view) || (0..3).any(|_| self.turn(view))
     }

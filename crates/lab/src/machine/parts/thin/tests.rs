@@ -1,4 +1,4 @@
-//! Tests that VF requests are served once and in order, with bounded work per visit of the monitor thread.
+//! Tests that VF requests are served once and in order, with bounded work per poll of the monitor thread.
 
 use super::admin::{AdminQueueFirmware, VFS, VfMessage};
 use super::monitor::PfInboxThread;
