@@ -1,5 +1,5 @@
-//! Byte ring that carries frames from one thread to another, each after its length. The ring has one writer and one
-//! reader, and wakes neither.
+//! Byte ring that carries frames from one thread to another, each frame after its length. The ring has one writer and
+//! one reader, and wakes neither thread.
 
 use rtrb::{Consumer, Producer};
 

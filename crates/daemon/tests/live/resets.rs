@@ -16,8 +16,9 @@ use std::path::Path;
 use std::time::Duration;
 use vfio_user::client::Client;
 
-/// Offset of the device control register in the PCI Express capability, and the bit that starts a function level reset.
+/// Offset of the device control register in the PCI Express capability.
 const DEVICE_CONTROL: u64 = 8;
+/// Bit of the device control register that starts a function level reset.
 const INITIATE_FLR: u16 = 1 << 15;
 
 fn function_level_reset(guest: &mut VfGuest<QemuClient>) {

@@ -1,5 +1,5 @@
-//! Shared memory with the counters that a port passes from its predecessors to its successor process. It is separate
-//! from the journal, so that a journal of another version costs no counter. `counters` has the counters.
+//! Shared memory in which a port saves its counters for the successor process. It is separate from the journal, so that
+//! the counters survive a change of the journal's format. `counters` defines the content.
 
 use host::shared::SharedMemory;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -66,8 +66,9 @@ struct WaitingPortModel<'a> {
     wait: DoorbellMode,
     script: VecDeque<ModelGuestAction>,
     now: Time,
-    /// Result of the port's last round (register pages must be polled), and the time of that round.
+    /// True if the port must poll register pages, as the port's last round decided.
     must_poll_pages: bool,
+    /// Time of the port's last round.
     since: Time,
     /// True if another client sends doorbells by message.
     must_receive: bool,

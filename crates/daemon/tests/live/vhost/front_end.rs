@@ -14,7 +14,8 @@ use vhost_user::outbox::OutgoingMessages;
 use virtio::VirtioFeatures;
 use virtio::layout::RingAddresses as GuestAddresses;
 
-/// Address of guest memory in the front end's process, as messages about rings have it.
+/// Base address of guest memory in the front end's process: vhost-user messages about rings use addresses of that
+/// process.
 const USER: u64 = 0x7f00_0000_0000;
 /// Features that the driver of a test accepts: rings without event indexes, and a packet header of 12 bytes.
 pub(crate) const FEATURES: u64 = VirtioFeatures::VERSION_1.bits() | device::PROTOCOL_FEATURES;
@@ -67,7 +68,7 @@ impl VhostTestFrontEnd {
         this
     }
 
-    /// Takes the session, and accepts all protocol features and [`FEATURES`].
+    /// Takes ownership of the session (SET_OWNER), and accepts all protocol features and [`FEATURES`].
     pub(crate) fn negotiate(&mut self) {
         let offered = self.number(&FrontendRequest::GetFeatures);
         assert_eq!(offered & FEATURES, FEATURES, "{offered:#x}");
@@ -205,7 +206,7 @@ impl VhostTestFrontEnd {
     }
 }
 
-/// Confirmation of a request by the host.
+/// Outcome of a request that the host has confirmed: accepted or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BackendReplyKind {
     Accepted,

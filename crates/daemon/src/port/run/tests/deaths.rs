@@ -16,8 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use vfio_user::wire::Command;
 
-/// Numbers of a VF's regions: the MSI-X table, and the configuration space.
+/// VFIO region number of a VF's MSI-X table.
 const TABLE: u32 = 3;
+/// VFIO region number of a VF's configuration space.
 const CONFIG: u32 = 7;
 const MEMORY: u64 = 1 << 20;
 const NEVER: usize = usize::MAX;
@@ -26,7 +27,7 @@ const NEVER: usize = usize::MAX;
 #[derive(Debug)]
 struct CrashingStateSaver {
     inner: Box<dyn ClientStateSaver>,
-    /// Number of moments before and after saves that the port still passes until it crashes.
+    /// Number of crash moments to pass before the port crashes. Each save has two, one before and one after it.
     left: Arc<AtomicUsize>,
 }
 
@@ -190,7 +191,8 @@ impl CrashingPortFixture {
         body
     }
 
-    /// Fills a page of the reply file, so that the next reply of 16 bytes or more begins on another page.
+    /// Sends a request whose reply fills a page of the reply file up to 6 bytes, so that the next reply begins on another
+    /// page.
     fn fill_page(&mut self) {
         let after = 16 + 16;
         let used = self.progress().extent.end % 4096;

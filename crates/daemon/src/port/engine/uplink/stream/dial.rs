@@ -28,8 +28,7 @@ const MOST: Duration = Duration::from_secs(5);
 /// Maximum number of log lines per minute that a peer can cause.
 const LOG_BURST: u32 = 20;
 
-/// Name under which the vault of kept file descriptors keeps the stream uplink's listening socket for the successor
-/// process.
+/// Name under which the stream uplink's listening socket is kept for the successor process.
 pub(in crate::port::engine::uplink) const LISTENER: &str = "stream";
 
 /// Poller token of the waker, in the thread that connects to the stream's peer.
