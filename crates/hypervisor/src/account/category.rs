@@ -124,7 +124,7 @@ impl CycleCategory {
     }
 }
 
-/// Receives charged cycles; implemented by a virtual CPU's step under execution, and by a list in a test.
+/// Receiver of charged cycles: a virtual CPU's step under execution, or a list in a test.
 pub trait CycleSink {
     /// Charges `cycles` of work. Contention with a busy sibling thread is added later.
     fn charge(&mut self, category: CycleCategory, cycles: u64);

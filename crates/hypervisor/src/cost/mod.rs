@@ -56,8 +56,7 @@ impl CostTable {
         CostTable::nehalem().derived("opteron", others::OPTERON)
     }
 
-    /// Set of the cost constants that were read, shared by a cost table and its copies. Comparisons of tables ignore
-    /// it.
+    /// Returns the cost table of a Skylake-class machine, derived from the modern one.
     pub fn skylake() -> CostTable {
         CostTable::modern().derived("skylake", others::SKYLAKE)
     }

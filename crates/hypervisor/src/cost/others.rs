@@ -96,8 +96,8 @@ pub(super) const OPTERON: &[CostEntry] = &[
     ),
 ];
 
-/// Cost constants of a Skylake-class machine. All values but one are the modern table's: the paper's lightweight
-/// hypervisor handles the exit of an interrupt in its own way.
+/// Cost constants of a Skylake-class machine that differ from the modern table: clock, and VM exit for an interrupt,
+/// which the paper's lightweight hypervisor handles in its own way.
 pub(super) const SKYLAKE: &[CostEntry] = &[
     (
         CostConstant::ClockHertz,

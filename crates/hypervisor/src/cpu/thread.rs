@@ -29,7 +29,8 @@ pub(super) struct CurrentVcpuStep {
     pub(super) took: u64,
 }
 
-/// Remainder of a preempted step: cycles already charged to its domain, and the state of the virtual CPU after it.
+/// Remainder of a preempted step: cycles already charged to its domain, and the state of the virtual CPU after the
+/// step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PreemptedVcpuStep {
     pub(super) cycles: u64,

@@ -25,9 +25,9 @@ pub enum EoiPolicy {
 /// Type of an access to the APIC page (SDM volume 3, exit qualification for APIC-access exits).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApicAccessKind {
-    /// Data read by an instruction from the APIC page, at a linear address.
+    /// Read of data from the APIC page by an instruction, at a linear address.
     Read,
-    /// Data write by an instruction to the APIC page, at a linear address.
+    /// Write of data to the APIC page by an instruction, at a linear address.
     Write,
     /// Fetch of an instruction from the APIC page.
     Fetch,
