@@ -50,7 +50,7 @@ impl TryFrom<pcie::VfIndex> for VfIndex {
     }
 }
 
-/// Virtual function of the port, 0..=7. Pool `n` of the switch belongs to it.
+/// Virtual function of the port, 0..=7. VF `n` owns pool `n` of the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "u8", try_from = "u8")]
 pub struct VfIndex(u8);

@@ -16,7 +16,7 @@ pub mod etqf {
     pub const TIMED: u32 = 1 << 30;
     /// ETQF: a matching frame goes to the filter's queue.
     pub const QUEUE_ENABLE: u32 = 1 << 31;
-    /// ETQF: writable bits of an ether type filter.
+    /// ETQF: writable bits of an EtherType filter.
     pub const KEPT: u32 = TYPE | 0xf << QUEUE_SHIFT | ENABLE | IMMEDIATE | TIMED | QUEUE_ENABLE;
 }
 

@@ -1,5 +1,5 @@
-//! Tests the requests of a data descriptor in place: the card tests two or three bits of each packet.
-//! [`AdvancedDataDescriptor`] is the parsed form.
+//! Tests the offload requests of a transmit data descriptor without parsing the descriptor, since the card tests only
+//! two or three bits for each packet. [`AdvancedDataDescriptor`] is the parsed form.
 
 use super::tx::{
     AdvancedDataDescriptor, DEXT, DTYP_DATA, DTYP_SHIFT, IDX_SHIFT, IXSM, TSE, TSTAMP, TXSM, VLE,

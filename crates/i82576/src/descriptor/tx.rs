@@ -182,8 +182,8 @@ pub fn parse(raw: &[u8; SIZE]) -> AnyTxDescriptor {
     }
 }
 
-/// Converts a descriptor to the driver's format, and back, for saved states. So no saved value is one that a driver
-/// could not have written.
+/// Converts a descriptor to the driver's format, and back, for saved states. A saved state can therefore hold only
+/// values that a driver could write.
 macro_rules! as_written {
     ($descriptor:ident) => {
         impl From<$descriptor> for [u8; SIZE] {
