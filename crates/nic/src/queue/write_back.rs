@@ -28,7 +28,8 @@ pub(crate) struct WriteBackMethod {
 pub(crate) struct WriteBackBatch {
     raw: [[u8; SIZE]; BURST],
     count: usize,
-    /// Ring index of the first descriptor, or of the next one if the batch is empty.
+    /// Ring index of the batch's first descriptor. If the batch is empty, ring index of the next descriptor that will
+    /// be finished.
     at: u32,
     /// True if a descriptor of the batch requests a report to software (RS). Otherwise the batch writes nothing to
     /// memory.
