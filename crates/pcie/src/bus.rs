@@ -48,7 +48,8 @@ impl fmt::Display for Rid {
     }
 }
 
-/// Memory of a function, with a hint to the part that a ring or a set of buffers occupies.
+/// Function whose memory a request accesses, with a hint to the part of the memory that a ring or a set of buffers
+/// occupies.
 #[derive(Debug)]
 pub struct HintedMemory<'a> {
     /// Function that owns the announced or accessed memory.
