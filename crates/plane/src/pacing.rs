@@ -30,7 +30,8 @@ impl TransmitTimeAccount {
         self.fraction < 1 << FRACTION_BITS
     }
 
-    /// Moves the account up to `lateness` nanoseconds before `now`: idle time beyond that earns no credit.
+    /// Moves the account forward to `lateness` nanoseconds before `now`, if it is behind: idle time before that earns
+    /// no credit.
     fn catch_up(&mut self, now: Time, lateness: u64) {
         let earliest = now.as_nanos().saturating_sub(lateness);
         if self.due < earliest {
@@ -55,7 +56,7 @@ pub struct TransmitRateDebt {
     /// Nanoseconds by which the plane served the port late when the port's last frame left. An idle guest may make up
     /// for this much later, and not for its own idle time.
     pub owed: u64,
-    /// Time in nanoseconds at which the port's last frame to other ports has crossed the plane.
+    /// Time in nanoseconds at which the bandwidth between ports has carried the port's last frame to other ports.
     pub crossed: u64,
     /// Queues of the port in which the last poll left frames, a bit each. While a bit is set, a delay is the plane's
     /// fault and may be made up for.
@@ -77,7 +78,7 @@ impl PacedPort {
     }
 }
 
-/// Rates and debts of all ports, and the bandwidth between them.
+/// Transmit rates and transmit accounts of all ports, and the bandwidth between ports.
 #[derive(Debug, Clone)]
 pub struct TransmitPacing<const N: usize> {
     ports: [PacedPort; N],
@@ -126,7 +127,7 @@ impl<const N: usize> TransmitPacing<N> {
         (self.loopback, self.crossing)
     }
 
-    /// Removes the rates and debts of all ports.
+    /// Removes the transmit rates of all ports, and clears the ports' transmit accounts.
     pub fn reset(&mut self) {
         self.ports = [PacedPort::default(); N];
     }

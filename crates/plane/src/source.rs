@@ -1,5 +1,5 @@
-//! Sending side of a device's ports, and the plane as a transmit queue sees it while the plane visits it (`visit`).
-//! The device chooses the next queue, since it knows which queues are ready.
+//! Sending side of a device's ports, and the interface of the plane while the plane takes frames from a transmit queue
+//! (`visit`). The device chooses the next queue, since it knows which queues are ready.
 
 use crate::PortIndex;
 use crate::frame::{AddressPair, Frame};

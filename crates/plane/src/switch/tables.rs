@@ -86,8 +86,8 @@ pub struct SwitchTables<const N: usize> {
     pub all: PortSet,
     /// Ports of guests, whose link-local frames are dropped.
     pub guests: PortSet,
-    /// Link-local frames of guests, except pause frames, are forwarded. The administrator sets this on the plane, so new tables
-    /// of a family keep it.
+    /// True if link-local frames of guests, except pause frames, are forwarded. The administrator sets this on the
+    /// plane, so new tables of a family keep it.
     pub(crate) forwards_link_local: bool,
     /// True to send a group frame to all ports that accept it, false to send it to the first of them.
     pub replicate: bool,
