@@ -25,7 +25,7 @@ pub struct PortVlan {
 }
 
 impl PortVlan {
-    /// Returns the VLAN tag for the VF's frames.
+    /// Returns the tag control information of the port VLAN: priority and VLAN id.
     #[must_use]
     pub const fn tag(self) -> u16 {
         (self.qos as u16) << 13 | self.id
