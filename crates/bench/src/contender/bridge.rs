@@ -46,7 +46,7 @@ pub(super) struct LinuxBridge {
 #[derive(Debug)]
 struct BridgeTap {
     tap: Tap,
-    /// Frame that the tap's end writes repeatedly.
+    /// Frame that the benchmark writes to this tap repeatedly.
     frame: Vec<u8>,
     written: AtomicU64,
     read: AtomicU64,
@@ -111,7 +111,7 @@ impl BridgeTap {
         Ok(arrived)
     }
 
-    /// Writes a burst of frames into the tap, if few enough of its earlier frames are pending at the far end.
+    /// Writes a burst of frames into the tap, unless more than [`WINDOW`] frames would be pending at the far end.
     fn write(&self, far: &Self) -> io::Result<()> {
         let written = self.written.load(Ordering::Relaxed);
         if written.saturating_sub(far.read.load(Ordering::Relaxed)) + BURST > WINDOW {

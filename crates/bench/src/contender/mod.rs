@@ -39,11 +39,12 @@ use work::Workload;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum ContenderKind {
-    /// Contender: card of `softiov serve` whose guests ring doorbells by stores into memory that they share with it.
+    /// Contender: card of `softiov serve` whose guests ring doorbells by stores into memory that they share with the
+    /// card.
     Mapped,
     /// Contender: card of `softiov serve` whose guests ring doorbells by messages over the socket.
     Posted,
-    /// Contender: forwarder that users would choose instead of `softiov serve`.
+    /// Contender: a software switch that users would choose instead of `softiov serve`.
     #[value(skip)]
     Peer,
     /// Contender: limit of the machine, measured without a card.

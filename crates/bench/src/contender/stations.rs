@@ -106,7 +106,7 @@ impl VfTrafficCircle {
         rings_in_memory(&self.stations)
     }
 
-    /// Sends a burst from one VF, if few enough of its earlier frames are pending.
+    /// Sends a burst from one VF, unless too many of its earlier frames are pending.
     fn send(&mut self, from: usize) {
         let (window, arrivals) = (self.window, self.work.arrivals());
         // A send that the card segments is a burst by itself.
@@ -152,7 +152,7 @@ impl VfTrafficCircle {
         self.give_up();
     }
 
-    /// Makes all VFs send for this time, as fast as frames arrive.
+    /// Makes all VFs send for `length`, as fast as frames arrive.
     pub fn exchange(&mut self, length: Duration) -> FrameExchangeResult {
         self.settle();
         let begun = Instant::now();
@@ -181,7 +181,8 @@ impl VfTrafficCircle {
         }
     }
 
-    /// Sends frames that carry these send times from the first VF to the second. Returns the number of sent frames.
+    /// Sends a frame from the first VF to the second for each send time in `stamps`, which the frame carries. Returns
+    /// the number of sent frames.
     pub fn send_stamped(&mut self, stamps: impl Iterator<Item = u64>) -> u64 {
         let sender = &mut self.stations[0];
         let sent = sender.send_stamped(stamps);
@@ -257,7 +258,8 @@ impl PolledVf {
         Ok(Self { hal, vf, frame, under_way: 0 })
     }
 
-    /// Sends frames that carry these send times while the ring has free descriptors. Returns the number of sent frames.
+    /// Sends a frame for each send time in `stamps`, which the frame carries, while the ring has free descriptors.
+    /// Returns the number of sent frames.
     pub(crate) fn send_stamped(&mut self, stamps: impl Iterator<Item = u64>) -> u64 {
         let Self { hal, vf, frame, .. } = self;
         let mut sent = 0;
@@ -285,8 +287,8 @@ impl PolledVf {
         }
     }
 
-    /// Copies a burst of received frames to `buffer`, one over the other. Returns the number of frames, and the number
-    /// of those with this size and sender.
+    /// Copies a burst of received frames to `buffer`, each over the previous one. Returns the number of frames, and the
+    /// number of those with `size` bytes from `sender`.
     fn receive(&mut self, most: usize, buffer: &mut [u8], sender: MacAddress, size: usize) -> (usize, u64) {
         let mut ours = 0;
         let found = self.vf.receive_burst(&mut self.hal, most, |mut frame| {
