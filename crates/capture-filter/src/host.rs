@@ -131,7 +131,7 @@ impl LayerOffsets {
     }
 }
 
-/// Compiles a test of the Ethernet addresses in a header, their last bytes first.
+/// Compiles a test of the Ethernet addresses in a header. The test compares an address's last bytes first.
 pub(crate) fn ethernet_address(
     header: FrameOffset,
     address: [u8; 6],

@@ -203,8 +203,8 @@ impl FilterNode {
         }
     }
 
-    /// Replaces comparisons without a bit to compare by true, even for frames that do not have the field. libpcap's
-    /// optimizer does the same, but is off in filters with `protochain` or `geneve`.
+    /// Replaces comparisons without a bit to compare by true, even for frames that do not have the compared field.
+    /// libpcap's optimizer does the same, but is off in filters with `protochain` or `geneve`.
     pub(crate) fn optimize(&mut self) {
         if !self.has_loops() {
             self.drop_idle_tests();

@@ -50,7 +50,7 @@ pub(crate) fn compile(text: &str, names: &NameDatabases) -> Result<FilterNode, F
     Ok(node)
 }
 
-/// Compiled part of a filter, and the qualifiers that operands after it inherit.
+/// Compiled part of a filter, and the qualifiers that operands after the part inherit.
 type CompiledPart = (FilterNode, Option<PrimitiveQualifiers>);
 
 /// Item of the filter's text, parsed at a point where several kinds of item may stand.
@@ -164,8 +164,8 @@ impl<'a> FilterParser<'a> {
         }
     }
 
-    /// Parses the item at the current point of the filter's text. `operands` permits operands, which have the
-    /// qualifiers `q`.
+    /// Parses the item at the current point of the filter's text. With `operands` the item may be an operand, which
+    /// inherits the qualifiers `q`.
     fn item(
         &mut self,
         q: Option<PrimitiveQualifiers>,
@@ -210,8 +210,8 @@ impl<'a> FilterParser<'a> {
         }
     }
 
-    /// Parses brackets around terms, operands, a number or an arithmetic expression. Qualifiers from before the
-    /// brackets hold after them.
+    /// Parses brackets around terms, operands, a number or an arithmetic expression. Operands after the brackets
+    /// inherit the qualifiers from before the brackets.
     fn brackets(
         &mut self,
         q: Option<PrimitiveQualifiers>,
@@ -283,7 +283,7 @@ impl<'a> FilterParser<'a> {
             )
     }
 
-    /// Parses an arithmetic expression of operators with at least this precedence.
+    /// Parses an arithmetic expression whose operators have at least the precedence `level`.
     fn arithmetic(&mut self, level: u8) -> Result<ArithmeticExpression, FilterError> {
         let first = self.unary()?;
         self.rest_of_arithmetic(first, level)
