@@ -195,8 +195,8 @@ fn judge<C: BurstCard, L: FrameForwarder>(
     BurstVerdicts { count, starts, alone }
 }
 
-/// Requests from the card the checksums to insert into frames, a bit each. Returns those of the first `count` frames
-/// that do not match their descriptors' description, a bit each.
+/// Stores the checksums that the card is to insert into the frames with a bit in `summed`. Returns a bit for each of
+/// the first `count` frames whose request does not fit the frame.
 #[inline(never)]
 fn ask<C: BurstCard>(
     card: &mut C,
