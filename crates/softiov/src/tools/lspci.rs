@@ -28,7 +28,7 @@ pub(crate) struct LspciArgs {
     words: Vec<String>,
 }
 
-/// Options of lspci that select other devices, or ask the network.
+/// Options of lspci that `softiov lspci` refuses: they select other devices, or use the network.
 const UNSUPPORTED_OPTIONS: [char; 8] = ['A', 'F', 'G', 'H', 'M', 'O', 'Q', 'q'];
 
 /// Runs the system's `lspci` on the configuration spaces of the host's functions.
