@@ -24,7 +24,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Name under which the vault of kept file descriptors keeps the control socket for the successor process.
+/// Name of the control socket in the file descriptor store, by which the successor process finds the socket.
 const CONTROL: &str = "control";
 
 /// Host that is set up and whose threads do not run yet. It serves no client, and leaves the previous host process's
@@ -42,7 +42,7 @@ pub struct ReadyHost {
 
 impl ReadyHost {
     /// Sets up a host with every port of the configuration, or nothing. Uses the file descriptors that the previous
-    /// host process has left in the vault.
+    /// host process has left in the store `vault`.
     ///
     /// # Errors
     /// [`HostStartError`].
@@ -154,7 +154,8 @@ impl RunningHost {
         Self::inherit(config, &FileDescriptorStore::default())
     }
 
-    /// Starts a host that continues from the file descriptors that the previous host process has left in the vault.
+    /// Starts a host that continues from the file descriptors that the previous host process has left in the store
+    /// `vault`.
     ///
     /// # Errors
     /// [`HostStartError`].
@@ -188,7 +189,7 @@ impl RunningHost {
         &self.ports
     }
 
-    /// Returns the vault of kept file descriptors, which the successor process receives.
+    /// Returns the file descriptor store, which the successor process receives.
     #[must_use]
     pub fn vault(&self) -> &FileDescriptorStore {
         &self.vault
@@ -209,8 +210,8 @@ impl RunningHost {
     }
 
     /// Pauses every port for the successor process, and accepts no more clients of the control interface. The ports
-    /// wait for `time` for [`RunningHost::leave`], and resume afterwards. Returns false if a port cannot pause; then
-    /// all resume at once.
+    /// wait up to `time` for [`RunningHost::leave`], and resume if the call does not come. Returns false if a port
+    /// cannot pause; then all resume at once.
     #[must_use]
     pub fn pause(&self, time: Duration) -> bool {
         self.server.hold(true);

@@ -26,7 +26,7 @@ pub(crate) const LONGEST: usize = 1 << 17;
 const HEAD: usize = 8 + 4 + 3;
 /// Maximum bytes of a drop reason's text in a capture: its length takes one byte.
 const WORDS: usize = u8::MAX as usize;
-/// Interface number of the uplink in the capture's ring. Other numbers are ports of the plane.
+/// Interface number of the uplink in the capture's ring. Other numbers are ports of the forwarding plane.
 pub(crate) const UPLINK: u8 = u8::MAX;
 
 /// Selection of frames for a packet capture.
@@ -162,8 +162,8 @@ impl CaptureReader {
         Ok(head)
     }
 
-    /// Returns a pcapng block with the number of missing frames. Sending it while no frames arrive reveals that a
-    /// client has gone.
+    /// Returns a pcapng block with the number of missing frames. Sending the block while no frames arrive reveals that
+    /// a client has gone.
     ///
     /// # Errors
     /// No error is known; the encoder's signature has one.

@@ -60,7 +60,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const HAND_OVER: Duration = Duration::from_secs(30);
 /// Pause before the next attempt to connect while the socket's queue of connections is full.
 const TURN: Duration = Duration::from_millis(2);
-/// Maximum number of attempts to send a request that was not begun because the host handed over to another process.
+/// Maximum number of attempts to send a request. A host that hands over to another process begins no request, so the
+/// client tries again.
 const ATTEMPTS: usize = 3;
 
 /// Returns the id of the process that has created a control socket, as the kernel reports it. After a hand-over that

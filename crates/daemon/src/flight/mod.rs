@@ -17,7 +17,7 @@ const ACCESSES: usize = 256;
 /// Maximum number of recorded events of a VF beside register accesses. They have a ring of their own, because a guest
 /// makes far more accesses.
 const EVENTS: usize = 128;
-/// Number of last recorded accesses among which an equal one is counted up instead of recording a new access. So
+/// Number of latest entries that are searched for an equal access, which then only raises that entry's count. So
 /// alternating doorbells do not fill the ring.
 const NEAR: usize = 4;
 

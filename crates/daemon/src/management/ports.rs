@@ -58,7 +58,7 @@ impl RunningPort {
 }
 
 impl RunningPorts {
-    /// Creates an empty list of ports. The receiver gets failed ports, for [`RunningPorts::revive`].
+    /// Creates an empty list of ports, and the receiver from which [`RunningPorts::revive`] takes failed ports.
     pub(crate) fn new(
         vault: &FileDescriptorStore,
         threads: ThreadSandboxes,
@@ -180,7 +180,7 @@ impl RunningPorts {
         }))
     }
 
-    /// Returns the vault with the kept file descriptors.
+    /// Returns the file descriptor store of the host.
     pub(crate) fn vault(&self) -> &FileDescriptorStore {
         &self.vault
     }

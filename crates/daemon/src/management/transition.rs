@@ -135,8 +135,8 @@ impl HostManager {
         changed
     }
 
-    /// Opens the new ports, VFs and uplinks of a changed configuration. Dropping them closes them, except uplinks,
-    /// which have to be retired.
+    /// Opens the new ports, VFs and uplinks of a changed configuration. Dropping the result closes the ports and VFs,
+    /// but not the uplinks, which [`retire`] closes.
     fn prepare(&self, next: &HostConfig) -> ControlRequestResult<PreparedConfigChange> {
         let mut prepared = PreparedConfigChange::default();
         for port in &next.ports {

@@ -60,8 +60,8 @@ struct HalfClosedConnection {
     stream: StreamSocket,
     /// Worker thread that closes file descriptors that the client still sends, and then the socket.
     closer: BlockingWorker,
-    /// Times of the first call to [`Self::drain`] and of the last received bytes. `None` before the first call:
-    /// until then the port may have opened uplinks and sockets, and the client's time has not begun.
+    /// Times of the first call to [`Self::drain`] and of the last received bytes. `None` before the first call: until
+    /// then the port may have opened uplinks and sockets, so the client's timeout has not begun.
     looked: Option<(Time, Time)>,
 }
 

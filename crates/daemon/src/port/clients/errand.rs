@@ -31,7 +31,7 @@ pub(in crate::port) struct CompletedBlockingCall {
     /// Number of the client for which the call was made ([`BlockingCallQueue::next_client`]).
     pub(super) client: u64,
     pub(super) outcome: BlockingCallOutcome,
-    /// Worker thread that made the call, and the vault in which the call kept file descriptors.
+    /// Worker thread that made the call, and the store in which the call kept file descriptors.
     worker: BlockingWorker,
     vault: PortFileDescriptorStore,
 }
@@ -51,17 +51,16 @@ impl CompletedBlockingCall {
 /// Outcome of a blocking call on the function's worker thread.
 #[derive(Debug)]
 pub(in crate::port) enum BlockingCallOutcome {
-    /// A DMA window was mapped and its file kept, or the reason for the failure.
+    /// Result of mapping a DMA window and keeping its file: the window, or the reason for the failure.
     Mapped(Result<MappedDmaWindow, MapDmaRegionError>),
     /// Eventfds for interrupt vectors of one type, from vector `start` on, with the numbers under which they are kept;
     /// or the reason why a file descriptor is not an eventfd.
     Assigned { index: u32, start: u32, eventfds: Result<Vec<(EventFd, u64)>, EventFdError> },
     /// File descriptors of an incomplete message were kept, under these numbers.
     PartialKept(Vec<u64>),
-    /// A memory region of a vhost-user client was mapped. Nothing of it is kept.
+    /// Result of mapping a memory region of a vhost-user client. No file descriptor of the region is kept.
     RegionMapped(Result<MappedDmaRegion, MapDmaRegionError>),
-    /// The file descriptor for a ring of a vhost-user client is an eventfd, or the reason why it is none. It is not
-    /// kept.
+    /// Result of using a file descriptor as an eventfd for a ring of a vhost-user client. The descriptor is not kept.
     RingEventfd { ring: u32, purpose: RingEventfdPurpose, eventfd: Result<EventFd, EventFdError> },
     /// All earlier blocking calls of the function have ended.
     CaughtUp,
@@ -113,13 +112,13 @@ pub(in crate::port) struct BlockingCallCompletionSender {
     done: mpsc::Sender<CompletedBlockingCall>,
     /// Waker of the port's loop, for results.
     waker: ThreadWaker,
-    /// Vault in which the calls keep file descriptors.
+    /// Store in which the blocking calls keep file descriptors for the successor process.
     vault: PortFileDescriptorStore,
 }
 
 impl BlockingCallCompletionSender {
-    /// Starts the thread that keeps new clients' file descriptors in the port's vault. It gives up the rights that
-    /// `confined` names. The receiver gets the outcomes of blocking calls.
+    /// Starts the thread that keeps new clients' file descriptors in the port's file descriptor store. The thread gives
+    /// up the rights that `confined` names. The receiver gets the outcomes of blocking calls.
     pub(in crate::port) fn open(
         vault: &PortFileDescriptorStore,
         waker: &ThreadWaker,

@@ -13,7 +13,7 @@ pub(in crate::port) struct FdSaver {
     pub(in crate::port) vault: PortFileDescriptorStore,
     /// Unused numbers under which to keep file descriptors.
     pub(in crate::port) numbers: Vec<u64>,
-    /// Files of guest memory that the vault of kept file descriptors holds already, each with its number.
+    /// Files of guest memory that the file descriptor store already holds, each with its number.
     pub(in crate::port) files: Vec<(FileIdentity, u64)>,
 }
 
@@ -62,7 +62,7 @@ impl FdSaver {
     }
 }
 
-/// File of guest memory that the vault of kept file descriptors holds for the successor process.
+/// File of guest memory that the file descriptor store holds for the successor process.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeptMemoryFile {
     pub(super) number: u64,

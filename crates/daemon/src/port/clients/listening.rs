@@ -28,7 +28,7 @@ pub(in crate::port) struct FunctionSocketConfig<'a> {
     pub(in crate::port) access: SocketFilePermissions,
 }
 
-/// Returns the name under which the vault of kept file descriptors keeps a function's listening socket.
+/// Returns the name of a function's listening socket in the file descriptor store.
 pub(in crate::port) fn kept_listener(name: &str) -> String {
     format!("listen.{name}")
 }

@@ -314,7 +314,7 @@ impl PortClients {
         self.slots.iter_mut().filter_map(|slot| slot.call(engine, now)).min()
     }
 
-    /// Returns the state of each function's client that the journal does not hold.
+    /// Returns, for each function, the part of its client's state that the journal does not hold.
     pub(in crate::port) fn states(&self, engine: &PortEngine) -> Vec<ClientState> {
         self.slots.iter().map(|slot| slot.state(engine.reach(slot.function))).collect()
     }

@@ -247,8 +247,8 @@ fn attach(
     }
 }
 
-/// Returns true if a function may have no client now. Its VMM learns of the missing link only by the end of the
-/// connection.
+/// Returns true if a function may have no client now. Only the end of the connection notifies the function's VMM of the
+/// missing link.
 pub(super) fn is_shut(slot: &OfferedFunction, card: &dyn PortCard) -> bool {
     slot.function.vf().is_some_and(|vf| card.is_disconnected(vf))
 }

@@ -188,7 +188,7 @@ impl OfferedFunction {
         VmmInterventions { interrupts, ..add(self.past, now) }
     }
 
-    /// Returns the state of the function's client that the journal does not hold.
+    /// Returns the part of the client's state that the journal does not hold.
     pub(in crate::port) fn state(&self, reach: &FunctionBus) -> ClientState {
         ClientState {
             interventions: self.interventions(reach.interrupts()),

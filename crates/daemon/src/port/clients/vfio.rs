@@ -308,7 +308,7 @@ impl VfioUserConnection {
         Ok(false)
     }
 
-    /// Writes the part of an incomplete message to the reply file, saves its file descriptors, and consumes it.
+    /// Moves the received part of an incomplete message to the reply file, and saves the message's file descriptors.
     fn write_part(&mut self, device: &mut VfioFunction<'_>, buffer: &mut [u8]) -> io::Result<()> {
         let UnfinishedMessage { kept, skipped } = self.session.partial();
         let held = self.replies.held().length as usize;

@@ -29,8 +29,8 @@ pub(in crate::port) trait ClientConnection: Debug + Send {
     /// Returns the counters of the client's messages.
     fn counters(&self) -> SessionCounters;
 
-    /// Handles the client's pending messages within a budget, and sends replies. The clock bounds the time of the
-    /// visit, and gives each message its time.
+    /// Handles the client's pending messages within a budget, and sends replies. The clock limits the time spent on
+    /// them, and dates each message.
     fn visit(
         &mut self,
         device: &mut VfioFunction<'_>,
@@ -56,7 +56,7 @@ pub(in crate::port) trait ClientConnection: Debug + Send {
     /// Returns true if no reply to the client and no message from it is pending.
     fn is_idle(&self) -> bool;
 
-    /// Prepares the socket for the port's next round, after the successor process may have received from it.
+    /// Prepares the client's socket for further receives, after a successor process may have received from the socket.
     fn resume_receiving(&self) -> io::Result<()>;
 
     /// Returns true if the client continues with the host's successor process, and after a reset of the card. Else it

@@ -141,7 +141,7 @@ impl VhostUserConnection {
         }
     }
 
-    /// Stops a ring at its position, and removes its eventfd of kicks.
+    /// Stops a ring at its position, and removes the eventfd by which the guest kicks the ring.
     fn stop(&mut self, ring: u32, device: &mut VfioFunction<'_>) -> HostOperationOutcome<DeferredCloseFd> {
         record(device, "ring stopped", ring.into());
         self.kicks.set(ring, None);
