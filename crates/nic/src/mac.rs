@@ -14,7 +14,7 @@ pub(crate) fn count_length_errors(file: &mut RegisterFile, which: u32, frames: u
     file.count(r::RLEC, frames);
 }
 
-/// Adds the plane's counts of frames that have crossed the wire to the statistics registers.
+/// Adds the forwarding plane's counts of frames that have crossed the wire to the statistics registers.
 pub(crate) fn settle(tally: &mut UplinkTally, file: &mut RegisterFile) {
     let tally = core::mem::take(tally);
     if tally.arrived.packets > 0 {

@@ -55,7 +55,7 @@ impl AssetCache {
         self.folder.join(format!("{name}-{:016x}", fnv1a(recipe.as_bytes())))
     }
 
-    /// Creates an empty folder to build a cached part in.
+    /// Creates an empty folder in which a part of the cache is built.
     pub(super) fn build_folder(&self, name: &str) -> Result<PathBuf> {
         let build_folder = self.work_folder().join(format!("{name}.partial"));
         remove(&build_folder)?;

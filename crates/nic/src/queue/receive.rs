@@ -138,8 +138,8 @@ impl ReceiveQueue {
         (!self.halted).then_some(PlainReceiver { posted, ring, room, longest, function, bus, format })
     }
 
-    /// Puts a frame into the buffers that it needs, or into none. The caller has `opened` the queue since the last write of a
-    /// register.
+    /// Writes a frame to as many receive buffers as it needs, or to none if there are too few. The caller has `opened`
+    /// the queue since the last write of a register.
     ///
     /// # Errors
     /// [`ReceiveError`]: software does not receive the frame.
