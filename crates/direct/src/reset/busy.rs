@@ -1,5 +1,5 @@
-//! Makes a network card of Intel's write every received frame to its owner's pages, by the few registers that all
-//! of them have had since the 82542. The frames must come from the wire. Other devices stay idle.
+//! Makes an Intel network card write every received frame to its owner's pages, by the few registers that all these
+//! cards have had since the 82542. The frames must come from the wire. Other devices stay idle.
 
 use super::pages::{DESCRIPTORS, IOVA, RING_BYTES};
 use crate::DriverStartError;

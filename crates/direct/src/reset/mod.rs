@@ -39,7 +39,7 @@ pub struct ResetPlan {
     pub function: PciAddress,
     /// Reset methods to ignore, so that the next method is used.
     pub hidden: IgnoredResetMethods,
-    /// True to skip the reset and perform every other step, to show the effect of the missing reset.
+    /// True to omit the reset but perform every other step, to show the effect of a missing reset.
     pub without_reset: bool,
 }
 

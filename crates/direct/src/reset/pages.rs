@@ -4,7 +4,7 @@
 
 use host::shared::{SharedMemory, SharedMemoryError};
 
-/// Device address of the owner's pages, into which the card receives.
+/// Device address of the owner's pages, into which the card writes received frames.
 pub(super) const IOVA: u64 = 1 << 32;
 /// Number of descriptors in the receive ring: legacy ones of 16 bytes, which every network card of Intel's has.
 pub(super) const DESCRIPTORS: u32 = 256;

@@ -50,7 +50,7 @@ pub struct MessageFromVf {
 pub enum AdminDescriptorContents {
     /// The descriptor holds a message of a VF.
     Message(MessageFromVf),
-    /// The descriptor is no message of a VF, or reports an error.
+    /// The descriptor holds no message of a VF, or reports an error.
     Other(u16),
 }
 

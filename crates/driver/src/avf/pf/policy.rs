@@ -121,7 +121,7 @@ impl AvfPf {
         new.has_pairs()
     }
 
-    /// Returns the VFs other than this one that receive by an address, or will after a reset.
+    /// Returns the VFs, except `other_than`, that receive by an address now or will after a reset.
     fn owners(&self, mac: MacAddress, other_than: u8) -> impl Iterator<Item = u8> {
         let has = move |vf: &u8| {
             let state = self.state(*vf);

@@ -27,7 +27,7 @@ pub enum AvfLinkStatus {
 }
 
 impl AvfDriver {
-    /// Reads the pending events that the PF sent to the VF. Returns the VF's link speed in Mb/s.
+    /// Reads the PF's pending messages to the VF, and records their events. Returns the VF's link speed in Mb/s.
     pub fn look<H: DmaHal>(&mut self, hal: &mut H) -> Option<u32> {
         while let Some(message) = self.mailbox.receive(hal) {
             self.note(&message);

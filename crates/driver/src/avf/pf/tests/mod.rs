@@ -34,7 +34,7 @@ use std::vec::Vec;
 /// Message from the PF to a VF in the test: operation, status, body.
 type MessageToVf = (VirtchnlOpcode, VirtchnlStatus, Vec<u8>);
 
-/// Net result of the PF's orders to the card for one VF, with the number of the VF's resets.
+/// State that the PF's orders give one VF of the card, with the number of the VF's resets.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct RecordedCardCommands {
     addresses: BTreeSet<[u8; 6]>,
