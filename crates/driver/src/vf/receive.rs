@@ -9,9 +9,9 @@ use i82576::descriptor::SIZE;
 use i82576::descriptor::rx::{AdvancedRxWriteBack, PostedRxDescriptor, rss_type, status};
 use i82576::register::{rx, vf};
 
-/// SRRCTL: one buffer of 2 KB per descriptor, and drop without a descriptor: 0x8200_0002, as igbvf.
+/// Value of SRRCTL, as in igbvf (0x8200_0002): one buffer of 2 KB per descriptor, and no descriptor means a drop.
 const SRRCTL: u32 = srrctl::DROP_EN | 1 << srrctl::DESCTYPE_SHIFT | (BUFFER / 1024) as u32;
-/// RXDCTL: enabled, thresholds 16, 8 and 1, as igbvf.
+/// Value of RXDCTL, as in igbvf: queue enabled; prefetch, host and write-back thresholds of 16, 8 and 1.
 const RXDCTL: u32 = dctl::ENABLE | 1 << dctl::WTHRESH_SHIFT | 8 << 8 | 16;
 
 /// Advanced receive descriptors with one buffer each (82576 datasheet 7.1.5).

@@ -81,8 +81,8 @@ impl AvfPf {
         self.vfs.iter().map(|state| state.monitor.clone()).collect()
     }
 
-    /// Restores the records of the VFs' offences that the previous host process saved, and throttles or quarantines the
-    /// same VFs again. Resets no VF.
+    /// Restores the records of the VFs' offences that the previous host process saved, and has the card throttle or
+    /// quarantine the same VFs again. No VF is reset.
     ///
     /// # Errors
     /// [`AvfPfRestoreError`] if the conduct is that of another number of VFs, or a count in it is about to overflow.
