@@ -135,8 +135,8 @@ impl WriteBackBatch {
         self.halted
     }
 
-    /// Adds the next descriptor to the batch. `speaks` is true if software requests its status. A full batch must be
-    /// flushed first.
+    /// Adds the next descriptor to the batch. `speaks` is true if the descriptor requests a report to software (RS). A
+    /// full batch must be flushed first.
     #[inline(always)]
     pub(crate) fn push(&mut self, raw: [u8; SIZE], speaks: bool) {
         if let Some(slot) = self.raw.get_mut(self.count) {

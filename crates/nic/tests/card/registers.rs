@@ -260,7 +260,7 @@ fn through_pf(vf: VfIndex, offset: u32) -> u32 {
     }
 }
 
-/// Tests that a plain VF register has the same bits as its register in the PF's file, for reads and writes.
+/// Tests that a VF register and the PF's register with the VF's bits show each other's writes.
 #[test]
 fn vf_register_shares_its_bits_with_the_pf_register() {
     let mut bench = CardFixture::new(8);

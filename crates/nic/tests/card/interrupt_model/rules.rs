@@ -173,7 +173,7 @@ impl InterruptModel {
         }
     }
 
-    /// Raises a VF's mailbox vector. A VF that does not exist has none.
+    /// Raises a VF's mailbox vector, if the VF exists.
     pub(super) fn mailbox_event(&mut self, vf: u8) {
         if vf < self.vfs {
             self.event_of_vf_entry(vf, self.vtivar_misc[usize::from(vf)].to_le_bytes()[0]);
