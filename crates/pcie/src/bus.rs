@@ -68,7 +68,7 @@ pub struct DmaFault {
     pub iova: Iova,
 }
 
-/// Kind of access that a device announces for memory.
+/// Kind of access, read or write, that a device announces for a range of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnnouncedAccess {
     /// The announced memory will be read.

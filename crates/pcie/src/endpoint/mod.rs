@@ -38,7 +38,7 @@ impl ConfigWriteEffects {
     }
 }
 
-/// Configuration space of a function with its side effects.
+/// Configuration space of a function, with the side effects of writes to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     space: ConfigSpace,
