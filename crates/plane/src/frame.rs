@@ -128,7 +128,8 @@ pub struct Frame<'a> {
 
 // All of it is inlined: one call with a reference to a frame would put the fields of every frame into memory.
 impl<'a> Frame<'a> {
-    /// Creates the frame that fills `buffer` behind [`HEADROOM`]. Returns `None` if it has no complete header.
+    /// Creates the frame that fills `buffer` behind [`HEADROOM`]. Returns `None` if the frame is shorter than an
+    /// Ethernet header.
     #[must_use]
     #[inline(always)]
     pub fn new(buffer: &'a mut [u8]) -> Option<Self> {

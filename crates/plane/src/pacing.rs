@@ -223,7 +223,7 @@ impl<const N: usize> TransmitPacing<N> {
         self.port_mut(port).set_waiting(queue, false);
     }
 
-    /// Charges a frame of `length` bytes, frame check sequence excluded, to the port's rate.
+    /// Adds the cost of a frame of `length` bytes, frame check sequence excluded, to the port's transmit account.
     #[inline]
     pub(crate) fn left(&mut self, port: PortIndex, length: usize) {
         let port = self.port_mut(port);
@@ -232,7 +232,7 @@ impl<const N: usize> TransmitPacing<N> {
         }
     }
 
-    /// Charges a frame to other ports, once for each, to the bandwidth between ports.
+    /// Adds the cost of a frame to other ports, once for each of them, to the account of the bandwidth between ports.
     #[inline]
     pub(crate) fn crossed(&mut self, port: PortIndex, length: usize, to: PortSet, now: Time) {
         let Some(bandwidth) = self.loopback else { return };
