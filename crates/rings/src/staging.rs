@@ -49,7 +49,7 @@ impl StagedPacket {
         &mut self.place[start..start + bytes]
     }
 
-    /// Adds zeros to the packet up to `shortest` bytes, if it is shorter.
+    /// Pads the packet with zeros to `shortest` bytes, if the packet is shorter.
     #[inline(always)]
     pub(crate) fn pad(&mut self, shortest: usize) {
         if self.length < shortest {
