@@ -71,7 +71,7 @@ impl VmmFunctionSocket {
         }
     }
 
-    /// Returns additions to a libvirt domain.
+    /// Returns the elements that attach the function to a libvirt domain, as XML.
     fn libvirt(&self) -> String {
         match self {
             Self::VfioUser(socket) => vfio_user::libvirt(socket),
