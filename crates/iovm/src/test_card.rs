@@ -8,7 +8,7 @@ use i82576::{MacAddress, VfIndex};
 use pcie::capability::express;
 use pcie::{ConfigAccess, ConfigWriteEffects, Endpoint, Function};
 
-/// Offset of the PCI Express device capabilities in a VF's configuration space.
+/// Offset of the PCI Express capability's device capabilities in a VF's configuration space.
 const CAPABILITIES: u16 = EXPRESS as u16 + express::DEVICE_CAPABILITIES;
 
 /// Request of the SR-IOV manager to the card, as the test card logs it.

@@ -1,5 +1,5 @@
-//! A VF as its guest sees it: an ordinary endpoint with ids, BARs, memory enable and its own MSI-X table. The card
-//! implements the VF's registers in BAR 0.
+//! VF in the form that its guest accesses: an ordinary endpoint with ids, BARs, memory enable and its own MSI-X table.
+//! The card implements the VF's registers in BAR 0.
 //!
 //! The SR-IOV capability defines the BARs: 64 bits, not prefetchable, because registers that are cleared by reading
 //! cannot be prefetched. (QEMU's model of the card claims prefetchable; drivers accept both.)
@@ -115,8 +115,8 @@ impl VirtualFunction {
         if self.endpoint.bus_master() { self.table.release() } else { None }
     }
 
-    /// Resets the VF to its state when it was added: configuration as at boot, MSI-X table zero. [`crate::ladder`]
-    /// resets the card's part.
+    /// Resets the VF's configuration space and MSI-X table to their state when the VF was added. [`crate::ladder`]
+    /// resets the card's part of the VF.
     pub fn reset(&mut self) {
         self.endpoint.reset();
         self.table.reset();

@@ -322,8 +322,8 @@ impl SrIovManager {
         self.slots.get_mut(vf.index()).ok_or(VfAssignmentError::NotEnabled { vf, enabled })
     }
 
-    /// Resets a VF by the reset ladder, and restores the configuration that it had at boot. The VF is then present, or
-    /// quarantined.
+    /// Resets a VF by the reset ladder, and restores the VF's configuration at boot. Afterwards the VF is present, or
+    /// quarantined if the reset failed.
     fn clean<D: SrIovDevice>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), VfAssignmentError> {
         let slot = self.slot(vf)?;
         let climbed = ladder::climb(device, Function::Vf(vf.get()));

@@ -5,7 +5,7 @@ use hypervisor::cost::{CostConstant, CostTable};
 
 use super::HostMeasurement;
 
-/// Rule that computes a cost constant: a measurement minus others, in cycles of the measured clock.
+/// Rule that computes a cost constant from a measurement minus other measurements, in cycles of the measured clock.
 struct ConstantRule {
     cost: CostConstant,
     is: &'static str,

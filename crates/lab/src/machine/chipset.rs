@@ -27,7 +27,7 @@ const IOTLB: (usize, usize) = (64, 4);
 /// PCI function that is assigned to a domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AssignedFunction {
-    /// Routing id of the function on the host's bus.
+    /// Routing id (bus, device and function number) of the PCI function on the host's bus.
     pub(crate) rid: Rid,
     /// Memory of the guest that owns the function.
     pub(crate) region: DomainMemoryRegion,

@@ -69,7 +69,7 @@ impl WireProperties {
     };
 
     /// Returns the mean number of datagrams that a client sends in its turn. A client with a full socket sleeps until
-    /// half of it is free (Linux `sock_writeable`); the shared ring has an equal part for each client.
+    /// half of the socket is free (Linux `sock_writeable`); each client has an equal part of the shared ring.
     #[must_use]
     pub const fn burst(&self, clients: u32) -> u32 {
         let clients = if clients == 0 { 1 } else { clients };

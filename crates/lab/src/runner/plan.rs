@@ -335,7 +335,7 @@ fn without(params: &Params, others: &Params) -> Params {
     kept.map(|(name, value)| (name.to_owned(), value.clone())).collect()
 }
 
-/// Returns a point's seed, which is independent of the other points of the run.
+/// Returns a point's seed, which does not depend on which points the run includes.
 fn seed(seed: u64, experiment: &str, axes: &Params) -> u64 {
     hash::stable(format!("{seed} {experiment} {axes}").as_bytes())
 }

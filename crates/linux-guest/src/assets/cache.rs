@@ -82,7 +82,8 @@ fn remove(folder: &Path) -> Result<()> {
     }
 }
 
-/// Returns the 64-bit FNV-1a hash of a text, which distinguishes recipes; it does not have to withstand an attacker.
+/// Returns the 64-bit FNV-1a hash of a text, which distinguishes recipes of cached parts. The hash does not resist an
+/// attacker.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

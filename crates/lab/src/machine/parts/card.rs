@@ -43,7 +43,7 @@ pub(crate) fn card_time(now: VirtualInstant) -> Time {
 pub(crate) struct FrameRecipient {
     pub(crate) domain: DomainId,
     pub(crate) region: DomainMemoryRegion,
-    /// Start of the memory that the VF may access, in the domain's memory; as large as a guest's memory.
+    /// Start, in the domain's memory, of the part that the VF may access; the part is as large as a guest's memory.
     pub(crate) part: u64,
 }
 
@@ -135,8 +135,8 @@ impl NicPort {
         Ok(port)
     }
 
-    /// Assigns a VF to a guest: the VF then reaches the guest's memory and interrupts the guest, under the routing id
-    /// found by the manager.
+    /// Assigns a VF to a guest: the VF then accesses the guest's memory and interrupts the guest, with the routing id
+    /// that the VF manager gave the VF.
     fn hand_over(&mut self, vf: VfIndex, to: FrameRecipient, chipset: &mut Chipset) -> Result<(), String> {
         let owner = VfOwner(to.domain.index() as u64);
         self.manager.assign(&mut ManagedCard(&mut self.nic), vf, owner).map_err(|error| error.to_string())?;

@@ -97,7 +97,8 @@ pub(crate) struct GuestHardware {
 }
 
 impl GuestHardware {
-    /// Creates the hardware of a guest with a VF; `handler` handles the guest's writes of MSI-X mask bits.
+    /// Creates the hardware of a guest with a VF. `handler` is the policy for the guest's writes of MSI-X
+    /// mask bits.
     pub(crate) fn direct(
         kind: DomainKind,
         owner: (DomainId, VcpuId),

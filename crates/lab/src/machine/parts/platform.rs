@@ -64,7 +64,8 @@ impl<D> GuestPlatform<'_, D> {
         self.step.charge(CycleCategory::Refill, self.table[CostConstant::ExitPollution]);
     }
 
-    /// Charges work of the guest's own code, prolonged by nested paging on hardware virtualization.
+    /// Charges cycles of the guest's own code. Under hardware virtualization, nested paging prolongs the
+    /// code.
     fn own(&mut self, category: CycleCategory, cycles: u64) {
         let stretched =
             self.virtualised().then(|| cycles + cycles * self.table[CostConstant::NestedPaging] / 1_000);

@@ -183,7 +183,7 @@ impl MultiqueueMachine {
         self.port.functions.sent = sent;
     }
 
-    /// Wakes a guest processor that has work, unless it waits for an answer.
+    /// Wakes a guest processor that has work, unless the processor waits for the answer to a register write.
     fn wake(&mut self, processor: usize, now: VirtualInstant, core: &mut MultiqueueCore) {
         let hardware = &self.processors[processor].hardware;
         if !hardware.waits {

@@ -195,7 +195,7 @@ impl ServerResults {
         if offered == 0 { 0.0 } else { (1.0 - read as f64 / offered as f64).max(0.0) * 100.0 }
     }
 
-    /// Returns the number of responses per second that clients received.
+    /// Returns the number of responses to requests that clients received per second.
     #[must_use]
     pub fn transactions_per_s(&self) -> f64 {
         self.per_second(self.round_trips.len() as u64)

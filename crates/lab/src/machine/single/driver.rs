@@ -46,7 +46,7 @@ pub(super) struct DriverDomain {
     from_card: Vec<VecDeque<(usize, ModelFrame)>>,
     /// Frames of guests that wait to be sent, one queue per card.
     pub(super) to_card: Vec<VecDeque<OutgoingFrame>>,
-    /// Guests whose frames were sent, and which have to get a response on their ring.
+    /// Guests, by index, whose frames were sent and whose requests the driver domain has to answer on the ring.
     pub(super) done: VecDeque<usize>,
     turn: usize,
     /// Number of guests' transmit requests that were inconsistent or whose segmentation failed.

@@ -20,7 +20,7 @@ const MAX_SEGMENTS: u32 = 44;
 /// unless nothing is in flight.
 const DEFERRED: u32 = 3;
 
-/// Returns the number of pages of a guest's frame buffers.
+/// Returns the number of memory pages that hold a guest's frame buffers for all ports.
 pub(super) const fn pages(ports: usize) -> u64 {
     2 * ports as u64 * RING as u64
 }
@@ -182,8 +182,8 @@ impl GuestVcpuStep<'_> {
         count
     }
 
-    /// Takes the next acknowledgements and packets of a stream, up to the ring's and the window's room, and
-    /// charges for sending them.
+    /// Takes the next acknowledgements and packets of a stream, as many as fit the ring and the window, and
+    /// charges for sending these.
     fn transmit(&mut self, stream: &mut GuestStream, window: u32, room: u32) -> SentFrames {
         let acks = stream.acks.min(room);
         let mut sent = SentFrames { acks, slots: acks, ..SentFrames::default() };

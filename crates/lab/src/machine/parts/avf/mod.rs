@@ -46,7 +46,7 @@ const RING: u16 = 256;
 const BATCH: u16 = 32;
 /// Frames that the card processes for a queue before it serves the next queue.
 const BUDGET: usize = 64;
-/// Number of client addresses to try in the search for a flow per queue pair.
+/// Number of client addresses that are tried in the search for one flow per queue pair.
 const CANDIDATES: u8 = 255;
 
 /// Memory of the card's PF and VF, and the interrupts that they sent.

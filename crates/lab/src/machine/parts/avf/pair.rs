@@ -36,10 +36,11 @@ pub(crate) struct DoorbellCounters {
     pub(crate) exits: u64,
 }
 
-/// VF with its driver and doorbells, as one processor's kernel accesses them in a step.
+/// VF with its driver and doorbells, for the kernel of one guest processor during a step.
 pub(crate) struct VfQueuePairView<'a> {
     pub(crate) port: &'a mut AvfPort,
-    /// Driver of the VF; `None` while the driver runs, since it accesses the VF through this same struct.
+    /// Driver of the VF. The field is `None` while the driver runs, because the driver accesses the VF
+    /// through this same struct.
     pub(crate) driver: Option<&'a mut AvfDriver>,
     pub(crate) doorbell: DoorbellPath,
     pub(crate) doorbells: &'a mut DoorbellCounters,

@@ -51,7 +51,7 @@ const BUSY: u64 = CLOCK / 100;
 /// Event of the modelled machine that plays audio.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum AudioEvent {
-    /// The device has consumed a period of samples and interrupts.
+    /// Event: the audio device has consumed a period of samples and interrupts.
     Period,
 }
 
@@ -86,8 +86,8 @@ impl Actor for AudioMachine {
         core.wake(self.guest, now);
     }
 
-    /// Executes a step of the guest or the service domain. The player's work for a period is complete when its next
-    /// step begins; it sleeps if the buffer is full.
+    /// Executes a step of the guest or the service domain. The player's work for a period is complete when the player's
+    /// next step begins; the player sleeps while the sample buffer is full.
     fn execute(&mut self, mut step: VcpuStep, core: &mut AudioCore) {
         if step.vcpu() != self.guest {
             step.charge(CycleCategory::Kernel, BUSY);

@@ -60,7 +60,7 @@ pub fn read(
     device.read(location, offset)
 }
 
-/// Returns the offsets of the registers that change only with the device's location.
+/// Returns the offsets of the registers whose value differs between the device's locations.
 #[must_use]
 pub fn audit(device: AuditedDevice, locations: &[DeviceLocation]) -> Vec<u32> {
     let tells = |offset: &u32| {

@@ -9,7 +9,7 @@ use sim::{EventQueue, RandomStream, VirtualDuration, VirtualInstant};
 #[derive(Debug)]
 pub struct IntxLine {
     sources: Vec<IntxSource>,
-    /// The guest has taken an interrupt of the line that it has not ended.
+    /// The guest has taken an interrupt of the line, and has not ended the interrupt.
     in_service: bool,
 }
 

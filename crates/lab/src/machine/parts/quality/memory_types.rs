@@ -15,7 +15,8 @@ pub enum MemoryType {
     Wp,
     /// Memory type: write back.
     Wb,
-    /// Memory type: uncached, unless an MTRR says write combining; PAT only.
+    /// Memory type: uncached, except that an MTRR of type write combining takes precedence. Only a PAT entry has this
+    /// type.
     UcMinus,
 }
 

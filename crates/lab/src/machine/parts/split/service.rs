@@ -156,8 +156,8 @@ impl ServiceDomainNetwork {
         true
     }
 
-    /// Polls a card, takes frames from guests, or copies frames to guests, in turn. Returns `false` if the
-    /// kind of work that is due has nothing to do.
+    /// Polls a card, takes frames from guests, or copies frames to guests, whichever is next in turn. Returns `false`
+    /// if that kind of work has nothing to do.
     fn turn(&mut self, view: &mut ServiceCpuView) -> bool {
         let cpu = view.cpu;
         let turn = self.duties[cpu].turn;
@@ -223,8 +223,8 @@ impl ServiceDomainNetwork {
         }
     }
 
-    /// Takes frames from the guests of a back-end worker thread: releases the pages of sent frames, then takes more
-    /// frames.
+    /// Releases the pages of frames that were sent for the guests of a back-end worker thread, and takes more frames
+    /// from these guests.
     fn transmit(&mut self, worker: usize, view: &mut ServiceCpuView) {
         view.charge(CycleCategory::Kernel, CostConstant::Softirq);
         self.backend.release(worker, &mut view.host(&mut self.wires, self.domain), TURN);
