@@ -191,8 +191,8 @@ impl CrashingPortFixture {
         body
     }
 
-    /// Sends a request whose reply fills a page of the reply file up to 6 bytes, so that the next reply begins on another
-    /// page.
+    /// Sends a request whose reply fills a page of the reply file up to 6 bytes, so that the next reply begins on
+    /// another page.
     fn fill_page(&mut self) {
         let after = 16 + 16;
         let used = self.progress().extent.end % 4096;
