@@ -196,9 +196,9 @@ fn checksum(bits: u32, looked_at: u32, wrong: u32) -> ChecksumStatus {
 }
 
 impl super::Vf {
-    /// Passes received frames to `take`, at most `most`, in order. Each is in the ring's buffers until `take`
-    /// returns, and is lost unless `take` copies it. Free buffers are returned to the card in batches. Returns the
-    /// number of frames.
+    /// Passes received frames to the function `take`, at most `most`, in order. A frame is in the ring's buffers until
+    /// `take` returns, and is lost unless `take` copies it. Returns free buffers to the card in batches. Returns the
+    /// number of passed frames.
     #[inline]
     pub fn receive_burst<H: DmaHal>(
         &mut self,

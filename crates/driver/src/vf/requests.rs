@@ -82,7 +82,8 @@ impl Vf {
         Ok(self.mailbox.request(hal, &[first, low, high])?)
     }
 
-    /// Requests these multicast groups, and no others. More groups than a message holds become all groups.
+    /// Requests that the VF receive these multicast groups, and no others. Requests all groups if a message cannot hold
+    /// them.
     ///
     /// # Errors
     /// [`VfError::Mailbox`].
@@ -107,7 +108,7 @@ impl Vf {
         Ok(self.mailbox.request(hal, &message)?)
     }
 
-    /// Requests to receive every multicast frame, or only those of the requested groups.
+    /// Requests that the VF receive every multicast frame, or, if `all` is false, only frames to the requested groups.
     ///
     /// # Errors
     /// [`VfError::Mailbox`].
@@ -127,7 +128,7 @@ impl Vf {
         Ok(self.mailbox.request(hal, &[id::SET_PROMISC | info << INFO_SHIFT])?)
     }
 
-    /// Adds the VF to a VLAN, or removes it.
+    /// Requests that the PF add the VF to a VLAN, or remove it from the VLAN.
     ///
     /// # Errors
     /// [`VfError::Vlan`] above 4095; [`VfError::Mailbox`]: refused if the administrator has put the VF on one VLAN.

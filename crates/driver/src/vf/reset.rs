@@ -39,7 +39,7 @@ impl Vf {
         Ok(())
     }
 
-    /// Resets the function only: queues and interrupts are off, and the PF gets no message.
+    /// Resets the function only: its queues and interrupts are then off, and the PF gets no message.
     pub(super) fn reset_function<H: Hal>(&mut self, hal: &mut H) {
         hal.write(vf::CTRL, ctrl::RST);
         self.mailbox.forget();
