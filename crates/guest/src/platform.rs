@@ -22,7 +22,8 @@ pub enum InterruptSource {
 pub enum DeviceAccessOutcome {
     /// The kernel's access to the emulated device is complete.
     Done,
-    /// Another actor completes the device access; the kernel stays blocked until it is woken.
+    /// The device access is not complete; the kernel stays blocked until another actor completes the access
+    /// and wakes it.
     Blocked,
 }
 

@@ -25,7 +25,7 @@ pub trait NetworkDevice<P> {
     /// [`NetworkDevice::receive_done`].
     fn interrupt(&mut self, platform: &mut P, vector: u16) -> DeviceEvents;
 
-    /// Copies the next received frame to the front of `into`. Returns its length, or `None` if no frame is
+    /// Copies the next received frame to the front of `into`. Returns the frame's length, or `None` if no frame is
     /// pending.
     fn receive(&mut self, platform: &mut P, into: &mut [u8]) -> Option<usize>;
 
@@ -43,6 +43,6 @@ pub trait NetworkDevice<P> {
     /// frame over 2 KB.
     fn unsent(&self) -> usize;
 
-    /// Notifies the device of queued frames that were not announced to the device yet.
+    /// Notifies the device of all queued frames that it does not know yet.
     fn flush(&mut self, platform: &mut P);
 }

@@ -128,7 +128,8 @@ impl<D> KernelModel<D> {
         }
     }
 
-    /// Sends as many packets of the stream as window, data and device allow. The other data stays in the send buffer.
+    /// Sends as many packets of the stream as window, data and device allow. The remaining data stays in the send
+    /// buffer.
     fn push<P: KernelPlatform>(&mut self, platform: &mut P, sender: &mut SenderProgram)
     where
         D: NetworkDevice<P>,
