@@ -47,8 +47,8 @@ pub fn group_id(text: &str) -> Result<u32, UserLookupError> {
     Ok(group.ok_or_else(|| UserLookupError::NoGroup(text.to_owned()))?.gid.as_raw())
 }
 
-/// Returns true if a group belongs to one user alone: created with the user, of the same name, without other
-/// members. Many systems create such a group per user, which may write to all of the user's files.
+/// Returns true if a group belongs to one user alone: it is the user's primary group, has the user's name and
+/// no other members. Many systems create such a group per user, which may write to all of the user's files.
 #[must_use]
 pub fn is_private_group(uid: u32, gid: u32) -> bool {
     let Ok(Some(user)) = User::from_uid(uid.into()) else { return false };

@@ -23,7 +23,7 @@ pub struct VnetHeader {
     /// Offset of the first byte covered by a missing checksum, from the start of the frame, and the checksum's offset
     /// from there. The checksum's field holds the pseudo header's sum.
     pub checksum: Option<(u16, u16)>,
-    /// Segmentation that the packet still needs before it fits on a network.
+    /// Segmentation that the packet still needs before it fits on a network, or none.
     pub segments: GsoType,
     /// Length of all headers, in bytes, of a packet that is to be segmented.
     pub headers: u16,

@@ -52,8 +52,8 @@ impl BlockingWorker {
         Ok(worker)
     }
 
-    /// Starts several worker threads as [`BlockingWorker::start_confined`] does. They restrict themselves in parallel:
-    /// a guest may be waiting for all of them.
+    /// Starts several worker threads as [`BlockingWorker::start_confined`] does. The threads restrict themselves in
+    /// parallel: a guest may be waiting for all of them.
     ///
     /// # Errors
     /// Returns the errors of [`PreparedSandbox::spawn`].

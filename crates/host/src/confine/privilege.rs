@@ -37,9 +37,9 @@ pub enum ThreadCapabilities {
     },
 }
 
-/// Switches the process to another user, before it starts unprivileged threads. The capabilities that starting a
-/// host takes stay until each thread drops them. Afterwards the memory of guests is in no core dump, and other
-/// processes of that user cannot read this process's memory.
+/// Switches the process to another user, before it starts unprivileged threads. Each thread keeps the capabilities for
+/// starting a host until it drops them. Afterwards the memory of guests is in no core dump, and other processes of that
+/// user cannot read this process's memory.
 ///
 /// # Errors
 /// [`SandboxError::User`]; the process must then end, since it may have become the user in part.

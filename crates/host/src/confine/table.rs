@@ -82,7 +82,7 @@ const EVERY: &[PermittedSystemCall] = &[
     (libc::SYS_write, Always),
     (libc::SYS_writev, Always),
 ];
-/// `PR_SET_VMA` (linux/prctl.h): the C library's allocator names its memory.
+/// `PR_SET_VMA` (linux/prctl.h): `prctl` operation by which the C library's allocator names its memory.
 const PR_SET_VMA: u32 = 0x5356_4d41;
 
 /// System calls that the system call filter permits to a port's thread, for clients, interrupts, the uplink and guest
@@ -302,15 +302,16 @@ const OLDER_MANAGE: &[PermittedSystemCall] = &[];
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER_NO_FILES: &[PermittedSystemCall] = &[];
 
-/// System calls that make memory executable. They fail with ENOSYS, because libraries do without them: a user database
-/// would load code.
+/// System calls that make memory executable, which fail with ENOSYS. A user database would load code; libraries work
+/// without it.
 const NO_CODE: &[PermittedSystemCall] =
     &[(libc::SYS_mmap, Has(2, libc::PROT_EXEC as u32)), (libc::SYS_mprotect, Has(2, libc::PROT_EXEC as u32))];
-/// System calls that load BPF programs. They fail with ENOSYS, and their callers work without BPF.
+/// System calls that load BPF programs, which fail with ENOSYS. Their callers work without BPF.
 const NO_PROGRAM: &[PermittedSystemCall] = &[(libc::SYS_bpf, IsNot(0, crate::xdp::LATER))];
-/// System calls that open files. They fail with ENOSYS: the report of a panic looks up the names of functions.
+/// System calls that open files, which fail with ENOSYS. A panic's report tries to open files for the names of
+/// functions.
 const NO_FILES: &[PermittedSystemCall] = &[(libc::SYS_openat, Always), (libc::SYS_getcwd, Always)];
-/// System calls that start processes or open network sockets. They fail with ENOSYS: `clone3` hides its flags from
+/// System calls that start processes or open network sockets, which fail with ENOSYS. `clone3` hides its flags from
 /// filters, and libraries then use `clone`; a user database may be behind the network.
 const NO_PROCESS: &[PermittedSystemCall] =
     &[(libc::SYS_clone3, Always), (libc::SYS_socket, IsNot(0, FAMILIES))];
@@ -327,7 +328,8 @@ impl ThreadRole {
         }
     }
 
-    /// Returns the lists of system calls that fail with ENOSYS for the role. They take precedence over allowed calls.
+    /// Returns the lists of system calls that fail with ENOSYS for the role. These lists take precedence over the
+    /// permitted calls.
     pub(super) fn refused(self) -> &'static [&'static [PermittedSystemCall]] {
         match self {
             Self::Port | Self::Helper | Self::Api | Self::Keeper => &[NO_CODE, NO_FILES, OLDER_NO_FILES],

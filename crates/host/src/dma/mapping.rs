@@ -75,8 +75,8 @@ impl ClientMemoryMappings {
     }
 }
 
-/// Returns the file of an existing mapping of the same memory, or a new one: all mappings of a file share one file
-/// descriptor.
+/// Returns the file of an existing mapping if it has the same memory, or else a new file: all mappings of a file share
+/// one file descriptor.
 fn keep(
     fd: OwnedFd,
     identity: FileIdentity,
@@ -132,13 +132,14 @@ impl PendingDmaRegion {
     }
 }
 
-/// DMA region with mapped memory, to be inserted into the DMA table that has admitted it. Dropping it may block.
+/// DMA region with mapped memory, to be inserted into the DMA table that has admitted the region. Dropping the value
+/// may block.
 #[derive(Debug)]
 #[must_use]
 pub struct MappedDmaRegion(pub(super) DmaTableEntry);
 
-/// DMA regions that were removed from their table. The device cannot reach them; dropping them unmaps their memory and
-/// closes their files, which may block.
+/// DMA regions that were removed from their table and are out of the device's reach. Dropping the value unmaps their
+/// memory and closes their files, which may block.
 #[derive(Debug)]
 #[must_use = "drop the unmapped region in a worker thread: munmap may take long"]
 pub struct RemovedDmaRegions(pub(super) Vec<DmaTableEntry>);

@@ -48,8 +48,8 @@ const SPREAD_SAMPLES: u64 = 256;
 pub struct DmaLimits {
     /// Maximum number of a client's DMA regions, with or without memory (`max_dma_maps`).
     pub regions: usize,
-    /// Maximum number of memory mappings of one client. Regions of one file share them; see also
-    /// [`MappingReservation`](crate::memory::MappingReservation).
+    /// Maximum number of memory mappings of one client, which regions of one file share. See also
+    /// [`MappingTableReservation`](crate::memory::MappingTableReservation).
     pub mappings: usize,
     /// Maximum number of different memory files of one client. Their file descriptors are kept for a successor process.
     pub files: usize,
@@ -293,8 +293,8 @@ impl DmaTable {
         self.mapped_bytes
     }
 
-    /// Returns true if a sample of the guest's memory holds only zeros: its lowest pages, and some spread over the
-    /// rest.
+    /// Returns true if a sample of the guest's memory holds only zeros: the lowest pages, and some pages at equal
+    /// distances in the rest.
     ///
     /// A client that maps its memory privately (`share=off`) also sends a file, but writes to private copies of the
     /// pages. In shared memory that is in use, the first page or two differ from zero.
@@ -316,8 +316,8 @@ impl DmaTable {
         true
     }
 
-    /// Returns true if the client shrank a memory file while it was mapped. Its session should then end: the device
-    /// reads zeros and its writes are discarded. Costs one load until any client of the process shrinks memory.
+    /// Returns true if the client shrank a memory file while it was mapped. The client's session should then end: the
+    /// device reads zeros and its writes are discarded. Costs one load until any client of the process shrinks memory.
     #[must_use]
     pub fn poisoned(&self) -> bool {
         let events = poison_events();

@@ -1,4 +1,4 @@
-//! Copies a keeper's shelf (its descriptors by name) to systemd's file descriptor store.
+//! Copies the file descriptors that a keeper holds by name (its shelf) to systemd's file descriptor store.
 //!
 //! systemd stores an open file once: it drops a second descriptor of the same file, whatever its name. But a VMM
 //! sends the same memory file for each of its VFs, and the same eventfd again when a driver is loaded anew. So an

@@ -79,7 +79,7 @@ impl InheritedFileDescriptors {
     }
 
     /// Receives the kept file descriptors, once in a process. Announces this process to the previous host process first
-    /// ([`STARTED`]), which stops its ports only then.
+    /// ([`STARTED`]), which stops its ports only after the announcement.
     ///
     /// # Errors
     /// [`InheritedFileDescriptorsError`].

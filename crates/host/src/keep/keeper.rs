@@ -1,6 +1,6 @@
 //! The keeper: a process that has the host started, holds copies of its file descriptors, and has a new host started
-//! with all of them when it dies. It reads no guest's data, opens no file and starts no program, and a seccomp filter
-//! enforces that ([`ThreadRole::Keeper`]).
+//! with all descriptors when the host dies. The keeper reads no guest's data, opens no file and starts no program, and
+//! a seccomp filter enforces this.
 //!
 //! ```text
 //!   softiov serve (keeper) ---- gives descriptors -------> softiov serve (host)
@@ -44,7 +44,7 @@ pub const RESTART: u8 = 75;
 /// Exit status of a Rust program that panicked (Rust runtime).
 const PANIC: i32 = 101;
 /// Number of hosts that die within `PERIOD` before the keeper process delays the next start. Each delay is twice the
-/// last one, up to the longest. QEMU gives its device up after five seconds without a reply, so the longest delay
+/// previous one, up to the longest. QEMU abandons its device after five seconds without a reply, so the longest delay
 /// leaves time for the start itself.
 const DEATHS: usize = 5;
 const PERIOD: Duration = Duration::from_secs(60);
@@ -84,8 +84,8 @@ struct FileDescriptorKeeper {
     former: Vec<ChildProcess>,
 }
 
-/// Starts hosts and holds their file descriptors until a host exits. Returns its exit status. `command` builds the
-/// host's command line. The process must have one thread; afterwards it can do little but end.
+/// Starts hosts and holds their file descriptors until a host ends for good. Returns the exit status. `command` builds
+/// the host's command line. The process must have one thread; afterwards its system calls are restricted.
 ///
 /// # Errors
 /// The keeper cannot start: out of descriptors or processes, or it cannot be confined. Later errors go to standard
@@ -118,7 +118,8 @@ pub fn keep(command: &mut dyn FnMut() -> Command, seccomp: SeccompMode) -> io::R
 }
 
 impl FileDescriptorKeeper {
-    /// Starts hosts, each after the end of the previous host. Returns the last one's exit status.
+    /// Starts hosts, each after the end of the previous host. Returns the exit status with which the keeper process
+    /// ends.
     fn run(&mut self) -> io::Result<u8> {
         loop {
             let death = self.serve()?;
@@ -338,8 +339,8 @@ impl FileDescriptorKeeper {
     }
 }
 
-/// Sends a host the kept file descriptors. Kills a host that does not receive all of them, because it would wait for
-/// the rest without end.
+/// Sends a host the kept file descriptors. Kills a host that does not receive all of them, because the host would wait
+/// for the rest without end.
 pub(super) fn give(
     line: &HandOverChannel,
     shelf: &KeptFileDescriptors,

@@ -1,5 +1,5 @@
-//! Messages between keeper and host with at most one file descriptor each, and the shelf of named descriptors that they
-//! change.
+//! Messages between keeper and host with at most one file descriptor each, and the keeper's shelf (descriptors by
+//! name), which the messages change.
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -88,7 +88,7 @@ pub struct KeptFileDescriptors(BTreeMap<String, OwnedFd>);
 
 impl KeptFileDescriptors {
     /// Applies the file descriptor commands of a message and ignores the rest. Returns a descriptor that is no longer
-    /// needed; closing that one may block.
+    /// needed; closing it may block.
     #[must_use]
     pub(super) fn apply(&mut self, message: KeeperMessage) -> Option<OwnedFd> {
         let name = value(&message.text, "FDNAME").filter(|name| is_name(name))?;

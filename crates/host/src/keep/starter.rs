@@ -178,8 +178,8 @@ fn close_all_but(line: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies this process like `fork`; with `CLONE_PARENT` the copy is its parent's child. Returns `None` in the copy,
-/// and its pidfd in this process.
+/// Copies this process like `fork`; with `CLONE_PARENT` the copy is a child of this process's parent. Returns `None` in
+/// the copy, and the copy's pidfd in this process.
 ///
 /// # Safety
 /// This process has one thread. Otherwise the copy would keep another thread's half-made changes and locks.

@@ -1,5 +1,5 @@
-//! Host's connection to its keeper process, which holds its file descriptors. Each call may block while the keeper is
-//! busy, for a bounded time, so threads that move frames must not make it.
+//! Host's connection to its keeper process, which holds the host's file descriptors. Each call may block while the
+//! keeper is busy, for a bounded time, so threads that move frames must not make such calls.
 
 use std::env;
 use std::io;
@@ -29,7 +29,7 @@ pub struct KeeperConnection {
 }
 
 impl KeeperConnection {
-    /// Connects to systemd, if it has started this process as a unit with a file descriptor store (`$FDSTORE`,
+    /// Connects to systemd, if systemd has started this process as a unit with a file descriptor store (`$FDSTORE`,
     /// systemd 254).
     ///
     /// # Errors

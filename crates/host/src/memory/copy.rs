@@ -153,7 +153,7 @@ unsafe fn store<const N: usize, const SIZE: usize>(
 }
 
 /// Copies ring descriptors of `size` bytes ([`SHORT`] or [`LONG`]) up to the first incomplete one; see
-/// [`super::MappedFile::read_completed`]. Returns their number.
+/// [`super::MappedFile::read_completed`]. Returns the number of copied descriptors.
 ///
 /// # Safety
 /// The memory from `source` on must hold a mapped descriptor for each element of `into`, be aligned to words, and not be

@@ -21,7 +21,8 @@ use rustix::io::Errno;
 /// Number of entries in this process's table of mappings. The kernel's limit for all of them is 65,530
 /// (vm.max_map_count).
 const CAPACITY: usize = 32_768;
-/// Table entries that are never reserved for clients: they hold mappings of this process's own memory.
+/// Number of entries of the mapping table that are never reserved for clients, for mappings of this process's own
+/// memory.
 const UNSHARED: usize = 4_096;
 /// Number of mappings that are usually reserved for one client.
 const SHARE: usize = 256;
@@ -70,8 +71,8 @@ static POISON_EVENTS: AtomicU64 = AtomicU64::new(0);
 static PREVIOUS_HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static PREVIOUS_FLAGS: AtomicI32 = AtomicI32::new(0);
 
-/// Returns the number of this process's mappings that no longer have their memory file behind them. While the number is
-/// unchanged, no mapping has been replaced by zeros.
+/// Returns the number of this process's mappings that have lost their memory file and were replaced by zeros. While the
+/// number is unchanged, no further mapping was replaced.
 #[must_use]
 pub fn poison_events() -> u64 {
     POISON_EVENTS.load(Ordering::Acquire)

@@ -47,7 +47,7 @@ pub enum SocketFileError {
         /// Path of the file that is not a socket.
         path: PathBuf,
     },
-    /// The folder is missing, or other users could replace its contents.
+    /// The socket's folder is missing, or other users could replace the folder's contents.
     #[error(transparent)]
     Folder(#[from] SocketFolderError),
     /// The process may not give the socket file to its owner or group: only root may give files away, and other users

@@ -28,7 +28,7 @@ use super::{SocketSendResult, StreamSocket};
 /// Before Linux 6.5 the kernel sends page by page, so a reply that could cross the end of a page begins on the next
 /// one.
 const PAGE: u64 = 4096;
-/// Number of sent bytes after which the reply log releases its pages to the kernel.
+/// Number of sent bytes after which the reply log releases the pages of these bytes to the kernel.
 const HOLE: u64 = 64 * 1024;
 /// Maximum length in bytes of a recorded range of the reply log: twice what a client may leave unread, and above the
 /// longest message.
@@ -93,7 +93,7 @@ impl ReplyLog {
     }
 
     /// Adopts the reply log's file and the last records of the previous host process. Returns the log, the replies from
-    /// [`UnsentReplyRange::begin`] on, and the number of their sent bytes.
+    /// [`UnsentReplyRange::begin`] on, and how many bytes of these replies were sent.
     ///
     /// # Errors
     /// The file is not a reply log, or cannot be read.
@@ -112,9 +112,9 @@ impl ReplyLog {
         Ok((Self { file, extent, sent, hole, held, floor }, replies, (sent - extent.begin) as usize))
     }
 
-    /// Appends bytes to the received part of an incomplete message in the reply log. A successor process reads them
-    /// only if [`ReplyLog::held`] was recorded afterwards. Every reply must have been sent: later ones are written
-    /// after these bytes.
+    /// Appends bytes to the received part of an incomplete message in the reply log. A successor process reads the
+    /// bytes only if [`ReplyLog::held`] was recorded afterwards. Every reply must have been sent: later replies are
+    /// written after these bytes.
     ///
     /// # Errors
     /// The system is out of memory.
@@ -188,8 +188,8 @@ impl ReplyLog {
         Ok(())
     }
 
-    /// Drops the sent replies from the reply log, since the successor process does not need them. They must end with a
-    /// whole reply.
+    /// Drops the sent replies from the reply log, since the successor process does not need them. The sent bytes must
+    /// end with a whole reply.
     ///
     /// # Errors
     /// The kernel's error.
@@ -204,8 +204,8 @@ impl ReplyLog {
         Ok(())
     }
 
-    /// Appends replies to the reply log. A successor process sends them only if [`ReplyLog::extent`] was recorded
-    /// afterwards.
+    /// Appends replies to the reply log. A successor process sends the replies only if [`ReplyLog::extent`] was
+    /// recorded afterwards.
     ///
     /// # Errors
     /// The system is out of memory.

@@ -156,8 +156,9 @@ impl StreamSocket {
         super::peek::offset(&self.0)
     }
 
-    /// Removes `buffer.len()` peeked bytes from the socket into `buffer`. Their file descriptors are dropped: the peek
-    /// has returned copies. Returns the number of removed bytes, fewer only if descriptors came in the middle of them.
+    /// Removes `buffer.len()` peeked bytes from the socket into `buffer`. Drops the bytes' file descriptors: the peek
+    /// has returned copies. Returns the number of removed bytes, which is smaller only if descriptors came in the
+    /// middle of the bytes.
     ///
     /// # Errors
     /// The kernel's error.

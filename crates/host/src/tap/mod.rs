@@ -30,7 +30,7 @@ pub use name::{InterfaceName, InvalidInterfaceName};
 /// Reason why a tap or macvtap could not be opened or set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TapError {
-    /// The kernel has no tap driver, or the container hides it.
+    /// The kernel has no tap driver, or the container hides the driver's device file.
     #[error("/dev/net/tun does not exist: load the tun module, or give the container the device")]
     NoDriver,
     /// The device file of the tap driver may not be opened.
@@ -104,7 +104,8 @@ pub enum TapError {
 /// Result of a read from a tap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapReceiveResult {
-    /// Frame of this length in bytes, with its virtio-net header. The part that did not fit the buffer is lost.
+    /// Frame of this length in bytes, with its virtio-net header. The part of the frame that did not fit the buffer is
+    /// lost.
     Frame(usize, VnetHeader),
     /// No frame from the host is pending in the tap.
     Empty,
@@ -121,7 +122,7 @@ pub enum TapSendResult {
     Down,
 }
 
-/// Interface that a tap is attached to: its current name, and its lifetime.
+/// Interface that a tap is attached to: its current name, and whether it remains without the tap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TapInterface {
     /// Name of the interface, in its current network namespace.
@@ -239,7 +240,7 @@ impl Tap {
         Ok(waiting[0].revents().contains(PollFlags::OUT))
     }
 
-    /// Sets the interface up. Needs no privilege if it is up already.
+    /// Sets the tap's interface up. Needs no privilege if the interface is up already.
     ///
     /// # Errors
     /// [`TapError::NotPermitted`], [`TapError::System`].

@@ -92,8 +92,8 @@ pub enum XdpError {
         name: InterfaceName,
         /// Reason why each transfer mode failed.
         reasons: String,
-        /// True if another process holds the interface's queues, a program on it, or the lockable memory, so that a
-        /// retry may succeed.
+        /// True if another process holds the interface's queues, a program on the interface, or the lockable memory, so
+        /// that a retry may succeed.
         busy: bool,
     },
 }
@@ -210,8 +210,8 @@ impl XdpInterface {
         self.hold.as_fd()
     }
 
-    /// Returns the number of received frames dropped since the interface was opened, because the port was late or they
-    /// were longer than [`LONGEST`].
+    /// Returns the number of received frames dropped since the interface was opened: those that the port took too late,
+    /// and those longer than [`LONGEST`].
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.sockets.iter().map(|socket| socket.missed()).sum()
@@ -225,7 +225,8 @@ impl AsFd for XdpInterface {
     }
 }
 
-/// Binds a socket to each queue, adds them to the map, and attaches the program to the interface.
+/// Binds an AF_XDP socket to each queue, adds the sockets to the program's map, and attaches the program to the
+/// interface.
 fn attach(
     hold: &InterfaceHoldSocket,
     program: &XdpProgram,

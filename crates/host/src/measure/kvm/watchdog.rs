@@ -1,4 +1,5 @@
-//! Runs work that may hang in a virtual processor on a thread of its own, and interrupts it by a signal.
+//! Runs work that may hang in a virtual processor on a thread of its own, and interrupts the thread by a
+//! signal after a timeout.
 
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
