@@ -1,5 +1,4 @@
-//! Categories of cycles, and the interface to charge them. Idle cycles are not charged: the ledger derives
-//! them.
+//! Categories of cycles, and the interface to charge cycles. Idle cycles are not charged: the ledger derives them.
 
 /// Category of processor cycles charged to a domain.
 ///

@@ -94,8 +94,8 @@ impl CostTable {
         CostTable::all().into_iter().find(|table| table.name == name)
     }
 
-    /// Derives another processor's cost table from this one. Rows without a value of their own keep the base table's;
-    /// no experiment on that processor charges them.
+    /// Derives another processor's cost table from this one. Constants that `values` omits keep this table's values; no
+    /// experiment on that processor charges them.
     fn derived(mut self, name: &'static str, values: &[CostEntry]) -> CostTable {
         self.name = name;
         values.iter().for_each(|entry| self.rows[entry.0 as usize] = CostRow::of(*entry));

@@ -1,5 +1,5 @@
-//! Costs of the processors of the other papers: each lists the values that differ from its base table. Rows
-//! that no experiment on the processor charges keep the base table's values.
+//! Costs of the processors of the other papers, each as the values that differ from a base table. Rows that no
+//! experiment on the processor charges keep the base table's values.
 
 use super::row::{CostConstant, CostEntry, CostEvidenceKind, estimate};
 

@@ -114,8 +114,8 @@ impl CostRow {
         CostRow { cost, name: cost.name(), value, unit: cost.unit(), range, kind, source }
     }
 
-    /// Returns the permitted values of the constant: those of its unit; SMT contention is at least 1,000, as a busy
-    /// sibling never makes a thread faster.
+    /// Returns the permitted values of the constant: those of its unit, and for SMT contention at least 1,000, since a
+    /// busy sibling never makes a thread faster.
     pub(crate) const fn allowed(&self) -> RangeInclusive<u64> {
         let range = self.unit.range();
         match self.cost {

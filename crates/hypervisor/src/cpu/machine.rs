@@ -162,7 +162,7 @@ impl<S: Scheduler> HostMachine<S> {
         Some(ScheduledThreadVisit { thread, at })
     }
 
-    /// Returns the action that a processor thread requires at `now`, the time of its outstanding visit.
+    /// Returns the action that a processor thread requires at `now`, the time of the requested visit.
     pub fn visit(&mut self, thread: HardwareThreadId, now: VirtualInstant) -> HardwareThreadAction {
         let cycle = self.config.clock.cycle_at(now);
         let index = thread.index();
@@ -358,7 +358,7 @@ impl<S: Scheduler> HostMachine<S> {
         ScheduledThreadVisit { thread, at: self.config.clock.start_of(found.position) }
     }
 
-    /// Returns a preempted virtual CPU to the scheduler with the remainder of its step.
+    /// Hands a preempted virtual CPU back to the scheduler with the remainder of its step.
     pub(super) fn requeue(
         &mut self,
         thread: HardwareThreadId,

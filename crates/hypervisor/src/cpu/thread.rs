@@ -12,9 +12,10 @@ pub(super) struct HardwareThread {
     pub(super) worked: u64,
     /// Step of a virtual CPU that runs on the thread, or ran last and has not been retired.
     pub(super) current: Option<CurrentVcpuStep>,
-    /// Virtual CPU whose cached state the thread holds. An idle thread keeps it: going idle and back is no switch.
+    /// Virtual CPU whose state is in the thread's caches. An idle thread keeps this value: going idle and back is no
+    /// switch.
     pub(super) loaded: Option<VcpuId>,
-    /// Clock cycle of the thread's outstanding visit. Visits at other times were requested before a preemption and are
+    /// Clock cycle of the thread's outstanding visit. Visits for other times were requested before a preemption and are
     /// ignored.
     pub(super) visit_cycle: Option<u64>,
     /// Thousandths of a cycle that remain from the thread's conversion of work to time.

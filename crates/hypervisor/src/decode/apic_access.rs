@@ -90,9 +90,9 @@ impl<M> AccessibleGuestState<'_, M> {
 /// Path by which an APIC-access exit was handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApicExitHandlingPath {
-    /// The APIC-access exit was handled as an EOI by its qualification alone.
+    /// The APIC-access exit was handled as an EOI by the exit qualification alone.
     Fast,
-    /// The APIC-access exit was handled as an EOI after its instruction was checked.
+    /// The APIC-access exit was handled as an EOI after the accessing instruction was checked.
     Checked,
     /// The instruction of the APIC-access exit was emulated, or trapped.
     Emulated,

@@ -48,7 +48,7 @@ pub enum GrantError {
     /// The grant entry permits access to a different domain.
     #[error("the page is granted to another domain")]
     NotGranted,
-    /// The grant entry names a page that its domain does not have.
+    /// The grant entry names a page that the granting domain does not have.
     #[error("the granted page does not exist in the granting domain")]
     Page,
     /// The grant permits the other domain only to read the page.

@@ -1,5 +1,5 @@
-//! Interprocessor interrupts: the interrupt-command register (SDM volume 3, 10.6) and destination matching.
-//! The caller delivers to the other APICs.
+//! Interprocessor interrupts: the interrupt-command register (SDM volume 3, 10.6) and destination matching. The caller
+//! delivers an interrupt to other APICs.
 
 use super::{ERROR_SENT, InterruptRequestOutcome, Lapic, registers::ApicWriteEffect};
 

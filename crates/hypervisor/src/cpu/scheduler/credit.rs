@@ -100,7 +100,7 @@ impl CreditScheduler {
         }
     }
 
-    /// Distributes credits to virtual CPUs by weight, and sets their priorities by credits.
+    /// Distributes credits to virtual CPUs by weight, and sets each virtual CPU's priority by its credits.
     fn distribute_credits(&mut self) {
         let weight = |account: &VcpuCreditAccount| i64::from(account.share.weight).max(1);
         let weights: i64 = self.accounts.iter().filter(|account| account.active).map(weight).sum();
