@@ -101,7 +101,8 @@ pub mod rctl {
     pub const SECRC: u32 = 1 << 26;
 
     /// Returns the receive buffer size in bytes where SRRCTL gives none: BSIZE (17:16) of 2048, 1024, 512 or 256, the
-    /// last three times 16 with BSEX. The first is undefined with BSEX; it stays 2048, so that no buffer overflows.
+    /// last three times 16 with BSEX. BSIZE of 2048 with BSEX is undefined; the model keeps 2048, so that no buffer
+    /// overflows.
     #[must_use]
     pub const fn buffer_size(rctl: u32) -> usize {
         match ((rctl >> 16) & 3, rctl & BSEX != 0) {

@@ -198,7 +198,8 @@ impl QueueIndex {
         (0..ids::QUEUES as u8).map(Self)
     }
 
-    /// Returns the queues whose bits are set, from `first` on in order, and then those before it.
+    /// Returns the queues whose bits are set: first those from `first` on, in order, and then those before
+    /// `first`.
     #[inline]
     pub fn in_turn(bits: u16, first: u8) -> impl Iterator<Item = Self> {
         let mut left = bits.rotate_right(first.into());

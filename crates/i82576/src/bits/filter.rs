@@ -5,7 +5,7 @@
 pub mod etqf {
     /// ETQF: mask of the EtherType to match.
     pub const TYPE: u32 = 0xffff;
-    /// ETQF: position of the filter's queue, 4 bits. Drivers that know three of these bits leave the fourth
+    /// ETQF: position of the filter's queue, 4 bits. Drivers that use three of these bits leave the fourth
     /// zero.
     pub const QUEUE_SHIFT: u32 = 16;
     /// ETQF: the EtherType filter is enabled.

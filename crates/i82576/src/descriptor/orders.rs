@@ -6,7 +6,8 @@ use super::tx::{
 };
 use super::{SIZE, dword, qword};
 
-/// Data descriptor in its raw words: each request is one bit test, whereas [`AdvancedDataDescriptor`] parses the whole.
+/// Transmit data descriptor in its raw words. Testing a request takes one bit test, whereas [`AdvancedDataDescriptor`]
+/// parses the whole descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RawDataDescriptor {
     /// Address of the raw descriptor's buffer.
@@ -16,7 +17,7 @@ pub struct RawDataDescriptor {
 }
 
 impl RawDataDescriptor {
-    /// Returns the requests of a descriptor, or `None` if it is not a data descriptor.
+    /// Returns the raw words of a descriptor, or `None` if the descriptor is not a data descriptor.
     #[must_use]
     #[inline]
     pub fn of(raw: &[u8; SIZE]) -> Option<Self> {
