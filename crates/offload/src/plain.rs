@@ -246,7 +246,7 @@ impl<'a> PlainFrame<'a> {
         [first >> (8 * (ADDRESSES % 8)), second << (64 - 8 * (PORTS_END % 8))]
     }
 
-    /// Returns the bytes of [`PlainFrame::ends`]: addresses, and ports.
+    /// Returns the addresses and the ports of [`PlainFrame::ends`] as bytes.
     #[must_use]
     pub fn end_bytes(&self) -> (&'a [u8], &'a [u8]) {
         (&self.head[ADDRESSES..TRANSPORT], &self.head[TRANSPORT..PORTS_END])
