@@ -63,7 +63,7 @@ pub struct TransmitRateDebt {
     pub waiting: u16,
 }
 
-/// Transmit rate and debt of a port.
+/// Transmit rate and transmit account of a port.
 #[derive(Debug, Clone, Copy, Default)]
 struct PacedPort {
     /// Rate factor: 1 Gb/s divided by the port's rate, with 14 binary places; `None` without a limit.

@@ -84,7 +84,7 @@ impl SwitchDecision {
         Self { ports: PortSet::NONE, uplink: false, replicated: false, inexact: false, dropped: None };
 }
 
-/// Ports whose address filters match a destination.
+/// Ports whose address filters match a frame's destination address.
 struct AddressMatch {
     ports: PortSet,
     /// True if an exact filter matches, or the destination is the broadcast address.
@@ -212,7 +212,7 @@ impl<const N: usize> SwitchTables<N> {
         AddressMatch { ports, exact: broadcast || !exact.is_empty() }
     }
 
-    /// Returns the ports that the VLAN filter admits.
+    /// Returns the ports that the VLAN filter admits for a frame's VLAN, or for an untagged frame.
     fn in_vlan(&self, vlan: Option<u16>) -> PortSet {
         match vlan {
             _ if !self.filter_vlans => self.all,
