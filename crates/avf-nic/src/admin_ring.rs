@@ -87,7 +87,7 @@ impl AdminRing {
         self.head = (self.head + 1) % self.slots().max(1);
     }
 
-    /// Stops the admin queue's ring after a memory fault (LEN.CRIT), until it is set up again.
+    /// Stops the admin queue's ring after a memory fault (LEN.CRIT), until the driver sets the ring up again.
     pub(crate) fn fail(&mut self) {
         self.length |= aqlen::CRIT;
     }

@@ -52,7 +52,7 @@ impl Nic {
     }
 
     /// Switches bursts of frames off: from now on every frame is sent alone and parsed completely. Tests compare such a
-    /// card with one that sends bursts.
+    /// card with a card that sends bursts.
     pub fn take_no_shortcuts(&mut self) {
         self.scratch.careful = true;
     }
@@ -64,7 +64,7 @@ impl Nic {
         self.functions.resize_with(count, VfHardware::new);
     }
 
-    /// Returns the first rule that this restored card breaks, or `None` if a card can be in this state.
+    /// Returns the first consistency rule that the restored card's state breaks, or `None` if the state is valid.
     pub(crate) fn flaw(&self) -> Option<&'static str> {
         let vfs = self.functions.len();
         let rules = [

@@ -46,7 +46,7 @@ pub const REGISTERS: [u32; COUNT] = {
     offsets
 };
 
-/// Mapped pages of one VF: the register values that the card has published in them.
+/// Register values that the card has published in the mapped pages of one VF.
 #[derive(Debug, Clone)]
 pub struct Doorbells {
     vf: u8,

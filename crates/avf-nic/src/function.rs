@@ -24,7 +24,7 @@ const MOST_ADDRESSES: usize = 256;
 /// Upper bound of a restored counter. A counter below it can go on counting for centuries.
 pub(crate) const MOST_COUNTED: u64 = 1 << 62;
 
-/// State of a VF: its registers and queues, and what the PF driver has ordered for it.
+/// State of a VF: its registers and queues, and the settings that the PF driver has ordered for the VF.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "Function")]
 pub(crate) struct VfHardware {
@@ -56,8 +56,8 @@ pub(crate) struct VfHardware {
     /// pair n and of vector n + 1.
     #[serde(skip, default = "all")]
     pub(crate) stale: u16,
-    /// Limits on the VF's messages and interrupts. The saved state has them outside the VF (`saved`), because the saved
-    /// form of a VF is older than these limits.
+    /// Limits on the VF's messages and interrupts. The saved state stores these limits apart from the VF (`saved`),
+    /// because the saved form of a VF is older than they are.
     #[serde(skip)]
     pub(crate) brake: VfThrottle,
 }
@@ -120,7 +120,7 @@ impl VfHardware {
         }
     }
 
-    /// Returns the first rule that this restored VF breaks, or `None` if a VF can be in this state.
+    /// Returns the first consistency rule that the restored VF's state breaks, or `None` if the state is valid.
     pub(crate) fn flaw(&self) -> Option<&'static str> {
         let counted = self.counters.all().into_iter().chain(self.statistics.all());
         let rules = [

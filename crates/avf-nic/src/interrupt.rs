@@ -1,6 +1,6 @@
-//! Interrupt vectors of a VF. A vector interrupts when it has a pending cause, it is enabled, and the cause's interval (ITR) is
-//! over. It then disables itself (INTENA clears), and keeps further causes until the driver enables it: together they are one
-//! interrupt.
+//! Interrupt vectors of a VF. An enabled vector with a pending cause interrupts when the cause's interval (ITR) is
+//! over. The vector then disables itself (INTENA clears), and collects further causes for one interrupt after the
+//! driver enables the vector again.
 //!
 //! The VMM keeps the MSI-X table and its pending bits, so CLEARPBA does nothing here.
 
@@ -98,7 +98,8 @@ impl Interrupts {
         }
     }
 
-    /// Raises the mailbox's interrupt cause. ICR01.ADMINQ is set even if it does not interrupt, since DPDK polls it.
+    /// Raises the mailbox's interrupt cause. Sets ICR01.ADMINQ even if the cause does not interrupt, since DPDK polls
+    /// that bit.
     pub(crate) fn raise_mailbox(&mut self) {
         self.causes |= icr0::ADMINQ;
         if self.enabled & icr0::ADMINQ != 0 {

@@ -13,7 +13,7 @@ use pcie::burst::BURST;
 use pcie::{Bus, DmaFault, HintedMemory};
 use rings::{RxFormat, TxFormat};
 
-/// Transmit descriptor format of this card, as crate `rings` uses it: data descriptors.
+/// Transmit descriptor format of this card for crate `rings`: data descriptors.
 #[derive(Debug)]
 pub(crate) struct TxDescriptorFormat;
 

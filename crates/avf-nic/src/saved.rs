@@ -103,7 +103,7 @@ impl NicState {
         self.basis.card.functions.len()
     }
 
-    /// Returns the first rule that the saved state breaks, or `None` if a card can be in it.
+    /// Returns the first consistency rule that the saved state breaks, or `None` if the state is valid.
     fn flaw(&self) -> Option<&'static str> {
         let NicBaseState { card, ports, crossing, storm } = &self.basis;
         let counted = ports.iter().flat_map(|port| port.counters.all());

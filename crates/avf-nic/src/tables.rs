@@ -57,7 +57,8 @@ impl Nic {
     }
 }
 
-/// Returns the plane's rate factor of a rate in Mb/s: 1 Gb/s divided by it, with 14 binary places. 0 is no limit.
+/// Returns the forwarding plane's rate factor: 1 Gb/s divided by the rate `mbps`, with 14 binary places; `None` for the
+/// rate 0, no limit.
 pub(crate) fn factor(mbps: u32) -> Option<u32> {
     (mbps != 0).then(|| ((1000_u64 << 14) / u64::from(mbps)).max(1) as u32)
 }

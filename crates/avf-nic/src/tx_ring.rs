@@ -1,6 +1,6 @@
-//! Transmit rings: they read descriptors up to the end of a packet, and write them back in order. A packet without an
-//! end stays in the ring. A malformed one is dropped and counted, and a queue with many of them is stopped: real cards
-//! stop it at the first.
+//! Transmit rings: read descriptors up to the end of a packet, and write them back in order. A packet without an end
+//! stays in the ring. Malformed packets are dropped and counted; many of them stop the queue, where a real card stops
+//! the queue at the first.
 //!
 //! `rings` reads a packet's bytes, inserts checksums and cuts segments.
 

@@ -8,7 +8,7 @@ use crate::scratch::PollScratchMemory;
 pub(crate) struct FramePathParts<'a, B> {
     /// VFs of the card with their rings. Port n of the plane is VF n.
     pub(crate) functions: &'a mut [VfHardware],
-    /// Memory for the frames and descriptors of this call.
+    /// Memory for the frames and descriptors of one call of the card.
     pub(crate) scratch: &'a mut PollScratchMemory,
     /// Bus for access to the VFs' memory.
     pub(crate) bus: &'a mut B,

@@ -67,8 +67,8 @@ fn employ(bytes: &[u8], card: Option<Nic>) {
     });
 }
 
-/// Draws changes of a saved state's bytes: index and flipped bits. Mostly the highest bit stays: it says that a number
-/// has more bytes (postcard's varint), and its change would shift all later fields.
+/// Generates changes of a saved state's bytes: index and flipped bits. Most changes keep a byte's highest bit, which
+/// says that a number has more bytes (postcard's varint): flipping it would shift all later fields.
 fn changes() -> impl Strategy<Value = Vec<(usize, u8)>> {
     let bits = prop_oneof![9 => 1..0x80_u8, 1 => any::<u8>()];
     proptest::collection::vec((any::<usize>(), bits), 1..6)

@@ -45,8 +45,8 @@ fn warmed_up_frame_path_does_not_allocate() {
     }
 }
 
-/// Uplink that takes unsegmented packets and segments them as Linux does. It keeps the length of each packet, and the
-/// frames.
+/// Uplink that takes unsegmented packets and segments them as Linux does. The uplink records the length of each packet,
+/// and the frames.
 #[derive(Default)]
 pub(crate) struct SegmentingWire(Vec<usize>, Vec<Vec<u8>>);
 

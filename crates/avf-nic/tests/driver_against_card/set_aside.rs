@@ -67,7 +67,7 @@ pub(crate) enum HandOverTestAction {
     Storm(u32),
     Arrive(u8, usize),
     Poll,
-    /// Lets time pass, by this number of microseconds.
+    /// Advances the clock by this number of microseconds.
     Wait(u64),
 }
 
@@ -301,7 +301,7 @@ impl DriverFixture {
     }
 }
 
-/// Sends a message from a VF in a new mailbox ring, and has the card take it.
+/// Sends a message from a VF in a new mailbox ring, and has the card take the message.
 fn write_letter(world: &mut CardFixture, vf: u8, number: u32, body: &[u8]) {
     let descriptor = AdminQueueDescriptor {
         flags: flag::SI | flag::BUF | flag::RD,
