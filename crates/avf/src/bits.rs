@@ -10,7 +10,7 @@ pub mod aqlen {
     pub const OVFL: u32 = 1 << 29;
     /// ATQLEN, ARQLEN: the queue stopped on a critical error.
     pub const CRIT: u32 = 1 << 30;
-    /// ATQLEN, ARQLEN: the mailbox queue is enabled. A reset clears this bit, and a driver notices the reset by that.
+    /// ATQLEN, ARQLEN: the mailbox queue is enabled. A reset clears this bit, by which a driver notices the reset.
     pub const ENABLE: u32 = 1 << 31;
     /// ATQLEN, ARQLEN: mask of the error bits, which a driver reads and clears.
     pub const ERRORS: u32 = VFE | OVFL | CRIT;
@@ -52,7 +52,7 @@ pub mod dyn_ctl {
     pub const SEEN: u32 = 1 << 27;
     /// DYN_CTL: the card writes descriptors back when the vector's interval ends.
     pub const WB_ON_ITR: u32 = 1 << 30;
-    /// DYN_CTL: the write keeps INTENA as it was.
+    /// DYN_CTL: a write with this bit set leaves INTENA unchanged.
     pub const INTENA_MSK: u32 = 1 << 31;
 }
 

@@ -38,8 +38,8 @@ const RXDID_LATE: u8 = 22;
 pub const SUPPORTED: u64 = 1 << RXDID_LEGACY | 1 << RXDID_FLEX | 1 << RXDID_LATE;
 
 impl RxDescriptorFormat {
-    /// Returns the receive descriptor format that a number (RXDID) stands for. Without flexible descriptors negotiated
-    /// every number means legacy; with them 0 is short.
+    /// Returns the receive descriptor format that a number (RXDID) stands for. Every number means legacy unless
+    /// flexible descriptors were negotiated; then 0 means short.
     #[must_use]
     pub fn of(rxdid: u8, flexible: bool) -> Option<Self> {
         match rxdid {
