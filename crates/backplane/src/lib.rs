@@ -162,8 +162,7 @@ impl Backplane {
         self.last_visit
     }
 
-    /// Performs all work of the card and the PF driver that is due now: polls the card until it is idle, and runs the
-    /// PF driver before and after.
+    /// Performs all due work: polls the card until it is idle, and runs the PF driver before and after the polls.
     ///
     /// # Panics
     /// If the card never becomes idle.
