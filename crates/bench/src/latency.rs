@@ -1,5 +1,5 @@
-//! Measures the latency through SoftIOV's card under load. Frames are due at a steady pace, and the latency counts
-//! from when a frame is due until the receiving guest has copied it, so that a delayed sender hides nothing.
+//! Measures the latency through SoftIOV's card under load. Frames are due at a steady pace, and the latency counts from
+//! when a frame is due until the receiving guest has copied it, so that a delayed sender hides no latency.
 //!
 //! The latency is that of one direction. The peers' generator cannot stamp frames, so they have no row. There is no
 //! wire, so no time on one.

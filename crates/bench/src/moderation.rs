@@ -102,7 +102,8 @@ fn row(
     row
 }
 
-/// Two VFs whose drivers act on interrupts. The first sends; the second receives, and answers if the load asks for it.
+/// Two VFs whose drivers act on interrupts. The first VF sends; the second receives, and answers if the load consists
+/// of requests.
 struct InterruptDrivenVfPair {
     stations: [PolledVf; 2],
     size: usize,
@@ -142,8 +143,8 @@ impl InterruptDrivenVfPair {
         ]
     }
 
-    /// Sends frames to the receiver at a steady pace for `length`, and counts those that arrive, also those that arrive
-    /// after the last was sent.
+    /// Sends frames to the receiver at a steady pace for `length`, and counts the arriving frames, including those
+    /// after the last send.
     fn stream(&mut self, pace: f64, length: Duration) -> ReceiverMeasurement {
         let begun = self.clock.elapsed();
         let due = |frame: u64| (begun.as_nanos() as f64 + frame as f64 / pace * 1e9) as u64;

@@ -1,7 +1,7 @@
-//! The usual connection of a virtual machine without a card: a tap on a bridge of the host's kernel. Frames enter and
-//! leave at the taps' descriptors, with a system call for each. There is no forwarding process: the kernel forwards a
-//! frame in the system call that writes it. So each processor has one tap, whose frames it generates, forwards and
-//! receives.
+//! Contender: the usual connection of a virtual machine without a card, a tap on a bridge of the host's kernel. Frames
+//! enter and leave at the taps' descriptors, with a system call for each. There is no forwarding process: the kernel
+//! forwards a frame in the system call that writes it. So each processor has one tap, whose frames it generates,
+//! forwards and receives.
 //!
 //! The bridge is in a network namespace of its own, without offloads.
 

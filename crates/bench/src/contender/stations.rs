@@ -1,5 +1,5 @@
-//! Guests on one thread: our VF driver on some VFs, polled. The driver never acknowledges an interrupt, so that there
-//! is none after the first. Each guest sends frames to the next. Every byte of a frame is copied in by one guest and
+//! Guests on one thread: our VF driver on some VFs, polled. The driver never acknowledges an interrupt, so the card
+//! sends none after the first. Each guest sends frames to the next. Every byte of a frame is copied in by one guest and
 //! out by another.
 //!
 //! There is no TCP/IP stack.
@@ -139,8 +139,8 @@ impl VfTrafficCircle {
         arrived
     }
 
-    /// Waits until pending frames have arrived, or are lost. Otherwise a sender that counts lost frames as pending
-    /// would send less than the others.
+    /// Waits until pending frames have arrived, or are lost. Otherwise a sender would continue to count lost frames as
+    /// pending, and send less than other senders.
     fn settle(&mut self) {
         let mut last = Instant::now();
         while self.stations.iter().any(|station| station.under_way > 0) && last.elapsed() < LOST {
