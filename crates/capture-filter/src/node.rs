@@ -1,5 +1,5 @@
-//! A compiled filter: tests of fields, joined by "and", "or" and "not". Tests run from left to right until the result
-//! is known. A field outside of the frame rejects it, whatever the rest of the filter says.
+//! Compiled filter: tests of fields, joined by "and", "or" and "not". Tests run from left to right until the result is
+//! known. A field outside of the frame rejects the frame, whatever the rest of the filter says.
 
 use alloc::boxed::Box;
 use alloc::vec;

@@ -84,7 +84,7 @@ impl<'a> FilterParser<'a> {
         Some(token)
     }
 
-    /// Consumes the next token of the filter if it is `token`. Returns `true` if it was.
+    /// Consumes the next token of the filter if it equals `token`. Returns `true` if so.
     fn takes(&mut self, token: FilterToken<'_>) -> bool {
         let is_next = self.peek() == Some(token);
         self.at += usize::from(is_next);
@@ -125,7 +125,7 @@ impl<'a> FilterParser<'a> {
     }
 
     /// Parses an expression: filter terms joined by `and` and `or`. Further operands may omit their qualifiers, and
-    /// then have those of the operand before.
+    /// then inherit those of the previous operand.
     fn expression(&mut self, q: Option<PrimitiveQualifiers>) -> Result<CompiledPart, FilterError> {
         match self.item(q, false)? {
             ParsedFilterItem::Term(first) => self.rest_of_expression(first),
