@@ -1,5 +1,5 @@
-//! The running host: its threads, its end, and its part of a hand-over to the successor process, which replaces this
-//! one in an upgrade. `management` serves the requests, and the command starts the successor.
+//! The running host: its threads, its end, and its part of a hand-over to a successor process in an upgrade.
+//! `management` serves the control requests, and the command `softiov` starts the successor.
 
 use crate::config::HostConfig;
 use crate::confine::ThreadSandboxes;
@@ -236,8 +236,8 @@ impl RunningHost {
         self.join();
     }
 
-    /// Begins the end of the host: notifies guests that their VFs stop, and disconnects clients in a way that their
-    /// machines survive. Follow it by [`RunningHost::has_ended`] or [`RunningHost::stop`].
+    /// Begins the end of the host: notifies guests that their VFs stop, and disconnects clients so that their virtual
+    /// machines survive. Afterwards call [`RunningHost::has_ended`] or [`RunningHost::stop`].
     pub fn end(&self) {
         self.server.stop();
         self.ports.end_all();

@@ -280,8 +280,8 @@ fn check_family(name: &str, port: &PortConfigKeys) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Returns the socket of a PF that a guest drives, or `None`. Such a port has no VFs: no VMM passes SR-IOV on through
-/// vfio-user, so the guest's driver could enable them but not hand them on.
+/// Returns the socket of a PF that a guest drives, or `None`. A port with such a PF has no VFs, because no VMM supports
+/// SR-IOV through vfio-user: the guest's driver could enable VFs but not pass them to guests.
 fn check_pf(
     name: &str,
     port: &PortConfigKeys,

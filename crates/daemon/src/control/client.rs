@@ -120,8 +120,8 @@ pub enum EventStreamItem {
     Lost(u64),
 }
 
-/// Follows the host's stream of events. Passes those after the event with the id `last` to `take` as they happen,
-/// until `take` breaks, or the host ends. Without `last`, or with an id of another process, it begins with all kept
+/// Follows the host's stream of events. Passes those after the event with the id `last` to `take` as they happen, until
+/// `take` breaks, or the host ends. Without `last`, or with an id of another process, the stream begins with all kept
 /// events.
 ///
 /// # Errors

@@ -30,7 +30,7 @@ pub(crate) struct ControlRoute {
     /// Schema of the request's body, if the request has one.
     pub(crate) body: Option<SchemaFunction>,
     pub(crate) answer: SchemaFunction,
-    /// True if only the control socket allows this request, and TCP does not: it changes more than a setting.
+    /// True if only the control socket allows this request, and TCP does not: the request changes more than a setting.
     pub(crate) local_only: bool,
     pub(crate) request: fn(&ControlRouteInput) -> Result<ControlRequest, ControlRequestFailure>,
 }

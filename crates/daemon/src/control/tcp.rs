@@ -1,5 +1,5 @@
-//! Control interface over TCP: its socket, which outlives the process like the control socket, and the token that
-//! clients must send (`server` serves it).
+//! Control interface over TCP: its socket, which a successor process takes over, and the token that clients must send.
+//! `server` serves the interface.
 
 use crate::config::http::HttpConfig;
 use crate::vault::FileDescriptorStore;
@@ -84,8 +84,8 @@ impl BearerToken {
         Ok(Self(token.to_owned()))
     }
 
-    /// Returns true if a client has sent this token. The comparison takes constant time, so that it reveals no part of
-    /// it.
+    /// Returns true if a client has sent this token. The comparison takes constant time, so that its duration reveals
+    /// no part of the token.
     pub(crate) fn is(&self, sent: &str) -> bool {
         self.0.as_bytes().ct_eq(sent.as_bytes()).into()
     }

@@ -105,7 +105,7 @@ impl RunningPorts {
         }
     }
 
-    /// Marks a port as given up after repeated failures. Requests that concern all ports skip it.
+    /// Marks a port as given up after repeated failures. Requests that concern all ports skip such a port.
     fn give_up(&self, name: &str) {
         for port in self.lock().iter_mut().filter(|port| port.name == name && !port.ends) {
             port.given_up = true;

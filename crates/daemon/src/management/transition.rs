@@ -89,8 +89,8 @@ impl HostManager {
         Ok(())
     }
 
-    /// Refuses a configuration with a new MAC address that a guest of another port has chosen, so that no
-    /// configuration has it. A port checks its own guests.
+    /// Refuses a configuration with a new MAC address that a guest of another port uses by its own choice, without
+    /// configuration. Each port checks the addresses of its own guests.
     fn refuse_addresses_in_use(&self, next: &HostConfig) -> ControlRequestResult<()> {
         for port in &next.ports {
             let old = self.config.ports.iter().find(|old| old.name == port.name);

@@ -140,7 +140,7 @@ impl OpenPort {
         self.clients.end(now);
     }
 
-    /// Resets the card and sets it up again with its policy. Guests are notified before, and their drivers restart.
+    /// Resets the card and sets it up again with its policy. Guests are notified first, and their drivers restart.
     fn reset(&mut self, now: Time) -> Result<(), PortChangeRefusal> {
         self.engine.reset(now)?;
         tracing::info!(port = self.name, "the port was reset");
@@ -149,7 +149,7 @@ impl OpenPort {
         Ok(())
     }
 
-    /// Takes a VF's link down for its guest, serves the client until it is silent, and disconnects it.
+    /// Takes a VF's link down for its guest, serves the client until it is silent, and disconnects the client.
     fn disconnect_vf(&mut self, index: VfIndex, now: Time) -> Result<(), PortChangeRefusal> {
         let place = self.clients.place(index);
         let connected = |place: &usize| self.clients.slots()[*place].connection().is_some();
@@ -199,7 +199,7 @@ impl OpenPort {
         Ok(())
     }
 
-    /// Adds new VFs after those that the port offers.
+    /// Adds new VFs after the VFs that the port already offers.
     fn offer(&mut self, new: Vec<PreparedVf>, now: Time) -> Result<(), PortChangeRefusal> {
         for PreparedVf { config, listener, resources } in new {
             let (index, place) = (config.index, FunctionSocketConfig::of_vf(&config));

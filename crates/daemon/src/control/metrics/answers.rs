@@ -1,5 +1,5 @@
 //! Delays of the PF driver's answers, as a Prometheus histogram. The port has counted them in buckets already, so this
-//! builds the wire format instead of using the library's histogram, which counts single values.
+//! module builds the wire format instead of using the library's histogram, which counts single values.
 
 use crate::control::status::{PfAnswerStatus, PortStatus};
 use prometheus::proto::{Bucket, Histogram, LabelPair, Metric, MetricFamily, MetricType};

@@ -76,8 +76,9 @@ impl MetricsFormat {
         closest
     }
 
-    /// Returns how closely a media range names this format, or `None` if it names another. Parameters besides
-    /// `version` and `charset` are ignored; `escaping` has no effect, because our metric names need no escaping.
+    /// Returns how closely a media range names this format, or `None` if the range names another format. Parameters
+    /// besides `version` and `charset` are ignored; `escaping` has no effect, because our metric names need no
+    /// escaping.
     fn specificity(&self, range: &[&str]) -> Option<MediaRangeSpecificity> {
         let (kind, subtype) = range.first()?.split_once('/')?;
         let specificity = match (kind.trim(), subtype.trim()) {

@@ -228,7 +228,7 @@ trait ControlConnection: AsyncRead + AsyncWrite + IdentifiedConnection + Send + 
 
 impl<S: AsyncRead + AsyncWrite + IdentifiedConnection + Send + 'static> ControlConnection for S {}
 
-/// Serves a client until it disconnects, is too slow, or the host stops.
+/// Serves a client until the client disconnects or is too slow, or the host stops.
 async fn attend(
     stream: impl ControlConnection,
     router: Router,

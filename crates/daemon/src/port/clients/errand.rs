@@ -107,7 +107,8 @@ impl BlockingCallOutcome {
 /// Channel to which the worker threads of all functions of a port report.
 #[derive(Debug, Clone)]
 pub(in crate::port) struct BlockingCallCompletionSender {
-    /// Worker thread that keeps file descriptors of new clients. It closes no descriptor, so no client can delay it.
+    /// Worker thread that keeps file descriptors of new clients. The thread closes no descriptor, because a close could
+    /// block, and so no client can delay the thread.
     clerk: BlockingWorker,
     done: mpsc::Sender<CompletedBlockingCall>,
     /// Waker of the port's loop, for results.
@@ -173,7 +174,7 @@ impl BlockingCallQueue {
     }
 
     /// Takes a client's file descriptors as eventfds on the worker thread, and keeps them for the successor process. If
-    /// one is invalid, none is used.
+    /// one of the file descriptors is invalid, none is used.
     pub(super) fn assign(&self, index: u32, start: u32, fds: Vec<DeferredCloseFd>, keeper: FdSaver) {
         self.run(move || {
             let eventfds = fds.into_iter().map(|fd| EventFd::adopt(fd.into_inner()));

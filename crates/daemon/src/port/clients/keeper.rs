@@ -18,12 +18,12 @@ pub(in crate::port) struct FdSaver {
 }
 
 impl FdSaver {
-    /// Stores a copy of a file descriptor under a number, for the host process that replaces this one.
+    /// Stores a copy of a file descriptor under a number, for the successor process.
     pub(super) fn keep(&self, number: u64, fd: BorrowedFd<'_>) {
         self.vault.keep(number, fd);
     }
 
-    /// Keeps each eventfd under a number, and returns them with their numbers.
+    /// Keeps each eventfd under a number, and returns the eventfds with these numbers.
     pub(super) fn keep_all(&self, eventfds: Vec<EventFd>) -> Vec<(EventFd, u64)> {
         let kept: Vec<_> = eventfds.into_iter().zip(self.numbers.iter().copied()).collect();
         kept.iter().for_each(|(eventfd, number)| self.keep(*number, eventfd.as_fd()));

@@ -52,7 +52,7 @@ impl<'a> FunctionSocketConfig<'a> {
         pf.chain(config.vfs.iter().map(Self::of_vf))
     }
 
-    /// Opens the function's socket: the previous host process's, if it has left one, else a new one.
+    /// Opens the function's socket: the socket that the previous host process has left, or else a new one.
     pub(in crate::port) fn listen(
         &self,
         vault: &PortFileDescriptorStore,

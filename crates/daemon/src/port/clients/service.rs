@@ -65,7 +65,7 @@ impl PortClients {
         }
     }
 
-    /// Accepts a new client for a function. Turns it away if the function has a client, or is a disabled virtio
+    /// Accepts a new client for a function. Rejects the client if the function already has one, or is a disabled virtio
     /// function.
     pub(in crate::port) fn accept(&mut self, index: usize, engine: &mut PortEngine, now: Time) {
         let Some(slot) = self.slots.get_mut(index) else { return };
@@ -138,9 +138,9 @@ impl PortClients {
         warn_of_unshared_memory(slot, engine, now);
     }
 
-    /// Disconnects a client from its function. Releases its memory and interrupts at once, and its socket after the
-    /// client has read the end of the stream. Resets the function, so that the next client finds no state of this
-    /// one.
+    /// Disconnects a client from its function. Releases the client's memory and interrupts at once, and the socket
+    /// after the client has read the end of the stream. Resets the function, so that the next client finds no state of
+    /// the former one.
     pub(in crate::port) fn disconnect(
         &mut self,
         index: usize,

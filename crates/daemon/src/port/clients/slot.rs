@@ -99,13 +99,13 @@ impl OfferedFunction {
         self.connection.as_deref()
     }
 
-    /// Connects a client of the previous host process to this function again.
+    /// Reconnects a client of the previous host process to this function.
     pub(in crate::port) fn resume(&mut self, connection: Box<dyn ClientConnection>) {
         (self.connection, self.more) = (Some(connection), true);
     }
 
     /// Restores the register pages that the previous host process's client may have mapped. If the card is not
-    /// `exactly` as it was, schedules interrupts to the guest's driver until it restarts.
+    /// `exactly` as it was, schedules interrupts to the guest's driver until the driver restarts.
     pub(in crate::port) fn resume_driver(&mut self, card: &mut dyn PortCard, exactly: bool, now: Time) {
         self.calls =
             self.connection.as_ref().filter(|_| !exactly).map(|_| DriverRestartNoticeSchedule::new(now));

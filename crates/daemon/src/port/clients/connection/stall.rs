@@ -6,8 +6,8 @@
 use std::fmt;
 use std::time::Duration;
 
-/// Timeout of a client that stalls. QEMU and Cloud Hypervisor send a message with one call, and wait for each reply.
-/// So only a client that is stopped while its socket is full comes near this limit.
+/// Timeout of a client that stalls. QEMU and Cloud Hypervisor send a message with one call, and wait for each reply. So
+/// only a client whose process is stopped while its socket is full comes near this limit.
 pub(in crate::port::clients) const PATIENCE: Duration = Duration::from_secs(30);
 /// Duration of a stall after which the status shows it.
 const SHOWN: Duration = Duration::from_secs(1);

@@ -97,7 +97,7 @@ pub(in crate::port) struct FunctionJournal {
     /// (`released`).
     free: Vec<u64>,
     released: Vec<u64>,
-    /// Number of the journal's DMA window entries in use so far. Every window's index is below it.
+    /// Number of the journal's DMA window entries in use so far. Every window's index is below this number.
     used: u64,
     /// True if a DMA window or an eventfd was saved since the last journal commit.
     touched: bool,
@@ -304,8 +304,8 @@ const FDS: usize = 13;
 // Each place of a record has 256 bytes (`layout::FunctionJournalOffsets::progress`).
 const _: () = assert!(size_of::<ProgressWords>() <= 256);
 
-/// Flags of a saved [`ClientMessageProgress`]. If an earlier version of softiov reads [`TORN`], it disconnects the client,
-/// which it could not resume.
+/// Flags of a saved [`ClientMessageProgress`]. If an earlier version of softiov reads [`TORN`], it disconnects the
+/// client, because that version could not resume the client.
 const TORN: u64 = 1;
 const BY_PEEK_OFFSET: u64 = 2;
 

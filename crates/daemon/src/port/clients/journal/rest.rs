@@ -1,5 +1,5 @@
-//! Saved state of the whole port while it has no work: every message is handled and consumed, and the card has nothing
-//! pending.
+//! Saved state of a whole port that has no work in progress: every message is handled and consumed, and the card has
+//! nothing pending.
 
 use super::layout::PortJournalOffsets;
 use super::memory::{get, load, put, store};

@@ -22,7 +22,7 @@ use virtio_nic::{LONGEST_FRAME, Nic, RingStartParameters};
 /// Bytes of an Ethernet header with one VLAN tag, by which a frame exceeds the MTU.
 const FRAME_OVERHEAD: usize = 18;
 
-/// Calls `act` with the card and the VF. A port of another family has no such card.
+/// Calls `act` with the card and the VF. Returns `None` for a port of another card family.
 fn with_nic<R>(device: &mut VfioFunction<'_>, act: impl FnOnce(&mut Nic, u8) -> R) -> Option<R> {
     let vf = device.function.vf()?;
     Some(act(device.engine.card_mut().virtio()?, vf.get()))
@@ -34,7 +34,7 @@ fn record(device: &mut VfioFunction<'_>, text: &'static str, value: u64) {
 }
 
 impl VhostUserConnection {
-    /// Applies an event of the session. The client may have to wait for a blocking call then.
+    /// Applies an event of the session. The client may then have to wait for a blocking call.
     pub(super) fn apply(&mut self, event: BackendEvent<DeferredCloseFd>, device: &mut VfioFunction<'_>) {
         match event {
             BackendEvent::FeaturesSet(bits) => {
@@ -104,7 +104,7 @@ impl VhostUserConnection {
         }
     }
 
-    /// Carries out a task of the session, or begins it, if the client has to wait for a blocking call.
+    /// Carries out a task of the session, or begins the task if its completion needs a blocking call.
     pub(super) fn begin(&mut self, task: HostOperation<DeferredCloseFd>, device: &mut VfioFunction<'_>) {
         let outcome = match task {
             HostOperation::ReplaceMemory(regions) => {
