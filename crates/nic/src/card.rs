@@ -45,8 +45,8 @@ pub struct PollResult {
     pub deadline: Option<Time>,
 }
 
-/// Port of an 82576: a PF and up to eight VFs. It is a value: a clone behaves as the original would from there on.
-/// Between two polls a port can be saved as a [`NicState`] and restored, also more than once.
+/// Port of an 82576: a PF and up to eight VFs. A clone behaves as the original would from there on. Between two polls a
+/// port can be saved as a [`NicState`] and restored, also more than once.
 #[derive(Debug, Clone)]
 pub struct Nic {
     pub(crate) state: DeviceState,

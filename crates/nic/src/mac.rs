@@ -1,5 +1,6 @@
-//! The MAC: control frames that end here, and the port's statistics registers (82576 datasheet 8.18). The plane tallies
-//! frames during a poll, and they are added to the registers at its end: software reads registers only between polls.
+//! The MAC: control frames that end here, and the port's statistics registers (82576 datasheet 8.18). The forwarding
+//! plane tallies frames during a poll; the counts are added to the registers when the poll ends, because software reads
+//! registers only between polls.
 //!
 //! The card does not obey pause frames. It counts them, and discards or passes them as RCTL says.
 

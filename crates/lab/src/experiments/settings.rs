@@ -289,7 +289,8 @@ pub(crate) fn fast_eoi(context: &PointRunInputs, table: &CostTable) -> Result<Eo
     Ok(if is_checked { EoiPath::FastChecked } else { EoiPath::Fast })
 }
 
-/// Returns the adaptive interrupt policy with the parameters of the settings; the driver's r is in tenths.
+/// Returns the adaptive interrupt policy with parameters from the settings. The driver counts its redundancy r in
+/// tenths.
 pub(crate) fn adaptive(context: &PointRunInputs) -> Result<ModerationPolicy, PointRunError> {
     let permille = amount(context, AIC_REDUNDANCY)?;
     if permille % 100 != 0 || permille > 100_000 {
@@ -303,7 +304,7 @@ pub(crate) fn adaptive(context: &PointRunInputs) -> Result<ModerationPolicy, Poi
     }))
 }
 
-/// Returns a stream's window in whole segments, limited by the segment's window field.
+/// Returns a stream's window in whole segments. The window must be from 1 to 65,535 segments.
 pub(crate) fn window(context: &PointRunInputs) -> Result<u16, PointRunError> {
     let bytes = amount(context, WINDOW)?;
     let segments = bytes / TCP_PAYLOAD as u32;

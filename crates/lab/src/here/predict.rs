@@ -43,7 +43,7 @@ pub struct HostPrediction {
     pub throughput_gbps: f64,
     /// Processor use of all domains, in percent of one hardware thread.
     pub cpu_total_pct: f64,
-    /// Processor use per gigabit of throughput.
+    /// Processor use in percent of one hardware thread, per gigabit per second of throughput.
     pub cpu_pct_per_gbps: f64,
     /// Effects of cost constants on the throughput, the largest first.
     pub throughput_hangs_on: Vec<ConstantEffect>,

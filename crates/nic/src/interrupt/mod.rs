@@ -38,7 +38,7 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// Returns true if messages are pending only for vectors that exist.
+    /// Returns true if the interrupt state is valid: messages are pending only for vectors that exist.
     pub(crate) fn is_sound(&self) -> bool {
         self.unsent & !ALL_VECTORS == 0
     }

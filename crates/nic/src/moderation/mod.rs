@@ -76,8 +76,8 @@ impl InterruptThrottle {
         }
     }
 
-    /// Ends the vector's throttling interval for an urgent frame. With EITR.LLI_EN that takes a credit; without one the
-    /// interval stays.
+    /// Ends the vector's throttling interval for an urgent frame. With EITR.LLI_EN this uses up one low-latency credit;
+    /// without a credit the interval stays.
     pub(crate) fn hurry(&mut self, vector: VectorIndex, eitr: u32, gpie: u32, now: Time) {
         let silent_until = &mut self.silent_until[vector.index()];
         if *silent_until <= now {

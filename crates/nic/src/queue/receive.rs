@@ -271,7 +271,7 @@ fn write<B: Bus>(io: &mut QueueIo<'_, B>, iova: Iova, bytes: &[u8]) -> bool {
 }
 
 impl RxDescriptorFields {
-    /// Sets the frame's status, length and offload fields in its last receive descriptor.
+    /// Sets the frame's status, length and offload fields in the frame's last receive descriptor.
     fn tell(&self, back: &mut AdvancedRxWriteBack) {
         (back.rss_type, back.hash) = self.rss;
         back.packet_type = self.packet_type;

@@ -111,7 +111,7 @@ impl TransmitQueue {
         }
     }
 
-    /// Returns true if the queue has no ring, or its head is in the ring.
+    /// Returns true if the queue has no ring, or if the queue's head is in the ring.
     pub(crate) fn is_in_its_ring(&self, file: &RegisterFile) -> bool {
         ring::transmit(file, self.queue).is_none_or(|ring| ring.contains(self.done.head()))
     }

@@ -202,7 +202,7 @@ fn bring_up(
     Ok((pf, manager))
 }
 
-/// Access of the PF driver to the card's registers before the clock runs.
+/// Access of the PF driver to the card's registers before simulated time starts.
 struct PfHal<'a>(&'a mut Nic);
 
 impl Hal for PfHal<'_> {

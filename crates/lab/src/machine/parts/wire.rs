@@ -90,7 +90,7 @@ struct TrafficClient {
     /// Receive window of the guest, in segments from the first byte not acknowledged.
     room: u16,
     duplicates: u32,
-    /// Time at which the outstanding request was sent.
+    /// Time at which the client sent its outstanding request, or `None` without one.
     asked: Option<VirtualInstant>,
     /// Earliest time of the client's next transmission.
     ready: VirtualInstant,

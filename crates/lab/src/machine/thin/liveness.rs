@@ -15,7 +15,7 @@ pub struct VfRequestDelaySetup {
     pub exits_per_s: u32,
     /// Interval of the preemption timer; `None` if the timer is off.
     pub preempt: Option<VirtualDuration>,
-    /// Number of requests that VFs send together, each of another VF.
+    /// Number of requests that VFs send together, each request from a different VF.
     pub burst: u32,
     /// Seed of the times of exits and requests.
     pub seed: u64,

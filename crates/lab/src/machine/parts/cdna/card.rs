@@ -73,8 +73,8 @@ impl CdnaCard {
         true
     }
 
-    /// Returns `true` if the context's transmit or receive ring has published descriptors that the card has
-    /// not taken yet.
+    /// Returns `true` if the context's ring for `direction` has published descriptors that the card has not
+    /// taken yet.
     pub(crate) fn has(&self, context: usize, direction: usize) -> bool {
         self.context(context).is_some_and(|found| {
             let queue = &found.queues[direction & 1];

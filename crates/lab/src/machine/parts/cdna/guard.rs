@@ -7,7 +7,7 @@ use super::pages::PageOwners;
 use super::{GuestNumber, PageBuffer, RING, SEQUENCES, SequencedDescriptor};
 use thiserror::Error;
 
-/// Error of enqueueing a batch of buffers; the whole batch is refused.
+/// Error of enqueueing a batch of buffers for a CDNA card. The whole batch is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum CdnaEnqueueError {
     /// The caller's domain does not own the CDNA context.
@@ -27,9 +27,9 @@ pub(crate) enum CdnaEnqueueError {
 pub(crate) struct CdnaGuardedRing {
     owner: GuestNumber,
     ring: Vec<Option<SequencedDescriptor>>,
-    /// Number of descriptors that the hypervisor wrote.
+    /// Number of descriptors that the hypervisor wrote to the CDNA context's ring.
     produced: u32,
-    /// Number of descriptors whose pages the hypervisor released.
+    /// Number of descriptors of the CDNA context's ring whose pages the hypervisor released.
     released: u32,
     torn_down: bool,
 }
@@ -72,7 +72,7 @@ impl CdnaGuardedRing {
         Ok(self.produced)
     }
 
-    /// Returns the number of descriptors that the ring can still take.
+    /// Returns the number of free descriptor slots of the CDNA context's ring.
     pub(crate) fn room(&self) -> u32 {
         RING - self.produced.wrapping_sub(self.released)
     }

@@ -17,7 +17,7 @@ pub(crate) mod pages;
 #[cfg(test)]
 mod tests;
 
-/// Number of descriptor slots of a context's ring.
+/// Number of descriptor slots in each ring of a CDNA context.
 pub(crate) const RING: u32 = 256;
 
 /// Number of CDNA sequence numbers before they wrap: twice the number of slots, so a slot's stale descriptor never has

@@ -35,7 +35,7 @@ pub struct AudioSetup {
 pub const WORK: VirtualDuration = VirtualDuration::from_micros(176);
 /// Accounting period of the scheduler, in milliseconds.
 const ACCOUNTING_MS: u64 = 30;
-/// Period of 512 samples at 48 kHz, as requested by low-latency players.
+/// Time that the audio device plays one period of 512 samples at 48 kHz, as requested by low-latency players.
 const PERIOD: VirtualDuration = VirtualDuration::from_nanos(10_666_667);
 /// Number of sample periods that the buffer holds.
 const PERIODS: u32 = 2;
@@ -45,7 +45,7 @@ const DRIFT: u64 = 200;
 /// Clock frequency of the audio machine, in Hz: a cycle is 10 ps. No operation has a cost in cycles here; only time
 /// counts.
 const CLOCK: u64 = 100_000_000_000;
-/// Cycles of a step of the service domain, which is always busy.
+/// Cycles of one step of the service domain, which is always busy in the audio simulation.
 const BUSY: u64 = CLOCK / 100;
 
 /// Event of the modelled machine that plays audio.

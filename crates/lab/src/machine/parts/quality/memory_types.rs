@@ -23,7 +23,7 @@ pub enum MemoryType {
 use MemoryType::{Uc, UcMinus, Wb, Wc, Wp, Wt};
 
 impl MemoryType {
-    /// All memory types, in the order of the columns of [`EFFECTIVE`].
+    /// All memory types, in the order of the columns of the table `EFFECTIVE`.
     pub const ALL: [MemoryType; 6] = [Uc, Wc, Wt, Wp, Wb, UcMinus];
 
     /// Returns the processor's encoding of the memory type.

@@ -6,7 +6,7 @@ use sim::{VirtualDuration, VirtualInstant};
 /// Results of resetting a device that may be writing to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResetResults {
-    /// Method by which the device was reset.
+    /// Method by which the device was reset, or `None` if no reset was performed.
     pub rung: Option<DeviceResetMethod>,
     /// Number of a device's memory writes that arrived in a page after the page had a new owner.
     pub late_writes: u32,
