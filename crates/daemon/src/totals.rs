@@ -135,7 +135,8 @@ impl PortCounterTotals {
         }
     }
 
-    /// Returns the counts that a successor process has to add to its own counters `now`, to continue from these totals.
+    /// Returns the counts that a successor process has to add to its own counters `now`, so that the sums continue from
+    /// these totals.
     #[must_use]
     pub fn beyond(mut self, now: &Self) -> Self {
         let less = u64::saturating_sub;

@@ -62,9 +62,9 @@ pub struct HostPfState {
     pub configured: ConfiguredPolicies,
 }
 
-/// Policies of a port and its VFs in the configuration. If a successor's configuration has the same, the policies in
-/// force stay; if not, the administrator has changed the file since, and the successor's configuration applies. The
-/// port's own policy has the form of its family's software.
+/// Policies of a port and its VFs in the configuration. A successor process whose configuration has equal policies
+/// keeps the policies in force; otherwise the administrator has changed the file, and the new configuration applies.
+/// The type of the port's own policy depends on the card family.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "Configured")]
 pub struct ConfiguredPolicies<P = SavedPortPolicy> {

@@ -201,7 +201,7 @@ impl GuestBus {
         Ok(Self { functions, limits, notifier })
     }
 
-    /// Adds a VF with its resources to the bus, after the other VFs.
+    /// Adds a VF with its resources to the bus, after the VFs that the bus already has.
     pub(in crate::port) fn add_vf(&mut self, resources: FunctionResources) {
         let function = Function::Vf((self.functions.len() - 1) as u8);
         self.functions.push(FunctionBus::new(function, resources, self.limits));

@@ -202,8 +202,8 @@ impl PortEngine {
         self.uplink.set_policy(link)
     }
 
-    /// Replaces the port's uplink and returns the former uplink. If the poller does not accept the new uplink,
-    /// everything stays as it was.
+    /// Replaces the port's uplink and returns the former uplink. Changes nothing if the poller does not accept the new
+    /// uplink.
     pub(in crate::port) fn replace_uplink(
         &mut self,
         next: PortUplink,

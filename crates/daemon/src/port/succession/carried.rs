@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Maximum bytes of one copy of the saved counters: 64 VFs with every reason to refuse a request take half of it.
 const ROOM: u64 = 256 << 10;
-/// Offsets of the two copies of the saved counters, after a word that says which copy is valid. A process that is
-/// killed while it writes leaves the other copy whole.
+/// Offsets of the two copies of the saved counters; a word before them names the valid copy. A process that is killed
+/// while it writes one copy leaves the valid copy whole.
 const PLACES: [u64; 2] = [4096, 4096 + ROOM];
 /// Bytes of the length field before a copy of the counters.
 const LENGTH: u64 = 8;

@@ -85,8 +85,8 @@ impl VhostTestFrontEnd {
         self.accept(&FrontendRequest::AddMemReg(region(0, SIZE)), vec![fd]);
     }
 
-    /// Enables a ring, and starts it at these guest addresses. QEMU enables rings first. A ring that is enabled later
-    /// discards the packets that the guest has made available before.
+    /// Enables a ring and then starts it at these guest addresses, in QEMU's order. A ring that is enabled after its
+    /// start discards packets that the guest has already made available.
     pub(crate) fn start_ring(
         &mut self,
         ring: u32,

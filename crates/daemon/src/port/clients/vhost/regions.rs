@@ -1,5 +1,5 @@
-//! Memory regions of a front end that wait to be mapped. They are mapped one after the other, so that each is checked
-//! against the limits together with all before it.
+//! Memory regions of a front end that wait to be mapped. They are mapped one after the other, and each is checked
+//! against the limits together with those mapped before it.
 
 use crate::port::clients::device::VfioFunction;
 use host::dma::{DmaPermissions, MapDmaRegionError, MappedDmaRegion};
@@ -27,7 +27,7 @@ pub(super) struct PendingMemoryRegions {
 }
 
 impl PendingMemoryRegions {
-    /// Unmaps all memory of the function, and begins to map these regions instead.
+    /// Unmaps all memory of the function, and begins to map the given regions.
     pub(super) fn replace(
         regions: Vec<SharedRegion<DeferredCloseFd>>,
         device: &mut VfioFunction<'_>,

@@ -74,7 +74,7 @@ impl AvfCard {
         }
     }
 
-    /// Creates an AVF card as after power-on, with its PF driver, and VFs with these policies.
+    /// Creates an AVF card as after power-on, with its PF driver and the given policies of the VFs.
     fn bring_up(
         link: bool,
         configured: ConfiguredPolicies<PortPolicy>,

@@ -115,7 +115,7 @@ impl PortUplink {
         Ok(Self { config: config.uplink.clone(), policy: config.link, kind, stages, captures, now: with.now })
     }
 
-    /// Adds a capture of the port's frames. The capture ends at once if there are too many already.
+    /// Adds a capture of the port's frames. The capture ends at once if the port has the maximum number of captures.
     pub(super) fn capture(&mut self, capture: CaptureWriter) {
         self.captures.add(capture);
     }

@@ -1,6 +1,5 @@
-//! Tests of crashes while a port handles a request. A process may die at any moment, and its successor process sends
-//! the request's one reply. Tests kill the port before and after each save of the client's state, and while it sends a
-//! reply.
+//! Tests of crashes while a port handles a request: the successor process sends the request's one reply. Tests kill the
+//! port before and after each save of the client's state, and while it sends a reply.
 
 use super::*;
 use crate::port::clients::journal::{ClientMessageProgress, SavedClient, SavedDmaWindow, SavedEventfd};
@@ -224,8 +223,8 @@ fn window(sizes: [u32; 2], rest: &[u64]) -> Vec<u8> {
     words(&sizes).into_iter().chain(rest).collect()
 }
 
-/// Handles a request in a port that crashes, at each moment before and after a save in turn. Returns the number of
-/// crashes.
+/// Handles one request again and again in new ports, each of which crashes one moment later than the last: before or
+/// after each save. Returns the number of crashes.
 fn kill_at_each_moment(command: Command, body: &[u8], prepare: impl Fn(&mut CrashingPortFixture)) -> usize {
     for moment in 0.. {
         let mut scene = CrashingPortFixture::open();

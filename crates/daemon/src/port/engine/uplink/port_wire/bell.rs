@@ -1,4 +1,5 @@
-//! Bell of a wire: wakes the port at the other end, but only while that port sleeps.
+//! Wake-up flag (bell) of a wire: by it a port that has sent frames wakes the port at the other end, but only while
+//! that port sleeps.
 //!
 //! The receiver, before it sleeps, sets a flag and checks the ring once more. The sender, after it has put frames
 //! in, checks the flag. Each side has a fence between its two steps, so at least one of them sees the other's first
@@ -88,7 +89,8 @@ mod tests {
 
     /// Number of frames that the modelled sender sends, one by one or in a burst.
     const FRAMES: usize = 2;
-    /// Number of first actions of sender and receiver whose order the test varies. Later actions of the two alternate.
+    /// Number of first actions of sender and receiver whose order the test varies. Later actions of sender and receiver
+    /// alternate.
     const STEPS: u32 = 13;
 
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -107,14 +107,14 @@ impl SharedWire {
         free_ends.waiting.drain(..).for_each(|port| port.wake());
     }
 
-    /// Sets whether a port uses this end of the wire, and wakes the other port.
+    /// Records that a port uses or has returned this end of the wire, and wakes the port at the other end.
     fn set_taken(&self, side: usize, taken: bool) {
         self.sides[side].taken.store(taken, Ordering::Release);
         self.sides[1 - side].bell.waker().wake();
     }
 }
 
-/// Locks a mutex. No code panics with data half updated under these locks, so poison is ignored.
+/// Locks a mutex and ignores poison, because no code panics while data under these locks is half updated.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
