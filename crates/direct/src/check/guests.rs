@@ -1,5 +1,5 @@
-//! Checks TCP/IP between the VFs and with the wire: guests in this process use the drivers by interrupts, as an
-//! operating system does. The guests take over the VFs, so these checks are the last.
+//! Checks TCP/IP between the VFs and with the wire, by guests in this process whose drivers use interrupts, as in an
+//! operating system. The guests keep the VFs, so these checks run last.
 //!
 //! The caller brings the TCP/IP stack. Throughput is not measured.
 

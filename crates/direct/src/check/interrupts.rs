@@ -117,8 +117,8 @@ pub(super) fn masking<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> Check
     passes(format!("the masked vector did not signal for {MASKED_FRAMES} frames"))
 }
 
-/// Sends frames from VF `a` to VF `b`, each after the arrival of the one before, so that the card has the chance to
-/// signal for each.
+/// Sends frames from VF `a` to VF `b`, each after the arrival of the previous frame, so that the card can signal for
+/// each.
 fn one_by_one<B: CheckedVfBus>(a: &mut CheckedVf<B>, b: &mut CheckedVf<B>) -> Result<(), CardCheckError> {
     for _ in 0..MASKED_FRAMES {
         b.catch_up(a)?;

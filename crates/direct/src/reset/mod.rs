@@ -1,5 +1,5 @@
-//! Applies the reset ladder ([`pcie::ladder`]) to a function behind VFIO: its device is made to write to its old
-//! owner's memory, is reset by the first rung that it has, and then the same addresses lead to pages of a new
+//! Applies the reset ladder ([`pcie::ladder`]) to a function behind VFIO. The device is made to write to its old
+//! owner's memory, and is reset by the first method that it supports. Then the same addresses lead to pages of a new
 //! owner, which must not change.
 //!
 //! | module | contents |

@@ -1,6 +1,6 @@
-//! Memory pages of an owner, alike for both owners and at the same addresses: a receive ring, and the buffers behind it
-//! with a pattern. A device that still works for the old owner finds a ring that it knows, and any write of it is a
-//! change.
+//! Memory pages of a function's owner: a receive ring, and buffers filled with a pattern. Old and new owner have equal
+//! pages at the same addresses, so that a device that still works for the old owner finds a valid ring, and its writes
+//! are seen.
 
 use host::shared::{SharedMemory, SharedMemoryError};
 
