@@ -73,8 +73,8 @@ impl DeviceFamily {
 /// own family.
 #[derive(Debug, Clone, Copy)]
 pub struct AnyVfConfig {
-    /// Configuration of an 82576's VF. Its seed generates the address of a VF of either family if the PF assigns
-    /// none.
+    /// Configuration of an 82576's VF. Its seed also generates the address of an Adaptive Virtual Function to which the
+    /// PF assigns none.
     pub i82576: vf::VfDriverConfig,
     /// Configuration of an Adaptive Virtual Function's driver.
     pub avf: AvfDriverConfig,

@@ -165,8 +165,8 @@ impl AdminReceiveQueue {
         (0..self.slots).take_while(done).count() as u16
     }
 
-    /// Returns the value for the queue's tail register: the card owns every slot except the one before the next to be
-    /// taken.
+    /// Returns the value of the queue's tail register: the card owns all slots except the one before the slot that the
+    /// driver takes next.
     #[must_use]
     pub fn tail(&self) -> u16 {
         (self.next + self.slots - 1) % self.slots

@@ -45,7 +45,7 @@ struct MeasuredTrafficRates {
     events: u64,
 }
 
-/// Result of comparing the rates of a measurement with those of the one before.
+/// Result of comparing the rates of a measurement with those of the previous measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MeasuredRateChange {
     Same,

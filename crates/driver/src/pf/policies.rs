@@ -1,5 +1,5 @@
-//! Changes the number of VFs, and policies of several VFs at once that are valid only together, such as those of two
-//! VFs that swap addresses.
+//! Changes the number of VFs, and sets policies of several VFs that are valid only together, such as those of two VFs
+//! that swap addresses.
 
 use super::Pf;
 use super::limits::LIMITS;

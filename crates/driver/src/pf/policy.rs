@@ -30,8 +30,8 @@ impl Pf {
         &self.state(vf).policy
     }
 
-    /// Sets the policy of a VF, enabled or not. A running guest gets a changed address only when it resets the VF;
-    /// everything else takes effect at once.
+    /// Sets the policy of a VF, enabled or not. Takes effect at once, except that a running guest gets a changed
+    /// address only when it resets the VF.
     ///
     /// # Errors
     /// [`PolicyError`]: nothing is changed.

@@ -134,8 +134,8 @@ impl VlanFilterTable {
         used.or_else(|| (1..VLAN_FILTERS).find(|i| self.entries[*i].1 == 0))
     }
 
-    /// Returns true if the VF could change to a VLAN id: a filter entry has the id, is free, or is held by this VF
-    /// alone.
+    /// Returns true if the VF could change to a VLAN id: a filter entry already has the id, is free, or has this VF as
+    /// its only member.
     pub(super) fn has_room(&self, vf: VfIndex, vlan: u16) -> bool {
         // An entry that the VF holds alone becomes free.
         self.place(vlan).is_some() || self.entries[1..].iter().any(|(_, pools)| *pools == vf.bit())

@@ -69,7 +69,7 @@ impl VfMailbox {
         *self = Self::default();
     }
 
-    /// Returns true if a reply of the PF was lost since the last reset.
+    /// Returns true if a reply of the PF was lost since the function's last reset.
     pub(super) fn is_lost(&self) -> bool {
         self.lost
     }
@@ -169,7 +169,8 @@ impl VfMailbox {
         error
     }
 
-    /// Returns true if a mailbox register bit of `mask` is or was set since it was last taken, and forgets that bit.
+    /// Returns true if a mailbox register bit of `mask` is set, or was set since the last call that returned it. Clears
+    /// the remembered bit.
     fn take<H: Hal>(&mut self, hal: &mut H, mask: u32) -> Result<bool, MailboxError> {
         let status = self.status(hal)?;
         self.seen &= !mask;

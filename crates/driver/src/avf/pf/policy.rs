@@ -75,7 +75,7 @@ impl AvfPf {
         Ok(())
     }
 
-    /// Checks that a VF can have a policy now, while others change to `wanted`, by index.
+    /// Checks that a VF can have a policy now, while the policies of all VFs change to `wanted`, by index.
     fn admit(&self, vf: u8, policy: &VfPolicy, wanted: &[VfPolicy]) -> Result<(), PolicyError> {
         let old = self.policy(vf).ok_or(PolicyError::NoSuchVf(vf))?;
         let Some(mac) = policy.mac.filter(|mac| Some(*mac) != old.mac) else { return Ok(()) };

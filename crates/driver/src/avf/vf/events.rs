@@ -12,7 +12,7 @@ use ::avf::virtchnl::{self, VirtchnlOpcode};
 
 /// Microseconds per unit of an interrupt interval (ITR).
 const ITR_US: u16 = 2;
-/// Interrupt vector of the VF's mailbox; queues have the other vectors.
+/// Interrupt vector of the VF's mailbox. The higher vectors belong to queues.
 const MAILBOX_VECTOR: u16 = 0;
 
 /// Result of a check of the AVF's link by its driver.

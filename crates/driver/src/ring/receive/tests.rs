@@ -1,5 +1,5 @@
 //! Tests bursts of received frames, with the test acting as the card: the ring's end in mid-burst, and a hostile card.
-//! Every rule holds for the descriptors of both families.
+//! Each test runs with the descriptors of the 82576 and of the AVF.
 
 use super::{MAX_PIECES, RawRxDescriptor, RxDescriptorLayout, RxError, RxFrame, RxRing};
 use crate::desk::TestHal;

@@ -247,7 +247,8 @@ impl<P: TxPartDescriptor> TxRing<P> {
         self.count_frames(hal, 1, length);
     }
 
-    /// Counts queued frames and their bytes. Requests a report from the card and rings the doorbell when these are due.
+    /// Counts queued frames and their bytes. Requests a write-back report and rings the doorbell when enough frames are
+    /// queued.
     #[inline(always)]
     fn count_frames<H: DmaHal>(&mut self, hal: &mut H, frames: u32, bytes: usize) {
         self.counters.frames += u64::from(frames);

@@ -1,5 +1,6 @@
-//! Tests conversations of VFs with the PF driver, on a card that records its orders. The card also plays the
-//! firmware: it puts messages into the PF's receive queue and takes those of its send queue.
+//! Tests conversations of VFs with the PF driver, on a card that records the PF driver's orders. The card
+//! also acts as the firmware: it puts messages into the PF's receive queue, and takes messages from the PF's
+//! send queue.
 
 mod conduct;
 mod filters;
