@@ -1,6 +1,6 @@
 //! Memory pages of a function's owner: a receive ring, and buffers filled with a pattern. Old and new owner have equal
-//! pages at the same addresses, so that a device that still works for the old owner finds a valid ring, and its writes
-//! are seen.
+//! pages at the same addresses. So a device that still works for the old owner finds a valid ring in the new owner's
+//! pages, and its writes are counted.
 
 use host::shared::{SharedMemory, SharedMemoryError};
 

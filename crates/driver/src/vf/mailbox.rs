@@ -169,8 +169,8 @@ impl VfMailbox {
         error
     }
 
-    /// Returns true if a mailbox register bit of `mask` is set, or was set since the last call that returned it. Clears
-    /// the remembered bit.
+    /// Returns true if a mailbox register bit of `mask` is set, or was set in an earlier read and not taken
+    /// yet. Takes the bits of `mask`.
     fn take<H: Hal>(&mut self, hal: &mut H, mask: u32) -> Result<bool, MailboxError> {
         let status = self.status(hal)?;
         self.seen &= !mask;

@@ -223,8 +223,8 @@ fn window(sizes: [u32; 2], rest: &[u64]) -> Vec<u8> {
     words(&sizes).into_iter().chain(rest).collect()
 }
 
-/// Handles one request again and again in new ports, each of which crashes one moment later than the last: before or
-/// after each save. Returns the number of crashes.
+/// Handles one request again and again in new ports, each of which crashes one moment later than the previous one.
+/// Moments are before and after each save. Returns the number of crashes.
 fn kill_at_each_moment(command: Command, body: &[u8], prepare: impl Fn(&mut CrashingPortFixture)) -> usize {
     for moment in 0.. {
         let mut scene = CrashingPortFixture::open();
