@@ -6,7 +6,7 @@ use avf::bits::{AQ_INDEX, aqlen};
 use avf::table::MailboxRegister;
 use serde::{Deserialize, Serialize};
 
-/// Registers of an admin queue's ring.
+/// Registers of the ring of an admin queue: base address, length, head and tail.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename = "Ring")]
 pub(crate) struct AdminRing {

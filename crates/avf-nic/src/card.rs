@@ -119,7 +119,7 @@ impl Nic {
         self.functions.get(usize::from(vf)).is_some_and(|function| function.master)
     }
 
-    /// Returns the counters of a VF.
+    /// Returns the counters of a VF's messages, interrupts and errors, or `None` if the card does not have the VF.
     #[must_use]
     pub fn counters(&self, vf: u8) -> Option<&VfEventCounters> {
         self.functions.get(usize::from(vf)).map(|function| &function.counters)

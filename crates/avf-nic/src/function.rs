@@ -21,7 +21,7 @@ use units::LAST_VLAN;
 
 /// Maximum number of addresses of a VF: more than a PF driver grants.
 const MOST_ADDRESSES: usize = 256;
-/// Upper bound of a restored counter. A counter below it can go on counting for centuries.
+/// Upper bound of a restored counter. A counter that starts below this bound takes centuries to overflow.
 pub(crate) const MOST_COUNTED: u64 = 1 << 62;
 
 /// State of a VF: its registers and queues, and the settings that the PF driver has ordered for the VF.
@@ -41,8 +41,8 @@ pub(crate) struct VfHardware {
     /// Transmit queues that may hold a packet, a bit each. Writing a queue's tail or starting the queue sets its bit; a
     /// visit of the queue that finds no packet clears it.
     pub(crate) tx_ready: u16,
-    /// Receive queues with descriptors that were filled and not yet written back, a bit each. None between two calls of
-    /// the card.
+    /// Receive queues with descriptors that were filled and not yet written back, a bit each. The set is empty between
+    /// two calls of the card.
     #[serde(skip)]
     pub(crate) rx_filled: u16,
     pub(crate) rx_causes: [Option<QueueInterruptCause>; MAX_PAIRS],

@@ -16,10 +16,10 @@ pub(crate) const AT_ONCE: u8 = 3;
 /// Bits of register VFINT_DYN_CTL that are stored, apart from INTENA.
 const CONTROL: u32 =
     dyn_ctl::WB_ON_ITR | dyn_ctl::INTERVAL << dyn_ctl::INTERVAL_SHIFT | 3 << dyn_ctl::ITR_SHIFT;
-/// Unit of interrupt intervals in nanoseconds.
+/// Unit of the interrupt interval registers (ITR), in nanoseconds.
 const UNIT_NS: u64 = 2_000;
 
-/// State of an interrupt vector.
+/// State of one interrupt vector of a VF.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename = "Vector")]
 struct InterruptVector {
