@@ -169,8 +169,8 @@ mod flex {
     pub(super) const LENGTH: u32 = 32;
 }
 
-/// Returns the packet type and checksum bits of a receive descriptor's first two words. [`RxWriteBackTemplate`] adds
-/// the common bits and the length.
+/// Returns the bits of a receive descriptor's first two words that report packet type and checksums.
+/// [`RxWriteBackTemplate`] adds the common bits and the length.
 #[must_use]
 pub const fn contents(
     form: RxDescriptorFormat,
