@@ -7,7 +7,7 @@ use super::{RxCounters, TxCounters, Vf};
 use crate::hal::Hal;
 use i82576::register::vf;
 
-/// Counters since [`Vf::probe`], kept across resets. Octets include the FCS.
+/// Values of the card's counters of a VF, accumulated since [`Vf::probe`] and across resets. Octets include the FCS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AccumulatedStatistics {
     /// Number of good packets that the VF received.
