@@ -69,8 +69,8 @@ impl RxBurst {
         self.taken == self.received.len()
     }
 
-    /// Receives a burst of frames in place of the last burst. Returns true if a frame arrived; frames too long for a
-    /// buffer are lost.
+    /// Receives a burst of frames, which replaces the previous burst. Returns true if a frame arrived. Frames too long
+    /// for a buffer are lost.
     fn fill<H: VfDriverHal>(&mut self, hal: &mut H, vf: &mut AnyVf) -> bool {
         let Self { buffers, received, taken } = self;
         received.clear();

@@ -33,9 +33,9 @@ use std::sync::mpsc;
 use std::time::Duration;
 use vfio_client::VfDriverHal;
 
-/// Maximum number of received frames that the guest takes from its driver in one round.
+/// Maximum number of received frames that the guest takes from its driver in one iteration of its loop.
 const INGRESS: usize = 128;
-/// Maximum number of packets that the guest's stack sends in one round.
+/// Maximum number of packets that the guest's stack sends in one iteration of the guest's loop.
 const EGRESS: usize = 512;
 /// Period of the VF driver's watchdog while the link is up, in nanoseconds.
 const WATCHDOG_NS: u64 = 2_000_000_000;
@@ -167,8 +167,8 @@ impl<B: VfDriverHal> GuestThread<B> {
         self.port.vf.stop(&mut self.port.hal);
     }
 
-    /// Handles interrupts, moves frames, runs the watchdog when due, and waits for further work. Returns false if the
-    /// guest's card is gone.
+    /// Runs one iteration of the guest's loop: handles interrupts, moves frames, runs the watchdog when due, and waits
+    /// for further work. Returns false if the guest's card is gone.
     fn round(&mut self) -> bool {
         let now_ns = MonotonicClock.now_ns();
         self.take_interrupts();
