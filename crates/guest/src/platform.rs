@@ -27,7 +27,7 @@ pub enum DeviceAccessOutcome {
     Blocked,
 }
 
-/// Machine operations that a guest kernel runs on.
+/// Operations of the machine that runs a modelled guest kernel.
 pub trait KernelPlatform {
     /// Charges work of the kernel, its driver or its program, in cycles.
     fn charge(&mut self, category: CycleCategory, cycles: u64);
@@ -41,7 +41,7 @@ pub trait KernelPlatform {
     /// Takes the next pending interrupt, or returns `None`.
     fn take_interrupt(&mut self) -> Option<InterruptSource>;
 
-    /// Ends the interrupt that the kernel took last (end of interrupt).
+    /// Signals the end of the interrupt that the kernel took last.
     fn end_of_interrupt(&mut self);
 
     /// Masks or unmasks an interrupt vector in the device's MSI-X table, if there is a table.

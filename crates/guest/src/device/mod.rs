@@ -1,5 +1,6 @@
 //! The interface between a kernel and its network device, a VF driver or the front end of a split driver.
-//! Implementations charge the driver's cost, the kernel charges the stack's; the drivers themselves know no costs.
+//! Implementations charge the driver's cost, and the kernel charges the network stack's cost; the drivers themselves
+//! contain no costs.
 
 mod front;
 mod vf;

@@ -40,7 +40,7 @@ pub struct KernelModel<D> {
     phase: Option<InterruptPhase>,
     /// The kernel has to poll the receive ring in its next step.
     poll: bool,
-    /// The program was woken and has something to read.
+    /// The program was woken and has data to read from its socket.
     runnable: bool,
     /// The last step of the kernel found nothing to do.
     idle: bool,

@@ -24,7 +24,7 @@ const DEFERRED: u32 = 3;
 /// Number of repeated TCP acknowledgements after which the stream resends everything after the acknowledged byte.
 const DUPLICATES: u32 = 3;
 
-/// Returns the number of a stream's bytes that a send buffer of `buffers` kernel buffers holds.
+/// Returns the number of a stream's bytes that fit into a send buffer of `buffers` kernel buffers.
 pub(super) fn bytes(buffers: u32) -> u32 {
     buffers * TCP_PAYLOAD as u32
 }
