@@ -16,7 +16,7 @@ pub enum UserLookupError {
     /// No group has the given name.
     #[error("no group is called {0:?}; give an existing name or a number")]
     NoGroup(String),
-    /// The user was given by number only and is in no database, so its group is unknown.
+    /// The user was given by number and is not in the user database, so the user's group is unknown.
     #[error("no user database has user {0}; add a group: {0}:GROUP")]
     GroupMissing(u32),
     /// The user database (`/etc/passwd`, `/etc/group`) is not readable.

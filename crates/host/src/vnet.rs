@@ -13,7 +13,7 @@ pub enum GsoType {
     TcpV4,
     /// The packet is TCP over IPv6 to be segmented (VIRTIO_NET_HDR_GSO_TCPV6).
     TcpV6,
-    /// Segmentation type without a variant here (VIRTIO_NET_HDR_GSO_*).
+    /// Segmentation type that this enumeration does not name (VIRTIO_NET_HDR_GSO_*).
     Other(u8),
 }
 

@@ -20,7 +20,7 @@ use std::thread;
 
 type WorkerJob = Box<dyn FnOnce() + Send>;
 
-/// Length in bytes at which the kernel cuts off a thread's name.
+/// Maximum length of a thread's name in bytes; the kernel drops further bytes.
 const NAME: usize = 15;
 
 /// Handle of a thread that does jobs which may block. Clones send jobs to the same thread, which ends after the last
@@ -32,7 +32,7 @@ pub struct BlockingWorker {
 }
 
 impl BlockingWorker {
-    /// Starts a worker thread with this name, cut to the kernel's limit.
+    /// Starts a worker thread with this name, shortened to the kernel's limit.
     ///
     /// # Errors
     /// The kernel refuses another thread.

@@ -21,7 +21,7 @@ pub enum ThreadRole {
     Control,
     /// Thread that serves clients of the control interface, and reads their requests.
     Api,
-    /// Thread that runs a card, and reads data of guests and clients.
+    /// Thread that runs a port's card, and reads data of guests and clients.
     Port,
     /// Thread for slow work: unmapping memory, closing files, writing the log.
     Helper,
@@ -48,8 +48,8 @@ use SyscallArgumentCondition::{Always, Has, Is, IsNot, IsThisProcess};
 
 pub(super) type PermittedSystemCall = (c_long, SyscallArgumentCondition);
 
-/// System calls permitted to every thread: memory, time, locks, the end of a thread, signals, and messages on standard
-/// error.
+/// System calls that the system call filter permits to every thread: memory, time, locks, the end of a thread, signals,
+/// and messages on standard error.
 const EVERY: &[PermittedSystemCall] = &[
     (libc::SYS_brk, Always),
     (libc::SYS_clock_gettime, Always),
@@ -262,7 +262,8 @@ const IOCTLS: &[u32] = &[
     libc::SIOCGIFNAME as u32,
 ];
 
-/// Older system calls that libraries still use on x86-64 in place of permitted newer ones.
+/// Older system calls that the system call filter permits to every thread on x86-64, since libraries still use them in
+/// place of permitted newer calls.
 #[cfg(target_arch = "x86_64")]
 const OLDER_EVERY: &[PermittedSystemCall] = &[(libc::SYS_poll, Always)];
 #[cfg(target_arch = "x86_64")]

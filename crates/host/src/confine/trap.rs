@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 /// ended.
 pub const EXIT_STATUS: i32 = 128 + libc::SIGSYS;
 
-/// Part of `siginfo_t` that the kernel fills in for a SIGSYS.
+/// Fields of the kernel's `siginfo_t` for a SIGSYS signal.
 #[repr(C)]
 struct SigSysInfo {
     number: libc::c_int,

@@ -162,9 +162,9 @@ impl DmaTable {
         Self { limits, ..Self::default() }
     }
 
-    /// Admits the DMA region of `size` bytes at `iova`. With a file offset and any permission, returns the region to
-    /// map and then to [insert](Self::insert). Otherwise adds a region that the device cannot reach. Does not
-    /// block.
+    /// Admits the DMA region of `size` bytes at `iova` to the table. With a file offset and any permission, returns the
+    /// region, to be mapped and then [inserted](Self::insert). Otherwise adds a region that the device cannot reach.
+    /// Does not block.
     ///
     /// # Errors
     /// See [`MapDmaRegionError`].

@@ -10,7 +10,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use super::message::{KeeperMessage, KeptFileDescriptors, is_name, value};
 
-/// Separator between the names under which one open file is kept. No name of a kept file descriptor contains it.
+/// Separator between the names under which the keeper stores one open file. Names of stored file descriptors do not
+/// contain it.
 const AND: char = '+';
 
 /// Applies a message to a keeper's shelf of file descriptors, and sends the changes to systemd through `tell`. Returns
@@ -46,7 +47,7 @@ pub(super) fn apply(
     done
 }
 
-/// Splits systemd's name of a stored file descriptor into the names under which the open file is kept.
+/// Splits systemd's name of a stored file descriptor into the names under which the keeper stores the open file.
 pub(super) fn split(name: &str) -> impl Iterator<Item = &str> {
     name.split(AND)
 }
@@ -55,7 +56,7 @@ fn join(names: &[String]) -> String {
     names.join(&AND.to_string())
 }
 
-/// Returns the names under which an open file is kept.
+/// Returns the names under which the keeper stores an open file.
 fn names(shelf: &KeptFileDescriptors, fd: BorrowedFd<'_>) -> Vec<String> {
     shelf.iter().filter(|(_, other)| is_same(*other, fd)).map(|(name, _)| name.to_owned()).collect()
 }

@@ -80,7 +80,7 @@ struct FileDescriptorKeeper {
     writer: BlockingWorker,
     /// Started replacement of the host that has not taken over yet.
     successor: Option<ChildProcess>,
-    /// Processes that have handed over, or were abandoned, and may still run.
+    /// Host processes that have handed over to a successor, or were abandoned, and may still run.
     former: Vec<ChildProcess>,
 }
 

@@ -75,7 +75,8 @@ impl StarterProcessConnection {
         Ok(Self { line: Some(ours), process: ChildProcess::of(handle) })
     }
 
-    /// Has a host started that receives kept file descriptors from `socket`; see [`heritage::arrange`].
+    /// Has the starter process start a host that receives kept file descriptors from `socket`; see
+    /// [`heritage::arrange`].
     ///
     /// # Errors
     /// The starter has ended, or the system is out of processes. A program that cannot be run shows as the host's

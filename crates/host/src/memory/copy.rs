@@ -42,8 +42,8 @@ pub(super) unsafe fn out_of_guest(source: *const u8, buffer: &mut [u8]) {
     guest_may_have_written();
 }
 
-/// Copies any number of bytes out of guest memory. A separate function, so that the common length (a frame's head)
-/// saves no registers.
+/// Copies any number of bytes out of guest memory. A separate function, so that a caller that copies the common length
+/// (a frame's head) need not save registers.
 ///
 /// # Safety
 /// The conditions of [`out_of_guest`] apply.
@@ -84,7 +84,8 @@ pub(super) unsafe fn into_guest(bytes: &[u8], target: *mut u8) {
     }
 }
 
-/// Copies any number of bytes into guest memory. A separate function, so that the common length saves no registers.
+/// Copies any number of bytes into guest memory. A separate function, so that a caller that copies the common length
+/// need not save registers.
 ///
 /// # Safety
 /// The conditions of [`into_guest`] apply.

@@ -46,8 +46,8 @@ pub(crate) struct MappedAddressRange {
 }
 
 struct MappingTableEntry {
-    /// Number of times that an entry of the mapping table was taken, so that the handler detects a start and a length
-    /// of different mappings.
+    /// Number of times that an entry of the mapping table was taken. By it the SIGBUS handler detects that the start
+    /// and the length it has read belong to different mappings.
     generation: AtomicU32,
     start: AtomicUsize,
     len: AtomicUsize,

@@ -25,7 +25,7 @@ pub use clock::MonotonicClock;
 pub use signals::{ProcessSignal, SignalHandlers, SignalSet};
 pub use waker::ThreadWaker;
 
-/// Number of events taken from the kernel in one wait; later events come with the next wait.
+/// Maximum number of events taken from the kernel in one wait; later events are returned by the next wait.
 const BATCH: usize = 64;
 
 /// Events to wait for on a file descriptor. Hang-up and error are always reported. The end of the peer's sending is
@@ -36,7 +36,8 @@ pub struct PollInterest {
     pub readable: bool,
     /// True to wait for room to write data to a file descriptor.
     pub writable: bool,
-    /// True to report only new events of a file descriptor, for readers that leave data unread on purpose.
+    /// True to report only new events of a file descriptor (edge-triggered), for readers that leave data unread on
+    /// purpose.
     pub news: bool,
 }
 

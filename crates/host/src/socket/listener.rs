@@ -38,7 +38,7 @@ pub enum SocketFileError {
         /// Path of the socket on which a running process listens.
         path: PathBuf,
     },
-    /// The path holds a file that is not a socket, which stays.
+    /// The socket's path leads to a file that is not a socket. The file is not removed.
     #[error(
         "cannot create socket {}: a file that is not a socket has this path; remove the file, or choose another path",
         path.display()

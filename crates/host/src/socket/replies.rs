@@ -24,9 +24,9 @@ use rustix::io::{Errno, pread, pwrite};
 
 use super::{SocketSendResult, StreamSocket};
 
-/// Bytes of a page of the reply log. QEMU reads a reply's header with one receive, and fails on a part of a header.
-/// Before Linux 6.5 the kernel sends page by page, so a reply that could cross the end of a page begins on the next
-/// one.
+/// Bytes of a page of the reply log. QEMU reads a reply's header with one receive, and fails if it receives only a
+/// part. Before Linux 6.5 the kernel sends page by page, so a reply that could cross the end of a page begins on the
+/// next page.
 const PAGE: u64 = 4096;
 /// Number of sent bytes after which the reply log releases the pages of these bytes to the kernel.
 const HOLE: u64 = 64 * 1024;

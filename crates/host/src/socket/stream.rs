@@ -233,7 +233,8 @@ impl StreamSocket {
         }
     }
 
-    /// Returns true if the peer will send no more: it has closed its end, or has died. Earlier bytes may be unread.
+    /// Returns true if the peer will send no more data, because it has closed its end or has died. Earlier bytes may be
+    /// unread.
     #[must_use]
     pub fn is_hung_up(&self) -> bool {
         let mut asked = [PollFd::new(&self.0, PollFlags::RDHUP)];

@@ -55,7 +55,7 @@ pub(super) struct XdpRing<T, Side> {
     memory: Arc<XdpMemoryMapping>,
     layout: XdpRingLayout,
     entries: NonNull<T>,
-    /// Index of this process in the ring, perhaps ahead of the published one.
+    /// Index of this process in the ring, which may exceed the index that it last published to the kernel.
     ours: u32,
     /// Index of the kernel in the AF_XDP ring, at the last read.
     theirs: u32,

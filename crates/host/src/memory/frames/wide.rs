@@ -42,7 +42,7 @@ pub(super) unsafe fn copy_header(from: *const u8, to: *mut u8, length: usize) {
     }
 }
 
-/// Copies the first and the last `PIECE` of `length` bytes.
+/// Copies the first `PIECE` and the last `PIECE` of `length` bytes, which may overlap.
 ///
 /// # Safety
 /// `length` bytes must be mapped at both places, at `to` for writing. `length` is from one to two pieces.
