@@ -35,7 +35,7 @@ pub enum CycleCategory {
     Hypercall,
     /// Cycles of VM exits for the HLT instruction, by which a guest goes idle, and of waking idle guests.
     Hlt,
-    /// Cycles of VM exits because the guest can now take a pending interrupt.
+    /// Cycles of VM exits that a guest takes when it becomes able to receive a pending interrupt.
     InterruptWindow,
     /// Cycles of VM exits for accesses to model-specific registers, including x2APIC registers.
     Msr,

@@ -308,8 +308,8 @@ constants! {
     TlbKernel = "tlb_kernel" in Cycles,
     /// Cost of IP and TCP receive processing of an acknowledgement without payload.
     RxPureAck = "rx_pure_ack" in Cycles,
-    /// Cycles that other virtual CPUs run on a thread until a virtual CPU's state is gone from the core's caches and
-    /// TLB.
+    /// Cycles that other virtual CPUs must run on a thread to displace all of a virtual CPU's state from the core's
+    /// caches and TLB.
     SwitchDisplacement = "switch_displacement" in Cycles,
     /// Thousandths by which nested paging prolongs a guest's own work.
     NestedPaging = "nested_paging" in Permille,

@@ -14,7 +14,7 @@ use super::{HardwareThreadId, VcpuId};
 use crate::account::{CycleCategory, CycleLedger, CycleLedgerSnapshot, CycleSink};
 use crate::domain::{Domain, DomainId, DomainKind};
 
-/// Request to call [`HostMachine::visit`] for a processor thread at a time.
+/// Request to call [`HostMachine::visit`] for a processor thread at a given time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct ScheduledThreadVisit {
@@ -52,7 +52,7 @@ pub(super) struct Vcpu {
     state: VcpuState,
     /// Remainder of the virtual CPU's preempted step.
     pub(super) unfinished: Option<PreemptedVcpuStep>,
-    /// Thread that the virtual CPU last ran on, and the cycles worked on that thread by then.
+    /// Thread that the virtual CPU last ran on, and that thread's count of worked cycles at the time.
     last_run: Option<(HardwareThreadId, u64)>,
 }
 

@@ -10,7 +10,7 @@ pub(super) struct HardwareThread {
     pub(super) position: u64,
     /// Cycles of work that the thread has run since the machine's start.
     pub(super) worked: u64,
-    /// Step of a virtual CPU that runs on the thread, or ran last and has not been retired.
+    /// Virtual CPU's step that runs on the thread now, or that ran last and was not removed yet.
     pub(super) current: Option<CurrentVcpuStep>,
     /// Virtual CPU whose state is in the thread's caches. An idle thread keeps this value: going idle and back is no
     /// switch.

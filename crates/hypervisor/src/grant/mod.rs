@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GrantReference(pub u32);
 
-/// Handle of a mapped page, held by the domain that mapped the page.
+/// Handle of a mapped granted page, by which the mapping domain refers to the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GrantHandle(u32);
 

@@ -48,7 +48,7 @@ struct VcpuCreditAccount {
     share: SchedulingParameters,
     credits: i64,
     priority: VcpuPriority,
-    /// The virtual CPU ran at a scheduler tick since its credits were last capped.
+    /// The virtual CPU ran at a scheduler tick since its credits last exceeded the limit and were reset.
     active: bool,
 }
 
