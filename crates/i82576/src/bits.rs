@@ -332,7 +332,7 @@ pub mod rah {
 pub mod mrqc {
     /// MRQC: mask of the mode that selects the receive queue.
     pub const MODE_MASK: u32 = 7;
-    /// MRQC mode: receive-side scaling over all queues.
+    /// MRQC mode: receive-side scaling over all queues of the port.
     pub const RSS: u32 = 2;
     /// MRQC mode: the pool selects the receive queue (VMDq).
     pub const VMDQ: u32 = 3;

@@ -1,4 +1,4 @@
-//! Index types of VFs, pools, queues and vectors, so that a queue cannot be used as a pool.
+//! Index types of VFs, pools, queues and vectors. The compiler rejects a queue's index in place of a pool's.
 
 use crate::ids;
 use core::fmt;

@@ -88,7 +88,7 @@ pub mod wvbr {
 pub mod lvmmc {
     /// LVMMC: the source address or VLAN of a frame was forged.
     pub const SPOOFED: u32 = 1 << 0;
-    /// LVMMC: a descriptor was of an unknown type, or out of place.
+    /// LVMMC: a descriptor had an unknown type, or a type that is not permitted at this position in the packet.
     pub const DESCRIPTOR: u32 = 1 << 2;
     /// LVMMC: the packet cannot have the requested header lengths or segment size.
     pub const CONTEXT: u32 = 1 << 3;
