@@ -1,5 +1,5 @@
-//! Connects the card and its drivers in one process: memory per function, recorded interrupts, a clock moved by hand,
-//! and a wire of two queues of frames.
+//! Connects the card and its drivers in one process, for tests: with memory per function, recorded interrupts, a clock
+//! that tests advance, and a wire of two frame queues.
 //!
 //! Drivers get their [`Hal`](driver::Hal) from [`Backplane::pf`] and [`Backplane::vf`]. Registers act at once;
 //! frames move, interrupts fire and the PF driver answers only when the clock moves ([`Backplane::advance`], or a
@@ -191,7 +191,8 @@ impl Backplane {
         self.settle();
     }
 
-    /// Polls the card once with the wire `wire` in place of its two queues of frames. Returns true if more work is due.
+    /// Polls the card once, with `wire` in place of the two frame queues as its uplink. Returns true if more work is
+    /// due.
     pub fn poll_on<W: UplinkWire>(&mut self, wire: &mut W) -> bool {
         self.nic.poll(self.now, self.budget, &mut self.world.bus, wire).more
     }

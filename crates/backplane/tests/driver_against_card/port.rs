@@ -123,7 +123,7 @@ const fn storm(broadcast: u32, multicast: u32) -> StormControl {
 }
 
 /// Sends 30 broadcasts of 832 bytes with the check sequence, 13 blocks each, in one window of storm control. Returns
-/// the number that VF 1 receives.
+/// the number of broadcasts that VF 1 receives.
 fn broadcasts(bench: &mut DrivenCardFixture) -> usize {
     for _ in 0..30 {
         bench.send(0, &frame(MacAddress::BROADCAST, vf_mac(0), 828, 1));
