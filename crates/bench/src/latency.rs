@@ -13,7 +13,7 @@ use crate::statistics::quantile;
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
-/// Loads of the latency measurements, as parts of the card's rate at full load in one direction.
+/// Loads of the latency measurements, as fractions of the card's rate at full load in one direction.
 pub const LOADS: [f64; 3] = [0.1, 0.5, 0.9];
 /// Time for which frames pass before the latency is measured.
 const WARM_UP: Duration = Duration::from_millis(50);

@@ -45,7 +45,7 @@ impl PeerForwarderConfig {
         }
     }
 
-    /// Returns true if the peer requires root.
+    /// Returns true if the peer needs to run as root.
     pub(super) fn takes_root(&self) -> bool {
         matches!(self.forwarder, PeerForwarderKind::Switch)
     }
@@ -129,7 +129,7 @@ pub(super) const NAMES: [&str; RECIPES.len()] = {
 #[derive(Debug)]
 pub(super) struct PeerContender {
     recipe: &'static PeerForwarderConfig,
-    /// testpmd that generates and receives frames. It is dropped before the forwarder.
+    /// testpmd process that generates and receives frames. Dropped before the forwarder.
     generator: Option<Testpmd>,
     forwarder: PeerForwarderProcess,
     cycles: CycleCounter,
@@ -202,7 +202,7 @@ impl PeerContender {
         Ok(peer)
     }
 
-    /// Waits until frames arrive through the forwarder.
+    /// Waits until the peer has forwarded a frame.
     fn wait(&self) -> Result<()> {
         let begun = Instant::now();
         while self.received()? == 0 {

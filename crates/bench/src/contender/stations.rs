@@ -32,7 +32,7 @@ const RETRY: Duration = Duration::from_millis(20);
 /// Bytes of an Ethernet header, behind which a frame carries its send time.
 const HEADER: usize = 14;
 
-/// VF of a `softiov serve` process with its driver, polled by the benchmark in place of a guest.
+/// VF of a `softiov serve` process, with its driver, which the benchmark polls in place of a guest.
 #[derive(Debug)]
 pub(crate) struct PolledVf {
     pub(crate) hal: VfioUserHal,
@@ -62,8 +62,8 @@ pub struct FrameExchangeResult {
     pub arrived: Vec<u64>,
     /// Duration of the exchange of frames.
     pub took: Duration,
-    /// Share of the limit on pending frames that senders used. Near 1 the forwarder bounds the rate, else the guests
-    /// do.
+    /// Share of the limit on pending frames that senders used. Near 1 the forwarder limits the rate; far below 1 the
+    /// guests limit it.
     pub under_way: f64,
 }
 
@@ -106,7 +106,7 @@ impl VfTrafficCircle {
         rings_in_memory(&self.stations)
     }
 
-    /// Sends a burst from one VF, unless too many of its earlier frames are pending.
+    /// Sends a burst from one VF, unless too many of the VF's earlier frames are pending.
     fn send(&mut self, from: usize) {
         let (window, arrivals) = (self.window, self.work.arrivals());
         // A send that the card segments is a burst by itself.
@@ -287,8 +287,8 @@ impl PolledVf {
         }
     }
 
-    /// Copies a burst of received frames to `buffer`, each over the previous one. Returns the number of frames, and the
-    /// number of those with `size` bytes from `sender`.
+    /// Receives a burst of frames, and copies each frame to `buffer`, over the previous one. Returns the number of
+    /// frames, and the number of those with `size` bytes from `sender`.
     fn receive(&mut self, most: usize, buffer: &mut [u8], sender: MacAddress, size: usize) -> (usize, u64) {
         let mut ours = 0;
         let found = self.vf.receive_burst(&mut self.hal, most, |mut frame| {
