@@ -52,7 +52,7 @@ impl ArithmeticExpression {
         Self { value: ComputedNumber::Number(number), checks: None }
     }
 
-    /// Joins two arithmetic expressions by an operator. Only the checks of the left one are kept, as in libpcap.
+    /// Joins two arithmetic expressions by an operator. Keeps only the checks of the left expression, as libpcap does.
     pub(crate) fn join(self, operator: ArithmeticOperator, right: Self) -> Result<Self, FilterError> {
         match (operator, right.value.first_number()) {
             (ArithmeticOperator::Divide | ArithmeticOperator::Modulo, Some(0)) => refuse!("division by zero"),

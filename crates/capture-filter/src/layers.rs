@@ -117,7 +117,8 @@ impl LayerOffsets {
         self.network_field(40 + offset, size)
     }
 
-    /// Compiles a test of the link layer's payload type: an Ethernet type, or up to 1500 an access point of 802.2.
+    /// Compiles a test of the link layer's payload type: an Ethernet type, or for numbers up to 1500 an access point of
+    /// 802.2.
     pub(crate) fn has_type(&self, protocol: u32) -> Result<FilterNode, FilterError> {
         if self.is_labelled {
             return self.has_type_behind_labels(protocol);

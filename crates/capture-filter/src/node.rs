@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Compiled test of a frame, or several tests that are joined.
+/// Compiled test of a frame, or several joined tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FilterNode {
     All(Vec<FilterNode>),

@@ -53,7 +53,7 @@ pub(crate) fn compile(text: &str, names: &NameDatabases) -> Result<FilterNode, F
 /// Compiled part of a filter, and the qualifiers that operands after the part inherit.
 type CompiledPart = (FilterNode, Option<PrimitiveQualifiers>);
 
-/// Item of the filter's text, parsed at a point where several kinds of item may stand.
+/// Item of the filter's text, parsed at a point of the text where several kinds of item are allowed.
 enum ParsedFilterItem {
     /// Test of the frame that may be joined with other tests.
     Term(CompiledPart),
