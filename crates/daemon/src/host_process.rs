@@ -72,7 +72,7 @@ impl ReadyHost {
         Ok(Self { config, vault: vault.clone(), listener, tcp, threads, common, ports })
     }
 
-    /// Starts the threads of the prepared host.
+    /// Starts the threads of the ready host.
     ///
     /// # Errors
     /// [`HostStartError::System`].

@@ -145,7 +145,7 @@ pub(crate) fn text(ports: &[PortStatus]) -> Result<String, Error> {
     TextEncoder::new().encode_to_string(&families)
 }
 
-/// Registers the metrics of ports and uplinks.
+/// Adds the metrics of ports and uplinks to the registry.
 fn port_metrics(registry: &Registry, ports: &[PortStatus]) -> Result<(), Error> {
     let link = gauge(registry, "softiov_port_link_up", "1 if the port's link is up", &["pf"])?;
     let waiting = "Frames in the port's receive buffer that wait for receive descriptors";

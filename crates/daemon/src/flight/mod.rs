@@ -25,9 +25,9 @@ const NEAR: usize = 4;
 /// Kind of a recorded register access or event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FlightRecordKind {
-    /// Register read by the client.
+    /// Read of a register by the client.
     Read(RegisterLocation),
-    /// Register write by the client.
+    /// Write to a register by the client.
     Write(RegisterLocation),
     /// Event that has no kind of its own, recorded by its text.
     Said(&'static str),

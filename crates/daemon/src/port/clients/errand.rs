@@ -111,7 +111,7 @@ pub(in crate::port) struct BlockingCallCompletionSender {
     /// block, and so no client can delay the thread.
     clerk: BlockingWorker,
     done: mpsc::Sender<CompletedBlockingCall>,
-    /// Waker of the port's loop, for results.
+    /// Waker by which worker threads notify the port's loop of results.
     waker: ThreadWaker,
     /// Store in which the blocking calls keep file descriptors for the successor process.
     vault: PortFileDescriptorStore,
