@@ -50,8 +50,8 @@ pub fn first_thread(config: &HostConfig) -> Result<(), HostStartError> {
     Ok(confinement(config).prepare(ThreadRole::Main)?.apply()?)
 }
 
-/// Prepares the confinement of a helper thread, which may block and which the program starts beside the host's own
-/// threads. Call it after [`begin`].
+/// Prepares the confinement of a helper thread that the program starts beside the host's own threads, and that may
+/// block. Call it after [`begin`].
 ///
 /// # Errors
 /// [`HostStartError::Confine`].

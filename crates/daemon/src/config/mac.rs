@@ -6,7 +6,8 @@ use policy::PolicyError;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Returns the configured MAC address of a port or VF, or one derived from the host and the name of the port or VF.
+/// Returns the configured MAC address of a port or VF, or an address derived from the host and the name of the port or
+/// VF.
 pub(super) fn address(
     text: Option<&str>,
     key: &str,

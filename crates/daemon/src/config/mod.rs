@@ -1,5 +1,5 @@
 //! Configuration of the host: the configuration file, checked as a whole before the host opens anything. `resolve`
-//! applies later changes by command on top of it.
+//! applies later changes by command on top of the file.
 //!
 //! The host finds out about interfaces and paths when it opens them.
 
@@ -46,7 +46,7 @@ pub struct HostConfig {
     pub control_access: SocketFilePermissions,
     /// Configuration of the control interface over TCP, if there is one.
     pub http: Option<http::HttpConfig>,
-    /// Folder in which changes by command are stored. Without it, commands can only make volatile changes.
+    /// Folder in which changes by command are stored. Without this folder, commands can only make volatile changes.
     pub state_dir: Option<PathBuf>,
     /// Text of the configuration file at the host's start, or at its last reload.
     pub text: String,

@@ -94,7 +94,8 @@ pub fn metrics(socket: &Path) -> Result<String, ControlClientError> {
     }
 }
 
-/// Captures frames of a port. Passes pieces of the pcapng file to `take` until `take` breaks, or the host ends.
+/// Captures frames of a port. Passes pieces of the pcapng file to `take` until `take` returns a break, or the host
+/// ends.
 ///
 /// # Errors
 /// [`ControlClientError`].
@@ -173,7 +174,8 @@ fn parse_event(block: &str) -> serde_json::Result<Option<EventStreamItem>> {
     }))
 }
 
-/// Receives a streamed response of the host. Passes each piece to `take` until `take` breaks, or the host ends.
+/// Receives a streamed response of the host. Passes each piece to `take` until `take` returns a break, or the host
+/// ends.
 fn pieces(
     socket: &Path,
     sent: HttpRequest,
@@ -199,7 +201,7 @@ fn pieces(
     })
 }
 
-/// Sends a request to the host behind a control socket, and returns its answer.
+/// Sends a request to the host that serves a control socket, and returns the host's answer.
 ///
 /// # Errors
 /// [`ControlClientError`].
@@ -271,7 +273,7 @@ async fn send(socket: &Path, sent: HttpRequest) -> Result<Response<Incoming>, Co
     Ok(sender.send_request(request).await.map_err(io::Error::other)?)
 }
 
-/// Connects to the host's control socket. While the socket's queue is full, it tries again.
+/// Connects to the host's control socket. While the socket's queue of connections is full, tries again.
 async fn connect(socket: &Path) -> io::Result<UnixStream> {
     loop {
         match UnixStream::connect(socket).await {
