@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 
 /// Maximum number of descriptors of a packet, contexts included: 64 for 256 KB in pages of 4 KB, and some more.
 const MOST_DESCRIPTORS: u32 = 80;
-/// Number of transmit descriptors whose reading costs as much as a frame of the budget.
+/// Number of transmit descriptors whose reading is charged as one frame to a queue's frame budget.
 const DESCRIPTORS_A_FRAME: u32 = 8;
 /// Maximum number of bytes in a packet that requests segmentation.
 pub(crate) const MOST_BYTES: usize = 1 << 18;
-/// Maximum cost of a malformed packet, in frames of the budget.
+/// Maximum cost of a malformed packet, in frames of a queue's frame budget.
 const COSTLIEST: usize = (MOST_DESCRIPTORS / DESCRIPTORS_A_FRAME) as usize;
 /// Number of malformed packets at which a queue is stopped.
 const PATIENCE: u32 = 64;
@@ -250,7 +250,8 @@ impl PacketDescriptors {
         self.defect = self.defect.or(Some(defect));
     }
 
-    /// Takes the context descriptor that stands before the packet's first buffer. Tunnels are not offered.
+    /// Takes the context descriptor that stands before the packet's first buffer. Offloads for tunnels are not
+    /// supported.
     fn take_context(&mut self, context: TxContextDescriptor) {
         if self.count > 0 || self.packet.context.is_some() {
             self.spoil(PacketDropReason::Descriptor);
