@@ -1,5 +1,5 @@
-//! Connects the card and its drivers in one test process: with memory per function, recorded interrupts, a settable
-//! clock, and a wire of two frame queues.
+//! Connects the card and its drivers in one test process: memory per function, recorded interrupts, a settable clock,
+//! and a wire of two frame queues.
 //!
 //! Drivers get their [`Hal`](driver::Hal) from [`Backplane::pf`] and [`Backplane::vf`]. Registers act at once;
 //! frames move, interrupts fire and the PF driver answers only when the clock moves ([`Backplane::advance`], or a
