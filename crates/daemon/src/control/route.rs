@@ -182,7 +182,7 @@ pub(crate) static ROUTES: [ControlRoute; 12] = [
     },
 ];
 
-/// Returns the JSON schema of a type.
+/// Returns the JSON schema of the type `T`.
 fn form<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
     schemas.subschema_for::<T>()
 }

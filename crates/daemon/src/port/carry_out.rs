@@ -1,5 +1,5 @@
-//! Carries out the commands to a port: reports, changes of policies, uplink and VFs, resets, disconnects, the pause
-//! before a hand-over, the end. `management` sends them.
+//! Carries out the commands to a port, which `management` sends: reports, changes of policies, uplink and VFs, resets,
+//! disconnects, the pause before a hand-over, the end.
 
 use super::clients::errand::BlockingCallQueue;
 use super::clients::holdings::ClientResources;
@@ -81,7 +81,7 @@ impl OpenPort {
         }
     }
 
-    /// Returns the port's status, with counters that continue those of the previous host processes. Saves the counters
+    /// Returns the port's status, with counters that include those of the previous host processes. Saves the counters
     /// for a successor process.
     fn status(&mut self, now: Time) -> PortStatus {
         let mut status = self.report(now).status();
@@ -295,7 +295,7 @@ fn refused_policy(port: &str, (vf, error): RefusedPolicy) -> PortChangeRefusal {
     PortChangeRefusal::Setting { name, error: error.into() }
 }
 
-/// Outcome of a port's pause for the successor process.
+/// Outcome of a port's pause, in which a successor process may take the port.
 enum PortPauseOutcome {
     Taken,
     Refused,
@@ -303,8 +303,8 @@ enum PortPauseOutcome {
     Ended,
 }
 
-/// Waits until a successor process takes the paused port or refuses it, for `time` at most. Other commands get no
-/// answer meanwhile.
+/// Waits up to `time` until a successor process takes or refuses the paused port. Other commands get no answer
+/// meanwhile.
 fn wait_for_successor(inbox: &PortCommandInbox, time: Duration, clock: &dyn TimeSource) -> PortPauseOutcome {
     let deadline = clock.now() + time;
     loop {

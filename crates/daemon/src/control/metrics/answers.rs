@@ -4,7 +4,8 @@
 use crate::control::status::{PfAnswerStatus, PortStatus};
 use prometheus::proto::{Bucket, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 
-/// Returns the answer-delay histograms of the ports whose PF driver the host runs, or `None` if there is no such port.
+/// Returns the answer-delay histograms of the ports whose PF driver the host runs, or `None` if the host runs no PF
+/// driver.
 pub(super) fn family(ports: &[PortStatus]) -> Option<MetricFamily> {
     let metrics: Vec<Metric> =
         ports.iter().filter_map(|port| Some(metric(&port.name, port.answers.as_ref()?))).collect();

@@ -1,6 +1,6 @@
-//! Blocking calls for a client, which may take long, such as mapping its memory, taking its eventfds, and closing
-//! both. A function's [`BlockingWorker`] makes the calls while the port's loop continues. The result comes back as a
-//! [`CompletedBlockingCall`].
+//! Blocking calls for a client, which may take long, such as mapping the client's memory, checking its eventfds, and
+//! closing both. A function's [`BlockingWorker`] makes the calls while the port's loop continues. The result comes back
+//! as a [`CompletedBlockingCall`].
 //!
 //! Each function has a worker thread of its own. So one client's memory, however large, delays no other client, and
 //! neither do descriptors that block when they are closed. `device` uses the results.
@@ -173,8 +173,8 @@ impl BlockingCallQueue {
         self.run(move || BlockingCallOutcome::Mapped(map(region, file.into_inner(), window, &keeper)));
     }
 
-    /// Takes a client's file descriptors as eventfds on the worker thread, and keeps them for the successor process. If
-    /// one of the file descriptors is invalid, none is used.
+    /// Checks on the worker thread that a client's file descriptors are eventfds, and keeps them for the successor
+    /// process. If one of the file descriptors is invalid, none is used.
     pub(super) fn assign(&self, index: u32, start: u32, fds: Vec<DeferredCloseFd>, keeper: FdSaver) {
         self.run(move || {
             let eventfds = fds.into_iter().map(|fd| EventFd::adopt(fd.into_inner()));
@@ -183,12 +183,13 @@ impl BlockingCallQueue {
         });
     }
 
-    /// Maps a memory region on the worker thread.
+    /// Maps a memory region of a vhost-user client on the worker thread.
     pub(super) fn map_region(&self, region: PendingDmaRegion, file: DeferredCloseFd) {
         self.run(move || BlockingCallOutcome::RegionMapped(region.map(file.into_inner())));
     }
 
-    /// Takes a file descriptor for a ring as an eventfd on the worker thread.
+    /// Checks on the worker thread that a file descriptor for a vhost-user ring is an eventfd, and wraps the
+    /// descriptor.
     pub(super) fn take_eventfd(&self, ring: u32, purpose: RingEventfdPurpose, fd: DeferredCloseFd) {
         self.run(move || {
             let eventfd = EventFd::adopt(fd.into_inner());

@@ -54,7 +54,8 @@ impl FdSaver {
         KeptMemoryFile { number, new: true }
     }
 
-    /// Gives up a kept file of guest memory, if this blocking call was the first to keep the file.
+    /// Removes a file of guest memory from the file descriptor store again, if this blocking call was the first to keep
+    /// the file.
     pub(super) fn take_back(&self, kept: KeptMemoryFile) {
         if kept.new {
             self.vault.forget(kept.number);

@@ -314,7 +314,7 @@ fn warn_of_refusals(slot: &mut OfferedFunction, now: Time) {
     }
 }
 
-/// Logs once that a client shares no memory. Such a client works, but no frame can move.
+/// Logs once that a client shares no memory. Such a client's guest works, but no frame can move to or from it.
 fn warn_of_unshared_memory(slot: &mut OfferedFunction, engine: &PortEngine, now: Time) {
     let (card, reach) = (engine.card(), engine.reach(slot.function));
     if !slot.judged && card.is_bus_master(slot.function) {

@@ -52,7 +52,7 @@ pub(in crate::port) struct OfferedFunction {
     pub(super) more: bool,
     /// Earliest time at which the client's pending messages may have arrived.
     pub(super) pending_since: Time,
-    /// True once the guest's memory was checked for private copies, which happens when the guest becomes bus master.
+    /// True once the guest's memory was checked for private copies, which happens when the guest enables bus mastering.
     pub(super) judged: bool,
     /// True if the guest writes to private copies of the memory that its VMM has shared.
     pub(super) private_memory: bool,
@@ -60,7 +60,7 @@ pub(in crate::port) struct OfferedFunction {
     pub(super) warned: bool,
     pub(super) log: LogRateLimit,
     pub(super) changes: VfDriverEventLog,
-    /// Counts of messages and interrupts of the function's former clients.
+    /// Counts of messages and interrupts between the card and the function's former clients.
     past: VmmInterventions,
 }
 
