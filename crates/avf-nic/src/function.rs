@@ -52,7 +52,7 @@ pub(crate) struct VfHardware {
     pub(crate) counters: VfEventCounters,
     /// True if the VF may use the bus (Bus Master Enable).
     pub(crate) master: bool,
-    /// Mapped registers whose published values may be out of date (`doorbell`): bit n stands for the registers of queue
+    /// Mapped registers whose published values may be out of date (`doorbell`). Bit n stands for the registers of queue
     /// pair n and of vector n + 1.
     #[serde(skip, default = "all")]
     pub(crate) stale: u16,

@@ -51,8 +51,8 @@ impl BurstDescriptors {
         self.raw.get(index).map(tx::TxDataDescriptor::parse)
     }
 
-    /// Writes back the first `count` transmit descriptors, from the first to the last that requests a report (RS):
-    /// those with RS as done, those without RS as they were read. That is safe: a driver does not reuse a descriptor
+    /// Writes back the first `count` transmit descriptors, up to the last that requests a report (RS). Those with RS
+    /// are written as done, those without RS as they were read. That is safe: a driver does not reuse a descriptor
     /// before a later one is done.
     pub(crate) fn report<B: Bus>(
         &mut self,

@@ -27,7 +27,7 @@ fn taken(world: &CardFixture) -> (u64, u64) {
     (counters.messages, counters.strange)
 }
 
-/// Tests Linux's shutdown of the mailbox send ring: Linux clears the descriptors, writes 0 to ATQH, waits up to 50 ms,
+/// Tests Linux's shutdown of the mailbox send ring. Linux clears the descriptors, writes 0 to ATQH, waits up to 50 ms,
 /// and writes 0 to ATQT.
 #[test]
 fn admin_send_head_cleared_before_tail_resends_no_message() {
