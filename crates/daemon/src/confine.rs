@@ -17,8 +17,8 @@ use host::tap::Tap;
 use std::path::{Path, PathBuf};
 
 /// Creates the folder for sockets, changes to the user that the configuration names, and denies all files except the
-/// host's own and `readable`. Returns the extent to which the kernel enforces the denial, or `None` without Landlock.
-/// Call it before any other thread starts.
+/// host's own and `readable`. Returns the extent to which the kernel enforces the denial, or `None` if the
+/// configuration switches Landlock off. Call it before any other thread starts.
 ///
 /// # Errors
 /// [`HostStartError`]; the process should end, since it may have given up a part.

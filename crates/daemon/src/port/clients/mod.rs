@@ -184,7 +184,7 @@ impl PortClients {
     }
 
     /// Leaves the files of listening sockets to the successor process, and disconnects clients that the successor does
-    /// not resume: these clients connect again, to the successor.
+    /// not resume. These clients connect again, to the successor.
     pub(in crate::port) fn leave_sockets(self, engine: &mut PortEngine, now: Time) {
         for mut slot in self.slots {
             if let Some(connection) = slot.connection.take_if(|connection| !connection.is_kept()) {

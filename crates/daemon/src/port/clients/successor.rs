@@ -1,5 +1,5 @@
-//! State and file descriptors of one function's client that this process leaves for a successor process, which replaces
-//! this process after an upgrade or a crash. `succession` stores them.
+//! State and file descriptors of one function's client, which this process leaves for a successor process after an
+//! upgrade or a crash. `succession` stores them.
 
 use super::journal::{ClientMessageProgress, SavedClient, SavedDmaWindow, SavedEventfd};
 use super::keeper::FdSaver;
