@@ -1,12 +1,12 @@
-//! A ring of an admin queue as its five registers: base (two), length, head, tail. Only a write of the tail hands descriptors to
-//! the card: Linux writes LEN with ENABLE before the base, while the tail is still an old one.
+//! Five registers of an admin queue's ring: base (two), length, head, tail. Only a write of the tail hands descriptors
+//! to the card: Linux writes LEN with ENABLE before the base, while the tail is still an old one.
 
 use avf::admin::SIZE;
 use avf::bits::{AQ_INDEX, aqlen};
 use avf::table::MailboxRegister;
 use serde::{Deserialize, Serialize};
 
-/// Registers of an admin queue's ring.
+/// Registers of the ring of an admin queue: base address, length, head and tail.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename = "Ring")]
 pub(crate) struct AdminRing {
@@ -28,9 +28,9 @@ impl AdminRing {
         }
     }
 
-    /// Writes a register for software. A write of the head, or one that enables the ring, leaves it empty until the
-    /// tail is written. A write of the length of an enabled ring only changes error bits: drivers clear them like this,
-    /// and it is no new setup.
+    /// Writes a register for software. A write of the head, or one that enables the ring, leaves the ring empty until
+    /// the tail is written. A write of the length of an enabled ring only changes the error bits, which drivers clear
+    /// like this: it sets up no ring.
     pub(crate) fn set(&mut self, field: MailboxRegister, value: u32) {
         match field {
             MailboxRegister::BaseLow => self.low = value,
@@ -87,7 +87,7 @@ impl AdminRing {
         self.head = (self.head + 1) % self.slots().max(1);
     }
 
-    /// Stops the admin queue's ring after a memory fault (LEN.CRIT), until it is set up again.
+    /// Stops the admin queue's ring after a memory fault (LEN.CRIT), until the driver sets the ring up again.
     pub(crate) fn fail(&mut self) {
         self.length |= aqlen::CRIT;
     }

@@ -1,6 +1,6 @@
 //! Limits that the PF sets on a VF: the least time between two messages from its mailbox, and between two interrupts of
-//! a vector. A reset of the VF does not lift them: a guest must not escape them that way. The plane keeps transmit
-//! rates, and the PF driver decides when to limit a VF.
+//! a vector. A reset of the VF does not lift these limits, so that a guest cannot escape them by a reset. The plane
+//! keeps transmit rates, and the PF driver decides when to limit a VF.
 
 use avf::control::MailboxAndInterruptLimits;
 use core::time::Duration;
@@ -17,7 +17,8 @@ pub(crate) struct VfThrottle {
 }
 
 impl VfThrottle {
-    /// Returns the time at which the card may take the VF's next mailbox descriptor; `None` is at once.
+    /// Returns the earliest time at which the card may take the VF's next mailbox descriptor, or `None` if it may take
+    /// the descriptor now.
     pub(crate) fn mail_due(&self, now: Time) -> Option<Time> {
         (self.restraint.mail_us > 0 && self.mail_at > now).then_some(self.mail_at)
     }

@@ -1,5 +1,5 @@
-//! The card's rings for bursts of plain frames (frames in one data descriptor, with checksum requests at most), as
-//! crate `rings` uses them. All other frames pass `source` and `sink`.
+//! Moves bursts of plain frames, those in one data descriptor with no offload but checksums: implements the ring
+//! interface of crate `rings`. All other frames pass through `source` and `sink`.
 
 use crate::packet::request;
 use crate::plain::{self, PlainRxFormat};
@@ -36,8 +36,8 @@ impl<B: Bus> rings::BurstCard for FramePathParts<'_, B> {
         !self.scratch.careful
     }
 
-    /// Reads up to `most` descriptors of the next frames of a transmit queue. Returns none while a packet waits between
-    /// two segments, or if the descriptors cannot be read: `take` then finds the fault.
+    /// Reads up to `most` descriptors of the next frames of a transmit queue. Returns no descriptors while a packet
+    /// waits between two segments, or if the descriptors cannot be read: `take` then finds the fault.
     fn next(&mut self, sender: TransmitQueueId, most: usize) -> &[[u8; SIZE]] {
         let Self { functions, scratch: PollScratchMemory { plain, .. }, bus } = self;
         let (vf, queue) = (sender.port.get(), usize::from(sender.queue));
@@ -52,7 +52,7 @@ impl<B: Bus> rings::BurstCard for FramePathParts<'_, B> {
         raw
     }
 
-    /// Writes back the first `count` transmit descriptors that were read, whose frames have left, and raises the
+    /// Writes back the first `count` transmit descriptors that were read, whose frames have been sent, and raises the
     /// queue's interrupt.
     fn pass(&mut self, sender: TransmitQueueId, count: usize) {
         let Self { functions, scratch: PollScratchMemory { plain, .. }, bus } = self;

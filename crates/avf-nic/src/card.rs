@@ -17,7 +17,7 @@ use units::Time;
 #[serde(rename = "Card")]
 pub struct Nic {
     pub(crate) functions: Vec<VfHardware>,
-    /// VFs that may access guest memory (Bus Master Enable is set). A poll looks at no others.
+    /// VFs that may access guest memory (Bus Master Enable is set). A poll skips all other VFs.
     #[serde(skip)]
     pub(crate) masters: VfSet,
     pub(crate) admin: AdminQueues,
@@ -25,7 +25,8 @@ pub struct Nic {
     pub(crate) flr: u64,
     /// VF whose mailbox the next poll reads first; every VF is first in turn.
     pub(crate) turn: u8,
-    /// Earliest time at which a frame that a VF's rate delays may leave, as of the last call of [`Nic::visit_ready`].
+    /// Earliest time at which the card may send a frame that a VF's transmit rate delays, as of the last call of
+    /// [`Nic::visit_ready`].
     #[serde(skip)]
     pub(crate) due: Option<Time>,
     /// Memory for the frames and descriptors of one call of the card.
@@ -51,7 +52,7 @@ impl Nic {
     }
 
     /// Switches bursts of frames off: from now on every frame is sent alone and parsed completely. Tests compare such a
-    /// card with one that sends bursts.
+    /// card with a card that sends bursts.
     pub fn take_no_shortcuts(&mut self) {
         self.scratch.careful = true;
     }
@@ -63,7 +64,7 @@ impl Nic {
         self.functions.resize_with(count, VfHardware::new);
     }
 
-    /// Returns the first rule that this restored card breaks, or `None` if a card can be in this state.
+    /// Returns the first consistency rule that the restored card's state breaks, or `None` if the state is valid.
     pub(crate) fn flaw(&self) -> Option<&'static str> {
         let vfs = self.functions.len();
         let rules = [
@@ -105,7 +106,8 @@ impl Nic {
         self.masters = masters.filter(|(_, function)| function.master).map(|(vf, _)| vf).collect();
     }
 
-    /// Returns the earliest time at which a frame may leave that [`Nic::visit_ready`] has delayed by its VF's rate.
+    /// Returns the earliest time at which the card may send a frame that [`Nic::visit_ready`] has delayed to keep a
+    /// VF's transmit rate.
     #[must_use]
     pub fn due(&self) -> Option<Time> {
         self.due
@@ -117,7 +119,7 @@ impl Nic {
         self.functions.get(usize::from(vf)).is_some_and(|function| function.master)
     }
 
-    /// Returns the counters of a VF.
+    /// Returns the counters of a VF's messages, interrupts and errors, or `None` if the card does not have the VF.
     #[must_use]
     pub fn counters(&self, vf: u8) -> Option<&VfEventCounters> {
         self.functions.get(usize::from(vf)).map(|function| &function.counters)

@@ -82,8 +82,8 @@ impl FrameContentFields {
     }
 }
 
-/// Returns the checksum status of the descriptor. `network` and `transport` are `Some(true)` for a right checksum of the IPv4
-/// header and of the transport, and `None` if there is none or it cannot be checked.
+/// Returns the checksum status of the descriptor. `network` and `transport` are `Some(true)` if the checksum of the
+/// IPv4 header or of the transport is right, and `None` if the packet has no such checksum or the card cannot check it.
 pub(crate) const fn checksum_status(
     network: Option<bool>,
     transport: Option<bool>,

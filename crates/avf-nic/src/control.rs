@@ -1,5 +1,5 @@
-//! Carries out the PF driver's orders for a VF. An order for a queue or vector that the VF does not have is ignored: the PF
-//! driver has checked it. Resets and messages have registers (`pf`).
+//! Carries out the PF driver's orders for a VF. An order for a queue or vector that the VF does not have is ignored,
+//! because the PF driver checks orders. Resets and messages have registers (`pf`).
 
 use crate::card::Nic;
 use crate::function::{VfFilters, VfHardware};

@@ -1,4 +1,4 @@
-//! Counters of a VF for the program that owns the card. The VF's driver reads others
+//! Counters of a VF for the program that owns the card. The VF's driver reads different counters
 //! (`avf::virtchnl::VfTrafficStatistics`).
 
 use serde::{Deserialize, Serialize};

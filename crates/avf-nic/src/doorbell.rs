@@ -46,7 +46,7 @@ pub const REGISTERS: [u32; COUNT] = {
     offsets
 };
 
-/// Mapped pages of one VF: the register values that the card has published in them.
+/// Register values that the card has published in the mapped pages of one VF.
 #[derive(Debug, Clone)]
 pub struct Doorbells {
     vf: u8,
@@ -54,13 +54,15 @@ pub struct Doorbells {
 }
 
 impl Doorbells {
-    /// Adopts mapped pages that hold the values published for the card's state, except for later stores by the guest.
+    /// Takes over a VF's mapped pages in which a predecessor has published the card's present registers. Differing
+    /// values are the guest's later stores, and stay for the next read.
     #[must_use]
     pub fn adopt(card: &Nic, vf: u8) -> Self {
         Self { vf, places: PageRegisters::adopt(&REGISTERS, COUNT, |place| card.published(vf, place)) }
     }
 
-    /// Adopts mapped pages with any content: publishes the card's registers and discards the guest's stores so far.
+    /// Takes over a VF's mapped pages with any content: publishes the card's registers in them, and discards the
+    /// guest's stores so far.
     #[must_use]
     pub fn renew<P: GuestRegisterPages>(card: &Nic, vf: u8, pages: &P) -> Self {
         let doorbells = Self::adopt(card, vf);

@@ -1,4 +1,4 @@
-//! A VF of the card: its registers by the table, and the state behind them.
+//! A VF of the card: its registers, as `avf::table` defines them, and its other state.
 
 use crate::brake::VfThrottle;
 use crate::counters::VfEventCounters;
@@ -21,10 +21,10 @@ use units::LAST_VLAN;
 
 /// Maximum number of addresses of a VF: more than a PF driver grants.
 const MOST_ADDRESSES: usize = 256;
-/// Upper bound of a restored counter. A counter below it can go on counting for centuries.
+/// Upper bound of a restored counter. A counter that starts below this bound takes centuries to overflow.
 pub(crate) const MOST_COUNTED: u64 = 1 << 62;
 
-/// State of a VF: its registers and queues, and what the PF driver has ordered for it.
+/// State of a VF: its registers and queues, and the settings that the PF driver has ordered for the VF.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "Function")]
 pub(crate) struct VfHardware {
@@ -38,11 +38,11 @@ pub(crate) struct VfHardware {
     /// Packet of the VF that is paused between two of its segments.
     #[serde(with = "crate::held")]
     pub(crate) held: PausedPacketMemory<DescriptorOffloads>,
-    /// Transmit queues that may hold a packet, a bit each. Writing a queue's tail or starting the queue sets its bit; a visit
-    /// that finds the queue empty clears it.
+    /// Transmit queues that may hold a packet, a bit each. Writing a queue's tail or starting the queue sets its bit; a
+    /// visit of the queue that finds no packet clears it.
     pub(crate) tx_ready: u16,
-    /// Receive queues with descriptors that were filled and not yet written back, a bit each. None between two calls of
-    /// the card.
+    /// Receive queues with descriptors that were filled and not yet written back, a bit each. The set is empty between
+    /// two calls of the card.
     #[serde(skip)]
     pub(crate) rx_filled: u16,
     pub(crate) rx_causes: [Option<QueueInterruptCause>; MAX_PAIRS],
@@ -52,12 +52,12 @@ pub(crate) struct VfHardware {
     pub(crate) counters: VfEventCounters,
     /// True if the VF may use the bus (Bus Master Enable).
     pub(crate) master: bool,
-    /// Mapped registers that may have changed since they were published (`doorbell`): bit n stands for those of queue
+    /// Mapped registers whose published values may be out of date (`doorbell`). Bit n stands for the registers of queue
     /// pair n and of vector n + 1.
     #[serde(skip, default = "all")]
     pub(crate) stale: u16,
-    /// Limits on the VF's messages and interrupts. The saved state has them outside the VF (`saved`), because the saved
-    /// form of a VF is older than these limits.
+    /// Limits on the VF's messages and interrupts. The saved state stores these limits apart from the VF (`saved`),
+    /// because the saved form of a VF is older than they are.
     #[serde(skip)]
     pub(crate) brake: VfThrottle,
 }
@@ -120,7 +120,7 @@ impl VfHardware {
         }
     }
 
-    /// Returns the first rule that this restored VF breaks, or `None` if a VF can be in this state.
+    /// Returns the first consistency rule that the restored VF's state breaks, or `None` if the state is valid.
     pub(crate) fn flaw(&self) -> Option<&'static str> {
         let counted = self.counters.all().into_iter().chain(self.statistics.all());
         let rules = [

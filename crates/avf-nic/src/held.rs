@@ -57,7 +57,8 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
     Ok(held.unwrap_or_default())
 }
 
-/// Returns true if there is no packet, or a packet of which some segments have left and others have not.
+/// Returns true if no packet is paused, or if some segments of the paused packet have been sent and others
+/// have not.
 pub(crate) fn is_sound(held: &PausedPacketMemory<DescriptorOffloads>) -> bool {
     held.kept().is_none_or(|(packet, queue, bytes)| {
         let cut = packet.orders.cut(bytes, bytes.len(), TcpFlagMasks::DEFAULT);

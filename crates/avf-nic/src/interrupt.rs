@@ -1,6 +1,6 @@
-//! Interrupt vectors of a VF. A vector interrupts when it has a pending cause, it is enabled, and the cause's interval (ITR) is
-//! over. It then disables itself (INTENA clears), and keeps further causes until the driver enables it: together they are one
-//! interrupt.
+//! Interrupt vectors of a VF. An enabled vector with a pending cause interrupts when the cause's interval (ITR) is
+//! over. The vector then disables itself (INTENA clears), and collects further causes for one interrupt after the
+//! driver enables the vector again.
 //!
 //! The VMM keeps the MSI-X table and its pending bits, so CLEARPBA does nothing here.
 
@@ -16,10 +16,10 @@ pub(crate) const AT_ONCE: u8 = 3;
 /// Bits of register VFINT_DYN_CTL that are stored, apart from INTENA.
 const CONTROL: u32 =
     dyn_ctl::WB_ON_ITR | dyn_ctl::INTERVAL << dyn_ctl::INTERVAL_SHIFT | 3 << dyn_ctl::ITR_SHIFT;
-/// Unit of interrupt intervals in nanoseconds.
+/// Unit of the interrupt interval registers (ITR), in nanoseconds.
 const UNIT_NS: u64 = 2_000;
 
-/// State of an interrupt vector.
+/// State of one interrupt vector of a VF.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(rename = "Vector")]
 struct InterruptVector {
@@ -75,8 +75,8 @@ impl Interrupts {
         self.vectors.iter().all(InterruptVector::is_sound)
     }
 
-    /// Returns the interrupt state after a reset: that of power-on, but with the times of the last interrupts, so that
-    /// a reset does not shorten a restraint's interval.
+    /// Returns the vectors' state after a reset: that of power-on, but with the times of the last interrupts. So a
+    /// reset does not shorten the interval that an interrupt limit demands.
     pub(crate) fn after_reset(&self) -> Self {
         Self {
             vectors: self
@@ -98,7 +98,8 @@ impl Interrupts {
         }
     }
 
-    /// Raises the mailbox's interrupt cause. ICR01.ADMINQ is set even if it does not interrupt, since DPDK polls it.
+    /// Raises the mailbox's interrupt cause. Sets ICR01.ADMINQ even if the cause does not interrupt, since DPDK polls
+    /// that bit.
     pub(crate) fn raise_mailbox(&mut self) {
         self.causes |= icr0::ADMINQ;
         if self.enabled & icr0::ADMINQ != 0 {
@@ -158,7 +159,7 @@ impl Interrupts {
     }
 
     /// Sends the due interrupts, each vector at least `least` after its last interrupt. Returns the vectors that
-    /// interrupted, a bit each, and the time at which the first of the others is due.
+    /// interrupted, a bit each, and the earliest time at which a further vector is due.
     pub(crate) fn send<B: Bus>(
         &mut self,
         vf: u8,

@@ -54,7 +54,8 @@ pub(crate) fn fetch<B: Bus>(
     Ok(AdminQueueDescriptor::parse(&raw))
 }
 
-/// Writes a mailbox descriptor back, the half with the done bit (DD) last: iPXE polls DD and reads the rest then.
+/// Writes a mailbox descriptor back, the half with the done bit (DD) last: iPXE polls DD, and then reads the other
+/// half.
 pub(crate) fn write_back<B: Bus>(
     bus: &mut B,
     function: BusFunction,
@@ -97,8 +98,8 @@ pub(crate) enum MailboxDescriptorOutcome {
     Later,
 }
 
-/// Puts a message into the receiver's posted buffer. A descriptor whose buffer is too small gets an error instead,
-/// which drivers drop.
+/// Puts a message into the receiver's posted buffer. If the buffer is too small, writes the buffer's descriptor back
+/// with an error instead; drivers ignore such a descriptor.
 pub(crate) fn deliver<B: Bus>(
     bus: &mut B,
     own: BusFunction,

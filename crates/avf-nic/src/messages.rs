@@ -65,8 +65,8 @@ impl Nic {
         Ok(taken)
     }
 
-    /// Queues a message from the PF for a VF. The message is dropped while the VF's receive queue is off: after a reset
-    /// a stale RESET_IMPENDING would make Linux wait for another reset.
+    /// Queues a message from the PF for a VF. The message is dropped while the VF's mailbox receive queue is off: after
+    /// a reset a stale RESET_IMPENDING would make Linux wait for another reset.
     pub(crate) fn post<B: Bus>(&mut self, vf: u8, letter: MailboxMessage, bus: &mut B) {
         let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
         if !function.mailbox.receive.is_on() {

@@ -1,4 +1,5 @@
-//! Offload requests of a VF's packets. `tx_ring` reads their descriptors. Tunnels are not offered.
+//! Offload requests of a VF's packets. `tx_ring` reads their descriptors. Offloads for tunnels are not
+//! supported.
 
 use avf::descriptor::tx::{TxContextDescriptor, TxDataDescriptor, TxIpHeaderKind, TxL4Checksum};
 use offload::OffloadRequest;

@@ -1,6 +1,6 @@
-//! Reads and writes the commonest descriptors by tables: transmit descriptors that hold a whole packet, and receive
-//! descriptors of TCP or UDP over IPv4 without options. Module `contents` parses the headers of all other received
-//! frames.
+//! Reads and writes the most common descriptors by table look-ups: transmit descriptors that hold a whole packet, and
+//! receive descriptors of TCP or UDP over IPv4 without options. Module `contents` parses the headers of all other
+//! received frames.
 
 use crate::contents::checksum_status;
 use avf::descriptor::rx::{RxDescriptorFormat, RxWriteBackTemplate, contents};
@@ -13,7 +13,7 @@ use pcie::burst::BURST;
 use pcie::{Bus, DmaFault, HintedMemory};
 use rings::{RxFormat, TxFormat};
 
-/// Transmit descriptor format of this card, as crate `rings` uses it: data descriptors.
+/// Transmit descriptor format of this card for crate `rings`: data descriptors.
 #[derive(Debug)]
 pub(crate) struct TxDescriptorFormat;
 
@@ -51,9 +51,9 @@ impl BurstDescriptors {
         self.raw.get(index).map(tx::TxDataDescriptor::parse)
     }
 
-    /// Writes back the first `count` transmit descriptors, from the first to the last that requests a report (RS):
-    /// those with RS as done, the others as they were read. That is safe: a driver does not reuse a descriptor before a
-    /// later one is done.
+    /// Writes back the first `count` transmit descriptors, up to the last that requests a report (RS). Those with RS
+    /// are written as done, those without RS as they were read. That is safe: a driver does not reuse a descriptor
+    /// before a later one is done.
     pub(crate) fn report<B: Bus>(
         &mut self,
         count: usize,

@@ -8,9 +8,10 @@ use units::Time;
 /// Result of a poll of mailboxes and interrupts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PollResult {
-    /// True if messages are left in mailboxes: visit the PF driver, then poll again.
+    /// True if mailboxes still have messages: the caller must run the PF driver, and then poll again.
     pub more: bool,
-    /// VFs, a bit each, from which the poll took a message into the PF's queue: visit the PF driver.
+    /// VFs, a bit each, from which the poll moved a message into the PF's receive queue: the caller must run the PF
+    /// driver.
     pub for_pf: u64,
     /// Time at which a throttled interrupt or the next message of a rate-limited VF is due.
     pub deadline: Option<Time>,

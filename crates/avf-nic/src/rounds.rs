@@ -1,5 +1,5 @@
-//! Visits the card's transmit queues, and receives frames from the uplink. Port n of the plane is VF n. `work` connects the
-//! queues to the frame path.
+//! Visits the card's transmit queues, and receives frames from the uplink. Port n of the forwarding plane is VF n.
+//! `work` lends the queues to the forwarding code.
 
 use crate::card::Nic;
 use avf::ids::MAX_VFS;
@@ -8,7 +8,7 @@ use plane::{ForwardingPlane, PortIndex, TransmitQueueId, UplinkWire};
 
 impl Nic {
     /// Visits every transmit queue that may hold a packet. Each queue hands over up to `budget` frames. Returns `true`
-    /// if a queue has more frames that may leave now. Frames that wait for their VF's rate may leave at [`Nic::due`].
+    /// if a queue has more frames to send now. Frames that their VF's rate delays may be sent at [`Nic::due`].
     pub fn visit_ready<B: Bus, W: UplinkWire>(
         &mut self,
         plane: &mut ForwardingPlane<MAX_VFS>,

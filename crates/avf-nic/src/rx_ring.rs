@@ -18,12 +18,12 @@ pub(crate) struct ReceiveQueue {
     context: Option<RxQueueContext>,
     /// Index of the next receive descriptor to fill.
     head: u32,
-    /// Value of QRX_TAIL as the driver wrote it. CONFIG_VSI_QUEUES keeps it, since DPDK writes the tail before that
-    /// message.
+    /// Value of QRX_TAIL as the driver wrote it. The message CONFIG_VSI_QUEUES keeps this value, since DPDK writes the
+    /// tail before that message.
     pub(crate) tail: u32,
     pub(crate) running: bool,
-    /// Posted descriptors that were read; `None` before the first frame. All filled descriptors are written back before
-    /// a call of the card returns, so they are not saved.
+    /// Posted descriptors that were read; `None` before the first frame. The saved state does not have them, because
+    /// every call of the card writes back all filled descriptors before it returns.
     #[serde(skip)]
     posted: Option<Box<PostedDescriptors>>,
 }
@@ -44,7 +44,7 @@ pub enum ReceiveError {
 }
 
 impl ReceiveQueue {
-    /// Sets up the receive queue with the ring and buffers of its context, and leaves it stopped.
+    /// Sets up the receive queue with the ring and buffers of `context`, and leaves the queue stopped.
     pub(crate) fn configure(&mut self, context: RxQueueContext) {
         *self = Self { context: Some(context), tail: self.tail, ..Self::default() };
     }

@@ -1,6 +1,6 @@
 //! Saved state of a card and its plane, taken between two calls for a successor. Of the card it has registers, rings,
-//! pending messages, a partly sent packet, restraints and counters; of the plane, the debts of its ports, the windows
-//! of storm control, and counters. Tables, rate factors and hash tables are made again from these.
+//! pending messages, a partly sent packet, limits and counters; of the plane, the transmit rate accounts of its ports,
+//! the windows of storm control, and counters. Tables, rate factors and hash tables are made again from these.
 //!
 //! Each part checks its own state, and a state that no card can be in is refused. An accepted state is bounded like any card. The
 //! PF driver is saved apart. The state's version is that of the whole port's state.
@@ -32,14 +32,14 @@ pub struct NicState {
 #[serde(rename = "CardBasis")]
 pub struct NicBaseState {
     card: Nic,
-    /// Rate debts and counters of the plane's ports, one port for each VF.
+    /// Transmit rate accounts and counters of the plane's ports, one port for each VF.
     ports: Vec<SavedPlanePort>,
-    /// Time that the frames between ports have cost so far, by the plane's bandwidth limit.
+    /// Account of the time that frames between ports have cost so far at the plane's bandwidth limit.
     crossing: TransmitTimeAccount,
     storm: StormState,
 }
 
-/// Saved rate debt and counters of one port of the plane.
+/// Saved transmit rate account and counters of one port of the plane.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename = "PortState")]
 struct SavedPlanePort {
@@ -103,7 +103,7 @@ impl NicState {
         self.basis.card.functions.len()
     }
 
-    /// Returns the first rule that the saved state breaks, or `None` if a card can be in it.
+    /// Returns the first consistency rule that the saved state breaks, or `None` if the state is valid.
     fn flaw(&self) -> Option<&'static str> {
         let NicBaseState { card, ports, crossing, storm } = &self.basis;
         let counted = ports.iter().flat_map(|port| port.counters.all());

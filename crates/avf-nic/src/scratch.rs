@@ -9,10 +9,10 @@ use rings::FrameMemory;
 /// Memory for the frames and descriptors of one call of the card.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PollScratchMemory {
-    /// True if every frame is sent alone, and none in a burst.
+    /// True if the card sends each frame alone, and never a burst.
     pub(crate) careful: bool,
-    /// VFs with receive descriptors that were filled and not yet written back, a bit each. None between two calls of
-    /// the card.
+    /// VFs with receive descriptors that were filled and not yet written back, a bit each. The set is empty between two
+    /// calls of the card.
     pub(crate) reached: u64,
     /// Memory of crate `rings` for frames and packets; `None` before the first frame, and while `rings` uses it.
     pub(crate) places: Option<Box<FrameMemory>>,

@@ -1,6 +1,6 @@
-//! The card's transmit queues as sources of the plane, and their packets (crate `rings`). If the VF's rate stops a packet between
-//! two of its segments, the VF keeps the rest. When the VF may send again, the rest goes first, whichever of its queues is
-//! visited.
+//! Implements the sources of the forwarding plane: the card's transmit queues, and their packets (crate `rings`). If
+//! the VF's rate stops a packet between two of its segments, the VF keeps the rest. When the VF may send again, the
+//! rest goes first, whichever of its queues is visited.
 //!
 //! `tx_ring` has the descriptors, and `rounds` chooses the queue to visit.
 
@@ -105,7 +105,7 @@ impl<B: Bus> PacketTransmitter for FramePathParts<'_, B> {
         orders.tag().filter(|_| function.is_some_and(|function| function.filters.tags.insert))
     }
 
-    /// Adds the frames `sent` in a visit to a transmit queue to its VF's statistics.
+    /// Adds the frames `sent` by one visit of a transmit queue to the statistics of the queue's VF.
     fn end_visit(&mut self, sender: TransmitQueueId, sent: &UncountedTraffic) -> u64 {
         if let Some(VfHardware { statistics, .. }) = self.sending(sender) {
             let TrafficSum { packets, bytes } = sent.all();

@@ -1,4 +1,4 @@
-//! The VFs as ports of the forwarding plane: port n is VF n. Addresses, VLANs, tags, checks and rates that the PF
+//! Makes the VFs ports of the forwarding plane: port n is VF n. Addresses, VLANs, tags, checks and rates that the PF
 //! driver has set become switch tables and rate factors. `rounds` visits the queues.
 //!
 //! A VF in unicast promiscuous mode gets the frames from the uplink that no other VF has a filter for, which is
@@ -13,7 +13,7 @@ use plane::switch::{MaxFrameLength, PortMirrorRules, SwitchTables, TagInsertion,
 use plane::{ForwardingPlane, PortIndex, PortSet};
 use units::MacAddress;
 
-/// Longest delay of a poll that a port with a transmit rate may make up for: 10 ms in nanoseconds. Later polls lose
+/// Longest delay of a poll for which a rate-limited port may catch up: 10 ms, in nanoseconds. A longer delay loses
 /// bandwidth.
 const LATENESS: LatenessLimit = LatenessLimit::Time(10_000_000);
 
@@ -44,7 +44,8 @@ impl Nic {
         tables
     }
 
-    /// Gives the plane the switch tables, the rates and the mirror rules. Call it when the PF driver has changed filters or rates.
+    /// Copies the VFs' switch tables and transmit rates, and the mirror rules, into the forwarding plane. Call it when
+    /// the PF driver has changed filters or rates.
     pub fn apply_policy(&self, plane: &mut ForwardingPlane<MAX_VFS>, mirrors: &PortMirrorRules) {
         let mut tables = self.tables();
         tables.mirrors = mirrors.clone();
@@ -56,7 +57,8 @@ impl Nic {
     }
 }
 
-/// Returns the plane's rate factor of a rate in Mb/s: 1 Gb/s divided by it, with 14 binary places. 0 is no limit.
+/// Returns the forwarding plane's rate factor: 1 Gb/s divided by the rate `mbps`, with 14 binary places; `None` for the
+/// rate 0, no limit.
 pub(crate) fn factor(mbps: u32) -> Option<u32> {
     (mbps != 0).then(|| ((1000_u64 << 14) / u64::from(mbps)).max(1) as u32)
 }

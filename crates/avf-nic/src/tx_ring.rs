@@ -1,6 +1,6 @@
-//! Transmit rings: they read descriptors up to the end of a packet, and write them back in order. A packet without an
-//! end stays in the ring. A malformed one is dropped and counted, and a queue with many of them is stopped: real cards
-//! stop it at the first.
+//! Transmit rings: read descriptors up to the end of a packet, and write them back in order. A packet without an end
+//! stays in the ring. Malformed packets are dropped and counted; many of them stop the queue, where a real card stops
+//! the queue at the first.
 //!
 //! `rings` reads a packet's bytes, inserts checksums and cuts segments.
 
@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 
 /// Maximum number of descriptors of a packet, contexts included: 64 for 256 KB in pages of 4 KB, and some more.
 const MOST_DESCRIPTORS: u32 = 80;
-/// Number of transmit descriptors whose reading costs as much as a frame of the budget.
+/// Number of transmit descriptors whose reading is charged as one frame to a queue's frame budget.
 const DESCRIPTORS_A_FRAME: u32 = 8;
 /// Maximum number of bytes in a packet that requests segmentation.
 pub(crate) const MOST_BYTES: usize = 1 << 18;
-/// Maximum cost of a malformed packet, in frames of the budget.
+/// Maximum cost of a malformed packet, in frames of a queue's frame budget.
 const COSTLIEST: usize = (MOST_DESCRIPTORS / DESCRIPTORS_A_FRAME) as usize;
 /// Number of malformed packets at which a queue is stopped.
 const PATIENCE: u32 = 64;
@@ -42,7 +42,8 @@ pub(crate) struct TransmitQueue {
     rung: bool,
     /// Number of the queue's malformed packets so far.
     malformed: u32,
-    /// Hint to the bus at the memory that holds the transmit ring; `buffers` is the hint for the ring's buffers.
+    /// Hint by which the bus finds the memory of the transmit ring; `buffers` is the hint for the memory of the ring's
+    /// buffers.
     #[serde(skip)]
     pub(crate) hint: MemoryHint,
     #[serde(skip)]
@@ -63,9 +64,9 @@ pub(crate) struct PacketDescriptors {
 
 impl TransmitQueue {
     /// Sets up the transmit queue, stopped. After a reset the queue begins with the tail that its driver has stored
-    /// since it enabled its mailbox: Linux sends before the PF has set the queue up. A queue that is set up once more
-    /// begins empty: Linux leaves the tail as it was when the interface went down, and begins at 0 again, so the
-    /// descriptors between are old ones.
+    /// since it enabled its mailbox: Linux sends before the PF has set the queue up. A queue that is set up again
+    /// without a reset begins empty: Linux leaves the tail as it was when the interface went down, and begins at 0
+    /// again, so the descriptors between are old ones.
     pub(crate) fn configure(&mut self, context: TxQueueContext) {
         let stored = if self.context.is_none() { *self } else { Self::default() };
         *self = Self { context: Some(context), tail: stored.tail, rung: stored.rung, ..Self::default() };
@@ -105,7 +106,7 @@ impl TransmitQueue {
     }
 
     /// Reads the descriptors of the next packet, and puts the buffers that they name into `buffers`. Returns the packet
-    /// with its cost in frames. The descriptors of a malformed packet are written back at once, those of another packet
+    /// with its cost in frames. The descriptors of a malformed packet are written back at once, those of a valid packet
     /// by [`TransmitQueue::end_take`].
     pub(crate) fn take<B: Bus>(
         &mut self,
@@ -162,7 +163,7 @@ impl TransmitQueue {
         (context.base.wrapping_add(u64::from(self.head) * SIZE as u64), left as usize)
     }
 
-    /// Writes back the descriptors of a burst's first frames, which have left.
+    /// Writes back the descriptors of a burst's first frames, which have been sent.
     pub(crate) fn pass<B: Bus>(
         &mut self,
         plain: &mut BurstDescriptors,
@@ -175,8 +176,8 @@ impl TransmitQueue {
         self.advance(&context, count as u32, own, bus)
     }
 
-    /// Writes back `descriptors` transmit descriptors from the head on, which returns them to the driver. Returns none
-    /// of them if they cannot be written.
+    /// Writes back `descriptors` transmit descriptors from the head on, which returns them to the driver. Leaves the
+    /// head unchanged if the write fails.
     fn advance<B: Bus>(
         &mut self,
         context: &TxQueueContext,
@@ -249,7 +250,8 @@ impl PacketDescriptors {
         self.defect = self.defect.or(Some(defect));
     }
 
-    /// Takes the context descriptor that stands before the packet's first buffer. Tunnels are not offered.
+    /// Takes the context descriptor that stands before the packet's first buffer. Offloads for tunnels are not
+    /// supported.
     fn take_context(&mut self, context: TxContextDescriptor) {
         if self.count > 0 || self.packet.context.is_some() {
             self.spoil(PacketDropReason::Descriptor);
@@ -308,7 +310,7 @@ mod tests {
         mss: LEAST_MSS,
         tunnel: 0,
     };
-    /// Returns the reason to drop a packet of these descriptors, whose bytes are the data descriptor's.
+    /// Returns the reason to drop a packet that consists of the given context descriptors and one data descriptor.
     fn defect(contexts: &[TxContextDescriptor], data: TxDataDescriptor) -> Option<PacketDropReason> {
         let (mut gathered, mut buffers) = (PacketDescriptors::default(), BufferChain::default());
         gathered.packet.descriptors = 1;

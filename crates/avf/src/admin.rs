@@ -1,6 +1,6 @@
-//! The descriptors of the admin queues: 32 bytes each, alike in a VF's mailbox and in the queues of an X710's PF.
-//! The sender fills a descriptor and names the body's buffer; the receiver serves it and writes it back with DD
-//! set. The rings and their registers are in [`crate::register`] and [`crate::pf_register`].
+//! Descriptors of the admin queues: 32 bytes each, the same in a VF's mailbox and in the queues of an X710's PF. The
+//! sender fills a descriptor and names the body's buffer; the receiver serves it and writes it back with DD set. The
+//! rings and their registers are in [`crate::register`] and [`crate::pf_register`].
 
 use pcie::low::low_dword;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Bits of the VF's registers that are more than one number.
+//! Bits and masks of those registers of a VF that hold several fields.
 
 /// ATQLEN and ARQLEN: a mailbox queue's length, its errors, and its enable bit.
 pub mod aqlen {
@@ -10,16 +10,16 @@ pub mod aqlen {
     pub const OVFL: u32 = 1 << 29;
     /// ATQLEN, ARQLEN: the queue stopped on a critical error.
     pub const CRIT: u32 = 1 << 30;
-    /// ATQLEN, ARQLEN: the mailbox queue is enabled. A reset clears this bit, and a driver notices the reset by that.
+    /// ATQLEN, ARQLEN: the mailbox queue is enabled. A reset clears this bit, by which a driver notices the reset.
     pub const ENABLE: u32 = 1 << 31;
     /// ATQLEN, ARQLEN: mask of the error bits, which a driver reads and clears.
     pub const ERRORS: u32 = VFE | OVFL | CRIT;
 }
 
-/// Head and tail of an admin queue: an index of 10 bits.
+/// Mask of the descriptor index, 10 bits, in the head and tail registers of an admin queue.
 pub const AQ_INDEX: u32 = 0x3ff;
 
-/// VFINT_ICR01, the causes of vector 0, and VFINT_ICR0_ENA1, the causes of them that interrupt.
+/// VFINT_ICR01, the interrupt causes of vector 0, and VFINT_ICR0_ENA1, the enabled ones of these causes.
 pub mod icr0 {
     /// ICR01: the link state has changed.
     pub const LINK: u32 = 1 << 25;
@@ -43,7 +43,7 @@ pub mod dyn_ctl {
     pub const INTERVAL_SHIFT: u32 = 5;
     /// DYN_CTL: mask of the throttling interval.
     pub const INTERVAL: u32 = 0xfff;
-    /// DYN_CTL: an interrupt that software triggers waits for the end of an interval.
+    /// DYN_CTL: a software-triggered interrupt waits for the end of the interval that [`SW_ITR_SHIFT`] selects.
     pub const SW_ITR_ENA: u32 = 1 << 24;
     /// DYN_CTL: shift of the index of the interval that a software-triggered interrupt waits for, bits 26:25.
     pub const SW_ITR_SHIFT: u32 = 25;
@@ -52,7 +52,7 @@ pub mod dyn_ctl {
     pub const SEEN: u32 = 1 << 27;
     /// DYN_CTL: the card writes descriptors back when the vector's interval ends.
     pub const WB_ON_ITR: u32 = 1 << 30;
-    /// DYN_CTL: the write keeps INTENA as it was.
+    /// DYN_CTL: a write with this bit set leaves INTENA unchanged.
     pub const INTENA_MSK: u32 = 1 << 31;
 }
 

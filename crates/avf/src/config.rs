@@ -1,6 +1,6 @@
-//! The configuration space of an Adaptive Virtual Function as its guest sees it: an ordinary endpoint with two
-//! BARs, MSI-X and function level reset. Offsets and sizes are those observed on X710 VFs; drivers find them
-//! through the capability lists.
+//! Configuration space of an Adaptive Virtual Function as its guest sees the function: an ordinary endpoint with two
+//! BARs, MSI-X and function level reset. Offsets and sizes are those observed on X710 VFs; drivers find them through
+//! the capability lists.
 //!
 //! A VF's space on its own bus, without ids and BARs, and the PF's space are elsewhere. [`pcie::ConfigWriteEffects`]
 //! announces the software writes that the card must act on.

@@ -1,6 +1,5 @@
-//! Orders that a PF driver gives the card for a VF. Real cards take them as queue contexts in host memory,
-//! registers and admin commands; a card in software takes them as calls. PF driver and card share only this
-//! interface.
+//! Orders that a PF driver gives the card for a VF. Real cards take orders as queue contexts in host memory, registers
+//! and admin commands; a card in software takes orders as calls. PF driver and card share only this interface.
 //!
 //! The PF driver decides the resources of a VF; the mailbox and resets go through registers
 //! ([`crate::pf_register`]).
@@ -91,7 +90,7 @@ pub enum CardCommand<'a> {
     ConfigureRx(u8, RxQueueContext),
     /// Sets up a transmit queue, stopped and empty: head and tail are 0.
     ConfigureTx(u8, TxQueueContext),
-    /// Starts the queues of the set bits, and stops the others.
+    /// Starts the VF's queues whose bits are set, and stops the VF's other queues.
     Run {
         /// Receive queues to start, a bit each; all others are stopped.
         rx: u16,

@@ -34,7 +34,7 @@ pub const BAR3_SIZE: usize = 0x4000;
 /// and controls of vectors. Reads there have no side effects.
 pub const MAPPED: [core::ops::Range<u32>; 2] = [0x0000..0x1000, 0x2000..0x4000];
 
-/// Speed of the link in Mb/s. AVF prescribes none; drivers of every version know 25 Gb/s.
+/// Speed of the link in Mb/s. AVF prescribes no speed; drivers of every version know 25 Gb/s.
 pub const LINK_SPEED: u32 = 25_000;
 /// Longest frame in bytes, frame check sequence included.
 pub const MAX_FRAME: usize = 9728;

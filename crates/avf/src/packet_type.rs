@@ -1,5 +1,6 @@
-//! Packet types: the number by which the card classifies a frame's headers. Drivers look it up to interpret
-//! checksums and hash. The numbers of tunnels, and those that only real cards distinguish, are missing.
+//! Packet types: numbers by which the card classifies a frame's headers. Drivers look the number up to
+//! interpret checksums and hash. The numbers of tunnels, and those that only real cards distinguish, are
+//! missing.
 
 use serde::{Deserialize, Serialize};
 

@@ -108,7 +108,7 @@ pub struct Register {
     pub after: RegisterResetEffect,
     /// Kind of the register, by the part of the card that acts on it.
     pub kind: RegisterKind,
-    /// Further rules for accesses to the register, as text for the document.
+    /// Further rules for accesses to the register, as text for `docs/AVF-REGISTERS.md`.
     pub more: &'static str,
 }
 
@@ -181,7 +181,7 @@ const fn mailbox(
     Register::one(name, offset, Rw(mask), Mailbox(side, field), more)
 }
 
-/// All registers of a VF's BAR0, by chapter of the document.
+/// All registers of a VF's BAR0, by chapter of `docs/AVF-REGISTERS.md`.
 pub const CHAPTERS: &[(&str, &[Register])] = &[
     (
         "queues",

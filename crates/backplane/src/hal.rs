@@ -1,5 +1,5 @@
-//! Implements the drivers' [`Hal`] on the card in the same process. Register accesses have their effect at once: no
-//! write is posted.
+//! Implements the drivers' [`Hal`] on the card in the same process. Register writes take effect at once; none is
+//! posted.
 
 use crate::Backplane;
 use core::time::Duration;
@@ -7,14 +7,14 @@ use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
 use i82576::Time;
 use pcie::{Function, Iova};
 
-/// Registers of the PF and the clock, for the PF's driver. A wait moves the clock and the card; the PF driver does not
-/// act meanwhile.
+/// Registers of the PF and the clock, for the PF's driver. A wait advances the clock and runs the card, but not the PF
+/// driver.
 #[derive(Debug)]
 pub struct BackplanePfHal<'a> {
     pub(crate) backplane: &'a mut Backplane,
 }
 
-/// Registers and memory of a VF, for its driver. A wait moves the clock, the card and the PF driver.
+/// Registers and memory of a VF, for its driver. A wait advances the clock, and runs the card and the PF driver.
 #[derive(Debug)]
 pub struct BackplaneVfHal<'a> {
     pub(crate) backplane: &'a mut Backplane,

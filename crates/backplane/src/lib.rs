@@ -1,5 +1,5 @@
-//! Connects the card and its drivers in one process: memory per function, recorded interrupts, a clock moved by hand,
-//! and a wire of two queues of frames.
+//! Connects the card and its drivers in one test process: memory per function, recorded interrupts, a settable clock,
+//! and a wire of two frame queues.
 //!
 //! Drivers get their [`Hal`](driver::Hal) from [`Backplane::pf`] and [`Backplane::vf`]. Registers act at once;
 //! frames move, interrupts fire and the PF driver answers only when the clock moves ([`Backplane::advance`], or a
@@ -38,8 +38,8 @@ pub struct Backplane {
     between: Option<RoundDisturbance>,
 }
 
-/// Function by which a test disturbs the card and the PF driver before each [`Backplane::settle`]. The driver is absent
-/// during its own waits.
+/// Function by which a test disturbs the card and the PF driver before each [`Backplane::settle`]. The function gets no
+/// PF driver while the PF driver itself waits.
 pub type RoundDisturbance = fn(&mut Nic, Option<&mut Pf>);
 
 impl Backplane {
@@ -156,14 +156,13 @@ impl Backplane {
         self.between = between;
     }
 
-    /// Returns the result of the PF driver's last visit.
+    /// Returns the result of the PF driver's last run.
     #[must_use]
     pub fn last_visit(&self) -> PfServiceResults {
         self.last_visit
     }
 
-    /// Performs all work of card and drivers that is due now: polls the card until it is idle, and visits the PF driver
-    /// before and after.
+    /// Performs all due work: polls the card until it is idle, and runs the PF driver before and after the polls.
     ///
     /// # Panics
     /// If the card never becomes idle.
@@ -192,7 +191,8 @@ impl Backplane {
         self.settle();
     }
 
-    /// Polls the card once with the wire `wire` in place of its two queues of frames. Returns true if more work is due.
+    /// Polls the card once, with `wire` in place of the two frame queues as its uplink. Returns true if more work is
+    /// due.
     pub fn poll_on<W: UplinkWire>(&mut self, wire: &mut W) -> bool {
         self.nic.poll(self.now, self.budget, &mut self.world.bus, wire).more
     }

@@ -1,5 +1,5 @@
-//! Environment of the card: each function's memory, the recorded interrupts, and the wire. A function's memory has no
-//! translation beyond its own base address.
+//! Environment of the card: each function's memory, the recorded interrupts, and the wire. A function's addresses are
+//! translated only by subtracting the base of its memory.
 
 use driver::{DmaAllocation, OutOfDmaMemory};
 use nic::UplinkWire;
@@ -11,7 +11,7 @@ const BASE: Iova = 0x10_0000;
 /// Size of a function's memory in bytes.
 const SIZE: usize = 8 << 20;
 
-/// Memory of one function of the card: only its allocated part is mapped.
+/// Memory of one function of the card. Only the allocated part of the memory is mapped.
 #[derive(Debug, Default)]
 pub struct FunctionDmaMemory {
     bytes: Vec<u8>,

@@ -1,6 +1,6 @@
 //! Measures a served host whose guests are silent: its processor time, and the latency of the first frame after a
-//! silence. Also the processor time of naps alone, which is the least for a host that polls doorbells in memory. The
-//! generator polls while its frame is pending, so the machine as a whole is not idle then.
+//! silence. Also measures the processor time of the host's short sleeps (naps) alone, the minimum for a host that polls
+//! doorbells in memory. The generator polls while its frame is pending, so the machine as a whole is not idle then.
 
 use crate::contender::served::SoftiovContender;
 use crate::contender::stations::VfTrafficCircle;
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const SILENCE: Duration = Duration::from_millis(20);
 /// Time without any frame, over which processor time is measured.
 const IDLE: Duration = Duration::from_secs(1);
-/// Longest sleep of a port's idle thread between two looks at doorbells.
+/// Longest sleep of a port's idle thread between two polls of the doorbells.
 const NAP: Duration = Duration::from_micros(160);
 /// Timeout after which a frame that has not arrived counts as lost.
 const LOST: Duration = Duration::from_millis(100);

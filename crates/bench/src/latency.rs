@@ -1,5 +1,5 @@
-//! Measures the latency through SoftIOV's card under load. Frames are due at a steady pace, and the latency counts
-//! from when a frame is due until the receiving guest has copied it, so that a delayed sender hides nothing.
+//! Measures the latency through SoftIOV's card under load. Frames are due at a steady pace, and the latency counts from
+//! when a frame is due until the receiving guest has copied it, so that a delayed sender hides no latency.
 //!
 //! The latency is that of one direction. The peers' generator cannot stamp frames, so they have no row. There is no
 //! wire, so no time on one.
@@ -13,7 +13,7 @@ use crate::statistics::quantile;
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
-/// Loads of the latency measurements, as parts of the card's rate at full load in one direction.
+/// Loads of the latency measurements, as fractions of the card's rate at full load in one direction.
 pub const LOADS: [f64; 3] = [0.1, 0.5, 0.9];
 /// Time for which frames pass before the latency is measured.
 const WARM_UP: Duration = Duration::from_millis(50);

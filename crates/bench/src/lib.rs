@@ -1,5 +1,5 @@
-//! Benchmark of SoftIOV's card beside alternatives: frames a second that each forwards between two functions, with one
-//! processor for the forwarder and another that generates and receives the frames.
+//! Benchmark of SoftIOV's card against alternatives: the number of frames a second that each forwards between two
+//! functions. One processor runs the forwarder, another generates and receives the frames.
 //!
 //! A shared machine changes its speed within seconds, so results of different runs cannot be compared. Contenders take
 //! turns in slices of a fraction of a second. Before each slice a raw reference is measured (copying, a cache line from
@@ -121,7 +121,7 @@ fn growth(
     Ok(statistics::rows("VFs in use", &contenders, &rounds, size))
 }
 
-/// Measures latencies of SoftIOV's card at parts of its capacity, and returns a report row for each.
+/// Measures the latency of SoftIOV's card at several fractions of its capacity, and returns a report row for each.
 fn latencies(
     options: &BenchmarkOptions,
     mode: ContenderKind,

@@ -43,11 +43,11 @@ const ADAPTIVE: AdaptiveModeration = AdaptiveModeration {
 const BUFFERS: u16 = 64;
 /// Number of frames of 1,500 bytes in a second at 1 Gb/s.
 const BULK: f64 = 81_267.0;
-/// Number of frames in a second before the load steps up to [`BULK`].
+/// Number of frames in a second before the load rises to [`BULK`].
 const TRICKLE: f64 = 10_000.0;
 /// Duration of a load before its measurement, longer than the adaptive policy needs to notice a rate.
 const SETTLE: Duration = Duration::from_millis(2_200);
-/// Duration of the measurement after the load has stepped up, in which the adaptive policy notices the new rate.
+/// Duration of the measurement after the load has risen, in which the adaptive policy notices the new rate.
 const AFTER_STEP: Duration = Duration::from_millis(1_000);
 /// Timeout after which an answer to a request, or a pending frame, counts as lost.
 const LOST: Duration = Duration::from_millis(100);
@@ -102,7 +102,8 @@ fn row(
     row
 }
 
-/// Two VFs whose drivers act on interrupts. The first sends; the second receives, and answers if the load asks for it.
+/// Two VFs whose drivers act on interrupts. The first VF sends; the second receives, and answers if the load consists
+/// of requests.
 struct InterruptDrivenVfPair {
     stations: [PolledVf; 2],
     size: usize,
@@ -142,8 +143,8 @@ impl InterruptDrivenVfPair {
         ]
     }
 
-    /// Sends frames to the receiver at a steady pace for `length`, and counts those that arrive, also those that arrive
-    /// after the last was sent.
+    /// Sends frames to the receiver at a steady pace for `length`, and counts the arriving frames, including those
+    /// after the last send.
     fn stream(&mut self, pace: f64, length: Duration) -> ReceiverMeasurement {
         let begun = self.clock.elapsed();
         let due = |frame: u64| (begun.as_nanos() as f64 + frame as f64 / pace * 1e9) as u64;
@@ -157,7 +158,7 @@ impl InterruptDrivenVfPair {
         met
     }
 
-    /// Sends single frames as requests for `length`, each after the answer to the last one, and counts the answers.
+    /// Sends one-frame requests for `length`, each after the answer to the previous request, and counts the answers.
     fn ask(&mut self, length: Duration) -> ReceiverMeasurement {
         let begun = self.clock.elapsed();
         let mut met = ReceiverMeasurement::default();

@@ -1,5 +1,5 @@
-//! Runs the rounds of the benchmark: in each round every contender is measured for a slice of time, after the speed of
-//! the machine.
+//! Runs the rounds of the benchmark: in each round every contender is measured for a slice of time, after a measurement
+//! of the machine's speed.
 
 use crate::contender::{Contender, ContenderMeasurement};
 use crate::machine::processors::ProcessorAssignment;
@@ -11,7 +11,7 @@ use anyhow::Result;
 /// Maximum number of measured rounds for each wanted round, in case few slices are comparable.
 const PATIENCE: usize = 3;
 
-/// Measurement of a contender in one slice of time, with the speed of the machine just before.
+/// Measurement of a contender in one slice of time, with the speed of the machine just before the slice.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeasuredTimeSlice {
     /// Speed of the machine, measured before the slice.
@@ -23,8 +23,8 @@ pub struct MeasuredTimeSlice {
 /// Measured slices of one round: one for each contender, in the contenders' order.
 pub type RoundMeasurements = Vec<MeasuredTimeSlice>;
 
-/// Measures rounds until the first contender has the wanted number of comparable pairs with every other one, or too
-/// many rounds have passed.
+/// Measures rounds until the first contender has the wanted number of comparable slices with every other contender, or
+/// the maximum number of rounds has passed.
 ///
 /// # Errors
 /// A contender is gone.

@@ -30,7 +30,7 @@ pub fn alike(a: MachineSpeed, b: MachineSpeed) -> bool {
     near(a.copy_ns, b.copy_ns) && near(a.line_ns, b.line_ns)
 }
 
-/// Returns the measured slices of two contenders in the rounds in which these are comparable.
+/// Returns the measured slices of two contenders in the rounds in which their slices are comparable.
 pub fn comparable(
     rounds: &[RoundMeasurements],
     one: usize,

@@ -11,7 +11,7 @@ use crate::qualifiers::ProtocolQualifier::{
 use crate::token::SymbolToken;
 use alloc::boxed::Box;
 
-/// Compiled arithmetic expression of a filter: the number that it computes, and tests that it needs.
+/// Compiled arithmetic expression of a filter: the computed number, and the tests that must run before it.
 #[derive(Debug)]
 pub(crate) struct ArithmeticExpression {
     pub(crate) value: ComputedNumber,
@@ -52,7 +52,7 @@ impl ArithmeticExpression {
         Self { value: ComputedNumber::Number(number), checks: None }
     }
 
-    /// Joins two arithmetic expressions by an operator. Only the checks of the left one are kept, as in libpcap.
+    /// Joins two arithmetic expressions by an operator. Keeps only the checks of the left expression, as libpcap does.
     pub(crate) fn join(self, operator: ArithmeticOperator, right: Self) -> Result<Self, FilterError> {
         match (operator, right.value.first_number()) {
             (ArithmeticOperator::Divide | ArithmeticOperator::Modulo, Some(0)) => refuse!("division by zero"),
@@ -103,7 +103,7 @@ impl ArithmeticExpression {
     }
 }
 
-/// Joins up to three tests by "and", in this order.
+/// Joins up to three tests by "and", in the order of the arguments.
 fn join(first: Option<FilterNode>, second: Option<FilterNode>, last: FilterNode) -> FilterNode {
     [first, second, Some(last)].into_iter().flatten().reduce(FilterNode::and).unwrap_or(FilterNode::True)
 }

@@ -14,7 +14,7 @@ pub(crate) struct MaskedIpv4Address {
 }
 
 impl MaskedIpv4Address {
-    /// Parses an IPv4 address of one to four parts; missing parts are not compared.
+    /// Parses an IPv4 address of one to four numbers; a test does not compare missing numbers.
     pub(crate) fn parse(text: &str) -> Result<Self, FilterError> {
         let mut address = Self { address: 0, mask: 0 };
         let mut bits = 32;
@@ -131,7 +131,7 @@ impl LayerOffsets {
     }
 }
 
-/// Compiles a test of the Ethernet addresses in a header, their last bytes first.
+/// Compiles a test of the Ethernet addresses in a header. The test compares an address's last bytes first.
 pub(crate) fn ethernet_address(
     header: FrameOffset,
     address: [u8; 6],

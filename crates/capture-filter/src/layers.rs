@@ -1,5 +1,5 @@
-//! Holds the header offsets at a point of the filter, and compiles tests of their protocols. `vlan`, `mpls`, `pppoes`
-//! and `geneve` move the offsets for the rest of the text, even after `or`.
+//! Tracks the offsets of the frame's headers at each point of the filter, and compiles tests of their protocols.
+//! `vlan`, `mpls`, `pppoes` and `geneve` move the offsets for the rest of the text, even after `or`.
 
 use crate::error::{FilterError, refuse};
 use crate::node::{
@@ -117,7 +117,8 @@ impl LayerOffsets {
         self.network_field(40 + offset, size)
     }
 
-    /// Compiles a test of the link layer's payload type: an Ethernet type, or up to 1500 an access point of 802.2.
+    /// Compiles a test of the link layer's payload type: an Ethernet type, or for numbers up to 1500 an access point of
+    /// 802.2.
     pub(crate) fn has_type(&self, protocol: u32) -> Result<FilterNode, FilterError> {
         if self.is_labelled {
             return self.has_type_behind_labels(protocol);
@@ -180,7 +181,8 @@ impl LayerOffsets {
         end.and(self.llc_field(0, FieldSize::Word).equals(sap::SNAP << 24 | sap::SNAP << 16 | 0x0300 | a))
     }
 
-    /// Restricts a test of the link-layer header to packets that have one: Geneve may carry none.
+    /// Restricts a test of the link-layer header to packets with such a header: a Geneve tunnel may carry packets
+    /// without one.
     pub(crate) fn with_link_header(&self, node: FilterNode) -> FilterNode {
         match self.geneve {
             Some((header, payload)) => FilterNode::Differ(header, payload).and(node),

@@ -1,6 +1,6 @@
 //! Capture filters in libpcap's language (pcap-filter(7)) over Ethernet frames. A filter selects the frames that
-//! libpcap 1.10 selects from a savefile of Ethernet frames; `tests/libpcap` compares both. What libpcap refuses is
-//! refused here, and so is what needs a name server or a netmask of the interface.
+//! libpcap 1.10 selects from a savefile of Ethernet frames; `tests/libpcap` compares both. The compiler refuses filters
+//! that libpcap refuses, and filters that need a name server or a netmask of the interface.
 //!
 //! | module | what it does |
 //! |---|---|

@@ -1,11 +1,11 @@
-//! A compiled filter: tests of fields, joined by "and", "or" and "not". Tests run from left to right until the result
-//! is known. A field outside of the frame rejects it, whatever the rest of the filter says.
+//! Compiled filter: tests of fields, joined by "and", "or" and "not". Tests run from left to right until the result is
+//! known. A field outside of the frame rejects the frame, whatever the rest of the filter says.
 
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Compiled test of a frame, or several tests that are joined.
+/// Compiled test of a frame, or several joined tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FilterNode {
     All(Vec<FilterNode>),
@@ -203,8 +203,8 @@ impl FilterNode {
         }
     }
 
-    /// Replaces comparisons without a bit to compare by true, even for frames that do not have the field. libpcap's
-    /// optimizer does the same, but is off in filters with `protochain` or `geneve`.
+    /// Replaces comparisons without a bit to compare by true, even for frames that do not have the compared field.
+    /// libpcap's optimizer does the same, but is off in filters with `protochain` or `geneve`.
     pub(crate) fn optimize(&mut self) {
         if !self.has_loops() {
             self.drop_idle_tests();

@@ -50,10 +50,10 @@ pub(crate) fn compile(text: &str, names: &NameDatabases) -> Result<FilterNode, F
     Ok(node)
 }
 
-/// Compiled part of a filter, and the qualifiers that operands after it inherit.
+/// Compiled part of a filter, and the qualifiers that operands after the part inherit.
 type CompiledPart = (FilterNode, Option<PrimitiveQualifiers>);
 
-/// Item of the filter's text, parsed at a point where several kinds of item may stand.
+/// Item of the filter's text, parsed at a point of the text where several kinds of item are allowed.
 enum ParsedFilterItem {
     /// Test of the frame that may be joined with other tests.
     Term(CompiledPart),
@@ -84,7 +84,7 @@ impl<'a> FilterParser<'a> {
         Some(token)
     }
 
-    /// Consumes the next token of the filter if it is `token`. Returns `true` if it was.
+    /// Consumes the next token of the filter if it equals `token`. Returns `true` if so.
     fn takes(&mut self, token: FilterToken<'_>) -> bool {
         let is_next = self.peek() == Some(token);
         self.at += usize::from(is_next);
@@ -125,7 +125,7 @@ impl<'a> FilterParser<'a> {
     }
 
     /// Parses an expression: filter terms joined by `and` and `or`. Further operands may omit their qualifiers, and
-    /// then have those of the operand before.
+    /// then inherit those of the previous operand.
     fn expression(&mut self, q: Option<PrimitiveQualifiers>) -> Result<CompiledPart, FilterError> {
         match self.item(q, false)? {
             ParsedFilterItem::Term(first) => self.rest_of_expression(first),
@@ -164,8 +164,8 @@ impl<'a> FilterParser<'a> {
         }
     }
 
-    /// Parses the item at the current point of the filter's text. `operands` permits operands, which have the
-    /// qualifiers `q`.
+    /// Parses the item at the current point of the filter's text. With `operands` the item may be an operand, which
+    /// inherits the qualifiers `q`.
     fn item(
         &mut self,
         q: Option<PrimitiveQualifiers>,
@@ -210,8 +210,8 @@ impl<'a> FilterParser<'a> {
         }
     }
 
-    /// Parses brackets around terms, operands, a number or an arithmetic expression. Qualifiers from before the
-    /// brackets hold after them.
+    /// Parses brackets around terms, operands, a number or an arithmetic expression. Operands after the brackets
+    /// inherit the qualifiers from before the brackets.
     fn brackets(
         &mut self,
         q: Option<PrimitiveQualifiers>,
@@ -283,7 +283,7 @@ impl<'a> FilterParser<'a> {
             )
     }
 
-    /// Parses an arithmetic expression of operators with at least this precedence.
+    /// Parses an arithmetic expression whose operators have at least the precedence `level`.
     fn arithmetic(&mut self, level: u8) -> Result<ArithmeticExpression, FilterError> {
         let first = self.unary()?;
         self.rest_of_arithmetic(first, level)

@@ -99,7 +99,8 @@ impl PortComparison {
 }
 
 impl DirectionQualifier {
-    /// Joins a test of the source and a test of the destination as the direction demands.
+    /// Combines a test of the source and a test of the destination by the direction: keeps one test, or joins both by
+    /// "or" or "and".
     pub(crate) fn join(self, source: FilterNode, destination: FilterNode) -> FilterNode {
         match self {
             Self::Source => source,

@@ -71,7 +71,7 @@ pub(crate) enum TypeQualifier {
     ProtoChain,
 }
 
-/// Qualifiers of an operand. An operand after `and` or `or` without qualifiers has those of the operand before.
+/// Qualifiers of an operand. An operand after `and` or `or` without qualifiers inherits those of the previous operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PrimitiveQualifiers {
     pub(crate) proto: ProtocolQualifier,

@@ -116,8 +116,8 @@ impl FilterEvaluation<'_> {
         self.load(at.into(), FieldSize::Byte)
     }
 
-    /// Returns true if the chain of next-header fields leads to a protocol, through headers of options, routing,
-    /// fragments and authentication. After an authentication header, offsets count from the IP header, as in libpcap.
+    /// Returns true if the chain of next-header fields leads to a protocol, through the options, routing, fragment and
+    /// authentication headers. After an authentication header, offsets count from the IP header, as in libpcap.
     fn chain(
         &self,
         HeaderChainSearch { header, is_ipv6, protocol }: HeaderChainSearch,

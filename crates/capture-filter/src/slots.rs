@@ -7,14 +7,14 @@ use crate::node::{ComputedNumber, FilterNode, FrameField, GenevePredicate, Numbe
 /// Set of the offset slots in which the filter has stored an offset, a bit for each.
 type StoredSlots = u32;
 
-/// Sets of offset slots with a stored offset after a test, one if the test is true and one if it is false.
+/// Two sets of offset slots that hold an offset after a test: the set after a true test, and the set after a false one.
 #[derive(Clone, Copy)]
 struct StoredSlotsByOutcome {
     if_true: StoredSlots,
     if_false: StoredSlots,
 }
 
-/// Refuses a filter with a test that reads inside a Geneve packet but may run for other packets.
+/// Refuses a filter with a test that reads inside a Geneve packet but may also run for packets without Geneve.
 pub(crate) fn check(filter: &FilterNode) -> Result<(), FilterError> {
     match behind(filter, 0) {
         Some(_) => Ok(()),

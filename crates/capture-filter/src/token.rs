@@ -1,6 +1,6 @@
-//! Divides the text of a filter into tokens. The longest token at a point counts, and of equally long ones the first of
-//! reserved word, Ethernet address, number, IPv4 address, IPv6 address and name: `80-90` is a name, `1.2.3.4.5.6` an
-//! Ethernet address.
+//! Divides the text of a filter into tokens. The longest possible token wins, and among equally long ones the first
+//! kind of: reserved word, Ethernet address, number, IPv4 address, IPv6 address and name: `80-90` is a name,
+//! `1.2.3.4.5.6` an Ethernet address.
 
 use crate::error::{FilterError, refuse};
 use crate::words::{self, ReservedWord};

@@ -31,7 +31,7 @@ pub(crate) enum ReservedWord {
     Llc,
     /// Reserved word `rnr`, which is also a subtype of LLC.
     Rnr,
-    /// Refused word: for frames of another link type, or for metadata that a savefile does not have.
+    /// Refused word: a test of frames of another link type, or of metadata that a savefile does not have.
     Foreign,
 }
 

@@ -1,5 +1,5 @@
-//! Clock of the live host. A port's loop reads it and passes the time on as an argument, so that tests can advance the
-//! time by hand. Recordings use wall-clock time instead (`pcapng`).
+//! Clock of the live host. A port's loop reads the clock and passes the time on as an argument, so that tests can
+//! advance the time by hand. Recordings use wall-clock time instead (`pcapng`).
 
 use i82576::Time;
 

@@ -1,5 +1,5 @@
-//! Confinement of the host: changes its user before it starts, and then takes rights from each thread that the thread
-//! does not need.
+//! Confinement of the host: changes its user before it starts, and then drops from each thread the rights that the
+//! thread does not need.
 //!
 //! A program that runs a host beside other things ([`crate::RunningHost`] in a test, or a demo) confines the host's own
 //! threads only. `softiov serve` confines its whole process: [`begin`] before the host starts, [`first_thread`] after.
@@ -17,8 +17,8 @@ use host::tap::Tap;
 use std::path::{Path, PathBuf};
 
 /// Creates the folder for sockets, changes to the user that the configuration names, and denies all files except the
-/// host's own and `readable`. Returns the enforced part of that, which depends on the kernel. Call it before any other
-/// thread starts.
+/// host's own and `readable`. Returns the extent to which the kernel enforces the denial, or `None` if the
+/// configuration switches Landlock off. Call it before any other thread starts.
 ///
 /// # Errors
 /// [`HostStartError`]; the process should end, since it may have given up a part.
@@ -50,8 +50,8 @@ pub fn first_thread(config: &HostConfig) -> Result<(), HostStartError> {
     Ok(confinement(config).prepare(ThreadRole::Main)?.apply()?)
 }
 
-/// Prepares the confinement of a helper thread, which may block and which the program starts beside the host's own
-/// threads. Call it after [`begin`].
+/// Prepares the confinement of a helper thread that the program starts beside the host's own threads, and that may
+/// block. Call it after [`begin`].
 ///
 /// # Errors
 /// [`HostStartError::Confine`].

@@ -59,7 +59,7 @@ pub struct EventPosition {
     number: u64,
 }
 
-/// Start of this process, microseconds since 1970. It identifies the process; a process id may come again.
+/// Start of this process, microseconds since 1970. This time identifies the process, because process ids are reused.
 static RUN: LazyLock<u64> = LazyLock::new(|| {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
 });

@@ -1,5 +1,5 @@
-//! The running host: its threads, its end, and its part of a hand-over to the successor process, which replaces this
-//! one in an upgrade. `management` serves the requests, and the command starts the successor.
+//! The running host: its threads, its end, and its part of a hand-over to a successor process in an upgrade.
+//! `management` serves the control requests, and the command `softiov` starts the successor.
 
 use crate::config::HostConfig;
 use crate::confine::ThreadSandboxes;
@@ -24,7 +24,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Name under which the vault of kept file descriptors keeps the control socket for the successor process.
+/// Name of the control socket in the file descriptor store, by which the successor process finds the socket.
 const CONTROL: &str = "control";
 
 /// Host that is set up and whose threads do not run yet. It serves no client, and leaves the previous host process's
@@ -42,7 +42,7 @@ pub struct ReadyHost {
 
 impl ReadyHost {
     /// Sets up a host with every port of the configuration, or nothing. Uses the file descriptors that the previous
-    /// host process has left in the vault.
+    /// host process has left in the store `vault`.
     ///
     /// # Errors
     /// [`HostStartError`].
@@ -72,7 +72,7 @@ impl ReadyHost {
         Ok(Self { config, vault: vault.clone(), listener, tcp, threads, common, ports })
     }
 
-    /// Starts the threads of the prepared host.
+    /// Starts the threads of the ready host.
     ///
     /// # Errors
     /// [`HostStartError::System`].
@@ -154,7 +154,8 @@ impl RunningHost {
         Self::inherit(config, &FileDescriptorStore::default())
     }
 
-    /// Starts a host that continues from the file descriptors that the previous host process has left in the vault.
+    /// Starts a host that continues from the file descriptors that the previous host process has left in the store
+    /// `vault`.
     ///
     /// # Errors
     /// [`HostStartError`].
@@ -188,7 +189,7 @@ impl RunningHost {
         &self.ports
     }
 
-    /// Returns the vault of kept file descriptors, which the successor process receives.
+    /// Returns the file descriptor store, which the successor process receives.
     #[must_use]
     pub fn vault(&self) -> &FileDescriptorStore {
         &self.vault
@@ -209,8 +210,8 @@ impl RunningHost {
     }
 
     /// Pauses every port for the successor process, and accepts no more clients of the control interface. The ports
-    /// wait for `time` for [`RunningHost::leave`], and resume afterwards. Returns false if a port cannot pause; then
-    /// all resume at once.
+    /// wait up to `time` for [`RunningHost::leave`], and resume if the call does not come. Returns false if a port
+    /// cannot pause; then all resume at once.
     #[must_use]
     pub fn pause(&self, time: Duration) -> bool {
         self.server.hold(true);
@@ -235,8 +236,8 @@ impl RunningHost {
         self.join();
     }
 
-    /// Begins the end of the host: notifies guests that their VFs stop, and disconnects clients in a way that their
-    /// machines survive. Follow it by [`RunningHost::has_ended`] or [`RunningHost::stop`].
+    /// Begins the end of the host: notifies guests that their VFs stop, and disconnects clients so that their virtual
+    /// machines survive. Afterwards call [`RunningHost::has_ended`] or [`RunningHost::stop`].
     pub fn end(&self) {
         self.server.stop();
         self.ports.end_all();

@@ -20,8 +20,8 @@ impl LogRateLimit {
         Self { most, used: 0, suppressed: 0, window: Time::ZERO }
     }
 
-    /// Asks to log one more line. Returns the number of lines suppressed before it, or `None` if it must be suppressed
-    /// too.
+    /// Requests permission to log a line. Returns the number of lines suppressed since the last logged line, or `None`
+    /// if this line must be suppressed too.
     pub(crate) fn allow(&mut self, now: Time) -> Option<u64> {
         if now.since(self.window) >= MINUTE {
             (self.window, self.used) = (now, 0);

@@ -3,7 +3,7 @@
 use nic::Nic;
 use pcie::{ConfigAccess, Function, Rid};
 
-/// Routing id of the PF: bus 0, device 1. The host routes no request by it.
+/// Routing id of the PF: bus 0, device 1. The host routes no request by this id.
 pub const PF_RID: Rid = Rid(0x0008);
 
 /// Access of the SR-IOV manager to the configuration space of an 82576 card.

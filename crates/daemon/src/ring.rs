@@ -1,5 +1,5 @@
-//! Byte ring that carries frames from one thread to another, each after its length. The ring has one writer and one
-//! reader, and wakes neither.
+//! Byte ring that carries frames from one thread to another, each frame after its length. The ring has one writer and
+//! one reader, and wakes neither thread.
 
 use rtrb::{Consumer, Producer};
 
@@ -43,7 +43,7 @@ pub(crate) fn take(receiver: &mut Consumer<u8>, into: &mut [u8]) -> Option<usize
     Some(fits)
 }
 
-/// Copies bytes from the two readable slices of a byte ring into `into`, which they fill.
+/// Fills `into` with bytes from the two readable slices of a byte ring.
 fn copy((first, second): (&[u8], &[u8]), into: &mut [u8]) {
     let (head, rest) = into.split_at_mut(first.len().min(into.len()));
     head.copy_from_slice(&first[..head.len()]);

@@ -61,9 +61,9 @@ pub struct VfCounterTotals {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "AnswerTotals")]
 pub struct MailboxAnswerTotals {
-    /// Number of PF driver visits that answered a mailbox request.
+    /// Number of runs of the PF driver that answered a mailbox request.
     pub visits: u64,
-    /// Largest number of requests that one visit of the PF driver answered.
+    /// Largest number of requests that one run of the PF driver answered.
     pub most: u8,
     /// Longest delay of an answer to a mailbox request, nanoseconds.
     pub max_ns: u64,
@@ -136,7 +136,8 @@ impl PortCounterTotals {
         }
     }
 
-    /// Returns the counts that a successor process has to add to its own counters `now`, to continue from these totals.
+    /// Returns the counts that a successor process has to add to its own counters `now`, so that the sums continue from
+    /// these totals.
     #[must_use]
     pub fn beyond(mut self, now: &Self) -> Self {
         let less = u64::saturating_sub;

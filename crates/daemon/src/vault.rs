@@ -1,5 +1,5 @@
-//! Vault of a host: copies of file descriptors by name, for the next thread of a port, or the host's successor process,
-//! which replaces this one after an upgrade or a crash. They are kept here, and by the keeper process if there is one.
+//! Store of a host's kept file descriptors, by name. The next thread of a port uses them, or the successor process
+//! after an upgrade or a crash. If there is a keeper process, it holds copies.
 //!
 //! Calls may block while the keeper is busy, so a port's thread makes none while clients wait for it.
 
@@ -11,11 +11,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of failed messages to the keeper process that are logged per minute. A guest can make the host keep
-/// file descriptors again and again.
+/// Maximum number of log lines per minute about failed messages to the keeper process. A guest can cause such messages
+/// again and again.
 const COMPLAINTS: u32 = 5;
 
-/// Vault of the host: kept file descriptors by name, shared by its threads.
+/// Store of the host's kept file descriptors by name, shared by the host's threads.
 #[derive(Debug, Clone)]
 pub struct FileDescriptorStore(Arc<Mutex<FileDescriptorStoreContents>>);
 
@@ -36,7 +36,7 @@ impl Default for FileDescriptorStore {
 }
 
 impl FileDescriptorStore {
-    /// Creates a vault from the file descriptors of the previous host process and the connection to the keeper process.
+    /// Creates a store from the file descriptors of the previous host process and the connection to the keeper process.
     #[must_use]
     pub fn new(shelf: KeptFileDescriptors, store: Option<KeeperConnection>) -> Self {
         let complaints = LogRateLimit::per_minute(COMPLAINTS);
@@ -130,14 +130,14 @@ impl FileDescriptorStore {
         successor.give(contents.shelf.iter().chain(store))
     }
 
-    /// Locks the vault's contents, also after a panic: every kept file descriptor is whole.
+    /// Locks the store's contents, also after a panic: every kept file descriptor is whole.
     fn contents(&self) -> MutexGuard<'_, FileDescriptorStoreContents> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl FileDescriptorStoreContents {
-    /// Sends the keeper process the file descriptor that the vault keeps under a name now, or the removal of the name.
+    /// Sends the keeper process the file descriptor that this name has now, or the removal of the name.
     fn changed(&mut self, name: &str) {
         if let Some(untold) = &mut self.untold {
             untold.insert(name.to_owned());
@@ -172,7 +172,7 @@ impl FileDescriptorStoreContents {
     }
 }
 
-/// Part of the vault for one port: kept file descriptors by number or name.
+/// Store of one port's kept file descriptors, by number or name: a part of the host's store.
 #[derive(Debug, Clone)]
 pub(crate) struct PortFileDescriptorStore {
     vault: FileDescriptorStore,
@@ -241,7 +241,7 @@ impl PortFileDescriptorStore {
         self.vault.forget_others(&self.inside(""), |_| false);
     }
 
-    /// Returns the vault's name for a file descriptor that the port keeps under a name.
+    /// Returns the name in the host's store of a file descriptor that the port keeps under `name`.
     fn inside(&self, name: &str) -> String {
         format!("{}.{name}", self.port)
     }

@@ -1,5 +1,5 @@
-//! Limits of the virtio family for policies. No register limits its ports: the numbers are those of the plane, and of
-//! the rings' longest frame.
+//! Limits of policies for virtio ports. No hardware register sets them: they follow from the forwarding plane and from
+//! the longest frame of a ring.
 
 use policy::CardFamilyLimits;
 use units::FCS;

@@ -8,7 +8,7 @@ use host::shared::SharedMemory;
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
 
-/// Name under which the vault of kept file descriptors keeps the memory of volatile settings for the successor process.
+/// Name under which the memory of volatile settings is kept for the successor process.
 const VOLATILE: &str = "volatile";
 /// Bytes of the length field before the saved volatile settings in their memory.
 const LENGTH: u64 = 8;

@@ -60,13 +60,13 @@ pub struct AuditedRegister {
     pub whose: RegisterValueOwner,
 }
 
-/// Result of an audit: the registers that reveal resources, and the pages to trap.
+/// Result of an audit: the registers that reveal resources, and the BAR0 pages whose accesses must be trapped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RegisterAuditReport {
     /// Registers that reveal a resource, by function and offset.
     pub registers: Vec<AuditedRegister>,
-    /// Pages of BAR0 whose accesses the assigner of the device has to trap: those with registers that reveal the
-    /// machine.
+    /// Offsets of the BAR0 pages with registers that reveal the machine. The program that assigns the device to a guest
+    /// has to trap accesses to these pages.
     pub trap_pages: Vec<u32>,
 }
 
@@ -258,7 +258,7 @@ mod tests {
     use i82576::Time;
     use std::time::Duration;
 
-    /// Fake bus on which each register reads as twice its offset, except one with a value of its own.
+    /// Fake bus on which each register reads as twice its offset, except one: offset and value of that register.
     struct PatternBus(u32, u32);
 
     impl Hal for PatternBus {

@@ -25,9 +25,9 @@ const BAR0: u32 = 0;
 /// Size of the memory that a driver shares with the card, in bytes: two rings of 256 buffers of 2 KB, and room for
 /// alignment.
 pub(crate) const MEMORY: u64 = 4 << 20;
-/// Address of VF 0's memory: above 4 GiB, so that addresses need all their bits. Each VF has another address, so
-/// that an access on behalf of another function finds no memory.
+/// Device address of VF 0's memory: above 4 GiB, so that addresses need more than 32 bits.
 const RAM_BASE: u64 = 1 << 32;
+/// Distance of the memory addresses of two VFs, so that an access for another VF finds no memory.
 const RAM_STEP: u64 = 1 << 30;
 
 /// PF that VFIO passes to this process: its registers, without memory or interrupts.

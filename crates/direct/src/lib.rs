@@ -1,5 +1,5 @@
-//! Runs the PF and VF drivers on an 82576 behind VFIO, silicon or another's model, and checks their work. The same
-//! checks run on VFs of our own card behind vfio-user sockets.
+//! Runs the PF and VF drivers on an 82576 behind VFIO, which is silicon or a model of another project, and checks their
+//! work. The same checks run on VFs of a SoftIOV card behind vfio-user sockets.
 //!
 //! | module | contents |
 //! |---|---|

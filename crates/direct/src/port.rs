@@ -1,5 +1,5 @@
-//! Drives a PF behind VFIO by our PF driver, with VFs enabled. A thread visits the driver, as the live host does, so
-//! that requests of VFs are answered at any time.
+//! Drives a PF behind VFIO by our PF driver, with VFs enabled. A thread runs the driver again and again, as the live
+//! host does, so that requests of VFs are answered.
 //!
 //! The PF has no data path of its own, since its driver has none.
 
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time between two visits of the PF driver by its thread: the maximum delay of a VF's request.
+/// Time between two runs of the PF driver by its thread, and so the maximum delay of a VF's request.
 const BETWEEN_VISITS: Duration = Duration::from_micros(200);
 
 /// PF driver with the registers that it drives.
@@ -88,7 +88,7 @@ impl DrivenPf {
         &self.token
     }
 
-    /// Locks the PF driver. The driver's thread does not visit it while the guard is held.
+    /// Locks the PF driver. The driver's thread does not run the driver while the guard is held.
     pub fn lock(&self) -> MutexGuard<'_, PfAndRegisters> {
         // A panic of the visiting thread has been reported; the registers remain valid.
         self.side.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,5 +1,5 @@
-//! Runs the checks against VFs of our own card, on the live host: none fails, and none differs from the datasheet. So a
-//! finding on another's card is a property of that card. Checks that need VFIO run in guests.
+//! Runs the checks against VFs of a SoftIOV card, on the live host: none fails, and none differs from the datasheet. So
+//! a finding on another card is a property of that card. Checks that need VFIO run in guests.
 
 use daemon::RunningHost;
 use daemon::config::HostConfig;

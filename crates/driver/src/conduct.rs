@@ -33,7 +33,7 @@ impl QuarantineCause {
     }
 }
 
-/// Number of a VF's offences of each kind since its start.
+/// Totals of one VF's events that may be offences, by kind of offence.
 pub type OffenceCounts = [u64; KINDS];
 
 /// Judgement of a VF's offences: the exceeded threshold, and the measure to take against the VF.
@@ -60,8 +60,8 @@ pub(crate) const HELD_INTERVAL_US: u32 = 1_000;
 /// Maximum of a restored counter, low enough to count for centuries and to add up all counters of a VF.
 const MOST_COUNTED: u64 = 1 << 58;
 
-/// Record of one VF's offences, and of the measures against it. After a hand-over the successor process continues the
-/// record.
+/// Record of one VF's offences, and of the measures against the VF. After a hand-over the successor process continues
+/// the record.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename = "Monitor")]
 pub struct VfConductMonitor {
@@ -110,8 +110,8 @@ impl VfConductMonitor {
         self.crossed.iter().all(|count| *count < MOST_COUNTED)
     }
 
-    /// Compares new totals of events with the VF's limits once a period, and throttles the VF if they require it.
-    /// Returns the exceeded threshold with the gravest measure; the caller carries out a quarantine.
+    /// Compares new totals of events with the VF's limits once a period. Throttles the VF if the gravest exceeded
+    /// threshold requires that. Returns this threshold and its measure; the caller carries out a quarantine.
     pub fn observe(
         &mut self,
         now: Time,
@@ -143,7 +143,7 @@ impl VfConductMonitor {
         worst
     }
 
-    /// Excludes one offence that the VF did not cause from its next comparison with the limits.
+    /// Leaves one offence that the VF did not cause out of the next comparison with the limits.
     pub(crate) fn excuse(&mut self, offence: Offence) {
         if let Some((_, before)) = &mut self.sampled {
             before[offence as usize] += 1;
@@ -161,7 +161,7 @@ impl VfConductMonitor {
         before.quarantined.is_some()
     }
 
-    /// Ends the VF's throttle if its time has passed. Returns true if one has expired.
+    /// Ends the VF's throttle if the throttle has expired. Returns true if it has ended a throttle.
     pub fn end_throttle(&mut self, now: Time) -> bool {
         let over = self.throttled_until.is_some_and(|until| until <= now);
         if over {

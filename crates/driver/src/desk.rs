@@ -1,5 +1,5 @@
-//! Registers and memory that only store values, for tests that play the card. An access outside one allocation
-//! panics.
+//! Registers and memory that only store values, for tests that act as the card. A memory access that leaves its
+//! allocation panics.
 
 use crate::hal::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
 use alloc::collections::BTreeMap;
@@ -11,7 +11,7 @@ use i82576::Time;
 /// Device address of the first allocation, which needs more than 32 bits.
 pub(crate) const BASE: u64 = 0x12_0000_0000;
 
-/// Registers and memory of one function, for tests that play the card.
+/// Registers and memory of one function, for tests that act as the card.
 #[derive(Debug, Default)]
 pub(crate) struct TestHal {
     pub(crate) registers: BTreeMap<u32, u32>,

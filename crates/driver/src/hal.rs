@@ -55,10 +55,12 @@ pub trait DmaHal: Hal {
     /// [`OutOfDmaMemory`].
     fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory>;
 
-    /// Copies bytes out of DMA memory. The card's writes before the copied bytes are visible to later reads (acquire).
+    /// Copies bytes out of DMA memory. An acquire operation: later reads see every write that the card made before it
+    /// wrote these bytes.
     fn dma_read(&self, iova: u64, into: &mut [u8]);
 
-    /// Copies bytes into DMA memory at a device address. The card sees earlier writes before this one (release).
+    /// Copies bytes into DMA memory at a device address. A release operation: a card that sees these bytes sees every
+    /// earlier write too.
     fn dma_write(&mut self, iova: u64, from: &[u8]);
 
     /// Copies consecutive descriptors of `size` bytes (16 or 32) up to the first incomplete one, each to the front
@@ -81,7 +83,8 @@ pub trait DmaHal: Hal {
         completed
     }
 
-    /// Prefetches `length` bytes at `iova` before a copy. A hint: the default does nothing.
+    /// Prefetches `length` bytes at `iova` into the processor's cache before a copy. Only a hint: the default
+    /// implementation does nothing.
     #[inline]
     fn prefetch(&self, iova: u64, length: usize, access: PrefetchPurpose) {
         let _ = (iova, length, access);

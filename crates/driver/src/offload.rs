@@ -1,5 +1,5 @@
-//! Transmit offloads of a frame, and the headers that the card needs to know. Seeds the checksums with the
-//! pseudo-header's sum, as cards of either family require.
+//! Transmit offloads of a frame, and the headers that the card needs for them. Seeds the transport checksum with the
+//! pseudo-header's sum, as an 82576 and an AVF require.
 //!
 //! Not supported: SCTP, tunnels, and segmentation of UDP. Each family encodes its descriptors elsewhere.
 

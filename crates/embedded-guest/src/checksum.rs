@@ -1,5 +1,5 @@
 //! Divides checksum work between card and guest: the card computes and verifies the checksums of TCP and UDP over IPv4,
-//! this module all others.
+//! and this module all other checksums.
 //!
 //! The stack neither computes nor verifies the checksums of IPv4, TCP and UDP. It still handles those of ICMP. IPv6
 //! is not supported.
@@ -9,7 +9,7 @@ use smoltcp::wire::{
     EthernetFrame, EthernetProtocol, IpAddress, IpProtocol, Ipv4Packet, TcpPacket, UdpPacket,
 };
 
-/// Returns the checksums that the card must complete in an outgoing frame, and fills in those that it cannot.
+/// Returns the checksums that the card must complete in an outgoing frame, and fills in the other checksums.
 pub(crate) fn choose_offload(frame: &mut [u8]) -> TxOffload {
     let Ok(mut ethernet) = EthernetFrame::new_checked(frame) else { return TxOffload::default() };
     if ethernet.ethertype() != EthernetProtocol::Ipv4 {
@@ -24,8 +24,7 @@ pub(crate) fn choose_offload(frame: &mut [u8]) -> TxOffload {
     TxOffload::default()
 }
 
-/// Returns true if no checksum of a received frame is wrong, by the card's verdict or, where the card gives none, by
-/// computation.
+/// Returns true if no checksum of a received frame is wrong. Computes the checksums that the card did not verify.
 pub(crate) fn is_intact(frame: &[u8], received: &VfReceivedFrame) -> bool {
     match (received.ip_checksum, received.l4_checksum) {
         (ChecksumStatus::Bad, _) | (_, ChecksumStatus::Bad) => false,

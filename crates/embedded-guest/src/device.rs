@@ -69,8 +69,8 @@ impl RxBurst {
         self.taken == self.received.len()
     }
 
-    /// Receives a burst of frames in place of the last burst. Returns true if a frame arrived; frames too long for a
-    /// buffer are lost.
+    /// Receives a burst of frames, which replaces the previous burst. Returns true if a frame arrived. Frames too long
+    /// for a buffer are lost.
     fn fill<H: VfDriverHal>(&mut self, hal: &mut H, vf: &mut AnyVf) -> bool {
         let Self { buffers, received, taken } = self;
         received.clear();
@@ -108,7 +108,8 @@ impl<H: VfDriverHal> VfNetworkDevice<H> {
         !self.vf.has_room(&mut self.hal, SEGMENTED_SLOTS)
     }
 
-    /// Takes the next received frame with correct checksums. Returns the index of its buffer, and its length.
+    /// Takes the next received frame with correct checksums. Returns the index of the frame's buffer, and the frame's
+    /// length.
     fn next_frame(&mut self) -> Option<(usize, usize)> {
         for _ in 0..CHECKED_FRAMES {
             if self.rx.is_empty() && !self.rx.fill(&mut self.hal, &mut self.vf) {

@@ -78,7 +78,7 @@ pub struct EmbeddedGuestConfig {
     pub ip: Ipv4Addr,
 }
 
-/// Error of an embedded guest: it cannot start, or cannot answer its owner.
+/// Reason why an embedded guest cannot start, or cannot answer its owner's command.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedGuestError {
     /// The VF cannot be reached over its bus.
@@ -268,8 +268,8 @@ impl Drop for EmbeddedGuest {
     }
 }
 
-/// Attaches to the VF's socket and probes the VF, and retries while the PF's driver is unavailable. Each attempt
-/// connects anew, since a driver keeps its memory.
+/// Attaches to the VF's socket and probes the VF. Repeats both while the PF's driver is unavailable. Each attempt uses
+/// a new connection, since the driver of a failed attempt does not free its memory.
 fn probe(
     config: &EmbeddedGuestConfig,
     wanted: &AnyVfConfig,

@@ -1,5 +1,5 @@
-//! Tests an AVF port that offers every VF its card has: guests on the first, the last and between, and one on each.
-//! Covers frames between them, policy, changes of the number of VFs at run time, and a hand-over to another host.
+//! Tests an AVF port that offers all VFs of its card, with guests on some of the VFs and on every VF. Covers frames
+//! between guests, policy, changes of the number of VFs at run time, and a hand-over to another host.
 
 use daemon::config::HostConfig;
 use daemon::control::client::ask;
@@ -21,8 +21,8 @@ const MOST: u8 = 64;
 /// VF.
 const ENDS: [u8; 6] = [0, 7, 8, 31, 32, 63];
 
-/// Lock that lets one test at a time run hosts: all hosts of a process share its table of mappings, and a hand-over
-/// needs two.
+/// Lock that lets one test at a time run hosts: all hosts of a process share one table of mappings, and a hand-over
+/// needs two hosts.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// Running host with one AVF port that offers VFs for guests of the test.

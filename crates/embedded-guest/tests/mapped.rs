@@ -1,5 +1,5 @@
-//! Tests embedded guests that map the card's doorbell pages, on the live host. `daemon` and `nic` test the pages of
-//! another client and a hostile guest's stores, `bench` measures the cost of waiting.
+//! Tests embedded guests that map the card's doorbell pages, on the live host. The crates `daemon` and `nic` test other
+//! clients' pages and a hostile guest's stores; `bench` measures the cost of waiting.
 
 use daemon::RunningHost;
 use daemon::config::HostConfig;

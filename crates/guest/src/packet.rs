@@ -63,7 +63,7 @@ pub enum ReceivedPacket {
         sequence: u32,
         /// Sequence number of the next byte that the segment's sender expects.
         acknowledgement: u32,
-        /// Receive window of the segment's sender in packets, from the byte it expects next.
+        /// Receive window of the segment's sender in packets, from the next byte that the sender expects.
         window: u16,
         /// Payload bytes of the TCP segment.
         payload: usize,

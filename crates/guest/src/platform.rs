@@ -22,11 +22,12 @@ pub enum InterruptSource {
 pub enum DeviceAccessOutcome {
     /// The kernel's access to the emulated device is complete.
     Done,
-    /// Another actor completes the device access; the kernel stays blocked until it is woken.
+    /// The device access is not complete; the kernel stays blocked until another actor completes the access
+    /// and wakes it.
     Blocked,
 }
 
-/// Machine operations that a guest kernel runs on.
+/// Operations of the machine that runs a modelled guest kernel.
 pub trait KernelPlatform {
     /// Charges work of the kernel, its driver or its program, in cycles.
     fn charge(&mut self, category: CycleCategory, cycles: u64);
@@ -40,7 +41,7 @@ pub trait KernelPlatform {
     /// Takes the next pending interrupt, or returns `None`.
     fn take_interrupt(&mut self) -> Option<InterruptSource>;
 
-    /// Ends the interrupt that the kernel took last (end of interrupt).
+    /// Signals the end of the interrupt that the kernel took last.
     fn end_of_interrupt(&mut self);
 
     /// Masks or unmasks an interrupt vector in the device's MSI-X table, if there is a table.

@@ -6,7 +6,7 @@
 #[derive(Debug, Clone)]
 pub struct SocketReceiveBuffer {
     room: u32,
-    /// Number of packets that the socket stores.
+    /// Number of packets that the socket's buffer holds now.
     packets: u32,
     /// Number of kernel buffers that the stored packets occupy.
     buffers: u32,

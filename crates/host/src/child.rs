@@ -10,8 +10,8 @@ use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-/// Has the kernel kill a command's process when the thread that started the command ends, even if that thread is killed
-/// while the child is stopped. The setting is lost if the child changes its user.
+/// Has the kernel kill a command's process when the thread that started it ends, even if that thread is killed while
+/// the child is stopped. The setting is lost if the child changes its user.
 pub fn kill_with_parent(command: &mut Command) -> &mut Command {
     let parent = getpid();
     let arrange = move || {

@@ -1,4 +1,5 @@
-//! Folders for sockets: created with given rights, and refused where other users could replace their contents.
+//! Folders for sockets: creates folders with given rights, and refuses folders whose contents other users could
+//! replace.
 //!
 //! A socket is as safe as the folders on its path. A user who may write to one of them can replace the socket. So
 //! root or this user must own each folder, and no other user may write to it. A sticky folder such as `/tmp` may be
@@ -92,8 +93,8 @@ pub const PASSABLE: u32 = 0o711;
 /// Mode of a folder that only its owner may enter.
 pub const PRIVATE: u32 = 0o700;
 
-/// Creates the folder at `path` with mode `mode` if it does not exist, and checks the folder in any case. Its parents
-/// must exist.
+/// Creates the folder at `path` with mode `mode` if it does not exist, and checks the folder in any case. The folder's
+/// parents must exist.
 ///
 /// # Errors
 /// See [`SocketFolderError`].

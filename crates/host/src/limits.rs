@@ -5,8 +5,8 @@ use std::io;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit of open file descriptors to the hard one, and returns it (`None`: unlimited). The usual soft
-/// limit of 1,024 protects programs that use `select`.
+/// Raises the soft limit of open file descriptors to the hard limit, and returns the limit (`None`: unlimited). The
+/// usual soft limit of 1,024 protects programs that use `select`.
 ///
 /// # Errors
 /// The kernel's error; the limit is then unchanged.

@@ -19,8 +19,8 @@ pub struct ForeignRuntimeDir {
     pub uid: u32,
 }
 
-/// Returns the default folder: `$XDG_RUNTIME_DIR/softiov`, or without that variable `/run/softiov` for root and
-/// `/tmp/softiov-UID` for other users. It may not exist yet.
+/// Returns the default folder for sockets: `$XDG_RUNTIME_DIR/softiov`, or without that variable `/run/softiov` for root
+/// and `/tmp/softiov-UID` for other users. The folder may not exist yet.
 ///
 /// # Errors
 /// Another user has created the folder in `/tmp`, where every user may.

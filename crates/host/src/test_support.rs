@@ -34,7 +34,7 @@ pub fn in_network_namespace<T: Send>(what: &str, body: impl FnOnce() -> T + Send
     }
 }
 
-/// Environment variable with the name of the test whose body this process is to run.
+/// Environment variable that names the only test whose body this process must run.
 const ALONE: &str = "SOFTIOV_TEST_ALONE";
 
 /// Runs a test's body in a process of its own, for bodies that exhaust or end the process: the test binary is

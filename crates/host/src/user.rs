@@ -16,7 +16,7 @@ pub enum UserLookupError {
     /// No group has the given name.
     #[error("no group is called {0:?}; give an existing name or a number")]
     NoGroup(String),
-    /// The user was given by number only and is in no database, so its group is unknown.
+    /// The user was given by number and is not in the user database, so the user's group is unknown.
     #[error("no user database has user {0}; add a group: {0}:GROUP")]
     GroupMissing(u32),
     /// The user database (`/etc/passwd`, `/etc/group`) is not readable.
@@ -47,8 +47,8 @@ pub fn group_id(text: &str) -> Result<u32, UserLookupError> {
     Ok(group.ok_or_else(|| UserLookupError::NoGroup(text.to_owned()))?.gid.as_raw())
 }
 
-/// Returns true if a group belongs to one user alone: created with the user, of the same name, without other
-/// members. Many systems create such a group per user, which may write to all of the user's files.
+/// Returns true if a group belongs to one user alone: it is the user's primary group, has the user's name and
+/// no other members. Many systems create such a group per user, which may write to all of the user's files.
 #[must_use]
 pub fn is_private_group(uid: u32, gid: u32) -> bool {
     let Ok(Some(user)) = User::from_uid(uid.into()) else { return false };

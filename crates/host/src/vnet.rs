@@ -13,7 +13,7 @@ pub enum GsoType {
     TcpV4,
     /// The packet is TCP over IPv6 to be segmented (VIRTIO_NET_HDR_GSO_TCPV6).
     TcpV6,
-    /// Segmentation type without a variant here (VIRTIO_NET_HDR_GSO_*).
+    /// Segmentation type that this enumeration does not name (VIRTIO_NET_HDR_GSO_*).
     Other(u8),
 }
 
@@ -23,7 +23,7 @@ pub struct VnetHeader {
     /// Offset of the first byte covered by a missing checksum, from the start of the frame, and the checksum's offset
     /// from there. The checksum's field holds the pseudo header's sum.
     pub checksum: Option<(u16, u16)>,
-    /// Segmentation that the packet still needs before it fits on a network.
+    /// Segmentation that the packet still needs before it fits on a network, or none.
     pub segments: GsoType,
     /// Length of all headers, in bytes, of a packet that is to be segmented.
     pub headers: u16,

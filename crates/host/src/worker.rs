@@ -20,7 +20,7 @@ use std::thread;
 
 type WorkerJob = Box<dyn FnOnce() + Send>;
 
-/// Length in bytes at which the kernel cuts off a thread's name.
+/// Maximum length of a thread's name in bytes; the kernel drops further bytes.
 const NAME: usize = 15;
 
 /// Handle of a thread that does jobs which may block. Clones send jobs to the same thread, which ends after the last
@@ -32,7 +32,7 @@ pub struct BlockingWorker {
 }
 
 impl BlockingWorker {
-    /// Starts a worker thread with this name, cut to the kernel's limit.
+    /// Starts a worker thread with this name, shortened to the kernel's limit.
     ///
     /// # Errors
     /// The kernel refuses another thread.
@@ -52,8 +52,8 @@ impl BlockingWorker {
         Ok(worker)
     }
 
-    /// Starts several worker threads as [`BlockingWorker::start_confined`] does. They restrict themselves in parallel:
-    /// a guest may be waiting for all of them.
+    /// Starts several worker threads as [`BlockingWorker::start_confined`] does. The threads restrict themselves in
+    /// parallel: a guest may be waiting for all of them.
     ///
     /// # Errors
     /// Returns the errors of [`PreparedSandbox::spawn`].
@@ -77,8 +77,8 @@ impl BlockingWorker {
         (Self { jobs, backlog }, move || work(&queue, &left))
     }
 
-    /// Sends a job to the thread that may block. Never blocks. The caller bounds the number of pending jobs; see
-    /// [`Self::backlog`].
+    /// Sends a job to the worker's thread, which may block. The call itself never blocks. The caller bounds the number
+    /// of pending jobs; see [`Self::backlog`].
     pub fn run(&self, job: impl FnOnce() + Send + 'static) {
         self.backlog.fetch_add(1, Ordering::Relaxed);
         // The thread runs as long as `self` exists.

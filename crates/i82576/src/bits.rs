@@ -23,7 +23,7 @@ pub mod ctrl {
     pub const SLU: u32 = 1 << 6;
     /// CTRL: forced link speed, encoded as in STATUS.
     pub const SPEED: u32 = 0b11 << 8;
-    /// CTRL: the link speed of CTRL is forced.
+    /// CTRL: the link speed is forced to the value of CTRL.SPEED.
     pub const FRCSPD: u32 = 1 << 11;
     /// CTRL: the duplex mode of the link is forced.
     pub const FRCDPX: u32 = 1 << 12;
@@ -31,7 +31,7 @@ pub mod ctrl {
     pub const RST: u32 = 1 << 26;
     /// CTRL: the port obeys received pause frames.
     pub const RFCE: u32 = 1 << 27;
-    /// CTRL: VLAN mode: strip and insert tags (ignored for stripping while pools are in use).
+    /// CTRL VLAN mode: strip and insert VLAN tags. While pools are in use, the bit does not control stripping.
     pub const VME: u32 = 1 << 30;
     /// CTRL: reset of the PHY, self-clearing.
     pub const PHY_RST: u32 = 1 << 31;
@@ -81,7 +81,7 @@ pub mod rctl {
     pub const LBM_MASK: u32 = 3 << 6;
     /// RCTL loopback mode: in the MAC, before the PHY.
     pub const LBM_MAC: u32 = 1 << 6;
-    /// RCTL multicast offset: position of the 12 address bits that index MTA and UTA.
+    /// RCTL: position of the multicast offset, which selects the 12 address bits that index MTA and UTA.
     pub const MO_SHIFT: u32 = 12;
     /// RCTL: broadcasts are accepted (without VMDq).
     pub const BAM: u32 = 1 << 15;
@@ -101,7 +101,8 @@ pub mod rctl {
     pub const SECRC: u32 = 1 << 26;
 
     /// Returns the receive buffer size in bytes where SRRCTL gives none: BSIZE (17:16) of 2048, 1024, 512 or 256, the
-    /// last three times 16 with BSEX. The first is undefined with BSEX; it stays 2048, so that no buffer overflows.
+    /// last three times 16 with BSEX. BSIZE of 2048 with BSEX is undefined; the model keeps 2048, so that no buffer
+    /// overflows.
     #[must_use]
     pub const fn buffer_size(rctl: u32) -> usize {
         match ((rctl >> 16) & 3, rctl & BSEX != 0) {
@@ -303,7 +304,8 @@ pub mod srrctl {
         ((srrctl >> 8) & 0x3f) as usize * 64
     }
 
-    /// Returns the number of free receive descriptors at and below which they count as few (RDMTS, in units of 16).
+    /// Returns the number of free receive descriptors at or below which the card reports few (SRRCTL.RDMTS, in units of
+    /// 16).
     #[must_use]
     pub const fn low_threshold(srrctl: u32) -> u32 {
         ((srrctl >> 20) & 0x1f) * 16
@@ -330,7 +332,7 @@ pub mod rah {
 pub mod mrqc {
     /// MRQC: mask of the mode that selects the receive queue.
     pub const MODE_MASK: u32 = 7;
-    /// MRQC mode: receive-side scaling over all queues.
+    /// MRQC mode: receive-side scaling over all queues of the port.
     pub const RSS: u32 = 2;
     /// MRQC mode: the pool selects the receive queue (VMDq).
     pub const VMDQ: u32 = 3;
@@ -372,7 +374,7 @@ pub mod rxcsum {
     pub const IPPCSE: u32 = 1 << 12;
     /// RXCSUM: report the RSS hash instead of a packet checksum.
     pub const PCSD: u32 = 1 << 13;
-    /// RXCSUM: mask of the first byte that the packet checksum covers.
+    /// RXCSUM: mask of the offset of the first byte that the packet checksum covers.
     pub const PCSS_MASK: u32 = 0xff;
 }
 

@@ -18,7 +18,7 @@ pub mod id {
     pub const SET_LPE: u32 = 0x05;
     /// VF to PF: promiscuity, see [`super::promisc`].
     pub const SET_PROMISC: u32 = 0x06;
-    /// PF to VF: the link or reset state has changed; the VF must check both again.
+    /// PF to VF: the link or reset state has changed; the VF must check link and reset state again.
     pub const PF_CONTROL: u32 = 0x100;
 }
 

@@ -1,4 +1,4 @@
-//! Index types of VFs, pools, queues and vectors, so that a queue cannot be used as a pool.
+//! Index types of VFs, pools, queues and vectors. The compiler rejects a queue's index in place of a pool's.
 
 use crate::ids;
 use core::fmt;
@@ -51,7 +51,7 @@ impl TryFrom<pcie::VfIndex> for VfIndex {
     }
 }
 
-/// Virtual function of the port, 0..=7. Pool `n` of the switch belongs to it.
+/// Virtual function of the port, 0..=7. VF `n` owns pool `n` of the switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "u8", try_from = "u8")]
 pub struct VfIndex(u8);
@@ -199,7 +199,8 @@ impl QueueIndex {
         (0..).map_while(Self::new)
     }
 
-    /// Returns the queues whose bits are set, from `first` on in order, and then those before it.
+    /// Returns the queues whose bits are set: first those from `first` on, in order, and then those before
+    /// `first`.
     #[inline]
     pub fn in_turn(bits: u16, first: u8) -> impl Iterator<Item = Self> {
         let mut left = bits.rotate_right(first.into());

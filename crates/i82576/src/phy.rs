@@ -51,7 +51,7 @@ pub mod control {
     pub const LOOPBACK: u16 = 1 << 14;
     /// PHY control: auto-negotiation enable, instead of speed and duplex from this register.
     pub const NEGOTIATE: u16 = 1 << 12;
-    /// PHY control: power down, without a link.
+    /// PHY control: power the PHY down. While the bit is set, the link is down.
     pub const POWER_DOWN: u16 = 1 << 11;
     /// PHY control: isolate the PHY from the MAC: no link.
     pub const ISOLATE: u16 = 1 << 10;
@@ -65,7 +65,7 @@ pub mod control {
 pub mod status {
     /// PHY status: auto-negotiation is complete.
     pub const COMPLETE: u16 = 1 << 5;
-    /// PHY status: the link is up, and was since the last read.
+    /// PHY status: the link is up, and has not gone down since the last read of this register.
     pub const LINK: u16 = 1 << 2;
 }
 

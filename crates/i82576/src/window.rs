@@ -14,16 +14,16 @@ use pcie::low::{low_byte, low_word};
 pub enum VfRegisterBacking {
     /// Location in the PF register at this offset, which all VFs share.
     Shared(u32),
-    /// Location in an element of a PF register for each VF: the offset of VF 0's element, and the stride in bytes.
+    /// Location in a PF register of which each VF has an element: the offset of VF 0's element, and the stride in
+    /// bytes.
     PerVf(u32, u32),
-    /// Location in three bits of the PF register at this offset, a bit per vector: those of VF `n` are bits 22-3n and
-    /// up.
+    /// Location in three bits of the PF register at this offset, a bit per vector: for VF n, bits 22-3n to 24-3n.
     VectorBits(u32),
     /// Location in the EITR registers of the VF's three vectors.
     Throttle,
-    /// Location in the block of the VF's receive queue, n or n + 8, by the offset within the block.
+    /// Location in the block of one of the VF's receive queues (n and n + 8 for VF n), by the offset in the block.
     Receive(u32),
-    /// Location in the block of the VF's transmit queue, n or n + 8, by the offset within the block.
+    /// Location in the block of one of the VF's transmit queues (n and n + 8 for VF n), by the offset in the block.
     Transmit(u32),
 }
 

@@ -9,14 +9,14 @@ use pcie::{ConfigAccess, Function, walk};
 /// Bus mastering and reset have default bodies: the configuration writes for silicon. A card in the same process
 /// may use a shorter way.
 pub trait SrIovDevice: ConfigAccess {
-    /// Permits a function to issue memory requests, or stops it.
+    /// Permits a function to issue memory requests if `on`; forbids them otherwise.
     fn set_bus_master(&mut self, function: Function, on: bool) {
         let command = self.config_read(function, offset::COMMAND, 2) as u16 & !offset::COMMAND_BUS_MASTER;
         let bit = if on { offset::COMMAND_BUS_MASTER } else { 0 };
         self.config_write(function, offset::COMMAND, 2, (command | bit).into());
     }
 
-    /// Returns true if every request that a function issued before it was stopped has arrived, and no request of it
+    /// Returns true if all memory requests that a function issued before it was stopped have reached memory, and none
     /// is still being translated. The default is for a card whose requests are synchronous.
     fn quiesce(&mut self, function: Function) -> bool {
         let _ = function;

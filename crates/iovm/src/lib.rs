@@ -1,4 +1,4 @@
-//! The SR-IOV manager: enables VFs, gives each a full configuration space, assigns, resets and removes it.
+//! The SR-IOV manager: enables VFs, gives each a full configuration space, and assigns, resets and removes each VF.
 //!
 //! A VF answers no bus scan and shows neither ids nor BARs. The manager computes its routing id, adds it, and
 //! presents an ordinary endpoint, which a guest can drive. It accesses the card only through [`SrIovDevice`], so it

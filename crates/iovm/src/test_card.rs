@@ -1,5 +1,5 @@
-//! SR-IOV card for tests: the 82576's configuration spaces, a log of the requests to it, and a switch for
-//! memory requests that never arrive. It has no registers.
+//! SR-IOV card for tests: the 82576's configuration spaces, without registers. The card logs the manager's
+//! requests; while `busy` is set, memory requests stay in flight.
 
 use crate::SrIovDevice;
 use alloc::vec::Vec;
@@ -8,7 +8,7 @@ use i82576::{MacAddress, VfIndex};
 use pcie::capability::express;
 use pcie::{ConfigAccess, ConfigWriteEffects, Endpoint, Function};
 
-/// Offset of the PCI Express device capabilities in a VF's configuration space.
+/// Offset of the PCI Express capability's device capabilities in a VF's configuration space.
 const CAPABILITIES: u16 = EXPRESS as u16 + express::DEVICE_CAPABILITIES;
 
 /// Request of the SR-IOV manager to the card, as the test card logs it.

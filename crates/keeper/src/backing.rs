@@ -1,4 +1,4 @@
-//! Copies a keeper's shelf (its descriptors by name) to systemd's file descriptor store.
+//! Copies the file descriptors that a keeper holds by name (its shelf) to systemd's file descriptor store.
 //!
 //! systemd stores an open file once: it drops a second descriptor of the same file, whatever its name. But a VMM
 //! sends the same memory file for each of its VFs, and the same eventfd again when a driver is loaded anew. So an
@@ -10,7 +10,8 @@ use host::descriptors::is_same_file;
 
 use crate::message::{KeeperMessage, KeptFileDescriptors, is_name, value};
 
-/// Separator between the names under which one open file is kept. No name of a kept file descriptor contains it.
+/// Separator between the names under which the keeper stores one open file. Names of stored file descriptors do not
+/// contain it.
 const AND: char = '+';
 
 /// Applies a message to a keeper's shelf of file descriptors, and sends the changes to systemd through `tell`. Returns
@@ -46,7 +47,7 @@ pub(crate) fn apply(
     done
 }
 
-/// Splits systemd's name of a stored file descriptor into the names under which the open file is kept.
+/// Splits systemd's name of a stored file descriptor into the names under which the keeper stores the open file.
 pub(crate) fn split(name: &str) -> impl Iterator<Item = &str> {
     name.split(AND)
 }
@@ -55,7 +56,7 @@ fn join(names: &[String]) -> String {
     names.join(&AND.to_string())
 }
 
-/// Returns the names under which an open file is kept.
+/// Returns the names under which the keeper stores an open file.
 fn names(shelf: &KeptFileDescriptors, fd: BorrowedFd<'_>) -> Vec<String> {
     shelf.iter().filter(|(_, other)| is_same_file(*other, fd)).map(|(name, _)| name.to_owned()).collect()
 }

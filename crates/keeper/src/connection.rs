@@ -1,5 +1,5 @@
-//! Host's connection to its keeper process, which holds its file descriptors. Each call may block while the keeper is
-//! busy, for a bounded time, so threads that move frames must not make it.
+//! Host's connection to its keeper process, which holds the host's file descriptors. Each call may block while the
+//! keeper is busy, for a bounded time, so threads that move frames must not make such calls.
 
 use std::env;
 use std::io;
@@ -13,9 +13,9 @@ use rustix::net::{
 use crate::channel::{self, HandOverChannel, PATIENCE};
 use crate::message;
 
-/// Request to the keeper process to start a replacement of this process. systemd does not know it, nor the next one,
-/// which ends the replacement.
+/// Request to the keeper process to start a replacement of this process. systemd does not support it.
 pub(crate) const SUCCEED: &str = "SUCCEED=1";
+/// Request to the keeper process to end the replacement of this process. systemd does not support it.
 pub(crate) const ABANDON: &str = "ABANDON=1";
 
 /// Connection to the keeper process, which holds this process's file descriptors.
@@ -25,7 +25,7 @@ pub struct KeeperConnection {
 }
 
 impl KeeperConnection {
-    /// Connects to systemd, if it has started this process as a unit with a file descriptor store (`$FDSTORE`,
+    /// Connects to systemd, if systemd has started this process as a unit with a file descriptor store (`$FDSTORE`,
     /// systemd 254).
     ///
     /// # Errors

@@ -34,7 +34,7 @@ pub enum InheritedFileDescriptorsError {
     /// The sender of kept file descriptors ended before it had sent all.
     #[error("the process that started this process has ended")]
     Gone,
-    /// An environment variable about kept file descriptors has an invalid value.
+    /// An environment variable by which a keeper or systemd passes file descriptors has an invalid value.
     #[error(
         "environment variable {0} is invalid: systemd or a keeper sets it, so start this program without it"
     )]
@@ -69,7 +69,7 @@ impl InheritedFileDescriptors {
     }
 
     /// Receives the kept file descriptors, once in a process. Announces this process to the previous host process first
-    /// ([`STARTED`]), which stops its ports only then.
+    /// ([`STARTED`]), which stops its ports only after the announcement.
     ///
     /// # Errors
     /// [`InheritedFileDescriptorsError`].
@@ -126,9 +126,9 @@ fn receive(socket: &OwnedFd) -> Result<KeptFileDescriptors, InheritedFileDescrip
     Err(InheritedFileDescriptorsError::Gone)
 }
 
-/// Passes `command` the socket from which it receives kept file descriptors. `from` names the other end: [`KEEPER`] or
-/// [`PREDECESSOR`]. The process gets a process group of its own, so that a terminal's Ctrl-C reaches it only through
-/// the keeper process.
+/// Passes `command` the socket from which the process receives kept file descriptors. `from` names the sender:
+/// [`KEEPER`] or [`PREDECESSOR`]. The process gets a process group of its own, so that a terminal's Ctrl-C reaches it
+/// only through the keeper process.
 pub(crate) fn arrange<'a>(command: &'a mut Command, from: &str, socket: OwnedFd) -> &'a mut Command {
     use std::os::unix::process::CommandExt as _;
     command.env(HERITAGE, from).env_remove("LISTEN_FDS").env_remove("NOTIFY_SOCKET");

@@ -1,5 +1,5 @@
-//! Messages between keeper and host with at most one file descriptor each, and the shelf of named descriptors that they
-//! change.
+//! Messages between keeper and host with at most one file descriptor each, and the keeper's shelf (descriptors by
+//! name), which the messages change.
 
 use std::collections::BTreeMap;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -16,8 +16,8 @@ use rustix::net::{
 /// Longest message between keeper and host in bytes, and longest name of a kept file descriptor (systemd's limit).
 const MAX_MESSAGE: usize = 1024;
 const MAX_NAME: usize = 255;
-/// Maximum number of file descriptors that a keeper process holds: above the clients on 64 VFs of each of three ports,
-/// 85 each.
+/// Maximum number of file descriptors that a keeper process holds: enough for clients on 64 VFs of each of three ports,
+/// with 85 descriptors each.
 const MAX_KEPT: usize = 16_384;
 
 /// Message with at most one file descriptor between a keeper process and its host.
@@ -94,7 +94,7 @@ pub struct KeptFileDescriptors(BTreeMap<String, OwnedFd>);
 
 impl KeptFileDescriptors {
     /// Applies the file descriptor commands of a message and ignores the rest. Returns a descriptor that is no longer
-    /// needed; closing that one may block.
+    /// needed; closing it may block.
     #[must_use]
     pub(crate) fn apply(&mut self, message: KeeperMessage) -> Option<OwnedFd> {
         let name = value(&message.text, "FDNAME").filter(|name| is_name(name))?;

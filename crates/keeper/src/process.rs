@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
-/// End of a process: its exit status, or the signal that killed the process.
+/// Cause of a process's end: the exit status, or the signal that killed the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProcessExitCause {
     /// The child process exited with this status.
@@ -29,8 +29,8 @@ impl ChildProcess {
         let _ = pidfd_send_signal(&self.0, signal);
     }
 
-    /// Returns the end of the child process, or `None` while it runs. Call it until it returns an end: that call reaps
-    /// the process.
+    /// Returns the exit cause of the child process, or `None` while the process runs. Call this until it returns a
+    /// cause: that call reaps the process.
     pub(crate) fn death(&self) -> io::Result<Option<ProcessExitCause>> {
         let status = waitid(WaitId::PidFd(self.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG)?;
         Ok(status.map(|status| match (status.exit_status(), status.terminating_signal()) {

@@ -1,6 +1,6 @@
 //! The keeper: a process that has the host started, holds copies of its file descriptors, and has a new host started
-//! with all of them when it dies. It reads no guest's data, opens no file and starts no program, and a seccomp filter
-//! enforces that ([`ThreadRole::Keeper`]).
+//! with all descriptors when the host dies. The keeper reads no guest's data, opens no file and starts no program, and
+//! a seccomp filter enforces this.
 //!
 //! ```text
 //!   keeper ---- gives descriptors -------> host
@@ -55,7 +55,7 @@ pub const RESTART: u8 = 75;
 /// Exit status of a Rust program that panicked (Rust runtime).
 const PANIC: i32 = 101;
 /// Number of hosts that die within `PERIOD` before the keeper process delays the next start. Each delay is twice the
-/// last one, up to the longest. QEMU gives its device up after five seconds without a reply, so the longest delay
+/// previous one, up to the longest. QEMU abandons its device after five seconds without a reply, so the longest delay
 /// leaves time for the start itself.
 const DEATHS: usize = 5;
 const PERIOD: Duration = Duration::from_secs(60);
@@ -79,7 +79,7 @@ struct FileDescriptorKeeper {
     starter: StarterProcessConnection,
     shelf: KeptFileDescriptors,
     signals: SignalHandlers,
-    /// systemd, or another service manager that waits for the host's readiness.
+    /// Connection to the service manager, such as systemd, that waits for the host's readiness.
     notify: Option<KeeperConnection>,
     /// True if systemd stores the kept file descriptors too.
     backed: bool,
@@ -93,12 +93,12 @@ struct FileDescriptorKeeper {
     writer: BlockingWorker,
     /// Started replacement of the host that has not taken over yet.
     successor: Option<ChildProcess>,
-    /// Processes that have handed over, or were abandoned, and may still run.
+    /// Host processes that have handed over to a successor, or were abandoned, and may still run.
     former: Vec<ChildProcess>,
 }
 
-/// Starts hosts and holds their file descriptors until a host exits. Returns its exit status. `command` builds the
-/// host's command line. The process must have one thread; afterwards it can do little but end.
+/// Starts hosts and holds their file descriptors until a host ends for good. Returns the exit status. `command` builds
+/// the host's command line. The process must have one thread; afterwards its system calls are restricted.
 ///
 /// # Errors
 /// The keeper cannot start: out of descriptors or processes, or it cannot be confined. Later errors go to standard
@@ -133,7 +133,8 @@ pub fn keep(config: &KeeperConfig<'_>, command: &mut dyn FnMut() -> Command) -> 
 }
 
 impl FileDescriptorKeeper {
-    /// Starts hosts, each after the end of the previous host. Returns the last one's exit status.
+    /// Starts hosts, each after the end of the previous host. Returns the exit status with which the keeper process
+    /// ends.
     fn run(&mut self) -> io::Result<u8> {
         loop {
             let death = self.serve()?;
@@ -358,8 +359,8 @@ impl FileDescriptorKeeper {
     }
 }
 
-/// Sends a host the kept file descriptors. Kills a host that does not receive all of them, because it would wait for
-/// the rest without end.
+/// Sends a host the kept file descriptors. Kills a host that does not receive all of them, because the host would wait
+/// for the rest without end.
 pub(crate) fn give(
     line: &HandOverChannel,
     shelf: &KeptFileDescriptors,

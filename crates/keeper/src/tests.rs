@@ -1,5 +1,5 @@
-//! Tests the shelf (file descriptors by name), its names, and hostile peers. Tests of the command cover the keeper's
-//! loop.
+//! Tests the keeper's shelf (file descriptors by name), the names, and hostile peers. Tests of the command `softiov`
+//! cover the keeper's loop.
 
 use super::message::{self, KeptFileDescriptors};
 use super::process::{ChildProcess, ProcessExitCause};

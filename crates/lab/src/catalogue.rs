@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::{AxisCombinations, Experiment, FigureDefinition, FigureKind};
 use crate::value::ParameterValue;
 
-/// Setting of an experiment run, which `--set` changes in every experiment: the cost table, a constant in it, or a
-/// duration.
+/// Setting that `--set` changes in every experiment: the cost table, a constant in that table, or a duration.
 #[derive(Clone, Debug)]
 pub struct SettingDefinition {
     /// Name of the setting, with a prefix for its group: `cost.eoi_fast`.

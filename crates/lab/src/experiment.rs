@@ -227,13 +227,14 @@ impl RunSettings {
         self.look(name).text(name)
     }
 
-    /// Registers a cost table that a run is given: the table's constants count as read once the run looks them up.
+    /// Registers a cost table that an experiment run receives. From then on, a look-up of a constant in the table
+    /// counts as a read of the constant's setting.
     pub(crate) fn hand_out(&self, table: &CostTable) {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner).push(table.clone());
     }
 
-    /// Returns `true` if a run has read the setting, or has looked up the constant that the setting stands for in a
-    /// registered table.
+    /// Returns `true` if a run has read the setting, or has looked up in a registered table the cost constant that the
+    /// setting changes.
     pub(crate) fn was_read(&self, name: &str) -> bool {
         let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         let constant = name.strip_prefix(CONSTANT).unwrap_or_default();

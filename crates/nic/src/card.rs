@@ -38,15 +38,15 @@ impl Default for PollBudget {
 /// Result of a poll of the card: the time at which the card has to be polled again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PollResult {
-    /// True if the budget ran out before the work did: poll again at once.
+    /// True if the frame budget ran out before all pending work was done: poll again at once.
     pub more: bool,
     /// Latest time of the next poll: a throttled interrupt or a delayed frame is due, or the TCP timer or a storm's
     /// window ends.
     pub deadline: Option<Time>,
 }
 
-/// Port of an 82576: a PF and up to eight VFs. It is a value: a clone behaves as the original would from there on.
-/// Between two polls a port can be saved as a [`NicState`] and restored, also more than once.
+/// Port of an 82576: a PF and up to eight VFs. A clone behaves as the original would from there on. Between two polls a
+/// port can be saved as a [`NicState`] and restored, also more than once.
 #[derive(Debug, Clone)]
 pub struct Nic {
     pub(crate) state: DeviceState,
@@ -65,7 +65,7 @@ impl Nic {
         Self::of(card, plane)
     }
 
-    /// Creates a port from the states of its card and its plane.
+    /// Creates a port from the state of the card and the port's forwarding plane.
     pub(crate) fn of(state: DeviceState, plane: PoolPlane) -> Self {
         let mut nic =
             Self { derived: DecodedRegisters::new(&state), scratch: PollScratchMemory::new(), plane, state };

@@ -131,7 +131,7 @@ impl RegisterFile {
         }
     }
 
-    /// Clears some bits of the register at a canonical offset, and sets others.
+    /// Clears the bits `clear` of the register at a canonical offset, and sets the bits `set`.
     pub fn update(&mut self, offset: u32, clear: u32, set: u32) {
         self.set(offset, self.get(offset) & !clear | set);
     }
@@ -141,7 +141,8 @@ impl RegisterFile {
         self.set(offset, self.get(offset).saturating_add(amount));
     }
 
-    /// Adds to a counter of a VF, which wraps: reading does not clear a VF's counters, and drivers take differences.
+    /// Adds to a statistics counter of a VF. The counter wraps: reading does not clear a VF's counters, and drivers
+    /// take differences.
     pub(crate) fn count_around(&mut self, offset: u32, amount: u32) {
         self.set(offset, self.get(offset).wrapping_add(amount));
     }
@@ -221,8 +222,8 @@ fn reset_values() -> Box<[u32; WORDS]> {
     values
 }
 
-/// Returns an array on the heap with `value` for each dword; the stack is too small for it. The array's length is part
-/// of its type, which saves the bounds check for constant offsets.
+/// Returns an array on the heap with `value` for each dword: such an array is too large for the stack. The array's
+/// length is part of its type, which saves the bounds check for constant offsets.
 fn filled<T: Clone>(value: T) -> Box<[T; WORDS]> {
     let Ok(all) = alloc::vec![value; WORDS].into_boxed_slice().try_into() else { unreachable!() };
     all

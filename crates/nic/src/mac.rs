@@ -1,5 +1,6 @@
-//! The MAC: control frames that end here, and the port's statistics registers (82576 datasheet 8.18). The plane tallies
-//! frames during a poll, and they are added to the registers at its end: software reads registers only between polls.
+//! The MAC: control frames that end here, and the port's statistics registers (82576 datasheet 8.18). The forwarding
+//! plane tallies frames during a poll; the counts are added to the registers when the poll ends, because software reads
+//! registers only between polls.
 //!
 //! The card does not obey pause frames. It counts them, and discards or passes them as RCTL says.
 
@@ -14,7 +15,7 @@ pub(crate) fn count_length_errors(file: &mut RegisterFile, which: u32, frames: u
     file.count(r::RLEC, frames);
 }
 
-/// Adds the plane's counts of frames that have crossed the wire to the statistics registers.
+/// Adds the forwarding plane's counts of frames that have crossed the wire to the statistics registers.
 pub(crate) fn settle(tally: &mut UplinkTally, file: &mut RegisterFile) {
     let tally = core::mem::take(tally);
     if tally.arrived.packets > 0 {

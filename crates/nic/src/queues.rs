@@ -9,10 +9,10 @@ use alloc::vec::Vec;
 use i82576::QueueIndex;
 use i82576::ids::QUEUES;
 
-/// A value for each queue. The array's length is part of its type, which saves bounds checks.
+/// Value for each of the card's sixteen queues. The array's length is part of its type, which saves bounds checks.
 pub(crate) type PerQueue<T> = Box<[T; QUEUES]>;
 
-/// Returns the values of all sixteen queues, in their order.
+/// Converts a list of sixteen values, one for each queue in order, to an array.
 pub(crate) fn per_queue<T>(all: Vec<T>) -> PerQueue<T> {
     let Ok(all) = all.into_boxed_slice().try_into() else { unreachable!("a port has sixteen queues") };
     all

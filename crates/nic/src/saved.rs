@@ -33,7 +33,8 @@ pub struct NicState {
     waiting: Vec<SavedFrame>,
 }
 
-/// Saved state of a port without the frames in its packet buffer: the whole content of the format's first version.
+/// Saved state of a port without the frames in its packet buffer. The first version of the saved format has nothing
+/// else.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "NicBasis")]
 pub struct NicBaseState {
@@ -65,7 +66,7 @@ pub struct NicBaseState {
     tx: Vec<TransmitQueue>,
     /// Transmit queues that may have something to send, a bit each.
     tx_ready: u16,
-    /// Rates of the pools, and the time that each owes before it may send again.
+    /// Transmit rates of the pools, and the times at which they may send again.
     pacing: SavedPacing,
     /// Transmit queue that the next poll visits first, so that no queue is always first.
     first: u8,
@@ -77,7 +78,7 @@ pub struct NicBaseState {
     link: bool,
     /// Link state that the administrator set for each VF; `None` follows the port's link.
     links: [Option<bool>; MAX_VFS],
-    /// Counters of each pool for the card's owner. No reset clears them.
+    /// Nanoseconds by which the card served the pool late when the pool's last frame left.
     counters: PoolCounterArray,
 }
 
@@ -89,7 +90,7 @@ struct SavedStorm {
     began: Time,
 }
 
-/// Saved transmit rate of a pool, and its debt.
+/// Saved transmit rate of a pool, and the pool's account of transmit time and lateness.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename = "Pool")]
 struct SavedPoolRate {
@@ -99,7 +100,7 @@ struct SavedPoolRate {
     rate: TransmitTimeAccount,
     /// Lateness of the card when the pool's last frame left, nanoseconds.
     owed: u64,
-    /// Time at which the pool's last frame crossed the plane, nanoseconds.
+    /// Time in nanoseconds at which the bandwidth between pools has carried the pool's last frame to other pools.
     crossed: u64,
 }
 
@@ -116,7 +117,7 @@ struct SavedPacing {
     crossing: TransmitTimeAccount,
 }
 
-/// Error of a saved state that no port can be in.
+/// Error: a saved state is invalid, because no port can have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the saved state of the 82576 card is damaged: {0}; restart the port without the saved state")]
 pub struct RestoreError(#[from] InvalidStateError);

@@ -31,8 +31,8 @@ pub(crate) struct PollScratchMemory {
     pub(crate) now: Time,
     /// Settings that all frames of the poll share.
     pub(crate) conditions: PollSettings,
-    /// True if the card may move frames in bursts and remember flows. Tests compare the card with one that sends each
-    /// frame alone.
+    /// True if the card may move frames in bursts and remember decisions for flows. Tests set it to false to compare
+    /// such a card with one that sends each frame alone.
     pub(crate) shortcuts: bool,
     /// True if plain frames may be received after a quick check of their first 64 bytes.
     pub(crate) glances: bool,

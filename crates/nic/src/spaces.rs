@@ -10,7 +10,7 @@ use pcie::config::ConfigSpaceState;
 use pcie::{Endpoint, Function};
 use serde::{Deserialize, Serialize};
 
-/// Configuration spaces that the card itself answers.
+/// Configuration spaces of PF and VFs, for the accesses that the card itself answers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "SavedConfigSpaces", try_from = "SavedConfigSpaces")]
 pub(crate) struct ConfigSpaces {
@@ -107,7 +107,7 @@ impl ConfigSpaces {
         self.vfs.iter_mut().for_each(Endpoint::reset);
     }
 
-    /// Resets all configuration spaces as after power-on.
+    /// Resets the configuration spaces of PF and VFs to their state after power-on.
     pub(crate) fn reset(&mut self) {
         self.pf.reset();
         self.vfs.iter_mut().for_each(Endpoint::reset);

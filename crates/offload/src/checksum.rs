@@ -81,8 +81,7 @@ impl PartialChecksum {
         if others.is_multiple_of(2) { self } else { Self(self.0.rotate_left(8)) }
     }
 
-    /// Returns true if bytes that include their checksum have the sum of a right checksum. The bytes must not be all
-    /// zero.
+    /// Returns true if the sum is that of bytes with a right checksum among them. The bytes must not be all zero.
     #[must_use]
     #[inline(always)]
     pub fn is_zero(self) -> bool {
@@ -117,8 +116,9 @@ impl PartialChecksum {
     }
 }
 
-/// Quotient of the largest 64-bit word by 65,535, and the inverse of 65,535 modulo 2^64.
+/// Quotient of the largest 64-bit word by 65,535.
 const QUOTIENT: u64 = u64::MAX / 0xffff;
+/// Inverse of 65,535 modulo 2^64.
 const INVERSE: u64 = QUOTIENT.wrapping_neg();
 /// Minimum number of bytes to sum for which a call is cheaper than inlined code.
 const LONG: usize = 128;

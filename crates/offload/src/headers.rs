@@ -40,8 +40,9 @@ pub const SCTP_CHECKSUM: usize = 8;
 
 /// Maximum number of IPv6 extension headers that are followed; a longer chain hides its transport.
 const MAX_EXTENSIONS: usize = 8;
-/// Types of IPv6 destination options: padding of one byte, and the home address.
+/// Type of the IPv6 destination option Pad1, one byte of padding (RFC 8200, 4.2).
 const PAD_1: u8 = 0;
+/// Type of the IPv6 destination option Home Address (RFC 6275, 6.3).
 const HOME_ADDRESS: u8 = 0xc9;
 
 /// IP protocol numbers.

@@ -73,7 +73,8 @@ fn seal_ipv4(header: &mut [u8]) {
     put16(header, IPV4_CHECKSUM, checksum);
 }
 
-/// Writes the checksum of a TCP segment or UDP datagram over the seed in its field, and returns the seed.
+/// Writes the checksum of a TCP segment or UDP datagram into the checksum field. Returns the seed that the field had
+/// before, the sum of the pseudo header.
 fn seal_l4(segment: &mut [u8], field: usize, transport: TransportProtocol) -> u16 {
     let seed = be16(segment, field).unwrap_or(0);
     let sum = PartialChecksum::of(segment);

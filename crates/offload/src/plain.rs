@@ -24,9 +24,11 @@ pub const LOOK: usize = 48;
 pub(crate) const HEAD: usize = 64;
 /// Offset in a plain frame of the first byte that the payload's sum includes. The words before are in [`LOOK`].
 const SUM_FROM: usize = 32;
-/// Offsets in a plain frame: the addresses of the IPv4 header, the transport header, and the end of the two ports.
+/// Offset in a plain frame of the addresses of the IPv4 header, bytes.
 const ADDRESSES: usize = ETHERNET_HEADER + 12;
+/// Offset in a plain frame of the transport header, bytes.
 const TRANSPORT: usize = ETHERNET_HEADER + IPV4_HEADER;
+/// Offset in a plain frame of the first byte behind the two ports, bytes.
 const PORTS_END: usize = TRANSPORT + 4;
 
 /// Properties of a plain frame: transport, and which checksums are right, a bit each. The number is below
@@ -90,7 +92,7 @@ pub struct InsertedChecksums {
     pub network: bool,
 }
 
-/// Plain frame with its properties, whose payload behind the first bytes is not yet in the sum of its checksum.
+/// Plain frame with its properties, whose checksum does not include the bytes after the first 64 yet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct UnsummedFrame {
     found: PlainFrameKind,
@@ -245,7 +247,7 @@ impl<'a> PlainFrame<'a> {
         [first >> (8 * (ADDRESSES % 8)), second << (64 - 8 * (PORTS_END % 8))]
     }
 
-    /// Returns the bytes of [`PlainFrame::ends`]: addresses, and ports.
+    /// Returns the addresses and the ports of [`PlainFrame::ends`] as bytes.
     #[must_use]
     pub fn end_bytes(&self) -> (&'a [u8], &'a [u8]) {
         (&self.head[ADDRESSES..TRANSPORT], &self.head[TRANSPORT..PORTS_END])

@@ -48,8 +48,8 @@ pub struct TcpFlagMasks {
 }
 
 impl TcpFlagMasks {
-    /// Keeps the flags FIN and PSH in the last segment only. Keeps CWR in the first only, because CWR answers one
-    /// congestion event (RFC 3168, 6.1.2).
+    /// Usual masks of TCP flags: FIN and PSH stay in the last segment only. CWR stays in the first only, because CWR
+    /// answers one congestion event (RFC 3168, 6.1.2).
     pub const DEFAULT: Self = Self { first: 0xff6, middle: 0xf76, last: 0xf7f };
 }
 
@@ -78,7 +78,7 @@ impl SharedHeaderSums {
         Self { ip, l4, seed: PartialChecksum::of(seed) }
     }
 
-    /// Returns the sums for a seed that includes the length of the whole packet: without it.
+    /// Returns the sums without the packet's length, which the driver has included in the seed.
     fn without_length(self, length: u32) -> Self {
         Self { l4: self.l4.number(!length), seed: self.seed.number(!length), ..self }
     }
@@ -87,8 +87,9 @@ impl SharedHeaderSums {
 /// Progress of segmenting a packet, without the packet's bytes: the owner of the bytes passes them to each call.
 #[derive(Debug, Clone)]
 pub struct SegmentationState {
-    /// Numbers of bytes in the packet: headers, and the payload behind them.
+    /// Number of bytes in the headers of the packet.
     headers: usize,
+    /// Number of bytes in the packet's payload.
     payload: usize,
     pub(crate) request: OffloadRequest,
     transport: TransportProtocol,

@@ -11,13 +11,17 @@ use crate::plain::{HEAD, PlainFrameKind, put};
 use crate::segment::SegmentationState;
 use plane::bytes::be16;
 
-/// Offsets in a plain packet: length, identification and checksum of the IPv4 header, and the transport header.
+/// Offset in a plain packet of the length in the IPv4 header, bytes.
 const LENGTH: usize = ETHERNET_HEADER + 2;
+/// Offset in a plain packet of the identification in the IPv4 header, bytes.
 const IDENTIFICATION: usize = ETHERNET_HEADER + 4;
+/// Offset in a plain packet of the checksum in the IPv4 header, bytes.
 const CHECKSUM: usize = ETHERNET_HEADER + IPV4_CHECKSUM;
+/// Offset in a plain packet of the transport header, bytes.
 const TRANSPORT: usize = ETHERNET_HEADER + IPV4_HEADER;
-/// Offsets in a plain packet: TCP's sequence number, and TCP's header length with the flags.
+/// Offset in a plain packet of TCP's sequence number, bytes.
 const SEQUENCE: usize = TRANSPORT + 4;
+/// Offset in a plain packet of TCP's header length and flags, bytes.
 const FLAGS: usize = TRANSPORT + 12;
 
 /// Values that the headers of all segments of a plain packet share.
@@ -29,8 +33,9 @@ pub struct SegmentTemplate {
     transport: usize,
     /// Number of bytes in the transport header as TCP itself gives it; 0 for UDP.
     least: usize,
-    /// Sums of the IPv4 header and of the transport header, without the fields in which segments differ.
+    /// Sum of the IPv4 header, without the fields in which segments differ.
     network_sum: PartialChecksum,
+    /// Sum of the transport header, without the fields in which segments differ.
     transport_sum: PartialChecksum,
     /// True if the card inserts the checksum of the IPv4 header.
     seals_network: bool,

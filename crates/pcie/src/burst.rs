@@ -12,9 +12,9 @@ pub const LONGEST: usize = 2048;
 /// Maximum length in bytes of the headers that a card writes in front of a payload.
 pub const HEADERS: usize = 128;
 
-/// Hint to the part of a function's memory that holds a ring, or the buffers of a ring. Each ring keeps one hint for
-/// itself and one for its buffers. Only the bus interprets and verifies it, so a stale hint costs time and does no
-/// harm.
+/// Hint by which a bus finds faster the part of a function's memory that holds a ring, or the buffers of a ring. Each
+/// ring keeps one hint for itself and one for its buffers. Only the bus interprets and verifies it, so a stale hint
+/// costs time and does no harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryHint(pub u32);
 

@@ -48,7 +48,8 @@ impl fmt::Display for Rid {
     }
 }
 
-/// Memory of a function, with a hint to the part that a ring or a set of buffers occupies.
+/// Function whose memory a request accesses, with a hint to the part of the memory that a ring or a set of buffers
+/// occupies.
 #[derive(Debug)]
 pub struct HintedMemory<'a> {
     /// Function that owns the announced or accessed memory.
@@ -67,7 +68,7 @@ pub struct DmaFault {
     pub iova: Iova,
 }
 
-/// Kind of access that a device announces for memory.
+/// Kind of access, read or write, that a device announces for a range of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnnouncedAccess {
     /// The announced memory will be read.

@@ -1,6 +1,6 @@
-//! Handles registers of a BAR that a guest accesses as memory: its loads and stores there do not reach the device. The
-//! device remembers the value that it has published in each register's place ([`PageRegisters`]). A different value was
-//! stored by the guest.
+//! Handles registers of a BAR in pages that a guest accesses as memory: its loads and stores there do not reach the
+//! device. The device remembers the value that it has published for each register ([`PageRegisters`]). A different
+//! value in the page is a store by the guest.
 //!
 //! Of several stores to a register between two reads the last counts. A store of the present value cannot be
 //! detected.
@@ -44,16 +44,17 @@ const TAIL_LOADS: usize = 4;
 pub struct PageRegisters<const N: usize> {
     offsets: &'static [u32; N],
     shown: [u32; N],
-    /// Index of the first register that is a ring's tail, which counts only together with the ring's other registers.
-    /// All later registers are tails too.
+    /// Index of the first register that is the tail of a ring; all later registers are tails too. A tail is read
+    /// together with the ring's other registers.
     tails: usize,
-    /// Indices of registers with consecutive offsets.
+    /// Index ranges of registers whose offsets are consecutive.
     runs: Vec<Range<usize>>,
 }
 
 impl<const N: usize> PageRegisters<N> {
-    /// Adopts pages that hold `value` of each register, given its index, except for later stores by the guest.
-    /// Registers from index `tails` on are tails of rings that the guest sets up in these pages; `N` if there are none.
+    /// Creates the registers of pages in which `value` of each register index was published before. A different value
+    /// there is a pending store by the guest. Registers from index `tails` on are tails of rings that the guest sets up
+    /// in these pages; `N` if there are none.
     #[must_use]
     pub fn adopt(offsets: &'static [u32; N], tails: usize, value: impl FnMut(usize) -> u32) -> Self {
         let follows = |place: usize| place != tails && offsets[place - 1].wrapping_add(4) == offsets[place];
@@ -118,10 +119,9 @@ impl<const N: usize> PageRegisters<N> {
         any
     }
 
-    /// Loads all registers from the guest's pages, the last first: then a read that has seen a tail has not missed the
-    /// guest's earlier stores. It must not combine a ring that was set up again with its old tail either. So if a
-    /// register other than a tail has changed, tails are loaded once more, and all registers again if a tail has
-    /// changed meanwhile.
+    /// Loads all registers from the guest's pages, the last first, so that a loaded tail implies the guest's earlier
+    /// stores. The load must not combine a ring that was set up again with its old tail either. So if a register other
+    /// than a tail has changed, tails are loaded once more, and all registers again if a tail has changed meanwhile.
     #[inline]
     fn load_all<P: GuestRegisterPages>(&self, pages: &P) -> [u32; N] {
         let mut found = self.shown;

@@ -93,7 +93,7 @@ impl<A: FrameSource, B: FrameSource> FrameSource for JoinedDevices<'_, A, B> {
 struct JoinedForwarder<'a, L, O> {
     lane: &'a mut L,
     others: &'a mut O,
-    /// Ports of the device family whose queue is visited.
+    /// Ports of the device family whose transmit queue is being visited.
     ports: PortSet,
 }
 

@@ -18,7 +18,7 @@ pub struct ForwardingPlane<const N: usize> {
     /// Switch tables, by which the plane decides on frames.
     pub(crate) tables: SwitchTables<N>,
     pub(crate) flows: FlowCache<N>,
-    /// Transmit rates and debts of the ports.
+    /// Transmit rates and transmit accounts of the ports.
     pub pacing: TransmitPacing<N>,
     /// Storm control: windows, limits and counts of broadcasts and multicasts.
     pub storm: StormState,

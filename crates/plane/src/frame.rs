@@ -108,8 +108,9 @@ pub enum OuterTag {
 #[derive(Debug)]
 pub struct Frame<'a> {
     buffer: &'a mut [u8],
-    /// Offsets in the buffer: of the frame without its tag, and of the frame as it is now.
+    /// Offset in the buffer of the frame without its VLAN tag.
     start: usize,
+    /// Offset in the buffer of the frame's first byte, with its VLAN tag if that is in the bytes.
     head: usize,
     /// Number of bytes of the frame check sequence at the frame's end; 0 without one.
     trailer: usize,
@@ -127,7 +128,8 @@ pub struct Frame<'a> {
 
 // All of it is inlined: one call with a reference to a frame would put the fields of every frame into memory.
 impl<'a> Frame<'a> {
-    /// Creates the frame that fills `buffer` behind [`HEADROOM`]. Returns `None` if it has no complete header.
+    /// Creates the frame that fills `buffer` behind [`HEADROOM`]. Returns `None` if the frame is shorter than an
+    /// Ethernet header.
     #[must_use]
     #[inline(always)]
     pub fn new(buffer: &'a mut [u8]) -> Option<Self> {

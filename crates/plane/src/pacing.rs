@@ -17,8 +17,9 @@ const FRACTION_BITS: u32 = 11;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename = "Account")]
 pub struct TransmitTimeAccount {
-    /// Time in nanoseconds at which all frames sent so far are paid for, and the fraction of a nanosecond.
+    /// Time in whole nanoseconds at which the transmit time of all frames so far ends.
     due: u64,
+    /// Fraction of a nanosecond after `due`, in units of 1 / 2^[`FRACTION_BITS`].
     fraction: u64,
 }
 
@@ -29,7 +30,8 @@ impl TransmitTimeAccount {
         self.fraction < 1 << FRACTION_BITS
     }
 
-    /// Moves the account up to `lateness` nanoseconds before `now`: idle time beyond that earns no credit.
+    /// Moves the account forward to `lateness` nanoseconds before `now`, if it is behind: idle time before that earns
+    /// no credit.
     fn catch_up(&mut self, now: Time, lateness: u64) {
         let earliest = now.as_nanos().saturating_sub(lateness);
         if self.due < earliest {
@@ -51,17 +53,17 @@ impl TransmitTimeAccount {
 pub struct TransmitRateDebt {
     /// Time that the port's frames have cost at the port's rate.
     pub rate: TransmitTimeAccount,
-    /// Lateness of the plane when the port's last frame left, in nanoseconds. An idle guest may make up for this much
-    /// later, and not for its own idle time.
+    /// Nanoseconds by which the plane served the port late when the port's last frame left. An idle guest may make up
+    /// for this much later, and not for its own idle time.
     pub owed: u64,
-    /// Time in nanoseconds at which the port's last frame to other ports has crossed the plane.
+    /// Time in nanoseconds at which the bandwidth between ports has carried the port's last frame to other ports.
     pub crossed: u64,
-    /// Queues of the port in which the last poll left frames, a bit each. While there is one, a delay is the plane's
+    /// Queues of the port in which the last poll left frames, a bit each. While a bit is set, a delay is the plane's
     /// fault and may be made up for.
     pub waiting: u16,
 }
 
-/// Transmit rate and debt of a port.
+/// Transmit rate and transmit account of a port.
 #[derive(Debug, Clone, Copy, Default)]
 struct PacedPort {
     /// Rate factor: 1 Gb/s divided by the port's rate, with 14 binary places; `None` without a limit.
@@ -76,7 +78,7 @@ impl PacedPort {
     }
 }
 
-/// Rates and debts of all ports, and the bandwidth between them.
+/// Transmit rates and transmit accounts of all ports, and the bandwidth between ports.
 #[derive(Debug, Clone)]
 pub struct TransmitPacing<const N: usize> {
     ports: [PacedPort; N],
@@ -125,12 +127,12 @@ impl<const N: usize> TransmitPacing<N> {
         (self.loopback, self.crossing)
     }
 
-    /// Removes the rates and debts of all ports.
+    /// Removes the transmit rates of all ports, and clears the ports' transmit accounts.
     pub fn reset(&mut self) {
         self.ports = [PacedPort::default(); N];
     }
 
-    /// Returns the transmit time that a port owes to its rate.
+    /// Returns a port's account of transmit time and lateness, as it is saved.
     #[must_use]
     pub fn debt(&self, port: PortIndex) -> TransmitRateDebt {
         self.port(port).debt
@@ -179,8 +181,8 @@ impl<const N: usize> TransmitPacing<N> {
         *self.port_mut(port) = PacedPort { factor, debt };
     }
 
-    /// Returns the account of a port whose rate is about to be set. The port owes nothing for the time without a limit,
-    /// in which the plane was not late.
+    /// Returns a port's account for a change of its rate to `factor`. Without a limit before or after, the account has
+    /// no lateness to make up for.
     #[must_use]
     pub fn debt_at(&self, port: PortIndex, factor: Option<u32>) -> TransmitRateDebt {
         let PacedPort { factor: before, debt } = *self.port(port);
@@ -197,7 +199,7 @@ impl<const N: usize> TransmitPacing<N> {
         Time::from_nanos(rate.max(port.debt.crossed))
     }
 
-    /// Begins a visit to a port's transmit queue: credit for lateness beyond the limit is lost.
+    /// Begins a visit to a port's transmit queue: limits the delay that the port may make up for.
     #[inline]
     pub fn visit(&mut self, port: PortIndex, now: Time) {
         let lateness = self.lateness;
@@ -221,7 +223,7 @@ impl<const N: usize> TransmitPacing<N> {
         self.port_mut(port).set_waiting(queue, false);
     }
 
-    /// Charges a frame of `length` bytes, frame check sequence excluded, to the port's rate.
+    /// Adds the cost of a frame of `length` bytes, frame check sequence excluded, to the port's transmit account.
     #[inline]
     pub(crate) fn left(&mut self, port: PortIndex, length: usize) {
         let port = self.port_mut(port);
@@ -230,7 +232,7 @@ impl<const N: usize> TransmitPacing<N> {
         }
     }
 
-    /// Charges a frame to other ports, once for each, to the bandwidth between ports.
+    /// Adds the cost of a frame to other ports, once for each of them, to the account of the bandwidth between ports.
     #[inline]
     pub(crate) fn crossed(&mut self, port: PortIndex, length: usize, to: PortSet, now: Time) {
         let Some(bandwidth) = self.loopback else { return };

@@ -43,7 +43,8 @@ pub trait FrameSink {
     /// True if ports of this device may take TCP packets that are not segmented.
     const RECEIVES_UNCUT: bool = false;
 
-    /// Returns true if a port takes TCP packets over IPv4, or over IPv6, that are not segmented.
+    /// Returns true if a port takes TCP packets that are not segmented: over IPv4 if `ipv4` is true, over IPv6
+    /// otherwise.
     fn takes_uncut(&self, port: PortIndex, ipv4: bool) -> bool {
         let _ = (port, ipv4);
         false

@@ -1,5 +1,5 @@
-//! Sending side of a device's ports, and the plane as a transmit queue sees it while the plane visits it (`visit`).
-//! The device chooses the next queue, since it knows which queues are ready.
+//! Sending side of a device's ports, and the interface of the plane while the plane takes frames from a transmit queue
+//! (`visit`). The device chooses the next queue, since it knows which queues are ready.
 
 use crate::PortIndex;
 use crate::frame::{AddressPair, Frame};
@@ -62,8 +62,8 @@ pub trait FrameForwarder {
         0
     }
 
-    /// Counts a run of frames that have reached a port, their receiver, and charges them to rates: the frames' lengths,
-    /// and the sum of the lengths.
+    /// Counts frames of a burst that port `to` has received, and charges them to transmit rates. `lengths` are the
+    /// frames' lengths in bytes, `bytes` their sum.
     fn count_run(&mut self, to: PortIndex, lengths: &[u32], bytes: u64, terms: PortBurstSettings) {
         let _ = (to, lengths, bytes, terms);
     }

@@ -20,8 +20,9 @@ struct UnsegmentedPacket<'a> {
     port: PortIndex,
     ends: AddressPair,
     uncut: &'a UnsegmentedPacketLayout,
-    /// Bytes of the packet without its tag, and of the tag.
+    /// Number of bytes in the packet without its VLAN tag.
     length: usize,
+    /// Number of bytes in the packet's VLAN tag; 0 without one.
     tag: usize,
     /// Least number of bytes that a segment counts as.
     shortest: usize,

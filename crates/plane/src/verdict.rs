@@ -105,8 +105,8 @@ impl<const N: usize> ForwardingPlane<N> {
         }
     }
 
-    /// Counts a run of a port's frames that has reached another port: the frames' lengths without their tags, and
-    /// `bytes`, the sum of the lengths.
+    /// Counts frames of one burst that another port has received: `lengths` are the frames' lengths without their tags,
+    /// `bytes` is the sum of the lengths.
     #[inline]
     pub(crate) fn count_run(
         &mut self,

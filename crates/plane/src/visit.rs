@@ -1,5 +1,4 @@
-//! The plane's visit to a transmit queue: the queue hands over frames until its budget is spent or its port's rate
-//! stops it.
+//! Visits a transmit queue: takes frames from the queue until the budget is spent or the port's rate stops it.
 
 use crate::PortIndex;
 use crate::forward::ForwardingPlane;
@@ -13,7 +12,7 @@ use crate::uplink::{UnsegmentedPacketLayout, UplinkWire};
 use crate::verdict::{BurstFrameVerdict, PortBurstSettings};
 use units::Time;
 
-/// A visit to a transmit queue of a port.
+/// Plane and uplink, as a device uses them while the plane takes frames from one of its transmit queues.
 #[derive(Debug)]
 struct TransmitQueuePoll<'a, W, const N: usize> {
     plane: &'a mut ForwardingPlane<N>,
@@ -100,7 +99,7 @@ impl<W: UplinkWire, const N: usize> FrameForwarder for TransmitQueuePoll<'_, W, 
     }
 }
 
-/// Result of a visit to a transmit queue.
+/// Result of taking frames from a transmit queue in one visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TransmitQueuePollResult {
     /// True if the queue was allowed to send in this visit.

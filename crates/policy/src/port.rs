@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Number of mirror rules of a port.
 pub const MIRROR_RULES: usize = 4;
-/// Bytes per window that are the unit of storm control's thresholds.
+/// Number of bytes in a block: a storm threshold is a number of blocks per window.
 pub const STORM_BLOCK: u32 = 64;
 const BLOCK_BITS: u32 = STORM_BLOCK * 8;
 
@@ -157,8 +157,8 @@ mod tests {
         assert!(StormControl { window_ms: 1_000, ..STORM }.blocks(most) <= TOY.storm_blocks);
     }
 
-    /// Tests a storm threshold of less than one block per window: rounding up would change the rate, to 512
-    /// Kb/s for 1, in 1 ms.
+    /// Tests storm thresholds of less than one block per window. Rounded up, 1 Kb/s in windows of 1 ms would
+    /// become 512 Kb/s.
     #[test]
     fn storm_rate_below_one_block_per_window_is_refused() {
         for (window_ms, least) in [(1, 512), (3, 171), (100, 6), (1_000, 1)] {

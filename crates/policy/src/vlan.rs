@@ -1,4 +1,5 @@
-//! VLANs of a policy: ids, a port VLAN, and sets of VLANs. PF drivers keep membership.
+//! VLANs in policies: VLAN ids, the port VLAN of a VF, and sets of VLANs. PF drivers keep the membership of VFs in
+//! VLANs.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -16,15 +17,15 @@ pub const PRIORITIES: RangeInclusive<u8> = 0..=7;
 /// Port VLAN, on which the administrator puts a VF: the guest sees untagged frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortVlan {
-    /// VLAN id of the port VLAN, of [`VLANS`]; 0 with a priority is for tags with the priority alone and a VF on
-    /// untagged frames.
+    /// VLAN id of the port VLAN, one of [`VLANS`]. With id 0 and a priority, the VF uses untagged frames, and the card
+    /// inserts tags that have only the priority.
     pub id: u16,
     /// Priority of the tags that the card inserts, of [`PRIORITIES`].
     pub qos: u8,
 }
 
 impl PortVlan {
-    /// Returns the VLAN tag for the VF's frames.
+    /// Returns the tag control information of the port VLAN: priority and VLAN id.
     #[must_use]
     pub const fn tag(self) -> u16 {
         (self.qos as u16) << 13 | self.id

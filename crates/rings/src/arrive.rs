@@ -12,7 +12,7 @@ use plane::uplink::UplinkMode;
 use plane::{ForwardingPlane, FrameOrigin, UplinkWire};
 use units::FCS;
 
-/// Number of segments of an unsegmented packet that cost as much as a frame.
+/// Number of segments of an unsegmented packet that use as much of the budget as one frame.
 const SEGMENTS_PER_COST: u64 = 4;
 
 /// Takes up to `budget` frames from the uplink and hands them to the plane. Returns `false` if the uplink has no more

@@ -1,4 +1,4 @@
-//! List of the buffers of a packet, in its sender's memory, as its descriptors name them.
+//! List of a packet's buffers in its sender's memory, taken from the packet's descriptors.
 
 use core::ops::Range;
 use pcie::{AnnouncedAccess, Bus, DmaFault, Function, Iova};
@@ -91,11 +91,12 @@ impl BufferChain {
     }
 }
 
-/// Position of a byte within the buffers of a packet. It only moves forward.
+/// Position of a byte within the buffers of a packet. The position only moves forward.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BufferCursor {
-    /// Index of the buffer that holds the byte, and the number of the packet's bytes before that buffer.
+    /// Index of the buffer that holds the byte.
     at: usize,
+    /// Number of the packet's bytes before that buffer.
     before: usize,
 }
 

@@ -16,8 +16,9 @@ use plane::{BurstFrameVerdict, FrameForwarder, PortBurstSettings, PortIndex, Tra
 /// Transmit queue whose frames a burst sends, with the memory of its frames.
 struct BurstSource {
     sender: TransmitQueueId,
-    /// Function that owns the frames' buffers, and a hint to the memory of these buffers.
+    /// Function that owns the buffers of the burst's frames.
     function: Function,
+    /// Hint to the memory of the frames' buffers.
     hint: MemoryHint,
 }
 
@@ -195,8 +196,8 @@ fn judge<C: BurstCard, L: FrameForwarder>(
     BurstVerdicts { count, starts, alone }
 }
 
-/// Requests from the card the checksums to insert into frames, a bit each. Returns those of the first `count` frames
-/// that do not match their descriptors' description, a bit each.
+/// Stores the checksums that the card is to insert into the frames with a bit in `summed`. Returns a bit for each of
+/// the first `count` frames whose request does not fit the frame.
 #[inline(never)]
 fn ask<C: BurstCard>(
     card: &mut C,

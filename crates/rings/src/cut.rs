@@ -24,14 +24,16 @@ use plane::{FrameForwarder, PortBurstSettings, PortIndex, TransmitQueueId};
 struct SegmentedPacket<'a, O> {
     sender: TransmitQueueId,
     orders: &'a O,
-    /// Headers of the large packet, and their number of bytes.
+    /// Headers of the large packet, followed by unused bytes.
     headers: [u8; HEADERS],
+    /// Number of bytes in the headers of the large packet.
     length: usize,
     cut: SegmentationState,
     template: SegmentTemplate,
     cursor: BufferCursor,
-    /// Port that gets all segments, and the segments' receive queue there.
+    /// Port that gets all segments of the packet.
     port: PortIndex,
+    /// Receive queue of the segments at the port, and their hash.
     spread: QueueAndHash,
     terms: PortBurstSettings,
     told: FrameRunProperties,

@@ -53,8 +53,9 @@ pub(crate) struct BurstMemory {
     pub(crate) piece_ends: [usize; BURST],
     /// Address of each piece of a payload in the receiver's buffers.
     pub(crate) piece_targets: [Iova; BURST],
-    /// Headers of the segments of one large packet, and properties of these segments for their receiver.
+    /// Headers of each segment of one large packet.
     pub(crate) headers: [[u8; HEADERS]; BURST],
+    /// Properties of each segment of one large packet for its receiver.
     pub(crate) kinds: [PlainFrameKind; BURST],
     /// Bytes of a frame that is sent alone: as its sender made it, as a segment of a packet, or from the uplink.
     pub(crate) staging: Box<[u8]>,

@@ -133,8 +133,9 @@ impl PostedDescriptors {
         Ok(())
     }
 
-    /// Replaces the descriptors by others of two words, one for each address, a burst at most. A card whose rings hold no such
-    /// descriptors offers its buffers in this way, and takes the filled ones by [`PostedDescriptors::take_filled`].
+    /// Replaces the descriptors by two-word descriptors of the receive buffers at `addresses`, a burst at most. A card
+    /// whose rings hold no such descriptors offers its buffers in this way, and takes the filled ones by
+    /// [`PostedDescriptors::take_filled`].
     pub fn offer_buffers(&mut self, addresses: impl Iterator<Item = Iova>) {
         (self.given, self.filled, self.end) = (0, 0, 0);
         for (descriptor, address) in self.raw.as_chunks_mut::<2>().0.iter_mut().zip(addresses).take(BURST) {
@@ -143,7 +144,7 @@ impl PostedDescriptors {
         }
     }
 
-    /// Takes the second words of the descriptors of two words that were filled since the last call.
+    /// Takes the second words of the two-word descriptors that were filled since the last call.
     pub fn take_filled(&mut self) -> impl Iterator<Item = u64> + '_ {
         let first = core::mem::replace(&mut self.given, self.filled);
         let descriptors = self.raw.as_chunks::<2>().0.get(first..self.filled).unwrap_or_default();

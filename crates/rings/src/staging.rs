@@ -1,11 +1,11 @@
-//! Private memory of one packet. The memory stays as large as it has grown, so no byte of a long packet is written
-//! twice.
+//! Private buffer into which one packet at a time is copied. The buffer never shrinks, so its bytes are not zeroed
+//! again for the next long packet.
 
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::{Deref, DerefMut};
 
-/// Bytes of the staged packet, behind headroom.
+/// Private buffer with the bytes of one packet, behind headroom.
 #[derive(Debug, Clone, Default)]
 pub struct StagedPacket {
     place: Vec<u8>,
@@ -19,7 +19,7 @@ impl StagedPacket {
         Self { place: vec![0; bytes], length: 0 }
     }
 
-    /// Allocates memory for `bytes` bytes. The packet stays.
+    /// Enlarges the buffer to at least `bytes` bytes. The packet stays.
     #[inline(always)]
     pub fn reserve(&mut self, bytes: usize) {
         if self.place.len() < bytes {
@@ -32,15 +32,16 @@ impl StagedPacket {
         self.place.resize(bytes, 0);
     }
 
-    /// Makes the packet `length` bytes long. Added bytes have the values of earlier packets: the caller writes them
-    /// before they are read.
+    /// Sets the packet's length to `length` bytes. Added bytes have the values of earlier packets: the caller writes
+    /// them before they are read.
     #[inline(always)]
     pub fn set_length(&mut self, length: usize) {
         self.reserve(length);
         self.length = length;
     }
 
-    /// Adds `bytes` bytes to the packet and returns them for writing. They have the values of earlier packets.
+    /// Adds `bytes` bytes to the packet and returns the added bytes for writing. Until then they have the values of
+    /// earlier packets.
     #[inline(always)]
     pub fn extend(&mut self, bytes: usize) -> &mut [u8] {
         let start = self.length;
@@ -48,7 +49,7 @@ impl StagedPacket {
         &mut self.place[start..start + bytes]
     }
 
-    /// Adds zeros to the packet up to `shortest` bytes, if it is shorter.
+    /// Pads the packet with zeros to `shortest` bytes, if the packet is shorter.
     #[inline(always)]
     pub(crate) fn pad(&mut self, shortest: usize) {
         if self.length < shortest {

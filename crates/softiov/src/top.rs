@@ -37,11 +37,13 @@ fn seconds(text: &str) -> Result<f64, String> {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct VfTrafficRates {
     name: String,
-    /// Number of frames that the VF received per second. Their megabits per second follow.
+    /// Number of frames that the VF received per second.
     rx_pps: f64,
+    /// Megabits per second of the frames that the VF received.
     rx_mbps: f64,
-    /// Number of frames that the VF sent per second. Their megabits per second follow.
+    /// Number of frames that the VF sent per second.
     tx_pps: f64,
+    /// Megabits per second of the frames that the VF sent.
     tx_mbps: f64,
     /// Number of the VF's frames dropped per second, in either direction.
     dropped_pps: f64,

@@ -4,7 +4,7 @@ use crate::ask::{OutputOptions, ask};
 use daemon::control::protocol::ControlRequest;
 use std::process::ExitCode;
 
-/// Requests the hand-over and prints the successor's pid.
+/// Requests that the host hand over to a new process, and prints the pid of the new process.
 pub(crate) fn run(output: &OutputOptions) -> anyhow::Result<ExitCode> {
     ask(ControlRequest::Upgrade, output)
 }

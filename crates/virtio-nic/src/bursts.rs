@@ -1,4 +1,5 @@
-//! The card's rings for bursts of plain frames (crate `rings`). All other frames pass `source` and `sink`.
+//! Connects the card's transmit and receive rings to crate `rings`, which forwards bursts of plain frames. All other
+//! frames pass `source` and `sink`.
 
 use crate::packet::{complete, plain_request};
 use crate::receive::VirtioRxFormat;
@@ -33,8 +34,8 @@ impl<B: Bus> BurstCard for VirtioFramePathParts<'_, B> {
         !self.scratch.careful
     }
 
-    /// Fetches up to `most` chains, and makes descriptors of those that are plain. Returns none while a packet waits between two
-    /// segments, or if the ring cannot be read: `take` then finds the fault.
+    /// Fetches up to `most` chains, and makes descriptors of those that are plain. Returns no descriptor while a packet
+    /// waits between two segments, or if the ring cannot be read: `take` then finds the fault.
     fn next(&mut self, sender: TransmitQueueId, most: usize) -> &[[u8; 16]] {
         let Self { devices, scratch, bus } = self;
         let device = devices.get_mut(usize::from(sender.port.get()));

@@ -14,13 +14,13 @@ use virtio::layout::RingFeatures;
 #[derive(Debug)]
 pub struct Nic {
     pub(crate) devices: Vec<VirtioDevice>,
-    /// True if the switch's tables have to be made again.
+    /// True if the switch's tables must be computed again from the VFs' rules and addresses.
     pub(crate) changed: bool,
     /// Earliest time at which a frame that a VF's rate delays may leave, as of the last call of [`Nic::visit_ready`].
     pub(crate) due: Option<Time>,
     /// Addresses of guests that [`Nic::announce`] announces, at most one of each VF.
     pub(crate) announcements: Vec<(u8, MacAddress)>,
-    /// Memory for the frames of one call of the card.
+    /// Scratch memory for the frames of one call to the card.
     pub(crate) scratch: FrameScratchMemory,
 }
 
@@ -90,7 +90,8 @@ impl Nic {
         self.stop_ring(vf, ring);
     }
 
-    /// Stops a ring. Returns the position at which another device continues, as vhost-user's messages have it.
+    /// Stops a ring. Returns the ring base (vhost-user's encoding of the position) at which another device continues
+    /// the ring.
     pub fn stop_ring(&mut self, vf: u8, ring: u32) -> u32 {
         let Some(device) = self.devices.get_mut(usize::from(vf)) else { return 0 };
         device.forget_buffers(ring);
@@ -112,7 +113,7 @@ impl Nic {
         self.make_ready(vf, ring);
     }
 
-    /// Records that a VF's driver has notified the device of a ring.
+    /// Records a kick: the VF's driver has notified the device of new entries in a ring.
     pub fn kick(&mut self, vf: u8, ring: u32) {
         if let Some(device) = self.device_mut(vf) {
             device.counters.kicks += 1;
@@ -137,7 +138,7 @@ impl Nic {
         self.changed = true;
     }
 
-    /// Sets the forwarding rules of a VF. VFs that have learned one of its addresses forget that.
+    /// Sets the forwarding rules of a VF. Another VF that has learned one of these addresses loses it.
     pub fn set_rules(&mut self, vf: u8, rules: VfRules) {
         for device in &mut self.devices {
             device.learned = device.learned.filter(|learned| !rules.addresses.contains(learned));
@@ -154,8 +155,8 @@ impl Nic {
         self.device(vf).map(|device| &device.rules)
     }
 
-    /// Returns true if rules or addresses have changed since the last call. The caller then has [`Nic::apply_policy`] make the
-    /// switch's tables again, before the next frame.
+    /// Returns true if rules or addresses have changed since the last call. The caller must then call
+    /// [`Nic::apply_policy`] before the next frame.
     pub fn take_changed(&mut self) -> bool {
         core::mem::take(&mut self.changed)
     }
@@ -178,7 +179,7 @@ impl Nic {
         self.device(vf).map_or(VirtioFeatures::NONE, |device| device.accepted)
     }
 
-    /// Returns a VF's address: the first of its rules, or the source address of its first frame.
+    /// Returns a VF's Ethernet address: the first address of its rules, or else the source address of its first frame.
     #[must_use]
     pub fn address(&self, vf: u8) -> Option<MacAddress> {
         self.device(vf).and_then(VirtioDevice::address)

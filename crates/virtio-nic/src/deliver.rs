@@ -11,7 +11,7 @@ use virtio::VirtioFeatures;
 use virtio::net::{NetHeader, NetHeaderFormat, flag};
 
 impl VirtioDevice {
-    /// Returns a live receive ring as a receiver of bursts.
+    /// Returns a live receive ring in the form in which crate `rings` fills it with bursts of frames.
     #[inline(always)]
     pub(crate) fn receiver<'a, B: Bus>(
         &'a mut self,
@@ -68,8 +68,8 @@ impl VirtioDevice {
         put
     }
 
-    /// Returns the queue pair for a frame that is to go to `pair`: the first pair as long as the driver has posted no buffer to the
-    /// other. Cloud Hypervisor enables all pairs of a device, also for a driver that uses one.
+    /// Returns the queue pair that receives a frame chosen for `pair`: the first pair until the driver has posted a
+    /// buffer to `pair`. Cloud Hypervisor enables all pairs of a device, also for a driver that uses one.
     fn served_pair<B: Bus>(&mut self, port: PortIndex, pair: u8, bus: &mut B) -> u8 {
         let receive =
             self.receive.get_mut(usize::from(pair)).filter(|receive| pair > 0 && !receive.is_served);
@@ -78,7 +78,8 @@ impl VirtioDevice {
         if unserved { 0 } else { pair }
     }
 
-    /// Returns the filled buffers of all receive rings to the driver, and interrupts it if it wants that.
+    /// Returns the filled buffers of all receive rings to the driver, and interrupts the driver if it has requested
+    /// that.
     pub(crate) fn give_back<B: Bus>(&mut self, port: PortIndex, bus: &mut B) {
         let mut filled = core::mem::take(&mut self.filled);
         while filled != 0 {

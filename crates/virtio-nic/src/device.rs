@@ -21,7 +21,7 @@ pub struct DeviceCounters {
     pub checksums: u64,
     /// Number of sent packets that requested segmentation.
     pub segmented: u64,
-    /// Number of packets that a receiver got unsegmented.
+    /// Number of packets that the device delivered unsegmented to its driver.
     pub passed_uncut: u64,
     /// Number of notifications by the driver.
     pub kicks: u64,
@@ -33,24 +33,24 @@ pub struct DeviceCounters {
 #[derive(Debug, Default)]
 pub(crate) struct VirtioDevice {
     pub(crate) rules: VfRules,
-    /// Source address of the first frame, of a VF whose rules have no address.
+    /// Source address of the device's first frame, if the VF's rules have no address.
     pub(crate) learned: Option<MacAddress>,
     pub(crate) accepted: VirtioFeatures,
     pub(crate) receive: [ReceiveRing; MAX_PAIRS],
     pub(crate) transmit: [DeviceRing; MAX_PAIRS],
-    /// Packet that is paused between two of its segments.
+    /// Memory of the packet that is paused between two of its segments.
     pub(crate) held: PausedPacketMemory<PacketOffloadRequest>,
-    /// Transmit rings that may hold packets, a bit each.
+    /// Bit mask of the transmit rings that may hold packets.
     pub(crate) ready: u16,
-    /// Receive rings with filled buffers that the driver has not got back, a bit each.
+    /// Bit mask of the receive rings with filled buffers that were not yet returned to the driver.
     pub(crate) filled: u16,
-    /// Number of the first queue pairs whose receive rings are live.
+    /// Number of queue pairs, counted from the first, whose receive rings are all live.
     pub(crate) pairs: u16,
     pub(crate) counters: DeviceCounters,
 }
 
 impl VirtioDevice {
-    /// Returns the ring with a number of the transport.
+    /// Returns the ring of the device by the transport's ring number.
     pub(crate) fn ring_mut(&mut self, ring: u32) -> Option<&mut DeviceRing> {
         let pair = ring as usize / 2;
         if ring.is_multiple_of(2) {
@@ -91,7 +91,7 @@ impl VirtioDevice {
         }
     }
 
-    /// Returns true if the VF has an address, or is promised it.
+    /// Returns true if an Ethernet address belongs to the VF or is promised to it.
     pub(crate) fn owns(&self, address: MacAddress) -> bool {
         let Self { rules, learned, .. } = self;
         rules.addresses.contains(&address) || [*learned, rules.promised].contains(&Some(address))
@@ -103,13 +103,13 @@ impl VirtioDevice {
         receive.any(|ring| ring.queue.is_some()) || self.transmit.iter().any(|ring| ring.queue.is_some())
     }
 
-    /// Returns true if the guest gets frames without their tag: it must not see the VF's port VLAN. The switch's own answer
-    /// differs for broadcasts and multicasts.
+    /// Returns true if the guest receives frames without VLAN tag, because it must not see the VF's port VLAN. For
+    /// broadcasts and multicasts the switch decides differently.
     pub(crate) fn strips_tags(&self) -> bool {
         matches!(self.rules.vlans, VlanMembership::Port(_))
     }
 
-    /// Returns the VF's address: the first of its rules, or the learned one.
+    /// Returns the VF's Ethernet address: the first address of its rules, or else the learned one.
     pub(crate) fn address(&self) -> Option<MacAddress> {
         self.rules.addresses.first().copied().or(self.learned)
     }

@@ -10,9 +10,10 @@ use units::MacAddress;
 use virtio::ChainBurst;
 use virtio::net::NetHeaderFormat;
 
-/// Reads the source address of the first packets of a VF's device, which stay in their rings, and learns one. An address
-/// of another VF is not learned: its frames would go to both. Returns the transmit rings to visit before the device has an
-/// address, as a mask: those whose first packet has no address to learn, or that have a paused packet. `None` if the device has an address now.
+/// Learns a VF's address from the first packet in one of its rings, which stays there. An address of another VF is not
+/// learned: its frames would go to both VFs. Returns `None` if the device has an address now. Otherwise returns a mask
+/// of the transmit rings to visit without one: their first packet has no address to learn, or they have a paused
+/// packet.
 #[cold]
 pub(crate) fn learn<B: Bus>(devices: &mut [VirtioDevice], vf: usize, bus: &mut B) -> Option<u16> {
     let port = PortIndex::of_field(vf as u32);
@@ -39,11 +40,11 @@ pub(crate) fn learn<B: Bus>(devices: &mut [VirtioDevice], vf: usize, bus: &mut B
     Some(useless)
 }
 
-/// First packet of a transmit ring.
+/// Result of reading the first packet of a transmit ring: its source address, if it has one.
 enum FirstPacketAddress {
     Missing,
-    /// The packet is from a group, too short, or the ring is malformed. The visit that follows sends or drops the packet, or
-    /// stops the ring.
+    /// The packet has a group address as its source or is too short, or the ring is malformed. The visit that follows
+    /// sends or drops the packet, or stops the ring.
     WithoutAddress,
     From(MacAddress),
 }
@@ -56,7 +57,7 @@ fn await_packet<B: Bus>(device: &mut VirtioDevice, queue: usize, port: PortIndex
     }
 }
 
-/// Returns the first packet of a ring.
+/// Reads the source address of a transmit ring's first packet, which stays in the ring.
 fn first_source<B: Bus>(
     device: &mut VirtioDevice,
     queue: usize,

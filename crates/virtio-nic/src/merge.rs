@@ -1,4 +1,5 @@
-//! Puts a frame alone into a receive ring: into one buffer, or into several if the driver merges them (VIRTIO 1.2, 5.1.6.4).
+//! Delivers a frame outside of a burst into a receive ring: into one buffer, or into several if the driver merges them
+//! (VIRTIO 1.2, 5.1.6.4).
 
 use crate::receive::{FrameMissReason, MOST_MERGED, ReceiveRing};
 use pcie::{Bus, DmaFault, Function, Iova};
@@ -9,22 +10,23 @@ use virtio::net::{NetHeader, NetHeaderFormat};
 
 /// Offset of the number of merged buffers in the header, in bytes.
 const BUFFERS: usize = 10;
-/// Maximum number of places in all buffers of one frame. Each place costs an access, and the sender pays for one frame only.
+/// Maximum number of memory pieces (descriptors) in all receive buffers of one frame. Each piece costs an access, and
+/// the sender pays for one frame only.
 const MOST_PLACES: usize = MAX_CHAIN;
 
-/// Buffers that a frame has taken.
+/// Receive buffers that one frame occupies.
 struct TakenBuffers {
     count: usize,
-    /// Number of the last of them that are in the burst that was fetched last.
+    /// Number of these buffers that belong to the burst fetched last; they are the last ones.
     in_burst: usize,
-    /// Number of places that the buffers consist of.
+    /// Number of memory pieces (descriptors) of the frame's receive buffers.
     places: usize,
     /// Addresses of the two bytes in the header that hold the number of buffers.
     number: [Iova; 2],
 }
 
-/// Puts a frame with its header into the next buffer, or into several if the driver merges them. If they are too few, none is
-/// filled.
+/// Puts a frame with its header into the next buffer, or into several if the driver merges them. Fills no buffer if too
+/// few are posted.
 pub(crate) fn merge<B: Bus>(
     receive: &mut ReceiveRing,
     port: PortIndex,
@@ -59,8 +61,9 @@ pub(crate) fn merge<B: Bus>(
     Ok(())
 }
 
-/// Writes the bytes of header and frame from `at` on into the next buffer. Returns how many it has taken: 0 if no buffer is
-/// posted, if the driver does not merge buffers and this one is too short, or if the frame's buffers have too many places.
+/// Writes header and frame from byte `at` on into the next receive buffer. Returns the number of bytes written: 0 if no
+/// buffer is posted, if the driver does not merge buffers and this one is too short, or if the frame's buffers have too
+/// many pieces.
 fn fill_next<B: Bus>(
     receive: &mut ReceiveRing,
     (port, bus): (PortIndex, &mut B),
@@ -104,7 +107,7 @@ fn fill_next<B: Bus>(
     Ok(bytes)
 }
 
-/// Writes a range of the bytes of both parts into places, of which the first gets the range's first bytes.
+/// Writes a range of the bytes of header and frame into the memory pieces of a buffer, from the first piece on.
 fn write(
     places: &[ChainBuffer],
     [header, frame]: [&[u8]; 2],
@@ -132,7 +135,7 @@ fn write(
     Ok(())
 }
 
-/// Returns the address of a byte of a chain of places.
+/// Returns the guest address of a byte, counted from the start of a buffer that consists of several memory pieces.
 fn address_of(places: &[ChainBuffer], mut byte: usize) -> Iova {
     for place in places {
         if byte < place.length as usize {
@@ -144,7 +147,7 @@ fn address_of(places: &[ChainBuffer], mut byte: usize) -> Iova {
 }
 
 impl ReceiveRing {
-    /// Puts the buffers that a frame has taken back: the next frame finds them again.
+    /// Returns the buffers that a frame occupied to the unfilled ones, so that the next frame uses them.
     fn withdraw(&mut self, taken: &TakenBuffers) {
         let Self { ring, posted, .. } = self;
         let (Some(queue), Some(posted)) = (&mut ring.queue, posted) else { return };

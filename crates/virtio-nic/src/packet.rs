@@ -11,17 +11,18 @@ use virtio::net::{NetOffloadRequest, PartialTransport};
 /// Offload requests of a packet that a driver sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct PacketOffloadRequest {
-    /// Headers of the packet and its checksums, if the packet requests one.
+    /// Checksum request with the positions of the packet's headers; empty if no checksum is requested.
     request: OffloadRequest,
-    /// Number of payload bytes in a segment.
+    /// Number of payload bytes per segment, if the packet is to be segmented.
     mss: Option<u16>,
-    /// Checksum of a transport that the plane does not know, such as GRE: first summed byte, and place of the checksum.
+    /// Checksum of a transport protocol that the forwarding plane does not support, such as GRE: offsets of the first
+    /// summed byte and of the checksum field.
     other: Option<(usize, usize)>,
 }
 
 impl PacketOffloadRequest {
-    /// Returns the requests of a packet, given its first bytes. `None` if the packet is to be cut and its headers are not those
-    /// of the request.
+    /// Returns the offload requests of a packet, given its first bytes. Returns `None` if the packet is to be segmented
+    /// and its headers do not match the request.
     pub(crate) fn of(asked: &NetOffloadRequest, head: &[u8]) -> Option<Self> {
         let Some(checksum) = asked.checksum else { return Some(Self::default()) };
         let l4 = match checksum.transport() {
@@ -55,7 +56,8 @@ impl PacketOffloadRequest {
         Some(Self { request, mss: Some(cut.size.get()), other: None })
     }
 
-    /// Completes the checksum of a whole frame, if one is requested. Returns it as a trusted one if the plane knows the transport.
+    /// Completes the checksum of a whole frame, if one is requested. Returns the checksum as trusted if the forwarding
+    /// plane supports the transport protocol.
     pub(crate) fn complete(
         &self,
         frame: &mut [u8],
@@ -101,7 +103,8 @@ pub(crate) const fn plain_request(udp: bool) -> OffloadRequest {
     }
 }
 
-/// Completes the checksum of a whole frame, of a transport that the plane knows. Returns it as a trusted one.
+/// Completes a frame's checksum of a transport protocol that the forwarding plane supports. Returns the checksum as
+/// trusted.
 pub(crate) fn complete(
     frame: &mut [u8],
     request: &OffloadRequest,

@@ -13,7 +13,8 @@ pub(crate) enum VirtQueue {
 }
 
 impl VirtQueue {
-    /// Creates the device's side of a ring with this number of entries, at these addresses, which continues at `position`.
+    /// Creates the device's side of a ring of either format, with its size and guest addresses, which continues at
+    /// `position`.
     pub(crate) fn new(
         packed: bool,
         (size, addresses): (u32, RingAddresses),
@@ -29,7 +30,7 @@ impl VirtQueue {
         Ok(Self::Split(SplitQueue::new(SplitLayout::new(size, addresses)?, features, position as u16)))
     }
 
-    /// Returns the position at which the ring continues, as vhost-user's messages have it.
+    /// Returns the position at which the ring continues, as vhost-user's ring base.
     pub(crate) fn position(&self) -> u32 {
         match self {
             Self::Split(queue) => queue.base().into(),

@@ -13,19 +13,21 @@ use virtio::chain::ChainBuffer;
 use virtio::net::flag;
 use virtio::{Chain, ChainBurst, RingError, UsedChain};
 
-/// Headers of received frames, with free bytes behind each.
+/// Headers of the received frames of one burst, each in an array that may be longer than the header.
 pub(crate) type ReceivedHeaders = [[u8; HEADERS]; BURST];
 
-/// Maximum number of buffers that one frame is merged into: 64 KB in Linux's smallest buffers is 43.
+/// Maximum number of buffers that one frame is merged into. A frame of 64 KB occupies 43 of the smallest buffers that
+/// Linux posts.
 pub(crate) const MOST_MERGED: usize = 64;
-/// Number of filled buffers that are kept before they go back to the driver.
+/// Maximum number of filled buffers that are collected before they are returned to the driver.
 const MOST_FILLED: usize = 2 * MOST_MERGED;
-/// Bytes of a page of a guest's memory, the least that a VMM maps.
+/// Bytes of a page of guest memory, the smallest unit that a VMM maps.
 const PAGE: u64 = 4096;
 /// Bit of a descriptor's second word: the checksums of the frame are right.
 const VALID: u64 = 1 << 32;
 
-/// Format of the receive descriptors for a run of frames: the length, and a bit if the checksums are right.
+/// Format of the receive descriptors that crate `rings` writes for a burst: frame length, and a bit if the checksums
+/// are right.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct VirtioRxFormat;
 
@@ -37,17 +39,18 @@ impl RxFormat for VirtioRxFormat {
     }
 }
 
-/// Buffers that were fetched from a receive ring, and those of them that are filled.
+/// Buffers that were fetched from a receive ring: the filled ones, and the ones still free.
 #[derive(Debug)]
 pub(crate) struct PostedBuffers {
     burst: ChainBurst,
-    /// Number of buffers of the burst that are filled.
+    /// Index in the burst of the next buffer to fill.
     next: usize,
-    /// The next buffers of the burst as descriptors of crate `rings`, as long as each lies in one piece.
+    /// Descriptors of the next buffers for crate `rings`, up to the first buffer that consists of several memory
+    /// pieces.
     plain: PostedDescriptors,
-    /// Number of bytes in the longest frame that each of these buffers takes.
+    /// Number of bytes of the longest frame that fits each buffer offered to crate `rings`.
     longest: usize,
-    /// Buffers that the frame which is being merged has taken.
+    /// Buffers that the frame being merged occupies.
     pub(crate) taken: [Chain; MOST_MERGED],
     /// Filled buffers, to be returned to the driver.
     used: [UsedChain; MOST_FILLED],
@@ -74,7 +77,7 @@ impl PostedBuffers {
         self.burst.chains().get(self.next..).unwrap_or_default()
     }
 
-    /// Returns the next buffer that is fetched and not filled, and the places that it consists of.
+    /// Returns the next free buffer, and the memory pieces that it consists of.
     pub(crate) fn first(&self) -> Option<(Chain, &[ChainBuffer])> {
         let chain = *self.rest().first()?;
         Some((chain, self.burst.writable(&chain)))
@@ -87,7 +90,7 @@ impl PostedBuffers {
         self.filled = 0;
     }
 
-    /// Withdraws the offer of buffers to crate `rings`, since a frame that goes alone takes the next ones.
+    /// Withdraws the buffers offered to crate `rings`, because a frame outside of a burst occupies the next ones.
     pub(crate) fn withdraw_offer(&mut self) {
         self.plain.offer_buffers(core::iter::empty());
     }
@@ -102,22 +105,22 @@ impl PostedBuffers {
         }
     }
 
-    /// Marks the last `count` filled buffers as not filled. Returns false, with the filled buffers forgotten, if only the last
-    /// `in_burst` of them are in the burst.
+    /// Marks the last `count` filled buffers as not filled. Only the last `in_burst` of them belong to the current
+    /// burst; returns false if `count` is larger.
     pub(crate) fn take_back(&mut self, count: usize, in_burst: usize) -> bool {
         self.filled = self.filled.saturating_sub(count);
         self.next = self.next.saturating_sub(in_burst);
         count == in_burst
     }
 
-    /// Forgets the fetched buffers that are not filled, and returns them.
+    /// Drops the fetched buffers that are not filled, and returns their chains.
     pub(crate) fn forget(&mut self) -> &[Chain] {
         let first = core::mem::replace(&mut self.next, self.burst.chains().len());
         self.burst.chains().get(first..).unwrap_or_default()
     }
 
-    /// Takes the frames that crate `rings` has put into buffers. Puts their headers into `headers`, and the headers' addresses
-    /// into `targets`. Headers have `size` bytes, and of `flags` those that apply. Returns the number of frames.
+    /// Collects the frames that crate `rings` has put into buffers. Writes their headers, of `size` bytes and with only
+    /// the given `flags`, to `headers`, and the headers' guest addresses to `targets`. Returns the number of frames.
     pub(crate) fn take_filled(
         &mut self,
         (size, flags): (usize, u8),
@@ -140,8 +143,9 @@ impl PostedBuffers {
         count
     }
 
-    /// Offers the next buffers to crate `rings`, as long as each is one piece with room for a header. The header is written after
-    /// the frames were counted, so that it has to be in the page of the frame's first byte: if one is in memory, so is the other.
+    /// Offers the next buffers to crate `rings`, up to the first that is not a single memory piece with room for a
+    /// header. The header is written after the frames were counted, so it must be in the page of the frame's first
+    /// byte: if one is in memory, so is the other.
     fn offer(&mut self, size: usize) {
         let size = size as u32;
         let Self { burst, next, plain, longest, .. } = self;
@@ -168,7 +172,7 @@ pub(crate) struct ReceiveRing {
 }
 
 impl ReceiveRing {
-    /// Fetches buffers if none is left. Returns true if there is one.
+    /// Fetches buffers if no free one is left. Returns true if there is a free buffer.
     pub(crate) fn fetch<B: Bus>(&mut self, port: PortIndex, bus: &mut B) -> Result<bool, RingError> {
         let Self { ring, is_served, posted } = self;
         if ring.queue.is_none() {
@@ -184,7 +188,7 @@ impl ReceiveRing {
         Ok(found)
     }
 
-    /// Returns filled buffers to the driver if there is no room to remember `more` of them.
+    /// Returns the filled buffers to the driver if the list of them has no room for `more`.
     pub(crate) fn make_room<B: Bus>(
         &mut self,
         more: usize,
@@ -204,7 +208,8 @@ impl ReceiveRing {
         Ok(())
     }
 
-    /// Returns the ring as a receiver of bursts, if it is live. Headers have `size` bytes.
+    /// Returns a live receive ring in the form in which crate `rings` fills it with bursts of frames. Headers have
+    /// `size` bytes.
     #[inline(always)]
     pub(crate) fn receiver<'a, B: Bus>(
         &'a mut self,
@@ -233,7 +238,7 @@ impl ReceiveRing {
         })
     }
 
-    /// Returns the filled buffers to the driver. Returns true if it wants an interrupt.
+    /// Returns the filled buffers to the driver. Returns true if the driver requests an interrupt.
     pub(crate) fn give_back<B: Bus>(&mut self, port: PortIndex, bus: &mut B) -> Result<bool, RingError> {
         self.complete(port, bus)?;
         let DeviceRing { queue, hint, .. } = &mut self.ring;
@@ -247,7 +252,7 @@ impl ReceiveRing {
 pub(crate) enum FrameMissReason {
     /// The ring is not live.
     Disabled,
-    /// Too few buffers are posted, or the driver merges none and its buffers are too short.
+    /// Too few buffers are posted, or the next buffer is too short and the driver merges no buffers.
     NoBuffer,
     /// The ring or a buffer is not in the guest's memory; the ring is stopped.
     Fault,

@@ -1,4 +1,4 @@
-//! A ring of a device in one direction: how a transport starts it, and where it continues.
+//! Ring of a device: its start by a transport, and the position at which it continues.
 
 use crate::limits::MAX_PAIRS;
 use crate::queue::VirtQueue;
@@ -9,7 +9,7 @@ use virtio::memory::BusMemory;
 use virtio::packed::PackedPosition;
 use virtio::{ChainBurst, RingError};
 
-/// Ring that a transport starts. Ring 2k receives and ring 2k + 1 transmits, for queue pair k.
+/// Parameters with which a transport starts a ring. Ring 2k receives and ring 2k + 1 transmits, for queue pair k.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingStartParameters {
     /// Number of the ring.
@@ -20,7 +20,7 @@ pub struct RingStartParameters {
     pub packed: bool,
     /// True if the ring is enabled. A disabled ring delivers nothing, and the frames that the guest sends are dropped.
     pub enabled: bool,
-    /// Position at which the ring begins, as vhost-user's messages have it. `None` continues where the ring was paused.
+    /// Position at which the ring begins, as vhost-user's ring base. `None` continues where the ring was paused.
     pub position: Option<u32>,
     /// Guest addresses of the parts of the ring.
     pub addresses: RingAddresses,
@@ -40,25 +40,25 @@ pub enum RingStartError {
     Layout(#[from] LayoutError),
 }
 
-/// Ring of a device, in one direction.
+/// Ring of a device: a receive ring or a transmit ring.
 #[derive(Debug, Default)]
 pub(crate) struct DeviceRing {
     /// The live ring. `None` if the ring is not started, is paused, or was stopped by a fault.
     pub(crate) queue: Option<VirtQueue>,
     /// True if the transport has enabled the ring.
     pub(crate) enabled: bool,
-    /// True if the driver may notify the device of the ring.
+    /// True if the driver is asked to notify the device of the next chain.
     pub(crate) armed: bool,
     /// Position at which a paused or stopped ring continues; `None` if it never ran.
     position: Option<u32>,
-    /// Hint where the ring is in the guest's memory.
+    /// Hint to the part of the guest's memory that holds the ring.
     pub(crate) hint: MemoryHint,
-    /// Hint where the ring's buffers are.
+    /// Hint to the part of the guest's memory that holds the ring's buffers.
     pub(crate) buffers: MemoryHint,
 }
 
 impl DeviceRing {
-    /// Starts the ring.
+    /// Starts the ring with the transport's parameters.
     pub(crate) fn start(
         &mut self,
         start: &RingStartParameters,
@@ -120,7 +120,7 @@ impl DeviceRing {
     }
 }
 
-/// Returns a ring's memory behind the bus.
+/// Returns the guest's memory, which the bus accesses, for one ring.
 #[inline]
 pub(crate) fn ring_memory<'a, B>(
     bus: &'a mut B,

@@ -8,7 +8,7 @@ use pcie::Bus;
 use plane::{ForwardingPlane, PortIndex, TransmitQueueId, UplinkWire};
 
 impl Nic {
-    /// Visits every transmit ring that may hold a packet. Each ring hands over up to `budget` frames. Returns `true` if
+    /// Visits every transmit ring that may hold a packet, and forwards up to `budget` frames of each. Returns `true` if
     /// a ring has more frames that may leave now. Frames that wait for their VF's rate may leave at [`Nic::due`].
     pub fn visit_ready<B: Bus, W: UplinkWire>(
         &mut self,

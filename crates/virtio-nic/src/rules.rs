@@ -1,11 +1,11 @@
-//! Forwarding rules of a VF, as its policy decides them. The transport tells nothing of the guest's own requests.
+//! Forwarding rules of a VF, as its policy sets them. The transport reports no requests of the guest.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use plane::switch::VlanIdSet;
 use units::MacAddress;
 
-/// VLANs of a VF.
+/// VLANs whose frames a VF sends and receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VlanMembership {
     /// Port VLAN: the card tags all frames of the VF, and the guest sees no tag. The tag has priority, DEI and VLAN id.
@@ -13,7 +13,7 @@ pub enum VlanMembership {
     /// The guest's frames have tags of their own, or none. The VF is a member of these VLANs; 0 stands for untagged
     /// frames.
     Guest(Box<VlanIdSet>),
-    /// Every VLAN, otherwise as [`Self::Guest`].
+    /// The VF is a member of every VLAN. The guest's frames have tags of their own, or none.
     Any,
 }
 
@@ -22,7 +22,8 @@ pub enum VlanMembership {
 pub struct VfRules {
     /// True if the VF may send and receive.
     pub enabled: bool,
-    /// Addresses of the VF. Without one the VF takes the source address of its first frame, unless that is another VF's.
+    /// Ethernet addresses of the VF. If the list is empty, the VF learns the source address of its first frame, unless
+    /// that belongs to another VF.
     pub addresses: Vec<MacAddress>,
     /// Address that the VF's guest is expected to choose. No other VF can take it.
     pub promised: Option<MacAddress>,
@@ -41,7 +42,8 @@ pub struct VfRules {
 }
 
 impl Default for VfRules {
-    /// Rules of a VF without policy: every VLAN, no check, no limit, and the address of its first frame.
+    /// Returns the rules of a VF without policy: every VLAN, no spoof check, no limits, and an address learned from the
+    /// first frame.
     fn default() -> Self {
         Self {
             enabled: true,

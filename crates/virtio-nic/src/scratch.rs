@@ -1,4 +1,4 @@
-//! Memory for the frames and chains that pass through the card in one call. No later call reads its contents.
+//! Scratch memory for the frames and chains of one call to the card. No later call reads its contents.
 
 use crate::receive::ReceivedHeaders;
 use crate::transmit::FetchedTransmitChains;
@@ -6,12 +6,13 @@ use alloc::boxed::Box;
 use pcie::burst::{BURST, HEADERS};
 use rings::FrameMemory;
 
-/// Memory for the frames of one call of the card.
+/// Scratch memory for the frames and chains of one call to the card.
 #[derive(Debug)]
 pub(crate) struct FrameScratchMemory {
     /// True if every frame is sent alone, and none in a burst.
     pub(crate) careful: bool,
-    /// VFs with filled receive buffers that their drivers have not got back, a bit each. None between two calls.
+    /// Bit mask of the VFs with filled receive buffers that were not yet returned to their drivers; 0 between two
+    /// calls.
     pub(crate) reached: u64,
     /// Memory of crate `rings` for frames and packets; `None` before the first frame, and while `rings` uses it.
     pub(crate) places: Option<Box<FrameMemory>>,

@@ -1,4 +1,5 @@
-//! Receive rings as sinks of the plane: a frame that goes alone gets its header and its queue pair here. `receive` has the rings.
+//! Delivers frames from the forwarding plane: chooses the queue pair and the header of a frame outside of a burst.
+//! `receive` has the receive rings.
 
 use crate::device::VirtioDevice;
 use crate::receive::FrameMissReason;
@@ -13,15 +14,15 @@ use rings::FrameReceiver;
 use virtio::VirtioFeatures;
 use virtio::net::{NetHeader, flag, gso};
 
-/// Number of bytes of the two ports at the start of a transport header.
+/// Bytes of source and destination port at the start of a TCP or UDP header.
 const PORTS: usize = 4;
 
-/// Properties of a received frame that are the same for all VFs that get it.
+/// Properties of a received frame that are the same for every VF that receives it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ReceivedFrameProperties {
     /// True if the checksum of the transport is right, and so is that of an IPv4 header.
     valid: bool,
-    /// Hash of both addresses and both ports: the frames of a flow have the same.
+    /// Hash of both addresses and both ports, equal for all frames of a flow.
     flow: u32,
 }
 
@@ -86,7 +87,7 @@ fn uncut_header(uncut: &UnsegmentedPacketLayout) -> NetHeader {
 }
 
 impl FrameMissReason {
-    /// Returns the reason as the plane has it.
+    /// Returns the plane's error for the reason.
     fn reason(self) -> DeliveryError {
         match self {
             Self::Disabled => DeliveryError::Disabled,

@@ -1,5 +1,5 @@
-//! The card's transmit rings as sources of the plane, and their packets (crate `rings`). `transmit` has the chains, and `rounds`
-//! chooses the ring to visit.
+//! Passes packets from the card's transmit rings to the forwarding plane, with crate `rings`. `transmit` has the
+//! chains, and `rounds` chooses the ring to visit.
 
 use crate::packet::PacketOffloadRequest;
 use crate::transmit::transmit_ring;
@@ -38,7 +38,8 @@ impl<B: Bus> FrameSource for VirtioFramePathParts<'_, B> {
 }
 
 impl<B: Bus> VirtioFramePathParts<'_, B> {
-    /// Drops the packets of a ring that may not send: a guest whose packets stay in its ring takes its device for broken.
+    /// Drops the packets of a transmit ring whose VF may not send. A guest whose packets stay in the ring would treat
+    /// its device as broken.
     fn discard<L: FrameForwarder>(&mut self, sender: TransmitQueueId, budget: usize, lane: &mut L) -> bool {
         let Self { devices, scratch, bus } = self;
         let mut left = false;

@@ -1,4 +1,5 @@
-//! The VFs as ports of the forwarding plane: port n is VF n. Rules become switch tables and rate factors.
+//! Configures the VFs as ports of the forwarding plane (port n is VF n): turns their rules into switch tables and rate
+//! factors.
 
 use crate::card::Nic;
 use crate::device::VirtioDevice;
@@ -9,13 +10,14 @@ use plane::switch::{MaxFrameLength, PortMirrorRules, SwitchTables, TagInsertion,
 use plane::{ForwardingPlane, PortIndex, PortSet};
 use units::FCS;
 
-/// Longest delay of a poll that a VF with a rate may make up for: 10 ms in nanoseconds. Later polls lose bandwidth.
+/// Maximum lateness of a poll for which a rate-limited VF may catch up: 10 ms in nanoseconds. Bandwidth lost by later
+/// polls is not made up.
 const LATENESS: LatenessLimit = LatenessLimit::Time(10_000_000);
 /// Number of VLAN ids (IEEE 802.1Q); id 0 stands for untagged frames.
 const VLAN_IDS: u16 = 4096;
 
 impl Nic {
-    /// Makes the switch's tables from the VFs' rules and addresses.
+    /// Computes the switch's tables from the VFs' rules and addresses.
     #[must_use]
     pub fn tables(&self) -> SwitchTables<MAX_VFS> {
         let addresses = self.devices.iter().map(|device| device.rules.addresses.len().max(1)).sum();
@@ -44,7 +46,8 @@ impl Nic {
         tables
     }
 
-    /// Gives the plane the switch tables, the rates and the mirror rules. Call it when [`Nic::take_changed`] returns true.
+    /// Sets the plane's switch tables, rates and mirror rules. Call this method when [`Nic::take_changed`] returns
+    /// true.
     pub fn apply_policy(&self, plane: &mut ForwardingPlane<MAX_VFS>, mirrors: &PortMirrorRules) {
         let mut tables = self.tables();
         tables.mirrors = mirrors.clone();
@@ -56,7 +59,8 @@ impl Nic {
     }
 }
 
-/// Returns the plane's rate factor of a rate in Mb/s: 1 Gb/s divided by it, with 14 binary places. 0 is no limit.
+/// Returns the plane's rate factor for a rate in Mb/s: 1,000 divided by the rate, with 14 fraction bits. Returns `None`
+/// for 0, no limit.
 fn factor(mbps: u32) -> Option<u32> {
     (mbps != 0).then(|| u32::try_from(((1000_u64 << 14) / u64::from(mbps)).max(1)).unwrap_or(u32::MAX))
 }

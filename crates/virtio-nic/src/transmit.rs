@@ -12,22 +12,22 @@ use virtio::chain::MAX_CHAIN;
 use virtio::net::{NetHeader, NetHeaderFormat, PartialTransport, flag, gso};
 use virtio::{Chain, ChainBurst, RingError, VirtioFeatures};
 
-/// Bytes of a descriptor of crate `rings`.
+/// Bytes of a transmit descriptor for crate `rings`.
 const DESCRIPTOR: usize = 16;
-/// Bit of a frame that a descriptor describes completely.
+/// Descriptor bit: the descriptor describes its frame completely.
 const PLAIN: u64 = 1 << 63;
-/// Bit of a frame that requests the checksum of TCP or UDP in IPv4 without options.
+/// Descriptor bit: the frame requests the checksum of TCP or UDP in IPv4 without options.
 const SUMMED: u64 = 1 << 62;
-/// Bit of a frame that requests UDP's checksum.
+/// Descriptor bit: the requested checksum is UDP's.
 const UDP: u64 = 1 << 61;
-/// Offset of the transport header behind Ethernet and IPv4 without options, in bytes.
+/// Offset in bytes of a transport header that follows an Ethernet header and an IPv4 header without options.
 const PLAIN_START: usize = 34;
-/// Number of buffers that cost as much as a frame.
+/// Number of buffers that reduce a visit's budget as much as one frame.
 const BUFFERS_PER_COST: usize = 8;
-/// Length of the longest packet to be cut, in bytes: an IPv6 header, 65,535 bytes behind it, and an Ethernet header with two
-/// tags. A longer one is no IP packet, and would have the card allocate as much memory as its driver likes.
+/// Length of the longest packet to segment, in bytes: an IPv6 header, 65,535 bytes behind it, and an Ethernet header
+/// with two tags. A longer one is no IP packet, and would let its driver make the card allocate any amount of memory.
 const LONGEST_PACKET: usize = 40 + 65_535 + 22;
-/// Number of a packet's first bytes that may hold its headers.
+/// Number of bytes at the start of a packet in which its headers must lie.
 const LOOK: usize = 256;
 
 /// Returns the number of the transmit ring of a queue pair.
@@ -35,7 +35,7 @@ pub(crate) const fn transmit_ring(pair: u8) -> u32 {
     2 * pair as u32 + 1
 }
 
-/// Format of the transmit descriptors that a visit makes of chains.
+/// Format of the transmit descriptors that this module makes of plain chains, for crate `rings`.
 #[derive(Debug)]
 pub(crate) struct VirtioTxFormat;
 
@@ -57,7 +57,8 @@ impl rings::TxFormat for VirtioTxFormat {
 #[derive(Debug)]
 pub(crate) struct FetchedTransmitChains {
     burst: ChainBurst,
-    /// Number of chains of the burst that were sent or dropped, and how many of these the driver has got back.
+    /// Number of the burst's chains that were sent or dropped. The next field counts those already returned to the
+    /// driver.
     done: usize,
     returned: usize,
     heads: [[u8; HEAD]; BURST],
@@ -82,7 +83,8 @@ impl FetchedTransmitChains {
         self.done < self.burst.chains().len()
     }
 
-    /// Marks the next `count` chains, which were described, as sent. Returns how many of them requested a checksum.
+    /// Marks the next `count` chains, which [`Self::describe`] made descriptors of, as sent. Returns the number of
+    /// those that requested a checksum.
     pub(crate) fn pass_described(&mut self, count: usize) -> u64 {
         self.pass(count);
         (0..count).filter(|at| self.requested(*at).is_some()).count() as u64
@@ -93,15 +95,15 @@ impl FetchedTransmitChains {
         self.done = (self.done + count).min(self.burst.chains().len());
     }
 
-    /// Marks all fetched chains as dropped. Returns their number.
+    /// Marks the remaining chains of the burst as dropped. Returns their number.
     pub(crate) fn pass_all(&mut self) -> u64 {
         let count = self.burst.chains().len() - self.done;
         self.pass(count);
         count as u64
     }
 
-    /// Fetches chains if none is left, at most `most`, after the return of the chains that were sent. Returns true if there is a
-    /// chain.
+    /// Returns sent chains to the driver and fetches up to `most` new ones, unless fetched chains are left. Returns
+    /// true if there is a chain to send.
     pub(crate) fn fetch<B: Bus>(
         &mut self,
         device: &mut VirtioDevice,
@@ -175,7 +177,8 @@ impl FetchedTransmitChains {
         device.fail(transmit_ring(sender.queue));
     }
 
-    /// Makes descriptors of the next chains, as long as they are plain, `most` at most. Reads the chains' headers.
+    /// Makes descriptors of up to `most` of the next chains, up to the first that is not plain. Reads the chains'
+    /// headers.
     pub(crate) fn describe<B: Bus>(
         &mut self,
         device: &mut VirtioDevice,
@@ -208,7 +211,8 @@ impl FetchedTransmitChains {
         &self.descriptors[..described]
     }
 
-    /// Returns whether the frame of a descriptor requests UDP's checksum, if it requests one.
+    /// Returns true if the frame of a descriptor requests UDP's checksum, false for TCP's, and `None` if it requests
+    /// none.
     pub(crate) fn requested(&self, at: usize) -> Option<bool> {
         let raw = self.descriptors.get(at)?.last_chunk()?;
         let second = u64::from_le_bytes(*raw);
@@ -297,13 +301,14 @@ fn in_one_piece(burst: &ChainBurst, chain: &Chain, size: usize) -> Option<(u64, 
     }
 }
 
-/// Returns a descriptor of crate `rings`.
+/// Encodes a transmit descriptor for crate `rings`.
 #[inline]
 fn descriptor(address: u64, second: u64) -> [u8; DESCRIPTOR] {
     (u128::from(address) | u128::from(second) << 64).to_le_bytes()
 }
 
-/// Returns the bits of a plain frame of `length` bytes. `None` if its header requests more than a usual checksum.
+/// Returns the descriptor bits of a plain frame of `length` bytes, or `None` if the frame's header requests more than
+/// the usual checksum.
 #[inline]
 fn plain_bits(head: &[u8; HEAD], length: u64, accepted: VirtioFeatures) -> Option<u64> {
     let [flags, gso_type, ..] = *head;

@@ -1,15 +1,16 @@
-//! Parts of the card that the frame path uses while frames pass. The methods are in `source`, `bursts` and `sink`.
+//! Parts of the card that the frame path borrows while it forwards frames. The methods are in `source`, `bursts` and
+//! `sink`.
 
 use crate::card::Nic;
 use crate::device::VirtioDevice;
 use crate::scratch::FrameScratchMemory;
 use plane::TransmitQueueId;
 
-/// Parts of the card that the frame path uses while frames pass.
+/// Parts of the card that the frame path borrows while it forwards frames.
 pub(crate) struct VirtioFramePathParts<'a, B> {
     /// The VFs' devices. Port n of the plane is VF n.
     pub(crate) devices: &'a mut [VirtioDevice],
-    /// Memory for the frames of this call.
+    /// Scratch memory for the frames of this call.
     pub(crate) scratch: &'a mut FrameScratchMemory,
     /// Bus for access to the VFs' memory.
     pub(crate) bus: &'a mut B,
@@ -24,7 +25,7 @@ impl<B> VirtioFramePathParts<'_, B> {
 }
 
 impl Nic {
-    /// Lends out the parts of the card that the frame path uses.
+    /// Lends the frame path the parts of the card that it needs.
     pub(crate) fn work<'a, B>(&'a mut self, bus: &'a mut B) -> VirtioFramePathParts<'a, B> {
         VirtioFramePathParts { devices: &mut self.devices, scratch: &mut self.scratch, bus }
     }

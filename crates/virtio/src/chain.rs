@@ -1,5 +1,5 @@
-//! Chains of buffers that a queue has fetched in a burst, as copies in private memory, and the record that returns a
-//! chain to the driver. Rings of both formats fill a [`ChainBurst`] in the same way.
+//! Chains of buffers that a queue has fetched in a burst, copied to private memory, and the record by which a chain
+//! returns to the driver. Split and packed rings fill a [`ChainBurst`] in the same way.
 
 use crate::descriptor::SIZE;
 use crate::memory::{MemoryFault, RingMemory};
@@ -10,7 +10,8 @@ pub const BURST: usize = 32;
 /// Maximum number of buffers in a chain. A device may limit them (sections 2.7.4.1 and 2.8.18); Linux needs 19 for a packet of
 /// 64 KB.
 pub const MAX_CHAIN: usize = 128;
-/// Number of buffers in a burst: a chain of any length fits into an empty burst, and three buffers for each of a full burst.
+/// Maximum number of buffers in a burst: room for a chain of maximum length in an empty burst, and for three buffers
+/// per chain in a full one.
 const STORAGE: usize = 2 * MAX_CHAIN;
 /// Number of descriptors of an indirect table that are read at once.
 const BLOCK: usize = 16;
@@ -63,7 +64,7 @@ pub enum ChainError {
     TableUnreadable,
 }
 
-/// Chain of buffers that the driver made available: those that the device reads, and then those that it writes.
+/// Chain of buffers that the driver made available: first the buffers that the device reads, then those that it writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Chain {
     id: u16,
@@ -77,7 +78,8 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Returns the number by which the driver knows the chain: its head descriptor or its buffer id.
+    /// Returns the number by which the driver identifies the chain: the head descriptor's index, or the buffer id in a
+    /// packed ring.
     #[must_use]
     #[inline]
     pub fn id(&self) -> u16 {
@@ -134,15 +136,15 @@ pub struct UsedChain {
     pub(crate) skippable: bool,
 }
 
-/// Returns the number of chains at the start that one used element returns, if chains are used in order: all before the
-/// last are skipped, and assumed to be used completely (sections 2.7.9 and 2.8.8).
+/// Returns the number of chains, from the first on, that one used element returns if chains are used in order. All
+/// before the last are skipped, and the driver assumes that the device used them completely (sections 2.7.9 and 2.8.8).
 #[inline]
 pub(crate) fn batch(returned: &[UsedChain]) -> usize {
     let skipped = returned.iter().take_while(|chain| chain.skippable).count();
     returned.len().min(skipped + 1)
 }
 
-/// Chain that is one buffer in one entry of the ring.
+/// Chain that consists of one buffer, in one entry of the ring.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SingleBufferChain {
     pub(crate) id: u16,
@@ -151,19 +153,19 @@ pub(crate) struct SingleBufferChain {
     pub(crate) writable: bool,
 }
 
-/// Private copies of fetched chains and their buffers. The caller keeps the memory for many fetches: it is large, and a
-/// fetch overwrites it.
+/// Private copies of fetched chains and their buffers. Reuse the value for many fetches: it is large, and each fetch
+/// overwrites it.
 #[derive(Debug, Clone)]
 pub struct ChainBurst {
     chains: [Chain; BURST],
     count: usize,
     buffers: [ChainBuffer; STORAGE],
     stored: usize,
-    /// Entries of the available ring that were read.
+    /// Entries of a split ring's available ring that the current fetch has read.
     pub(crate) heads: [[u8; 2]; BURST],
-    /// Descriptors of the ring that were read together.
+    /// Descriptors that the current fetch has read from the ring, for several chains together.
     pub(crate) raw: [[u8; SIZE]; BURST],
-    /// Descriptors of a chain's list that were read last.
+    /// Block of consecutive descriptors that was read last, for a chain of several descriptors.
     pub(crate) block: DescriptorBlock,
 }
 
@@ -197,14 +199,15 @@ impl ChainBurst {
         self.buffers.get(first..first + usize::from(chain.readable)).unwrap_or_default()
     }
 
-    /// Returns the first buffer of a chain of this burst, if the device reads it and no other: the usual packet.
+    /// Returns the first buffer of a chain of this burst, if that is the chain's only buffer and the device reads it:
+    /// the usual packet.
     #[must_use]
     #[inline]
     pub fn only_readable(&self, chain: &Chain) -> Option<ChainBuffer> {
         (chain.readable == 1 && chain.writable == 0).then(|| self.buffers[usize::from(chain.first) % STORAGE])
     }
 
-    /// Returns the first buffer of a chain of this burst, if the device writes it and no other.
+    /// Returns the first buffer of a chain of this burst, if that is the chain's only buffer and the device writes it.
     #[must_use]
     #[inline]
     pub fn only_writable(&self, chain: &Chain) -> Option<ChainBuffer> {
@@ -231,9 +234,9 @@ impl ChainBurst {
         self.count < BURST && STORAGE - self.stored >= MAX_CHAIN
     }
 
-    /// Adds the chains of the ring's descriptors in `range` to the burst, as long as each is one valid buffer: the
-    /// usual chain of most drivers. `describe` returns the buffer of a descriptor, given its bytes and its entry in the
-    /// available ring, or `None` if the chain has more. Returns the number of added chains.
+    /// Adds the chains of the ring's descriptors in `range` to the burst, up to the first that is not a single valid
+    /// buffer: the usual chain of most drivers. `describe` returns the buffer of a descriptor, given its bytes and its
+    /// entry in the available ring, or `None` if the chain has more buffers. Returns the number of added chains.
     #[inline(always)]
     pub(crate) fn push_plain(
         &mut self,
@@ -276,7 +279,7 @@ impl ChainBurst {
         self.block.forget();
     }
 
-    /// Adds a buffer to the chain that was started.
+    /// Adds a buffer to the open chain, the one that [`open`](Self::open) started.
     #[inline]
     pub(crate) fn add(&mut self, address: u64, length: u32, writable: bool) -> Result<(), ChainError> {
         let chain = &mut self.chains[self.count];
@@ -299,14 +302,14 @@ impl ChainBurst {
         Ok(())
     }
 
-    /// Returns the number of buffers of the chain that was started.
+    /// Returns the number of buffers of the open chain, the one that [`open`](Self::open) started.
     #[inline]
     pub(crate) fn length(&self) -> usize {
         let chain = &self.chains[self.count];
         usize::from(chain.readable) + usize::from(chain.writable)
     }
 
-    /// Ends the chain that was started. A malformed chain loses its buffers.
+    /// Completes the open chain, the one that [`open`](Self::open) started. A malformed chain loses its buffers.
     #[inline]
     pub(crate) fn close(&mut self, id: u16, slots: u16, fault: Option<ChainError>) {
         let chain = &mut self.chains[self.count];
@@ -331,7 +334,7 @@ fn check_buffer(address: u64, length: u32) -> Result<(), ChainError> {
     }
 }
 
-/// Consecutive descriptors of a table that were read together: most chains' descriptors are in order.
+/// Consecutive descriptors of a table that were read by one access, since most chains use neighbouring descriptors.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct DescriptorBlock {
     raw: [[u8; SIZE]; BLOCK],
@@ -340,14 +343,14 @@ pub(crate) struct DescriptorBlock {
 }
 
 impl DescriptorBlock {
-    /// Forgets the descriptors that were read: the driver may have written them since.
+    /// Discards the descriptors that were read, since the driver may have changed them.
     #[inline]
     pub(crate) fn forget(&mut self) {
         self.count = 0;
     }
 
-    /// Returns the descriptor at `address`. Reads it together with those behind it, of which the table has `rest`, itself
-    /// included.
+    /// Returns the descriptor at `address`, from memory or from the block read last. Reads it together with the
+    /// following ones; the table has `rest` descriptors from `address` on.
     pub(crate) fn at<M: RingMemory>(
         &mut self,
         memory: &mut M,

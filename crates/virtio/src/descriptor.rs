@@ -1,5 +1,5 @@
-//! Descriptors of split and packed rings: 16 bytes, little endian (sections 2.7.5 and 2.8.13). They differ in the last
-//! four bytes.
+//! Descriptors of split and packed rings: 16 bytes, little endian (sections 2.7.5 and 2.8.13). The two formats differ
+//! in the last four bytes.
 
 /// Bytes of a ring descriptor.
 pub const SIZE: usize = 16;

@@ -12,7 +12,7 @@ pub struct VirtioFeatures(u64);
 /// Feature bit with its name in the standard and in Linux's headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeatureRow {
-    /// Creates the set of features that has one feature only.
+    /// Set of features that contains this one feature.
     pub feature: VirtioFeatures,
     /// Name of the feature bit in the standard.
     pub name: &'static str,
@@ -97,7 +97,7 @@ features! {
     RING_RESET = 40, "VIRTIO_F_RING_RESET", "6";
     /// Feature: the control queue sets the interrupt moderation of each queue.
     VQ_NOTF_COAL = 52, "VIRTIO_NET_F_VQ_NOTF_COAL", "5.1.3 of 1.3";
-    /// Feature: the control queue sets the interrupt moderation.
+    /// Feature: the control queue sets the interrupt moderation of all queues together.
     NOTF_COAL = 53, "VIRTIO_NET_F_NOTF_COAL", "5.1.3";
     /// Feature: the driver receives unsegmented UDP over IPv4.
     GUEST_USO4 = 54, "VIRTIO_NET_F_GUEST_USO4", "5.1.3";
@@ -119,7 +119,8 @@ features! {
     SPEED_DUPLEX = 63, "VIRTIO_NET_F_SPEED_DUPLEX", "5.1.3";
 }
 
-/// Features that require one of others (section 5.1.3.1): the feature, and the set of which one is needed.
+/// Features that require at least one of several others (section 5.1.3.1). Each entry is the feature, and the set that
+/// it requires one of.
 pub const REQUIREMENTS: &[(VirtioFeatures, VirtioFeatures)] = {
     use VirtioFeatures as F;
     &[
@@ -150,13 +151,13 @@ impl VirtioFeatures {
     /// Set of features that is empty.
     pub const NONE: Self = Self(0);
 
-    /// Returns the set with the features of a number that a front end or a driver sent.
+    /// Returns the set of the features whose bits are set in `bits`, a number that a front end or a driver sent.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// Returns the set of features as a number.
+    /// Returns the set of features as a number with a bit for each feature.
     #[must_use]
     pub const fn bits(self) -> u64 {
         self.0

@@ -1,5 +1,5 @@
-//! Size and addresses of a ring, checked once when the ring is set up. Addresses are guest addresses: a transport that
-//! gives others translates them first.
+//! Checks size and addresses of a ring once, when the ring is set up. All addresses are guest-physical: a transport
+//! that receives other addresses must translate them first.
 
 use crate::feature::VirtioFeatures;
 
@@ -69,7 +69,7 @@ pub struct RingFeatures {
 }
 
 impl RingFeatures {
-    /// Returns the ring's features among the accepted ones of a device.
+    /// Returns those accepted features of a device that concern its rings.
     #[must_use]
     pub const fn of(accepted: VirtioFeatures) -> Self {
         Self {

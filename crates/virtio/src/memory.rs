@@ -1,16 +1,16 @@
-//! The guest's memory as a queue of a device accesses it: a small trait, and its implementation over a [`Bus`].
+//! Access of a device's queue to the guest's memory: a small trait, and its implementation over a [`Bus`].
 
 use core::sync::atomic::{Ordering, fence};
 use pcie::{Bus, Function, HintedMemory, MemoryHint};
 
-/// Bytes of a ring descriptor, for which a bus has requests of its own.
+/// Bytes of a ring descriptor. A [`Bus`] has separate methods for accesses of this size.
 const DESCRIPTOR: usize = 16;
 
 /// Error: the device may not access a range of the guest's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the device cannot access guest memory at {address:#x}")]
 pub struct MemoryFault {
-    /// First address of the refused access, or an address within the range.
+    /// Address of the refused access: the first address of the range, or one within it.
     pub address: u64,
 }
 
@@ -33,7 +33,7 @@ pub trait RingMemory {
     /// [`MemoryFault`] if the range is not writable; a part of it may have been written.
     fn write(&mut self, address: u64, from: &[u8]) -> Result<(), MemoryFault>;
 
-    /// Completes all earlier writes before any later read. By default the processor's full fence does so.
+    /// Completes all earlier writes before any later read. The default implementation is the processor's full fence.
     #[inline]
     fn fence(&mut self) {
         fence(Ordering::SeqCst);
@@ -48,26 +48,27 @@ pub(crate) fn read_u16<M: RingMemory>(memory: &mut M, address: u64) -> Result<u1
     Ok(u16::from_le_bytes(bytes))
 }
 
-/// Completes earlier reads before later accesses: descriptors are read after the index that published them.
+/// Orders earlier reads before later accesses (acquire fence): descriptors are read after the index that published
+/// them.
 #[inline]
 pub(crate) fn acquire() {
     fence(Ordering::Acquire);
 }
 
-/// Completes earlier accesses before later writes: an index is published after the elements before it.
+/// Orders earlier accesses before later writes (release fence): an index is published after the elements before it.
 #[inline]
 pub(crate) fn release() {
     fence(Ordering::Release);
 }
 
-/// Memory of a ring behind a [`Bus`], for one of the device's functions.
+/// Memory of a ring, accessed through a [`Bus`] on behalf of one PCI function.
 #[derive(Debug)]
 pub struct BusMemory<'a, B> {
     /// Bus to the memory that holds the ring.
     pub bus: &'a mut B,
-    /// Function that owns the ring.
+    /// PCI function on whose behalf the ring's memory is accessed.
     pub function: Function,
-    /// Hint to the part of the memory that holds the ring.
+    /// Hint that speeds up accesses to the part of guest memory that holds the ring.
     pub hint: &'a mut MemoryHint,
 }
 

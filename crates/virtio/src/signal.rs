@@ -1,10 +1,10 @@
-//! Decides whether the entries that a device returns pass the position at which the driver wants a notification.
+//! Decides if the entries that a device returns pass the position at which the driver wants an interrupt.
 
-/// Number of entries that were returned since the device last decided about an interrupt.
+/// Number of entries returned since the device last decided if the driver needs an interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UnsignalledEntries {
-    /// True until the device's first decision: the driver's earlier notifications are unknown, so the first decision is
-    /// to notify.
+    /// True until the device's first decision, which is always to interrupt, because the driver's earlier interrupts
+    /// are unknown.
     fresh: bool,
     count: u32,
 }
@@ -22,7 +22,7 @@ impl UnsignalledEntries {
         self.count = self.count.saturating_add(entries);
     }
 
-    /// Returns true if entries were returned since the last decision.
+    /// Returns true if entries were returned since the last decision about an interrupt.
     #[inline]
     pub(crate) fn any(&self) -> bool {
         self.count > 0
@@ -36,7 +36,7 @@ impl UnsignalledEntries {
         fresh || count >= period || passes(event, position, count as u16)
     }
 
-    /// Restarts the count of returned entries without a decision.
+    /// Resets the number of returned entries, without a decision about an interrupt.
     #[inline]
     pub(crate) fn forget(&mut self) {
         *self = Self { fresh: false, count: 0 };

@@ -1,5 +1,4 @@
-//! Tests admin queues of a VF while its driver sets them up and takes them down, register by register in the orders of
-//! Linux iavf.
+//! Tests a VF's admin queues while a driver sets them up and takes them down, in the register order of Linux iavf.
 
 use crate::world::{CardFixture, MEMORY, mac};
 use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
@@ -28,8 +27,8 @@ fn taken(world: &CardFixture) -> (u64, u64) {
     (counters.messages, counters.strange)
 }
 
-/// Tests Linux's shutdown of the send ring: it clears the descriptors, writes 0 to ATQH, waits up to 50 ms, and writes
-/// 0 to ATQT.
+/// Tests Linux's shutdown of the mailbox send ring. Linux clears the descriptors, writes 0 to ATQH, waits up to 50 ms,
+/// and writes 0 to ATQT.
 #[test]
 fn admin_send_head_cleared_before_tail_resends_no_message() {
     for messages in 0..SLOTS {

@@ -1,6 +1,5 @@
-//! Measures the delay of an answer to a VF's request, in visits of the PF driver, while every other VF fills its
-//! mailbox. Linux's probe looks for an answer once, so a host must make these visits within 3 ms. Prints the
-//! distribution:
+//! Measures the delay of an answer to a VF's request, in runs of the PF driver, while every other VF fills its mailbox.
+//! Linux's probe looks for an answer once, so a host must make these runs within 3 ms. Prints the distribution:
 //!
 //! ```sh
 //! cargo test -p softiov-avf-nic --test driver_against_card answers -- --nocapture
@@ -17,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// Number of descriptors in the longest mailbox ring.
 const RING: u32 = 1023;
-/// Number of messages that the PF driver serves in one visit.
+/// Number of messages that the PF driver serves in one run.
 const A_VISIT: u64 = 16;
 /// Number of messages that fit into the PF's admin receive queue.
 const QUEUE: u64 = 31;
@@ -46,7 +45,7 @@ fn refill(world: &mut CardFixture, vf: u8) {
 }
 
 /// Sends 200 requests of VF 0 while the other VFs flood the PF's queue. Returns, for each answer, the number of the PF
-/// driver's visits and the time until it came.
+/// driver's runs and the time until the answer arrived.
 fn waits(vfs: u8) -> Vec<(u64, Duration)> {
     let mut world = CardFixture::new(vfs);
     let mut victim = AvfDriver::probe(&mut world.vf(0), mac(0)).unwrap();

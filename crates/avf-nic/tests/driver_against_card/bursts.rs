@@ -347,7 +347,7 @@ impl DriverlessFixture {
     }
 }
 
-/// Asserts that after the given actions a card with bursts and a card that sends each frame alone have equal memory,
+/// Asserts that after the same actions a card with bursts and a card that sends each frame alone have equal memory,
 /// frames and counters.
 fn assert_ways_agree(acts: &[BurstTestAction]) {
     let [mut usual, mut careful] = [false, true].map(DriverlessFixture::new);

@@ -1,5 +1,5 @@
-//! Tests damaged saved states: they are refused, or accepted and harmless. A restored card answers, and stays within
-//! its bounds.
+//! Tests damaged saved states: they are refused, or accepted and harmless. A card that was restored from an accepted
+//! state serves register accesses, and stays within its bounds.
 
 use crate::poke::poke;
 use crate::set_aside::{DriverFixture, HandOverTestAction, VFS};
@@ -42,7 +42,7 @@ fn card_of(bytes: &[u8]) -> Option<(Nic, Box<plane::ForwardingPlane<64>>)> {
     Nic::restore(state).ok()
 }
 
-/// Restores a PF driver from saved bytes on a card, calls its visits, and has it change policies.
+/// Restores a PF driver from saved bytes on a card, runs the driver, and has it change policies.
 fn employ(bytes: &[u8], card: Option<Nic>) {
     let Ok((state, monitors)) = postcard::from_bytes::<(AvfPfState, Vec<VfConductMonitor>)>(bytes) else {
         return;
@@ -67,8 +67,8 @@ fn employ(bytes: &[u8], card: Option<Nic>) {
     });
 }
 
-/// Draws changes of a saved state's bytes: index and flipped bits. Mostly the highest bit stays: it says that a number
-/// has more bytes (postcard's varint), and its change would shift all later fields.
+/// Generates changes of a saved state's bytes: index and flipped bits. Most changes keep a byte's highest bit, which
+/// says that a number has more bytes (postcard's varint): flipping it would shift all later fields.
 fn changes() -> impl Strategy<Value = Vec<(usize, u8)>> {
     let bits = prop_oneof![9 => 1..0x80_u8, 1 => any::<u8>()];
     proptest::collection::vec((any::<usize>(), bits), 1..6)

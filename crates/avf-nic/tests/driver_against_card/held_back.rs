@@ -35,8 +35,8 @@ fn flood(world: &mut CardFixture, descriptor: AdminQueueDescriptor) {
     }
 }
 
-/// Polls for a second at the deadlines that the card returns. Returns the number of descriptors that it took from VF
-/// 0's mailbox.
+/// Polls for a second at the deadlines that the card returns. Returns the number of descriptors that the card took from
+/// VF 0's mailbox.
 fn taken_in_a_second(world: &mut CardFixture) -> u64 {
     let (began, mut polls) = (world.now, 0);
     while world.now.since(began) < Duration::from_secs(1) {

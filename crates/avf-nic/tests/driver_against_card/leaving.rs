@@ -1,4 +1,5 @@
-//! Tests packets that a VF sends: their cost in a visit's frame budget, segmented or not, and the VF's transmit rate.
+//! Tests packets that a VF sends: their cost in the queue's frame budget, with and without segmentation, and the VF's
+//! transmit rate.
 
 use crate::built::{pseudo, tcp4, tcp6, udp6};
 use crate::offloads::{SUMS, all_of, away, cut, ring_of, segments, two, with_checksums};
@@ -44,8 +45,8 @@ fn warmed_up_frame_path_does_not_allocate() {
     }
 }
 
-/// Uplink that takes unsegmented packets and segments them as Linux does. It keeps the length of each packet, and the
-/// frames.
+/// Uplink that takes unsegmented packets and segments them as Linux does. The uplink records the length of each packet,
+/// and the frames.
 #[derive(Default)]
 pub(crate) struct SegmentingWire(Vec<usize>, Vec<Vec<u8>>);
 

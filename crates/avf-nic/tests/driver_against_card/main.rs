@@ -1,6 +1,6 @@
-//! Runs a PF driver and VF drivers against the card in one process. The PF driver answers through its admin queues, the
-//! VF driver asks through its mailbox, and frames move from ring to ring. Other tests run the card against hostile
-//! guests without a driver.
+//! Runs a PF driver and VF drivers against the card in one process. VF drivers send requests through their mailboxes,
+//! the PF driver replies through its admin queues, and frames move from ring to ring. Other tests run the card against
+//! hostile guests without a driver.
 
 extern crate alloc;
 

@@ -35,14 +35,14 @@ fn two() -> (CardFixture, AvfDriver, AvfDriver) {
 }
 
 impl CardFixture {
-    /// Makes the card adopt the VFs' mapped pages with their published values, as a successor does.
+    /// Makes the card take over the VFs' mapped pages with the values published in them, as a successor process does.
     fn adopt_pages(&mut self) {
         for (vf, mapped) in &mut self.mapped {
             mapped.doorbells = Doorbells::adopt(&self.card, *vf);
         }
     }
 
-    /// Makes the card adopt the VFs' mapped pages and publish its own values, as a new card does.
+    /// Makes the card take over the VFs' mapped pages and publish its own register values in them, as a new card does.
     fn renew_pages(&mut self) {
         for (vf, mapped) in &mut self.mapped {
             mapped.doorbells = Doorbells::renew(&self.card, *vf, &mapped.pages);

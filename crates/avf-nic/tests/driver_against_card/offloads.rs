@@ -184,8 +184,8 @@ fn descriptors_vlan_tag_is_inserted_only_if_the_pf_allows_it() {
     }
 }
 
-/// Tests Linux iavf after a reset: it requests stripping and insertion only once, before the reset, but keeps its
-/// VLANs.
+/// Tests Linux iavf after a reset: Linux requests VLAN stripping and insertion only once, before the reset, but keeps
+/// its VLANs.
 #[test]
 fn strip_request_after_a_vf_reset_keeps_vlan_insertion_on() {
     let (mut world, mut a, _) = two(|policy| policy.spoofchk = false);

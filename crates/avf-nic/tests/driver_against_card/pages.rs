@@ -1,5 +1,5 @@
 //! Mapped doorbell pages of a VF in the tests. As a live port does, the test reads the guest's stores before it handles
-//! an access by message, and publishes the registers afterwards.
+//! a register access by message, and publishes the registers afterwards.
 
 use super::world::CardFixture;
 use avf::ids::{BAR0_SIZE, MAPPED};
@@ -56,7 +56,7 @@ impl CardFixture {
         self.mapped.insert(vf, MappedVfPages { pages, doorbells });
     }
 
-    /// Returns the memory of a VF's register, if it is mapped.
+    /// Returns the mapped page memory of a VF's register, or `None` if the guest does not map the register.
     pub(crate) fn page_of(&self, vf: u8, offset: u32) -> Option<&TestGuestPages> {
         self.mapped.get(&vf).filter(|_| is_mapped(offset)).map(|mapped| &mapped.pages)
     }

@@ -59,7 +59,8 @@ fn two(wishes: AvfDriverConfig, pairs: u16) -> (CardFixture, AvfDriver, AvfDrive
     (world, a, b)
 }
 
-/// Sends a frame from VF 0 to VF 1. Returns the receive queue of VF 1 that got it, its descriptor and its bytes.
+/// Sends a frame from VF 0 to VF 1. Returns the receive queue of VF 1 in which the frame arrived, the frame's
+/// descriptor and its bytes.
 fn heard(
     world: &mut CardFixture,
     a: &mut AvfDriver,

@@ -76,7 +76,7 @@ impl FrameKind {
     }
 }
 
-/// Sends frames of these kinds from VF 0, one list in each round of the port. Returns their visible effects: received
+/// Sends frames from VF 0, one list of frame kinds in each round of the port. Returns their visible effects: received
 /// frames, memory with descriptors, interrupts, and counters.
 fn left_behind(careful: bool, port_vlan: bool, rounds: &[Vec<FrameKind>]) -> impl PartialEq + use<> {
     let vlan = PortVlan { id: 7, qos: 2 };

@@ -67,7 +67,7 @@ pub(crate) enum HandOverTestAction {
     Storm(u32),
     Arrive(u8, usize),
     Poll,
-    /// Lets time pass, by this number of microseconds.
+    /// Advances the clock by this number of microseconds.
     Wait(u64),
 }
 
@@ -169,8 +169,8 @@ impl DriverFixture {
         [postcard::to_allocvec(&card).unwrap(), postcard::to_allocvec(&pf).unwrap()]
     }
 
-    /// Replaces card, plane and PF driver by successors that have only the saved bytes, the guests' memory and the
-    /// mapped pages.
+    /// Replaces card, plane and PF driver by new ones that are restored from the saved bytes, the guests' memory and
+    /// the mapped pages alone.
     fn hand_over(&mut self) {
         let written = self.save();
         let world = &mut self.world;
@@ -280,7 +280,8 @@ impl DriverFixture {
         format!("{:?}", driver.ask(&mut self.world.vf(vf), request))
     }
 
-    /// Returns all observable state of the world as text: frames, interrupts, registers, memory, counters, saved bytes.
+    /// Returns all observable state of card, drivers and guests as text: frames, interrupts, registers, memory,
+    /// counters, saved bytes.
     fn observe(&mut self) -> Vec<String> {
         let mut seen: Vec<String> = (0..VFS).map(|vf| self.receive(vf)).collect();
         let world = &mut self.world;
@@ -300,7 +301,7 @@ impl DriverFixture {
     }
 }
 
-/// Sends a message from a VF in a new mailbox ring, and has the card take it.
+/// Sends a message from a VF in a new mailbox ring, and has the card take the message.
 fn write_letter(world: &mut CardFixture, vf: u8, number: u32, body: &[u8]) {
     let descriptor = AdminQueueDescriptor {
         flags: flag::SI | flag::BUF | flag::RD,
@@ -325,7 +326,7 @@ fn write_letter(world: &mut CardFixture, vf: u8, number: u32, body: &[u8]) {
 }
 
 impl CardFixture {
-    /// Clears the PF driver's memory, which a successor does not have.
+    /// Clears the PF driver's memory and its allocations, since a successor process starts without them.
     fn forget_pf(&mut self) {
         self.memories.of(Function::Pf)[..MEMORY].fill(0);
         self.memories.forget(Function::Pf);
@@ -341,7 +342,7 @@ impl CardFixture {
 }
 
 /// Performs the actions, with a hand-over before those that `when` selects. Returns their results and the final state
-/// of the world.
+/// of card, drivers and guests.
 fn trace(acts: &[HandOverTestAction], when: impl Fn(usize) -> bool) -> Vec<String> {
     let mut scene = DriverFixture::new();
     let mut seen = Vec::new();

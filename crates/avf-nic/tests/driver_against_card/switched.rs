@@ -32,7 +32,8 @@ fn frame(to: [u8; 6], from: u8) -> Vec<u8> {
     frame
 }
 
-/// Sends a frame from VF 0. Returns the frames that VF 1 and VF 2 receive.
+/// Sends the frame `sent` from VF 0. Returns the frames that VF 1 and VF 2 receive, or `None` for each that
+/// receives none.
 fn heard(world: &mut CardFixture, vfs: &mut [AvfDriver; 3], sent: &[u8]) -> [Option<Vec<u8>>; 2] {
     assert!(vfs[0].transmit(&mut world.vf(0), 0, sent));
     world.round();

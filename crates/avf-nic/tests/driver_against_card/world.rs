@@ -75,7 +75,7 @@ pub(crate) struct CardFixture {
     pub(crate) mirrors: PortMirrorRules,
     /// Uplink of the forwarding plane.
     pub(crate) cable: InMemoryUplinkWire,
-    /// Number of visits of the PF driver so far.
+    /// Number of runs of the PF driver so far.
     pub(crate) visits: u64,
     /// Mapped pages of the VFs that map their doorbells.
     pub(crate) mapped: BTreeMap<u8, MappedVfPages>,
@@ -152,7 +152,7 @@ impl CardFixture {
         answer
     }
 
-    /// Runs a round of the port: polls messages and interrupts, visits the PF driver, and moves frames.
+    /// Runs a round of the port: polls messages and interrupts, runs the PF driver, and moves frames.
     pub(crate) fn round(&mut self) {
         self.read_doorbells();
         self.card.poll(self.now, &mut self.memories);

@@ -1,6 +1,6 @@
 //! Receive descriptors, in the format that the driver posts and the three formats that the card writes back. The
-//! formats hold the same facts about a frame ([`RxWriteBack`]) in other places: 32 bytes, which every driver reads
-//! (legacy), the first half of these (16 bytes, an option of DPDK's build), and the flexible ones of later cards.
+//! formats report the same facts about a frame ([`RxWriteBack`]) in different fields: 32 bytes, which every driver
+//! reads (legacy), the first half of these (16 bytes, an option of DPDK's build), and the flexible ones of later cards.
 //!
 //! Header split, time stamps and flow director's marks are not supported.
 
@@ -34,12 +34,12 @@ const RXDID_FLEX: u8 = 2;
 const RXDID_COMMS: core::ops::RangeInclusive<u8> = 16..=21;
 const RXDID_LATE: u8 = 22;
 
-/// Reply to GET_SUPPORTED_RXDIDS: the set of supported receive descriptor formats, a bit each.
+/// Supported receive descriptor formats, a bit each: the PF's reply to GET_SUPPORTED_RXDIDS.
 pub const SUPPORTED: u64 = 1 << RXDID_LEGACY | 1 << RXDID_FLEX | 1 << RXDID_LATE;
 
 impl RxDescriptorFormat {
-    /// Returns the receive descriptor format that a number (RXDID) stands for. Without flexible descriptors negotiated
-    /// every number means legacy; with them 0 is short.
+    /// Returns the receive descriptor format that a number (RXDID) stands for. Every number means legacy unless
+    /// flexible descriptors were negotiated; then 0 means short.
     #[must_use]
     pub fn of(rxdid: u8, flexible: bool) -> Option<Self> {
         match rxdid {
@@ -169,8 +169,8 @@ mod flex {
     pub(super) const LENGTH: u32 = 32;
 }
 
-/// Returns the packet type and checksum bits of a receive descriptor's first two words. [`RxWriteBackTemplate`] adds
-/// the common bits and the length.
+/// Returns the bits of a receive descriptor's first two words that report packet type and checksums.
+/// [`RxWriteBackTemplate`] adds the common bits and the length.
 #[must_use]
 pub const fn contents(
     form: RxDescriptorFormat,
@@ -199,7 +199,7 @@ pub const fn contents(
 pub struct RxWriteBackTemplate {
     form: RxDescriptorFormat,
     common: [u64; 2],
-    /// Number that each descriptor word grows by for each byte of the frame's length.
+    /// Increment of each descriptor word for each byte of the frame's length.
     byte: [u64; 2],
 }
 

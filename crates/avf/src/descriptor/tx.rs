@@ -132,7 +132,7 @@ pub fn parse(raw: &[u8; SIZE]) -> ParsedTxDescriptor {
     }
 }
 
-/// Mask of bits in a data descriptor's second word that have one value if the descriptor is a whole packet: type, EOP,
+/// Mask of bits in a data descriptor's second word that are fixed if the descriptor is a whole packet: type, EOP,
 /// IL2TAG1, DUMMY.
 const ALONE_MASK: u64 = 0xf | (command::EOP | command::IL2TAG1 | command::DUMMY) << COMMAND_SHIFT;
 const ALONE: u64 = DATA | command::EOP << COMMAND_SHIFT;

@@ -1,4 +1,5 @@
-//! Messages about a VF's receive filters: addresses, VLANs, promiscuity. The PF decides which of them a VF gets.
+//! Messages about a VF's receive filters: addresses, VLANs, promiscuity. The PF decides which of the requested filters
+//! a VF gets.
 
 use super::list::MessageListElement;
 use crate::bytes::{MessageFieldReader, MessageFieldWriter};

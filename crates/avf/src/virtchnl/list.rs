@@ -1,4 +1,5 @@
-//! Lists in messages: elements of one size, read in place. The message's length limits their number.
+//! Lists in messages: elements of one size, read in place. The message's length limits the number of
+//! elements.
 
 use crate::bytes::MessageFieldReader;
 use alloc::vec::Vec;

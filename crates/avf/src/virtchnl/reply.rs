@@ -1,5 +1,5 @@
-//! Message bodies that only a PF sends: statistics and events. [`super::resources`] and [`super::vlan_offload`]
-//! have the bodies that answer their requests.
+//! Message bodies that only a PF sends: statistics and events. [`super::resources`] and [`super::vlan_offload`] have
+//! the replies to requests for resources and VLAN capabilities.
 
 use super::list::MessageListElement;
 use crate::bytes::{MessageFieldReader, MessageFieldWriter};
@@ -84,12 +84,12 @@ impl MessageListElement for VfTrafficStatistics {
 pub enum LinkSpeed {
     /// Link speed in Mb/s, if ADV_LINK_SPEED was negotiated.
     Mbps(u32),
-    /// Link speed as a bit of the old field, which has no bit beyond 40 Gb/s.
+    /// Link speed as one bit of a bit mask, if ADV_LINK_SPEED was not negotiated. The mask has no bit beyond 40 Gb/s.
     Bit(u32),
 }
 
 impl LinkSpeed {
-    /// Returns the old field's bit for a link speed in Mb/s; 0 for a speed without a bit.
+    /// Returns the bit that stands for a link speed in Mb/s without ADV_LINK_SPEED; 0 for a speed without a bit.
     #[must_use]
     pub const fn bit_of(mbps: u32) -> u32 {
         match mbps {

@@ -1,5 +1,5 @@
-//! Messages by which a VF's driver begins: version, capabilities, and the resources of a VF. The PF decides what it
-//! offers.
+//! First messages of a VF's driver to the PF: version, capabilities, and the resources of the VF. The PF decides which
+//! of the requested capabilities it offers.
 
 use super::list::MessageListElement;
 use crate::bytes::{MessageFieldReader, MessageFieldWriter};
@@ -45,7 +45,8 @@ pub struct VfCapabilities(pub u32);
 impl VfCapabilities {
     /// Capability: basic frame traffic.
     pub const L2: Self = Self(1 << 0);
-    /// Capability: the VF configures RSS by admin queue commands. A PF must not offer it: Linux then skips RSS.
+    /// Capability: the VF configures RSS by admin queue commands. A PF must not offer this capability, because Linux
+    /// skips RSS if it does.
     pub const RSS_AQ: Self = Self(1 << 3);
     /// Capability: the VF configures RSS by registers.
     pub const RSS_REG: Self = Self(1 << 4);

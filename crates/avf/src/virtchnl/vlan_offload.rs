@@ -1,4 +1,5 @@
-//! Messages about tags by VLAN V2: capabilities and settings. Filters by tag are in [`super::filters`].
+//! Messages of VLAN V2 about stripping and inserting tags: capabilities and settings. Filters by tag are in
+//! [`super::filters`].
 
 use super::list::MessageListElement;
 use crate::bytes::{MessageFieldReader, MessageFieldWriter};
@@ -42,8 +43,8 @@ pub struct VlanCapabilities {
 }
 
 impl VlanCapabilities {
-    /// Creates the capabilities of one tag, 0x8100, filtered, and stripped and inserted by L2TAG1: Linux and DPDK
-    /// support this well.
+    /// Creates VLAN capabilities for one tag of ether type 0x8100: filtering, and stripping and insertion by L2TAG1.
+    /// Linux and DPDK support these well.
     #[must_use]
     pub const fn one_tag(filters: u16) -> Self {
         let offload = support::ETHERTYPE_8100 | support::TAG_LOCATION_L2TAG1 | support::TOGGLE;

@@ -14,7 +14,7 @@ use policy::{
     ConductLimits, InterruptBounds, Offence, OffenceAction, OffenceThresholds, PortPolicy, VfPolicy,
 };
 
-/// Changes the policy of a VF by a function.
+/// Changes VF `vf`'s policy by the function `change`.
 fn allow(bench: &mut DrivenCardFixture, vf: u8, change: impl FnOnce(&mut VfPolicy)) {
     let mut policy = *bench.card.pf_driver().unwrap().policy(index(vf));
     change(&mut policy);
@@ -27,7 +27,8 @@ fn limit(bench: &mut DrivenCardFixture, limits: ConductLimits) {
     bench.card.with_pf_driver(|pf, hal| pf.set_port_policy(hal, policy)).unwrap().unwrap();
 }
 
-/// Returns limits on the conduct of VFs with the thresholds of one offence, and no thresholds for the others.
+/// Returns limits on the conduct of VFs with thresholds for one kind of offence, and none for the other
+/// kinds.
 fn only(offence: Offence, thresholds: OffenceThresholds) -> ConductLimits {
     let never = OffenceThresholds { warn: 0, throttle: 0, quarantine: 0 };
     let mut limits = [never; 6];
@@ -153,8 +154,8 @@ fn throttled_vf_sends_at_ten_megabits_per_second() {
     assert!((9_000_000..10_500_000).contains(&bits), "{bits} bits in a second");
 }
 
-/// Checks the interrupt limit of a quarantined VF, which could otherwise continue the interrupts that it was
-/// quarantined for.
+/// Checks the interrupt limit of a quarantined VF. Without the limit the VF could continue the interrupts
+/// that it was quarantined for.
 #[test]
 fn quarantine_limits_a_vf_to_a_thousand_interrupts_a_second() {
     let mut bench = DrivenCardFixture::with_config(

@@ -1,4 +1,4 @@
-//! Tests the probe of a VF register by register, as a stock igbvf driver conducts it with real silicon.
+//! Tests the probe of a VF register by register, in the order in which a stock igbvf driver probes real silicon.
 
 use crate::support::index;
 use backplane::{Backplane, BackplaneVfHal, PORT_MAC, vf_mac};

@@ -1,4 +1,4 @@
-//! Tests the link as a VF sees it: the link of the port, unless the PF overrides it.
+//! Tests the link state that a VF sees: that of the port, unless the PF overrides the state.
 
 use crate::support::{DrivenCardFixture, index};
 use core::time::Duration;

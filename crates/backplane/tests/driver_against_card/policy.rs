@@ -9,7 +9,7 @@ use policy::{PortVlan, VfLinkPolicy, VfPolicy};
 
 const GROUP: MacAddress = MacAddress([0x01, 0, 0x5e, 0, 0, 0xfb]);
 
-/// Changes the policy of VF 0 by a function.
+/// Changes VF 0's policy by the function `change`.
 fn allow(bench: &mut DrivenCardFixture, change: impl FnOnce(&mut VfPolicy)) {
     let mut policy = *bench.card.pf_driver().unwrap().policy(index(0));
     change(&mut policy);

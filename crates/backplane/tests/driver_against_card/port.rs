@@ -1,4 +1,5 @@
-//! Tests the administrator's policy for the whole port, on the real card: mirrors to a watcher, and storm control.
+//! Tests the administrator's policy for the whole port, on the real card: copies of frames to a mirror VF, and storm
+//! control.
 
 use crate::support::{DrivenCardFixture, between, frame, index};
 use backplane::vf_mac;
@@ -30,8 +31,8 @@ fn watched(rule: usize, mirror: VfMirrorRule) -> DrivenCardFixture {
     bench
 }
 
-/// Sends a frame in each direction between VFs 0 and 1, and between VF 0 and outside. Returns the number of mirrored
-/// copies of each that the watching VF receives.
+/// Sends a frame in each direction between VFs 0 and 1, and between VF 0 and outside. Returns, for each of the four
+/// frames, the number of copies that the mirror VF receives.
 fn copies(bench: &mut DrivenCardFixture) -> [usize; 4] {
     let seen = |bench: &mut DrivenCardFixture, sends: &mut dyn FnMut(&mut DrivenCardFixture)| {
         sends(bench);
@@ -122,7 +123,7 @@ const fn storm(broadcast: u32, multicast: u32) -> StormControl {
 }
 
 /// Sends 30 broadcasts of 832 bytes with the check sequence, 13 blocks each, in one window of storm control. Returns
-/// the number that VF 1 receives.
+/// the number of broadcasts that VF 1 receives.
 fn broadcasts(bench: &mut DrivenCardFixture) -> usize {
     for _ in 0..30 {
         bench.send(0, &frame(MacAddress::BROADCAST, vf_mac(0), 828, 1));

@@ -72,8 +72,8 @@ fn vf_traffic_recovers_from_a_hundred_resets() {
     }
 }
 
-/// Covers a defect of Linux igb: while it still handles one reset of a VF, it treats the VF_RESET after a second one as
-/// the end of both, and then ignores the VF for the second. So the driver resets only once.
+/// Covers a defect of Linux igb. If a VF is reset again while igb handles the first reset, igb takes the VF_RESET after
+/// the second reset as the end of both, and then ignores the VF. So our VF driver resets the VF only once.
 #[test]
 fn vf_driver_restart_resets_the_vf_once() {
     let mut bench = DrivenCardFixture::new(2);

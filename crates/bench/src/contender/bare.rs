@@ -1,6 +1,6 @@
-//! The bare path: two threads of this program, one of which moves frames between two ports with descriptors, a look-up
-//! and a copy, and nothing else. Every card that copies frames between two guests does at least that, so this is the
-//! limit of the card on this machine, including the cache lines that cross between the processors.
+//! The bare path: two threads of this program, one of which only moves frames between two ports, with descriptors, a
+//! look-up and a copy. Every card that copies frames between two guests does at least that, so this is the limit of the
+//! card on this machine, including the cache lines that cross between the processors.
 //!
 //! A descriptor is a box: its owner has the buffer. So no thread reads memory that another writes, and no check is
 //! needed.
@@ -27,7 +27,7 @@ pub(super) const NAME: &str = "bare path";
 const BURST: usize = 32;
 /// Distance in frames at which a buffer is prefetched, the same as in the card.
 const AHEAD: usize = 4;
-/// Unit of the size of a buffer of the bare path, bytes.
+/// Granularity of the bare path's buffer sizes, in bytes.
 const ROOM: usize = 2048;
 /// Number of ports in the forwarder's table of addresses; two are used.
 const PORTS: usize = 8;
@@ -39,12 +39,12 @@ struct BarePathBuffer {
     length: usize,
 }
 
-/// Rings of a port of the bare path, as the guest or the forwarder holds them.
+/// Ends of a port's rings that one side, the guest or the forwarder, holds on the bare path.
 #[derive(Debug)]
 struct BarePathRings {
-    /// Two rings of frames: one that this side fills, and one that it empties.
+    /// Rings of frames: the one that the holder fills, and the one that the holder empties.
     frames: (Producer<BarePathBuffer>, Consumer<BarePathBuffer>),
-    /// Two rings of empty buffers: one that this side fills, and one that it empties.
+    /// Rings of empty buffers: the one that the holder fills, and the one that the holder empties.
     empty: (Producer<BarePathBuffer>, Consumer<BarePathBuffer>),
 }
 
@@ -61,12 +61,12 @@ struct BarePathGuest {
     place: Box<[u8]>,
 }
 
-/// Forwarder of the bare path between two ports, with its sides of the ports' rings.
+/// Forwarder of the bare path between two ports, with its ends of the ports' rings.
 #[derive(Debug)]
 struct BarePathForwarder {
     ends: [BarePathRings; 2],
     addresses: [MacAddress; PORTS],
-    /// Frames that are being forwarded, and the buffers that receive them.
+    /// Frames that are being forwarded, and the buffers to which they are copied.
     burst: Vec<BarePathBuffer>,
     room: Vec<BarePathBuffer>,
 }
@@ -79,7 +79,7 @@ pub(super) struct BarePathContender {
     processors: ProcessorAssignment,
 }
 
-/// Creates both sides of a port with this number of descriptors, for frames of `size` bytes. Also returns the guest's
+/// Creates both sides of a port with `descriptors` descriptors, for frames of `size` bytes. Also returns the guest's
 /// spare buffers.
 fn port(descriptors: usize, size: usize) -> (BarePathRings, BarePathRings, VecDeque<BarePathBuffer>) {
     let ring = || RingBuffer::new(descriptors);
@@ -176,8 +176,8 @@ impl BarePathContender {
         Self { guests: [one, other], forwarder, processors }
     }
 
-    /// Runs the guests' and the forwarder's thread of the bare path for this time. Returns the number of arrived
-    /// frames, and the exact time.
+    /// Runs the guests' and the forwarder's thread of the bare path for `length`. Returns the number of arrived frames,
+    /// and the exact time.
     fn exchange(&mut self, length: Duration) -> Result<(u64, Duration)> {
         let Self { guests, forwarder, processors } = self;
         let over = AtomicBool::new(false);

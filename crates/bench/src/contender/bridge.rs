@@ -1,7 +1,7 @@
-//! The usual connection of a virtual machine without a card: a tap on a bridge of the host's kernel. Frames enter and
-//! leave at the taps' descriptors, with a system call for each. There is no forwarding process: the kernel forwards a
-//! frame in the system call that writes it. So each processor has one tap, whose frames it generates, forwards and
-//! receives.
+//! Contender: the usual connection of a virtual machine without a card, a tap on a bridge of the host's kernel. Frames
+//! enter and leave at the taps' descriptors, with a system call for each. There is no forwarding process: the kernel
+//! forwards a frame in the system call that writes it. So each processor has one tap, whose frames it generates,
+//! forwards and receives.
 //!
 //! The bridge is in a network namespace of its own, without offloads.
 
@@ -46,7 +46,7 @@ pub(super) struct LinuxBridge {
 #[derive(Debug)]
 struct BridgeTap {
     tap: Tap,
-    /// Frame that the tap's end writes repeatedly.
+    /// Frame that the benchmark writes to this tap repeatedly.
     frame: Vec<u8>,
     written: AtomicU64,
     read: AtomicU64,
@@ -111,7 +111,7 @@ impl BridgeTap {
         Ok(arrived)
     }
 
-    /// Writes a burst of frames into the tap, if few enough of its earlier frames are pending at the far end.
+    /// Writes a burst of frames into the tap, unless more than [`WINDOW`] frames would be pending at the far end.
     fn write(&self, far: &Self) -> io::Result<()> {
         let written = self.written.load(Ordering::Relaxed);
         if written.saturating_sub(far.read.load(Ordering::Relaxed)) + BURST > WINDOW {

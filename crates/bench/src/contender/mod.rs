@@ -39,11 +39,12 @@ use work::Workload;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum ContenderKind {
-    /// Contender: card of `softiov serve` whose guests ring doorbells by stores into memory that they share with it.
+    /// Contender: card of `softiov serve` whose guests ring doorbells by stores into memory that they share with the
+    /// card.
     Mapped,
     /// Contender: card of `softiov serve` whose guests ring doorbells by messages over the socket.
     Posted,
-    /// Contender: forwarder that users would choose instead of `softiov serve`.
+    /// Contender: a software switch that users would choose instead of `softiov serve`.
     #[value(skip)]
     Peer,
     /// Contender: limit of the machine, measured without a card.
@@ -71,10 +72,10 @@ pub struct ContenderMeasurement {
     pub took: Duration,
     /// Processor cycles that the forwarder took in the slice.
     pub cycles: Option<u64>,
-    /// Frames of the best-served sender over those of the worst-served one, if they are counted by sender.
+    /// Ratio of the best-served sender's frames to the worst-served sender's, if the contender counts frames by sender.
     pub unfairness: Option<f64>,
-    /// Share of the limit on pending frames that senders used. Near 1 the forwarder bounds the rate, else the guests
-    /// do.
+    /// Share of the limit on pending frames that senders used. Near 1 the forwarder limits the rate; far below 1 the
+    /// guests limit it.
     pub under_way: Option<f64>,
 }
 
@@ -108,7 +109,7 @@ pub trait Contender {
     fn slice(&mut self, length: Duration) -> Result<ContenderMeasurement>;
 }
 
-/// Contenders that are measured in turn.
+/// Contenders of a benchmark run, which are measured in turn.
 pub type Contenders = Vec<Box<dyn Contender>>;
 
 /// Names of the contenders other than SoftIOV's cards.

@@ -1,6 +1,7 @@
-//! Peers made of testpmd: one that forwards, and one that generates and receives the frames; in one case Open vSwitch
-//! forwards. Also the null forwarder, which copies frames without any source: the limit of every forwarder that copies
-//! a frame once in and once out. None of them looks at addresses or enforces a policy.
+//! Runs the compared software switches (peers): one testpmd or Open vSwitch process forwards, and another testpmd
+//! process generates and receives the frames. Also the null forwarder, which copies frames without any source: the
+//! limit of every forwarder that copies a frame once in and once out. None of them looks at addresses or enforces a
+//! policy.
 
 use super::switch::{OpenVswitchConfig, OpenVswitchPort, OpenVswitchProcess};
 use super::testpmd::{Testpmd, TestpmdConfig};
@@ -17,24 +18,25 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Timeout for the first frame through a peer.
+/// Maximum wait for the first frame that a compared software switch (peer) forwards.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Recipe of a peer (testpmd or Open vSwitch). In its devices, `{n}` is the port, `{dir}` the folder of sockets,
-/// `{size}` a frame's length, `{ring}` the descriptors of a ring and `{rsize}` their binary logarithm.
+/// Configuration of a compared software switch (peer). In the names of its devices, `{n}` is the port, `{dir}` the
+/// folder of sockets, `{size}` a frame's length, `{ring}` the descriptors of a ring and `{rsize}` their binary
+/// logarithm.
 #[derive(Debug)]
 pub(super) struct PeerForwarderConfig {
     pub(super) name: &'static str,
     forwarder: PeerForwarderKind,
-    /// Device of the testpmd that generates the frames; `None` if the forwarder creates frames itself.
+    /// Device of the testpmd process that generates the frames; `None` if the forwarder creates frames itself.
     generator: Option<&'static str>,
-    /// Passes the ring size to testpmd too, so that testpmd's own rings are as long as the device's.
+    /// True to pass the ring size to testpmd too, so that testpmd's own rings are as long as the device's.
     tells_ring: bool,
 }
 
 impl PeerForwarderConfig {
-    /// Returns true if the peer supports a workload. None of the peers segments sends, so the null forwarder is the
-    /// limit for those.
+    /// Returns true if the peer supports a workload. Segmented sends are measured with the null forwarder alone,
+    /// because no software switch segments them.
     pub(super) fn does(&self, work: Workload) -> bool {
         match work {
             Workload::Frames(_) => true,
@@ -43,7 +45,7 @@ impl PeerForwarderConfig {
         }
     }
 
-    /// Returns true if the peer requires root.
+    /// Returns true if the peer needs to run as root.
     pub(super) fn takes_root(&self) -> bool {
         matches!(self.forwarder, PeerForwarderKind::Switch)
     }
@@ -52,13 +54,13 @@ impl PeerForwarderConfig {
 /// Program that forwards the frames of a peer.
 #[derive(Debug)]
 enum PeerForwarderKind {
-    /// Peer's forwarding by testpmd between two devices of this kind.
+    /// testpmd forwards the peer's frames, between two devices of this kind.
     Testpmd(&'static str),
-    /// Peer's forwarding by Open vSwitch.
+    /// Open vSwitch forwards the peer's frames.
     Switch,
 }
 
-/// testpmd's device option of a memif server.
+/// Device option by which testpmd creates a memif server.
 const MEMIF: &str =
     "net_memif{n},role=server,id={n},rsize={rsize},bsize=2048,socket={dir}/m{n}.sock,socket-abstract=no";
 const VHOST: &str = "net_vhost{n},iface={dir}/v{n}.sock,queues=1";
@@ -123,11 +125,11 @@ pub(super) const NAMES: [&str; RECIPES.len()] = {
     names
 };
 
-/// Peer as a contender: its programs, which are stopped between slices.
+/// Compared software switch (peer) as a contender: its processes, which are stopped between slices.
 #[derive(Debug)]
 pub(super) struct PeerContender {
     recipe: &'static PeerForwarderConfig,
-    /// testpmd that generates and receives frames. It is dropped before the forwarder.
+    /// testpmd process that generates and receives frames. Dropped before the forwarder.
     generator: Option<Testpmd>,
     forwarder: PeerForwarderProcess,
     cycles: CycleCounter,
@@ -200,7 +202,7 @@ impl PeerContender {
         Ok(peer)
     }
 
-    /// Waits until frames arrive through the forwarder.
+    /// Waits until the peer has forwarded a frame.
     fn wait(&self) -> Result<()> {
         let begun = Instant::now();
         while self.received()? == 0 {
@@ -215,7 +217,7 @@ impl PeerContender {
         Ok(())
     }
 
-    /// Returns the number of frames that have arrived through the peer since its start.
+    /// Returns the number of frames that the peer has forwarded since its start.
     fn received(&self) -> Result<u64> {
         match (&self.generator, &self.forwarder) {
             (Some(counter), _) | (None, PeerForwarderProcess::Testpmd(counter)) => counter.received(),

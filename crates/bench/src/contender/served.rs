@@ -1,5 +1,5 @@
-//! Contender that is the card of `softiov serve`: a host ([`super::host`]), and guests that exchange frames as fast as
-//! they arrive ([`super::stations`]).
+//! Contender: the card of `softiov serve`, with a host process ([`super::host`]) and guests that exchange frames at the
+//! highest rate ([`super::stations`]).
 
 use super::card::CardVariant;
 use super::host::HostProcess;

@@ -1,5 +1,5 @@
-//! Guests on one thread: our VF driver on some VFs, polled. The driver never acknowledges an interrupt, so that there
-//! is none after the first. Each guest sends frames to the next. Every byte of a frame is copied in by one guest and
+//! Guests on one thread: our VF driver on some VFs, polled. The driver never acknowledges an interrupt, so the card
+//! sends none after the first. Each guest sends frames to the next. Every byte of a frame is copied in by one guest and
 //! out by another.
 //!
 //! There is no TCP/IP stack.
@@ -32,7 +32,7 @@ const RETRY: Duration = Duration::from_millis(20);
 /// Bytes of an Ethernet header, behind which a frame carries its send time.
 const HEADER: usize = 14;
 
-/// VF of a `softiov serve` process with its driver, polled by the benchmark in place of a guest.
+/// VF of a `softiov serve` process, with its driver, which the benchmark polls in place of a guest.
 #[derive(Debug)]
 pub(crate) struct PolledVf {
     pub(crate) hal: VfioUserHal,
@@ -62,8 +62,8 @@ pub struct FrameExchangeResult {
     pub arrived: Vec<u64>,
     /// Duration of the exchange of frames.
     pub took: Duration,
-    /// Share of the limit on pending frames that senders used. Near 1 the forwarder bounds the rate, else the guests
-    /// do.
+    /// Share of the limit on pending frames that senders used. Near 1 the forwarder limits the rate; far below 1 the
+    /// guests limit it.
     pub under_way: f64,
 }
 
@@ -106,7 +106,7 @@ impl VfTrafficCircle {
         rings_in_memory(&self.stations)
     }
 
-    /// Sends a burst from one VF, if few enough of its earlier frames are pending.
+    /// Sends a burst from one VF, unless too many of the VF's earlier frames are pending.
     fn send(&mut self, from: usize) {
         let (window, arrivals) = (self.window, self.work.arrivals());
         // A send that the card segments is a burst by itself.
@@ -139,8 +139,8 @@ impl VfTrafficCircle {
         arrived
     }
 
-    /// Waits until pending frames have arrived, or are lost. Otherwise a sender that counts lost frames as pending
-    /// would send less than the others.
+    /// Waits until pending frames have arrived, or are lost. Otherwise a sender would continue to count lost frames as
+    /// pending, and send less than other senders.
     fn settle(&mut self) {
         let mut last = Instant::now();
         while self.stations.iter().any(|station| station.under_way > 0) && last.elapsed() < LOST {
@@ -152,7 +152,7 @@ impl VfTrafficCircle {
         self.give_up();
     }
 
-    /// Makes all VFs send for this time, as fast as frames arrive.
+    /// Makes all VFs send for `length`, as fast as frames arrive.
     pub fn exchange(&mut self, length: Duration) -> FrameExchangeResult {
         self.settle();
         let begun = Instant::now();
@@ -181,7 +181,8 @@ impl VfTrafficCircle {
         }
     }
 
-    /// Sends frames that carry these send times from the first VF to the second. Returns the number of sent frames.
+    /// Sends a frame from the first VF to the second for each send time in `stamps`, which the frame carries. Returns
+    /// the number of sent frames.
     pub fn send_stamped(&mut self, stamps: impl Iterator<Item = u64>) -> u64 {
         let sender = &mut self.stations[0];
         let sent = sender.send_stamped(stamps);
@@ -257,7 +258,8 @@ impl PolledVf {
         Ok(Self { hal, vf, frame, under_way: 0 })
     }
 
-    /// Sends frames that carry these send times while the ring has free descriptors. Returns the number of sent frames.
+    /// Sends a frame for each send time in `stamps`, which the frame carries, while the ring has free descriptors.
+    /// Returns the number of sent frames.
     pub(crate) fn send_stamped(&mut self, stamps: impl Iterator<Item = u64>) -> u64 {
         let Self { hal, vf, frame, .. } = self;
         let mut sent = 0;
@@ -285,8 +287,8 @@ impl PolledVf {
         }
     }
 
-    /// Copies a burst of received frames to `buffer`, one over the other. Returns the number of frames, and the number
-    /// of those with this size and sender.
+    /// Receives a burst of frames, and copies each frame to `buffer`, over the previous one. Returns the number of
+    /// frames, and the number of those with `size` bytes from `sender`.
     fn receive(&mut self, most: usize, buffer: &mut [u8], sender: MacAddress, size: usize) -> (usize, u64) {
         let mut ours = 0;
         let found = self.vf.receive_burst(&mut self.hal, most, |mut frame| {

@@ -17,12 +17,13 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Port of the switch, with its name.
+/// Kind of a port of Open vSwitch, with the port's name.
 #[derive(Debug, Clone, Copy)]
 pub enum OpenVswitchPort {
-    /// vhost-user port. The switch is the client of the socket `NAME.sock` in its folder, as soon as it exists.
+    /// vhost-user port of this name. The switch connects to the socket `NAME.sock` in its folder as soon as the socket
+    /// exists.
     VhostUser(&'static str),
-    /// Interface of that name, created by the switch: a tap, which the switch reads and writes with system calls.
+    /// Tap interface of this name. The switch creates the tap, and reads and writes it with system calls.
     Interface(&'static str),
 }
 
@@ -41,7 +42,8 @@ pub struct OpenVswitchConfig<'a> {
     pub dpdk: &'a HostDpdk,
     /// Huge pages for the switch's memory; without any, the switch uses ordinary pages.
     pub huge: &'a HugePages,
-    /// Processors of the switch: it forwards on the forwarder's processor, and does everything else on the generator's.
+    /// Processors of the switch, which forwards on the forwarder's processor, and does everything else on the
+    /// generator's.
     pub processors: ProcessorAssignment,
     /// Folder for the sockets and logs of Open vSwitch.
     pub folder: &'a Path,
@@ -56,7 +58,7 @@ pub struct OpenVswitchConfig<'a> {
 /// Processes of an Open vSwitch that forwards between two ports: the switch and its database.
 #[derive(Debug)]
 pub struct OpenVswitchProcess {
-    /// Process of the switch, which is dropped before that of the database.
+    /// Process of the switch. Dropped before the database's process.
     process: LoggedProcess,
     _database: LoggedProcess,
     prefix: String,
@@ -82,7 +84,7 @@ impl OpenVswitchProcess {
         Ok(Self { process, _database: database, prefix })
     }
 
-    /// Returns the process of Open vSwitch.
+    /// Returns the process of the switch, without that of its database.
     #[must_use]
     pub fn process(&self) -> &LoggedProcess {
         &self.process

@@ -1,4 +1,4 @@
-//! Process of DPDK's testpmd, started on both processors, of which one does the work.
+//! Process of DPDK's testpmd, started on both processors of the benchmark. One of the processors moves the frames.
 
 use super::telemetry::{DpdkTelemetry, folder};
 use crate::machine::process::LoggedProcess;
@@ -11,8 +11,8 @@ use std::process::{ChildStdin, Stdio};
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Text in testpmd's log after the start of its ports. DPDK 22.11 crashes on a request for a vhost port's counters
-/// before that.
+/// Text in testpmd's log after the start of its ports. DPDK 22.11 crashes if the counters of a vhost port are requested
+/// before this text appears.
 const STARTED: &str = "Checking link statuses";
 
 /// Parameters of a testpmd process.

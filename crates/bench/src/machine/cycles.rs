@@ -1,6 +1,6 @@
 //! Counts the cycles of a process, including the kernel's on its behalf, by the processor's counters. In a virtual
-//! machine without them, multiplies the processor time of its threads by the clock rate. If the kernel reports neither,
-//! there is no number.
+//! machine without such counters, multiplies the processor time of the process's threads by the clock rate. If the
+//! kernel reports neither, returns no number.
 
 use host::measure::PROBES;
 use perf_event::events::Hardware;

@@ -18,7 +18,7 @@ pub struct MachineDescription {
     pub processors: usize,
     /// Release of the machine's kernel.
     pub kernel: String,
-    /// Load average of the machine in the last minute before the run, caused by other programs.
+    /// Load average that other programs caused on the machine in the last minute before the run.
     pub load: Option<f64>,
     /// Source of the processes' cycle counts on this machine.
     pub cycles: cycles::CycleSource,

@@ -25,19 +25,19 @@ impl LoggedProcess {
         Self { child, log }
     }
 
-    /// Returns the program's process id.
+    /// Returns the process id of the child process.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Returns the text of the program's log.
+    /// Returns the text of the child process's log.
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Returns true if the program has ended.
+    /// Returns true if the child process has ended.
     pub fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }

@@ -71,7 +71,7 @@ pub(super) fn charts(report: &BenchmarkReport) -> Vec<(&'static str, String)> {
     charts
 }
 
-/// Draws a chart with the positions of the axis in the order of the rows, and a bar for each contender.
+/// Draws a bar chart: positions on the horizontal axis in the order of the rows, each with a bar for each contender.
 fn by_peer(rows: &[&BenchmarkRow], title: &str, unit: &str, x: ChartAxis, value: RowValue) -> String {
     let mut places: Vec<String> = Vec::new();
     let mut peers: Vec<(&str, ContenderKind)> = Vec::new();
@@ -96,7 +96,7 @@ fn by_peer(rows: &[&BenchmarkRow], title: &str, unit: &str, x: ChartAxis, value:
     chart(title, unit, x.title, places.into_iter().map(|place| vec![place]).collect(), series)
 }
 
-/// Draws a chart of latencies with the loads by frame size and mode, and a bar for each percentile.
+/// Draws a bar chart of latencies: a position for each load, frame size and mode, with a bar for each percentile.
 fn latencies(rows: &[&BenchmarkRow]) -> String {
     let name = |row: &&BenchmarkRow| {
         let load = row.latency.map_or(0.0, |latency| latency.load * 100.0);

@@ -35,8 +35,8 @@ pub struct BenchmarkRow {
     /// Number of frames of the best-served sender, divided by that of the worst-served sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unfairness: Option<f64>,
-    /// Share of the limit on pending frames that senders used. Near 1 the forwarder bounds the rate, else the guests
-    /// do.
+    /// Share of the limit on pending frames that senders used. Near 1 the forwarder limits the rate; far below 1 the
+    /// guests limit it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub under_way: Option<f64>,
     /// Number of slices of time in which the contender was measured.
@@ -75,8 +75,8 @@ pub struct RateRatio {
     pub spread: Option<(f64, f64)>,
     /// Number of comparable pairs of slices.
     pub pairs: usize,
-    /// Median of the ratios over all rounds, comparable or not. A machine that changes its speed more often than a
-    /// slice ends has few comparable pairs; its changes affect both slices of a round equally often.
+    /// Median of the ratios over all rounds, comparable or not. A machine whose speed changes within slices has few
+    /// comparable pairs, but its changes affect both slices of a round equally often.
     pub median_of_all: Option<f64>,
     /// Bounds of the middle half of the ratios of all rounds.
     pub spread_of_all: Option<(f64, f64)>,
@@ -93,7 +93,7 @@ pub struct ReceiverInterrupts {
     pub lost: f64,
 }
 
-/// Latency in one direction at a part of the full load; 0 is after a silence.
+/// Percentiles of the latency in one direction, at a fraction of the full load or after a silence (load 0).
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct LatencyPercentiles {
     /// Rate of the sent frames, as a fraction of the full load.

@@ -1,6 +1,6 @@
 //! Frames on which filters are compared with libpcap: every protocol that the language names, with and without tags,
 //! labels, PPPoE and Geneve; fragments, options and extension headers; frames that end early, and captures that were
-//! cut.
+//! truncated.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -29,7 +29,7 @@ fn ethernet(kind: u16, payload: &[u8]) -> Vec<u8> {
     to(UNICAST, kind, payload)
 }
 
-/// Builds an 802.3 frame with this 802.2 payload.
+/// Builds an 802.3 frame with the 802.2 payload `payload`.
 fn llc(payload: &[u8]) -> Vec<u8> {
     ethernet(payload.len() as u16, payload)
 }
@@ -289,7 +289,7 @@ fn of_other_types() -> Vec<Vec<u8>> {
     frames
 }
 
-/// Returns all frames: the whole ones first, then frames that end early, and captures that were cut.
+/// Returns all frames: the whole ones first, then frames that end early, and captures that were truncated.
 pub(crate) fn all() -> Vec<CapturedFrame> {
     let groups = [of_ipv4(), of_ipv6(), behind_tags_and_labels(), of_other_types()];
     let whole: Vec<_> = groups.into_iter().flatten().collect();

@@ -18,7 +18,7 @@ pub(crate) fn patch_level() -> Result<u32, String> {
     digits.parse().map_err(|_| "tcpdump has another libpcap than 1.10".to_owned())
 }
 
-/// Returns frames as the bytes of a savefile, with their numbers as times.
+/// Returns frames as the bytes of a savefile, with each frame's index as its time.
 pub(crate) fn savefile(frames: &[CapturedFrame]) -> Vec<u8> {
     let mut file = Vec::new();
     let header = [0xa1b2_c3d4_u32, 2 | 4 << 16, 0, 0, 262_144, 1];

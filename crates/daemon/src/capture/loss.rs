@@ -4,8 +4,8 @@ use plane::DeliveryError;
 use plane::switch::SwitchDropReason;
 use plane::watch::FrameDropReason;
 
-/// Returns the text of a frame's drop reason for a capture. It is shorter than 256 bytes, because its length
-/// takes one byte in the capture's ring.
+/// Returns the text of a frame's drop reason for a capture. The text is shorter than 256 bytes, because the capture's
+/// ring stores its length in one byte.
 pub(super) fn text(loss: FrameDropReason) -> &'static str {
     match loss {
         FrameDropReason::Dropped(reason) => dropped(reason),

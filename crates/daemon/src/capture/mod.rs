@@ -24,9 +24,9 @@ pub(crate) const LONGEST: usize = 1 << 17;
 /// Bytes before each frame in a capture's ring: time (8), length (4), interface, direction, and length of the drop
 /// reason, whose text follows.
 const HEAD: usize = 8 + 4 + 3;
-/// Maximum bytes of a drop reason's text in a capture: its length takes one byte.
+/// Maximum bytes of a drop reason's text in a capture's ring, which stores the length in one byte.
 const WORDS: usize = u8::MAX as usize;
-/// Interface number of the uplink in the capture's ring. Other numbers are ports of the plane.
+/// Interface number of the uplink in the capture's ring. Other numbers are ports of the forwarding plane.
 pub(crate) const UPLINK: u8 = u8::MAX;
 
 /// Selection of frames for a packet capture.
@@ -147,8 +147,8 @@ pub(crate) fn begin(wanted: CaptureSelection) -> (CaptureWriter, CaptureReader) 
 }
 
 impl CaptureReader {
-    /// Returns the beginning of the pcapng file: a section, and an interface for each name. Entries of one name must be
-    /// adjacent.
+    /// Returns the beginning of the pcapng file: a section block, and an interface block for each name. Entries of
+    /// `places` with the same name must be adjacent.
     ///
     /// # Errors
     /// A name is too long for the format.
@@ -162,8 +162,8 @@ impl CaptureReader {
         Ok(head)
     }
 
-    /// Returns a pcapng block with the number of missing frames. Sending it while no frames arrive reveals that a
-    /// client has gone.
+    /// Returns a pcapng block with the number of missing frames. Sending the block while no frames arrive reveals that
+    /// a client has gone.
     ///
     /// # Errors
     /// No error is known; the encoder's signature has one.
@@ -241,7 +241,7 @@ mod tests {
         FrameObservation { at: PortIndex::new(at).map_or(FrameOrigin::Uplink, FrameOrigin::Port), way, lost }
     }
 
-    /// Packet that the test has read from a capture file.
+    /// Packet that a test has read from a capture file.
     #[derive(Debug, PartialEq)]
     struct CapturedPacket {
         interface: u32,

@@ -126,14 +126,14 @@ fn number(
 /// Name of the control socket's folder in the runtime directory. No port may have this name.
 pub(super) const CONTROL: &str = "control";
 
-/// Returns the path of the host's control socket. Its own folder lets users enter a VF's folder without entering this
-/// one.
+/// Returns the path of the host's control socket. The socket has a folder of its own, so that users may enter a VF's
+/// folder and not this one.
 pub(super) fn control_socket(runtime_dir: &Path) -> PathBuf {
     runtime_dir.join(CONTROL).join("control.sock")
 }
 
-/// Returns the path of a function's socket: the configured path, or one in a folder of its own. A container can mount
-/// that folder, and then sees the socket of the next host too.
+/// Returns the path of a function's socket: the configured path, or one in a folder of its own. A container that mounts
+/// this folder also sees the socket of a later host process.
 pub(super) fn socket(
     given: Option<PathBuf>,
     (runtime_dir, name, file): (&Path, &str, &str),

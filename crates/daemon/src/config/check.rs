@@ -1,4 +1,4 @@
-//! Errors of a configuration, and checks that several of its keys share.
+//! Errors of a configuration, and checks that several configuration keys share.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -38,8 +38,8 @@ pub(super) fn value(key: impl Into<String>, problem: impl Into<String>) -> Confi
     ConfigError::Value { key: key.into(), problem: problem.into() }
 }
 
-/// Maximum characters of the name of a port or wire. Socket paths that add "vf63/vf.sock" to it still fit the kernel's
-/// limit.
+/// Maximum characters of the name of a port or wire. Socket paths that add "vf63/vf.sock" to the name still fit the
+/// kernel's limit.
 const MAX_NAME: usize = 32;
 
 /// Values that only one configuration key may have, such as socket paths, each with the key that has the value.

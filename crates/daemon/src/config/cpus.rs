@@ -1,5 +1,5 @@
-//! Check of the configuration key `cpus`, the processors of a port's thread. Opening the port finds out if
-//! the machine has these processors.
+//! Check of the configuration key `cpus`, the processors of a port's thread. The check that the machine has these
+//! processors is made when the port opens.
 
 use super::{ConfigError, value};
 use host::cpus::CpuList;

@@ -212,7 +212,8 @@ pub enum PfAssignment {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PortLinkRule {
-    /// The port's link is up while its uplink exists, is set up and has a carrier. Without an uplink it is always up.
+    /// The port's link is up while its uplink exists, is set up and has a carrier. Without an uplink the link is always
+    /// up.
     #[default]
     Uplink,
     /// The port's link is always up, even without a working uplink.

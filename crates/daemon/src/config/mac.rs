@@ -6,7 +6,8 @@ use policy::PolicyError;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Returns the configured MAC address of a port or VF, or one derived from the host and the name of the port or VF.
+/// Returns the configured MAC address of a port or VF, or an address derived from the host and the name of the port or
+/// VF.
 pub(super) fn address(
     text: Option<&str>,
     key: &str,
@@ -17,9 +18,9 @@ pub(super) fn address(
     if mac.is_valid_unicast() { Ok(mac) } else { Err(value(key, PolicyError::Mac(mac).to_string())) }
 }
 
-/// Derives a locally administered MAC address, always the same one, for a port or VF of the host. It differs from
-/// those of other machines, and from those of other hosts on this machine: other hosts have another runtime folder,
-/// and perhaps an uplink to the same bridge.
+/// Derives a locally administered MAC address, always the same one, for a port or VF of the host. The address differs
+/// from those of other machines, and from those of other host processes on this machine, which have other runtime
+/// folders and may share a bridge.
 pub(super) fn derived(runtime_dir: &Path, owner: &str) -> MacAddress {
     let machine = std::fs::read("/etc/machine-id").unwrap_or_default();
     let fnv1a = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);

@@ -1,5 +1,5 @@
 //! Configuration of the host: the configuration file, checked as a whole before the host opens anything. `resolve`
-//! applies later changes by command on top of it.
+//! applies later changes by command on top of the file.
 //!
 //! The host finds out about interfaces and paths when it opens them.
 
@@ -46,7 +46,7 @@ pub struct HostConfig {
     pub control_access: SocketFilePermissions,
     /// Configuration of the control interface over TCP, if there is one.
     pub http: Option<http::HttpConfig>,
-    /// Folder in which changes by command are stored. Without it, commands can only make volatile changes.
+    /// Folder in which changes by command are stored. Without this folder, commands can only make volatile changes.
     pub state_dir: Option<PathBuf>,
     /// Text of the configuration file at the host's start, or at its last reload.
     pub text: String,
@@ -301,8 +301,8 @@ fn check_socket_mode(owner: &str, family: CardFamily, mode: Option<SocketRole>) 
     Err(value(format!("{owner}.socket_mode"), why))
 }
 
-/// Returns the socket of a PF that a guest drives, or `None`. Such a port has no VFs: no VMM passes SR-IOV on through
-/// vfio-user, so the guest's driver could enable them but not hand them on.
+/// Returns the socket of a PF that a guest drives, or `None`. A port with such a PF has no VFs, because no VMM supports
+/// SR-IOV through vfio-user: the guest's driver could enable VFs but not pass them to guests.
 fn check_pf(
     name: &str,
     port: &PortConfigKeys,

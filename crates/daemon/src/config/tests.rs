@@ -92,7 +92,8 @@ fn derived_mac_addresses_are_stable_and_differ() {
     assert_ne!(one.ports[0].vfs[0].mac, one.ports[0].vfs[1].mac);
 }
 
-/// Two hosts may have ports of the same names on one bridge. With equal addresses they would take each other's frames.
+/// Two hosts may have ports of the same names on one bridge. With equal MAC addresses these ports would receive each
+/// other's frames.
 #[test]
 fn two_host_processes_on_one_machine_derive_different_macs() {
     let [one, two] = ["/run/one", "/run/two"].map(|runtime_dir| {

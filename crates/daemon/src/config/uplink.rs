@@ -20,7 +20,7 @@ pub enum UplinkConfig {
     Tap(String),
     /// Existing macvtap interface of this name.
     Macvtap(String),
-    /// Wire of this name: a link inside the host to another of its ports.
+    /// Wire of this name: a link inside the host process to another of its ports.
     Wire(String),
     /// UNIX stream socket to another process.
     Stream(StreamUplinkSocket),
@@ -36,7 +36,7 @@ pub enum UplinkConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum XdpMode {
-    /// First available of the other AF_XDP modes, in their order here; a packet socket if none is available.
+    /// First available of the modes native with zero copy, native and generic; a packet socket if none is available.
     BestEffort,
     /// The interface's driver moves frames to and from the host's memory without a copy.
     NativeWithZerocopy,

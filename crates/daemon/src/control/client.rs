@@ -60,7 +60,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const HAND_OVER: Duration = Duration::from_secs(30);
 /// Pause before the next attempt to connect while the socket's queue of connections is full.
 const TURN: Duration = Duration::from_millis(2);
-/// Maximum number of attempts to send a request that was not begun because the host handed over to another process.
+/// Maximum number of attempts to send a request. A host that hands over to another process begins no request, so the
+/// client tries again.
 const ATTEMPTS: usize = 3;
 
 /// Returns the id of the process that has created a control socket, as the kernel reports it. After a hand-over that
@@ -93,7 +94,8 @@ pub fn metrics(socket: &Path) -> Result<String, ControlClientError> {
     }
 }
 
-/// Captures frames of a port. Passes pieces of the pcapng file to `take` until `take` breaks, or the host ends.
+/// Captures frames of a port. Passes pieces of the pcapng file to `take` until `take` returns a break, or the host
+/// ends.
 ///
 /// # Errors
 /// [`ControlClientError`].
@@ -119,8 +121,8 @@ pub enum EventStreamItem {
     Lost(u64),
 }
 
-/// Follows the host's stream of events. Passes those after the event with the id `last` to `take` as they happen,
-/// until `take` breaks, or the host ends. Without `last`, or with an id of another process, it begins with all kept
+/// Follows the host's stream of events. Passes those after the event with the id `last` to `take` as they happen, until
+/// `take` breaks, or the host ends. Without `last`, or with an id of another process, the stream begins with all kept
 /// events.
 ///
 /// # Errors
@@ -172,7 +174,8 @@ fn parse_event(block: &str) -> serde_json::Result<Option<EventStreamItem>> {
     }))
 }
 
-/// Receives a streamed response of the host. Passes each piece to `take` until `take` breaks, or the host ends.
+/// Receives a streamed response of the host. Passes each piece to `take` until `take` returns a break, or the host
+/// ends.
 fn pieces(
     socket: &Path,
     sent: HttpRequest,
@@ -198,7 +201,7 @@ fn pieces(
     })
 }
 
-/// Sends a request to the host behind a control socket, and returns its answer.
+/// Sends a request to the host that serves a control socket, and returns the host's answer.
 ///
 /// # Errors
 /// [`ControlClientError`].
@@ -270,7 +273,7 @@ async fn send(socket: &Path, sent: HttpRequest) -> Result<Response<Incoming>, Co
     Ok(sender.send_request(request).await.map_err(io::Error::other)?)
 }
 
-/// Connects to the host's control socket. While the socket's queue is full, it tries again.
+/// Connects to the host's control socket. While the socket's queue of connections is full, tries again.
 async fn connect(socket: &Path) -> io::Result<UnixStream> {
     loop {
         match UnixStream::connect(socket).await {

@@ -10,8 +10,8 @@ use prometheus::{Error, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder}
 /// Function that returns a metric's value from a VF's status.
 type MetricReader = fn(&VfStatus) -> u64;
 
-/// Per-VF metrics under the names that SR-IOV dashboards expect. Labels: `numa_node`, `pciAddr`, `pf`, `vf`. Each port
-/// is a PCI domain, in order.
+/// Per-VF metrics under the names that SR-IOV dashboards expect. Labels: `numa_node`, `pciAddr`, `pf`, `vf`. The label
+/// `pciAddr` counts each port as a PCI domain, in the order of the ports.
 const KNOWN: [(&str, &str, MetricReader); 9] = [
     ("sriov_vf_rx_bytes", "Bytes received by the guest", |vf| vf.rx.bytes),
     ("sriov_vf_rx_packets", "Frames received by the guest", |vf| vf.rx.packets),
@@ -146,7 +146,7 @@ pub(crate) fn text(ports: &[PortStatus]) -> Result<String, Error> {
     TextEncoder::new().encode_to_string(&families)
 }
 
-/// Registers the metrics of ports and uplinks.
+/// Adds the metrics of ports and uplinks to the registry.
 fn port_metrics(registry: &Registry, ports: &[PortStatus]) -> Result<(), Error> {
     let link = gauge(registry, "softiov_port_link_up", "1 if the port's link is up", &["pf"])?;
     let waiting = "Frames in the port's receive buffer that wait for receive descriptors";

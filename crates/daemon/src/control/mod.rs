@@ -1,5 +1,5 @@
 //! Control interface: commands to a running host, as HTTP. `route` has the requests and their paths, [`openapi`]
-//! describes them to programs, and [`problem`] is the form of every error. `management` carries the requests out, on
+//! describes them to programs, and [`problem`] defines the error responses. `management` carries the requests out, on
 //! the thread named control.
 
 pub mod client;

@@ -31,7 +31,7 @@ pub(crate) struct ControlRoute {
     /// Schema of the request's body, if the request has one.
     pub(crate) body: Option<SchemaFunction>,
     pub(crate) answer: SchemaFunction,
-    /// True if only the control socket allows this request, and TCP does not: it changes more than a setting.
+    /// True if only the control socket allows this request, and TCP does not: the request changes more than a setting.
     pub(crate) local_only: bool,
     pub(crate) request: fn(&ControlRouteInput) -> Result<ControlRequest, ControlRequestFailure>,
 }
@@ -193,7 +193,7 @@ pub(crate) static ROUTES: [ControlRoute; 13] = [
     },
 ];
 
-/// Returns the JSON schema of a type.
+/// Returns the JSON schema of the type `T`.
 fn form<T: JsonSchema>(schemas: &mut SchemaGenerator) -> Schema {
     schemas.subschema_for::<T>()
 }

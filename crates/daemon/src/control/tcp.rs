@@ -1,5 +1,5 @@
-//! Control interface over TCP: its socket, which outlives the process like the control socket, and the token that
-//! clients must send (`server` serves it).
+//! Control interface over TCP: its socket, which a successor process takes over, and the token that clients must send.
+//! `server` serves the interface.
 
 use crate::config::http::HttpConfig;
 use crate::vault::FileDescriptorStore;
@@ -37,7 +37,7 @@ pub(crate) enum HttpSetupError {
     },
 }
 
-/// Name under which the vault of kept file descriptors keeps the listening TCP socket for the successor process.
+/// Name of the listening TCP socket in the file descriptor store, by which the successor process finds the socket.
 const NAME: &str = "http";
 /// Characters of the shortest accepted HTTP token.
 const SHORTEST: usize = 16;
@@ -84,16 +84,16 @@ impl BearerToken {
         Ok(Self(token.to_owned()))
     }
 
-    /// Returns true if a client has sent this token. The comparison takes constant time, so that it reveals no part of
-    /// it.
+    /// Returns true if a client has sent this token. The comparison takes constant time, so that its duration reveals
+    /// no part of the token.
     pub(crate) fn is(&self, sent: &str) -> bool {
         self.0.as_bytes().ct_eq(sent.as_bytes()).into()
     }
 }
 
 /// Opens the TCP socket of the control interface, the previous host process's or a new one, and reads the token.
-/// Returns `None` if the configuration has no address. The vault is unchanged, because the predecessor may still
-/// resume; [`settle`] changes it.
+/// Returns `None` if the configuration has no address. Leaves the file descriptor store unchanged, because the
+/// predecessor may still resume; [`settle`] changes the store.
 pub(crate) fn open(
     http: Option<&HttpConfig>,
     vault: &FileDescriptorStore,
@@ -109,14 +109,14 @@ pub(crate) fn open(
     Ok(Some((listener, token)))
 }
 
-/// Returns the TCP socket in the vault of kept file descriptors, if it listens at this address.
+/// Returns the TCP socket in the file descriptor store, if the socket listens at `address`.
 fn kept(vault: &FileDescriptorStore, address: SocketAddr) -> Option<TcpListener> {
     let listener = vault.copy(NAME).map(TcpListener::from)?;
     listener.local_addr().is_ok_and(|kept| kept == address).then_some(listener)
 }
 
-/// Makes the vault of kept file descriptors keep exactly the TCP socket that this process serves. Clients of an
-/// abandoned one would wait without an answer.
+/// Makes the file descriptor store hold the TCP socket that this process serves, and no other. Clients of an abandoned
+/// socket would wait without an answer.
 ///
 /// # Errors
 /// The process is out of descriptors.
@@ -131,7 +131,7 @@ pub(crate) fn settle(served: Option<&TcpListener>, vault: &FileDescriptorStore) 
     vault.keep(NAME, listener.as_fd())
 }
 
-/// Removes the TCP socket from the vault of kept file descriptors, so that the successor process opens its own.
+/// Removes the TCP socket from the file descriptor store, so that the successor process opens its own.
 pub(crate) fn forget(vault: &FileDescriptorStore) {
     vault.forget(NAME);
 }

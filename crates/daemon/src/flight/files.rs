@@ -1,5 +1,5 @@
 //! Files with the flight recordings of quarantined VFs: `flight/VF-TIME.json` in the state folder. A separate thread
-//! writes the files, so that no port waits. It keeps [`MOST`] files and deletes the oldest.
+//! writes the files, so that no port waits. The thread keeps [`MOST`] files, and deletes the oldest.
 
 use super::recording::{FlightRecording, PendingFlightRecording};
 use host::confine::{PreparedSandbox, SandboxError};
@@ -11,7 +11,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 /// Maximum number of flight recordings in the folder; older ones are deleted.
 const MOST: usize = 32;
-/// Maximum number of flight recordings that wait to be written. More recordings would only replace others.
+/// Maximum number of flight recordings that wait to be written. The folder keeps no more, so further recordings would
+/// only delete others.
 const WAITING: usize = MOST;
 
 /// Sender of flight recordings to the thread that writes them; `None` without a state folder.

@@ -1,5 +1,6 @@
-//! Flight recorder of each VF: the last register accesses and events between the VF and its client. Commands read it,
-//! and a quarantine writes it to a file, so that an administrator can see later what the guest did before.
+//! Flight recorder of each VF: the last register accesses and events between the VF and its client. Commands read the
+//! recorder, and a quarantine writes its contents to a file, which shows an administrator later what the guest did
+//! before.
 //!
 //! The port's thread records accesses and events ([`FlightRecorder`]) in preallocated memory, without an allocation and
 //! without a lock. It records dropped frames once a second by the counters, instead of one by one. Other threads name
@@ -17,16 +18,16 @@ const ACCESSES: usize = 256;
 /// Maximum number of recorded events of a VF beside register accesses. They have a ring of their own, because a guest
 /// makes far more accesses.
 const EVENTS: usize = 128;
-/// Number of last recorded accesses among which an equal one is counted up instead of recording a new access. So
+/// Number of latest entries that are searched for an equal access, which then only raises that entry's count. So
 /// alternating doorbells do not fill the ring.
 const NEAR: usize = 4;
 
 /// Kind of a recorded register access or event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FlightRecordKind {
-    /// Register read by the client.
+    /// Read of a register by the client.
     Read(RegisterLocation),
-    /// Register write by the client.
+    /// Write to a register by the client.
     Write(RegisterLocation),
     /// Event that has no kind of its own, recorded by its text.
     Said(&'static str),
@@ -96,7 +97,7 @@ impl FlightRecorder {
     }
 
     /// Records the numbers of frames that were dropped since the last call, by reason. The first call records nothing,
-    /// because it has no earlier counters.
+    /// because there are no earlier counters to compare with.
     pub(crate) fn count(&mut self, now: Time, counters: PoolCounters) {
         let before = self.counted.replace(counters).unwrap_or(counters);
         for ((reason, old), (_, new)) in drops(&before).into_iter().zip(drops(&counters)) {
@@ -148,7 +149,8 @@ impl<const N: usize> FlightRing<N> {
         Self { notes: VecDeque::with_capacity(N), lost: 0 }
     }
 
-    /// Adds a register access or event to the ring, or counts it with an equal one among the last `near` entries.
+    /// Adds a register access or event to the ring, or raises the count of an equal entry among the last `near`
+    /// entries.
     fn note(&mut self, note: FlightRecord, near: usize) {
         let same = self.notes.iter().rev().take(near).position(|last| last.what == note.what);
         if let Some(last) = same.and_then(|back| self.notes.len().checked_sub(back + 1))

@@ -33,7 +33,7 @@ pub(super) fn difference(before: &HostConfig, after: &HostConfig) -> Vec<ConfigC
     changes
 }
 
-/// Adds the difference between the two settings of one port or VF to the changes, if there is any.
+/// Compares the old and the new settings of a port or VF, and adds a difference to `changes`.
 fn compare(changes: &mut Vec<ConfigChange>, name: &str, old: Option<SettingValues>, new: &SettingValues) {
     let what = if old.is_some() { ConfigChangeKind::Changed } else { ConfigChangeKind::Added };
     let settings = setting_changes(&old.unwrap_or_default(), new);

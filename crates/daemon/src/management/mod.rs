@@ -1,5 +1,5 @@
-//! Management of the ports, on the control thread: it holds the configuration and makes every change of it. `control`
-//! has the control socket, and `port` carries out the commands to a port.
+//! Management of the ports, on the control thread, which holds the configuration and makes every change of the
+//! configuration. `control` has the control socket, and `port` carries out the commands to a port.
 
 mod apply;
 mod difference;

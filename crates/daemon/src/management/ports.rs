@@ -58,7 +58,7 @@ impl RunningPort {
 }
 
 impl RunningPorts {
-    /// Creates an empty list of ports. The receiver gets failed ports, for [`RunningPorts::revive`].
+    /// Creates an empty list of ports, and the receiver from which [`RunningPorts::revive`] takes failed ports.
     pub(crate) fn new(
         vault: &FileDescriptorStore,
         threads: ThreadSandboxes,
@@ -105,7 +105,7 @@ impl RunningPorts {
         }
     }
 
-    /// Marks a port as given up after repeated failures. Requests that concern all ports skip it.
+    /// Marks a port as given up after repeated failures. Requests that concern all ports skip such a port.
     fn give_up(&self, name: &str) {
         for port in self.lock().iter_mut().filter(|port| port.name == name && !port.ends) {
             port.given_up = true;
@@ -180,7 +180,7 @@ impl RunningPorts {
         }))
     }
 
-    /// Returns the vault with the kept file descriptors.
+    /// Returns the file descriptor store of the host.
     pub(crate) fn vault(&self) -> &FileDescriptorStore {
         &self.vault
     }

@@ -92,8 +92,8 @@ impl HostManager {
         Ok(())
     }
 
-    /// Refuses a configuration with a new MAC address that a guest of another port has chosen, so that no
-    /// configuration has it. A port checks its own guests.
+    /// Refuses a configuration with a new MAC address that a guest of another port uses by its own choice, without
+    /// configuration. Each port checks the addresses of its own guests.
     fn refuse_addresses_in_use(&self, next: &HostConfig) -> ControlRequestResult<()> {
         for port in &next.ports {
             let old = self.config.ports.iter().find(|old| old.name == port.name);
@@ -138,8 +138,8 @@ impl HostManager {
         changed
     }
 
-    /// Opens the new ports, VFs and uplinks of a changed configuration. Dropping them closes them, except uplinks,
-    /// which have to be retired.
+    /// Opens the new ports, VFs and uplinks of a changed configuration. Dropping the result closes the ports and VFs,
+    /// but not the uplinks, which [`retire`] closes.
     fn prepare(&self, next: &HostConfig) -> ControlRequestResult<PreparedConfigChange> {
         let mut prepared = PreparedConfigChange::default();
         for port in &next.ports {

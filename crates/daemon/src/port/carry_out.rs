@@ -1,5 +1,5 @@
-//! Carries out the commands to a port: reports, changes of policies, uplink and VFs, resets, disconnects, the pause
-//! before a hand-over, the end. `management` sends them.
+//! Carries out the commands to a port, which `management` sends: reports, changes of policies, uplink and VFs, resets,
+//! disconnects, the pause before a hand-over, the end.
 
 use super::clients::errand::BlockingCallQueue;
 use super::clients::holdings::ClientResources;
@@ -88,7 +88,7 @@ impl OpenPort {
         }
     }
 
-    /// Returns the port's status, with counters that continue those of the previous host processes. Saves the counters
+    /// Returns the port's status, with counters that include those of the previous host processes. Saves the counters
     /// for a successor process.
     fn status(&mut self, now: Time) -> PortStatus {
         let mut status = self.report(now).status();
@@ -147,7 +147,7 @@ impl OpenPort {
         self.clients.end(now);
     }
 
-    /// Resets the card and sets it up again with its policy. Guests are notified before, and their drivers restart.
+    /// Resets the card and sets it up again with its policy. Guests are notified first, and their drivers restart.
     fn reset(&mut self, now: Time) -> Result<(), PortChangeRefusal> {
         self.engine.reset(now)?;
         tracing::info!(port = self.name, "the port was reset");
@@ -156,7 +156,7 @@ impl OpenPort {
         Ok(())
     }
 
-    /// Takes a VF's link down for its guest, serves the client until it is silent, and disconnects it.
+    /// Takes a VF's link down for its guest, serves the client until it is silent, and disconnects the client.
     fn disconnect_vf(&mut self, index: VfIndex, now: Time) -> Result<(), PortChangeRefusal> {
         let place = self.clients.place(index);
         let connected = |place: &usize| self.clients.slots()[*place].connection().is_some();
@@ -206,7 +206,7 @@ impl OpenPort {
         Ok(())
     }
 
-    /// Adds new VFs after those that the port offers.
+    /// Adds new VFs after the VFs that the port already offers.
     fn offer(&mut self, new: Vec<PreparedVf>, now: Time) -> Result<(), PortChangeRefusal> {
         for PreparedVf { config, endpoint, resources } in new {
             let (index, place) = (config.index, FunctionSocketConfig::of_vf(&config));
@@ -302,7 +302,7 @@ fn refused_policy(port: &str, (vf, error): RefusedPolicy) -> PortChangeRefusal {
     PortChangeRefusal::Setting { name, error: error.into() }
 }
 
-/// Outcome of a port's pause for the successor process.
+/// Outcome of a port's pause, in which a successor process may take the port.
 enum PortPauseOutcome {
     Taken,
     Refused,
@@ -310,8 +310,8 @@ enum PortPauseOutcome {
     Ended,
 }
 
-/// Waits until a successor process takes the paused port or refuses it, for `time` at most. Other commands get no
-/// answer meanwhile.
+/// Waits up to `time` until a successor process takes or refuses the paused port. Other commands get no answer
+/// meanwhile.
 fn wait_for_successor(inbox: &PortCommandInbox, time: Duration, clock: &dyn TimeSource) -> PortPauseOutcome {
     let deadline = clock.now() + time;
     loop {

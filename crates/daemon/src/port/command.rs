@@ -28,8 +28,8 @@ pub enum PortThreadCommand {
     /// Add the VFs that come with the command, and apply new policies. The answer is the reason if nothing was
     /// changed.
     ApplyPolicies(PortPolicyUpdate, Vec<PreparedVf>, mpsc::Sender<Result<(), PortChangeRefusal>>),
-    /// Change the port's uplink, link or processors. The answer is the former values, or the reason for the refusal
-    /// and the change itself.
+    /// Change the port's uplink, link or processors. The answer is the former values; if the port refuses, the reason
+    /// together with the change.
     Refit(Box<PortReconfiguration>, mpsc::Sender<ReconfigurationResult>),
     /// Withdraw the port's last VFs, so that this number of VFs is left, and disconnect the clients of withdrawn VFs.
     Withdraw(usize, mpsc::Sender<()>),
@@ -70,7 +70,7 @@ impl PortHandle {
         sent
     }
 
-    /// Returns the waker of the port's thread.
+    /// Returns the waker that ends the sleep of the port's thread.
     pub(crate) fn waker(&self) -> &ThreadWaker {
         &self.waker
     }

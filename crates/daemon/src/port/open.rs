@@ -30,14 +30,14 @@ use pcie::Function;
 #[derive(Debug, Clone)]
 pub(crate) struct SharedPortResources {
     pub(crate) wires: WireRegistry,
-    /// XDP programs for the ports' uplinks. They are loaded before the process gives up its rights.
+    /// XDP programs for the ports' uplinks. They are loaded before the process drops its privileges.
     pub(crate) programs: XdpPrograms,
     /// Channel to the thread that writes flight recordings of quarantined VFs.
     pub(crate) flights: FlightRecordingSender,
 }
 
-/// Port that is open and has changed nothing that the previous host process has left, so that this process or the
-/// previous one may still give up. [`Self::inherit`] cannot fail.
+/// Opened port that has not changed the previous host process's state yet, so that either process may still serve the
+/// port. [`Self::inherit`] cannot fail.
 #[derive(Debug)]
 pub(crate) struct PreparedPort {
     port: OpenPort,
@@ -46,8 +46,8 @@ pub(crate) struct PreparedPort {
 }
 
 impl PreparedPort {
-    /// Opens a port: brings up card, drivers, sockets and uplink, or resumes those that the previous host process has
-    /// left in the vault of kept file descriptors. The port's threads give up the rights that `threads` names.
+    /// Opens a port: creates its card, drivers, sockets and uplink, or resumes those whose file descriptors the
+    /// previous host process has kept. The port's threads drop the privileges that `threads` names.
     ///
     /// # Errors
     /// [`PortStartError`]. Everything that was opened is closed again.

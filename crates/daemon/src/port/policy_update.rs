@@ -59,8 +59,8 @@ impl PreparedVf {
 }
 
 impl PortPolicyUpdate {
-    /// Returns a policy for each VF, at least `offered` of them. VFs that the update does not contain get the policy
-    /// of VFs that are not offered.
+    /// Returns a policy for each VF, at least `offered` of them. VFs that the update lacks get a policy under which
+    /// they move no frame.
     pub(super) fn policies(&self, offered: usize) -> Vec<VfPolicy> {
         let mut policies: Vec<_> = self.vfs.iter().map(|vf| vf.policy).collect();
         policies.resize_with(offered.max(policies.len()), not_offered);

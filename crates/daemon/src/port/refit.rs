@@ -6,7 +6,7 @@ use super::error::PortChangeRefusal;
 use crate::config::file::{LinkLocalPolicy, PortLinkRule};
 use host::cpus::CpuList;
 
-/// Change of a port's uplink, link or processors, or the former values that undo the change.
+/// Change of a port's uplink, link or processors, or the values before a change, which undo the change.
 #[derive(Debug)]
 pub struct PortReconfiguration {
     /// New uplink of the port, or `None` to keep the present uplink.
@@ -21,7 +21,7 @@ pub struct PortReconfiguration {
     pub(crate) cpus: CpuList,
 }
 
-/// Result of a port's reconfiguration: the former values, which undo the change; or the reason for the refusal, and
-/// the change itself.
+/// Result of a port's reconfiguration: the values before the change, or the reason for the refusal together with the
+/// refused change.
 pub type ReconfigurationResult =
     Result<Box<PortReconfiguration>, (PortChangeRefusal, Box<PortReconfiguration>)>;

@@ -31,7 +31,7 @@ pub struct OpenPort {
     pub(super) engine: PortEngine,
     pub(super) clients: PortClients,
     pub(super) succession: PortHandOverState,
-    /// Sender of the outcomes of clients' blocking calls, for VFs that are added later.
+    /// Sender by which the worker threads of later VFs report the outcomes of clients' blocking calls.
     pub(super) desk: BlockingCallCompletionSender,
     /// Processors that the port's thread is pinned to. An empty set means any.
     pub(super) cpus: CpuList,
@@ -155,7 +155,7 @@ impl OpenPort {
         passed
     }
 
-    /// Saves the state of the whole port for the successor process. Returns `false` if the state cannot be saved.
+    /// Saves the state of the whole port for the successor process. Returns `false` if the port cannot be saved now.
     pub(super) fn note_all(&mut self, now: Time) -> bool {
         let Self { engine, clients, succession, .. } = self;
         let states = (clients.watched(), clients.states(engine));
@@ -169,7 +169,8 @@ impl OpenPort {
     }
 }
 
-/// Lets the PF driver answer its VFs, if the host runs the driver. Records which VFs' requests wait for an answer.
+/// Runs the PF driver, if the host drives the PF, so that it answers its VFs. Records which VFs' requests wait for an
+/// answer.
 fn visit_pf(engine: &mut PortEngine, clients: &mut PortClients, now: Time) -> PfDriverRunResult {
     if !engine.card().is_hosted() {
         return PfDriverRunResult::default();

@@ -108,7 +108,7 @@ impl PortStatusSource<'_> {
         }
     }
 
-    /// Returns a hint for the administrator about a problem of a function's client, if there is one.
+    /// Returns a hint for the administrator about a problem with a function's client, or `None` without a problem.
     fn hint(&self, slot: &OfferedFunction, reach: &FunctionBus) -> Option<String> {
         let connection = slot.connection()?;
         if let Some(stall) = connection.stall(self.now).filter(ClientStall::is_shown) {

@@ -59,7 +59,8 @@ impl SettingLayers {
         }
     }
 
-    /// Removes the values of these settings that commands have set. The file's values or the defaults apply again.
+    /// Removes the values that commands have given these settings. Values of the configuration file or defaults apply
+    /// again.
     pub fn forget<'a>(&mut self, keys: impl IntoIterator<Item = &'a String>) {
         for key in keys {
             self.kept.remove(key);

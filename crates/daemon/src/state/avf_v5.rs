@@ -1,5 +1,5 @@
-//! Versions 1 to 5 of the saved state of a port of family AVF. In these, VFs could not share addresses, and no VLANs
-//! were withheld. Up to version 4 a port had eight VFs, sets of them were bytes, and its policy had the 82576's form.
+//! Versions 1 to 5 of the saved state of an AVF port. They have no shared addresses and no record of VLANs that a
+//! policy denies. Up to version 4 a port had eight VFs, sets of them were bytes, and its policy had the 82576's form.
 //! Up to version 3 there were no thresholds for offences, and only the administrator could quarantine a VF. The rest is
 //! as today.
 

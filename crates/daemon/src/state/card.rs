@@ -8,7 +8,7 @@ use nic::Nic;
 use serde::{Deserialize, Serialize};
 
 /// State of an 82576 card between two rounds of its port's loop, with PF driver and SR-IOV manager if the host has the
-/// PF. Times are those of CLOCK_MONOTONIC, which is the same for every process until the machine reboots.
+/// PF. Times are of CLOCK_MONOTONIC, which all processes share until the machine reboots.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CardState {
     /// State of the 82576 card itself, without PF driver and SR-IOV manager.

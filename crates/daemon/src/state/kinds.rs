@@ -40,7 +40,8 @@ impl SavedState for I82576PortState {
     }
 }
 
-/// Saved configuration of one VF, of either family, that its guest has changed since the driver state was saved.
+/// Saved configuration of one VF of an 82576 or an AVF port. Its guest has changed the configuration since the driver
+/// state was saved.
 impl SavedState for VirtualFunctionState {
     const KIND: [u8; 4] = *b"func";
     const VERSION: u32 = 1;

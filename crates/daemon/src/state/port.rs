@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub struct I82576PortState {
     /// State of the card, with its PF driver and SR-IOV manager.
     pub card: CardState,
-    /// MSI-X table of the PF, if a guest drives it.
+    /// MSI-X table of a PF that a guest drives; `None` if the host drives the PF.
     pub table: Option<MsiXTableState>,
     /// Policies of the port and its VFs in the configuration, if the host runs the PF driver.
     pub configured: Option<ConfiguredPolicies>,
@@ -39,8 +39,8 @@ pub struct ClientState {
     pub warned: bool,
 }
 
-/// Driver state of an 82576 port: policies, and PCI configurations by guests. It outlives the card: if the card's
-/// state is lost, a new card is set up from it.
+/// Driver state of an 82576 port: policies, and the PCI configurations that guests have set. It outlives the card: a
+/// new card can be set up from it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "SoftwareState")]
 pub struct PortSoftwareState {
@@ -62,9 +62,9 @@ pub struct HostPfState {
     pub configured: ConfiguredPolicies,
 }
 
-/// Policies of a port and its VFs in the configuration. If a successor's configuration has the same, the policies in
-/// force stay; if not, the administrator has changed the file since, and the successor's configuration applies. The
-/// port's own policy has the form of its family's software.
+/// Policies of a port and its VFs in the configuration. A successor process whose configuration has equal policies
+/// keeps the policies in force; otherwise the administrator has changed the file, and the new configuration applies.
+/// The type of the port's own policy depends on the card family.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename = "Configured")]
 pub struct ConfiguredPolicies<P = SavedPortPolicy> {

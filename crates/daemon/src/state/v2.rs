@@ -1,5 +1,6 @@
-//! Versions 1 and 2 of a card's and a port's state, and version 1 of its software's. In these, VFs could not share
-//! addresses, and no VLANs were withheld. In version 1 no frames waited for ring descriptors. The rest is as today.
+//! Versions 1 and 2 of the saved state of an 82576 card and its port, and version 1 of the port's driver state. They
+//! have no shared addresses and no record of VLANs that a policy denies. In version 1 no frames waited for ring
+//! descriptors. The rest is as today.
 
 use super::port::{ClientState, ConfiguredPolicies, GuestPfState, HostPfState};
 use super::{CardState, I82576PortState, PortSoftwareState};

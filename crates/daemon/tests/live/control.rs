@@ -13,8 +13,8 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Number of simultaneous slow control clients. The host gives each of them 5 seconds. If it served one after the
-/// other, other clients would not be served within [`PATIENCE`].
+/// Number of simultaneous slow control clients. The host gives each of them 5 seconds. If it served them one after the
+/// other, further clients would wait longer than [`PATIENCE`].
 const SLOW: usize = 20;
 
 /// Returns true if the host has closed a control connection; does not read from the connection.

@@ -1,5 +1,5 @@
-//! Tests of an existing network interface as the uplink: one end of a veth pair, with the test's own host at
-//! the other end. `host::packet` tests bursts, tags and checksums.
+//! Tests of an existing network interface as the uplink: one end of a veth pair, whose other end is an
+//! interface of the test's network namespace. `host::packet` tests bursts, tags and checksums.
 
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
@@ -13,7 +13,7 @@ use std::process::Command;
 
 const CONFIG: &str = "[[port]]\nuplink.interface = \"wire0\"\n";
 
-/// Creates a veth pair: `wire0` for the port, and `host0` with an address for the host.
+/// Creates a veth pair: `wire0` for the port's uplink, and `host0` with an IP address for the network stack.
 pub(crate) fn make_pair() {
     ip("link add wire0 type veth peer name host0");
     ip("addr add 10.99.0.1/24 dev host0");

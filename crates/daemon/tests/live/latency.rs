@@ -1,5 +1,5 @@
-//! Measurement of the worst round-trip time of two guests while a third costs the host most: it ends with much memory,
-//! punches holes in it, maps and unmaps it. Prints the median of several runs:
+//! Measurement of the worst round-trip time between two guests while a third guest makes the host do costly work:
+//! disconnects with much memory, punches holes in its memory, maps and unmaps it. Prints the median of several runs:
 //!
 //! ```sh
 //! SOFTIOV_LATENCY_MIB=4096 cargo test --release -p daemon --test live latency -- --nocapture

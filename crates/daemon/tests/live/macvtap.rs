@@ -1,5 +1,6 @@
-//! Tests of a macvtap as the uplink: frames of the port leave by one end of a veth pair, and the test's own host has
-//! the other end. `host::tap` tests device files of other network namespaces, and embedded guests send large packets.
+//! Tests of a macvtap as the uplink: frames of the port leave by one end of a veth pair, whose other end is an
+//! interface of the test's network namespace. `host::tap` tests device files of other network namespaces, and embedded
+//! guests send large packets.
 
 use crate::interface::{make_pair, with_a_pair};
 use crate::support::guest::VfGuest;

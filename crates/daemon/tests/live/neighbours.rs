@@ -1,5 +1,5 @@
-//! Measurement of the round-trip times of two guests while a third floods the port with the most expensive work. Prints
-//! them beside the times while the third keeps a processor as busy without using the port:
+//! Measurement of the round-trip times of two guests while a third guest floods the port with the most expensive work.
+//! Also prints the times while the third guest keeps a processor as busy without the port:
 //!
 //! ```sh
 //! SOFTIOV_NEIGHBOUR_ROUNDS=5000 cargo test --release -p daemon --test live neighbours -- --nocapture
@@ -23,12 +23,12 @@ fn rounds() -> Option<usize> {
     std::env::var("SOFTIOV_NEIGHBOUR_ROUNDS").ok()?.parse().ok()
 }
 
-/// Function that gives the port work once, as the third guest that disturbs the two measured ones; the test repeats the
-/// call without a pause.
+/// Action of the third guest that gives the port work once. The test repeats it without a pause while two other guests
+/// are measured.
 type GuestFloodAction = fn(&mut VfGuest<QemuClient>);
 
-/// Floods by which the third guest disturbs the two measured ones, by name. The first one uses a processor but not the
-/// port.
+/// Actions by which the third guest disturbs the two measured guests, by name. The first action uses a processor but
+/// not the port.
 const FLOODS: [(&str, GuestFloodAction); 6] = [
     ("nothing, busily", |_| (0..1000).for_each(|_| std::hint::spin_loop())),
     ("frames of 64 B", |guest| send(guest, &frame(46), &TxOffload::default())),

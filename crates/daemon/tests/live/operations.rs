@@ -1,5 +1,5 @@
-//! Measurement of the cost of a guest's writes to its configuration space and MSI-X table, and of its resets, relative
-//! to register writes. Time slices of both alternate. Prints the median of the slices' ratios:
+//! Measurement of the cost of a guest's writes to configuration space and MSI-X table, and of its resets, relative to
+//! register writes. Time slices of the compared operations alternate. Prints the median of the slices' ratios:
 //!
 //! ```sh
 //! SOFTIOV_OPERATION_ROUNDS=50 cargo test --release -p daemon --test live operations -- --nocapture

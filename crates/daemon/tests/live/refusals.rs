@@ -102,7 +102,7 @@ fn mac_assigned_to_another_vf_is_refused_even_if_unused() {
     assert_refused(&mut world, "address-in-use", |vf, hal| vf.set_mac(hal, own));
 }
 
-/// Tests that no two functions are given one MAC address, so that no guest receives another's frames.
+/// Tests that two functions cannot be given the same MAC address, so that no guest receives frames of another guest.
 #[test]
 fn administrator_cannot_assign_a_mac_address_twice() {
     let (live, mut sender) = guest(VfSettings::default());

@@ -16,8 +16,9 @@ use std::path::Path;
 use std::time::Duration;
 use vfio_user::client::Client;
 
-/// Offset of the device control register in the PCI Express capability, and the bit that starts a function level reset.
+/// Offset of the device control register in the PCI Express capability.
 const DEVICE_CONTROL: u64 = 8;
+/// Bit of the device control register that starts a function level reset.
 const INITIATE_FLR: u16 = 1 << 15;
 
 fn function_level_reset(guest: &mut VfGuest<QemuClient>) {
@@ -170,8 +171,8 @@ fn overwrite_registers(
     }
 }
 
-/// Checks that the next client of a used function reads the same bytes as the first client of a new function. The
-/// registers of BAR 0 in `running` count time, so they may differ.
+/// Checks that the next client of a used function reads the same bytes as the first client of a new function. Ignores
+/// the registers of BAR 0 in `running`, which count time.
 fn is_as_new(used: &Path, new: &Path, shape: ExpectedPciFunction, running: &[u32]) {
     for (used, new) in read_regions(used, shape).into_iter().zip(read_regions(new, shape)) {
         let bytes = (0..).zip(used.1.iter().zip(&new.1));

@@ -80,8 +80,8 @@ fn unmapping_a_large_guest_does_not_block_the_port_thread() {
 /// Time for which the close of a test's TCP connection blocks, longer than a test takes on a busy machine.
 const TEN_MINUTES: Duration = Duration::from_secs(600);
 
-/// Returns a TCP connection with unsent data, and its other end, which reads nothing. The last close of the first
-/// blocks for `patience`.
+/// Returns both ends of a TCP connection. The first end has unsent data, so that closing it blocks for `patience`; the
+/// second end reads nothing.
 fn lingering(patience: Duration) -> (OwnedFd, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

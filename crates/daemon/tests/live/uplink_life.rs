@@ -1,5 +1,5 @@
-//! A tap that disappears and returns: the links of the port and its VFs follow, and frames move again without a
-//! command. `uplink` tests the frames.
+//! Tests of a tap uplink that disappears and returns: the links of the port and its VFs follow, and frames move again
+//! without a command. `uplink` tests the frames.
 
 use crate::support::alone::{alone, assert_asleep};
 use crate::support::eventually;

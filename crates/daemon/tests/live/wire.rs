@@ -30,7 +30,7 @@ fn wire_carries_frames_and_both_ports_show_its_state() {
     }
 }
 
-/// Tests a port that has no link when it starts, because the other end of its wire does not exist yet.
+/// Tests a port that has no link when it starts, because no other port uses its wire yet.
 #[test]
 fn tx_rate_limit_holds_on_a_port_started_without_a_link() {
     let live =

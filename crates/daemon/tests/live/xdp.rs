@@ -1,5 +1,5 @@
-//! Tests of an existing network interface over AF_XDP as the uplink: one end of a veth pair, with the test's own host
-//! at the other end. `host::xdp` tests rings and queues.
+//! Tests of an existing network interface over AF_XDP as the uplink: one end of a veth pair, whose other end is an
+//! interface of the test's network namespace. `host::xdp` tests rings and queues.
 
 use crate::interface::{make_pair, with_a_pair};
 use crate::support::eventually;

@@ -1,5 +1,6 @@
-//! Test of a card under random actions of guests, drivers, the host and the wire. Successors take over before some
-//! actions, and while drivers wait. The visible results must be the same as without a successor process.
+//! Test of a card under random actions of guests, drivers, the host and the wire. Successor processes take the card
+//! over before some actions, and while drivers wait. The visible results must be the same as without a successor
+//! process.
 
 use crate::world::{CardWithDrivers, ManagedConfigSpace, VFS, index};
 use backplane::vf_mac;

@@ -27,8 +27,8 @@ static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     postcard::to_allocvec(&world.state()).unwrap()
 });
 
-/// Generates damage to a saved state: bytes to change, each with the bits to flip. The highest bit of a byte says that
-/// a number continues in the next one; while it stays, the following values keep their positions.
+/// Generates damage to a saved state: bytes to change, each with the bits to flip. Keeping a byte's highest bit, which
+/// continues a number into the next byte, leaves later values in place.
 fn changes() -> impl Strategy<Value = Vec<(usize, u8)>> {
     let bits = prop_oneof![9 => 1..0x80u8, 1 => any::<u8>()];
     proptest::collection::vec((any::<usize>(), bits), 1..6)

@@ -17,7 +17,7 @@ use std::cell::Cell;
 /// Number of VFs of the tested card.
 pub(crate) const VFS: u8 = 3;
 const PF: Rid = Rid(0x0008);
-/// Number of a waiting driver's polls between two replacements of card and PF driver by a successor process.
+/// Number of polls by a waiting driver between two replacements of card and PF driver by a successor process.
 const EVERY: u32 = 7;
 
 /// Gives the SR-IOV manager access to the card's configuration space.
@@ -81,7 +81,8 @@ impl CardWithDrivers {
         self.manager.config_write(&mut ManagedConfigSpace(self.card.nic()), index(vf), at, &command);
     }
 
-    /// Empties a guest's first queue until its driver posts descriptors again, and makes frames for it wait.
+    /// Takes all posted descriptors from a VF's first receive queue, so that arriving frames wait until its driver
+    /// posts new ones.
     pub(crate) fn starve(&mut self, vf: u8) {
         self.card.pf().write(r::QDE, 0);
         let mut guest = self.card.vf(vf);

@@ -13,7 +13,7 @@ use policy::PortVlan;
 
 const GROUP: MacAddress = MacAddress([0x01, 0x00, 0x5e, 0x00, 0x82, 0x57]);
 const OTHER_GROUP: MacAddress = MacAddress([0x01, 0x00, 0x5e, 0x00, 0x00, 0x99]);
-/// Ethernet address that no VF has at the start of a check. Others follow.
+/// Ethernet address that no VF has at the start of a check, and that a check assigns to a VF.
 const NEW: MacAddress = MacAddress([0x02, 0x82, 0x57, 0x06, 0x01, 0x00]);
 const FOREIGN: MacAddress = MacAddress([0x02, 0x82, 0x57, 0x06, 0x02, 0x00]);
 const VLAN: u16 = 100;

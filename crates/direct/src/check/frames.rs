@@ -1,5 +1,5 @@
-//! Builds and recognizes the frames of the checks: an own type, a serial number, and bytes that follow from it. Other
-//! frames on the wire are ignored.
+//! Builds and recognizes the frames of the checks, by an EtherType of their own, a serial number, and a payload that
+//! follows from the number. Other frames on the wire are ignored.
 //!
 //! IP packets are in `packets`.
 
@@ -16,12 +16,12 @@ const HEADER: usize = 14;
 const SERIAL: usize = 4;
 /// Size of the receive buffer in bytes: the length of the longest frame.
 const BUFFER: usize = 9728;
-/// Serial number of the frames that mark a point in time: earlier frames must have arrived before them.
+/// Serial number of marker frames: every earlier frame must have arrived before a marker frame does.
 const MARK: u32 = u32::MAX;
 const MARK_LENGTH: usize = 60;
 /// Timeout of a frame's arrival.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// Time without a frame after which a check assumes that none will arrive, if no other frame can mark the point.
+/// Time without a frame after which a check assumes that no frame will arrive. Used where no marker frame can be sent.
 const SILENCE: Duration = Duration::from_millis(50);
 const LOOK: Duration = Duration::from_micros(50);
 
@@ -133,8 +133,8 @@ impl<B: CheckedVfBus> CheckedVf<B> {
             .map_or(Ok(()), |serial| Err(FrameExchangeError::Stray(serial)))
     }
 
-    /// Returns true if a frame of the checks arrives before one that `from` sends now. The latter must arrive: frames
-    /// keep their order, so no guess of a waiting time is needed.
+    /// Returns true if a frame of the checks arrives before a marker frame that `from` sends now. Frames keep their
+    /// order, so no waiting time must be guessed.
     pub(super) fn receives_before(&mut self, from: &mut Self) -> Result<bool, FrameExchangeError> {
         from.send(self.vf.mac(), MARK, MARK_LENGTH)?;
         let mut received = false;

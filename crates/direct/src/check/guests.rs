@@ -1,5 +1,5 @@
-//! Checks TCP/IP between the VFs and with the wire: guests in this process use the drivers by interrupts, as an
-//! operating system does. The guests take over the VFs, so these checks are the last.
+//! Checks TCP/IP between the VFs and with the wire, by guests in this process whose drivers use interrupts, as in an
+//! operating system. The guests keep the VFs, so these checks run last.
 //!
 //! The caller brings the TCP/IP stack. Throughput is not measured.
 
@@ -53,13 +53,13 @@ pub trait GuestNetworkStack: Sized {
     fn send_tcp(&self, to: Ipv4Addr, bytes: u64) -> Result<u64, GuestStackError>;
 }
 
-/// TCP/IP stacks on the first VF and, if the run has a second VF, on that one, with its address.
+/// TCP/IP stack on the first VF and, if the run has a second VF, the stack on that VF with its IP address.
 struct GuestNetworkStacks<G> {
     first: G,
     second: Option<(G, Ipv4Addr)>,
 }
 
-/// Context of the checks of TCP/IP: the VFs, and the guests on them once a check has started these.
+/// Context of the TCP/IP checks: the VFs, and the stacks on them, which the first check starts.
 pub(super) struct GuestCheckContext<'a, B: CheckedVfBus, G> {
     world: &'a mut CardCheckContext<B>,
     guests: Option<GuestNetworkStacks<G>>,

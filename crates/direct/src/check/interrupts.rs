@@ -12,7 +12,8 @@ use std::time::Duration;
 
 /// Timeout of an interrupt's arrival.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Time without an interrupt after which a check assumes that none will arrive: longer than an interval between two.
+/// Time without an interrupt after which a check assumes that no interrupt will arrive. It exceeds the interval between
+/// two interrupts.
 const SILENCE: Duration = Duration::from_millis(50);
 /// Timeout of a signal that the card delays: longer than any interval that a check has set before.
 const LATE: Duration = Duration::from_millis(500);
@@ -25,7 +26,8 @@ const RECEIVE_INTERVAL: u32 = vf::VTEITR + 4 * RECEIVE_VECTOR as u32;
 const INTERVAL: Duration = Duration::from_millis(8);
 /// Time for which the check of moderation counts signals.
 const MODERATED: Duration = Duration::from_millis(400);
-/// Number of additional signals that the check of moderation permits, at the ends of the time of observation.
+/// Number of signals beyond the expected number that the check of moderation permits, for the ends of the measured
+/// time.
 const SLACK: u64 = 2;
 /// Maximum number of frames in flight: fewer than the ring holds.
 const MOST_PENDING: usize = 64;
@@ -91,8 +93,8 @@ pub(super) fn each_vector<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> C
     }
 }
 
-/// Checks that an interrupt vector that has signalled stays masked. Counts frames, not time: a card that does not mask
-/// the vector signals for one of many frames.
+/// Checks that an interrupt vector stays masked after it has signalled. Counts received frames, not time: a card
+/// without masking would signal within a few frames.
 pub(super) fn masking<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     let (a, b) = world.pair()?;
     a.settle();
@@ -115,8 +117,8 @@ pub(super) fn masking<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> Check
     passes(format!("the masked vector did not signal for {MASKED_FRAMES} frames"))
 }
 
-/// Sends frames from VF `a` to VF `b`, each after the arrival of the one before, so that the card has the chance to
-/// signal for each.
+/// Sends frames from VF `a` to VF `b`, each after the arrival of the previous frame, so that the card can signal for
+/// each.
 fn one_by_one<B: CheckedVfBus>(a: &mut CheckedVf<B>, b: &mut CheckedVf<B>) -> Result<(), CardCheckError> {
     for _ in 0..MASKED_FRAMES {
         b.catch_up(a)?;

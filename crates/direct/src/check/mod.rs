@@ -86,7 +86,7 @@ pub enum PciFunctionSelection {
     },
     /// VFs of a PF that a driver of another program drives.
     Vfs(Vec<PciAddress>),
-    /// VFs behind vfio-user sockets: those of our own card, without a virtual machine.
+    /// VFs of a SoftIOV card, by the paths of their vfio-user sockets. No virtual machine takes part.
     Sockets(Vec<PathBuf>),
 }
 

@@ -10,8 +10,9 @@ use driver::vf::{ChecksumStatus, TxOffload};
 
 const SUMS: TxOffload = TxOffload { ip_checksum: true, l4_checksum: true, tso: None, vlan: None };
 const TCP_IPV4: PacketKind = PacketKind { ipv6: false, tcp: true };
-/// Length of the payload before segmentation in bytes. The payload of each segment follows.
+/// Length of the payload before segmentation in bytes.
 const LONG: usize = 20_000;
+/// Length of the payload of each TCP segment in bytes.
 const MSS: u16 = 1_448;
 
 /// Lengths of payloads in bytes: odd ones and even ones, below and above the shortest frame.

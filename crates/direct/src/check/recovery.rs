@@ -1,4 +1,5 @@
-//! Checks that drivers recover from resets that they did not make themselves. Removal is not checked.
+//! Checks that drivers recover from resets by others, such as a function level reset or a reset of the PF.
+//! Removal is not checked.
 
 use super::start::wait_for_link;
 use super::{

@@ -13,7 +13,7 @@ const HANDSHAKES: usize = 3;
 const LINK_PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Checks that each VF can be restarted: a restart takes a VF_RESET message and every request to the PF.
+/// Checks that each VF can be restarted, which takes a VF_RESET message and every later request to the PF.
 pub(super) fn handshake<B: CheckedVfBus>(world: &mut CardCheckContext<B>) -> CheckResult {
     for station in &mut world.stations {
         for _ in 0..HANDSHAKES {

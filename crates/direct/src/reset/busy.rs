@@ -1,5 +1,5 @@
-//! Makes a network card of Intel's write every received frame to its owner's pages, by the few registers that all
-//! of them have had since the 82542. The frames must come from the wire. Other devices stay idle.
+//! Makes an Intel network card write every received frame to its owner's pages, by the few registers that all these
+//! cards have had since the 82542. The frames must come from the wire. Other devices stay idle.
 
 use super::pages::{DESCRIPTORS, IOVA, RING_BYTES};
 use crate::DriverStartError;
@@ -12,8 +12,8 @@ use i82576::register as r;
 
 /// Device id of the 82574, which QEMU calls e1000e.
 const DEVICE_82574: u16 = 0x10d3;
-/// Offset of the low half of the descriptor base address of receive queue 0 in all these cards. Other registers of the
-/// queue follow; on an 82576 the offsets are aliases.
+/// Offset of RDBAL, the low half of the descriptor base address of receive queue 0, in all cards of this module. The
+/// queue's other registers follow; on an 82576 these offsets are aliases.
 const RDBAL: u32 = 0x2800;
 const RDBAH: u32 = 0x2804;
 const RDLEN: u32 = 0x2808;

@@ -1,5 +1,5 @@
-//! Applies the reset ladder ([`pcie::ladder`]) to a function behind VFIO: its device is made to write to its old
-//! owner's memory, is reset by the first rung that it has, and then the same addresses lead to pages of a new
+//! Applies the reset ladder ([`pcie::ladder`]) to a function behind VFIO. The device is made to write to its old
+//! owner's memory, and is reset by the first method that it supports. Then the same addresses lead to pages of a new
 //! owner, which must not change.
 //!
 //! | module | contents |
@@ -39,7 +39,7 @@ pub struct ResetPlan {
     pub function: PciAddress,
     /// Reset methods to ignore, so that the next method is used.
     pub hidden: IgnoredResetMethods,
-    /// True to skip the reset and perform every other step, to show the effect of the missing reset.
+    /// True to omit the reset but perform every other step, to show the effect of a missing reset.
     pub without_reset: bool,
 }
 

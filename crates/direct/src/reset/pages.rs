@@ -1,10 +1,10 @@
-//! Memory pages of an owner, alike for both owners and at the same addresses: a receive ring, and the buffers behind it
-//! with a pattern. A device that still works for the old owner finds a ring that it knows, and any write of it is a
-//! change.
+//! Memory pages of a function's owner: a receive ring, and buffers filled with a pattern. Old and new owner have equal
+//! pages at the same addresses. So a device that still works for the old owner finds a valid ring in the new owner's
+//! pages, and its writes are counted.
 
 use host::shared::{SharedMemory, SharedMemoryError};
 
-/// Device address of the owner's pages, into which the card receives.
+/// Device address of the owner's pages, into which the card writes received frames.
 pub(super) const IOVA: u64 = 1 << 32;
 /// Number of descriptors in the receive ring: legacy ones of 16 bytes, which every network card of Intel's has.
 pub(super) const DESCRIPTORS: u32 = 256;

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// Bit of the PCI Express Device Status register: transactions are pending.
 const PENDING: u16 = 1 << 5;
-/// Timeout of pending transactions (PCI Express base specification).
+/// Timeout for the end of pending transactions (PCI Express base specification).
 const PENDING_PATIENCE: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_micros(100);
 /// Waiting time after a change of the device's power state.

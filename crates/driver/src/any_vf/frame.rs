@@ -1,10 +1,10 @@
-//! Received frame of a VF, of either family: its description.
+//! Received frame of a VF (82576 or AVF), with the card's description of the frame.
 
 use crate::avf::vf as adaptive;
 use crate::hal::DmaHal;
 use crate::vf::{self, ChecksumStatus, RxError, VfReceivedFrame};
 
-/// Received frame in a ring's buffers, of either family.
+/// Received frame of a VF (82576 or AVF), in its ring's buffers.
 #[derive(Debug)]
 pub enum AnyRxFrame<'a, 'b, H> {
     /// Received frame of an 82576's VF.

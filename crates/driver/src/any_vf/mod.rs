@@ -1,5 +1,5 @@
-//! VF of either family behind one interface, for owners that drive the family that a function turns out to have.
-//! Operations of one family only are in its driver.
+//! VF of an 82576 or an Adaptive Virtual Function (AVF) behind one interface, for owners that detect the family of a
+//! function. The family's own driver has the operations that only one family supports.
 
 mod frame;
 
@@ -18,7 +18,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use i82576::MacAddress;
 
-/// Maximum number of an Adaptive Virtual Function's queue pairs that are used.
+/// Maximum number of an Adaptive Virtual Function's queue pairs that its driver uses.
 const MAX_QUEUE_PAIRS: u16 = 4;
 
 /// Device family of a VF.
@@ -69,11 +69,12 @@ impl DeviceFamily {
     }
 }
 
-/// Configuration of a VF driver for either family; the driver uses the part for its own family.
+/// Configuration of a VF driver whose device family (82576 or AVF) is not known yet. The driver uses the part for its
+/// own family.
 #[derive(Debug, Clone, Copy)]
 pub struct AnyVfConfig {
-    /// Configuration of an 82576's VF. Its seed generates the address of a VF of either family if the PF assigns
-    /// none.
+    /// Configuration of an 82576's VF. Its seed also generates the address of an Adaptive Virtual Function to which the
+    /// PF assigns none.
     pub i82576: vf::VfDriverConfig,
     /// Configuration of an Adaptive Virtual Function's driver.
     pub avf: AvfDriverConfig,
@@ -105,7 +106,7 @@ impl AnyVfConfig {
     }
 }
 
-/// Error of a VF's driver, of either family.
+/// Error of a VF's driver, for an 82576 or an AVF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AnyVfError {
     /// Error of an 82576 VF's driver.
@@ -149,7 +150,7 @@ pub struct QueuePairCounters {
     pub tx: TxCounters,
 }
 
-/// A VF of either family and its driver's state.
+/// VF of an 82576 or an AVF, with its driver's state.
 #[derive(Debug)]
 pub enum AnyVf {
     /// VF of an 82576 and its driver's state.
@@ -320,7 +321,8 @@ impl AnyVf {
         }
     }
 
-    /// Returns the state of the VF's link. A stopped function needs a restart, as after a reset.
+    /// Returns the state of the VF's link. A stopped function reports [`AnyVfLinkStatus::ResetNeeded`], as after a
+    /// reset.
     pub fn check_link<H: DmaHal>(&mut self, hal: &mut H) -> AnyVfLinkStatus {
         match self {
             Self::I82576(vf) => link(vf.check_link(hal), vf.is_running()),

@@ -1,5 +1,6 @@
-//! Polls the messages of VFs for a PF without interrupts. A visit takes a bounded number of messages, in order; every
-//! few visits it checks for resets of VFs ([`VfMessageInboxLimits`]). Messages that a VF sent before its reset are dropped.
+//! Polls the messages of VFs for a PF without interrupts. One run of the PF driver takes a bounded number of messages,
+//! in order; every few runs it checks for resets of VFs ([`VfMessageInboxLimits`]). Messages that a VF sent before its
+//! reset are dropped.
 
 use super::queue::{
     AdminDescriptorContents, AdminReceiveQueue, AdminReceiveQueueState, AdminRingMemory, MessageFromVf,
@@ -8,16 +9,16 @@ use alloc::vec;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
-/// Bounds of one PF visit to the inbox of VF messages.
+/// Limits of the inbox of VF messages for one run of the PF driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VfMessageInboxLimits {
-    /// Maximum number of VF messages that the PF takes in a visit.
+    /// Maximum number of VF messages that one run of the PF driver takes.
     pub messages: u32,
-    /// Number of PF visits between two checks for VF resets.
+    /// Number of runs of the PF driver from one check for VF resets to the next.
     pub resets_every: u32,
 }
 
-/// Saved state of the PF's inbox of VF messages, taken between two visits of the PF.
+/// Saved state of the PF's inbox of VF messages, taken between two runs of the PF driver.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "InboxState")]
 pub struct VfMessageInboxState {
@@ -33,12 +34,12 @@ pub struct VfMessageInboxState {
 pub struct VfMessageInbox {
     queue: AdminReceiveQueue,
     limits: VfMessageInboxLimits,
-    /// Number of visits of the PF since the last check for resets.
+    /// Number of runs of the PF driver since the last check for resets.
     visits: u32,
-    /// Number of descriptors that were taken from the queue before the PF's current visit.
+    /// Number of descriptors that were taken from the queue before the present run of the PF driver.
     before: u64,
-    /// For each VF, the sequence number of the last message that its reset voids. All VFs' messages share one
-    /// numbering from 1; 0 voids none.
+    /// Last message that a reset voids, by VF: its number in the sequence of all VFs' messages, which begins at 1; 0
+    /// voids none.
     cancelled: Vec<u64>,
     dropped: u64,
     strange: u64,
@@ -90,7 +91,7 @@ impl VfMessageInbox {
         self.queue.waiting(ring)
     }
 
-    /// Begins a PF visit to the inbox of VF messages. Returns true if the visit has to check for resets of VFs.
+    /// Begins one run of the PF driver over the inbox. Returns true if the run has to check for resets of VFs.
     pub fn begin(&mut self) -> bool {
         self.before = self.queue.taken();
         self.visits += 1;
@@ -107,7 +108,7 @@ impl VfMessageInbox {
         }
     }
 
-    /// Takes the next valid message from the inbox's receive queue, within the visit's limit.
+    /// Takes the next valid message from the inbox's receive queue, up to the run's limit of messages.
     pub fn next<M: AdminRingMemory + ?Sized>(&mut self, ring: &mut M) -> Option<MessageFromVf> {
         while self.queue.taken() - self.before < u64::from(self.limits.messages) {
             match self.queue.take(ring)? {
@@ -121,7 +122,7 @@ impl VfMessageInbox {
         None
     }
 
-    /// Ends a PF visit to the inbox of VF messages. Returns the tail register's new value if a message was taken.
+    /// Ends one run of the PF driver over the inbox. Returns the tail register's new value if a message was taken.
     pub fn end(&mut self) -> Option<u16> {
         (self.queue.taken() > self.before).then(|| self.queue.tail())
     }
@@ -137,7 +138,7 @@ impl VfMessageInbox {
         self.dropped
     }
 
-    /// Returns the number of descriptors that held no message of a VF, or an error.
+    /// Returns the number of descriptors that held an error, or no message of a VF.
     #[must_use]
     pub fn strange(&self) -> u64 {
         self.strange

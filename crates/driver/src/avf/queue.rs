@@ -50,7 +50,7 @@ pub struct MessageFromVf {
 pub enum AdminDescriptorContents {
     /// The descriptor holds a message of a VF.
     Message(MessageFromVf),
-    /// The descriptor is no message of a VF, or reports an error.
+    /// The descriptor holds no message of a VF, or reports an error.
     Other(u16),
 }
 
@@ -165,8 +165,8 @@ impl AdminReceiveQueue {
         (0..self.slots).take_while(done).count() as u16
     }
 
-    /// Returns the value for the queue's tail register: the card owns every slot except the one before the next to be
-    /// taken.
+    /// Returns the value of the queue's tail register: the card owns all slots except the one before the slot that the
+    /// driver takes next.
     #[must_use]
     pub fn tail(&self) -> u16 {
         (self.next + self.slots - 1) % self.slots

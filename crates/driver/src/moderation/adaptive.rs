@@ -35,8 +35,8 @@ pub fn interrupt_frequency(packets_per_second: u64, adaptive: &AdaptiveModeratio
     (wanted.saturating_add(divisor / 2) / divisor).max(u64::from(adaptive.lowest_hz))
 }
 
-/// Sampling period of the packet rate, as in the paper; after a rise a buffer may overflow for that long. The
-/// guest's driver and the PF, which enforces the rule, use the same period.
+/// Sampling period of the packet rate, as in the paper. After a rise of the rate, buffers may overflow for that long.
+/// The guest's driver and the PF driver, which enforces the rule, use the same period.
 pub const SAMPLE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Meter of the packet rate: counts packets per second over periods.

@@ -14,8 +14,8 @@ const INTERVALS_US: [u32; 5] = [1, 8, 64, 128, 256];
 const FIRST: usize = 1;
 /// Number of interrupts in one measurement of the interval search.
 const EVENTS: u64 = 64;
-/// Number of changes of the interrupt interval without rest after which the search pauses, and of measurements that the
-/// pause lasts.
+/// Number of changes of the interrupt interval without a rest after which the search pauses. The pause lasts for as
+/// many measurements.
 const PAUSE_AFTER: u32 = 2 * INTERVALS_US.len() as u32;
 /// Smallest difference of two rates that the interval search does not ignore, in percent.
 const SIGNIFICANT_PCT: u64 = 10;
@@ -45,7 +45,7 @@ struct MeasuredTrafficRates {
     events: u64,
 }
 
-/// Result of comparing the rates of a measurement with those of the one before.
+/// Result of comparing the rates of a measurement with those of the previous measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MeasuredRateChange {
     Same,
@@ -58,13 +58,15 @@ enum MeasuredRateChange {
 pub struct DynamicModeration {
     profile: usize,
     stance: IntervalSearchState,
-    /// Number of changes to longer and to shorter intervals since the search last turned.
+    /// Number of changes to a longer interval since the search last turned.
     longer: u32,
+    /// Number of changes to a shorter interval since the search last turned.
     shorter: u32,
     tired: u32,
     before: MeasuredTrafficRates,
-    /// Number of interrupts in the current measurement, and the measurement's start.
+    /// Number of interrupts in the current measurement.
     events: u64,
+    /// Time and received totals at the start of the current measurement.
     began: Option<(Time, ReceivedBufferTotals)>,
 }
 

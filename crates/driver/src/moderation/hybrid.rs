@@ -1,5 +1,5 @@
-//! Hybrid of immediate and delayed interrupts: below a packet rate each packet may interrupt, above it interrupts
-//! have a fixed interval, as Salah, El-Badawi and Haidari propose for disabling and enabling interrupts
+//! Hybrid of immediate and delayed interrupts. Below a packet rate each packet may interrupt; above the rate,
+//! interrupts have a fixed interval. Salah, El-Badawi and Haidari propose this for disabling and enabling interrupts
 //! ("Performance analysis and comparison of interrupt-handling schemes in gigabit networks", 2007).
 
 use super::{MAX_INTERVAL_US, PacketRateMeter, ReceivedBufferTotals};
@@ -24,7 +24,7 @@ impl Default for HybridModeration {
     }
 }
 
-/// State of the hybrid interrupt policy: whether interrupts are delayed.
+/// State of the hybrid interrupt policy: its parameters, the packet rate, and true while interrupts are delayed.
 #[derive(Debug, Clone)]
 pub(super) struct HybridModerationState {
     hybrid: HybridModeration,

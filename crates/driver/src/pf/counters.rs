@@ -170,7 +170,7 @@ pub struct MailboxCounters {
     pub resets: u64,
     /// Number of PF_CONTROL messages sent to the VF.
     pub notices: u64,
-    /// Number of reports that a frame of the VF was blocked for a forged source.
+    /// Number of reports by the card that it blocked frames of the VF for a forged source.
     pub spoofed: u64,
 }
 

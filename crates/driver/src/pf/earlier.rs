@@ -1,5 +1,5 @@
-//! Saved PF driver state of versions before VFs could share addresses; these had no withheld VLANs
-//! either.
+//! Decodes PF driver state of versions in which VFs could not share addresses, and denied VLANs were not
+//! remembered.
 
 use super::moderate::VfPacketRateSampler;
 use super::switch::{MulticastTable, ReceiveAddressTable, VlanFilterTable};

@@ -10,9 +10,9 @@ use i82576::VfIndex;
 use policy::{Offence, OffenceAction};
 
 impl Pf {
-    /// Compares a VF's counts of offences with its limits, and acts against the VF for the gravest excess. Ignores the
-    /// count of mailbox requests and resets in `totals`: the PF has its own. Call it at least once a second: limits are
-    /// rates per second. Afterwards pass [`Pf::link_override`] to the card.
+    /// Compares a VF's counts of offences with its limits, and takes the measure for the gravest exceeded limit. The PF
+    /// driver's own count of mailbox requests and resets replaces that in `totals`. Call it at least once a second:
+    /// limits are rates per second.
     pub fn watch<H: Hal>(
         &mut self,
         hal: &mut H,

@@ -65,8 +65,8 @@ impl Pf {
         self.apply_groups(hal, vf);
     }
 
-    /// Restores a VF's defaults, as after every reset: the policy's address and VLAN, broadcast, no multicast,
-    /// frames of standard length.
+    /// Restores a VF's defaults after a reset: the policy's address and VLAN, broadcasts but no multicasts, and frames
+    /// of standard length.
     pub(super) fn restore_defaults<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         let state = self.state_mut(vf);
         state.clear_to_send = false;

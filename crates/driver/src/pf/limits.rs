@@ -22,7 +22,8 @@ pub const LIMITS: CardFamilyLimits = CardFamilyLimits {
 const LEAST_MTU: u16 = 68;
 /// Bytes that a frame has around its packet: addresses and type, a VLAN tag, the frame check sequence.
 const AROUND: u16 = 14 + 4 + FCS as u16;
-/// Interrupt ceilings in hertz that intervals of whole microseconds, up to EITR's longest, can enforce.
+/// Range of interrupt rate limits in hertz that EITR can enforce: its intervals are whole microseconds, up to
+/// a longest one.
 const CEILINGS_HZ: RangeInclusive<u32> = 1_000_000u32.div_ceil(MAX_INTERVAL_US)..=1_000_000;
 /// Highest threshold of BSCTRH and MSCTRH, which have 19 bits (82576 datasheet 8.18).
 const MOST_BLOCKS: u32 = (1 << 19) - 1;

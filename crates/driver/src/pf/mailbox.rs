@@ -21,7 +21,7 @@ const NACK_INTERVAL: Duration = Duration::from_secs(2);
 /// Time for which a reply is protected from notices if the VF does not acknowledge it. igbvf never reads some
 /// replies, and an emulated guest may be slow.
 const REPLY_TIME: Duration = Duration::from_secs(1);
-/// Number of visits of the PF driver during which a VF that waits for a reply may keep the mailbox buffer locked.
+/// Number of runs of the PF driver for which a VF that waits for a reply may keep the mailbox buffer locked.
 pub(super) const LOCK_PATIENCE: u8 = 10;
 
 /// Result of an attempt to take a VF's request from the mailbox.
@@ -125,8 +125,8 @@ impl Pf {
         may
     }
 
-    /// Counts a PF visit at which the VF held its mailbox buffer while it waited for a reply. After too many, takes
-    /// buffer and request from the VF.
+    /// Counts a run of the PF driver in which the VF has kept its mailbox buffer locked while it waits for a reply.
+    /// After too many, takes the buffer from the VF and drops its request.
     fn count_locked<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         let state = self.state_mut(vf);
         state.locked += 1;

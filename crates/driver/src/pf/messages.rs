@@ -111,8 +111,8 @@ impl Pf {
         Ok(())
     }
 
-    /// Serves multicast promiscuity and clears its bit in the message; remaining bits in the info field are
-    /// refused.
+    /// Serves SET_PROMISC: grants multicast promiscuity if the policy allows it, and refuses requests with any other
+    /// bit in the info field.
     fn set_promiscuity<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, first: u32) -> MailboxReply {
         let multicast = promisc::MULTICAST << INFO_SHIFT;
         let (asked, state) = (first & multicast != 0, self.state_mut(vf));

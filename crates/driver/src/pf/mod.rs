@@ -77,20 +77,20 @@ struct VfState {
     mac: Option<MacAddress>,
     /// True once VF_RESET was served, until the next reset: only then are the VF's other requests served.
     clear_to_send: bool,
-    /// Time of the last NACK to a VF that must send VF_RESET, or of that VF's reset.
+    /// Time of the last NACK to a VF that must send VF_RESET, or the time of the VF's last reset.
     last_nack: Option<Time>,
     hashes: [u16; MAX_MULTICAST],
     groups: usize,
     /// True if the VF has reported more multicast groups than a message holds.
     overflow: bool,
     all_multicast: bool,
-    /// Longest frame that the VF requested, in bytes.
+    /// Maximum frame length that the VF requested, in bytes.
     asked_length: Option<u32>,
-    /// Time at which the PF_CONTROL message that is pending for the VF became pending.
+    /// Time since which a PF_CONTROL message to the VF is pending; `None` without one.
     notice: Option<Time>,
-    /// Time until which the PF does not overwrite its reply in the buffer, if the VF has not acknowledged it.
+    /// Time until which the PF protects its unacknowledged reply in the mailbox buffer from later notices.
     reply_until: Option<Time>,
-    /// Number of consecutive visits of the PF driver at which the VF has locked the mailbox buffer.
+    /// Number of consecutive runs of the PF driver that found the mailbox buffer locked by the VF.
     locked: u8,
     counters: MailboxCounters,
     monitor: VfConductMonitor,
@@ -121,13 +121,14 @@ impl VfState {
         }
     }
 
-    /// Returns true if the VF's list of multicast groups fills the message. Linux's igbvf silently cuts a longer list.
+    /// Returns true if the VF's list of multicast groups fills the message, and so may be incomplete: Linux's igbvf
+    /// silently truncates a longer list.
     const fn has_full_list(&self) -> bool {
         self.groups == MAX_MULTICAST
     }
 
-    /// Returns true if the VF receives every multicast: it has requested that, or its list may be cut and it is
-    /// trusted.
+    /// Returns true if the VF receives all multicasts: it has requested them, or it is trusted and its list of groups
+    /// may be truncated.
     const fn receives_every_group(&self) -> bool {
         let trusted = self.policy.trust && self.policy.allmulti;
         self.overflow || self.all_multicast || self.has_full_list() && trusted
@@ -153,7 +154,7 @@ pub struct Pf {
     removed: bool,
     /// True if the port's link is up (STATUS.LU).
     wire_up: bool,
-    /// VF that the PF's next visit serves first.
+    /// VF that the next run of the PF driver serves first.
     turn: u8,
 }
 
@@ -211,8 +212,8 @@ impl Pf {
         init::leave(hal);
     }
 
-    /// Lets VFs 0..`count` start, each under its policy. The bus must have them enabled (SR-IOV capability). All of
-    /// them start again: an active driver is notified, and has to reset its VF.
+    /// Lets VFs 0..`count` start, each under its policy. The SR-IOV capability must have them enabled. VFs that are
+    /// already active are notified, and their drivers have to reset them.
     ///
     /// # Errors
     /// [`PfError::TooManyVfs`].

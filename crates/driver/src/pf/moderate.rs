@@ -1,6 +1,6 @@
-//! Bounds a VF's interrupt rate, whatever its driver writes: a floor, a ceiling, and the adaptive rule of
-//! [`crate::moderation`]. The PF can write the VF's EITRs too, so each visit corrects an interval that is out of
-//! bounds; a guest's write lasts until the next visit.
+//! Bounds a VF's interrupt rate, whatever its driver writes: by a minimum, a maximum, and the adaptive rule of
+//! [`crate::moderation`]. Each run of the PF driver corrects intervals out of bounds in the VF's EITRs. A guest's write
+//! lasts until the next run.
 //!
 //! Vectors without a receive queue are bounded, but not adapted.
 
@@ -18,9 +18,9 @@ use i82576::{VectorIndex, VfIndex};
 use policy::InterruptBounds;
 use serde::{Deserialize, Serialize};
 
-/// Factor r of the formula for the interrupt interval: the redundancy of buffers.
+/// Redundancy of buffers (factor r) in the adaptive rule for interrupt intervals.
 const REDUNDANCY: BufferRedundancy = BufferRedundancy(12);
-/// Lowest interrupt frequency (lif of the formula), if the policy sets no floor.
+/// Minimum interrupt frequency in hertz (lif) of the adaptive rule, if the policy sets no minimum.
 const LOWEST_HZ: u32 = 1_000;
 /// Bytes of a receive descriptor, to compute the ring's number of descriptors.
 const DESCRIPTOR: u32 = i82576::descriptor::SIZE as u32;
@@ -54,7 +54,7 @@ fn intervals(bounds: InterruptBounds, held: bool) -> (u32, u32) {
 }
 
 impl Pf {
-    /// Corrects the intervals of every VF with bounded interrupts.
+    /// Corrects out-of-bounds interrupt intervals of every VF whose policy bounds them.
     pub(super) fn moderate<H: Hal>(&mut self, hal: &mut H) {
         for vf in self.enabled_vfs() {
             let bounds = self.state(vf).policy.interrupts;
@@ -80,7 +80,7 @@ impl Pf {
         }
     }
 
-    /// Returns the interrupt interval for the VF's packet rate, which is sampled again after a period.
+    /// Returns the interrupt interval for the VF's packet rate. Measures the rate again once a period has passed.
     fn adapted_interval<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, bounds: InterruptBounds) -> Option<u32> {
         let now = hal.now();
         if !self.state(vf).sampler.meter.is_due(now) {
@@ -99,8 +99,8 @@ impl Pf {
     }
 }
 
-/// Returns the EITR value that a guest has written, with another interval. The guest's write has set the counter too:
-/// if its interval was shorter, the counter is restarted, or frequent writes would evade the bound.
+/// Replaces the interval in an EITR value that a guest has written. Also restarts the counter if the guest's interval
+/// was shorter, since frequent writes would otherwise evade the bound.
 fn corrected(written: u32, interval: u32) -> u32 {
     let counter = if interval > eitr::interval_us(written) {
         (interval / eitr::COUNTER_STEP_US).min(eitr::COUNTER_END) << eitr::COUNTER_SHIFT
@@ -110,7 +110,7 @@ fn corrected(written: u32, interval: u32) -> u32 {
     written & eitr::KEPT & !eitr::INTERVAL_MASK | register_value(interval) | counter
 }
 
-/// Returns the vectors of the VF's receive queues in its own numbering, a bit each.
+/// Returns the interrupt vectors of the VF's receive queues, a bit each, by the VF's own vector numbers.
 fn receive_vectors<H: Hal>(hal: &mut H, vf: VfIndex) -> u32 {
     let [first, _, second, _] = hal.read(r::vtivar(vf)).to_le_bytes();
     let bit = |entry: u8| if entry & ivar::VALID == 0 { 0 } else { 1 << (entry & ivar::VF_VECTOR) };

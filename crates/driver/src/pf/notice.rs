@@ -1,5 +1,5 @@
-//! Sends PF_CONTROL notices, which make a VF check its link again. A notice is delayed while a request or an unread
-//! reply is in the buffer, so that it never overwrites a reply.
+//! Sends PF_CONTROL notices, which make a VF check its link again. A notice waits while the mailbox buffer holds a
+//! request or an unread reply, so that it never overwrites one.
 //!
 //! The card presents the link itself (see [`super`]).
 
@@ -13,9 +13,10 @@ use i82576::register as r;
 use i82576::{Time, VfIndex};
 use policy::VfLinkPolicy;
 
-/// Delay before the PF tries again to send a notice to a VF that held the buffer. It grows with the time the notice has
-/// waited, so that a guest that keeps the buffer, or has died with it, does not keep the port awake.
+/// First delay before the PF tries again to send a notice to a VF that held the mailbox buffer. The delay grows with
+/// the notice's age, so that such a guest does not keep the port awake.
 const RETRY: Duration = Duration::from_millis(1);
+/// Longest delay before the PF tries again to send a notice.
 const LONGEST_RETRY: Duration = Duration::from_secs(1);
 
 impl Pf {
@@ -51,13 +52,13 @@ impl Pf {
         }
     }
 
-    /// Notifies every VF to check its link, at once or at a later visit.
+    /// Notifies every VF to check its link, now or in a later run of the PF driver.
     pub fn notify_all<H: Hal>(&mut self, hal: &mut H) {
         self.mark_notices(hal.now());
         self.send_notices(hal);
     }
 
-    /// Notifies one VF to check its link, at once or at a later visit.
+    /// Notifies one VF to check its link, now or in a later run of the PF driver.
     pub fn notify<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
         if vf.get() < self.enabled {
             let now = hal.now();

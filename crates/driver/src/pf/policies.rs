@@ -1,5 +1,5 @@
-//! Changes the number of VFs, and policies of several VFs at once that are valid only together, such as those of two
-//! VFs that swap addresses.
+//! Changes the number of VFs, and sets policies of several VFs that are valid only together, such as those of two VFs
+//! that swap addresses.
 
 use super::Pf;
 use super::limits::LIMITS;
@@ -14,7 +14,7 @@ pub enum VfCountError {
     /// More VFs were requested than a port has.
     #[error("number of virtual functions {0} is out of range (0-8)")]
     TooManyVfs(u8),
-    /// Addresses that other guests have added occupy the filter that a new VF needs.
+    /// The new VF needs an address filter that an address added by another guest occupies, and no other filter is free.
     #[error("all MAC address filters are in use; remove addresses in the guests, or offer fewer VFs")]
     NoFilter,
 }

@@ -15,12 +15,12 @@ use i82576::{MacAddress, VfIndex};
 /// maximum.
 const STANDARD_FRAME: u32 = 1522;
 
-/// Greatest delay of a PF visit in milliseconds for which every rate is still met, limited by [`MOST_RATE_WINDOW`],
-/// which holds 8 at the link's speed. Later credit is lost.
+/// Greatest delay of a run of the PF driver, in milliseconds, for which every rate is still met. [`MOST_RATE_WINDOW`]
+/// limits it to 8 at the link's speed; a longer delay loses credit.
 const LATENESS_MS: u32 = 10;
-/// Bounds of the credit of a rate limit in KB: Linux igb's value, which silicon never exceeds, and RTTBCNRM's
-/// maximum.
+/// Minimum credit of a rate limit in KB, as in Linux igb. Silicon never exceeds it.
 const LEAST_RATE_WINDOW: u32 = 0x14;
+/// Maximum credit of a rate limit in KB: the highest value of RTTBCNRM.
 const MOST_RATE_WINDOW: u32 = 0x3ff;
 
 impl Pf {
@@ -30,8 +30,8 @@ impl Pf {
         &self.state(vf).policy
     }
 
-    /// Sets the policy of a VF, enabled or not. A running guest gets a changed address only when it resets the VF;
-    /// everything else takes effect at once.
+    /// Sets the policy of a VF, enabled or not. Takes effect at once, except that a running guest gets a changed
+    /// address only when it resets the VF.
     ///
     /// # Errors
     /// [`PolicyError`]: nothing is changed.
@@ -106,19 +106,20 @@ impl Pf {
         Ok(())
     }
 
-    /// Returns true if an address is the main address of a VF that gives it up for another.
+    /// Returns true if an address is the VF's main address, by its policy or in use, which a change of the main address
+    /// frees.
     fn is_own_mac(&self, vf: VfIndex, mac: MacAddress) -> bool {
         let state = self.state(vf);
         state.policy.mac == Some(mac) || state.mac == Some(mac)
     }
 
-    /// Returns the function other than the VF that has an address (`Some(None)` is the port): the function receives by
-    /// the address, or will after a reset.
+    /// Returns the function, other than this VF, that receives by an address now or will after a reset. `Some(None)` is
+    /// the port.
     fn owner_of(&self, mac: MacAddress, other_than: VfIndex) -> Option<Option<VfIndex>> {
         if mac == self.mac { Some(None) } else { self.owners(mac, other_than).next().map(Some) }
     }
 
-    /// Returns the VFs that have a MAC address, without one given VF.
+    /// Returns the VFs, except `other_than`, that have a MAC address in use or in their policy.
     fn owners(&self, mac: MacAddress, other_than: VfIndex) -> impl Iterator<Item = VfIndex> {
         let has = move |vf: &VfIndex| self.filters.has(*vf, mac) || self.state(*vf).policy.mac == Some(mac);
         VfIndex::all().filter(move |vf| *vf != other_than).filter(has)

@@ -25,7 +25,8 @@ const _: () = assert!(MIRROR_RULES == ids::MIRROR_RULES && STORM_BLOCK as u64 ==
 /// SCBI value of a millisecond, so that SCCRL counts milliseconds.
 const MILLISECOND: u32 = (1_000_000 / sccrl::BASIC_TICK_NS) as u32;
 
-/// Saved encoding of a port's policy: the card's eight VFs in a byte, where [`PortPolicy`] has sets of 64.
+/// Saved encoding of a port's policy. A set of VFs is one byte, for the 82576's eight VFs, while [`PortPolicy`] has
+/// sets of 64 VFs.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(into = "EncodedPortPolicy", from = "EncodedPortPolicy")]
 pub struct SavedPortPolicy(pub PortPolicy);

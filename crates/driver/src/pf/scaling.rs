@@ -23,9 +23,9 @@ const KEY: [u8; 40] = [
     0xca, 0x2b, 0xcb, 0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30, 0xf2, 0x0c, 0x6a, 0x42,
     0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
 ];
-/// Register offsets of the redirection table, four entries each (82576 datasheet 8.10.18).
+/// Number of registers of the redirection table, with four entries each (82576 datasheet 8.10.18).
 const TABLE_WORDS: u32 = 32;
-/// Value of a table register with four entries: the first queue and the second in turn.
+/// Value of a redirection table register whose four entries alternate between the first queue and the second.
 const IN_TURN: u32 = 0x0100_0100;
 /// MRQC hash types while a VF uses receive-side scaling.
 const TYPES: u32 = mrqc::TCP_IPV4 | mrqc::IPV4 | mrqc::TCP_IPV6 | mrqc::TCP_IPV6_EX | mrqc::IPV6;
@@ -42,8 +42,8 @@ impl Pf {
         hal.write(r::MRQC, self.queueing());
     }
 
-    /// Enables or disables RSS for the VF's pool. The RSS mode follows the first VF and the last; it may change only
-    /// while the port does not receive.
+    /// Enables or disables RSS for the VF's pool. If the card's RSS mode must change, stops reception of the port for
+    /// the change.
     pub(super) fn apply_scaling<H: Hal>(&self, hal: &mut H, vf: VfIndex) {
         let scales = if self.state(vf).policy.rss { vmolr::RSSE } else { 0 };
         update(hal, r::vmolr(vf.pool()), vmolr::RSSE, scales);
@@ -55,7 +55,7 @@ impl Pf {
         }
     }
 
-    /// Returns the MRQC value for the VFs' policies.
+    /// Returns the MRQC value that the policies of all VFs require.
     fn queueing(&self) -> u32 {
         let scaled = VfIndex::all().any(|vf| self.state(vf).policy.rss);
         if scaled { mrqc::VMDQ_RSS | TYPES } else { mrqc::VMDQ }

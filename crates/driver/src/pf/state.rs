@@ -18,11 +18,12 @@ pub struct PfState(pub(super) Pf);
 #[error("the saved state of the 82576 PF driver is damaged: {0}; restart the port without the saved state")]
 pub struct PfRestoreError(pub(super) &'static str);
 
-/// Maximum of a restored counter, low enough to count for centuries and to add up all of a VF's.
+/// Maximum of a restored counter: low enough to count for centuries, and to add up all counters of a VF.
 const MOST_COUNTED: u64 = 1 << 58;
 
 impl Pf {
-    /// Returns the PF driver's state, from which another process can continue. Call it between two visits.
+    /// Returns the PF driver's state, from which another process can continue. Call it between two runs of the PF
+    /// driver.
     #[must_use]
     pub fn save(&self) -> PfState {
         PfState(self.clone())

@@ -20,7 +20,7 @@ use units::LAST_VLAN;
 /// First entry of the receive-address table that may hold an address which a VF has added.
 const SHARED_FROM: usize = 4;
 
-/// Receive-address table except the port's own entry, as the driver has written it.
+/// Receive-address table as the driver has written it, without the entry of the port.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "Filters")]
 pub(super) struct ReceiveAddressTable {
@@ -75,8 +75,8 @@ impl ReceiveAddressTable {
         Ok(())
     }
 
-    /// Frees the receive-address entries that VFs `before`..`after` need for their main addresses. Returns false if no
-    /// other entry is free for an address in them.
+    /// Frees the receive-address entries for the main addresses of VFs `before`..`after`, by moving addresses in them
+    /// to free entries. Returns false if no entry is free.
     pub(super) fn make_room<H: Hal>(&mut self, hal: &mut H, before: u8, after: u8) -> bool {
         let (first, end) = (RECEIVE_ADDRESSES - usize::from(after), RECEIVE_ADDRESSES - usize::from(before));
         for taken in first..end {
@@ -134,8 +134,8 @@ impl VlanFilterTable {
         used.or_else(|| (1..VLAN_FILTERS).find(|i| self.entries[*i].1 == 0))
     }
 
-    /// Returns true if the VF could change to a VLAN id: a filter entry has the id, is free, or is held by this VF
-    /// alone.
+    /// Returns true if the VF could change to a VLAN id: a filter entry already has the id, is free, or has this VF as
+    /// its only member.
     pub(super) fn has_room(&self, vf: VfIndex, vlan: u16) -> bool {
         // An entry that the VF holds alone becomes free.
         self.place(vlan).is_some() || self.entries[1..].iter().any(|(_, pools)| *pools == vf.bit())
@@ -278,8 +278,8 @@ impl Pf {
         update(hal, r::vmolr(vf.pool()), vmolr::ROMPE | vmolr::ROPE | vmolr::MPME, choice);
     }
 
-    /// Sets the default options for VLAN tags of a VF's pool. On a port VLAN, tags are stripped, and the VF receives
-    /// untagged frames only if its tags carry only a priority (`igb_enable_port_vlan`).
+    /// Sets the default VLAN options of a VF's pool. On a port VLAN, tags are stripped. Untagged frames are received
+    /// without a port VLAN, or with one of id 0, which carries only a priority.
     pub(super) fn apply_pool<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, port_vlan: Option<PortVlan>) {
         let tags = match port_vlan {
             None => vmolr::AUPE,

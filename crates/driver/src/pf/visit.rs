@@ -1,5 +1,5 @@
-//! Visits of the PF: handles the card's reports since the last visit, resets first, then at most one request of
-//! each VF, then pending notices. The number of VFs bounds the work of a visit, whatever the VFs do.
+//! Runs the PF driver once: handles the card's reports since the last run, resets first, then at most one request of
+//! each VF, then pending notices. The number of VFs bounds the work of a run, whatever the VFs do.
 //!
 //! `messages` decides the requests.
 
@@ -11,24 +11,24 @@ use i82576::ids::MAX_VFS;
 use i82576::register as r;
 use i82576::{Time, VfIndex};
 
-/// Results of one visit of the PF driver. VFs are given as bit masks.
+/// Results of one run of the PF driver. VFs are given as bit masks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PfServiceResults {
-    /// VFs whose request was served in the visit, at most one each.
+    /// VFs whose request was served in the run, at most one each.
     pub served: u8,
-    /// VFs that were reset before the visit, a bit each.
+    /// VFs that were reset since the last run of the PF driver, a bit each.
     pub resets: u8,
     /// VFs with frames blocked for a forged source.
     pub spoofed: u8,
     /// True if the port's link has changed: pass [`Pf::link_override`] of every VF to the card again.
     pub link_changed: bool,
-    /// Latest time of the next visit if the card reports nothing before.
+    /// Latest time of the next run of the PF driver, if the card reports nothing before.
     pub deadline: Option<Time>,
 }
 
 impl Pf {
-    /// Serves the pending mailbox requests and resets of the VFs. Call it when the card reports VMMB, DOUTSYNC or
-    /// LSC, or regularly; a VF's request waits for at most one visit.
+    /// Serves the pending mailbox requests and resets of the VFs. Call it when the card reports VMMB, DOUTSYNC or LSC,
+    /// or regularly. Each call serves at most one request of each VF.
     pub fn visit<H: Hal>(&mut self, hal: &mut H) -> PfServiceResults {
         let mut visit = PfServiceResults::default();
         let causes = hal.read(r::ICR);

@@ -22,8 +22,8 @@ pub(crate) const BUFFER: usize = 2048;
 pub const MAX_BATCH: u16 = 32;
 /// Alignment of a descriptor ring in bytes.
 const ALIGNMENT: usize = 128;
-/// Number of slots by which the buffers of long frames are prefetched ahead: the processor that plays the card holds
-/// them in its cache, and the transfer takes longer than a frame.
+/// Number of slots between the frame that the driver handles and the one whose buffer it prefetches. Only long frames
+/// are prefetched, whose transfer from the card's processor takes longer than handling a frame.
 const AHEAD: u32 = 4;
 /// Length in bytes from which on a frame counts as long, so that its buffer is prefetched.
 const LONG: usize = 256;
@@ -39,8 +39,8 @@ fn after(slot: u32, steps: u32, count: u32) -> u32 {
     if sum >= count { sum - count } else { sum }
 }
 
-/// Returns the number of frames or buffers per doorbell in a ring of `count` slots: at most half of them, so that the
-/// card has the others meanwhile.
+/// Returns the number of frames or buffers per doorbell in a ring of `count` slots: at most half of the slots, so that
+/// the card can use the other half meanwhile.
 fn batch_of(batch: u16, count: u16) -> u32 {
     batch.min(count / 2).into()
 }

@@ -20,8 +20,7 @@ const ALL_VECTORS: u32 = 0b111;
 /// Cause of a VF's interrupt, which determines the owner's next call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VfInterruptCause {
-    /// The VF has sent frames; the number is that of the reclaimed transmit descriptors. The owner has nothing left to
-    /// do.
+    /// The VF has sent frames, and this number of transmit descriptors was reclaimed. The owner need not call anything.
     Transmitted(usize),
     /// Frames may be pending: call [`Vf::receive`] until there is none, then [`Vf::receive_done`].
     Received,

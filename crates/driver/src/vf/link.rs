@@ -36,7 +36,8 @@ pub enum VfLinkStatus {
     Up(PortSpeed),
     /// The VF's link is down.
     Down,
-    /// The PF has lost this VF's state, or the VF has lost the PF's: call [`Vf::restart`].
+    /// The PF has lost the VF's state, another party has reset the VF, or a reply of the PF was lost: call
+    /// [`Vf::restart`].
     ResetNeeded,
     /// The function was removed from the bus.
     Gone,

@@ -10,11 +10,13 @@ use i82576::bits::v2p;
 use i82576::mailbox::{CTS, ID_MASK, NACK, id};
 use i82576::register::vf;
 
-/// Number of polls for a reply at the quick interval, and of polls for the mailbox lock.
+/// Number of polls for a reply at the short interval [`QUICK`], and of polls for the mailbox lock.
 const QUICK_POLLS: u32 = 50;
+/// Short interval between two polls for a reply.
 const QUICK: Duration = Duration::from_micros(20);
-/// Number of polls for a reply at igbvf's interval: together a second.
+/// Number of polls for a reply at igbvf's interval [`PATIENT`], together one second.
 const PATIENT_POLLS: u32 = 2_000;
+/// Interval between two polls for a reply, as in igbvf.
 const PATIENT: Duration = Duration::from_micros(500);
 /// Maximum number of notices of the PF between a message and its reply.
 const NOTICES: u32 = 4;
@@ -67,7 +69,7 @@ impl VfMailbox {
         *self = Self::default();
     }
 
-    /// Returns true if a reply of the PF was lost since the last reset.
+    /// Returns true if a reply of the PF was lost since the function's last reset.
     pub(super) fn is_lost(&self) -> bool {
         self.lost
     }
@@ -112,7 +114,8 @@ impl VfMailbox {
         if reply[0] & NACK == 0 { Ok(()) } else { Err(MailboxError::Refused(message[0])) }
     }
 
-    /// Returns the first dword in the mailbox buffer, whichever side wrote it, and acknowledges it.
+    /// Returns the first dword in the mailbox buffer, which the PF or the VF has written, and acknowledges the PF's
+    /// message.
     pub(super) fn peek<H: Hal>(&mut self, hal: &mut H) -> Result<u32, MailboxError> {
         let mut word = [0];
         self.read(hal, &mut word)?;
@@ -166,7 +169,8 @@ impl VfMailbox {
         error
     }
 
-    /// Returns true if a mailbox register bit of `mask` is or was set since it was last taken, and forgets that bit.
+    /// Returns true if a mailbox register bit of `mask` is set, or was set in an earlier read and not taken
+    /// yet. Takes the bits of `mask`.
     fn take<H: Hal>(&mut self, hal: &mut H, mask: u32) -> Result<bool, MailboxError> {
         let status = self.status(hal)?;
         self.seen &= !mask;

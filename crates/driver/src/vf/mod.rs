@@ -71,15 +71,15 @@ pub struct VfDriverConfig {
     pub tx_descriptors: u16,
     /// Number of receive descriptors, a multiple of 8 from 64 to 4096.
     pub rx_descriptors: u16,
-    /// Number of frames sent, and of buffers returned, per doorbell: 1 to [`MAX_BATCH`]. A guest that polls bursts sets
-    /// the length of its bursts.
+    /// Number of frames sent, and of buffers returned, per doorbell: 1 to [`MAX_BATCH`]. A guest that polls for bursts
+    /// sets it to the length of its bursts.
     pub batch: u16,
     /// Longest frame in bytes, without FCS and VLAN tag.
     pub max_frame: usize,
     /// Interrupt moderation of the receive and transmit vectors.
     pub moderation: ModerationPolicy,
-    /// Separate transmit interval in microseconds: a sender with a small socket buffer cannot wait for completions
-    /// as long as received frames may wait.
+    /// Transmit interrupt interval in microseconds, if it differs from the receive interval. A sender with a small
+    /// socket buffer needs a short one, because it waits for completions.
     pub transmit_interval_us: Option<u32>,
     /// Seed of the MAC address that is used if the PF assigns none.
     pub seed: u64,
@@ -197,8 +197,8 @@ impl Vf {
         self.link.forget();
     }
 
-    /// Stops the function and starts it again with all its earlier requests. Pending frames are lost. One reset
-    /// serves both, since a PF driver may still be handling it.
+    /// Stops the function and starts it again with all its earlier requests. Pending frames are lost. Resets the
+    /// function only once, since the PF driver may still be handling that reset.
     ///
     /// # Errors
     /// Returns the errors of [`Vf::probe`] and [`Vf::start`].

@@ -9,9 +9,9 @@ use i82576::descriptor::SIZE;
 use i82576::descriptor::rx::{AdvancedRxWriteBack, PostedRxDescriptor, rss_type, status};
 use i82576::register::{rx, vf};
 
-/// SRRCTL: one buffer of 2 KB per descriptor, and drop without a descriptor: 0x8200_0002, as igbvf.
+/// Value of SRRCTL, as in igbvf (0x8200_0002): one buffer of 2 KB per descriptor, and no descriptor means a drop.
 const SRRCTL: u32 = srrctl::DROP_EN | 1 << srrctl::DESCTYPE_SHIFT | (BUFFER / 1024) as u32;
-/// RXDCTL: enabled, thresholds 16, 8 and 1, as igbvf.
+/// Value of RXDCTL, as in igbvf: queue enabled; prefetch, host and write-back thresholds of 16, 8 and 1.
 const RXDCTL: u32 = dctl::ENABLE | 1 << dctl::WTHRESH_SHIFT | 8 << 8 | 16;
 
 /// Advanced receive descriptors with one buffer each (82576 datasheet 7.1.5).
@@ -148,7 +148,7 @@ impl VfRxRing {
         self.0.stop();
     }
 
-    /// Posts every free slot but one, with a doorbell per batch.
+    /// Posts receive buffers in all free ring slots but one, with a doorbell per batch.
     pub(super) fn refill<H: DmaHal>(&mut self, hal: &mut H) {
         self.0.refill(hal);
     }
@@ -163,7 +163,7 @@ impl VfRxRing {
         self.0.receive(hal, into)
     }
 
-    /// Passes the next frames to `take`, at most `most`. Returns the number of passed frames.
+    /// Passes the next received frames, at most `most`, to the function `take`. Returns the number of passed frames.
     #[inline]
     pub(super) fn receive_burst<H: DmaHal>(
         &mut self,
@@ -196,9 +196,9 @@ fn checksum(bits: u32, looked_at: u32, wrong: u32) -> ChecksumStatus {
 }
 
 impl super::Vf {
-    /// Passes received frames to `take`, at most `most`, in order. Each is in the ring's buffers until `take`
-    /// returns, and is lost unless `take` copies it. Free buffers are returned to the card in batches. Returns the
-    /// number of frames.
+    /// Passes received frames to the function `take`, at most `most`, in order. A frame is in the ring's buffers until
+    /// `take` returns, and is lost unless `take` copies it. Returns free buffers to the card in batches. Returns the
+    /// number of passed frames.
     #[inline]
     pub fn receive_burst<H: DmaHal>(
         &mut self,

@@ -82,7 +82,8 @@ impl Vf {
         Ok(self.mailbox.request(hal, &[first, low, high])?)
     }
 
-    /// Requests these multicast groups, and no others. More groups than a message holds become all groups.
+    /// Requests that the VF receive these multicast groups, and no others. Requests all groups if a message cannot hold
+    /// them.
     ///
     /// # Errors
     /// [`VfError::Mailbox`].
@@ -107,7 +108,7 @@ impl Vf {
         Ok(self.mailbox.request(hal, &message)?)
     }
 
-    /// Requests to receive every multicast frame, or only those of the requested groups.
+    /// Requests that the VF receive every multicast frame, or, if `all` is false, only frames to the requested groups.
     ///
     /// # Errors
     /// [`VfError::Mailbox`].
@@ -127,7 +128,7 @@ impl Vf {
         Ok(self.mailbox.request(hal, &[id::SET_PROMISC | info << INFO_SHIFT])?)
     }
 
-    /// Adds the VF to a VLAN, or removes it.
+    /// Requests that the PF add the VF to a VLAN, or remove it from the VLAN.
     ///
     /// # Errors
     /// [`VfError::Vlan`] above 4095; [`VfError::Mailbox`]: refused if the administrator has put the VF on one VLAN.
@@ -155,8 +156,8 @@ impl Vf {
         Ok(())
     }
 
-    /// Repeats the granted requests, which the PF has forgotten with the reset. If the PF refuses one, the VF uses the
-    /// values of VF_RESET.
+    /// Repeats the granted requests, which the PF has forgotten with the reset. A refused address becomes the permanent
+    /// one, and the VF leaves a refused VLAN.
     pub(super) fn repeat_wishes<H: Hal>(&mut self, hal: &mut H) -> Result<(), VfError> {
         match self.set_mac(hal, self.mac) {
             Err(VfError::Mailbox(MailboxError::Refused(_))) => self.mac = self.permanent,

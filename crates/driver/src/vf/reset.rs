@@ -25,7 +25,8 @@ impl Vf {
         self.introduce(hal)
     }
 
-    /// Reports the reset to the PF, and stores the permanent address.
+    /// Reports the reset to the PF by VF_RESET, and stores the permanent MAC address from the reply, or a local one if
+    /// the PF refuses.
     pub(super) fn introduce<H: Hal>(&mut self, hal: &mut H) -> Result<(), VfError> {
         self.wait_for_pf(hal)?;
         let mut reply = [0; 3];
@@ -38,7 +39,7 @@ impl Vf {
         Ok(())
     }
 
-    /// Resets the function only: queues and interrupts are off, and the PF gets no message.
+    /// Resets the function only: its queues and interrupts are then off, and the PF gets no message.
     pub(super) fn reset_function<H: Hal>(&mut self, hal: &mut H) {
         hal.write(vf::CTRL, ctrl::RST);
         self.mailbox.forget();

@@ -1,5 +1,5 @@
-//! The card's counters of this VF. They have 32 bits and wrap, so they are accumulated here, often enough (at a
-//! gigabit, octets wrap in half a minute).
+//! Accumulates the card's 32-bit counters of this VF before they wrap (at a gigabit, octet counters wrap in half a
+//! minute).
 //!
 //! The rings have the driver's own counters.
 
@@ -7,7 +7,7 @@ use super::{RxCounters, TxCounters, Vf};
 use crate::hal::Hal;
 use i82576::register::vf;
 
-/// Counters since [`Vf::probe`], kept across resets. Octets include the FCS.
+/// Values of the card's counters of a VF, accumulated since [`Vf::probe`] and across resets. Octets include the FCS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AccumulatedStatistics {
     /// Number of good packets that the VF received.
@@ -50,7 +50,7 @@ pub(super) struct StatisticsAccumulator {
 }
 
 impl StatisticsAccumulator {
-    /// Starts the next increments from the current values of the card's counters.
+    /// Stores the current values of the card's counters, from which the next increments are computed.
     pub(super) fn rebase<H: Hal>(&mut self, hal: &mut H) {
         for (last, offset) in self.last.iter_mut().zip(REGISTERS) {
             *last = hal.read(offset);
@@ -62,7 +62,7 @@ impl StatisticsAccumulator {
         self.sums[0]
     }
 
-    /// Adds the increments of the card's counters since the last call to the sums.
+    /// Adds to the sums the increments of the card's counters since the last call.
     pub(super) fn update<H: Hal>(&mut self, hal: &mut H) {
         for ((sum, last), offset) in self.sums.iter_mut().zip(&mut self.last).zip(REGISTERS) {
             let value = hal.read(offset);

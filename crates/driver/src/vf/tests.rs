@@ -1,6 +1,6 @@
-//! Tests the VF driver against registers and memory that only store values, with the test playing the card: limits
-//! of the rings, and a card that writes invalid values. Conversations with the real card are in the backplane's
-//! tests.
+//! Tests the VF driver against a simulated card: registers and memory that only store values, and that the test
+//! changes. Covers ring limits and invalid values from the card. Tests with the modelled card are in the crate
+//! `backplane`.
 
 use super::receive::VfRxRing;
 use super::statistics::StatisticsAccumulator;

@@ -9,7 +9,7 @@ use i82576::bits::dctl;
 use i82576::descriptor::{DD, SIZE, tx as descriptor};
 use i82576::register::{tx, vf};
 
-/// Prefetch threshold of the transmit queue: descriptors that silicon fetches at once.
+/// Prefetch threshold of the transmit queue: number of descriptors that the card fetches at once.
 const PREFETCH: u32 = 8;
 
 impl TxPartDescriptor for descriptor::AdvancedDataDescriptor {
@@ -34,7 +34,7 @@ impl TxPartDescriptor for descriptor::AdvancedDataDescriptor {
 #[derive(Debug)]
 pub(crate) struct VfTxRing {
     ring: transmit::TxRing<descriptor::AdvancedDataDescriptor>,
-    /// Offload context that the card holds for the transmit queue.
+    /// Offload context that the driver last gave the card for the transmit queue.
     context: Option<descriptor::AdvancedContextDescriptor>,
 }
 
@@ -173,8 +173,8 @@ fn data_of(
 }
 
 impl super::Vf {
-    /// Queues frames, without FCS, up to the first refused one. Returns their number.
-    /// [`Vf::flush`](super::Vf::flush) rings their doorbell at the latest.
+    /// Queues frames, without FCS, up to the first that is refused. Returns the number of queued frames. The card is
+    /// notified at the latest by [`Vf::flush`](super::Vf::flush).
     #[inline]
     pub fn transmit_burst<H: DmaHal>(&mut self, hal: &mut H, frames: &[&[u8]], offload: &TxOffload) -> usize {
         self.tx.transmit_burst(hal, frames, offload, self.wishes.max_frame).0
@@ -193,7 +193,7 @@ impl super::Vf {
         self.tx.transmit_burst(hal, &[frame], offload, self.wishes.max_frame).1
     }
 
-    /// Queues a frame of two pieces. The first must contain all headers that an offload needs.
+    /// Queues a frame that lies in two buffers. The first buffer must contain all headers that an offload needs.
     ///
     /// # Errors
     /// [`TxError`].

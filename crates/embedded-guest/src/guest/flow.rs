@@ -15,7 +15,7 @@ const RECEIVE_BUFFER: usize = 1 << 10;
 /// Timeout of a flow's connection to a receiver that does not answer.
 const CONNECT_TIMEOUT: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(10);
 /// Timeout of a connected receiver that acknowledges no byte of a flow. A stack waits 2, 4, 8 and 16 seconds between
-/// retransmissions, so a flow outlives four of them that get lost, for example in four resets of the card.
+/// retransmissions, so a flow survives the loss of four of them, for example by four resets of the card.
 const STALL_TIMEOUT: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(60);
 const KEEP_ALIVE: smoltcp::time::Duration = smoltcp::time::Duration::from_secs(2);
 
@@ -61,7 +61,7 @@ pub enum TestFlowError {
     },
 }
 
-/// Sender of an unfinished TCP flow with its socket and bytes.
+/// Sender of an unfinished TCP test flow, with the flow's socket and bytes.
 #[derive(Debug)]
 pub(super) struct TestFlowSender {
     handle: SocketHandle,

@@ -33,18 +33,19 @@ use std::sync::mpsc;
 use std::time::Duration;
 use vfio_client::VfDriverHal;
 
-/// Maximum number of received frames that the guest takes from its driver in one round.
+/// Maximum number of received frames that the guest takes from its driver in one iteration of its loop.
 const INGRESS: usize = 128;
-/// Maximum number of packets that the guest's stack sends in one round.
+/// Maximum number of packets that the guest's stack sends in one iteration of the guest's loop.
 const EGRESS: usize = 512;
 /// Period of the VF driver's watchdog while the link is up, in nanoseconds.
 const WATCHDOG_NS: u64 = 2_000_000_000;
 /// Period of the VF driver's watchdog while the link is down, in nanoseconds.
 const LINK_DOWN_NS: u64 = 50_000_000;
-/// Longest sleep of the guest while only the full transmit ring delays frames, in case its interrupt was lost.
+/// Longest sleep of the guest while frames wait only for room in the transmit ring, in case the ring's interrupt was
+/// lost.
 const RING_FULL: Duration = Duration::from_millis(1);
-/// Time for the guest's connections to close when it is stopped, in nanoseconds: their peers would otherwise wait for a
-/// timeout.
+/// Time for the guest's TCP connections to close when the guest is stopped, in nanoseconds; the other ends would
+/// otherwise wait for a timeout.
 const CLOSING_NS: u64 = 100_000_000;
 const PREFIX: u8 = 24;
 /// First local port of test flows.
@@ -52,8 +53,8 @@ const EPHEMERAL: u16 = 49_152;
 /// Number of local ports of test flows.
 const PORTS: u16 = u16::MAX - EPHEMERAL;
 
-/// Number of the poller's tokens that stand for interrupt vectors. A vector's token is its number, which is a bit of a
-/// 64-bit word.
+/// Number of poller tokens that stand for interrupt vectors. The token of a vector is the vector's number, which is
+/// also its bit in a 64-bit word.
 const VECTORS: u64 = u64::BITS as u64;
 const WAKER: u64 = VECTORS;
 const LIFELINE: u64 = VECTORS + 1;
@@ -166,8 +167,8 @@ impl<B: VfDriverHal> GuestThread<B> {
         self.port.vf.stop(&mut self.port.hal);
     }
 
-    /// Handles interrupts, moves frames, runs the watchdog when due, and waits for further work. Returns false if the
-    /// guest's card is gone.
+    /// Runs one iteration of the guest's loop: handles interrupts, moves frames, runs the watchdog when due, and waits
+    /// for further work. Returns false if the guest's card is gone.
     fn round(&mut self) -> bool {
         let now_ns = MonotonicClock.now_ns();
         self.take_interrupts();

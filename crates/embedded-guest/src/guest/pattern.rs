@@ -1,5 +1,5 @@
-//! The bytes of a test flow: every position has its own value, so that the receiver detects lost, duplicated,
-//! swapped or changed bytes.
+//! The bytes of a test flow: each position's byte is computed from the position, so that the receiver detects lost,
+//! duplicated, swapped or changed bytes.
 
 /// Number of bytes of the test pattern that are computed at a time.
 const WORD: usize = 8;

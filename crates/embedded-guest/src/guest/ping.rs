@@ -111,7 +111,7 @@ impl PingSender {
         }
     }
 
-    /// Returns true if a message answers the last echo request with the same payload.
+    /// Returns true if a message is the answer to the last echo request and has the same payload.
     fn is_answer(&self, message: &[u8]) -> bool {
         let Ok(packet) = Icmpv4Packet::new_checked(message) else { return false };
         let Some(last) = self.outcome.sent.checked_sub(1) else { return false };

@@ -13,7 +13,7 @@ use std::time::Duration;
 use host::poll::MonotonicClock;
 
 const MESSAGE: usize = 16;
-/// Number of echo messages that the queue of requests and the queue of answers between sender and stack hold each.
+/// Capacity in messages of each of two queues between sender and TCP/IP stack: echo requests, and echo answers.
 const QUEUE: usize = 8;
 
 /// Measurement of a path's interruptions by echo requests, which runs until this value is dropped.

@@ -202,7 +202,7 @@ mod tests {
         bytes
     }
 
-    /// Passes a test flow's bytes to the server in pieces of 7, and returns the flow's phase at the end.
+    /// Passes a test flow's bytes to the server, 7 bytes at a time, and returns the flow's phase at the end.
     fn receive(bytes: &[u8]) -> TestFlowPhase {
         let mut phase = TestFlowPhase::START;
         for mut piece in bytes.chunks(7) {

@@ -148,8 +148,8 @@ fn guest_link_follows_link_changes_by_the_administrator() {
     eventually("the guest's link comes back", || guest.link_up());
 }
 
-/// Compares the port's statistics of its PF driver with the guests' view. No request waited longer than a guest's whole
-/// start, which is a dozen requests and their answers. Every request that the PF counted was timed once.
+/// Compares the port's statistics of its PF driver with the guests' view. No request waits longer than a guest's whole
+/// start, which takes a dozen requests. Every request that the PF counts is timed once.
 #[test]
 fn pf_driver_status_has_the_waiting_times_of_vf_requests() {
     let world = LiveTestHost::new();

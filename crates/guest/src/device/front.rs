@@ -1,4 +1,5 @@
-//! Adapts the front end of a split driver to a kernel's network device. VLAN tags are not supported.
+//! Lets a modelled kernel use the front end of a split driver as its network device. VLAN tags are not
+//! supported.
 
 use super::{DeviceEvents, NetworkDevice};
 use crate::platform::KernelPlatform;

@@ -1,5 +1,6 @@
 //! The interface between a kernel and its network device, a VF driver or the front end of a split driver.
-//! Implementations charge the driver's cost, the kernel charges the stack's; the drivers themselves know no costs.
+//! Implementations charge the driver's cost, and the kernel charges the network stack's cost; the drivers themselves
+//! contain no costs.
 
 mod front;
 mod vf;
@@ -25,7 +26,7 @@ pub trait NetworkDevice<P> {
     /// [`NetworkDevice::receive_done`].
     fn interrupt(&mut self, platform: &mut P, vector: u16) -> DeviceEvents;
 
-    /// Copies the next received frame to the front of `into`. Returns its length, or `None` if no frame is
+    /// Copies the next received frame to the front of `into`. Returns the frame's length, or `None` if no frame is
     /// pending.
     fn receive(&mut self, platform: &mut P, into: &mut [u8]) -> Option<usize>;
 
@@ -43,6 +44,6 @@ pub trait NetworkDevice<P> {
     /// frame over 2 KB.
     fn unsent(&self) -> usize;
 
-    /// Notifies the device of queued frames that were not announced to the device yet.
+    /// Notifies the device of all queued frames that it does not know yet.
     fn flush(&mut self, platform: &mut P);
 }

@@ -1,4 +1,4 @@
-//! Adapts the VF driver to a kernel's network device. Link changes are ignored.
+//! Lets a modelled kernel use the VF driver as its network device. Link changes are ignored.
 
 use super::{DeviceEvents, NetworkDevice};
 use crate::platform::KernelPlatform;

@@ -1,5 +1,5 @@
-//! Hard interrupts and the timer of a guest's kernel. A 2.6.18 kernel masks the interrupt's MSI-X vector first and
-//! unmasks it last, and blocks while the device model does that.
+//! Hard interrupts and the timer of a guest's kernel. A 2.6.18 kernel masks an interrupt's MSI-X vector first and
+//! unmasks the vector last. The kernel blocks while the device model carries out these accesses.
 
 use super::{KernelModel, TickMode};
 use crate::device::NetworkDevice;
@@ -61,8 +61,8 @@ impl<D> KernelModel<D> {
         Some(VcpuStepOutcome::Continue)
     }
 
-    /// Runs the network driver's interrupt handler: schedules a poll for received frames, and sends more after
-    /// transmitted ones.
+    /// Runs the network driver's interrupt handler: schedules a poll if frames were received, and sends pending frames
+    /// if earlier ones were transmitted.
     fn handle<P: KernelPlatform>(&mut self, platform: &mut P, vector: u16)
     where
         D: NetworkDevice<P>,
@@ -111,8 +111,8 @@ impl<D> KernelModel<D> {
         }
     }
 
-    /// Reprograms the timer for a share of the starts and stops of a kernel's tick; the share is a constant of the cost
-    /// table. The kernel leaves a tick alone that is due at once, and may restart a stopped tick for the time it was
+    /// Reprograms the timer when a kernel's tick starts or stops, for the share of these changes that the cost table
+    /// gives. The kernel leaves a tick alone that is due at once, and may restart a stopped tick for the time it was
     /// already set to.
     fn program<P: KernelPlatform>(
         &mut self,

@@ -40,7 +40,7 @@ pub struct KernelModel<D> {
     phase: Option<InterruptPhase>,
     /// The kernel has to poll the receive ring in its next step.
     poll: bool,
-    /// The program was woken and has something to read.
+    /// The program was woken and has data to read from its socket.
     runnable: bool,
     /// The last step of the kernel found nothing to do.
     idle: bool,
@@ -121,7 +121,7 @@ impl<D> KernelModel<D> {
     }
 
     /// Returns `true` if the kernel's next step may poll the network device even without a pending interrupt.
-    /// A program that only reads does not poll; its responses are given to the device in a step of their own.
+    /// A program that only reads does not poll; its responses are given to the device in a separate step.
     #[must_use]
     pub fn polls_device(&self) -> bool {
         self.poll || self.phase.is_some() || self.sender.as_ref().is_some_and(|sender| sender.runnable)

@@ -125,8 +125,8 @@ impl<D> KernelModel<D> {
         }
     }
 
-    /// Sends a TCP acknowledgement of the received stream. If the ring has no room, the acknowledgement is dropped;
-    /// the next one supersedes it.
+    /// Sends a TCP acknowledgement of the received stream. If the transmit ring has no room, the acknowledgement is
+    /// dropped; the next one supersedes it.
     pub(super) fn acknowledge<P: KernelPlatform>(&mut self, platform: &mut P)
     where
         D: NetworkDevice<P>,

@@ -13,8 +13,8 @@ pub(super) struct DatagramReassembly {
 }
 
 impl DatagramReassembly {
-    /// Adds an IPv4 fragment to the datagram being reassembled. Returns the datagram's payload bytes and number of
-    /// fragments once it is complete.
+    /// Adds an IPv4 fragment to the datagram that is being reassembled. Once the datagram is complete, returns its
+    /// number of payload bytes and of fragments.
     pub(super) fn add(&mut self, id: u16, offset: u16, more: bool, payload: usize) -> Option<(usize, u32)> {
         let before = core::mem::take(self);
         let begun = if offset == 0 { Self { id, ..Self::default() } } else { before };

@@ -15,8 +15,8 @@ const RESPONSE: usize = 1;
 
 impl<D> KernelModel<D> {
     /// Charges the system calls that answer `requests` requests. The device gets the responses in the next
-    /// step: device accesses take effect as a step begins, so sending them here would let a response leave
-    /// before it was made.
+    /// step: accesses take effect as a step begins, so a response sent in this step would leave before it was
+    /// made.
     pub(super) fn respond<P: KernelPlatform>(&mut self, platform: &mut P, requests: u64) {
         let copied = (RESPONSE as u64 * platform.cost(CostConstant::CopyWarm)).div_ceil(1_000);
         for _ in 0..requests {

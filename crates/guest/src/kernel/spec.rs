@@ -12,9 +12,10 @@ pub struct KernelConfig {
     pub accounts: bool,
     /// Mode of the kernel's periodic timer interrupt: always, or only while something is runnable.
     pub tick: TickMode,
-    /// Packets that the program's socket holds: 120,832 bytes at 1,888 per full frame.
+    /// Capacity of the program's socket in packets: 120,832 bytes of buffers, at 1,888 per full frame.
     pub socket_packets: u32,
-    /// TCP segments that the socket holds: 120,832 bytes of payload, since TCP announces bytes, not buffers.
+    /// Capacity of the program's socket in TCP segments: 120,832 bytes of payload, since TCP announces bytes, not
+    /// buffers.
     pub stream_segments: u32,
     /// Maximum number of packets that one poll of the receive ring takes.
     pub budget: u32,

@@ -91,7 +91,7 @@ fn allow(
         .try_fold(rules, |rules, (path, fd)| rules.add_rule(PathBeneath::new(fd, rights_for(&path, access))))
 }
 
-/// Returns those of the rights `access` that apply to a path: rights of folders do not apply to a file.
+/// Returns the part of the rights `access` that applies to a path: rights of folders do not apply to a file.
 fn rights_for(path: &Path, access: BitFlags<AccessFs>) -> BitFlags<AccessFs> {
     if path.is_dir() { access } else { access & AccessFs::from_file(KNOWN) }
 }

@@ -15,8 +15,8 @@ use rustix::thread::{
 use super::SandboxError;
 use crate::user::ProcessUser;
 
-/// Linux capabilities that a host needs to start: chown of sockets, replacement of a dead host's sockets of any owner,
-/// taps, packet sockets, programs of interfaces.
+/// Linux capabilities that a host needs to start: to change owners of sockets, to replace a dead host's sockets of any
+/// owner, and for taps, packet sockets and interfaces' BPF programs.
 const START: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::NET_ADMIN)
@@ -37,9 +37,9 @@ pub enum ThreadCapabilities {
     },
 }
 
-/// Switches the process to another user, before it starts unprivileged threads. The capabilities that starting a
-/// host takes stay until each thread drops them. Afterwards the memory of guests is in no core dump, and other
-/// processes of that user cannot read this process's memory.
+/// Switches the process to another user, before it starts unprivileged threads. Each thread keeps the capabilities for
+/// starting a host until it drops them. Afterwards the memory of guests is in no core dump, and other processes of that
+/// user cannot read this process's memory.
 ///
 /// # Errors
 /// [`SandboxError::User`]; the process must then end, since it may have become the user in part.

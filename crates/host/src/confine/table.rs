@@ -21,7 +21,7 @@ pub enum ThreadRole {
     Control,
     /// Thread that serves clients of the control interface, and reads their requests.
     Api,
-    /// Thread that runs a card, and reads data of guests and clients.
+    /// Thread that runs a port's card, and reads data of guests and clients.
     Port,
     /// Thread for slow work: unmapping memory, closing files, writing the log.
     Helper,
@@ -48,8 +48,8 @@ use SyscallArgumentCondition::{Always, Has, Is, IsNot, IsThisProcess};
 
 pub(super) type PermittedSystemCall = (c_long, SyscallArgumentCondition);
 
-/// System calls permitted to every thread: memory, time, locks, the end of a thread, signals, and messages on standard
-/// error.
+/// System calls that the system call filter permits to every thread: memory, time, locks, the end of a thread, signals,
+/// and messages on standard error.
 const EVERY: &[PermittedSystemCall] = &[
     (libc::SYS_brk, Always),
     (libc::SYS_clock_gettime, Always),
@@ -82,10 +82,11 @@ const EVERY: &[PermittedSystemCall] = &[
     (libc::SYS_write, Always),
     (libc::SYS_writev, Always),
 ];
-/// `PR_SET_VMA` (linux/prctl.h): the C library's allocator names its memory.
+/// `PR_SET_VMA` (linux/prctl.h): `prctl` operation by which the C library's allocator names its memory.
 const PR_SET_VMA: u32 = 0x5356_4d41;
 
-/// System calls that a port's thread needs: clients, interrupts, the uplink, guest memory.
+/// System calls that the system call filter permits to a port's thread, for clients, interrupts, the uplink and guest
+/// memory.
 const CARD: &[PermittedSystemCall] = &[
     (libc::SYS_accept4, Always),
     (libc::SYS_epoll_create1, Always),
@@ -128,8 +129,8 @@ const CARD: &[PermittedSystemCall] = &[
     (libc::SYS_unlinkat, Always),
 ];
 
-/// System calls that may block, for threads that do slow work: memory and files that clients share, which are examined
-/// before they are mapped.
+/// System calls that the system call filter permits to threads for slow work, because the calls may block: mapping and
+/// examining memory and files of clients.
 const SLOW: &[PermittedSystemCall] = &[
     (libc::SYS_fstat, Always),
     (libc::SYS_fstatfs, Always),
@@ -147,7 +148,8 @@ const SLOW: &[PermittedSystemCall] = &[
     (libc::SYS_sendmsg, Always),
 ];
 
-/// System calls of the control thread: commands, configuration, sockets and folders, the tap, and starting threads.
+/// System calls that the system call filter permits to the control thread: for commands, configuration, sockets and
+/// folders, the tap, and starting threads.
 const MANAGE: &[PermittedSystemCall] = &[
     (libc::SYS_bind, Always),
     // When an interface returns, a program that was loaded before is attached to it.
@@ -192,8 +194,8 @@ const MANAGE: &[PermittedSystemCall] = &[
     (libc::SYS_wait4, Always),
     (libc::SYS_waitid, Always),
 ];
-/// System calls of the thread that reads requests of the control interface: only on sockets that other threads have
-/// opened. It opens no file, guest memory, socket or thread.
+/// System calls that the system call filter permits to the thread that reads requests of the control interface: only on
+/// sockets that other threads have opened. The thread opens no file, guest memory, socket or thread.
 const SERVE: &[PermittedSystemCall] = &[
     (libc::SYS_accept4, Always),
     (libc::SYS_epoll_ctl, Always),
@@ -210,8 +212,8 @@ const SERVE: &[PermittedSystemCall] = &[
     (libc::SYS_statx, Always),
     (libc::SYS_unlinkat, Always),
 ];
-/// System calls of the keeper: messages with file descriptors, waiting for processes, and forwarding signals. It opens
-/// no file, program, process or thread.
+/// System calls that the system call filter permits to the keeper: messages with file descriptors, waiting for
+/// processes, and forwarding signals. The keeper opens no file, program, process or thread.
 const KEEP: &[PermittedSystemCall] = &[
     (libc::SYS_epoll_create1, Always),
     (libc::SYS_epoll_ctl, Always),
@@ -230,7 +232,7 @@ const KEEP: &[PermittedSystemCall] = &[
 ];
 /// `SO_SNDTIMEO` with a 64-bit time (asm-generic/socket.h), which rustix tries first.
 const SO_SNDTIMEO_NEW: u32 = 67;
-/// Signals by which an administrator controls a process.
+/// Signals by which an administrator controls a process; the system call filter permits a thread to set their handlers.
 const SIGNALS: &[u32] =
     &[libc::SIGHUP as u32, libc::SIGINT as u32, libc::SIGTERM as u32, libc::SIGUSR2 as u32];
 
@@ -240,7 +242,7 @@ const THREAD: u32 = (libc::CLONE_THREAD | libc::CLONE_VM) as u32;
 /// interface come by a packet socket or AF_XDP, and all other sockets are Unix sockets.
 const FAMILIES: &[u32] =
     &[libc::AF_UNIX as u32, libc::AF_NETLINK as u32, libc::AF_PACKET as u32, libc::AF_XDP as u32];
-/// ioctls on a socket, on the log's terminal, on a tap and on an interface.
+/// ioctls that the system call filter permits: on a socket, on the log's terminal, on a tap and on an interface.
 const IOCTLS: &[u32] = &[
     libc::FIONBIO as u32,
     libc::FIONREAD as u32,
@@ -260,7 +262,8 @@ const IOCTLS: &[u32] = &[
     libc::SIOCGIFNAME as u32,
 ];
 
-/// Older system calls that libraries still use on x86-64 in place of permitted newer ones.
+/// Older system calls that the system call filter permits to every thread on x86-64, since libraries still use them in
+/// place of permitted newer calls.
 #[cfg(target_arch = "x86_64")]
 const OLDER_EVERY: &[PermittedSystemCall] = &[(libc::SYS_poll, Always)];
 #[cfg(target_arch = "x86_64")]
@@ -300,15 +303,16 @@ const OLDER_MANAGE: &[PermittedSystemCall] = &[];
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER_NO_FILES: &[PermittedSystemCall] = &[];
 
-/// System calls that make memory executable. They fail with ENOSYS, because libraries do without them: a user database
-/// would load code.
+/// System calls that make memory executable, which fail with ENOSYS. A user database would load code; libraries work
+/// without it.
 const NO_CODE: &[PermittedSystemCall] =
     &[(libc::SYS_mmap, Has(2, libc::PROT_EXEC as u32)), (libc::SYS_mprotect, Has(2, libc::PROT_EXEC as u32))];
-/// System calls that load BPF programs. They fail with ENOSYS, and their callers work without BPF.
+/// System calls that load BPF programs, which fail with ENOSYS. Their callers work without BPF.
 const NO_PROGRAM: &[PermittedSystemCall] = &[(libc::SYS_bpf, IsNot(0, crate::xdp::LATER))];
-/// System calls that open files. They fail with ENOSYS: the report of a panic looks up the names of functions.
+/// System calls that open files, which fail with ENOSYS. A panic's report tries to open files for the names of
+/// functions.
 const NO_FILES: &[PermittedSystemCall] = &[(libc::SYS_openat, Always), (libc::SYS_getcwd, Always)];
-/// System calls that start processes or open network sockets. They fail with ENOSYS: `clone3` hides its flags from
+/// System calls that start processes or open network sockets, which fail with ENOSYS. `clone3` hides its flags from
 /// filters, and libraries then use `clone`; a user database may be behind the network.
 const NO_PROCESS: &[PermittedSystemCall] =
     &[(libc::SYS_clone3, Always), (libc::SYS_socket, IsNot(0, FAMILIES))];
@@ -325,7 +329,8 @@ impl ThreadRole {
         }
     }
 
-    /// Returns the lists of system calls that fail with ENOSYS for the role. They take precedence over allowed calls.
+    /// Returns the lists of system calls that fail with ENOSYS for the role. These lists take precedence over the
+    /// permitted calls.
     pub(super) fn refused(self) -> &'static [&'static [PermittedSystemCall]] {
         match self {
             Self::Port | Self::Helper | Self::Api | Self::Keeper => &[NO_CODE, NO_FILES, OLDER_NO_FILES],

@@ -38,8 +38,8 @@ fn confined<T: Send>(role: ThreadRole, body: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// System calls that a role may not make. Carried out, they are harmless, since the test passes invalid
-/// arguments.
+/// System calls that a role may not make. A call that is carried out by mistake is harmless, since the test passes
+/// invalid arguments.
 const FORBIDDEN: &[(ThreadRole, &[libc::c_long])] = &[
     (
         ThreadRole::Port,

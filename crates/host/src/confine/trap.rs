@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 /// ended.
 pub const EXIT_STATUS: i32 = 128 + libc::SIGSYS;
 
-/// Part of `siginfo_t` that the kernel fills in for a SIGSYS.
+/// Fields of the kernel's `siginfo_t` for a SIGSYS signal.
 #[repr(C)]
 struct SigSysInfo {
     number: libc::c_int,
@@ -58,7 +58,7 @@ extern "C" fn on_sigsys(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc
     unsafe { libc::_exit(EXIT_STATUS) }
 }
 
-/// Formats the report of a forbidden system call without allocating. Returns its length in bytes.
+/// Formats the report of a forbidden system call without allocating. Returns the report's length in bytes.
 fn format_report(line: &mut [u8], thread: &[u8], call: i32) -> usize {
     let thread = thread.split(|byte| *byte == 0).next().unwrap_or_default();
     let thread = str::from_utf8(thread).unwrap_or("?");

@@ -59,7 +59,8 @@ impl DmaTable {
         written
     }
 
-    /// Writes consecutive ring descriptors of `size` bytes (16 or 32) at `iova`, the second word of each last.
+    /// Writes consecutive ring descriptors of `size` bytes (16 or 32) at `iova`. Of each descriptor the second word is
+    /// written last.
     ///
     /// # Errors
     /// [`DmaFault`]; descriptors before the faulting one may have been stored, the faulting one is not.
@@ -84,8 +85,8 @@ impl DmaTable {
         }
     }
 
-    /// Returns the memory and offset of an I/O virtual address, if the address lies at or after the start of the last
-    /// accessed DMA region and the region permits the access. The memory checks the offset against its end.
+    /// Returns the mapped memory of the last accessed DMA region and the offset there of an I/O virtual address. The
+    /// region must start at or before the address and permit the access. The memory checks the offset against its end.
     #[inline]
     fn last_hit(&self, iova: u64, direction: DmaDirection) -> Option<(&MappedGuestMemory, u64)> {
         let region = self.regions.get(self.last_hit.get())?;
@@ -136,7 +137,8 @@ impl DmaTable {
         Ok(())
     }
 
-    /// Returns the memory and offset of an I/O virtual address. The address's DMA region becomes the last accessed one.
+    /// Returns the mapped memory that holds an I/O virtual address, and the address's offset there. The address's DMA
+    /// region becomes the last accessed one.
     fn hit(&self, iova: u64, direction: DmaDirection) -> Option<(&MappedGuestMemory, u64)> {
         self.region_at(iova)?;
         self.last_hit(iova, direction)

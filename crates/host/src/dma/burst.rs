@@ -1,6 +1,6 @@
-//! Moves bursts of frames between the memories of two clients. A ring keeps a hint for its ring descriptors and one for
-//! its buffers, so that a guest whose rings and buffers lie in different regions costs no more look-ups. A hint is a
-//! region's index and is verified on use.
+//! Moves bursts of frames between the memories of two clients. A ring keeps one hint for its descriptors and one for
+//! its buffers, so that descriptors and buffers in different DMA regions cost no more look-ups. A hint is a region's
+//! index and is verified on use.
 //!
 //! A frame that crosses regions ends a burst; [`DmaTable::read`] and [`DmaTable::write`] move it.
 
@@ -11,8 +11,8 @@ use crate::memory::frames::{
     LongFrameAddresses, MappedBytes, PayloadCopyList,
 };
 
-/// Cursor over the DMA regions of a client. It makes look-ups of guest addresses cheap if most of them lie in one
-/// region.
+/// Cursor over the DMA regions of a client. The cursor makes look-ups of guest addresses cheap if most addresses lie in
+/// one region.
 struct DmaRegionCursor<'table, 'hint, const WRITES: bool> {
     table: &'table DmaTable,
     hint: &'hint mut u32,

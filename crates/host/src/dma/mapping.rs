@@ -13,8 +13,9 @@ use super::region::{DmaRegionMemory, DmaTableEntry};
 use super::{DmaLimits, DmaPermissions, MapDmaRegionError};
 use crate::memory::{FileIdentity, FileMapError, MappedFile, MemoryProtection};
 
-/// Smallest mapping of a file in bytes, and the number of blocks that a large file is divided into.
+/// Smallest mapping of a client's memory file in bytes.
 const LEAST_BLOCK: u64 = 1 << 30;
+/// Maximum number of blocks that a client's memory file is divided into for mapping.
 const BLOCKS: u64 = 32;
 
 /// Client's file descriptor of a file with guest memory, shared by all mappings of the file.
@@ -74,8 +75,8 @@ impl ClientMemoryMappings {
     }
 }
 
-/// Returns the file of an existing mapping of the same memory, or a new one: all mappings of a file share one file
-/// descriptor.
+/// Returns the file of an existing mapping if it has the same memory, or else a new file: all mappings of a file share
+/// one file descriptor.
 fn keep(
     fd: OwnedFd,
     identity: FileIdentity,
@@ -129,13 +130,14 @@ impl PendingDmaRegion {
     }
 }
 
-/// DMA region with mapped memory, to be inserted into the DMA table that has admitted it. Dropping it may block.
+/// DMA region with mapped memory, to be inserted into the DMA table that has admitted the region. Dropping the value
+/// may block.
 #[derive(Debug)]
 #[must_use]
 pub struct MappedDmaRegion(pub(super) DmaTableEntry);
 
-/// DMA regions that were removed from their table. The device cannot reach them; dropping them unmaps their memory and
-/// closes their files, which may block.
+/// DMA regions that were removed from their table and are out of the device's reach. Dropping the value unmaps their
+/// memory and closes their files, which may block.
 #[derive(Debug)]
 #[must_use = "drop the unmapped region in a worker thread: munmap may take long"]
 pub struct RemovedDmaRegions(pub(super) Vec<DmaTableEntry>);

@@ -42,8 +42,9 @@ use crate::memory::{FileMapError, poison_events};
 /// Unit of DMA addresses and sizes in bytes: a page, as announced to the client (`pgsizes`).
 pub const PAGE_SIZE: u64 = 4096;
 /// Number of the lowest pages that [`DmaTable::is_blank`] samples: firmware writes a PC's first MiB before any driver
-/// runs. The next constant is the number of samples spread over the rest.
+/// runs.
 const LOW_SAMPLES: u64 = 256;
+/// Number of pages that [`DmaTable::is_blank`] samples from the rest of the guest's memory, at equal distances.
 const SPREAD_SAMPLES: u64 = 256;
 
 /// Limits on the regions, mappings, files and bytes that this process holds for one client's DMA.
@@ -51,8 +52,8 @@ const SPREAD_SAMPLES: u64 = 256;
 pub struct DmaLimits {
     /// Maximum number of a client's DMA regions, with or without memory (`max_dma_maps`).
     pub regions: usize,
-    /// Maximum number of memory mappings of one client. Regions of one file share them; see also
-    /// [`MappingReservation`](crate::memory::MappingReservation).
+    /// Maximum number of memory mappings of one client, which regions of one file share. See also
+    /// [`MappingTableReservation`](crate::memory::MappingTableReservation).
     pub mappings: usize,
     /// Maximum number of different memory files of one client. Their file descriptors are kept for a successor process.
     pub files: usize,
@@ -134,7 +135,7 @@ impl MapDmaRegionError {
     }
 }
 
-/// Error: the address range to unmap holds no DMA region, or cuts one.
+/// Error: the address range to unmap holds no DMA region, or only a part of one.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 #[error("cannot unmap DMA range {iova:#x}+{size:#x}: it must cover whole DMA regions")]
 pub struct UnmapDmaRegionError {
@@ -176,9 +177,9 @@ impl DmaTable {
         Self { limits, ..Self::default() }
     }
 
-    /// Admits the DMA region of `size` bytes at `iova`. With a file offset and any permission, returns the region to
-    /// map and then to [insert](Self::insert). Otherwise adds a region that the device cannot reach. Does not
-    /// block.
+    /// Admits the DMA region of `size` bytes at `iova` to the table. With a file offset and any permission, returns the
+    /// region, to be mapped and then [inserted](Self::insert). Otherwise adds a region that the device cannot reach.
+    /// Does not block.
     ///
     /// # Errors
     /// See [`MapDmaRegionError`].
@@ -307,8 +308,8 @@ impl DmaTable {
         self.mapped_bytes
     }
 
-    /// Returns true if a sample of the guest's memory holds only zeros: its lowest pages, and some spread over the
-    /// rest.
+    /// Returns true if a sample of the guest's memory holds only zeros: the lowest pages, and some pages at equal
+    /// distances in the rest.
     ///
     /// A client that maps its memory privately (`share=off`) also sends a file, but writes to private copies of the
     /// pages. In shared memory that is in use, the first page or two differ from zero.
@@ -330,8 +331,8 @@ impl DmaTable {
         true
     }
 
-    /// Returns true if the client shrank a memory file while it was mapped. Its session should then end: the device
-    /// reads zeros and its writes are discarded. Costs one load until any client of the process shrinks memory.
+    /// Returns true if the client shrank a memory file while it was mapped. The client's session should then end: the
+    /// device reads zeros and its writes are discarded. Costs one load until any client of the process shrinks memory.
     #[must_use]
     pub fn poisoned(&self) -> bool {
         let events = poison_events();

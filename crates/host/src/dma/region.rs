@@ -17,9 +17,9 @@ pub struct DmaPermissions {
 }
 
 impl DmaPermissions {
-    /// Permissions of a DMA region with ordinary guest memory.
+    /// Permission of the device to read and write, as in ordinary guest memory.
     pub const READ_WRITE: Self = Self { read: true, write: true };
-    /// Permissions of a DMA region with a guest's ROM.
+    /// Permission of the device to read only, as in a guest's ROM.
     pub const READ_ONLY: Self = Self { read: true, write: false };
 
     pub(super) fn any(self) -> bool {
@@ -57,7 +57,7 @@ pub(super) struct DmaRegionMemory {
 
 impl DmaRegionMemory {
     /// Creates the memory of a DMA region: `len` bytes at offset `skip` of a mapping. Returns `None` if the mapping is
-    /// too short, or read-only and the device may write.
+    /// too short, or if it is read-only and the device may write.
     pub(super) fn new(
         mapping: Arc<ClientMemoryMapping>,
         skip: u64,
@@ -84,7 +84,7 @@ impl fmt::Debug for DmaRegionMemory {
     }
 }
 
-/// Entry of a DMA table, kept small since a client may have 65,535.
+/// Entry of a DMA table. The entry is kept small, since a client may have 65,535 of them.
 #[derive(Debug)]
 pub(super) struct DmaTableEntry {
     pub(super) first: u64,
@@ -94,8 +94,8 @@ pub(super) struct DmaTableEntry {
 }
 
 impl DmaTableEntry {
-    /// Returns the region's size in bytes, at most 2^64 - 4,096: regions are whole pages and only two together fill the
-    /// address space.
+    /// Returns the region's size in bytes, at most 2^64 - 4,096: a region consists of whole pages, and only two
+    /// together fill the address space.
     pub(super) fn size(&self) -> u64 {
         (self.last - self.first).saturating_add(1)
     }

@@ -10,11 +10,13 @@ use netlink_packet_core::{
 };
 use rustix::io::Errno;
 
-/// Bytes of `struct nlmsghdr`, and of `struct ifinfomsg` after it.
+/// Bytes of `struct nlmsghdr`, the header of a netlink message.
 const HEADER: usize = 16;
+/// Bytes of `struct ifinfomsg`, which follows the header of a message about an interface.
 const INFO: usize = 16;
-/// Offset of the interface index in `struct ifinfomsg`. The flags' offset follows.
+/// Offset of the interface index in `struct ifinfomsg`, in bytes.
 const INDEX: usize = 4;
+/// Offset of the interface flags in `struct ifinfomsg`, in bytes.
 const FLAGS: usize = 8;
 
 /// State of a network interface.

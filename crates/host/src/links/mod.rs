@@ -1,4 +1,5 @@
-//! Observes network interfaces by rtnetlink: notifications of changes, and the current state of one.
+//! Observes network interfaces by rtnetlink: receives notifications of changes, and requests an interface's current
+//! state.
 //!
 //! A notification is only a hint to look again. The state is requested when it matters, so notifications that the
 //! kernel dropped (ENOBUFS) cost one request. Both sockets see the network namespace of the thread that created

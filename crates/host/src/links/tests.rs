@@ -1,5 +1,5 @@
-//! Tests interfaces in network namespaces of their own: observed, changed, and changed more often than the kernel's
-//! buffer holds.
+//! Tests the observation of interfaces in network namespaces of their own: changes of an interface, and more changes
+//! than the kernel's buffer holds.
 
 use std::process::Command;
 use std::thread;

@@ -13,7 +13,7 @@ const FRAME: usize = 1_514;
 /// Factor from nanoseconds a frame to nanoseconds for 1,000 bytes.
 const PER_KILOBYTE: f64 = 1_000.0 / FRAME as f64;
 
-/// Measures copies of frames that are in the processor's cache: their number is small enough for the smallest
+/// Measures copies of frames that are in the processor's cache: the frames are few enough for the smallest
 /// cache.
 pub(super) fn warm() -> Result<DurationProbeResult, DurationProbeError> {
     in_turn(4)

@@ -6,7 +6,7 @@ use std::path::Path;
 /// Virtualization feature of this machine, and the file that reports the feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VirtualizationFeature {
-    /// Name of a virtualization feature of the processor.
+    /// Name of the virtualization feature, of the processor or the IOMMU.
     pub what: &'static str,
     /// True if the machine has the virtualization feature; `None` if unknown.
     pub found: Option<bool>,

@@ -13,12 +13,13 @@ struct MeasuredGuestProgram {
     instructions: &'static [u8],
     /// Base address of the segment ES while the guest program runs.
     es: u64,
-    /// Repetitions of a measured guest program before it stops the virtual machine; `None` if each repetition
-    /// stops it.
+    /// Number of times that a measured guest program runs before it stops the virtual machine; `None` if the program
+    /// itself stops it each time.
     repeated: Option<u16>,
 }
 
-/// Repetitions of a measured guest program: they hide the cost of the final stop, and are rarely interrupted.
+/// Number of times that a measured guest program runs in the virtual machine: enough to hide the cost of the final
+/// stop, and few enough that interruptions are rare.
 const OFTEN: Option<u16> = Some(200);
 
 /// Timeout of a measurement of VM exits: where KVM itself runs in a virtual machine, some instructions never

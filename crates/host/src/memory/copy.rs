@@ -22,7 +22,7 @@ pub(super) const SHORT: usize = 16;
 /// Bytes of a long (32-byte) receive or transmit descriptor.
 pub(super) const LONG: usize = 32;
 
-/// Copies guest bytes into `buffer`, loading each once.
+/// Copies guest bytes into `buffer`, and loads each byte once.
 ///
 /// The first 64 bytes, where a frame has its headers, are stored in pieces that do not overlap, each at a multiple of
 /// its own size. So an aligned load of eight bytes finds all of them in one store. A load that spans two stores has to
@@ -42,8 +42,8 @@ pub(super) unsafe fn out_of_guest(source: *const u8, buffer: &mut [u8]) {
     guest_may_have_written();
 }
 
-/// Copies any number of bytes out of guest memory. A separate function, so that the common length (a frame's head)
-/// saves no registers.
+/// Copies any number of bytes out of guest memory. A separate function, so that a caller that copies the common length
+/// (a frame's head) need not save registers.
 ///
 /// # Safety
 /// The conditions of [`out_of_guest`] apply.
@@ -84,7 +84,8 @@ pub(super) unsafe fn into_guest(bytes: &[u8], target: *mut u8) {
     }
 }
 
-/// Copies any number of bytes into guest memory. A separate function, so that the common length saves no registers.
+/// Copies any number of bytes into guest memory. A separate function, so that a caller that copies the common length
+/// need not save registers.
 ///
 /// # Safety
 /// The conditions of [`into_guest`] apply.
@@ -153,7 +154,7 @@ unsafe fn store<const N: usize, const SIZE: usize>(
 }
 
 /// Copies ring descriptors of `size` bytes ([`SHORT`] or [`LONG`]) up to the first incomplete one; see
-/// [`super::MappedFile::read_completed`]. Returns their number.
+/// [`super::MappedFile::read_completed`]. Returns the number of copied descriptors.
 ///
 /// # Safety
 /// The memory from `source` on must hold a mapped descriptor for each element of `into`, be aligned to words, and not be
@@ -253,8 +254,8 @@ pub(super) fn prefetch_group(at: *const u8, writes: bool) {
     let _ = (at, writes);
 }
 
-/// Makes the compiler assume that guest memory has changed, so that it uses its copy instead of loading again: the
-/// checked bytes are the used ones.
+/// Makes the compiler assume that guest memory has changed. The code then uses the copied bytes that it has checked,
+/// and does not load them from guest memory again.
 #[inline]
 pub(super) fn guest_may_have_written() {
     // SAFETY: no instruction; without `nomem` the compiler must assume that all reachable memory changed.

@@ -52,7 +52,7 @@ pub enum FileMapError {
     /// The file descriptor was opened, or is sealed, without the requested access.
     #[error("cannot map memory: its file descriptor does not permit the requested access")]
     Permission,
-    /// The range to map is empty, or its end exceeds 2^64.
+    /// The range to map is empty, or the range's end exceeds 2^64.
     #[error("cannot map memory: the range is empty, or ends beyond 2^64")]
     BadRange,
     /// The file offset to map is not a multiple of the page size.
@@ -140,7 +140,7 @@ impl MappedFile {
         Self::map_extent(fd, &source::check(fd, (offset, len), protection, None)?, protection)
     }
 
-    /// Checks that the range of a file descriptor's file may be mapped, without mapping it.
+    /// Checks that a range of a file may be mapped, without mapping it.
     pub(crate) fn check(
         fd: impl AsFd,
         offset: u64,
@@ -261,8 +261,8 @@ impl MappedFile {
         self.view.write(offset, bytes)
     }
 
-    /// Prefetches the cache lines of `length` bytes at `offset`, for writing if `writes`, up to a limit. Does
-    /// nothing if they are not in the mapping.
+    /// Prefetches the cache lines of `length` bytes at `offset`, for writing if `writes`, up to a limit. Does nothing
+    /// if the bytes are not in the mapping.
     #[inline]
     pub fn prefetch(&self, range: (u64, usize), writes: bool) {
         self.view.prefetch(range, writes);
@@ -306,7 +306,8 @@ impl MappedFile {
         Ok(())
     }
 
-    /// Replaces a dword of the mapping if it is `old`. Returns true if it was replaced.
+    /// Replaces a dword of the mapping by `new` if its value is `old`, in one atomic access. Returns true if the dword
+    /// was replaced.
     ///
     /// # Errors
     /// Returns the errors of [`Self::store_dword`].

@@ -21,13 +21,15 @@ use rustix::io::Errno;
 /// Number of entries in this process's table of mappings. The kernel's limit for all of them is 65,530
 /// (vm.max_map_count).
 const CAPACITY: usize = 32_768;
-/// Table entries that are never reserved for clients: they hold mappings of this process's own memory.
+/// Number of entries of the mapping table that are never reserved for clients, for mappings of this process's own
+/// memory.
 const UNSHARED: usize = 4_096;
-/// Number of mappings reserved for one client: the usual number and the minimum.
+/// Number of mappings that are usually reserved for one client.
 const SHARE: usize = 256;
+/// Smallest number of mappings that are reserved for one client, while the table of mappings is nearly full.
 const LEAST_SHARE: usize = 32;
-/// Number of clients' shares that must fit into the free entries of the mapping table before the first share of that
-/// size is granted, so that ports with 64 VFs have room beside each other.
+/// Number of reservations of one size that must fit into the free mapping table before one is granted. This leaves room
+/// for ports with 64 VFs beside each other.
 const EQUALS: usize = 32;
 const FREE: usize = 0;
 /// Value of an entry of the mapping table that is taken and whose mapping is not recorded yet; never a mapping's first
@@ -44,8 +46,8 @@ pub(crate) struct MappedAddressRange {
 }
 
 struct MappingTableEntry {
-    /// Number of times that an entry of the mapping table was taken, so that the handler detects a start and a length
-    /// of different mappings.
+    /// Number of times that an entry of the mapping table was taken. By it the SIGBUS handler detects that the start
+    /// and the length it has read belong to different mappings.
     generation: AtomicU32,
     start: AtomicUsize,
     len: AtomicUsize,
@@ -69,8 +71,8 @@ static POISON_EVENTS: AtomicU64 = AtomicU64::new(0);
 static PREVIOUS_HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static PREVIOUS_FLAGS: AtomicI32 = AtomicI32::new(0);
 
-/// Returns the number of this process's mappings that no longer have their memory file behind them. While the number is
-/// unchanged, no mapping has been replaced by zeros.
+/// Returns the number of this process's mappings that have lost their memory file and were replaced by zeros. While the
+/// number is unchanged, no further mapping was replaced.
 #[must_use]
 pub fn poison_events() -> u64 {
     POISON_EVENTS.load(Ordering::Acquire)

@@ -33,7 +33,7 @@ const DO_NOT_WAIT: libc::c_int = libc::MSG_DONTWAIT;
 /// Packet that the socket has received.
 #[derive(Debug, PartialEq, Eq)]
 pub enum PacketReceiveResult<'a> {
-    /// Received frame, with its checksum filled in and its VLAN tag inserted.
+    /// Received frame, with the checksum filled in and the VLAN tag inserted.
     Frame(&'a [u8]),
     /// Packet longer than any frame: the kernel has merged several, or not segmented it yet.
     TooLong,
@@ -43,7 +43,7 @@ pub enum PacketReceiveResult<'a> {
 #[derive(Debug)]
 pub struct ReceiveBurst {
     memory: Box<[u8]>,
-    /// Offset and length of each frame in its buffer; length 0 if it was too long.
+    /// Offset and length of each frame in its buffer; length 0 for a frame that was too long.
     frames: [(usize, usize); FRAMES],
     next: usize,
     count: usize,
@@ -120,8 +120,8 @@ impl ReceiveBurst {
     }
 }
 
-/// Completes a received frame in a buffer that has room for a VLAN tag before it: fills in its checksum and inserts its
-/// tag. Returns its offset and length.
+/// Completes a received frame in a buffer with room for a VLAN tag before the frame: fills in the checksum and inserts
+/// the tag. Returns the frame's offset and length.
 fn finish(place: &mut [u8], length: usize, header: &[u8; HEADER], tag: Option<[u8; TAG]>) -> (usize, usize) {
     let frame = &mut place[TAG..TAG + length];
     if header[0] & NEEDS_CHECKSUM != 0 {
@@ -155,7 +155,7 @@ fn fill_checksum(frame: &mut [u8], start: usize, offset: usize) {
     }
 }
 
-/// Returns the VLAN tag that the kernel has cut out of a frame.
+/// Returns the VLAN tag that the kernel has removed from a frame.
 fn tag(control: &ControlBuffer) -> Option<[u8; TAG]> {
     let mut flat = [0_u8; mem::size_of::<ControlBuffer>()];
     for (to, word) in flat.chunks_exact_mut(8).zip(control) {

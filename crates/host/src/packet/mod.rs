@@ -80,8 +80,8 @@ impl PacketSocketError {
 /// Receive buffer of the socket in bytes, for a port that is late to read frames. The kernel may grant less.
 const BACKLOG: libc::c_int = 4 << 20;
 
-/// Opens a packet socket on an interface, and returns it with the interface index. While it is open, the interface
-/// accepts frames for any address.
+/// Opens a packet socket on an interface, and returns it with the interface index. While the socket is open, the
+/// interface accepts frames for any address.
 fn attach(name: &InterfaceName, frames: ReceivedFrameSelection) -> Result<(OwnedFd, u32), PacketSocketError> {
     let system = |error: io::Error| PacketSocketError::of(error, name);
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

@@ -11,8 +11,8 @@ pub(super) struct BoundInterface {
     pub(super) is_ethernet: bool,
 }
 
-/// Requests VLAN tags and checksum offsets beside received frames, excludes outgoing ones, and sets the receive
-/// buffer's size in bytes, which the kernel may limit.
+/// Sets options of a packet socket: VLAN tags and checksum offsets with received frames, no outgoing frames, and the
+/// receive buffer's size in bytes, which the kernel may limit.
 pub(super) fn prepare(socket: impl AsFd, backlog: libc::c_int) -> io::Result<()> {
     let on: libc::c_int = 1;
     for option in [libc::PACKET_AUXDATA, libc::PACKET_VNET_HDR, libc::PACKET_IGNORE_OUTGOING] {
@@ -42,14 +42,14 @@ fn set<T: Copy>(socket: impl AsFd, level: libc::c_int, option: libc::c_int, valu
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Choice between all frames of an interface and none, for a packet socket that receives them.
+/// Frames that a packet socket receives from its interface: all or none.
 #[derive(Clone, Copy)]
 pub(super) enum ReceivedFrameSelection {
     All,
     None,
 }
 
-/// Binds a packet socket to an interface, whose frames it then receives.
+/// Binds a packet socket to an interface and selects the frames that the socket receives.
 pub(super) fn bind(socket: impl AsFd, index: u32, frames: ReceivedFrameSelection) -> io::Result<()> {
     let mut address = no_address();
     address.sll_family = libc::AF_PACKET as libc::c_ushort;

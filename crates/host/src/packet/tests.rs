@@ -42,9 +42,8 @@ fn open(interface: &str) -> PacketSocket {
     PacketSocket::open(&name(interface)).unwrap()
 }
 
-/// Waits until frames pass from one interface to the other, and discards the frames that it sends for that. A pair
-/// whose carrier comes up gets its send queue a moment later (the kernel's linkwatch), and silently drops earlier
-/// frames.
+/// Waits until test frames pass from one interface to the other, and discards them. When a pair gets its carrier, its
+/// send queue follows a moment later (the kernel's linkwatch); earlier frames are dropped silently.
 #[track_caller]
 fn wait_until_carries(from: &PacketSocket, to: &PacketSocket) {
     let mut poller = Poller::new().unwrap();

@@ -1,4 +1,4 @@
-//! Monotonic clock of the live host. Pure crates get its time as an argument.
+//! Monotonic clock of the live host. Crates without system calls get its time as an argument.
 
 use rustix::time::{ClockId, clock_gettime};
 

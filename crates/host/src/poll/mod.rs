@@ -25,18 +25,19 @@ pub use clock::MonotonicClock;
 pub use signals::{ProcessSignal, SignalHandlers, SignalSet};
 pub use waker::ThreadWaker;
 
-/// Number of events taken from the kernel in one wait; later events come with the next wait.
+/// Maximum number of events taken from the kernel in one wait; later events are returned by the next wait.
 const BATCH: usize = 64;
 
-/// Events to wait for on a file descriptor. Hang-up and error are always reported. The peer's end of sending is
-/// reported to readers only: a writer cannot handle it, and would be woken by it for ever.
+/// Events to wait for on a file descriptor. Hang-up and error are always reported. The end of the peer's sending is
+/// reported to readers only: a writer cannot handle this event, and would be woken by it for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollInterest {
     /// True to wait until a file descriptor has data to read, or a connection to accept.
     pub readable: bool,
     /// True to wait for room to write data to a file descriptor.
     pub writable: bool,
-    /// True to report only new events of a file descriptor, for readers that leave data unread on purpose.
+    /// True to report only new events of a file descriptor (edge-triggered), for readers that leave data unread on
+    /// purpose.
     pub news: bool,
 }
 
@@ -128,8 +129,8 @@ impl Poller {
         Ok(epoll::delete(&self.epoll, fd)?)
     }
 
-    /// Waits until a file descriptor is ready, a signal interrupts (then none is), or `timeout` has passed; `None`
-    /// waits for ever. The timeout has nanosecond resolution (`epoll_pwait2`, Linux 5.11).
+    /// Waits until a file descriptor is ready, a signal arrives, or `timeout` has passed; `None` waits for ever. After
+    /// a signal no descriptor is returned. The timeout has nanosecond resolution (`epoll_pwait2`, Linux 5.11).
     ///
     /// # Errors
     /// `Unsupported` on an older kernel.
@@ -169,7 +170,7 @@ pub fn wake_in_time() {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// Converts a timeout for the kernel. Too large ones become the longest.
+/// Converts a timeout to the kernel's format. A timeout that is too large becomes the longest possible.
 fn timespec(duration: Duration) -> Timespec {
     let tv_sec = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     Timespec { tv_sec, tv_nsec: duration.subsec_nanos().into() }

@@ -57,7 +57,7 @@ impl SignalSet {
     }
 }
 
-/// True while the signal handlers are installed, once per process: the handlers can write to statics only.
+/// True while signal handlers are installed, at most one set per process: the handlers can write to statics only.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 static PENDING: AtomicU32 = AtomicU32::new(0);
 static EVENT: AtomicI32 = AtomicI32::new(-1);

@@ -29,7 +29,7 @@ impl SharedMemoryBlock {
     }
 }
 
-/// Free gaps of a range of shared memory, in order, no two adjacent.
+/// Allocator of a range of shared memory, with the free gaps in order of address, no two adjacent.
 #[derive(Debug)]
 pub struct SharedMemoryAllocator {
     gaps: Vec<SharedMemoryBlock>,

@@ -25,7 +25,7 @@ pub enum SharedMemoryError {
     Create {
         /// Requested size of the shared memory in bytes.
         len: u64,
-        /// Kernel's error when it created, sized or inspected the memfd.
+        /// Kernel's error for creating, sizing or inspecting the memfd.
         #[source]
         source: io::Error,
     },
@@ -43,7 +43,7 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// Creates shared memory of `len` zero bytes. `len` is not zero; a device needs whole pages of 4,096.
+    /// Creates shared memory of `len` zero bytes. `len` is not zero; a device needs whole pages of 4,096 bytes.
     ///
     /// # Errors
     /// See [`SharedMemoryError`].

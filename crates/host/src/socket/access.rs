@@ -33,8 +33,8 @@ impl SocketFilePermissions {
         Mode::from_raw_mode(self.mode) & Mode::RWXU
     }
 
-    /// Sets group, mode and owner of the file that was just bound; the owner last, since only an owner may set the
-    /// mode. Uses a file descriptor of the file, so that no other file can replace it meanwhile.
+    /// Sets group, mode and owner of the socket file that was just bound; the owner last, since only an owner may set
+    /// the mode. Uses a file descriptor of the file, so that no other file can replace it meanwhile.
     pub(super) fn grant(self, path: &Path) -> Result<(), SocketFileError> {
         if self == Self::PRIVATE {
             return Ok(());

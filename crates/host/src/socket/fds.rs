@@ -8,8 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// vfio-user clients may send 16 a message (`max_msg_fds`); twice that lets a client that sends too many receive an
 /// error instead of losing its connection.
 pub const MAX_FDS: usize = 32;
-/// Maximum number of file descriptors that the kernel lets one send carry (`SCM_MAX_FD`). All are received, even excess
-/// ones: the kernel closes those that are not received in the receiving thread, which may block.
+/// Maximum number of file descriptors that the kernel lets one send carry (`SCM_MAX_FD`). The receiver takes all of
+/// them, even excess ones: the kernel would close the others in the receiving thread, which may block.
 pub(super) const MOST_SENT: usize = 253;
 
 /// File descriptors that a socket received, in order of arrival. Those that no message claims are closed.
@@ -26,7 +26,7 @@ impl Default for ReceivedFds {
 }
 
 impl ReceivedFds {
-    /// Creates a batch without received file descriptors. Allocates once.
+    /// Creates an empty batch of file descriptors, with memory for [`MAX_FDS`].
     #[must_use]
     pub fn new() -> Self {
         Self { fds: Vec::with_capacity(MAX_FDS), truncated: false }
@@ -44,8 +44,8 @@ impl ReceivedFds {
         self.fds.is_empty()
     }
 
-    /// Returns true if the peer sent more than [`MAX_FDS`], or some were lost because this process is out of file
-    /// descriptors. Their message cannot be carried out.
+    /// Returns true if the peer sent more than [`MAX_FDS`] file descriptors, or some were lost because this process is
+    /// out of descriptors. The message with the descriptors cannot be carried out.
     #[must_use]
     pub fn truncated(&self) -> bool {
         self.truncated

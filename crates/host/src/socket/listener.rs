@@ -40,7 +40,7 @@ pub enum SocketFileError {
         /// Path of the socket on which a running process listens.
         path: PathBuf,
     },
-    /// The path holds a file that is not a socket, which stays.
+    /// The socket's path leads to a file that is not a socket. The file is not removed.
     #[error(
         "cannot create socket {}: a file that is not a socket has this path; remove the file, or choose another path",
         path.display()
@@ -49,7 +49,7 @@ pub enum SocketFileError {
         /// Path of the file that is not a socket.
         path: PathBuf,
     },
-    /// The folder is missing, or other users could replace its contents.
+    /// The socket's folder is missing, or other users could replace the folder's contents.
     #[error(transparent)]
     Folder(#[from] SocketFolderError),
     /// The process may not give the socket file to its owner or group: only root may give files away, and other users
@@ -86,7 +86,7 @@ pub enum SocketFileError {
 /// Device and inode numbers, which identify a file.
 type SocketFileId = (u64, u64);
 
-/// Listening socket and its file, which is removed with it.
+/// Listening socket with its socket file, which is removed on drop unless the file was left to another process.
 #[derive(Debug)]
 pub struct SocketListener {
     fd: OwnedFd,
@@ -178,8 +178,8 @@ impl SocketListener {
         }
     }
 
-    /// Rejects a pending client, when the process is out of file descriptors. There may be none: the kernel allocates
-    /// the descriptor before it looks.
+    /// Rejects a pending client, when the process is out of file descriptors. The client may be missing: the kernel
+    /// allocates the descriptor before it looks for one.
     fn turn_away(&mut self, error: Errno) -> io::Result<Option<StreamSocket>> {
         drop(self.spare.take());
         let waiting = self.accept_once().map(drop);
@@ -209,7 +209,7 @@ impl Drop for SocketListener {
     }
 }
 
-/// Removes the socket file of a dead process. Only a refused connection proves its death.
+/// Removes the socket file of a dead process. Only a refused connection proves that the process is dead.
 fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), SocketFileError> {
     let found = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -24,11 +24,11 @@ use rustix::io::{Errno, pread, pwrite};
 
 use super::{SocketSendResult, StreamSocket};
 
-/// Bytes of a page of the reply log. QEMU reads a reply's header with one receive, and fails on a part of a header.
-/// Before Linux 6.5 the kernel sends page by page, so a reply that could cross the end of a page begins on the next
-/// one.
+/// Bytes of a page of the reply log. QEMU reads a reply's header with one receive, and fails if it receives only a
+/// part. Before Linux 6.5 the kernel sends page by page, so a reply that could cross the end of a page begins on the
+/// next page.
 const PAGE: u64 = 4096;
-/// Number of sent bytes after which the reply log releases its pages to the kernel.
+/// Number of sent bytes after which the reply log releases the pages of these bytes to the kernel.
 const HOLE: u64 = 64 * 1024;
 /// Maximum length in bytes of a recorded range of the reply log: twice what a client may leave unread, and above the
 /// longest message.
@@ -93,7 +93,7 @@ impl ReplyLog {
     }
 
     /// Adopts the reply log's file and the last records of the previous host process. Returns the log, the replies from
-    /// [`UnsentReplyRange::begin`] on, and the number of their sent bytes.
+    /// [`UnsentReplyRange::begin`] on, and how many bytes of these replies were sent.
     ///
     /// # Errors
     /// The file is not a reply log, or cannot be read.
@@ -112,9 +112,9 @@ impl ReplyLog {
         Ok((Self { file, extent, sent, hole, held, floor }, replies, (sent - extent.begin) as usize))
     }
 
-    /// Appends bytes to the received part of an incomplete message in the reply log. A successor process reads them
-    /// only if [`ReplyLog::held`] was recorded afterwards. Every reply must have been sent: later ones are written
-    /// after these bytes.
+    /// Appends bytes to the received part of an incomplete message in the reply log. A successor process reads the
+    /// bytes only if [`ReplyLog::held`] was recorded afterwards. Every reply must have been sent: later replies are
+    /// written after these bytes.
     ///
     /// # Errors
     /// The system is out of memory.
@@ -162,9 +162,9 @@ impl ReplyLog {
         self.extent
     }
 
-    /// Prepares room for `bytes` of replies in the reply log: on the next page if everything is sent and they would
-    /// cross the end of this one, and after the held part of a message. If it returns true, call [`ReplyLog::settle`]
-    /// once [`ReplyLog::extent`] is recorded together with the replies.
+    /// Prepares room for `bytes` of replies in the reply log, after the received part of a message. If all replies are
+    /// sent and the new ones would cross a page's end, they begin on the next page. If it returns true, call
+    /// [`ReplyLog::settle`] once [`ReplyLog::extent`] is recorded together with the replies.
     #[must_use]
     pub fn make_room(&mut self, bytes: usize) -> bool {
         let end = self.extent.end;
@@ -188,8 +188,8 @@ impl ReplyLog {
         Ok(())
     }
 
-    /// Drops the sent replies from the reply log, since the successor process does not need them. They must end with a
-    /// whole reply.
+    /// Drops the sent replies from the reply log, since the successor process does not need them. The sent bytes must
+    /// end with a whole reply.
     ///
     /// # Errors
     /// The kernel's error.
@@ -204,8 +204,8 @@ impl ReplyLog {
         Ok(())
     }
 
-    /// Appends replies to the reply log. A successor process sends them only if [`ReplyLog::extent`] was recorded
-    /// afterwards.
+    /// Appends replies to the reply log. A successor process sends the replies only if [`ReplyLog::extent`] was
+    /// recorded afterwards.
     ///
     /// # Errors
     /// The system is out of memory.
@@ -234,9 +234,9 @@ impl ReplyLog {
         }
     }
 
-    /// Sends the next `bytes` of the reply log's recorded replies with file descriptors, without blocking. `sendfile`
-    /// carries no descriptors, so file and socket disagree for a moment: the successor process of a process that dies
-    /// in it sends the bytes again.
+    /// Sends the next `bytes` of the reply log's recorded replies with file descriptors, without blocking. If the
+    /// process dies between sending and the update of the log's position, the successor process sends the bytes again:
+    /// `sendfile`, which updates it at once, carries no descriptors.
     ///
     /// # Errors
     /// Returns the errors of [`Self::send`].

@@ -34,7 +34,7 @@ pub enum SocketReceiveResult {
 /// Result of sending to a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketSendResult {
-    /// Number of bytes sent to the socket, perhaps fewer than given; the file descriptors went with the first.
+    /// Number of bytes sent to the socket, perhaps fewer than given; the file descriptors went with the first byte.
     Bytes(usize),
     /// The socket's buffer is full; nothing was sent, not even the file descriptors.
     WouldBlock,
@@ -156,8 +156,9 @@ impl StreamSocket {
         super::peek::offset(&self.0)
     }
 
-    /// Removes `buffer.len()` peeked bytes from the socket into `buffer`. Their file descriptors are dropped: the peek
-    /// has returned copies. Returns the number of removed bytes, fewer only if descriptors came in the middle of them.
+    /// Removes `buffer.len()` peeked bytes from the socket into `buffer`. Drops the bytes' file descriptors: the peek
+    /// has returned copies. Returns the number of removed bytes, which is smaller only if descriptors came in the
+    /// middle of the bytes.
     ///
     /// # Errors
     /// The kernel's error.
@@ -232,7 +233,8 @@ impl StreamSocket {
         }
     }
 
-    /// Returns true if the peer will send no more: it has closed its end, or has died. Earlier bytes may be unread.
+    /// Returns true if the peer will send no more data, because it has closed its end or has died. Earlier bytes may be
+    /// unread.
     #[must_use]
     pub fn is_hung_up(&self) -> bool {
         let mut asked = [PollFd::new(&self.0, PollFlags::RDHUP)];

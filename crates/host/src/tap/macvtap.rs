@@ -1,5 +1,5 @@
 //! Macvtap: a tap whose other end is an interface, `eth1` for example, instead of this machine's network stack. An
-//! administrator creates it, and the kernel gives it a device file, `/dev/tapN` with the interface index.
+//! administrator creates the macvtap, and the kernel gives it a device file, `/dev/tapN` with the interface index.
 //!
 //! A file of that name may be missing in a container, or belong to an interface of another network namespace with
 //! the same index. So name and Ethernet address of the interface behind it are checked after opening.

@@ -30,7 +30,7 @@ pub use name::{InterfaceName, InvalidInterfaceName};
 /// Reason why a tap or macvtap could not be opened or set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TapError {
-    /// The kernel has no tap driver, or the container hides it.
+    /// The kernel has no tap driver, or the container hides the driver's device file.
     #[error("/dev/net/tun does not exist: load the tun module, or give the container the device")]
     NoDriver,
     /// The device file of the tap driver may not be opened.
@@ -67,7 +67,7 @@ pub enum TapError {
         /// Requested name, which no interface has.
         name: InterfaceName,
     },
-    /// The interface has no macvtap device file, or the file is another one's.
+    /// The interface has no macvtap device file, or the file belongs to another interface.
     #[error(
         "{path} is not the device file of {name}; create a macvtap: ip link add link eth1 name {name} type macvtap mode \
          passthru; if {name} is one, this container does not show its file: mknod {path} c MAJOR MINOR, with the \
@@ -104,7 +104,8 @@ pub enum TapError {
 /// Result of a read from a tap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TapReceiveResult {
-    /// Frame of this length in bytes, with its virtio-net header. The part that did not fit the buffer is lost.
+    /// Frame of this length in bytes, with its virtio-net header. The part of the frame that did not fit the buffer is
+    /// lost.
     Frame(usize, VnetHeader),
     /// No frame from the host is pending in the tap.
     Empty,
@@ -121,12 +122,13 @@ pub enum TapSendResult {
     Down,
 }
 
-/// Interface that a tap is attached to: its current name, and its lifetime.
+/// Interface that a tap is attached to: its current name, and whether it remains without the tap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TapInterface {
     /// Name of the interface, in its current network namespace.
     pub name: String,
-    /// True if the interface stays without an attached process. One that [`Tap::open`] creates does not.
+    /// True if the interface remains when no process is attached to the tap. An interface that [`Tap::open`] creates is
+    /// removed.
     pub persistent: bool,
 }
 
@@ -166,7 +168,7 @@ impl Tap {
         Ok(was_there.then_some(tap))
     }
 
-    /// Adopts a file descriptor of another process's tap with this name. It stays attached.
+    /// Adopts a file descriptor of another process's tap with this name. The descriptor remains attached to the tap.
     ///
     /// # Errors
     /// [`TapError::NotATap`] if the descriptor is not attached to a tap, or the tap was deleted;
@@ -201,7 +203,7 @@ impl Tap {
     }
 
     /// Enables offloads: the host may send and accept frames without checksum and unsegmented TCP packets. Returns
-    /// false if the kernel does not support them; frames then stay whole.
+    /// false if the kernel does not support offloads; every frame is then complete and segmented.
     #[must_use]
     pub fn take_offloads(&self) -> bool {
         self.headers && request::set_offloads(&self.fd, true).is_ok()
@@ -238,7 +240,7 @@ impl Tap {
         Ok(waiting[0].revents().contains(PollFlags::OUT))
     }
 
-    /// Sets the interface up. Needs no privilege if it is up already.
+    /// Sets the tap's interface up. Needs no privilege if the interface is up already.
     ///
     /// # Errors
     /// [`TapError::NotPermitted`], [`TapError::System`].

@@ -1,4 +1,4 @@
-//! Requests about interfaces: `struct ifreq` of netdevice(7), and those of the tun driver.
+//! Requests to the kernel about interfaces: those with `struct ifreq` (netdevice(7)), and those of the tun driver.
 //!
 //! Each is one system call on one zeroed structure.
 
@@ -23,7 +23,7 @@ const SIOCGIFHWADDR: Opcode = libc::SIOCGIFHWADDR as Opcode;
 const SIOCGIFMTU: Opcode = libc::SIOCGIFMTU as Opcode;
 const SIOCSIFMTU: Opcode = libc::SIOCSIFMTU as Opcode;
 
-/// Flags of a network interface (IFF_*), those without use in this crate included.
+/// Flags of a network interface (IFF_*), including flags that this crate does not use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InterfaceFlags {
     raw: libc::c_short,

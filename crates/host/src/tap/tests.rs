@@ -30,8 +30,8 @@ fn with_taps(what: &str, body: impl FnOnce() + Send) {
     });
 }
 
-/// Attaches to a tap that was released just before, and tries again while it is in use: a child of another thread has a
-/// copy of every file descriptor until it executes its program.
+/// Attaches to a tap that was released just before, and retries while the tap is in use: a child of another thread has
+/// a copy of every file descriptor until the child executes its program.
 fn once_free<T>(attach: impl Fn() -> Result<T, TapError>) -> Result<T, TapError> {
     for _ in 0..3_000 {
         match attach() {

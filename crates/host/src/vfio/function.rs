@@ -23,8 +23,8 @@ use crate::shared::SharedMemory;
 const COMMAND: u16 = 0x04;
 const ENABLE: u16 = 1 << 1 | 1 << 2;
 
-/// Secret UUID that VFIO requires to open a VF, if VFIO holds the PF, too. The process that opens the PF chooses it, so
-/// that no other process can open VFs that it controls.
+/// Secret UUID by which VFIO opens a VF whose PF is held by VFIO too. The process that opens the PF chooses the UUID,
+/// so no other process can open that PF's VFs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VfToken(String);
 

@@ -1,5 +1,5 @@
 //! Removes a function's DMA memory and resets its bus, when the function changes its owner. [`VfioFunction::reset`]
-//! resets the function alone; `pcie::ladder` has the order.
+//! resets the function alone; `pcie::ladder` defines the order of resets.
 
 use super::function::refusal;
 use super::{VfioError, VfioFunction, request};
@@ -7,7 +7,8 @@ use crate::shared::SharedMemory;
 use rustix::io::Errno;
 
 impl VfioFunction {
-    /// Unmaps memory that was shared at the I/O virtual address `iova`. The function cannot reach it after the return.
+    /// Unmaps memory that was shared at the I/O virtual address `iova`. The function cannot reach the memory after the
+    /// return.
     ///
     /// # Errors
     /// [`VfioError::Refused`].

@@ -42,8 +42,8 @@ const IOMMU_UNMAP_DMA: u32 = 14;
 /// rounded up.
 pub(super) const MOST_VECTORS: usize = 32;
 
-/// Makes any VFIO request by its number and argument: the requests encode no size in their number, and also return
-/// values.
+/// VFIO request of any kind, by its number and argument. VFIO's request numbers encode no argument size, and the
+/// requests may return values.
 struct VfioRequest {
     number: u32,
     argument: *mut c_void,

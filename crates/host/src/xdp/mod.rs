@@ -42,7 +42,7 @@ pub use queues::XdpQueues;
 pub const LONGEST: usize = memory::ROOM;
 /// Bytes of Ethernet header and VLAN tag, which an MTU excludes.
 const HEADERS: u32 = 14 + 4;
-/// Pause between two attempts to bind a queue that another process holds. Each attempt takes the memory of a queue.
+/// Pause between two attempts to bind a queue that another process holds. Each attempt allocates memory for a queue.
 const RETRY: Duration = Duration::from_millis(50);
 
 /// Transfer mode between interface and sockets, with Open vSwitch's names.
@@ -92,8 +92,8 @@ pub enum XdpError {
         name: InterfaceName,
         /// Reason why each transfer mode failed.
         reasons: String,
-        /// True if another process holds the interface's queues, a program on it, or the lockable memory, so that a
-        /// retry may succeed.
+        /// True if another process holds the interface's queues, a program on the interface, or the lockable memory, so
+        /// that a retry may succeed.
         busy: bool,
     },
 }
@@ -203,15 +203,15 @@ impl XdpInterface {
         self.hold.interface()
     }
 
-    /// Returns a descriptor by which another process can check that the interface exists ([`InterfaceHoldSocket::is_held`]).
-    /// It does not keep the interface.
+    /// Returns a descriptor by which another process can check that the interface exists
+    /// ([`InterfaceHoldSocket::is_held`]). The descriptor does not prevent the interface's deletion.
     #[must_use]
     pub fn hold(&self) -> BorrowedFd<'_> {
         self.hold.as_fd()
     }
 
-    /// Returns the number of received frames dropped since the interface was opened, because the port was late or they
-    /// were longer than [`LONGEST`].
+    /// Returns the number of received frames dropped since the interface was opened: those that the port took too late,
+    /// and those longer than [`LONGEST`].
     #[must_use]
     pub fn missed(&self) -> u64 {
         self.sockets.iter().map(|socket| socket.missed()).sum()
@@ -225,7 +225,8 @@ impl AsFd for XdpInterface {
     }
 }
 
-/// Binds a socket to each queue, adds them to the map, and attaches the program to the interface.
+/// Binds an AF_XDP socket to each queue, adds the sockets to the program's map, and attaches the program to the
+/// interface.
 fn attach(
     hold: &InterfaceHoldSocket,
     program: &XdpProgram,
@@ -272,8 +273,9 @@ fn queues(interface: u32, zerocopy: bool, until: Instant) -> Result<Vec<XdpQueue
     Ok(queues)
 }
 
-/// Binds an AF_XDP socket to a queue. Returns `None` if the interface lacks the queue; every interface has a first one.
-/// A driver may return the same error for a queue that it refuses, and memory may be short for a missing one.
+/// Binds an AF_XDP socket to a queue. Returns `None` if the interface lacks the queue; every interface has a first
+/// queue. The error alone does not prove that a queue is missing: a driver may return the same error for a queue that
+/// it refuses, and memory may be short.
 fn socket_of(interface: u32, number: u32, zerocopy: bool) -> io::Result<Option<XdpQueue>> {
     match queue::open(interface, number, zerocopy) {
         Err(error) if number == 0 => Err(error),

@@ -37,12 +37,13 @@ const XDP_PASS: i32 = 2;
 /// it.
 const BY_KERNEL: u32 = 1 << 1;
 const BY_DRIVER: u32 = 1 << 2;
-/// Licence of the BPF program, which the kernel requires. Programs of any licence may call its helper function.
+/// Licence of the BPF program, which the kernel requires. The kernel's helper function is available to programs of any
+/// licence.
 const LICENCE: &[u8] = b"Apache-2.0 OR MIT\0";
 const NAME: [u8; 16] = *b"softiov\0\0\0\0\0\0\0\0\0";
 
-/// Commands of bpf(2) that a host may still call after start-up. With the descriptors that it holds, they attach the
-/// XDP program to an interface that was removed and created again.
+/// Commands of bpf(2) that a host may still call after start-up. With the descriptors that the host holds, the commands
+/// attach the XDP program to an interface that was removed and created again.
 pub(crate) const LATER: &[u32] = &[MAP_UPDATE as u32, LINK_CREATE as u32];
 
 /// Instruction of a BPF program (`struct bpf_insn`).

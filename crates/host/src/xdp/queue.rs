@@ -1,4 +1,5 @@
-//! Queue of an interface: a socket, its four rings shared with the kernel, and the chunks that circulate in them.
+//! Queue of an interface: an AF_XDP socket, its four rings shared with the kernel, and the UMEM chunks that circulate
+//! in the rings.
 //!
 //! ```text
 //!            fill: chunks for frames            rx: frames that came
@@ -25,8 +26,9 @@ use super::memory::{CHUNK, ROOM, UmemChunkCopyError, UmemChunks, XdpMemoryMappin
 use super::ring::{BrokenXdpRing, RingConsumerSide, RingProducerSide, XdpDescriptor, XdpRing, XdpRingLayout};
 use crate::packet::UnsentFrameCounts;
 
-/// Number of UMEM chunks for received frames, and for sent frames, which only the first queue has.
+/// Number of UMEM chunks for the received frames of a queue.
 const RX_CHUNKS: u32 = 1024;
+/// Number of UMEM chunks for sent frames, which only the first queue of an interface has.
 const TX_CHUNKS: u32 = 512;
 /// Number of AF_XDP ring entries per UMEM chunk: the kernel advances its index after it has passed a chunk on.
 const SLACK: u32 = 2;
@@ -114,7 +116,7 @@ pub(super) fn open(interface: u32, queue: u32, zerocopy: bool) -> io::Result<Xdp
     Ok(queue_of)
 }
 
-/// Returns true if an interface has this queue. Tries to bind it with minimal memory.
+/// Returns true if an interface has this queue. Tries to bind the queue with minimal memory.
 pub(super) fn exists(interface: u32, queue: u32) -> bool {
     let attempt = || {
         let frames = XdpMemoryMapping::anonymous(CHUNK)?;
@@ -226,8 +228,8 @@ impl XdpQueue {
         Ok(Some(arrived))
     }
 
-    /// Returns the next received frame's descriptor. After a burst returns its chunks and ring entries to the kernel,
-    /// all at once.
+    /// Returns the next received frame's descriptor. At the end of a burst, returns the burst's chunks and ring entries
+    /// to the kernel.
     fn next(&mut self) -> Result<Option<XdpDescriptor>, BrokenXdpRing> {
         if let Some(frame) = self.rx.pop() {
             return Ok(Some(frame));

@@ -9,12 +9,13 @@ use crate::packet::UnsentFrameCounts;
 /// Maximum number of frames received from a queue before the next queue's turn.
 const TURN: u32 = 64;
 
-/// Receives and sends frames of an interface, without blocking.
+/// Queues of an interface, by which frames are received and sent without blocking.
 #[derive(Debug)]
 pub struct XdpQueues {
     queues: Vec<XdpQueue>,
-    /// Index of the queue to receive from next. The number of frames left in its turn follows.
+    /// Index of the queue to receive from next.
     next: usize,
+    /// Number of frames that may still be received before the next queue's turn.
     turn: u32,
     /// True once an AF_XDP ring of the interface held an index or an address out of range.
     broken: bool,

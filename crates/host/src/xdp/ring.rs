@@ -55,7 +55,7 @@ pub(super) struct XdpRing<T, Side> {
     memory: Arc<XdpMemoryMapping>,
     layout: XdpRingLayout,
     entries: NonNull<T>,
-    /// Index of this process in the ring, perhaps ahead of the published one.
+    /// Index of this process in the ring, which may exceed the index that it last published to the kernel.
     ours: u32,
     /// Index of the kernel in the AF_XDP ring, at the last read.
     theirs: u32,
@@ -157,7 +157,7 @@ impl<T: Copy> XdpRing<T, RingConsumerSide> {
         Some(entry)
     }
 
-    /// Returns the read entries of the ring to the kernel.
+    /// Returns the consumed entries of the ring to the kernel.
     pub(super) fn release(&self) {
         self.word(self.layout.consumer).store(self.ours, Ordering::Release);
     }

@@ -120,8 +120,8 @@ fn arrived_at_packet_socket(socket: &PacketSocket, expected: usize) -> Vec<Vec<u
 
 const PROBE: u8 = 0xff;
 
-/// Waits until frames pass both ways. A pair whose carrier comes up gets its send queues a moment later, and
-/// silently drops earlier frames.
+/// Waits until frames pass both ways between the connected interfaces. After their carrier comes up, the
+/// interfaces drop frames until they get their send queues a moment later.
 #[track_caller]
 fn wait_until_carries(frames: &mut XdpQueues, right: &PacketSocket) {
     let (mut into, mut burst) = (vec![0; LONGEST], ReceiveBurst::default());

@@ -1,5 +1,4 @@
-//! Categories of cycles, and the interface to charge them. Idle cycles are not charged: the ledger derives
-//! them.
+//! Categories of cycles, and the interface to charge cycles. Idle cycles are not charged: the ledger derives them.
 
 /// Category of processor cycles charged to a domain.
 ///
@@ -36,7 +35,7 @@ pub enum CycleCategory {
     Hypercall,
     /// Cycles of VM exits for the HLT instruction, by which a guest goes idle, and of waking idle guests.
     Hlt,
-    /// Cycles of VM exits because the guest can now take a pending interrupt.
+    /// Cycles of VM exits that a guest takes when it becomes able to receive a pending interrupt.
     InterruptWindow,
     /// Cycles of VM exits for accesses to model-specific registers, including x2APIC registers.
     Msr,
@@ -124,7 +123,7 @@ impl CycleCategory {
     }
 }
 
-/// Receives charged cycles; implemented by a virtual CPU's step under execution, and by a list in a test.
+/// Receiver of charged cycles: a virtual CPU's step under execution, or a list in a test.
 pub trait CycleSink {
     /// Charges `cycles` of work. Contention with a busy sibling thread is added later.
     fn charge(&mut self, category: CycleCategory, cycles: u64);

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::CycleCategory;
 use crate::domain::DomainId;
 
-/// Processor cycles spent and idle since the start of the machine.
+/// Processor cycles since the start of the machine: cycles spent by each domain, and idle cycles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CycleLedger {
     /// Cycles spent by each domain in each category.

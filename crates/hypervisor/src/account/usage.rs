@@ -13,7 +13,8 @@ use crate::domain::{Domain, DomainId, DomainKind};
 pub struct CycleConservationError {
     /// Sum of spent and idle cycles in the ledger.
     pub accounted: u64,
-    /// Cycles that passed on the clock: threads times elapsed cycles, plus cycles charged ahead of the clock.
+    /// Cycles that passed on the clock: number of threads times elapsed cycles, plus charged cycles that have
+    /// not elapsed yet.
     pub passed: u64,
 }
 
@@ -23,7 +24,7 @@ pub struct CycleLedgerSnapshot {
     pub(crate) ledger: CycleLedger,
     /// Number of the processors' clock cycle at which the snapshot was taken.
     pub(crate) cycle: u64,
-    /// Cycles charged ahead of the clock, over all threads.
+    /// Charged cycles that had not elapsed at the snapshot's time, over all threads.
     pub(crate) ahead: u64,
     pub(crate) hertz: u64,
 }

@@ -1,5 +1,5 @@
 //! Records which constants of a cost table were read. A constant that an experiment does not read cannot
-//! change its results.
+//! change the experiment's results.
 
 use super::CostConstant;
 use alloc::sync::Arc;
@@ -7,8 +7,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 const WORDS: usize = CostConstant::COUNT.div_ceil(64);
 
-/// Set of the constants that were read, shared by a cost table and its copies. Comparisons of tables ignore
-/// it.
+/// Set of the constants that were read, shared by a cost table and its copies. Comparisons of cost tables
+/// ignore the set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UsedCostConstants(Arc<[AtomicU64; WORDS]>);
 

@@ -56,8 +56,7 @@ impl CostTable {
         CostTable::nehalem().derived("opteron", others::OPTERON)
     }
 
-    /// Set of the cost constants that were read, shared by a cost table and its copies. Comparisons of tables ignore
-    /// it.
+    /// Returns the cost table of a Skylake-class machine, derived from the modern one.
     pub fn skylake() -> CostTable {
         CostTable::modern().derived("skylake", others::SKYLAKE)
     }
@@ -95,8 +94,8 @@ impl CostTable {
         CostTable::all().into_iter().find(|table| table.name == name)
     }
 
-    /// Derives another processor's cost table from this one. Rows without a value of their own keep the base table's;
-    /// no experiment on that processor charges them.
+    /// Derives another processor's cost table from this one. Constants that `values` omits keep this table's values; no
+    /// experiment on that processor charges them.
     fn derived(mut self, name: &'static str, values: &[CostEntry]) -> CostTable {
         self.name = name;
         values.iter().for_each(|entry| self.rows[entry.0 as usize] = CostRow::of(*entry));

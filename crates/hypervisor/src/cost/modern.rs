@@ -5,7 +5,8 @@
 use super::row::{CostConstant, CostEntry, CostEvidenceKind, estimate};
 use crate::exit::VirtualizationFeatures;
 
-/// Virtualization features of the processor: an assigned device's interrupt and its end need no VM exit.
+/// Virtualization features of the modern processor: an assigned device's interrupt and the guest's end of interrupt
+/// need no VM exit.
 pub(super) const FEATURES: VirtualizationFeatures =
     VirtualizationFeatures { apic_virtualization: true, posted_interrupts: true, x2apic: true };
 

@@ -6,7 +6,7 @@
 use super::row::{CostConstant, CostEntry, CostEvidenceKind, estimate};
 use crate::exit::VirtualizationFeatures;
 
-/// Virtualization features of the processor: none, so APIC accesses, interrupts and MSI-X table writes cause VM exits.
+/// Virtualization features of the Xeon 5500: none, so APIC accesses, interrupts and MSI-X table writes cause VM exits.
 pub(super) const FEATURES: VirtualizationFeatures =
     VirtualizationFeatures { apic_virtualization: false, posted_interrupts: false, x2apic: false };
 

@@ -1,5 +1,5 @@
-//! Costs of the processors of the other papers: each lists the values that differ from its base table. Rows
-//! that no experiment on the processor charges keep the base table's values.
+//! Costs of the processors of the other papers, each as the values that differ from a base table. Rows that no
+//! experiment on the processor charges keep the base table's values.
 
 use super::row::{CostConstant, CostEntry, CostEvidenceKind, estimate};
 
@@ -96,8 +96,8 @@ pub(super) const OPTERON: &[CostEntry] = &[
     ),
 ];
 
-/// Cost constants of a Skylake-class machine. All values but one are the modern table's: the paper's lightweight
-/// hypervisor handles the exit of an interrupt in its own way.
+/// Cost constants of a Skylake-class machine that differ from the modern table: clock, and VM exit for an interrupt,
+/// which the paper's lightweight hypervisor handles in its own way.
 pub(super) const SKYLAKE: &[CostEntry] = &[
     (
         CostConstant::ClockHertz,

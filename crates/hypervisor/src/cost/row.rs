@@ -114,8 +114,8 @@ impl CostRow {
         CostRow { cost, name: cost.name(), value, unit: cost.unit(), range, kind, source }
     }
 
-    /// Returns the permitted values of the constant: those of its unit; SMT contention is at least 1,000, as a busy
-    /// sibling never makes a thread faster.
+    /// Returns the permitted values of the constant: those of its unit, and for SMT contention at least 1,000, since a
+    /// busy sibling never makes a thread faster.
     pub(crate) const fn allowed(&self) -> RangeInclusive<u64> {
         let range = self.unit.range();
         match self.cost {
@@ -308,8 +308,8 @@ constants! {
     TlbKernel = "tlb_kernel" in Cycles,
     /// Cost of IP and TCP receive processing of an acknowledgement without payload.
     RxPureAck = "rx_pure_ack" in Cycles,
-    /// Cycles that other virtual CPUs run on a thread until a virtual CPU's state is gone from the core's caches and
-    /// TLB.
+    /// Cycles that other virtual CPUs must run on a thread to displace all of a virtual CPU's state from the core's
+    /// caches and TLB.
     SwitchDisplacement = "switch_displacement" in Cycles,
     /// Thousandths by which nested paging prolongs a guest's own work.
     NestedPaging = "nested_paging" in Permille,

@@ -1,7 +1,8 @@
-//! Model of a socket's last-level cache by reuse distance: a buffer is cached if no more than the cache size
-//! was touched since its last use. Associativity, device writes and a core's own caches are not modelled.
+//! Model of a processor socket's last-level cache by reuse distance: a buffer is cached if no more bytes than the cache
+//! holds were touched since the buffer's last use. Associativity, device writes and a core's own caches are not
+//! modelled.
 
-/// Last-level cache of a socket, as seen by streams of packet buffers.
+/// Last-level cache of a processor socket, as seen by streams of packet buffers.
 #[derive(Clone, Debug)]
 pub struct LastLevelCache {
     bytes: u64,

@@ -14,7 +14,7 @@ use super::{HardwareThreadId, VcpuId};
 use crate::account::{CycleCategory, CycleLedger, CycleLedgerSnapshot, CycleSink};
 use crate::domain::{Domain, DomainId, DomainKind};
 
-/// Request to call [`HostMachine::visit`] for a processor thread at a time.
+/// Request to call [`HostMachine::visit`] for a processor thread at a given time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct ScheduledThreadVisit {
@@ -52,7 +52,7 @@ pub(super) struct Vcpu {
     state: VcpuState,
     /// Remainder of the virtual CPU's preempted step.
     pub(super) unfinished: Option<PreemptedVcpuStep>,
-    /// Thread that the virtual CPU last ran on, and the cycles worked on that thread by then.
+    /// Thread that the virtual CPU last ran on, and that thread's count of worked cycles at the time.
     last_run: Option<(HardwareThreadId, u64)>,
 }
 
@@ -74,7 +74,7 @@ impl HostMachine {
         HostMachine::with_scheduler(config, SelectedScheduler::RoundRobin(RoundRobinScheduler::new(slice)))
     }
 
-    /// Gives a virtual CPU precedence on its thread under round robin. Schedulers with shares ignore it.
+    /// Gives a virtual CPU precedence on its thread under round robin. Schedulers with shares ignore the call.
     pub fn favour(&mut self, vcpu: VcpuId) {
         if let SelectedScheduler::RoundRobin(scheduler) = &mut self.scheduler {
             scheduler.favour(vcpu);
@@ -130,8 +130,8 @@ impl<S: Scheduler> HostMachine<S> {
         vcpu
     }
 
-    /// Makes `vcpu` ready, or keeps it from blocking after its step. Returns the visit that its thread now needs, if
-    /// none is outstanding.
+    /// Makes `vcpu` ready, or keeps it from blocking after its step. Returns a request to visit the virtual CPU's
+    /// thread, unless such a request is outstanding.
     #[must_use]
     pub fn wake(&mut self, vcpu: VcpuId, now: VirtualInstant) -> Option<ScheduledThreadVisit> {
         let Vcpu { home, state, unfinished, .. } = &mut self.vcpus[vcpu.index()];
@@ -162,7 +162,7 @@ impl<S: Scheduler> HostMachine<S> {
         Some(ScheduledThreadVisit { thread, at })
     }
 
-    /// Returns the action that a processor thread requires at `now`, the time of its outstanding visit.
+    /// Returns the action that a processor thread requires at `now`, the time of the requested visit.
     pub fn visit(&mut self, thread: HardwareThreadId, now: VirtualInstant) -> HardwareThreadAction {
         let cycle = self.config.clock.cycle_at(now);
         let index = thread.index();
@@ -195,7 +195,7 @@ impl<S: Scheduler> HostMachine<S> {
     }
 
     /// Ends the execution of a virtual CPU's `step`, which keeps its thread busy for the charged cycles. Returns the
-    /// thread's next visit.
+    /// request for the next visit of the thread.
     ///
     /// A step that charges nothing takes one cycle of kernel time, so that time advances whatever guests do.
     pub fn finish(&mut self, mut step: VcpuStep, then: VcpuStepOutcome) -> ScheduledThreadVisit {
@@ -206,7 +206,7 @@ impl<S: Scheduler> HostMachine<S> {
     }
 
     /// Occupies the thread for a step's charged cycles, and for `more` cycles that were charged earlier. Returns the
-    /// thread's next visit.
+    /// request for the next visit of the thread.
     pub(super) fn take(&mut self, step: VcpuStep, then: VcpuStepOutcome, more: u64) -> ScheduledThreadVisit {
         let VcpuStep { thread, vcpu, domain, charges, mut stretch, .. } = step;
         stretch.remainder = self.threads[thread.index()].remainder;
@@ -224,8 +224,8 @@ impl<S: Scheduler> HostMachine<S> {
         self.visit_when_free(thread)
     }
 
-    /// Returns the cycles that a virtual CPU needs to refill a thread's caches and TLB, by the cycles that others ran
-    /// there since its last run.
+    /// Returns the cycles that a virtual CPU needs to refill a thread's caches and TLB. Depends on the cycles that
+    /// other virtual CPUs ran there since its last run.
     fn refill(&self, vcpu: VcpuId, thread: HardwareThreadId) -> u64 {
         let ProcessorConfig { refill, displacement, nested_permille, .. } = self.config;
         let Vcpu { last_run, domain, .. } = &self.vcpus[vcpu.index()];
@@ -358,7 +358,7 @@ impl<S: Scheduler> HostMachine<S> {
         ScheduledThreadVisit { thread, at: self.config.clock.start_of(found.position) }
     }
 
-    /// Returns a preempted virtual CPU to the scheduler with the remainder of its step.
+    /// Hands a preempted virtual CPU back to the scheduler with the remainder of its step.
     pub(super) fn requeue(
         &mut self,
         thread: HardwareThreadId,

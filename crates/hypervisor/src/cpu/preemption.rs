@@ -18,8 +18,8 @@ impl<S: Scheduler> HostMachine<S> {
         self.scheduler.due().map(|cycle| self.config.clock.start_of(cycle))
     }
 
-    /// Advances the scheduler's clocks to `now`. Returns visits of the threads that now have to run another virtual
-    /// CPU.
+    /// Advances the scheduler's clocks to `now`. Returns requests to visit the threads that now have to run another
+    /// virtual CPU.
     #[must_use]
     pub fn run_scheduler(&mut self, now: VirtualInstant) -> Vec<ScheduledThreadVisit> {
         let cycle = self.config.clock.cycle_at(now);
@@ -35,8 +35,8 @@ impl<S: Scheduler> HostMachine<S> {
         all.filter_map(|thread| self.reschedule(thread, now)).collect()
     }
 
-    /// Returns the visit of a thread that has to run another virtual CPU, after preempting the thread's step, or waking
-    /// the thread to take a virtual CPU from another.
+    /// Has a thread run another virtual CPU: preempts the current step if the scheduler demands it, or wakes an idle
+    /// thread to take a waiting virtual CPU. Returns the request to visit the thread.
     fn reschedule(&mut self, thread: HardwareThreadId, now: VirtualInstant) -> Option<ScheduledThreadVisit> {
         if !self.threads[thread.index()].is_idle() {
             return self.preempt(thread, now);
@@ -50,8 +50,8 @@ impl<S: Scheduler> HostMachine<S> {
         Some(ScheduledThreadVisit { thread, at })
     }
 
-    /// Preempts the virtual CPU's step on a thread if the scheduler demands it. Returns the visit at which the next
-    /// virtual CPU runs.
+    /// Preempts the virtual CPU's step on a thread if the scheduler demands it. Returns the request for the thread's
+    /// visit, at which the next virtual CPU runs.
     pub(super) fn preempt(
         &mut self,
         thread: HardwareThreadId,

@@ -19,8 +19,8 @@ pub struct ProcessorConfig {
     pub switch: u64,
     /// Cycles a switched virtual CPU takes to refill its caches and TLB.
     pub refill: u64,
-    /// Cycles of other virtual CPUs on a thread after which the whole refill is due; fewer cycles cost a part. 0:
-    /// always the whole.
+    /// Cycles of other virtual CPUs on a thread after which a returning virtual CPU pays the whole refill; fewer cycles
+    /// cost a part of it. With 0, every switch costs the whole refill.
     pub displacement: u64,
     /// Factor by which nested paging prolongs a cache refill, in thousandths; at least 1,000.
     pub nested_permille: u64,

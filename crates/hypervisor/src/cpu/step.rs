@@ -87,8 +87,8 @@ impl CycleSink for VcpuStep {
 /// Contention factor of a thread whose sibling threads are idle, in thousandths.
 pub(super) const ALONE: u64 = 1_000;
 
-/// Converts cycles of work to cycles of time by a contention factor in thousandths. The remainder is kept, so
-/// that the parts of a step take as long as the whole.
+/// Conversion of cycles of work to cycles of time by a contention factor in thousandths. The remainder is
+/// kept, so that the parts of a step take as long as the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WorkToTimeConversion {
     pub(super) permille: u64,

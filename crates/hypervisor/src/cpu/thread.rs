@@ -10,11 +10,12 @@ pub(super) struct HardwareThread {
     pub(super) position: u64,
     /// Cycles of work that the thread has run since the machine's start.
     pub(super) worked: u64,
-    /// Step of a virtual CPU that runs on the thread, or ran last and has not been retired.
+    /// Virtual CPU's step that runs on the thread now, or that ran last and was not removed yet.
     pub(super) current: Option<CurrentVcpuStep>,
-    /// Virtual CPU whose cached state the thread holds. An idle thread keeps it: going idle and back is no switch.
+    /// Virtual CPU whose state is in the thread's caches. An idle thread keeps this value: going idle and back is no
+    /// switch.
     pub(super) loaded: Option<VcpuId>,
-    /// Clock cycle of the thread's outstanding visit. Visits at other times were requested before a preemption and are
+    /// Clock cycle of the thread's outstanding visit. Visits for other times were requested before a preemption and are
     /// ignored.
     pub(super) visit_cycle: Option<u64>,
     /// Thousandths of a cycle that remain from the thread's conversion of work to time.
@@ -29,7 +30,8 @@ pub(super) struct CurrentVcpuStep {
     pub(super) took: u64,
 }
 
-/// Remainder of a preempted step: cycles already charged to its domain, and the state of the virtual CPU after it.
+/// Remainder of a preempted step: cycles already charged to its domain, and the state of the virtual CPU after the
+/// step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PreemptedVcpuStep {
     pub(super) cycles: u64,

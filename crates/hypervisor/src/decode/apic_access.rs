@@ -25,9 +25,9 @@ pub enum EoiPolicy {
 /// Type of an access to the APIC page (SDM volume 3, exit qualification for APIC-access exits).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApicAccessKind {
-    /// Data read by an instruction from the APIC page, at a linear address.
+    /// Read of data from the APIC page by an instruction, at a linear address.
     Read,
-    /// Data write by an instruction to the APIC page, at a linear address.
+    /// Write of data to the APIC page by an instruction, at a linear address.
     Write,
     /// Fetch of an instruction from the APIC page.
     Fetch,
@@ -90,9 +90,9 @@ impl<M> AccessibleGuestState<'_, M> {
 /// Path by which an APIC-access exit was handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApicExitHandlingPath {
-    /// The APIC-access exit was handled as an EOI by its qualification alone.
+    /// The APIC-access exit was handled as an EOI by the exit qualification alone.
     Fast,
-    /// The APIC-access exit was handled as an EOI after its instruction was checked.
+    /// The APIC-access exit was handled as an EOI after the accessing instruction was checked.
     Checked,
     /// The instruction of the APIC-access exit was emulated, or trapped.
     Emulated,

@@ -7,7 +7,7 @@ use alloc::string::String;
 pub struct DomainId(u16);
 
 impl DomainId {
-    /// Domain that work of the hypervisor for no other domain is charged to.
+    /// Domain to which the hypervisor's work for no particular domain is charged.
     pub const HYPERVISOR: DomainId = DomainId(0);
 
     pub(crate) const fn new(index: u16) -> DomainId {

@@ -79,8 +79,8 @@ impl DomainEventChannelPorts {
         self.is_pending(port).then(|| self.notify(port))
     }
 
-    /// Binds a port to the vCPU that its events notify. Sends no notification: use [`super::EventChannels::rebind`] for
-    /// a port in use.
+    /// Binds a port to the vCPU that the port's events notify. Sends no notification: use
+    /// [`super::EventChannels::rebind`] for a port in use.
     ///
     /// # Errors
     /// [`EventChannelError::Port`] or [`EventChannelError::Vcpu`] for an invalid port or vCPU.
@@ -99,7 +99,8 @@ impl DomainEventChannelPorts {
         self.upcall_due(vcpu)
     }
 
-    /// Returns the number of stranded events: pending and unmasked, but no upcall of their vCPU will find them.
+    /// Returns the number of stranded events, which are pending and unmasked, but which no upcall of the port's vCPU
+    /// will find.
     #[must_use]
     pub fn stranded_events(&self) -> usize {
         let is_overlooked = |port: &u16| {
@@ -128,8 +129,8 @@ impl DomainEventChannelPorts {
         due
     }
 
-    /// Takes the next event of this vCPU: lowest selected word, lowest port. Masked ports and those of other vCPUs are
-    /// skipped and stay pending.
+    /// Takes the next event of this vCPU: lowest selected word, lowest port. Events of masked ports and of other vCPUs
+    /// are skipped and stay pending.
     pub fn next(&mut self, vcpu: u16) -> Option<u16> {
         loop {
             let selector = self.vcpus.get(usize::from(vcpu))?.selector;

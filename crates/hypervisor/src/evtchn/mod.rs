@@ -191,8 +191,9 @@ impl EventChannels {
         Ok(domain.set_pending(port))
     }
 
-    /// Moves an event-channel port to another vCPU without losing an event: masks the port, rebinds it, and unmasks it,
-    /// which checks for a pending event. Returns the notification of the unmask, if the port was not masked before.
+    /// Moves an event-channel port to another vCPU without losing an event: masks the port, binds it to the vCPU, and
+    /// unmasks it, which checks for a pending event. Returns the outcome of the unmask, if the port was not masked
+    /// before.
     ///
     /// # Errors
     /// [`EventChannelError::Domain`], [`EventChannelError::Port`], [`EventChannelError::Vcpu`].

@@ -24,7 +24,7 @@ pub enum VmExitReason {
     Hypercall,
     /// VM exit for a `hlt` instruction.
     Hlt,
-    /// VM exit because the guest can take a pending interrupt now.
+    /// VM exit of a guest that becomes able to take a pending interrupt.
     InterruptWindow,
     /// VM exit for an access to a model-specific register, including x2APIC registers.
     Msr,

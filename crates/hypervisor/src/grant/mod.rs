@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GrantReference(pub u32);
 
-/// Handle of a mapped page, held by the domain that mapped the page.
+/// Handle of a mapped granted page, by which the mapping domain refers to the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GrantHandle(u32);
 
@@ -48,7 +48,7 @@ pub enum GrantError {
     /// The grant entry permits access to a different domain.
     #[error("the page is granted to another domain")]
     NotGranted,
-    /// The grant entry names a page that its domain does not have.
+    /// The grant entry names a page that the granting domain does not have.
     #[error("the granted page does not exist in the granting domain")]
     Page,
     /// The grant permits the other domain only to read the page.

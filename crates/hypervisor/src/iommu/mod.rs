@@ -144,7 +144,8 @@ impl Iommu {
         found.map_err(|reason| self.faults.record(IommuFault { rid, iova, access, reason }))
     }
 
-    /// Translates `length` bytes of DMA from `iova`. Calls `visit` with host address and bytes of each piece.
+    /// Translates `length` bytes of DMA from `iova`. Calls `visit` with host address and length of each part,
+    /// which lies in one page.
     ///
     /// # Errors
     /// [`IommuFault`] if a piece is blocked; it is recorded, and earlier pieces have been visited.

@@ -157,7 +157,8 @@ impl IommuPageTables {
         Ok(())
     }
 
-    /// Unmaps a page from the domain's IOMMU tables. Devices can reach it until the IOTLB is invalidated.
+    /// Unmaps a page from the domain's IOMMU tables. Devices can reach the page until the IOTLB is
+    /// invalidated.
     ///
     /// # Errors
     /// [`IommuMapError`], with nothing changed.

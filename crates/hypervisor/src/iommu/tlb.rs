@@ -28,8 +28,8 @@ const EMPTY: IotlbEntry = IotlbEntry {
     used: 0,
 };
 
-/// Returns the tag of an IOTLB slot in one word: page number, domain and size; zero marks an empty slot. A set is
-/// searched quickly by tags.
+/// Returns the tag of an IOTLB slot: page number, domain and page size, packed into one word for fast comparison. Zero
+/// marks an empty slot.
 #[inline]
 fn tag(domain: DomainId, iova: Iova, size: IommuPageSize) -> u64 {
     let kind = if size == IommuPageSize::Small { 1 } else { 2 };
@@ -123,7 +123,7 @@ impl Iotlb {
         self.counts.misses += 1;
     }
 
-    /// Stores a translation in the IOTLB in place of its old entry, or else of the least recently used entry of its
+    /// Stores a page's translation in the IOTLB: in the page's old slot, or else in the least recently used slot of the
     /// set.
     pub(super) fn fill(&mut self, domain: DomainId, iova: Iova, page: IommuPage) {
         self.clock += 1;

@@ -1,5 +1,5 @@
-//! Interprocessor interrupts: the interrupt-command register (SDM volume 3, 10.6) and destination matching.
-//! The caller delivers to the other APICs.
+//! Interprocessor interrupts: the interrupt-command register (SDM volume 3, 10.6) and destination matching. The caller
+//! delivers an interrupt to other APICs.
 
 use super::{ERROR_SENT, InterruptRequestOutcome, Lapic, registers::ApicWriteEffect};
 
@@ -79,7 +79,7 @@ impl Lapic {
         ApicWriteEffect::Ipi(Ipi { vector, mode, to })
     }
 
-    /// Requests an interrupt by the self shorthand, which permits fixed interrupts only (10.6.1).
+    /// Requests an interrupt by the destination shorthand "self", which permits fixed interrupts only (10.6.1).
     fn send_to_self(&mut self, vector: u8, mode: u8) -> ApicWriteEffect {
         if mode == FIXED { ApicWriteEffect::SelfIpi(self.accept(vector)) } else { ApicWriteEffect::Ignored }
     }

@@ -186,8 +186,8 @@ impl Lapic {
         if class(self.tpr) >= class(service) { self.tpr } else { service }
     }
 
-    /// Advances the APIC timer to `now`. Returns the outcome of its interrupt, if it expired. Several missed
-    /// periods are one interrupt.
+    /// Advances the APIC timer to `now`. Returns the outcome of the timer's interrupt request, if the timer expired.
+    /// Several missed periods are one interrupt.
     pub fn run_timer(&mut self, now: VirtualInstant) -> Option<InterruptRequestOutcome> {
         let times = self.timer.advance(now);
         (times > 0 && !self.lvt.timer_masked()).then(|| self.accept(self.lvt.timer_vector()))

@@ -112,7 +112,8 @@ impl ApicTimer {
         self.zero_at
     }
 
-    /// Advances the APIC timer to `now`. Returns how many times its count reached zero, including at `now`.
+    /// Advances the APIC timer to `now`. Returns the number of times that the timer's count reached zero, including at
+    /// `now`.
     pub fn advance(&mut self, now: VirtualInstant) -> u64 {
         let Some(zero_at) = self.zero_at.filter(|&at| at <= now) else { return 0 };
         if self.mode != ApicTimerMode::Periodic {

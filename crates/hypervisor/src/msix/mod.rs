@@ -125,7 +125,8 @@ impl VirtualMsixTable {
         MsixWriteOutcome { by: self.count(reason), mask: (was != is).then_some((entry, is)) }
     }
 
-    /// Handles a write to the MSI-X table that is not within one entry: every entry it touches counts as changed.
+    /// Handles a write to the MSI-X table that is not within one entry: every entry that the write touches counts as
+    /// changed.
     fn write_across(&mut self, offset: u64, from: &[u8]) {
         self.table.write(offset, from);
         let entry = |at: u64| usize::try_from(at / ENTRY as u64).unwrap_or(usize::MAX);

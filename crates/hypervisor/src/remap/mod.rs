@@ -66,7 +66,7 @@ pub enum InterruptRemapError {
 /// Reason why the remapping table blocked a device's interrupt (VT-d 5.1.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InterruptBlockReason {
-    /// The message has the compatibility format, so the device forged it.
+    /// The message has the compatibility format, so the device did not get it from the hypervisor.
     Compatibility,
     /// The interrupt remapping entry does not exist.
     NoEntry,

@@ -5,7 +5,7 @@
 pub mod etqf {
     /// ETQF: mask of the EtherType to match.
     pub const TYPE: u32 = 0xffff;
-    /// ETQF: position of the filter's queue, 4 bits. Drivers that know three of these bits leave the fourth
+    /// ETQF: position of the filter's queue, 4 bits. Drivers that use three of these bits leave the fourth
     /// zero.
     pub const QUEUE_SHIFT: u32 = 16;
     /// ETQF: the EtherType filter is enabled.
@@ -16,7 +16,7 @@ pub mod etqf {
     pub const TIMED: u32 = 1 << 30;
     /// ETQF: a matching frame goes to the filter's queue.
     pub const QUEUE_ENABLE: u32 = 1 << 31;
-    /// ETQF: writable bits of an ether type filter.
+    /// ETQF: writable bits of an EtherType filter.
     pub const KEPT: u32 = TYPE | 0xf << QUEUE_SHIFT | ENABLE | IMMEDIATE | TIMED | QUEUE_ENABLE;
 }
 

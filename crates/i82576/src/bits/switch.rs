@@ -76,19 +76,19 @@ pub mod dtxswc {
     pub const LOOPBACK_EN: u32 = 1 << 31;
 }
 
-/// Bits of WVBR and MDFB, a bit per queue. In WVBR the low half has queues that sent forged frames, the high half
-/// blocked queues.
+/// Bits of WVBR (wrong VM behaviour) and MDFB (malicious driver free block), a bit per queue. In WVBR the low half has
+/// queues that sent forged frames, the high half blocked queues.
 pub mod wvbr {
     /// WVBR: position of the bits of blocked queues.
     pub const BLOCKED_SHIFT: u32 = 16;
 }
 
-/// Bits of LVMMC. Drivers know that a cause in bits 4:2 stands for a blocked queue; the assignment of the bits is this
-/// model's.
+/// Bits of LVMMC (cause and queue of the last misbehaviour of a VF). Drivers treat a cause in bits 4:2 as a blocked
+/// queue; the assignment of the bits is this model's.
 pub mod lvmmc {
-    /// LVMMC: a frame's source address or VLAN was not its sender's.
+    /// LVMMC: the source address or VLAN of a frame was forged.
     pub const SPOOFED: u32 = 1 << 0;
-    /// LVMMC: a descriptor was of an unknown type, or out of place.
+    /// LVMMC: a descriptor had an unknown type, or a type that is not permitted at this position in the packet.
     pub const DESCRIPTOR: u32 = 1 << 2;
     /// LVMMC: the packet cannot have the requested header lengths or segment size.
     pub const CONTEXT: u32 = 1 << 3;

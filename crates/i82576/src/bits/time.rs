@@ -18,7 +18,8 @@ pub mod tcptimer {
 
 /// Bits of the control of time stamps (TSYNCRXCTL and TSYNCTXCTL).
 pub mod tsync {
-    /// TSYNCTXCTL, TSYNCRXCTL: a time stamp is valid, and no other is taken until its high half is read.
+    /// TSYNCTXCTL, TSYNCRXCTL: a time stamp is valid, and no further one is taken until the stamp's high half
+    /// is read.
     pub const VALID: u32 = 1 << 0;
     /// TSYNCRXCTL: position of the packet type to time-stamp, 3 bits.
     pub const KIND_SHIFT: u32 = 1;

@@ -40,7 +40,8 @@ pub const fn identity() -> FunctionIds {
     }
 }
 
-/// Adds the scratch bytes of every header, which only software writes and reads: cache line size and interrupt line.
+/// Adds the scratch registers of every configuration header, which only software writes and reads: cache line size and
+/// interrupt line.
 #[must_use]
 pub fn scratch(builder: ConfigSpaceBuilder) -> ConfigSpaceBuilder {
     builder

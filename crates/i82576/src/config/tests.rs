@@ -1,5 +1,5 @@
-//! Compares dwords read from a board (pciutils' `tests/cap-pcie-2`) with this model. Where the board's firmware or
-//! kernel had written a register before it was read, the test writes the same.
+//! Compares dwords read from a board (pciutils' `tests/cap-pcie-2`) with this model. If the board's firmware or kernel
+//! wrote a register before the reading, the test writes the same value.
 
 use super::{pf, vf};
 use crate::MacAddress;

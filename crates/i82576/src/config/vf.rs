@@ -22,8 +22,8 @@ pub fn endpoint() -> Endpoint {
     Endpoint::new(space())
 }
 
-/// Adds the capabilities of a VF to a configuration header. In silicon a VF's device, link and error settings are the
-/// PF's, and its own reserved (`reserved`); an ordinary function has its own.
+/// Adds the capabilities of a VF to a configuration header. With `reserved`, device, link and error settings are
+/// reserved, since silicon uses the PF's settings for a VF. An ordinary function has its own.
 #[must_use]
 pub fn capabilities(header: ConfigSpaceBuilder, reserved: bool) -> ConfigSpaceBuilder {
     let vectors = ids::VECTORS_OF_VF.into();

@@ -89,7 +89,7 @@ impl LegacyTxDescriptor {
     }
 }
 
-/// Legacy receive descriptor that the card has written back. Status and errors are those of
+/// Legacy receive descriptor that the card has written back. Status and errors are those bits of
 /// [`status`](super::rx::status) that fit the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LegacyRxWriteBack {

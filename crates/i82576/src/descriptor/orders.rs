@@ -1,5 +1,5 @@
-//! Tests the requests of a data descriptor in place: the card tests two or three bits of each packet.
-//! [`AdvancedDataDescriptor`] is the parsed form.
+//! Tests the offload requests of a transmit data descriptor without parsing the descriptor, since the card tests only
+//! two or three bits for each packet. [`AdvancedDataDescriptor`] is the parsed form.
 
 use super::tx::{
     AdvancedDataDescriptor, DEXT, DTYP_DATA, DTYP_SHIFT, IDX_SHIFT, IXSM, TSE, TSTAMP, TXSM, VLE,
@@ -7,7 +7,8 @@ use super::tx::{
 use super::{SIZE, dword, qword};
 use pcie::low::{low_byte, low_dword};
 
-/// Data descriptor in its raw words: each request is one bit test, whereas [`AdvancedDataDescriptor`] parses the whole.
+/// Transmit data descriptor in its raw words. Testing a request takes one bit test, whereas [`AdvancedDataDescriptor`]
+/// parses the whole descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RawDataDescriptor {
     /// Address of the raw descriptor's buffer.
@@ -17,7 +18,7 @@ pub struct RawDataDescriptor {
 }
 
 impl RawDataDescriptor {
-    /// Returns the requests of a descriptor, or `None` if it is not a data descriptor.
+    /// Returns the raw words of a descriptor, or `None` if the descriptor is not a data descriptor.
     #[must_use]
     #[inline]
     pub fn of(raw: &[u8; SIZE]) -> Option<Self> {

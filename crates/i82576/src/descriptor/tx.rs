@@ -69,7 +69,7 @@ pub struct AdvancedDataDescriptor {
     pub report_status: bool,
     /// True to insert the context's VLAN tag. Applies in the packet's first descriptor.
     pub insert_vlan: bool,
-    /// True if the card cuts the payload into segments. Applies in the packet's first descriptor.
+    /// True if the card segments the packet's payload. Applies in the packet's first descriptor.
     pub segment: bool,
     /// True if the card must time-stamp the packet. Applies in the packet's first descriptor.
     pub time_stamp: bool,
@@ -116,7 +116,7 @@ pub struct AdvancedContextDescriptor {
     pub ipv4: bool,
     /// Transport protocol of the packets that the context describes.
     pub l4: L4PacketType,
-    /// Payload bytes of each segment that the card cuts.
+    /// Payload bytes of each segment into which the card divides a packet.
     pub mss: u16,
     /// Index of the queue's offload context that this descriptor sets.
     pub index: u8,
@@ -183,8 +183,8 @@ pub fn parse(raw: &[u8; SIZE]) -> AnyTxDescriptor {
     }
 }
 
-/// Converts a descriptor to the driver's format, and back, for saved states. So no saved value is one that a driver
-/// could not have written.
+/// Converts a descriptor to the driver's format, and back, for saved states. A saved state can therefore hold only
+/// values that a driver could write.
 macro_rules! as_written {
     ($descriptor:ident) => {
         impl From<$descriptor> for [u8; SIZE] {

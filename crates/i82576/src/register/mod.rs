@@ -80,7 +80,7 @@ offsets! {
     ICR = 0x1500;
     /// ICS: sets interrupt causes of ICR.
     ICS = 0x1504;
-    /// IMS: interrupt mask of ICR, for reading; a written one unmasks a cause.
+    /// IMS: interrupt mask of the causes in ICR. Reads return the mask; a write unmasks the causes whose bits are 1.
     IMS = 0x1508;
     /// IMC: masks interrupt causes of ICR.
     IMC = 0x150c;
@@ -90,29 +90,29 @@ offsets! {
     GPIE = 0x1514;
     /// EICS: sets extended interrupt causes (those of vectors).
     EICS = 0x1520;
-    /// EIMS: mask of the extended interrupt causes, for reading; a written one unmasks a cause.
+    /// EIMS: interrupt mask of the extended causes. Reads return the mask; a write unmasks the causes whose bits are 1.
     EIMS = 0x1524;
     /// EIMC: masks extended interrupt causes.
     EIMC = 0x1528;
     /// EIAC: extended interrupt causes that a sent message clears (auto-clear).
     EIAC = 0x152c;
-    /// EIAM: extended interrupt causes that are masked by an interrupt (auto-mask).
+    /// EIAM: extended interrupt causes that the card masks once they have interrupted (auto-mask).
     EIAM = 0x1530;
     /// EICR: extended interrupt causes (those of vectors).
     EICR = 0x1580;
-    /// IVAR_MISC: vector of the interrupt causes other than those of queues.
+    /// IVAR_MISC: vector for the interrupt causes that no queue raises.
     IVAR_MISC = 0x1740;
     /// RXPBS: size of the receive packet buffer.
     RXPBS = 0x2404;
-    /// QDE: drops frames of queues without descriptors.
+    /// QDE: receive queues that drop a frame if they have no descriptor for it, a bit each.
     QDE = 0x2408;
     /// DTXSWC: DMA transmit switch control register.
     DTXSWC = 0x3500;
-    /// LVMMC: cause and queue of the last forged frame.
+    /// LVMMC: cause and queue of the last frame that anti-spoofing or malicious driver protection reported.
     LVMMC = 0x3548;
     /// WVBR (wrong VM behaviour): queues that sent forged frames, and blocked queues.
     WVBR = 0x3554;
-    /// MDFB (malicious driver free block): queues to release.
+    /// MDFB (malicious driver free block): blocked queues; writing a 1 releases a queue.
     MDFB = 0x3558;
     /// DTXTCPFLGL: TCP flags that segmentation keeps in the first (bits 11:0) and middle (27:16) segments.
     DTXTCPFLGL = 0x359c;
@@ -120,11 +120,11 @@ offsets! {
     DTXTCPFLGH = 0x35a0;
     /// DTXCTL: DMA transmit control register.
     DTXCTL = 0x3590;
-    /// RTTDQSEL: selects the queue whose rate RTTBCNRC limits.
+    /// RTTDQSEL: selects the pool whose transmit rate is in RTTBCNRC.
     RTTDQSEL = 0x3604;
-    /// RTTBCNRM: memory window of the transmit rate limiter.
+    /// RTTBCNRM: largest backlog that a rate-limited pool may catch up, in KB (memory window).
     RTTBCNRM = 0x3690;
-    /// RTTBCNRC: transmit rate of the selected queue.
+    /// RTTBCNRC: transmit rate of the pool that RTTDQSEL selects.
     RTTBCNRC = 0x36b0;
     /// RXCSUM: receive checksum control register.
     RXCSUM = 0x5000;
@@ -162,19 +162,19 @@ offsets! {
     SWSM = 0x5b50;
 }
 
-/// Returns the offset of VF `n`'s mailbox control, the VF's side: V2PMAILBOX in the PF's register file.
+/// Returns the offset of V2PMAILBOX for a VF: the VF's own mailbox register, in the PF's register file.
 #[must_use]
 pub const fn v2p_mailbox(vf: VfIndex) -> u32 {
     0x0c40 + 4 * vf.get() as u32
 }
 
-/// Returns the offset of VF `n`'s mailbox control, the PF's side: P2VMAILBOX.
+/// Returns the offset of P2VMAILBOX for a VF: the PF's mailbox register for this VF.
 #[must_use]
 pub const fn p2v_mailbox(vf: VfIndex) -> u32 {
     0x0c00 + 4 * vf.get() as u32
 }
 
-/// Returns the offset of dword `word` (0..16) of VF `n`'s mailbox memory.
+/// Returns the offset of dword `word` (0..16) in the memory of a VF's mailbox.
 #[must_use]
 pub const fn vmbmem(vf: VfIndex, word: u32) -> u32 {
     0x0800 + 0x40 * vf.get() as u32 + 4 * (word & 15)
@@ -318,13 +318,13 @@ pub const fn uta(word: u32) -> u32 {
     0xa000 + 4 * (word & 127)
 }
 
-/// Returns the offset of a receive queue's register block in the dense layout.
+/// Returns the offset of a receive queue's register block, among the blocks of all 16 queues (from 0xc000).
 #[must_use]
 pub const fn rx_block(q: QueueIndex) -> u32 {
     0xc000 + 0x40 * q.get() as u32
 }
 
-/// Returns the offset of a transmit queue's register block in the dense layout.
+/// Returns the offset of a transmit queue's register block, among the blocks of all 16 queues (from 0xe000).
 #[must_use]
 pub const fn tx_block(q: QueueIndex) -> u32 {
     0xe000 + 0x40 * q.get() as u32

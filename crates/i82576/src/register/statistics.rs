@@ -2,12 +2,12 @@
 //! VF's own, and `table` how each counts and clears.
 
 offsets! {
-    /// MPC: number of packets missed for want of room in the packet buffer.
+    /// MPC: number of received packets that the port lost because the packet buffer had no room.
     MPC = 0x4010;
     /// RLEC: number of received frames of wrong length, too short and too long together.
     RLEC = 0x4040;
-    /// PRC64: number of good packets received of 64 bytes, frame check sequence included; those of 65 to 127, 128 to
-    /// 255, 256 to 511, 512 to 1023 and more follow.
+    /// PRC64: number of good packets of 64 bytes received, frame check sequence included. The counters of longer
+    /// packets follow: 65 to 127, 128 to 255, 256 to 511, 512 to 1023, and from 1024 bytes.
     PRC64 = 0x405c;
     /// GPRC: number of good packets received.
     GPRC = 0x4074;
@@ -57,13 +57,13 @@ offsets! {
     XONRXC = 0x4048;
     /// XOFFRXC: number of received pause frames that begin a pause.
     XOFFRXC = 0x4050;
-    /// IAC: number of interrupts: messages, and assertions of the pin.
+    /// IAC: number of interrupts: messages sent, and assertions of the INTx pin.
     IAC = 0x4100;
     /// RPTHC: number of received packets that reached the host.
     RPTHC = 0x4104;
     /// HGPTC: number of good packets transmitted by the host.
     HGPTC = 0x4118;
-    /// ICRXDMTC: number of times that free receive descriptors became few.
+    /// ICRXDMTC: number of times that a receive queue's free descriptors fell to the threshold in SRRCTL.RDMTS.
     ICRXDMTC = 0x4120;
     /// HGORCL: number of good octets that reached the host, low half.
     HGORCL = 0x4128;

@@ -1,4 +1,4 @@
-//! Byte offsets of a VF's registers in its 16 KiB BAR0. `window` has the location of their bits in the PF's file.
+//! Byte offsets of a VF's registers in its 16 KiB BAR0. `window` names the PF's register bits that hold each of them.
 
 offsets! {
     /// CTRL of a VF (device control): only the reset bit exists.
@@ -33,7 +33,7 @@ offsets! {
     VFGORLBC = 0x0f48;
     /// VFGOTLBC: number of good octets that the VF transmitted to other VFs (loopback).
     VFGOTLBC = 0x0f50;
-    /// FRTIMER: free-running timer, as the VF sees it.
+    /// FRTIMER: the port's free-running timer, read by the VF.
     FRTIMER = 0x1048;
     /// Receive packet buffer wrap-around counter, always zero.
     PBRWAC = 0x24e8;
@@ -41,17 +41,17 @@ offsets! {
     PBTWAC = 0x34e8;
     /// VTEICS: sets interrupt causes of the VF's vectors.
     VTEICS = 0x1520;
-    /// VTEIMS: interrupt mask of the VF's vectors, for reading; a written one unmasks a vector.
+    /// VTEIMS: interrupt mask of the VF's vectors. Reads return the mask; a write unmasks the vectors whose bits are 1.
     VTEIMS = 0x1524;
     /// VTEIMC: masks interrupts of the VF's vectors.
     VTEIMC = 0x1528;
     /// VTEIAC: interrupt causes of the VF that a sent message clears (auto-clear).
     VTEIAC = 0x152c;
-    /// VTEIAM: interrupt causes of the VF that are masked by an interrupt (auto-mask).
+    /// VTEIAM: interrupt vectors of the VF that the card masks once they have interrupted (auto-mask).
     VTEIAM = 0x1530;
     /// VTEICR: interrupt causes of the VF's vectors.
     VTEICR = 0x1580;
-    /// VTEITR: interrupt throttle of the VF's vector 0; the others follow at a stride of 4.
+    /// VTEITR: interrupt throttle of the VF's vector 0. The throttles of vectors 1 and 2 follow, 4 bytes apart.
     VTEITR = 0x1680;
     /// VTIVAR: vector allocation of the VF's two queue pairs.
     VTIVAR = 0x1700;

@@ -5,13 +5,14 @@ offsets! {
     VTCTRL = 0x00;
     /// VTEICS: sets interrupt causes of the VF's vectors.
     VTEICS = 0x20;
-    /// VTEIMS: interrupt mask of the VF's vectors, for reading; a written one unmasks a vector.
+    /// VTEIMS: interrupt mask of the VF's vectors. Reads return the mask; a write unmasks the vectors whose
+    /// bits are 1.
     VTEIMS = 0x24;
     /// VTEIMC: masks interrupts of the VF's vectors.
     VTEIMC = 0x28;
     /// VTEIAC: interrupt causes of the VF that a sent message clears (auto-clear).
     VTEIAC = 0x2c;
-    /// VTEIAM: interrupt causes of the VF that are masked by an interrupt (auto-mask).
+    /// VTEIAM: interrupt vectors of the VF that the card masks once they have interrupted (auto-mask).
     VTEIAM = 0x30;
     /// VTEICR: interrupt causes of the VF's vectors.
     VTEICR = 0x80;

@@ -78,7 +78,7 @@ impl CardPart {
     }
 }
 
-/// Set of decoded forms of registers, which the card recomputes after a write of these registers.
+/// Set of the card's decoded register forms (switch tables, RSS, receive filters) that a register write makes stale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DecodedRegisterSet(u8);
 
@@ -94,7 +94,7 @@ impl DecodedRegisterSet {
     /// All decoded forms of registers.
     pub const ALL: Self = Self::SWITCH.and(Self::RSS).and(Self::STEERING);
 
-    /// Returns the union of two sets of register forms.
+    /// Returns the union of two sets of decoded register forms.
     #[must_use]
     pub const fn and(self, others: Self) -> Self {
         Self(self.0 | others.0)
@@ -147,7 +147,7 @@ pub struct PfRegister {
     pub sticky: bool,
     /// Second location of the register's first elements, if there is one.
     pub alias: Option<RegisterAlias>,
-    /// Effect of the register on the card.
+    /// Use of the register's value by the card, and the part of the card that acts on accesses.
     pub effect: RegisterAccessEffect,
     /// Decoded forms that the card recomputes after a write of the register.
     pub forms: DecodedRegisterSet,

@@ -1,5 +1,5 @@
-//! Rows of the descriptor rings and packet buffers. A queue's registers are in its block of the dense layout; those
-//! of the first four are in the blocks of the old layout as well. Direct cache access has no effect.
+//! Rows of the descriptor rings and packet buffers. Each of the 16 queues has a register block (from 0xc000 or 0xe000);
+//! the first four also have one at the older offsets. Direct cache access has no effect.
 
 use super::CardPart::Queue;
 use super::RegisterAccessRule::{Rc, Ro, Rw};

@@ -1,5 +1,5 @@
-//! Rows of the port's statistics registers, which reads clear. A read of a pair's high half clears both; a
-//! read of its low half clears none.
+//! Rows of the port's statistics registers, which reads clear. For a 64-bit counter, a read of the high
+//! register clears both registers, and a read of the low register clears neither.
 
 use super::CardPart::Statistics;
 use super::PfRegister;

@@ -1,5 +1,5 @@
-//! A VF as its guest sees it: an ordinary endpoint with ids, BARs, memory enable and its own MSI-X table. The card
-//! implements the VF's registers in BAR 0.
+//! VF in the form that its guest accesses: an ordinary endpoint with ids, BARs, memory enable and its own MSI-X table.
+//! The card implements the VF's registers in BAR 0.
 //!
 //! The SR-IOV capability defines the BARs: 64 bits, not prefetchable, because registers that are cleared by reading
 //! cannot be prefetched. (QEMU's model of the card claims prefetchable; drivers accept both.)
@@ -38,7 +38,7 @@ impl VirtualFunction {
         Self::of(index, rid, space(identity, bars))
     }
 
-    /// Creates a VF with this configuration space, whose MSI-X capability defines the VF's table.
+    /// Creates a VF with the configuration space `space`, whose MSI-X capability determines the VF's MSI-X table.
     #[must_use]
     pub fn of(index: VfIndex, rid: Rid, space: ConfigSpace) -> Self {
         let vectors = |at| (space.word(at + msix::CONTROL) & msix::CONTROL_SIZE) + 1;
@@ -109,13 +109,14 @@ impl VirtualFunction {
         if self.endpoint.bus_master() { self.table.signal(vector) } else { None }
     }
 
-    /// Returns the next pending MSI-X message whose interrupt vector is no longer masked; call until `None`.
+    /// Returns the next pending MSI-X message whose vector is no longer masked. Call the function until it returns
+    /// `None`.
     pub fn release(&mut self) -> Option<(u16, InterruptMessage)> {
         if self.endpoint.bus_master() { self.table.release() } else { None }
     }
 
-    /// Resets the VF to its state when it was added: configuration as at boot, MSI-X table zero. [`crate::ladder`]
-    /// resets the card's part.
+    /// Resets the VF's configuration space and MSI-X table to their state when the VF was added. [`crate::ladder`]
+    /// resets the card's part of the VF.
     pub fn reset(&mut self) {
         self.endpoint.reset();
         self.table.reset();

@@ -48,7 +48,7 @@ impl SrIovCapability {
     }
 
     /// Sets the fields of the SR-IOV capability that are locked once VFs exist: number and page size of the
-    /// VFs, and the routing.
+    /// VFs, and the routing method.
     pub(super) fn prepare<D: ConfigAccess>(
         &self,
         device: &mut D,

@@ -99,7 +99,7 @@ pub enum ManagerRestoreError {
         /// Number of VFs that are enabled on the device.
         enabled: u16,
     },
-    /// The saved configuration space of a VF has bytes beyond the last one.
+    /// The saved configuration space of a VF is longer than 4096 bytes.
     #[error(
         "the saved state of {0} is damaged: bytes lie beyond the 4096 of configuration space; restart the \
          port without the saved state"

@@ -1,4 +1,4 @@
-//! SR-IOV manager of one port: from the SR-IOV capability to a VF with an owner, and back.
+//! SR-IOV manager of one port: enables VFs, and adds, assigns, takes back and removes each of them.
 //!
 //! ```text
 //!            enable, add           assign                 (climbs the reset ladder at every arrow
@@ -221,7 +221,7 @@ impl SrIovManager {
         }
     }
 
-    /// Resets a VF from outside: on behalf of its owner, which keeps it, or to end its quarantine.
+    /// Resets a VF on behalf of its owner, which keeps the VF, or to end the VF's quarantine.
     ///
     /// # Errors
     /// [`VfAssignmentError`] if the VF is absent, or its reset fails: then it is quarantined.
@@ -322,8 +322,8 @@ impl SrIovManager {
         self.slots.get_mut(vf.index()).ok_or(VfAssignmentError::NotEnabled { vf, enabled })
     }
 
-    /// Resets a VF by the reset ladder, and restores the configuration that it had at boot. The VF is then present, or
-    /// quarantined.
+    /// Resets a VF by the reset ladder, and restores the VF's configuration at boot. Afterwards the VF is present, or
+    /// quarantined if the reset failed.
     fn clean<D: SrIovDevice>(&mut self, device: &mut D, vf: VfIndex) -> Result<(), VfAssignmentError> {
         let slot = self.slot(vf)?;
         let climbed = ladder::climb(device, Function::Vf(vf.get()));

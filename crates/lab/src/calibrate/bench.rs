@@ -1,4 +1,4 @@
-//! Runs the experiment points that calibration targets need, with given cost constants, several at a time.
+//! Runs the experiment points that calibration targets need, with given cost constants, several points at a time.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -65,7 +65,8 @@ impl CalibrationRunner {
         Ok(metrics.chunks(self.points.len()).map(|metrics| self.values(metrics)).collect())
     }
 
-    /// Returns the metrics of experiment points, each with the cost constants paired with the point.
+    /// Runs each experiment point with the cost constants it is paired with. Returns the metrics in the order of
+    /// `tasks`.
     pub(super) fn find(
         &self,
         tasks: &[(&ConstantValues, &ExperimentPointRef)],

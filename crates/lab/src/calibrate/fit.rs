@@ -6,14 +6,14 @@ const STEPS: usize = 5;
 /// Step of the calibration's finite differences: large enough to exceed rounding to integers and the phases of
 /// interrupts.
 const PROBE: f64 = 0.1;
-/// Damping factors of the search's steps. All are tried, whole and halved, and the best position is used, including the
-/// probes.
+/// Damping factors of the calibration's search. In each step the search tries a whole and a half move with every
+/// factor, and uses the best position found, the probes included.
 const DAMPING: [f64; 3] = [1e-4, 1e-2, 1e-1];
 /// Stop criterion of the calibration's search: the smallest relative reduction of the sum of squared misfits.
 const ENOUGH: f64 = 0.005;
 
-/// Minimises the sum of squares of the misfits, starting at `at`. `misfits` evaluates several positions at once, so
-/// that it can run them in parallel.
+/// Minimises the sum of squares of the calibration's misfits by a search from position `at`. `misfits` evaluates
+/// several positions at once, so that it can run them in parallel.
 pub(super) fn minimise<E>(
     mut at: Vec<f64>,
     misfits: impl Fn(&[Vec<f64>]) -> Result<Vec<Vec<f64>>, E>,
@@ -55,7 +55,8 @@ fn probe(at: &[f64], side: usize) -> Vec<f64> {
     place
 }
 
-/// Returns the derivative of each calibration target's misfit along one dimension of the search.
+/// Returns the derivative of each calibration target's misfit along one dimension: the change from `here` to `probed`,
+/// divided by `moved`.
 fn slope(here: &[f64], probed: &[f64], moved: f64) -> Vec<f64> {
     probed.iter().zip(here).map(|(there, here)| (there - here) / moved).collect()
 }

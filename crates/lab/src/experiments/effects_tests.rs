@@ -69,7 +69,7 @@ fn end_points(experiment: &'static Experiment) -> Vec<Params> {
     points.into_iter().take(1).chain(last).collect()
 }
 
-/// Returns the settings that are accepted at an experiment point and affect nothing there.
+/// Returns the settings that are accepted at an experiment point although they have no effect there.
 fn idle_settings(experiment: &Experiment, point: &Params) -> Vec<String> {
     let brief: &[_] = &[("warm_up_ms", "8"), ("measure_ms", "8")];
     let is_timed = run(experiment, point, brief).is_ok();

@@ -110,7 +110,7 @@ pub(crate) fn timed(trace: u64, events: u64, time: VirtualDuration) -> PointOutc
     PointOutcome { metrics: Metrics::default(), trace, simulated_ps: time.picos(), events }
 }
 
-/// Creates a point's outcome for a check of rules, which takes no virtual time.
+/// Creates the outcome of a point that checks rules and simulates no virtual time.
 pub(crate) fn untimed(metrics: Metrics) -> PointOutcome {
     PointOutcome { metrics, ..timed(0, 0, VirtualDuration::ZERO) }
 }

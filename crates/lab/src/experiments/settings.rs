@@ -246,7 +246,7 @@ pub(crate) fn interval(context: &PointRunInputs) -> Result<u32, PointRunError> {
     interval_of(context, INTERRUPT_HZ)
 }
 
-/// Returns the fixed interrupt policy with the interval that the settings name.
+/// Returns the fixed interrupt policy whose interval a setting gives.
 pub(crate) fn fixed(context: &PointRunInputs) -> Result<ModerationPolicy, PointRunError> {
     Ok(ModerationPolicy::Fixed(interval(context)?))
 }
@@ -279,8 +279,8 @@ pub(crate) fn with_clients(
     Ok(setup)
 }
 
-/// Returns the path of end-of-interrupt writes that the hypervisor does not emulate. On a processor whose EOI
-/// causes no VM exit, the setting is not read.
+/// Returns the path of an end-of-interrupt write without emulation: with a check of the instruction, if the settings
+/// say so, or without. If an EOI causes no VM exit, that setting is not read.
 pub(crate) fn fast_eoi(context: &PointRunInputs, table: &CostTable) -> Result<EoiPath, PointRunError> {
     if table.features().on_eoi().is_none() {
         return Ok(EoiPath::Fast);
@@ -289,7 +289,8 @@ pub(crate) fn fast_eoi(context: &PointRunInputs, table: &CostTable) -> Result<Eo
     Ok(if is_checked { EoiPath::FastChecked } else { EoiPath::Fast })
 }
 
-/// Returns the adaptive interrupt policy with the parameters of the settings; the driver's r is in tenths.
+/// Returns the adaptive interrupt policy with parameters from the settings. The driver counts its redundancy r in
+/// tenths.
 pub(crate) fn adaptive(context: &PointRunInputs) -> Result<ModerationPolicy, PointRunError> {
     let permille = amount(context, AIC_REDUNDANCY)?;
     if permille % 100 != 0 || permille > 100_000 {
@@ -303,7 +304,7 @@ pub(crate) fn adaptive(context: &PointRunInputs) -> Result<ModerationPolicy, Poi
     }))
 }
 
-/// Returns a stream's window in whole segments, limited by the segment's window field.
+/// Returns a stream's window in whole segments. The window must be from 1 to 65,535 segments.
 pub(crate) fn window(context: &PointRunInputs) -> Result<u16, PointRunError> {
     let bytes = amount(context, WINDOW)?;
     let segments = bytes / TCP_PAYLOAD as u32;

@@ -301,7 +301,8 @@ fn path(svg: &mut SvgWriter, of: usize, variant: usize, line: &str) {
     svg.empty("path", &[("class", &colour("line", of)), ("stroke-dasharray", &dash), ("d", &line)]);
 }
 
-/// Draws the chart's values stated by papers: filled if the model was calibrated on them, hollow if they are predicted.
+/// Draws the values stated by papers in a chart. The marker is filled if the model was calibrated on the value, and
+/// hollow if the value checks a prediction.
 fn stated(svg: &mut SvgWriter, chart: &Chart, layout: &ChartLayout) {
     for one in &chart.stated {
         let PublishedValueMarker { series, at, height, value, is_calibrated } = one;

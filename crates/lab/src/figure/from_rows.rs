@@ -193,8 +193,8 @@ impl FigureSource<'_> {
             .unwrap_or_else(|| DOMAINS.len() + others().position(|known| known.name == metric).unwrap_or(0))
     }
 
-    /// Returns the marker of a stated value: above its series, or above the stack of bars if it is of the total.
-    /// Returns `None` if the figure shows neither.
+    /// Returns the marker of a stated value: above the series of its metric, or above the stack of bars if the value is
+    /// the stack's total. Returns `None` if the figure shows neither.
     fn stated(
         &self,
         stated: &catalogue::PublishedValue,

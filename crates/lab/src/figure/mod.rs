@@ -46,7 +46,8 @@ pub struct Chart {
 /// Value stated by a paper, drawn beside the model's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedValueMarker {
-    /// Index of the series of the stated value; for the total of a stack, that of the topmost series.
+    /// Index of the series that the stated value belongs to. If the value is the total of a stack, index of the topmost
+    /// series.
     pub series: usize,
     /// Index of the position along x at which the chart shows the paper's value.
     pub at: usize,

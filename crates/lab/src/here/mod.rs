@@ -1,5 +1,5 @@
-//! This machine: a cost table with the constants measured on it and the modern table's others, and its
-//! predictions of SR-IOV and paravirtualized I/O.
+//! Cost table and predictions for this machine: constants measured on this machine, the `modern` table's
+//! values for all others, and the predicted performance of SR-IOV and paravirtualized I/O.
 //!
 //! | module | contents |
 //! |---|---|

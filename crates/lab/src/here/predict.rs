@@ -1,5 +1,5 @@
-//! Predicts SR-IOV and split drivers with a cost table: ten guests on ten ports, with the sensitivity of each
-//! number. The figures with the same settings have other numbers of guests.
+//! Predicts the performance of SR-IOV and of split drivers with a cost table: ten guests on ten ports, with
+//! the sensitivity of each number. Figures with the same settings have other numbers of guests.
 
 use std::num::NonZeroUsize;
 
@@ -41,9 +41,9 @@ pub struct HostPrediction {
     pub point: String,
     /// Payload that programs read, in gigabits per second.
     pub throughput_gbps: f64,
-    /// Processor use of all domains, in percent of a thread.
+    /// Processor use of all domains, in percent of one hardware thread.
     pub cpu_total_pct: f64,
-    /// Processor use per gigabit of throughput.
+    /// Processor use in percent of one hardware thread, per gigabit per second of throughput.
     pub cpu_pct_per_gbps: f64,
     /// Effects of cost constants on the throughput, the largest first.
     pub throughput_hangs_on: Vec<ConstantEffect>,

@@ -1,11 +1,11 @@
-//! Rules that compute cost constants from measurements of this host. Constants that cannot be measured from user space,
-//! such as those of a guest's network stack, have no rule.
+//! Rules that compute cost constants from measurements of this host. Constants that cannot be measured from user space
+//! have no rule, such as those of a guest's network stack.
 
 use hypervisor::cost::{CostConstant, CostTable};
 
 use super::HostMeasurement;
 
-/// Rule that computes a cost constant: a measurement minus others, in cycles of the measured clock.
+/// Rule that computes a cost constant from a measurement minus other measurements, in cycles of the measured clock.
 struct ConstantRule {
     cost: CostConstant,
     is: &'static str,

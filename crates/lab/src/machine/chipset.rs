@@ -1,5 +1,5 @@
-//! The chipset between PCI functions, guests and the machine: memory, the IOMMU before it, interrupt remapping, and
-//! event channels. Table walks are not charged.
+//! Chipset of the modelled machine: memory behind an IOMMU, interrupt remapping, and event channels. Table walks are
+//! not charged.
 //!
 //! Xen 3.4 has one interrupt table for all processors: 191 vectors. Sixty VFs take 180 of them, which leaves
 //! too few for the PFs of ten ports, the service domain's disk and its console. Therefore every processor has
@@ -27,7 +27,7 @@ const IOTLB: (usize, usize) = (64, 4);
 /// PCI function that is assigned to a domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AssignedFunction {
-    /// Routing id of the function on the host's bus.
+    /// Routing id (bus, device and function number) of the PCI function on the host's bus.
     pub(crate) rid: Rid,
     /// Memory of the guest that owns the function.
     pub(crate) region: DomainMemoryRegion,

@@ -168,7 +168,7 @@ impl InterruptController {
         }
     }
 
-    /// Advances the guest's timer to `now`, and makes its interrupt pending if it has expired.
+    /// Advances the guest's timer to `now`. If the timer has expired, makes the timer's interrupt pending.
     pub(crate) fn run_timer(&mut self, now: VirtualInstant, channels: &mut EventChannels) {
         match self {
             Self::Apic(apic) => {

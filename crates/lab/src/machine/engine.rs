@@ -25,18 +25,18 @@ pub trait Actor: Sized {
     /// Executes one step of a virtual CPU's program, and reports the step's end to [`SimulationCore`].
     fn execute(&mut self, step: VcpuStep, core: &mut SimulationCore<Self::Event>);
 
-    /// Checks the actor's conservation equations, such as that of frames sent and frames found.
+    /// Checks the actor's conservation equations, such as that all frames sent are accounted for.
     fn check_books(&self, books: &mut ConservationChecks);
 }
 
 /// Event in the simulation engine's queue, of the processors or of the simulated system.
 #[derive(Debug, Clone, Copy)]
 enum QueuedEvent<E> {
-    /// The engine must visit this hardware thread and run the thread's next step.
+    /// Event: a hardware thread is due to run its next step.
     Visit(HardwareThreadId),
-    /// The processors' scheduler has reached a deadline of its clocks.
+    /// Event: the scheduler of the processors is due to run.
     Scheduler,
-    /// Event of the simulated system, not of the processors.
+    /// Event of the simulated system itself, not of its processors.
     Own(E),
 }
 
@@ -99,13 +99,13 @@ impl<E: Copy> SimulationCore<E> {
         self.queue.replace(old, at, QueuedEvent::Own(event))
     }
 
-    /// Wakes a virtual CPU, and schedules the visit of its thread.
+    /// Wakes a virtual CPU, and schedules the next step of its hardware thread.
     pub(crate) fn wake(&mut self, vcpu: VcpuId, now: VirtualInstant) {
         let visit = self.processors.wake(vcpu, now);
         self.expect(visit);
     }
 
-    /// Finishes an executed step of a virtual CPU, and schedules the next visit of its thread.
+    /// Finishes an executed step of a virtual CPU, and schedules the next step of its hardware thread.
     pub(crate) fn finish(&mut self, step: VcpuStep, then: VcpuStepOutcome) {
         self.trace.note(step.began(), WORLD, STEP, &[step.vcpu().index() as u64, step.charges().total()]);
         let visit = self.processors.finish(step, then);
@@ -146,7 +146,8 @@ impl<E: Copy> SimulationCore<E> {
         }
     }
 
-    /// Runs the processors' scheduler at its wake-up, and schedules the visits of threads that follow.
+    /// Runs the processors' scheduler at its wake-up, and schedules the next steps of the threads that it
+    /// chooses.
     fn run_scheduler(&mut self, now: VirtualInstant) {
         (self.due, self.time) = (None, None);
         for visit in self.processors.run_scheduler(now) {
@@ -180,8 +181,8 @@ impl<A: Actor> Simulation<A> {
         }
     }
 
-    /// Runs the system for `warm_up`, calls `counts`, and runs the system for `span`. Returns these counts,
-    /// and the cycles used in `span`. Violated conservation is an error.
+    /// Runs the system for `warm_up`, reads counters with `counts`, and runs the system for `span`. Returns
+    /// the counters as read, and the cycles used in `span`. A violated conservation equation is an error.
     pub(crate) fn observe<C>(
         &mut self,
         (warm_up, span): (VirtualDuration, VirtualDuration),

@@ -10,7 +10,8 @@ pub enum InvariantViolation {
     /// A physical interrupt vector was delivered to two domains.
     #[error("two domains share physical interrupt vector {0:?}")]
     SharedVector(PhysicalVector),
-    /// A masked interrupt vector was delivered, its interrupt was lost, or an unmasked vector was held back.
+    /// A masked interrupt vector was delivered, an interrupt of a masked vector was lost, or an unmasked
+    /// vector was not delivered.
     #[error("interrupt vector {0} of a VF did not follow its mask bit")]
     Mask(u16),
     /// An end of interrupt did not end exactly the in-service interrupt of highest priority.

@@ -3,7 +3,7 @@
 /// Bytes of a guest's memory that the model uses.
 pub(crate) const GUEST_MEMORY: u64 = 6 << 20;
 
-/// Memory of a domain, whose physical address 0 is at `host`.
+/// Region of the host's memory that is a domain's memory. The domain's physical address 0 is at `host`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DomainMemoryRegion {
     pub(crate) host: u64,

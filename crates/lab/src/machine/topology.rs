@@ -32,7 +32,7 @@ pub struct ServerTopology {
 pub enum ThreadAssignment {
     /// Virtual CPUs run on one thread of each core: the thread with this index within its core.
     Sibling(u16),
-    /// Virtual CPUs run on all threads of consecutive cores without sibling threads.
+    /// Virtual CPUs run on consecutive cores that have one hardware thread each.
     Cores {
         /// Index of the first of the consecutive cores.
         first: u16,
@@ -52,14 +52,14 @@ pub struct WireProperties {
     pub socket: u32,
     /// Number of datagrams that the transmit ring of the clients' card holds.
     pub ring: u32,
-    /// Time from a frame at a client to its next segment or request: card, interrupt and stack.
+    /// Time from the arrival of a frame at a client to the client's next segment or request: card, interrupt and stack.
     pub turnaround: VirtualDuration,
 }
 
 impl WireProperties {
-    /// Gigabit wire with clients of the time. A stream is passed down in up to 64 KB, which the card
-    /// segments. A client's socket is as large as a receiver's. A ring has 256 descriptors (igb), and a
-    /// datagram takes three: checksum context, headers and page.
+    /// Gigabit wire with clients that use igb cards. A stream is passed down in up to 64 KB, which the card segments. A
+    /// client's socket is as large as a receiver's. A ring has 256 descriptors (igb), and a datagram takes three:
+    /// checksum context, headers and page.
     pub const GIGABIT: Self = Self {
         bits_per_second: 1_000_000_000,
         segments: 44,
@@ -69,7 +69,7 @@ impl WireProperties {
     };
 
     /// Returns the mean number of datagrams that a client sends in its turn. A client with a full socket sleeps until
-    /// half of it is free (Linux `sock_writeable`); the shared ring has an equal part for each client.
+    /// half of the socket is free (Linux `sock_writeable`); each client has an equal part of the shared ring.
     #[must_use]
     pub const fn burst(&self, clients: u32) -> u32 {
         let clients = if clients == 0 { 1 } else { clients };

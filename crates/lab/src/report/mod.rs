@@ -204,7 +204,7 @@ impl ExperimentReport {
         Ok(paths)
     }
 
-    /// Writes the page with CSV and JSON beside it. Returns their paths.
+    /// Writes the report's page with CSV and JSON beside it. Returns the paths of the three files.
     ///
     /// # Errors
     /// [`ReportError`] if a file cannot be written.

@@ -51,7 +51,7 @@ pub struct ExperimentOptions {
 pub struct RunResult {
     /// Records of all points, in the order of the points.
     pub records: Vec<StoredResultRow>,
-    /// Number of records that were taken from the folder instead of run.
+    /// Number of records that were taken from the folder of stored rows instead of a new run.
     pub reused: usize,
     /// Virtual time simulated by the points that were run, in picoseconds.
     pub simulated_ps: u128,
@@ -170,7 +170,7 @@ pub fn run(
 }
 
 /// Result of an experiment point: its record, with the outcome if the point was run and not taken from the
-/// folder.
+/// folder of stored rows.
 type PointResult = Result<(StoredResultRow, Option<PointOutcome>), PointError>;
 
 #[derive(Debug)]

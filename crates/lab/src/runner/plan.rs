@@ -58,8 +58,8 @@ impl FromStr for SettingAssignment {
     }
 }
 
-/// Part of a run's points, counted from 1. Points are dealt out in turn, so that each part has cheap and expensive
-/// points.
+/// Part i of n of a run's points, with i from 1. Points are dealt out in turn, so that each part has cheap and
+/// expensive points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunShard {
     part: usize,
@@ -335,7 +335,7 @@ fn without(params: &Params, others: &Params) -> Params {
     kept.map(|(name, value)| (name.to_owned(), value.clone())).collect()
 }
 
-/// Returns a point's seed, which is independent of the other points of the run.
+/// Returns a point's seed, which does not depend on which points the run includes.
 fn seed(seed: u64, experiment: &str, axes: &Params) -> u64 {
     hash::stable(format!("{seed} {experiment} {axes}").as_bytes())
 }

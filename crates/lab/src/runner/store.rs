@@ -83,8 +83,8 @@ impl RowStore {
         Ok(Self { folder })
     }
 
-    /// Returns the stored row of a point if this program version produced the row. A damaged file or one of another
-    /// version is ignored, and replaced later.
+    /// Returns the stored row of a point if this program version produced the row. A file that is damaged, or of
+    /// another version, is ignored and replaced later.
     pub(super) fn find(&self, seed: u64, planned: &PlannedPoint) -> Option<StoredResultRow> {
         let (experiment, params) = (planned.experiment.name, planned.point.params());
         let path = self.path(seed, experiment, &params.to_string());

@@ -58,7 +58,7 @@ impl AptRoot {
         self.archive
     }
 
-    /// Returns the path of the archive's sources.list, for a tool that installs from it.
+    /// Returns the path of the sources.list of the Debian archive, for a tool that installs packages from the archive.
     pub(super) fn sources(&self) -> PathBuf {
         self.folder.join("etc/sources.list")
     }

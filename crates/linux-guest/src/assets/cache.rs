@@ -55,7 +55,7 @@ impl AssetCache {
         self.folder.join(format!("{name}-{:016x}", fnv1a(recipe.as_bytes())))
     }
 
-    /// Creates an empty folder to build a cached part in.
+    /// Creates an empty folder in which a part of the cache is built.
     pub(super) fn build_folder(&self, name: &str) -> Result<PathBuf> {
         let build_folder = self.work_folder().join(format!("{name}.partial"));
         remove(&build_folder)?;
@@ -82,7 +82,8 @@ fn remove(folder: &Path) -> Result<()> {
     }
 }
 
-/// Returns the 64-bit FNV-1a hash of a text, which distinguishes recipes; it does not have to withstand an attacker.
+/// Returns the 64-bit FNV-1a hash of a text, which distinguishes recipes of cached parts. The hash does not resist an
+/// attacker.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -8,7 +8,7 @@ use super::error::{AssetError, Result};
 use super::sources::DebianRelease;
 use super::{AssetBuilder, apt, libraries};
 
-/// Tool that is a Debian package's program: the package's name, and the path of the program in it.
+/// Program from a Debian package: the package's name, and the program's path in the package.
 struct DebianTool {
     package: &'static str,
     program: &'static str,

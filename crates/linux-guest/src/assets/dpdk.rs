@@ -36,7 +36,7 @@ impl DpdkSeries {
         }
     }
 
-    /// Returns the folder in which DPDK's programs search drivers that they are not linked to.
+    /// Returns the folder in which DPDK's programs look for drivers that are not linked into the program.
     pub(super) fn plugin_folder(self) -> String {
         format!("usr/lib/x86_64-linux-gnu/dpdk/pmds-{}.0", self.abi())
     }

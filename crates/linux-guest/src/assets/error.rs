@@ -26,7 +26,7 @@ pub enum AssetError {
     Qemu {
         /// Path of the QEMU that the environment names.
         program: String,
-        /// Output of the QEMU that was asked for its version.
+        /// Output of the QEMU that the environment names, when run with `--version`.
         found: String,
     },
     /// No archive key on this host verifies the packages.

@@ -1,6 +1,6 @@
-//! DPDK's testpmd on the host, with drivers that a user would choose instead of a virtual function: memif and
-//! vhost-user, and the null driver as their limit; and Open vSwitch with DPDK inside. A guest's testpmd is in
-//! `dpdk`; Open vSwitch has no kernel module here.
+//! DPDK's testpmd and Open vSwitch with DPDK inside, run on the host. Testpmd has the drivers that a user would choose
+//! instead of a virtual function, memif and vhost-user, and the null driver as the upper limit of both. A guest's
+//! testpmd is in `dpdk`; Open vSwitch has no kernel module here.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -13,7 +13,8 @@ const SERIES: DpdkSeries = DpdkSeries::Bookworm2211;
 /// Packages of the DPDK drivers that testpmd loads on the host.
 const DRIVER_PACKAGES: [&str; 4] =
     ["librte-net-memif23", "librte-net-null23", "librte-net-vhost23", "librte-net-virtio23"];
-/// Packages of Open vSwitch, fetched alone: their dependencies are an interpreter, and services that would start.
+/// Packages of Open vSwitch, fetched without their dependencies, which are an interpreter and services that would
+/// start.
 const SWITCH_PACKAGES: [&str; 3] = ["openvswitch-common", "openvswitch-switch", "openvswitch-switch-dpdk"];
 const SWITCH: &str = "usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk";
 /// File name of the driver of DPDK's memory pools.
@@ -61,13 +62,13 @@ impl HostDpdk {
         command
     }
 
-    /// Returns a command that runs Open vSwitch's switch with its own libraries. Its DPDK options have to load
+    /// Returns a command that runs Open vSwitch's switch with its own libraries. The switch's DPDK options have to load
     /// [`Self::pool`].
     pub fn switch(&self) -> Command {
         libraries::command(&self.root, SWITCH)
     }
 
-    /// Returns a command that runs another of Open vSwitch's programs, such as `usr/bin/ovs-vsctl`.
+    /// Returns a command that runs the program `program` of Open vSwitch, such as `usr/bin/ovs-vsctl`.
     pub fn switch_program(&self, program: &str) -> Command {
         libraries::command(&self.root, program)
     }
@@ -77,7 +78,7 @@ impl HostDpdk {
         self.root.join(open_vswitch::SCHEMA)
     }
 
-    /// Returns the path of DPDK's driver of memory pools, which no program is linked to.
+    /// Returns the path of DPDK's memory pool driver. No program is linked to it, so a program has to load it.
     pub fn pool(&self) -> PathBuf {
         self.plugin(POOL)
     }

@@ -1,5 +1,5 @@
-//! The guests' programs busybox and iperf3 on the host, for the peer of a guest: the host needs no iperf3 or
-//! ping of its own.
+//! Runs the guests' programs busybox and iperf3 on the host, as the network peer of a guest: the host needs
+//! no iperf3 or ping of its own.
 
 use std::process::Command;
 

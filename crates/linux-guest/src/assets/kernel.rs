@@ -11,8 +11,8 @@ use super::{AssetBuilder, KernelSeries, modules};
 const META_PACKAGE: &str = "linux-image-amd64";
 /// Prefix of the name of a kernel's package, before the release.
 const IMAGE_PACKAGE: &str = "linux-image-";
-/// Names of the kernel modules that a guest may load. These are the drivers under test, the one that they are compared
-/// with, those for a driver outside the kernel, VLANs, and the control channel.
+/// Names of the kernel modules that a guest may load: the drivers under test, virtio for comparison, VFIO and UIO for
+/// programs that drive a device, VLANs, and the control channel.
 const MODULES: [&str; 10] = [
     "igb",
     "igbvf",

@@ -104,7 +104,8 @@ pub struct BootFiles {
     qemu: Qemu,
     kernel: PathBuf,
     initramfs: PathBuf,
-    /// Temporary file that holds `initramfs` if that is not in the cache. Dropping the last copy removes the file.
+    /// Temporary file that holds `initramfs`, or `None` if `initramfs` is in the cache. Dropping the last copy removes
+    /// the file.
     own: Option<Arc<TempPath>>,
 }
 

@@ -8,7 +8,8 @@ use super::error::{AssetError, Result};
 use super::sources::DebianRelease;
 use super::{AssetBuilder, apt, libraries};
 
-/// Packages of Open vSwitch, fetched alone: they depend on an interpreter, and on services that would start.
+/// Packages of Open vSwitch, fetched without their dependencies, which are an interpreter and services that would
+/// start.
 const PACKAGES: [&str; 2] = ["openvswitch-common", "openvswitch-switch"];
 /// Packages of the libraries that Open vSwitch's programs are linked to.
 pub(super) const LIBRARY_PACKAGES: [&str; 6] =

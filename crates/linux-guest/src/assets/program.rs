@@ -24,8 +24,8 @@ pub(super) fn prepare(initramfs: &Path, program: &Path) -> Result<TempPath> {
     Ok(file.into_temp_path())
 }
 
-/// Builds the initramfs archive of the program, its libraries, and a script in /bin with the program's name that starts
-/// it with them.
+/// Builds the initramfs archive of the program and its libraries, and a script in /bin with the program's name. The
+/// script starts the program with these libraries.
 fn archive(program: &Path) -> Result<Vec<u8>> {
     let unfit =
         || AssetError::Contents(format!("{} is not a program that a guest can run", program.display()));

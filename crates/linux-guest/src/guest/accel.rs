@@ -44,8 +44,8 @@ impl QemuAccelerator {
         }
     }
 
-    /// Returns QEMU's machine option for this accelerator. KVM's own interrupt controller does not work with an IOMMU's
-    /// remapping of interrupts.
+    /// Returns QEMU's machine option for this accelerator. With an IOMMU, KVM gets `kernel-irqchip=split`: its own
+    /// interrupt controller does not work with remapped interrupts.
     pub(super) fn option(self, iommu: bool) -> &'static str {
         match self {
             Self::Kvm if iommu => "kvm,kernel-irqchip=split",

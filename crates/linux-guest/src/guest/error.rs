@@ -8,7 +8,7 @@ use super::control::GuestCommandOutput;
 /// Error of starting or running a Linux guest.
 #[derive(Debug, thiserror::Error)]
 pub enum GuestError {
-    /// QEMU or its files could not be started.
+    /// QEMU could not be started, or its files could not be prepared.
     #[error("cannot start guest {name}: {source}")]
     Start {
         /// Name of the guest.

@@ -17,8 +17,8 @@ const COMMAND_LINE: &str =
 /// QEMU device option of the guest's IOMMU. Caching mode reports the guest's mappings to devices that map for others,
 /// as a vfio-user device does for its server.
 const IOMMU: &str = "intel-iommu,intremap=on,caching-mode=on";
-/// Kernel option that enables the IOMMU, which Debian disables. Only devices of VFIO are translated: the others
-/// work as in a machine without one.
+/// Kernel option that enables the IOMMU, which Debian disables. The IOMMU translates only for devices given to VFIO;
+/// all other devices work as in a machine without an IOMMU.
 const IOMMU_ON: &str = " intel_iommu=on iommu=pt";
 
 /// Network interface of a guest whose rings a vhost-user server serves.

@@ -87,20 +87,20 @@ impl GuestBuilder {
         self
     }
 
-    /// Permits a VF's server to map the guest's memory, or not; the default is `true`, since a card requires it.
+    /// Permits, or forbids, a VF's server to map the guest's memory. The default is `true`, since a card requires it.
     pub fn shared_memory(mut self, shared: bool) -> Self {
         self.machine.shared_memory = shared;
         self
     }
 
-    /// Loads drivers for the devices that the guest finds at its start, or not; the default is `true`.
+    /// Makes the guest load drivers for the devices that it finds at its start, or not. The default is `true`.
     pub fn coldplug(mut self, coldplug: bool) -> Self {
         self.machine.coldplug = coldplug;
         self
     }
 
-    /// Gives the machine an IOMMU, or none; the default is `false`. VFIO in the guest needs an IOMMU to give devices to
-    /// programs.
+    /// Adds an IOMMU to the guest's machine if `iommu`; the default is `false`. VFIO in the guest needs an IOMMU to
+    /// give devices to programs.
     pub fn iommu(mut self, iommu: bool) -> Self {
         self.machine.iommu = iommu;
         self
@@ -212,8 +212,8 @@ impl LinuxGuest {
         self.channel.release()
     }
 
-    /// Waits until the guest accepts commands, with the drivers of its devices loaded; after [`reboot`](Self::reboot),
-    /// until it does so again.
+    /// Waits until the guest accepts commands, with the drivers of its devices loaded. After [`reboot`](Self::reboot),
+    /// waits until the guest does so again.
     ///
     /// # Errors
     ///

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::machine;
 
-/// Timeout of QEMU's start until it connects the control channel, which happens before the machine runs.
+/// Timeout from the start of QEMU until QEMU connects the control channel, which happens before the machine runs.
 const CONNECT: Duration = Duration::from_secs(120);
 const TAIL_LINES: usize = 40;
 

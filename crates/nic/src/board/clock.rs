@@ -57,8 +57,8 @@ impl SystimClock {
         self.increment = value;
     }
 
-    /// Applies a write of TIMADJ, which adjusts the IEEE 1588 clock: adds 63 bits to the count, or subtracts them if
-    /// the sign bit is set.
+    /// Applies a write of TIMADJ, which adjusts the IEEE 1588 clock: adds its 63-bit amount to the count, or subtracts
+    /// the amount if the sign bit is set.
     pub(crate) fn adjust(&mut self, low: u32, high: u32, now: Time) {
         let amount = u64::from(low) | u64::from(high & 0x7fff_ffff) << 32;
         let count = self.at(now);

@@ -46,7 +46,7 @@ impl Nvm {
         nvm::mac(&self.words)
     }
 
-    /// Reads an NVM word, and returns the register EERD after a write of `value`.
+    /// Carries out a write of `value` to EERD: reads the NVM word that `value` selects. Returns the new value of EERD.
     pub(crate) fn read(&self, value: u32) -> u32 {
         let address = value & eerw::ADDRESS_MASK;
         if value & eerw::START == 0 {
@@ -56,7 +56,7 @@ impl Nvm {
         address | eerw::DONE | u32::from(word) << eerw::DATA_SHIFT
     }
 
-    /// Writes an NVM word, and returns the register EEWR after a write of `value`.
+    /// Carries out a write of `value` to EEWR: writes the NVM word that `value` selects. Returns the new value of EEWR.
     pub(crate) fn write(&mut self, value: u32) -> u32 {
         if value & eerw::START == 0 {
             return value & !eerw::DONE;

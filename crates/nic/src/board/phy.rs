@@ -26,8 +26,8 @@ impl Phy {
         self.values[phy::CONTROL] & control::LOOPBACK != 0
     }
 
-    /// Updates the link from the wire's carrier, and returns true if it is up. A PHY that is powered down or isolated has
-    /// no link; otherwise one in loopback always has.
+    /// Updates the PHY's link from the wire's carrier. Returns true if the link is up. A PHY that is powered down or
+    /// isolated has no link; any other PHY in loopback always has one.
     pub(crate) fn renew_link(&mut self, carrier: bool) -> bool {
         let off = self.values[phy::CONTROL] & (control::POWER_DOWN | control::ISOLATE) != 0;
         let up = !off && (carrier || self.loops_back());
@@ -41,7 +41,7 @@ impl Phy {
         self.values = phy::RESET;
     }
 
-    /// Carries out a PHY access (MDIC), and returns the register MDIC after the write of `value`.
+    /// Carries out a write of `value` to MDIC: reads or writes a PHY register. Returns the new value of MDIC.
     pub(crate) fn access(&mut self, value: u32) -> u32 {
         let done = value & !(mdic::READY | mdic::ERROR) | mdic::READY;
         let register = (value >> mdic::REGISTER_SHIFT & 0x1f) as usize;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Countdown of the TCP timer: stopped or running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TcpTimer {
-    /// The TCP timer is stopped with this time left. With no time left it stays stopped until KICK_START.
+    /// The TCP timer is stopped with this time left. A timer with no time left stays stopped until KICK_START.
     Still(Duration),
     /// The TCP timer runs and ends at this time.
     Ends(Time),

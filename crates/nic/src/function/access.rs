@@ -29,8 +29,8 @@ impl Nic {
         });
     }
 
-    /// Returns the dword whose bytes fill the rest of a narrow write: the stored value of a plain register, zero
-    /// elsewhere.
+    /// Returns the dword whose bytes fill the rest of a narrow write: the stored value for a plain register, zero for
+    /// any other.
     fn kept(&self, function: Function, offset: u32) -> u32 {
         let slot = match function {
             Function::Pf => pf::own_place(&self.derived.map, offset),

@@ -111,8 +111,8 @@ pub struct Doorbells {
 }
 
 impl Doorbells {
-    /// Takes over mapped pages that [`Nic::publish_registers`] has published for the card's state. Stores of the guest
-    /// since then count.
+    /// Takes over a VF's mapped pages in which [`Nic::publish_registers`] has published the card's present registers.
+    /// Differing values are the guest's later stores, which [`Nic::read_doorbells`] will apply.
     #[must_use]
     pub fn adopt(nic: &Nic, vf: VfIndex, now: Time) -> Self {
         let slot = |offset| window::resolve(vf, offset).unwrap_or(NOTHING);
@@ -121,7 +121,8 @@ impl Doorbells {
         Self { vf, slots, places, enabled: nic.vectors(vf, r::EIMS) | nic.vectors(vf, r::EIAM) }
     }
 
-    /// Takes over mapped pages with arbitrary contents: publishes all registers, and discards earlier stores.
+    /// Takes over a VF's mapped pages with any content: publishes the card's registers in them, and discards the
+    /// guest's stores so far.
     #[must_use]
     pub fn renew<P: GuestRegisterPages>(nic: &Nic, vf: VfIndex, pages: &P, now: Time) -> Self {
         let doorbells = Self::adopt(nic, vf, now);

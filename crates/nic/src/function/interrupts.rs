@@ -71,8 +71,8 @@ impl Nic {
         }
     }
 
-    /// Returns the bits of a vector register that the PF may change: in EICR, EIAC and EIAM not those of the
-    /// VFs' vectors.
+    /// Returns the bits of a vector register that the PF may change: in EICR, EIAC and EIAM all but those of
+    /// the VFs' vectors.
     fn own(&self, offset: u32) -> u32 {
         match offset {
             r::EICR | r::EIAC | r::EIAM => self.state.owners.pf_vectors() | !ALL_VECTORS,
@@ -80,8 +80,8 @@ impl Nic {
         }
     }
 
-    /// Returns true if a write to IVAR or IVAR_MISC is ignored: under MSI-X they take writes only after
-    /// GPIE.MULTIPLE_MSIX was set, which Linux igb does first.
+    /// Returns true if a write to IVAR or IVAR_MISC is ignored: under MSI-X these registers accept writes
+    /// only after GPIE.MULTIPLE_MSIX was set, which Linux igb does first.
     fn refuses_vectors(&self, offset: u32) -> bool {
         let allocation = (r::ivar(0)..=r::ivar(7)).contains(&offset) || offset == r::IVAR_MISC;
         allocation && self.state.form() == InterruptMode::OneVector

@@ -34,7 +34,7 @@ impl Nic {
         passes.then(|| self.plane.storm.ends())
     }
 
-    /// Loads the settings of storm control from the registers into the plane.
+    /// Loads the settings of storm control from the registers into the forwarding plane.
     pub(crate) fn load_storm(&mut self) {
         self.plane.storm = storm::load(&self.state.file, self.plane.storm.began);
     }

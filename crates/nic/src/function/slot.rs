@@ -1,5 +1,5 @@
-//! Reads and writes of the register bits that the PF or a VF reaches: in the register file, and then their side effects
-//! in the card. Effects for the PF alone are in `pf`.
+//! Reads and writes the register bits that the PF or a VF can access: in the register file, then with their side
+//! effects in the card. Effects for the PF alone are in `pf`.
 
 use crate::Nic;
 use i82576::Time;

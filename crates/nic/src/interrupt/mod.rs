@@ -30,7 +30,7 @@ pub(crate) enum QueueDirection {
 /// State of the card's interrupts: vectors with a pending message, and the PF's single interrupt.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Interrupts {
-    /// Vectors whose EICR bits were set, or unmasked, since their last message.
+    /// Interrupt vectors whose EICR bits were set, or unmasked, since the vector's last message, a bit each.
     unsent: u32,
     /// Kind of interrupt that the PF used at the last call of [`Interrupts::send`].
     form: InterruptMode,
@@ -38,7 +38,7 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// Returns true if messages are pending only for vectors that exist.
+    /// Returns true if the interrupt state is valid: messages are pending only for vectors that exist.
     pub(crate) fn is_sound(&self) -> bool {
         self.unsent & !ALL_VECTORS == 0
     }
@@ -151,7 +151,7 @@ impl Interrupts {
         others_automask(file, counts);
     }
 
-    /// Returns the bits of EICR that stand for causes in ICR while the PF has a single interrupt: OTHER and TIMER.
+    /// Returns the bits OTHER and TIMER of EICR, which represent the causes in ICR while the PF has a single interrupt.
     #[must_use]
     pub(crate) fn others_in_eicr(file: &RegisterFile) -> u32 {
         match unmasked_others(file) {
@@ -222,7 +222,8 @@ impl Interrupts {
         deadline
     }
 
-    /// Raises the single interrupt in place of the PF's vectors among `due`, and returns the VFs' vectors among them.
+    /// Raises the PF's single interrupt if `due` has vectors of the PF. Returns the vectors in `due` that belong to
+    /// VFs.
     fn hand_over(&mut self, due: u32, owners: &VectorAndQueueOwners) -> u32 {
         let pf = due & owners.pf_vectors();
         if pf != 0 {
@@ -245,7 +246,7 @@ impl Interrupts {
     }
 }
 
-/// Masks the causes that IAM names after an access to ICR, if `counts` says that the access handles an interrupt.
+/// Masks the causes that IAM names, after an access to ICR, if `counts` says that the access handles an interrupt.
 fn others_automask(file: &mut RegisterFile, counts: bool) {
     if counts {
         file.update(r::IMS, file.get(r::IAM), 0);

@@ -31,7 +31,7 @@ struct LowLatencyCredits {
 impl LowLatencyCredits {
     const NONE: Self = Self { count: 0, since: Time::ZERO };
 
-    /// Returns the vector's low-latency credits at `now`, with those gained since `since`.
+    /// Returns a vector's low-latency credits at `now`, including the credits gained since `since`.
     fn at(self, eitr: u32, gpie: u32, now: Time) -> Self {
         let interval = Duration::from_micros(gpie::credit_us(gpie).into());
         if eitr & eitr::LLI_EN == 0 || interval.is_zero() {
@@ -76,8 +76,8 @@ impl InterruptThrottle {
         }
     }
 
-    /// Ends the vector's throttling interval for an urgent frame. With EITR.LLI_EN that takes a credit; without one the
-    /// interval stays.
+    /// Ends the vector's throttling interval for an urgent frame. With EITR.LLI_EN this uses up one low-latency credit;
+    /// without a credit the interval stays.
     pub(crate) fn hurry(&mut self, vector: VectorIndex, eitr: u32, gpie: u32, now: Time) {
         let silent_until = &mut self.silent_until[vector.index()];
         if *silent_until <= now {

@@ -62,7 +62,7 @@ const fn words_of(found: PlainFrameKind) -> [u64; 2] {
 /// descriptors share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlainRxFormat {
-    /// Mask of a descriptor's second word without the checksum results that RXCSUM does not select.
+    /// Mask for a descriptor's second word that clears the checksum results which RXCSUM does not select.
     asked: u64,
     /// Bits in the second word of all descriptors of a run of frames: VLAN tag, and PIF.
     common: u64,

@@ -70,8 +70,8 @@ pub(crate) struct FragmentFields {
     pub status: u32,
 }
 
-/// Returns the descriptor fields in the place of the RSS hash. All fragments of a datagram and its pseudo header sum up
-/// to 0xffff, if the first says that it has a checksum.
+/// Returns the descriptor fields that an IPv4 packet has in the place of the RSS hash. The sums of all fragments of a
+/// datagram and of its pseudo header add up to 0xffff, if the first fragment says that the datagram has a checksum.
 #[must_use]
 pub(crate) fn fragment(frame: &[u8], headers: &FrameHeaders, rxcsum: u32) -> FragmentFields {
     let packet = frame.get(headers.l3_offset..).unwrap_or_default();

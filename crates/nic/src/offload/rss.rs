@@ -110,8 +110,8 @@ impl RssSettings {
     }
 }
 
-/// Returns the addresses of a packet's endpoints: those of its IPv6 header, or those that extension headers replace
-/// them by.
+/// Returns the addresses of a packet's endpoints: those in its IPv6 header, or the addresses that extension headers put
+/// in their place.
 fn ends(frame: &[u8], headers: &FrameHeaders) -> [u8; 32] {
     let or = |other: usize, own: usize| if other == 0 { headers.l3_offset + own } else { other };
     let mut ends = [0; 32];

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename = "Split")]
 pub(crate) struct HeaderSplitOffsets {
-    /// Bit of PSRTYPE for the frame's kind; 0 if there is none.
+    /// Bit of PSRTYPE for the frame's combination of headers; 0 if no bit stands for this combination.
     kind: u32,
     /// Number of bytes in the Ethernet header, tags included; 0 if it was not parsed.
     ethernet: u16,

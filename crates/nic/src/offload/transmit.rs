@@ -49,9 +49,9 @@ pub(crate) fn insert(
     }
 }
 
-/// Inserts the checksum that a legacy descriptor requests: the sum from its start to the end of the frame, including
-/// the checksum field's old value. A zero stays a zero, because the card does not know whether this is UDP. A request
-/// that does not fit the frame is ignored (datasheet 7.2.2.1.3).
+/// Inserts the checksum that a legacy descriptor requests: the sum of the frame from the requested start to the end,
+/// including the checksum field's old value. A zero stays a zero, because the card does not know whether this is UDP. A
+/// request that does not fit the frame is ignored (datasheet 7.2.2.1.3).
 pub(crate) fn insert_legacy(frame: &mut [u8], checksum: &LegacyChecksumInsertion) {
     let field = usize::from(checksum.field);
     if let Some(summed) = frame.get(checksum.start.into()..).filter(|summed| !summed.is_empty()) {

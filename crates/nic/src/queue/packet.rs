@@ -34,8 +34,8 @@ impl rings::PacketOffloads for DescriptorOffloads {
         self.first.segment().then_some(self.context.mss)
     }
 
-    /// Returns true if the uplink may segment the packet instead of the card. A packet that requests a time stamp may
-    /// not leave so: the card knows the time of departure only if it segments the packet itself.
+    /// Returns true if the uplink may segment the packet instead of the card. A packet that requests a time stamp must
+    /// be segmented by the card, which otherwise does not know the time of departure.
     fn may_leave_uncut(&self) -> bool {
         !self.first.time_stamp()
     }

@@ -138,8 +138,8 @@ impl ReceiveQueue {
         (!self.halted).then_some(PlainReceiver { posted, ring, room, longest, function, bus, format })
     }
 
-    /// Puts a frame into the buffers that it needs, or into none. The caller has `opened` the queue since the last write of a
-    /// register.
+    /// Writes a frame to as many receive buffers as it needs, or to none if there are too few. The caller has `opened`
+    /// the queue since the last write of a register.
     ///
     /// # Errors
     /// [`ReceiveError`]: software does not receive the frame.
@@ -271,7 +271,7 @@ fn write<B: Bus>(io: &mut QueueIo<'_, B>, iova: Iova, bytes: &[u8]) -> bool {
 }
 
 impl RxDescriptorFields {
-    /// Sets the frame's status, length and offload fields in its last receive descriptor.
+    /// Sets the frame's status, length and offload fields in the frame's last receive descriptor.
     fn tell(&self, back: &mut AdvancedRxWriteBack) {
         (back.rss_type, back.hash) = self.rss;
         back.packet_type = self.packet_type;

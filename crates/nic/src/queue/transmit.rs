@@ -28,8 +28,9 @@ use serde::{Deserialize, Serialize};
 /// Maximum number of descriptors of a packet, its context included. Linux igbvf needs about 40 for the largest packet. A longer one
 /// is dropped, in pieces of this size, up to its end.
 pub(crate) const MAX_DESCRIPTORS: usize = MAX_BUFFERS;
-/// Descriptors and bytes that the card reads for one frame of the budget. An honest packet needs fewer for each of its frames; a
-/// hostile guest could otherwise make the card read without end for nothing.
+/// Number of descriptors that count as one frame of the poll's budget; `BYTES_A_FRAME` is the number of bytes. An
+/// honest packet needs fewer for each of its frames; a hostile guest could otherwise make the card read without end for
+/// nothing.
 const DESCRIPTORS_A_FRAME: usize = 16;
 const BYTES_A_FRAME: usize = 2048;
 
@@ -50,11 +51,11 @@ impl Default for PacketDescriptors {
 enum PacketScanResult {
     /// A whole packet: its number of descriptors, and the index of the one with its first buffer.
     Complete(usize, usize),
-    /// The transmit queue has only contexts before the tail, this number of them, and no buffer behind them.
+    /// The transmit queue has only context descriptors before the tail, this number of them, and no data descriptor.
     Contexts(usize),
     /// The packet is incomplete: its last descriptor (EOP) is not before the tail yet.
     Incomplete,
-    /// The next descriptors make no valid packet: their number, and the reason to drop them.
+    /// The next descriptors make no valid packet: the number of these descriptors, and the reason to drop them.
     Invalid(usize, PacketDropReason),
 }
 
@@ -73,13 +74,14 @@ pub(crate) struct TransmitQueue {
     done: WriteBackBatch,
     /// True if a packet with too many descriptors is being dropped, up to its end.
     skipping: bool,
-    /// Number of descriptors and number of bytes of the last packet.
+    /// Number of descriptors and number of bytes of the packet that was last taken from the queue.
     effort: (usize, usize),
     /// Packet of which some segments have left and others wait. The card has already processed its descriptors.
     pub held: PausedPacketMemory<DescriptorOffloads>,
     /// Ring decoded from the registers; `None` if the queue is disabled or the registers are invalid. It is not saved.
     ring: Option<Ring>,
-    /// Hint to the bus at the memory that holds the transmit ring; `buffers` is the hint for the ring's buffers.
+    /// Hint by which the bus finds the memory of the transmit ring; `buffers` is the hint for the memory of the ring's
+    /// buffers.
     hint: MemoryHint,
     buffers: MemoryHint,
 }
@@ -109,7 +111,7 @@ impl TransmitQueue {
         }
     }
 
-    /// Returns true if the queue has no ring, or its head is in the ring.
+    /// Returns true if the queue has no ring, or if the queue's head is in the ring.
     pub(crate) fn is_in_its_ring(&self, file: &RegisterFile) -> bool {
         ring::transmit(file, self.queue).is_none_or(|ring| ring.contains(self.done.head()))
     }
@@ -164,8 +166,9 @@ impl TransmitQueue {
         self.ring.filter(|ring| ring.contains(self.done.head()))
     }
 
-    /// Reads the descriptors of the next packet of the `ring` into `packet`, if all of them are there, and replaces `buffers` by those
-    /// that they name. The ring was opened after the queue's registers were written the last time.
+    /// Reads the descriptors of the next packet in `ring` into `packet` if all of them are posted, and replaces
+    /// `buffers` by the buffers that the descriptors name. The caller opened the ring after the last write of the
+    /// queue's registers.
     #[inline(never)]
     pub(crate) fn take<B: Bus>(
         &mut self,

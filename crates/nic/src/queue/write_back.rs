@@ -28,7 +28,8 @@ pub(crate) struct WriteBackMethod {
 pub(crate) struct WriteBackBatch {
     raw: [[u8; SIZE]; BURST],
     count: usize,
-    /// Ring index of the first descriptor, or of the next one if the batch is empty.
+    /// Ring index of the batch's first descriptor. If the batch is empty, ring index of the next descriptor that will
+    /// be finished.
     at: u32,
     /// True if a descriptor of the batch requests a report to software (RS). Otherwise the batch writes nothing to
     /// memory.
@@ -37,7 +38,7 @@ pub(crate) struct WriteBackBatch {
     spoke: bool,
     /// True if an access to the descriptor ring has failed. The queue stops until software sets the ring up again.
     halted: bool,
-    /// Hint to the bus at the memory that holds the ring.
+    /// Hint by which the bus finds the memory of the transmit ring faster.
     hint: MemoryHint,
 }
 
@@ -68,7 +69,7 @@ impl TryFrom<SavedBatch> for WriteBackBatch {
     }
 }
 
-/// Copies saved descriptors into an array of a burst's length, and returns it with their number.
+/// Copies saved descriptors into an array of burst length. Returns the array and the number of copied descriptors.
 ///
 /// # Errors
 /// [`InvalidStateError`] if they are more than a burst.
@@ -91,15 +92,15 @@ impl WriteBackBatch {
         Self::of(index, false, false)
     }
 
-    /// Creates an empty batch at a ring index. `spoke`: descriptors were written back without an interrupt yet. `halted`: the
-    /// ring has faulted.
+    /// Creates an empty batch at a ring index. `spoke`: descriptors were written back since the queue's last interrupt.
+    /// `halted`: the ring has faulted.
     #[must_use]
     pub(crate) fn of(index: u32, spoke: bool, halted: bool) -> Self {
         let raw = [[0; SIZE]; BURST];
         Self { raw, count: 0, at: index, speaks: false, spoke, halted, hint: MemoryHint(0) }
     }
 
-    /// Returns true if descriptors were written back without an interrupt yet.
+    /// Returns true if descriptors were written back since the queue's last interrupt.
     #[must_use]
     pub(crate) fn spoke(&self) -> bool {
         self.spoke
@@ -134,8 +135,8 @@ impl WriteBackBatch {
         self.halted
     }
 
-    /// Adds the next descriptor to the batch. `speaks` is true if software requests its status. A full batch must be
-    /// flushed first.
+    /// Adds the next descriptor to the batch. `speaks` is true if the descriptor requests a report to software (RS). A
+    /// full batch must be flushed first.
     #[inline(always)]
     pub(crate) fn push(&mut self, raw: [u8; SIZE], speaks: bool) {
         if let Some(slot) = self.raw.get_mut(self.count) {
@@ -157,7 +158,7 @@ impl WriteBackBatch {
         self.speaks |= reports != 0;
     }
 
-    /// Writes the batch back, if the queue has a `ring`. Returns true if an interrupt is due.
+    /// Writes the batch back to `ring`, if the queue has one that has not faulted. Returns true if an interrupt is due.
     ///
     /// # Errors
     /// [`DmaFault`] if the ring is not in the function's memory. The queue stops until software sets the ring up again.

@@ -65,7 +65,7 @@ pub(crate) struct FilterMatches {
 pub(crate) struct FilterVerdict {
     /// Receive queue that a filter chooses for the frame.
     pub(crate) queue: Option<QueueIndex>,
-    /// True if the frame interrupts at once.
+    /// True if the frame's interrupt ignores the vector's throttle.
     pub(crate) immediate: bool,
 }
 

@@ -19,8 +19,8 @@ use i82576::Time;
 use i82576::ids::MAX_VFS;
 use plane::pacing::TransmitPacing;
 
-/// Creates the plane of a port from its registers, the debts of its pools, the start of the storm control window, and its
-/// counters.
+/// Creates the plane of a restored port: from the registers, the transmit accounts of the pools, the start of the storm
+/// control window, and the traffic counters.
 pub(crate) fn resume(
     file: &RegisterFile,
     vfs: u8,

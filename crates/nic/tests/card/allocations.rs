@@ -9,7 +9,7 @@ use i82576::{MacAddress, PoolIndex};
 use nic::UplinkWire;
 use pcie::{Bus, DmaFault, Function, Iova};
 
-/// Bus of the test without its log of requests, which would allocate.
+/// Bus that forwards to the test's bus and bypasses that bus's log of requests, because logging allocates.
 struct UnloggedBus<'a>(&'a mut TestBus);
 
 impl Bus for UnloggedBus<'_> {
@@ -92,7 +92,7 @@ fn allocates_nothing(bench: &mut CardFixture, descriptors: &[[u8; 16]], frame: &
     (bench.nic.counters()[1].rx_packets - start.0, wire.sent - start.1)
 }
 
-/// Polls until no work is left, from one deadline to the next.
+/// Polls the card, at each of its deadlines, until it has neither pending work nor a deadline.
 fn poll(bench: &mut CardFixture, wire: &mut CountingWire) {
     for _ in 0..1_000 {
         let poll = bench.nic.poll(bench.now, bench.budget, &mut UnloggedBus(&mut bench.world.bus), wire);

@@ -17,13 +17,13 @@ const AROUND: [isize; 5] = [-4, -1, 0, 1, 4];
 /// Sources of a frame's VLAN tags: the frame's bytes, its transmit descriptor, the pool's default tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct VlanTagOrigins {
-    /// The frame's bytes have the outer VLAN tag, and CTRL_EXT.EXT_VLAN is set.
+    /// True if the frame's bytes have the outer VLAN tag, and CTRL_EXT.EXT_VLAN is set.
     outer: bool,
-    /// The frame's bytes have the inner or only VLAN tag.
+    /// True if the frame's bytes have the inner or only VLAN tag.
     bytes: bool,
-    /// The packet's transmit descriptor requests the insertion of a VLAN tag.
+    /// True if the packet's transmit descriptor requests the insertion of a VLAN tag.
     descriptor: bool,
-    /// The pool's default tag (VMVIR) is inserted, which replaces other inner tags.
+    /// True if the pool's default tag (VMVIR) is inserted, which replaces other inner tags.
     port: bool,
 }
 

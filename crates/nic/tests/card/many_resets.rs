@@ -1,5 +1,6 @@
-//! A thousand resets under traffic leave no trace. After each reset the registers equal those after the first one. The
-//! function makes no memory request and sends no message, and a VF's reset drops no frame of its neighbours.
+//! Tests that a thousand resets under traffic have no lasting effect. After each reset the registers equal those after
+//! the first one. The function makes no memory request and sends no message, and a VF's reset drops no frame of its
+//! neighbours.
 
 use crate::common::{CardFixture, index, mac, packet, plain};
 use i82576::bits::ctrl;

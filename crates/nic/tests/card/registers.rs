@@ -9,7 +9,7 @@ use i82576::{MacAddress, VfIndex, ids, window};
 
 const ALL: u32 = u32::MAX;
 
-/// Names of registers whose reads or writes have effects beyond their row of the register table, or whose value is
+/// Names of registers whose reads or writes have effects that the register table does not describe, or whose value is
 /// computed.
 const MORE_THAN_THEIR_ROW: &[&str] = &[
     "CTRL",
@@ -40,18 +40,19 @@ const MORE_THAN_THEIR_ROW: &[&str] = &[
     "VTEICR",
 ];
 
-/// Returns the row and the offset of every plain register of the table.
+/// Returns the table row and the offset of every register that the register table describes completely.
 pub(super) fn elements() -> impl Iterator<Item = (&'static PfRegister, u32)> {
     resets().map(|(row, offset, _)| (row, offset))
 }
 
-/// Returns the row, the offset and the reset value of every plain register of the table.
+/// Returns the table row, the offset and the reset value of every register that the register table describes
+/// completely.
 fn resets() -> impl Iterator<Item = (&'static PfRegister, u32, u32)> {
     let plain = table::rows().filter(|row| !MORE_THAN_THEIR_ROW.contains(&row.name));
     plain.flat_map(|row| row.resets().map(move |(offset, value)| (row, offset, value)))
 }
 
-/// Returns the row, the register's offset and the alias offset of every alias.
+/// Returns each alias in the register table: the register's table row, the register's offset, and the alias offset.
 fn aliases() -> impl Iterator<Item = (&'static PfRegister, u32, u32)> {
     table::rows()
         .flat_map(|row| row.offsets().zip(row.aliases()).map(move |(home, alias)| (row, home, alias)))
@@ -249,7 +250,8 @@ fn swsm_read_takes_the_software_semaphore() {
     assert_eq!(bench.pf().read(r::SWSM) & 1, 0);
 }
 
-/// Returns the PF's offset of a VF's register. The VF's bits of EIAC and EIAM are in the PF's window onto it.
+/// Returns the offset in the PF's BAR0 of the register that a VF sees at `offset`. For EIAC and EIAM this is in the
+/// PF's window onto the VF.
 fn through_pf(vf: VfIndex, offset: u32) -> u32 {
     match offset {
         r::EIAC => r::vf_block(vf) + r::vf_stats::VTEIAC,
@@ -258,7 +260,7 @@ fn through_pf(vf: VfIndex, offset: u32) -> u32 {
     }
 }
 
-/// Tests that a plain VF register has the same bits as its register in the PF's file, for reads and writes.
+/// Tests that a VF register and the PF's register with the VF's bits show each other's writes.
 #[test]
 fn vf_register_shares_its_bits_with_the_pf_register() {
     let mut bench = CardFixture::new(8);

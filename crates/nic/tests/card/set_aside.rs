@@ -238,7 +238,7 @@ fn set_aside(nic: &Nic) -> Nic {
 #[derive(PartialEq, Eq)]
 struct SaveRestoreTestTrace {
     answers: Vec<SaveRestoreActionResult>,
-    /// Memory of the functions, the card's requests to that memory, and its interrupts.
+    /// Test bus: the functions' memory, and a log of the card's memory requests and interrupts.
     bus: TestBus,
     frames: Vec<Vec<u8>>,
     counters: nic::PoolCounterArray,

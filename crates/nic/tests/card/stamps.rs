@@ -9,9 +9,11 @@ use i82576::descriptor::tx::AdvancedDataDescriptor;
 use i82576::register as r;
 
 const PTP: u32 = 0x88f7;
-/// Message types of version 2 (IEEE 1588-2008): Sync, Delay_Req and Announce.
+/// Message type Sync of precision time version 2 (IEEE 1588-2008).
 const SYNC: u8 = 0;
+/// Message type Delay_Req of precision time version 2 (IEEE 1588-2008).
 const DELAY_REQUEST: u8 = 1;
+/// Message type Announce of precision time version 2 (IEEE 1588-2008).
 const ANNOUNCE: u8 = 11;
 
 /// Returns a card that stamps packets of a kind (TSYNCRXCTL, TSYNCRXCFG). Its clock counts nanoseconds, and igb's two

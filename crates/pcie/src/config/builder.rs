@@ -32,7 +32,7 @@ pub struct FunctionIds {
 #[derive(Clone)]
 pub struct ConfigSpaceBuilder {
     layout: Box<ConfigLayout>,
-    /// Offset of the pointer that the next added capability is linked to.
+    /// Offset of the pointer byte that will contain the offset of the next added capability.
     link: u16,
     /// Offset of the extended capability that was added last.
     last_extended: Option<u16>,

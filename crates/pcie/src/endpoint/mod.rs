@@ -38,7 +38,7 @@ impl ConfigWriteEffects {
     }
 }
 
-/// Configuration space of a function with its side effects.
+/// Configuration space of a function, with the side effects of writes to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     space: ConfigSpace,
@@ -50,7 +50,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Creates a function with this configuration space. Its first VF, if it has any, stays at the layout's offset.
+    /// Creates a function with this configuration space. Its first VF, if any, has the same routing id with and without
+    /// ARI.
     #[must_use]
     pub fn new(space: ConfigSpace) -> Self {
         let at = space.find_extended(field::ID);
@@ -58,7 +59,8 @@ impl Endpoint {
         Self::with_ari_offset(space, first)
     }
 
-    /// Creates a function whose first VF moves to `ari_offset` when software sets the ARI hierarchy bit.
+    /// Creates a function whose first VF is `ari_offset` routing ids behind it while software has set the ARI hierarchy
+    /// bit.
     #[must_use]
     pub fn with_ari_offset(space: ConfigSpace, ari_offset: u16) -> Self {
         let express = space.find(express::ID);
@@ -110,8 +112,8 @@ impl Endpoint {
         if function_reset { ConfigWriteEffects { function_reset, ..after } } else { changes(before, after) }
     }
 
-    /// Resets the space after a function level reset by another path (the device's own register, or the manager
-    /// that assigns it), without effects.
+    /// Resets the configuration space after a function level reset by a device register, or by the manager that assigns
+    /// the device. Reports no effects.
     pub fn function_level_reset(&mut self) {
         self.space.function_level_reset();
     }

@@ -49,7 +49,8 @@ impl VfRoutingIds {
     }
 }
 
-/// Location of an SR-IOV capability in a configuration space, whose registers it reads and restricts.
+/// Location of an SR-IOV capability in a configuration space. The methods read and restrict the capability's registers
+/// there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SrIovRegisters {
     at: u16,
@@ -59,7 +60,7 @@ pub struct SrIovRegisters {
 
 impl SrIovRegisters {
     /// Finds the SR-IOV capability of `space`. `ari_offset` is the first VF's offset when the hierarchy routes by ARI;
-    /// without ARI it is the layout's.
+    /// without ARI the present value of FirstVFOffset applies.
     #[must_use]
     pub fn find(space: &ConfigSpace, ari_offset: u16) -> Option<Self> {
         let at = space.find_extended(field::ID)?;

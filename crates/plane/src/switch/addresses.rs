@@ -44,13 +44,13 @@ impl ExactFilter {
         *slot = (number(mac), slot.1 | ports);
     }
 
-    /// Returns the ports that receive by a MAC address.
+    /// Returns the ports that an exact MAC address filter selects.
     #[must_use]
     pub fn ports(&self, mac: MacAddress) -> PortSet {
         self.slots[self.slot(mac)].1
     }
 
-    /// Returns `true` if a port receives by a MAC address.
+    /// Returns `true` if the exact filter of a MAC address selects a port.
     #[must_use]
     pub fn is_of(&self, mac: MacAddress, port: PortIndex) -> bool {
         self.ports(mac).has(port)

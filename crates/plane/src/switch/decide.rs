@@ -84,7 +84,7 @@ impl SwitchDecision {
         Self { ports: PortSet::NONE, uplink: false, replicated: false, inexact: false, dropped: None };
 }
 
-/// Ports whose address filters match a destination.
+/// Ports whose address filters match a frame's destination address.
 struct AddressMatch {
     ports: PortSet,
     /// True if an exact filter matches, or the destination is the broadcast address.
@@ -99,7 +99,8 @@ impl AddressMatch {
 }
 
 impl<const N: usize> SwitchTables<N> {
-    /// Decides on a frame by the tables. The function is out of line, because most frames belong to a remembered flow.
+    /// Decides on a frame by the switch tables, not by a remembered flow. The function is out of line, because most
+    /// frames belong to a remembered flow.
     #[cold]
     pub(super) fn decide_closely(&self, frame: &FrameMetadata) -> SwitchDecision {
         self.decide(frame)
@@ -211,7 +212,7 @@ impl<const N: usize> SwitchTables<N> {
         AddressMatch { ports, exact: broadcast || !exact.is_empty() }
     }
 
-    /// Returns the ports that the VLAN filter admits.
+    /// Returns the ports that the VLAN filter admits for a frame's VLAN, or for an untagged frame.
     fn in_vlan(&self, vlan: Option<u16>) -> PortSet {
         match vlan {
             _ if !self.filter_vlans => self.all,

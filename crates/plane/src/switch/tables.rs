@@ -11,7 +11,7 @@ use units::FCS;
 /// Longest untagged frame without jumbo frames, bytes, check sequence included (IEEE 802.3, 3.2.7).
 const STANDARD_FRAME: usize = 1518;
 
-/// Length of the longest frame that a port receives, in bytes, check sequence included.
+/// Lengths of the longest frames that a port receives, without and with a VLAN tag, in bytes, check sequence included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MaxFrameLength {
     untagged: usize,
@@ -30,7 +30,7 @@ impl MaxFrameLength {
         length + FCS <= if tagged { self.tagged } else { self.untagged }
     }
 
-    /// Returns a limit on a frame's length of `bytes`, a tag included.
+    /// Returns the limit of `bytes` bytes on a frame's length, whether the frame has a tag or not.
     #[must_use]
     pub const fn whole(bytes: usize) -> Self {
         Self { untagged: bytes, tagged: bytes }
@@ -86,8 +86,8 @@ pub struct SwitchTables<const N: usize> {
     pub all: PortSet,
     /// Ports of guests, whose link-local frames are dropped.
     pub guests: PortSet,
-    /// Link-local frames of guests, except pause frames, are forwarded. The administrator sets this on the plane, so new tables
-    /// of a family keep it.
+    /// True if link-local frames of guests, except pause frames, are forwarded. The administrator sets this on the
+    /// plane, so new tables of a family keep it.
     pub(crate) forwards_link_local: bool,
     /// True to send a group frame to all ports that accept it, false to send it to the first of them.
     pub replicate: bool,

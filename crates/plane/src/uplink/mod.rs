@@ -9,7 +9,8 @@ use crate::watch::FrameObservation;
 pub use tally::{GoodPackets, PacketOctetCounts, UplinkTally};
 pub use uncut::UnsegmentedPacketLayout;
 
-/// Frames to and from the outside. A frame starts at its destination address and has no frame check sequence.
+/// Connection of the plane to the outside, which sends and receives frames. A frame starts at its destination address
+/// and has no frame check sequence.
 pub trait UplinkWire {
     /// Sends a frame to the uplink. Returns `false` if it was dropped.
     fn transmit(&mut self, frame: &[u8]) -> bool;

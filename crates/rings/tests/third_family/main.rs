@@ -19,7 +19,7 @@ use units::{MacAddress, Time};
 
 const PORTS: usize = 4;
 
-/// Action of a random conversation with the toy card.
+/// Action in a random test of the toy card.
 #[derive(Debug, Clone)]
 enum ToyCardAction {
     /// Sends copies of a frame: the sender's port, the number of the destination address, the kind of frame, and the
@@ -113,13 +113,13 @@ fn tables(bits: u8) -> SwitchTables<PORTS> {
     tables
 }
 
-/// Plays a conversation, and polls once more when all sent frames are due. Returns memory, uplink frames, counters and
-/// the number of refused frames.
+/// Performs actions on a new toy card, and polls once more when all sent frames are due. Returns memory, uplink frames,
+/// counters and the number of refused frames.
 fn left_behind(acts: &[ToyCardAction], careful: bool) -> (ToyMemory, Vec<Vec<u8>>, Vec<PortCounters>, usize) {
     left_behind_until(&[acts, &[ToyCardAction::Poll(1 << 40, 100)]].concat(), careful)
 }
 
-/// Plays a conversation on a new toy card and plane. Returns memory, uplink frames, counters and the number of refused
+/// Performs actions on a new toy card and plane. Returns memory, uplink frames, counters and the number of refused
 /// frames.
 fn left_behind_until(
     acts: &[ToyCardAction],

@@ -7,14 +7,18 @@ use pcie::{Bus, DmaFault, Function, HintedMemory, Iova};
 pub(crate) const SLOTS: u32 = 48;
 /// Addresses of the toy card's transmit ring and receive ring.
 pub(crate) const RINGS: [Iova; 2] = [0, 0x400];
-/// Addresses of sent frames and of receive buffers in the toy card's memory.
+/// Address of sent frames in the memory of a toy card's port.
 pub(crate) const SENT: Iova = 0x10_0000;
+/// Address of the receive buffers in the memory of a toy card's port.
 pub(crate) const BUFFERS: Iova = 0x12_0000;
+/// Size of a receive buffer of the toy card in bytes.
 pub(crate) const BUFFER: u64 = 2048;
 
-/// Flag bits in a descriptor's second word of the toy card.
+/// Bit of a descriptor's second word in the toy card: the descriptor describes a plain frame.
 pub(crate) const PLAIN: u64 = 1 << 63;
+/// Bit of a descriptor's second word in the toy card: the driver requests a report.
 pub(crate) const REPORT: u64 = 1 << 62;
+/// Bit of a descriptor's second word in the toy card: the descriptor is finished.
 pub(crate) const DONE: u64 = 1 << 61;
 
 /// Memory of the toy card's ports: rings, and all buffers.

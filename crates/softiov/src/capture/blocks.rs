@@ -7,7 +7,7 @@ const LONGEST: usize = 1 << 18;
 /// Block type of an Enhanced Packet Block (pcapng 4.3).
 const PACKET: u32 = 6;
 
-/// Whole block of a pcapng stream, and true if the block holds a packet.
+/// Whole block of a pcapng stream. The flag is true if the block holds a packet.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PcapngBlock {
     pub(super) is_packet: bool,

@@ -83,8 +83,8 @@ pub(crate) fn run(args: &CaptureArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the name of the port that `names` belong to, and the functions to capture; no function stands for the whole
-/// port.
+/// Returns the name of the port that `names` belong to, and the functions to capture. An empty list of functions means
+/// the whole port.
 fn choose(ports: &[PortStatus], names: &[String]) -> anyhow::Result<(String, Vec<String>)> {
     let has = |port: &PortStatus, name: &str| port.name == name || port.vfs.iter().any(|vf| vf.name == name);
     let mut chosen: Option<&PortStatus> = None;

@@ -30,7 +30,7 @@ struct MachineMeasurement {
     why_not: Option<String>,
 }
 
-/// Assumption of the lab about the processor, and true if it holds on this machine.
+/// Assumption of the lab about the processor, with the result of its check on this machine.
 #[derive(Debug, Serialize)]
 struct ProcessorAssumption {
     what: &'static str,

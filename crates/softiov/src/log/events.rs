@@ -14,7 +14,8 @@ use tracing_subscriber::layer::Context;
 #[derive(Debug)]
 pub(crate) struct EventRecordLayer;
 
-/// Names of the log fields that name the object of a log line; the first field that the line has counts.
+/// Log fields that state which function, port or tap a log line is about. The first one that the line has
+/// counts.
 const ABOUT: [&str; 5] = ["function", "vf", "port", "pf", "tap"];
 
 impl<S: Subscriber> Layer<S> for EventRecordLayer {

@@ -55,7 +55,8 @@ enum VmmFunctionSocket {
 }
 
 impl VmmFunctionSocket {
-    /// Returns QEMU's arguments, one per word.
+    /// Returns QEMU's arguments that attach the function, and share the guest's memory with the card. Each element is
+    /// one argument.
     fn words(&self, memory: &str) -> Vec<String> {
         match self {
             Self::VfioUser(socket) => vfio_user::words(socket, memory),
@@ -63,7 +64,7 @@ impl VmmFunctionSocket {
         }
     }
 
-    /// Returns QEMU's arguments as shell text.
+    /// Returns, as quoted shell text on several lines, QEMU's arguments that attach the function.
     fn shell(&self, memory: &str) -> String {
         match self {
             Self::VfioUser(socket) => vfio_user::shell(socket, memory),
@@ -71,7 +72,7 @@ impl VmmFunctionSocket {
         }
     }
 
-    /// Returns additions to a libvirt domain.
+    /// Returns the elements that attach the function to a libvirt domain, as XML.
     fn libvirt(&self) -> String {
         match self {
             Self::VfioUser(socket) => vfio_user::libvirt(socket),
@@ -79,7 +80,7 @@ impl VmmFunctionSocket {
         }
     }
 
-    /// Returns Cloud Hypervisor's arguments as shell text.
+    /// Returns, as quoted shell text on several lines, Cloud Hypervisor's arguments that attach the function.
     fn cloud_hypervisor(&self, memory: &str) -> String {
         match self {
             Self::VfioUser(socket) => vfio_user::cloud_hypervisor(socket, memory),

@@ -23,7 +23,7 @@ pub(super) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Returns a text for an attribute of XML in single quotes.
+/// Escapes a text for an XML attribute in single quotes.
 pub(super) fn xml(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('\'', "&apos;")
 }

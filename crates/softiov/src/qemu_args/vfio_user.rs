@@ -27,7 +27,8 @@ pub(super) fn cloud_hypervisor(socket: &Path, memory: &str) -> String {
     format!("--memory size={memory},shared=on \\\n--user-device {}\n", quoted(&device))
 }
 
-/// Number of the guest's PCI bus for the VF: libvirt leaves a root port free that it does not know to be used.
+/// Number of the guest's PCI bus that the VF uses. libvirt does not know that the VF is there, and so leaves the bus's
+/// root port free.
 const BUS: u8 = 9;
 
 /// Returns the elements that attach a VF to a libvirt domain, as XML in the order of libvirt's schema.

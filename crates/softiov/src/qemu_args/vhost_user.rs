@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Delay in milliseconds until QEMU connects again (QEMU 9.2 or newer).
 const RECONNECT_MS: u32 = 100;
 
-/// Virtio VF, as its VMM attaches it.
+/// Virtio VF, with the values that its VMM needs to attach it.
 pub(super) struct VhostUserDevice {
     pub(super) name: String,
     /// Address of the device in the guest, which the VMM sets.
@@ -17,7 +17,7 @@ pub(super) struct VhostUserDevice {
     pub(super) socket: PathBuf,
     /// Role of the host at the socket.
     pub(super) role: SocketRole,
-    /// Number of queue pairs.
+    /// Number of queue pairs of the virtio device.
     pub(super) pairs: u32,
 }
 

@@ -27,9 +27,9 @@ const READY: &str = "READY=1";
 const GO: &str = "GO=1";
 /// Name of the file descriptor by which a successor process receives the keeper's socket.
 const KEEPER: &str = "keeper";
-/// Timeout of a successor's start. The timeout of its take-over follows: guests wait for the take-over, and QEMU waits
-/// five seconds at most.
+/// Timeout of a successor's start, before the hand-over stops any port.
 const START_TIMEOUT: Duration = Duration::from_secs(5);
+/// Timeout of a successor's take-over, while guests wait: QEMU waits five seconds at most.
 const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time after which ports that are paused for a hand-over resume if no message of the successor process arrives.
 const PAUSE_TIMEOUT: Duration = Duration::from_secs(4);

@@ -111,7 +111,7 @@ struct DevlinkOutputFormat {
     pretty: bool,
 }
 
-/// Error of `devlink port show`, and true if iproute2 would have asked the kernel before it.
+/// Error of `devlink port show`. The flag is true if iproute2 would find the error only after a request to the kernel.
 #[derive(Debug)]
 struct PortShowError {
     exit: ToolExit,

@@ -303,7 +303,7 @@ mod tests {
         text.split_whitespace().map(str::to_owned).collect()
     }
 
-    /// Expected text of ethtool 6.1 for an interface with rx-usecs and adaptive-rx only.
+    /// Compares with the text of ethtool 6.1 for an interface with rx-usecs and adaptive-rx only.
     #[test]
     fn interrupt_coalescing_is_printed_as_ethtool_prints_it() {
         let mut port = crate::sample::port();
@@ -329,7 +329,7 @@ mod tests {
         assert!(find(&ports, "pf1").is_none());
     }
 
-    /// Expected text of ethtool 6.1 in a guest of igbvf with rings of 128.
+    /// Compares with the text of ethtool 6.1 in a guest of igbvf with rings of 128.
     #[test]
     fn ring_sizes_are_printed_as_ethtool_prints_them() {
         let function = PciFunction {

@@ -1,6 +1,6 @@
-//! `softiov lspci`: pciutils' own program, on the configuration spaces of a running host's functions. They are
-//! written as `lspci -xxxx` prints them, for `lspci -F` to read; so every option, name and word is lspci's. Each port
-//! is a PCI domain: the first is 0000. A virtio VF is missing, because its PCI function is its VMM's.
+//! `softiov lspci`: runs pciutils' own program on the configuration spaces of a running host's functions. The spaces
+//! are written as `lspci -xxxx` prints them, for `lspci -F` to read; so every option, name and word is lspci's. Each
+//! port is a PCI domain: the first is 0000. A virtio VF is missing, because its PCI function is its VMM's.
 
 use super::tool_exit::ToolExit;
 use crate::output;
@@ -28,7 +28,7 @@ pub(crate) struct LspciArgs {
     words: Vec<String>,
 }
 
-/// Options of lspci that select other devices, or ask the network.
+/// Options of lspci that `softiov lspci` refuses: they select other devices, or use the network.
 const UNSUPPORTED_OPTIONS: [char; 8] = ['A', 'F', 'G', 'H', 'M', 'O', 'Q', 'q'];
 
 /// Runs the system's `lspci` on the configuration spaces of the host's functions.

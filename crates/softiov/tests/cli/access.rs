@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::{TempDir, tempdir};
 
-/// User and group id of a VMM in the tests. The operators' group and the ids of an unrelated user follow.
+/// User and group id of a VMM in the tests.
 const VMM: u32 = 65_533;
+/// Group id of the operators in the tests.
 const OPERATORS: u32 = 65_532;
+/// User and group id of an unrelated user in the tests.
 const STRANGER: u32 = 65_531;
 
 /// Creates a folder that all users may search, with the program `softiov` in the folder. Without root, skips the test

@@ -1,5 +1,6 @@
-//! Tests the harness of `cargo xtask bench` on the program as it is built for tests: it runs, and its report is
-//! complete. No number is judged. Peers are skipped, whose packages would have to be downloaded.
+//! Tests the harness of `cargo xtask bench` on the program as it is built for tests: the harness runs, and its report
+//! is complete. No number is judged. Peers (compared software switches) are skipped, since their packages would have to
+//! be downloaded.
 
 use ::bench::options::BenchmarkOptions;
 use clap::Parser;

@@ -1,4 +1,5 @@
-//! A card that sends frames in bursts and one that sends each frame alone leave the same frames, chains, interrupts and counters.
+//! Tests that a card that sends frames in bursts and one that sends each frame alone cause the same frames, chains,
+//! interrupts and counters.
 
 use crate::conversation::{ConversationAction, GuestConversation, VFS};
 use crate::driver::ReturnedChain;
@@ -24,7 +25,7 @@ struct VisibleCardState {
 }
 
 impl GuestConversation {
-    /// Returns the state that has changed since the last call, and all counters.
+    /// Returns the card's state that changed since the last call, and all counters.
     fn seen(&mut self) -> VisibleCardState {
         let Self { machine, more, frames, finished, .. } = self;
         let ports = (0..VFS).map(|vf| machine.plane.ledger.total(PortIndex::of_field(vf.into())));
@@ -102,7 +103,8 @@ fn assert_ways_agree(guests: [u16; VFS as usize], actions: &[ConversationAction]
     }
 }
 
-/// Returns true if a driver that keeps to the rules does this: it posts buffers with room for a header, in its memory.
+/// Returns true if a driver that follows the standard may perform the action: it posts buffers in its own memory with
+/// room for a header.
 fn is_honest(action: &ConversationAction) -> bool {
     match action {
         ConversationAction::Malformed(..) => false,

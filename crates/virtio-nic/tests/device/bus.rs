@@ -1,4 +1,4 @@
-//! Memory and interrupts of guests. The memory may have holes, and may change while the card reads it.
+//! Simulates memory and interrupts of guests. The memory may have holes, and may change while the card reads it.
 
 use pcie::{Bus, DmaFault, Function, Iova};
 use plane::frame::HEADROOM;
@@ -10,19 +10,21 @@ use std::ops::Range;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct GuestsBus {
     pub(crate) memories: Vec<Vec<u8>>,
-    /// Interrupts that were sent: VF and ring.
+    /// Interrupts that the card has sent: number of the VF, and number of the ring (which is the MSI-X vector).
     pub(crate) calls: Vec<(u8, u16)>,
-    /// Number of accesses by the card.
+    /// Number of memory accesses by the card.
     pub(crate) accesses: usize,
-    /// Ranges without memory, with their VF.
+    /// Holes in the guests' memory: number of the VF, and range of addresses without memory.
     pub(crate) holes: Vec<(u8, Range<u64>)>,
-    /// Number of accesses after which the holes appear.
+    /// Number of accesses by the card after which the holes in guest memory appear.
     pub(crate) holes_after: usize,
-    /// Number of accesses that holes refuse before they are gone; 0 for holes that stay.
+    /// Number of refused accesses after which the holes in guest memory vanish; 0 for holes that stay.
     pub(crate) holes_last: usize,
-    /// VF that changes its own memory while the card reads it, the range in which it does so, and the state of its choice.
+    /// Guest that changes its memory whenever the card reads: VF, changed address range, and state of the random number
+    /// generator.
     pub(crate) turmoil: Option<(u8, Range<u64>, u32)>,
-    /// Bytes that a VF's driver stores while the card runs: number of accesses before that, VF, address and bytes.
+    /// Bytes that a VF's driver stores while the card runs: number of the card's accesses before the store, VF, address
+    /// and bytes.
     pub(crate) late: Option<(usize, u8, u64, Vec<u8>)>,
 }
 
@@ -50,7 +52,7 @@ impl GuestsBus {
         memory.get_mut(start..start.saturating_add(length)).ok_or(fault)
     }
 
-    /// Changes a byte of the guest that is in turmoil.
+    /// Changes a random byte of memory, if the accessing function's guest changes its memory while the card reads.
     fn stir(&mut self, function: Function) {
         let Some((vf, range, state)) = self.turmoil.as_mut().filter(|(vf, ..)| Function::Vf(*vf) == function)
         else {
@@ -83,14 +85,14 @@ impl Bus for GuestsBus {
     }
 }
 
-/// Uplink whose frames a test puts in and takes out.
+/// Simulated uplink: a test puts received frames in and takes sent frames out.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TestWire {
     pub(crate) sent: Vec<Vec<u8>>,
     pub(crate) arriving: VecDeque<Vec<u8>>,
-    /// Unsegmented packet that is next, behind headroom, as its kernel gives it.
+    /// Unsegmented packet that the uplink delivers next, behind headroom, as a Linux kernel passes it to user space.
     pub(crate) large: Option<(Vec<u8>, UnsegmentedPacketLayout)>,
-    /// Number of segments of it that were received.
+    /// Number of segments of the unsegmented packet that the card has received.
     taken: u32,
 }
 

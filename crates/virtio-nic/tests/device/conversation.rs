@@ -1,4 +1,5 @@
-//! Actions of guests, the administrator, the uplink and time, which tests and the fuzzer play on cards.
+//! Random actions of guests, the administrator, the uplink and time, which tests and the fuzzer perform on simulated
+//! cards.
 
 use crate::address;
 use crate::driver::{Buffer, ReturnedChain};
@@ -10,7 +11,7 @@ use units::MacAddress;
 use virtio::VirtioFeatures as F;
 use virtio_nic::{VfRules, VlanMembership};
 
-/// Number of guests.
+/// Number of VFs of the tested card, each with a guest.
 pub(crate) const VFS: u8 = 3;
 
 /// Action of a conversation. VFs, rings and stations are taken modulo their number.
@@ -27,7 +28,7 @@ pub(crate) enum ConversationAction {
         pieces: u8,
         count: u8,
     },
-    /// VF, pair, kind: sends a chain that no driver sends.
+    /// Sends a malformed chain, which no correct driver sends. Fields: VF, queue pair, and kind of fault.
     Malformed(u8, u8, u8),
     /// Posts `count` receive buffers of a shape.
     Post {
@@ -36,23 +37,23 @@ pub(crate) enum ConversationAction {
         shape: u8,
         count: u8,
     },
-    /// VF, bits: changes the VF's rules.
+    /// Changes the rules of a VF. Fields: VF, and bits that select the rules.
     Rules(u8, u16),
     Rate(u8, u32),
     Mirror(bool),
-    /// VF, ring, kind of change: stops, starts, enables or disables a ring.
+    /// Stops, starts, enables or disables a ring. Fields: VF, ring, and kind of change.
     Ring(u8, u8, u8),
-    /// VF, ring, wish: asks for interrupts, or for none.
+    /// Makes a driver request interrupts, or none. Fields: VF, ring, and request.
     Interrupts(u8, u8, u8),
-    /// Station, kind, length: the uplink brings a frame.
+    /// Receives a frame from the uplink. Fields: destination station, kind, and length of the frame.
     Arrive(u8, u8, u8),
-    /// Nanoseconds and budget: lets time pass, and polls the card once.
+    /// Advances the time, and polls the card once. Fields: nanoseconds, and budget of the poll.
     Poll(u64, u8),
     /// Lets all drivers collect the chains that the card has returned.
     Collect,
 }
 
-/// Returns the kind of a guest, which bits choose.
+/// Returns a driver configuration (features, ring format, ring size and queue pairs) that `bits` select.
 pub(crate) fn guest(bits: u16) -> GuestDriverConfig {
     let mut features = MODERN.without(F::MRG_RXBUF).without(F::VERSION_1).with(F::HOST_ECN);
     let choices = [F::MRG_RXBUF, F::EVENT_IDX, F::IN_ORDER, F::INDIRECT_DESC, F::VERSION_1];
@@ -73,10 +74,10 @@ pub(crate) fn guest(bits: u16) -> GuestDriverConfig {
     GuestDriverConfig { packed, features, pairs, size }
 }
 
-/// A card with guests that converse.
+/// Card with guests on which random actions are performed.
 pub(crate) struct GuestConversation {
     pub(crate) machine: TestMachine,
-    /// First VF whose driver keeps to the rules: those before it may have lost their chains.
+    /// First VF whose driver follows the standard. Chains of VFs below it may be lost.
     pub(crate) first_honest: u8,
     now: u64,
     pub(crate) more: bool,
@@ -162,8 +163,8 @@ impl GuestConversation {
         }
     }
 
-    /// Ends the conversation: without rates and without policy, all chains that are sent return. Returns the number of packets
-    /// whose chains a live ring has not returned to an honest driver.
+    /// Ends the conversation: lifts the rate limits, and polls until the card has no more work. Returns the number of
+    /// sent chains that live rings have not returned to drivers that follow the standard.
     pub(crate) fn end(&mut self) -> usize {
         (0..VFS).for_each(|vf| self.perform(&ConversationAction::Rate(vf, 0)));
         self.perform(&ConversationAction::Poll(1 << 40, 64));

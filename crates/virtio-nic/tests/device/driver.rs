@@ -1,13 +1,14 @@
-//! Model drivers of rings of both formats, at an address of their guest's memory.
+//! Model drivers of split and packed rings, each at an address in its guest's memory.
 
 use std::collections::{HashMap, VecDeque};
 use virtio::descriptor::{PackedDescriptor, SplitDescriptor, flag};
 use virtio::layout::{RingAddresses, RingFeatures};
 use virtio::packed::PackedPosition;
 
-/// Offsets of a ring's three parts from the ring's address.
+/// Offsets in bytes of a ring's descriptor, driver and device areas from the ring's address.
 pub(crate) const PARTS: [u64; 3] = [0, 0x2000, 0x3000];
-/// Offset of the ring's indirect tables, and the number of descriptors of each.
+/// Offset of a ring's indirect tables from the ring's address, in bytes. The next constant is the number of descriptors
+/// of each table.
 const TABLES: u64 = 0x4000;
 const TABLE: usize = 16;
 
@@ -24,15 +25,16 @@ pub(crate) struct DriverRing {
     pub(crate) size: u16,
     features: RingFeatures,
     free: VecDeque<u16>,
-    /// Buffers and descriptors of the chains that the device has, by their head or id.
+    /// Buffers and descriptors of the chains that the device has not returned, by head index or buffer id.
     sent: HashMap<u16, (Vec<Buffer>, Vec<u16>)>,
-    /// Heads or ids of these chains, in the order in which the driver made them available.
+    /// Head indexes or buffer ids of the chains that the device has not returned, in the order in which the driver made
+    /// them available.
     order: VecDeque<u16>,
     available: u16,
     used: u16,
     next: PackedPosition,
     returned: PackedPosition,
-    /// Number of ring entries that were made available since the driver last looked for a wish for notifications.
+    /// Number of ring entries made available since the driver last checked if the device requests a notification.
     added: u16,
 }
 
@@ -52,18 +54,18 @@ impl DriverRing {
         RingAddresses { descriptors, driver, device }
     }
 
-    /// Returns the position of a new ring, as vhost-user's messages have it.
+    /// Returns the position of a new ring, as vhost-user's ring base.
     pub(crate) fn first_position(&self) -> u32 {
         if self.packed { PackedPosition::START.vhost_base() } else { 0 }
     }
 
-    /// Returns the number of chains that the device has.
+    /// Returns the number of chains that the device has not returned.
     pub(crate) fn outstanding(&self) -> usize {
         self.sent.len()
     }
 
-    /// Makes a chain available: in a table if tables are negotiated and the chain fits one. Returns false if descriptors are
-    /// missing.
+    /// Makes a chain available, in an indirect table if tables are negotiated and the chain fits one. Returns false if
+    /// too few descriptors are free.
     pub(crate) fn add(&mut self, memory: &mut [u8], buffers: &[Buffer]) -> bool {
         let table = self.features.indirect && (2..=TABLE).contains(&buffers.len());
         let needed = if table { 1 } else { buffers.len() };
@@ -84,7 +86,7 @@ impl DriverRing {
         true
     }
 
-    /// Makes a chain available that is a table at an address, of which the test has written the descriptors.
+    /// Makes a chain available that refers to an indirect table at `address`, whose descriptors the test has written.
     pub(crate) fn add_table(&mut self, memory: &mut [u8], address: u64, descriptors: u32) {
         let id = self.free.pop_front().expect("a free descriptor");
         self.add_list(memory, &[id], &[(address, 16 * descriptors, false)], flag::INDIRECT);
@@ -140,7 +142,7 @@ impl DriverRing {
         self.added = self.added.wrapping_add(buffers.len() as u16);
     }
 
-    /// Collects the chains that the device has returned, each with the number of bytes that it wrote.
+    /// Collects the chains that the device has returned, each with the number of bytes that the device wrote.
     pub(crate) fn collect(&mut self, memory: &[u8]) -> Vec<ReturnedChain> {
         let mut collected = Vec::new();
         while let Some((last, written)) =
@@ -183,7 +185,7 @@ impl DriverRing {
             .then_some((raw.id, if raw.flags & flag::WRITE == 0 { 0 } else { raw.length }))
     }
 
-    /// Returns true if the device wants a notification of the chains that were made available since the last call.
+    /// Returns true if the device requests a notification of the chains made available since the last call.
     pub(crate) fn needs_kick(&mut self, memory: &[u8]) -> bool {
         let (added, device) = (std::mem::take(&mut self.added), self.base + PARTS[2]);
         let passes = |event: u16, now: u16| now.wrapping_sub(event).wrapping_sub(1) < added;
@@ -199,8 +201,8 @@ impl DriverRing {
         }
     }
 
-    /// Asks for interrupts: for none, for every burst, or for the chain that is `after` chains ahead, if event indices are
-    /// negotiated.
+    /// Requests no interrupts, an interrupt per burst, or (with event indexes) one for the chain that is `after` chains
+    /// ahead.
     pub(crate) fn ask_interrupts(&self, memory: &mut [u8], on: bool, after: Option<u16>) {
         let (driver, after) = (self.base + PARTS[1], after.filter(|_| self.features.event_index));
         let used_event = driver + 4 + 2 * u64::from(self.size);
@@ -219,12 +221,12 @@ impl DriverRing {
     }
 }
 
-/// Stores bytes as the guest.
+/// Stores bytes in guest memory, on behalf of the guest.
 pub(crate) fn store(memory: &mut [u8], address: u64, bytes: &[u8]) {
     memory[address as usize..][..bytes.len()].copy_from_slice(bytes);
 }
 
-/// Loads bytes as the guest.
+/// Loads bytes from guest memory, on behalf of the guest.
 pub(crate) fn load<const N: usize>(memory: &[u8], address: u64) -> [u8; N] {
     memory[address as usize..][..N].try_into().unwrap()
 }

@@ -1,4 +1,4 @@
-//! Frames between guests and with the uplink.
+//! Tests the exchange of frames between guests, and with the uplink.
 
 use crate::address;
 use crate::machine::{GuestDriverConfig, MODERN, TestMachine};
@@ -22,7 +22,7 @@ pub(crate) fn datagram(from: u8, to: u8, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Returns the sum of the pseudo header of an IPv4 header.
+/// Returns the partial checksum of the pseudo header for an IPv4 header.
 pub(crate) fn pseudo(ip: &[u8], protocol: u32, length: u32) -> offload::checksum::PartialChecksum {
     offload::checksum::PartialChecksum::of(&ip[12..20]).number(protocol).number(length)
 }

@@ -1,5 +1,5 @@
-//! Guests that send what no driver sends. Each is a case that has stopped, slowed or opened another implementation; the numbers are
-//! those of the flaws there. Nothing panics or loops, the cost is bounded, and other VFs continue.
+//! Tests guests that send malformed packets. A test with a CVE number repeats a flaw that stopped, slowed or
+//! compromised another implementation. The card must not panic or loop, its cost is bounded, and other VFs continue.
 
 use crate::conversation::malformed;
 use crate::driver::{PARTS, store};
@@ -12,7 +12,7 @@ use virtio::descriptor::{PackedDescriptor, SplitDescriptor, flag};
 use virtio::net::{self, NetHeader};
 use virtio_nic::RingStartParameters;
 
-/// Returns three guests of a ring format: the first is hostile, the third receives.
+/// Returns a card with three guests of a ring format: the first is hostile, the third has receive buffers.
 pub(crate) fn machine(packed: bool) -> TestMachine {
     let hostile = MODERN | VirtioFeatures::INDIRECT_DESC;
     let mut machine = TestMachine::new(&[(packed, hostile), (packed, MODERN), (packed, MODERN)]);
@@ -20,8 +20,8 @@ pub(crate) fn machine(packed: bool) -> TestMachine {
     machine
 }
 
-/// Polls with a frame of another VF behind the hostile one's, and asserts that it arrives. Returns the number of frames that the
-/// third VF got from the hostile one.
+/// Polls the card while a second VF sends a frame behind the hostile VF's packets, and asserts that the frame arrives.
+/// Returns the number of frames that the third VF received from the hostile one.
 fn others_go_on(machine: &mut TestMachine, bound: usize) -> usize {
     assert!(machine.send(1, NetHeader::default(), &datagram(1, 2, &[9; 100]), &[]));
     machine.bus.accesses = 0;

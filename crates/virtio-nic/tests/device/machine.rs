@@ -1,4 +1,4 @@
-//! A card with guests: their memory behind the bus, their drivers, and the plane between them.
+//! Simulates a card with guests: their memory behind the bus, their drivers, and the forwarding plane between them.
 
 use crate::address;
 use crate::bus::{GuestsBus, TestWire};
@@ -15,12 +15,12 @@ use virtio_nic::{MAX_VFS, Nic, RingStartParameters, VfRules};
 
 /// Bytes of each guest's memory.
 pub(crate) const MEMORY: usize = 0x56_0000;
-/// Address of the first ring, and distance of rings.
+/// Guest address of the first ring, and distance between the addresses of two rings.
 pub(crate) const RING: u64 = 0x1_0000;
-/// Address of receive buffers, and bytes for those of one chain.
+/// Guest address of the receive buffers. The next constant is the number of bytes reserved for each chain of them.
 pub(crate) const POSTED: u64 = 0x8_0000;
 const POSTED_CHAIN: u64 = 0x2800;
-/// Address of sent packets, and bytes for them.
+/// Guest address of the packets to send. The next constant is the number of bytes reserved for them.
 const SENT: u64 = 0x44_0000;
 const SENT_BYTES: u64 = 0x10_0000;
 /// Number of entries of each ring.
@@ -45,7 +45,7 @@ pub(crate) struct GuestDriverConfig {
     pub(crate) size: u16,
 }
 
-/// Guest with a driver.
+/// Simulated guest with its driver.
 #[derive(Debug, Clone)]
 pub(crate) struct TestGuest {
     packed: bool,
@@ -54,9 +54,9 @@ pub(crate) struct TestGuest {
     pub(crate) rings: Vec<DriverRing>,
     /// Number of chains that were posted to each receive ring.
     posted: Vec<u64>,
-    /// Buffers that were posted.
+    /// Buffers that the driver has posted for received frames.
     granted: Vec<Buffer>,
-    /// Address of the next sent packet.
+    /// Guest address at which the next packet to send is stored.
     place: u64,
     /// Bytes by which rings and receive buffers are behind their usual addresses.
     shifts: [u64; 2],
@@ -73,7 +73,7 @@ pub(crate) struct TestMachine {
 }
 
 impl TestMachine {
-    /// Starts a card with guests of these kinds.
+    /// Creates a card whose guests have these driver configurations, and starts all rings.
     pub(crate) fn with(guests: &[GuestDriverConfig]) -> Self {
         Self::shifted(guests, [0, 0])
     }
@@ -107,7 +107,7 @@ impl TestMachine {
         machine
     }
 
-    /// Starts a ring of a guest anew: the driver has forgotten its chains.
+    /// Restarts a ring of a guest from its first position, as after a driver that has forgotten its chains.
     pub(crate) fn restart(&mut self, vf: u8, ring: u32) {
         let guest = &mut self.guests[usize::from(vf)];
         let memory = &mut self.bus.memories[usize::from(vf)];
@@ -123,7 +123,7 @@ impl TestMachine {
         self.guests[usize::from(vf)].rings.len() as u8 / 2
     }
 
-    /// Starts a ring of a guest at a position.
+    /// Starts a ring of a guest at a ring position.
     pub(crate) fn start(
         &mut self,
         vf: u8,
@@ -136,7 +136,8 @@ impl TestMachine {
             .start_ring(vf, &RingStartParameters { ring, size, packed, enabled: true, position, addresses })
     }
 
-    /// Stores a packet with its header in a guest's memory, in pieces of these lengths. Returns the buffers.
+    /// Stores a packet with its header in a guest's memory, in pieces of these lengths. Returns the pieces as buffers
+    /// of a chain.
     pub(crate) fn place(&mut self, vf: u8, header: NetHeader, frame: &[u8], pieces: &[usize]) -> Vec<Buffer> {
         let guest = &mut self.guests[usize::from(vf)];
         let size = NetHeaderFormat::of(guest.features).size();
@@ -157,7 +158,8 @@ impl TestMachine {
         buffers
     }
 
-    /// Makes a chain of a guest available, and notifies the card if it wants that. Returns false if descriptors are missing.
+    /// Makes a chain of a guest available, and notifies the card if the card requests it. Returns false if too few
+    /// descriptors are free.
     pub(crate) fn make_available(&mut self, vf: u8, ring: u32, buffers: &[Buffer]) -> bool {
         let memory = &mut self.bus.memories[usize::from(vf)];
         let driver = &mut self.guests[usize::from(vf)].rings[ring as usize];
@@ -168,7 +170,8 @@ impl TestMachine {
         added
     }
 
-    /// Posts a receive buffer of a guest, a chain of pieces with these lengths. Returns false if descriptors are missing.
+    /// Posts a receive buffer of a guest: a chain of pieces with these lengths. Returns false if too few descriptors
+    /// are free.
     pub(crate) fn post_one(&mut self, vf: u8, ring: u32, pieces: &[u32]) -> bool {
         let guest = &mut self.guests[usize::from(vf)];
         let pair = ring as usize / 2;
@@ -190,7 +193,8 @@ impl TestMachine {
         added
     }
 
-    /// Returns the address of a byte that the card has written outside of all posted buffers, among the memory for these.
+    /// Returns the address of a byte that the card wrote in the receive area of a guest, but outside of all posted
+    /// buffers.
     pub(crate) fn stray_byte(&self, vf: u8) -> Option<usize> {
         let (n, mut at) = (usize::from(vf), POSTED as usize);
         let mut granted = self.guests[n].granted.clone();
@@ -207,7 +211,7 @@ impl TestMachine {
         None
     }
 
-    /// Polls the card once, with a budget of frames for each ring. Returns true if it has more work.
+    /// Polls the card once, with a budget of frames for each ring. Returns true if the card has more work.
     pub(crate) fn poll_once(&mut self, now_ns: u64, budget: usize) -> bool {
         self.plane.now = Time::from_nanos(now_ns);
         (self.plane.uplink.link, self.plane.uplink.receives) = (true, true);

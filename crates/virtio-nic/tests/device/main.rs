@@ -1,4 +1,5 @@
-//! The card with model drivers of both ring formats: frames, offloads, merged receive buffers, policy, hostile guests.
+//! Tests the card with model drivers of both ring formats: frames, offloads, merged receive buffers, policy, hostile
+//! guests.
 
 mod announcements;
 mod bursts;

@@ -1,11 +1,12 @@
-//! Interrupts and notifications: a driver that heeds what the card asks for, and sleeps until its interrupt, misses nothing.
+//! Tests interrupts and notifications: a driver that follows the card's requests, and sleeps until its interrupt,
+//! misses no event.
 
 use crate::exchange::datagram;
 use crate::machine::{GuestDriverConfig, MODERN, TestMachine};
 use virtio::VirtioFeatures;
 use virtio::net::NetHeader;
 
-/// Returns two guests for each ring format, and each with event indices and without.
+/// Returns a card with two guests for each ring format, with event indexes and without.
 fn machines() -> impl Iterator<Item = (TestMachine, bool)> {
     [(false, false, 16), (false, true, 16), (true, false, 16), (true, true, 16), (true, true, 7)]
         .into_iter()

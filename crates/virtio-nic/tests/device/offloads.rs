@@ -1,4 +1,4 @@
-//! Checksums and segmentation that a driver leaves to the card.
+//! Tests checksums and segmentation that a driver leaves to the card.
 
 use crate::address;
 use crate::exchange::{datagram, pseudo};
@@ -11,7 +11,7 @@ use virtio::VirtioFeatures;
 use virtio::net::{NetHeader, flag, gso};
 use virtio_nic::{VfRules, VlanMembership};
 
-/// Header of a TCP packet that is to be cut.
+/// Header of a TCP packet that the card is to segment.
 pub(crate) const TSO: NetHeader = NetHeader {
     flags: flag::NEEDS_CSUM,
     gso_type: gso::TCPV4,
@@ -22,8 +22,8 @@ pub(crate) const TSO: NetHeader = NetHeader {
     buffers: 0,
 };
 
-/// Returns a TCP packet over IPv4 as Linux gives it to a device that cuts it: its own lengths, and the sum of the pseudo header
-/// with the length.
+/// Returns a TCP packet over IPv4 as Linux passes it to a device that segments it: with its whole length in the
+/// headers, and the pseudo header's sum as its checksum.
 pub(crate) fn large_packet(from: u8, to: u8, payload: &[u8]) -> Vec<u8> {
     let mut ip = vec![0x45, 0, 0, 0, 0, 7, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, from, 10, 0, 0, to];
     ip[2..4].copy_from_slice(&(40 + payload.len() as u16).to_be_bytes());

@@ -1,4 +1,4 @@
-//! Packets of all kinds with headers of all kinds, each made from a few numbers.
+//! Generates packets and virtio headers of all kinds from a few numbers.
 
 use crate::address;
 use offload::checksum::PartialChecksum;
@@ -9,9 +9,9 @@ use virtio::net::{NetHeader, flag, gso};
 pub(crate) struct PacketProtocols {
     pub(crate) tcp: bool,
     pub(crate) ipv6: bool,
-    /// True for a VLAN tag in the packet.
+    /// True if the packet has a VLAN tag.
     pub(crate) tagged: bool,
-    /// True for four bytes of IPv4 options.
+    /// True if the packet's IPv4 header has four bytes of options.
     pub(crate) options: bool,
 }
 
@@ -34,8 +34,8 @@ impl PacketProtocols {
     }
 }
 
-/// Returns a packet from a VF to a station, 255 for all. Its transport checksum is right, or the sum of the pseudo header if it is
-/// `partial`.
+/// Returns a packet from a VF to a station (255: to all). Its transport checksum is complete, or with `partial` the sum
+/// of the pseudo header.
 pub(crate) fn packet(kind: PacketProtocols, (from, to): (u8, u8), payload: &[u8], partial: bool) -> Vec<u8> {
     let mut transport = if kind.tcp {
         vec![0x10, from, 0x20, to, 0, 0, 1, 0, 0, 0, 2, 0, 0x50, 0x18, 0xff, 0xff, 0, 0, 0, 0]
@@ -82,7 +82,8 @@ fn ipv6(kind: PacketProtocols, (from, to): (u8, u8), length: usize) -> Vec<u8> {
     ip
 }
 
-/// Returns a packet of a kind with a payload of some bytes, and a header that makes a request of it, sensible or not.
+/// Returns a packet, and a virtio header that requests offloads of it, which need not suit the packet. The arguments
+/// select both.
 pub(crate) fn requested(kind: u8, ends: (u8, u8), length: u8, request: u8) -> (NetHeader, Vec<u8>) {
     let kind = PacketProtocols::of(kind);
     let large = request % 16 >= 9;

@@ -1,4 +1,4 @@
-//! Policy of VFs: addresses, VLANs, checks, rates, and rings that a transport stops.
+//! Tests the policy of VFs: addresses, VLANs, checks, rates, and rings that a transport stops.
 
 use crate::address;
 use crate::driver::{load, store};

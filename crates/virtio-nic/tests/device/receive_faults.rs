@@ -1,4 +1,5 @@
-//! Receive rings of hostile drivers: buffers that are too few, too small or malformed, and rings that lose their memory.
+//! Tests receive rings of hostile drivers: buffers that are too few, too small or malformed, and rings that lose their
+//! memory.
 
 use crate::driver::PARTS;
 use crate::exchange::datagram;

@@ -1,4 +1,4 @@
-//! Short ways to what most tests do with a machine: guests with one queue pair, whole polls, and the frames of the first pair.
+//! Shorthands for common steps of the tests: guests with one queue pair, whole polls, and the frames of the first pair.
 
 use crate::machine::{GuestDriverConfig, Received, SIZE, TestMachine};
 use virtio::VirtioFeatures;
@@ -11,7 +11,8 @@ impl TestMachine {
         Self::with(&kinds.collect::<Vec<_>>())
     }
 
-    /// Sends a packet of a guest with its header, in pieces of these lengths; the last piece has the rest.
+    /// Sends a packet of a guest with its header, in pieces of these lengths. An additional last piece holds the
+    /// remaining bytes.
     pub(crate) fn send(&mut self, vf: u8, header: NetHeader, frame: &[u8], pieces: &[usize]) -> bool {
         let buffers = self.place(vf, header, frame, pieces);
         self.make_available(vf, 1, &buffers)

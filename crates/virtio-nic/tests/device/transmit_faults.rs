@@ -1,4 +1,4 @@
-//! Transmit rings of hostile drivers: packets that are malformed or too large, and rings that lose their memory.
+//! Tests transmit rings of hostile drivers: packets that are malformed or too large, and rings that lose their memory.
 
 use crate::driver::PARTS;
 use crate::exchange::datagram;
@@ -8,7 +8,7 @@ use plane::PortIndex;
 use virtio::net::{NetHeader, flag, gso};
 use virtio_nic::VfRules;
 
-/// Returns three guests of a ring format, the third of which has receive buffers.
+/// Returns a card with three guests of a ring format, the third of which has receive buffers.
 fn machine(packed: bool) -> TestMachine {
     let mut machine = TestMachine::new(&[(packed, MODERN); 3]);
     machine.post(2, &[&[1500][..]; 100]);
@@ -104,7 +104,7 @@ fn transmit_ring_in_unmapped_memory_stops_and_counts_a_fault() {
     }
 }
 
-/// A fault that lasts for one access only: the memory is back when the card looks again.
+/// Checks a fault of guest memory that lasts for one access: the memory is present again at the card's next access.
 #[test]
 fn transmit_chains_return_only_once_after_a_brief_dma_fault() {
     for packed in [false, true] {

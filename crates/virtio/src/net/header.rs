@@ -4,7 +4,7 @@ use crate::feature::VirtioFeatures;
 
 /// Flags of a packet's header.
 pub mod flag {
-    /// Header flag: the packet's checksum is partial, and the receiver of the header completes it.
+    /// Header flag: the packet's checksum is partial, and the side that receives the packet completes it.
     pub const NEEDS_CSUM: u8 = 1;
     /// Header flag: the device has verified the packet's checksum.
     pub const DATA_VALID: u8 = 2;
@@ -22,7 +22,7 @@ pub mod gso {
     pub const TCPV6: u8 = 4;
     /// Segmentation type: UDP that is divided into datagrams.
     pub const UDP_L4: u8 = 5;
-    /// Bit that is added to a segmentation type: the TCP packet has a congestion mark (ECN).
+    /// Flag added to a segmentation type: the TCP packet has a congestion mark (ECN).
     pub const ECN: u8 = 0x80;
 }
 

@@ -1,5 +1,5 @@
-//! Checks the requests of a packet's header against the packet's length and the accepted features (section 5.1.6.2). A
-//! number of the sender counts only if it stays inside of the packet, and its header length never counts.
+//! Checks the requests of a packet's header against the packet's length and the accepted features (section 5.1.6.2).
+//! Offsets of the sender must lie inside the packet. The sender's header length is ignored.
 
 use super::header::{NetHeader, flag, gso};
 use crate::feature::VirtioFeatures;
@@ -44,7 +44,7 @@ impl PartialChecksum {
         usize::from(self.start) + usize::from(self.offset)
     }
 
-    /// Returns the transport protocol that has its checksum at this offset.
+    /// Returns the transport protocol, as the offset of the checksum field in the transport header implies it.
     #[must_use]
     #[inline]
     pub fn transport(&self) -> PartialTransport {
@@ -56,7 +56,7 @@ impl PartialChecksum {
     }
 }
 
-/// Protocols of a packet that is to be segmented, and the way to segment it.
+/// Protocols of a packet to segment, and the method: segments, fragments or datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SegmentKind {
     /// Segmentation into TCP segments over IPv4.
@@ -72,7 +72,7 @@ pub enum SegmentKind {
 /// Request to segment a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentationRequest {
-    /// Protocols of the packet, and the way to segment it.
+    /// Protocols of the packet, and the method of segmentation.
     pub kind: SegmentKind,
     /// Maximum number of payload bytes in a segment.
     pub size: NonZeroU16,
@@ -109,16 +109,16 @@ pub enum NetHeaderError {
         /// Type of segmentation in the header.
         gso_type: u8,
     },
-    /// The type of segmentation was not negotiated, or its congestion mark.
+    /// The driver has not negotiated the packet's type of segmentation, or congestion marks (ECN).
     #[error("segmentation type {gso_type:#x} was not negotiated")]
     SegmentationNotNegotiated {
         /// Type of segmentation in the header.
         gso_type: u8,
     },
-    /// A packet that is to be segmented has no payload size for the segments.
+    /// The header of a packet to segment has a segment size of 0.
     #[error("the packet's segment size is zero")]
     SegmentSize,
-    /// A packet that is to be segmented has no partial checksum of its protocol.
+    /// A packet to segment requests no partial checksum, or one of another protocol than its segmentation type.
     #[error("a packet that is to be segmented needs a partial checksum of its protocol")]
     SegmentChecksum,
 }
@@ -197,8 +197,8 @@ impl NetHeader {
 }
 
 impl NetOffloadRequest {
-    /// Returns true if a driver with these features receives the packet as it is, with its partial checksum and
-    /// unsegmented. Otherwise the device completes the checksum, or segments the packet, before it delivers it.
+    /// Returns true if a driver with these features can receive the packet with its partial checksum and unsegmented.
+    /// If not, the device completes the checksum, or segments the packet, before the delivery.
     #[must_use]
     #[inline]
     pub fn fits_receiver(&self, accepted: VirtioFeatures) -> bool {
@@ -217,8 +217,8 @@ impl NetOffloadRequest {
             })
     }
 
-    /// Returns the header with which a driver receives the packet as it is, in `buffers` receive buffers. `header_length` is
-    /// the length of the packet's headers in bytes, as the device found it.
+    /// Returns the header of the packet for a driver that receives it unchanged, in `buffers` receive buffers.
+    /// `header_length` is the length of the packet's headers in bytes, as the device parsed them.
     #[must_use]
     pub fn received(&self, header_length: u16, buffers: u16) -> NetHeader {
         let mut header = NetHeader { buffers, ..NetHeader::default() };

@@ -9,7 +9,7 @@ use crate::memory::{MemoryFault, RingMemory, acquire, read_u16};
 /// Offset of the flags in a packed descriptor.
 pub(super) const FLAGS: u64 = 14;
 
-/// List of packed descriptors that belong to one chain.
+/// Descriptors of one chain in a packed ring, in consecutive slots.
 struct DescriptorList {
     id: u16,
     slots: u16,
@@ -55,15 +55,15 @@ impl PackedQueue {
         Ok(burst.chains().len())
     }
 
-    /// Returns true if the ring's next descriptor is available. Reads nothing else, so that a device that polls an idle
-    /// ring does not take cache lines from a driver that is about to fill them.
+    /// Returns true if the ring's next descriptor is available. Reads only that descriptor, so that a device that polls
+    /// an idle ring does not take cache lines from a driver that is about to write them.
     #[inline]
     pub(super) fn is_next_available<M: RingMemory>(&self, memory: &mut M) -> Result<bool, RingError> {
         let flags = read_u16(memory, self.layout.slot(self.available) + FLAGS)?;
         Ok(self.available.is_available(flags))
     }
 
-    /// Reads the available descriptors up to the packed ring's end, at most `most`. Returns their number, at least 1.
+    /// Reads up to `most` available descriptors, at most up to the packed ring's end. Returns their number, at least 1.
     ///
     /// They are read twice: a descriptor's flags publish the rest of it, which therefore has to be read after them.
     #[inline]
@@ -88,8 +88,9 @@ impl PackedQueue {
         Ok(ready)
     }
 
-    /// Takes the chain that begins `at` slots after the device's position, of which `ready` have been read. Returns its
-    /// number of slots, and false if it is malformed, or `None` if the burst has no room for it.
+    /// Adds the chain that begins `at` slots after the device's position to the burst; `ready` descriptors have been
+    /// read. Returns the chain's number of slots, and false if the chain is malformed. Returns `None` if the burst has
+    /// no room for the chain.
     #[inline(never)]
     fn take<M: RingMemory>(
         &self,
@@ -107,7 +108,7 @@ impl PackedQueue {
     }
 
     /// Adds the buffers of a list that begins `at` slots after the device's position. A malformed list is followed to
-    /// its end too: only its last descriptor has the buffer id, and tells where the next list begins.
+    /// its end too: only its last descriptor has the buffer id, and marks the start of the next list.
     fn walk<M: RingMemory>(
         &self,
         memory: &mut M,
@@ -171,7 +172,7 @@ impl PackedQueue {
     }
 }
 
-/// Returns the chain of a packed descriptor that is no list.
+/// Returns the chain of a packed descriptor that stands alone. Returns `None` for a list or an indirect table.
 #[inline(always)]
 fn plain(raw: &[u8; SIZE], _: &[u8; 2]) -> Option<SingleBufferChain> {
     let PackedDescriptor { address, length, id, flags } = PackedDescriptor::parse(raw);

@@ -51,7 +51,8 @@ impl PackedLayout {
         self.addresses.descriptors + SIZE as u64 * u64::from(position.index())
     }
 
-    /// Returns how many of `wanted` descriptors are contiguous from a position on, before the ring wraps.
+    /// Returns the number of descriptors, at most `wanted`, that are contiguous in memory from a position on, before
+    /// the ring wraps.
     #[inline]
     fn contiguous(&self, position: PackedPosition, wanted: usize) -> usize {
         wanted.min((self.size - position.index()).into())

@@ -4,11 +4,12 @@ use super::PackedQueue;
 use crate::error::RingError;
 use crate::memory::RingMemory;
 
-/// Event flags: the side wants a notification for each burst.
+/// Event flags: the driver or device that wrote them wants a notification for each burst.
 const ENABLE: u16 = 0;
-/// Event flags: the side wants no notifications.
+/// Event flags: the driver or device that wrote them wants no notifications.
 const DISABLE: u16 = 1;
-/// Event flags: the side wants a notification when the descriptor at the structure's position is passed.
+/// Event flags: the driver or device that wrote them wants a notification when its peer passes the descriptor at the
+/// structure's position.
 const DESCRIPTOR: u16 = 2;
 /// Mask of the event flags in an event suppression structure; the other bits are reserved.
 const MASK: u16 = 3;
@@ -37,8 +38,8 @@ impl PackedQueue {
         Ok(flags != DISABLE)
     }
 
-    /// Returns true if the slots returned since the last call include the position of the driver's event. Indices of
-    /// the round before this one are a ring lower, as Linux and DPDK count them.
+    /// Returns true if the slots returned since the last call include the position of the driver's event. An index from
+    /// the ring's previous round counts as smaller by the ring's size, as in Linux and DPDK.
     fn passes(&mut self, event: u16) -> bool {
         let size = self.layout.size;
         let index = event & 0x7fff;

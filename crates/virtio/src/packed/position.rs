@@ -14,7 +14,7 @@ impl PackedPosition {
     /// Position in a new ring: the first descriptor, and a wrap counter of 1.
     pub const START: Self = Self(WRAP);
 
-    /// Returns the position that 16 bits stand for, as in an event suppression structure.
+    /// Decodes a position from 16 bits, as in an event suppression structure.
     #[must_use]
     pub const fn from_bits(bits: u16) -> Self {
         Self(bits)
@@ -26,7 +26,7 @@ impl PackedPosition {
         self.0
     }
 
-    /// Returns the position that vhost-user's ring base stands for.
+    /// Decodes the available position in vhost-user's ring base.
     ///
     /// The upper half is ignored: QEMU sends the used position there, DPDK's virtio-user sends nothing. A device that returns
     /// all chains before it stops has both positions at the same place.

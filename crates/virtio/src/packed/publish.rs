@@ -6,7 +6,8 @@ use crate::descriptor::{PackedDescriptor, SIZE, flag};
 use crate::error::RingError;
 use crate::memory::{RingMemory, release};
 
-/// Offset in a packed descriptor of length, id and flags: the half that the driver reads of a used one.
+/// Offset of a packed descriptor's second half, in bytes: length, id and flags, which the driver reads in a used
+/// descriptor.
 const SECOND_HALF: usize = 8;
 
 impl PackedQueue {
@@ -39,8 +40,9 @@ impl PackedQueue {
         Ok(())
     }
 
-    /// Returns the record of the next used descriptor, and the chains after those that it returns. In order it returns a
-    /// batch: it has the place of the first chain, the id of the last, and the slots of all (section 2.8.8).
+    /// Returns the record for the next used descriptor, and the chains that are left after it. In order, the record
+    /// returns a batch of chains: it has the position of the first chain, the id of the last, and the slots of all
+    /// (section 2.8.8).
     #[inline]
     fn next_used<'a>(&self, returned: &'a [UsedChain]) -> Option<(UsedChain, &'a [UsedChain])> {
         let count = if self.features.in_order { batch(returned) } else { 1 };
@@ -49,8 +51,8 @@ impl PackedQueue {
         Some((UsedChain { slots: these.iter().map(|chain| chain.slots).sum(), ..*last }, rest))
     }
 
-    /// Writes the used descriptors of `returned` from a position on, those that follow each other directly together. Returns the
-    /// position after them.
+    /// Writes the used descriptors of `returned` from a position on; descriptors in adjacent slots are written by one
+    /// access. Returns the position after the last one.
     #[inline]
     fn write_later<M: RingMemory>(
         &self,
@@ -73,22 +75,23 @@ impl PackedQueue {
     }
 }
 
-/// Used descriptors in slots that follow each other directly. The address of a used descriptor is unused, so they are one piece.
+/// Used descriptors in adjacent slots, which one access writes. The address field of a used descriptor is unused, so
+/// the access may overwrite it.
 struct UsedRun {
-    /// Position of the first of them. All are in the same round of the ring.
+    /// Position of the run's first descriptor. All descriptors of the run have the same wrap counter.
     at: PackedPosition,
     descriptors: [[u8; SIZE]; BURST],
     count: usize,
 }
 
 impl UsedRun {
-    /// Returns true if the next used descriptor at a position is directly behind these.
+    /// Returns true if a used descriptor at `position` is directly behind the run's last one.
     #[inline]
     fn is_followed_by(&self, position: PackedPosition) -> bool {
         usize::from(self.at.index()) + self.count == position.index().into()
     }
 
-    /// Writes the descriptors to the ring, and forgets them.
+    /// Writes the run's descriptors to the ring, and empties the run.
     #[inline]
     fn write<M: RingMemory>(&mut self, layout: &PackedLayout, memory: &mut M) -> Result<(), RingError> {
         match &self.descriptors[..core::mem::take(&mut self.count)] {
@@ -100,7 +103,7 @@ impl UsedRun {
     }
 }
 
-/// Returns the used descriptor of a chain at a position. The write flag says whether the length counts (section 2.8.4).
+/// Encodes the used descriptor of a chain at a position. The write flag states if the length is valid (section 2.8.4).
 #[inline]
 fn used_descriptor(used: &UsedChain, position: PackedPosition) -> [u8; SIZE] {
     let write = if used.written > 0 { flag::WRITE } else { 0 };

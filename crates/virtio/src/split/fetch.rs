@@ -38,8 +38,8 @@ impl SplitQueue {
         Ok(burst.chains().len())
     }
 
-    /// Returns the number of available chains, at most `most`. Reads the driver's index only if more are wanted than
-    /// are known.
+    /// Returns the number of available chains, at most `most`. Reads the driver's index only if fewer than `most` are
+    /// known.
     #[inline]
     pub(super) fn pending<M: RingMemory>(&mut self, memory: &mut M, most: u16) -> Result<u16, RingError> {
         let known = self.known.wrapping_sub(self.available);
@@ -76,7 +76,7 @@ impl SplitQueue {
         Ok(())
     }
 
-    /// Reads the first descriptors of chains; those that follow each other are read together. Returns the number of
+    /// Reads the first descriptor of each chain; neighbours in the table are read by one access. Returns the number of
     /// descriptors before the first one that cannot be read.
     #[inline]
     fn read_descriptors<M: RingMemory>(
@@ -108,8 +108,8 @@ impl SplitQueue {
         Ok(count)
     }
 
-    /// Takes the chain whose first descriptor was read into the burst at `at`. Returns false if the burst has no room
-    /// for the chain, or ends with it because it is malformed.
+    /// Adds the chain whose first descriptor is at index `at` of the burst. Returns false if the burst has no room for
+    /// the chain, or ends with it because it is malformed.
     #[inline(never)]
     fn take<M: RingMemory>(
         &self,
@@ -196,7 +196,8 @@ impl SplitQueue {
     }
 }
 
-/// Returns the chain of a split descriptor that is no list; its id is its entry in the available ring.
+/// Returns the chain of a split descriptor that stands alone, with its entry in the available ring as id. Returns
+/// `None` for a list or an indirect table.
 #[inline(always)]
 fn plain(raw: &[u8; SIZE], head: &[u8; 2]) -> Option<SingleBufferChain> {
     let SplitDescriptor { address, length, flags, .. } = SplitDescriptor::parse(raw);
@@ -205,8 +206,8 @@ fn plain(raw: &[u8; SIZE], head: &[u8; 2]) -> Option<SingleBufferChain> {
     (flags & (flag::NEXT | flag::INDIRECT) == 0).then_some(chain)
 }
 
-/// Reads a descriptor of the ring's table, together with those behind it: drivers link neighbours as long as the table is
-/// little used.
+/// Reads a descriptor of the ring's table, together with those behind it: drivers chain neighbouring descriptors while
+/// most of the table is free.
 fn read_in_table<M: RingMemory>(
     layout: &SplitLayout,
     memory: &mut M,

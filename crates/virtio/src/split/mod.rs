@@ -50,7 +50,7 @@ impl SplitLayout {
         self.size
     }
 
-    /// Returns the entry of a split ring that a running index names.
+    /// Returns the index of the ring entry for a running index, which wraps at 2^16.
     #[inline]
     fn place(&self, index: u16) -> u16 {
         index & (self.size - 1)
@@ -93,7 +93,7 @@ pub struct SplitQueue {
     features: RingFeatures,
     /// Running index in the split ring of the next chain to fetch.
     available: u16,
-    /// Available index of the driver, as the device read it last.
+    /// Driver's available index, as the device last read it.
     known: u16,
     /// Running index in the split ring of the next used entry.
     used: u16,

@@ -1,4 +1,4 @@
-//! Model driver and device exchange every chain exactly once and in order, across wraps of small rings.
+//! Tests that model driver and device exchange every chain exactly once and in order, across wraps of small rings.
 
 use crate::driver::Buffer;
 use crate::driver::EitherDriver;
@@ -12,16 +12,18 @@ use virtio::layout::RingFeatures;
 /// Step of a random exchange between model driver and device.
 #[derive(Debug, Clone)]
 enum RingExchangeStep {
-    /// The driver adds a chain: lengths of buffers, how many the device only reads, and whether they are in a table.
+    /// The driver adds a chain. Fields: lengths of its buffers, number of buffers that the device only reads, and true
+    /// for an indirect table.
     Add(Vec<u32>, usize, bool),
     Publish,
     Collect,
     Fetch(usize),
-    /// The device returns this many chains, and writes this share of each, in sixteenths.
+    /// The device returns chains. Fields: number of chains, and number of sixteenths of each chain's writable bytes
+    /// that the device writes.
     Complete(usize, u32),
     /// The device puts this many fetched chains back into the ring.
     Unfetch(usize),
-    /// A successor of the device resumes at its position in the ring.
+    /// The device is replaced by a successor, which resumes at the device's position in the ring.
     Restart,
 }
 
@@ -39,7 +41,8 @@ fn moves() -> impl Strategy<Value = Vec<RingExchangeStep>> {
     proptest::collection::vec(one, 1..200)
 }
 
-/// Model driver, device, and the chains that each is to see next.
+/// Model driver and device, with the chains that the device must fetch next and those that the driver must collect
+/// next.
 struct RingExchange {
     memory: GuestMemory,
     driver: EitherDriver,
@@ -135,7 +138,7 @@ impl RingExchange {
         }
     }
 
-    /// Makes driver and device finish all chains that are available or in use.
+    /// Makes device and driver complete all chains: the device fetches and returns them, and the driver collects them.
     fn finish(&mut self) {
         self.driver.publish(&mut self.memory);
         let work = |exchange: &Self| 2 * exchange.added.len() + exchange.fetched.len();

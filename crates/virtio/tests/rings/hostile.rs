@@ -1,4 +1,4 @@
-//! Drivers that break the standard get an error at a bounded cost, and cause no panic.
+//! Tests drivers that break the standard: each gets an error at a bounded cost, and causes no panic.
 
 use crate::memory::{DESCRIPTORS, DEVICE, DRIVER, GuestMemory, TABLES};
 use crate::queue::{EitherQueue, packed, split};
@@ -25,7 +25,8 @@ fn store_split(memory: &mut GuestMemory, address: u64, descriptors: &[Raw]) {
     }
 }
 
-/// Returns the fault of a chain that begins with the first of these descriptors. A valid chain follows and must pass.
+/// Returns the fault of a chain that begins with the first of these descriptors. Asserts that a valid chain behind it
+/// is fetched.
 fn split_fault(features: RingFeatures, descriptors: &[Raw], table: &[Raw]) -> Option<ChainError> {
     let (mut memory, mut burst, mut queue) =
         (GuestMemory::new(), ChainBurst::default(), split(SIZE, features));
@@ -138,8 +139,8 @@ fn indirect_table_may_lie_at_any_address() {
     assert_eq!((chain.fault(), chain.readable_bytes()), (None, 60 + 77));
 }
 
-/// Returns the fault of a list at the start of a packed ring, and the number of its slots. A valid chain behind must
-/// pass.
+/// Returns the fault of a list at the start of a packed ring, and the number of its slots. Asserts that a valid chain
+/// behind it is fetched.
 fn packed_fault(features: RingFeatures, list: &[Raw], table: &[Raw]) -> (Option<ChainError>, u16) {
     let (mut memory, mut burst, mut queue) =
         (GuestMemory::new(), ChainBurst::default(), packed(SIZE, features));

@@ -1,12 +1,14 @@
-//! Explores all orders of a device's accesses and a driver's steps in a memory with store buffers: a store of either side
-//! reaches the memory later, in the order of its side's stores, and that side alone sees it before. So does x86 (TSO).
+//! Explores all orders of a device's accesses and a driver's steps in a memory with store buffers, as in x86 (TSO). A
+//! store of device or driver reaches the memory later, after that side's earlier stores; until then only the side that
+//! stored it sees it.
 //!
 //! The device is the real code, whose accesses let the driver proceed first.
 
 use std::collections::VecDeque;
 use virtio::memory::{MemoryFault, RingMemory};
 
-/// Function by which a modelled driver decides on four bytes that it loads and a number of the step.
+/// Function by which a modelled driver makes a yes-or-no decision, given four bytes that it loads and a number of the
+/// step.
 pub(crate) type Decision = fn(&[u8; 4], u16) -> bool;
 
 /// Step of a modelled driver in the exploration of memory orders.
@@ -16,15 +18,15 @@ pub(crate) enum DriverMemoryOperation {
     Store(u64, Vec<u8>),
     /// The driver waits until all its stores are in the memory.
     Fence,
-    /// The driver loads four bytes and decides; its outcome is true if one of its decisions is.
+    /// The driver loads four bytes and makes a yes-or-no decision. The run's outcome is true if any decision is yes.
     Decide(u64, Decision, u16),
 }
 
 /// Stores of driver or device that have not reached the memory.
 type StoreBuffer = VecDeque<(u64, Vec<u8>)>;
 
-/// Choices of a run of the exploration: the number of each, and how many there were. The next run differs in the last
-/// choice that can change.
+/// Choices of the order of events in one run of the exploration: for each, the chosen alternative and the number of
+/// alternatives.
 #[derive(Default)]
 struct ExplorationChoices {
     taken: Vec<(usize, usize)>,
@@ -70,7 +72,7 @@ fn put(bytes: &mut [u8], (address, stored): &(u64, Vec<u8>)) {
     bytes[*address as usize..][..stored.len()].copy_from_slice(stored);
 }
 
-/// Loads bytes as a side sees them whose given stores have not reached the memory.
+/// Loads bytes as device or driver sees them, given its stores that have not reached the memory.
 fn load(bytes: &[u8], stores: &StoreBuffer, address: u64, into: &mut [u8]) {
     let start = address as usize;
     into.copy_from_slice(&bytes[start..start + into.len()]);
@@ -84,7 +86,8 @@ fn load(bytes: &[u8], stores: &StoreBuffer, address: u64, into: &mut [u8]) {
 }
 
 impl SharedMemory<'_> {
-    /// Makes driver's steps and arriving stores happen in any number before the device's next access.
+    /// Lets any number of driver steps and arriving stores happen before the device's next access, as the exploration
+    /// chooses.
     fn proceed(&mut self) {
         loop {
             let possible = [true, self.may_step(), !self.device.is_empty(), !self.driver.is_empty()];
@@ -98,7 +101,8 @@ impl SharedMemory<'_> {
         }
     }
 
-    /// Returns true if the driver has a step that may happen now.
+    /// Returns true if the driver has a next step that may happen now: a fence waits until the driver's stores have
+    /// reached the memory.
     fn may_step(&self) -> bool {
         match self.steps.front() {
             Some(DriverMemoryOperation::Fence) => self.driver.is_empty(),
@@ -120,7 +124,7 @@ impl SharedMemory<'_> {
         }
     }
 
-    /// Ends the run: the driver makes its last steps in any order with the stores.
+    /// Ends the run: the driver makes its last steps, and pending stores reach the memory, in any order.
     fn end(&mut self) {
         while !self.steps.is_empty() {
             if self.may_step() && self.device.is_empty() && self.driver.is_empty() {

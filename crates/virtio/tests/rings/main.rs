@@ -1,5 +1,5 @@
-//! The device's side of both kinds of rings against model drivers in one memory: rules of the standard, exchanges across
-//! wraps, hostile drivers, and notifications in every order of events.
+//! Tests the device's side of split and packed rings against model drivers in one memory: rules of the standard,
+//! exchanges across wraps, hostile drivers, and notifications in every order of events.
 
 mod driver;
 mod exchange;

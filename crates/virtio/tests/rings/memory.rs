@@ -2,25 +2,28 @@
 
 use virtio::memory::{MemoryFault, RingMemory};
 
-/// Bytes of the memory. Rings and tables are in it; buffers need not be.
+/// Bytes of the modelled guest's memory, which holds rings and tables. Buffers may lie outside of it.
 pub(crate) const SIZE: usize = 0x2_0000;
-/// Addresses in the test memory of a ring's three parts.
+/// Address of a ring's descriptor area in the test memory. The addresses of driver area and device area
+/// follow.
 pub(crate) const DESCRIPTORS: u64 = 0x1000;
 pub(crate) const DRIVER: u64 = 0x4000;
 pub(crate) const DEVICE: u64 = 0x5000;
-/// Address of the first indirect table, and the distance of tables.
+/// Address of the first indirect table in the test memory. The next constant is the distance between two
+/// tables.
 pub(crate) const TABLES: u64 = 0x8000;
 pub(crate) const TABLE: u64 = 16 * 32;
 
-/// Memory of a modelled guest with the device's accesses since the last look.
+/// Memory of a modelled guest, and the device's accesses since [`forget`](Self::forget) was called.
 pub(crate) struct GuestMemory {
     pub(crate) bytes: Vec<u8>,
-    /// Number of the device's read requests, and of bytes in them.
+    /// Number of the device's read requests. The next field is the number of bytes read by them.
     pub(crate) reads: usize,
     pub(crate) read_bytes: usize,
     /// Address and length of each write request of the device.
     pub(crate) writes: Vec<(u64, usize)>,
-    /// Source of changes that the guest makes after each read; 0 for none.
+    /// State of the random number generator for the changes that the guest makes after each read; 0 for no
+    /// changes.
     pub(crate) turmoil: u64,
 }
 
@@ -48,13 +51,13 @@ impl GuestMemory {
         u16::from_le_bytes(self.load(address))
     }
 
-    /// Forgets the recorded accesses of the device.
+    /// Clears the record of the device's accesses.
     pub(crate) fn forget(&mut self) {
         (self.reads, self.read_bytes) = (0, 0);
         self.writes.clear();
     }
 
-    /// Changes a byte of a ring or table as a guest that respects no rule.
+    /// Changes a random byte of a ring or table, as a hostile guest may.
     fn disturb(&mut self) {
         if self.turmoil == 0 {
             return;

@@ -1,5 +1,5 @@
-//! Tests that no order of events loses a notification: device and driver sleep only if the other one is going to wake
-//! them (sections 2.7.10, 2.7.7 and 2.8.10).
+//! Tests that no order of events loses a notification: device or driver sleeps only if its peer is going to notify it
+//! (sections 2.7.10, 2.7.7 and 2.8.10).
 
 use crate::driver::EitherDriver;
 use crate::interleaving::{DriverMemoryOperation, explore};
@@ -8,23 +8,23 @@ use crate::queue::EitherQueue;
 use virtio::chain::ChainBurst;
 use virtio::layout::RingFeatures;
 
-/// Number of bytes of the memory that hold the ring.
+/// Number of bytes from address 0 of the test memory that include the whole ring.
 const RINGS: usize = 0x5100;
-/// Number of ring entries: more than the chains of a run.
+/// Number of ring entries, which exceeds the number of chains of a run.
 const SIZE: u16 = 4;
 
-/// Returns every kind of ring and of notification, as (packed, with event index).
+/// Returns the combinations of ring format and notification mode, as (packed, with event index).
 fn kinds() -> [(bool, bool); 4] {
     [(false, false), (false, true), (true, false), (true, true)]
 }
 
-/// Returns true if an event of 16 bits is passed by the entries up to `new`, of which `count` are new.
+/// Returns true if the last `count` entries before index `new` include the event index `event`, modulo 2^16.
 fn passed(event: u16, new: u16, count: u16) -> bool {
     new.wrapping_sub(event).wrapping_sub(1) < count
 }
 
-/// Returns the step by which a driver decides about a notification of one chain, its `nth` after the first chain that the
-/// tests pass beforehand.
+/// Returns the driver's step that decides if a chain needs a notification. `nth` is the chain's number after the first
+/// chain, which the tests pass beforehand.
 fn kick(is_packed: bool, event_index: bool, nth: u16) -> DriverMemoryOperation {
     match (is_packed, event_index) {
         (false, false) => DriverMemoryOperation::Decide(DEVICE, |bytes, _| bytes[0] & 1 == 0, 0),
@@ -48,7 +48,8 @@ fn kick(is_packed: bool, event_index: bool, nth: u16) -> DriverMemoryOperation {
     }
 }
 
-/// Rings after one chain has passed, so that the device has made its first decision about an interrupt.
+/// Returns memory, driver and device after one chain has passed, so that the device has already made its first decision
+/// about an interrupt.
 fn warm(is_packed: bool, event_index: bool) -> (crate::memory::GuestMemory, EitherDriver, EitherQueue) {
     let features = RingFeatures { indirect: false, event_index, in_order: false };
     let mut memory = crate::memory::GuestMemory::new();

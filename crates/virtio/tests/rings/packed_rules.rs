@@ -12,7 +12,7 @@ use virtio::{RingError, UsedChain};
 const IN_ORDER: RingFeatures = RingFeatures { indirect: false, event_index: false, in_order: true };
 const EVENTS: RingFeatures = RingFeatures { indirect: false, event_index: true, in_order: false };
 
-/// Makes chains available, each of some buffers.
+/// Makes a chain available for each of `lengths`, with that number of buffers.
 fn send(driver: &mut PackedDriver, memory: &mut GuestMemory, lengths: &[usize], writable: bool) {
     for (token, length) in lengths.iter().enumerate() {
         let buffers = vec![(0x10_0000 + token as u64 * 0x1000, 1000, writable); *length];

@@ -1,4 +1,4 @@
-//! The device's side of a ring of either format, so that a test runs on both.
+//! Device's side of a ring of either format, so that one test runs on both formats.
 
 use crate::memory::{DESCRIPTORS, DEVICE, DRIVER};
 use virtio::chain::{Chain, ChainBurst, UsedChain};
@@ -84,7 +84,7 @@ impl EitherQueue {
         }
     }
 
-    /// Replaces the device by a successor that knows only the position, in the form that vhost-user has for it.
+    /// Replaces the device by a successor that knows only the ring base, vhost-user's encoding of the position.
     pub(crate) fn restart(&mut self, features: RingFeatures) {
         match self {
             Self::Split(queue) => *queue = SplitQueue::new(*queue.layout(), features, queue.base()),

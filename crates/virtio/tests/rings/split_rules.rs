@@ -10,7 +10,7 @@ use virtio::{RingError, UsedChain};
 
 const IN_ORDER: RingFeatures = RingFeatures { indirect: false, event_index: false, in_order: true };
 
-/// Makes chains available, each of one buffer.
+/// Makes `count` chains of one buffer each available.
 fn send(driver: &mut SplitDriver, memory: &mut GuestMemory, count: u32, writable: bool) {
     for token in 0..count {
         let buffer = (0x10_0000 + u64::from(token) * 0x1000, 1000, writable);

@@ -1,5 +1,5 @@
 //! Tests a driver that publishes a chain in the middle of any of the device's reads, at any byte: the device sees the
-//! chain as a whole or not at all. Another processor's stores may interrupt a copy of many bytes in the same way.
+//! whole chain or no part of it. Another processor's stores may interrupt a copy of many bytes in the same way.
 
 use crate::driver::EitherDriver;
 use crate::memory::GuestMemory;
@@ -8,11 +8,12 @@ use virtio::chain::{ChainBuffer, ChainBurst};
 use virtio::layout::RingFeatures;
 use virtio::memory::{MemoryFault, RingMemory};
 
-/// Memory whose content changes to that of `after` when the device has read a number of bytes.
+/// Memory whose contents change to those of `after` when the device has read a given number of bytes.
 struct TornMemory<'a> {
     now: &'a [u8],
     after: &'a [u8],
-    /// Number of bytes to read before the change. Numbers of two bytes are read at once, so it is even.
+    /// Number of bytes that the device still reads before the memory changes. Numbers of two bytes are read at once, so
+    /// the number is even.
     left: usize,
 }
 
@@ -35,8 +36,8 @@ impl RingMemory for TornMemory<'_> {
     }
 }
 
-/// Publishes lists of these lengths after `before` chains of one buffer, while the device fetches, at each byte of the
-/// device's reads. Returns the number of places.
+/// Publishes lists of the given lengths during a fetch, once at each byte of the device's reads, after `before` chains
+/// of one buffer. Returns the number of bytes at which it did so.
 fn tear(is_packed: bool, before: u32, lists: &[u64]) -> usize {
     let (mut memory, mut driver) = (GuestMemory::new(), EitherDriver::new(is_packed, 8, false));
     // A round of other chains fills the ring with descriptors of old contents.

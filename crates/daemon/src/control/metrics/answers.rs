@@ -1,10 +1,11 @@
 //! Delays of the PF driver's answers, as a Prometheus histogram. The port has counted them in buckets already, so this
-//! builds the wire format instead of using the library's histogram, which counts single values.
+//! module builds the wire format instead of using the library's histogram, which counts single values.
 
 use crate::control::status::{PfAnswerStatus, PortStatus};
 use prometheus::proto::{Bucket, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 
-/// Returns the answer-delay histograms of the ports whose PF driver the host runs, or `None` if there is no such port.
+/// Returns the answer-delay histograms of the ports whose PF driver the host runs, or `None` if the host runs no PF
+/// driver.
 pub(super) fn family(ports: &[PortStatus]) -> Option<MetricFamily> {
     let metrics: Vec<Metric> =
         ports.iter().filter_map(|port| Some(metric(&port.name, port.answers.as_ref()?))).collect();

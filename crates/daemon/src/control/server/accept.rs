@@ -45,7 +45,8 @@ struct MetricsFormatPreference {
 }
 
 /// Returns true if the client prefers OpenMetrics. A client that accepts neither format gets the text format, as from
-/// Prometheus' own library. With equal weights, a form with a range of its own wins over one that a wildcard admits.
+/// Prometheus' own library. With equal weights, a format that a media range names wins over a format that a wildcard
+/// admits.
 pub(super) fn prefers_openmetrics(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
     let ranges: Vec<Vec<&str>> =
@@ -75,8 +76,9 @@ impl MetricsFormat {
         closest
     }
 
-    /// Returns how closely a media range names this format, or `None` if it names another. Parameters besides
-    /// `version` and `charset` are ignored; `escaping` has no effect, because our metric names need no escaping.
+    /// Returns how closely a media range names this format, or `None` if the range names another format. Parameters
+    /// besides `version` and `charset` are ignored; `escaping` has no effect, because our metric names need no
+    /// escaping.
     fn specificity(&self, range: &[&str]) -> Option<MediaRangeSpecificity> {
         let (kind, subtype) = range.first()?.split_once('/')?;
         let specificity = match (kind.trim(), subtype.trim()) {

@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Longest time in which a capture's response sends nothing. Then the server sends a statistics block, because only a
 /// write shows that the client has gone.
 const SILENCE: Duration = Duration::from_secs(3);
-/// Maximum bytes of the capture's ring that one piece of the response contains.
+/// Maximum bytes that one piece of the response takes from the capture's ring.
 const PIECE: usize = 1 << 18;
 /// File with names of TCP and UDP ports for filters.
 const SERVICES: &str = "/etc/services";
@@ -42,12 +42,12 @@ const SHORTEST: usize = 14;
 pub(crate) type CaptureStarter =
     Arc<dyn Fn(&str, CaptureWriter) -> Result<(), ControlRequestFailure> + Send + Sync>;
 
-/// Starts packet captures, and limits their number.
+/// Service that starts packet captures, and limits the number of simultaneous ones.
 #[derive(Clone)]
 pub(super) struct CaptureService {
     starter: CaptureStarter,
     names: Arc<NameDatabases>,
-    /// Permits for simultaneous captures of the host.
+    /// Permits that limit the number of simultaneous captures of the host.
     permits: Arc<Semaphore>,
 }
 

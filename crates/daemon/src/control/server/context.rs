@@ -17,7 +17,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct ControlHandlerContext {
     pub(super) sender: ControlRequestSender,
     pub(super) stop: watch::Receiver<bool>,
-    /// Permits for open streams of events.
+    /// Permits that limit the number of open event streams.
     pub(super) stream_permits: Arc<Semaphore>,
     /// Token that TCP clients must send; `None` for the control socket.
     pub(super) token: Option<BearerToken>,

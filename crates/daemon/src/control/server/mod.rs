@@ -156,8 +156,8 @@ async fn serve(
     let _ = timeout(FAREWELL, ended).await;
 }
 
-/// Accepts a client of the UNIX control socket. Without a free file descriptor the listener turns it away by its
-/// reserve, or the next accept waits: the error would return at once and keep the thread busy.
+/// Accepts a client of the UNIX control socket. If the process is out of file descriptors, rejects the client, and
+/// waits before it returns the error: an immediate retry would keep the thread busy.
 async fn accept(waiting: &UnixListener, listener: &mut SocketListener) -> io::Result<UnixStream> {
     let error = match waiting.accept().await {
         Ok((stream, _)) => return Ok(stream),
@@ -170,7 +170,7 @@ async fn accept(waiting: &UnixListener, listener: &mut SocketListener) -> io::Re
     Err(error)
 }
 
-/// Accepts a TCP client of the control interface. Without a TCP socket it waits forever.
+/// Accepts a TCP client of the control interface. Waits forever if there is no TCP socket.
 async fn accept_tcp(listener: Option<&TcpListener>) -> io::Result<TcpStream> {
     let Some(listener) = listener else { return pending().await };
     match listener.accept().await {
@@ -228,7 +228,7 @@ trait ControlConnection: AsyncRead + AsyncWrite + IdentifiedConnection + Send + 
 
 impl<S: AsyncRead + AsyncWrite + IdentifiedConnection + Send + 'static> ControlConnection for S {}
 
-/// Serves a client until it disconnects, is too slow, or the host stops.
+/// Serves a client until the client disconnects or is too slow, or the host stops.
 async fn attend(
     stream: impl ControlConnection,
     router: Router,

@@ -26,7 +26,7 @@ struct QueuedControlRequest {
 #[derive(Debug, Clone)]
 pub(crate) struct ControlRequestSender {
     queue: mpsc::Sender<QueuedControlRequest>,
-    /// Permits for pending requests of one listener's clients.
+    /// Permits that limit the number of pending requests of one listener's clients.
     permits: Arc<Semaphore>,
 }
 

@@ -1,6 +1,7 @@
-//! Interrupts to guests' drivers that have to restart, because a new card has replaced theirs. A message in the
-//! driver's mailbox notifies the driver. A driver without an interrupt vector for the mailbox gets an interrupt on
-//! every vector that it has: it checks its registers on any interrupt, and finds that its VF was reset.
+//! Interrupts to guests' drivers that have to restart, because a new card has replaced the card that they had set up. A
+//! message in the driver's mailbox notifies the driver. A driver without an interrupt vector for the mailbox gets an
+//! interrupt on every vector that it has: on any interrupt such a driver checks its registers, and finds that its VF
+//! was reset.
 
 use i82576::Time;
 use std::time::Duration;
@@ -12,7 +13,7 @@ pub(super) struct DriverRestartNoticeSchedule {
     wait: Duration,
 }
 
-/// First interval between interrupts to a driver that has to restart, and the interval after which they end.
+/// Intervals between interrupts to a driver that has to restart: the first, and the bound at which the interrupts end.
 const FIRST_INTERVAL: Duration = Duration::from_millis(5);
 const LAST_INTERVAL: Duration = Duration::from_secs(3);
 

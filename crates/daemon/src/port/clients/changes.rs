@@ -51,8 +51,8 @@ fn refusals(old: &VfDriverState, new: &VfDriverState) -> impl Iterator<Item = (u
 }
 
 impl VfDriverEventLog {
-    /// Logs the events of a VF's driver since the last call. The port calls it before it sleeps, and once a second
-    /// while it does not sleep. The limit bounds the lines of a VF that changes without end.
+    /// Logs the events of a VF's driver since the last call. The port calls this before it sleeps, and once a second
+    /// while it does not sleep. A limit bounds the log lines of a VF whose driver changes state without end.
     pub(super) fn update(
         &mut self,
         function: &str,

@@ -14,12 +14,12 @@ use std::time::Duration;
 
 /// Maximum number of half-closed sockets that are drained at a time.
 const MOST_HUNG_UP: usize = 64;
-/// Longest time that a client is served after the decision to disconnect it, and the silence of the client that ends
+/// Maximum time for which a client is still served after the decision to disconnect it. A silence of [`SILENCE`] ends
 /// this time early.
 const WIND_DOWN: Duration = Duration::from_millis(500);
 const SILENCE: Duration = Duration::from_millis(50);
-/// Longest time that a socket is drained, and the silence that ends this time early. QEMU takes the end of the
-/// stream from its own thread, within a millisecond if that thread is not starved.
+/// Maximum time for which a half-closed socket is drained. A silence of [`DRAINED`] ends this time early. QEMU takes
+/// the end of the stream from its own thread, within a millisecond if that thread is not starved.
 const DRAIN: Duration = Duration::from_secs(1);
 const DRAINED: Duration = Duration::from_millis(200);
 /// Number of pending closes of a client's file descriptors at which the port stops reading from the client.
@@ -60,8 +60,8 @@ struct HalfClosedConnection {
     stream: StreamSocket,
     /// Worker thread that closes file descriptors that the client still sends, and then the socket.
     closer: BlockingWorker,
-    /// Times of the first call to [`Self::drain`] and of the last received bytes. `None` before the first call:
-    /// until then the port may have opened uplinks and sockets, and the client's time has not begun.
+    /// Times of the first call to [`Self::drain`] and of the last received bytes. `None` before the first call: until
+    /// then the port may have opened uplinks and sockets, so the client's timeout has not begun.
     looked: Option<(Time, Time)>,
 }
 
@@ -107,8 +107,8 @@ impl HalfClosedConnections {
         self.0.is_empty()
     }
 
-    /// Shuts a client's connection down for writing, and adds it to those to drain. `closer` closes the connection
-    /// later.
+    /// Shuts a client's connection down for writing, and adds the connection to those to drain. `closer` closes the
+    /// connection later.
     pub(super) fn add(&mut self, stream: StreamSocket, closer: BlockingWorker, buffer: &mut [u8], now: Time) {
         if self.0.len() >= MOST_HUNG_UP {
             // Closes the oldest early. Clients that connect and misbehave at this rate risk a reset.

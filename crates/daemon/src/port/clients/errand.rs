@@ -1,6 +1,6 @@
-//! Blocking calls for a client, which may take long, such as mapping its memory, taking its eventfds, and closing
-//! both. A function's [`BlockingWorker`] makes the calls while the port's loop continues. The result comes back as a
-//! [`CompletedBlockingCall`].
+//! Blocking calls for a client, which may take long, such as mapping the client's memory, checking its eventfds, and
+//! closing both. A function's [`BlockingWorker`] makes the calls while the port's loop continues. The result comes back
+//! as a [`CompletedBlockingCall`].
 //!
 //! Each function has a worker thread of its own. So one client's memory, however large, delays no other client, and
 //! neither do descriptors that block when they are closed. `device` uses the results.
@@ -31,7 +31,7 @@ pub(in crate::port) struct CompletedBlockingCall {
     /// Number of the client for which the call was made ([`BlockingCallQueue::next_client`]).
     pub(super) client: u64,
     pub(super) outcome: BlockingCallOutcome,
-    /// Worker thread that made the call, and the vault in which the call kept file descriptors.
+    /// Worker thread that made the call, and the store in which the call kept file descriptors.
     worker: BlockingWorker,
     vault: PortFileDescriptorStore,
 }
@@ -51,19 +51,18 @@ impl CompletedBlockingCall {
 /// Outcome of a blocking call on the function's worker thread.
 #[derive(Debug)]
 pub(in crate::port) enum BlockingCallOutcome {
-    /// A DMA window was mapped and its file kept, or the reason for the failure.
+    /// Result of mapping a DMA window and keeping its file: the window, or the reason for the failure.
     Mapped(Result<MappedDmaWindow, MapDmaRegionError>),
     /// Eventfds for interrupt vectors of one type, from vector `start` on, with the numbers under which they are kept;
     /// or the reason why a file descriptor is not an eventfd.
     Assigned { index: u32, start: u32, eventfds: Result<Vec<(EventFd, u64)>, EventFdError> },
     /// File descriptors of an incomplete message were kept, under these numbers.
     PartialKept(Vec<u64>),
-    /// A memory region of a vhost-user client was mapped. Nothing of it is kept.
+    /// Result of mapping a memory region of a vhost-user client. No file descriptor of the region is kept.
     RegionMapped(Result<MappedDmaRegion, MapDmaRegionError>),
     /// A migration log of a vhost-user client was mapped. Nothing of it is kept.
     LogMapped(Result<MappedLog, MapDmaRegionError>),
-    /// The file descriptor for a ring of a vhost-user client is an eventfd, or the reason why it is none. It is not
-    /// kept.
+    /// Result of using a file descriptor as an eventfd for a ring of a vhost-user client. The descriptor is not kept.
     RingEventfd { ring: u32, purpose: RingEventfdPurpose, eventfd: Result<EventFd, EventFdError> },
     /// All earlier blocking calls of the function have ended.
     CaughtUp,
@@ -111,18 +110,19 @@ impl BlockingCallOutcome {
 /// Channel to which the worker threads of all functions of a port report.
 #[derive(Debug, Clone)]
 pub(in crate::port) struct BlockingCallCompletionSender {
-    /// Worker thread that keeps file descriptors of new clients. It closes no descriptor, so no client can delay it.
+    /// Worker thread that keeps file descriptors of new clients. The thread closes no descriptor, because a close could
+    /// block, and so no client can delay the thread.
     clerk: BlockingWorker,
     done: mpsc::Sender<CompletedBlockingCall>,
-    /// Waker of the port's loop, for results.
+    /// Waker by which worker threads notify the port's loop of results.
     waker: ThreadWaker,
-    /// Vault in which the calls keep file descriptors.
+    /// Store in which the blocking calls keep file descriptors for the successor process.
     vault: PortFileDescriptorStore,
 }
 
 impl BlockingCallCompletionSender {
-    /// Starts the thread that keeps new clients' file descriptors in the port's vault. It gives up the rights that
-    /// `confined` names. The receiver gets the outcomes of blocking calls.
+    /// Starts the thread that keeps new clients' file descriptors in the port's file descriptor store. The thread gives
+    /// up the rights that `confined` names. The receiver gets the outcomes of blocking calls.
     pub(in crate::port) fn open(
         vault: &PortFileDescriptorStore,
         waker: &ThreadWaker,
@@ -176,8 +176,8 @@ impl BlockingCallQueue {
         self.run(move || BlockingCallOutcome::Mapped(map(region, file.into_inner(), window, &keeper)));
     }
 
-    /// Takes a client's file descriptors as eventfds on the worker thread, and keeps them for the successor process. If
-    /// one is invalid, none is used.
+    /// Checks on the worker thread that a client's file descriptors are eventfds, and keeps them for the successor
+    /// process. If one of the file descriptors is invalid, none is used.
     pub(super) fn assign(&self, index: u32, start: u32, fds: Vec<DeferredCloseFd>, keeper: FdSaver) {
         self.run(move || {
             let eventfds = fds.into_iter().map(|fd| EventFd::adopt(fd.into_inner()));
@@ -186,7 +186,7 @@ impl BlockingCallQueue {
         });
     }
 
-    /// Maps a memory region on the worker thread.
+    /// Maps a memory region of a vhost-user client on the worker thread.
     pub(super) fn map_region(&self, region: PendingDmaRegion, file: DeferredCloseFd) {
         self.run(move || BlockingCallOutcome::RegionMapped(region.map(file.into_inner())));
     }
@@ -196,7 +196,8 @@ impl BlockingCallQueue {
         self.run(move || BlockingCallOutcome::LogMapped(log.map(file.into_inner())));
     }
 
-    /// Takes a file descriptor for a ring as an eventfd on the worker thread.
+    /// Checks on the worker thread that a file descriptor for a vhost-user ring is an eventfd, and wraps the
+    /// descriptor.
     pub(super) fn take_eventfd(&self, ring: u32, purpose: RingEventfdPurpose, fd: DeferredCloseFd) {
         self.run(move || {
             let eventfd = EventFd::adopt(fd.into_inner());

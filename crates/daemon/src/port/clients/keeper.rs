@@ -13,17 +13,17 @@ pub(in crate::port) struct FdSaver {
     pub(in crate::port) vault: PortFileDescriptorStore,
     /// Unused numbers under which to keep file descriptors.
     pub(in crate::port) numbers: Vec<u64>,
-    /// Files of guest memory that the vault of kept file descriptors holds already, each with its number.
+    /// Files of guest memory that the file descriptor store already holds, each with its number.
     pub(in crate::port) files: Vec<(FileIdentity, u64)>,
 }
 
 impl FdSaver {
-    /// Stores a copy of a file descriptor under a number, for the host process that replaces this one.
+    /// Stores a copy of a file descriptor under a number, for the successor process.
     pub(super) fn keep(&self, number: u64, fd: BorrowedFd<'_>) {
         self.vault.keep(number, fd);
     }
 
-    /// Keeps each eventfd under a number, and returns them with their numbers.
+    /// Keeps each eventfd under a number, and returns the eventfds with these numbers.
     pub(super) fn keep_all(&self, eventfds: Vec<EventFd>) -> Vec<(EventFd, u64)> {
         let kept: Vec<_> = eventfds.into_iter().zip(self.numbers.iter().copied()).collect();
         kept.iter().for_each(|(eventfd, number)| self.keep(*number, eventfd.as_fd()));
@@ -54,7 +54,8 @@ impl FdSaver {
         KeptMemoryFile { number, new: true }
     }
 
-    /// Gives up a kept file of guest memory, if this blocking call was the first to keep the file.
+    /// Removes a file of guest memory from the file descriptor store again, if this blocking call was the first to keep
+    /// the file.
     pub(super) fn take_back(&self, kept: KeptMemoryFile) {
         if kept.new {
             self.vault.forget(kept.number);
@@ -62,7 +63,7 @@ impl FdSaver {
     }
 }
 
-/// File of guest memory that the vault of kept file descriptors holds for the successor process.
+/// File of guest memory that the file descriptor store holds for the successor process.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeptMemoryFile {
     pub(super) number: u64,

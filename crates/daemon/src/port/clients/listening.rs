@@ -32,7 +32,7 @@ pub(in crate::port) struct FunctionSocketConfig<'a> {
     pub(in crate::port) access: SocketFilePermissions,
 }
 
-/// Returns the name under which the vault of kept file descriptors keeps a function's listening socket.
+/// Returns the name of a function's listening socket in the file descriptor store.
 pub(in crate::port) fn kept_listener(name: &str) -> String {
     format!("listen.{name}")
 }
@@ -58,8 +58,7 @@ impl<'a> FunctionSocketConfig<'a> {
         pf.chain(config.vfs.iter().map(Self::of_vf))
     }
 
-    /// Opens the function's endpoint: the previous host process's socket, if it has left one, else a new one; or the folder
-    /// of the socket on which a VMM listens.
+    /// Opens the function's socket: the socket that the previous host process has left, or else a new one.
     pub(in crate::port) fn open(
         &self,
         vault: &PortFileDescriptorStore,

@@ -155,8 +155,8 @@ impl PortClients {
         Ok(())
     }
 
-    /// Has `adopt` resume the previous host process's client of each function. Returns the sockets of clients that it
-    /// could not resume.
+    /// Has `adopt` resume the previous host process's client of each function. Returns the sockets of clients that
+    /// could not be resumed.
     pub(in crate::port) fn inherit(
         &mut self,
         mut adopt: impl FnMut(&Poller, usize, &mut OfferedFunction) -> Option<StreamSocket>,
@@ -167,7 +167,7 @@ impl PortClients {
         self.slots.iter_mut().enumerate().filter_map(adopt).collect()
     }
 
-    /// Returns the port's functions with their clients. Other methods take an index into them.
+    /// Returns the port's functions with their clients. Other methods take an index into this list.
     pub(in crate::port) fn slots(&self) -> &[OfferedFunction] {
         &self.slots
     }
@@ -206,8 +206,8 @@ impl PortClients {
         self.slots.iter_mut().filter_map(|slot| slot.endpoint.listener_mut()).for_each(SocketListener::own);
     }
 
-    /// Leaves the files of listening sockets to the successor process, and disconnects clients that it does not resume:
-    /// they connect again, to the successor process.
+    /// Leaves the files of listening sockets to the successor process, and disconnects clients that the successor does
+    /// not resume. These clients connect again, to the successor.
     pub(in crate::port) fn leave_sockets(mut self, engine: &mut PortEngine, now: Time) {
         self.end_dials();
         for mut slot in self.slots {
@@ -241,8 +241,8 @@ impl PortClients {
         pages.any(|pages| pages.has_new_doorbells(engine.card()))
     }
 
-    /// Returns true if the port has to poll register pages: a client has such pages, and the card may act on its
-    /// guest's stores.
+    /// Returns true if the port has to poll register pages: a client has register pages, and the card may act on stores
+    /// of the client's guest.
     pub(in crate::port) fn must_poll_pages(&self, engine: &PortEngine) -> bool {
         self.slots.iter().any(|slot| has_pages(slot) && engine.card().is_bus_master(slot.function))
     }
@@ -339,7 +339,7 @@ impl PortClients {
         self.slots.iter_mut().filter_map(|slot| slot.call(engine, now)).min()
     }
 
-    /// Returns the state of each function's client that the journal does not hold.
+    /// Returns, for each function, the part of its client's state that the journal does not hold.
     pub(in crate::port) fn states(&self, engine: &PortEngine) -> Vec<ClientState> {
         self.slots.iter().map(|slot| slot.state(engine.reach(slot.function))).collect()
     }

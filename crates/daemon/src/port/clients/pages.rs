@@ -1,4 +1,4 @@
-//! Pages of a VF's BAR0 that its client may map: the shared memory, and the card's accesses to it.
+//! Pages of a VF's BAR0 that its client may map: the shared memory, and the card's accesses to this memory.
 //!
 //! Each client has memory of its own, so that no client can ring the doorbells of the next. A client that never
 //! asks for the memory is served as if there were no such pages.
@@ -43,9 +43,9 @@ impl SharedRegisterPages {
         Ok(Some(Self { memory, vf, areas, given: false }))
     }
 
-    /// Adopts the register pages that the previous host process's client may have mapped. If the card is `exactly` as
-    /// the predecessor left it, the guest's stores since then are doorbells. Else the pages show the registers of the
-    /// new card.
+    /// Takes over the register pages that the previous host process's client may have mapped. If the card is `exactly`
+    /// as the predecessor left it, the guest's later stores are handled as doorbells. Otherwise the pages show the
+    /// registers of the new card.
     pub(super) fn adopt(
         fd: OwnedFd,
         vf: VfIndex,

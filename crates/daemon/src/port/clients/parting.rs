@@ -33,7 +33,7 @@ impl PortClients {
         }
     }
 
-    /// Begins to disconnect the front ends of disabled virtio functions.
+    /// Begins to disconnect the vhost-user clients (front ends) of disabled virtio functions.
     pub(super) fn shut_disabled(&mut self, engine: &mut PortEngine, now: Time) {
         for index in 0..self.slots.len() {
             if self.slots[index].connection.is_some() && is_shut(&self.slots[index], engine.card()) {
@@ -42,8 +42,8 @@ impl PortClients {
         }
     }
 
-    /// Disconnects the clients that cannot continue after a reset of the card: front ends, which have no message for
-    /// it. They connect again, and set their rings up anew.
+    /// Disconnects the clients that cannot continue after a reset of the card: front ends, because vhost-user has no
+    /// message for a reset. The front ends connect again, and set their rings up anew.
     pub(in crate::port) fn disconnect_after_reset(&mut self, engine: &mut PortEngine, now: Time) {
         for index in 0..self.slots.len() {
             if self.slots[index].connection.as_ref().is_some_and(|connection| !connection.is_kept()) {
@@ -85,7 +85,7 @@ impl PortClients {
         next.into_iter().chain(drain).chain(waiting).min()
     }
 
-    /// Disconnects clients that stall for too long. Returns the earliest deadline of the other clients.
+    /// Disconnects clients that stall for too long. Returns the earliest deadline of the clients that still stall.
     fn cut_off_the_silent(&mut self, engine: &mut PortEngine, now: Time) -> Option<Time> {
         let mut next = None;
         for index in 0..self.slots.len() {

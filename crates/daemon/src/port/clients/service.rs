@@ -66,7 +66,8 @@ impl PortClients {
         }
     }
 
-    /// Accepts a new client for a function. Refuses the client if the function has a client.
+    /// Accepts a new client for a function. Rejects the client if the function already has one, or is a disabled virtio
+    /// function.
     pub(in crate::port) fn accept(&mut self, index: usize, engine: &mut PortEngine, now: Time) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         let name = &slot.name;
@@ -131,9 +132,9 @@ impl PortClients {
         warn_of_unshared_memory(slot, engine, now);
     }
 
-    /// Disconnects a client from its function. Releases its memory and interrupts at once, and its socket after the
-    /// client has read the end of the stream. Resets the function, so that the next client finds no state of this
-    /// one.
+    /// Disconnects a client from its function. Releases the client's memory and interrupts at once, and the socket
+    /// after the client has read the end of the stream. Resets the function, so that the next client finds no state of
+    /// the former one.
     pub(in crate::port) fn disconnect(
         &mut self,
         index: usize,
@@ -233,8 +234,8 @@ pub(super) fn attach(
     }
 }
 
-/// Returns true if a function may have no client now. Its VMM learns of the missing link only by the end of the
-/// connection.
+/// Returns true if a function may have no client now. Only the end of the connection notifies the function's VMM of the
+/// missing link.
 pub(super) fn is_shut(slot: &OfferedFunction, card: &dyn PortCard) -> bool {
     slot.function.vf().is_some_and(|vf| card.is_disconnected(vf))
 }
@@ -300,7 +301,7 @@ fn warn_of_refusals(slot: &mut OfferedFunction, now: Time) {
     }
 }
 
-/// Logs once that a client shares no memory. Such a client works, but no frame can move.
+/// Logs once that a client shares no memory. Such a client's guest works, but no frame can move to or from it.
 fn warn_of_unshared_memory(slot: &mut OfferedFunction, engine: &PortEngine, now: Time) {
     let (card, reach) = (engine.card(), engine.reach(slot.function));
     if !slot.judged && card.is_bus_master(slot.function) {

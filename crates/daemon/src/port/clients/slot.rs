@@ -58,7 +58,7 @@ pub(in crate::port) struct OfferedFunction {
     pub(super) more: bool,
     /// Earliest time at which the client's pending messages may have arrived.
     pub(super) pending_since: Time,
-    /// True once the guest's memory was checked for private copies, which happens when the guest becomes bus master.
+    /// True once the guest's memory was checked for private copies, which happens when the guest enables bus mastering.
     pub(super) judged: bool,
     /// True if the guest writes to private copies of the memory that its VMM has shared.
     pub(super) private_memory: bool,
@@ -66,7 +66,7 @@ pub(in crate::port) struct OfferedFunction {
     pub(super) warned: bool,
     pub(super) log: LogRateLimit,
     pub(super) changes: VfDriverEventLog,
-    /// Counts of messages and interrupts of the function's former clients.
+    /// Counts of messages and interrupts between the card and the function's former clients.
     past: VmmInterventions,
 }
 
@@ -108,8 +108,8 @@ impl OfferedFunction {
         self.connection.as_deref()
     }
 
-    /// Returns the reason why the host is not connected to the socket on which the function's VMM listens. `None` if it is,
-    /// or if the host listens.
+    /// Returns the reason why the host is not connected to the socket on which the function's VMM listens. Returns
+    /// `None` if the host is connected, or listens itself.
     pub(in crate::port) fn unconnected(&self, card: &dyn PortCard) -> Option<String> {
         let dial = self.endpoint.dial().filter(|_| self.connection.is_none())?;
         let off = self.function.vf().is_some_and(|vf| card.is_disconnected(vf));
@@ -117,13 +117,13 @@ impl OfferedFunction {
         Some(reason.unwrap_or("the host connects").to_owned())
     }
 
-    /// Connects a client of the previous host process to this function again.
+    /// Reconnects a client of the previous host process to this function.
     pub(in crate::port) fn resume(&mut self, connection: Box<dyn ClientConnection>) {
         (self.connection, self.more) = (Some(connection), true);
     }
 
     /// Restores the register pages that the previous host process's client may have mapped. If the card is not
-    /// `exactly` as it was, schedules interrupts to the guest's driver until it restarts.
+    /// `exactly` as it was, schedules interrupts to the guest's driver until the driver restarts.
     pub(in crate::port) fn resume_driver(&mut self, card: &mut dyn PortCard, exactly: bool, now: Time) {
         self.calls =
             self.connection.as_ref().filter(|_| !exactly).map(|_| DriverRestartNoticeSchedule::new(now));
@@ -206,7 +206,7 @@ impl OfferedFunction {
         VmmInterventions { interrupts, ..add(self.past, now) }
     }
 
-    /// Returns the state of the function's client that the journal does not hold.
+    /// Returns the part of the client's state that the journal does not hold.
     pub(in crate::port) fn state(&self, reach: &FunctionBus) -> ClientState {
         ClientState {
             interventions: self.interventions(reach.interrupts()),

@@ -44,8 +44,8 @@ pub(in crate::port) struct VfioUserConnection {
     replies: ReplyLog,
     fds: ReceivedFds,
     /// Copies of received file descriptors, each with the stream position up to which the socket holds the original.
-    /// While a copy exists, consuming bytes closes no descriptor for good, which could block. The worker thread closes
-    /// copies.
+    /// While a copy exists, consuming bytes from the socket cannot close the last reference to a descriptor, which
+    /// could block. The worker thread closes the copies.
     copies: VecDeque<(u64, DeferredCloseFd)>,
     /// Number of bytes consumed from the client's socket.
     consumed: u64,
@@ -53,7 +53,7 @@ pub(in crate::port) struct VfioUserConnection {
     left: usize,
     /// Bytes of the first unfinished message that were consumed and are held for the successor process.
     taken: usize,
-    /// Time of the last byte of an incomplete message.
+    /// Arrival time of the last byte of an incomplete message.
     since: Option<Time>,
     interest: SocketInterest,
     /// True while messages wait for a pending blocking call.
@@ -278,7 +278,7 @@ impl VfioUserConnection {
         Ok(())
     }
 
-    /// Takes the first part of an incomplete message out of the socket, after whole messages and their replies.
+    /// Takes the first part of an incomplete message out of the socket, after all whole messages are answered.
     fn hold_part(&mut self, device: &mut VfioFunction<'_>, buffer: &mut [u8]) -> VisitResult {
         if self.left == 0 {
             return Ok(ClientServiceOutcome::Done);
@@ -308,7 +308,7 @@ impl VfioUserConnection {
         Ok(false)
     }
 
-    /// Writes the part of an incomplete message to the reply file, saves its file descriptors, and consumes it.
+    /// Moves the received part of an incomplete message to the reply file, and saves the message's file descriptors.
     fn write_part(&mut self, device: &mut VfioFunction<'_>, buffer: &mut [u8]) -> io::Result<()> {
         let UnfinishedMessage { kept, skipped } = self.session.partial();
         let held = self.replies.held().length as usize;

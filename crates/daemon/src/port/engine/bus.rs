@@ -17,7 +17,7 @@ use vfio_user::wire::pci_irq;
 #[derive(Debug)]
 pub(in crate::port) struct FunctionBus {
     memory: DmaTable,
-    /// Reservation of a part of the process's table of mappings for this function.
+    /// Reservation of this function's part of the process-wide table of memory mappings.
     _share: MappingTableReservation,
     /// Worker thread that maps and unmaps guest memory, and closes file descriptors of the client.
     worker: BlockingWorker,
@@ -66,8 +66,8 @@ impl FunctionBus {
         &mut self.memory
     }
 
-    /// Unmaps the DMA windows of the function in these bytes. A range without a window was refused at mapping, and is
-    /// ignored here.
+    /// Unmaps the function's DMA windows in a range of `size` bytes from `iova` on. A range without a window is
+    /// ignored.
     pub(in crate::port) fn unmap(&mut self, iova: u64, size: u64) {
         if let Ok(removed) = self.memory.unmap(iova, size)
             && !removed.is_light()
@@ -138,8 +138,8 @@ impl Drop for FunctionBus {
     }
 }
 
-/// Resources of the process for one function: a worker thread, and a part of the table of mappings. Taking them may
-/// block, so no port's thread does it.
+/// Resources of one function in this process: a worker thread and a part of the table of memory mappings. Reserving
+/// them may block, so no port's thread does it.
 #[derive(Debug)]
 pub(in crate::port) struct FunctionResources {
     worker: BlockingWorker,
@@ -147,7 +147,8 @@ pub(in crate::port) struct FunctionResources {
 }
 
 impl FunctionResources {
-    /// Takes the resources for these functions of a port. Their threads give up the rights that `confined` names.
+    /// Reserves the resources of these functions of a port. Their worker threads drop the privileges that `confined`
+    /// names.
     pub(in crate::port) fn take(
         functions: &[Function],
         port: &str,
@@ -207,7 +208,7 @@ impl GuestBus {
         Ok(Self { functions, limits, notifier })
     }
 
-    /// Adds a VF with its resources to the bus, after the other VFs.
+    /// Adds a VF with its resources to the bus, after the VFs that the bus already has.
     pub(in crate::port) fn add_vf(&mut self, resources: FunctionResources) {
         let function = Function::Vf((self.functions.len() - 1) as u8);
         self.functions.push(FunctionBus::new(function, resources, self.limits));

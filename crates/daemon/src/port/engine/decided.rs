@@ -1,5 +1,5 @@
-//! Policies that are in force for the VFs of a port whose family has 64 of them, and the choice between the policies of
-//! the previous host process and those of the configuration.
+//! Policies in force for the VFs of an AVF or virtio port. A restored port keeps the previous host process's policies,
+//! except those that the configuration has changed.
 
 use super::family::not_offered;
 use crate::config::PortConfig;
@@ -8,7 +8,7 @@ use driver::conduct::VfConductMonitor;
 use pcie::{MAX_VFS, VfIndex, VfSet};
 use policy::{PortPolicy, VfLinkPolicy, VfPolicy};
 
-/// Policy of a VF, and a flag that the VF sees no link for now.
+/// Policy of a VF, and a flag that hides the link from the VF.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct VfPolicyState {
     pub(super) policy: VfPolicy,
@@ -73,8 +73,8 @@ pub(super) fn hidden_vfs(decided: &[VfPolicyState]) -> VfSet {
     vfs.map(|(vf, _)| vf).collect()
 }
 
-/// Returns a monitor of offences for every VF of the card. VFs that the previous host process did not have get an empty
-/// one.
+/// Returns a monitor of offences for every VF of the card, with an empty one for each VF that the previous host process
+/// lacked.
 pub(super) fn monitors_of_all(mut conduct: Vec<VfConductMonitor>) -> Vec<VfConductMonitor> {
     conduct.resize_with(MAX_VFS.max(conduct.len()), VfConductMonitor::default);
     conduct

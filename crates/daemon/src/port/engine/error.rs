@@ -8,7 +8,7 @@ use iovm::{VfAssignmentError, VfDiscoveryError, VfEnableError};
 use policy::PolicyError;
 use thiserror::Error;
 
-/// Reason why the card of a port, with its bus, cannot start.
+/// Reason why a port's card and bus cannot start.
 #[derive(Debug, Error)]
 pub enum PortEngineStartError {
     /// Starting or confining the thread of a function fails.

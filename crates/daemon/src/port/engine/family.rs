@@ -140,8 +140,8 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Returns the ranges of a VF's BAR0 that its client may map.
     fn mappable(&self) -> &'static [SparseArea];
 
-    /// Begins to use the register pages that a VF's client maps. If the card last left the pages `exactly` so, the
-    /// guest's stores since then are doorbells. Else the pages show the card's registers.
+    /// Begins to use the register pages that a VF's client maps. If `exactly`, the pages are as the card left them, and
+    /// changed doorbells count as the guest's stores. Otherwise the card's registers overwrite the pages.
     fn share_pages(&mut self, vf: VfIndex, pages: &VfRegisterPages, exactly: bool, now: Time);
 
     /// Returns true if the guest has stored a doorbell since the card last read the register pages.
@@ -156,7 +156,7 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Returns true if the host runs the PF driver, and false if a guest drives the PF.
     fn is_hosted(&self) -> bool;
 
-    /// Returns the VFs whose requests wait for the PF driver.
+    /// Returns the VFs with mailbox requests that the PF driver has not handled.
     fn pending_requests(&mut self, now: Time) -> VfSet;
 
     /// Has the PF driver answer mailbox requests of its VFs.
@@ -184,8 +184,8 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Sets whether the card forwards or drops link-local frames of guests.
     fn forward_link_local(&mut self, on: bool);
 
-    /// Shows a VF the link that the PF driver has set, or no link while its client is being disconnected
-    /// (`hidden`). The caller logs errors, here and below, because it limits the lines that clients can cause.
+    /// Shows a VF the link that the PF driver has set, or no link while the VF's client is being disconnected
+    /// (`hidden`). The caller logs errors, since it limits log lines that clients can cause.
     fn show_link(
         &mut self,
         vf: VfIndex,
@@ -197,8 +197,8 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Notifies a VF's driver to check its link.
     fn notify(&mut self, vf: VfIndex, bus: &mut GuestBus, now: Time);
 
-    /// Checks that the card can apply these valid policies of VFs, by index, in its present state. A port can have any
-    /// valid policy.
+    /// Checks that the card can apply these policies to its VFs, by index, in its present state. Each policy must be
+    /// valid by itself.
     fn check(&self, vfs: &[VfPolicy]) -> Result<(), RefusedPolicy>;
 
     /// Sets the policies of the port and of its VFs, by index: all of them or none.
@@ -213,12 +213,12 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Quarantines a VF for the administrator, or releases it.
     fn quarantine(&mut self, vf: VfIndex, on: bool, bus: &mut GuestBus, now: Time);
 
-    /// Adds another VF of the card to those that the port offers. `offered` is the port's name and its new number of
+    /// Adds one of the card's VFs to the VFs that the port offers. `offered` is the port's name and its new number of
     /// VFs.
     fn offer(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardChangeRefusal>;
 
-    /// Withdraws a VF from the VFs that the port offers to clients. `offered` is the port's name and its new number of
-    /// VFs. An error of one part does not keep the other parts from removing the VF.
+    /// Removes a VF from those that the port offers to clients. `offered` is the port's name and its new number of VFs.
+    /// If one step of the removal fails, the other steps run all the same.
     fn withdraw(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardChangeRefusal>;
 
     /// Resets the card and sets it up again. Guests are notified before.
@@ -235,8 +235,8 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Returns the frame counters of a function.
     fn counters(&mut self, function: Function) -> PoolCounters;
 
-    /// Returns the frames in the card that wait for receive descriptors of the function. A family without such a
-    /// buffer has none.
+    /// Returns number and bytes of the received frames in the card that wait for descriptors of the function. A family
+    /// without a packet buffer has none.
     fn waiting(&self, _: Function) -> PacketBufferStatus {
         PacketBufferStatus::default()
     }

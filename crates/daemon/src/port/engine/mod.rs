@@ -44,7 +44,7 @@ use policy::{PolicyError, PortPolicy, VfPolicy};
 use std::io;
 use uplink::{PortUplink, UplinkPipelineStages, UplinkPollContext};
 
-/// Outcome of [`PortEngine::poll`], one visit to card and uplink.
+/// Outcome of one call of [`PortEngine::poll`], which polls card and uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) struct EnginePollOutcome {
     /// True if the card has more pending work: poll it again at once.
@@ -104,7 +104,8 @@ impl PortEngine {
         self.bus.reach_mut(function)
     }
 
-    /// Signals the eventfd of an interrupt vector, if it has one, at the request of its client.
+    /// Signals the eventfd of a function's interrupt vector at the client's request. Does nothing if the vector has no
+    /// eventfd.
     pub(in crate::port) fn signal(&mut self, function: Function, index: u32, vector: u32) {
         self.bus.signal(function, index, vector);
     }
@@ -201,8 +202,8 @@ impl PortEngine {
         self.uplink.set_policy(link)
     }
 
-    /// Replaces the port's uplink and returns the former uplink. If the poller does not accept the new uplink,
-    /// everything stays as it was.
+    /// Replaces the port's uplink and returns the former uplink. Changes nothing if the poller does not accept the new
+    /// uplink.
     pub(in crate::port) fn replace_uplink(
         &mut self,
         next: PortUplink,

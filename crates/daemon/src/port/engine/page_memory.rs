@@ -1,5 +1,5 @@
-//! Shared memory for the register pages of a VF's BAR0 that its client may map. It is as long as BAR0, so that offsets
-//! are the same in both. `nic::doorbell` and `avf_nic::doorbell` define the effect of a store.
+//! Shared memory for the pages of a VF's BAR0 that its client may map. Memory and BAR0 have equal lengths and offsets.
+//! `nic::doorbell` and `avf_nic::doorbell` define the effect of a store.
 
 use host::shared::{SharedMemory, SharedMemoryError};
 use pcie::pages::GuestRegisterPages;

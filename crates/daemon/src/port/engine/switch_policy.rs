@@ -1,5 +1,5 @@
-//! Policy of a port as a whole, applied to the switch: mirror rules and storm control. The 82576 has registers for it,
-//! and the cards of other families have none. The software of the PF applies the policies of single VFs.
+//! Applies a port's mirror rules and storm control to the switch of an AVF or virtio card, which has no registers for
+//! them. The 82576 has such registers. The software of the PF applies the policies of VFs.
 
 use i82576::Time;
 use plane::switch::{PortMirrorRule, PortMirrorRules, StormLimit, StormLimits, VlanIdSet};
@@ -27,12 +27,13 @@ impl SwitchPolicyState {
         Self::resume(policy, (0, false))
     }
 
-    /// Creates the port's policy with the previous host process's number of storms. `stormy` is true if a storm is on.
+    /// Creates the port's policy with the previous host process's number of storms. `stormy` is true if a storm is
+    /// active.
     pub(super) fn resume(policy: PortPolicy, (storms, stormy): (u64, bool)) -> Self {
         Self { policy, storms, stormy }
     }
 
-    /// Returns the number of storms so far, and true if a storm is on.
+    /// Returns the number of storms so far, and true if a storm is active.
     pub(super) fn seen(&self) -> (u64, bool) {
         (self.storms, self.stormy)
     }

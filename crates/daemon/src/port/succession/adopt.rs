@@ -34,7 +34,7 @@ pub(super) enum ClientAdoptError {
         "part of a client's message is lost: the previous host process, an earlier version of softiov, did not save it"
     )]
     Torn,
-    /// The saved bytes of a client are not the beginning of a message.
+    /// The saved bytes of a client's incomplete message are not the beginning of a valid message.
     #[error("the saved part of a client's message is invalid: {0}")]
     Held(#[from] ProtocolError),
     /// A system call for the client fails.
@@ -174,8 +174,8 @@ fn connect(
     Ok(())
 }
 
-/// Consumes the rest of the bytes that the previous host process was consuming from the client's socket. For each
-/// consumed byte the kernel moves the peek offset back by one, which tells how many are left.
+/// Consumes the bytes that the previous host process had begun to consume from the client's socket. The socket's peek
+/// offset tells how many bytes are left, since the kernel lowers it by each consumed byte.
 fn finish_consuming(
     stream: &StreamSocket,
     successor: &mut dyn ClientStateSaver,

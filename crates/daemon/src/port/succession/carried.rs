@@ -1,13 +1,13 @@
-//! Shared memory with the counters that a port passes from its predecessors to its successor process. It is separate
-//! from the journal, so that a journal of another version costs no counter. `counters` has the counters.
+//! Shared memory in which a port saves its counters for the successor process. It is separate from the journal, so that
+//! the counters survive a change of the journal's format. `counters` defines the content.
 
 use host::shared::SharedMemory;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Maximum bytes of one copy of the saved counters: 64 VFs with every reason to refuse a request take half of it.
 const ROOM: u64 = 256 << 10;
-/// Offsets of the two copies of the saved counters, after a word that says which copy is valid. A process that is
-/// killed while it writes leaves the other copy whole.
+/// Offsets of the two copies of the saved counters; a word before them names the valid copy. A process that is killed
+/// while it writes one copy leaves the valid copy whole.
 const PLACES: [u64; 2] = [4096, 4096 + ROOM];
 /// Bytes of the length field before a copy of the counters.
 const LENGTH: u64 = 8;

@@ -11,7 +11,7 @@ use crate::vault::PortFileDescriptorStore;
 use pcie::VfIndex;
 use std::os::fd::AsFd;
 
-/// Name under which the vault of kept file descriptors keeps the memory of saved counters for the successor process.
+/// Name under which the memory of saved counters is kept for the successor process.
 const NAME: &str = "counters";
 
 /// Counts of a port's earlier processes, and the memory in which the sums are saved for the successor process.

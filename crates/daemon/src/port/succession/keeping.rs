@@ -1,5 +1,5 @@
-//! Saver of one function's client for a successor process: file descriptors go to the vault, their purpose to the
-//! journal.
+//! Saves the state of one function's client for a successor process: keeps file descriptors, and records in the journal
+//! the purpose of each.
 //!
 //! A descriptor is kept before its purpose is saved, and released after its removal is saved and valid. So a successor
 //! finds each descriptor that the saved state names. It may also find a few others, and releases them.
@@ -28,7 +28,7 @@ struct GuestMemoryFile {
     windows: usize,
 }
 
-/// Saver of one function's client for the successor process, in journal and vault.
+/// Saver of one function's client for the successor process: keeps file descriptors, and writes the journal.
 #[derive(Debug)]
 pub(in crate::port) struct JournalStateSaver {
     journal: FunctionJournal,
@@ -36,14 +36,15 @@ pub(in crate::port) struct JournalStateSaver {
     numbers: Arc<PortJournal>,
     vault: PortFileDescriptorStore,
     files: Vec<GuestMemoryFile>,
-    /// Numbers of the kept file descriptors to release once the journal's next record is valid.
+    /// Numbers of kept file descriptors that are no longer needed, and are released once the journal's next record is
+    /// valid.
     stale: Vec<u64>,
     /// Worker thread that releases file descriptors to the keeper process, which may block.
     worker: BlockingWorker,
     /// Numbers under which a new client's socket, reply file and register pages will be kept; `None` once they are
     /// kept.
     coming: Option<[u64; 3]>,
-    /// Numbers of an incomplete message's file descriptors that are kept and that no record of the journal names yet.
+    /// Numbers of kept file descriptors that belong to an incomplete message, and that the journal does not name yet.
     partial: Vec<u64>,
 }
 

@@ -76,7 +76,7 @@ impl PortHandOverState {
         })
     }
 
-    /// Returns the vault of the port's kept file descriptors.
+    /// Returns the store of the port's kept file descriptors.
     pub(in crate::port) fn vault(&self) -> &PortFileDescriptorStore {
         &self.vault
     }
@@ -186,7 +186,7 @@ impl PortHandOverState {
         self.journal.succeeded();
     }
 
-    /// Records that the port has completed a round of its loop, so that it works, unless that is recorded already.
+    /// Records that the port has completed a round of its loop, which proves that it works. Later calls do nothing.
     pub(in crate::port) fn note_round(&mut self) {
         if self.unproven {
             self.note_working();

@@ -1,5 +1,5 @@
-//! Saved driver state of a port (drivers and policies), which outlives the card. One function's configuration is saved
-//! apart from the other state. `journal` has the memory.
+//! Saved driver state of a port (drivers and policies), which outlives the card. Each function's PCI configuration can
+//! be saved without the rest. `journal` has the memory.
 
 use crate::config::PortConfig;
 use crate::port::clients::journal::{FunctionJournal, PortJournal};
@@ -22,8 +22,8 @@ pub(super) fn note_function(
     }
 }
 
-/// Reads the PCI configuration of each VF that was saved after the driver state. If one cannot be read, that in the
-/// driver state applies.
+/// Reads the PCI configuration of each VF that was saved after the driver state. Omits an unreadable one, so that the
+/// VF gets the configuration in the driver state.
 pub(super) fn configurations(
     config: &PortConfig,
     journal: &PortJournal,

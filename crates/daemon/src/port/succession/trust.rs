@@ -8,11 +8,13 @@ use crate::state::{self, AvfPortState, PortSoftwareState, VirtioPortState};
 use crate::vault::PortFileDescriptorStore;
 use std::os::fd::AsFd;
 
-/// Name under which the vault of kept file descriptors keeps the port's journal for the successor process.
+/// Name under which the port's journal is kept for the successor process.
 const JOURNAL: &str = "journal";
-/// Number of attempts that may use the saved state of the whole port, and that may use saved state at all. If these
-/// fail before a completed round of the port's loop, the next attempt does without.
+/// Number of attempts to start the port from the saved state of the whole port. After that many without a completed
+/// round of its loop, the driver state is used instead.
 const TRUST_REST: u64 = 2;
+/// Number of attempts to start the port from any saved state. After that many, the port starts anew, and its former
+/// clients are disconnected.
 const TRUST_NOTES: u64 = 4;
 
 /// Part of the previous host process's saved state that this process trusts and uses.

@@ -27,12 +27,13 @@ const UNPOLLED_ROUNDS: u8 = 8;
 /// about as long, so polling costs at most the time that it may save.
 const SPIN: Duration = Duration::from_micros(20);
 
-/// Shortest and longest nap between two polls of mapped pages. The first nap after work is the shortest.
+/// Length of the first nap after work, between two polls of mapped pages.
 const SHORTEST: Duration = Duration::from_micros(16);
+/// Maximum length of a nap between two polls of mapped pages.
 const LONGEST: Duration = Duration::from_micros(160);
 
-/// Idle time after which the port's state is saved for the successor process. A guest with traffic every millisecond
-/// does not pay for the saving.
+/// Idle time after which the port saves its state for the successor process. A guest with steady traffic never leaves
+/// the port idle for that long.
 const REST: Duration = Duration::from_millis(50);
 
 /// Interface by which a waiting port reads the clock, sleeps, polls and saves.

@@ -25,8 +25,8 @@ const STOP: ModelGuestAction = Send { must_poll_pages: false };
 /// Duration of one poll of the kernel in the model.
 const KERNEL_CALL: Duration = Duration::from_micros(1);
 
-/// Maximum number of times at which the modelled guest may act, between actions of the modelled port. Afterwards the
-/// guest does the rest of its script at once.
+/// Maximum number of moments, between actions of the modelled port, at which the modelled guest may act or wait. At
+/// later moments the guest always acts.
 const MOMENTS: usize = 16;
 
 /// Choice of the moments at which the modelled guest acts. A test runs the model once for each choice.
@@ -66,8 +66,9 @@ struct WaitingPortModel<'a> {
     wait: DoorbellMode,
     script: VecDeque<ModelGuestAction>,
     now: Time,
-    /// Result of the port's last round (register pages must be polled), and the time of that round.
+    /// True if the port must poll register pages, as the port's last round decided.
     must_poll_pages: bool,
+    /// Time of the port's last round.
     since: Time,
     /// True if another client sends doorbells by message.
     must_receive: bool,
@@ -104,7 +105,7 @@ impl<'a> WaitingPortModel<'a> {
         }
     }
 
-    /// Lets the guest act, or not, as chosen, at a moment between two actions of the port.
+    /// Lets the guest act between two actions of the port, if the present choice of moments says so.
     fn moment(&mut self) {
         while !self.script.is_empty() && self.choices.take() {
             self.act();

@@ -16,8 +16,9 @@ pub(crate) const BAR3: u32 = 3;
 pub(crate) const CONFIG: u32 = 7;
 /// VFIO number of the interrupt type MSI-X.
 pub(crate) const MSIX: u32 = 2;
-/// Offset of the command register in configuration space, and its bits for memory space and bus mastering.
+/// Offset of the command register in configuration space.
 pub(crate) const COMMAND: u64 = 4;
+/// Bits of the command register that enable memory space and bus mastering.
 pub(crate) const ENABLE: u16 = 6;
 
 /// Access of a VMM to the registers of its guest's function. When the card is gone, reads return all ones and

@@ -14,7 +14,8 @@ use vhost_user::outbox::OutgoingMessages;
 use virtio::VirtioFeatures;
 use virtio::layout::RingAddresses as GuestAddresses;
 
-/// Address of guest memory in the front end's process, as messages about rings have it.
+/// Base address of guest memory in the front end's process: vhost-user messages about rings use addresses of that
+/// process.
 const USER: u64 = 0x7f00_0000_0000;
 /// Features that the driver of a test accepts: rings without event indexes, and a packet header of 12 bytes.
 pub(crate) const FEATURES: u64 = VirtioFeatures::VERSION_1.bits() | device::PROTOCOL_FEATURES;
@@ -71,7 +72,7 @@ impl VhostTestFrontEnd {
         this
     }
 
-    /// Takes the session, and accepts all protocol features and [`FEATURES`].
+    /// Takes ownership of the session (SET_OWNER), and accepts all protocol features and [`FEATURES`].
     pub(crate) fn negotiate(&mut self) {
         let offered = self.number(&FrontendRequest::GetFeatures);
         assert_eq!(offered & FEATURES, FEATURES, "{offered:#x}");
@@ -88,8 +89,8 @@ impl VhostTestFrontEnd {
         self.accept(&FrontendRequest::AddMemReg(region(0, SIZE)), vec![fd]);
     }
 
-    /// Enables a ring, and starts it at these guest addresses. QEMU enables rings first. A ring that is enabled later
-    /// discards the packets that the guest has made available before.
+    /// Enables a ring and then starts it at these guest addresses, in QEMU's order. A ring that is enabled after its
+    /// start discards packets that the guest has already made available.
     pub(crate) fn start_ring(
         &mut self,
         ring: u32,
@@ -227,7 +228,7 @@ impl VhostTestFrontEnd {
     }
 }
 
-/// Confirmation of a request by the host.
+/// Outcome of a request that the host has confirmed: accepted or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BackendReplyKind {
     Accepted,

@@ -13,14 +13,16 @@ use virtio::layout::RingAddresses;
 
 /// Entries of each ring of a guest.
 pub(crate) const RING: u16 = 64;
-/// Bytes of each buffer, and of the packet header at its begin.
+/// Bytes of each packet buffer of a guest.
 const BUFFER: u64 = 2048;
+/// Bytes of the virtio-net header at the start of each packet buffer.
 const HEADER: usize = 12;
-/// Numbers of the rings of the first queue pair.
+/// Index of the receive ring of the first queue pair.
 pub(crate) const RECEIVE: u32 = 0;
+/// Index of the transmit ring of the first queue pair.
 pub(crate) const TRANSMIT: u32 = 1;
 
-/// Split ring of a driver, whose descriptor n always has buffer n.
+/// Split ring of a driver in which descriptor n always points to buffer n.
 pub(crate) struct DriverSplitRing {
     pub(crate) addresses: RingAddresses,
     pub(crate) buffers: u64,
@@ -145,7 +147,7 @@ impl VirtioGuest {
         self.transmit.offer(&self.front.ram, packet.len() as u32, 0);
     }
 
-    /// Takes the frames that have arrived, and returns their payloads. Those of short frames are padded.
+    /// Takes the frames that have arrived, and returns their payloads. Payloads of short frames include padding.
     pub(crate) fn take(&mut self) -> Vec<Vec<u8>> {
         let mut payloads = Vec::new();
         while let Some(packet) = self.receive.take(&self.front.ram) {

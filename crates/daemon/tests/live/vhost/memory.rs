@@ -69,7 +69,7 @@ fn overlapping_empty_or_wrapping_memory_regions_are_refused() {
     assert_eq!(live.show(0).peer.as_ref().map(|peer| peer.shareable), Some(1));
 }
 
-/// Returns memory that no guest has, of `size` bytes.
+/// Returns a new memory file of `size` bytes that is not part of the guest's memory.
 fn memfd(size: u64) -> OwnedFd {
     let fd = memfd_create("other", MemfdFlags::CLOEXEC).unwrap();
     ftruncate(&fd, size).unwrap();

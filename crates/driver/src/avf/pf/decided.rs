@@ -1,5 +1,5 @@
-//! Policy of a VF, and its encoding in a saved state: the longest frame stands for the MTU, queue pairs are among the
-//! settings, and settings that the family lacks are omitted.
+//! Policy of an AVF's VF, and its encoding in a saved state. The encoding has the longest frame in place of the MTU,
+//! adds queue pairs, and omits settings that the family lacks.
 
 use super::limits::{AROUND, LIMITS};
 use ::avf::ids::{BASE_PAIRS, MAX_PAIRS};
@@ -7,7 +7,7 @@ use i82576::MacAddress;
 use policy::{PortVlan, VfLinkPolicy, VfPolicy, VlanSet};
 use serde::{Deserialize, Serialize};
 
-/// Policy and limits of queue pairs that the administrator set for one VF.
+/// Policy of one VF, and the numbers of its queue pairs, as the administrator set them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "SavedAvfVfPolicy<bool>", from = "SavedAvfVfPolicy<bool>")]
 pub(super) struct AvfVfPolicy {

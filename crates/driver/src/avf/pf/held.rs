@@ -26,9 +26,9 @@ impl AvfVfState {
 }
 
 impl AvfPf {
-    /// Compares a VF's counts of offences with its limits, and acts against the VF for the gravest excess. `totals` has
-    /// the card's counts of messages and packets and the host's count of interrupts; this adds the resets by the guest
-    /// and malformed messages. Call it at least once a second: limits are rates per second.
+    /// Compares a VF's counts of offences with its limits, and takes the measure for the gravest exceeded limit.
+    /// `totals` are the counts of card and host, to which the PF driver adds guest resets and malformed messages. Call
+    /// it at least once a second: limits are rates per second.
     pub fn watch<H: CardControlHal>(
         &mut self,
         hal: &mut H,
@@ -49,8 +49,8 @@ impl AvfPf {
         Some(verdict)
     }
 
-    /// Quarantines a VF of this PF. The PF announces a reset to its driver and resets it; until the release the VF's
-    /// queues stay off and its link is down.
+    /// Quarantines a VF of this PF: announces a reset to the VF's driver, and resets the VF. Until the release, the
+    /// VF's queues stay off and its link is down.
     pub fn quarantine<H: CardControlHal>(&mut self, hal: &mut H, vf: u8, why: QuarantineCause) {
         let Some(state) = self.vfs.get_mut(usize::from(vf)) else { return };
         if state.monitor.quarantine(why) {
@@ -58,8 +58,8 @@ impl AvfPf {
         }
     }
 
-    /// Releases a quarantined VF: the PF announces a reset and resets it, so that its driver sets it up again. On a VF
-    /// that is not quarantined, ends the throttle.
+    /// Releases a quarantined VF: announces a reset to its driver and resets the VF, so that the driver sets it up
+    /// again. Only ends the throttle of a VF that is not quarantined.
     pub fn release<H: CardControlHal>(&mut self, hal: &mut H, vf: u8) {
         let Some(state) = self.vfs.get_mut(usize::from(vf)) else { return };
         if state.monitor.release() {
@@ -81,8 +81,8 @@ impl AvfPf {
         self.vfs.iter().map(|state| state.monitor.clone()).collect()
     }
 
-    /// Restores the records of the VFs' offences that the previous host process saved, and throttles or quarantines the
-    /// same VFs again. Resets no VF.
+    /// Restores the records of the VFs' offences that the previous host process saved, and has the card throttle or
+    /// quarantine the same VFs again. No VF is reset.
     ///
     /// # Errors
     /// [`AvfPfRestoreError`] if the conduct is that of another number of VFs, or a count in it is about to overflow.

@@ -1,5 +1,5 @@
-//! Admin queues of the PF: messages of VFs, found in memory by their done bits, and messages to VFs. A visit checks
-//! for resets first, then serves at most [`LIMITS`] messages in order.
+//! Admin queues of the PF: messages of VFs, found in memory by their done bits, and messages to VFs. A run of the PF
+//! driver checks for resets first, then serves at most [`LIMITS`] messages in order.
 //!
 //! `requests` interprets the messages. Commands to the card other than messages are not supported.
 
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 /// Number of descriptors of each admin queue (send and receive).
 pub(super) const SLOTS: u16 = 32;
-/// Bounds of a PF visit: a message takes some microseconds, so a visit stays well below a millisecond.
+/// Limits for one run of the PF driver. A message takes some microseconds, so a run stays well below a millisecond.
 pub(super) const LIMITS: VfMessageInboxLimits = VfMessageInboxLimits { messages: 16, resets_every: 1 };
 /// Alignment of an admin queue's ring in bytes.
 const ALIGN: usize = 4096;
@@ -73,7 +73,7 @@ impl<H: DmaHal + ?Sized> AdminRingMemory for DmaAdminRing<'_, H> {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename = "MailState")]
 pub(super) struct AdminQueuesState {
-    /// Addresses of the receive queue and the send queue for the card.
+    /// Device addresses of the receive queue and the send queue.
     places: [u64; 2],
     inbox: VfMessageInboxState,
     /// Bodies of the VFs' pending messages, in order.
@@ -81,18 +81,19 @@ pub(super) struct AdminQueuesState {
     next: u16,
 }
 
-/// Results of one visit of the AVF's PF driver.
+/// Results of one run of the AVF's PF driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AvfPfServiceResults {
-    /// Number of requests that the PF served in the visit.
+    /// Number of requests that the PF served in the run.
     pub served: u32,
-    /// VFs whose request was served in the visit, a bit each.
+    /// VFs whose request was served in the run, a bit each.
     pub answered: u64,
     /// VFs that their guests have reset, a bit each.
     pub resets: u64,
-    /// True if more requests are pending than a visit may serve: visit again at once.
+    /// True if more requests are pending than one run may serve: run the PF driver again at once.
     pub more: bool,
-    /// Latest time of the next visit without new messages: a throttle expires, or a delayed reset is due.
+    /// Latest time of the next run of the PF driver, for the end of a throttle or for a delayed reset. New messages
+    /// need an earlier run.
     pub deadline: Option<Time>,
 }
 

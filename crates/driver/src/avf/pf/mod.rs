@@ -103,11 +103,12 @@ struct AvfVfState {
     /// Receive queues of the VF that are running, a bit each.
     rx: u16,
     tx: u16,
-    /// True if the card strips VLAN tags of received frames; `insert` is true if it inserts tags into sent ones.
+    /// True if the card strips VLAN tags of received frames.
     strip: bool,
+    /// True if the card inserts VLAN tags into sent frames.
     insert: bool,
     counters: VirtchnlCounters,
-    /// Record of the VF's offences. It is saved beside the driver, since it outlives the card.
+    /// Record of the VF's offences. It is saved apart from the PF driver's state, because it outlives the card.
     #[serde(skip)]
     monitor: VfConductMonitor,
 }
@@ -153,8 +154,8 @@ const fn vsi(vf: u8) -> u16 {
 #[derive(Debug, Clone)]
 pub struct AvfPf {
     vfs: Vec<AvfVfState>,
-    /// VFs that are throttled or quarantined, or have a delayed request, a bit each. A visit checks the throttles of
-    /// these VFs only.
+    /// VFs that are throttled or quarantined, or have a delayed request, a bit each. A run of the PF driver checks the
+    /// throttles of only these VFs.
     held: u64,
     mail: PfAdminQueues,
     /// Link speed of the port in Mb/s; `None` while it is down.

@@ -75,7 +75,7 @@ impl AvfPf {
         Ok(())
     }
 
-    /// Checks that a VF can have a policy now, while others change to `wanted`, by index.
+    /// Checks that a VF can have a policy now, while the policies of all VFs change to `wanted`, by index.
     fn admit(&self, vf: u8, policy: &VfPolicy, wanted: &[VfPolicy]) -> Result<(), PolicyError> {
         let old = self.policy(vf).ok_or(PolicyError::NoSuchVf(vf))?;
         let Some(mac) = policy.mac.filter(|mac| Some(*mac) != old.mac) else { return Ok(()) };
@@ -121,7 +121,7 @@ impl AvfPf {
         new.has_pairs()
     }
 
-    /// Returns the VFs other than this one that receive by an address, or will after a reset.
+    /// Returns the VFs, except `other_than`, that receive by an address now or will after a reset.
     fn owners(&self, mac: MacAddress, other_than: u8) -> impl Iterator<Item = u8> {
         let has = move |vf: &u8| {
             let state = self.state(*vf);

@@ -1,5 +1,5 @@
 //! Serves a VF's requests to set up rings, map vectors, and start or stop queues, with i40e's limits. A request is
-//! checked as a whole before any of it takes effect. The card checks the rings' contents at each visit.
+//! checked as a whole before any of it takes effect. The card checks the rings' contents each time it serves them.
 
 use super::counters::VirtchnlRefusal;
 use super::limits::LIMITS;

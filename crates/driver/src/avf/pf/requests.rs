@@ -1,5 +1,6 @@
-//! Decodes and serves the virtchnl requests of VFs. Every request but RESET_VF gets exactly one reply of the same
-//! operation, even an unknown one: drivers wait for ever. Queues and filters have their own modules.
+//! Decodes and serves the virtchnl requests of VFs. Every request except RESET_VF gets exactly one reply of the same
+//! operation, even an unknown request, because drivers wait forever for a reply. Queues and filters have their own
+//! modules.
 
 use super::counters::VirtchnlRefusal;
 use super::limits::longest_frame;
@@ -34,8 +35,9 @@ pub(super) type VirtchnlResult = Result<VirtchnlReply, VirtchnlRefusal>;
 
 /// Number of VLAN filters that the PF announces to a VF.
 const VLAN_FILTERS: u16 = 64;
-/// Numbers of the hash functions in CONFIG_RSS_HFUNC: plain Toeplitz, and symmetric Toeplitz.
+/// Number of the plain Toeplitz hash function in CONFIG_RSS_HFUNC.
 const TOEPLITZ: u16 = 0;
+/// Number of the symmetric Toeplitz hash function in CONFIG_RSS_HFUNC.
 const SYMMETRIC: u16 = 2;
 
 impl AvfPf {
@@ -137,7 +139,7 @@ impl AvfPf {
     }
 
     /// Serves VERSION: negotiates the older of the VF's version and the PF's. A VF of an unknown version gets a reply
-    /// all the same, and gives up by itself.
+    /// too, and its driver then gives up.
     fn settle_version(&mut self, vf: u8, asked: VirtchnlVersion) -> VirtchnlReply {
         let version =
             if asked == VirtchnlVersion::V1_0 { VirtchnlVersion::V1_0 } else { VirtchnlVersion::V1_1 };

@@ -1,6 +1,6 @@
-//! Resets VFs as i40e does: the PF notifies the card, which forgets queues and mailbox and confirms it; then the VF
-//! gets its default filters, and VFGEN_RSTAT reports it active. A reset takes no time, but a driver must be able to
-//! see that ARQLEN.ENABLE is clear: the card keeps it clear until the driver writes it.
+//! Resets VFs as i40e does. The PF orders the reset, the card clears the VF's queues and mailbox, and the PF restores
+//! default filters and reports the VF as active (VFGEN_RSTAT). The card keeps ARQLEN.ENABLE clear until the VF's driver
+//! writes it, so that the driver can detect the reset.
 //!
 //! The card's part of a reset is not here.
 
@@ -15,8 +15,8 @@ use ::avf::virtchnl::reply::encode;
 use ::avf::virtchnl::{VfCapabilities, VirtchnlEvent, VirtchnlOpcode, VirtchnlStatus};
 use policy::Offence;
 
-/// Returns the VFs that their guests have reset, a bit each. A removed card reads as all ones, its queue length
-/// too.
+/// Returns the VFs that their guests have reset, a bit each. Returns none if the card is removed, which PF_ATQLEN shows
+/// by all ones.
 fn find_resets<H: Hal>(hal: &mut H) -> u64 {
     let [low, high] = [0, 1].map(|word| hal.read(r::GLGEN_VFLRSTAT + 4 * word));
     let gone = low & high == u32::MAX && hal.read(r::PF_ATQLEN) == u32::MAX;
@@ -33,8 +33,8 @@ fn confirm_resets<H: Hal>(hal: &mut H, resets: u64) {
 }
 
 impl AvfPf {
-    /// Serves VFs that their guests have reset, and returns them, a bit each. Their earlier messages are void at
-    /// once. The reset of a throttled VF stays pending until one of its requests may be served.
+    /// Serves the resets that guests have requested of their VFs, and returns these VFs, a bit each. Earlier messages
+    /// of a reset VF are void at once. A throttled VF's reset stays pending until a request of it may be served.
     pub(super) fn serve_resets<H: CardControlHal>(&mut self, hal: &mut H) -> u64 {
         let (found, now) = (find_resets(hal), hal.now());
         let reset = |vf: &u8| found >> vf & 1 == 1;

@@ -27,8 +27,8 @@ pub struct AvfPfState {
 pub struct AvfPfRestoreError(pub(super) &'static str);
 
 impl AvfPf {
-    /// Returns the PF driver's state, from which another process can continue. Call it between two visits; nothing is
-    /// changed.
+    /// Returns the PF driver's state, from which another process can continue. Call it between two runs of the PF
+    /// driver; it changes nothing.
     pub fn save<H: DmaHal>(&self, hal: &mut H) -> AvfPfState {
         AvfPfState { vfs: self.vfs.clone(), mail: self.mail.save(hal), wire: self.wire }
     }

@@ -12,7 +12,7 @@ use ::avf::virtchnl::{self, VirtchnlOpcode};
 
 /// Microseconds per unit of an interrupt interval (ITR).
 const ITR_US: u16 = 2;
-/// Interrupt vector of the VF's mailbox; queues have the other vectors.
+/// Interrupt vector of the VF's mailbox. The higher vectors belong to queues.
 const MAILBOX_VECTOR: u16 = 0;
 
 /// Result of a check of the AVF's link by its driver.
@@ -27,7 +27,7 @@ pub enum AvfLinkStatus {
 }
 
 impl AvfDriver {
-    /// Reads the pending events that the PF sent to the VF. Returns the VF's link speed in Mb/s.
+    /// Reads the PF's pending messages to the VF, and records their events. Returns the VF's link speed in Mb/s.
     pub fn look<H: DmaHal>(&mut self, hal: &mut H) -> Option<u32> {
         while let Some(message) = self.mailbox.receive(hal) {
             self.note(&message);

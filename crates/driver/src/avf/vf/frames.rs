@@ -10,7 +10,7 @@ use crate::ring::receive::RxCounters;
 use crate::ring::transmit::burst::FamilyTxQueue;
 use crate::ring::transmit::{TxCounters, TxError, TxRing};
 
-/// EtherType of IPv4, and first byte of an IPv4 packet with a header of 20 bytes.
+/// EtherType of IPv4, followed by the first byte of an IPv4 packet with a header of 20 bytes.
 const IPV4: [u8; 3] = [0x08, 0x00, 0x45];
 const IPV6: [u8; 2] = [0x86, 0xdd];
 /// IP protocol numbers of TCP and UDP, whose headers begin with two ports.
@@ -181,7 +181,7 @@ impl AvfDriver {
 mod tests {
     use super::flow;
 
-    /// Builds a frame of an IPv4 transport between two hosts.
+    /// Builds an IPv4 frame between two fixed hosts with these transport ports, IP protocol and fragment bits.
     fn frame(ports: [u8; 4], protocol: u8, fragment: u8) -> [u8; 60] {
         let mut frame = [0; 60];
         frame[12..15].copy_from_slice(&[8, 0, 0x45]);

@@ -1,5 +1,5 @@
-//! Mailbox of an AVF for its driver: two rings of descriptors, with a buffer each. The driver finds replies by their
-//! done bits.
+//! VF driver's side of an AVF's mailbox: a send ring and a receive ring, with a buffer for each descriptor. The driver
+//! finds replies by their done bits.
 
 use crate::hal::{DmaHal, OutOfDmaMemory};
 use ::avf::admin::{AdminQueueDescriptor, LARGE, MAX_BODY, SIZE, flag, opcode};
@@ -12,8 +12,9 @@ use core::time::Duration;
 
 /// Number of descriptors in either ring of the mailbox.
 const SLOTS: u16 = 8;
-/// Pause between two checks for a reply of the PF, and the maximum number of checks.
+/// Pause between two checks for a reply of the PF.
 pub(super) const TICK: Duration = Duration::from_millis(1);
+/// Maximum number of checks for a reply of the PF.
 pub(super) const PATIENCE: u32 = 2_000;
 /// Offset of a mailbox ring's buffers from the ring's start, in bytes.
 const RING: u64 = 4096;
@@ -30,8 +31,9 @@ pub(super) struct MessageFromPf {
 pub(super) struct AvfMailbox {
     send: u64,
     receive: u64,
-    /// Send ring slot of the next message to send; `next` is the receive ring slot of the next message to receive.
+    /// Send ring slot of the next message to send.
     out: u16,
+    /// Receive ring slot of the next message to receive.
     next: u16,
 }
 

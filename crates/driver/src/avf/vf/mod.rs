@@ -112,8 +112,9 @@ impl Default for AvfDriverConfig {
     }
 }
 
-/// Pause between two checks for the end of a VF's reset, and their maximum number.
+/// Pause between two checks for the end of a VF's reset.
 const LOOK: Duration = Duration::from_millis(10);
+/// Maximum number of checks for the end of a VF's reset.
 const LOOKS: u32 = 200;
 
 /// Driver of an Adaptive Virtual Function.

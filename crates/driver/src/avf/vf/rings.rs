@@ -1,4 +1,4 @@
-//! Describes the descriptors of both rings to the card, and configures the rings by messages to the PF. The rings
+//! Formats of an AVF's receive and transmit descriptors, and messages to the PF that configure the rings. The rings
 //! themselves are in `ring`.
 
 use crate::hal::DmaHal;

@@ -1,4 +1,4 @@
-//! Tests changes of several VFs at once.
+//! Tests policies of several VFs that change together, and changes of the number of VFs.
 
 use super::{StoredRegisters, vf, with_mac};
 use crate::hal::Hal;

@@ -1,5 +1,5 @@
-//! Tests VF requests and acknowledgements in the PF's registers, with one PF visit each. The backplane's
-//! tests cover both ends together.
+//! Tests VF requests and acknowledgements in the PF's registers, with one run of the PF driver each. The
+//! backplane's tests cover PF and VF together.
 
 use super::{StoredRegisters, vf};
 use crate::hal::Hal;
@@ -21,7 +21,7 @@ fn pf() -> (StoredRegisters, Pf) {
     (hal, pf)
 }
 
-/// Puts a request of VF `n` into its mailbox, and runs a visit of the PF. Returns P2VMAILBOX.
+/// Puts a request of VF `n` into its mailbox, and runs the PF driver once. Returns the register P2VMAILBOX.
 fn ask(hal: &mut StoredRegisters, pf: &mut Pf, n: u8, words: &[u32]) -> u32 {
     for (i, word) in (0..).zip(words) {
         hal.write(r::vmbmem(vf(n), i), *word);
@@ -31,7 +31,7 @@ fn ask(hal: &mut StoredRegisters, pf: &mut Pf, n: u8, words: &[u32]) -> u32 {
     hal.read(r::p2v_mailbox(vf(n)))
 }
 
-/// Puts a request of VF 0 into its mailbox, and runs a visit of the PF. Returns the first word of the PF's
+/// Puts a request of VF 0 into its mailbox, and runs the PF driver once. Returns the first word of the PF's
 /// reply.
 fn reply(hal: &mut StoredRegisters, pf: &mut Pf, words: &[u32]) -> u32 {
     assert_eq!(ask(hal, pf, 0, words), p2v::ACK | p2v::STS);

@@ -25,7 +25,8 @@ use crate::hal::{DESCRIPTOR, DmaAllocation, DmaHal, OutOfDmaMemory, PrefetchPurp
 use alloc::boxed::Box;
 use frame::RxFramePart;
 
-/// Maximum slots of a frame: twice those of the longest length in a descriptor (14 bits).
+/// Maximum number of slots of a frame: twice the number that the longest frame of a descriptor's 14-bit length field
+/// needs.
 const MAX_PIECES: usize = 16;
 
 /// The driver's counters of a receive ring.
@@ -225,9 +226,9 @@ impl<L: RxDescriptorLayout> RxRing<L> {
         frames
     }
 
-    /// Prefetches the buffer that is [`AHEAD`] slots after a slot of the burst, if its frame is complete: prefetching a
-    /// line that the card still writes would take it away from the card. At the burst's first slot, prefetches all
-    /// buffers up to there.
+    /// Prefetches the buffer [`AHEAD`] slots after a slot of the burst, if the card has completed it: prefetching a
+    /// buffer that the card still writes would slow the card. At the burst's first slot, also prefetches the buffers in
+    /// between.
     #[inline(never)]
     fn prefetch<H: DmaHal>(&self, hal: &H, completed: &[RawRxDescriptor], at: usize) {
         let first = if at == 0 { 1 } else { at + AHEAD as usize };

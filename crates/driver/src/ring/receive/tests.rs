@@ -1,5 +1,5 @@
 //! Tests bursts of received frames, with the test acting as the card: the ring's end in mid-burst, and a hostile card.
-//! Every rule holds for the descriptors of both families.
+//! Each test runs with the descriptors of the 82576 and of the AVF.
 
 use super::{MAX_PIECES, RawRxDescriptor, RxDescriptorLayout, RxError, RxFrame, RxRing};
 use crate::desk::TestHal;
@@ -17,7 +17,7 @@ const BATCH: u16 = 16;
 /// Offset of the receive ring's tail register.
 const TAIL: u32 = 0x818;
 
-/// Layout of receive descriptors, of either family.
+/// Layout of receive descriptors, of an 82576 or an AVF.
 #[derive(Debug, Clone, Copy)]
 enum AnyRxLayout {
     I82576,
@@ -282,7 +282,7 @@ enum RxRingAction {
         last: bool,
         noise: Option<[u8; 32]>,
     },
-    /// The owner receives a burst into a buffer of `size` bytes, and copies one frame in `of`.
+    /// The driver's owner receives a burst into a buffer of `size` bytes, and copies one of every `of` frames.
     Receive {
         most: usize,
         size: usize,

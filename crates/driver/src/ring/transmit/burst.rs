@@ -1,5 +1,5 @@
-//! Queues bursts of frames to send. A plain frame fills one slot and requests no offload, like nearly every frame:
-//! plain frames are queued together between two report requests. The family queues other frames.
+//! Queues bursts of frames to send. Most frames are plain: they fill one slot and request no offload. Plain frames are
+//! queued together up to the next report request; the device family's own code queues other frames.
 
 use super::{SHORTEST, TxError, TxPartDescriptor, TxRing, raw};
 use crate::hal::{DmaHal, PrefetchPurpose};

@@ -21,7 +21,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 
-/// Bytes of a transmit descriptor, in either family.
+/// Bytes of a transmit descriptor of an 82576 or an AVF.
 const SIZE: usize = 16;
 /// Shortest accepted frame in bytes: an Ethernet header.
 const SHORTEST: usize = 14;
@@ -78,7 +78,8 @@ pub(crate) struct TxRing<P> {
     descriptors: DmaAllocation,
     buffers: DmaAllocation,
     count: u32,
-    /// Maximum frames queued per doorbell. Half as many share a report.
+    /// Maximum number of frames queued per doorbell. The driver requests a write-back report for every half as many
+    /// frames.
     batch: u32,
     /// Register offset of the transmit ring's tail.
     doorbell: u32,
@@ -86,7 +87,7 @@ pub(crate) struct TxRing<P> {
     next: u32,
     /// Oldest ring slot that the driver has not reclaimed.
     clean: u32,
-    /// Value of the tail register that was written last.
+    /// Value of the tail register that the driver wrote last.
     published: u32,
     /// Descriptors from the tail up to `next`, which are not written to the ring yet.
     staged: Vec<[u8; SIZE]>,
@@ -246,7 +247,8 @@ impl<P: TxPartDescriptor> TxRing<P> {
         self.count_frames(hal, 1, length);
     }
 
-    /// Counts queued frames and their bytes. Requests a report from the card and rings the doorbell when these are due.
+    /// Counts queued frames and their bytes. Requests a write-back report and rings the doorbell when enough frames are
+    /// queued.
     #[inline(always)]
     fn count_frames<H: DmaHal>(&mut self, hal: &mut H, frames: u32, bytes: usize) {
         self.counters.frames += u64::from(frames);

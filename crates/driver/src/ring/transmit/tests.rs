@@ -1,5 +1,5 @@
 //! Tests bursts of frames to send, with the test acting as the card: the ring's end in mid-burst, full rings, and a
-//! hostile card. Every rule holds for the descriptors of both families.
+//! hostile card. Each test runs with the descriptors of the 82576 and of the AVF.
 
 use super::burst::FamilyTxQueue;
 use super::{SIZE, TxError, TxPartDescriptor, TxRing};

@@ -16,7 +16,7 @@ use hypervisor::cost::CostConstant;
 const SEGMENTS: u32 = 44;
 /// Payload bytes of the largest packet before segmentation.
 pub(super) const LARGEST: usize = SEGMENTS as usize * TCP_PAYLOAD;
-/// Receive window in segments before the receiver's first acknowledgement.
+/// Window in segments that the sender assumes until the receiver's first acknowledgement.
 const INITIAL_WINDOW: u16 = 3;
 /// Divisor of the receiver's window: a third of the window must be free before the next packet is sent (Linux
 /// tcp_tso_win_divisor). A packet is always sent if no segment is unacknowledged.
@@ -24,7 +24,7 @@ const DEFERRED: u32 = 3;
 /// Number of repeated TCP acknowledgements after which the stream resends everything after the acknowledged byte.
 const DUPLICATES: u32 = 3;
 
-/// Returns the number of a stream's bytes that a send buffer of `buffers` kernel buffers holds.
+/// Returns the number of a stream's bytes that fit into a send buffer of `buffers` kernel buffers.
 pub(super) fn bytes(buffers: u32) -> u32 {
     buffers * TCP_PAYLOAD as u32
 }
@@ -55,8 +55,8 @@ impl TcpSendStream {
         self.written.wrapping_sub(self.acknowledged)
     }
 
-    /// Returns the number of whole TCP segments that data and window allow to send now, or 0 while too little of the
-    /// window is open.
+    /// Returns the number of whole TCP segments that written data and receiver window allow to send now. Returns 0
+    /// while too little of the window is open.
     fn segments(&self) -> u32 {
         let segment = TCP_PAYLOAD as u32;
         let in_flight = self.next.wrapping_sub(self.acknowledged).div_ceil(segment);
@@ -128,7 +128,8 @@ impl<D> KernelModel<D> {
         }
     }
 
-    /// Sends as many packets of the stream as window, data and device allow. The other data stays in the send buffer.
+    /// Sends as many packets of the stream as window, data and device allow. The remaining data stays in the send
+    /// buffer.
     fn push<P: KernelPlatform>(&mut self, platform: &mut P, sender: &mut SenderProgram)
     where
         D: NetworkDevice<P>,

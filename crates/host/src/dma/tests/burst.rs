@@ -9,8 +9,8 @@ use proptest::{prop_assert_eq, proptest};
 use super::{DmaPermissions, FrameCopyList, PAGE, memfd, sum_of, table};
 use crate::dma::DmaTable;
 
-/// Gathers the heads of frames and copies the frames to another client. Returns the number of copied frames, and the
-/// checksum sums of their payloads.
+/// Gathers the heads of frames and copies the frames to another client. Returns the number of copied frames, and each
+/// payload's sum for the checksum.
 fn carried(
     from: &DmaTable,
     to: &DmaTable,
@@ -162,8 +162,8 @@ impl RandomFrameCopyList {
         heads
     }
 
-    /// Copies the frames with these heads from one DMA table to another. Returns the number of copied frames, and the
-    /// checksum sums of their payloads.
+    /// Copies the frames with these heads from one DMA table to another. Returns the number of copied frames, and each
+    /// payload's sum for the checksum.
     fn carry(
         &self,
         from: &DmaTable,

@@ -11,8 +11,8 @@ use crate::dma::DmaTable;
 /// Distance in bytes between two receive buffers.
 const BUFFER: u64 = 2048;
 
-/// Copies payloads from one DMA table to another. Returns the number of copied payloads, and their checksum
-/// sums.
+/// Copies payloads from one DMA table to another. Returns the number of copied payloads, and each payload's sum for the
+/// checksum.
 fn copied(
     from: &DmaTable,
     to: &DmaTable,

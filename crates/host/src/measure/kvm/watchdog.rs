@@ -1,4 +1,5 @@
-//! Runs work that may hang in a virtual processor on a thread of its own, and interrupts it by a signal.
+//! Runs work that may hang in a virtual processor on a thread of its own, and interrupts the thread by a
+//! signal after a timeout.
 
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
@@ -12,8 +13,8 @@ use crate::measure::DurationProbeError;
 
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Runs `work` with a timeout. After `patience` sets the flag that `work` was given, and signals the thread
-/// until `work` returns.
+/// Runs `work` on a thread with a timeout. After `patience` sets the flag that `work` was given, and signals
+/// the thread until `work` returns.
 pub(super) fn within<T: Send + 'static>(
     patience: Duration,
     work: impl FnOnce(&AtomicBool) -> Result<T, DurationProbeError> + Send + 'static,

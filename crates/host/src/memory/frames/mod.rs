@@ -1,4 +1,5 @@
-//! Moves frames from one guest's memory to another's: heads through private memory, the rest from buffer to buffer.
+//! Moves frames from one guest's memory to another's: the heads through private memory, the remaining bytes from buffer
+//! to buffer.
 //!
 //! A frame's first [`HEAD`] bytes come from the private copy that the switch has judged. Each later byte is loaded
 //! once, added to the checksum in the register that loaded it, and stored from there. So the sum is that of the
@@ -40,7 +41,7 @@ pub struct FrameCopyList<'a> {
     pub lengths: &'a [u32],
     /// Addresses in the receiver's memory to which the frames are copied.
     pub targets: &'a [u64],
-    /// Receives the ones' complement sum of the 16-bit little-endian words after the head.
+    /// Output: the ones' complement sum of each frame's 16-bit little-endian words after the head.
     pub sums: &'a mut [u64],
 }
 
@@ -53,7 +54,7 @@ pub struct PayloadCopyList<'a> {
     pub lengths: &'a [u32],
     /// Addresses in the receiver's memory to which the payloads are copied.
     pub targets: &'a [u64],
-    /// Receives the ones' complement sum of the 16-bit little-endian words.
+    /// Output: the ones' complement sum of each payload's 16-bit little-endian words.
     pub sums: &'a mut [u64],
 }
 
@@ -172,8 +173,8 @@ pub(crate) struct FrameAddresses<'map, 'run, const WRITES: bool> {
 }
 
 impl<'map, 'run, const WRITES: bool> FrameAddresses<'map, 'run, WRITES> {
-    /// Finds the memory of a burst's frames by their guest addresses and lengths (below 4 GiB each), up to the first
-    /// frame whose memory is not found. Prefetches their first cache lines, and more of the first long frames.
+    /// Finds the memory of a burst's frames by guest address and length (below 4 GiB), up to the first frame whose
+    /// memory is not found. Prefetches the frames' first cache lines, and more lines of the first long frames.
     #[inline(always)]
     pub(crate) fn find(
         addresses: &[u64],
@@ -285,7 +286,8 @@ fn gather_any(frames: &FrameAddresses<'_, '_, false>, heads: &mut [[u8; HEAD]]) 
 }
 
 /// Writes each frame of a burst to its target: the head from its private copy, after `complete` has changed it, and the
-/// rest from the sender's memory. Stores the sum of the rest. Only frames longer than a head need a source.
+/// remaining bytes from the sender's memory. Stores the sum of the remaining bytes. Only frames longer than a head need
+/// a source.
 #[inline(always)]
 pub(crate) fn carry(
     heads: &mut [[u8; HEAD]],

@@ -25,7 +25,8 @@ pub(super) unsafe fn copy_heads<const N: usize>(pairs: impl Iterator<Item = (*co
     }
 }
 
-/// Copies a header: one of usual length by its first and its last bytes, which may overlap, without a call.
+/// Copies a header without a function call. A header of usual length is copied by its first and its last bytes, which
+/// may overlap.
 ///
 /// # Safety
 /// `length` bytes must be mapped at both places, at `to` for writing.
@@ -41,7 +42,7 @@ pub(super) unsafe fn copy_header(from: *const u8, to: *mut u8, length: usize) {
     }
 }
 
-/// Copies the first and the last `PIECE` of `length` bytes.
+/// Copies the first `PIECE` and the last `PIECE` of `length` bytes, which may overlap.
 ///
 /// # Safety
 /// `length` bytes must be mapped at both places, at `to` for writing. `length` is from one to two pieces.

@@ -1,7 +1,7 @@
-//! Xen's credit scheduler. The virtual CPU running at a tick pays for the whole tick. Each accounting
-//! distributes credits by weight to those active at a tick; one without credits is OVER and waits for all
-//! others. One that wakes with credits is BOOSTed until the next tick. A real-time virtual CPU precedes all
-//! when it is woken. A virtual CPU of higher priority preempts a running step. A thread whose queue has no
+//! Xen's credit scheduler. The virtual CPU running at a tick pays for the whole tick. Each accounting distributes
+//! credits by weight to the virtual CPUs that ran at a tick; a virtual CPU without credits is OVER and waits for all
+//! others. A virtual CPU that wakes with credits is BOOSTed until the next tick. A real-time virtual CPU precedes all
+//! others when it is woken. A virtual CPU of higher priority preempts a running step. A thread whose queue has no
 //! virtual CPU with credits takes one from another thread, within its affinity.
 
 use alloc::collections::VecDeque;
@@ -33,9 +33,9 @@ pub struct CreditSchedulerClocks {
 /// Priority of a virtual CPU, highest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum VcpuPriority {
-    /// The virtual CPU is in the real-time class and was woken by its device.
+    /// Priority of a virtual CPU in the real-time class that its device woke.
     RealTime,
-    /// The virtual CPU was woken while it had credits.
+    /// Priority of a virtual CPU that was woken while it had credits (BOOST).
     Boost,
     /// Priority of a virtual CPU that has credits (UNDER).
     Under,
@@ -48,7 +48,7 @@ struct VcpuCreditAccount {
     share: SchedulingParameters,
     credits: i64,
     priority: VcpuPriority,
-    /// The virtual CPU ran at a scheduler tick since its credits were last capped.
+    /// The virtual CPU ran at a scheduler tick since its credits last exceeded the limit and were reset.
     active: bool,
 }
 
@@ -100,7 +100,7 @@ impl CreditScheduler {
         }
     }
 
-    /// Distributes credits to virtual CPUs by weight, and sets their priorities by credits.
+    /// Distributes credits to virtual CPUs by weight, and sets each virtual CPU's priority by its credits.
     fn distribute_credits(&mut self) {
         let weight = |account: &VcpuCreditAccount| i64::from(account.share.weight).max(1);
         let weights: i64 = self.accounts.iter().filter(|account| account.active).map(weight).sum();
@@ -121,7 +121,7 @@ impl CreditScheduler {
         }
     }
 
-    /// Queues a virtual CPU on its thread behind those of equal priority.
+    /// Queues a virtual CPU on its thread behind the virtual CPUs of equal priority.
     fn enqueue(&mut self, queue: usize, vcpu: VcpuId) {
         let priority = self.priority(vcpu);
         let behind = self.queues[queue].ready.iter().position(|other| self.priority(*other) > priority);

@@ -21,7 +21,7 @@ use super::{HardwareThreadId, VcpuId};
 /// Weight, priority and affinity of a virtual CPU for the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulingParameters {
-    /// Weight of the virtual CPU in relation to others' under contention.
+    /// Weight of the virtual CPU relative to other virtual CPUs that wait for the same threads.
     pub weight: u16,
     /// The virtual CPU precedes all others when its device wakes it.
     pub real_time: bool,
@@ -71,7 +71,7 @@ pub trait Scheduler: Debug {
     /// Returns `true` if a virtual CPU waits for the thread.
     fn has_ready(&self, thread: HardwareThreadId) -> bool;
 
-    /// Returns `true` if the running virtual CPU must be preempted in the middle of its step.
+    /// Returns `true` if the running virtual CPU must be preempted now, in the middle of its step.
     fn preempts(&self, thread: HardwareThreadId, running: VcpuId) -> bool {
         let _ = (thread, running);
         false

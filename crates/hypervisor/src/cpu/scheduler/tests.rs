@@ -249,8 +249,8 @@ fn vcpu_that_used_its_300_credits_exactly_keeps_priority_under() {
     assert_eq!(priorities(&credit), [VcpuPriority::Under; 2], "300 credits each after debits of 300");
 }
 
-/// Infers the reset of a light virtual CPU's credits, which are not visible: from then on a heavy virtual CPU gets all
-/// distributed credits.
+/// Infers from priorities that a virtual CPU's credits, which are not visible, are reset above the limit. Its weight is
+/// so small that another virtual CPU gets all distributed credits.
 #[test]
 fn vcpu_credits_are_reset_to_zero_only_above_300() {
     let (mut credit, ids) = credit(2, &[share(1), share(u16::MAX)]);

@@ -10,8 +10,8 @@ use super::world::{MachineEvent, MachineHarness, config, thread};
 use crate::account::{CycleCategory, CycleSink};
 use crate::cpu::{ProcessorConfig, VcpuStep, VcpuStepOutcome};
 
-/// Test program of a virtual CPU that charges pseudo-random cycles in random categories, determined by the number of
-/// its step alone.
+/// Test program of a virtual CPU that charges pseudo-random cycles in random categories. The step's number alone
+/// determines both.
 fn mixture(step: &mut VcpuStep, turn: u64) -> VcpuStepOutcome {
     let mut chance = RandomStream::named(turn, "mixture");
     for _ in 0..chance.below(5) {

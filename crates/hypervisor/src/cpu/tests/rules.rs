@@ -176,7 +176,7 @@ fn context_switch_is_charged_only_when_the_vcpu_changes() {
     assert_eq!((of(a), of(b)), ([80, 120], [40, 60]));
 }
 
-/// Checks that a virtual CPU that returns to its thread soon finds most of its cached state.
+/// Checks that a virtual CPU that soon returns to its thread finds most of its state still cached there.
 #[test]
 fn cache_refill_is_proportional_to_cycles_of_other_vcpus() {
     let mut world = MachineHarness::new(ProcessorConfig { refill: 60, displacement: 4_000, ..config(1, 1) });

@@ -23,7 +23,7 @@ const LOAD: ExperimentAxis = ExperimentAxis {
     labels: &["a stream in", "datagrams out", "requests"],
 };
 
-/// Axis of the kind of traffic, without requests: only traffic that several processors can share.
+/// Experiment axis of the traffic without its value for requests: only traffic that several processors can share.
 const BULK: ExperimentAxis = ExperimentAxis {
     values: ExperimentAxisValues::List(&[ParameterValue::name("stream"), ParameterValue::name("datagrams")]),
     labels: &["a stream in", "datagrams out"],

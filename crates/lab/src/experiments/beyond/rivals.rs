@@ -1,6 +1,5 @@
-//! Experiment beyond the paper: its adaptive interrupt policy compared with current Linux drivers' policies
-//! and with hybrids, for datagrams, a stream and a responder. Busy polling is not included, as it occupies a
-//! processor.
+//! Experiment beyond the paper: the paper's adaptive interrupt policy compared with current Linux drivers' policies and
+//! with hybrids, for datagrams, a stream and a responder. Busy polling is not included, as it occupies a processor.
 
 use crate::experiment::{
     AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
@@ -77,7 +76,7 @@ pub(crate) const RIVALS: Experiment = Experiment {
     run: rival,
 };
 
-/// Datagram rates before and after the rate changes, in thousandths of the wire: 10,000 and 81,267 frames a
+/// Datagram rates before and after the rate changes, in thousandths of the line rate: 10,000 and 81,267 frames a
 /// second.
 const RATES: (u16, u16) = (123, 1_000);
 

@@ -1,4 +1,5 @@
-//! Experiment on attacks of a guest on others through its own context of a CDNA card (cdna-hostile).
+//! Experiment on attacks that a guest makes on other guests through the guest's own context of a CDNA card
+//! (cdna-hostile).
 
 use crate::experiment::{
     AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,

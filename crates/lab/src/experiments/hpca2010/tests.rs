@@ -76,8 +76,8 @@ fn bare_machine_uses_15_to_60_points_less_cpu_than_guests() {
     assert!((15.0..60.0).contains(&(all - bare)), "{all} {bare}");
 }
 
-/// Checks that TCP, which announces bytes, has more in flight than a socket holds datagrams, and that a larger window
-/// has an effect.
+/// Checks that a TCP stream has more segments in flight than a socket can hold datagrams, because its window counts
+/// bytes, and that a larger window has an effect.
 #[test]
 fn larger_tcp_window_restores_throughput_at_1_khz_interrupts() {
     let at = |window| value("fig09", &["policy=1k", window, "measure_ms=100"], "throughput_mbps");

@@ -127,7 +127,8 @@ fn sensitivity(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOu
     Ok(outcome)
 }
 
-/// Runs a server where the first port's clients send requests and the other ports' clients load their wires.
+/// Runs a server in which the clients of the first port send requests, and the clients of all other ports
+/// load their ports' wires.
 fn run(
     at: &ExperimentPoint,
     dispatch: DispatchPolicy,

@@ -1,4 +1,4 @@
-//! Experiment on the next steps named by the authors: fewer events to guests, and front ends that merge
+//! Experiment on the next steps that Zhang et al. name: fewer events to guests, and front ends that merge
 //! segments (netfront-lro).
 
 use super::{policy, setup};

@@ -26,7 +26,7 @@ pub(super) const ALL: &[Experiment] =
 
 /// Number of ports of the modelled server.
 const PORTS: u8 = 4;
-/// Load samples of the dispatcher per second.
+/// Number of times per second that the back end's dispatcher samples the load.
 const SAMPLES: u64 = 100;
 /// Upper load threshold in frames per second: the load that one virtual CPU carries easily.
 const HIGH: u64 = 120_000;

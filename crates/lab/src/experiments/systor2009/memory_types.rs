@@ -1,4 +1,5 @@
-//! Experiment on the effective memory types of a guest's MTRR and PAT under the host's (memory-types).
+//! Experiment `memory-types`: the memory type that results from a guest's MTRR and PAT, and the host PAT entry that
+//! gives the guest's page this type.
 
 use crate::experiment::{
     AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,

@@ -85,7 +85,7 @@ impl ServiceAndGuestDomains {
         step.charge(CycleCategory::EventChannel, cycles);
     }
 
-    /// Charges the guest for taking an interrupt of its own device, or an event of the back end.
+    /// Charges the guest for accepting an interrupt of its own device, or an event of the back end.
     fn guest_takes(&self, step: &mut VcpuStep, table: &CostTable) {
         if self.path == DeviceAccessMode::Direct {
             step.charge(CycleCategory::Injection, table[CostConstant::Injection]);
@@ -103,7 +103,7 @@ impl ServiceAndGuestDomains {
         }
     }
 
-    /// Charges the guest for the VM exit or hypercall by which it goes idle.
+    /// Charges the guest for the VM exit or hypercall by which the guest goes idle.
     fn guest_sleeps(&self, step: &mut VcpuStep, table: &CostTable) {
         let exit =
             if self.path == DeviceAccessMode::Direct { VmExitReason::Hlt } else { VmExitReason::Hypercall };

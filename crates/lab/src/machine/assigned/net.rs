@@ -180,8 +180,8 @@ impl NicMachine {
         frames
     }
 
-    /// Returns the flag that the card's driver is polling. The flag is in the state of the guest or of the service
-    /// domain, whichever runs the driver.
+    /// Returns the flag that is set while the card's driver polls. The flag is in the state of the guest or of the
+    /// service domain, whichever runs the driver.
     fn polls(&mut self) -> &mut bool {
         let is_direct = self.domains.path == DeviceAccessMode::Direct;
         if is_direct { &mut self.guest.polls } else { &mut self.service.polls }
@@ -233,8 +233,8 @@ impl NicMachine {
         }
     }
 
-    /// Polls the card, copies frames to the guest, or sends acknowledgements, in turn. Returns `true` if the guest has
-    /// new work, or `None` if there was nothing to do.
+    /// Polls the card, copies frames to the guest, or sends acknowledgements, whichever is next in turn. Returns `true`
+    /// if the guest has new work, or `None` if the service domain had nothing to do.
     fn turn(&mut self, step: &mut VcpuStep, core: &mut NetworkCore) -> Option<bool> {
         self.service.turn = (self.service.turn + 1) % 3;
         let is_sorted = self.domains.path == DeviceAccessMode::Vmdq;

@@ -7,10 +7,10 @@ use driver::{DmaAllocation, hal::OutOfDmaMemory};
 use pcie::msix::InterruptMessage;
 use pcie::{Bus, DmaFault, Function, Iova, Rid};
 
-/// First address that a guest's driver may allocate; lower addresses are its kernel's.
+/// First address that a guest's driver may allocate. Lower addresses belong to the guest's kernel.
 const FIRST: u64 = 1 << 20;
 
-/// VF, and the memory that its guest's driver allocates.
+/// VF, and the part of its guest's memory in which the guest's VF driver allocates.
 #[derive(Debug)]
 pub(crate) struct FunctionMemory {
     pub(crate) assigned: AssignedFunction,

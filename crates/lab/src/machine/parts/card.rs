@@ -33,7 +33,7 @@ pub(crate) struct NicPort {
     waiting: u8,
 }
 
-/// Converts an instant to the card's clock, which counts nanoseconds and is never ahead of virtual time.
+/// Converts an instant to the time of the card's clock: whole nanoseconds, rounded down.
 pub(crate) fn card_time(now: VirtualInstant) -> Time {
     Time::from_nanos(now.nanos())
 }
@@ -43,7 +43,7 @@ pub(crate) fn card_time(now: VirtualInstant) -> Time {
 pub(crate) struct FrameRecipient {
     pub(crate) domain: DomainId,
     pub(crate) region: DomainMemoryRegion,
-    /// Start of the memory that the VF may access, in the domain's memory; as large as a guest's memory.
+    /// Start, in the domain's memory, of the part that the VF may access; the part is as large as a guest's memory.
     pub(crate) part: u64,
 }
 
@@ -135,8 +135,8 @@ impl NicPort {
         Ok(port)
     }
 
-    /// Assigns a VF to a guest: the VF then reaches the guest's memory and interrupts the guest, under the routing id
-    /// found by the manager.
+    /// Assigns a VF to a guest: the VF then accesses the guest's memory and interrupts the guest, with the routing id
+    /// that the VF manager gave the VF.
     fn hand_over(&mut self, vf: VfIndex, to: FrameRecipient, chipset: &mut Chipset) -> Result<(), String> {
         let owner = VfOwner(to.domain.index() as u64);
         self.manager.assign(&mut ManagedCard(&mut self.nic), vf, owner).map_err(|error| error.to_string())?;
@@ -160,8 +160,8 @@ impl NicPort {
         Ok(vf)
     }
 
-    /// Advances the card's port to `now`. Returns the latest time of the next call. The interrupts sent are in
-    /// `functions` afterwards.
+    /// Advances the card's port to `now`. Returns the time by which `sync` has to be called again. The interrupts sent
+    /// are in `functions` afterwards.
     pub(crate) fn sync(&mut self, now: VirtualInstant, chipset: &mut Chipset) -> Option<VirtualInstant> {
         self.line.advance(now);
         let mut bus = PortBus { functions: &mut self.functions, chipset };
@@ -202,7 +202,7 @@ fn bring_up(
     Ok((pf, manager))
 }
 
-/// Access of the PF driver to the card's registers before the clock runs.
+/// Access of the PF driver to the card's registers before simulated time starts.
 struct PfHal<'a>(&'a mut Nic);
 
 impl Hal for PfHal<'_> {

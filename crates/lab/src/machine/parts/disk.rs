@@ -114,8 +114,8 @@ impl Disk {
         self.due
     }
 
-    /// Completes the disk command that is due, and returns its result. `memory` transfers the data; its
-    /// refusal fails only this command.
+    /// Completes the disk command that is due, and returns the command and its success. `memory` transfers the data; if
+    /// `memory` returns `false`, only this command fails.
     pub(crate) fn finish(
         &mut self,
         now: VirtualInstant,
@@ -129,7 +129,8 @@ impl Disk {
         Some((command, memory(&command)))
     }
 
-    /// Starts the disk's first queued command, which completes when surface and cable have transferred its data.
+    /// Starts the disk's first queued command. The command completes when the disk's surface and cable have transferred
+    /// the data.
     fn begin(&mut self, free: VirtualInstant) {
         let Some((command, since)) = self.line.front().copied() else { return };
         let now = free.max(since);
@@ -160,7 +161,7 @@ impl Disk {
     }
 }
 
-/// Returns the time that a transfer takes at a rate in bytes per second.
+/// Returns the time to transfer `bytes` at a rate of `per_second` bytes per second.
 fn transfer_time(bytes: u64, per_second: u64) -> VirtualDuration {
     VirtualDuration::of_bits(bytes * 8, per_second * 8)
 }

@@ -97,7 +97,8 @@ pub(crate) struct GuestHardware {
 }
 
 impl GuestHardware {
-    /// Creates the hardware of a guest with a VF; `handler` handles the guest's writes of MSI-X mask bits.
+    /// Creates the hardware of a guest with a VF. `handler` is the policy for the guest's writes of MSI-X
+    /// mask bits.
     pub(crate) fn direct(
         kind: DomainKind,
         owner: (DomainId, VcpuId),
@@ -147,8 +148,8 @@ impl GuestHardware {
         }
     }
 
-    /// Signals the device's interrupt of a table entry, as the guest's `vector`. Returns `true` if the guest
-    /// has an interrupt to take; it stays pending in the table while the entry is masked.
+    /// Signals the interrupt of MSI-X table entry `entry`, which the guest takes as `vector`. Returns `true`
+    /// if the guest has an interrupt to take. A masked entry's interrupt stays pending in the table.
     pub(crate) fn signal(&mut self, entry: u16, vector: u8, channels: &mut EventChannels) -> bool {
         let Some(table) = &mut self.table else { return false };
         let sent = table.signal(entry).is_some();

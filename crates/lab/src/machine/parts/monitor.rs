@@ -1,6 +1,7 @@
-//! The PF drivers in a running server: a thread of the service domain, on its first virtual CPU, visits each
-//! port in turn. A guest's mailbox request waits for the next visit, for which the service domain is charged
-//! register by register. A bare machine has no service domain, so requests are not answered after the start.
+//! The PF drivers in a running server: a thread on the service domain's first virtual CPU polls the PF driver
+//! of each port in turn. A guest's mailbox request waits for the next poll, whose register accesses are
+//! charged to the service domain. A bare machine has no service domain, so requests are not answered after
+//! the start.
 //!
 //! The PF takes no interrupts, and early visits that [`driver::pf::PfVisitResults`] may request are not made.
 
@@ -15,20 +16,20 @@ use pcie::Function;
 use std::ops::Range;
 use std::time::Duration;
 
-/// Ticks from the start of one round of PF visits to the next: 10 ms.
+/// Ticks between the starts of two rounds in which the monitor thread polls every port's PF driver: 10 ms.
 const ROUND: u32 = 10;
 
-/// Thread of the service domain that visits the PF drivers of all ports in turn.
+/// Thread of the service domain that polls the PF drivers of all ports in turn.
 #[derive(Debug, Default)]
 pub(crate) struct PfMonitor {
     ticks: u32,
-    /// Ports whose PF drivers remain to be visited in this round.
+    /// Ports whose PF drivers have not been polled yet in this round.
     due: Range<usize>,
 }
 
 impl PfMonitor {
-    /// Counts a tick of the service domain's first virtual CPU. Starts a round of visits every `ROUND` ticks,
-    /// if the last is complete.
+    /// Counts a tick of the service domain's first virtual CPU. Every `ROUND` ticks starts to poll all PF
+    /// drivers again, if the last round is complete.
     pub(crate) fn tick(&mut self, ports: usize) {
         self.ticks = (self.ticks + 1) % ROUND;
         if self.ticks == 0 && self.due.is_empty() {
@@ -36,7 +37,8 @@ impl PfMonitor {
         }
     }
 
-    /// Visits the PF driver of the next port that is due. Returns the port it wrote to, if any.
+    /// Polls the PF driver of the next port in the round. Returns the index of that port if the driver wrote
+    /// a register.
     pub(crate) fn visit(
         &mut self,
         step: &mut VcpuStep,

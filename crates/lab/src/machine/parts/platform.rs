@@ -1,5 +1,6 @@
-//! The platform of a guest's kernel: charges the kernel's operations to the step, including the traps of a
-//! hypervisor. The machine runs device models; [`super::split`] has the front end's machine interface.
+//! The platform of a guest's kernel: charges the kernel's operations, and the VM exits that they cause, to
+//! the current step of the guest. The machine runs device models; [`super::split`] has the front end's
+//! machine interface.
 
 use crate::machine::chipset::Chipset;
 use crate::machine::controller::ApicWritePath;
@@ -63,7 +64,8 @@ impl<D> GuestPlatform<'_, D> {
         self.step.charge(CycleCategory::Refill, self.table[CostConstant::ExitPollution]);
     }
 
-    /// Charges work of the guest's own code, prolonged by nested paging on hardware virtualization.
+    /// Charges cycles of the guest's own code. Under hardware virtualization, nested paging prolongs the
+    /// code.
     fn own(&mut self, category: CycleCategory, cycles: u64) {
         let stretched =
             self.virtualised().then(|| cycles + cycles * self.table[CostConstant::NestedPaging] / 1_000);

@@ -22,14 +22,14 @@ pub enum ClientTraffic {
     Udp,
     /// Clients send datagrams at a fraction of the line rate.
     Paced {
-        /// Rate of the datagrams, in thousandths of the wire.
+        /// Rate of the datagrams, in thousandths of the line rate.
         permille: u16,
     },
     /// Clients send datagrams at a rate that changes at an instant.
     Step {
-        /// Rate before the change, in thousandths of the wire.
+        /// Rate before the change, in thousandths of the line rate.
         before: u16,
-        /// Rate after the change, in thousandths of the wire.
+        /// Rate after the change, in thousandths of the line rate.
         after: u16,
         /// Instant at which the rate changes.
         at: VirtualInstant,
@@ -46,8 +46,8 @@ pub enum ClientTraffic {
 }
 
 impl ClientTraffic {
-    /// Returns the rate of rate-limited clients, in thousandths of the wire, or `None` for clients without a
-    /// rate limit.
+    /// Returns the rate of rate-limited clients, in thousandths of the line rate, or `None` for clients
+    /// without a rate limit.
     fn pace(self, now: VirtualInstant) -> Option<u16> {
         match self {
             ClientTraffic::Paced { permille } => Some(permille),
@@ -70,8 +70,8 @@ const REQUEST: usize = 1;
 const PACED: u32 = 8;
 /// Receive window in segments before the receiver's first acknowledgement.
 const INITIAL_WINDOW: u16 = 3;
-/// Divisor of the receiver's window: a third of the window must be free before a stream sends (Linux
-/// tcp_tso_win_divisor). A stream always sends if no segment is unacknowledged.
+/// Divisor of the receiver's window: a stream waits until a third of the window is free (Linux
+/// tcp_tso_win_divisor), unless all sent segments are acknowledged.
 const DEFERRED: u32 = 3;
 /// Number of duplicate acknowledgements that trigger a retransmission.
 const DUPLICATES: u32 = 3;
@@ -90,7 +90,7 @@ struct TrafficClient {
     /// Receive window of the guest, in segments from the first byte not acknowledged.
     room: u16,
     duplicates: u32,
-    /// Time at which the outstanding request was sent.
+    /// Time at which the client sent its outstanding request, or `None` without one.
     asked: Option<VirtualInstant>,
     /// Earliest time of the client's next transmission.
     ready: VirtualInstant,

@@ -24,7 +24,7 @@ use pcie::Rid;
 use sim::{RandomStream, VirtualInstant};
 use std::collections::VecDeque;
 
-/// Speed of the wire of a current adaptive-VF card and of its clients: 100 Gb/s.
+/// Wire of a current adaptive-VF card, with its clients: 100 Gb/s.
 pub(super) const WIRE: WireProperties =
     WireProperties { bits_per_second: 100_000_000_000, ..WireProperties::GIGABIT };
 /// Receive window of a stream in segments: somewhat less than the buffers of a ring.
@@ -36,9 +36,9 @@ const MTU: u16 = 1_500;
 /// Interrupt interval of an MSI-X vector in microseconds: 20,000 a second in bulk (Linux iavf, IAVF_ITR_20K),
 /// 0 for requests.
 const INTERVAL_US: u16 = 50;
-/// The card's PF on the host's bus.
+/// The card's PF: its routing id on the host's bus, and the memory that it may access.
 const PF: AssignedFunction = AssignedFunction { rid: Rid(0x100), region: DomainMemoryRegion::of(1) };
-/// The card's VF on the host's bus.
+/// The card's VF: its routing id on the host's bus, and the memory that it may access.
 const VF: AssignedFunction = AssignedFunction { rid: Rid(0x110), region: DomainMemoryRegion::of(0) };
 /// Maximum number of queue pairs for which a guest's memory has room.
 pub(super) const MAX_PAIRS: u8 = 4;
@@ -91,7 +91,7 @@ fn chance(seed: u64) -> RandomStream {
     RandomStream::named(seed, "clients")
 }
 
-/// Creates the wire with the clients that the traffic needs, at most one for each processor.
+/// Creates the wire with the clients that the traffic needs, at most one for each processor of the guest.
 fn line(plan: &MultiqueueSetup, clients: &[MacAddress]) -> ClientWire {
     let (traffic, clients) = match plan.load {
         MultiqueueTraffic::Stream => (ClientTraffic::Tcp { window: WINDOW }, clients),

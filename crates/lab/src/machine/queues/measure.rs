@@ -9,7 +9,7 @@ use sim::VirtualDuration;
 /// Throughput, doorbells, latency and processor use of a measured interval of the queue-pair machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MultiqueueResults {
-    /// Payload that programs read or sent, Gb/s.
+    /// Payload that the guest's programs read or sent, Gb/s.
     pub throughput_gbps: f64,
     /// Number of doorbells per 1,000 frames received or sent.
     pub doorbells: f64,
@@ -17,11 +17,11 @@ pub struct MultiqueueResults {
     pub exits: f64,
     /// Mean time from a request's first bit on the wire to its response's last, us; 0 without requests.
     pub round_trip_us: f64,
-    /// The service domain's cycles, in percent of a thread.
+    /// The service domain's cycles, in percent of one hardware thread.
     pub service_pct: f64,
-    /// The hypervisor's cycles, in percent of a thread.
+    /// The hypervisor's cycles, in percent of one hardware thread.
     pub hypervisor_pct: f64,
-    /// The guest's cycles, in percent of a thread.
+    /// The guest's cycles, in percent of one hardware thread.
     pub guest_pct: f64,
 }
 

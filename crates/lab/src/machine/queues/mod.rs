@@ -51,7 +51,7 @@ pub enum MultiqueueTraffic {
 pub struct MultiqueueSetup {
     /// Cost table of the machine's processor.
     pub table: CostTable,
-    /// Number of queue pairs, and of processors of the guest.
+    /// Number of queue pairs of the VF, and of processors of the guest: one pair per processor.
     pub pairs: u8,
     /// Path of a guest's doorbells to the card.
     pub doorbell: DoorbellPath,
@@ -183,7 +183,7 @@ impl MultiqueueMachine {
         self.port.functions.sent = sent;
     }
 
-    /// Wakes a guest processor that has work, unless it waits for an answer.
+    /// Wakes a guest processor that has work, unless the processor waits for the answer to a register write.
     fn wake(&mut self, processor: usize, now: VirtualInstant, core: &mut MultiqueueCore) {
         let hardware = &self.processors[processor].hardware;
         if !hardware.waits {

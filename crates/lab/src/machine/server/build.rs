@@ -118,7 +118,8 @@ impl ServerMachine {
         FrameRecipient { domain, region: DomainMemoryRegion::of(index), part: 0 }
     }
 
-    /// Adds a port with a VF for each guest, and a VF for the service domain if it sends.
+    /// Adds a port with a VF for each guest, and with a VF for the service domain if the service domain
+    /// sends.
     fn add_direct(
         &mut self,
         setup: &ServerSetup,
@@ -185,7 +186,8 @@ impl ServerMachine {
         Ok(())
     }
 
-    /// Adds a guest's virtual CPU, on the guests' threads in turn, and its kernel's code.
+    /// Adds a guest's virtual CPU and the code of the guest's kernel. Guests are assigned to hardware threads
+    /// in turn.
     fn add_processor(
         &mut self,
         guest: &FrameRecipient,

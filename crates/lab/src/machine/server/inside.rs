@@ -1,5 +1,5 @@
-//! Traffic inside the server: between functions of a card, faster than its wire, or over a bridge. The sender
-//! is a guest or the service domain, which then has a function of each card with the guests' driver.
+//! Traffic between domains of the server: between functions of a card, faster than the card's wire, or over a
+//! bridge. The sender is a guest, or the service domain with a function of each card and the guests' driver.
 //!
 //! The service domain's sender has its own virtual CPU, on a thread without a guest, and is a paravirtualized
 //! kernel: its interrupts are events, and its system calls pass through the hypervisor.

@@ -69,7 +69,7 @@ impl ServerMachine {
     }
 
     /// Handles a device's interrupt: interrupts the virtual CPU on the owner's thread, and wakes the owner.
-    /// On an idle thread the hypervisor is active already, which the guest's going idle was charged for.
+    /// On an idle thread this charges no VM exit: the exit was charged when the guest went idle.
     fn interrupt(&mut self, interrupt: &RemappedInterrupt, now: VirtualInstant, core: &mut ServerCore) {
         let VectorOwner { domain, entry, .. } = interrupt.owner;
         let Some(index) = self.guests.get(domain.index()).copied().flatten() else {

@@ -115,8 +115,8 @@ impl ServerMachine {
         all
     }
 
-    /// Checks that no invariant was violated, all frames are accounted for, and no function accessed memory
-    /// of others.
+    /// Checks that no invariant was violated, that all frames are accounted for, and that no function
+    /// accessed memory of another domain.
     pub(super) fn balance(&self, books: &mut ConservationChecks) {
         let broken = self.vms.iter().find_map(|vm| vm.hardware.broken).or(self.chipset.broken);
         if let Some(broken) = broken {
@@ -186,7 +186,8 @@ impl ServerResults {
         self.per_second(self.after.written_bytes - self.before.written_bytes) * 8.0 / 1e6
     }
 
-    /// Returns the loss in percent: frames from the wires, and programs' messages, that no program has read.
+    /// Returns the loss in percent: the share of frames from the wires and of programs' messages that no
+    /// program has read.
     #[must_use]
     pub fn loss_pct(&self) -> f64 {
         let offered = self.after.offered - self.before.offered;
@@ -194,7 +195,7 @@ impl ServerResults {
         if offered == 0 { 0.0 } else { (1.0 - read as f64 / offered as f64).max(0.0) * 100.0 }
     }
 
-    /// Returns the number of responses per second that clients received.
+    /// Returns the number of responses to requests that clients received per second.
     #[must_use]
     pub fn transactions_per_s(&self) -> f64 {
         self.per_second(self.round_trips.len() as u64)
@@ -259,32 +260,32 @@ impl ServerResults {
         self.per_second(self.after.interrupts - self.before.interrupts)
     }
 
-    /// Returns the service domain's own cycles, in percent of a thread.
+    /// Returns the service domain's own cycles, in percent of one hardware thread.
     #[must_use]
     pub fn cpu_dom0_pct(&self) -> f64 {
         self.percent(self.own_dom0)
     }
 
     /// Returns the service domain's cycles as the hypervisor accounts for them, including its hypercalls and
-    /// events, in percent of a thread.
+    /// events, in percent of one hardware thread.
     #[must_use]
     pub fn cpu_dom0_attributed_pct(&self) -> f64 {
         self.percent(self.own_dom0 + self.hypervisor_dom0)
     }
 
-    /// Returns the hypervisor's cycles for all domains, in percent of a thread.
+    /// Returns the hypervisor's cycles for all domains, in percent of one hardware thread.
     #[must_use]
     pub fn cpu_xen_pct(&self) -> f64 {
         self.percent(self.hypervisor)
     }
 
-    /// Returns the guests' own cycles, in percent of a thread.
+    /// Returns the guests' own cycles, in percent of one hardware thread.
     #[must_use]
     pub fn cpu_guest_pct(&self) -> f64 {
         self.percent(self.own_guests)
     }
 
-    /// Returns the cycles of all domains and the hypervisor, in percent of a thread.
+    /// Returns the cycles of all domains and the hypervisor, in percent of one hardware thread.
     #[must_use]
     pub fn cpu_total_pct(&self) -> f64 {
         self.cpu_dom0_pct() + self.cpu_xen_pct() + self.cpu_guest_pct()

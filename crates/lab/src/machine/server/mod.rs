@@ -74,7 +74,7 @@ pub struct ServerMachine {
     guests: Vec<Option<usize>>,
     timers: Vec<Option<EventKey>>,
     pub(crate) service: Vec<ServiceCpu>,
-    /// Monitor thread that visits the PF drivers, on the service domain's first virtual CPU.
+    /// Monitor thread that polls the PF drivers, on the service domain's first virtual CPU.
     monitor: PfMonitor,
     /// Last-level cache of each socket.
     caches: Vec<LastLevelCache>,

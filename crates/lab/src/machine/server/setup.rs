@@ -41,7 +41,7 @@ pub struct ServerSetup {
     pub traffic: ClientTraffic,
     /// Traffic of the first port's clients and load of its guests, if different from the other ports'.
     pub first: Option<(ClientTraffic, ProgramWorkload)>,
-    /// Traffic between domains of the server, if any.
+    /// Traffic between domains of the server, or `None` if domains exchange no frames.
     pub inside: Option<InterDomainTraffic>,
     /// Bandwidth between the functions of a card, bits per second; `None` is unlimited.
     pub loopback: Option<NonZeroU64>,
@@ -105,7 +105,8 @@ pub enum NetworkAccessMode {
 pub struct NetbackOptions {
     /// Distribution of events over virtual CPUs.
     pub dispatch: dispatch::DispatchPolicy,
-    /// Number of frames after which a guest gets its event at once; the event is delayed for fewer.
+    /// Number of frames after which a guest is notified at once. With fewer frames the event to the guest is
+    /// delayed.
     pub notify_every: u32,
     /// Front ends merge the segments of a TCP stream.
     pub merge: bool,
@@ -175,7 +176,7 @@ pub enum InterDomainSender {
 }
 
 impl ServerSetup {
-    /// Returns `true` if two guests share a thread, so that the scheduler has a choice.
+    /// Returns `true` if two guests share a hardware thread, so that the scheduler has a choice.
     pub(crate) fn shares_threads(&self) -> bool {
         let guests = 0..u16::from(self.guests);
         let home =
@@ -203,8 +204,8 @@ impl ServerSetup {
         KernelConfig { load, ..self.spec }
     }
 
-    /// Returns the number of VFs through which the service domain sends: 1 if it is the internal sender, else
-    /// 0. The service domain takes interrupts of only one VF.
+    /// Returns the number of VFs through which the service domain sends: 1 if the service domain is the
+    /// sender of the internal traffic, else 0. The service domain takes interrupts of only one VF.
     pub(super) fn service_functions(&self) -> Result<usize, ServerBuildError> {
         let sends = self.inside.is_some_and(|inside| inside.from == InterDomainSender::ServiceDomain);
         match (sends, self.ports) {

@@ -105,8 +105,8 @@ impl ServerMachine {
         self.wake(vm, now, core);
     }
 
-    /// Passes a guest's device access to its device model, on the service domain's virtual CPU of the next
-    /// core. That virtual CPU is as likely as any, as the scheduler moves the device model around.
+    /// Passes a guest's device access to its device model, on the service domain's virtual CPU `vm` + 1
+    /// (modulo their number). The choice is arbitrary: the scheduler moves the device model around.
     pub(super) fn forward(&mut self, vm: usize, now: VirtualInstant, core: &mut ServerCore) {
         let cpu = (vm + 1) % self.service.len().max(1);
         let Some(service) = self.service.get_mut(cpu) else { return };
@@ -119,8 +119,8 @@ impl ServerMachine {
 /// Longest delay of an event from the service domain to a guest.
 const WITHHELD: VirtualDuration = VirtualDuration::from_micros(50);
 
-/// Schedules the events, moves and timer that follow from a virtual CPU's network step, for the end of the
-/// step.
+/// Schedules, for the end of a virtual CPU's network step, the events to guests, the moves and the timer that
+/// result from the step.
 fn after(split: &mut ServiceDomainNetwork, cpu: usize, done: VirtualInstant, core: &mut ServerCore) {
     while let Some(vm) = split.next_notified() {
         core.schedule(done, ServerEvent::GuestCalled(vm));

@@ -18,7 +18,8 @@ use std::collections::{BTreeSet, VecDeque};
 /// Number of frames that the driver domain processes per step in each direction.
 const TURN: usize = 32;
 
-/// Outgoing frame with its guest, and the packet whose pages are released with it.
+/// Frame to send, with the index of its guest; under a driver domain also the packet whose pages are released once the
+/// frame has left.
 #[derive(Debug)]
 pub(super) struct OutgoingFrame {
     pub(super) guest: usize,
@@ -40,11 +41,12 @@ pub(super) struct DriverDomain {
     pub(super) event_pending: bool,
     /// Flag for each card that is set while the card's interrupt is pending.
     pub(super) interrupts: Vec<bool>,
-    /// Frames received from cards, with their guests.
+    /// Frames received from each card that wait for the driver domain, each with the index of the guest that receives
+    /// it.
     from_card: Vec<VecDeque<(usize, ModelFrame)>>,
-    /// Frames of guests that wait to be sent by cards.
+    /// Frames of guests that wait to be sent, one queue per card.
     pub(super) to_card: Vec<VecDeque<OutgoingFrame>>,
-    /// Guests whose frames were sent, and which have to get a response on their ring.
+    /// Guests, by index, whose frames were sent and whose requests the driver domain has to answer on the ring.
     pub(super) done: VecDeque<usize>,
     turn: usize,
     /// Number of guests' transmit requests that were inconsistent or whose segmentation failed.

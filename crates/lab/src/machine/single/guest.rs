@@ -16,11 +16,11 @@ use std::collections::VecDeque;
 const PER_CALL: u32 = 11;
 /// Maximum number of TCP segments in a packet that a guest sends.
 const MAX_SEGMENTS: u32 = 44;
-/// Fraction of the window that must be open before a packet is sent (Linux tcp_tso_win_divisor), unless
-/// nothing is in flight.
+/// Divisor of the window: a packet waits until a third of the window is open (Linux tcp_tso_win_divisor),
+/// unless nothing is in flight.
 const DEFERRED: u32 = 3;
 
-/// Returns the number of pages of a guest's frame buffers.
+/// Returns the number of memory pages that hold a guest's frame buffers for all ports.
 pub(super) const fn pages(ports: usize) -> u64 {
     2 * ports as u64 * RING as u64
 }
@@ -44,7 +44,8 @@ pub(super) struct SingleCpuGuest {
 pub(super) struct GuestStream {
     /// Frames that the guest received and has not processed yet.
     pub(super) inbox: VecDeque<ModelFrame>,
-    /// Frames described to the card, in order; to the driver domain under Xen.
+    /// Frames that the guest has posted to the card, or under Xen to the driver domain, and that have not
+    /// been taken yet, oldest first.
     pub(super) described: VecDeque<ModelFrame>,
     pub(super) rings: [CdnaGuardedRing; 2],
     /// Number of segments of the stream that are not acknowledged.
@@ -146,7 +147,7 @@ impl GuestVcpuStep<'_> {
         }
     }
 
-    /// Charges the describing of buffers: the hypervisor fills the ring and the guest notifies the card;
+    /// Charges the posting of `count` buffers: the hypervisor fills the ring and the guest notifies the card;
     /// without protection, the guest does both.
     fn describe(&mut self, count: u32) {
         if self.drive == CardDriver::Cdna {
@@ -181,8 +182,8 @@ impl GuestVcpuStep<'_> {
         count
     }
 
-    /// Takes the next acknowledgements and packets of a stream, up to the ring's and the window's room, and
-    /// charges for sending them.
+    /// Takes the next acknowledgements and packets of a stream, as many as fit the ring and the window, and
+    /// charges for sending these.
     fn transmit(&mut self, stream: &mut GuestStream, window: u32, room: u32) -> SentFrames {
         let acks = stream.acks.min(room);
         let mut sent = SentFrames { acks, slots: acks, ..SentFrames::default() };
@@ -239,7 +240,7 @@ impl SingleCpuMachine {
         guest as u64 * pages(self.ports.len()) + (port * 2 + direction) as u64 * u64::from(RING)
     }
 
-    /// Puts a guest's buffers on the ring of its context and notifies the card.
+    /// Posts `count` of a guest's buffers on the ring of the guest's context, and notifies the card.
     fn describe(&mut self, guest: usize, port: usize, direction: usize, count: u32) {
         let first = self.first_page(guest, port, direction);
         let stream = &mut self.guests[guest].streams[port];

@@ -13,7 +13,7 @@ pub enum CdnaAttack {
     ForgedProducer,
     /// The attacker publishes descriptors again that the card has taken.
     DuplicateSequence,
-    /// The attacker forges an index where sequence numbers wrap.
+    /// The attacker forges a producer index at the point where sequence numbers wrap.
     Wrap,
     /// The attacker frees a page that the card is to read.
     FreeWhileDma,
@@ -29,7 +29,7 @@ pub enum CdnaAttack {
 const GUESTS: GuestNumber = 4;
 /// Number of memory pages of each guest.
 const OWN: u64 = 8;
-/// Frames that each of the other guests sends before, during and after an attack.
+/// Frames that each guest other than the attacker sends before, during and after an attack.
 const FRAMES: u64 = 3;
 
 struct AttackScenario {
@@ -38,7 +38,7 @@ struct AttackScenario {
     guards: Vec<CdnaGuardedRing>,
     /// Number of pages that the card accessed during the attack on behalf of a domain that did not own the page.
     stray_reads: u64,
-    /// Number of frames that each of the other guests has sent.
+    /// Number of frames sent by each guest other than the attacker.
     left: Vec<u64>,
 }
 

@@ -13,7 +13,7 @@ pub enum CardDriver {
     Unprotected,
     /// The driver domain drives the cards for its own programs.
     Own,
-    /// A kernel without a hypervisor drives the cards.
+    /// A kernel on the bare machine, without a hypervisor, drives the cards.
     Native,
 }
 
@@ -36,9 +36,10 @@ pub struct PacketChannelOptions {
     /// Guests' pages are sent in place without a mapping, and received frames are copied. Otherwise pages are
     /// mapped and exchanged.
     pub by_address: bool,
-    /// Kernels have superpages and global pages, so that a domain switch does not flush their TLB entries.
+    /// Kernels have superpages and global pages, so that a switch between domains does not flush the kernels'
+    /// TLB entries.
     pub large_pages: bool,
-    /// The card offers segmentation, scatter-gather and checksums, so the driver domain need not do them in
+    /// The card offers segmentation, scatter-gather and checksums; otherwise the driver domain does these in
     /// software.
     pub card_offloads: bool,
 }
@@ -66,8 +67,8 @@ pub struct SingleCpuSetup {
     pub ports: u8,
     /// TCP window of each stream, in segments.
     pub window: u32,
-    /// Number of ring slots that a guest processes per direction and port before interrupts are taken; a
-    /// packet once begun is completed.
+    /// Number of ring slots that a guest processes per direction and port before interrupts are taken. A
+    /// packet that was begun is completed.
     pub turn: u32,
     /// Seed of the streams' start times.
     pub seed: u64,

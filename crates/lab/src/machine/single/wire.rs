@@ -41,8 +41,8 @@ const BITS_PER_SECOND: u64 = 1_000_000_000;
 /// Time from a frame's end on the wire until the client answers: card and stack of a machine of the time.
 const TURNAROUND: VirtualDuration = VirtualDuration::from_micros(50);
 
-/// Returns the window of a stream, in segments. Frames for all guests share one ring of the driver domain's
-/// card, and streams settle at windows that fit it by losing frames beyond.
+/// Returns the TCP window of a stream, in segments. Frames for all guests share one ring of the driver
+/// domain's card, and streams settle at windows that fit this ring, by losing frames beyond.
 pub(super) fn window(plan: &SingleCpuSetup) -> u32 {
     let share = (RING / u32::from(plan.guests).max(1)) & !1;
     match (plan.drive, plan.direction) {

@@ -23,7 +23,7 @@ fn spent(world: &mut ServerSimulation, at: VirtualInstant) -> u64 {
     world.core.processors.snapshot(at).ledger().spent(dom0, CycleCategory::Driver)
 }
 
-/// Checks the cost of a visit of the PF drivers without work, which reads only ICR, MBVFICR and VFLRE.
+/// Checks the cost of a poll of the PF drivers without work, which reads only ICR, MBVFICR and VFLRE.
 #[test]
 fn pf_monitor_polls_every_port_100_times_a_second() {
     let quiet = ServerSetup { ports: 3, guests: 3, traffic: ClientTraffic::Silent, ..setup() };

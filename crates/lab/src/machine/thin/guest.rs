@@ -13,13 +13,13 @@ use sim::VirtualDuration;
 pub(super) const TICK: VirtualDuration = VirtualDuration::from_millis(1);
 /// Number of frames per poll of the receive ring.
 const POLL: u64 = 64;
-/// Number of frames that the receiver reads in one turn.
+/// Number of frames that the guest's receiver reads in one step of the guest's virtual CPU.
 const READ: u64 = 16;
 /// Cycles of a turn of the guest's busy program: short, since an interrupt preempts it at once.
 const TURN: u64 = 4_000;
 /// Maximum cycles by which a woken receiver may lag behind the busy program: 3 ms at 3 GHz, half a scheduler latency.
 const SLEEPER: u64 = 9_000_000;
-/// Category that the busy program's cycles are charged to; nothing else of this guest uses it.
+/// Cycle category that only the guest's busy program is charged to.
 pub(super) const BUSY: CycleCategory = CycleCategory::DeviceModel;
 
 /// State of the thin hypervisor's guest: pending interrupts, received frames, and cycles of its two programs.

@@ -1,5 +1,5 @@
-//! Waiting time of VF requests for a PF driver without interrupts: until the next VM exit, at the guest's
-//! rate, or until the preemption timer, which bounds it. The duration of a visit is neglected.
+//! Waiting time of VF requests for a PF driver without interrupts: the next VM exit or the preemption timer
+//! ends the wait, whichever comes first. The time of processing a request is neglected.
 
 use super::{SLOTS, inbox};
 use crate::machine::parts::thin::admin::{AdminQueueFirmware, VfMessage};
@@ -15,7 +15,7 @@ pub struct VfRequestDelaySetup {
     pub exits_per_s: u32,
     /// Interval of the preemption timer; `None` if the timer is off.
     pub preempt: Option<VirtualDuration>,
-    /// Number of requests that VFs send together, each of another VF.
+    /// Number of requests that VFs send together, each request from a different VF.
     pub burst: u32,
     /// Seed of the times of exits and requests.
     pub seed: u64,
@@ -30,7 +30,7 @@ pub struct VfRequestDelayResults {
     pub delays: Vec<VirtualDuration>,
     /// Number of VF requests not answered: refused by a full queue, or waiting at the end.
     pub lost: u64,
-    /// Number of visits of the monitor thread to the PF driver.
+    /// Number of polls of the PF driver's inbox by the monitor thread.
     pub visits: u64,
 }
 

@@ -32,7 +32,7 @@ use hypervisor::domain::DomainKind;
 use sim::{RandomStream, VirtualDuration, VirtualInstant};
 use traffic::SingleClientWire;
 
-/// Way in which the PF driver learns of VF requests.
+/// Method by which the PF driver is notified of VF requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PfNotificationMethod {
     /// PF driver with interrupts, for which every interrupt of the guest causes a VM exit.
@@ -58,7 +58,7 @@ pub enum WireTraffic {
 pub struct ThinHypervisorSetup {
     /// Cost table of the machine's processor.
     pub table: CostTable,
-    /// Way in which the PF driver learns of VF requests.
+    /// Method by which the PF driver is notified of VF requests.
     pub pf: PfNotificationMethod,
     /// A busy program runs on the guest's processor.
     pub busy: bool,
@@ -78,8 +78,8 @@ const ASKED: VirtualDuration = VirtualDuration::from_millis(10);
 pub(crate) const SLOTS: u16 = 32;
 /// Bytes of a buffer of the admin queue, as in Linux.
 const BUFFER: u16 = 4_096;
-/// Maximum number of messages that the PF driver processes per visit, and of visits between its checks for VF
-/// resets.
+/// Maximum number of messages that the PF driver processes per poll of its inbox, and number of polls between
+/// its checks for VF resets.
 const LIMITS: VfMessageInboxLimits = VfMessageInboxLimits { messages: 8, resets_every: 16 };
 /// Creates the PF driver's inbox on an admin receive queue in `ring`; no message of the experiments fills a
 /// buffer.
@@ -218,7 +218,8 @@ impl ThinHypervisorSimulation {
 }
 
 impl ThinHypervisorMachine {
-    /// Handles a VM exit for a sensitive instruction, at which a PF driver without interrupts is visited.
+    /// Handles a VM exit for a sensitive instruction; a PF driver without interrupts polls its inbox in this
+    /// exit.
     fn exit(&mut self, now: VirtualInstant, core: &mut ThinHypervisorCore) {
         let wait = VirtualDuration::from_picos(
             self.exits.within(self.every.picos() / 2..self.every.picos() * 3 / 2),
@@ -232,7 +233,7 @@ impl ThinHypervisorMachine {
         self.steal(CycleCategory::OtherExit, cycles, now, core);
     }
 
-    /// Runs one visit of the monitor thread to the PF driver. Returns the cost of the visit in cycles.
+    /// Runs one poll of the PF driver's inbox by the monitor thread. Returns the cost of the poll in cycles.
     fn visit(&mut self, core: &ThinHypervisorCore) -> u64 {
         if !self.monitor.enter() {
             return 0;

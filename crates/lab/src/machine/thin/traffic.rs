@@ -69,8 +69,8 @@ impl ThinHypervisorMachine {
         }
     }
 
-    /// Handles a client's request, which interrupts the VF at once: no interrupt occurred in the last
-    /// interval.
+    /// Handles a client's request: the first call sends it; the second, at its arrival, interrupts the guest
+    /// at once. No interrupt can have occurred in the last interval.
     pub(super) fn request(&mut self, now: VirtualInstant, core: &mut ThinHypervisorCore) {
         if self.wire.asked.is_none() {
             self.wire.asked = Some(now);

@@ -51,7 +51,7 @@ impl TryFrom<SavedReceiveQueue> for ReceiveQueue {
 }
 
 impl ReceiveQueue {
-    /// Returns true if the queue's positions are within its ring, or if it has no ring.
+    /// Returns true if the queue's positions are within the queue's ring, or if the queue has no ring.
     pub(crate) fn is_in_its_ring(&self, file: &RegisterFile) -> bool {
         let ring = ring::receive(file, self.queue);
         ring.is_none_or(|ring| ring.contains(self.posted.fetch_at()) && ring.contains(self.posted.head()))

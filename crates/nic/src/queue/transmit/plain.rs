@@ -81,7 +81,7 @@ impl TransmitQueue {
         Some(request(orders, &self.contexts[usize::from(orders.context() & 1)]))
     }
 
-    /// Returns the hint to the memory windows of the queue's buffers.
+    /// Returns the hint by which the bus finds the memory of the queue's buffers.
     pub(crate) fn buffers(&mut self) -> &mut MemoryHint {
         &mut self.buffers
     }

@@ -18,7 +18,8 @@ pub(crate) struct BurstDescriptors {
     /// Number of data descriptors that were copied out.
     pub(super) count: usize,
     pub(super) raw: [[u8; SIZE]; BURST],
-    /// Number of ring descriptors up to the end of each frame, contexts included.
+    /// For each copied frame, the number of descriptors up to and including the frame's own, context descriptors
+    /// included.
     pub(super) ends: [u8; BURST],
     pub(super) requests: [OffloadRequest; BURST],
 }
@@ -31,8 +32,8 @@ impl Default for BurstDescriptors {
 }
 
 impl BurstDescriptors {
-    /// Copies the data descriptors of plain frames, up to the first descriptor of another packet. `contexts` are the
-    /// queue's contexts in effect before the first descriptor.
+    /// Copies the data descriptors of plain frames out of `descriptors`. Skips context descriptors, and stops at the
+    /// first descriptor of any other packet. `contexts` are the queue's contexts in effect before the first descriptor.
     pub(super) fn copy(&mut self, descriptors: &[[u8; SIZE]], mut contexts: [AdvancedContextDescriptor; 2]) {
         for (raw, end) in descriptors.iter().zip(1..) {
             if summed_length(second(raw)).is_some() {

@@ -34,7 +34,7 @@ const A_BIT: u8 = 1;
 const B_BIT: u8 = 2;
 const C_BIT: u8 = 4;
 
-/// Number of the tested port's VFs. The pool behind theirs is the PF's.
+/// Number of the tested port's VFs. Pool 7, behind the pools of the VFs, is the PF's.
 const VFS: u8 = 7;
 
 /// Registers of a tested port, which the methods fill with addresses, pool options and VLANs.

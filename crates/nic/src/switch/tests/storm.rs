@@ -7,7 +7,7 @@ use i82576::bits::{sccrl, scsts};
 use i82576::{Time, register as r};
 use plane::switch::StormState;
 
-/// Length in bytes of a frame that is one block of storm control with its check sequence.
+/// Frame length in bytes for which the frame, with its check sequence, is one block of storm control.
 const ONE: usize = 60;
 
 struct StormFixture {

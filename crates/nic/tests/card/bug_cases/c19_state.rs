@@ -11,7 +11,7 @@ use i82576::phy::{self, control};
 use i82576::register::{self as r, vf};
 use pcie::Function::{self, Vf};
 
-/// Returns a card for the test, and its clone.
+/// Returns two equal cards, a clone and the original, which a test compares.
 fn both(bench: CardFixture) -> [CardFixture; 2] {
     [bench.clone(), bench]
 }

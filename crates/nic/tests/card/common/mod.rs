@@ -225,13 +225,13 @@ impl TestPciFunction<'_> {
         }
     }
 
-    /// Sets bits of a register by a read and a write.
+    /// Sets bits of a register: reads the register, and writes it back with the bits set.
     pub(crate) fn set(&mut self, offset: u32, bits: u32) {
         let value = self.read(offset);
         self.write(offset, value | bits);
     }
 
-    /// Clears bits of a register by a read and a write.
+    /// Clears bits of a register: reads the register, and writes it back with the bits clear.
     pub(crate) fn clear(&mut self, offset: u32, bits: u32) {
         let value = self.read(offset);
         self.write(offset, value & !bits);

@@ -1,5 +1,5 @@
-//! Rings of a function, as its software uses them: it writes descriptors to memory, rings doorbells, and reads results.
-//! Each function uses the first queue pair of its pool, with 2 KiB receive buffers.
+//! Rings of a function in the tests. The function's software writes descriptors to memory, rings doorbells, and reads
+//! results. Each function uses the first queue pair of its pool, with 2 KiB receive buffers.
 
 use super::{BASE, CardFixture, SIZE, TestPciFunction, index, slot};
 use i82576::bits::{dctl, srrctl};

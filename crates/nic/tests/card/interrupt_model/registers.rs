@@ -14,12 +14,12 @@ fn element(offset: u32, first: u32, stride: u32, count: u32) -> Option<usize> {
     (at % stride == 0 && at / stride < count).then_some((at / stride) as usize)
 }
 
-/// Returns the canonical offset of a PF register: ICR and its masks have an alias.
+/// Returns the offset of a PF register, given that offset or an alias of it: ICR and its masks have aliases.
 fn canonical(offset: u32) -> u32 {
     element(offset, 0xc0, 8, 5).map_or(offset, |i| r::ICR + 4 * i as u32)
 }
 
-/// Returns the VF and its own offset for an offset in the PF's window onto VFs.
+/// Returns the VF, and the offset in that VF's BAR0, of a register at an offset of the PF's window onto VFs.
 fn window(offset: u32) -> Option<(u8, u32)> {
     let at = offset.checked_sub(0x1_0000).filter(|at| *at < 0x800)?;
     let own = match at & 0xff {

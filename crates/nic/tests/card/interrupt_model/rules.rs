@@ -11,19 +11,23 @@ pub(super) const VECTORS: usize = 25;
 /// State of an interrupt vector in the model.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ModelVector {
-    /// The vector's bit in each of EICR (cause), EIMS (mask), EIAC and EIAM.
+    /// True if the vector's bit in EICR is set (cause).
     pub(super) cause: bool,
+    /// True if the vector's bit in EIMS is set (mask).
     pub(super) unmasked: bool,
+    /// True if the vector's bit in EIAC is set.
     pub(super) auto_clear: bool,
+    /// True if the vector's bit in EIAM is set.
     pub(super) auto_mask: bool,
     /// True if the vector has a pending message, because of an event or of its unmasking.
     pub(super) owes: bool,
-    /// EITR without its counter, and the time of the next permitted message, in microseconds.
+    /// Value of EITR without its counter.
     pub(super) throttle: u32,
+    /// Time of the vector's next permitted message, in microseconds.
     pub(super) silent_until: u64,
 }
 
-/// Kind of interrupt that the PF uses, by the model.
+/// Kind of interrupt that the PF of the interrupt model uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ModelInterruptMode {
     Vectors,
@@ -47,8 +51,9 @@ pub(super) struct PollInterrupts {
 pub(super) struct InterruptModel {
     pub(super) vfs: u8,
     pub(super) vectors: [ModelVector; VECTORS],
-    /// Bits 31:30 of EIMS and EIAM, which belong to no vector.
+    /// Bits 31:30 of EIMS, which belong to no vector.
     pub(super) high_mask: u32,
+    /// Bits 31:30 of EIAM, which belong to no vector.
     pub(super) high_auto_mask: u32,
     pub(super) icr: u32,
     pub(super) ims: u32,
@@ -168,7 +173,7 @@ impl InterruptModel {
         }
     }
 
-    /// Raises a VF's mailbox vector. A VF that does not exist has none.
+    /// Raises a VF's mailbox vector, if the VF exists.
     pub(super) fn mailbox_event(&mut self, vf: u8) {
         if vf < self.vfs {
             self.event_of_vf_entry(vf, self.vtivar_misc[usize::from(vf)].to_le_bytes()[0]);

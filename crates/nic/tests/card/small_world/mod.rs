@@ -4,8 +4,8 @@
 mod mailbox;
 mod resets;
 
-/// Calls `visit` with every order of the steps of scripts of these lengths. An order is a sequence of numbers of
-/// scripts.
+/// Calls `visit` with every order in which scripts of these lengths can take turns. An order names a script by its
+/// index for each step.
 fn orders(lengths: &[usize], visit: &mut impl FnMut(&[usize])) {
     fn go(left: &mut [usize], order: &mut Vec<usize>, visit: &mut impl FnMut(&[usize])) {
         if left.iter().all(|&left| left == 0) {

@@ -9,8 +9,9 @@ use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, 
 use i82576::register as r;
 use pcie::Function::Vf;
 
-/// Numbers of payload bytes in a packet and in a segment.
+/// Number of payload bytes in the tested packet.
 const PAYLOAD: usize = 8_000;
+/// Number of payload bytes in a segment of the tested packet.
 const MSS: u16 = 500;
 
 /// Returns a card whose VF 1 has a running receive ring with posted descriptors.

@@ -7,7 +7,7 @@ use linux_guest::{BootFiles, LinuxGuest, QemuAccelerator};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Boot timeout: an emulated CPU on a busy machine boots in a minute or two.
+/// Maximum time for a guest's boot: an emulated CPU on a busy machine boots in a minute or two.
 const BOOT_TIMEOUT: Duration = Duration::from_secs(240);
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of attempts to reach an iperf3 server, which serves one client at a time and needs a moment

@@ -1,4 +1,4 @@
-//! Models drivers that follow the standard: they make chains available, and collect used ones.
+//! Models drivers that follow the standard: they make chains available, and collect used chains.
 
 use crate::memory::GuestMemory;
 

@@ -11,13 +11,13 @@ pub(crate) struct PackedDriver {
     in_order: bool,
     free_slots: u16,
     free_ids: VecDeque<u16>,
-    /// Chains that are available or in use, by their buffer id.
+    /// Chains that are available or that the device has fetched, by their buffer id.
     sent: HashMap<u16, SentChain>,
     /// Buffer ids of chains in the order in which they were made available.
     order: VecDeque<u16>,
     pub(crate) available: PackedPosition,
     pub(crate) used: PackedPosition,
-    /// Flags of the first descriptor of a burst, which publish all of it.
+    /// Address and flags of the first descriptor of a burst. Writing the flags publishes the whole burst.
     held: Option<(u64, u16)>,
 }
 
@@ -37,8 +37,8 @@ impl PackedDriver {
         }
     }
 
-    /// Writes a chain to the packed ring; the first one since the last publication stays unavailable. Returns false if
-    /// slots are missing.
+    /// Writes a chain to the packed ring. The first chain since the last publication is not made available yet. Returns
+    /// false if too few slots are free.
     pub(crate) fn add(
         &mut self,
         memory: &mut GuestMemory,

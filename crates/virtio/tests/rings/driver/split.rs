@@ -10,7 +10,7 @@ pub(crate) struct SplitDriver {
     in_order: bool,
     /// Free descriptors of the split ring; taken from the front.
     free: VecDeque<u16>,
-    /// Chains that are available or in use, by their first descriptor.
+    /// Chains that are available or that the device has fetched, by their first descriptor.
     sent: HashMap<u16, (SentChain, Vec<u16>)>,
     /// First descriptors of chains in the order in which they were made available.
     order: VecDeque<u16>,
@@ -24,8 +24,8 @@ impl SplitDriver {
         Self { size, in_order, free: (0..size).collect(), sent, order, available: 0, used: 0 }
     }
 
-    /// Writes a chain to the split ring, with its entry in the available ring. Returns false if descriptors
-    /// are missing.
+    /// Writes a chain to the split ring, with its entry in the available ring. Returns false if too few
+    /// descriptors are free.
     pub(crate) fn add(
         &mut self,
         memory: &mut GuestMemory,

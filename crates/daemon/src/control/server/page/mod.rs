@@ -33,7 +33,8 @@ const FILES: [(&str, &str, &str); 16] = [
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Returns the routes of the dashboard's files. They need no token, because they contain nothing about the host.
+/// Returns the routes of the dashboard's files. Requests for these files need no token, because the files contain
+/// nothing about the host.
 pub(super) fn routes() -> Router<ControlHandlerContext> {
     FILES.into_iter().fold(Router::new(), |router, (path, kind, text)| {
         let headers = [

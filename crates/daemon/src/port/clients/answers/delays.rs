@@ -43,7 +43,7 @@ impl Default for MailboxAnswerDelays {
     }
 }
 
-/// Returns the index of a delay's histogram class: the first class whose [`edge`] is not below it.
+/// Returns the index of a delay's histogram class: the first class whose [`edge`] is not below the delay.
 fn bucket(ns: u64) -> usize {
     let (mut digits, mut from) = (ns.div_ceil(STEP_NS).saturating_sub(1), 0);
     // Each power of ten counts in units of ten of the power before.

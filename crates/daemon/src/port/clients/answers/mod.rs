@@ -30,7 +30,7 @@ pub(in crate::port) struct MailboxAnswerStatistics {
     /// Earliest time of each VF's unanswered mailbox request.
     since: [Time; MAX_VFS],
     delays: MailboxAnswerDelays,
-    /// Number of PF driver visits that answered a request, and the most VFs that one visit has answered.
+    /// Number of PF driver runs that answered a request, and the largest number of VFs that one run has answered.
     visits: u64,
     most: u8,
 }
@@ -43,8 +43,8 @@ impl Default for MailboxAnswerStatistics {
 }
 
 impl MailboxAnswerStatistics {
-    /// Records, before a visit of the PF driver, which VFs have a request in their mailbox. `since` returns the
-    /// earliest time of a VF's request.
+    /// Records, before a run of the PF driver, which VFs have a request in their mailbox. `since` returns the earliest
+    /// time of a VF's request.
     pub(super) fn ask(&mut self, requests: VfSet, since: impl Fn(VfIndex) -> Time) {
         for vf in requests.without(self.waiting).iter() {
             self.since[vf.index()] = since(vf);
@@ -53,7 +53,7 @@ impl MailboxAnswerStatistics {
         self.waiting = requests;
     }
 
-    /// Records, after a visit of the PF driver, which VFs were answered.
+    /// Records, after a run of the PF driver, which VFs the driver has answered.
     pub(super) fn answer(&mut self, answered: VfSet, now: Time) {
         if answered.is_empty() {
             return;

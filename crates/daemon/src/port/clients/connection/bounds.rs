@@ -1,4 +1,4 @@
-//! Budget and outcomes of one visit of the port to a client's connection, in which it handles some messages.
+//! Budget and outcomes of one client's turn, in which the port handles some of the client's messages.
 
 use i82576::Time;
 use std::fmt::Display;
@@ -8,9 +8,9 @@ use std::time::Duration;
 pub(in crate::port::clients) const RECEIVES: usize = 8;
 /// Maximum number of a client's messages that the port handles before it serves the next client.
 const MESSAGES: usize = 32;
-/// Longest time for which the port handles one client's messages before it serves the next client. Other VFs wait
-/// meanwhile, several times for each frame and its reply (`tests/live/neighbours.rs` measures it). This limit counts
-/// for expensive messages, such as one window among tens of thousands.
+/// Longest time for which the port handles one client's messages before it serves the next client. Clients of other VFs
+/// wait meanwhile, several times for each frame and its reply (`tests/live/neighbours.rs` measures it). This limit
+/// counts for expensive messages, such as one window among tens of thousands.
 const TURN: Duration = Duration::from_micros(20);
 
 /// Messages and time that the port may still spend on a client before it serves the next client.
@@ -21,17 +21,17 @@ pub(in crate::port::clients) struct ClientServiceBudget {
 }
 
 impl ClientServiceBudget {
-    /// Returns the full budget of messages and time for a visit to a client, which begins now.
+    /// Returns the full budget of messages and time for a client's turn, which begins now.
     pub(in crate::port::clients) fn begin(now: Time) -> Self {
         Self { messages: MESSAGES, began: now }
     }
 
-    /// Subtracts a message from the visit's budget.
+    /// Subtracts a message from the budget of the client's turn.
     pub(in crate::port::clients) fn count(&mut self) {
         self.messages -= 1;
     }
 
-    /// Returns true if the visit's budget of messages or time is used up.
+    /// Returns true if the client's turn has used up its budget of messages or time.
     pub(in crate::port::clients) fn is_used_up(&self, now: Time) -> bool {
         self.messages == 0 || now.since(self.began) >= TURN
     }
@@ -74,7 +74,7 @@ impl DisconnectReason {
     }
 }
 
-/// Outcome of a visit of the port to a client's connection.
+/// Outcome of a client's turn, in which the port handled the client's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::port) enum ClientServiceOutcome {
     /// The client's pending messages were all handled.
@@ -85,5 +85,5 @@ pub(in crate::port) enum ClientServiceOutcome {
     Waiting,
 }
 
-/// Outcome of a visit of the port to a client, or the reason to disconnect the client.
+/// Outcome of a client's turn, or the reason to disconnect the client.
 pub(in crate::port) type VisitResult = Result<ClientServiceOutcome, DisconnectReason>;

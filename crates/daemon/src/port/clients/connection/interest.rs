@@ -7,7 +7,7 @@ use std::io;
 /// Events of a client's socket that the poller reports now.
 #[derive(Debug, Default)]
 pub(in crate::port::clients) struct SocketInterest {
-    /// `None` if the poller does not watch the socket.
+    /// Events of the socket for which the poller watches it; `None` if the poller does not watch the socket.
     watched: Option<PollInterest>,
 }
 

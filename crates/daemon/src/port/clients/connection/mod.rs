@@ -1,5 +1,5 @@
-//! Connection of a client to one function, by either protocol. `vfio` implements it for vfio-user, and `vhost` for
-//! vhost-user. The port accepts, serves and disconnects the clients of both in the same way.
+//! Connection of a client to one function, by vfio-user (implemented in `vfio`) or vhost-user (`vhost`). The port
+//! accepts, serves and disconnects the clients of both protocols in the same way.
 
 mod bounds;
 mod interest;
@@ -29,8 +29,8 @@ pub(in crate::port) trait ClientConnection: Debug + Send {
     /// Returns the counters of the client's messages.
     fn counters(&self) -> SessionCounters;
 
-    /// Handles the client's pending messages within a budget, and sends replies. The clock bounds the time of the
-    /// visit, and gives each message its time.
+    /// Handles the client's pending messages within a budget, and sends replies. The clock limits the time spent on
+    /// them, and dates each message.
     fn visit(
         &mut self,
         device: &mut VfioFunction<'_>,
@@ -50,17 +50,17 @@ pub(in crate::port) trait ClientConnection: Debug + Send {
     /// Returns the stall of a client that has stopped in the middle of a message, or reads no replies.
     fn stall(&self, now: Time) -> Option<ClientStall>;
 
-    /// Returns the time at which the client is disconnected if it still stalls.
+    /// Returns the time at which the port disconnects the client if the client still stalls.
     fn deadline(&self) -> Option<Time>;
 
-    /// Returns true if no reply to the client and no message from it is pending.
+    /// Returns true if no reply to the client and no message from the client is pending.
     fn is_idle(&self) -> bool;
 
-    /// Prepares the socket for the port's next round, after the successor process may have received from it.
+    /// Prepares the client's socket for further receives, after a successor process may have received from the socket.
     fn resume_receiving(&self) -> io::Result<()>;
 
-    /// Returns true if the client continues with the host's successor process, and after a reset of the card. Else it
-    /// is disconnected, and connects again.
+    /// Returns true if the client continues with the host's successor process, and after a reset of the card. Otherwise
+    /// the client is disconnected, and must connect again.
     fn is_kept(&self) -> bool;
 
     /// Ends the session, and releases memory and interrupts. Returns the socket, which may hold unread file

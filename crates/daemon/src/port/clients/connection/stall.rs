@@ -6,20 +6,20 @@
 use std::fmt;
 use std::time::Duration;
 
-/// Timeout of a client that stalls. QEMU and Cloud Hypervisor send a message with one call, and wait for each reply.
-/// So only a client that is stopped while its socket is full comes near this limit.
+/// Timeout of a client that stalls. QEMU and Cloud Hypervisor send a message with one call, and wait for each reply. So
+/// only a client whose process is stopped while its socket is full comes near this limit.
 pub(in crate::port::clients) const PATIENCE: Duration = Duration::from_secs(30);
 /// Duration of a stall after which the status shows it.
 const SHOWN: Duration = Duration::from_secs(1);
 
-/// Thing that a stalled client has not done.
+/// Cause of a client's stall: an incomplete message, or unread replies.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::port::clients) enum ClientStallCause {
     /// The client has begun a message and not finished it.
     Message {
         /// Received bytes of the incomplete message.
         received: usize,
-        /// Size of the incomplete message in bytes, if its header has come.
+        /// Size of the incomplete message in bytes, if the header has arrived.
         size: Option<u32>,
     },
     /// The client has not read this number of replies.

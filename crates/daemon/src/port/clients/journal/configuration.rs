@@ -1,6 +1,6 @@
 //! Saved PCI configuration of one function that its guest has changed since the port's driver state was saved. The
-//! driver state has the configurations of all functions, up to 64. Saving all of them for each write of one guest
-//! would delay the others.
+//! driver state has the configurations of all functions, up to 64. Saving all of them for each write of one guest would
+//! delay the other guests.
 
 use super::layout::{FunctionJournalOffsets, HEADER, NOTE};
 use super::memory::{get, load, put, store, words};

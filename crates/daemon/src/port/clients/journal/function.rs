@@ -16,16 +16,18 @@ pub(in crate::port) struct ClientMessageProgress {
     /// Numbers under which the client's socket and reply file are kept; 0 if there is no client.
     pub(in crate::port) stream: u64,
     pub(in crate::port) replies: u64,
-    /// Part of the reply file with replies that are not sent yet.
+    /// Range of the reply file that holds replies not sent yet.
     pub(in crate::port) extent: UnsentReplyRange,
-    /// Bytes at the front of the socket that are being consumed, since they are handled or held.
+    /// Number of bytes at the front of the socket that this process is consuming: their messages are handled, or stored
+    /// in the reply file.
     pub(in crate::port) consuming: u64,
-    /// Peek offset of the socket before these bytes are consumed. The kernel moves it back by each consumed byte.
+    /// Peek offset of the socket before the `consuming` bytes are consumed. The kernel reduces the offset by one for
+    /// each consumed byte.
     pub(in crate::port) peeked: u64,
-    /// First part of an incomplete message, consumed and held in the reply file.
+    /// Range of the reply file that holds the consumed first part of an incomplete message.
     pub(in crate::port) held: IncompleteMessageRange,
-    /// Bytes of the first unfinished message behind the held ones, consumed and dropped because the message is too
-    /// long.
+    /// Number of bytes of the incomplete message after its stored part that were consumed and dropped, because the
+    /// message is too long.
     pub(in crate::port) skipped: u64,
     /// Numbers of the file descriptors that came with the first unfinished message, [`NOT_KEPT`] for unusable ones. 0
     /// ends the list.
@@ -58,7 +60,7 @@ pub(in crate::port) struct SavedDmaWindow {
     pub(in crate::port) iova: u64,
     pub(in crate::port) size: u64,
     pub(in crate::port) permissions: DmaPermissions,
-    /// Number of the DMA window's file, 0 if it has none, and the offset of its first byte.
+    /// Number of the DMA window's file, 0 if it has none, and the offset of the window's first byte in the file.
     pub(in crate::port) file: u64,
     pub(in crate::port) offset: u64,
 }
@@ -86,25 +88,26 @@ pub(in crate::port) struct FunctionJournal {
     memory: Arc<SharedMemory>,
     at: layout::FunctionJournalOffsets,
     progress: ClientMessageProgress,
-    /// Number of the last completed journal step, a consistent state of the client. New entries belong to the next
-    /// step.
+    /// Number of the last commit (`step`) of this part of the journal. Entries saved since then become valid with the
+    /// next commit.
     step: u64,
     /// Index of each valid DMA window's entry in the journal, by the window's first address.
     places: BTreeMap<u64, u64>,
-    /// Indices of free window entries, and of entries whose windows stay valid until the next step.
+    /// Indices of free window entries (`free`), and of entries whose windows stay valid until the next commit
+    /// (`released`).
     free: Vec<u64>,
     released: Vec<u64>,
-    /// Number of the journal's DMA window entries in use so far. Every window's index is below it.
+    /// Number of the journal's DMA window entries in use so far. Every window's index is below this number.
     used: u64,
-    /// True if a DMA window or an eventfd was saved since the last journal step.
+    /// True if a DMA window or an eventfd was saved since the last journal commit.
     touched: bool,
-    /// True if the previous host process left this part of the journal, perhaps with an unfinished journal step.
+    /// True if the previous host process left this part of the journal, perhaps with entries that it had not committed.
     inherited: bool,
 }
 
 const USED: usize = 1;
-/// Offsets in the journal's entry of a DMA window: the number of the journal step that removed the window, and the
-/// number of its file.
+/// Offsets in a DMA window's journal entry: number of the commit that removed the window, and number of the window's
+/// file.
 const REMOVED: u64 = 8;
 const FILE: u64 = 40;
 
@@ -149,13 +152,13 @@ impl FunctionJournal {
         self.progress
     }
 
-    /// Returns true if DMA windows or eventfds were saved since the last journal step. The next journal step makes the
-    /// windows and eventfds valid.
+    /// Returns true if DMA windows or eventfds were saved since the last journal commit. The next commit makes them
+    /// valid.
     pub(in crate::port) fn is_touched(&self) -> bool {
         self.touched
     }
 
-    /// Completes a journal step: saves the client's progress, and everything saved since the last step becomes valid.
+    /// Commits the client's progress to the journal. Everything saved since the last commit becomes valid with it.
     pub(in crate::port) fn step(&mut self, progress: ClientMessageProgress) {
         self.forget_unfinished();
         self.step += 1;
@@ -197,7 +200,8 @@ impl FunctionJournal {
         true
     }
 
-    /// Removes the DMA windows that begin in these `size` bytes from the journal. Returns the numbers of their files.
+    /// Removes from the journal the DMA windows that begin in the `size` bytes from `iova` on. Returns the numbers of
+    /// their files.
     pub(in crate::port) fn remove_windows(&mut self, iova: u64, size: u64) -> Vec<u64> {
         self.forget_unfinished();
         let last = iova.saturating_add(size.saturating_sub(1));
@@ -236,8 +240,8 @@ impl FunctionJournal {
         self.touched = true;
     }
 
-    /// Erases words of a journal step that a killed process has not completed. Else they would become valid with this
-    /// process's step of the same number. Runs before this process first saves something.
+    /// Erases journal entries that a killed process has not committed. Otherwise this process's commit of the same
+    /// number would make these entries valid. Runs before this process first saves something.
     fn forget_unfinished(&mut self) {
         if !std::mem::take(&mut self.inherited) {
             return;
@@ -262,7 +266,8 @@ impl FunctionJournal {
         }
     }
 
-    /// Returns the DMA window in an entry of the journal, if it is valid. Step 0 in an entry means no step.
+    /// Returns the DMA window in an entry of the journal, if the entry is valid. Commit number 0 in an entry stands for
+    /// no commit.
     fn window(&self, place: u64) -> Option<SavedDmaWindow> {
         let [added, removed, iova, size, offset, file, permissions] =
             words(&self.memory, self.window_at(place));
@@ -280,7 +285,7 @@ impl FunctionJournal {
     }
 
     /// Returns the number under which an interrupt vector's eventfd is kept, or 0. Of the two saved numbers, the one of
-    /// the later valid step applies.
+    /// the later valid commit applies.
     pub(in crate::port) fn irq_number(&self, index: u32, vector: u32) -> u64 {
         let [one, first, other, second] = words(&self.memory, self.irq_at(index, vector));
         let current = if self.touched { self.step + 1 } else { self.step };
@@ -299,8 +304,8 @@ const FDS: usize = 13;
 // Each place of a record has 256 bytes (`layout::FunctionJournalOffsets::progress`).
 const _: () = assert!(size_of::<ProgressWords>() <= 256);
 
-/// Flags of a saved [`ClientMessageProgress`]. If an earlier version of softiov reads [`TORN`], it disconnects the client,
-/// which it could not resume.
+/// Flags of a saved [`ClientMessageProgress`]. If an earlier version of softiov reads [`TORN`], it disconnects the
+/// client, because that version could not resume the client.
 const TORN: u64 = 1;
 const BY_PEEK_OFFSET: u64 = 2;
 

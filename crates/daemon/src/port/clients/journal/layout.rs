@@ -34,7 +34,7 @@ pub(super) struct PortJournalOffsets {
     pub(super) software: [u64; 2],
     /// Bytes for each copy of the driver state, including the eight of its length.
     pub(super) software_room: u64,
-    /// Offset of the saved state of the whole port: its mark, its length, its bytes.
+    /// Offset of the saved state of the whole port: valid mark, length, bytes.
     pub(super) rest: u64,
     /// Bytes for the saved state of the whole port, including the mark and the length.
     pub(super) rest_room: u64,
@@ -70,11 +70,11 @@ pub(super) struct FunctionJournalOffsets {
     /// Offset of the word that says which of the two copies of [`super::ClientProgress`] is valid.
     pub(super) which: u64,
     pub(super) progress: [u64; 2],
-    /// Offset of the word that selects the later of the two saved PCI configurations of the function. Earlier
-    /// versions do not write it.
+    /// Offset of the word that selects the later of the function's two saved PCI configurations. Earlier versions do
+    /// not write the word.
     pub(super) noted: u64,
-    /// Offsets of the two saved PCI configurations, [`NOTE`] bytes each: the number of the driver state that it
-    /// belongs to, its length, and its bytes.
+    /// Offsets of the two saved PCI configurations, [`NOTE`] bytes each: number of the configuration's driver state,
+    /// length, bytes.
     pub(super) notes: [u64; 2],
     /// Offset of the eventfds, [`IRQ`] bytes each, [`IRQS_A_TYPE`] of each interrupt type.
     pub(super) irqs: u64,
@@ -87,15 +87,15 @@ pub(super) const IRQ: u64 = 32;
 pub(super) const IRQS_A_TYPE: u64 = 32;
 pub(super) const IRQ_TYPES: u64 = 3;
 pub(super) const WINDOW: u64 = 64;
-/// Number of DMA window entries: the most that a client may have, and room for those that the client replaces within
-/// one journal step.
+/// Number of DMA window entries: the most that a client may have, and some more for windows that the client replaces
+/// between two commits.
 pub(super) const MOST_WINDOWS: u64 = 65_536 + 8_192;
 
 const FIRST: u64 = 8 * MIB;
 const STRIDE: u64 = 5 * MIB;
-/// Most VFs for which the port's saved state fits before the functions' saved state.
+/// Maximum number of VFs of a journal that stores the port's state before the functions' states.
 const FEW: usize = 8;
-/// Bytes of the port's saved state after the functions' saved state.
+/// Bytes for the port's state in a journal of more than [`FEW`] VFs, which stores it after the functions' states.
 const BEHIND: u64 = 32 * MIB;
 
 /// Returns the bytes of a journal for `vfs` VFs.

@@ -1,5 +1,5 @@
-//! Saved state of the whole port while it has no work: every message is handled and consumed, and the card has nothing
-//! pending.
+//! Saved state of a whole port that has no work in progress: every message is handled and consumed, and the card has
+//! nothing pending.
 
 use super::layout::PortJournalOffsets;
 use super::memory::{get, load, put, store};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(in crate::port) struct PortSnapshot {
     memory: Arc<SharedMemory>,
-    /// Offset of the whole port's saved state in the journal, and the maximum bytes of its content.
+    /// Offset in the journal of the whole port's saved state, and the maximum length of that state in bytes.
     at: u64,
     room: u64,
     /// True while the saved state of the whole port is valid.

@@ -1,5 +1,5 @@
 //! Tests of the journal of clients: a process may end between any two stores to the journal. Its successor process
-//! finds the state before the current step or after it.
+//! finds the state before the current commit or after the commit.
 
 use super::function::SavedClient;
 use super::*;

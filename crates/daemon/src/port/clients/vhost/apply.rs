@@ -23,7 +23,7 @@ use virtio_nic::{LONGEST_FRAME, Nic, RingStartParameters};
 /// Bytes of an Ethernet header with one VLAN tag, by which a frame exceeds the MTU.
 const FRAME_OVERHEAD: usize = 18;
 
-/// Calls `act` with the card and the VF. A port of another family has no such card.
+/// Calls `act` with the card and the VF. Returns `None` for a port of another card family.
 fn with_nic<R>(device: &mut VfioFunction<'_>, act: impl FnOnce(&mut Nic, u8) -> R) -> Option<R> {
     let vf = device.function.vf()?;
     Some(act(device.engine.card_mut().virtio()?, vf.get()))
@@ -35,7 +35,7 @@ fn record(device: &mut VfioFunction<'_>, text: &'static str, value: u64) {
 }
 
 impl VhostUserConnection {
-    /// Applies an event of the session. The client may have to wait for a blocking call then.
+    /// Applies an event of the session. The client may then have to wait for a blocking call.
     pub(super) fn apply(&mut self, event: BackendEvent<DeferredCloseFd>, device: &mut VfioFunction<'_>) {
         match event {
             BackendEvent::FeaturesSet(bits) => {
@@ -110,7 +110,7 @@ impl VhostUserConnection {
         }
     }
 
-    /// Carries out a task of the session, or begins it, if the client has to wait for a blocking call.
+    /// Carries out a task of the session, or begins the task if its completion needs a blocking call.
     pub(super) fn begin(&mut self, task: HostOperation<DeferredCloseFd>, device: &mut VfioFunction<'_>) {
         let outcome = match task {
             HostOperation::ReplaceMemory(regions) => {
@@ -147,7 +147,7 @@ impl VhostUserConnection {
         }
     }
 
-    /// Stops a ring at its position, and removes its eventfd of kicks.
+    /// Stops a ring at its position, and removes the eventfd by which the guest kicks the ring.
     fn stop(&mut self, ring: u32, device: &mut VfioFunction<'_>) -> HostOperationOutcome<DeferredCloseFd> {
         record(device, "ring stopped", ring.into());
         self.kicks.set(ring, None);
@@ -236,12 +236,14 @@ fn start(setup: &LiveRingParameters, device: &mut VfioFunction<'_>) {
     }
 }
 
-/// Sets or removes the eventfd of a ring's interrupts. The card knows it as the MSI-X vector with the ring's number.
+/// Sets or removes the eventfd by which a ring interrupts the guest. The card addresses it by the MSI-X vector with the
+/// ring's index.
 fn set_call(ring: u32, eventfd: Option<EventFd>, device: &mut VfioFunction<'_>) {
     device.engine.reach_mut(device.function).set_eventfd(pci_irq::MSIX, ring, eventfd);
 }
 
-/// Interrupts the guest once, so that its driver looks at the ring. A driver tolerates such an interrupt.
+/// Interrupts the guest once for a ring, so that its driver checks the ring. Drivers tolerate interrupts without new
+/// buffers.
 fn call(ring: u32, device: &mut VfioFunction<'_>) {
     device.engine.signal(device.function, pci_irq::MSIX, ring);
 }

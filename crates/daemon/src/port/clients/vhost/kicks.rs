@@ -9,19 +9,19 @@ use host::eventfd::EventFd;
 use host::poll::{PollInterest, Poller};
 use std::io;
 
-/// Eventfd of a ring, and true if the poller watches it.
+/// Eventfd by which the guest kicks a ring, with a flag: true if the poller watches the eventfd.
 #[derive(Debug)]
 struct KickEventfd {
     eventfd: EventFd,
     watched: bool,
 }
 
-/// Eventfds of kicks of a function's rings.
+/// Kick eventfds of all rings of a function.
 #[derive(Debug)]
 pub(super) struct KickEventfds {
     rings: [Option<KickEventfd>; RINGS as usize],
-    /// Eventfds of former settings that the poller still watches. The front end has copies of them, so that closing
-    /// does not remove them from the poller.
+    /// Replaced kick eventfds that the poller still watches. Closing them would not end the watch, because the front
+    /// end has copies.
     replaced: Vec<EventFd>,
 }
 

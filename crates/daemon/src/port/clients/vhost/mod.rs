@@ -49,11 +49,12 @@ pub(super) struct VhostUserConnection {
     interest: SocketInterest,
     kicks: KickEventfds,
     regions: PendingMemoryRegions,
-    /// Begin of a stall, and the number of handled messages then. Each later message ends the stall.
+    /// Time at which the client stalled, and the number of messages handled by then. Handling another message ends the
+    /// stall.
     stalled: Option<(Time, u64)>,
-    /// Reason to end the connection that the session does not know.
+    /// Reason to disconnect the client that was found outside of the vhost-user session.
     failed: Option<DisconnectReason>,
-    /// True while messages wait for a pending blocking call.
+    /// True while the client's messages wait for the end of a blocking call.
     waiting: bool,
 }
 
@@ -152,8 +153,8 @@ impl VhostUserConnection {
         Ok(())
     }
 
-    /// Records the begin of a stall, or its end. A message must be whole within the timeout, so that a client that
-    /// sends a byte now and then stalls too.
+    /// Updates the stall state: the client stalls while a message is incomplete or replies are unsent. Only another
+    /// handled message ends a stall, not single bytes.
     fn note_stall(&mut self, now: Time) {
         let stalls = !self.waiting && (self.session.partial().0 > 0 || self.outbox.pending() > 0);
         let messages = self.session.counters().messages;

@@ -5,14 +5,14 @@ use vhost_user::backend::BackendOffer;
 use vhost_user::features::{device, protocol};
 use virtio::VirtioFeatures;
 
-/// Features that a function offers. It must not shrink from one version of softiov to the next: QEMU gives up a back end
+/// Features that a function offers. They must not become fewer in a later version of softiov: QEMU gives up a back end
 /// that offers less after a reconnection.
 ///
 /// Packed rings are not offered. After a crash of the host, QEMU restarts a packed ring at its first position, whatever
 /// the card had consumed, and the ring stops for good. A split ring continues at the used index in guest memory.
 const FEATURES: VirtioFeatures = virtio_nic::FEATURES.without(VirtioFeatures::RING_PACKED);
 
-/// Returns the offer of every virtio function: the same for all, at any time.
+/// Returns the offer to a vhost-user client, which is the same for every virtio function and at any time.
 pub(super) fn of_every_function() -> BackendOffer {
     let offer = BackendOffer::net(RINGS / 2, FEATURES.bits() | device::LOG_ALL);
     BackendOffer { protocol_features: offer.protocol_features | 1 << protocol::LOG_SHMFD, ..offer }

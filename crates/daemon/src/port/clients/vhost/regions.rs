@@ -1,5 +1,5 @@
-//! Memory regions of a front end that wait to be mapped. They are mapped one after the other, so that each is checked
-//! against the limits together with all before it.
+//! Memory regions of a front end that wait to be mapped. They are mapped one after the other, and each is checked
+//! against the limits together with those mapped before it.
 
 use crate::port::clients::device::VfioFunction;
 use host::dma::{DmaPermissions, MapDmaRegionError, MappedDmaRegion};
@@ -14,7 +14,7 @@ pub(super) enum RegionMappingProgress {
     Waiting,
     /// All regions of the task are mapped.
     Done,
-    /// A region cannot be mapped. After the replacement of all memory, no region is mapped any more.
+    /// Mapping a region failed. If the task was to replace all memory, the function has no mapped memory now.
     Failed,
 }
 
@@ -22,12 +22,12 @@ pub(super) enum RegionMappingProgress {
 #[derive(Debug, Default)]
 pub(super) struct PendingMemoryRegions {
     regions: VecDeque<SharedRegion<DeferredCloseFd>>,
-    /// True if the task replaces all memory.
+    /// True if the task replaces all memory of the function, and false if it adds a region.
     replaces: bool,
 }
 
 impl PendingMemoryRegions {
-    /// Unmaps all memory of the function, and begins to map these regions instead.
+    /// Unmaps all memory of the function, and begins to map the given regions.
     pub(super) fn replace(
         regions: Vec<SharedRegion<DeferredCloseFd>>,
         device: &mut VfioFunction<'_>,

@@ -101,7 +101,7 @@ impl Hal for AvfPfHal<'_> {
     }
 }
 
-/// DMA memory of the PF driver. An access outside of it is a defect of the driver: it reads zeros and writes
+/// Implements the PF driver's DMA memory. An access outside of it is a bug of the driver: it reads zeros and writes
 /// nothing.
 impl DmaHal for AvfPfHal<'_> {
     fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {

@@ -62,8 +62,8 @@ impl AvfCard {
         Some(VfDriverState { active, link, cut, resets: counters.resets, refused })
     }
 
-    /// Returns the number of a VF's receive filters, and its limit. iavf does not repeat a request for a refused
-    /// address, so one refusal means that an address is missing.
+    /// Returns the number and the limit of a VF's receive filters, and true if filters are missing (`cut`): a refused
+    /// address is never requested again by iavf.
     fn filters(&self, vf: u8) -> VfFilterStatus {
         let (used, most) = self.pf.vf_addresses(vf).unwrap_or_default();
         let refused = self

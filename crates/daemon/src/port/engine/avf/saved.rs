@@ -74,7 +74,7 @@ impl AvfCard {
         }
     }
 
-    /// Creates an AVF card as after power-on, with its PF driver, and VFs with these policies.
+    /// Creates an AVF card as after power-on, with its PF driver and the given policies of the VFs.
     fn bring_up(
         link: bool,
         configured: ConfiguredPolicies<PortPolicy>,
@@ -115,9 +115,9 @@ impl AvfCard {
         Ok(avf)
     }
 
-    /// Creates an AVF port with a new card from the driver state `bytes` of the previous host process. `since` holds
-    /// the PCI configurations that guests have changed after that state was saved. Settings that the configuration has
-    /// changed are applied.
+    /// Creates an AVF port with a new card and the previous host process's driver state (`bytes`). `since` holds PCI
+    /// configurations that guests changed after that state was saved. Settings that the configuration has changed are
+    /// applied.
     pub(in crate::port) fn by_software(
         config: &PortConfig,
         link: bool,

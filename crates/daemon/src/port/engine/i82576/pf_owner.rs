@@ -133,8 +133,8 @@ impl PfOwner {
 }
 
 impl HostedPf {
-    /// Creates the PF driver and the VFs. Each offered VF is assigned to its socket, whose client has it. The card
-    /// creates all its VFs, because SR-IOV cannot add one later without removing the others.
+    /// Creates the PF driver and all VFs of the card, because SR-IOV cannot add a VF later without removing the others.
+    /// Assigns each offered VF to its socket.
     fn bring_up(config: &PortConfig, nic: &mut Nic, now: Time) -> Result<Self, PortEngineStartError> {
         nic.config_write(Function::Pf, pcie::config::offset::COMMAND, 2, COMMAND.into());
         let mut pf = Pf::probe(&mut I82576PfHal::new(nic, now))?;
@@ -155,7 +155,7 @@ impl HostedPf {
         Ok(Self { pf, manager, configured })
     }
 
-    /// Assigns a VF to its socket, whose client has it from now on.
+    /// Assigns a VF to its socket, so that the socket's client can use the VF.
     pub(super) fn offer(&mut self, nic: &mut Nic, vf: VfIndex) -> Result<(), VfAssignmentError> {
         self.manager.assign(&mut CardConfigSpace(nic), vf, owner(vf))
     }

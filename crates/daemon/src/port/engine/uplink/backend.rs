@@ -69,15 +69,16 @@ pub(super) trait UplinkBackend: fmt::Debug + Send {
     /// Receives the next frame from the uplink. Returns its length in bytes.
     fn receive(&mut self, into: &mut [u8]) -> Option<usize>;
 
-    /// Receives the next packet, and returns it with headroom before it if it is TCP before segmentation. It stays next.
+    /// Receives the next packet. If it is an unsegmented TCP packet, returns it with headroom before its first byte.
+    /// The packet stays pending until [`UplinkBackend::pass_uncut`].
     fn uncut(&mut self) -> Option<(&mut [u8], UnsegmentedPacketLayout)> {
         None
     }
 
-    /// Removes the packet that [`UplinkBackend::uncut`] has returned.
+    /// Removes the pending packet that [`UplinkBackend::uncut`] has returned.
     fn pass_uncut(&mut self) {}
 
-    /// Returns what the uplink guarantees about the checksum of the last received frame, if anything.
+    /// Returns the kernel's guarantee about the checksum of the last received frame, or `None` if it gave none.
     fn sealed(&self) -> Option<TrustedChecksum> {
         None
     }
@@ -102,9 +103,9 @@ pub(super) trait UplinkBackend: fmt::Debug + Send {
 /// Resources with which a port opens its uplink.
 pub(crate) struct UplinkResources<'a> {
     pub(crate) vault: &'a PortFileDescriptorStore,
-    /// Waker of the port, for changes of its uplink.
+    /// Waker of the port's thread, which the uplink's thread calls after a change.
     pub(crate) port: &'a ThreadWaker,
-    /// Restrictions for the uplink's thread.
+    /// Sandbox in which the uplink's own thread runs.
     pub(crate) watcher: &'a PreparedSandbox,
     /// Wires that connect ports of the host.
     pub(crate) wires: &'a WireRegistry,

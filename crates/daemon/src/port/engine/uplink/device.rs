@@ -14,11 +14,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
     /// Name of the kind of interface, in status and log.
     const KIND: &'static str;
-    /// Name of the file descriptor of this kind of interface among the kept descriptors.
+    /// Name under which the keeper process stores the file descriptor of this kind of interface.
     const KEPT: &'static str = Self::KIND;
     /// Parameters for attaching to an interface, beside the interface's name.
     type Terms: Debug + Clone + Send + 'static;
-    /// Frames that wait between the port and the interface's device.
+    /// Frames queued between the port and the interface, in either direction.
     type Burst: Debug + Send + Default;
 
     /// Attaches to the interface at the port's start, as configured.
@@ -32,7 +32,7 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
     /// retries are useless.
     fn open_existing(name: &InterfaceName, terms: &Self::Terms) -> Result<Option<Self>, (String, bool)>;
 
-    /// Returns the file descriptor that the vault keeps for the successor process.
+    /// Returns the file descriptor to keep for the successor process.
     fn kept(&self) -> BorrowedFd<'_> {
         self.as_fd()
     }
@@ -92,7 +92,8 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
     /// descriptor.
     fn receive(&self, burst: &mut Self::Burst, into: &mut [u8]) -> io::Result<UplinkReceiveOutcome>;
 
-    /// Receives the next packet from the interface, unless one is pending. It stays next. Returns false if there is none.
+    /// Receives the next packet from the interface, unless a packet is pending. The packet stays pending. Returns false
+    /// if there is none.
     fn fetch(&self, _burst: &mut Self::Burst) -> io::Result<bool> {
         Ok(true)
     }
@@ -102,7 +103,7 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
         None
     }
 
-    /// Returns what the kernel guarantees about the checksum of the last received frame, if anything.
+    /// Returns the kernel's guarantee about the checksum of the last received frame, or `None` if it gave none.
     fn sealed(_burst: &Self::Burst) -> Option<TrustedChecksum> {
         None
     }
@@ -115,7 +116,7 @@ pub(super) trait UplinkDevice: AsFd + Debug + Send + Sync + Sized + 'static {
     /// Prepares the queues of frames for a newly attached device.
     fn begin(&self, _burst: &mut Self::Burst) {}
 
-    /// Drops the queued frames of a former device, and the reference to the device.
+    /// Drops the frames queued for a device that was detached, and the burst's reference to that device.
     fn clear(_burst: &mut Self::Burst) {}
 }
 

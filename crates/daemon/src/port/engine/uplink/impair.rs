@@ -1,4 +1,4 @@
-//! Impairment of an uplink: delays, drops and reorders frames, as a longer or worse line does. A seeded random
+//! Impairment of an uplink: delays, drops and reorders frames, like a longer or less reliable line. A seeded random
 //! generator decides, so that the same frames get the same result. All memory is allocated when impairment is enabled.
 //! The card limits rates.
 

@@ -20,8 +20,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of a frame beside its payload: Ethernet header and a VLAN tag. Linux forwards frames of that length, tagged
-/// or not.
+/// Bytes by which a frame may exceed the interface's MTU: Ethernet header and one VLAN tag, as in Linux's forwarding.
 const HEADERS: usize = ETHERNET_HEADER + TAG;
 /// Types of the outermost VLAN tag that Linux removes from a frame (IEEE 802.1Q and 802.1ad).
 const TAG_TYPES: [u16; 2] = [0x8100, 0x88a8];
@@ -56,8 +55,8 @@ pub(super) struct InterfaceUplink<D: UplinkDevice> {
 }
 
 impl<D: UplinkDevice> InterfaceUplink<D> {
-    /// Attaches to the interface, starts its watcher, and keeps its file descriptor in the port's vault. If the
-    /// previous host process's interface is gone, the port starts and waits for it, so that guests keep their VFs.
+    /// Attaches to the interface, starts its watcher, and keeps the device's file descriptor for the successor process.
+    /// If the previous host process's interface is gone, the port waits for it, and guests keep their VFs.
     pub(super) fn open(
         name: &InterfaceName,
         terms: &D::Terms,
@@ -119,8 +118,8 @@ impl<D: UplinkDevice> InterfaceUplink<D> {
         self.record.reattached();
     }
 
-    /// Detaches from the uplink's interface, if it is attached. The poller would report its file descriptor without
-    /// end.
+    /// Detaches from the uplink's interface, and removes its file descriptor from the poller. Does nothing without an
+    /// attached interface.
     fn detach(&mut self, poller: &Poller) {
         if let Some(device) = self.device.take() {
             self.record.drops.missed += device.missed();

@@ -80,8 +80,8 @@ pub(crate) struct PortUplink {
 }
 
 impl PortUplink {
-    /// Opens the configured uplink, or resumes the one that the previous host process has left in the vault of kept
-    /// file descriptors. No frame passes before [`PortUplink::join`].
+    /// Opens the configured uplink, or resumes the uplink whose file descriptors the previous host process has kept. No
+    /// frame passes before [`PortUplink::join`].
     pub(crate) fn open(config: &PortConfig, with: &UplinkResources<'_>) -> Result<Self, UplinkError> {
         let kind: Box<dyn UplinkBackend> = match &config.uplink {
             uplink::UplinkConfig::None => Box::new(NoUplink),
@@ -115,7 +115,7 @@ impl PortUplink {
         Ok(Self { config: config.uplink.clone(), policy: config.link, kind, stages, captures, now: with.now })
     }
 
-    /// Adds a capture of the port's frames. The capture ends at once if there are too many already.
+    /// Adds a capture of the port's frames. The capture ends at once if the port has the maximum number of captures.
     pub(super) fn capture(&mut self, capture: CaptureWriter) {
         self.captures.add(capture);
     }
@@ -223,7 +223,8 @@ impl PortUplink {
         self.now = now;
     }
 
-    /// Sends the frames that wait for the uplink: delayed ones that are due, and those that the card has transmitted.
+    /// Sends the frames that are queued for the uplink: delayed frames that are due, and frames that the card has
+    /// transmitted.
     pub(super) fn flush(&mut self) {
         self.stages.send_due(&mut *self.kind, self.now);
         self.kind.flush(self.now);

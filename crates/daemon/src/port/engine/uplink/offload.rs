@@ -25,7 +25,7 @@ pub(super) struct KernelPacket {
     /// The packet's bytes, behind headroom.
     memory: Box<[u8]>,
     length: usize,
-    /// True if the packet does not match the kernel's header, and is to be counted.
+    /// True if the received packet contradicts the kernel's virtio-net header, and is still to be counted as malformed.
     malformed: bool,
     /// Layout of the TCP packet that is being segmented, and the number of segments taken so far.
     uncut: Option<(UnsegmentedPacketLayout, u32)>,
@@ -116,7 +116,7 @@ impl KernelPacket {
         Some(length)
     }
 
-    /// Returns what is guaranteed about the checksum of the frame that was taken last, if anything.
+    /// Returns the kernel's guarantee about the checksum of the frame that was taken last, or `None` if it gave none.
     pub(super) fn sealed(&self) -> Option<TrustedChecksum> {
         self.sealed
     }

@@ -11,7 +11,7 @@ use host::tap::InterfaceName;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Frames that wait between the port and the packet socket.
+/// Frames queued between the port and the packet socket, in either direction.
 #[derive(Debug, Default)]
 pub(super) struct PacketSocketBurst {
     arrived: ReceiveBurst,

@@ -201,8 +201,8 @@ impl RecordingPlayer {
         }
     }
 
-    /// Passes a frame to the port at its time, when the port has room. A frame without a time follows the one
-    /// before it at once.
+    /// Passes a frame to the port when the frame's time has come and the port has room. A frame without a time is
+    /// passed immediately.
     fn frame(&mut self, frame: &[u8], time: Option<i128>) {
         let mut now = Instant::now();
         let due = time.and_then(|time| {

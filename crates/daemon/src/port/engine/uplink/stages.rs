@@ -64,7 +64,7 @@ impl UplinkPipelineStages {
         }
     }
 
-    /// Counts and records a frame if the uplink has `sent` it. Returns `sent`.
+    /// Counts and records a frame of the port if the uplink has accepted it (`sent`). Returns `sent`.
     fn note_sent(&mut self, sent: bool, frame: &[u8]) -> bool {
         if sent {
             count(&mut self.tx, 1, frame.len());
@@ -75,7 +75,7 @@ impl UplinkPipelineStages {
         sent
     }
 
-    /// Counts and records a packet before segmentation if the uplink has `sent` it. Returns `sent`.
+    /// Counts and records an unsegmented packet of the port if the uplink has accepted it (`sent`). Returns `sent`.
     pub(super) fn note_sent_uncut(
         &mut self,
         sent: bool,

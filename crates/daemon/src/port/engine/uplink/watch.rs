@@ -26,8 +26,9 @@ const ELSEWHERE: Duration = Duration::from_millis(500);
 /// Delay of the next attempt to attach to an interface that could not be used.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// Tokens of the poller on which the watching thread waits.
+/// Poller token of the waker, in the thread that watches the interface.
 const WAKER: u64 = 0;
+/// Poller token of the kernel's link notifications, in the thread that watches the interface.
 const LINKS: u64 = 1;
 
 /// State of the interface to which an uplink is attached.
@@ -305,8 +306,8 @@ impl<D: UplinkDevice> InterfaceWatcher<D> {
         }
     }
 
-    /// Closes the device, whose interface is gone. The vault keeps the device's file descriptor, by which a successor
-    /// process knows that the port had a device.
+    /// Closes the device after its interface was deleted. A kept copy of its file descriptor shows a successor process
+    /// that the port had a device.
     fn drop_device(&mut self) {
         (self.device, self.reported, self.index) = (None, None, 0);
         let (port, name, kind) = (&self.port, self.name.as_str(), D::KIND);

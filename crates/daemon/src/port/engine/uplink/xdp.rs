@@ -23,9 +23,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// Longest time to wait for an interface that another process uses: at the start, and at a return. A process that ends
-/// releases it a moment later. The previous host process keeps it until its successor process is ready.
+/// Longest wait at the port's start for an interface that another process uses. A process that ends frees the interface
+/// a moment later. The previous host process frees it when the successor is ready.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest wait for an interface that another process uses, when the interface has come back.
 const TAKE_OVER: Duration = Duration::from_secs(4);
 
 /// Network interface to which an uplink is attached, by AF_XDP or by a packet socket.
@@ -76,8 +77,8 @@ impl XdpAttachOptions {
         Ok(XdpDevice::Packet(socket))
     }
 
-    /// Attaches to an interface after waiting for another user of it. Falls back to a packet socket if that user keeps
-    /// the interface.
+    /// Attaches to an interface, after waiting for another process to stop using it. Falls back to a packet socket if
+    /// that process keeps the interface.
     fn attach_at_last(&self, name: &InterfaceName, patience: Duration) -> Result<XdpDevice, XdpAttachError> {
         match self.attach(name, patience) {
             Err(why @ XdpAttachError::Busy(_)) => self.fall_back(name, why),
@@ -95,7 +96,7 @@ impl std::fmt::Display for XdpAttachError {
     }
 }
 
-/// Frames that wait between the port and the AF_XDP socket.
+/// Frames queued between the port and the AF_XDP socket, in either direction.
 #[derive(Debug, Default)]
 pub(super) struct XdpBurst {
     frames: Option<XdpQueues>,
@@ -124,8 +125,8 @@ impl UplinkDevice for XdpDevice {
         })
     }
 
-    /// Attaches again, since sockets and program belong to one process. The previous host process that still runs keeps
-    /// the interface until it ends, and so does an uplink that this one replaces. Then the watcher attaches later.
+    /// Attaches to the interface again, since AF_XDP sockets cannot be handed to another process. Returns `None` while
+    /// the previous host process or a replaced uplink uses it; the watcher then attaches later.
     fn adopt(fd: OwnedFd, name: &InterfaceName, terms: &XdpAttachOptions) -> Option<Self> {
         if !InterfaceHoldSocket::is_held(&fd) {
             return None;
@@ -243,7 +244,7 @@ impl UplinkDevice for XdpDevice {
     }
 }
 
-/// Completes the checksum of a received frame that a process of this machine has left to the interface. AF_XDP does not
+/// Completes a missing checksum in a frame that a process on this machine has sent to the interface. AF_XDP does not
 /// report missing checksums.
 fn finish(frame: &mut [u8]) {
     if let Some((segment, place)) = unfinished(frame) {

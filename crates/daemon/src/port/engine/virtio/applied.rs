@@ -7,20 +7,20 @@ use policy::{AddressOwner, PolicyError, VfLinkPolicy, VfPolicy};
 use virtio_nic::MAX_VFS;
 
 impl VirtioCard {
-    /// Returns true if a VF has a link: its policy has one for it, and the VF is not quarantined. A VF without a link
-    /// moves no frame. Its guest sees the link go down only if the client is disconnected.
+    /// Returns true if a VF has a link: its policy and the port's link allow one, and the VF is not quarantined.
+    /// Without a link the VF moves no frame, but its guest sees that only after a disconnection.
     pub(super) fn has_link(&self, vf: VfIndex) -> bool {
         let policy = self.decided[vf.index()].in_force();
         !self.is_barred(vf, &policy) && (self.link || policy.state == VfLinkPolicy::Enable)
     }
 
-    /// Returns true if this policy or a quarantine keeps a VF from having a link, whatever the port's link is.
+    /// Returns true if this policy or a quarantine denies a VF a link, whatever the port's link is.
     pub(super) fn is_barred(&self, vf: VfIndex, policy: &VfPolicy) -> bool {
         let down = policy.state == VfLinkPolicy::Disable || !policy.enabled;
         down || self.conduct[vf.index()].quarantined().is_some()
     }
 
-    /// Gives the device of a VF the rules that follow from policy, conduct and link, if they have changed.
+    /// Updates the forwarding rules of a VF's device to the VF's policy, offences and link.
     pub(super) fn enforce(&mut self, vf: VfIndex) {
         let policy = self.decided[vf.index()].in_force();
         let rate = self.conduct[vf.index()].rate(policy.max_tx_rate);
@@ -34,8 +34,8 @@ impl VirtioCard {
         VfIndex::first(MAX_VFS).for_each(|vf| self.enforce(vf));
     }
 
-    /// Checks that no other VF has taken the address that a policy sets for this VF, and keeps it under the policies
-    /// `wanted` of all VFs, by index.
+    /// Checks that the address in a VF's policy is not in use by a VF whose guest chose that address. `wanted` holds
+    /// the new policies of all VFs, by index.
     pub(super) fn check_address(
         &self,
         vf: VfIndex,

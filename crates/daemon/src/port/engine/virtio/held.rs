@@ -9,7 +9,7 @@ use pcie::VfIndex;
 use policy::{Offence, OffenceAction};
 
 impl VirtioCard {
-    /// Compares a VF's counts of offences with the port's limits, and acts against the VF for the gravest excess.
+    /// Compares a VF's counts of offences with the port's limits, and takes the measure for the gravest exceeded limit.
     pub(super) fn watch(&mut self, vf: VfIndex, interrupts: u64, now: Time) -> Option<VfConductVerdict> {
         let totals = self.offence_totals(vf, interrupts);
         let monitor = &mut self.conduct[vf.index()];

@@ -1,6 +1,5 @@
-//! Card of a port whose VFs are virtio network devices behind vhost-user. The VMM has the PCI device with its
-//! configuration space and control queue, and the card has its rings. So there is no PF driver and no mailbox: the card
-//! follows policy, and no request of a guest.
+//! Card of a port whose VFs are virtio network devices behind vhost-user. The VMM provides each PCI device, its
+//! configuration space and control queue. The card serves only the rings, so there is no PF driver and no mailbox.
 //!
 //! | module | content |
 //! |---|---|
@@ -90,7 +89,7 @@ impl PortCard for VirtioCard {
         true
     }
 
-    /// Returns true if a ring of the device is live, so that the card accesses the guest's memory.
+    /// Returns true if a ring of the VF's device is started, so that the card accesses the guest's memory.
     fn is_bus_master(&self, function: Function) -> bool {
         function.vf().is_some_and(|vf| self.card.has_ring(vf.get()))
     }
@@ -161,8 +160,8 @@ impl PortCard for VirtioCard {
         self.plane.forward_link_local(on);
     }
 
-    /// Stops the frames of a VF without a link, and lets those of a VF with a link pass. The guest sees its link go down
-    /// only when its client is disconnected.
+    /// Applies a VF's link: a VF without a link moves no frame. The guest sees its link go down only when its client is
+    /// disconnected.
     fn show_link(&mut self, vf: VfIndex, hidden: bool, _: &mut GuestBus, _: Time) -> Result<(), PolicyError> {
         self.decided[vf.index()].hidden = hidden;
         self.enforce(vf);
@@ -210,8 +209,8 @@ impl PortCard for VirtioCard {
         Ok(())
     }
 
-    /// Makes the switch's tables again. The rings stay, because a vhost-user client cannot be asked to start its rings
-    /// again.
+    /// Rebuilds the tables of the switch. The rings keep running, because a vhost-user client cannot be asked to start
+    /// them again.
     fn reset(&mut self, _: &mut GuestBus, _: &mut PortUplink, _: Time) -> Result<(), CardChangeRefusal> {
         self.changed = true;
         Ok(())
@@ -237,7 +236,7 @@ impl PortCard for VirtioCard {
         Some(self.status(vf))
     }
 
-    /// Returns `None`: the PCI device of the VF is the VMM's.
+    /// Returns `None`: the VMM provides the VF's PCI device, so the card knows no routing id.
     fn rid(&self, _: VfIndex) -> Option<String> {
         None
     }

@@ -32,15 +32,15 @@ fn vlans(policy: &VfPolicy) -> VlanMembership {
     }
 }
 
-/// Returns a policy's set of VLANs in the plane's form. In both, 0 stands for untagged frames.
+/// Converts a policy's set of VLANs to the plane's type. In both, 0 stands for untagged frames.
 fn ids(set: &VlanSet) -> VlanIdSet {
     let mut ids = VlanIdSet::NONE;
     set.iter().for_each(|vlan| ids.add(vlan));
     ids
 }
 
-/// Returns the VLANs of which a VF is a member; 0 stands for untagged frames. A VF that may use every VLAN has the
-/// untagged frames in the list alone.
+/// Returns the VLANs of which a VF is a member, with 0 for untagged frames. For a VF that may use every VLAN, returns 0
+/// alone.
 pub(super) fn memberships(policy: &VfPolicy) -> Vec<u16> {
     match (policy.vlan, &policy.vlans) {
         (Some(vlan), _) => vec![vlan.id],

@@ -1,6 +1,5 @@
-//! Tests of crashes while a port handles a request. A process may die at any moment, and its successor process sends
-//! the request's one reply. Tests kill the port before and after each save of the client's state, and while it sends a
-//! reply.
+//! Tests of crashes while a port handles a request: the successor process sends the request's one reply. Tests kill the
+//! port before and after each save of the client's state, and while it sends a reply.
 
 use super::*;
 use crate::port::clients::journal::{ClientMessageProgress, SavedClient, SavedDmaWindow, SavedEventfd};
@@ -16,8 +15,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use vfio_user::wire::Command;
 
-/// Numbers of a VF's regions: the MSI-X table, and the configuration space.
+/// VFIO region number of a VF's MSI-X table.
 const TABLE: u32 = 3;
+/// VFIO region number of a VF's configuration space.
 const CONFIG: u32 = 7;
 const MEMORY: u64 = 1 << 20;
 const NEVER: usize = usize::MAX;
@@ -26,7 +26,7 @@ const NEVER: usize = usize::MAX;
 #[derive(Debug)]
 struct CrashingStateSaver {
     inner: Box<dyn ClientStateSaver>,
-    /// Number of moments before and after saves that the port still passes until it crashes.
+    /// Number of crash moments to pass before the port crashes. Each save has two, one before and one after it.
     left: Arc<AtomicUsize>,
 }
 
@@ -190,7 +190,8 @@ impl CrashingPortFixture {
         body
     }
 
-    /// Fills a page of the reply file, so that the next reply of 16 bytes or more begins on another page.
+    /// Sends a request whose reply fills a page of the reply file up to 6 bytes, so that the next reply begins on
+    /// another page.
     fn fill_page(&mut self) {
         let after = 16 + 16;
         let used = self.progress().extent.end % 4096;
@@ -222,8 +223,8 @@ fn window(sizes: [u32; 2], rest: &[u64]) -> Vec<u8> {
     words(&sizes).into_iter().chain(rest).collect()
 }
 
-/// Handles a request in a port that crashes, at each moment before and after a save in turn. Returns the number of
-/// crashes.
+/// Handles one request again and again in new ports, each of which crashes one moment later than the previous one.
+/// Moments are before and after each save. Returns the number of crashes.
 fn kill_at_each_moment(command: Command, body: &[u8], prepare: impl Fn(&mut CrashingPortFixture)) -> usize {
     for moment in 0.. {
         let mut scene = CrashingPortFixture::open();

@@ -1,5 +1,6 @@
-//! Tests conversations of VFs with the PF driver, on a card that records its orders. The card also plays the
-//! firmware: it puts messages into the PF's receive queue and takes those of its send queue.
+//! Tests conversations of VFs with the PF driver, on a card that records the PF driver's orders. The card
+//! also acts as the firmware: it puts messages into the PF's receive queue, and takes messages from the PF's
+//! send queue.
 
 mod conduct;
 mod filters;
@@ -34,7 +35,7 @@ use std::vec::Vec;
 /// Message from the PF to a VF in the test: operation, status, body.
 type MessageToVf = (VirtchnlOpcode, VirtchnlStatus, Vec<u8>);
 
-/// Net result of the PF's orders to the card for one VF, with the number of the VF's resets.
+/// State that the PF's orders give one VF of the card, with the number of the VF's resets.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct RecordedCardCommands {
     addresses: BTreeSet<[u8; 6]>,

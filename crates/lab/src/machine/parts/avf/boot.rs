@@ -1,5 +1,5 @@
-//! Driver start of an adaptive-VF card: registers and memory of PF and VF, without charges, as nothing is
-//! measured then. The PF driver responds at once.
+//! Registers and memory of an adaptive-VF card's PF and VF while their drivers start. Nothing is charged,
+//! because the measurement has not begun. The PF driver responds at once.
 
 use super::{AvfBus, AvfPort};
 use crate::machine::chipset::Chipset;

@@ -46,7 +46,7 @@ const RING: u16 = 256;
 const BATCH: u16 = 32;
 /// Frames that the card processes for a queue before it serves the next queue.
 const BUDGET: usize = 64;
-/// Number of client addresses to try in the search for a flow per queue pair.
+/// Number of client addresses that are tried in the search for one flow per queue pair.
 const CANDIDATES: u8 = 255;
 
 /// Memory of the card's PF and VF, and the interrupts that they sent.
@@ -243,8 +243,8 @@ impl AvfPort {
         self.card.poll(now, &mut AvfBus { functions: &mut self.functions, chipset });
     }
 
-    /// Advances the card's port to `now`. Returns the latest time of the next call. The interrupts sent are in
-    /// `functions` afterwards.
+    /// Advances the card's port to `now`. Returns the time by which `sync` has to be called again. The interrupts sent
+    /// are in `functions` afterwards.
     pub(crate) fn sync(&mut self, now: VirtualInstant, chipset: &mut Chipset) -> Option<VirtualInstant> {
         self.line.advance(now);
         let Self { card, plane, line, functions, .. } = self;
@@ -259,7 +259,7 @@ impl AvfPort {
         [arrival, deadline].into_iter().flatten().min()
     }
 
-    /// Checks that all frames are accounted for and no function accessed memory of others.
+    /// Checks that all frames are accounted for, and that no function accessed memory of another domain.
     pub(crate) fn check_books(&self, books: &mut ConservationChecks) {
         // A real card's statistics are registers whose reading may change the card, so a copy is read.
         let statistics = self.card.clone().statistics(VF);

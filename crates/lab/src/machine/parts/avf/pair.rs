@@ -36,10 +36,11 @@ pub(crate) struct DoorbellCounters {
     pub(crate) exits: u64,
 }
 
-/// VF with its driver and doorbells, as one processor's kernel accesses them in a step.
+/// VF with its driver and doorbells, for the kernel of one guest processor during a step.
 pub(crate) struct VfQueuePairView<'a> {
     pub(crate) port: &'a mut AvfPort,
-    /// Driver of the VF; `None` while the driver runs, since it accesses the VF through this same struct.
+    /// Driver of the VF. The field is `None` while the driver runs, because the driver accesses the VF
+    /// through this same struct.
     pub(crate) driver: Option<&'a mut AvfDriver>,
     pub(crate) doorbell: DoorbellPath,
     pub(crate) doorbells: &'a mut DoorbellCounters,
@@ -59,7 +60,8 @@ impl<'a> GuestPlatform<'_, VfQueuePairView<'a>> {
 }
 
 impl Hal for GuestPlatform<'_, VfQueuePairView<'_>> {
-    /// Reads a VF register, charged as a VM exit: the driver reads none on the path of a frame.
+    /// Reads a VF register, and charges a VM exit. The driver reads no VF register to send or receive a
+    /// frame.
     fn read(&mut self, offset: u32) -> u32 {
         self.step.charge(VmExitReason::OtherMmio.category(), VmExitReason::OtherMmio.price(self.table));
         self.device.doorbells.exits += 1;

@@ -32,7 +32,7 @@ struct CdnaContext {
     fault: Option<CdnaContextFault>,
 }
 
-/// Index of a context's transmit queue.
+/// Index of a CDNA context's transmit queue.
 pub(crate) const TRANSMIT: usize = 0;
 /// Index of a CDNA context's receive queue.
 pub(crate) const RECEIVE: usize = 1;
@@ -73,7 +73,8 @@ impl CdnaCard {
         true
     }
 
-    /// Returns `true` if the card has not yet taken all published descriptors of a context in this direction.
+    /// Returns `true` if the context's ring for `direction` has published descriptors that the card has not
+    /// taken yet.
     pub(crate) fn has(&self, context: usize, direction: usize) -> bool {
         self.context(context).is_some_and(|found| {
             let queue = &found.queues[direction & 1];
@@ -107,12 +108,12 @@ impl CdnaCard {
         }
     }
 
-    /// Returns the number of ring descriptors that the card has completed for a CDNA context.
+    /// Returns the number of descriptors that the card has completed in one ring of a CDNA context.
     pub(crate) fn consumed(&self, context: usize, direction: usize) -> u32 {
         self.context(context).map_or(0, |found| found.queues[direction & 1].consumed)
     }
 
-    /// Returns the reason why the card stopped a context, or `None` if it did not.
+    /// Returns the reason why the card stopped a context, or `None` if the card did not stop the context.
     pub(crate) fn fault(&self, context: usize) -> Option<CdnaContextFault> {
         self.context(context).and_then(|found| found.fault)
     }

@@ -7,13 +7,14 @@ use super::pages::PageOwners;
 use super::{GuestNumber, PageBuffer, RING, SEQUENCES, SequencedDescriptor};
 use thiserror::Error;
 
-/// Error of enqueueing a batch of buffers; the whole batch is refused.
+/// Error of enqueueing a batch of buffers for a CDNA card. The whole batch is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub(crate) enum CdnaEnqueueError {
-    /// The context belongs to another domain than the caller.
+    /// The caller's domain does not own the CDNA context.
     #[error("the card's context belongs to another domain")]
     Context,
-    /// A page of the batch does not belong to the domain; has the buffer's index.
+    /// A page of the batch does not belong to the caller's domain. The number is the index of the page's buffer in the
+    /// batch.
     #[error("buffer {0} of the batch has a page of another domain")]
     Page(usize),
     /// The CDNA context's ring has too few free slots.
@@ -26,9 +27,9 @@ pub(crate) enum CdnaEnqueueError {
 pub(crate) struct CdnaGuardedRing {
     owner: GuestNumber,
     ring: Vec<Option<SequencedDescriptor>>,
-    /// Number of descriptors that the hypervisor wrote.
+    /// Number of descriptors that the hypervisor wrote to the CDNA context's ring.
     produced: u32,
-    /// Number of descriptors whose pages the hypervisor released.
+    /// Number of descriptors of the CDNA context's ring whose pages the hypervisor released.
     released: u32,
     torn_down: bool,
 }
@@ -71,7 +72,7 @@ impl CdnaGuardedRing {
         Ok(self.produced)
     }
 
-    /// Returns the number of descriptors that the ring can still take.
+    /// Returns the number of free descriptor slots of the CDNA context's ring.
     pub(crate) fn room(&self) -> u32 {
         RING - self.produced.wrapping_sub(self.released)
     }

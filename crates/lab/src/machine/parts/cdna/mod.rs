@@ -17,11 +17,11 @@ pub(crate) mod pages;
 #[cfg(test)]
 mod tests;
 
-/// Number of descriptor slots of a context's ring.
+/// Number of descriptor slots in each ring of a CDNA context.
 pub(crate) const RING: u32 = 256;
 
-/// Number of CDNA sequence numbers before they wrap. With twice as many numbers as slots, a slot's stale descriptor
-/// never has the expected number.
+/// Number of CDNA sequence numbers before they wrap: twice the number of slots, so a slot's stale descriptor never has
+/// the expected number.
 pub(crate) const SEQUENCES: u32 = 2 * RING;
 
 /// Index of a guest, by which the CDNA card and the hypervisor name domains.
@@ -32,7 +32,7 @@ pub(crate) type GuestNumber = u16;
 pub(crate) struct PageBuffer {
     /// Address of the buffer's first byte.
     pub(crate) address: u64,
-    /// Length of the page buffer in bytes.
+    /// Length of the buffer in bytes.
     pub(crate) length: u16,
 }
 

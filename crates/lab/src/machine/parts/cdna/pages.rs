@@ -30,8 +30,8 @@ impl PageOwners {
         })
     }
 
-    /// Frees a domain's own page, which becomes free once no descriptor references it. Returns `false` if the
-    /// page is another domain's or freed.
+    /// Frees a page that the domain `by` owns. The page becomes free once no descriptor references it.
+    /// Returns `false` if the page belongs to another domain or was freed already.
     pub(crate) fn free(&mut self, page: u64, by: GuestNumber) -> bool {
         let own = self.0.get_mut(page as usize).filter(|page| page.owner == Some(by) && !page.freed);
         own.is_some_and(|page| {
@@ -51,8 +51,8 @@ impl PageOwners {
         })
     }
 
-    /// Returns `true` if the card may access all pages of a buffer for the domain: they belong to the domain,
-    /// freed or not.
+    /// Returns `true` if the card may access all pages of a buffer for the domain: the pages belong to the
+    /// domain, freed or not.
     pub(crate) fn reaches(&self, buffer: PageBuffer, domain: GuestNumber) -> bool {
         let reached = |page: u64| self.0.get(page as usize).is_some_and(|page| page.owner == Some(domain));
         buffer.pages().all(reached)

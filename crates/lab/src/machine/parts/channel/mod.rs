@@ -30,7 +30,7 @@ pub(crate) struct PacketChannelRequest {
     pub(crate) header: Vec<u8>,
     /// Buffers of the packet's payload, each within a page.
     pub(crate) pieces: Vec<PageBuffer>,
-    /// Offloads that the packet still needs.
+    /// Offloads that the card or the driver domain still has to do for the packet.
     pub(crate) offload: PendingOffloads,
 }
 

@@ -35,22 +35,23 @@ pub struct AudioSetup {
 pub const WORK: VirtualDuration = VirtualDuration::from_micros(176);
 /// Accounting period of the scheduler, in milliseconds.
 const ACCOUNTING_MS: u64 = 30;
-/// Period of 512 samples at 48 kHz, as requested by low-latency players.
+/// Time that the audio device plays one period of 512 samples at 48 kHz, as requested by low-latency players.
 const PERIOD: VirtualDuration = VirtualDuration::from_nanos(10_666_667);
 /// Number of sample periods that the buffer holds.
 const PERIODS: u32 = 2;
 /// Largest deviation of the device's crystal from the processor's, in millionths.
 const DRIFT: u64 = 200;
 
-/// Clock frequency of the audio machine: a cycle is 10 ps. Nothing has a cost here, so only time counts.
+/// Clock frequency of the audio machine, in Hz: a cycle is 10 ps. No operation has a cost in cycles here; only time
+/// counts.
 const CLOCK: u64 = 100_000_000_000;
-/// Cycles of a step of the service domain, which is always busy.
+/// Cycles of one step of the service domain, which is always busy in the audio simulation.
 const BUSY: u64 = CLOCK / 100;
 
 /// Event of the modelled machine that plays audio.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum AudioEvent {
-    /// The device has consumed a period of samples and interrupts.
+    /// Event: the audio device has consumed a period of samples and interrupts.
     Period,
 }
 
@@ -85,8 +86,8 @@ impl Actor for AudioMachine {
         core.wake(self.guest, now);
     }
 
-    /// Executes a step of the guest or the service domain. The player's work for a period is complete when its next
-    /// step begins; it sleeps if the buffer is full.
+    /// Executes a step of the guest or the service domain. The player's work for a period is complete when the player's
+    /// next step begins; the player sleeps while the sample buffer is full.
     fn execute(&mut self, mut step: VcpuStep, core: &mut AudioCore) {
         if step.vcpu() != self.guest {
             step.charge(CycleCategory::Kernel, BUSY);

@@ -1,6 +1,6 @@
 //! Driver virtualization holes: registers whose value reveals a device's physical location (bus, function or
-//! address). A guest sees its device at another location, so a driver that uses them fails. An audit finds
-//! registers that change only with the location; a page that traps hides them.
+//! address). A guest sees its device at another location, so a driver that uses such registers fails. An
+//! audit finds the registers that change only with the location; a trap on their page hides them.
 
 /// Location of a device: base address and function number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub fn read(
     device.read(location, offset)
 }
 
-/// Returns the offsets of the registers that change only with the device's location.
+/// Returns the offsets of the registers whose value differs between the device's locations.
 #[must_use]
 pub fn audit(device: AuditedDevice, locations: &[DeviceLocation]) -> Vec<u32> {
     let tells = |offset: &u32| {

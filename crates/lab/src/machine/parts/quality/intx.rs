@@ -9,7 +9,7 @@ use sim::{EventQueue, RandomStream, VirtualDuration, VirtualInstant};
 #[derive(Debug)]
 pub struct IntxLine {
     sources: Vec<IntxSource>,
-    /// The guest has taken an interrupt of the line that it has not ended.
+    /// The guest has taken an interrupt of the line, and has not ended the interrupt.
     in_service: bool,
 }
 
@@ -77,7 +77,8 @@ pub struct IntxSetup {
 /// Results of a simulation of devices that share an interrupt line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IntxResults {
-    /// Number of lost interrupt messages: no handler found the work that they reported.
+    /// Number of lost interrupt messages: messages after which no handler found the work that the device had
+    /// reported.
     pub lost: u64,
     /// Number of interrupts that the guest took.
     pub injected: u64,

@@ -15,14 +15,15 @@ pub enum MemoryType {
     Wp,
     /// Memory type: write back.
     Wb,
-    /// Memory type: uncached, unless an MTRR says write combining; PAT only.
+    /// Memory type: uncached, except that an MTRR of type write combining takes precedence. Only a PAT entry has this
+    /// type.
     UcMinus,
 }
 
 use MemoryType::{Uc, UcMinus, Wb, Wc, Wp, Wt};
 
 impl MemoryType {
-    /// All memory types, in the order of the table's columns.
+    /// All memory types, in the order of the columns of the table `EFFECTIVE`.
     pub const ALL: [MemoryType; 6] = [Uc, Wc, Wt, Wp, Wb, UcMinus];
 
     /// Returns the processor's encoding of the memory type.

@@ -6,7 +6,7 @@ use sim::{VirtualDuration, VirtualInstant};
 /// Results of resetting a device that may be writing to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResetResults {
-    /// Method by which the device was reset.
+    /// Method by which the device was reset, or `None` if no reset was performed.
     pub rung: Option<DeviceResetMethod>,
     /// Number of a device's memory writes that arrived in a page after the page had a new owner.
     pub late_writes: u32,
@@ -22,7 +22,8 @@ const INTERVAL: VirtualDuration = VirtualDuration::from_micros(1);
 const LATENCY: VirtualDuration = VirtualDuration::from_micros(40);
 /// Interval between polls of the device's pending transactions.
 const POLL: VirtualDuration = VirtualDuration::from_micros(100);
-/// Time that an access to configuration space takes; unmapping takes as long as two, restoring as 16.
+/// Time of one access to configuration space. Unmapping takes as long as two accesses, and restoring as long
+/// as 16.
 const ACCESS: VirtualDuration = VirtualDuration::from_micros(2);
 
 /// Performs reset actions in order on a device that, if `busy`, writes to memory all the time.

@@ -52,7 +52,7 @@ impl ServiceDomainNetwork {
         }
     }
 
-    /// Adds a card with its driver. The dispatcher chooses the virtual CPU of its interrupts.
+    /// Adds a card with its driver. The dispatcher chooses the virtual CPU that takes the card's interrupts.
     pub(crate) fn add_card(
         &mut self,
         driver: Vf,

@@ -26,7 +26,7 @@ pub enum MovableBackEndPart {
     Interface(VifIndex),
 }
 
-/// Virtual CPU of a back-end worker thread or card: the current one, and the one to move to.
+/// Location of a back-end worker thread or card: its current virtual CPU, and the virtual CPU to which it has to move.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BackEndPartLocation {
     pub(super) cpu: usize,
@@ -45,8 +45,8 @@ impl BackEndPartLocation {
         self.cpu == cpu && !self.is_moving
     }
 
-    /// Starts a move of the worker thread or card, if it is on virtual CPU `cpu` and assigned to another. Returns
-    /// `true` if it left.
+    /// Starts a move of the worker thread or card if it is on virtual CPU `cpu` and is to run on another. Returns
+    /// `true` if the move has started.
     fn leaves(&mut self, cpu: usize) -> bool {
         let leaves = self.is_on(cpu) && self.wanted != cpu;
         self.is_moving |= leaves;
@@ -107,7 +107,8 @@ impl BackEndPlacement {
         BackEndPartLocation::on(self.dispatcher.cpu(n, cpus))
     }
 
-    /// Records when a back-end worker thread runs, and counts a run that overlaps the same worker's previous run.
+    /// Records one run of a back-end worker thread, and counts the run as an overlap if the worker's previous run had
+    /// not ended.
     pub(super) fn turn(&mut self, worker: usize, from: VirtualInstant, to: VirtualInstant) {
         self.overlaps += u64::from(from < self.until[worker]);
         self.until[worker] = to;
@@ -120,8 +121,8 @@ impl ServiceDomainNetwork {
         self.placement.arrived
     }
 
-    /// Counts a tick of the first virtual CPU. Returns `true` if the dispatcher requires moves, for which every virtual
-    /// CPU must run.
+    /// Counts a tick of the first virtual CPU. Returns `true` if the dispatcher requires moves: then every virtual CPU
+    /// has to execute a step.
     pub(crate) fn tick(&mut self) -> bool {
         self.placement.ticks = (self.placement.ticks + 1) % SAMPLE;
         if self.placement.ticks > 0 {
@@ -174,8 +175,8 @@ impl ServiceDomainNetwork {
         self.placement.moving.iter().any(may)
     }
 
-    /// Makes all interfaces, workers and cards that are assigned elsewhere leave this virtual CPU. Returns `false` if
-    /// there are none.
+    /// Starts the move of all interfaces, workers and cards on this virtual CPU that are assigned to another. Returns
+    /// `false` if there are none.
     pub(super) fn leave(&mut self, view: &mut ServiceCpuView) -> bool {
         let cpu = view.cpu;
         let BackEndPlacement { moving, leaving, workers, .. } = &mut self.placement;
@@ -203,7 +204,7 @@ impl ServiceDomainNetwork {
         left > 0
     }
 
-    /// Removes and returns the next worker thread, card or interface that left in the last step.
+    /// Removes and returns the next worker thread, card or interface whose move started in the last step.
     pub(crate) fn next_leaving(&mut self) -> Option<MovableBackEndPart> {
         self.placement.leaving.pop_front()
     }

@@ -130,7 +130,7 @@ struct BridgeFrameCounters {
     departed: u64,
     /// Number of frames that a bridge dropped because the card had no room to send them.
     no_room: u64,
-    /// Number of frames that a bridge dropped by its decision.
+    /// Number of frames that a bridge did not forward, including each flooded frame, of which only copies are sent.
     filtered: u64,
 }
 

@@ -21,7 +21,7 @@ use split::{NetworkBackend, PendingOffloads};
 
 /// Number of frames that a virtual CPU of the service domain processes per step.
 const TURN: usize = 64;
-/// Port of the bridge that leads to the card.
+/// Port of a bridge to which the bridge's card is connected.
 const CARD: BridgePort = BridgePort(0);
 
 /// Virtual CPU of the service domain in a step, with the hardware that it accesses.
@@ -59,8 +59,8 @@ impl ServiceCpuView<'_> {
 }
 
 impl ServiceDomainNetwork {
-    /// Executes one network step of a virtual CPU: starts moves, takes events, sends delayed events, or polls and
-    /// copies frames. Returns `false` if there was nothing to do.
+    /// Executes one network step of a virtual CPU: starts moves of back-end parts, takes events, sends delayed events,
+    /// or polls and copies frames. Returns `false` if there was nothing to do.
     pub(crate) fn step(&mut self, view: &mut ServiceCpuView) -> bool {
         self.leave(view) || self.events(view) || self.notify_guests(view) || (0..3).any(|_| self.turn(view))
     }
@@ -156,8 +156,8 @@ impl ServiceDomainNetwork {
         true
     }
 
-    /// Polls a card, takes frames from guests, or copies frames to guests, in turn. Returns `false` if the
-    /// kind of work that is due has nothing to do.
+    /// Polls a card, takes frames from guests, or copies frames to guests, whichever is next in turn. Returns `false`
+    /// if that kind of work has nothing to do.
     fn turn(&mut self, view: &mut ServiceCpuView) -> bool {
         let cpu = view.cpu;
         let turn = self.duties[cpu].turn;
@@ -223,8 +223,8 @@ impl ServiceDomainNetwork {
         }
     }
 
-    /// Takes frames from the guests of a back-end worker thread: releases the pages of sent frames, then takes more
-    /// frames.
+    /// Releases the pages of frames that were sent for the guests of a back-end worker thread, and takes more frames
+    /// from these guests.
     fn transmit(&mut self, worker: usize, view: &mut ServiceCpuView) {
         view.charge(CycleCategory::Kernel, CostConstant::Softirq);
         self.backend.release(worker, &mut view.host(&mut self.wires, self.domain), TURN);

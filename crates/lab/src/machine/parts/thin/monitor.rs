@@ -1,5 +1,5 @@
-//! The monitor thread that replaces the PF's interrupt: any processor that exits for another reason runs the thread,
-//! one at a time. It polls the PF driver's inbox ([`driver::avf::inbox`]).
+//! The monitor thread that replaces the PF's interrupt: a processor that takes a VM exit for another reason runs the
+//! thread, one processor at a time. The thread polls the PF driver's inbox ([`driver::avf::inbox`]).
 
 use super::admin::{AdminQueueFirmware, VFS};
 use driver::avf::inbox::VfMessageInbox;

@@ -1,4 +1,4 @@
-//! Tests that VF requests are served once and in order, with bounded work per visit of the monitor thread.
+//! Tests that VF requests are served once and in order, with bounded work per poll of the monitor thread.
 
 use super::admin::{AdminQueueFirmware, VFS, VfMessage};
 use super::monitor::PfInboxThread;
@@ -87,7 +87,7 @@ fn only_one_processor_at_a_time_runs_the_monitor_thread() {
     assert!(monitor.enter());
 }
 
-/// Address of the PF's message buffers in the test; the PF's ring is before them.
+/// Address of the PF's message buffers in the test. The PF's ring is at lower addresses.
 const BUFFERS: u64 = 0x1000;
 /// Address in the test of the VFs' send rings.
 const RINGS: u64 = 0x4_0000;

@@ -1,4 +1,5 @@
-//! Bell of a wire: wakes the port at the other end, but only while that port sleeps.
+//! Wake-up flag (bell) of a wire: by it a port that has sent frames wakes the port at the other end, but only while
+//! that port sleeps.
 //!
 //! The receiver, before it sleeps, sets a flag and checks the ring once more. The sender, after it has put frames
 //! in, checks the flag. Each side has a fence between its two steps, so at least one of them sees the other's first
@@ -8,20 +9,21 @@
 use host::poll::ThreadWaker;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
-/// Actions of a wire's receiving port on its bell before the port sleeps. The sending port may act between any two of
-/// them.
+/// Operations of the port that receives from a wire, used before that port sleeps. The sending port may act between any
+/// two of them.
 pub(super) trait WireWakeReceiver {
-    /// Sets whether the sending port has to ring the bell. The sending port sees later actions after this one too.
+    /// Sets the flag that asks the sending port for a wake-up. A memory fence makes the flag visible before any later
+    /// operation.
     fn want(&self, wanted: bool);
 
-    /// Returns true if no frame of the wire is pending.
+    /// Returns true if the wire holds no frame for the receiving port.
     fn is_empty(&self) -> bool;
 }
 
-/// Actions of a wire's sending port on the bell of the receiving port.
+/// Operations of the port that sends on a wire, used to wake the receiving port.
 pub(super) trait WireWakeSender {
-    /// Clears the receiving port's wish to be woken, and returns the wish. Comes after all frames that were sent to
-    /// the receiving port.
+    /// Clears the flag by which the receiving port asks for a wake-up, and returns its former value. Call it after the
+    /// frames were sent.
     fn take_wanted(&self) -> bool;
 
     /// Wakes the receiving port of the wire.
@@ -87,7 +89,8 @@ mod tests {
 
     /// Number of frames that the modelled sender sends, one by one or in a burst.
     const FRAMES: usize = 2;
-    /// Number of first actions of sender and receiver whose order the test varies. Later actions of the two alternate.
+    /// Number of first actions of sender and receiver whose order the test varies. Later actions of sender and receiver
+    /// alternate.
     const STEPS: u32 = 13;
 
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]

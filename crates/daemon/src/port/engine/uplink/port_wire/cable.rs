@@ -38,8 +38,8 @@ impl WireRegistry {
 #[derive(Debug)]
 pub(super) struct SharedWire {
     free_ends: Mutex<FreeWireEnds>,
-    /// Number of times that a port gave an end of the wire back. A port that waits for an end tries again after a
-    /// change.
+    /// Number of times that a port has returned its end of the wire. Ports that wait for a free end try again when the
+    /// number changes.
     pub(super) given_back: AtomicUsize,
     pub(super) sides: [WireEndState; 2],
 }
@@ -83,8 +83,8 @@ impl SharedWire {
         })
     }
 
-    /// Takes a free end of the wire for a port. Frames in its ring were meant for another port, and are dropped. If
-    /// both ends are taken, wakes `port` when one is given back.
+    /// Takes a free end of the wire for a port, and drops old frames in that end's receive ring. If both ends are
+    /// taken, wakes `port` when one is returned.
     pub(super) fn take(&self, port: &ThreadWaker) -> Option<WireEndRings> {
         let mut free_ends = lock(&self.free_ends);
         let Some(mut plug) = free_ends.plugs.iter_mut().find_map(Option::take) else {
@@ -107,14 +107,14 @@ impl SharedWire {
         free_ends.waiting.drain(..).for_each(|port| port.wake());
     }
 
-    /// Sets whether a port uses this end of the wire, and wakes the other port.
+    /// Records that a port uses or has returned this end of the wire, and wakes the port at the other end.
     fn set_taken(&self, side: usize, taken: bool) {
         self.sides[side].taken.store(taken, Ordering::Release);
         self.sides[1 - side].bell.waker().wake();
     }
 }
 
-/// Locks a mutex. No code panics with data half updated under these locks, so poison is ignored.
+/// Locks a mutex and ignores poison, because no code panics while data under these locks is half updated.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -21,8 +21,9 @@ const PAIRS: usize = 1500;
 const FEW: usize = 20;
 /// Share of a time slice for which a measured thread must have had its processor.
 const SHARE: f64 = 0.9;
-/// Number of frames that a guest sends before it receives, and their length in bytes.
+/// Number of frames that a guest sends before it receives.
 const BURST: usize = 32;
+/// Length in bytes of each frame that the measurement sends.
 const LENGTH_OF_FRAME: usize = 512;
 
 /// Card with a guest's VF driver, and the end of the wire that is the card's uplink.

@@ -20,15 +20,15 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// First and longest pause before the next attempt to connect, after a connection has ended or failed. The pause
-/// doubles each time, and starts again after a connection that has lasted longer than the longest pause.
+/// First pause before another attempt to connect, after a connection has ended or failed. Each further pause is twice
+/// as long. A connection that lasts longer than the longest pause resets it.
 const FIRST: Duration = Duration::from_millis(100);
+/// Longest pause before another attempt to connect.
 const MOST: Duration = Duration::from_secs(5);
 /// Maximum number of log lines per minute that a peer can cause.
 const LOG_BURST: u32 = 20;
 
-/// Name under which the vault of kept file descriptors keeps the stream uplink's listening socket for the successor
-/// process.
+/// Name under which the stream uplink's listening socket is kept for the successor process.
 pub(in crate::port::engine::uplink) const LISTENER: &str = "stream";
 
 /// Poller token of the waker, in the thread that connects to the stream's peer.
@@ -98,7 +98,8 @@ impl DialerHandle {
         self.peers.try_recv().ok()
     }
 
-    /// Gives a stream peer back that the port does not use any more. Another one may connect.
+    /// Passes a stream peer that the port does not use any more to the connecting thread, which closes it. Another peer
+    /// may then connect.
     pub(super) fn give_back(&self, stream: StreamSocket, fds: ReceivedFds, why: &'static str) {
         self.order(DialerCommand::Close(stream, fds, why));
     }
@@ -273,7 +274,7 @@ impl StreamDialer {
         }
     }
 
-    /// Has the poller report peers that connect to the listening socket again.
+    /// Watches the listening socket in the poller again, so that the poller reports connecting peers.
     fn wait_for_callers(&self) -> io::Result<()> {
         match &self.listener {
             Some(listener) => match self.poller.add(listener, CALLERS, PollInterest::READ) {

@@ -9,8 +9,7 @@ const LENGTH: usize = 4;
 pub(super) const LONGEST: usize = 4096 + 65536;
 /// Shortest frame in bytes: the Ethernet header.
 const SHORTEST: usize = 14;
-/// Bytes of each buffer of the stream: for received bytes that were not taken yet, and for queued bytes that were not
-/// sent yet.
+/// Bytes of each of the stream's two buffers: received bytes from which no frame was taken yet, and bytes to send.
 const ROOM: usize = 256 * 1024;
 
 /// Next item in the bytes that a stream uplink has received.
