@@ -1,6 +1,6 @@
 //! Tests frames from one VF's transmit ring to another's receive ring.
 
-use crate::world::{CardFixture, mac};
+use crate::world::CardFixture;
 use avf::control::{CardCommand, CardControl, TxQueueContext};
 use avf::descriptor::tx::{self, TxDataDescriptor};
 use avf::register as r;
@@ -11,12 +11,7 @@ use pcie::Function;
 /// Creates a card without a plane, and starts its VFs 0 and 1. Each VF receives the other VF's packets.
 fn two() -> (CardFixture, AvfDriver, AvfDriver) {
     let mut world = CardFixture::new(2);
-    let mut start = |n| {
-        let mut vf = AvfDriver::probe(&mut world.vf(n), mac(n)).unwrap();
-        vf.start(&mut world.vf(n)).unwrap();
-        vf
-    };
-    let (a, b) = (start(0), start(1));
+    let [a, b] = [0, 1].map(|vf| world.start(vf));
     (world, a, b)
 }
 

@@ -11,9 +11,7 @@ use policy::VfPolicy;
 fn start(world: &mut CardFixture, n: u8) -> AvfDriver {
     let policy = VfPolicy { mac: Some(mac(n)), ..VfPolicy::default() };
     world.with_pf(|pf, side| pf.set_policy(side, n, policy)).unwrap();
-    let mut vf = AvfDriver::probe(&mut world.vf(n), mac(n)).unwrap();
-    vf.start(&mut world.vf(n)).unwrap();
-    vf
+    world.start(n)
 }
 
 /// Sends a frame from one VF to another. Returns `true` if it arrives.

@@ -1,6 +1,6 @@
 //! Tests interrupt vectors: automask, intervals, causes, and software interrupts.
 
-use crate::world::{CardFixture, mac};
+use crate::world::CardFixture;
 use avf::bits::{dyn_ctl, icr0};
 use avf::register as r;
 use core::time::Duration;
@@ -10,12 +10,7 @@ use pcie::Function;
 
 fn running() -> (CardFixture, AvfDriver, AvfDriver) {
     let mut world = CardFixture::new(2);
-    let mut start = |n| {
-        let mut vf = AvfDriver::probe(&mut world.vf(n), mac(n)).unwrap();
-        vf.start(&mut world.vf(n)).unwrap();
-        vf
-    };
-    let (a, b) = (start(0), start(1));
+    let [a, b] = [0, 1].map(|vf| world.start(vf));
     world.round();
     world.memories.interrupts.clear();
     (world, a, b)

@@ -1,7 +1,7 @@
 //! A VF with mapped doorbells keeps every rule that a driver relies on, although its accesses there do not reach the card. The live
 //! host's tests cover when a port reads the pages.
 
-use crate::world::{CardFixture, mac};
+use crate::world::CardFixture;
 use avf::bits::dyn_ctl::{self, SEEN};
 use avf::control::{CardCommand, CardControl, TxQueueContext};
 use avf::ids::MAPPED;
@@ -23,12 +23,7 @@ const WATCHDOG: u32 = 0x0100_001d;
 fn two() -> (CardFixture, AvfDriver, AvfDriver) {
     let mut world = CardFixture::new(2);
     world.map(0);
-    let mut start = |n| {
-        let mut vf = AvfDriver::probe(&mut world.vf(n), mac(n)).unwrap();
-        vf.start(&mut world.vf(n)).unwrap();
-        vf
-    };
-    let (a, b) = (start(0), start(1));
+    let [a, b] = [0, 1].map(|vf| world.start(vf));
     world.round();
     world.memories.interrupts.clear();
     (world, a, b)
@@ -217,8 +212,7 @@ fn reset_publishes_reset_values_before_the_driver_continues() {
         assert_eq!(value, expected, "{offset:#x}");
     }
     world.round();
-    let mut a = AvfDriver::probe(&mut world.vf(0), mac(0)).unwrap();
-    a.start(&mut world.vf(0)).unwrap();
+    let mut a = world.start(0);
     assert!(a.transmit(&mut world.vf(0), 0, &[0; 60]));
     world.round();
     assert_eq!(world.packets.len(), 2, "it works again");

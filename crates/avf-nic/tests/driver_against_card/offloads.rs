@@ -33,9 +33,7 @@ pub(crate) fn two(change: impl Fn(&mut VfPolicy)) -> (CardFixture, AvfDriver, Av
             change(&mut policy);
             pf.set_policy(side, n, policy).unwrap();
         });
-        let mut vf = AvfDriver::probe(&mut world.vf(n), mac(n)).unwrap();
-        vf.start(&mut world.vf(n)).unwrap();
-        vf
+        world.start(n)
     };
     let (a, b) = (start(&mut world, 0), start(&mut world, 1));
     (world, a, b)

@@ -52,8 +52,7 @@ fn two(wishes: AvfDriverConfig, pairs: u16) -> (CardFixture, AvfDriver, AvfDrive
             assert!(pf.set_pairs(side, n, pairs, 16));
         });
     }
-    let mut a = AvfDriver::probe(&mut world.vf(0), mac(0)).unwrap();
-    a.start(&mut world.vf(0)).unwrap();
+    let a = world.start(0);
     let mut b = AvfDriver::probe_with(&mut world.vf(1), mac(1), wishes).unwrap();
     b.start(&mut world.vf(1)).unwrap();
     (world, a, b)

@@ -154,9 +154,7 @@ impl DriverFixture {
         let vfs = (0..VFS).map(|n| {
             let policy = VfPolicy { mac: Some(mac(n)), ..VfPolicy::default() };
             world.with_pf(|pf, side| pf.set_policy(side, n, policy)).unwrap();
-            let mut vf = AvfDriver::probe(&mut world.vf(n), mac(n)).unwrap();
-            vf.start(&mut world.vf(n)).unwrap();
-            vf
+            world.start(n)
         });
         let vfs = vfs.collect();
         Self { world, vfs }

@@ -18,11 +18,7 @@ fn three(change: impl Fn(u8, &mut VfPolicy)) -> (CardFixture, [AvfDriver; 3]) {
             pf.set_policy(side, vf, policy).unwrap();
         }
     });
-    let vfs = [0, 1, 2].map(|n| {
-        let mut vf = AvfDriver::probe(&mut world.vf(n), mac(n)).unwrap();
-        vf.start(&mut world.vf(n)).unwrap();
-        vf
-    });
+    let vfs = [0, 1, 2].map(|vf| world.start(vf));
     (world, vfs)
 }
 

@@ -7,6 +7,7 @@ use avf::virtchnl::VfTrafficStatistics;
 use avf_nic::{DescriptorOffloads, NextPacketResult, Nic, RxDescriptorFields, StagedPacket};
 use core::time::Duration;
 use driver::avf::pf::AvfPf;
+use driver::avf::vf::AvfDriver;
 use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
 use pcie::pages::GuestRegisterPages;
 use pcie::{Bus, DmaFault, Function, Iova};
@@ -143,6 +144,13 @@ impl CardFixture {
 
     pub(crate) fn vf(&mut self, vf: u8) -> TestPciFunction<'_> {
         self.side(Function::Vf(vf))
+    }
+
+    /// Probes and starts the driver of VF `vf`, whose address is [`mac`]`(vf)`.
+    pub(crate) fn start(&mut self, vf: u8) -> AvfDriver {
+        let mut driver = AvfDriver::probe(&mut self.vf(vf), mac(vf)).unwrap();
+        driver.start(&mut self.vf(vf)).unwrap();
+        driver
     }
 
     pub(crate) fn with_pf<R>(&mut self, act: impl FnOnce(&mut AvfPf, &mut TestPciFunction<'_>) -> R) -> R {
