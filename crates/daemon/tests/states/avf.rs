@@ -77,8 +77,7 @@ fn start(world: &mut CardFixture, n: u8) -> AvfDriver {
         ..VfPolicy::default()
     };
     world.with_pf(|pf, side| pf.set_policy(side, n, policy)).unwrap();
-    let mut vf = AvfDriver::probe(&mut world.vf(n), mac(n)).unwrap();
-    vf.start(&mut world.vf(n)).unwrap();
+    let mut vf = world.start(n);
     if n == 2 {
         // VLAN 20 is not in the list, so it is withheld.
         let list = EncodedMessageList::new(&[3, 20]);
