@@ -11,7 +11,7 @@
 //! | `SOFTIOV_GUEST_KERNEL` | a kernel image to boot; needs `SOFTIOV_GUEST_INITRAMFS` with matching modules |
 //! | `SOFTIOV_GUEST_INITRAMFS` | an initramfs built by this crate, for instance on another machine |
 //! | `SOFTIOV_DEBIAN_MIRROR` | the Debian mirror; else the one that the host's own apt uses |
-//! | `SOFTIOV_ACCEL` | `kvm` or `tcg`, instead of finding out (see [`crate::Accelerator`]) |
+//! | `SOFTIOV_ACCEL` | `kvm` or `tcg`, instead of finding out (see [`crate::QemuAccelerator`]) |
 //!
 //! Parts of older recipes stay (delete the cache folder to remove them). Hosts other than x86-64 are not supported.
 
