@@ -1,4 +1,5 @@
-//! Capabilities in the JSON text of a `VERSION` message: parsed with tolerance, rendered to fit.
+//! Capabilities in the JSON text of a `VERSION` message: the parser is tolerant, and rendering omits capabilities that
+//! exceed the room.
 //!
 //! `twin_socket` and `migration` are ignored in requests and never offered.
 
@@ -51,9 +52,9 @@ impl VersionCapabilities {
         })
     }
 
-    /// Renders the text of a `VERSION` message with its NUL in at most `room` bytes, and returns the rendered
-    /// capabilities. Those that do not fit are omitted, the least useful first. Too little room yields an empty text,
-    /// which is legal.
+    /// Renders the text of a `VERSION` message with a final NUL in at most `room` bytes, and returns the rendered
+    /// capabilities. Capabilities that do not fit are omitted, the least useful first. Too little room yields an empty
+    /// text, which is legal.
     pub fn render(mut self, room: usize) -> (Self, Vec<u8>) {
         loop {
             let text = self.text();

@@ -1,4 +1,4 @@
-//! Tests the rules for DMA windows: overlap, exactness, limits, descriptors.
+//! Tests the rules for DMA windows: overlap, exact ranges, limits, descriptors.
 
 use std::rc::Rc;
 
