@@ -16,7 +16,7 @@ const HEADERS: usize = 128;
 pub(super) struct PendingTransmitRequest<M> {
     vif: VifIndex,
     id: u16,
-    /// The transmit request came with a slot of extra information, which needs a response too.
+    /// True if the transmit request came with a slot of extra information, which needs a response too.
     extra: bool,
     reference: u32,
     /// Mapping of the request's page; `None` if the page could not be mapped.
@@ -254,7 +254,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         Some(copy)
     }
 
-    /// Frees a sent or dropped frame, and leaves the frame's pages to their worker to release.
+    /// Frees a frame that was sent or dropped. The worker that mapped the frame's pages releases them later.
     pub fn discard(&mut self, key: FrameHandle) {
         let packet = self.packets.at(&key);
         let released = &mut self.workers[packet.worker].released;
@@ -262,8 +262,8 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         self.packets.put(key);
     }
 
-    /// Unmaps the pages of up to `limit` transmit requests that need them no longer, and responds. Returns the number
-    /// of requests.
+    /// Unmaps the pages of up to `limit` transmit requests whose frames are freed, and responds to these requests.
+    /// Returns their number.
     pub fn release<H: NetworkBackendHal<Mapping = M>>(
         &mut self,
         worker: usize,

@@ -22,7 +22,7 @@ use receive::FrontendReceiveQueue;
 use transmit::FrontendTransmitQueue;
 
 /// Machine operations that the network front end needs. Pages below [`crate::ring::SLOTS`] are for sending, the next
-/// [`crate::ring::SLOTS`] for receiving. Costs are charged by the implementer.
+/// [`crate::ring::SLOTS`] for receiving. The implementer accounts for the costs.
 pub trait NetworkFrontendHal {
     /// Returns the interface's rings, which front end and back end share.
     fn rings(&mut self) -> &mut InterfaceRings;

@@ -127,7 +127,8 @@ impl NetworkFrontendHal for GuestFrontendHal<'_> {
 }
 
 impl SplitNetworkFixture {
-    /// Creates `guests` guests on `workers` workers, with all pages posted and no frame in flight.
+    /// Creates a fixture of `guests` guests and a back end with `workers` workers, with all receive pages posted and no
+    /// frame in flight.
     pub(super) fn new(guests: usize, workers: usize) -> Self {
         let mut machine = HostMachine::new(ProcessorConfig::from_table(&CostTable::nehalem(), 1, 1));
         let service = machine.add_domain(DomainKind::Dom0, "service".into());
