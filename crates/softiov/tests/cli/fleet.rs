@@ -21,7 +21,7 @@ fn start(folder: &TempDir) -> ServeProcess {
     start_waiting(folder, "sleep")
 }
 
-/// Starts a host with one port that has all VFs of its card. `wait` is the port's way to wait for doorbells.
+/// Starts a host with one port that has all VFs of its card. `wait` is the port's setting for waiting for doorbells.
 fn start_waiting(folder: &TempDir, wait: &str) -> ServeProcess {
     let file = folder.path().join("softiov.toml");
     fs::write(&file, format!("[[port]]\nfamily = \"avf\"\nvfs = {ALL_VFS}\nwait = \"{wait}\"\n")).unwrap();

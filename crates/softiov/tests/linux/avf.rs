@@ -51,9 +51,9 @@ impl RegisterMessageCost {
         Self { packets: vf.rx.packets + vf.tx.packets, messages }
     }
 
-    /// Checks that bulk TCP since `before` rang mapped doorbells. iavf requests statistics from the PF every 2 s, and
-    /// sends no other message. By messages it would send some hundreds per 1,000 packets, so a bound of 50 tells both
-    /// apart on a slow machine too.
+    /// Checks that the TCP traffic since `before` used mapped doorbells. With mapped doorbells iavf sends messages only
+    /// for statistics, every 2 s. Doorbells as messages would cost some hundreds per 1,000 packets, so a bound of 50
+    /// separates both cases on a slow machine too.
     fn is_of_memory(&self, before: &Self) -> Result<()> {
         let (packets, messages) = (self.packets - before.packets, self.messages - before.messages);
         let rate = messages as f64 * 1000.0 / packets as f64;

@@ -16,8 +16,8 @@ use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(240);
 const PINGS: u16 = 50;
-/// Number of answered pings that the check requires: a QEMU without a processor for a while loses frames, since a
-/// stream does not wait.
+/// Minimum number of answered pings. A QEMU that gets no processor time for a while loses frames, since a stream does
+/// not wait.
 const ANSWERED: usize = 25;
 
 /// Checks that frames pass from port to port through QEMU, and that links follow the connection.

@@ -1,5 +1,5 @@
-//! Checks iPXE, network boot firmware, on the PF and on VFs of the second and third family. It uses legacy descriptors,
-//! split rings and no interrupts, and boots no operating system here.
+//! Checks iPXE, network boot firmware, on the PF and on VFs of the second and third family. iPXE uses legacy
+//! descriptors, split rings and no interrupts. The checks boot no operating system.
 
 use crate::avf::AvfInterface;
 use crate::guest::{COMMAND, ScenarioGuest};
@@ -24,7 +24,8 @@ const MACHINE: &str = "-nodefaults -no-user-config -no-reboot -display none -acc
 /// times.
 const COMMENTS: usize = 16_384;
 const COMMENT: &str = "# -------------------------------------------------------------";
-/// Error number of iPXE for a full ring. Its rings have eight buffers, which the file's server does not know.
+/// Error number of iPXE for a full ring. iPXE's rings have eight buffers, and the HTTP server may send more frames at
+/// once.
 const NO_ROOM: &str = "0x2a654006";
 /// Error number of iPXE for a frame of an unknown protocol, such as IPv6 from the machine at the wire's other end.
 const NO_PROTOCOL: &str = "3c046003";
@@ -98,7 +99,7 @@ pub(crate) fn fetches_a_file_over_virtio(world: &mut LinuxTestbed) -> Result<Lin
     moved(before.tx.packets, after.tx.packets, before.rx.bytes, after.rx.bytes)
 }
 
-/// Starts an HTTP server in a guest, unless it runs, with the script that iPXE fetches.
+/// Starts an HTTP server in a guest, unless one is running, with the script that iPXE fetches.
 fn serve(guest: &ScenarioGuest) -> Result<()> {
     let script = format!(
         "mkdir -p /run/www && {{ pidof httpd > /dev/null || httpd -h /run/www; }}

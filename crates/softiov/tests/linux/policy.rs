@@ -20,7 +20,8 @@ const VLAN: u8 = 77;
 const GROUP: &str = "239.82.5.7";
 const GROUP_MAC: &str = "01:00:5e:52:05:07";
 
-/// Checks that a VF's link is down, up, or the port's, as the policy says; frames pass whenever it is up.
+/// Checks that a VF's link is down, up, or follows the port, as the policy says, and that frames pass whenever the link
+/// is up.
 pub(crate) fn link_state_is_the_administrators(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let states = [(LinkState::Disable, false), (LinkState::Enable, true), (LinkState::Disable, false)];
@@ -200,7 +201,7 @@ pub(crate) fn groups_are_joined_and_left(world: &mut LinuxTestbed) -> Result<Lin
     Ok(LinuxCheckOutcome::Passed)
 }
 
-/// Checks that a VF with a rate never sends more, whatever its guest attempts.
+/// Checks that a VF with a rate limit never sends more, whatever its guest attempts.
 pub(crate) fn rate_is_never_exceeded(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     const MBPS: u32 = 8;
     let (alice, bob) = (world.alice()?, world.bob()?);

@@ -55,7 +55,7 @@ pub(crate) fn tcp_is_offloaded(world: &mut LinuxTestbed) -> Result<LinuxCheckOut
     Ok(LinuxCheckOutcome::Passed)
 }
 
-/// Checks that UDP arrives at a rate without losses.
+/// Checks that UDP arrives without losses at a fixed rate.
 pub(crate) fn udp_arrives(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     for (from, to) in both_ways(world)? {
         let flow = from.iperf(&to.address(), "-u -b 10M -l 1400 -n 1M")?;

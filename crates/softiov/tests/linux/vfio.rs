@@ -154,8 +154,8 @@ impl ExpectedReset {
         report(guest, &words)
     }
 
-    /// Returns true if the report shows frames that the device wrote before the reset, and after it if that is
-    /// expected.
+    /// Returns true if the report shows frames that the device wrote before the reset, and, if that is expected, frames
+    /// written after the reset.
     fn tells(&self, report: &Value) -> bool {
         report["busy_pages"] != 0 && (!self.late || report["late_pages"] != 0)
     }
@@ -225,7 +225,8 @@ fn hand_over(guest: &LinuxGuest, functions: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Binds stock igb to the guest's remaining devices, and gives a PF's interface the IPv4 address that it returns.
+/// Binds stock igb to the guest's remaining devices, assigns an IPv4 address to a PF's interface, and returns the
+/// address.
 pub(crate) fn start_igb(guest: &LinuxGuest, pf: &str) -> Result<String> {
     let address = "10.82.0.254";
     let script = format!(
@@ -240,7 +241,7 @@ fn vf_arguments(vfs: &[&str]) -> String {
     vfs.iter().map(|vf| format!(" --vf {vf}")).collect()
 }
 
-/// Names of the driver checks whose result is not "passes": those that differ, and those that are skipped.
+/// Names of the driver checks that are not expected to pass: those with a different result, and those that are skipped.
 struct ExpectedDeviations {
     differs: &'static [&'static str],
     skipped: &'static [&'static str],

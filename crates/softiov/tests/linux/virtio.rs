@@ -1,5 +1,6 @@
-//! Checks the third family: stock virtio_net behind vhost-user. Judy has split rings, and Kim packed ones if the host offers them,
-//! with two queue pairs. Both are on one port, so that large packets pass uncut.
+//! Checks the third family: stock virtio_net behind vhost-user. The guest Judy has split rings. The guest Kim has two
+//! queue pairs, with packed rings if the host offers them. Both guests are on one port, so that large packets pass
+//! unsegmented.
 
 pub(crate) mod kernels;
 pub(crate) mod reduced;
@@ -129,8 +130,8 @@ pub(crate) fn add_address(judy: &ScenarioGuest, address: &str) -> Result<()> {
     judy.check(&format!("ip addr replace {address}/24 dev eth0")).map(drop)
 }
 
-/// Checks that an unmodified Debian kernel binds virtio_net, and exchanges pings and TCP with another guest. Large packets come
-/// uncut.
+/// Checks that an unmodified Debian kernel binds virtio_net, exchanges pings and TCP with another guest, and receives
+/// large packets unsegmented.
 pub(crate) fn binds(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let guests = linked(world)?;
     for guest in guests {

@@ -14,7 +14,7 @@ pub(crate) struct SoakInterruptions {
     /// Interruptions of guests by crashes after which the keeper process delayed the next host, because there had been
     /// too many.
     pub(crate) kills_with_wait: Vec<Duration>,
-    /// Longest interruptions of guests before the campaign's events: those that the machine itself causes.
+    /// Longest interruptions of guests in the times before the campaign's events, which this machine itself causes.
     pub(crate) quiet: Vec<Duration>,
     /// Durations from an event until every connection of Linux guests had carried more bytes.
     pub(crate) recoveries: Vec<Duration>,
