@@ -44,7 +44,7 @@ use alloc::boxed::Box;
 pub const PAGE: usize = 4096;
 /// Maximum number of pieces of a frame, each within a page: enough for 64 KB that start anywhere in a page.
 pub const PIECES: usize = 18;
-/// Length of the longest frame in bytes: the first transmit request has it in 16 bits.
+/// Maximum length of a frame in bytes: the first transmit request states the length in 16 bits.
 pub const MAX_FRAME: usize = 0xffff;
 
 /// Transmit and receive ring of a network interface, in pages that front end and back end share.

@@ -36,7 +36,7 @@ impl Time {
         self.0 / 1_000
     }
 
-    /// Returns the duration since `earlier`, or zero if that is later.
+    /// Returns the duration since `earlier`, or zero if `earlier` is the later time.
     #[must_use]
     pub const fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vfio_user::wire::pci_region;
 
-/// Device address of the shared memory: above 4 GiB, so that addresses need all their bits.
+/// Device address of the shared memory: at 4 GiB, so that addresses have more than 32 bits.
 pub const RAM_BASE: u64 = 1 << 32;
 
 /// Numbers of register accesses by message. Accesses to mapped registers are not counted.

@@ -54,7 +54,8 @@ pub struct ReceivedMessage<F> {
     pub fds: Vec<F>,
 }
 
-/// Incremental parser of vhost-user messages. `F` is a file descriptor that closes on drop, or a number in tests.
+/// Incremental parser of vhost-user messages. `F` is the type of a file descriptor: one that closes on drop, or a
+/// number in tests.
 #[derive(Debug)]
 pub struct MessageDecoder<F> {
     /// Received bytes of one message.

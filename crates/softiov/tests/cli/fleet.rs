@@ -16,7 +16,7 @@ const ALL_VFS: u8 = 64;
 /// Time over which the CPU time of a process with idle guests is measured.
 const WATCHED: Duration = Duration::from_secs(1);
 
-/// Starts a host with one port that has all VFs of its card and waits for doorbells as by default.
+/// Starts a host with one port that has all VFs of its card, with the default setting for waiting for doorbells.
 fn start(folder: &TempDir) -> ServeProcess {
     start_waiting(folder, "sleep")
 }

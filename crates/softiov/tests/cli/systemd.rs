@@ -1,5 +1,5 @@
-//! Tests a host whose descriptors systemd keeps. A socket of the test stores them as systemd's file descriptor store
-//! does, and passes them to the successor process.
+//! Tests a host whose descriptors systemd keeps. A socket of the test stands for systemd: it stores the descriptors as
+//! systemd's file descriptor store does, and passes them to the successor process.
 
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, softiov};
 use crate::survival::{LONG, address, attach};

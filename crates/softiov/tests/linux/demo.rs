@@ -15,8 +15,8 @@ const FAST: f64 = 200.0;
 /// as messages would still exceed this bound.
 const SLOW: f64 = 50.0;
 
-/// Checks that both guests have iavf, that bulk TCP between them traps less than once per 1,000 packets, and that
-/// igbvf's figures of the same guests are shown too.
+/// Checks that both guests have iavf, that bulk TCP between them causes less than one VM exit per 1,000 packets, and
+/// that igbvf's figures of the same guests are shown too.
 pub(crate) fn iavf_is_shown_beside_igbvf(_: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let output = Command::new(env!("CARGO_BIN_EXE_softiov")).args(OPTIONS).output()?;
     let said = String::from_utf8_lossy(&output.stderr);

@@ -1,5 +1,5 @@
-//! Checks two ports of a host whose stream uplinks meet in QEMU's hub, the peer that the framing was made for
-//! (`-netdev stream`). Embedded guests exchange pings across it.
+//! Checks two ports of a host whose stream uplinks are connected by a QEMU hub (`-netdev stream`), whose framing the
+//! uplinks use. Embedded guests exchange pings through the hub.
 
 use crate::guest::eventually;
 use crate::report::LinuxCheckOutcome;

@@ -69,8 +69,9 @@ pub(crate) fn fetches_a_file_over_a_vf(world: &mut LinuxTestbed) -> Result<Linux
     moved(before.tx.packets, after.tx.packets, before.rx.bytes, after.rx.bytes)
 }
 
-/// Checks that iPXE binds a VF of the third family, has a link, and fetches a megabyte by HTTP from another VF. Its driver
-/// accepts neither checksums nor segmentation, which the sender leaves to the card.
+/// Checks that iPXE binds a VF of the third family, has a link, and fetches a megabyte by HTTP from another VF. iPXE's
+/// driver accepts neither partial checksums nor unsegmented packets, so the card completes what the sender leaves to
+/// it.
 pub(crate) fn fetches_a_file_over_virtio(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let image = world.assets().ipxe()?;
     world.send_visitors_home()?;
@@ -133,8 +134,8 @@ fn script() -> String {
     format!("#!ipxe\n{comments}echo {WHOLE}\nifstat\nreboot\n")
 }
 
-/// Has iPXE on a card, by QEMU's arguments for it, fetch `script` from a server. Returns iPXE's output, which shows that the
-/// script arrived whole.
+/// Has iPXE fetch `script` from a server, over the card in QEMU's arguments `card`. Returns iPXE's output, which shows
+/// that the script arrived whole.
 fn fetch(world: &LinuxTestbed, card: &[String], image: &Path, address: &str, server: &str) -> Result<String> {
     let folder = TempDir::new()?;
     let begin = format!(

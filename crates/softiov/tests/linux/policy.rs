@@ -38,8 +38,8 @@ pub(crate) fn link_state_is_the_administrators(world: &mut LinuxTestbed) -> Resu
     Ok(LinuxCheckOutcome::Passed)
 }
 
-/// Checks a running guest that is put on a port VLAN and taken off it again, unaware of it. Meanwhile the guest is not
-/// a member of the VLANs that it had joined.
+/// Checks a running guest that is put on a port VLAN and taken off it again, without notice to the guest. In between,
+/// the guest is not a member of the VLANs that it had joined.
 pub(crate) fn port_vlan_comes_and_goes(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     for guest in [alice, bob] {
@@ -97,7 +97,7 @@ pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<Li
 }
 
 /// Checks that an address set by the administrator is assigned when the guest sets its interface up again. Until then,
-/// frames with the old address are spoofed.
+/// the card drops frames with the old address as spoofed.
 pub(crate) fn address_reaches_the_guest_with_a_reset(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let own = world.vf(ALICE)?.mac;

@@ -93,7 +93,7 @@ pub(crate) fn connections_outlive_crashes(world: &mut LinuxTestbed) -> Result<Li
     })
 }
 
-/// Checks that the policy survives SIGKILL, both kept and volatile settings.
+/// Checks that all settings of the policy survive SIGKILL: those stored in the state file, and volatile ones.
 pub(crate) fn policy_outlives_a_crash(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     with_scene(world, |scene, _| {
         const VFS: [&str; 3] = ["pf0vf0", "pf1vf0", "pf1vf1"];

@@ -144,7 +144,7 @@ pub(crate) fn offloads_are_toggled(world: &mut LinuxTestbed) -> Result<LinuxChec
     Ok(LinuxCheckOutcome::Passed)
 }
 
-/// Returns packets and bytes as the card's registers count them: with 4 bytes of frame check sequence per packet.
+/// Returns packets and bytes as the card's registers count them, including 4 bytes of frame check sequence per packet.
 fn with_check_sequences(traffic: TrafficCounts) -> [u64; 2] {
     [traffic.packets, traffic.bytes + 4 * traffic.packets]
 }

@@ -68,8 +68,8 @@ pub(crate) fn mac(number: u8) -> (&'static str, Value) {
     ("mac", format!("52:54:00:82:84:{number:02x}").into())
 }
 
-/// Sets up the guest's virtio interface at index `place`, in the order of their slots, with an IPv4 address. Waits for its
-/// link, and returns its name.
+/// Sets up the guest's virtio interface at index `place`, ordered by PCI slot, with an IPv4 address. Waits for the
+/// interface's link, and returns the interface's name.
 pub(crate) fn set_up(guest: &ScenarioGuest, place: usize, address: &str) -> Result<String> {
     let script = format!(
         "modprobe virtio_net; cd /sys/bus/pci/drivers/virtio-pci && set -- *:*/virtio*/net/* && shift {place} &&

@@ -309,7 +309,7 @@ impl LinuxTestbed {
         self.ask(ControlRequest::VfShow { vf: vf.to_owned() })
     }
 
-    /// Changes settings of a VF and returns its status. The change does not survive the host.
+    /// Changes settings of a VF and returns its status. The change is lost when the host ends.
     pub(crate) fn change(&self, vf: &str, change: VfSettings) -> Result<VfStatus> {
         self.ask(ControlRequest::VfSet { vf: vf.to_owned(), change: SettingsCommand::volatile(change) })
     }
@@ -356,7 +356,7 @@ impl LinuxTestbed {
     }
 }
 
-/// Restores the network state of several guests at the same time, since most of the time is waiting.
+/// Restores the network state of several guests at the same time, to save waiting time.
 pub(crate) fn settle_all<'a>(guests: impl Iterator<Item = &'a ScenarioGuest>) -> Result<()> {
     scope(|threads| {
         let settling: Vec<_> = guests.map(|guest| threads.spawn(|| guest.settle())).collect();

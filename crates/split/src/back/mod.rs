@@ -132,7 +132,7 @@ struct VifState {
     unanswered: u32,
     /// Worker that the interface moves to, during a move.
     target: Option<usize>,
-    /// An event of the guest arrived while the interface moved to another worker.
+    /// True if an event of the guest arrived while the interface moved to another worker.
     event_arrived: bool,
     /// Frames for the guest that arrived while the interface moved to another worker.
     waiting: VecDeque<FrameHandle>,
@@ -261,7 +261,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         &self.interfaces[usize::from(vif.0)].counters
     }
 
-    /// Returns `true` if the interface is ignored because its ring had an invalid index.
+    /// Returns `true` if the back end ignores the interface, because the guest's ring had an invalid index.
     ///
     /// # Panics
     /// If there is no such interface.

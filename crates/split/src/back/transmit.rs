@@ -45,7 +45,7 @@ struct FrameRequests {
 struct MalformedTransmitRequests;
 
 impl<M: Copy + Debug> NetworkBackend<M> {
-    /// Handles a front end's event: appends its interface to its worker's ready queue.
+    /// Handles an event of a front end: appends the interface to the ready queue of the interface's worker.
     pub fn event(&mut self, vif: VifIndex) {
         let Some(interface) = self.interfaces.get_mut(usize::from(vif.0)) else { return };
         if interface.target.is_some() {
@@ -302,8 +302,8 @@ impl<M: Copy + Debug> NetworkBackend<M> {
     }
 }
 
-/// Returns the pieces of a frame if its transmit requests are valid: each piece within a page, none empty, as long
-/// together as announced.
+/// Returns the pieces of a frame if its transmit requests are valid: each piece is within a page, none is empty, and
+/// their lengths add up to the announced one.
 fn pieces(requests: &[TxRequest]) -> Option<[MappedFramePiece; PIECES]> {
     let mut pieces = [MappedFramePiece::default(); PIECES];
     let rest: usize = requests[1..].iter().map(|request| usize::from(request.size)).sum();

@@ -103,7 +103,7 @@ impl<M: Copy + Debug> BlockBackend<M> {
         }
     }
 
-    /// Returns `true` if the guest's ring is ignored because it had an invalid index.
+    /// Returns `true` if the back end ignores the guest's ring, because the ring had an invalid index.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.broken
@@ -189,8 +189,8 @@ impl<M: Copy + Debug> BlockBackend<M> {
         None
     }
 
-    /// Checks a block request and maps its pages. Returns its disk command, or `None` with nothing mapped if
-    /// it is invalid.
+    /// Checks a block request and maps its pages. Returns the request's disk command, or `None` with no page
+    /// mapped if the request is invalid.
     fn check<H: BlockBackendHal<Mapping = M>>(
         &self,
         tag: u8,

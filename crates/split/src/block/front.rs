@@ -1,5 +1,5 @@
-//! The block front end: the guest's half of a split disk driver. A request's pages are granted while it is
-//! pending. Responses to unknown requests are ignored.
+//! The block front end: the guest's half of a split disk driver. A request's pages are granted while the
+//! request is pending. Responses to unknown requests are ignored.
 
 use super::{
     BlockRequestHeader, BlockRequestSegment, BlockResponse, PER_PAGE, READ, REQUESTS, SEGMENTS, WRITE,

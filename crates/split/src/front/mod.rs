@@ -1,5 +1,6 @@
-//! The network front end: the guest's half of a split network driver. Frames to send are copied into its own pages,
-//! granted, and described on the transmit ring. Pages to receive into are granted and posted on the receive ring.
+//! The network front end: the guest's half of a split network driver. Frames to send are copied into the driver's own
+//! pages, which are granted and described on the transmit ring. Pages to receive into are granted and posted on the
+//! receive ring.
 //!
 //! - `transmit` and `receive`: the two directions;
 //! - `merge`: merges segments into one packet;

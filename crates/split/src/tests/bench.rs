@@ -161,7 +161,7 @@ impl SplitNetworkFixture {
         (&mut self.fronts[usize::from(vif.0)], GuestFrontendHal { shared: &mut self.shared, vif })
     }
 
-    /// Sends a frame through the front end of a guest, and delivers its event to the back end.
+    /// Sends a frame through the front end of a guest, and delivers the front end's event to the back end.
     pub(super) fn send(
         &mut self,
         vif: VifIndex,

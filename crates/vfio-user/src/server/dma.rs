@@ -1,4 +1,4 @@
-//! Table of a client's DMA windows, with the rules for mapping and unmapping them.
+//! Table of a client's DMA windows, which checks the rules for mapping and unmapping windows.
 //!
 //! An unmap removes every window inside its range, like Linux's VFIO, and not only the one that it names exactly:
 //! QEMU unmaps all addresses when a guest's IOMMU detaches a device, and a remaining window would give the card

@@ -30,8 +30,8 @@ pub struct VersionCapabilities {
 }
 
 impl VersionCapabilities {
-    /// Parses the text after the version numbers of a `VERSION` message up to its NUL or, tolerated, to its end. No
-    /// text, an empty object, and an absent or null `capabilities` all mean defaults. Unknown keys are ignored.
+    /// Parses the text after the version numbers of a `VERSION` message, up to its NUL or, if it has none, to its end.
+    /// No text, an empty object, and an absent or null `capabilities` all mean defaults. Unknown keys are ignored.
     ///
     /// # Errors
     /// The text is not JSON (or is nested too deeply).

@@ -1,5 +1,5 @@
-//! Tests the boot of a guest as QEMU 11.1 sends it: realize, firmware, the guest driver, and the end. Values are from a
-//! recorded boot.
+//! Tests the boot of a guest with QEMU 11.1's requests: realize, firmware, the guest driver, and the end. Values are
+//! from a recorded boot.
 
 use crate::script::{
     COMMAND, NO_REPLY, QEMU_CAPABILITIES, REPLY, ScriptedSession, access, dma_map, dma_unmap, fds, message,

@@ -43,7 +43,8 @@ pub enum BackendEvent<F> {
         /// True if the front end has enabled the ring.
         enabled: bool,
     },
-    /// Event: a ring with all its settings is not live, because a setting is invalid or its memory is missing.
+    /// Event: the front end has set all parameters of a ring, but the ring is not live, because a parameter is invalid
+    /// or the ring's memory is missing.
     RingFaulty {
         /// Number of the ring that is not live.
         ring: u32,
@@ -86,15 +87,16 @@ pub enum BackendEvent<F> {
 /// [`complete`](super::BackendSession::complete).
 #[derive(Debug, PartialEq, Eq)]
 pub enum HostOperation<F> {
-    /// Task: unmaps all memory, and maps these regions instead. No ring is live. After a failure no region counts as
-    /// mapped.
+    /// Task: unmaps all memory, and maps these regions in its place. No ring is live. After a failure no region counts
+    /// as mapped.
     ReplaceMemory(Vec<SharedRegion<F>>),
     /// Task: maps one more region. No ring is live. After a failure the region counts as not mapped.
     AddRegion(SharedRegion<F>),
     /// Task: unmaps a region. No ring is live. The region counts as unmapped, even after a failure.
     RemoveRegion(MemoryRegion),
-    /// Task: finishes the descriptors of a ring and stops using it, with [`HostOperationOutcome::Base`]. The host closes the
-    /// eventfd of kicks, and must not access the ring's memory after the completion.
+    /// Task: finishes the descriptors of a ring and stops using the ring; the outcome is
+    /// [`HostOperationOutcome::Base`]. The host closes the eventfd of kicks, and must not access the ring's memory
+    /// after the completion.
     StopRing {
         /// Number of the ring to stop.
         ring: u32,

@@ -257,7 +257,8 @@ impl<F> SessionState<F> {
         Ok(())
     }
 
-    /// Sets the addresses of a ring. A running ring is paused and translated anew, as at the start of a migration.
+    /// Sets the addresses of a ring. A running ring is paused and its addresses are translated again, as at the start
+    /// of a migration.
     fn set_addresses(&mut self, addresses: RingAddresses) -> Result<(), RequestError> {
         self.ring(addresses.ring)?.addresses = Some(addresses);
         self.pause(addresses.ring);
@@ -265,7 +266,7 @@ impl<F> SessionState<F> {
         Ok(())
     }
 
-    /// Sets the position of a ring. A running ring is paused, and begins anew at this position.
+    /// Sets the position of a ring. A running ring is paused, and continues at this position.
     fn set_base(&mut self, ring: u32, base: u32) -> Result<(), RequestError> {
         self.ring(ring)?.base = Some(base);
         self.pause(ring);

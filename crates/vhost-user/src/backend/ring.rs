@@ -48,13 +48,13 @@ pub struct LiveRingParameters {
     pub used_log: Option<u64>,
 }
 
-/// Reason for which a ring with all its settings is not live.
+/// Reason why a ring is not live although the front end has set all of its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RingFault {
     /// The size of a split ring is no power of two.
     #[error("size {0} of a split ring is not a power of two")]
     SizeNotPowerOfTwo(u32),
-    /// A part of the ring is not in one memory region.
+    /// A part of the ring does not lie within a single memory region.
     #[error("{size} bytes of the ring at user address {address:#x} are not in one memory region")]
     Unmapped {
         /// First user address of the ring's part.
@@ -121,7 +121,7 @@ impl RingState {
         self.base.map_or(RingBase::first(packed), |base| RingBase::from_wire(base, packed))
     }
 
-    /// Records that the ring is stopped at a position. The ring is live again after the next `SET_VRING_KICK`.
+    /// Records that the ring is stopped at a position. The ring can be live again only after another `SET_VRING_KICK`.
     pub(super) fn stop(&mut self, base: RingBase) {
         self.base = Some(base.to_wire());
         self.kicked = false;

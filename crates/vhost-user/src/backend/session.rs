@@ -26,8 +26,8 @@ pub enum SessionError {
     /// The front end has sent a reply, although the session sends no requests.
     #[error("unexpected vhost-user reply to request {0}")]
     UnexpectedReply(u32),
-    /// The session has refused a request whose message has no way to report that: the front end would continue with a
-    /// wrong assumption.
+    /// The session has refused a request whose reply cannot report a refusal, so that the front end would continue with
+    /// a wrong assumption.
     #[error("vhost-user request {request} is refused: {reason}")]
     Refused {
         /// Number of the request that the session refused.
@@ -61,7 +61,8 @@ struct PendingHostOperation {
     rest: UnfinishedRequest,
 }
 
-/// Back end's side of a vhost-user connection. `F` is a file descriptor that closes on drop, or a number in tests.
+/// Back end's side of a vhost-user connection. `F` is the type of a file descriptor: one that closes on drop, or a
+/// number in tests.
 #[derive(Debug)]
 pub struct BackendSession<F> {
     decoder: MessageDecoder<F>,

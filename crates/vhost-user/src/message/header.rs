@@ -16,7 +16,7 @@ const NEED_REPLY: u32 = 1 << 3;
 pub struct MessageHeader {
     /// Number of the request, repeated in the reply.
     pub request: U32,
-    /// Flags of the message: version in bits 0-1, reply in bit 2, acknowledgement wanted in bit 3.
+    /// Flags of the message: bits 0-1 are the version, bit 2 marks a reply, and bit 3 requests an acknowledgement.
     pub flags: U32,
     /// Number of bytes after the message header.
     pub size: U32,

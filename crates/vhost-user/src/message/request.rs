@@ -293,7 +293,7 @@ impl FrontendRequest {
     }
 }
 
-/// Parses a body of exactly the size of its type.
+/// Parses a body that must have exactly the size of the type `T`.
 fn exactly<T: FromBytes>(body: &[u8]) -> Result<T, RequestError> {
     T::read_from_bytes(body)
         .map_err(|_| RequestError::BodySize { received: body.len(), expected: size_of::<T>() })

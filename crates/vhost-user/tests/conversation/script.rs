@@ -54,7 +54,7 @@ pub(crate) const GET_STATUS: u32 = 40;
 /// Feature bits of the scripted device: checksums, TSO, MRG_RXBUF, MQ, event index, VERSION_1, packed rings, log.
 pub(crate) const DEVICE: u64 =
     0x3 | 0x1880 | 1 << 15 | 1 << 22 | 1 << 26 | 1 << 28 | 1 << 29 | 1 << 32 | 1 << 34;
-/// Feature bits that a driver with split rings accepts under QEMU, without bit 30.
+/// Feature bits that a driver with split rings accepts under QEMU, without bit 30 (protocol features).
 pub(crate) const SPLIT: u64 = 0x3 | 0x1880 | 1 << 15 | 1 << 28 | 1 << 29 | 1 << 32;
 /// Feature bits that a driver with packed rings accepts.
 pub(crate) const PACKED: u64 = SPLIT | 1 << 34;
@@ -158,7 +158,7 @@ pub(crate) struct ReceivedReply {
     pub(crate) fds: Vec<i32>,
 }
 
-/// Back end's session with its host and its outbox.
+/// Session of a back end, with its simulated host and its outbox.
 pub(crate) struct ScriptedSession {
     pub(crate) session: BackendSession<CountedFd>,
     pub(crate) host: RecordingHost,
@@ -347,8 +347,8 @@ pub(crate) fn state(ring: u32, number: u32) -> Vec<u8> {
     words(&[ring, number])
 }
 
-/// Returns the body of `SET_VRING_ADDR` for a ring in its own 64 KiB of the scripted memory: descriptors, used,
-/// available.
+/// Returns the body of `SET_VRING_ADDR` for a ring. Each ring has its own 64 KiB of the scripted memory, for
+/// descriptors, used ring and available ring.
 pub(crate) fn ring_addresses(ring: u32) -> Vec<u8> {
     let start = USER + 0x1_0000 * u64::from(ring);
     addresses(ring, 0, [start, start + 0x2000, start + 0x1000], 0)

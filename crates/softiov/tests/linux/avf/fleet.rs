@@ -1,5 +1,5 @@
-//! Checks a port of 64 VFs: guests on many of them at once, and one on the last. `tests/cli/fleet.rs` has smaller
-//! guests on every VF.
+//! Checks a port of 64 VFs: with guests on several VFs at once, and with a guest on the last VF. `tests/cli/fleet.rs`
+//! has smaller guests on every VF.
 
 use super::policy::reset_by;
 use super::recovery::exchange;

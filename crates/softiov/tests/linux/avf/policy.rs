@@ -109,7 +109,7 @@ pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<Li
 }
 
 /// Checks that an address set by the administrator is assigned to the running guest and stays: only a trusted guest may
-/// choose another.
+/// choose another address.
 pub(crate) fn address_is_the_administrators(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let own = world.vf(ALICE_AVF)?.mac;

@@ -1,5 +1,5 @@
 //! Guest with one network card, and the process that forwards its frames, as a contender of the measurements. Both are
-//! stopped while another contender is measured, so that they take no processor from others.
+//! stopped while another contender is measured, so that they use no processor time.
 
 use super::load::{GuestNetworkLoad, HostCounters, NetworkLoadResult};
 use crate::guest::{BOOT, COMMAND, eventually};
@@ -59,7 +59,7 @@ pub(super) struct MeasuredGuest {
 
 #[derive(Debug)]
 enum GuestForwarder {
-    /// VF of SoftIOV's card: a host of one port with its keeper process, and the host's process.
+    /// VF of SoftIOV's card as forwarder: keeper and host of one port, and the process id of the host.
     Card {
         served: HostWithKeeper,
         host: Pid,
@@ -211,7 +211,8 @@ impl MeasuredGuest {
         self.guest.accel().name()
     }
 
-    /// Measures each load once, while guest and forwarder run. Traffic between guests needs another guest.
+    /// Measures each load once, while guest and forwarder run. Skips traffic between guests if the contender has no
+    /// second guest.
     pub(super) fn turn(&self, server: &str) -> Result<Vec<NetworkLoadResult>> {
         self.running(|| {
             self.reach(server)?;

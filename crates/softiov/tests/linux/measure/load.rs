@@ -153,7 +153,7 @@ impl NetworkLoadResult {
 /// Counters of this machine around a load: register accesses, and processor time of QEMU and of the forwarder.
 #[derive(Debug)]
 pub(super) struct HostCounters {
-    /// Number of register reads and writes that our host carried out; `None` for another program's card.
+    /// Number of register reads and writes that SoftIOV's host carried out; `None` for another program's card.
     pub(super) accesses: Option<u64>,
     /// Processor time of QEMU and of the forwarder; the forwarder's is zero where QEMU forwards.
     pub(super) vmm: Duration,

@@ -20,7 +20,7 @@ struct ReducedInterface {
     rejected: &'static [usize],
 }
 
-/// Interfaces of the guest, in the order of their slots.
+/// Interfaces of the guest, ordered by PCI slot.
 const INTERFACES: [ReducedInterface; REDUCED.len()] = [
     ReducedInterface { legacy: false, off: &["mrg_rxbuf"], rejected: &[15] },
     ReducedInterface { legacy: false, off: &["guest_tso4", "guest_tso6", "csum"], rejected: &[0, 7, 8] },
