@@ -5,8 +5,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Load thresholds in frames per sample. A load between both changes nothing, so a load near one threshold does not
-/// move interfaces back and forth.
+/// Load thresholds in frames per sample. A load between both thresholds changes nothing, so a load near one of them
+/// does not move interfaces back and forth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadThresholds {
     low: u64,

@@ -42,9 +42,9 @@ use alloc::boxed::Box;
 
 /// Bytes of a page that the guest grants.
 pub const PAGE: usize = 4096;
-/// Maximum number of pieces of a frame: 64 KB in pages at any offset.
+/// Maximum number of pieces of a frame, each within a page: enough for 64 KB that start anywhere in a page.
 pub const PIECES: usize = 18;
-/// Length of the longest frame in bytes: the first transmit request has it in 16 bits.
+/// Maximum length of a frame in bytes: the first transmit request states the length in 16 bits.
 pub const MAX_FRAME: usize = 0xffff;
 
 /// Transmit and receive ring of a network interface, in pages that front end and back end share.
@@ -56,10 +56,11 @@ pub struct InterfaceRings {
     pub receive: Box<ring::RingPage>,
 }
 
-/// Offloads that a frame in transit still needs; unused if it stays in the machine.
+/// Offloads that must be applied to a frame before it leaves the machine. A frame to another guest of the
+/// machine needs none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PendingOffloads {
-    /// The TCP or UDP checksum of the frame is not filled in.
+    /// True if the TCP or UDP checksum of the frame is not filled in.
     pub csum_blank: bool,
     /// Payload bytes per segment, if the frame is to be segmented before it leaves the machine.
     pub segment: Option<u16>,
@@ -74,8 +75,8 @@ fn checksum(header: &[u8]) -> u16 {
     !((folded & 0xffff) + (folded >> 16)) as u16
 }
 
-/// Returns the number of receive-ring slots that a frame needs: its pages, and one for segmentation
-/// information.
+/// Returns the number of receive-ring slots that a frame needs: one for each page, and one for segmentation
+/// information if the frame is to be segmented.
 #[must_use]
 pub fn slots(length: usize, offload: PendingOffloads) -> u32 {
     length.div_ceil(PAGE).max(1) as u32 + u32::from(offload.segment.is_some())

@@ -12,5 +12,6 @@ pub use time::Time;
 /// Last VLAN id of cards and policies. IEEE 802.1Q reserves 4095; Linux's drivers accept it (`igb_ndo_set_vf_vlan`,
 /// `I40E_MAX_VLANID`), and so does iproute2.
 pub const LAST_VLAN: u16 = 4095;
-/// Bytes of the Ethernet frame check sequence: counted in lengths and octets, seldom delivered.
+/// Bytes of the Ethernet frame check sequence, which frame lengths and octet counters include and received frames
+/// seldom contain.
 pub const FCS: usize = 4;

@@ -29,7 +29,8 @@ impl MacAddress {
         Self([l[0], l[1], l[2], l[3], h[0], h[1]])
     }
 
-    /// Returns the pair for [`MacAddress::from_words`]; the high half of the second word is zero.
+    /// Returns the address as the register pair that [`MacAddress::from_words`] takes. The high half of the second word
+    /// is zero.
     #[must_use]
     pub const fn to_words(self) -> (u32, u32) {
         let b = self.0;
@@ -48,8 +49,8 @@ impl MacAddress {
         self == Self::BROADCAST
     }
 
-    /// Returns true for the address of a virtual router (VRRP, RFC 9568 section 7.3, and CARP): several stations
-    /// have it, and one of them uses it.
+    /// Returns true for the address of a virtual router (VRRP, RFC 9568 section 7.3, and CARP), which several stations
+    /// share and one of them uses at a time.
     #[must_use]
     pub const fn is_virtual_router(self) -> bool {
         matches!(self.0, [0x00, 0x00, 0x5e, 0x00, 0x01 | 0x02, _])

@@ -1,4 +1,4 @@
-//! Time as an argument: no crate below the host has a clock.
+//! Time, which callers pass as an argument: the crates that the host uses read no clock.
 
 use core::ops::{Add, Sub};
 use core::time::Duration;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Time(u64);
 
 impl Time {
-    /// Time of the start from which times count.
+    /// Start from which times count: 0 ns.
     pub const ZERO: Time = Time(0);
 
     /// Returns the time `ns` nanoseconds after the start.
@@ -36,7 +36,7 @@ impl Time {
         self.0 / 1_000
     }
 
-    /// Returns the duration since `earlier`, or zero if that is later.
+    /// Returns the duration since `earlier`, or zero if `earlier` is the later time.
     #[must_use]
     pub const fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

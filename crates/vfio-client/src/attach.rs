@@ -1,5 +1,5 @@
-//! Attaches to a VF: sends the requests of QEMU, in its order, and then the configuration writes of a kernel's PCI
-//! core. A VMM keeps the MSI-X table itself, so it is not written.
+//! Attaches to a VF with the requests of QEMU, in its order, and the configuration writes of a kernel's PCI core.
+//! Writes no MSI-X table, because a VMM emulates the table itself.
 
 use crate::connection::ServerConnection;
 use crate::{MappedBarArea, RAM_BASE, RegisterAccessCounts, SharedDmaMemory, VfioUserHal, VfioUserHalError};
@@ -27,7 +27,7 @@ const MSIX: u8 = 0x11;
 const MSIX_ENABLE: u16 = 1 << 15;
 /// Maximum number of capabilities in the first 256 bytes of configuration space; a longer list is a loop.
 const MAX_CAPABILITIES: usize = 48;
-/// Bytes of the reply about a region, with the list of its mappable areas.
+/// Maximum bytes of the server's reply about a region, including the list of mappable areas.
 const REGION_INFO: u32 = 256;
 
 impl VfioUserHal {
@@ -70,7 +70,7 @@ fn done(
     answer.map_err(|errno| VfioUserHalError::Refused { request, errno })
 }
 
-/// Properties of the PCI function behind a vfio-user socket, which attaching has found.
+/// Properties of the PCI function behind a vfio-user socket, as found during the attachment.
 struct AttachedVfProperties {
     family: DeviceFamily,
     /// Mapped parts of the VF's BAR0.

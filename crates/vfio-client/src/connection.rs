@@ -1,4 +1,5 @@
-//! A connection to a vfio-user server: requests that wait for their reply, and posted writes, which do not.
+//! Connection to a vfio-user server: sends requests and waits for their replies, and sends posted writes, which have no
+//! reply.
 
 use crate::VfioUserHalError;
 use host::poll::{PollInterest, Poller};
@@ -47,7 +48,7 @@ impl ServerConnection {
         &self.stream
     }
 
-    /// Sends a request to the server, waits for its reply, and returns the value that is read from the reply.
+    /// Sends a request to the server, waits for the reply, and returns the value that a parser reads from it.
     pub(super) fn ask<T>(
         &mut self,
         request: impl FnOnce(&mut Client<OwnedFd>, &mut MessageOutbox<OwnedFd>) -> u16,
@@ -73,7 +74,7 @@ impl ServerConnection {
         }
     }
 
-    /// Reads bytes from a region of the VF, and waits for them.
+    /// Reads bytes from a region of the VF, and waits for the reply.
     pub(super) fn read(&mut self, region: u32, offset: u64, into: &mut [u8]) -> Result<(), VfioUserHalError> {
         let count = into.len() as u32;
         self.ask(

@@ -37,7 +37,7 @@ pub enum VfioUserHalError {
         /// Error number in the server's reply.
         errno: Errno,
     },
-    /// The device behind the socket has no driver here, or lacks a part of a VF.
+    /// The device behind the socket is of a family without a driver here, or lacks a part that every VF has.
     #[error("the vfio-user device is not a usable VF: {0}")]
     NotAVf(&'static str),
     /// The vfio-user server has closed the connection.

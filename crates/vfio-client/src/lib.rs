@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vfio_user::wire::pci_region;
 
-/// Device address of the shared memory: above 4 GiB, so that addresses need all their bits.
+/// Device address of the shared memory: at 4 GiB, so that addresses have more than 32 bits.
 pub const RAM_BASE: u64 = 1 << 32;
 
 /// Numbers of register accesses by message. Accesses to mapped registers are not counted.
@@ -45,8 +45,7 @@ pub struct RegisterAccessCounts {
     pub writes: u64,
 }
 
-/// VF as its driver accesses it: registers and memory for the driver, and descriptors on which its owner's thread
-/// sleeps.
+/// Access of a driver to its VF: registers, DMA memory, and file descriptors on which the driver's thread waits.
 pub trait VfDriverHal: DmaHal + Send + 'static {
     /// Returns the eventfd that an MSI-X interrupt vector signals, or `None` beyond the vectors in use.
     fn eventfd(&self, vector: usize) -> Option<&EventFd>;
@@ -69,7 +68,8 @@ struct MappedBarArea {
     memory: MappedFile,
 }
 
-/// VF behind a vfio-user socket, for a driver in this process. Dropping it closes the connection.
+/// Connection of a driver in this process to the VF behind a vfio-user socket. Dropping this value closes the
+/// connection.
 #[derive(Debug)]
 pub struct VfioUserHal {
     socket: PathBuf,
@@ -97,7 +97,8 @@ impl VfioUserHal {
         self.family
     }
 
-    /// Returns true if the registers of rings and interrupts are memory shared with the server.
+    /// Returns true if ring and interrupt registers are in memory that the server shares, so that accesses need no
+    /// message.
     #[must_use]
     pub fn is_mapped(&self) -> bool {
         !self.areas.is_empty()

@@ -1,11 +1,12 @@
-//! Shared memory of a driver and its card at one device address: the DMA functions of a driver's bus.
+//! Memory that a driver and its card share at one device address, with the DMA functions that the driver's
+//! HAL needs.
 
 use driver::hal::DESCRIPTOR;
 use driver::{DmaAllocation, OutOfDmaMemory, PrefetchPurpose};
 use host::shared::{SharedMemory, SharedMemoryError};
 use std::sync::atomic::{Ordering, fence};
 
-/// Shared DMA memory of a driver and its device address.
+/// DMA memory that a driver shares with its card, at a fixed device address.
 #[derive(Debug)]
 pub struct SharedDmaMemory {
     memory: SharedMemory,
@@ -21,7 +22,7 @@ impl SharedDmaMemory {
         Ok(Self { memory: SharedMemory::new(bytes)?, base })
     }
 
-    /// Returns the device address of the DMA memory's first byte.
+    /// Returns the device address of the first byte of the shared DMA memory.
     #[must_use]
     pub fn base(&self) -> u64 {
         self.base

@@ -1,5 +1,5 @@
-//! Tests the client against a small server over a real socket: its messages, its memory, and servers that leave or
-//! serve another device.
+//! Tests the client against a small server over a real socket: messages, shared memory, and servers that close the
+//! connection or serve another device.
 
 use crate::{RAM_BASE, VfDriverHal, VfioUserHal, VfioUserHalError};
 use driver::{DmaHal, Hal};
@@ -21,7 +21,7 @@ use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
 
 const MEMORY: u64 = 64 << 10;
-/// Offset of the simulated function's MSI-X capability, which follows another one.
+/// Configuration space offset of the simulated function's MSI-X capability, which is the second in the list.
 const MSIX_AT: u8 = 0x70;
 /// Offset of a register of the simulated function that keeps the value written to it. The next registers react to a
 /// write: one interrupts, one copies a byte of memory to the byte after it, and one makes the server leave.
@@ -38,7 +38,7 @@ struct SimulatedFunction {
     memory: Option<(u64, MappedFile)>,
     eventfds: Vec<EventFd>,
     leaving: bool,
-    /// Actions of the client that the simulated function has seen, in order.
+    /// Requests of the client that the simulated function has received, in order.
     said: Vec<String>,
 }
 

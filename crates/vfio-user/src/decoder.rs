@@ -48,7 +48,7 @@ pub enum ProtocolError {
         /// Major version that the client proposes.
         major: u16,
     },
-    /// More received bytes were pushed into the decoder before its earlier messages were taken.
+    /// More received bytes were pushed into the decoder before the messages in it were taken.
     #[error("too many received bytes are buffered before their messages are read")]
     Overrun,
 }
@@ -111,8 +111,8 @@ impl UnfinishedMessage<'_> {
     }
 }
 
-/// Incremental parser of received vfio-user messages. `F` is a file descriptor that closes on drop, or a number in
-/// tests.
+/// Incremental parser of received vfio-user messages. `F` is the type of a file descriptor: one that closes on drop, or
+/// a number in tests.
 #[derive(Debug)]
 pub struct Decoder<F> {
     max_body: fn(&MessageHeader) -> usize,
@@ -197,7 +197,8 @@ impl<F> Decoder<F> {
         }
     }
 
-    /// Continues an incomplete message of another decoder, given as its [`UnfinishedMessage`], with its descriptors.
+    /// Continues an incomplete message of another decoder, given as an [`UnfinishedMessage`], with the message's
+    /// descriptors.
     ///
     /// # Errors
     /// The partial message is invalid: no decoder can have left it.
@@ -216,8 +217,8 @@ impl<F> Decoder<F> {
         Ok(())
     }
 
-    /// Returns the number of received descriptors that were dropped: too many in number, or those of a discarded
-    /// message.
+    /// Returns the number of received descriptors that were dropped, because there were too many or their message was
+    /// discarded.
     pub fn dropped_fds(&self) -> u64 {
         self.dropped_fds
     }

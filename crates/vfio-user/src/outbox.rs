@@ -1,4 +1,4 @@
-//! Queues outgoing messages, and cuts them into `sendmsg` calls.
+//! Queues outgoing messages, and divides them into `sendmsg` calls.
 //!
 //! Two properties of receivers decide where a send may end. QEMU reads a header with one `recvmsg` and ends the
 //! connection if fewer than 16 bytes come back, and the `vfio_user` crate reads a whole region info that way: no
@@ -24,16 +24,16 @@ pub struct SendmsgArguments<'a, F> {
     pub fds: &'a [F],
 }
 
-/// Queue of encoded messages to send. Its buffers are kept when it is empty.
+/// Queue of encoded messages to send. An empty queue keeps the memory of its buffers.
 #[derive(Debug)]
 pub struct MessageOutbox<F> {
     bytes: Vec<u8>,
     head: usize,
     /// Position of `bytes[0]` among all bytes that were ever sent.
     base: u64,
-    /// Stream position up to which [`MessageOutbox::fresh`] has returned the queued bytes for recording.
+    /// Stream position up to which [`MessageOutbox::fresh`] has returned queued bytes to the caller, who records them.
     noted: u64,
-    /// Number of unsent bytes of the message that was sent in part.
+    /// Number of unsent bytes of the message that was sent in part; 0 between messages.
     begun: usize,
     /// Descriptors to send, with the stream position of their message, in order.
     fds: VecDeque<(u64, Vec<F>)>,
@@ -51,8 +51,8 @@ impl<F> MessageOutbox<F> {
         Self { bytes: Vec::new(), head: 0, base: 0, noted: 0, begun: 0, fds: VecDeque::new() }
     }
 
-    /// Creates an outbox with the replies that a previous process has queued: `bytes` are whole messages, of which the
-    /// first `sent` bytes are sent already. Descriptors of replies cannot be restored.
+    /// Creates an outbox with the replies that a previous process had queued. `bytes` are whole messages, whose first
+    /// `sent` bytes were sent already. Descriptors of replies cannot be restored.
     pub fn resume(bytes: Vec<u8>, sent: usize) -> Self {
         let mut outbox = Self { noted: bytes.len() as u64, bytes, ..Self::new() };
         outbox.sent(sent);
@@ -71,7 +71,7 @@ impl<F> MessageOutbox<F> {
         self.bytes.len() - self.head
     }
 
-    /// Returns true if the sent bytes end with a whole message.
+    /// Returns true if no message was sent in part.
     pub fn is_between_messages(&self) -> bool {
         self.begun == 0
     }

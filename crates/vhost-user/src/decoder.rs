@@ -54,7 +54,8 @@ pub struct ReceivedMessage<F> {
     pub fds: Vec<F>,
 }
 
-/// Incremental parser of vhost-user messages. `F` is a file descriptor that closes on drop, or a number in tests.
+/// Incremental parser of vhost-user messages. `F` is the type of a file descriptor: one that closes on drop, or a
+/// number in tests.
 #[derive(Debug)]
 pub struct MessageDecoder<F> {
     /// Received bytes of one message.
@@ -88,15 +89,16 @@ impl<F> MessageDecoder<F> {
         size - self.bytes.len()
     }
 
-    /// Returns the bytes received of the message that is incomplete, and its size in bytes if its header has come.
+    /// Returns the number of received bytes of the incomplete message, and the message's size in bytes if its header
+    /// was received.
     pub fn partial(&self) -> (usize, Option<u32>) {
         // A header that is refused may claim any size.
         let size = self.header().map(|header| header.size.get().saturating_add(MessageHeader::LEN as u32));
         (self.bytes.len(), size)
     }
 
-    /// Adds the bytes and descriptors that one `recvmsg` returned. Descriptors that stay in `fds` are the caller's to
-    /// close: they are too many, or came without a byte.
+    /// Adds the bytes and descriptors that one `recvmsg` returned. The caller must close descriptors that stay in
+    /// `fds`: they are too many, or came without a byte.
     ///
     /// # Errors
     /// The stream is broken; every later call returns the same error.

@@ -1,4 +1,4 @@
-//! Feature bits: those of the protocol, and the few bits of the device that a session must know.
+//! Feature bits of the protocol, and the few feature bits of the device that a session interprets.
 
 /// Numbers of the protocol feature bits ("Protocol features" in the specification).
 pub mod protocol {
@@ -26,7 +26,7 @@ pub mod protocol {
     pub const CONFIGURE_MEM_SLOTS: u32 = 15;
     /// Protocol feature bit: `SET_STATUS` and `GET_STATUS`.
     pub const STATUS: u32 = 16;
-    /// Protocol feature bit: Xen's memory regions.
+    /// Protocol feature bit: memory regions as Xen shares them.
     pub const XEN_MMAP: u32 = 17;
 
     /// Protocol features that a [`BackendSession`](crate::backend::BackendSession) supports, as a mask.
@@ -56,7 +56,7 @@ pub mod protocol {
         1 << MQ | 1 << RARP | 1 << REPLY_ACK | 1 << MTU | 1 << CONFIGURE_MEM_SLOTS | 1 << STATUS;
 }
 
-/// Feature bits of the device that a session interprets, as masks. All other bits are the host's.
+/// Feature bits of the device that a session interprets, as masks. The session passes all others through to the host.
 pub mod device {
     /// Device feature: writes to guest memory are logged (`VHOST_F_LOG_ALL`, bit 26).
     pub const LOG_ALL: u64 = 1 << 26;

@@ -21,7 +21,7 @@ pub enum BackendViolation {
     /// A message is no reply to the oldest pending request.
     #[error("unexpected vhost-user message {0} from the back end")]
     UnexpectedMessage(u32),
-    /// The body or the descriptors of a reply do not fit its request.
+    /// The body or the descriptors of a reply do not match its request.
     #[error("malformed vhost-user reply to {0:?}")]
     MalformedReply(RequestCode),
 }
@@ -59,7 +59,8 @@ pub enum BackendReply<F> {
 #[derive(Debug)]
 pub struct Frontend<F> {
     decoder: MessageDecoder<F>,
-    /// Requests that have no reply yet; `true` for an acknowledgement instead of a reply of its own.
+    /// Requests that have no reply yet; `true` if an acknowledgement is expected instead of a reply of the request's
+    /// own.
     pending: VecDeque<(RequestCode, bool)>,
 }
 
@@ -114,8 +115,8 @@ impl<F> Frontend<F> {
         self.decoder.room()
     }
 
-    /// Adds the bytes and descriptors of one `recvmsg`; then call [`next_reply`](Self::next_reply). Descriptors that stay
-    /// in `fds` are the caller's to close.
+    /// Adds the bytes and descriptors of one `recvmsg`; then call [`next_reply`](Self::next_reply). The caller must
+    /// close descriptors that stay in `fds`.
     ///
     /// # Errors
     /// The back end has violated the protocol.
@@ -145,7 +146,7 @@ fn acknowledged<F>(message: &ReceivedMessage<F>) -> Option<BackendReply<F>> {
     Some(if status == 0 { BackendReply::Accepted } else { BackendReply::Refused(status) })
 }
 
-/// Parses the reply to a request that has one. Its layouts are those of requests.
+/// Parses the reply to a request that has one. Replies use the body layouts of requests.
 fn parse<F>(code: RequestCode, message: ReceivedMessage<F>) -> Option<BackendReply<F>> {
     let ReceivedMessage { body, mut fds, .. } = message;
     Some(match code {

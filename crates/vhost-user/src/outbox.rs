@@ -1,4 +1,4 @@
-//! Queues outgoing messages, and cuts them into `sendmsg` calls.
+//! Queues outgoing messages, and divides them into `sendmsg` calls.
 //!
 //! Descriptors travel with the first byte of a send, and receivers read a header by one `recvmsg`. So each message is a
 //! send of its own, and only the rest of a partly sent message is a send without descriptors.

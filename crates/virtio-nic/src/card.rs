@@ -1,4 +1,4 @@
-//! The card: the devices of all VFs, and the calls by which a transport and the policy change them.
+//! The card: the devices of all VFs, and the methods by which a transport and the policy change them.
 
 use crate::device::{DeviceCounters, VirtioDevice};
 use crate::limits::{MAX_PAIRS, MAX_VFS};
@@ -121,7 +121,7 @@ impl Nic {
         }
     }
 
-    /// Has the next round visit a transmit ring.
+    /// Marks a transmit ring, so that the next call of [`Nic::visit_ready`] visits it.
     fn make_ready(&mut self, vf: u8, ring: u32) {
         let pair = ring as usize / 2;
         if let Some(device) = self.device_mut(vf).filter(|_| !ring.is_multiple_of(2) && pair < MAX_PAIRS) {
@@ -203,7 +203,8 @@ impl Nic {
         self.device(vf).map(|device| &device.counters)
     }
 
-    /// Returns the earliest time at which a frame may leave that [`Nic::visit_ready`] has delayed by its VF's rate.
+    /// Returns the earliest time at which a frame that its VF's rate delays may leave, as of the last call of
+    /// [`Nic::visit_ready`].
     #[must_use]
     pub fn due(&self) -> Option<Time> {
         self.due

@@ -60,7 +60,7 @@ impl VirtioDevice {
         }
     }
 
-    /// Forgets buffers that were fetched from a receive ring: the driver may have withdrawn them.
+    /// Discards buffers that were fetched from a receive ring, because the driver may have withdrawn them.
     pub(crate) fn forget_buffers(&mut self, ring: u32) {
         let pair = ring as usize / 2;
         if let Some(receive) = self.receive.get_mut(pair).filter(|_| ring.is_multiple_of(2)) {

@@ -1,4 +1,4 @@
-//! Learns the address of a VF whose rules have none: the source address of its first frame.
+//! Learns the Ethernet address of a VF whose rules have no address: the source address of its first frame.
 
 use crate::device::VirtioDevice;
 use crate::limits::MAX_PAIRS;
@@ -12,7 +12,7 @@ use virtio::net::NetHeaderFormat;
 
 /// Learns a VF's address from the first packet in one of its rings, which stays there. An address of another VF is not
 /// learned: its frames would go to both VFs. Returns `None` if the device has an address now. Otherwise returns a mask
-/// of the transmit rings to visit without one: their first packet has no address to learn, or they have a paused
+/// of the transmit rings to visit without an address: their first packet has no address to learn, or they have a paused
 /// packet.
 #[cold]
 pub(crate) fn learn<B: Bus>(devices: &mut [VirtioDevice], vf: usize, bus: &mut B) -> Option<u16> {

@@ -1,5 +1,5 @@
-//! Offload requests of a packet: the checked header of virtio, and the packet's own headers where the request needs them. The
-//! header length that a driver gives never counts (VIRTIO 1.2, 5.1.6.2).
+//! Offload requests of a packet: virtio's header after its check, and the packet's own headers where the request needs
+//! them. The header length that a driver states is ignored (VIRTIO 1.2, 5.1.6.2).
 
 use offload::checksum::PartialChecksum;
 use offload::headers::{FrameHeaders, NetworkHeaderKind, TransportHeaderKind};

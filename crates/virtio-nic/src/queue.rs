@@ -1,11 +1,11 @@
-//! Device's side of a ring of either format. Packed and split rings differ in their memory only.
+//! Device's side of a split or packed ring. The two formats differ only in the layout of their memory.
 
 use virtio::layout::{LayoutError, RingAddresses, RingFeatures};
 use virtio::packed::{PackedLayout, PackedPosition, PackedQueue};
 use virtio::split::{SplitLayout, SplitQueue};
 use virtio::{Chain, ChainBurst, RingError, RingMemory, UsedChain};
 
-/// Device's side of a ring.
+/// Device's side of a ring of either format, split or packed.
 #[derive(Debug, Clone)]
 pub(crate) enum VirtQueue {
     Split(SplitQueue),
@@ -68,7 +68,7 @@ impl VirtQueue {
         }
     }
 
-    /// Returns chains to the driver, in the order in which they were fetched, by one publication.
+    /// Returns chains to the driver by one publication, in the order in which they were fetched.
     #[inline]
     pub(crate) fn complete<M: RingMemory>(
         &mut self,

@@ -161,7 +161,7 @@ impl PostedBuffers {
     }
 }
 
-/// Receive ring with the buffers that were fetched from it.
+/// Receive ring, with the buffers that the device has fetched from it.
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveRing {
     pub(crate) ring: DeviceRing,

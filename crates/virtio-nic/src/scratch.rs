@@ -14,7 +14,8 @@ pub(crate) struct FrameScratchMemory {
     /// Bit mask of the VFs with filled receive buffers that were not yet returned to their drivers; 0 between two
     /// calls.
     pub(crate) reached: u64,
-    /// Memory of crate `rings` for frames and packets; `None` before the first frame, and while `rings` uses it.
+    /// Memory of crate `rings` for frames and packets. `None` before the first frame, and while crate `rings` uses the
+    /// memory.
     pub(crate) places: Option<Box<FrameMemory>>,
     /// Chains of the transmit ring that is being visited.
     pub(crate) sent: Box<FetchedTransmitChains>,

@@ -147,8 +147,8 @@ impl FetchedTransmitChains {
         Ok(())
     }
 
-    /// Ends a visit: returns the sent chains to the driver, puts the others back into the ring, and asks for a notification if
-    /// the ring is empty. Returns true if the driver wants an interrupt.
+    /// Ends a visit: returns the sent chains to the driver, puts the others back into the ring, and requests a
+    /// notification if the ring is empty. Returns true if the driver requests an interrupt.
     pub(crate) fn end<B: Bus>(
         &mut self,
         device: &mut VirtioDevice,
@@ -170,7 +170,7 @@ impl FetchedTransmitChains {
         Ok(interrupt)
     }
 
-    /// Stops a ring that has failed, and forgets its chains.
+    /// Stops a ring after a fault, and discards the chains fetched from it.
     #[cold]
     pub(crate) fn fail(&mut self, device: &mut VirtioDevice, sender: TransmitQueueId) {
         (self.done, self.returned) = (self.burst.chains().len(), self.burst.chains().len());
@@ -284,7 +284,8 @@ impl FetchedTransmitChains {
     }
 }
 
-/// Returns the address of a chain's header, and address and length of its frame, if each lies in one buffer.
+/// Returns the address of a chain's header, and address and length of its frame. Returns `None` if header or frame
+/// spans several buffers.
 #[inline]
 fn in_one_piece(burst: &ChainBurst, chain: &Chain, size: usize) -> Option<(u64, (u64, u32))> {
     let size = size as u32;

@@ -43,14 +43,14 @@ pub enum ChainError {
     /// The chain's buffers have 2^32 bytes or more (section 2.7.5.2).
     #[error("the buffers of the chain have 2^32 bytes or more")]
     Bytes,
-    /// A buffer that the device reads follows one that it writes (sections 2.7.4.2 and 2.8.17).
+    /// A buffer that the device reads follows a buffer that the device writes (sections 2.7.4.2 and 2.8.17).
     #[error("a device-readable buffer follows a device-writable one")]
     Order,
     /// A descriptor refers to an indirect table, and the feature was not negotiated (sections 2.7.5.3.1 and 2.8.19).
     #[error("the chain has an indirect table, which was not negotiated")]
     IndirectNotNegotiated,
-    /// The chain continues after an indirect table (section 2.7.5.3.1), or has one beside other descriptors (section
-    /// 2.8.19).
+    /// The chain continues after an indirect table (section 2.7.5.3.1), or mixes an indirect table with other
+    /// descriptors (section 2.8.19).
     #[error("the chain has an indirect table among other descriptors")]
     IndirectInList,
     /// A descriptor in an indirect table refers to another table (section 2.7.5.3.1).

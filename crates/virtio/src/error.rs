@@ -2,8 +2,8 @@
 
 use crate::memory::MemoryFault;
 
-/// Error after which a ring cannot continue. The device stops the ring until it is set up again, and accesses no part
-/// of it.
+/// Error after which a ring cannot continue. The device stops the ring, and accesses no part of it until the ring is
+/// set up again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RingError {
     /// A part of the ring is not accessible in the guest's memory.

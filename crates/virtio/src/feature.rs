@@ -113,7 +113,7 @@ features! {
     RSS = 60, "VIRTIO_NET_F_RSS", "5.1.3";
     /// Feature: the device reports merged segments and acknowledgements.
     RSC_EXT = 61, "VIRTIO_NET_F_RSC_EXT", "5.1.3";
-    /// Feature: the device stands by for another one with the same address.
+    /// Feature: the device is the standby for another device with the same address.
     STANDBY = 62, "VIRTIO_NET_F_STANDBY", "5.1.3";
     /// Feature: the configuration space has speed and duplex mode.
     SPEED_DUPLEX = 63, "VIRTIO_NET_F_SPEED_DUPLEX", "5.1.3";
@@ -230,10 +230,10 @@ pub enum FeatureError {
     /// The driver acknowledged features that the device does not offer (section 2.2.1).
     #[error("acknowledged features that were not offered: {0}")]
     NotOffered(VirtioFeatures),
-    /// The driver acknowledged a feature without another one that it requires (section 5.1.3.1).
+    /// The driver acknowledged a feature without a feature that the first one requires (section 5.1.3.1).
     #[error("{feature} requires {one_of}: acknowledge one of these too")]
     MissingRequirement {
-        /// Feature that the driver acknowledged without what it requires.
+        /// Feature that the driver acknowledged without the feature that it requires.
         feature: VirtioFeatures,
         /// Features of which the driver must acknowledge one.
         one_of: VirtioFeatures,

@@ -40,8 +40,8 @@ fn metrics(text: &str) -> PublishedCounterValues {
         .collect()
 }
 
-/// Collects the counters of a part of the status JSON into `counts`, by path. `counted` is true below a key below which
-/// every number is a counter.
+/// Collects the counters of a part of the status JSON into `counts`, by path. `counted` is true if `value` lies under a
+/// key whose numbers are all counters.
 fn leaves(value: &Value, path: &str, counted: bool, counts: &mut PublishedCounterValues) {
     match value {
         Value::Number(number) if counted => {
@@ -79,7 +79,7 @@ fn published(serve: &ServeProcess) -> PublishedCounterValues {
     }
 }
 
-/// Sends data both ways between two guests of a port. Their ARP requests also reach the other port, by the wire.
+/// Exchanges data between two guests of one port. The guests' ARP requests also reach the other port, over the wire.
 fn exchange([a, b]: &[EmbeddedGuest; 2]) {
     for (from, to) in [(a, 1), (b, 0)] {
         assert!(from.send_tcp(address(to), 1 << 20).is_ok());

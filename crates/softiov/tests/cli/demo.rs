@@ -64,12 +64,13 @@ fn embedded_demo_guests_drive_82576_and_avf_vfs() {
 /// SVG picture of a demo that the README shows.
 const KEPT: &str = include_str!("../../../../docs/images/demo.svg");
 
-/// Returns the texts and the elements of an SVG picture, without numbers.
+/// Returns the texts and elements of an SVG picture, without numbers, so that pictures of different runs
+/// compare as equal.
 fn form(svg: &str) -> String {
     svg.split(|c: char| c.is_ascii_digit() || ",.".contains(c)).filter(|part| !part.is_empty()).collect()
 }
 
-/// Fails unless every element of an XML document ends where its parent expects it.
+/// Fails unless every element of an XML document is closed inside its parent.
 fn check_nesting(xml: &str) {
     let mut open = Vec::new();
     for tag in xml.split('<').skip(1) {

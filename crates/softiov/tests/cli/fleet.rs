@@ -16,12 +16,12 @@ const ALL_VFS: u8 = 64;
 /// Time over which the CPU time of a process with idle guests is measured.
 const WATCHED: Duration = Duration::from_secs(1);
 
-/// Starts a host with one port that has all VFs of its card and waits for doorbells as by default.
+/// Starts a host with one port that has all VFs of its card, with the default setting for waiting for doorbells.
 fn start(folder: &TempDir) -> ServeProcess {
     start_waiting(folder, "sleep")
 }
 
-/// Starts a host with one port that has all VFs of its card. `wait` is the port's way to wait for doorbells.
+/// Starts a host with one port that has all VFs of its card. `wait` is the port's setting for waiting for doorbells.
 fn start_waiting(folder: &TempDir, wait: &str) -> ServeProcess {
     let file = folder.path().join("softiov.toml");
     fs::write(&file, format!("[[port]]\nfamily = \"avf\"\nvfs = {ALL_VFS}\nwait = \"{wait}\"\n")).unwrap();

@@ -18,8 +18,8 @@ pub(crate) const TOKEN: &str = "a-token-of-the-test-alone";
 const DASHBOARD: &str = include_str!("../../../../docs/monitoring/grafana-dashboard.json");
 const ALERTS: &str = include_str!("../../../../docs/monitoring/prometheus-alerts.yml");
 
-/// Names of metrics without a sample at first: the first sample comes with a refusal, or with the first
-/// second of an offence.
+/// Names of metrics without a sample when a host starts: the first sample appears with a refusal, or with the
+/// first second of an offence.
 const AT_FIRST: [&str; 2] = ["softiov_vf_mailbox_refused_total", "softiov_vf_offence_seconds_total"];
 
 /// Starts a host with a default port that listens on TCP and demands a token. Returns the host and its

@@ -82,7 +82,7 @@ fn block(text: &str, lines: usize) -> Vec<String> {
     from_rx.take(lines).map(|line| line.replace("transns", "       ")).collect()
 }
 
-/// Returns the positions at which the numbers of a line of `ip` end.
+/// Returns the columns of a line of `ip` in which numbers end, as offsets from the line's start.
 fn columns(line: &str) -> Vec<usize> {
     let digit = |at: usize| line.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
     (0..line.len()).filter(|at| digit(*at) && !digit(at + 1)).collect()

@@ -1,5 +1,5 @@
 //! Tests the confinement of the keeper process and of the starter, the process that starts hosts for it. `survival`
-//! tests how hosts follow one another.
+//! tests the replacement of hosts.
 
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, softiov};
 use crate::survival::attach;

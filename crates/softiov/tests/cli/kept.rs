@@ -1,5 +1,5 @@
-//! Tests changes by commands that outlast the host: the state file, their origin in `vf show`, and a disk that cannot
-//! store them.
+//! Tests settings that commands change and that must survive the host: the state file, the origin of each setting in
+//! `vf show`, and a disk that cannot store them.
 
 use crate::process::{CommandOutput, SOFTIOV, ServeProcess, files, softiov};
 use host::test_support::skipped;

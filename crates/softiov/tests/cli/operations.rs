@@ -17,8 +17,8 @@ use tempfile::tempdir;
 const PAGE: &str = include_str!("../../../../docs/operations.md");
 const UNIT: &str = include_str!("../../../../packaging/systemd/softiov.service");
 
-/// Creates the programs that scripts of the page use: a `softiov` on the test's host, and the program in the place of
-/// `/usr/bin/softiov`.
+/// Creates the programs that the page's scripts call: a `softiov` that controls the test's host, and one that stands
+/// for `/usr/bin/softiov`.
 fn prepare(folder: &Path) {
     for made in ["new", "bin", "program"] {
         fs::create_dir_all(folder.join(made)).unwrap();

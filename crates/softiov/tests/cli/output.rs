@@ -22,7 +22,8 @@ fn cause_log_lines(sockets: &Path) {
     }
 }
 
-/// Checks that a host with a blocked or failing log serves while clients make it log, and ends on SIGTERM.
+/// Checks that a host whose log blocks or fails still serves while clients cause log lines, and ends on
+/// SIGTERM.
 #[track_caller]
 fn lives_on(mut serve: ServeProcess) {
     assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0));

@@ -17,7 +17,7 @@ const VFS: u8 = 6;
 const TABLE: u32 = 3;
 const MEMORY: u64 = 1 << 20;
 
-/// Number of the vfio-user command VERSION in a message's header. Other commands follow.
+/// Number of the vfio-user command VERSION in a message's header. The numbers of further commands follow.
 const VERSION: u16 = 1;
 const DMA_MAP: u16 = 2;
 const SET_IRQS: u16 = 8;

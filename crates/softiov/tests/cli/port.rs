@@ -95,8 +95,8 @@ fn port_mirror_adds_and_removes_mirror_rules() {
     assert_eq!(rules(&serve)["mirror"], json!({ "3": { "to": 5, "uplink": "ingress" } }));
 }
 
-/// Tests `softiov port show` for a port whose PF a guest drives: the port has no VFs, so it shows the state
-/// of the PF's client itself.
+/// Tests `softiov port show` for a port whose PF a guest drives. Such a port has no VFs, so the command shows
+/// the state of the PF's own client.
 #[test]
 fn port_show_prints_the_client_of_a_pf_that_a_guest_drives() {
     let folder = tempdir().unwrap();

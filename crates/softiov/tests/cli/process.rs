@@ -67,7 +67,7 @@ impl ServeProcess {
         Self::spawn(folder, Command::new(SOFTIOV).arg("serve").args(arguments))
     }
 
-    /// Starts a host like [`Self::start`] by a command of the caller's, such as one in a namespace.
+    /// Starts a host like [`Self::start`] with a command of the caller, such as one that runs in a network namespace.
     #[track_caller]
     pub(crate) fn spawn(folder: &TempDir, command: &mut Command) -> Self {
         Self::spawn_keeping(folder, command, &folder.path().join("state"))

@@ -1,4 +1,4 @@
-//! Tests `softiov serve`: its start, its end, and the leftovers of a host before it.
+//! Tests `softiov serve`: its start, its end, and files that a previous host left behind.
 
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, eventually, files, softiov};
 use rustix::process::Signal;

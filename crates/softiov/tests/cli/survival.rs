@@ -1,5 +1,5 @@
-//! Tests every way in which a host's process ends, under embedded guests in the test's process. The host cannot tell
-//! these from virtual machines.
+//! Tests every way in which a host's process ends, while embedded guests of the test's process use its VFs. The host
+//! cannot distinguish them from virtual machines.
 
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, eventually, softiov};
 use embedded_guest::{EmbeddedGuest, EmbeddedGuestConfig};

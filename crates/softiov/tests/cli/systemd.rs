@@ -1,5 +1,5 @@
-//! Tests a host whose descriptors systemd keeps. A socket of the test stores them as systemd's file descriptor store
-//! does, and passes them to the successor process.
+//! Tests a host whose descriptors systemd keeps. A socket of the test stands for systemd: it stores the descriptors as
+//! systemd's file descriptor store does, and passes them to the successor process.
 
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, softiov};
 use crate::survival::{LONG, address, attach};
@@ -22,8 +22,8 @@ use tempfile::{TempDir, tempdir};
 /// Timeout of systemd's watchdog that the test sets for the host.
 const WATCHDOG: Duration = Duration::from_millis(200);
 
-/// Descriptors in systemd's file descriptor store, with their names. Several may share a name, and each open file is
-/// stored once.
+/// Descriptors in systemd's file descriptor store, each with its name. Several descriptors may share a name, but the
+/// store has each open file only once.
 type StoredDescriptors = Vec<(String, OwnedFd)>;
 
 /// Stand-in for systemd: a socket at `$NOTIFY_SOCKET`, and a thread that stores file descriptors and counts notices.

@@ -1,4 +1,4 @@
-//! Tests uplinks and processors of ports when the host is replaced. `tap` tests taps.
+//! Tests the uplinks of ports, and the processors that ports are bound to, when the host is replaced. `tap` tests taps.
 
 use crate::process::{PATIENCE, ServeProcess, eventually, softiov};
 use crate::survival::{address, attach_to};

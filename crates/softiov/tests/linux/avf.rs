@@ -51,9 +51,9 @@ impl RegisterMessageCost {
         Self { packets: vf.rx.packets + vf.tx.packets, messages }
     }
 
-    /// Checks that bulk TCP since `before` rang mapped doorbells. iavf requests statistics from the PF every 2 s, and
-    /// sends no other message. By messages it would send some hundreds per 1,000 packets, so a bound of 50 tells both
-    /// apart on a slow machine too.
+    /// Checks that the TCP traffic since `before` used mapped doorbells. With mapped doorbells iavf sends messages only
+    /// for statistics, every 2 s. Doorbells as messages would cost some hundreds per 1,000 packets, so a bound of 50
+    /// separates both cases on a slow machine too.
     fn is_of_memory(&self, before: &Self) -> Result<()> {
         let (packets, messages) = (self.packets - before.packets, self.messages - before.messages);
         let rate = messages as f64 * 1000.0 / packets as f64;
@@ -70,7 +70,7 @@ pub(crate) struct AvfInterface<'a> {
     pub(crate) vf: &'static str,
     /// Name of the interface in the guest.
     pub(crate) name: String,
-    /// Index of the VF among the guest's AVF VFs, in the order of their slots.
+    /// Index of the VF among the guest's AVF VFs, ordered by PCI slot.
     place: usize,
     number: u8,
 }
@@ -94,7 +94,7 @@ impl<'a> AvfInterface<'a> {
         Ok(end)
     }
 
-    /// Configures the interface again after a restart of its driver, under the name that it then has.
+    /// Configures the interface again after a restart of its driver, which may have given the interface another name.
     pub(crate) fn set_up_again(&mut self) -> Result<()> {
         self.name = interface_at(self.guest, self.place)?;
         self.settle()
@@ -255,8 +255,8 @@ pub(crate) fn no_complaints(guest: &ScenarioGuest) -> Result<()> {
     Ok(())
 }
 
-/// Checks that the kernel has found no broken TCP segment or UDP datagram. It verifies those that the card has not,
-/// and with `ethtool -K rx off` all of them.
+/// Checks that the kernel has found no broken TCP segment or UDP datagram. The kernel verifies checksums that the card
+/// has not verified, and with `ethtool -K rx off` all checksums.
 pub(crate) fn no_checksum_errors(guest: &ScenarioGuest) -> Result<()> {
     for protocol in ["Tcp", "Udp"] {
         let errors = guest.snmp(protocol, "InCsumErrors")?;

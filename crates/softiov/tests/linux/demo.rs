@@ -8,14 +8,15 @@ use serde_json::{Value, json};
 use std::process::Command;
 
 const OPTIONS: [&str; 7] = ["demo", "--linux", "--family", "avf", "--mapped", "--seconds=5", "--json"];
-/// Throughput of bulk TCP in Mb/s from which on control messages are fewer than 1 per 1,000 packets: iavf requests
-/// statistics from its PF every 2 s on any machine, which is about ten accesses a second for both guests.
+/// Throughput of bulk TCP in Mb/s above which fewer than 1 message per 1,000 packets is expected. iavf requests
+/// statistics from its PF every 2 s, which costs about ten accesses a second for both guests.
 const FAST: f64 = 200.0;
-/// Lower throughput of bulk TCP in Mb/s, at which the bound still tells mapped doorbells from messages.
+/// Maximum messages per 1,000 packets at a throughput below [`FAST`], where statistics requests weigh more. Doorbells
+/// as messages would still exceed this bound.
 const SLOW: f64 = 50.0;
 
-/// Checks that both guests have iavf, that bulk TCP between them traps less than once per 1,000 packets, and that
-/// igbvf's figures of the same guests are shown too.
+/// Checks that both guests have iavf, that bulk TCP between them causes less than one VM exit per 1,000 packets, and
+/// that igbvf's figures of the same guests are shown too.
 pub(crate) fn iavf_is_shown_beside_igbvf(_: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let output = Command::new(env!("CARGO_BIN_EXE_softiov")).args(OPTIONS).output()?;
     let said = String::from_utf8_lossy(&output.stderr);

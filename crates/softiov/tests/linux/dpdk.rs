@@ -18,7 +18,7 @@ use daemon::settings::VfSettings;
 const OTHER_MAC: &str = "02:82:57:60:00:78";
 /// IPv4 multicast group without members.
 const GROUP: &str = "239.82.5.8";
-/// Number of frames that a guest sends to the multicast group, to count those that a VF receives.
+/// Number of frames that a guest sends to the multicast group, so that the test can count those that a VF receives.
 const FRAMES: u64 = 20;
 
 /// Checks that testpmd starts a VF with both queues, completes the handshake with the PF, and answers pings, also long
@@ -85,8 +85,8 @@ pub(crate) fn igbvf_receives_and_sends(world: &mut LinuxTestbed) -> Result<Linux
     Ok(LinuxCheckOutcome::Passed)
 }
 
-/// Checks that the PF carries out testpmd's requests: VLANs, allmulticast, another address. It refuses and counts
-/// promiscuity, and allmulticast if the policy says so.
+/// Checks that the PF carries out testpmd's requests: VLANs, allmulticast, another address. The PF refuses and counts
+/// promiscuity, and allmulticast if the policy forbids it.
 pub(crate) fn igbvf_asks_the_pf(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.prepare_dpdk()?;
     let (guest, alice) = (world.dpdk()?, world.alice()?);
@@ -139,7 +139,7 @@ pub(crate) fn igbvf_asks_the_pf(world: &mut LinuxTestbed) -> Result<LinuxCheckOu
 }
 
 /// Checks that the card inserts checksums into frames that testpmd forwards without one, and reports which received
-/// checksums are right. The kernel at the other end finds every one right.
+/// checksums are right. The kernel of the receiving guest must find every checksum right.
 pub(crate) fn igbvf_leaves_checksums_to_the_card(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.prepare_dpdk()?;
     let (guest, alice) = (world.dpdk()?, world.alice()?);

@@ -61,8 +61,9 @@ pub(crate) fn lspci_shows_the_vf_as_on_record(world: &mut LinuxTestbed) -> Resul
     )
 }
 
-/// Removes values that depend on the machine around the VF from a text of lspci: its BARs' addresses, and the slot
-/// above it. Bits that a bound driver sets (BusMaster, MSI-X) stay, since the driver is always bound here.
+/// Removes values that depend on the machine around the VF from a text of lspci: the addresses of the VF's BARs, and
+/// the slot above the VF. Keeps bits that a bound driver sets (BusMaster, MSI-X), since the driver is always bound
+/// here.
 fn normalised(lspci: &str) -> String {
     let lines = lspci.trim_end().lines().filter(|line| !line.trim_start().starts_with("Physical Slot:"));
     let line = |line: &str| match line.split_once("Memory at ") {
@@ -120,7 +121,7 @@ fn shape(said: &str) -> Vec<&str> {
     names.map(|name| if name.starts_with("Coalesce parameters for") { "" } else { name }).collect()
 }
 
-/// Returns the output of the guest's ethtool with the host's name of the VF in place of eth0.
+/// Returns the output of the guest's ethtool, with eth0 replaced by the host's name of the VF.
 fn theirs(said: &str) -> String {
     said.replace(" eth0:", &format!(" {ALICE}:"))
 }

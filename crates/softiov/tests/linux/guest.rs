@@ -1,4 +1,4 @@
-//! Guest of the checks: its addresses by number, and the questions that checks ask of the guest.
+//! Linux guest of the checks: its addresses, and the commands by which checks use and observe it.
 
 use crate::world::{PACKED, PF, SPLIT};
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};

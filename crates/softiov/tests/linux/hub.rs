@@ -1,5 +1,5 @@
-//! Checks two ports of a host whose stream uplinks meet in QEMU's hub, the peer that the framing was made for
-//! (`-netdev stream`). Embedded guests exchange pings across it.
+//! Checks two ports of a host whose stream uplinks are connected by a QEMU hub (`-netdev stream`), whose framing the
+//! uplinks use. Embedded guests exchange pings through the hub.
 
 use crate::guest::eventually;
 use crate::report::LinuxCheckOutcome;
@@ -16,8 +16,8 @@ use tempfile::TempDir;
 
 const PATIENCE: Duration = Duration::from_secs(240);
 const PINGS: u16 = 50;
-/// Number of answered pings that the check requires: a QEMU without a processor for a while loses frames, since a
-/// stream does not wait.
+/// Minimum number of answered pings. A QEMU that gets no processor time for a while loses frames, since a stream does
+/// not wait.
 const ANSWERED: usize = 25;
 
 /// Checks that frames pass from port to port through QEMU, and that links follow the connection.

@@ -1,5 +1,5 @@
-//! Checks the stock PF driver on a PF of its own: igb's and ethtool's own tests, and traffic with the network beyond
-//! the uplink. VFs of such a PF are not tested: no VMM passes them on.
+//! Checks the stock PF driver igb on a PF of its own: igb's and ethtool's own tests, and traffic with the network
+//! beyond the uplink. VFs of such a PF are not tested, because no VMM passes them to guests.
 
 use crate::driver::no_large_receive;
 use crate::guest::{ScenarioGuest, eventually};
@@ -211,7 +211,8 @@ pub(crate) fn offloads_are_toggled(world: &mut LinuxTestbed) -> Result<LinuxChec
     Ok(LinuxCheckOutcome::Passed)
 }
 
-/// Checks that flows spread over both queues by their hash; with an indirection table of one queue they all go there.
+/// Checks that flows spread over both queues by their hash, and all go to one queue if the indirection table has only
+/// that queue.
 pub(crate) fn rss_spreads_flows(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.settle_dave()?;
     let (dave, wire) = match &world.wire {

@@ -85,8 +85,8 @@ fn ours(served: &HostWithKeeper, command: &str) -> Result<IpCommandResult> {
     answer(output.status.code().unwrap_or(-1), &text(&output.stderr), &text(&shown.stdout))
 }
 
-/// Returns the result of an `ip` command on the first two VFs. An Ethernet address that was not set compares as any;
-/// igb has no link state and statistics.
+/// Returns the result of an `ip` command on the first two VFs. An Ethernet address that was not set is equal to any
+/// other, and link state and statistics are left out, since igb has none.
 fn answer(status: i32, stderr: &str, shown: &str) -> Result<IpCommandResult> {
     let links: Value = serde_json::from_str(shown).with_context(|| shown.to_owned())?;
     let vfs = links[0]["vfinfo_list"].as_array().context("the link has no VFs in JSON")?;

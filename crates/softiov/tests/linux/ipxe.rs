@@ -1,5 +1,5 @@
-//! Checks iPXE, network boot firmware, on the PF and on VFs of the second and third family. It uses legacy descriptors,
-//! split rings and no interrupts, and boots no operating system here.
+//! Checks iPXE, network boot firmware, on the PF and on VFs of the second and third family. iPXE uses legacy
+//! descriptors, split rings and no interrupts. The checks boot no operating system.
 
 use crate::avf::AvfInterface;
 use crate::guest::{COMMAND, ScenarioGuest};
@@ -24,7 +24,8 @@ const MACHINE: &str = "-nodefaults -no-user-config -no-reboot -display none -acc
 /// times.
 const COMMENTS: usize = 16_384;
 const COMMENT: &str = "# -------------------------------------------------------------";
-/// Error number of iPXE for a full ring. Its rings have eight buffers, which the file's server does not know.
+/// Error number of iPXE for a full ring. iPXE's rings have eight buffers, and the HTTP server may send more frames at
+/// once.
 const NO_ROOM: &str = "0x2a654006";
 /// Error number of iPXE for a frame of an unknown protocol, such as IPv6 from the machine at the wire's other end.
 const NO_PROTOCOL: &str = "3c046003";
@@ -68,8 +69,9 @@ pub(crate) fn fetches_a_file_over_a_vf(world: &mut LinuxTestbed) -> Result<Linux
     moved(before.tx.packets, after.tx.packets, before.rx.bytes, after.rx.bytes)
 }
 
-/// Checks that iPXE binds a VF of the third family, has a link, and fetches a megabyte by HTTP from another VF. Its driver
-/// accepts neither checksums nor segmentation, which the sender leaves to the card.
+/// Checks that iPXE binds a VF of the third family, has a link, and fetches a megabyte by HTTP from another VF. iPXE's
+/// driver accepts neither partial checksums nor unsegmented packets, so the card completes what the sender leaves to
+/// it.
 pub(crate) fn fetches_a_file_over_virtio(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let image = world.assets().ipxe()?;
     world.send_visitors_home()?;
@@ -98,7 +100,7 @@ pub(crate) fn fetches_a_file_over_virtio(world: &mut LinuxTestbed) -> Result<Lin
     moved(before.tx.packets, after.tx.packets, before.rx.bytes, after.rx.bytes)
 }
 
-/// Starts an HTTP server in a guest, unless it runs, with the script that iPXE fetches.
+/// Starts an HTTP server in a guest, unless one is running, with the script that iPXE fetches.
 fn serve(guest: &ScenarioGuest) -> Result<()> {
     let script = format!(
         "mkdir -p /run/www && {{ pidof httpd > /dev/null || httpd -h /run/www; }}
@@ -132,8 +134,8 @@ fn script() -> String {
     format!("#!ipxe\n{comments}echo {WHOLE}\nifstat\nreboot\n")
 }
 
-/// Has iPXE on a card, by QEMU's arguments for it, fetch `script` from a server. Returns iPXE's output, which shows that the
-/// script arrived whole.
+/// Has iPXE fetch `script` from a server, over the card in QEMU's arguments `card`. Returns iPXE's output, which shows
+/// that the script arrived whole.
 fn fetch(world: &LinuxTestbed, card: &[String], image: &Path, address: &str, server: &str) -> Result<String> {
     let folder = TempDir::new()?;
     let begin = format!(

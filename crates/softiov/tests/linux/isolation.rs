@@ -26,8 +26,8 @@ pub(crate) fn second_client_is_turned_away(world: &mut LinuxTestbed) -> Result<L
     Ok(LinuxCheckOutcome::Passed)
 }
 
-/// Checks that, after SIGKILL of one VMM under traffic, a flow between two other guests completes, and the next VMM on
-/// the VF finds it reset.
+/// Checks that, after SIGKILL of one VMM under traffic, a flow between two other guests completes, and that the VF is
+/// reset for the next VMM.
 pub(crate) fn killed_vmm_is_not_noticed(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let carol = world.take_carol()?;
     let (alice, bob) = (world.alice()?, world.bob()?);
@@ -60,8 +60,8 @@ pub(crate) fn killed_vmm_is_not_noticed(world: &mut LinuxTestbed) -> Result<Linu
     Ok(LinuxCheckOutcome::Passed)
 }
 
-/// Checks that a guest without `share=on` boots, binds and has a link. The host reports the cause and the remedy once
-/// in the log, and in the VF's status as long as it holds. Other VFs are not disturbed.
+/// Checks that a guest without `share=on` boots, binds its VF and has a link. The host reports the cause and the remedy
+/// once in the log, and in the VF's status while the problem lasts. Other VFs are not disturbed.
 pub(crate) fn unshared_memory_is_told(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob, _] = world.everyone()?;
     let builder = world.builder("recluse", VISITOR).shared_memory(false);

@@ -1,4 +1,5 @@
-//! Checks kernels newer than 6.1 beside guests with 6.1: that of the next Debian release, and that of its backports.
+//! Checks guests with kernels newer than 6.1, beside guests with 6.1: the kernel of the next Debian release, and the
+//! kernel of its backports.
 
 use crate::avf::AvfInterface;
 use crate::avf::ethtool::spreads_flows;

@@ -41,7 +41,7 @@ pub(crate) fn cards_take_turns(world: &mut LinuxTestbed) -> Result<LinuxCheckOut
     })
 }
 
-/// Measures guests in turn, each with another network card, and returns the results of each with its name.
+/// Measures guests with different network cards in turn, and returns each guest's results with its name.
 fn take_turns(contenders: &[MeasuredGuest], wire: &WireNamespace) -> Result<Vec<NamedContenderTurns>> {
     let mut turns = vec![Vec::new(); contenders.len()];
     for round in 0..ROUNDS {

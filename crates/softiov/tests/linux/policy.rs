@@ -20,7 +20,8 @@ const VLAN: u8 = 77;
 const GROUP: &str = "239.82.5.7";
 const GROUP_MAC: &str = "01:00:5e:52:05:07";
 
-/// Checks that a VF's link is down, up, or the port's, as the policy says; frames pass whenever it is up.
+/// Checks that a VF's link is down, up, or follows the port, as the policy says, and that frames pass whenever the link
+/// is up.
 pub(crate) fn link_state_is_the_administrators(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let states = [(LinkState::Disable, false), (LinkState::Enable, true), (LinkState::Disable, false)];
@@ -37,8 +38,8 @@ pub(crate) fn link_state_is_the_administrators(world: &mut LinuxTestbed) -> Resu
     Ok(LinuxCheckOutcome::Passed)
 }
 
-/// Checks a running guest that is put on a port VLAN and taken off it again, unaware of it. Meanwhile the guest is not
-/// a member of the VLANs that it had joined.
+/// Checks a running guest that is put on a port VLAN and taken off it again, without notice to the guest. In between,
+/// the guest is not a member of the VLANs that it had joined.
 pub(crate) fn port_vlan_comes_and_goes(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     for guest in [alice, bob] {
@@ -96,7 +97,7 @@ pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<Li
 }
 
 /// Checks that an address set by the administrator is assigned when the guest sets its interface up again. Until then,
-/// frames with the old address are spoofed.
+/// the card drops frames with the old address as spoofed.
 pub(crate) fn address_reaches_the_guest_with_a_reset(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let own = world.vf(ALICE)?.mac;
@@ -200,7 +201,7 @@ pub(crate) fn groups_are_joined_and_left(world: &mut LinuxTestbed) -> Result<Lin
     Ok(LinuxCheckOutcome::Passed)
 }
 
-/// Checks that a VF with a rate never sends more, whatever its guest attempts.
+/// Checks that a VF with a rate limit never sends more, whatever its guest attempts.
 pub(crate) fn rate_is_never_exceeded(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     const MBPS: u32 = 8;
     let (alice, bob) = (world.alice()?, world.bob()?);

@@ -74,8 +74,8 @@ pub(crate) fn command_of_the_guide() -> Result<(&'static str, &'static str)> {
     Ok((command, command.split(' ').nth(3).context("the guide's command has no address")?))
 }
 
-/// Checks that frames to an address behind a guest's bridge arrive once the guest has requested a filter for it, as the
-/// guide says; switching the spoof check off does not help.
+/// Checks that frames to an address behind a guest's bridge arrive once the guest has requested a filter for that
+/// address, as the guide says. Switching the spoof check off does not help.
 pub(crate) fn a_bridges_address_takes_a_filter(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let (alice, bob) = (world.alice()?, world.bob()?);
     let (command, address) = command_of_the_guide()?;

@@ -109,12 +109,12 @@ pub(crate) struct PingSeries<'a> {
     running: BackgroundScript,
 }
 
-/// Result of a series of pings: sent, answered, and the longest run of unanswered ones.
+/// Result of a series of pings: number sent, number answered, and length of the longest run of unanswered pings.
 #[derive(Debug)]
 pub(crate) struct PingSummary {
     pub(crate) sent: u64,
     pub(crate) received: u64,
-    /// Number of pings in the longest run of unanswered ones.
+    /// Number of pings in the longest run of unanswered pings.
     pub(crate) missed: u64,
 }
 

@@ -49,8 +49,8 @@ pub(crate) fn hand_over_is_not_noticed(world: &mut LinuxTestbed) -> Result<Linux
     })
 }
 
-/// Checks SIGKILL of an idle host: the successor process finds everything as it was. A driver that reads its card at
-/// that very moment must restart, so the check needs one crash without a lost link.
+/// Checks SIGKILL of an idle host: the successor process restores the complete state. A driver that reads its card at
+/// that very moment must restart, so the check requires only one crash without a lost link.
 pub(crate) fn crash_while_idle_is_not_noticed(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     with_scene(world, |scene, _| {
         let mut unnoticed = 0;
@@ -93,7 +93,7 @@ pub(crate) fn connections_outlive_crashes(world: &mut LinuxTestbed) -> Result<Li
     })
 }
 
-/// Checks that the policy survives SIGKILL, both kept and volatile settings.
+/// Checks that all settings of the policy survive SIGKILL: those stored in the state file, and volatile ones.
 pub(crate) fn policy_outlives_a_crash(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     with_scene(world, |scene, _| {
         const VFS: [&str; 3] = ["pf0vf0", "pf1vf0", "pf1vf1"];
@@ -169,7 +169,8 @@ pub(crate) fn avf_starts_anew(world: &mut LinuxTestbed) -> Result<LinuxCheckOutc
     })
 }
 
-/// Checks that a QEMU of another user connects where its group may, and gets the reason where it may not.
+/// Checks that a QEMU of another user can connect to a VF that its group may use, and is refused with the reason at
+/// another VF.
 pub(crate) fn vmm_of_another_user_connects(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     with_scene(world, |scene, world| {
         let builder = |name, vf| scene.builder(name, vf).user(VMM + 1, VMM);
@@ -264,8 +265,8 @@ fn losses(guest: &ScenarioGuest, interface: &str) -> Result<u32> {
     Ok(count.trim().parse()?)
 }
 
-/// Waits until an interface has lost its link more often than `before`. Its carrier is no proof: igbvf reads all ones
-/// from a missing card, and treats them as a link two seconds later.
+/// Waits until an interface has lost its link more often than `before`. The carrier is no proof of a link: igbvf reads
+/// all ones from a missing card, and treats them as a link two seconds later.
 fn wait_loss(guest: &ScenarioGuest, interface: &str, before: u32) -> Result<()> {
     eventually(|| {
         let now = losses(guest, interface)?;

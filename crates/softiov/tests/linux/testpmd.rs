@@ -27,8 +27,8 @@ pub(crate) fn prepare(guest: &ScenarioGuest) -> Result<()> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PciSlot(u8);
 
-/// Slot of igbvf's VF in the guest of [`LinuxTestbed::prepare_dpdk`](crate::world::LinuxTestbed::prepare_dpdk). Slots
-/// of its other functions follow.
+/// PCI slot of igbvf's VF in the guest of [`LinuxTestbed::prepare_dpdk`](crate::world::LinuxTestbed::prepare_dpdk). The
+/// slots of the guest's other functions follow.
 pub(crate) const IGBVF: PciSlot = PciSlot(1);
 pub(crate) const IAVF: PciSlot = PciSlot(2);
 pub(crate) const IGB: PciSlot = PciSlot(3);
@@ -36,7 +36,7 @@ pub(crate) const VIRTIO: PciSlot = PciSlot(4);
 /// PCI slot of the network function in a guest with only one such function.
 pub(crate) const ONLY: PciSlot = PciSlot(1);
 
-/// Process of testpmd in a guest in the background. Dropping this value kills it.
+/// Process of testpmd that runs in the background of a guest. Dropping this value kills the process.
 #[derive(Debug)]
 pub(crate) struct GuestTestpmd<'a> {
     guest: &'a ScenarioGuest,
@@ -51,7 +51,7 @@ impl<'a> GuestTestpmd<'a> {
         Ok(Self { guest, running: guest.linux.spawn_background(&script)? })
     }
 
-    /// Sends testpmd a command, which takes effect a moment later. testpmd's output is collected until its end.
+    /// Sends testpmd a command, which takes effect a moment later. Its output is returned by [`finish`](Self::finish).
     pub(crate) fn say(&self, command: &str) -> Result<()> {
         self.guest.check(&format!("echo '{command}' > /run/commands")).map(drop)
     }

@@ -55,7 +55,7 @@ pub(crate) fn tcp_is_offloaded(world: &mut LinuxTestbed) -> Result<LinuxCheckOut
     Ok(LinuxCheckOutcome::Passed)
 }
 
-/// Checks that UDP arrives at a rate without losses.
+/// Checks that UDP arrives without losses at a fixed rate.
 pub(crate) fn udp_arrives(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     for (from, to) in both_ways(world)? {
         let flow = from.iperf(&to.address(), "-u -b 10M -l 1400 -n 1M")?;
@@ -144,7 +144,7 @@ pub(crate) fn offloads_are_toggled(world: &mut LinuxTestbed) -> Result<LinuxChec
     Ok(LinuxCheckOutcome::Passed)
 }
 
-/// Returns packets and bytes as the card's registers count them: with 4 bytes of frame check sequence per packet.
+/// Returns packets and bytes as the card's registers count them, including 4 bytes of frame check sequence per packet.
 fn with_check_sequences(traffic: TrafficCounts) -> [u64; 2] {
     [traffic.packets, traffic.bytes + 4 * traffic.packets]
 }

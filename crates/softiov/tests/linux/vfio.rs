@@ -46,14 +46,14 @@ const BEHIND_A_PORT: &str = "0000:03:00.0";
 const ON_THE_ROOT: &str = "0000:00:13.0";
 pub(crate) const PF: &str = "0000:01:00.0";
 const OTHER_PF: &str = "0000:02:00.0";
-/// PCI addresses of the first two VFs of QEMU's igb device that our driver drives: the first at offset 0x80, the second
-/// at the stride after it.
+/// PCI addresses of the first two VFs of QEMU's igb device that SoftIOV's driver drives: the first at offset 0x80, the
+/// second at the stride after it.
 const VFS: [&str; 2] = ["0000:01:10.0", "0000:01:10.2"];
-/// PCI addresses, in the guest, of two VFs of our card, each behind a root port of its own.
+/// PCI addresses, in the guest, of two VFs of SoftIOV's card, each behind a root port of its own.
 const OUR_VFS: [&str; 2] = ["0000:01:00.0", "0000:02:00.0"];
 
 /// Names of the driver checks that QEMU's igb device fails, because it differs from the datasheet
-/// (docs/conformance.md). Our drivers do not depend on these features.
+/// (docs/conformance.md). SoftIOV's drivers do not depend on these features.
 const QEMU_DIFFERS: [&str; 9] = [
     "broadcast",
     "loopback-statistics",
@@ -68,8 +68,8 @@ const QEMU_DIFFERS: [&str; 9] = [
 /// Names of the driver checks that cannot run on VFs alone.
 const TAKES_THE_PF: [&str; 2] = ["port-vlan", "pf-reset"];
 
-/// Checks that our PF driver drives QEMU's igb device and enables VFs, and that our VF drivers work on them. Stock igb
-/// on the other device, a station on the wire, receives their frames.
+/// Checks that SoftIOV's PF driver drives QEMU's igb device and enables VFs, and that SoftIOV's VF drivers work on
+/// these VFs. Stock igb on the second device, a station on the wire, receives their frames.
 pub(crate) fn our_drivers_drive_qemus_igb(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let guest = boot(world, E1000ES.into_iter().fold(with_igbs(), GuestBuilder::qemu_argument))?;
     hand_over(&guest, &[PF, BEHIND_A_PORT, ON_THE_ROOT])?;
@@ -82,7 +82,7 @@ pub(crate) fn our_drivers_drive_qemus_igb(world: &mut LinuxTestbed) -> Result<Li
 }
 
 /// Audits registers of QEMU's device by `softiov drive --audit`. Checks that it exposes the same value of the machine
-/// as ours: the port's number, in STATUS.
+/// as SoftIOV's card: the port's number, in STATUS.
 fn audit(guest: &LinuxGuest, functions: &str) -> Result<()> {
     let report = report(guest, &format!("--audit {functions}"))?;
     let registers = report["registers"].as_array().context("the audit report has no registers")?;
@@ -104,7 +104,8 @@ struct ExpectedReset {
     late: bool,
 }
 
-/// Resets of QEMU's devices and their results. The devices claim that D3hot and back resets them, and it does not.
+/// Resets of QEMU's devices and their results. The devices claim that a change to D3hot and back resets them, which is
+/// not true.
 const RESETS: [ExpectedReset; 6] = [
     ExpectedReset { words: "", function: PF, rung: "flr", late: false },
     ExpectedReset { words: "--hide flr", function: PF, rung: "d3hot", late: true },
@@ -154,8 +155,8 @@ impl ExpectedReset {
         report(guest, &words)
     }
 
-    /// Returns true if the report shows frames that the device wrote before the reset, and after it if that is
-    /// expected.
+    /// Returns true if the report shows frames that the device wrote before the reset, and, if that is expected, frames
+    /// written after the reset.
     fn tells(&self, report: &Value) -> bool {
         report["busy_pages"] != 0 && (!self.late || report["late_pages"] != 0)
     }
@@ -174,7 +175,7 @@ fn report(guest: &LinuxGuest, words: &str) -> Result<Value> {
     serde_json::from_str(&output.stdout).with_context(|| format!("{words}: {output:?}"))
 }
 
-/// Checks that our VF driver works with stock igb as its PF's driver, and reaches the PF.
+/// Checks that SoftIOV's VF driver works with stock igb as the PF's driver, and reaches the PF.
 pub(crate) fn our_vf_driver_works_under_stock_igb(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let guest = boot(world, with_igbs())?;
     let peer = start_igb(&guest, PF)?;
@@ -184,8 +185,8 @@ pub(crate) fn our_vf_driver_works_under_stock_igb(world: &mut LinuxTestbed) -> R
     drive(&guest, &vf_arguments(&VFS), &peer, &known)
 }
 
-/// Checks that our VF driver works on VFs of our card in a guest with an IOMMU. The card reaches only the memory that
-/// the program has mapped.
+/// Checks that SoftIOV's VF driver works on VFs of SoftIOV's card in a guest with an IOMMU. The card reaches only the
+/// memory that the program has mapped.
 pub(crate) fn our_vf_driver_drives_our_card_in_a_guest(
     world: &mut LinuxTestbed,
 ) -> Result<LinuxCheckOutcome> {
@@ -225,7 +226,8 @@ fn hand_over(guest: &LinuxGuest, functions: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Binds stock igb to the guest's remaining devices, and gives a PF's interface the IPv4 address that it returns.
+/// Binds stock igb to the guest's remaining devices, assigns an IPv4 address to a PF's interface, and returns the
+/// address.
 pub(crate) fn start_igb(guest: &LinuxGuest, pf: &str) -> Result<String> {
     let address = "10.82.0.254";
     let script = format!(
@@ -240,7 +242,7 @@ fn vf_arguments(vfs: &[&str]) -> String {
     vfs.iter().map(|vf| format!(" --vf {vf}")).collect()
 }
 
-/// Names of the driver checks whose result is not "passes": those that differ, and those that are skipped.
+/// Names of the driver checks that are not expected to pass: those with a different result, and those that are skipped.
 struct ExpectedDeviations {
     differs: &'static [&'static str],
     skipped: &'static [&'static str],

@@ -1,5 +1,6 @@
-//! Checks the third family: stock virtio_net behind vhost-user. Judy has split rings, and Kim packed ones if the host offers them,
-//! with two queue pairs. Both are on one port, so that large packets pass uncut.
+//! Checks the third family: stock virtio_net behind vhost-user. The guest Judy has split rings. The guest Kim has two
+//! queue pairs, with packed rings if the host offers them. Both guests are on one port, so that large packets pass
+//! unsegmented.
 
 pub(crate) mod client;
 pub(crate) mod kernels;
@@ -69,8 +70,8 @@ pub(crate) fn mac(number: u8) -> (&'static str, Value) {
     ("mac", format!("52:54:00:82:84:{number:02x}").into())
 }
 
-/// Sets up the guest's virtio interface at index `place`, in the order of their slots, with an IPv4 address. Waits for its
-/// link, and returns its name.
+/// Sets up the guest's virtio interface at index `place`, ordered by PCI slot, with an IPv4 address. Waits for the
+/// interface's link, and returns the interface's name.
 pub(crate) fn set_up(guest: &ScenarioGuest, place: usize, address: &str) -> Result<String> {
     let script = format!(
         "modprobe virtio_net; cd /sys/bus/pci/drivers/virtio-pci && set -- *:*/virtio*/net/* && shift {place} &&
@@ -131,8 +132,8 @@ pub(crate) fn add_address(judy: &ScenarioGuest, address: &str) -> Result<()> {
     judy.check(&format!("ip addr replace {address}/24 dev eth0")).map(drop)
 }
 
-/// Checks that an unmodified Debian kernel binds virtio_net, and exchanges pings and TCP with another guest. Large packets come
-/// uncut.
+/// Checks that an unmodified Debian kernel binds virtio_net, exchanges pings and TCP with another guest, and receives
+/// large packets unsegmented.
 pub(crate) fn binds(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let guests = linked(world)?;
     for guest in guests {

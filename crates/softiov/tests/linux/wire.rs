@@ -15,7 +15,7 @@ const NUMBER: u8 = 254;
 
 /// MTU of the bridge beyond the uplinks, except for jumbo frames.
 pub(crate) const MTU: u16 = 1500;
-/// MTU of the taps, which that of the bridge may not exceed.
+/// MTU of the taps beyond the uplinks, and maximum MTU of the bridge.
 pub(crate) const JUMBO: u16 = 9000;
 /// Name of the bridge beyond the uplinks.
 const BRIDGE: &str = "wire";
@@ -62,7 +62,7 @@ impl WireNamespace {
             .context("cannot start httpd in the namespace")
     }
 
-    /// Returns the name of the tap that the host creates for a port.
+    /// Returns the name of the tap that the host creates as a port's uplink.
     pub(crate) fn tap(&self, port: u8) -> String {
         format!("{}p{port}", self.name)
     }
@@ -86,7 +86,8 @@ impl WireNamespace {
         self.ip(&format!("link del {}", self.tap(port)))
     }
 
-    /// Creates a port's tap again in the host's namespace. Plug it once the host has attached it.
+    /// Creates a port's tap again in the host's network namespace. Call [`plug`](Self::plug) once the host has attached
+    /// the tap.
     pub(crate) fn return_tap(&self, port: u8) -> Result<()> {
         run(Command::new("ip").args(["tuntap", "add", &self.tap(port), "mode", "tap"])).map(drop)
     }
@@ -157,7 +158,7 @@ impl WireNamespace {
         run(Command::new("ip").args(["-n", &self.name]).args(words.split(' '))).map(drop)
     }
 
-    /// Returns `command` as one that runs in the namespace beyond the uplinks.
+    /// Returns a command that runs `command` in the namespace beyond the uplinks.
     fn inside(&self, command: &Command) -> Command {
         let mut inside = Command::new("ip");
         inside.args(["netns", "exec", &self.name]).arg(command.get_program()).args(command.get_args());

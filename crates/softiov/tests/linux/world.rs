@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::thread::scope;
 use tempfile::TempDir;
 
-/// Name of the guest Alice's first VF, on the first port. The name of Bob's follows.
+/// Name of the first VF of the guest Alice, on the first port. The name of Bob's first VF follows.
 pub(crate) const ALICE: &str = "pf0vf0";
 pub(crate) const BOB: &str = "pf0vf1";
 /// Name of the guest Carol's first VF; the administrator has set its Ethernet address.
@@ -31,12 +31,12 @@ pub(crate) const CAROL: &str = "pf0vf2";
 pub(crate) const CAROL_VLAN: &str = "pf0vf3";
 /// Name of Carol's third VF, on the other port, which shares a wire with the first if there is an uplink.
 pub(crate) const CAROL_OUTSIDE: &str = "pf1vf0";
-/// Name of the VF that is kept for a guest which boots for one check only. Others follow.
+/// Name of a VF that is reserved for guests which boot for one check only. The name of the second such VF follows.
 pub(crate) const VISITOR: &str = "pf0vf4";
 pub(crate) const SECOND_VISITOR: &str = "pf0vf5";
 
-/// Name of Alice's second VF, of the second family, with doorbells as messages. Bob's follows, with mapped doorbells,
-/// on a port that a wire joins to Alice's.
+/// Name of Alice's second VF, of the second family, with doorbells as messages. The name of Bob's second VF follows,
+/// which has mapped doorbells, on a port that a wire connects to Alice's.
 pub(crate) const ALICE_AVF: &str = "pf3vf0";
 pub(crate) const BOB_AVF: &str = "pf4vf0";
 /// Name of the VF on Bob's port of the second family, for a guest that boots for one check.
@@ -49,15 +49,16 @@ pub(crate) const MIDDLE_AVF: &str = "pf3vf31";
 /// Name of the PF that the guest Dave drives, on a port of its own that shares the wire.
 pub(crate) const PF: &str = "pf2";
 
-/// Name of the VF of the third family for a guest with split rings. That for a guest with packed rings follows.
+/// Name of the VF of the third family for a guest with split rings. The name of the VF for a guest with packed rings
+/// follows.
 pub(crate) const SPLIT: &str = "pf5vf0";
 pub(crate) const PACKED: &str = "pf5vf1";
 /// Name of the VF of the third family for a client of one check. VFs for a guest with interfaces of fewer features follow.
 pub(crate) const VISITOR_VIRTIO: &str = "pf5vf2";
 pub(crate) const REDUCED: [&str; 6] = ["pf5vf3", "pf5vf4", "pf5vf5", "pf5vf6", "pf5vf7", "pf5vf8"];
 
-/// Guests that run through all checks: names, processors, and functions from eth0 on. The addresses of the first end in
-/// 1.
+/// Guests that run through all checks: name, number of processors, and functions from eth0 on. IP addresses of the
+/// first guest end in 1, and those of the others in 2 and 3.
 const STANDING: [(&str, u32, &[&str]); 3] = [
     ("alice", 1, &[ALICE, ALICE_AVF]),
     ("bob", 2, &[BOB, BOB_AVF]),
@@ -174,8 +175,8 @@ impl LinuxTestbed {
         self.standing[place].get().context("a guest is not running")
     }
 
-    /// Boots those of the standing guests (Alice, Bob and Carol), by index, that do not run yet, all at once, and
-    /// restores their network state. They run on for later checks.
+    /// Boots the standing guests (Alice, Bob and Carol) at the indexes `wanted` that do not run yet, all at once, and
+    /// restores their network state. The guests keep running for later checks.
     fn stand(&self, wanted: &[usize]) -> Result<()> {
         let spawn = |place: usize| -> Result<(usize, ScenarioGuest)> {
             let (name, cpus, vfs) = STANDING[place];
@@ -198,8 +199,8 @@ impl LinuxTestbed {
         self.standing[2].take().context("carol is not running")
     }
 
-    /// Boots Dave, the guest that drives a port's PF, or restores his network state if he runs. Checks that need him
-    /// call this, so that others do not wait.
+    /// Boots Dave, the guest that drives a port's PF, or restores his network state if he runs. Only checks that need
+    /// Dave call this method, so that other checks do not wait for his boot.
     pub(crate) fn settle_dave(&mut self) -> Result<()> {
         if self.dave.is_none() {
             self.send_visitors_home()?;
@@ -246,7 +247,8 @@ impl LinuxTestbed {
         self.dpdk.as_ref().context("the guest for DPDK is not running")
     }
 
-    /// Ends the guests that hold the PF and the VFs for guests of one check, if there are any.
+    /// Ends the guests of the testbed that hold the PF, or VFs reserved for guests of one check: Dave and the guest of
+    /// testpmd.
     pub(crate) fn send_visitors_home(&mut self) -> Result<()> {
         let guests = [self.dave.take(), self.dpdk.take()];
         guests.into_iter().flatten().try_for_each(|guest| Ok(guest.linux.shutdown(COMMAND)?))
@@ -307,7 +309,7 @@ impl LinuxTestbed {
         self.ask(ControlRequest::VfShow { vf: vf.to_owned() })
     }
 
-    /// Changes settings of a VF and returns its status. The change does not survive the host.
+    /// Changes settings of a VF and returns its status. The change is lost when the host ends.
     pub(crate) fn change(&self, vf: &str, change: VfSettings) -> Result<VfStatus> {
         self.ask(ControlRequest::VfSet { vf: vf.to_owned(), change: SettingsCommand::volatile(change) })
     }
@@ -333,7 +335,7 @@ impl LinuxTestbed {
         self.change(vf, VfSettings::link(state)).map(drop)
     }
 
-    /// Waits until the host's status of a VF is as wanted; `describe` names the expectation for the error.
+    /// Waits until the host's status of a VF meets a condition. `describe` names the condition in the error.
     pub(crate) fn wait_vf(
         &self,
         vf: &str,
@@ -354,7 +356,7 @@ impl LinuxTestbed {
     }
 }
 
-/// Restores the network state of several guests at the same time, since most of the time is waiting.
+/// Restores the network state of several guests at the same time, to save waiting time.
 pub(crate) fn settle_all<'a>(guests: impl Iterator<Item = &'a ScenarioGuest>) -> Result<()> {
     scope(|threads| {
         let settling: Vec<_> = guests.map(|guest| threads.spawn(|| guest.settle())).collect();

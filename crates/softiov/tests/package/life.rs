@@ -71,8 +71,8 @@ fn hung_host_is_restarted_by_systemd() -> Result<()> {
     )
 }
 
-/// Returns the paths of all files on the machine's disk, except those that systems write by themselves and those of the
-/// user, who stays.
+/// Returns the paths of all files on the machine's disk. Leaves out files that a system writes by itself, and the
+/// account files of user `softiov`, which the package's removal keeps.
 fn files(machine: &DebianMachine) -> Result<BTreeSet<String>> {
     let written = "-path /var/log -o -path /var/lib/dpkg -o -path /var/cache -o -path /var/lib/systemd -o -path /old \
                    -o -name '*passwd*' -o -name '*shadow*' -o -name '*group*' -o -name .pwd.lock -o -path '/proc/*'";

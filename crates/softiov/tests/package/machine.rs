@@ -43,8 +43,8 @@ pub(crate) struct DebianMachine {
 }
 
 impl DebianMachine {
-    /// Boots a Debian machine that shares these folders of this machine and the one of [`Self::files`], and waits for
-    /// its systemd.
+    /// Boots a Debian machine that shares the given folders, and the folder of [`Self::files`], with this machine.
+    /// Waits for the Debian machine's systemd.
     pub(crate) fn boot(folders: &[&Path]) -> Result<Self> {
         let root = DebianRoot::prepare()?;
         let folder = TempDir::new()?;

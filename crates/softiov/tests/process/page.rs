@@ -80,8 +80,8 @@ pub(crate) struct DocumentationShell {
 }
 
 impl DocumentationShell {
-    /// Starts the shell of a reader. `places` are pairs of names: the first is the name on the page, and the second
-    /// that on this machine.
+    /// Starts the shell of a reader. `places` are pairs of names, such as paths: the first is the name on the page, the
+    /// second the name on this machine.
     pub(crate) fn at(mut shell: Command, places: &[(&str, &str)]) -> Self {
         let mut shell = shell
             .stdin(Stdio::piped())

@@ -1,5 +1,5 @@
-//! Runs a host in a process of its own, as a user starts it: `softiov serve`, which is the keeper process, and the
-//! process that it has started. Checks with stock guests and the soak share it.
+//! Runs a host as a user starts it: `softiov serve`, which is the keeper process, and the host process that it starts.
+//! Checks with stock guests and the soak campaign use it.
 
 use anyhow::{Context, Result, bail, ensure};
 use keeper::test_support::{hosts, kill_all};

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 
-/// Shortest pause between two events of the soak campaign. The maximum that a random number adds follows.
+/// Minimum pause between two events of the soak campaign. The maximum of the random time that is added to it follows.
 const PAUSE: Duration = Duration::from_millis(200);
 const MORE: Duration = Duration::from_millis(2_800);
 /// Number of soak campaign events between two checks of recovery. A check covers links, connections and file
@@ -21,7 +21,7 @@ const REST: u32 = 10;
 /// Timeout for the number of open file descriptors to return to its value at the start.
 const SETTLING: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(20);
-/// Number of further answers to requests that prove that two embedded guests reach each other.
+/// Number of further answered requests that proves that two embedded guests reach each other.
 const ALIVE: u64 = 30;
 /// Memory in KiB by which keeper and host may grow in the campaign: allocators do not return everything.
 const GROWTH: u64 = 2_048;
@@ -37,7 +37,7 @@ enum SoakEvent {
 }
 
 impl SoakEvent {
-    /// Returns the longest interruption of guests that this event should cause on an otherwise idle machine.
+    /// Returns the maximum interruption of guests that this event should cause on an otherwise idle machine.
     fn goal(self) -> Duration {
         match self {
             Self::HandOver => Duration::from_millis(50),
@@ -223,7 +223,7 @@ impl SoakCampaign {
         }
     }
 
-    /// Records Linux guests and connections that have ended, as losses of the campaign.
+    /// Records Linux guests and connections that have ended as losses of the campaign.
     fn look(&mut self, what: &str) {
         for [machines, connections] in [self.embedded.losses(), self.machines.losses()] {
             let machines = machines.into_iter().map(|loss| SoakFailure::Machine(format!("{what}: {loss}")));

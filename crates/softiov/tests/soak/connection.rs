@@ -24,7 +24,7 @@ const SEED: u64 = 82_576;
 /// Number of bytes that the sender of a connection sends per interval ([`PACE`]): 512 KiB/s.
 pub(crate) const BLOCK: usize = 16 << 10;
 const PACE: Duration = Duration::from_millis(32);
-/// Timeout for the sender's connection: until the receiver listens.
+/// Maximum time for which the sender tries to connect, until the receiver listens.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Work of this program inside a guest, instead of a campaign.

@@ -68,7 +68,7 @@ impl EmbeddedGuests {
         Ok(())
     }
 
-    /// Lets the second pair of guests send streams, or stops it after the pending streams.
+    /// Makes the second pair of embedded guests send streams, or stops them when their pending streams are complete.
     pub(crate) fn let_flow(&self, flowing: bool) {
         self.streams.flowing.store(flowing, Ordering::Release);
     }

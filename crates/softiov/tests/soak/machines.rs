@@ -26,7 +26,7 @@ struct SoakMachine {
     sender: BackgroundScript,
 }
 
-/// All Linux guests of the campaign; none if it has only embedded guests.
+/// All Linux guests of the campaign; empty if the campaign has only embedded guests.
 #[derive(Debug)]
 pub(crate) struct LinuxGuestGroup {
     machines: Vec<SoakMachine>,

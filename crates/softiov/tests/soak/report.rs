@@ -11,10 +11,10 @@ pub(crate) struct SoakInterruptions {
     pub(crate) hand_overs: Vec<Duration>,
     /// Interruptions of guests by crashes after which the keeper process started the next host at once.
     pub(crate) kills: Vec<Duration>,
-    /// Interruptions of guests by crashes after which the keeper process delayed the next host, because there had been
-    /// too many.
+    /// Interruptions of guests by crashes after which the keeper process delayed the next host, because hosts had
+    /// crashed too often.
     pub(crate) kills_with_wait: Vec<Duration>,
-    /// Longest interruptions of guests before the campaign's events: those that the machine itself causes.
+    /// Longest interruptions of guests in the times before the campaign's events, which this machine itself causes.
     pub(crate) quiet: Vec<Duration>,
     /// Durations from an event until every connection of Linux guests had carried more bytes.
     pub(crate) recoveries: Vec<Duration>,
@@ -95,11 +95,11 @@ pub(crate) struct SoakOutcome {
     /// Number of compared bytes between embedded guests.
     pub(crate) bytes_embedded: u64,
     pub(crate) bytes_linux: u64,
-    /// Resources of keeper and host, each before and after the campaign.
+    /// Resources of the keeper process before and after the campaign. The next field has those of the host process.
     pub(crate) keeper: [ProcessResources; 2],
     pub(crate) host: [ProcessResources; 2],
-    /// Shares of time in which this machine's processors were in use, and in which they served another machine,
-    /// percent.
+    /// Share of time in percent in which this machine's processors were in use. The next field is the share in which
+    /// they served another machine.
     pub(crate) busy: f64,
     pub(crate) stolen: f64,
     pub(crate) losses: Vec<SoakFailure>,

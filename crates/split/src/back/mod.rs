@@ -48,7 +48,7 @@ pub struct GrantedAddress {
 #[error("the grant does not permit the back end's access to the page")]
 pub struct NotGranted;
 
-/// Machine operations that the network back end needs. Costs are charged by the implementer.
+/// Machine operations that the network back end needs. The implementer accounts for the costs.
 pub trait NetworkBackendHal {
     /// Handle of a guest's page that the back end has mapped.
     type Mapping: Copy + Debug;
@@ -116,11 +116,11 @@ struct VifState {
     receive: BackRing,
     /// Slots of the interface's receive ring that are reserved for queued frames.
     promised: u32,
-    /// The interface waits in its worker's queue of interfaces with frames to send.
+    /// True if the interface is in its worker's queue of interfaces with frames to send.
     is_ready: bool,
-    /// The interface's receive ring has unpublished responses.
+    /// True if the interface's receive ring has unpublished responses.
     to_publish: bool,
-    /// The guest requested an event for received frames, and has not been sent it.
+    /// True if the guest requested an event for received frames, and the back end has not sent the event.
     event_due: bool,
     /// True if the interface is in its worker thread's list of interfaces with a delayed event.
     event_withheld: bool,
@@ -132,11 +132,11 @@ struct VifState {
     unanswered: u32,
     /// Worker that the interface moves to, during a move.
     target: Option<usize>,
-    /// An event of the guest arrived while the interface moved to another worker.
+    /// True if an event of the guest arrived while the interface moved to another worker.
     event_arrived: bool,
     /// Frames for the guest that arrived while the interface moved to another worker.
     waiting: VecDeque<FrameHandle>,
-    /// The guest's ring had an invalid index, so the interface is ignored.
+    /// True if the guest's ring had an invalid index, so that the back end ignores the interface.
     broken: bool,
     counters: VifCounters,
 }
@@ -261,7 +261,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         &self.interfaces[usize::from(vif.0)].counters
     }
 
-    /// Returns `true` if the interface is ignored because its ring had an invalid index.
+    /// Returns `true` if the back end ignores the interface, because the guest's ring had an invalid index.
     ///
     /// # Panics
     /// If there is no such interface.

@@ -7,8 +7,8 @@ use super::{NetworkBackend, VifIndex};
 use core::fmt::Debug;
 
 impl<M: Copy + Debug> NetworkBackend<M> {
-    /// Starts to move an interface to another back-end worker thread. Returns `false` if it has that worker or is
-    /// moving already, or if the interface or worker does not exist.
+    /// Starts to move an interface to another back-end worker thread. Returns `false` if that worker serves the
+    /// interface already, if the interface is moving, or if interface or worker does not exist.
     pub fn start_move(&mut self, vif: VifIndex, worker: usize) -> bool {
         let known = worker < self.workers.len();
         let Some(interface) = self.interfaces.get_mut(usize::from(vif.0)).filter(|_| known) else {

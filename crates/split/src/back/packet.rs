@@ -25,7 +25,7 @@ pub(super) struct MappedFramePiece {
 #[derive(Debug)]
 pub(super) struct StoredFrame {
     pub(super) buffer: Box<[u8; BUFFER]>,
-    /// Number of the frame's bytes that are in the service domain's buffer.
+    /// Number of the frame's bytes, from its start, that are in the service domain's buffer.
     pub(super) head: usize,
     pub(super) pieces: [MappedFramePiece; PIECES],
     pub(super) count: usize,

@@ -18,7 +18,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         &mut self.packets.at_mut(key).buffer
     }
 
-    /// Sets the length and the offloads of a frame that the caller put into its buffer.
+    /// Sets length and offloads of an allocated frame, after the caller has filled the frame's buffer.
     pub fn set_filled(&mut self, key: &FrameHandle, length: usize, offload: PendingOffloads) {
         let packet = self.packets.at_mut(key);
         (packet.head, packet.offload) = (length.min(BUFFER), offload);
@@ -62,7 +62,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
     }
 
     /// Copies up to `limit` frames of a worker thread to their guests, and returns their number. A guest that requested
-    /// an event gets it now, or later if it was given few frames.
+    /// an event gets it now, or later if it received only few frames.
     pub fn receive<H: NetworkBackendHal<Mapping = M>>(
         &mut self,
         worker: usize,

@@ -16,7 +16,7 @@ const HEADERS: usize = 128;
 pub(super) struct PendingTransmitRequest<M> {
     vif: VifIndex,
     id: u16,
-    /// The transmit request came with a slot of extra information, which needs a response too.
+    /// True if the transmit request came with a slot of extra information, which needs a response too.
     extra: bool,
     reference: u32,
     /// Mapping of the request's page; `None` if the page could not be mapped.
@@ -45,7 +45,7 @@ struct FrameRequests {
 struct MalformedTransmitRequests;
 
 impl<M: Copy + Debug> NetworkBackend<M> {
-    /// Handles a front end's event: appends its interface to its worker's ready queue.
+    /// Handles an event of a front end: appends the interface to the ready queue of the interface's worker.
     pub fn event(&mut self, vif: VifIndex) {
         let Some(interface) = self.interfaces.get_mut(usize::from(vif.0)) else { return };
         if interface.target.is_some() {
@@ -254,7 +254,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         Some(copy)
     }
 
-    /// Frees a sent or dropped frame, and leaves the frame's pages to their worker to release.
+    /// Frees a frame that was sent or dropped. The worker that mapped the frame's pages releases them later.
     pub fn discard(&mut self, key: FrameHandle) {
         let packet = self.packets.at(&key);
         let released = &mut self.workers[packet.worker].released;
@@ -262,8 +262,8 @@ impl<M: Copy + Debug> NetworkBackend<M> {
         self.packets.put(key);
     }
 
-    /// Unmaps the pages of up to `limit` transmit requests that need them no longer, and responds. Returns the number
-    /// of requests.
+    /// Unmaps the pages of up to `limit` transmit requests whose frames are freed, and responds to these requests.
+    /// Returns their number.
     pub fn release<H: NetworkBackendHal<Mapping = M>>(
         &mut self,
         worker: usize,
@@ -302,8 +302,8 @@ impl<M: Copy + Debug> NetworkBackend<M> {
     }
 }
 
-/// Returns the pieces of a frame if its transmit requests are valid: each piece within a page, none empty, as long
-/// together as announced.
+/// Returns the pieces of a frame if its transmit requests are valid: each piece is within a page, none is empty, and
+/// their lengths add up to the announced one.
 fn pieces(requests: &[TxRequest]) -> Option<[MappedFramePiece; PIECES]> {
     let mut pieces = [MappedFramePiece::default(); PIECES];
     let rest: usize = requests[1..].iter().map(|request| usize::from(request.size)).sum();

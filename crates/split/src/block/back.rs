@@ -13,7 +13,7 @@ use core::fmt::Debug;
 /// Maximum number of block requests that the disk processes at once.
 pub const REQUESTS: usize = 32;
 
-/// Machine operations that the block back end needs. Costs are charged by the implementer.
+/// Machine operations that the block back end needs. The implementer accounts for the costs.
 pub trait BlockBackendHal {
     /// Handle of a guest's page that the back end has mapped.
     type Mapping: Copy + Debug;
@@ -21,7 +21,7 @@ pub trait BlockBackendHal {
     /// Returns the ring that front end and back end share.
     fn ring(&mut self) -> &mut RingPage;
 
-    /// Maps a granted page, for writing if the request reads the disk.
+    /// Maps a granted page: for writing if the block request reads from the disk.
     ///
     /// # Errors
     /// [`NotGranted`] if the grant does not permit it.
@@ -37,9 +37,9 @@ pub trait BlockBackendHal {
 /// Command that the block back end gives to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockCommand {
-    /// Tag of the disk command, for [`BlockBackend::complete`].
+    /// Tag that identifies the disk command to [`BlockBackend::complete`].
     pub tag: u8,
-    /// The command writes to the disk; otherwise it reads.
+    /// True if the command writes to the disk; false if it reads.
     pub write: bool,
     /// First sector that the command reads or writes.
     pub sector: u64,
@@ -54,7 +54,7 @@ pub enum BlockRequestOutcome {
     Command(BlockCommand),
     /// The block request was invalid and was answered with an error.
     Refused,
-    /// No block request is pending, or the disk has too many.
+    /// No block request is pending, or the disk already processes the maximum number.
     Idle,
 }
 
@@ -82,7 +82,7 @@ pub struct BlockBackend<M> {
     ring: BackRing,
     /// Number of sectors of the block back end's disk.
     sectors: u64,
-    /// The guest may write to the disk, not only read it.
+    /// True if the guest may write to the disk, not only read it.
     writable: bool,
     pending: [Option<PendingBlockRequest<M>>; REQUESTS],
     broken: bool,
@@ -103,7 +103,7 @@ impl<M: Copy + Debug> BlockBackend<M> {
         }
     }
 
-    /// Returns `true` if the guest's ring is ignored because it had an invalid index.
+    /// Returns `true` if the back end ignores the guest's ring, because the ring had an invalid index.
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.broken
@@ -189,8 +189,8 @@ impl<M: Copy + Debug> BlockBackend<M> {
         None
     }
 
-    /// Checks a block request and maps its pages. Returns its disk command, or `None` with nothing mapped if
-    /// it is invalid.
+    /// Checks a block request and maps its pages. Returns the request's disk command, or `None` with no page
+    /// mapped if the request is invalid.
     fn check<H: BlockBackendHal<Mapping = M>>(
         &self,
         tag: u8,

@@ -1,5 +1,5 @@
-//! The block front end: the guest's half of a split disk driver. A request's pages are granted while it is
-//! pending. Responses to unknown requests are ignored.
+//! The block front end: the guest's half of a split disk driver. A request's pages are granted while the
+//! request is pending. Responses to unknown requests are ignored.
 
 use super::{
     BlockRequestHeader, BlockRequestSegment, BlockResponse, PER_PAGE, READ, REQUESTS, SEGMENTS, WRITE,
@@ -8,7 +8,7 @@ use crate::message::status;
 use crate::ring::{FrontRing, RingPage};
 use alloc::vec::Vec;
 
-/// Machine operations that the block front end needs. Costs are charged by the implementer.
+/// Machine operations that the block front end needs. The implementer accounts for the costs.
 pub trait BlockFrontendHal {
     /// Returns the ring that front end and back end share.
     fn ring(&mut self) -> &mut RingPage;
@@ -29,7 +29,7 @@ pub enum BlockSubmitError {
     /// The ring or the grant table is full; retry after a response.
     #[error("the block request ring or the grant table is full")]
     Full,
-    /// The disk request has no sectors, or more than a request holds.
+    /// The disk request has no sectors, or more than fit in one request.
     #[error("block request length is out of range (1-88 sectors)")]
     Length,
 }
@@ -39,7 +39,7 @@ pub enum BlockSubmitError {
 pub struct CompletedBlockRequest {
     /// Id of the disk request, which [`BlockFrontend::submit`] returned.
     pub id: u16,
-    /// The back end reported that the request succeeded.
+    /// True if the back end reported that the request succeeded.
     pub succeeded: bool,
 }
 

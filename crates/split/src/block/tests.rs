@@ -129,7 +129,8 @@ impl SplitBlockFixture {
         }
     }
 
-    /// Asserts that only pages of pending block requests are mapped, and that every request taken is answered once.
+    /// Asserts that only pages of pending block requests are mapped, and that the back end has answered every other
+    /// request once.
     fn assert_mapped_and_answered(&self) {
         let counters = self.back.counters();
         assert_eq!(counters.taken - counters.done, self.back.in_flight() as u64);
@@ -295,8 +296,8 @@ fn block_response_to_an_unknown_request_is_ignored() {
     assert_eq!((bench.done(), bench.front.in_flight()), (Vec::new(), 1));
 }
 
-/// Checks that random slots and indices of a guest's ring cause bounded work, and leave only pages of requests at the
-/// disk mapped.
+/// Checks that random slots and indices of a guest's ring cause bounded work, and that only pages of pending requests
+/// stay mapped.
 #[test]
 fn random_ring_contents_do_not_panic_the_block_back_end() {
     let mut state = 1u64;

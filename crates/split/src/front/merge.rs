@@ -13,7 +13,7 @@ const SHORTEST_TCP: usize = 20;
 /// TCP flags that a merged segment may have: ACK.
 const ALLOWED_FLAGS: u8 = 0x10;
 
-/// Merger of received TCP segments. A frame that was read ahead and cannot be merged waits for the next call.
+/// Merger of received TCP segments. If the frame read ahead cannot be merged, the merger keeps it for the next call.
 #[derive(Debug)]
 pub(super) struct SegmentMerger {
     buffer: Box<[u8]>,
@@ -36,12 +36,12 @@ impl SegmentMerger {
         Self { buffer: alloc::vec![0; MAX_FRAME].into(), waiting: None }
     }
 
-    /// Returns `true` if a frame that was read ahead could not be merged and waits.
+    /// Returns `true` if the merger keeps a frame that was read ahead and could not be merged.
     pub(super) fn has_frame(&self) -> bool {
         self.waiting.is_some()
     }
 
-    /// Copies the frame that could not be merged to the front of `into`, and returns its description.
+    /// Takes the kept frame, which could not be merged: copies it to the front of `into`, and returns its description.
     pub(super) fn take(&mut self, into: &mut [u8]) -> Option<FrontendReceivedFrame> {
         let received = self.waiting.take()?;
         into.get_mut(..received.length)?.copy_from_slice(&self.buffer[..received.length]);
@@ -53,9 +53,9 @@ impl SegmentMerger {
         &mut self.buffer
     }
 
-    /// Merges the frame that was read ahead into the frame in `frame`. Returns the merged length, or `None` if the
-    /// frame cannot be merged and waits. Frames that stayed in the machine are not merged, as most were never
-    /// segmented.
+    /// Merges the frame read ahead into the frame in `frame`. Returns the merged length, or `None` if the frames cannot
+    /// be merged and the second is kept. Frames with pending offloads are not merged: they come from another guest of
+    /// this machine, and most were never segmented.
     pub(super) fn append(
         &mut self,
         frame: &mut [u8],

@@ -1,5 +1,6 @@
-//! The network front end: the guest's half of a split network driver. Frames to send are copied into its own pages,
-//! granted, and described on the transmit ring. Pages to receive into are granted and posted on the receive ring.
+//! The network front end: the guest's half of a split network driver. Frames to send are copied into the driver's own
+//! pages, which are granted and described on the transmit ring. Pages to receive into are granted and posted on the
+//! receive ring.
 //!
 //! - `transmit` and `receive`: the two directions;
 //! - `merge`: merges segments into one packet;
@@ -22,7 +23,7 @@ use receive::FrontendReceiveQueue;
 use transmit::FrontendTransmitQueue;
 
 /// Machine operations that the network front end needs. Pages below [`crate::ring::SLOTS`] are for sending, the next
-/// [`crate::ring::SLOTS`] for receiving. Costs are charged by the implementer.
+/// [`crate::ring::SLOTS`] for receiving. The implementer accounts for the costs.
 pub trait NetworkFrontendHal {
     /// Returns the interface's rings, which front end and back end share.
     fn rings(&mut self) -> &mut InterfaceRings;

@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 pub struct FrontendReceivedFrame {
     /// Length of the received frame in bytes.
     pub length: usize,
-    /// Offloads not applied to the received frame, because it stayed in the machine.
+    /// Offloads that were never applied to the received frame, because the frame did not leave the machine.
     pub offload: PendingOffloads,
     /// Number of frames merged into the received frame, including itself.
     pub frames: u32,
@@ -111,7 +111,7 @@ impl NetworkFrontend {
         Some((index, slot))
     }
 
-    /// Assembles a received frame in `into` from its first response and the following ones.
+    /// Assembles a received frame in `into`, from its first response and the following responses on the ring.
     fn assemble<H: NetworkFrontendHal>(
         &mut self,
         hal: &mut H,

@@ -127,7 +127,8 @@ impl NetworkFrontendHal for GuestFrontendHal<'_> {
 }
 
 impl SplitNetworkFixture {
-    /// Creates `guests` guests on `workers` workers, with all pages posted and no frame in flight.
+    /// Creates a fixture of `guests` guests and a back end with `workers` workers, with all receive pages posted and no
+    /// frame in flight.
     pub(super) fn new(guests: usize, workers: usize) -> Self {
         let mut machine = HostMachine::new(ProcessorConfig::from_table(&CostTable::nehalem(), 1, 1));
         let service = machine.add_domain(DomainKind::Dom0, "service".into());
@@ -160,7 +161,7 @@ impl SplitNetworkFixture {
         (&mut self.fronts[usize::from(vif.0)], GuestFrontendHal { shared: &mut self.shared, vif })
     }
 
-    /// Sends a frame through the front end of a guest, and delivers its event to the back end.
+    /// Sends a frame through the front end of a guest, and delivers the front end's event to the back end.
     pub(super) fn send(
         &mut self,
         vif: VifIndex,

@@ -1,4 +1,5 @@
-//! Hostile front ends: none makes the back end loop, read pages that are not granted, or harm another guest.
+//! Tests hostile front ends: none makes the back end loop, read pages that are not granted, or harm another
+//! guest.
 
 use super::{A, B};
 use crate::PendingOffloads;

@@ -1,4 +1,4 @@
-//! Front ends and a back end over real grant tables: frame order, page release, moving interfaces, and
+//! Tests front ends and a back end over real grant tables: frame order, page release, moving interfaces, and
 //! hostile front ends.
 
 mod bench;

@@ -157,8 +157,8 @@ struct GuestWorkerModel {
 }
 
 impl GuestWorkerModel {
-    /// Performs an operation of the property test. Numbers the frames that arrive for a guest; drops frames that guests
-    /// send.
+    /// Performs an operation of the property test. Frames that arrive for a guest are numbered, and frames that guests
+    /// send are dropped.
     fn operation(&mut self, operation: GuestWorkerOperation) {
         let all = [VifIndex(0), VifIndex(1), VifIndex(2)];
         let Self { bench, next, sent, received } = self;

@@ -98,7 +98,7 @@ impl<F> Client<F> {
     }
 
     /// Requests the properties of a region ([`ReplyContents::Region`]) in a reply body of at most `room` bytes. With
-    /// room for the fixed part only (32 bytes), the reply's `argsz` is the size of the whole.
+    /// room for the fixed part only (32 bytes), the reply's `argsz` is the size of the full reply body.
     pub fn region_info<G>(&mut self, out: &mut MessageOutbox<G>, index: u32, room: u32) -> u16 {
         let body =
             RegionInfoBody { argsz: U32::new(room), index: U32::new(index), ..RegionInfoBody::default() };
@@ -165,8 +165,8 @@ impl<F> Client<F> {
         self.send(out, Command::RegionWrite, &body, Vec::new(), true);
     }
 
-    /// Requests the writes of several values of up to 8 bytes each (longer ones are cut), without a reply. The server
-    /// must have negotiated `write_multiple`.
+    /// Requests writes of several values of up to 8 bytes each (longer values are truncated), without a reply. The
+    /// server must have negotiated `write_multiple`.
     pub fn write_multi_posted<G>(&mut self, out: &mut MessageOutbox<G>, writes: &[(u32, u64, &[u8])]) {
         let head = MultiWriteBody { wr_cnt: U64::new(writes.len() as u64) };
         let entries: Vec<MultiWriteEntry> = writes.iter().map(multi_entry).collect();
@@ -196,7 +196,8 @@ impl<F> Client<F> {
         self.set_irqs(out, irq_set::DATA_NONE | irq_set::ACTION_TRIGGER, (index, 0, 0), Vec::new())
     }
 
-    /// Requests that the device unmasks an interrupt vector, one of a type whose vectors are masked when they fire.
+    /// Requests that the device unmasks an interrupt vector. For interrupt types whose vectors are masked when they
+    /// fire.
     pub fn unmask_irq<G>(&mut self, out: &mut MessageOutbox<G>, index: u32, vector: u32) -> u16 {
         self.set_irqs(out, irq_set::DATA_NONE | irq_set::ACTION_UNMASK, (index, vector, 1), Vec::new())
     }
@@ -282,7 +283,8 @@ impl<F> Client<F> {
     }
 }
 
-/// Returns the maximum body of a server's message in bytes: the limit for replies to known commands, else 0.
+/// Returns the maximum body of a server's message in bytes: the command's limit for a reply to a known command, and 0
+/// for other messages.
 fn max_body(header: &MessageHeader) -> usize {
     match (header.kind(), Command::from_number(header.command.get())) {
         (MessageType::Reply, Some(command)) => command.max_reply_body(),

@@ -52,8 +52,8 @@ pub enum ReplyContents<'a> {
 /// Properties of a region, as the server describes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegionLayout {
-    /// Bytes of the full reply about the region. If they exceed the room that was given, the client requests again with
-    /// that much.
+    /// Size of the full reply about the region in bytes. If it exceeds the requested maximum, the client repeats the
+    /// request with this size.
     pub argsz: u32,
     /// Flags of the device's region, see [`region_flags`].
     pub flags: u32,
@@ -61,7 +61,7 @@ pub struct RegionLayout {
     pub size: u64,
     /// Offset of the region in the file that holds it.
     pub offset: u64,
-    /// Mappable areas of the region; with `MMAP` and none, the whole region is mappable.
+    /// Mappable areas of the region. With flag `MMAP` and an empty list, the whole region is mappable.
     pub sparse: Vec<SparseArea>,
 }
 

@@ -1,4 +1,4 @@
-//! Writes the server's reply to a request, unless the client wants none.
+//! Writes the server's reply to a request, unless the client has requested that there is none.
 
 use alloc::vec::Vec;
 
@@ -16,7 +16,7 @@ impl<'a, F> ReplyWriter<'a, F> {
         Self { request, out }
     }
 
-    /// Returns the header of the request to reply to, for a later reply.
+    /// Returns the request's header, by which a later reply identifies the request.
     pub(super) fn request(&self) -> MessageHeader {
         self.request
     }

@@ -1,4 +1,4 @@
-//! Counters of a vfio-user session, also for the number of VMM interventions.
+//! Counters of a vfio-user session: messages, register accesses, refused requests and dropped descriptors.
 
 /// Counters of a session since its connection began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct SessionCounters {
     pub posted_writes: u64,
     /// Number of region writes by the client with a reply.
     pub synchronous_writes: u64,
-    /// Number of reads and writes outside a region, or not permitted by it.
+    /// Number of reads and writes that lie outside a region, or that the region does not permit.
     pub out_of_range: u64,
     /// Number of region writes by the client with an inconsistent length.
     pub malformed_writes: u64,

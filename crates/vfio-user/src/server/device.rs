@@ -11,12 +11,12 @@ use crate::wire::Errno;
 pub struct RegionInfo<'a> {
     /// Size of the device's region in bytes; 0 for a missing region.
     pub size: u64,
-    /// Flags of the region, of which the device gives [`region_flags`](crate::wire::region_flags) `READ`, `WRITE` and
-    /// `MMAP`; `CAPS` is added where needed.
+    /// Flags of the region. The device sets [`region_flags`](crate::wire::region_flags) `READ`, `WRITE` and `MMAP`; the
+    /// session adds `CAPS` where needed.
     pub flags: u32,
     /// Offset of the region in the file of [`ServedDevice::region_fd`].
     pub offset: u64,
-    /// Mappable areas of the region; with `MMAP` and none, the whole region is mappable.
+    /// Mappable areas of the region. With flag `MMAP` and an empty list, the whole region is mappable.
     pub sparse: &'a [SparseArea],
 }
 
@@ -36,7 +36,7 @@ pub struct DmaWindow<F> {
     pub file: Option<DmaWindowFile<F>>,
 }
 
-/// File that contains the memory of a DMA window. The device checks its kind and its size.
+/// File that contains the memory of a DMA window. The device checks the file's kind and size.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DmaWindowFile<F> {
     /// Descriptor of the file with guest memory.
@@ -45,7 +45,8 @@ pub struct DmaWindowFile<F> {
     pub offset: u64,
 }
 
-/// Change of a device's interrupts. `index` is a known interrupt type, vectors are below its count.
+/// Change of a device's interrupts. The session has checked that `index` is a known interrupt type and that vectors are
+/// below the type's number of vectors.
 #[derive(Debug, PartialEq, Eq)]
 pub enum IrqChange<F> {
     /// Change: disables an interrupt type, so that every interrupt vector loses its eventfd.
@@ -92,7 +93,7 @@ pub enum IrqChange<F> {
     },
 }
 
-/// State of a client's request after the device's function for it has returned.
+/// Time at which the device finishes a client's request: within the call, or later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestCompletionTiming {
     /// The device has finished the client's request.
@@ -110,12 +111,12 @@ pub trait ServedDevice<F> {
     /// Returns the device's flags, and the numbers of its regions and interrupt types.
     fn info(&self) -> DeviceInfo;
 
-    /// Returns the properties of region `index`, or `None` if it is out of range. Called at every access, so it must be
-    /// cheap.
+    /// Returns the properties of region `index`, or `None` if it is out of range. The session calls this method at
+    /// every access, so it must be cheap.
     fn region(&self, index: u32) -> Option<RegionInfo<'_>>;
 
-    /// Returns a descriptor of a mappable region's memory for the client. Without one the region is described as
-    /// not mappable.
+    /// Returns a file descriptor of a mappable region's memory for the client. `None` makes the session describe the
+    /// region as not mappable.
     fn region_fd(&mut self, index: u32) -> Option<F>;
 
     /// Returns the properties of interrupt type `index`, or `None` if it is out of range.
@@ -127,8 +128,8 @@ pub trait ServedDevice<F> {
     /// Writes bytes to an offset inside a writable region.
     fn write(&mut self, region: u32, offset: u64, data: &[u8]);
 
-    /// Maps a DMA window. After an error the window counts as not mapped. A window that is mapped later may lose its
-    /// session meanwhile: [`dma_unmap_all`](Self::dma_unmap_all) is then called before the window exists.
+    /// Maps a DMA window. After an error the window counts as not mapped. If the device finishes the mapping later, the
+    /// session may close before that: [`dma_unmap_all`](Self::dma_unmap_all) is then called before the window exists.
     ///
     /// # Errors
     /// The descriptor is unsuitable, or a limit is reached.

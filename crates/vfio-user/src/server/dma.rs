@@ -1,4 +1,4 @@
-//! Table of a client's DMA windows, with the rules for mapping and unmapping them.
+//! Table of a client's DMA windows, which checks the rules for mapping and unmapping windows.
 //!
 //! An unmap removes every window inside its range, like Linux's VFIO, and not only the one that it names exactly:
 //! QEMU unmaps all addresses when a guest's IOMMU detaches a device, and a remaining window would give the card
@@ -19,7 +19,7 @@ pub(super) struct DmaWindowRange {
     last: u64,
 }
 
-/// Mapped DMA windows of a client, by address.
+/// Table of the DMA windows that a client has mapped, in the order of their addresses.
 #[derive(Debug)]
 pub(super) struct DmaWindowTable {
     /// Last address of each DMA window, by its first address.
@@ -41,20 +41,21 @@ impl DmaWindowTable {
         self.windows.len()
     }
 
-    /// Returns true if a DMA window overlaps the range. Windows are disjoint, so only the last one that starts at or
-    /// before the end matters.
+    /// Returns true if a DMA window overlaps the range. Windows are disjoint, so the function checks only the last
+    /// window that starts at or before the range's end.
     fn overlaps(&self, first: u64, last: u64) -> bool {
         self.windows.range(..=last).next_back().is_some_and(|(_, &end)| end >= first)
     }
 
-    /// Returns true if the range holds a DMA window and cuts none.
+    /// Returns true if the range contains at least one DMA window, and every window that it touches lies inside it.
     fn holds_whole_windows(&self, first: u64, last: u64) -> bool {
         let cut = self.windows.range(..first).next_back().is_some_and(|(_, &end)| end >= first);
         let highest = self.windows.range(first..=last).next_back();
         !cut && highest.is_some_and(|(_, &end)| end <= last)
     }
 
-    /// Makes the device map a DMA window, which the caller [inserts](Self::insert) once it is mapped.
+    /// Makes the device map a DMA window. The caller must [insert](Self::insert) the window once the device has mapped
+    /// it.
     pub(super) fn map<F, D: ServedDevice<F>>(
         &self,
         body: &[u8],

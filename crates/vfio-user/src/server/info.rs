@@ -23,7 +23,7 @@ pub(super) enum VersionNegotiationError {
     Fatal(ProtocolError),
 }
 
-/// Replies to a version request with the protocol capabilities that both sides support. The reply repeats only
+/// Replies to a version request with the capabilities that client and server both support. The reply repeats only
 /// capabilities that the client mentioned, and is no longer than the request: QEMU reads it into the request's buffer.
 pub(super) fn version<F>(
     body: &[u8],

@@ -1,4 +1,4 @@
-//! Decodes `DEVICE_SET_IRQS`: flags, ranges and descriptors become calls of the device.
+//! Decodes `DEVICE_SET_IRQS`, and turns flags, ranges and descriptors into calls of the device.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -47,8 +47,8 @@ pub(super) fn set<F, D: ServedDevice<F>>(
     }
 }
 
-/// Returns the range of interrupt vectors from `start`, if it is not empty and inside the interrupt type's
-/// vectors.
+/// Returns the range of `count` interrupt vectors from `start`. Returns an error if the range is empty or not
+/// within the interrupt type's vectors.
 fn vectors(start: u32, count: u32, info: IrqInfo) -> Result<Range<u32>, Errno> {
     let end = start.checked_add(count).ok_or(Errno::EINVAL)?;
     if count == 0 || end > info.count {

@@ -23,8 +23,8 @@ use answer::ReplyWriter;
 use dma::{DmaWindowRange, DmaWindowTable};
 use info::VersionNegotiationError;
 
-/// Number of unsent reply bytes at which a session stops taking messages: a client that does not read its replies costs
-/// the server this much memory and one more reply.
+/// Number of unsent reply bytes at which a session stops handling messages. A client that does not read its replies
+/// costs the server at most this much memory and one more reply.
 pub const OUTBOX_LIMIT: usize = 256 * 1024;
 
 /// Protocol version and capabilities that client and server have agreed on.
@@ -68,7 +68,7 @@ pub struct ServerSession<F> {
     failed: Option<ProtocolError>,
 }
 
-/// State of the session without the decoder, from which a message borrows while it is handled.
+/// State of the session without the decoder: the message that the session handles borrows from the decoder.
 #[derive(Debug)]
 struct SessionState {
     max_dma_maps: u32,
@@ -174,8 +174,8 @@ impl<F> ServerSession<F> {
     }
 }
 
-/// Returns the maximum body of a client's message in bytes: the limit for requests, and 0 for replies, which are never
-/// expected.
+/// Returns the maximum body of a client's message in bytes: the command's limit for a request, and 0 for a reply, since
+/// the server sends no requests.
 fn max_body(header: &MessageHeader) -> usize {
     match (header.kind(), Command::from_number(header.command.get())) {
         (MessageType::Command, Some(command)) => command.max_request_body(),

@@ -1,4 +1,4 @@
-//! Continues a session with a client in the next process of the server.
+//! Continues a client's session in the server's successor process.
 //!
 //! The session's owner keeps for a successor: the bytes of unhandled messages ([`ServerSession::undone`] returns their
 //! number), in the socket or elsewhere; and, once messages up to there are handled, the first part of an incomplete
@@ -10,8 +10,8 @@ use super::{NegotiatedVersion, PendingRequest, ServerSession};
 use crate::decoder::{ProtocolError, UnfinishedMessage};
 
 impl<F> ServerSession<F> {
-    /// Creates a session that continues the session of another process. `windows` are the first and last addresses of
-    /// the disjoint DMA windows, which the device has mapped again already.
+    /// Creates a session that continues the session of a previous process. `windows` are the first and last addresses
+    /// of the disjoint DMA windows, which the device has already mapped again.
     pub fn resume(
         max_dma_maps: u32,
         negotiated: Option<NegotiatedVersion>,
@@ -23,7 +23,8 @@ impl<F> ServerSession<F> {
         session
     }
 
-    /// Restores the incomplete message that the other process had received, and its descriptors, before any push.
+    /// Restores the incomplete message that the previous process had received, with the message's descriptors. Call
+    /// this method before any push.
     ///
     /// # Errors
     /// The partial message is invalid: no session can have left it.
@@ -35,7 +36,8 @@ impl<F> ServerSession<F> {
         self.decoder.resume(partial, fds)
     }
 
-    /// Returns the number of pushed or restored bytes of messages that are incomplete or unfinished.
+    /// Returns the number of received bytes of messages that are incomplete, not handled yet, or not finished by the
+    /// device.
     pub fn undone(&self) -> usize {
         let waiting = |waiting: &PendingRequest| waiting.request.size.get() as usize;
         self.state.waiting.as_ref().map_or(0, waiting) + self.decoder.pending()

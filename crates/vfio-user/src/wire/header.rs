@@ -36,7 +36,7 @@ pub struct MessageHeader {
     pub command: U16,
     /// Bytes of the whole message, header included.
     pub size: U32,
-    /// Flags of the message: type in bits 0-3, no reply wanted in bit 4, error in bit 5.
+    /// Flags of the message: bits 0-3 are the type, bit 4 requests no reply, and bit 5 marks an error.
     pub flags: U32,
     /// UNIX error number of an error reply.
     pub error: U32,

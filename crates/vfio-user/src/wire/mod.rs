@@ -19,7 +19,7 @@ pub use errno::Errno;
 pub use header::{MessageHeader, MessageType};
 pub use version::{MalformedCapabilities, VersionCapabilities};
 
-/// Major version of the vfio-user protocol, of which there is one.
+/// Major version of the vfio-user protocol, the only one defined.
 pub const VERSION_MAJOR: u16 = 0;
 /// Newest supported minor version of the protocol.
 pub(crate) const VERSION_MINOR: u16 = 1;
@@ -89,7 +89,7 @@ pub(crate) mod dma_flags {
     pub(crate) const READ: u32 = 1 << 0;
     /// DMA_MAP: the device may write the DMA window.
     pub(crate) const WRITE: u32 = 1 << 1;
-    /// DMA_UNMAP: all DMA windows are unmapped (the kernel's value, which QEMU and libvfio-user share).
+    /// DMA_UNMAP: unmaps all DMA windows. The value is that of Linux's VFIO, which QEMU and libvfio-user use too.
     pub(crate) const UNMAP_ALL: u32 = 1 << 1;
 }
 

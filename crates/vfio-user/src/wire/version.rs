@@ -1,4 +1,5 @@
-//! Capabilities in the JSON text of a `VERSION` message: parsed with tolerance, rendered to fit.
+//! Capabilities in the JSON text of a `VERSION` message: the parser is tolerant, and rendering omits capabilities that
+//! exceed the room.
 //!
 //! `twin_socket` and `migration` are ignored in requests and never offered.
 
@@ -29,8 +30,8 @@ pub struct VersionCapabilities {
 }
 
 impl VersionCapabilities {
-    /// Parses the text after the version numbers of a `VERSION` message up to its NUL or, tolerated, to its end. No
-    /// text, an empty object, and an absent or null `capabilities` all mean defaults. Unknown keys are ignored.
+    /// Parses the text after the version numbers of a `VERSION` message, up to its NUL or, if it has none, to its end.
+    /// No text, an empty object, and an absent or null `capabilities` all mean defaults. Unknown keys are ignored.
     ///
     /// # Errors
     /// The text is not JSON (or is nested too deeply).
@@ -51,9 +52,9 @@ impl VersionCapabilities {
         })
     }
 
-    /// Renders the text of a `VERSION` message with its NUL in at most `room` bytes, and returns the rendered
-    /// capabilities. Those that do not fit are omitted, the least useful first. Too little room yields an empty text,
-    /// which is legal.
+    /// Renders the text of a `VERSION` message with a final NUL in at most `room` bytes, and returns the rendered
+    /// capabilities. Capabilities that do not fit are omitted, the least useful first. Too little room yields an empty
+    /// text, which is legal.
     pub fn render(mut self, room: usize) -> (Self, Vec<u8>) {
         loop {
             let text = self.text();

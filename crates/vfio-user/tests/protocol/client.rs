@@ -139,7 +139,7 @@ fn error_reply_of_the_server_is_returned_to_the_client() {
     wire.exchange(|reply| assert_eq!(reply.answer, Err(Errno::EINVAL)));
 }
 
-/// Creates a client that waits for the reply to a read of four bytes, its request 0.
+/// Creates a client that has sent a read of four bytes (message id 0), and waits for the reply.
 fn waiting() -> Client<CountedFd> {
     let mut client = Client::new();
     client.read(&mut MessageOutbox::<CountedFd>::new(), 0, 0, 4);

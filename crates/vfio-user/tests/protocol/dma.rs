@@ -1,4 +1,4 @@
-//! Tests the rules for DMA windows: overlap, exactness, limits, descriptors.
+//! Tests the rules for DMA windows: overlap, exact ranges, limits, descriptors.
 
 use std::rc::Rc;
 
@@ -105,8 +105,8 @@ fn dma_unmap_removes_whole_windows_and_echoes_the_request() {
     assert_eq!(script.device.maps, []);
 }
 
-/// Checks unmapping as Linux's VFIO does it. QEMU relies on that when a guest's IOMMU detaches a device: it unmaps all
-/// addresses, in halves, quarters and so on, regardless of the windows that were mapped there.
+/// Checks that unmapping a range works as in Linux's VFIO. QEMU relies on that when a guest's IOMMU detaches a device:
+/// QEMU unmaps all addresses, in halves, quarters and so on, regardless of the windows that were mapped there.
 #[test]
 fn dma_unmap_removes_every_window_inside_the_range() {
     let mut script = ScriptedSession::agreed();

@@ -1,4 +1,4 @@
-//! Tests the stream of messages: cut anywhere, too long, too short, unexpected, flooded; and the ownership of
+//! Tests the stream of messages: divided anywhere, too long, too short, unexpected, too many; and the ownership of
 //! descriptors.
 
 use std::rc::Rc;

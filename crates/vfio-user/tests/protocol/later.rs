@@ -1,4 +1,4 @@
-//! Tests requests that the device finishes later: time and order of their replies.
+//! Tests requests that the device finishes after its function has returned: time and order of the replies.
 
 use std::rc::Rc;
 

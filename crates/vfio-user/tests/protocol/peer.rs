@@ -13,8 +13,8 @@ use vfio_user::server::ServerSession;
 
 use crate::script::{CountedFd, RecordingDevice, ScriptedSession};
 
-/// Serves one client to the end of its connection. Returns the calls of the device. Descriptors are lost, as `read`
-/// does not receive them.
+/// Serves one client to the end of its connection. Returns the recorded calls of the device. Loses file descriptors,
+/// because `read` does not receive them.
 fn serve(mut stream: UnixStream) -> Vec<String> {
     let mut device = RecordingDevice { bar0: vec![0; 0x4000], ..RecordingDevice::default() };
     let mut session = ServerSession::default();

@@ -1,5 +1,5 @@
-//! Properties of a session for every stream of messages: no panic, bounded memory, progress, well-formed replies, and
-//! equal results for any cuts.
+//! Tests properties of a session for every stream of messages: no panic, bounded memory, progress, well-formed replies,
+//! and equal results for any division into pieces.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -34,7 +34,7 @@ fn any_message() -> impl Strategy<Value = Vec<u8>> {
     (any::<u16>(), flags, body).prop_map(|(id, flags, (command, body))| message(id, command, flags, &body))
 }
 
-/// Generates a client's stream: a `VERSION` message, so that the session handles the following ones, and up to 19
+/// Generates a client's stream: a `VERSION` message, without which the session would refuse the others, and up to 19
 /// random messages.
 fn conversation() -> impl Strategy<Value = Vec<u8>> {
     vec(any_message(), 0..20).prop_map(|messages| {

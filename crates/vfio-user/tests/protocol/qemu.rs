@@ -1,5 +1,5 @@
-//! Tests the boot of a guest as QEMU 11.1 sends it: realize, firmware, the guest driver, and the end. Values are from a
-//! recorded boot.
+//! Tests the boot of a guest with QEMU 11.1's requests: realize, firmware, the guest driver, and the end. Values are
+//! from a recorded boot.
 
 use crate::script::{
     COMMAND, NO_REPLY, QEMU_CAPABILITIES, REPLY, ScriptedSession, access, dma_map, dma_unmap, fds, message,
@@ -30,7 +30,8 @@ fn realize(script: &mut ScriptedSession) {
     assert_eq!(script.ask(9, &access(7, 0, 4096, &[])).len(), 16 + 4096);
 }
 
-/// Sends QEMU's memory transaction: four DMA maps before any reply is read, and then the unmapping of one window.
+/// Sends QEMU's requests for a change of the memory map: four DMA maps before any reply is read, and then the unmapping
+/// of one window.
 fn settle_memory(script: &mut ScriptedSession) {
     let transaction = [
         (dma_map(3, 0, 0, 0xc0000), Some(5)),
@@ -49,8 +50,8 @@ fn settle_memory(script: &mut ScriptedSession) {
     assert_eq!(script.ask(3, &entry), entry);
 }
 
-/// Sends the requests by which QEMU enables MSI-X: one vector without an eventfd, then each with its own, then one
-/// reassigned, as masking does.
+/// Sends the requests by which QEMU enables MSI-X: first one vector without an eventfd, then an eventfd for each
+/// vector, then one reassigned, as QEMU does when the guest masks a vector.
 fn enable_interrupts(script: &mut ScriptedSession) {
     script.ask(8, &set_irqs(EVENTFD_TRIGGER, MSIX, 0, 1));
     for vector in 0..3 {

@@ -1,5 +1,5 @@
-//! Tests reads and writes of regions: no error for any address, posted writes without reply, several writes in one
-//! message.
+//! Tests reads and writes of regions: no address causes an error, posted writes have no reply, and one message may have
+//! several writes.
 
 use crate::script::{COMMAND, EINVAL, NO_REPLY, REPLY, ScriptedSession, access, message, u32_at, u64_at};
 

@@ -10,7 +10,7 @@ use vfio_user::server::{
 use vfio_user::types::{DeviceInfo, IrqInfo, SparseArea};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
 
-/// Descriptor that counts its copies.
+/// Simulated file descriptor, a reference count by which tests find leaked descriptors.
 pub(crate) type CountedFd = Rc<i32>;
 
 pub(crate) const BAR0_SIZE: u64 = 0x4000;
@@ -35,7 +35,7 @@ pub(crate) struct RecordingDevice {
     pub(crate) maps: Vec<DmaWindow<CountedFd>>,
     pub(crate) vectors: [Option<CountedFd>; MSIX_VECTORS as usize],
     pub(crate) refuse: Option<Errno>,
-    /// True if the device finishes DMA maps and interrupt requests later than in the call.
+    /// True if the device finishes DMA maps and interrupt requests after the call has returned.
     pub(crate) later: bool,
 }
 

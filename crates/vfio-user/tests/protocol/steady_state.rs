@@ -1,4 +1,4 @@
-//! Tests that reads, writes and posted writes allocate nothing in client and server once the buffers have their size.
+//! Tests that reads, writes and posted writes allocate no memory in client and server once the buffers have grown.
 
 use vfio_user::client::Client;
 use vfio_user::outbox::MessageOutbox;

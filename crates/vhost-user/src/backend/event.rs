@@ -1,4 +1,5 @@
-//! Reports events to the host, and tasks that the host must complete before the session continues.
+//! Events that a back end's session reports to the host, and tasks that the host must complete before the session
+//! continues.
 
 use alloc::vec::Vec;
 
@@ -27,10 +28,10 @@ pub enum BackendEvent<F> {
     ProtocolFeaturesSet(u64),
     /// Event: the device status has changed to this value.
     StatusSet(u8),
-    /// Event: the host may use this ring from now on. If the ring has a base, it begins anew there; earlier positions
-    /// do not count.
+    /// Event: the host may use this ring from now on. If the ring has a base, it starts there, and the host discards
+    /// its own position.
     RingLive(LiveRingParameters),
-    /// Event: the host must not access this ring until the ring is live again. Its position is kept by the host.
+    /// Event: the host must not access this ring until the ring is live again. The host keeps the ring's position.
     RingPaused {
         /// Number of the paused ring.
         ring: u32,
@@ -42,7 +43,8 @@ pub enum BackendEvent<F> {
         /// True if the front end has enabled the ring.
         enabled: bool,
     },
-    /// Event: a ring with all its settings is not live, because a setting is invalid or its memory is missing.
+    /// Event: the front end has set all parameters of a ring, but the ring is not live, because a parameter is invalid
+    /// or the ring's memory is missing.
     RingFaulty {
         /// Number of the ring that is not live.
         ring: u32,
@@ -85,20 +87,22 @@ pub enum BackendEvent<F> {
 /// [`complete`](super::BackendSession::complete).
 #[derive(Debug, PartialEq, Eq)]
 pub enum HostOperation<F> {
-    /// Task: unmaps all memory, and maps these regions instead. No ring is live. After a failure no region counts as
-    /// mapped.
+    /// Task: unmaps all memory, and maps these regions in its place. No ring is live. After a failure no region counts
+    /// as mapped.
     ReplaceMemory(Vec<SharedRegion<F>>),
     /// Task: maps one more region. No ring is live. After a failure the region counts as not mapped.
     AddRegion(SharedRegion<F>),
     /// Task: unmaps a region. No ring is live. The region counts as unmapped, even after a failure.
     RemoveRegion(MemoryRegion),
-    /// Task: finishes the descriptors of a ring and stops using it, with [`HostOperationOutcome::Base`]. The host closes the
-    /// eventfd of kicks, and must not access the ring's memory after the completion.
+    /// Task: finishes the descriptors of a ring and stops using the ring; the outcome is
+    /// [`HostOperationOutcome::Base`]. The host closes the eventfd of kicks, and must not access the ring's memory
+    /// after the completion.
     StopRing {
         /// Number of the ring to stop.
         ring: u32,
     },
-    /// Task: logs writes to guest memory in this area. Marks outside of the area must be dropped.
+    /// Task: records writes to guest memory in this part of the migration log. Marks outside of the part must be
+    /// dropped.
     SetLog {
         /// Part of the file that has the migration log.
         area: LogArea,
@@ -125,15 +129,15 @@ pub enum HostOperation<F> {
     },
     /// Task: takes over the records of unfinished descriptors from a previous session.
     RestoreInflight {
-        /// Part of the file that has the records of unfinished descriptors. The host checks its size against its own
-        /// layout.
+        /// Part of the file that has the records of unfinished descriptors. The host checks the part's size against its
+        /// own record layout.
         area: InflightArea,
         /// File descriptor of the file with the records of unfinished ring descriptors.
         fd: F,
     },
 }
 
-/// Outcome of a [`HostOperation`]. An outcome of another task than the pending one counts as a failure.
+/// Outcome of a [`HostOperation`]. An outcome that does not fit the pending task counts as a failure.
 #[derive(Debug, PartialEq, Eq)]
 pub enum HostOperationOutcome<F> {
     /// Outcome: the task is done, and has no result.

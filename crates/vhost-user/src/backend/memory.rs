@@ -7,14 +7,14 @@ use alloc::vec::Vec;
 
 use crate::message::{MemoryRegion, RegionError};
 
-/// Part of a guest-physical range that is in one region.
+/// Part of a guest-physical range that lies in one memory region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryRegionPiece {
     /// Memory region that holds the part.
     pub region: MemoryRegion,
     /// Offset of the part from the region's first byte.
     pub offset: u64,
-    /// Bytes of the part, not 0. Less than requested if the range continues outside of the region.
+    /// Bytes of the part, not 0: fewer than requested if the range continues beyond the region.
     pub length: u64,
 }
 
@@ -49,8 +49,8 @@ impl MemoryTable {
         (length > 0).then_some(MemoryRegionPiece { region: *region, offset, length })
     }
 
-    /// Returns the guest-physical address of the `length` bytes at a user address. Returns `None` unless one region holds
-    /// all of them.
+    /// Returns the guest-physical address of the `length` bytes at a user address. Returns `None` unless one region
+    /// holds the whole range.
     pub fn user_to_guest(&self, address: u64, length: u64) -> Option<u64> {
         let inside = |region: &&MemoryRegion| {
             let offset = address.checked_sub(region.user_address)?;
@@ -86,7 +86,8 @@ impl MemoryTable {
         Ok(())
     }
 
-    /// Removes the region with the guest address, user address and size of `region`, and returns it.
+    /// Removes the region with the guest address, user address and size of `region` from the table, and returns the
+    /// removed region.
     ///
     /// # Errors
     /// There is no such region.
@@ -95,7 +96,7 @@ impl MemoryTable {
         found.map(|at| self.regions.remove(at)).ok_or(RegionError::Missing(region.guest_address))
     }
 
-    /// Returns a table of these regions with the same limit.
+    /// Returns a table of these regions, with the same limit on their number as this table.
     ///
     /// # Errors
     /// A region is invalid or overlaps another, or there are too many.

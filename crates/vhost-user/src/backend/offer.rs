@@ -13,7 +13,7 @@ const MAX_REGIONS: usize = 512;
 /// QEMU refuses a back end that offers less after a reconnection, so every session of a device needs the same offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackendOffer {
-    /// Number of queue pairs, 1 to 16; a number outside is moved to the nearest limit.
+    /// Number of queue pairs, clamped to 1-16.
     pub queue_pairs: u32,
     /// Feature bits of the device. Bit 30 (protocol features) is always offered as well.
     pub features: u64,

@@ -13,7 +13,7 @@ use crate::message::{
 /// Result of a request that is valid.
 #[derive(Debug)]
 pub(super) enum RequestResult<F> {
-    /// Result: the request is done, and has no reply but an acknowledgement.
+    /// Result: the request is done, and has no reply other than an acknowledgement.
     Done,
     /// Result: the request is done, and this is the body of its reply.
     Reply(Vec<u8>),
@@ -43,7 +43,7 @@ pub(super) enum UnfinishedRequest {
 }
 
 impl<F> SessionState<F> {
-    /// Checks a message and applies its request. Descriptors that stay in `fds` are not used.
+    /// Checks a message and applies its request. Leaves unused descriptors in `fds`.
     ///
     /// # Errors
     /// The request is refused, and nothing has changed.
@@ -124,7 +124,7 @@ impl<F> SessionState<F> {
         Ok(RequestResult::Done)
     }
 
-    /// Begins a request that takes a task of the host.
+    /// Begins a request that needs a task of the host.
     fn begin(
         &mut self,
         request: FrontendRequest,
@@ -165,7 +165,8 @@ impl<F> SessionState<F> {
         Ok(RequestResult::Task(task, rest))
     }
 
-    /// Applies the outcome of a task. Returns the body and the descriptor of a reply, if the request has one.
+    /// Applies a request whose task the host has completed. Returns body and descriptor of the reply, if the request
+    /// has one.
     ///
     /// # Errors
     /// The host has failed, or the outcome is that of another task.
@@ -256,7 +257,8 @@ impl<F> SessionState<F> {
         Ok(())
     }
 
-    /// Sets the addresses of a ring. A running ring is paused and translated anew, as at the start of a migration.
+    /// Sets the addresses of a ring. A running ring is paused and its addresses are translated again, as at the start
+    /// of a migration.
     fn set_addresses(&mut self, addresses: RingAddresses) -> Result<(), RequestError> {
         self.ring(addresses.ring)?.addresses = Some(addresses);
         self.pause(addresses.ring);
@@ -264,7 +266,7 @@ impl<F> SessionState<F> {
         Ok(())
     }
 
-    /// Sets the position of a ring. A running ring is paused, and begins anew at this position.
+    /// Sets the position of a ring. A running ring is paused, and continues at this position.
     fn set_base(&mut self, ring: u32, base: u32) -> Result<(), RequestError> {
         self.ring(ring)?.base = Some(base);
         self.pause(ring);
@@ -299,7 +301,7 @@ impl<F> SessionState<F> {
         Ok(RequestResult::Task(task, UnfinishedRequest::AddRegion(region)))
     }
 
-    /// Stops a ring. A ring that the host does not use is stopped without the host.
+    /// Stops a ring. Needs a task of the host only if the host uses the ring.
     fn stop_ring(&mut self, ring: u32) -> Result<RequestResult<F>, RequestError> {
         let packed = self.packed();
         let state = self.ring(ring)?;
@@ -338,7 +340,7 @@ fn base_reply(ring: u32, base: RingBase) -> Vec<u8> {
     FrontendRequest::SetVringBase { ring, base: base.to_wire() }.encode()
 }
 
-/// Returns the reply to a read of the configuration space. Without contents it stands for an error.
+/// Returns the reply to a read of the configuration space. A reply without contents reports an error.
 fn config_reply<F>(access: &DeviceConfigAccess, outcome: HostOperationOutcome<F>) -> Vec<u8> {
     let contents = match outcome {
         HostOperationOutcome::Config(contents) if contents.len() == access.contents.len() => contents,

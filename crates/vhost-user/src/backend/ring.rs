@@ -10,7 +10,7 @@ use crate::message::{RingAddresses, RingBase};
 const DESCRIPTOR: u64 = 16;
 /// Bytes of the flags and the index before the entries of a used or available ring.
 const SPLIT_HEAD: u64 = 4;
-/// Bytes of the event index after the entries, which a ring has with `VIRTIO_F_EVENT_IDX`.
+/// Bytes of the event index, which follows the entries of an available or used ring with `VIRTIO_F_EVENT_IDX`.
 const EVENT_INDEX: u64 = 2;
 /// Bytes of a packed ring's event suppression area.
 const EVENT_AREA: u64 = 4;
@@ -24,8 +24,8 @@ pub struct GuestRange {
     pub size: u64,
 }
 
-/// Ring that the host may use. All addresses are translated and aligned by guest-physical address; the host checks the
-/// alignment in its own mapping, which depends on the region's file.
+/// Parameters of a ring that the host may use. All addresses are translated to guest-physical ones and aligned; the
+/// host checks the alignment in its own mapping, which depends on the region's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LiveRingParameters {
     /// Number of the ring: 2k receives and 2k + 1 transmits, for queue pair k.
@@ -38,23 +38,23 @@ pub struct LiveRingParameters {
     pub enabled: bool,
     /// Position at which the host begins, or `None` if the ring was only paused: the host continues at its own position.
     pub base: Option<RingBase>,
-    /// Descriptor table, or the descriptors of a packed ring.
+    /// Guest range of the descriptor table, or of a packed ring's descriptors.
     pub descriptors: GuestRange,
-    /// Available ring, or the driver area of a packed ring.
+    /// Guest range of the available ring, or of a packed ring's driver area.
     pub available: GuestRange,
-    /// Used ring, or the device area of a packed ring.
+    /// Guest range of the used ring, or of a packed ring's device area.
     pub used: GuestRange,
     /// Guest address at which a migration logs writes to the used ring, if they are logged.
     pub used_log: Option<u64>,
 }
 
-/// Reason for which a ring with all its settings is not live.
+/// Reason why a ring is not live although the front end has set all of its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RingFault {
     /// The size of a split ring is no power of two.
     #[error("size {0} of a split ring is not a power of two")]
     SizeNotPowerOfTwo(u32),
-    /// A part of the ring is not in one memory region.
+    /// A part of the ring does not lie within a single memory region.
     #[error("{size} bytes of the ring at user address {address:#x} are not in one memory region")]
     Unmapped {
         /// First user address of the ring's part.
@@ -103,24 +103,25 @@ impl RingPartSizes {
 pub(super) struct RingState {
     pub(super) size: Option<u32>,
     pub(super) addresses: Option<RingAddresses>,
-    /// Position of the ring that the host does not know yet, as in `SET_VRING_BASE`.
+    /// Position of the ring as in `SET_VRING_BASE`, which the host does not know yet; `None` if the position is not
+    /// stored here.
     pub(super) base: Option<u32>,
     /// True if `SET_VRING_KICK` came after the last stop.
     pub(super) kicked: bool,
     pub(super) enabled: bool,
-    /// True if the ring was live since the last stop, so that the host has its position.
+    /// True if the ring was live since the last stop, so that the host has the ring's position.
     pub(super) started: bool,
     /// True if the host may access the ring.
     pub(super) live: bool,
 }
 
 impl RingState {
-    /// Returns the ring's position on the wire, or `None` while the host has it.
+    /// Returns the stored position of the ring, or the first position if none is stored.
     pub(super) fn stored_base(&self, packed: bool) -> RingBase {
         self.base.map_or(RingBase::first(packed), |base| RingBase::from_wire(base, packed))
     }
 
-    /// Records that the ring is stopped at a position. The ring is live again after the next `SET_VRING_KICK`.
+    /// Records that the ring is stopped at a position. The ring can be live again only after another `SET_VRING_KICK`.
     pub(super) fn stop(&mut self, base: RingBase) {
         self.base = Some(base.to_wire());
         self.kicked = false;
@@ -128,7 +129,7 @@ impl RingState {
         self.live = false;
     }
 
-    /// Returns the translated ring, or `None` if the front end has not set everything.
+    /// Returns the ring's translated parameters, or `None` if the front end has not set everything.
     pub(super) fn setup(
         &self,
         ring: u32,
@@ -166,7 +167,7 @@ impl RingState {
     }
 }
 
-/// Translates the addresses of a part of a ring with its whole length.
+/// Translates the address of one part of a ring to guest-physical memory, for the part's whole length.
 fn translate(
     memory: &MemoryTable,
     address: u64,

@@ -1,4 +1,4 @@
-//! The back end's session: takes messages in, hands events and tasks to the host, and queues replies.
+//! Session of a back end: receives messages, hands events and tasks to the host, and queues replies.
 
 use alloc::vec::Vec;
 
@@ -13,7 +13,8 @@ use crate::decoder::{MessageDecoder, ReceivedMessage, StreamError};
 use crate::message::{MessageHeader, RequestCode, RequestError};
 use crate::outbox::OutgoingMessages;
 
-/// Number of unsent replies at which a session stops taking messages. A front end waits for each reply, so one is usual.
+/// Number of unsent replies at which a session stops handling messages. A front end waits for each reply, so usually at
+/// most one is unsent.
 pub const MAX_UNSENT_REPLIES: usize = 16;
 
 /// Error after which the connection must end.
@@ -25,8 +26,8 @@ pub enum SessionError {
     /// The front end has sent a reply, although the session sends no requests.
     #[error("unexpected vhost-user reply to request {0}")]
     UnexpectedReply(u32),
-    /// The session has refused a request whose message has no way to report that: the front end would continue with a
-    /// wrong assumption.
+    /// The session has refused a request whose reply cannot report a refusal, so that the front end would continue with
+    /// a wrong assumption.
     #[error("vhost-user request {request} is refused: {reason}")]
     Refused {
         /// Number of the request that the session refused.
@@ -60,7 +61,8 @@ struct PendingHostOperation {
     rest: UnfinishedRequest,
 }
 
-/// Back end's side of a vhost-user connection. `F` is a file descriptor that closes on drop, or a number in tests.
+/// Back end's side of a vhost-user connection. `F` is the type of a file descriptor: one that closes on drop, or a
+/// number in tests.
 #[derive(Debug)]
 pub struct BackendSession<F> {
     decoder: MessageDecoder<F>,
@@ -91,7 +93,8 @@ impl<F> BackendSession<F> {
         self.decoder.room()
     }
 
-    /// Returns the bytes received of the front end's incomplete message, and its size in bytes if its header has come.
+    /// Returns the number of received bytes of the front end's incomplete message, and the message's size in bytes if
+    /// its header was received.
     pub fn partial(&self) -> (usize, Option<u32>) {
         self.decoder.partial()
     }
@@ -194,8 +197,8 @@ impl<F> BackendSession<F> {
         self.settle(&header, settled);
     }
 
-    /// Prepares the reply or the acknowledgement of a request, if there is one. A refusal that cannot be reported ends
-    /// the session.
+    /// Prepares the reply or the acknowledgement of a request, if there is one. Ends the session if a refusal cannot be
+    /// reported to the front end.
     fn settle(&mut self, header: &MessageHeader, outcome: Result<(Vec<u8>, Vec<F>), RequestError>) {
         let request = header.request.get();
         let has_reply = RequestCode::from_number(request).is_some_and(RequestCode::has_reply);

@@ -1,4 +1,4 @@
-//! State of a session apart from its stream: offer, negotiated features, memory and rings.
+//! State of a back end's session, except its message streams: offer, negotiated features, memory and rings.
 
 use alloc::{collections::VecDeque, vec, vec::Vec};
 
@@ -22,7 +22,7 @@ pub struct BackendCounters {
     pub ring_starts: u64,
 }
 
-/// State of the session without decoder and replies.
+/// State of a back end's session, except the decoder and the queued replies.
 #[derive(Debug)]
 pub(super) struct SessionState<F> {
     pub(super) offer: BackendOffer,
@@ -59,7 +59,8 @@ impl<F> SessionState<F> {
         self.protocol_features >> bit & 1 != 0
     }
 
-    /// Returns true if a refused request can be reported by an acknowledgement.
+    /// Returns true if the front end has negotiated acknowledgements (`REPLY_ACK`), by which a refused
+    /// request can be reported.
     pub(super) fn acknowledges(&self) -> bool {
         self.has_protocol_feature(protocol::REPLY_ACK)
     }
@@ -77,7 +78,7 @@ impl<F> SessionState<F> {
         self.rings.get_mut(ring as usize).ok_or(RequestError::RingOutOfRange { ring, rings })
     }
 
-    /// Pauses a live ring, which the host must not access then.
+    /// Pauses a live ring: the host must not access the ring from then on.
     pub(super) fn pause(&mut self, ring: u32) {
         let state = self.rings.get_mut(ring as usize);
         if let Some(state) = state.filter(|state| state.live) {
@@ -90,7 +91,7 @@ impl<F> SessionState<F> {
         (0..self.rings.len() as u32).for_each(|ring| self.pause(ring));
     }
 
-    /// Makes a ring live, if the front end has set everything and all of it is valid.
+    /// Makes a ring live, if the front end has set all its parameters and all are valid.
     pub(super) fn start(&mut self, ring: u32) {
         let Some(features) = self.features else { return };
         let Some(state) = self.rings.get_mut(ring as usize).filter(|state| !state.live) else { return };
@@ -126,7 +127,7 @@ impl<F> SessionState<F> {
         (0..self.rings.len() as u32).for_each(|ring| self.enable(ring, enabled));
     }
 
-    /// Records that the host has stopped a ring at a position, and returns it.
+    /// Records that the host has stopped a ring, and the position at which it stopped.
     pub(super) fn stopped(&mut self, ring: u32, base: RingBase) {
         if let Some(state) = self.rings.get_mut(ring as usize) {
             state.stop(base);
@@ -142,7 +143,7 @@ impl<F> SessionState<F> {
         self.events.push_back(BackendEvent::DeviceReset);
     }
 
-    /// Returns descriptors to close, which no event carries to the host.
+    /// Reports unused descriptors to the host, which must close them.
     pub(super) fn give_back(&mut self, fds: Vec<F>) {
         if !fds.is_empty() {
             self.counters.unused_fds += fds.len() as u64;

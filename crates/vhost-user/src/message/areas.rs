@@ -2,8 +2,8 @@
 
 use super::error::{RegionError, RequestError};
 
-/// Part of guest memory in one file. Guest-physical addresses are in descriptors, user addresses in the front end's
-/// requests about rings.
+/// Part of guest memory in one file. Ring descriptors contain guest-physical addresses; the front end's requests about
+/// rings contain user addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryRegion {
     /// First guest-physical address of the region.
@@ -17,7 +17,8 @@ pub struct MemoryRegion {
 }
 
 impl MemoryRegion {
-    /// Checks that the region is not empty, and that none of its three ranges exceeds its space.
+    /// Checks that the region is not empty, and that its guest-physical, user and file ranges do not wrap around or
+    /// exceed their limits.
     ///
     /// # Errors
     /// [`RegionError::Empty`] or [`RegionError::Wraps`].
@@ -39,7 +40,7 @@ impl MemoryRegion {
         overlap(self.guest_address, other.guest_address) || overlap(self.user_address, other.user_address)
     }
 
-    /// Returns true if `other` is the same memory for `REM_MEM_REG`, which ignores the offset in the file.
+    /// Returns true if `other` is the same memory region for `REM_MEM_REG`, which ignores the offset in the file.
     pub(crate) fn is_same_memory(&self, other: &Self) -> bool {
         Self { file_offset: 0, ..*self } == Self { file_offset: 0, ..*other }
     }
@@ -55,7 +56,7 @@ pub struct LogArea {
 }
 
 impl LogArea {
-    /// Checks that the log is not empty and does not wrap around.
+    /// Checks that the migration log is not empty, and that its part of the file does not wrap around.
     ///
     /// # Errors
     /// [`RequestError::LogArea`].
@@ -67,21 +68,21 @@ impl LogArea {
     }
 }
 
-/// Part of a file that records the unfinished descriptors of all rings. The back end decides on its layout.
+/// Part of a file that records the unfinished descriptors of all rings, in a layout that the back end defines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InflightArea {
     /// Size of the area in bytes; ignored in `GET_INFLIGHT_FD`.
     pub size: u64,
     /// Offset of the area in its file in bytes; ignored in `GET_INFLIGHT_FD`.
     pub offset: u64,
-    /// Number of rings in the area for unfinished descriptors.
+    /// Number of rings whose unfinished descriptors are recorded.
     pub queues: u16,
-    /// Maximum number of descriptors of each ring in the area.
+    /// Maximum number of unfinished descriptors recorded for each ring.
     pub queue_size: u16,
 }
 
 impl InflightArea {
-    /// Checks the number and the size of the rings that the area for unfinished descriptors serves.
+    /// Checks that number and size of the rings with recorded descriptors are not 0 and within the device's limits.
     ///
     /// # Errors
     /// [`RequestError::InflightArea`] if a number is 0 or above its limit.
@@ -93,7 +94,7 @@ impl InflightArea {
         Ok(())
     }
 
-    /// Checks that the area is not empty and does not wrap around.
+    /// Checks that the part of the file with unfinished descriptors is not empty and does not wrap around.
     ///
     /// # Errors
     /// [`RequestError::InflightArea`].

@@ -119,7 +119,7 @@ impl RequestCode {
         self as u32
     }
 
-    /// Returns true if the request has a reply of its own, which also stands for its acknowledgement.
+    /// Returns true if the request has a reply of its own, which replaces an acknowledgement.
     pub const fn has_reply(self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! Errors of a request: the message is complete, but the back end refuses it.
+//! Errors for which the back end refuses a completely received request.
 
 use thiserror::Error;
 
@@ -66,7 +66,7 @@ pub enum RequestError {
     /// The size of a ring cannot change before `GET_VRING_BASE` stops the ring.
     #[error("ring {0} is running: stop it with GET_VRING_BASE first")]
     RingIsRunning(u32),
-    /// The request's value is neither that of an enabled nor that of a disabled ring.
+    /// The value in a request to enable or disable a ring is neither 0 nor 1.
     #[error("a ring is enabled by 1 and disabled by 0, not by {0}")]
     EnableValue(u32),
     /// The front end sets feature bits of the device that were not offered.
@@ -89,12 +89,13 @@ pub enum RequestError {
         /// Offset of the migration log in its file in bytes.
         offset: u64,
     },
-    /// The area for unfinished descriptors is empty, wraps around, or is for rings that the device does not have.
+    /// The area for unfinished descriptors is empty, wraps around, or is for more or larger rings than the device
+    /// supports.
     #[error("the area for unfinished descriptors of {queues} rings with {queue_size} descriptors is invalid")]
     InflightArea {
-        /// Number of rings in the area for unfinished descriptors.
+        /// Number of rings whose unfinished descriptors are to be recorded.
         queues: u16,
-        /// Maximum number of descriptors of each ring in the area.
+        /// Maximum number of unfinished descriptors to record for each ring.
         queue_size: u16,
     },
     /// The access to the configuration space is empty or too long.

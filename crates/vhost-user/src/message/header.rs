@@ -16,7 +16,7 @@ const NEED_REPLY: u32 = 1 << 3;
 pub struct MessageHeader {
     /// Number of the request, repeated in the reply.
     pub request: U32,
-    /// Flags of the message: version in bits 0-1, reply in bit 2, acknowledgement wanted in bit 3.
+    /// Flags of the message: bits 0-1 are the version, bit 2 marks a reply, and bit 3 requests an acknowledgement.
     pub flags: U32,
     /// Number of bytes after the message header.
     pub size: U32,
@@ -33,13 +33,13 @@ impl MessageHeader {
         Self { request: U32::new(number), flags: U32::new(flags), size: U32::new(body as u32) }
     }
 
-    /// Creates the header of the reply to `self` with a body of `body` bytes. QEMU compares all flags of a reply, so
-    /// the wish for an acknowledgement is not repeated.
+    /// Creates the header of the reply to `self` with a body of `body` bytes. Clears the flag that requests an
+    /// acknowledgement, because QEMU compares all flags of a reply.
     pub fn reply(&self, body: usize) -> Self {
         Self { request: self.request, flags: U32::new(VERSION | REPLY), size: U32::new(body as u32) }
     }
 
-    /// Checks that the flags have version 1 of the protocol.
+    /// Checks that the header's flags state version 1 of the protocol.
     ///
     /// # Errors
     /// The unsupported version.

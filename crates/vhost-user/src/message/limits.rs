@@ -1,4 +1,4 @@
-//! Limits of messages, and of the numbers in them.
+//! Limits on the size of messages, and on the numbers in them.
 
 /// Maximum bytes after a message's header. The longest request of a network device is a table of 32 memory regions
 /// (1,032 bytes); the `vhost` crate has the same limit.

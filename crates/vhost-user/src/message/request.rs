@@ -1,4 +1,4 @@
-//! Requests of the front end as checked values: parsed from a body, and encoded into one.
+//! Requests of the front end as checked values, parsed from and encoded into message bodies.
 //!
 //! Parsing checks every length and every range that does not depend on a session. Descriptors are beside the request;
 //! [`FrontendRequest::descriptors`] returns their number.
@@ -22,7 +22,7 @@ use super::ring::{RingAddresses, RingEventfdMessage};
 const RING_MASK: u64 = 0xff;
 /// Flag of `SET_VRING_KICK`, `CALL` and `ERR`: no eventfd is attached.
 const NO_DESCRIPTOR: u64 = 1 << 8;
-/// Least maximum transmission unit of IPv4 (RFC 791), and of virtio-net's `mtu` field.
+/// Minimum MTU in bytes of IPv4 (RFC 791), and of virtio-net's `mtu` field.
 const MIN_MTU: u64 = 68;
 
 /// Access to the device's configuration space.
@@ -43,7 +43,7 @@ pub enum FrontendRequest {
     GetFeatures,
     /// Request: sets the feature bits that the driver has accepted.
     SetFeatures(u64),
-    /// Request: takes the session as its owner.
+    /// Request: makes the front end the owner of the session.
     SetOwner,
     /// Request: disables all rings.
     ResetOwner,
@@ -74,11 +74,11 @@ pub enum FrontendRequest {
         /// Number of the ring to stop.
         ring: u32,
     },
-    /// Request: sets the eventfd of new descriptors.
+    /// Request: sets the eventfd by which the guest reports new descriptors of a ring.
     SetVringKick(RingEventfdMessage),
     /// Request: sets the eventfd that interrupts the guest.
     SetVringCall(RingEventfdMessage),
-    /// Request: sets the eventfd of a ring's errors.
+    /// Request: sets the eventfd that reports errors of a ring.
     SetVringErr(RingEventfdMessage),
     /// Request: asks for the offered protocol features.
     GetProtocolFeatures,
@@ -105,7 +105,7 @@ pub enum FrontendRequest {
     SetConfig(DeviceConfigAccess),
     /// Request: asks for memory that records unfinished descriptors.
     GetInflightFd(InflightArea),
-    /// Request: returns the memory that records unfinished descriptors, with a descriptor.
+    /// Request: gives the back end the memory that records unfinished descriptors back, with a file descriptor.
     SetInflightFd(InflightArea),
     /// Request: resets the device.
     ResetDevice,
@@ -190,7 +190,7 @@ impl FrontendRequest {
         })
     }
 
-    /// Returns the request of a code that has no body. [`parse`](Self::parse) handles all others.
+    /// Returns the request for a code without a body. [`parse`](Self::parse) handles all other codes.
     fn without_body(code: RequestCode) -> Self {
         match code {
             RequestCode::SetOwner => Self::SetOwner,
@@ -259,7 +259,7 @@ impl FrontendRequest {
         }
     }
 
-    /// Returns the body of the request's message. Contents of the configuration space are cut at 256 bytes.
+    /// Returns the body of the request's message. Contents of the configuration space are truncated to 256 bytes.
     pub fn encode(&self) -> Vec<u8> {
         let state = |ring: u32, number: u32| {
             VringStateBody { ring: U32::new(ring), number: U32::new(number) }.as_bytes().to_vec()
@@ -293,7 +293,7 @@ impl FrontendRequest {
     }
 }
 
-/// Parses a body of exactly the size of its type.
+/// Parses a body that must have exactly the size of the type `T`.
 fn exactly<T: FromBytes>(body: &[u8]) -> Result<T, RequestError> {
     T::read_from_bytes(body)
         .map_err(|_| RequestError::BodySize { received: body.len(), expected: size_of::<T>() })
@@ -314,7 +314,8 @@ fn region(body: &[u8]) -> Result<MemoryRegion, RequestError> {
     Ok(region)
 }
 
-/// Parses the regions of `SET_MEM_TABLE`. The body bounds their number, whatever its first part claims.
+/// Parses the regions of `SET_MEM_TABLE`. The length of the body limits their number, regardless of the count that it
+/// states.
 fn regions(body: &[u8]) -> Result<Vec<MemoryRegion>, RequestError> {
     let head_size = size_of::<MemoryTableHead>();
     let short = RequestError::BodySize { received: body.len(), expected: head_size };

@@ -1,4 +1,4 @@
-//! Describes a ring in messages: its addresses, its position, and the eventfds beside messages.
+//! Describes a ring in messages: its addresses, its position, and the eventfds that accompany messages.
 
 /// Addresses of a ring in the front end's process, as `SET_VRING_ADDR` states them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct RingAddresses {
     pub log: u64,
 }
 
-/// Announcement of an eventfd for a ring.
+/// Parameters of a request that sets an eventfd of a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingEventfdMessage {
     /// Number of the ring (0-255) that gets an eventfd.
@@ -26,7 +26,7 @@ pub struct RingEventfdMessage {
     pub attached: bool,
 }
 
-/// Index in a packed ring with its wrap counter.
+/// Index of a slot in a packed ring, with the wrap counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackedIndex {
     /// Slot of the ring, below the ring's size.
@@ -58,9 +58,9 @@ pub enum RingBase {
     },
     /// Position of a packed ring.
     Packed {
-        /// Next descriptor that the back end takes.
+        /// Position of the next descriptor that the back end takes.
         available: PackedIndex,
-        /// Next slot in which the back end returns a descriptor.
+        /// Position of the next slot in which the back end returns a descriptor.
         used: PackedIndex,
     },
 }
@@ -76,7 +76,7 @@ impl RingBase {
         }
     }
 
-    /// Decodes the number of `SET_VRING_BASE`.
+    /// Decodes a ring's position from the number in `SET_VRING_BASE`.
     ///
     /// For a packed ring QEMU sends both positions in 32 bits. DPDK's virtio-user sends only the lower 16, for a ring
     /// without unfinished descriptors: then both positions are equal. (QEMU's number may have an empty upper half too,
@@ -93,7 +93,7 @@ impl RingBase {
         }
     }
 
-    /// Encodes the position for `SET_VRING_BASE` and the reply to `GET_VRING_BASE`.
+    /// Encodes the ring's position for `SET_VRING_BASE` and the reply to `GET_VRING_BASE`.
     #[must_use]
     pub fn to_wire(self) -> u32 {
         match self {

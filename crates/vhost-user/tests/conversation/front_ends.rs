@@ -1,5 +1,5 @@
-//! Tests whole sessions as QEMU, DPDK's virtio-user and Cloud Hypervisor send them. The orders are from recorded
-//! sessions and the front ends' sources.
+//! Tests whole sessions with the requests of QEMU, DPDK's virtio-user and Cloud Hypervisor. The order of requests is
+//! from recorded sessions and the front ends' sources.
 
 use crate::script::{
     ADD_MEM_REG, EVERYTHING, GET_FEATURES, GET_INFLIGHT_FD, GET_MAX_MEM_SLOTS, GET_PROTOCOL_FEATURES,
@@ -10,10 +10,10 @@ use crate::script::{
 };
 use vhost_user::message::RingBase;
 
-/// Protocol features that QEMU 11 accepts of [`EVERYTHING`] for a network device: it masks CONFIG (bit 9).
+/// Protocol features of [`EVERYTHING`] that QEMU 11 accepts for a network device: all but CONFIG (bit 9).
 const QEMU_PROTOCOL: u64 = EVERYTHING & !(1 << 9);
 
-/// Sends a request of QEMU about a ring, which QEMU 11 wants to have acknowledged, and QEMU 7.2 does not.
+/// Sends a request of QEMU about a ring. QEMU 11 (`newest`) requests an acknowledgement for it, QEMU 7.2 does not.
 fn ring_request(script: &mut ScriptedSession, newest: bool, request: u32, body: &[u8], numbers: &[i32]) {
     if newest {
         assert_eq!(script.acknowledged(request, body, fds(numbers)), 0);
@@ -22,7 +22,7 @@ fn ring_request(script: &mut ScriptedSession, newest: bool, request: u32, body: 
     }
 }
 
-/// Sends QEMU's requests at the connection. Each queue pair is a device of its own on the one socket.
+/// Sends QEMU's requests when it connects. QEMU treats each queue pair as a separate vhost device on the one socket.
 fn qemu_connects(script: &mut ScriptedSession, newest: bool) {
     for pair in 0..2u32 {
         assert_eq!(script.number(GET_FEATURES) & PROTOCOL, PROTOCOL);
@@ -170,8 +170,8 @@ fn virtio_user_starts_and_stops_a_device() {
     assert_eq!(script.said(), ["enable 0 false", "stop 0", "enable 1 false", "stop 1"]);
 }
 
-/// Sends Cloud Hypervisor's requests at the connection. From then on it asks for an acknowledgement of everything, also
-/// of requests with a reply.
+/// Sends Cloud Hypervisor's requests when it connects. From then on it requests an acknowledgement for each request,
+/// even for those with a reply.
 fn cloud_hypervisor_connects(script: &mut ScriptedSession) {
     script.tell(SET_OWNER, &[]);
     script.number(GET_FEATURES);

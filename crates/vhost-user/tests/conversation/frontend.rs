@@ -1,4 +1,4 @@
-//! Tests our front end against our back end, and against replies that violate the protocol.
+//! Tests this crate's front end against its back end, and against replies that violate the protocol.
 
 use std::rc::Rc;
 

@@ -1,4 +1,5 @@
-//! Tests messages of hostile front ends, most of which were faults of other back ends. A test is named after the CVE.
+//! Tests messages of hostile front ends, most of which exposed flaws in other back ends. A test of such a flaw is named
+//! after its CVE.
 
 use std::rc::Rc;
 

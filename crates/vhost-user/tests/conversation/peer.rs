@@ -48,7 +48,7 @@ fn send(socket: &UnixStream, bytes: &[u8], fds: &[OwnedFd]) -> usize {
     sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::empty()).unwrap()
 }
 
-/// Returns the outcome of a host's task, and notes the task.
+/// Carries out a host task in the test, and records its name in `said`. Returns the task's outcome.
 fn carry_out(task: HostOperation<OwnedFd>, said: &mut Vec<String>) -> HostOperationOutcome<OwnedFd> {
     let (text, outcome) = match task {
         HostOperation::ReplaceMemory(regions) => {
@@ -79,7 +79,7 @@ fn carry_out(task: HostOperation<OwnedFd>, said: &mut Vec<String>) -> HostOperat
     outcome
 }
 
-/// Serves one front end to the end of its connection. Returns tasks and changes of rings.
+/// Serves one front end to the end of its connection. Returns the recorded tasks and changes of rings.
 fn serve(socket: &UnixStream) -> Vec<String> {
     let offer = BackendOffer { protocol_features: EVERYTHING, ..BackendOffer::net(1, DEVICE) };
     let mut session = BackendSession::new(offer);
@@ -119,7 +119,7 @@ fn serve(socket: &UnixStream) -> Vec<String> {
     }
 }
 
-/// Returns the published front end, connected to a back end on its own thread.
+/// Returns the published crate's front end, connected to this crate's back end on another thread.
 fn connected() -> (Frontend, JoinHandle<Vec<String>>) {
     let (ours, theirs) = UnixStream::pair().unwrap();
     (Frontend::from_stream(theirs, 4), thread::spawn(move || serve(&ours)))
@@ -135,7 +135,7 @@ fn region(guest: u64, size: u64, user: u64, file: &File) -> VhostUserMemoryRegio
     }
 }
 
-/// Negotiates as Cloud Hypervisor does. From then on every request asks for an acknowledgement.
+/// Negotiates features with the requests of Cloud Hypervisor. From then on every request asks for an acknowledgement.
 fn negotiate(frontend: &mut Frontend) {
     frontend.set_owner().unwrap();
     assert_eq!(frontend.get_features().unwrap(), DEVICE | PROTOCOL);

@@ -1,5 +1,5 @@
-//! Tests properties of a session for every stream of messages: no panic, bounded memory, well-formed replies, no
-//! descriptor left, the same result for any cuts, and an end that is for good.
+//! Tests properties of a session for every stream of messages: no panic, bounded memory, well-formed replies, no leaked
+//! descriptor, the same result for any division into pieces, and no revival after the end.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -107,7 +107,7 @@ fn request() -> impl Strategy<Value = FrontendRequest> {
     ]
 }
 
-/// Returns the messages that negotiate everything, share memory, and set rings 0 and 1 up.
+/// Returns the messages that negotiate all features, share memory, and set up rings 0 and 1.
 fn start() -> impl Iterator<Item = Sent> {
     use FrontendRequest as Request;
     let memory =
@@ -128,13 +128,13 @@ fn start() -> impl Iterator<Item = Sent> {
     requests.map(|request| sent(&request, PLAIN, 0))
 }
 
-/// Returns the message of a request, with its descriptors and some more.
+/// Returns the message of a request, with `more` descriptors in addition to the required ones.
 fn sent(request: &FrontendRequest, flags: u32, more: usize) -> Sent {
     (message(request.code().number(), flags, &request.encode()), request.descriptors() + more)
 }
 
-/// Generates a front end's messages once rings run: requests with the right number of descriptors, seldom with a wrong
-/// one, and seldom any bytes with a valid header.
+/// Generates a front end's messages to running rings: mostly requests with the right number of descriptors, seldom with
+/// a wrong one, and seldom random bytes with a valid header.
 fn conversation() -> impl Strategy<Value = Vec<Sent>> {
     let flags = prop_oneof![19 => Just(NEED_REPLY), 1 => Just(PLAIN)];
     let more = prop_oneof![30 => Just(0usize), 1 => 1usize..4];
@@ -145,12 +145,12 @@ fn conversation() -> impl Strategy<Value = Vec<Sent>> {
     vec(prop_oneof![15 => sound, 1 => strange], 0..40).prop_map(|messages| start().chain(messages).collect())
 }
 
-/// Host that asserts everything that a session promises.
+/// Simulated host that asserts every guarantee that a session gives.
 #[derive(Default)]
 struct AssertingHost {
     regions: Vec<MemoryRegion>,
     live: BTreeSet<u32>,
-    /// Descriptors that the host keeps, of memory and eventfds.
+    /// Descriptors of memory and eventfds that the host keeps open.
     kept: Vec<CountedFd>,
     said: Vec<String>,
 }

@@ -9,7 +9,7 @@ use vhost_user::backend::{
 use vhost_user::message::{InflightArea, RingBase};
 use vhost_user::outbox::OutgoingMessages;
 
-/// Descriptor that counts its copies.
+/// Simulated file descriptor, a reference count by which tests find leaked descriptors.
 pub(crate) type CountedFd = Rc<i32>;
 
 /// Flags of a request: version 1.
@@ -54,11 +54,11 @@ pub(crate) const GET_STATUS: u32 = 40;
 /// Feature bits of the scripted device: checksums, TSO, MRG_RXBUF, MQ, event index, VERSION_1, packed rings, log.
 pub(crate) const DEVICE: u64 =
     0x3 | 0x1880 | 1 << 15 | 1 << 22 | 1 << 26 | 1 << 28 | 1 << 29 | 1 << 32 | 1 << 34;
-/// Feature bits that a driver with split rings accepts under QEMU, without bit 30.
+/// Feature bits that a driver with split rings accepts under QEMU, without bit 30 (protocol features).
 pub(crate) const SPLIT: u64 = 0x3 | 0x1880 | 1 << 15 | 1 << 28 | 1 << 29 | 1 << 32;
 /// Feature bits that a driver with packed rings accepts.
 pub(crate) const PACKED: u64 = SPLIT | 1 << 34;
-/// Bit 30, which says that protocol features exist.
+/// Feature bit 30, which states that protocol features exist.
 pub(crate) const PROTOCOL: u64 = 1 << 30;
 /// All protocol features that the scripted back end offers.
 pub(crate) const EVERYTHING: u64 = 0x1_b21f;
@@ -68,7 +68,7 @@ pub(crate) const USER: u64 = 0x7f12_0000_0000;
 /// Guest-physical address and size of the scripted guest's memory.
 pub(crate) const MEMORY: (u64, u64) = (0x10_0000, 0x100_0000);
 
-/// Host that records its events and tasks, and completes each task at once.
+/// Simulated host that records its events and tasks, and completes each task at once.
 #[derive(Default)]
 pub(crate) struct RecordingHost {
     pub(crate) said: Vec<String>,
@@ -158,7 +158,7 @@ pub(crate) struct ReceivedReply {
     pub(crate) fds: Vec<i32>,
 }
 
-/// Back end's session with its host and its outbox.
+/// Session of a back end, with its simulated host and its outbox.
 pub(crate) struct ScriptedSession {
     pub(crate) session: BackendSession<CountedFd>,
     pub(crate) host: RecordingHost,
@@ -253,19 +253,19 @@ impl ScriptedSession {
         assert_eq!(self.replies(), []);
     }
 
-    /// Sends a request that has a reply, and returns its body.
+    /// Sends a request that has a reply, and returns the reply's body.
     #[track_caller]
     pub(crate) fn ask(&mut self, request: u32, body: &[u8]) -> Vec<u8> {
         self.ask_with(request, PLAIN, body, Vec::new()).body
     }
 
-    /// Sends a request that has a reply of a number, and returns it.
+    /// Sends a request whose reply is a number, and returns the number.
     #[track_caller]
     pub(crate) fn number(&mut self, request: u32) -> u64 {
         long_at(&self.ask(request, &[]))
     }
 
-    /// Sends a request and asks for an acknowledgement. Returns the number of the acknowledgement.
+    /// Sends a request and asks for an acknowledgement. Returns the number in the acknowledgement; 0 is success.
     #[track_caller]
     pub(crate) fn acknowledged(&mut self, request: u32, body: &[u8], fds: Vec<CountedFd>) -> u64 {
         long_at(&self.ask_with(request, NEED_REPLY, body, fds).body)
@@ -342,13 +342,13 @@ pub(crate) fn long_at(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().unwrap())
 }
 
-/// Returns a body with a ring and a number.
+/// Returns a message body of a ring number and another number ("vring state description").
 pub(crate) fn state(ring: u32, number: u32) -> Vec<u8> {
     words(&[ring, number])
 }
 
-/// Returns the body of `SET_VRING_ADDR` for a ring in its own 64 KiB of the scripted memory: descriptors, used,
-/// available.
+/// Returns the body of `SET_VRING_ADDR` for a ring. Each ring has its own 64 KiB of the scripted memory, for
+/// descriptors, used ring and available ring.
 pub(crate) fn ring_addresses(ring: u32) -> Vec<u8> {
     let start = USER + 0x1_0000 * u64::from(ring);
     addresses(ring, 0, [start, start + 0x2000, start + 0x1000], 0)
@@ -358,7 +358,7 @@ pub(crate) fn addresses(ring: u32, flags: u32, user: [u64; 3], log: u64) -> Vec<
     [words(&[ring, flags]), longs(&user), long(log)].concat()
 }
 
-/// Returns the body of `ADD_MEM_REG` and `REM_MEM_REG`.
+/// Returns the body of `ADD_MEM_REG` or `REM_MEM_REG` for one region.
 pub(crate) fn single_region(guest: u64, size: u64, user: u64, offset: u64) -> Vec<u8> {
     longs(&[0, guest, size, user, offset])
 }

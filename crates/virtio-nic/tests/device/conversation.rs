@@ -14,7 +14,7 @@ use virtio_nic::{VfRules, VlanMembership};
 /// Number of VFs of the tested card, each with a guest.
 pub(crate) const VFS: u8 = 3;
 
-/// Action of a conversation. VFs, rings and stations are taken modulo their number.
+/// Action of a conversation. Numbers of VFs, rings and stations wrap: each is taken modulo the count of these.
 #[derive(Debug, Clone)]
 pub(crate) enum ConversationAction {
     /// Sends `count` packets of a kind to a station, in pieces.

@@ -241,7 +241,7 @@ fn poll_sends_at_most_its_frame_budget_of_each_vf() {
     }
 }
 
-/// Bytes change while the card reads them: each is judged as it was read.
+/// Checks that bytes that change while the card reads them are treated as they were read.
 #[test]
 fn memory_changed_during_a_poll_disturbs_only_its_own_guest() {
     for seed in 1..60_u32 {

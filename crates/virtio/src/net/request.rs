@@ -17,7 +17,7 @@ pub enum PartialTransport {
     Tcp,
     /// Transport protocol UDP: the checksum field is at offset 6. A sum of zero is stored as all ones.
     Udp,
-    /// Other transport protocol with a checksum of the same kind.
+    /// Transport protocol other than TCP and UDP, whose checksum is of the same kind.
     Other,
 }
 

@@ -113,8 +113,8 @@ impl PackedQueue {
         self.fetched
     }
 
-    /// Puts the chains that were fetched last back into the packed ring: the next fetch finds them again. Ignores a
-    /// number beyond the fetched chains.
+    /// Puts the chains that were fetched last back into the packed ring, so that the next fetch returns them. Ignores
+    /// chains beyond the number of fetched ones.
     pub fn unfetch(&mut self, chains: &[Chain]) {
         let slots = chains.iter().map(|chain| u32::from(chain.slots())).sum::<u32>();
         let slots = slots.min(self.fetched.into()) as u16;

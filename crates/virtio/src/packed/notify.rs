@@ -15,7 +15,7 @@ const DESCRIPTOR: u16 = 2;
 const MASK: u16 = 3;
 
 impl PackedQueue {
-    /// Returns true if the driver has to be interrupted for the chains that were returned since the last call.
+    /// Returns true if the driver must be interrupted for the chains returned since the last call.
     ///
     /// # Errors
     /// [`RingError`] if the driver's event structure is not accessible.

@@ -11,8 +11,9 @@ use crate::memory::{RingMemory, release};
 const SECOND_HALF: usize = 8;
 
 impl PackedQueue {
-    /// Returns chains to the driver, in the order in which they were fetched. The first used descriptor is written last, and
-    /// publishes all of them, since the driver looks at no descriptor behind one that is not used (section 2.8.9).
+    /// Returns chains to the driver, in the order in which they were fetched. The first used descriptor is written
+    /// last, which publishes all of them, since the driver reads no descriptor behind one that is not used (section
+    /// 2.8.9).
     ///
     /// All buffers of a merged receive frame go into one call, so that the driver sees all or none.
     ///

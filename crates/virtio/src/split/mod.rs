@@ -71,13 +71,15 @@ impl SplitLayout {
         self.addresses.device + ENTRIES + USED_ENTRY * u64::from(place)
     }
 
-    /// Returns the address at which the driver states where it wants an interrupt: behind the available ring.
+    /// Returns the address of `used_event`, behind the available ring: the position at which the driver wants an
+    /// interrupt.
     #[inline]
     fn used_event(&self) -> u64 {
         self.available_entry(self.size)
     }
 
-    /// Returns the address at which the device states where it wants a notification: behind the used ring.
+    /// Returns the address of `avail_event`, behind the used ring: the position at which the device wants a
+    /// notification.
     #[inline]
     fn available_event(&self) -> u64 {
         self.used_entry(self.size)
@@ -128,8 +130,8 @@ impl SplitQueue {
         self.available.wrapping_sub(self.used)
     }
 
-    /// Puts the chains that were fetched last back into the split ring: the next fetch finds them again. Ignores a
-    /// number beyond the fetched chains.
+    /// Puts the chains that were fetched last back into the split ring, so that the next fetch returns them. Ignores
+    /// chains beyond the number of fetched ones.
     pub fn unfetch(&mut self, chains: &[Chain]) {
         let count = chains.len().min(self.fetched().into()) as u16;
         self.available = self.available.wrapping_sub(count);

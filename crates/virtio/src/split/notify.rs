@@ -12,7 +12,7 @@ const NO_NOTIFY: u16 = 1;
 const PERIOD: u32 = 1 << 16;
 
 impl SplitQueue {
-    /// Returns true if the driver has to be interrupted for the chains that were returned since the last call.
+    /// Returns true if the driver must be interrupted for the chains returned since the last call.
     ///
     /// # Errors
     /// [`RingError`] if the available ring is not accessible.

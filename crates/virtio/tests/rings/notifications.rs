@@ -65,8 +65,8 @@ fn warm(is_packed: bool, event_index: bool) -> (crate::memory::GuestMemory, Eith
     (memory, driver, queue)
 }
 
-/// Explores a device that wants to sleep while the driver makes two chains available, each with its own decision about a
-/// notification. Returns the number of orders, and of those in which the device sleeps without a notification.
+/// Explores a device that wants to sleep while the driver makes two chains available, each with its own decision about
+/// a notification. Returns two numbers: of all orders, and of those in which the device sleeps without a notification.
 fn device_sleeps(is_packed: bool, event_index: bool, fenced: bool) -> (usize, usize) {
     let (mut memory, mut driver, mut queue) = warm(is_packed, event_index);
     queue.disable_notifications(&mut memory).unwrap();
@@ -112,8 +112,8 @@ fn notification_is_lost_without_the_devices_fence() {
     }
 }
 
-/// Explores a driver that wants to sleep while the device returns a chain and decides about an interrupt. Returns the number
-/// of orders, and of those in which the driver sleeps without an interrupt.
+/// Explores a driver that wants to sleep while the device returns a chain and decides about an interrupt. Returns two
+/// numbers: of all orders, and of those in which the driver sleeps without an interrupt.
 fn driver_sleeps(is_packed: bool, event_index: bool, fenced: bool) -> (usize, usize) {
     let (mut memory, mut driver, mut queue) = warm(is_packed, event_index);
     let mut burst = ChainBurst::default();

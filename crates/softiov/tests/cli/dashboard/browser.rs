@@ -1,4 +1,5 @@
-//! Runs a Chromium that a test controls by the DevTools protocol, over two named pipes that a shell gives it.
+//! Runs a Chromium that a test controls over the DevTools protocol. The messages pass through two named pipes, to which
+//! a shell connects Chromium.
 
 use serde_json::{Value, json};
 use std::env;
@@ -90,7 +91,7 @@ impl Browser {
         told["result"]["value"].take()
     }
 
-    /// Waits until a JavaScript expression is true on the page. Elements that it names need not exist yet.
+    /// Waits until a JavaScript expression is true on the page. Elements in the expression need not exist yet.
     #[track_caller]
     pub(super) fn wait(&mut self, expression: &str) {
         let deadline = Instant::now() + PATIENCE;

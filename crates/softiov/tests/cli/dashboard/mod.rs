@@ -109,8 +109,8 @@ fn open(browser: &mut Browser, section: &str) {
     browser.wait(&format!("document.querySelector('#{section} > details').open"));
 }
 
-/// Checks the state at the top of the dashboard: ports, VFs, traffic, and a quarantine as trouble until its end. Checks
-/// that charts draw the traffic.
+/// Checks the overview at the top of the dashboard: ports, VFs, charts of the traffic, and a quarantine, which is shown
+/// as trouble until it ends.
 fn glance(browser: &mut Browser, folder: &Path) {
     let tile = |number: u8| format!("document.querySelector('#glance > :nth-child({number})').innerText");
     browser.wait(&format!("{}.includes('1 of 1 up')", tile(1)));

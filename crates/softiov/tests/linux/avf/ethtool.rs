@@ -46,16 +46,16 @@ pub(crate) fn sets(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     bob.check("ethtool -C IF adaptive-rx on adaptive-tx on").map(|_| LinuxCheckOutcome::Passed)
 }
 
-/// Checks that flows spread over both queues by their hash, whatever the key; with a table of one queue they all go
-/// there.
+/// Checks that flows spread over both queues by their hash, whatever the key, and all go to one queue if the
+/// indirection table has only that queue.
 pub(crate) fn rss_spreads_flows(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     spreads_flows(world, bob, &alice.address())?;
     Ok(LinuxCheckOutcome::Passed)
 }
 
-/// Checks that flows to a guest spread over both queues with any hash key, and go to one queue with a table of that
-/// queue. The guest runs an iperf3 server; `from` is the sender's address.
+/// Checks that flows to a guest spread over both queues with any hash key, and all go to one queue if the indirection
+/// table has only that queue. The guest runs an iperf3 server; `from` is the sender's address.
 pub(crate) fn spreads_flows(world: &LinuxTestbed, end: &AvfInterface<'_>, from: &str) -> Result<()> {
     let asked = |vf: &VfStatus| vf.mailbox.requests.get("hash-table").copied();
     let key = (1..=52).map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":");

@@ -1,5 +1,5 @@
-//! Checks a port of 64 VFs: guests on many of them at once, and one on the last. `tests/cli/fleet.rs` has smaller
-//! guests on every VF.
+//! Checks a port of 64 VFs: with guests on several VFs at once, and with a guest on the last VF. `tests/cli/fleet.rs`
+//! has smaller guests on every VF.
 
 use super::policy::reset_by;
 use super::recovery::exchange;
@@ -12,8 +12,8 @@ use daemon::control::status::VfStatus;
 use daemon::settings::VfSettings;
 use linux_guest::LinuxGuest;
 
-/// VFs of Alice's port, besides hers, that get a guest: around the limits of a port of the first family and of half a
-/// word, and the ends.
+/// VFs of Alice's port, besides her own, that get a guest: those at the ends, and those around numbers 8 (VFs of a port
+/// of the first family) and 32 (half a 64-bit word).
 const FLEET: [&str; 7] = ["pf3vf1", "pf3vf7", "pf3vf8", MIDDLE_AVF, "pf3vf32", "pf3vf62", LAST_AVF];
 /// Memory of the smallest guest that boots, MiB.
 const MEMORY_MIB: u32 = 160;
@@ -121,8 +121,8 @@ fn bytes(world: &LinuxTestbed, vf: &str) -> Result<[u64; 2]> {
     Ok([vf.rx.bytes, vf.tx.bytes])
 }
 
-/// Checks that the guest's driver counts the same bytes as the host, once no more frames arrive. The host had counted
-/// `before` for earlier guests. iperf3 may end before the last of its eight megabytes has arrived.
+/// Checks that the guest's driver counts the same bytes as the host, once no more frames arrive. `before` are the
+/// host's counts before this guest. iperf3 may end before the last of its eight megabytes has arrived.
 fn counts_as_the_host(world: &LinuxTestbed, end: &AvfInterface<'_>, before: [u64; 2]) -> Result<()> {
     eventually(|| {
         let seen = end.guest.statistics_of(&end.name, &["rx_bytes", "tx_bytes"])?;

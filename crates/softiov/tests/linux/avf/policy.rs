@@ -20,7 +20,8 @@ const FRAMES: u32 = 20;
 /// IPv4 multicast group that no other check uses.
 const GROUP: &str = "239.82.5.9";
 
-/// Checks that a VF's link is down, up, or the port's, as the policy says; frames pass whenever it is up.
+/// Checks that a VF's link is down, up, or follows the port, as the policy says, and that frames pass whenever the link
+/// is up.
 pub(crate) fn link_state_is_the_administrators(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     for (state, up) in [(LinkState::Disable, false), (LinkState::Enable, true), (LinkState::Auto, true)] {
@@ -62,8 +63,8 @@ pub(crate) fn port_vlan_comes_and_goes(world: &mut LinuxTestbed) -> Result<Linux
     Ok(LinuxCheckOutcome::Passed)
 }
 
-/// Checks that a guest is a member of those of its VLANs that are on the policy's list. A change of the list or a reset
-/// of the VF does not alter that.
+/// Checks that a guest is a member only of VLANs that it has joined and that the policy's list allows. A change of the
+/// list takes effect without a reset, and a reset keeps the memberships.
 pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let list = |vlans: &str| VfSettings { vlans: Some(vlans.into()), ..VfSettings::default() };
@@ -108,7 +109,7 @@ pub(crate) fn vlans_are_those_on_the_list(world: &mut LinuxTestbed) -> Result<Li
 }
 
 /// Checks that an address set by the administrator is assigned to the running guest and stays: only a trusted guest may
-/// choose another.
+/// choose another address.
 pub(crate) fn address_is_the_administrators(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let own = world.vf(ALICE_AVF)?.mac;
@@ -244,7 +245,7 @@ pub(crate) fn promiscuity_takes_trust(world: &mut LinuxTestbed) -> Result<LinuxC
     Ok(LinuxCheckOutcome::Passed)
 }
 
-/// Checks that a VF with a rate never sends more; without one it sends at full speed again.
+/// Checks that a VF with a rate limit never sends more, and sends at full speed again without the limit.
 pub(crate) fn rate_is_never_exceeded(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     const MBPS: u32 = 8;
     let [alice, bob] = &linked(world)?;
@@ -283,8 +284,8 @@ fn refusals(status: &VfStatus, reason: &str) -> u64 {
     status.mailbox.refused.get(reason).copied().unwrap_or(0)
 }
 
-/// Checks that frames to an address behind a guest's bridge arrive once the guest has requested a filter for it, as the
-/// guide says.
+/// Checks that frames to an address behind a guest's bridge arrive once the guest has requested a filter for that
+/// address, as the guide says.
 pub(crate) fn a_bridges_address_takes_a_filter(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     let (command, address) = command_of_the_guide()?;

@@ -67,8 +67,8 @@ fn send(from: &AvfInterface<'_>, to: &AvfInterface<'_>) -> Result<()> {
     to.check("rm /run/came").map(drop)
 }
 
-/// Checks that UDP arrives at a rate without losses, and IPv6 with its multicast neighbour discovery and its own kind
-/// of segmentation.
+/// Checks that UDP arrives without losses at a fixed rate, and that IPv6 works: its neighbour discovery uses multicast,
+/// and it has its own kind of segmentation.
 pub(crate) fn udp_and_ipv6_arrive(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let [alice, bob] = &linked(world)?;
     for (from, to) in [(alice, bob), (bob, alice)] {

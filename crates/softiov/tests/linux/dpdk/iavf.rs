@@ -13,7 +13,7 @@ use linux_guest::DpdkSeries;
 
 /// Ethernet address that no function has.
 const OTHER_MAC: &str = "02:82:57:60:00:79";
-/// IPv4 address by which testpmd is pinged. Its mode icmpecho answers for every address.
+/// IPv4 address at which Alice pings testpmd, whose mode icmpecho answers for every address.
 const ADDRESS: &str = "10.83.0.5";
 const QUEUES: &str = "--rxq=2 --txq=2";
 

@@ -11,7 +11,8 @@ use std::fs;
 use std::process::{Child, Stdio};
 use tempfile::NamedTempFile;
 
-/// Address of Judy, and that by which she pings testpmd. Its mode icmpecho answers for every address.
+/// IPv4 address of Judy. The address at which she pings testpmd follows; testpmd's mode icmpecho answers for every
+/// address.
 const JUDY: &str = "10.84.0.6";
 const ADDRESS: &str = "10.84.0.5";
 const QUEUES: &str = "--rxq=2 --txq=2";

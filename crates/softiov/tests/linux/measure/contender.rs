@@ -1,5 +1,5 @@
 //! Guest with one network card, and the process that forwards its frames, as a contender of the measurements. Both are
-//! stopped while another contender is measured, so that they take no processor from others.
+//! stopped while another contender is measured, so that they use no processor time.
 
 use super::load::{GuestNetworkLoad, HostCounters, NetworkLoadResult};
 use crate::guest::{BOOT, COMMAND, eventually};
@@ -19,15 +19,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Number of the first contender's tap and addresses. Those of others follow; ports of the checks' host have lower
-/// ones.
+/// Number of the first contender, used for its tap and its IP addresses. Other contenders have the following numbers;
+/// ports of the checks' host have lower ones.
 const IAVF: u8 = 11;
 const IGBVF: u8 = 12;
 const ON_SWITCH: u8 = 13;
 const ON_TAP: u8 = 14;
 const ON_TAP_CUT: u8 = 15;
 
-/// Number of the contender that is virtio-net on SoftIOV; those of `versions` are lower.
+/// Number of the contender that is virtio-net on SoftIOV. Contenders of module `versions` have lower numbers.
 const SERVED_NUMBER: u8 = 20;
 
 const SERVED: &str = "virtio-net, vhost-user to SoftIOV";
@@ -37,12 +37,12 @@ const SWITCH: &str = "virtio-net, vhost-user to Open vSwitch-DPDK";
 const CUT: &str = "virtio-net, tap, receives frames of 1,514 bytes";
 const NO_LARGE_RECEIVE: &str = ",guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off";
 
-/// Names of the measured VF of a contender's host, and of the VF of the other guest.
+/// Name of the measured VF of a contender's host. The name of the other guest's VF follows.
 const VF: &str = "pf0vf0";
 const PEER: &str = "pf0vf1";
-/// Distance between the IP addresses of two guests on one host.
+/// Difference between the last bytes of the IP addresses of two guests on one host.
 const PEERS: u8 = 100;
-/// Names of Open vSwitch's ports: to the guest, and to the network beyond the uplink.
+/// Name of Open vSwitch's port for the guest. The name of the port for the network beyond the uplink follows.
 const GUEST: &str = "guest";
 const UPLINK: &str = "uplink";
 
@@ -59,11 +59,11 @@ pub(super) struct MeasuredGuest {
 
 #[derive(Debug)]
 enum GuestForwarder {
-    /// VF of SoftIOV's card: a host of one port with its keeper process, and the host's process.
+    /// VF of SoftIOV's card as forwarder: keeper and host of one port, and the process id of the host.
     Card {
         served: HostWithKeeper,
         host: Pid,
-        /// True if the guest's driver counts its accesses: the kicks of virtio-net.
+        /// True if the guest's driver counts its own accesses to the card, as virtio-net counts kicks.
         kicks: bool,
     },
     Switch {
@@ -211,7 +211,8 @@ impl MeasuredGuest {
         self.guest.accel().name()
     }
 
-    /// Measures each load once, while guest and forwarder run. Traffic between guests needs another guest.
+    /// Measures each load once, while guest and forwarder run. Skips traffic between guests if the contender has no
+    /// second guest.
     pub(super) fn turn(&self, server: &str) -> Result<Vec<NetworkLoadResult>> {
         self.running(|| {
             self.reach(server)?;
@@ -287,8 +288,8 @@ impl MeasuredGuest {
         })
     }
 
-    /// Stops guests and forwarder by SIGSTOP, or continues them. A guest may wait for the forwarder, so the guests
-    /// stop first.
+    /// Stops guests and forwarder by SIGSTOP, or continues them. The guests are stopped first, because a guest may wait
+    /// for the forwarder.
     fn stop(&self, stopped: bool) -> Result<()> {
         let signal = if stopped { Signal::STOP } else { Signal::CONT };
         if stopped {
@@ -319,7 +320,8 @@ fn configuration(family: &str, vfs: u8, tap: &str) -> String {
     format!("[[port]]\nfamily = {family:?}\nvfs = {vfs}\nwait = \"mapped\"\nuplink.tap = {tap:?}\n")
 }
 
-/// Waits until a guest has booted, and gives its interface the address of that number, which is returned.
+/// Waits until a guest has booted, gives its interface an IPv4 address whose last byte is `number`, and returns the
+/// address.
 fn prepare(guest: &LinuxGuest, number: u8) -> Result<String> {
     guest.wait_ready(BOOT)?;
     guest.check("modprobe virtio_net", COMMAND)?;

@@ -112,8 +112,8 @@ pub(super) struct NetworkLoadResult {
     pub(super) packets: f64,
     /// Number of retransmitted TCP segments.
     pub(super) again: u64,
-    /// Milliseconds for which the guest's processors were in use. The milliseconds for which they were available
-    /// follow.
+    /// Milliseconds for which the guest's processors were in use. The next field is the milliseconds for which they
+    /// were available.
     pub(super) busy_ms: f64,
     pub(super) there_ms: f64,
     /// Processor time of QEMU and of the forwarder by the host's count, milliseconds.
@@ -126,7 +126,8 @@ pub(super) struct NetworkLoadResult {
 }
 
 impl NetworkLoadResult {
-    /// Parses the output of [`GuestNetworkLoad::script`]. Without a count of accesses by the host, virtio-net's kicks count.
+    /// Parses the output of [`GuestNetworkLoad::script`]. If the host has no count of register accesses, virtio-net's
+    /// kicks take its place.
     pub(super) fn read(load: GuestNetworkLoad, printed: &str, host: &HostCounters) -> Result<Self> {
         let mark = format!("{MARK}\n");
         let mut parts = printed.split(&mark);
@@ -152,7 +153,7 @@ impl NetworkLoadResult {
 /// Counters of this machine around a load: register accesses, and processor time of QEMU and of the forwarder.
 #[derive(Debug)]
 pub(super) struct HostCounters {
-    /// Number of register reads and writes that our host carried out; `None` for another program's card.
+    /// Number of register reads and writes that SoftIOV's host carried out; `None` for another program's card.
     pub(super) accesses: Option<u64>,
     /// Processor time of QEMU and of the forwarder; the forwarder's is zero where QEMU forwards.
     pub(super) vmm: Duration,

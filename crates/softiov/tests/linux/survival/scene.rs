@@ -16,12 +16,12 @@ use std::time::Duration;
 
 /// Number of the uplink's tap, above the numbers of taps of the other checks' host.
 const TAP: u8 = 3;
-/// Group id whose VMMs may connect to one VF of the host ([`OPEN`]).
+/// Id of the group whose VMMs may connect to the VF [`OPEN`].
 pub(super) const VMM: u32 = 65_533;
 /// Name of a VF to which VMMs of another group may connect. A VF that only the host's user may use follows.
 pub(super) const OPEN: &str = "pf1vf2";
 pub(super) const SHUT: &str = "pf1vf3";
-/// VLAN number in the guests' addresses on eth1, the network of a port without an uplink.
+/// VLAN number from which the guests' IPv4 addresses on eth1 are derived. eth1 is on a port without an uplink.
 const INNER: u8 = 200;
 
 /// Host with keeper process, and the two guests Erin and Frank. The guests are dropped first.

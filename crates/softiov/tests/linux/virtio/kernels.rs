@@ -1,4 +1,4 @@
-//! Checks virtio_net of kernels newer than 6.1: that of the next Debian release, and that of its backports.
+//! Checks virtio_net of kernels newer than 6.1: of the next Debian release's kernel, and of its backports' kernel.
 
 use super::{accepts, add_address, exchange_at, linked, mac, set_up};
 use crate::guest::{BOOT, COMMAND, ScenarioGuest};

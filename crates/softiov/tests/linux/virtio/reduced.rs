@@ -8,10 +8,11 @@ use crate::world::{LinuxTestbed, REDUCED};
 use anyhow::{Context, Result, ensure};
 use linux_guest::LinuxGuest;
 
-/// Interface of the guest.
+/// Interface of the guest, with a reduced set of virtio features.
 #[derive(Debug)]
 struct ReducedInterface {
-    /// True for a legacy device, without virtio 1.0. Its header has 10 bytes if buffers are not merged, and 12 else.
+    /// True for a legacy device, one without virtio 1.0. Its packet header has 12 bytes if receive buffers are merged,
+    /// and 10 bytes otherwise.
     legacy: bool,
     /// Properties of QEMU's device that are off.
     off: &'static [&'static str],
@@ -19,7 +20,7 @@ struct ReducedInterface {
     rejected: &'static [usize],
 }
 
-/// Interfaces of the guest, in the order of their slots.
+/// Interfaces of the guest, ordered by PCI slot.
 const INTERFACES: [ReducedInterface; REDUCED.len()] = [
     ReducedInterface { legacy: false, off: &["mrg_rxbuf"], rejected: &[15] },
     ReducedInterface { legacy: false, off: &["guest_tso4", "guest_tso6", "csum"], rejected: &[0, 7, 8] },
@@ -58,7 +59,7 @@ pub(crate) fn features_are_not_needed(world: &mut LinuxTestbed) -> Result<LinuxC
     Ok(LinuxCheckOutcome::Passed)
 }
 
-/// Checks that an interface has only the features that it should, and that pings and TCP pass, both ways.
+/// Checks that an interface has exactly its set of features, and that pings and TCP pass, both ways.
 fn exchange_with(
     mona: &ScenarioGuest,
     judy: &ScenarioGuest,

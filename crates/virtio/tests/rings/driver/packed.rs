@@ -13,7 +13,7 @@ pub(crate) struct PackedDriver {
     free_ids: VecDeque<u16>,
     /// Chains that are available or that the device has fetched, by their buffer id.
     sent: HashMap<u16, SentChain>,
-    /// Buffer ids of chains in the order in which they were made available.
+    /// Buffer ids of the chains in `sent`, in the order in which the driver made the chains available.
     order: VecDeque<u16>,
     pub(crate) available: PackedPosition,
     pub(crate) used: PackedPosition,

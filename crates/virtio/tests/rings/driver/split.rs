@@ -12,7 +12,7 @@ pub(crate) struct SplitDriver {
     free: VecDeque<u16>,
     /// Chains that are available or that the device has fetched, by their first descriptor.
     sent: HashMap<u16, (SentChain, Vec<u16>)>,
-    /// First descriptors of chains in the order in which they were made available.
+    /// First descriptors of the chains in `sent`, in the order in which the driver made the chains available.
     order: VecDeque<u16>,
     pub(crate) available: u16,
     pub(crate) used: u16,
