@@ -10,7 +10,7 @@
 //! | [`reset`] | a function reset before it changes its owner |
 //!
 //! A run opens the functions, checks, and returns them to Linux. The caller brings the TCP/IP stack
-//! ([`check::GuestStack`]).
+//! ([`check::GuestNetworkStack`]).
 #![forbid(unsafe_code)]
 
 pub mod audit;

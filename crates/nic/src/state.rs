@@ -1,7 +1,7 @@
 //! The state of a card between two calls: the part that resets clear and that a successor needs to continue. The plane
 //! keeps its own part. Values that follow from this state are in
 //! [`DecodedRegisters`](crate::decoded::DecodedRegisters), those that last for one call in
-//! [`Scratch`](crate::scratch::Scratch), and the saved form is in `saved`.
+//! [`PollScratchMemory`](crate::scratch::Scratch), and the saved form is in `saved`.
 
 use crate::board::clock::SystimClock;
 use crate::board::nvm::Nvm;

@@ -29,7 +29,7 @@ pub enum DeliveryError {
     /// The port has too few receive buffers for the whole frame, and its buffer for waiting frames is full.
     Full,
     /// The port has too few receive buffers for the whole frame yet, and keeps the frame until it has enough. It then
-    /// calls [`crate::Plane::came_late`].
+    /// calls [`crate::ForwardingPlane::came_late`].
     Waits,
     /// The bus refused access to the port's memory.
     Fault,

@@ -18,7 +18,7 @@ struct TransmitQueuePoll<'a, W, const N: usize> {
     plane: &'a mut ForwardingPlane<N>,
     wire: &'a mut W,
     port: PortIndex,
-    /// True if the port's frames may have to wait ([`crate::pacing::Pacing::may_delay`]).
+    /// True if the port's frames may have to wait ([`crate::pacing::TransmitPacing::may_delay`]).
     waits: bool,
 }
 

@@ -115,7 +115,7 @@ unsafe fn words_into_guest(bytes: &[u8], target: *mut u8) {
     }
 }
 
-/// Copies ring descriptors of `size` bytes into guest memory; see [`super::MemoryView::write_descriptors`] for the
+/// Copies ring descriptors of `size` bytes into guest memory; see [`super::MappedGuestMemory::write_descriptors`] for the
 /// order.
 ///
 /// # Safety

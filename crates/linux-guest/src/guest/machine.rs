@@ -21,6 +21,10 @@ const IOMMU: &str = "intel-iommu,intremap=on,caching-mode=on";
 /// all other devices work as in a machine without an IOMMU.
 const IOMMU_ON: &str = " intel_iommu=on iommu=pt";
 
+/// Kernel option of a guest that can move: pages are not cleared before their use. Clearing makes QEMU copy a page once more,
+/// which hides that a device has written it without logging that.
+const UNCLEARED: &str = " init_on_alloc=0";
+
 /// Network interface of a guest whose rings a vhost-user server serves.
 #[derive(Clone, Debug)]
 pub(super) struct VhostInterface {
@@ -72,7 +76,8 @@ impl MachineConfig {
         add("-initrd", assets.initramfs().into());
         let coldplug = if self.coldplug { "" } else { " softiov.coldplug=off" };
         let iommu = if self.iommu { IOMMU_ON } else { "" };
-        add("-append", format!("{COMMAND_LINE}{coldplug}{iommu}").into());
+        let uncleared = if self.migratable { UNCLEARED } else { "" };
+        add("-append", format!("{COMMAND_LINE}{coldplug}{iommu}{uncleared}").into());
         if self.iommu {
             // The IOMMU precedes all other devices, since they look for it at their creation.
             add("-device", IOMMU.into());

@@ -17,9 +17,13 @@ use crate::assets::BootFiles;
 const MIGRATION: Duration = Duration::from_secs(300);
 /// Pause between two questions for the state of a migration.
 const POLL: Duration = Duration::from_millis(10);
-/// Highest rate of the copy in bytes per second, and the longest downtime that QEMU aims at, in milliseconds.
-const RATE: u64 = 1 << 30;
-const DOWNTIME: u64 = 100;
+/// Highest rates of the copy in bytes per second: at first, and after [`ROUNDS`].
+const RATES: [u64; 2] = [64 << 20, 1 << 30];
+/// Longest downtime that QEMU aims at, in milliseconds: at first one that a busy guest cannot have, and after [`ROUNDS`] one that
+/// every guest can have. Between both, devices write pages that are copied already.
+const DOWNTIMES: [u64; 2] = [0, 200];
+/// Time for further rounds over the guest's memory after the first.
+const ROUNDS: Duration = Duration::from_secs(3);
 
 impl LinuxGuest {
     /// Moves the running guest to another QEMU process, which `destination` describes: the same machine with other
@@ -52,10 +56,10 @@ fn copy(from: &QemuProcess, to: &QemuProcess) -> io::Result<MigrationSummary> {
         (QemuMonitor::connect(&from.monitor_socket())?, QemuMonitor::connect(&to.monitor_socket())?);
     let channel = json!({ "uri": format!("unix:{}", to.monitor_socket().with_extension("state").display()) });
     target.execute("migrate-incoming", &channel)?;
-    let limits = json!({ "max-bandwidth": RATE, "downtime-limit": DOWNTIME });
+    let limits = json!({ "max-bandwidth": RATES[0], "downtime-limit": DOWNTIMES[0] });
     source.execute("migrate-set-parameters", &limits)?;
     source.execute("migrate", &channel)?;
-    let deadline = Instant::now() + MIGRATION;
+    let (deadline, mut end) = (Instant::now() + MIGRATION, None);
     loop {
         let state = source.execute("query-migrate", &json!({}))?;
         match state["status"].as_str() {
@@ -68,6 +72,13 @@ fn copy(from: &QemuProcess, to: &QemuProcess) -> io::Result<MigrationSummary> {
                 return Err(io::Error::other(format!("it is not complete after {MIGRATION:?}: {state}")));
             }
             _ => thread::sleep(POLL),
+        }
+        if end.is_none() && state["ram"]["dirty-sync-count"].as_u64() > Some(1) {
+            end = Some(Instant::now() + ROUNDS);
+        }
+        if end.is_some_and(|end| Instant::now() > end) {
+            let limits = json!({ "max-bandwidth": RATES[1], "downtime-limit": DOWNTIMES[1] });
+            source.execute("migrate-set-parameters", &limits)?;
         }
     }
 }

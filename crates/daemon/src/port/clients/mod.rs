@@ -22,7 +22,7 @@
 //! | `answers` | delays of the PF driver's answers to requests |
 //! | `changes`, `calls` | events of VFs, and interrupts to drivers that have to restart |
 //!
-//! Clients reach the card through [`PortEngine`], and a successor through the trait [`successor::ClientSaver`]. Time is
+//! Clients reach the card through [`PortEngine`], and a successor through the trait [`successor::ClientStateSaver`]. Time is
 //! an argument. Only [`PortClients::serve`] takes a clock, which bounds each visit. `run` calls all this.
 
 pub(in crate::port) mod answers;

@@ -3,7 +3,7 @@
 //! charged to the service domain. A bare machine has no service domain, so requests are not answered after
 //! the start.
 //!
-//! The PF takes no interrupts, and early visits that [`driver::pf::PfVisitResults`] may request are not made.
+//! The PF takes no interrupts, and early visits that [`driver::pf::PfServiceResults`] may request are not made.
 
 use crate::machine::parts::card::{NicPort, card_time};
 use driver::Hal;

@@ -10,7 +10,7 @@ use crate::stream::{EVERY_MS, IperfStream, missed};
 use crate::wire::{FarSwitch, WireNamespace};
 use crate::world::LinuxTestbed;
 use anyhow::{Context, Result, ensure};
-use linux_guest::{BootFiles, GuestBuilder, LinuxGuest};
+use linux_guest::{BackgroundScript, BootFiles, GuestBuilder, LinuxGuest};
 use serde_json::Value;
 use std::fs;
 use tempfile::TempDir;
@@ -23,10 +23,20 @@ const ADDRESS: &str = "10.82.0.9";
 const QUIET: &str = "52:54:00:82:84:0b";
 /// Names of the VFs of each host that the guest uses.
 const VFS: [&str; 2] = ["pf0vf0", "pf0vf1"];
-/// Bytes of the file that the guest downloads again and again.
-const FILE: usize = 4 << 20;
-/// Script that downloads the file until it is killed, and writes the sum of each copy.
-const DOWNLOADS: &str = "while :; do wget -q -O - http://SERVER/file | md5sum; done > /run/sums 2>&1";
+/// Number of files that the guest downloads in turn, again and again, and bytes of each.
+const FILES: usize = 3;
+const BYTES: u32 = 4 << 20;
+/// Script that downloads the files until it is killed, and writes the sum of each copy. A copy waits a second in the socket, in
+/// pages that only the card has written. A page that the card has not logged has other contents at the other host: those of an
+/// earlier copy, of another file.
+const DOWNLOADS: &str = "while :; do for file in 0 1 2; do wget -q -O - http://SERVER/$file | { sleep 1; md5sum; }; done; done \
+    > /run/sums 2>&1";
+/// Script that writes memory all the time, so that QEMU takes further rounds over it.
+const BUSY: &str = "dd if=/dev/urandom of=/run/noise bs=1M count=8
+    while :; do dd if=/run/noise of=/run/busy bs=1M conv=notrunc 2> /dev/null; usleep 2000; done";
+/// Script that gives sockets room for a whole file.
+const ROOM: &str = "echo 8388608 > /proc/sys/net/core/rmem_max
+    echo 4096 8388608 8388608 > /proc/sys/net/ipv4/tcp_rmem";
 
 /// Checks that a guest with a TCP stream, downloads and pings through the uplink moves to another host and back. Its connections
 /// survive, each download is whole, policy and counters move by `softiov vf export` and `import`, and both switches learn where
@@ -41,16 +51,24 @@ pub(crate) fn guest_migrates_under_a_stream(world: &mut LinuxTestbed) -> Result<
     wire.plug(TAPS[0])?;
     far.plug(&wire.tap(TAPS[1]))?;
     let folder = TempDir::new()?;
-    let bytes: Vec<u8> = (0..FILE as u32).map(|at| (at.wrapping_mul(0x9e37_79b9) >> 21) as u8).collect();
-    fs::write(folder.path().join("file"), bytes)?;
+    for file in 0..FILES {
+        let number = |at: u32| (at + file as u32 * BYTES).wrapping_mul(0x9e37_79b9);
+        let bytes: Vec<u8> = (0..BYTES).map(|at| (number(at) >> 21) as u8).collect();
+        fs::write(folder.path().join(file.to_string()), bytes)?;
+    }
     let _server = wire.serve(folder.path())?;
     hosts[0].softiov(&format!("vf set {} --max-tx-rate 900 --mac 52:54:00:82:84:09", VFS[0]))?;
 
     let guest = boot(&hosts[0], world.assets())?;
-    let sum = guest.check(&format!("wget -q -O - http://{}/file | md5sum", wire.address()))?;
+    guest.check(ROOM)?;
+    let sums = (0..FILES).map(|file| {
+        let text = guest.check(&format!("wget -q -O - http://{}/{file} | md5sum", wire.address()))?;
+        Ok(text.trim().to_owned())
+    });
+    let sums: Vec<String> = sums.collect::<Result<_>>()?;
     let mut stream = IperfStream::open(&guest, &wire.address())?;
     let script = DOWNLOADS.replace("SERVER", &wire.address());
-    let downloads = guest.linux.spawn_background(&script)?;
+    let scripts = [guest.linux.spawn_background(&script)?, guest.linux.spawn_background(BUSY)?];
     for (from, to) in [(0, 1), (1, 0)] {
         let answers = folder.path().join(format!("pings-{to}"));
         let pings = wire.ping_into(&answers, ADDRESS)?;
@@ -59,7 +77,7 @@ pub(crate) fn guest_migrates_under_a_stream(world: &mut LinuxTestbed) -> Result<
         let exported = carry(&hosts[from], &hosts[to], folder.path())?;
         let moved = guest.linux.migrate(machine(&hosts[to]), world.assets())?;
         stream.moves().with_context(|| format!("after {moved:?}: {}", far.state()))?;
-        downloads_go_on(&guest, before, sum.trim())?;
+        downloads_continue(&guest, before, &sums)?;
         drop(pings);
         let silent = missed(&fs::read_to_string(&answers)?)? * EVERY_MS;
         print!("(silent for {silent} ms, {moved:?}) ");
@@ -67,7 +85,7 @@ pub(crate) fn guest_migrates_under_a_stream(world: &mut LinuxTestbed) -> Result<
         arrived(&hosts[to], &exported)?;
         ensure!(show(&hosts[from], VFS[0])?["peer"].is_null(), "QEMU is still connected to the first host");
     }
-    downloads.kill();
+    scripts.iter().for_each(BackgroundScript::kill);
     let gap = stream.close()?;
     print!("(no byte for {gap:.1} s) ");
     no_checksum_errors(&guest)?;
@@ -128,21 +146,18 @@ fn arrived(host: &HostWithKeeper, exported: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Waits until more downloads than `before` have ended, and checks all copies.
-fn downloads_go_on(guest: &ScenarioGuest, before: u64, sum: &str) -> Result<()> {
-    eventually(|| {
+/// Waits until more downloads than `before` have ended, and checks that each copy has the sum of its file.
+fn downloads_continue(guest: &ScenarioGuest, before: u64, sums: &[String]) -> Result<()> {
+    let text = eventually(|| {
         let text = guest.check("cat /run/sums")?;
-        if let Some(bad) = text.lines().find(|line| line.trim() != sum) {
-            return Ok(Some(bad.to_owned()));
-        }
         let now = text.lines().count() as u64;
-        ensure!(now > before + 2, "{now} downloads have ended, of which {before} before the migration");
-        Ok(None)
-    })
-    .and_then(|bad| {
-        ensure!(bad.is_none(), "a download has the sum {bad:?} instead of {sum}");
-        Ok(())
-    })
+        ensure!(now > before + 4, "{now} downloads have ended, of which {before} before the migration");
+        Ok(text)
+    })?;
+    let mut copies = text.lines().zip(sums.iter().cycle()).enumerate();
+    let bad = copies.find(|(_, (copy, sum))| copy.trim() != sum.as_str());
+    ensure!(bad.is_none(), "download {bad:?} has another sum than its file");
+    Ok(())
 }
 
 /// Waits until the bridge beyond the uplinks has learned that both of the guest's addresses are behind an interface.

@@ -67,7 +67,7 @@ impl PortJournalOffsets {
 /// Offsets of one function's state in the journal, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FunctionJournalOffsets {
-    /// Offset of the word that says which of the two copies of [`super::ClientProgress`] is valid.
+    /// Offset of the word that says which of the two copies of [`super::ClientMessageProgress`] is valid.
     pub(super) which: u64,
     pub(super) progress: [u64; 2],
     /// Offset of the word that selects the later of the function's two saved PCI configurations. Earlier versions do
