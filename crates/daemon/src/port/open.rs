@@ -4,7 +4,7 @@ use super::clients::PortClients;
 use super::clients::dialer::VmmDialer;
 use super::clients::errand::{BlockingCallCompletionSender, BlockingCallQueue};
 use super::clients::holdings::ClientResources;
-use super::clients::listening::FunctionSocketConfig;
+use super::clients::listening::{FunctionSocketConfig, kept_listener};
 use super::clients::slot::OfferedFunction;
 use super::command::PortCommandInbox;
 use super::engine::PortEngine;
@@ -110,12 +110,19 @@ impl PreparedPort {
         let now = HostClock.now();
         port.take_over(&saved, now);
         PortUplink::forget_others(config, port.succession.vault());
+        port.forget_unused_listeners();
         port.begin(now);
         port
     }
 }
 
 impl OpenPort {
+    /// Releases the kept listening sockets of functions whose VMMs listen now. Otherwise this process would connect to them.
+    fn forget_unused_listeners(&self) {
+        let dialing = self.clients.slots().iter().filter(|slot| slot.endpoint.listener().is_none());
+        dialing.for_each(|slot| self.succession.vault().forget_named(&kept_listener(&slot.name)));
+    }
+
     /// Resumes the client that the previous host process served on each function.
     fn take_over(&mut self, saved: &[ClientState], now: Time) {
         let Self { engine, clients, succession, .. } = self;

@@ -1,9 +1,9 @@
 //! Refuses clients of a function that has another client.
 //!
-//! A starting QEMU connects to a vhost-user socket again as soon as the connection ends, without a pause, and prints
-//! some lines each time. So the port holds a refused front end for [`HOLD`](super::waiting_client::HOLD), and serves it if the function becomes free
-//! meanwhile. It holds one for each function, and further ones wait in the listening socket's queue. A refused vfio-user
-//! client is disconnected at once, since it does not connect again.
+//! A starting QEMU connects to a vhost-user socket again as soon as the connection ends, without a pause, and prints some
+//! lines each time. So the port holds a refused front end for a second (`waiting_client`), and serves it if the function
+//! becomes free meanwhile. It holds one for each function, and further ones wait in the listening socket's queue. A refused
+//! vfio-user client is disconnected at once, since it does not connect again.
 
 use super::PortClients;
 use super::service::{attach, is_shut, peer_pid};

@@ -89,6 +89,24 @@ fn host_connects_again_after_upgrade_reset_and_disconnection() {
 }
 
 #[test]
+fn upgrade_may_change_the_socket_mode() {
+    let mut live = LiveHost::with(super::PORT);
+    let mut guest = VirtioGuest::boot(&live, 0);
+    live.hand_over(PORT);
+    guest.front.wait_for_end();
+    eventually("the former listening socket is gone", || {
+        live.show(0).function.unconnected.as_deref() == Some("no process listens on the socket")
+    });
+    let listener = listen(&live.socket(0));
+    guest.reconnect_on(accept(&listener));
+    drop(listener);
+    std::fs::remove_file(live.socket(0)).unwrap();
+    live.hand_over(super::PORT);
+    guest.front.wait_for_end();
+    guest.reconnect(&live.socket(0));
+}
+
+#[test]
 fn host_does_not_connect_for_a_disabled_vf() {
     let live = LiveHost::with(PORT);
     live.set(0, LinkState::Disable);
