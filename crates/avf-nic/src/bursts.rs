@@ -5,7 +5,7 @@ use crate::packet::request;
 use crate::plain::{self, PlainRxFormat};
 use crate::scratch::PollScratchMemory;
 use crate::tables::told_of_tag;
-use crate::work::FramePathParts;
+use crate::work::FramePathState;
 use alloc::boxed::Box;
 use avf::descriptor::rx::RxWriteBackTemplate;
 use avf::descriptor::tx::{SIZE, TxIpHeaderKind, TxL4Checksum};
@@ -19,7 +19,7 @@ use plane::switch::SwitchDropReason;
 use plane::{PortIndex, TransmitQueueId};
 use rings::{FrameMemory, FrameRunProperties, InvalidChecksumRequest, PlainReceiver, QueueAndHash};
 
-impl<B: Bus> rings::BurstCard for FramePathParts<'_, B> {
+impl<B: Bus> rings::BurstCard for FramePathState<'_, B> {
     type Bus = B;
     type TxFormat = plain::TxDescriptorFormat;
     type RxFormat = PlainRxFormat;

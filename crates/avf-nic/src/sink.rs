@@ -7,7 +7,7 @@ use crate::function::VfHardware;
 use crate::rx_ring::{ReceiveError, ReceiveQueue};
 use crate::scratch::PollScratchMemory;
 use crate::tables::{strips_tags, told_of_tag};
-use crate::work::FramePathParts;
+use crate::work::FramePathState;
 use alloc::vec::Vec;
 use avf::descriptor::rx::{DestinationAddressKind, RxWriteBack};
 use avf::ids::{FCS, MAX_VFS};
@@ -20,7 +20,7 @@ use rings::FrameReceiver;
 /// Ether type of MAC control frames, such as pause, which end at the MAC (IEEE 802.3, 31.3).
 const MAC_CONTROL: [u8; 2] = [0x88, 0x08];
 
-impl<B: Bus> FrameSink for FramePathParts<'_, B> {
+impl<B: Bus> FrameSink for FramePathState<'_, B> {
     type Findings = Option<FrameContentFields>;
 
     #[inline(always)]
@@ -35,7 +35,7 @@ impl<B: Bus> FrameSink for FramePathParts<'_, B> {
     }
 }
 
-impl<B: Bus> FrameReceiver for FramePathParts<'_, B> {
+impl<B: Bus> FrameReceiver for FramePathState<'_, B> {
     type Contents = FrameContentFields;
 
     fn look(&mut self, frame: &mut Frame<'_>, _about: DeliveryFlags) -> FrameContentFields {
@@ -85,7 +85,7 @@ impl<B: Bus> FrameReceiver for FramePathParts<'_, B> {
     }
 }
 
-impl<B: Bus> FramePathParts<'_, B> {
+impl<B: Bus> FramePathState<'_, B> {
     /// Writes back the descriptors of all VFs with filled queues, and raises their interrupts.
     pub(crate) fn give_back(&mut self) {
         let mut reached = core::mem::take(&mut self.scratch.reached);
@@ -108,7 +108,7 @@ pub struct RxDescriptorFields {
 }
 
 impl VfHardware {
-    /// Puts a frame into a receive queue of a VF and counts it. [`FramePathParts::give_back`] notifies the driver.
+    /// Puts a frame into a receive queue of a VF and counts it. [`FramePathState::give_back`] notifies the driver.
     pub(crate) fn put<B: Bus>(
         &mut self,
         (own, queue): (BusFunction, u8),

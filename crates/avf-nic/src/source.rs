@@ -8,7 +8,7 @@ use crate::card::Nic;
 use crate::function::VfHardware;
 use crate::packet::DescriptorOffloads;
 use crate::tx_ring::TransmitQueue;
-use crate::work::FramePathParts;
+use crate::work::FramePathState;
 use pcie::{Bus, Function as BusFunction};
 use plane::frame::HEADROOM;
 use plane::ledger::{TrafficSum, UncountedTraffic};
@@ -18,13 +18,13 @@ use rings::{
     StagedPacket,
 };
 
-impl<B> FramePathParts<'_, B> {
+impl<B> FramePathState<'_, B> {
     fn sending(&mut self, sender: TransmitQueueId) -> Option<&mut VfHardware> {
         self.functions.get_mut(usize::from(sender.port.get()))
     }
 }
 
-impl<B: Bus> FrameSource for FramePathParts<'_, B> {
+impl<B: Bus> FrameSource for FramePathState<'_, B> {
     /// Returns true if the transmit queue's VF may use the bus, and the queue is started.
     fn may_send(&self, sender: TransmitQueueId) -> bool {
         let function = self.functions.get(usize::from(sender.port.get()));
@@ -45,7 +45,7 @@ impl<B: Bus> FrameSource for FramePathParts<'_, B> {
     }
 }
 
-impl<B: Bus> PacketTransmitter for FramePathParts<'_, B> {
+impl<B: Bus> PacketTransmitter for FramePathState<'_, B> {
     type Orders = DescriptorOffloads;
 
     fn held(&mut self, sender: TransmitQueueId) -> Option<&mut PausedPacketMemory<DescriptorOffloads>> {

@@ -5,7 +5,7 @@ use crate::function::VfHardware;
 use crate::scratch::PollScratchMemory;
 
 /// Parts of the card that sending and receiving a frame needs.
-pub(crate) struct FramePathParts<'a, B> {
+pub(crate) struct FramePathState<'a, B> {
     /// VFs of the card with their rings. Port n of the plane is VF n.
     pub(crate) functions: &'a mut [VfHardware],
     /// Memory for the frames and descriptors of one call of the card.
@@ -16,7 +16,7 @@ pub(crate) struct FramePathParts<'a, B> {
 
 impl Nic {
     /// Borrows the parts of the card that sending and receiving a frame needs.
-    pub(crate) fn work<'a, B>(&'a mut self, bus: &'a mut B) -> FramePathParts<'a, B> {
-        FramePathParts { functions: &mut self.functions, scratch: &mut self.scratch, bus }
+    pub(crate) fn work<'a, B>(&'a mut self, bus: &'a mut B) -> FramePathState<'a, B> {
+        FramePathState { functions: &mut self.functions, scratch: &mut self.scratch, bus }
     }
 }

@@ -5,7 +5,7 @@ use crate::offload::plain::{PlainRxFormat, TxDescriptorFormat};
 use crate::queue::QueueIo;
 use crate::scratch::{CachedReceiveQueue, PollScratchMemory};
 use crate::switch::{self, pool};
-use crate::work::FramePathParts;
+use crate::work::FramePathState;
 use alloc::boxed::Box;
 use i82576::descriptor::SIZE;
 use offload::OffloadRequest;
@@ -17,7 +17,7 @@ use plane::switch::SwitchDropReason;
 use plane::{PortIndex, TransmitQueueId};
 use rings::{FrameMemory, FrameRunProperties, InvalidChecksumRequest, PlainReceiver};
 
-impl<B: Bus> FramePathParts<'_, B> {
+impl<B: Bus> FramePathState<'_, B> {
     /// Returns the offload request of descriptor `at` of a burst: its checksums, and the headers that its
     /// context describes.
     fn request(&self, sender: TransmitQueueId, at: usize) -> Option<OffloadRequest> {
@@ -25,7 +25,7 @@ impl<B: Bus> FramePathParts<'_, B> {
     }
 }
 
-impl<B: Bus> rings::BurstCard for FramePathParts<'_, B> {
+impl<B: Bus> rings::BurstCard for FramePathState<'_, B> {
     type Bus = B;
     type TxFormat = TxDescriptorFormat;
     type RxFormat = PlainRxFormat;

@@ -12,7 +12,7 @@ use crate::scratch::PollScratchMemory;
 use crate::state::DeviceState;
 use crate::steering::ReceiveFilters;
 use crate::switch::PoolPlane;
-use crate::work::FramePathParts;
+use crate::work::FramePathState;
 use crate::{mac, switch};
 use i82576::table::DecodedRegisterSet;
 use i82576::{Time, register as r};
@@ -109,7 +109,7 @@ impl Nic {
         }
         let Self { plane, state, derived, scratch } = self;
         let DeviceState { file, queues, interrupts, throttle, clock, .. } = state;
-        let mut work = FramePathParts { file, queues, interrupts, throttle, clock, derived, scratch, bus };
+        let mut work = FramePathState { file, queues, interrupts, throttle, clock, derived, scratch, bus };
         // Frames that wait came first, so they get the descriptors first.
         let from_buffer = !work.queues.buffer.is_empty() && work.give_waiting(budget.frames, plane);
         let from_wire = rings::arrive(&mut work, plane, budget.frames, wire);

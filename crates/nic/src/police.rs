@@ -2,14 +2,14 @@
 //! both, shows them in registers (WVBR, LVMMC, MDFB, SSVPC), and notifies the PF by ICR.DOUTSYNC. The PF's driver decides
 //! what to do.
 
-use crate::work::FramePathParts;
+use crate::work::FramePathState;
 use i82576::QueueIndex;
 use i82576::bits::{dtxctl, icr, lvmmc, wvbr};
 use i82576::register as r;
 use pcie::Bus;
 use plane::switch::SwitchDropReason;
 
-impl<B: Bus> FramePathParts<'_, B> {
+impl<B: Bus> FramePathState<'_, B> {
     /// Reports in WVBR, SSVPC and LVMMC that anti-spoofing dropped a frame of a queue. The PF gets an interrupt if
     /// DTXCTL.SPOOF_INT is set.
     #[cold]

@@ -5,14 +5,14 @@ use crate::interrupt::single::{InterruptMode, VECTOR_0};
 use crate::interrupt::{QueueDirection, queue_vector};
 use crate::queue::QueueIo;
 use crate::switch::{self, port, sender};
-use crate::work::FramePathParts;
+use crate::work::FramePathState;
 use i82576::bits::{icr, srrctl, tctl};
 use i82576::register::{self as r, rx};
 use i82576::{QueueIndex, Time};
 use pcie::{Bus, DmaFault};
 use plane::UplinkWire;
 
-impl<B: Bus> FramePathParts<'_, B> {
+impl<B: Bus> FramePathState<'_, B> {
     /// Visits every ready transmit queue once. The next poll starts behind the queue that was served first in this one,
     /// so that none is always first. A queue that may not send now stays ready, and so does one whose next frame is
     /// delayed. Returns true if a queue has more frames that may leave now, and the time when the first delayed frame
@@ -62,7 +62,7 @@ impl<B: Bus> FramePathParts<'_, B> {
     }
 }
 
-impl<B> FramePathParts<'_, B> {
+impl<B> FramePathState<'_, B> {
     /// Ends the throttling interval of a receive queue's interrupt vector, because an urgent frame interrupts at once.
     #[cold]
     fn end_interval(&mut self, queue: QueueIndex, now: Time) {

@@ -12,7 +12,7 @@ use crate::queue::receive::{ReceiveError, RxDescriptorFields};
 use crate::scratch::CachedReceiveQueue;
 use crate::steering::FilterMatches;
 use crate::switch::pool;
-use crate::work::FramePathParts;
+use crate::work::FramePathState;
 use i82576::descriptor::rx::{rss_type, status};
 use i82576::{PoolIndex, QueueIndex, register as r};
 use offload::headers::FrameHeaders;
@@ -42,7 +42,7 @@ pub(crate) struct ParsedFrame {
     description: RxDescriptorFields,
 }
 
-impl<B: Bus> FrameSink for FramePathParts<'_, B> {
+impl<B: Bus> FrameSink for FramePathState<'_, B> {
     type Findings = Option<ParsedFrame>;
 
     #[inline(always)]
@@ -57,7 +57,7 @@ impl<B: Bus> FrameSink for FramePathParts<'_, B> {
     }
 }
 
-impl<B: Bus> FrameReceiver for FramePathParts<'_, B> {
+impl<B: Bus> FrameReceiver for FramePathState<'_, B> {
     type Contents = ParsedFrame;
 
     fn look(&mut self, frame: &mut Frame<'_>, about: DeliveryFlags) -> ParsedFrame {
@@ -102,7 +102,7 @@ impl<B: Bus> FrameReceiver for FramePathParts<'_, B> {
     }
 }
 
-impl<B: Bus> FramePathParts<'_, B> {
+impl<B: Bus> FramePathState<'_, B> {
     /// Parses a frame without its tag: the contents of its receive descriptors, its hash and its filter hits. They are the
     /// same in every pool that gets the frame.
     fn look_into(&self, frame: &mut Frame<'_>) -> ParsedFrame {

@@ -7,7 +7,7 @@ use crate::offload::transmit;
 use crate::queue::QueueIo;
 use crate::queue::packet::DescriptorOffloads;
 use crate::switch;
-use crate::work::FramePathParts;
+use crate::work::FramePathState;
 use i82576::bits::lvmmc;
 use i82576::register as r;
 use offload::segment::TcpFlagMasks;
@@ -20,7 +20,7 @@ use rings::{
     PausedPacketMemory,
 };
 
-impl<B: Bus> FrameSource for FramePathParts<'_, B> {
+impl<B: Bus> FrameSource for FramePathState<'_, B> {
     /// Returns true if a transmit queue may send: its pool is enabled, the queue is not blocked, and its function may
     /// read memory.
     fn may_send(&self, sender: TransmitQueueId) -> bool {
@@ -39,7 +39,7 @@ impl<B: Bus> FrameSource for FramePathParts<'_, B> {
     }
 }
 
-impl<B: Bus> PacketTransmitter for FramePathParts<'_, B> {
+impl<B: Bus> PacketTransmitter for FramePathState<'_, B> {
     type Orders = DescriptorOffloads;
 
     const SENDS_MISFITS: bool = true;

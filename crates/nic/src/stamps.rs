@@ -4,12 +4,12 @@
 //!
 //! RXSATRL and RXSATRH, which name a stamped packet's source, are not implemented.
 
-use crate::work::FramePathParts;
+use crate::work::FramePathState;
 use i82576::Time;
 use i82576::bits::tsync;
 use i82576::register as r;
 
-impl<B> FramePathParts<'_, B> {
+impl<B> FramePathState<'_, B> {
     /// Stamps a packet that has left and whose descriptor requests a time stamp.
     #[cold]
     pub(crate) fn stamp_sent(&mut self, now: Time) {

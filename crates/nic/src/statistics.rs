@@ -2,13 +2,13 @@
 //! the wire (`mac`).
 
 use crate::switch::{self, pool};
-use crate::work::FramePathParts;
+use crate::work::FramePathState;
 use i82576::PoolIndex;
 use i82576::ids::FCS;
 use i82576::register::{self as r, vf_stats};
 use plane::ledger::{TrafficSum, UncountedTraffic};
 
-impl<B> FramePathParts<'_, B> {
+impl<B> FramePathState<'_, B> {
     /// Adds the frames that pools have received to the statistics registers of their VFs.
     pub(crate) fn settle_received(&mut self, plane: &mut switch::PoolPlane) {
         for port in plane.ledger.reached().iter() {

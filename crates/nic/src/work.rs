@@ -12,7 +12,7 @@ use crate::scratch::PollScratchMemory;
 
 /// Parts of the card that the frame path uses in a poll.
 #[derive(Debug)]
-pub(crate) struct FramePathParts<'a, B> {
+pub(crate) struct FramePathState<'a, B> {
     /// Stored values of every register of the card.
     pub(crate) file: &'a mut RegisterFile,
     /// Queues of the card, and the frames that wait for them.

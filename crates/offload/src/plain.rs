@@ -116,7 +116,7 @@ impl UnsummedFrame {
         // The frame is at least as long as a head, so the transport's header is complete.
         let transport = total - length32(IPV4_HEADER);
         let Some(found) = transport_of(w2, w4, w5, transport) else { return false };
-        self.found = PlainFrameKind(found | is_network_wrong(w1, w2, w3, w4));
+        self.found = PlainFrameKind(found | network_checksum_flag(w1, w2, w3, w4));
         let pseudo = (w3 >> 16) + ((w2 >> 56) << 8) + u64::from(low_word(transport.into()).swap_bytes());
         let Some(payload) = head.last_chunk::<{ HEAD - SUM_FROM }>() else { return false };
         self.sum = PartialChecksum::default().words(pseudo).whole(payload);
@@ -202,9 +202,10 @@ fn transport_of(w2: u64, w4: u64, w5: u64, transport: u32) -> Option<u32> {
     }
 }
 
-/// Returns the property bit of a wrong IPv4 header checksum, or 0.
+/// Checks the IPv4 header checksum in the first words of a frame. Returns [`PlainFrameKind::NETWORK_WRONG`] if it is
+/// wrong, or 0.
 #[inline(always)]
-fn is_network_wrong(w1: u64, w2: u64, w3: u64, w4: u64) -> u32 {
+fn network_checksum_flag(w1: u64, w2: u64, w3: u64, w4: u64) -> u32 {
     let sum = PartialChecksum::default().words(w2).words(w3).words((w1 >> 48) + (w4 & 0xffff));
     if sum.is_zero() { 0 } else { PlainFrameKind::NETWORK_WRONG }
 }
@@ -228,7 +229,7 @@ impl<'a> PlainFrame<'a> {
         let end = ETHERNET_HEADER + usize::from(low_word(w2).swap_bytes());
         let transport = end.checked_sub(TRANSPORT).filter(|_| is_plain(head) && end <= length)?;
         let found = transport_of(w2, w4, w5, length32(transport)).filter(|_| transport >= UDP_HEADER)?;
-        Some(Self { head, end, found: PlainFrameKind(found | is_network_wrong(w1, w2, w3, w4)) })
+        Some(Self { head, end, found: PlainFrameKind(found | network_checksum_flag(w1, w2, w3, w4)) })
     }
 
     /// Returns true if the frame is UDP, false if it is TCP.

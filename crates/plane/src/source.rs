@@ -31,8 +31,8 @@ pub trait FrameSource: FrameSink + Sized {
     fn has_more(&self, sender: TransmitQueueId) -> bool;
 }
 
-/// Interface to the plane for a [`FrameSource`] while one of its transmit queues is visited. Parameters of this type
-/// are named `lane`.
+/// Lets a [`FrameSource`] hand frames to the forwarding plane, while the plane takes frames from one of the source's
+/// transmit queues. Parameters of this type are named `lane`.
 pub trait FrameForwarder {
     /// Forwards a finished frame to its receivers. `own` is the device with the sending port.
     fn send<S: FrameSink>(&mut self, own: &mut S, frame: &mut Frame<'_>) -> ForwardResult;

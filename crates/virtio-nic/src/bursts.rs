@@ -4,7 +4,7 @@
 use crate::packet::{complete, plain_request};
 use crate::receive::VirtioRxFormat;
 use crate::transmit::VirtioTxFormat;
-use crate::work::VirtioFramePathParts;
+use crate::work::VirtioFramePathState;
 use alloc::boxed::Box;
 use offload::plain::{InsertedChecksums, PlainFrame};
 use pcie::{Bus, Function, MemoryHint};
@@ -15,7 +15,7 @@ use rings::{
     BurstCard, FrameMemory, FrameRunProperties, InvalidChecksumRequest, PlainReceiver, QueueAndHash,
 };
 
-impl<B: Bus> BurstCard for VirtioFramePathParts<'_, B> {
+impl<B: Bus> BurstCard for VirtioFramePathState<'_, B> {
     type Bus = B;
     type TxFormat = VirtioTxFormat;
     type RxFormat = VirtioRxFormat;

@@ -3,7 +3,7 @@
 
 use crate::device::VirtioDevice;
 use crate::receive::FrameMissReason;
-use crate::work::VirtioFramePathParts;
+use crate::work::VirtioFramePathState;
 use offload::headers::{FrameHeaders, NetworkHeaderKind, TCP_CHECKSUM};
 use offload::verify;
 use pcie::Bus;
@@ -97,7 +97,7 @@ impl FrameMissReason {
     }
 }
 
-impl<B: Bus> FrameSink for VirtioFramePathParts<'_, B> {
+impl<B: Bus> FrameSink for VirtioFramePathState<'_, B> {
     type Findings = Option<ReceivedFrameProperties>;
 
     const RECEIVES_UNCUT: bool = true;
@@ -141,7 +141,7 @@ impl<B: Bus> FrameSink for VirtioFramePathParts<'_, B> {
     }
 }
 
-impl<B: Bus> FrameReceiver for VirtioFramePathParts<'_, B> {
+impl<B: Bus> FrameReceiver for VirtioFramePathState<'_, B> {
     type Contents = ReceivedFrameProperties;
 
     fn look(&mut self, frame: &mut Frame<'_>, _about: DeliveryFlags) -> ReceivedFrameProperties {
@@ -168,7 +168,7 @@ impl<B: Bus> FrameReceiver for VirtioFramePathParts<'_, B> {
     }
 }
 
-impl<B: Bus> VirtioFramePathParts<'_, B> {
+impl<B: Bus> VirtioFramePathState<'_, B> {
     /// Returns filled receive buffers to all drivers, with one interrupt for each ring at most.
     pub(crate) fn give_back(&mut self) {
         let mut reached = core::mem::take(&mut self.scratch.reached);

@@ -3,7 +3,7 @@
 
 use crate::packet::PacketOffloadRequest;
 use crate::transmit::transmit_ring;
-use crate::work::VirtioFramePathParts;
+use crate::work::VirtioFramePathState;
 use pcie::burst::BURST;
 use pcie::{Bus, Function};
 use plane::frame::TrustedChecksum;
@@ -14,7 +14,7 @@ use rings::{
     PausedPacketMemory,
 };
 
-impl<B: Bus> FrameSource for VirtioFramePathParts<'_, B> {
+impl<B: Bus> FrameSource for VirtioFramePathState<'_, B> {
     fn may_send(&self, sender: TransmitQueueId) -> bool {
         let device = self.devices.get(usize::from(sender.port.get()));
         let ring = device.and_then(|device| device.transmit.get(usize::from(sender.queue)));
@@ -37,7 +37,7 @@ impl<B: Bus> FrameSource for VirtioFramePathParts<'_, B> {
     }
 }
 
-impl<B: Bus> VirtioFramePathParts<'_, B> {
+impl<B: Bus> VirtioFramePathState<'_, B> {
     /// Drops the packets of a transmit ring whose VF may not send. A guest whose packets stay in the ring would treat
     /// its device as broken.
     fn discard<L: FrameForwarder>(&mut self, sender: TransmitQueueId, budget: usize, lane: &mut L) -> bool {
@@ -61,7 +61,7 @@ impl<B: Bus> VirtioFramePathParts<'_, B> {
     }
 }
 
-impl<B: Bus> PacketTransmitter for VirtioFramePathParts<'_, B> {
+impl<B: Bus> PacketTransmitter for VirtioFramePathState<'_, B> {
     type Orders = PacketOffloadRequest;
 
     fn held(&mut self, sender: TransmitQueueId) -> Option<&mut PausedPacketMemory<PacketOffloadRequest>> {

@@ -7,7 +7,7 @@ use crate::scratch::FrameScratchMemory;
 use plane::TransmitQueueId;
 
 /// Parts of the card that the frame path borrows while it forwards frames.
-pub(crate) struct VirtioFramePathParts<'a, B> {
+pub(crate) struct VirtioFramePathState<'a, B> {
     /// The VFs' devices. Port n of the plane is VF n.
     pub(crate) devices: &'a mut [VirtioDevice],
     /// Scratch memory for the frames of this call.
@@ -16,7 +16,7 @@ pub(crate) struct VirtioFramePathParts<'a, B> {
     pub(crate) bus: &'a mut B,
 }
 
-impl<B> VirtioFramePathParts<'_, B> {
+impl<B> VirtioFramePathState<'_, B> {
     /// Returns the device that owns a transmit ring.
     #[inline]
     pub(crate) fn sending(&mut self, sender: TransmitQueueId) -> Option<&mut VirtioDevice> {
@@ -26,7 +26,7 @@ impl<B> VirtioFramePathParts<'_, B> {
 
 impl Nic {
     /// Lends the frame path the parts of the card that it needs.
-    pub(crate) fn work<'a, B>(&'a mut self, bus: &'a mut B) -> VirtioFramePathParts<'a, B> {
-        VirtioFramePathParts { devices: &mut self.devices, scratch: &mut self.scratch, bus }
+    pub(crate) fn work<'a, B>(&'a mut self, bus: &'a mut B) -> VirtioFramePathState<'a, B> {
+        VirtioFramePathState { devices: &mut self.devices, scratch: &mut self.scratch, bus }
     }
 }

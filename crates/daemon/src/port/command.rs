@@ -49,7 +49,7 @@ pub enum PortThreadCommand {
     Leave,
     /// End the port: notify the guests, and disconnect every client.
     Stop,
-    /// Panic, for tests of a port whose thread fails.
+    /// Command to panic, for tests of a port whose thread fails.
     #[cfg(test)]
     Panic,
 }

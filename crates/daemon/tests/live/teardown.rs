@@ -130,7 +130,8 @@ fn slow_close_of_an_unexpected_fd_blocks_no_other_vfs_client() {
     });
 }
 
-/// Number of refused clients that send a file descriptor, enough that the host closes the last copy of at least one.
+/// Number of clients that connect, each with a file descriptor, and are refused: enough that the host closes the last
+/// copy of at least one of these descriptors.
 const TRIES: usize = 8;
 
 #[test]

@@ -58,7 +58,7 @@ pub struct KernelModel<D> {
     due: u64,
     /// Fragmented datagram that the kernel is reassembling.
     reassembly: reassembly::DatagramReassembly,
-    /// Sending program of the kernel, if there is one.
+    /// Program that sends packets through this kernel, or `None` if none runs.
     sender: Option<send::SenderProgram>,
     counters: KernelCounters,
     buffer: Box<[u8]>,

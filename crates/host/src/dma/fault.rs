@@ -17,7 +17,7 @@ pub enum DmaFaultKind {
     #[error("in no DMA region that the client has mapped")]
     Unmapped,
     /// The DMA region at the address was mapped without a file descriptor.
-    #[error("in a DMA region that the client does not share")]
+    #[error("in a DMA region that the client has mapped without a file descriptor")]
     NotShared,
     /// The permissions of the region at the address exclude the access.
     #[error("in a DMA region that does not permit the access")]

@@ -132,7 +132,7 @@ pub enum SetCostError {
     #[error("unknown constant of the cost table")]
     Unknown,
     /// The value is outside the cost constant's range.
-    #[error("the constant must be from {least} to {most} {name}", name = unit.name())]
+    #[error("the value of the cost constant must be from {least} to {most} {name}", name = unit.name())]
     OutOfRange {
         /// Unit of the cost constant's permitted bounds.
         unit: CostUnit,

@@ -80,12 +80,12 @@ fn out_of_range_settings_are_rejected_by_name() {
         (
             "fig08",
             ["policy=2k", "cost.clock_hertz=0"],
-            "cost.clock_hertz is 0: the constant must be from 1000000 to",
+            "cost.clock_hertz is 0: the value of the cost constant must be from 1000000 to",
         ),
         (
             "fig08",
             ["policy=2k", "cost.clock_hertz=1"],
-            "cost.clock_hertz is 1: the constant must be from 1000000 to",
+            "cost.clock_hertz is 1: the value of the cost constant must be from 1000000 to",
         ),
         ("fig06", ["vms=1", "interrupt_hz=122"], "interrupt_hz is 122; it must be from 123 to 1000000, an"),
         ("fig06", ["vms=1", "interrupt_hz=1000001"], "interrupt_hz is 1000001; it must be from 123"),
@@ -93,7 +93,7 @@ fn out_of_range_settings_are_rejected_by_name() {
         (
             "fig08",
             ["policy=2k", "cost.smt_contention=999"],
-            "cost.smt_contention is 999: the constant must be from 1000 to 1000000 permille",
+            "cost.smt_contention is 999: the value of the cost constant must be from 1000 to 1000000 permille",
         ),
         ("fig12", ["message_bytes=1500", "loopback_mbps=-1"], "loopback_mbps is -1; it must be from 0 to"),
         ("fig09", ["policy=2k", "tcp_window=1447"], "tcp_window is 1447; it must be at least a segment"),

@@ -7,7 +7,7 @@ use crate::queue::QueueIo;
 use crate::queue::receive::{ReceiveError, RxDescriptorFields};
 use crate::scratch::CachedReceiveQueue;
 use crate::switch::{self, port};
-use crate::work::FramePathParts;
+use crate::work::FramePathState;
 use i82576::QueueIndex;
 use i82576::bits::{icr, srrctl};
 use i82576::descriptor::rx::status;
@@ -31,7 +31,7 @@ pub(crate) struct UndeliveredFrame<'a> {
     pub(crate) description: RxDescriptorFields,
 }
 
-impl<B: Bus> FramePathParts<'_, B> {
+impl<B: Bus> FramePathState<'_, B> {
     /// Handles a frame that its queue has not taken: it lacks descriptors, has other frames waiting, or is disabled. A queue
     /// that drops such frames (QDE, SRRCTL.DROP_EN) counts them in RQDPC. Otherwise the frame waits, or counts as missed by the
     /// port (MPC) if the buffer is full. RNBC counts all of these frames but those of a disabled queue.

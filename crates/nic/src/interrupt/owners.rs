@@ -57,7 +57,7 @@ impl VectorAndQueueOwners {
     }
 }
 
-/// Returns a function's bit in [`VectorAndQueueOwners::masters`].
+/// Returns a function's bit in the set of bus masters, [`VectorAndQueueOwners::masters`].
 #[must_use]
 pub(crate) fn master_bit(function: Function) -> u16 {
     match function {

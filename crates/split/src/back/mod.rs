@@ -25,7 +25,7 @@ use crate::ring::{BackRing, SLOTS};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt::Debug;
-use packet::FrameStore;
+use packet::BackEndFrameStore;
 use transmit::PendingTransmitRequest;
 
 /// Index of a virtual interface, the back end's counterpart of a guest's network device.
@@ -181,7 +181,7 @@ impl<M> BackendWorker<M> {
 pub struct NetworkBackend<M> {
     interfaces: Vec<VifState>,
     workers: Vec<BackendWorker<M>>,
-    packets: FrameStore,
+    packets: BackEndFrameStore,
     /// Number of frames after which a guest gets its event without delay.
     batch: u32,
 }
@@ -191,7 +191,7 @@ impl<M: Copy + Debug> NetworkBackend<M> {
     #[must_use]
     pub fn new(workers: usize) -> Self {
         let workers: Vec<_> = (0..workers.max(1)).map(|_| BackendWorker::new()).collect();
-        let mut packets = FrameStore::default();
+        let mut packets = BackEndFrameStore::default();
         // Frames the workers may have mapped at once.
         packets.add(workers.len() * SLOTS as usize);
         Self { interfaces: Vec::new(), workers, packets, batch: 1 }

@@ -57,12 +57,12 @@ impl StoredFrame {
 
 /// The back end's store of a fixed number of frames.
 #[derive(Debug, Default)]
-pub(super) struct FrameStore {
+pub(super) struct BackEndFrameStore {
     packets: Vec<StoredFrame>,
     free: Vec<u32>,
 }
 
-impl FrameStore {
+impl BackEndFrameStore {
     /// Adds `count` empty frames to the back end's frame store.
     pub(super) fn add(&mut self, count: usize) {
         let first = self.packets.len() as u32;

@@ -46,7 +46,7 @@ use std::sync::Arc;
 /// Reason why the previous host process's journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The journal's shared memory cannot be created or opened.
+    /// The shared memory of a port's journal, which outlives the process, cannot be created or opened.
     #[error(transparent)]
     Memory(#[from] SharedMemoryError),
     /// The shared memory is not a journal of this version.

@@ -16,24 +16,24 @@ const FIRST: u8 = 0x80;
 
 /// TCP segment of a packet: its own headers, and its range of the packet's payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PacketSegment {
+pub(crate) struct TcpPacketSegment {
     pub(crate) header: Vec<u8>,
     pub(crate) from: usize,
     pub(crate) length: usize,
 }
 
 /// Segments a packet for TCP. Returns the whole packet as one segment if it needs no segmentation.
-pub(crate) fn cut(packet: &DriverDomainPacket) -> Vec<PacketSegment> {
+pub(crate) fn cut(packet: &DriverDomainPacket) -> Vec<TcpPacketSegment> {
     let payload = packet.payload();
     let Some(size) = packet.offload.segment.map(usize::from) else {
-        return vec![PacketSegment { header: packet.header().to_vec(), from: 0, length: payload }];
+        return vec![TcpPacketSegment { header: packet.header().to_vec(), from: 0, length: payload }];
     };
     let count = payload.div_ceil(size).max(1);
     (0..count)
         .map(|n| {
             let from = n * size;
             let length = size.min(payload - from);
-            PacketSegment { header: header(packet.header(), (n, count), from, length), from, length }
+            TcpPacketSegment { header: header(packet.header(), (n, count), from, length), from, length }
         })
         .collect()
 }

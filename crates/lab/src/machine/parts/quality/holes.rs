@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn guest_sees_the_hosts_bar_address_unless_pages_are_trapped() {
+    fn guest_reads_the_hosts_bar_address_unless_config_is_trapped() {
         for (device, holes) in
             [(AuditedDevice::RadeonLike, 1), (AuditedDevice::E1000eLike, 2), (AuditedDevice::Clean, 0)]
         {

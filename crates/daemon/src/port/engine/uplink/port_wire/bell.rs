@@ -104,7 +104,7 @@ mod tests {
         /// Number of frames in the modelled wire.
         frames: usize,
         wanted: bool,
-        /// True if the modelled bell was rung.
+        /// True if the model's sender has woken the sleeping receiver.
         rung: bool,
         taken: usize,
         step: u32,

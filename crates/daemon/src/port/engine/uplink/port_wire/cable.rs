@@ -13,7 +13,7 @@ pub(super) const CAPACITY: usize = 512 * 1024;
 
 /// Wires between a host's ports, by name. A wire without a port is dropped.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct WireRegistry(Arc<Mutex<BTreeMap<String, Weak<SharedWire>>>>);
+pub(crate) struct WireRegistry(Arc<Mutex<BTreeMap<String, Weak<PortPairWire>>>>);
 
 impl WireRegistry {
     /// Returns the number of wires to which at least one port is connected.
@@ -22,13 +22,13 @@ impl WireRegistry {
         lock(&self.0).values().filter(|wire| wire.strong_count() > 0).count()
     }
 
-    pub(super) fn get(&self, name: &str) -> io::Result<Arc<SharedWire>> {
+    pub(super) fn get(&self, name: &str) -> io::Result<Arc<PortPairWire>> {
         let mut wires = lock(&self.0);
         wires.retain(|_, wire| wire.strong_count() > 0);
         if let Some(wire) = wires.get(name).and_then(Weak::upgrade) {
             return Ok(wire);
         }
-        let wire = Arc::new(SharedWire::new()?);
+        let wire = Arc::new(PortPairWire::new()?);
         wires.insert(name.to_owned(), Arc::downgrade(&wire));
         Ok(wire)
     }
@@ -36,7 +36,7 @@ impl WireRegistry {
 
 /// Wire between two ports: its two rings, and the state that the ports share.
 #[derive(Debug)]
-pub(super) struct SharedWire {
+pub(super) struct PortPairWire {
     free_ends: Mutex<FreeWireEnds>,
     /// Number of times that a port has returned its end of the wire. Ports that wait for a free end try again when the
     /// number changes.
@@ -67,7 +67,7 @@ pub(super) struct WireEndState {
     pub(super) bell: WireWakeFlag,
 }
 
-impl SharedWire {
+impl PortPairWire {
     fn new() -> io::Result<Self> {
         let ((there, from_there), (back, from_back)) = (RingBuffer::new(CAPACITY), RingBuffer::new(CAPACITY));
         let plugs = [

@@ -17,7 +17,7 @@ use super::state::UplinkStateCounters;
 use crate::control::uplink::{UplinkState, UplinkStatus};
 use crate::ring;
 use bell::{WireWakeFlag, WireWakeReceiver, announce, may_sleep};
-use cable::{SharedWire, WireEndRings};
+use cable::{PortPairWire, WireEndRings};
 use host::poll::{PollInterest, Poller, ThreadWaker};
 use i82576::Time;
 use rtrb::Consumer;
@@ -29,12 +29,12 @@ use std::sync::atomic::Ordering;
 #[derive(Debug)]
 pub(super) struct WireUplink {
     name: String,
-    cable: Arc<SharedWire>,
+    cable: Arc<PortPairWire>,
     /// Rings of the wire's end that this port has taken. `None` if two other ports have both ends.
     plug: Option<WireEndRings>,
     /// Waker of the port at this end of the wire.
     port: ThreadWaker,
-    /// Value of [`SharedWire::given_back`] at the last attempt to take an end of the wire.
+    /// Value of [`PortPairWire::given_back`] at the last attempt to take an end of the wire.
     asked: usize,
     /// True if frames were sent on the wire since the last flush.
     put: bool,
