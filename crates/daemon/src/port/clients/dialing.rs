@@ -19,6 +19,11 @@ impl PortClients {
     pub(in crate::port) fn dial(&mut self, engine: &mut PortEngine, now: Time) {
         while let Some(outcome) = self.dialer.as_ref().and_then(VmmDialer::outcome) {
             self.dialed(outcome, engine, now);
+            self.unsettled = true;
+        }
+        // Most rounds of the port's loop change nothing.
+        if !std::mem::take(&mut self.unsettled) {
+            return;
         }
         self.settle_doors(engine, now);
         let Some(dialer) = &self.dialer else { return };

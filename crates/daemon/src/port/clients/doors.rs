@@ -26,6 +26,7 @@ impl PortClients {
                 Ok(door) => door,
                 Err(error) => {
                     slot.warn(now, "cannot shut or open the socket of the function", &error);
+                    self.unsettled = true;
                     continue;
                 }
             };

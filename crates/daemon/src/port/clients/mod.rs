@@ -107,6 +107,8 @@ pub(in crate::port) struct PortClients {
     dialer: Option<VmmDialer>,
     /// Number of the last order to the dialer.
     dials: u64,
+    /// True if functions may need orders to the dialer: one has lost its client, was added, or its VF's policy has changed.
+    unsettled: bool,
 }
 
 impl PortClients {
@@ -132,6 +134,7 @@ impl PortClients {
             flights,
             dialer: None,
             dials: 0,
+            unsettled: true,
         }
     }
 
@@ -152,6 +155,7 @@ impl PortClients {
             (slot.door, slot.watched) = (DoorState::Open, true);
         }
         self.slots.push(slot);
+        self.unsettled = true;
         Ok(())
     }
 

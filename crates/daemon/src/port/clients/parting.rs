@@ -35,6 +35,7 @@ impl PortClients {
 
     /// Begins to disconnect the vhost-user clients (front ends) of disabled virtio functions.
     pub(super) fn shut_disabled(&mut self, engine: &mut PortEngine, now: Time) {
+        self.unsettled = true;
         for index in 0..self.slots.len() {
             if self.slots[index].connection.is_some() && is_shut(&self.slots[index], engine.card()) {
                 self.wind_down(index, now);
