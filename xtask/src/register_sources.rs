@@ -14,6 +14,7 @@ The column *source* names a definition of the register with this offset:
 | igbvf | `drivers/net/ethernet/intel/igbvf/regs.h` of Linux |
 | iavf | `src/iavf_register.h` of Intel's Linux driver iavf 4.13.27 |
 | qemu | `hw/net/igb_regs.h` of QEMU |
+| qemu-vf | `hw/net/igbvf.c` of QEMU: a symbol, or the offset where it has none |
 | decision | a page of `docs/decisions` |
 ";
 
