@@ -3,6 +3,7 @@
 
 use std::env;
 use std::ffi::OsStr;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::Result;
@@ -62,10 +63,13 @@ const GUEST_TOOLS: [&str; 3] = ["apt-get", "apt-cache", "dpkg-deb"];
 /// available.
 const STATIC: &str = "x86_64-unknown-linux-musl";
 
+/// Rust target without an operating system, for which the pure crates are built.
+pub(super) const BARE: &str = "x86_64-unknown-none";
+
 /// Installs the missing programs that the tests need, if possible. A program that is still missing counts as
 /// a skipped test.
 pub(super) fn run() -> Result<TestTally> {
-    add_target();
+    add_targets();
     let missing: Vec<_> = NEEDS.iter().filter(|need| !is_present(need)).collect();
     if missing.is_empty() {
         return Ok(TestTally::PASSED);
@@ -82,12 +86,20 @@ pub(super) fn run() -> Result<TestTally> {
     })
 }
 
-/// Has rustup fetch the standard library of the static program's target, if the toolchain is rustup's and
-/// does not have it.
-fn add_target() {
+/// Has rustup fetch the libraries of the targets of the static program and of the pure crates, if the toolchain is
+/// rustup's and does not have them.
+fn add_targets() {
     if in_path("rustup") {
-        succeeds("rustup", &["target", "add", STATIC]);
+        succeeds("rustup", &["target", "add", STATIC, BARE]);
     }
+}
+
+/// Returns the reason why nothing can be built for [`BARE`], or `None` if it can.
+pub(super) fn bare_obstacle() -> Option<String> {
+    let found = Command::new("rustc").args(["--print", "target-libdir", "--target", BARE]).output();
+    let folder = found.ok().and_then(|output| String::from_utf8(output.stdout).ok());
+    let is_there = folder.is_some_and(|folder| Path::new(folder.trim()).is_dir());
+    (!is_there).then(|| format!("the toolchain has no libraries for {BARE}; run `rustup target add {BARE}`"))
 }
 
 fn reason(RequiredProgram { program, package, what }: &RequiredProgram, obstacle: &str) -> String {

@@ -35,6 +35,7 @@ pub(super) enum TestStage {
     Clippy,
     Unit,
     Doc,
+    NoStd,
     Build,
     Test,
     Boot,
@@ -47,13 +48,14 @@ pub(super) enum TestStage {
 }
 
 impl TestStage {
-    pub(super) const ALL: [Self; 15] = [
+    pub(super) const ALL: [Self; 16] = [
         Self::Setup,
         Self::Fmt,
         Self::Tidy,
         Self::Clippy,
         Self::Unit,
         Self::Doc,
+        Self::NoStd,
         Self::Build,
         Self::Test,
         Self::Boot,
@@ -74,6 +76,7 @@ impl TestStage {
             Self::Clippy => "clippy",
             Self::Unit => "unit",
             Self::Doc => "doc",
+            Self::NoStd => "no-std",
             Self::Build => "build",
             Self::Test => "test",
             Self::Instructions => "instructions",
@@ -94,6 +97,7 @@ impl TestStage {
             Self::Clippy => "lints",
             Self::Unit => "unit tests of the pure crates",
             Self::Doc => "documentation builds without warnings, packages can be made",
+            Self::NoStd => "the pure crates and their dependencies build without the standard library",
             Self::Build => "the workspace and its tests build",
             Self::Test => "unit, protocol, property, driver-against-card and vfio-user tests",
             Self::Instructions => "instructions that the card spends on a frame, by stop of the frame's path",
@@ -145,9 +149,10 @@ impl TestStage {
                 let mut doc = cargo(context, "doc --workspace --no-deps");
                 doc.env("RUSTDOCFLAGS", "--deny warnings");
                 let mut package = cargo(context, "package --no-verify --allow-dirty --offline");
-                package.args(DOORS.iter().flat_map(|name| ["--package".to_owned(), package_name(name)]));
+                package.args(packages(&DOORS));
                 check(&mut [doc, package])
             }
+            Self::NoStd => no_std(context),
             Self::Build => check(&mut [
                 cargo(context, "test --workspace --no-run"),
                 cargo(context, &format!("test --workspace --no-run {UNRUN_TOO}")),
@@ -206,8 +211,24 @@ fn test(command: &mut Command, show: OutputVisibility) -> Result<TestTally> {
 /// dependencies.
 fn unit_tests(context: &TestWorkspace) -> Result<TestTally> {
     let mut command = cargo(context, "test --lib --no-fail-fast");
-    command.args(PURE.iter().flat_map(|name| ["--package".to_owned(), package_name(name)])).envs(MALLOC);
+    command.args(packages(&PURE)).envs(MALLOC);
     test(command.args(["--", "--show-output"]), OutputVisibility::FailedTests)
+}
+
+/// Builds the pure crates for a machine without an operating system. The attribute `no_std` alone would let a dependency use
+/// the standard library.
+fn no_std(context: &TestWorkspace) -> Result<TestTally> {
+    if let Some(obstacle) = setup::bare_obstacle() {
+        return Ok(TestTally::skip(format!("{}: {obstacle}", TestStage::NoStd.title())));
+    }
+    let mut command = cargo(context, &format!("check --target {}", setup::BARE));
+    command.args(packages(&PURE));
+    check(&mut [command])
+}
+
+/// Returns cargo's arguments that select these crates.
+fn packages<'a>(names: &'a [&str]) -> impl Iterator<Item = String> + 'a {
+    names.iter().flat_map(|name| ["--package".to_owned(), package_name(name)])
 }
 
 /// Runs the tests of the workspace, and the failing cases that `cargo xtask explore` stored.
