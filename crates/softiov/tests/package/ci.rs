@@ -4,7 +4,7 @@
 
 use crate::built;
 use crate::machine::{DebianMachine, obstacle};
-use crate::page::{self, DocumentationReader};
+use crate::page::{self, DocumentationShell};
 use crate::vmm;
 use anyhow::Result;
 use host::test_support::skipped;
@@ -35,7 +35,7 @@ fn guide_commands_for_first_vm_and_ci_succeed() -> Result<()> {
     for page in ["first-vm", "ci"] {
         // Root's shell, as the page says.
         let shell = machine.command("cd /srv/you && exec timeout 200 sh");
-        let mut reader = DocumentationReader::at(shell, &[]);
+        let mut reader = DocumentationShell::at(shell, &[]);
         reader.run("sudo() { \"$@\"; }\n");
         reader.follow(&page::guide(page));
     }

@@ -110,9 +110,9 @@ impl SoakOutcome {
     fn lost(&self) -> [usize; 3] {
         let count = |is: fn(&SoakFailure) -> bool| self.losses.iter().filter(|loss| is(loss)).count();
         [
-            count(|loss| matches!(loss, CampaignFailure::Machine(_))),
-            count(|loss| matches!(loss, CampaignFailure::Connection(_))),
-            count(|loss| matches!(loss, CampaignFailure::Other(_))),
+            count(|loss| matches!(loss, SoakFailure::Machine(_))),
+            count(|loss| matches!(loss, SoakFailure::Connection(_))),
+            count(|loss| matches!(loss, SoakFailure::Other(_))),
         ]
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn guest_migrates_under_a_stream(world: &mut LinuxTestbed) -> Result<
         Err(why) => return Ok(LinuxCheckOutcome::Skipped(format!("no uplink here: {why}"))),
     };
     let far = FarSwitch::join(wire)?;
-    let hosts = [start(wire.tap(TAPS[0]))?, start(wire.tap(TAPS[1]))?];
+    let hosts = [start(&wire.tap(TAPS[0]))?, start(&wire.tap(TAPS[1]))?];
     wire.plug(TAPS[0])?;
     far.plug(&wire.tap(TAPS[1]))?;
     let folder = TempDir::new()?;
@@ -81,7 +81,8 @@ pub(crate) fn guest_migrates_under_a_stream(world: &mut LinuxTestbed) -> Result<
         drop(pings);
         let silent = missed(&fs::read_to_string(&answers)?)? * EVERY_MS;
         print!("(silent for {silent} ms, {moved:?}) ");
-        learned(wire, if to == 0 { wire.tap(TAPS[0]) } else { FarSwitch::CABLE.to_owned() })?;
+        let near = wire.tap(TAPS[0]);
+        learned(wire, if to == 0 { &near } else { FarSwitch::CABLE })?;
         arrived(&hosts[to], &exported)?;
         ensure!(show(&hosts[from], VFS[0])?["peer"].is_null(), "QEMU is still connected to the first host");
     }
@@ -94,7 +95,7 @@ pub(crate) fn guest_migrates_under_a_stream(world: &mut LinuxTestbed) -> Result<
 }
 
 /// Starts a host with one virtio port, whose uplink is a tap.
-fn start(tap: String) -> Result<HostWithKeeper> {
+fn start(tap: &str) -> Result<HostWithKeeper> {
     HostWithKeeper::start(&format!("[[port]]\nfamily = \"virtio\"\nvfs = 2\nuplink.tap = {tap:?}\n"))
 }
 
@@ -161,7 +162,7 @@ fn downloads_continue(guest: &ScenarioGuest, before: u64, sums: &[String]) -> Re
 }
 
 /// Waits until the bridge beyond the uplinks has learned that both of the guest's addresses are behind an interface.
-fn learned(wire: &WireNamespace, interface: String) -> Result<()> {
+fn learned(wire: &WireNamespace, interface: &str) -> Result<()> {
     eventually(|| {
         let table = wire.learned()?;
         for address in ["52:54:00:82:84:09", QUIET] {
