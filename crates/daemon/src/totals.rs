@@ -153,19 +153,21 @@ impl PortCounterTotals {
     }
 
     /// Continues the traffic, drops and offences of a VF from imported counters: afterwards [`Self::add_to`] makes those of the
-    /// status `own` equal to them, unless `own` has more already.
+    /// status `own` equal to them. A counter that is larger already stays.
     pub fn import(&mut self, vf: u8, counters: ExportedCounters, own: &PortStatus) {
-        let ExportedCounters { rx, tx, drops, offences } = counters;
-        let totals = self.vfs.entry(vf).or_default();
-        (totals.function.rx, totals.function.tx, totals.function.drops) = (rx, tx, drops);
-        totals.offences = offences;
+        let ExportedCounters { mut rx, mut tx, mut drops, mut offences } = counters;
         if let Some(own) = own.vfs.iter().find(|status| status.index == vf) {
             let less = u64::saturating_sub;
-            totals.function.rx.combine(&own.function.rx, less);
-            totals.function.tx.combine(&own.function.tx, less);
-            totals.function.drops.combine(&own.function.drops, less);
-            totals.offences.combine(&own.conduct.offences, less);
+            rx.combine(&own.function.rx, less);
+            tx.combine(&own.function.tx, less);
+            drops.combine(&own.function.drops, less);
+            offences.combine(&own.conduct.offences, less);
         }
+        let totals = self.vfs.entry(vf).or_default();
+        totals.function.rx.combine(&rx, u64::max);
+        totals.function.tx.combine(&tx, u64::max);
+        totals.function.drops.combine(&drops, u64::max);
+        totals.offences.combine(&offences, u64::max);
     }
 
     /// Resets the uplink's counters, for a port that has another uplink now.

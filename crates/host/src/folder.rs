@@ -116,7 +116,8 @@ pub fn make_shared(
     (owner, group): (Option<u32>, Option<u32>),
 ) -> Result<(), SocketFolderError> {
     if create(path)? {
-        return set_rights(path, mode, owner, group);
+        // A folder without its rights would be treated as one that exists at the next attempt.
+        return set_rights(path, mode, owner, group).inspect_err(|_| drop(std::fs::remove_dir(path)));
     }
     match look(path)?.is_dir() {
         true => Ok(()),

@@ -137,7 +137,19 @@ impl FileDescriptorKeeper {
     /// ends.
     fn run(&mut self) -> io::Result<u8> {
         loop {
-            let death = self.serve()?;
+            let death = match self.start_host() {
+                Ok((line, host, poller)) => self.serve(&line, host, poller)?,
+                // A lack of processes or memory may end, and until then the keeper holds the descriptors.
+                Err(error) if self.ready && self.starter.is_alive() => {
+                    self.say(format!("cannot start a host: {error}; trying again"));
+                    self.deaths.push_back(Instant::now());
+                    if self.ending || !self.wait() {
+                        return Ok(1);
+                    }
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             if let Some(status) = self.status_to_end_with(death) {
                 return Ok(status);
             }
@@ -147,25 +159,37 @@ impl FileDescriptorKeeper {
         }
     }
 
-    /// Starts a host, and keeps its file descriptors until it ends.
-    fn serve(&mut self) -> io::Result<ProcessExitCause> {
+    /// Starts a host, and gives it the kept file descriptors. Returns its socket, its process, and a poller of both.
+    fn start_host(&mut self) -> io::Result<(HandOverChannel, ChildProcess, Poller)> {
         let (ours, theirs) = channel::pair()?;
-        let mut host = self.starter.start(KEEPER, theirs)?;
-        let line = HandOverChannel::over(ours)?;
+        let (line, poller) = (HandOverChannel::over(ours)?, Poller::new()?);
+        poller.add(&line, SOCKET, PollInterest::READ)?;
+        poller.add(&self.signals, SIGNALS, PollInterest::READ)?;
+        poller.add(self.starter.process(), STARTER, PollInterest::READ)?;
+        let host = self.starter.start(KEEPER, theirs)?;
+        if let Err(error) = poller.add(&host, PROCESS, PollInterest::READ) {
+            host.signal(Kill::KILL);
+            return Err(error);
+        }
         // The loop below notices the end of a host that was killed or has died already.
         give(&line, &self.shelf, &host).unwrap_or_else(|error| {
             self.say(format!("the host did not receive its file descriptors, and is killed: {error}"));
         });
-        let mut poller = Poller::new()?;
-        poller.add(&line, SOCKET, PollInterest::READ)?;
-        poller.add(&self.signals, SIGNALS, PollInterest::READ)?;
-        poller.add(&host, PROCESS, PollInterest::READ)?;
-        poller.add(self.starter.process(), STARTER, PollInterest::READ)?;
+        Ok((line, host, poller))
+    }
+
+    /// Keeps the file descriptors of a host until it ends.
+    fn serve(
+        &mut self,
+        line: &HandOverChannel,
+        mut host: ChildProcess,
+        mut poller: Poller,
+    ) -> io::Result<ProcessExitCause> {
         loop {
             let events: Vec<u64> = poller.wait(None)?.map(|event| event.token).collect();
-            if events.contains(&SOCKET) && !self.hear(&line, &mut host, &poller)? {
+            if events.contains(&SOCKET) && !self.hear(line, &mut host, &poller)? {
                 // The host has closed the socket and will end, or has ended.
-                let _ = poller.remove(&line);
+                let _ = poller.remove(line);
             }
             if events.contains(&OTHERS) {
                 self.reap(&poller);
@@ -178,7 +202,7 @@ impl FileDescriptorKeeper {
             }
             if events.contains(&PROCESS) {
                 // Reads the host's last messages; one may name a successor as the new host.
-                while is_ready(&line, PollFlags::IN) && self.hear(&line, &mut host, &poller)? {}
+                while is_ready(line, PollFlags::IN) && self.hear(line, &mut host, &poller)? {}
                 if let Some(death) = host.death()? {
                     self.abandon();
                     return Ok(death);
@@ -310,8 +334,8 @@ impl FileDescriptorKeeper {
     fn status_to_end_with(&mut self, death: ProcessExitCause) -> Option<u8> {
         match death {
             // systemd stores the descriptors, and starts the next keeper with them.
-            ProcessExitCause::Exit(status) if status == i32::from(RESTART) => {
-                return self.backed.then_some(RESTART);
+            ProcessExitCause::Exit(status) if status == i32::from(RESTART) && self.backed => {
+                return Some(RESTART);
             }
             ProcessExitCause::Exit(status)
                 if status != PANIC && (!self.ready || self.ending || status == 0) =>

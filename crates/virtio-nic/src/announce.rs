@@ -30,7 +30,8 @@ impl Nic {
         self.announcements.retain(|(of, _)| *of != vf);
     }
 
-    /// Sends all pending announcements. Returns true if some wait for the switch's tables, which the caller has to make first.
+    /// Sends the pending announcements that are due. Returns true if some wait for the switch's tables, which the caller has to
+    /// make first. An announcement is due when the rate of its VF permits a frame, as [`Nic::due`] then says.
     #[cold]
     pub(crate) fn send_announcements<B: Bus, W: UplinkWire>(
         &mut self,
@@ -38,11 +39,21 @@ impl Nic {
         bus: &mut B,
         wire: &mut W,
     ) -> bool {
+        if self.changed {
+            return true;
+        }
         let mut pending = core::mem::take(&mut self.announcements);
+        let mut untaught = false;
         pending.retain(|(vf, address)| {
+            let port = PortIndex::of_field((*vf).into());
+            let due = plane.pacing.due(port);
+            if due > plane.now {
+                self.due = [self.due, Some(due)].into_iter().flatten().min();
+                return true;
+            }
             let waits = self.learn_announced(*vf, *address);
+            untaught |= waits;
             if !waits && self.devices[usize::from(*vf)].rules.enabled {
-                let port = PortIndex::of_field((*vf).into());
                 let mut bytes = request(*address);
                 if let Some(mut frame) = Frame::new(&mut bytes) {
                     frame.tag = plane.tables().transmit_tag(port, None);
@@ -52,7 +63,7 @@ impl Nic {
             waits
         });
         self.announcements = pending;
-        !self.announcements.is_empty()
+        untaught
     }
 
     /// Learns an announced address for a VF that has none. Returns true if the VF has learned it.

@@ -46,11 +46,11 @@ impl Nic {
                 due = [due, visited.due].into_iter().flatten().min();
             }
         }
+        self.due = due;
         if !self.announcements.is_empty() {
             more |= self.send_announcements(plane, bus, wire);
         }
         self.work(bus).give_back();
-        self.due = due;
         more
     }
 

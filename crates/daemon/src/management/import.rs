@@ -6,6 +6,7 @@ use crate::control::export::{FORMAT, VfExport, VfImport};
 use crate::control::protocol::SettingsCommand;
 use crate::port::PortThreadCommand;
 use crate::settings::VfSettings;
+use policy::Offence;
 
 impl HostManager {
     /// Imports a VF: applies its settings, or changes nothing, and then its counters, which cannot be refused.
@@ -15,8 +16,15 @@ impl HostManager {
         let VfImport { export: VfExport { format, name: exported, settings, counters }, volatile } = import;
         if format != FORMAT {
             return Err(refused(format!(
-                "cannot import {exported} to {name}: the export has format {format}, and this version reads format {FORMAT}; \
+                "cannot import {exported:?} to {name}: the export has format {format}, and this version reads format {FORMAT}; \
                  export the VF with the same version of softiov"
+            )));
+        }
+        let is_known = |kind: &String| Offence::ALL.iter().any(|offence| offence.name() == kind);
+        if let Some(kind) = counters.offences.keys().find(|kind| !is_known(kind)) {
+            return Err(refused(format!(
+                "cannot import {exported:?} to {name}: {kind:?} is no kind of offence that this version counts; remove it from \
+                 `offences` in the export"
             )));
         }
         // A quarantine of this host ends only by a command of its own administrator.

@@ -5,20 +5,20 @@
 //!
 //! # A VF's life
 //! ```
-//! # use driver::{DmaHal, vf::{TxOffload, Vf, VfDriverConfig, VfError, VfInterrupt, VfRxFrame}};
+//! # use driver::{DmaHal, vf::{TxOffload, Vf, VfDriverConfig, VfError, VfInterruptCause, VfRxFrame}};
 //! # fn owner<H: DmaHal>(hal: &mut H, interrupts: &[u16], frame: &[u8]) -> Result<(), VfError> {
 //! let mut vf = Vf::probe(hal, &VfDriverConfig::default())?; // reset, VF_RESET, an address
 //! vf.start(hal)?; // requests to the PF, rings, interrupts
 //! for vector in interrupts {
 //!     match vf.handle_interrupt(hal, *vector) {
-//!         VfInterrupt::Received => {
+//!         VfInterruptCause::Received => {
 //!             let mut buffer = [0; 2048];
 //!             let mut burst = |frame: &mut VfRxFrame<'_, H>| drop(frame.copy_to(&mut buffer));
 //!             while vf.receive_burst(hal, 32, &mut burst) > 0 {}
 //!             vf.receive_done(hal); // unmasks the vector
 //!         }
-//!         VfInterrupt::Mailbox => drop(vf.check_link(hal)), // ResetNeeded: vf.restart(hal)
-//!         VfInterrupt::Transmitted(_) | VfInterrupt::Unknown => {}
+//!         VfInterruptCause::Mailbox => drop(vf.check_link(hal)), // ResetNeeded: vf.restart(hal)
+//!         VfInterruptCause::Transmitted(_) | VfInterruptCause::Unknown => {}
 //!     }
 //! }
 //! if vf.transmit_burst(hal, &[frame], &TxOffload::default()) > 0 {

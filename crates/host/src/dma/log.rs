@@ -16,6 +16,10 @@ use super::region::DmaRegionMemory;
 use super::{DmaLimits, DmaPermissions, DmaTable, MapDmaRegionError, PAGE_SIZE};
 use crate::memory::FileMapError;
 
+/// Size in bytes of the largest migration log: that of 8 TiB of guest addresses. A log's pages are charged to the host, and
+/// the client chooses the size.
+const LARGEST: u64 = 256 << 20;
+
 /// Migration log that a DMA table has admitted, and whose memory is not mapped yet.
 #[derive(Debug)]
 pub struct PendingLog {
@@ -73,6 +77,8 @@ pub(super) struct MigrationLog {
     aliases: Vec<(u32, LogAlias)>,
     /// True if writes are marked: a log is mapped and enabled.
     active: bool,
+    /// True if the client may have freed the mapped log: it has started a ring since it set the log.
+    stale: bool,
 }
 
 impl MigrationLog {
@@ -111,16 +117,17 @@ impl DmaTable {
     /// Admits a migration log of `size` bytes at a file offset: returns the log to map, and then to
     /// [set](Self::set_log). Does not block.
     ///
-    /// If logging is on without a log, all memory will be marked in the new one: a client that connects again during a
-    /// migration starts its rings before it sends its log.
+    /// If logging is on without a log, or with a stale one, all memory will be marked in the new one: a client that connects
+    /// again during a migration, or stops its device and starts it again, starts its rings before it sends its log.
     ///
     /// # Errors
     /// [`MapDmaRegionError::InvalidLog`].
     pub fn admit_log(&self, size: u64, offset: u64) -> Result<PendingLog, MapDmaRegionError> {
-        if size == 0 || !offset.is_multiple_of(PAGE_SIZE) || offset.checked_add(size).is_none() {
+        let is_sized = (1..=LARGEST).contains(&size) && offset.checked_add(size).is_some();
+        if !is_sized || !offset.is_multiple_of(PAGE_SIZE) {
             return Err(MapDmaRegionError::InvalidLog { size, offset });
         }
-        let is_late = self.log.enabled && self.log.memory.is_none();
+        let is_late = self.log.enabled && (self.log.memory.is_none() || self.log.stale);
         let writable = self.regions.iter().filter(|region| is_late && region.permissions.write);
         let unlogged = writable.map(|region| (region.first, region.last)).collect();
         Ok(PendingLog { offset, size, mappings: self.mappings.clone(), limits: self.limits, unlogged })
@@ -129,20 +136,26 @@ impl DmaTable {
     /// Sets the migration log. Returns the log before, which the caller drops.
     pub fn set_log(&mut self, log: MappedLog) -> Option<MappedLog> {
         let before = self.log.memory.replace(log);
+        self.log.stale = false;
         self.log.update();
         self.forget_hints();
         before
     }
 
-    /// Switches logging on or off. Without a log nothing is marked. Switching it off removes the log as
-    /// [`remove_log`](Self::remove_log) does.
+    /// Switches logging on or off. Without a log nothing is marked. Switching it off removes the log; aliases stay, since
+    /// they belong to rings. Returns the log, which the caller drops.
     pub fn enable_log(&mut self, on: bool) -> Option<MappedLog> {
-        if self.log.enabled && !on {
-            return self.remove_log();
-        }
+        let removed = if on { None } else { self.log.memory.take() };
         self.log.enabled = on;
         self.log.update();
-        None
+        self.forget_hints();
+        removed
+    }
+
+    /// Notes that the client has started a ring. QEMU frees the log of a device that it stops, without a message, and sends
+    /// another one after it has started the device again.
+    pub fn note_ring_start(&mut self) {
+        self.log.stale = self.log.memory.is_some();
     }
 
     /// Switches logging off, and removes the log and all aliases. Returns the log, which the caller drops.

@@ -92,7 +92,7 @@ pub enum MapDmaRegionError {
     },
     /// The migration log is empty, unaligned, or ends beyond 2^64.
     #[error(
-        "cannot map a migration log of {size:#x} bytes at file offset {offset:#x}: it is empty, unaligned, or too large"
+        "cannot map a migration log of {size:#x} bytes at file offset {offset:#x}: it is empty, unaligned, or larger than 256 MiB"
     )]
     InvalidLog {
         /// Size of the refused migration log in bytes.

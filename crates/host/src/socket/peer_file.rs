@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+use rustix::fs::{FileType, Mode, OFlags, fstat, open, readlink};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -44,23 +44,24 @@ pub enum PeerConnectError {
 }
 
 impl SocketFilePermissions {
-    /// Returns the mode of a folder in which these users may create sockets: the owner of the folder only; its group too,
-    /// which new files get; or every user.
+    /// Returns the mode of a folder in which these users may create sockets: the owner of the folder only; its group too; or
+    /// every user. None may remove sockets of another (the sticky bit).
     #[must_use]
     pub fn folder_mode(self) -> u32 {
         match self.mode & 0o066 {
             0 => folder::PASSABLE,
-            0o060 => 0o2771,
+            0o060 => 0o1771,
             _ => 0o1777,
         }
     }
 
     /// Returns true if a socket file of this owner and group may be connected to: a socket of the named owner, who is
-    /// the user of this process by default, or of the named group, or any if the mode admits every user.
+    /// the user of this process by default, or of the named group if the mode admits it, or any if the
+    /// mode admits every user.
     #[must_use]
     fn admits(self, uid: u32, gid: u32) -> bool {
         let owner = self.owner.unwrap_or_else(|| geteuid().as_raw());
-        uid == owner || self.group == Some(gid) || self.mode & 0o006 != 0
+        uid == owner || self.mode & 0o060 != 0 && self.group == Some(gid) || self.mode & 0o006 != 0
     }
 }
 
@@ -85,6 +86,11 @@ impl StreamSocket {
         }
         // The name in /proc leads to the file that was examined, whatever has its path by now.
         let name = format!("/proc/self/fd/{}", file.as_raw_fd());
+        // A second name of a foreign socket may have been removed between `open` and `fstat`.
+        let opened = readlink(&name, Vec::new()).map_err(|errno| PeerConnectError::System(errno.into()))?;
+        if opened.as_bytes().ends_with(b" (deleted)") {
+            return Err(PeerConnectError::NotASocket);
+        }
         Self::connect(Path::new(&name)).map_err(|error| match error.kind() {
             io::ErrorKind::ConnectionRefused => PeerConnectError::NoListener,
             io::ErrorKind::WouldBlock => PeerConnectError::QueueFull,

@@ -52,6 +52,9 @@ fn imported_vf_has_settings_and_counters_of_the_exported_one() {
         assert_eq!((&shown["rx"]["packets"], &shown["drops"]["tx_spoofed"]), (&17.into(), &4.into()));
         assert_eq!(shown["conduct"]["offences"], json!({ "spoofing": 3 }), "a second import adds nothing");
     }
+    export["counters"]["rx"]["packets"] = 5.into();
+    assert_eq!(host.import("pf0vf2", &export.to_string()).status, Some(0));
+    assert_eq!(host.show("pf0vf2")["rx"]["packets"], 17, "a counter never falls");
     assert_eq!(host.show("pf0vf3")["rx"]["packets"], 0);
 }
 
@@ -67,11 +70,16 @@ fn refused_import_names_its_reason_and_changes_nothing() {
     };
     let before = host.show("pf0vf2");
     for (text, parts) in [
-        (with("/format", 2.into()), ["cannot import pf0vf1 to pf0vf2", "format 2"]),
+        (with("/format", 2.into()), ["vf.json has format 2", "format 1"]),
         (with("/settings/max_tx_rate", 100_000.into()), ["max_tx_rate", "1000"]),
         (with("/settings/vlan", 5_000.into()), ["vlan", "5000"]),
         (with("/settings", json!({ "colour": "red" })), ["not an exported VF", "colour"]),
         (with("/counters/rx", (-1).into()), ["not an exported VF", "softiov vf export"]),
+        (
+            with("/counters/offences", json!({ "rudeness": 1 })),
+            ["\"rudeness\" is no kind of offence", "pf0vf2"],
+        ),
+        (" ".repeat((1 << 20) + 1), ["cannot read the exported VF", "longer than 1048576 bytes"]),
         ("nothing".to_owned(), ["vf.json is not an exported VF", "softiov vf export"]),
     ] {
         let said = host.import("pf0vf2", &text);

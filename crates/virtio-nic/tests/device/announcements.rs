@@ -34,6 +34,21 @@ fn announcement_reaches_uplink_and_other_vfs_once() {
 }
 
 #[test]
+fn announcements_keep_to_the_rate_of_their_vf() {
+    let mut machine = TestMachine::new(&[(false, MODERN)]);
+    machine.nic.set_rules(0, VfRules { max_tx_rate: 1, ..rules(vec![MacAddress(address(0))]) });
+    // 64 bytes take 512 us at 1 Mb/s.
+    for micros in 0..10_000 {
+        machine.nic.announce(0, MacAddress(address(0)));
+        machine.poll(micros * 1000);
+    }
+    assert!((18..=21).contains(&machine.wire.sent.len()), "{} announcements", machine.wire.sent.len());
+    let due = machine.nic.due().expect("an announcement waits");
+    machine.poll(due.as_nanos());
+    assert_eq!(machine.nic.due(), None);
+}
+
+#[test]
 fn announcement_has_the_port_vlan() {
     let mut machine = TestMachine::new(&[(false, MODERN)]);
     let rules = VfRules { vlans: VlanMembership::Port(5), ..rules(vec![MacAddress(address(0))]) };

@@ -93,6 +93,20 @@ fn log_that_comes_late_has_all_memory_marked() {
 }
 
 #[test]
+fn log_set_after_a_ring_start_has_all_memory_marked() {
+    let mut table = table(&[(1, 3)]);
+    let (_file, freed) = log(&mut table, PAGE);
+    // The client stops its device, frees the log without a message, and starts the device again.
+    table.note_ring_start();
+    table.write(2 * PAGE, &[1]).unwrap();
+    assert_eq!(marked(&freed), [2]);
+    let (_file, next) = log(&mut table, PAGE);
+    assert_eq!(marked(&next), [1, 2, 3]);
+    let (_file, replaced) = log(&mut table, PAGE);
+    assert_eq!(marked(&replaced), [], "no ring has started since");
+}
+
+#[test]
 fn mark_beyond_the_log_is_dropped() {
     let mut table = table(&[(14, 4)]);
     table.map(PAGE.wrapping_neg(), PAGE, DmaPermissions::READ_WRITE, Some((memfd(1), 0))).unwrap();
@@ -106,7 +120,7 @@ fn mark_beyond_the_log_is_dropped() {
 #[test]
 fn invalid_log_is_refused() {
     let table = table(&[(1, 1)]);
-    for (size, offset) in [(0, 0), (1, 1), (u64::MAX, PAGE)] {
+    for (size, offset) in [(0, 0), (1, 1), (u64::MAX, PAGE), ((256 << 20) + 1, 0)] {
         assert_eq!(
             table.admit_log(size, offset).unwrap_err(),
             MapDmaRegionError::InvalidLog { size, offset }

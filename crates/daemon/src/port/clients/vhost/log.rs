@@ -56,5 +56,9 @@ pub(super) fn place_used_ring(setup: &LiveRingParameters, device: &mut VfioFunct
     let used = setup.used;
     let logged_at = setup.used_log.filter(|logged_at| *logged_at != used.address);
     let alias = logged_at.map(|logged_at| LogAlias { address: used.address, size: used.size, logged_at });
-    device.engine.reach_mut(device.function).memory_mut().alias_log(setup.ring, alias);
+    let memory = device.engine.reach_mut(device.function).memory_mut();
+    memory.alias_log(setup.ring, alias);
+    if setup.base.is_some() {
+        memory.note_ring_start();
+    }
 }
