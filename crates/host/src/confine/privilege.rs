@@ -8,8 +8,8 @@ use std::io;
 use nix::unistd::{Gid, Uid, initgroups, setgroups, setresgid, setresuid};
 use rustix::process::{DumpableBehavior, geteuid, set_dumpable_behavior};
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, capabilities, clear_ambient_capability_set,
-    remove_capability_from_bounding_set, set_capabilities, set_keep_capabilities, set_no_new_privs,
+    CapabilitySet, CapabilitySets, capabilities, remove_capability_from_bounding_set, set_capabilities,
+    set_keep_capabilities, set_no_new_privs,
 };
 
 use super::SandboxError;
@@ -102,7 +102,7 @@ impl ThreadCapabilities {
 /// Reduces the thread's capabilities to `wanted`, passes no capability on, and forbids started programs to gain any.
 fn keep(wanted: CapabilitySet) -> io::Result<()> {
     let kept = capabilities(None)?.permitted & wanted;
-    clear_ambient_capability_set()?;
+    // The kernel takes capabilities that are not inheritable out of the ambient set too.
     set_capabilities(
         None,
         CapabilitySets { effective: kept, permitted: kept, inheritable: CapabilitySet::empty() },

@@ -44,13 +44,13 @@ pub enum PeerConnectError {
 }
 
 impl SocketFilePermissions {
-    /// Returns the mode of a folder in which these users may create sockets: the owner of the folder only; its group too; or
+    /// Returns the mode of a folder in which these users may create sockets: the owner of the folder only; its group too,
     /// every user. None may remove sockets of another (the sticky bit).
     #[must_use]
     pub fn folder_mode(self) -> u32 {
         match self.mode & 0o066 {
             0 => folder::PASSABLE,
-            0o060 => 0o1771,
+            0o060 => 0o3771,
             _ => 0o1777,
         }
     }

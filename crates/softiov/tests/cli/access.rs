@@ -217,6 +217,23 @@ fn host_run_as_another_user_has_no_linux_capability() {
 }
 
 #[test]
+fn port_is_added_to_a_host_run_as_another_user() {
+    let Some(folder) = open_folder("port_is_added_to_a_host_run_as_another_user") else { return };
+    let one = format!("confine = {{ user = \"{STRANGER}:{STRANGER}\" }}\n[[port]]\nvfs = 1\n");
+    let file = configured(&folder, &one);
+    let mut host = ServeProcess::start(&folder, &["--config", file.to_str().unwrap()]);
+    for port in ["", "family = \"avf\"\n", "family = \"virtio\"\nsocket_mode = \"client\"\n"] {
+        let text = fs::read_to_string(&file).unwrap() + &format!("[[port]]\nvfs = 1\n{port}");
+        fs::write(&file, text).unwrap();
+        let said = softiov(host.folder(), &["apply", "-f", file.to_str().unwrap()]);
+        assert_eq!(said.status, Some(0), "{port}: {}{}", said.err, host.log());
+    }
+    let no_capability = |status: &String| status.contains("CapPrm:\t0000000000000000");
+    assert!(threads(&host).iter().all(no_capability), "also of threads that were added");
+    assert_eq!(host.end(Signal::TERM).code(), Some(0), "{}", host.log());
+}
+
+#[test]
 fn only_a_host_started_by_root_may_become_another_user() {
     let Some(folder) = open_folder("only_a_host_started_by_root_may_become_another_user") else { return };
     let place = folder.path().join("theirs");
