@@ -45,7 +45,7 @@ pub enum PeerConnectError {
 
 impl SocketFilePermissions {
     /// Returns the mode of a folder in which these users may create sockets: the owner of the folder only; its group too,
-    /// every user. None may remove sockets of another (the sticky bit).
+    /// which new files get (the setgid bit); or every user. No user may remove another's sockets (the sticky bit).
     #[must_use]
     pub fn folder_mode(self) -> u32 {
         match self.mode & 0o066 {
