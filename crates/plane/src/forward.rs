@@ -193,7 +193,7 @@ impl<const N: usize> ForwardingPlane<N> {
     }
 
     #[inline(always)]
-    fn deliver<S: FrameSink>(
+    pub(crate) fn deliver<S: FrameSink>(
         &mut self,
         port: PortIndex,
         about: DeliveryFlags,

@@ -206,6 +206,13 @@ impl<const N: usize> TrafficLedger<N> {
         counters
     }
 
+    /// Takes all counters of a port, and leaves them at zero.
+    pub fn take(&mut self, port: PortIndex) -> PortCounters {
+        self.settle_received(port);
+        self.settle_sent(port);
+        core::mem::take(self.of(port))
+    }
+
     /// Adds the frames that a port has received to the port's counters, and returns the added traffic.
     pub fn settle_received(&mut self, port: PortIndex) -> UncountedTraffic {
         let traffic = core::mem::take(&mut self.received[port.index::<N>()]);

@@ -143,6 +143,11 @@ impl<const N: usize> TransmitPacing<N> {
         *self.port_mut(port) = PacedPort { factor, debt };
     }
 
+    /// Continues the transmit rate and the account of a port as another plane has left them.
+    pub fn continue_port(&mut self, port: PortIndex, other: &Self) {
+        *self.port_mut(port) = *other.port(port);
+    }
+
     /// Sets the longest delay by the plane that ports may make up for; a new plane allows none.
     pub fn set_lateness(&mut self, lateness: LatenessLimit) {
         self.lateness = lateness;

@@ -7,7 +7,7 @@ use crate::switch::SwitchDropReason;
 use crate::uplink::UnsegmentedPacketLayout;
 
 /// Properties of a frame for the port that receives it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliveryFlags {
     /// True if the frame came from the uplink.
     pub from_uplink: bool,
@@ -28,8 +28,8 @@ pub enum DeliveryError {
     Dropped,
     /// The port has too few receive buffers for the whole frame, and its buffer for waiting frames is full.
     Full,
-    /// The port has too few receive buffers for the whole frame yet, and keeps the frame until it has enough. It then
-    /// calls [`crate::ForwardingPlane::came_late`].
+    /// The frame is on its way: it waits until the port has enough receive buffers, or is in a trunk
+    /// ([`crate::FrameTrunk`]). Its arrival is counted later ([`crate::ForwardingPlane::came_late`]).
     Waits,
     /// The bus refused access to the port's memory.
     Fault,

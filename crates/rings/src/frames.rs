@@ -10,7 +10,7 @@ use plane::frame::HEADROOM;
 use units::FCS;
 
 /// Length of the shortest frame in bytes, check sequence excluded.
-pub(crate) const SHORTEST: u32 = 60;
+pub const SHORTEST: u32 = 60;
 /// Length of the longest frame in bytes, check sequence excluded.
 pub(crate) const LONGEST_FRAME: usize = 9728 - FCS;
 

@@ -42,6 +42,7 @@ pub use card::{
     BurstCard, FrameRunProperties, InvalidChecksumRequest, PlainReceiver, QueueAndHash, RxFormat, TxFormat,
 };
 pub use deliver::deliver;
+pub use frames::SHORTEST;
 pub use held::PausedPacketMemory;
 pub use packet::{CopiedPacket, NextPacketResult, PacketDropReason, PacketOffloads};
 pub use packets::{FrameReceiver, PacketTransmitter};

@@ -161,6 +161,12 @@ impl Nic {
         core::mem::take(&mut self.changed)
     }
 
+    /// Returns true if [`Nic::take_changed`] would return true.
+    #[must_use]
+    pub fn has_changed(&self) -> bool {
+        self.changed
+    }
+
     /// Returns true if a ring of a VF is in use.
     #[must_use]
     pub fn has_ring(&self, vf: u8) -> bool {

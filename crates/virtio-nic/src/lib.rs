@@ -16,6 +16,7 @@
 //! | `deliver` | frames into receive rings, and their buffers back to the driver |
 //! | `receive`, `merge` | a receive ring: posted buffers, and the buffers of one frame |
 //! | `sink` | receive rings as sinks of frames |
+//! | `part` | parts of the card on different threads |
 //! | `rounds` | visits to the transmit rings, frames from the uplink |
 //! | `work`, `scratch` | parts of the card that the frame path uses; its private memory |
 #![no_std]
@@ -32,6 +33,7 @@ mod learn;
 mod limits;
 mod merge;
 mod packet;
+mod part;
 mod queue;
 mod receive;
 mod ring;
@@ -47,5 +49,6 @@ mod work;
 pub use card::Nic;
 pub use device::DeviceCounters;
 pub use limits::{FEATURES, LONGEST_FRAME, MAX_PAIRS, MAX_VFS};
+pub use part::DetachedDevice;
 pub use ring::{RingStartError, RingStartParameters};
 pub use rules::{VfRules, VlanMembership};

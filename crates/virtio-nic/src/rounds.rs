@@ -51,6 +51,7 @@ impl Nic {
             more |= self.send_announcements(plane, bus, wire);
         }
         self.work(bus).give_back();
+        self.flush_trunk();
         more
     }
 

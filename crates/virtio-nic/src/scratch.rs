@@ -4,6 +4,7 @@ use crate::receive::ReceivedHeaders;
 use crate::transmit::FetchedTransmitChains;
 use alloc::boxed::Box;
 use pcie::burst::{BURST, HEADERS};
+use plane::{FrameTrunk, PortSet};
 use rings::FrameMemory;
 
 /// Scratch memory for the frames and chains of one call to the card.
@@ -14,6 +15,10 @@ pub(crate) struct FrameScratchMemory {
     /// Bit mask of the VFs with filled receive buffers that were not yet returned to their drivers; 0 between two
     /// calls.
     pub(crate) reached: u64,
+    /// VFs whose devices are in other parts of the card.
+    pub(crate) away: PortSet,
+    /// Trunk to the other parts of the card.
+    pub(crate) trunk: Option<Box<dyn FrameTrunk>>,
     /// Memory of crate `rings` for frames and packets. `None` before the first frame, and while crate `rings` uses the
     /// memory.
     pub(crate) places: Option<Box<FrameMemory>>,
@@ -28,6 +33,8 @@ impl Default for FrameScratchMemory {
         Self {
             careful: false,
             reached: 0,
+            away: PortSet::NONE,
+            trunk: None,
             places: None,
             sent: Box::default(),
             headers: Box::new([[0; HEADERS]; BURST]),

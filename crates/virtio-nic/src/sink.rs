@@ -113,8 +113,11 @@ impl<B: Bus> FrameSink for VirtioFramePathState<'_, B> {
         port: PortIndex,
         packet: &mut Frame<'_>,
         uncut: &UnsegmentedPacketLayout,
-        _about: DeliveryFlags,
+        about: DeliveryFlags,
     ) -> Result<(), DeliveryError> {
+        if self.is_away(port) {
+            return Err(self.cross(port, packet, about, Some(*uncut)));
+        }
         let Self { devices, scratch, bus } = self;
         let device = devices.get_mut(usize::from(port.get())).ok_or(DeliveryError::Disabled)?;
         let pair = device.pair_of_packet(packet.untagged(), uncut);
@@ -137,6 +140,9 @@ impl<B: Bus> FrameSink for VirtioFramePathState<'_, B> {
         about: DeliveryFlags,
         findings: &mut Option<ReceivedFrameProperties>,
     ) -> Result<usize, DeliveryError> {
+        if self.is_away(port) {
+            return Err(self.cross(port, frame, about, None));
+        }
         rings::deliver(self, port, frame, about, findings)
     }
 }

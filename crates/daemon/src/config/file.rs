@@ -77,6 +77,11 @@ pub struct PortConfigKeys {
     pub wait: DoorbellMode,
     /// Processors that the port's thread may run on. Default: all that the host may run on.
     pub cpus: Option<Vec<u32>>,
+    /// Number of threads that share the port's VFs, 1 to 8, with family "virtio". Default: 1.
+    pub workers: Option<u8>,
+    /// Dispatcher of the VFs to the workers: "balanced", which leaves all VFs to one worker while traffic is low, "spread", or
+    /// "off". Default: balanced.
+    pub dispatcher: Option<DispatcherMode>,
     /// Driver of the physical function: "host", which offers the VFs to guests, or "guest". Default: host.
     #[serde(default)]
     pub pf: PfAssignment,
@@ -103,6 +108,20 @@ pub struct PortConfigKeys {
     /// Tables `[[port.vf]]`: VFs whose settings differ from the defaults.
     #[serde(default)]
     pub vf: Vec<VfConfigKeys>,
+}
+
+/// Dispatcher of a port's VFs to its workers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DispatcherMode {
+    /// The port's own thread serves all VFs.
+    Off,
+    /// The VFs are spread over all workers, whatever the traffic is.
+    Spread,
+    /// One worker serves all VFs while traffic is low. Above a threshold they are spread, and below a lower one they fold
+    /// back.
+    #[default]
+    Balanced,
 }
 
 /// Card family of a port, which decides the guests' driver.

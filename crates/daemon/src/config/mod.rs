@@ -18,14 +18,15 @@ mod tests;
 pub mod uplink;
 mod vf_count;
 pub mod vlans;
+mod workers;
 
 use crate::settings::{ConductThresholds, PortSettings, SettingLayers};
 use access::AccessConfigKeys;
 pub use check::ConfigError;
 use check::{UniqueConfigValues, check_absolute, value, well_formed};
 use file::{
-    CardFamily, ConfigFile, DoorbellMode, LinkLocalPolicy, PfAssignment, PortConfigKeys, PortLinkRule,
-    SocketRole, VfConfigKeys,
+    CardFamily, ConfigFile, DispatcherMode, DoorbellMode, LinkLocalPolicy, PfAssignment, PortConfigKeys,
+    PortLinkRule, SocketRole, VfConfigKeys,
 };
 use host::cpus::CpuList;
 use host::socket::SocketFilePermissions;
@@ -81,6 +82,10 @@ pub struct PortConfig {
     pub wait: DoorbellMode,
     /// Processors that the port's thread may run on; an empty set means any.
     pub cpus: CpuList,
+    /// Number of threads that share the port's VFs.
+    pub workers: usize,
+    /// Dispatcher of the VFs to these threads.
+    pub dispatcher: DispatcherMode,
     /// vfio-user socket of the PF, if a guest drives it. Such a port has no VFs.
     pub pf_socket: Option<PathBuf>,
     /// Access rights to the PF's socket.
@@ -209,6 +214,7 @@ fn check_port(
     port.uplink.check(&name, unique)?;
     uplink::check_record(port.record.as_deref(), &name, unique)?;
     let cpus = cpus::check(port.cpus.as_deref(), &name)?;
+    let workers = workers::check(&port, &name)?;
     let mac = mac::address(port.mac.as_deref(), &format!("{name}.mac"), (runtime_dir, &name))?;
     let withheld = match &pf_socket {
         Some(_) => Vec::new(),
@@ -230,6 +236,8 @@ fn check_port(
         family: port.family,
         wait: port.wait,
         cpus,
+        workers,
+        dispatcher: port.dispatcher.unwrap_or_default(),
         pf_socket,
         access,
         layers,

@@ -29,6 +29,9 @@ pub struct PortStatus {
     /// Numbers of the processors to which the port's thread is restricted; empty if the thread may use any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpus: Vec<u32>,
+    /// Threads that share the port's VFs, if there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerStatus>,
     /// True if the port's link is up.
     pub link: bool,
     /// Status of the PF, if a guest drives the PF; the port has no VFs then.
@@ -48,6 +51,15 @@ pub struct PortStatus {
     pub answers: Option<PfAnswerStatus>,
     /// Status of each VF that the port offers, by index.
     pub vfs: Vec<VfStatus>,
+}
+
+/// Status of a thread that shares the VFs of its port with other threads.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkerStatus {
+    /// Share of the last 10 ms for which the worker was busy, in permille.
+    pub busy_permille: u32,
+    /// Indexes of the VFs that the worker serves.
+    pub vfs: Vec<u8>,
 }
 
 /// Requests of a port's VFs to the PF driver, and the delays of its answers, since the host started. A delay lasts from

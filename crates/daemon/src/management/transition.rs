@@ -78,6 +78,8 @@ impl HostManager {
                 ("family", old.family == new.family),
                 ("pf or socket", old.pf_socket == new.pf_socket),
                 ("wait", old.wait == new.wait),
+                ("workers", old.workers == new.workers),
+                ("dispatcher", old.dispatcher == new.dispatcher),
                 ("vf.socket", same_sockets),
                 ("socket_mode", same_modes),
             ];

@@ -279,14 +279,12 @@ impl OpenPort {
         }
     }
 
-    /// Pins the port's thread to `cpus`. An empty set means all processors of the host.
+    /// Pins the port's threads to `cpus`. An empty set means all processors of the host.
     pub(super) fn run_on(&mut self, cpus: CpuList) -> io::Result<()> {
         if self.cpus != cpus {
-            if cpus.is_empty() {
-                self.anywhere.pin()?;
-            } else {
-                cpus.pin()?;
-            }
+            let allowed = if cpus.is_empty() { &self.anywhere } else { &cpus };
+            allowed.pin()?;
+            self.engine.run_workers_on(allowed);
             self.cpus = cpus;
         }
         Ok(())

@@ -83,6 +83,7 @@ impl PreparedPort {
         let mut engine = PortEngine::new(card.card, bus, uplink, config.link_local);
         let poller = PortClients::poller_of(&inbox.waker)?;
         engine.join_uplink(&poller, now)?;
+        engine.start_workers(config, &threads.port, &poller)?;
         let mut clients = PortClients::new(poller, config.wait, done, card.watched, flights.clone());
         clients.set_dialer(dialer(config, inbox, threads)?);
         slots.into_iter().try_for_each(|slot| clients.add(slot))?;
@@ -97,6 +98,7 @@ impl PreparedPort {
             anywhere,
             phase: PortPhase::Serving,
             naps: PollingNapBackoff::default(),
+            due: None,
         };
         Ok(Self { port, saved: card.functions })
     }

@@ -39,6 +39,8 @@ pub struct OpenPort {
     pub(super) anywhere: CpuList,
     pub(super) phase: PortPhase,
     pub(super) naps: PollingNapBackoff,
+    /// Time at which the whole port has work, while other threads have parts of the card.
+    pub(super) due: Option<Time>,
 }
 
 /// Phase of a port: serving clients, ending, or left to a successor process.
@@ -85,6 +87,13 @@ impl OpenPort {
                 tracing::error!(port = self.name, %error, "cannot wait for events; the port fails");
                 return PortThreadOutcome::Failed;
             }
+            if self.engine.is_divided() && !self.needs_the_card(clock.now()) {
+                timeout = self.move_frames(&clock);
+                continue;
+            }
+            if !self.gathers() {
+                return PortThreadOutcome::Failed;
+            }
             self.carry_out_commands(inbox, &clock);
             if self.phase == PortPhase::Left {
                 self.engine.leave_uplink();
@@ -93,6 +102,14 @@ impl OpenPort {
             }
             timeout = self.round(&clock);
             self.succession.note_round();
+            match self.divide(clock.now()) {
+                Ok(()) if self.engine.is_divided() => timeout = Some(Duration::ZERO),
+                Ok(()) => {}
+                Err(error) => {
+                    tracing::error!(port = self.name, %error, "cannot share the VFs among workers; the port fails");
+                    return PortThreadOutcome::Failed;
+                }
+            }
         }
         self.succession.vault().forget_all();
         PortThreadOutcome::Ended
@@ -135,8 +152,50 @@ impl OpenPort {
             return Some(Duration::ZERO);
         }
         let ended = clock.now();
+        engine.note_busy(ended.since(began));
         let notice = visit.deadline.map(|deadline| deadline.min(ended + LONGEST_SLEEP));
-        let deadlines = [poll.deadline, disconnects, call, engine.uplink_deadline(), notice];
+        self.due = [disconnects, call, notice].into_iter().flatten().min();
+        let deadlines = [self.due, poll.deadline, engine.uplink_deadline()];
+        deadlines.into_iter().flatten().min().map(|deadline| deadline.since(ended))
+    }
+
+    /// Returns true if the port has work that needs the whole card.
+    fn needs_the_card(&self, now: Time) -> bool {
+        self.clients.need_the_card() || self.engine.must_gather() || self.due.is_some_and(|due| due <= now)
+    }
+
+    /// Takes the parts of the card back from other threads. Returns false if one is lost.
+    fn gathers(&mut self) -> bool {
+        let gathered = self.engine.gather();
+        if let Err(error) = &gathered {
+            tracing::error!(port = self.name, %error, "cannot gather the card; the port fails");
+        }
+        gathered.is_ok()
+    }
+
+    /// Shares the card with other threads, as the dispatcher has decided.
+    fn divide(&mut self, now: Time) -> io::Result<()> {
+        let Self { engine, clients, .. } = self;
+        engine.assign(now);
+        clients.move_kicks(engine)?;
+        engine.divide().map_err(io::Error::other)?;
+        self.due = [self.due, engine.end_of_window()].into_iter().flatten().min();
+        Ok(())
+    }
+
+    /// Moves frames of the VFs that the port's own thread serves, while other threads have the other VFs. Returns how long to
+    /// sleep, or `None` without a deadline.
+    fn move_frames(&mut self, clock: &dyn TimeSource) -> Option<Duration> {
+        let Self { engine, due, .. } = self;
+        let began = clock.now();
+        let poll = engine.poll(began);
+        let sleeps = !poll.more && engine.may_sleep();
+        let ended = clock.now();
+        engine.note_busy(ended.since(began));
+        if !sleeps {
+            return Some(Duration::ZERO);
+        }
+        let deadlines = [poll.deadline, engine.uplink_deadline(), *due];
         deadlines.into_iter().flatten().min().map(|deadline| deadline.since(ended))
     }
 
@@ -201,10 +260,15 @@ impl PortWaitEnvironment for WaitingPort<'_> {
         if woken {
             self.port.succession.disturb();
         }
-        for token in ready.into_iter().flatten() {
-            match WakeSource::of(token) {
+        let mut sources = ready.into_iter().flatten().map(WakeSource::of);
+        if self.port.engine.is_divided() && !sources.clone().all(WakeSource::is_of_frames) {
+            self.port.engine.gather().map_err(io::Error::other)?;
+        }
+        for source in &mut sources {
+            match source {
                 WakeSource::Command => self.inbox.waker.drain(),
                 WakeSource::Uplink => self.port.engine.set_uplink_readable(),
+                WakeSource::Trunk => self.port.engine.drain_trunk_waker(),
                 WakeSource::Connection(index) => self.port.clients.mark(index),
                 WakeSource::Kick { place, ring } => {
                     self.port.clients.kick(place, ring, &mut self.port.engine);
@@ -241,7 +305,9 @@ impl PortWaitEnvironment for WaitingPort<'_> {
     }
 
     fn may_note(&self) -> bool {
-        self.port.phase == PortPhase::Serving && !self.port.succession.is_at_rest()
+        self.port.phase == PortPhase::Serving
+            && !self.port.succession.is_at_rest()
+            && !self.port.engine.is_divided()
     }
 
     fn note(&mut self) {
@@ -250,7 +316,9 @@ impl PortWaitEnvironment for WaitingPort<'_> {
     }
 
     fn log_changes(&mut self) {
-        let now = self.now();
-        self.port.clients.log_changes(&self.port.engine, now);
+        if !self.port.engine.is_divided() {
+            let now = self.now();
+            self.port.clients.log_changes(&self.port.engine, now);
+        }
     }
 }

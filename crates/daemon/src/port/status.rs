@@ -35,6 +35,8 @@ impl PortStatusSource<'_> {
     pub(super) fn status(&mut self) -> PortStatus {
         let vfs: Vec<_> = self.clients.slots().iter().filter_map(|slot| self.vf_status(slot)).collect();
         let (cpus, pf) = (self.held_to(), self.pf_status());
+        let workers = self.engine.card_mut().workers();
+        let workers = workers.map_or_else(Vec::new, |workers| workers.status(vfs.len()));
         let card = self.engine.card();
         let answers = card.is_hosted().then(|| self.clients.answers());
         PortStatus {
@@ -44,6 +46,7 @@ impl PortStatusSource<'_> {
             uplink: self.engine.uplink_text(),
             uplink_status: self.engine.uplink_status(self.now),
             cpus,
+            workers,
             link: card.link(),
             settings: card.settings(vfs.len()),
             origins: BTreeMap::new(),

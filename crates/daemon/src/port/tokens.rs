@@ -14,6 +14,8 @@ const CONNECTIONS: u64 = 100;
 pub(in crate::port) const WAKER: u64 = 200;
 /// Token of the uplink's file descriptors.
 pub(in crate::port) const UPLINK: u64 = 201;
+/// Token of the waker by which other workers of the port report frames in their trunks.
+pub(in crate::port) const TRUNK: u64 = 202;
 /// First token of the eventfds by which guests kick rings, [`RINGS`] for each function.
 const KICKS: u64 = 1000;
 /// Number of rings of a function: 16 queue pairs.
@@ -23,7 +25,8 @@ const _: () = assert!(
     LISTENERS + FUNCTIONS <= CONNECTIONS
         && CONNECTIONS + FUNCTIONS <= WAKER
         && WAKER < UPLINK
-        && UPLINK < KICKS
+        && UPLINK < TRUNK
+        && TRUNK < KICKS
 );
 
 /// File descriptor that woke the port.
@@ -33,6 +36,8 @@ pub(in crate::port) enum WakeSource {
     Command,
     /// The uplink has frames to receive.
     Uplink,
+    /// Other workers have put frames into their trunks to the port's own thread.
+    Trunk,
     /// A client connects to the socket of this function.
     Listener(usize),
     /// The client of this function has sent messages, or accepts replies again.
@@ -47,11 +52,17 @@ pub(in crate::port) enum WakeSource {
 }
 
 impl WakeSource {
+    /// Returns true if only frames have arrived, for which the port needs no more than its own part of the card.
+    pub(in crate::port) fn is_of_frames(self) -> bool {
+        matches!(self, Self::Uplink | Self::Trunk | Self::Kick { .. })
+    }
+
     /// Returns the event of a file descriptor's token.
     pub(in crate::port) fn of(token: u64) -> Self {
         match token {
             WAKER => Self::Command,
             UPLINK => Self::Uplink,
+            TRUNK => Self::Trunk,
             KICKS.. => {
                 let (place, ring) = ((token - KICKS) / u64::from(RINGS), (token - KICKS) % u64::from(RINGS));
                 Self::Kick { place: place as usize, ring: ring as u32 }

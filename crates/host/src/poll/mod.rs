@@ -104,6 +104,14 @@ impl Poller {
         Ok(Self { epoll, ready: Vec::with_capacity(BATCH) })
     }
 
+    /// Returns another poller of the same set, for another thread.
+    ///
+    /// # Errors
+    /// The process is out of descriptors.
+    pub fn same(&self) -> io::Result<Self> {
+        Ok(Self { epoll: self.epoll.try_clone()?, ready: Vec::with_capacity(BATCH) })
+    }
+
     /// Adds a file descriptor to wait for, to be reported as `token`. Remove it before it is closed: a copy held by
     /// another process keeps a closed descriptor in the set.
     ///

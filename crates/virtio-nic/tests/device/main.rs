@@ -13,6 +13,7 @@ mod machine;
 mod notifications;
 mod offloads;
 mod packets;
+mod parts;
 mod policies;
 mod receive_faults;
 mod shorthand;

@@ -181,6 +181,22 @@ impl PortClients {
         &self.poller
     }
 
+    /// Moves the kick eventfds of each VF to the worker that serves the VF.
+    pub(in crate::port) fn move_kicks(&mut self, engine: &mut PortEngine) -> io::Result<()> {
+        let Some(workers) = engine.card_mut().workers() else { return Ok(()) };
+        for (place, slot) in self.slots.iter_mut().enumerate() {
+            if let (Some(connection), Some(vf)) = (&mut slot.connection, slot.function.vf()) {
+                connection.move_kicks(workers.poller(vf.get()), &self.poller, place)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns true if the port's clients have work for its thread beside the frames of guests.
+    pub(in crate::port) fn need_the_card(&self) -> bool {
+        self.have_more() || self.poisoned != host::memory::poison_events()
+    }
+
     /// Returns the index of a VF among the port's functions.
     pub(in crate::port) fn place(&self, vf: VfIndex) -> Option<usize> {
         self.slots.iter().position(|slot| slot.function.vf() == Some(vf))

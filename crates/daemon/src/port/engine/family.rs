@@ -5,6 +5,7 @@ use super::bus::GuestBus;
 use super::error::CardChangeRefusal;
 use super::page_memory::VfRegisterPages;
 use super::uplink::PortUplink;
+use super::virtio::workers::{FrameWorkers, WorkerFailure};
 use crate::config;
 use crate::control::status::{PacketBufferStatus, VfConductStatus, VfFilterStatus, VfMailboxStatus};
 use crate::settings::{PortSettings, VfSettings};
@@ -171,6 +172,44 @@ pub(in crate::port) trait PortCard: Debug + Send {
         bus: &mut GuestBus,
         now: Time,
     ) -> Option<VfConductVerdict>;
+
+    /// Sets the threads that share the card's VFs, for a family whose card can be divided.
+    fn set_workers(&mut self, _: FrameWorkers) {}
+
+    /// Returns the threads that share the card's VFs, if there are any beside the port's own.
+    fn workers(&mut self) -> Option<&mut FrameWorkers> {
+        None
+    }
+
+    /// Returns true while other threads have parts of the card. Then only [`Self::poll`] and [`Self::gather`] may be called.
+    fn is_divided(&self) -> bool {
+        false
+    }
+
+    /// Returns true if the switch's tables have to be computed again, for which the card must not be divided.
+    fn has_changed(&self) -> bool {
+        false
+    }
+
+    /// Takes the parts of the card back from the other threads.
+    ///
+    /// # Errors
+    /// [`WorkerFailure`]: a part is lost.
+    fn gather(&mut self, _: &mut GuestBus, _: &mut PortUplink) -> Result<(), WorkerFailure> {
+        Ok(())
+    }
+
+    /// Decides which thread serves each VF. `alone` is true while the port's own thread has to serve all of them.
+    fn assign(&mut self, _: &mut GuestBus, _alone: bool, _: Time) {}
+
+    /// Gives each other thread the part of the card with its VFs. `takes_uncut` is true if the uplink takes packets that are
+    /// not segmented.
+    ///
+    /// # Errors
+    /// [`WorkerFailure`]: a part is lost.
+    fn divide(&mut self, _: &mut GuestBus, _takes_uncut: bool) -> Result<(), WorkerFailure> {
+        Ok(())
+    }
 
     /// Moves frames and sends interrupts, within the card's own budget.
     fn poll(&mut self, now: Time, bus: &mut GuestBus, uplink: &mut PortUplink) -> PollResult;

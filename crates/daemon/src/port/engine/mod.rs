@@ -9,14 +9,17 @@
 //! | `avf` | Adaptive Virtual Functions |
 //! | `virtio` | virtio network devices behind vhost-user |
 //! | `decided`, `switch_policy` | policies in force of VFs and port, for families without registers for them |
-//! | `bus` | memory and interrupts of each function |
+//! | `access`, `bus` | memory and interrupts of each function |
+//! | `bell` | wakes a thread that sleeps beside a ring of frames |
 //! | `page_memory` | memory of registers that clients map |
 //! | `uplink` | frames beyond the card |
 //!
 //! Clients and the succession use the engine, which knows neither. Only recordings of an uplink use the wall clock,
 //! to stamp frames.
 
+mod access;
 pub(in crate::port) mod avf;
+mod bell;
 pub(in crate::port) mod bus;
 mod decided;
 pub(in crate::port) mod error;
@@ -28,6 +31,7 @@ pub(in crate::port) mod uplink;
 pub(in crate::port) mod virtio;
 
 use crate::capture::CaptureWriter;
+use crate::config::PortConfig;
 use crate::config::file::{LinkLocalPolicy, PortLinkRule};
 use crate::control::uplink::UplinkStatus;
 use crate::port::tokens;
@@ -38,11 +42,16 @@ use bus::{FunctionBus, FunctionResources, GuestBus};
 use driver::conduct::VfConductVerdict;
 use error::CardChangeRefusal;
 use family::{PfDriverRunResult, PortCard, RefusedPolicy};
-use host::poll::Poller;
+use host::confine::PreparedSandbox;
+use host::cpus::CpuList;
+use host::poll::{PollInterest, Poller};
 use pcie::{Function, VfIndex};
+use plane::UplinkWire;
 use policy::{PolicyError, PortPolicy, VfPolicy};
 use std::io;
+use std::time::Duration;
 use uplink::{PortUplink, UplinkPipelineStages, UplinkPollContext};
+use virtio::workers::{FrameWorkers, WorkerFailure};
 
 /// Outcome of one call of [`PortEngine::poll`], which polls card and uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,6 +148,73 @@ impl PortEngine {
         EnginePollOutcome { more: poll.more, deadline: poll.deadline }
     }
 
+    /// Starts the other threads of a port that has several workers, and adds their waker to the port's poller.
+    pub(in crate::port) fn start_workers(
+        &mut self,
+        config: &PortConfig,
+        threads: &PreparedSandbox,
+        poller: &Poller,
+    ) -> io::Result<()> {
+        let Some(nic) = self.card.virtio().filter(|_| config.workers > 1) else { return Ok(()) };
+        let workers = FrameWorkers::start(&config.name, (config.workers, config.dispatcher), threads, nic)?;
+        poller.add(workers.waker(), tokens::TRUNK, PollInterest::READ)?;
+        self.card.set_workers(workers);
+        Ok(())
+    }
+
+    /// Changes the processors that the other workers of the port run on.
+    pub(in crate::port) fn run_workers_on(&mut self, cpus: &CpuList) {
+        if let Some(workers) = self.card.workers() {
+            workers.set_cpus(cpus);
+        }
+    }
+
+    /// Prepares the waker of other workers for the next wake-up.
+    pub(in crate::port) fn drain_trunk_waker(&mut self) {
+        if let Some(workers) = self.card.workers() {
+            workers.waker().drain();
+        }
+    }
+
+    /// Records for how long the port's thread was busy in a round.
+    pub(in crate::port) fn note_busy(&mut self, busy: Duration) {
+        if let Some(workers) = self.card.workers() {
+            workers.note_busy(busy);
+        }
+    }
+
+    /// Returns the time at which the dispatcher decides again, while the card is divided.
+    pub(in crate::port) fn end_of_window(&mut self) -> Option<Time> {
+        self.card.workers().and_then(|workers| workers.deadline())
+    }
+
+    /// Returns true while other threads have parts of the card. Then the port may only move frames.
+    pub(in crate::port) fn is_divided(&self) -> bool {
+        self.card.is_divided()
+    }
+
+    /// Returns true if the card has to be gathered before the next poll: its tables have changed, or a capture needs all frames
+    /// on one thread.
+    pub(in crate::port) fn must_gather(&self) -> bool {
+        self.card.has_changed() || self.uplink.is_watched()
+    }
+
+    /// Takes the parts of the card back from the other threads.
+    pub(in crate::port) fn gather(&mut self) -> Result<(), WorkerFailure> {
+        self.card.gather(&mut self.bus, &mut self.uplink)
+    }
+
+    /// Decides which thread serves each VF.
+    pub(in crate::port) fn assign(&mut self, now: Time) {
+        let alone = self.must_gather();
+        self.card.assign(&mut self.bus, alone, now);
+    }
+
+    /// Gives each other thread the part of the card with its VFs.
+    pub(in crate::port) fn divide(&mut self) -> Result<(), WorkerFailure> {
+        self.card.divide(&mut self.bus, self.uplink.takes_uncut())
+    }
+
     /// Sets the card's link to the link of the uplink. Returns `true` if the link has changed, so that the PF driver
     /// has to handle it. A card without its uplink keeps running, since its switch needs none.
     pub(in crate::port) fn follow_uplink(&mut self, poller: &Poller, now: Time) -> bool {
@@ -150,10 +226,10 @@ impl PortEngine {
         self.card.link() != before
     }
 
-    /// Prepares the uplink for the port's sleep. Returns `false` if the uplink has frames to receive. Later frames wake
+    /// Prepares uplink and workers for the port's sleep. Returns `false` if they have frames for the port. Later frames wake
     /// the port.
     pub(in crate::port) fn may_sleep(&mut self) -> bool {
-        self.uplink.may_sleep()
+        self.uplink.may_sleep() && self.card.workers().is_none_or(|workers| workers.may_sleep())
     }
 
     /// Returns the time to flush the uplink if no event comes before.

@@ -44,6 +44,12 @@ impl SwitchPolicyState {
         mirrors
     }
 
+    /// Returns true if storm control limits frames.
+    pub(super) fn limits_storms(&self) -> bool {
+        let storm = &self.policy.storm;
+        storm.broadcast != 0 || storm.multicast != 0
+    }
+
     /// Advances the time windows of the switch's storm control, after applying changed limits.
     pub(super) fn pass_windows<const N: usize>(&self, plane: &mut ForwardingPlane<N>) {
         let limits = self.limits();

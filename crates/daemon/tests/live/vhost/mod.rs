@@ -11,6 +11,7 @@ mod memory;
 mod migration;
 mod reconnection;
 mod refusal;
+mod workers;
 
 /// Configuration of a port with virtio VFs.
 const PORT: &str = "[[port]]\nfamily = \"virtio\"\nvfs = 4\n";

@@ -19,6 +19,7 @@ use host::socket::StreamSocket;
 use i82576::Time;
 use std::fmt::Debug;
 use std::io;
+use std::sync::Arc;
 use vfio_user::server::SessionCounters;
 
 /// Connection of a client to one function of the card.
@@ -43,6 +44,12 @@ pub(in crate::port) trait ClientConnection: Debug + Send {
 
     /// Updates the client's file descriptors in the port's poller. `place` is the index of the client's function.
     fn watch(&mut self, poller: &Poller, place: usize) -> io::Result<()>;
+
+    /// Moves the eventfds by which the guest kicks rings to the poller of the worker that serves the function, or to the port's
+    /// own poller (`None`).
+    fn move_kicks(&mut self, _worker: Option<&Arc<Poller>>, _own: &Poller, _place: usize) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Removes the client's file descriptors from the port's poller.
     fn unwatch(&mut self, poller: &Poller);

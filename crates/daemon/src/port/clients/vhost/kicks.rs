@@ -8,6 +8,7 @@ use crate::port::tokens::{self, RINGS};
 use host::eventfd::EventFd;
 use host::poll::{PollInterest, Poller};
 use std::io;
+use std::sync::Arc;
 
 /// Eventfd by which the guest kicks a ring, with a flag: true if the poller watches the eventfd.
 #[derive(Debug)]
@@ -23,12 +24,14 @@ pub(super) struct KickEventfds {
     /// Replaced kick eventfds that the poller still watches. Closing them would not end the watch, because the front
     /// end has copies.
     replaced: Vec<EventFd>,
+    /// Poller of the worker that serves the function; none for the port's own thread.
+    away: Option<Arc<Poller>>,
 }
 
 impl KickEventfds {
     /// Creates the state of rings without eventfds.
     pub(super) fn new() -> Self {
-        Self { rings: [const { None }; RINGS as usize], replaced: Vec::new() }
+        Self { rings: [const { None }; RINGS as usize], replaced: Vec::new(), away: None }
     }
 
     /// Sets or removes the eventfd of a ring. [`Self::watch`] brings the change to the poller.
@@ -40,10 +43,33 @@ impl KickEventfds {
         }
     }
 
+    /// Moves the eventfds to the poller of the worker that serves the function now, or to the port's own (`None`). The new
+    /// poller reports the kicks that the old one has not. `place` is the index of the function.
+    pub(super) fn move_to(
+        &mut self,
+        worker: Option<&Arc<Poller>>,
+        own: &Poller,
+        place: usize,
+    ) -> io::Result<()> {
+        if worker.map(Arc::as_ptr) == self.away.as_ref().map(Arc::as_ptr) {
+            return Ok(());
+        }
+        self.forget_replaced(own);
+        let before = self.away.as_deref().unwrap_or(own);
+        for kick in self.rings.iter_mut().flatten().filter(|kick| kick.watched) {
+            // The descriptor is in the poller, so it can be removed.
+            let _ = before.remove(&kick.eventfd);
+            kick.watched = false;
+        }
+        self.away = worker.cloned();
+        self.watch(own, place)
+    }
+
     /// Adds new eventfds to the poller, and removes replaced ones. `place` is the index of the function. The poller
     /// reports a new eventfd at once if the guest has written to it before.
-    pub(super) fn watch(&mut self, poller: &Poller, place: usize) -> io::Result<()> {
-        self.forget_replaced(poller);
+    pub(super) fn watch(&mut self, own: &Poller, place: usize) -> io::Result<()> {
+        self.forget_replaced(own);
+        let poller = self.away.as_deref().unwrap_or(own);
         for (ring, kick) in (0..).zip(&mut self.rings) {
             if let Some(kick) = kick.as_mut().filter(|kick| !kick.watched) {
                 poller.add(&kick.eventfd, tokens::kick(place, ring), PollInterest::NEWS)?;
@@ -54,12 +80,13 @@ impl KickEventfds {
     }
 
     /// Removes all eventfds from the poller.
-    pub(super) fn unwatch(&mut self, poller: &Poller) {
+    pub(super) fn unwatch(&mut self, own: &Poller) {
         (0..RINGS).for_each(|ring| self.set(ring, None));
-        self.forget_replaced(poller);
+        self.forget_replaced(own);
     }
 
-    fn forget_replaced(&mut self, poller: &Poller) {
+    fn forget_replaced(&mut self, own: &Poller) {
+        let poller = self.away.as_deref().unwrap_or(own);
         for eventfd in self.replaced.drain(..) {
             // The descriptor is in the poller, so it can be removed.
             let _ = poller.remove(&eventfd);
@@ -72,6 +99,7 @@ mod tests {
     use super::{EventFd, KickEventfds, Poller};
     use crate::port::tokens::WakeSource;
     use std::os::fd::AsFd;
+    use std::sync::Arc;
     use std::time::Duration;
 
     /// Returns the events of a poller that are ready.
@@ -125,5 +153,38 @@ mod tests {
         kicks.unwatch(&poller);
         theirs.signal();
         assert_eq!(ready(&mut poller), []);
+    }
+
+    #[test]
+    fn vhost_kick_is_reported_to_the_worker_that_its_function_moves_to() {
+        let (mut own, mut kicks) = (Poller::new().unwrap(), KickEventfds::new());
+        let mut worker = Poller::new().unwrap();
+        let same = Arc::new(worker.same().unwrap());
+        let (ours, theirs) = shared();
+        kicks.set(1, Some(ours));
+        kicks.watch(&own, 5).unwrap();
+        theirs.signal();
+        kicks.move_to(Some(&same), &own, 5).unwrap();
+        let kick = [WakeSource::Kick { place: 5, ring: 1 }];
+        assert_eq!(
+            (ready(&mut own), ready(&mut worker)),
+            (vec![], kick.to_vec()),
+            "the kick before the move"
+        );
+        kicks.move_to(Some(&same), &own, 5).unwrap();
+        assert_eq!(ready(&mut worker), [], "nothing has moved");
+        let (later, their_later) = shared();
+        kicks.set(3, Some(later));
+        kicks.watch(&own, 5).unwrap();
+        their_later.signal();
+        assert_eq!(
+            ready(&mut worker),
+            [WakeSource::Kick { place: 5, ring: 3 }],
+            "a new ring of the function"
+        );
+        kicks.move_to(None, &own, 5).unwrap();
+        theirs.signal();
+        assert_eq!(ready(&mut worker), []);
+        assert_eq!(ready(&mut own).len(), 2, "eventfds that were written to are reported to a new poller");
     }
 }

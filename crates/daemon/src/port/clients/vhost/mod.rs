@@ -35,6 +35,7 @@ use kicks::KickEventfds;
 use regions::PendingMemoryRegions;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use vfio_user::server::SessionCounters;
 use vhost_user::backend::{BackendProgress, BackendSession};
 use vhost_user::outbox::OutgoingMessages;
@@ -199,6 +200,10 @@ impl ClientConnection for VhostUserConnection {
         self.kicks.watch(poller, place)?;
         let state = (self.waiting, self.outbox.pending() > 0);
         self.interest.update(state, &self.stream, poller, tokens::connection(place))
+    }
+
+    fn move_kicks(&mut self, worker: Option<&Arc<Poller>>, own: &Poller, place: usize) -> io::Result<()> {
+        self.kicks.move_to(worker, own, place)
     }
 
     fn unwatch(&mut self, poller: &Poller) {

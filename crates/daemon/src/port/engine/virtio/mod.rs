@@ -8,6 +8,7 @@
 //! | `held` | offences of VFs, throttles and quarantines |
 //! | `saved` | creates, saves and restores a port |
 //! | `report` | counters and status |
+//! | `workers` | threads that share the VFs |
 
 mod applied;
 mod held;
@@ -16,6 +17,7 @@ mod rules;
 mod saved;
 #[cfg(test)]
 mod tests;
+pub(in crate::port) mod workers;
 
 use super::bus::GuestBus;
 use super::decided::VfPolicyState;
@@ -38,6 +40,7 @@ use plane::uplink::UplinkTally;
 use policy::{PolicyError, PortPolicy, VfPolicy};
 use vfio_user::types::SparseArea;
 use virtio_nic::{MAX_VFS, Nic};
+use workers::{DividedCard, FrameWorkers, WorkerFailure};
 
 /// Maximum number of frames that one poll of the card moves from the uplink, and of packets from each transmit ring.
 const BUDGET: usize = 64;
@@ -59,6 +62,8 @@ pub(in crate::port) struct VirtioCard {
     /// True if the port's mirror rules have changed since the switch's tables were made.
     changed: bool,
     link: bool,
+    /// Threads that share the VFs; none if the port's own thread serves all of them.
+    workers: Option<FrameWorkers>,
 }
 
 impl PortCard for VirtioCard {
@@ -132,18 +137,60 @@ impl PortCard for VirtioCard {
     }
 
     fn poll(&mut self, now: Time, bus: &mut GuestBus, uplink: &mut PortUplink) -> PollResult {
-        let Self { card, plane, rules, changed, .. } = self;
+        let Self { card, plane, rules, changed, workers, .. } = self;
         plane.now = now;
         (plane.uplink.link, plane.uplink.receives) = (self.link, true);
         if card.take_changed() | std::mem::take(changed) {
             card.apply_policy(plane, &rules.mirrors());
+            workers.iter_mut().for_each(FrameWorkers::change_tables);
         }
         rules.pass_windows(plane);
+        let from_workers = workers
+            .as_mut()
+            .filter(|workers| workers.are_divided())
+            .is_some_and(|workers| workers.receive(&mut DividedCard { nic: card, plane, bus }, uplink));
         let from_uplink = card.arrive(plane, BUDGET, bus, uplink);
         let from_rings = card.visit_ready(plane, BUDGET, bus, uplink);
         plane.tally = UplinkTally::default();
         let deadline = [card.due(), rules.watch(plane)].into_iter().flatten().min();
-        PollResult { more: from_uplink || from_rings, deadline }
+        PollResult { more: from_workers || from_uplink || from_rings, deadline }
+    }
+
+    fn set_workers(&mut self, workers: FrameWorkers) {
+        self.workers = Some(workers);
+    }
+
+    fn workers(&mut self) -> Option<&mut FrameWorkers> {
+        self.workers.as_mut()
+    }
+
+    fn is_divided(&self) -> bool {
+        self.workers.as_ref().is_some_and(FrameWorkers::are_divided)
+    }
+
+    fn has_changed(&self) -> bool {
+        self.changed || self.card.has_changed()
+    }
+
+    fn gather(&mut self, bus: &mut GuestBus, uplink: &mut PortUplink) -> Result<(), WorkerFailure> {
+        let Self { card: nic, plane, workers, .. } = self;
+        let card = &mut DividedCard { nic, plane, bus };
+        workers.as_mut().map_or(Ok(()), |workers| workers.gather(card, uplink))
+    }
+
+    fn assign(&mut self, bus: &mut GuestBus, alone: bool, now: Time) {
+        // Storm control counts frames to groups on one plane.
+        let alone = alone || self.rules.limits_storms();
+        let Self { card: nic, plane, workers, .. } = self;
+        if let Some(workers) = workers {
+            workers.decide(&DividedCard { nic, plane, bus }, alone, now);
+        }
+    }
+
+    fn divide(&mut self, bus: &mut GuestBus, takes_uncut: bool) -> Result<(), WorkerFailure> {
+        let Self { card: nic, plane, workers, .. } = self;
+        let card = &mut DividedCard { nic, plane, bus };
+        workers.as_mut().map_or(Ok(()), |workers| workers.divide(card, takes_uncut))
     }
 
     fn link(&self) -> bool {

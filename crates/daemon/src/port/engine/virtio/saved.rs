@@ -49,6 +49,7 @@ impl VirtioCard {
             configured: configured(config),
             changed: true,
             link,
+            workers: None,
         };
         for vf in config.vfs.iter().filter(|vf| vf.quarantine) {
             port.conduct[vf.index.index()].quarantine(QuarantineCause::Administrator);

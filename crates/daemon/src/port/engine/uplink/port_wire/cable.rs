@@ -1,6 +1,6 @@
 //! Wires of a host by name, each with its two rings and the state that its two ports share.
 
-use super::bell::WireWakeFlag;
+use crate::port::engine::bell::RingWakeFlag;
 use host::poll::ThreadWaker;
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::collections::BTreeMap;
@@ -64,7 +64,7 @@ pub(super) struct WireEndRings {
 pub(super) struct WireEndState {
     /// True if a port uses this end of the wire.
     pub(super) taken: AtomicBool,
-    pub(super) bell: WireWakeFlag,
+    pub(super) bell: RingWakeFlag,
 }
 
 impl PortPairWire {
@@ -75,7 +75,7 @@ impl PortPairWire {
             Some(WireEndRings { side: 1, sender: back, receiver: from_there }),
         ];
         let side =
-            || Ok::<_, io::Error>(WireEndState { taken: AtomicBool::new(false), bell: WireWakeFlag::new()? });
+            || Ok::<_, io::Error>(WireEndState { taken: AtomicBool::new(false), bell: RingWakeFlag::new()? });
         Ok(Self {
             free_ends: Mutex::new(FreeWireEnds { plugs, waiting: Vec::new() }),
             given_back: AtomicUsize::new(0),

@@ -1,11 +1,10 @@
 //! Wire between two ports of one host: a ring for each direction, with one port that sends and one that receives.
-//! The frame path takes no lock and makes no system call, except to wake a sleeping port (`bell`).
+//! The frame path takes no lock and makes no system call, except to wake a sleeping port (`engine/bell.rs`).
 //!
 //! The rings are this process's own memory. When a port's thread fails, its end stays in the cable until the port
 //! is opened again. After a hand-over or a crash the successor creates new rings. Frames in a ring are lost then,
 //! as on a cable that is unplugged.
 
-mod bell;
 pub(super) mod cable;
 #[cfg(test)]
 mod span;
@@ -15,8 +14,8 @@ mod tests;
 use super::backend::{UplinkBackend, UplinkPollContext, UplinkResources};
 use super::state::UplinkStateCounters;
 use crate::control::uplink::{UplinkState, UplinkStatus};
+use crate::port::engine::bell::{RingWakeFlag, RingWakeReceiver, announce, may_sleep};
 use crate::ring;
-use bell::{WireWakeFlag, WireWakeReceiver, announce, may_sleep};
 use cable::{PortPairWire, WireEndRings};
 use host::poll::{PollInterest, Poller, ThreadWaker};
 use i82576::Time;
@@ -87,11 +86,11 @@ impl Drop for WireUplink {
 
 /// Receiving side of a wire's end, which prepares the port's sleep by the bell.
 struct WireReceiver<'a> {
-    bell: &'a WireWakeFlag,
+    bell: &'a RingWakeFlag,
     receiver: &'a Consumer<u8>,
 }
 
-impl WireWakeReceiver for WireReceiver<'_> {
+impl RingWakeReceiver for WireReceiver<'_> {
     fn want(&self, wanted: bool) {
         self.bell.want(wanted);
     }

@@ -1,37 +1,37 @@
-//! Wake-up flag (bell) of a wire: by it a port that has sent frames wakes the port at the other end, but only while
-//! that port sleeps.
+//! Wake-up flag (bell) of a ring of frames between two threads: by it the sender wakes the receiver, but only while
+//! the receiver sleeps.
 //!
-//! The receiver, before it sleeps, sets a flag and checks the ring once more. The sender, after it has put frames
+//! The receiver, before it sleeps, sets a flag and checks its rings once more. The sender, after it has put frames
 //! in, checks the flag. Each side has a fence between its two steps, so at least one of them sees the other's first
-//! step. No frame stays in a wire whose receiver sleeps. The test runs both sides through every order of their
+//! step. No frame stays in a ring whose receiver sleeps. The test runs both sides through every order of their
 //! steps.
 
 use host::poll::ThreadWaker;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
-/// Operations of the port that receives from a wire, used before that port sleeps. The sending port may act between any
+/// Operations of the thread that receives from a ring, used before that thread sleeps. The sender may act between any
 /// two of them.
-pub(super) trait WireWakeReceiver {
-    /// Sets the flag that asks the sending port for a wake-up. A memory fence makes the flag visible before any later
+pub(super) trait RingWakeReceiver {
+    /// Sets the flag that asks the sender for a wake-up. A memory fence makes the flag visible before any later
     /// operation.
     fn want(&self, wanted: bool);
 
-    /// Returns true if the wire holds no frame for the receiving port.
+    /// Returns true if no ring holds a frame for the receiver.
     fn is_empty(&self) -> bool;
 }
 
-/// Operations of the port that sends on a wire, used to wake the receiving port.
-pub(super) trait WireWakeSender {
-    /// Clears the flag by which the receiving port asks for a wake-up, and returns its former value. Call it after the
+/// Operations of the thread that sends on a ring, used to wake the receiver.
+pub(super) trait RingWakeSender {
+    /// Clears the flag by which the receiver asks for a wake-up, and returns its former value. Call it after the
     /// frames were sent.
     fn take_wanted(&self) -> bool;
 
-    /// Wakes the receiving port of the wire.
+    /// Wakes the receiver.
     fn ring(&self);
 }
 
-/// Prepares the receiving port of a wire for sleep. Returns `false` if frames are pending. Later frames ring the bell.
-pub(super) fn may_sleep(side: &impl WireWakeReceiver) -> bool {
+/// Prepares the receiver of a ring for sleep. Returns `false` if frames are pending. Later frames ring the bell.
+pub(super) fn may_sleep(side: &impl RingWakeReceiver) -> bool {
     side.want(true);
     if side.is_empty() {
         return true;
@@ -40,26 +40,26 @@ pub(super) fn may_sleep(side: &impl WireWakeReceiver) -> bool {
     false
 }
 
-/// Wakes the receiving port of a wire if it sleeps, after frames were sent.
-pub(super) fn announce(side: &impl WireWakeSender) {
+/// Wakes the receiver of a ring if it sleeps, after frames were sent.
+pub(super) fn announce(side: &impl RingWakeSender) {
     if side.take_wanted() {
         side.ring();
     }
 }
 
-/// Flag and waker by which a wire's sender wakes the receiving port.
+/// Flag and waker by which the senders of a ring wake its receiver.
 #[derive(Debug)]
-pub(super) struct WireWakeFlag {
+pub(super) struct RingWakeFlag {
     wanted: AtomicBool,
     waker: ThreadWaker,
 }
 
-impl WireWakeFlag {
+impl RingWakeFlag {
     pub(super) fn new() -> std::io::Result<Self> {
         Ok(Self { wanted: AtomicBool::new(false), waker: ThreadWaker::new()? })
     }
 
-    /// Returns the waker that the receiving port waits on.
+    /// Returns the waker that the receiver waits on.
     pub(super) fn waker(&self) -> &ThreadWaker {
         &self.waker
     }
@@ -70,10 +70,10 @@ impl WireWakeFlag {
     }
 }
 
-impl WireWakeSender for WireWakeFlag {
+impl RingWakeSender for RingWakeFlag {
     fn take_wanted(&self) -> bool {
         fence(Ordering::SeqCst);
-        // Loaded first: while no port sleeps, both sides only read the cache line, which stays shared.
+        // Loaded first: while no thread sleeps, both sides only read the cache line, which stays shared.
         self.wanted.load(Ordering::Relaxed) && self.wanted.swap(false, Ordering::Relaxed)
     }
 
@@ -100,8 +100,8 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct WireWakeModelState {
-        /// Number of frames in the modelled wire.
+    struct RingWakeModelState {
+        /// Number of frames in the modelled ring.
         frames: usize,
         wanted: bool,
         /// True if the model's sender has woken the sleeping receiver.
@@ -113,14 +113,14 @@ mod tests {
         asleep: bool,
     }
 
-    /// Interleaving of the actions of a wire's sender and receiver, in the order given by the bits of `order`.
-    struct WireWakeInterleaving {
+    /// Interleaving of the actions of a ring's sender and receiver, in the order given by the bits of `order`.
+    struct RingWakeInterleaving {
         order: u32,
-        state: Mutex<WireWakeModelState>,
+        state: Mutex<RingWakeModelState>,
         changed: Condvar,
     }
 
-    impl WireWakeModelState {
+    impl RingWakeModelState {
         /// Returns the side of the wire, sender or receiver, that acts next. A side that cannot act leaves its turn to
         /// the other.
         fn next(&self, order: u32) -> WireSide {
@@ -131,11 +131,11 @@ mod tests {
         }
     }
 
-    impl WireWakeInterleaving {
-        /// Waits until a side of the modelled wire may act, and runs one action of that side.
-        fn step<T>(&self, side: WireSide, act: impl FnOnce(&mut WireWakeModelState) -> T) -> T {
-            let turn = |state: &mut WireWakeModelState| state.next(self.order) != side;
-            let mut state: MutexGuard<'_, WireWakeModelState> =
+    impl RingWakeInterleaving {
+        /// Waits until a side of the modelled ring may act, and runs one action of that side.
+        fn step<T>(&self, side: WireSide, act: impl FnOnce(&mut RingWakeModelState) -> T) -> T {
+            let turn = |state: &mut RingWakeModelState| state.next(self.order) != side;
+            let mut state: MutexGuard<'_, RingWakeModelState> =
                 self.changed.wait_while(self.state.lock().unwrap(), turn).unwrap();
             state.step += 1;
             let answer = act(&mut state);
@@ -176,13 +176,13 @@ mod tests {
             self.state.lock().unwrap().asleep = true;
             self.changed.notify_all();
             self.step(WireSide::Receiver, |state| {
-                assert!(state.rung, "asleep for ever, with {} frames in the wire", state.frames);
+                assert!(state.rung, "asleep for ever, with {} frames in the ring", state.frames);
                 (state.rung, state.asleep) = (false, false);
             });
         }
     }
 
-    impl WireWakeReceiver for WireWakeInterleaving {
+    impl RingWakeReceiver for RingWakeInterleaving {
         fn want(&self, wanted: bool) {
             self.step(WireSide::Receiver, |state| state.wanted = wanted);
         }
@@ -192,7 +192,7 @@ mod tests {
         }
     }
 
-    impl WireWakeSender for WireWakeInterleaving {
+    impl RingWakeSender for RingWakeInterleaving {
         fn take_wanted(&self) -> bool {
             self.step(WireSide::Sender, |state| std::mem::take(&mut state.wanted))
         }
@@ -203,10 +203,10 @@ mod tests {
     }
 
     #[test]
-    fn sleeping_wire_receiver_misses_no_frame_in_any_thread_order() {
+    fn sleeping_ring_receiver_misses_no_frame_in_any_thread_order() {
         for burst in [false, true] {
             for order in 0..1 << STEPS {
-                let play = WireWakeInterleaving { order, state: Mutex::default(), changed: Condvar::new() };
+                let play = RingWakeInterleaving { order, state: Mutex::default(), changed: Condvar::new() };
                 std::thread::scope(|scope| {
                     scope.spawn(|| play.send(burst));
                     play.receive();
@@ -217,9 +217,9 @@ mod tests {
     }
 
     #[test]
-    fn wire_receiver_is_woken_once_per_sleep() {
-        let bell = WireWakeFlag::new().unwrap();
-        let rung = |bell: &WireWakeFlag| {
+    fn ring_receiver_is_woken_once_per_sleep() {
+        let bell = RingWakeFlag::new().unwrap();
+        let rung = |bell: &RingWakeFlag| {
             let mut poller = host::poll::Poller::new().unwrap();
             poller.add(bell.waker(), 0, host::poll::PollInterest::READ).unwrap();
             let rung = poller.wait(Some(std::time::Duration::ZERO)).unwrap().count() == 1;
@@ -227,11 +227,11 @@ mod tests {
             rung
         };
         announce(&bell);
-        assert!(!rung(&bell), "no port sleeps");
+        assert!(!rung(&bell), "no thread sleeps");
         bell.want(true);
         announce(&bell);
         assert!(rung(&bell));
         announce(&bell);
-        assert!(!rung(&bell), "the port was woken already");
+        assert!(!rung(&bell), "the receiver was woken already");
     }
 }

@@ -1,0 +1,218 @@
+//! Memory and interrupts that the frame path reaches in the name of each function. Each function reaches only the memory
+//! and eventfds that its VMM has shared.
+
+use host::dma::{DmaLimits, DmaTable};
+use host::eventfd::{EventFd, EventFdNotifier};
+use pcie::burst::{FrameCopyBatch, HEAD, HEADERS, HeadCompleter, SegmentPayloads};
+use pcie::{AnnouncedAccess, Bus, DmaFault, Function, HintedMemory, Iova};
+use vfio_user::wire::pci_irq;
+
+/// Guest memory and interrupts of one function.
+#[derive(Debug)]
+pub(in crate::port) struct FunctionAccess {
+    pub(super) memory: DmaTable,
+    /// Eventfds of the function by interrupt type and vector. VFIO numbers the types: the pin, MSI, MSI-X.
+    pub(super) eventfds: [Box<[Option<EventFd>]>; 3],
+    /// True while the function's interrupt pin is raised.
+    pub(super) pin_raised: bool,
+    /// True once the pin has fired, or the client has masked it. Until the pin is unmasked, its eventfd is not
+    /// signalled.
+    pub(super) pin_masked: bool,
+    /// Number of interrupts sent to the function's client.
+    pub(super) interrupts: u64,
+}
+
+impl FunctionAccess {
+    /// Creates the access of a function without memory and eventfds, for these numbers of vectors of each interrupt type.
+    pub(super) fn new(limits: DmaLimits, vectors: [usize; 3]) -> Self {
+        Self {
+            memory: DmaTable::new(limits),
+            eventfds: vectors.map(|count| std::iter::repeat_with(|| None).take(count).collect()),
+            pin_raised: false,
+            pin_masked: false,
+            interrupts: 0,
+        }
+    }
+
+    /// Creates the access of a function that reaches nothing.
+    pub(super) fn none() -> Self {
+        Self::new(DmaLimits::default(), [0; 3])
+    }
+}
+
+impl AsRef<Self> for FunctionAccess {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
+impl AsMut<Self> for FunctionAccess {
+    fn as_mut(&mut self) -> &mut Self {
+        self
+    }
+}
+
+/// Bus of a card or of a part of a card: the access of each function.
+#[derive(Debug)]
+pub(in crate::port) struct FunctionTable<F> {
+    /// Access of the PF, then of the VFs.
+    pub(super) functions: Vec<F>,
+    pub(super) notifier: EventFdNotifier,
+}
+
+/// Returns the index of a function in [`FunctionTable::functions`], if the port offers it.
+pub(super) const fn index_of(function: Function) -> usize {
+    match function {
+        Function::Pf => 0,
+        Function::Vf(n) => 1 + n as usize,
+    }
+}
+
+impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> FunctionTable<F> {
+    /// Returns the access of a function, if the table has the function.
+    pub(super) fn access_mut(&mut self, function: Function) -> Option<&mut FunctionAccess> {
+        self.functions.get_mut(index_of(function)).map(AsMut::as_mut)
+    }
+
+    /// Signals the eventfd of a function's interrupt vector. Returns `false` if the vector has no eventfd.
+    pub(in crate::port) fn signal(&mut self, function: Function, index: u32, vector: u32) -> bool {
+        let Self { functions, notifier } = self;
+        let eventfds =
+            functions.get(index_of(function)).and_then(|access| access.as_ref().eventfds.get(index as usize));
+        let Some(Some(eventfd)) = eventfds.and_then(|eventfds| eventfds.get(vector as usize)) else {
+            return false;
+        };
+        notifier.signal(eventfd);
+        true
+    }
+
+    /// Raises or lowers a function's interrupt pin. The pin is a level and its eventfd an edge: the eventfd is
+    /// signalled once, and again after the client has unmasked the pin. Only the PF has a pin.
+    pub(super) fn move_pin(&mut self, function: Function, raised: bool) {
+        let Some(access) = self.access_mut(function) else { return };
+        access.pin_raised = raised;
+        if raised
+            && !access.pin_masked
+            && self.interrupt(function, pci_irq::INTX, 0)
+            && let Some(access) = self.access_mut(function)
+        {
+            access.pin_masked = true;
+        }
+    }
+
+    /// Sends an interrupt of the card: signals the eventfd of its vector, and counts it. Returns `false` if the vector
+    /// has no eventfd.
+    fn interrupt(&mut self, function: Function, index: u32, vector: u16) -> bool {
+        let signalled = self.signal(function, index, vector.into());
+        if signalled && let Some(access) = self.access_mut(function) {
+            access.interrupts += 1;
+        }
+        signalled
+    }
+
+    /// Returns the guest memory for a DMA access of a function. A function that the port does not offer has none.
+    fn memory(&self, function: Function, iova: Iova) -> Result<&DmaTable, DmaFault> {
+        let access = self.functions.get(index_of(function));
+        access.map(|access| &access.as_ref().memory).ok_or(DmaFault { function, iova })
+    }
+}
+
+impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> Bus for FunctionTable<F> {
+    fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
+        let read = self.memory(function, iova)?.read(iova, into);
+        read.map_err(|fault| DmaFault { function, iova: fault.iova })
+    }
+
+    fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
+        let written = self.memory(function, iova)?.write(iova, from);
+        written.map_err(|fault| DmaFault { function, iova: fault.iova })
+    }
+
+    fn read_descriptors(
+        &mut self,
+        ring: HintedMemory<'_>,
+        iova: Iova,
+        into: &mut [u8],
+    ) -> Result<(), DmaFault> {
+        let HintedMemory { function, hint } = ring;
+        let read = self.memory(function, iova)?.read_by(&mut hint.0, iova, into);
+        read.map_err(|fault| DmaFault { function, iova: fault.iova })
+    }
+
+    fn write_descriptors(
+        &mut self,
+        ring: HintedMemory<'_>,
+        iova: Iova,
+        from: &[u8],
+        size: usize,
+    ) -> Result<(), DmaFault> {
+        let HintedMemory { function, hint } = ring;
+        let written = self.memory(function, iova)?.write_descriptors_by(&mut hint.0, iova, from, size);
+        written.map_err(|fault| DmaFault { function, iova: fault.iova })
+    }
+
+    fn gather(
+        &mut self,
+        from: HintedMemory<'_>,
+        sources: &[Iova],
+        lengths: &[u32],
+        heads: &mut [[u8; HEAD]],
+    ) -> usize {
+        let memory = self.memory(from.function, 0);
+        memory.map_or(0, |memory| memory.gather(&mut from.hint.0, sources, lengths, heads))
+    }
+
+    fn carry(
+        &mut self,
+        from: HintedMemory<'_>,
+        to: HintedMemory<'_>,
+        run: FrameCopyBatch<'_>,
+        complete: Option<&mut HeadCompleter<'_>>,
+    ) -> usize {
+        let (Ok(source), Ok(target)) = (self.memory(from.function, 0), self.memory(to.function, 0)) else {
+            return 0;
+        };
+        let FrameCopyBatch { heads, sources, lengths, targets, sums } = run;
+        let run = host::dma::FrameCopyList { heads, sources, lengths, targets, sums };
+        source.carry(&mut from.hint.0, (target, &mut to.hint.0), run, complete)
+    }
+
+    fn copy(&mut self, from: HintedMemory<'_>, to: HintedMemory<'_>, payloads: SegmentPayloads<'_>) -> usize {
+        let (Ok(source), Ok(target)) = (self.memory(from.function, 0), self.memory(to.function, 0)) else {
+            return 0;
+        };
+        let SegmentPayloads { sources, lengths, targets, sums } = payloads;
+        let payloads = host::dma::PayloadCopyList { sources, lengths, targets, sums };
+        source.copy(&mut from.hint.0, target, &mut to.hint.0, payloads)
+    }
+
+    fn scatter(
+        &mut self,
+        to: HintedMemory<'_>,
+        headers: &[[u8; HEADERS]],
+        length: usize,
+        targets: &[Iova],
+    ) -> usize {
+        let memory = self.memory(to.function, 0);
+        memory.map_or(0, |memory| memory.scatter(&mut to.hint.0, headers, length, targets))
+    }
+
+    #[inline]
+    fn prefetch(&mut self, function: Function, range: (Iova, usize), access: AnnouncedAccess) {
+        if let Some(reached) = self.functions.get(index_of(function)) {
+            reached.as_ref().memory.prefetch(range, access == AnnouncedAccess::Write);
+        }
+    }
+
+    fn msix(&mut self, function: Function, vector: u16) {
+        self.interrupt(function, pci_irq::MSIX, vector);
+    }
+
+    fn msi(&mut self, function: Function) {
+        self.interrupt(function, pci_irq::MSI, 0);
+    }
+
+    fn intx(&mut self, function: Function, raised: bool) {
+        self.move_pin(function, raised);
+    }
+}

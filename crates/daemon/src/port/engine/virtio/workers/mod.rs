@@ -1,0 +1,338 @@
+//! Workers of a virtio port: threads that share the port's VFs. Each worker serves the rings of some VFs, on a plane of its
+//! own. Frames for a VF of another worker cross in a trunk.
+//!
+//! | module | content |
+//! |---|---|
+//! | `dispatcher` | decides which worker serves a VF |
+//! | `shard` | the part of the card that a worker runs |
+//! | `thread` | a worker's thread, and the exchange of its shard |
+//! | `trunk` | rings of frames between workers, and to the uplink |
+//!
+//! Worker 0 is the port's own thread. It alone serves clients, carries out commands and changes policy. For that it first
+//! gathers the whole card ([`FrameWorkers::gather`]): it takes each shard after the worker's round, and empties the trunks.
+//! Then it divides the card again ([`FrameWorkers::divide`]). So a VF moves only while no frame is in a trunk: no frame is
+//! lost, and none overtakes another. A worker waits for its shard; the frame path takes no lock.
+
+mod dispatcher;
+mod shard;
+mod thread;
+mod trunk;
+
+use super::super::bus::GuestBus;
+use super::super::uplink::PortUplink;
+use crate::config::file::DispatcherMode;
+use crate::control::status::WorkerStatus;
+use dispatcher::{BalancedDispatcher, LoadWindow, VfHomes, WINDOW};
+use host::confine::PreparedSandbox;
+use host::cpus::CpuList;
+use host::poll::{Poller, ThreadWaker};
+use i82576::Time;
+use pcie::Function;
+use plane::frame::Frame;
+use plane::{ForwardingPlane, PortIndex, PortSet, UplinkWire};
+use shard::CardShard;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+pub(in crate::port) use thread::WorkerFailure;
+use thread::{ShardExchange, Worker};
+use trunk::{SharedTrunkState, TrunkReceiver};
+use virtio_nic::{MAX_VFS, Nic};
+
+/// Card of a port as its own thread has it, when it gathers or divides the card.
+pub(super) struct DividedCard<'a> {
+    pub(super) nic: &'a mut Nic,
+    pub(super) plane: &'a mut ForwardingPlane<MAX_VFS>,
+    pub(super) bus: &'a mut GuestBus,
+}
+
+/// Worker other than the port's own thread, as that thread knows it.
+#[derive(Debug)]
+struct OtherWorker {
+    exchange: Arc<ShardExchange>,
+    /// Shard of the worker, while the port's own thread has it.
+    shard: Option<Box<CardShard>>,
+    /// Poller of the worker, to which the kick eventfds of its VFs belong.
+    poller: Arc<Poller>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Workers of a port, with the trunks of its own thread.
+#[derive(Debug)]
+pub(in crate::port) struct FrameWorkers {
+    others: Vec<OtherWorker>,
+    shared: Arc<SharedTrunkState>,
+    receiver: TrunkReceiver,
+    to_uplink: TrunkReceiver,
+    dispatcher: BalancedDispatcher,
+    /// Workers of the VFs, as the dispatcher has decided.
+    homes: VfHomes,
+    /// True while workers have shards.
+    divided: bool,
+    /// Version of the switch's tables.
+    tables: u64,
+    /// Begin of the present window of load.
+    window: Time,
+    /// Time for which the port's own thread was busy in this window.
+    busy: Duration,
+    /// Frames of each VF at the begin of this window.
+    frames: [u64; MAX_VFS],
+    /// Share of the last window for which each worker was busy, in permille.
+    shares: Vec<u32>,
+}
+
+impl FrameWorkers {
+    /// Starts the threads of `count` workers but the first, which is the port's own thread.
+    ///
+    /// # Errors
+    /// The process is out of file descriptors or threads.
+    pub(in crate::port) fn start(
+        port: &str,
+        (count, mode): (usize, DispatcherMode),
+        threads: &PreparedSandbox,
+        nic: &mut Nic,
+    ) -> io::Result<Self> {
+        let (mut trunks, to_uplink) = trunk::connect(count)?;
+        let own = trunks.remove(0);
+        let shared = own.shared().clone();
+        let mut others = Vec::new();
+        for (number, trunks) in (1..).zip(trunks) {
+            let exchange = Arc::new(ShardExchange::default());
+            let (worker, poller) = Worker::new(number, exchange.clone(), shared.clone())?;
+            let thread = threads.spawn(&format!("{port} {number}"), move || worker.run());
+            let thread = Some(thread.map_err(io::Error::other)?);
+            let shard = CardShard::new(trunks).map(Box::new);
+            others.push(OtherWorker { exchange, shard, poller: Arc::new(poller), thread });
+        }
+        nic.set_trunk(Some(Box::new(own.sender)));
+        Ok(Self {
+            others,
+            shared,
+            receiver: own.receiver,
+            to_uplink,
+            dispatcher: BalancedDispatcher::new(mode, count),
+            homes: [0; MAX_VFS],
+            divided: false,
+            tables: 1,
+            window: Time::ZERO,
+            busy: Duration::ZERO,
+            frames: [0; MAX_VFS],
+            shares: vec![0; count],
+        })
+    }
+
+    /// Changes the processors that the workers run on. An empty set means any.
+    pub(in crate::port) fn set_cpus(&mut self, cpus: &CpuList) {
+        for worker in &self.others {
+            // A failed worker is found when the card is gathered.
+            let _ = worker.exchange.set_cpus(cpus.clone());
+        }
+    }
+
+    /// Returns the waker by which other workers wake the port's own thread.
+    pub(in crate::port) fn waker(&self) -> &ThreadWaker {
+        self.shared.bells[0].waker()
+    }
+
+    /// Returns true while other workers have parts of the card.
+    pub(in crate::port) fn are_divided(&self) -> bool {
+        self.divided
+    }
+
+    /// Returns the poller of the worker that serves a VF, or `None` for the port's own.
+    pub(in crate::port) fn poller(&self, vf: u8) -> Option<&Arc<Poller>> {
+        let home = usize::from(*self.homes.get(usize::from(vf))?);
+        Some(&self.others.get(home.checked_sub(1)?)?.poller)
+    }
+
+    /// Records that the switch's tables have changed.
+    pub(super) fn change_tables(&mut self) {
+        self.tables += 1;
+    }
+
+    /// Records for how long the port's own thread was busy.
+    pub(in crate::port) fn note_busy(&mut self, busy: Duration) {
+        self.busy += busy;
+    }
+
+    /// Returns the time at which the present window of load ends, while the card is divided.
+    pub(in crate::port) fn deadline(&self) -> Option<Time> {
+        self.divided.then(|| self.window + self.dispatcher.period())
+    }
+
+    /// Delivers the frames of other workers to VFs and to the uplink. Returns true if there may be more.
+    pub(super) fn receive(&mut self, card: &mut DividedCard<'_>, uplink: &mut impl UplinkWire) -> bool {
+        let DividedCard { nic, plane, bus } = card;
+        let delivered = self.receiver.take(|header, place| {
+            if let Some(mut frame) = Frame::new(place) {
+                nic.leave_trunk(plane, header, &mut frame, *bus);
+            }
+        });
+        take_to_uplink(&mut self.to_uplink, uplink) || delivered
+    }
+
+    /// Prepares the port's own thread for sleep. Returns false if other workers have frames for it.
+    pub(in crate::port) fn may_sleep(&self) -> bool {
+        !self.divided || self.receiver.may_sleep() && self.to_uplink.are_empty()
+    }
+
+    /// Takes all shards from the workers, and puts their VFs and the frames in all trunks back into the card.
+    ///
+    /// # Errors
+    /// A worker has failed, and the VFs of its shard are lost.
+    pub(super) fn gather(
+        &mut self,
+        card: &mut DividedCard<'_>,
+        uplink: &mut PortUplink,
+    ) -> Result<(), WorkerFailure> {
+        if !std::mem::take(&mut self.divided) {
+            return Ok(());
+        }
+        for worker in self.others.iter_mut().filter(|worker| worker.shard.is_none()) {
+            worker.shard = worker.exchange.take()?;
+        }
+        for shard in self.others.iter_mut().filter_map(|worker| worker.shard.as_mut()) {
+            join(shard, card);
+        }
+        // All devices are here now, so that the frames of each trunk reach them in their order.
+        while self.receive(card, uplink) {}
+        let DividedCard { nic, plane, bus } = card;
+        for shard in self.others.iter_mut().filter_map(|worker| worker.shard.as_mut()) {
+            while shard.receiver.take(|header, place| {
+                if let Some(mut frame) = Frame::new(place) {
+                    nic.leave_trunk(plane, header, &mut frame, *bus);
+                }
+            }) {}
+        }
+        nic.give_back(*bus);
+        Ok(())
+    }
+
+    /// Decides which worker serves each VF, at the end of a window of load. `alone` is true while all frames are needed on
+    /// the port's own thread.
+    pub(super) fn decide(&mut self, card: &DividedCard<'_>, alone: bool, now: Time) {
+        let length = now.since(self.window);
+        let movable = std::array::from_fn(|vf| card.nic.may_detach(vf as u8));
+        if length < WINDOW && !(alone && self.dispatcher.is_spread()) {
+            // A VF whose rings have stopped learns its next guest's address on the port's own thread.
+            let homes = self.dispatcher.fold_all_but(&movable);
+            return self.set_homes(homes);
+        }
+        self.window = now;
+        let share = |busy: Duration| {
+            u32::try_from(busy.as_nanos() * 1_000 / length.as_nanos().max(1)).unwrap_or(1_000).min(1_000)
+        };
+        let own = std::mem::take(&mut self.busy);
+        let shards = self.others.iter_mut().filter_map(|worker| worker.shard.as_mut());
+        let others = shards.map(|shard| std::mem::take(&mut shard.busy));
+        self.shares = std::iter::once(own).chain(others).map(share).collect();
+        let mut window = LoadWindow { busy: self.shares.clone(), frames: [0; MAX_VFS], movable };
+        for vf in 0..MAX_VFS {
+            let total = card.plane.ledger.total(PortIndex::of_field(vf as u32));
+            let frames = total.rx_packets + total.tx_packets;
+            window.frames[vf] = frames.saturating_sub(self.frames[vf]);
+            self.frames[vf] = frames;
+        }
+        let homes = self.dispatcher.decide(&window, alone);
+        self.set_homes(homes);
+    }
+
+    fn set_homes(&mut self, homes: VfHomes) {
+        self.homes = homes;
+        for (shared, home) in self.shared.homes.iter().zip(homes) {
+            shared.store(home, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives each worker its VFs, as the dispatcher has decided.
+    ///
+    /// # Errors
+    /// A worker has failed, and the VFs of its shard are lost.
+    pub(super) fn divide(
+        &mut self,
+        card: &mut DividedCard<'_>,
+        takes_uncut: bool,
+    ) -> Result<(), WorkerFailure> {
+        for (number, worker) in (1_u8..).zip(&mut self.others) {
+            let Some(mut shard) = worker.shard.take_if(|_| self.homes.contains(&number)) else { continue };
+            shard.uplink.takes_uncut = takes_uncut;
+            if std::mem::replace(&mut shard.tables, self.tables) != self.tables {
+                shard.plane.set_tables(card.plane.tables().clone());
+            }
+            shard.plane.pacing = card.plane.pacing.clone();
+            shard.plane.uplink = card.plane.uplink;
+            shard.nic.follow(card.nic);
+            for vf in (0..MAX_VFS as u8).filter(|vf| self.homes[usize::from(*vf)] == number) {
+                part(&mut shard, vf, card);
+            }
+            worker.exchange.put(shard)?;
+            self.shared.bells[usize::from(number)].waker().wake();
+            self.divided = true;
+        }
+        Ok(())
+    }
+
+    /// Returns the status of each worker: its load, and its part of the port's `vfs` VFs.
+    pub(in crate::port) fn status(&self, vfs: usize) -> Vec<WorkerStatus> {
+        let of = |worker: usize| {
+            let own = |vf: &u8| usize::from(self.homes[usize::from(*vf)]) == worker;
+            WorkerStatus { busy_permille: self.shares[worker], vfs: (0..vfs as u8).filter(own).collect() }
+        };
+        (0..self.shares.len()).map(of).collect()
+    }
+}
+
+impl Drop for FrameWorkers {
+    /// Ends the workers, and waits until their threads have ended: at most one round.
+    fn drop(&mut self) {
+        for worker in &self.others {
+            worker.exchange.end();
+        }
+        for (number, worker) in (1..).zip(&mut self.others) {
+            self.shared.bells[number].waker().wake();
+            // A worker that has panicked has reported that.
+            let _ = worker.thread.take().map(JoinHandle::join);
+        }
+    }
+}
+
+/// Sends the frames of other workers to the uplink. Returns true if there may be more.
+fn take_to_uplink(receiver: &mut TrunkReceiver, uplink: &mut impl UplinkWire) -> bool {
+    receiver.take(|header, place| {
+        let frame = &place[plane::frame::HEADROOM..];
+        match &header.uncut {
+            Some(layout) => uplink.transmit_uncut(frame, layout),
+            None => uplink.transmit(frame),
+        };
+    })
+}
+
+/// Moves a VF from the card to a shard.
+fn part(shard: &mut CardShard, vf: u8, card: &mut DividedCard<'_>) {
+    let Some(device) = card.nic.detach(vf) else { return };
+    shard.nic.attach(device);
+    shard.vfs |= PortIndex::of_field(vf.into()).only();
+    if let Some(access) = card.bus.access_mut(Function::Vf(vf)) {
+        shard.exchange_access(vf, access);
+    }
+}
+
+/// Moves all VFs of a shard, with their counters and transmit accounts, to the card.
+fn join(shard: &mut CardShard, card: &mut DividedCard<'_>) {
+    for port in std::mem::take(&mut shard.vfs).iter() {
+        let vf = port.get();
+        if let Some(device) = shard.nic.detach(vf) {
+            card.nic.attach(device);
+        }
+        if let Some(access) = card.bus.access_mut(Function::Vf(vf)) {
+            shard.exchange_access(vf, access);
+        }
+        card.plane.pacing.continue_port(port, &shard.plane.pacing);
+    }
+    for port in PortSet::new(u64::MAX).iter() {
+        let counters = card.plane.ledger.of(port);
+        *counters = *counters + shard.plane.ledger.take(port);
+    }
+}

@@ -1,0 +1,160 @@
+//! Thread of a worker: runs the shard that the port's own thread has put into its exchange, and sleeps until a kick, a
+//! frame in a trunk, or a deadline.
+
+use super::shard::CardShard;
+use super::trunk::SharedTrunkState;
+use crate::clock::{HostClock, TimeSource};
+use crate::port::tokens::{self, WakeSource};
+use host::cpus::CpuList;
+use host::poll::{PollInterest, Poller};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+/// Place where the port's own thread and a worker exchange the worker's shard.
+#[derive(Debug, Default)]
+pub(super) struct ShardExchange {
+    state: Mutex<ShardExchangeState>,
+    put: Condvar,
+    /// True while the port's own thread waits for the shard.
+    wanted: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct ShardExchangeState {
+    shard: Option<Box<CardShard>>,
+    /// Processors that the worker has to run on, if they have changed. An empty set means any.
+    cpus: Option<CpuList>,
+    ended: bool,
+    failed: bool,
+}
+
+/// Error: a worker has failed, and its shard is lost.
+#[derive(Debug, thiserror::Error)]
+#[error("a worker of the port has failed")]
+pub(in crate::port) struct WorkerFailure;
+
+impl ShardExchange {
+    /// Puts a shard in, for the worker to run.
+    pub(super) fn put(&self, shard: Box<CardShard>) -> Result<(), WorkerFailure> {
+        self.state.lock().map_err(|_| WorkerFailure)?.shard = Some(shard);
+        self.put.notify_one();
+        Ok(())
+    }
+
+    /// Takes the shard out, once the worker has ended its round.
+    pub(super) fn take(&self) -> Result<Option<Box<CardShard>>, WorkerFailure> {
+        self.wanted.store(true, Ordering::Relaxed);
+        let locked = self.state.lock();
+        self.wanted.store(false, Ordering::Relaxed);
+        let mut state = locked.ok().filter(|state| !state.failed).ok_or(WorkerFailure)?;
+        Ok(state.shard.take())
+    }
+
+    /// Changes the processors that the worker runs on.
+    pub(super) fn set_cpus(&self, cpus: CpuList) -> Result<(), WorkerFailure> {
+        self.state.lock().map_err(|_| WorkerFailure)?.cpus = Some(cpus);
+        self.put.notify_one();
+        Ok(())
+    }
+
+    /// Ends the worker.
+    pub(super) fn end(&self) {
+        if let Ok(mut state) = self.state.lock() {
+            state.ended = true;
+        }
+        self.put.notify_one();
+    }
+
+    /// Records that the worker has failed.
+    fn fail(&self) {
+        if let Ok(mut state) = self.state.lock() {
+            state.failed = true;
+        }
+    }
+
+    /// Waits until the exchange has a shard, and returns it locked. Returns `None` at the end of the worker.
+    fn wait(&self) -> Option<MutexGuard<'_, ShardExchangeState>> {
+        // The mutex is not fair: without the pause a busy worker would take it again before the port's own thread.
+        while self.wanted.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+        let mut state = self.state.lock().ok()?;
+        loop {
+            if state.ended {
+                return None;
+            }
+            if let Some(cpus) = state.cpus.take() {
+                // The worker runs on any processor if the kernel refuses. The port's own thread reports that.
+                let _ = cpus.pin();
+            }
+            if state.shard.is_some() {
+                return Some(state);
+            }
+            state = self.put.wait(state).ok()?;
+        }
+    }
+}
+
+/// Worker, before its thread runs.
+pub(super) struct Worker {
+    /// Number of the worker, at least 1. Worker 0 is the port's own thread.
+    number: usize,
+    exchange: Arc<ShardExchange>,
+    shared: Arc<SharedTrunkState>,
+    poller: Poller,
+}
+
+impl Worker {
+    /// Creates a worker, and returns it with a second poller that shares the worker's file descriptors.
+    pub(super) fn new(
+        number: usize,
+        exchange: Arc<ShardExchange>,
+        shared: Arc<SharedTrunkState>,
+    ) -> io::Result<(Self, Poller)> {
+        let poller = Poller::new()?;
+        poller.add(shared.bells[number].waker(), tokens::WAKER, PollInterest::READ)?;
+        let same = poller.same()?;
+        Ok((Self { number, exchange, shared, poller }, same))
+    }
+
+    /// Runs the worker until [`ShardExchange::end`].
+    pub(super) fn run(mut self) {
+        host::poll::wake_in_time();
+        let mut kicks = Vec::new();
+        loop {
+            let timeout = {
+                let Some(mut state) = self.exchange.wait() else { return };
+                let Some(shard) = &mut state.shard else { continue };
+                kicks.drain(..).for_each(|(vf, ring)| shard.kick(vf, ring));
+                let began = HostClock.now();
+                let outcome = shard.round(began);
+                let ended = HostClock.now();
+                shard.busy += ended.since(began);
+                if outcome.more || !shard.receiver.may_sleep() {
+                    Some(Duration::ZERO)
+                } else {
+                    outcome.deadline.map(|deadline| deadline.since(ended))
+                }
+            };
+            if let Err(error) = self.sleep(timeout, &mut kicks) {
+                tracing::error!(worker = self.number, %error, "cannot wait for kicks; the port fails");
+                return self.exchange.fail();
+            }
+        }
+    }
+
+    /// Sleeps until an event or for `timeout`, and collects the kicks of guests.
+    fn sleep(&mut self, timeout: Option<Duration>, kicks: &mut Vec<(u8, u32)>) -> io::Result<()> {
+        for event in self.poller.wait(timeout)? {
+            match WakeSource::of(event.token) {
+                WakeSource::Kick { place, ring } => {
+                    kicks.extend(u8::try_from(place).ok().map(|vf| (vf, ring)));
+                }
+                _ => self.shared.bells[self.number].waker().drain(),
+            }
+        }
+        Ok(())
+    }
+}

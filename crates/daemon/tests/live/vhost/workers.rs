@@ -1,0 +1,122 @@
+//! Tests of a virtio port whose VFs are shared by several workers.
+
+use super::guest::{VirtioGuest, exchange};
+use crate::support::eventually;
+use crate::support::live::LiveHost;
+use host::socket::StreamSocket;
+
+/// Configuration of a port whose VFs are spread over two workers: the VFs with odd numbers are the second worker's.
+const SPREAD: &str = "[[port]]\nfamily = \"virtio\"\nvfs = 4\nworkers = 2\ndispatcher = \"spread\"\n";
+
+/// Number of frames that each guest sends.
+const FRAMES: u16 = 2_000;
+/// Number of frames on their way from each guest, so that no receive ring is ever full.
+const WINDOW: u16 = 8;
+
+/// Returns the VFs of the second worker of the first port.
+fn second_worker(live: &LiveHost) -> Vec<u8> {
+    live.show_port("pf0").workers[1].vfs.clone()
+}
+
+/// Sends numbered frames from each guest to all others, and checks that none is lost or overtaken.
+fn exchange_numbers(guests: &mut [VirtioGuest]) {
+    let count = guests.len();
+    let mut arrived = vec![vec![0; count]; count];
+    let mut sent = vec![0; count];
+    eventually("all frames arrive", || {
+        for (from, guest) in guests.iter_mut().enumerate() {
+            let least = (0..count).filter(|to| *to != from).map(|to| arrived[to][from]).min().unwrap();
+            while sent[from] < FRAMES.min(least + WINDOW) {
+                guest.send(&[&[from as u8][..], &sent[from].to_be_bytes()].concat());
+                sent[from] += 1;
+            }
+        }
+        for (to, guest) in guests.iter_mut().enumerate() {
+            for payload in guest.take() {
+                let (from, number) = (usize::from(payload[0]), u16::from_be_bytes([payload[1], payload[2]]));
+                assert_eq!(number, arrived[to][from], "from guest {from} to guest {to}");
+                arrived[to][from] += 1;
+            }
+        }
+        (0..count).all(|to| (0..count).all(|from| from == to || arrived[to][from] == FRAMES))
+    });
+}
+
+#[test]
+fn no_frame_is_lost_or_overtaken_while_the_card_is_gathered_and_divided() {
+    let live = LiveHost::with(SPREAD);
+    let mut guests: Vec<_> = (0..4).map(|vf| VirtioGuest::boot(&live, vf)).collect();
+    // A guest's address is learned from its first frame. Until then the port's own thread serves the VF.
+    guests.iter_mut().for_each(|guest| guest.send(b"hello"));
+    eventually("two VFs move to the second worker", || second_worker(&live) == [1, 3]);
+    guests.iter_mut().for_each(|guest| _ = guest.take());
+    std::thread::scope(|scope| {
+        let traffic = scope.spawn(|| exchange_numbers(&mut guests));
+        while !traffic.is_finished() {
+            // Each status gathers the card.
+            assert_eq!(second_worker(&live), [1, 3]);
+        }
+    });
+    let status = live.show(1);
+    assert_eq!(status.function.tx.packets, u64::from(FRAMES) + 1);
+    assert_eq!(status.function.rx.packets, 3 * (u64::from(FRAMES) + 1));
+    assert_eq!(status.function.rx.dropped, 0);
+}
+
+#[test]
+fn vfs_of_every_worker_exchange_frames_with_the_uplink() {
+    let port = "uplink.wire = \"w\"\n";
+    let live = LiveHost::with(&format!("{SPREAD}{port}{SPREAD}{port}"));
+    let guest = |port: &str, vf: u8| {
+        VirtioGuest::boot_on(
+            StreamSocket::connect(&live.socket_of(&format!("{port}vf{vf}"))).unwrap(),
+            if port == "pf0" { vf } else { 8 + vf },
+        )
+    };
+    let mut guests = [guest("pf0", 0), guest("pf0", 1), guest("pf1", 0), guest("pf1", 1)];
+    guests.iter_mut().for_each(|guest| guest.send(b"hello"));
+    eventually("a VF moves to the second worker", || second_worker(&live) == [1]);
+    eventually("a VF of the other port too", || live.show_port("pf1").workers[1].vfs == [1]);
+    guests.iter_mut().for_each(|guest| _ = guest.take());
+    exchange_numbers(&mut guests);
+}
+
+#[test]
+fn vf_returns_to_the_first_worker_when_its_front_end_disconnects() {
+    let live = LiveHost::with(SPREAD);
+    let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
+    exchange(&mut a, &mut b);
+    eventually("a VF moves to the second worker", || second_worker(&live) == [1]);
+    drop(b);
+    eventually("the VF returns", || second_worker(&live).is_empty());
+    let mut b = VirtioGuest::boot(&live, 1);
+    exchange(&mut a, &mut b);
+    eventually("the VF moves again", || second_worker(&live) == [1]);
+    exchange(&mut a, &mut b);
+}
+
+#[test]
+fn port_with_workers_continues_in_the_next_version_of_the_host() {
+    let mut live = LiveHost::with(SPREAD);
+    let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
+    exchange(&mut a, &mut b);
+    eventually("a VF moves to the second worker", || second_worker(&live) == [1]);
+    let sent = live.show(1).function.tx.packets;
+    live.hand_over(SPREAD);
+    for (vf, guest) in (0..).zip([&mut a, &mut b]) {
+        guest.front.wait_for_end();
+        guest.reconnect(&live.socket(vf));
+    }
+    exchange(&mut a, &mut b);
+    assert_eq!(live.show(1).function.tx.packets, sent + 5);
+}
+
+#[test]
+fn one_worker_serves_all_vfs_of_an_idle_balanced_port() {
+    let live = LiveHost::with("[[port]]\nfamily = \"virtio\"\nvfs = 2\nworkers = 3\n");
+    let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
+    exchange(&mut a, &mut b);
+    let workers = live.show_port("pf0").workers;
+    let vfs: Vec<_> = workers.iter().map(|worker| worker.vfs.len()).collect();
+    assert_eq!((vfs, workers.len()), (vec![2, 0, 0], 3));
+}
