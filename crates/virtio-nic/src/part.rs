@@ -61,6 +61,8 @@ impl Nic {
     /// Prepares a part without devices for devices of `other`: frames for all its VFs go to the trunk, by the features that
     /// their drivers have accepted.
     pub fn follow(&mut self, other: &Self) {
+        // The switch's tables are those of the other part.
+        self.changed = false;
         self.scratch.away = PortSet::NONE;
         for (vf, (place, device)) in (0..).zip(self.devices.iter_mut().zip(&other.devices)) {
             place.accepted = device.accepted;

@@ -118,7 +118,7 @@ pub enum DispatcherMode {
     Off,
     /// The VFs are spread over all workers, whatever the traffic is.
     Spread,
-    /// One worker serves all VFs while traffic is low. Above a threshold they are spread, and below a lower one they fold
+    /// While traffic is low one worker serves all VFs. Above a threshold they are spread, and below a lower one they fold
     /// back.
     #[default]
     Balanced,

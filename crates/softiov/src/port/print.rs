@@ -26,6 +26,11 @@ pub(crate) fn show(port: &PortStatus) -> String {
     if !port.cpus.is_empty() {
         let _ = writeln!(text, "    held to cpus {}", port.cpus.iter().copied().collect::<CpuList>());
     }
+    for (number, worker) in port.workers.iter().enumerate() {
+        let vfs: Vec<_> = worker.vfs.iter().map(|vf| format!("{}vf{vf}", port.name)).collect();
+        let vfs = if vfs.is_empty() { "no VFs".to_owned() } else { vfs.join(", ") };
+        let _ = writeln!(text, "    worker {number}: {} % busy, {vfs}", worker.busy_permille / 10);
+    }
     if let Some(pf) = &port.pf {
         function(&mut text, pf);
     }

@@ -20,10 +20,13 @@ const PARTS: usize = 3;
 /// Number of frames in a trunk.
 const ROOM: usize = 64;
 
+/// Trunk with frames and the decisions on them.
+type Trunk = VecDeque<(TrunkFrameHeader, Vec<u8>)>;
+
 /// Trunks between all parts, by receiving part, and the part of each VF.
 #[derive(Debug, Default)]
 struct Trunks {
-    frames: [[VecDeque<(TrunkFrameHeader, Vec<u8>)>; PARTS]; PARTS],
+    frames: [[Trunk; PARTS]; PARTS],
     homes: [usize; VFS as usize],
 }
 
@@ -226,7 +229,7 @@ fn unsegmented_packet_crosses_a_trunk_whole() {
 }
 
 #[test]
-fn frame_for_a_full_trunk_is_dropped_and_counted_at_its_receiver() {
+fn receiver_counts_frames_that_a_full_trunk_drops() {
     let mut card = DividedCard::new(MODERN);
     card.move_device(1, 1);
     for number in 0..ROOM as u8 + 2 {

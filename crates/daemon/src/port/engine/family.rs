@@ -5,7 +5,7 @@ use super::bus::GuestBus;
 use super::error::CardChangeRefusal;
 use super::page_memory::VfRegisterPages;
 use super::uplink::PortUplink;
-use super::virtio::workers::{FrameWorkers, WorkerFailure};
+use super::workers::{FrameWorkers, WorkerFailure};
 use crate::config;
 use crate::control::status::{PacketBufferStatus, VfConductStatus, VfFilterStatus, VfMailboxStatus};
 use crate::settings::{PortSettings, VfSettings};

@@ -11,6 +11,7 @@
 //! | `decided`, `switch_policy` | policies in force of VFs and port, for families without registers for them |
 //! | `access`, `bus` | memory and interrupts of each function |
 //! | `bell` | wakes a thread that sleeps beside a ring of frames |
+//! | `workers` | threads that share a card's VFs |
 //! | `page_memory` | memory of registers that clients map |
 //! | `uplink` | frames beyond the card |
 //!
@@ -29,6 +30,7 @@ pub(in crate::port) mod page_memory;
 mod switch_policy;
 pub(in crate::port) mod uplink;
 pub(in crate::port) mod virtio;
+mod workers;
 
 use crate::capture::CaptureWriter;
 use crate::config::PortConfig;
@@ -51,7 +53,7 @@ use policy::{PolicyError, PortPolicy, VfPolicy};
 use std::io;
 use std::time::Duration;
 use uplink::{PortUplink, UplinkPipelineStages, UplinkPollContext};
-use virtio::workers::{FrameWorkers, WorkerFailure};
+use workers::{FrameWorkers, WorkerFailure};
 
 /// Outcome of one call of [`PortEngine::poll`], which polls card and uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -43,7 +43,7 @@ fn exchange_numbers(guests: &mut [VirtioGuest]) {
 }
 
 #[test]
-fn no_frame_is_lost_or_overtaken_while_the_card_is_gathered_and_divided() {
+fn frames_keep_their_order_while_the_card_is_gathered() {
     let live = LiveHost::with(SPREAD);
     let mut guests: Vec<_> = (0..4).map(|vf| VirtioGuest::boot(&live, vf)).collect();
     // A guest's address is learned from its first frame. Until then the port's own thread serves the VF.
@@ -82,7 +82,7 @@ fn vfs_of_every_worker_exchange_frames_with_the_uplink() {
 }
 
 #[test]
-fn vf_returns_to_the_first_worker_when_its_front_end_disconnects() {
+fn disconnected_vf_returns_to_the_first_worker() {
     let live = LiveHost::with(SPREAD);
     let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
     exchange(&mut a, &mut b);

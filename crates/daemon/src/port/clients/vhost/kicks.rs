@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn vhost_kick_is_reported_to_the_worker_that_its_function_moves_to() {
+    fn vhost_kick_is_reported_to_the_worker_of_its_function() {
         let (mut own, mut kicks) = (Poller::new().unwrap(), KickEventfds::new());
         let mut worker = Poller::new().unwrap();
         let same = Arc::new(worker.same().unwrap());

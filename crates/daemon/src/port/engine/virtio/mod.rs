@@ -8,7 +8,6 @@
 //! | `held` | offences of VFs, throttles and quarantines |
 //! | `saved` | creates, saves and restores a port |
 //! | `report` | counters and status |
-//! | `workers` | threads that share the VFs |
 
 mod applied;
 mod held;
@@ -17,7 +16,6 @@ mod rules;
 mod saved;
 #[cfg(test)]
 mod tests;
-pub(in crate::port) mod workers;
 
 use super::bus::GuestBus;
 use super::decided::VfPolicyState;
@@ -26,6 +24,7 @@ use super::family::{PfDriverRunResult, PortCard, RefusedPolicy, ReportedVfState,
 use super::page_memory::VfRegisterPages;
 use super::switch_policy::SwitchPolicyState;
 use super::uplink::PortUplink;
+use super::workers::{BUDGET, DividedCard, FrameWorkers, WorkerFailure};
 use crate::config;
 use crate::settings::PortSettings;
 use crate::state::SavedStateError;
@@ -40,10 +39,6 @@ use plane::uplink::UplinkTally;
 use policy::{PolicyError, PortPolicy, VfPolicy};
 use vfio_user::types::SparseArea;
 use virtio_nic::{MAX_VFS, Nic};
-use workers::{DividedCard, FrameWorkers, WorkerFailure};
-
-/// Maximum number of frames that one poll of the card moves from the uplink, and of packets from each transmit ring.
-const BUDGET: usize = 64;
 
 /// Virtio card of a port: the devices of its VFs, their policies, and the plane between VFs and uplink.
 #[derive(Debug)]

@@ -18,8 +18,8 @@ mod shard;
 mod thread;
 mod trunk;
 
-use super::super::bus::GuestBus;
-use super::super::uplink::PortUplink;
+use super::bus::GuestBus;
+use super::uplink::PortUplink;
 use crate::config::file::DispatcherMode;
 use crate::control::status::WorkerStatus;
 use dispatcher::{BalancedDispatcher, LoadWindow, VfHomes, WINDOW};
@@ -30,6 +30,7 @@ use i82576::Time;
 use pcie::Function;
 use plane::frame::Frame;
 use plane::{ForwardingPlane, PortIndex, PortSet, UplinkWire};
+pub(in crate::port) use shard::BUDGET;
 use shard::CardShard;
 use std::io;
 use std::sync::Arc;
@@ -42,10 +43,10 @@ use trunk::{SharedTrunkState, TrunkReceiver};
 use virtio_nic::{MAX_VFS, Nic};
 
 /// Card of a port as its own thread has it, when it gathers or divides the card.
-pub(super) struct DividedCard<'a> {
-    pub(super) nic: &'a mut Nic,
-    pub(super) plane: &'a mut ForwardingPlane<MAX_VFS>,
-    pub(super) bus: &'a mut GuestBus,
+pub(in crate::port) struct DividedCard<'a> {
+    pub(in crate::port) nic: &'a mut Nic,
+    pub(in crate::port) plane: &'a mut ForwardingPlane<MAX_VFS>,
+    pub(in crate::port) bus: &'a mut GuestBus,
 }
 
 /// Worker other than the port's own thread, as that thread knows it.

@@ -1,6 +1,5 @@
 //! Shard of a port: the part of the card that a worker runs, with a plane and a bus of its own.
 
-use super::super::BUDGET;
 use super::trunk::{TrunkReceiver, WorkerTrunks, WorkerUplink};
 use crate::port::engine::access::{FunctionAccess, FunctionTable};
 use host::eventfd::EventFdNotifier;
@@ -12,6 +11,10 @@ use plane::switch::{StormState, SwitchTables};
 use plane::{ForwardingPlane, PortCounters, PortIndex, PortSet};
 use std::time::Duration;
 use virtio_nic::{MAX_VFS, Nic};
+
+/// Maximum number of frames that one poll of the card, or of a part, moves from the uplink, and of packets from each transmit
+/// ring.
+pub(in crate::port) const BUDGET: usize = 64;
 
 /// Part of the card that a worker runs. The port's own thread has it between two divisions of the card.
 #[derive(Debug)]
