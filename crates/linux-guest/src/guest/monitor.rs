@@ -3,7 +3,8 @@
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -35,6 +36,8 @@ impl MigrationSummary {
 
 /// Timeout of a reply. QEMU's main loop is busy while it copies the last pages of a guest.
 const REPLY: Duration = Duration::from_secs(60);
+/// Time between two attempts to connect to the monitor of a QEMU that has just started.
+const ATTEMPT: Duration = Duration::from_millis(20);
 
 /// Connection to QEMU's monitor.
 #[derive(Debug)]
@@ -43,7 +46,7 @@ pub(super) struct QemuMonitor(BufReader<UnixStream>);
 impl QemuMonitor {
     /// Connects to a monitor's socket, and ends its negotiation.
     pub(super) fn connect(path: &Path) -> io::Result<Self> {
-        let stream = UnixStream::connect(path)?;
+        let stream = connect(path)?;
         stream.set_read_timeout(Some(REPLY))?;
         let mut monitor = Self(BufReader::new(stream));
         monitor.message()?;
@@ -73,5 +76,18 @@ impl QemuMonitor {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         Ok(serde_json::from_str(&line)?)
+    }
+}
+
+/// Connects to the socket of a QEMU that has just started. It may exist for a moment before QEMU listens on it.
+fn connect(path: &Path) -> io::Result<UnixStream> {
+    let deadline = Instant::now() + REPLY;
+    loop {
+        match UnixStream::connect(path) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused && Instant::now() < deadline => {
+                thread::sleep(ATTEMPT);
+            }
+            connected => return connected,
+        }
     }
 }

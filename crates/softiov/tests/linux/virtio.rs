@@ -1,6 +1,6 @@
-//! Checks the third family: stock virtio_net behind vhost-user. The guest Judy has split rings. The guest Kim has two
-//! queue pairs, with packed rings if the host offers them. Both guests are on one port, so that large packets pass
-//! unsegmented.
+//! Checks the third family: stock virtio_net behind vhost-user, on a port whose VFs are spread over two workers. The guest
+//! Judy has split rings. The guest Kim has two queue pairs, with packed rings if the host offers them. Both guests are on
+//! one port, so that large packets pass unsegmented.
 
 pub(crate) mod client;
 pub(crate) mod kernels;

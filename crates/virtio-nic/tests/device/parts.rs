@@ -238,3 +238,43 @@ fn receiver_counts_frames_that_a_full_trunk_drops() {
     }
     assert_eq!(card.parts[0].1.ledger.total(PortIndex::of_field(1)).rx_no_descriptors, 2);
 }
+
+/// Step of a move before which a driver makes a packet available and kicks its ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum KickedBefore {
+    LastVisit,
+    Detach,
+    Attach,
+    FirstVisit,
+    SecondVisit,
+}
+
+#[test]
+fn kick_at_any_step_of_a_move_gets_its_packet_sent() {
+    use KickedBefore::{Attach, Detach, FirstVisit, LastVisit, SecondVisit};
+    for step in [LastVisit, Detach, Attach, FirstVisit, SecondVisit] {
+        let mut card = DividedCard::new(MODERN | VirtioFeatures::EVENT_IDX);
+        assert!(card.machine.post_one(1, 0, &[1_536]));
+        // The driver's kick reaches a part only if the part has the device. Otherwise it is lost.
+        let kick = |card: &mut DividedCard, now: KickedBefore, part: usize| {
+            if now == step {
+                card.on(part, |machine| {
+                    assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, b"x"), &[]))
+                });
+            }
+        };
+        kick(&mut card, LastVisit, 0);
+        card.poll(0);
+        kick(&mut card, Detach, 0);
+        let device = card.parts[0].0.detach(0).unwrap();
+        kick(&mut card, Attach, 2);
+        card.parts[1].0.attach(device);
+        card.trunks.lock().unwrap().homes[0] = 1;
+        kick(&mut card, FirstVisit, 2);
+        card.poll(1);
+        kick(&mut card, SecondVisit, 1);
+        (0..PARTS).for_each(|part| card.poll(part));
+        card.poll(0);
+        assert_eq!(card.machine.received(1).len(), 1, "kicked before {step:?}");
+    }
+}
