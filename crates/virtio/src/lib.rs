@@ -1,5 +1,5 @@
 //! Definition of virtual I/O devices as VIRTIO 1.2 describes them: feature bits, the header of a network packet, and
-//! the device's side of split and packed rings.
+//! both sides of split and packed rings.
 //!
 //! | module | contents |
 //! |---|---|
@@ -11,6 +11,7 @@
 //! | [`chain`] | a burst of fetched chains, and the record that returns a chain |
 //! | [`split`] | the device's side of a split ring |
 //! | [`packed`] | the device's side of a packed ring |
+//! | [`driver`] | the driver's side of a ring of either format |
 //!
 //! Queues work in bursts: one call fetches up to 32 chains, and one call returns any number of them with a single
 //! publication. The driver may write its memory at any time, so each number is read once and checked. A malformed chain is
@@ -21,11 +22,13 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
 pub mod chain;
 pub mod descriptor;
+pub mod driver;
 mod error;
 pub mod feature;
 pub mod layout;

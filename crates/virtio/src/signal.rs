@@ -45,7 +45,7 @@ impl UnsignalledEntries {
 
 /// Returns true if the entry `event` is among the `moved` entries before `position`, counted modulo 2^16 (section 2.7.7).
 #[inline]
-fn passes(event: u16, position: u16, moved: u16) -> bool {
+pub(crate) fn passes(event: u16, position: u16, moved: u16) -> bool {
     position.wrapping_sub(event).wrapping_sub(1) < moved
 }
 

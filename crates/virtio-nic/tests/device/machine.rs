@@ -226,7 +226,7 @@ impl TestMachine {
     /// Collects the chains of a ring that the card has returned.
     pub(crate) fn collect(&mut self, vf: u8, ring: u32) -> Vec<ReturnedChain> {
         let n = usize::from(vf);
-        self.guests[n].rings[ring as usize].collect(&self.bus.memories[n])
+        self.guests[n].rings[ring as usize].collect(&mut self.bus.memories[n])
     }
 
     /// Collects the frames that a guest has received in a ring.

@@ -1,13 +1,10 @@
 //! Fetches chains of a packed ring (sections 2.8.1 and 2.8.6): lists of descriptors in following slots, and indirect tables.
 
-use super::PackedQueue;
+use super::{FLAGS, PackedQueue};
 use crate::chain::{BURST, ChainBurst, ChainError, MAX_CHAIN, SingleBufferChain, table_entries};
 use crate::descriptor::{PackedDescriptor, SIZE, flag};
 use crate::error::RingError;
 use crate::memory::{MemoryFault, RingMemory, acquire, read_u16};
-
-/// Offset of the flags in a packed descriptor.
-pub(super) const FLAGS: u64 = 14;
 
 /// Descriptors of one chain in a packed ring, in consecutive slots.
 struct DescriptorList {

@@ -15,11 +15,23 @@ pub use position::PackedPosition;
 /// Bytes of an event suppression structure (section 2.8.14).
 const EVENT: u64 = 4;
 
+/// Event flags: the driver or device that wrote them wants a notification for each burst.
+pub(crate) const ENABLE: u16 = 0;
+/// Event flags: the driver or device that wrote them wants no notifications.
+pub(crate) const DISABLE: u16 = 1;
+/// Event flags: the driver or device that wrote them wants a notification when its peer passes the descriptor at the
+/// structure's position.
+pub(crate) const DESCRIPTOR: u16 = 2;
+/// Mask of the event flags in an event suppression structure; the other bits are reserved.
+pub(crate) const MASK: u16 = 3;
+/// Offset of the flags in a packed descriptor.
+pub(crate) const FLAGS: u64 = 14;
+
 /// Size and addresses of a packed ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackedLayout {
     size: u16,
-    addresses: RingAddresses,
+    pub(crate) addresses: RingAddresses,
 }
 
 impl PackedLayout {
@@ -47,14 +59,14 @@ impl PackedLayout {
 
     /// Returns the address of the packed ring's descriptor at a position.
     #[inline]
-    fn slot(&self, position: PackedPosition) -> u64 {
+    pub(crate) fn slot(&self, position: PackedPosition) -> u64 {
         self.addresses.descriptors + SIZE as u64 * u64::from(position.index())
     }
 
     /// Returns the number of descriptors, at most `wanted`, that are contiguous in memory from a position on, before
     /// the ring wraps.
     #[inline]
-    fn contiguous(&self, position: PackedPosition, wanted: usize) -> usize {
+    pub(crate) fn contiguous(&self, position: PackedPosition, wanted: usize) -> usize {
         wanted.min((self.size - position.index()).into())
     }
 }

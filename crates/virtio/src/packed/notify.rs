@@ -1,18 +1,8 @@
 //! Notifications of a packed ring in both directions, and their suppression by event structures (section 2.8.10).
 
-use super::PackedQueue;
+use super::{DESCRIPTOR, DISABLE, ENABLE, MASK, PackedQueue};
 use crate::error::RingError;
 use crate::memory::RingMemory;
-
-/// Event flags: the driver or device that wrote them wants a notification for each burst.
-const ENABLE: u16 = 0;
-/// Event flags: the driver or device that wrote them wants no notifications.
-const DISABLE: u16 = 1;
-/// Event flags: the driver or device that wrote them wants a notification when its peer passes the descriptor at the
-/// structure's position.
-const DESCRIPTOR: u16 = 2;
-/// Mask of the event flags in an event suppression structure; the other bits are reserved.
-const MASK: u16 = 3;
 
 impl PackedQueue {
     /// Returns true if the driver must be interrupted for the chains returned since the last call.

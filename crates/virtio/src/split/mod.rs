@@ -15,15 +15,20 @@ const AVAILABLE_ENTRY: u64 = 2;
 /// Bytes of an entry of the used ring.
 const USED_ENTRY: u64 = 8;
 /// Offset of the index in available and used ring, behind the flags.
-const INDEX: u64 = 2;
+pub(crate) const INDEX: u64 = 2;
 /// Offset of the entries in available and used ring.
 const ENTRIES: u64 = 4;
+
+/// Flag of the available ring: the driver wants no interrupts.
+pub(crate) const NO_INTERRUPT: u16 = 1;
+/// Flag of the used ring: the device wants no notifications.
+pub(crate) const NO_NOTIFY: u16 = 1;
 
 /// Size and addresses of a split ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SplitLayout {
     size: u16,
-    addresses: RingAddresses,
+    pub(crate) addresses: RingAddresses,
 }
 
 impl SplitLayout {
@@ -52,36 +57,36 @@ impl SplitLayout {
 
     /// Returns the index of the ring entry for a running index, which wraps at 2^16.
     #[inline]
-    fn place(&self, index: u16) -> u16 {
+    pub(crate) fn place(&self, index: u16) -> u16 {
         index & (self.size - 1)
     }
 
     #[inline]
-    fn descriptor(&self, index: u16) -> u64 {
+    pub(crate) fn descriptor(&self, index: u16) -> u64 {
         self.addresses.descriptors + SIZE as u64 * u64::from(index)
     }
 
     #[inline]
-    fn available_entry(&self, place: u16) -> u64 {
+    pub(crate) fn available_entry(&self, place: u16) -> u64 {
         self.addresses.driver + ENTRIES + AVAILABLE_ENTRY * u64::from(place)
     }
 
     #[inline]
-    fn used_entry(&self, place: u16) -> u64 {
+    pub(crate) fn used_entry(&self, place: u16) -> u64 {
         self.addresses.device + ENTRIES + USED_ENTRY * u64::from(place)
     }
 
     /// Returns the address of `used_event`, behind the available ring: the position at which the driver wants an
     /// interrupt.
     #[inline]
-    fn used_event(&self) -> u64 {
+    pub(crate) fn used_event(&self) -> u64 {
         self.available_entry(self.size)
     }
 
     /// Returns the address of `avail_event`, behind the used ring: the position at which the device wants a
     /// notification.
     #[inline]
-    fn available_event(&self) -> u64 {
+    pub(crate) fn available_event(&self) -> u64 {
         self.used_entry(self.size)
     }
 }

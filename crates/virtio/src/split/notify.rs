@@ -1,13 +1,9 @@
 //! Notifications of a split ring in both directions, and their suppression (sections 2.7.7 and 2.7.10).
 
-use super::SplitQueue;
+use super::{NO_INTERRUPT, NO_NOTIFY, SplitQueue};
 use crate::error::RingError;
 use crate::memory::{RingMemory, read_u16};
 
-/// Flag of the available ring: the driver wants no interrupts.
-const NO_INTERRUPT: u16 = 1;
-/// Flag of the used ring: the device wants no notifications.
-const NO_NOTIFY: u16 = 1;
 /// Number of entries after which a running index repeats.
 const PERIOD: u32 = 1 << 16;
 

@@ -1,7 +1,7 @@
-//! Tests that model driver and device exchange every chain exactly once and in order, across wraps of small rings.
+//! Tests that driver and device exchange every chain exactly once and in order, across wraps of small rings.
 
 use crate::driver::Buffer;
-use crate::driver::EitherDriver;
+use crate::driver::TestDriver;
 use crate::memory::GuestMemory;
 use crate::queue::EitherQueue;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use virtio::chain::{Chain, ChainBurst};
 use virtio::layout::RingFeatures;
 
-/// Step of a random exchange between model driver and device.
+/// Step of a random exchange between driver and device.
 #[derive(Debug, Clone)]
 enum RingExchangeStep {
     /// The driver adds a chain. Fields: lengths of its buffers, number of buffers that the device only reads, and true
@@ -41,11 +41,11 @@ fn moves() -> impl Strategy<Value = Vec<RingExchangeStep>> {
     proptest::collection::vec(one, 1..200)
 }
 
-/// Model driver and device, with the chains that the device must fetch next and those that the driver must collect
+/// Driver and device, with the chains that the device must fetch next and those that the driver must collect
 /// next.
 struct RingExchange {
     memory: GuestMemory,
-    driver: EitherDriver,
+    driver: TestDriver,
     queue: EitherQueue,
     features: RingFeatures,
     burst: ChainBurst,
@@ -62,7 +62,7 @@ impl RingExchange {
     fn new(is_packed: bool, size: u16, features: RingFeatures) -> Self {
         Self {
             memory: GuestMemory::new(),
-            driver: EitherDriver::new(is_packed, size, features.in_order),
+            driver: TestDriver::new(is_packed, size, features.in_order),
             queue: EitherQueue::new(is_packed, size, features),
             features,
             burst: ChainBurst::default(),

@@ -1,7 +1,8 @@
-//! Tests the device's side of split and packed rings against model drivers in one memory: rules of the standard,
-//! exchanges across wraps, hostile drivers, and notifications in every order of events.
+//! Tests both sides of split and packed rings in one memory: rules of the standard, exchanges across wraps, hostile
+//! drivers, devices at fault, and notifications in every order of events.
 
 mod driver;
+mod driver_rules;
 mod exchange;
 mod hostile;
 mod interleaving;

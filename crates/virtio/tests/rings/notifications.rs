@@ -1,7 +1,7 @@
 //! Tests that no order of events loses a notification: device or driver sleeps only if its peer is going to notify it
 //! (sections 2.7.10, 2.7.7 and 2.8.10).
 
-use crate::driver::EitherDriver;
+use crate::driver::TestDriver;
 use crate::interleaving::{DriverMemoryOperation, explore};
 use crate::memory::{DESCRIPTORS, DEVICE, DRIVER};
 use crate::queue::EitherQueue;
@@ -50,11 +50,11 @@ fn kick(is_packed: bool, event_index: bool, nth: u16) -> DriverMemoryOperation {
 
 /// Returns memory, driver and device after one chain has passed, so that the device has already made its first decision
 /// about an interrupt.
-fn warm(is_packed: bool, event_index: bool) -> (crate::memory::GuestMemory, EitherDriver, EitherQueue) {
+fn warm(is_packed: bool, event_index: bool) -> (crate::memory::GuestMemory, TestDriver, EitherQueue) {
     let features = RingFeatures { indirect: false, event_index, in_order: false };
     let mut memory = crate::memory::GuestMemory::new();
     let (mut driver, mut queue) =
-        (EitherDriver::new(is_packed, SIZE, false), EitherQueue::new(is_packed, SIZE, features));
+        (TestDriver::new(is_packed, SIZE, false), EitherQueue::new(is_packed, SIZE, features));
     let mut burst = ChainBurst::default();
     driver.add(&mut memory, 0, &[(0x9000, 60, false)], false);
     driver.publish(&mut memory);

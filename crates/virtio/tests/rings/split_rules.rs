@@ -1,6 +1,6 @@
 //! Tests the rules of section 2.7 for the device's side of a split ring, on the bytes in memory.
 
-use crate::driver::SplitDriver;
+use crate::driver::TestDriver;
 use crate::memory::{DESCRIPTORS, DEVICE, DRIVER, GuestMemory};
 use crate::queue::{ADDRESSES, split};
 use virtio::chain::{ChainBuffer, ChainBurst};
@@ -11,7 +11,7 @@ use virtio::{RingError, UsedChain};
 const IN_ORDER: RingFeatures = RingFeatures { indirect: false, event_index: false, in_order: true };
 
 /// Makes `count` chains of one buffer each available.
-fn send(driver: &mut SplitDriver, memory: &mut GuestMemory, count: u32, writable: bool) {
+fn send(driver: &mut TestDriver, memory: &mut GuestMemory, count: u32, writable: bool) {
     for token in 0..count {
         let buffer = (0x10_0000 + u64::from(token) * 0x1000, 1000, writable);
         assert!(driver.add(memory, token, &[buffer], false));
@@ -46,7 +46,7 @@ fn parts_of_a_split_ring_are_aligned_to_16_2_and_4_bytes() {
 #[test]
 fn burst_of_32_chains_takes_three_reads_and_two_writes() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
-    let (mut driver, mut queue) = (SplitDriver::new(64, false), split(64, RingFeatures::default()));
+    let (mut driver, mut queue) = (TestDriver::new(false, 64, false), split(64, RingFeatures::default()));
     send(&mut driver, &mut memory, 40, false);
     assert_eq!(queue.fetch(&mut memory, &mut burst, 32), Ok(32));
     // Index, entries of the available ring, descriptors.
@@ -64,7 +64,7 @@ fn burst_of_32_chains_takes_three_reads_and_two_writes() {
 #[test]
 fn used_ring_element_has_chain_head_and_written_bytes() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
-    let (mut driver, mut queue) = (SplitDriver::new(4, false), split(4, RingFeatures::default()));
+    let (mut driver, mut queue) = (TestDriver::new(false, 4, false), split(4, RingFeatures::default()));
     send(&mut driver, &mut memory, 2, true);
     queue.fetch(&mut memory, &mut burst, 32).unwrap();
     let [first, second] = burst.chains() else { panic!("two chains") };
@@ -79,7 +79,7 @@ fn used_ring_element_has_chain_head_and_written_bytes() {
 fn buffers_of_a_merged_frame_are_published_together() {
     // The driver reads num_buffers in the first buffer and expects the others at once (5.1.6.4).
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
-    let (mut driver, mut queue) = (SplitDriver::new(4, false), split(4, RingFeatures::default()));
+    let (mut driver, mut queue) = (TestDriver::new(false, 4, false), split(4, RingFeatures::default()));
     for round in 0..5_u16 {
         send(&mut driver, &mut memory, 3, true);
         queue.fetch(&mut memory, &mut burst, 32).unwrap();
@@ -98,7 +98,7 @@ fn buffers_of_a_merged_frame_are_published_together() {
 #[test]
 fn in_order_batch_writes_one_used_element_at_its_first_index() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
-    let (mut driver, mut queue) = (SplitDriver::new(8, true), split(8, IN_ORDER));
+    let (mut driver, mut queue) = (TestDriver::new(false, 8, true), split(8, IN_ORDER));
     send(&mut driver, &mut memory, 5, false);
     queue.fetch(&mut memory, &mut burst, 32).unwrap();
     let written = [0; 5];
@@ -113,7 +113,7 @@ fn in_order_batch_writes_one_used_element_at_its_first_index() {
 #[test]
 fn each_in_order_receive_buffer_gets_its_own_used_element() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
-    let (mut driver, mut queue) = (SplitDriver::new(8, true), split(8, IN_ORDER));
+    let (mut driver, mut queue) = (TestDriver::new(false, 8, true), split(8, IN_ORDER));
     send(&mut driver, &mut memory, 3, true);
     queue.fetch(&mut memory, &mut burst, 32).unwrap();
     // A batch could skip buffers that are written completely (2.7.9). DPDK's driver then takes stale lengths for theirs.
@@ -153,7 +153,7 @@ fn event_index_fields_lie_behind_used_and_available_ring() {
 #[test]
 fn chains_put_back_into_a_split_ring_are_fetched_again() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
-    let (mut driver, mut queue) = (SplitDriver::new(8, false), split(8, RingFeatures::default()));
+    let (mut driver, mut queue) = (TestDriver::new(false, 8, false), split(8, RingFeatures::default()));
     send(&mut driver, &mut memory, 6, false);
     queue.fetch(&mut memory, &mut burst, 4).unwrap();
     let chains = burst.chains().to_vec();
@@ -168,7 +168,7 @@ fn chains_put_back_into_a_split_ring_are_fetched_again() {
 #[test]
 fn returning_more_split_chains_than_fetched_is_refused() {
     let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
-    let (mut driver, mut queue) = (SplitDriver::new(8, false), split(8, RingFeatures::default()));
+    let (mut driver, mut queue) = (TestDriver::new(false, 8, false), split(8, RingFeatures::default()));
     send(&mut driver, &mut memory, 1, false);
     queue.fetch(&mut memory, &mut burst, 4).unwrap();
     let used = [burst.chains()[0].used(0); 2];

@@ -1,7 +1,7 @@
 //! Tests a driver that publishes a chain in the middle of any of the device's reads, at any byte: the device sees the
 //! whole chain or no part of it. Another processor's stores may interrupt a copy of many bytes in the same way.
 
-use crate::driver::EitherDriver;
+use crate::driver::TestDriver;
 use crate::memory::GuestMemory;
 use crate::queue::EitherQueue;
 use virtio::chain::{ChainBuffer, ChainBurst};
@@ -39,7 +39,7 @@ impl RingMemory for TornMemory<'_> {
 /// Publishes lists of the given lengths during a fetch, once at each byte of the device's reads, after `before` chains
 /// of one buffer. Returns the number of bytes at which it did so.
 fn tear(is_packed: bool, before: u32, lists: &[u64]) -> usize {
-    let (mut memory, mut driver) = (GuestMemory::new(), EitherDriver::new(is_packed, 8, false));
+    let (mut memory, mut driver) = (GuestMemory::new(), TestDriver::new(is_packed, 8, false));
     // A round of other chains fills the ring with descriptors of old contents.
     let features = RingFeatures::default();
     let (mut queue, mut burst) = (EitherQueue::new(is_packed, 8, features), ChainBurst::default());
