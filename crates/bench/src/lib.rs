@@ -34,7 +34,7 @@ pub mod report;
 pub mod rounds;
 pub mod statistics;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use contender::served::SoftiovContender;
 use contender::work::Workload;
 use contender::{Contender, ContenderKind};
@@ -50,6 +50,10 @@ use std::fs;
 pub fn run(options: &BenchmarkOptions) -> Result<BenchmarkReport> {
     let processors = ProcessorAssignment::of_process()?;
     let mut report = BenchmarkReport::new(machine::describe());
+    let (cards, skipped) = contender::available_cards(options, processors)?;
+    ensure!(!cards.is_empty(), "no card is left to measure: {}", skipped.join("; "));
+    report.skip(skipped);
+    let options = &BenchmarkOptions { cards, ..options.clone() };
     report.rows.extend(raw::limits(processors)?);
     let dpdk = options.dpdk()?;
     let huge = machine::huge_pages::reserve(dpdk.is_some());
@@ -70,7 +74,7 @@ pub fn run(options: &BenchmarkOptions) -> Result<BenchmarkReport> {
         // The rows of the first card come first, and their rates are the capacities for latency under load.
         let found = |mode| Some((mode, rows.iter().find(|row| row.mode == mode)?.mpps?));
         let capacities: Vec<(ContenderKind, f64)> =
-            options.modes.iter().filter_map(|&mode| found(mode)).collect();
+            options.card_modes().iter().filter_map(|&mode| found(mode)).collect();
         report.rows.extend(rows);
         let Workload::Frames(size) = work else { continue };
         for (mode, capacity) in capacities.into_iter().filter(|_| options.latency_ms > 0) {
@@ -79,7 +83,7 @@ pub fn run(options: &BenchmarkOptions) -> Result<BenchmarkReport> {
     }
     if let (true, Some(&size)) = (options.silences > 0, options.sizes.first()) {
         report.rows.push(idle::naps(processors)?);
-        for &mode in &options.modes {
+        for &mode in options.card_modes() {
             let mut served =
                 SoftiovContender::start(options, options.card(), mode, processors, Workload::Frames(size))?;
             report.rows.push(idle::row(&mut served, size, options)?);
@@ -93,7 +97,9 @@ pub fn run(options: &BenchmarkOptions) -> Result<BenchmarkReport> {
     if let (true, Some(&size)) = (options.growth, options.sizes.first()) {
         report.rows.extend(growth(options, processors, size)?);
     }
-    if let (true, Some(&size), Some(&mode)) = (options.flame, options.sizes.first(), options.modes.last()) {
+    if let (true, Some(&size), Some(&mode)) =
+        (options.flame, options.sizes.first(), options.card_modes().last())
+    {
         flame::record(options, mode, processors, size)?;
     }
     fs::create_dir_all(&options.out)?;
@@ -108,7 +114,7 @@ fn growth(
     size: usize,
 ) -> Result<Vec<BenchmarkRow>> {
     let mut contenders: Vec<Box<dyn Contender>> = Vec::new();
-    for &mode in &options.modes {
+    for &mode in options.card_modes() {
         for guests in [2, 4, 7] {
             let work = Workload::Frames(size);
             let card = options.card();

@@ -8,8 +8,10 @@
 
 use crate::contender::ContenderKind;
 use crate::contender::card::CardVariant;
+use crate::contender::guests::GuestRings;
+use crate::contender::guests::vf::PolledVf;
 use crate::contender::host::HostProcess;
-use crate::contender::stations::{PolledVf, address};
+use crate::contender::stations::address;
 use crate::contender::work::Workload;
 use crate::machine::processors::ProcessorAssignment;
 use crate::options::BenchmarkOptions;
@@ -106,6 +108,8 @@ fn row(
 /// of requests.
 struct InterruptDrivenVfPair {
     stations: [PolledVf; 2],
+    /// Frame that each VF sends.
+    frames: [Vec<u8>; 2],
     size: usize,
     buffer: Vec<u8>,
     clock: Instant,
@@ -117,12 +121,10 @@ impl InterruptDrivenVfPair {
             let i82576 =
                 VfDriverConfig { rx_descriptors: BUFFERS, moderation: policy, ..VfDriverConfig::default() };
             let wanted = AnyVfConfig { i82576, ..AnyVfConfig::default() };
-            let station = |vf: usize| {
-                let frame = Workload::Frames(size).frame(address(vf), address(1 - vf));
-                PolledVf::attach(&host.socket(vf), frame, &wanted).with_context(|| host.log())
-            };
+            let station = |vf: usize| PolledVf::attach(&host.socket(vf), &wanted).with_context(|| host.log());
             let stations = [station(0)?, station(1)?];
-            Ok(Self { stations, size, buffer: vec![0; 2048], clock: Instant::now() })
+            let frames = [0, 1].map(|vf| Workload::Frames(size).frame(address(vf), address(1 - vf)));
+            Ok(Self { stations, frames, size, buffer: vec![0; 2048], clock: Instant::now() })
         })?
     }
 
@@ -152,10 +154,15 @@ impl InterruptDrivenVfPair {
         while self.clock.elapsed() < begun + length + LOST {
             let past = (self.clock.elapsed() - begun).min(length);
             let wanted = (past.as_secs_f64() * pace) as u64;
-            met.sent += self.stations[0].send_stamped((met.sent..wanted).map(due));
+            met.sent += self.send(0, (met.sent..wanted).map(due));
             self.take(1, &mut met);
         }
         met
+    }
+
+    /// Sends a frame of a VF for each send time in `stamps`. Returns the number of sent frames.
+    fn send(&mut self, vf: usize, mut stamps: impl Iterator<Item = u64>) -> u64 {
+        self.stations[vf].send_stamped(&mut self.frames[vf], &mut stamps)
     }
 
     /// Sends one-frame requests for `length`, each after the answer to the previous request, and counts the answers.
@@ -164,7 +171,7 @@ impl InterruptDrivenVfPair {
         let mut met = ReceiverMeasurement::default();
         while self.clock.elapsed() < begun + length {
             let stamp = self.clock.elapsed();
-            met.sent += self.stations[0].send_stamped(iter::once(stamp.as_nanos() as u64));
+            met.sent += self.send(0, iter::once(stamp.as_nanos() as u64));
             let answered = met.took.len();
             let mut heard = ReceiverMeasurement::default();
             while met.took.len() == answered && self.clock.elapsed() < stamp + LOST {
@@ -172,7 +179,7 @@ impl InterruptDrivenVfPair {
                 self.take(1, &mut heard);
                 let requests = (heard.took.len() - before) as u64;
                 if requests > 0 {
-                    self.stations[1].send_stamped(iter::once(stamp.as_nanos() as u64));
+                    self.send(1, iter::once(stamp.as_nanos() as u64));
                 }
                 self.take(0, &mut met);
             }
@@ -184,7 +191,7 @@ impl InterruptDrivenVfPair {
     /// Handles a signal of a VF's receive vector as a driver does: takes every frame, returns the buffers, and unmasks
     /// the vector.
     fn take(&mut self, station: usize, met: &mut ReceiverMeasurement) {
-        let Self { stations, size, buffer, clock } = self;
+        let Self { stations, size, buffer, clock, .. } = self;
         let sender = address(1 - station);
         let station = &mut stations[station];
         let vector = usize::from(RECEIVE_VECTOR);

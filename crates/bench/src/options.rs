@@ -17,13 +17,13 @@ pub struct BenchmarkOptions {
     /// Folder of the report.
     #[arg(long, value_name = "FOLDER", default_value = "target/bench")]
     pub out: PathBuf,
-    /// Doorbell modes of SoftIOV's card, which takes part once in each.
+    /// Doorbell modes of SoftIOV's card, which takes part once in each. A virtio card has one mode of its own.
     #[arg(long = "mode", value_enum, value_delimiter = ',', default_values_t = [ContenderKind::Posted, ContenderKind::Mapped])]
     pub modes: Vec<ContenderKind>,
     /// Cards of SoftIOV, each measured in each mode. Only forwarding is measured with all of them; the rest uses the
     /// first.
     #[arg(long = "card", value_enum, value_delimiter = ',',
-          default_values_t = [CardVariant::I82576, CardVariant::Avf, CardVariant::AvfFlex])]
+          default_values_t = [CardVariant::I82576, CardVariant::Avf, CardVariant::AvfFlex, CardVariant::Virtio, CardVariant::VirtioPacked])]
     pub cards: Vec<CardVariant>,
     /// In mapped mode, give the port a processor of its own: `wait = "busy"` instead of `"mapped"`.
     #[arg(long)]
@@ -75,6 +75,11 @@ impl BenchmarkOptions {
     #[must_use]
     pub fn card(&self) -> CardVariant {
         self.cards.first().copied().unwrap_or(CardVariant::I82576)
+    }
+
+    /// Returns the modes in which the first card is measured.
+    pub(crate) fn card_modes(&self) -> &[ContenderKind] {
+        self.card().modes(&self.modes)
     }
 
     /// Returns true if the contender called `name`, which is no card of SoftIOV, is to be measured.

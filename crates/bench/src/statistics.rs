@@ -90,7 +90,7 @@ pub fn rows(
             let RateRatio { median, spread, pairs, .. } = ratio(at, best);
             (row.ratio_to_best_peer, row.ratio_spread, row.pairs) = (median, spread, Some(pairs));
         }
-        if is(at, &[ContenderKind::Posted, ContenderKind::Mapped]) {
+        if contenders[at].mode().is_card() {
             // Without a peer, the machine's limit is the reference.
             let counts = |other| other != at && (best.is_none() || !is(other, &[ContenderKind::Raw]));
             let others = (0..contenders.len()).filter(|&other| counts(other));

@@ -52,6 +52,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "keeper",
         ],
     ),
+    ("vhost-client", &["vhost-user", "virtio", "host"]),
     ("vfio-client", &["i82576", "driver", "vfio-user", "host"]),
     ("embedded-guest", &["i82576", "driver", "host", "vfio-client"]),
     ("direct", &["pcie", "policy", "i82576", "driver", "host", "vfio-client"]),
@@ -78,7 +79,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "guest",
         ],
     ),
-    ("bench", &["i82576", "driver", "host", "vfio-client", "linux-guest", "lab"]),
+    ("bench", &["i82576", "driver", "host", "virtio", "vfio-client", "vhost-client", "linux-guest", "lab"]),
     (
         "softiov",
         &[

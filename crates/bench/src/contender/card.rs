@@ -1,10 +1,19 @@
 //! Families of SoftIOV's card, and the configuration of its guests' driver.
 
+use super::guests::vf::PolledVf;
+use super::guests::{BURST, GuestRings, virtio};
+use super::kind::ContenderKind;
+use super::work::Workload;
+use ::virtio::VirtioFeatures;
+use anyhow::Result;
 use driver::any_vf::AnyVfConfig;
 use driver::avf::vf::AvfDriverConfig;
 use driver::vf::VfDriverConfig;
+use std::path::Path;
+use vhost_client::VirtioNetConfig;
 
-/// Device family of SoftIOV's card, with the format of its guests' receive descriptors if the family has several.
+/// Device family of SoftIOV's card, with the format of its guests' receive descriptors or rings if the family has
+/// several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum CardVariant {
     /// Card of the Intel 82576.
@@ -14,6 +23,10 @@ pub enum CardVariant {
     Avf,
     /// Card of Adaptive Virtual Functions with flexible descriptors.
     AvfFlex,
+    /// Card of virtio functions with split rings.
+    Virtio,
+    /// Card of virtio functions with packed rings, whose buffers are used in order.
+    VirtioPacked,
 }
 
 impl CardVariant {
@@ -24,6 +37,8 @@ impl CardVariant {
             Self::I82576 => "softiov",
             Self::Avf => "softiov avf",
             Self::AvfFlex => "softiov avf flexible",
+            Self::Virtio => "softiov virtio",
+            Self::VirtioPacked => "softiov virtio packed",
         }
     }
 
@@ -33,21 +48,56 @@ impl CardVariant {
         match self {
             Self::I82576 => "82576",
             Self::Avf | Self::AvfFlex => "avf",
+            Self::Virtio | Self::VirtioPacked => "virtio",
         }
     }
 
+    /// Returns the modes in which the card is measured: the requested ones, or the only one of a virtio card.
+    pub(crate) fn modes(self, requested: &[ContenderKind]) -> &[ContenderKind] {
+        match self {
+            Self::Virtio | Self::VirtioPacked => &[ContenderKind::Kicked],
+            Self::I82576 | Self::Avf | Self::AvfFlex => requested,
+        }
+    }
+
+    /// Attaches a guest to a function of the card, with rings for a workload.
+    ///
+    /// # Errors
+    /// The function does not start, or lacks a feature that the guest needs.
+    pub(crate) fn attach(self, socket: &Path, work: Workload) -> Result<Box<dyn GuestRings>> {
+        Ok(match self {
+            Self::Virtio | Self::VirtioPacked => Box::new(virtio::attach(socket, &self.virtio(work))?),
+            Self::I82576 | Self::Avf | Self::AvfFlex => {
+                Box::new(PolledVf::attach(socket, &self.vf(work.descriptors()))?)
+            }
+        })
+    }
+
     /// Returns the configuration of a VF's driver: one queue pair with `descriptors` a ring, polled, and a doorbell for
-    /// each `burst` frames.
-    #[must_use]
-    pub fn wanted(self, descriptors: u16, burst: u16) -> AnyVfConfig {
+    /// each burst of frames.
+    fn vf(self, descriptors: u16) -> AnyVfConfig {
         let i82576 = VfDriverConfig {
-            batch: burst,
+            batch: BURST,
             rx_descriptors: descriptors,
             tx_descriptors: descriptors,
             ..VfDriverConfig::default()
         };
-        let avf = AvfDriverConfig { pairs: 1, descriptors, batch: burst, ..AvfDriverConfig::default() };
+        let avf = AvfDriverConfig { pairs: 1, descriptors, batch: BURST, ..AvfDriverConfig::default() };
         let wanted = AnyVfConfig { i82576, avf };
         if self == Self::AvfFlex { wanted.flexible() } else { wanted }
+    }
+
+    /// Returns the configuration of a virtio driver. The rings have the features of the peers' rings: no event indexes,
+    /// no merged receive buffers. A driver that sends large packets accepts segmentation too.
+    fn virtio(self, work: Workload) -> VirtioNetConfig {
+        let rings = match self {
+            Self::VirtioPacked => VirtioFeatures::RING_PACKED.with(VirtioFeatures::IN_ORDER),
+            _ => VirtioFeatures::NONE,
+        };
+        let offloads = match work.mss() {
+            Some(_) => VirtioFeatures::CSUM.with(VirtioFeatures::HOST_TSO4),
+            None => VirtioFeatures::NONE,
+        };
+        VirtioNetConfig { features: rings.with(offloads), descriptors: work.descriptors() }
     }
 }

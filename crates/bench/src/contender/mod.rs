@@ -5,7 +5,9 @@
 //! | [`card`] | families of SoftIOV's card |
 //! | [`host`] | process of `softiov serve`, with a policy |
 //! | [`served`] | card of SoftIOV with its guests |
-//! | [`stations`] | guests: VFs that one thread polls |
+//! | [`stations`] | guests that one thread polls and that exchange frames |
+//! | `guests` | drivers of the families' functions |
+//! | `kind` | kinds of contenders |
 //! | [`work`] | frames that guests exchange |
 //! | `testpmd`, `telemetry` | process of DPDK's testpmd, and its counters |
 //! | `bare` | two threads that only copy and look up |
@@ -16,7 +18,9 @@
 mod bare;
 mod bridge;
 pub mod card;
+pub(crate) mod guests;
 pub mod host;
+mod kind;
 mod peers;
 pub mod served;
 pub mod stations;
@@ -29,39 +33,12 @@ use crate::machine::huge_pages::HugePages;
 use crate::machine::processors::ProcessorAssignment;
 use crate::options::BenchmarkOptions;
 use anyhow::Result;
+use card::CardVariant;
+pub use kind::ContenderKind;
 use linux_guest::HostDpdk;
-use serde::Serialize;
-use std::fmt;
 use std::time::Duration;
+use vhost_client::VhostClientError;
 use work::Workload;
-
-/// Kind of a measured forwarder: a card of `softiov serve`, an alternative to it, or a limit of the machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum ContenderKind {
-    /// Contender: card of `softiov serve` whose guests ring doorbells by stores into memory that they share with the
-    /// card.
-    Mapped,
-    /// Contender: card of `softiov serve` whose guests ring doorbells by messages over the socket.
-    Posted,
-    /// Contender: a software switch that users would choose instead of `softiov serve`.
-    #[value(skip)]
-    Peer,
-    /// Contender: limit of the machine, measured without a card.
-    #[value(skip)]
-    Raw,
-}
-
-impl fmt::Display for ContenderKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Mapped => "mapped",
-            Self::Posted => "posted",
-            Self::Peer => "peer",
-            Self::Raw => "raw",
-        })
-    }
-}
 
 /// Measurement of one contender in a time slice.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -121,6 +98,33 @@ pub(crate) const NAMES: [&str; 8] = {
 /// Time for which a contender runs before it is measured.
 pub(crate) const WARM_UP: Duration = Duration::from_millis(30);
 
+/// Returns those cards of the options whose guests can attach, and the reasons why others cannot: a host may not offer
+/// the rings of a virtio card.
+///
+/// # Errors
+/// A host does not start, or a guest does not attach for another reason.
+pub fn available_cards(
+    options: &BenchmarkOptions,
+    processors: ProcessorAssignment,
+) -> Result<(Vec<CardVariant>, Vec<String>)> {
+    let (mut available, mut skipped) = (Vec::new(), Vec::new());
+    for &card in &options.cards {
+        if card == CardVariant::VirtioPacked {
+            let host = host::HostProcess::start(options, card, ContenderKind::Kicked, processors, 2)?;
+            let attached = card.attach(&host.socket(0), Workload::Frames(64));
+            let refusal = attached.err().filter(|error| {
+                matches!(error.downcast_ref::<VhostClientError>(), Some(VhostClientError::NotOffered(_)))
+            });
+            if let Some(error) = refusal {
+                skipped.push(format!("{}: {:#}", card.name(), error.root_cause()));
+                continue;
+            }
+        }
+        available.push(card);
+    }
+    Ok((available, skipped))
+}
+
 /// Starts all contenders that the options select and that support the workload. Also returns the reasons why others are
 /// missing.
 ///
@@ -135,7 +139,7 @@ pub fn all(
 ) -> Result<(Contenders, Vec<String>)> {
     let mut contenders: Contenders = Vec::new();
     for &card in &options.cards {
-        for &mode in &options.modes {
+        for &mode in card.modes(&options.modes) {
             contenders
                 .push(Box::new(served::SoftiovContender::start(options, card, mode, processors, work)?));
         }

@@ -1,0 +1,92 @@
+//! Guest of an 82576's VF or an Adaptive Virtual Function: our VF driver over vfio-user. The driver never acknowledges
+//! an interrupt, so the card sends none after the first.
+
+use super::{GuestRings, PATIENCE, RETRY};
+use crate::contender::kind::ContenderKind;
+use anyhow::{Context, Result, ensure};
+use driver::any_vf::{AnyVfConfig, AnyVfLinkStatus};
+use driver::vf::TxOffload;
+use driver::{AnyVf, Hal};
+use i82576::MacAddress;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+use vfio_client::VfioUserHal;
+
+/// Bytes of a guest's memory for each descriptor of a ring: a driver's buffer, and two descriptors.
+const SLOT: u64 = 2048 + 32;
+/// Maximum number of frames that a VF's guest queues by one call.
+const MOST: usize = super::BURST as usize;
+
+/// VF of a `softiov serve` process, with its driver, which the benchmark polls in place of a guest.
+#[derive(Debug)]
+pub(crate) struct PolledVf {
+    pub(crate) hal: VfioUserHal,
+    pub(crate) vf: AnyVf,
+}
+
+impl PolledVf {
+    /// Attaches to a VF, and waits for its link.
+    ///
+    /// # Errors
+    /// The VF does not start.
+    pub(crate) fn attach(socket: &Path, wanted: &AnyVfConfig) -> Result<Self> {
+        let name = socket.display();
+        let AnyVfConfig { i82576, avf } = wanted;
+        let slots = u64::from(i82576.rx_descriptors.max(avf.descriptors))
+            + u64::from(i82576.tx_descriptors.max(avf.descriptors));
+        // Includes room for alignment. The size is a power of two, as machines have it.
+        let memory = (slots * SLOT + (1 << 20)).next_power_of_two();
+        let begun = Instant::now();
+        let attach = || -> Result<_> {
+            let mut hal = VfioUserHal::attach(socket, memory)?;
+            let family = hal.family();
+            let vf = AnyVf::probe(&mut hal, family, wanted)?;
+            Ok((hal, vf))
+        };
+        let (mut hal, mut vf) = loop {
+            match attach() {
+                Ok(attached) => break attached,
+                // The PF's driver may not have started yet. Or a program that this process is starting still has a copy
+                // of the former guest's socket, so that the host turns this client away.
+                Err(_) if begun.elapsed() < PATIENCE => thread::sleep(RETRY),
+                Err(error) => return Err(error).with_context(|| format!("the VF of {name} did not start")),
+            }
+        };
+        vf.start(&mut hal).with_context(|| format!("the VF of {name} did not start"))?;
+        while vf.check_link(&mut hal) != AnyVfLinkStatus::Up {
+            ensure!(begun.elapsed() < PATIENCE, "the VF of {name} has no link within the timeout");
+            hal.wait(Duration::from_millis(5));
+        }
+        Ok(Self { hal, vf })
+    }
+}
+
+impl GuestRings for PolledVf {
+    fn mode(&self) -> ContenderKind {
+        if self.hal.is_mapped() { ContenderKind::Mapped } else { ContenderKind::Posted }
+    }
+
+    fn send_burst(&mut self, frame: &[u8], count: usize, mss: Option<u16>) -> usize {
+        let offload = TxOffload { tso: mss, ..TxOffload::default() };
+        let sent = self.vf.transmit_burst(&mut self.hal, &[frame; MOST][..count.min(MOST)], &offload);
+        self.flush();
+        sent
+    }
+
+    fn queue(&mut self, frame: &[u8]) -> bool {
+        self.vf.transmit(&mut self.hal, frame, &TxOffload::default()).is_ok()
+    }
+
+    fn flush(&mut self) {
+        self.vf.flush(&mut self.hal);
+    }
+
+    fn receive(&mut self, most: usize, buffer: &mut [u8], sender: MacAddress, size: usize) -> (usize, u64) {
+        let mut ours = 0;
+        let found = self.vf.receive_burst(&mut self.hal, most, |mut frame| {
+            ours += u64::from(frame.copy_to(buffer) == Ok(size) && buffer[6..12] == sender.0);
+        });
+        (found, ours)
+    }
+}

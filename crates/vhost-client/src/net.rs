@@ -1,0 +1,222 @@
+//! Driver of a virtio network function with one queue pair, attached over vhost-user.
+
+use crate::VhostClientError;
+use crate::connection::BackendConnection;
+use crate::frame::ReceivedVirtioFrame;
+use crate::memory::{FrontendMemory, user_address};
+use crate::receive::ReceiveRing;
+use crate::transmit::TransmitRing;
+use host::eventfd::EventFd;
+use std::os::fd::AsFd;
+use std::path::Path;
+use vhost_user::features::{device, protocol};
+use vhost_user::message::{FrontendRequest, RingAddresses, RingEventfdMessage};
+use virtio::driver::{DriverRing, DriverRingError, InterruptRequest};
+use virtio::layout::RingFeatures;
+use virtio::net::{NetHeader, NetHeaderFormat, receive_queue, transmit_queue};
+use virtio::{MemoryFault, VirtioFeatures};
+
+/// Features with which the device segments packets.
+const SEGMENTS: VirtioFeatures = VirtioFeatures::HOST_TSO4.with(VirtioFeatures::HOST_TSO6);
+
+/// Configuration of a virtio network driver.
+#[derive(Debug, Clone, Copy)]
+pub struct VirtioNetConfig {
+    /// Features that the driver accepts; the back end must offer all of them. `VERSION_1` is implied.
+    pub features: VirtioFeatures,
+    /// Number of descriptors of each ring.
+    pub descriptors: u16,
+}
+
+/// Eventfds of a ring: kicks to the device, calls (interrupts) to the driver.
+#[derive(Debug)]
+struct RingEventfds {
+    kick: EventFd,
+    call: EventFd,
+}
+
+/// Virtio network function with its driver. Dropping this value closes the connection.
+#[derive(Debug)]
+pub struct VirtioNet {
+    _connection: BackendConnection,
+    memory: FrontendMemory,
+    accepted: VirtioFeatures,
+    receive: ReceiveRing,
+    transmit: TransmitRing,
+    /// Eventfds of the receive ring and of the transmit ring.
+    eventfds: [RingEventfds; 2],
+    /// Number of kicks that the driver has sent.
+    kicks: u64,
+    /// Error after which the driver has stopped.
+    broken: Option<DriverRingError>,
+}
+
+impl VirtioNet {
+    /// Attaches to the virtio function behind a socket: negotiates features, shares memory, starts the rings and posts
+    /// receive buffers.
+    ///
+    /// # Errors
+    /// [`VhostClientError`]; `NotOffered` if the back end lacks a feature of the configuration.
+    pub fn attach(socket: &Path, config: &VirtioNetConfig) -> Result<Self, VhostClientError> {
+        let mut connection = BackendConnection::open(socket)?;
+        let accepted = config.features.with(VirtioFeatures::VERSION_1);
+        negotiate(&mut connection, accepted)?;
+        let (size, segments) = (config.descriptors, accepted.intersects(SEGMENTS));
+        let bytes = 2 * FrontendMemory::ring_bytes(size)
+            + ReceiveRing::bytes(size)
+            + TransmitRing::bytes(size, segments)
+            + 4096;
+        let mut memory = FrontendMemory::new(bytes)?;
+        let (region, fd) = memory.region()?;
+        connection.confirmed(&FrontendRequest::SetMemTable(vec![region]), vec![fd])?;
+        let is_packed = accepted.contains(VirtioFeatures::RING_PACKED);
+        let mut ring = || {
+            let addresses = memory.allocate_ring(size)?;
+            let ring = DriverRing::new(is_packed, size, addresses, RingFeatures::of(accepted))?;
+            ring.request_interrupts(&mut &memory, InterruptRequest::None)?;
+            Ok::<_, VhostClientError>(ring)
+        };
+        let (receive, transmit) = (ring()?, ring()?);
+        let eventfds = [
+            start(&mut connection, receive_queue(0), &receive)?,
+            start(&mut connection, transmit_queue(0), &transmit)?,
+        ];
+        let receive = ReceiveRing::new(receive, &mut memory, NetHeaderFormat::of(accepted).size())?;
+        let transmit = TransmitRing::new(transmit, &mut memory, segments)?;
+        let (kicks, broken) = (0, None);
+        let mut this =
+            Self { _connection: connection, memory, accepted, receive, transmit, eventfds, kicks, broken };
+        this.post_buffers();
+        this.broken.map_or(Ok(this), |error| Err(error.into()))
+    }
+
+    /// Returns the features that the driver has accepted.
+    #[must_use]
+    pub fn accepted(&self) -> VirtioFeatures {
+        self.accepted
+    }
+
+    /// Returns the number of kicks that the driver has sent, of both rings.
+    #[must_use]
+    pub fn kicks(&self) -> u64 {
+        self.kicks
+    }
+
+    /// Returns the number of calls (interrupts) that the device has sent since the last call of this function.
+    #[must_use]
+    pub fn drain_calls(&self) -> u64 {
+        self.eventfds.iter().map(|eventfds| eventfds.call.drain()).sum()
+    }
+
+    /// Returns the error after which the driver has stopped, if it has.
+    #[must_use]
+    pub fn broken(&self) -> Option<&DriverRingError> {
+        self.broken.as_ref()
+    }
+
+    /// Queues a packet with the offloads of its header. Returns false if the ring is full, or the packet is too long.
+    /// [`VirtioNet::flush`] makes it available.
+    #[inline]
+    pub fn transmit(&mut self, packet: &[u8], header: &NetHeader) -> bool {
+        let raw = header.emit();
+        let header = &raw[..NetHeaderFormat::of(self.accepted).size()];
+        let added = self.transmit.add(&self.memory, header, packet);
+        self.checked(added).unwrap_or(false)
+    }
+
+    /// Makes queued packets available, and kicks the device if it sleeps.
+    #[inline]
+    pub fn flush(&mut self) {
+        let published = self.transmit.ring.publish(&mut &self.memory);
+        self.checked(published.map_err(DriverRingError::from));
+        let wanted = self.transmit.ring.needs_kick(&mut &self.memory);
+        self.kick_if(wanted, 1);
+    }
+
+    /// Passes received frames to `take`, at most `most` and 32, and posts their buffers again. Returns the number of
+    /// frames.
+    #[inline]
+    pub fn receive_burst(&mut self, most: usize, take: impl FnMut(ReceivedVirtioFrame<'_>)) -> usize {
+        let taken = self.receive.take(&self.memory, most, take);
+        let count = self.checked(taken).unwrap_or(0);
+        if count > 0 {
+            self.post_buffers();
+        }
+        count
+    }
+
+    fn post_buffers(&mut self) {
+        let posted = self.receive.post(&self.memory);
+        self.checked(posted);
+        let wanted = self.receive.ring.needs_kick(&mut &self.memory);
+        self.kick_if(wanted, 0);
+    }
+
+    #[inline]
+    fn kick_if(&mut self, wanted: Result<bool, MemoryFault>, ring: usize) {
+        if self.checked(wanted.map_err(DriverRingError::from)) == Some(true) {
+            self.kicks += 1;
+            self.eventfds[ring].kick.signal();
+        }
+    }
+
+    /// Returns the value of a result, and keeps its error.
+    #[inline]
+    fn checked<T>(&mut self, result: Result<T, DriverRingError>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.broken.get_or_insert(error);
+                None
+            }
+        }
+    }
+}
+
+/// Accepts features of the device, and of the protocol acknowledgements alone.
+fn negotiate(connection: &mut BackendConnection, accepted: VirtioFeatures) -> Result<(), VhostClientError> {
+    let offered = connection.number(&FrontendRequest::GetFeatures)?;
+    let missing = accepted.bits() & !offered;
+    if missing != 0 {
+        return Err(VhostClientError::NotOffered(VirtioFeatures::from_bits(missing)));
+    }
+    let acknowledgements = 1 << protocol::REPLY_ACK;
+    if connection.number(&FrontendRequest::GetProtocolFeatures)? & acknowledgements == 0 {
+        return Err(VhostClientError::NoAcknowledgements);
+    }
+    connection.post(&FrontendRequest::SetProtocolFeatures(acknowledgements))?;
+    connection.confirmed(&FrontendRequest::SetOwner, vec![])?;
+    let features = accepted.bits() | device::PROTOCOL_FEATURES;
+    connection.confirmed(&FrontendRequest::SetFeatures(features), vec![])
+}
+
+/// Enables and starts a ring, in QEMU's order, and returns its eventfds.
+fn start(
+    connection: &mut BackendConnection,
+    number: u32,
+    ring: &DriverRing,
+) -> Result<RingEventfds, VhostClientError> {
+    let (kick, call) = (EventFd::new()?, EventFd::new()?);
+    let copy = |eventfd: &EventFd| eventfd.as_fd().try_clone_to_owned();
+    let eventfd = RingEventfdMessage { ring: number, attached: true };
+    let at = ring.addresses();
+    let addresses = RingAddresses {
+        ring: number,
+        descriptors: user_address(at.descriptors),
+        available: user_address(at.driver),
+        used: user_address(at.device),
+        ..RingAddresses::default()
+    };
+    let (size, base) = (ring.size().into(), ring.first_base());
+    for (request, fds) in [
+        (FrontendRequest::SetVringEnable { ring: number, enabled: true }, vec![]),
+        (FrontendRequest::SetVringCall(eventfd), vec![copy(&call)?]),
+        (FrontendRequest::SetVringNum { ring: number, size }, vec![]),
+        (FrontendRequest::SetVringBase { ring: number, base }, vec![]),
+        (FrontendRequest::SetVringAddr(addresses), vec![]),
+        (FrontendRequest::SetVringKick(eventfd), vec![copy(&kick)?]),
+    ] {
+        connection.confirmed(&request, fds)?;
+    }
+    Ok(RingEventfds { kick, call })
+}
