@@ -155,6 +155,21 @@ mod tests {
     }
 
     #[test]
+    fn named_group_counts_only_if_the_mode_admits_it() {
+        let (mine, other, group) = (geteuid().as_raw(), geteuid().as_raw() + 1, 65_532);
+        let of_mode = |mode| SocketFilePermissions { owner: None, group: Some(group), mode };
+        for (mode, admits_group, folder_mode) in
+            [(0o600, false, folder::PASSABLE), (0o660, true, 0o3771), (0o666, true, 0o1777)]
+        {
+            let access = of_mode(mode);
+            assert_eq!(access.admits(other, group), admits_group, "{mode:o}");
+            assert_eq!(access.admits(other, group + 1), mode == 0o666, "{mode:o}");
+            assert!(access.admits(mine, group + 1), "{mode:o}");
+            assert_eq!(access.folder_mode(), folder_mode, "{mode:o}");
+        }
+    }
+
+    #[test]
     fn socket_of_an_unnamed_user_is_not_connected_to() {
         let name = "socket_of_an_unnamed_user_is_not_connected_to";
         if !geteuid().is_root() {
