@@ -159,15 +159,16 @@ impl FileDescriptorStoreContents {
     /// Logs a failed message to the keeper process, and drops the connection if the keeper is gone.
     fn heed(&mut self, told: Option<io::Result<()>>) {
         let Some(Err(error)) = told else { return };
-        if !matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::WouldBlock) {
+        let refused = matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::QuotaExceeded);
+        if !refused && error.kind() != io::ErrorKind::WouldBlock {
             self.store = None;
         }
-        if let Some(suppressed) = self.complaints.allow(now()) {
-            tracing::error!(
-                %error,
-                suppressed,
-                "the keeper process does not answer; if this process dies now, its guests lose their VFs"
-            );
+        let Some(suppressed) = self.complaints.allow(now()) else { return };
+        let consequence = "if this process dies now, its guests lose their VFs";
+        if refused {
+            tracing::error!(%error, suppressed, "the keeper process cannot hold a file descriptor; {consequence}");
+        } else {
+            tracing::error!(%error, suppressed, "the keeper process does not answer; {consequence}");
         }
     }
 }

@@ -8,30 +8,38 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use host::descriptors::is_same_file;
 
-use crate::message::{KeeperMessage, KeptFileDescriptors, is_name, value};
+use crate::message::{KeepFailure, KeeperMessage, KeptFileDescriptors, is_name, value};
 
 /// Separator between the names under which the keeper stores one open file. Names of stored file descriptors do not
 /// contain it.
 const AND: char = '+';
 
-/// Applies a message to a keeper's shelf of file descriptors, and sends the changes to systemd through `tell`. Returns
-/// a descriptor that is no longer needed, as [`KeptFileDescriptors::apply`] does.
+/// Outcome of a message that was applied to a keeper's shelf and to systemd's store.
+#[derive(Debug, Default)]
+pub(crate) struct BackedChange {
+    /// Descriptor that is no longer needed, as [`KeptFileDescriptors::apply`] returns it.
+    pub(crate) done: Option<OwnedFd>,
+    /// Reason why systemd does not store an open file, if it does not.
+    pub(crate) unstored: Option<KeepFailure>,
+}
+
+/// Applies a message to a keeper's shelf of file descriptors, and sends the changes to systemd through `tell`.
 #[must_use]
 pub(crate) fn apply(
     shelf: &mut KeptFileDescriptors,
     message: KeeperMessage,
     tell: impl Fn(&str, Option<BorrowedFd<'_>>),
-) -> Option<OwnedFd> {
-    let name = value(&message.text, "FDNAME")?.to_owned();
+) -> BackedChange {
+    let Some(name) = value(&message.text, "FDNAME").map(str::to_owned) else { return BackedChange::default() };
     let names = |shelf: &KeptFileDescriptors, fd: Option<BorrowedFd<'_>>| {
         fd.map(|fd| names(shelf, fd)).unwrap_or_default()
     };
     let left = names(shelf, shelf.get(&name));
     let joined = names(shelf, message.fd.as_ref().map(AsFd::as_fd));
     if joined.contains(&name) {
-        return message.fd;
+        return BackedChange { done: message.fd, unstored: None };
     }
-    let done = shelf.apply(message);
+    let mut change = BackedChange { done: shelf.apply(message), unstored: None };
     let mut stale = vec![left.clone(), joined];
     stale.retain(|names| !names.is_empty());
     for names in stale {
@@ -42,9 +50,11 @@ pub(crate) fn apply(
         let name = join(&self::names(shelf, fd));
         if is_name(&name) {
             tell(&format!("FDSTORE=1\nFDNAME={name}\nFDPOLL=0"), Some(fd));
+        } else {
+            change.unstored = Some(KeepFailure::JoinedNames);
         }
     }
-    done
+    change
 }
 
 /// Splits systemd's name of a stored file descriptor into the names under which the keeper stores the open file.

@@ -18,6 +18,7 @@
 mod backing;
 mod channel;
 mod connection;
+mod deaths;
 mod heritage;
 mod log;
 mod message;

@@ -18,7 +18,7 @@ const MAX_MESSAGE: usize = 1024;
 const MAX_NAME: usize = 255;
 /// Maximum number of file descriptors that a keeper process holds: enough for clients on 64 VFs of each of three ports,
 /// with 85 descriptors each.
-const MAX_KEPT: usize = 16_384;
+pub(crate) const MAX_KEPT: usize = 16_384;
 
 /// Message with at most one file descriptor between a keeper process and its host.
 #[derive(Debug)]
@@ -88,22 +88,59 @@ pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME && !name.contains(|c: char| c == ':' || c.is_ascii_control())
 }
 
+/// Reason why a keeper process does not store a file descriptor that a host has sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum KeepFailure {
+    /// The kernel has closed the descriptor, because the keeper process may open no more files.
+    #[error("the keeper process is out of file descriptors; raise LimitNOFILE= of the host's unit, or ulimit -Hn")]
+    OpenFiles,
+    /// The keeper process holds its maximum number of file descriptors.
+    #[error("the keeper process holds its maximum of {MAX_KEPT} file descriptors")]
+    Full,
+    /// The name is empty, too long, or has a colon or control characters.
+    #[error("a name must have 1 to {MAX_NAME} bytes, no colon and no control characters")]
+    Name,
+    /// The names of one open file are too long together.
+    #[error(
+        "systemd stores an open file once under all of its names, which have more than {MAX_NAME} bytes: another keeper \
+         process would lack it"
+    )]
+    JoinedNames,
+}
+
 /// File descriptors that the keeper process holds, by name.
 #[derive(Debug, Default)]
 pub struct KeptFileDescriptors(BTreeMap<String, OwnedFd>);
 
 impl KeptFileDescriptors {
+    /// Returns the reason why [`apply`](Self::apply) would not store the file descriptor of a message, or `None` if it would
+    /// or the message stores none.
+    pub(crate) fn refusal(&self, message: &KeeperMessage) -> Option<KeepFailure> {
+        let text = &message.text;
+        if value(text, "FDSTORE").is_none() || value(text, "FDSTOREREMOVE").is_some() {
+            return None;
+        }
+        match value(text, "FDNAME").filter(|name| is_name(name)) {
+            None => Some(KeepFailure::Name),
+            Some(_) if message.fd.is_none() => Some(KeepFailure::OpenFiles),
+            Some(name) => (self.0.len() >= MAX_KEPT && !self.0.contains_key(name)).then_some(KeepFailure::Full),
+        }
+    }
+
     /// Applies the file descriptor commands of a message and ignores the rest. Returns a descriptor that is no longer
     /// needed; closing it may block.
     #[must_use]
     pub(crate) fn apply(&mut self, message: KeeperMessage) -> Option<OwnedFd> {
-        let name = value(&message.text, "FDNAME").filter(|name| is_name(name))?;
+        let refused = self.refusal(&message).is_some();
+        let name = value(&message.text, "FDNAME").filter(|name| is_name(name));
+        let (Some(name), false) = (name, refused) else { return message.fd };
         if value(&message.text, "FDSTOREREMOVE").is_some() {
             return self.0.remove(name);
         }
-        let fd = message.fd?;
-        let kept = value(&message.text, "FDSTORE").is_some() && self.0.len() < MAX_KEPT;
-        if kept { self.0.insert(name.to_owned(), fd) } else { Some(fd) }
+        match message.fd {
+            Some(fd) if value(&message.text, "FDSTORE").is_some() => self.0.insert(name.to_owned(), fd),
+            other => other,
+        }
     }
 
     /// Stores a file descriptor under a name, in place of an earlier one. Returns the former descriptor of that name.

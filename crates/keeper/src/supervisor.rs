@@ -20,10 +20,9 @@
 //! survive a restart of the unit. Elsewhere the descriptors are lost with the keeper, and its host continues
 //! without one.
 
-use std::collections::VecDeque;
 use std::io;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use host::confine::{SeccompMode, ThreadCapabilities, ThreadRole, ThreadSandbox};
 use host::poll::{PollInterest, Poller, ProcessSignal, SignalHandlers};
@@ -31,12 +30,13 @@ use host::worker::BlockingWorker;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal as Kill;
 
-use crate::backing;
+use crate::backing::{self, BackedChange};
 use crate::channel::{self, HandOverChannel};
 use crate::connection::{ABANDON, KeeperConnection, SUCCEED};
+use crate::deaths::{PERIOD, RecentDeaths};
 use crate::heritage::{self, KEEPER, PREDECESSOR};
 use crate::log::{is_ready, say};
-use crate::message::{self, KeptFileDescriptors, number, value};
+use crate::message::{self, KeepFailure, KeeperMessage, KeptFileDescriptors, number, value};
 use crate::process::{ChildProcess, ProcessExitCause};
 use crate::starter::StarterProcessConnection;
 
@@ -54,14 +54,6 @@ pub struct KeeperConfig<'a> {
 pub const RESTART: u8 = 75;
 /// Exit status of a Rust program that panicked (Rust runtime).
 const PANIC: i32 = 101;
-/// Number of hosts that die within `PERIOD` before the keeper process delays the next start. Each delay is twice the
-/// previous one, up to the longest. QEMU abandons its device after five seconds without a reply, so the longest delay
-/// leaves time for the start itself.
-const DEATHS: usize = 5;
-const PERIOD: Duration = Duration::from_secs(60);
-const FIRST_WAIT: Duration = Duration::from_millis(250);
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
-
 /// Maximum number of the keeper's messages that wait to be written, while a disk stalls.
 const MESSAGES: usize = 100;
 
@@ -87,7 +79,9 @@ struct FileDescriptorKeeper {
     ready: bool,
     /// True once a signal has asked the keeper process to end.
     ending: bool,
-    deaths: VecDeque<Instant>,
+    deaths: RecentDeaths,
+    /// Number of file descriptors that hosts have sent and that were not kept, or not stored by systemd.
+    lost: u64,
     closer: BlockingWorker,
     /// Thread that writes the keeper's messages. A disk that stalls blocks a write, and must not delay the next host.
     writer: BlockingWorker,
@@ -118,7 +112,8 @@ pub fn keep(config: &KeeperConfig<'_>, command: &mut dyn FnMut() -> Command) -> 
         backed: KeeperConnection::of_systemd()?.is_some(),
         ready: false,
         ending: false,
-        deaths: VecDeque::new(),
+        deaths: RecentDeaths::default(),
+        lost: 0,
         closer: BlockingWorker::start_confined("closer", &gives_up).map_err(io::Error::other)?,
         writer: BlockingWorker::start_confined("writer", &gives_up).map_err(io::Error::other)?,
         successor: None,
@@ -142,7 +137,7 @@ impl FileDescriptorKeeper {
                 // A lack of processes or memory may end, and until then the keeper holds the descriptors.
                 Err(error) if self.ready && self.starter.is_alive() => {
                     self.say(format!("cannot start a host: {error}; trying again"));
-                    self.deaths.push_back(Instant::now());
+                    self.deaths.add(Instant::now());
                     if self.ending || !self.wait() {
                         return Ok(1);
                     }
@@ -215,16 +210,20 @@ impl FileDescriptorKeeper {
     fn hear(&mut self, line: &HandOverChannel, host: &mut ChildProcess, poller: &Poller) -> io::Result<bool> {
         let Some(message) = message::receive(line)? else { return Ok(false) };
         let text = &message.text;
-        if value(text, "FDNAME").is_some() {
-            let done = match &self.notify {
+        if let Some(name) = value(text, "FDNAME").map(str::to_owned) {
+            let refusal = self.shelf.refusal(&message);
+            let BackedChange { done, unstored } = match &self.notify {
                 Some(systemd) if self.backed => backing::apply(&mut self.shelf, message, |text, fd| {
                     // systemd may be restarting itself, and then misses this message.
                     let _ = message::send(systemd, text, fd);
                 }),
-                _ => self.shelf.apply(message),
+                _ => BackedChange { done: self.shelf.apply(message), unstored: None },
             };
             // The last close of a guest's memory takes seconds.
             self.closer.discard(done);
+            if let Some(failure) = refusal.or(unstored) {
+                self.report_lost(&name, failure);
+            }
         } else if text == SUCCEED {
             self.abandon();
             if let Some(socket) = message.fd {
@@ -245,13 +244,23 @@ impl FileDescriptorKeeper {
                 poller.modify(&before, OTHERS, PollInterest::READ)?;
                 self.former.push(before);
                 // The deaths were those of another program.
-                self.deaths.clear();
+                self.deaths = RecentDeaths::default();
             }
         } else {
             self.ready |= value(text, "READY").is_some();
             self.relay(text);
         }
         Ok(true)
+    }
+
+    /// Counts and reports a file descriptor that the next host, or the next keeper, will lack. A guest can cause many of
+    /// them, so the reports become rarer.
+    fn report_lost(&mut self, name: &str, failure: KeepFailure) {
+        self.lost += 1;
+        if self.lost.is_power_of_two() {
+            let number = self.lost;
+            self.say(format!("cannot keep file descriptor {name:?}: {failure}; number of such descriptors: {number}"));
+        }
     }
 
     /// Forwards a host's message to the service manager, if there is one. The manager may have ended.
@@ -350,23 +359,20 @@ impl FileDescriptorKeeper {
                 self.say(format!("the host failed with status {status}; starting the host again"));
             }
         }
-        self.deaths.push_back(Instant::now());
+        self.deaths.add(Instant::now());
         None
     }
 
     /// Delays the next start of a host if hosts end too often. Returns false if a signal asks the keeper process to end
     /// meanwhile.
     fn wait(&mut self) -> bool {
-        while self.deaths.front().is_some_and(|death| death.elapsed() > PERIOD) {
-            self.deaths.pop_front();
-        }
-        let Some(excess) = self.deaths.len().checked_sub(DEATHS) else { return true };
-        let wait = (FIRST_WAIT * (1 << excess.min(8))).min(LONGEST_WAIT);
+        let now = Instant::now();
+        let Some(wait) = self.deaths.pause(now) else { return true };
         self.say(format!(
             "the host ended {} times within {PERIOD:?}: the next start is in {wait:?}",
-            self.deaths.len()
+            self.deaths.count()
         ));
-        let end = Instant::now() + wait;
+        let end = now + wait;
         loop {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {

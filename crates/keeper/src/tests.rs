@@ -1,7 +1,8 @@
 //! Tests the keeper's shelf (file descriptors by name), the names, and hostile peers. Tests of the command `softiov`
 //! cover the keeper's loop.
 
-use super::message::{self, KeptFileDescriptors};
+use super::connection::KeepLimit;
+use super::message::{self, KeepFailure, KeeperMessage, KeptFileDescriptors};
 use super::process::{ChildProcess, ProcessExitCause};
 use super::*;
 use host::confine::{SeccompMode, ThreadCapabilities, ThreadRole, ThreadSandbox};
@@ -76,6 +77,47 @@ fn invalid_descriptor_name_is_refused_by_sender_and_keeper() {
 }
 
 #[test]
+fn descriptors_beyond_the_keepers_limit_are_refused_by_the_sender() {
+    let (ours, keeper) = channel::pair().unwrap();
+    let mut shelf = KeptFileDescriptors::default();
+    let event = EventFd::new().unwrap();
+    shelf.put("before", event.as_fd().try_clone_to_owned().unwrap());
+    let limit = KeepLimit { most: 2, source: "by a limit" };
+    let store = KeeperConnection::with_limit(ours, limit).unwrap().holding(&shelf);
+    store.keep("a", event.as_fd()).unwrap();
+    let refused = store.keep("b", event.as_fd()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::QuotaExceeded);
+    assert!(refused.to_string().contains("\"b\": the keeper holds 2 file descriptors by a limit"), "{refused}");
+    store.keep("a", event.as_fd()).unwrap();
+    assert_eq!(shelve(&mut shelf, &keeper, 2), ["a", "before"]);
+    store.forget("before").unwrap();
+    store.keep("b", event.as_fd()).unwrap();
+    assert_eq!(shelve(&mut shelf, &keeper, 2), ["a", "b"]);
+}
+
+#[test]
+fn keeper_names_the_reason_why_it_does_not_keep_a_descriptor() {
+    let event = EventFd::new().unwrap();
+    let message = |name: &str, fd: bool| KeeperMessage {
+        text: format!("FDSTORE=1\nFDNAME={name}"),
+        fd: fd.then(|| event.as_fd().try_clone_to_owned().unwrap()),
+    };
+    let mut shelf = KeptFileDescriptors::default();
+    assert_eq!(shelf.refusal(&message("a", true)), None);
+    assert_eq!(shelf.refusal(&message("a", false)), Some(KeepFailure::OpenFiles));
+    assert_eq!(shelf.refusal(&message(&"n".repeat(256), true)), Some(KeepFailure::Name));
+    assert!(shelf.apply(message("a", false)).is_none());
+    assert!(shelf.is_empty());
+    for (failure, part) in [
+        (KeepFailure::OpenFiles, "LimitNOFILE"),
+        (KeepFailure::Full, "16384"),
+        (KeepFailure::Name, "1 to 255 bytes"),
+    ] {
+        assert!(failure.to_string().contains(part), "{failure}");
+    }
+}
+
+#[test]
 fn host_continues_after_its_keeper_socket_closes() {
     let (store, keeper) = pair();
     drop(store);
@@ -126,10 +168,10 @@ fn backed(
 ) {
     let fd = fd.map(|fd| fd.as_fd().try_clone_to_owned().unwrap());
     let told = std::cell::RefCell::new(Vec::new());
-    let done = super::backing::apply(shelf, message::KeeperMessage { text: text.into(), fd }, |text, fd| {
+    let change = super::backing::apply(shelf, message::KeeperMessage { text: text.into(), fd }, |text, fd| {
         told.borrow_mut().push((text.to_owned(), fd.map(|fd| fd.try_clone_to_owned().unwrap())));
     });
-    drop(done);
+    assert_eq!(change.unstored, None);
     for (text, fd) in told.into_inner() {
         let name = message::value(&text, "FDNAME").unwrap();
         match fd {
@@ -170,6 +212,19 @@ fn systemd_fd_store_holds_a_shared_open_file_once() {
 }
 
 #[test]
+fn open_file_whose_joined_names_are_too_long_for_systemd_is_reported() {
+    let mut shelf = KeptFileDescriptors::default();
+    let event = EventFd::new().unwrap();
+    let mut apply = |name: &str| {
+        let fd = Some(event.as_fd().try_clone_to_owned().unwrap());
+        let message = KeeperMessage { text: format!("FDSTORE=1\nFDNAME={name}"), fd };
+        super::backing::apply(&mut shelf, message, |_, _| {}).unstored
+    };
+    assert_eq!(apply(&"a".repeat(200)), None);
+    assert_eq!(apply(&"b".repeat(200)), Some(KeepFailure::JoinedNames));
+}
+
+#[test]
 #[expect(clippy::zombie_processes, reason = "it is waited for by its handle")]
 fn keeper_stores_descriptors_under_its_seccomp_filter() {
     let child = Command::new("sleep").arg("60").spawn().unwrap();
@@ -177,9 +232,9 @@ fn keeper_stores_descriptors_under_its_seccomp_filter() {
     let event = EventFd::new().unwrap();
     let confinement = ThreadSandbox { seccomp: SeccompMode::On, capabilities: ThreadCapabilities::Unchanged };
     let gives_up = confinement.prepare(ThreadRole::Keeper).unwrap();
+    let (store, socket) = pair();
     let keeper = || {
         gives_up.apply().unwrap();
-        let (store, socket) = pair();
         let (mut shelf, mut systemd) = (KeptFileDescriptors::default(), Vec::new());
         for name in ["a", "b"] {
             store.keep(name, event.as_fd()).unwrap();

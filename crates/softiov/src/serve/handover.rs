@@ -42,7 +42,8 @@ pub(super) fn take_over(config: HostConfig) -> anyhow::Result<RunningHost> {
         FileDescriptorSender::NoSender => (None, None),
         FileDescriptorSender::Keeper(store) => (Some(store), None),
         FileDescriptorSender::Predecessor(line) => {
-            (shelf.take(KEEPER).map(KeeperConnection::over).transpose()?, Some(line))
+            let store = shelf.take(KEEPER).map(KeeperConnection::over).transpose()?;
+            (store.map(|store| store.holding(&shelf)), Some(line))
         }
     };
     let vault = FileDescriptorStore::new(shelf, store);
