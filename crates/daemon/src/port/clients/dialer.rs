@@ -3,6 +3,7 @@
 //! For functions with `socket_mode = "client"` it connects to the sockets on which VMMs listen. It tries again while no VMM
 //! listens, at growing intervals. For other functions it shuts and opens the doors of listening sockets.
 
+use super::shut_door::ShutDoor;
 use crate::clock::now;
 use host::confine::{PreparedSandbox, SandboxError};
 use host::poll::ThreadWaker;
@@ -48,12 +49,25 @@ pub(super) enum DialerEvent {
     Connected(StreamSocket),
     /// The host is not connected yet, for a new reason. The thread keeps trying.
     Unconnected(String),
-    /// The door of the listening socket is shut. These clients were in the socket's queue.
-    Shut(Vec<StreamSocket>),
+    /// These clients were in the queue of a listening socket whose door the thread shuts.
+    Drained(Vec<StreamSocket>),
+    /// The door of the listening socket is not shut yet, for a new reason. The thread keeps trying.
+    Unshut(String),
     /// The door of the listening socket is open.
     Opened,
-    /// The door of the listening socket can be neither shut nor opened.
-    Failed(io::Error),
+    /// The door of the listening socket cannot be opened.
+    Unopened(io::Error),
+}
+
+impl DialerEvent {
+    /// Returns the connections that come with the event.
+    pub(super) fn into_streams(self) -> Vec<StreamSocket> {
+        match self {
+            Self::Connected(stream) => vec![stream],
+            Self::Drained(streams) => streams,
+            Self::Unconnected(_) | Self::Unshut(_) | Self::Opened | Self::Unopened(_) => Vec::new(),
+        }
+    }
 }
 
 /// Order of a port to the thread.
@@ -67,6 +81,8 @@ enum DialOrder {
     Open(Function, u64, ListenerDoor),
     /// Stop the attempts for a function, and forget the function's door.
     Stop(Function),
+    /// Close these connections, for whose function the port has no worker any more.
+    Discard(Vec<StreamSocket>),
 }
 
 /// Sender of orders to the thread, and receiver of the outcomes. The thread ends when this value is dropped.
@@ -115,6 +131,11 @@ impl VmmDialer {
         self.order(DialOrder::Stop(function));
     }
 
+    /// Closes connections, which may block.
+    pub(super) fn discard(&self, streams: Vec<StreamSocket>) {
+        self.order(DialOrder::Discard(streams));
+    }
+
     /// Returns the next outcome, if there is one. Never blocks.
     pub(super) fn outcome(&self) -> Option<DialerOutcome> {
         self.outcomes.try_recv().ok()
@@ -144,8 +165,8 @@ struct DialerThread {
     outcomes: mpsc::Sender<DialerOutcome>,
     waker: ThreadWaker,
     dials: Vec<PendingDial>,
-    /// Doors that are shut, which end with this value.
-    doors: Vec<(Function, ListenerDoor)>,
+    /// Doors that are shut or are being shut, which end with this value.
+    doors: Vec<ShutDoor>,
 }
 
 impl DialerThread {
@@ -159,6 +180,10 @@ impl DialerThread {
                 events.push((pending.dial.function, pending.dial.number, event));
                 !connected
             });
+            for door in &mut self.doors {
+                let happened = door.attempt(time);
+                events.extend(happened.into_iter().map(|event| (door.function, door.number, event)));
+            }
             for (function, number, event) in events {
                 self.report(function, number, event);
             }
@@ -167,7 +192,8 @@ impl DialerThread {
 
     /// Waits for an order or for the time of the next attempt. Returns false if the port has ended.
     fn wait(&mut self) -> bool {
-        let due = self.dials.iter().map(|pending| pending.due).min();
+        let doors = self.doors.iter().filter_map(ShutDoor::due);
+        let due = self.dials.iter().map(|pending| pending.due).chain(doors).min();
         let order = match due {
             Some(due) => self.orders.recv_timeout(due.since(now())),
             None => self.orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -177,26 +203,23 @@ impl DialerThread {
                 let due = now() + dial.pause;
                 self.dials.push(PendingDial { dial, due, interval: SHORTEST, told: None });
             }
-            Ok(DialOrder::Shut(function, number, door)) => self.shut(function, number, door),
+            Ok(DialOrder::Shut(function, number, door)) => {
+                self.doors.push(ShutDoor::new(function, number, door, now()));
+            }
             Ok(DialOrder::Open(function, number, door)) => {
-                self.doors.retain(|(other, _)| *other != function);
-                let event = door.open().map_or_else(DialerEvent::Failed, |()| DialerEvent::Opened);
+                self.doors.retain(|door| door.function != function);
+                let event = door.open().map_or_else(DialerEvent::Unopened, |()| DialerEvent::Opened);
                 self.report(function, number, event);
             }
             Ok(DialOrder::Stop(function)) => {
                 self.dials.retain(|pending| pending.dial.function != function);
-                self.doors.retain(|(other, _)| *other != function);
+                self.doors.retain(|door| door.function != function);
             }
+            Ok(DialOrder::Discard(streams)) => drop(streams),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return false,
         }
         true
-    }
-
-    fn shut(&mut self, function: Function, number: u64, mut door: ListenerDoor) {
-        let event = door.shut().map_or_else(DialerEvent::Failed, DialerEvent::Shut);
-        self.doors.push((function, door));
-        self.report(function, number, event);
     }
 
     fn report(&self, function: Function, number: u64, event: DialerEvent) {
@@ -258,7 +281,8 @@ mod tests {
                 other => assert!(other.is_none(), "{other:?}"),
             }
         }
-        assert_eq!((attempts, reasons), (13, vec!["the socket does not exist yet".to_owned()]));
+        let [reason] = &reasons[..] else { panic!("{reasons:?}") };
+        assert!(attempts == 13 && reason.starts_with("the socket does not exist yet"), "{attempts}: {reason}");
         let _listener = UnixListener::bind(&path).unwrap();
         assert!(matches!(pending.attempt(pending.due), Some(DialerEvent::Connected(_))));
     }

@@ -54,14 +54,7 @@ impl PortClients {
     pub(super) fn end_dials(&mut self) {
         let Some(dialer) = self.dialer.take() else { return };
         while let Some(outcome) = dialer.outcome() {
-            let streams = match outcome.event {
-                DialerEvent::Connected(stream) => vec![stream],
-                DialerEvent::Shut(streams) => streams,
-                DialerEvent::Unconnected(_) | DialerEvent::Opened | DialerEvent::Failed(_) => continue,
-            };
-            if let Some(index) = self.slots.iter().position(|slot| slot.function == outcome.function) {
-                self.close_all(index, streams);
-            }
+            dialer.discard(outcome.event.into_streams());
         }
     }
 
@@ -75,16 +68,24 @@ impl PortClients {
     fn dialed(&mut self, outcome: DialerOutcome, engine: &mut PortEngine, now: Time) {
         let DialerOutcome { function, number, event } = outcome;
         let index = self.slots.iter().position(|slot| slot.function == function);
-        // The VF was withdrawn meanwhile.
-        let Some(index) = index else { return };
+        let Some(index) = index else {
+            // The VF was withdrawn meanwhile.
+            if let Some(dialer) = &self.dialer {
+                dialer.discard(event.into_streams());
+            }
+            return;
+        };
         match event {
             DialerEvent::Connected(stream) => self.connected(index, number, stream, engine, now),
             DialerEvent::Unconnected(why) => self.unconnected(index, number, why, now),
-            DialerEvent::Shut(streams) => self.close_all(index, streams),
+            DialerEvent::Drained(streams) => self.close_all(index, streams),
+            DialerEvent::Unshut(why) => {
+                let what = "cannot shut the socket of the disabled function to VMMs yet; the host keeps trying";
+                self.slots[index].warn(now, what, &why);
+            }
             DialerEvent::Opened => self.opened(index, number),
-            DialerEvent::Failed(error) => {
-                let slot = &mut self.slots[index];
-                slot.warn(now, "cannot shut or open the socket of the function", &error);
+            DialerEvent::Unopened(error) => {
+                self.slots[index].warn(now, "cannot open the socket of the function to VMMs", &error);
                 self.opened(index, number);
             }
         }

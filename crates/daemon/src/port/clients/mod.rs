@@ -6,7 +6,7 @@
 //! | `slot` | a function's socket and client, and counters over all clients |
 //! | `endpoint`, `listening` | the listening socket, or the attempts to connect to a VMM's socket |
 //! | `dialing`, `doors` | connections to VMMs that listen; listening sockets that are shut while a VF is disabled |
-//! | `dialer` | the thread that connects to VMMs, and shuts listening sockets |
+//! | `dialer`, `shut_door` | the thread that connects to VMMs, and shuts listening sockets |
 //! | `connection` | trait of a client's connection, and the bounds of every client |
 //! | `vfio` | a vfio-user client's connection, and its session |
 //! | `vhost` | a vhost-user client's connection, for virtio functions |
@@ -44,6 +44,7 @@ mod pages;
 mod parting;
 mod refusal;
 pub(in crate::port) mod service;
+mod shut_door;
 pub(in crate::port) mod slot;
 pub(in crate::port) mod successor;
 pub(in crate::port) mod vfio;

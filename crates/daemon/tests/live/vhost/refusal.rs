@@ -146,3 +146,21 @@ fn front_end_of_a_disabled_vf_waits_across_an_upgrade() {
     live.set(0, LinkState::Auto);
     guest.reconnect_on(waiting.join().unwrap());
 }
+
+#[test]
+fn door_that_could_not_be_shut_is_shut_later() {
+    let (live, mut guest) = with_guest();
+    let path = live.socket(0);
+    let moved = path.with_extension("moved");
+    std::fs::rename(&path, &moved).unwrap();
+    live.set(0, LinkState::Disable);
+    guest.front.wait_for_end();
+    // The host cannot connect to its own socket, and cannot fill the queue.
+    let mut early = VhostTestFrontEnd::connect(&moved);
+    std::fs::rename(&moved, &path).unwrap();
+    early.wait_for_end();
+    wait_shut(&path);
+    let waiting = connect_later(&path);
+    live.set(0, LinkState::Auto);
+    guest.reconnect_on(waiting.join().unwrap());
+}
