@@ -2,7 +2,7 @@
 
 use super::outcome::ControlRequestResult;
 use super::{HostManager, refused};
-use crate::control::export::{FORMAT, VfExport, VfImport};
+use crate::control::export::{VfExport, VfImport};
 use crate::control::protocol::SettingsCommand;
 use crate::port::PortThreadCommand;
 use crate::settings::VfSettings;
@@ -13,13 +13,7 @@ impl HostManager {
     pub(super) fn import_vf(&mut self, name: &str, import: VfImport) -> ControlRequestResult<()> {
         let (port, found) = self.find_vf(name)?;
         let index = found.index;
-        let VfImport { export: VfExport { format, name: exported, settings, counters }, volatile } = import;
-        if format != FORMAT {
-            return Err(refused(format!(
-                "cannot import {exported:?} to {name}: the export has format {format}, and this version reads format {FORMAT}; \
-                 export the VF with the same version of softiov"
-            )));
-        }
+        let VfImport { export: VfExport { name: exported, settings, counters, .. }, volatile } = import;
         let is_known = |kind: &String| Offence::ALL.iter().any(|offence| offence.name() == kind);
         if let Some(kind) = counters.offences.keys().find(|kind| !is_known(kind)) {
             return Err(refused(format!(

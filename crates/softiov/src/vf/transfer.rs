@@ -2,9 +2,9 @@
 
 use crate::output;
 use crate::target::HostSelectionOptions;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use daemon::control::client;
-use daemon::control::export::{FORMAT, VfExport};
+use daemon::control::export::VfExport;
 use daemon::control::protocol::{ControlAnswer, ControlRequest};
 use std::io::Read;
 use std::path::Path;
@@ -28,12 +28,6 @@ pub(crate) fn export(vf: &str, target: &HostSelectionOptions) -> anyhow::Result<
 /// Largest export in bytes. The host takes no longer request.
 const LARGEST: u64 = 1 << 20;
 
-/// Format number of an exported VF, whatever else the export has.
-#[derive(serde::Deserialize)]
-struct ExportedFormat {
-    format: u32,
-}
-
 /// Reads a text of at most [`LARGEST`] bytes.
 fn read_limited(from: impl Read) -> io::Result<String> {
     let mut text = String::new();
@@ -52,15 +46,5 @@ pub(crate) fn load(file: &Path) -> anyhow::Result<VfExport> {
         fs::File::open(file).and_then(read_limited)
     };
     let text = read.with_context(|| format!("cannot read the exported VF {}", file.display()))?;
-    let format: ExportedFormat = serde_json::from_str(&text).unwrap_or(ExportedFormat { format: FORMAT });
-    if format.format != FORMAT {
-        bail!(
-            "{} has format {}, and this version reads format {FORMAT}: export the VF with the same version of softiov",
-            file.display(),
-            format.format
-        );
-    }
-    serde_json::from_str(&text).with_context(|| {
-        format!("{} is not an exported VF: write it with `softiov vf export NAME`", file.display())
-    })
+    VfExport::parse(&text).map_err(|error| anyhow!("{} {error}", file.display()))
 }

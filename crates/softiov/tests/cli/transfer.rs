@@ -52,7 +52,8 @@ fn imported_vf_has_settings_and_counters_of_the_exported_one() {
         assert_eq!((&shown["rx"]["packets"], &shown["drops"]["tx_spoofed"]), (&17.into(), &4.into()));
         assert_eq!(shown["conduct"]["offences"], json!({ "spoofing": 3 }), "a second import adds nothing");
     }
-    export["counters"]["rx"]["packets"] = 5.into();
+    // An earlier version had fewer counters.
+    export["counters"] = json!({ "rx": { "packets": 5 } });
     assert_eq!(host.import("pf0vf2", &export.to_string()).status, Some(0));
     assert_eq!(host.show("pf0vf2")["rx"]["packets"], 17, "a counter never falls");
     assert_eq!(host.show("pf0vf3")["rx"]["packets"], 0);
