@@ -121,4 +121,68 @@ mod tests {
         let said = compare(&read(text).unwrap(), &[("b".to_owned(), counts(&[]))]);
         assert!(said[0].starts_with("b: no instruction count is kept"), "{said:?}");
     }
+
+    /// Rows of docs/performance.md, and the cases whose totals they state.
+    const DOCUMENTED: [(&str, &[&str]); 13] = [
+        (
+            "**all**",
+            &[
+                "VF to VF, with policy, 64 bytes",
+                "AVF to AVF, with policy, 64 bytes, legacy",
+                "VF to VF, with policy, 1514 bytes",
+                "VF to VF, cut into 1502 bytes",
+            ],
+        ),
+        ("82576, guest memory in three regions", &["VF to VF in three regions, with policy, 64 bytes"]),
+        ("AVF, flexible descriptors", &["AVF to AVF, with policy, 64 bytes, flexible"]),
+        ("AVF, checksum inserted", &["AVF to AVF, checksum inserted, with policy, 64 bytes, legacy"]),
+        ("82576, checksum inserted, one context for all", &["VF to VF, checksum inserted, 64 bytes"]),
+        ("82576, a context for each frame, as Linux sends", &["VF to VF, a context each, 64 bytes"]),
+        ("82576, VF to wire", &["VF to wire, 64 bytes"]),
+        ("82576, wire to VF", &["wire to VF, 64 bytes"]),
+        ("virtio, split rings", &["virtio to virtio, with policy, 64 bytes, split"]),
+        (
+            "virtio, packed rings, buffers in order",
+            &["virtio to virtio, with policy, 64 bytes, packed in order"],
+        ),
+        (
+            "virtio, packed rings, buffers in any order",
+            &["virtio to virtio, with policy, 64 bytes, packed in any order"],
+        ),
+        (
+            "sends",
+            &[
+                "VF driver sends, 82576, 64 bytes",
+                "VF driver sends, AVF legacy, 64 bytes",
+                "VF driver sends, 82576, 1514 bytes",
+                "VF driver sends, AVF legacy, 1514 bytes",
+            ],
+        ),
+        (
+            "receives",
+            &[
+                "VF driver receives, 82576, 64 bytes",
+                "VF driver receives, AVF legacy, 64 bytes",
+                "VF driver receives, 82576, 1514 bytes",
+                "VF driver receives, AVF legacy, 1514 bytes",
+            ],
+        ),
+    ];
+
+    #[test]
+    fn documented_totals_are_the_kept_ones() {
+        let kept = load().unwrap();
+        let path = metadata::workspace_root().unwrap().join("docs/performance.md");
+        let text = fs::read_to_string(path).unwrap();
+        let section = text.split("## Instructions per frame").nth(1).unwrap();
+        for (row, cases) in DOCUMENTED {
+            let total = |case: &&str| kept.cases.iter().find(|(name, _)| name == case).unwrap().1.total();
+            let totals: Vec<String> = cases.iter().map(|case| format!("{:.0}", total(case))).collect();
+            let start = format!("| {row} |");
+            let line = section.lines().find(|line| line.starts_with(&start)).unwrap();
+            let cells = line[start.len()..].split('|').map(|cell| cell.trim().trim_matches('*'));
+            let cells: Vec<&str> = cells.filter(|cell| !cell.is_empty()).collect();
+            assert_eq!(cells, totals, "{row}: docs/performance.md differs from {PATH}");
+        }
+    }
 }
