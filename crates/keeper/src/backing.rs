@@ -30,7 +30,9 @@ pub(crate) fn apply(
     message: KeeperMessage,
     tell: impl Fn(&str, Option<BorrowedFd<'_>>),
 ) -> BackedChange {
-    let Some(name) = value(&message.text, "FDNAME").map(str::to_owned) else { return BackedChange::default() };
+    let Some(name) = value(&message.text, "FDNAME").map(str::to_owned) else {
+        return BackedChange::default();
+    };
     let names = |shelf: &KeptFileDescriptors, fd: Option<BorrowedFd<'_>>| {
         fd.map(|fd| names(shelf, fd)).unwrap_or_default()
     };

@@ -48,10 +48,14 @@ impl KeepLimit {
         let files = getrlimit(Resource::Nofile).current.and_then(|limit| usize::try_from(limit).ok());
         match files.map(|files| files.saturating_sub(OWN)).filter(|most| *most < MAX_KEPT) {
             Some(most) => {
-                let source = "by its limit of open files; raise LimitNOFILE= of the host's unit, or ulimit -Hn";
+                let source =
+                    "by its limit of open files; raise LimitNOFILE= of the host's unit, or ulimit -Hn";
                 Self { most, source }
             }
-            None => Self { most: MAX_KEPT, source: "at most; reduce the number of VFs or of their clients' memory regions" },
+            None => Self {
+                most: MAX_KEPT,
+                source: "at most; reduce the number of VFs or of their clients' memory regions",
+            },
         }
     }
 }
@@ -123,7 +127,9 @@ impl KeeperConnection {
             let KeepLimit { most, source } = self.limit;
             return Err(io::Error::new(
                 io::ErrorKind::QuotaExceeded,
-                format!("cannot keep file descriptor {name:?}: the keeper holds {most} file descriptors {source}"),
+                format!(
+                    "cannot keep file descriptor {name:?}: the keeper holds {most} file descriptors {source}"
+                ),
             ));
         }
         message::send(&self.socket, &format!("FDSTORE=1\nFDNAME={name}\nFDPOLL=0"), Some(fd))?;

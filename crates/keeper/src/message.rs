@@ -92,7 +92,9 @@ pub(crate) fn is_name(name: &str) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum KeepFailure {
     /// The kernel has closed the descriptor, because the keeper process may open no more files.
-    #[error("the keeper process is out of file descriptors; raise LimitNOFILE= of the host's unit, or ulimit -Hn")]
+    #[error(
+        "the keeper process is out of file descriptors; raise LimitNOFILE= of the host's unit, or ulimit -Hn"
+    )]
     OpenFiles,
     /// The keeper process holds its maximum number of file descriptors.
     #[error("the keeper process holds its maximum of {MAX_KEPT} file descriptors")]
@@ -123,7 +125,9 @@ impl KeptFileDescriptors {
         match value(text, "FDNAME").filter(|name| is_name(name)) {
             None => Some(KeepFailure::Name),
             Some(_) if message.fd.is_none() => Some(KeepFailure::OpenFiles),
-            Some(name) => (self.0.len() >= MAX_KEPT && !self.0.contains_key(name)).then_some(KeepFailure::Full),
+            Some(name) => {
+                (self.0.len() >= MAX_KEPT && !self.0.contains_key(name)).then_some(KeepFailure::Full)
+            }
         }
     }
 

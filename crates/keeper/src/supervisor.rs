@@ -36,7 +36,7 @@ use crate::connection::{ABANDON, KeeperConnection, SUCCEED};
 use crate::deaths::{PERIOD, RecentDeaths};
 use crate::heritage::{self, KEEPER, PREDECESSOR};
 use crate::log::{is_ready, say};
-use crate::message::{self, KeepFailure, KeeperMessage, KeptFileDescriptors, number, value};
+use crate::message::{self, KeepFailure, KeptFileDescriptors, number, value};
 use crate::process::{ChildProcess, ProcessExitCause};
 use crate::starter::StarterProcessConnection;
 
@@ -259,7 +259,9 @@ impl FileDescriptorKeeper {
         self.lost += 1;
         if self.lost.is_power_of_two() {
             let number = self.lost;
-            self.say(format!("cannot keep file descriptor {name:?}: {failure}; number of such descriptors: {number}"));
+            self.say(format!(
+                "cannot keep file descriptor {name:?}: {failure}; number of such descriptors: {number}"
+            ));
         }
     }
 

@@ -87,7 +87,10 @@ fn descriptors_beyond_the_keepers_limit_are_refused_by_the_sender() {
     store.keep("a", event.as_fd()).unwrap();
     let refused = store.keep("b", event.as_fd()).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::QuotaExceeded);
-    assert!(refused.to_string().contains("\"b\": the keeper holds 2 file descriptors by a limit"), "{refused}");
+    assert!(
+        refused.to_string().contains("\"b\": the keeper holds 2 file descriptors by a limit"),
+        "{refused}"
+    );
     store.keep("a", event.as_fd()).unwrap();
     assert_eq!(shelve(&mut shelf, &keeper, 2), ["a", "before"]);
     store.forget("before").unwrap();
@@ -168,9 +171,10 @@ fn backed(
 ) {
     let fd = fd.map(|fd| fd.as_fd().try_clone_to_owned().unwrap());
     let told = std::cell::RefCell::new(Vec::new());
-    let change = super::backing::apply(shelf, message::KeeperMessage { text: text.into(), fd }, |text, fd| {
-        told.borrow_mut().push((text.to_owned(), fd.map(|fd| fd.try_clone_to_owned().unwrap())));
-    });
+    let change =
+        super::backing::apply(shelf, message::KeeperMessage { text: text.into(), fd }, |text, fd| {
+            told.borrow_mut().push((text.to_owned(), fd.map(|fd| fd.try_clone_to_owned().unwrap())));
+        });
     assert_eq!(change.unstored, None);
     for (text, fd) in told.into_inner() {
         let name = message::value(&text, "FDNAME").unwrap();

@@ -3,9 +3,7 @@
 //!
 //! A keeper must have one thread, so this test has no harness. The same program is test, keeper and host.
 
-use keeper::{
-    FileDescriptorSender, InheritedFileDescriptors, KeeperConfig, RESTART, SeccompMode,
-};
+use keeper::{FileDescriptorSender, InheritedFileDescriptors, KeeperConfig, RESTART, SeccompMode};
 use std::error::Error;
 use std::io;
 use std::os::fd::AsFd;

@@ -44,7 +44,9 @@ pub struct ExportedCounters {
 #[derive(Debug, thiserror::Error)]
 pub enum VfExportError {
     /// Another version of the program has written the export.
-    #[error("has format {0}, and this version reads format {FORMAT}: export the VF with the same version of softiov")]
+    #[error(
+        "has format {0}, and this version reads format {FORMAT}: export the VF with the same version of softiov"
+    )]
     Format(Value),
     /// The text is no export.
     #[error("is not an exported VF: write it with `softiov vf export NAME`: {0}")]
@@ -131,7 +133,10 @@ mod tests {
         for format in [json!(0), json!(2), json!("1"), json!(1.5)] {
             let text = json!({ "format": format, "colour": "red" }).to_string();
             let said = VfExport::parse(&text).unwrap_err().to_string();
-            assert!(said.starts_with(&format!("has format {format}, and this version reads format 1")), "{said}");
+            assert!(
+                said.starts_with(&format!("has format {format}, and this version reads format 1")),
+                "{said}"
+            );
             let request = json!({ "export": { "format": format, "colour": "red" } }).to_string();
             let said = serde_json::from_str::<VfImport>(&request).unwrap_err().to_string();
             assert!(said.starts_with(&format!("the export has format {format}")), "{said}");
@@ -165,7 +170,10 @@ mod tests {
             "nothing".into(),
         ] {
             let said = VfExport::parse(&text).unwrap_err().to_string();
-            assert!(said.contains("not an exported VF") && said.contains("softiov vf export"), "{text}: {said}");
+            assert!(
+                said.contains("not an exported VF") && said.contains("softiov vf export"),
+                "{text}: {said}"
+            );
         }
     }
 }

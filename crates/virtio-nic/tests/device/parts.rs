@@ -259,7 +259,7 @@ fn kick_at_any_step_of_a_move_gets_its_packet_sent() {
         let kick = |card: &mut DividedCard, now: KickedBefore, part: usize| {
             if now == step {
                 card.on(part, |machine| {
-                    assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, b"x"), &[]))
+                    assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, b"x"), &[]));
                 });
             }
         };

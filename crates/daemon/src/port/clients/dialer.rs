@@ -282,7 +282,10 @@ mod tests {
             }
         }
         let [reason] = &reasons[..] else { panic!("{reasons:?}") };
-        assert!(attempts == 13 && reason.starts_with("the socket does not exist yet"), "{attempts}: {reason}");
+        assert!(
+            attempts == 13 && reason.starts_with("the socket does not exist yet"),
+            "{attempts}: {reason}"
+        );
         let _listener = UnixListener::bind(&path).unwrap();
         assert!(matches!(pending.attempt(pending.due), Some(DialerEvent::Connected(_))));
     }

@@ -80,7 +80,8 @@ impl PortClients {
             DialerEvent::Unconnected(why) => self.unconnected(index, number, why, now),
             DialerEvent::Drained(streams) => self.close_all(index, streams),
             DialerEvent::Unshut(why) => {
-                let what = "cannot shut the socket of the disabled function to VMMs yet; the host keeps trying";
+                let what =
+                    "cannot shut the socket of the disabled function to VMMs yet; the host keeps trying";
                 self.slots[index].warn(now, what, &why);
             }
             DialerEvent::Opened => self.opened(index, number),
