@@ -5,6 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
+use crate::channel::HandOverChannel;
+use crate::message::KeptFileDescriptors;
+
 /// Cause of a process's end: the exit status, or the signal that killed the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProcessExitCause {
@@ -37,6 +40,12 @@ impl ChildProcess {
             (Some(status), _) => ProcessExitCause::Exit(status),
             (_, signal) => ProcessExitCause::Signal(signal.unwrap_or_default()),
         }))
+    }
+
+    /// Sends the host the kept file descriptors. Kills a host that does not receive all of them, because the host would
+    /// wait for the rest without end.
+    pub(crate) fn give(&self, line: &HandOverChannel, shelf: &KeptFileDescriptors) -> io::Result<()> {
+        line.give(shelf.iter()).inspect_err(|_| self.signal(Signal::KILL))
     }
 }
 

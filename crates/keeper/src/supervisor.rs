@@ -167,7 +167,7 @@ impl FileDescriptorKeeper {
             return Err(error);
         }
         // The loop below notices the end of a host that was killed or has died already.
-        give(&line, &self.shelf, &host).unwrap_or_else(|error| {
+        host.give(&line, &self.shelf).unwrap_or_else(|error| {
             self.say(format!("the host did not receive its file descriptors, and is killed: {error}"));
         });
         Ok((line, host, poller))
@@ -389,14 +389,4 @@ impl FileDescriptorKeeper {
             }
         }
     }
-}
-
-/// Sends a host the kept file descriptors. Kills a host that does not receive all of them, because the host would wait
-/// for the rest without end.
-pub(crate) fn give(
-    line: &HandOverChannel,
-    shelf: &KeptFileDescriptors,
-    host: &ChildProcess,
-) -> io::Result<()> {
-    line.give(shelf.iter()).inspect_err(|_| host.signal(Kill::KILL))
 }

@@ -77,7 +77,7 @@ fn invalid_descriptor_name_is_refused_by_sender_and_keeper() {
 }
 
 #[test]
-fn descriptors_beyond_the_keepers_limit_are_refused_by_the_sender() {
+fn descriptors_beyond_the_keepers_limit_are_refused() {
     let (ours, keeper) = channel::pair().unwrap();
     let mut shelf = KeptFileDescriptors::default();
     let event = EventFd::new().unwrap();
@@ -216,7 +216,7 @@ fn systemd_fd_store_holds_a_shared_open_file_once() {
 }
 
 #[test]
-fn open_file_whose_joined_names_are_too_long_for_systemd_is_reported() {
+fn file_with_too_many_names_for_systemd_is_reported() {
     let mut shelf = KeptFileDescriptors::default();
     let event = EventFd::new().unwrap();
     let mut apply = |name: &str| {
@@ -267,7 +267,7 @@ fn host_that_does_not_receive_its_descriptors_is_killed() {
     for number in 0..600 {
         shelf.put(&format!("fd{number}"), File::open("/dev/null").unwrap().into());
     }
-    let given = supervisor::give(&HandOverChannel::over(ours).unwrap(), &shelf, &handle);
+    let given = handle.give(&HandOverChannel::over(ours).unwrap(), &shelf);
     assert_eq!(given.unwrap_err().kind(), ErrorKind::WouldBlock);
     assert_eq!(host.wait().unwrap().signal(), Some(Signal::KILL.as_raw()));
 }

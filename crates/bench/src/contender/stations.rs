@@ -1,5 +1,5 @@
 //! Guests on one thread, polled: each sends frames to the next. Every byte of a frame is copied in by one guest and out
-//! by another. [`super::guests`] has the drivers of the families.
+//! by another. `guests` has the drivers of the families.
 //!
 //! There is no TCP/IP stack.
 

@@ -3,6 +3,7 @@
 //! For functions with `socket_mode = "client"` it connects to the sockets on which VMMs listen. It tries again while no VMM
 //! listens, at growing intervals. For other functions it shuts and opens the doors of listening sockets.
 
+use super::dialer_event::{DialerEvent, LONGEST, SHORTEST};
 use super::shut_door::ShutDoor;
 use crate::clock::now;
 use host::confine::{PreparedSandbox, SandboxError};
@@ -10,15 +11,9 @@ use host::poll::ThreadWaker;
 use host::socket::{ListenerDoor, SocketFilePermissions, StreamSocket};
 use i82576::Time;
 use pcie::Function;
-use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
-
-/// Shortest interval between two attempts to connect to a VMM's socket. It doubles with each failed attempt.
-pub(super) const SHORTEST: Duration = Duration::from_millis(100);
-/// Longest interval between two attempts to connect to a VMM's socket.
-pub(super) const LONGEST: Duration = Duration::from_secs(1);
 
 /// Socket of a VMM to connect to, for a function.
 #[derive(Debug)]
@@ -40,34 +35,6 @@ pub(super) struct DialerOutcome {
     /// Number of the order.
     pub(super) number: u64,
     pub(super) event: DialerEvent,
-}
-
-/// Event at a function's socket.
-#[derive(Debug)]
-pub(super) enum DialerEvent {
-    /// The host is connected to the VMM.
-    Connected(StreamSocket),
-    /// The host is not connected yet, for a new reason. The thread keeps trying.
-    Unconnected(String),
-    /// These clients were in the queue of a listening socket whose door the thread shuts.
-    Drained(Vec<StreamSocket>),
-    /// The door of the listening socket is not shut yet, for a new reason. The thread keeps trying.
-    Unshut(String),
-    /// The door of the listening socket is open.
-    Opened,
-    /// The door of the listening socket cannot be opened.
-    Unopened(io::Error),
-}
-
-impl DialerEvent {
-    /// Returns the connections that come with the event.
-    pub(super) fn into_streams(self) -> Vec<StreamSocket> {
-        match self {
-            Self::Connected(stream) => vec![stream],
-            Self::Drained(streams) => streams,
-            Self::Unconnected(_) | Self::Unshut(_) | Self::Opened | Self::Unopened(_) => Vec::new(),
-        }
-    }
 }
 
 /// Order of a port to the thread.

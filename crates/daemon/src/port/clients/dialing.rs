@@ -2,7 +2,8 @@
 //! and may have one, the thread tries to connect to the function's socket.
 
 use super::PortClients;
-use super::dialer::{DialerEvent, DialerOutcome, VmmDialer, VmmSocketDial};
+use super::dialer::{DialerOutcome, VmmDialer, VmmSocketDial};
+use super::dialer_event::DialerEvent;
 use super::service::{attach, is_shut};
 use crate::port::engine::PortEngine;
 use host::socket::StreamSocket;

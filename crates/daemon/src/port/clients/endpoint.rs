@@ -1,7 +1,7 @@
 //! Endpoint of a function for its clients: a listening socket to which VMMs connect, or the attempts to connect to a VMM's
 //! socket.
 
-use super::dialer::{LONGEST, SHORTEST};
+use super::dialer_event::{LONGEST, SHORTEST};
 use crate::config::file::SocketRole;
 use host::socket::{SocketFilePermissions, SocketListener};
 use i82576::Time;

@@ -6,7 +6,7 @@
 //! | `slot` | a function's socket and client, and counters over all clients |
 //! | `endpoint`, `listening` | the listening socket, or the attempts to connect to a VMM's socket |
 //! | `dialing`, `doors` | connections to VMMs that listen; listening sockets that are shut while a VF is disabled |
-//! | `dialer`, `shut_door` | the thread that connects to VMMs, and shuts listening sockets |
+//! | `dialer`, `dialer_event`, `shut_door` | the thread that connects to VMMs, and shuts listening sockets |
 //! | `connection` | trait of a client's connection, and the bounds of every client |
 //! | `vfio` | a vfio-user client's connection, and its session |
 //! | `vhost` | a vhost-user client's connection, for virtio functions |
@@ -31,6 +31,7 @@ mod changes;
 pub(in crate::port) mod connection;
 mod device;
 pub(in crate::port) mod dialer;
+mod dialer_event;
 mod dialing;
 mod doors;
 mod ending;

@@ -1,6 +1,6 @@
 //! Door of a listening socket that the thread of `dialer` keeps shut. An attempt to shut it may fail, and is repeated then.
 
-use super::dialer::{DialerEvent, LONGEST, SHORTEST};
+use super::dialer_event::{DialerEvent, LONGEST, SHORTEST};
 use host::socket::ListenerDoor;
 use i82576::Time;
 use pcie::Function;
