@@ -168,6 +168,11 @@ impl KeptFileDescriptors {
         self.0.iter().map(|(name, fd)| (name.as_str(), fd.as_fd()))
     }
 
+    /// Lends every file descriptor exclusively, in the order of names.
+    pub(crate) fn descriptors_mut(&mut self) -> impl Iterator<Item = &mut OwnedFd> {
+        self.0.values_mut()
+    }
+
     /// Returns the number of kept file descriptors.
     #[must_use]
     pub fn len(&self) -> usize {

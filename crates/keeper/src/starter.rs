@@ -29,7 +29,7 @@ use rustix::thread::set_name;
 use crate::channel::{self, PATIENCE};
 use crate::heritage::{self, KEEPER, PREDECESSOR};
 use crate::log::say;
-use crate::message::{self, KeeperMessage, number};
+use crate::message::{self, KeeperMessage, KeptFileDescriptors, number};
 use crate::process::ChildProcess;
 
 /// Reply of the starter after it has started a host; it carries the host's pidfd. The next constant is the reply with
@@ -53,14 +53,20 @@ pub(crate) struct StarterProcessConnection {
 }
 
 impl StarterProcessConnection {
-    /// Forks the starter process of a service. `command` builds a host's command line, in the starter.
+    /// Forks the starter process of a service. `command` builds a host's command line, in the starter. `shelf` holds the
+    /// other descriptors that this process has opened.
     ///
     /// # Errors
-    /// This process has a second thread, or the system is out of processes.
-    pub(crate) fn fork(service: &str, command: &mut dyn FnMut() -> Command) -> io::Result<Self> {
-        let (ours, theirs) = channel::pair()?;
+    /// This process has a second thread, or has opened another descriptor. The system is out of processes.
+    pub(crate) fn fork(
+        service: &str,
+        shelf: &mut KeptFileDescriptors,
+        command: &mut dyn FnMut() -> Command,
+    ) -> io::Result<Self> {
+        let (mut ours, theirs) = channel::pair()?;
         let name = name_of(service);
-        let handle = fork::start_copy(theirs, |line| i32::from(obey(&line, service, command).is_err()))?;
+        let obey = |line| i32::from(obey(&line, service, command).is_err());
+        let handle = fork::start_only_copy(theirs, shelf.descriptors_mut().chain([&mut ours]), obey)?;
         set_socket_timeout(&ours, Timeout::Send, Some(PATIENCE))?;
         set_socket_timeout(&ours, Timeout::Recv, Some(ANSWER))?;
         Ok(Self { name, line: Some(ours), process: ChildProcess::of(handle) })

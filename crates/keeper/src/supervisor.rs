@@ -92,15 +92,15 @@ struct FileDescriptorKeeper {
 }
 
 /// Starts hosts and holds their file descriptors until a host ends for good. Returns the exit status. `command` builds
-/// the host's command line. The process must have one thread; afterwards its system calls are restricted.
+/// the host's command line. The process must have one thread and no open file; afterwards its system calls are restricted.
 ///
 /// # Errors
-/// The keeper cannot start: out of descriptors or processes, or it cannot be confined. Later errors go to standard
+/// The keeper cannot start: a second thread or an open file, out of descriptors or processes, or it cannot be confined. Later errors go to standard
 /// error, and the status is 1.
 pub fn keep(config: &KeeperConfig<'_>, command: &mut dyn FnMut() -> Command) -> io::Result<u8> {
     let KeeperConfig { service, seccomp } = *config;
-    let shelf = heritage::of_systemd().map_err(io::Error::other)?;
-    let starter = StarterProcessConnection::fork(service, command)?;
+    let mut shelf = heritage::of_systemd().map_err(io::Error::other)?;
+    let starter = StarterProcessConnection::fork(service, &mut shelf, command)?;
     let confinement = ThreadSandbox { seccomp, capabilities: ThreadCapabilities::Unchanged };
     let gives_up = confinement.prepare(ThreadRole::Keeper).map_err(io::Error::other)?;
     let mut keeper = FileDescriptorKeeper {
