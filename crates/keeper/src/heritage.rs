@@ -11,6 +11,8 @@ use std::process::Command;
 
 use host::descriptors::take_passed;
 use rustix::io::fcntl_dupfd_cloexec;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::stdio::dup2_stdin;
 
 use crate::backing;
 use crate::channel::{END, HandOverChannel, STARTED};
@@ -78,12 +80,13 @@ impl InheritedFileDescriptors {
             return Ok(Self { shelf: KeptFileDescriptors::default(), from: FileDescriptorSender::NoSender });
         };
         let socket = fcntl_dupfd_cloexec(io::stdin(), ABOVE_STANDARD).map_err(io::Error::from)?;
+        empty_stdin()?;
         if from == PREDECESSOR {
             message::send(&socket, &format!("{STARTED}={}", std::process::id()), None)?;
         }
         let shelf = receive(&socket)?;
         let from = match from.to_str() {
-            Some(KEEPER) => FileDescriptorSender::Keeper(KeeperConnection::over(socket)?),
+            Some(KEEPER) => FileDescriptorSender::Keeper(KeeperConnection::over(socket)?.holding(&shelf)),
             Some(PREDECESSOR) => FileDescriptorSender::Predecessor(HandOverChannel::over(socket)?),
             _ => return Err(InheritedFileDescriptorsError::Environment(HERITAGE)),
         };
@@ -113,6 +116,13 @@ pub(crate) fn of_systemd() -> Result<KeptFileDescriptors, InheritedFileDescripto
         }
     }
     Ok(shelf)
+}
+
+/// Replaces the standard input by an empty file. Otherwise programs that this process starts would inherit the socket, and
+/// could speak for this process. A pipe works where this process may open no file.
+fn empty_stdin() -> io::Result<()> {
+    let (empty, _) = pipe_with(PipeFlags::CLOEXEC)?;
+    Ok(dup2_stdin(empty)?)
 }
 
 fn receive(socket: &OwnedFd) -> Result<KeptFileDescriptors, InheritedFileDescriptorsError> {

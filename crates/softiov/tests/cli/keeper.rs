@@ -103,6 +103,19 @@ fn starter_process_shares_no_descriptor_with_keeper_or_hosts() {
 }
 
 #[test]
+fn hosts_standard_input_is_not_the_keepers_socket() {
+    let folder = tempdir().unwrap();
+    let serve = ServeProcess::start(&folder, &[]);
+    // Programs that the host starts inherit its standard input.
+    let input = || fs::read_link(proc(serve.hosts()[0]).join("fd/0")).unwrap().display().to_string();
+    assert!(input().starts_with("pipe:"), "{}", input());
+    let first = serve.hosts()[0];
+    kill_process(first, Signal::KILL).unwrap();
+    next_host(&serve, Some(first));
+    assert!(input().starts_with("pipe:"), "{}", input());
+}
+
+#[test]
 fn starter_process_survives_sigterm_sigint_sighup_and_sigusr2() {
     let folder = tempdir().unwrap();
     let mut serve = ServeProcess::start(&folder, &[]);
