@@ -54,6 +54,7 @@ pub use host_tools::HostTools;
 pub use open_vswitch::OpenVSwitch;
 pub use prometheus::{PrometheusPrograms, prometheus};
 pub use qemu::Qemu;
+pub(crate) use qemu::QemuSeries;
 
 use apt::AptRoot;
 use cache::AssetCache;
@@ -127,7 +128,7 @@ impl BootFiles {
         let mut builder = AssetBuilder::open()?;
         let qemu = match given_qemu.or_else(Qemu::of_system) {
             Some(qemu) => qemu,
-            None => qemu::prepare(&mut builder)?,
+            None => qemu::prepare(&mut builder, QemuSeries::Current)?,
         };
         let (kernel, initramfs) = match given_guest {
             Some(given) => given,
@@ -145,6 +146,19 @@ impl BootFiles {
     pub fn with_dpdk(mut self, series: DpdkSeries) -> Result<Self> {
         let mut builder = AssetBuilder::open()?;
         self.initramfs = dpdk::prepare(&mut builder, series, &self.initramfs)?;
+        builder.close()?;
+        Ok(self)
+    }
+
+    /// Returns the same files with Debian 12's QEMU 7.2, which has no vfio-user: its guests can have VFs behind vhost-user
+    /// sockets. Fetches 50 MB the first time.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`prepare`](Self::prepare).
+    pub fn with_bookworm_qemu(mut self) -> Result<Self> {
+        let mut builder = AssetBuilder::open()?;
+        self.qemu = qemu::prepare(&mut builder, QemuSeries::Bookworm72)?;
         builder.close()?;
         Ok(self)
     }
@@ -175,7 +189,7 @@ impl BootFiles {
         Ok(image)
     }
 
-    /// Returns the QEMU that runs the guests, version 10.1 or later.
+    /// Returns the QEMU that runs the guests: version 10.1 or later, or [Debian 12's](Self::with_bookworm_qemu).
     pub fn qemu(&self) -> &Qemu {
         &self.qemu
     }

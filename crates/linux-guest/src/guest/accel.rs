@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::LinuxGuest;
-use crate::assets::BootFiles;
+use crate::assets::{BootFiles, QemuSeries};
 
 /// Timeout of the trial boot that tests KVM. A working KVM needs one to three seconds.
 const TRIAL: Duration = Duration::from_secs(20);
@@ -56,11 +56,13 @@ impl QemuAccelerator {
 
     /// Returns QEMU's model of the CPU: `max` boots as fast as the plain model under TCG, and has RDRAND, without
     /// which /dev/random is late. Its fast string operations are hidden from the guest: a kernel that sees them copies
-    /// with `rep movsb`, which TCG executes byte by byte, and without them with `rep movsq`, 8 bytes at a time.
-    pub(super) fn cpu(self) -> &'static str {
-        match self {
-            Self::Kvm => "host",
-            Self::Tcg => "max,-erms,-fsrm,-fsrs,-fzrm",
+    /// with `rep movsb`, which TCG executes byte by byte, and without them with `rep movsq`, 8 bytes at a time. QEMU 7.2
+    /// knows only two of the names.
+    pub(super) fn cpu(self, qemu: QemuSeries) -> &'static str {
+        match (self, qemu) {
+            (Self::Kvm, _) => "host",
+            (Self::Tcg, QemuSeries::Current) => "max,-erms,-fsrm,-fsrs,-fzrm",
+            (Self::Tcg, QemuSeries::Bookworm72) => "max,-erms,-fsrm",
         }
     }
 }

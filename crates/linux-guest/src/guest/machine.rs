@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::accel::QemuAccelerator;
-use crate::assets::BootFiles;
+use crate::assets::{BootFiles, QemuSeries};
 
 /// Kernel command line of a guest. `quiet` and no mitigations make an emulated CPU boot faster; a panic reboots,
 /// which the host notices.
@@ -71,7 +71,7 @@ impl MachineConfig {
         add("-object", memory.into());
         add("-smp", self.cpus.to_string().into());
         add("-accel", accel.option(self.iommu).into());
-        add("-cpu", accel.cpu().into());
+        add("-cpu", accel.cpu(assets.qemu().series()).into());
         add("-kernel", assets.kernel().into());
         add("-initrd", assets.initramfs().into());
         let coldplug = if self.coldplug { "" } else { " softiov.coldplug=off" };
@@ -100,7 +100,8 @@ impl MachineConfig {
             add("-device", device.into());
         }
         for (index, interface) in self.vhost_sockets.iter().enumerate() {
-            for (option, value) in vhost_devices(self.vf_sockets.len() + index, interface) {
+            let index = self.vf_sockets.len() + index;
+            for (option, value) in vhost_devices(index, interface, (assets.qemu().series(), accel)) {
                 add(option, value.into());
             }
         }
@@ -143,15 +144,30 @@ fn root_port(index: usize) -> String {
 
 /// Returns QEMU's options for an interface behind a vhost-user socket, and for the root port above it. QEMU connects again when
 /// the server has restarted, or listens until the server has connected again.
-fn vhost_devices(index: usize, interface: &VhostInterface) -> [(&'static str, String); 4] {
+fn vhost_devices(
+    index: usize,
+    interface: &VhostInterface,
+    (qemu, accel): (QemuSeries, QemuAccelerator),
+) -> [(&'static str, String); 4] {
     let VhostInterface { socket, listens, pairs, properties } = interface;
     let path = socket.to_string_lossy().replace(',', ",,");
-    let end = if *listens { "server=on,wait=off" } else { "reconnect-ms=100" };
+    let end = match (listens, qemu) {
+        (true, _) => "server=on,wait=off",
+        (false, QemuSeries::Current) => "reconnect-ms=100",
+        // Seconds.
+        (false, QemuSeries::Bookworm72) => "reconnect=1",
+    };
+    let vectors = match (qemu, accel) {
+        // QEMU 7.2 without KVM dereferences a null pointer when the driver of a vhost-user device starts with MSI-X,
+        // whatever the back end (virtio_pci_one_vector_unmask). With an interrupt pin it does not.
+        (QemuSeries::Bookworm72, QemuAccelerator::Tcg) => 0,
+        _ => 2 * pairs + 2,
+    };
     let chardev = format!("socket,id=vhost{index},path={path},{end}");
     let backend = format!("vhost-user,id=net{index},chardev=vhost{index},queues={pairs}");
     let mut device = json!({
         "driver": "virtio-net-pci", "netdev": format!("net{index}"), "bus": format!("port{index}"),
-        "mq": *pairs > 1, "vectors": 2 * pairs + 2, "romfile": "",
+        "mq": *pairs > 1, "vectors": vectors, "romfile": "",
     });
     if let Some(device) = device.as_object_mut() {
         device.extend(properties.iter().cloned());

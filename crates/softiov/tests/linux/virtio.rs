@@ -2,6 +2,7 @@
 //! Judy has split rings. The guest Kim has two queue pairs, with packed rings if the host offers them. Both guests are on
 //! one port, so that large packets pass unsegmented.
 
+pub(crate) mod bookworm;
 pub(crate) mod client;
 pub(crate) mod kernels;
 pub(crate) mod migration;
