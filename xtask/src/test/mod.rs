@@ -5,6 +5,7 @@
 mod ahead;
 mod context;
 mod demo;
+mod kubernetes;
 pub(crate) mod process;
 mod results;
 mod setup;

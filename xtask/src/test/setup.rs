@@ -110,7 +110,7 @@ fn is_present(need: &RequiredProgram) -> bool {
     in_path(need.program)
 }
 
-fn in_path(program: &str) -> bool {
+pub(super) fn in_path(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }

@@ -12,7 +12,7 @@ use anyhow::Result;
 use super::context::TestWorkspace;
 use super::process::{self, OutputVisibility};
 use super::tally::TestTally;
-use super::{demo, results, setup};
+use super::{demo, kubernetes, results, setup};
 use crate::explore::seed::SEED;
 use crate::tidy::doors::{DOORS, package_name};
 use crate::tidy::pure::PURE;
@@ -38,6 +38,7 @@ pub(super) enum TestStage {
     NoStd,
     Build,
     Test,
+    KubernetesUnit,
     Boot,
     Linux,
     Package,
@@ -48,7 +49,7 @@ pub(super) enum TestStage {
 }
 
 impl TestStage {
-    pub(super) const ALL: [Self; 16] = [
+    pub(super) const ALL: [Self; 17] = [
         Self::Setup,
         Self::Fmt,
         Self::Tidy,
@@ -58,6 +59,7 @@ impl TestStage {
         Self::NoStd,
         Self::Build,
         Self::Test,
+        Self::KubernetesUnit,
         Self::Boot,
         Self::Linux,
         Self::Package,
@@ -79,6 +81,7 @@ impl TestStage {
             Self::NoStd => "no-std",
             Self::Build => "build",
             Self::Test => "test",
+            Self::KubernetesUnit => "kubernetes-unit",
             Self::Instructions => "instructions",
             Self::Boot => "boot",
             Self::Linux => "linux",
@@ -100,6 +103,9 @@ impl TestStage {
             Self::NoStd => "the pure crates and their dependencies build without the standard library",
             Self::Build => "the workspace and its tests build",
             Self::Test => "unit, protocol, property, driver-against-card and vfio-user tests",
+            Self::KubernetesUnit => {
+                "the node agent for Kubernetes, against both registration sockets of kubelet"
+            }
             Self::Instructions => "instructions that the card spends on a frame, by stop of the frame's path",
             Self::Boot => "a stock Linux guest boots without a card",
             Self::Linux => "stock Linux guests on the card",
@@ -118,7 +124,7 @@ impl TestStage {
     }
 
     pub(super) fn needs_build(self) -> bool {
-        self == Self::Test || self.is_long()
+        matches!(self, Self::Test | Self::KubernetesUnit) || self.is_long()
     }
 
     /// Returns true if `cargo xtask test --quick` runs this stage.
@@ -158,6 +164,7 @@ impl TestStage {
                 cargo(context, &format!("test --workspace --no-run {UNRUN_TOO}")),
             ]),
             Self::Test => test_all(context),
+            Self::KubernetesUnit => kubernetes::run(&context.root),
             Self::Instructions => count_instructions(),
             Self::Boot | Self::Linux | Self::Package => self.boot_guests(context),
             Self::Demo => demo(context, "demo --json", demo::EMBEDDED_GUESTS),

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	oci "github.com/opencontainers/runtime-spec/specs-go"
+	resourceapi "k8s.io/api/resource/v1"
+	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+	"tags.cncf.io/container-device-interface/pkg/cdi"
+
+	"softiov.io/kubernetes/internal/dra"
+)
+
+// inject does what a container runtime does with the CDI devices of a container.
+func inject(t *testing.T, folder string, ids []string) (*oci.Spec, error) {
+	t.Helper()
+	cache, err := cdi.NewCache(cdi.WithSpecDirs(filepath.Join(folder, "cdi")), cdi.WithAutoRefresh(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	container := &oci.Spec{}
+	_, err = cache.InjectDevices(container, ids...)
+	return container, err
+}
+
+func TestDriverRegistersAndPublishesVFs(t *testing.T) {
+	t.Parallel()
+	folder := shortFolder(t)
+	startHost(t, folder)
+	agent := startAgent(t, folder, newKube())
+	_, info := registerDRA(t, folder)
+	if info.Type != registration.DRAPlugin || info.Name != dra.DriverName {
+		t.Errorf("registered %s %s", info.Type, info.Name)
+	}
+	for _, service := range []string{"v1.DRAPlugin", "v1.DRAResourceHealth"} {
+		if !slices.Contains(info.SupportedVersions, service) {
+			t.Errorf("the services %v lack %s", info.SupportedVersions, service)
+		}
+	}
+	want := []string{"pf0vf0", "pf0vf1", "pf0vf2", "pf0vf3", "pf1vf0", "pf1vf1"}
+	eventually(t, "slices with the VFs of pf0 and pf1, and not of the device plugin's pf2", func() bool {
+		return slices.Equal(slices.Sorted(maps.Keys(agent.offered())), want)
+	})
+	attributes := agent.offered()["pf0vf1"].Attributes
+	for name, value := range map[resourceapi.QualifiedName]string{
+		"family": "82576", "port": "pf0", "uplink": "none", "vlans": "10,20,100-199", "routingID": "00:11.2",
+	} {
+		if got := attributes[name].StringValue; got == nil || *got != value {
+			t.Errorf("%s is %v, want %s", name, got, value)
+		}
+	}
+	for name, value := range map[resourceapi.QualifiedName]int64{"index": 1, "vlanMin": 10, "vlanMax": 199, "rate": 1000} {
+		if got := attributes[name].IntValue; got == nil || *got != value {
+			t.Errorf("%s is %v, want %d", name, got, value)
+		}
+	}
+}
+
+func TestPreparedClaimHasFolderAndPolicy(t *testing.T) {
+	t.Parallel()
+	folder := shortFolder(t)
+	host := startHost(t, folder)
+	first := claim("first", `"vlan":100,"qos":3,"mac":"02:00:00:00:aa:01","spoofchk":"on","max_tx_rate":500`, "pf0vf1")
+	second := claim("second", "", "pf0vf0", "pf1vf1")
+	startAgent(t, folder, newKube(first, second))
+	kubelet, _ := registerDRA(t, folder)
+
+	answer := kubelet.prepare(first)
+	if answer.Error != "" || len(answer.Devices) != 1 {
+		t.Fatalf("prepare: %v", answer)
+	}
+	for name, want := range map[string]string{"vlan": "100", "qos": "3", "mac": `"02:00:00:00:aa:01"`, "max_tx_rate": "500"} {
+		if got := host.setting("pf0vf1", name); got != want {
+			t.Errorf("%s of pf0vf1 is %s, want %s", name, got, want)
+		}
+	}
+	ids := answer.Devices[0].CdiDeviceIds
+	for _, device := range kubelet.prepare(second).Devices {
+		ids = append(ids, device.CdiDeviceIds...)
+	}
+	container, err := inject(t, folder, ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, vf := range []string{"pf0vf1", "pf0vf0", "pf1vf1"} {
+		mount := container.Mounts[i]
+		if mount.Source != filepath.Join(folder, "rt", vf) || mount.Destination != "/run/softiov/"+vf || !slices.Contains(mount.Options, "ro") {
+			t.Errorf("mount %+v", mount)
+		}
+		if variable := "SOFTIOV_VF_" + strings.ToUpper(vf) + "=/run/softiov/" + vf + "/vf.sock"; !slices.Contains(container.Process.Env, variable) {
+			t.Errorf("the variables %v lack %s", container.Process.Env, variable)
+		}
+	}
+
+	if fault := kubelet.unprepare(first); fault != "" {
+		t.Fatal(fault)
+	}
+	for name, want := range map[string]string{"vlan": "0", "qos": "0", "mac": `"00:00:00:00:00:00"`, "max_tx_rate": "0"} {
+		if got := host.setting("pf0vf1", name); got != want {
+			t.Errorf("%s of pf0vf1 stays %s after the claim, want %s", name, got, want)
+		}
+	}
+	if _, err := inject(t, folder, answer.Devices[0].CdiDeviceIds); err == nil {
+		t.Error("the CDI device of an ended claim still resolves")
+	}
+	if fault := kubelet.unprepare(first); fault != "" {
+		t.Errorf("the second unprepare fails: %s", fault)
+	}
+}
+
+func TestRefusedClaimNamesCauseAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	folder := shortFolder(t)
+	host := startHost(t, folder)
+	byClass := claim("by-class", `"vlan":20`, "pf0vf1")
+	configure(byClass, resourceapi.AllocationConfigSourceClass, `"vlan":10`)
+	admin := claim("admin", "", "pf0vf1")
+	yes := true
+	admin.Status.Allocation.Devices.Results[0].AdminAccess = &yes
+	elsewhere := claim("elsewhere", "", "pf0vf1")
+	elsewhere.Status.Allocation.Devices.Results[0].Pool = "node-2"
+	for _, test := range []struct {
+		claim *resourceapi.ResourceClaim
+		want  string
+	}{
+		{claim("vlan-not-allowed", `"vlan":300`, "pf0vf1"), "VLAN 300 is not among the VF's allowed VLANs"},
+		{claim("vlan-out-of-range", `"vlan":5000`, "pf0vf1"), "request request-0: vlan: 5000 is out of range (0-4094"},
+		{claim("too-fast", `"max_tx_rate":5000`, "pf0vf1"), "transmit rate 5000 Mb/s exceeds the link's 1000 Mb/s"},
+		{claim("administrators", `"vlan":40`, "pf0vf2"), "vlan of pf0vf2 is 30, set by the host's administrator (file)"},
+		{claim("trust", `"trust":"on"`, "pf0vf1"), "trust: a claim may not set true"},
+		{claim("unknown", `"speed":1`, "pf0vf1"), "unknown parameter speed"},
+		{claim("same-mac", `"mac":"02:00:00:00:aa:02"`, "pf0vf0", "pf0vf1"), "is also that of pf0vf0"},
+		{claim("no-vf", "", "pf0vf7"), "the host offers no VF pf0vf7"},
+		{claim("plugins-vf", "", "pf2vf0"), "the host offers no VF pf2vf0 for claims"},
+		{byClass, "the claim sets 20, but its device class sets 10"},
+		{admin, "adminAccess is not supported"},
+		{elsewhere, "is of node node-2"},
+	} {
+		agentClaim := test.claim
+		t.Run(agentClaim.Name, func(t *testing.T) {
+			inner := shortFolder(t)
+			if err := os.Symlink(filepath.Join(folder, "rt"), filepath.Join(inner, "rt")); err != nil {
+				t.Fatal(err)
+			}
+			startAgent(t, inner, newKube(agentClaim))
+			kubelet, _ := registerDRA(t, inner)
+			answer := kubelet.prepare(agentClaim)
+			if !strings.Contains(answer.Error, test.want) || !strings.Contains(answer.Error, "claim default/"+agentClaim.Name) {
+				t.Errorf("error %q, want %q", answer.Error, test.want)
+			}
+			if fault := kubelet.unprepare(agentClaim); fault != "" {
+				t.Errorf("unprepare of a refused claim: %s", fault)
+			}
+		})
+	}
+	if vlan, state := host.setting("pf0vf1", "vlan"), host.setting("pf0vf1", "trust"); vlan != "0" || state != "false" {
+		t.Errorf("a refused claim left vlan %s, trust %s", vlan, state)
+	}
+}
+
+func TestDeviceClassMaySetPrivilegedParameters(t *testing.T) {
+	t.Parallel()
+	folder := shortFolder(t)
+	host := startHost(t, folder)
+	trusted := claim("trusted", "", "pf0vf3")
+	configure(trusted, resourceapi.AllocationConfigSourceClass, `"trust":"on","spoofchk":"off"`)
+	startAgent(t, folder, newKube(trusted))
+	kubelet, _ := registerDRA(t, folder)
+	if answer := kubelet.prepare(trusted); answer.Error != "" {
+		t.Fatal(answer.Error)
+	}
+	if trust, spoofchk := host.setting("pf0vf3", "trust"), host.setting("pf0vf3", "spoofchk"); trust != "true" || spoofchk != "false" {
+		t.Errorf("trust %s, spoofchk %s", trust, spoofchk)
+	}
+}

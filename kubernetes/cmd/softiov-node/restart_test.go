@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"softiov.io/kubernetes/internal/claims"
+)
+
+// prepareFirst starts host and agent, and prepares a claim with VLAN 100 on pf0vf1.
+func prepareFirst(t *testing.T) (string, *testHost, *testAgent, *draKubelet) {
+	t.Helper()
+	folder := shortFolder(t)
+	host := startHost(t, folder)
+	agent := startAgent(t, folder, newKube(claim("first", `"vlan":100`, "pf0vf1")))
+	kubelet, _ := registerDRA(t, folder)
+	if answer := kubelet.prepare(claim("first", "", "pf0vf1")); answer.Error != "" {
+		t.Fatal(answer.Error)
+	}
+	return folder, host, agent, kubelet
+}
+
+// specs returns the CDI files of claims.
+func specs(t *testing.T, folder string) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, "cdi", "softiov.io-vf_*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return paths
+}
+
+func TestAgentRestartKeepsClaims(t *testing.T) {
+	t.Parallel()
+	folder, host, agent, _ := prepareFirst(t)
+	agent.stop()
+	agent.start()
+	kubelet, _ := registerDRA(t, folder)
+	// Kubelet repeats prepare after its own restart.
+	if answer := kubelet.prepare(claim("first", "", "pf0vf1")); answer.Error != "" || len(answer.Devices) != 1 {
+		t.Fatalf("prepare after the restart: %v", answer)
+	}
+	if fault := kubelet.unprepare(claim("first", "", "pf0vf1")); fault != "" || host.setting("pf0vf1", "vlan") != "0" {
+		t.Errorf("unprepare by another process: %q, vlan %s", fault, host.setting("pf0vf1", "vlan"))
+	}
+}
+
+// Reported for dra-example-driver (kubernetes#141433): /var/run is empty after a reboot, the driver's records are not.
+func TestCDIFileLostByRebootIsWrittenAgain(t *testing.T) {
+	t.Parallel()
+	folder, _, agent, _ := prepareFirst(t)
+	agent.stop()
+	if err := os.RemoveAll(filepath.Join(folder, "cdi")); err != nil {
+		t.Fatal(err)
+	}
+	agent.start()
+	eventually(t, "the agent writes the CDI file without kubelet", func() bool { return len(specs(t, folder)) == 1 })
+	if err := os.Remove(specs(t, folder)[0]); err != nil {
+		t.Fatal(err)
+	}
+	kubelet, _ := registerDRA(t, folder)
+	if answer := kubelet.prepare(claim("first", "", "pf0vf1")); answer.Error != "" || len(specs(t, folder)) != 1 {
+		t.Errorf("prepare does not write the file again: %v", answer)
+	}
+}
+
+func TestHostRestartKeepsPolicyOfClaims(t *testing.T) {
+	t.Parallel()
+	_, host, _, _ := prepareFirst(t)
+	host.stop()
+	host.start()
+	if vlan := host.setting("pf0vf1", "vlan"); vlan != "100" {
+		t.Errorf("vlan %s after a restart of the host", vlan)
+	}
+}
+
+func TestPolicyThatTheHostLostIsSetAgain(t *testing.T) {
+	t.Parallel()
+	_, host, _, _ := prepareFirst(t)
+	host.stop()
+	host.forget()
+	host.start()
+	eventually(t, "the agent sets the VLAN again", func() bool { return host.setting("pf0vf1", "vlan") == "100" })
+}
+
+func TestAdministratorsChangeOfAClaimedVFStays(t *testing.T) {
+	t.Parallel()
+	_, host, agent, _ := prepareFirst(t)
+	change := map[string]string{"vlan": "20"}
+	setVLAN(t, host, "pf0vf1", change["vlan"])
+	agent.stop()
+	agent.start()
+	time.Sleep(300 * time.Millisecond) // Several rounds of the agent.
+	if vlan := host.setting("pf0vf1", "vlan"); vlan != "20" {
+		t.Errorf("the agent has overridden the administrator's VLAN 20 with %s", vlan)
+	}
+}
+
+// Reported for kubelet (kubernetes#129402): a pod cannot end while its driver fails to unprepare.
+func TestClaimEndsWhileTheHostIsAway(t *testing.T) {
+	t.Parallel()
+	folder, host, agent, kubelet := prepareFirst(t)
+	host.stop()
+	if fault := kubelet.unprepare(claim("first", "", "pf0vf1")); fault != "" {
+		t.Fatalf("the pod cannot end without the host: %s", fault)
+	}
+	if len(specs(t, folder)) != 0 {
+		t.Error("the CDI file of the ended claim is still there")
+	}
+	// The agent may restart too before the host is back.
+	agent.stop()
+	agent.start()
+	host.start()
+	eventually(t, "the host takes the VLAN back", func() bool { return host.setting("pf0vf1", "vlan") == "0" })
+	eventually(t, "the record is gone", func() bool {
+		record, err := agentStore(t, folder).Get("first-uid")
+		return record == nil && err == nil
+	})
+}
+
+func agentStore(t *testing.T, folder string) *claims.Store {
+	t.Helper()
+	store, err := claims.OpenStore(filepath.Join(folder, "as", "claims"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func TestRecordsLostWithTheDiskAreRebuiltFromTheAPI(t *testing.T) {
+	t.Parallel()
+	folder, host, agent, _ := prepareFirst(t)
+	agent.stop()
+	if err := os.RemoveAll(filepath.Join(folder, "as")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(specs(t, folder)[0]); err != nil {
+		t.Fatal(err)
+	}
+	agent.start()
+	eventually(t, "the CDI file is back", func() bool { return len(specs(t, folder)) == 1 })
+	kubelet, _ := registerDRA(t, folder)
+	// The second claim was never prepared. The scheduler would not give it the VF; the driver is the last line of defence.
+	second := claim("second", "", "pf0vf1")
+	agent.add(second)
+	if answer := kubelet.prepare(second); !strings.Contains(answer.Error, "VF pf0vf1 is still prepared for claim default/first") {
+		t.Errorf("the VF is given away twice: %v", answer)
+	}
+	if fault := kubelet.unprepare(claim("first", "", "pf0vf1")); fault != "" || host.setting("pf0vf1", "vlan") != "0" {
+		t.Errorf("unprepare: %q, vlan %s", fault, host.setting("pf0vf1", "vlan"))
+	}
+}
+
+func TestDamagedRecordIsRebuilt(t *testing.T) {
+	t.Parallel()
+	folder, host, agent, _ := prepareFirst(t)
+	agent.stop()
+	path := filepath.Join(folder, "as", "claims", "first-uid.json")
+	if err := os.WriteFile(path, []byte(`{"version":1,"ui`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	agent.start()
+	kubelet, _ := registerDRA(t, folder)
+	if answer := kubelet.prepare(claim("first", "", "pf0vf1")); answer.Error != "" {
+		t.Errorf("prepare: %s", answer.Error)
+	}
+	if fault := kubelet.unprepare(claim("first", "", "pf0vf1")); fault != "" || host.setting("pf0vf1", "vlan") != "0" {
+		t.Errorf("unprepare: %q, vlan %s", fault, host.setting("pf0vf1", "vlan"))
+	}
+}
+
+// A claim of a pod that kubelet has not started must not be prepared early: nobody would release it.
+func TestUnpreparedClaimIsNotRebuilt(t *testing.T) {
+	t.Parallel()
+	folder := shortFolder(t)
+	host := startHost(t, folder)
+	agent := startAgent(t, folder, newKube(claim("waiting", `"vlan":40`, "pf0vf2"), claim("plain", "", "pf0vf0")))
+	eventually(t, "the VFs are published", func() bool { return len(agent.offered()) == 6 })
+	time.Sleep(200 * time.Millisecond)
+	if vlan := host.setting("pf0vf2", "vlan"); vlan != "30" || len(specs(t, folder)) != 0 {
+		t.Errorf("vlan %s, CDI files %v", vlan, specs(t, folder))
+	}
+}
+
+// Reported for dra-example-driver (#263): a claim deleted by force is reallocated while its container still runs.
+func TestForceDeletedClaimKeepsItsVFUntilUnprepare(t *testing.T) {
+	t.Parallel()
+	_, host, agent, kubelet := prepareFirst(t)
+	if err := agent.kube.ResourceV1().ResourceClaims("default").Delete(context.Background(), "first", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	second := claim("second", `"vlan":20`, "pf0vf1")
+	agent.add(second)
+	answer := kubelet.prepare(second)
+	if !strings.Contains(answer.Error, "softiov-node release first-uid") || host.setting("pf0vf1", "vlan") != "100" {
+		t.Errorf("error %q, vlan %s", answer.Error, host.setting("pf0vf1", "vlan"))
+	}
+	if fault := kubelet.unprepare(claim("first", "", "pf0vf1")); fault != "" {
+		t.Fatal(fault)
+	}
+	if answer := kubelet.prepare(second); answer.Error != "" || host.setting("pf0vf1", "vlan") != "20" {
+		t.Errorf("the freed VF: %v, vlan %s", answer, host.setting("pf0vf1", "vlan"))
+	}
+}
+
+func TestVFWithAForeignClientIsRefused(t *testing.T) {
+	t.Parallel()
+	folder := shortFolder(t)
+	startHost(t, folder)
+	startAgent(t, folder, newKube(claim("first", "", "pf1vf1"), claim("second", "", "pf1vf0")))
+	kubelet, _ := registerDRA(t, folder)
+	if answer := kubelet.prepare(claim("first", "", "pf1vf1")); answer.Error != "" {
+		t.Fatal(answer.Error)
+	}
+	client, err := net.Dial("unix", filepath.Join(folder, "rt/pf1vf0/vf.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "prepare names the client", func() bool {
+		answer := kubelet.prepare(claim("second", "", "pf1vf0"))
+		return strings.Contains(answer.Error, "VF pf1vf0 is in use by process")
+	})
+	client.Close()
+	eventually(t, "the VF is free", func() bool { return kubelet.prepare(claim("second", "", "pf1vf0")).Error == "" })
+}
+
+func TestVMMThatOutlivesItsPodIsDisconnected(t *testing.T) {
+	t.Parallel()
+	folder, _, _, kubelet := prepareFirst(t)
+	client, err := net.Dial("unix", filepath.Join(folder, "rt/pf0vf1/vf.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	time.Sleep(200 * time.Millisecond) // The host accepts.
+	if fault := kubelet.unprepare(claim("first", "", "pf0vf1")); fault != "" {
+		t.Fatal(fault)
+	}
+	if err := client.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
+		t.Errorf("the client is still connected: %v", err)
+	}
+}

@@ -1,0 +1,142 @@
+// Package admin is the agent's interface for administrators: HTTP over a socket that only the agent's user can open.
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"softiov.io/kubernetes/internal/claims"
+	"softiov.io/kubernetes/internal/drain"
+	"softiov.io/kubernetes/internal/inventory"
+)
+
+// readTimeout bounds how long a client may take for its request.
+const readTimeout = 5 * time.Second
+
+// Releaser releases a claim that kubelet has forgotten.
+type Releaser interface {
+	Release(ctx context.Context, uid string) error
+}
+
+// Server answers administrators.
+type Server struct {
+	Watcher *inventory.Watcher
+	Drained *drain.Set
+	Store   *claims.Store
+	// Releaser is nil if the agent has no DRA driver.
+	Releaser Releaser
+}
+
+// VFStatus is one VF as the agent sees it.
+type VFStatus struct {
+	VF      string `json:"vf"`
+	Port    string `json:"port"`
+	Family  string `json:"family"`
+	Healthy bool   `json:"healthy"`
+	Reason  string `json:"reason,omitempty"`
+	Drained bool   `json:"drained"`
+	// Claim is namespace and name of the claim that has the VF, or empty.
+	Claim string `json:"claim,omitempty"`
+	UID   string `json:"uid,omitempty"`
+	// Released is true if the claim has ended, and the host has not taken back its settings yet.
+	Released bool `json:"released,omitempty"`
+}
+
+// Serve answers requests on the socket until the context ends.
+func (s *Server) Serve(ctx context.Context, socket string) error {
+	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		return fmt.Errorf("listen for administrators: %w", err)
+	}
+	if err := os.Chmod(socket, 0o600); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	server := &http.Server{Handler: s.handler(), ReadTimeout: readTimeout}
+	stop := context.AfterFunc(ctx, func() { server.Close() })
+	defer stop()
+	if err := server.Serve(listener); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /status", func(answer http.ResponseWriter, _ *http.Request) {
+		status, err := s.Status()
+		if err == nil {
+			err = json.NewEncoder(answer).Encode(status)
+		}
+		report(answer, err)
+	})
+	mux.HandleFunc("POST /drain/{name}", func(answer http.ResponseWriter, request *http.Request) {
+		name := request.PathValue("name")
+		err := s.known(name)
+		if err == nil {
+			err = s.Drained.Add(name)
+		}
+		s.Watcher.Refresh(request.Context())
+		report(answer, err)
+	})
+	mux.HandleFunc("DELETE /drain/{name}", func(answer http.ResponseWriter, request *http.Request) {
+		err := s.Drained.Remove(request.PathValue("name"))
+		s.Watcher.Refresh(request.Context())
+		report(answer, err)
+	})
+	mux.HandleFunc("POST /release/{uid}", func(answer http.ResponseWriter, request *http.Request) {
+		if s.Releaser == nil {
+			report(answer, errors.New("this agent has no claims, because all ports belong to the device plugin"))
+			return
+		}
+		report(answer, s.Releaser.Release(request.Context(), request.PathValue("uid")))
+	})
+	return mux
+}
+
+// known refuses a name that is neither a port nor a VF, since a typing error would drain nothing.
+func (s *Server) known(name string) error {
+	snapshot := s.Watcher.Snapshot()
+	for i := range snapshot.VFs {
+		if snapshot.VFs[i].Name == name || snapshot.VFs[i].Port == name {
+			return nil
+		}
+	}
+	return fmt.Errorf("the host has no port or VF %q: softiov-node status", name)
+}
+
+// Status returns every VF with its claim.
+func (s *Server) Status() ([]VFStatus, error) {
+	records, err := s.Store.All()
+	if err != nil {
+		return nil, err
+	}
+	snapshot := s.Watcher.Snapshot()
+	all := []VFStatus{}
+	for i := range snapshot.VFs {
+		vf := &snapshot.VFs[i]
+		status := VFStatus{
+			VF: vf.Name, Port: vf.Port, Family: vf.Family, Healthy: vf.Healthy(), Reason: vf.Reason, Drained: vf.Drained,
+		}
+		if holder := claims.Holder(records, vf.Name, ""); holder != nil {
+			status.Claim, status.UID, status.Released = holder.Title(), holder.UID, holder.Released
+		}
+		all = append(all, status)
+	}
+	return all, nil
+}
+
+func report(answer http.ResponseWriter, err error) {
+	if err != nil {
+		http.Error(answer, err.Error(), http.StatusConflict)
+	}
+}

@@ -1,0 +1,200 @@
+// Package dra is the driver of VFs for dynamic resource allocation: it publishes VFs, and prepares claims.
+package dra
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/dynamic-resource-allocation/kubeletplugin"
+	"k8s.io/klog/v2"
+
+	"softiov.io/kubernetes/internal/cdifiles"
+	"softiov.io/kubernetes/internal/claims"
+	"softiov.io/kubernetes/internal/host"
+	"softiov.io/kubernetes/internal/inventory"
+	"softiov.io/kubernetes/internal/policy"
+)
+
+// DriverName is the name of the driver in claims, device classes and ResourceSlices.
+const DriverName = "vf.softiov.io"
+
+// Driver prepares claims of one node.
+type Driver struct {
+	node    string
+	host    *host.Client
+	watcher *inventory.Watcher
+	store   *claims.Store
+	files   *cdifiles.Files
+	rules   claimRules
+	kube    kubernetes.Interface
+	// owns reports whether the driver, and not the device plugin, has a port's VFs.
+	owns func(port string) bool
+	// stop ends the agent after an error that it cannot mend.
+	stop func(error)
+
+	// mutex serializes all that changes records, files of claims and the policy of VFs.
+	mutex sync.Mutex
+}
+
+// Config is what a driver needs.
+type Config struct {
+	Node    string
+	Host    *host.Client
+	Watcher *inventory.Watcher
+	Store   *claims.Store
+	Files   *cdifiles.Files
+	Rules   policy.Rules
+	Kube    kubernetes.Interface
+	Owns    func(port string) bool
+	Stop    func(error)
+}
+
+// New returns a driver that does nothing yet.
+func New(config Config) *Driver {
+	return &Driver{
+		node: config.Node, host: config.Host, watcher: config.Watcher, store: config.Store, files: config.Files,
+		rules: claimRules{config.Rules}, kube: config.Kube, owns: config.Owns, stop: config.Stop,
+	}
+}
+
+var _ kubeletplugin.DRAPlugin = (*Driver)(nil)
+
+// PrepareResourceClaims prepares claims for pods that kubelet is about to start. Kubelet repeats it after a restart.
+func (d *Driver) PrepareResourceClaims(ctx context.Context, all []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if err := d.deriveOnce(ctx); err != nil {
+		return nil, err
+	}
+	results := map[types.UID]kubeletplugin.PrepareResult{}
+	for _, claim := range all {
+		record, err := d.prepare(ctx, claim)
+		if err != nil {
+			results[claim.UID] = kubeletplugin.PrepareResult{Err: fmt.Errorf("claim %s/%s: %w", claim.Namespace, claim.Name, err)}
+			continue
+		}
+		results[claim.UID] = kubeletplugin.PrepareResult{Devices: devices(record)}
+	}
+	return results, nil
+}
+
+// prepare gives the VFs of a claim their policy, and writes the claim's CDI file. The record is written first, so a
+// crash at any point leaves nothing that a repetition, or unprepare, does not find.
+func (d *Driver) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) (*claims.Record, error) {
+	record, err := d.store.Get(string(claim.UID))
+	if err != nil {
+		return nil, err
+	}
+	if record != nil && record.Released {
+		if err := d.settle(ctx, record); err != nil {
+			return nil, err
+		}
+		record = nil
+	}
+	switch {
+	case record == nil:
+		if record, err = d.admit(ctx, claim); err != nil {
+			return nil, err
+		}
+	case record.Derived:
+		snapshot := d.watcher.Snapshot()
+		if record, err = d.resolve(claim, &snapshot, prepared); err != nil {
+			return nil, err
+		}
+		if err := d.store.Put(record); err != nil {
+			return nil, err
+		}
+	}
+	return record, d.enforce(ctx, record)
+}
+
+// admit checks a new claim against the other claims and the host as it is now, and writes its record.
+func (d *Driver) admit(ctx context.Context, claim *resourceapi.ResourceClaim) (*claims.Record, error) {
+	records, err := d.store.All()
+	if err != nil {
+		return nil, err
+	}
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		if !d.isMine(&result) {
+			continue
+		}
+		if holder := claims.Holder(records, result.Device, string(claim.UID)); holder != nil {
+			if err := d.evict(ctx, holder, result.Device); err != nil {
+				return nil, err
+			}
+		}
+	}
+	d.watcher.Refresh(ctx)
+	snapshot := d.watcher.Snapshot()
+	record, err := d.resolve(claim, &snapshot, unprepared)
+	if err != nil {
+		return nil, err
+	}
+	for _, device := range record.Devices {
+		if vf, _ := snapshot.Find(device.VF); vf.Peer != nil {
+			return nil, fmt.Errorf("VF %s is in use by process %d of user %d, which no claim accounts for; end it, or: softiov vf disconnect %s",
+				device.VF, vf.Peer.PID, vf.Peer.UID, device.VF)
+		}
+	}
+	return record, d.store.Put(record)
+}
+
+// evict settles a released claim that still holds a VF. A claim that has not ended keeps its VF: its containers may
+// still run, even if the claim itself was deleted by force.
+func (d *Driver) evict(ctx context.Context, holder *claims.Record, vf string) error {
+	if !holder.Released {
+		return fmt.Errorf("VF %s is still prepared for claim %s (%s); kubelet releases it when that claim's pod has ended. "+
+			"If no such pod is left: softiov-node release %s", vf, holder.Title(), holder.UID, holder.UID)
+	}
+	return d.settle(ctx, holder)
+}
+
+// enforce sets those settings of a claim that are not in force, and writes the claim's CDI file.
+func (d *Driver) enforce(ctx context.Context, record *claims.Record) error {
+	for _, device := range record.Devices {
+		if len(device.Settings) == 0 {
+			continue
+		}
+		vf, err := d.host.VF(ctx, device.VF)
+		if err != nil {
+			return fmt.Errorf("VF %s: %w", device.VF, err)
+		}
+		lost := policy.Lost(vf, device.Settings)
+		if len(lost) == 0 {
+			continue
+		}
+		if err := d.host.ChangeVF(ctx, device.VF, host.Change{Set: lost}); err != nil {
+			return fmt.Errorf("VF %s: %w", device.VF, err)
+		}
+		klog.FromContext(ctx).Info("Set the policy of a claim", "claim", record.Title(), "vf", device.VF, "settings", lost)
+		// A host that loses the policy differs from this snapshot, which starts a repair.
+		d.watcher.Refresh(ctx)
+	}
+	return d.files.Write(record)
+}
+
+// devices returns the VFs of a record as kubelet wants them.
+func devices(record *claims.Record) []kubeletplugin.Device {
+	var all []kubeletplugin.Device
+	for _, device := range record.Devices {
+		all = append(all, kubeletplugin.Device{
+			Requests: device.Requests, PoolName: device.Pool, DeviceName: device.VF,
+			CDIDeviceIDs: []string{cdifiles.DeviceID(record.UID, device.VF)},
+		})
+	}
+	return all
+}
+
+// HandleError logs an error of the background, and ends the agent if a repetition cannot mend it.
+func (d *Driver) HandleError(ctx context.Context, err error, message string) {
+	utilruntime.HandleErrorWithContext(ctx, err, message)
+	if !errors.Is(err, kubeletplugin.ErrRecoverable) {
+		d.stop(fmt.Errorf("%s: %w", message, err))
+	}
+}

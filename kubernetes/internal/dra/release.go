@@ -1,0 +1,101 @@
+package dra
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/dynamic-resource-allocation/kubeletplugin"
+	"k8s.io/klog/v2"
+
+	"softiov.io/kubernetes/internal/claims"
+	"softiov.io/kubernetes/internal/host"
+)
+
+// UnprepareResourceClaims releases claims whose last pod of this node has ended. The claims themselves may be gone.
+func (d *Driver) UnprepareResourceClaims(ctx context.Context, all []kubeletplugin.NamespacedObject) (map[types.UID]error, error) {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	results := map[types.UID]error{}
+	for _, claim := range all {
+		err := d.release(ctx, string(claim.UID))
+		if err != nil {
+			err = fmt.Errorf("claim %s/%s: %w", claim.Namespace, claim.Name, err)
+		}
+		results[claim.UID] = err
+	}
+	return results, nil
+}
+
+// Release releases a claim that kubelet has forgotten, by its UID.
+func (d *Driver) Release(ctx context.Context, uid string) error {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	return d.release(ctx, uid)
+}
+
+// release takes a claim's VFs back. It succeeds without the host: pods must be able to end while the host is away. The
+// host's part follows when it is back, and until then no other claim gets the VFs.
+func (d *Driver) release(ctx context.Context, uid string) error {
+	record, err := d.store.Get(uid)
+	if err != nil {
+		return err
+	}
+	if err := d.files.Remove(uid); err != nil {
+		return err
+	}
+	if record == nil {
+		return nil
+	}
+	if !record.Released {
+		record.Released = true
+		if err := d.store.Put(record); err != nil {
+			return err
+		}
+	}
+	err = d.settle(ctx, record)
+	if host.IsUnreachable(err) {
+		klog.FromContext(ctx).Info("The host is away; it takes the claim's settings back later", "claim", record.Title(), "reason", err)
+		return nil
+	}
+	return err
+}
+
+// settle has the host take back the settings of a released claim, and removes the record.
+func (d *Driver) settle(ctx context.Context, record *claims.Record) error {
+	var faults []error
+	for _, device := range record.Devices {
+		if err := d.takeBack(ctx, &device); err != nil {
+			faults = append(faults, fmt.Errorf("VF %s: %w", device.VF, err))
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return err
+	}
+	klog.FromContext(ctx).Info("Released a claim", "claim", record.Title())
+	return d.store.Delete(record.UID)
+}
+
+// takeBack disconnects a VMM that outlived its pod, and gives the claim's settings back to the host's own.
+func (d *Driver) takeBack(ctx context.Context, device *claims.Device) error {
+	vf, err := d.host.VF(ctx, device.VF)
+	if host.IsNoSuchName(err) {
+		return nil // The port has fewer VFs now.
+	}
+	if err != nil {
+		return err
+	}
+	if vf.Peer != nil {
+		klog.FromContext(ctx).Info("Disconnecting a VMM that outlived its pod", "vf", device.VF, "process", vf.Peer.PID)
+		if err := d.host.Disconnect(ctx, device.VF); err != nil && !host.IsNoSuchName(err) {
+			return err
+		}
+	}
+	if len(device.Settings) == 0 {
+		return nil
+	}
+	return d.host.ChangeVF(ctx, device.VF, host.Change{Default: slices.Sorted(maps.Keys(device.Settings))})
+}

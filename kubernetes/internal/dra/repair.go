@@ -1,0 +1,175 @@
+package dra
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"softiov.io/kubernetes/internal/claims"
+)
+
+const (
+	// repairInterval is the time between two repairs if nothing changes.
+	repairInterval = 10 * time.Second
+	// listPage bounds the claims of one answer of the API server.
+	listPage = 500
+)
+
+// Run compares records, files and the host with each other until the context ends, and mends what a restart or a crash
+// of agent, host or machine has lost.
+func (d *Driver) Run(ctx context.Context) {
+	changes := d.watcher.Subscribe()
+	defer d.watcher.Unsubscribe(changes)
+	for {
+		if err := d.Repair(ctx); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Could not repair the state of claims; the next attempt follows")
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changes:
+		case <-time.After(repairInterval):
+		}
+	}
+}
+
+// Repair makes one comparison.
+func (d *Driver) Repair(ctx context.Context) error {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	if err := d.deriveOnce(ctx); err != nil {
+		return err
+	}
+	records, err := d.store.All()
+	if err != nil {
+		return err
+	}
+	snapshot := d.watcher.Snapshot()
+	uids := map[string]bool{}
+	for _, record := range records {
+		if !record.Released {
+			uids[record.UID] = true
+		}
+	}
+	if err := d.files.RemoveOthers(uids); err != nil {
+		return err
+	}
+	if !snapshot.Answered || snapshot.Unreachable != "" {
+		return nil
+	}
+	for _, record := range records {
+		if err := d.repair(ctx, record); err != nil {
+			// One claim that cannot be mended must not keep the others from it.
+			klog.FromContext(ctx).Error(err, "Could not repair a claim", "claim", record.Title())
+		}
+	}
+	return nil
+}
+
+// repair mends one claim.
+func (d *Driver) repair(ctx context.Context, record *claims.Record) error {
+	if record.Derived {
+		gone, err := d.isGone(ctx, record)
+		if err != nil {
+			return err
+		}
+		record.Released = record.Released || gone
+	}
+	if record.Released {
+		return d.settle(ctx, record)
+	}
+	return d.enforce(ctx, record)
+}
+
+// deriveOnce rebuilds records that are missing, from the claims of the API: the agent's folder may have been lost. A
+// complete folder needs no request, which would read the claims of the whole cluster.
+func (d *Driver) deriveOnce(ctx context.Context) error {
+	if d.store.IsComplete() {
+		return nil
+	}
+	d.watcher.Refresh(ctx)
+	snapshot := d.watcher.Snapshot()
+	if !snapshot.Answered {
+		return fmt.Errorf("the agent waits for the host's first answer on %s", d.host.Socket())
+	}
+	options := metav1.ListOptions{Limit: listPage}
+	for {
+		page, err := d.kube.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(ctx, options)
+		if err != nil {
+			return fmt.Errorf("list the claims of the cluster: %w", err)
+		}
+		for i := range page.Items {
+			if err := d.derive(ctx, &page.Items[i]); err != nil {
+				klog.FromContext(ctx).Error(err, "Could not rebuild the record of a claim", "claim", klog.KObj(&page.Items[i]))
+			}
+		}
+		if page.Continue == "" {
+			return d.store.SetComplete()
+		}
+		options.Continue = page.Continue
+	}
+}
+
+// derive rebuilds the record of one claim, if it is for a pod on this node and has none. A claim that was not prepared
+// yet gets none: kubelet will ask for it, or will never ask for its release.
+func (d *Driver) derive(ctx context.Context, claim *resourceapi.ResourceClaim) error {
+	if len(claim.Status.ReservedFor) == 0 || !d.isHere(claim) {
+		return nil
+	}
+	if record, err := d.store.Get(string(claim.UID)); err != nil || record != nil {
+		return err
+	}
+	snapshot := d.watcher.Snapshot()
+	record, err := d.resolve(claim, &snapshot, prepared)
+	if err != nil {
+		return err
+	}
+	inForce := slices.ContainsFunc(record.Devices, func(device claims.Device) bool {
+		vf, _ := snapshot.Find(device.VF)
+		return isInForce(&vf, device.Settings)
+	})
+	if !inForce {
+		return nil
+	}
+	record.Derived = true
+	klog.FromContext(ctx).Info("Rebuilt the record of a claim from the API", "claim", record.Title())
+	return d.store.Put(record)
+}
+
+// isHere reports whether a claim has a VF of this node.
+func (d *Driver) isHere(claim *resourceapi.ResourceClaim) bool {
+	return claim.Status.Allocation != nil &&
+		slices.ContainsFunc(claim.Status.Allocation.Devices.Results, func(result resourceapi.DeviceRequestAllocationResult) bool {
+			return d.isMine(&result)
+		})
+}
+
+// isMine reports whether an allocated device is a VF of this node.
+func (d *Driver) isMine(result *resourceapi.DeviceRequestAllocationResult) bool {
+	return result.Driver == DriverName && result.Pool == d.node
+}
+
+// isGone reports whether a rebuilt claim was never prepared and has ended: kubelet will not ask to release it then. A VF
+// with a VMM is in use, whatever the API says.
+func (d *Driver) isGone(ctx context.Context, record *claims.Record) (bool, error) {
+	snapshot := d.watcher.Snapshot()
+	for _, device := range record.Devices {
+		if vf, _ := snapshot.Find(device.VF); vf.Peer != nil {
+			return false, nil
+		}
+	}
+	claim, err := d.kube.ResourceV1().ResourceClaims(record.Namespace).Get(ctx, record.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return string(claim.UID) != record.UID || len(claim.Status.ReservedFor) == 0 || !d.isHere(claim), nil
+}

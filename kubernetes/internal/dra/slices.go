@@ -1,0 +1,104 @@
+package dra
+
+import (
+	"context"
+	"reflect"
+	"slices"
+
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/dynamic-resource-allocation/deviceattribute"
+	"k8s.io/dynamic-resource-allocation/kubeletplugin"
+	"k8s.io/dynamic-resource-allocation/resourceslice"
+	"k8s.io/klog/v2"
+
+	"softiov.io/kubernetes/internal/inventory"
+)
+
+// Publish keeps the node's ResourceSlices like the host's VFs, until the context ends.
+func (d *Driver) Publish(ctx context.Context, helper *kubeletplugin.Helper) {
+	changes := d.watcher.Subscribe()
+	defer d.watcher.Unsubscribe(changes)
+	var last resourceslice.DriverResources
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changes:
+		}
+		snapshot := d.watcher.Snapshot()
+		// Before the first answer, slices of an agent before this one stay as they are.
+		if !snapshot.Answered {
+			continue
+		}
+		next := d.Resources(klog.FromContext(ctx), &snapshot)
+		if reflect.DeepEqual(last, next) {
+			continue
+		}
+		if err := helper.PublishResources(ctx, next); err != nil {
+			d.stop(err)
+			return
+		}
+		last = next
+	}
+}
+
+// Resources returns the VFs that claims may get, as one pool with the node's name. VFs that are unhealthy or drained are
+// left out, so the scheduler assigns them to no new claim; claims that have them keep them.
+func (d *Driver) Resources(logger klog.Logger, snapshot *inventory.Snapshot) resourceslice.DriverResources {
+	var devices []resourceapi.Device
+	for i := range snapshot.VFs {
+		vf := &snapshot.VFs[i]
+		if !d.owns(vf.Port) || !vf.Offered() {
+			continue
+		}
+		if len(validation.IsDNS1123Label(vf.Name)) > 0 {
+			logger.Info("A VF is not offered, because Kubernetes allows only lower-case letters, digits and - in names: give its port such a name",
+				"vf", vf.Name)
+			continue
+		}
+		devices = append(devices, resourceapi.Device{Name: vf.Name, Attributes: attributes(vf)})
+	}
+	pool := resourceslice.Pool{}
+	for chunk := range slices.Chunk(devices, resourceapi.ResourceSliceMaxDevices) {
+		pool.Slices = append(pool.Slices, resourceslice.Slice{Devices: chunk})
+	}
+	// An empty slice says that the driver runs and has nothing to offer.
+	if len(pool.Slices) == 0 {
+		pool.Slices = []resourceslice.Slice{{}}
+	}
+	return resourceslice.DriverResources{Pools: map[string]resourceslice.Pool{d.node: pool}}
+}
+
+// attributes returns the attributes by which claims and device classes select a VF. They change only with the host's
+// configuration, never by a claim or a guest: a change writes the slices of the node again.
+func attributes(vf *inventory.VF) map[resourceapi.QualifiedName]resourceapi.DeviceAttribute {
+	all := map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{}
+	text := func(name resourceapi.QualifiedName, value string) {
+		// The API refuses longer values, and with them the whole slice.
+		if value != "" && len(value) <= resourceapi.DeviceAttributeMaxValueLength {
+			all[name] = resourceapi.DeviceAttribute{StringValue: &value}
+		}
+	}
+	number := func(name resourceapi.QualifiedName, value int) {
+		wide := int64(value)
+		all[name] = resourceapi.DeviceAttribute{IntValue: &wide}
+	}
+	text("family", vf.Family)
+	text("port", vf.Port)
+	text("uplink", vf.Uplink)
+	text("vlans", vf.VLANs())
+	text("routingID", vf.RoutingID)
+	number("index", vf.Index)
+	if low, high, ok := vf.VLANRange(); ok {
+		number("vlanMin", low)
+		number("vlanMax", high)
+	}
+	if rate := vf.LinkRate(); rate > 0 {
+		number("rate", rate)
+	}
+	if vf.NUMA != nil {
+		number(deviceattribute.StandardDeviceAttributeNUMANode, *vf.NUMA)
+	}
+	return all
+}

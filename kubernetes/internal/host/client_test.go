@@ -1,0 +1,107 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// serve answers requests on a socket in a short folder.
+func serve(t *testing.T, handler http.HandlerFunc) *Client {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "sn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	socket := filepath.Join(folder, "control.sock")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: handler}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { server.Close() })
+	return NewClient(socket)
+}
+
+func problem(answer http.ResponseWriter, status int, kind, detail string) {
+	answer.Header().Set("Content-Type", "application/problem+json")
+	answer.WriteHeader(status)
+	fmt.Fprintf(answer, `{"type":"urn:softiov:problem:%s","title":"T","status":%d,"detail":%q,"remedy":"R"}`, kind, status, detail)
+}
+
+func TestProblemOfTheHostIsTheError(t *testing.T) {
+	client := serve(t, func(answer http.ResponseWriter, _ *http.Request) {
+		problem(answer, http.StatusConflict, "refused", "VLAN 300 is not allowed")
+	})
+	err := client.ChangeVF(context.Background(), "pf0vf1", Change{})
+	if err == nil || err.Error() != "VLAN 300 is not allowed" || IsUnreachable(err) || IsNoSuchName(err) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestRequestIsRepeatedDuringAHandOver(t *testing.T) {
+	requests := 0
+	client := serve(t, func(answer http.ResponseWriter, _ *http.Request) {
+		if requests++; requests < 3 {
+			problem(answer, http.StatusServiceUnavailable, "handed-over", "")
+			return
+		}
+		fmt.Fprint(answer, `[{"name":"pf0","vfs":[{"name":"pf0vf0"}]}]`)
+	})
+	ports, err := client.Ports(context.Background())
+	if err != nil || len(ports) != 1 || ports[0].VFs[0].Name != "pf0vf0" || requests != 3 {
+		t.Errorf("%v, %v after %d requests", ports, err, requests)
+	}
+}
+
+func TestMissingHostIsUnreachable(t *testing.T) {
+	client := NewClient("/nonexistent/control.sock")
+	_, err := client.Ports(context.Background())
+	if !IsUnreachable(err) || !strings.Contains(err.Error(), "/nonexistent/control.sock") || !strings.Contains(err.Error(), "softiov serve") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestNameIsOnePathSegment(t *testing.T) {
+	var path string
+	client := serve(t, func(answer http.ResponseWriter, request *http.Request) {
+		path = request.URL.EscapedPath()
+		problem(answer, http.StatusNotFound, "no-such-name", "")
+	})
+	if _, err := client.VF(context.Background(), "../ports?x"); !IsNoSuchName(err) || path != "/v1/vfs/..%2Fports%3Fx" {
+		t.Errorf("path %s, error %v", path, err)
+	}
+}
+
+func TestChangeIsSentAsJSON(t *testing.T) {
+	var sent Change
+	var kind string
+	client := serve(t, func(answer http.ResponseWriter, request *http.Request) {
+		kind = request.Header.Get("Content-Type")
+		if err := json.NewDecoder(request.Body).Decode(&sent); err != nil {
+			t.Error(err)
+		}
+		fmt.Fprint(answer, "{}")
+	})
+	if err := client.ChangeVF(context.Background(), "pf0vf1", Change{Default: []string{"vlan"}}); err != nil {
+		t.Fatal(err)
+	}
+	if kind != "application/json" || sent.Set == nil || len(sent.Default) != 1 {
+		t.Errorf("%s %+v", kind, sent)
+	}
+}
+
+func TestAnswerThatIsNoProblemHasItsStatus(t *testing.T) {
+	client := serve(t, func(answer http.ResponseWriter, _ *http.Request) { answer.WriteHeader(http.StatusBadGateway) })
+	if _, err := client.Ports(context.Background()); err == nil || !strings.Contains(err.Error(), "502 Bad Gateway") {
+		t.Errorf("error %v", err)
+	}
+}

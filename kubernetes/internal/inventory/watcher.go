@@ -1,0 +1,180 @@
+package inventory
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"softiov.io/kubernetes/internal/host"
+)
+
+// numaFolder has the machine's NUMA nodes.
+const numaFolder = "/sys/devices/system/node"
+
+// patience is the number of requests in a row that must fail before the VFs count as unhealthy. A host that crashes is
+// back sooner, and its clients stay connected.
+const patience = 3
+
+// Snapshot is the state of all VFs at one time.
+type Snapshot struct {
+	// Answered is false until the host has answered for the first time.
+	Answered bool
+	// Unreachable is the reason why the host does not answer now, or "".
+	Unreachable string
+	// VFs are those of the last answer, in the order of the host.
+	VFs []VF
+}
+
+// Find returns the VF with a name.
+func (s *Snapshot) Find(name string) (VF, bool) {
+	at := slices.IndexFunc(s.VFs, func(vf VF) bool { return vf.Name == name })
+	if at < 0 {
+		return VF{}, false
+	}
+	return s.VFs[at], true
+}
+
+// Watcher asks the host for its VFs in an interval, and notifies subscribers of changes.
+type Watcher struct {
+	client   *host.Client
+	interval time.Duration
+	// drained returns the names of ports and VFs that take no new pods.
+	drained func() []string
+	nodes   []numaNode
+
+	mutex       sync.Mutex
+	snapshot    Snapshot
+	failures    int
+	subscribers []chan struct{}
+}
+
+// NewWatcher returns a watcher that has not asked the host yet.
+func NewWatcher(client *host.Client, interval time.Duration, drained func() []string) *Watcher {
+	return &Watcher{client: client, interval: interval, drained: drained, nodes: numaNodes(numaFolder)}
+}
+
+// Run asks the host until the context ends.
+func (w *Watcher) Run(ctx context.Context) {
+	for {
+		w.Refresh(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(w.interval):
+		}
+	}
+}
+
+// Refresh asks the host once.
+func (w *Watcher) Refresh(ctx context.Context) {
+	ports, err := w.client.Ports(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	next := Snapshot{Answered: true}
+	if err == nil {
+		next.VFs = vfs(ports, w.client.Socket(), w.nodes)
+	} else {
+		next = w.withoutAnswer(err)
+	}
+	drained := w.drained()
+	for i := range next.VFs {
+		vf := &next.VFs[i]
+		vf.Drained = slices.Contains(drained, vf.Port) || slices.Contains(drained, vf.Name)
+	}
+	w.publish(ctx, next, err != nil)
+}
+
+// withoutAnswer returns the snapshot after a failed request: the VFs of the last answer, unhealthy if it was not the
+// first failure.
+func (w *Watcher) withoutAnswer(err error) Snapshot {
+	w.mutex.Lock()
+	failures := w.failures + 1
+	w.mutex.Unlock()
+	next := w.Snapshot()
+	if failures < patience {
+		return next
+	}
+	next.Unreachable = err.Error()
+	for i := range next.VFs {
+		next.VFs[i].Reason = next.Unreachable
+	}
+	return next
+}
+
+// publish stores a snapshot, and notifies the subscribers if it differs from the last in more than counters.
+func (w *Watcher) publish(ctx context.Context, next Snapshot, failed bool) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if failed {
+		w.failures++
+	} else {
+		w.failures = 0
+	}
+	last := w.snapshot
+	w.snapshot = next
+	if reflect.DeepEqual(last, next) {
+		return
+	}
+	logChanges(klog.FromContext(ctx), &last, &next)
+	for _, subscriber := range w.subscribers {
+		select {
+		case subscriber <- struct{}{}:
+		default: // A notification is pending already.
+		}
+	}
+}
+
+// logChanges logs an outage of the host and VFs whose health changed.
+func logChanges(logger klog.Logger, last, next *Snapshot) {
+	if last.Unreachable == "" && next.Unreachable != "" {
+		logger.Info("The host does not answer; its VFs take no new pods", "reason", next.Unreachable)
+		return
+	}
+	if next.Unreachable != "" {
+		return
+	}
+	if !last.Answered || last.Unreachable != "" {
+		logger.Info("The host answers", "vfs", len(next.VFs))
+	}
+	for i := range next.VFs {
+		vf := &next.VFs[i]
+		before, known := last.Find(vf.Name)
+		if vf.Reason != "" && (!known || before.Reason != vf.Reason) {
+			logger.Info("A VF cannot be used", "vf", vf.Name, "reason", vf.Reason)
+		}
+		if vf.Drained != before.Drained {
+			logger.Info("The drain of a VF has changed", "vf", vf.Name, "drained", vf.Drained)
+		}
+	}
+}
+
+// Snapshot returns the last state. The caller may change it.
+func (w *Watcher) Snapshot() Snapshot {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	snapshot := w.snapshot
+	snapshot.VFs = slices.Clone(snapshot.VFs)
+	return snapshot
+}
+
+// Subscribe returns a channel that receives a value after each change, and at once for the present state.
+func (w *Watcher) Subscribe() <-chan struct{} {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	subscriber := make(chan struct{}, 1)
+	subscriber <- struct{}{}
+	w.subscribers = append(w.subscribers, subscriber)
+	return subscriber
+}
+
+// Unsubscribe removes a channel that Subscribe returned.
+func (w *Watcher) Unsubscribe(subscriber <-chan struct{}) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.subscribers = slices.DeleteFunc(w.subscribers, func(one chan struct{}) bool { return one == subscriber })
+}

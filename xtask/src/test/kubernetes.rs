@@ -1,0 +1,100 @@
+//! Checks the node agent for Kubernetes, which is written in Go: formatting, `go vet`, and tests with a host of this
+//! checkout. Installs nothing.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::Result;
+
+use super::process::{self, OutputVisibility};
+use super::setup;
+use super::tally::TestTally;
+
+/// Variable by which the tests find the softiov command.
+const HOST_PROGRAM: &str = "SOFTIOV_HOST_PROGRAM";
+/// Softiov command that the stage `build` has built.
+const BUILT: &str = "target/debug/softiov";
+/// Oldest release of Go that builds the agent, as in its `go.mod`. An older one would fetch it.
+const OLDEST_GO: u32 = 26;
+
+/// Runs the checks of the node agent, and counts each command as one test.
+pub(super) fn run(root: &Path) -> Result<TestTally> {
+    if let Some(obstacle) = obstacle() {
+        return Ok(TestTally::skip(format!("the node agent for Kubernetes: {obstacle}")));
+    }
+    let mut tally = formatting(root)?;
+    tally = tally.and(check(&mut go(root, &["vet", "./..."]))?);
+    let mut test = go(root, &["test", "./..."]);
+    let host = root.join(BUILT);
+    if host.is_file() {
+        test.env(HOST_PROGRAM, host);
+    } else {
+        tally = tally.and(TestTally::skip(format!(
+            "tests of the node agent with a real host: {BUILT} is missing; run the stage `build` before"
+        )));
+    }
+    Ok(tally.and(check(&mut test)?))
+}
+
+/// Returns the reason why Go programs cannot be built here, or `None` if they can.
+fn obstacle() -> Option<String> {
+    if !setup::in_path("go") || !setup::in_path("gofmt") {
+        return Some(format!("`go` or `gofmt` is missing; install Go 1.{OLDEST_GO} or later"));
+    }
+    let mut command = Command::new("go");
+    let output = command.args(["env", "GOVERSION"]).env("GOTOOLCHAIN", "local").stdin(Stdio::null()).output();
+    let version = output.ok().and_then(|output| String::from_utf8(output.stdout).ok()).unwrap_or_default();
+    is_old(version.trim())
+        .then(|| format!("`go` has the version \"{}\"; install Go 1.{OLDEST_GO} or later", version.trim()))
+}
+
+/// Returns true for a version of Go, such as go1.26.8, that cannot build the agent, and for an unreadable one.
+fn is_old(version: &str) -> bool {
+    let minor = version.strip_prefix("go1.").and_then(|rest| rest.split(['.', 'r', 'b', '-']).next());
+    minor.and_then(|minor| minor.parse().ok()).is_none_or(|minor: u32| minor < OLDEST_GO)
+}
+
+fn go(root: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("go");
+    command
+        .args(arguments)
+        .current_dir(root.join("kubernetes"))
+        .env("GOTOOLCHAIN", "local")
+        .stdin(Stdio::null());
+    // The build must not change go.mod or go.sum.
+    command.env("GOFLAGS", "-mod=readonly -buildvcs=false");
+    command
+}
+
+/// Checks that gofmt would change no file.
+fn formatting(root: &Path) -> Result<TestTally> {
+    let mut command = Command::new("gofmt");
+    command.args(["-l", "."]).current_dir(root.join("kubernetes")).stdin(Stdio::null());
+    let output = process::run(&mut command, OutputVisibility::OnFailure)?;
+    let files = output.stdout();
+    if output.success && files.is_empty() {
+        return Ok(TestTally::PASSED);
+    }
+    println!("run gofmt -w on these files of kubernetes/:\n{files}");
+    Ok(TestTally::FAILED)
+}
+
+fn check(command: &mut Command) -> Result<TestTally> {
+    let success = process::run(command, OutputVisibility::OnFailure)?.success;
+    Ok(if success { TestTally::PASSED } else { TestTally::FAILED })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_old;
+
+    #[test]
+    fn go_without_a_sufficient_version_is_old() {
+        for version in ["go1.26", "go1.26.8", "go1.27rc1", "go1.100.2"] {
+            assert!(!is_old(version), "{version}");
+        }
+        for version in ["", "go1.25.9", "go1.4", "go2", "devel"] {
+            assert!(is_old(version), "{version}");
+        }
+    }
+}
