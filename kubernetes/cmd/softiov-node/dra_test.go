@@ -10,6 +10,7 @@ import (
 
 	oci "github.com/opencontainers/runtime-spec/specs-go"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 
@@ -176,5 +177,24 @@ func TestDeviceClassMaySetPrivilegedParameters(t *testing.T) {
 	}
 	if trust, spoofchk := host.setting("pf0vf3", "trust"), host.setting("pf0vf3", "spoofchk"); trust != "true" || spoofchk != "false" {
 		t.Errorf("trust %s, spoofchk %s", trust, spoofchk)
+	}
+}
+
+// Reported for dra-driver-cpu (#80): devices of other drivers in a claim were treated as the driver's own.
+func TestDevicesOfOtherDriversAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	folder := shortFolder(t)
+	startHost(t, folder)
+	mixed := claim("mixed", "", "pf0vf0", "pf0vf1")
+	mixed.Status.Allocation.Devices.Results[0].Driver = "gpu.example.com"
+	raw := &mixed.Status.Allocation.Devices.Config
+	*raw = append(*raw, resourceapi.DeviceAllocationConfiguration{DeviceConfiguration: resourceapi.DeviceConfiguration{
+		Opaque: &resourceapi.OpaqueDeviceConfiguration{Driver: "gpu.example.com", Parameters: runtime.RawExtension{Raw: []byte(`{"vlan":"no"}`)}},
+	}})
+	startAgent(t, folder, newKube(mixed))
+	kubelet, _ := registerDRA(t, folder)
+	answer := kubelet.prepare(mixed)
+	if answer.Error != "" || len(answer.Devices) != 1 || answer.Devices[0].DeviceName != "pf0vf1" {
+		t.Errorf("prepare: %v", answer)
 	}
 }

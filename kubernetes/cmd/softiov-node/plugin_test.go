@@ -169,10 +169,10 @@ func TestVFInUseIsHealthyAndDrainedVFTakesNoPods(t *testing.T) {
 	if answer := kubelet.prepare(claim("first", "", "pf0vf1")); answer.Error != "" {
 		t.Errorf("the claim on a drained VF: %s", answer.Error)
 	}
-	status, err := client.Status()
-	if err != nil || len(status) != 8 || status[1].Claim != "default/first" || !status[1].Drained || !status[1].Healthy {
-		t.Errorf("status %+v, %v", status, err)
-	}
+	eventually(t, "the status shows claim and drain", func() bool {
+		status, err := client.Status()
+		return err == nil && len(status) == 8 && status[1].Claim == "default/first" && status[1].Drained && status[1].Healthy
+	})
 	if err := client.Release("first-uid"); err != nil {
 		t.Error(err)
 	}

@@ -93,8 +93,7 @@ func TestPolicyThatTheHostLostIsSetAgain(t *testing.T) {
 func TestAdministratorsChangeOfAClaimedVFStays(t *testing.T) {
 	t.Parallel()
 	_, host, agent, _ := prepareFirst(t)
-	change := map[string]string{"vlan": "20"}
-	setVLAN(t, host, "pf0vf1", change["vlan"])
+	setVLAN(t, host, "pf0vf1", "20")
 	agent.stop()
 	agent.start()
 	time.Sleep(300 * time.Millisecond) // Several rounds of the agent.
@@ -233,13 +232,16 @@ func TestVFWithAForeignClientIsRefused(t *testing.T) {
 
 func TestVMMThatOutlivesItsPodIsDisconnected(t *testing.T) {
 	t.Parallel()
-	folder, _, _, kubelet := prepareFirst(t)
+	folder, host, _, kubelet := prepareFirst(t)
 	client, err := net.Dial("unix", filepath.Join(folder, "rt/pf0vf1/vf.sock"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	time.Sleep(200 * time.Millisecond) // The host accepts.
+	eventually(t, "the host accepts the client", func() bool {
+		vf, err := host.client.VF(context.Background(), "pf0vf1")
+		return err == nil && vf.Peer != nil
+	})
 	if fault := kubelet.unprepare(claim("first", "", "pf0vf1")); fault != "" {
 		t.Fatal(fault)
 	}

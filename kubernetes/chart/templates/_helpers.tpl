@@ -1,0 +1,11 @@
+{{- define "softiov.labels" -}}
+app.kubernetes.io/name: softiov
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{- define "softiov.selector" -}}
+app.kubernetes.io/name: softiov
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}

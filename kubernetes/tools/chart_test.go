@@ -1,0 +1,106 @@
+// Package tools checks the chart with Helm's own code, and writes the manifests of the kustomize base from it. It is a
+// module of its own, because Helm has many dependencies that the agent does not need.
+package tools
+
+import (
+	"flag"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"helm.sh/helm/v3/pkg/lint"
+	"helm.sh/helm/v3/pkg/lint/support"
+)
+
+const (
+	chartFolder = "../chart"
+	// base is the chart with its default values, for kustomize.
+	base = "../kustomize/softiov.yaml"
+)
+
+var write = flag.Bool("write", false, "write the manifests of the kustomize base")
+
+// render returns the chart's manifests with some values, in the order of their files.
+func render(values map[string]any) (string, error) {
+	chart, err := loader.Load(chartFolder)
+	if err != nil {
+		return "", err
+	}
+	release := chartutil.ReleaseOptions{Name: "softiov", Namespace: "softiov-system", IsInstall: true}
+	all, err := chartutil.ToRenderValues(chart, values, release, chartutil.DefaultCapabilities)
+	if err != nil {
+		return "", err
+	}
+	files, err := engine.Render(chart, all)
+	if err != nil {
+		return "", err
+	}
+	var manifests []string
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if text := strings.TrimSpace(files[name]); text != "" && strings.HasSuffix(name, ".yaml") {
+			manifests = append(manifests, text)
+		}
+	}
+	return strings.Join(manifests, "\n---\n") + "\n", nil
+}
+
+func TestChartHasNoLintError(t *testing.T) {
+	for _, message := range lint.All(chartFolder, nil, "softiov-system", true).Messages {
+		if message.Severity >= support.WarningSev {
+			t.Error(message)
+		}
+	}
+}
+
+func TestKustomizeBaseIsTheChartsDefault(t *testing.T) {
+	want, err := render(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = "# Written from the chart: go test ./... -write, in kubernetes/tools.\n" +
+		strings.ReplaceAll(want, "app.kubernetes.io/managed-by: Helm", "app.kubernetes.io/managed-by: kustomize")
+	if *write {
+		if err := os.WriteFile(base, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(base); err != nil || string(got) != want {
+		t.Errorf("%s differs from the chart, %v; run: go test ./... -write", base, err)
+	}
+}
+
+func TestValuesChangeTheManifests(t *testing.T) {
+	agent := func(values map[string]any) map[string]any { return map[string]any{"agent": values} }
+	for _, test := range []struct {
+		name           string
+		values         map[string]any
+		has, hasNot    string
+		refusedBecause string
+	}{
+		{"ports for the device plugin", agent(map[string]any{"devicePlugin": []any{"pf1", "pf2=softiov.io/fast"}}),
+			"--device-plugin=pf1,pf2=softiov.io/fast", "", ""},
+		{"no claims, no access to the API", agent(map[string]any{"dra": false, "devicePlugin": []any{"*"}}), "--dra=false", "ClusterRole", ""},
+		{"no metrics", agent(map[string]any{"metricsPort": 0}), "--control=", "--listen", ""},
+		{"another kubelet", map[string]any{"kubeletDir": "/var/snap/kubelet"}, "--registry-dir=/var/snap/kubelet/plugins_registry", "/var/lib/kubelet", ""},
+		{"typing error", agent(map[string]any{"draa": true}), "", "", "draa"},
+		{"privilege that is none", agent(map[string]any{"claimsMay": []any{"vlan"}}), "", "", "claimsMay"},
+		{"folders belong to the chart", map[string]any{"host": map[string]any{"config": "runtime_dir = \"/x\"\n"}}, "", "", "config"},
+	} {
+		got, err := render(test.values)
+		switch {
+		case test.refusedBecause != "":
+			if err == nil || !strings.Contains(err.Error(), test.refusedBecause) {
+				t.Errorf("%s: %v, want an error about %s", test.name, err, test.refusedBecause)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", test.name, err)
+		case !strings.Contains(got, test.has) || test.hasNot != "" && strings.Contains(got, test.hasNot):
+			t.Errorf("%s: the manifests lack %q or have %q", test.name, test.has, test.hasNot)
+		}
+	}
+}
