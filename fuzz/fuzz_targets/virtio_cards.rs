@@ -129,8 +129,8 @@ fn attack(conversation: &mut Conversation, kind: u8, input: &mut Input<'_>) -> O
             let (ring, size, packed) = (u32::from(ring % 40), u32::from(size), packed & 1 != 0);
             let addresses = machine.guests[0].rings[ring as usize % rings as usize].addresses();
             let position = (base & 1 != 0).then_some(u32::from(base) | u32::from(end) << 8);
-            let start = RingStart { ring, size, packed, enabled: true, position, addresses };
-            let _ = machine.nic.start_ring(0, &start);
+            let start = RingStart { ring, size, packed, enabled: true, position, addresses, memory: 0 };
+            let _ = machine.nic.start_ring(0, &start, &mut machine.bus);
         }
         _ => {
             let [page, pages, after, lasting, seed] = input.array()?;

@@ -179,6 +179,19 @@ pub trait Bus {
         let _ = (function, iova, length, access);
     }
 
+    /// Stores words of a ring's record, from word `first` on, in this order, each at once. A record is memory of the
+    /// device that outlives its process. The default keeps no record.
+    #[inline]
+    fn record_ring(&mut self, ring: (Function, u8), first: usize, words: &[u64]) {
+        let _ = (ring, first, words);
+    }
+
+    /// Reads words of a ring's record, from word `first` on. The default returns zeros.
+    fn recorded_ring(&mut self, ring: (Function, u8), first: usize, into: &mut [u64]) {
+        let _ = (ring, first);
+        into.fill(0);
+    }
+
     /// Sends the MSI-X message of a function's vector. Never blocks; a masked vector's message stays pending in the
     /// vector table.
     fn msix(&mut self, function: Function, vector: u16);

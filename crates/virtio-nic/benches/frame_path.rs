@@ -57,7 +57,7 @@ struct CardBench {
 impl CardBench {
     /// Creates a card with two VFs as a host sets them up for tenants: on a port VLAN, with spoof check.
     fn new(packed: bool, features: VirtioFeatures, frame: &[u8]) -> Self {
-        let mut card = Nic::new(2);
+        let (mut card, mut memory) = (Nic::new(2), TwoVfMemory::new(false));
         let (tables, pacing) = (SwitchTables::closed(0), TransmitPacing::new(None));
         let mut plane =
             ForwardingPlane::new(tables, pacing, StormState::default(), [PortCounters::default(); MAX_VFS]);
@@ -78,12 +78,12 @@ impl CardBench {
                     enabled: true,
                     position,
                     addresses,
+                    memory: 0,
                 };
-                card.start_ring(vf, &start).expect("the ring is valid");
+                card.start_ring(vf, &start, &mut memory).expect("the ring is valid");
             }
         }
         card.apply_policy(&mut plane, &PortMirrorRules::NONE);
-        let memory = TwoVfMemory::new(false);
         memory.store(0, FRAME, &[&NetHeader::default().emit()[..], frame].concat());
         let length = (NetHeader::SIZE + frame.len()) as u32;
         let mut bench =

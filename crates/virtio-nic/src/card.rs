@@ -6,9 +6,10 @@ use crate::ring::{RingStartError, RingStartParameters};
 use crate::rules::VfRules;
 use crate::scratch::FrameScratchMemory;
 use alloc::vec::Vec;
+use pcie::Bus;
+use plane::PortIndex;
 use units::{MacAddress, Time};
 use virtio::VirtioFeatures;
-use virtio::layout::RingFeatures;
 
 /// Card whose VFs are virtio network devices, 64 at most.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ impl Nic {
         self.devices.get_mut(usize::from(vf))
     }
 
-    /// Sets the features that a VF's driver has accepted. They apply to the next packets; those of [`RingFeatures`] apply to
+    /// Sets the features that a VF's driver has accepted. They apply to the next packets; those of [`virtio::layout::RingFeatures`] apply to
     /// rings that start later.
     pub fn set_features(&mut self, vf: u8, accepted: VirtioFeatures) {
         if let Some(device) = self.device_mut(vf) {
@@ -67,17 +68,23 @@ impl Nic {
         }
     }
 
-    /// Starts a ring of a VF, or continues a paused one.
+    /// Starts a ring of a VF, or continues a paused one. A packed ring continues at the position that its record on the
+    /// bus has, if the record is of the same ring ([`virtio::packed::record`]).
     ///
     /// # Errors
     /// [`RingStartError`]: the ring stays stopped.
-    pub fn start_ring(&mut self, vf: u8, start: &RingStartParameters) -> Result<(), RingStartError> {
+    pub fn start_ring<B: Bus>(
+        &mut self,
+        vf: u8,
+        start: &RingStartParameters,
+        bus: &mut B,
+    ) -> Result<(), RingStartError> {
         let number = start.ring;
         let missing = RingStartError::NoRing { ring: number };
         let device = self.devices.get_mut(usize::from(vf)).ok_or(missing)?;
-        let features = RingFeatures::of(device.accepted);
+        let (port, accepted) = (PortIndex::of_field(vf.into()), device.accepted);
         device.forget_buffers(number);
-        let started = device.ring_mut(number).ok_or(missing)?.start(start, features);
+        let started = device.ring_mut(number).ok_or(missing)?.start(port, start, accepted, bus);
         device.count_pairs();
         started?;
         // The driver may have made packets available, and notified the device, before the device could see it.

@@ -50,5 +50,5 @@ pub use card::Nic;
 pub use device::DeviceCounters;
 pub use limits::{FEATURES, LONGEST_FRAME, MAX_PAIRS, MAX_VFS};
 pub use part::DetachedDevice;
-pub use ring::{RingStartError, RingStartParameters};
+pub use ring::{RingStartError, RingStartParameters, forget_position};
 pub use rules::{VfRules, VlanMembership};

@@ -1,9 +1,11 @@
 //! Device's side of a split or packed ring. The two formats differ only in the layout of their memory.
 
-use virtio::layout::{LayoutError, RingAddresses, RingFeatures};
+use crate::ring::RingStartParameters;
+use virtio::layout::RingFeatures;
+use virtio::packed::record::{self, FirstPosition, OpenError, RingOwner};
 use virtio::packed::{PackedLayout, PackedPosition, PackedQueue};
 use virtio::split::{SplitLayout, SplitQueue};
-use virtio::{Chain, ChainBurst, RingError, RingMemory, UsedChain};
+use virtio::{Chain, ChainBurst, RingError, RingMemory, UsedChain, VirtioFeatures};
 
 /// Device's side of a ring of either format, split or packed.
 #[derive(Debug, Clone)]
@@ -13,21 +15,31 @@ pub(crate) enum VirtQueue {
 }
 
 impl VirtQueue {
-    /// Creates the device's side of a ring of either format, with its size and guest addresses, which continues at
-    /// `position`.
-    pub(crate) fn new(
-        packed: bool,
-        (size, addresses): (u32, RingAddresses),
-        features: RingFeatures,
-        position: u32,
-    ) -> Result<Self, LayoutError> {
-        if packed {
-            let (layout, position) =
-                (PackedLayout::new(size, addresses)?, PackedPosition::from_vhost_base(position));
-            return Ok(Self::Packed(PackedQueue::new(layout, features, position)?));
+    /// Begins to use a ring of either format with the transport's parameters. A ring whose position the transport does
+    /// not give continues at `paused`. A packed ring continues at the position of its record, if the record is of this
+    /// ring.
+    pub(crate) fn open<M: RingMemory>(
+        start: &RingStartParameters,
+        accepted: VirtioFeatures,
+        paused: Option<u32>,
+        memory: &mut M,
+    ) -> Result<Self, OpenError> {
+        let RingStartParameters { size, packed, addresses, position, .. } = *start;
+        let features = RingFeatures::of(accepted);
+        if !packed {
+            record::forget(memory);
+            // A split ring's running index has 16 bits.
+            let position = position.or(paused).unwrap_or(0) as u16;
+            return Ok(Self::Split(SplitQueue::new(SplitLayout::new(size, addresses)?, features, position)));
         }
-        // A split ring's running index has 16 bits.
-        Ok(Self::Split(SplitQueue::new(SplitLayout::new(size, addresses)?, features, position as u16)))
+        let first = match (position, paused) {
+            (Some(given), _) => FirstPosition::Given(PackedPosition::from_vhost_base(given)),
+            (None, Some(paused)) => FirstPosition::Paused(PackedPosition::from_vhost_base(paused)),
+            (None, None) => FirstPosition::Given(PackedPosition::START),
+        };
+        let owner = RingOwner { memory: start.memory, features: accepted.bits() };
+        let layout = PackedLayout::new(size, addresses)?;
+        Ok(Self::Packed(PackedQueue::open(layout, features, (first, owner), memory)?.0))
     }
 
     /// Returns the position at which the ring continues, as vhost-user's ring base.

@@ -2,7 +2,7 @@
 //! driver merges them, or is dropped as a whole. Filled buffers go back to the driver together, so that it sees all buffers of a
 //! frame or none.
 
-use crate::ring::{DeviceRing, ring_memory};
+use crate::ring::DeviceRing;
 use alloc::boxed::Box;
 use offload::plain::PlainFrameKind;
 use pcie::burst::{BURST, HEADERS};
@@ -21,6 +21,7 @@ pub(crate) type ReceivedHeaders = [[u8; HEADERS]; BURST];
 pub(crate) const MOST_MERGED: usize = 64;
 /// Maximum number of filled buffers that are collected before they are returned to the driver.
 const MOST_FILLED: usize = 2 * MOST_MERGED;
+const _: () = assert!(MOST_FILLED <= virtio::packed::record::MOST_RETURNED);
 /// Bytes of a page of guest memory, the smallest unit that a VMM maps.
 const PAGE: u64 = 4096;
 /// Bit of a descriptor's second word: the checksums of the frame are right.
@@ -201,9 +202,11 @@ impl ReceiveRing {
 
     fn complete<B: Bus>(&mut self, port: PortIndex, bus: &mut B) -> Result<(), RingError> {
         let Self { ring, posted, .. } = self;
-        let (Some(queue), Some(posted)) = (&mut ring.queue, posted) else { return Ok(()) };
+        let ((Some(queue), mut memory), Some(posted)) = (ring.memory(port, bus), posted) else {
+            return Ok(());
+        };
         // After a fault the buffers stay filled: a ring that continues would otherwise never return them.
-        queue.complete(&mut ring_memory(bus, port, &mut ring.hint), &posted.used[..posted.filled])?;
+        queue.complete(&mut memory, &posted.used[..posted.filled])?;
         posted.filled = 0;
         Ok(())
     }
@@ -241,9 +244,8 @@ impl ReceiveRing {
     /// Returns the filled buffers to the driver. Returns true if the driver requests an interrupt.
     pub(crate) fn give_back<B: Bus>(&mut self, port: PortIndex, bus: &mut B) -> Result<bool, RingError> {
         self.complete(port, bus)?;
-        let DeviceRing { queue, hint, .. } = &mut self.ring;
-        let Some(queue) = queue else { return Ok(false) };
-        queue.needs_interrupt(&mut ring_memory(bus, port, hint))
+        let (Some(queue), mut memory) = self.ring.memory(port, bus) else { return Ok(false) };
+        queue.needs_interrupt(&mut memory)
     }
 }
 

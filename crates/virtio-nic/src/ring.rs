@@ -4,10 +4,10 @@ use crate::limits::MAX_PAIRS;
 use crate::queue::VirtQueue;
 use pcie::{Bus, Function, MemoryHint};
 use plane::PortIndex;
-use virtio::layout::{LayoutError, RingAddresses, RingFeatures};
+use virtio::layout::RingAddresses;
 use virtio::memory::BusMemory;
-use virtio::packed::PackedPosition;
-use virtio::{ChainBurst, RingError};
+use virtio::packed::record::{self, OpenError};
+use virtio::{ChainBurst, RingError, VirtioFeatures};
 
 /// Parameters with which a transport starts a ring. Ring 2k receives and ring 2k + 1 transmits, for queue pair k.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,9 @@ pub struct RingStartParameters {
     pub position: Option<u32>,
     /// Guest addresses of the parts of the ring.
     pub addresses: RingAddresses,
+    /// Identity of the memory that holds the ring. A packed ring continues at its record's position only in the same
+    /// memory.
+    pub memory: u64,
 }
 
 /// Reason why a ring cannot start.
@@ -35,9 +38,16 @@ pub enum RingStartError {
         /// Number of the ring.
         ring: u32,
     },
-    /// Size, addresses or position of the ring are invalid.
+    /// Size, addresses or position of the ring are invalid, or the ring is not accessible.
     #[error(transparent)]
-    Layout(#[from] LayoutError),
+    Open(#[from] OpenError),
+}
+
+/// Makes the recorded position of a VF's packed ring invalid, because the transport knows the position, or the ring has
+/// ended.
+pub fn forget_position<B: Bus>(vf: u8, ring: u32, bus: &mut B) {
+    let (function, ring, mut hint) = (Function::Vf(vf), ring as u8, MemoryHint(0));
+    record::forget(&mut BusMemory { bus, function, ring, hint: &mut hint });
 }
 
 /// Ring of a device: a receive ring or a transmit ring.
@@ -49,6 +59,8 @@ pub(crate) struct DeviceRing {
     pub(crate) enabled: bool,
     /// True if the driver is asked to notify the device of the next chain.
     pub(crate) armed: bool,
+    /// Number of the ring among those of its device.
+    number: u8,
     /// Position at which a paused or stopped ring continues; `None` if it never ran.
     position: Option<u32>,
     /// Hint to the part of the guest's memory that holds the ring.
@@ -59,17 +71,18 @@ pub(crate) struct DeviceRing {
 
 impl DeviceRing {
     /// Starts the ring with the transport's parameters.
-    pub(crate) fn start(
+    pub(crate) fn start<B: Bus>(
         &mut self,
+        port: PortIndex,
         start: &RingStartParameters,
-        features: RingFeatures,
+        accepted: VirtioFeatures,
+        bus: &mut B,
     ) -> Result<(), RingStartError> {
         self.halt();
-        let first = if start.packed { PackedPosition::START.vhost_base() } else { 0 };
-        let position = start.position.or(self.position).unwrap_or(first);
-        let RingStartParameters { size, packed, addresses, .. } = *start;
-        self.queue = Some(VirtQueue::new(packed, (size, addresses), features, position)?);
-        (self.position, self.enabled, self.armed) = (Some(position), start.enabled, true);
+        self.number = start.ring as u8;
+        let queue = VirtQueue::open(start, accepted, self.position, &mut self.memory(port, bus).1)?;
+        (self.position, self.enabled, self.armed) = (Some(queue.position()), start.enabled, true);
+        self.queue = Some(queue);
         Ok(())
     }
 
@@ -92,20 +105,30 @@ impl DeviceRing {
         most: usize,
         bus: &mut B,
     ) -> Result<usize, RingError> {
-        let Some(queue) = &mut self.queue else { return Ok(0) };
-        let mut memory = ring_memory(bus, port, &mut self.hint);
-        if self.armed {
+        let armed = core::mem::take(&mut self.armed);
+        let (Some(queue), mut memory) = self.memory(port, bus) else { return Ok(0) };
+        if armed {
             queue.disable_notifications(&mut memory)?;
-            self.armed = false;
         }
         queue.fetch(&mut memory, burst, most)
     }
 
     /// Asks the driver for a notification of its next chain. Returns true if there is a chain already.
     pub(crate) fn arm<B: Bus>(&mut self, port: PortIndex, bus: &mut B) -> Result<bool, RingError> {
-        let Some(queue) = &mut self.queue else { return Ok(false) };
         self.armed = true;
-        queue.enable_notifications(&mut ring_memory(bus, port, &mut self.hint))
+        let (Some(queue), mut memory) = self.memory(port, bus) else { return Ok(false) };
+        queue.enable_notifications(&mut memory)
+    }
+
+    /// Returns the live ring, and the guest's memory by which the bus accesses it.
+    #[inline]
+    pub(crate) fn memory<'a, B>(
+        &'a mut self,
+        port: PortIndex,
+        bus: &'a mut B,
+    ) -> (Option<&'a mut VirtQueue>, BusMemory<'a, B>) {
+        let (function, ring) = (Function::Vf(port.get()), self.number);
+        (self.queue.as_mut(), BusMemory { bus, function, ring, hint: &mut self.hint })
     }
 
     /// Returns true if frames may pass the ring.
@@ -118,14 +141,4 @@ impl DeviceRing {
     pub(crate) fn size(&self) -> Option<u32> {
         self.queue.as_ref().map(|queue| queue.size().into())
     }
-}
-
-/// Returns the guest's memory, which the bus accesses, for one ring.
-#[inline]
-pub(crate) fn ring_memory<'a, B>(
-    bus: &'a mut B,
-    port: PortIndex,
-    hint: &'a mut MemoryHint,
-) -> BusMemory<'a, B> {
-    BusMemory { bus, function: Function::Vf(port.get()), hint }
 }

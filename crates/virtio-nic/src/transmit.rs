@@ -3,7 +3,6 @@
 
 use crate::device::VirtioDevice;
 use crate::packet::PacketOffloadRequest;
-use crate::ring::{DeviceRing, ring_memory};
 use pcie::burst::{BURST, HEAD};
 use pcie::{Bus, Function, HintedMemory};
 use plane::{PortIndex, TransmitQueueId};
@@ -136,12 +135,12 @@ impl FetchedTransmitChains {
     ) -> Result<(), RingError> {
         let sent = self.burst.chains().get(self.returned..self.done).unwrap_or_default();
         let ring = device.transmit.get_mut(usize::from(sender.queue)).filter(|_| !sent.is_empty());
-        if let Some(DeviceRing { queue: Some(queue), hint, .. }) = ring {
+        if let Some((Some(queue), mut memory)) = ring.map(|ring| ring.memory(sender.port, bus)) {
             let mut used = [Chain::default().used(0); BURST];
             used.iter_mut().zip(sent).for_each(|(place, chain)| *place = chain.used(0));
             let used = used.get(..sent.len()).unwrap_or_default();
             // After a fault the chains stay to be returned: a ring that continues would otherwise never return them.
-            queue.complete(&mut ring_memory(bus, sender.port, hint), used)?;
+            queue.complete(&mut memory, used)?;
         }
         self.returned = self.done;
         Ok(())
@@ -159,10 +158,10 @@ impl FetchedTransmitChains {
         let left = self.burst.chains().get(self.done..).unwrap_or_default();
         let bit = 1 << sender.queue;
         let Some(ring) = device.transmit.get_mut(usize::from(sender.queue)) else { return Ok(false) };
-        let Some(queue) = &mut ring.queue else { return Ok(false) };
+        let (Some(queue), mut memory) = ring.memory(sender.port, bus) else { return Ok(false) };
         queue.unfetch(left);
         (self.done, self.returned) = (self.burst.chains().len(), self.burst.chains().len());
-        let interrupt = queue.needs_interrupt(&mut ring_memory(bus, sender.port, &mut ring.hint))?;
+        let interrupt = queue.needs_interrupt(&mut memory)?;
         // Until the ring is empty the device visits it without a notification.
         if device.ready & bit == 0 && ring.arm(sender.port, bus)? {
             device.ready |= bit;

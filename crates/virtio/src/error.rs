@@ -40,4 +40,12 @@ pub enum RingError {
         /// Number of entries that the device has fetched and not returned.
         fetched: u16,
     },
+    /// The device returned more chains of a packed ring at once than the ring's record has room for.
+    #[error("the device returned {returned} chains at once; a packed ring's record has room for {most}")]
+    TooManyReturned {
+        /// Number of chains that the device returned at once.
+        returned: usize,
+        /// Number of chains that the record has room for.
+        most: usize,
+    },
 }

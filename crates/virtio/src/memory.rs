@@ -33,6 +33,19 @@ pub trait RingMemory {
     /// [`MemoryFault`] if the range is not writable; a part of it may have been written.
     fn write(&mut self, address: u64, from: &[u8]) -> Result<(), MemoryFault>;
 
+    /// Stores words of the ring's [record](crate::packed::record), from word `first` on, in this order, each at once. The
+    /// default implementation keeps no record.
+    #[inline]
+    fn record(&mut self, first: usize, words: &[u64]) {
+        let _ = (first, words);
+    }
+
+    /// Reads words of the ring's record, from word `first` on. The default implementation returns zeros.
+    fn recorded(&mut self, first: usize, into: &mut [u64]) {
+        let _ = first;
+        into.fill(0);
+    }
+
     /// Completes all earlier writes before any later read. The default implementation is the processor's full fence.
     #[inline]
     fn fence(&mut self) {
@@ -68,6 +81,8 @@ pub struct BusMemory<'a, B> {
     pub bus: &'a mut B,
     /// PCI function on whose behalf the ring's memory is accessed.
     pub function: Function,
+    /// Number of the ring among those of the function, which selects the ring's record.
+    pub ring: u8,
     /// Hint that speeds up accesses to the part of guest memory that holds the ring.
     pub hint: &'a mut MemoryHint,
 }
@@ -88,6 +103,15 @@ impl<B: Bus> RingMemory for BusMemory<'_, B> {
             self.bus.dma_write(self.function, address, from)
         };
         written.map_err(|fault| MemoryFault { address: fault.iova })
+    }
+
+    #[inline]
+    fn record(&mut self, first: usize, words: &[u64]) {
+        self.bus.record_ring((self.function, self.ring), first, words);
+    }
+
+    fn recorded(&mut self, first: usize, into: &mut [u64]) {
+        self.bus.recorded_ring((self.function, self.ring), first, into);
     }
 }
 
@@ -122,7 +146,7 @@ mod tests {
     #[test]
     fn ring_memory_is_read_and_written_over_the_bus() {
         let (mut bus, mut hint) = (SmallMemoryBus([0; 64]), MemoryHint::default());
-        let mut memory = BusMemory { bus: &mut bus, function: Function::Vf(0), hint: &mut hint };
+        let mut memory = BusMemory { bus: &mut bus, function: Function::Vf(0), ring: 0, hint: &mut hint };
         memory.write(2, &[0x34, 0x12]).unwrap();
         memory.write(16, &[7; 32]).unwrap();
         assert_eq!(read_u16(&mut memory, 2), Ok(0x1234));

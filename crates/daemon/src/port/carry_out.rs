@@ -212,7 +212,9 @@ impl OpenPort {
             let (index, place) = (config.index, FunctionSocketConfig::of_vf(&config));
             let function = index.function();
             self.engine.add_vf(resources);
-            let worker = self.engine.reach(function).worker().clone();
+            let reach = self.engine.reach_mut(function);
+            reach.set_records(self.succession.ring_records(function));
+            let worker = reach.worker().clone();
             let successor = self.succession.of_client(function, worker.clone());
             let errands = BlockingCallQueue::new(function, worker, self.desk.clone());
             let slot = OfferedFunction::new(&place, endpoint, ClientResources::new(successor, errands));

@@ -78,7 +78,7 @@ impl PreparedPort {
         let mut bus = GuestBus::new(functions, memory, &threads.helper, config.family)?;
         let (desk, done) =
             BlockingCallCompletionSender::open(succession.vault(), &inbox.waker, &threads.helper)?;
-        let slots = slots(config, &succession, &bus, &desk)?;
+        let slots = slots(config, &succession, &mut bus, &desk)?;
         let card = succession.card(config, uplink.link(), &mut bus, now)?;
         let mut engine = PortEngine::new(card.card, bus, uplink, config.link_local);
         let poller = PortClients::poller_of(&inbox.waker)?;
@@ -171,11 +171,13 @@ fn dialer(
 fn slots(
     config: &PortConfig,
     succession: &PortHandOverState,
-    bus: &GuestBus,
+    bus: &mut GuestBus,
     desk: &BlockingCallCompletionSender,
 ) -> Result<Vec<OfferedFunction>, PortStartError> {
     let slot = |place: FunctionSocketConfig<'_>| {
-        let worker = bus.reach(place.function).worker();
+        let reach = bus.reach_mut(place.function);
+        reach.set_records(succession.ring_records(place.function));
+        let worker = reach.worker();
         let successor = succession.of_client(place.function, worker.clone());
         let errands = BlockingCallQueue::new(place.function, worker.clone(), desk.clone());
         let endpoint = place.open(succession.vault())?;

@@ -115,6 +115,19 @@ unsafe fn words_into_guest(bytes: &[u8], target: *mut u8) {
     }
 }
 
+/// Stores words in order of address.
+///
+/// # Safety
+/// All words from `target` on must be mapped for writing, and `target` must be aligned.
+#[inline]
+pub(super) unsafe fn store_words(words: &[u64], target: *mut u64) {
+    for (index, word) in words.iter().enumerate() {
+        // SAFETY: `index` counts words inside the range the caller vouches for, and `target` is aligned.
+        let slot = unsafe { AtomicU64::from_ptr(target.add(index)) };
+        slot.store(*word, Ordering::Release);
+    }
+}
+
 /// Copies ring descriptors of `size` bytes into guest memory; see [`super::MappedGuestMemory::write_descriptors`] for the
 /// order.
 ///

@@ -306,6 +306,16 @@ impl MappedFile {
         Ok(())
     }
 
+    /// Stores consecutive words of eight bytes in order of address, each in one access. A reader that sees a word also sees
+    /// all earlier stores.
+    ///
+    /// # Errors
+    /// [`MemoryAccessError::OutOfRange`], also for unaligned words, and [`MemoryAccessError::ReadOnly`].
+    #[inline]
+    pub fn store_words(&self, offset: u64, words: &[u64]) -> Result<(), MemoryAccessError> {
+        self.view.store_words(offset, words)
+    }
+
     /// Replaces a dword of the mapping by `new` if its value is `old`, in one atomic access. Returns true if the dword
     /// was replaced.
     ///

@@ -38,6 +38,12 @@ pub struct FileIdentity {
 }
 
 impl FileIdentity {
+    /// Returns the number of the file, which no other memory file has at the same time.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.inode
+    }
+
     /// Returns the identity of the file behind a file descriptor that was mapped before, and so is a memory file.
     ///
     /// # Errors

@@ -114,6 +114,18 @@ impl MappedGuestMemory {
         Ok(())
     }
 
+    /// Stores words into the memory, as [`MappedFile::store_words`] does.
+    #[inline]
+    pub(crate) fn store_words(&self, offset: u64, words: &[u64]) -> Result<(), MemoryAccessError> {
+        let target = self.at_writable(offset, size_of_val(words))?.cast::<u64>();
+        if !target.is_aligned() {
+            return Err(MemoryAccessError::OutOfRange { offset, len: size_of_val(words) });
+        }
+        // SAFETY: `at_writable` checked that as many words are mapped for writing; they are aligned.
+        unsafe { copy::store_words(words, target.as_ptr()) };
+        Ok(())
+    }
+
     /// Sets the bits `first` to `last` of a bitmap in the memory: bit `n % 8` of byte `n / 8` is bit `n`. Bits outside
     /// the memory are dropped. A bit that is set already costs a load only.
     pub(crate) fn set_bits(&self, first: u64, last: u64) {

@@ -1,5 +1,5 @@
 //! Checks the third family: stock virtio_net behind vhost-user, on a port whose VFs are spread over two workers. The guest
-//! Judy has split rings. The guest Kim has two queue pairs, with packed rings if the host offers them. Both guests are on
+//! Judy has split rings. The guest Kim has two queue pairs, with packed rings. Both guests are on
 //! one port, so that large packets pass unsegmented.
 
 pub(crate) mod bookworm;
@@ -126,6 +126,11 @@ fn exchange_at(ends: [(&ScenarioGuest, &str); 2], megabytes: u64) -> Result<()> 
 fn accepts(guest: &ScenarioGuest, interface: &str, bit: usize) -> Result<bool> {
     let features = guest.check(&format!("cat /sys/class/net/{interface}/device/features"))?;
     Ok(features.as_bytes().get(bit) == Some(&b'1'))
+}
+
+/// Returns true if an interface's driver uses packed rings (`VIRTIO_F_RING_PACKED`; virtio 1.2, 6).
+pub(crate) fn is_packed(guest: &ScenarioGuest, interface: &str) -> Result<bool> {
+    accepts(guest, interface, 34)
 }
 
 /// Adds an address to Judy's eth0 for the exchange with a further interface of another guest.

@@ -3,7 +3,7 @@
 use pcie::{Bus, DmaFault, Function, Iova};
 use plane::frame::HEADROOM;
 use plane::{UnsegmentedPacketLayout, UplinkWire};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
 /// Memory and interrupts of all guests.
@@ -26,6 +26,8 @@ pub(crate) struct GuestsBus {
     /// Bytes that a VF's driver stores while the card runs: number of the card's accesses before the store, VF, address
     /// and bytes.
     pub(crate) late: Option<(usize, u8, u64, Vec<u8>)>,
+    /// Words of the rings' records.
+    pub(crate) records: HashMap<(Function, u8, usize), u64>,
 }
 
 impl GuestsBus {
@@ -77,6 +79,17 @@ impl Bus for GuestsBus {
     fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
         self.range(function, iova, from.len())?.copy_from_slice(from);
         Ok(())
+    }
+
+    fn record_ring(&mut self, (function, ring): (Function, u8), first: usize, words: &[u64]) {
+        let places = (first..).map(|at| (function, ring, at));
+        self.records.extend(places.zip(words.iter().copied()));
+    }
+
+    fn recorded_ring(&mut self, (function, ring): (Function, u8), first: usize, into: &mut [u64]) {
+        for (at, word) in (first..).zip(into) {
+            *word = self.records.get(&(function, ring, at)).copied().unwrap_or(0);
+        }
     }
 
     fn msix(&mut self, function: Function, vector: u16) {

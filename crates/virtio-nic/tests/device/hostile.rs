@@ -191,8 +191,15 @@ fn available_index_or_head_outside_the_ring_stops_the_ring() {
 fn ring_with_invalid_size_position_or_address_does_not_start() {
     let mut machine = machine(false);
     let addresses = machine.guests[0].rings[1].addresses();
-    let good =
-        RingStartParameters { ring: 1, size: 128, packed: false, enabled: true, position: None, addresses };
+    let good = RingStartParameters {
+        ring: 1,
+        size: 128,
+        packed: false,
+        enabled: true,
+        position: None,
+        addresses,
+        memory: 0,
+    };
     let huge = virtio::layout::RingAddresses { descriptors: u64::MAX - 15, ..addresses };
     for bad in [
         RingStartParameters { size: 0, ..good },
@@ -204,14 +211,14 @@ fn ring_with_invalid_size_position_or_address_does_not_start() {
         RingStartParameters { ring: u32::MAX, ..good },
         RingStartParameters { addresses: huge, ..good },
     ] {
-        assert!(machine.nic.start_ring(0, &bad).is_err(), "{bad:?}");
+        assert!(machine.nic.start_ring(0, &bad, &mut machine.bus).is_err(), "{bad:?}");
         machine.nic.kick(0, bad.ring);
         machine.nic.enable_ring(0, bad.ring, true);
         machine.nic.stop_ring(0, bad.ring);
         assert_eq!(others_go_on(&mut machine, 100), 0);
     }
-    assert_eq!(machine.nic.start_ring(0, &good), Ok(()));
-    assert!(machine.nic.start_ring(64, &good).is_err());
+    assert_eq!(machine.nic.start_ring(0, &good, &mut machine.bus), Ok(()));
+    assert!(machine.nic.start_ring(64, &good, &mut machine.bus).is_err());
 }
 
 /// CVE-2018-1059: only the first byte of a buffer is in memory.

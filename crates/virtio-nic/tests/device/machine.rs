@@ -132,8 +132,8 @@ impl TestMachine {
     ) -> Result<(), virtio_nic::RingStartError> {
         let driver = &self.guests[usize::from(vf)].rings[ring as usize];
         let (size, packed, addresses) = (driver.size.into(), driver.packed, driver.addresses());
-        self.nic
-            .start_ring(vf, &RingStartParameters { ring, size, packed, enabled: true, position, addresses })
+        let start = RingStartParameters { ring, size, packed, enabled: true, position, addresses, memory: 0 };
+        self.nic.start_ring(vf, &start, &mut self.bus)
     }
 
     /// Stores a packet with its header in a guest's memory, in pieces of these lengths. Returns the pieces as buffers

@@ -186,8 +186,9 @@ fn restarted_ring_continues_at_its_saved_position() {
             enabled: true,
             position: Some(position),
             addresses: ring.addresses(),
+            memory: 0,
         };
-        machine.nic.start_ring(vf, &start).unwrap();
+        machine.nic.start_ring(vf, &start, &mut machine.bus).unwrap();
         machine.poll(0);
         assert_eq!((machine.received(to).len(), machine.finished(vf)), (1, 2));
     }
@@ -226,4 +227,22 @@ fn restarted_driver_may_use_another_mac_address() {
     assert!(machine.send(0, NetHeader::default(), &datagram(7, 1, &[2; 100]), &[]));
     machine.poll(0);
     assert_eq!((machine.received(1).len(), machine.nic.address(0)), (2, Some(MacAddress(address(7)))));
+}
+
+#[test]
+fn packed_ring_continues_at_its_record_after_a_lost_device() {
+    let mut machine = machine();
+    assert!(machine.send(1, NetHeader::default(), &datagram(1, 0, &[1; 100]), &[]));
+    machine.poll(0);
+    assert_eq!((machine.received(0).len(), machine.finished(1)), (1, 1));
+    machine.nic.reset(1);
+    assert!(machine.send(1, NetHeader::default(), &datagram(1, 0, &[2; 100]), &[]));
+    machine.nic.set_features(1, machine.guests[1].features);
+    // QEMU starts the rings at their first position.
+    for ring in [0, 1] {
+        machine.start(1, ring, Some(0x8000_8000)).unwrap();
+    }
+    machine.poll(0);
+    assert_eq!((machine.received(0).len(), machine.finished(1)), (1, 1));
+    assert_eq!(machine.nic.stop_ring(1, 1), 0x8002_8002);
 }

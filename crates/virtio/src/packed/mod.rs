@@ -5,6 +5,7 @@ mod fetch;
 mod notify;
 mod position;
 mod publish;
+pub mod record;
 
 use crate::chain::Chain;
 use crate::descriptor::SIZE;
@@ -48,6 +49,12 @@ impl PackedLayout {
         check_part(RingPart::Driver, addresses.driver, (EVENT, 4))?;
         check_part(RingPart::Device, addresses.device, (EVENT, 4))?;
         Ok(Self { size: size as u16, addresses })
+    }
+
+    /// Checks that a position is within the packed ring.
+    fn check(&self, position: PackedPosition) -> Result<(), LayoutError> {
+        let (index, size) = (position.index(), self.size);
+        if index < size { Ok(()) } else { Err(LayoutError::Position { index, size }) }
     }
 
     /// Returns the number of descriptors of the packed ring.
@@ -98,9 +105,7 @@ impl PackedQueue {
         features: RingFeatures,
         base: PackedPosition,
     ) -> Result<Self, LayoutError> {
-        if base.index() >= layout.size {
-            return Err(LayoutError::Position { index: base.index(), size: layout.size });
-        }
+        layout.check(base)?;
         let unsignalled = UnsignalledEntries::default();
         Ok(Self { layout, features, available: base, used: base, fetched: 0, unsignalled })
     }

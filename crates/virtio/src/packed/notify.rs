@@ -4,6 +4,10 @@ use super::{DESCRIPTOR, DISABLE, ENABLE, MASK, PackedQueue};
 use crate::error::RingError;
 use crate::memory::RingMemory;
 
+/// Position in the device's event structure with the flags [`ENABLE`], so that the structure is not zero as in a ring
+/// that a driver has just created. Drivers ignore the position with these flags.
+const NOWHERE: u16 = u16::MAX;
+
 impl PackedQueue {
     /// Returns true if the driver must be interrupted for the chains returned since the last call.
     ///
@@ -44,7 +48,8 @@ impl PackedQueue {
     /// # Errors
     /// [`RingError`] if the ring is not accessible.
     pub fn enable_notifications<M: RingMemory>(&mut self, memory: &mut M) -> Result<bool, RingError> {
-        let event = if self.features.event_index { (self.available.bits(), DESCRIPTOR) } else { (0, ENABLE) };
+        let event =
+            if self.features.event_index { (self.available.bits(), DESCRIPTOR) } else { (NOWHERE, ENABLE) };
         self.write_event(memory, event)?;
         memory.fence();
         Ok(self.fetched < self.layout.size && self.is_next_available(memory)?)

@@ -70,6 +70,17 @@ impl PackedPosition {
         }
     }
 
+    /// Returns the number of slots from this position to `end`, at most a ring further, in a ring of `size` descriptors.
+    /// Returns `None` if there is no such distance.
+    #[must_use]
+    pub(super) const fn slots_to(self, end: Self, size: u16) -> Option<u16> {
+        let turns = if self.wrap() == end.wrap() { 0 } else { size };
+        match (end.index() + turns).checked_sub(self.index()) {
+            Some(slots) if slots <= size => Some(slots),
+            _ => None,
+        }
+    }
+
     /// Returns true if flags mark the descriptor at this position as available: AVAIL equals the wrap counter, USED does not
     /// (section 2.8.1).
     #[must_use]

@@ -1,5 +1,6 @@
 //! Returns chains of a packed ring to the driver: used descriptors overwrite available ones (section 2.8.1).
 
+use super::record::{MOST_RETURNED, record};
 use super::{PackedLayout, PackedPosition, PackedQueue};
 use crate::chain::{BURST, UsedChain, batch};
 use crate::descriptor::{PackedDescriptor, SIZE, flag};
@@ -15,11 +16,12 @@ impl PackedQueue {
     /// last, which publishes all of them, since the driver reads no descriptor behind one that is not used (section
     /// 2.8.9).
     ///
-    /// All buffers of a merged receive frame go into one call, so that the driver sees all or none.
+    /// All buffers of a merged receive frame go into one call, so that the driver sees all or none. The ring's
+    /// [record](super::record) is written before.
     ///
     /// # Errors
-    /// [`RingError`] if the ring is not accessible, or if more chains are returned than were fetched. The driver sees nothing
-    /// of the chains then.
+    /// [`RingError`] if the ring is not accessible, or if more chains are returned than were fetched, or than
+    /// [`MOST_RETURNED`]. The driver sees nothing of the chains then.
     pub fn complete<M: RingMemory>(
         &mut self,
         memory: &mut M,
@@ -29,8 +31,14 @@ impl PackedQueue {
         if slots > self.fetched.into() {
             return Err(RingError::NotFetched { returned: slots, fetched: self.fetched });
         }
+        if returned.len() > MOST_RETURNED {
+            return Err(RingError::TooManyReturned { returned: returned.len(), most: MOST_RETURNED });
+        }
         let Some((first, mut rest)) = self.next_used(returned) else { return Ok(()) };
         let (start, position) = (self.used, self.used.after(first.slots, self.layout.size));
+        // One used descriptor is written at once, and destroys nothing before the driver sees it.
+        let unsaved = if rest.is_empty() { &[] } else { returned };
+        record(memory, (start, start.after(slots as u16, self.layout.size)), unsaved);
         let position = self.write_later(memory, position, &mut rest)?;
         release();
         let published = used_descriptor(&first, start);

@@ -10,5 +10,6 @@ mod memory;
 mod notifications;
 mod packed_rules;
 mod queue;
+mod record;
 mod split_rules;
 mod torn;

@@ -1,6 +1,7 @@
 //! Memory and interrupts that the frame path reaches in the name of each function. Each function reaches only the memory
 //! and eventfds that its VMM has shared.
 
+use super::ring_records::RingRecords;
 use host::dma::{DmaLimits, DmaTable};
 use host::eventfd::{EventFd, EventFdNotifier};
 use pcie::burst::{FrameCopyBatch, HEAD, HEADERS, HeadCompleter, SegmentPayloads};
@@ -20,6 +21,8 @@ pub(in crate::port) struct FunctionAccess {
     pub(super) pin_masked: bool,
     /// Number of interrupts sent to the function's client.
     pub(super) interrupts: u64,
+    /// Records of the function's packed rings.
+    pub(super) records: Option<RingRecords>,
 }
 
 impl FunctionAccess {
@@ -31,6 +34,7 @@ impl FunctionAccess {
             pin_raised: false,
             pin_masked: false,
             interrupts: 0,
+            records: None,
         }
     }
 
@@ -201,6 +205,22 @@ impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> Bus for FunctionTable<F> 
     fn prefetch(&mut self, function: Function, range: (Iova, usize), access: AnnouncedAccess) {
         if let Some(reached) = self.functions.get(index_of(function)) {
             reached.as_ref().memory.prefetch(range, access == AnnouncedAccess::Write);
+        }
+    }
+
+    #[inline]
+    fn record_ring(&mut self, (function, ring): (Function, u8), first: usize, words: &[u64]) {
+        let access = self.functions.get(index_of(function)).map(AsRef::as_ref);
+        if let Some(records) = access.and_then(|access| access.records.as_ref()) {
+            records.store(ring, first, words);
+        }
+    }
+
+    fn recorded_ring(&mut self, (function, ring): (Function, u8), first: usize, into: &mut [u64]) {
+        into.fill(0);
+        let access = self.functions.get(index_of(function)).map(AsRef::as_ref);
+        if let Some(records) = access.and_then(|access| access.records.as_ref()) {
+            records.load(ring, first, into);
         }
     }
 

@@ -3,6 +3,7 @@
 
 use super::access::{FunctionAccess, FunctionTable, index_of};
 use super::error::PortEngineStartError;
+use super::ring_records::RingRecords;
 use crate::config::file::CardFamily;
 use host::confine::PreparedSandbox;
 use host::dma::{DmaLimits, DmaTable, MappedLog};
@@ -39,6 +40,11 @@ impl FunctionBus {
         let limits = DmaLimits { mappings: share.mappings(), bytes: memory, ..DmaLimits::default() };
         let access = FunctionAccess::new(limits, counts);
         Self { access, limits: (family, memory), _share: share, worker }
+    }
+
+    /// Sets the records of the function's packed rings, which the previous host process may have left.
+    pub(in crate::port) fn set_records(&mut self, records: RingRecords) {
+        self.access.records = Some(records);
     }
 
     /// Returns the function's table of DMA windows.

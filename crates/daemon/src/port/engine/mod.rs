@@ -13,6 +13,7 @@
 //! | `bell` | wakes a thread that sleeps beside a ring of frames |
 //! | `workers` | threads that share a card's VFs |
 //! | `page_memory` | memory of registers that clients map |
+//! | `ring_records` | positions of packed rings, which outlive the process |
 //! | `uplink` | frames beyond the card |
 //!
 //! Clients and the succession use the engine, which knows neither. Only recordings of an uplink use the wall clock,
@@ -27,6 +28,7 @@ pub(in crate::port) mod error;
 pub(in crate::port) mod family;
 pub(in crate::port) mod i82576;
 pub(in crate::port) mod page_memory;
+pub(in crate::port) mod ring_records;
 mod switch_policy;
 pub(in crate::port) mod uplink;
 pub(in crate::port) mod virtio;
@@ -103,6 +105,12 @@ impl PortEngine {
     /// Returns the card of the port, for changes that need no bus.
     pub(in crate::port) fn card_mut(&mut self) -> &mut dyn PortCard {
         &mut *self.card
+    }
+
+    /// Returns the card of the family `virtio` with its bus, by which the card reads rings that start. Returns `None` for
+    /// other families.
+    pub(in crate::port) fn virtio(&mut self) -> Option<(&mut virtio_nic::Nic, &mut GuestBus)> {
+        Some((self.card.virtio()?, &mut self.bus))
     }
 
     /// Returns the memory and interrupts of a function that the port offers.

@@ -28,6 +28,7 @@ use super::engine::PortEngine;
 use super::engine::bus::GuestBus;
 use super::engine::error::PortEngineStartError;
 use super::engine::family::{InheritedCard, PortCard};
+use super::engine::ring_records::RingRecords;
 use crate::config::PortConfig;
 use crate::control::export::ExportedCounters;
 use crate::control::status::PortStatus;
@@ -102,6 +103,11 @@ impl PortHandOverState {
         worker: BlockingWorker,
     ) -> Box<dyn ClientStateSaver> {
         Box::new(JournalStateSaver::new(&self.journal, function, &self.vault, worker))
+    }
+
+    /// Returns the records of a function's packed rings, which the previous host process may have left.
+    pub(in crate::port) fn ring_records(&self, function: Function) -> RingRecords {
+        self.journal.ring_records(function)
     }
 
     /// Resumes the previous host process's client of a function, if there is one. If the client cannot be resumed,

@@ -15,7 +15,7 @@ fn front_end_negotiates_features_and_16_queue_pairs() {
     let mut front = VhostTestFrontEnd::connect(&live.socket(0));
     let offered = VirtioFeatures::from_bits(front.number(&FrontendRequest::GetFeatures));
     assert!(offered.contains(VirtioFeatures::VERSION_1 | VirtioFeatures::MQ | VirtioFeatures::MRG_RXBUF));
-    assert!(!offered.contains(VirtioFeatures::RING_PACKED), "a packed ring does not survive a crash");
+    assert!(offered.contains(VirtioFeatures::RING_PACKED | VirtioFeatures::IN_ORDER));
     let features = front.number(&FrontendRequest::GetProtocolFeatures);
     assert_eq!(features, protocol::OFFERED_TO_NET | 1 << protocol::LOG_SHMFD);
     assert!(offered.bits() & device::LOG_ALL != 0, "QEMU migrates no device without it");

@@ -74,13 +74,18 @@ impl VhostTestFrontEnd {
 
     /// Takes ownership of the session (SET_OWNER), and accepts all protocol features and [`FEATURES`].
     pub(crate) fn negotiate(&mut self) {
+        self.negotiate_features(FEATURES);
+    }
+
+    /// Negotiates as [`Self::negotiate`] does, and accepts these feature bits.
+    pub(crate) fn negotiate_features(&mut self, features: u64) {
         let offered = self.number(&FrontendRequest::GetFeatures);
-        assert_eq!(offered & FEATURES, FEATURES, "{offered:#x}");
+        assert_eq!(offered & features, features, "{offered:#x}");
         let protocol = self.number(&FrontendRequest::GetProtocolFeatures);
         assert_ne!(protocol >> protocol::REPLY_ACK & 1, 0);
         self.post(&FrontendRequest::SetProtocolFeatures(protocol), vec![]);
         self.accept(&FrontendRequest::SetOwner, vec![]);
-        self.accept(&FrontendRequest::SetFeatures(FEATURES), vec![]);
+        self.accept(&FrontendRequest::SetFeatures(features), vec![]);
     }
 
     /// Maps all guest memory by one memory slot.

@@ -1,6 +1,6 @@
-//! Guest of a test with a driver for one queue pair of split rings.
+//! Guest of a test with a driver for one queue pair, of split rings unless a test says otherwise.
 
-use super::front_end::VhostTestFrontEnd;
+use super::front_end::{FEATURES, VhostTestFrontEnd};
 use crate::support::eventually;
 use crate::support::live::LiveHost;
 use crate::support::ram::GuestRam;
@@ -14,13 +14,40 @@ use virtio::layout::RingAddresses;
 /// Entries of each ring of a guest.
 pub(crate) const RING: u16 = 64;
 /// Bytes of each packet buffer of a guest.
-const BUFFER: u64 = 2048;
+pub(crate) const BUFFER: u64 = 2048;
 /// Bytes of the virtio-net header at the start of each packet buffer.
 const HEADER: usize = 12;
 /// Index of the receive ring of the first queue pair.
 pub(crate) const RECEIVE: u32 = 0;
 /// Index of the transmit ring of the first queue pair.
 pub(crate) const TRANSMIT: u32 = 1;
+
+/// Ring of a driver, of either format.
+pub(crate) trait DriverRing {
+    /// Features that the driver accepts for its rings, beside [`FEATURES`].
+    const ACCEPTED: u64;
+
+    /// Creates an empty ring in guest memory.
+    fn new(ram: &mut GuestRam) -> Self;
+
+    /// Returns the addresses of the ring's parts.
+    fn addresses(&self) -> RingAddresses;
+
+    /// Returns the eventfds by which driver and device notify each other: first the driver's, then the device's.
+    fn eventfds(&self) -> [&EventFd; 2];
+
+    /// Returns the position that QEMU sends for the ring after a crash of its back end.
+    fn base_after_crash(&self, ram: &GuestRam) -> u32;
+
+    /// Returns the guest address of the next buffer to make available.
+    fn next_buffer(&self) -> u64;
+
+    /// Makes the next buffer available with `length` bytes, and notifies the device.
+    fn offer(&mut self, ram: &GuestRam, length: u32, flags: u16);
+
+    /// Takes the next used buffer with the bytes that the device wrote.
+    fn take(&mut self, ram: &GuestRam) -> Option<Vec<u8>>;
+}
 
 /// Split ring of a driver in which descriptor n always points to buffer n.
 pub(crate) struct DriverSplitRing {
@@ -32,7 +59,9 @@ pub(crate) struct DriverSplitRing {
     pub(crate) call: EventFd,
 }
 
-impl DriverSplitRing {
+impl DriverRing for DriverSplitRing {
+    const ACCEPTED: u64 = 0;
+
     fn new(ram: &mut GuestRam) -> Self {
         let mut area = |bytes: u64| ram.allocate(bytes, 4096).unwrap();
         let size = u64::from(RING);
@@ -45,10 +74,24 @@ impl DriverSplitRing {
         Self { addresses, buffers: area(BUFFER * size), available: 0, used: 0, kick, call }
     }
 
-    /// Makes the next buffer available with `length` bytes, and notifies the device.
+    fn addresses(&self) -> RingAddresses {
+        self.addresses
+    }
+
+    fn eventfds(&self) -> [&EventFd; 2] {
+        [&self.kick, &self.call]
+    }
+
+    fn base_after_crash(&self, ram: &GuestRam) -> u32 {
+        self.used_index(ram).into()
+    }
+
+    fn next_buffer(&self) -> u64 {
+        self.buffers + BUFFER * u64::from(self.available % RING)
+    }
+
     fn offer(&mut self, ram: &GuestRam, length: u32, flags: u16) {
-        let slot = self.available % RING;
-        let address = self.buffers + BUFFER * u64::from(slot);
+        let (slot, address) = (self.available % RING, self.next_buffer());
         let descriptor = SplitDescriptor { address, length, flags, next: 0 };
         ram.write(self.addresses.descriptors + 16 * u64::from(slot), &descriptor.emit());
         ram.write(self.addresses.driver + 4 + 2 * u64::from(slot), &slot.to_le_bytes());
@@ -59,15 +102,6 @@ impl DriverSplitRing {
         self.kick.signal();
     }
 
-    /// Returns the index of the next used element, as the device has published it.
-    pub(crate) fn used_index(&self, ram: &GuestRam) -> u16 {
-        let mut index = [0; 2];
-        ram.read(self.addresses.device + 2, &mut index);
-        fence(Ordering::SeqCst);
-        u16::from_le_bytes(index)
-    }
-
-    /// Takes the next used buffer with the bytes that the device wrote.
     fn take(&mut self, ram: &GuestRam) -> Option<Vec<u8>> {
         if self.used_index(ram) == self.used {
             return None;
@@ -83,11 +117,21 @@ impl DriverSplitRing {
     }
 }
 
+impl DriverSplitRing {
+    /// Returns the index of the next used element, as the device has published it.
+    pub(crate) fn used_index(&self, ram: &GuestRam) -> u16 {
+        let mut index = [0; 2];
+        ram.read(self.addresses.device + 2, &mut index);
+        fence(Ordering::SeqCst);
+        u16::from_le_bytes(index)
+    }
+}
+
 /// Guest with a started driver behind a front end.
-pub(crate) struct VirtioGuest {
+pub(crate) struct VirtioGuest<R = DriverSplitRing> {
     pub(crate) front: VhostTestFrontEnd,
-    pub(crate) receive: DriverSplitRing,
-    pub(crate) transmit: DriverSplitRing,
+    pub(crate) receive: R,
+    pub(crate) transmit: R,
     mac: [u8; 6],
 }
 
@@ -99,12 +143,19 @@ impl VirtioGuest {
 
     /// Boots a guest over a connection between the host and the guest's VMM.
     pub(crate) fn boot_on(stream: StreamSocket, vf: u8) -> Self {
+        Self::boot_with_rings(stream, vf)
+    }
+}
+
+impl<R: DriverRing> VirtioGuest<R> {
+    /// Boots a guest whose driver uses rings of a format.
+    pub(crate) fn boot_with_rings(stream: StreamSocket, vf: u8) -> Self {
         let mut front = VhostTestFrontEnd::over(stream);
-        front.negotiate();
-        let (receive, transmit) =
-            (DriverSplitRing::new(&mut front.ram), DriverSplitRing::new(&mut front.ram));
+        front.negotiate_features(FEATURES | R::ACCEPTED);
+        let (receive, transmit) = (R::new(&mut front.ram), R::new(&mut front.ram));
         let mut guest = Self { front, receive, transmit, mac: [2, 0, 0, 0, 7, vf] };
-        guest.start(0, 0);
+        let first = guest.receive.base_after_crash(&guest.front.ram);
+        guest.start(first, first);
         for _ in 0..RING / 2 {
             guest.post();
         }
@@ -112,11 +163,12 @@ impl VirtioGuest {
     }
 
     /// Shares memory, and starts both rings at these positions.
-    fn start(&mut self, receive: u32, transmit: u32) {
+    pub(crate) fn start(&mut self, receive: u32, transmit: u32) {
         self.front.share_memory();
         for (ring, base, of) in [(RECEIVE, receive, &self.receive), (TRANSMIT, transmit, &self.transmit)] {
             let size = (u32::from(RING), base);
-            self.front.start_ring(ring, size, of.addresses, (&of.kick, &of.call));
+            let [kick, call] = of.eventfds();
+            self.front.start_ring(ring, size, of.addresses(), (kick, call));
         }
     }
 
@@ -130,20 +182,20 @@ impl VirtioGuest {
     pub(crate) fn reconnect_on(&mut self, stream: StreamSocket) {
         let ram = std::mem::replace(&mut self.front.ram, GuestRam::new());
         self.front = VhostTestFrontEnd::over_with(stream, ram);
-        self.front.negotiate();
-        let positions = [&self.receive, &self.transmit].map(|ring| ring.used_index(&self.front.ram));
-        self.start(positions[0].into(), positions[1].into());
+        self.front.negotiate_features(FEATURES | R::ACCEPTED);
+        let positions = [&self.receive, &self.transmit].map(|ring| ring.base_after_crash(&self.front.ram));
+        self.start(positions[0], positions[1]);
     }
 
-    fn post(&mut self) {
+    /// Makes the next receive buffer available.
+    pub(crate) fn post(&mut self) {
         self.receive.offer(&self.front.ram, BUFFER as u32, flag::WRITE);
     }
 
     /// Sends a broadcast frame with a payload.
     pub(crate) fn send(&mut self, payload: &[u8]) {
         let packet = [&[0; HEADER][..], &[0xff; 6], &self.mac, &[0x88, 0xb5], payload].concat();
-        let slot = u64::from(self.transmit.available % RING);
-        self.front.ram.write(self.transmit.buffers + BUFFER * slot, &packet);
+        self.front.ram.write(self.transmit.next_buffer(), &packet);
         self.transmit.offer(&self.front.ram, packet.len() as u32, 0);
     }
 
@@ -167,7 +219,7 @@ impl VirtioGuest {
 
 /// Checks that two guests exchange frames in both directions.
 #[track_caller]
-pub(crate) fn exchange(a: &mut VirtioGuest, b: &mut VirtioGuest) {
+pub(crate) fn exchange<A: DriverRing, B: DriverRing>(a: &mut VirtioGuest<A>, b: &mut VirtioGuest<B>) {
     for number in 0..5 {
         a.send(&[number; 100]);
         b.wait_for(&[number; 100]);

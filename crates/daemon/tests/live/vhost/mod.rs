@@ -3,12 +3,14 @@
 
 mod front_end;
 mod guest;
+mod packed_ring;
 
 mod client_mode;
 mod conversation;
 mod hostile;
 mod memory;
 mod migration;
+mod packed;
 mod reconnection;
 mod refusal;
 mod workers;

@@ -158,6 +158,8 @@ fn boot(served: &HostWithKeeper, assets: &BootFiles, name: &str, vf: u8) -> Resu
     let builder = LinuxGuest::builder(name).vf_socket(served.socket(eth0));
     let builder = builder.vf_socket(served.socket(&format!("pf1vf{vf}")));
     let builder = builder.vf_socket(served.socket(&format!("pf2vf{vf}")));
-    let builder = builder.vhost_socket(served.socket(&format!("pf3vf{vf}")), 1, &[virtio::mac(vf)]);
+    // Frank has packed rings, whose position QEMU forgets when the host dies.
+    let properties = [("packed", (vf == 1).into()), virtio::mac(vf)];
+    let builder = builder.vhost_socket(served.socket(&format!("pf3vf{vf}")), 1, &properties);
     ScenarioGuest::spawn(builder, assets, eth0, 6 + vf)
 }

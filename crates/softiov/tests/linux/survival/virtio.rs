@@ -1,5 +1,6 @@
-//! Checks the third family while its host's process is replaced or killed. QEMU connects again to the next process, which
-//! starts the rings at the used index in guest memory.
+//! Checks the third family while its host's process is replaced or killed. QEMU connects again to the next process. Erin's
+//! split rings continue at the used index in guest memory, and Frank's packed rings at the position that the host has
+//! recorded.
 
 use super::scene::HostRestartTestbed;
 use super::{TIMES, losses, with_scene};
@@ -38,7 +39,10 @@ fn outlive(
     with_scene(world, |scene, _| {
         let [erin, frank] = scene.guests();
         let interface = virtio::set_up(erin, 0, ADDRESSES[0])?;
-        virtio::set_up(frank, 0, ADDRESSES[1])?;
+        let franks = virtio::set_up(frank, 0, ADDRESSES[1])?;
+        let packed =
+            [(erin, &interface), (frank, &franks)].map(|(guest, name)| virtio::is_packed(guest, name));
+        ensure!(matches!(packed, [Ok(false), Ok(true)]), "packed rings: {packed:?}");
         erin.reach(ADDRESSES[1])?;
         let mut stream = IperfStream::open(erin, ADDRESSES[1])?;
         let (before, mut missed) = (losses(erin, &interface)?, Vec::new());

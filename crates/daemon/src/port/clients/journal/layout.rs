@@ -1,6 +1,7 @@
 //! Offsets of all saved state in the journal's shared memory, in bytes. The memory is a sparse file, so pages that
 //! were never written cost nothing.
 
+use crate::port::engine::ring_records::RECORDS;
 use pcie::MAX_VFS;
 
 /// "SIOVJRN" and the version of the journal's layout. Every incompatible change of the saved state changes the
@@ -80,6 +81,8 @@ pub(super) struct FunctionJournalOffsets {
     pub(super) irqs: u64,
     /// Offset of the DMA windows, [`WINDOW`] bytes each.
     pub(super) windows: u64,
+    /// Offset of the records of packed rings, [`RECORDS`] bytes. Earlier versions do not write them.
+    pub(super) records: u64,
 }
 
 pub(super) const NOTE: u64 = 1536;
@@ -119,6 +122,7 @@ impl FunctionJournalOffsets {
             notes: [base + 1024, base + 1024 + NOTE],
             irqs: base + 12_288,
             windows: base + 16_384,
+            records: base + 16_384 + WINDOW * MOST_WINDOWS,
         }
     }
 }
@@ -133,4 +137,4 @@ const _: () = {
 // Everything that is saved while a client is served is in the function's first page.
 const _: () = assert!(1024 + 2 * NOTE <= 4096);
 const _: () = assert!(IRQ * IRQS_A_TYPE * IRQ_TYPES <= 4096);
-const _: () = assert!(16_384 + WINDOW * MOST_WINDOWS <= STRIDE);
+const _: () = assert!(16_384 + WINDOW * MOST_WINDOWS + RECORDS <= STRIDE);

@@ -3,7 +3,7 @@
 //!
 //! The journal holds the state of each function's client (socket, replies, negotiated capabilities), of its DMA
 //! windows and eventfds, and of its configuration space; the port's driver state with the policies in force; and the
-//! state of the whole port while it has no work ([`PortSnapshot`]). Saved state refers to descriptors by number, and
+//! state of the whole port while it has no work ([`PortSnapshot`]); and the records of packed rings. Saved state refers to descriptors by number, and
 //! the vault keeps these (`vault`). The journal does not hold the card's work in progress. After a crash in the middle
 //! of a round, the card starts as after a reset.
 //!
@@ -36,6 +36,7 @@ pub(in crate::port) use function::{
 };
 pub(in crate::port) use rest::PortSnapshot;
 
+use crate::port::engine::ring_records::RingRecords;
 use host::shared::{SharedMemory, SharedMemoryError};
 use layout::{HEADER, MAGIC};
 use memory::{get, load, put, store};
@@ -103,6 +104,12 @@ impl PortJournal {
     /// function.
     pub(in crate::port) fn function(&self, function: Function) -> FunctionJournal {
         FunctionJournal::open(Arc::clone(&self.memory), self.place(function))
+    }
+
+    /// Returns the records of a function's packed rings. Their writer keeps them consistent, so no step of a client makes
+    /// them valid.
+    pub(in crate::port) fn ring_records(&self, function: Function) -> RingRecords {
+        RingRecords::new(Arc::clone(&self.memory), self.place(function).records)
     }
 
     /// Reads the PCI configuration of a function that was saved after the port's driver state. Returns `None` if there

@@ -10,7 +10,9 @@ use crate::flight::FlightRecordKind;
 use crate::port::clients::connection::DisconnectReason;
 use crate::port::clients::device::VfioFunction;
 use crate::port::clients::errand::{BlockingCallOutcome, RingEventfdPurpose};
+use crate::port::tokens::RINGS;
 use host::eventfd::{EventFd, EventFdError};
+use host::memory::FileIdentity;
 use host::worker::DeferredCloseFd;
 use i82576::MacAddress;
 use vfio_user::wire::pci_irq;
@@ -78,6 +80,7 @@ impl VhostUserConnection {
                 record(device, "reset by the client", 0);
                 log::enable(0, device);
                 with_nic(device, |nic, vf| nic.reset(vf));
+                (0..RINGS).for_each(|ring| forget_position(ring, device));
             }
             BackendEvent::SendRarp(address) => {
                 let number = address.iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
@@ -153,6 +156,8 @@ impl VhostUserConnection {
         self.kicks.set(ring, None);
         let packed = self.session.features().unwrap_or(0) & features::device::RING_PACKED != 0;
         let base = with_nic(device, |nic, vf| nic.stop_ring(vf, ring));
+        // From here on the front end knows the position.
+        forget_position(ring, device);
         base.map_or(HostOperationOutcome::Failed, |base| {
             HostOperationOutcome::Base(RingBase::from_wire(base, packed))
         })
@@ -218,8 +223,10 @@ fn start(setup: &LiveRingParameters, device: &mut VfioFunction<'_>) {
             driver: setup.available.address,
             device: setup.used.address,
         },
+        memory: memory_of(setup, device),
     };
-    match with_nic(device, |nic, vf| nic.start_ring(vf, &start)) {
+    let started = device.function.vf().zip(device.engine.virtio());
+    match started.map(|(vf, (nic, bus))| nic.start_ring(vf.get(), &start, bus)) {
         Some(Ok(())) => {
             record(device, "ring started", ring.into());
             device.own.ring_without_memory = false;
@@ -233,6 +240,25 @@ fn start(setup: &LiveRingParameters, device: &mut VfioFunction<'_>) {
             device.own.ring_fault = Some(format!("ring {ring}: {error}"));
         }
         None => {}
+    }
+}
+
+/// Returns the identity of the memory that holds a ring: the number of its file, which its front end shares after a
+/// reconnection too.
+fn memory_of(setup: &LiveRingParameters, device: &VfioFunction<'_>) -> u64 {
+    let at = setup.descriptors.address;
+    let mut regions = device.engine.reach(device.function).memory().regions();
+    let region = regions.find(|region| region.iova <= at && at <= region.last);
+    let identity = region.and_then(|region| FileIdentity::of_memory(region.file?.0).ok());
+    identity.map_or(0, FileIdentity::number)
+}
+
+/// Forgets the recorded position of a packed ring.
+fn forget_position(ring: u32, device: &mut VfioFunction<'_>) {
+    if let Some(vf) = device.function.vf()
+        && let Some((_, bus)) = device.engine.virtio()
+    {
+        virtio_nic::forget_position(vf.get(), ring, bus);
     }
 }
 

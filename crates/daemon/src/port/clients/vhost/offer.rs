@@ -7,10 +7,7 @@ use virtio::VirtioFeatures;
 
 /// Features that a function offers. They must not become fewer in a later version of softiov: QEMU gives up a back end
 /// that offers less after a reconnection.
-///
-/// Packed rings are not offered. After a crash of the host, QEMU restarts a packed ring at its first position, whatever
-/// the card had consumed, and the ring stops for good. A split ring continues at the used index in guest memory.
-const FEATURES: VirtioFeatures = virtio_nic::FEATURES.without(VirtioFeatures::RING_PACKED);
+const FEATURES: VirtioFeatures = virtio_nic::FEATURES;
 
 /// Returns the offer to a vhost-user client, which is the same for every virtio function and at any time.
 pub(super) fn of_every_function() -> BackendOffer {

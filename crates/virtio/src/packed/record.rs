@@ -1,0 +1,209 @@
+//! Record of a packed ring, in memory that outlives the device's process. A split ring states in the guest's memory how
+//! many chains the device has used. A packed ring does not: the position is the device's own, and a chain that the device
+//! returns overwrites what the driver made available.
+//!
+//! The record is an array of words. The state says how much of a return is done:
+//!
+//! | word | content |
+//! |---|---|
+//! | 0 | the state: the used position before the last return and after it, the number of saved chains, 1 if valid |
+//! | 1 to 7 | identity of the ring: first position and size, its owner's two numbers, the addresses of its three parts |
+//! | 8 on | the saved chains: id, slots and written bytes of each |
+//!
+//! # Order of a return
+//! 1. The chains are saved, if the return writes more than one used descriptor.
+//! 2. The state is stored: positions before and after the return.
+//! 3. All used descriptors but the first are written.
+//! 4. The first used descriptor is written, which publishes all.
+//!
+//! A process that dies has executed everything before some instruction, and nothing after it. If it died before step 2, the
+//! ring is as the last return left it. After step 2 the first descriptor tells whether step 4 was done: the driver cannot
+//! change a descriptor that is available, and one that was used is not available again in the same round of the ring. If
+//! step 4 was done, the ring continues after the return. If it was not, [`PackedQueue::open`] repeats steps 1 to 4 with
+//! the saved chains, or without such chains continues before the return. A saved chain is overwritten only by the next
+//! return, and the former one is published by then.
+//!
+//! # A ring that is not the same
+//! A driver creates its ring with zeros. The device's event structure is never zero once the device has fetched. So a
+//! record is used only if the ring is described as in the record and the structure is not zero.
+
+use super::{PackedLayout, PackedPosition, PackedQueue};
+use crate::chain::{BURST, UsedChain};
+use crate::error::RingError;
+use crate::layout::{LayoutError, RingAddresses, RingFeatures};
+use crate::memory::{RingMemory, read_u16, release};
+
+/// Maximum number of chains of a packed ring that are returned at once.
+pub const MOST_RETURNED: usize = 128;
+/// Number of words of a record.
+pub const WORDS: usize = CHAINS + MOST_RETURNED;
+
+/// Word of a record that holds the state.
+const STATE: usize = 0;
+/// First word of the ring's identity in a record.
+const IDENTITY: usize = 1;
+/// First word of the saved chains in a record.
+const CHAINS: usize = 8;
+/// Bit of the state: the record is valid.
+const VALID: u64 = 1 << 48;
+
+/// Owner of a ring. A record of another owner is not used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RingOwner {
+    /// Identity of the memory that holds the ring.
+    pub memory: u64,
+    /// Feature bits that the driver has accepted.
+    pub features: u64,
+}
+
+/// Position at which a device begins to use a packed ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FirstPosition {
+    /// Position that the transport gives for a ring that starts. A record applies if the ring has started there before.
+    Given(PackedPosition),
+    /// Position at which the device has paused the ring.
+    Paused(PackedPosition),
+}
+
+/// Error: a packed ring cannot start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// Size, addresses or position of the ring are invalid.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// The ring is not accessible.
+    #[error(transparent)]
+    Ring(#[from] RingError),
+}
+
+/// State of a record: the used position before the last return and after it, and the number of chains saved for it.
+#[derive(Debug, Clone, Copy)]
+struct ReturnState {
+    before: PackedPosition,
+    after: PackedPosition,
+    saved: u16,
+}
+
+impl ReturnState {
+    const fn encode(self) -> u64 {
+        let (before, after) = (self.before.bits() as u64, self.after.bits() as u64);
+        before | after << 16 | (self.saved as u64) << 32 | VALID
+    }
+
+    const fn decode(word: u64) -> Option<Self> {
+        let (before, after) =
+            (PackedPosition::from_bits(word as u16), PackedPosition::from_bits((word >> 16) as u16));
+        if word & VALID == 0 { None } else { Some(Self { before, after, saved: (word >> 32) as u16 }) }
+    }
+}
+
+/// Records a return of chains before the ring is changed, with the chains in `unsaved`, if any.
+#[inline]
+pub(super) fn record<M: RingMemory>(
+    memory: &mut M,
+    (before, after): (PackedPosition, PackedPosition),
+    unsaved: &[UsedChain],
+) {
+    for (number, chains) in unsaved.chunks(BURST).enumerate() {
+        let mut words = [0; BURST];
+        words.iter_mut().zip(chains).for_each(|(word, chain)| *word = chain.encode());
+        memory.record(CHAINS + number * BURST, &words[..chains.len()]);
+    }
+    memory.record(STATE, &[ReturnState { before, after, saved: unsaved.len() as u16 }.encode()]);
+    // The record comes before the descriptors that it describes.
+    release();
+}
+
+/// Makes the record of a ring invalid: another device continues the ring, or nobody.
+pub fn forget<M: RingMemory>(memory: &mut M) {
+    memory.record(STATE, &[0]);
+}
+
+impl UsedChain {
+    #[inline]
+    fn encode(&self) -> u64 {
+        u64::from(self.id) | u64::from(self.slots) << 16 | u64::from(self.written) << 32
+    }
+
+    fn decode(word: u64) -> Self {
+        let (id, slots, written) = (word as u16, (word >> 16) as u16, (word >> 32) as u32);
+        // A batch that is repeated returns each chain by a descriptor of its own, which in-order drivers accept too.
+        Self { id, slots, written, skippable: false }
+    }
+}
+
+impl PackedQueue {
+    /// Begins to use a packed ring, and its record. Continues the ring at the recorded position if the record is of this
+    /// ring. Returns true in that case.
+    ///
+    /// # Errors
+    /// [`OpenError`]: the record stays as it is.
+    pub fn open<M: RingMemory>(
+        layout: PackedLayout,
+        features: RingFeatures,
+        (first, owner): (FirstPosition, RingOwner),
+        memory: &mut M,
+    ) -> Result<(Self, bool), OpenError> {
+        let (FirstPosition::Given(position) | FirstPosition::Paused(position)) = first;
+        let new = Self::new(layout, features, position)?;
+        let identity = layout.identity(position, owner);
+        let mut recorded = [0; WORDS];
+        memory.recorded(STATE, &mut recorded);
+        let known = &recorded[IDENTITY..CHAINS];
+        // A paused ring is described by its first position too, which the transport does not repeat.
+        let skipped = usize::from(matches!(first, FirstPosition::Paused(_)));
+        let is_same = known[skipped..] == identity[skipped..];
+        if let Some(state) = ReturnState::decode(recorded[STATE]).filter(|_| is_same)
+            && let Some(queue) = new.resume(state, &recorded[CHAINS..], memory)?
+        {
+            return Ok((queue, true));
+        }
+        forget(memory);
+        memory.record(IDENTITY, &identity);
+        record(memory, (position, position), &[]);
+        Ok((new, false))
+    }
+
+    /// Continues a ring at its recorded state. Completes a return that was not published. Returns `None` if the driver
+    /// has created the ring anew, or if the record is damaged.
+    fn resume<M: RingMemory>(
+        &self,
+        state: ReturnState,
+        saved: &[u64],
+        memory: &mut M,
+    ) -> Result<Option<Self>, RingError> {
+        let (layout, features) = (self.layout, self.features);
+        let mut event = [0; 4];
+        memory.read(layout.addresses.device, &mut event).map_err(RingError::Memory)?;
+        let at = |position| Self::new(layout, features, position).ok();
+        let slots = state.before.slots_to(state.after, layout.size);
+        let (Some(slots), Some(mut queue)) = (slots.filter(|_| event != [0; 4]), at(state.before)) else {
+            return Ok(None);
+        };
+        let flags = read_u16(memory, layout.slot(state.before) + super::FLAGS)?;
+        if !state.before.is_available(flags) {
+            return Ok(at(state.after));
+        }
+        let Some(saved) = saved.get(..state.saved.into()) else { return Ok(None) };
+        let mut chains = [UsedChain::decode(0); MOST_RETURNED];
+        chains.iter_mut().zip(saved).for_each(|(chain, word)| *chain = UsedChain::decode(*word));
+        let chains = &chains[..saved.len()];
+        if !chains.is_empty() {
+            if chains.iter().map(|chain| u32::from(chain.slots)).sum::<u32>() != u32::from(slots) {
+                return Ok(None);
+            }
+            (queue.available, queue.fetched) = (state.after, slots);
+            queue.complete(memory, chains)?;
+        }
+        Ok(Some(queue))
+    }
+}
+
+impl PackedLayout {
+    /// Returns the identity of a ring in a record.
+    fn identity(&self, first: PackedPosition, owner: RingOwner) -> [u64; CHAINS - IDENTITY] {
+        let RingAddresses { descriptors, driver, device } = self.addresses;
+        let (first, size) = (first.bits().into(), self.size.into());
+        [first, size, owner.memory, owner.features, descriptors, driver, device]
+    }
+}
