@@ -147,14 +147,16 @@ impl OpenPort {
         clients.dial(engine, polled);
         clients.publish_registers(engine, polled);
         let call = clients.call_drivers(engine, polled);
+        let ended = clock.now();
+        // A port that is too busy to sleep needs both too: the dispatcher its load, and a divided card the next deadline
+        // instead of one that has passed.
+        engine.note_busy(ended.since(began));
+        let notice = visit.deadline.map(|deadline| deadline.min(ended + LONGEST_SLEEP));
+        self.due = [disconnects, call, notice].into_iter().flatten().min();
         let more = poll.more || link_changed || clients.have_more();
         if more || !engine.may_sleep() {
             return Some(Duration::ZERO);
         }
-        let ended = clock.now();
-        engine.note_busy(ended.since(began));
-        let notice = visit.deadline.map(|deadline| deadline.min(ended + LONGEST_SLEEP));
-        self.due = [disconnects, call, notice].into_iter().flatten().min();
         let deadlines = [self.due, poll.deadline, engine.uplink_deadline()];
         deadlines.into_iter().flatten().min().map(|deadline| deadline.since(ended))
     }

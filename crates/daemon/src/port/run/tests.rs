@@ -52,8 +52,12 @@ struct PortFixture {
 
 impl PortFixture {
     fn open() -> Self {
+        Self::open_with("[[port]]\nvfs = 2\n")
+    }
+
+    fn open_with(config: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let file = HostConfig::parse("[[port]]\nvfs = 2\n").unwrap();
+        let file = HostConfig::parse(config).unwrap();
         let config = HostConfig::check(file, folder.path()).unwrap();
         let threads = ThreadSandboxes::prepare(&config).unwrap();
         let common = SharedPortResources {
@@ -218,6 +222,27 @@ fn port_serves_a_client_for_at_most_one_time_slice() {
     assert!((1..4).contains(&first), "{first} messages handled in a time slice");
     world.round();
     assert!(handled(&world) > first, "the next round continues");
+}
+
+#[test]
+fn port_that_is_too_busy_to_sleep_measures_its_load_and_leaves_old_deadlines() {
+    let mut world = PortFixture::open_with("[[port]]\nfamily = \"virtio\"\nvfs = 1\nworkers = 2\n");
+    let mut client = UnixStream::connect(&world.config.vfs[0].socket).unwrap();
+    world.round_until(PortFixture::is_connected);
+    world.round_until(|world| !world.port.clients.have_more());
+    world.port.divide(world.port_time()).unwrap();
+    // A vhost-user message without payload that asks for the features (vhost-user, "Front-end message types").
+    let question = [1_u32, 1, 0].map(u32::to_le_bytes).concat();
+    client.write_all(&question.repeat(64)).unwrap();
+    world.port.due = Some(world.port_time());
+    // A turn of a client is 20 us, so its other messages wait for later rounds.
+    world.clock.tick.set(Duration::from_millis(2));
+    assert_eq!((world.round(), world.port.clients.have_more()), (Some(Duration::ZERO), true));
+    assert!(world.port.due.is_none_or(|due| due > world.port_time()), "the old deadline has passed");
+    let end = world.port_time() + Duration::from_millis(10);
+    world.port.divide(end).unwrap();
+    let workers = world.port.engine.card_mut().workers().unwrap().status(1);
+    assert_ne!(workers[0].busy_permille, 0);
 }
 
 #[test]
