@@ -14,6 +14,15 @@ impl<const N: usize> ForwardingPlane<N> {
         }
     }
 
+    /// Takes over the switch tables of another plane of the same device, and its treatment of link-local frames. Equal tables keep
+    /// the remembered flows.
+    pub fn follow_tables(&mut self, other: &Self) {
+        if other.tables != self.tables {
+            self.tables = other.tables.clone();
+            self.flows.forget();
+        }
+    }
+
     /// Sets whether link-local frames of guests, except pause frames, are forwarded or dropped.
     pub fn forward_link_local(&mut self, on: bool) {
         self.tables.forwards_link_local = on;
@@ -54,5 +63,24 @@ mod tests {
         plane.set_tables(open.clone());
         assert_ne!(plane.flows.generation(), remembered);
         assert_eq!(plane.tables().broadcast, open.broadcast);
+    }
+
+    #[test]
+    fn part_of_a_device_treats_link_local_frames_as_the_whole_device() {
+        let closed = || {
+            ForwardingPlane::<8>::new(
+                SwitchTables::closed(0),
+                TransmitPacing::new(None),
+                StormState::default(),
+                [PortCounters::default(); 8],
+            )
+        };
+        let (mut whole, mut part) = (closed(), closed());
+        whole.forward_link_local(true);
+        part.follow_tables(&whole);
+        assert_eq!(part.tables(), whole.tables());
+        let remembered = part.flows.generation();
+        part.follow_tables(&whole);
+        assert_eq!(part.flows.generation(), remembered);
     }
 }

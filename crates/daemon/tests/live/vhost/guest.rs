@@ -194,7 +194,12 @@ impl<R: DriverRing> VirtioGuest<R> {
 
     /// Sends a broadcast frame with a payload.
     pub(crate) fn send(&mut self, payload: &[u8]) {
-        let packet = [&[0; HEADER][..], &[0xff; 6], &self.mac, &[0x88, 0xb5], payload].concat();
+        self.send_to([0xff; 6], payload);
+    }
+
+    /// Sends a frame with a payload to an address.
+    pub(crate) fn send_to(&mut self, destination: [u8; 6], payload: &[u8]) {
+        let packet = [&[0; HEADER][..], &destination, &self.mac, &[0x88, 0xb5], payload].concat();
         self.front.ram.write(self.transmit.next_buffer(), &packet);
         self.transmit.offer(&self.front.ram, packet.len() as u32, 0);
     }

@@ -82,6 +82,20 @@ fn vfs_of_every_worker_exchange_frames_with_the_uplink() {
 }
 
 #[test]
+fn every_worker_forwards_link_local_frames_if_the_port_does() {
+    let live = LiveHost::with(&format!("{SPREAD}link_local = \"forward\"\n"));
+    let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
+    exchange(&mut a, &mut b);
+    eventually("a VF moves to the second worker", || second_worker(&live) == [1]);
+    // Destination of LLDP frames (IEEE 802.1AB).
+    let lldp = [0x01, 0x80, 0xc2, 0, 0, 0x0e];
+    a.send_to(lldp, b"from the first worker");
+    b.wait_for(b"from the first worker");
+    b.send_to(lldp, b"from the second worker");
+    a.wait_for(b"from the second worker");
+}
+
+#[test]
 fn disconnected_vf_returns_to_the_first_worker() {
     let live = LiveHost::with(SPREAD);
     let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));

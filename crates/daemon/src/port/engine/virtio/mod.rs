@@ -200,6 +200,7 @@ impl PortCard for VirtioCard {
 
     fn forward_link_local(&mut self, on: bool) {
         self.plane.forward_link_local(on);
+        self.workers.iter_mut().for_each(FrameWorkers::change_tables);
     }
 
     /// Applies a VF's link: a VF without a link moves no frame. The guest sees its link go down only when its client is

@@ -260,7 +260,7 @@ impl FrameWorkers {
             let Some(mut shard) = worker.shard.take_if(|_| self.homes.contains(&number)) else { continue };
             shard.uplink.takes_uncut = takes_uncut;
             if std::mem::replace(&mut shard.tables, self.tables) != self.tables {
-                shard.plane.set_tables(card.plane.tables().clone());
+                shard.plane.follow_tables(card.plane);
             }
             shard.plane.pacing = card.plane.pacing.clone();
             shard.plane.uplink = card.plane.uplink;
