@@ -188,10 +188,12 @@ impl OpenPort {
     /// Moves frames of the VFs that the port's own thread serves, while other threads have the other VFs. Returns how long to
     /// sleep, or `None` without a deadline.
     fn move_frames(&mut self, clock: &dyn TimeSource) -> Option<Duration> {
-        let Self { engine, due, .. } = self;
+        let Self { engine, clients, due, .. } = self;
         let began = clock.now();
         let poll = engine.poll(began);
-        let sleeps = !poll.more && engine.may_sleep();
+        // A stream that is full or broken may not wait for the end of the window.
+        engine.follow_uplink(clients.poller(), began);
+        let sleeps = !poll.more && !engine.must_gather() && engine.may_sleep();
         let ended = clock.now();
         engine.note_busy(ended.since(began));
         if !sleeps {

@@ -73,6 +73,8 @@ pub(in crate::port) struct PortEngine {
     bus: GuestBus,
     uplink: PortUplink,
     link_local: LinkLocalPolicy,
+    /// True if the uplink has changed while the card was divided, so that the card's link may be outdated.
+    uplink_changed: bool,
 }
 
 impl PortEngine {
@@ -83,7 +85,7 @@ impl PortEngine {
         uplink: PortUplink,
         link_local: LinkLocalPolicy,
     ) -> Self {
-        Self { card, bus, uplink, link_local }
+        Self { card, bus, uplink, link_local, uplink_changed: false }
     }
 
     /// Sets the card's link to the uplink's link, and the card's policy for link-local frames to the configured one.
@@ -203,10 +205,10 @@ impl PortEngine {
         self.card.is_divided()
     }
 
-    /// Returns true if the card has to be gathered before the next poll: its tables have changed, or a capture needs all frames
-    /// on one thread.
+    /// Returns true if the card has to be gathered before the next poll: its tables or the uplink's link have changed, or a
+    /// capture needs all frames on one thread.
     pub(in crate::port) fn must_gather(&self) -> bool {
-        self.card.has_changed() || self.uplink.is_watched()
+        self.card.has_changed() || self.uplink_changed || self.uplink.is_watched()
     }
 
     /// Takes the parts of the card back from the other threads.
@@ -225,10 +227,12 @@ impl PortEngine {
         self.card.divide(&mut self.bus, self.uplink.takes_uncut())
     }
 
-    /// Sets the card's link to the link of the uplink. Returns `true` if the link has changed, so that the PF driver
-    /// has to handle it. A card without its uplink keeps running, since its switch needs none.
+    /// Handles changes of the uplink, and sets the card's link to the link of the uplink. Returns `true` if the card's link has
+    /// changed, so that the PF driver has to handle it. A card without its uplink keeps running, since its switch needs none.
+    /// A divided card gets its link once it is gathered ([`Self::must_gather`]).
     pub(in crate::port) fn follow_uplink(&mut self, poller: &Poller, now: Time) -> bool {
-        if !self.uplink.follow(UplinkPollContext { poller, token: tokens::UPLINK, now }) {
+        self.uplink_changed |= self.uplink.follow(UplinkPollContext { poller, token: tokens::UPLINK, now });
+        if self.is_divided() || !std::mem::take(&mut self.uplink_changed) {
             return false;
         }
         let before = self.card.link();
