@@ -102,6 +102,11 @@ impl OpenPort {
             }
             timeout = self.round(&clock);
             self.succession.note_round();
+            if self.engine.needs_new_tables() {
+                // Such as a learned address. The VFs keep their workers, and the next round follows at once.
+                timeout = Some(Duration::ZERO);
+                continue;
+            }
             match self.divide(clock.now()) {
                 Ok(()) if self.engine.is_divided() => timeout = Some(Duration::ZERO),
                 Ok(()) => {}

@@ -213,12 +213,22 @@ impl PortEngine {
 
     /// Takes the parts of the card back from the other threads.
     pub(in crate::port) fn gather(&mut self) -> Result<(), WorkerFailure> {
-        self.card.gather(&mut self.bus, &mut self.uplink)
+        if self.is_divided() {
+            self.card.gather(&mut self.bus, &mut self.uplink)?;
+            // A command before the next poll may replace the uplink or leave it to the successor process.
+            self.uplink.flush();
+        }
+        Ok(())
+    }
+
+    /// Returns true if the next poll computes the switch's tables again. The card may not be divided before.
+    pub(in crate::port) fn needs_new_tables(&self) -> bool {
+        self.card.has_changed()
     }
 
     /// Decides which thread serves each VF.
     pub(in crate::port) fn assign(&mut self, now: Time) {
-        let alone = self.must_gather();
+        let alone = self.uplink.is_watched();
         self.card.assign(&mut self.bus, alone, now);
     }
 
