@@ -8,7 +8,7 @@ use crate::contender::Contender;
 use crate::contender::served::SoftiovContender;
 use crate::contender::stations::VfTrafficCircle;
 use crate::options::BenchmarkOptions;
-use crate::report::{BenchmarkRow, LatencyPercentiles};
+use crate::report::{ArrivalOrder, BenchmarkRow, LatencyPercentiles};
 use crate::statistics::quantile;
 use anyhow::Result;
 use std::time::{Duration, Instant};
@@ -34,25 +34,33 @@ pub fn row(
 ) -> Result<BenchmarkRow> {
     let pace = capacity / 2.0 * load * 1e6;
     let length = Duration::from_millis(options.latency_ms);
-    let mut found = served.running(|circle| {
+    let measured = served.running(|circle| {
         measure(circle, pace, WARM_UP);
         measure(circle, pace, length)
     })?;
+    let LatencyMeasurement { took: mut found, order } = measured;
     let delivered = found.len() as f64 / length.as_secs_f64() / 1e6;
     let mut at = |part| quantile(&mut found, part);
     let latency = LatencyPercentiles { load, p50_ns: at(0.5), p99_ns: at(0.99), p999_ns: at(0.999) };
     let mut row = BenchmarkRow::new("one way", served.name(), size, served.mode());
     row.set_rate(Some(delivered));
     row.latency = Some(latency);
+    row.order = Some(order);
     Ok(row)
 }
 
-/// Sends frames at a steady pace, and returns the latency of each in nanoseconds. `pace` is in frames a second.
-fn measure(circle: &mut VfTrafficCircle, pace: f64, length: Duration) -> Vec<f64> {
+/// Latency of each frame in nanoseconds, and the order in which they arrived.
+struct LatencyMeasurement {
+    took: Vec<f64>,
+    order: ArrivalOrder,
+}
+
+/// Sends frames at a steady pace, and measures them. `pace` is in frames a second.
+fn measure(circle: &mut VfTrafficCircle, pace: f64, length: Duration) -> LatencyMeasurement {
     let mut found = Vec::with_capacity(MOST.min((pace * length.as_secs_f64()) as usize + 1));
     let begun = Instant::now();
     let due = |frame: u64| (frame as f64 / pace * 1e9) as u64;
-    let mut sent = 0;
+    let (mut sent, mut received, mut reordered, mut last) = (0, 0, 0, 0);
     loop {
         let now = begun.elapsed();
         if now >= length {
@@ -62,20 +70,26 @@ fn measure(circle: &mut VfTrafficCircle, pace: f64, length: Duration) -> Vec<f64
         let count = late.saturating_sub(sent).min(circle.room());
         sent += circle.send_stamped((sent..sent + count).map(due));
         while let Some(stamp) = circle.next_stamp() {
+            received += 1;
+            reordered += u64::from(stamp < last);
+            last = last.max(stamp);
             if found.len() < MOST {
                 found.push(begun.elapsed().as_nanos() as f64 - stamp as f64);
             }
         }
     }
-    drain(circle);
-    found
+    received += drain(circle);
+    LatencyMeasurement { took: found, order: ArrivalOrder { lost: sent - received.min(sent), reordered } }
 }
 
-/// Receives pending frames, so that they do not disturb the next latency measurement.
-fn drain(circle: &mut VfTrafficCircle) {
-    let begun = Instant::now();
+/// Receives pending frames, so that they do not disturb the next latency measurement. Returns their number.
+fn drain(circle: &mut VfTrafficCircle) -> u64 {
+    let (begun, mut received) = (Instant::now(), 0);
     while begun.elapsed() < Duration::from_millis(20) {
-        while circle.next_stamp().is_some() {}
+        while circle.next_stamp().is_some() {
+            received += 1;
+        }
     }
     circle.give_up();
+    received
 }

@@ -8,6 +8,7 @@
 //!
 //! | module | purpose |
 //! |---|---|
+//! | [`compare`] | families of the card, by ports and message sizes |
 //! | [`contender`] | forwarders: SoftIOV's card, its peers, and the limit of all of them |
 //! | [`raw`] | speed of the machine itself |
 //! | [`rounds`] | slices in turn |
@@ -22,6 +23,7 @@
 //! Latency of the peers is not measured, because testpmd cannot stamp the frames that it generates.
 #![forbid(unsafe_code)]
 
+pub mod compare;
 pub mod contender;
 pub mod flame;
 pub mod idle;
@@ -54,6 +56,23 @@ pub fn run(options: &BenchmarkOptions) -> Result<BenchmarkReport> {
     ensure!(!cards.is_empty(), "no card is left to measure: {}", skipped.join("; "));
     report.skip(skipped);
     let options = &BenchmarkOptions { cards, ..options.clone() };
+    if options.compare {
+        report.claims = compare::CLAIMS.to_vec();
+        report.rows.extend(compare::rows(options, processors)?);
+    } else {
+        measure(options, processors, &mut report)?;
+    }
+    fs::create_dir_all(&options.out)?;
+    report.write(&options.out)?;
+    Ok(report)
+}
+
+/// Measures all benchmarks but the comparison of the card's families, and adds their rows to the report.
+fn measure(
+    options: &BenchmarkOptions,
+    processors: ProcessorAssignment,
+    report: &mut BenchmarkReport,
+) -> Result<()> {
     report.rows.extend(raw::limits(processors)?);
     let dpdk = options.dpdk()?;
     let huge = machine::huge_pages::reserve(dpdk.is_some());
@@ -102,9 +121,7 @@ pub fn run(options: &BenchmarkOptions) -> Result<BenchmarkReport> {
     {
         flame::record(options, mode, processors, size)?;
     }
-    fs::create_dir_all(&options.out)?;
-    report.write(&options.out)?;
-    Ok(report)
+    Ok(())
 }
 
 /// Measures the forwarding rate of SoftIOV's card with two, four and seven VFs that exchange frames.

@@ -49,6 +49,13 @@ pub struct BenchmarkOptions {
     /// Leave out rings of 4,096 buffers, and sends of 64 KB that the card segments.
     #[arg(long = "no-works", action = clap::ArgAction::SetFalse)]
     pub works: bool,
+    /// Compare the cards alone: messages of 1,500 to 4,000 bytes between guests on some ports, with notifications,
+    /// latency and order, beside the lab's model. Nothing else is measured.
+    #[arg(long)]
+    pub compare: bool,
+    /// Numbers of ports whose guests exchange messages in a comparison.
+    #[arg(long, value_delimiter = ',', default_values_t = [2, 7], value_parser = clap::value_parser!(u8).range(2..=7))]
+    pub ports: Vec<u8>,
     /// Also measure with four and seven VFs in use, at the first size.
     #[arg(long)]
     pub growth: bool,

@@ -1,9 +1,9 @@
 //! Computes medians over comparable slices: those of one round between which the machine's speed differs by a tenth at
 //! most. The spread is that of the middle half of the values.
 
-use crate::contender::{Contender, ContenderKind};
+use crate::contender::{Contender, ContenderKind, NotificationCounts};
 use crate::raw::MachineSpeed;
-use crate::report::{BenchmarkRow, RateRatio};
+use crate::report::{BenchmarkRow, NotificationRates, RateRatio};
 use crate::rounds::{MeasuredTimeSlice, RoundMeasurements};
 
 /// Largest difference between the machine's speeds before two comparable slices, as a part of the smaller speed.
@@ -83,6 +83,15 @@ pub fn rows(
         let mut row = BenchmarkRow::new(bench, contender.name(), size, contender.mode());
         row.set_rate(rate(at));
         row.cycles_per_packet = median(&mut of(at, &|turn| turn.slice.cycles_per_frame()));
+        row.instructions_per_packet = median(&mut of(at, &|turn| turn.slice.instructions_per_frame()));
+        let events = |count: fn(&NotificationCounts) -> u64| {
+            median(&mut of(at, &|turn| turn.slice.per_1000_frames(count)))
+        };
+        let rates = events(|counts| counts.kicks)
+            .zip(events(|counts| counts.messages))
+            .zip(events(|counts| counts.interrupts));
+        row.notifications =
+            rates.map(|((kicks, messages), interrupts)| NotificationRates { kicks, messages, interrupts });
         row.unfairness = median(&mut of(at, &|turn| turn.slice.unfairness));
         row.under_way = median(&mut of(at, &|turn| turn.slice.under_way));
         row.slices = Some(rounds.len());
@@ -125,13 +134,7 @@ mod tests {
     }
 
     fn turn(copy_ns: f64, millions: u64) -> MeasuredTimeSlice {
-        let slice = ContenderMeasurement {
-            frames: millions * 1_000_000,
-            took: Duration::from_secs(1),
-            cycles: None,
-            unfairness: None,
-            under_way: None,
-        };
+        let slice = ContenderMeasurement::new(millions * 1_000_000, Duration::from_secs(1), None);
         MeasuredTimeSlice { reference: MachineSpeed { copy_ns, line_ns: 40.0 }, slice }
     }
 

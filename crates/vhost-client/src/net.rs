@@ -45,7 +45,7 @@ pub struct VirtioNet {
     transmit: TransmitRing,
     /// Eventfds of the receive ring and of the transmit ring.
     eventfds: [RingEventfds; 2],
-    /// Number of kicks that the driver has sent.
+    /// Number of kicks that the driver has sent and not reported.
     kicks: u64,
     /// Error after which the driver has stopped.
     broken: Option<DriverRingError>,
@@ -96,15 +96,13 @@ impl VirtioNet {
         self.accepted
     }
 
-    /// Returns the number of kicks that the driver has sent, of both rings.
-    #[must_use]
-    pub fn kicks(&self) -> u64 {
-        self.kicks
+    /// Returns the number of kicks that the driver has sent since the last call, of both rings.
+    pub fn take_kicks(&mut self) -> u64 {
+        std::mem::take(&mut self.kicks)
     }
 
-    /// Returns the number of calls (interrupts) that the device has sent since the last call of this function.
-    #[must_use]
-    pub fn drain_calls(&self) -> u64 {
+    /// Returns the number of interrupts (vhost-user calls) that the device has sent since the last call of this function.
+    pub fn take_calls(&mut self) -> u64 {
         self.eventfds.iter().map(|eventfds| eventfds.call.drain()).sum()
     }
 

@@ -3,11 +3,11 @@
 
 use crate::VhostClientError;
 use crate::memory::{BUFFER, FrontendMemory};
-use std::collections::VecDeque;
 use virtio::driver::{DriverBuffer, DriverRing, DriverRingError, ReturnedChain};
 
-/// Number of large buffers, for packets that the device segments.
-const LARGE_BUFFERS: u16 = 8;
+/// Number of large buffers, for packets that the device segments: as many as packets of two pieces fill most of a ring of
+/// 256 descriptors. Memory that no packet has reached takes no pages.
+const LARGE_BUFFERS: u16 = 96;
 /// Longest packet with its header: the longest IPv4 packet, an Ethernet header and a virtio header.
 const LONGEST: u64 = 65_535 + 14 + 12;
 /// Pieces of the longest packet, each in a descriptor.
@@ -19,8 +19,9 @@ pub(super) struct TransmitRing {
     pub(super) ring: DriverRing,
     /// Guest address of the buffers, one for each chain id.
     buffers: u64,
-    /// Guest addresses of the large buffers that are free.
-    large: VecDeque<u64>,
+    /// Guest addresses of the large buffers that are free. The one that was freed last is used first, because it is in the
+    /// cache.
+    large: Vec<u64>,
     /// Large buffer of each chain id; 0 if the chain has none.
     large_of: Vec<u64>,
 }
@@ -80,7 +81,7 @@ impl TransmitRing {
             self.reclaim(memory)?;
         }
         let fits = length <= LONGEST && usize::from(self.ring.free()) >= pieces;
-        let Some(address) = self.large.front().copied().filter(|_| fits) else { return Ok(false) };
+        let Some(address) = self.large.last().copied().filter(|_| fits) else { return Ok(false) };
         memory.store(address, header)?;
         memory.store(address + header.len() as u64, packet)?;
         let mut list = [DriverBuffer { address, length: 0, writable: false }; PIECES];
@@ -88,7 +89,7 @@ impl TransmitRing {
             (piece.address, piece.length) = (address + at, (length - at).min(BUFFER) as u32);
         }
         let Some(id) = self.ring.add(&mut memory, &list[..pieces])? else { return Ok(false) };
-        self.large.pop_front();
+        self.large.pop();
         self.large_of[usize::from(id)] = address;
         Ok(true)
     }
@@ -102,7 +103,7 @@ impl TransmitRing {
             for chain in &returned[..count] {
                 let large = std::mem::take(&mut self.large_of[usize::from(chain.id)]);
                 if large != 0 {
-                    self.large.push_back(large);
+                    self.large.push(large);
                 }
             }
             if count == 0 {

@@ -216,12 +216,6 @@ impl Contender for BarePathContender {
         self.exchange(WARM_UP)?;
         let (frames, took) = self.exchange(length)?;
         // The forwarder's thread never pauses, so all its time counts.
-        Ok(ContenderMeasurement {
-            frames,
-            took,
-            cycles: cycles::of_time(took),
-            unfairness: None,
-            under_way: None,
-        })
+        Ok(ContenderMeasurement::new(frames, took, cycles::of_time(took)))
     }
 }

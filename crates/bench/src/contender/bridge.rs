@@ -151,7 +151,7 @@ impl Contender for LinuxBridge {
     fn slice(&mut self, length: Duration) -> Result<ContenderMeasurement> {
         self.exchange(WARM_UP)?;
         let (frames, took) = self.exchange(length)?;
-        Ok(ContenderMeasurement { frames, took, cycles: None, unfairness: None, under_way: None })
+        Ok(ContenderMeasurement::new(frames, took, None))
     }
 }
 

@@ -34,6 +34,7 @@ use crate::machine::processors::ProcessorAssignment;
 use crate::options::BenchmarkOptions;
 use anyhow::Result;
 use card::CardVariant;
+pub use guests::NotificationCounts;
 pub use kind::ContenderKind;
 use linux_guest::HostDpdk;
 use std::time::Duration;
@@ -49,6 +50,10 @@ pub struct ContenderMeasurement {
     pub took: Duration,
     /// Processor cycles that the forwarder took in the slice.
     pub cycles: Option<u64>,
+    /// Instructions that the forwarder took in the slice, if the machine has counters.
+    pub instructions: Option<u64>,
+    /// Notifications between guests and card in the slice, if the contender counts them.
+    pub notifications: Option<NotificationCounts>,
     /// Ratio of the best-served sender's frames to the worst-served sender's, if the contender counts frames by sender.
     pub unfairness: Option<f64>,
     /// Share of the limit on pending frames that senders used. Near 1 the forwarder limits the rate; far below 1 the
@@ -57,6 +62,32 @@ pub struct ContenderMeasurement {
 }
 
 impl ContenderMeasurement {
+    /// Creates a measurement of a contender that counts nothing but frames and cycles.
+    #[must_use]
+    pub fn new(frames: u64, took: Duration, cycles: Option<u64>) -> Self {
+        Self {
+            frames,
+            took,
+            cycles,
+            instructions: None,
+            notifications: None,
+            unfairness: None,
+            under_way: None,
+        }
+    }
+
+    /// Returns the number of events for 1,000 frames.
+    #[must_use]
+    pub fn per_1000_frames(&self, events: impl Fn(&NotificationCounts) -> u64) -> Option<f64> {
+        (self.frames > 0).then_some(events(self.notifications.as_ref()?) as f64 * 1e3 / self.frames as f64)
+    }
+
+    /// Returns the forwarder's instructions for a frame.
+    #[must_use]
+    pub fn instructions_per_frame(&self) -> Option<f64> {
+        (self.frames > 0).then_some(self.instructions? as f64 / self.frames as f64)
+    }
+
     /// Returns the forwarding rate in millions of frames a second.
     #[must_use]
     pub fn mpps(&self) -> f64 {

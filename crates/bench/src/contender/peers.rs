@@ -42,6 +42,7 @@ impl PeerForwarderConfig {
             Workload::Frames(_) => true,
             Workload::LargeRings(_) => self.generator.is_some(),
             Workload::Segmented => self.generator.is_none(),
+            Workload::Messages(_) => false,
         }
     }
 
@@ -254,7 +255,7 @@ impl Contender for PeerContender {
         let (last, after, took) = (self.received()?, self.cycles.read(), begun.elapsed());
         let cycles = before.zip(after).map(|(before, after)| after - before);
         self.stop(true)?;
-        Ok(ContenderMeasurement { frames: last - first, took, cycles, unfairness: None, under_way: None })
+        Ok(ContenderMeasurement::new(last - first, took, cycles))
     }
 }
 

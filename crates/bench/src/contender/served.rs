@@ -6,7 +6,7 @@ use super::host::HostProcess;
 use super::stations::{FrameExchangeResult, VfTrafficCircle};
 use super::work::Workload;
 use super::{Contender, ContenderKind, ContenderMeasurement, WARM_UP};
-use crate::machine::cycles::CycleCounter;
+use crate::machine::cycles::{CycleCounter, InstructionCounter};
 use crate::machine::processors::ProcessorAssignment;
 use crate::options::BenchmarkOptions;
 use anyhow::{Context, Result, ensure};
@@ -97,17 +97,23 @@ impl Contender for SoftiovContender {
 
     fn slice(&mut self, length: Duration) -> Result<ContenderMeasurement> {
         let mut cycles = CycleCounter::of(self.process_id());
+        let mut instructions = InstructionCounter::of(self.process_id());
         self.running(|circle| {
             circle.exchange(WARM_UP);
-            let before = cycles.read();
+            circle.notifications();
+            let before = (cycles.read(), instructions.read());
             let FrameExchangeResult { arrived, took, under_way } = circle.exchange(length);
-            let cycles = before.zip(cycles.read()).map(|(before, after)| after - before);
+            let since = |(before, after): (u64, u64)| after - before;
+            let cycles = before.0.zip(cycles.read()).map(since);
+            let instructions = before.1.zip(instructions.read()).map(since);
             let most = arrived.iter().max().zip(arrived.iter().min());
             let unfairness = most.map(|(most, least)| *most as f64 / (*least).max(1) as f64);
             ContenderMeasurement {
                 frames: arrived.iter().sum(),
                 took,
                 cycles,
+                instructions,
+                notifications: Some(circle.notifications()),
                 unfairness,
                 under_way: Some(under_way),
             }

@@ -4,7 +4,7 @@
 //! There is no TCP/IP stack.
 
 use super::card::CardVariant;
-use super::guests::{BURST, GuestRings};
+use super::guests::{BURST, GuestRings, NotificationCounts};
 use super::kind::ContenderKind;
 use super::work::Workload;
 use anyhow::{Result, ensure};
@@ -107,10 +107,11 @@ impl VfTrafficCircle {
     fn take(&mut self, from: usize) -> u64 {
         let window = self.window;
         let to = (from + 1) % self.stations.len();
-        let (sender, size) = (address(from), self.work.size());
+        let (sender, sizes) = (address(from), self.work.sizes());
         let mut arrived = 0;
         while arrived < window {
-            let (found, ours) = self.stations[to].rings.receive(BURST.into(), &mut self.buffer, sender, size);
+            let (found, ours) =
+                self.stations[to].rings.receive(BURST.into(), &mut self.buffer, sender, &sizes);
             arrived += ours;
             if found < BURST.into() {
                 break;
@@ -184,6 +185,12 @@ impl VfTrafficCircle {
         let under_way = &mut self.stations[0].under_way;
         *under_way = under_way.saturating_sub(1);
         Some(stamp)
+    }
+
+    /// Returns the numbers of notifications between guests and card since the last call.
+    pub(crate) fn notifications(&mut self) -> NotificationCounts {
+        let counts = self.stations.iter_mut().map(|station| station.rings.notifications());
+        counts.fold(NotificationCounts::default(), |sum, counts| sum + counts)
     }
 
     /// Counts all pending frames of the exchange as lost.

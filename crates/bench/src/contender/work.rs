@@ -3,6 +3,7 @@
 use etherparse::PacketBuilder;
 use i82576::MacAddress;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// Bytes of the Ethernet, IPv4 and TCP headers without options.
 const HEADERS: usize = 14 + 20 + 20;
@@ -22,6 +23,8 @@ pub enum Workload {
     LargeRings(usize),
     /// TCP sends of 64 KB, which the card segments into frames of 1,514 bytes.
     Segmented,
+    /// TCP sends with a payload of this number of bytes, 4,000 at most, which the card segments.
+    Messages(usize),
 }
 
 impl Workload {
@@ -30,8 +33,18 @@ impl Workload {
     pub fn size(self) -> usize {
         match self {
             Self::Frames(size) | Self::LargeRings(size) => size,
-            Self::Segmented => HEADERS + usize::from(MSS),
+            Self::Segmented | Self::Messages(_) => HEADERS + usize::from(MSS),
         }
+    }
+
+    /// Returns the lengths of an arriving frame in bytes. The last segment of a message is shorter than the others.
+    #[must_use]
+    pub fn sizes(self) -> RangeInclusive<usize> {
+        let shortest = match self {
+            Self::Messages(bytes) => HEADERS + (bytes.max(1) - 1) % usize::from(MSS) + 1,
+            _ => self.size(),
+        };
+        shortest..=self.size()
     }
 
     /// Returns the number of descriptors of each ring of the card's guests.
@@ -49,13 +62,17 @@ impl Workload {
     /// Returns the number of frames that arrive for each send.
     #[must_use]
     pub fn arrivals(self) -> u64 {
-        if self == Self::Segmented { SEGMENTS as u64 } else { 1 }
+        match self {
+            Self::Segmented => SEGMENTS as u64,
+            Self::Messages(bytes) => bytes.div_ceil(MSS.into()) as u64,
+            Self::Frames(_) | Self::LargeRings(_) => 1,
+        }
     }
 
     /// Returns the payload of each segment in bytes, if the card has to segment the sends.
     #[must_use]
     pub fn mss(self) -> Option<u16> {
-        (self == Self::Segmented).then_some(MSS)
+        matches!(self, Self::Segmented | Self::Messages(_)).then_some(MSS)
     }
 
     /// Returns the frame that a guest sends repeatedly.
@@ -64,7 +81,7 @@ impl Workload {
         let mut frame = [to.0, from.0].concat();
         let length = match self {
             Self::Frames(size) | Self::LargeRings(size) => return datagram(from, to, size),
-            Self::Segmented => {
+            Self::Segmented | Self::Messages(_) => {
                 frame.extend([8, 0]);
                 // The card fills in total length and checksums for each segment.
                 frame.extend([
@@ -73,7 +90,7 @@ impl Workload {
                 frame.extend([
                     0x13, 0x88, 0x13, 0x89, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 0xff, 0xff, 0, 0, 0, 0,
                 ]);
-                HEADERS + SEGMENTS * usize::from(MSS)
+                HEADERS + if let Self::Messages(bytes) = self { bytes } else { SEGMENTS * usize::from(MSS) }
             }
         };
         frame.extend((frame.len()..length).map(|at| at as u8));
@@ -98,6 +115,7 @@ impl fmt::Display for Workload {
             Self::Frames(_) => "VF to VF",
             Self::LargeRings(_) => "VF to VF, 4,096 buffers",
             Self::Segmented => "VF to VF, 64 KB cut by the card",
+            Self::Messages(_) => "VF to VF, messages",
         })
     }
 }
@@ -114,6 +132,15 @@ mod tests {
         let frame = Workload::Frames(64).frame(FROM, TO);
         assert_eq!(frame.len(), 64);
         assert_eq!((&frame[..6], &frame[6..12]), (&TO.0[..], &FROM.0[..]));
+    }
+
+    #[test]
+    fn benchmark_message_arrives_as_segments_of_its_payload() {
+        for (bytes, segments, last) in [(1460, 1, 1460), (1500, 2, 40), (2920, 2, 1460), (4000, 3, 1080)] {
+            let work = Workload::Messages(bytes);
+            assert_eq!((work.arrivals(), work.sizes()), (segments, HEADERS + last..=1514));
+            assert_eq!(work.frame(FROM, TO).len(), HEADERS + bytes);
+        }
     }
 
     #[test]

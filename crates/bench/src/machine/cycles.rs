@@ -33,20 +33,44 @@ impl CycleCounter {
     /// Starts counting the cycles of a process.
     #[must_use]
     pub fn of(process: u32) -> Self {
-        let counters: Option<Vec<Counter>> = threads(process).into_iter().map(counter).collect();
-        match counters {
-            Some(counters) if !counters.is_empty() => Self::Counted(counters),
-            _ => Self::Timed(process),
-        }
+        counters(process, Hardware::CPU_CYCLES).map_or(Self::Timed(process), Self::Counted)
     }
 
     /// Returns the cycles that the process has taken so far.
     pub fn read(&mut self) -> Option<u64> {
         match self {
-            Self::Counted(counters) => counters.iter_mut().map(|counter| counter.read().ok()).sum(),
+            Self::Counted(counters) => sum(counters),
             Self::Timed(process) => of_time(time(*process)),
         }
     }
+}
+
+/// Instruction counter of a process, on a machine with hardware counters.
+#[derive(Debug)]
+pub struct InstructionCounter(Option<Vec<Counter>>);
+
+impl InstructionCounter {
+    /// Starts counting the instructions of a process.
+    #[must_use]
+    pub fn of(process: u32) -> Self {
+        Self(counters(process, Hardware::INSTRUCTIONS))
+    }
+
+    /// Returns the instructions that the process has taken so far, or `None` on a machine without counters.
+    pub fn read(&mut self) -> Option<u64> {
+        sum(self.0.as_mut()?)
+    }
+}
+
+fn sum(counters: &mut [Counter]) -> Option<u64> {
+    counters.iter_mut().map(|counter| counter.read().ok()).sum()
+}
+
+/// Returns counters of an event, one for each thread of a process; `None` without hardware counters.
+fn counters(process: u32, event: Hardware) -> Option<Vec<Counter>> {
+    let counters: Option<Vec<Counter>> =
+        threads(process).into_iter().map(|thread| counter(thread, event)).collect();
+    counters.filter(|counters| !counters.is_empty())
 }
 
 /// Returns the source of cycle counts on this machine.
@@ -63,8 +87,8 @@ fn threads(process: u32) -> Vec<i32> {
     threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok()).collect()
 }
 
-fn counter(thread: i32) -> Option<Counter> {
-    let mut builder = Builder::new(Hardware::CPU_CYCLES);
+fn counter(thread: i32, event: Hardware) -> Option<Counter> {
+    let mut builder = Builder::new(event);
     builder.observe_pid(thread).any_cpu().include_kernel();
     let mut counter = builder.build().ok()?;
     counter.enable().ok()?;

@@ -1,7 +1,7 @@
 //! Draws the report's charts: rates of the contenders by frame size, latency of SoftIOV's card, and policies of
 //! interrupt moderation. Drawn like the lab's.
 
-use super::{BenchmarkReport, BenchmarkRow};
+use super::{BenchmarkReport, BenchmarkRow, comparison};
 use crate::contender::ContenderKind;
 use crate::contender::work::Workload;
 use crate::moderation;
@@ -31,6 +31,15 @@ const LOADS: ChartAxis =
 /// Definition of a chart: name of its file, heading, unit, horizontal axis, and the row's number that it shows.
 type ChartDefinition = (&'static str, &'static str, &'static str, ChartAxis, RowValue);
 
+const MESSAGES: ChartAxis = ChartAxis {
+    title: "message",
+    of: |row| format!("{}: {} B", row.bench.trim_start_matches(comparison::BENCH), row.size),
+};
+
+const COMPARISON: [ChartDefinition; 2] = [
+    ("compare", "Payload of messages", "Gb/s", MESSAGES, |row| row.gbps),
+    ("compare-cycles", "Host cycles per frame", "cycles", MESSAGES, |row| row.cycles_per_packet),
+];
 const FORWARDING: [ChartDefinition; 2] = [
     ("forwarding", "Frames forwarded", "millions per second", SIZES, |row| row.mpps),
     ("cycles", "Cycles per frame", "cycles", SIZES, |row| row.cycles_per_packet),
@@ -56,13 +65,18 @@ pub(super) fn charts(report: &BenchmarkReport) -> Vec<(&'static str, String)> {
     let forwarding = rows(|bench| bench == Workload::Frames(0).to_string());
     let interrupts = rows(|bench| bench.starts_with(moderation::BENCH));
     let mut charts = Vec::new();
-    for (rows, kinds) in [(forwarding, &FORWARDING[..]), (interrupts, &INTERRUPTS)] {
+    let messages = rows(|bench| bench.starts_with(comparison::BENCH) && bench != comparison::MODEL);
+    for (rows, kinds) in [(forwarding, &FORWARDING[..]), (interrupts, &INTERRUPTS), (messages, &COMPARISON)] {
         if !rows.is_empty() {
             let drawn = kinds
                 .iter()
                 .map(|(name, title, unit, x, value)| (*name, by_peer(&rows, title, unit, *x, *value)));
             charts.extend(drawn);
         }
+    }
+    let modelled = rows(|bench| bench == comparison::MODEL);
+    if !modelled.is_empty() {
+        charts.push(("compare-model", beside_model(report, &modelled)));
     }
     let latency = rows(|bench| bench == "one way");
     if !latency.is_empty() {
@@ -112,6 +126,42 @@ fn latencies(rows: &[&BenchmarkRow]) -> String {
         rows.iter().map(name).collect(),
         series.collect(),
     )
+}
+
+/// Draws the rate of each VF divided by that of a virtio function, between two ports by message size, beside the model's
+/// rate of SR-IOV divided by that of the split driver.
+fn beside_model(report: &BenchmarkReport, modelled: &[&BenchmarkRow]) -> String {
+    let sizes: Vec<usize> =
+        modelled.iter().filter(|row| row.peer == comparison::MODELLED[0]).map(|row| row.size).collect();
+    let divide = |(own, other): (f64, f64)| (other > 0.0).then(|| own / other);
+    let model = |peer: &str, size: usize| {
+        modelled.iter().find(|row| row.peer == peer && row.size == size).and_then(|row| row.gbps)
+    };
+    let [vf, split] = comparison::MODELLED;
+    let values = sizes.iter().map(|&size| model(vf, size).zip(model(split, size)).and_then(divide)).collect();
+    let mut series = vec![line("model: SR-IOV / split driver".to_owned(), 0, values)];
+    let live: Vec<&BenchmarkRow> =
+        report.rows.iter().filter(|row| row.bench == comparison::name(2)).collect();
+    let mut peers: Vec<(&str, ContenderKind)> = Vec::new();
+    for row in live.iter().filter(|row| row.mode != ContenderKind::Kicked) {
+        if !peers.contains(&(&row.peer, row.mode)) {
+            peers.push((&row.peer, row.mode));
+        }
+    }
+    for (at, (peer, mode)) in (1..).zip(peers) {
+        let ratio = |size: &usize| {
+            let row = live.iter().find(|row| row.size == *size && row.peer == peer && row.mode == mode)?;
+            // The median over rounds, which a change of the machine's speed between slices disturbs least.
+            row.ratios.iter().find(|ratio| ratio.mode == ContenderKind::Kicked)?.median_of_all
+        };
+        series.push(line(format!("{peer}, {mode} / virtio"), at, sizes.iter().map(ratio).collect()));
+    }
+    let places = sizes.iter().map(|size| vec![format!("{size} B")]).collect();
+    chart("Rate of VFs divided by that of virtio", "", "message", places, series)
+}
+
+fn line(label: String, colour: usize, values: Vec<Option<f64>>) -> ChartSeries {
+    ChartSeries { mark: ChartSeriesStyle::Line, ..bars(label, colour, values) }
 }
 
 fn bars(label: String, at: usize, values: Vec<Option<f64>>) -> ChartSeries {

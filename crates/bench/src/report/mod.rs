@@ -1,6 +1,7 @@
 //! Results of the benchmark: rows, shown as a table, as JSON, and as charts.
 
 mod charts;
+pub mod comparison;
 mod table;
 
 use crate::contender::ContenderKind;
@@ -27,6 +28,15 @@ pub struct BenchmarkRow {
     pub gbps: Option<f64>,
     /// Processor cycles of the forwarder for a frame, including the kernel's.
     pub cycles_per_packet: Option<f64>,
+    /// Instructions of the forwarder for a frame, on a machine with counters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions_per_packet: Option<f64>,
+    /// Notifications between guests and card.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub notifications: Option<NotificationRates>,
+    /// Order in which frames with sequence numbers arrived.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub order: Option<ArrivalOrder>,
     /// Median ratio of the contender's slices to those of the fastest peer.
     pub ratio_to_best_peer: Option<f64>,
     /// Bounds of the middle half of the ratios to the fastest peer.
@@ -93,6 +103,31 @@ pub struct ReceiverInterrupts {
     pub lost: f64,
 }
 
+/// Notifications between guests and card, for 1,000 frames.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct NotificationRates {
+    /// Number of kicks by eventfds for 1,000 frames.
+    #[serde(rename = "kicks_per_1000_packets")]
+    pub kicks: f64,
+    /// Number of doorbells and other register accesses by message for 1,000 frames.
+    #[serde(rename = "messages_per_1000_packets")]
+    pub messages: f64,
+    /// Number of interrupts to the guests for 1,000 frames.
+    #[serde(rename = "interrupts_per_1000_packets")]
+    pub interrupts: f64,
+}
+
+/// Order in which frames with increasing send times arrived at one receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ArrivalOrder {
+    /// Number of frames that did not arrive.
+    #[serde(rename = "lost_packets")]
+    pub lost: u64,
+    /// Number of frames that arrived after a frame that was sent later.
+    #[serde(rename = "reordered_packets")]
+    pub reordered: u64,
+}
+
 /// Percentiles of the latency in one direction, at a fraction of the full load or after a silence (load 0).
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct LatencyPercentiles {
@@ -118,6 +153,9 @@ impl BenchmarkRow {
             mpps: None,
             gbps: None,
             cycles_per_packet: None,
+            instructions_per_packet: None,
+            notifications: None,
+            order: None,
             ratio_to_best_peer: None,
             ratio_spread: None,
             unfairness: None,
@@ -151,6 +189,9 @@ pub struct BenchmarkReport {
     pub machine: MachineDescription,
     /// Contenders that could not take part, each with the reason.
     pub skipped: Vec<String>,
+    /// Statements about what the results show and what they do not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<&'static str>,
     /// Result rows of all benchmarks.
     pub rows: Vec<BenchmarkRow>,
 }
@@ -159,7 +200,7 @@ impl BenchmarkReport {
     /// Creates a benchmark report without rows.
     #[must_use]
     pub fn new(machine: MachineDescription) -> Self {
-        Self { machine, skipped: Vec::new(), rows: Vec::new() }
+        Self { machine, skipped: Vec::new(), claims: Vec::new(), rows: Vec::new() }
     }
 
     /// Adds the names and reasons of contenders that could not be measured, each once.

@@ -1,6 +1,8 @@
 //! Text table of the report's rows, about 100 columns wide.
 
-use super::{BenchmarkReport, BenchmarkRow, RateRatio, ReceiverInterrupts};
+use super::{
+    ArrivalOrder, BenchmarkReport, BenchmarkRow, NotificationRates, RateRatio, ReceiverInterrupts, comparison,
+};
 use std::fmt;
 
 impl fmt::Display for BenchmarkRow {
@@ -16,6 +18,17 @@ impl fmt::Display for BenchmarkRow {
         }
         if let Some(unfairness) = self.unfairness.filter(|_| self.bench == "VFs in use") {
             write!(f, "  max/min {unfairness:.2}")?;
+        }
+        if let Some(instructions) = self.instructions_per_packet {
+            write!(f, "  {instructions:.0} instructions")?;
+        }
+        if let Some(NotificationRates { kicks, messages, interrupts }) =
+            self.notifications.filter(|_| self.bench.starts_with(comparison::BENCH))
+        {
+            write!(f, "  per 1,000: {kicks:.1} kicks, {messages:.1} messages, {interrupts:.1} interrupts")?;
+        }
+        if let Some(ArrivalOrder { lost, reordered }) = self.order {
+            write!(f, "  {lost} lost, {reordered} reordered")?;
         }
         if let Some(under_way) = self.under_way {
             write!(f, "  {:.0} % of the frames in flight", under_way * 100.0)?;
@@ -70,6 +83,7 @@ impl fmt::Display for BenchmarkReport {
             "bench", "peer", "bytes", "mode", "Mpps", "Gb/s", "cycles", "ratio"
         )?;
         self.rows.iter().try_for_each(|row| writeln!(f, "{row}"))?;
-        self.skipped.iter().try_for_each(|reason| writeln!(f, "skipped: {reason}"))
+        self.skipped.iter().try_for_each(|reason| writeln!(f, "skipped: {reason}"))?;
+        self.claims.iter().try_for_each(|claim| writeln!(f, "{claim}"))
     }
 }

@@ -55,3 +55,28 @@ fn bench_with_short_slices_prints_a_complete_report() {
         assert!(std::fs::read_to_string(folder.path().join(chart)).unwrap().starts_with("<svg"), "{chart}");
     }
 }
+
+#[test]
+fn bench_compare_has_rows_of_each_family_and_the_model() {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        host::test_support::skipped("the comparison of families", "the benchmark needs two processors");
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let out = folder.path().display().to_string();
+    let words = ["bench", "--compare", "--ports=2", "--rounds=1", "--slice-ms=20", "--latency-ms=50"];
+    let program =
+        ["--card=82576,virtio", "--mode=posted", "--softiov", env!("CARGO_BIN_EXE_softiov"), "--out", &out];
+    let report = ::bench::run(&BenchmarkOptions::parse_from(words.iter().chain(&program))).unwrap();
+    let of = |bench: &'static str| report.rows.iter().filter(move |row| row.bench == bench);
+    for peer in ["softiov", "softiov virtio"] {
+        let sizes: Vec<_> =
+            of("messages, 2 ports").filter(|row| row.peer == peer).map(|row| row.size).collect();
+        assert_eq!(sizes, [1500, 2000, 2500, 3000, 3500, 4000], "{peer}");
+        assert_eq!(of("one way").filter(|row| row.peer == peer).count(), 1, "{peer}");
+    }
+    assert_eq!(of("messages, model of two guests").filter(|row| row.gbps > Some(0.0)).count(), 12);
+    for chart in ["compare.svg", "compare-cycles.svg", "compare-model.svg"] {
+        assert!(std::fs::read_to_string(folder.path().join(chart)).unwrap().starts_with("<svg"), "{chart}");
+    }
+}

@@ -12,6 +12,7 @@ pub(super) mod virtio;
 use super::kind::ContenderKind;
 use i82576::MacAddress;
 use std::fmt::Debug;
+use std::ops::{Add, RangeInclusive};
 use std::time::Duration;
 
 /// Number of frames sent, and of buffers returned, per doorbell of a guest.
@@ -22,6 +23,29 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) const RETRY: Duration = Duration::from_millis(20);
 /// Bytes of an Ethernet header, behind which a frame carries its send time.
 const HEADER: usize = 14;
+
+/// Events by which guests and card notify each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NotificationCounts {
+    /// Number of kicks by eventfds.
+    pub kicks: u64,
+    /// Number of doorbells and other register accesses by message.
+    pub messages: u64,
+    /// Number of interrupts to the guests.
+    pub interrupts: u64,
+}
+
+impl Add for NotificationCounts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            kicks: self.kicks + other.kicks,
+            messages: self.messages + other.messages,
+            interrupts: self.interrupts + other.interrupts,
+        }
+    }
+}
 
 /// Rings of a guest, of any family, with the driver that moves frames through them.
 pub(crate) trait GuestRings: Debug {
@@ -39,8 +63,17 @@ pub(crate) trait GuestRings: Debug {
     fn flush(&mut self);
 
     /// Receives a burst of frames, and copies each frame to `buffer`, over the previous one. Returns the number of
-    /// frames, and the number of those with `size` bytes from `sender`.
-    fn receive(&mut self, most: usize, buffer: &mut [u8], sender: MacAddress, size: usize) -> (usize, u64);
+    /// frames, and the number of those from `sender` whose length is in `sizes`.
+    fn receive(
+        &mut self,
+        most: usize,
+        buffer: &mut [u8],
+        sender: MacAddress,
+        sizes: &RangeInclusive<usize>,
+    ) -> (usize, u64);
+
+    /// Returns the numbers of notifications since the last call.
+    fn notifications(&mut self) -> NotificationCounts;
 
     /// Sends a frame for each send time in `stamps`, which the frame carries, while the ring has free descriptors.
     /// Returns the number of sent frames.
@@ -62,7 +95,7 @@ pub(crate) trait GuestRings: Debug {
     /// Returns the send time in the next received frame of a sender, or `None` if no frame is left.
     fn next_stamp(&mut self, buffer: &mut [u8], sender: MacAddress, size: usize) -> Option<u64> {
         loop {
-            match self.receive(1, buffer, sender, size) {
+            match self.receive(1, buffer, sender, &(size..=size)) {
                 (0, _) => return None,
                 (_, 0) => {}
                 _ => return buffer.get(HEADER..)?.first_chunk().map(|stamp| u64::from_le_bytes(*stamp)),

@@ -1,17 +1,19 @@
 //! Guest of an 82576's VF or an Adaptive Virtual Function: our VF driver over vfio-user. The driver never acknowledges
 //! an interrupt, so the card sends none after the first.
 
-use super::{GuestRings, PATIENCE, RETRY};
+use super::{GuestRings, NotificationCounts, PATIENCE, RETRY};
 use crate::contender::kind::ContenderKind;
 use anyhow::{Context, Result, ensure};
 use driver::any_vf::{AnyVfConfig, AnyVfLinkStatus};
 use driver::vf::TxOffload;
 use driver::{AnyVf, Hal};
+use host::eventfd::EventFd;
 use i82576::MacAddress;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
-use vfio_client::VfioUserHal;
+use vfio_client::{RegisterAccessCounts, VfDriverHal, VfioUserHal};
 
 /// Bytes of a guest's memory for each descriptor of a ring: a driver's buffer, and two descriptors.
 const SLOT: u64 = 2048 + 32;
@@ -23,6 +25,8 @@ const MOST: usize = super::BURST as usize;
 pub(crate) struct PolledVf {
     pub(crate) hal: VfioUserHal,
     pub(crate) vf: AnyVf,
+    /// Number of register accesses by message that were counted before.
+    accesses: u64,
 }
 
 impl PolledVf {
@@ -58,7 +62,7 @@ impl PolledVf {
             ensure!(begun.elapsed() < PATIENCE, "the VF of {name} has no link within the timeout");
             hal.wait(Duration::from_millis(5));
         }
-        Ok(Self { hal, vf })
+        Ok(Self { hal, vf, accesses: 0 })
     }
 }
 
@@ -82,11 +86,26 @@ impl GuestRings for PolledVf {
         self.vf.flush(&mut self.hal);
     }
 
-    fn receive(&mut self, most: usize, buffer: &mut [u8], sender: MacAddress, size: usize) -> (usize, u64) {
+    fn receive(
+        &mut self,
+        most: usize,
+        buffer: &mut [u8],
+        sender: MacAddress,
+        sizes: &RangeInclusive<usize>,
+    ) -> (usize, u64) {
         let mut ours = 0;
         let found = self.vf.receive_burst(&mut self.hal, most, |mut frame| {
-            ours += u64::from(frame.copy_to(buffer) == Ok(size) && buffer[6..12] == sender.0);
+            let is_ours = frame.copy_to(buffer).is_ok_and(|length| sizes.contains(&length));
+            ours += u64::from(is_ours && buffer[6..12] == sender.0);
         });
         (found, ours)
+    }
+
+    fn notifications(&mut self) -> NotificationCounts {
+        let RegisterAccessCounts { reads, writes } = self.hal.accesses();
+        let messages = reads + writes - std::mem::replace(&mut self.accesses, reads + writes);
+        let eventfds = (0..).map_while(|vector| self.hal.eventfd(vector));
+        let interrupts = eventfds.map(EventFd::drain).sum();
+        NotificationCounts { kicks: 0, messages, interrupts }
     }
 }

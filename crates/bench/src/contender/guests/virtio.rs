@@ -1,10 +1,11 @@
 //! Guest of a virtio function: a virtio network driver over vhost-user. The driver suppresses interrupts, and kicks a
 //! card that sleeps.
 
-use super::{GuestRings, PATIENCE, RETRY};
+use super::{GuestRings, NotificationCounts, PATIENCE, RETRY};
 use crate::contender::kind::ContenderKind;
 use anyhow::{Context, Result};
 use i82576::MacAddress;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::thread;
 use std::time::Instant;
@@ -58,12 +59,23 @@ impl GuestRings for VirtioNet {
         VirtioNet::flush(self);
     }
 
-    fn receive(&mut self, most: usize, buffer: &mut [u8], sender: MacAddress, size: usize) -> (usize, u64) {
+    fn receive(
+        &mut self,
+        most: usize,
+        buffer: &mut [u8],
+        sender: MacAddress,
+        sizes: &RangeInclusive<usize>,
+    ) -> (usize, u64) {
         let mut ours = 0;
         let found = self.receive_burst(most, |frame| {
-            ours += u64::from(frame.copy_to(buffer) == Some(size) && buffer[6..12] == sender.0);
+            let is_ours = frame.copy_to(buffer).is_some_and(|length| sizes.contains(&length));
+            ours += u64::from(is_ours && buffer[6..12] == sender.0);
         });
         (found, ours)
+    }
+
+    fn notifications(&mut self) -> NotificationCounts {
+        NotificationCounts { kicks: self.take_kicks(), messages: 0, interrupts: self.take_calls() }
     }
 }
 

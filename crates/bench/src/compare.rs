@@ -1,0 +1,123 @@
+//! Compares the card's families live: guests on some ports send messages to one another, as in the inter-VM figures of
+//! Dong et al. (HPCA 2010), which compare SR-IOV with a paravirtual split driver. Beside the live rates the report has
+//! the lab's model of these figures.
+//!
+//! A message is a TCP send whose payload the card cuts into segments. Both families copy each byte once, on the same
+//! plane and by the same policy, so that what differs is the guest's interface.
+
+use crate::contender::card::CardVariant;
+use crate::contender::served::SoftiovContender;
+use crate::contender::work::Workload;
+use crate::contender::{ContenderKind, Contenders};
+use crate::latency;
+use crate::machine::processors::ProcessorAssignment;
+use crate::options::BenchmarkOptions;
+use crate::report::BenchmarkRow;
+use crate::report::comparison::{MODEL, MODELLED, name};
+use crate::{rounds, statistics};
+use anyhow::{Context, Result};
+use lab::runner::plan::ExperimentSelection;
+use lab::runner::{self, ExperimentOptions};
+use std::num::NonZeroUsize;
+
+/// Payload of a message in bytes, as in the paper's figures.
+const MESSAGES: [usize; 6] = [1_500, 2_000, 2_500, 3_000, 3_500, 4_000];
+/// Number of bytes of the frames whose latency and order are measured.
+const FRAME: usize = 1_500;
+/// Load at which latency and order are measured, as a fraction of the rate of messages.
+const LOAD: f64 = 0.5;
+
+/// Statements about what the comparison shows on a machine without hardware virtualisation.
+pub const CLAIMS: [&str; 2] = [
+    "Shown: ratios of rates and of the host's cycles and instructions per frame between families on one plane; notifications per \
+     frame; latency, loss and order.",
+    "Not shown: processor time of guests, exits, or the rate of a virtual machine. No guest kernel runs, and all families \
+     copy: the paper's adapter did not. The model's rows are virtual time on the paper's machine.",
+];
+
+/// Measures all families by number of ports and by message size, and then latency and order. Returns the rows.
+///
+/// # Errors
+/// A host does not start, or moves no frame; or the lab's model cannot be run.
+pub fn rows(options: &BenchmarkOptions, processors: ProcessorAssignment) -> Result<Vec<BenchmarkRow>> {
+    let mut rows = modelled()?;
+    for &ports in &options.ports {
+        for message in MESSAGES {
+            let found = messages(options, processors, ports.into(), message)?;
+            found.iter().for_each(|row| eprintln!("{row}"));
+            rows.extend(found);
+        }
+    }
+    let cards = options
+        .cards
+        .iter()
+        .flat_map(|&card| card.modes(&options.modes).iter().map(move |&mode| (card, mode)));
+    for (card, mode) in cards.filter(|_| options.latency_ms > 0) {
+        rows.extend(one_way(options, processors, (card, mode), &rows)?);
+    }
+    Ok(rows)
+}
+
+/// Measures messages of one size between guests on `ports` ports, of all families by turns.
+fn messages(
+    options: &BenchmarkOptions,
+    processors: ProcessorAssignment,
+    ports: usize,
+    message: usize,
+) -> Result<Vec<BenchmarkRow>> {
+    let work = Workload::Messages(message);
+    let mut contenders: Contenders = Vec::new();
+    for &card in &options.cards {
+        for &mode in card.modes(&options.modes) {
+            contenders
+                .push(Box::new(SoftiovContender::with_guests(options, card, mode, processors, work, ports)?));
+        }
+    }
+    let rounds = rounds::run(&mut contenders, options, processors)?;
+    let mut rows = statistics::rows(&name(ports), &contenders, &rounds, message);
+    for row in &mut rows {
+        // The frames of a message have all its payload together.
+        let payload = message as f64 / work.arrivals() as f64;
+        row.gbps = row.mpps.map(|mpps| mpps * payload * 8.0 / 1e3);
+    }
+    Ok(rows)
+}
+
+/// Measures latency and order of single frames of a family, at a load below the rate of the messages in `rows`.
+fn one_way(
+    options: &BenchmarkOptions,
+    processors: ProcessorAssignment,
+    (card, mode): (CardVariant, ContenderKind),
+    rows: &[BenchmarkRow],
+) -> Result<Option<BenchmarkRow>> {
+    let mut served = SoftiovContender::start(options, card, mode, processors, Workload::Frames(FRAME))?;
+    let is_own = |row: &&BenchmarkRow| row.peer.starts_with(card.name()) && row.mode == mode;
+    let Some(capacity) = rows.iter().filter(is_own).find_map(|row| row.mpps) else { return Ok(None) };
+    latency::row(&mut served, FRAME, LOAD, capacity, options).map(Some)
+}
+
+/// Runs the lab's model of the paper's figures, and returns their throughput as rows.
+fn modelled() -> Result<Vec<BenchmarkRow>> {
+    let catalogue = lab::experiments::catalogue();
+    let options = ExperimentOptions {
+        seed: 1,
+        jobs: NonZeroUsize::MIN,
+        shard: None,
+        set: Vec::new(),
+        unaffected: false,
+        out: None,
+    };
+    let mut rows = Vec::new();
+    for (experiment, name) in ["fig12", "fig13"].into_iter().zip(MODELLED) {
+        let selection = ExperimentSelection::Names(vec![experiment.to_owned()]);
+        let run = runner::run(&catalogue, &selection, &options, &mut ());
+        let run = run.context("cannot run the lab's model of the message figures")?;
+        for record in run.records {
+            let size = record.row.params.int("message_bytes")?;
+            let mut row = BenchmarkRow::new(MODEL, name, size as usize, ContenderKind::Raw);
+            row.gbps = record.row.metrics.get("throughput_gbps").copied();
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
