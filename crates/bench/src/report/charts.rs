@@ -157,7 +157,7 @@ fn beside_model(report: &BenchmarkReport, modelled: &[&BenchmarkRow]) -> String 
         series.push(line(format!("{peer}, {mode} / virtio"), at, sizes.iter().map(ratio).collect()));
     }
     let places = sizes.iter().map(|size| vec![format!("{size} B")]).collect();
-    chart("Rate of VFs divided by that of virtio", "", "message", places, series)
+    chart("Rate of VFs divided by that of virtio", "ratio", "message", places, series)
 }
 
 fn line(label: String, colour: usize, values: Vec<Option<f64>>) -> ChartSeries {
