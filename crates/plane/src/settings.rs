@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn part_of_a_device_treats_link_local_frames_as_the_whole_device() {
+    fn parts_of_a_device_treat_link_local_frames_alike() {
         let closed = || {
             ForwardingPlane::<8>::new(
                 SwitchTables::closed(0),

@@ -2,9 +2,10 @@
 
 use crate::device::{DeviceCounters, VirtioDevice};
 use crate::limits::{MAX_PAIRS, MAX_VFS};
-use crate::ring::{RingStartError, RingStartParameters};
+use crate::ring::RingStartError;
 use crate::rules::VfRules;
 use crate::scratch::FrameScratchMemory;
+use crate::start::RingStartParameters;
 use alloc::vec::Vec;
 use pcie::Bus;
 use plane::PortIndex;

@@ -7,7 +7,7 @@
 //! | `card` | all devices, and the calls of a transport |
 //! | `device` | one device: its rings, features and counters |
 //! | `limits` | features and limits of the card |
-//! | `ring`, `queue` | a ring of a device: its start and its position; a ring of either format |
+//! | `start`, `ring`, `queue` | a ring of a device: its start and its position; a ring of either format |
 //! | [`rules`], `tables` | the policy of a VF, and the switch's tables that follow from it |
 //! | `transmit` | a transmit ring: packets and their headers |
 //! | `packet` | offload requests of a packet |
@@ -42,6 +42,7 @@ pub mod rules;
 mod scratch;
 mod sink;
 mod source;
+mod start;
 mod tables;
 mod transmit;
 mod work;
@@ -50,5 +51,6 @@ pub use card::Nic;
 pub use device::DeviceCounters;
 pub use limits::{FEATURES, LONGEST_FRAME, MAX_PAIRS, MAX_VFS};
 pub use part::DetachedDevice;
-pub use ring::{RingStartError, RingStartParameters, forget_position};
+pub use ring::{RingStartError, forget_position};
 pub use rules::{VfRules, VlanMembership};
+pub use start::RingStartParameters;

@@ -1,6 +1,6 @@
 //! Device's side of a split or packed ring. The two formats differ only in the layout of their memory.
 
-use crate::ring::RingStartParameters;
+use crate::start::RingStartParameters;
 use virtio::layout::RingFeatures;
 use virtio::packed::record::{self, FirstPosition, OpenError, RingOwner};
 use virtio::packed::{PackedLayout, PackedPosition, PackedQueue};

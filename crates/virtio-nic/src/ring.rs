@@ -2,32 +2,12 @@
 
 use crate::limits::MAX_PAIRS;
 use crate::queue::VirtQueue;
+use crate::start::RingStartParameters;
 use pcie::{Bus, Function, MemoryHint};
 use plane::PortIndex;
-use virtio::layout::RingAddresses;
 use virtio::memory::BusMemory;
 use virtio::packed::record::{self, OpenError};
 use virtio::{ChainBurst, RingError, VirtioFeatures};
-
-/// Parameters with which a transport starts a ring. Ring 2k receives and ring 2k + 1 transmits, for queue pair k.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RingStartParameters {
-    /// Number of the ring.
-    pub ring: u32,
-    /// Number of entries of the ring.
-    pub size: u32,
-    /// True if the ring is packed.
-    pub packed: bool,
-    /// True if the ring is enabled. A disabled ring delivers nothing, and the frames that the guest sends are dropped.
-    pub enabled: bool,
-    /// Position at which the ring begins, as vhost-user's ring base. `None` continues where the ring was paused.
-    pub position: Option<u32>,
-    /// Guest addresses of the parts of the ring.
-    pub addresses: RingAddresses,
-    /// Identity of the memory that holds the ring. A packed ring continues at its record's position only in the same
-    /// memory.
-    pub memory: u64,
-}
 
 /// Reason why a ring cannot start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

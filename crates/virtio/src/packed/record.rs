@@ -114,7 +114,7 @@ pub(super) fn record<M: RingMemory>(
     release();
 }
 
-/// Makes the record of a ring invalid: another device continues the ring, or nobody.
+/// Makes the record of a ring invalid: the ring has ended, or another device continues it.
 pub fn forget<M: RingMemory>(memory: &mut M) {
     memory.record(STATE, &[0]);
 }

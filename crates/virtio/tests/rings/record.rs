@@ -325,7 +325,7 @@ fn record_of_another_ring_is_not_used() {
 }
 
 #[test]
-fn ring_that_its_driver_has_created_anew_starts_at_the_given_position() {
+fn ring_that_its_driver_created_anew_starts_as_told() {
     let mut driver = CheckedDriver::new(6, false, USUAL.chains);
     let (_, mut memory) = half_used(&mut driver, &USUAL);
     *memory.driver = CheckedDriver::new(6, false, USUAL.chains);

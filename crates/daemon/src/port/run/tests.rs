@@ -225,7 +225,7 @@ fn port_serves_a_client_for_at_most_one_time_slice() {
 }
 
 #[test]
-fn port_that_is_too_busy_to_sleep_measures_its_load_and_leaves_old_deadlines() {
+fn port_that_never_sleeps_measures_its_load() {
     let mut world = PortFixture::open_with("[[port]]\nfamily = \"virtio\"\nvfs = 1\nworkers = 2\n");
     let mut client = UnixStream::connect(&world.config.vfs[0].socket).unwrap();
     world.round_until(PortFixture::is_connected);

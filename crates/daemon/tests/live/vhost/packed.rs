@@ -57,7 +57,7 @@ fn packed_rings_continue_in_the_next_version_of_the_host() {
 }
 
 #[test]
-fn packed_ring_that_a_reset_driver_has_created_anew_starts_at_the_front() {
+fn packed_ring_of_a_reset_driver_starts_at_the_front() {
     let (live, mut a, mut b) = two_guests();
     a.front.stream.hang_up();
     eventually("the VF is free", || live.show(0).peer.is_none());
