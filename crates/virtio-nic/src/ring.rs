@@ -85,11 +85,13 @@ impl DeviceRing {
         most: usize,
         bus: &mut B,
     ) -> Result<usize, RingError> {
-        let armed = core::mem::take(&mut self.armed);
-        let (Some(queue), mut memory) = self.memory(port, bus) else { return Ok(0) };
-        if armed {
+        if self.armed {
+            let (Some(queue), mut memory) = self.memory(port, bus) else { return Ok(0) };
             queue.disable_notifications(&mut memory)?;
+            // After a fault the ring stays armed, so that the next fetch finds the fault again and stops the ring.
+            self.armed = false;
         }
+        let (Some(queue), mut memory) = self.memory(port, bus) else { return Ok(0) };
         queue.fetch(&mut memory, burst, most)
     }
 
