@@ -16,7 +16,7 @@ use virtio::layout::RingAddresses as GuestAddresses;
 
 /// Base address of guest memory in the front end's process: vhost-user messages about rings use addresses of that
 /// process.
-const USER: u64 = 0x7f00_0000_0000;
+pub(crate) const USER: u64 = 0x7f00_0000_0000;
 /// Features that the driver of a test accepts: rings without event indexes, and a packet header of 12 bytes.
 pub(crate) const FEATURES: u64 = VirtioFeatures::VERSION_1.bits() | device::PROTOCOL_FEATURES;
 

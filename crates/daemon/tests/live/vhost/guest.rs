@@ -53,7 +53,7 @@ pub(crate) trait DriverRing {
 pub(crate) struct DriverSplitRing {
     pub(crate) addresses: RingAddresses,
     pub(crate) buffers: u64,
-    available: u16,
+    pub(crate) available: u16,
     used: u16,
     pub(crate) kick: EventFd,
     pub(crate) call: EventFd,
@@ -127,9 +127,29 @@ impl DriverSplitRing {
     }
 }
 
+/// VMM of a guest, as its driver sees it.
+pub(crate) trait GuestVmm {
+    fn ram(&self) -> &GuestRam;
+
+    fn ram_mut(&mut self) -> &mut GuestRam;
+
+    /// Notifies the device of new entries in a ring, if the ring's own eventfd is not the one that the VMM has sent.
+    fn kick(&self, _ring: u32) {}
+}
+
+impl GuestVmm for VhostTestFrontEnd {
+    fn ram(&self) -> &GuestRam {
+        &self.ram
+    }
+
+    fn ram_mut(&mut self) -> &mut GuestRam {
+        &mut self.ram
+    }
+}
+
 /// Guest with a started driver behind a front end.
-pub(crate) struct VirtioGuest<R = DriverSplitRing> {
-    pub(crate) front: VhostTestFrontEnd,
+pub(crate) struct VirtioGuest<R = DriverSplitRing, V = VhostTestFrontEnd> {
+    pub(crate) front: V,
     pub(crate) receive: R,
     pub(crate) transmit: R,
     mac: [u8; 6],
@@ -152,13 +172,10 @@ impl<R: DriverRing> VirtioGuest<R> {
     pub(crate) fn boot_with_rings(stream: StreamSocket, vf: u8) -> Self {
         let mut front = VhostTestFrontEnd::over(stream);
         front.negotiate_features(FEATURES | R::ACCEPTED);
-        let (receive, transmit) = (R::new(&mut front.ram), R::new(&mut front.ram));
-        let mut guest = Self { front, receive, transmit, mac: [2, 0, 0, 0, 7, vf] };
+        let mut guest = Self::behind(front, vf);
         let first = guest.receive.base_after_crash(&guest.front.ram);
         guest.start(first, first);
-        for _ in 0..RING / 2 {
-            guest.post();
-        }
+        guest.post_many();
         guest
     }
 
@@ -186,10 +203,24 @@ impl<R: DriverRing> VirtioGuest<R> {
         let positions = [&self.receive, &self.transmit].map(|ring| ring.base_after_crash(&self.front.ram));
         self.start(positions[0], positions[1]);
     }
+}
+
+impl<R: DriverRing, V: GuestVmm> VirtioGuest<R, V> {
+    /// Creates the guest of a VMM, with rings that the VMM has not started yet.
+    pub(crate) fn behind(mut front: V, vf: u8) -> Self {
+        let (receive, transmit) = (R::new(front.ram_mut()), R::new(front.ram_mut()));
+        Self { front, receive, transmit, mac: [2, 0, 0, 0, 7, vf] }
+    }
+
+    /// Posts buffers for half of the receive ring.
+    pub(crate) fn post_many(&mut self) {
+        (0..RING / 2).for_each(|_| self.post());
+    }
 
     /// Makes the next receive buffer available.
     pub(crate) fn post(&mut self) {
-        self.receive.offer(&self.front.ram, BUFFER as u32, flag::WRITE);
+        self.receive.offer(self.front.ram(), BUFFER as u32, flag::WRITE);
+        self.front.kick(RECEIVE);
     }
 
     /// Sends a broadcast frame with a payload.
@@ -200,18 +231,19 @@ impl<R: DriverRing> VirtioGuest<R> {
     /// Sends a frame with a payload to an address.
     pub(crate) fn send_to(&mut self, destination: [u8; 6], payload: &[u8]) {
         let packet = [&[0; HEADER][..], &destination, &self.mac, &[0x88, 0xb5], payload].concat();
-        self.front.ram.write(self.transmit.next_buffer(), &packet);
-        self.transmit.offer(&self.front.ram, packet.len() as u32, 0);
+        self.front.ram().write(self.transmit.next_buffer(), &packet);
+        self.transmit.offer(self.front.ram(), packet.len() as u32, 0);
+        self.front.kick(TRANSMIT);
     }
 
     /// Takes the frames that have arrived, and returns their payloads. Payloads of short frames include padding.
     pub(crate) fn take(&mut self) -> Vec<Vec<u8>> {
         let mut payloads = Vec::new();
-        while let Some(packet) = self.receive.take(&self.front.ram) {
+        while let Some(packet) = self.receive.take(self.front.ram()) {
             payloads.push(packet[HEADER + 14..].to_vec());
             self.post();
         }
-        while self.transmit.take(&self.front.ram).is_some() {}
+        while self.transmit.take(self.front.ram()).is_some() {}
         payloads
     }
 
@@ -224,7 +256,10 @@ impl<R: DriverRing> VirtioGuest<R> {
 
 /// Checks that two guests exchange frames in both directions.
 #[track_caller]
-pub(crate) fn exchange<A: DriverRing, B: DriverRing>(a: &mut VirtioGuest<A>, b: &mut VirtioGuest<B>) {
+pub(crate) fn exchange(
+    a: &mut VirtioGuest<impl DriverRing, impl GuestVmm>,
+    b: &mut VirtioGuest<impl DriverRing, impl GuestVmm>,
+) {
     for number in 0..5 {
         a.send(&[number; 100]);
         b.wait_for(&[number; 100]);

@@ -6,6 +6,7 @@ mod guest;
 mod packed_ring;
 
 mod client_mode;
+mod cloud_hypervisor;
 mod conversation;
 mod hostile;
 mod memory;

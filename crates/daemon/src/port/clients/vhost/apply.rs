@@ -217,7 +217,7 @@ fn start(setup: &LiveRingParameters, device: &mut VfioFunction<'_>) {
         size: setup.size,
         packed: setup.packed,
         enabled: setup.enabled,
-        position: setup.base.map(RingBase::to_wire),
+        position: setup.base.map(|base| first_position(base, setup, device)),
         addresses: RingAddresses {
             descriptors: setup.descriptors.address,
             driver: setup.available.address,
@@ -259,6 +259,20 @@ fn forget_position(ring: u32, device: &mut VfioFunction<'_>) {
         && let Some((_, bus)) = device.engine.virtio()
     {
         virtio_nic::forget_position(vf.get(), ring, bus);
+    }
+}
+
+/// Returns the position at which a ring starts, as vhost-user's ring base. A split ring starts at the used index in guest
+/// memory, where every device that completes its chains before it stops has left it. Cloud Hypervisor's base is the
+/// available index, also after a reconnection, and the card would never use the buffers that were posted before.
+fn first_position(base: RingBase, setup: &LiveRingParameters, device: &VfioFunction<'_>) -> u32 {
+    /// Offset of the index in a used ring (virtio 1.2, 2.7.8).
+    const INDEX: u64 = 2;
+    let mut used = [0; 2];
+    let memory = device.engine.reach(device.function).memory();
+    match memory.read(setup.used.address + INDEX, &mut used) {
+        Ok(()) if !setup.packed => u16::from_le_bytes(used).into(),
+        _ => base.to_wire(),
     }
 }
 
