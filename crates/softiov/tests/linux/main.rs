@@ -123,6 +123,7 @@ const CHECKS: &[(&str, ScenarioCheck)] = &[
     ("virtio::guests_come_back", virtio::guests_come_back),
     ("virtio::client::host_connects_again", virtio::client::host_connects_again),
     ("virtio::bookworm::qemu_reconnects", virtio::bookworm::qemu_reconnects),
+    ("virtio::families::share_a_vlan", virtio::families::share_a_vlan),
     ("virtio::reduced::features_are_not_needed", virtio::reduced::features_are_not_needed),
     ("virtio::kernels::of_trixie_joins_in", virtio::kernels::of_trixie_joins_in),
     ("virtio::kernels::of_backports_keeps_order", virtio::kernels::of_backports_keeps_order),

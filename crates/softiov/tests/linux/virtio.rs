@@ -4,6 +4,7 @@
 
 pub(crate) mod bookworm;
 pub(crate) mod client;
+pub(crate) mod families;
 pub(crate) mod kernels;
 pub(crate) mod migration;
 pub(crate) mod reduced;
