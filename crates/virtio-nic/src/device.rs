@@ -42,6 +42,8 @@ pub(crate) struct VirtioDevice {
     pub(crate) held: PausedPacketMemory<PacketOffloadRequest>,
     /// Bit mask of the transmit rings that may hold packets.
     pub(crate) ready: u16,
+    /// Bit mask of the empty transmit rings that the card polls, because their drivers send no notifications.
+    pub(crate) polled: u16,
     /// Bit mask of the receive rings with filled buffers that were not yet returned to the driver.
     pub(crate) filled: u16,
     /// Number of queue pairs, counted from the first, whose receive rings are all live.
@@ -88,6 +90,7 @@ impl VirtioDevice {
         self.count_pairs();
         if !ring.is_multiple_of(2) {
             self.ready &= !(1 << (ring / 2));
+            self.polled &= !(1 << (ring / 2));
         }
     }
 

@@ -16,6 +16,7 @@
 //! | `deliver` | frames into receive rings, and their buffers back to the driver |
 //! | `receive`, `merge` | a receive ring: posted buffers, and the buffers of one frame |
 //! | `sink` | receive rings as sinks of frames |
+//! | `polling` | transmit rings whose drivers send no notifications |
 //! | `part` | parts of the card on different threads |
 //! | `rounds` | visits to the transmit rings, frames from the uplink |
 //! | `work`, `scratch` | parts of the card that the frame path uses; its private memory |
@@ -34,6 +35,7 @@ mod limits;
 mod merge;
 mod packet;
 mod part;
+mod polling;
 mod queue;
 mod receive;
 mod ring;

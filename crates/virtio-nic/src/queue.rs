@@ -72,6 +72,15 @@ impl VirtQueue {
         }
     }
 
+    /// Returns true if the ring has a chain to fetch.
+    #[inline]
+    pub(crate) fn has_chain<M: RingMemory>(&mut self, memory: &mut M) -> Result<bool, RingError> {
+        match self {
+            Self::Split(queue) => queue.has_chain(memory),
+            Self::Packed(queue) => queue.has_chain(memory),
+        }
+    }
+
     /// Puts the chains that were fetched last back into the ring.
     pub(crate) fn unfetch(&mut self, chains: &[Chain]) {
         match self {

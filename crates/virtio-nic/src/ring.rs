@@ -39,6 +39,8 @@ pub(crate) struct DeviceRing {
     pub(crate) enabled: bool,
     /// True if the driver is asked to notify the device of the next chain.
     pub(crate) armed: bool,
+    /// Number of looks at the ring since it was last visited, while the card polls it.
+    pub(crate) looks: u8,
     /// Number of the ring among those of its device.
     number: u8,
     /// Position at which a paused or stopped ring continues; `None` if it never ran.
@@ -93,6 +95,12 @@ impl DeviceRing {
         }
         let (Some(queue), mut memory) = self.memory(port, bus) else { return Ok(0) };
         queue.fetch(&mut memory, burst, most)
+    }
+
+    /// Returns true if the live ring has a chain to fetch.
+    pub(crate) fn has_chain<B: Bus>(&mut self, port: PortIndex, bus: &mut B) -> Result<bool, RingError> {
+        let (Some(queue), mut memory) = self.memory(port, bus) else { return Ok(false) };
+        queue.has_chain(&mut memory)
     }
 
     /// Asks the driver for a notification of its next chain. Returns true if there is a chain already.

@@ -9,7 +9,8 @@ use plane::{ForwardingPlane, PortIndex, TransmitQueueId, UplinkWire};
 
 impl Nic {
     /// Visits every transmit ring that may hold a packet, and forwards up to `budget` frames of each. Returns `true` if
-    /// a ring has more frames that may leave now. Frames that wait for their VF's rate may leave at [`Nic::due`].
+    /// a ring has more frames that may leave now. Drivers of visited rings send no notifications until
+    /// [`Nic::arm_rings`]. Frames that wait for their VF's rate may leave at [`Nic::due`].
     pub fn visit_ready<B: Bus, W: UplinkWire>(
         &mut self,
         plane: &mut ForwardingPlane<MAX_VFS>,
@@ -20,6 +21,7 @@ impl Nic {
         let (mut more, mut due) = (false, None);
         for vf in 0..self.devices.len() {
             let port = PortIndex::of_field(vf as u32);
+            self.devices[vf].end_polls(port, bus);
             let (mut ready, mut budget) = (self.devices[vf].ready, budget);
             if ready != 0 && self.devices[vf].rules.enabled && self.devices[vf].address().is_none() {
                 // The switch's tables have to know the address before the first frame leaves.

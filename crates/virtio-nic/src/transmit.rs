@@ -146,8 +146,8 @@ impl FetchedTransmitChains {
         Ok(())
     }
 
-    /// Ends a visit: returns the sent chains to the driver, puts the others back into the ring, and requests a
-    /// notification if the ring is empty. Returns true if the driver requests an interrupt.
+    /// Ends a visit: returns the sent chains to the driver, and puts the others back into the ring. The card polls the ring
+    /// if it is empty. Returns true if the driver requests an interrupt.
     pub(crate) fn end<B: Bus>(
         &mut self,
         device: &mut VirtioDevice,
@@ -162,9 +162,8 @@ impl FetchedTransmitChains {
         queue.unfetch(left);
         (self.done, self.returned) = (self.burst.chains().len(), self.burst.chains().len());
         let interrupt = queue.needs_interrupt(&mut memory)?;
-        // Until the ring is empty the device visits it without a notification.
-        if device.ready & bit == 0 && ring.arm(sender.port, bus)? {
-            device.ready |= bit;
+        if device.ready & bit == 0 {
+            device.poll_ring(sender.queue);
         }
         Ok(interrupt)
     }
@@ -187,18 +186,17 @@ impl FetchedTransmitChains {
     ) -> &[[u8; DESCRIPTOR]] {
         let format = NetHeaderFormat::of(device.accepted);
         let Some(ring) = device.transmit.get_mut(usize::from(sender.queue)) else { return &[] };
-        let (mut sources, mut count) = ([0; BURST], 0);
+        let (mut sources, mut lengths, mut count) = ([0; BURST], [0; BURST], 0);
         let chains = self.burst.chains().get(self.done..).unwrap_or_default();
-        let places = sources.iter_mut().zip(&mut self.descriptors);
-        for (chain, (source, place)) in chains.iter().take(most).zip(places) {
+        let places = sources.iter_mut().zip(&mut lengths).zip(&mut self.descriptors);
+        for (chain, ((source, length), place)) in chains.iter().take(most).zip(places) {
             let Some((header, frame)) = in_one_piece(&self.burst, chain, format.size()) else { break };
-            *source = header;
+            (*source, *length) = header;
             *place = descriptor(frame.0, u64::from(frame.1));
             count += 1;
         }
         let space = HintedMemory { function: Function::Vf(sender.port.get()), hint: &mut ring.buffers };
-        let read =
-            bus.gather(space, &sources[..count], &[format.size() as u32; BURST][..count], &mut self.heads);
+        let read = bus.gather(space, &sources[..count], &lengths[..count], &mut self.heads);
         let mut described = 0;
         for (head, place) in self.heads[..read.min(count)].iter().zip(&mut self.descriptors) {
             let [address, length] = place.as_chunks().0 else { break };
@@ -283,19 +281,22 @@ impl FetchedTransmitChains {
     }
 }
 
-/// Returns the address of a chain's header, and address and length of its frame. Returns `None` if header or frame
-/// spans several buffers.
+/// Returns address and length of the bytes to read for a chain's header, and address and length of its frame. Returns `None`
+/// if header or frame spans several buffers.
+///
+/// A head of [`HEAD`] bytes is read at less cost than a header alone, so the frame's first bytes are read too if they
+/// follow the header.
 #[inline]
-fn in_one_piece(burst: &ChainBurst, chain: &Chain, size: usize) -> Option<(u64, (u64, u32))> {
+fn in_one_piece(burst: &ChainBurst, chain: &Chain, size: usize) -> Option<((u64, u32), (u64, u32))> {
     let size = size as u32;
     if let Some(only) = burst.only_readable(chain) {
         let frame =
             (only.address + u64::from(size), only.length.checked_sub(size).filter(|length| *length > 0)?);
-        return Some((only.address, frame));
+        return Some(((only.address, only.length.min(HEAD as u32)), frame));
     }
     match burst.readable(chain) {
         [header, frame] if header.length == size && chain.writable_bytes() == 0 => {
-            Some((header.address, (frame.address, frame.length)))
+            Some(((header.address, size), (frame.address, frame.length)))
         }
         _ => None,
     }

@@ -213,6 +213,12 @@ impl TestMachine {
 
     /// Polls the card once, with a budget of frames for each ring. Returns true if the card has more work.
     pub(crate) fn poll_once(&mut self, now_ns: u64, budget: usize) -> bool {
+        // A caller without more work sleeps.
+        self.poll_awake(now_ns, budget) || self.nic.arm_rings(&mut self.bus)
+    }
+
+    /// Polls the card once like [`Self::poll_once`], and does not prepare the card for a sleep.
+    pub(crate) fn poll_awake(&mut self, now_ns: u64, budget: usize) -> bool {
         self.plane.now = Time::from_nanos(now_ns);
         (self.plane.uplink.link, self.plane.uplink.receives) = (true, true);
         if self.nic.take_changed() {

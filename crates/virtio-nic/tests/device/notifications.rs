@@ -80,3 +80,55 @@ fn interrupt_waits_until_the_drivers_event_index_is_passed() {
         }
     }
 }
+
+impl TestMachine {
+    /// Posts a buffer, and sends a frame to it. Returns the number of notifications that the card has requested for it.
+    fn notifications_of_frame(&mut self) -> u64 {
+        let kicks = |machine: &Self| machine.nic.counters(0).unwrap().kicks;
+        let before = kicks(self);
+        assert!(
+            self.post_one(1, 0, &[1500]) && self.send(0, NetHeader::default(), &datagram(0, 1, b"x"), &[])
+        );
+        kicks(self) - before
+    }
+}
+
+#[test]
+fn driver_notifies_once_until_the_card_sleeps() {
+    for (mut machine, _) in machines() {
+        machine.poll(0);
+        assert_eq!(machine.notifications_of_frame(), 1, "of a sleeping card");
+        for _ in 0..200 {
+            while machine.poll_awake(0, 64) {}
+            assert_eq!((machine.finished(0), machine.received(1).len()), (1, 1));
+            assert!(machine.nic.polls_rings() && !machine.nic.look_at_rings(&mut machine.bus));
+            assert_eq!(machine.notifications_of_frame(), 0, "of a card that is awake");
+            assert!(machine.nic.look_at_rings(&mut machine.bus));
+        }
+        assert!(
+            machine.nic.arm_rings(&mut machine.bus),
+            "a packet came before the card asked for notifications"
+        );
+        machine.poll(0);
+        assert_eq!((machine.finished(0), machine.received(1).len()), (1, 1));
+        assert!(!machine.nic.polls_rings());
+        assert_eq!(machine.notifications_of_frame(), 1, "of a card that sleeps again");
+    }
+}
+
+#[test]
+fn ring_that_stays_empty_is_polled_no_more() {
+    for (mut machine, _) in machines() {
+        machine.poll(0);
+        machine.notifications_of_frame();
+        let polls = (0..100)
+            .take_while(|_| {
+                machine.poll_awake(0, 64);
+                machine.nic.polls_rings()
+            })
+            .count();
+        assert_eq!(polls, 64);
+        assert_eq!((machine.finished(0), machine.received(1).len()), (1, 1));
+        assert_eq!(machine.notifications_of_frame(), 1);
+    }
+}

@@ -28,7 +28,7 @@ impl PackedQueue {
         burst.clear();
         let free = self.layout.size - self.fetched;
         let most = most.min(BURST);
-        if most == 0 || free == 0 || !self.is_next_available(memory)? {
+        if most == 0 || !self.has_chain(memory)? {
             return Ok(0);
         }
         let ready = self.read_ready(memory, burst, usize::from(free).min(most))?;
@@ -52,10 +52,17 @@ impl PackedQueue {
         Ok(burst.chains().len())
     }
 
-    /// Returns true if the ring's next descriptor is available. Reads only that descriptor, so that a device that polls
-    /// an idle ring does not take cache lines from a driver that is about to write them.
+    /// Returns true if the packed ring has a chain to fetch: its next descriptor is available. Reads only that
+    /// descriptor, so that a device that polls an idle ring does not take cache lines from a driver that is about to
+    /// write them.
+    ///
+    /// # Errors
+    /// [`RingError`] if the ring is not accessible.
     #[inline]
-    pub(super) fn is_next_available<M: RingMemory>(&self, memory: &mut M) -> Result<bool, RingError> {
+    pub fn has_chain<M: RingMemory>(&self, memory: &mut M) -> Result<bool, RingError> {
+        if self.fetched == self.layout.size {
+            return Ok(false);
+        }
         let flags = read_u16(memory, self.layout.slot(self.available) + FLAGS)?;
         Ok(self.available.is_available(flags))
     }

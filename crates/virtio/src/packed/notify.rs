@@ -52,7 +52,7 @@ impl PackedQueue {
             if self.features.event_index { (self.available.bits(), DESCRIPTOR) } else { (NOWHERE, ENABLE) };
         self.write_event(memory, event)?;
         memory.fence();
-        Ok(self.fetched < self.layout.size && self.is_next_available(memory)?)
+        self.has_chain(memory)
     }
 
     /// Tells the driver that the device wants no notifications, as a device that polls does.

@@ -38,6 +38,15 @@ impl SplitQueue {
         Ok(burst.chains().len())
     }
 
+    /// Returns true if the split ring has a chain to fetch.
+    ///
+    /// # Errors
+    /// [`RingError`] if the available ring is malformed or not accessible.
+    #[inline]
+    pub fn has_chain<M: RingMemory>(&mut self, memory: &mut M) -> Result<bool, RingError> {
+        Ok(self.pending(memory, 1)? > 0)
+    }
+
     /// Returns the number of available chains, at most `most`. Reads the driver's index only if fewer than `most` are
     /// known.
     #[inline]

@@ -39,7 +39,7 @@ impl SplitQueue {
             memory.write(self.layout.addresses.device, &0_u16.to_le_bytes())?;
         }
         memory.fence();
-        Ok(self.pending(memory, 1)? > 0)
+        self.has_chain(memory)
     }
 
     /// Tells the driver that the device wants no notifications, as a device that polls does. With event indices the
