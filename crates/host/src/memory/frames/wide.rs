@@ -35,6 +35,7 @@ pub(super) unsafe fn copy_header(from: *const u8, to: *mut u8, length: usize) {
     // SAFETY: as the caller says; no piece is longer than the header.
     unsafe {
         match length {
+            8..=16 => copy_ends::<8>(from, to, length),
             32..=64 => copy_ends::<32>(from, to, length),
             65..=128 => copy_ends::<64>(from, to, length),
             _ => ptr::copy_nonoverlapping(from, to, length),
