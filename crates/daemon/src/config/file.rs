@@ -195,13 +195,15 @@ impl CardFamily {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DoorbellMode {
-    /// The port's thread sleeps. Each guest's store into a VF's registers is a message that wakes the thread.
+    /// The port's thread sleeps. Each guest's store into a VF's registers is a message that wakes the thread. A virtio
+    /// guest's notification does the same.
     #[default]
     Sleep,
     /// Guests map the register pages with doorbells, so their stores send no messages. The port's thread polls these
     /// pages: without a pause while there is traffic, then at growing intervals.
     Mapped,
-    /// Like "mapped", but the port's thread polls without ever pausing, and so occupies a processor.
+    /// Like "mapped", but the port's thread polls without ever pausing, and so occupies a processor. It polls the rings of
+    /// virtio guests too, which then send no notifications.
     Busy,
 }
 

@@ -288,9 +288,9 @@ fn check_family(name: &str, port: &PortConfigKeys) -> Result<(), ConfigError> {
         );
         return Err(value(format!("{name}.pf"), why));
     }
-    if port.family == CardFamily::Virtio && port.wait != DoorbellMode::Sleep {
+    if port.family == CardFamily::Virtio && port.wait == DoorbellMode::Mapped {
         let why = "family = \"virtio\" has no doorbells in memory, because its guests notify by eventfd; leave wait \
-                   out, or use family = \"avf\"";
+                   out, or use wait = \"busy\" or family = \"avf\"";
         return Err(value(format!("{name}.wait"), why));
     }
     check_socket_mode(name, port.family, port.socket_mode)

@@ -12,7 +12,7 @@ use super::engine::family::PfDriverRunResult;
 use super::status::PortStatusSource;
 use super::succession::PortHandOverState;
 use super::tokens::WakeSource;
-use super::waiting::{PollingNapBackoff, PortWaitEnvironment};
+use super::waiting::{PollingNapBackoff, PortWaitEnvironment, SleepEnd};
 use crate::clock::{HostClock, TimeSource};
 use crate::config::file::DoorbellMode;
 use host::cpus::CpuList;
@@ -260,7 +260,7 @@ impl PortWaitEnvironment for WaitingPort<'_> {
     }
 
     /// Sleeps until an event or for `time`, and marks the sockets that woke the port.
-    fn sleep(&mut self, time: Option<Duration>) -> io::Result<bool> {
+    fn sleep(&mut self, time: Option<Duration>) -> io::Result<SleepEnd> {
         let asked = self.now();
         let ready = self.port.clients.wait(time)?;
         let returned = self.now();
@@ -273,6 +273,7 @@ impl PortWaitEnvironment for WaitingPort<'_> {
         if self.port.engine.is_divided() && !sources.clone().all(WakeSource::is_of_frames) {
             self.port.engine.gather().map_err(io::Error::other)?;
         }
+        let mut end = if woken { SleepEnd::OtherEvent } else { SleepEnd::TimeOver };
         for source in &mut sources {
             match source {
                 WakeSource::Command => self.inbox.waker.drain(),
@@ -280,6 +281,7 @@ impl PortWaitEnvironment for WaitingPort<'_> {
                 WakeSource::Trunk => self.port.engine.drain_trunk_waker(),
                 WakeSource::Connection(index) => self.port.clients.mark(index),
                 WakeSource::Kick { place, ring } => {
+                    end = SleepEnd::Notification;
                     self.port.clients.kick(place, ring, &mut self.port.engine);
                 }
                 WakeSource::Listener(index) => {
@@ -287,7 +289,7 @@ impl PortWaitEnvironment for WaitingPort<'_> {
                 }
             }
         }
-        Ok(woken)
+        Ok(end)
     }
 
     fn doorbell_mode(&self) -> DoorbellMode {
@@ -302,10 +304,19 @@ impl PortWaitEnvironment for WaitingPort<'_> {
         self.port.clients.must_receive()
     }
 
-    fn poll_pages(&mut self, time: Duration) -> bool {
+    fn polls_rings(&self) -> bool {
+        self.port.engine.polls_rings()
+    }
+
+    fn arm_rings(&mut self) -> bool {
+        self.port.engine.arm_rings()
+    }
+
+    fn poll_memory(&mut self, time: Duration) -> bool {
         let began = self.now();
-        while !self.port.clients.have_new_doorbells(&self.port.engine) {
-            if time.is_zero() || self.now().since(began) >= time {
+        let OpenPort { clients, engine, .. } = &mut *self.port;
+        while !(clients.have_new_doorbells(engine) || engine.look_at_rings()) {
+            if time.is_zero() || self.clock.now().since(began) >= time {
                 return false;
             }
             std::hint::spin_loop();

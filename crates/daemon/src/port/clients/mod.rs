@@ -269,9 +269,10 @@ impl PortClients {
         self.slots.iter().any(|slot| has_pages(slot) && engine.card().is_bus_master(slot.function))
     }
 
-    /// Returns true if a client has no register pages, so that its doorbells come by message.
+    /// Returns true if the doorbells of a client come by message.
     pub(in crate::port) fn must_receive(&self) -> bool {
-        self.slots.iter().any(|slot| slot.connection.is_some() && !has_pages(slot))
+        let mut clients = self.slots.iter().filter_map(|slot| Some((slot, slot.connection.as_ref()?)));
+        clients.any(|(slot, connection)| !has_pages(slot) && connection.rings_by_message())
     }
 
     /// Returns true if a client has pending messages that the port has not handled yet.

@@ -173,6 +173,23 @@ pub(in crate::port) trait PortCard: Debug + Send {
         now: Time,
     ) -> Option<VfConductVerdict>;
 
+    /// Returns true if the card polls rings in guests' memory whose drivers send no notifications. Then a packet may come
+    /// without an event, until [`Self::arm_rings`].
+    fn polls_rings(&self) -> bool {
+        false
+    }
+
+    /// Looks for a packet in the rings that the card polls. Returns true if there is one, which the next poll sends.
+    fn look_at_rings(&mut self, _: &mut GuestBus) -> bool {
+        false
+    }
+
+    /// Asks the drivers of polled rings for a notification of their next packet, before the port sleeps. Returns true if a
+    /// ring has a packet already.
+    fn arm_rings(&mut self, _: &mut GuestBus) -> bool {
+        false
+    }
+
     /// Sets the threads that share the card's VFs, for a family whose card can be divided.
     fn set_workers(&mut self, _: FrameWorkers) {}
 

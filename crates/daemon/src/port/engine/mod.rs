@@ -12,6 +12,7 @@
 //! | `access`, `bus` | memory and interrupts of each function |
 //! | `bell` | wakes a thread that sleeps beside a ring of frames |
 //! | `workers` | threads that share a card's VFs |
+//! | `polled_rings` | rings that are polled while there is traffic |
 //! | `page_memory` | memory of registers that clients map |
 //! | `ring_records` | positions of packed rings, which outlive the process |
 //! | `uplink` | frames beyond the card |
@@ -28,6 +29,7 @@ pub(in crate::port) mod error;
 pub(in crate::port) mod family;
 pub(in crate::port) mod i82576;
 pub(in crate::port) mod page_memory;
+mod polled_rings;
 pub(in crate::port) mod ring_records;
 mod switch_policy;
 pub(in crate::port) mod uplink;

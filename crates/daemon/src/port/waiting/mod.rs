@@ -1,16 +1,22 @@
 //! Waiting of a port's thread between two rounds of its loop.
 //!
-//! Sockets, the uplink, commands and deadlines wake a sleeping port. A store into a page that a guest has mapped
-//! does not. While a client has such pages ([`PortWaitEnvironment::must_poll_pages`]), the port polls them. It polls
-//! without a pause until it has found no store for [`SPIN`], and then after naps that double up to [`LONGEST`]. Every
-//! other event ends a nap as it ends sleep.
+//! Sockets, the uplink, commands and deadlines wake a sleeping port. Two kinds of a guest's stores do not, and the port
+//! polls for them:
 //!
-//! While every round has work and no client rings by message, the port polls the kernel only after
-//! [`UNPOLLED_ROUNDS`] rounds. So traffic by memory costs next to no system call. A message, a command or a frame
-//! of the uplink waits for at most that number of rounds.
+//! - A doorbell in a register page that the guest has mapped. While a client has such pages
+//!   ([`PortWaitEnvironment::must_poll_pages`]), the port polls them without a pause until it has found no store for [`SPIN`],
+//!   and then after naps that double up to [`LONGEST`]. Every other event ends a nap as it ends sleep.
+//! - A packet in a ring whose driver sends no notifications, because the card polls the ring
+//!   ([`PortWaitEnvironment::polls_rings`]). Before the port sleeps, it asks the drivers for notifications. If that pays, it
+//!   polls the rings for [`SPIN`] before: the last sleep ended sooner by a notification, and the last such poll was not in
+//!   vain.
 //!
-//! No wake-up is lost. Only a round changes whether pages must be polled, so the port knows it before it sleeps,
-//! and a nap is bounded. The test tries every order of the guest's and the port's steps.
+//! While every round has work and no client rings by message, the port polls the kernel only after [`UNPOLLED_ROUNDS`]
+//! rounds. So traffic by memory costs next to no system call. A message, a notification, a command or a frame of the uplink
+//! waits for at most that number of rounds.
+//!
+//! No wake-up is lost. Only a round changes whether pages must be polled and which rings are, so the port knows it before it
+//! sleeps, and a nap is bounded. The test tries every order of the guest's and the port's steps.
 
 #[cfg(test)]
 mod tests;
@@ -36,13 +42,21 @@ const LONGEST: Duration = Duration::from_micros(160);
 /// the port idle for that long.
 const REST: Duration = Duration::from_millis(50);
 
+/// End of a port's sleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SleepEnd {
+    TimeOver,
+    /// The driver of a ring has sent a notification, and other events may have come too.
+    Notification,
+    OtherEvent,
+}
+
 /// Interface by which a waiting port reads the clock, sleeps, polls and saves.
 pub(super) trait PortWaitEnvironment {
     fn now(&self) -> Time;
 
-    /// Sleeps until an event, for `time` at most, or without a limit if it is `None`. Returns `true` if an event
-    /// woke the port.
-    fn sleep(&mut self, time: Option<Duration>) -> io::Result<bool>;
+    /// Sleeps until an event, for `time` at most, or without a limit if it is `None`.
+    fn sleep(&mut self, time: Option<Duration>) -> io::Result<SleepEnd>;
 
     /// Returns the doorbell mode of the port.
     fn doorbell_mode(&self) -> DoorbellMode;
@@ -53,9 +67,15 @@ pub(super) trait PortWaitEnvironment {
     /// Returns true if a client sends doorbells by message. Then every round of the port's loop polls the kernel.
     fn must_receive(&self) -> bool;
 
-    /// Polls the mapped pages until a guest has stored a doorbell since the last round, for `time` at most. Returns
-    /// true if a guest has.
-    fn poll_pages(&mut self, time: Duration) -> bool;
+    /// Returns true if the card polls rings whose drivers send no notifications.
+    fn polls_rings(&self) -> bool;
+
+    /// Asks the drivers of polled rings for a notification of their next packet. Returns true if a ring has a packet already.
+    fn arm_rings(&mut self) -> bool;
+
+    /// Polls mapped pages and rings, for `time` at most, until a guest has stored a doorbell or a packet since the last
+    /// round. Returns true if a guest has.
+    fn poll_memory(&mut self, time: Duration) -> bool;
 
     /// Returns true if the port can be saved for the successor process and is not saved yet.
     fn may_note(&self) -> bool;
@@ -75,6 +95,8 @@ pub(super) struct PollingNapBackoff {
     last: Duration,
     /// Number of rounds of the port's loop since the kernel was last polled.
     unpolled: u8,
+    /// True if polling rings before a sleep has paid last time, or would have.
+    pays: bool,
 }
 
 impl PollingNapBackoff {
@@ -97,9 +119,10 @@ impl PollingNapBackoff {
         wake: &mut W,
         time: Option<Duration>,
     ) -> io::Result<()> {
-        let must_poll_pages = wake.must_poll_pages();
-        if time == Some(Duration::ZERO) || (must_poll_pages && wake.poll_pages(Duration::ZERO)) {
-            return self.check_kernel(wake, must_poll_pages);
+        let (pages, rings) = (wake.must_poll_pages(), wake.polls_rings());
+        let polls = pages || rings;
+        if time == Some(Duration::ZERO) || (polls && wake.poll_memory(Duration::ZERO)) {
+            return self.check_kernel(wake, polls);
         }
         let began = wake.now();
         let passed = |wake: &W| wake.now().since(began);
@@ -107,22 +130,33 @@ impl PollingNapBackoff {
         let mut logged = false;
         loop {
             let spin = time.map_or(SPIN, |time| time.saturating_sub(passed(wake)).min(SPIN));
-            if must_poll_pages && self.last.is_zero() && wake.poll_pages(spin) {
-                return self.check_kernel(wake, must_poll_pages);
+            if self.spins(wake, (pages, rings)) {
+                if wake.poll_memory(spin) {
+                    return self.check_kernel(wake, polls);
+                }
+                self.pays = false;
             }
             if !std::mem::replace(&mut logged, true) {
                 wake.log_changes();
             }
+            let busy = rings && wake.doorbell_mode() == DoorbellMode::Busy;
+            if !busy && wake.arm_rings() {
+                return self.check_kernel(wake, polls);
+            }
             let until = [time, rest].into_iter().flatten().min();
             let until = until.map(|end| end.saturating_sub(passed(wake)));
-            let nap = must_poll_pages.then(|| self.next(wake.doorbell_mode()));
+            let nap = (pages || busy).then(|| self.next(wake.doorbell_mode()));
             self.unpolled = 0;
-            let woken = wake.sleep([until, nap].into_iter().flatten().min())?;
-            if woken || (must_poll_pages && wake.poll_pages(Duration::ZERO)) {
+            let asleep = passed(wake);
+            let end = wake.sleep([until, nap].into_iter().flatten().min())?;
+            let passed = passed(wake);
+            if end == SleepEnd::Notification {
+                self.pays = passed.saturating_sub(asleep) < SPIN;
+            }
+            if end != SleepEnd::TimeOver || (polls && wake.poll_memory(Duration::ZERO)) {
                 self.restart();
                 return Ok(());
             }
-            let passed = passed(wake);
             if time.is_some_and(|time| passed >= time) {
                 return Ok(());
             }
@@ -132,12 +166,17 @@ impl PollingNapBackoff {
         }
     }
 
+    /// Returns true if the port polls memory without a pause before it sleeps.
+    fn spins<W: PortWaitEnvironment>(&self, wake: &W, (pages, rings): (bool, bool)) -> bool {
+        (pages && self.last.is_zero()) || (rings && (self.pays || wake.doorbell_mode() == DoorbellMode::Busy))
+    }
+
     /// Polls the kernel without waiting, since the port has work. Skips the poll for [`UNPOLLED_ROUNDS`] rounds while
-    /// pages are polled, unless a client sends doorbells by message.
-    fn check_kernel(&mut self, wake: &mut impl PortWaitEnvironment, must_poll_pages: bool) -> io::Result<()> {
+    /// memory is polled, unless a client sends doorbells by message.
+    fn check_kernel(&mut self, wake: &mut impl PortWaitEnvironment, polls: bool) -> io::Result<()> {
         self.restart();
         self.unpolled = (self.unpolled + 1) % (UNPOLLED_ROUNDS + 1);
-        if must_poll_pages && self.unpolled > 0 && !wake.must_receive() {
+        if polls && self.unpolled > 0 && !wake.must_receive() {
             return Ok(());
         }
         wake.sleep(Some(Duration::ZERO)).map(drop)

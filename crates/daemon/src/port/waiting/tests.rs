@@ -1,7 +1,8 @@
 //! Tests of the change from polling to sleeping, in every order of the guest's and the port's actions. The port's
-//! rounds are simulated: they handle stored doorbells and sent messages, which start or end the polling of pages.
+//! rounds are simulated: they handle stored doorbells, packets in a ring, and sent messages, which start or end the polling
+//! of pages.
 
-use super::{LONGEST, PollingNapBackoff, PortWaitEnvironment, SHORTEST, SPIN, UNPOLLED_ROUNDS};
+use super::{LONGEST, PollingNapBackoff, PortWaitEnvironment, SHORTEST, SPIN, SleepEnd, UNPOLLED_ROUNDS};
 use crate::config::file::DoorbellMode;
 use i82576::Time;
 use std::collections::VecDeque;
@@ -15,9 +16,11 @@ enum ModelGuestAction {
     Store,
     /// Sends a message that starts or ends the polling of pages.
     Send { must_poll_pages: bool },
+    /// Puts a packet into a ring, and notifies the port unless the port polls the ring.
+    Put,
 }
 
-use ModelGuestAction::{Send, Store};
+use ModelGuestAction::{Put, Send, Store};
 
 const START: ModelGuestAction = Send { must_poll_pages: true };
 const STOP: ModelGuestAction = Send { must_poll_pages: false };
@@ -74,6 +77,14 @@ struct WaitingPortModel<'a> {
     must_receive: bool,
     stored: Vec<Time>,
     sent: Vec<(Time, bool)>,
+    /// Times of the packets in the ring.
+    packets: Vec<Time>,
+    /// True if the port polls the ring, so that the guest sends no notification.
+    polls_ring: bool,
+    /// True if the kernel has a notification for the port.
+    notified: bool,
+    /// True if the port has a notification, so that its next round visits the ring.
+    kicked: bool,
     /// True if the modelled port has received a message since its last round.
     received: bool,
     /// Number of the port's rounds for which a sent message has not been received.
@@ -97,6 +108,10 @@ impl<'a> WaitingPortModel<'a> {
             must_receive: false,
             stored: Vec::new(),
             sent: Vec::new(),
+            packets: Vec::new(),
+            polls_ring: false,
+            notified: false,
+            kicked: false,
             received: false,
             unreceived: 0,
             kernel_calls: 0,
@@ -116,7 +131,27 @@ impl<'a> WaitingPortModel<'a> {
         match self.script.pop_front() {
             Some(Store) => self.stored.push(self.now),
             Some(Send { must_poll_pages }) => self.sent.push((self.now, must_poll_pages)),
+            Some(Put) => {
+                self.packets.push(self.now);
+                self.notified |= !self.polls_ring;
+            }
             None => {}
+        }
+    }
+
+    fn has_event(&self) -> bool {
+        self.notified || !self.sent.is_empty()
+    }
+
+    /// Ends a sleep of the modelled port: the kernel reports its events.
+    fn wake(&mut self) -> SleepEnd {
+        let notified = std::mem::take(&mut self.notified);
+        self.kicked |= notified;
+        self.received |= !self.sent.is_empty();
+        match (notified, self.received) {
+            (true, _) => SleepEnd::Notification,
+            (false, true) => SleepEnd::OtherEvent,
+            (false, false) => SleepEnd::TimeOver,
         }
     }
 
@@ -130,8 +165,14 @@ impl<'a> WaitingPortModel<'a> {
             "a message has waited for {} rounds",
             self.unreceived
         );
+        let longest = SPIN * u32::from(UNPOLLED_ROUNDS + 1) + KERNEL_CALL;
+        if std::mem::take(&mut self.kicked) || self.polls_ring {
+            self.polls_ring = true;
+            for at in self.packets.drain(..) {
+                assert!(self.now.since(at) <= longest, "a packet has waited for {:?}", self.now.since(at));
+            }
+        }
         for (at, must_poll_pages) in self.sent.extract_if(.., |_| received) {
-            let longest = SPIN * u32::from(UNPOLLED_ROUNDS + 1) + KERNEL_CALL;
             assert!(self.now.since(at) <= longest, "a message has waited for {:?}", self.now.since(at));
             (self.must_poll_pages, self.since) = (must_poll_pages, self.now);
         }
@@ -148,36 +189,34 @@ impl PortWaitEnvironment for WaitingPortModel<'_> {
         self.now
     }
 
-    fn sleep(&mut self, time: Option<Duration>) -> io::Result<bool> {
+    fn sleep(&mut self, time: Option<Duration>) -> io::Result<SleepEnd> {
         self.kernel_calls += 1;
         assert!(self.logged || time == Some(Duration::ZERO), "the port sleeps before it logs changes");
         self.moment();
-        self.received = !self.sent.is_empty();
-        if self.received {
-            return Ok(true);
+        if self.has_event() {
+            return Ok(self.wake());
         }
         match time {
             Some(time) => {
                 let time = time.max(KERNEL_CALL);
                 self.now = self.now + time / 2;
                 self.moment();
-                if self.sent.is_empty() {
+                if !self.has_event() {
                     self.now = self.now + (time - time / 2);
                 }
             }
-            // Only a received message ends this sleep.
+            // Only an event ends this sleep.
             None => {
                 assert!(!self.must_poll_pages, "the port sleeps although pages must be polled");
-                while self.sent.is_empty() && !self.script.is_empty() {
+                assert!(!self.polls_ring, "the port sleeps although no packet in its ring would wake it");
+                while !self.has_event() && !self.script.is_empty() {
                     self.act();
                 }
                 // The script is over. Any other event could wake a port here.
-                self.received = true;
-                return Ok(true);
+                self.received |= !self.has_event();
             }
         }
-        self.received = !self.sent.is_empty();
-        Ok(self.received)
+        Ok(self.wake())
     }
 
     fn doorbell_mode(&self) -> DoorbellMode {
@@ -192,10 +231,24 @@ impl PortWaitEnvironment for WaitingPortModel<'_> {
         self.must_receive
     }
 
-    fn poll_pages(&mut self, time: Duration) -> bool {
+    fn polls_rings(&self) -> bool {
+        self.polls_ring
+    }
+
+    fn arm_rings(&mut self) -> bool {
+        self.moment();
+        let polled = std::mem::take(&mut self.polls_ring);
+        self.moment();
+        let found = polled && !self.packets.is_empty();
+        self.kicked |= found;
+        found
+    }
+
+    fn poll_memory(&mut self, time: Duration) -> bool {
         self.now = self.now + time / 2;
         self.moment();
-        let found = !self.stored.is_empty();
+        let found =
+            self.must_poll_pages && !self.stored.is_empty() || self.polls_ring && !self.packets.is_empty();
         self.now = if found { self.now } else { self.now + (time - time / 2) };
         found
     }
@@ -222,6 +275,7 @@ fn play(wait: DoorbellMode, script: &[ModelGuestAction], time: Option<Duration>)
         let mut naps = PollingNapBackoff::default();
         while !model.script.is_empty()
             || !model.sent.is_empty()
+            || !model.packets.is_empty()
             || (model.must_poll_pages && !model.stored.is_empty())
         {
             naps.pass(&mut model, time).unwrap();
@@ -238,11 +292,14 @@ fn play(wait: DoorbellMode, script: &[ModelGuestAction], time: Option<Duration>)
 
 #[test]
 fn waiting_port_misses_no_doorbell_or_message_in_any_order() {
-    let scripts: [&[ModelGuestAction]; 4] = [
+    let scripts: [&[ModelGuestAction]; 7] = [
         &[START, Store, Store, STOP],
         &[Store, START, Store],
         &[START, STOP, Store, START],
         &[START, Store, STOP, Store, START],
+        &[Put, Put, Put],
+        &[Put, Put, START, Put, Store],
+        &[START, Put, STOP, Put],
     ];
     let times =
         [None, Some(Duration::ZERO), Some(Duration::from_micros(10)), Some(Duration::from_millis(60))];
@@ -300,4 +357,34 @@ fn port_polls_doorbell_pages_once_before_sleeping() {
     assert_eq!(model.now.since(began), SPIN + KERNEL_CALL, "polls for SPIN, then calls the kernel");
     naps.pass(&mut model, Some(SHORTEST)).unwrap();
     assert_eq!(model.kernel_calls, 2, "it does not poll a second time");
+}
+
+#[test]
+fn port_polls_rings_before_a_sleep_only_while_that_pays() {
+    let mut choices = GuestActionTimes::default();
+    let idle = WaitingPortModel::new(&mut choices, DoorbellMode::Sleep, &[]);
+    let (mut model, mut naps) = (WaitingPortModel { polls_ring: true, ..idle }, PollingNapBackoff::default());
+    let mut wait = |script: &[ModelGuestAction]| {
+        (model.script, model.noted) = (script.iter().copied().collect(), true);
+        let began = model.now;
+        naps.pass(&mut model, None).unwrap();
+        model.round();
+        model.polls_ring = true;
+        (model.now.since(began), naps.pays)
+    };
+    assert_eq!(wait(&[Put]), (Duration::ZERO, true), "sleeps at once, and a notification follows soon");
+    assert_eq!(wait(&[]), (SPIN, false), "polls, and finds nothing");
+    assert_eq!(wait(&[]), (Duration::ZERO, false), "sleeps at once");
+}
+
+#[test]
+fn busy_port_never_asks_drivers_for_notifications() {
+    let mut choices = GuestActionTimes::default();
+    let idle = WaitingPortModel::new(&mut choices, DoorbellMode::Busy, &[]);
+    let (mut model, mut naps) = (WaitingPortModel { polls_ring: true, ..idle }, PollingNapBackoff::default());
+    for _ in 0..100 {
+        naps.pass(&mut model, Some(Duration::from_millis(1))).unwrap();
+        assert!(model.polls_ring);
+        model.round();
+    }
 }

@@ -5,6 +5,7 @@ mod front_end;
 mod guest;
 mod packed_ring;
 
+mod busy;
 mod client_mode;
 mod cloud_hypervisor;
 mod conversation;

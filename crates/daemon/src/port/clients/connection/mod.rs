@@ -51,6 +51,11 @@ pub(in crate::port) trait ClientConnection: Debug + Send {
         Ok(())
     }
 
+    /// Returns true if doorbells of a client without register pages come by message.
+    fn rings_by_message(&self) -> bool {
+        true
+    }
+
     /// Removes the client's file descriptors from the port's poller.
     fn unwatch(&mut self, poller: &Poller);
 

@@ -169,6 +169,10 @@ impl ClientConnection for VhostUserConnection {
         &self.stream
     }
 
+    fn rings_by_message(&self) -> bool {
+        false
+    }
+
     fn counters(&self) -> SessionCounters {
         SessionCounters { messages: self.session.counters().messages, ..SessionCounters::default() }
     }

@@ -151,6 +151,18 @@ impl PortCard for VirtioCard {
         PollResult { more: from_workers || from_uplink || from_rings, deadline }
     }
 
+    fn polls_rings(&self) -> bool {
+        self.card.polls_rings()
+    }
+
+    fn look_at_rings(&mut self, bus: &mut GuestBus) -> bool {
+        self.card.look_at_rings(bus)
+    }
+
+    fn arm_rings(&mut self, bus: &mut GuestBus) -> bool {
+        self.card.arm_rings(bus)
+    }
+
     fn set_workers(&mut self, workers: FrameWorkers) {
         self.workers = Some(workers);
     }
