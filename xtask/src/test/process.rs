@@ -26,7 +26,7 @@ const LEFTOVERS: Duration = Duration::from_secs(2);
 pub(crate) enum OutputVisibility {
     /// Prints each line of the program's output as soon as the program has written it.
     Live,
-    /// Prints the whole output of the program, but only if the program fails.
+    /// Prints the output of the program, without cargo's progress, but only if the program fails.
     OnFailure,
     /// Prints the output of the failed tests, if the test program fails.
     FailedTests,
@@ -58,6 +58,11 @@ impl ProgramOutput {
 
     pub(crate) fn all(&self) -> String {
         self.text(|_| true)
+    }
+
+    /// Returns true if a signal ended a compiler that cargo ran, such as the kernel's SIGKILL for lack of memory.
+    pub(super) fn lost_a_compiler(&self) -> bool {
+        !self.success && self.texts().any(|line| line.contains("(signal: "))
     }
 
     /// Returns the lines of the program's output, both streams together.
@@ -92,7 +97,7 @@ fn run_while(command: &mut Command, show: OutputVisibility, hangs: Duration) -> 
     if !output.success {
         match show {
             OutputVisibility::Live => {}
-            OutputVisibility::OnFailure => println!("{}", output.all()),
+            OutputVisibility::OnFailure => println!("{}", output.text(|line| !is_progress(&line.text))),
             OutputVisibility::FailedTests => {
                 println!("{}", results::without_successes(output.texts()).join("\n"));
             }
@@ -100,6 +105,12 @@ fn run_while(command: &mut Command, show: OutputVisibility, hangs: Duration) -> 
         println!("`{}` failed: {status}", shown(command));
     }
     Ok(output)
+}
+
+/// Returns true for a line in which cargo reports its progress. Hundreds of them would bury an error.
+fn is_progress(line: &str) -> bool {
+    const WORDS: [&str; 6] = ["Compiling", "Checking", "Documenting", "Downloading", "Downloaded", "Fresh"];
+    line.starts_with("  ") && line.split_whitespace().next().is_some_and(|word| WORDS.contains(&word))
 }
 
 fn shown(command: &Command) -> String {
@@ -213,6 +224,25 @@ mod tests {
         assert!(!sh("exit 3").success);
         assert!(!sh("kill -9 $$").success);
         assert!(run(&mut Command::new("no-such-program"), OutputVisibility::Live).is_err());
+    }
+
+    #[test]
+    fn output_of_a_failed_build_leaves_out_its_progress() {
+        for line in ["   Compiling libc v0.2.191", "    Checking avf v0.1.0 (/a)", "  Downloaded nix v0.31.3"]
+        {
+            assert!(is_progress(line), "{line}");
+        }
+        for line in ["error: Compiling failed", "    Finished `dev` profile", "   --> src/lib.rs:1", ""] {
+            assert!(!is_progress(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn lost_compiler_is_told_from_an_error_in_the_code() {
+        let killed =
+            "echo '  process did not exit successfully: `rustc x` (signal: 9, SIGKILL: kill)' >&2; exit 101";
+        assert!(sh(killed).lost_a_compiler());
+        assert!(!sh("echo 'error[E0308]: mismatched types' >&2; exit 101").lost_a_compiler());
     }
 
     #[test]

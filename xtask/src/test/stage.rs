@@ -192,10 +192,18 @@ fn cargo(context: &TestWorkspace, arguments: &str) -> Command {
     command
 }
 
-/// Runs all commands of a stage as one test, which fails at the first command that fails.
+/// Runs all commands of a stage as one test, which fails at the first command that fails. A command whose compiler a signal
+/// has ended runs once more, with one compiler at a time.
 fn check(commands: &mut [Command]) -> Result<TestTally> {
     for command in commands {
-        if !process::run(command, OutputVisibility::OnFailure)?.success {
+        let mut output = process::run(command, OutputVisibility::OnFailure)?;
+        if output.lost_a_compiler() {
+            println!(
+                "   a signal has ended a compiler, perhaps for lack of memory: building again, one at a time"
+            );
+            output = process::run(command.env("CARGO_BUILD_JOBS", "1"), OutputVisibility::OnFailure)?;
+        }
+        if !output.success {
             return Ok(TestTally::FAILED);
         }
     }
