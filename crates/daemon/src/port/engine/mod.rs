@@ -170,7 +170,12 @@ impl PortEngine {
         poller: &Poller,
     ) -> io::Result<()> {
         let Some(nic) = self.card.virtio().filter(|_| config.workers > 1) else { return Ok(()) };
-        let workers = FrameWorkers::start(&config.name, (config.workers, config.dispatcher), threads, nic)?;
+        let workers = FrameWorkers::start(
+            &config.name,
+            (config.workers, config.dispatcher, config.wait),
+            threads,
+            nic,
+        )?;
         poller.add(workers.waker(), tokens::TRUNK, PollInterest::READ)?;
         self.card.set_workers(workers);
         Ok(())
@@ -252,10 +257,9 @@ impl PortEngine {
         self.card.link() != before
     }
 
-    /// Prepares uplink and workers for the port's sleep. Returns `false` if they have frames for the port. Later frames wake
-    /// the port.
+    /// Prepares the uplink for the port's sleep. Returns `false` if it has frames for the port. Later frames wake the port.
     pub(in crate::port) fn may_sleep(&mut self) -> bool {
-        self.uplink.may_sleep() && self.card.workers().is_none_or(|workers| workers.may_sleep())
+        self.uplink.may_sleep()
     }
 
     /// Returns the time to flush the uplink if no event comes before.

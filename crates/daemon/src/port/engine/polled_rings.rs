@@ -1,4 +1,5 @@
-//! Rings in guests' memory that the port's card polls while there is traffic, so that their drivers send no notifications.
+//! Rings that the port polls while there is traffic: rings in guests' memory, whose drivers then send no notifications, and
+//! trunks from other workers.
 
 use super::PortEngine;
 
@@ -8,14 +9,16 @@ impl PortEngine {
         self.card.polls_rings()
     }
 
-    /// Looks for a packet in the rings that the card polls. Returns true if there is one, which the next poll sends.
+    /// Looks for a packet in the rings that the card polls, and for a frame in a trunk. Returns true if there is one.
     pub(in crate::port) fn look_at_rings(&mut self) -> bool {
         self.card.look_at_rings(&mut self.bus)
+            || self.card.workers().is_some_and(|workers| workers.have_frames())
     }
 
-    /// Asks the drivers of polled rings for a notification of their next packet, before the port sleeps. Returns true if a
-    /// ring has a packet already.
+    /// Prepares rings for the port's sleep: asks drivers for notifications, and other workers to wake the port. Returns true
+    /// if there is a packet or a frame already.
     pub(in crate::port) fn arm_rings(&mut self) -> bool {
-        self.card.arm_rings(&mut self.bus)
+        let has_packet = self.card.arm_rings(&mut self.bus);
+        has_packet || self.card.workers().is_some_and(|workers| !workers.may_sleep())
     }
 }

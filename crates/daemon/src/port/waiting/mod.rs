@@ -70,7 +70,8 @@ pub(super) trait PortWaitEnvironment {
     /// Returns true if the card polls rings whose drivers send no notifications.
     fn polls_rings(&self) -> bool;
 
-    /// Asks the drivers of polled rings for a notification of their next packet. Returns true if a ring has a packet already.
+    /// Prepares rings for sleep: asks the drivers of polled rings for a notification of their next packet, and other threads to
+    /// wake this one. Returns true if a ring has work already.
     fn arm_rings(&mut self) -> bool;
 
     /// Polls mapped pages and rings, for `time` at most, until a guest has stored a doorbell or a packet since the last

@@ -6,6 +6,7 @@
 //! | `dispatcher` | decides which worker serves a VF |
 //! | `shard` | the part of the card that a worker runs |
 //! | `thread` | a worker's thread, and the exchange of its shard |
+//! | `waiting` | waiting of a worker |
 //! | `trunk` | rings of frames between workers, and to the uplink |
 //!
 //! Worker 0 is the port's own thread. It alone serves clients, carries out commands and changes policy. For that it first
@@ -17,10 +18,11 @@ mod dispatcher;
 mod shard;
 mod thread;
 mod trunk;
+mod waiting;
 
 use super::bus::GuestBus;
 use super::uplink::PortUplink;
-use crate::config::file::DispatcherMode;
+use crate::config::file::{DispatcherMode, DoorbellMode};
 use crate::control::status::WorkerStatus;
 use dispatcher::{BalancedDispatcher, LoadWindow, VfHomes, WINDOW};
 use host::confine::PreparedSandbox;
@@ -91,7 +93,7 @@ impl FrameWorkers {
     /// The process is out of file descriptors or threads.
     pub(in crate::port) fn start(
         port: &str,
-        (count, mode): (usize, DispatcherMode),
+        (count, mode, wait): (usize, DispatcherMode, DoorbellMode),
         threads: &PreparedSandbox,
         nic: &mut Nic,
     ) -> io::Result<Self> {
@@ -101,7 +103,7 @@ impl FrameWorkers {
         let mut others = Vec::new();
         for (number, trunks) in (1..).zip(trunks) {
             let exchange = Arc::new(ShardExchange::default());
-            let (worker, poller) = Worker::new(number, exchange.clone(), shared.clone())?;
+            let (worker, poller) = Worker::new(number, wait, exchange.clone(), shared.clone())?;
             let thread = threads.spawn(&format!("{port} {number}"), move || worker.run());
             let thread = Some(thread.map_err(io::Error::other)?);
             let shard = CardShard::new(trunks).map(Box::new);
@@ -172,6 +174,11 @@ impl FrameWorkers {
             }
         });
         take_to_uplink(&mut self.to_uplink, uplink) || delivered
+    }
+
+    /// Returns true if other workers have frames for the port's own thread.
+    pub(in crate::port) fn have_frames(&self) -> bool {
+        self.divided && !(self.receiver.are_empty() && self.to_uplink.are_empty())
     }
 
     /// Prepares the port's own thread for sleep. Returns false if other workers have frames for it.

@@ -79,6 +79,18 @@ impl CardShard {
         ShardRoundOutcome { more: more || waiting, deadline: nic.due() }
     }
 
+    /// Looks for a packet in the rings that the shard polls, and for a frame in a trunk. Returns true if there is one.
+    pub(super) fn look(&mut self) -> bool {
+        !self.receiver.are_empty() || self.nic.look_at_rings(&mut self.bus)
+    }
+
+    /// Prepares for sleep: asks drivers for notifications, and other workers to wake this one. Returns true if there is a packet
+    /// or a frame already.
+    pub(super) fn arm(&mut self) -> bool {
+        let has_packet = self.nic.arm_rings(&mut self.bus);
+        has_packet || !self.receiver.may_sleep()
+    }
+
     /// Records that a guest has kicked a ring.
     pub(super) fn kick(&mut self, vf: u8, ring: u32) {
         if self.vfs.has(PortIndex::of_field(vf.into())) {

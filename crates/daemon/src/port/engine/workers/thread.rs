@@ -3,8 +3,11 @@
 
 use super::shard::CardShard;
 use super::trunk::SharedTrunkState;
+use super::waiting::WaitingWorker;
 use crate::clock::{HostClock, TimeSource};
-use crate::port::tokens::{self, WakeSource};
+use crate::config::file::DoorbellMode;
+use crate::port::tokens;
+use crate::port::waiting::PollingNapBackoff;
 use host::cpus::CpuList;
 use host::poll::{PollInterest, Poller};
 use std::io;
@@ -74,6 +77,16 @@ impl ShardExchange {
         }
     }
 
+    /// Returns the result of `visit` for the shard in the exchange, or `None` if the port's own thread has the shard or waits for
+    /// it.
+    pub(super) fn visit<R>(&self, visit: impl FnOnce(&mut CardShard) -> R) -> Option<R> {
+        if self.wanted.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut state = self.state.lock().ok()?;
+        state.shard.as_deref_mut().map(visit)
+    }
+
     /// Waits until the exchange has a shard, and returns it locked. Returns `None` at the end of the worker.
     fn wait(&self) -> Option<MutexGuard<'_, ShardExchangeState>> {
         // The mutex is not fair: without the pause a busy worker would take it again before the port's own thread.
@@ -100,29 +113,32 @@ impl ShardExchange {
 /// Worker, before its thread runs.
 pub(super) struct Worker {
     /// Number of the worker, at least 1. Worker 0 is the port's own thread.
-    number: usize,
-    exchange: Arc<ShardExchange>,
-    shared: Arc<SharedTrunkState>,
-    poller: Poller,
+    pub(super) number: usize,
+    pub(super) exchange: Arc<ShardExchange>,
+    pub(super) shared: Arc<SharedTrunkState>,
+    pub(super) poller: Poller,
+    /// Doorbell mode of the port.
+    pub(super) wait: DoorbellMode,
 }
 
 impl Worker {
     /// Creates a worker, and returns it with a second poller that shares the worker's file descriptors.
     pub(super) fn new(
         number: usize,
+        wait: DoorbellMode,
         exchange: Arc<ShardExchange>,
         shared: Arc<SharedTrunkState>,
     ) -> io::Result<(Self, Poller)> {
         let poller = Poller::new()?;
         poller.add(shared.bells[number].waker(), tokens::WAKER, PollInterest::READ)?;
         let same = poller.same()?;
-        Ok((Self { number, exchange, shared, poller }, same))
+        Ok((Self { number, exchange, shared, poller, wait }, same))
     }
 
     /// Runs the worker until [`ShardExchange::end`].
     pub(super) fn run(mut self) {
         host::poll::wake_in_time();
-        let mut kicks = Vec::new();
+        let (mut naps, mut kicks) = (PollingNapBackoff::default(), Vec::new());
         loop {
             let timeout = {
                 let Some(mut state) = self.exchange.wait() else { return };
@@ -132,29 +148,17 @@ impl Worker {
                 let outcome = shard.round(began);
                 let ended = HostClock.now();
                 shard.busy += ended.since(began);
-                if outcome.more || !shard.receiver.may_sleep() {
+                if outcome.more || !shard.receiver.are_empty() {
                     Some(Duration::ZERO)
                 } else {
                     outcome.deadline.map(|deadline| deadline.since(ended))
                 }
             };
-            if let Err(error) = self.sleep(timeout, &mut kicks) {
+            let mut waiting = WaitingWorker { worker: &mut self, kicks: &mut kicks };
+            if let Err(error) = naps.pass(&mut waiting, timeout) {
                 tracing::error!(worker = self.number, %error, "cannot wait for kicks; the port fails");
                 return self.exchange.fail();
             }
         }
-    }
-
-    /// Sleeps until an event or for `timeout`, and collects the kicks of guests.
-    fn sleep(&mut self, timeout: Option<Duration>, kicks: &mut Vec<(u8, u32)>) -> io::Result<()> {
-        for event in self.poller.wait(timeout)? {
-            match WakeSource::of(event.token) {
-                WakeSource::Kick { place, ring } => {
-                    kicks.extend(u8::try_from(place).ok().map(|vf| (vf, ring)));
-                }
-                _ => self.shared.bells[self.number].waker().drain(),
-            }
-        }
-        Ok(())
     }
 }

@@ -1,0 +1,86 @@
+//! Waiting of a worker between two rounds of its shard, in the same way as the port's own thread waits.
+
+use super::shard::CardShard;
+use super::thread::Worker;
+use crate::clock::{HostClock, TimeSource};
+use crate::config::file::DoorbellMode;
+use crate::port::tokens::WakeSource;
+use crate::port::waiting::{PortWaitEnvironment, SleepEnd};
+use i82576::Time;
+use std::io;
+use std::time::Duration;
+
+/// Worker that waits for kicks, for packets in rings that its shard polls, and for frames in a trunk.
+pub(super) struct WaitingWorker<'a> {
+    pub(super) worker: &'a mut Worker,
+    /// Kicks for the next round: VF and ring.
+    pub(super) kicks: &'a mut Vec<(u8, u32)>,
+}
+
+impl PortWaitEnvironment for WaitingWorker<'_> {
+    fn now(&self) -> Time {
+        HostClock.now()
+    }
+
+    /// Sleeps until an event or for `time`, and collects the kicks of guests.
+    fn sleep(&mut self, time: Option<Duration>) -> io::Result<SleepEnd> {
+        let Worker { poller, shared, number, .. } = &mut *self.worker;
+        let mut end = SleepEnd::TimeOver;
+        for event in poller.wait(time)? {
+            match WakeSource::of(event.token) {
+                WakeSource::Kick { place, ring } => {
+                    self.kicks.extend(u8::try_from(place).ok().map(|vf| (vf, ring)));
+                    end = SleepEnd::Notification;
+                }
+                _ => {
+                    shared.bells[*number].waker().drain();
+                    end = if end == SleepEnd::TimeOver { SleepEnd::OtherEvent } else { end };
+                }
+            }
+        }
+        Ok(end)
+    }
+
+    fn doorbell_mode(&self) -> DoorbellMode {
+        self.worker.wait
+    }
+
+    fn must_poll_pages(&self) -> bool {
+        false
+    }
+
+    fn must_receive(&self) -> bool {
+        false
+    }
+
+    /// Without its shard the worker has nothing to poll: the port's own thread wakes it when the shard is back.
+    fn polls_rings(&self) -> bool {
+        self.worker.exchange.visit(|shard| shard.nic.polls_rings()).unwrap_or(false)
+    }
+
+    fn arm_rings(&mut self) -> bool {
+        self.worker.exchange.visit(CardShard::arm).unwrap_or(false)
+    }
+
+    /// Ends at once if the port's own thread takes the shard.
+    fn poll_memory(&mut self, time: Duration) -> bool {
+        let began = self.now();
+        loop {
+            if self.worker.exchange.visit(CardShard::look).unwrap_or(true) {
+                return true;
+            }
+            if time.is_zero() || self.now().since(began) >= time {
+                return false;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    fn may_note(&self) -> bool {
+        false
+    }
+
+    fn note(&mut self) {}
+
+    fn log_changes(&mut self) {}
+}
