@@ -67,10 +67,13 @@ fn messages(
 ) -> Result<Vec<BenchmarkRow>> {
     let work = Workload::Messages(message);
     let mut contenders: Contenders = Vec::new();
-    for &card in &options.cards {
-        for &mode in card.modes(&options.modes) {
-            contenders
-                .push(Box::new(SoftiovContender::with_guests(options, card, mode, processors, work, ports)?));
+    for options in &options.varied() {
+        for &card in &options.cards {
+            for &mode in card.modes(&options.modes) {
+                contenders.push(Box::new(SoftiovContender::with_guests(
+                    options, card, mode, processors, work, ports,
+                )?));
+            }
         }
     }
     let rounds = rounds::run(&mut contenders, options, processors)?;

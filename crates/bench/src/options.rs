@@ -25,7 +25,14 @@ pub struct BenchmarkOptions {
     #[arg(long = "card", value_enum, value_delimiter = ',',
           default_values_t = [CardVariant::I82576, CardVariant::Avf, CardVariant::AvfFlex, CardVariant::Virtio, CardVariant::VirtioPacked])]
     pub cards: Vec<CardVariant>,
-    /// In mapped mode, give the port a processor of its own: `wait = "busy"` instead of `"mapped"`.
+    /// Settings of SoftIOV's port as in the configuration file, separated by `;`: each card is measured once more with them.
+    /// May be repeated, such as `--with 'workers = 2; dispatcher = "spread"'`.
+    #[arg(long = "with", value_name = "SETTINGS")]
+    pub variations: Vec<String>,
+    /// The variation that a contender is started with; empty without one.
+    #[arg(skip)]
+    pub variation: String,
+    /// In mapped mode, and of a virtio card, give the port a processor of its own: `wait = "busy"`.
     #[arg(long)]
     pub busy: bool,
     /// Frame lengths in bytes, without frame check sequence.
@@ -84,6 +91,13 @@ impl BenchmarkOptions {
         self.cards.first().copied().unwrap_or(CardVariant::I82576)
     }
 
+    /// Returns these options without a variation of the port's settings, and then with each one.
+    #[must_use]
+    pub fn varied(&self) -> Vec<Self> {
+        let variations = std::iter::once("").chain(self.variations.iter().map(|settings| settings.trim()));
+        variations.map(|settings| Self { variation: settings.to_owned(), ..self.clone() }).collect()
+    }
+
     /// Returns the modes in which the first card is measured.
     pub(crate) fn card_modes(&self) -> &[ContenderKind] {
         self.card().modes(&self.modes)
@@ -98,7 +112,7 @@ impl BenchmarkOptions {
     pub(crate) fn wait(&self, mode: ContenderKind) -> &'static str {
         match (mode, self.busy) {
             (ContenderKind::Mapped, false) => "mapped",
-            (ContenderKind::Mapped, true) => "busy",
+            (ContenderKind::Mapped | ContenderKind::Kicked, true) => "busy",
             _ => "sleep",
         }
     }

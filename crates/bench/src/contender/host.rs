@@ -43,8 +43,10 @@ impl HostProcess {
         exchanging: usize,
     ) -> Result<Self> {
         let folder = TempDir::new()?;
-        let configuration = configuration(card, options.wait(mode), exchanging);
-        let process = serve(&options.program()?, &configuration, processors, &folder)?;
+        let settings = (options.wait(mode), options.variation.as_str());
+        let configuration = configuration(card, settings, exchanging);
+        let several = options.variation.contains("workers");
+        let process = serve(&options.program()?, &configuration, (processors, several), &folder)?;
         Ok(Self { process, processors, folder })
     }
 
@@ -86,22 +88,25 @@ impl HostProcess {
     }
 }
 
-/// Returns the host's configuration as TOML: [`PORT`], family, doorbell mode, and a table for each VF.
-fn configuration(card: CardVariant, wait: &str, exchanging: usize) -> String {
+/// Returns the host's configuration as TOML: [`PORT`], family, doorbell mode, the port's other settings, separated by `;`, and
+/// a table for each VF.
+fn configuration(card: CardVariant, (wait, others): (&str, &str), exchanging: usize) -> String {
     let vf = |index: usize| {
         let rate = if index < exchanging { "" } else { "max_tx_rate = 1000\n" };
         let mac = address(index);
         format!("[[port.vf]]\nindex = {index}\nmac = \"{mac}\"\nvlan = 100\nspoofchk = true\n{rate}")
     };
-    let port = format!("{PORT}family = \"{}\"\nwait = \"{wait}\"\n", card.family());
+    let others = others.replace(';', "\n");
+    let port = format!("{PORT}family = \"{}\"\nwait = \"{wait}\"\n{others}\n", card.family());
     (0..VFS).map(vf).fold(port, |text, table| text + &table)
 }
 
-/// Starts `softiov serve` on the forwarder's processor, and waits until its log reports that it serves.
+/// Starts `softiov serve` on the forwarder's processor, or on all but the generator's if its port has `several` threads. Waits
+/// until its log reports that it serves.
 fn serve(
     program: &Path,
     configuration: &str,
-    processors: ProcessorAssignment,
+    (processors, several): (ProcessorAssignment, bool),
     folder: &TempDir,
 ) -> Result<LoggedProcess> {
     let at = |name: &str| -> PathBuf { folder.path().join(name) };
@@ -115,8 +120,12 @@ fn serve(
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(File::create(at("log"))?);
-    let child = ProcessorAssignment::spawn(processors.forwarder, &mut command)
-        .with_context(|| format!("cannot start {}", program.display()))?;
+    let child = if several {
+        processors.spawn_beside_generator(&mut command)
+    } else {
+        ProcessorAssignment::spawn(processors.forwarder, &mut command)
+    };
+    let child = child.with_context(|| format!("cannot start {}", program.display()))?;
     let mut process = LoggedProcess::new(child, at("log"));
     let begun = Instant::now();
     while !process.log().contains("serving") {

@@ -169,10 +169,12 @@ pub fn all(
     work: Workload,
 ) -> Result<(Contenders, Vec<String>)> {
     let mut contenders: Contenders = Vec::new();
-    for &card in &options.cards {
-        for &mode in card.modes(&options.modes) {
-            contenders
-                .push(Box::new(served::SoftiovContender::start(options, card, mode, processors, work)?));
+    for options in &options.varied() {
+        for &card in &options.cards {
+            for &mode in card.modes(&options.modes) {
+                contenders
+                    .push(Box::new(served::SoftiovContender::start(options, card, mode, processors, work)?));
+            }
         }
     }
     if options.measures(bare::NAME) {

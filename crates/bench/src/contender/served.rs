@@ -55,7 +55,11 @@ impl SoftiovContender {
         let host = HostProcess::start(options, card, mode, processors, guests)?;
         let busy = if wait == "busy" { ", busy" } else { "" };
         let vfs = if guests == 2 { String::new() } else { format!(", {guests} VFs") };
-        let name = format!("{}{busy}{vfs}", card.name());
+        let varied = match options.variation.as_str() {
+            "" => String::new(),
+            settings => format!(", {settings}"),
+        };
+        let name = format!("{}{busy}{varied}{vfs}", card.name());
         let circle = VfTrafficCircle::attach(guests, |vf| host.socket(vf), card, work);
         let mut circle = circle.with_context(|| host.log())?;
         ensure!(circle.is_in_mode(mode), "the guests do not notify the card as `wait = \"{wait}\"` requires");

@@ -35,13 +35,19 @@ impl ProcessorAssignment {
     /// # Errors
     /// The kernel refuses the restriction.
     pub fn held<T>(processor: usize, work: impl FnOnce() -> T) -> io::Result<T> {
-        let before = sched_getaffinity(None)?;
         let mut set = CpuSet::new();
         set.set(processor);
-        sched_setaffinity(None, &set)?;
-        let done = work();
-        sched_setaffinity(None, &before)?;
-        Ok(done)
+        held_to(&set, work)
+    }
+
+    /// Starts a program with several busy threads on all usable processors but the generator's, as [`Self::spawn`] does on one.
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub fn spawn_beside_generator(self, command: &mut Command) -> io::Result<Child> {
+        let mut set = sched_getaffinity(None)?;
+        set.unset(self.generator);
+        held_to(&set, || host::child::kill_with_parent(command).spawn())?
     }
 
     /// Starts a program restricted to a processor. It is killed when the calling thread ends: a killed benchmark must
@@ -52,4 +58,13 @@ impl ProcessorAssignment {
     pub fn spawn(processor: usize, command: &mut Command) -> io::Result<Child> {
         Self::held(processor, || host::child::kill_with_parent(command).spawn())?
     }
+}
+
+/// Runs `work` with this thread, and the threads that it starts, restricted to the processors of a set.
+fn held_to<T>(set: &CpuSet, work: impl FnOnce() -> T) -> io::Result<T> {
+    let before = sched_getaffinity(None)?;
+    sched_setaffinity(None, set)?;
+    let done = work();
+    sched_setaffinity(None, &before)?;
+    Ok(done)
 }

@@ -315,9 +315,11 @@ impl MeasuredGuest {
     }
 }
 
-/// Returns the configuration of a host with one port of a family on mapped doorbells, whose uplink is a tap.
+/// Returns the configuration of a host with one port of a family, whose uplink is a tap. Doorbells are mapped, except that a
+/// virtio guest rings by eventfd.
 fn configuration(family: &str, vfs: u8, tap: &str) -> String {
-    format!("[[port]]\nfamily = {family:?}\nvfs = {vfs}\nwait = \"mapped\"\nuplink.tap = {tap:?}\n")
+    let wait = if family == "virtio" { "sleep" } else { "mapped" };
+    format!("[[port]]\nfamily = {family:?}\nvfs = {vfs}\nwait = {wait:?}\nuplink.tap = {tap:?}\n")
 }
 
 /// Waits until a guest has booted, gives its interface an IPv4 address whose last byte is `number`, and returns the
