@@ -126,7 +126,9 @@ impl Chain {
 }
 
 /// Record of a chain that the device returns to the driver, made by [`Chain::used`].
+// In this order the first three fields are loaded as the word that a packed ring's record has for the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C, align(8))]
 pub struct UsedChain {
     pub(crate) id: u16,
     pub(crate) slots: u16,

@@ -12,18 +12,21 @@ use std::os::unix::fs::FileExt;
 
 /// Size of each benchmarked VF's memory in bytes.
 const LENGTH: u64 = 0x4_0000;
+/// Bytes of the memory of each ring's record.
+const RECORD: u64 = 4096;
 /// Ends of three DMA regions in a VF's memory: of the rings, the sent frames' buffers and the receive buffers.
 const ENDS: [u64; 3] = [0x2000, 0x2_0000, LENGTH];
 
-/// Memory of the guests of VF 0 and VF 1: for each a DMA table and the file that it maps.
-pub(crate) struct TwoVfMemory([(DmaTable, File); 2]);
+/// Memory of the guests of VF 0 and VF 1: for each a DMA table and the file that it maps. The memory of the records of
+/// rings follows, one page for each ring.
+pub(crate) struct TwoVfMemory([(DmaTable, File); 2], SharedMemory);
 
 impl TwoVfMemory {
     /// Creates the memory of both VFs: each in one DMA region, or in `three` for rings, sent frames and receive
     /// buffers.
     pub(crate) fn new(three: bool) -> Self {
         let ends = if three { &ENDS[..] } else { &ENDS[2..] };
-        Self([0, 1].map(|_| {
+        let memories = [0, 1].map(|_| {
             let shared = SharedMemory::new(LENGTH).expect("shared memory for a VF can be created");
             let fd = || shared.as_fd().try_clone_to_owned().expect("the file descriptor can be cloned");
             let (mut table, mut start) = (DmaTable::new(DmaLimits::default()), 0);
@@ -35,7 +38,8 @@ impl TwoVfMemory {
                 start = *end;
             }
             (table, File::from(fd()))
-        }))
+        });
+        Self(memories, SharedMemory::new(4 * RECORD).expect("shared memory for records can be created"))
     }
 
     /// Writes to the memory of the guest of VF `n`.
@@ -128,6 +132,13 @@ impl Bus for TwoVfMemory {
     fn prefetch(&mut self, function: Function, range: (Iova, usize), access: AnnouncedAccess) {
         if let Ok(memory) = self.of(function, range.0) {
             memory.prefetch(range, access == AnnouncedAccess::Write);
+        }
+    }
+
+    fn record_ring(&mut self, (function, ring): (Function, u8), first: usize, words: &[u64]) {
+        if let Vf(n @ 0..2) = function {
+            let place = RECORD * u64::from(2 * n + ring % 2) + 8 * first as u64;
+            self.1.memory().store_words(place, words).expect("the record is inside the memory");
         }
     }
 
