@@ -129,18 +129,18 @@ impl PostedBuffers {
         targets: &mut [u64; BURST],
     ) -> usize {
         let Self { plain, burst, next, used, filled, .. } = self;
+        let chains = burst.chains().get(*next..).unwrap_or_default();
+        let places = used.get_mut(*filled..).unwrap_or_default();
         let mut count = 0;
-        for (words, (header, target)) in plain.take_filled().zip(headers.iter_mut().zip(targets)) {
-            let Some(chain) = burst.chains().get(*next) else { break };
+        let outputs = headers.iter_mut().zip(targets).zip(places);
+        for ((words, chain), ((header, target), place)) in plain.take_filled().zip(chains).zip(outputs) {
             header[0] = if words & VALID == 0 { 0 } else { flag::DATA_VALID & flags };
             header[10] = 1;
             *target = burst.only_writable(chain).map_or(0, |buffer| buffer.address);
-            if let Some(place) = used.get_mut(*filled) {
-                *place = chain.used(words as u32 + size as u32);
-                *filled += 1;
-            }
-            (*next, count) = (*next + 1, count + 1);
+            *place = chain.used(words as u32 + size as u32);
+            count += 1;
         }
+        (*next, *filled) = (*next + count, *filled + count);
         count
     }
 
