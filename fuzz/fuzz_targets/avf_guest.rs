@@ -8,8 +8,8 @@
 
 use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
 use avf::bits::aqlen;
-use avf::control::{CardControl, CardOrder, TxQueueContext};
-use avf::descriptor::tx::{self, TxContextDescriptor, TxDataDescriptor, TxIpHeader, TxL4Checksum};
+use avf::control::{CardCommand, CardControl, TxQueueContext};
+use avf::descriptor::tx::{self, TxContextDescriptor, TxDataDescriptor, TxIpHeaderKind, TxL4Checksum};
 use avf::register as r;
 use avf::virtchnl::VirtchnlOpcode;
 use avf_nic::RxDescriptorFields;
@@ -94,7 +94,7 @@ fn send_packet(world: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<(
         end_of_packet: true,
         report_status: true,
         tag: (wishes & 0x40 != 0).then_some(7),
-        ip: [TxIpHeader::None, TxIpHeader::V6, TxIpHeader::V4, TxIpHeader::V4Checksum]
+        ip: [TxIpHeaderKind::None, TxIpHeaderKind::V6, TxIpHeaderKind::V4, TxIpHeaderKind::V4Checksum]
             [usize::from(wishes >> 2 & 3)],
         l4: [TxL4Checksum::None, TxL4Checksum::Tcp, TxL4Checksum::Sctp, TxL4Checksum::Udp]
             [usize::from(wishes >> 4 & 3)],
@@ -117,9 +117,9 @@ fn send_packet(world: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<(
     memory[TX_RING as usize..][..ring.len() * tx::SIZE].copy_from_slice(ring.as_flattened());
     world.card.order(
         0,
-        CardOrder::ConfigureTx(0, TxQueueContext { base: TX_RING, length: 64, head_address: None }),
+        CardCommand::ConfigureTx(0, TxQueueContext { base: TX_RING, length: 64, head_address: None }),
     );
-    world.card.order(0, CardOrder::Run { rx: u16::MAX, tx: 1 });
+    world.card.order(0, CardCommand::Run { rx: u16::MAX, tx: 1 });
     world.vf(0).write(r::qtx_tail(0), ring.len() as u32);
     world.round();
     Some(())

@@ -7,9 +7,9 @@
 
 use avf::ids::MAX_VFS;
 use avf_nic::Nic;
-use daemon::state::{self, AvfPortState, PausedAvfPort, decode, read};
+use daemon::state::{self, AvfPortState, PausedAvfPortState, decode, read};
 use driver::avf::pf::AvfPf;
-use driver::conduct::ConductMonitor;
+use driver::conduct::VfConductMonitor;
 use libfuzzer_sys::fuzz_target;
 use pcie::Function;
 use poke::poke;
@@ -54,12 +54,12 @@ fuzz_target!(|data: &[u8]| {
     };
     let Ok(state) = read else { return };
     let written = state::write(&state).unwrap();
-    let Some(PausedAvfPort { card, pf, .. }) = state.rest.clone() else { return };
+    let Some(PausedAvfPortState { card, pf, .. }) = state.rest.clone() else { return };
     let Ok((mut card, mut plane)) = Nic::restore(card) else { return };
     let mut world = CardFixture::new(8);
     world.memories.forget(Function::Pf);
     let Ok(pf) = AvfPf::restore(&mut world.side(Function::Pf), pf) else { return };
-    let rest = state.rest.clone().map(|rest| PausedAvfPort {
+    let rest = state.rest.clone().map(|rest| PausedAvfPortState {
         card: card.save(&plane),
         pf: pf.save(&mut world.side(Function::Pf)),
         ..rest
@@ -71,7 +71,7 @@ fuzz_target!(|data: &[u8]| {
     (world.card, world.pf) = (card.clone(), Some(pf));
     world.card.grow(MAX_VFS as u8);
     world.with_pf(|pf, _| pf.grow(MAX_VFS as u8));
-    conduct.resize_with(conduct.len().max(MAX_VFS), ConductMonitor::default);
+    conduct.resize_with(conduct.len().max(MAX_VFS), VfConductMonitor::default);
     if world.with_pf(|pf, side| pf.resume_conduct(side, conduct)).is_err() {
         return;
     }

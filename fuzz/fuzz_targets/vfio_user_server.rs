@@ -13,7 +13,7 @@ use std::rc::Rc;
 use libfuzzer_sys::fuzz_target;
 use vfio_user::outbox::MessageOutbox;
 use vfio_user::server::{
-    DmaWindow, IrqChange, OUTBOX_LIMIT, RegionInfo, RequestCompletion, ServedDevice, ServerSession,
+    DmaWindow, IrqChange, OUTBOX_LIMIT, RegionInfo, RequestCompletionTiming, ServedDevice, ServerSession,
     SessionProgress,
 };
 use vfio_user::types::{DeviceInfo, IrqInfo, SparseArea};
@@ -79,7 +79,7 @@ impl ServedDevice<FakeDescriptor> for CheckingDevice {
         self.check(region, offset, data.len(), region_flags::WRITE);
     }
 
-    fn dma_map(&mut self, map: DmaWindow<FakeDescriptor>) -> Result<RequestCompletion, Errno> {
+    fn dma_map(&mut self, map: DmaWindow<FakeDescriptor>) -> Result<RequestCompletionTiming, Errno> {
         let end = map.iova.checked_add(map.size).unwrap();
         assert!(map.size > 0 && map.iova % 4096 == 0 && map.size % 4096 == 0);
         assert!(
@@ -93,7 +93,7 @@ impl ServedDevice<FakeDescriptor> for CheckingDevice {
         }
         self.windows.insert(map.iova, (map.size, map.file.map(|file| file.fd)));
         // Windows with this bit in their size (two pages, six, ten and so on) complete later.
-        Ok(if map.size & 0x2000 == 0 { RequestCompletion::Now } else { RequestCompletion::Later })
+        Ok(if map.size & 0x2000 == 0 { RequestCompletionTiming::Now } else { RequestCompletionTiming::Later })
     }
 
     fn dma_unmap(&mut self, iova: u64, size: u64) {
@@ -104,7 +104,7 @@ impl ServedDevice<FakeDescriptor> for CheckingDevice {
         self.windows.clear();
     }
 
-    fn set_irqs(&mut self, set: IrqChange<FakeDescriptor>) -> Result<RequestCompletion, Errno> {
+    fn set_irqs(&mut self, set: IrqChange<FakeDescriptor>) -> Result<RequestCompletionTiming, Errno> {
         match set {
             IrqChange::Disable { index } if index == pci_irq::MSIX => self.vectors = Default::default(),
             IrqChange::Disable { index } => assert!(index < pci_irq::COUNT),
@@ -125,7 +125,7 @@ impl ServedDevice<FakeDescriptor> for CheckingDevice {
                 assert!(index == pci_irq::MSIX && vector < VECTORS);
             }
         }
-        Ok(RequestCompletion::Now)
+        Ok(RequestCompletionTiming::Now)
     }
 
     fn reset(&mut self) -> Result<(), Errno> {

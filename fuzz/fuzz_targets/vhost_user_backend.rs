@@ -11,8 +11,8 @@ use std::rc::Rc;
 
 use libfuzzer_sys::fuzz_target;
 use vhost_user::backend::{
-    BackendEvent, BackendOffer, BackendProgress, BackendSession, BackendTask, GuestRange, MAX_UNSENT_REPLIES,
-    TaskOutcome,
+    BackendEvent, BackendOffer, BackendProgress, BackendSession, GuestRange, HostOperation,
+    HostOperationOutcome, MAX_UNSENT_REPLIES,
 };
 use vhost_user::features::protocol;
 use vhost_user::message::{InflightArea, MAX_BODY, RingBase};
@@ -57,39 +57,41 @@ impl CheckingBackendHost {
         }
     }
 
-    fn task(&mut self, task: BackendTask<FakeDescriptor>) -> TaskOutcome<FakeDescriptor> {
+    fn task(&mut self, task: HostOperation<FakeDescriptor>) -> HostOperationOutcome<FakeDescriptor> {
         match task {
-            BackendTask::ReplaceMemory(regions) => {
+            HostOperation::ReplaceMemory(regions) => {
                 assert_eq!(self.live, [false; RINGS as usize]);
                 let regions = regions.into_iter();
                 self.regions = regions.map(|r| (r.region.guest_address, (r.region.size, r.fd))).collect();
             }
-            BackendTask::AddRegion(shared) => {
+            HostOperation::AddRegion(shared) => {
                 assert_eq!(self.live, [false; RINGS as usize]);
                 if shared.region.size == 0x66_6000 {
-                    return TaskOutcome::Failed;
+                    return HostOperationOutcome::Failed;
                 }
                 let entry = (shared.region.size, shared.fd);
                 assert!(self.regions.insert(shared.region.guest_address, entry).is_none());
             }
-            BackendTask::RemoveRegion(region) => {
+            HostOperation::RemoveRegion(region) => {
                 assert_eq!(self.live, [false; RINGS as usize]);
                 assert_eq!(self.regions.remove(&region.guest_address).unwrap().0, region.size);
             }
-            BackendTask::StopRing { ring } => {
+            HostOperation::StopRing { ring } => {
                 self.live[ring as usize] = false;
                 self.eventfds[ring as usize][0] = None;
-                return TaskOutcome::Base(RingBase::from_wire(0x8003_8003, ring % 2 == 0));
+                return HostOperationOutcome::Base(RingBase::from_wire(0x8003_8003, ring % 2 == 0));
             }
-            BackendTask::ReadConfig { size, .. } => return TaskOutcome::Config(vec![1; size as usize]),
-            BackendTask::CreateInflight { .. } => {
+            HostOperation::ReadConfig { size, .. } => {
+                return HostOperationOutcome::Config(vec![1; size as usize]);
+            }
+            HostOperation::CreateInflight { .. } => {
                 let area = InflightArea { size: 0x1000, ..InflightArea::default() };
-                return TaskOutcome::Inflight { area, fd: FakeDescriptor::default() };
+                return HostOperationOutcome::Inflight { area, fd: FakeDescriptor::default() };
             }
-            BackendTask::WriteConfig(_) => return TaskOutcome::Failed,
+            HostOperation::WriteConfig(_) => return HostOperationOutcome::Failed,
             _ => {}
         }
-        TaskOutcome::Done
+        HostOperationOutcome::Done
     }
 }
 

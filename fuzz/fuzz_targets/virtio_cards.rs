@@ -6,12 +6,12 @@
 //! honest guests without a fault, who get all their chains back.
 #![no_main]
 
-use conversation::{Action, Conversation, VFS};
+use conversation::{ConversationAction, GuestConversation, VFS};
 use driver::store;
 use libfuzzer_sys::fuzz_target;
 use machine::{POSTED, RING};
 use plane::PortIndex;
-use virtio_nic::RingStart;
+use virtio_nic::RingStartParameters;
 
 #[path = "../../crates/virtio-nic/tests/device/bus.rs"]
 mod bus;
@@ -47,53 +47,62 @@ impl Input<'_> {
 }
 
 /// Returns the next action of the conversation, of a kind.
-fn action(kind: u8, input: &mut Input<'_>) -> Option<Action> {
+fn action(kind: u8, input: &mut Input<'_>) -> Option<ConversationAction> {
     Some(match kind % 13 {
         0 | 1 => {
             let [vf, pair, to, kind, length, request, pieces, count] = input.array()?;
-            Action::Send { vf, pair, to: to % 10, kind, length, request, pieces, count: count % 50 }
+            ConversationAction::Send {
+                vf,
+                pair,
+                to: to % 10,
+                kind,
+                length,
+                request,
+                pieces,
+                count: count % 50,
+            }
         }
         2 => {
             let [pair, kind] = input.array()?;
-            Action::Malformed(0, pair, kind)
+            ConversationAction::Malformed(0, pair, kind)
         }
         3 => {
             let [vf, pair, shape, count] = input.array()?;
             // An honest driver posts buffers with room for a header.
             let shape = if vf.is_multiple_of(VFS) { shape } else { shape % 10 };
-            Action::Post { vf, pair, shape, count: count % 60 }
+            ConversationAction::Post { vf, pair, shape, count: count % 60 }
         }
         4 => {
             let [vf, low, high] = input.array()?;
-            Action::Rules(vf, u16::from_le_bytes([low, high]))
+            ConversationAction::Rules(vf, u16::from_le_bytes([low, high]))
         }
         5 => {
             let [vf, rate] = input.array()?;
-            Action::Rate(vf, u32::from(rate) * 100)
+            ConversationAction::Rate(vf, u32::from(rate) * 100)
         }
         6 => {
             let [vf, ring, change] = input.array()?;
-            Action::Ring(vf, ring, change)
+            ConversationAction::Ring(vf, ring, change)
         }
         7 => {
             let [vf, ring, wish] = input.array()?;
-            Action::Interrupts(vf, ring, wish)
+            ConversationAction::Interrupts(vf, ring, wish)
         }
         8 => {
             let [to, kind, length] = input.array()?;
-            Action::Arrive(to % 10, kind, length)
+            ConversationAction::Arrive(to % 10, kind, length)
         }
-        9 => Action::Mirror(kind & 0x80 != 0),
-        10 => Action::Collect,
+        9 => ConversationAction::Mirror(kind & 0x80 != 0),
+        10 => ConversationAction::Collect,
         _ => {
             let [later, budget] = input.array()?;
-            Action::Poll(u64::from(later) * 1_000, budget % 70)
+            ConversationAction::Poll(u64::from(later) * 1_000, budget % 70)
         }
     })
 }
 
 /// Lets the hostile guest change its memory or its rings. Returns `None` at the end of the input.
-fn attack(conversation: &mut Conversation, kind: u8, input: &mut Input<'_>) -> Option<()> {
+fn attack(conversation: &mut GuestConversation, kind: u8, input: &mut Input<'_>) -> Option<()> {
     let machine = &mut conversation.machine;
     let rings = u64::from(2 * machine.pairs(0));
     match kind % 6 {
@@ -129,7 +138,8 @@ fn attack(conversation: &mut Conversation, kind: u8, input: &mut Input<'_>) -> O
             let (ring, size, packed) = (u32::from(ring % 40), u32::from(size), packed & 1 != 0);
             let addresses = machine.guests[0].rings[ring as usize % rings as usize].addresses();
             let position = (base & 1 != 0).then_some(u32::from(base) | u32::from(end) << 8);
-            let start = RingStart { ring, size, packed, enabled: true, position, addresses, memory: 0 };
+            let start =
+                RingStartParameters { ring, size, packed, enabled: true, position, addresses, memory: 0 };
             let _ = machine.nic.start_ring(0, &start, &mut machine.bus);
         }
         _ => {
@@ -145,7 +155,7 @@ fn attack(conversation: &mut Conversation, kind: u8, input: &mut Input<'_>) -> O
 }
 
 /// Returns the number of frames and packets that all counters have.
-fn counted(conversation: &mut Conversation) -> u64 {
+fn counted(conversation: &mut GuestConversation) -> u64 {
     let count = |vf: u8| {
         let machine = &conversation.machine;
         let port = machine.plane.ledger.total(PortIndex::of_field(vf.into()));
@@ -158,7 +168,7 @@ fn counted(conversation: &mut Conversation) -> u64 {
 fuzz_target!(|data: &[u8]| {
     let mut input = Input(data);
     let [a, b, c, d, e, f] = input.array().unwrap_or_default();
-    let mut conversation = Conversation::new([[a, b], [c, d], [e, f]].map(u16::from_le_bytes));
+    let mut conversation = GuestConversation::new([[a, b], [c, d], [e, f]].map(u16::from_le_bytes));
     conversation.first_honest = 1;
     loop {
         let Some([kind]) = input.array() else { break };

@@ -20,6 +20,8 @@ use crate::{explore, instructions, metadata, tidy};
 
 /// Cargo argument that selects all targets of `tests/`; `--all-targets` leaves out those with `test = false`.
 const UNRUN_TOO: &str = "--test *";
+/// Arguments of cargo that check the fuzz targets, a workspace of their own, without the fuzzer, which needs a C++ compiler.
+const FUZZ_TARGETS: &str = "check --quiet --locked --manifest-path fuzz/Cargo.toml --no-default-features --bins --target-dir target/fuzz";
 
 /// Settings of glibc's allocator, in bytes: blocks below 32 MiB, the most that it allows, come from its heaps, which it
 /// keeps. Most tests create a card or a guest's memory for each case; by default each free returns the pages, and the
@@ -101,7 +103,7 @@ impl TestStage {
             Self::Unit => "unit tests of the pure crates",
             Self::Doc => "documentation builds without warnings, packages can be made",
             Self::NoStd => "the pure crates and their dependencies build without the standard library",
-            Self::Build => "the workspace and its tests build",
+            Self::Build => "the workspace, its tests and the fuzz targets build",
             Self::Test => "unit, protocol, property, driver-against-card and vfio-user tests",
             Self::KubernetesUnit => {
                 "the node agent for Kubernetes, against both registration sockets of kubelet"
@@ -162,6 +164,7 @@ impl TestStage {
             Self::Build => check(&mut [
                 cargo(context, "test --workspace --no-run"),
                 cargo(context, &format!("test --workspace --no-run {UNRUN_TOO}")),
+                cargo(context, FUZZ_TARGETS),
             ]),
             Self::Test => test_all(context),
             Self::KubernetesUnit => kubernetes::run(&context.root),
