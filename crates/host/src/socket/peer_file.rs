@@ -6,7 +6,7 @@
 
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, open, readlink};
 use rustix::io::Errno;
@@ -15,32 +15,82 @@ use rustix::process::geteuid;
 use super::{SocketFilePermissions, StreamSocket};
 use crate::folder;
 
-/// Reason why this process cannot connect to another process's socket file now.
+/// Reason why this process cannot connect to another process's socket file now, with the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerConnectError {
     /// The other process has not created the socket file.
-    #[error("the socket does not exist yet")]
-    Missing,
+    #[error("the socket does not exist yet: start the VMM so that it listens on {}", path.display())]
+    Missing {
+        /// Path of the socket file.
+        path: PathBuf,
+    },
     /// The socket file's process has ended, or does not listen.
-    #[error("no process listens on the socket")]
-    NoListener,
+    #[error("no process listens on the socket: start the VMM again so that it listens on {}", path.display())]
+    NoListener {
+        /// Path of the socket file.
+        path: PathBuf,
+    },
     /// The listening process accepts no connection, and its queue is full.
-    #[error("the process that listens on the socket accepts no connection")]
-    QueueFull,
+    #[error("the process that listens on the socket {} accepts no connection: restart the VMM", path.display())]
+    QueueFull {
+        /// Path of the socket file.
+        path: PathBuf,
+    },
     /// The path leads to a link, to a file of another kind, or to a socket that has a second name.
-    #[error("the path leads to a link, or to a file that is not a socket of its own; remove the file")]
-    NotASocket,
+    #[error(
+        "{} is a link, or a file that is not a socket of its own: remove the file, and start the VMM again",
+        path.display()
+    )]
+    NotASocket {
+        /// Path of the file.
+        path: PathBuf,
+    },
     /// The socket file belongs to a user that the administrator has not named.
-    #[error("the socket belongs to user {uid}, group {gid}; set access = {{ owner = {uid} }} to allow that")]
+    #[error(
+        "the socket {} belongs to user {uid}, group {gid}: set access = {{ owner = {uid} }} to allow that",
+        path.display()
+    )]
     Foreign {
+        /// Path of the socket file.
+        path: PathBuf,
         /// User id of the socket file's owner.
         uid: u32,
         /// Group id of the socket file.
         gid: u32,
     },
+    /// This process may not search a folder on the path, or may not write to the socket file.
+    #[error(
+        "user {uid} may not connect to the socket {}: run the host as root or as the VMM's user, or let user {uid} search the \
+         folders of the path (chmod o+x) and write to the socket",
+        path.display()
+    )]
+    Denied {
+        /// Path of the socket file.
+        path: PathBuf,
+        /// User id of this process.
+        uid: u32,
+    },
     /// The kernel refuses to open the socket file, or to connect.
-    #[error("{0}")]
-    System(#[source] io::Error),
+    #[error("cannot connect to the socket {}: {source}", path.display())]
+    System {
+        /// Path of the socket file.
+        path: PathBuf,
+        /// Kernel's error for the socket file.
+        source: io::Error,
+    },
+}
+
+impl PeerConnectError {
+    fn of(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::Missing { path },
+            io::ErrorKind::ConnectionRefused => Self::NoListener { path },
+            io::ErrorKind::WouldBlock => Self::QueueFull { path },
+            io::ErrorKind::PermissionDenied => Self::Denied { path, uid: geteuid().as_raw() },
+            _ => Self::System { path, source },
+        }
+    }
 }
 
 impl SocketFilePermissions {
@@ -72,30 +122,25 @@ impl StreamSocket {
     /// # Errors
     /// See [`PeerConnectError`].
     pub fn connect_to_peer(path: &Path, access: SocketFilePermissions) -> Result<Self, PeerConnectError> {
-        let file = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
-        let file = file.map_err(|errno| match errno {
-            Errno::NOENT => PeerConnectError::Missing,
-            other => PeerConnectError::System(other.into()),
-        })?;
-        let found = fstat(&file).map_err(|errno| PeerConnectError::System(errno.into()))?;
+        let failure = |errno: Errno| PeerConnectError::of(path, errno.into());
+        let not_a_socket = || PeerConnectError::NotASocket { path: path.to_owned() };
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = open(path, flags, Mode::empty()).map_err(failure)?;
+        let found = fstat(&file).map_err(failure)?;
         if FileType::from_raw_mode(found.st_mode) != FileType::Socket || found.st_nlink != 1 {
-            return Err(PeerConnectError::NotASocket);
+            return Err(not_a_socket());
         }
-        if !access.admits(found.st_uid, found.st_gid) {
-            return Err(PeerConnectError::Foreign { uid: found.st_uid, gid: found.st_gid });
+        let (uid, gid) = (found.st_uid, found.st_gid);
+        if !access.admits(uid, gid) {
+            return Err(PeerConnectError::Foreign { path: path.to_owned(), uid, gid });
         }
         // The name in /proc leads to the file that was examined, whatever has its path by now.
         let name = format!("/proc/self/fd/{}", file.as_raw_fd());
         // A second name of a foreign socket may have been removed between `open` and `fstat`.
-        let opened = readlink(&name, Vec::new()).map_err(|errno| PeerConnectError::System(errno.into()))?;
-        if opened.as_bytes().ends_with(b" (deleted)") {
-            return Err(PeerConnectError::NotASocket);
+        if readlink(&name, Vec::new()).map_err(failure)?.as_bytes().ends_with(b" (deleted)") {
+            return Err(not_a_socket());
         }
-        Self::connect(Path::new(&name)).map_err(|error| match error.kind() {
-            io::ErrorKind::ConnectionRefused => PeerConnectError::NoListener,
-            io::ErrorKind::WouldBlock => PeerConnectError::QueueFull,
-            _ => PeerConnectError::System(error),
-        })
+        Self::connect(Path::new(&name)).map_err(|error| PeerConnectError::of(path, error))
     }
 }
 
@@ -114,13 +159,34 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vf.sock");
         let refusal = || StreamSocket::connect_to_peer(&path, MINE).unwrap_err();
-        assert!(matches!(refusal(), PeerConnectError::Missing));
+        assert!(matches!(refusal(), PeerConnectError::Missing { .. }));
         let listener = UnixListener::bind(&path).unwrap();
         let stream = StreamSocket::connect_to_peer(&path, MINE).unwrap();
         assert_eq!(stream.peer().unwrap().pid, std::process::id().cast_signed());
         listener.accept().unwrap();
         drop(listener);
-        assert!(matches!(refusal(), PeerConnectError::NoListener));
+        assert!(matches!(refusal(), PeerConnectError::NoListener { .. }));
+    }
+
+    #[test]
+    fn refusal_names_the_path_and_the_remedy() {
+        let path = Path::new("/run/vms/web.sock");
+        for (kind, parts) in [
+            (io::ErrorKind::NotFound, ["does not exist yet", "start the VMM"]),
+            (io::ErrorKind::ConnectionRefused, ["no process listens", "start the VMM"]),
+            (io::ErrorKind::WouldBlock, ["accepts no connection", "restart the VMM"]),
+            (
+                io::ErrorKind::PermissionDenied,
+                ["may not connect", "run the host as root or as the VMM's user"],
+            ),
+            (io::ErrorKind::OutOfMemory, ["cannot connect", "memory"]),
+        ] {
+            let text = PeerConnectError::of(path, kind.into()).to_string();
+            assert!(
+                text.contains("/run/vms/web.sock") && parts.iter().all(|part| text.contains(part)),
+                "{text}"
+            );
+        }
     }
 
     #[test]
@@ -135,7 +201,7 @@ mod tests {
                 Err(error) => break error,
             }
         };
-        assert!(matches!(error, PeerConnectError::QueueFull), "{error}");
+        assert!(matches!(error, PeerConnectError::QueueFull { .. }), "{error}");
     }
 
     #[test]
@@ -147,11 +213,11 @@ mod tests {
         fs::write(path("file"), "").unwrap();
         for name in ["link", "file"] {
             let refused = StreamSocket::connect_to_peer(&path(name), MINE).unwrap_err();
-            assert!(matches!(refused, PeerConnectError::NotASocket), "{name}: {refused}");
+            assert!(matches!(refused, PeerConnectError::NotASocket { .. }), "{name}: {refused}");
         }
         fs::hard_link(path("real"), path("second")).unwrap();
         let refused = StreamSocket::connect_to_peer(&path("second"), MINE).unwrap_err();
-        assert!(matches!(refused, PeerConnectError::NotASocket), "{refused}");
+        assert!(matches!(refused, PeerConnectError::NotASocket { .. }), "{refused}");
     }
 
     #[test]
