@@ -37,6 +37,7 @@ impl HostManager {
             ("runtime_dir", next.runtime_dir == self.config.runtime_dir),
             ("state_dir", next.state_dir == self.config.state_dir),
             ("http", next.http == self.config.http),
+            ("control", next.control_access == self.config.control_access),
         ] {
             if !same {
                 return Err(refused(format!("{key} cannot change while the host runs; restart the host")));

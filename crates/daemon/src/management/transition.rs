@@ -82,6 +82,7 @@ impl HostManager {
                 ("dispatcher", old.dispatcher == new.dispatcher),
                 ("vf.socket", same_sockets),
                 ("socket_mode", same_modes),
+                ("access", same_access(old, new)),
             ];
             if let Some((key, _)) = parts.iter().find(|(_, same)| !same) {
                 let name = &old.name;
@@ -252,6 +253,15 @@ impl HostConfig {
     fn has_port(&self, name: &str) -> bool {
         self.ports.iter().any(|port| port.name == name)
     }
+}
+
+/// Returns true if both configurations of a port give its sockets the same owners, groups and modes. The host has given up the
+/// rights to change them.
+fn same_access(old: &PortConfig, new: &PortConfig) -> bool {
+    let of_vfs =
+        |port: &PortConfig| -> Vec<_> { port.vfs.iter().chain(&port.withheld).map(|vf| vf.access).collect() };
+    let pf = old.pf_socket.is_none() || old.access == new.access;
+    pf && of_vfs(old) == of_vfs(new)
 }
 
 fn same_vfs(old: &PortConfig, new: &PortConfig) -> bool {

@@ -91,6 +91,12 @@ fn refused_configuration_file_changes_no_setting() {
             ["pf0.mac", "restart the host"],
         ),
         ("[[port]]\npf = \"guest\"", ["pf0.pf or socket", "restart the host"]),
+        ("access = { mode = \"0666\" }\n[[port]]\nvfs = 2", ["pf0.access cannot change", "restart the host"]),
+        (
+            "[[port]]\nvfs = 2\n[[port.vf]]\nindex = 1\naccess = { owner = 65533 }",
+            ["pf0.access cannot change", "restart the host"],
+        ),
+        ("control = { group = 65533 }\n[[port]]\nvfs = 2", ["control cannot change", "restart the host"]),
     ] {
         let said = apply(&serve, &file, text, &[]);
         assert_eq!(said.status, Some(1), "{text}: {said:?}");
