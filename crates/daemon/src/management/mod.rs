@@ -11,13 +11,12 @@ mod transition;
 
 pub(crate) use ports::RunningPorts;
 
-use crate::config::file::CardFamily;
 use crate::config::{HostConfig, VfConfig};
 use crate::control::problem::ProblemKind;
 use crate::control::protocol::{
     ControlAnswer, ControlRequest, ControlRequestFailure, SettingsCommand, UpgradeResult,
 };
-use crate::control::status::{LinkState, PortStatus, VfStatus};
+use crate::control::status::PortStatus;
 use crate::events;
 use crate::port::PortThreadCommand;
 use crate::settings::{PortSettings, SettingLayers, SettingsGroup, VfSettings};
@@ -26,7 +25,7 @@ use outcome::{ControlRequestResult, unavailable};
 use policy::PortPolicy;
 use std::fmt::Display;
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Manager of the running host: its configuration, and its ports. It serves the control requests.
 #[derive(Debug)]
@@ -44,11 +43,6 @@ pub enum MainThreadRequest {
     /// continues.
     Upgrade(mpsc::Sender<Result<u32, String>>),
 }
-
-/// Longest time that the reply to a request waits for the end of a client that the request disconnects, and the interval at
-/// which the port is asked. The port ends such a client within half a second.
-const SETTLE: Duration = Duration::from_millis(700);
-const SETTLE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Timeout of a whole hand-over to a new process.
 const HAND_OVER: Duration = Duration::from_secs(20);
@@ -105,11 +99,7 @@ impl HostManager {
             ControlRequest::VfShow { vf } => self.show_vf(&vf),
             ControlRequest::VfSet { vf, change } => {
                 self.set_vf(&vf, &change)?;
-                self.show_settled(&vf, |vf, family| {
-                    let off =
-                        vf.settings.state == Some(LinkState::Disable) || vf.conduct.quarantine.is_some();
-                    vf.peer.is_none() || family != CardFamily::Virtio || !off
-                })
+                self.show_vf(&vf)
             }
             ControlRequest::VfImport { vf, import } => {
                 self.import_vf(&vf, import)?;
@@ -119,10 +109,9 @@ impl HostManager {
                 let (port, found) = self.find_vf(&vf)?;
                 let index = found.index;
                 let disconnect = |answer| PortThreadCommand::Disconnect(index, answer);
-                let before = self.ports.ask(&port, disconnect)?.map_err(refused)?;
-                let peer =
-                    before.vfs.into_iter().find(|status| status.name == vf).and_then(|vf| vf.function.peer);
-                self.show_settled(&vf, |vf, _| vf.peer != peer || peer.is_none())
+                // The status names the client that the port disconnects.
+                let status = self.ports.ask(&port, disconnect)?.map_err(refused)?;
+                vf_of(self.with_origins(status), &vf)
             }
             ControlRequest::VfFlight { vf } => {
                 let (port, found) = self.find_vf(&vf)?;
@@ -138,14 +127,17 @@ impl HostManager {
 
     /// Returns a port's status with the origins of its settings, which the port itself does not know.
     fn status(&self, name: &str) -> ControlRequestResult<PortStatus> {
-        let mut status = self.ports.ask(name, PortThreadCommand::Status)?;
-        if let Some(port) = self.config.ports.iter().find(|port| port.name == name) {
+        self.ports.ask(name, PortThreadCommand::Status).map(|status| self.with_origins(status))
+    }
+
+    fn with_origins(&self, mut status: PortStatus) -> PortStatus {
+        if let Some(port) = self.config.ports.iter().find(|port| port.name == status.name) {
             status.origins = port.layers.origins();
             for (vf, config) in status.vfs.iter_mut().zip(&port.vfs) {
                 vf.origins = config.layers.origins();
             }
         }
-        Ok(status)
+        status
     }
 
     fn show_port(&self, name: &str) -> ControlRequestResult<ControlAnswer> {
@@ -155,28 +147,7 @@ impl HostManager {
 
     fn show_vf(&self, name: &str) -> ControlRequestResult<ControlAnswer> {
         let (port, _) = self.find_vf(name)?;
-        let vf = self.status(&port)?.vfs.into_iter().find(|vf| vf.name == name);
-        Ok(ControlAnswer::Vf(Box::new(vf.ok_or_else(unavailable)?)))
-    }
-
-    /// Returns a VF's status once a client that the request disconnects is gone: the port serves it until it is silent. Gives
-    /// up after [`SETTLE`].
-    fn show_settled(
-        &self,
-        name: &str,
-        is_settled: impl Fn(&VfStatus, CardFamily) -> bool,
-    ) -> ControlRequestResult<ControlAnswer> {
-        let (port, found) = self.find_vf(name)?;
-        let (index, deadline) = (usize::from(found.index.get()), Instant::now() + SETTLE);
-        loop {
-            let mut status = self.status(&port)?;
-            let family = status.family;
-            let vf = status.vfs.get(index).ok_or_else(unavailable)?;
-            if is_settled(vf, family) || Instant::now() >= deadline {
-                return Ok(ControlAnswer::Vf(Box::new(status.vfs.swap_remove(index))));
-            }
-            std::thread::sleep(SETTLE_INTERVAL);
-        }
+        vf_of(self.status(&port)?, name)
     }
 
     fn find_port(&self, name: &str) -> ControlRequestResult<()> {
@@ -234,6 +205,12 @@ impl HostManager {
         next.resolve().map_err(refused)?;
         self.transition_to(next, None)
     }
+}
+
+/// Returns the answer with the status of one of a port's VFs.
+fn vf_of(port: PortStatus, name: &str) -> ControlRequestResult<ControlAnswer> {
+    let vf = port.vfs.into_iter().find(|vf| vf.name == name);
+    Ok(ControlAnswer::Vf(Box::new(vf.ok_or_else(unavailable)?)))
 }
 
 /// Changes the settings of a VF or port as a command says: removes values first, then sets new ones.

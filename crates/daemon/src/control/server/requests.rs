@@ -3,14 +3,22 @@
 
 use crate::control::problem::ProblemKind;
 use crate::control::protocol::{ControlAnswer, ControlRequest, ControlRequestFailure};
+use crate::control::status::{ConnectedVmm, LinkState, VfStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::time::sleep;
 
 /// Maximum number of pending requests of one listener's clients. Further requests are refused at once.
 const MOST: usize = 16;
 /// Maximum number of pending requests: those of two listeners' clients, and the watchdog's.
 const ROOM: usize = 2 * MOST + 1;
+
+/// Maximum time for which an answer waits for the end of a client that its request disconnects, and the interval at which the
+/// port is asked. The port ends such a client within half a second.
+const SETTLE: Duration = Duration::from_millis(700);
+const SETTLE_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Request to the control thread, with the channel for its answer.
 #[derive(Debug)]
@@ -55,12 +63,67 @@ impl ControlRequestSender {
         WatchdogProbe(self.queue.downgrade())
     }
 
-    /// Sends a control request and waits for the answer.
+    /// Sends a control request and waits for the answer. The answer to a request that disconnects a VF's client waits for the
+    /// end of that client, at most [`SETTLE`], while the control thread carries out other requests.
     pub(crate) async fn ask(&self, request: ControlRequest) -> Result<ControlAnswer, ControlRequestFailure> {
+        let disconnection = VfDisconnection::of(&request);
+        let mut answer = self.ask_once(request).await?;
+        let (Some(disconnection), ControlAnswer::Vf(first)) = (disconnection, &answer) else {
+            return Ok(answer);
+        };
+        let (first, deadline) = (first.peer.clone(), Instant::now() + SETTLE);
+        while let ControlAnswer::Vf(vf) = &answer
+            && disconnection.is_pending(vf, first.as_ref())
+            && Instant::now() < deadline
+        {
+            let show = ControlRequest::VfShow { vf: vf.name.clone() };
+            sleep(SETTLE_INTERVAL).await;
+            // The request was carried out, so an error here is none of its own.
+            if let Ok(later) = self.ask_once(show).await {
+                answer = later;
+            }
+        }
+        Ok(answer)
+    }
+
+    async fn ask_once(&self, request: ControlRequest) -> Result<ControlAnswer, ControlRequestFailure> {
         let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| busy())?;
         let answer = send(&self.queue, request, Some(permit))?;
         answer.await.unwrap_or_else(|_| Err(handed_over()))
     }
+}
+
+/// Kind of a request that may disconnect a VF's client.
+#[derive(Debug, Clone, Copy)]
+enum VfDisconnection {
+    /// The port disconnects the present client.
+    Always,
+    /// The port disconnects clients of a virtio VF that the request disables or quarantines.
+    IfDisabled,
+}
+
+impl VfDisconnection {
+    fn of(request: &ControlRequest) -> Option<Self> {
+        match request {
+            ControlRequest::VfDisconnect { .. } => Some(Self::Always),
+            ControlRequest::VfSet { .. } => Some(Self::IfDisabled),
+            _ => None,
+        }
+    }
+
+    /// Returns true while the port still serves the client that it disconnects. `first` is the client at the request.
+    fn is_pending(self, vf: &VfStatus, first: Option<&ConnectedVmm>) -> bool {
+        match self {
+            Self::Always => first.is_some() && vf.peer.as_ref() == first,
+            // Only a virtio VF has no routing id.
+            Self::IfDisabled => vf.peer.is_some() && vf.rid.is_empty() && is_disabled(vf),
+        }
+    }
+}
+
+/// Returns true if a virtio VF of this status has no client.
+fn is_disabled(vf: &VfStatus) -> bool {
+    vf.settings.state == Some(LinkState::Disable) || vf.conduct.quarantine.is_some()
 }
 
 impl WatchdogProbe {
@@ -133,7 +196,12 @@ fn handed_over() -> ControlRequestFailure {
 mod tests {
     use super::{ControlRequestSender, MOST};
     use crate::control::problem::ProblemKind;
-    use crate::control::protocol::{ControlAnswer, ControlRequest, UpgradeResult};
+    use crate::control::protocol::{ControlAnswer, ControlRequest, SettingsCommand, UpgradeResult};
+    use crate::control::status::{
+        DropCounts, TrafficCounts, VfConductStatus, VfMailboxStatus, VmmInterventions,
+    };
+    use crate::settings::VfSettings;
+    use serde_json::json;
     use std::sync::atomic::AtomicBool;
     use std::task::{Context, Poll, Waker};
 
@@ -188,5 +256,47 @@ mod tests {
         let (upgrade, list) = clients.join().unwrap();
         assert!(upgrade.is_ok() && begun == [ControlRequest::Upgrade]);
         assert_eq!(list.unwrap_err().kind, ProblemKind::HandedOver);
+    }
+
+    /// Returns the status of a disabled virtio VF, whose client may still be served.
+    fn disabled_vf(has_client: bool) -> ControlAnswer {
+        let peer = json!({ "pid": 7, "uid": 0, "windows": 1, "shareable": 1, "shareable_bytes": 4096 });
+        let status = json!({
+            "name": "pf0vf0", "index": 0, "rid": "", "mac": "02:00:00:00:00:01", "vlans": [], "link": false,
+            "active": false, "settings": { "state": "disable" }, "conduct": VfConductStatus::default(),
+            "socket": "/vf.sock", "peer": has_client.then_some(peer), "hint": null, "rx": TrafficCounts::default(),
+            "tx": TrafficCounts::default(), "drops": DropCounts::default(),
+            "interventions": VmmInterventions::default(), "mailbox": VfMailboxStatus::default(),
+        });
+        ControlAnswer::Vf(serde_json::from_value(status).unwrap())
+    }
+
+    #[test]
+    fn answer_that_waits_for_a_clients_end_delays_no_request() {
+        let (sender, queue) = ControlRequestSender::new();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let clients = std::thread::spawn(move || {
+            let (vf, change) = ("pf0vf0".to_owned(), SettingsCommand::volatile(VfSettings::default()));
+            let set = sender.ask(ControlRequest::VfSet { vf, change });
+            let list = sender.ask(ControlRequest::PortList);
+            runtime.block_on(async { tokio::join!(set, list) })
+        });
+        let mut begun = Vec::new();
+        queue.serve(&AtomicBool::new(false), |request| {
+            let answer = match request {
+                ControlRequest::PortList => ControlAnswer::Ports(Vec::new()),
+                _ => disabled_vf(!begun.contains(&ControlRequest::PortList) || begun.len() < 4),
+            };
+            begun.push(request);
+            Ok(answer)
+        });
+        let (set, list) = clients.join().unwrap();
+        assert_eq!(set, Ok(disabled_vf(false)));
+        assert_eq!(list, Ok(ControlAnswer::Ports(Vec::new())));
+        assert!(matches!(begun[..2], [ControlRequest::VfSet { .. }, ControlRequest::PortList]), "{begun:?}");
+        assert!(
+            begun[2..].iter().all(|request| matches!(request, ControlRequest::VfShow { .. })),
+            "{begun:?}"
+        );
     }
 }
