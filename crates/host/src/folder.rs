@@ -12,6 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Gid, Mode, OFlags, Uid, fchmod, fchown, open};
+use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use crate::user::is_private_group;
@@ -51,6 +52,23 @@ pub enum SocketFolderError {
         owner: u32,
         /// User id that must own the socket folder.
         wanted: u32,
+    },
+    /// This process may not give the folder to its owner or group.
+    #[error(
+        "cannot set the {what} of folder {0} to {id}: only root, or a process with CAP_CHOWN, may do that; create the folder as \
+         root (mkdir, chown, chmod {mode:04o}), or give the host CAP_CHOWN (in a unit: AmbientCapabilities=CAP_CHOWN and \
+         CapabilityBoundingSet=CAP_CHOWN)",
+        path.display()
+    )]
+    NotGiven {
+        /// Path of the folder, which was removed again.
+        path: PathBuf,
+        /// Right that was to be set: owner or group.
+        what: &'static str,
+        /// User or group id that was to own the folder.
+        id: u32,
+        /// Permission bits that the folder needs.
+        mode: u32,
     },
     /// The user that the host becomes does not own the socket folder.
     #[error(
@@ -193,12 +211,18 @@ fn create(path: &Path) -> Result<bool, SocketFolderError> {
 /// meanwhile.
 fn set_rights(path: &Path, mode: u32, uid: Option<u32>, gid: Option<u32>) -> Result<(), SocketFolderError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let failure = |errno: rustix::io::Errno| system(path, "set the rights of")(errno.into());
+    let failure = |errno: Errno| system(path, "set the rights of")(errno.into());
     let folder = open(path, flags, Mode::empty()).map_err(failure)?;
-    fchown(&folder, None, gid.map(Gid::from_raw)).map_err(failure)?;
+    let given = |what, id: Option<u32>| {
+        move |errno| match (errno, id) {
+            (Errno::PERM, Some(id)) => SocketFolderError::NotGiven { path: path.to_owned(), what, id, mode },
+            (other, _) => failure(other),
+        }
+    };
+    fchown(&folder, None, gid.map(Gid::from_raw)).map_err(given("group", gid))?;
     fchmod(&folder, Mode::from_raw_mode(mode)).map_err(failure)?;
     // Last, because only the owner may set the mode.
-    fchown(&folder, uid.map(Uid::from_raw), None).map_err(failure)
+    fchown(&folder, uid.map(Uid::from_raw), None).map_err(given("owner", uid))
 }
 
 fn check_as(path: &Path, uid: u32) -> Result<(), SocketFolderError> {

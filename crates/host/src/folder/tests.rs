@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+
 use super::*;
 use crate::test_support::skipped;
 
@@ -144,4 +146,31 @@ fn socket_folder_the_user_cannot_enter_is_named_in_the_error() {
     set_mode(&path, 0o710);
     assert_eq!(barrier(&path, 65_534, 65_533), None, "the group may");
     assert_eq!(barrier(&path, 65_534, 65_534), Some(path));
+}
+
+#[test]
+fn folder_that_cannot_be_given_away_names_the_remedy() {
+    let name = "folder_that_cannot_be_given_away_names_the_remedy";
+    if !geteuid().is_root() {
+        return skipped(name, "only root can become another user");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let user = 65_531;
+    std::os::unix::fs::chown(folder.path(), Some(user), Some(user)).unwrap();
+    let path = folder.path().join("vms");
+    let give = |owner, group| {
+        let attempt = || {
+            // Restricts this thread alone, which ends with the attempt.
+            set_thread_groups(&[]).unwrap();
+            set_thread_res_gid(Gid::from_raw(user), Gid::from_raw(user), Gid::from_raw(user)).unwrap();
+            set_thread_res_uid(Uid::from_raw(user), Uid::from_raw(user), Uid::from_raw(user)).unwrap();
+            make_shared(&path, 0o711, (owner, group)).unwrap_err().to_string()
+        };
+        std::thread::scope(|scope| scope.spawn(attempt).join().unwrap())
+    };
+    for (refused, what) in [(give(Some(65_533), None), "owner"), (give(None, Some(65_533)), "group")] {
+        let start = format!("cannot set the {what} of folder {} to 65533", path.display());
+        assert!(refused.starts_with(&start) && refused.contains("CAP_CHOWN"), "{refused}");
+        assert!(!path.exists());
+    }
 }

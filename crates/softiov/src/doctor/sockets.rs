@@ -59,14 +59,54 @@ impl UserAccount {
     }
 }
 
-/// Checks the socket of each function for which the host listens, and the directories above it.
+/// Checks the socket of each function for which the host listens, with the directories above it, and the folder of each socket
+/// on which a VMM is to listen.
 pub(super) fn check(ports: &[PortStatus]) -> Vec<DoctorFinding> {
     let vmms = UserAccount::vmms();
     let vfs = ports.iter().flat_map(|port| port.vfs.iter().map(|vf| (vf.name.as_str(), &vf.function)));
     let pfs = ports.iter().filter_map(|port| Some((port.name.as_str(), port.pf.as_ref()?)));
-    let functions = pfs.chain(vfs).filter(|(_, function)| function.socket_mode == SocketRole::Server);
-    let sockets: Vec<_> = functions.map(|(name, function)| (name, path_rights(&function.socket))).collect();
-    judge(&sockets, &vmms)
+    let (servers, clients): (Vec<_>, Vec<_>) =
+        pfs.chain(vfs).partition(|(_, function)| function.socket_mode == SocketRole::Server);
+    let sockets: Vec<_> =
+        servers.into_iter().map(|(name, function)| (name, path_rights(&function.socket))).collect();
+    let mut findings = judge(&sockets, &vmms);
+    for (name, function) in clients.into_iter().filter(|(_, function)| function.peer.is_none()) {
+        let folder = function.socket.parent().unwrap_or(Path::new("/"));
+        findings.extend(judge_folder(name, folder, path_rights(folder), &vmms));
+    }
+    findings
+}
+
+/// Returns a finding about the folder in which a VMM creates its socket, if the folder is missing, or none of `vmms` may
+/// create a file there.
+fn judge_folder(
+    name: &str,
+    folder: &Path,
+    rights: io::Result<Vec<SocketFileRights>>,
+    vmms: &[UserAccount],
+) -> Option<DoctorFinding> {
+    let path = folder.display();
+    let rights = match rights {
+        Ok(rights) => rights,
+        Err(error) => {
+            let seen = format!("{name}: cannot inspect folder {path} of the VMM's socket: {error}");
+            let remedy =
+                "restart the host if the folder was removed; otherwise run this command as the host's user";
+            return Some(DoctorFinding::problem(CHECK, seen, remedy));
+        }
+    };
+    let (own, above) = rights.split_first()?;
+    let may = |vmm: &UserAccount| vmm.may(3, *own) && above.iter().all(|folder| vmm.may(1, *folder));
+    let vmm = vmms.first().filter(|_| !vmms.iter().any(may))?;
+    let UserAccount { name: user, .. } = vmm;
+    let seen =
+        format!("{name}: {user}, the user of libvirt's QEMU, may not create the VMM's socket in {path}");
+    // The host changes the rights of no folder that exists.
+    let remedy = format!(
+        "if {user} runs the VMM, give that user the folder (chown {user} {path}) and let all users search the directories \
+         above (chmod o+x)"
+    );
+    Some(DoctorFinding::warning(CHECK, seen, remedy))
 }
 
 /// Returns owner, group and mode of a socket, and of each directory above it.
@@ -122,8 +162,9 @@ pub(super) fn judge(
 #[cfg(test)]
 mod tests {
     use super::super::finding::DoctorVerdict;
-    use super::{SocketFileRights, UserAccount, judge};
+    use super::{SocketFileRights, UserAccount, judge, judge_folder};
     use std::io;
+    use std::path::Path;
 
     const PASSWD: &str = "root:x:0:0::/root:/bin/sh\nlibvirt-qemu:x:64055:102:Libvirt Qemu:/:/bin/false\n";
     const GROUP: &str = "kvm:x:102:\nlibvirt-qemu:x:64055:libvirt-qemu\nvideo:x:44:ann,bob\n";
@@ -149,6 +190,23 @@ mod tests {
         assert!(!vmm().may(2, rights(0, 0, 0o660)));
         assert!(!vmm().may(2, rights(64055, 102, 0o066)), "the owner's own right counts");
         assert!(vmm().may(1, rights(0, 0, 0o711)));
+    }
+
+    #[test]
+    fn doctor_reports_folders_closed_to_a_vmm() {
+        let above = rights(0, 0, 0o755);
+        let verdict = |rights| {
+            let finding = judge_folder("pf0vf0", Path::new("/run/vms"), rights, &[vmm()]);
+            finding.map(|finding| finding.verdict)
+        };
+        assert_eq!(verdict(Ok(vec![rights(64055, 0, 0o711), above])), None);
+        assert_eq!(verdict(Ok(vec![rights(0, 102, 0o3771), above])), None);
+        assert_eq!(verdict(Ok(vec![rights(0, 0, 0o755), above])), Some(DoctorVerdict::Warning));
+        assert_eq!(
+            verdict(Ok(vec![rights(64055, 0, 0o711), rights(0, 0, 0o700)])),
+            Some(DoctorVerdict::Warning)
+        );
+        assert_eq!(verdict(Err(io::ErrorKind::NotFound.into())), Some(DoctorVerdict::Problem));
     }
 
     #[test]
