@@ -1,7 +1,17 @@
 //! Sample of a host's status for tests: a port with one VF that a guest drives, before any traffic.
 
-use daemon::control::status::{DropCounts, PortStatus, TrafficCounts};
+use daemon::config::file::CardFamily;
+use daemon::control::status::{DropCounts, PortStatus, TrafficCounts, VirtioDeviceCounts};
 use serde_json::json;
+
+/// Returns the status of the sample's port in family virtio.
+pub(crate) fn virtio_port() -> PortStatus {
+    let mut port = port();
+    port.family = CardFamily::Virtio;
+    port.vfs[0].rid.clear();
+    port.vfs[0].device = Some(VirtioDeviceCounts { kicks: 7, ..VirtioDeviceCounts::default() });
+    port
+}
 
 /// Returns the status of `pf0` with `pf0vf0`, without an uplink.
 pub(crate) fn port() -> PortStatus {

@@ -3,7 +3,7 @@
 
 mod answers;
 
-use super::status::{PortStatus, VfStatus};
+use super::status::{PortStatus, VfStatus, VirtioDeviceCounts};
 use prometheus::core::Collector;
 use prometheus::{Error, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 
@@ -55,8 +55,12 @@ const COUNTS: [(&str, &str, MetricReader); 5] = [
 type LabelledMetricReader = fn(&VfStatus) -> Vec<(String, u64)>;
 
 /// Counters of each VF that are divided by a further label, such as the drop reason.
-const BY_KIND: [(&str, &str, &str, LabelledMetricReader); 5] = [
+const BY_KIND: [(&str, &str, &str, LabelledMetricReader); 6] = [
     ("softiov_vf_drops_total", "Dropped frames of a VF, by reason", "reason", drops),
+    ("softiov_vf_device_events_total", "Events of a virtio VF's device, by kind", "kind", |vf| {
+        let counts = vf.device.iter().flat_map(VirtioDeviceCounts::named);
+        counts.map(|(kind, count)| (kind.to_owned(), count)).collect()
+    }),
     ("softiov_vf_interventions_total", "VMM interventions, by kind", "kind", interventions),
     ("softiov_vf_mailbox_requests_total", "Requests of the VF to the PF driver, by subject", "about", |vf| {
         vf.mailbox.requests.clone().into_iter().collect()

@@ -159,6 +159,42 @@ pub struct VfStatus {
     pub function: FunctionStatus,
     /// Numbers of requests of the guest's driver to the PF, by subject and outcome.
     pub mailbox: VfMailboxStatus,
+    /// Events of a virtio VF's device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<VirtioDeviceCounts>,
+}
+
+/// Numbers of events of a virtio VF's device, since the host's process started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VirtioDeviceCounts {
+    /// Number of notifications by the guest's driver.
+    pub kicks: u64,
+    /// Number of interrupts to the guest's driver.
+    pub calls: u64,
+    /// Number of sent packets that were dropped because their descriptors or their header are malformed.
+    pub malformed: u64,
+    /// Number of sent packets that requested a checksum.
+    pub checksums: u64,
+    /// Number of sent packets that requested segmentation.
+    pub segmented: u64,
+    /// Number of packets that the guest received unsegmented.
+    pub passed_uncut: u64,
+}
+
+impl VirtioDeviceCounts {
+    /// Returns each count with its name.
+    #[must_use]
+    pub fn named(&self) -> [(&'static str, u64); 6] {
+        let Self { kicks, calls, malformed, checksums, segmented, passed_uncut } = *self;
+        [
+            ("kicks", kicks),
+            ("calls", calls),
+            ("malformed", malformed),
+            ("checksums", checksums),
+            ("segmented", segmented),
+            ("passed_uncut", passed_uncut),
+        ]
+    }
 }
 
 /// Filters of a VF: multicast hashes of an 82576 VF, addresses of every kind of an AVF VF.

@@ -8,15 +8,18 @@ use super::engine::PortEngine;
 use super::engine::bus::FunctionBus;
 use super::engine::family::ReportedVfState;
 use crate::control::functions::{PciFunction, PortFunctions};
-use crate::control::status::{ConnectedVmm, DropCounts, FunctionStatus, PortStatus, TrafficCounts, VfStatus};
+use crate::control::status::{
+    ConnectedVmm, DropCounts, FunctionStatus, PortStatus, TrafficCounts, VfStatus, VirtioDeviceCounts,
+};
 use crate::pf_config::PF_RID;
 use host::cpus::CpuList;
 use i82576::{MacAddress, Time};
 use nic::PoolCounters;
-use pcie::Function;
+use pcie::{Function, VfIndex};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use vfio_user::wire::pci_region::CONFIG;
+use virtio_nic::DeviceCounters;
 
 /// Parts of a port from which its status report is made.
 pub(super) struct PortStatusSource<'a> {
@@ -91,7 +94,15 @@ impl PortStatusSource<'_> {
             conduct,
             function,
             mailbox,
+            device: self.device_counts(vf),
         })
+    }
+
+    /// Returns the counts of a virtio VF's device.
+    fn device_counts(&mut self, vf: VfIndex) -> Option<VirtioDeviceCounts> {
+        let DeviceCounters { kicks, calls, malformed, checksums, segmented, passed_uncut, .. } =
+            *self.engine.card_mut().virtio()?.counters(vf.get())?;
+        Some(VirtioDeviceCounts { kicks, calls, malformed, checksums, segmented, passed_uncut })
     }
 
     fn function_status(&self, slot: &OfferedFunction, counters: &PoolCounters) -> FunctionStatus {

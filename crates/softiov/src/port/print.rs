@@ -1,6 +1,7 @@
 //! Formats ports and their settings as text, as `softiov port` prints them.
 
-use crate::vf::print::{function, port_line, settings};
+use crate::vf::print::{function, interventions, port_line, settings};
+use daemon::config::file::CardFamily;
 use daemon::control::status::{PfAnswerStatus, PortStatus};
 use daemon::control::uplink::{UplinkDrops, UplinkState, UplinkStatus};
 use daemon::settings::{ConductThresholds, MirrorRule, PortSettings, SettingsGroup, UplinkDirection};
@@ -33,8 +34,10 @@ pub(crate) fn show(port: &PortStatus) -> String {
     }
     if let Some(pf) = &port.pf {
         function(&mut text, pf);
+        interventions(&mut text, &pf.interventions);
     }
-    if let Some(waits) = &port.answers {
+    // VFs of a virtio port make no requests.
+    if let Some(waits) = port.answers.as_ref().filter(|_| port.family != CardFamily::Virtio) {
         let _ = writeln!(text, "    {}", answers(waits));
     }
     if let Some(set) = &port.settings {

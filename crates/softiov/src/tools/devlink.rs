@@ -5,6 +5,7 @@
 use super::tool_exit::ToolExit;
 use crate::output;
 use crate::target::HostSelectionOptions;
+use daemon::config::file::CardFamily;
 use daemon::control::client;
 use daemon::control::status::{PortStatus, VfStatus};
 use daemon::port::PF_RID;
@@ -201,7 +202,11 @@ fn command<'a>(words: &'a [&'a str]) -> Result<Option<&'a [&'a str]>, ToolExit> 
 
 fn all(ports: &[PortStatus]) -> Vec<DevlinkPort> {
     let of = |(domain, port): (usize, &PortStatus)| {
-        let handle = |index: u32| format!("pci/{domain:04x}:{}/{index}", PF_RID);
+        let is_virtio = port.family == CardFamily::Virtio;
+        let handle = |index: u32| match is_virtio {
+            true => format!("virtio/{}/{index}", port.name),
+            false => format!("pci/{domain:04x}:{PF_RID}/{index}"),
+        };
         let physical = DevlinkAttributes(vec![
             ("type", "eth".into()),
             ("netdev", port.name.as_str().into()),
@@ -210,31 +215,35 @@ fn all(ports: &[PortStatus]) -> Vec<DevlinkPort> {
             ("splittable", false.into()),
         ]);
         let physical = DevlinkPort { handle: handle(0), attributes: physical, function: None };
-        let vfs = port.vfs.iter().map(|vf| virtual_port(handle(u32::from(vf.index) + 1), vf));
+        let vfs = port.vfs.iter().map(|vf| virtual_port(handle(u32::from(vf.index) + 1), vf, is_virtio));
         std::iter::once(physical).chain(vfs).collect::<Vec<_>>()
     };
     ports.iter().enumerate().flat_map(of).collect()
 }
 
-fn virtual_port(handle: String, vf: &VfStatus) -> DevlinkPort {
+/// Returns the devlink port of a VF. A virtio VF is no PCI function of the host, so its flavour is `virtual`.
+fn virtual_port(handle: String, vf: &VfStatus, is_virtio: bool) -> DevlinkPort {
     let state = if vf.conduct.quarantine.is_some() { "inactive" } else { "active" };
     let opstate = if vf.active { "attached" } else { "detached" };
-    let attributes = DevlinkAttributes(vec![
-        ("type", "eth".into()),
-        ("netdev", vf.name.as_str().into()),
-        ("flavour", "pcivf".into()),
-        ("controller", 0.into()),
-        ("pfnum", 0.into()),
-        ("vfnum", vf.index.into()),
-        ("external", false.into()),
-        ("splittable", false.into()),
-    ]);
+    let mut attributes = vec![("type", "eth".into()), ("netdev", vf.name.as_str().into())];
+    if is_virtio {
+        attributes.push(("flavour", "virtual".into()));
+    } else {
+        attributes.extend([
+            ("flavour", "pcivf".into()),
+            ("controller", 0.into()),
+            ("pfnum", 0.into()),
+            ("vfnum", vf.index.into()),
+            ("external", false.into()),
+        ]);
+    }
+    attributes.push(("splittable", false.into()));
     let function = DevlinkAttributes(vec![
         ("hw_addr", vf.mac.as_str().into()),
         ("state", state.into()),
         ("opstate", opstate.into()),
     ]);
-    DevlinkPort { handle, attributes, function: Some(function) }
+    DevlinkPort { handle, attributes: DevlinkAttributes(attributes), function: Some(function) }
 }
 
 /// Returns the devlink port with the handle or interface name in `words`, or all ports without a name.
@@ -314,6 +323,14 @@ mod tests {
         let shown = print(&all(&[crate::sample::port()]), DevlinkOutputFormat::default());
         let line = "  function:\n    hw_addr 02:00:00:00:00:01 state active opstate attached\n";
         assert!(shown.ends_with(line), "{shown}");
+    }
+
+    #[test]
+    fn virtio_ports_have_no_pci_address() {
+        let shown = print(&all(&[crate::sample::virtio_port()]), DevlinkOutputFormat::default());
+        assert!(!shown.contains("pci"), "{shown}");
+        let line = "virtio/pf0/1: type eth netdev pf0vf0 flavour virtual splittable false\n";
+        assert!(shown.contains(line), "{shown}");
     }
 
     #[test]

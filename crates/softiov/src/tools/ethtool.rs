@@ -5,10 +5,11 @@
 use super::tool_exit::ToolExit;
 use crate::output;
 use crate::target::HostSelectionOptions;
+use daemon::config::file::CardFamily;
 use daemon::control::client::{self, ControlClientError};
 use daemon::control::functions::PciFunction;
 use daemon::control::protocol::{ControlAnswer, ControlRequest, SettingsCommand};
-use daemon::control::status::{PortStatus, VfStatus};
+use daemon::control::status::{PortStatus, VfStatus, VirtioDeviceCounts};
 use daemon::port::PF_RID;
 use daemon::settings::{CoalesceMode, VfSettings};
 use std::fmt::Write;
@@ -138,12 +139,14 @@ fn not_supported(command: EthtoolCommand) -> ToolExit {
 
 /// Returns the text of `ethtool -i`; the driver is the one that Linux has for such a function.
 fn driver(found: &EthtoolInterface<'_>) -> String {
+    let family = found.port.family;
     let (name, rid) = match found.vf {
-        Some(vf) => (found.port.family.vf_driver(), vf.rid.clone()),
-        None => (found.port.family.pf_driver(), PF_RID.to_string()),
+        Some(vf) => (family.vf_driver(), vf.rid.clone()),
+        None if family == CardFamily::Virtio => (family.pf_driver(), String::new()),
+        None => (family.pf_driver(), PF_RID.to_string()),
     };
     let version = env!("CARGO_PKG_VERSION");
-    // A virtio VF has no PCI address.
+    // A virtio port and its VFs have no PCI address.
     let bus = if rid.is_empty() { rid } else { format!("{:04x}:{rid}", found.domain) };
     format!(
         "driver: {name}\nversion: softiov {version}\nfirmware-version: \nexpansion-rom-version: \n\
@@ -153,7 +156,7 @@ fn driver(found: &EthtoolInterface<'_>) -> String {
     )
 }
 
-/// Returns the text of `ethtool -S`: those of igbvf's counters that the card has.
+/// Returns the text of `ethtool -S`: those of igbvf's counters that the card has, and those of a virtio device.
 fn statistics(found: &EthtoolInterface<'_>) -> Result<String, ToolExit> {
     let Some(vf) = found.vf else { return Err(ToolExit::new("no stats available", 94)) };
     let (rx, tx) = (vf.rx, vf.tx);
@@ -165,6 +168,9 @@ fn statistics(found: &EthtoolInterface<'_>) -> Result<String, ToolExit> {
         ("tx_bytes", tx.bytes),
         ("multicast", rx.multicast),
     ] {
+        let _ = writeln!(text, "     {name}: {count}");
+    }
+    for (name, count) in vf.device.iter().flat_map(VirtioDeviceCounts::named) {
         let _ = writeln!(text, "     {name}: {count}");
     }
     Ok(text)
@@ -267,18 +273,21 @@ fn coalesce(socket: &Path, vf: &VfStatus, words: &[String]) -> anyhow::Result<Re
     }
 }
 
-/// Length of the longest ring that Linux' drivers allow, descriptors.
+/// Length of the longest ring that Linux' drivers of PCI functions allow, descriptors.
 const MAX_RING: u32 = 4096;
+/// Length of the longest ring of a virtio device, descriptors (virtio 1.2, 2.7).
+const MAX_VIRTIO_RING: u32 = 32_768;
 
 fn rings(socket: &Path, port: &PortStatus, vf: &VfStatus) -> anyhow::Result<Result<String, ToolExit>> {
     let asked = client::ask(socket, ControlRequest::PortFunctions { port: port.name.clone() })?;
     let ControlAnswer::Functions(found) = asked else { return Err(ControlClientError::OtherAnswer.into()) };
     let found = found.functions.into_iter().find(|function| function.name == vf.name);
-    Ok(Ok(ring_text(&vf.name, found.as_ref())))
+    let longest = if port.family == CardFamily::Virtio { MAX_VIRTIO_RING } else { MAX_RING };
+    Ok(Ok(ring_text(&vf.name, found.as_ref(), longest)))
 }
 
 /// Returns the text of `ethtool -g`: 0 descriptors if the guest's driver has set up no ring.
-fn ring_text(name: &str, function: Option<&PciFunction>) -> String {
+fn ring_text(name: &str, function: Option<&PciFunction>, longest: u32) -> String {
     let first = |rings: fn(&PciFunction) -> &[u32]| {
         function.and_then(|function| rings(function).first()).copied().unwrap_or(0)
     };
@@ -287,7 +296,7 @@ fn ring_text(name: &str, function: Option<&PciFunction>) -> String {
     format!(
         "Ring parameters for {name}:\nPre-set maximums:\n{}Current hardware settings:\n{}\
          RX Buf Len:\t\tn/a\nCQE Size:\t\tn/a\nTX Push:\toff\nTCP data split:\tn/a\n",
-        four(MAX_RING, MAX_RING),
+        four(longest, longest),
         four(rx, tx)
     )
 }
@@ -295,7 +304,8 @@ fn ring_text(name: &str, function: Option<&PciFunction>) -> String {
 #[cfg(test)]
 mod tests {
     use super::{
-        EthtoolCommand, PciFunction, coalescing, driver, find, parse, parse_coalesce, ring_text, statistics,
+        EthtoolCommand, MAX_RING, MAX_VIRTIO_RING, PciFunction, coalescing, driver, find, parse,
+        parse_coalesce, ring_text, statistics,
     };
     use daemon::settings::CoalesceMode;
 
@@ -329,6 +339,18 @@ mod tests {
         assert!(find(&ports, "pf1").is_none());
     }
 
+    #[test]
+    fn virtio_functions_have_device_counters_and_no_pci_address() {
+        let ports = [crate::sample::virtio_port()];
+        for name in ["pf0", "pf0vf0"] {
+            let text = driver(&find(&ports, name).unwrap());
+            assert!(text.contains("\nbus-info: \n"), "{name}: {text}");
+        }
+        let text = statistics(&find(&ports, "pf0vf0").unwrap()).unwrap();
+        assert!(text.contains("\n     kicks: 7\n     calls: 0\n"), "{text}");
+        assert!(ring_text("pf0vf0", None, MAX_VIRTIO_RING).contains("maximums:\nRX:\t\t32768\n"));
+    }
+
     /// Compares with the text of ethtool 6.1 in a guest of igbvf with rings of 128.
     #[test]
     fn ring_sizes_are_printed_as_ethtool_prints_them() {
@@ -340,12 +362,15 @@ mod tests {
             tx_rings: vec![128],
         };
         assert_eq!(
-            ring_text("pf0vf0", Some(&function)),
+            ring_text("pf0vf0", Some(&function), MAX_RING),
             "Ring parameters for pf0vf0:\nPre-set maximums:\nRX:\t\t4096\nRX Mini:\tn/a\nRX Jumbo:\tn/a\nTX:\t\t4096\n\
              Current hardware settings:\nRX:\t\t128\nRX Mini:\tn/a\nRX Jumbo:\tn/a\nTX:\t\t128\n\
              RX Buf Len:\t\tn/a\nCQE Size:\t\tn/a\nTX Push:\toff\nTCP data split:\tn/a\n"
         );
-        assert!(ring_text("pf0vf0", None).contains("settings:\nRX:\t\t0\n"), "no driver has set any up");
+        assert!(
+            ring_text("pf0vf0", None, MAX_RING).contains("settings:\nRX:\t\t0\n"),
+            "no driver has set any up"
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use daemon::config::file::{CardFamily, SocketRole};
 use daemon::control::status::{
     ClientRefusals, ConnectedVmm, FunctionStatus, PortStatus, SettingOrigin, VfConductStatus, VfFilterStatus,
-    VfMailboxStatus, VfStatus, remedy,
+    VfMailboxStatus, VfStatus, VirtioDeviceCounts, VmmInterventions, remedy,
 };
 use daemon::settings::{SettingValues, SettingsGroup};
 use serde_json::Value;
@@ -88,7 +88,14 @@ pub(crate) fn show(vf: &VfStatus) -> String {
     settings(&mut text, &vf.settings.leaves(), &vf.origins);
     conduct(&mut text, &vf.conduct);
     function(&mut text, &vf.function);
-    mailbox(&mut text, &vf.mailbox);
+    match &vf.device {
+        // A virtio VF has neither registers nor a mailbox.
+        Some(counts) => device(&mut text, counts, vf.mailbox.resets),
+        None => {
+            interventions(&mut text, &vf.function.interventions);
+            mailbox(&mut text, &vf.mailbox);
+        }
+    }
     text
 }
 
@@ -136,10 +143,10 @@ fn conduct(text: &mut String, conduct: &VfConductStatus) {
     }
 }
 
-/// Appends the status of a function (a VF or a PF) to the text: socket, client, hint, traffic, drops, pending
-/// frames and cost.
+/// Appends the status of a function (a VF or a PF) to the text: socket, client, hint, traffic, drops and pending
+/// frames.
 pub(crate) fn function(text: &mut String, function: &FunctionStatus) {
-    let FunctionStatus { peer, hint, refusals, rx, tx, drops, waiting, interventions: vmm, .. } = function;
+    let FunctionStatus { peer, hint, refusals, rx, tx, drops, waiting, .. } = function;
     socket(text, function);
     if let Some(peer) = peer {
         let _ = writeln!(
@@ -180,6 +187,16 @@ pub(crate) fn function(text: &mut String, function: &FunctionStatus) {
         let _ =
             writeln!(text, "    waiting for descriptors: frames {} bytes {}", waiting.frames, waiting.bytes);
     }
+}
+
+/// Appends the events of a virtio VF's device to the text.
+fn device(text: &mut String, counts: &VirtioDeviceCounts, resets: u64) {
+    let counts: Vec<String> = counts.named().map(|(name, count)| format!("{name} {count}")).to_vec();
+    let _ = writeln!(text, "    device: {}, resets {resets}", counts.join(", "));
+}
+
+/// Appends the numbers of messages and interrupts between card and VMM to the text.
+pub(crate) fn interventions(text: &mut String, vmm: &VmmInterventions) {
     let _ = writeln!(
         text,
         "    VMM interventions: {} reads, {} posted writes, {} synchronous writes, {} interrupts",
@@ -227,8 +244,18 @@ fn list_of(counts: &BTreeMap<String, u64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::restraint;
+    use super::{restraint, show};
     use daemon::control::status::VfConductStatus;
+
+    #[test]
+    fn virtio_vf_is_shown_without_registers_and_mailbox() {
+        let text = show(&crate::sample::virtio_port().vfs[0]);
+        assert!(text.contains("\n    device: kicks 7, calls 0, "), "{text}");
+        for absent in ["rid", "requests:", "notices", "posted writes"] {
+            assert!(!text.contains(absent), "{absent}: {text}");
+        }
+        assert!(show(&crate::sample::port().vfs[0]).contains("    VMM interventions: 0 reads"));
+    }
 
     #[test]
     fn vf_line_shows_quarantine_and_throttling() {

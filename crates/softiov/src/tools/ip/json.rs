@@ -34,8 +34,10 @@ struct IpLinkJson<'a> {
 struct LinkDetailsJson<'a> {
     promiscuity: u32,
     allmulti: u32,
-    parentbus: &'static str,
-    parentdev: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parentbus: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parentdev: Option<&'a str>,
 }
 
 /// JSON fields of a link in brief format (`-br`).
@@ -119,8 +121,8 @@ fn interface(link: &IpLink, format: IpOutputFormat) -> IpLinkJson<'_> {
         details: format.details.then(|| LinkDetailsJson {
             promiscuity: 0,
             allmulti: 0,
-            parentbus: PARENT_BUS,
-            parentdev: &link.parent,
+            parentbus: link.parent.as_ref().map(|_| PARENT_BUS),
+            parentdev: link.parent.as_deref(),
         }),
         stats64: (format.statistics > 0).then(|| LinkStatisticsJson::of(&link.statistics, format)),
         vfinfo_list: link.vfs.iter().map(|vf| vf_info(vf, format)).collect(),

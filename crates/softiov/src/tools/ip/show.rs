@@ -6,6 +6,7 @@ use super::options::IpOutputFormat;
 use super::set::garbage;
 use super::statistics::{self, LinkStatistics};
 use super::words::{IpCommandWords, invalid, matches, number};
+use daemon::config::file::CardFamily;
 use daemon::control::status::{PortStatus, VfStatus};
 use daemon::port::PF_RID;
 use std::fmt::Write;
@@ -92,7 +93,7 @@ pub(super) struct IpLink {
     pub(super) mtu: u32,
     pub(super) up: bool,
     /// PCI address of the PF. Each port is a PCI domain.
-    pub(super) parent: String,
+    pub(super) parent: Option<String>,
     pub(super) statistics: LinkStatistics,
     pub(super) vfs: Vec<VfStatus>,
 }
@@ -112,7 +113,7 @@ impl IpLink {
             address: port.mac.clone(),
             mtu: port.uplink_status.as_ref().and_then(|status| status.mtu).unwrap_or(MTU),
             up: port.link,
-            parent: format!("{domain:04x}:{PF_RID}"),
+            parent: (port.family != CardFamily::Virtio).then(|| format!("{domain:04x}:{PF_RID}")),
             statistics: LinkStatistics::of(port.uplink_status.as_ref()),
             vfs: if no_vfs { Vec::new() } else { port.vfs.clone() },
         }
@@ -159,7 +160,10 @@ fn print_link(text: &mut String, link: &IpLink, end: &str, format: IpOutputForma
         link.state()
     );
     if format.details {
-        let _ = write!(text, " promiscuity 0 allmulti 0 parentbus {PARENT_BUS} parentdev {} ", link.parent);
+        text.push_str(" promiscuity 0 allmulti 0 ");
+        if let Some(parent) = &link.parent {
+            let _ = write!(text, "parentbus {PARENT_BUS} parentdev {parent} ");
+        }
     }
     if format.statistics > 0 {
         link.statistics.print(text, end, format);
