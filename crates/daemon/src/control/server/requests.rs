@@ -115,8 +115,7 @@ impl VfDisconnection {
     fn is_pending(self, vf: &VfStatus, first: Option<&ConnectedVmm>) -> bool {
         match self {
             Self::Always => first.is_some() && vf.peer.as_ref() == first,
-            // Only a virtio VF has no routing id.
-            Self::IfDisabled => vf.peer.is_some() && vf.rid.is_empty() && is_disabled(vf),
+            Self::IfDisabled => vf.peer.is_some() && vf.device.is_some() && is_disabled(vf),
         }
     }
 }
@@ -198,7 +197,7 @@ mod tests {
     use crate::control::problem::ProblemKind;
     use crate::control::protocol::{ControlAnswer, ControlRequest, SettingsCommand, UpgradeResult};
     use crate::control::status::{
-        DropCounts, TrafficCounts, VfConductStatus, VfMailboxStatus, VmmInterventions,
+        DropCounts, TrafficCounts, VfConductStatus, VfMailboxStatus, VirtioDeviceCounts, VmmInterventions,
     };
     use crate::settings::VfSettings;
     use serde_json::json;
@@ -267,6 +266,7 @@ mod tests {
             "socket": "/vf.sock", "peer": has_client.then_some(peer), "hint": null, "rx": TrafficCounts::default(),
             "tx": TrafficCounts::default(), "drops": DropCounts::default(),
             "interventions": VmmInterventions::default(), "mailbox": VfMailboxStatus::default(),
+            "device": VirtioDeviceCounts::default(),
         });
         ControlAnswer::Vf(serde_json::from_value(status).unwrap())
     }
