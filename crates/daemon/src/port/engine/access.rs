@@ -4,6 +4,7 @@
 use super::ring_records::RingRecords;
 use host::dma::{DmaLimits, DmaTable};
 use host::eventfd::{EventFd, EventFdNotifier};
+use host::worker::BlockingWorker;
 use pcie::burst::{FrameCopyBatch, HEAD, HEADERS, HeadCompleter, SegmentPayloads};
 use pcie::{AnnouncedAccess, Bus, DmaFault, Function, HintedMemory, Iova};
 use vfio_user::wire::pci_irq;
@@ -23,11 +24,14 @@ pub(in crate::port) struct FunctionAccess {
     pub(super) interrupts: u64,
     /// Records of the function's packed rings.
     pub(super) records: Option<RingRecords>,
+    /// Worker thread that unmaps the memory; none for a function that reaches nothing.
+    unmapper: Option<BlockingWorker>,
 }
 
 impl FunctionAccess {
     /// Creates the access of a function without memory and eventfds, for these numbers of vectors of each interrupt type.
-    pub(super) fn new(limits: DmaLimits, vectors: [usize; 3]) -> Self {
+    /// `unmapper` is the function's worker thread.
+    pub(super) fn new(limits: DmaLimits, vectors: [usize; 3], unmapper: Option<BlockingWorker>) -> Self {
         Self {
             memory: DmaTable::new(limits),
             eventfds: vectors.map(|count| std::iter::repeat_with(|| None).take(count).collect()),
@@ -35,12 +39,23 @@ impl FunctionAccess {
             pin_masked: false,
             interrupts: 0,
             records: None,
+            unmapper,
         }
     }
 
     /// Creates the access of a function that reaches nothing.
     pub(super) fn none() -> Self {
-        Self::new(DmaLimits::default(), [0; 3])
+        Self::new(DmaLimits::default(), [0; 3], None)
+    }
+}
+
+impl Drop for FunctionAccess {
+    /// Unmaps the function's memory on the worker thread, since unmapping may block. The access may be that of a part of the
+    /// card whose worker has failed.
+    fn drop(&mut self) {
+        if let Some(unmapper) = &self.unmapper {
+            unmapper.discard(std::mem::take(&mut self.memory));
+        }
     }
 }
 

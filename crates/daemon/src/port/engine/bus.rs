@@ -38,7 +38,7 @@ impl FunctionBus {
             Function::Vf(_) => [0, 0, family.vf_vectors()],
         };
         let limits = DmaLimits { mappings: share.mappings(), bytes: memory, ..DmaLimits::default() };
-        let access = FunctionAccess::new(limits, counts);
+        let access = FunctionAccess::new(limits, counts, Some(worker.clone()));
         Self { access, limits: (family, memory), _share: share, worker }
     }
 
@@ -119,13 +119,6 @@ impl FunctionBus {
     pub(in crate::port) fn restore(&mut self, (raised, masked): (bool, bool), interrupts: u64) {
         (self.access.pin_raised, self.access.pin_masked) = (raised, masked);
         self.access.interrupts = interrupts;
-    }
-}
-
-impl Drop for FunctionBus {
-    /// Unmaps the function's guest memory on the worker thread, since unmapping on the port's thread may block.
-    fn drop(&mut self) {
-        self.unmap_all();
     }
 }
 

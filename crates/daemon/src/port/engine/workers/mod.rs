@@ -16,6 +16,8 @@
 
 mod dispatcher;
 mod shard;
+#[cfg(test)]
+mod tests;
 mod thread;
 mod trunk;
 mod waiting;
