@@ -200,9 +200,7 @@ impl FrameWorkers {
         if !std::mem::take(&mut self.divided) {
             return Ok(());
         }
-        for worker in self.others.iter_mut().filter(|worker| worker.shard.is_none()) {
-            worker.shard = worker.exchange.take()?;
-        }
+        take_shards(&mut self.others)?;
         for shard in self.others.iter_mut().filter_map(|worker| worker.shard.as_mut()) {
             join(shard, card);
         }
@@ -306,6 +304,23 @@ impl Drop for FrameWorkers {
             let _ = worker.thread.take().map(JoinHandle::join);
         }
     }
+}
+
+/// Takes the shards of all workers that have one. The workers end their rounds at the same time.
+///
+/// # Errors
+/// A worker has failed, and the VFs of its shard are lost.
+fn take_shards(workers: &mut [OtherWorker]) -> Result<(), WorkerFailure> {
+    workers.iter().filter(|worker| worker.shard.is_none()).for_each(|worker| worker.exchange.want());
+    let mut outcome = Ok(());
+    for worker in workers.iter_mut().filter(|worker| worker.shard.is_none()) {
+        // A wanted shard has to be taken, also after another worker's failure: its worker waits until then.
+        match worker.exchange.take() {
+            Ok(shard) => worker.shard = shard,
+            Err(failure) => outcome = Err(failure),
+        }
+    }
+    outcome
 }
 
 /// Sends the frames of other workers to the uplink. Returns true if there may be more.

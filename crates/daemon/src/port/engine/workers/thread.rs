@@ -46,9 +46,13 @@ impl ShardExchange {
         Ok(())
     }
 
-    /// Takes the shard out, once the worker has ended its round.
-    pub(super) fn take(&self) -> Result<Option<Box<CardShard>>, WorkerFailure> {
+    /// Asks the worker to end its round and to wait. [`Self::take`] has to follow.
+    pub(super) fn want(&self) {
         self.wanted.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes the wanted shard out, once the worker has ended its round.
+    pub(super) fn take(&self) -> Result<Option<Box<CardShard>>, WorkerFailure> {
         let locked = self.state.lock();
         self.wanted.store(false, Ordering::Relaxed);
         let mut state = locked.ok().filter(|state| !state.failed).ok_or(WorkerFailure)?;
@@ -160,5 +164,46 @@ impl Worker {
                 return self.exchange.fail();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{OtherWorker, take_shards};
+    use super::*;
+    use std::sync::mpsc;
+    use std::time::Instant;
+
+    fn worker() -> OtherWorker {
+        let (exchange, poller) = (Arc::new(ShardExchange::default()), Arc::new(Poller::new().unwrap()));
+        OtherWorker { exchange, shard: None, poller, thread: None }
+    }
+
+    #[test]
+    fn workers_end_their_rounds_at_the_same_time() {
+        let mut workers = [worker(), worker()];
+        let [first, second] = [0, 1].map(|worker: usize| workers[worker].exchange.clone());
+        let (begin, begun) = mpsc::channel();
+        let round = std::thread::spawn(move || {
+            let _round = first.state.lock().unwrap();
+            begin.send(()).unwrap();
+            let began = Instant::now();
+            while !second.wanted.load(Ordering::Relaxed) && began.elapsed() < Duration::from_secs(10) {
+                std::thread::yield_now();
+            }
+            second.wanted.load(Ordering::Relaxed)
+        });
+        begun.recv().unwrap();
+        take_shards(&mut workers).unwrap();
+        assert!(round.join().unwrap(), "the second worker was asked only after the first one's round");
+        assert!(workers.iter().all(|worker| !worker.exchange.wanted.load(Ordering::Relaxed)));
+    }
+
+    #[test]
+    fn failure_of_a_worker_leaves_no_other_worker_waiting() {
+        let mut workers = [worker(), worker()];
+        workers[0].exchange.fail();
+        take_shards(&mut workers).unwrap_err();
+        assert!(!workers[1].exchange.wanted.load(Ordering::Relaxed));
     }
 }
