@@ -129,8 +129,8 @@ impl Nic {
         }
     }
 
-    /// Marks a transmit ring, so that the next call of [`Nic::visit_ready`] visits it.
-    fn make_ready(&mut self, vf: u8, ring: u32) {
+    /// Marks a transmit ring, so that the next call of [`Nic::visit_ready`] visits it. Other rings are ignored.
+    pub fn make_ready(&mut self, vf: u8, ring: u32) {
         let pair = ring as usize / 2;
         if let Some(device) = self.device_mut(vf).filter(|_| !ring.is_multiple_of(2) && pair < MAX_PAIRS) {
             device.ready |= 1 << pair;

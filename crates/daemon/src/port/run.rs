@@ -102,12 +102,12 @@ impl OpenPort {
             }
             timeout = self.round(&clock);
             self.succession.note_round();
-            if self.engine.needs_new_tables() {
-                // Such as a learned address. The VFs keep their workers, and the next round follows at once.
+            if self.engine.needs_new_tables() || !self.assign(clock.now()) {
+                // Such as a learned address or a client that was disconnected. The next round follows at once.
                 timeout = Some(Duration::ZERO);
                 continue;
             }
-            match self.divide(clock.now()) {
+            match self.divide() {
                 Ok(()) if self.engine.is_divided() => timeout = Some(Duration::ZERO),
                 Ok(()) => {}
                 Err(error) => {
@@ -180,13 +180,18 @@ impl OpenPort {
         gathered.is_ok()
     }
 
-    /// Shares the card with other threads, as the dispatcher has decided.
-    fn divide(&mut self, now: Time) -> io::Result<()> {
+    /// Decides which thread serves each VF, and moves the VFs' kicks there. Returns false if that has disconnected a client, whose
+    /// VF the card may not be divided with.
+    fn assign(&mut self, now: Time) -> bool {
         let Self { engine, clients, .. } = self;
         engine.assign(now);
-        clients.move_kicks(engine)?;
-        engine.divide().map_err(io::Error::other)?;
-        self.due = [self.due, engine.end_of_window()].into_iter().flatten().min();
+        clients.move_kicks(engine, now)
+    }
+
+    /// Shares the card with other threads, as the dispatcher has decided.
+    fn divide(&mut self) -> io::Result<()> {
+        self.engine.divide().map_err(io::Error::other)?;
+        self.due = [self.due, self.engine.end_of_window()].into_iter().flatten().min();
         Ok(())
     }
 

@@ -61,6 +61,7 @@ use crate::flight::recording::PendingFlightRecording;
 use crate::state::port::ClientState;
 use crate::totals::MailboxAnswerTotals;
 use answers::{MailboxAnswerStatistics, MessageArrivalTimes};
+use connection::DisconnectReason;
 use device::VfioFunction;
 use dialer::VmmDialer;
 use ending::HalfClosedConnections;
@@ -183,15 +184,31 @@ impl PortClients {
         &self.poller
     }
 
-    /// Moves the kick eventfds of each VF to the worker that serves the VF.
-    pub(in crate::port) fn move_kicks(&mut self, engine: &mut PortEngine) -> io::Result<()> {
-        let Some(workers) = engine.card_mut().workers() else { return Ok(()) };
+    /// Moves the kick eventfds of each VF to the worker that serves the VF. Disconnects a client whose eventfds the kernel does
+    /// not watch, and returns false then.
+    pub(in crate::port) fn move_kicks(&mut self, engine: &mut PortEngine, now: Time) -> bool {
+        let mut failures = Vec::new();
         for (place, slot) in self.slots.iter_mut().enumerate() {
-            if let (Some(connection), Some(vf)) = (&mut slot.connection, slot.function.vf()) {
-                connection.move_kicks(workers.poller(vf.get()), &self.poller, place)?;
+            let Some(workers) = engine.card_mut().workers() else { return true };
+            let (Some(connection), Some(vf)) = (&mut slot.connection, slot.function.vf()) else { continue };
+            match connection.move_kicks(workers.poller(vf.get()), &self.poller, place) {
+                Ok(false) => {}
+                Ok(true) => engine.reach_mut(slot.function).kicks_mut().move_all(),
+                Err(error) => failures.push((place, error)),
             }
         }
-        Ok(())
+        for (place, error) in &failures {
+            let why = format!("cannot watch the eventfds of the guest's kicks: {error}");
+            self.disconnect(*place, &DisconnectReason::Failed(why), engine, now);
+        }
+        failures.is_empty()
+    }
+
+    /// Makes each later move of the kick eventfds of a function's client fail.
+    #[cfg(test)]
+    pub(in crate::port) fn fail_kicks(&mut self, index: usize) {
+        let connection = self.slots[index].connection.take().unwrap();
+        self.slots[index].connection = Some(Box::new(connection::FailingKicks(connection)));
     }
 
     /// Returns true if the port's clients have work for its thread beside the frames of guests.

@@ -61,8 +61,8 @@ impl PortClients {
     /// which has no consequence.
     pub(in crate::port) fn kick(&self, place: usize, ring: u32, engine: &mut PortEngine) {
         let vf = self.slots.get(place).and_then(|slot| slot.function.vf());
-        if let (Some(vf), Some(nic)) = (vf, engine.card_mut().virtio()) {
-            nic.kick(vf.get(), ring);
+        if let (Some(vf), Some((nic, bus))) = (vf, engine.virtio()) {
+            bus.note_kick(nic, vf.get(), ring);
         }
     }
 

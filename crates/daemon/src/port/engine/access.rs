@@ -1,6 +1,7 @@
 //! Memory and interrupts that the frame path reaches in the name of each function. Each function reaches only the memory
 //! and eventfds that its VMM has shared.
 
+use super::kick_reports::KickReports;
 use super::ring_records::RingRecords;
 use host::dma::{DmaLimits, DmaTable};
 use host::eventfd::{EventFd, EventFdNotifier};
@@ -8,6 +9,7 @@ use host::worker::BlockingWorker;
 use pcie::burst::{FrameCopyBatch, HEAD, HEADERS, HeadCompleter, SegmentPayloads};
 use pcie::{AnnouncedAccess, Bus, DmaFault, Function, HintedMemory, Iova};
 use vfio_user::wire::pci_irq;
+use virtio_nic::Nic;
 
 /// Guest memory and interrupts of one function.
 #[derive(Debug)]
@@ -24,6 +26,8 @@ pub(in crate::port) struct FunctionAccess {
     pub(super) interrupts: u64,
     /// Records of the function's packed rings.
     pub(super) records: Option<RingRecords>,
+    /// Reports of the kicks of the function's rings.
+    pub(super) kicks: KickReports,
     /// Worker thread that unmaps the memory; none for a function that reaches nothing.
     unmapper: Option<BlockingWorker>,
 }
@@ -39,6 +43,7 @@ impl FunctionAccess {
             pin_masked: false,
             interrupts: 0,
             records: None,
+            kicks: KickReports::default(),
             unmapper,
         }
     }
@@ -91,6 +96,16 @@ impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> FunctionTable<F> {
     /// Returns the access of a function, if the table has the function.
     pub(super) fn access_mut(&mut self, function: Function) -> Option<&mut FunctionAccess> {
         self.functions.get_mut(index_of(function)).map(AsMut::as_mut)
+    }
+
+    /// Has the card look at a ring of a VF after a report of its kicks. A report that repeats an earlier one counts as no kick.
+    pub(in crate::port) fn note_kick(&mut self, nic: &mut Nic, vf: u8, ring: u32) {
+        let access = self.access_mut(Function::Vf(vf));
+        if access.is_some_and(|access| access.kicks.is_kick(ring)) {
+            nic.kick(vf, ring);
+        } else {
+            nic.make_ready(vf, ring);
+        }
     }
 
     /// Signals the eventfd of a function's interrupt vector. Returns `false` if the vector has no eventfd.

@@ -3,6 +3,7 @@
 
 use super::access::{FunctionAccess, FunctionTable, index_of};
 use super::error::PortEngineStartError;
+use super::kick_reports::KickReports;
 use super::ring_records::RingRecords;
 use crate::config::file::CardFamily;
 use host::confine::PreparedSandbox;
@@ -80,6 +81,11 @@ impl FunctionBus {
         if let Some(removed) = change(&mut self.access.memory) {
             self.worker.discard(removed);
         }
+    }
+
+    /// Returns the reports of the kicks of the function's rings.
+    pub(in crate::port) fn kicks_mut(&mut self) -> &mut KickReports {
+        &mut self.access.kicks
     }
 
     /// Returns the function's worker thread, which may block on the client's memory and file descriptors.

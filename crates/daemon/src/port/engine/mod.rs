@@ -14,6 +14,7 @@
 //! | `workers` | threads that share a card's VFs |
 //! | `polled_rings` | rings that are polled while there is traffic |
 //! | `page_memory` | memory of registers that clients map |
+//! | `kick_reports` | tells kicks from reports of a poller that repeat one |
 //! | `ring_records` | positions of packed rings, which outlive the process |
 //! | `uplink` | frames beyond the card |
 //!
@@ -28,6 +29,7 @@ mod decided;
 pub(in crate::port) mod error;
 pub(in crate::port) mod family;
 pub(in crate::port) mod i82576;
+mod kick_reports;
 pub(in crate::port) mod page_memory;
 mod polled_rings;
 pub(in crate::port) mod ring_records;

@@ -230,7 +230,8 @@ fn port_that_never_sleeps_measures_its_load() {
     let mut client = UnixStream::connect(&world.config.vfs[0].socket).unwrap();
     world.round_until(PortFixture::is_connected);
     world.round_until(|world| !world.port.clients.have_more());
-    world.port.divide(world.port_time()).unwrap();
+    assert!(world.port.assign(world.port_time()));
+    world.port.divide().unwrap();
     // A vhost-user message without payload that asks for the features (vhost-user, "Front-end message types").
     let question = [1_u32, 1, 0].map(u32::to_le_bytes).concat();
     client.write_all(&question.repeat(64)).unwrap();
@@ -240,9 +241,27 @@ fn port_that_never_sleeps_measures_its_load() {
     assert_eq!((world.round(), world.port.clients.have_more()), (Some(Duration::ZERO), true));
     assert!(world.port.due.is_none_or(|due| due > world.port_time()), "the old deadline has passed");
     let end = world.port_time() + Duration::from_millis(10);
-    world.port.divide(end).unwrap();
+    assert!(world.port.assign(end));
+    world.port.divide().unwrap();
     let workers = world.port.engine.card_mut().workers().unwrap().status(1);
     assert_ne!(workers[0].busy_permille, 0);
+}
+
+#[test]
+fn failure_to_move_kicks_ends_their_client_alone() {
+    let mut world = PortFixture::open_with("[[port]]\nfamily = \"virtio\"\nvfs = 2\nworkers = 2\n");
+    let mut clients = [0, 1].map(|vf: usize| {
+        let client = UnixStream::connect(&world.config.vfs[vf].socket).unwrap();
+        client.set_nonblocking(true).unwrap();
+        client
+    });
+    let is_connected = |world: &PortFixture, vf: usize| world.port.clients.slots()[vf].connection().is_some();
+    world.round_until(|world| is_connected(world, 0) && is_connected(world, 1));
+    world.port.clients.fail_kicks(1);
+    assert!(!world.port.assign(world.port_time()), "the card is divided after the next round");
+    assert_eq!([is_connected(&world, 0), is_connected(&world, 1)], [true, false]);
+    world.round_after(Duration::from_secs(1));
+    assert!(!is_at_end(&mut clients[0]) && is_at_end(&mut clients[1]));
 }
 
 #[test]

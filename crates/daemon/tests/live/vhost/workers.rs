@@ -3,6 +3,7 @@
 use super::guest::{VirtioGuest, exchange};
 use crate::support::eventually;
 use crate::support::live::LiveHost;
+use daemon::settings::{PortSettings, StormControlSettings};
 use host::socket::StreamSocket;
 
 /// Configuration of a port whose VFs are spread over two workers: the VFs with odd numbers are the second worker's.
@@ -16,6 +17,12 @@ const WINDOW: u16 = 8;
 /// Returns the VFs of the second worker of the first port.
 fn second_worker(live: &LiveHost) -> Vec<u8> {
     live.show_port("pf0").workers[1].vfs.clone()
+}
+
+/// Returns the settings of a limit of broadcasts in kbit/s; 0 for none.
+fn storm_limit(broadcast: u32) -> PortSettings {
+    let storm = StormControlSettings { broadcast: Some(broadcast), ..StormControlSettings::default() };
+    PortSettings { storm: Some(storm), ..PortSettings::default() }
 }
 
 /// Sends numbered frames from each guest to all others, and checks that none is lost or overtaken.
@@ -107,6 +114,29 @@ fn disconnected_vf_returns_to_the_first_worker() {
     exchange(&mut a, &mut b);
     eventually("the VF moves again", || second_worker(&live) == [1]);
     exchange(&mut a, &mut b);
+}
+
+#[test]
+fn moves_of_a_vf_count_as_no_kicks() {
+    let live = LiveHost::with(SPREAD);
+    let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
+    exchange(&mut a, &mut b);
+    eventually("a VF moves to the second worker", || second_worker(&live) == [1]);
+    let kicks = || live.show(1).device.unwrap().kicks;
+    b.send(b"all earlier kicks are counted");
+    a.wait_for(b"all earlier kicks are counted");
+    let (before, moves) = (kicks(), 3);
+    for number in 0..moves {
+        // Storm control keeps all VFs on the port's own thread.
+        live.change_port(storm_limit(1_000_000)).unwrap();
+        eventually("the VF returns", || second_worker(&live).is_empty());
+        live.change_port(storm_limit(0)).unwrap();
+        eventually("the VF moves again", || second_worker(&live) == [1]);
+        b.send(&[number]);
+        a.wait_for(&[number]);
+    }
+    let counted = kicks() - before;
+    assert!(counted <= u64::from(moves), "{counted} kicks counted, {moves} were sent");
 }
 
 #[test]

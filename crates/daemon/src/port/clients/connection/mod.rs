@@ -2,11 +2,15 @@
 //! accepts, serves and disconnects the clients of both protocols in the same way.
 
 mod bounds;
+#[cfg(test)]
+mod failing_kicks;
 mod interest;
 mod stall;
 
 pub(super) use bounds::{ClientServiceBudget, RECEIVES};
 pub(in crate::port) use bounds::{ClientServiceOutcome, DisconnectReason, VisitResult};
+#[cfg(test)]
+pub(super) use failing_kicks::FailingKicks;
 pub(super) use interest::SocketInterest;
 pub(in crate::port) use stall::ClientStall;
 pub(super) use stall::{ClientStallCause, PATIENCE};
@@ -46,9 +50,14 @@ pub(in crate::port) trait ClientConnection: Debug + Send {
     fn watch(&mut self, poller: &Poller, place: usize) -> io::Result<()>;
 
     /// Moves the eventfds by which the guest kicks rings to the poller of the worker that serves the function, or to the port's
-    /// own poller (`None`).
-    fn move_kicks(&mut self, _worker: Option<&Arc<Poller>>, _own: &Poller, _place: usize) -> io::Result<()> {
-        Ok(())
+    /// own poller (`None`). Returns false if they were there.
+    fn move_kicks(
+        &mut self,
+        _worker: Option<&Arc<Poller>>,
+        _own: &Poller,
+        _place: usize,
+    ) -> io::Result<bool> {
+        Ok(false)
     }
 
     /// Returns true if doorbells of a client without register pages come by message.

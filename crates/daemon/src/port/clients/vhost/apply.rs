@@ -192,7 +192,8 @@ impl VhostUserConnection {
         match (eventfd, purpose) {
             (Ok(eventfd), RingEventfdPurpose::Kick) => {
                 self.kicks.set(ring, Some(eventfd));
-                with_nic(device, |nic, vf| nic.kick(vf, ring));
+                device.engine.reach_mut(device.function).kicks_mut().renew(ring);
+                with_nic(device, |nic, vf| nic.make_ready(vf, ring));
             }
             (Ok(eventfd), RingEventfdPurpose::Call) => {
                 set_call(ring, Some(eventfd), device);
@@ -232,7 +233,7 @@ fn start(setup: &LiveRingParameters, device: &mut VfioFunction<'_>) {
             device.own.ring_without_memory = false;
             // The guest may have made buffers available before, and the previous process may have used some without an
             // interrupt.
-            with_nic(device, |nic, vf| nic.kick(vf, ring));
+            with_nic(device, |nic, vf| nic.make_ready(vf, ring));
             call(ring, device);
         }
         Some(Err(error)) => {

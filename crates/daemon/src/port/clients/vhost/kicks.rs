@@ -44,15 +44,16 @@ impl KickEventfds {
     }
 
     /// Moves the eventfds to the poller of the worker that serves the function now, or to the port's own (`None`). The new
-    /// poller reports the kicks that the old one has not. `place` is the index of the function.
+    /// poller reports the kicks that the old one has not, and repeats one of each ring that was kicked before. `place` is the
+    /// index of the function. Returns false if the eventfds were in that poller.
     pub(super) fn move_to(
         &mut self,
         worker: Option<&Arc<Poller>>,
         own: &Poller,
         place: usize,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         if worker.map(Arc::as_ptr) == self.away.as_ref().map(Arc::as_ptr) {
-            return Ok(());
+            return Ok(false);
         }
         self.forget_replaced(own);
         let before = self.away.as_deref().unwrap_or(own);
@@ -62,7 +63,7 @@ impl KickEventfds {
             kick.watched = false;
         }
         self.away = worker.cloned();
-        self.watch(own, place)
+        self.watch(own, place).map(|()| true)
     }
 
     /// Adds new eventfds to the poller, and removes replaced ones. `place` is the index of the function. The poller

@@ -206,7 +206,7 @@ impl ClientConnection for VhostUserConnection {
         self.interest.update(state, &self.stream, poller, tokens::connection(place))
     }
 
-    fn move_kicks(&mut self, worker: Option<&Arc<Poller>>, own: &Poller, place: usize) -> io::Result<()> {
+    fn move_kicks(&mut self, worker: Option<&Arc<Poller>>, own: &Poller, place: usize) -> io::Result<bool> {
         self.kicks.move_to(worker, own, place)
     }
 

@@ -91,10 +91,10 @@ impl CardShard {
         has_packet || !self.receiver.may_sleep()
     }
 
-    /// Records that a guest has kicked a ring.
+    /// Has the card look at a ring of one of the shard's VFs after a report of its kicks.
     pub(super) fn kick(&mut self, vf: u8, ring: u32) {
         if self.vfs.has(PortIndex::of_field(vf.into())) {
-            self.nic.kick(vf, ring);
+            self.bus.note_kick(&mut self.nic, vf, ring);
         }
     }
 
