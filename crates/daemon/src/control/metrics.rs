@@ -2,6 +2,7 @@
 //! that SR-IOV dashboards know (`sriov_vf_*`, from the SR-IOV network metrics exporter).
 
 mod answers;
+mod workers;
 
 use super::status::{PortStatus, VfStatus, VirtioDeviceCounts};
 use prometheus::core::Collector;
@@ -113,6 +114,7 @@ fn interventions(vf: &VfStatus) -> Vec<(String, u64)> {
 pub(crate) fn text(ports: &[PortStatus]) -> Result<String, Error> {
     let registry = Registry::new();
     port_metrics(&registry, ports)?;
+    workers::metrics(&registry, ports)?;
     let vfs = || ports.iter().flat_map(|port| port.vfs.iter().map(move |vf| (port.name.as_str(), vf)));
     for (name, help, read) in KNOWN {
         let metric = counter(&registry, name, help, &["numa_node", "pciAddr", "pf", "vf"])?;

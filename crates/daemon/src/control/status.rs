@@ -58,6 +58,12 @@ pub struct PortStatus {
 pub struct WorkerStatus {
     /// Share of the last 10 ms for which the worker was busy, in permille.
     pub busy_permille: u32,
+    /// Time for which the worker was busy, nanoseconds, since the host's process started.
+    #[serde(default)]
+    pub busy_ns: u64,
+    /// Number of frames that VFs have sent or received on the worker, since the host's process started.
+    #[serde(default)]
+    pub frames: u64,
     /// Indexes of the VFs that the worker serves.
     pub vfs: Vec<u8>,
 }

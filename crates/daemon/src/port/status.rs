@@ -38,8 +38,7 @@ impl PortStatusSource<'_> {
     pub(super) fn status(&mut self) -> PortStatus {
         let vfs: Vec<_> = self.clients.slots().iter().filter_map(|slot| self.vf_status(slot)).collect();
         let (cpus, pf) = (self.held_to(), self.pf_status());
-        let workers = self.engine.card_mut().workers();
-        let workers = workers.map_or_else(Vec::new, |workers| workers.status(vfs.len()));
+        let workers = self.engine.card_mut().worker_status(vfs.len());
         let card = self.engine.card();
         let answers = card.is_hosted().then(|| self.clients.answers());
         PortStatus {

@@ -30,7 +30,8 @@ pub(crate) fn show(port: &PortStatus) -> String {
     for (number, worker) in port.workers.iter().enumerate() {
         let vfs: Vec<_> = worker.vfs.iter().map(|vf| format!("{}vf{vf}", port.name)).collect();
         let vfs = if vfs.is_empty() { "no VFs".to_owned() } else { vfs.join(", ") };
-        let _ = writeln!(text, "    worker {number}: {} % busy, {vfs}", worker.busy_permille / 10);
+        let (busy, frames) = (worker.busy_permille / 10, worker.frames);
+        let _ = writeln!(text, "    worker {number}: {busy} % busy, {frames} frames, {vfs}");
     }
     if let Some(pf) = &port.pf {
         function(&mut text, pf);

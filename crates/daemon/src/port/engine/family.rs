@@ -7,7 +7,9 @@ use super::page_memory::VfRegisterPages;
 use super::uplink::PortUplink;
 use super::workers::{FrameWorkers, WorkerFailure};
 use crate::config;
-use crate::control::status::{PacketBufferStatus, VfConductStatus, VfFilterStatus, VfMailboxStatus};
+use crate::control::status::{
+    PacketBufferStatus, VfConductStatus, VfFilterStatus, VfMailboxStatus, WorkerStatus,
+};
 use crate::settings::{PortSettings, VfSettings};
 use crate::state::SavedStateError;
 use crate::state::port::ClientState;
@@ -196,6 +198,11 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Returns the threads that share the card's VFs, if there are any beside the port's own.
     fn workers(&mut self) -> Option<&mut FrameWorkers> {
         None
+    }
+
+    /// Returns the status of the threads that share the port's `vfs` VFs, if there are several.
+    fn worker_status(&mut self, _vfs: usize) -> Vec<WorkerStatus> {
+        Vec::new()
     }
 
     /// Returns true while other threads have parts of the card. Then only [`Self::poll`] and [`Self::gather`] may be called.

@@ -243,8 +243,9 @@ fn port_that_never_sleeps_measures_its_load() {
     let end = world.port_time() + Duration::from_millis(10);
     assert!(world.port.assign(end));
     world.port.divide().unwrap();
-    let workers = world.port.engine.card_mut().workers().unwrap().status(1);
+    let workers = world.port.engine.card_mut().worker_status(1);
     assert_ne!(workers[0].busy_permille, 0);
+    assert!(workers[0].busy_ns >= 2_000_000, "{workers:?}");
 }
 
 #[test]

@@ -140,6 +140,23 @@ fn moves_of_a_vf_count_as_no_kicks() {
 }
 
 #[test]
+fn workers_share_the_counted_frames_of_their_vfs() {
+    let live = LiveHost::with(SPREAD);
+    let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
+    exchange(&mut a, &mut b);
+    eventually("a VF moves to the second worker", || second_worker(&live) == [1]);
+    let before = live.show_port("pf0").workers;
+    exchange(&mut a, &mut b);
+    let after = live.show_port("pf0").workers;
+    for (before, after) in before.iter().zip(&after) {
+        // Each guest sends and receives five frames.
+        assert_eq!(after.frames - before.frames, 10, "{before:?} {after:?}");
+        assert!(after.busy_ns > before.busy_ns, "{before:?} {after:?}");
+    }
+    assert_eq!(before[0].frames + before[1].frames, 20, "{before:?}");
+}
+
+#[test]
 fn port_with_workers_continues_in_the_next_version_of_the_host() {
     let mut live = LiveHost::with(SPREAD);
     let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));

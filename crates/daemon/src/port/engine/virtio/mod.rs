@@ -26,6 +26,7 @@ use super::switch_policy::SwitchPolicyState;
 use super::uplink::PortUplink;
 use super::workers::{BUDGET, DividedCard, FrameWorkers, WorkerFailure};
 use crate::config;
+use crate::control::status::WorkerStatus;
 use crate::settings::PortSettings;
 use crate::state::SavedStateError;
 use crate::state::port::{ClientState, ConfiguredPolicies};
@@ -169,6 +170,10 @@ impl PortCard for VirtioCard {
 
     fn workers(&mut self) -> Option<&mut FrameWorkers> {
         self.workers.as_mut()
+    }
+
+    fn worker_status(&mut self, vfs: usize) -> Vec<WorkerStatus> {
+        self.workers.as_mut().map_or_else(Vec::new, |workers| workers.status(vfs, &self.plane))
     }
 
     fn is_divided(&self) -> bool {

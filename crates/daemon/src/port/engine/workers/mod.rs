@@ -4,6 +4,7 @@
 //! | module | content |
 //! |---|---|
 //! | `dispatcher` | decides which worker serves a VF |
+//! | `load` | work of a worker |
 //! | `shard` | the part of the card that a worker runs |
 //! | `thread` | a worker's thread, and the exchange of its shard |
 //! | `waiting` | waiting of a worker |
@@ -15,6 +16,7 @@
 //! lost, and none overtakes another. A worker waits for its shard; the frame path takes no lock.
 
 mod dispatcher;
+mod load;
 mod shard;
 #[cfg(test)]
 mod tests;
@@ -31,6 +33,7 @@ use host::confine::PreparedSandbox;
 use host::cpus::CpuList;
 use host::poll::{Poller, ThreadWaker};
 use i82576::Time;
+use load::{WorkerLoad, frames_of};
 use pcie::Function;
 use plane::frame::Frame;
 use plane::{ForwardingPlane, PortIndex, PortSet, UplinkWire};
@@ -80,12 +83,12 @@ pub(in crate::port) struct FrameWorkers {
     tables: u64,
     /// Begin of the present window of load.
     window: Time,
-    /// Time for which the port's own thread was busy in this window.
-    busy: Duration,
+    /// Work of each worker. The port's own thread is the first.
+    work: Vec<WorkerLoad>,
     /// Frames of each VF at the begin of this window.
     frames: [u64; MAX_VFS],
-    /// Share of the last window for which each worker was busy, in permille.
-    shares: Vec<u32>,
+    /// Frames in the counters of the card's plane whose worker is known.
+    counted: u64,
 }
 
 impl FrameWorkers {
@@ -122,9 +125,9 @@ impl FrameWorkers {
             divided: false,
             tables: 1,
             window: Time::ZERO,
-            busy: Duration::ZERO,
+            work: vec![WorkerLoad::default(); count],
             frames: [0; MAX_VFS],
-            shares: vec![0; count],
+            counted: 0,
         })
     }
 
@@ -159,7 +162,7 @@ impl FrameWorkers {
 
     /// Records for how long the port's own thread was busy.
     pub(in crate::port) fn note_busy(&mut self, busy: Duration) {
-        self.busy += busy;
+        self.work[0].busy += busy;
     }
 
     /// Returns the time at which the present window of load ends, while the card is divided.
@@ -201,8 +204,13 @@ impl FrameWorkers {
             return Ok(());
         }
         take_shards(&mut self.others)?;
-        for shard in self.others.iter_mut().filter_map(|worker| worker.shard.as_mut()) {
-            join(shard, card);
+        self.count_own_frames(card.plane);
+        for (worker, work) in self.others.iter_mut().zip(&mut self.work[1..]) {
+            let Some(shard) = &mut worker.shard else { continue };
+            work.busy += std::mem::take(&mut shard.busy);
+            let frames = join(shard, card);
+            work.frames += frames;
+            self.counted += frames;
         }
         // All devices are here now, so that the frames of each trunk reach them in their order.
         while self.receive(card, uplink) {}
@@ -229,17 +237,11 @@ impl FrameWorkers {
             return self.set_homes(homes);
         }
         self.window = now;
-        let share = |busy: Duration| {
-            u32::try_from(busy.as_nanos() * 1_000 / length.as_nanos().max(1)).unwrap_or(1_000).min(1_000)
-        };
-        let own = std::mem::take(&mut self.busy);
-        let shards = self.others.iter_mut().filter_map(|worker| worker.shard.as_mut());
-        let others = shards.map(|shard| std::mem::take(&mut shard.busy));
-        self.shares = std::iter::once(own).chain(others).map(share).collect();
-        let mut window = LoadWindow { busy: self.shares.clone(), frames: [0; MAX_VFS], movable };
+        self.work.iter_mut().for_each(|work| work.end_window(length));
+        let busy = self.work.iter().map(|work| work.share).collect();
+        let mut window = LoadWindow { busy, frames: [0; MAX_VFS], movable };
         for vf in 0..MAX_VFS {
-            let total = card.plane.ledger.total(PortIndex::of_field(vf as u32));
-            let frames = total.rx_packets + total.tx_packets;
+            let frames = frames_of(&card.plane.ledger.total(PortIndex::of_field(vf as u32)));
             window.frames[vf] = frames.saturating_sub(self.frames[vf]);
             self.frames[vf] = frames;
         }
@@ -282,13 +284,26 @@ impl FrameWorkers {
         Ok(())
     }
 
-    /// Returns the status of each worker: its load, and its part of the port's `vfs` VFs.
-    pub(in crate::port) fn status(&self, vfs: usize) -> Vec<WorkerStatus> {
-        let of = |worker: usize| {
+    /// Counts the frames of the port's own thread since the last call.
+    fn count_own_frames(&mut self, plane: &ForwardingPlane<MAX_VFS>) {
+        let of = |port: PortIndex| frames_of(&plane.ledger.total(port));
+        let frames: u64 = PortSet::new(u64::MAX).iter().map(of).sum();
+        self.work[0].frames += frames.saturating_sub(std::mem::replace(&mut self.counted, frames));
+    }
+
+    /// Returns the status of each worker: its work, and its part of the port's `vfs` VFs. `plane` is that of the whole card.
+    pub(super) fn status(&mut self, vfs: usize, plane: &ForwardingPlane<MAX_VFS>) -> Vec<WorkerStatus> {
+        self.count_own_frames(plane);
+        let of = |(worker, work): (usize, &WorkerLoad)| {
             let own = |vf: &u8| usize::from(self.homes[usize::from(*vf)]) == worker;
-            WorkerStatus { busy_permille: self.shares[worker], vfs: (0..vfs as u8).filter(own).collect() }
+            WorkerStatus {
+                busy_permille: work.share,
+                busy_ns: work.busy.as_nanos() as u64,
+                frames: work.frames,
+                vfs: (0..vfs as u8).filter(own).collect(),
+            }
         };
-        (0..self.shares.len()).map(of).collect()
+        self.work.iter().enumerate().map(of).collect()
     }
 }
 
@@ -344,8 +359,9 @@ fn part(shard: &mut CardShard, vf: u8, card: &mut DividedCard<'_>) {
     }
 }
 
-/// Moves all VFs of a shard, with their counters and transmit accounts, to the card.
-fn join(shard: &mut CardShard, card: &mut DividedCard<'_>) {
+/// Moves all VFs of a shard, with their counters and transmit accounts, to the card. Returns the number of frames that the VFs
+/// have sent and received in the shard.
+fn join(shard: &mut CardShard, card: &mut DividedCard<'_>) -> u64 {
     for port in std::mem::take(&mut shard.vfs).iter() {
         let vf = port.get();
         if let Some(device) = shard.nic.detach(vf) {
@@ -356,8 +372,12 @@ fn join(shard: &mut CardShard, card: &mut DividedCard<'_>) {
         }
         card.plane.pacing.continue_port(port, &shard.plane.pacing);
     }
+    let mut frames = 0;
     for port in PortSet::new(u64::MAX).iter() {
+        let moved = shard.plane.ledger.take(port);
         let counters = card.plane.ledger.of(port);
-        *counters = *counters + shard.plane.ledger.take(port);
+        *counters = *counters + moved;
+        frames += frames_of(&moved);
     }
+    frames
 }

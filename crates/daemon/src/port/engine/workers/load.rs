@@ -1,0 +1,30 @@
+//! Work of a worker: the time for which it was busy, and its frames.
+
+use plane::PortCounters;
+use std::time::Duration;
+
+/// Work of a worker, since the port was opened.
+#[derive(Debug, Clone, Default)]
+pub(super) struct WorkerLoad {
+    pub(super) busy: Duration,
+    /// Value of `busy` at the begin of the present window.
+    before: Duration,
+    /// Share of the last window for which the worker was busy, in permille.
+    pub(super) share: u32,
+    /// Number of frames that its VFs have sent and received on it.
+    pub(super) frames: u64,
+}
+
+impl WorkerLoad {
+    /// Computes the share of a window for which the worker was busy.
+    pub(super) fn end_window(&mut self, length: Duration) {
+        let busy = self.busy - std::mem::replace(&mut self.before, self.busy);
+        let share = busy.as_nanos() * 1_000 / length.as_nanos().max(1);
+        self.share = u32::try_from(share).unwrap_or(1_000).min(1_000);
+    }
+}
+
+/// Returns the number of frames that a VF has sent and received.
+pub(super) fn frames_of(counters: &PortCounters) -> u64 {
+    counters.rx_packets + counters.tx_packets
+}
