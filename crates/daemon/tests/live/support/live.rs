@@ -49,10 +49,10 @@ impl LiveHost {
         Self { host: Some(host), folder }
     }
 
-    /// Starts a host with default values whose sockets are in `folder`. `before` receives the configuration
+    /// Starts a host with the configuration `text` whose sockets are in `folder`. `before` receives the configuration
     /// before the start.
-    pub(crate) fn begin(folder: TempDir, before: impl FnOnce(&HostConfig)) -> Self {
-        let config = HostConfig::check(HostConfig::parse("").unwrap(), folder.path()).unwrap();
+    pub(crate) fn begin(text: &str, folder: TempDir, before: impl FnOnce(&HostConfig)) -> Self {
+        let config = HostConfig::check(HostConfig::parse(text).unwrap(), folder.path()).unwrap();
         before(&config);
         Self { host: Some(RunningHost::start(config).unwrap()), folder }
     }

@@ -2,7 +2,7 @@
 //! own.
 
 mod front_end;
-mod guest;
+pub(crate) mod guest;
 mod packed_ring;
 
 mod busy;
