@@ -58,17 +58,13 @@ impl VirtioNet {
     /// # Errors
     /// [`VhostClientError`]; `NotOffered` if the back end lacks a feature of the configuration.
     pub fn attach(socket: &Path, config: &VirtioNetConfig) -> Result<Self, VhostClientError> {
-        let mut connection = BackendConnection::open(socket)?;
         let accepted = config.features.with(VirtioFeatures::VERSION_1);
-        negotiate(&mut connection, accepted)?;
         let (size, segments) = (config.descriptors, accepted.intersects(SEGMENTS));
         let bytes = 2 * FrontendMemory::ring_bytes(size)
             + ReceiveRing::bytes(size)
             + TransmitRing::bytes(size, segments)
             + 4096;
         let mut memory = FrontendMemory::new(bytes)?;
-        let (region, fd) = memory.region()?;
-        connection.confirmed(&FrontendRequest::SetMemTable(vec![region]), vec![fd])?;
         let is_packed = accepted.contains(VirtioFeatures::RING_PACKED);
         let mut ring = || {
             let addresses = memory.allocate_ring(size)?;
@@ -77,10 +73,7 @@ impl VirtioNet {
             Ok::<_, VhostClientError>(ring)
         };
         let (receive, transmit) = (ring()?, ring()?);
-        let eventfds = [
-            start(&mut connection, receive_queue(0), &receive)?,
-            start(&mut connection, transmit_queue(0), &transmit)?,
-        ];
+        let (connection, eventfds) = connect(socket, accepted, &memory, [&receive, &transmit])?;
         let receive = ReceiveRing::new(receive, &mut memory, NetHeaderFormat::of(accepted).size())?;
         let transmit = TransmitRing::new(transmit, &mut memory, segments)?;
         let (kicks, broken) = (0, None);
@@ -88,6 +81,17 @@ impl VirtioNet {
             Self { _connection: connection, memory, accepted, receive, transmit, eventfds, kicks, broken };
         this.post_buffers();
         this.broken.map_or(Ok(this), |error| Err(error.into()))
+    }
+
+    /// Attaches to the function again after the end of its back end, as QEMU does: with the same memory and rings, each of which
+    /// starts at its first position. The driver continues where it was.
+    ///
+    /// # Errors
+    /// [`VhostClientError`]; `NotOffered` if the new back end lacks a feature that the driver has accepted.
+    pub fn reconnect(&mut self, socket: &Path) -> Result<(), VhostClientError> {
+        let rings = [&self.receive.ring, &self.transmit.ring];
+        (self._connection, self.eventfds) = connect(socket, self.accepted, &self.memory, rings)?;
+        Ok(())
     }
 
     /// Returns the features that the driver has accepted.
@@ -169,6 +173,23 @@ impl VirtioNet {
             }
         }
     }
+}
+
+/// Connects to the back end: negotiates features, shares memory, and starts the receive ring and the transmit ring. Returns the
+/// rings' eventfds too.
+fn connect(
+    socket: &Path,
+    accepted: VirtioFeatures,
+    memory: &FrontendMemory,
+    [receive, transmit]: [&DriverRing; 2],
+) -> Result<(BackendConnection, [RingEventfds; 2]), VhostClientError> {
+    let mut connection = BackendConnection::open(socket)?;
+    negotiate(&mut connection, accepted)?;
+    let (region, fd) = memory.region()?;
+    connection.confirmed(&FrontendRequest::SetMemTable(vec![region]), vec![fd])?;
+    let receive = start(&mut connection, receive_queue(0), receive)?;
+    let transmit = start(&mut connection, transmit_queue(0), transmit)?;
+    Ok((connection, [receive, transmit]))
 }
 
 /// Accepts features of the device, and of the protocol acknowledgements alone.

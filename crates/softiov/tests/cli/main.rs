@@ -40,3 +40,4 @@ mod tools;
 mod transfer;
 mod uplinks;
 mod vf;
+mod virtio_survival;
