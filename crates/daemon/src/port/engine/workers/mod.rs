@@ -4,9 +4,10 @@
 //! | module | content |
 //! |---|---|
 //! | `dispatcher` | decides which worker serves a VF |
+//! | `exchange` | exchange of a worker's shard with the port's own thread |
 //! | `load` | work of a worker |
 //! | `shard` | the part of the card that a worker runs |
-//! | `thread` | a worker's thread, and the exchange of its shard |
+//! | `thread` | a worker's thread |
 //! | `waiting` | waiting of a worker |
 //! | `trunk` | rings of frames between workers, and to the uplink |
 //!
@@ -16,6 +17,7 @@
 //! lost, and none overtakes another. A worker waits for its shard; the frame path takes no lock.
 
 mod dispatcher;
+mod exchange;
 mod load;
 mod shard;
 #[cfg(test)]
@@ -29,6 +31,8 @@ use super::uplink::PortUplink;
 use crate::config::file::{DispatcherMode, DoorbellMode};
 use crate::control::status::WorkerStatus;
 use dispatcher::{BalancedDispatcher, LoadWindow, VfHomes, WINDOW};
+use exchange::ShardExchange;
+pub(in crate::port) use exchange::WorkerFailure;
 use host::confine::PreparedSandbox;
 use host::cpus::CpuList;
 use host::poll::{Poller, ThreadWaker};
@@ -44,8 +48,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
-pub(in crate::port) use thread::WorkerFailure;
-use thread::{ShardExchange, Worker};
+use thread::Worker;
 use trunk::{SharedTrunkState, TrunkReceiver};
 use virtio_nic::{MAX_VFS, Nic};
 
