@@ -1,5 +1,13 @@
-//! Cost tables, one per CPU model. Each constant has a unit, a plausible range, a kind of evidence and a source. The
-//! lab's calibration sets other values by name.
+//! Cost tables: one table with a column for each machine. Each constant has a unit, a plausible range, a kind of
+//! evidence and a source. The lab's calibration sets other values by name.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`machine`] | the columns: machines, and those whose values they share |
+//! | `cell` | value of a constant on one machine |
+//! | `table` | the rows: values by constant and machine |
+//! | [`row`] | names and units of the constants, kinds of evidence |
+//! | [`observed`] | observations that the model may not use as costs |
 //!
 //! Reading a constant is an array access, `table[CostConstant::EoiFast]`; names are for files and command lines. No
 //! table is another one scaled by its clock. No exit costs less than the processor's own transition. Two
@@ -10,18 +18,29 @@ use core::ops::Index;
 use crate::exit::VirtualizationFeatures;
 use looked_up::UsedCostConstants;
 
+mod cell;
 mod looked_up;
-mod modern;
-mod nehalem;
+pub mod machine;
 pub mod observed;
-mod others;
 pub mod row;
+mod table;
 #[cfg(test)]
 mod tests;
 
+pub use machine::MachineModel;
 pub use observed::{OBSERVATIONS, PublishedObservation};
-use row::CostEntry;
 pub use row::{CostConstant, CostEvidenceKind, CostRow, CostUnit, SetCostError};
+
+/// Rows of all machines, in the order of [`MachineModel::ALL`].
+static ROWS: [[CostRow; CostConstant::COUNT]; MachineModel::ALL.len()] = {
+    let mut all = [table::rows(MachineModel::ALL[0]); MachineModel::ALL.len()];
+    let mut at = 1;
+    while at < all.len() {
+        all[at] = table::rows(MachineModel::ALL[at]);
+        at += 1;
+    }
+    all
+};
 
 /// Costs of operations on one CPU model. A table and its copies share a record of the constants that were read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,73 +52,34 @@ pub struct CostTable {
 }
 
 impl CostTable {
+    /// Returns the cost table of a machine.
+    pub fn of(machine: MachineModel) -> CostTable {
+        CostTable {
+            name: machine.name(),
+            features: features(machine),
+            rows: ROWS[machine as usize],
+            looked_up: UsedCostConstants::default(),
+        }
+    }
+
     /// Returns the cost table of the Xeon 5500 (Nehalem-EP) under Xen 3.4 (Dong et al., HPCA 2010).
     pub fn nehalem() -> CostTable {
-        CostTable::new("nehalem", nehalem::FEATURES, nehalem::ROWS)
+        CostTable::of(MachineModel::Nehalem)
     }
 
     /// Returns the cost table of a Sapphire Rapids server processor under KVM.
     pub fn modern() -> CostTable {
-        CostTable::new("modern", modern::FEATURES, modern::ROWS)
+        CostTable::of(MachineModel::Modern)
     }
 
-    fn new(
-        name: &'static str,
-        features: VirtualizationFeatures,
-        entries: [CostEntry; CostConstant::COUNT],
-    ) -> CostTable {
-        CostTable { name, features, rows: entries.map(CostRow::of), looked_up: UsedCostConstants::default() }
-    }
-
-    /// Returns the cost table of the Opteron 250 under Xen 2.0.6 (Willmann et al., HPCA 2007).
-    pub fn opteron() -> CostTable {
-        CostTable::nehalem().derived("opteron", others::OPTERON)
-    }
-
-    /// Returns the cost table of a Skylake-class machine, derived from the modern one.
-    pub fn skylake() -> CostTable {
-        CostTable::modern().derived("skylake", others::SKYLAKE)
-    }
-
-    /// Returns the cost table of the Xeon E5405 under Xen (Zhang et al.).
-    pub fn harpertown() -> CostTable {
-        CostTable::nehalem().derived("harpertown", others::HARPERTOWN)
-    }
-
-    /// Returns the cost table of a 2.4 GHz Xeon under Xen 2.0.6 (Menon et al., ATC 2006).
-    pub fn prestonia() -> CostTable {
-        CostTable::nehalem().derived("prestonia", others::PRESTONIA)
-    }
-
-    /// Returns the cost table of a 2009 server with an IOMMU and a 10 Gb/s card under Xen 3 (Dong et al., SYSTOR 2009).
-    pub fn server_2009() -> CostTable {
-        CostTable::nehalem().derived("server-2009", others::SERVER_2009)
-    }
-
-    /// Returns the cost tables of all CPU models.
-    pub fn all() -> [CostTable; 7] {
-        [
-            CostTable::nehalem(),
-            CostTable::modern(),
-            CostTable::opteron(),
-            CostTable::skylake(),
-            CostTable::harpertown(),
-            CostTable::prestonia(),
-            CostTable::server_2009(),
-        ]
+    /// Returns the cost tables of all machines.
+    pub fn all() -> [CostTable; MachineModel::ALL.len()] {
+        MachineModel::ALL.map(CostTable::of)
     }
 
     /// Returns the cost table called `name`.
     pub fn named(name: &str) -> Option<CostTable> {
-        CostTable::all().into_iter().find(|table| table.name == name)
-    }
-
-    /// Derives another processor's cost table from this one. Constants that `values` omits keep this table's values; no
-    /// experiment on that processor charges them.
-    fn derived(mut self, name: &'static str, values: &[CostEntry]) -> CostTable {
-        self.name = name;
-        values.iter().for_each(|entry| self.rows[entry.0 as usize] = CostRow::of(*entry));
-        self
+        MachineModel::ALL.into_iter().find(|machine| machine.name() == name).map(CostTable::of)
     }
 
     /// Returns the name of the cost table.
@@ -195,6 +175,13 @@ impl CostTable {
         row.kind = kind;
         Ok(())
     }
+}
+
+/// Returns the virtualization features of a machine's processor. Without any, APIC accesses, interrupts and MSI-X table
+/// writes cause VM exits. With all, an assigned device's interrupt and the guest's end of interrupt need no VM exit.
+const fn features(machine: MachineModel) -> VirtualizationFeatures {
+    let all = matches!(machine, MachineModel::Modern | MachineModel::Skylake);
+    VirtualizationFeatures { apic_virtualization: all, posted_interrupts: all, x2apic: all }
 }
 
 impl Index<CostConstant> for CostTable {

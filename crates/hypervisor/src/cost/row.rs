@@ -98,22 +98,7 @@ pub struct CostRow {
     pub source: &'static str,
 }
 
-/// Entry of a processor's table: constant, value, plausible range, kind of evidence and source.
-pub(super) type CostEntry = (CostConstant, u64, (u64, u64), CostEvidenceKind, &'static str);
-
-/// Source of an estimate without a publication behind it.
-pub(super) const ESTIMATE: &str = "engineering estimate";
-
-/// Creates an estimate without a publication behind it.
-pub(super) const fn estimate(cost: CostConstant, value: u64, range: (u64, u64)) -> CostEntry {
-    (cost, value, range, CostEvidenceKind::Estimate, ESTIMATE)
-}
-
 impl CostRow {
-    pub(super) const fn of((cost, value, range, kind, source): CostEntry) -> Self {
-        CostRow { cost, name: cost.name(), value, unit: cost.unit(), range, kind, source }
-    }
-
     /// Returns the permitted values of the constant: those of its unit, and for SMT contention at least 1,000, since a
     /// busy sibling never makes a thread faster.
     pub(crate) const fn allowed(&self) -> RangeInclusive<u64> {

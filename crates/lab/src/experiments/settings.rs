@@ -9,7 +9,7 @@ use crate::value::ParameterValue;
 use driver::moderation::{AdaptiveModeration, BufferRedundancy, ModerationPolicy, interval_us};
 use guest::ProgramWorkload;
 use guest::packet::TCP_PAYLOAD;
-use hypervisor::cost::{CostRow, CostTable};
+use hypervisor::cost::{CostRow, CostTable, MachineModel};
 use hypervisor::exit::EoiPath;
 use sim::VirtualDuration;
 use std::fmt::Display;
@@ -208,13 +208,13 @@ pub(crate) fn sensitivity() -> ModelSensitivity {
 
 /// Returns the cost table of an experiment run, by default that of Dong et al., HPCA 2010.
 pub(crate) fn table(context: &PointRunInputs) -> Result<CostTable, PointRunError> {
-    table_or(context, CostTable::nehalem)
+    table_or(context, MachineModel::Nehalem)
 }
 
 /// Returns the cost table of an experiment run, by default `own`, that of the paper's machine.
-pub(crate) fn table_or(context: &PointRunInputs, own: fn() -> CostTable) -> Result<CostTable, PointRunError> {
+pub(crate) fn table_or(context: &PointRunInputs, own: MachineModel) -> Result<CostTable, PointRunError> {
     let seeds = match context.settings.text(TABLE)? {
-        OWN_TABLE => own(),
+        OWN_TABLE => CostTable::of(own),
         name => CostTable::named(name)
             .ok_or_else(|| PointRunError::Refused(format!("unknown cost table {name}")))?,
     };

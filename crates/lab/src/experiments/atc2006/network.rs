@@ -11,7 +11,7 @@ use crate::machine::single::{
     CardDriver, PacketChannelOptions, PayloadDirection, SingleCpuResults, SingleCpuSetup, SingleCpuSimulation,
 };
 use crate::value::ParameterValue;
-use hypervisor::cost::CostTable;
+use hypervisor::cost::MachineModel;
 
 const MBPS: Metric = metric("throughput_mbps", "Mb/s", "payload over four ports");
 const CYCLES: Metric = metric("cycles_per_packet", "cycles", "cycles of the processor for each segment");
@@ -176,7 +176,7 @@ fn run(
     guests: u8,
     context: &PointRunInputs,
 ) -> Result<(SingleCpuResults, PointOutcome), PointRunError> {
-    let table = settings::table_or(context, CostTable::prestonia)?;
+    let table = settings::table_or(context, MachineModel::Prestonia)?;
     let plan = SingleCpuSetup {
         channel,
         seed: context.seed,

@@ -10,7 +10,7 @@ use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric, times};
 use crate::experiments::settings;
 use crate::machine::queues::{DoorbellPath, MultiqueueSetup, MultiqueueSimulation, MultiqueueTraffic};
 use crate::value::ParameterValue;
-use hypervisor::cost::CostTable;
+use hypervisor::cost::MachineModel;
 
 const LOAD: ExperimentAxis = ExperimentAxis {
     name: "load",
@@ -151,7 +151,7 @@ fn run(at: &ExperimentPoint, pairs: u8, context: &PointRunInputs) -> Result<Poin
         "datagrams" => MultiqueueTraffic::Datagrams,
         _ => MultiqueueTraffic::Requests,
     };
-    let table = settings::table_or(context, CostTable::modern)?;
+    let table = settings::table_or(context, MachineModel::Modern)?;
     let plan = MultiqueueSetup { table, pairs, doorbell, load, seed: context.seed };
     let mut machine = MultiqueueSimulation::new(&plan).map_err(PointRunError::Refused)?;
     let (run_up, span) = times(context)?;

@@ -11,7 +11,7 @@ use crate::machine::thin::{
     PfNotificationMethod, ThinHypervisorResults, ThinHypervisorSetup, ThinHypervisorSimulation, WireTraffic,
 };
 use crate::value::ParameterValue;
-use hypervisor::cost::CostTable;
+use hypervisor::cost::MachineModel;
 
 const AXES: &[ExperimentAxis] = &[
     ExperimentAxis {
@@ -131,7 +131,7 @@ fn run(
         _ => PfNotificationMethod::Posted,
     };
     let busy = at.axes.text("guest")? == "loaded";
-    let table = settings::table_or(context, CostTable::skylake)?;
+    let table = settings::table_or(context, MachineModel::Skylake)?;
     let mut machine =
         ThinHypervisorSimulation::new(&ThinHypervisorSetup { table, pf, busy, load, seed: context.seed });
     let (run_up, span) = times(context)?;

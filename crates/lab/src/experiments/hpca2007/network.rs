@@ -11,7 +11,7 @@ use crate::machine::single::{
     CardDriver, PayloadDirection, SingleCpuResults, SingleCpuSetup, SingleCpuSimulation,
 };
 use crate::value::ParameterValue;
-use hypervisor::cost::CostTable;
+use hypervisor::cost::MachineModel;
 
 const MBPS: Metric = metric("throughput_mbps", "Mb/s", "payload over both ports");
 const XEN: ParameterValue = ParameterValue::name("xen");
@@ -155,7 +155,7 @@ fn run(
     } else {
         PayloadDirection::Receive
     };
-    let table = settings::table_or(context, CostTable::opteron)?;
+    let table = settings::table_or(context, MachineModel::Opteron)?;
     let plan =
         SingleCpuSetup { seed: context.seed, ..SingleCpuSetup::willmann(table, drive, direction, guests) };
     let mut machine = SingleCpuSimulation::new(&plan);

@@ -17,7 +17,7 @@ use crate::experiments::{point, settings};
 use crate::machine::{NetbackOptions, NetworkAccessMode, ServerSetup, ServerTopology};
 use crate::value::ParameterValue;
 use guest::{KernelConfig, ProgramWorkload};
-use hypervisor::cost::CostTable;
+use hypervisor::cost::MachineModel;
 use hypervisor::domain::DomainKind;
 use split::dispatch::{DispatchPolicy, LoadThresholds};
 
@@ -65,7 +65,7 @@ fn setup(
     dispatch: DispatchPolicy,
 ) -> Result<ServerSetup, PointRunError> {
     Ok(ServerSetup {
-        table: settings::table_or(context, CostTable::harpertown)?,
+        table: settings::table_or(context, MachineModel::Harpertown)?,
         topology: ServerTopology::NETBACK,
         ports: PORTS,
         guests: PORTS,

@@ -4,18 +4,23 @@
 use super::DeviceAccessMode;
 use super::net::{self, NetworkSimulation};
 use super::storage::{self, DiskSimulation};
-use hypervisor::cost::CostTable;
+use hypervisor::cost::{CostTable, MachineModel};
 use sim::VirtualDuration;
 
 fn stream(path: DeviceAccessMode) -> net::NicMachineResults {
-    let plan = net::NicMachineSetup { table: CostTable::server_2009(), path, seed: 1 };
+    let plan = net::NicMachineSetup { table: CostTable::of(MachineModel::Server2009), path, seed: 1 };
     NetworkSimulation::new(&plan)
         .measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(100))
         .unwrap()
 }
 
 fn disk(path: DeviceAccessMode, block_kb: u32) -> storage::DiskResults {
-    let plan = storage::DiskSetup { table: CostTable::server_2009(), path, block: block_kb * 1_024, seed: 1 };
+    let plan = storage::DiskSetup {
+        table: CostTable::of(MachineModel::Server2009),
+        path,
+        block: block_kb * 1_024,
+        seed: 1,
+    };
     DiskSimulation::new(&plan)
         .measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(400))
         .unwrap()

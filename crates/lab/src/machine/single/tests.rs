@@ -5,11 +5,11 @@ use super::{
     CardDriver, CdnaAttack, PacketChannelOptions, PayloadDirection, SingleCpuResults, SingleCpuSetup,
     SingleCpuSimulation, attack,
 };
-use hypervisor::cost::CostTable;
+use hypervisor::cost::{CostTable, MachineModel};
 use sim::VirtualDuration;
 
 fn simulate(drive: CardDriver, direction: PayloadDirection, guests: u8) -> SingleCpuResults {
-    let plan = SingleCpuSetup::willmann(CostTable::opteron(), drive, direction, guests);
+    let plan = SingleCpuSetup::willmann(CostTable::of(MachineModel::Opteron), drive, direction, guests);
     SingleCpuSimulation::new(&plan)
         .measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(60))
         .unwrap()
@@ -67,7 +67,7 @@ fn no_attack_of_a_cdna_guest_affects_other_guests() {
 const SMART: PacketChannelOptions = PacketChannelOptions { offloads: true, ..PacketChannelOptions::XEN };
 
 fn menon(drive: CardDriver, direction: PayloadDirection, channel: PacketChannelOptions) -> SingleCpuResults {
-    let plan = SingleCpuSetup::menon(CostTable::prestonia(), drive, direction, 1);
+    let plan = SingleCpuSetup::menon(CostTable::of(MachineModel::Prestonia), drive, direction, 1);
     let measured = SingleCpuSimulation::new(&SingleCpuSetup { channel, ..plan })
         .measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(100));
     measured.unwrap()

@@ -8,14 +8,14 @@ use crate::machine::{
 };
 use driver::moderation::{ModerationPolicy as Moderation, interval_us};
 use guest::{KernelConfig, ProgramWorkload};
-use hypervisor::cost::CostTable;
+use hypervisor::cost::{CostTable, MachineModel};
 use hypervisor::domain::DomainKind;
 use sim::VirtualDuration;
 use split::dispatch::{DispatchPolicy, LoadThresholds};
 
 fn of(workers: u8, dispatch: DispatchPolicy) -> ServerSetup {
     ServerSetup {
-        table: CostTable::harpertown(),
+        table: CostTable::of(MachineModel::Harpertown),
         topology: ServerTopology::NETBACK,
         ports: 4,
         guests: 4,

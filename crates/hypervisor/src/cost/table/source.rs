@@ -1,0 +1,22 @@
+//! Sources that several cells of the cost table share.
+
+/// Source of the Opteron's costs of receiving a segment.
+pub(super) const OPTERON_RECEIVE: &str = "a part of the 11 K cycles a segment that 2,508 Mb/s take on a Pentium 4 (Menon et al., ATC 2006), at half of its cycles";
+
+/// Source of the 2.4 GHz Xeon's costs of receiving a segment.
+pub(super) const PRESTONIA_RECEIVE: &str =
+    "a part of the 11 K cycles a segment that 2,508 Mb/s take natively (Menon et al., ATC 2006)";
+
+/// Source of the Xeon E5405's costs of work in its core.
+pub(super) const HARPERTOWN_CORE: &str = "engineering estimate: nehalem's value, because a Core microarchitecture's cycles are near those of its successor";
+
+/// Source of the Xeon E5405's costs of work in memory.
+pub(super) const HARPERTOWN_BUS: &str =
+    "engineering estimate: memory is behind a front-side bus and a hub, at a clock of 2.0 GHz";
+
+/// Source of the 2.4 GHz Xeon's costs of traps, locks and misses.
+pub(super) const NETBURST: &str = "engineering estimate: twice the value of nehalem, because a deep pipeline pays for traps, locks and misses";
+
+/// Source of the displacement of machines that refill all state at each switch.
+pub(super) const FULL_REFILL: &str =
+    "zero, because the values of the table's paper were fitted with a full refill at each switch";
