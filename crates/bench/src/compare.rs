@@ -107,6 +107,7 @@ fn modelled() -> Result<Vec<BenchmarkRow>> {
         jobs: NonZeroUsize::MIN,
         shard: None,
         set: Vec::new(),
+        sweep: Vec::new(),
         unaffected: false,
         out: None,
     };

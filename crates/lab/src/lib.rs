@@ -10,6 +10,7 @@
 //! | [`row`], [`named`], [`value`] | parameters and metrics of a point |
 //! | [`runner`] | running points in parallel, ordering rows, storing and reusing them |
 //! | [`figure`] | charts and their SVG |
+//! | [`dataset`] | rows as CSV with a codebook |
 //! | [`report`] | one HTML file, with CSV and JSON beside it |
 //!
 //! The same seed gives byte-identical rows, for any number of jobs and any division into parts. Real time is
@@ -18,6 +19,8 @@
 
 pub mod calibrate;
 pub mod catalogue;
+mod csv;
+pub mod dataset;
 pub mod experiment;
 pub mod experiments;
 pub mod figure;
@@ -28,6 +31,7 @@ pub mod named;
 pub mod report;
 pub mod row;
 pub mod runner;
+mod similar;
 #[cfg(test)]
 mod synthetic;
 pub mod value;

@@ -123,6 +123,7 @@ impl CalibrationRunner {
             jobs: NonZeroUsize::MIN,
             shard: None,
             set,
+            sweep: Vec::new(),
             unaffected: true,
             out: None,
         };

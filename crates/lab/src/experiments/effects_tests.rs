@@ -42,6 +42,7 @@ fn run(experiment: &Experiment, point: &Params, set: &[(&str, &str)]) -> Result<
         jobs: NonZeroUsize::MIN,
         shard: None,
         set,
+        sweep: Vec::new(),
         unaffected: false,
         out: None,
     };

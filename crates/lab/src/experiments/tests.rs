@@ -20,8 +20,15 @@ fn experiment_rows_and_traces_are_equal_for_any_job_count() {
     let set = ["measure_ms=2", "warm_up_ms=5"].map(|text| text.parse().unwrap());
     let run = |jobs, shard: Option<&str>| {
         let (jobs, shard) = (NonZeroUsize::new(jobs).unwrap(), shard.map(|text| text.parse().unwrap()));
-        let options =
-            ExperimentOptions { seed: 3, jobs, shard, set: set.to_vec(), unaffected: true, out: None };
+        let options = ExperimentOptions {
+            seed: 3,
+            jobs,
+            shard,
+            set: set.to_vec(),
+            sweep: Vec::new(),
+            unaffected: true,
+            out: None,
+        };
         let run = runner::run(&catalogue(), &ExperimentSelection::All, &options, &mut ()).unwrap();
         let line = |record: &StoredResultRow| format!("{} {}", record.row.to_json(), record.trace);
         run.records.iter().map(line).collect::<Vec<_>>()
@@ -52,8 +59,15 @@ pub(super) fn run_point(experiment: &str, set: &[&str]) -> Result<ResultRow, Lab
 
 fn found_with(seed: u64, experiment: &str, set: &[&str]) -> Result<ResultRow, LabError> {
     let set = ["measure_ms=20"].iter().chain(set).map(|text| text.parse().unwrap()).collect();
-    let options =
-        ExperimentOptions { seed, jobs: NonZeroUsize::MIN, shard: None, set, unaffected: true, out: None };
+    let options = ExperimentOptions {
+        seed,
+        jobs: NonZeroUsize::MIN,
+        shard: None,
+        set,
+        sweep: Vec::new(),
+        unaffected: true,
+        out: None,
+    };
     let selection = ExperimentSelection::Names(vec![experiment.to_owned()]);
     let run = runner::run(&catalogue(), &selection, &options, &mut ())?;
     Ok(run.records.into_iter().next().unwrap().row)

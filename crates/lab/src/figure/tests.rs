@@ -15,6 +15,7 @@ fn drawn(experiment: &str) -> Vec<Chart> {
         jobs: NonZeroUsize::MIN,
         shard: None,
         set: Vec::new(),
+        sweep: Vec::new(),
         unaffected: false,
         out: None,
     };

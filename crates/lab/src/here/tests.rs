@@ -70,6 +70,7 @@ fn twice_the_clock_frequency_halves_processor_use() {
             jobs: NonZeroUsize::MIN,
             shard: None,
             set,
+            sweep: Vec::new(),
             unaffected: true,
             out: None,
         };

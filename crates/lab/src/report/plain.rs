@@ -1,11 +1,10 @@
 //! Writes the report for other programs: CSV and JSON.
 
-use std::fmt::Write;
-
 use serde::Serialize;
 
 use super::ExperimentReport;
 use crate::catalogue::{ModelConstant, ModelSensitivity, Residual};
+use crate::csv::{record, union};
 use crate::named::{Metrics, NamedValues};
 use crate::row::ResultRow;
 
@@ -13,44 +12,15 @@ pub(super) fn csv(report: &ExperimentReport) -> String {
     let rows = || report.sections.iter().flat_map(|section| &section.rows);
     let params = union(rows().flat_map(|row| row.params.names()));
     let metrics = union(rows().flat_map(|row| row.metrics.names()));
-    let mut text = "experiment".to_owned();
-    for name in params.iter().chain(&metrics) {
-        let _ = write!(text, ",{}", field(name));
-    }
-    text.push('\n');
+    let mut text = String::new();
+    record(&mut text, ["experiment"].iter().chain(&params).chain(&metrics));
     for row in rows() {
-        text += &field(&row.experiment);
-        cells(&mut text, &params, &row.params);
-        cells(&mut text, &metrics, &row.metrics);
-        text.push('\n');
+        let params = params.iter().map(|name| row.params.get(name).map(ToString::to_string));
+        let metrics = metrics.iter().map(|name| row.metrics.get(name).map(ToString::to_string));
+        let values = params.chain(metrics).map(Option::unwrap_or_default);
+        record(&mut text, std::iter::once(row.experiment.clone()).chain(values));
     }
     text
-}
-
-fn union<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut union = Vec::new();
-    names.for_each(|name| {
-        if !union.contains(&name) {
-            union.push(name);
-        }
-    });
-    union
-}
-
-fn cells<T: ToString>(text: &mut String, names: &[&str], values: &NamedValues<T>) {
-    for name in names {
-        let value = values.get(name).map(T::to_string).unwrap_or_default();
-        let _ = write!(text, ",{}", field(&value));
-    }
-}
-
-/// Quotes a CSV field (RFC 4180, section 2).
-fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
 }
 
 #[derive(Serialize)]

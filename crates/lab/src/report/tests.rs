@@ -10,8 +10,15 @@ use crate::synthetic::catalogue;
 
 pub(super) fn records(seed: u64, set: &[&str]) -> Vec<StoredResultRow> {
     let set = set.iter().map(|text| text.parse().unwrap()).collect();
-    let options =
-        ExperimentOptions { seed, jobs: NonZeroUsize::MIN, shard: None, set, unaffected: true, out: None };
+    let options = ExperimentOptions {
+        seed,
+        jobs: NonZeroUsize::MIN,
+        shard: None,
+        set,
+        sweep: Vec::new(),
+        unaffected: true,
+        out: None,
+    };
     runner::run(&catalogue(), &ExperimentSelection::All, &options, &mut ()).unwrap().records
 }
 

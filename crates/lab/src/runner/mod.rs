@@ -3,6 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`plan`] | selects points: experiments, overrides, shard, seeds |
+//! | [`sweep`] | values of swept parameters, and their combinations |
 //! | [`store`] | stores rows in a folder and reuses them |
 //! | [`progress`] | progress bar on standard error |
 //!
@@ -11,6 +12,7 @@
 pub mod plan;
 pub mod progress;
 pub mod store;
+pub mod sweep;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +30,10 @@ use crate::experiment::{ExperimentPoint, PointOutcome, PointRunError};
 use crate::row::{ResultRow, rounded};
 use plan::{ExperimentSelection, PlannedPoint, RunPlanError, RunShard, SettingAssignment};
 use store::{RowStore, RowStoreError, StoredResultRow};
+use sweep::ParameterSweep;
+
+/// Seed of a run for which the user gives none.
+pub const DEFAULT_SEED: u64 = 1;
 
 /// Options of a run of experiments.
 #[derive(Clone, Debug)]
@@ -40,6 +46,8 @@ pub struct ExperimentOptions {
     pub shard: Option<RunShard>,
     /// Assignments `key=value` to axes and settings of the run.
     pub set: Vec<SettingAssignment>,
+    /// Axes and settings that take several values in the run, combined with each other.
+    pub sweep: Vec<ParameterSweep>,
     /// Produce rows also at points where a changed setting has no effect. Otherwise such points fail.
     pub unaffected: bool,
     /// Folder of stored rows; points with a row of equal inputs are not run again.

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use super::ExperimentOptions;
+use super::sweep::{self, ParameterSweep};
 use crate::catalogue::{ExperimentCatalogue, SettingDefinition};
 use crate::experiment::{
     AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, PointRunInputs,
@@ -13,6 +14,7 @@ use crate::experiment::{
 };
 use crate::hash;
 use crate::named::{NamedValues, Params};
+use crate::similar::similar;
 use crate::value::ParameterValue;
 
 /// Experiments that a run includes.
@@ -123,6 +125,23 @@ pub enum RunPlanError {
         /// Name of the experiment that has no point left.
         experiment: &'static str,
     },
+    /// An experiment has no parameter of the swept name.
+    #[error("cannot sweep `{key}` in {experiment}: it is neither an axis of the experiment nor a setting")]
+    SweptKey {
+        /// Name of the swept parameter, as written.
+        key: String,
+        /// Name of the experiment without that parameter.
+        experiment: &'static str,
+    },
+    /// A parameter is swept and has another value or sweep.
+    #[error("`{key}` is swept and set, or swept twice; give it once")]
+    SweptTwice {
+        /// Name of the parameter, as written.
+        key: String,
+    },
+    /// The sweeps have too many combinations.
+    #[error("the sweeps have more than 100000 combinations; sweep fewer values")]
+    SweepSize,
 }
 
 /// Experiment point with its context, ready to run.
@@ -147,24 +166,18 @@ pub(super) fn plan(
 ) -> Result<Vec<PlannedPoint>, RunPlanError> {
     let experiments = select(catalogue, selection)?;
     check_keys(catalogue, &experiments, &options.set)?;
-    let (settings, changed) = apply(&catalogue.settings, &options.set)?;
+    check_sweeps(catalogue, &experiments, options)?;
+    let combinations = sweep::combinations(&options.sweep).ok_or(RunPlanError::SweepSize)?;
     let mut planned = Vec::new();
     for experiment in experiments {
-        let held = hold(experiment, &options.set)?;
-        let values = axis_combinations(experiment, &held);
-        if values.is_empty() {
-            return Err(RunPlanError::NoPoint { experiment: experiment.name });
+        let before = planned.len();
+        for combination in &combinations {
+            let swept = combination.iter().map(|&pair| SettingAssignment::from(pair));
+            let set: Vec<_> = options.set.iter().cloned().chain(swept).collect();
+            planned.extend(plan_experiment(catalogue, experiment, &set, options.seed)?);
         }
-        for values in values {
-            let axes = name_values(experiment, values);
-            let (settings, changed) = vary(&axes, &settings, &changed);
-            let seed = seed(options.seed, experiment.name, &without(&axes, &settings));
-            let point = ExperimentPoint { experiment: experiment.name, axes, changed };
-            planned.push(PlannedPoint {
-                experiment,
-                point,
-                context: PointRunInputs { seed, settings: RunSettings::new(settings) },
-            });
+        if planned.len() == before {
+            return Err(RunPlanError::NoPoint { experiment: experiment.name });
         }
     }
     if let Some(RunShard { part, of }) = options.shard {
@@ -172,6 +185,29 @@ pub(super) fn plan(
         planned.retain(|_| at.next().is_some_and(|at: usize| at % of == part - 1));
     }
     Ok(planned)
+}
+
+/// Returns the points of an experiment that assignments permit, in order.
+fn plan_experiment(
+    catalogue: &ExperimentCatalogue,
+    experiment: &'static Experiment,
+    set: &[SettingAssignment],
+    run_seed: u64,
+) -> Result<Vec<PlannedPoint>, RunPlanError> {
+    let (settings, changed) = apply(&catalogue.settings, set)?;
+    let held = hold(experiment, set)?;
+    let plan_point = |values| {
+        let axes = name_values(experiment, values);
+        let (settings, changed) = vary(&axes, &settings, &changed);
+        let seed = seed(run_seed, experiment.name, &without(&axes, &settings));
+        let point = ExperimentPoint { experiment: experiment.name, axes, changed };
+        PlannedPoint {
+            experiment,
+            point,
+            context: PointRunInputs { seed, settings: RunSettings::new(settings) },
+        }
+    };
+    Ok(axis_combinations(experiment, &held).into_iter().map(plan_point).collect())
 }
 
 fn select(
@@ -206,17 +242,31 @@ fn check_keys(
     }
 }
 
+/// Checks that every swept key is a setting or an axis of each selected experiment, and has no other value.
+fn check_sweeps(
+    catalogue: &ExperimentCatalogue,
+    experiments: &[&'static Experiment],
+    options: &ExperimentOptions,
+) -> Result<(), RunPlanError> {
+    let swept: Vec<_> = options.sweep.iter().map(|sweep| SettingAssignment::from((&sweep.key, ""))).collect();
+    check_keys(catalogue, experiments, &swept)?;
+    for (at, ParameterSweep { key, .. }) in options.sweep.iter().enumerate() {
+        let is_set = options.set.iter().any(|assignment| assignment.key == *key);
+        if is_set || options.sweep[..at].iter().any(|other| other.key == *key) {
+            return Err(RunPlanError::SweptTwice { key: key.clone() });
+        }
+        let is_setting = catalogue.settings.iter().any(|setting| setting.name == *key);
+        let without = |experiment: &&&Experiment| !experiment.axes.iter().any(|axis| axis.name == key);
+        if let Some(experiment) = experiments.iter().find(without).filter(|_| !is_setting) {
+            return Err(RunPlanError::SweptKey { key: key.clone(), experiment: experiment.name });
+        }
+    }
+    Ok(())
+}
+
 /// Returns a hint for an unknown key: the most similar names, or some existing names if none is similar.
 fn hint(key: &str, known: &[&str]) -> String {
-    const SHOWN: usize = 5;
-    let likeness = |name: &str| {
-        if name.contains(key) || key.contains(name) { 1.0 } else { strsim::jaro_winkler(key, name) }
-    };
-    let mut close: Vec<_> = known.iter().map(|name| (likeness(name), *name)).collect();
-    close.retain(|(likeness, _)| *likeness > 0.75);
-    close.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let names: Vec<_> = close.iter().take(SHOWN).map(|(_, name)| *name).collect();
-    match names.as_slice() {
+    match similar(key, known).as_slice() {
         [] if known.is_empty() => ": this catalogue has none".to_owned(),
         [] => format!(": `softiov lab list` shows all, such as {}", known[0]),
         names => format!("; did you mean {}?", names.join(", ")),

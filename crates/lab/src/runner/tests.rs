@@ -18,6 +18,7 @@ fn options(jobs: usize) -> ExperimentOptions {
         jobs: NonZeroUsize::new(jobs).unwrap(),
         shard: None,
         set: Vec::new(),
+        sweep: Vec::new(),
         unaffected: false,
         out: None,
     }

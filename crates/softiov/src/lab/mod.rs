@@ -14,7 +14,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lab::catalogue::ExperimentCatalogue;
+use lab::runner::DEFAULT_SEED;
 use lab::runner::plan::{RunShard, SettingAssignment};
+use lab::runner::sweep::ParameterSweep;
 
 /// Subcommands of `softiov lab`.
 #[derive(Debug, clap::Subcommand)]
@@ -47,11 +49,19 @@ pub(crate) struct LabRunArgs {
     /// Store rows in this directory; points stored there with the same inputs are not run again.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Write the rows of all seeds as CSV to this file, and units and constants to FILE-columns.csv and
+    /// FILE-constants.csv (without the extension of FILE).
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
     #[command(flatten)]
     options: LabRunOptions,
     /// Fix a parameter at one value, or change a setting; may be given several times.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<SettingAssignment>,
+    /// Give a parameter several values: KEY=VALUE,VALUE or KEY=FIRST..LAST or KEY=FIRST..LAST:STEP. Several sweeps are
+    /// combined.
+    #[arg(long, value_name = "KEY=VALUES")]
+    sweep: Vec<ParameterSweep>,
     /// Read settings from this file, one KEY=VALUE per line; --set overrides them.
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
@@ -125,17 +135,15 @@ pub(crate) enum SensitivityValueKind {
 #[derive(Debug, clap::Args)]
 struct LabRunOptions {
     /// Seed of random numbers; the same seed gives the same rows.
-    #[arg(long, value_name = "N", default_value_t = SEED)]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_SEED)]
     seed: u64,
-    /// Number of seeds to run, --seed and those after it: a report shows means and intervals. Needs --out.
-    #[arg(long, value_name = "N", requires = "out")]
+    /// Number of seeds to run, --seed and those after it: a report shows means and intervals. Needs --out or --csv.
+    #[arg(long, value_name = "N")]
     seeds: Option<NonZeroU16>,
     /// Points to run at a time; rows do not depend on it (default: the number of processors).
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
 }
-
-const SEED: u64 = 1;
 
 /// Runs a subcommand on the experiments of the crate `lab`.
 ///

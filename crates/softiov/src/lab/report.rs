@@ -5,11 +5,11 @@ use std::path::Path;
 use anyhow::Context;
 use lab::catalogue::ExperimentCatalogue;
 use lab::report::ExperimentReport;
-use lab::runner::ExperimentOptions;
 use lab::runner::plan::ExperimentSelection;
 use lab::runner::store::{self, StoredResultRow};
+use lab::runner::{DEFAULT_SEED, ExperimentOptions};
 
-use super::{LabReportArgs, SEED, jobs, run};
+use super::{LabReportArgs, jobs, run};
 use crate::output;
 
 pub(super) fn report(catalogue: &ExperimentCatalogue, args: &LabReportArgs) -> anyhow::Result<()> {
@@ -33,12 +33,13 @@ fn read_rows(folder: &Path) -> anyhow::Result<Vec<StoredResultRow>> {
 
 fn run_all(catalogue: &ExperimentCatalogue, args: &LabReportArgs) -> anyhow::Result<Vec<StoredResultRow>> {
     ExperimentReport::places(&args.out)?.iter().try_for_each(|path| output::check_writable(path))?;
-    let seed = args.seed.unwrap_or(SEED);
+    let seed = args.seed.unwrap_or(DEFAULT_SEED);
     let options = ExperimentOptions {
         seed,
         jobs: jobs(args.jobs),
         shard: None,
         set: Vec::new(),
+        sweep: Vec::new(),
         unaffected: false,
         out: None,
     };

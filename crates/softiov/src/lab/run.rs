@@ -1,18 +1,21 @@
 //! `softiov lab run`: prints rows to standard output, and progress and a summary to standard error.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::num::NonZeroU16;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use lab::catalogue::ExperimentCatalogue;
+use lab::dataset::ResultDataset;
 use lab::experiment::ExperimentPoint;
 use lab::experiments::why_nothing;
 use lab::row::ResultRow;
 use lab::runner::plan::{ExperimentSelection, SettingAssignment};
 use lab::runner::progress::RunProgress;
+use lab::runner::store::StoredResultRow;
 use lab::runner::{self, ExperimentOptions, LabError, RunObserver, RunResult};
 
 use super::table::TextTable;
@@ -20,16 +23,41 @@ use super::{LabRunArgs, jobs};
 use crate::output;
 
 pub(super) fn run(catalogue: &ExperimentCatalogue, args: &LabRunArgs) -> anyhow::Result<()> {
+    if args.options.seeds.is_some() && args.out.is_none() && args.csv.is_none() {
+        bail!("--seeds needs a place for the rows of each seed: add --out DIR or --csv FILE");
+    }
+    if let Some(file) = &args.csv {
+        ResultDataset::paths(file).iter().try_for_each(|path| output::check_writable(path))?;
+    }
     let seeds = args.options.seeds.map_or(1, NonZeroU16::get);
-    (0..u64::from(seeds)).try_for_each(|more| run_seed(catalogue, args, args.options.seed.wrapping_add(more)))
+    let mut records = Vec::new();
+    let mut outcome = Ok(());
+    for more in 0..u64::from(seeds) {
+        outcome = run_seed(catalogue, args, args.options.seed.wrapping_add(more), &mut records);
+        if outcome.is_err() {
+            break;
+        }
+    }
+    if let Some(file) = args.csv.as_deref().filter(|_| !records.is_empty()) {
+        let dataset = ResultDataset::new(catalogue, &records, args.unaffected);
+        dataset.write(file).with_context(|| format!("cannot write the rows to {}", file.display()))?;
+    }
+    outcome
 }
 
-fn run_seed(catalogue: &ExperimentCatalogue, args: &LabRunArgs, seed: u64) -> anyhow::Result<()> {
+/// Runs the experiments with one seed, prints their rows, and appends the rows to `records`.
+fn run_seed(
+    catalogue: &ExperimentCatalogue,
+    args: &LabRunArgs,
+    seed: u64,
+    records: &mut Vec<StoredResultRow>,
+) -> anyhow::Result<()> {
     let options = ExperimentOptions {
         seed,
         jobs: jobs(args.options.jobs),
         shard: args.shard,
         set: [read_settings(args.settings.as_deref())?, args.set.clone()].concat(),
+        sweep: args.sweep.clone(),
         unaffected: args.unaffected,
         out: args.out.clone(),
     };
@@ -41,6 +69,7 @@ fn run_seed(catalogue: &ExperimentCatalogue, args: &LabRunArgs, seed: u64) -> an
             _ => return outcome.map(drop),
         },
     };
+    records.extend_from_slice(&run.records);
     if !args.json && !run.records.is_empty() {
         output::print(&tables(run))?;
     }
@@ -139,7 +168,10 @@ pub(super) fn tables(run: &RunResult) -> String {
 }
 
 fn table(rows: &[&ResultRow]) -> String {
-    let params: Vec<_> = rows[0].params.names().collect();
+    // A row lacks a swept setting that has its default there.
+    let mut params: Vec<_> = rows.iter().flat_map(|row| row.params.names()).collect();
+    let mut known = BTreeSet::new();
+    params.retain(|name| known.insert(*name));
     let metrics: Vec<_> = rows[0].metrics.names().collect();
     let name = [rows[0].experiment.as_str()];
     let heading = [&name, params.as_slice(), &metrics].concat();

@@ -87,6 +87,24 @@ fn stored_experiment_rows_become_a_report() {
 }
 
 #[test]
+fn swept_rows_of_all_seeds_become_csv_with_a_codebook() {
+    let folder = tempfile::tempdir().unwrap();
+    let csv = folder.path().join("rows.csv");
+    softiov_lab(&format!("run double --sweep vms=1..2 --sweep factor=2,5 --seeds 2 --csv {}", csv.display()))
+        .unwrap();
+    let rows = std::fs::read_to_string(&csv).unwrap();
+    let values: Vec<_> =
+        rows.lines().map(|line| line.split(',').take(5).collect::<Vec<_>>().join(" ")).collect();
+    let first = ["double 1 2 2 1", "double 1 5 5 1", "double 2 2 4 1", "double 2 5 10 1"];
+    assert_eq!(values[0], "experiment vms factor mbps seed");
+    assert_eq!(values[1..5], first);
+    assert!(rows.contains(",softiov lab run double --set vms=2 --set factor=5 --seed 2\n"), "{rows}");
+    let columns = std::fs::read_to_string(folder.path().join("rows-columns.csv")).unwrap();
+    assert!(columns.contains("factor,setting,times,how much\n"), "{columns}");
+    assert!(folder.path().join("rows-constants.csv").exists());
+}
+
+#[test]
 fn refused_lab_arguments_name_the_remedy() {
     for (arguments, message) in [
         ("run triple", "unknown experiment `triple`; known: double"),
@@ -100,6 +118,10 @@ fn refused_lab_arguments_name_the_remedy() {
             "run all --out Cargo.toml",
             "cannot store the rows of the run: cannot read or write Cargo.toml/rows: ",
         ),
+        ("run all --seeds 2", "--seeds needs a place for the rows of each seed: add --out DIR or --csv FILE"),
+        ("run all --csv nowhere/rows.csv", "cannot write nowhere/rows.csv: No such file or directory"),
+        ("run all --sweep fctor=1,2", "unknown axis or setting `fctor`; did you mean factor?"),
+        ("run all --sweep vms=1,2 --set vms=3", "`vms` is swept and set, or swept twice; give it once"),
         ("report --out nowhere/page.html", "cannot write nowhere/page.html: No such file or directory"),
         ("report --out page.json", "page.json: the page's name must not end in .csv or .json"),
         ("calibrate --out nowhere/file", "cannot write nowhere/file: No such file or directory"),
@@ -114,9 +136,14 @@ fn refused_lab_arguments_name_the_remedy() {
 
 #[test]
 fn invalid_lab_arguments_exit_with_a_usage_error() {
-    for arguments in
-        ["run", "run all --set vms", "run all --shard 3/2", "run all --jobs 0", "report --in a --jobs 2"]
-    {
+    for arguments in [
+        "run",
+        "run all --set vms",
+        "run all --shard 3/2",
+        "run all --jobs 0",
+        "report --in a --jobs 2",
+        "run all --sweep vms=3..1",
+    ] {
         let error = softiov_lab(arguments).unwrap_err();
         assert_eq!(error.downcast::<clap::Error>().unwrap().exit_code(), 2, "{arguments}");
     }
@@ -144,6 +171,7 @@ fn lab_run_without_json_prints_tables_and_speed() {
         jobs: std::num::NonZeroUsize::MIN,
         shard: None,
         set: vec!["vms=2".parse().unwrap()],
+        sweep: Vec::new(),
         unaffected: false,
         out: None,
     };
