@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use hypervisor::cost::CostTable;
 
+use crate::machine::CycleBreakdown;
 use crate::named::{Metrics, NoSuchValue, Params};
 use crate::value::ParameterValue;
 
@@ -265,6 +266,8 @@ pub struct PointOutcome {
     pub simulated_ps: u64,
     /// Number of events that the simulation of the point handled.
     pub events: u64,
+    /// Cycles of the point's last measured interval, or `None` if the experiment does not account for cycles.
+    pub cycles: Option<CycleBreakdown>,
 }
 
 /// Error of running a point: the point cannot be run, or its result is invalid.

@@ -7,6 +7,7 @@
 //! | [`experiments`] | all experiments |
 //! | [`calibrate`] | constants fitted to published values, with residuals |
 //! | [`here`] | constants measured on this machine, with predictions from them |
+//! | [`explain`] | where the cycles of a row went |
 //! | [`row`], [`named`], [`value`] | parameters and metrics of a point |
 //! | [`runner`] | running points in parallel, ordering rows, storing and reusing them |
 //! | [`figure`] | charts and their SVG |
@@ -23,6 +24,7 @@ mod csv;
 pub mod dataset;
 pub mod experiment;
 pub mod experiments;
+pub mod explain;
 pub mod figure;
 mod hash;
 pub mod here;

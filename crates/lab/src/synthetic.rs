@@ -244,5 +244,6 @@ fn run(point: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome
         trace: hash::stable(format!("{point} {}", context.seed).as_bytes()),
         simulated_ps: 2_000_000_000_000,
         events: 1000,
+        cycles: None,
     })
 }

@@ -4,9 +4,8 @@
 //! | module | purpose |
 //! |---|---|
 //! | `fold` | parses the stacks of `perf script` into a tree |
-//! | `draw` | draws the tree as SVG |
+//! | `lab::figure::flame` | draws the tree as SVG |
 
-mod draw;
 mod fold;
 
 use crate::contender::ContenderKind;
@@ -15,6 +14,7 @@ use crate::contender::work::Workload;
 use crate::machine::processors::ProcessorAssignment;
 use crate::options::BenchmarkOptions;
 use anyhow::{Context, Result, ensure};
+use lab::figure::flame::{FlameGraphNode, FlameGraphStyle, draw, share};
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -57,8 +57,20 @@ pub fn record(
     let output = script.args(["script", "--fields", "comm,ip,sym", "--input"]).arg(&data).output()?;
     fs::remove_file(&data)?;
     let tree = fold::fold(&String::from_utf8_lossy(&output.stdout));
-    ensure!(tree.samples > 0, "`perf` recorded no sample of the host");
-    let title = format!("CPU cycles of the host: VF to VF, {mode}, {size} bytes, {} samples", tree.samples);
-    fs::write(options.out.join("flame.svg"), draw::draw(&tree, &title))?;
+    ensure!(tree.weight > 0, "`perf` recorded no sample of the host");
+    let title = format!("CPU cycles of the host: VF to VF, {mode}, {size} bytes, {} samples", tree.weight);
+    fs::write(options.out.join("flame.svg"), draw(&tree, &title, FlameGraphStyle { colour, note: share }))?;
     Ok(())
+}
+
+/// Returns the colour of a function by its crate: the card's warm, our other crates' green, all others' grey.
+fn colour(name: &str, _: &FlameGraphNode) -> &'static str {
+    let ours = ["daemon", "host", "vfio_user", "driver", "iovm", "softiov"];
+    if ["nic::", "i82576::", "pcie::"].iter().any(|part| name.contains(part)) {
+        "#f4a259"
+    } else if ours.iter().any(|part| name.starts_with(part) || name.contains(&format!("<{part}"))) {
+        "#8cb369"
+    } else {
+        "#c8ccd4"
+    }
 }

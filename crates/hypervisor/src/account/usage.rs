@@ -116,8 +116,16 @@ impl CycleUsage {
     /// Returns the cycles that domains of a wanted kind spent on their own work. `domains` are all domains of
     /// the machine.
     pub fn own_of(&self, domains: &[Domain], wanted: impl Fn(DomainKind) -> bool) -> u64 {
-        let ids = self.ids().zip(domains).filter(|(_, domain)| wanted(domain.kind));
+        let ids = self.by_domain(domains).filter(|(_, domain)| wanted(domain.kind));
         ids.map(|(id, _)| self.own(id)).sum()
+    }
+
+    /// Returns the index of each domain with its description. `domains` are all domains of the machine.
+    pub fn by_domain<'a>(
+        &self,
+        domains: &'a [Domain],
+    ) -> impl Iterator<Item = (DomainId, &'a Domain)> + use<'a> {
+        self.ids().zip(domains)
     }
 
     /// Returns the cycles in which a thread was not idle, over all threads.
@@ -140,7 +148,7 @@ impl CycleUsage {
         if self.elapsed == 0 { 0.0 } else { cycles as f64 * self.hertz as f64 / self.elapsed as f64 }
     }
 
-    fn ids(&self) -> impl Iterator<Item = DomainId> {
+    fn ids(&self) -> impl Iterator<Item = DomainId> + use<> {
         (0..self.ledger.domains() as u16).map(DomainId::new)
     }
 

@@ -3,8 +3,8 @@
 use crate::experiment::{ExperimentPoint, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs};
 use crate::experiments::settings;
 use crate::machine::{
-    ClientTraffic, NetbackOptions, NetworkAccessMode, ServerResults, ServerSetup, ServerSimulation,
-    ServerTopology, TrafficLimits, VcpuScheduling,
+    Actor, ClientTraffic, NetbackOptions, NetworkAccessMode, ServerResults, ServerSetup, ServerSimulation,
+    ServerTopology, Simulation, TrafficLimits, VcpuScheduling,
 };
 use crate::named::Metrics;
 use driver::moderation::ModerationPolicy;
@@ -97,7 +97,7 @@ pub(crate) fn run(
     };
     let measured =
         world.measure(warm_up, span).map_err(|error| PointRunError::Invariant(error.to_string()))?;
-    Ok((measured, timed(world.hash(), world.events(), warm_up + span)))
+    Ok((measured, timed(&world, warm_up + span)))
 }
 
 /// Returns the warm-up and the measured time of a machine with a fixed interrupt policy.
@@ -106,13 +106,19 @@ pub(crate) fn times(context: &PointRunInputs) -> Result<(VirtualDuration, Virtua
 }
 
 /// Creates a point's outcome without metrics, for a machine that ran for `time`.
-pub(crate) fn timed(trace: u64, events: u64, time: VirtualDuration) -> PointOutcome {
-    PointOutcome { metrics: Metrics::default(), trace, simulated_ps: time.picos(), events }
+pub(crate) fn timed<A: Actor>(machine: &Simulation<A>, time: VirtualDuration) -> PointOutcome {
+    PointOutcome {
+        metrics: Metrics::default(),
+        trace: machine.hash(),
+        simulated_ps: time.picos(),
+        events: machine.events(),
+        cycles: machine.breakdown().cloned(),
+    }
 }
 
 /// Creates the outcome of a point that checks rules and simulates no virtual time.
 pub(crate) fn untimed(metrics: Metrics) -> PointOutcome {
-    PointOutcome { metrics, ..timed(0, 0, VirtualDuration::ZERO) }
+    PointOutcome { metrics, trace: 0, simulated_ps: 0, events: 0, cycles: None }
 }
 
 /// Adds throughput, loss and interrupt rate to a point's metrics.

@@ -7,11 +7,13 @@
 //! | `layout` | positions |
 //! | `draw` | marks, scales and legend |
 //! | `svg` | markup |
+//! | [`flame`] | flame graphs |
 //!
 //! A chart gives the same bytes on every machine: coordinates use only the four arithmetic operations and are
 //! rounded to a tenth of a pixel. Text widths are estimated. Scripts and logarithmic scales are not used.
 
 mod draw;
+pub mod flame;
 pub mod from_rows;
 mod layout;
 mod legend;

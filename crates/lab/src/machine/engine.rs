@@ -3,13 +3,14 @@
 //! Actors can be composed, with the inner ones' events wrapped in the outer one's.
 
 use super::books::{ConservationChecks, CountMismatch};
+use super::breakdown::CycleBreakdown;
 use hypervisor::account::{CycleCategory, CycleConservationError, CycleUsage};
 use hypervisor::cost::{CostConstant, CostTable};
 use hypervisor::cpu::{
     HardwareThreadAction, HardwareThreadId, HostMachine, ScheduledThreadVisit, VcpuId, VcpuStep,
     VcpuStepOutcome,
 };
-use hypervisor::domain::DomainKind;
+use hypervisor::domain::{DomainId, DomainKind};
 use sim::{EventKey, EventQueue, EventTrace, TraceLabel, VirtualDuration, VirtualInstant};
 use std::fmt::Debug;
 use thiserror::Error;
@@ -27,6 +28,12 @@ pub trait Actor: Sized {
 
     /// Checks the actor's conservation equations, such as that all frames sent are accounted for.
     fn check_books(&self, books: &mut ConservationChecks);
+
+    /// Returns the index of the port that a domain uses, or `None` if it uses all ports or none.
+    fn port_of(&self, domain: DomainId) -> Option<usize> {
+        let _ = domain;
+        None
+    }
 }
 
 /// Event in the simulation engine's queue, of the processors or of the simulated system.
@@ -50,6 +57,8 @@ pub struct SimulationCore<E> {
     due: Option<VirtualInstant>,
     time: Option<EventKey>,
     pub(crate) trace: EventTrace,
+    /// Cycles of the last measured interval.
+    breakdown: Option<CycleBreakdown>,
 }
 
 /// Modelled system that runs in virtual time.
@@ -76,7 +85,15 @@ const STEP: TraceLabel = TraceLabel::new("step");
 impl<E: Copy> SimulationCore<E> {
     /// Creates a simulation with idle processors and no events.
     pub(crate) fn new(table: CostTable, processors: HostMachine) -> Self {
-        Self { table, processors, queue: EventQueue::new(), due: None, time: None, trace: EventTrace::new() }
+        Self {
+            table,
+            processors,
+            queue: EventQueue::new(),
+            due: None,
+            time: None,
+            trace: EventTrace::new(),
+            breakdown: None,
+        }
     }
 
     /// Returns the current simulated time.
@@ -200,7 +217,17 @@ impl<A: Actor> Simulation<A> {
         books.close()?;
         let usage = after.since(&before);
         usage.check()?;
+        let processors = &self.core.processors;
+        let hertz = processors.config().clock.hertz();
+        let port_of = |domain| self.system.port_of(domain);
+        self.core.breakdown = Some(CycleBreakdown::new(&usage, processors.domains(), hertz, port_of));
         Ok((counted, usage))
+    }
+
+    /// Returns the cycles of the last measured interval by domain, category and port.
+    #[must_use]
+    pub fn breakdown(&self) -> Option<&CycleBreakdown> {
+        self.core.breakdown.as_ref()
     }
 
     /// Returns the hash of all traced events.

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `topology` | sockets, cores, threads and wires as data |
 //! | `engine` | processors and events, and the actors that use them |
+//! | `breakdown` | cycles by domain, category and port |
 //! | `books` | conservation equations of every run |
 //! | `memory`, `vectors` | layout of domains' memory; a guest's interrupt vectors |
 //! | `chipset` | memory, IOMMU, interrupt remapping, event channels |
@@ -22,6 +23,7 @@
 
 pub mod assigned;
 mod books;
+mod breakdown;
 mod chipset;
 mod code;
 mod controller;
@@ -39,6 +41,7 @@ pub mod topology;
 mod vectors;
 
 pub use books::CountMismatch;
+pub use breakdown::{BreakdownCell, CycleBreakdown};
 pub use engine::{Actor, ModelDefect, Simulation, SimulationCore};
 pub use invariant::InvariantViolation;
 pub use parts::card::TrafficLimits;

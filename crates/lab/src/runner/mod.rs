@@ -219,7 +219,7 @@ fn find(planned: &PlannedPoint, store: Option<&RowStore>, options: &ExperimentOp
 }
 
 /// Runs an experiment point and checks the outcome against the experiment's declaration.
-fn run_one(planned: &PlannedPoint, unaffected: bool) -> Result<PointOutcome, PointRunError> {
+pub(crate) fn run_one(planned: &PlannedPoint, unaffected: bool) -> Result<PointOutcome, PointRunError> {
     let mut outcome = (planned.experiment.run)(&planned.point, &planned.context)?;
     let unread = |name: &&str| !planned.context.settings.was_read(name);
     let unread: Vec<_> = planned.point.changed.names().filter(unread).collect();

@@ -159,7 +159,7 @@ pub fn points(experiment: &'static Experiment) -> Vec<Params> {
 }
 
 /// Returns the points that the selection and the options include, with seeds and settings, in order.
-pub(super) fn plan(
+pub(crate) fn plan(
     catalogue: &ExperimentCatalogue,
     selection: &ExperimentSelection,
     options: &ExperimentOptions,

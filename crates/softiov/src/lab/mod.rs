@@ -1,6 +1,7 @@
 //! `softiov lab`: lists, runs and reports the experiments of the crate `lab`, which run in virtual time.
 
 mod calibrate;
+mod explain;
 mod host;
 mod list;
 mod report;
@@ -13,6 +14,7 @@ use std::num::{NonZeroU16, NonZeroUsize};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use explain::LabExplainArgs;
 use lab::catalogue::ExperimentCatalogue;
 use lab::runner::DEFAULT_SEED;
 use lab::runner::plan::{RunShard, SettingAssignment};
@@ -29,6 +31,8 @@ pub(crate) enum LabSubcommand {
     },
     /// Run experiments and print a row for each point.
     Run(LabRunArgs),
+    /// Show where the cycles of a row went by domain, port and category, or what differs between two rows.
+    Explain(LabExplainArgs),
     /// Write rows as figures and tables to an HTML file, with CSV and JSON beside it.
     Report(LabReportArgs),
     /// Fit constants to published values, and print constants and residuals.
@@ -157,6 +161,7 @@ fn run_with(catalogue: &ExperimentCatalogue, command: &LabSubcommand) -> anyhow:
     match command {
         LabSubcommand::List { json } => list::list(catalogue, *json)?,
         LabSubcommand::Run(args) => run::run(catalogue, args)?,
+        LabSubcommand::Explain(args) => explain::explain(catalogue, args)?,
         LabSubcommand::Report(args) => report::report(catalogue, args)?,
         LabSubcommand::Calibrate(args) => calibrate::calibrate(args)?,
         LabSubcommand::Host(args) => host::host(args)?,

@@ -65,6 +65,7 @@ fn double(point: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutc
         trace: context.seed,
         simulated_ps: 1_000_000_000_000,
         events: 1_000_000,
+        cycles: None,
     })
 }
 
@@ -122,6 +123,11 @@ fn refused_lab_arguments_name_the_remedy() {
         ("run all --csv nowhere/rows.csv", "cannot write nowhere/rows.csv: No such file or directory"),
         ("run all --sweep fctor=1,2", "unknown axis or setting `fctor`; did you mean factor?"),
         ("run all --sweep vms=1,2 --set vms=3", "`vms` is swept and set, or swept twice; give it once"),
+        (
+            "explain double",
+            "double selects 3 rows, for example `double:vms=1`; give values for more parameters",
+        ),
+        ("explain double:vms=1", "double:vms=1 has no processor cycles to explain"),
         ("report --out nowhere/page.html", "cannot write nowhere/page.html: No such file or directory"),
         ("report --out page.json", "page.json: the page's name must not end in .csv or .json"),
         ("calibrate --out nowhere/file", "cannot write nowhere/file: No such file or directory"),
@@ -143,6 +149,8 @@ fn invalid_lab_arguments_exit_with_a_usage_error() {
         "run all --jobs 0",
         "report --in a --jobs 2",
         "run all --sweep vms=3..1",
+        "explain",
+        "explain double:vms",
     ] {
         let error = softiov_lab(arguments).unwrap_err();
         assert_eq!(error.downcast::<clap::Error>().unwrap().exit_code(), 2, "{arguments}");

@@ -185,5 +185,5 @@ fn run(
     let mut machine = SingleCpuSimulation::new(&plan);
     let (run_up, span) = times(context)?;
     let found = machine.measure(run_up, span).map_err(|error| PointRunError::Invariant(error.to_string()))?;
-    Ok((found, timed(machine.hash(), machine.events(), run_up + span)))
+    Ok((found, timed(&machine, run_up + span)))
 }

@@ -157,7 +157,7 @@ fn run(at: &ExperimentPoint, pairs: u8, context: &PointRunInputs) -> Result<Poin
     let (run_up, span) = times(context)?;
     let found =
         machine.measure(load, run_up, span).map_err(|error| PointRunError::Invariant(error.to_string()))?;
-    let outcome = point::timed(machine.hash(), machine.events(), run_up + span);
+    let outcome = point::timed(&machine, run_up + span);
     let metrics = outcome
         .metrics
         .with(THROUGHPUT.name, found.throughput_gbps)

@@ -180,7 +180,7 @@ fn step(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, 
     }
     let lost = |n: usize| seconds.get(n).map_or(0.0, ServerResults::loss_pct);
     let interrupts: f64 = seconds.iter().map(ServerResults::interrupts_per_s).sum();
-    let mut outcome = point::timed(world.hash(), world.events(), step + second.times(3));
+    let mut outcome = point::timed(&world, step + second.times(3));
     outcome.metrics = outcome
         .metrics
         .with("loss_first_s_pct", lost(0))

@@ -98,5 +98,11 @@ fn liveness(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutco
         .with("request_delay_us_p50", quantile(&delays, 50))
         .with("request_delay_us_max", delays.last().copied().unwrap_or_default())
         .with("lost", found.lost as f64);
-    Ok(PointOutcome { metrics, trace: found.visits, simulated_ps: SPAN.picos(), events: found.visits })
+    Ok(PointOutcome {
+        metrics,
+        trace: found.visits,
+        simulated_ps: SPAN.picos(),
+        events: found.visits,
+        cycles: None,
+    })
 }

@@ -89,5 +89,5 @@ fn audio(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome,
         .with("underruns_per_s", mean)
         .with("ci_low", (mean - half).max(0.0))
         .with("ci_high", mean + half);
-    Ok(PointOutcome { metrics, trace: 0, simulated_ps: SPAN.picos() * RUNS, events: 0 })
+    Ok(PointOutcome { metrics, trace: 0, simulated_ps: SPAN.picos() * RUNS, events: 0, cycles: None })
 }

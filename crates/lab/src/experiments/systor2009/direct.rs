@@ -100,7 +100,7 @@ fn net(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, P
         NetworkSimulation::new(&net::NicMachineSetup { table, path: path(at)?, seed: context.seed });
     let (run_up, span) = times(context)?;
     let found = machine.measure(run_up, span).map_err(|error| PointRunError::Invariant(error.to_string()))?;
-    let outcome = timed(machine.hash(), machine.events(), run_up + span);
+    let outcome = timed(&machine, run_up + span);
     let metrics =
         outcome.metrics.with("throughput_gbps", found.throughput_gbps).with(TOTAL.name, found.cpu_total_pct);
     Ok(PointOutcome { metrics, ..outcome })
@@ -121,6 +121,6 @@ fn disk(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, 
     let mut machine = DiskSimulation::new(&plan);
     let (run_up, span) = times(context)?;
     let found = machine.measure(run_up, span).map_err(|error| PointRunError::Invariant(error.to_string()))?;
-    let outcome = timed(machine.hash(), machine.events(), run_up + span);
+    let outcome = timed(&machine, run_up + span);
     Ok(PointOutcome { metrics: outcome.metrics.with("throughput_mbps", found.throughput_mbps), ..outcome })
 }

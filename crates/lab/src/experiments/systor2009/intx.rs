@@ -89,5 +89,11 @@ fn intx(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, 
         .with("lost_edges", found.lost as f64)
         .with("injected", found.injected as f64)
         .with("spurious", found.spurious as f64);
-    Ok(PointOutcome { metrics, trace: found.messages, simulated_ps: SPAN.picos(), events: found.messages })
+    Ok(PointOutcome {
+        metrics,
+        trace: found.messages,
+        simulated_ps: SPAN.picos(),
+        events: found.messages,
+        cycles: None,
+    })
 }

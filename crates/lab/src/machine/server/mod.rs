@@ -29,6 +29,7 @@ use crate::machine::parts::service::ServiceCpu;
 use crate::machine::parts::split::{MovableBackEndPart, ServiceDomainNetwork};
 use crate::machine::topology::ServerTopology;
 use hypervisor::cpu::{LastLevelCache, VcpuStep};
+use hypervisor::domain::DomainId;
 use hypervisor::exit::EoiPath;
 use sim::{EventKey, VirtualInstant};
 
@@ -124,5 +125,9 @@ impl Actor for ServerMachine {
 
     fn check_books(&self, books: &mut ConservationChecks) {
         self.balance(books);
+    }
+
+    fn port_of(&self, domain: DomainId) -> Option<usize> {
+        self.vms.iter().find(|vm| vm.hardware.domain == domain).map(|vm| vm.port)
     }
 }

@@ -1,0 +1,85 @@
+//! Tests of explanations: they add up to the row, and name the mechanism that two rows differ in.
+
+use super::lines::{BreakdownDetail, BreakdownLine, lines};
+use super::{ExplainRowError, ExplainedRow, explain, graph, to_json};
+use crate::experiments::catalogue;
+
+fn explained(selector: &str) -> ExplainedRow {
+    let selector = format!("{selector},measure_ms=20,warm_up_ms=20").parse().unwrap();
+    explain(&catalogue(), &selector, 1).unwrap()
+}
+
+fn sum(lines: &[BreakdownLine], wanted: impl Fn(&BreakdownLine) -> bool) -> f64 {
+    lines.iter().filter(|line| wanted(line)).map(|line| line.thread_pct).sum()
+}
+
+#[test]
+fn explanation_adds_up_to_the_sums_of_its_row() {
+    let explained = explained("fig06:vms=2,msi_accel=false");
+    let lines = lines(&explained.cycles, None, BreakdownDetail::Port);
+    let metric = |name: &str| *explained.row.metrics.get(name).unwrap();
+    for (name, found) in [
+        ("cpu_dom0_pct", sum(&lines, |line| line.domain == "dom0" && !line.hypervisor)),
+        ("cpu_xen_pct", sum(&lines, |line| line.hypervisor)),
+        ("cpu_guest_pct", sum(&lines, |line| line.domain == "HVM guests" && !line.hypervisor)),
+    ] {
+        assert!((found - metric(name)).abs() < 0.01, "{name}: {found} {}", metric(name));
+    }
+}
+
+#[test]
+fn explanation_with_all_domains_adds_up_to_that_by_kind() {
+    let explained = explained("fig06:vms=3,msi_accel=false");
+    let total = |detail| sum(&lines(&explained.cycles, None, detail), |_| true);
+    let (domain, kind) = (total(BreakdownDetail::Domain), total(BreakdownDetail::Kind));
+    assert!((domain - kind).abs() < 0.01, "{domain} {kind}");
+    let of_guests = lines(&explained.cycles, None, BreakdownDetail::Domain);
+    assert!(of_guests.iter().any(|line| line.domain == "guest2" && line.port == Some(0)));
+}
+
+#[test]
+fn explanation_of_two_rows_names_the_accelerated_path_first() {
+    let (before, after) = (explained("fig06:vms=2,msi_accel=false"), explained("fig06:vms=2,msi_accel=true"));
+    let lines = lines(&before.cycles, Some(&after.cycles), BreakdownDetail::Kind);
+    assert_eq!((lines[0].domain.as_str(), lines[0].category), ("dom0", "device_model"));
+    assert!(lines[0].other.unwrap().difference_pct < 0.0);
+}
+
+#[test]
+fn explanation_and_its_graph_are_byte_equal_twice() {
+    let all = || {
+        let row = explained("fig15:vms=10");
+        (to_json(&row, None, BreakdownDetail::Domain, 1), graph::of_row(&row.cycles, "fig15"))
+    };
+    let (json, svg) = all();
+    assert_eq!((json.clone(), svg.clone()), all());
+    assert!(json.contains("\"port\": 9") && svg.contains("port 9"));
+}
+
+#[test]
+fn flame_graph_of_a_row_and_itself_has_no_change() {
+    let row = explained("fig06:vms=1,msi_accel=true");
+    let svg = graph::of_difference(&row.cycles, &row.cycles, "nothing");
+    assert!(svg.contains("+0.0 M cycles/s") && !svg.contains("#e8837a"), "{svg}");
+}
+
+#[test]
+fn selector_of_several_rows_is_refused_with_an_example() {
+    let error = explain(&catalogue(), &"fig06:vms=2".parse().unwrap(), 1).unwrap_err();
+    assert!(matches!(error, ExplainRowError::SeveralRows { count: 2, .. }), "{error}");
+    assert!(error.to_string().contains("`fig06:vms=2,msi_accel=false`"), "{error}");
+}
+
+#[test]
+fn experiment_without_processor_cycles_is_refused() {
+    let error = explain(&catalogue(), &"reset-ladder".parse().unwrap(), 1).unwrap_err();
+    let refused = matches!(error, ExplainRowError::NoCycles { .. } | ExplainRowError::SeveralRows { .. });
+    assert!(refused, "{error}");
+}
+
+#[test]
+fn text_without_an_experiment_is_no_row_selector() {
+    for text in ["", ":vms=1", "fig06:", "fig06:vms"] {
+        assert!(text.parse::<super::selector::RowSelector>().is_err(), "{text}");
+    }
+}
