@@ -108,6 +108,7 @@ fn modelled() -> Result<Vec<BenchmarkRow>> {
         shard: None,
         set: Vec::new(),
         sweep: Vec::new(),
+        machine: Vec::new(),
         unaffected: false,
         out: None,
     };

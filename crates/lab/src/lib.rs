@@ -9,6 +9,7 @@
 //! | [`here`] | constants measured on this machine, with predictions from them |
 //! | [`explain`] | where the cycles of a row went |
 //! | [`row`], [`named`], [`value`] | parameters and metrics of a point |
+//! | [`machine_file`] | machines as files: schema, check, and text |
 //! | [`runner`] | running points in parallel, ordering rows, storing and reusing them |
 //! | [`figure`] | charts and their SVG |
 //! | [`dataset`] | rows as CSV with a codebook |
@@ -29,6 +30,7 @@ pub mod figure;
 mod hash;
 pub mod here;
 pub mod machine;
+pub mod machine_file;
 pub mod named;
 pub mod report;
 pub mod row;

@@ -124,6 +124,7 @@ impl CalibrationRunner {
             shard: None,
             set,
             sweep: Vec::new(),
+            machine: Vec::new(),
             unaffected: true,
             out: None,
         };

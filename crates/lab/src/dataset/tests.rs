@@ -19,6 +19,7 @@ fn dataset(sweep: &[&str], seeds: u64, jobs: usize) -> ResultDataset {
             shard: None,
             set: Vec::new(),
             sweep: sweep.iter().map(|text| text.parse().unwrap()).collect(),
+            machine: Vec::new(),
             unaffected: false,
             out: None,
         };

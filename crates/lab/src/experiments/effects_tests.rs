@@ -43,6 +43,7 @@ fn run(experiment: &Experiment, point: &Params, set: &[(&str, &str)]) -> Result<
         shard: None,
         set,
         sweep: Vec::new(),
+        machine: Vec::new(),
         unaffected: false,
         out: None,
     };

@@ -10,6 +10,7 @@
 //! | `systor2009` | Dong et al., quality of direct I/O: reset-ladder, intx-emulation, memory-types, driver-holes |
 //! | `beyond` | the optimisations on a current machine, and under other loads |
 //! | `settings` | the settings of `--set`, and the constants listed in a report |
+//! | `topology` | the files of the papers' machines, and settings that change their values |
 //! | `nothing` | the reason of a row that is 0, where 0 is the result |
 //! | `stated` | values stated by papers, for figures |
 //! | `point` | the machine of a point, and metrics from its results |
@@ -24,11 +25,12 @@ mod hpca2010;
 mod netback;
 mod nothing;
 mod point;
-mod settings;
+pub(crate) mod settings;
 mod stated;
 mod systor2009;
 #[cfg(test)]
 mod tests;
+pub(crate) mod topology;
 
 pub use nothing::why_nothing;
 

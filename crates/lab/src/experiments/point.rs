@@ -2,13 +2,15 @@
 
 use crate::experiment::{ExperimentPoint, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs};
 use crate::experiments::settings;
+use crate::experiments::topology::topology;
 use crate::machine::{
     Actor, ClientTraffic, NetbackOptions, NetworkAccessMode, ServerResults, ServerSetup, ServerSimulation,
-    ServerTopology, Simulation, TrafficLimits, VcpuScheduling,
+    Simulation, TrafficLimits, VcpuScheduling,
 };
 use crate::named::Metrics;
 use driver::moderation::ModerationPolicy;
 use guest::{KernelConfig, ProgramWorkload};
+use hypervisor::cost::MachineModel;
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
 use hypervisor::msix::MsixTablePolicy;
@@ -55,9 +57,18 @@ pub(crate) fn setup(
     context: &PointRunInputs,
     moderation: ModerationPolicy,
 ) -> Result<ServerSetup, PointRunError> {
+    setup_on(context, MachineModel::Nehalem, moderation)
+}
+
+/// Creates a server as [`setup`] does, of another paper's machine.
+pub(crate) fn setup_on(
+    context: &PointRunInputs,
+    own: MachineModel,
+    moderation: ModerationPolicy,
+) -> Result<ServerSetup, PointRunError> {
     Ok(ServerSetup {
-        table: settings::table(context)?,
-        topology: ServerTopology::HPCA2010,
+        table: settings::table(context, own)?,
+        topology: topology(context, own)?,
         ports: 1,
         guests: 1,
         network: NetworkAccessMode::Direct,

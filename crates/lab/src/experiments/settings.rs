@@ -4,6 +4,7 @@
 use crate::calibrate::stored;
 use crate::catalogue::{ModelConstant, ModelSensitivity, Residual, SettingDefinition};
 use crate::experiment::{CONSTANT, PointRunError, PointRunInputs};
+use crate::experiments::topology;
 use crate::machine::{ClientTraffic, ServerSetup, VcpuScheduling};
 use crate::value::ParameterValue;
 use driver::moderation::{AdaptiveModeration, BufferRedundancy, ModerationPolicy, interval_us};
@@ -89,6 +90,7 @@ pub(crate) fn all() -> Vec<SettingDefinition> {
     ];
     settings.extend(runs());
     settings.extend(rates());
+    settings.extend(topology::definitions());
     settings.extend(constants());
     settings
 }
@@ -206,13 +208,8 @@ pub(crate) fn sensitivity() -> ModelSensitivity {
     stored::sensitivity().cloned().unwrap_or_default()
 }
 
-/// Returns the cost table of an experiment run, by default that of Dong et al., HPCA 2010.
-pub(crate) fn table(context: &PointRunInputs) -> Result<CostTable, PointRunError> {
-    table_or(context, MachineModel::Nehalem)
-}
-
 /// Returns the cost table of an experiment run, by default `own`, that of the paper's machine.
-pub(crate) fn table_or(context: &PointRunInputs, own: MachineModel) -> Result<CostTable, PointRunError> {
+pub(crate) fn table(context: &PointRunInputs, own: MachineModel) -> Result<CostTable, PointRunError> {
     let seeds = match context.settings.text(TABLE)? {
         OWN_TABLE => CostTable::of(own),
         name => CostTable::named(name)

@@ -26,6 +26,7 @@ fn experiment_rows_and_traces_are_equal_for_any_job_count() {
             shard,
             set: set.to_vec(),
             sweep: Vec::new(),
+            machine: Vec::new(),
             unaffected: true,
             out: None,
         };
@@ -65,6 +66,7 @@ fn found_with(seed: u64, experiment: &str, set: &[&str]) -> Result<ResultRow, La
         shard: None,
         set,
         sweep: Vec::new(),
+        machine: Vec::new(),
         unaffected: true,
         out: None,
     };

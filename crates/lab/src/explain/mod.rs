@@ -85,6 +85,7 @@ pub fn explain(
         shard: None,
         set: selector.set.clone(),
         sweep: Vec::new(),
+        machine: Vec::new(),
         unaffected: false,
         out: None,
     };
@@ -100,7 +101,7 @@ pub fn explain(
                 .unwrap_or_default(),
         });
     };
-    let outcome = runner::run_one(planned, false)
+    let outcome = runner::run_one(planned, &options)
         .map_err(|error| ExplainRowError::Run { selector: selector.to_string(), error })?;
     let row = ResultRow {
         experiment: selector.experiment.clone(),

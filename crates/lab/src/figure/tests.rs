@@ -16,6 +16,7 @@ fn drawn(experiment: &str) -> Vec<Chart> {
         shard: None,
         set: Vec::new(),
         sweep: Vec::new(),
+        machine: Vec::new(),
         unaffected: false,
         out: None,
     };

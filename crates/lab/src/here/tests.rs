@@ -71,6 +71,7 @@ fn twice_the_clock_frequency_halves_processor_use() {
             shard: None,
             set,
             sweep: Vec::new(),
+            machine: Vec::new(),
             unaffected: true,
             out: None,
         };

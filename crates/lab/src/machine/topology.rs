@@ -1,8 +1,12 @@
 //! Topology of a server as data: sockets, cores and threads, placement of virtual CPUs, the wires of its ports, and the
 //! burst sizes of clients. Costs are in the cost table.
 
+use std::fmt;
+use std::str::FromStr;
+
 use hypervisor::cpu::HardwareThreadId;
 use sim::VirtualDuration;
+use thiserror::Error;
 
 /// Topology of a server: its processors, the placement of virtual CPUs, and its wires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +43,47 @@ pub enum ThreadAssignment {
         /// Number of consecutive cores.
         count: u16,
     },
+}
+
+/// Error: a text does not name hardware threads.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("expected thread-N (thread N of each core, from 0) or cores-FIRST-LAST, such as cores-4-7")]
+pub struct InvalidThreadAssignment;
+
+impl FromStr for ThreadAssignment {
+    type Err = InvalidThreadAssignment;
+
+    fn from_str(text: &str) -> Result<Self, InvalidThreadAssignment> {
+        let index = |text: &str| text.parse::<u16>().map_err(|_| InvalidThreadAssignment);
+        if let Some(thread) = text.strip_prefix("thread-") {
+            return Ok(Self::Sibling(index(thread)?));
+        }
+        let ends = text.strip_prefix("cores-").and_then(|ends| ends.split_once('-'));
+        let (first, last) = ends.ok_or(InvalidThreadAssignment)?;
+        let (first, last) = (index(first)?, index(last)?);
+        let more = last.checked_sub(first).and_then(|more| more.checked_add(1));
+        Ok(Self::Cores { first, count: more.ok_or(InvalidThreadAssignment)? })
+    }
+}
+
+impl fmt::Display for ThreadAssignment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Sibling(thread) => write!(f, "thread-{thread}"),
+            Self::Cores { first, count } => write!(f, "cores-{first}-{}", first + (count - 1)),
+        }
+    }
+}
+
+/// Error: hardware threads that a machine does not have, or that virtual CPUs cannot be assigned to.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum InvalidPlacement {
+    /// The cores have fewer threads.
+    #[error("a core has only {0} threads, numbered from 0")]
+    Thread(u16),
+    /// The machine has fewer cores.
+    #[error("the machine has only {0} cores, numbered from 0")]
+    Core(u16),
 }
 
 /// Properties of a port's wire, with the burst sizes of its clients.
@@ -80,32 +125,6 @@ impl WireProperties {
 }
 
 impl ServerTopology {
-    /// Server of Dong et al., HPCA 2010: two sockets of four cores with two threads each. Thread 0 of a core
-    /// is the service domain's (Linux 2.6.18 of RHEL 5, a tick per millisecond), thread 1 the guests'.
-    pub const HPCA2010: Self = Self {
-        sockets: 2,
-        cores_per_socket: 4,
-        threads_per_core: 2,
-        service_cpus: 8,
-        service_home: ThreadAssignment::Sibling(0),
-        guest_home: ThreadAssignment::Sibling(1),
-        service_tick: VirtualDuration::from_millis(1),
-        guests_per_port: 7,
-        wire: WireProperties::GIGABIT,
-    };
-
-    /// Server of Zhang et al., multi-core netback: eight cores without siblings, in pairs that share a cache;
-    /// four for the service domain, four for guests.
-    pub const NETBACK: Self = Self {
-        sockets: 4,
-        cores_per_socket: 2,
-        threads_per_core: 1,
-        service_cpus: 4,
-        service_home: ThreadAssignment::Cores { first: 0, count: 4 },
-        guest_home: ThreadAssignment::Cores { first: 4, count: 4 },
-        ..Self::HPCA2010
-    };
-
     /// Returns the number of cores of all sockets.
     #[must_use]
     pub const fn cores(&self) -> u16 {
@@ -138,6 +157,22 @@ impl ServerTopology {
         self.thread_of(ThreadAssignment::Sibling(round % self.threads_per_core), n)
     }
 
+    /// Checks that the machine has the hardware threads of an assignment.
+    ///
+    /// # Errors
+    /// [`InvalidPlacement`] if a thread or core does not exist.
+    pub fn check(&self, home: ThreadAssignment) -> Result<(), InvalidPlacement> {
+        match home {
+            ThreadAssignment::Sibling(thread) if thread >= self.threads_per_core => {
+                Err(InvalidPlacement::Thread(self.threads_per_core))
+            }
+            ThreadAssignment::Cores { first, count } if first.saturating_add(count) > self.cores() => {
+                Err(InvalidPlacement::Core(self.cores()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the index of the socket that has this hardware thread.
     #[must_use]
     pub fn socket(&self, thread: HardwareThreadId) -> usize {
@@ -154,11 +189,17 @@ impl ServerTopology {
 
 #[cfg(test)]
 mod tests {
-    use super::{ServerTopology, ThreadAssignment, WireProperties};
+    use super::{InvalidPlacement, ServerTopology, ThreadAssignment, WireProperties};
+    use crate::experiments::topology::of_paper;
+    use hypervisor::cost::MachineModel;
+
+    fn nehalem() -> ServerTopology {
+        of_paper(MachineModel::Nehalem)
+    }
 
     #[test]
     fn guests_share_cores_but_no_threads_with_dom0() {
-        let topology = ServerTopology::HPCA2010;
+        let topology = nehalem();
         let threads =
             |place: fn(&ServerTopology, u16) -> _| (0..10).map(|n| place(&topology, n)).collect::<Vec<_>>();
         let indices =
@@ -181,8 +222,27 @@ mod tests {
     #[test]
     fn guests_take_cores_without_smt_in_turn() {
         let guest_home = ThreadAssignment::Cores { first: 4, count: 4 };
-        let topology = ServerTopology { threads_per_core: 1, guest_home, ..ServerTopology::HPCA2010 };
+        let topology = ServerTopology { threads_per_core: 1, guest_home, ..nehalem() };
         let homes: Vec<_> = (0..6).map(|n| topology.guest(n).index()).collect();
         assert_eq!(homes, [4, 5, 6, 7, 4, 5]);
+    }
+
+    #[test]
+    fn thread_assignment_text_round_trips_or_is_refused() {
+        for text in ["thread-0", "thread-1", "cores-4-7", "cores-3-3"] {
+            assert_eq!(text.parse::<ThreadAssignment>().unwrap().to_string(), text);
+        }
+        for text in ["", "thread-", "thread-x", "cores-4", "cores-7-4", "cores-0-65535", "core-1-2"] {
+            assert!(text.parse::<ThreadAssignment>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn placement_on_missing_threads_or_cores_is_refused() {
+        let topology = nehalem();
+        assert_eq!(topology.check(ThreadAssignment::Sibling(2)), Err(InvalidPlacement::Thread(2)));
+        let beyond = ThreadAssignment::Cores { first: 5, count: 4 };
+        assert_eq!(topology.check(beyond), Err(InvalidPlacement::Core(8)));
+        assert_eq!(topology.check(ThreadAssignment::Cores { first: 4, count: 4 }), Ok(()));
     }
 }

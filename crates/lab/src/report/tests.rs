@@ -16,6 +16,7 @@ pub(super) fn records(seed: u64, set: &[&str]) -> Vec<StoredResultRow> {
         shard: None,
         set,
         sweep: Vec::new(),
+        machine: Vec::new(),
         unaffected: true,
         out: None,
     };

@@ -48,10 +48,21 @@ pub struct ExperimentOptions {
     pub set: Vec<SettingAssignment>,
     /// Axes and settings that take several values in the run, combined with each other.
     pub sweep: Vec<ParameterSweep>,
+    /// Values of a machine file ([`crate::machine_file`]). A point must read one of them, but need not read all.
+    pub machine: Vec<SettingAssignment>,
     /// Produce rows also at points where a changed setting has no effect. Otherwise such points fail.
     pub unaffected: bool,
     /// Folder of stored rows; points with a row of equal inputs are not run again.
     pub out: Option<PathBuf>,
+}
+
+impl ExperimentOptions {
+    /// Returns `true` if a setting has its value from the machine file and not from an assignment or a sweep.
+    fn only_in_machine(&self, name: &str) -> bool {
+        self.machine.iter().any(|value| value.key == name)
+            && !self.set.iter().any(|assignment| assignment.key == name)
+            && !self.sweep.iter().any(|sweep| sweep.key == name)
+    }
 }
 
 /// Result of a run of experiments.
@@ -210,7 +221,7 @@ fn find(planned: &PlannedPoint, store: Option<&RowStore>, options: &ExperimentOp
     if let Some(record) = store.and_then(|store| store.find(seed, planned)) {
         return Ok((record, None));
     }
-    let outcome = run_one(planned, options.unaffected).map_err(PointError::Run)?;
+    let outcome = run_one(planned, options).map_err(PointError::Run)?;
     let record = StoredResultRow::new(seed, planned, &outcome);
     if let Some(store) = store {
         store.keep(&record).map_err(PointError::Store)?;
@@ -219,12 +230,13 @@ fn find(planned: &PlannedPoint, store: Option<&RowStore>, options: &ExperimentOp
 }
 
 /// Runs an experiment point and checks the outcome against the experiment's declaration.
-pub(crate) fn run_one(planned: &PlannedPoint, unaffected: bool) -> Result<PointOutcome, PointRunError> {
+pub(crate) fn run_one(
+    planned: &PlannedPoint,
+    options: &ExperimentOptions,
+) -> Result<PointOutcome, PointRunError> {
     let mut outcome = (planned.experiment.run)(&planned.point, &planned.context)?;
-    let unread = |name: &&str| !planned.context.settings.was_read(name);
-    let unread: Vec<_> = planned.point.changed.names().filter(unread).collect();
-    if !unread.is_empty() && !unaffected {
-        return Err(PointRunError::NoEffect(unread.join(", ")));
+    if !options.unaffected {
+        check_effects(planned, options)?;
     }
     let declared = planned.experiment.metrics.iter().map(|metric| metric.name);
     if !outcome.metrics.names().eq(declared) {
@@ -237,6 +249,21 @@ pub(crate) fn run_one(planned: &PlannedPoint, unaffected: bool) -> Result<PointO
     let metrics = outcome.metrics.iter();
     outcome.metrics = metrics.map(|(name, &value)| (name.to_owned(), rounded(value))).collect();
     Ok(outcome)
+}
+
+/// Checks that a point has read all settings that the run changes, and at least one value of a machine file.
+fn check_effects(planned: &PlannedPoint, options: &ExperimentOptions) -> Result<(), PointRunError> {
+    let is_unread = |name: &&str| !planned.context.settings.was_read(name);
+    let (of_machine, of_run): (Vec<_>, Vec<_>) =
+        planned.point.changed.names().partition(|name| options.only_in_machine(name));
+    let unread: Vec<_> = of_run.into_iter().filter(is_unread).collect();
+    if !unread.is_empty() {
+        return Err(PointRunError::NoEffect(unread.join(", ")));
+    }
+    if !of_machine.is_empty() && of_machine.iter().all(is_unread) {
+        return Err(PointRunError::NoEffect("all values of the machine file".to_owned()));
+    }
+    Ok(())
 }
 
 /// Collects the workers' results in the order of the points.

@@ -174,7 +174,7 @@ pub(crate) fn plan(
         for combination in &combinations {
             let swept = combination.iter().map(|&pair| SettingAssignment::from(pair));
             let set: Vec<_> = options.set.iter().cloned().chain(swept).collect();
-            planned.extend(plan_experiment(catalogue, experiment, &set, options.seed)?);
+            planned.extend(plan_experiment(catalogue, experiment, &set, options)?);
         }
         if planned.len() == before {
             return Err(RunPlanError::NoPoint { experiment: experiment.name });
@@ -187,19 +187,20 @@ pub(crate) fn plan(
     Ok(planned)
 }
 
-/// Returns the points of an experiment that assignments permit, in order.
+/// Returns the points of an experiment that assignments permit, in order. Assignments take precedence over the machine's
+/// values, which fix no axis.
 fn plan_experiment(
     catalogue: &ExperimentCatalogue,
     experiment: &'static Experiment,
     set: &[SettingAssignment],
-    run_seed: u64,
+    options: &ExperimentOptions,
 ) -> Result<Vec<PlannedPoint>, RunPlanError> {
-    let (settings, changed) = apply(&catalogue.settings, set)?;
+    let (settings, changed) = apply(&catalogue.settings, &[&options.machine, set].concat())?;
     let held = hold(experiment, set)?;
     let plan_point = |values| {
         let axes = name_values(experiment, values);
         let (settings, changed) = vary(&axes, &settings, &changed);
-        let seed = seed(run_seed, experiment.name, &without(&axes, &settings));
+        let seed = seed(options.seed, experiment.name, &without(&axes, &settings));
         let point = ExperimentPoint { experiment: experiment.name, axes, changed };
         PlannedPoint {
             experiment,

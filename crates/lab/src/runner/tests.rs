@@ -19,6 +19,7 @@ fn options(jobs: usize) -> ExperimentOptions {
         shard: None,
         set: Vec::new(),
         sweep: Vec::new(),
+        machine: Vec::new(),
         unaffected: false,
         out: None,
     }

@@ -10,8 +10,9 @@ use lab::calibrate::{self, CalibrationResult, sensitivity};
 use lab::catalogue::{ConstantEffect, ModelSensitivity, ValueSensitivity};
 use lab::experiments;
 
+use super::progress::{jobs, print_progress};
 use super::table::TextTable;
-use super::{LabCalibrateArgs, SensitivityValueKind, jobs, print_progress};
+use super::{LabCalibrateArgs, SensitivityValueKind};
 use crate::output;
 
 pub(super) fn calibrate(args: &LabCalibrateArgs) -> anyhow::Result<()> {

@@ -7,9 +7,10 @@ use lab::here::{self, HostPrediction};
 use lab::runner::plan::SettingAssignment;
 use serde::Serialize;
 
+use super::LabHostArgs;
 use super::calibrate::{heading, json, save};
+use super::progress::{jobs, print_progress};
 use super::table::TextTable;
-use super::{LabHostArgs, jobs, print_progress};
 use crate::output;
 
 const HEADER: &str = "# Measured by `softiov lab host`; for `softiov lab run --settings FILE`.\n";

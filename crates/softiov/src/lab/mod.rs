@@ -4,6 +4,8 @@ mod calibrate;
 mod explain;
 mod host;
 mod list;
+mod machine;
+mod progress;
 mod report;
 mod run;
 mod table;
@@ -19,6 +21,7 @@ use lab::catalogue::ExperimentCatalogue;
 use lab::runner::DEFAULT_SEED;
 use lab::runner::plan::{RunShard, SettingAssignment};
 use lab::runner::sweep::ParameterSweep;
+use machine::LabMachineSubcommand;
 
 /// Subcommands of `softiov lab`.
 #[derive(Debug, clap::Subcommand)]
@@ -33,6 +36,9 @@ pub(crate) enum LabSubcommand {
     Run(LabRunArgs),
     /// Show where the cycles of a row went by domain, port and category, or what differs between two rows.
     Explain(LabExplainArgs),
+    /// List, print and check machine files for `lab run --machine`.
+    #[command(subcommand)]
+    Machine(LabMachineSubcommand),
     /// Write rows as figures and tables to an HTML file, with CSV and JSON beside it.
     Report(LabReportArgs),
     /// Fit constants to published values, and print constants and residuals.
@@ -66,6 +72,9 @@ pub(crate) struct LabRunArgs {
     /// combined.
     #[arg(long, value_name = "KEY=VALUES")]
     sweep: Vec<ParameterSweep>,
+    /// Run on the machine of this file (TOML), or on a paper's machine by its name; --set overrides its values.
+    #[arg(long, value_name = "FILE|NAME")]
+    machine: Option<String>,
     /// Read settings from this file, one KEY=VALUE per line; --set overrides them.
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
@@ -162,18 +171,10 @@ fn run_with(catalogue: &ExperimentCatalogue, command: &LabSubcommand) -> anyhow:
         LabSubcommand::List { json } => list::list(catalogue, *json)?,
         LabSubcommand::Run(args) => run::run(catalogue, args)?,
         LabSubcommand::Explain(args) => explain::explain(catalogue, args)?,
+        LabSubcommand::Machine(command) => machine::machine(&catalogue.settings, command)?,
         LabSubcommand::Report(args) => report::report(catalogue, args)?,
         LabSubcommand::Calibrate(args) => calibrate::calibrate(args)?,
         LabSubcommand::Host(args) => host::host(args)?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Prints a line of progress to standard error.
-fn print_progress(text: &str) {
-    crate::output::print_error(format_args!("softiov lab: {text}"));
-}
-
-fn jobs(asked: Option<NonZeroUsize>) -> NonZeroUsize {
-    asked.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
 }

@@ -1,15 +1,13 @@
 //! `softiov lab report`: writes stored rows, or rows of a run of all experiments, as a page.
 
-use std::path::Path;
-
-use anyhow::Context;
 use lab::catalogue::ExperimentCatalogue;
 use lab::report::ExperimentReport;
 use lab::runner::plan::ExperimentSelection;
-use lab::runner::store::{self, StoredResultRow};
+use lab::runner::store::StoredResultRow;
 use lab::runner::{DEFAULT_SEED, ExperimentOptions};
 
-use super::{LabReportArgs, jobs, run};
+use super::progress::{jobs, read_rows};
+use super::{LabReportArgs, run};
 use crate::output;
 
 pub(super) fn report(catalogue: &ExperimentCatalogue, args: &LabReportArgs) -> anyhow::Result<()> {
@@ -22,15 +20,6 @@ pub(super) fn report(catalogue: &ExperimentCatalogue, args: &LabReportArgs) -> a
     output::print(&paths.map(|path| format!("{}\n", path.display())).concat())
 }
 
-fn read_rows(folder: &Path) -> anyhow::Result<Vec<StoredResultRow>> {
-    let (records, broken) = store::read(folder)
-        .context("cannot read stored rows; store rows with `softiov lab run all --out DIR`")?;
-    for error in broken {
-        super::print_progress(&format!("ignored stored rows that cannot be read: {error}"));
-    }
-    Ok(records)
-}
-
 fn run_all(catalogue: &ExperimentCatalogue, args: &LabReportArgs) -> anyhow::Result<Vec<StoredResultRow>> {
     ExperimentReport::places(&args.out)?.iter().try_for_each(|path| output::check_writable(path))?;
     let seed = args.seed.unwrap_or(DEFAULT_SEED);
@@ -40,6 +29,7 @@ fn run_all(catalogue: &ExperimentCatalogue, args: &LabReportArgs) -> anyhow::Res
         shard: None,
         set: Vec::new(),
         sweep: Vec::new(),
+        machine: Vec::new(),
         unaffected: false,
         out: None,
     };

@@ -18,8 +18,10 @@ use lab::runner::progress::RunProgress;
 use lab::runner::store::StoredResultRow;
 use lab::runner::{self, ExperimentOptions, LabError, RunObserver, RunResult};
 
+use super::LabRunArgs;
+use super::machine::read_checked;
+use super::progress::{jobs, print_progress};
 use super::table::TextTable;
-use super::{LabRunArgs, jobs};
 use crate::output;
 
 pub(super) fn run(catalogue: &ExperimentCatalogue, args: &LabRunArgs) -> anyhow::Result<()> {
@@ -29,17 +31,20 @@ pub(super) fn run(catalogue: &ExperimentCatalogue, args: &LabRunArgs) -> anyhow:
     if let Some(file) = &args.csv {
         ResultDataset::paths(file).iter().try_for_each(|path| output::check_writable(path))?;
     }
+    let machine =
+        args.machine.as_deref().map(|machine| read_checked(machine, &catalogue.settings)).transpose()?;
+    let machine = machine.map(|file| file.values).unwrap_or_default();
     let seeds = args.options.seeds.map_or(1, NonZeroU16::get);
     let mut records = Vec::new();
     let mut outcome = Ok(());
     for more in 0..u64::from(seeds) {
-        outcome = run_seed(catalogue, args, args.options.seed.wrapping_add(more), &mut records);
+        outcome = run_seed(catalogue, args, &machine, args.options.seed.wrapping_add(more), &mut records);
         if outcome.is_err() {
             break;
         }
     }
     if let Some(file) = args.csv.as_deref().filter(|_| !records.is_empty()) {
-        let dataset = ResultDataset::new(catalogue, &records, args.unaffected);
+        let dataset = ResultDataset::new(catalogue, &records, args.unaffected || !machine.is_empty());
         dataset.write(file).with_context(|| format!("cannot write the rows to {}", file.display()))?;
     }
     outcome
@@ -49,6 +54,7 @@ pub(super) fn run(catalogue: &ExperimentCatalogue, args: &LabRunArgs) -> anyhow:
 fn run_seed(
     catalogue: &ExperimentCatalogue,
     args: &LabRunArgs,
+    machine: &[SettingAssignment],
     seed: u64,
     records: &mut Vec<StoredResultRow>,
 ) -> anyhow::Result<()> {
@@ -58,6 +64,7 @@ fn run_seed(
         shard: args.shard,
         set: [read_settings(args.settings.as_deref())?, args.set.clone()].concat(),
         sweep: args.sweep.clone(),
+        machine: machine.to_vec(),
         unaffected: args.unaffected,
         out: args.out.clone(),
     };
@@ -109,10 +116,10 @@ pub(super) fn run_with_progress(
     let run = outcome?;
     for row in run.records.iter().map(|record| &record.row) {
         if let Some(why) = why_nothing(row) {
-            super::print_progress(&format!("{} {}: no result: {why}", row.experiment, row.params));
+            print_progress(&format!("{} {}: no result: {why}", row.experiment, row.params));
         }
     }
-    super::print_progress(&summary(&run, begun.elapsed()));
+    print_progress(&summary(&run, begun.elapsed()));
     Ok(run)
 }
 

@@ -124,6 +124,10 @@ fn refused_lab_arguments_name_the_remedy() {
         ("run all --sweep fctor=1,2", "unknown axis or setting `fctor`; did you mean factor?"),
         ("run all --sweep vms=1,2 --set vms=3", "`vms` is swept and set, or swept twice; give it once"),
         (
+            "run double --machine nowhere.toml",
+            "cannot read the machine file nowhere.toml; machines with a name are nehalem, ",
+        ),
+        (
             "explain double",
             "double selects 3 rows, for example `double:vms=1`; give values for more parameters",
         ),
@@ -138,6 +142,26 @@ fn refused_lab_arguments_name_the_remedy() {
         assert!(error.contains(message), "{error}");
         assert_eq!(crate::exit_code(&anyhow::anyhow!(error)), 1);
     }
+}
+
+#[test]
+fn bad_machine_file_is_refused_with_line_and_nearest_key() {
+    let settings = lab::experiments::catalogue().settings;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.toml");
+    let read = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        super::machine::read_checked(&path.display().to_string(), &settings)
+    };
+    let error = format!("{:#}", read("[machine]\nsokets = 2\n").unwrap_err());
+    assert!(
+        error.ends_with("line 2: unknown key `machine.sokets`; did you mean machine.sockets?"),
+        "{error}"
+    );
+    let error = format!("{:#}", read("[machine]\nthreads_per_core = 1\n").unwrap_err());
+    assert!(error.contains("machine.guest_home is thread-1: a core has only 1 threads"), "{error}");
+    assert_eq!(read("[machine]\nsockets = 4\n").unwrap().name, "mine");
+    assert_eq!(super::machine::read_checked("harpertown", &settings).unwrap().name, "harpertown");
 }
 
 #[test]
@@ -180,6 +204,7 @@ fn lab_run_without_json_prints_tables_and_speed() {
         shard: None,
         set: vec!["vms=2".parse().unwrap()],
         sweep: Vec::new(),
+        machine: Vec::new(),
         unaffected: false,
         out: None,
     };

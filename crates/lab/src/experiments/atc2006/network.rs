@@ -176,7 +176,7 @@ fn run(
     guests: u8,
     context: &PointRunInputs,
 ) -> Result<(SingleCpuResults, PointOutcome), PointRunError> {
-    let table = settings::table_or(context, MachineModel::Prestonia)?;
+    let table = settings::table(context, MachineModel::Prestonia)?;
     let plan = SingleCpuSetup {
         channel,
         seed: context.seed,

@@ -151,7 +151,7 @@ fn run(at: &ExperimentPoint, pairs: u8, context: &PointRunInputs) -> Result<Poin
         "datagrams" => MultiqueueTraffic::Datagrams,
         _ => MultiqueueTraffic::Requests,
     };
-    let table = settings::table_or(context, MachineModel::Modern)?;
+    let table = settings::table(context, MachineModel::Modern)?;
     let plan = MultiqueueSetup { table, pairs, doorbell, load, seed: context.seed };
     let mut machine = MultiqueueSimulation::new(&plan).map_err(PointRunError::Refused)?;
     let (run_up, span) = times(context)?;

@@ -131,7 +131,7 @@ fn run(
         _ => PfNotificationMethod::Posted,
     };
     let busy = at.axes.text("guest")? == "loaded";
-    let table = settings::table_or(context, MachineModel::Skylake)?;
+    let table = settings::table(context, MachineModel::Skylake)?;
     let mut machine =
         ThinHypervisorSimulation::new(&ThinHypervisorSetup { table, pf, busy, load, seed: context.seed });
     let (run_up, span) = times(context)?;

@@ -155,7 +155,7 @@ fn run(
     } else {
         PayloadDirection::Receive
     };
-    let table = settings::table_or(context, MachineModel::Opteron)?;
+    let table = settings::table(context, MachineModel::Opteron)?;
     let plan =
         SingleCpuSetup { seed: context.seed, ..SingleCpuSetup::willmann(table, drive, direction, guests) };
     let mut machine = SingleCpuSimulation::new(&plan);

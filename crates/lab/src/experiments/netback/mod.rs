@@ -14,7 +14,7 @@ mod multicore;
 
 use crate::experiment::{Experiment, ExperimentAxis, ExperimentAxisValues, PointRunError, PointRunInputs};
 use crate::experiments::{point, settings};
-use crate::machine::{NetbackOptions, NetworkAccessMode, ServerSetup, ServerTopology};
+use crate::machine::{NetbackOptions, NetworkAccessMode, ServerSetup};
 use crate::value::ParameterValue;
 use guest::{KernelConfig, ProgramWorkload};
 use hypervisor::cost::MachineModel;
@@ -65,14 +65,12 @@ fn setup(
     dispatch: DispatchPolicy,
 ) -> Result<ServerSetup, PointRunError> {
     Ok(ServerSetup {
-        table: settings::table_or(context, MachineModel::Harpertown)?,
-        topology: ServerTopology::NETBACK,
         ports: PORTS,
         guests: PORTS,
         network: NetworkAccessMode::Split { workers },
         netback: NetbackOptions { dispatch, ..NetbackOptions::SPREAD },
         kind: DomainKind::Pvm,
         spec: KernelConfig::xenlinux_2_6_18(ProgramWorkload::Udp),
-        ..point::setup(context, settings::fixed(context)?)?
+        ..point::setup_on(context, MachineModel::Harpertown, settings::fixed(context)?)?
     })
 }

@@ -95,7 +95,7 @@ fn path(at: &ExperimentPoint) -> Result<DeviceAccessMode, PointRunError> {
 }
 
 fn net(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
-    let table = settings::table_or(context, MachineModel::Server2009)?;
+    let table = settings::table(context, MachineModel::Server2009)?;
     let mut machine =
         NetworkSimulation::new(&net::NicMachineSetup { table, path: path(at)?, seed: context.seed });
     let (run_up, span) = times(context)?;
@@ -116,7 +116,7 @@ fn disk(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, 
                 "block_kb is {block_kb}; it must be a multiple of 4 from 4 to 1024"
             ))
         })?;
-    let table = settings::table_or(context, MachineModel::Server2009)?;
+    let table = settings::table(context, MachineModel::Server2009)?;
     let plan = storage::DiskSetup { table, path: path(at)?, block: block * 1_024, seed: context.seed };
     let mut machine = DiskSimulation::new(&plan);
     let (run_up, span) = times(context)?;

@@ -9,13 +9,14 @@ mod responses;
 mod split;
 
 use super::{
-    ClientTraffic, NetbackOptions, NetworkAccessMode, ServerSetup, ServerSimulation, ServerTopology,
-    TrafficLimits, VcpuScheduling,
+    ClientTraffic, NetbackOptions, NetworkAccessMode, ServerSetup, ServerSimulation, TrafficLimits,
+    VcpuScheduling,
 };
+use crate::experiments::topology::of_paper;
 use driver::moderation::ModerationPolicy;
 use guest::{KernelConfig, ProgramWorkload};
 use hypervisor::account::CycleCategory;
-use hypervisor::cost::CostTable;
+use hypervisor::cost::{CostTable, MachineModel};
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
 use hypervisor::msix::MsixTablePolicy;
@@ -24,7 +25,7 @@ use sim::VirtualDuration;
 fn setup() -> ServerSetup {
     ServerSetup {
         table: CostTable::nehalem(),
-        topology: ServerTopology::HPCA2010,
+        topology: of_paper(MachineModel::Nehalem),
         ports: 1,
         guests: 1,
         network: NetworkAccessMode::Direct,

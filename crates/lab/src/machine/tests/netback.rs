@@ -2,9 +2,9 @@
 //! interfaces move.
 
 use super::setup;
+use crate::experiments::topology::of_paper;
 use crate::machine::{
     ClientTraffic, NetbackOptions, NetworkAccessMode, ServerResults, ServerSetup, ServerSimulation,
-    ServerTopology,
 };
 use driver::moderation::{ModerationPolicy as Moderation, interval_us};
 use guest::{KernelConfig, ProgramWorkload};
@@ -16,7 +16,7 @@ use split::dispatch::{DispatchPolicy, LoadThresholds};
 fn of(workers: u8, dispatch: DispatchPolicy) -> ServerSetup {
     ServerSetup {
         table: CostTable::of(MachineModel::Harpertown),
-        topology: ServerTopology::NETBACK,
+        topology: of_paper(MachineModel::Harpertown),
         ports: 4,
         guests: 4,
         network: NetworkAccessMode::Split { workers },

@@ -1,0 +1,247 @@
+//! Topology of an experiment's server: the files of the papers' machines, and settings that change their values.
+
+use crate::catalogue::SettingDefinition;
+use crate::experiment::{PointRunError, PointRunInputs};
+use crate::machine::ServerTopology;
+use crate::machine::topology::{ThreadAssignment, WireProperties};
+use crate::value::ParameterValue;
+use hypervisor::cost::MachineModel;
+use sim::VirtualDuration;
+use std::borrow::Cow;
+
+/// Value of a number in the topology that leaves that of the paper's machine; no number is negative.
+const FROM_PAPER: i64 = -1;
+/// Placement that leaves that of the paper's machine.
+const PAPER_HOME: &str = "paper";
+
+/// Setting of a number in the topology.
+struct TopologyNumber {
+    key: &'static str,
+    unit: &'static str,
+    what: &'static str,
+    /// Permitted values, both ends included.
+    range: (i64, i64),
+}
+
+const fn number(
+    key: &'static str,
+    unit: &'static str,
+    what: &'static str,
+    range: (i64, i64),
+) -> TopologyNumber {
+    TopologyNumber { key, unit, what, range }
+}
+
+const SOCKETS: TopologyNumber =
+    number("machine.sockets", "", "sockets, or other units with a last-level cache of their own", (1, 16));
+const CORES: TopologyNumber = number("machine.cores_per_socket", "", "cores of a socket", (1, 64));
+const THREADS: TopologyNumber = number("machine.threads_per_core", "", "hardware threads of a core", (1, 2));
+const SERVICE_CPUS: TopologyNumber =
+    number("machine.service_cpus", "", "virtual CPUs of the service domain", (1, 128));
+const SERVICE_TICK: TopologyNumber = number(
+    "machine.service_tick_us",
+    "us",
+    "period of the timer tick in the service domain",
+    (100, 1_000_000),
+);
+// The papers' experiments have at most seven guests on a port.
+const GUESTS_PER_PORT: TopologyNumber =
+    number("machine.guests_per_port", "", "most guests that share a port", (1, 7));
+const MBPS: TopologyNumber = number("wire.mbps", "Mb/s", "speed of each port's wire", (10, 400_000));
+const SEGMENTS: TopologyNumber = number(
+    "wire.segments",
+    "",
+    "segments of a stream that a client's stack passes to its card at a time",
+    (1, 44),
+);
+const SOCKET: TopologyNumber =
+    number("wire.socket", "", "datagrams that a client's socket holds", (1, 65_536));
+const RING: TopologyNumber =
+    number("wire.ring", "", "datagrams that the transmit ring of the clients' card holds", (1, 4_096));
+const TURNAROUND: TopologyNumber = number(
+    "wire.turnaround_us",
+    "us",
+    "time from a frame's arrival at a client to the client's next segment or request",
+    (0, 10_000),
+);
+
+const MACHINE: [TopologyNumber; 6] = [SOCKETS, CORES, THREADS, SERVICE_CPUS, SERVICE_TICK, GUESTS_PER_PORT];
+const WIRE: [TopologyNumber; 5] = [MBPS, SEGMENTS, SOCKET, RING, TURNAROUND];
+
+const SERVICE_HOME: (&str, &str) = (
+    "machine.service_home",
+    "hardware threads of the service domain: thread-N of each core, or cores-FIRST-LAST",
+);
+const GUEST_HOME: (&str, &str) =
+    ("machine.guest_home", "hardware threads of the guests: thread-N of each core, or cores-FIRST-LAST");
+
+/// Files of the papers' machines, with the machine whose column of the cost table each names.
+const FILES: [(MachineModel, &str); MachineModel::ALL.len()] = [
+    (MachineModel::Nehalem, include_str!("../../data/machines/nehalem.toml")),
+    (MachineModel::Modern, include_str!("../../data/machines/modern.toml")),
+    (MachineModel::Opteron, include_str!("../../data/machines/opteron.toml")),
+    (MachineModel::Skylake, include_str!("../../data/machines/skylake.toml")),
+    (MachineModel::Harpertown, include_str!("../../data/machines/harpertown.toml")),
+    (MachineModel::Prestonia, include_str!("../../data/machines/prestonia.toml")),
+    (MachineModel::Server2009, include_str!("../../data/machines/server-2009.toml")),
+];
+
+/// Returns names and texts of the papers' machine files.
+pub(crate) fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FILES.iter().map(|(machine, text)| (machine.name(), *text))
+}
+
+/// Returns the settings of the topology.
+pub(super) fn definitions() -> Vec<SettingDefinition> {
+    let number =
+        |TopologyNumber { key, unit, what, range: (least, most) }: &TopologyNumber| SettingDefinition {
+            name: (*key).to_owned(),
+            default: ParameterValue::Int(FROM_PAPER),
+            unit,
+            what: format!("{what} ({least} to {most}); {FROM_PAPER}: as in the paper's machine"),
+            choices: &[],
+        };
+    let home = |(key, what): (&str, &str)| SettingDefinition {
+        name: key.to_owned(),
+        default: ParameterValue::name(PAPER_HOME),
+        unit: "",
+        what: format!("{what}; {PAPER_HOME}: as in the paper's machine"),
+        choices: &[],
+    };
+    let machine = MACHINE.iter().map(number).chain([SERVICE_HOME, GUEST_HOME].map(home));
+    machine.chain(WIRE.iter().map(number)).collect()
+}
+
+/// Returns `true` if a paper's machine file describes a server with a topology.
+pub(crate) fn is_server(machine: MachineModel) -> bool {
+    paper_values(machine).is_ok_and(|values| values.contains_key("machine"))
+}
+
+/// Returns a number of the wire that the papers' machines have: their files describe none.
+fn gigabit(key: &str) -> Option<i64> {
+    let value = wire_values(&WireProperties::GIGABIT).into_iter().find(|(known, _)| *known == key);
+    value.and_then(|(_, value)| i64::try_from(value).ok())
+}
+
+/// Returns the values of a wire's settings.
+fn wire_values(wire: &WireProperties) -> [(&'static str, u64); WIRE.len()] {
+    [
+        (MBPS.key, wire.bits_per_second / 1_000_000),
+        (SEGMENTS.key, wire.segments.into()),
+        (SOCKET.key, wire.socket.into()),
+        (RING.key, wire.ring.into()),
+        (TURNAROUND.key, micros(wire.turnaround)),
+    ]
+}
+
+fn micros(duration: VirtualDuration) -> u64 {
+    duration.picos() / VirtualDuration::from_micros(1).picos()
+}
+
+/// Returns the values of a topology's settings.
+pub(crate) fn values(topology: &ServerTopology) -> Vec<(&'static str, ParameterValue)> {
+    let int =
+        |key: &'static str, value: u64| (key, ParameterValue::Int(i64::try_from(value).unwrap_or(i64::MAX)));
+    let home = |(key, _): (&'static str, _), home: ThreadAssignment| {
+        (key, ParameterValue::Text(Cow::Owned(home.to_string())))
+    };
+    let machine = [
+        int(SOCKETS.key, topology.sockets.into()),
+        int(CORES.key, topology.cores_per_socket.into()),
+        int(THREADS.key, topology.threads_per_core.into()),
+        int(SERVICE_CPUS.key, topology.service_cpus.into()),
+        int(SERVICE_TICK.key, micros(topology.service_tick)),
+        int(GUESTS_PER_PORT.key, topology.guests_per_port.into()),
+        home(SERVICE_HOME, topology.service_home),
+        home(GUEST_HOME, topology.guest_home),
+    ];
+    machine.into_iter().chain(wire_values(&topology.wire).map(|(key, value)| int(key, value))).collect()
+}
+
+/// Returns the topology of an experiment's server: the values of the file of `own`, the paper's machine, unless settings
+/// change them.
+pub(crate) fn topology(context: &PointRunInputs, own: MachineModel) -> Result<ServerTopology, PointRunError> {
+    let source = TopologySource { context, paper: paper_values(own)?, own };
+    let duration = |number| Ok::<_, PointRunError>(VirtualDuration::from_micros(source.number(number)?));
+    let mbps: u64 = source.number(&MBPS)?;
+    let topology = ServerTopology {
+        sockets: source.number(&SOCKETS)?,
+        cores_per_socket: source.number(&CORES)?,
+        threads_per_core: source.number(&THREADS)?,
+        service_cpus: source.number(&SERVICE_CPUS)?,
+        service_home: source.home(SERVICE_HOME.0)?,
+        guest_home: source.home(GUEST_HOME.0)?,
+        service_tick: duration(&SERVICE_TICK)?,
+        guests_per_port: source.number(&GUESTS_PER_PORT)?,
+        wire: WireProperties {
+            bits_per_second: mbps * 1_000_000,
+            segments: source.number(&SEGMENTS)?,
+            socket: source.number(&SOCKET)?,
+            ring: source.number(&RING)?,
+            turnaround: duration(&TURNAROUND)?,
+        },
+    };
+    for (key, home) in [(SERVICE_HOME.0, topology.service_home), (GUEST_HOME.0, topology.guest_home)] {
+        topology.check(home).map_err(|error| PointRunError::Refused(format!("{key} is {home}: {error}")))?;
+    }
+    Ok(topology)
+}
+
+/// Returns the values of a paper's machine file.
+fn paper_values(machine: MachineModel) -> Result<toml::Table, PointRunError> {
+    let text = FILES.iter().find(|(own, _)| *own == machine).map_or("", |(_, text)| text);
+    text.parse().map_err(|error| PointRunError::Refused(format!("machine {}: {error}", machine.name())))
+}
+
+/// Values of a topology: settings, and the file of the paper's machine.
+struct TopologySource<'a> {
+    context: &'a PointRunInputs,
+    paper: toml::Table,
+    own: MachineModel,
+}
+
+impl TopologySource<'_> {
+    fn number<T: TryFrom<i64>>(&self, number: &TopologyNumber) -> Result<T, PointRunError> {
+        let TopologyNumber { key, range: (least, most), .. } = number;
+        let value = match self.context.settings.int(key)? {
+            FROM_PAPER => {
+                let own = self.in_paper(key).and_then(toml::Value::as_integer);
+                own.or_else(|| gigabit(key)).ok_or_else(|| self.missing(key))?
+            }
+            value => value,
+        };
+        let refused =
+            || PointRunError::Refused(format!("{key} is {value}; it must be from {least} to {most}"));
+        let permitted = Some(value).filter(|value| (*least..=*most).contains(value));
+        permitted.and_then(|value| T::try_from(value).ok()).ok_or_else(refused)
+    }
+
+    fn home(&self, key: &str) -> Result<ThreadAssignment, PointRunError> {
+        let text = match self.context.settings.text(key)? {
+            PAPER_HOME => {
+                let text = self.in_paper(key).and_then(toml::Value::as_str);
+                Cow::Owned(text.ok_or_else(|| self.missing(key))?.to_owned())
+            }
+            text => Cow::Borrowed(text),
+        };
+        text.parse().map_err(|error| PointRunError::Refused(format!("{key} is {text}: {error}")))
+    }
+
+    /// Returns the value of a key `SECTION.NAME` in the paper's machine file.
+    fn in_paper(&self, key: &str) -> Option<&toml::Value> {
+        let (section, name) = key.split_once('.')?;
+        self.paper.get(section)?.get(name)
+    }
+
+    fn missing(&self, key: &str) -> PointRunError {
+        PointRunError::Refused(format!("the file of machine {} has no {key}", self.own.name()))
+    }
+}
+
+/// Returns the topology of a paper's server.
+#[cfg(test)]
+pub(crate) fn of_paper(machine: MachineModel) -> ServerTopology {
+    let defaults = definitions().into_iter().map(|setting| (setting.name, setting.default)).collect();
+    let settings = crate::experiment::RunSettings::new(defaults);
+    topology(&PointRunInputs { seed: 1, settings }, machine).unwrap()
+}

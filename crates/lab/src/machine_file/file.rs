@@ -1,0 +1,55 @@
+//! Machine of a file, and the check that it can be built.
+
+use hypervisor::cost::{CostTable, MachineModel};
+
+use crate::catalogue::SettingDefinition;
+use crate::experiment::{PointRunError, PointRunInputs, RunSettings};
+use crate::experiments::{settings, topology};
+use crate::machine::ServerTopology;
+use crate::runner::plan::SettingAssignment;
+
+/// Machine of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachineFile {
+    /// Name of the machine in messages.
+    pub name: String,
+    /// Description of the machine, possibly empty.
+    pub description: String,
+    /// Values of the file, as assignments to settings.
+    pub values: Vec<SettingAssignment>,
+}
+
+/// Cost table and topology of a machine, complete.
+#[derive(Clone, Debug)]
+pub struct DescribedMachine {
+    /// Cost table with the file's constants.
+    pub table: CostTable,
+    /// Topology with the file's values. Those that the file lacks are of the paper's machine whose table the file
+    /// names, or of the SR-IOV paper's server.
+    pub topology: ServerTopology,
+}
+
+impl MachineFile {
+    /// Checks that the machine can be built: all constants and numbers are in range, and all placements exist.
+    ///
+    /// # Errors
+    /// [`PointRunError::Refused`] with the value and the permitted ones.
+    pub fn check(&self, definitions: &[SettingDefinition]) -> Result<DescribedMachine, PointRunError> {
+        let context = PointRunInputs { seed: 1, settings: self.settings(definitions) };
+        let table = settings::table(&context, MachineModel::Nehalem)?;
+        let own = MachineModel::ALL.into_iter().find(|machine| machine.name() == table.name());
+        let own = own.filter(|machine| topology::is_server(*machine)).unwrap_or(MachineModel::Nehalem);
+        let topology = topology::topology(&context, own)?;
+        Ok(DescribedMachine { table, topology })
+    }
+
+    /// Returns all settings, with the file's values.
+    fn settings(&self, definitions: &[SettingDefinition]) -> RunSettings {
+        let value = |setting: &SettingDefinition| {
+            let own = self.values.iter().find(|value| value.key == setting.name);
+            let own = own.and_then(|own| setting.default.parse_alike(&own.value));
+            (setting.name.clone(), own.unwrap_or_else(|| setting.default.clone()))
+        };
+        RunSettings::new(definitions.iter().map(value).collect())
+    }
+}

@@ -1,0 +1,142 @@
+//! Tests of machine files: errors with line and nearest key, complete text, and rows of the papers' machines.
+
+use std::num::NonZeroUsize;
+
+use super::{MachineFile, names, schema};
+use crate::catalogue::SettingDefinition;
+use crate::experiments::catalogue;
+use crate::row::ResultRow;
+use crate::runner::plan::{ExperimentSelection, SettingAssignment};
+use crate::runner::{ExperimentOptions, LabError, run};
+
+fn definitions() -> Vec<SettingDefinition> {
+    catalogue().settings
+}
+
+fn parsed(text: &str) -> MachineFile {
+    MachineFile::parse(text, "test", &definitions()).unwrap()
+}
+
+fn error(text: &str) -> String {
+    MachineFile::parse(text, "test", &definitions()).unwrap_err().to_string()
+}
+
+fn of_paper(name: &str) -> MachineFile {
+    MachineFile::of_paper(name, &definitions()).unwrap().unwrap()
+}
+
+fn rows(experiment: &str, set: &[&str], machine: Vec<SettingAssignment>) -> Result<Vec<ResultRow>, LabError> {
+    let options = ExperimentOptions {
+        seed: 1,
+        jobs: NonZeroUsize::MIN,
+        shard: None,
+        set: set.iter().chain(&["measure_ms=5"]).map(|text| text.parse().unwrap()).collect(),
+        sweep: Vec::new(),
+        machine,
+        unaffected: false,
+        out: None,
+    };
+    let selection = ExperimentSelection::Names(vec![experiment.to_owned()]);
+    let run = run(&catalogue(), &selection, &options, &mut ())?;
+    Ok(run.records.into_iter().map(|record| record.row).collect())
+}
+
+#[test]
+fn unknown_key_of_a_machine_file_names_line_and_nearest_key() {
+    assert_eq!(
+        error("[machine]\nsockets = 2\ncores_per_soket = 4\n"),
+        "line 3: unknown key `machine.cores_per_soket`; did you mean machine.cores_per_socket?"
+    );
+    assert_eq!(error("sockets = 2\n"), "line 1: unknown key `sockets`; did you mean machine.sockets?");
+    assert_eq!(
+        error("\n[wire]\neoi_fast = 2\n"),
+        "line 3: unknown key `wire.eoi_fast`; did you mean cost.eoi_fast?"
+    );
+    // A measured time is a property of a run.
+    assert!(error("measure_ms = 2\n").starts_with("line 1: unknown key `measure_ms`"));
+    assert!(error("qqq = 2\n").ends_with("`softiov lab machine show` prints all keys"));
+}
+
+#[test]
+fn machine_file_value_of_wrong_kind_names_permitted_ones() {
+    assert_eq!(
+        error("[machine]\nsockets = \"2\"\n"),
+        "line 2: machine.sockets is \"2\"; expected an integer"
+    );
+    assert!(
+        error("table = \"nehalm\"\n").starts_with("line 1: table is \"nehalm\"; expected one of paper, ")
+    );
+    assert_eq!(error("name = 3\n"), "line 1: name is 3; expected a text in quotes");
+    assert_eq!(error("machine = 3\n"), "line 1: unknown key `machine`; did you mean machine.sockets?");
+    assert!(error("sockets = \n").contains("line 1"));
+}
+
+#[test]
+fn impossible_machine_is_refused_with_the_value() {
+    let refused = |text: &str| parsed(text).check(&definitions()).unwrap_err().to_string();
+    assert!(refused("[machine]\nsockets = 0\n").contains("machine.sockets is 0; it must be from 1 to 16"));
+    let message = refused("[machine]\nthreads_per_core = 1\n");
+    assert!(message.contains("machine.guest_home is thread-1: a core has only 1 threads"), "{message}");
+    let message = refused("[machine]\nguest_home = \"cores-6-8\"\n");
+    assert!(message.contains("machine.guest_home is cores-6-8: the machine has only 8 cores"), "{message}");
+    let message = refused("[machine]\nguest_home = \"core 6\"\n");
+    assert!(message.contains("expected thread-N"), "{message}");
+    assert!(refused("[cost]\nclock_hertz = 5\n").contains("cost.clock_hertz is 5"));
+}
+
+#[test]
+fn complete_text_of_each_papers_machine_is_the_same_machine() {
+    for name in names() {
+        let text = of_paper(name).complete(&definitions()).unwrap();
+        let again = parsed(&text);
+        assert_eq!(again.name, name);
+        let [one, other] = [of_paper(name), again].map(|file| file.check(&definitions()).unwrap());
+        assert_eq!(one.topology, other.topology, "{name}");
+        let values = |machine: &super::DescribedMachine| {
+            machine.table.iter().map(|row| (row.name, row.value)).collect::<Vec<_>>()
+        };
+        assert_eq!(values(&one), values(&other), "{name}");
+    }
+}
+
+#[test]
+fn rows_on_the_papers_own_machine_file_are_the_experiments_rows() {
+    for (experiment, at, name) in [
+        ("fig06", &["vms=2", "msi_accel=true"][..], "nehalem"),
+        ("netback-multicore", &["tasklets=2", "guests=4"], "harpertown"),
+        ("cdna-throughput", &["system=cdna", "direction=tx"], "opteron"),
+    ] {
+        let own = rows(experiment, at, Vec::new()).unwrap();
+        let with_file = rows(experiment, at, of_paper(name).values).unwrap();
+        let metrics = |rows: &[ResultRow]| rows.iter().map(|row| row.metrics.clone()).collect::<Vec<_>>();
+        assert_eq!(metrics(&own), metrics(&with_file), "{experiment}");
+        assert!(!own.is_empty());
+    }
+}
+
+#[test]
+fn machine_file_changes_rows_and_appears_in_their_parameters() {
+    let file =
+        parsed("[machine]\nthreads_per_core = 1\nservice_home = \"cores-0-3\"\nguest_home = \"cores-4-7\"\n");
+    let at = ["vms=2", "msi_accel=false"];
+    let [own, other] = [Vec::new(), file.values].map(|values| rows("fig06", &at, values).unwrap());
+    assert_ne!(own[0].metrics, other[0].metrics);
+    assert!(other[0].params.to_string().contains("machine.threads_per_core=1"), "{}", other[0].params);
+}
+
+#[test]
+fn machine_file_without_effect_on_a_point_is_refused() {
+    let file = parsed("[machine]\nsockets = 4\n");
+    let error = rows("cdna-throughput", &["system=cdna", "direction=tx"], file.values).unwrap_err();
+    assert!(error.to_string().contains("all values of the machine file"), "{error}");
+}
+
+#[test]
+fn schema_of_machine_files_has_each_key_with_its_type() {
+    let schema = schema(&definitions());
+    let sockets = &schema["properties"]["machine"]["properties"]["sockets"];
+    assert_eq!(sockets["type"], "integer");
+    assert_eq!(schema["properties"]["cost"]["properties"]["eoi_fast"]["type"], "integer");
+    assert_eq!(schema["properties"]["table"]["enum"][0], "paper");
+    assert!(schema["properties"].get("measure_ms").is_none());
+}
