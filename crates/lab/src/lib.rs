@@ -7,6 +7,7 @@
 //! | [`experiments`] | all experiments |
 //! | [`calibrate`] | constants fitted to published values, with residuals |
 //! | [`here`] | constants measured on this machine, with predictions from them |
+//! | [`compare`] | two models over the values that papers state |
 //! | [`explain`] | where the cycles of a row went |
 //! | [`row`], [`named`], [`value`] | parameters and metrics of a point |
 //! | [`machine_file`] | machines as files: schema, check, and text |
@@ -21,6 +22,7 @@
 
 pub mod calibrate;
 pub mod catalogue;
+pub mod compare;
 mod csv;
 pub mod dataset;
 pub mod experiment;

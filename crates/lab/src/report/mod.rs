@@ -16,7 +16,7 @@ mod model;
 mod plain;
 mod seeds;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};

@@ -8,7 +8,7 @@ use crate::runner::store::StoredResultRow;
 use crate::runner::{self, ExperimentOptions};
 use crate::synthetic::catalogue;
 
-pub(super) fn records(seed: u64, set: &[&str]) -> Vec<StoredResultRow> {
+pub(crate) fn records(seed: u64, set: &[&str]) -> Vec<StoredResultRow> {
     let set = set.iter().map(|text| text.parse().unwrap()).collect();
     let options = ExperimentOptions {
         seed,

@@ -170,18 +170,26 @@ pub fn run(
     options: &ExperimentOptions,
     observer: &mut dyn RunObserver,
 ) -> Result<RunResult, LabError> {
-    let points = plan::plan(catalogue, selection, options)?;
+    run_points(&plan::plan(catalogue, selection, options)?, options, observer)
+}
+
+/// Runs planned points as [`run`] does.
+pub(crate) fn run_points(
+    points: &[PlannedPoint],
+    options: &ExperimentOptions,
+    observer: &mut dyn RunObserver,
+) -> Result<RunResult, LabError> {
     let store = options.out.as_deref().map(RowStore::open).transpose()?;
     observer.planned(points.len());
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
         let (sender, receiver) = mpsc::channel();
         for _ in 0..options.jobs.get().min(points.len()) {
-            let (points, next, store, sender) = (&points, &next, store.as_ref(), sender.clone());
+            let (next, store, sender) = (&next, store.as_ref(), sender.clone());
             scope.spawn(move || work(points, next, store, options, &sender));
         }
         drop(sender);
-        let run = collect(&points, &receiver, observer);
+        let run = collect(points, &receiver, observer);
         // After an early end the workers stop too, each after its current point.
         next.store(points.len(), Ordering::Relaxed);
         run

@@ -1,6 +1,7 @@
 //! `softiov lab`: lists, runs and reports the experiments of the crate `lab`, which run in virtual time.
 
 mod calibrate;
+mod compare;
 mod explain;
 mod host;
 mod list;
@@ -16,6 +17,7 @@ use std::num::{NonZeroU16, NonZeroUsize};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use compare::LabCompareArgs;
 use explain::LabExplainArgs;
 use lab::catalogue::ExperimentCatalogue;
 use lab::runner::DEFAULT_SEED;
@@ -36,6 +38,8 @@ pub(crate) enum LabSubcommand {
     Run(LabRunArgs),
     /// Show where the cycles of a row went by domain, port and category, or what differs between two rows.
     Explain(LabExplainArgs),
+    /// Compare two models over all values that papers state: two versions, hypotheses or machines.
+    Compare(LabCompareArgs),
     /// List, print and check machine files for `lab run --machine`.
     #[command(subcommand)]
     Machine(LabMachineSubcommand),
@@ -171,6 +175,7 @@ fn run_with(catalogue: &ExperimentCatalogue, command: &LabSubcommand) -> anyhow:
         LabSubcommand::List { json } => list::list(catalogue, *json)?,
         LabSubcommand::Run(args) => run::run(catalogue, args)?,
         LabSubcommand::Explain(args) => explain::explain(catalogue, args)?,
+        LabSubcommand::Compare(args) => compare::compare(catalogue, args)?,
         LabSubcommand::Machine(command) => machine::machine(&catalogue.settings, command)?,
         LabSubcommand::Report(args) => report::report(catalogue, args)?,
         LabSubcommand::Calibrate(args) => calibrate::calibrate(args)?,

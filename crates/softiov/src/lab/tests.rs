@@ -127,6 +127,8 @@ fn refused_lab_arguments_name_the_remedy() {
             "run double --machine nowhere.toml",
             "cannot read the machine file nowhere.toml; machines with a name are nehalem, ",
         ),
+        ("compare unchanged fctor=3", "no value is stated for these experiments"),
+        ("compare unchanged factr", "cannot read the machine file factr; machines with a name are nehalem, "),
         (
             "explain double",
             "double selects 3 rows, for example `double:vms=1`; give values for more parameters",
