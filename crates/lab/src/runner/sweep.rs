@@ -1,8 +1,9 @@
 //! Sweeps of a run: axes and settings that take several values, `KEY=VALUE,VALUE` or `KEY=FIRST..LAST`. Several sweeps
-//! are combined, the last varying fastest.
+//! are combined, the last varying fastest. Samples of ranges (a Latin hypercube) vary together.
 
 use std::str::FromStr;
 
+use sim::RandomStream;
 use thiserror::Error;
 
 /// Largest number of values of one sweep, and of combinations of all sweeps of a run.
@@ -15,6 +16,16 @@ pub struct ParameterSweep {
     pub key: String,
     /// Values in the order of the rows, as written. Never empty.
     pub values: Vec<String>,
+    /// The values are samples: all sampled parameters take their first values together, then their second ones.
+    pub is_sampled: bool,
+}
+
+/// Range of integers to take samples of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SampledRange {
+    key: String,
+    first: i64,
+    last: i64,
 }
 
 /// Combination of the sweeps: each swept key with one of its values.
@@ -57,8 +68,61 @@ impl FromStr for ParameterSweep {
         if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(InvalidParameterSweep::Values(format!("{key} has the value {} twice", pair[0])));
         }
-        Ok(Self { key, values })
+        Ok(Self { key, values, is_sampled: false })
     }
+}
+
+impl FromStr for SampledRange {
+    type Err = InvalidParameterSweep;
+
+    fn from_str(text: &str) -> Result<Self, InvalidParameterSweep> {
+        let (key, ends) = text.split_once('=').ok_or(InvalidParameterSweep::Form)?;
+        let key = key.trim().to_owned();
+        if key.is_empty() {
+            return Err(InvalidParameterSweep::Form);
+        }
+        let invalid = || InvalidParameterSweep::Range(ends.to_owned());
+        let number = |text: &str| text.trim().parse::<i64>().map_err(|_| invalid());
+        let (first, last) = ends.split_once("..").ok_or_else(invalid)?;
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last { Err(invalid()) } else { Ok(Self { key, first, last }) }
+    }
+}
+
+/// Returns `count` samples of the ranges as a Latin hypercube: each range is divided into `count` equal parts, and each
+/// part of each range has one sample. The samples depend on the seed, the count, and each range's key.
+///
+/// # Errors
+/// [`InvalidParameterSweep::Values`] if a range has fewer integers than samples, or there are too many samples.
+pub fn latin_hypercube(
+    ranges: &[SampledRange],
+    count: u32,
+    seed: u64,
+) -> Result<Vec<ParameterSweep>, InvalidParameterSweep> {
+    ranges.iter().map(|range| sample(range, count, seed)).collect()
+}
+
+/// Takes a sample of each of `count` parts of a range, in random order.
+fn sample(range: &SampledRange, count: u32, seed: u64) -> Result<ParameterSweep, InvalidParameterSweep> {
+    let SampledRange { key, first, last } = range;
+    let size = u128::from(last.abs_diff(*first)) + 1;
+    if size < u128::from(count) || count == 0 || count as usize > MOST {
+        let text = format!("{key} has {size} integers from {first} to {last} for {count} samples");
+        return Err(InvalidParameterSweep::Values(text));
+    }
+    let mut random = RandomStream::named(seed, key);
+    // Offsets in 64 bits: the end of the greatest range wraps to 0, and so does its distance from the part before.
+    let bound = |part: u32| (size * u128::from(part) / u128::from(count)) as u64;
+    let mut values: Vec<String> = (0..count)
+        .map(|part| {
+            let offset = bound(part) + random.below(bound(part + 1).wrapping_sub(bound(part)).max(1));
+            first.wrapping_add_unsigned(offset).to_string()
+        })
+        .collect();
+    for at in (1..values.len()).rev() {
+        values.swap(at, random.below(at as u64 + 1) as usize);
+    }
+    Ok(ParameterSweep { key: key.clone(), values, is_sampled: true })
 }
 
 /// Appends the integers of a range, both ends included.
@@ -82,29 +146,41 @@ fn range(
     Ok(())
 }
 
-/// Returns all combinations of the sweeps' values, the last sweep varying fastest: one empty combination without
-/// sweeps. Returns `None` if there are more than [`MOST`].
+/// Returns all combinations of the sweeps' values, the last sweep varying fastest, and samples fastest of all: one empty
+/// combination without sweeps. Returns `None` if there are more than [`MOST`].
 pub(super) fn combinations(sweeps: &[ParameterSweep]) -> Option<Vec<SweepCombination<'_>>> {
-    let count = sweeps.iter().try_fold(1_usize, |count, sweep| count.checked_mul(sweep.values.len()))?;
+    let (sampled, crossed): (Vec<_>, Vec<_>) = sweeps.iter().partition(|sweep| sweep.is_sampled);
+    let samples = sampled.iter().map(|sweep| sweep.values.len()).min();
+    let count = crossed
+        .iter()
+        .try_fold(samples.unwrap_or(1), |count, sweep| count.checked_mul(sweep.values.len()))?;
     if count > MOST {
         return None;
     }
-    let mut all: Vec<SweepCombination> = vec![Vec::new()];
-    for ParameterSweep { key, values } in sweeps {
-        let mut longer = Vec::with_capacity(all.len() * values.len());
-        for combination in &all {
-            for value in values {
-                longer.push([combination.as_slice(), &[(key.as_str(), value.as_str())]].concat());
-            }
-        }
-        all = longer;
-    }
-    Some(all)
+    let crossed = crossed.iter().map(|sweep| {
+        sweep.values.iter().map(|value| vec![(sweep.key.as_str(), value.as_str())]).collect::<Vec<_>>()
+    });
+    let together = samples.map(|samples| {
+        let sample =
+            |at: usize| sampled.iter().map(|sweep| (sweep.key.as_str(), sweep.values[at].as_str())).collect();
+        (0..samples).map(sample).collect::<Vec<SweepCombination>>()
+    });
+    Some(crossed.chain(together).fold(vec![Vec::new()], |all, steps| extend(&all, &steps)))
+}
+
+/// Returns each combination with each of the steps.
+fn extend<'a>(all: &[SweepCombination<'a>], steps: &[SweepCombination<'a>]) -> Vec<SweepCombination<'a>> {
+    let with_steps = |one: &SweepCombination<'a>| {
+        let one = one.clone();
+        steps.iter().map(move |step| [one.as_slice(), step].concat())
+    };
+    all.iter().flat_map(with_steps).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{InvalidParameterSweep, ParameterSweep, combinations};
+    use super::{InvalidParameterSweep, ParameterSweep, SampledRange, combinations, latin_hypercube};
+    use std::collections::BTreeSet;
 
     fn values(text: &str) -> Vec<String> {
         text.parse::<ParameterSweep>().unwrap().values
@@ -147,5 +223,44 @@ mod tests {
         assert_eq!(combinations(&[]).unwrap(), [Vec::new()]);
         let large = ["a=1..1000", "b=1..1000"].map(|text| text.parse().unwrap());
         assert_eq!(combinations(&large), None);
+    }
+
+    fn samples(ranges: &[&str], count: u32, seed: u64) -> Vec<ParameterSweep> {
+        let ranges: Vec<SampledRange> = ranges.iter().map(|text| text.parse().unwrap()).collect();
+        latin_hypercube(&ranges, count, seed).unwrap()
+    }
+
+    #[test]
+    fn latin_hypercube_has_one_sample_in_each_part_of_each_range() {
+        for sweep in samples(&["a=0..99", "b=-50..49"], 10, 3) {
+            let first = if sweep.key == "a" { 0 } else { -50 };
+            let parts: BTreeSet<_> =
+                sweep.values.iter().map(|value| (value.parse::<i64>().unwrap() - first) / 10).collect();
+            assert_eq!(parts, (0..10).collect());
+        }
+        let whole = format!("c={}..{}", i64::MIN, i64::MAX);
+        assert_eq!(samples(&[&whole], 3, 1)[0].values.len(), 3);
+    }
+
+    #[test]
+    fn samples_depend_on_the_seed_and_vary_together() {
+        let one = samples(&["a=0..999", "b=0..999"], 4, 1);
+        assert_eq!(one, samples(&["a=0..999", "b=0..999"], 4, 1));
+        assert_ne!(one, samples(&["a=0..999", "b=0..999"], 4, 2));
+        let crossed = "vms=1,2".parse().unwrap();
+        let sweeps = [&one[..], &[crossed]].concat();
+        let all = combinations(&sweeps).unwrap();
+        assert_eq!(all.len(), 8);
+        assert_eq!(all[1], [("vms", "1"), ("a", &one[0].values[1]), ("b", &one[1].values[1])]);
+    }
+
+    #[test]
+    fn range_with_fewer_integers_than_samples_is_refused() {
+        let ranges = ["a=1..3".parse().unwrap()];
+        assert!(latin_hypercube(&ranges, 4, 1).is_err() && latin_hypercube(&ranges, 0, 1).is_err());
+        assert_eq!(samples(&["a=1..3"], 3, 1)[0].values.iter().collect::<BTreeSet<_>>().len(), 3);
+        for text in ["a", "=1..2", "a=1", "a=2..1", "a=x..2"] {
+            assert!(text.parse::<SampledRange>().is_err(), "{text}");
+        }
     }
 }

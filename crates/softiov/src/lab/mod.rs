@@ -13,7 +13,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::num::{NonZeroU16, NonZeroUsize};
+use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -22,7 +22,7 @@ use explain::LabExplainArgs;
 use lab::catalogue::ExperimentCatalogue;
 use lab::runner::DEFAULT_SEED;
 use lab::runner::plan::{RunShard, SettingAssignment};
-use lab::runner::sweep::ParameterSweep;
+use lab::runner::sweep::{ParameterSweep, SampledRange};
 use machine::LabMachineSubcommand;
 
 /// Subcommands of `softiov lab`.
@@ -76,6 +76,12 @@ pub(crate) struct LabRunArgs {
     /// combined.
     #[arg(long, value_name = "KEY=VALUES")]
     sweep: Vec<ParameterSweep>,
+    /// Take samples of an integer parameter from a range, KEY=FIRST..LAST, together with those of other such options.
+    #[arg(long, value_name = "KEY=RANGE", requires = "samples")]
+    sample: Vec<SampledRange>,
+    /// Number of samples of the ranges, a Latin hypercube; --seed selects them.
+    #[arg(long, value_name = "N", requires = "sample")]
+    samples: Option<NonZeroU32>,
     /// Run on the machine of this file (TOML), or on a paper's machine by its name; --set overrides its values.
     #[arg(long, value_name = "FILE|NAME")]
     machine: Option<String>,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::num::NonZeroU16;
+use std::num::{NonZeroU16, NonZeroU32};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use lab::row::ResultRow;
 use lab::runner::plan::{ExperimentSelection, SettingAssignment};
 use lab::runner::progress::RunProgress;
 use lab::runner::store::StoredResultRow;
+use lab::runner::sweep::{ParameterSweep, latin_hypercube};
 use lab::runner::{self, ExperimentOptions, LabError, RunObserver, RunResult};
 
 use super::LabRunArgs;
@@ -31,30 +32,49 @@ pub(super) fn run(catalogue: &ExperimentCatalogue, args: &LabRunArgs) -> anyhow:
     if let Some(file) = &args.csv {
         ResultDataset::paths(file).iter().try_for_each(|path| output::check_writable(path))?;
     }
-    let machine =
-        args.machine.as_deref().map(|machine| read_checked(machine, &catalogue.settings)).transpose()?;
-    let machine = machine.map(|file| file.values).unwrap_or_default();
+    let values = RunValues::read(catalogue, args)?;
     let seeds = args.options.seeds.map_or(1, NonZeroU16::get);
     let mut records = Vec::new();
     let mut outcome = Ok(());
     for more in 0..u64::from(seeds) {
-        outcome = run_seed(catalogue, args, &machine, args.options.seed.wrapping_add(more), &mut records);
+        outcome = run_seed(catalogue, args, &values, args.options.seed.wrapping_add(more), &mut records);
         if outcome.is_err() {
             break;
         }
     }
     if let Some(file) = args.csv.as_deref().filter(|_| !records.is_empty()) {
-        let dataset = ResultDataset::new(catalogue, &records, args.unaffected || !machine.is_empty());
+        let dataset = ResultDataset::new(catalogue, &records, args.unaffected || !values.machine.is_empty());
         dataset.write(file).with_context(|| format!("cannot write the rows to {}", file.display()))?;
     }
     outcome
+}
+
+/// Values of axes and settings that the runs of all seeds share.
+struct RunValues {
+    set: Vec<SettingAssignment>,
+    sweep: Vec<ParameterSweep>,
+    machine: Vec<SettingAssignment>,
+}
+
+impl RunValues {
+    /// Reads the files that the arguments name, and takes the samples. All seeds have the same samples.
+    fn read(catalogue: &ExperimentCatalogue, args: &LabRunArgs) -> anyhow::Result<Self> {
+        let machine = args.machine.as_deref().map(|machine| read_checked(machine, &catalogue.settings));
+        let samples = args.samples.map_or(1, NonZeroU32::get);
+        let sampled = latin_hypercube(&args.sample, samples, args.options.seed)?;
+        Ok(Self {
+            set: [read_settings(args.settings.as_deref())?, args.set.clone()].concat(),
+            sweep: [args.sweep.clone(), sampled].concat(),
+            machine: machine.transpose()?.map(|file| file.values).unwrap_or_default(),
+        })
+    }
 }
 
 /// Runs the experiments with one seed, prints their rows, and appends the rows to `records`.
 fn run_seed(
     catalogue: &ExperimentCatalogue,
     args: &LabRunArgs,
-    machine: &[SettingAssignment],
+    values: &RunValues,
     seed: u64,
     records: &mut Vec<StoredResultRow>,
 ) -> anyhow::Result<()> {
@@ -62,9 +82,9 @@ fn run_seed(
         seed,
         jobs: jobs(args.options.jobs),
         shard: args.shard,
-        set: [read_settings(args.settings.as_deref())?, args.set.clone()].concat(),
-        sweep: args.sweep.clone(),
-        machine: machine.to_vec(),
+        set: values.set.clone(),
+        sweep: values.sweep.clone(),
+        machine: values.machine.clone(),
         unaffected: args.unaffected,
         out: args.out.clone(),
     };

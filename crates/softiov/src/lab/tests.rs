@@ -106,6 +106,18 @@ fn swept_rows_of_all_seeds_become_csv_with_a_codebook() {
 }
 
 #[test]
+fn samples_of_ranges_become_rows_that_vary_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let csv = folder.path().join("rows.csv");
+    let path = csv.display();
+    softiov_lab(&format!("run double --set vms=2 --samples 5 --sample factor=10..59 --csv {path}")).unwrap();
+    let rows = std::fs::read_to_string(&csv).unwrap();
+    let factors = rows.lines().skip(1).map(|line| line.split(',').nth(2).unwrap().parse::<u32>().unwrap());
+    let parts: std::collections::BTreeSet<_> = factors.map(|factor| factor / 10).collect();
+    assert_eq!(parts, (1..=5).collect());
+}
+
+#[test]
 fn refused_lab_arguments_name_the_remedy() {
     for (arguments, message) in [
         ("run triple", "unknown experiment `triple`; known: double"),
@@ -122,6 +134,7 @@ fn refused_lab_arguments_name_the_remedy() {
         ("run all --seeds 2", "--seeds needs a place for the rows of each seed: add --out DIR or --csv FILE"),
         ("run all --csv nowhere/rows.csv", "cannot write nowhere/rows.csv: No such file or directory"),
         ("run all --sweep fctor=1,2", "unknown axis or setting `fctor`; did you mean factor?"),
+        ("run all --samples 9 --sample factor=1..3", "factor has 3 integers from 1 to 3 for 9 samples"),
         ("run all --sweep vms=1,2 --set vms=3", "`vms` is swept and set, or swept twice; give it once"),
         (
             "run double --machine nowhere.toml",
@@ -175,6 +188,7 @@ fn invalid_lab_arguments_exit_with_a_usage_error() {
         "run all --jobs 0",
         "report --in a --jobs 2",
         "run all --sweep vms=3..1",
+        "run all --sample factor=1..3",
         "explain",
         "explain double:vms",
     ] {
