@@ -43,7 +43,7 @@ mod tests {
     use super::KickReports;
 
     #[test]
-    fn report_after_a_move_is_a_kick_only_of_rings_that_were_never_kicked() {
+    fn report_after_a_move_repeats_an_earlier_kick() {
         let mut reports = KickReports::default();
         assert!(reports.is_kick(1));
         reports.move_all();
