@@ -10,6 +10,7 @@
 //! | [`insert`] | puts checksums into a frame |
 //! | [`segment`] | cuts a packet into frames |
 //! | [`template`] | the fast path of [`segment`] for the headers of plain packets |
+//! | [`coalesce`] | joins TCP segments into a packet |
 //! | [`uncut`] | packets that the kernel at the uplink cuts |
 //! | [`verify`] | checks checksums |
 //! | [`toeplitz`] | the hash that spreads frames over queues |
@@ -18,12 +19,12 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
-#[cfg(test)]
 extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
 pub mod checksum;
+pub mod coalesce;
 pub mod crc;
 pub mod headers;
 pub mod insert;

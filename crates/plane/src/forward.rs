@@ -2,7 +2,7 @@
 //! charged. `source` and `sink` do the work of the device before and after.
 
 use crate::frame::{AddressPair, Frame};
-use crate::ledger::{PortCounters, TrafficLedger};
+use crate::ledger::{PortCounters, TrafficLedger, TrafficSum};
 use crate::pacing::TransmitPacing;
 use crate::sink::{DeliveryError, DeliveryFlags, DeliveryOutcome, ForwardResult, FrameSink};
 use crate::switch::{FlowCache, FrameOrigin, StormState, SwitchDecision, SwitchDropReason, SwitchTables};
@@ -245,6 +245,16 @@ impl<const N: usize> ForwardingPlane<N> {
     /// Counts the late delivery of a frame that had waited for a receive buffer ([`DeliveryError::Waits`]).
     pub fn came_late(&mut self, port: PortIndex, from_uplink: bool, ends: AddressPair, bytes: usize) {
         self.count_received(port, from_uplink, ends, bytes);
+    }
+
+    /// Counts the late delivery of unicast frames that a device has joined into a packet ([`DeliveryError::Waits`]).
+    pub fn came_joined(&mut self, port: PortIndex, from_uplink: bool, frames: TrafficSum) {
+        self.ledger.received(port).add_run(!from_uplink, frames.packets, frames.bytes);
+    }
+
+    /// Counts frames that a device has joined into a packet, and whose late delivery has failed.
+    pub fn lost_joined(&mut self, port: PortIndex, missed: DeliveryError, frames: u64) {
+        (0..frames).for_each(|_| _ = self.count_lost(port, missed));
     }
 
     /// Counts a frame that a port sent: to other ports (`local`), to the `uplink`, or both.

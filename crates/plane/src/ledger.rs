@@ -130,11 +130,12 @@ impl UncountedTraffic {
         sum.bytes += length as u64;
     }
 
-    /// Counts unicast frames that another port sent or received.
+    /// Counts unicast frames. `local` is true if another port sent or received them.
     #[inline]
-    pub(crate) fn add_run(&mut self, packets: u64, bytes: u64) {
-        self.sums[1].packets += packets;
-        self.sums[1].bytes += bytes;
+    pub(crate) fn add_run(&mut self, local: bool, packets: u64, bytes: u64) {
+        let sum = &mut self.sums[usize::from(local)];
+        sum.packets += packets;
+        sum.bytes += bytes;
     }
 
     /// Counts a frame to a group of stations, in addition to [`UncountedTraffic::add`].

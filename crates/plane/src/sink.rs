@@ -28,8 +28,8 @@ pub enum DeliveryError {
     Dropped,
     /// The port has too few receive buffers for the whole frame, and its buffer for waiting frames is full.
     Full,
-    /// The frame is on its way: it waits until the port has enough receive buffers, or is in a trunk
-    /// ([`crate::FrameTrunk`]). Its arrival is counted later ([`crate::ForwardingPlane::came_late`]).
+    /// The frame is on its way: it waits until the port has enough receive buffers, is in a trunk
+    /// ([`crate::FrameTrunk`]), or in a packet that the device joins. Its arrival is counted later ([`crate::ForwardingPlane::came_late`]).
     Waits,
     /// The bus refused access to the port's memory.
     Fault,

@@ -116,8 +116,8 @@ impl<const N: usize> ForwardingPlane<N> {
         (lengths, bytes): (&[u32], u64),
     ) {
         let (frames, tag) = (lengths.len() as u64, if tagged { TAG } else { 0 });
-        self.ledger.sent(from).add_run(frames, bytes + frames * tag as u64);
-        self.ledger.received(to).add_run(frames, bytes);
+        self.ledger.sent(from).add_run(true, frames, bytes + frames * tag as u64);
+        self.ledger.received(to).add_run(true, frames, bytes);
         if self.pacing.limits(from) {
             lengths.iter().for_each(|length| self.pacing.left(from, *length as usize + tag));
         }
