@@ -93,6 +93,9 @@ impl<B: Bus> BurstCard for VirtioFramePathState<'_, B> {
         queue: u8,
         _terms: FrameRunProperties,
     ) -> Option<PlainReceiver<'_, B, VirtioRxFormat>> {
+        if self.scratch.joined.must_leave() {
+            self.deliver_joined_of(port);
+        }
         let Self { devices, bus, .. } = self;
         devices.get_mut(usize::from(port.get()))?.receiver(port, queue, *bus)
     }

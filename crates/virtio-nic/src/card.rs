@@ -2,6 +2,7 @@
 
 use crate::device::{DeviceCounters, VirtioDevice};
 use crate::limits::{MAX_PAIRS, MAX_VFS};
+use crate::moderation::InterruptIntervals;
 use crate::ring::RingStartError;
 use crate::rules::VfRules;
 use crate::scratch::FrameScratchMemory;
@@ -18,7 +19,8 @@ pub struct Nic {
     pub(crate) devices: Vec<VirtioDevice>,
     /// True if the switch's tables must be computed again from the VFs' rules and addresses.
     pub(crate) changed: bool,
-    /// Earliest time at which a frame that a VF's rate delays may leave, as of the last call of [`Nic::visit_ready`].
+    /// Earliest time at which a delayed frame may leave, or a delayed interrupt is due, as of the last call of
+    /// [`Nic::visit_ready`].
     pub(crate) due: Option<Time>,
     /// Addresses of guests that [`Nic::announce`] announces, at most one of each VF.
     pub(crate) announcements: Vec<(u8, MacAddress)>,
@@ -48,6 +50,16 @@ impl Nic {
     /// card with one that sends bursts.
     pub fn take_no_shortcuts(&mut self) {
         self.scratch.careful = true;
+    }
+
+    /// Switches the joining of TCP segments on or off, for all drivers that take unsegmented packets. It is off at first.
+    pub fn coalesce_segments(&mut self, on: bool) {
+        self.scratch.joined.enabled = on;
+    }
+
+    /// Sets the least times between two interrupts of a ring. Without a call no interrupt is delayed.
+    pub fn moderate_interrupts(&mut self, intervals: InterruptIntervals) {
+        self.scratch.intervals = intervals;
     }
 
     fn device(&self, vf: u8) -> Option<&VirtioDevice> {
@@ -217,8 +229,8 @@ impl Nic {
         self.device(vf).map(|device| &device.counters)
     }
 
-    /// Returns the earliest time at which a frame that its VF's rate delays may leave, as of the last call of
-    /// [`Nic::visit_ready`].
+    /// Returns the earliest time at which a frame that its VF's rate delays may leave, or a delayed interrupt is due, as of the
+    /// last call of [`Nic::visit_ready`].
     #[must_use]
     pub fn due(&self) -> Option<Time> {
         self.due

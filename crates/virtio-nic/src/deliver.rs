@@ -2,11 +2,13 @@
 
 use crate::device::VirtioDevice;
 use crate::merge::merge;
+use crate::moderation::InterruptIntervals;
 use crate::receive::{FrameMissReason, ReceivedHeaders, VirtioRxFormat};
 use pcie::burst::BURST;
 use pcie::{Bus, Function, HintedMemory};
 use plane::PortIndex;
 use rings::PlainReceiver;
+use units::Time;
 use virtio::VirtioFeatures;
 use virtio::net::{NetHeader, NetHeaderFormat, flag};
 
@@ -80,17 +82,19 @@ impl VirtioDevice {
 
     /// Returns the filled buffers of all receive rings to the driver, and interrupts the driver if it has requested
     /// that.
-    pub(crate) fn give_back<B: Bus>(&mut self, port: PortIndex, bus: &mut B) {
+    pub(crate) fn give_back<B: Bus>(
+        &mut self,
+        port: PortIndex,
+        moderation: (Time, InterruptIntervals),
+        bus: &mut B,
+    ) {
         let mut filled = core::mem::take(&mut self.filled);
         while filled != 0 {
             let pair = filled.trailing_zeros();
             filled &= filled - 1;
             let given = self.receive.get_mut(pair as usize).map(|receive| receive.give_back(port, bus));
             match given {
-                Some(Ok(true)) => {
-                    self.counters.calls += 1;
-                    bus.msix(Function::Vf(port.get()), 2 * pair as u16);
-                }
+                Some(Ok(true)) => self.interrupt((port, 2 * pair), moderation, bus),
                 Some(Err(_)) => self.fail(2 * pair),
                 Some(Ok(false)) | None => {}
             }

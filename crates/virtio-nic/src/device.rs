@@ -2,6 +2,7 @@
 //! methods of [`Nic`](crate::Nic).
 
 use crate::limits::MAX_PAIRS;
+use crate::moderation::InterruptTimes;
 use crate::packet::PacketOffloadRequest;
 use crate::receive::ReceiveRing;
 use crate::ring::DeviceRing;
@@ -23,6 +24,10 @@ pub struct DeviceCounters {
     pub segmented: u64,
     /// Number of packets that the device delivered unsegmented to its driver.
     pub passed_uncut: u64,
+    /// Number of packets that the device has joined from TCP segments.
+    pub coalesced_packets: u64,
+    /// Number of TCP segments in the joined packets.
+    pub coalesced_frames: u64,
     /// Number of notifications by the driver.
     pub kicks: u64,
     /// Number of interrupts to the driver.
@@ -48,6 +53,7 @@ pub(crate) struct VirtioDevice {
     pub(crate) filled: u16,
     /// Number of queue pairs, counted from the first, whose receive rings are all live.
     pub(crate) pairs: u16,
+    pub(crate) interrupts: InterruptTimes,
     pub(crate) counters: DeviceCounters,
 }
 

@@ -14,7 +14,9 @@
 //! | `source`, `bursts` | transmit rings as sources of frames, one by one and in bursts |
 //! | `learn`, `announce` | the address of a VF whose rules have none; announcements of guests that have moved |
 //! | `deliver` | frames into receive rings, and their buffers back to the driver |
+//! | `moderation`, `interrupt` | interrupts that are delayed |
 //! | `receive`, `merge` | a receive ring: posted buffers, and the buffers of one frame |
+//! | `coalesce`, `joined` | TCP segments that are joined for a receive ring |
 //! | `sink` | receive rings as sinks of frames |
 //! | `polling` | transmit rings whose drivers send no notifications |
 //! | `part` | parts of the card on different threads |
@@ -28,11 +30,15 @@ extern crate alloc;
 mod announce;
 mod bursts;
 mod card;
+mod coalesce;
 mod deliver;
 mod device;
+mod interrupt;
+mod joined;
 mod learn;
 mod limits;
 mod merge;
+mod moderation;
 mod packet;
 mod part;
 mod polling;
@@ -52,6 +58,7 @@ mod work;
 pub use card::Nic;
 pub use device::DeviceCounters;
 pub use limits::{FEATURES, LONGEST_FRAME, MAX_PAIRS, MAX_VFS};
+pub use moderation::InterruptIntervals;
 pub use part::DetachedDevice;
 pub use ring::{RingStartError, forget_position};
 pub use rules::{VfRules, VlanMembership};

@@ -63,6 +63,8 @@ impl Nic {
     pub fn follow(&mut self, other: &Self) {
         // The switch's tables are those of the other part.
         self.changed = false;
+        self.scratch.joined.enabled = other.scratch.joined.enabled;
+        self.scratch.intervals = other.scratch.intervals;
         self.scratch.away = PortSet::NONE;
         for (vf, (place, device)) in (0..).zip(self.devices.iter_mut().zip(&other.devices)) {
             place.accepted = device.accepted;
@@ -96,8 +98,10 @@ impl Nic {
     }
 
     /// Returns the filled buffers of all receive rings to their drivers, as [`Nic::visit_ready`] does at its end.
-    pub fn give_back<B: Bus>(&mut self, bus: &mut B) {
-        self.work(bus).give_back();
+    pub fn give_back<B: Bus>(&mut self, plane: &mut ForwardingPlane<MAX_VFS>, bus: &mut B) {
+        let mut work = self.work(bus);
+        work.end_burst(plane);
+        work.give_back();
     }
 }
 

@@ -19,6 +19,7 @@ impl Nic {
         wire: &mut W,
     ) -> bool {
         let (mut more, mut due) = (false, None);
+        self.scratch.now = plane.now;
         for vf in 0..self.devices.len() {
             let port = PortIndex::of_field(vf as u32);
             self.devices[vf].end_polls(port, bus);
@@ -52,12 +53,26 @@ impl Nic {
         if !self.announcements.is_empty() {
             more |= self.send_announcements(plane, bus, wire);
         }
-        self.work(bus).give_back();
+        self.give_back(plane, bus);
+        self.send_delayed_interrupts(bus);
         self.flush_trunk();
         more
     }
 
-    /// Receives up to `budget` frames from the uplink. Returns `false` if there are no more.
+    /// Sends the delayed interrupts whose time has come, and notes when the next is due.
+    fn send_delayed_interrupts<B: Bus>(&mut self, bus: &mut B) {
+        let moderation = (self.scratch.now, self.scratch.intervals);
+        if moderation.1.are_zero() {
+            return;
+        }
+        for (vf, device) in (0..).zip(&mut self.devices) {
+            let due = device.send_delayed(PortIndex::of_field(vf), moderation, bus);
+            self.due = [self.due, due].into_iter().flatten().min();
+        }
+    }
+
+    /// Receives up to `budget` frames from the uplink. Returns `false` if there are no more. The next call of
+    /// [`Nic::visit_ready`] returns the filled buffers to their drivers, so that a poll interrupts for a ring at most once.
     pub fn arrive<B: Bus, W: UplinkWire>(
         &mut self,
         plane: &mut ForwardingPlane<MAX_VFS>,
@@ -67,7 +82,7 @@ impl Nic {
     ) -> bool {
         let mut work = self.work(bus);
         let more = rings::arrive(&mut work, plane, budget, wire);
-        work.give_back();
+        work.end_burst(plane);
         more
     }
 }

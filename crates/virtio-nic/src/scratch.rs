@@ -1,11 +1,14 @@
 //! Scratch memory for the frames and chains of one call to the card. No later call reads its contents.
 
+use crate::joined::JoinedPackets;
+use crate::moderation::InterruptIntervals;
 use crate::receive::ReceivedHeaders;
 use crate::transmit::FetchedTransmitChains;
 use alloc::boxed::Box;
 use pcie::burst::{BURST, HEADERS};
 use plane::{FrameTrunk, PortSet};
 use rings::FrameMemory;
+use units::Time;
 
 /// Scratch memory for the frames and chains of one call to the card.
 #[derive(Debug)]
@@ -24,6 +27,12 @@ pub(crate) struct FrameScratchMemory {
     pub(crate) places: Option<Box<FrameMemory>>,
     /// Chains of the transmit ring that is being visited.
     pub(crate) sent: Box<FetchedTransmitChains>,
+    /// Least times between two interrupts of a ring, as configured.
+    pub(crate) intervals: InterruptIntervals,
+    /// Time of the call to the card.
+    pub(crate) now: Time,
+    /// Packets that are being joined from TCP segments; none between two calls.
+    pub(crate) joined: JoinedPackets,
     /// Headers of the frames that a receive ring gets in a burst.
     pub(crate) headers: Box<ReceivedHeaders>,
 }
@@ -37,6 +46,9 @@ impl Default for FrameScratchMemory {
             trunk: None,
             places: None,
             sent: Box::default(),
+            intervals: InterruptIntervals::default(),
+            now: Time::ZERO,
+            joined: JoinedPackets::default(),
             headers: Box::new([[0; HEADERS]; BURST]),
         }
     }

@@ -59,7 +59,7 @@ impl VirtioDevice {
     }
 
     /// Returns the queue pair that receives an unsegmented packet.
-    fn pair_of_packet(&self, bytes: &[u8], uncut: &UnsegmentedPacketLayout) -> u8 {
+    pub(crate) fn pair_of_packet(&self, bytes: &[u8], uncut: &UnsegmentedPacketLayout) -> u8 {
         let addresses = if uncut.ipv4 { uncut.l3 + 12..uncut.l3 + 20 } else { uncut.l3 + 8..uncut.l3 + 40 };
         let part = |range| bytes.get::<core::ops::Range<usize>>(range).unwrap_or_default();
         self.pair_of(part(addresses), part(uncut.l4..uncut.l4 + PORTS))
@@ -73,7 +73,7 @@ impl VirtioDevice {
 
 /// Returns the header of a packet that a driver receives unsegmented. Linux accepts it only if the segments' protocol is that of
 /// the checksum.
-fn uncut_header(uncut: &UnsegmentedPacketLayout) -> NetHeader {
+pub(crate) fn uncut_header(uncut: &UnsegmentedPacketLayout) -> NetHeader {
     let field = |at: usize| u16::try_from(at).unwrap_or(u16::MAX);
     NetHeader {
         flags: flag::NEEDS_CSUM,
@@ -88,7 +88,7 @@ fn uncut_header(uncut: &UnsegmentedPacketLayout) -> NetHeader {
 
 impl FrameMissReason {
     /// Returns the plane's error for the reason.
-    fn reason(self) -> DeliveryError {
+    pub(crate) fn reason(self) -> DeliveryError {
         match self {
             Self::Disabled => DeliveryError::Disabled,
             Self::NoBuffer => DeliveryError::Dropped,
@@ -118,6 +118,9 @@ impl<B: Bus> FrameSink for VirtioFramePathState<'_, B> {
         if self.is_away(port) {
             return Err(self.cross(port, packet, about, Some(*uncut)));
         }
+        if self.scratch.joined.must_leave() {
+            self.deliver_joined_of(port);
+        }
         let Self { devices, scratch, bus } = self;
         let device = devices.get_mut(usize::from(port.get())).ok_or(DeliveryError::Disabled)?;
         let pair = device.pair_of_packet(packet.untagged(), uncut);
@@ -142,6 +145,9 @@ impl<B: Bus> FrameSink for VirtioFramePathState<'_, B> {
     ) -> Result<usize, DeliveryError> {
         if self.is_away(port) {
             return Err(self.cross(port, frame, about, None));
+        }
+        if self.scratch.joined.enabled {
+            return self.deliver_or_join(port, frame, about, findings);
         }
         rings::deliver(self, port, frame, about, findings)
     }
@@ -178,11 +184,12 @@ impl<B: Bus> VirtioFramePathState<'_, B> {
     /// Returns filled receive buffers to all drivers, with one interrupt for each ring at most.
     pub(crate) fn give_back(&mut self) {
         let mut reached = core::mem::take(&mut self.scratch.reached);
+        let moderation = (self.scratch.now, self.scratch.intervals);
         while reached != 0 {
             let port = PortIndex::of_field(reached.trailing_zeros());
             reached &= reached - 1;
             if let Some(device) = self.devices.get_mut(usize::from(port.get())) {
-                device.give_back(port, self.bus);
+                device.give_back(port, moderation, self.bus);
             }
         }
     }

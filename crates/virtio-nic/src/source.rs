@@ -4,8 +4,8 @@
 use crate::packet::PacketOffloadRequest;
 use crate::transmit::transmit_ring;
 use crate::work::VirtioFramePathState;
+use pcie::Bus;
 use pcie::burst::BURST;
-use pcie::{Bus, Function};
 use plane::frame::TrustedChecksum;
 use plane::ledger::UncountedTraffic;
 use plane::{FrameForwarder, FrameSource, TransmitQueueId};
@@ -111,8 +111,8 @@ impl<B: Bus> PacketTransmitter for VirtioFramePathState<'_, B> {
         match scratch.sent.end(device, sender, *bus) {
             Ok(false) => 0,
             Ok(true) => {
-                device.counters.calls += 1;
-                bus.msix(Function::Vf(sender.port.get()), transmit_ring(sender.queue) as u16);
+                let ring = (sender.port, transmit_ring(sender.queue));
+                device.interrupt(ring, (scratch.now, scratch.intervals), *bus);
                 0
             }
             Err(_) => {

@@ -4,12 +4,14 @@
 mod announcements;
 mod bursts;
 mod bus;
+mod coalesce;
 mod conversation;
 mod driver;
 mod exchange;
 mod hostile;
 mod logs;
 mod machine;
+mod moderation;
 mod notifications;
 mod offloads;
 mod packets;

@@ -225,7 +225,7 @@ impl FrameWorkers {
                 }
             }) {}
         }
-        nic.give_back(*bus);
+        nic.give_back(plane, *bus);
         Ok(())
     }
 
