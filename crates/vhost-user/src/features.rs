@@ -51,7 +51,7 @@ pub mod protocol {
     /// | 16 | STATUS | uses it | | uses it |
     ///
     /// Bits 1, 9, 12 and 13 depend on the back end: it must log its writes, have a configuration space, record
-    /// unfinished descriptors, or reset on request.
+    /// unfinished descriptors or have none ([`inflight`](crate::inflight)), or reset on request.
     pub const OFFERED_TO_NET: u64 =
         1 << MQ | 1 << RARP | 1 << REPLY_ACK | 1 << MTU | 1 << CONFIGURE_MEM_SLOTS | 1 << STATUS;
 }

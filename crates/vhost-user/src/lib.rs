@@ -11,5 +11,6 @@ pub mod backend;
 pub mod decoder;
 pub mod features;
 pub mod frontend;
+pub mod inflight;
 pub mod message;
 pub mod outbox;

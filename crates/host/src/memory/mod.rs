@@ -26,7 +26,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 pub(crate) use copy::done_last;
 pub use sigbus::{MappingTableReservation, poison_events};
-pub use source::{FileIdentity, is_memory};
+pub use source::{FileIdentity, is_memory, read_memory_file};
 pub use view::prefetch;
 pub(crate) use view::{DmaRegionWindow, MappedGuestMemory};
 

@@ -7,6 +7,7 @@
 use std::os::fd::BorrowedFd;
 
 use rustix::fs::{FileType, OFlags, fcntl_get_seals, fcntl_getfl, fstat, fstatfs};
+use rustix::io::pread;
 
 use super::{FileMapError, MemoryProtection};
 
@@ -59,6 +60,21 @@ impl FileIdentity {
 #[must_use]
 pub fn is_memory(fd: BorrowedFd<'_>) -> bool {
     fcntl_get_seals(fd).is_ok()
+}
+
+/// Reads bytes of a client's memory file without mapping it, so that a hole gets no page, and a file that shrinks meanwhile
+/// is only too short. May block.
+///
+/// # Errors
+/// The file descriptor is no memory, cannot be read, or its file ends before the range does.
+pub fn read_memory_file(fd: BorrowedFd<'_>, offset: u64, into: &mut [u8]) -> Result<(), FileMapError> {
+    fcntl_get_seals(fd).map_err(|_| FileMapError::WrongKind)?;
+    let len = into.len() as u64;
+    match pread(fd, &mut *into, offset) {
+        Ok(count) if count == into.len() => Ok(()),
+        Ok(count) => Err(FileMapError::OutsideFile { offset, len, size: offset + count as u64 }),
+        Err(error) => Err(FileMapError::System(error)),
+    }
 }
 
 /// Checks a file descriptor, and computes the part of its file to map for a range: only the range's pages, or, with

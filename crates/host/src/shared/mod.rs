@@ -48,8 +48,7 @@ impl SharedMemory {
     /// # Errors
     /// See [`SharedMemoryError`].
     pub fn new(len: u64) -> Result<Self, SharedMemoryError> {
-        let fd =
-            sealed_memfd(len).map_err(|error| SharedMemoryError::Create { len, source: error.into() })?;
+        let fd = create_memory_file(len)?;
         let memory = MappedFile::map(&fd, 0, len, MemoryProtection::ReadWrite)?;
         Ok(Self { fd, memory, pieces: SharedMemoryAllocator::new(len) })
     }
@@ -88,6 +87,14 @@ impl AsFd for SharedMemory {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// Creates memory of `len` zero bytes that can neither shrink nor grow, for a peer alone: it is not mapped here.
+///
+/// # Errors
+/// The kernel refuses the memory or its size.
+pub fn create_memory_file(len: u64) -> Result<OwnedFd, SharedMemoryError> {
+    sealed_memfd(len).map_err(|error| SharedMemoryError::Create { len, source: error.into() })
 }
 
 fn sealed_memfd(len: u64) -> rustix::io::Result<OwnedFd> {

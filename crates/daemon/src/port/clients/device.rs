@@ -99,6 +99,7 @@ impl VfioFunction<'_> {
             // Only vhost-user clients make these calls.
             BlockingCallOutcome::RegionMapped(_)
             | BlockingCallOutcome::LogMapped(_)
+            | BlockingCallOutcome::InflightChecked(_)
             | BlockingCallOutcome::RingEventfd { .. } => Err(Errno::EIO),
         }
     }

@@ -19,6 +19,8 @@ use pcie::Function;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
+use vhost_user::inflight::{InflightError, InflightLayout};
+use vhost_user::message::InflightArea;
 
 /// Number of a client's pending blocking calls at which the port stops reading from the client. Each call may hold
 /// memory or a file descriptor.
@@ -62,6 +64,8 @@ pub(in crate::port) enum BlockingCallOutcome {
     RegionMapped(Result<MappedDmaRegion, MapDmaRegionError>),
     /// A migration log of a vhost-user client was mapped. Nothing of it is kept.
     LogMapped(Result<MappedLog, MapDmaRegionError>),
+    /// A client's records of unfinished descriptors were checked. Nothing of them is kept.
+    InflightChecked(Result<(), InflightError>),
     /// Result of using a file descriptor as an eventfd for a ring of a vhost-user client. The descriptor is not kept.
     RingEventfd { ring: u32, purpose: RingEventfdPurpose, eventfd: Result<EventFd, EventFdError> },
     /// All earlier blocking calls of the function have ended.
@@ -101,6 +105,7 @@ impl BlockingCallOutcome {
             | Self::Assigned { .. }
             | Self::RegionMapped(_)
             | Self::LogMapped(_)
+            | Self::InflightChecked(_)
             | Self::RingEventfd { .. }
             | Self::CaughtUp => Vec::new(),
         }
@@ -194,6 +199,17 @@ impl BlockingCallQueue {
     /// Maps a migration log on the worker thread.
     pub(super) fn map_log(&self, log: PendingLog, file: DeferredCloseFd) {
         self.run(move || BlockingCallOutcome::LogMapped(log.map(file.into_inner())));
+    }
+
+    /// Checks on the worker thread that a part of a file has no record of an unfinished descriptor, and closes the file.
+    pub(super) fn check_inflight(&self, layout: InflightLayout, area: InflightArea, file: DeferredCloseFd) {
+        self.run(move || {
+            let checked = layout.check(area.size, |at, into| {
+                let offset = area.offset.saturating_add(at);
+                memory::read_memory_file(file.as_fd(), offset, into).is_ok()
+            });
+            BlockingCallOutcome::InflightChecked(checked)
+        });
     }
 
     /// Checks on the worker thread that a file descriptor for a vhost-user ring is an eventfd, and wraps the

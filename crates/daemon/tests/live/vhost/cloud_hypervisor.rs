@@ -2,8 +2,8 @@
 //! Hypervisor's `vhost_user/net.rs` and `vhost_user/vu_common_ctrl.rs` in their order. Each request after the negotiation
 //! asks for an acknowledgement.
 //!
-//! Records of unfinished descriptors (INFLIGHT) are used if the host offers them, as Cloud Hypervisor does, and the tests
-//! pass without them. Cloud Hypervisor itself is not tested, since it needs KVM.
+//! Records of unfinished descriptors (INFLIGHT) are created once, and sent after each reconnection, as Cloud Hypervisor does.
+//! Cloud Hypervisor itself is not tested, since it needs KVM.
 
 use super::PORT;
 use super::front_end::USER;
@@ -73,7 +73,8 @@ impl CloudHypervisorFrontEnd {
             | VhostUserProtocolFeatures::DEVICE_STATE;
         let protocol = vmm.get_protocol_features().unwrap() & known;
         vmm.set_protocol_features(protocol).unwrap();
-        assert!(protocol.contains(VhostUserProtocolFeatures::REPLY_ACK));
+        let needed = VhostUserProtocolFeatures::REPLY_ACK | VhostUserProtocolFeatures::INFLIGHT_SHMFD;
+        assert!(protocol.contains(needed), "{protocol:?}");
         vmm.set_hdr_flags(VhostUserHeaderFlag::NEED_REPLY);
         assert!(vmm.get_queue_num().unwrap() >= RINGS as u64);
         let wanted = VirtioFeatures::VERSION_1.bits() | if in_order { IN_ORDER } else { 0 };
@@ -128,9 +129,6 @@ impl CloudHypervisorFrontEnd {
 
     /// Sends the records of unfinished descriptors, which the host has created at the first start.
     fn set_inflight(&mut self) {
-        if !self.protocol.contains(VhostUserProtocolFeatures::INFLIGHT_SHMFD) {
-            return;
-        }
         if self.inflight.is_none() {
             let wanted = VhostUserInflight::new(0, 0, RINGS as u16, RING);
             self.inflight = Some(self.vmm.get_inflight_fd(&wanted).unwrap());

@@ -17,7 +17,8 @@ fn front_end_negotiates_features_and_16_queue_pairs() {
     assert!(offered.contains(VirtioFeatures::VERSION_1 | VirtioFeatures::MQ | VirtioFeatures::MRG_RXBUF));
     assert!(offered.contains(VirtioFeatures::RING_PACKED | VirtioFeatures::IN_ORDER));
     let features = front.number(&FrontendRequest::GetProtocolFeatures);
-    assert_eq!(features, protocol::OFFERED_TO_NET | 1 << protocol::LOG_SHMFD);
+    let records = 1 << protocol::LOG_SHMFD | 1 << protocol::INFLIGHT_SHMFD;
+    assert_eq!(features, protocol::OFFERED_TO_NET | records);
     assert!(offered.bits() & device::LOG_ALL != 0, "QEMU migrates no device without it");
     front.post(&FrontendRequest::SetProtocolFeatures(features), vec![]);
     assert_eq!(front.number(&FrontendRequest::GetQueueNum), 16);

@@ -9,7 +9,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use vhost_user::features::{device, protocol};
 use vhost_user::frontend::{BackendReply, Frontend};
-use vhost_user::message::{FrontendRequest, LogArea, MemoryRegion, RingAddresses, RingEventfdMessage};
+use vhost_user::message::{
+    FrontendRequest, InflightArea, LogArea, MemoryRegion, RingAddresses, RingEventfdMessage,
+};
 use vhost_user::outbox::OutgoingMessages;
 use virtio::VirtioFeatures;
 use virtio::layout::RingAddresses as GuestAddresses;
@@ -128,6 +130,20 @@ impl VhostTestFrontEnd {
         match self.reply() {
             None => false,
             Some(BackendReply::LogSet) => true,
+            other => panic!("unexpected reply: {other:?}"),
+        }
+    }
+
+    /// Asks for memory that records unfinished descriptors. Returns `None` if the host closes the connection.
+    pub(crate) fn create_inflight(
+        &mut self,
+        queues: u16,
+        queue_size: u16,
+    ) -> Option<(InflightArea, OwnedFd)> {
+        let wanted = InflightArea { queues, queue_size, ..InflightArea::default() };
+        self.post(&FrontendRequest::GetInflightFd(wanted), vec![]);
+        match self.reply()? {
+            BackendReply::Inflight { area, fd } => Some((area, fd)),
             other => panic!("unexpected reply: {other:?}"),
         }
     }

@@ -10,6 +10,7 @@ mod client_mode;
 mod cloud_hypervisor;
 mod conversation;
 mod hostile;
+mod inflight;
 mod memory;
 mod migration;
 mod packed;

@@ -133,11 +133,12 @@ impl VhostUserConnection {
             HostOperation::StopRing { ring } => self.stop(ring, device),
             HostOperation::SetMtu(mtu) => check_mtu(mtu, device),
             HostOperation::SetLog { area, fd } => return self.begin_log(area, fd, device),
-            // None of these protocol features is offered, so the session refuses such requests.
-            HostOperation::ReadConfig { .. }
-            | HostOperation::WriteConfig(_)
-            | HostOperation::CreateInflight { .. }
-            | HostOperation::RestoreInflight { .. } => HostOperationOutcome::Failed,
+            HostOperation::CreateInflight { queues, queue_size } => {
+                self.create_inflight(queues, queue_size, device)
+            }
+            HostOperation::RestoreInflight { area, fd } => return self.begin_inflight(area, fd, device),
+            // This protocol feature is not offered, so the session refuses such requests.
+            HostOperation::ReadConfig { .. } | HostOperation::WriteConfig(_) => HostOperationOutcome::Failed,
         };
         self.session.complete(outcome);
     }
@@ -174,6 +175,7 @@ impl VhostUserConnection {
                 self.eventfd(ring, purpose, eventfd, device);
             }
             BlockingCallOutcome::LogMapped(log) => self.logged(log, device),
+            BlockingCallOutcome::InflightChecked(checked) => self.checked_inflight(checked, device),
             BlockingCallOutcome::CaughtUp => {}
             // Only vfio-user clients make these calls.
             BlockingCallOutcome::Mapped(_)

@@ -6,6 +6,7 @@
 //! | `offer` | features that a function offers |
 //! | `apply` | events and tasks of the session, applied to card and bus |
 //! | `regions` | memory regions that wait to be mapped |
+//! | `inflight` | records of unfinished descriptors |
 //! | `log` | the migration log, which marks written pages |
 //! | `kicks` | eventfds of kicks in the port's poller |
 //!
@@ -13,6 +14,7 @@
 //! the used index in guest memory, so that nothing is lost.
 
 mod apply;
+mod inflight;
 mod kicks;
 mod log;
 mod offer;

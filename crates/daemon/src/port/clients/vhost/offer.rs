@@ -12,7 +12,8 @@ const FEATURES: VirtioFeatures = virtio_nic::FEATURES;
 /// Returns the offer to a vhost-user client, which is the same for every virtio function and at any time.
 pub(super) fn of_every_function() -> BackendOffer {
     let offer = BackendOffer::net(RINGS / 2, FEATURES.bits() | device::LOG_ALL);
-    BackendOffer { protocol_features: offer.protocol_features | 1 << protocol::LOG_SHMFD, ..offer }
+    let own = 1 << protocol::LOG_SHMFD | 1 << protocol::INFLIGHT_SHMFD;
+    BackendOffer { protocol_features: offer.protocol_features | own, ..offer }
 }
 
 /// Returns the accepted features that the card interprets. The others are those of the protocol.
