@@ -82,6 +82,12 @@ pub struct PortConfigKeys {
     /// Dispatcher of the VFs to the workers: "balanced", which leaves all VFs to one worker while traffic is low, "spread", or
     /// "off". Default: balanced.
     pub dispatcher: Option<DispatcherMode>,
+    /// Joining of TCP segments into larger packets for guests that take them, with family "virtio". Default: false.
+    pub gro: Option<bool>,
+    /// Least time between two interrupts of a receive ring in microseconds, 0 to 10,000, with family "virtio". Default: 0.
+    pub rx_usecs: Option<u32>,
+    /// Least time between two interrupts of a transmit ring in microseconds, 0 to 10,000, with family "virtio". Default: 0.
+    pub tx_usecs: Option<u32>,
     /// Driver of the physical function: "host", which offers the VFs to guests, or "guest". Default: host.
     #[serde(default)]
     pub pf: PfAssignment,

@@ -5,6 +5,7 @@
 
 pub mod access;
 mod check;
+pub mod coalesce;
 pub mod confine;
 mod cpus;
 pub mod file;
@@ -24,6 +25,7 @@ use crate::settings::{ConductThresholds, PortSettings, SettingLayers};
 use access::AccessConfigKeys;
 pub use check::ConfigError;
 use check::{UniqueConfigValues, check_absolute, value, well_formed};
+use coalesce::CoalescingConfig;
 use file::{
     CardFamily, ConfigFile, DispatcherMode, DoorbellMode, LinkLocalPolicy, PfAssignment, PortConfigKeys,
     PortLinkRule, SocketRole, VfConfigKeys,
@@ -86,6 +88,8 @@ pub struct PortConfig {
     pub workers: usize,
     /// Dispatcher of the VFs to these threads.
     pub dispatcher: DispatcherMode,
+    /// Joining of frames and interrupts, for ports of the family virtio.
+    pub coalescing: CoalescingConfig,
     /// vfio-user socket of the PF, if a guest drives it. Such a port has no VFs.
     pub pf_socket: Option<PathBuf>,
     /// Access rights to the PF's socket.
@@ -214,7 +218,7 @@ fn check_port(
     port.uplink.check(&name, unique)?;
     uplink::check_record(port.record.as_deref(), &name, unique)?;
     let cpus = cpus::check(port.cpus.as_deref(), &name)?;
-    let workers = workers::check(&port, &name)?;
+    let (workers, coalescing) = (workers::check(&port, &name)?, coalesce::check(&port, &name)?);
     let mac = mac::address(port.mac.as_deref(), &format!("{name}.mac"), (runtime_dir, &name))?;
     let withheld = match &pf_socket {
         Some(_) => Vec::new(),
@@ -238,6 +242,7 @@ fn check_port(
         cpus,
         workers,
         dispatcher: port.dispatcher.unwrap_or_default(),
+        coalescing,
         pf_socket,
         access,
         layers,

@@ -80,6 +80,7 @@ impl HostManager {
                 ("wait", old.wait == new.wait),
                 ("workers", old.workers == new.workers),
                 ("dispatcher", old.dispatcher == new.dispatcher),
+                ("gro, rx_usecs or tx_usecs", old.coalescing == new.coalescing),
                 ("vf.socket", same_sockets),
                 ("socket_mode", same_modes),
                 ("access", same_access(old, new)),

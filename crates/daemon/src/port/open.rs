@@ -10,6 +10,7 @@ use super::command::PortCommandInbox;
 use super::engine::PortEngine;
 use super::engine::bus::GuestBus;
 use super::engine::uplink::{PortUplink, UplinkResources, WireRegistry, XdpPrograms};
+use super::engine::virtio;
 use super::error::PortStartError;
 use super::run::{OpenPort, PortPhase};
 use super::succession::PortHandOverState;
@@ -82,6 +83,9 @@ impl PreparedPort {
         let card = succession.card(config, uplink.link(), &mut bus, now)?;
         let mut engine = PortEngine::new(card.card, bus, uplink, config.link_local);
         let poller = PortClients::poller_of(&inbox.waker)?;
+        if let Some((nic, _)) = engine.virtio() {
+            virtio::set_coalescing(nic, &config.coalescing);
+        }
         engine.join_uplink(&poller, now)?;
         engine.start_workers(config, &threads.port, &poller)?;
         let mut clients = PortClients::new(poller, config.wait, done, card.watched, flights.clone());

@@ -27,6 +27,7 @@ use super::uplink::PortUplink;
 use super::workers::{BUDGET, DividedCard, FrameWorkers, WorkerFailure};
 use crate::config;
 use crate::control::status::WorkerStatus;
+use crate::config::coalesce::CoalescingConfig;
 use crate::settings::PortSettings;
 use crate::state::SavedStateError;
 use crate::state::port::{ClientState, ConfiguredPolicies};
@@ -38,8 +39,17 @@ use pcie::{Function, VfIndex, VfSet};
 use plane::ForwardingPlane;
 use plane::uplink::UplinkTally;
 use policy::{PolicyError, PortPolicy, VfPolicy};
+use std::time::Duration;
 use vfio_user::types::SparseArea;
-use virtio_nic::{MAX_VFS, Nic};
+use virtio_nic::{InterruptIntervals, MAX_VFS, Nic};
+
+/// Applies the configured joining of frames and interrupts to a card.
+pub(in crate::port) fn set_coalescing(nic: &mut Nic, config: &CoalescingConfig) {
+    let CoalescingConfig { gro, rx_usecs, tx_usecs } = *config;
+    nic.coalesce_segments(gro);
+    let [receive, transmit] = [rx_usecs, tx_usecs].map(|micros| Duration::from_micros(micros.into()));
+    nic.moderate_interrupts(InterruptIntervals { receive, transmit });
+}
 
 /// Virtio card of a port: the devices of its VFs, their policies, and the plane between VFs and uplink.
 #[derive(Debug)]
