@@ -4,6 +4,7 @@ use crate::plain::BurstDescriptors;
 use crate::tx_ring::PacketDescriptors;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use plane::{FrameTrunk, PortIndex, PortSet};
 use rings::FrameMemory;
 
 /// Memory for the frames and descriptors of one call of the card.
@@ -14,6 +15,8 @@ pub(crate) struct PollScratchMemory {
     /// VFs with receive descriptors that were filled and not yet written back, a bit each. The set is empty between two
     /// calls of the card.
     pub(crate) reached: u64,
+    /// VFs that cards of other families serve on the same plane.
+    pub(crate) others: OtherFamilies,
     /// Memory of crate `rings` for frames and packets; `None` before the first frame, and while `rings` uses it.
     pub(crate) places: Option<Box<FrameMemory>>,
     /// Transmit descriptors of a burst of frames.
@@ -22,4 +25,26 @@ pub(crate) struct PollScratchMemory {
     pub(crate) gathered: PacketDescriptors,
     /// Bytes of a received frame, followed by its frame check sequence.
     pub(crate) checked: Vec<u8>,
+}
+
+/// VFs that cards of other families serve, and the trunk to these cards.
+#[derive(Debug, Default)]
+pub(crate) struct OtherFamilies {
+    pub(crate) vfs: PortSet,
+    pub(crate) trunk: Option<Box<dyn FrameTrunk>>,
+}
+
+/// A copy of the card, as for a saved state, moves no frames, so it needs no trunk.
+impl Clone for OtherFamilies {
+    fn clone(&self) -> Self {
+        Self { vfs: self.vfs, trunk: None }
+    }
+}
+
+impl OtherFamilies {
+    /// Returns true if the card of another family serves a VF.
+    #[inline]
+    pub(crate) fn serve(&self, port: PortIndex) -> bool {
+        self.vfs.has(port)
+    }
 }

@@ -31,6 +31,9 @@ impl<B: Bus> FrameSink for FramePathState<'_, B> {
         about: DeliveryFlags,
         findings: &mut Option<FrameContentFields>,
     ) -> Result<usize, DeliveryError> {
+        if self.scratch.others.serve(port) {
+            return Err(self.cross(port, frame, about));
+        }
         rings::deliver(self, port, frame, about, findings)
     }
 }

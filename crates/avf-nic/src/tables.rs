@@ -18,11 +18,12 @@ use units::MacAddress;
 const LATENESS: LatenessLimit = LatenessLimit::Time(10_000_000);
 
 impl Nic {
-    /// Makes the plane's switch tables from the VFs' present filters.
+    /// Makes the plane's switch tables from the VFs' present filters, with room for `more` addresses of VFs that belong to
+    /// cards of other families.
     #[must_use]
-    pub fn tables(&self) -> SwitchTables<MAX_VFS> {
-        let addresses = self.functions.iter().map(|function| function.filters.addresses.len()).sum();
-        let mut tables = SwitchTables::closed(addresses);
+    pub fn tables(&self, more: usize) -> SwitchTables<MAX_VFS> {
+        let addresses: usize = self.functions.iter().map(|function| function.filters.addresses.len()).sum();
+        let mut tables = SwitchTables::closed(addresses + more);
         (tables.shared, tables.replicate, tables.loopback) = (true, true, true);
         // The switch accepts every VLAN. The filters of each VF decide which VFs get a frame.
         tables.filter_vlans = true;
@@ -30,8 +31,7 @@ impl Nic {
         let everybody =
             PortSet::new(if self.functions.len() < 64 { (1 << self.functions.len()) - 1 } else { u64::MAX });
         (tables.all, tables.guests, tables.broadcast) = (everybody, everybody, everybody);
-        for (function, n) in self.functions.iter().zip(0..) {
-            let port = PortIndex::of_field(n);
+        for (function, port) in self.own_ports() {
             add_filters(&mut tables, function, port.only());
             tables.tags[port.index::<MAX_VFS>()] =
                 function.filters.tags.port_vlan.map_or(TagInsertion::Asked, TagInsertion::Always);
@@ -47,13 +47,30 @@ impl Nic {
     /// Copies the VFs' switch tables and transmit rates, and the mirror rules, into the forwarding plane. Call it when
     /// the PF driver has changed filters or rates.
     pub fn apply_policy(&self, plane: &mut ForwardingPlane<MAX_VFS>, mirrors: &PortMirrorRules) {
-        let mut tables = self.tables();
+        let mut tables = self.tables(0);
         tables.mirrors = mirrors.clone();
         plane.set_tables(tables);
+        self.set_rates(plane);
+    }
+
+    /// Copies the VFs' transmit rates into the forwarding plane.
+    pub fn set_rates(&self, plane: &mut ForwardingPlane<MAX_VFS>) {
         plane.pacing.set_lateness(LATENESS);
-        for (function, n) in self.functions.iter().zip(0..) {
-            plane.pacing.set_rate(PortIndex::of_field(n), factor(function.filters.rate));
+        for (function, port) in self.own_ports() {
+            plane.pacing.set_rate(port, factor(function.filters.rate));
         }
+    }
+
+    /// Returns the unicast addresses by which a VF receives.
+    pub fn addresses(&self, vf: u8) -> impl Iterator<Item = MacAddress> {
+        let filters = self.functions.get(usize::from(vf)).map(|function| &function.filters.addresses);
+        filters.into_iter().flatten().map(|mac| MacAddress(*mac)).filter(|mac| !mac.is_group())
+    }
+
+    /// Returns each VF that this card serves, with its port of the plane.
+    fn own_ports(&self) -> impl Iterator<Item = (&VfHardware, PortIndex)> {
+        let ports = self.functions.iter().zip(0..).map(|(function, n)| (function, PortIndex::of_field(n)));
+        ports.filter(|(_, port)| !self.scratch.others.serve(*port))
     }
 }
 

@@ -72,6 +72,12 @@ impl Nic {
         }
     }
 
+    /// Leaves VFs to the cards of other families on the same plane: frames for these VFs go to the trunk of
+    /// [`Nic::set_trunk`].
+    pub fn leave_to_others(&mut self, vfs: PortSet) {
+        self.scratch.away = vfs;
+    }
+
     /// Wakes the other parts of the card that have frames of this one in a trunk.
     #[inline]
     pub(crate) fn flush_trunk(&mut self) {

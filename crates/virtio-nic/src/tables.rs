@@ -20,30 +20,38 @@ impl Nic {
     /// Computes the switch's tables from the VFs' rules and addresses.
     #[must_use]
     pub fn tables(&self) -> SwitchTables<MAX_VFS> {
-        let addresses = self.devices.iter().map(|device| device.rules.addresses.len().max(1)).sum();
-        let mut tables = SwitchTables::closed(addresses);
+        let mut tables = SwitchTables::closed(self.address_count());
         (tables.shared, tables.replicate, tables.loopback) = (true, true, true);
         // The switch accepts every VLAN. The rules of each VF decide which VFs get a frame.
         tables.filter_vlans = true;
         tables.vlans.accept(VlanIdSet::from_words(|_| u32::MAX));
-        let ports = || self.devices.iter().zip(0_u32..).map(|(device, n)| (device, PortIndex::of_field(n)));
-        let all = ports().fold(PortSet::NONE, |all, (_, port)| all | port.only());
+        let all = self.ports().fold(PortSet::NONE, |all, (_, port)| all | port.only());
         (tables.all, tables.guests, tables.broadcast) = (all, all, all);
+        tables.set_fits([MaxFrameLength::whole(LONGEST_FRAME + FCS); MAX_VFS]);
+        tables.set_longest(LONGEST_FRAME);
+        self.add_ports(&mut tables, all);
+        tables
+    }
+
+    /// Adds the rules and addresses of some VFs to the tables of a switch, which may have ports of other families' cards.
+    pub fn add_ports(&self, tables: &mut SwitchTables<MAX_VFS>, vfs: PortSet) {
         let mut any = PortSet::NONE;
-        let mut fits = [MaxFrameLength::whole(LONGEST_FRAME + FCS); MAX_VFS];
-        for (device, port) in ports() {
-            add_device(&mut tables, device, port);
-            fits[port.index::<MAX_VFS>()] =
-                MaxFrameLength::whole(device.rules.longest_frame.min(LONGEST_FRAME) + FCS);
+        for (device, port) in self.ports().filter(|(_, port)| vfs.has(*port)) {
+            add_device(tables, device, port);
+            let longest = device.rules.longest_frame.min(LONGEST_FRAME);
+            tables.set_fit(port, MaxFrameLength::whole(longest + FCS));
             if device.rules.vlans == VlanMembership::Any {
                 any |= port.only();
             }
         }
         tables.untagged |= any;
         (0..VLAN_IDS).for_each(|vlan| tables.vlans.add(vlan, any, false));
-        tables.set_fits(fits);
-        tables.set_longest(LONGEST_FRAME);
-        tables
+    }
+
+    /// Returns the number of addresses for which the switch's tables need room, at most.
+    #[must_use]
+    pub fn address_count(&self) -> usize {
+        self.devices.iter().map(|device| device.rules.addresses.len().max(1)).sum()
     }
 
     /// Sets the plane's switch tables, rates and mirror rules. Call this method when [`Nic::take_changed`] returns
@@ -52,10 +60,20 @@ impl Nic {
         let mut tables = self.tables();
         tables.mirrors = mirrors.clone();
         plane.set_tables(tables);
+        self.set_rates(plane, PortSet::new(u64::MAX));
+    }
+
+    /// Sets the transmit rates of some VFs on the plane.
+    pub fn set_rates(&self, plane: &mut ForwardingPlane<MAX_VFS>, vfs: PortSet) {
         plane.pacing.set_lateness(LATENESS);
-        for (device, n) in self.devices.iter().zip(0_u32..) {
-            plane.pacing.set_rate(PortIndex::of_field(n), factor(device.rules.max_tx_rate));
+        for (device, port) in self.ports().filter(|(_, port)| vfs.has(*port)) {
+            plane.pacing.set_rate(port, factor(device.rules.max_tx_rate));
         }
+    }
+
+    /// Returns each device with its port of the plane.
+    fn ports(&self) -> impl Iterator<Item = (&VirtioDevice, PortIndex)> {
+        self.devices.iter().zip(0..).map(|(device, n)| (device, PortIndex::of_field(n)))
     }
 }
 

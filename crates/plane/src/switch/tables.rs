@@ -172,6 +172,12 @@ impl<const N: usize> SwitchTables<N> {
         self.find_usual();
     }
 
+    /// Sets the length of the longest frame that one port receives.
+    pub fn set_fit(&mut self, port: PortIndex, fit: MaxFrameLength) {
+        self.fits[port.index::<N>()] = fit;
+        self.find_usual();
+    }
+
     /// Sets the length of the longest frame that ports send: `bytes`, check sequence excluded, tags included. A port
     /// VLAN ([`TagInsertion::Always`]) may lengthen the guest's frame beyond it.
     pub fn set_longest(&mut self, bytes: usize) {

@@ -91,6 +91,14 @@ impl AvfPf {
         }
     }
 
+    /// Reserves an address for a VF that the card of another family serves: no VF of this card may begin to use it, unless
+    /// it is trusted.
+    pub fn reserve_address(&mut self, vf: u8, mac: Option<MacAddress>) {
+        if let Some(state) = self.vfs.get_mut(usize::from(vf)) {
+            state.decided.policy.mac = mac;
+        }
+    }
+
     fn apply_policy<H: CardControlHal>(&mut self, hal: &mut H, vf: u8, policy: VfPolicy) {
         let state = self.state_mut(vf);
         let old = core::mem::replace(&mut state.decided.policy, policy);
