@@ -28,6 +28,8 @@ type Port struct {
 type VF struct {
 	Name  string `json:"name"`
 	Index int    `json:"index"`
+	// Family is the card family; empty from a host of an earlier version, where it is the port's.
+	Family string `json:"family"`
 	// RoutingID is the PCI address without a domain, such as 00:10.1; empty for a virtio VF.
 	RoutingID string   `json:"rid"`
 	MAC       string   `json:"mac"`

@@ -2,6 +2,7 @@
 package inventory
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -82,7 +83,8 @@ func vfs(ports []host.Port, control string, nodes []numaNode) []VF {
 	var all []VF
 	for _, port := range ports {
 		for _, status := range port.VFs {
-			vf := VF{VF: status, Port: port.Name, Family: port.Family, Uplink: "none", NUMA: numaOf(port.CPUs, nodes)}
+			family := cmp.Or(status.Family, port.Family)
+			vf := VF{VF: status, Port: port.Name, Family: family, Uplink: "none", NUMA: numaOf(port.CPUs, nodes)}
 			if port.UplinkStatus != nil {
 				vf.Uplink = port.UplinkStatus.Kind + ":" + port.UplinkStatus.Name
 			}

@@ -69,7 +69,7 @@ pub struct PortConfigKeys {
     #[serde(default)]
     pub link_local: LinkLocalPolicy,
     /// Card family: "82576", which guests drive by igbvf, "avf", which they drive by iavf, or "virtio", network devices
-    /// behind vhost-user. Default: 82576.
+    /// behind vhost-user. VFs of the port may be of another family, by their own key. Default: 82576.
     #[serde(default)]
     pub family: CardFamily,
     /// Doorbell mode: "sleep", "mapped" or "busy". Default: sleep.
@@ -262,13 +262,13 @@ pub enum LinkLocalPolicy {
 /// Keys of a table `[[port.vf]]`, which configures one virtual function.
 #[derive(Debug, Clone, Default)]
 pub struct VfConfigKeys {
-    /// Keys that commands cannot change: index and socket of the VF.
+    /// Keys that commands cannot change: index, socket and family of the VF.
     pub place: FixedVfConfigKeys,
     /// Settings of the VF, which commands can change, too.
     pub settings: VfSettings,
 }
 
-/// Index and socket of a VF: the keys of `[[port.vf]]` that commands cannot change.
+/// Index, socket and family of a VF: the keys of `[[port.vf]]` that commands cannot change.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FixedVfConfigKeys {
@@ -276,6 +276,8 @@ pub struct FixedVfConfigKeys {
     pub index: u8,
     /// Path of the VF's vfio-user socket. Default: NAME/vf.sock in the runtime directory, such as pf0vf3/vf.sock.
     pub socket: Option<PathBuf>,
+    /// Card family of the VF, if it differs from the port's: "avf" or "virtio". Default: the port's value.
+    pub family: Option<CardFamily>,
     /// Role of the host at the VF's socket. Default: the port's value.
     pub socket_mode: Option<SocketRole>,
     /// Access rights to the VF's socket; a missing key has the port's value.
@@ -284,7 +286,7 @@ pub struct FixedVfConfigKeys {
 }
 
 /// Names of the keys in a VF's table that are not settings: the fields of [`FixedVfConfigKeys`].
-const PLACE: [&str; 4] = ["index", "socket", "socket_mode", "access"];
+const PLACE: [&str; 5] = ["index", "socket", "family", "socket_mode", "access"];
 
 /// Deserializes the keys of a VF by hand, because serde's `flatten` loses the line of an error and accepts unknown
 /// keys.

@@ -8,6 +8,7 @@ mod check;
 pub mod coalesce;
 pub mod confine;
 mod cpus;
+mod families;
 pub mod file;
 pub mod http;
 pub mod impair;
@@ -78,7 +79,7 @@ pub struct PortConfig {
     pub link: PortLinkRule,
     /// Policy for link-local frames of the port's guests.
     pub link_local: LinkLocalPolicy,
-    /// Card family of the port.
+    /// Card family of the port, and of its VFs without a family of their own.
     pub family: CardFamily,
     /// Doorbell mode of the port.
     pub wait: DoorbellMode,
@@ -113,6 +114,8 @@ pub struct VfConfig {
     pub name: String,
     /// Index of the VF within its port.
     pub index: VfIndex,
+    /// Card family of the VF.
+    pub family: CardFamily,
     /// MAC address of the VF after a reset.
     pub mac: MacAddress,
     /// MAC address of the VF after a reset if the settings have none.
@@ -212,7 +215,7 @@ fn check_port(
         let problem = format!("two ports are named {name:?}; rename one");
         return Err(value("port.name", problem));
     }
-    check_family(&name, &port)?;
+    families::check(&name, &port)?;
     let pf_socket = check_pf(&name, &port, runtime_dir, unique)?;
     let layers = SettingLayers::of_file(&port_settings(&port));
     port.uplink.check(&name, unique)?;
@@ -276,42 +279,13 @@ fn check_vfs(
     }
     let check = |(index, vf): (VfIndex, Option<VfConfigKeys>)| {
         let mut vf = vf.unwrap_or_default();
-        check_socket_mode(&format!("{port}{index}"), family, vf.place.socket_mode)?;
-        vf.place.socket_mode = vf.place.socket_mode.or(socket_mode);
+        let own = vf.place.family.unwrap_or(family);
+        families::check_socket_mode(&format!("{port}{index}"), own, vf.place.socket_mode)?;
+        let inherited = socket_mode.filter(|_| own == CardFamily::Virtio);
+        (vf.place.family, vf.place.socket_mode) = (Some(own), vf.place.socket_mode.or(inherited));
         check_vf(port, (index, vf), places, unique)
     };
     VfIndex::first(family.limits().vfs).zip(given).map(check).collect()
-}
-
-/// Refuses keys of a port that its card family does not support. `resolve` checks the settings, which commands can
-/// change as well.
-fn check_family(name: &str, port: &PortConfigKeys) -> Result<(), ConfigError> {
-    if port.family != CardFamily::I82576 && port.pf == PfAssignment::Guest {
-        let family = port.family.name();
-        let why = format!(
-            "family = \"{family}\" has no PF that a guest could drive; leave pf out, or use family = \"82576\""
-        );
-        return Err(value(format!("{name}.pf"), why));
-    }
-    if port.family == CardFamily::Virtio && port.wait == DoorbellMode::Mapped {
-        let why = "family = \"virtio\" has no doorbells in memory, because its guests notify by eventfd; leave wait \
-                   out, or use wait = \"busy\" or family = \"avf\"";
-        return Err(value(format!("{name}.wait"), why));
-    }
-    check_socket_mode(name, port.family, port.socket_mode)
-}
-
-/// Refuses a role of the host at a socket that the card family does not have. `owner` names the port or VF.
-fn check_socket_mode(owner: &str, family: CardFamily, mode: Option<SocketRole>) -> Result<(), ConfigError> {
-    if family == CardFamily::Virtio || mode != Some(SocketRole::Client) {
-        return Ok(());
-    }
-    let why = format!(
-        "\"client\" needs family = \"virtio\": with family = \"{}\" the VMM connects by vfio-user; leave socket_mode out, or \
-         use family = \"virtio\"",
-        family.name()
-    );
-    Err(value(format!("{owner}.socket_mode"), why))
 }
 
 /// Returns the socket of a PF that a guest drives, or `None`. A port with such a PF has no VFs, because no VMM supports
@@ -361,11 +335,12 @@ fn check_vf(
     let access = access::access(&[&vf.place.access, port_access, host_access], &name)?;
     let socket = access::socket(vf.place.socket, (runtime_dir, &name, "vf.sock"), unique)?;
     let socket_mode = vf.place.socket_mode.unwrap_or_default();
-    let layers = SettingLayers::of_file(&vf.settings);
+    let (family, layers) = (vf.place.family.unwrap_or_default(), SettingLayers::of_file(&vf.settings));
     let (mac, policy) = (mac::derived(runtime_dir, &name), VfPolicy::default());
     Ok(VfConfig {
         name,
         index,
+        family,
         mac,
         own_mac: mac,
         layers,

@@ -6,7 +6,8 @@ use super::file::CardFamily;
 use super::vf_count::vf_count;
 use super::{HostConfig, PortConfig, VfConfig};
 use crate::settings::{PortSettings, SettingError, SettingLayers, SettingsGroup, VfSettings};
-use policy::PortPolicy;
+use pcie::MAX_VFS;
+use policy::{CardFamilyLimits, PortPolicy};
 
 impl HostConfig {
     /// Computes the policies of all ports and VFs from their present settings.
@@ -42,9 +43,11 @@ impl PortConfig {
         self.withheld = vfs.split_off(count.min(vfs.len()));
         self.vfs = vfs;
         let policy = settings.policy(count).map_err(|error| named(&self.name, error))?;
-        policy.check(self.family.limits()).map_err(|error| named(&self.name, error.into()))?;
+        for limits in self.limits() {
+            policy.check(limits).map_err(|error| named(&self.name, error.into()))?;
+        }
         self.policy = policy;
-        self.vfs.iter_mut().try_for_each(|vf| vf.resolve(self.family, addresses))
+        self.vfs.iter_mut().try_for_each(|vf| vf.resolve(addresses))
     }
 
     /// Returns the settings of the port with their values in force.
@@ -52,13 +55,41 @@ impl PortConfig {
     pub fn settings(&self) -> PortSettings {
         PortSettings::of(&self.policy, self.vfs.len())
     }
+
+    /// Returns the configuration of each VF that the card supports, offered or not.
+    pub(crate) fn all_vfs(&self) -> impl Iterator<Item = &VfConfig> {
+        self.vfs.iter().chain(&self.withheld)
+    }
+
+    /// Returns the card family of each VF. A VF that the port cannot offer has the port's family.
+    pub(crate) fn families(&self) -> [CardFamily; MAX_VFS] {
+        let mut families = [self.family; MAX_VFS];
+        self.all_vfs().for_each(|vf| families[vf.index.index()] = vf.family);
+        families
+    }
+
+    /// Returns true if a VF is of another family than the port.
+    pub(crate) fn is_mixed(&self) -> bool {
+        self.all_vfs().any(|vf| vf.family != self.family)
+    }
+
+    /// Returns true if a VF is of this family.
+    pub(crate) fn has_family(&self, family: CardFamily) -> bool {
+        self.all_vfs().any(|vf| vf.family == family)
+    }
+
+    /// Returns the limits of the families that the port and its VFs have.
+    pub(super) fn limits(&self) -> impl Iterator<Item = &'static CardFamilyLimits> {
+        let families = [CardFamily::I82576, CardFamily::Avf, CardFamily::Virtio];
+        families.into_iter().filter(|of| *of == self.family || self.has_family(*of)).map(CardFamily::limits)
+    }
 }
 
 impl VfConfig {
-    fn resolve(&mut self, family: CardFamily, addresses: &mut UniqueConfigValues) -> Result<(), ConfigError> {
+    fn resolve(&mut self, addresses: &mut UniqueConfigValues) -> Result<(), ConfigError> {
         let settings: VfSettings = effective(&self.layers, &self.name)?;
         let policy = settings.policy(self.own_mac).map_err(|error| named(&self.name, error))?;
-        policy.check(family.limits()).map_err(|error| named(&self.name, error.into()))?;
+        policy.check(self.family.limits()).map_err(|error| named(&self.name, error.into()))?;
         self.policy = policy;
         self.mac = self.policy.mac.unwrap_or(self.own_mac);
         self.quarantine = settings.quarantine.unwrap_or(false);

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 pub struct PortStatus {
     /// Name of the port, such as pf0.
     pub name: String,
-    /// Card family of the port: "82576", "avf" or "virtio".
+    /// Card family of the port: "82576", "avf" or "virtio". VFs may be of another family.
     #[serde(default)]
     pub family: CardFamily,
     /// Ethernet address of the port, six hexadecimal bytes with colons.
@@ -51,6 +51,14 @@ pub struct PortStatus {
     pub answers: Option<PfAnswerStatus>,
     /// Status of each VF that the port offers, by index.
     pub vfs: Vec<VfStatus>,
+}
+
+impl PortStatus {
+    /// Returns the card family of one of the port's VFs.
+    #[must_use]
+    pub fn family_of(&self, vf: &VfStatus) -> CardFamily {
+        vf.family.unwrap_or(self.family)
+    }
 }
 
 /// Status of a thread that shares the VFs of its port with other threads.
@@ -138,6 +146,10 @@ pub struct VfStatus {
     pub name: String,
     /// Index of the VF within its port, from 0.
     pub index: u8,
+    /// Card family of the VF: "82576", "avf" or "virtio". A host of an earlier version does not report
+    /// it, because each of its VFs has the family of the port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub family: Option<CardFamily>,
     /// Routing id of the VF as a PCI address without a domain, in hexadecimal: bus:device.function; empty for a virtio
     /// VF, whose PCI function is its VMM's.
     pub rid: String,

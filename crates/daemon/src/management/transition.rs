@@ -69,13 +69,13 @@ impl HostManager {
     /// VFs.
     fn refuse_what_cannot_change(&self, next: &HostConfig) -> ControlRequestResult<()> {
         for (old, new) in self.config.common_ports(next) {
-            let sockets = old.vfs.iter().chain(&old.withheld).map(|vf| &vf.socket);
-            let same_sockets = sockets.eq(new.vfs.iter().chain(&new.withheld).map(|vf| &vf.socket));
-            let modes = old.vfs.iter().chain(&old.withheld).map(|vf| vf.socket_mode);
-            let same_modes = modes.eq(new.vfs.iter().chain(&new.withheld).map(|vf| vf.socket_mode));
+            let same_sockets = old.all_vfs().map(|vf| &vf.socket).eq(new.all_vfs().map(|vf| &vf.socket));
+            let modes = old.all_vfs().map(|vf| vf.socket_mode);
+            let same_modes = modes.eq(new.all_vfs().map(|vf| vf.socket_mode));
             let parts = [
                 ("mac", old.mac == new.mac),
                 ("family", old.family == new.family),
+                ("vf.family", old.family != new.family || old.families() == new.families()),
                 ("pf or socket", old.pf_socket == new.pf_socket),
                 ("wait", old.wait == new.wait),
                 ("workers", old.workers == new.workers),

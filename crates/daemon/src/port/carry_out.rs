@@ -211,7 +211,7 @@ impl OpenPort {
         for PreparedVf { config, endpoint, resources } in new {
             let (index, place) = (config.index, FunctionSocketConfig::of_vf(&config));
             let function = index.function();
-            self.engine.add_vf(resources);
+            self.engine.add_vf(resources, config.family);
             let reach = self.engine.reach_mut(function);
             reach.set_records(self.succession.ring_records(function));
             let worker = reach.worker().clone();

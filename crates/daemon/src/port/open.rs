@@ -75,8 +75,8 @@ impl PreparedPort {
         };
         let uplink = PortUplink::open(config, &maker)?;
         let memory = config.client_memory.unwrap_or_else(host::limits::machine_memory);
-        let functions = (config.name.as_str(), config.vfs.len());
-        let mut bus = GuestBus::new(functions, memory, &threads.helper, config.family)?;
+        let families: Vec<_> = config.vfs.iter().map(|vf| vf.family).collect();
+        let mut bus = GuestBus::new((&config.name, &families), memory, &threads.helper)?;
         let (desk, done) =
             BlockingCallCompletionSender::open(succession.vault(), &inbox.waker, &threads.helper)?;
         let slots = slots(config, &succession, &mut bus, &desk)?;
@@ -167,7 +167,7 @@ fn dialer(
     inbox: &PortCommandInbox,
     threads: &ThreadSandboxes,
 ) -> Result<Option<VmmDialer>, PortStartError> {
-    let virtio = config.family == CardFamily::Virtio;
+    let virtio = config.has_family(CardFamily::Virtio);
     Ok(virtio.then(|| VmmDialer::start(&config.name, &inbox.waker, &threads.control)).transpose()?)
 }
 

@@ -82,6 +82,7 @@ impl PortStatusSource<'_> {
         Some(VfStatus {
             name: slot.name.clone(),
             index: vf.get(),
+            family: Some(self.engine.card().vf_family(vf)),
             rid: self.engine.card().rid(vf).unwrap_or_default(),
             mac: mac.unwrap_or(slot.mac).to_string(),
             vlans,

@@ -3,6 +3,7 @@
 use super::avf::AvfPortState;
 use super::card::CardState;
 use super::envelope::{SavedState, SavedStateError, decode};
+use super::mixed::MixedPortState;
 use super::port::{I82576PortState, PortSoftwareState};
 use super::virtio::VirtioPortState;
 use super::{avf_v5, v2};
@@ -77,5 +78,10 @@ impl SavedState for AvfPortState {
 
 impl SavedState for VirtioPortState {
     const KIND: [u8; 4] = *b"vios";
+    const VERSION: u32 = 1;
+}
+
+impl SavedState for MixedPortState {
+    const KIND: [u8; 4] = *b"mixd";
     const VERSION: u32 = 1;
 }

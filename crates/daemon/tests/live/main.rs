@@ -24,6 +24,7 @@ mod latency;
 mod lifetime;
 mod macvtap;
 mod mapped;
+mod mixed;
 mod neighbours;
 mod operations;
 mod orders;

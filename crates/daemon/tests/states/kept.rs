@@ -9,10 +9,11 @@
 use crate::avf::rich_avf;
 use crate::conversation::{CardTestAction, perform};
 use crate::world::{CardWithDrivers, through};
+use daemon::config::file::CardFamily;
 use daemon::control::status::VmmInterventions;
 use daemon::state::port::{ClientState, ConfiguredPolicies, GuestPfState, HostPfState};
 use daemon::state::{
-    self, AvfPortState, CardState, I82576PortState, PausedVirtioPortState, PortCounterTotals,
+    self, AvfPortState, CardState, I82576PortState, MixedPortState, PausedVirtioPortState, PortCounterTotals,
     PortSoftwareState, SavedState, VirtioPortState,
 };
 use driver::conduct::{QuarantineCause, VfConductMonitor};
@@ -145,6 +146,12 @@ fn rich_virtio() -> VirtioPortState {
     VirtioPortState { policies, conduct, configured, policy, rest: Some(rest) }
 }
 
+/// Returns the state of a port with VFs of two families that uses every part of the encoding.
+fn rich_mixed() -> MixedPortState {
+    let families = vec![CardFamily::I82576, CardFamily::Avf, CardFamily::Virtio];
+    MixedPortState { families, avf: vec![1, 2, 3], virtio: vec![4, 5] }
+}
+
 /// Returns the state of a VF that a guest has set up.
 fn rich_function() -> VirtualFunctionState {
     let table = MsiXTableState { entries: vec![[1, 2, 3, 4]; 2], pending: vec![true, false] };
@@ -199,6 +206,10 @@ fn schema<T: SavedState>() -> String {
     let samples = Samples::new();
     tracer.trace_type::<VfLinkPolicy>(&samples).unwrap();
     tracer.trace_type::<Offence>(&samples).unwrap();
+    // The schemas of all other kinds were stored without this type.
+    if T::KIND == MixedPortState::KIND {
+        tracer.trace_type::<CardFamily>(&samples).unwrap();
+    }
     tracer.trace_type::<QuarantineCause>(&samples).unwrap();
     tracer.trace_type::<iovm::VfAssignmentState>(&samples).unwrap();
     // Each pass traces another variant of the private enumerations.
@@ -251,6 +262,7 @@ fn saved_states_of_every_version_are_read_and_continued() {
     is_read::<PortSoftwareState>(rich_software);
     is_read::<AvfPortState>(rich_avf);
     is_read::<VirtioPortState>(rich_virtio);
+    is_read::<MixedPortState>(rich_mixed);
     is_read::<VirtualFunctionState>(rich_function);
     is_read::<PortCounterTotals>(rich_totals);
 }
@@ -277,6 +289,7 @@ fn encoding_of_a_saved_state_version_does_not_change() {
     does_not_change::<PortSoftwareState>();
     does_not_change::<AvfPortState>();
     does_not_change::<VirtioPortState>();
+    does_not_change::<MixedPortState>();
     does_not_change::<VirtualFunctionState>();
     does_not_change::<PortCounterTotals>();
 }

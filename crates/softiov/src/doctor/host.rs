@@ -142,7 +142,7 @@ fn port(port: &PortStatus) -> Vec<DoctorFinding> {
     if let Some(pf) = &port.pf {
         findings.extend(client(&port.name, pf));
     }
-    findings.extend(port.vfs.iter().flat_map(|one| vf(one, port.family)));
+    findings.extend(port.vfs.iter().flat_map(|one| vf(one, port.family_of(one))));
     findings
 }
 

@@ -11,6 +11,7 @@ mod tests;
 
 use crate::output;
 use crate::target::HostSelectionOptions;
+use daemon::config::PortConfig;
 use daemon::config::file::CardFamily;
 use daemon::config::uplink::UplinkConfig;
 use daemon::control::client::{self, ControlClientError};
@@ -38,11 +39,13 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let has_taps = config.ports.iter().any(|port| matches!(port.uplink, UplinkConfig::Tap(_)));
     let socket = config.control_socket();
     let ports = client::ports(&socket);
-    let mut families: Vec<_> = ports.iter().flatten().map(|port| port.family).collect();
-    if ports.is_err() {
-        families = config.ports.iter().map(|port| port.family).collect();
-    }
-    let needs_vfio_user = families.iter().any(|family| *family != CardFamily::Virtio);
+    let needs_vfio_user = match &ports {
+        Ok(ports) => ports.iter().any(has_vfio_user),
+        Err(_) => {
+            let vfs = |port: &PortConfig| port.vfs.iter().any(|vf| vf.family != CardFamily::Virtio);
+            config.ports.iter().any(|port| port.pf_socket.is_some() || vfs(port))
+        }
+    };
     let qemu = qemu::find(args.qemu.as_deref());
     let mut findings = vec![qemu::judge(qemu.as_ref(), needs_vfio_user)];
     findings.extend(machine::HostMachineState::read(has_taps).judge());
@@ -54,6 +57,11 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     output::print(&text)?;
     let works = findings.iter().all(|finding| finding.verdict < DoctorVerdict::Problem);
     Ok(if works { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Returns true if guests of the port use vfio-user.
+fn has_vfio_user(port: &PortStatus) -> bool {
+    port.pf.is_some() || port.vfs.iter().any(|vf| port.family_of(vf) != CardFamily::Virtio)
 }
 
 fn host_findings(socket: &Path, ports: Result<Vec<PortStatus>, ControlClientError>) -> Vec<DoctorFinding> {

@@ -109,10 +109,10 @@ fn reset(port: String, output: &OutputOptions) -> anyhow::Result<ExitCode> {
     let socket = output.target.load()?.control_socket();
     let answer = client::ask(&socket, ControlRequest::PortReset { port })?;
     if let ControlAnswer::Port(port) = &answer
-        && port.family == CardFamily::Virtio
+        && port.vfs.iter().any(|vf| port.family_of(vf) == CardFamily::Virtio)
     {
         crate::output::print_error(format!(
-            "softiov: the VMMs of {}'s VFs were disconnected and connect again; drivers of virtio guests do not restart",
+            "softiov: the VMMs of {}'s virtio VFs were disconnected and connect again; drivers of virtio guests do not restart",
             port.name
         ));
     }

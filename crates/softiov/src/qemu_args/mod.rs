@@ -112,8 +112,8 @@ fn find(args: &QemuArgsOptions) -> anyhow::Result<VmmFunctionSocket> {
     let control = config.control_socket();
     match ask(&control, ControlRequest::VfShow { vf: args.vf.clone() }) {
         Ok(ControlAnswer::Vf(vf)) => {
-            let VfStatus { name, mac, function, .. } = *vf;
-            let family = family_of(&control, &name)?;
+            let VfStatus { name, mac, family, function, .. } = *vf;
+            let family = family.map_or_else(|| family_of(&control, &name), Ok)?;
             attached(family, (name, mac), (function.socket, function.socket_mode), args.queues)
         }
         Ok(ControlAnswer::Port(port)) => match port.pf {
@@ -135,15 +135,15 @@ fn find(args: &QemuArgsOptions) -> anyhow::Result<VmmFunctionSocket> {
 
 /// Returns the VF that the configuration names.
 fn configured(config: &HostConfig, args: &QemuArgsOptions) -> anyhow::Result<VmmFunctionSocket> {
-    let mut vfs = config.ports.iter().flat_map(|port| port.vfs.iter().map(move |vf| (port.family, vf)));
-    let (family, vf) = vfs
-        .find(|(_, vf)| vf.name == args.vf)
+    let mut vfs = config.ports.iter().flat_map(|port| &port.vfs);
+    let vf = vfs
+        .find(|vf| vf.name == args.vf)
         .with_context(|| format!("no VF is called {:?} in the configuration", args.vf))?;
     let socket = (vf.socket.clone(), vf.socket_mode);
-    attached(family, (vf.name.clone(), vf.mac.to_string()), socket, args.queues)
+    attached(vf.family, (vf.name.clone(), vf.mac.to_string()), socket, args.queues)
 }
 
-/// Returns the card family of a VF that the host has reported.
+/// Returns the card family of a VF's port, for a host of an earlier version, where a VF has the family of its port.
 fn family_of(control: &Path, vf: &str) -> anyhow::Result<CardFamily> {
     let ports = ports(control)?;
     let port = ports.iter().find(|port| port.vfs.iter().any(|other| other.name == vf));

@@ -141,7 +141,7 @@ fn not_supported(command: EthtoolCommand) -> ToolExit {
 fn driver(found: &EthtoolInterface<'_>) -> String {
     let family = found.port.family;
     let (name, rid) = match found.vf {
-        Some(vf) => (family.vf_driver(), vf.rid.clone()),
+        Some(vf) => (found.port.family_of(vf).vf_driver(), vf.rid.clone()),
         None if family == CardFamily::Virtio => (family.pf_driver(), String::new()),
         None => (family.pf_driver(), PF_RID.to_string()),
     };

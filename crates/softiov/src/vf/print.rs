@@ -16,7 +16,10 @@ pub(crate) fn list(ports: &[PortStatus]) -> String {
     for port in ports {
         text += &port_line(port);
         for vf in &port.vfs {
-            let _ = writeln!(text, "    {}", line(vf));
+            let family = port.family_of(vf);
+            let own =
+                if family == port.family { String::new() } else { format!(", family {}", family.name()) };
+            let _ = writeln!(text, "    {}{own}", line(vf));
         }
     }
     text

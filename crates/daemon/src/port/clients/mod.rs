@@ -348,7 +348,7 @@ impl PortClients {
             judged = true;
             if verdict.action == OffenceAction::Quarantine {
                 let because = Some(verdict.offence.name());
-                self.flights.write(slot.take_flight(engine.card().family(), because, now));
+                self.flights.write(slot.take_flight(engine.card(), because, now));
             }
         }
         if judged {
@@ -371,7 +371,7 @@ impl PortClients {
     ) -> Option<PendingFlightRecording> {
         let slot = self.slots.iter_mut().find(|slot| slot.function.vf() == Some(vf))?;
         slot.own.flight.count(now, engine.card_mut().counters(slot.function));
-        Some(slot.take_flight(engine.card().family(), None, now))
+        Some(slot.take_flight(engine.card(), None, now))
     }
 
     /// Sends interrupts to the guests' drivers that have to restart. Returns the time of the next call.

@@ -35,7 +35,7 @@ fn bar0(card: &dyn PortCard, vf: VfIndex) -> u64 {
 impl SharedRegisterPages {
     /// Creates the register pages of a VF for a new client, or returns `None` if the card has no pages to map.
     pub(super) fn new(vf: VfIndex, card: &dyn PortCard) -> Result<Option<Self>, SharedMemoryError> {
-        let areas = card.mappable();
+        let areas = card.mappable(vf);
         if areas.is_empty() {
             return Ok(None);
         }
@@ -54,7 +54,7 @@ impl SharedRegisterPages {
         now: Time,
     ) -> Option<Self> {
         // `VfRegisterPages::adopt` accepts only memory of the length that `new` creates.
-        let (memory, areas) = (VfRegisterPages::adopt(fd, bar0(card, vf))?, card.mappable());
+        let (memory, areas) = (VfRegisterPages::adopt(fd, bar0(card, vf))?, card.mappable(vf));
         (!areas.is_empty()).then(|| card.share_pages(vf, &memory, exactly, now))?;
         Some(Self { memory, vf, areas, given: true })
     }

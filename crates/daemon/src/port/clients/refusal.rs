@@ -28,7 +28,7 @@ impl PortClients {
                 "refused a client: another client is attached to the function"
             );
         }
-        if engine.card_mut().virtio().is_none() || slot.next.is_some() {
+        if !engine.card().is_virtio(slot.function) || slot.next.is_some() {
             // The client may have sent descriptors already.
             return slot.own.errands.turn_away(stream);
         }

@@ -85,7 +85,7 @@ impl PortClients {
         match &slot.connection {
             // Without a connection the VMM shows its guest no link, and tries again.
             // The connection that has filled the queue of a shut listening socket, or a client that has given up.
-            _ if engine.card_mut().virtio().is_some() && stream.is_hung_up() && !stream.has_unread() => {
+            _ if engine.card().is_virtio(slot.function) && stream.is_hung_up() && !stream.has_unread() => {
                 slot.own.errands.turn_away(stream);
             }
             // The client was in the queue when the function was disabled.
@@ -240,16 +240,16 @@ pub(super) fn is_shut(slot: &OfferedFunction, card: &dyn PortCard) -> bool {
     slot.function.vf().is_some_and(|vf| card.is_disconnected(vf))
 }
 
-/// Creates the connection of a new client, by the protocol of the card's family.
+/// Creates the connection of a new client, by the protocol of the function's family.
 fn open(
     stream: StreamSocket,
     slot: &mut OfferedFunction,
-    card: &mut dyn PortCard,
+    card: &dyn PortCard,
     now: Time,
 ) -> io::Result<Box<dyn ClientConnection>> {
-    Ok(match card.virtio() {
-        Some(_) => Box::new(VhostUserConnection::new(stream)),
-        None => Box::new(VfioUserConnection::open(stream, &mut slot.own, now)?),
+    Ok(match card.is_virtio(slot.function) {
+        true => Box::new(VhostUserConnection::new(stream)),
+        false => Box::new(VfioUserConnection::open(stream, &mut slot.own, now)?),
     })
 }
 

@@ -10,7 +10,6 @@ use super::holdings::ClientResources;
 use super::listening::FunctionSocketConfig;
 use super::pages::SharedRegisterPages;
 use super::waiting_client::WaitingClient;
-use crate::config::file;
 use crate::control::status::{ClientRefusals, VmmInterventions};
 use crate::flight::FlightRecordKind;
 use crate::flight::recording::PendingFlightRecording;
@@ -192,10 +191,11 @@ impl OfferedFunction {
     /// Returns a flight recording of the VF. The recorder keeps its entries.
     pub(super) fn take_flight(
         &self,
-        family: file::CardFamily,
+        card: &dyn PortCard,
         because: Option<&'static str>,
         now: Time,
     ) -> PendingFlightRecording {
+        let family = self.function.vf().map_or_else(|| card.family(), |vf| card.vf_family(vf));
         let (vf, notes) = (self.name.clone(), self.own.flight.copy());
         PendingFlightRecording { vf, family, because, now, time_ns: pcapng::time(), notes }
     }

@@ -18,8 +18,8 @@ use pcie::{Function, VfIndex};
 #[derive(Debug)]
 pub(in crate::port) struct FunctionBus {
     access: FunctionAccess,
-    /// Family of the card, and the limit of mapped bytes of each client.
-    limits: (CardFamily, u64),
+    /// Limit of the memory that the function's client may map, in bytes.
+    memory: u64,
     /// Reservation of this function's part of the process-wide table of memory mappings.
     _share: MappingTableReservation,
     /// Worker thread that maps and unmaps guest memory, and closes file descriptors of the client.
@@ -40,7 +40,7 @@ impl FunctionBus {
         };
         let limits = DmaLimits { mappings: share.mappings(), bytes: memory, ..DmaLimits::default() };
         let access = FunctionAccess::new(limits, counts, Some(worker.clone()));
-        Self { access, limits: (family, memory), _share: share, worker }
+        Self { access, memory, _share: share, worker }
     }
 
     /// Sets the records of the function's packed rings, which the previous host process may have left.
@@ -178,21 +178,21 @@ impl AsMut<FunctionAccess> for FunctionBus {
 pub(in crate::port) type GuestBus = FunctionTable<FunctionBus>;
 
 impl GuestBus {
-    /// Creates the bus of the PF and `vfs` VFs, without clients. `memory` is the limit of mapped bytes of each client.
-    /// The family decides the number of interrupt vectors of a VF.
+    /// Creates the bus of the PF and of VFs with these families, without clients. `memory` is the limit of mapped bytes
+    /// of each client. A VF's family decides its number of interrupt vectors.
     pub(in crate::port) fn new(
-        (port, vfs): (&str, usize),
+        (port, families): (&str, &[CardFamily]),
         memory: u64,
         confined: &PreparedSandbox,
-        family: CardFamily,
     ) -> Result<Self, PortEngineStartError> {
-        let all: Vec<_> =
-            [Function::Pf].into_iter().chain(VfIndex::first(vfs).map(VfIndex::function)).collect();
+        let vfs = VfIndex::first(families.len()).map(VfIndex::function);
+        let all: Vec<_> = [Function::Pf].into_iter().chain(vfs).collect();
         let resources = FunctionResources::take(&all, port, confined)?;
-        let limits = (family, memory);
-        let functions = all.into_iter().zip(resources);
-        let functions =
-            functions.map(|(function, resources)| FunctionBus::new(function, resources, limits)).collect();
+        let families = [CardFamily::default()].into_iter().chain(families.iter().copied());
+        let functions = all.into_iter().zip(resources).zip(families);
+        let functions = functions
+            .map(|((function, resources), family)| FunctionBus::new(function, resources, (family, memory)))
+            .collect();
         let notifier = EventFdNotifier::new();
         if !notifier.is_safe() {
             tracing::warn!(
@@ -203,11 +203,11 @@ impl GuestBus {
         Ok(Self { functions, notifier })
     }
 
-    /// Adds a VF with its resources to the bus, after the VFs that the bus already has.
-    pub(in crate::port) fn add_vf(&mut self, resources: FunctionResources) {
+    /// Adds a VF of a family with its resources to the bus, after the VFs that the bus already has.
+    pub(in crate::port) fn add_vf(&mut self, resources: FunctionResources, family: CardFamily) {
         let function = Function::Vf((self.functions.len() - 1) as u8);
-        let limits = self.functions[0].limits;
-        self.functions.push(FunctionBus::new(function, resources, limits));
+        let memory = self.functions[0].memory;
+        self.functions.push(FunctionBus::new(function, resources, (family, memory)));
     }
 
     /// Removes the last VF with its resources. No interrupt is sent for the VF any more.

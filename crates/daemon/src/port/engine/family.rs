@@ -93,8 +93,8 @@ pub(in crate::port) fn not_offered() -> VfPolicy {
 /// Card of this process, new or restored from the previous host process's state, with the saved state of each
 /// function's client.
 #[derive(Debug)]
-pub(in crate::port) struct InheritedCard {
-    pub(in crate::port) card: Box<dyn PortCard>,
+pub(in crate::port) struct InheritedCard<C: ?Sized = dyn PortCard> {
+    pub(in crate::port) card: Box<C>,
     /// Time when the VFs were last checked for offences.
     pub(in crate::port) watched: Time,
     pub(in crate::port) functions: Vec<ClientState>,
@@ -107,13 +107,30 @@ impl InheritedCard {
     }
 }
 
+impl<C: PortCard + 'static> InheritedCard<C> {
+    /// Forgets the card's family.
+    pub(in crate::port) fn of_any_family(self) -> InheritedCard {
+        let Self { card, watched, functions } = self;
+        InheritedCard { card, watched, functions }
+    }
+}
+
 /// Card of a port, of any device family, with the software of its PF.
 pub(in crate::port) trait PortCard: Debug + Send {
-    /// Returns the card family, as the configuration names the family.
+    /// Returns the port's card family, as the configuration names the family.
     fn family(&self) -> config::file::CardFamily;
 
-    /// Returns the card of the family `virtio`, whose functions have vhost-user clients. Returns `None` for other
-    /// families, whose functions are PCI devices with vfio-user clients.
+    /// Returns the card family of a VF.
+    fn vf_family(&self, _: VfIndex) -> config::file::CardFamily {
+        self.family()
+    }
+
+    /// Returns true if a function has vhost-user clients. All others are PCI devices with vfio-user clients.
+    fn is_virtio(&self, function: Function) -> bool {
+        function.vf().is_some_and(|vf| self.vf_family(vf) == config::file::CardFamily::Virtio)
+    }
+
+    /// Returns the port's card of the family `virtio`. Returns `None` if the port has no VFs of this family.
     fn virtio(&mut self) -> Option<&mut virtio_nic::Nic> {
         None
     }
@@ -141,7 +158,7 @@ pub(in crate::port) trait PortCard: Debug + Send {
     fn is_bus_master(&self, function: Function) -> bool;
 
     /// Returns the ranges of a VF's BAR0 that its client may map.
-    fn mappable(&self) -> &'static [SparseArea];
+    fn mappable(&self, vf: VfIndex) -> &'static [SparseArea];
 
     /// Begins to use the register pages that a VF's client maps. If `exactly`, the pages are as the card left them, and
     /// changed doorbells count as the guest's stores. Otherwise the card's registers overwrite the pages.
@@ -325,7 +342,7 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Returns the state of a VF and its driver whose changes are logged.
     fn driver_state(&self, vf: VfIndex) -> Option<VfDriverState>;
 
-    /// Returns the name of a reason to refuse a request, by its index in [`VfDriverState::refused`].
+    /// Returns the name of a reason to refuse a request of a VF with a mailbox, by its index in [`VfDriverState::refused`].
     fn reason(&self, place: usize) -> &'static str;
 
     /// Returns the configuration space and the MSI-X table of a function: the part of [`Self::save_drivers`] that a

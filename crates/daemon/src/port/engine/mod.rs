@@ -8,6 +8,7 @@
 //! | `i82576` | the 82576, whose PF is the host's or a guest's |
 //! | `avf` | Adaptive Virtual Functions |
 //! | `virtio` | virtio network devices behind vhost-user |
+//! | `mixed` | VFs of both AVF and virtio on one switch |
 //! | `decided`, `switch_policy` | policies in force of VFs and port, for families without registers for them |
 //! | `access`, `bus` | memory and interrupts of each function |
 //! | `bell` | wakes a thread that sleeps beside a ring of frames |
@@ -30,6 +31,7 @@ pub(in crate::port) mod error;
 pub(in crate::port) mod family;
 pub(in crate::port) mod i82576;
 mod kick_reports;
+pub(in crate::port) mod mixed;
 pub(in crate::port) mod page_memory;
 mod polled_rings;
 pub(in crate::port) mod ring_records;
@@ -40,7 +42,7 @@ mod workers;
 
 use crate::capture::CaptureWriter;
 use crate::config::PortConfig;
-use crate::config::file::{LinkLocalPolicy, PortLinkRule};
+use crate::config::file::{CardFamily, LinkLocalPolicy, PortLinkRule};
 use crate::control::uplink::UplinkStatus;
 use crate::port::tokens;
 use crate::state::SavedStateError;
@@ -113,8 +115,8 @@ impl PortEngine {
         &mut *self.card
     }
 
-    /// Returns the card of the family `virtio` with its bus, by which the card reads rings that start. Returns `None` for
-    /// other families.
+    /// Returns the port's card of the family `virtio` with its bus, by which the card reads rings that start. Returns `None`
+    /// if the port has no VFs of this family.
     pub(in crate::port) fn virtio(&mut self) -> Option<(&mut virtio_nic::Nic, &mut GuestBus)> {
         Some((self.card.virtio()?, &mut self.bus))
     }
@@ -368,9 +370,9 @@ impl PortEngine {
         self.card.quarantine(vf, on, &mut self.bus, now);
     }
 
-    /// Adds a VF to the port's bus.
-    pub(in crate::port) fn add_vf(&mut self, resources: FunctionResources) {
-        self.bus.add_vf(resources);
+    /// Adds a VF of a family to the port's bus.
+    pub(in crate::port) fn add_vf(&mut self, resources: FunctionResources, family: CardFamily) {
+        self.bus.add_vf(resources, family);
     }
 
     /// Removes the last VF from the port's bus, with its thread and its part of the table of mappings.

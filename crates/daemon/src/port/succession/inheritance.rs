@@ -15,6 +15,7 @@ use crate::port::engine::bus::GuestBus;
 use crate::port::engine::error::{InheritedStateError, PortEngineStartError};
 use crate::port::engine::family::InheritedCard;
 use crate::port::engine::i82576::I82576Card;
+use crate::port::engine::mixed::MixedCard;
 use crate::port::engine::virtio::VirtioCard;
 use i82576::Time;
 use iovm::VirtualFunctionState;
@@ -66,6 +67,7 @@ fn anew(
     now: Time,
 ) -> Result<InheritedCard, PortEngineStartError> {
     Ok(match config.family {
+        _ if config.is_mixed() => InheritedCard::new(MixedCard::new(config, link, bus, now)?),
         CardFamily::Avf => InheritedCard::new(AvfCard::new(config, link, bus, now)?),
         CardFamily::I82576 => InheritedCard::new(I82576Card::bring_up(config, link, now)?),
         CardFamily::Virtio => InheritedCard::new(VirtioCard::new(config, link)),
@@ -80,9 +82,10 @@ fn at_rest(
     now: Time,
 ) -> Result<InheritedCard, InheritedStateError> {
     match config.family {
-        CardFamily::Avf => AvfCard::resume(config, bytes, bus, now),
+        _ if config.is_mixed() => MixedCard::resume(config, bytes, bus, now),
+        CardFamily::Avf => AvfCard::resume(config, bytes, bus, now).map(InheritedCard::of_any_family),
         CardFamily::I82576 => I82576Card::resume(config, bytes, now),
-        CardFamily::Virtio => VirtioCard::resume(config, bytes),
+        CardFamily::Virtio => VirtioCard::resume(config, bytes).map(InheritedCard::of_any_family),
     }
 }
 
@@ -96,6 +99,9 @@ fn by_software(
     now: Time,
 ) -> Result<InheritedCard, InheritedStateError> {
     Ok(match config.family {
+        _ if config.is_mixed() => {
+            InheritedCard::new(MixedCard::by_software(config, link, (software, functions), bus, now)?)
+        }
         CardFamily::Avf => {
             InheritedCard::new(AvfCard::by_software(config, link, (software, functions), bus, now)?)
         }

@@ -4,7 +4,7 @@
 use crate::config::PortConfig;
 use crate::config::file::CardFamily;
 use crate::port::clients::journal::{JournalError, PortJournal};
-use crate::state::{self, AvfPortState, PortSoftwareState, VirtioPortState};
+use crate::state::{self, AvfPortState, MixedPortState, PortSoftwareState, VirtioPortState};
 use crate::vault::PortFileDescriptorStore;
 use std::os::fd::AsFd;
 
@@ -83,10 +83,14 @@ pub(super) fn open(
     Ok((journal, trust))
 }
 
-/// Returns true unless the previous host process's driver state is that of another card family.
+/// Returns true unless the previous host process's driver state is that of another card family, or of VFs with other
+/// families.
 fn is_of_family(config: &PortConfig, software: &[u8]) -> bool {
     software.is_empty()
         || match config.family {
+            _ if config.is_mixed() => {
+                state::read::<MixedPortState>(software).is_ok_and(|state| state.families == config.families())
+            }
             CardFamily::I82576 => state::is_kind::<PortSoftwareState>(software),
             CardFamily::Avf => state::is_kind::<AvfPortState>(software),
             CardFamily::Virtio => state::is_kind::<VirtioPortState>(software),

@@ -170,8 +170,13 @@ impl VirtioGuest {
 impl<R: DriverRing> VirtioGuest<R> {
     /// Boots a guest whose driver uses rings of a format.
     pub(crate) fn boot_with_rings(stream: StreamSocket, vf: u8) -> Self {
+        Self::boot_with_features(stream, vf, 0)
+    }
+
+    /// Boots a guest whose driver accepts these features too.
+    pub(crate) fn boot_with_features(stream: StreamSocket, vf: u8, features: u64) -> Self {
         let mut front = VhostTestFrontEnd::over(stream);
-        front.negotiate_features(FEATURES | R::ACCEPTED);
+        front.negotiate_features(FEATURES | R::ACCEPTED | features);
         let mut guest = Self::behind(front, vf);
         let first = guest.receive.base_after_crash(&guest.front.ram);
         guest.start(first, first);
@@ -228,10 +233,38 @@ impl<R: DriverRing, V: GuestVmm> VirtioGuest<R, V> {
         self.send_to([0xff; 6], payload);
     }
 
+    /// Returns the guest's Ethernet address.
+    pub(crate) fn mac(&self) -> [u8; 6] {
+        self.mac
+    }
+
     /// Sends a frame with a payload to an address.
     pub(crate) fn send_to(&mut self, destination: [u8; 6], payload: &[u8]) {
-        let packet = [&[0; HEADER][..], &destination, &self.mac, &[0x88, 0xb5], payload].concat();
-        self.front.ram().write(self.transmit.next_buffer(), &packet);
+        self.send_from(self.mac, destination, payload);
+    }
+
+    /// Sends a frame with a source address of choice.
+    pub(crate) fn send_from(&mut self, source: [u8; 6], destination: [u8; 6], payload: &[u8]) {
+        self.send_packet(&[&[0; HEADER][..], &destination, &source, &[0x88, 0xb5], payload].concat());
+    }
+
+    /// Sends a packet of TCP over IPv4 that the device has to cut into `count` segments of `mss` bytes of payload.
+    pub(crate) fn send_segmented(&mut self, destination: [u8; 6], count: u16, mss: u16) {
+        /// Bytes of the Ethernet header, and of it with the headers of IPv4 and TCP.
+        const BEFORE: [u16; 2] = [14, 54];
+        let [mss_low, mss_high] = mss.to_le_bytes();
+        // The checksum of TCP is 16 bytes behind the header's start (virtio 1.2, 5.1.6).
+        let header = [1, 1, BEFORE[1] as u8, 0, mss_low, mss_high, 34, 0, 16, 0, 0, 0];
+        let [high, low] = (BEFORE[1] - BEFORE[0] + count * mss).to_be_bytes();
+        let ip = [0x45, 0, high, low, 0, 1, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        let tcp = [0, 80, 0, 81, 0, 0, 0, 1, 0, 0, 0, 1, 0x50, 0x10, 1, 0, 0, 0, 0, 0];
+        let payload = vec![7; (count * mss).into()];
+        self.send_packet(&[&header[..], &destination, &self.mac, &[8, 0], &ip, &tcp, &payload].concat());
+    }
+
+    /// Sends a packet behind its virtio-net header.
+    fn send_packet(&mut self, packet: &[u8]) {
+        self.front.ram().write(self.transmit.next_buffer(), packet);
         self.transmit.offer(self.front.ram(), packet.len() as u32, 0);
         self.front.kick(TRANSMIT);
     }

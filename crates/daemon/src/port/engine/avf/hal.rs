@@ -17,11 +17,11 @@ const MEMORY: usize = 2 * (1 + 32) * 4096;
 
 /// DMA memory of the AVF PF driver, for its admin queues.
 #[derive(Debug)]
-pub(super) struct PfDmaMemory {
+pub(in crate::port::engine) struct PfDmaMemory {
     memory: Box<[u8]>,
     used: usize,
     /// True if the PF driver has changed state of the card on which the switch's tables and rates depend.
-    pub(super) changed: bool,
+    pub(in crate::port::engine) changed: bool,
 }
 
 impl PfDmaMemory {
@@ -30,13 +30,13 @@ impl PfDmaMemory {
     }
 
     /// Returns the guests' bus, extended by the memory of the PF driver.
-    pub(super) fn bus<'a>(&'a mut self, guests: &'a mut GuestBus) -> PfAndGuestBus<'a> {
+    pub(in crate::port::engine) fn bus<'a>(&'a mut self, guests: &'a mut GuestBus) -> PfAndGuestBus<'a> {
         PfAndGuestBus { memory: &mut self.memory, guests }
     }
 }
 
 /// Bus through which an AVF card accesses guests' memory and the PF driver's memory.
-pub(super) struct PfAndGuestBus<'a> {
+pub(in crate::port::engine) struct PfAndGuestBus<'a> {
     memory: &'a mut [u8],
     guests: &'a mut GuestBus,
 }

@@ -41,7 +41,7 @@ use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
 
 /// Maximum number of frames that one poll of the card moves from the uplink, and of packets from each transmit queue.
-const BUDGET: usize = 64;
+pub(super) const BUDGET: usize = 64;
 
 /// Ranges of a VF's BAR0 that its client may map.
 const AREAS: &[SparseArea] = &{
@@ -56,19 +56,19 @@ const fn area(pages: &Range<u32>) -> SparseArea {
 /// AVF card of a port: the PF driver, the plane between VFs and uplink, and the VFs' configuration spaces.
 #[derive(Debug)]
 pub(in crate::port) struct AvfCard {
-    card: Nic,
-    pf: AvfPf,
-    pf_memory: PfDmaMemory,
-    plane: Box<ForwardingPlane<MAX_VFS>>,
+    pub(super) card: Nic,
+    pub(super) pf: AvfPf,
+    pub(super) pf_memory: PfDmaMemory,
+    pub(super) plane: Box<ForwardingPlane<MAX_VFS>>,
     functions: Vec<VirtualFunction>,
     /// Doorbells in the register pages of each VF whose client has received these pages to map.
     doorbells: [Option<Doorbells>; MAX_VFS],
-    decided: Vec<VfPolicyState>,
+    pub(super) decided: Vec<VfPolicyState>,
     rules: SwitchPolicyState,
     configured: ConfiguredPolicies<PortPolicy>,
     /// VFs with a mailbox message that the PF driver has not handled yet.
-    asking: VfSet,
-    link: bool,
+    pub(super) asking: VfSet,
+    pub(super) link: bool,
 }
 
 impl AvfCard {
@@ -132,7 +132,7 @@ impl PortCard for AvfCard {
         function.vf().is_some_and(|vf| self.card.is_bus_master(vf.get()))
     }
 
-    fn mappable(&self) -> &'static [SparseArea] {
+    fn mappable(&self, _: VfIndex) -> &'static [SparseArea] {
         AREAS
     }
 

@@ -149,7 +149,7 @@ impl AvfCard {
         bytes: &[u8],
         guests: &mut GuestBus,
         now: Time,
-    ) -> Result<InheritedCard, InheritedStateError> {
+    ) -> Result<InheritedCard<Self>, InheritedStateError> {
         let AvfPortState { functions, policies, conduct, configured: before, policy, rest } =
             state::read(bytes)?;
         let PausedAvfPortState { card, pf, hidden, asking, link, storms, watched, clients } =
@@ -230,12 +230,12 @@ impl AvfCard {
     }
 
     /// Encodes the port's driver state, which outlives the card.
-    pub(super) fn saved(&self) -> Result<Vec<u8>, SavedStateError> {
+    pub(in crate::port::engine) fn saved(&self) -> Result<Vec<u8>, SavedStateError> {
         state::write(&self.state(None))
     }
 
     /// Encodes the state of the whole AVF port for the successor process, while the port's loop is between two rounds.
-    pub(super) fn at_rest(
+    pub(in crate::port::engine) fn at_rest(
         &mut self,
         watched: Time,
         clients: Vec<ClientState>,

@@ -111,7 +111,7 @@ impl PortCard for I82576Card {
         self.nic.is_bus_master(function)
     }
 
-    fn mappable(&self) -> &'static [SparseArea] {
+    fn mappable(&self, _: VfIndex) -> &'static [SparseArea] {
         AREAS
     }
 

@@ -20,8 +20,12 @@ impl VirtioCard {
         down || self.conduct[vf.index()].quarantined().is_some()
     }
 
-    /// Updates the forwarding rules of a VF's device to the VF's policy, offences and link.
+    /// Updates the forwarding rules of a VF's device to the VF's policy, offences and link. A VF of another family keeps the
+    /// rules that reserve its addresses.
     pub(super) fn enforce(&mut self, vf: VfIndex) {
+        if self.others.has(vf) {
+            return;
+        }
         let policy = self.decided[vf.index()].in_force();
         let rate = self.conduct[vf.index()].rate(policy.max_tx_rate);
         let wanted = rules(&policy, self.has_link(vf), rate);

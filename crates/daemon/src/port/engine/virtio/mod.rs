@@ -54,19 +54,21 @@ pub(in crate::port) fn set_coalescing(nic: &mut Nic, config: &CoalescingConfig) 
 /// Virtio card of a port: the devices of its VFs, their policies, and the plane between VFs and uplink.
 #[derive(Debug)]
 pub(in crate::port) struct VirtioCard {
-    card: Nic,
-    plane: Box<ForwardingPlane<MAX_VFS>>,
-    decided: Vec<VfPolicyState>,
+    pub(super) card: Nic,
+    pub(super) plane: Box<ForwardingPlane<MAX_VFS>>,
+    pub(super) decided: Vec<VfPolicyState>,
     /// Record of each VF's offences.
     conduct: Vec<VfConductMonitor>,
     /// VFs that are throttled.
     throttled: VfSet,
     /// Number of resets of each VF.
     resets: [u64; MAX_VFS],
-    rules: SwitchPolicyState,
+    pub(super) rules: SwitchPolicyState,
     configured: ConfiguredPolicies<PortPolicy>,
+    /// VFs of the port that the card of another family serves.
+    pub(super) others: VfSet,
     /// True if the port's mirror rules have changed since the switch's tables were made.
-    changed: bool,
+    pub(super) changed: bool,
     link: bool,
     /// Threads that share the VFs; none if the port's own thread serves all of them.
     workers: Option<FrameWorkers>,
@@ -105,7 +107,7 @@ impl PortCard for VirtioCard {
         function.vf().is_some_and(|vf| self.card.has_ring(vf.get()))
     }
 
-    fn mappable(&self) -> &'static [SparseArea] {
+    fn mappable(&self, _: VfIndex) -> &'static [SparseArea] {
         &[]
     }
 

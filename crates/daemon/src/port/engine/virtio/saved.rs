@@ -3,6 +3,7 @@
 
 use super::VirtioCard;
 use crate::config::PortConfig;
+use crate::config::file::CardFamily;
 use crate::port::engine::decided::{
     VfPolicyState, configured, decided, monitors_of_all, still_decided, still_policy,
 };
@@ -47,6 +48,11 @@ impl VirtioCard {
             resets: [0; MAX_VFS],
             rules,
             configured: configured(config),
+            others: config
+                .all_vfs()
+                .filter(|vf| vf.family != CardFamily::Virtio)
+                .map(|vf| vf.index)
+                .collect(),
             changed: true,
             link,
             workers: None,
@@ -80,7 +86,7 @@ impl VirtioCard {
     pub(in crate::port) fn resume(
         config: &PortConfig,
         bytes: &[u8],
-    ) -> Result<InheritedCard, InheritedStateError> {
+    ) -> Result<InheritedCard<Self>, InheritedStateError> {
         let mut state: VirtioPortState = state::read(bytes)?;
         let PausedVirtioPortState { link, storms, watched, clients } =
             state.rest.take().ok_or(SavedStateError::Body)?;
@@ -113,7 +119,10 @@ impl VirtioCard {
     }
 
     /// Encodes policies and conduct, which outlive the process.
-    pub(super) fn saved(&self, rest: Option<PausedVirtioPortState>) -> Result<Vec<u8>, SavedStateError> {
+    pub(in crate::port::engine) fn saved(
+        &self,
+        rest: Option<PausedVirtioPortState>,
+    ) -> Result<Vec<u8>, SavedStateError> {
         state::write(&VirtioPortState {
             policies: self.decided.iter().map(|decided| decided.policy).collect(),
             conduct: self.conduct.clone(),
@@ -124,7 +133,7 @@ impl VirtioCard {
     }
 
     /// Encodes the state of the whole port for the successor process, while the port's loop is between two rounds.
-    pub(super) fn at_rest(
+    pub(in crate::port::engine) fn at_rest(
         &self,
         watched: Time,
         clients: Vec<ClientState>,

@@ -35,7 +35,7 @@ fn config(lines: &str) -> PortConfig {
 fn bus() -> GuestBus {
     let file = HostConfig::parse("").unwrap();
     let threads = ThreadSandboxes::prepare(&HostConfig::check(file, Path::new("/run")).unwrap()).unwrap();
-    GuestBus::new(("pf0", VFS), 1 << 30, &threads.helper, CardFamily::Virtio).unwrap()
+    GuestBus::new(("pf0", &[CardFamily::Virtio; VFS]), 1 << 30, &threads.helper).unwrap()
 }
 
 fn rules(card: &VirtioCard) -> &VfRules {

@@ -27,7 +27,7 @@ fn config(family: CardFamily, settings: &str) -> HostConfig {
 fn port(family: CardFamily) -> (PortConfig, GuestBus) {
     let mut config = config(family, "");
     let threads = ThreadSandboxes::prepare(&config).unwrap();
-    let bus = GuestBus::new(("pf0", VFS), 1 << 30, &threads.helper, family).unwrap();
+    let bus = GuestBus::new(("pf0", &[family; VFS]), 1 << 30, &threads.helper).unwrap();
     (config.ports.remove(0), bus)
 }
 

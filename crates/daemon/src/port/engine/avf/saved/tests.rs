@@ -28,7 +28,7 @@ fn port(lines: &str) -> (PortConfig, GuestBus) {
     let text = format!("[[port]]\nfamily = \"avf\"\nvfs = {OFFERED}\n{lines}");
     let mut config = HostConfig::check(HostConfig::parse(&text).unwrap(), Path::new("/run/softiov")).unwrap();
     let threads = ThreadSandboxes::prepare(&config).unwrap();
-    let bus = GuestBus::new(("pf0", OFFERED), 1 << 30, &threads.helper, Name::Avf).unwrap();
+    let bus = GuestBus::new(("pf0", &[Name::Avf; OFFERED]), 1 << 30, &threads.helper).unwrap();
     (config.ports.remove(0), bus)
 }
 
