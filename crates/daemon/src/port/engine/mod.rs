@@ -174,12 +174,8 @@ impl PortEngine {
         poller: &Poller,
     ) -> io::Result<()> {
         let Some(nic) = self.card.virtio().filter(|_| config.workers > 1) else { return Ok(()) };
-        let workers = FrameWorkers::start(
-            &config.name,
-            (config.workers, config.dispatcher, config.wait),
-            threads,
-            nic,
-        )?;
+        let settings = (config.workers, config.dispatcher, config.wait);
+        let workers = FrameWorkers::start(&config.name, settings, threads, nic)?;
         poller.add(workers.waker(), tokens::TRUNK, PollInterest::READ)?;
         self.card.set_workers(workers);
         Ok(())

@@ -16,7 +16,7 @@ fn lost_shard_is_unmapped_on_the_thread_of_its_function() {
     let folder = tempfile::tempdir().unwrap();
     let file = HostConfig::parse("[[port]]\nfamily = \"virtio\"\nvfs = 1\n").unwrap();
     let threads = ThreadSandboxes::prepare(&HostConfig::check(file, folder.path()).unwrap()).unwrap();
-    let mut bus = GuestBus::new(("pf0", 1), SIZE, &threads.helper, CardFamily::Virtio).unwrap();
+    let mut bus = GuestBus::new(("pf0", &[CardFamily::Virtio]), SIZE, &threads.helper).unwrap();
     let name = "softiov_lost_shard";
     let is_mapped = || fs::read_to_string("/proc/self/maps").unwrap().contains(name);
     let file = memfd_create(name, MemfdFlags::CLOEXEC).unwrap();
