@@ -18,7 +18,7 @@ pub(super) fn check(name: &str, port: &PortConfigKeys) -> Result<(), ConfigError
     let all_virtio = port.family == CardFamily::Virtio && port.vf.iter().all(|vf| is_of(vf, port.family));
     if all_virtio && port.wait == DoorbellMode::Mapped {
         let why = "family = \"virtio\" has no doorbells in memory, because its guests notify by eventfd; leave wait \
-                   out, or use wait = \"busy\" or family = \"avf\"";
+                   out, or use wait = \"busy\", or use family = \"avf\"";
         return Err(value(format!("{name}.wait"), why));
     }
     check_socket_mode(name, port.family, port.socket_mode)?;

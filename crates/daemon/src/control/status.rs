@@ -197,13 +197,19 @@ pub struct VirtioDeviceCounts {
     pub segmented: u64,
     /// Number of packets that the guest received unsegmented.
     pub passed_uncut: u64,
+    /// Number of packets that the host has joined from several segments for the guest.
+    #[serde(default)]
+    pub coalesced_packets: u64,
+    /// Number of segments in these packets.
+    #[serde(default)]
+    pub coalesced_frames: u64,
 }
 
 impl VirtioDeviceCounts {
     /// Returns each count with its name.
     #[must_use]
-    pub fn named(&self) -> [(&'static str, u64); 6] {
-        let Self { kicks, calls, malformed, checksums, segmented, passed_uncut } = *self;
+    pub fn named(&self) -> [(&'static str, u64); 8] {
+        let Self { kicks, calls, malformed, checksums, segmented, passed_uncut, .. } = *self;
         [
             ("kicks", kicks),
             ("calls", calls),
@@ -211,6 +217,8 @@ impl VirtioDeviceCounts {
             ("checksums", checksums),
             ("segmented", segmented),
             ("passed_uncut", passed_uncut),
+            ("coalesced_packets", self.coalesced_packets),
+            ("coalesced_frames", self.coalesced_frames),
         ]
     }
 }

@@ -7,6 +7,7 @@ use super::clients::slot::OfferedFunction;
 use super::engine::PortEngine;
 use super::engine::bus::FunctionBus;
 use super::engine::family::ReportedVfState;
+use crate::config::file::CardFamily;
 use crate::control::functions::{PciFunction, PortFunctions};
 use crate::control::status::{
     ConnectedVmm, DropCounts, FunctionStatus, PortStatus, TrafficCounts, VfStatus, VirtioDeviceCounts,
@@ -100,9 +101,20 @@ impl PortStatusSource<'_> {
 
     /// Returns the counts of a virtio VF's device.
     fn device_counts(&mut self, vf: VfIndex) -> Option<VirtioDeviceCounts> {
-        let DeviceCounters { kicks, calls, malformed, checksums, segmented, passed_uncut, .. } =
-            *self.engine.card_mut().virtio()?.counters(vf.get())?;
-        Some(VirtioDeviceCounts { kicks, calls, malformed, checksums, segmented, passed_uncut })
+        if self.engine.card().vf_family(vf) != CardFamily::Virtio {
+            return None;
+        }
+        let counters: DeviceCounters = *self.engine.card_mut().virtio()?.counters(vf.get())?;
+        Some(VirtioDeviceCounts {
+            kicks: counters.kicks,
+            calls: counters.calls,
+            malformed: counters.malformed,
+            checksums: counters.checksums,
+            segmented: counters.segmented,
+            passed_uncut: counters.passed_uncut,
+            coalesced_packets: counters.coalesced_packets,
+            coalesced_frames: counters.coalesced_frames,
+        })
     }
 
     fn function_status(&self, slot: &OfferedFunction, counters: &PoolCounters) -> FunctionStatus {

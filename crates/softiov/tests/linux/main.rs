@@ -124,6 +124,7 @@ const CHECKS: &[(&str, ScenarioCheck)] = &[
     ("virtio::client::host_connects_again", virtio::client::host_connects_again),
     ("virtio::bookworm::qemu_reconnects", virtio::bookworm::qemu_reconnects),
     ("virtio::families::share_a_vlan", virtio::families::share_a_vlan),
+    ("virtio::families::share_a_port", virtio::families::share_a_port),
     ("virtio::reduced::features_are_not_needed", virtio::reduced::features_are_not_needed),
     ("virtio::kernels::of_trixie_joins_in", virtio::kernels::of_trixie_joins_in),
     ("virtio::kernels::of_backports_keeps_order", virtio::kernels::of_backports_keeps_order),
