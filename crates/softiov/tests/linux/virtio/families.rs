@@ -28,7 +28,7 @@ fn boot(
     sockets: &[PathBuf],
 ) -> Result<(Vec<ScenarioGuest>, Vec<String>)> {
     let guests = (0..).zip(drivers).zip(sockets).map(|((number, (driver, family, place)), socket)| {
-        let builder = LinuxGuest::builder(driver);
+        let builder = LinuxGuest::builder(*driver);
         let builder = match *family {
             "virtio" => builder.vhost_socket(socket.clone(), 1, &[mac(0x30)]),
             _ => builder.vf_socket(socket.clone()),
