@@ -115,6 +115,7 @@ impl Nic {
     pub fn stop_ring(&mut self, vf: u8, ring: u32) -> u32 {
         let Some(device) = self.devices.get_mut(usize::from(vf)) else { return 0 };
         device.forget_buffers(ring);
+        device.leave_ring(ring);
         let position = device.ring_mut(ring).map_or(0, |ring| ring.halt());
         device.count_pairs();
         // The next driver may use another address.

@@ -80,6 +80,18 @@ impl VirtioDevice {
         }
     }
 
+    /// Ends the polls of a ring, and its delayed interrupt.
+    pub(crate) fn leave_ring(&mut self, ring: u32) {
+        let pair = ring / 2;
+        if pair as usize >= MAX_PAIRS {
+            return;
+        }
+        self.interrupts.delayed &= !(1 << ring);
+        if !ring.is_multiple_of(2) {
+            self.polled &= !(1 << pair);
+        }
+    }
+
     /// Counts the queue pairs that may receive: the first ones whose receive rings are live.
     pub(crate) fn count_pairs(&mut self) {
         self.pairs = self.receive.iter().take_while(|receive| receive.ring.is_live()).count() as u16;

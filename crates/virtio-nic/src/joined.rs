@@ -74,8 +74,13 @@ impl JoinedPackets {
         self.ports |= port.only().bits();
     }
 
-    /// Notes segments that have not reached their driver.
+    /// Notes segments that have not reached their driver. A fault stops the ring: one segment has met the fault, and the others find
+    /// the ring disabled.
     pub(crate) fn count_missed(&mut self, port: PortIndex, reason: DeliveryError, frames: u64) {
+        if reason == DeliveryError::Fault && frames > 1 {
+            self.count_missed(port, DeliveryError::Disabled, frames - 1);
+            return self.count_missed(port, reason, 1);
+        }
         let counts = self.uncounted.get_mut(usize::from(port.get()));
         for (missed, count) in MISSED.iter().zip(counts.into_iter().flat_map(|counts| &mut counts.missed)) {
             *count += if *missed == reason { frames } else { 0 };

@@ -24,7 +24,9 @@ pub(super) fn check(port: &PortConfigKeys, name: &str) -> Result<CoalescingConfi
         ("rx_usecs", port.rx_usecs.is_some()),
         ("tx_usecs", port.tx_usecs.is_some()),
     ];
-    if let Some((key, _)) = given.iter().find(|(_, given)| *given && port.family != CardFamily::Virtio) {
+    let mut families = port.vf.iter().filter_map(|vf| vf.place.family).chain([port.family]);
+    let has_virtio = families.any(|family| family == CardFamily::Virtio);
+    if let Some((key, _)) = given.iter().find(|(_, given)| *given && !has_virtio) {
         let family = port.family.name();
         let why = format!(
             "guests of a port of family \"{family}\" set this with ethtool; leave {key} out, or use family = \"virtio\""

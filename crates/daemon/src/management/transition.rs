@@ -72,10 +72,10 @@ impl HostManager {
             let same_sockets = old.all_vfs().map(|vf| &vf.socket).eq(new.all_vfs().map(|vf| &vf.socket));
             let modes = old.all_vfs().map(|vf| vf.socket_mode);
             let same_modes = modes.eq(new.all_vfs().map(|vf| vf.socket_mode));
+            refuse_other_families(old, new)?;
             let parts = [
                 ("mac", old.mac == new.mac),
                 ("family", old.family == new.family),
-                ("vf.family", old.family != new.family || old.families() == new.families()),
                 ("pf or socket", old.pf_socket == new.pf_socket),
                 ("wait", old.wait == new.wait),
                 ("workers", old.workers == new.workers),
@@ -254,6 +254,19 @@ impl HostConfig {
     fn has_port(&self, name: &str) -> bool {
         self.ports.iter().any(|port| port.name == name)
     }
+}
+
+/// Refuses another family of a VF, for a port that keeps its own.
+fn refuse_other_families(old: &PortConfig, new: &PortConfig) -> ControlRequestResult<()> {
+    let (before, after) = (old.families(), new.families());
+    let changed = (0..before.len()).find(|vf| old.family == new.family && before[*vf] != after[*vf]);
+    let Some(vf) = changed else { return Ok(()) };
+    let [before, after] = [before[vf], after[vf]].map(|family| family.name());
+    Err(refused(format!(
+        "{}vf{vf}.family cannot change from \"{before}\" to \"{after}\" while the port runs; restart the host, or leave the VF's \
+         family as it is",
+        old.name
+    )))
 }
 
 /// Returns true if both configurations of a port give its sockets the same owners, groups and modes. The host has given up the

@@ -314,7 +314,8 @@ impl PortWaitEnvironment for WaitingPort<'_> {
     }
 
     fn arm_rings(&mut self) -> bool {
-        self.port.engine.arm_rings()
+        // A look at a ring may have found memory that a client has truncated, which a round has to evict.
+        self.port.engine.arm_rings() || self.port.clients.need_the_card()
     }
 
     fn poll_memory(&mut self, time: Duration) -> bool {

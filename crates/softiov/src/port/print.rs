@@ -37,8 +37,10 @@ pub(crate) fn show(port: &PortStatus) -> String {
         function(&mut text, pf);
         interventions(&mut text, &pf.interventions);
     }
-    // VFs of a virtio port make no requests.
-    if let Some(waits) = port.answers.as_ref().filter(|_| port.family != CardFamily::Virtio) {
+    // Virtio VFs make no requests.
+    let all_virtio = port.family == CardFamily::Virtio
+        && port.vfs.iter().all(|vf| port.family_of(vf) == CardFamily::Virtio);
+    if let Some(waits) = port.answers.as_ref().filter(|_| !all_virtio) {
         let _ = writeln!(text, "    {}", answers(waits));
     }
     if let Some(set) = &port.settings {

@@ -202,10 +202,9 @@ fn command<'a>(words: &'a [&'a str]) -> Result<Option<&'a [&'a str]>, ToolExit> 
 
 fn all(ports: &[PortStatus]) -> Vec<DevlinkPort> {
     let of = |(domain, port): (usize, &PortStatus)| {
-        let is_virtio = port.family == CardFamily::Virtio;
-        let handle = |index: u32| match is_virtio {
-            true => format!("virtio/{}/{index}", port.name),
-            false => format!("pci/{domain:04x}:{PF_RID}/{index}"),
+        let handle = |family: CardFamily, index: u32| match family {
+            CardFamily::Virtio => format!("virtio/{}/{index}", port.name),
+            CardFamily::I82576 | CardFamily::Avf => format!("pci/{domain:04x}:{PF_RID}/{index}"),
         };
         let physical = DevlinkAttributes(vec![
             ("type", "eth".into()),
@@ -214,8 +213,11 @@ fn all(ports: &[PortStatus]) -> Vec<DevlinkPort> {
             ("port", 0.into()),
             ("splittable", false.into()),
         ]);
-        let physical = DevlinkPort { handle: handle(0), attributes: physical, function: None };
-        let vfs = port.vfs.iter().map(|vf| virtual_port(handle(u32::from(vf.index) + 1), vf, is_virtio));
+        let physical = DevlinkPort { handle: handle(port.family, 0), attributes: physical, function: None };
+        let vfs = port.vfs.iter().map(|vf| {
+            let family = port.family_of(vf);
+            virtual_port(handle(family, u32::from(vf.index) + 1), vf, family == CardFamily::Virtio)
+        });
         std::iter::once(physical).chain(vfs).collect::<Vec<_>>()
     };
     ports.iter().enumerate().flat_map(of).collect()

@@ -282,7 +282,7 @@ fn rings(socket: &Path, port: &PortStatus, vf: &VfStatus) -> anyhow::Result<Resu
     let asked = client::ask(socket, ControlRequest::PortFunctions { port: port.name.clone() })?;
     let ControlAnswer::Functions(found) = asked else { return Err(ControlClientError::OtherAnswer.into()) };
     let found = found.functions.into_iter().find(|function| function.name == vf.name);
-    let longest = if port.family == CardFamily::Virtio { MAX_VIRTIO_RING } else { MAX_RING };
+    let longest = if port.family_of(vf) == CardFamily::Virtio { MAX_VIRTIO_RING } else { MAX_RING };
     Ok(Ok(ring_text(&vf.name, found.as_ref(), longest)))
 }
 

@@ -132,3 +132,15 @@ fn ring_that_stays_empty_is_polled_no_more() {
         assert_eq!(machine.notifications_of_frame(), 1);
     }
 }
+
+#[test]
+fn stopped_ring_is_polled_no_more() {
+    for (mut machine, _) in machines() {
+        machine.poll(0);
+        machine.notifications_of_frame();
+        machine.poll_awake(0, 64);
+        assert!(machine.nic.polls_rings());
+        machine.nic.pause_ring(0, 1);
+        assert!(!machine.nic.polls_rings());
+    }
+}

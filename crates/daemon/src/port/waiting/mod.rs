@@ -29,6 +29,9 @@ use std::time::Duration;
 /// Maximum number of consecutive busy rounds of the port's loop without a poll of the kernel.
 const UNPOLLED_ROUNDS: u8 = 8;
 
+/// Maximum time without a poll of the kernel. Guests with many rings make rounds long.
+const LONGEST_UNPOLLED: Duration = Duration::from_micros(200);
+
 /// Time for which mapped pages are polled without a pause after the last work. A nap and the wake-up from it take
 /// about as long, so polling costs at most the time that it may save.
 const SPIN: Duration = Duration::from_micros(20);
@@ -96,6 +99,8 @@ pub(super) struct PollingNapBackoff {
     last: Duration,
     /// Number of rounds of the port's loop since the kernel was last polled.
     unpolled: u8,
+    /// Time at which the kernel was last polled.
+    polled: Time,
     /// True if polling rings before a sleep has paid last time, or would have.
     pays: bool,
 }
@@ -177,9 +182,11 @@ impl PollingNapBackoff {
     fn check_kernel(&mut self, wake: &mut impl PortWaitEnvironment, polls: bool) -> io::Result<()> {
         self.restart();
         self.unpolled = (self.unpolled + 1) % (UNPOLLED_ROUNDS + 1);
-        if polls && self.unpolled > 0 && !wake.must_receive() {
+        let now = wake.now();
+        if polls && self.unpolled > 0 && !wake.must_receive() && now.since(self.polled) < LONGEST_UNPOLLED {
             return Ok(());
         }
+        (self.unpolled, self.polled) = (0, now);
         wake.sleep(Some(Duration::ZERO)).map(drop)
     }
 }

@@ -155,6 +155,8 @@ impl VhostUserConnection {
     fn stop(&mut self, ring: u32, device: &mut VfioFunction<'_>) -> HostOperationOutcome<DeferredCloseFd> {
         record(device, "ring stopped", ring.into());
         self.kicks.set(ring, None);
+        // An interrupt may be delayed. Another back end does not know of it.
+        call(ring, device);
         let packed = self.session.features().unwrap_or(0) & features::device::RING_PACKED != 0;
         let base = with_nic(device, |nic, vf| nic.stop_ring(vf, ring));
         // From here on the front end knows the position.

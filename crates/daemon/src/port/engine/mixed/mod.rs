@@ -231,8 +231,13 @@ impl PortCard for MixedCard {
         now: Time,
     ) -> Result<(), RefusedPolicy> {
         self.check(vfs)?;
-        self.avf.apply_policies(port, &self.of_avf(vfs), bus, now)?;
-        self.virtio.apply_policies(port, vfs, bus, now)
+        let own = self.of_avf(vfs);
+        let applied = self.avf.apply_policies(port, &own, bus, now);
+        let applied = applied.and_then(|()| self.virtio.apply_policies(port, vfs, bus, now));
+        // The AVF card's PF driver may answer its guests before the next poll, and has to know the addresses of virtio VFs.
+        self.virtio.changed = true;
+        self.follow_changes();
+        applied
     }
 
     fn quarantine(&mut self, vf: VfIndex, on: bool, bus: &mut GuestBus, now: Time) {
