@@ -19,10 +19,12 @@ pub struct CoalescingConfig {
 
 /// Returns the joining of frames and interrupts on a port.
 pub(super) fn check(port: &PortConfigKeys, name: &str) -> Result<CoalescingConfig, ConfigError> {
+    let is_long = |micros: Option<u32>| micros.is_some_and(|micros| micros > 0);
+    // The defaults change nothing on a port of any family.
     let given = [
-        ("gro", port.gro.is_some()),
-        ("rx_usecs", port.rx_usecs.is_some()),
-        ("tx_usecs", port.tx_usecs.is_some()),
+        ("gro", port.gro == Some(true)),
+        ("rx_usecs", is_long(port.rx_usecs)),
+        ("tx_usecs", is_long(port.tx_usecs)),
     ];
     let mut families = port.vf.iter().filter_map(|vf| vf.place.family).chain([port.family]);
     let has_virtio = families.any(|family| family == CardFamily::Virtio);
