@@ -5,6 +5,7 @@ use crate::page::{self, DocumentationShell};
 use crate::process::{SOFTIOV, ServeProcess, softiov};
 use crate::survival::attach;
 use host::test_support::{free_address, skipped};
+use rustix::process::{getgid, getuid};
 use std::path::Path;
 use std::process::Command;
 use tempfile::{TempDir, tempdir};
@@ -142,15 +143,18 @@ fn user_guide_configuration_applies_without_its_uplinks() {
             .any(|key| line.starts_with(key))
     };
     let mut text: String = block.lines().filter(own).map(|line| format!("{line}\n")).collect();
-    // The guide's users and groups do not exist on every machine.
-    for name in ["kvm", "netadmin", "alice"] {
-        assert!(text.contains(&format!("= \"{name}\"")), "{name}");
-        text = text.replace(&format!("= \"{name}\""), "= 0");
+    // The guide's users and groups do not exist on every machine, or are not the test's.
+    let (user, group) = (getuid().as_raw(), getgid().as_raw());
+    for (name, id) in [("\"kvm\"", group), ("\"netadmin\"", group), ("\"alice\"", user), ("107", group)] {
+        assert!(text.contains(&format!("= {name}")), "{name}");
+        text = text.replace(&format!("= {name}"), &format!("= {id}"));
     }
-    let file = folder.path().join("softiov.toml");
-    std::fs::write(&file, text).unwrap();
-    let serve = ServeProcess::start(&folder, &[]);
+    let [file, before] = ["softiov.toml", "before.toml"].map(|name| folder.path().join(name));
+    std::fs::write(&file, &text).unwrap();
+    // A running host can change neither `access` nor `control`, so it starts with the example and another VLAN.
+    std::fs::write(&before, text.replacen("vlan = 100", "vlan = 101", 1)).unwrap();
+    let serve = ServeProcess::start(&folder, &["--config", before.to_str().unwrap()]);
     let said = softiov(serve.folder(), &["apply", "-f", file.to_str().unwrap(), "--dry-run"]);
     assert_eq!(said.status, Some(0), "{}", said.err);
-    assert!(said.out.contains("pf0vf0: ") && said.out.contains("vlan 0 -> 100"), "{}", said.out);
+    assert!(said.out.contains("pf0vf0: ") && said.out.contains("vlan 101 -> 100"), "{}", said.out);
 }
