@@ -55,6 +55,7 @@ impl From<EarlierAvfVfState> for super::AvfVfState {
             strip: state.strip,
             insert: state.insert,
             counters: state.counters,
+            reserved: None,
             monitor: VfConductMonitor::default(),
         }
     }

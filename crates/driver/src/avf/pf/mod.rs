@@ -108,6 +108,9 @@ struct AvfVfState {
     /// True if the card inserts VLAN tags into sent frames.
     insert: bool,
     counters: VirtchnlCounters,
+    /// Address that a VF of the same number has on the card of another family. That card's owner tells it again after a restart.
+    #[serde(skip)]
+    reserved: Option<MacAddress>,
     /// Record of the VF's offences. It is saved apart from the PF driver's state, because it outlives the card.
     #[serde(skip)]
     monitor: VfConductMonitor,
@@ -130,6 +133,7 @@ impl AvfVfState {
             strip: false,
             insert: false,
             counters: VirtchnlCounters::default(),
+            reserved: None,
             monitor: VfConductMonitor::default(),
             decided,
         }

@@ -92,10 +92,10 @@ impl AvfPf {
     }
 
     /// Reserves an address for a VF that the card of another family serves: no VF of this card may begin to use it, unless
-    /// it is trusted.
+    /// it is trusted. The reservation outlives policies and resets.
     pub fn reserve_address(&mut self, vf: u8, mac: Option<MacAddress>) {
         if let Some(state) = self.vfs.get_mut(usize::from(vf)) {
-            state.decided.policy.mac = mac;
+            state.reserved = mac;
         }
     }
 
@@ -143,7 +143,8 @@ impl AvfPf {
     pub(super) fn may_use(&self, vf: u8, mac: MacAddress) -> Result<(), VirtchnlRefusal> {
         let VfPolicy { trust, share_mac, .. } = self.state(vf).decided.policy;
         let shares = |owner| share_mac && self.state(owner).decided.policy.share_mac;
-        let free = || mac.is_virtual_router() || self.owners(mac, vf).all(shares);
+        let is_reserved = || self.vfs().any(|other| self.state(other).reserved == Some(mac));
+        let free = || mac.is_virtual_router() || (self.owners(mac, vf).all(shares) && !is_reserved());
         if trust || free() { Ok(()) } else { Err(VirtchnlRefusal::AddressInUse) }
     }
 }

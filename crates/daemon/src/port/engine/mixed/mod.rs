@@ -156,6 +156,8 @@ impl PortCard for MixedCard {
     }
 
     fn visit(&mut self, bus: &mut GuestBus, now: Time) -> PfDriverRunResult {
+        // The AVF card's PF driver answers its guests now, and has to know the addresses of virtio VFs.
+        self.follow_changes();
         let virtio = self.virtio.visit(bus, now).deadline;
         let avf = self.avf.visit(bus, now);
         PfDriverRunResult { deadline: [avf.deadline, virtio].into_iter().flatten().min(), ..avf }
@@ -231,13 +233,8 @@ impl PortCard for MixedCard {
         now: Time,
     ) -> Result<(), RefusedPolicy> {
         self.check(vfs)?;
-        let own = self.of_avf(vfs);
-        let applied = self.avf.apply_policies(port, &own, bus, now);
-        let applied = applied.and_then(|()| self.virtio.apply_policies(port, vfs, bus, now));
-        // The AVF card's PF driver may answer its guests before the next poll, and has to know the addresses of virtio VFs.
-        self.virtio.changed = true;
-        self.follow_changes();
-        applied
+        self.avf.apply_policies(port, &self.of_avf(vfs), bus, now)?;
+        self.virtio.apply_policies(port, vfs, bus, now)
     }
 
     fn quarantine(&mut self, vf: VfIndex, on: bool, bus: &mut GuestBus, now: Time) {

@@ -150,6 +150,25 @@ fn using_another_vfs_address_needs_trust() {
 }
 
 #[test]
+fn reserved_address_stays_reserved_over_policies_and_resets() {
+    let mut world = FourVfPort::active();
+    let extra = [(mac(9), EtherAddressType::Extra)];
+    world.pf.reserve_address(2, Some(MacAddress(mac(9))));
+    assert_eq!(add(&mut world, &extra), VirtchnlStatus::Param);
+    world.pf.set_policies(&mut world.card, &[VfPolicy::default(); 4]).unwrap();
+    assert_eq!(add(&mut world, &extra), VirtchnlStatus::Param, "after a change of policies");
+    world.pf.reset_all(&mut world.card);
+    world.introduce(0, OFFERED);
+    assert_eq!(add(&mut world, &extra), VirtchnlStatus::Param, "after a reset of all VFs");
+    world.pf.reserve_address(2, None);
+    assert_eq!(
+        add(&mut world, &extra),
+        VirtchnlStatus::Success,
+        "once the other card's VF has given the address up"
+    );
+}
+
+#[test]
 fn address_quota_is_18_and_higher_for_a_trusted_vf() {
     let groups =
         |count: u8| -> Vec<_> { (0..count).map(|n| ([1, 0, 0, 0, 0, n], EtherAddressType::Extra)).collect() };
