@@ -197,6 +197,19 @@ fn no_vf_gets_an_address_of_the_other_family() {
 }
 
 #[test]
+fn vf_is_not_given_an_address_that_an_avf_guest_has_beside_its_own() {
+    let live = mixed();
+    let mut avf = AvfGuest::boot(&live, 0);
+    let mac = MacAddress([2, 0, 0, 0, 0, 0x77]);
+    let extra = [EtherAddress { mac: mac.0, usage: EtherAddressType::Extra }];
+    let extra = EncodedMessageList::new(&extra);
+    avf.driver.ask(&mut avf.machine, VirtchnlRequest::Addresses(true, 1, extra.list())).unwrap();
+    let wanted = VfSettings { mac: Some(mac.to_string()), ..VfSettings::default() };
+    let refusal = live.refusal(2, wanted);
+    assert!(refusal.contains("is in use by vf0"), "{refusal}");
+}
+
+#[test]
 fn large_virtio_packet_reaches_an_avf_guest_in_segments() {
     use virtio::VirtioFeatures as V;
     let live = mixed();

@@ -2,6 +2,7 @@
 
 use super::VirtioCard;
 use super::rules::rules;
+use i82576::MacAddress;
 use pcie::VfIndex;
 use policy::{AddressOwner, PolicyError, VfLinkPolicy, VfPolicy};
 use virtio_nic::MAX_VFS;
@@ -47,15 +48,32 @@ impl VirtioCard {
         wanted: &[VfPolicy],
     ) -> Result<(), PolicyError> {
         let Some(mac) = policy.mac.filter(|_| policy.admin_mac) else { return Ok(()) };
-        let chooses = |other: VfIndex| {
-            let now = &self.decided[other.index()].policy;
-            ![Some(now), wanted.get(other.index())].into_iter().flatten().any(|policy| policy.admin_mac)
+        let is_new = self.decided[vf.index()].policy.mac != Some(mac);
+        let uses = |other: VfIndex| {
+            if self.others.has(other) {
+                is_new && self.is_kept_by_other_card(other, mac, wanted)
+            } else {
+                self.is_chosen(other, mac, wanted)
+            }
         };
-        let has =
-            |other: &VfIndex| *other != vf && chooses(*other) && self.card.address(other.get()) == Some(mac);
-        match VfIndex::first(MAX_VFS).find(has) {
+        match VfIndex::first(MAX_VFS).find(|other| *other != vf && uses(*other)) {
             Some(other) => Err(PolicyError::MacInUse(mac, AddressOwner::Vf(other))),
             None => Ok(()),
         }
+    }
+
+    /// Returns true if a VF of this card has an address by its guest's choice, now and with the policies `wanted`.
+    fn is_chosen(&self, vf: VfIndex, mac: MacAddress, wanted: &[VfPolicy]) -> bool {
+        let now = &self.decided[vf.index()].policy;
+        let mut policies = [Some(now), wanted.get(vf.index())].into_iter().flatten();
+        !policies.any(|policy| policy.admin_mac) && self.card.address(vf.get()) == Some(mac)
+    }
+
+    /// Returns true if a VF of another card has an address, perhaps beside others, and its policy in `wanted` does not take the
+    /// address away.
+    fn is_kept_by_other_card(&self, vf: VfIndex, mac: MacAddress, wanted: &[VfPolicy]) -> bool {
+        let has = self.card.rules(vf.get()).is_some_and(|rules| rules.addresses.contains(&mac));
+        let given = self.decided[vf.index()].policy.mac == Some(mac);
+        has && !(given && wanted.get(vf.index()).is_some_and(|policy| policy.mac != Some(mac)))
     }
 }
