@@ -3,14 +3,11 @@
 
 use crate::card::Nic;
 use crate::scratch::OtherFamilies;
-use crate::work::FramePathState;
 use alloc::boxed::Box;
 use avf::ids::MAX_VFS;
 use pcie::Bus;
 use plane::frame::Frame;
-use plane::{
-    DeliveryError, DeliveryFlags, ForwardingPlane, FrameTrunk, PortIndex, PortSet, TrunkFrameHeader,
-};
+use plane::{ForwardingPlane, FrameTrunk, PortSet, TrunkFrameHeader};
 use rings::SHORTEST;
 
 impl Nic {
@@ -33,21 +30,5 @@ impl Nic {
     /// Writes back the descriptors of the frames that [`Nic::leave_trunk`] has delivered, and raises their interrupts.
     pub fn give_back<B: Bus>(&mut self, bus: &mut B) {
         self.work(bus).give_back();
-    }
-}
-
-impl<B> FramePathState<'_, B> {
-    /// Puts a frame into the trunk to the card that serves its receiver. The error is [`DeliveryError::Waits`] if the trunk
-    /// has taken it.
-    #[cold]
-    pub(crate) fn cross(
-        &mut self,
-        port: PortIndex,
-        frame: &mut Frame<'_>,
-        about: DeliveryFlags,
-    ) -> DeliveryError {
-        let Some(trunk) = &mut self.scratch.others.trunk else { return DeliveryError::Disabled };
-        let (header, bytes) = TrunkFrameHeader::of(port, frame, about, None);
-        if trunk.put(&header, bytes) { DeliveryError::Waits } else { DeliveryError::Dropped }
     }
 }

@@ -32,7 +32,8 @@ impl<B: Bus> FrameSink for FramePathState<'_, B> {
         findings: &mut Option<FrameContentFields>,
     ) -> Result<usize, DeliveryError> {
         if self.scratch.others.serve(port) {
-            return Err(self.cross(port, frame, about));
+            let trunk = self.scratch.others.trunk.as_deref_mut();
+            return Err(trunk.map_or(DeliveryError::Disabled, |trunk| trunk.cross(port, frame, about, None)));
         }
         rings::deliver(self, port, frame, about, findings)
     }

@@ -4,7 +4,7 @@
 use crate::PortIndex;
 use crate::forward::ForwardingPlane;
 use crate::frame::{Frame, TransportProtocol, TrustedChecksum};
-use crate::sink::{DeliveryFlags, FrameSink};
+use crate::sink::{DeliveryError, DeliveryFlags, FrameSink};
 use crate::tag::TAG;
 use crate::uplink::UnsegmentedPacketLayout;
 
@@ -18,6 +18,22 @@ pub trait FrameTrunk: core::fmt::Debug + Send {
 
     /// Wakes the receivers of the frames that were put since the last call.
     fn flush(&mut self);
+}
+
+impl dyn FrameTrunk {
+    /// Puts a frame with the decision on it into the trunk. Returns the outcome as a sink reports it: [`DeliveryError::Waits`], or
+    /// [`DeliveryError::Dropped`] if the trunk has no room.
+    #[cold]
+    pub fn cross(
+        &mut self,
+        port: PortIndex,
+        frame: &mut Frame<'_>,
+        about: DeliveryFlags,
+        uncut: Option<UnsegmentedPacketLayout>,
+    ) -> DeliveryError {
+        let (header, bytes) = TrunkFrameHeader::of(port, frame, about, uncut);
+        if self.put(&header, bytes) { DeliveryError::Waits } else { DeliveryError::Dropped }
+    }
 }
 
 /// Decision on a frame in a trunk, and the properties that are not in the frame's bytes.

@@ -120,7 +120,6 @@ impl<B> VirtioFramePathState<'_, B> {
 
     /// Puts a frame, or a packet that is not segmented, into the trunk to the part of the card that has its receiver. The
     /// error is [`DeliveryError::Waits`] if the trunk has taken it.
-    #[cold]
     pub(crate) fn cross(
         &mut self,
         port: PortIndex,
@@ -128,8 +127,7 @@ impl<B> VirtioFramePathState<'_, B> {
         about: DeliveryFlags,
         uncut: Option<UnsegmentedPacketLayout>,
     ) -> DeliveryError {
-        let Some(trunk) = &mut self.scratch.trunk else { return DeliveryError::Disabled };
-        let (header, bytes) = TrunkFrameHeader::of(port, frame, about, uncut);
-        if trunk.put(&header, bytes) { DeliveryError::Waits } else { DeliveryError::Dropped }
+        let trunk = self.scratch.trunk.as_deref_mut();
+        trunk.map_or(DeliveryError::Disabled, |trunk| trunk.cross(port, frame, about, uncut))
     }
 }
