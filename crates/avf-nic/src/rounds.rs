@@ -16,6 +16,18 @@ impl Nic {
         bus: &mut B,
         wire: &mut W,
     ) -> bool {
+        self.visit_ready_vfs(plane, budget, bus, wire, |_, _| ())
+    }
+
+    /// Does what [`Nic::visit_ready`] does, and calls `after_vf` after the visit to a VF's queues.
+    pub fn visit_ready_vfs<B: Bus, W: UplinkWire>(
+        &mut self,
+        plane: &mut ForwardingPlane<MAX_VFS>,
+        budget: usize,
+        bus: &mut B,
+        wire: &mut W,
+        mut after_vf: impl FnMut(&mut ForwardingPlane<MAX_VFS>, &mut B),
+    ) -> bool {
         let (mut more, mut due) = (false, None);
         let (masters, mut work) = (self.masters, self.work(bus));
         for vf in masters.iter().map(VfIndex::get) {
@@ -32,6 +44,7 @@ impl Nic {
                 more |= visited.left && visited.due.is_none();
                 due = [due, visited.due].into_iter().flatten().min();
             }
+            after_vf(plane, work.bus);
         }
         work.give_back();
         self.due = due;

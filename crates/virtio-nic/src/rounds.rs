@@ -18,6 +18,18 @@ impl Nic {
         bus: &mut B,
         wire: &mut W,
     ) -> bool {
+        self.visit_ready_vfs(plane, budget, bus, wire, |_, _| ())
+    }
+
+    /// Does what [`Nic::visit_ready`] does, and calls `after_vf` after the visit to a VF's rings.
+    pub fn visit_ready_vfs<B: Bus, W: UplinkWire>(
+        &mut self,
+        plane: &mut ForwardingPlane<MAX_VFS>,
+        budget: usize,
+        bus: &mut B,
+        wire: &mut W,
+        mut after_vf: impl FnMut(&mut ForwardingPlane<MAX_VFS>, &mut B),
+    ) -> bool {
         let (mut more, mut due) = (false, None);
         self.scratch.now = plane.now;
         for vf in 0..self.devices.len() {
@@ -48,6 +60,7 @@ impl Nic {
                 more |= ready_now && visited.due.is_none();
                 due = [due, visited.due].into_iter().flatten().min();
             }
+            after_vf(plane, bus);
         }
         self.due = due;
         if !self.announcements.is_empty() {

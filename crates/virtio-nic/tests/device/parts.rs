@@ -239,6 +239,22 @@ fn receiver_counts_frames_that_a_full_trunk_drops() {
     assert_eq!(card.parts[0].1.ledger.total(PortIndex::of_field(1)).rx_no_descriptors, 2);
 }
 
+#[test]
+fn trunk_emptied_after_each_vf_has_room_for_its_neighbours() {
+    let mut card = DividedCard::new(MODERN);
+    card.move_device(2, 1);
+    (0..ROOM).for_each(|_| card.send(0, NetHeader::default(), &datagram(0, 2, b"flood")));
+    card.send(1, NetHeader::default(), &datagram(1, 2, b"one"));
+    let (trunks, mut crossed) = (card.trunks.clone(), Vec::new());
+    card.on(0, |TestMachine { nic, plane, bus, wire, .. }| {
+        nic.visit_ready_vfs(plane, 2 * ROOM, bus, wire, |_, _| {
+            crossed.push(trunks.lock().unwrap().frames[1][0].drain(..).count());
+        })
+    });
+    assert_eq!(crossed, [ROOM, 1, 0, 0]);
+    assert_eq!(card.parts[0].1.ledger.total(PortIndex::of_field(2)).rx_no_descriptors, 0);
+}
+
 /// Step of a move before which a driver makes a packet available and kicks its ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KickedBefore {

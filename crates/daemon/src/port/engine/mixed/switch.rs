@@ -27,10 +27,14 @@ impl MixedCard {
         rules.pass_windows(plane);
         // Only virtio VFs take packets that are not segmented, so the uplink's packets enter through their card.
         let from_uplink = card.arrive(plane, BUDGET, bus, uplink);
-        let from_avf = avf.card.visit_ready(plane, BUDGET, bus, uplink);
-        to_virtio.empty(|header, frame| card.leave_trunk(plane, header, frame, bus));
-        let from_virtio = card.visit_ready(plane, BUDGET, bus, uplink);
         to_avf.empty(|header, frame| avf.card.leave_trunk(plane, header, frame, bus));
+        // After each VF, so that a VF that fills a trunk loses its own frames and no neighbour's.
+        let from_avf = avf.card.visit_ready_vfs(plane, BUDGET, bus, uplink, |plane, bus| {
+            to_virtio.empty(|header, frame| card.leave_trunk(plane, header, frame, bus));
+        });
+        let from_virtio = card.visit_ready_vfs(plane, BUDGET, bus, uplink, |plane, bus| {
+            to_avf.empty(|header, frame| avf.card.leave_trunk(plane, header, frame, bus));
+        });
         avf.card.give_back(bus);
         plane.tally = UplinkTally::default();
         let poll = avf.card.poll(now, &mut avf.pf_memory.bus(bus));

@@ -1,13 +1,13 @@
 //! Trunk between the cards of a port: a ring of frames, in this process's own memory. Both ends are on the port's thread,
-//! which empties the ring after each card's visit to its queues.
+//! which empties the ring after the visit to each VF's queues.
 
 use crate::ring;
 use plane::frame::{Frame, HEADROOM};
 use plane::{FrameTrunk, TRUNK_HEADER, TrunkFrameHeader};
 use rtrb::{Consumer, Producer, RingBuffer};
 
-/// Bytes of a trunk. A visit to a queue sends at most 64 frames, or some 100 KB of standard length, so that twenty queues
-/// may send all their frames to the other card in one poll.
+/// Bytes of a trunk. A visit to a queue sends at most 64 frames, or some 100 KB of standard length, so that all 16 queues of
+/// a VF may send to the other card in one visit. A VF that sends longer frames, or broadcasts to many VFs, may fill it.
 const CAPACITY: usize = 2 * 1024 * 1024;
 /// Bytes of the longest packet that is not segmented, with its Ethernet header.
 const LONGEST: usize = 65_536 + 18;
