@@ -196,7 +196,10 @@ impl<R> CoalescedPacket<R> {
     fn continues(&self, segment: &TcpSegment, frame: &[u8]) -> bool {
         let (own, bytes) = (&self.buffer[HEADROOM..], segment.payload_bytes());
         let TcpSegment { ipv4, l4, payload, flags, .. } = self.first;
-        let fits = bytes <= self.first.payload_bytes() && self.length + bytes <= LONGEST;
+        // Its receiver may have too few buffers, so the packet has to be one that can be cut again.
+        let fits = self.count < uncut::MAX_SEGMENTS
+            && bytes <= self.first.payload_bytes()
+            && self.length + bytes <= LONGEST;
         let same_layout = (ipv4, l4, payload) == (segment.ipv4, segment.l4, segment.payload);
         let same_flags = (flags ^ segment.flags) & !PSH == 0;
         if self.closed || !fits || !same_layout || !same_flags || segment.sequence != self.next {

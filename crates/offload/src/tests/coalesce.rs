@@ -160,6 +160,17 @@ fn consecutive_segments_become_one_packet() {
 }
 
 #[test]
+fn packet_has_no_more_segments_than_can_be_cut_again() {
+    let mut stream = TestStream::new(0);
+    let frames: Vec<_> = (0..uncut::MAX_SEGMENTS + 10).map(|_| stream.segment(6, 0)).collect();
+    let mut receiver = Receiver::default();
+    frames.iter().for_each(|frame| receiver.offer(frame));
+    receiver.end();
+    assert_eq!(receiver.counts(), [uncut::MAX_SEGMENTS, 10]);
+    assert!(receiver.frames() == frames);
+}
+
+#[test]
 fn short_segment_or_psh_ends_a_packet() {
     for (length, flags) in [(60, 0), (MSS, PSH)] {
         let mut stream = TestStream::new(0);
