@@ -13,12 +13,9 @@ use avf::descriptor::rx::{DestinationAddressKind, RxWriteBack};
 use avf::ids::{FCS, MAX_VFS};
 use offload::crc::frame_check_sequence;
 use pcie::{Bus, Function as BusFunction};
-use plane::frame::{AddressPair, Frame, HEADER};
+use plane::frame::{AddressPair, Frame};
 use plane::{DeliveryError, DeliveryFlags, FrameSink, PortIndex};
 use rings::FrameReceiver;
-
-/// Ether type of MAC control frames, such as pause, which end at the MAC (IEEE 802.3, 31.3).
-const MAC_CONTROL: [u8; 2] = [0x88, 0x08];
 
 impl<B: Bus> FrameSink for FramePathState<'_, B> {
     type Findings = Option<FrameContentFields>;
@@ -82,10 +79,6 @@ impl<B: Bus> FrameReceiver for FramePathState<'_, B> {
             Err(ReceiveError::TooLong | ReceiveError::NoBuffer) => Err(DeliveryError::Dropped),
             Err(ReceiveError::Fault) => Err(DeliveryError::Fault),
         }
-    }
-
-    fn ends_in_mac(&mut self, frame: &[u8]) -> bool {
-        frame.get(HEADER - 2..HEADER) == Some(&MAC_CONTROL)
     }
 }
 

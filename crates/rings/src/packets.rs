@@ -7,9 +7,12 @@ use crate::held::PausedPacketMemory;
 use crate::packet::{NextPacketResult, PacketDropReason, PacketOffloads};
 use offload::insert::insert;
 use offload::segment::TcpFlagMasks;
-use plane::frame::{Frame, TrustedChecksum};
+use plane::frame::{Frame, HEADER, TrustedChecksum};
 use plane::ledger::UncountedTraffic;
 use plane::{DeliveryError, DeliveryFlags, FrameSource, PortIndex, TransmitQueueId};
+
+/// Ether type of MAC control frames, which end at the MAC (IEEE 802.3, 31.3).
+const MAC_CONTROL: [u8; 2] = [0x88, 0x08];
 
 /// Card that sends packets one by one if they do not fit into a burst.
 pub trait PacketTransmitter: BurstCard + FrameSource {
@@ -113,10 +116,9 @@ pub trait FrameReceiver: BurstCard {
         contents: Self::Contents,
     ) -> Result<usize, DeliveryError>;
 
-    /// Returns true if a frame from the uplink is for the MAC alone, such as a pause frame.
+    /// Returns true if a frame from the uplink is for the MAC alone, as MAC control frames such as pause are (IEEE 802.3, 31.3).
     fn ends_in_mac(&mut self, frame: &[u8]) -> bool {
-        let _ = frame;
-        false
+        frame.get(HEADER - 2..HEADER) == Some(&MAC_CONTROL)
     }
 
     /// Counts a frame from the uplink that is too short or too long. `bytes` is its length.

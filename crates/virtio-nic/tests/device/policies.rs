@@ -246,3 +246,17 @@ fn packed_ring_continues_at_its_record_after_a_lost_device() {
     assert_eq!((machine.received(0).len(), machine.finished(1)), (1, 1));
     assert_eq!(machine.nic.stop_ring(1, 1), 0x8002_8002);
 }
+
+#[test]
+fn mac_control_frame_from_the_uplink_reaches_no_guest() {
+    let mut machine = TestMachine::new(&[(false, MODERN)]);
+    machine.post(0, &[&[1536][..]; 2]);
+    let mut pause = datagram(9, 0, &[0; 40]);
+    // Ether type of MAC control (IEEE 802.3, 31.4.1.3).
+    pause[12..14].copy_from_slice(&[0x88, 0x08]);
+    machine.wire.arriving.extend([pause, datagram(9, 0, &[7; 40])]);
+    machine.poll(0);
+    let received = machine.received(0);
+    assert_eq!(received.len(), 1);
+    assert!(received[0].1.ends_with(&[7; 40]));
+}
