@@ -57,7 +57,7 @@ impl VirtioDevice {
     /// Marks the polled rings that have a packet as ready, before a visit to the ready rings. Rings that were empty for
     /// long are polled no more.
     #[inline]
-    pub(crate) fn end_polls<B: Bus>(&mut self, port: PortIndex, bus: &mut B) {
+    pub(crate) fn continue_polls<B: Bus>(&mut self, port: PortIndex, bus: &mut B) {
         if self.polled == 0 {
             return;
         }
@@ -77,7 +77,7 @@ impl VirtioDevice {
 
     /// Begins to poll a ring that is empty.
     #[inline]
-    pub(crate) fn poll_ring(&mut self, queue: u8) {
+    pub(crate) fn begin_poll(&mut self, queue: u8) {
         self.polled |= 1 << queue;
         if let Some(ring) = self.transmit.get_mut(usize::from(queue)) {
             ring.looks = 0;

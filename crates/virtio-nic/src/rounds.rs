@@ -34,7 +34,7 @@ impl Nic {
         self.scratch.now = plane.now;
         for vf in 0..self.devices.len() {
             let port = PortIndex::of_field(vf as u32);
-            self.devices[vf].end_polls(port, bus);
+            self.devices[vf].continue_polls(port, bus);
             let (mut ready, mut budget) = (self.devices[vf].ready, budget);
             if ready != 0 && self.devices[vf].rules.enabled && self.devices[vf].address().is_none() {
                 // The switch's tables have to know the address before the first frame leaves.

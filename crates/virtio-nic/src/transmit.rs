@@ -163,7 +163,7 @@ impl FetchedTransmitChains {
         (self.done, self.returned) = (self.burst.chains().len(), self.burst.chains().len());
         let interrupt = queue.needs_interrupt(&mut memory)?;
         if device.ready & bit == 0 {
-            device.poll_ring(sender.queue);
+            device.begin_poll(sender.queue);
         }
         Ok(interrupt)
     }
