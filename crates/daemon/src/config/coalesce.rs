@@ -62,6 +62,13 @@ mod tests {
     }
 
     #[test]
+    fn port_of_another_family_joins_for_its_virtio_vfs() {
+        let virtio = "vf = [{ index = 1, family = \"virtio\" }]";
+        let config = check(&format!("[[port]]\nfamily = \"avf\"\ngro = true\n{virtio}")).unwrap();
+        assert!(config.ports[0].coalescing.gro);
+    }
+
+    #[test]
     fn long_delays_and_other_families_are_refused() {
         for (lines, expected) in [
             ("family = \"virtio\"\nrx_usecs = 10001", ["pf0.rx_usecs", "10001 is not 0 to 10000"]),

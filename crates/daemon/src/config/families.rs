@@ -42,12 +42,17 @@ fn check_vf(name: &str, port: &PortConfigKeys, vf: &VfConfigKeys) -> Result<(), 
         );
         return Err(value(key, why));
     }
-    if port.workers.is_some_and(|workers| workers > 1) || port.dispatcher.is_some() {
-        let why = format!(
-            "\"{own_name}\" differs from the port's family \"{family}\", and a port with several families runs on one \
-             thread; leave workers and dispatcher out, or add a port"
-        );
-        return Err(value(key, why));
+    for (key, given) in [
+        ("workers", port.workers.is_some_and(|workers| workers > 1)),
+        ("dispatcher", port.dispatcher.is_some()),
+    ] {
+        if given {
+            let why = format!(
+                "{name}{vf} is of the family \"{own_name}\", the port of \"{family}\", and a port with several families runs \
+                 on one thread; leave {key} out, or add a port"
+            );
+            return Err(value(format!("{name}.{key}"), why));
+        }
     }
     Ok(())
 }
@@ -98,7 +103,11 @@ mod tests {
             (format!("family = \"avf\"\n{}", vf("82576")), ["pf0vf2.family", "or add a port"]),
             (
                 format!("family = \"virtio\"\nworkers = 2\n{}", vf("avf")),
-                ["pf0vf2.family", "leave workers and dispatcher out"],
+                ["pf0.workers", "pf0vf2 is of the family \"avf\""],
+            ),
+            (
+                format!("family = \"virtio\"\ndispatcher = \"off\"\n{}", vf("avf")),
+                ["pf0.dispatcher", "leave dispatcher out"],
             ),
             (format!("family = \"virtio\"\nvfs = 65\n{}", vf("avf")), ["pf0.vfs", "1-64"]),
         ] {

@@ -197,7 +197,7 @@ fn no_vf_gets_an_address_of_the_other_family() {
 }
 
 #[test]
-fn vf_is_not_given_an_address_that_an_avf_guest_has_beside_its_own() {
+fn further_address_of_an_avf_guest_is_given_to_no_vf() {
     let live = mixed();
     let mut avf = AvfGuest::boot(&live, 0);
     let mac = MacAddress([2, 0, 0, 0, 0, 0x77]);
