@@ -18,7 +18,6 @@ use crate::{rounds, statistics};
 use anyhow::{Context, Result};
 use lab::runner::plan::ExperimentSelection;
 use lab::runner::{self, ExperimentOptions};
-use std::num::NonZeroUsize;
 
 /// Payload of a message in bytes, as in the paper's figures.
 const MESSAGES: [usize; 6] = [1_500, 2_000, 2_500, 3_000, 3_500, 4_000];
@@ -102,16 +101,7 @@ fn one_way(
 /// Runs the lab's model of the paper's figures, and returns their throughput as rows.
 fn modelled() -> Result<Vec<BenchmarkRow>> {
     let catalogue = lab::experiments::catalogue();
-    let options = ExperimentOptions {
-        seed: 1,
-        jobs: NonZeroUsize::MIN,
-        shard: None,
-        set: Vec::new(),
-        sweep: Vec::new(),
-        machine: Vec::new(),
-        unaffected: false,
-        out: None,
-    };
+    let options = ExperimentOptions::default();
     let mut rows = Vec::new();
     for (experiment, name) in ["fig12", "fig13"].into_iter().zip(MODELLED) {
         let selection = ExperimentSelection::Names(vec![experiment.to_owned()]);

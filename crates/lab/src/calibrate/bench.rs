@@ -118,16 +118,7 @@ impl CalibrationRunner {
         let constants =
             constants.iter().map(|(name, value)| SettingAssignment::from((format!("cost.{name}"), value)));
         let set = self.set.iter().cloned().chain(axes).chain(constants).collect();
-        let options = ExperimentOptions {
-            seed: SEED,
-            jobs: NonZeroUsize::MIN,
-            shard: None,
-            set,
-            sweep: Vec::new(),
-            machine: Vec::new(),
-            unaffected: true,
-            out: None,
-        };
+        let options = ExperimentOptions { seed: SEED, set, unaffected: true, ..ExperimentOptions::default() };
         let selection = ExperimentSelection::Names(vec![point.experiment.to_owned()]);
         let run = runner::run(&self.catalogue, &selection, &options, &mut ())?;
         Ok(run.records.into_iter().next().map(|record| record.row.metrics).unwrap_or_default())

@@ -165,13 +165,9 @@ fn options(seed: u64, jobs: NonZeroUsize) -> ExperimentOptions {
     ExperimentOptions {
         seed,
         jobs,
-        shard: None,
-        set: Vec::new(),
-        sweep: Vec::new(),
-        machine: Vec::new(),
         // A hypothesis concerns some values, and leaves the others.
         unaffected: true,
-        out: None,
+        ..ExperimentOptions::default()
     }
 }
 

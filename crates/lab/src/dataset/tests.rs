@@ -16,12 +16,8 @@ fn dataset(sweep: &[&str], seeds: u64, jobs: usize) -> ResultDataset {
         let options = ExperimentOptions {
             seed,
             jobs: NonZeroUsize::new(jobs).unwrap(),
-            shard: None,
-            set: Vec::new(),
             sweep: sweep.iter().map(|text| text.parse().unwrap()).collect(),
-            machine: Vec::new(),
-            unaffected: false,
-            out: None,
+            ..ExperimentOptions::default()
         };
         let selection = ExperimentSelection::Names(vec!["queue".to_owned()]);
         records.extend(run(&catalogue, &selection, &options, &mut ()).unwrap().records);

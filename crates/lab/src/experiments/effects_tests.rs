@@ -37,16 +37,7 @@ const OTHER: &[(&str, &str)] = &[
 fn run(experiment: &Experiment, point: &Params, set: &[(&str, &str)]) -> Result<RunResult, LabError> {
     let axes = point.iter().map(|(name, value)| SettingAssignment::from((name, value)));
     let set = axes.chain(set.iter().map(|&pair| SettingAssignment::from(pair))).collect();
-    let options = ExperimentOptions {
-        seed: 1,
-        jobs: NonZeroUsize::MIN,
-        shard: None,
-        set,
-        sweep: Vec::new(),
-        machine: Vec::new(),
-        unaffected: false,
-        out: None,
-    };
+    let options = ExperimentOptions { set, ..ExperimentOptions::default() };
     let selection = ExperimentSelection::Names(vec![experiment.name.to_owned()]);
     runner::run(&catalogue(), &selection, &options, &mut ())
 }

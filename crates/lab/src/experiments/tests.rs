@@ -25,10 +25,8 @@ fn experiment_rows_and_traces_are_equal_for_any_job_count() {
             jobs,
             shard,
             set: set.to_vec(),
-            sweep: Vec::new(),
-            machine: Vec::new(),
             unaffected: true,
-            out: None,
+            ..ExperimentOptions::default()
         };
         let run = runner::run(&catalogue(), &ExperimentSelection::All, &options, &mut ()).unwrap();
         let line = |record: &StoredResultRow| format!("{} {}", record.row.to_json(), record.trace);
@@ -60,16 +58,7 @@ pub(super) fn run_point(experiment: &str, set: &[&str]) -> Result<ResultRow, Lab
 
 fn found_with(seed: u64, experiment: &str, set: &[&str]) -> Result<ResultRow, LabError> {
     let set = ["measure_ms=20"].iter().chain(set).map(|text| text.parse().unwrap()).collect();
-    let options = ExperimentOptions {
-        seed,
-        jobs: NonZeroUsize::MIN,
-        shard: None,
-        set,
-        sweep: Vec::new(),
-        machine: Vec::new(),
-        unaffected: true,
-        out: None,
-    };
+    let options = ExperimentOptions { seed, set, unaffected: true, ..ExperimentOptions::default() };
     let selection = ExperimentSelection::Names(vec![experiment.to_owned()]);
     let run = runner::run(&catalogue(), &selection, &options, &mut ())?;
     Ok(run.records.into_iter().next().unwrap().row)

@@ -13,8 +13,6 @@ pub mod selector;
 #[cfg(test)]
 mod tests;
 
-use std::num::NonZeroUsize;
-
 use serde::Serialize;
 use thiserror::Error;
 
@@ -79,16 +77,7 @@ pub fn explain(
     selector: &RowSelector,
     seed: u64,
 ) -> Result<ExplainedRow, ExplainRowError> {
-    let options = ExperimentOptions {
-        seed,
-        jobs: NonZeroUsize::MIN,
-        shard: None,
-        set: selector.set.clone(),
-        sweep: Vec::new(),
-        machine: Vec::new(),
-        unaffected: false,
-        out: None,
-    };
+    let options = ExperimentOptions { seed, set: selector.set.clone(), ..ExperimentOptions::default() };
     let selection = ExperimentSelection::Names(vec![selector.experiment.clone()]);
     let points = runner::plan::plan(catalogue, &selection, &options)?;
     let [planned] = points.as_slice() else {

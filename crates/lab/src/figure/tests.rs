@@ -1,7 +1,5 @@
 //! Tests of drawn charts: stable bytes and correct positions of marks.
 
-use std::num::NonZeroUsize;
-
 use super::from_rows::{FigureAnnotations, charts};
 use super::{Chart, ChartSeriesStyle, XPositions};
 use crate::row::ResultRow;
@@ -10,16 +8,7 @@ use crate::runner::{self, ExperimentOptions};
 use crate::synthetic::catalogue;
 
 fn drawn(experiment: &str) -> Vec<Chart> {
-    let options = ExperimentOptions {
-        seed: 1,
-        jobs: NonZeroUsize::MIN,
-        shard: None,
-        set: Vec::new(),
-        sweep: Vec::new(),
-        machine: Vec::new(),
-        unaffected: false,
-        out: None,
-    };
+    let options = ExperimentOptions::default();
     let selection = ExperimentSelection::Names(vec![experiment.to_owned()]);
     let run = runner::run(&catalogue(), &selection, &options, &mut ()).unwrap();
     let rows: Vec<&ResultRow> = run.records.iter().map(|record| &record.row).collect();

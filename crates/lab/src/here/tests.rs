@@ -1,7 +1,5 @@
 //! Tests of the conversion from host measurements to cost constants and settings.
 
-use std::num::NonZeroUsize;
-
 use hypervisor::cost::{CostConstant, CostEvidenceKind, CostTable};
 
 use super::{parameters, settings, table};
@@ -65,16 +63,7 @@ fn twice_the_clock_frequency_halves_processor_use() {
     let busy = |hertz| {
         let mut set = settings(&table(&[("clock", hertz)]));
         set.extend([("vms", 10), ("measure_ms", 20), ("warm_up_ms", 5)].map(SettingAssignment::from));
-        let options = ExperimentOptions {
-            seed: 1,
-            jobs: NonZeroUsize::MIN,
-            shard: None,
-            set,
-            sweep: Vec::new(),
-            machine: Vec::new(),
-            unaffected: true,
-            out: None,
-        };
+        let options = ExperimentOptions { set, unaffected: true, ..ExperimentOptions::default() };
         let selection = ExperimentSelection::Names(vec!["fig14".to_owned()]);
         let run = runner::run(&experiments::catalogue(), &selection, &options, &mut ()).unwrap();
         *run.records[0].row.metrics.get("cpu_total_pct").unwrap()

@@ -1,7 +1,5 @@
 //! Tests of machine files: errors with line and nearest key, complete text, and rows of the papers' machines.
 
-use std::num::NonZeroUsize;
-
 use super::{MachineFile, names, schema};
 use crate::catalogue::SettingDefinition;
 use crate::experiments::catalogue;
@@ -27,14 +25,9 @@ fn of_paper(name: &str) -> MachineFile {
 
 fn rows(experiment: &str, set: &[&str], machine: Vec<SettingAssignment>) -> Result<Vec<ResultRow>, LabError> {
     let options = ExperimentOptions {
-        seed: 1,
-        jobs: NonZeroUsize::MIN,
-        shard: None,
         set: set.iter().chain(&["measure_ms=5"]).map(|text| text.parse().unwrap()).collect(),
-        sweep: Vec::new(),
         machine,
-        unaffected: false,
-        out: None,
+        ..ExperimentOptions::default()
     };
     let selection = ExperimentSelection::Names(vec![experiment.to_owned()]);
     let run = run(&catalogue(), &selection, &options, &mut ())?;

@@ -1,7 +1,5 @@
 //! Tests of reports on synthetic experiments.
 
-use std::num::NonZeroUsize;
-
 use super::{ExperimentReport, ReportError, SeedRange};
 use crate::runner::plan::ExperimentSelection;
 use crate::runner::store::StoredResultRow;
@@ -10,16 +8,7 @@ use crate::synthetic::catalogue;
 
 pub(crate) fn records(seed: u64, set: &[&str]) -> Vec<StoredResultRow> {
     let set = set.iter().map(|text| text.parse().unwrap()).collect();
-    let options = ExperimentOptions {
-        seed,
-        jobs: NonZeroUsize::MIN,
-        shard: None,
-        set,
-        sweep: Vec::new(),
-        machine: Vec::new(),
-        unaffected: true,
-        out: None,
-    };
+    let options = ExperimentOptions { seed, set, unaffected: true, ..ExperimentOptions::default() };
     runner::run(&catalogue(), &ExperimentSelection::All, &options, &mut ()).unwrap().records
 }
 

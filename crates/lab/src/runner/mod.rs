@@ -56,6 +56,22 @@ pub struct ExperimentOptions {
     pub out: Option<PathBuf>,
 }
 
+impl Default for ExperimentOptions {
+    /// Returns the options of a run of all points with one thread, the default seed and no changed values.
+    fn default() -> Self {
+        Self {
+            seed: DEFAULT_SEED,
+            jobs: NonZeroUsize::MIN,
+            shard: None,
+            set: Vec::new(),
+            sweep: Vec::new(),
+            machine: Vec::new(),
+            unaffected: false,
+            out: None,
+        }
+    }
+}
+
 impl ExperimentOptions {
     /// Returns `true` if a setting has its value from the machine file and not from an assignment or a sweep.
     fn only_in_machine(&self, name: &str) -> bool {

@@ -13,16 +13,7 @@ use crate::synthetic::catalogue;
 use crate::value::ParameterValue;
 
 fn options(jobs: usize) -> ExperimentOptions {
-    ExperimentOptions {
-        seed: 1,
-        jobs: NonZeroUsize::new(jobs).unwrap(),
-        shard: None,
-        set: Vec::new(),
-        sweep: Vec::new(),
-        machine: Vec::new(),
-        unaffected: false,
-        out: None,
-    }
+    ExperimentOptions { jobs: NonZeroUsize::new(jobs).unwrap(), ..ExperimentOptions::default() }
 }
 
 fn set(assignments: &[&str]) -> ExperimentOptions {

@@ -23,15 +23,6 @@ pub(super) fn report(catalogue: &ExperimentCatalogue, args: &LabReportArgs) -> a
 fn run_all(catalogue: &ExperimentCatalogue, args: &LabReportArgs) -> anyhow::Result<Vec<StoredResultRow>> {
     ExperimentReport::places(&args.out)?.iter().try_for_each(|path| output::check_writable(path))?;
     let seed = args.seed.unwrap_or(DEFAULT_SEED);
-    let options = ExperimentOptions {
-        seed,
-        jobs: jobs(args.jobs),
-        shard: None,
-        set: Vec::new(),
-        sweep: Vec::new(),
-        machine: Vec::new(),
-        unaffected: false,
-        out: None,
-    };
+    let options = ExperimentOptions { seed, jobs: jobs(args.jobs), ..ExperimentOptions::default() };
     Ok(run::run_with_progress(catalogue, &ExperimentSelection::All, &options, false)?.records)
 }

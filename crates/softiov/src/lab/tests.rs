@@ -215,14 +215,8 @@ fn lab_list_shows_points_and_settings_of_experiments() {
 #[test]
 fn lab_run_without_json_prints_tables_and_speed() {
     let options = lab::runner::ExperimentOptions {
-        seed: 1,
-        jobs: std::num::NonZeroUsize::MIN,
-        shard: None,
         set: vec!["vms=2".parse().unwrap()],
-        sweep: Vec::new(),
-        machine: Vec::new(),
-        unaffected: false,
-        out: None,
+        ..lab::runner::ExperimentOptions::default()
     };
     let found =
         lab::runner::run(&catalogue(), &lab::runner::plan::ExperimentSelection::All, &options, &mut ())
