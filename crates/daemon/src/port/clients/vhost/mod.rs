@@ -15,6 +15,8 @@
 
 mod apply;
 mod inflight;
+#[cfg(test)]
+mod kick_moves;
 mod kicks;
 mod log;
 mod offer;
