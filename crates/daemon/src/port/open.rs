@@ -37,6 +37,21 @@ pub(crate) struct SharedPortResources {
     pub(crate) flights: FlightRecordingSender,
 }
 
+/// Warns of more workers than processors: two busy workers on one processor are slower than one.
+fn warn_of_workers(config: &PortConfig, anywhere: &CpuList) {
+    let cpus = if config.cpus.is_empty() { anywhere } else { &config.cpus };
+    let (port, workers, processors) = (&config.name, config.workers, cpus.iter().count());
+    if workers > processors {
+        tracing::warn!(
+            port,
+            workers,
+            processors,
+            "the port has more workers than processors, which makes it slower under load; set `workers` to {processors}, \
+             or allow it more processors"
+        );
+    }
+}
+
 /// Opened port that has not changed the previous host process's state yet, so that either process may still serve the
 /// port. [`Self::inherit`] cannot fail.
 #[derive(Debug)]
@@ -61,6 +76,7 @@ impl PreparedPort {
     ) -> Result<Self, PortStartError> {
         let anywhere = CpuList::allowed()?;
         config.cpus.check(&anywhere)?;
+        warn_of_workers(config, &anywhere);
         let now = HostClock.now();
         let mut succession =
             PortHandOverState::open(config, PortFileDescriptorStore::new(vault, &config.name))?;
