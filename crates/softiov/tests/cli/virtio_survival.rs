@@ -3,8 +3,9 @@
 
 use crate::process::{PATIENCE, ServeProcess, eventually};
 use rustix::process::{Pid, Signal, kill_process};
-use std::path::PathBuf;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 use tempfile::{TempDir, tempdir};
 use vhost_client::{VirtioNet, VirtioNetConfig};
 use virtio::VirtioFeatures;
@@ -38,15 +39,9 @@ struct NumberedFlow {
 
 impl NumberedFlow {
     fn start(features: VirtioFeatures) -> Self {
-        let folder = tempdir().unwrap();
-        let config = folder.path().join("softiov.toml");
-        // A VF with an address sends and receives before its guest's first frame.
-        let vfs = [0, 1].map(|vf| format!("[[port.vf]]\nindex = {vf}\nmac = \"02:00:00:00:00:0{vf}\"\n"));
-        std::fs::write(&config, format!("[[port]]\nfamily = \"virtio\"\nvfs = 2\n{}", vfs.concat())).unwrap();
-        let serve = ServeProcess::start(&folder, &["--config", config.to_str().unwrap()]);
-        let config = VirtioNetConfig { features, descriptors: DESCRIPTORS };
-        let [sender, receiver] = [0, 1].map(|vf| VirtioNet::attach(&socket(&serve, vf), &config).unwrap());
-        Self { serve, _folder: folder, sender, receiver, sent: 0, received: Vec::new(), expected: 0 }
+        let (serve, _folder) = serve_port(2);
+        let [sender, receiver] = [0, 1].map(|vf| attach(&serve, vf, features));
+        Self { serve, _folder, sender, receiver, sent: 0, received: Vec::new(), expected: 0 }
     }
 
     /// Moves frames until the receiver has got all numbers below `end`, or later ones.
@@ -82,11 +77,7 @@ impl NumberedFlow {
     /// Kills the host with frames on their way, before or after the first of them arrives, and has both guests connect to the
     /// next host.
     fn crash(&mut self, has_arrived: bool) {
-        let mut hosts = Vec::new();
-        eventually("one host runs", || {
-            hosts = self.serve.hosts();
-            hosts.len() == 1
-        });
+        let host = running_host(&self.serve);
         for _ in 0..MOST {
             assert!(self.sender.transmit(&frame(self.sent), &NetHeader::default()));
             self.sent += 1;
@@ -96,7 +87,6 @@ impl NumberedFlow {
         while has_arrived && self.received.len() == before && Instant::now() < deadline {
             self.receive();
         }
-        let host: Pid = hosts[0];
         kill_process(host, Signal::KILL).unwrap();
         eventually("the host has ended", || !self.serve.hosts().contains(&host));
         // The receiver first, since a frame for a VF without a guest is dropped.
@@ -123,14 +113,46 @@ impl NumberedFlow {
     }
 }
 
+/// Starts a host with a virtio port of `vfs` VFs, and returns it with the folder of its configuration.
+fn serve_port(vfs: u8) -> (ServeProcess, TempDir) {
+    let folder = tempdir().unwrap();
+    let config = folder.path().join("softiov.toml");
+    let mut text = format!("[[port]]\nfamily = \"virtio\"\nvfs = {vfs}\n");
+    // A VF with an address sends and receives before its guest's first frame.
+    for vf in 0..vfs {
+        text += &format!("[[port.vf]]\nindex = {vf}\nmac = \"02:00:00:00:00:0{vf}\"\n");
+    }
+    std::fs::write(&config, text).unwrap();
+    (ServeProcess::start(&folder, &["--config", config.to_str().unwrap()]), folder)
+}
+
+fn attach(serve: &ServeProcess, vf: u8, features: VirtioFeatures) -> VirtioNet {
+    let config = VirtioNetConfig { features, descriptors: DESCRIPTORS };
+    VirtioNet::attach(&socket(serve, vf), &config).unwrap()
+}
+
+/// Waits until exactly one host runs, and returns it.
+fn running_host(serve: &ServeProcess) -> Pid {
+    let mut hosts = Vec::new();
+    eventually("one host runs", || {
+        hosts = serve.hosts();
+        hosts.len() == 1
+    });
+    hosts[0]
+}
+
 fn socket(serve: &ServeProcess, vf: u8) -> PathBuf {
     serve.folder().join(format!("pf0vf{vf}/vf.sock"))
 }
 
 /// Returns a frame from VF 0 to VF 1.
 fn frame(number: u32) -> [u8; 60] {
+    frame_between(0, 1, number)
+}
+
+fn frame_between(source: u8, destination: u8, number: u32) -> [u8; 60] {
     let mut frame = [0; 60];
-    frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0]);
+    frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, destination, 2, 0, 0, 0, 0, source]);
     frame[12..14].copy_from_slice(&ETHERTYPE);
     frame[14..18].copy_from_slice(&number.to_be_bytes());
     frame
@@ -159,4 +181,70 @@ fn packed_rings_survive_a_killed_host() {
 #[test]
 fn split_rings_survive_a_killed_host() {
     survive_crashes(VirtioFeatures::NONE);
+}
+
+/// Waits until the log of a host process has this number of lines about a host that serves, and returns the time.
+fn wait_serving(serve: &ServeProcess, hosts: usize) -> Instant {
+    let deadline = Instant::now() + PATIENCE;
+    while serve.log().matches("the host is serving").count() < hosts {
+        assert!(Instant::now() < deadline, "host {hosts} serves: {}", serve.log());
+        thread::sleep(Duration::from_micros(500));
+    }
+    Instant::now()
+}
+
+/// Connects the guest of a VF to the next host, and waits for a frame from its neighbour. Returns the times at which both had
+/// happened.
+fn come_back(vf: u8, guest: &mut VirtioNet, socket: &Path) -> [Instant; 2] {
+    let deadline = Instant::now() + PATIENCE;
+    while guest.reconnect(socket).is_err() {
+        assert!(Instant::now() < deadline, "VF {vf} connects to the next host");
+        thread::sleep(Duration::from_millis(1));
+    }
+    let connected = Instant::now();
+    let send = |guest: &mut VirtioNet| {
+        guest.transmit(&frame_between(vf, vf ^ 1, 0), &NetHeader::default());
+        guest.flush();
+    };
+    let mut frames = 0;
+    while frames == 0 {
+        assert!(Instant::now() < deadline, "VF {vf} receives a frame");
+        // A frame for a neighbour without a host is dropped, so the guest sends until both receive.
+        send(guest);
+        thread::sleep(Duration::from_micros(100));
+        frames = guest.receive_burst(32, |_| ());
+    }
+    let live = Instant::now();
+    send(guest);
+    [connected, live]
+}
+
+/// Kills a host with eight guests, whose front ends connect again at once. All of them exchange frames again. Prints the
+/// times of the last guest; none is judged, since a busy machine delays each step.
+#[test]
+fn eight_guests_continue_after_a_killed_host() {
+    let (serve, _folder) = serve_port(8);
+    let features = |vf| if vf % 4 < 2 { VirtioFeatures::NONE } else { VirtioFeatures::RING_PACKED };
+    let mut guests: Vec<_> = (0..8).map(|vf| attach(&serve, vf, features(vf))).collect();
+    for crash in 1..=CRASHES {
+        let host = running_host(&serve);
+        let killed = Instant::now();
+        kill_process(host, Signal::KILL).unwrap();
+        let (serving, times) = thread::scope(|scope| {
+            let start = |(vf, guest)| {
+                let socket = socket(&serve, vf);
+                scope.spawn(move || come_back(vf, guest, &socket))
+            };
+            let threads: Vec<_> = (0..).zip(&mut guests).map(start).collect();
+            let serving = wait_serving(&serve, 1 + crash as usize);
+            (serving, threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>())
+        });
+        let last = |state: usize| times.iter().map(|times| times[state]).max().unwrap() - killed;
+        println!(
+            "crash {crash}: after {:.1?} the next host serves, after {:.1?} it has all rings, after {:.1?} all guests receive",
+            serving - killed,
+            last(0),
+            last(1),
+        );
+    }
 }

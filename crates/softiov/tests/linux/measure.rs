@@ -6,11 +6,13 @@
 //! | `contender` | a guest with one card, and its forwarder |
 //! | `load` | work of a guest in a turn, and the counters around it |
 //! | `table` | a table and JSON of the turns |
+//! | `pairs` | pairs of virtio guests on SoftIOV, and on taps and a bridge |
 //! | `queues` | one VF with several queues |
 //! | `versions` | this version of `softiov` beside another |
 
 mod contender;
 mod load;
+pub(crate) mod pairs;
 pub(crate) mod queues;
 mod table;
 pub(crate) mod versions;

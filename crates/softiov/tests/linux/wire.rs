@@ -74,6 +74,11 @@ impl WireNamespace {
         self.attach(&tap)
     }
 
+    /// Limits the TCP segments in a frame that the namespace sends over connections of the future, or ends the limit.
+    pub(crate) fn limit_segments(&self, segments: Option<u16>) -> Result<()> {
+        self.ip(&format!("link set {BRIDGE} gso_max_segs {}", segments.unwrap_or(u16::MAX)))
+    }
+
     /// Plugs an interface of the namespace into the bridge.
     pub(crate) fn attach(&self, interface: &str) -> Result<()> {
         self.ip(&format!("link set {interface} mtu {JUMBO} master {BRIDGE} up"))?;

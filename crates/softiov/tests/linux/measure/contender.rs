@@ -29,9 +29,14 @@ const ON_TAP_CUT: u8 = 15;
 
 /// Number of the contender that is virtio-net on SoftIOV. Contenders of module `versions` have lower numbers.
 const SERVED_NUMBER: u8 = 20;
+/// Numbers of the pairs of virtio guests.
+const PAIR: u8 = 21;
+const PAIR_WITH_GRO: u8 = 22;
+const PAIR_ON_TAPS: u8 = 23;
 
 const SERVED: &str = "virtio-net, vhost-user to SoftIOV";
 const SWITCH: &str = "virtio-net, vhost-user to Open vSwitch-DPDK";
+const WITH_GRO: &str = "virtio-net, vhost-user to SoftIOV, gro";
 /// Name of the contender whose virtio-net receives single frames as igbvf and iavf do, to show the effect of large
 /// packets.
 const CUT: &str = "virtio-net, tap, receives frames of 1,514 bytes";
@@ -77,6 +82,14 @@ enum GuestForwarder {
     Qemu,
 }
 
+impl GuestForwarder {
+    /// Returns the host of a port of a family as a forwarder.
+    fn of(served: HostWithKeeper, family: &str) -> Result<Self> {
+        let host = served.host(None)?;
+        Ok(Self::Card { served, host, kicks: family == "virtio" })
+    }
+}
+
 impl MeasuredGuest {
     /// Boots the guests of all contenders; the first contender is iavf.
     pub(super) fn all(world: &LinuxTestbed, wire: &WireNamespace) -> Result<Vec<Self>> {
@@ -96,6 +109,22 @@ impl MeasuredGuest {
         Self::on_card("iavf, mapped", "avf", (IAVF, cpus), world.assets(), wire)
     }
 
+    /// Boots pairs of guests with virtio-net: on a port of SoftIOV, on one that joins TCP segments, and on two taps of
+    /// QEMU's that a bridge joins.
+    pub(super) fn pairs_of_virtio(world: &LinuxTestbed, wire: &WireNamespace) -> Result<Vec<Self>> {
+        let (assets, program) = (world.assets(), || PathBuf::from(env!("CARGO_BIN_EXE_softiov")));
+        Ok(vec![
+            Self::of_program(SERVED, program(), ("virtio", PAIR), "", assets, wire)?,
+            Self::of_program(WITH_GRO, program(), ("virtio", PAIR_WITH_GRO), "gro = true\n", assets, wire)?,
+            Self::pair_on_taps(
+                "virtio-net, taps and a bridge",
+                [PAIR_ON_TAPS, PAIR_ON_TAPS + 1],
+                assets,
+                wire,
+            )?,
+        ])
+    }
+
     /// Boots a guest with a VF of a family on a host with mapped doorbells. `number` selects the tap that is the port's
     /// uplink.
     fn on_card(
@@ -107,43 +136,42 @@ impl MeasuredGuest {
     ) -> Result<Self> {
         let served = HostWithKeeper::start(&configuration(family, 1, &wire.tap(number)))?;
         wire.plug(number)?;
-        let host = served.host(None)?;
-        let (builder, kicks) = (LinuxGuest::builder(name).cpus(cpus), family == "virtio");
-        let builder = if kicks {
-            builder.vhost_socket(
-                served.socket(VF),
-                1,
-                &[("mac", format!("02:82:57:60:09:{number:02x}").into())],
-            )
-        } else {
-            builder.vf_socket(served.socket(VF))
-        };
-        let guest = builder.spawn(assets)?;
-        Self::settled(name, guest, GuestForwarder::Card { served, host, kicks }, number, wire)
+        let guest =
+            plugged(LinuxGuest::builder(name).cpus(cpus), &served, VF, (family, number)).spawn(assets)?;
+        let forwarder = GuestForwarder::of(served, family)?;
+        Self::settled(name, guest, forwarder, number, wire)
     }
 
     /// Boots two guests with a VF of a family each, on a host of the `softiov` at the path `program`. `number` selects
-    /// the tap that is the port's uplink.
+    /// the tap that is the port's uplink. `keys` are further lines of the port's configuration.
     pub(super) fn of_program(
         name: &'static str,
         program: PathBuf,
         (family, number): (&str, u8),
+        keys: &str,
         assets: &BootFiles,
         wire: &WireNamespace,
     ) -> Result<Self> {
-        let served = HostWithKeeper::start_program(program, &configuration(family, 2, &wire.tap(number)))?;
+        let configuration = configuration(family, 2, &wire.tap(number)) + keys;
+        let served = HostWithKeeper::start_program(program, &configuration)?;
         wire.plug(number)?;
-        let host = served.host(None)?;
-        let [guest, peer] =
-            [VF, PEER].map(|vf| LinuxGuest::builder(name).vf_socket(served.socket(vf)).spawn(assets));
-        let (guest, peer) = (guest?, peer?);
-        let address = prepare(&peer, number + PEERS)?;
-        peer.check("iperf3 -s -D", COMMAND)?;
-        let forwarder = GuestForwarder::Card { served, host, kicks: false };
-        let contender = Self::settled(name, guest, forwarder, number, wire)?;
-        let contender = Self { peer: Some((peer, address)), ..contender };
-        contender.stop(true)?;
-        Ok(contender)
+        let spawn =
+            |vf, number| plugged(LinuxGuest::builder(name), &served, vf, (family, number)).spawn(assets);
+        let (guest, peer) = (spawn(VF, number)?, spawn(PEER, number + PEERS)?);
+        let forwarder = GuestForwarder::of(served, family)?;
+        Self::settled_pair(name, [guest, peer], forwarder, [number, number + PEERS], wire)
+    }
+
+    /// Boots two guests whose virtio-net are on taps that QEMU serves, with the numbers `numbers`.
+    fn pair_on_taps(
+        name: &'static str,
+        numbers: [u8; 2],
+        assets: &BootFiles,
+        wire: &WireNamespace,
+    ) -> Result<Self> {
+        let spawn = |number| Self::spawn_on_tap(name, number, "", assets, wire);
+        let guests = [spawn(numbers[0])?, spawn(numbers[1])?];
+        Self::settled_pair(name, guests, GuestForwarder::Qemu, numbers, wire)
     }
 
     /// Boots a guest with virtio-net that Open vSwitch reaches by vhost-user, with the switch's own interface as the
@@ -178,13 +206,24 @@ impl MeasuredGuest {
         assets: &BootFiles,
         wire: &WireNamespace,
     ) -> Result<Self> {
+        let guest = Self::spawn_on_tap(name, number, options, assets, wire)?;
+        Self::settled(name, guest, GuestForwarder::Qemu, number, wire)
+    }
+
+    fn spawn_on_tap(
+        name: &'static str,
+        number: u8,
+        options: &str,
+        assets: &BootFiles,
+        wire: &WireNamespace,
+    ) -> Result<LinuxGuest> {
         wire.return_tap(number)?;
         let netdev = format!("tap,id=net,ifname={},script=no,downscript=no", wire.tap(number));
         let guest = virtio(LinuxGuest::builder(name), &netdev, number, options).spawn(assets)?;
         // QEMU must open the tap where it was created.
         guest.wait_ready(BOOT)?;
         wire.plug(number)?;
-        Self::settled(name, guest, GuestForwarder::Qemu, number, wire)
+        Ok(guest)
     }
 
     /// Waits until the guest has booted and its ping is answered, and stops guest and forwarder.
@@ -198,6 +237,22 @@ impl MeasuredGuest {
         prepare(&guest, number)?;
         let contender = Self { name, guest, peer: None, forwarder };
         contender.reach(&wire.address())?;
+        contender.stop(true)?;
+        Ok(contender)
+    }
+
+    /// Does the same with two guests, of which the second runs an iperf3 server.
+    fn settled_pair(
+        name: &'static str,
+        [guest, peer]: [LinuxGuest; 2],
+        forwarder: GuestForwarder,
+        [number, other]: [u8; 2],
+        wire: &WireNamespace,
+    ) -> Result<Self> {
+        let address = prepare(&peer, other)?;
+        peer.check("iperf3 -s -D", COMMAND)?;
+        let contender = Self::settled(name, guest, forwarder, number, wire)?;
+        let contender = Self { peer: Some((peer, address)), ..contender };
         contender.stop(true)?;
         Ok(contender)
     }
@@ -312,6 +367,22 @@ impl MeasuredGuest {
             kill_process(vmm, signal)?;
         }
         Ok(())
+    }
+}
+
+/// Adds to a guest a VF of a host, by the protocol of the VF's family.
+fn plugged(
+    builder: GuestBuilder,
+    served: &HostWithKeeper,
+    vf: &str,
+    (family, number): (&str, u8),
+) -> GuestBuilder {
+    match family {
+        "virtio" => {
+            let address = ("mac", format!("02:82:57:60:09:{number:02x}").into());
+            builder.vhost_socket(served.socket(vf), 1, &[address])
+        }
+        _ => builder.vf_socket(served.socket(vf)),
     }
 }
 

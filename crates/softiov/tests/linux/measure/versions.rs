@@ -23,7 +23,7 @@ pub(crate) fn of_softiov_take_turns(world: &mut LinuxTestbed) -> Result<LinuxChe
             let programs =
                 [("other version", other.clone()), ("this version", env!("CARGO_BIN_EXE_softiov").into())];
             let start = |((name, program), number)| {
-                MeasuredGuest::of_program(name, program, (family, number), world.assets(), wire)
+                MeasuredGuest::of_program(name, program, (family, number), "", world.assets(), wire)
             };
             let contenders = programs.into_iter().zip(numbers).map(start).collect::<Result<Vec<_>>>()?;
             let named = take_turns(&contenders, wire)?;
