@@ -120,7 +120,8 @@ fn configuration(vfs: usize, cards: &[DemoCard<'_>], tap: Option<&str>, folder: 
         let DemoCard { family, mapped } = card;
         let tap = tap.filter(|_| index == 0);
         let uplink = tap.map_or("\"none\"".to_owned(), |tap| format!("{{ tap = \"{tap}\" }}"));
-        let wait = if *mapped { "mapped" } else { "sleep" };
+        // The rings of a virtio VF are memory, and it has no doorbell page.
+        let wait = if *mapped && *family != "virtio" { "mapped" } else { "sleep" };
         format!("[[port]]\nfamily = \"{family}\"\nvfs = {vfs}\nuplink = {uplink}\nwait = \"{wait}\"\n")
     };
     let text: String = cards.iter().enumerate().map(port).collect();

@@ -5,7 +5,7 @@
 //! | `card` | the card of the demo |
 //! | `host` | a host of its own in a temporary folder |
 //! | `embedded` | three guests in this process: no root, no QEMU |
-//! | `linux` | two Debian virtual machines with the stock igbvf or iavf, and the host on an uplink if privileged |
+//! | `linux` | two Debian virtual machines with the stock igbvf, iavf or virtio_net, and the host on an uplink if privileged |
 //! | `picture` | the demo of embedded guests as an animated SVG |
 //! | `report` | JSON, tables, and the list of problems |
 
@@ -16,7 +16,7 @@ mod linux;
 mod picture;
 mod report;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use card::DemoCard;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -33,9 +33,9 @@ pub(crate) struct DemoArgs {
     /// Map doorbell pages into the guests, so that a doorbell write sends no message to the host.
     #[arg(long)]
     mapped: bool,
-    /// Card family, as in a host's configuration: VFs for igbvf (82576) or for iavf (avf). Guests inside this process
-    /// have a driver for either.
-    #[arg(long, value_name = "FAMILY", default_value = "82576", value_parser = ["82576", "avf"])]
+    /// Card family, as in a host's configuration: VFs for igbvf (82576), iavf (avf) or virtio_net (virtio, with --linux
+    /// only). Guests inside this process have drivers of the first two.
+    #[arg(long, value_name = "FAMILY", default_value = "82576", value_parser = ["82576", "avf", "virtio"])]
     family: String,
     /// Duration of each iperf3 flow, seconds.
     #[arg(long, value_name = "N", default_value_t = 5, requires = "linux",
@@ -52,6 +52,10 @@ pub(crate) struct DemoArgs {
 /// The host or a guest does not start, or the picture cannot be written.
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     let card = DemoCard { family: &args.family, mapped: args.mapped };
+    ensure!(
+        args.linux || card.family != "virtio",
+        "guests inside this process have no driver for --family virtio; add --linux, or use --family avf"
+    );
     let outcome = if args.linux { linux::run(args.seconds, card)? } else { embedded::run(card)? };
     if let Some(file) = &args.picture {
         std::fs::write(file, picture::draw(&outcome.report))

@@ -61,6 +61,13 @@ fn embedded_demo_guests_drive_82576_and_avf_vfs() {
     }
 }
 
+#[test]
+fn embedded_demo_refuses_virtio_with_the_remedy() {
+    let said = finish(Command::new(SOFTIOV).args(["demo", "--family", "virtio"]));
+    assert_eq!((said.status, &*said.out), (Some(1), ""), "{}", said.err);
+    assert!(said.err.contains("no driver for --family virtio; add --linux"), "{}", said.err);
+}
+
 /// SVG picture of a demo that the README shows.
 const KEPT: &str = include_str!("../../../../docs/images/demo.svg");
 

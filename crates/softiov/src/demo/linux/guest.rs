@@ -3,7 +3,8 @@
 use crate::demo::report;
 use anyhow::{Context, Result, anyhow, bail};
 use daemon::config::VfConfig;
-use linux_guest::{BootFiles, LinuxGuest, QemuAccelerator};
+use daemon::config::file::CardFamily;
+use linux_guest::{BootFiles, GuestBuilder, LinuxGuest, QemuAccelerator};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -25,8 +26,8 @@ const OFFLOADS: [&str; 3] = ["rx-checksumming: on", "tx-checksumming: on", "tcp-
 #[derive(Debug)]
 pub(super) struct DemoGuest {
     linux: LinuxGuest,
-    /// Names of the guest's VFs, by port.
-    vfs: Vec<String>,
+    /// Guest's VFs, by port.
+    vfs: Vec<VfConfig>,
     /// Last byte of the guest's IPv4 addresses on all networks.
     number: u8,
 }
@@ -37,9 +38,9 @@ impl DemoGuest {
     pub(super) fn boot(assets: &BootFiles, vfs: &[&VfConfig], accel: QemuAccelerator) -> Result<Self> {
         let first = vfs.first().context("cannot boot a guest of the demo without a VF")?;
         let builder = LinuxGuest::builder(&first.name).accel(accel);
-        let linux = vfs.iter().fold(builder, |builder, vf| builder.vf_socket(&vf.socket)).spawn(assets)?;
-        let names = vfs.iter().map(|vf| vf.name.clone()).collect();
-        Ok(Self { linux, vfs: names, number: first.index.get() + 1 })
+        let linux = vfs.iter().fold(builder, |builder, vf| plug(builder, vf)).spawn(assets)?;
+        let vfs = vfs.iter().map(|vf| (*vf).clone()).collect();
+        Ok(Self { linux, vfs, number: first.index.get() + 1 })
     }
 
     /// Waits until the guest has booted, configures its interfaces (names, addresses, a VLAN) and starts an
@@ -71,6 +72,14 @@ impl DemoGuest {
     }
 }
 
+/// Plugs a VF into a guest, by the protocol of the VF's family.
+fn plug(builder: GuestBuilder, vf: &VfConfig) -> GuestBuilder {
+    match vf.family {
+        CardFamily::Virtio => builder.vhost_socket(&vf.socket, 1, &[("mac", vf.mac.to_string().into())]),
+        CardFamily::I82576 | CardFamily::Avf => builder.vf_socket(&vf.socket),
+    }
+}
+
 /// Network interface of a demo guest on a port.
 #[derive(Debug)]
 pub(super) struct GuestInterface<'a> {
@@ -83,8 +92,9 @@ impl GuestInterface<'_> {
     fn set_up(&self) -> Result<()> {
         let (name, vlan) = (self.name(), self.vlan_interface());
         let (address, vlan_address) = (self.address(), self.vlan_address());
-        // The first VF is 01:00.0. iavf creates its interface once the PF has replied.
-        let device = format!("/sys/bus/pci/devices/0000:{:02x}:00.0", self.port + 1);
+        let VfConfig { mac, family, .. } = self.vf_config();
+        // The guest's system loads the drivers of PCI functions by itself, and none of virtio devices.
+        let load = if *family == CardFamily::Virtio { "modprobe virtio_net" } else { ":" };
         let script = format!(
             "wait_until() {{
                  tries=0
@@ -93,8 +103,11 @@ impl GuestInterface<'_> {
                      usleep 100000
                  done
              }}
-             wait_until '[ -e {device}/net ]'
-             ip link set $(ls {device}/net) name {name} || exit
+             {load}
+             # iavf creates its interface once the PF has replied.
+             interface() {{ grep -lix {mac} /sys/class/net/*/address | cut -d / -f 5; }}
+             wait_until '[ -n \"$(interface)\" ]'
+             ip link set $(interface) name {name} || exit
              ip link set {name} up && ip addr add {address}/24 dev {name} &&
              modprobe 8021q && ip link add link {name} name {vlan} type vlan id {VLAN} &&
              ip link set {vlan} up && ip addr add {vlan_address}/24 dev {vlan} || exit
@@ -109,6 +122,10 @@ impl GuestInterface<'_> {
 
     /// Returns the name of the interface's VF.
     pub(super) fn vf(&self) -> &str {
+        &self.vf_config().name
+    }
+
+    fn vf_config(&self) -> &VfConfig {
         &self.guest.vfs[self.port]
     }
 

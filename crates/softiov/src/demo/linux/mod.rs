@@ -1,6 +1,6 @@
-//! `softiov demo --linux`: boots two Debian virtual machines under QEMU with the stock igbvf or iavf, each on a VF. If
-//! privileged, the host itself takes part over a tap uplink in a network namespace. With iavf, each guest also has a VF
-//! of an 82576, so that the report shows both families.
+//! `softiov demo --linux`: boots two Debian virtual machines under QEMU with the stock igbvf, iavf or virtio_net, each on a VF.
+//! If privileged, the host itself takes part over a tap uplink in a network namespace. With iavf or virtio_net, each guest
+//! also has a VF of an 82576, so that the report shows both families.
 
 mod guest;
 mod interrupt;
