@@ -18,7 +18,7 @@
 //! | `tx_ring`, `transmit` | transmit rings; their VFs as sources of frames |
 //! | `packet`, `held` | a packet's offload requests; the saved form of a pending packet |
 //! | `rounds` | visits to the transmit queues, frames from the uplink |
-//! | `others` | VFs of other families on the same plane |
+//! | `part` | parts of a card on several threads; VFs of other families on the same plane |
 //! | `work`, `scratch` | parts of the card that the frame path uses; its private memory |
 //! | `ports` | VFs as ports of the plane: tables, rates |
 //! | `contents`, `scaling` | packet type and checksums of a received frame; its hash and queue |
@@ -44,8 +44,8 @@ mod held;
 mod interrupt;
 mod mailbox;
 mod messages;
-mod others;
 mod packet;
+mod part;
 mod pf;
 mod plain;
 mod poll;
@@ -64,6 +64,7 @@ mod work;
 pub use card::Nic;
 pub use counters::VfEventCounters;
 pub use packet::DescriptorOffloads;
+pub use part::DetachedVf;
 pub use poll::PollResult;
 pub use rings::{NextPacketResult, StagedPacket};
 pub use rx_ring::ReceiveError;

@@ -31,10 +31,8 @@ impl Nic {
                 _ => {}
             }
             self.deliver_waiting(vf, bus);
-            let function = &mut self.functions[usize::from(vf)];
-            let (sent, due) = function.interrupts.send(vf, function.brake.interrupt_interval(), now, bus);
-            function.counters.interrupts += u64::from(sent.count_ones());
-            function.stale |= (sent >> 1) as u16;
+            let due = self.send_interrupts_of(vf, now, bus);
+            let function = &self.functions[usize::from(vf)];
             let mail = function.next_message().is_some();
             let held = function.brake.mail_due(now).filter(|_| mail);
             poll.more |= mail && held.is_none();
@@ -43,6 +41,16 @@ impl Nic {
         // The first VF that found the PF's queue full begins the next poll, so that every VF has its turn.
         self.turn = turned_away.unwrap_or(if count == 0 { 0 } else { (self.turn + 1) % count });
         poll
+    }
+
+    /// Sends the due interrupts of a VF. Returns the time at which a throttled interrupt is due.
+    #[inline]
+    pub(crate) fn send_interrupts_of<B: Bus>(&mut self, vf: u8, now: Time, bus: &mut B) -> Option<Time> {
+        let function = &mut self.functions[usize::from(vf)];
+        let (sent, due) = function.interrupts.send(vf, function.brake.interrupt_interval(), now, bus);
+        function.counters.interrupts += u64::from(sent.count_ones());
+        function.stale |= (sent >> 1) as u16;
+        due
     }
 
     /// Takes a message of a VF, if there is one and no limit delays it.

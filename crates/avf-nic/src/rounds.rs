@@ -47,6 +47,7 @@ impl Nic {
             after_vf(plane, work.bus);
         }
         work.give_back();
+        work.scratch.away.flush();
         self.due = due;
         more
     }

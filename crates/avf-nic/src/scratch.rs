@@ -15,8 +15,8 @@ pub(crate) struct PollScratchMemory {
     /// VFs with receive descriptors that were filled and not yet written back, a bit each. The set is empty between two
     /// calls of the card.
     pub(crate) reached: u64,
-    /// VFs that cards of other families serve on the same plane.
-    pub(crate) others: OtherFamilies,
+    /// VFs in other parts of the card, or of cards of other families on the same plane.
+    pub(crate) away: AwayVfs,
     /// Memory of crate `rings` for frames and packets; `None` before the first frame, and while `rings` uses it.
     pub(crate) places: Option<Box<FrameMemory>>,
     /// Transmit descriptors of a burst of frames.
@@ -27,24 +27,32 @@ pub(crate) struct PollScratchMemory {
     pub(crate) checked: Vec<u8>,
 }
 
-/// VFs that cards of other families serve, and the trunk to these cards.
+/// VFs that other parts of the card or cards of other families serve, and the trunk to these.
 #[derive(Debug, Default)]
-pub(crate) struct OtherFamilies {
+pub(crate) struct AwayVfs {
     pub(crate) vfs: PortSet,
     pub(crate) trunk: Option<Box<dyn FrameTrunk>>,
 }
 
 /// A copy of the card, as for a saved state, moves no frames, so it needs no trunk.
-impl Clone for OtherFamilies {
+impl Clone for AwayVfs {
     fn clone(&self) -> Self {
         Self { vfs: self.vfs, trunk: None }
     }
 }
 
-impl OtherFamilies {
-    /// Returns true if the card of another family serves a VF.
+impl AwayVfs {
+    /// Returns true if a VF is away.
     #[inline]
-    pub(crate) fn serve(&self, port: PortIndex) -> bool {
+    pub(crate) fn have(&self, port: PortIndex) -> bool {
         self.vfs.has(port)
+    }
+
+    /// Wakes the receivers of the frames that the card has put into the trunk.
+    #[inline]
+    pub(crate) fn flush(&mut self) {
+        if let Some(trunk) = &mut self.trunk {
+            trunk.flush();
+        }
     }
 }

@@ -28,8 +28,8 @@ impl<B: Bus> FrameSink for FramePathState<'_, B> {
         about: DeliveryFlags,
         findings: &mut Option<FrameContentFields>,
     ) -> Result<usize, DeliveryError> {
-        if self.scratch.others.serve(port) {
-            let trunk = self.scratch.others.trunk.as_deref_mut();
+        if self.scratch.away.have(port) {
+            let trunk = self.scratch.away.trunk.as_deref_mut();
             return Err(trunk.map_or(DeliveryError::Disabled, |trunk| trunk.cross(port, frame, about, None)));
         }
         rings::deliver(self, port, frame, about, findings)

@@ -70,7 +70,7 @@ impl Nic {
     /// Returns each VF that this card serves, with its port of the plane.
     fn own_ports(&self) -> impl Iterator<Item = (&VfHardware, PortIndex)> {
         let ports = self.functions.iter().zip(0..).map(|(function, n)| (function, PortIndex::of_field(n)));
-        ports.filter(|(_, port)| !self.scratch.others.serve(*port))
+        ports.filter(|(_, port)| !self.scratch.away.have(*port))
     }
 }
 

@@ -21,10 +21,13 @@ mod lengths;
 mod mapped;
 mod offloads;
 mod pages;
+mod parts;
 mod poke;
 mod received;
 mod resets;
 mod runs;
 mod set_aside;
 mod switched;
+#[path = "../../../plane/src/tests/trunks.rs"]
+mod trunks;
 mod world;

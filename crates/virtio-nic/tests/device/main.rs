@@ -20,6 +20,8 @@ mod policies;
 mod receive_faults;
 mod shorthand;
 mod transmit_faults;
+#[path = "../../../plane/src/tests/trunks.rs"]
+mod trunks;
 
 /// Returns the Ethernet address of VF `n`.
 pub(crate) fn address(n: u8) -> [u8; 6] {

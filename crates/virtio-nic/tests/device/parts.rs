@@ -3,54 +3,16 @@
 use crate::exchange::datagram;
 use crate::machine::{MODERN, TestMachine};
 use crate::offloads::{TSO, large_packet};
+use crate::trunks::{NumberedFrames, PARTS, ROOM, RandomNumbers, TrunkEnd, Trunks, VFS};
 use plane::frame::{Frame, HEADROOM};
 use plane::ledger::PortCounters;
 use plane::pacing::TransmitPacing;
 use plane::switch::{StormState, SwitchTables};
-use plane::{ForwardingPlane, FrameTrunk, PortIndex, TrunkFrameHeader};
-use std::collections::VecDeque;
+use plane::{ForwardingPlane, PortIndex};
 use std::sync::{Arc, Mutex};
 use virtio::VirtioFeatures;
 use virtio::net::NetHeader;
 use virtio_nic::{MAX_VFS, Nic};
-
-/// Number of VFs, and number of parts that share them.
-const VFS: u8 = 4;
-const PARTS: usize = 3;
-/// Number of frames in a trunk.
-const ROOM: usize = 64;
-
-/// Trunk with frames and the decisions on them.
-type Trunk = VecDeque<(TrunkFrameHeader, Vec<u8>)>;
-
-/// Trunks between all parts, by receiving part, and the part of each VF.
-#[derive(Debug, Default)]
-struct Trunks {
-    frames: [[Trunk; PARTS]; PARTS],
-    homes: [usize; VFS as usize],
-}
-
-/// Sending end of a part's trunks.
-#[derive(Debug)]
-struct TrunkEnd {
-    from: usize,
-    trunks: Arc<Mutex<Trunks>>,
-}
-
-impl FrameTrunk for TrunkEnd {
-    fn put(&mut self, header: &TrunkFrameHeader, frame: &[u8]) -> bool {
-        let mut trunks = self.trunks.lock().unwrap();
-        let to = trunks.homes[usize::from(header.port.get())];
-        let trunk = &mut trunks.frames[to][self.from];
-        let fits = trunk.len() < ROOM;
-        if fits {
-            trunk.push_back((TrunkFrameHeader::from_bytes(&header.to_bytes()), frame.to_vec()));
-        }
-        fits
-    }
-
-    fn flush(&mut self) {}
-}
 
 /// A card in parts. The part in use is in the machine; the others are beside it.
 struct DividedCard {
@@ -140,16 +102,9 @@ impl DividedCard {
 #[test]
 fn no_frame_is_lost_or_overtaken_in_10_000_moves_of_devices() {
     let mut card = DividedCard::new(MODERN);
-    let (mut sent, mut received) =
-        ([[0_u32; VFS as usize]; VFS as usize], [[0_u32; VFS as usize]; VFS as usize]);
-    let mut state = 1_u32;
-    let mut random = |below: u32| {
-        // Xorshift (Marsaglia): any sequence that a failing test can repeat.
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        (state >> 8) % below
-    };
+    let (mut sent, mut received) = (NumberedFrames::default(), NumberedFrames::default());
+    let mut numbers = RandomNumbers::new();
+    let mut random = |below: u32| numbers.next(below);
     for vf in 0..VFS {
         (0..100).for_each(|_| assert!(card.machine.post_one(vf, 0, &[1_536])));
     }
@@ -158,9 +113,8 @@ fn no_frame_is_lost_or_overtaken_in_10_000_moves_of_devices() {
         let from = random(VFS.into()) as u8;
         let to = (from + 1 + random(u32::from(VFS) - 1) as u8) % VFS;
         for _ in 0..1 + random(4) {
-            let number = &mut sent[usize::from(from)][usize::from(to)];
+            let number = sent.next(from, to);
             card.send(from, NetHeader::default(), &datagram(from, to, &number.to_be_bytes()));
-            *number += 1;
         }
         card.poll(random(PARTS as u32) as usize);
         if random(3) == 0 {
@@ -172,11 +126,9 @@ fn no_frame_is_lost_or_overtaken_in_10_000_moves_of_devices() {
         (0..if last { 2 * PARTS } else { PARTS }).for_each(|part| card.poll(part % PARTS));
         for vf in 0..VFS {
             for (_, bytes, _) in card.machine.received(vf) {
-                let source = usize::from(bytes[11]);
+                let source = bytes[11];
                 let number = u32::from_be_bytes(bytes[42..46].try_into().unwrap());
-                let expected = &mut received[source][usize::from(vf)];
-                assert_eq!(number, *expected, "from VF {source} to VF {vf}");
-                *expected += 1;
+                assert_eq!(number, received.next(source, vf), "from VF {source} to VF {vf}");
                 let part = card.home(vf);
                 assert!(card.on(part, |machine| machine.post_one(vf, 0, &[1_536])));
             }
@@ -185,8 +137,7 @@ fn no_frame_is_lost_or_overtaken_in_10_000_moves_of_devices() {
     assert_eq!(received, sent);
     let crossed: u64 =
         (0..PARTS).map(|part| card.parts[part].1.ledger.total(PortIndex::of_field(0)).rx_packets).sum();
-    let to_first: u32 = sent.iter().map(|row| row[0]).sum();
-    assert_eq!(crossed, u64::from(to_first), "each frame is counted once, where it arrives");
+    assert_eq!(crossed, u64::from(sent.to(0)), "each frame is counted once, where it arrives");
 }
 
 #[test]
