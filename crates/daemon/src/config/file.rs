@@ -77,7 +77,7 @@ pub struct PortConfigKeys {
     pub wait: DoorbellMode,
     /// Processors that the port's thread may run on. Default: all that the host may run on.
     pub cpus: Option<Vec<u32>>,
-    /// Number of threads that share the port's VFs, 1 to 8, with family "virtio". Default: 1.
+    /// Number of threads that share the port's VFs, 1 to 8, with family "virtio", or "avf" and doorbells in memory. Default: 1.
     pub workers: Option<u8>,
     /// Dispatcher of the VFs to the workers: "balanced", which leaves all VFs to one worker while traffic is low, "spread", or
     /// "off". Default: balanced.

@@ -102,8 +102,8 @@ impl OpenPort {
             }
             timeout = self.round(&clock);
             self.succession.note_round();
-            if self.engine.needs_new_tables() || !self.assign(clock.now()) {
-                // Such as a learned address or a client that was disconnected. The next round follows at once.
+            if self.engine.needs_whole_card() || !self.assign(clock.now()) {
+                // Such as a learned address, a request to the PF driver or a client that was disconnected. The next round follows at once.
                 timeout = Some(Duration::ZERO);
                 continue;
             }
@@ -200,7 +200,9 @@ impl OpenPort {
     fn move_frames(&mut self, clock: &dyn TimeSource) -> Option<Duration> {
         let Self { engine, clients, due, .. } = self;
         let began = clock.now();
+        clients.read_doorbells(engine, began);
         let poll = engine.poll(began);
+        clients.publish_registers(engine, began);
         // A stream that is full or broken may not wait for the end of the window.
         engine.follow_uplink(clients.poller(), began);
         let sleeps = !poll.more && !engine.must_gather() && engine.may_sleep();

@@ -1,8 +1,11 @@
 //! Tests of confined hosts: they serve guests as before, and cannot open files beside their own.
 
+use crate::support::bar_mapping::BarMappingGuest;
 use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
+use crate::support::numbers::exchange_numbers;
+use crate::support::qemu;
 use crate::vhost::guest::{VirtioGuest, exchange as exchange_virtio};
 use daemon::confine;
 use host::confine::LandlockEnforcement;
@@ -63,5 +66,17 @@ fn confined_host_serves_guests_by_several_workers() {
         eventually("the VF returns", || live.show_port("pf0").workers[1].vfs.is_empty());
         let mut b = VirtioGuest::boot(live, 1);
         exchange_virtio(&mut a, &mut b);
+    });
+}
+
+#[test]
+fn confined_workers_serve_guests_that_ring_by_memory() {
+    let text =
+        "[[port]]\nfamily = \"avf\"\nvfs = 2\nwait = \"mapped\"\nworkers = 2\ndispatcher = \"spread\"\n";
+    confined("confined_workers_serve_guests_that_ring_by_memory", text, |live| {
+        let boot = |vf| BarMappingGuest::boot(live, vf, qemu::MAPPABLE_AVF);
+        let mut guests = [boot(0), boot(1)];
+        eventually("a VF moves to the second worker", || live.show_port("pf0").workers[1].vfs == [1]);
+        exchange_numbers(&mut guests);
     });
 }

@@ -14,13 +14,14 @@ use pcie::VfIndex;
 use pcie::pages::GuestRegisterPages;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
 
 /// Register pages of a VF, in memory that is shared with its client.
 #[derive(Debug)]
 pub(super) struct SharedRegisterPages {
-    memory: VfRegisterPages,
+    memory: Arc<VfRegisterPages>,
     vf: VfIndex,
     /// Ranges of BAR0 that the client may map.
     pub(super) areas: &'static [SparseArea],
@@ -39,7 +40,7 @@ impl SharedRegisterPages {
         if areas.is_empty() {
             return Ok(None);
         }
-        let memory = VfRegisterPages::new(bar0(card, vf))?;
+        let memory = Arc::new(VfRegisterPages::new(bar0(card, vf))?);
         Ok(Some(Self { memory, vf, areas, given: false }))
     }
 
@@ -54,7 +55,8 @@ impl SharedRegisterPages {
         now: Time,
     ) -> Option<Self> {
         // `VfRegisterPages::adopt` accepts only memory of the length that `new` creates.
-        let (memory, areas) = (VfRegisterPages::adopt(fd, bar0(card, vf))?, card.mappable(vf));
+        let memory = Arc::new(VfRegisterPages::adopt(fd, bar0(card, vf))?);
+        let areas = card.mappable(vf);
         (!areas.is_empty()).then(|| card.share_pages(vf, &memory, exactly, now))?;
         Some(Self { memory, vf, areas, given: true })
     }

@@ -157,6 +157,9 @@ impl PortClients {
         }
         let stream = connection.close(&mut device);
         slot.own.pages = None;
+        if let Some(vf) = function.vf() {
+            engine.card_mut().unshare_pages(vf);
+        }
         if let Some(suppressed) = slot.log.allow(now) {
             let name = &slot.name;
             match end {

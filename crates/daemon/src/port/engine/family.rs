@@ -5,8 +5,8 @@ use super::bus::GuestBus;
 use super::error::CardChangeRefusal;
 use super::page_memory::VfRegisterPages;
 use super::uplink::PortUplink;
-use super::workers::{FrameWorkers, WorkerFailure};
-use crate::config;
+use super::workers::{PortWorkers, WorkerFailure};
+use crate::config::{self, PortConfig};
 use crate::control::status::{
     PacketBufferStatus, VfConductStatus, VfFilterStatus, VfMailboxStatus, WorkerStatus,
 };
@@ -14,12 +14,15 @@ use crate::settings::{PortSettings, VfSettings};
 use crate::state::SavedStateError;
 use crate::state::port::ClientState;
 use driver::conduct::{OffenceCounts, VfConductMonitor, VfConductVerdict};
+use host::confine::PreparedSandbox;
 use i82576::{MacAddress, Time};
 use iovm::VirtualFunctionState;
 use nic::{PollResult, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
 use policy::{Offence, PolicyError, PortPolicy, VfPolicy};
 use std::fmt::Debug;
+use std::io;
+use std::sync::Arc;
 use vfio_user::types::SparseArea;
 
 /// Refused policy: its VF, or `None` for a policy of the port, and the reason.
@@ -162,7 +165,10 @@ pub(in crate::port) trait PortCard: Debug + Send {
 
     /// Begins to use the register pages that a VF's client maps. If `exactly`, the pages are as the card left them, and
     /// changed doorbells count as the guest's stores. Otherwise the card's registers overwrite the pages.
-    fn share_pages(&mut self, vf: VfIndex, pages: &VfRegisterPages, exactly: bool, now: Time);
+    fn share_pages(&mut self, vf: VfIndex, pages: &Arc<VfRegisterPages>, exactly: bool, now: Time);
+
+    /// Ends the use of a VF's register pages, whose client is gone.
+    fn unshare_pages(&mut self, _: VfIndex) {}
 
     /// Returns true if the guest has stored a doorbell since the card last read the register pages.
     fn has_new_doorbells(&self, vf: VfIndex, pages: &VfRegisterPages) -> bool;
@@ -209,11 +215,14 @@ pub(in crate::port) trait PortCard: Debug + Send {
         false
     }
 
-    /// Sets the threads that share the card's VFs, for a family whose card can be divided.
-    fn set_workers(&mut self, _: FrameWorkers) {}
+    /// Starts the configured threads that share the card's VFs with the port's own. A family whose card cannot be divided starts
+    /// none.
+    fn start_workers(&mut self, _: &PortConfig, _: &PreparedSandbox) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Returns the threads that share the card's VFs, if there are any beside the port's own.
-    fn workers(&mut self) -> Option<&mut FrameWorkers> {
+    fn workers(&mut self) -> Option<&mut dyn PortWorkers> {
         None
     }
 
@@ -227,7 +236,8 @@ pub(in crate::port) trait PortCard: Debug + Send {
         false
     }
 
-    /// Returns true if the switch's tables have to be computed again, for which the card must not be divided.
+    /// Returns true if the switch's tables have to be computed again, or the PF driver has to run, for which the card must not
+    /// be divided.
     fn has_changed(&self) -> bool {
         false
     }

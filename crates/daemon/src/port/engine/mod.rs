@@ -61,7 +61,7 @@ use policy::{PolicyError, PortPolicy, VfPolicy};
 use std::io;
 use std::time::Duration;
 use uplink::{PortUplink, UplinkPipelineStages, UplinkPollContext};
-use workers::{FrameWorkers, WorkerFailure};
+use workers::WorkerFailure;
 
 /// Outcome of one call of [`PortEngine::poll`], which polls card and uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,12 +173,13 @@ impl PortEngine {
         threads: &PreparedSandbox,
         poller: &Poller,
     ) -> io::Result<()> {
-        let Some(nic) = self.card.virtio().filter(|_| config.workers > 1) else { return Ok(()) };
-        let settings = (config.workers, config.dispatcher, config.wait);
-        let workers = FrameWorkers::start(&config.name, settings, threads, nic)?;
-        poller.add(workers.waker(), tokens::TRUNK, PollInterest::READ)?;
-        self.card.set_workers(workers);
-        Ok(())
+        if config.workers > 1 {
+            self.card.start_workers(config, threads)?;
+        }
+        match self.card.workers() {
+            Some(workers) => poller.add(workers.waker(), tokens::TRUNK, PollInterest::READ),
+            None => Ok(()),
+        }
     }
 
     /// Changes the processors that the other workers of the port run on.
@@ -212,8 +213,8 @@ impl PortEngine {
         self.card.is_divided()
     }
 
-    /// Returns true if the card has to be gathered before the next poll: its tables or the uplink's link have changed, or a
-    /// capture needs all frames on one thread.
+    /// Returns true if the card has to be gathered before the next poll: its tables or the uplink's link have changed, its PF
+    /// driver has to run, or a capture needs all frames on one thread.
     pub(in crate::port) fn must_gather(&self) -> bool {
         self.card.has_changed() || self.uplink_changed || self.uplink.is_watched()
     }
@@ -228,8 +229,8 @@ impl PortEngine {
         Ok(())
     }
 
-    /// Returns true if the next poll computes the switch's tables again. The card may not be divided before.
-    pub(in crate::port) fn needs_new_tables(&self) -> bool {
+    /// Returns true if the card may not be divided before the next round, which makes tables or runs the PF driver.
+    pub(in crate::port) fn needs_whole_card(&self) -> bool {
         self.card.has_changed()
     }
 

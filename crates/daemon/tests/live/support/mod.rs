@@ -4,11 +4,13 @@
 //! Unlike embedded guests, these peers show every step and misbehave on request.
 
 pub(crate) mod alone;
+pub(crate) mod bar_mapping;
 pub(crate) mod cloud_hypervisor;
 pub(crate) mod guest;
 pub(crate) mod http;
 pub(crate) mod live;
 pub(crate) mod machine;
+pub(crate) mod numbers;
 pub(crate) mod qemu;
 pub(crate) mod ram;
 pub(crate) mod raw;

@@ -58,6 +58,8 @@ pub(crate) const AVF: ExpectedPciFunction = ExpectedPciFunction {
 };
 /// VF of a port with `family = "avf"` that offers doorbell pages to map.
 pub(crate) const MAPPABLE_AVF: ExpectedPciFunction = ExpectedPciFunction { mappable: true, ..AVF };
+/// VF of a port with `family = "avf"` that offers doorbell pages to map, for a client that does not read the offer.
+pub(crate) const IGNORANT_AVF: ExpectedPciFunction = ExpectedPciFunction { ignorant: true, ..MAPPABLE_AVF };
 pub(crate) const PF: ExpectedPciFunction = ExpectedPciFunction {
     device: 0x10c9,
     regions: [0x2_0000, 0, 32, 0x4000, 0, 0, 0, 4096, 0],

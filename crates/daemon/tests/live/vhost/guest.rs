@@ -3,6 +3,7 @@
 use super::front_end::{FEATURES, VhostTestFrontEnd};
 use crate::support::eventually;
 use crate::support::live::LiveHost;
+use crate::support::numbers::NumberedGuest;
 use crate::support::ram::GuestRam;
 use host::eventfd::EventFd;
 use host::socket::StreamSocket;
@@ -284,6 +285,16 @@ impl<R: DriverRing, V: GuestVmm> VirtioGuest<R, V> {
     #[track_caller]
     pub(crate) fn wait_for(&mut self, payload: &[u8]) {
         eventually("the frame arrives", || self.take().iter().any(|arrived| arrived.starts_with(payload)));
+    }
+}
+
+impl NumberedGuest for VirtioGuest {
+    fn send(&mut self, payload: &[u8]) {
+        Self::send(self, payload);
+    }
+
+    fn take(&mut self) -> Vec<Vec<u8>> {
+        Self::take(self)
     }
 }
 

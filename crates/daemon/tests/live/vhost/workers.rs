@@ -3,16 +3,12 @@
 use super::guest::{VirtioGuest, exchange};
 use crate::support::eventually;
 use crate::support::live::LiveHost;
+use crate::support::numbers::{FRAMES, exchange_numbers};
 use daemon::settings::{PortSettings, StormControlSettings};
 use host::socket::StreamSocket;
 
 /// Configuration of a port whose VFs are spread over two workers: the VFs with odd numbers are the second worker's.
 const SPREAD: &str = "[[port]]\nfamily = \"virtio\"\nvfs = 4\nworkers = 2\ndispatcher = \"spread\"\n";
-
-/// Number of frames that each guest sends.
-const FRAMES: u16 = 2_000;
-/// Number of frames on their way from each guest, so that no receive ring is ever full.
-const WINDOW: u16 = 8;
 
 /// Returns the VFs of the second worker of the first port.
 fn second_worker(live: &LiveHost) -> Vec<u8> {
@@ -23,30 +19,6 @@ fn second_worker(live: &LiveHost) -> Vec<u8> {
 fn storm_limit(broadcast: u32) -> PortSettings {
     let storm = StormControlSettings { broadcast: Some(broadcast), ..StormControlSettings::default() };
     PortSettings { storm: Some(storm), ..PortSettings::default() }
-}
-
-/// Sends numbered frames from each guest to all others, and checks that none is lost or overtaken.
-fn exchange_numbers(guests: &mut [VirtioGuest]) {
-    let count = guests.len();
-    let mut arrived = vec![vec![0; count]; count];
-    let mut sent = vec![0; count];
-    eventually("all frames arrive", || {
-        for (from, guest) in guests.iter_mut().enumerate() {
-            let least = (0..count).filter(|to| *to != from).map(|to| arrived[to][from]).min().unwrap();
-            while sent[from] < FRAMES.min(least + WINDOW) {
-                guest.send(&[&[from as u8][..], &sent[from].to_be_bytes()].concat());
-                sent[from] += 1;
-            }
-        }
-        for (to, guest) in guests.iter_mut().enumerate() {
-            for payload in guest.take() {
-                let (from, number) = (usize::from(payload[0]), u16::from_be_bytes([payload[1], payload[2]]));
-                assert_eq!(number, arrived[to][from], "from guest {from} to guest {to}");
-                arrived[to][from] += 1;
-            }
-        }
-        (0..count).all(|to| (0..count).all(|from| from == to || arrived[to][from] == FRAMES))
-    });
 }
 
 #[test]

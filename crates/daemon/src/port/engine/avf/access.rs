@@ -8,8 +8,8 @@ use pcie::VfIndex;
 impl AvfCard {
     /// Resets a VF in the card by `reset`, after the VF's configuration space was reset.
     pub(super) fn reset_card(&mut self, vf: VfIndex, reset: impl FnOnce(&mut Nic, u8)) {
-        self.card.set_bus_master(vf.get(), false);
-        reset(&mut self.card, vf.get());
+        self.card.nic.set_bus_master(vf.get(), false);
+        reset(&mut self.card.nic, vf.get());
         self.pf_memory.changed = true;
     }
 
@@ -19,7 +19,7 @@ impl AvfCard {
             self.reset_card(vf, Nic::function_level_reset);
         }
         if let Some(on) = effects.bus_master {
-            self.card.set_bus_master(vf.get(), on);
+            self.card.nic.set_bus_master(vf.get(), on);
         }
     }
 
@@ -29,7 +29,7 @@ impl AvfCard {
         let mut rest = data;
         while !rest.is_empty() {
             let inside = (at % 4) as usize;
-            let word = self.card.read(vf.get(), at & !3).to_le_bytes();
+            let word = self.card.nic.read(vf.get(), at & !3).to_le_bytes();
             let (piece, tail) = rest.split_at_mut(rest.len().min(4 - inside));
             piece.copy_from_slice(&word[inside..inside + piece.len()]);
             at += piece.len() as u32;
@@ -41,7 +41,7 @@ impl AvfCard {
     pub(super) fn write_registers(&mut self, vf: VfIndex, offset: u64, data: &[u8]) {
         if offset.is_multiple_of(4) {
             for (at, word) in (offset as u32..).step_by(4).zip(data.as_chunks::<4>().0) {
-                self.card.write(vf.get(), at, u32::from_le_bytes(*word));
+                self.card.nic.write(vf.get(), at, u32::from_le_bytes(*word));
             }
         }
     }

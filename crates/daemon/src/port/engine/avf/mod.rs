@@ -3,12 +3,14 @@
 //! | module | content |
 //! |---|---|
 //! | `access` | configuration space and registers, as clients reach them |
+//! | `parts` | register pages that guests map; parts of the card, which workers run |
 //! | `hal` | the PF driver's access to the card |
 //! | `saved` | creates, saves and restores a port |
 //! | `report` | counters and status |
 
 mod access;
 mod hal;
+mod parts;
 mod report;
 mod saved;
 
@@ -19,56 +21,49 @@ use super::family::{PfDriverRunResult, PortCard, RefusedPolicy, ReportedVfState,
 use super::page_memory::VfRegisterPages;
 use super::switch_policy::SwitchPolicyState;
 use super::uplink::PortUplink;
-use crate::config;
+use super::workers::{BUDGET, DividedCard, FrameWorkers, PortWorkers, WorkerFailure};
+use crate::config::{self, PortConfig};
+use crate::control::status::WorkerStatus;
 use crate::settings::PortSettings;
 use crate::state::SavedStateError;
 use crate::state::port::{ClientState, ConfiguredPolicies};
 use avf::ids::{BAR0_SIZE, BAR3_SIZE, LINK_SPEED, MAX_VFS};
 use avf_nic::Nic;
-use avf_nic::doorbell::Doorbells;
 use driver::avf::pf::AvfPf;
 use driver::conduct::{QuarantineCause, VfConductVerdict};
 use hal::{AvfPfHal, PfDmaMemory};
+use host::confine::PreparedSandbox;
 use i82576::Time;
 use iovm::{VirtualFunction, VirtualFunctionState};
 use nic::{PollResult, PoolCounters};
+use parts::{AREAS, AvfCardPart};
 use pcie::{Function, VfIndex, VfSet};
 use plane::ForwardingPlane;
 use plane::uplink::UplinkTally;
 use policy::{PolicyError, PortPolicy, VfPolicy};
-use std::ops::Range;
+use std::io;
+use std::sync::Arc;
 use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
-
-/// Maximum number of frames that one poll of the card moves from the uplink, and of packets from each transmit queue.
-pub(super) const BUDGET: usize = 64;
-
-/// Ranges of a VF's BAR0 that its client may map.
-const AREAS: &[SparseArea] = &{
-    let [tails, vectors] = avf::ids::MAPPED;
-    [area(&tails), area(&vectors)]
-};
-
-const fn area(pages: &Range<u32>) -> SparseArea {
-    SparseArea { offset: pages.start as u64, size: (pages.end - pages.start) as u64 }
-}
 
 /// AVF card of a port: the PF driver, the plane between VFs and uplink, and the VFs' configuration spaces.
 #[derive(Debug)]
 pub(in crate::port) struct AvfCard {
-    pub(super) card: Nic,
+    pub(super) card: AvfCardPart,
     pub(super) pf: AvfPf,
     pub(super) pf_memory: PfDmaMemory,
     pub(super) plane: Box<ForwardingPlane<MAX_VFS>>,
     functions: Vec<VirtualFunction>,
-    /// Doorbells in the register pages of each VF whose client has received these pages to map.
-    doorbells: [Option<Doorbells>; MAX_VFS],
     pub(super) decided: Vec<VfPolicyState>,
     rules: SwitchPolicyState,
     configured: ConfiguredPolicies<PortPolicy>,
     /// VFs with a mailbox message that the PF driver has not handled yet.
     pub(super) asking: VfSet,
     pub(super) link: bool,
+    /// True if the port's link has changed since the PF driver has run.
+    link_changed: bool,
+    /// Threads that share the VFs; none if the port's own thread serves all of them.
+    workers: Option<FrameWorkers<AvfCardPart>>,
 }
 
 impl AvfCard {
@@ -80,7 +75,7 @@ impl AvfCard {
         act: impl FnOnce(&mut AvfPf, &mut AvfPfHal<'_>) -> R,
     ) -> R {
         let Self { card, pf, pf_memory, .. } = self;
-        act(pf, &mut AvfPfHal { card, pf_memory, guests, now })
+        act(pf, &mut AvfPfHal { card: &mut card.nic, pf_memory, guests, now })
     }
 
     /// Has the PF driver apply the policy of a VF to the card.
@@ -129,34 +124,31 @@ impl PortCard for AvfCard {
     }
 
     fn is_bus_master(&self, function: Function) -> bool {
-        function.vf().is_some_and(|vf| self.card.is_bus_master(vf.get()))
+        function.vf().is_some_and(|vf| self.card.nic.is_bus_master(vf.get()))
     }
 
     fn mappable(&self, _: VfIndex) -> &'static [SparseArea] {
         AREAS
     }
 
-    fn share_pages(&mut self, vf: VfIndex, pages: &VfRegisterPages, exactly: bool, _: Time) {
-        self.doorbells[vf.index()] = Some(match exactly {
-            true => Doorbells::adopt(&self.card, vf.get()),
-            false => Doorbells::renew(&self.card, vf.get(), pages),
-        });
+    fn share_pages(&mut self, vf: VfIndex, pages: &Arc<VfRegisterPages>, exactly: bool, _: Time) {
+        self.card.share_pages(vf, pages, exactly);
     }
 
-    fn has_new_doorbells(&self, vf: VfIndex, pages: &VfRegisterPages) -> bool {
-        self.doorbells[vf.index()].as_ref().is_some_and(|doorbells| doorbells.has_stores(pages))
+    fn unshare_pages(&mut self, vf: VfIndex) {
+        self.card.unshare_pages(vf);
     }
 
-    fn read_doorbells(&mut self, vf: VfIndex, pages: &VfRegisterPages, _: Time) {
-        if let Some(doorbells) = &mut self.doorbells[vf.index()] {
-            self.card.read_doorbells(doorbells, pages);
-        }
+    fn has_new_doorbells(&self, vf: VfIndex, _: &VfRegisterPages) -> bool {
+        self.card.has_new_doorbells(vf)
     }
 
-    fn publish_registers(&mut self, vf: VfIndex, pages: &VfRegisterPages, _: Time) {
-        if let Some(doorbells) = &mut self.doorbells[vf.index()] {
-            self.card.publish_registers(doorbells, pages);
-        }
+    fn read_doorbells(&mut self, vf: VfIndex, _: &VfRegisterPages, _: Time) {
+        self.card.read_doorbells(vf);
+    }
+
+    fn publish_registers(&mut self, vf: VfIndex, _: &VfRegisterPages, _: Time) {
+        self.card.publish_registers(vf);
     }
 
     fn family(&self) -> config::file::CardFamily {
@@ -172,6 +164,7 @@ impl PortCard for AvfCard {
     }
 
     fn visit(&mut self, bus: &mut GuestBus, now: Time) -> PfDriverRunResult {
+        self.link_changed = false;
         let link = self.link.then_some(LINK_SPEED);
         let visit = self.with_pf(bus, now, |pf, hal| {
             pf.set_link(hal, link);
@@ -198,21 +191,70 @@ impl PortCard for AvfCard {
     }
 
     fn poll(&mut self, now: Time, bus: &mut GuestBus, uplink: &mut PortUplink) -> PollResult {
-        let Self { card, plane, rules, pf_memory, .. } = self;
+        let Self { card, plane, rules, pf_memory, workers, .. } = self;
         plane.now = now;
         (plane.uplink.link, plane.uplink.receives) = (self.link, true);
         if std::mem::take(&mut pf_memory.changed) {
-            card.apply_policy(plane, &rules.mirrors());
+            card.nic.apply_policy(plane, &rules.mirrors());
+            workers.iter_mut().for_each(FrameWorkers::change_tables);
         }
         rules.pass_windows(plane);
-        let from_uplink = card.arrive(plane, BUDGET, bus, uplink);
-        let from_queues = card.visit_ready(plane, BUDGET, bus, uplink);
+        let from_workers = workers
+            .as_mut()
+            .filter(|workers| workers.are_divided())
+            .is_some_and(|workers| workers.receive(&mut DividedCard { card, plane, bus }, uplink));
+        let nic = &mut card.nic;
+        let from_uplink = nic.arrive(plane, BUDGET, bus, uplink);
+        let from_queues = nic.visit_ready(plane, BUDGET, bus, uplink);
         plane.tally = UplinkTally::default();
-        let poll = card.poll(now, &mut pf_memory.bus(bus));
+        let poll = nic.poll(now, &mut pf_memory.bus(bus));
         self.asking = self.asking.or(VfSet::new(poll.for_pf));
-        let more = from_uplink || from_queues || poll.more || poll.for_pf != 0;
-        let deadline = [poll.deadline, card.due(), rules.watch(plane)].into_iter().flatten().min();
+        let more = from_workers || from_uplink || from_queues || poll.more || poll.for_pf != 0;
+        let deadline = [poll.deadline, nic.due(), rules.watch(plane)].into_iter().flatten().min();
         PollResult { more, deadline }
+    }
+
+    fn start_workers(&mut self, config: &PortConfig, threads: &PreparedSandbox) -> io::Result<()> {
+        self.workers = Some(FrameWorkers::start(config, threads, &mut self.card)?);
+        Ok(())
+    }
+
+    fn workers(&mut self) -> Option<&mut dyn PortWorkers> {
+        self.workers.as_mut().map(|workers| workers as &mut dyn PortWorkers)
+    }
+
+    fn worker_status(&mut self, vfs: usize) -> Vec<WorkerStatus> {
+        self.workers.as_mut().map_or_else(Vec::new, |workers| workers.status(vfs, &self.plane))
+    }
+
+    fn is_divided(&self) -> bool {
+        self.workers.as_ref().is_some_and(FrameWorkers::are_divided)
+    }
+
+    /// Returns true if filters or rates have changed, or if the PF driver has a request to answer or a new link to report.
+    fn has_changed(&self) -> bool {
+        self.pf_memory.changed || self.link_changed || !self.asking.is_empty()
+    }
+
+    fn gather(&mut self, bus: &mut GuestBus, uplink: &mut PortUplink) -> Result<(), WorkerFailure> {
+        let Self { card, plane, workers, .. } = self;
+        let card = &mut DividedCard { card, plane, bus };
+        workers.as_mut().map_or(Ok(()), |workers| workers.gather(card, uplink))
+    }
+
+    fn assign(&mut self, bus: &mut GuestBus, alone: bool, now: Time) {
+        // Storm control counts frames to groups on one plane.
+        let alone = alone || self.rules.limits_storms();
+        let Self { card, plane, workers, .. } = self;
+        if let Some(workers) = workers {
+            workers.decide(&DividedCard { card, plane, bus }, alone, now);
+        }
+    }
+
+    fn divide(&mut self, bus: &mut GuestBus, takes_uncut: bool) -> Result<(), WorkerFailure> {
+        let Self { card, plane, workers, .. } = self;
+        let card = &mut DividedCard { card, plane, bus };
+        workers.as_mut().map_or(Ok(()), |workers| workers.divide(card, takes_uncut))
     }
 
     fn link(&self) -> bool {
@@ -220,11 +262,12 @@ impl PortCard for AvfCard {
     }
 
     fn set_link(&mut self, up: bool) {
-        self.link = up;
+        self.link_changed |= std::mem::replace(&mut self.link, up) != up;
     }
 
     fn forward_link_local(&mut self, on: bool) {
         self.plane.forward_link_local(on);
+        self.workers.iter_mut().for_each(FrameWorkers::change_tables);
     }
 
     fn show_link(
@@ -315,7 +358,7 @@ impl PortCard for AvfCard {
     }
 
     fn rings(&mut self, vf: VfIndex, _: Time) -> (Vec<u32>, Vec<u32>) {
-        self.card.rings(vf.get())
+        self.card.nic.rings(vf.get())
     }
 
     fn is_active(&self, vf: VfIndex) -> bool {

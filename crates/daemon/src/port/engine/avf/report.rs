@@ -19,7 +19,7 @@ impl AvfCard {
         self.plane.ledger.settle_received(port);
         self.plane.ledger.settle_sent(port);
         let mut counters = *self.plane.ledger.of(port);
-        if let Some(card) = self.card.counters(vf.get()) {
+        if let Some(card) = self.card.nic.counters(vf.get()) {
             counters.dma_faults += card.dma_faults;
         }
         counters
@@ -29,7 +29,7 @@ impl AvfCard {
     /// counts as a request, valid or not.
     pub(super) fn offence_totals(&mut self, vf: VfIndex, interrupts: u64) -> OffenceCounts {
         let mut totals = offence_counts(&self.vf_counters(vf), interrupts);
-        if let Some(card) = self.card.counters(vf.get()) {
+        if let Some(card) = self.card.nic.counters(vf.get()) {
             totals[Offence::Mailbox as usize] = card.messages + card.strange;
             totals[Offence::Invalid as usize] += card.strange;
         }

@@ -7,6 +7,7 @@ mod tests;
 
 use super::AvfCard;
 use super::hal::{AvfPfHal, PfDmaMemory};
+use super::parts::AvfCardPart;
 use crate::config::PortConfig;
 use crate::pf_config::PF_RID;
 use crate::port::engine::bus::GuestBus;
@@ -60,17 +61,18 @@ impl AvfCard {
         };
         let AvfCardParts { card, pf, pf_memory, plane } = parts;
         Self {
-            card,
+            card: AvfCardPart::new(card),
             pf,
             pf_memory,
             plane,
             functions: VfIndex::first(MAX_VFS).map(function).collect(),
-            doorbells: [const { None }; MAX_VFS],
             decided,
             rules,
             configured,
             asking: VfSet::NONE,
             link,
+            link_changed: false,
+            workers: None,
         }
     }
 
@@ -221,7 +223,7 @@ impl AvfCard {
         let offered = VfIndex::first(config.vfs.len());
         for ((vf, function), state) in offered.zip(&mut self.functions).zip(functions) {
             if function.load(state) {
-                self.card.set_bus_master(vf.get(), function.endpoint().bus_master());
+                self.card.nic.set_bus_master(vf.get(), function.endpoint().bus_master());
             } else {
                 sound = false;
             }
@@ -243,7 +245,7 @@ impl AvfCard {
         now: Time,
     ) -> Result<Vec<u8>, SavedStateError> {
         let rest = PausedAvfPortState {
-            card: self.card.save(&self.plane),
+            card: self.card.nic.save(&self.plane),
             pf: self.with_pf(guests, now, |pf, hal| pf.save(hal)),
             hidden: hidden_vfs(&self.decided),
             asking: self.asking,

@@ -34,6 +34,7 @@ use nic::{Nic, PollBudget, PollResult, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
 use pf_owner::{HostedPf, PfOwner, vf};
 use policy::{PolicyError, PortPolicy, VfPolicy};
+use std::sync::Arc;
 use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
 
@@ -115,11 +116,11 @@ impl PortCard for I82576Card {
         AREAS
     }
 
-    fn share_pages(&mut self, vf: VfIndex, pages: &VfRegisterPages, exactly: bool, now: Time) {
+    fn share_pages(&mut self, vf: VfIndex, pages: &Arc<VfRegisterPages>, exactly: bool, now: Time) {
         let Some(vf) = card_vf(vf) else { return };
         self.doorbells[vf.index()] = Some(match exactly {
             true => Doorbells::adopt(&self.nic, vf, now),
-            false => Doorbells::renew(&self.nic, vf, pages, now),
+            false => Doorbells::renew(&self.nic, vf, &**pages, now),
         });
     }
 

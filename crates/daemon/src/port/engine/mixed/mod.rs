@@ -33,6 +33,7 @@ use iovm::VirtualFunctionState;
 use nic::{PollResult, PoolCounters};
 use pcie::{Function, MAX_VFS, VfIndex, VfSet};
 use policy::{PolicyError, PortPolicy, VfPolicy};
+use std::sync::Arc;
 use trunk::CardTrunkReceiver;
 use vfio_user::types::SparseArea;
 
@@ -131,8 +132,12 @@ impl PortCard for MixedCard {
         self.of(vf).mappable(vf)
     }
 
-    fn share_pages(&mut self, vf: VfIndex, pages: &VfRegisterPages, exactly: bool, now: Time) {
+    fn share_pages(&mut self, vf: VfIndex, pages: &Arc<VfRegisterPages>, exactly: bool, now: Time) {
         self.of_mut(vf).share_pages(vf, pages, exactly, now);
+    }
+
+    fn unshare_pages(&mut self, vf: VfIndex) {
+        self.of_mut(vf).unshare_pages(vf);
     }
 
     fn has_new_doorbells(&self, vf: VfIndex, pages: &VfRegisterPages) -> bool {

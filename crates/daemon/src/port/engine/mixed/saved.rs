@@ -33,8 +33,8 @@ impl MixedCard {
         virtio.card.leave_to_others(avf_vfs);
         virtio.card.set_trunk(Some(sender));
         let (sender, to_virtio) = trunk::connect();
-        avf.card.leave_to_others(!avf_vfs);
-        avf.card.set_trunk(Some(sender));
+        avf.card.nic.leave_to_others(!avf_vfs);
+        avf.card.nic.set_trunk(Some(sender));
         std::mem::swap(&mut avf.plane, &mut virtio.plane);
         let mut card =
             Self { families: config.families(), family: config.family, avf, virtio, to_avf, to_virtio };

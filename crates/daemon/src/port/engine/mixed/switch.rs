@@ -1,9 +1,9 @@
 //! The switch of a mixed port: one plane, which both cards use in turn. Its tables have the ports of both.
 
 use super::MixedCard;
-use crate::port::engine::avf::BUDGET;
 use crate::port::engine::bus::GuestBus;
 use crate::port::engine::uplink::PortUplink;
+use crate::port::engine::workers::BUDGET;
 use i82576::Time;
 use nic::PollResult;
 use pcie::{VfIndex, VfSet};
@@ -27,20 +27,20 @@ impl MixedCard {
         rules.pass_windows(plane);
         // Only virtio VFs take packets that are not segmented, so the uplink's packets enter through their card.
         let from_uplink = card.arrive(plane, BUDGET, bus, uplink);
-        to_avf.empty(|header, frame| avf.card.leave_trunk(plane, header, frame, bus));
+        to_avf.empty(|header, frame| avf.card.nic.leave_trunk(plane, header, frame, bus));
         // After each VF, so that a VF that fills a trunk loses its own frames and no neighbour's.
-        let from_avf = avf.card.visit_ready_vfs(plane, BUDGET, bus, uplink, |plane, bus| {
+        let from_avf = avf.card.nic.visit_ready_vfs(plane, BUDGET, bus, uplink, |plane, bus| {
             to_virtio.empty(|header, frame| card.leave_trunk(plane, header, frame, bus));
         });
         let from_virtio = card.visit_ready_vfs(plane, BUDGET, bus, uplink, |plane, bus| {
-            to_avf.empty(|header, frame| avf.card.leave_trunk(plane, header, frame, bus));
+            to_avf.empty(|header, frame| avf.card.nic.leave_trunk(plane, header, frame, bus));
         });
-        avf.card.give_back(bus);
+        avf.card.nic.give_back(bus);
         plane.tally = UplinkTally::default();
-        let poll = avf.card.poll(now, &mut avf.pf_memory.bus(bus));
+        let poll = avf.card.nic.poll(now, &mut avf.pf_memory.bus(bus));
         avf.asking = avf.asking.or(VfSet::new(poll.for_pf));
         let more = from_uplink || from_avf || from_virtio || poll.more || poll.for_pf != 0;
-        let deadlines = [poll.deadline, avf.card.due(), card.due(), rules.watch(plane)];
+        let deadlines = [poll.deadline, avf.card.nic.due(), card.due(), rules.watch(plane)];
         PollResult { more, deadline: deadlines.into_iter().flatten().min() }
     }
 
@@ -54,11 +54,11 @@ impl MixedCard {
         self.reserve_addresses();
         let Self { avf, virtio, .. } = self;
         let own = !PortSet::new(virtio.others.bits());
-        let mut tables = avf.card.tables(virtio.card.address_count());
+        let mut tables = avf.card.nic.tables(virtio.card.address_count());
         virtio.card.add_ports(&mut tables, own);
         tables.mirrors = virtio.rules.mirrors();
         virtio.plane.set_tables(tables);
-        avf.card.set_rates(&mut virtio.plane);
+        avf.card.nic.set_rates(&mut virtio.plane);
         virtio.card.set_rates(&mut virtio.plane, own);
     }
 
@@ -69,7 +69,7 @@ impl MixedCard {
         for vf in virtio.others.iter() {
             let rules = VfRules {
                 enabled: false,
-                addresses: avf.card.addresses(vf.get()).collect(),
+                addresses: avf.card.nic.addresses(vf.get()).collect(),
                 promised: avf.decided[vf.index()].policy.mac,
                 ..VfRules::default()
             };

@@ -5,12 +5,14 @@
 //! |---|---|
 //! | `applied` | policy, conduct and link, applied to the devices |
 //! | `rules` | the forwarding rules that follow from a policy |
+//! | `parts` | parts of the card, which workers run |
 //! | `held` | offences of VFs, throttles and quarantines |
 //! | `saved` | creates, saves and restores a port |
 //! | `report` | counters and status |
 
 mod applied;
 mod held;
+mod parts;
 mod report;
 mod rules;
 mod saved;
@@ -24,14 +26,15 @@ use super::family::{PfDriverRunResult, PortCard, RefusedPolicy, ReportedVfState,
 use super::page_memory::VfRegisterPages;
 use super::switch_policy::SwitchPolicyState;
 use super::uplink::PortUplink;
-use super::workers::{BUDGET, DividedCard, FrameWorkers, WorkerFailure};
-use crate::config;
+use super::workers::{BUDGET, DividedCard, FrameWorkers, PortWorkers, WorkerFailure};
 use crate::config::coalesce::CoalescingConfig;
+use crate::config::{self, PortConfig};
 use crate::control::status::WorkerStatus;
 use crate::settings::PortSettings;
 use crate::state::SavedStateError;
 use crate::state::port::{ClientState, ConfiguredPolicies};
 use driver::conduct::{VfConductMonitor, VfConductVerdict};
+use host::confine::PreparedSandbox;
 use i82576::Time;
 use iovm::VirtualFunctionState;
 use nic::{PollResult, PoolCounters};
@@ -39,6 +42,8 @@ use pcie::{Function, VfIndex, VfSet};
 use plane::ForwardingPlane;
 use plane::uplink::UplinkTally;
 use policy::{PolicyError, PortPolicy, VfPolicy};
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 use vfio_user::types::SparseArea;
 use virtio_nic::{InterruptIntervals, MAX_VFS, Nic};
@@ -71,7 +76,7 @@ pub(in crate::port) struct VirtioCard {
     pub(super) changed: bool,
     link: bool,
     /// Threads that share the VFs; none if the port's own thread serves all of them.
-    workers: Option<FrameWorkers>,
+    workers: Option<FrameWorkers<Nic>>,
 }
 
 impl PortCard for VirtioCard {
@@ -111,7 +116,7 @@ impl PortCard for VirtioCard {
         &[]
     }
 
-    fn share_pages(&mut self, _: VfIndex, _: &VfRegisterPages, _: bool, _: Time) {}
+    fn share_pages(&mut self, _: VfIndex, _: &Arc<VfRegisterPages>, _: bool, _: Time) {}
 
     fn has_new_doorbells(&self, _: VfIndex, _: &VfRegisterPages) -> bool {
         false
@@ -156,7 +161,7 @@ impl PortCard for VirtioCard {
         let from_workers = workers
             .as_mut()
             .filter(|workers| workers.are_divided())
-            .is_some_and(|workers| workers.receive(&mut DividedCard { nic: card, plane, bus }, uplink));
+            .is_some_and(|workers| workers.receive(&mut DividedCard { card, plane, bus }, uplink));
         let from_uplink = card.arrive(plane, BUDGET, bus, uplink);
         let from_rings = card.visit_ready(plane, BUDGET, bus, uplink);
         plane.tally = UplinkTally::default();
@@ -176,12 +181,13 @@ impl PortCard for VirtioCard {
         self.card.arm_rings(bus)
     }
 
-    fn set_workers(&mut self, workers: FrameWorkers) {
-        self.workers = Some(workers);
+    fn start_workers(&mut self, config: &PortConfig, threads: &PreparedSandbox) -> io::Result<()> {
+        self.workers = Some(FrameWorkers::start(config, threads, &mut self.card)?);
+        Ok(())
     }
 
-    fn workers(&mut self) -> Option<&mut FrameWorkers> {
-        self.workers.as_mut()
+    fn workers(&mut self) -> Option<&mut dyn PortWorkers> {
+        self.workers.as_mut().map(|workers| workers as &mut dyn PortWorkers)
     }
 
     fn worker_status(&mut self, vfs: usize) -> Vec<WorkerStatus> {
@@ -197,23 +203,23 @@ impl PortCard for VirtioCard {
     }
 
     fn gather(&mut self, bus: &mut GuestBus, uplink: &mut PortUplink) -> Result<(), WorkerFailure> {
-        let Self { card: nic, plane, workers, .. } = self;
-        let card = &mut DividedCard { nic, plane, bus };
+        let Self { card, plane, workers, .. } = self;
+        let card = &mut DividedCard { card, plane, bus };
         workers.as_mut().map_or(Ok(()), |workers| workers.gather(card, uplink))
     }
 
     fn assign(&mut self, bus: &mut GuestBus, alone: bool, now: Time) {
         // Storm control counts frames to groups on one plane.
         let alone = alone || self.rules.limits_storms();
-        let Self { card: nic, plane, workers, .. } = self;
+        let Self { card, plane, workers, .. } = self;
         if let Some(workers) = workers {
-            workers.decide(&DividedCard { nic, plane, bus }, alone, now);
+            workers.decide(&DividedCard { card, plane, bus }, alone, now);
         }
     }
 
     fn divide(&mut self, bus: &mut GuestBus, takes_uncut: bool) -> Result<(), WorkerFailure> {
-        let Self { card: nic, plane, workers, .. } = self;
-        let card = &mut DividedCard { nic, plane, bus };
+        let Self { card, plane, workers, .. } = self;
+        let card = &mut DividedCard { card, plane, bus };
         workers.as_mut().map_or(Ok(()), |workers| workers.divide(card, takes_uncut))
     }
 

@@ -5,8 +5,8 @@
 //! The authors publish no thresholds. Two with a distance, each exceeded for some windows, keep VFs from moving to and fro.
 
 use crate::config::file::DispatcherMode;
+use pcie::MAX_VFS;
 use std::time::Duration;
-use virtio_nic::MAX_VFS;
 
 /// Length of a window, in which load is measured.
 pub(super) const WINDOW: Duration = Duration::from_millis(10);

@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
 /// Place where the port's own thread and a worker exchange the worker's shard.
-#[derive(Debug, Default)]
-pub(super) struct ShardExchange {
-    state: Mutex<ShardExchangeState>,
+#[derive(Debug)]
+pub(super) struct ShardExchange<C> {
+    state: Mutex<ShardExchangeState<C>>,
     put: Condvar,
     /// True while the port's own thread waits for the shard.
     wanted: AtomicBool,
 }
 
-#[derive(Debug, Default)]
-pub(super) struct ShardExchangeState {
-    pub(super) shard: Option<Box<CardShard>>,
+#[derive(Debug)]
+pub(super) struct ShardExchangeState<C> {
+    pub(super) shard: Option<Box<CardShard<C>>>,
     /// Processors that the worker has to run on, if they have changed. An empty set means any.
     cpus: Option<CpuList>,
     ended: bool,
@@ -28,9 +28,15 @@ pub(super) struct ShardExchangeState {
 #[error("a worker of the port has failed")]
 pub(in crate::port) struct WorkerFailure;
 
-impl ShardExchange {
+impl<C> ShardExchange<C> {
+    /// Creates an exchange without a shard.
+    pub(super) fn new() -> Self {
+        let state = ShardExchangeState { shard: None, cpus: None, ended: false, failed: false };
+        Self { state: Mutex::new(state), put: Condvar::new(), wanted: AtomicBool::new(false) }
+    }
+
     /// Puts a shard in, for the worker to run.
-    pub(super) fn put(&self, shard: Box<CardShard>) -> Result<(), WorkerFailure> {
+    pub(super) fn put(&self, shard: Box<CardShard<C>>) -> Result<(), WorkerFailure> {
         self.state.lock().map_err(|_| WorkerFailure)?.shard = Some(shard);
         self.put.notify_one();
         Ok(())
@@ -42,7 +48,7 @@ impl ShardExchange {
     }
 
     /// Takes the wanted shard out, once the worker has ended its round.
-    pub(super) fn take(&self) -> Result<Option<Box<CardShard>>, WorkerFailure> {
+    pub(super) fn take(&self) -> Result<Option<Box<CardShard<C>>>, WorkerFailure> {
         let locked = self.state.lock();
         self.wanted.store(false, Ordering::Relaxed);
         let mut state = locked.ok().filter(|state| !state.failed).ok_or(WorkerFailure)?;
@@ -73,7 +79,7 @@ impl ShardExchange {
 
     /// Returns the result of `visit` for the shard in the exchange, or `None` if the port's own thread has the shard or waits for
     /// it.
-    pub(super) fn visit<R>(&self, visit: impl FnOnce(&mut CardShard) -> R) -> Option<R> {
+    pub(super) fn visit<R>(&self, visit: impl FnOnce(&mut CardShard<C>) -> R) -> Option<R> {
         if self.wanted.load(Ordering::Relaxed) {
             return None;
         }
@@ -82,7 +88,7 @@ impl ShardExchange {
     }
 
     /// Waits until the exchange has a shard, and returns it locked. Returns `None` at the end of the worker.
-    pub(super) fn wait(&self) -> Option<MutexGuard<'_, ShardExchangeState>> {
+    pub(super) fn wait(&self) -> Option<MutexGuard<'_, ShardExchangeState<C>>> {
         // The mutex is not fair: without the pause a busy worker would take it again before the port's own thread.
         while self.wanted.load(Ordering::Relaxed) {
             std::thread::yield_now();
@@ -111,9 +117,10 @@ mod tests {
     use host::poll::Poller;
     use std::sync::{Arc, mpsc};
     use std::time::{Duration, Instant};
+    use virtio_nic::Nic;
 
-    fn worker() -> OtherWorker {
-        let (exchange, poller) = (Arc::new(ShardExchange::default()), Arc::new(Poller::new().unwrap()));
+    fn worker() -> OtherWorker<Nic> {
+        let (exchange, poller) = (Arc::new(ShardExchange::new()), Arc::new(Poller::new().unwrap()));
         OtherWorker { exchange, shard: None, poller, thread: None }
     }
 

@@ -1,9 +1,11 @@
-//! Workers of a virtio port: threads that share the port's VFs. Each worker serves the rings of some VFs, on a plane of its
+//! Workers of a port: threads that share the port's VFs. Each worker serves the rings of some VFs, on a plane of its
 //! own. Frames for a VF of another worker cross in a trunk.
 //!
 //! | module | content |
 //! |---|---|
 //! | `dispatcher` | decides which worker serves a VF |
+//! | `divisible` | the card of a family that can be divided |
+//! | `division` | moves VFs between the whole card and its parts |
 //! | `exchange` | exchange of a worker's shard with the port's own thread |
 //! | `load` | work of a worker |
 //! | `shard` | the part of the card that a worker runs |
@@ -17,6 +19,8 @@
 //! lost, and none overtakes another. A worker waits for its shard; the frame path takes no lock.
 
 mod dispatcher;
+mod divisible;
+mod division;
 mod exchange;
 mod load;
 mod shard;
@@ -26,11 +30,14 @@ mod thread;
 mod trunk;
 mod waiting;
 
-use super::bus::GuestBus;
 use super::uplink::PortUplink;
-use crate::config::file::{DispatcherMode, DoorbellMode};
+use crate::config::PortConfig;
 use crate::control::status::WorkerStatus;
 use dispatcher::{BalancedDispatcher, LoadWindow, VfHomes, WINDOW};
+use divisible::all_vfs;
+pub(in crate::port) use divisible::{CardPlane, DivisibleCard, ShardRoundOutcome};
+pub(in crate::port) use division::DividedCard;
+use division::{OtherWorker, join, part, take_shards, take_to_uplink};
 use exchange::ShardExchange;
 pub(in crate::port) use exchange::WorkerFailure;
 use host::confine::PreparedSandbox;
@@ -38,9 +45,9 @@ use host::cpus::CpuList;
 use host::poll::{Poller, ThreadWaker};
 use i82576::Time;
 use load::{WorkerLoad, frames_of};
-use pcie::Function;
+use pcie::MAX_VFS;
 use plane::frame::Frame;
-use plane::{ForwardingPlane, PortIndex, PortSet, UplinkWire};
+use plane::{PortIndex, UplinkWire};
 pub(in crate::port) use shard::BUDGET;
 use shard::CardShard;
 use std::io;
@@ -50,30 +57,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use thread::Worker;
 use trunk::{SharedTrunkState, TrunkReceiver};
-use virtio_nic::{MAX_VFS, Nic};
-
-/// Card of a port as its own thread has it, when it gathers or divides the card.
-pub(in crate::port) struct DividedCard<'a> {
-    pub(in crate::port) nic: &'a mut Nic,
-    pub(in crate::port) plane: &'a mut ForwardingPlane<MAX_VFS>,
-    pub(in crate::port) bus: &'a mut GuestBus,
-}
-
-/// Worker other than the port's own thread, as that thread knows it.
-#[derive(Debug)]
-struct OtherWorker {
-    exchange: Arc<ShardExchange>,
-    /// Shard of the worker, while the port's own thread has it.
-    shard: Option<Box<CardShard>>,
-    /// Poller of the worker, to which the kick eventfds of its VFs belong.
-    poller: Arc<Poller>,
-    thread: Option<JoinHandle<()>>,
-}
 
 /// Workers of a port, with the trunks of its own thread.
 #[derive(Debug)]
-pub(in crate::port) struct FrameWorkers {
-    others: Vec<OtherWorker>,
+pub(in crate::port) struct FrameWorkers<C> {
+    others: Vec<OtherWorker<C>>,
     shared: Arc<SharedTrunkState>,
     receiver: TrunkReceiver,
     to_uplink: TrunkReceiver,
@@ -94,36 +82,36 @@ pub(in crate::port) struct FrameWorkers {
     counted: u64,
 }
 
-impl FrameWorkers {
-    /// Starts the threads of `count` workers but the first, which is the port's own thread.
+impl<C: DivisibleCard> FrameWorkers<C> {
+    /// Starts the threads of a port's workers but the first, which is the port's own thread.
     ///
     /// # Errors
     /// The process is out of file descriptors or threads.
     pub(in crate::port) fn start(
-        port: &str,
-        (count, mode, wait): (usize, DispatcherMode, DoorbellMode),
+        config: &PortConfig,
         threads: &PreparedSandbox,
-        nic: &mut Nic,
+        card: &mut C,
     ) -> io::Result<Self> {
+        let (count, port) = (config.workers, &config.name);
         let (mut trunks, to_uplink) = trunk::connect(count)?;
         let own = trunks.remove(0);
         let shared = own.shared().clone();
         let mut others = Vec::new();
         for (number, trunks) in (1..).zip(trunks) {
-            let exchange = Arc::new(ShardExchange::default());
-            let (worker, poller) = Worker::new(number, wait, exchange.clone(), shared.clone())?;
+            let exchange = Arc::new(ShardExchange::new());
+            let (worker, poller) = Worker::new(number, config.wait, exchange.clone(), shared.clone())?;
             let thread = threads.spawn(&format!("{port} {number}"), move || worker.run());
             let thread = Some(thread.map_err(io::Error::other)?);
             let shard = CardShard::new(trunks).map(Box::new);
             others.push(OtherWorker { exchange, shard, poller: Arc::new(poller), thread });
         }
-        nic.set_trunk(Some(Box::new(own.sender)));
+        card.set_trunk(Box::new(own.sender));
         Ok(Self {
             others,
             shared,
             receiver: own.receiver,
             to_uplink,
-            dispatcher: BalancedDispatcher::new(mode, count),
+            dispatcher: BalancedDispatcher::new(config.dispatcher, count),
             homes: [0; MAX_VFS],
             divided: false,
             tables: 1,
@@ -134,28 +122,9 @@ impl FrameWorkers {
         })
     }
 
-    /// Changes the processors that the workers run on. An empty set means any.
-    pub(in crate::port) fn set_cpus(&mut self, cpus: &CpuList) {
-        for worker in &self.others {
-            // A failed worker is found when the card is gathered.
-            let _ = worker.exchange.set_cpus(cpus.clone());
-        }
-    }
-
-    /// Returns the waker by which other workers wake the port's own thread.
-    pub(in crate::port) fn waker(&self) -> &ThreadWaker {
-        self.shared.bells[0].waker()
-    }
-
     /// Returns true while other workers have parts of the card.
     pub(in crate::port) fn are_divided(&self) -> bool {
         self.divided
-    }
-
-    /// Returns the poller of the worker that serves a VF, or `None` for the port's own.
-    pub(in crate::port) fn poller(&self, vf: u8) -> Option<&Arc<Poller>> {
-        let home = usize::from(*self.homes.get(usize::from(vf))?);
-        Some(&self.others.get(home.checked_sub(1)?)?.poller)
     }
 
     /// Records that the switch's tables have changed.
@@ -163,35 +132,15 @@ impl FrameWorkers {
         self.tables += 1;
     }
 
-    /// Records for how long the port's own thread was busy.
-    pub(in crate::port) fn note_busy(&mut self, busy: Duration) {
-        self.work[0].busy += busy;
-    }
-
-    /// Returns the time at which the present window of load ends, while the card is divided.
-    pub(in crate::port) fn deadline(&self) -> Option<Time> {
-        self.divided.then(|| self.window + self.dispatcher.period())
-    }
-
     /// Delivers the frames of other workers to VFs and to the uplink. Returns true if there may be more.
-    pub(super) fn receive(&mut self, card: &mut DividedCard<'_>, uplink: &mut impl UplinkWire) -> bool {
-        let DividedCard { nic, plane, bus } = card;
+    pub(super) fn receive(&mut self, card: &mut DividedCard<'_, C>, uplink: &mut impl UplinkWire) -> bool {
+        let DividedCard { card, plane, bus } = card;
         let delivered = self.receiver.take(|header, place| {
             if let Some(mut frame) = Frame::new(place) {
-                nic.leave_trunk(plane, header, &mut frame, *bus);
+                card.leave_trunk(plane, header, &mut frame, *bus);
             }
         });
         take_to_uplink(&mut self.to_uplink, uplink) || delivered
-    }
-
-    /// Returns true if other workers have frames for the port's own thread.
-    pub(in crate::port) fn have_frames(&self) -> bool {
-        self.divided && !(self.receiver.are_empty() && self.to_uplink.are_empty())
-    }
-
-    /// Prepares the port's own thread for sleep. Returns false if other workers have frames for it.
-    pub(in crate::port) fn may_sleep(&self) -> bool {
-        !self.divided || self.receiver.may_sleep() && self.to_uplink.are_empty()
     }
 
     /// Takes all shards from the workers, and puts their VFs and the frames in all trunks back into the card.
@@ -200,7 +149,7 @@ impl FrameWorkers {
     /// A worker has failed, and the VFs of its shard are lost.
     pub(super) fn gather(
         &mut self,
-        card: &mut DividedCard<'_>,
+        card: &mut DividedCard<'_, C>,
         uplink: &mut PortUplink,
     ) -> Result<(), WorkerFailure> {
         if !std::mem::take(&mut self.divided) {
@@ -215,25 +164,27 @@ impl FrameWorkers {
             work.frames += frames;
             self.counted += frames;
         }
+        // Guests may have posted buffers for the frames in the trunks.
+        card.card.read_doorbells();
         // All devices are here now, so that the frames of each trunk reach them in their order.
         while self.receive(card, uplink) {}
-        let DividedCard { nic, plane, bus } = card;
+        let DividedCard { card, plane, bus } = card;
         for shard in self.others.iter_mut().filter_map(|worker| worker.shard.as_mut()) {
             while shard.receiver.take(|header, place| {
                 if let Some(mut frame) = Frame::new(place) {
-                    nic.leave_trunk(plane, header, &mut frame, *bus);
+                    card.leave_trunk(plane, header, &mut frame, *bus);
                 }
             }) {}
         }
-        nic.give_back(plane, *bus);
+        card.give_back(plane, *bus);
         Ok(())
     }
 
     /// Decides which worker serves each VF, at the end of a window of load. `alone` is true while all frames are needed on
     /// the port's own thread.
-    pub(super) fn decide(&mut self, card: &DividedCard<'_>, alone: bool, now: Time) {
+    pub(super) fn decide(&mut self, card: &DividedCard<'_, C>, alone: bool, now: Time) {
         let length = now.since(self.window);
-        let movable = std::array::from_fn(|vf| card.nic.may_detach(vf as u8));
+        let movable = std::array::from_fn(|vf| card.card.may_detach(vf as u8));
         if length < WINDOW && !(alone && self.dispatcher.is_spread()) {
             // A VF whose rings have stopped learns its next guest's address on the port's own thread.
             let homes = self.dispatcher.fold_all_but(&movable);
@@ -265,7 +216,7 @@ impl FrameWorkers {
     /// A worker has failed, and the VFs of its shard are lost.
     pub(super) fn divide(
         &mut self,
-        card: &mut DividedCard<'_>,
+        card: &mut DividedCard<'_, C>,
         takes_uncut: bool,
     ) -> Result<(), WorkerFailure> {
         for (number, worker) in (1_u8..).zip(&mut self.others) {
@@ -276,7 +227,7 @@ impl FrameWorkers {
             }
             shard.plane.pacing = card.plane.pacing.clone();
             shard.plane.uplink = card.plane.uplink;
-            shard.nic.follow(card.nic);
+            shard.card.follow(card.card);
             for vf in (0..MAX_VFS as u8).filter(|vf| self.homes[usize::from(*vf)] == number) {
                 part(&mut shard, vf, card);
             }
@@ -288,14 +239,14 @@ impl FrameWorkers {
     }
 
     /// Counts the frames of the port's own thread since the last call.
-    fn count_own_frames(&mut self, plane: &ForwardingPlane<MAX_VFS>) {
+    fn count_own_frames(&mut self, plane: &CardPlane) {
         let of = |port: PortIndex| frames_of(&plane.ledger.total(port));
-        let frames: u64 = PortSet::new(u64::MAX).iter().map(of).sum();
+        let frames: u64 = all_vfs().iter().map(of).sum();
         self.work[0].frames += frames.saturating_sub(std::mem::replace(&mut self.counted, frames));
     }
 
     /// Returns the status of each worker: its work, and its part of the port's `vfs` VFs. `plane` is that of the whole card.
-    pub(super) fn status(&mut self, vfs: usize, plane: &ForwardingPlane<MAX_VFS>) -> Vec<WorkerStatus> {
+    pub(super) fn status(&mut self, vfs: usize, plane: &CardPlane) -> Vec<WorkerStatus> {
         self.count_own_frames(plane);
         let of = |(worker, work): (usize, &WorkerLoad)| {
             let own = |vf: &u8| usize::from(self.homes[usize::from(*vf)]) == worker;
@@ -310,7 +261,65 @@ impl FrameWorkers {
     }
 }
 
-impl Drop for FrameWorkers {
+/// Workers of a port, whatever the family of its card is.
+pub(in crate::port) trait PortWorkers {
+    /// Changes the processors that the workers run on. An empty set means any.
+    fn set_cpus(&mut self, cpus: &CpuList);
+
+    /// Returns the waker by which other workers wake the port's own thread.
+    fn waker(&self) -> &ThreadWaker;
+
+    /// Returns the poller of the worker that serves a VF, or `None` for the port's own.
+    fn poller(&self, vf: u8) -> Option<&Arc<Poller>>;
+
+    /// Records for how long the port's own thread was busy.
+    fn note_busy(&mut self, busy: Duration);
+
+    /// Returns the time at which the present window of load ends, while the card is divided.
+    fn deadline(&self) -> Option<Time>;
+
+    /// Returns true if other workers have frames for the port's own thread.
+    fn have_frames(&self) -> bool;
+
+    /// Prepares the port's own thread for sleep. Returns false if other workers have frames for it.
+    fn may_sleep(&self) -> bool;
+}
+
+impl<C: DivisibleCard> PortWorkers for FrameWorkers<C> {
+    fn set_cpus(&mut self, cpus: &CpuList) {
+        for worker in &self.others {
+            // A failed worker is found when the card is gathered.
+            let _ = worker.exchange.set_cpus(cpus.clone());
+        }
+    }
+
+    fn waker(&self) -> &ThreadWaker {
+        self.shared.bells[0].waker()
+    }
+
+    fn poller(&self, vf: u8) -> Option<&Arc<Poller>> {
+        let home = usize::from(*self.homes.get(usize::from(vf))?);
+        Some(&self.others.get(home.checked_sub(1)?)?.poller)
+    }
+
+    fn note_busy(&mut self, busy: Duration) {
+        self.work[0].busy += busy;
+    }
+
+    fn deadline(&self) -> Option<Time> {
+        self.divided.then(|| self.window + self.dispatcher.period())
+    }
+
+    fn have_frames(&self) -> bool {
+        self.divided && !(self.receiver.are_empty() && self.to_uplink.are_empty())
+    }
+
+    fn may_sleep(&self) -> bool {
+        !self.divided || self.receiver.may_sleep() && self.to_uplink.are_empty()
+    }
+}
+
+impl<C> Drop for FrameWorkers<C> {
     /// Ends the workers, and waits until their threads have ended: at most one round.
     fn drop(&mut self) {
         for worker in &self.others {
@@ -322,65 +331,4 @@ impl Drop for FrameWorkers {
             let _ = worker.thread.take().map(JoinHandle::join);
         }
     }
-}
-
-/// Takes the shards of all workers that have one. The workers end their rounds at the same time.
-///
-/// # Errors
-/// A worker has failed, and the VFs of its shard are lost.
-fn take_shards(workers: &mut [OtherWorker]) -> Result<(), WorkerFailure> {
-    workers.iter().filter(|worker| worker.shard.is_none()).for_each(|worker| worker.exchange.want());
-    let mut outcome = Ok(());
-    for worker in workers.iter_mut().filter(|worker| worker.shard.is_none()) {
-        // A wanted shard has to be taken, also after another worker's failure: its worker waits until then.
-        match worker.exchange.take() {
-            Ok(shard) => worker.shard = shard,
-            Err(failure) => outcome = Err(failure),
-        }
-    }
-    outcome
-}
-
-/// Sends the frames of other workers to the uplink. Returns true if there may be more.
-fn take_to_uplink(receiver: &mut TrunkReceiver, uplink: &mut impl UplinkWire) -> bool {
-    receiver.take(|header, place| {
-        let frame = &place[plane::frame::HEADROOM..];
-        match &header.uncut {
-            Some(layout) => uplink.transmit_uncut(frame, layout),
-            None => uplink.transmit(frame),
-        };
-    })
-}
-
-/// Moves a VF from the card to a shard.
-fn part(shard: &mut CardShard, vf: u8, card: &mut DividedCard<'_>) {
-    let Some(device) = card.nic.detach(vf) else { return };
-    shard.nic.attach(device);
-    shard.vfs |= PortIndex::of_field(vf.into()).only();
-    if let Some(access) = card.bus.access_mut(Function::Vf(vf)) {
-        shard.exchange_access(vf, access);
-    }
-}
-
-/// Moves all VFs of a shard, with their counters and transmit accounts, to the card. Returns the number of frames that the VFs
-/// have sent and received in the shard.
-fn join(shard: &mut CardShard, card: &mut DividedCard<'_>) -> u64 {
-    for port in std::mem::take(&mut shard.vfs).iter() {
-        let vf = port.get();
-        if let Some(device) = shard.nic.detach(vf) {
-            card.nic.attach(device);
-        }
-        if let Some(access) = card.bus.access_mut(Function::Vf(vf)) {
-            shard.exchange_access(vf, access);
-        }
-        card.plane.pacing.continue_port(port, &shard.plane.pacing);
-    }
-    let mut frames = 0;
-    for port in PortSet::new(u64::MAX).iter() {
-        let moved = shard.plane.ledger.take(port);
-        let counters = card.plane.ledger.of(port);
-        *counters = *counters + moved;
-        frames += frames_of(&moved);
-    }
-    frames
 }

@@ -4,7 +4,9 @@ use super::*;
 use crate::config::HostConfig;
 use crate::config::file::CardFamily;
 use crate::confine::ThreadSandboxes;
+use crate::port::engine::bus::GuestBus;
 use host::dma::DmaPermissions;
+use pcie::Function;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::fs;
 use std::sync::mpsc;
@@ -28,9 +30,9 @@ fn lost_shard_is_unmapped_on_the_thread_of_its_function() {
     reach.worker().run(move || assert!(held.recv().is_err()));
 
     let (trunks, _) = trunk::connect(3).unwrap();
-    let mut shards = trunks.into_iter().filter_map(CardShard::new);
+    let mut shards = trunks.into_iter().filter_map(CardShard::<virtio_nic::Nic>::new);
     let (mut lost, mut own) = (shards.next().unwrap(), shards.next().unwrap());
-    part(&mut lost, 0, &mut DividedCard { nic: &mut own.nic, plane: &mut own.plane, bus: &mut bus });
+    part(&mut lost, 0, &mut DividedCard { card: &mut own.card, plane: &mut own.plane, bus: &mut bus });
     drop((lost, bus));
     assert!(is_mapped(), "the memory was unmapped on the port's thread");
     drop(free);

@@ -1,6 +1,7 @@
 //! Thread of a worker: runs the shard that the port's own thread has put into its exchange, and sleeps until a kick, a
 //! frame in a trunk, or a deadline.
 
+use super::divisible::DivisibleCard;
 use super::exchange::ShardExchange;
 use super::trunk::SharedTrunkState;
 use super::waiting::WaitingWorker;
@@ -14,22 +15,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Worker, before its thread runs.
-pub(super) struct Worker {
+pub(super) struct Worker<C> {
     /// Number of the worker, at least 1. Worker 0 is the port's own thread.
     number: usize,
-    exchange: Arc<ShardExchange>,
+    exchange: Arc<ShardExchange<C>>,
     shared: Arc<SharedTrunkState>,
     poller: Poller,
     /// Doorbell mode of the port.
     wait: DoorbellMode,
 }
 
-impl Worker {
+impl<C: DivisibleCard> Worker<C> {
     /// Creates a worker, and returns it with a second poller that shares the worker's file descriptors.
     pub(super) fn new(
         number: usize,
         wait: DoorbellMode,
-        exchange: Arc<ShardExchange>,
+        exchange: Arc<ShardExchange<C>>,
         shared: Arc<SharedTrunkState>,
     ) -> io::Result<(Self, Poller)> {
         let poller = Poller::new()?;

@@ -3,12 +3,12 @@
 
 use crate::port::engine::bell::{RingWakeFlag, RingWakeReceiver, announce, may_sleep};
 use crate::ring;
+use pcie::MAX_VFS;
 use plane::frame::HEADROOM;
 use plane::{FrameTrunk, TRUNK_HEADER, TrunkFrameHeader, UnsegmentedPacketLayout, UplinkWire};
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use virtio_nic::MAX_VFS;
 
 /// Bytes of a trunk: room for 7 of the longest packets, 340 long frames or 5,900 of the shortest. The port's own thread
 /// empties all trunks at once before a VF moves.

@@ -1,5 +1,6 @@
 //! Waiting of a worker between two rounds of its shard, in the same way as the port's own thread waits.
 
+use super::divisible::DivisibleCard;
 use super::exchange::ShardExchange;
 use super::shard::CardShard;
 use crate::clock::{HostClock, TimeSource};
@@ -11,19 +12,19 @@ use i82576::Time;
 use std::io;
 use std::time::Duration;
 
-/// Worker that waits for kicks, for packets in rings that its shard polls, and for frames in a trunk.
-pub(super) struct WaitingWorker<'a> {
+/// Worker that waits for kicks, for packets in rings and doorbells in pages that its shard polls, and for frames in a trunk.
+pub(super) struct WaitingWorker<'a, C> {
     pub(super) poller: &'a mut Poller,
     /// Waker of the worker, for frames in a trunk.
     pub(super) bell: &'a ThreadWaker,
-    pub(super) exchange: &'a ShardExchange,
+    pub(super) exchange: &'a ShardExchange<C>,
     /// Doorbell mode of the port.
     pub(super) wait: DoorbellMode,
     /// Kicks for the next round: VF and ring.
     pub(super) kicks: &'a mut Vec<(u8, u32)>,
 }
 
-impl PortWaitEnvironment for WaitingWorker<'_> {
+impl<C: DivisibleCard> PortWaitEnvironment for WaitingWorker<'_, C> {
     fn now(&self) -> Time {
         HostClock.now()
     }
@@ -50,17 +51,17 @@ impl PortWaitEnvironment for WaitingWorker<'_> {
         self.wait
     }
 
+    /// Without its shard the worker has nothing to poll: the port's own thread wakes it when the shard is back.
     fn must_poll_pages(&self) -> bool {
-        false
+        self.exchange.visit(|shard| shard.card.polls_pages()).unwrap_or(false)
     }
 
     fn must_receive(&self) -> bool {
         false
     }
 
-    /// Without its shard the worker has nothing to poll: the port's own thread wakes it when the shard is back.
     fn polls_rings(&self) -> bool {
-        self.exchange.visit(|shard| shard.nic.polls_rings()).unwrap_or(false)
+        self.exchange.visit(|shard| shard.card.polls_rings()).unwrap_or(false)
     }
 
     fn arm_rings(&mut self) -> bool {
