@@ -9,11 +9,13 @@ use crate::function::VfHardware;
 use crate::mailbox::Mailbox;
 use avf::bits::rstat;
 use avf::virtchnl::VfTrafficStatistics;
+use units::WorkCost;
 
 impl Nic {
     /// Resets a VF for its guest (FLR), and sets the VF's bit of GLGEN_VFLRSTAT for the PF.
     pub fn function_level_reset(&mut self, vf: u8) {
         if usize::from(vf) < self.functions.len() {
+            self.scratch.work = self.scratch.work + WorkCost::RESET;
             self.begin_reset(vf);
             self.flr |= 1 << vf;
         }
@@ -27,6 +29,11 @@ impl Nic {
             function.mailbox = Mailbox::default();
             function.statistics = VfTrafficStatistics::default();
         }
+    }
+
+    /// Returns the cost of the function-level resets since the last call.
+    pub fn take_work(&mut self) -> WorkCost {
+        core::mem::take(&mut self.scratch.work)
     }
 
     /// Performs the card's part of every reset of a VF; the PF driver does the rest.

@@ -6,12 +6,15 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use plane::{FrameTrunk, PortIndex, PortSet};
 use rings::FrameMemory;
+use units::WorkCost;
 
 /// Memory for the frames and descriptors of one call of the card.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PollScratchMemory {
     /// True if the card sends each frame alone, and never a burst.
     pub(crate) careful: bool,
+    /// Cost of the function-level resets that [`Nic::take_work`](crate::Nic::take_work) has not returned yet.
+    pub(crate) work: WorkCost,
     /// VFs with receive descriptors that were filled and not yet written back, a bit each. The set is empty between two
     /// calls of the card.
     pub(crate) reached: u64,

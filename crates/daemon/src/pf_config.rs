@@ -19,4 +19,9 @@ impl ConfigAccess for CardConfigSpace<'_> {
     }
 }
 
-impl iovm::SrIovDevice for CardConfigSpace<'_> {}
+impl iovm::SrIovDevice for CardConfigSpace<'_> {
+    /// Resets the function without a walk through its capabilities: a guest may request resets at any rate.
+    fn function_level_reset(&mut self, function: Function) {
+        self.0.reset_function(function);
+    }
+}

@@ -19,4 +19,4 @@ pub mod table;
 pub mod window;
 
 pub use numbers::{PoolIndex, QueueIndex, VectorIndex, VfIndex};
-pub use units::{MacAddress, Time};
+pub use units::{MacAddress, Time, WorkCost};

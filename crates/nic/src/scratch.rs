@@ -6,8 +6,8 @@ use crate::queue::receive::ReceiveQueueSetup;
 use crate::queue::transmit::{BurstDescriptors, PacketDescriptors};
 use crate::sizes::PACKET;
 use alloc::boxed::Box;
-use i82576::Time;
 use i82576::ids::QUEUES;
+use i82576::{Time, WorkCost};
 use pcie::Function;
 use rings::FrameMemory;
 
@@ -48,6 +48,8 @@ pub(crate) struct PollScratchMemory {
     pub(crate) places: Option<Box<FrameMemory>>,
     /// Number of refused memory requests that the poll has not counted yet.
     pub(crate) faults: u64,
+    /// Cost of the resets of VFs that [`Nic::take_work`](crate::Nic::take_work) has not returned yet.
+    pub(crate) work: WorkCost,
     /// Descriptors that a burst of frames takes from a transmit queue.
     pub(crate) upcoming: BurstDescriptors,
     /// Descriptors of the packet that is taken from a transmit queue.
@@ -68,6 +70,7 @@ impl PollScratchMemory {
             receiving: [CachedReceiveQueue::NOTHING; QUEUES],
             places: Some(FrameMemory::new(PACKET)),
             faults: 0,
+            work: WorkCost::default(),
             upcoming: BurstDescriptors::default(),
             descriptors: PacketDescriptors::default(),
         }

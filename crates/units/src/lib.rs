@@ -1,13 +1,15 @@
-//! Ethernet addresses and times, which the card, the forwarding plane and the drivers share.
+//! Ethernet addresses, times and costs of work, which the card, the forwarding plane, the drivers and the host share.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 pub mod mac;
 pub mod time;
+pub mod work;
 
 pub use mac::MacAddress;
 pub use time::Time;
+pub use work::{WorkAccount, WorkCost};
 
 /// Last VLAN id of cards and policies. IEEE 802.1Q reserves 4095; Linux's drivers accept it (`igb_ndo_set_vf_vlan`,
 /// `I40E_MAX_VLANID`), and so does iproute2.

@@ -103,12 +103,14 @@ impl ServedDevice<OwnedFd> for SimulatedFunction {
         }
     }
 
-    fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
+    fn write(&mut self, region: u32, offset: u64, data: &[u8]) -> usize {
         if region == pci_region::BAR0 {
-            return self.register(offset as u32, data);
+            self.register(offset as u32, data);
+            return data.len();
         }
         self.said.push(format!("config {offset:#x} = {data:02x?}"));
         self.config.extend((offset..).zip(data.iter().copied()));
+        data.len()
     }
 
     fn dma_map(&mut self, map: DmaWindow<OwnedFd>) -> Result<RequestCompletionTiming, Errno> {

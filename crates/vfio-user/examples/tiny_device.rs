@@ -37,9 +37,10 @@ impl ServedDevice<OwnedFd> for AddingDevice {
     fn read(&mut self, _: u32, offset: u64, data: &mut [u8]) {
         data.copy_from_slice(&self.0.to_le_bytes()[offset as usize..][..data.len()]);
     }
-    fn write(&mut self, _: u32, _: u64, data: &[u8]) {
+    fn write(&mut self, _: u32, _: u64, data: &[u8]) -> usize {
         let value = data.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
         self.0 = self.0.wrapping_add(value);
+        data.len()
     }
     fn dma_map(&mut self, _: DmaWindow<OwnedFd>) -> Result<RequestCompletionTiming, Errno> {
         Ok(RequestCompletionTiming::Now)

@@ -175,6 +175,12 @@ impl<F> Decoder<F> {
         Ok(self.take_discarded())
     }
 
+    /// Puts the message back that was taken last, which had `size` bytes and its whole body, to be taken again. Its
+    /// descriptors stay taken.
+    pub(crate) fn put_back(&mut self, size: usize) {
+        self.head = self.head.saturating_sub(size);
+    }
+
     /// Returns the number of buffered bytes of messages that were not taken yet.
     pub fn buffered(&self) -> usize {
         self.buffer.len() - self.head

@@ -107,6 +107,7 @@ impl OpenPort {
         clock: &dyn TimeSource,
     ) {
         let now = clock.now();
+        self.clients.finish_messages(&mut self.engine, now);
         // Publishing a status saves the counters, which a successor continues.
         let _ = self.status(now);
         let serving = self.phase == PortPhase::Serving;

@@ -35,6 +35,7 @@ impl Nic {
 
     pub(super) fn pf_write(&mut self, offset: u32, value: u32, now: Time) {
         let Some(place) = self.derived.map.find(offset) else { return };
+        let before = self.state.file.get(place.offset);
         match place.effect {
             RegisterAccessEffect::Acts(CardPart::Vf) => self.write_of_vf(offset, value, now),
             RegisterAccessEffect::Acts(CardPart::Interrupt) => {
@@ -47,7 +48,11 @@ impl Nic {
             | RegisterAccessEffect::Stores
             | RegisterAccessEffect::Never => self.write_slot(place.slot(), value, now),
         }
-        self.derived.stale.add(place.forms);
+        // A PF driver sets a VF up after each of its resets, mostly with the values that are there. A guest that resets
+        // its VF again and again must not have all tables decoded for each poll.
+        if self.state.file.get(place.offset) != before {
+            self.derived.stale.add(place.forms);
+        }
     }
 
     fn read_of_vf(&mut self, offset: u32, now: Time) -> u32 {

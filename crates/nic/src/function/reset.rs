@@ -11,7 +11,7 @@ use i82576::bits::dctl;
 use i82576::mailbox::WORDS;
 use i82576::register::{self as r, rx, rx_block, tx, tx_block};
 use i82576::table::DecodedRegisterSet;
-use i82576::{QueueIndex, VectorIndex, VfIndex, window};
+use i82576::{QueueIndex, VectorIndex, VfIndex, WorkCost, window};
 use pcie::Function;
 
 const VF0: VfIndex = match VfIndex::new(0) {
@@ -68,6 +68,7 @@ impl Nic {
     /// Resets a VF: by VFLR, by VTCTRL.RST or by the VF's own CTRL.RST. Also clears settings that silicon keeps (SRRCTL,
     /// TDWBAL, PSRTYPE): the next owner must not inherit buffer sizes and write-back addresses.
     pub(crate) fn reset_vf(&mut self, vf: VfIndex) {
+        self.scratch.work = self.scratch.work + WorkCost::RESET;
         let vectors = window::VECTOR_BITS << vf.first_vector();
         self.state.interrupts.reset(&mut self.state.file, vectors);
         for local in 0..i82576::ids::VF_VECTORS as u8 {
@@ -90,10 +91,12 @@ impl Nic {
         }
         let queues = 1u32 << vf.queue(0).get() | 1 << vf.queue(1).get();
         self.state.file.update(r::MDFB, queues, 0);
+        if self.state.file.get(r::VFRE) & vf.bit() != 0 {
+            self.derived.stale.add(DecodedRegisterSet::SWITCH);
+        }
         for gate in [r::VFRE, r::VFTE] {
             self.state.file.update(gate, vf.bit(), 0);
         }
-        self.derived.stale.add(DecodedRegisterSet::SWITCH);
         mailbox::vf_reset(&mut self.state.file, &mut self.state.interrupts, vf);
     }
 
@@ -106,6 +109,11 @@ impl Nic {
         self.reset_vf(vf);
         self.state.file.reset_range(r::vf_block(vf)..r::vf_block(vf) + 0x100);
         self.state.file.reset_range(r::vmbmem(vf, 0)..r::vmbmem(vf, 0) + 4 * WORDS as u32);
+    }
+
+    /// Returns the cost of the resets since the last call.
+    pub fn take_work(&mut self) -> WorkCost {
+        core::mem::take(&mut self.scratch.work)
     }
 
     fn stop_queue(&mut self, queue: QueueIndex) {

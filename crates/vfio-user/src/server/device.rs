@@ -125,8 +125,10 @@ pub trait ServedDevice<F> {
     /// Reads `data.len()` bytes from an offset inside a readable region into the zeroed `data`.
     fn read(&mut self, region: u32, offset: u64, data: &mut [u8]);
 
-    /// Writes bytes to an offset inside a writable region.
-    fn write(&mut self, region: u32, offset: u64, data: &[u8]);
+    /// Writes bytes to an offset inside a writable region. Returns the number of bytes written: all, or fewer if the
+    /// device suspends the message. Then the session returns [`SessionProgress::Suspended`](super::SessionProgress),
+    /// and its next step continues with the rest of the bytes, and with the further writes of the same message.
+    fn write(&mut self, region: u32, offset: u64, data: &[u8]) -> usize;
 
     /// Maps a DMA window. After an error the window counts as not mapped. If the device finishes the mapping later, the
     /// session may close before that: [`dma_unmap_all`](Self::dma_unmap_all) is then called before the window exists.

@@ -22,6 +22,7 @@ use crate::wire::{Command, Errno, MAX_DMA_MAPS, MessageHeader, MessageType, Vers
 use answer::ReplyWriter;
 use dma::{DmaWindowRange, DmaWindowTable};
 use info::VersionNegotiationError;
+use region::SuspendedWrites;
 
 /// Number of unsent reply bytes at which a session stops handling messages. A client that does not read its replies
 /// costs the server at most this much memory and one more reply.
@@ -43,6 +44,9 @@ pub struct NegotiatedVersion {
 pub enum SessionProgress {
     /// Progress: the session has handled a message; call again.
     Handled,
+    /// Progress: the device has suspended a message of writes; call again to continue with it. The message stays
+    /// undone, and no later message is handled before.
+    Suspended,
     /// Progress: no whole message is buffered; wait for the socket to become readable.
     Starved,
     /// Progress: too many replies are unsent; wait for the socket to become writable, and do not read from it.
@@ -75,6 +79,8 @@ struct SessionState {
     negotiated: Option<NegotiatedVersion>,
     dma: DmaWindowTable,
     waiting: Option<PendingRequest>,
+    /// Finished part of the message that the device has suspended.
+    suspended: Option<SuspendedWrites>,
     counters: SessionCounters,
 }
 
@@ -94,6 +100,7 @@ impl<F> ServerSession<F> {
                 negotiated: None,
                 dma: DmaWindowTable::new(max_dma_maps as usize),
                 waiting: None,
+                suspended: None,
                 counters: SessionCounters::default(),
             },
             failed: None,
@@ -130,9 +137,19 @@ impl<F> ServerSession<F> {
             return Ok(SessionProgress::Blocked);
         }
         let Some(message) = self.decoder.next_message()? else { return Ok(SessionProgress::Starved) };
+        let size = message.header.size.get() as usize;
         let outcome = self.state.message(message, device, out);
         self.failed = outcome.err();
+        if self.is_suspended() {
+            self.decoder.put_back(size);
+            return Ok(SessionProgress::Suspended);
+        }
         outcome.map(|()| SessionProgress::Handled)
+    }
+
+    /// Returns true if the device has suspended a message, which the next [`step`](Self::step) continues.
+    pub fn is_suspended(&self) -> bool {
+        self.state.suspended.is_some()
     }
 
     /// Finishes the request for which the device had returned [`RequestCompletionTiming::Later`], with success or an error:
@@ -190,7 +207,7 @@ impl SessionState {
         device: &mut D,
         out: &mut MessageOutbox<F>,
     ) -> Result<(), ProtocolError> {
-        self.counters.messages += 1;
+        self.counters.messages += u64::from(self.suspended.is_none());
         let ReceivedMessage { header, body, fds } = message;
         if header.kind() == MessageType::Reply {
             self.counters.unasked_replies += 1;
@@ -266,12 +283,12 @@ impl SessionState {
             self.counters.dropped_fds += fds.len() as u64;
             fds.clear();
         }
-        let counters = &mut self.counters;
+        let Self { counters, suspended, .. } = self;
         match command {
-            Command::RegionWrite => region::write(counters, body, device, answer),
+            Command::RegionWrite => region::write((counters, suspended), body, device, answer),
             Command::RegionRead => region::read(counters, body, device, answer),
             Command::RegionWriteMulti if negotiated.write_multiple => {
-                region::write_multi(counters, body, device, answer)
+                region::write_multi((counters, suspended), body, device, answer)
             }
             Command::DmaMap => {
                 let (window, completion) = self.dma.map(body, fds, device)?;

@@ -42,17 +42,36 @@ pub(super) fn read<F, D: ServedDevice<F>>(
     Ok(())
 }
 
+/// Finished part of a message of writes that the device has suspended.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct SuspendedWrites {
+    /// Number of the message's writes that are finished.
+    writes: usize,
+    /// Number of written bytes of the next write.
+    bytes: usize,
+}
+
+/// Counters of the session, and the finished part of the message if the device has suspended it.
+type WriteProgress<'a> = (&'a mut SessionCounters, &'a mut Option<SuspendedWrites>);
+
 pub(super) fn write<F, D: ServedDevice<F>>(
-    counters: &mut SessionCounters,
+    (counters, suspended): WriteProgress<'_>,
     body: &[u8],
     device: &mut D,
     answer: &mut ReplyWriter<'_, F>,
 ) -> Result<(), Errno> {
     let (access, data) = RegionAccessBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
-    count_writes(counters, answer.wanted(), 1);
+    let before = suspended.take();
+    if before.is_none() {
+        count_writes(counters, answer.wanted(), 1);
+    }
     // With another length than announced, the intended write is unknown.
     if data.len() == access.count.get() as usize {
-        store(counters, device, access.region.get(), access.offset.get(), data);
+        let (place, from) = ((access.region.get(), access.offset.get()), before.unwrap_or_default().bytes);
+        if let Some(bytes) = store(counters, device, place, data, from) {
+            *suspended = Some(SuspendedWrites { writes: 0, bytes });
+            return Ok(());
+        }
     } else {
         counters.malformed_writes += 1;
     }
@@ -62,7 +81,7 @@ pub(super) fn write<F, D: ServedDevice<F>>(
 
 /// Serves a `REGION_WRITE_MULTI` request, which writes several values of up to 8 bytes, in order.
 pub(super) fn write_multi<F, D: ServedDevice<F>>(
-    counters: &mut SessionCounters,
+    (counters, suspended): WriteProgress<'_>,
     body: &[u8],
     device: &mut D,
     answer: &mut ReplyWriter<'_, F>,
@@ -72,12 +91,22 @@ pub(super) fn write_multi<F, D: ServedDevice<F>>(
     if head.wr_cnt.get() > present {
         return Err(Errno::EINVAL);
     }
-    let writes = rest.chunks_exact(size_of::<MultiWriteEntry>()).take(head.wr_cnt.get() as usize);
-    count_writes(counters, answer.wanted(), head.wr_cnt.get());
-    for entry in writes.filter_map(|bytes| MultiWriteEntry::read_from_bytes(bytes).ok()) {
-        match entry.data.get(..entry.count.get() as usize) {
-            Some(data) => store(counters, device, entry.region.get(), entry.offset.get(), data),
-            None => counters.malformed_writes += 1,
+    let entries = rest.chunks_exact(size_of::<MultiWriteEntry>()).take(head.wr_cnt.get() as usize);
+    let before = suspended.take();
+    if before.is_none() {
+        count_writes(counters, answer.wanted(), head.wr_cnt.get());
+    }
+    let SuspendedWrites { writes: finished, bytes: mut from } = before.unwrap_or_default();
+    for (writes, bytes) in entries.enumerate().skip(finished) {
+        let Ok(entry) = MultiWriteEntry::read_from_bytes(bytes) else { continue };
+        let Some(data) = entry.data.get(..entry.count.get() as usize) else {
+            counters.malformed_writes += 1;
+            continue;
+        };
+        let place = (entry.region.get(), entry.offset.get());
+        if let Some(bytes) = store(counters, device, place, data, core::mem::take(&mut from)) {
+            *suspended = Some(SuspendedWrites { writes, bytes });
+            return Ok(());
         }
     }
     answer.send(&[head.as_bytes()]);
@@ -92,18 +121,22 @@ fn count_writes(counters: &mut SessionCounters, synchronous: bool, writes: u64) 
     }
 }
 
+/// Has the device write the bytes of `data` from index `from` on. Returns the number of written bytes of `data` if the
+/// device suspends the write, and `None` once the write is finished.
 fn store<F, D: ServedDevice<F>>(
     counters: &mut SessionCounters,
     device: &mut D,
-    region: u32,
-    offset: u64,
+    (region, offset): (u32, u64),
     data: &[u8],
-) {
+    from: usize,
+) -> Option<usize> {
     if !allowed(device, region, offset, data.len(), region_flags::WRITE) {
         counters.out_of_range += 1;
-    } else if !data.is_empty() {
-        device.write(region, offset, data);
+        return None;
     }
+    let rest = data.get(from..).filter(|rest| !rest.is_empty())?;
+    let written = device.write(region, offset + from as u64, rest);
+    (written < rest.len()).then_some(from + written)
 }
 
 /// Returns true if the whole access lies in a region that has `flag` (readable or writable).

@@ -73,7 +73,7 @@ fn run_on(
         // Every step takes a whole header or waits for one, so this number suffices for any piece.
         for _ in 0..=2 * (piece.len() + BUFFER_LIMIT) / 16 {
             match session.step(&mut device, &mut out) {
-                Ok(SessionProgress::Handled) => {}
+                Ok(SessionProgress::Handled | SessionProgress::Suspended) => {}
                 Ok(SessionProgress::Starved) => break,
                 Ok(SessionProgress::Waiting) => session.complete(Ok(()), &mut out),
                 Ok(SessionProgress::Blocked) => replies.extend(take_replies(&mut out)),

@@ -2,6 +2,7 @@
 //! several writes.
 
 use crate::script::{COMMAND, EINVAL, NO_REPLY, REPLY, ScriptedSession, access, message, u32_at, u64_at};
+use vfio_user::server::SessionProgress;
 
 const READ: u16 = 9;
 const WRITE: u16 = 10;
@@ -159,6 +160,49 @@ fn write_multi_performs_its_writes_in_order() {
         ]
     );
     assert_eq!(script.session.counters().posted_writes, 5);
+}
+
+#[test]
+fn suspended_message_continues_where_it_stopped() {
+    let mut script = ScriptedSession::agreed();
+    let writes = [(0, 0, 4, [1; 8]), (0x10, 0, 8, [2; 8]), (0x20, 0, 9, [0; 8]), (0x30, 0, 4, [3; 8])];
+    let bytes = [
+        script.message(WRITE_MULTI, COMMAND, &multi(&writes)),
+        script.message(WRITE, COMMAND, &access(0, 0x40, 6, &[4; 6])),
+        script.message(WRITE, NO_REPLY, &access(0, 0x50, 1, &[5])),
+    ]
+    .concat();
+    let mut received = &bytes[..];
+    // Each turn writes three bytes. A message is undone until it is finished, and nothing is answered before.
+    for turn in 0..8 {
+        script.device.allowance = Some(3);
+        let progress = script.receive(received, Vec::new());
+        let ends = turn == 7;
+        assert_eq!(progress, Ok(if ends { SessionProgress::Starved } else { SessionProgress::Suspended }));
+        assert_eq!(script.session.is_suspended(), !ends);
+        let left = bytes.len() - [0, 0, 0, 0, 0, 120, 120, bytes.len()][turn];
+        assert_eq!(script.session.undone(), left, "turn {turn}");
+        received = &[];
+    }
+    assert_eq!(
+        script.said(),
+        [
+            "write 0 0x0 [1, 1, 1]",
+            "write 0 0x3 [1]",
+            "write 0 0x10 [2, 2]",
+            "write 0 0x12 [2, 2, 2]",
+            "write 0 0x15 [2, 2, 2]",
+            "write 0 0x30 [3, 3, 3]",
+            "write 0 0x33 [3]",
+            "write 0 0x40 [4, 4]",
+            "write 0 0x42 [4, 4, 4]",
+            "write 0 0x45 [4]",
+            "write 0 0x50 [5]",
+        ]
+    );
+    assert_eq!(script.replies().len(), 2);
+    let counters = script.session.counters();
+    assert_eq!((counters.synchronous_writes, counters.posted_writes, counters.malformed_writes), (5, 1, 1));
 }
 
 #[test]

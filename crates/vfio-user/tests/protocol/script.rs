@@ -37,6 +37,8 @@ pub(crate) struct RecordingDevice {
     pub(crate) refuse: Option<Errno>,
     /// True if the device finishes DMA maps and interrupt requests after the call has returned.
     pub(crate) later: bool,
+    /// Number of bytes after which the device suspends a message of writes; `None` for never.
+    pub(crate) allowance: Option<usize>,
 }
 
 const SPARSE: [SparseArea; 1] = [SparseArea { offset: 0x2000, size: 0x2000 }];
@@ -99,7 +101,18 @@ impl ServedDevice<CountedFd> for RecordingDevice {
         }
     }
 
-    fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
+    fn write(&mut self, region: u32, offset: u64, data: &[u8]) -> usize {
+        let data = match &mut self.allowance {
+            Some(left) => {
+                let most = data.len().min(*left);
+                *left -= most;
+                &data[..most]
+            }
+            None => data,
+        };
+        if data.is_empty() {
+            return 0;
+        }
         assert!(!data.is_empty() && offset + data.len() as u64 <= self.region(region).unwrap().size);
         if region == pci_region::BAR0 && !self.bar0.is_empty() {
             self.bar0[offset as usize..][..data.len()].copy_from_slice(data);
@@ -107,6 +120,7 @@ impl ServedDevice<CountedFd> for RecordingDevice {
         if data.len() <= 8 {
             self.said.push(format!("write {region} {offset:#x} {data:x?}"));
         }
+        data.len()
     }
 
     fn dma_map(&mut self, map: DmaWindow<CountedFd>) -> Result<RequestCompletionTiming, Errno> {

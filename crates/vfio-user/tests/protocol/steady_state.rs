@@ -28,8 +28,9 @@ impl ServedDevice<i32> for ByteArrayDevice {
     fn read(&mut self, _: u32, offset: u64, data: &mut [u8]) {
         data.copy_from_slice(&self.0[offset as usize..][..data.len()]);
     }
-    fn write(&mut self, _: u32, offset: u64, data: &[u8]) {
+    fn write(&mut self, _: u32, offset: u64, data: &[u8]) -> usize {
         self.0[offset as usize..][..data.len()].copy_from_slice(data);
+        data.len()
     }
     fn dma_map(&mut self, _: DmaWindow<i32>) -> Result<RequestCompletionTiming, Errno> {
         Ok(RequestCompletionTiming::Now)

@@ -11,9 +11,14 @@ use host::eventfd::EventFd;
 use host::worker::DeferredCloseFd;
 use i82576::Time;
 use pcie::Function;
+use units::WorkCost;
 use vfio_user::server::{DmaWindow, IrqChange, RegionInfo, RequestCompletionTiming, ServedDevice};
 use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
+
+/// Bytes of a client's long write that are written before the function's account is looked at again. Pieces begin at
+/// multiples of this number, so that no register is written in two pieces.
+const PIECE: usize = 64;
 
 /// Function of the card as a vfio-user device, with the resources that handle its client's messages.
 pub(in crate::port) struct VfioFunction<'a> {
@@ -34,18 +39,40 @@ impl VfioFunction<'_> {
 
     /// Has the card store its registers into the guest's register pages, after an access by message.
     fn publish_registers(&mut self) {
-        if let Some(pages) = &self.own.pages {
+        if let Some(pages) = self.own.pages.as_ref().filter(|pages| pages.are_given()) {
+            self.own.account.charge(WorkCost::PAGES);
             pages.publish_registers(self.engine.card_mut(), self.now);
         }
     }
 
-    /// Resets the function, shows the reset registers in its mapped pages, and saves this state for the successor
-    /// process. Returns `false` if the reset fails.
+    /// Resets the function, and shows the reset registers in its mapped pages. The caller saves the configuration
+    /// ([`Self::save_configuration`]). Returns `false` if the reset fails.
     pub(super) fn reset_function(&mut self) -> bool {
         let done = self.engine.card_mut().reset_function(self.function);
         self.publish_registers();
-        self.own.successor.note_configuration(self.engine.card_mut());
+        self.own.configuration_changed = true;
         done
+    }
+
+    /// Saves the function's PCI configuration for the successor process, if it may have changed. A message counts as
+    /// unhandled until the step that follows, so a successor that finds an older configuration handles the message
+    /// again. One save for all accesses of a step: a guest that writes a thousand times in one message must not have
+    /// the port encode its configuration a thousand times.
+    pub(super) fn save_configuration(&mut self) {
+        if std::mem::take(&mut self.own.configuration_changed) {
+            self.own.successor.note_configuration(self.engine.card_mut());
+        }
+    }
+
+    /// Discards the cost of resets that were not this client's, such as those by the PF driver.
+    fn forget_work(&mut self) {
+        self.engine.card_mut().take_work();
+    }
+
+    /// Charges the function's account with the cost of an access, and with further work that the card had by it, such
+    /// as a reset.
+    fn charge(&mut self, cost: WorkCost) {
+        self.own.account.charge(cost + self.engine.card_mut().take_work());
     }
 
     /// Writes a client's data to BAR0 of the function.
@@ -168,24 +195,39 @@ impl ServedDevice<DeferredCloseFd> for VfioFunction<'_> {
     fn read(&mut self, region: u32, offset: u64, data: &mut [u8]) {
         self.read_doorbells();
         self.engine.card_mut().read(self.function, region, offset, data, self.now);
+        self.charge(WorkCost::of_accesses(data.len()));
         self.publish_registers();
         self.own.flight.access(self.now, FlightRecordKind::Read(RegisterLocation { region, offset }), data);
     }
 
-    fn write(&mut self, region: u32, offset: u64, data: &[u8]) {
-        self.own.flight.access(self.now, FlightRecordKind::Write(RegisterLocation { region, offset }), data);
+    /// Writes the bytes in pieces while the function's account has credit.
+    fn write(&mut self, region: u32, offset: u64, data: &[u8]) -> usize {
+        if !self.own.account.has_credit() {
+            return 0;
+        }
+        self.forget_work();
         self.read_doorbells();
-        match region {
-            pci_region::BAR0 => self.write_register(offset, data),
-            _ => self.engine.card_mut().write(self.function, region, offset, data, self.now),
+        let mut done = 0;
+        while done < data.len() && self.own.account.has_credit() {
+            let at = offset + done as u64;
+            let piece = (PIECE - at as usize % PIECE).min(data.len() - done);
+            let bytes = &data[done..done + piece];
+            match region {
+                pci_region::BAR0 => self.write_register(at, bytes),
+                _ => self.engine.card_mut().write(self.function, region, at, bytes, self.now),
+            }
+            self.charge(WorkCost::of_accesses(piece));
+            done += piece;
         }
         self.publish_registers();
-        if matches!(region, pci_region::BAR3 | pci_region::CONFIG) {
-            self.own.successor.note_configuration(self.engine.card_mut());
-        }
+        self.own.configuration_changed |= matches!(region, pci_region::BAR3 | pci_region::CONFIG);
+        let place = FlightRecordKind::Write(RegisterLocation { region, offset });
+        self.own.flight.access(self.now, place, &data[..done]);
+        done
     }
 
     fn dma_map(&mut self, map: DmaWindow<DeferredCloseFd>) -> Result<RequestCompletionTiming, Errno> {
+        self.own.account.charge(WorkCost::ERRAND);
         let DmaWindow { iova, size, readable, writable, file } = map;
         let permissions = DmaPermissions { read: readable, write: writable };
         let offset = file.as_ref().map(|file| file.offset);
@@ -204,6 +246,7 @@ impl ServedDevice<DeferredCloseFd> for VfioFunction<'_> {
     }
 
     fn dma_unmap(&mut self, iova: u64, size: u64) {
+        self.own.account.charge(WorkCost::ERRAND);
         // The card moves frames on this thread only. So no DMA is in flight.
         self.engine.reach_mut(self.function).unmap(iova, size);
         self.own.successor.unmapped(iova, size);
@@ -215,6 +258,7 @@ impl ServedDevice<DeferredCloseFd> for VfioFunction<'_> {
     }
 
     fn set_irqs(&mut self, set: IrqChange<DeferredCloseFd>) -> Result<RequestCompletionTiming, Errno> {
+        self.own.account.charge(WorkCost::ERRAND);
         match set {
             // Clients disable interrupt types that they never enabled, and types that do not exist.
             IrqChange::Disable { index } => {
@@ -244,7 +288,10 @@ impl ServedDevice<DeferredCloseFd> for VfioFunction<'_> {
     fn reset(&mut self) -> Result<(), Errno> {
         self.read_doorbells();
         self.own.flight.event(self.now, FlightRecordKind::Said("reset by the client"), 0);
-        if self.reset_function() { Ok(()) } else { Err(Errno::EIO) }
+        self.forget_work();
+        let done = self.reset_function();
+        self.charge(WorkCost::ACCESS);
+        if done { Ok(()) } else { Err(Errno::EIO) }
     }
 }
 

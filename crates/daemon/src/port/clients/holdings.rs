@@ -7,6 +7,7 @@ use super::successor::ClientStateSaver;
 use crate::flight::FlightRecorder;
 use host::dma::MapDmaRegionError;
 use host::eventfd::EventFdError;
+use units::WorkAccount;
 
 /// Resources that the host holds for the client of a function.
 #[derive(Debug)]
@@ -17,6 +18,11 @@ pub(in crate::port) struct ClientResources {
     pub(in crate::port) successor: Box<dyn ClientStateSaver>,
     /// Blocking calls for the client, such as mapping memory.
     pub(in crate::port) errands: BlockingCallQueue,
+    /// True if the function's PCI configuration or MSI-X table may differ from the saved one. The client's next step
+    /// saves it.
+    pub(super) configuration_changed: bool,
+    /// Account of the work that the port does for the client's messages.
+    pub(in crate::port) account: WorkAccount,
     /// Flight recorder of the function.
     pub(super) flight: FlightRecorder,
     /// Error of the last refused DMA window, for the log.
@@ -36,6 +42,8 @@ impl ClientResources {
             pages: None,
             successor,
             errands,
+            configuration_changed: false,
+            account: WorkAccount::default(),
             flight: FlightRecorder::default(),
             refused: None,
             refused_eventfd: None,

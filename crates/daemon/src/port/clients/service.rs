@@ -101,11 +101,26 @@ impl PortClients {
         }
     }
 
-    /// Serves each client with pending messages, within a budget of messages and time for each client.
+    /// Serves each client with pending messages, if the account of its function has credit. So a client whose messages
+    /// cost much misses turns, and the others do not.
     pub(in crate::port) fn serve(&mut self, engine: &mut PortEngine, clock: &dyn TimeSource) {
         for index in 0..self.slots.len() {
-            if self.slots[index].more {
+            let slot = &mut self.slots[index];
+            slot.own.account.begin_round();
+            if slot.more && slot.own.account.has_credit() {
                 self.visit(index, engine, clock);
+            }
+        }
+    }
+
+    /// Finishes the messages that are handled in part, before the port is saved for the successor process.
+    pub(in crate::port) fn finish_messages(&mut self, engine: &mut PortEngine, now: Time) {
+        for index in 0..self.slots.len() {
+            let slot = &mut self.slots[index];
+            let Some(connection) = slot.connection.as_mut() else { continue };
+            let mut device = VfioFunction { function: slot.function, engine, own: &mut slot.own, now };
+            if let Err(end) = connection.finish_message(&mut device, &mut self.buffer) {
+                self.disconnect(index, &end, engine, now);
             }
         }
     }
@@ -155,6 +170,7 @@ impl PortClients {
                 "cannot reset the function after the disconnection of its client"
             );
         }
+        device.save_configuration();
         let stream = connection.close(&mut device);
         slot.own.pages = None;
         if let Some(vf) = function.vf() {

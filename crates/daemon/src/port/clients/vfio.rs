@@ -10,7 +10,9 @@
 //! the received part in the reply file and consumes it, in one step. It keeps the descriptors of the part before. A
 //! successor finds the part in the file, and the rest in the socket.
 //!
-//! `device` carries out the messages.
+//! `device` carries out the messages, and `partial` holds the received part of an incomplete one.
+
+mod partial;
 
 use super::connection::{
     ClientConnection, ClientServiceBudget, ClientServiceOutcome, ClientStall, ClientStallCause,
@@ -30,10 +32,9 @@ use i82576::Time;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use vfio_user::decoder::UnfinishedMessage;
+use units::WorkCost;
 use vfio_user::outbox::MessageOutbox;
 use vfio_user::server::{ServerSession, SessionCounters, SessionProgress};
-use vfio_user::wire::MAX_MESSAGE_FDS;
 
 /// Connection of a vfio-user client to one function of the card.
 #[derive(Debug)]
@@ -115,9 +116,9 @@ impl VfioUserConnection {
         if self.waiting {
             return Ok(ClientServiceOutcome::Waiting);
         }
-        let mut budget = ClientServiceBudget::begin(device.now);
+        let budget = ClientServiceBudget::begin(device.now);
         for _ in 0..RECEIVES {
-            match self.steps(device, &mut budget, buffer, clock)? {
+            match self.steps(device, budget, buffer, clock)? {
                 done @ ClientServiceOutcome::Done if self.outbox.pending() > 0 => return Ok(done),
                 ClientServiceOutcome::Done => {}
                 other => return Ok(other),
@@ -158,17 +159,17 @@ impl VfioUserConnection {
     fn steps(
         &mut self,
         device: &mut VfioFunction<'_>,
-        budget: &mut ClientServiceBudget,
+        budget: ClientServiceBudget,
         buffer: &mut [u8],
         clock: &dyn TimeSource,
     ) -> VisitResult {
         loop {
             device.now = clock.now();
-            if budget.is_used_up(device.now) {
+            if budget.is_used_up(&device.own.account, device.now) {
                 self.settle(device, buffer)?;
                 return Ok(ClientServiceOutcome::More);
             }
-            budget.count();
+            device.own.account.charge(WorkCost::MESSAGE);
             let step = self.session.step(device, &mut self.outbox).map_err(DisconnectReason::failed)?;
             // The journal must hold the removal of a window before it can hold another window over it.
             if step != SessionProgress::Handled || device.own.successor.is_touched() {
@@ -176,6 +177,7 @@ impl VfioUserConnection {
             }
             match step {
                 SessionProgress::Handled => {}
+                SessionProgress::Suspended => return Ok(ClientServiceOutcome::More),
                 SessionProgress::Starved => break,
                 SessionProgress::Waiting => {
                     self.waiting = true;
@@ -196,6 +198,7 @@ impl VfioUserConnection {
     }
 
     fn note(&mut self, device: &mut VfioFunction<'_>, buffer: &mut [u8]) -> io::Result<()> {
+        device.save_configuration();
         let done = self.taken + self.left - self.session.undone();
         // The taken part begins the first message, so it is done together with that message.
         let handled = done.saturating_sub(self.taken);
@@ -277,52 +280,6 @@ impl VfioUserConnection {
         }
         Ok(())
     }
-
-    /// Takes the first part of an incomplete message out of the socket, after all whole messages are answered.
-    fn hold_part(&mut self, device: &mut VfioFunction<'_>, buffer: &mut [u8]) -> VisitResult {
-        if self.left == 0 {
-            return Ok(ClientServiceOutcome::Done);
-        }
-        self.since = Some(device.now);
-        let taken = self.keep_fds(device).and_then(|kept| match kept {
-            true => self.write_part(device, buffer).map(|()| ClientServiceOutcome::Done),
-            false => Ok(ClientServiceOutcome::Waiting),
-        });
-        taken.map_err(DisconnectReason::failed)
-    }
-
-    /// Keeps the incomplete message's file descriptors for a successor process. Returns `false` until all are kept.
-    fn keep_fds(&mut self, device: &mut VfioFunction<'_>) -> io::Result<bool> {
-        let noted = device.own.successor.progress().fds().count();
-        let wanted = self.copies.len().min(MAX_MESSAGE_FDS - noted);
-        let kept = device.own.successor.partial_fds();
-        if kept >= wanted {
-            return Ok(true);
-        }
-        let copies = self.copies.range(kept..wanted).map(|(_, fd)| fd.as_fd().try_clone_to_owned());
-        let copies = copies.collect::<io::Result<Vec<_>>>()?;
-        let keeper = device.own.successor.keeper(copies.len());
-        let errands = device.errands();
-        errands.keep_partial(copies.into_iter().map(|fd| errands.keep(fd)).collect(), keeper);
-        self.waiting = true;
-        Ok(false)
-    }
-
-    /// Moves the received part of an incomplete message to the reply file, and saves the message's file descriptors.
-    fn write_part(&mut self, device: &mut VfioFunction<'_>, buffer: &mut [u8]) -> io::Result<()> {
-        let UnfinishedMessage { kept, skipped } = self.session.partial();
-        let held = self.replies.held().length as usize;
-        self.replies.hold(&kept[held..])?;
-        let before = device.own.successor.progress();
-        let mut fds = before.fds;
-        let new = device.own.successor.take_partial_fds();
-        fds.iter_mut().skip(before.fds().count()).zip(new).for_each(|(place, number)| *place = number);
-        let (extent, held, skipped) = (self.replies.extent(), self.replies.held(), skipped as u64);
-        let left = self.left;
-        self.step(left, ClientMessageProgress { extent, held, skipped, fds, ..before }, device, buffer)?;
-        self.taken += left;
-        Ok(())
-    }
 }
 
 impl ClientConnection for VfioUserConnection {
@@ -376,7 +333,22 @@ impl ClientConnection for VfioUserConnection {
     }
 
     fn is_idle(&self) -> bool {
-        self.outbox.pending() == 0 && !self.stream.has_unread()
+        self.outbox.pending() == 0 && !self.session.is_suspended() && !self.stream.has_unread()
+    }
+
+    fn finish_message(
+        &mut self,
+        device: &mut VfioFunction<'_>,
+        buffer: &mut [u8],
+    ) -> Result<(), DisconnectReason> {
+        if !self.session.is_suspended() {
+            return Ok(());
+        }
+        while self.session.is_suspended() {
+            device.own.account.begin_round();
+            self.session.step(device, &mut self.outbox).map_err(DisconnectReason::failed)?;
+        }
+        self.settle(device, buffer)
     }
 
     /// Restores the peek offset of the socket, which another process may have moved.

@@ -23,6 +23,7 @@ use policy::{Offence, PolicyError, PortPolicy, VfPolicy};
 use std::fmt::Debug;
 use std::io;
 use std::sync::Arc;
+use units::WorkCost;
 use vfio_user::types::SparseArea;
 
 /// Refused policy: its VF, or `None` for a policy of the port, and the reason.
@@ -156,6 +157,11 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Resets a function to its state after power-on: registers, MSI-X table and configuration space. Its policy stays.
     /// Returns `false` if the reset fails.
     fn reset_function(&mut self, function: Function) -> bool;
+
+    /// Returns the cost of the work since the last call that accesses have caused beside themselves, such as resets.
+    fn take_work(&mut self) -> WorkCost {
+        WorkCost::default()
+    }
 
     /// Returns true if a function is bus master.
     fn is_bus_master(&self, function: Function) -> bool;

@@ -3,37 +3,31 @@
 use i82576::Time;
 use std::fmt::Display;
 use std::time::Duration;
+use units::WorkAccount;
 
 /// Maximum number of receives from a client's socket before the port serves the next client.
 pub(in crate::port::clients) const RECEIVES: usize = 8;
-/// Maximum number of a client's messages that the port handles before it serves the next client.
-const MESSAGES: usize = 32;
 /// Longest time for which the port handles one client's messages before it serves the next client. Clients of other VFs
-/// wait meanwhile, several times for each frame and its reply (`tests/live/neighbours.rs` measures it). This limit
-/// counts for expensive messages, such as one window among tens of thousands.
+/// wait meanwhile, several times for each frame and its reply (`tests/live/neighbours.rs` measures it). The account of
+/// the client's function ends a turn by cost; this limit is for messages that cost more than the account says, such as
+/// one window among tens of thousands.
 const TURN: Duration = Duration::from_micros(20);
 
-/// Messages and time that the port may still spend on a client before it serves the next client.
-#[derive(Debug)]
+/// Limit of a client's turn.
+#[derive(Debug, Clone, Copy)]
 pub(in crate::port::clients) struct ClientServiceBudget {
-    messages: usize,
     began: Time,
 }
 
 impl ClientServiceBudget {
-    /// Returns the full budget of messages and time for a client's turn, which begins now.
+    /// Returns the budget of a client's turn, which begins now.
     pub(in crate::port::clients) fn begin(now: Time) -> Self {
-        Self { messages: MESSAGES, began: now }
+        Self { began: now }
     }
 
-    /// Subtracts a message from the budget of the client's turn.
-    pub(in crate::port::clients) fn count(&mut self) {
-        self.messages -= 1;
-    }
-
-    /// Returns true if the client's turn has used up its budget of messages or time.
-    pub(in crate::port::clients) fn is_used_up(&self, now: Time) -> bool {
-        self.messages == 0 || now.since(self.began) >= TURN
+    /// Returns true if the client's turn has used up its time, or the credit of its function's account.
+    pub(in crate::port::clients) fn is_used_up(&self, account: &WorkAccount, now: Time) -> bool {
+        !account.has_credit() || now.since(self.began) >= TURN
     }
 }
 

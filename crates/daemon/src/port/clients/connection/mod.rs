@@ -43,6 +43,12 @@ pub(in crate::port) trait ClientConnection: Debug + Send {
         clock: &dyn TimeSource,
     ) -> VisitResult;
 
+    /// Finishes a message that the end of the client's turn has suspended, whatever it costs: a successor process
+    /// would handle the whole message again.
+    fn finish_message(&mut self, _: &mut VfioFunction<'_>, _: &mut [u8]) -> Result<(), DisconnectReason> {
+        Ok(())
+    }
+
     /// Applies the outcome of a blocking call, and resumes the client if it waited for the call.
     fn finish(&mut self, device: &mut VfioFunction<'_>, outcome: BlockingCallOutcome);
 

@@ -40,6 +40,7 @@ use regions::PendingMemoryRegions;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use units::WorkCost;
 use vfio_user::server::SessionCounters;
 use vhost_user::backend::{BackendProgress, BackendSession};
 use vhost_user::outbox::OutgoingMessages;
@@ -86,9 +87,9 @@ impl VhostUserConnection {
         buffer: &mut [u8],
         clock: &dyn TimeSource,
     ) -> VisitResult {
-        let mut budget = ClientServiceBudget::begin(device.now);
+        let budget = ClientServiceBudget::begin(device.now);
         for _ in 0..RECEIVES {
-            let handled = self.steps(device, &mut budget, clock)?;
+            let handled = self.steps(device, budget, clock)?;
             self.send()?;
             if handled != ClientServiceOutcome::Done || self.outbox.pending() > 0 {
                 return Ok(handled);
@@ -125,15 +126,15 @@ impl VhostUserConnection {
     fn steps(
         &mut self,
         device: &mut VfioFunction<'_>,
-        budget: &mut ClientServiceBudget,
+        budget: ClientServiceBudget,
         clock: &dyn TimeSource,
     ) -> VisitResult {
         while !self.waiting {
             device.now = clock.now();
-            if budget.is_used_up(device.now) {
+            if budget.is_used_up(&device.own.account, device.now) {
                 return Ok(ClientServiceOutcome::More);
             }
-            budget.count();
+            device.own.account.charge(WorkCost::MESSAGE);
             match self.session.step(&mut self.outbox).map_err(DisconnectReason::failed)? {
                 BackendProgress::Handled => {}
                 BackendProgress::Starved | BackendProgress::Blocked => return Ok(ClientServiceOutcome::Done),

@@ -43,6 +43,7 @@ use plane::uplink::UplinkTally;
 use policy::{PolicyError, PortPolicy, VfPolicy};
 use std::io;
 use std::sync::Arc;
+use units::WorkCost;
 use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
 
@@ -121,6 +122,10 @@ impl PortCard for AvfCard {
         self.functions[vf.index()].reset();
         self.reset_card(vf, Nic::reset_for_next_owner);
         true
+    }
+
+    fn take_work(&mut self) -> WorkCost {
+        self.card.nic.take_work()
     }
 
     fn is_bus_master(&self, function: Function) -> bool {

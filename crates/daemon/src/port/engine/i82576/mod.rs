@@ -35,6 +35,7 @@ use pcie::{Function, VfIndex, VfSet};
 use pf_owner::{HostedPf, PfOwner, vf};
 use policy::{PolicyError, PortPolicy, VfPolicy};
 use std::sync::Arc;
+use units::WorkCost;
 use vfio_user::types::SparseArea;
 use vfio_user::wire::pci_region;
 
@@ -106,6 +107,10 @@ impl PortCard for I82576Card {
 
     fn reset_function(&mut self, function: Function) -> bool {
         self.pf_owner.reset(&mut self.nic, function)
+    }
+
+    fn take_work(&mut self) -> WorkCost {
+        self.nic.take_work()
     }
 
     fn is_bus_master(&self, function: Function) -> bool {

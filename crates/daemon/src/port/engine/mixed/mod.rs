@@ -35,6 +35,7 @@ use pcie::{Function, MAX_VFS, VfIndex, VfSet};
 use policy::{PolicyError, PortPolicy, VfPolicy};
 use std::sync::Arc;
 use trunk::CardTrunkReceiver;
+use units::WorkCost;
 use vfio_user::types::SparseArea;
 
 /// Card of a port with VFs of the families AVF and virtio.
@@ -122,6 +123,10 @@ impl PortCard for MixedCard {
 
     fn reset_function(&mut self, function: Function) -> bool {
         self.of_function(function).reset_function(function)
+    }
+
+    fn take_work(&mut self) -> WorkCost {
+        self.avf.take_work()
     }
 
     fn is_bus_master(&self, function: Function) -> bool {
