@@ -108,6 +108,9 @@ impl OpenPort {
     ) {
         let now = clock.now();
         self.clients.finish_messages(&mut self.engine, now);
+        // A successor takes a register that the pages lack for a guest's store. The end of a worker's turn has read the
+        // doorbells, and the round that publishes the registers does not follow.
+        self.clients.publish_registers(&mut self.engine, now);
         // Publishing a status saves the counters, which a successor continues.
         let _ = self.status(now);
         let serving = self.phase == PortPhase::Serving;

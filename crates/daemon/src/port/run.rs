@@ -102,8 +102,9 @@ impl OpenPort {
             }
             timeout = self.round(&clock);
             self.succession.note_round();
-            if self.engine.needs_whole_card() || !self.assign(clock.now()) {
-                // Such as a learned address, a request to the PF driver or a client that was disconnected. The next round follows at once.
+            if self.clients.have_more() || self.engine.needs_whole_card() || !self.assign(clock.now()) {
+                // Such as a client's message that is handled in part, a learned address, a request to the PF driver or a client
+                // that was disconnected. The next round follows at once.
                 timeout = Some(Duration::ZERO);
                 continue;
             }

@@ -4,6 +4,7 @@
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, eventually, softiov};
 use embedded_guest::{EmbeddedGuest, EmbeddedGuestConfig};
 use rustix::process::{Pid, Signal, kill_process};
+use std::iter;
 use std::net::Ipv4Addr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -57,9 +58,19 @@ impl EmbeddedTestbed {
     }
 
     fn waiting(wait: &str) -> Self {
+        Self::with(&format!("wait = \"{wait}\""))
+    }
+
+    /// Starts a host with two guests of the family AVF, each on a worker of its own.
+    fn on_workers() -> Self {
+        Self::with("family = \"avf\"\nwait = \"mapped\"\nworkers = 2\ndispatcher = \"spread\"")
+    }
+
+    /// Starts a host with two guests on a port with these settings.
+    fn with(settings: &str) -> Self {
         let folder = tempdir().unwrap();
         let config = folder.path().join("softiov.toml");
-        std::fs::write(&config, format!("[[port]]\nwait = \"{wait}\"\n")).unwrap();
+        std::fs::write(&config, format!("[[port]]\n{settings}\n")).unwrap();
         let serve = ServeProcess::start(&folder, &["--config", config.to_str().unwrap()]);
         let guests = [0, 1].map(|vf| attach(serve.folder(), vf));
         let world = Self { serve, guests, _folder: folder };
@@ -135,7 +146,7 @@ fn killed_idle_host_is_replaced_without_a_vf_reset() {
 
 #[test]
 fn guest_connections_survive_a_killed_host_under_traffic() {
-    for world in EmbeddedTestbed::start_each() {
+    for world in EmbeddedTestbed::start_each().chain(iter::once_with(EmbeddedTestbed::on_workers)) {
         let [a, _] = &world.guests;
         for round in 0..5 {
             std::thread::scope(|scope| {
@@ -152,7 +163,7 @@ fn guest_connections_survive_a_killed_host_under_traffic() {
 
 #[test]
 fn host_hand_over_under_traffic_resets_no_vf() {
-    for world in EmbeddedTestbed::start_each() {
+    for world in EmbeddedTestbed::start_each().chain(iter::once_with(EmbeddedTestbed::on_workers)) {
         let [a, _] = &world.guests;
         let resets = world.resets();
         for _ in 0..5 {

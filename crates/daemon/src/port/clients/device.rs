@@ -193,6 +193,7 @@ impl ServedDevice<DeferredCloseFd> for VfioFunction<'_> {
     }
 
     fn read(&mut self, region: u32, offset: u64, data: &mut [u8]) {
+        self.forget_work();
         self.read_doorbells();
         self.engine.card_mut().read(self.function, region, offset, data, self.now);
         self.charge(WorkCost::of_accesses(data.len()));

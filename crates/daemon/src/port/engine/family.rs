@@ -237,7 +237,8 @@ pub(in crate::port) trait PortCard: Debug + Send {
         Vec::new()
     }
 
-    /// Returns true while other threads have parts of the card. Then only [`Self::poll`] and [`Self::gather`] may be called.
+    /// Returns true while other threads have parts of the card. Then only [`Self::poll`], [`Self::gather`], [`Self::has_changed`],
+    /// [`Self::is_bus_master`] and the functions for register pages may be called, which see no VF of another thread.
     fn is_divided(&self) -> bool {
         false
     }

@@ -271,6 +271,27 @@ fn reset_in_turns(family: &str) {
 }
 
 #[test]
+fn client_is_not_charged_for_resets_of_other_vfs() {
+    let mut world = PortFixture::open_with("[[port]]\nvfs = 2\n");
+    let mut client = world.connect();
+    let version = message(0, 1, b"\0\0\x01\0{}\0");
+    client.write_all(&version).unwrap();
+    world.round();
+    assert!(has_reply(&mut client));
+    for _ in 0..1_000 {
+        assert!(world.port.engine.card_mut().reset_function(Function::Vf(1)));
+    }
+    // REGION_READ of 4 bytes of BAR0.
+    let read =
+        message(1, 9, &[&8_u64.to_le_bytes()[..], &0_u32.to_le_bytes(), &4_u32.to_le_bytes()].concat());
+    for _ in 0..2 {
+        client.write_all(&read).unwrap();
+        world.round();
+        assert!(has_reply(&mut client));
+    }
+}
+
+#[test]
 fn port_finishes_a_suspended_message_before_a_hand_over() {
     let mut world = PortFixture::open();
     let mut client = world.connect();

@@ -37,12 +37,13 @@ impl AvfCard {
         }
     }
 
-    /// Writes registers of a VF for its client. Only aligned dwords are written.
+    /// Writes registers of a VF for its client. Only whole dwords are written, wherever the data begins: a long write arrives in
+    /// pieces, and what it does must not depend on them.
     pub(super) fn write_registers(&mut self, vf: VfIndex, offset: u64, data: &[u8]) {
-        if offset.is_multiple_of(4) {
-            for (at, word) in (offset as u32..).step_by(4).zip(data.as_chunks::<4>().0) {
-                self.card.nic.write(vf.get(), at, u32::from_le_bytes(*word));
-            }
+        let first = offset.next_multiple_of(4);
+        let words = data.get((first - offset) as usize..).unwrap_or_default();
+        for (at, word) in (first as u32..).step_by(4).zip(words.as_chunks::<4>().0) {
+            self.card.nic.write(vf.get(), at, u32::from_le_bytes(*word));
         }
     }
 }

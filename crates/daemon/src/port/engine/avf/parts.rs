@@ -35,7 +35,7 @@ pub(in crate::port::engine) struct MappedDoorbells {
 pub(in crate::port::engine) struct AvfCardPart {
     pub(in crate::port::engine) nic: Nic,
     /// Doorbells of each VF in the part.
-    mapped: [Option<MappedDoorbells>; MAX_VFS],
+    mapped: [Option<Box<MappedDoorbells>>; MAX_VFS],
 }
 
 /// VF that is in no part of the card.
@@ -43,7 +43,7 @@ pub(in crate::port::engine) struct AvfCardPart {
 pub(in crate::port) struct DetachedMappedVf {
     index: usize,
     vf: DetachedVf,
-    mapped: Option<MappedDoorbells>,
+    mapped: Option<Box<MappedDoorbells>>,
 }
 
 impl AvfCardPart {
@@ -58,7 +58,7 @@ impl AvfCardPart {
             true => Doorbells::adopt(&self.nic, vf.get()),
             false => Doorbells::renew(&self.nic, vf.get(), &**pages),
         };
-        self.mapped[vf.index()] = Some(MappedDoorbells { doorbells, pages: pages.clone() });
+        self.mapped[vf.index()] = Some(Box::new(MappedDoorbells { doorbells, pages: pages.clone() }));
     }
 
     /// Ends the use of a VF's register pages.
@@ -73,14 +73,14 @@ impl AvfCardPart {
 
     /// Reads the doorbells of a VF, if the VF is in this part.
     pub(super) fn read_doorbells(&mut self, vf: VfIndex) {
-        if let Some(MappedDoorbells { doorbells, pages }) = &mut self.mapped[vf.index()] {
+        if let Some(MappedDoorbells { doorbells, pages }) = self.mapped[vf.index()].as_deref_mut() {
             self.nic.read_doorbells(doorbells, &**pages);
         }
     }
 
     /// Stores registers of a VF into its register pages, if the VF is in this part.
     pub(super) fn publish_registers(&mut self, vf: VfIndex) {
-        if let Some(MappedDoorbells { doorbells, pages }) = &mut self.mapped[vf.index()] {
+        if let Some(MappedDoorbells { doorbells, pages }) = self.mapped[vf.index()].as_deref_mut() {
             self.nic.publish_registers(doorbells, &**pages);
         }
     }
@@ -121,7 +121,7 @@ impl DivisibleCard for AvfCardPart {
     fn follow(&mut self, _: &Self) {}
 
     fn read_doorbells(&mut self) {
-        for MappedDoorbells { doorbells, pages } in self.mapped.iter_mut().flatten() {
+        for MappedDoorbells { doorbells, pages } in self.mapped.iter_mut().flatten().map(Box::as_mut) {
             self.nic.read_doorbells(doorbells, &**pages);
         }
     }
@@ -148,7 +148,7 @@ impl DivisibleCard for AvfCardPart {
     ) -> ShardRoundOutcome {
         let more = self.nic.visit_ready(plane, BUDGET, bus, uplink);
         let interrupt = self.nic.send_interrupts(plane.now, bus);
-        for MappedDoorbells { doorbells, pages } in self.mapped.iter_mut().flatten() {
+        for MappedDoorbells { doorbells, pages } in self.mapped.iter_mut().flatten().map(Box::as_mut) {
             self.nic.publish_registers(doorbells, &**pages);
         }
         ShardRoundOutcome { more, deadline: [interrupt, self.nic.due()].into_iter().flatten().min() }
