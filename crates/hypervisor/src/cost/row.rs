@@ -300,6 +300,11 @@ constants! {
     NestedPaging = "nested_paging" in Permille,
     /// Cost of refilling the first-level caches and TLB after a VM exit.
     ExitPollution = "exit_pollution" in Cycles,
+    /// Memory that a virtual CPU uses again after each switch to it: code, data and buffers; 0 if the displacement of
+    /// working sets is not modelled.
+    WorkingSet = "working_set" in Kibibytes,
+    /// Cost of reading a whole working set from memory, after other virtual CPUs displaced it from the cache.
+    SwitchReload = "switch_reload" in Cycles,
     /// Cost of converting an event to an interrupt of a platform device, for a hardware-virtualized guest.
     EventConvert = "event_convert" in Cycles,
 }

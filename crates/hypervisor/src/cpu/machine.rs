@@ -186,7 +186,8 @@ impl<S: Scheduler> HostMachine<S> {
         let mut step = VcpuStep::new((thread, vcpu, domain), found.position, stretch, self.config.clock);
         if found.loaded.replace(vcpu) != Some(vcpu) {
             step.charge(CycleCategory::Switch, self.config.switch);
-            step.charge(CycleCategory::Refill, self.refill(vcpu, thread));
+            let reload = self.reload(vcpu, thread);
+            step.charge(CycleCategory::Refill, self.refill(vcpu, thread) + reload);
         }
         match unfinished {
             Some(unfinished) => HardwareThreadAction::Later(self.resume(step, unfinished)),
@@ -235,6 +236,20 @@ impl<S: Scheduler> HostMachine<S> {
         let part = others.map_or(refill, |others| refill * others.min(displacement) / displacement);
         let is_nested = self.domains[domain.index()].kind == DomainKind::Hvm;
         if is_nested { part * nested_permille / 1_000 } else { part }
+    }
+
+    /// Returns the cycles to read the part of a virtual CPU's working set from memory that others have displaced from the
+    /// cache since its last run. The cache drops what was used least recently, and virtual CPUs have working sets of the
+    /// same size; a virtual CPU that runs several times meanwhile displaces no more than one that runs once.
+    fn reload(&mut self, vcpu: VcpuId, thread: HardwareThreadId) -> u64 {
+        let ProcessorConfig { working_set, cache, reload, .. } = self.config;
+        if working_set == 0 {
+            return 0;
+        }
+        let since = self.threads[thread.index()].run_again(vcpu);
+        let used = since.map(|others| working_set * (others as u64 + 1));
+        let displaced = used.map_or(working_set, |used| used.saturating_sub(cache).min(working_set));
+        reload * displaced / working_set
     }
 
     /// Takes `cycles` of `thread` at `now` for the hypervisor's work on behalf of `domain`. A running step ends that

@@ -22,6 +22,12 @@ pub struct ProcessorConfig {
     /// Cycles of other virtual CPUs on a thread after which a returning virtual CPU pays the whole refill; fewer cycles
     /// cost a part of it. With 0, every switch costs the whole refill.
     pub displacement: u64,
+    /// KiB that a virtual CPU uses again after each switch to it; 0 if working sets are not modelled.
+    pub working_set: u64,
+    /// KiB of the cache that the virtual CPUs of a thread share.
+    pub cache: u64,
+    /// Cycles to read a whole working set from memory, after other virtual CPUs displaced it from the cache.
+    pub reload: u64,
     /// Factor by which nested paging prolongs a cache refill, in thousandths; at least 1,000.
     pub nested_permille: u64,
     /// Longest time that a virtual CPU runs while others wait for its thread.
@@ -43,6 +49,9 @@ impl ProcessorConfig {
             switch: table[CostConstant::SwitchDirect],
             refill: table[CostConstant::SwitchIndirect],
             displacement: table[CostConstant::SwitchDisplacement],
+            working_set: table[CostConstant::WorkingSet],
+            cache: table[CostConstant::LastLevelCache],
+            reload: table[CostConstant::SwitchReload],
             nested_permille: 1_000 + table[CostConstant::NestedPaging],
             slice: VirtualDuration::from_millis(30),
         }

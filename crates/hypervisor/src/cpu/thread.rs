@@ -1,5 +1,7 @@
 //! State of a hardware thread: its current step, and the cycle up to which its cycles are accounted for.
 
+use alloc::vec::Vec;
+
 use super::VcpuId;
 use super::step::{ALONE, VcpuStepOutcome, WorkToTimeConversion};
 
@@ -15,6 +17,8 @@ pub(super) struct HardwareThread {
     /// Virtual CPU whose state is in the thread's caches. An idle thread keeps this value: going idle and back is no
     /// switch.
     pub(super) loaded: Option<VcpuId>,
+    /// Virtual CPUs that have run on the thread, the last one at the end.
+    recent: Vec<VcpuId>,
     /// Clock cycle of the thread's outstanding visit. Visits for other times were requested before a preemption and are
     /// ignored.
     pub(super) visit_cycle: Option<u64>,
@@ -45,9 +49,22 @@ impl HardwareThread {
             worked: 0,
             current: None,
             loaded: None,
+            recent: Vec::new(),
             visit_cycle: None,
             remainder: 0,
         }
+    }
+
+    /// Makes a virtual CPU the last one that has run on the thread. Returns how many others have run since it did, each
+    /// counted once, or `None` if it has not run there.
+    pub(super) fn run_again(&mut self, vcpu: VcpuId) -> Option<usize> {
+        let at = self.recent.iter().rposition(|recent| *recent == vcpu);
+        let since = at.map(|at| self.recent.len() - 1 - at);
+        if let Some(at) = at {
+            self.recent.remove(at);
+        }
+        self.recent.push(vcpu);
+        since
     }
 
     /// Returns `true` if no step runs on the thread and no visit is outstanding.

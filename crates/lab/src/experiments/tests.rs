@@ -129,6 +129,7 @@ const CHARGED: &[(&str, &[&str])] = &[
     ("fig13", &["message_bytes=1500", "warm_up_ms=5"]),
     ("cdna-throughput", &["system=xen", "direction=rx"]),
     ("cdna-throughput", &["system=cdna", "direction=tx"]),
+    ("cdna-scaling", &["vms=24", "system=xen", "direction=tx"]),
     ("bitvisor-throughput", &["pf=classical", "guest=loaded"]),
     ("direct-disk", &["path=pv", "block_kb=4"]),
     ("smart-vnic-tx", &["step=vnic", "nic=dumb"]),

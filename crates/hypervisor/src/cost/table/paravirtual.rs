@@ -134,7 +134,7 @@ pub(super) const ROWS: &[CostTableRow] = &[
             estimate(Modern, 2_500, (1_500, 4_000)),
             (
                 Opteron,
-                1_000,
+                1_780,
                 (500, 6_000),
                 Fitted,
                 "1,602 Mb/s that Xen transmits over two ports (Willmann et al., HPCA 2007)",

@@ -1,6 +1,6 @@
 //! Costs of the processor itself: clock, contention, caches, copies, device registers, and switches between virtual CPUs.
 
-use super::source::{FULL_REFILL, HARPERTOWN_BUS, HARPERTOWN_CORE, NETBURST};
+use super::source::{FULL_REFILL, HARPERTOWN_BUS, HARPERTOWN_CORE, NETBURST, SHARED_CACHE};
 use crate::cost::cell::{CostTableRow, estimate};
 use crate::cost::machine::MachineModel::{
     Harpertown, Modern, Nehalem, Opteron, Prestonia, Server2009, Skylake,
@@ -192,6 +192,48 @@ pub(super) const ROWS: &[CostTableRow] = &[
         ],
     },
     CostTableRow {
+        constant: CostConstant::WorkingSet,
+        cells: &[
+            (Nehalem, 0, (0, 0), Estimate, SHARED_CACHE),
+            (Modern, 0, (0, 0), Estimate, SHARED_CACHE),
+            (
+                Opteron,
+                192,
+                (96, 256),
+                Estimate,
+                "engineering estimate: 35 KB of a TCP stack's code and data (Blackwell, SIGCOMM 1996), a program's buffer, and the windows of two streams, 44 segments each",
+            ),
+            (
+                Prestonia,
+                96,
+                (64, 192),
+                Estimate,
+                "engineering estimate: 35 KB of a TCP stack's code and data (Blackwell, SIGCOMM 1996), and the headers of long windows; payload is sent in place",
+            ),
+        ],
+    },
+    CostTableRow {
+        constant: CostConstant::SwitchReload,
+        cells: &[
+            (Nehalem, 0, (0, 0), Estimate, SHARED_CACHE),
+            (Modern, 0, (0, 0), Estimate, SHARED_CACHE),
+            (
+                Opteron,
+                230_000,
+                (120_000, 460_000),
+                Estimate,
+                "engineering estimate: 3,072 lines from memory at 150 cycles (63 ns), two at a time",
+            ),
+            (
+                Prestonia,
+                300_000,
+                (150_000, 540_000),
+                Estimate,
+                "engineering estimate: 1,536 lines from memory behind a front-side bus at 350 cycles (150 ns), partly overlapping",
+            ),
+        ],
+    },
+    CostTableRow {
         constant: CostConstant::TlbKernel,
         cells: &[
             estimate(Nehalem, 2_000, (1_000, 4_000)),
@@ -279,6 +321,13 @@ pub(super) const ROWS: &[CostTableRow] = &[
         constant: CostConstant::CopyWarm,
         cells: &[
             estimate(Nehalem, 375, (250, 500)),
+            (
+                Opteron,
+                400,
+                (250, 600),
+                Estimate,
+                "engineering estimate: a program's buffer of 16 KB stays in the second-level cache, 2.5 bytes a cycle",
+            ),
             (Modern, 60, (30, 150), Estimate, "engineering estimate: 16 bytes a cycle from L2"),
             (Harpertown, 400, (250, 600), Estimate, HARPERTOWN_BUS),
         ],
@@ -294,7 +343,13 @@ pub(super) const ROWS: &[CostTableRow] = &[
                 Derived,
                 "Cai et al., SIGCOMM 2021: about 42 Gb/s a core at 3.4 GHz, half of it spent on the copy",
             ),
-            estimate(Opteron, 1_200, (500, 1_300)),
+            (
+                Opteron,
+                2_400,
+                (1_200, 2_600),
+                Estimate,
+                "engineering estimate: the card has written the payload to memory, a line of 64 bytes in 150 cycles (63 ns)",
+            ),
             (Harpertown, 1_400, (1_000, 2_000), Estimate, HARPERTOWN_BUS),
             (Prestonia, 2_000, (1_500, 2_500), Estimate, "engineering estimate: 1.5 to 2.5 cycles a byte"),
         ],

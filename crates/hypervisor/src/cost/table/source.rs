@@ -20,3 +20,7 @@ pub(super) const NETBURST: &str = "engineering estimate: twice the value of neha
 /// Source of the displacement of machines that refill all state at each switch.
 pub(super) const FULL_REFILL: &str =
     "zero, because the values of the table's paper were fitted with a full refill at each switch";
+
+/// Source of the working sets of machines whose cores refill from a large third-level cache.
+pub(super) const SHARED_CACHE: &str =
+    "zero, because working sets stay in a third-level cache, and `switch_indirect` is the refill from there";

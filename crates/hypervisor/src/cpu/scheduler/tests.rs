@@ -110,6 +110,9 @@ fn machine(shares: &[SchedulingParameters]) -> (HostMachine, Vec<VcpuId>) {
         switch: 0,
         refill: 0,
         displacement: 0,
+        working_set: 0,
+        cache: 0,
+        reload: 0,
         nested_permille: 1_000,
         slice: sim::VirtualDuration::ZERO,
     };

@@ -190,6 +190,27 @@ fn cache_refill_is_proportional_to_cycles_of_other_vcpus() {
     assert_eq!(books.ledger().spent(a, CycleCategory::Refill), 60 + 60 * 1_060 / 4_000);
 }
 
+/// Checks the reload of working sets of 4 KiB from memory, with a cache of 10 KiB. Two others displace half of a working
+/// set, three all of it. A virtual CPU that runs twice meanwhile counts once.
+#[test]
+fn distinct_vcpus_displace_a_working_set() {
+    let reload = |since: &[usize]| {
+        let config = ProcessorConfig { working_set: 4, cache: 10, reload: 600, ..config(1, 1) };
+        let mut world = MachineHarness::new(config);
+        let guests: Vec<_> = (0..4).map(|_| world.guest(0, once)).collect();
+        for (turn, guest) in [0].iter().chain(since).chain(&[0]).enumerate() {
+            world.at(turn as u64 * 5_000, MachineEvent::Wake(guests[*guest].1));
+        }
+        let books = world.run(50_000);
+        // The first run reads the whole working set.
+        books.ledger().spent(guests[0].0, CycleCategory::Refill) - 600
+    };
+    assert_eq!(reload(&[1]), 0);
+    assert_eq!(reload(&[1, 2]), 300);
+    assert_eq!(reload(&[1, 2, 1, 2, 1]), 300);
+    assert_eq!(reload(&[1, 2, 3]), 600);
+}
+
 #[test]
 fn eight_vcpus_share_a_thread_fairly() {
     let mut world = MachineHarness::new(config(1, 1));

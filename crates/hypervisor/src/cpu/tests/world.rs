@@ -47,6 +47,9 @@ pub(super) fn config(cores: u16, threads: u16) -> ProcessorConfig {
         switch: 0,
         refill: 0,
         displacement: 0,
+        working_set: 0,
+        cache: 0,
+        reload: 0,
         nested_permille: 1_000,
         slice: VirtualDuration::from_micros(10),
     }

@@ -105,8 +105,7 @@ pub(super) const SCALING: Experiment = Experiment {
     name: "smart-vnic-scaling",
     title: "A smart virtual NIC: up to eight guests transmit",
     shows: "Claimed: the gain remains with more guests. Each has a stream on each of four ports. Calibrated: \
-            nothing. Predicted: all; the cost of further guests is too small, as their working sets do not \
-            evict each other from the cache here.",
+            nothing. Predicted: all. Working sets of guests displace each other from the cache.",
     axes: &[
         ExperimentAxis {
             name: "vms",

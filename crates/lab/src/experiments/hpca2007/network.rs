@@ -78,9 +78,9 @@ pub(super) const SCALING: Experiment = Experiment {
     title: "A context of the card for each guest: up to 24 guests on two ports",
     shows: "Claimed: with a driver domain throughput falls to about half with the number of guests; with \
             contexts the wires stay full until the processor is saturated, which takes many guests. \
-            Calibrated: nothing here. Predicted: all; the fall is much too small, as guests' working sets do \
-            not evict each other from the cache here. Also not modelled: guests' own ticks; losses, \
-            represented by windows that fit the driver domain's ring.",
+            Working sets of guests displace each other from the cache, and a driver domain sends one packet of \
+            each guest in turn. Calibrated: nothing here. Predicted: all. Not modelled: guests' own ticks; \
+            losses, represented by windows that fit the driver domain's rings.",
     axes: &[
         ExperimentAxis {
             name: "vms",

@@ -105,6 +105,8 @@ struct GuestVcpuStep<'a> {
     offloads: bool,
     /// Waking one of the guest's programs flushes the processor's TLB.
     flushes: bool,
+    /// Rate at which the kernel copies a program's payload to send.
+    source: CostConstant,
     /// Maximum number of ring slots that the guest processes per step, direction and port.
     most: u32,
 }
@@ -123,10 +125,10 @@ impl GuestVcpuStep<'_> {
         self.step.charge(category, self.table[cost] * u64::from(times));
     }
 
-    /// Charges the guest's program for an uncached copy of segments, which includes their checksum.
-    fn copy(&mut self, segments: u32) {
+    /// Charges the guest's program for a copy of segments at a rate, which includes their checksum.
+    fn copy(&mut self, rate: CostConstant, segments: u32) {
         let bytes = ModelFrame::Data(segments).payload();
-        self.step.charge(CycleCategory::User, self.table.bytes(CostConstant::CopyCold, bytes));
+        self.step.charge(CycleCategory::User, self.table.bytes(rate, bytes));
     }
 
     /// Charges a wake-up of a guest's program, which is a switch from another program.
@@ -171,7 +173,8 @@ impl GuestVcpuStep<'_> {
         self.charge(CycleCategory::Kernel, CostConstant::RxPureAck, count - segments);
         if segments > 0 {
             self.wake(CostConstant::RxWake, 1);
-            self.copy(segments);
+            // A card has written the payload to memory.
+            self.copy(CostConstant::CopyCold, segments);
         }
         stream.unacknowledged += segments;
         let acks = stream.unacknowledged / PER_ACK;
@@ -201,7 +204,7 @@ impl GuestVcpuStep<'_> {
         if sent.segments > 0 {
             self.wake(CostConstant::TxSyscall, sent.segments.div_ceil(PER_CALL));
             if !self.offloads {
-                self.copy(sent.segments);
+                self.copy(self.source, sent.segments);
             }
             self.charge(CycleCategory::Kernel, CostConstant::TxStack, sent.packets.len() as u32);
         }
@@ -259,9 +262,9 @@ impl SingleCpuMachine {
     pub(super) fn execute_guest(&mut self, at: usize, mut step: VcpuStep, core: &mut SingleCpuCore) {
         let is_native = self.drive == CardDriver::Native;
         let flushes = !is_native && !self.channel.large_pages;
-        let (offloads, most) = (self.channel.offloads, self.turn);
-        let mut turn =
-            GuestVcpuStep { step: &mut step, table: &core.table, drive: self.drive, offloads, flushes, most };
+        let (offloads, source, most) = (self.channel.offloads, self.source, self.turn);
+        let (drive, table) = (self.drive, &core.table);
+        let mut turn = GuestVcpuStep { step: &mut step, table, drive, offloads, flushes, source, most };
         let mut kicked = vec![false; self.ports.len()];
         let mut asks = false;
         if core::mem::take(&mut self.guests[at].event_pending) {

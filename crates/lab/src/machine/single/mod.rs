@@ -64,6 +64,8 @@ pub struct SingleCpuMachine {
     direction: PayloadDirection,
     /// TCP window of each guest's stream, in segments.
     window: u32,
+    /// Rate at which a guest's kernel copies a program's payload to send.
+    source: CostConstant,
     /// Number of ring slots that a guest processes in a step, per direction and port.
     turn: u32,
     ports: Vec<CdnaPort>,
@@ -112,6 +114,7 @@ impl SingleCpuSimulation {
             channel: plan.channel,
             direction: plan.direction,
             window: wire::window(plan),
+            source: plan.source,
             turn: plan.turn,
             ports: (0..plan.ports).map(|_| CdnaPort::default()).collect(),
             guests: Vec::new(),

@@ -1,6 +1,6 @@
 //! Parameters of the single-processor machine with CDNA, Xen or native drivers.
 
-use hypervisor::cost::CostTable;
+use hypervisor::cost::{CostConstant, CostTable};
 
 /// Software that drives the network cards: driver domain, guests or a native kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +67,8 @@ pub struct SingleCpuSetup {
     pub ports: u8,
     /// TCP window of each stream, in segments.
     pub window: u32,
+    /// Rate at which a guest's kernel copies a program's payload to send.
+    pub source: CostConstant,
     /// Number of ring slots that a guest processes per direction and port before interrupts are taken. A
     /// packet that was begun is completed.
     pub turn: u32,
@@ -75,20 +77,22 @@ pub struct SingleCpuSetup {
 }
 
 impl SingleCpuSetup {
-    /// Returns the parameters of Willmann et al.'s machine, which has two ports.
+    /// Returns the parameters of Willmann et al.'s machine, which has two ports. Its programs write the same buffer
+    /// again and again, so it stays in the cache.
     #[must_use]
     pub fn willmann(table: CostTable, drive: CardDriver, direction: PayloadDirection, guests: u8) -> Self {
-        let channel = PacketChannelOptions::XEN;
-        Self { table, drive, channel, direction, guests, ports: 2, window: 44, turn: 16, seed: 1 }
+        let (channel, source) = (PacketChannelOptions::XEN, CostConstant::CopyWarm);
+        Self { table, drive, channel, direction, guests, ports: 2, window: 44, source, turn: 16, seed: 1 }
     }
 
     /// Returns the parameters of Menon et al.'s machine: four ports, and sockets large enough for long
     /// packets. A packet costs more there, so fewer are processed between two interrupts of a card, 320 K
-    /// cycles.
+    /// cycles. Its programs send files (`sendfile`) that the cache does not hold.
     #[must_use]
     pub fn menon(table: CostTable, drive: CardDriver, direction: PayloadDirection, guests: u8) -> Self {
         let window = if direction == PayloadDirection::Transmit { 132 } else { 44 };
-        Self { ports: 4, window, turn: 4, ..Self::willmann(table, drive, direction, guests) }
+        let source = CostConstant::CopyCold;
+        Self { ports: 4, window, source, turn: 4, ..Self::willmann(table, drive, direction, guests) }
     }
 
     /// Returns `true` if a switch between domains flushes the kernel's TLB entries.

@@ -2,7 +2,7 @@
 //! windows.
 
 use super::{CardDriver, PayloadDirection, SingleCpuCore, SingleCpuEvent, SingleCpuMachine, SingleCpuSetup};
-use crate::machine::parts::cdna::RING;
+use crate::machine::parts::cdna::{PAGE, RING};
 use guest::packet::{TCP_HEADERS, TCP_PAYLOAD};
 use sim::{EventKey, VirtualDuration, VirtualInstant};
 use std::collections::VecDeque;
@@ -41,12 +41,14 @@ const BITS_PER_SECOND: u64 = 1_000_000_000;
 /// Time from a frame's end on the wire until the client answers: card and stack of a machine of the time.
 const TURNAROUND: VirtualDuration = VirtualDuration::from_micros(50);
 
-/// Returns the TCP window of a stream, in segments. Frames for all guests share one ring of the driver
-/// domain's card, and streams settle at windows that fit this ring, by losing frames beyond.
+/// Returns the TCP window of a stream, in segments. Frames from and for all guests share the rings of the driver
+/// domain's card, and streams settle at windows that fit a ring, by losing frames beyond. A slot is a page, which has
+/// two segments of a packet that is not segmented. Contexts have rings of their own.
 pub(super) fn window(plan: &SingleCpuSetup) -> u32 {
-    let share = (RING / u32::from(plan.guests).max(1)) & !1;
-    match (plan.drive, plan.direction) {
-        (CardDriver::Xen, PayloadDirection::Receive) => plan.window.min(share).max(PER_ACK),
+    let per_slot = if plan.channel.offloads { PAGE as u32 / TCP_PAYLOAD as u32 } else { 1 };
+    let share = (RING / u32::from(plan.guests).max(1) * per_slot) & !1;
+    match plan.drive {
+        CardDriver::Xen => plan.window.min(share).max(PER_ACK),
         _ => plan.window,
     }
 }
