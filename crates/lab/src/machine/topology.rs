@@ -149,6 +149,18 @@ impl ServerTopology {
         self.thread_of(self.guest_home, n)
     }
 
+    /// Returns the service domain's virtual CPUs in the order in which busy threads of its kernel are assigned to them:
+    /// those on cores without any of `guests` guests first. Most virtual CPUs of a server with few guests are such, and
+    /// a kernel's scheduler may run a thread on any.
+    #[must_use]
+    pub fn service_order(&self, guests: u16) -> Vec<usize> {
+        let core = |thread: HardwareThreadId| thread.index() / usize::from(self.threads_per_core);
+        let has_guest = |n: u16| (0..guests).any(|guest| core(self.guest(guest)) == core(self.service(n)));
+        let mut order: Vec<u16> = (0..self.service_cpus).collect();
+        order.sort_by_key(|n| has_guest(*n));
+        order.into_iter().map(usize::from).collect()
+    }
+
     /// Returns the hardware thread on which program `n` of a bare machine runs. Without a service domain, programs use
     /// the second threads once every core has one.
     #[must_use]
@@ -209,6 +221,14 @@ mod tests {
         assert_eq!(indices(threads(ServerTopology::bare)), [1, 3, 5, 7, 9, 11, 13, 15, 0, 2]);
         assert_eq!(topology.socket(topology.guest(3)), 0);
         assert_eq!(topology.socket(topology.guest(4)), 1);
+    }
+
+    #[test]
+    fn service_threads_prefer_cores_without_guests() {
+        let topology = nehalem();
+        assert_eq!(topology.service_order(2), [2, 3, 4, 5, 6, 7, 0, 1]);
+        assert!(topology.service_order(8).into_iter().eq(0..8));
+        assert!(of_paper(MachineModel::Harpertown).service_order(2).into_iter().eq(0..4));
     }
 
     /// Checks the burst for several numbers of clients: the datagrams in flight are those of the ring, so with more

@@ -108,7 +108,8 @@ impl ServerMachine {
         let first = self.service.first().filter(|_| workers > 0 && usize::from(workers) <= cpus);
         let domain = core.processors.domain_of(first.ok_or(refused)?.vcpu);
         let (netback, converts) = ((workers.into(), setup.netback), setup.kind == DomainKind::Hvm);
-        Ok(Some(ServiceDomainNetwork::new(domain, cpus, netback, converts, &mut self.chipset.channels)))
+        let order = self.topology.service_order(setup.guests.into());
+        Ok(Some(ServiceDomainNetwork::new(domain, order, netback, converts, &mut self.chipset.channels)))
     }
 
     /// Adds a domain with memory for guest `n` of a port.

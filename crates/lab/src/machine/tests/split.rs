@@ -50,11 +50,12 @@ fn costly_back_end_limits_throughput_and_drops_frames() {
         world.measure(millis(50), millis(50)).unwrap()
     };
     let (one, four) = (slow(1), slow(4));
-    // At least 200 K cycles per frame, and at most half as much again with a busy sibling.
+    // At least 200 K cycles per frame, and at most half as much again with a busy sibling. The first frames of the interval
+    // were copied before it.
     let most = 2.8e9 / 2e5 * 1_472.0 * 8.0 / 1e6;
     for (measured, most) in [(one, most), (four, 4.0 * most)] {
         let rate = measured.throughput_mbps();
-        assert!((most / 2.0..most).contains(&rate), "{rate} of {most}");
+        assert!((most / 2.0..1.02 * most).contains(&rate), "{rate} of {most}");
         assert!(measured.loss_pct() > 30.0, "{}", measured.loss_pct());
     }
 }

@@ -20,15 +20,16 @@ use split::{InterfaceRings, MAX_FRAME, NetworkBackend, NetworkFrontend};
 use std::collections::VecDeque;
 
 impl ServiceDomainNetwork {
-    /// Creates the network drivers of a service domain with `cpus` virtual CPUs, without cards and guests.
+    /// Creates the network drivers of a service domain without cards and guests. `cpus` are the service domain's virtual
+    /// CPUs in the order in which workers and cards are assigned to them.
     pub(crate) fn new(
         domain: DomainId,
-        cpus: usize,
+        cpus: Vec<usize>,
         (workers, netback): (usize, NetbackOptions),
         converts_events: bool,
         channels: &mut EventChannels,
     ) -> Self {
-        channels.add_domain(domain, cpus as u16);
+        channels.add_domain(domain, cpus.len() as u16);
         let wires = SplitConnections {
             grants: GrantTables::new(),
             interfaces: Vec::new(),
@@ -36,7 +37,7 @@ impl ServiceDomainNetwork {
             notified: VecDeque::new(),
         };
         let mut duties = Vec::new();
-        duties.resize_with(cpus, PendingCpuWork::default);
+        duties.resize_with(cpus.len(), PendingCpuWork::default);
         let mut backend = NetworkBackend::new(workers);
         backend.notify_every(netback.notify_every);
         Self {
@@ -59,7 +60,7 @@ impl ServiceDomainNetwork {
         channels: &mut EventChannels,
     ) -> Result<(), EventChannelError> {
         let card = self.cards.len();
-        let location = self.placement.card(card, self.duties.len());
+        let location = self.placement.card(card);
         let cpu = location.cpu;
         let mut interrupts = Vec::new();
         for vector in 0..i82576::ids::VF_VECTORS as u16 {

@@ -63,6 +63,8 @@ impl BackEndPartLocation {
 #[derive(Debug)]
 pub(super) struct BackEndPlacement {
     dispatcher: EventDispatcher,
+    /// Virtual CPUs in the order in which workers and cards are assigned to them.
+    order: Vec<usize>,
     ticks: u32,
     /// Number of frames that all interfaces had counted at the last load sample.
     frames: u64,
@@ -84,13 +86,13 @@ pub(super) struct BackEndPlacement {
 }
 
 impl BackEndPlacement {
-    pub(super) fn new(dispatcher: EventDispatcher, workers: usize, cpus: usize) -> Self {
+    pub(super) fn new(dispatcher: EventDispatcher, workers: usize, order: Vec<usize>) -> Self {
         Self {
             ticks: 0,
             frames: 0,
             loads: Vec::new(),
             workers: (0..workers)
-                .map(|worker| BackEndPartLocation::on(dispatcher.cpu(worker, cpus)))
+                .map(|worker| BackEndPartLocation::on(order[dispatcher.cpu(worker, order.len())]))
                 .collect(),
             assigned: Vec::new(),
             moving: Vec::new(),
@@ -98,13 +100,19 @@ impl BackEndPlacement {
             arrived: 0,
             until: vec![VirtualInstant::ZERO; workers],
             overlaps: 0,
+            order,
             dispatcher,
         }
     }
 
+    /// Returns the virtual CPU that the dispatcher chooses for worker or card `n`.
+    fn cpu(&self, n: usize) -> usize {
+        self.order[self.dispatcher.cpu(n, self.order.len())]
+    }
+
     /// Returns the placement that the dispatcher chooses for card `n`: its current and its next virtual CPU.
-    pub(super) fn card(&self, n: usize, cpus: usize) -> BackEndPartLocation {
-        BackEndPartLocation::on(self.dispatcher.cpu(n, cpus))
+    pub(super) fn card(&self, n: usize) -> BackEndPartLocation {
+        BackEndPartLocation::on(self.cpu(n))
     }
 
     /// Records one run of a back-end worker thread, and counts the run as an overlap if the worker's previous run had
@@ -147,13 +155,13 @@ impl ServiceDomainNetwork {
 
     /// Chooses new locations for all workers, cards and interfaces, given the load of each interface.
     fn redirect(&mut self, loads: &[u64]) {
-        let (cpus, placement) = (self.duties.len(), &mut self.placement);
+        let placement = &mut self.placement;
         placement.assigned = placement.dispatcher.workers(loads, placement.workers.len());
-        for (n, location) in placement.workers.iter_mut().enumerate() {
-            location.wanted = placement.dispatcher.cpu(n, cpus);
+        for n in 0..placement.workers.len() {
+            placement.workers[n].wanted = placement.cpu(n);
         }
         for (n, card) in self.cards.iter_mut().enumerate() {
-            card.location.wanted = placement.dispatcher.cpu(n, cpus);
+            card.location.wanted = placement.cpu(n);
         }
         (0..self.placement.assigned.len() as u16).for_each(|vif| self.reassign(VifIndex(vif)));
     }
