@@ -34,6 +34,11 @@ pub(crate) const DOM0_ATTRIBUTED: Metric = metric(
 );
 pub(crate) const XEN: Metric =
     metric("cpu_xen_pct", "%", "CPU use of the hypervisor, in percent of a thread");
+pub(crate) const XEN_ATTRIBUTED: Metric = metric(
+    "cpu_xen_attributed_pct",
+    "%",
+    "CPU use of the hypervisor without the service domain's hypercalls, in percent of a thread",
+);
 pub(crate) const GUEST: Metric =
     metric("cpu_guest_pct", "%", "CPU use of the guests, in percent of a thread");
 pub(crate) const TOTAL: Metric =
@@ -140,12 +145,15 @@ pub(crate) fn received(metrics: Metrics, measured: &ServerResults) -> Metrics {
         .with("interrupts_per_s", measured.interrupts_per_s())
 }
 
-/// Adds the processor use of service domain, hypervisor and guests to a point's metrics.
+/// Adds the processor use of service domain, hypervisor and guests to a point's metrics: by the code that ran, and for
+/// the first two also as the hypervisor accounts for it.
 pub(crate) fn cpu(metrics: Metrics, measured: &ServerResults) -> Metrics {
     metrics
         .with(DOM0.name, measured.cpu_dom0_pct())
         .with(XEN.name, measured.cpu_xen_pct())
         .with(GUEST.name, measured.cpu_guest_pct())
+        .with(DOM0_ATTRIBUTED.name, measured.cpu_dom0_attributed_pct())
+        .with(XEN_ATTRIBUTED.name, measured.cpu_xen_attributed_pct())
 }
 
 /// Adds the processor use of all domains together to a point's metrics.

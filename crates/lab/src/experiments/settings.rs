@@ -127,10 +127,10 @@ fn rates() -> Vec<SettingDefinition> {
             "traffic of the clients of ten ports",
             &["datagrams", "stream"],
         ),
-        // EITR 0x7a0, 488 us: the driver's initial value.
+        // igbvf of the time of the paper starts with IGBVF_START_ITR 648, in units of 256 ns.
         setting(
             DRIVER_HZ,
-            ParameterValue::Int(2_050),
+            ParameterValue::Int(6_028),
             "Hz",
             "interrupt rate of a VF set by its driver at start: the bare machine and the 2.6.28 guests of fig11",
             &[],

@@ -21,6 +21,8 @@ fn explanation_adds_up_to_the_sums_of_its_row() {
     for (name, found) in [
         ("cpu_dom0_pct", sum(&lines, |line| line.domain == "dom0" && !line.hypervisor)),
         ("cpu_xen_pct", sum(&lines, |line| line.hypervisor)),
+        ("cpu_dom0_attributed_pct", sum(&lines, |line| line.domain == "dom0")),
+        ("cpu_xen_attributed_pct", sum(&lines, |line| line.hypervisor && line.domain != "dom0")),
         ("cpu_guest_pct", sum(&lines, |line| line.domain == "HVM guests" && !line.hypervisor)),
     ] {
         assert!((found - metric(name)).abs() < 0.01, "{name}: {found} {}", metric(name));

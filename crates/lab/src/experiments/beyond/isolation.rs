@@ -5,7 +5,7 @@ use crate::experiment::{
     AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
     FigureKind, FigureScale, PointOutcome, PointRunError, PointRunInputs,
 };
-use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
+use crate::experiments::point::{self, CPU, DOM0, DOM0_ATTRIBUTED, GUEST, XEN, XEN_ATTRIBUTED, metric};
 use crate::experiments::settings;
 use crate::machine::{ClientTraffic, InterDomainSender, InterDomainTraffic, TrafficLimits};
 use crate::value::ParameterValue;
@@ -53,6 +53,8 @@ pub(crate) const ISOLATION: Experiment = Experiment {
         DOM0,
         XEN,
         GUEST,
+        DOM0_ATTRIBUTED,
+        XEN_ATTRIBUTED,
     ],
     figures: &[FigureDefinition {
         title: "CPU by domain, and attack traffic received",

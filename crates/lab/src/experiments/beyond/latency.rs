@@ -6,7 +6,7 @@ use crate::experiment::{
     PointRunError, PointRunInputs,
 };
 use crate::experiments::hpca2010::coalescing::{POLICY, policy};
-use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
+use crate::experiments::point::{self, CPU, DOM0, DOM0_ATTRIBUTED, GUEST, XEN, XEN_ATTRIBUTED, metric};
 use crate::experiments::settings;
 use crate::machine::ClientTraffic;
 use guest::{KernelConfig, ProgramWorkload};
@@ -26,6 +26,8 @@ pub(crate) const LATENCY: Experiment = Experiment {
         DOM0,
         XEN,
         GUEST,
+        DOM0_ATTRIBUTED,
+        XEN_ATTRIBUTED,
     ],
     figures: &[FigureDefinition {
         title: "CPU by domain, and round trip",

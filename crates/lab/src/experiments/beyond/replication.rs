@@ -6,7 +6,7 @@ use crate::experiment::{
     AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
     FigureKind, FigureScale, PointOutcome, PointRunError, PointRunInputs,
 };
-use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
+use crate::experiments::point::{self, CPU, DOM0, DOM0_ATTRIBUTED, GUEST, XEN, XEN_ATTRIBUTED, metric};
 use crate::experiments::settings;
 use crate::machine::ClientTraffic;
 use crate::value::ParameterValue;
@@ -47,6 +47,8 @@ pub(crate) const REPLICATION: Experiment = Experiment {
         DOM0,
         XEN,
         GUEST,
+        DOM0_ATTRIBUTED,
+        XEN_ATTRIBUTED,
     ],
     figures: &[FigureDefinition {
         title: "CPU by domain, and payload read by programs",

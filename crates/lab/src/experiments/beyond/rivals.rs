@@ -6,7 +6,7 @@ use crate::experiment::{
     FigureKind, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::hpca2010::coalescing;
-use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
+use crate::experiments::point::{self, CPU, DOM0, DOM0_ATTRIBUTED, GUEST, XEN, XEN_ATTRIBUTED, metric};
 use crate::experiments::settings;
 use crate::machine::{ClientTraffic, ServerResults, ServerSetup, ServerSimulation};
 use crate::value::ParameterValue;
@@ -59,6 +59,8 @@ pub(crate) const RIVALS: Experiment = Experiment {
         DOM0,
         XEN,
         GUEST,
+        DOM0_ATTRIBUTED,
+        XEN_ATTRIBUTED,
     ],
     figures: &[FigureDefinition {
         title: "CPU by domain, and interrupts",

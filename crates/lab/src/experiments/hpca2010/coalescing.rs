@@ -5,7 +5,7 @@ use crate::experiment::{
     AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
     FigureKind, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs,
 };
-use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric};
+use crate::experiments::point::{self, CPU, DOM0, DOM0_ATTRIBUTED, GUEST, XEN, XEN_ATTRIBUTED, metric};
 use crate::experiments::settings;
 use crate::machine::ClientTraffic;
 use crate::value::ParameterValue;
@@ -31,6 +31,8 @@ const METRICS: &[Metric] = &[
     DOM0,
     XEN,
     GUEST,
+    DOM0_ATTRIBUTED,
+    XEN_ATTRIBUTED,
 ];
 
 const FIGURES: &[FigureDefinition] = &[FigureDefinition {

@@ -7,7 +7,9 @@ use crate::experiment::{
     AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
     FigureKind, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs,
 };
-use crate::experiments::point::{self, CPU, DOM0, GUEST, TOTAL, XEN, metric};
+use crate::experiments::point::{
+    self, CPU, DOM0, DOM0_ATTRIBUTED, GUEST, TOTAL, XEN, XEN_ATTRIBUTED, metric,
+};
 use crate::experiments::settings;
 use crate::machine::{ClientTraffic, InterDomainSender, InterDomainTraffic, NetworkAccessMode, ServerSetup};
 use driver::moderation::ModerationPolicy;
@@ -30,6 +32,8 @@ pub(crate) const FIG10: Experiment = Experiment {
         DOM0,
         XEN,
         GUEST,
+        DOM0_ATTRIBUTED,
+        XEN_ATTRIBUTED,
     ],
     figures: &[FigureDefinition {
         title: "CPU by domain, and payload sent and received",

@@ -4,7 +4,9 @@ use crate::experiment::{
     AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
     FigureKind, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs,
 };
-use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, count, metric};
+use crate::experiments::point::{
+    self, CPU, DOM0, DOM0_ATTRIBUTED, GUEST, XEN, XEN_ATTRIBUTED, count, metric,
+};
 use crate::experiments::settings;
 use crate::value::ParameterValue;
 use guest::{KernelConfig, ProgramWorkload};
@@ -40,7 +42,7 @@ pub(crate) const FIG06: Experiment = Experiment {
         },
     ],
     points: AxisCombinations::All,
-    metrics: &[THROUGHPUT, DOM0, XEN, GUEST],
+    metrics: &[THROUGHPUT, DOM0, XEN, GUEST, DOM0_ATTRIBUTED, XEN_ATTRIBUTED],
     figures: &[FigureDefinition {
         title: "CPU by domain, and throughput",
         kind: FigureKind::StackedBars,

@@ -5,7 +5,9 @@ use crate::experiment::{
     AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
     FigureKind, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs,
 };
-use crate::experiments::point::{self, CPU, DOM0, DOM0_ATTRIBUTED, GUEST, TOTAL, XEN, count, metric};
+use crate::experiments::point::{
+    self, CPU, DOM0, DOM0_ATTRIBUTED, GUEST, TOTAL, XEN, XEN_ATTRIBUTED, count, metric,
+};
 use crate::experiments::settings;
 use crate::machine::{ServerResults, ServerSetup};
 use crate::named::Metrics;
@@ -19,7 +21,7 @@ use hypervisor::msix::MsixTablePolicy;
 pub(crate) const PORTS: u8 = 10;
 
 pub(crate) const THROUGHPUT: Metric = metric("throughput_gbps", "Gb/s", "payload that programs have read");
-pub(crate) const METRICS: &[Metric] = &[THROUGHPUT, DOM0, XEN, GUEST, TOTAL, DOM0_ATTRIBUTED];
+pub(crate) const METRICS: &[Metric] = &[THROUGHPUT, DOM0, XEN, GUEST, DOM0_ATTRIBUTED, XEN_ATTRIBUTED, TOTAL];
 pub(crate) const RIGHT: Option<FigureScale> =
     Some(FigureScale { title: "Throughput", unit: "Gb/s", series: &[("throughput_gbps", "throughput")] });
 
@@ -28,8 +30,10 @@ pub(crate) const FIG11: Experiment = Experiment {
     title: "Each optimisation at ten gigabits",
     shows: "Ten guests on ten ports. Each optimisation includes the earlier ones; the bare machine runs the \
             same drivers and programs without a hypervisor. It and the 2.6.28 guests interrupt at the driver's \
-            initial rate (driver_hz) until coalescing is adaptive; 2.6.18 guests at the rate derived from \
-            fig07's stated cycles (interrupt_hz). The paper's text states neither rate for this figure.",
+            initial rate (driver_hz) until coalescing is adaptive, which the bare machine's driver can be too; \
+            2.6.18 guests at the rate derived from fig07's stated cycles (interrupt_hz). The paper states \
+            neither rate for this figure, and fig07 and the steps of this figure hold at no common rate within \
+            30 %. So levels test the model, and steps do not.",
     axes: &[
         ExperimentAxis {
             name: "guest",
@@ -60,6 +64,7 @@ pub(crate) const FIG11: Experiment = Experiment {
         &[ParameterValue::name("2.6.28"), ParameterValue::name("eoi")],
         &[ParameterValue::name("2.6.28"), ParameterValue::name("aic")],
         &[ParameterValue::name("native"), ParameterValue::name("none")],
+        &[ParameterValue::name("native"), ParameterValue::name("aic")],
     ]),
     metrics: METRICS,
     figures: &[FigureDefinition {
@@ -88,7 +93,8 @@ fn fig11(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome,
         _ => {}
     }
     setup.msix = if opts == "none" { MsixTablePolicy::DeviceModel } else { MsixTablePolicy::Hypervisor };
-    setup.eoi = if matches!(opts, "eoi" | "aic") {
+    // A bare machine's ends of interrupt do not exit.
+    setup.eoi = if guest != "native" && matches!(opts, "eoi" | "aic") {
         settings::fast_eoi(context, &setup.table)?
     } else {
         EoiPath::Emulated
@@ -158,10 +164,8 @@ fn scale(
     Ok(outcome)
 }
 
-/// Adds throughput, and processor use by domain and in total, to a point's metrics. Use by domain is counted
-/// by whose code ran; dom0's also as the hypervisor accounts for it.
+/// Adds throughput, and processor use by domain and in total, to a point's metrics.
 pub(crate) fn metrics(metrics: Metrics, measured: &ServerResults) -> Metrics {
     let metrics = metrics.with(THROUGHPUT.name, measured.throughput_mbps() / 1_000.0);
-    let metrics = point::total(point::cpu(metrics, measured), measured);
-    metrics.with(DOM0_ATTRIBUTED.name, measured.cpu_dom0_attributed_pct())
+    point::total(point::cpu(metrics, measured), measured)
 }

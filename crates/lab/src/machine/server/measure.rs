@@ -279,6 +279,13 @@ impl ServerResults {
         self.percent(self.hypervisor)
     }
 
+    /// Returns the hypervisor's cycles without those that it accounts to the service domain, in percent of one hardware
+    /// thread.
+    #[must_use]
+    pub fn cpu_xen_attributed_pct(&self) -> f64 {
+        self.percent(self.hypervisor - self.hypervisor_dom0)
+    }
+
     /// Returns the guests' own cycles, in percent of one hardware thread.
     #[must_use]
     pub fn cpu_guest_pct(&self) -> f64 {
