@@ -4,6 +4,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `contender` | a guest with one card, and its forwarder |
+//! | `equipment` | cards and addresses of the guests, configurations of their hosts |
 //! | `load` | work of a guest in a turn, and the counters around it |
 //! | `table` | a table and JSON of the turns |
 //! | `pairs` | pairs of virtio guests on SoftIOV, and on taps and a bridge |
@@ -11,6 +12,7 @@
 //! | `versions` | this version of `softiov` beside another |
 
 mod contender;
+mod equipment;
 mod load;
 pub(crate) mod pairs;
 pub(crate) mod queues;

@@ -1,6 +1,7 @@
 //! Guest with one network card, and the process that forwards its frames, as a contender of the measurements. Both are
 //! stopped while another contender is measured, so that they use no processor time.
 
+use super::equipment::{configuration, plugged, prepare, virtio};
 use super::load::{GuestNetworkLoad, HostCounters, NetworkLoadResult};
 use crate::guest::{BOOT, COMMAND, eventually};
 use crate::served::HostWithKeeper;
@@ -12,7 +13,7 @@ use bench::machine::cycles::time;
 use bench::machine::huge_pages::{self, HugePages};
 use bench::machine::processors::ProcessorAssignment;
 use daemon::control::status::{VfStatus, VmmInterventions};
-use linux_guest::{BootFiles, GuestBuilder, HostDpdk, LinuxGuest};
+use linux_guest::{BootFiles, HostDpdk, LinuxGuest};
 use rustix::process::{Pid, Signal, kill_process};
 use std::iter;
 use std::path::PathBuf;
@@ -370,48 +371,6 @@ impl MeasuredGuest {
     }
 }
 
-/// Adds to a guest a VF of a host, by the protocol of the VF's family.
-fn plugged(
-    builder: GuestBuilder,
-    served: &HostWithKeeper,
-    vf: &str,
-    (family, number): (&str, u8),
-) -> GuestBuilder {
-    match family {
-        "virtio" => {
-            let address = ("mac", format!("02:82:57:60:09:{number:02x}").into());
-            builder.vhost_socket(served.socket(vf), 1, &[address])
-        }
-        _ => builder.vf_socket(served.socket(vf)),
-    }
-}
-
-/// Returns the configuration of a host with one port of a family, whose uplink is a tap. Doorbells are mapped, except that a
-/// virtio guest rings by eventfd.
-fn configuration(family: &str, vfs: u8, tap: &str) -> String {
-    let wait = if family == "virtio" { "sleep" } else { "mapped" };
-    format!("[[port]]\nfamily = {family:?}\nvfs = {vfs}\nwait = {wait:?}\nuplink.tap = {tap:?}\n")
-}
-
-/// Waits until a guest has booted, gives its interface an IPv4 address whose last byte is `number`, and returns the
-/// address.
-fn prepare(guest: &LinuxGuest, number: u8) -> Result<String> {
-    guest.wait_ready(BOOT)?;
-    guest.check("modprobe virtio_net", COMMAND)?;
-    eventually(|| Ok(guest.check("ls -d /sys/class/net/eth0", COMMAND)?))?;
-    let address = format!("10.82.0.{number}");
-    // The guest would log the time that it misses between turns.
-    guest.check(
-        &format!(
-            "echo 1 > /sys/module/rcupdate/parameters/rcu_cpu_stall_suppress
-             echo 0 > /proc/sys/kernel/watchdog
-             ip addr add {address}/24 dev eth0 && ip link set eth0 up"
-        ),
-        COMMAND,
-    )?;
-    Ok(address)
-}
-
 /// Returns the status of the measured VF of a contender's host.
 fn status(served: &HostWithKeeper) -> Result<VfStatus> {
     Ok(serde_json::from_str(&served.softiov(&format!("vf show {VF} --json"))?)?)
@@ -421,10 +380,4 @@ fn status(served: &HostWithKeeper) -> Result<VfStatus> {
 fn accesses(served: &HostWithKeeper) -> Result<u64> {
     let VmmInterventions { reads, posted_writes, synchronous_writes, .. } = status(served)?.interventions;
     Ok(reads + posted_writes + synchronous_writes)
-}
-
-/// Adds to a guest a virtio-net on a back end of QEMU's `-netdev`, with additional device options.
-fn virtio(builder: GuestBuilder, netdev: &str, number: u8, options: &str) -> GuestBuilder {
-    let device = format!("virtio-net-pci,netdev=net,mac=02:82:57:60:09:{number:02x},romfile={options}");
-    ["-netdev", netdev, "-device", &device].into_iter().fold(builder, GuestBuilder::qemu_argument)
 }

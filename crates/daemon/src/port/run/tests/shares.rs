@@ -1,0 +1,88 @@
+//! Tests of the shares of a port's time: a client's turn ends within a message, and each client pays for its own work.
+
+use super::{PortFixture, message};
+use pcie::Function;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+
+/// Returns a message that resets its VF `count` times by function-level resets, and asks for a reply.
+fn resets(id: u16, count: u64) -> Vec<u8> {
+    // Device Control of VFs of both families (PCIe capability at 0xa0, offset 8), bit 15.
+    let entry = [
+        &0xa8_u64.to_le_bytes()[..],
+        &7_u32.to_le_bytes(),
+        &2_u32.to_le_bytes(),
+        &[0, 0x80, 0, 0, 0, 0, 0, 0],
+    ];
+    message(id, 15, &[&count.to_le_bytes()[..], &entry.concat().repeat(count as usize)].concat())
+}
+
+/// Returns true if the port has sent a client a reply of 16 bytes or more, and takes what was sent.
+fn has_reply(client: &mut UnixStream) -> bool {
+    client.read(&mut [0; 64]).is_ok_and(|length| length >= 16)
+}
+
+#[test]
+fn turn_ends_within_a_message_and_other_clients_are_served() {
+    for family in ["82576", "avf"] {
+        reset_in_turns(family);
+    }
+}
+
+fn reset_in_turns(family: &str) {
+    let mut world = PortFixture::open_with(&format!("[[port]]\nfamily = {family:?}\nvfs = 2\n"));
+    let mut flooder = world.connect();
+    let mut neighbour = UnixStream::connect(&world.config.vfs[1].socket).unwrap();
+    neighbour.set_nonblocking(true).unwrap();
+    world.round_until(|world| world.port.clients.slots()[1].own.successor.progress().stream != 0);
+    let version = message(0, 1, b"\0\0\x01\0{\"capabilities\":{\"write_multiple\":true}}\0");
+    flooder.write_all(&version).unwrap();
+    world.round();
+    assert!(has_reply(&mut flooder));
+    flooder.write_all(&resets(1, 1024)).unwrap();
+    let mut rounds = 0;
+    while !has_reply(&mut flooder) {
+        neighbour.write_all(&message(2, 99, &[])).unwrap();
+        world.round();
+        assert!(has_reply(&mut neighbour), "round {rounds}");
+        rounds += 1;
+    }
+    // Each reset costs 21 units, and a round has 200 (`units::work`).
+    assert!((100..=130).contains(&rounds), "{family}: 1,024 resets took {rounds} rounds");
+}
+
+#[test]
+fn client_is_not_charged_for_resets_of_other_vfs() {
+    let mut world = PortFixture::open_with("[[port]]\nvfs = 2\n");
+    let mut client = world.connect();
+    let version = message(0, 1, b"\0\0\x01\0{}\0");
+    client.write_all(&version).unwrap();
+    world.round();
+    assert!(has_reply(&mut client));
+    for _ in 0..1_000 {
+        assert!(world.port.engine.card_mut().reset_function(Function::Vf(1)));
+    }
+    // REGION_READ of 4 bytes of BAR0.
+    let read =
+        message(1, 9, &[&8_u64.to_le_bytes()[..], &0_u32.to_le_bytes(), &4_u32.to_le_bytes()].concat());
+    for _ in 0..2 {
+        client.write_all(&read).unwrap();
+        world.round();
+        assert!(has_reply(&mut client));
+    }
+}
+
+#[test]
+fn port_finishes_a_suspended_message_before_a_hand_over() {
+    let mut world = PortFixture::open();
+    let mut client = world.connect();
+    client.write_all(&message(0, 1, b"\0\0\x01\0{\"capabilities\":{\"write_multiple\":true}}\0")).unwrap();
+    world.round();
+    assert!(has_reply(&mut client));
+    client.write_all(&resets(1, 1024)).unwrap();
+    world.round();
+    assert!(!has_reply(&mut client));
+    let now = world.port_time();
+    world.port.clients.finish_messages(&mut world.port.engine, now);
+    assert!(has_reply(&mut client), "the successor handles no message a second time");
+}
