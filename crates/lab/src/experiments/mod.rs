@@ -20,6 +20,8 @@ mod beyond;
 mod bitvisor;
 #[cfg(test)]
 mod effects_tests;
+#[cfg(test)]
+mod guide_example;
 mod hpca2007;
 mod hpca2010;
 mod netback;

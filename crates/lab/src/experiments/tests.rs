@@ -1,6 +1,7 @@
 //! Tests of the experiments: consistent declarations and reproducible results.
 
-use super::catalogue;
+use super::{catalogue, guide_example};
+use crate::catalogue::ExperimentCatalogue;
 use crate::named::Metrics;
 use crate::row::ResultRow;
 use crate::runner::plan::ExperimentSelection;
@@ -205,4 +206,17 @@ fn ranking_of_configurations_by_metric_holds_for_every_seed() {
             assert!(values.is_sorted_by(|one, next| one < next), "{experiment}, seed {seed}: {values:?}");
         }
     }
+}
+
+#[test]
+fn example_of_the_guide_compiles_and_shows_what_it_claims() {
+    let guide = include_str!("../../../../docs/lab-guide.md");
+    assert!(guide.contains(include_str!("guide_example.rs")), "the guide has another example");
+    let example = ExperimentCatalogue { experiments: &[guide_example::PRICE], ..catalogue() };
+    assert_eq!(example.problems(), Vec::<String>::new());
+    let set = ["measure_ms=20"].map(|text| text.parse().unwrap());
+    let options = ExperimentOptions { set: set.to_vec(), ..ExperimentOptions::default() };
+    let run = runner::run(&example, &ExperimentSelection::All, &options, &mut ()).unwrap();
+    let shares = run.records.iter().map(|record| *record.row.metrics.get("cpu_xen_pct").unwrap());
+    assert!(shares.clone().count() == 5 && shares.is_sorted());
 }
