@@ -150,6 +150,14 @@ impl Nic {
         }
     }
 
+    /// Marks all transmit rings of a VF, so that the next call of [`Nic::visit_ready`] visits them: kicks of its driver may not
+    /// reach this thread.
+    pub fn make_all_ready(&mut self, vf: u8) {
+        if let Some(device) = self.device_mut(vf) {
+            device.make_ready();
+        }
+    }
+
     /// Resets a VF's device: features and rings. Rules and counters stay.
     pub fn reset(&mut self, vf: u8) {
         let Some(device) = self.device_mut(vf) else { return };

@@ -68,6 +68,12 @@ impl VirtioDevice {
         }
     }
 
+    /// Marks all live transmit rings, so that the next visit looks at each.
+    pub(crate) fn make_ready(&mut self) {
+        let live = self.transmit.iter().zip(0..).filter(|(ring, _)| ring.queue.is_some());
+        self.ready = live.fold(0, |ready, (_, pair)| ready | 1 << pair);
+    }
+
     /// Discards buffers that were fetched from a receive ring, because the driver may have withdrawn them.
     pub(crate) fn forget_buffers(&mut self, ring: u32) {
         let pair = ring as usize / 2;

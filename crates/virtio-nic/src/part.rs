@@ -46,8 +46,7 @@ impl Nic {
     /// kicked them meanwhile.
     pub fn attach(&mut self, DetachedDevice { vf, mut device }: DetachedDevice) {
         let Some(place) = self.devices.get_mut(usize::from(vf)) else { return };
-        let live = device.transmit.iter().zip(0..).filter(|(ring, _)| ring.queue.is_some());
-        device.ready = live.fold(0, |ready, (_, pair)| ready | 1 << pair);
+        device.make_ready();
         *place = device;
         self.scratch.away &= !PortIndex::of_field(vf.into()).only();
     }

@@ -6,6 +6,10 @@ use crate::support::live::LiveHost;
 use crate::support::numbers::{FRAMES, exchange_numbers};
 use daemon::settings::{PortSettings, StormControlSettings};
 use host::socket::StreamSocket;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 /// Configuration of a port whose VFs are spread over two workers: the VFs with odd numbers are the second worker's.
 const SPREAD: &str = "[[port]]\nfamily = \"virtio\"\nvfs = 4\nworkers = 2\ndispatcher = \"spread\"\n";
@@ -109,6 +113,29 @@ fn moves_of_a_vf_count_as_no_kicks() {
     }
     let counted = kicks() - before;
     assert!(counted <= u64::from(moves), "{counted} kicks counted, {moves} were sent");
+}
+
+#[test]
+fn flood_of_messages_of_one_client_stops_no_packet_of_another_worker() {
+    let live = LiveHost::with(SPREAD);
+    let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
+    exchange(&mut a, &mut b);
+    eventually("a VF moves to the second worker", || second_worker(&live) == [1]);
+    // VHOST_USER_GET_FEATURES, version 1, without a body; each has a reply.
+    let requests = [1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0].repeat(1_000);
+    let flooder = UnixStream::connect(live.socket(2)).unwrap();
+    std::thread::scope(|scope| {
+        // Both end when the socket is shut down.
+        scope.spawn(|| while (&flooder).write_all(&requests).is_ok() {});
+        scope.spawn(|| while (&flooder).read(&mut [0; 4096]).is_ok_and(|length| length > 0) {});
+        for number in 0..5 {
+            // The card stops to poll a ring that is silent for so long.
+            std::thread::sleep(Duration::from_millis(50));
+            b.send(&[number]);
+            a.wait_for(&[number]);
+        }
+        flooder.shutdown(Shutdown::Both).unwrap();
+    });
 }
 
 #[test]

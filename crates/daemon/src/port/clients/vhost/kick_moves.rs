@@ -39,9 +39,11 @@ enum MoveStep {
     MoveEventfd(RingThread),
     /// The port's own thread gives the VF to a thread.
     Give(RingThread),
+    /// The port's own thread keeps the VF that it has gathered, such as for a client's messages, and leaves the eventfd where it is.
+    Keep,
 }
 
-use MoveStep::{Gather, Give, Kick, MoveEventfd, Put, Visit, Wait};
+use MoveStep::{Gather, Give, Keep, Kick, MoveEventfd, Put, Visit, Wait};
 use RingThread::{Own, Worker};
 
 /// Model of a VF with one ring that moves between two threads.
@@ -53,6 +55,8 @@ struct MovedRingModel {
     guest: EventFd,
     /// Thread that has the VF.
     home: Option<RingThread>,
+    /// Thread whose poller has the eventfd.
+    kicked: RingThread,
     /// True if the ring has a packet that no thread has taken.
     has_packet: bool,
     /// True for each thread whose poller has reported a kick that the thread has not handled.
@@ -73,7 +77,7 @@ impl MovedRingModel {
         kicks.watch(&pollers[Own as usize], PLACE).unwrap();
         let (has_packet, reported, is_ready) = (false, [false; 2], false);
         let mut model =
-            Self { pollers, shared, kicks, guest, home: Some(home), has_packet, reported, is_ready };
+            Self { pollers, shared, kicks, guest, home: Some(home), kicked: Own, has_packet, reported, is_ready };
         model.step(MoveEventfd(home));
         model
     }
@@ -92,7 +96,8 @@ impl MovedRingModel {
                 // A worker forgets the kicks of a VF that it does not have.
                 let reported = std::mem::take(&mut self.reported[thread as usize]);
                 if self.home == Some(thread) {
-                    self.is_ready |= reported;
+                    // A visit looks at the rings whose kicks wake another thread (`FrameWorkers::kicked_elsewhere`).
+                    self.is_ready |= reported || self.kicked != thread;
                     self.has_packet &= !std::mem::take(&mut self.is_ready);
                 }
             }
@@ -100,12 +105,14 @@ impl MovedRingModel {
             MoveEventfd(thread) => {
                 let worker = (thread == Worker).then_some(&self.shared);
                 self.kicks.move_to(worker, &self.pollers[Own as usize], PLACE).unwrap();
+                self.kicked = thread;
             }
             Give(thread) => {
                 self.home = Some(thread);
                 // A device that enters a part of the card is looked at once.
                 self.is_ready = true;
             }
+            Keep => self.home = Some(Own),
         }
     }
 
@@ -147,7 +154,12 @@ fn no_packet_waits_whose_kick_meets_a_move_of_its_vf() {
         &[Gather, MoveEventfd(Own), Give(Own), Wait(Own), Visit(Own)],
         &[Wait(Worker), Visit(Worker), Wait(Worker), Visit(Worker)],
     ];
-    for (home, sequences) in [(Own, to_worker), (Worker, to_own)] {
+    let kept: [&[MoveStep]; 3] = [
+        &guest,
+        &[Gather, Keep, Visit(Own), Wait(Own), Visit(Own)],
+        &[Wait(Worker), Visit(Worker), Wait(Worker), Visit(Worker)],
+    ];
+    for (home, sequences) in [(Own, to_worker), (Worker, to_own), (Worker, kept)] {
         let mut orders = 0;
         merge(&sequences, &mut Vec::new(), &mut |order| {
             let mut model = MovedRingModel::new(home);

@@ -162,6 +162,8 @@ impl PortCard for VirtioCard {
             .as_mut()
             .filter(|workers| workers.are_divided())
             .is_some_and(|workers| workers.receive(&mut DividedCard { card, plane, bus }, uplink));
+        // The card may stay whole for a while, such as for the messages of a client.
+        workers.iter().flat_map(FrameWorkers::kicked_elsewhere).for_each(|vf| card.make_all_ready(vf));
         let from_uplink = card.arrive(plane, BUDGET, bus, uplink);
         let from_rings = card.visit_ready(plane, BUDGET, bus, uplink);
         plane.tally = UplinkTally::default();

@@ -31,7 +31,7 @@ pub(super) type VfHomes = [u8; MAX_VFS];
 pub(super) struct LoadWindow {
     /// Share of the window for which each worker was busy, in permille.
     pub(super) busy: Vec<u32>,
-    /// Number of frames that each VF has sent and received.
+    /// Number of frames that each VF has sent and received, and of those that were refused.
     pub(super) frames: [u64; MAX_VFS],
     /// True for VFs that any worker may serve. Worker 0 serves the others.
     pub(super) movable: [bool; MAX_VFS],
@@ -135,26 +135,32 @@ impl BalancedDispatcher {
         }
     }
 
-    /// Moves the VF from the busiest to the idlest worker that makes them most equal, if one does.
+    /// Moves a VF to the idlest worker, from the busiest one that has a VF which makes both more equal. The busiest worker may
+    /// have none: its work may be messages, or a single VF.
     fn move_one(&mut self, window: &LoadWindow) {
-        let workers = 0..self.workers;
         let busy = |worker: &usize| window.busy.get(*worker).copied().unwrap_or(0);
-        let (Some(from), Some(to)) = (workers.clone().max_by_key(busy), workers.min_by_key(busy)) else {
-            return;
-        };
+        let Some(to) = (0..self.workers).min_by_key(busy) else { return };
+        let mut sources: Vec<usize> =
+            (0..self.workers).filter(|from| busy(from) - busy(&to) >= UNEVEN_FROM).collect();
+        sources.sort_by_key(|from| std::cmp::Reverse(busy(from)));
+        if let Some(vf) = sources.into_iter().find_map(|from| self.equalizing_vf(from, to, window)) {
+            self.homes[vf] = to as u8;
+        }
+    }
+
+    /// Returns the VF whose move from one worker to another makes the two most equal, if one makes them more equal.
+    fn equalizing_vf(&self, from: usize, to: usize, window: &LoadWindow) -> Option<usize> {
+        let busy = |worker: usize| u64::from(window.busy.get(worker).copied().unwrap_or(0));
         let own = |vf: &usize| usize::from(self.homes[*vf]) == from;
         let load: u64 = (0..MAX_VFS).filter(own).map(|vf| window.frames[vf]).sum();
         if load == 0 {
-            return;
+            return None;
         }
         // The work of a VF is its share of its worker's frames.
-        let work = |vf: usize| u64::from(busy(&from)) * window.frames[vf] / load;
-        let gap = u64::from(busy(&from) - busy(&to));
+        let work = |vf: usize| busy(from) * window.frames[vf] / load;
+        let gap = busy(from) - busy(to);
         let candidates = (0..MAX_VFS).filter(|vf| own(vf) && window.movable[*vf] && window.frames[*vf] > 0);
-        let best = candidates.filter(|vf| work(*vf) < gap).min_by_key(|vf| (2 * work(*vf)).abs_diff(gap));
-        if let Some(vf) = best {
-            self.homes[vf] = to as u8;
-        }
+        candidates.filter(|vf| work(*vf) < gap).min_by_key(|vf| (2 * work(*vf)).abs_diff(gap))
     }
 }
 
@@ -232,6 +238,18 @@ mod tests {
         decide(&mut dispatcher, &window(&[900, 0], &[10, 10, 0, 0]), SPREAD_AFTER);
         let lone = window(&[900, 100], &[90, 10, 0, 0]);
         assert_eq!(decide(&mut dispatcher, &lone, 50), [0, 1, 0, 0]);
+    }
+
+    #[test]
+    fn worker_that_no_vf_can_leave_does_not_keep_others_from_moving() {
+        // The first worker's only VF, or messages alone, make it the busiest.
+        for first in [1_000, 0] {
+            let mut dispatcher = balanced(3);
+            let busy = window(&[900, 0, 0], &[90, 40, 35, 60]);
+            assert_eq!(decide(&mut dispatcher, &busy, SPREAD_AFTER), [0, 2, 2, 1]);
+            let uneven = window(&[1_000, 100, 900], &[first, 40, 60, 10]);
+            assert_eq!(decide(&mut dispatcher, &uneven, MOVE_AFTER), [0, 1, 2, 1], "{first}");
+        }
     }
 
     #[test]

@@ -28,3 +28,21 @@ impl WorkerLoad {
 pub(super) fn frames_of(counters: &PortCounters) -> u64 {
     counters.rx_packets + counters.tx_packets
 }
+
+/// Returns the number of frames that a VF has sent and received, and of those that were refused. A refused frame costs as much
+/// work as a sent one.
+pub(super) fn load_of(counters: &PortCounters) -> u64 {
+    frames_of(counters) + counters.tx_invalid + counters.tx_blocked
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_frames_are_load_of_their_sender() {
+        let counters =
+            PortCounters { rx_packets: 1, tx_packets: 2, tx_invalid: 4, tx_blocked: 8, ..PortCounters::default() };
+        assert_eq!((frames_of(&counters), load_of(&counters)), (3, 15));
+    }
+}

@@ -44,7 +44,7 @@ use host::confine::PreparedSandbox;
 use host::cpus::CpuList;
 use host::poll::{Poller, ThreadWaker};
 use i82576::Time;
-use load::{WorkerLoad, frames_of};
+use load::{WorkerLoad, frames_of, load_of};
 use pcie::MAX_VFS;
 use plane::frame::Frame;
 use plane::{PortIndex, UplinkWire};
@@ -195,7 +195,7 @@ impl<C: DivisibleCard> FrameWorkers<C> {
         let busy = self.work.iter().map(|work| work.share).collect();
         let mut window = LoadWindow { busy, frames: [0; MAX_VFS], movable };
         for vf in 0..MAX_VFS {
-            let frames = frames_of(&card.plane.ledger.total(PortIndex::of_field(vf as u32)));
+            let frames = load_of(&card.plane.ledger.total(PortIndex::of_field(vf as u32)));
             window.frames[vf] = frames.saturating_sub(self.frames[vf]);
             self.frames[vf] = frames;
         }
@@ -236,6 +236,12 @@ impl<C: DivisibleCard> FrameWorkers<C> {
             self.divided = true;
         }
         Ok(())
+    }
+
+    /// Returns the VFs whose kicks wake another worker, although the port's own thread has the whole card.
+    pub(super) fn kicked_elsewhere(&self) -> impl Iterator<Item = u8> {
+        let homes = self.homes.iter().zip(0..).filter(|_| !self.divided);
+        homes.filter(|(home, _)| **home != 0).map(|(_, vf)| vf)
     }
 
     /// Counts the frames of the port's own thread since the last call.
