@@ -116,7 +116,7 @@ fn moves_of_a_vf_count_as_no_kicks() {
 }
 
 #[test]
-fn flood_of_messages_of_one_client_stops_no_packet_of_another_worker() {
+fn flood_of_one_clients_messages_stops_no_other_worker() {
     let live = LiveHost::with(SPREAD);
     let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
     exchange(&mut a, &mut b);

@@ -76,8 +76,17 @@ impl MovedRingModel {
         kicks.set(RING, Some(eventfd));
         kicks.watch(&pollers[Own as usize], PLACE).unwrap();
         let (has_packet, reported, is_ready) = (false, [false; 2], false);
-        let mut model =
-            Self { pollers, shared, kicks, guest, home: Some(home), kicked: Own, has_packet, reported, is_ready };
+        let mut model = Self {
+            pollers,
+            shared,
+            kicks,
+            guest,
+            home: Some(home),
+            kicked: Own,
+            has_packet,
+            reported,
+            is_ready,
+        };
         model.step(MoveEventfd(home));
         model
     }

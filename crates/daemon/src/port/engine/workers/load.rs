@@ -41,8 +41,13 @@ mod tests {
 
     #[test]
     fn refused_frames_are_load_of_their_sender() {
-        let counters =
-            PortCounters { rx_packets: 1, tx_packets: 2, tx_invalid: 4, tx_blocked: 8, ..PortCounters::default() };
+        let counters = PortCounters {
+            rx_packets: 1,
+            tx_packets: 2,
+            tx_invalid: 4,
+            tx_blocked: 8,
+            ..PortCounters::default()
+        };
         assert_eq!((frames_of(&counters), load_of(&counters)), (3, 15));
     }
 }
