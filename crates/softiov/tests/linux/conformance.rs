@@ -11,8 +11,10 @@ const BEGIN: &str = "<!-- printed by the Linux tests -->\n";
 const END: &str = "<!-- end -->\n";
 
 /// Driver whose conformance a check tests, by the beginning of the check's name; the first match counts.
-const JUDGES: [(&str, &str); 29] = [
+const JUDGES: [(&str, &str); 31] = [
+    ("demo::virtio", "virtio_net and igbvf of Linux 6.1"),
     ("demo::", "iavf and igbvf of Linux 6.1"),
+    ("measure::pairs::", "virtio_net of Linux 6.1"),
     ("measure::queues::", "iavf of Linux 6.1"),
     ("measure::versions::", "iavf and igbvf of Linux 6.1"),
     ("measure::", "iavf, igbvf and virtio_net of Linux 6.1"),
