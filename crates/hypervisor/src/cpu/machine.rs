@@ -186,7 +186,7 @@ impl<S: Scheduler> HostMachine<S> {
         let mut step = VcpuStep::new((thread, vcpu, domain), found.position, stretch, self.config.clock);
         if found.loaded.replace(vcpu) != Some(vcpu) {
             step.charge(CycleCategory::Switch, self.config.switch);
-            let reload = self.reload(vcpu, thread);
+            let reload = self.begin_run(vcpu, thread);
             step.charge(CycleCategory::Refill, self.refill(vcpu, thread) + reload);
         }
         match unfinished {
@@ -238,10 +238,10 @@ impl<S: Scheduler> HostMachine<S> {
         if is_nested { part * nested_permille / 1_000 } else { part }
     }
 
-    /// Returns the cycles to read the part of a virtual CPU's working set from memory that others have displaced from the
-    /// cache since its last run. The cache drops what was used least recently, and virtual CPUs have working sets of the
+    /// Begins a run of a virtual CPU on a thread. Returns the cycles to read the part of its working set from memory that
+    /// others have displaced from the cache since its last run. The cache drops what was used least recently, and virtual CPUs have working sets of the
     /// same size; a virtual CPU that runs several times meanwhile displaces no more than one that runs once.
-    fn reload(&mut self, vcpu: VcpuId, thread: HardwareThreadId) -> u64 {
+    fn begin_run(&mut self, vcpu: VcpuId, thread: HardwareThreadId) -> u64 {
         let ProcessorConfig { working_set, cache, reload, .. } = self.config;
         if working_set == 0 {
             return 0;

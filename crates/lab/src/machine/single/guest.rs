@@ -106,7 +106,7 @@ struct GuestVcpuStep<'a> {
     /// Waking one of the guest's programs flushes the processor's TLB.
     flushes: bool,
     /// Rate at which the kernel copies a program's payload to send.
-    source: CostConstant,
+    send_copy: CostConstant,
     /// Maximum number of ring slots that the guest processes per step, direction and port.
     most: u32,
 }
@@ -204,7 +204,7 @@ impl GuestVcpuStep<'_> {
         if sent.segments > 0 {
             self.wake(CostConstant::TxSyscall, sent.segments.div_ceil(PER_CALL));
             if !self.offloads {
-                self.copy(self.source, sent.segments);
+                self.copy(self.send_copy, sent.segments);
             }
             self.charge(CycleCategory::Kernel, CostConstant::TxStack, sent.packets.len() as u32);
         }
@@ -262,9 +262,9 @@ impl SingleCpuMachine {
     pub(super) fn execute_guest(&mut self, at: usize, mut step: VcpuStep, core: &mut SingleCpuCore) {
         let is_native = self.drive == CardDriver::Native;
         let flushes = !is_native && !self.channel.large_pages;
-        let (offloads, source, most) = (self.channel.offloads, self.source, self.turn);
+        let (offloads, send_copy, most) = (self.channel.offloads, self.send_copy, self.turn);
         let (drive, table) = (self.drive, &core.table);
-        let mut turn = GuestVcpuStep { step: &mut step, table, drive, offloads, flushes, source, most };
+        let mut turn = GuestVcpuStep { step: &mut step, table, drive, offloads, flushes, send_copy, most };
         let mut kicked = vec![false; self.ports.len()];
         let mut asks = false;
         if core::mem::take(&mut self.guests[at].event_pending) {

@@ -65,7 +65,7 @@ pub struct SingleCpuMachine {
     /// TCP window of each guest's stream, in segments.
     window: u32,
     /// Rate at which a guest's kernel copies a program's payload to send.
-    source: CostConstant,
+    send_copy: CostConstant,
     /// Number of ring slots that a guest processes in a step, per direction and port.
     turn: u32,
     ports: Vec<CdnaPort>,
@@ -114,7 +114,7 @@ impl SingleCpuSimulation {
             channel: plan.channel,
             direction: plan.direction,
             window: wire::window(plan),
-            source: plan.source,
+            send_copy: plan.send_copy,
             turn: plan.turn,
             ports: (0..plan.ports).map(|_| CdnaPort::default()).collect(),
             guests: Vec::new(),

@@ -68,7 +68,7 @@ pub struct SingleCpuSetup {
     /// TCP window of each stream, in segments.
     pub window: u32,
     /// Rate at which a guest's kernel copies a program's payload to send.
-    pub source: CostConstant,
+    pub send_copy: CostConstant,
     /// Number of ring slots that a guest processes per direction and port before interrupts are taken. A
     /// packet that was begun is completed.
     pub turn: u32,
@@ -81,8 +81,8 @@ impl SingleCpuSetup {
     /// again and again, so it stays in the cache.
     #[must_use]
     pub fn willmann(table: CostTable, drive: CardDriver, direction: PayloadDirection, guests: u8) -> Self {
-        let (channel, source) = (PacketChannelOptions::XEN, CostConstant::CopyWarm);
-        Self { table, drive, channel, direction, guests, ports: 2, window: 44, source, turn: 16, seed: 1 }
+        let (channel, send_copy) = (PacketChannelOptions::XEN, CostConstant::CopyWarm);
+        Self { table, drive, channel, direction, guests, ports: 2, window: 44, send_copy, turn: 16, seed: 1 }
     }
 
     /// Returns the parameters of Menon et al.'s machine: four ports, and sockets large enough for long
@@ -91,8 +91,8 @@ impl SingleCpuSetup {
     #[must_use]
     pub fn menon(table: CostTable, drive: CardDriver, direction: PayloadDirection, guests: u8) -> Self {
         let window = if direction == PayloadDirection::Transmit { 132 } else { 44 };
-        let source = CostConstant::CopyCold;
-        Self { ports: 4, window, source, turn: 4, ..Self::willmann(table, drive, direction, guests) }
+        let send_copy = CostConstant::CopyCold;
+        Self { ports: 4, window, send_copy, turn: 4, ..Self::willmann(table, drive, direction, guests) }
     }
 
     /// Returns `true` if a switch between domains flushes the kernel's TLB entries.
