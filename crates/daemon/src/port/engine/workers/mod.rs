@@ -240,8 +240,8 @@ impl<C: DivisibleCard> FrameWorkers<C> {
 
     /// Returns the VFs whose kicks wake another worker, although the port's own thread has the whole card.
     pub(super) fn kicked_elsewhere(&self) -> impl Iterator<Item = u8> {
-        let homes = self.homes.iter().zip(0..).filter(|_| !self.divided);
-        homes.filter(|(home, _)| **home != 0).map(|(_, vf)| vf)
+        let homes = if self.divided { &[][..] } else { &self.homes[..] };
+        homes.iter().zip(0..).filter(|(home, _)| **home != 0).map(|(_, vf)| vf)
     }
 
     /// Counts the frames of the port's own thread since the last call.
