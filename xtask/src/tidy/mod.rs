@@ -11,6 +11,7 @@ mod licences;
 mod modules;
 mod opening;
 mod printed;
+mod promises;
 pub(crate) mod pure;
 pub(crate) mod source;
 mod unrun;
@@ -95,6 +96,7 @@ pub(crate) fn check() -> Result<TidyReport> {
     findings.extend(doors::check(&members, &tracked));
     findings.extend(printed::check(&tracked));
     findings.extend(conformance::check(&tracked));
+    findings.extend(promises::check(&tracked));
     findings.extend(tracked.iter().flat_map(words::machine_paths));
     let sources = rust_sources(&tracked, &mut findings);
     findings.extend(pure::check(&members, &root, &sources));
