@@ -2,12 +2,17 @@
 //! advance the time by hand. Recordings use wall-clock time instead (`pcapng`).
 
 use i82576::Time;
+use std::fmt;
+use std::sync::Arc;
 
 /// Monotonic clock of a host or of a test.
-pub(crate) trait TimeSource {
+pub(crate) trait TimeSource: fmt::Debug {
     /// Returns the present time on this clock.
     fn now(&self) -> Time;
 }
+
+/// Clock that the threads of a host share.
+pub(crate) type SharedClock = Arc<dyn TimeSource + Send + Sync>;
 
 /// Clock of the live host (CLOCK_MONOTONIC). All processes see the same time until the machine reboots.
 #[derive(Debug, Clone, Copy, Default)]

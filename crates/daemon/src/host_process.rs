@@ -1,6 +1,7 @@
 //! The running host: its threads, its end, and its part of a hand-over to a successor process in an upgrade.
 //! `management` serves the control requests, and the command `softiov` starts the successor.
 
+use crate::clock::HostClock;
 use crate::config::HostConfig;
 use crate::confine::ThreadSandboxes;
 use crate::control::server::{ControlRequestSender, ControlServer, ControlServerHandle, WatchdogProbe};
@@ -60,8 +61,12 @@ impl ReadyHost {
         });
         let threads = ThreadSandboxes::prepare(&config)?;
         let flights = FlightRecordingSender::start(config.state_dir.as_deref(), &threads.control)?;
-        let common =
-            SharedPortResources { wires: WireRegistry::default(), programs: XdpPrograms::default(), flights };
+        let common = SharedPortResources {
+            wires: WireRegistry::default(),
+            programs: XdpPrograms::default(),
+            flights,
+            clock: Arc::new(HostClock),
+        };
         let mut ports = Vec::new();
         for port in &config.ports {
             let (inbox, handle) = PortCommandInbox::new()?;

@@ -46,6 +46,7 @@ pub mod dma;
 pub mod eventfd;
 pub mod folder;
 pub mod fork;
+mod jobs;
 pub mod limits;
 pub mod links;
 pub mod measure;

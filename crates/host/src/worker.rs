@@ -10,15 +10,15 @@
 //! Workers do not report a finished job; a job can do that itself.
 
 use crate::confine::{PreparedSandbox, SandboxError};
+use crate::jobs::{WorkerJob, WorkerQueue};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::Sender;
 use std::thread;
 
-type WorkerJob = Box<dyn FnOnce() + Send>;
+pub use crate::jobs::ThreadlessWorkers;
 
 /// Maximum length of a thread's name in bytes; the kernel drops further bytes.
 const NAME: usize = 15;
@@ -47,6 +47,9 @@ impl BlockingWorker {
     /// # Errors
     /// Returns the errors of [`PreparedSandbox::spawn`].
     pub fn start_confined(name: &str, prepared: &PreparedSandbox) -> Result<Self, SandboxError> {
+        if let Some(workers) = prepared.threadless() {
+            return Ok(Self::without_thread(workers));
+        }
         let (worker, body) = Self::new();
         prepared.spawn(cut(name), body)?;
         Ok(worker)
@@ -61,6 +64,9 @@ impl BlockingWorker {
         names: &[String],
         prepared: &PreparedSandbox,
     ) -> Result<Vec<Self>, SandboxError> {
+        if let Some(workers) = prepared.threadless() {
+            return Ok(names.iter().map(|_| Self::without_thread(workers)).collect());
+        }
         let start = |name: &String| {
             let (worker, body) = Self::new();
             Ok((worker, prepared.start(cut(name), body)?))
@@ -71,10 +77,21 @@ impl BlockingWorker {
 
     /// Creates the handle of a worker thread, and the function that the worker's thread runs.
     fn new() -> (Self, impl FnOnce() + Send + 'static) {
-        let (jobs, queue) = mpsc::channel();
-        let backlog = Arc::new(AtomicUsize::new(0));
-        let left = Arc::clone(&backlog);
-        (Self { jobs, backlog }, move || work(&queue, &left))
+        let (worker, queue) = Self::with_queue();
+        (worker, move || queue.run_all())
+    }
+
+    fn with_queue() -> (Self, WorkerQueue) {
+        let (jobs, queue) = WorkerQueue::new();
+        let backlog = queue.left();
+        (Self { jobs, backlog }, queue)
+    }
+
+    /// Adds a worker to `workers`, which run its jobs.
+    fn without_thread(workers: &ThreadlessWorkers) -> Self {
+        let (worker, queue) = Self::with_queue();
+        workers.add(queue);
+        worker
     }
 
     /// Sends a job to the worker's thread, which may block. The call itself never blocks. The caller bounds the number
@@ -106,14 +123,6 @@ impl BlockingWorker {
 /// Shortens a thread's name to the maximum length that the kernel stores.
 fn cut(name: &str) -> &str {
     name.char_indices().nth(NAME).map_or(name, |(end, _)| &name[..end])
-}
-
-fn work(queue: &Receiver<WorkerJob>, left: &AtomicUsize) {
-    for job in queue {
-        // A panic in one job must not stop later ones. The panic was reported when it happened.
-        let _ = catch_unwind(AssertUnwindSafe(job));
-        left.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 /// Client's file descriptor that a [`BlockingWorker`] closes on drop: closing may block, depending on the client's
@@ -159,6 +168,7 @@ mod tests {
     use super::*;
     use crate::confine::{SeccompMode, ThreadCapabilities, ThreadRole, ThreadSandbox};
     use std::io::Read;
+    use std::sync::mpsc;
     use std::time::Duration;
 
     const PATIENCE: Duration = Duration::from_secs(60);
@@ -212,6 +222,28 @@ mod tests {
         let (done, seen) = mpsc::channel();
         worker.run(move || done.send(()).unwrap());
         assert_eq!(seen.recv_timeout(PATIENCE), Ok(()));
+    }
+
+    #[test]
+    fn threadless_workers_run_jobs_on_the_callers_thread() {
+        let prepared =
+            ThreadSandbox { seccomp: SeccompMode::Off, capabilities: ThreadCapabilities::Unchanged };
+        let workers = ThreadlessWorkers::default();
+        let prepared = prepared.prepare(ThreadRole::Helper).unwrap().without_threads(&workers);
+        let two = BlockingWorker::start_all_confined(&["a".to_owned(), "b".to_owned()], &prepared).unwrap();
+        let (done, seen) = mpsc::channel();
+        for (number, worker) in [(1, &two[1]), (2, &two[1]), (3, &two[0])] {
+            let done = done.clone();
+            worker.run(move || done.send(number).unwrap());
+        }
+        assert_eq!(workers.busy(), [0, 1]);
+        for place in [1, 0] {
+            workers.run_next(place);
+        }
+        assert_eq!((workers.busy(), two[1].backlog()), (vec![1], 1));
+        workers.kill();
+        drop(done);
+        assert_eq!(seen.iter().collect::<Vec<_>>(), [1, 3], "the job of a killed worker never runs");
     }
 
     #[test]

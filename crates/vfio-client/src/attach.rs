@@ -2,6 +2,7 @@
 //! Writes no MSI-X table, because a VMM emulates the table itself.
 
 use crate::connection::ServerConnection;
+use crate::thread::{DriverThread, SystemThread};
 use crate::{MappedBarArea, RAM_BASE, RegisterAccessCounts, SharedDmaMemory, VfioUserHal, VfioUserHalError};
 use driver::any_vf::DeviceFamily;
 use host::eventfd::EventFd;
@@ -37,7 +38,18 @@ impl VfioUserHal {
     /// # Errors
     /// [`VfioUserHalError`].
     pub fn attach(socket: &Path, memory: u64) -> Result<Self, VfioUserHalError> {
-        let mut connection = ServerConnection::open(socket)?;
+        Self::attach_on(SystemThread, socket, memory)
+    }
+}
+
+impl<T: DriverThread> VfioUserHal<T> {
+    /// Attaches to the VF behind `socket` as [`VfioUserHal::attach`] does. The driver waits as `thread` does, and reads its
+    /// clock.
+    ///
+    /// # Errors
+    /// [`VfioUserHalError`].
+    pub fn attach_on(thread: T, socket: &Path, memory: u64) -> Result<Self, VfioUserHalError> {
+        let mut connection = ServerConnection::open(socket, thread)?;
         let ram = SharedDmaMemory::new(RAM_BASE, memory)?;
         let AttachedVfProperties { family, areas, vectors } = identify(&mut connection)?;
         share(&mut connection, &ram)?;
@@ -61,8 +73,8 @@ impl VfioUserHal {
 }
 
 /// Sends a request to the server and waits for its reply, which has no body.
-fn done(
-    connection: &mut ServerConnection,
+fn done<T: DriverThread>(
+    connection: &mut ServerConnection<T>,
     request: &'static str,
     make: impl FnOnce(&mut Client<OwnedFd>, &mut MessageOutbox<OwnedFd>) -> u16,
 ) -> Result<(), VfioUserHalError> {
@@ -81,7 +93,9 @@ struct AttachedVfProperties {
 
 /// Requests the protocol version, device, regions and interrupts of the server, checks them, and maps the VF's
 /// registers.
-fn identify(connection: &mut ServerConnection) -> Result<AttachedVfProperties, VfioUserHalError> {
+fn identify<T: DriverThread>(
+    connection: &mut ServerConnection<T>,
+) -> Result<AttachedVfProperties, VfioUserHalError> {
     let major = connection.ask(Client::version, |answer| match answer {
         Ok(ReplyContents::Version { major, .. }) => Some(major),
         _ => None,
@@ -119,8 +133,8 @@ fn expect(holds: bool, otherwise: &'static str) -> Result<(), VfioUserHalError> 
 }
 
 /// Checks the size of the VF's BAR0, and maps the areas that the server offers.
-fn registers(
-    connection: &mut ServerConnection,
+fn registers<T: DriverThread>(
+    connection: &mut ServerConnection<T>,
     family: DeviceFamily,
 ) -> Result<Vec<MappedBarArea>, VfioUserHalError> {
     let (layout, file) = connection.ask_for_file(
@@ -141,14 +155,20 @@ fn registers(
     layout.sparse.iter().map(area).collect()
 }
 
-fn share(connection: &mut ServerConnection, ram: &SharedDmaMemory) -> Result<(), VfioUserHalError> {
+fn share<T: DriverThread>(
+    connection: &mut ServerConnection<T>,
+    ram: &SharedDmaMemory,
+) -> Result<(), VfioUserHalError> {
     let fd = ram.shared().as_fd().try_clone_to_owned()?;
     let window =
         ClientDmaWindow { iova: ram.base(), size: ram.shared().memory().len(), offset: 0, writable: true };
     done(connection, "the mapping of shared memory", |client, out| client.dma_map(out, window, Some(fd)))
 }
 
-fn assign(connection: &mut ServerConnection, eventfds: &[EventFd]) -> Result<(), VfioUserHalError> {
+fn assign<T: DriverThread>(
+    connection: &mut ServerConnection<T>,
+    eventfds: &[EventFd],
+) -> Result<(), VfioUserHalError> {
     let copies: Result<Vec<OwnedFd>, _> = eventfds.iter().map(|e| e.as_fd().try_clone_to_owned()).collect();
     let copies = copies?;
     done(connection, "the assignment of eventfds to MSI-X vectors", |client, out| {
@@ -157,7 +177,7 @@ fn assign(connection: &mut ServerConnection, eventfds: &[EventFd]) -> Result<(),
 }
 
 /// Enables memory space, bus mastering and MSI-X of the VF.
-fn enable(connection: &mut ServerConnection) -> Result<(), VfioUserHalError> {
+fn enable<T: DriverThread>(connection: &mut ServerConnection<T>) -> Result<(), VfioUserHalError> {
     let control = u64::from(find_capability(connection, MSIX)?) + 2;
     for (offset, bits) in [(COMMAND, ENABLE), (control, MSIX_ENABLE)] {
         let mut word = [0; 2];
@@ -170,7 +190,10 @@ fn enable(connection: &mut ServerConnection) -> Result<(), VfioUserHalError> {
     Ok(())
 }
 
-fn find_capability(connection: &mut ServerConnection, wanted: u8) -> Result<u8, VfioUserHalError> {
+fn find_capability<T: DriverThread>(
+    connection: &mut ServerConnection<T>,
+    wanted: u8,
+) -> Result<u8, VfioUserHalError> {
     let mut pointer = [0];
     connection.read(pci_region::CONFIG, CAPABILITIES, &mut pointer)?;
     for _ in 0..MAX_CAPABILITIES {

@@ -2,6 +2,7 @@
 //! reply.
 
 use crate::VfioUserHalError;
+use crate::thread::DriverThread;
 use host::poll::{PollInterest, Poller};
 use host::socket::{ReceivedFds, SocketReceiveResult, SocketSendResult, StreamSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,8 +20,9 @@ const BUFFER: usize = 4096;
 
 /// Connection of this process's driver to a vfio-user server.
 #[derive(Debug)]
-pub(super) struct ServerConnection {
+pub(super) struct ServerConnection<T> {
     stream: StreamSocket,
+    pub(super) thread: T,
     poller: Poller,
     client: Client<OwnedFd>,
     outbox: MessageOutbox<OwnedFd>,
@@ -28,14 +30,15 @@ pub(super) struct ServerConnection {
     fds: ReceivedFds,
 }
 
-impl ServerConnection {
-    pub(super) fn open(path: &Path) -> Result<Self, VfioUserHalError> {
+impl<T: DriverThread> ServerConnection<T> {
+    pub(super) fn open(path: &Path, thread: T) -> Result<Self, VfioUserHalError> {
         let connect = |source| VfioUserHalError::Connect { path: path.to_owned(), source };
         let stream = StreamSocket::connect(path).map_err(connect)?;
         let poller = Poller::new()?;
         poller.add(&stream, 0, PollInterest::READ)?;
         Ok(Self {
             stream,
+            thread,
             poller,
             client: Client::new(),
             outbox: MessageOutbox::new(),
@@ -49,20 +52,20 @@ impl ServerConnection {
     }
 
     /// Sends a request to the server, waits for the reply, and returns the value that a parser reads from it.
-    pub(super) fn ask<T>(
+    pub(super) fn ask<R>(
         &mut self,
         request: impl FnOnce(&mut Client<OwnedFd>, &mut MessageOutbox<OwnedFd>) -> u16,
-        take: impl FnOnce(Result<ReplyContents<'_>, Errno>) -> T,
-    ) -> Result<T, VfioUserHalError> {
+        take: impl FnOnce(Result<ReplyContents<'_>, Errno>) -> R,
+    ) -> Result<R, VfioUserHalError> {
         self.ask_for_file(request, |answer, _| take(answer))
     }
 
     /// Sends a request to the server, and waits for its reply and the descriptors that come with the reply.
-    pub(super) fn ask_for_file<T>(
+    pub(super) fn ask_for_file<R>(
         &mut self,
         request: impl FnOnce(&mut Client<OwnedFd>, &mut MessageOutbox<OwnedFd>) -> u16,
-        take: impl FnOnce(Result<ReplyContents<'_>, Errno>, Vec<OwnedFd>) -> T,
-    ) -> Result<T, VfioUserHalError> {
+        take: impl FnOnce(Result<ReplyContents<'_>, Errno>, Vec<OwnedFd>) -> R,
+    ) -> Result<R, VfioUserHalError> {
         request(&mut self.client, &mut self.outbox);
         self.send()?;
         loop {
@@ -117,7 +120,7 @@ impl ServerConnection {
 
     fn wait_for_room(&mut self) -> Result<(), VfioUserHalError> {
         self.poller.modify(&self.stream, 0, PollInterest::WRITE)?;
-        let ready = self.poller.wait(Some(MESSAGE_TIMEOUT))?.next().is_some();
+        let ready = self.thread.wait_for_event(&mut self.poller, MESSAGE_TIMEOUT)?;
         self.poller.modify(&self.stream, 0, PollInterest::READ)?;
         if ready { Ok(()) } else { Err(VfioUserHalError::Late) }
     }
@@ -129,12 +132,11 @@ impl ServerConnection {
                     return Ok(self.client.push(&self.buffer[..count], self.fds.drain())?);
                 }
                 SocketReceiveResult::Closed => return Err(VfioUserHalError::Gone),
-                SocketReceiveResult::WouldBlock
-                    if self.poller.wait(Some(MESSAGE_TIMEOUT))?.next().is_none() =>
-                {
-                    return Err(VfioUserHalError::Late);
+                SocketReceiveResult::WouldBlock => {
+                    if !self.thread.wait_for_event(&mut self.poller, MESSAGE_TIMEOUT)? {
+                        return Err(VfioUserHalError::Late);
+                    }
                 }
-                SocketReceiveResult::WouldBlock => {}
             }
         }
     }

@@ -7,6 +7,7 @@
 //! | `attach` | requests up to a VF that a driver can probe |
 //! | `connection` | requests that wait for their reply, and posted writes |
 //! | `ram` | memory that a driver shares with its card, over any bus |
+//! | `thread` | clock and waits of the thread that runs the driver |
 //! | `error` | errors of attaching and of the connection |
 #![forbid(unsafe_code)]
 
@@ -16,9 +17,11 @@ mod error;
 mod ram;
 #[cfg(test)]
 mod tests;
+mod thread;
 
 pub use error::VfioUserHalError;
 pub use ram::SharedDmaMemory;
+pub use thread::{DriverThread, SystemThread};
 
 use connection::ServerConnection;
 use driver::any_vf::DeviceFamily;
@@ -26,7 +29,6 @@ use driver::hal::DESCRIPTOR;
 use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory, PrefetchPurpose};
 use host::eventfd::EventFd;
 use host::memory::MappedFile;
-use host::poll::MonotonicClock;
 use i82576::Time;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -71,9 +73,9 @@ struct MappedBarArea {
 /// Connection of a driver in this process to the VF behind a vfio-user socket. Dropping this value closes the
 /// connection.
 #[derive(Debug)]
-pub struct VfioUserHal {
+pub struct VfioUserHal<T = SystemThread> {
     socket: PathBuf,
-    connection: ServerConnection,
+    connection: ServerConnection<T>,
     /// Mapped parts of the VF's BAR0.
     areas: Vec<MappedBarArea>,
     ram: SharedDmaMemory,
@@ -84,11 +86,23 @@ pub struct VfioUserHal {
     broken: Option<VfioUserHalError>,
 }
 
-impl VfioUserHal {
+impl<T: DriverThread> VfioUserHal<T> {
     /// Returns the path of the server's vfio-user socket.
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket
+    }
+
+    /// Returns the eventfd that an MSI-X interrupt vector signals, or `None` beyond the vectors in use.
+    #[must_use]
+    pub fn interrupt(&self, vector: usize) -> Option<&EventFd> {
+        self.eventfds.get(vector)
+    }
+
+    /// Returns the memory that the driver shares with its card.
+    #[must_use]
+    pub fn memory(&self) -> &SharedDmaMemory {
+        &self.ram
     }
 
     /// Returns the VF's device family.
@@ -119,9 +133,9 @@ impl VfioUserHal {
     }
 }
 
-impl VfDriverHal for VfioUserHal {
+impl<T: DriverThread + Send + 'static> VfDriverHal for VfioUserHal<T> {
     fn eventfd(&self, vector: usize) -> Option<&EventFd> {
-        self.eventfds.get(vector)
+        self.interrupt(vector)
     }
 
     fn lifeline(&self) -> Option<BorrowedFd<'_>> {
@@ -137,7 +151,7 @@ impl VfDriverHal for VfioUserHal {
     }
 }
 
-impl Hal for VfioUserHal {
+impl<T: DriverThread> Hal for VfioUserHal<T> {
     fn read(&mut self, offset: u32) -> u32 {
         if self.broken.is_some() {
             return u32::MAX;
@@ -171,15 +185,15 @@ impl Hal for VfioUserHal {
     }
 
     fn now(&self) -> Time {
-        Time::from_nanos(MonotonicClock.now_ns())
+        self.connection.thread.now()
     }
 
     fn wait(&mut self, time: Duration) {
-        std::thread::sleep(time);
+        self.connection.thread.sleep(time);
     }
 }
 
-impl DmaHal for VfioUserHal {
+impl<T: DriverThread> DmaHal for VfioUserHal<T> {
     fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         self.ram.allocate(length, align)
     }

@@ -15,7 +15,7 @@ use super::error::PortStartError;
 use super::run::{OpenPort, PortPhase};
 use super::succession::PortHandOverState;
 use super::waiting::PollingNapBackoff;
-use crate::clock::{HostClock, TimeSource};
+use crate::clock::SharedClock;
 use crate::config::PortConfig;
 use crate::config::file::CardFamily;
 use crate::confine::ThreadSandboxes;
@@ -35,6 +35,8 @@ pub(crate) struct SharedPortResources {
     pub(crate) programs: XdpPrograms,
     /// Channel to the thread that writes flight recordings of quarantined VFs.
     pub(crate) flights: FlightRecordingSender,
+    /// Clock of the ports while they open. An open port reads the clock that its loop was given.
+    pub(crate) clock: SharedClock,
 }
 
 /// Warns of more workers than processors: two busy workers on one processor are slower than one.
@@ -56,9 +58,10 @@ fn warn_of_workers(config: &PortConfig, anywhere: &CpuList) {
 /// port. [`Self::inherit`] cannot fail.
 #[derive(Debug)]
 pub(crate) struct PreparedPort {
-    port: OpenPort,
+    pub(super) port: OpenPort,
     /// State of each function's client that the previous host process has saved with the card.
     saved: Vec<ClientState>,
+    clock: SharedClock,
 }
 
 impl PreparedPort {
@@ -77,10 +80,10 @@ impl PreparedPort {
         let anywhere = CpuList::allowed()?;
         config.cpus.check(&anywhere)?;
         warn_of_workers(config, &anywhere);
-        let now = HostClock.now();
+        let now = common.clock.now();
         let mut succession =
             PortHandOverState::open(config, PortFileDescriptorStore::new(vault, &config.name))?;
-        let SharedPortResources { wires, programs, flights } = common;
+        let SharedPortResources { wires, programs, flights, clock } = common;
         let maker = UplinkResources {
             vault: succession.vault(),
             port: &inbox.waker,
@@ -120,16 +123,16 @@ impl PreparedPort {
             naps: PollingNapBackoff::default(),
             due: None,
         };
-        Ok(Self { port, saved: card.functions })
+        Ok(Self { port, saved: card.functions, clock: clock.clone() })
     }
 
     /// Resumes the clients of the previous host process, and disconnects those that cannot be resumed. Releases file
     /// descriptors that this process does not need. Starts the engine, and continues the previous host process's
     /// counters.
     pub(crate) fn inherit(self, config: &PortConfig) -> OpenPort {
-        let Self { mut port, saved } = self;
+        let Self { mut port, saved, clock } = self;
         // Opening uplinks and sockets may have taken a while. The clients' timeouts do not count that time.
-        let now = HostClock.now();
+        let now = clock.now();
         port.take_over(&saved, now);
         PortUplink::forget_others(config, port.succession.vault());
         port.forget_unused_listeners();

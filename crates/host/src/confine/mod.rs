@@ -13,6 +13,7 @@ mod table;
 mod tests;
 mod trap;
 
+use crate::jobs::ThreadlessWorkers;
 use std::io;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
@@ -62,6 +63,8 @@ pub struct ThreadSandbox {
 pub struct PreparedSandbox {
     filter: seccomp::SeccompFilters,
     capabilities: ThreadCapabilities,
+    /// Workers that take the place of threads for blocking jobs, in a simulation.
+    threadless: Option<ThreadlessWorkers>,
 }
 
 impl ThreadSandbox {
@@ -73,11 +76,22 @@ impl ThreadSandbox {
         // rustix caches the page size on its first call, which needs a call or file that a confined thread lacks.
         let _ = rustix::param::page_size();
         let filter = seccomp::SeccompFilters::compile(role, self.seccomp)?;
-        Ok(PreparedSandbox { filter, capabilities: self.capabilities })
+        Ok(PreparedSandbox { filter, capabilities: self.capabilities, threadless: None })
     }
 }
 
 impl PreparedSandbox {
+    /// Makes [`BlockingWorker`](crate::worker::BlockingWorker)s of this sandbox run no threads: their jobs wait in
+    /// `workers`. For simulations.
+    #[must_use]
+    pub fn without_threads(self, workers: &ThreadlessWorkers) -> Self {
+        Self { threadless: Some(workers.clone()), ..self }
+    }
+
+    pub(crate) fn threadless(&self) -> Option<&ThreadlessWorkers> {
+        self.threadless.as_ref()
+    }
+
     /// Restricts the calling thread, and threads that it starts. The restriction cannot be undone.
     ///
     /// # Errors

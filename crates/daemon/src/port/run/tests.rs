@@ -18,9 +18,11 @@ use std::cell::Cell;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use tempfile::TempDir;
 
 mod shares;
+mod simulation;
 
 /// Clock that stands still until the test moves it.
 #[derive(Debug, Default)]
@@ -66,6 +68,7 @@ impl PortFixture {
             wires: WireRegistry::default(),
             programs: XdpPrograms::default(),
             flights: FlightRecordingSender::default(),
+            clock: Arc::new(HostClock),
         };
         let (vault, (inbox, handle)) = (FileDescriptorStore::default(), PortCommandInbox::new().unwrap());
         let port = PreparedPort::open(&config.ports[0], &vault, &inbox, &threads, &common).unwrap();

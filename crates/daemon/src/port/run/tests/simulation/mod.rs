@@ -1,0 +1,187 @@
+//! Simulation: a host and its guests in one thread and one clock, from one seed. The port is the live host's, with its real
+//! sockets, eventfds and memory: within one thread these behave the same each time. Simulated are the clock, the
+//! threads for blocking calls, and the deaths of processes.
+
+mod frames;
+mod guest;
+mod host;
+mod thread;
+
+pub(super) use host::pass_moment;
+
+use guest::SimulatedGuest;
+use host::SimulatedHost;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Actions of one life of a host.
+const ACTIONS: usize = 150;
+/// Rounds within which guests find each other again when nothing fails any more.
+const RECOVERY_ROUNDS: usize = 20_000;
+
+/// Time after which each guest has noticed every reset of its VF: more than two periods of a watchdog.
+const SETTLING: Duration = Duration::from_secs(5);
+
+/// Figures of one simulated life.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct SimulationSummary {
+    rounds: u64,
+    deaths: u64,
+    hand_overs: u64,
+    frames: u64,
+    time: Duration,
+}
+
+struct Simulation {
+    host: Rc<RefCell<SimulatedHost>>,
+    guests: Vec<SimulatedGuest>,
+    random: fastrand::Rng,
+    hand_overs: u64,
+}
+
+impl Simulation {
+    fn open(seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let family = ["82576", "avf"][random.usize(0..2)];
+        let vfs = random.usize(2..=4);
+        let mut config =
+            format!("[[port]]\nfamily = \"{family}\"\nmac = \"02:00:00:00:00:01\"\nvfs = {vfs}\n");
+        for vf in 0..vfs {
+            // By default addresses follow from the machine and the folder.
+            config += &format!("[[port.vf]]\nindex = {vf}\nmac = \"02:00:00:00:01:0{vf}\"\n");
+        }
+        let host = Rc::new(RefCell::new(SimulatedHost::open(&config, random.u64(..))));
+        let guests = (0..vfs).map(|index| SimulatedGuest::new(index, &host)).collect();
+        Self { host, guests, random, hand_overs: 0 }
+    }
+
+    /// Lives one life of a host with its guests, from a seed.
+    fn run(seed: u64) -> Result<SimulationSummary, String> {
+        let mut world = Self::open(seed);
+        let begin = world.host.borrow().clock.time();
+        for _ in 0..ACTIONS {
+            world.act()?;
+        }
+        world.recover()?;
+        let host = world.host.borrow();
+        Ok(SimulationSummary {
+            rounds: host.rounds,
+            deaths: host.deaths,
+            hand_overs: world.hand_overs,
+            frames: world.guests.iter().map(|guest| guest.received).sum(),
+            time: host.clock.time().since(begin),
+        })
+    }
+
+    fn act(&mut self) -> Result<(), String> {
+        let one = self.random.usize(0..self.guests.len());
+        match self.random.u32(0..100) {
+            0..3 => self.guests[one].vanish(),
+            3..15 if !self.guests[one].is_attached() => self.guests[one].attach()?,
+            15..55 => {
+                let frames = self.random.usize(1..8);
+                (0..frames).for_each(|_| self.send(one));
+            }
+            55..58 => {
+                let moments = self.random.usize(0..40);
+                self.host.borrow().die_after(moments);
+            }
+            58..60 => self.hand_over()?,
+            60..63 => {
+                let time = Duration::from_millis(self.random.u64(1..3_000));
+                self.host.borrow_mut().step_and_sleep(time);
+            }
+            63..65 => self.guests.iter().try_for_each(SimulatedGuest::check_memory)?,
+            _ => {}
+        }
+        let steps = self.random.usize(0..6);
+        for _ in 0..steps {
+            self.host.borrow_mut().step_and_sleep(Duration::from_micros(20));
+        }
+        self.guests.iter_mut().try_for_each(SimulatedGuest::act)
+    }
+
+    fn send(&mut self, from: usize) {
+        let to = self.random.usize(0..self.guests.len());
+        let length = self.random.usize(42..1515);
+        if let Some(address) = self.guests[to].mac().filter(|_| to != from) {
+            self.guests[from].send(to as u16, address, length);
+        }
+    }
+
+    fn hand_over(&mut self) -> Result<(), String> {
+        if self.host.borrow_mut().hand_over() {
+            self.hand_overs += 1;
+            Ok(())
+        } else {
+            Err("the port refuses to hand over".to_owned())
+        }
+    }
+
+    /// Ends all faults. Every guest attaches, gets a link, and a frame of each reaches another, by interrupts alone.
+    fn recover(&mut self) -> Result<(), String> {
+        self.host.borrow().spare();
+        for guest in 0..self.guests.len() {
+            for _ in 0..10 {
+                if !self.guests[guest].is_attached() {
+                    self.guests[guest].attach()?;
+                }
+            }
+        }
+        // A guest finds out that its VF was reset by its watchdog at the latest, and then restarts.
+        let settled = self.host.borrow().clock.time() + SETTLING;
+        self.run_until("guests settle", |world| world.host.borrow().clock.time() >= settled)?;
+        self.run_until("every guest has its link", |world| {
+            world.guests.iter().all(SimulatedGuest::has_link)
+        })?;
+        for from in 0..self.guests.len() {
+            let to = (from + 1) % self.guests.len();
+            let (before, address) = (self.guests[to].received, self.guests[to].mac().expect("attached"));
+            let sent = self.guests[from].send(to as u16, address, 100);
+            if !sent {
+                return Err(format!("guest {from} cannot send although its link is up"));
+            }
+            self.run_until(&format!("a frame of guest {from} reaches guest {to}"), |world| {
+                world.guests[to].received > before
+            })?;
+        }
+        self.guests.iter().try_for_each(SimulatedGuest::check_memory)
+    }
+
+    fn run_until(&mut self, what: &str, done: impl Fn(&Self) -> bool) -> Result<(), String> {
+        for _ in 0..RECOVERY_ROUNDS {
+            if done(self) {
+                return Ok(());
+            }
+            self.host.borrow_mut().step_and_sleep(Duration::from_millis(5));
+            self.guests.iter_mut().try_for_each(SimulatedGuest::act)?;
+        }
+        Err(format!("not within {RECOVERY_ROUNDS} rounds: {what}"))
+    }
+}
+
+/// Returns a number from the environment.
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn simulated_hosts_keep_their_promises() {
+    let (first, count) = (number("SOFTIOV_SEED", 0), number("SOFTIOV_SEEDS", 60));
+    let (mut total, mut failed) = (SimulationSummary::default(), Vec::new());
+    for seed in first..first + count {
+        match Simulation::run(seed) {
+            Ok(one) => {
+                total.rounds += one.rounds;
+                total.deaths += one.deaths;
+                total.hand_overs += one.hand_overs;
+                total.frames += one.frames;
+                total.time += one.time;
+            }
+            Err(fault) => failed.push(format!("seed {seed}: {fault}")),
+        }
+    }
+    println!("{count} seeds: {total:?}");
+    assert!(failed.is_empty(), "{} seeds failed:\n{}", failed.len(), failed.join("\n"));
+}

@@ -1,0 +1,81 @@
+//! Queues of jobs that may block. A [`worker`](crate::worker)'s thread runs its queue; in a simulation no thread does, and the
+//! simulation runs the jobs of all workers itself.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Job of a worker, which may block.
+pub(crate) type WorkerJob = Box<dyn FnOnce() + Send>;
+
+/// Pending jobs of one worker.
+#[derive(Debug)]
+pub(crate) struct WorkerQueue {
+    jobs: Receiver<WorkerJob>,
+    left: Arc<AtomicUsize>,
+}
+
+impl WorkerQueue {
+    /// Creates the queue of a worker's jobs, and its sending end.
+    pub(crate) fn new() -> (Sender<WorkerJob>, Self) {
+        let (sender, jobs) = mpsc::channel();
+        (sender, Self { jobs, left: Arc::default() })
+    }
+
+    /// Returns the number of unfinished jobs, which the worker's handles count up.
+    pub(crate) fn left(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.left)
+    }
+
+    /// Runs jobs until every handle of the worker is dropped.
+    pub(crate) fn run_all(&self) {
+        self.jobs.iter().for_each(|job| run_job(job, &self.left));
+    }
+}
+
+fn run_job(job: WorkerJob, left: &AtomicUsize) {
+    // A panic in one job must not stop later ones. The panic was reported when it happened.
+    let _ = catch_unwind(AssertUnwindSafe(job));
+    left.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// Workers without threads, for a simulation: it runs their jobs one at a time, in an order of its choice.
+#[derive(Clone, Debug, Default)]
+pub struct ThreadlessWorkers(Arc<Mutex<Vec<WorkerQueue>>>);
+
+impl ThreadlessWorkers {
+    pub(crate) fn add(&self, queue: WorkerQueue) {
+        self.queues().push(queue);
+    }
+
+    /// Returns the places of the workers that have a job, in the order in which the workers were started.
+    #[must_use]
+    pub fn busy(&self) -> Vec<usize> {
+        let busy =
+            |(place, queue): (usize, &WorkerQueue)| (queue.left.load(Ordering::Relaxed) > 0).then_some(place);
+        self.queues().iter().enumerate().filter_map(busy).collect()
+    }
+
+    /// Runs the next job of the worker at a place of [`Self::busy`].
+    pub fn run_next(&self, place: usize) {
+        let taken = self
+            .queues()
+            .get(place)
+            .and_then(|queue| Some((queue.jobs.try_recv().ok()?, Arc::clone(&queue.left))));
+        if let Some((job, left)) = taken {
+            // Without the lock, since the job may give jobs to other workers.
+            run_job(job, &left);
+        }
+    }
+
+    /// Ends all workers. Their jobs are dropped, as when their process is killed.
+    pub fn kill(&self) {
+        let queues = std::mem::take(&mut *self.queues());
+        drop(queues);
+    }
+
+    fn queues(&self) -> MutexGuard<'_, Vec<WorkerQueue>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
