@@ -161,9 +161,10 @@ impl Simulation {
     }
 }
 
-/// Returns a number from the environment.
+/// Returns a number from the environment, or `default` if the variable is not set.
 fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+    let Ok(text) = std::env::var(name) else { return default };
+    text.parse().unwrap_or_else(|_| panic!("{name} is `{text}`; set it to a number, or leave it out"))
 }
 
 #[test]
