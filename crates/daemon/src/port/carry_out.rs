@@ -97,6 +97,18 @@ impl OpenPort {
         status
     }
 
+    /// Finishes what a successor process cannot finish, and saves the whole port and its counters. Returns false if the port
+    /// ends, or is too large to save.
+    pub(super) fn save_for_successor(&mut self, now: Time) -> bool {
+        self.clients.finish_messages(&mut self.engine, now);
+        // A successor takes a register that the pages lack for a guest's store. The end of a worker's turn has read the
+        // doorbells, and the round that publishes the registers does not follow.
+        self.clients.publish_registers(&mut self.engine, now);
+        // Publishing a status saves the counters, which a successor continues.
+        let _ = self.status(now);
+        self.phase == PortPhase::Serving && self.note_all(now)
+    }
+
     /// Saves the whole port, and waits until the successor process takes the port or the deadline passes. Other
     /// commands get no answer meanwhile.
     fn pause(
@@ -107,14 +119,8 @@ impl OpenPort {
         clock: &dyn TimeSource,
     ) {
         let now = clock.now();
-        self.clients.finish_messages(&mut self.engine, now);
-        // A successor takes a register that the pages lack for a guest's store. The end of a worker's turn has read the
-        // doorbells, and the round that publishes the registers does not follow.
-        self.clients.publish_registers(&mut self.engine, now);
-        // Publishing a status saves the counters, which a successor continues.
-        let _ = self.status(now);
         let serving = self.phase == PortPhase::Serving;
-        let noted = serving && self.note_all(now);
+        let noted = self.save_for_successor(now);
         if serving && !noted {
             tracing::error!(
                 port = self.name,

@@ -153,9 +153,7 @@ impl SimulatedHost {
     pub(super) fn hand_over(&mut self) -> bool {
         let now = self.clock.time();
         let port = self.port.as_mut().expect("a port runs between two steps");
-        port.clients.finish_messages(&mut port.engine, now);
-        port.clients.publish_registers(&mut port.engine, now);
-        if !port.note_all(now) {
+        if !port.save_for_successor(now) {
             return false;
         }
         self.workers.kill();
