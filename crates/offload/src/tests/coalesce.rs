@@ -238,12 +238,17 @@ fn wrong_checksum_is_never_joined() {
     }
 }
 
+/// The number of bytes behind the IP packet had a counter of 8 bits.
 #[test]
-fn padding_is_not_joined_as_payload() {
-    let mut stream = TestStream::new(0);
-    let (first, mut second) = (stream.segment(MSS, 0), stream.segment(3, 0));
-    second.extend([0; 5]);
-    assert_eq!(joined(&[first, second]), [1, 1]);
+fn cve_2020_35498_padding_is_not_joined_as_payload() {
+    for padding in [1, 5, 255, 256, 257, 512, 1_200] {
+        let mut stream = TestStream::new(0);
+        let (first, mut second) = (stream.segment(MSS, 0), stream.segment(3, 0));
+        let end = second.len();
+        second.resize(end + padding, 0);
+        assert_eq!(FrameHeaders::parse(&second).l3_end, Some(end));
+        assert_eq!(joined(&[first, second]), [1, 1], "{padding} bytes");
+    }
 }
 
 #[test]

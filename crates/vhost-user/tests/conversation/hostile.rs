@@ -1,5 +1,4 @@
-//! Tests messages of hostile front ends, most of which exposed flaws in other back ends. A test of such a flaw is named
-//! after its CVE.
+//! Tests messages of hostile front ends. [`crate::cves`] has those that exposed flaws in other back ends.
 
 use std::rc::Rc;
 
@@ -8,152 +7,23 @@ use vhost_user::decoder::StreamError;
 use vhost_user::message::{MAX_BODY, MAX_MESSAGE_FDS, RegionError, RequestError};
 
 use crate::script::{
-    ADD_MEM_REG, CountedFd, GET_FEATURES, GET_INFLIGHT_FD, GET_VRING_BASE, MEMORY, PACKED, PLAIN,
-    REM_MEM_REG, SET_INFLIGHT_FD, SET_LOG_BASE, SET_MEM_TABLE, SET_VRING_ADDR, SET_VRING_BASE,
-    SET_VRING_CALL, SET_VRING_ENABLE, SET_VRING_KICK, SET_VRING_NUM, SPLIT, ScriptedSession, USER, addresses,
-    fds, inflight, long, longs, memory_table, message, ring_addresses, single_region, state, words,
+    ADD_MEM_REG, CountedFd, GET_FEATURES, MEMORY, PACKED, PLAIN, REM_MEM_REG, SET_MEM_TABLE, SET_VRING_ADDR,
+    SET_VRING_BASE, SET_VRING_CALL, SET_VRING_ENABLE, SET_VRING_KICK, SET_VRING_NUM, SPLIT, ScriptedSession,
+    USER, fds, long, longs, memory_table, message, ring_addresses, single_region, state, words,
 };
 
 /// Returns the reason for which a request ends the session.
 #[track_caller]
-fn reason(script: &mut ScriptedSession, request: u32, body: &[u8], fds: Vec<CountedFd>) -> RequestError {
+pub(crate) fn reason(
+    script: &mut ScriptedSession,
+    request: u32,
+    body: &[u8],
+    fds: Vec<CountedFd>,
+) -> RequestError {
     match script.ends(request, body, fds) {
         SessionError::Refused { request: refused, reason } if refused == request => reason,
         other => panic!("{other}"),
     }
-}
-
-#[test]
-fn cve_2018_1059_ring_across_the_end_of_a_region_is_not_live() {
-    let mut script = ScriptedSession::running(SPLIT);
-    // A used ring of 2,054 bytes that begins in the region and ends beyond it.
-    let end = USER + MEMORY.1;
-    script.tell(SET_VRING_ADDR, &addresses(0, 0, [USER, end - 2052, USER + 0x1000], 0));
-    let fault = format!(
-        "fault 0: 2054 bytes of the ring at user address {:#x} are not in one memory region",
-        end - 2052
-    );
-    assert_eq!(script.said(), ["pause 0".into(), fault]);
-    script.tell(SET_VRING_ADDR, &addresses(0, 0, [USER, end - 2056, USER + 0x1000], 0));
-    assert_eq!(script.said(), ["live 0: 256 at 0x100000, base kept, enabled false"]);
-}
-
-#[test]
-fn cve_2019_14818_repeated_ring_size_request_keeps_no_memory() {
-    let mut script = ScriptedSession::negotiated(SPLIT);
-    for _ in 0..1000 {
-        script.tell(SET_VRING_NUM, &state(0, 256));
-    }
-    let fd = Rc::new(7);
-    let refusal = reason(&mut script, SET_VRING_NUM, &state(0, 256), vec![fd.clone(), fd.clone()]);
-    assert_eq!(refusal, RequestError::Descriptors { received: 2, expected: 0 });
-    assert_eq!((script.said(), Rc::strong_count(&fd)), (vec!["close [7, 7]".into()], 1));
-}
-
-#[test]
-fn cve_2020_10722_log_that_wraps_around_is_refused() {
-    for (size, offset) in [(0x1000, u64::MAX - 0xfff), (u64::MAX, 1), (0, 0), (1, i64::MAX as u64)] {
-        let mut script = ScriptedSession::running(SPLIT);
-        let refusal = reason(&mut script, SET_LOG_BASE, &longs(&[size, offset]), fds(&[7]));
-        assert_eq!(refusal, RequestError::LogArea { size, offset });
-        assert_eq!(script.said(), ["close [7]"]);
-    }
-}
-
-#[test]
-fn cve_2020_10723_ring_number_is_not_truncated_to_16_bits() {
-    for request in [SET_VRING_NUM, SET_VRING_BASE, GET_VRING_BASE, SET_VRING_ENABLE] {
-        for ring in [4, 0x1_0000, u32::MAX] {
-            let mut script = ScriptedSession::running(SPLIT);
-            let refusal = reason(&mut script, request, &state(ring, 1), Vec::new());
-            assert_eq!(refusal, RequestError::RingOutOfRange { ring, rings: 4 });
-        }
-    }
-    let mut script = ScriptedSession::running(SPLIT);
-    let refusal = reason(&mut script, SET_VRING_KICK, &long(255), fds(&[7]));
-    assert_eq!(refusal, RequestError::RingOutOfRange { ring: 255, rings: 4 });
-    assert_eq!(script.said(), ["close [7]"]);
-}
-
-#[test]
-fn cve_2020_10724_crypto_requests_are_unknown() {
-    for request in [0, 22, 23, 26, 27, 28, 33, 35, 41, 45, 1000, u32::MAX] {
-        let mut script = ScriptedSession::running(SPLIT);
-        assert_eq!(script.acknowledged(request, &[0; 500], fds(&[7])), 1, "refused, and nothing else");
-        assert_eq!(script.said(), ["close [7]"]);
-        assert_eq!(reason(&mut script, request, &[], Vec::new()), RequestError::Unknown);
-    }
-}
-
-#[test]
-fn cve_2020_10725_ring_outside_of_memory_is_not_live() {
-    for user in [0, USER - 16, USER + MEMORY.1, u64::MAX - 15, MEMORY.0] {
-        let mut script = ScriptedSession::negotiated(SPLIT);
-        script.tell_with(ADD_MEM_REG, &single_region(MEMORY.0, MEMORY.1, USER, 0), fds(&[5]));
-        script.tell(SET_VRING_NUM, &state(0, 256));
-        script.tell(SET_VRING_ADDR, &addresses(0, 0, [user, USER + 0x2000, USER + 0x1000], 0));
-        script.tell_with(SET_VRING_KICK, &long(0), fds(&[10]));
-        assert!(!script.session.is_live(0));
-        assert!(script.said().iter().any(|line| line.starts_with("fault 0: 4096 bytes")));
-    }
-}
-
-#[test]
-fn cve_2020_10726_repeated_inflight_requests_keep_no_memory() {
-    let mut script = ScriptedSession::negotiated(SPLIT);
-    for _ in 0..1000 {
-        script.ask(GET_INFLIGHT_FD, &inflight(0, 0, 2, 256));
-        script.tell_with(SET_INFLIGHT_FD, &inflight(0x1000, 0, 2, 256), fds(&[7]));
-        script.said();
-    }
-}
-
-#[test]
-fn cve_2021_3839_inflight_records_of_missing_rings_are_refused() {
-    for (queues, size) in [(0, 256), (5, 256), (0xffff, 256), (2, 0), (2, 0x8001)] {
-        let refusal = RequestError::InflightArea { queues: queues as u16, queue_size: size as u16 };
-        let mut script = ScriptedSession::negotiated(SPLIT);
-        let body = inflight(0x1000, 0, queues, size);
-        assert_eq!(reason(&mut script, GET_INFLIGHT_FD, &body, Vec::new()), refusal);
-        let mut script = ScriptedSession::negotiated(SPLIT);
-        assert_eq!(reason(&mut script, SET_INFLIGHT_FD, &body, fds(&[7])), refusal);
-        assert_eq!(script.said(), ["close [7]"]);
-    }
-}
-
-#[test]
-fn cve_2022_0669_inflight_file_descriptors_do_not_leak() {
-    let fd = Rc::new(7);
-    for (request, count) in [(GET_INFLIGHT_FD, 1), (SET_INFLIGHT_FD, 0), (SET_INFLIGHT_FD, 2)] {
-        let mut script = ScriptedSession::negotiated(SPLIT);
-        let body = inflight(0x1000, 0, 2, 256);
-        let refusal = reason(&mut script, request, &body, vec![fd.clone(); count]);
-        assert!(matches!(refusal, RequestError::Descriptors { received, .. } if received == count));
-    }
-    let mut script = ScriptedSession::negotiated(SPLIT);
-    let body = inflight(0x1000, u64::MAX, 2, 256);
-    reason(&mut script, SET_INFLIGHT_FD, &body, vec![fd.clone()]);
-    assert_eq!(Rc::strong_count(&fd), 1);
-}
-
-#[test]
-fn cve_2017_17381_ring_of_size_zero_is_refused() {
-    for size in [0, 0x8001, u32::MAX] {
-        let mut script = ScriptedSession::negotiated(SPLIT);
-        let refusal = reason(&mut script, SET_VRING_NUM, &state(0, size), Vec::new());
-        assert_eq!(refusal, RequestError::RingSize { size, limit: 32768 });
-    }
-}
-
-#[test]
-fn cve_2019_14835_log_of_a_used_ring_that_wraps_is_not_used() {
-    let mut script = ScriptedSession::running(SPLIT);
-    let ring = [USER, USER + 0x2000, USER + 0x1000];
-    script.tell(SET_VRING_ADDR, &addresses(0, 1, ring, u64::MAX - 2053));
-    assert_eq!(script.said().len(), 2, "paused, and not live again");
-    assert!(!script.session.is_live(0));
-    script.tell(SET_VRING_ADDR, &addresses(0, 1, ring, 0x10_2000));
-    assert!(script.session.is_live(0));
 }
 
 #[test]

@@ -23,6 +23,9 @@ pub(crate) struct GuestsBus {
     /// Guest that changes its memory whenever the card reads: VF, changed address range, and state of the random number
     /// generator.
     pub(crate) turmoil: Option<(u8, Range<u64>, u32)>,
+    /// Byte that a VF's driver changes before each of the card's reads, and back before the next: VF, address, and the bits
+    /// that change.
+    pub(crate) toggled: Option<(u8, u64, u8)>,
     /// Bytes that a VF's driver stores while the card runs: number of the card's accesses before the store, VF, address
     /// and bytes.
     pub(crate) late: Option<(usize, u8, u64, Vec<u8>)>,
@@ -54,8 +57,11 @@ impl GuestsBus {
         memory.get_mut(start..start.saturating_add(length)).ok_or(fault)
     }
 
-    /// Changes a random byte of memory, if the accessing function's guest changes its memory while the card reads.
+    /// Changes the bytes of memory that the accessing function's guest changes while the card reads.
     fn stir(&mut self, function: Function) {
+        if let Some((vf, place, bits)) = self.toggled.filter(|(vf, ..)| Function::Vf(*vf) == function) {
+            self.memories[usize::from(vf)][place as usize] ^= bits;
+        }
         let Some((vf, range, state)) = self.turmoil.as_mut().filter(|(vf, ..)| Function::Vf(*vf) == function)
         else {
             return;

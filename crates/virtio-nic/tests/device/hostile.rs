@@ -1,16 +1,17 @@
-//! Tests guests that send malformed packets. A test with a CVE number repeats a flaw that stopped, slowed or
+//! Tests guests that send malformed packets. A test named after a CVE repeats a flaw that stopped, slowed or
 //! compromised another implementation. The card must not panic or loop, its cost is bounded, and other VFs continue.
 
+use crate::address;
 use crate::conversation::malformed;
 use crate::driver::{PARTS, store};
 use crate::exchange::datagram;
-use crate::machine::{MODERN, POSTED, RING, TestMachine};
+use crate::machine::{GuestDriverConfig, MODERN, POSTED, RING, SENT, TestMachine};
 use crate::offloads::{TSO, large_packet};
 use plane::PortIndex;
 use virtio::VirtioFeatures;
 use virtio::descriptor::{PackedDescriptor, SplitDescriptor, flag};
 use virtio::net::{self, NetHeader};
-use virtio_nic::RingStartParameters;
+use virtio_nic::{RingStartParameters, VfRules};
 
 /// Returns a card with three guests of a ring format: the first is hostile, the third has receive buffers.
 pub(crate) fn machine(packed: bool) -> TestMachine {
@@ -32,9 +33,9 @@ fn others_go_on(machine: &mut TestMachine, bound: usize) -> usize {
     received.len() - 1
 }
 
-/// CVE-2022-2132: a header in three buffers and more, and chains that are shorter than a header.
+/// The header is in three buffers and more, or the chain is shorter than a header.
 #[test]
-fn virtio_net_header_may_span_any_number_of_buffers() {
+fn cve_2022_2132_header_may_span_any_number_of_buffers() {
     for packed in [false, true] {
         let mut machine = machine(packed);
         let frame = datagram(0, 2, &[3; 50]);
@@ -66,9 +67,9 @@ fn malformed_descriptor_chains_are_returned_and_counted() {
     }
 }
 
-/// CVE-2024-11614: a checksum that begins or lies beyond the packet.
+/// The checksum begins or lies beyond the packet.
 #[test]
-fn frame_with_a_checksum_field_beyond_its_end_is_dropped() {
+fn cve_2024_11614_frame_with_a_checksum_beyond_it_is_dropped() {
     for packed in [false, true] {
         let mut machine = machine(packed);
         let frame = datagram(0, 2, &[3; 20]);
@@ -106,9 +107,9 @@ fn tso_packet_of_more_than_2048_segments_is_dropped() {
     }
 }
 
-/// 1,024 buffers of a byte each, CVE-2016-6490 (buffers without a byte), and lists without an end.
+/// The table has 1,024 buffers of a byte each, or (as in the CVE) of no byte, or has no end.
 #[test]
-fn endless_or_long_indirect_tables_are_dropped_at_bounded_cost() {
+fn cve_2016_6490_endless_indirect_table_has_a_bounded_cost() {
     let (table, count) = (POSTED, 1_024);
     for packed in [false, true] {
         // Length of each buffer, and the factor and the distance to the following descriptor.
@@ -186,9 +187,9 @@ fn available_index_or_head_outside_the_ring_stops_the_ring() {
     }
 }
 
-/// CVE-2017-17381: rings of size zero, and others that no device can have.
+/// The ring has size zero, or another size, position or address that no device can have.
 #[test]
-fn ring_with_invalid_size_position_or_address_does_not_start() {
+fn cve_2017_17381_ring_of_an_invalid_size_does_not_start() {
     let mut machine = machine(false);
     let addresses = machine.guests[0].rings[1].addresses();
     let good = RingStartParameters {
@@ -221,9 +222,9 @@ fn ring_with_invalid_size_position_or_address_does_not_start() {
     assert!(machine.nic.start_ring(64, &good, &mut machine.bus).is_err());
 }
 
-/// CVE-2018-1059: only the first byte of a buffer is in memory.
+/// Only the first bytes of a buffer are in memory.
 #[test]
-fn buffer_beyond_guest_memory_is_a_dma_fault_of_its_sender() {
+fn cve_2018_1059_buffer_beyond_guest_memory_is_a_dma_fault() {
     for packed in [false, true] {
         let mut machine = machine(packed);
         machine.bus.holes = vec![(0, 0x50_0000..0x50_1000)];
@@ -236,9 +237,9 @@ fn buffer_beyond_guest_memory_is_a_dma_fault_of_its_sender() {
     }
 }
 
-/// CVE-2019-3900: a flood of short frames keeps the thread from all other work.
+/// A flood of short frames would keep the thread from all other work.
 #[test]
-fn poll_sends_at_most_its_frame_budget_of_each_vf() {
+fn cve_2019_3900_poll_sends_at_most_its_budget_of_each_vf() {
     for packed in [false, true] {
         let mut machine = machine(packed);
         (0..120).for_each(|_| assert!(machine.send(0, NetHeader::default(), &datagram(0, 2, &[]), &[])));
@@ -246,6 +247,96 @@ fn poll_sends_at_most_its_frame_budget_of_each_vf() {
         assert!(machine.poll_once(0, 16));
         assert_eq!((machine.finished(0), machine.finished(1)), (16, 1));
     }
+}
+
+/// Bytes behind the IP packet, of which the length had a counter of 8 bits. The padding is no part of the flow, which
+/// chooses the receive queue, and stays in the frame.
+#[test]
+fn cve_2020_35498_padding_of_any_length_changes_no_flow() {
+    for packed in [false, true] {
+        let guests = [1, 4].map(|pairs| GuestDriverConfig::of(packed, MODERN, pairs));
+        for to in 1..4 {
+            let mut machine = TestMachine::with(&guests);
+            for pair in 0..4 {
+                (0..12).for_each(|_| assert!(machine.post_one(1, 2 * pair, &[1600])));
+            }
+            let frames = [0, 1, 46, 255, 256, 257, 512, 1_400].map(|padding| {
+                let mut frame = datagram(0, 1, &[to; 20]);
+                frame.resize(frame.len() + padding, 0xee);
+                frame
+            });
+            frames.iter().for_each(|frame| assert!(machine.send(0, NetHeader::default(), frame, &[])));
+            machine.poll(0);
+            let queues = (0..4).map(|pair| machine.received_by(1, 2 * pair));
+            let used: Vec<_> = queues.filter(|received| !received.is_empty()).collect();
+            assert_eq!(used.len(), 1, "all frames are of one flow");
+            assert!(used[0].iter().map(|(_, bytes, _)| bytes).eq(&frames), "packed {packed}");
+        }
+    }
+}
+
+/// A driver cannot have a header of 20 bytes, even if the transport accepted `VIRTIO_NET_F_HASH_REPORT`: the card copies
+/// at most the 12 bytes that it has room for.
+#[test]
+fn cve_2023_6693_hash_report_makes_no_longer_header() {
+    use VirtioFeatures as F;
+    assert!(!virtio_nic::FEATURES.intersects(F::HASH_REPORT.with(F::RSS)));
+    for features in [F::HASH_REPORT, MODERN.with(F::HASH_REPORT), F::from_bits(u64::MAX)] {
+        assert!(net::NetHeaderFormat::of(features).size() <= NetHeader::SIZE);
+    }
+    for packed in [false, true] {
+        let mut machine = machine(packed);
+        machine.nic.set_features(0, MODERN.with(F::HASH_REPORT));
+        let frame = datagram(0, 2, &[3; 50]);
+        assert!(machine.send(0, NetHeader::default(), &frame, &[]));
+        machine.poll(0);
+        let received = machine.received(2);
+        assert_eq!((received.len(), &received[0].1), (1, &frame));
+    }
+}
+
+/// Checks that a delivered frame has the bytes that the card judged, while its sender changes the source address
+/// between the card's reads: by any bits, or between its own address and a foreign one.
+#[test]
+fn frame_that_changes_keeps_the_address_that_was_judged() {
+    let (mut delivered, mut spoofed) = (0, 0);
+    for seed in 1..80_u32 {
+        let mut machine = machine(seed.is_multiple_of(2));
+        let own = machine.nic.rules(0).unwrap().clone();
+        machine.nic.set_rules(0, VfRules { spoof_check: true, ..own });
+        if seed.is_multiple_of(5) {
+            machine.nic.take_no_shortcuts();
+        }
+        // One frame at a time, so that each of the card's reads changes the source address of that frame.
+        for n in 0..12_u8 {
+            let (large, to) = (n % 3 == 0, if n % 2 == 0 { 2 } else { 9 });
+            let header = if large { TSO } else { NetHeader::default() };
+            let frame = if large { large_packet(0, to, &[n; 600]) } else { datagram(0, to, &[n; 600]) };
+            let at = SENT + 0x1000 * u64::from(n);
+            let whole = [&header.emit()[..], &frame].concat();
+            store(&mut machine.bus.memories[0], at, &whole);
+            // Pieces that begin before, in and behind the address.
+            let first = [12, 14, 20, 60, whole.len() as u32][seed as usize / 2 % 5];
+            let rest = (at + u64::from(first), whole.len() as u32 - first, false);
+            let chain = [(at, first, false), rest];
+            let chain = if rest.1 == 0 { &chain[..1] } else { &chain[..] };
+            // Receivers find the frame by its destination, which stays.
+            if seed.is_multiple_of(3) {
+                machine.bus.turmoil = Some((0, at + 18..at + 24, seed * 31 + u32::from(n)));
+            } else {
+                machine.bus.toggled = Some((0, at + 23, 5));
+            }
+            assert!(machine.make_available(0, 1, chain));
+            machine.poll(0);
+        }
+        let frames = machine.received(2).into_iter().map(|(_, bytes, _)| bytes);
+        for frame in frames.chain(std::mem::take(&mut machine.wire.sent)) {
+            assert_eq!(frame[6..12], address(0), "seed {seed}: a foreign address was delivered");
+            delivered += 1;
+        }
+        spoofed += machine.plane.ledger.of(PortIndex::of_field(0)).tx_spoofed;
+    }
+    assert!(delivered > 50 && spoofed > 50, "{delivered} frames were delivered, {spoofed} dropped");
 }
 
 /// Checks that bytes that change while the card reads them are treated as they were read.

@@ -21,7 +21,7 @@ pub(crate) const RING: u64 = 0x1_0000;
 pub(crate) const POSTED: u64 = 0x8_0000;
 const POSTED_CHAIN: u64 = 0x2800;
 /// Guest address of the packets to send. The next constant is the number of bytes reserved for them.
-const SENT: u64 = 0x44_0000;
+pub(crate) const SENT: u64 = 0x44_0000;
 const SENT_BYTES: u64 = 0x10_0000;
 /// Number of entries of each ring.
 pub(crate) const SIZE: u16 = 128;

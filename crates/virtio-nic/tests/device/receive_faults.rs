@@ -3,7 +3,7 @@
 
 use crate::driver::PARTS;
 use crate::exchange::datagram;
-use crate::machine::{MODERN, RING, TestMachine};
+use crate::machine::{MODERN, POSTED, RING, TestMachine};
 use plane::PortIndex;
 use virtio::VirtioFeatures;
 use virtio::net::NetHeader;
@@ -28,9 +28,9 @@ fn dropped_frame_of_too_many_buffers_keeps_earlier_frames() {
     }
 }
 
-/// CVE-2014-0077: a merged frame is longer than all buffers together.
+/// A merged frame is longer than all buffers together.
 #[test]
-fn frame_longer_than_all_posted_buffers_writes_no_stray_byte() {
+fn cve_2014_0077_frame_beyond_all_buffers_writes_no_stray_byte() {
     for packed in [false, true] {
         let mut machine = TestMachine::new(&[(packed, MODERN), (packed, MODERN)]);
         machine.post(1, &[&[100][..]; 9]);
@@ -39,6 +39,33 @@ fn frame_longer_than_all_posted_buffers_writes_no_stray_byte() {
         assert!(machine.received(1).is_empty());
         assert_eq!(machine.stray_byte(1), None, "packed {packed}");
     }
+}
+
+/// The number of buffers is written to the first of them when the others are filled. In the CVE the buffer was unmapped by
+/// then; here its memory vanishes at any access.
+#[test]
+fn cve_2021_3748_buffer_count_is_written_before_buffers_return() {
+    let mut outcomes = [0; 2];
+    for packed in [false, true] {
+        for after in 0..60 {
+            let mut machine = TestMachine::new(&[(packed, MODERN), (packed, MODERN)]);
+            machine.post(1, &[&[100][..]; 20]);
+            let frame = datagram(0, 1, &[7; 900]);
+            assert!(machine.send(0, NetHeader::default(), &frame, &[]));
+            machine.bus.holes = vec![(1, POSTED..POSTED + 0x1000)];
+            (machine.bus.accesses, machine.bus.holes_after) = (0, after);
+            machine.poll(0);
+            let received = machine.received(1);
+            outcomes[received.len()] += 1;
+            if let [(header, bytes, buffers)] = &received[..] {
+                assert_eq!((bytes, *buffers, header.buffers), (&frame, 10, 10), "packed {packed}, {after}");
+            }
+            let counted = machine.plane.ledger.total(PortIndex::of_field(1)).rx_packets;
+            assert_eq!(counted, received.len() as u64, "packed {packed}, {after}");
+            assert_eq!(machine.stray_byte(1), None, "packed {packed}, {after}");
+        }
+    }
+    assert!(outcomes[0] > 4 && outcomes[1] > 4, "{outcomes:?}");
 }
 
 #[test]

@@ -103,8 +103,8 @@ fn message_with_33_descriptors_disconnects_its_client() {
 }
 
 #[test]
-fn descriptors_of_repeated_or_wrong_messages_are_closed() {
-    alone("vhost::hostile::descriptors_of_repeated_or_wrong_messages_are_closed", || {
+fn cve_2019_14818_descriptors_of_repeated_messages_are_closed() {
+    alone("vhost::hostile::cve_2019_14818_descriptors_of_repeated_messages_are_closed", || {
         let live = LiveHost::with(PORT);
         let mut front = VirtioGuest::boot(&live, 0).front;
         let eventfd = EventFd::new().unwrap();
@@ -171,7 +171,7 @@ fn storm_of_enable_messages_delays_no_other_guest() {
 }
 
 #[test]
-fn unaligned_or_unmapped_ring_is_never_used() {
+fn cve_2020_10725_unaligned_or_unmapped_ring_is_never_used() {
     let mut bystanders = BystanderGuests::new();
     let mut hostile = bystanders.greet();
     hostile.share_memory();

@@ -103,9 +103,27 @@ fn short_truncated_or_foreign_files_of_records_are_refused() {
     exchange(&mut a, &mut b);
 }
 
+/// The number in a ring's record of the batch that it returned last, and its used index, are the front end's.
 #[test]
-fn repeated_records_keep_no_descriptor() {
-    alone("vhost::inflight::repeated_records_keep_no_descriptor", || {
+fn dpdk_5a4fbe7_last_index_of_returned_records_is_unused() {
+    let live = LiveHost::with(PORT);
+    let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
+    let (records, file) = a.front.create_inflight(RINGS.0, RINGS.1).unwrap();
+    let file = File::from(file);
+    for index in [0_u16, 63, 64, 0x8000, 0xffff] {
+        let bytes = [index.to_le_bytes(); 2].concat();
+        [0, SIZE / 2].iter().for_each(|ring| file.write_all_at(&bytes, ring + 12).unwrap());
+        let sent = live.show(0).function.tx.packets;
+        a.front.accept(&returned(records), vec![file.try_clone().unwrap().into()]);
+        exchange(&mut a, &mut b);
+        assert_eq!(live.show(0).function.tx.packets, sent + 5, "index {index}");
+    }
+    assert!(live.is_whole());
+}
+
+#[test]
+fn cve_2020_10726_repeated_records_keep_no_descriptor() {
+    alone("vhost::inflight::cve_2020_10726_repeated_records_keep_no_descriptor", || {
         let live = LiveHost::with(PORT);
         let mut front = VirtioGuest::boot(&live, 0).front;
         let mut repeat = || {

@@ -131,12 +131,12 @@ fn unsuitable_log_disconnects_its_client_alone() {
 }
 
 #[test]
-fn memory_beyond_a_short_log_is_written_unmarked() {
+fn cve_2020_10722_memory_beyond_a_short_log_is_unmarked() {
     let live = LiveHost::with(PORT);
     let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
     let log = TestLog::new();
     begin_log(&mut a, &log);
-    // CVE-2020-10722: memory lies behind the last page of the log.
+    // Memory lies behind the last page of the log.
     assert!(a.front.set_log(LogArea { size: 1, offset: 0 }, log.copy()));
     log.memory.write(0, &[0; LOG as usize]).unwrap();
     exchange(&mut a, &mut b);

@@ -54,6 +54,53 @@ fn frames_are_copied_whole_between_two_dma_tables() {
 }
 
 #[test]
+fn bytes_changed_after_the_check_are_delivered_as_checked() {
+    let (from, to) = (table(&[(1, 1)]), table(&[(1, 1)]));
+    for length in [14, 60, 64, 65, 1514] {
+        from.write(PAGE, &vec![1; length]).unwrap();
+        let (mut heads, mut sums) = ([[0; 64]], [0]);
+        assert_eq!(from.gather(&mut 0, &[PAGE], &[length as u32], &mut heads), 1);
+        from.write(PAGE, &vec![2; length]).unwrap();
+        let run = FrameCopyList {
+            heads: &mut heads,
+            sources: &[PAGE],
+            lengths: &[length as u32],
+            targets: &[PAGE],
+            sums: &mut sums,
+        };
+        assert_eq!(from.carry(&mut 0, (&to, &mut 0), run, None), 1);
+        let mut delivered = vec![0; length];
+        to.read(PAGE, &mut delivered).unwrap();
+        let (head, rest) = delivered.split_at(length.min(64));
+        assert!(head.iter().all(|byte| *byte == 1), "addresses and tag are the judged ones");
+        assert!(rest.iter().all(|byte| *byte == 2));
+    }
+}
+
+/// A shorter slice than was asked for is no access. In the CVE (vm-memory, which the host does not use) typed accesses went
+/// beyond the slice that they got.
+#[test]
+fn cve_2023_41051_access_across_the_end_of_a_region_is_refused() {
+    let mut table = table(&[(1, 1)]);
+    table.map(2 * PAGE, PAGE, DmaPermissions::READ_ONLY, Some((memfd(1), 0))).unwrap();
+    let end = 2 * PAGE;
+    for length in 1..=16_usize {
+        for inside in 0..=length as u64 {
+            let (first, mut bytes) = (end - inside, vec![0xaa; length]);
+            // Writes end with the first region, reads with the second.
+            assert_eq!(table.write(first, &bytes).is_ok(), inside == length as u64, "{first:#x}, {length}");
+            bytes.fill(0xbb);
+            let read = table.read_by(&mut 0, first + PAGE, &mut bytes);
+            assert_eq!(read.is_ok(), inside == length as u64, "{first:#x}, {length}");
+            assert!(read.is_ok() || bytes.iter().all(|byte| *byte == 0xbb), "a refused read writes nothing");
+        }
+    }
+    let mut beyond = [0; 16];
+    table.read(end, &mut beyond).unwrap();
+    assert_eq!(beyond, [0; 16], "a refused write writes nothing");
+}
+
+#[test]
 fn copying_frames_ends_before_a_frame_without_dma_permission() {
     let mut from = table(&[(1, 2)]);
     from.map(8 * PAGE, PAGE, DmaPermissions::READ_ONLY, Some((memfd(1), 0))).unwrap();

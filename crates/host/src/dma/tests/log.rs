@@ -107,10 +107,10 @@ fn log_set_after_a_ring_start_has_all_memory_marked() {
 }
 
 #[test]
-fn mark_beyond_the_log_is_dropped() {
+fn cve_2020_10722_mark_beyond_the_log_is_dropped() {
     let mut table = table(&[(14, 4)]);
     table.map(PAGE.wrapping_neg(), PAGE, DmaPermissions::READ_WRITE, Some((memfd(1), 0))).unwrap();
-    // CVE-2020-10722: the log has 16 pages, and memory continues behind them.
+    // The log has 16 pages, and memory continues behind them.
     let (_file, log) = log(&mut table, 2);
     table.write(14 * PAGE, &[1; 4 * PAGE as usize]).unwrap();
     table.write(u64::MAX, &[1]).unwrap();
