@@ -116,7 +116,7 @@ fn iavf_joins_in(world: &LinuxTestbed, visitor: &ScenarioGuest) -> Result<()> {
     crate::avf::no_checksum_errors(visitor)
 }
 
-fn is_newer_than_trixies(release: &str) -> Result<()> {
+pub(crate) fn is_newer_than_trixies(release: &str) -> Result<()> {
     let mut numbers = release.split('.').map(str::parse::<u32>);
     let mut number = || numbers.next().and_then(Result::ok).with_context(|| format!("Linux {release:?}"));
     ensure!((number()?, number()?) > (6, 12), "trixie-backports has Linux {release}");

@@ -1,5 +1,5 @@
 //! Checks the third family: stock virtio_net behind vhost-user, on a port whose VFs are spread over two workers. The guest
-//! Judy has split rings. The guest Kim has two queue pairs, with packed rings. Both guests are on
+//! Judy has split rings. The guest Kim has four queue pairs, with packed rings. Both guests are on
 //! one port, so that large packets pass unsegmented.
 
 pub(crate) mod bookworm;
@@ -22,15 +22,18 @@ use linux_guest::LinuxGuest;
 use serde_json::Value;
 
 const VLAN: u8 = 77;
+/// Number of queue pairs, and of processors, of the guest Kim.
+const PAIRS: u32 = 4;
 
 impl LinuxTestbed {
-    /// Boots the guests on [`SPLIT`] and [`PACKED`], unless they run, and restores their network state. The second has two
-    /// processors and two queue pairs.
+    /// Boots the guests on [`SPLIT`] and [`PACKED`], unless they run, and restores their network state. The second has four
+    /// processors and four queue pairs.
     pub(crate) fn settle_virtio(&mut self) -> Result<()> {
         if self.virtio.is_none() {
             let judy = LinuxGuest::builder("judy").vhost_socket(self.socket(SPLIT), 1, &[mac(6)]);
             let packed = [("packed", true.into()), mac(7)];
-            let kim = LinuxGuest::builder("kim").cpus(2).vhost_socket(self.socket(PACKED), 2, &packed);
+            let kim =
+                LinuxGuest::builder("kim").cpus(PAIRS).vhost_socket(self.socket(PACKED), PAIRS, &packed);
             let judy = ScenarioGuest::spawn(judy, self.assets(), SPLIT, 6)?;
             let kim = ScenarioGuest::spawn(kim, self.assets(), PACKED, 7)?;
             [&judy, &kim].iter().try_for_each(|guest| guest.linux.wait_ready(BOOT))?;
@@ -139,10 +142,17 @@ pub(crate) fn add_address(judy: &ScenarioGuest, address: &str) -> Result<()> {
     judy.check(&format!("ip addr replace {address}/24 dev eth0")).map(drop)
 }
 
-/// Checks that an unmodified Debian kernel binds virtio_net, exchanges pings and TCP with another guest, and receives
-/// large packets unsegmented.
+/// Returns the numbers of large packets that a VF's guest has sent and received unsegmented.
+fn large_packets(world: &LinuxTestbed, vf: &str) -> Result<[u64; 2]> {
+    let counts = world.vf(vf)?.device.context("a virtio VF has counts of its device")?;
+    Ok([counts.segmented, counts.passed_uncut])
+}
+
+/// Checks that an unmodified Debian kernel binds virtio_net with one and with four queue pairs, exchanges pings and TCP with
+/// another guest, and sends and receives large packets unsegmented.
 pub(crate) fn binds(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
-    let guests = linked(world)?;
+    linked(world)?;
+    let guests = world.virtio()?;
     for guest in guests {
         let driver = guest.check("ethtool -i eth0")?;
         ensure!(driver.contains("driver: virtio_net"), "{}: {driver}", guest.name());
@@ -151,8 +161,18 @@ pub(crate) fn binds(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
         let missing = wanted.iter().find(|offload| !offloads.contains(**offload));
         ensure!(missing.is_none(), "{}: {missing:?} is not in {offloads}", guest.name());
     }
-    exchange(guests)?;
     let [judy, kim] = guests;
+    for (guest, pairs) in [(judy, 1), (kim, PAIRS)] {
+        let queues = guest.check("ls -d /sys/class/net/eth0/queues/rx-* | wc -l")?;
+        ensure!(queues.trim() == pairs.to_string(), "{}: {queues} of {pairs} queue pairs", guest.name());
+    }
+    let before = [SPLIT, PACKED].map(|vf| large_packets(world, vf));
+    exchange(guests)?;
+    for (vf, before) in [SPLIT, PACKED].into_iter().zip(before) {
+        let (before, after) = (before?, large_packets(world, vf)?);
+        let grown = before.iter().zip(&after).all(|(before, after)| after > before);
+        ensure!(grown, "{vf}: large packets sent and received: {before:?} before TCP, {after:?} after it");
+    }
     for (from, to) in [(judy, kim), (kim, judy)] {
         from.reach(&to.address_v6())?;
         from.iperf(&to.address_v6(), "-n 8M")?;
