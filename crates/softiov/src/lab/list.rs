@@ -1,7 +1,7 @@
 //! `softiov lab list`: lists experiments with their points and metrics, and settings.
 
-use lab::catalogue::{ExperimentCatalogue, SettingDefinition};
-use lab::experiment::{Experiment, Metric};
+use lab::catalogue::{ExperimentCatalogue, PublishedValue, SettingDefinition};
+use lab::experiment::{Experiment, FigureDefinition, FigureKind, FigureScale, Metric};
 use lab::named::{NamedValues, Params};
 use lab::runner::plan;
 use lab::value::ParameterValue;
@@ -28,8 +28,41 @@ struct ListedExperiment<'a> {
     title: &'a str,
     shows: &'a str,
     params: NamedValues<Vec<ParameterValue>>,
+    /// Labels of the parameters' values in figures, for parameters whose values have labels.
+    labels: NamedValues<&'a [&'a str]>,
     metrics: Vec<ListedMetric<'a>>,
     points: Vec<Params>,
+    figures: Vec<ListedFigure<'a>>,
+    stated: Vec<ListedStatedValue<'a>>,
+}
+
+#[derive(Serialize)]
+struct ListedFigure<'a> {
+    title: &'a str,
+    /// `lines`, `stacked` or `grouped`.
+    kind: &'a str,
+    x: &'a [&'a str],
+    x_title: &'a str,
+    split: Option<&'a str>,
+    left: ListedScale<'a>,
+    right: Option<ListedScale<'a>>,
+}
+
+#[derive(Serialize)]
+struct ListedScale<'a> {
+    title: &'a str,
+    unit: &'a str,
+    /// Metric and label of each series.
+    series: &'a [(&'a str, &'a str)],
+}
+
+/// Value that a paper states for a point of an experiment.
+#[derive(Serialize)]
+struct ListedStatedValue<'a> {
+    point: NamedValues<&'a str>,
+    metric: &'a str,
+    value: f64,
+    calibrated: bool,
 }
 
 #[derive(Serialize)]
@@ -50,22 +83,49 @@ struct ListedSetting<'a> {
 
 pub(super) fn as_json(catalogue: &ExperimentCatalogue) -> Result<String, serde_json::Error> {
     let listing = LabListing {
-        experiments: catalogue.experiments.iter().map(experiment).collect(),
+        experiments: catalogue.experiments.iter().map(|it| experiment(it, &catalogue.stated)).collect(),
         settings: catalogue.settings.iter().map(setting).collect(),
     };
     serde_json::to_string_pretty(&listing)
 }
 
-fn experiment(experiment: &'static Experiment) -> ListedExperiment<'static> {
+fn experiment(experiment: &'static Experiment, stated: &[PublishedValue]) -> ListedExperiment<'static> {
     let metric = |&Metric { name, unit, what }: &Metric| ListedMetric { name, unit, what };
+    let labelled = experiment.axes.iter().filter(|axis| !axis.labels.is_empty());
+    let own = stated.iter().filter(|stated| stated.experiment == experiment.name);
     ListedExperiment {
         name: experiment.name,
         title: experiment.title,
         shows: experiment.shows,
         params: experiment.axes.iter().map(|axis| (axis.name.to_owned(), axis.values.list())).collect(),
+        labels: labelled.map(|axis| (axis.name.to_owned(), axis.labels)).collect(),
         metrics: experiment.metrics.iter().map(metric).collect(),
         points: plan::points(experiment),
+        figures: experiment.figures.iter().map(figure).collect(),
+        stated: own.map(stated_value).collect(),
     }
+}
+
+fn figure(figure: &'static FigureDefinition) -> ListedFigure<'static> {
+    let FigureDefinition { title, kind, x, x_title, split, left, right } = figure;
+    let kind = match kind {
+        FigureKind::Lines => "lines",
+        FigureKind::StackedBars => "stacked",
+        FigureKind::GroupedBars => "grouped",
+    };
+    let right = right.as_ref().map(scale);
+    ListedFigure { title, kind, x, x_title, split: *split, left: scale(left), right }
+}
+
+fn scale(&FigureScale { title, unit, series }: &FigureScale) -> ListedScale<'static> {
+    ListedScale { title, unit, series }
+}
+
+fn stated_value(
+    &PublishedValue { axes, metric, value, is_calibrated, .. }: &PublishedValue,
+) -> ListedStatedValue<'static> {
+    let point = axes.iter().map(|&(axis, value)| (axis.to_owned(), value)).collect();
+    ListedStatedValue { point, metric, value, calibrated: is_calibrated }
 }
 
 fn setting(setting: &SettingDefinition) -> ListedSetting<'_> {

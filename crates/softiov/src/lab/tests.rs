@@ -210,6 +210,23 @@ fn lab_list_shows_points_and_settings_of_experiments() {
     let json: serde_json::Value = serde_json::from_str(&list::as_json(&catalogue()).unwrap()).unwrap();
     assert_eq!(json["experiments"][0]["params"]["vms"], serde_json::json!([1, 2, 3]));
     assert_eq!(json["settings"][0]["default"], 2);
+    let figure = &json["experiments"][0]["figures"][0];
+    assert_eq!(figure["kind"], "lines");
+    assert_eq!(figure["left"]["series"], serde_json::json!([["mbps", "throughput"]]));
+}
+
+#[test]
+fn lab_list_json_has_the_values_that_papers_state() {
+    let catalogue = lab::experiments::catalogue();
+    let json: serde_json::Value = serde_json::from_str(&list::as_json(&catalogue).unwrap()).unwrap();
+    let experiments = json["experiments"].as_array().unwrap();
+    let listed = experiments.iter().flat_map(|experiment| experiment["stated"].as_array().unwrap());
+    assert_eq!(listed.count(), catalogue.stated.len());
+    let direct = experiments.iter().find(|experiment| experiment["name"] == "direct-net").unwrap();
+    let stated = serde_json::json!({
+        "point": {"path": "vmdq"}, "metric": "throughput_gbps", "value": 8.2, "calibrated": false,
+    });
+    assert!(direct["stated"].as_array().unwrap().contains(&stated), "{}", direct["stated"]);
 }
 
 #[test]
