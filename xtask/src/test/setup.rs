@@ -19,7 +19,7 @@ struct RequiredProgram {
     what: &'static str,
 }
 
-const NEEDS: [RequiredProgram; 8] = [
+const NEEDS: [RequiredProgram; 9] = [
     RequiredProgram {
         program: "ip",
         package: "iproute2",
@@ -52,6 +52,7 @@ const NEEDS: [RequiredProgram; 8] = [
         package: "valgrind",
         what: "count of the instructions that the card spends on a frame",
     },
+    RequiredProgram { program: "pip3", package: "python3-pip", what: "tests of the lab's notebook" },
 ];
 
 /// Environment variables that name a guest's QEMU, kernel and initramfs in place of those from Debian

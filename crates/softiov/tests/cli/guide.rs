@@ -35,6 +35,7 @@ fn reader_with(folder: &TempDir, more: &Path) -> DocumentationShell {
         ("/run/user/1000", run.to_str().unwrap()),
         ("/home/you", home.to_str().unwrap()),
         ("docs/monitoring", concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/monitoring")),
+        ("docs/artifact", concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/artifact")),
     ];
     DocumentationShell::at(shell, &places)
 }

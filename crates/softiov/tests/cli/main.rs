@@ -5,6 +5,7 @@ mod access;
 mod api;
 mod apparmor;
 mod apply;
+mod artifact;
 mod bench;
 mod beyond;
 mod calls;
