@@ -1,6 +1,5 @@
 //! `cargo xtask bench`: builds the host and the benchmark (`crates/bench`) for release, and runs the benchmark.
 
-use std::env;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 
@@ -24,12 +23,7 @@ pub(crate) fn run(options: &BenchArgs) -> Result<ExitCode> {
     if !build.current_dir(&root).status()?.success() {
         return Ok(ExitCode::FAILURE);
     }
-    // This program lies in a profile's folder of the target folder, wherever that is.
-    let this = env::current_exe()?;
-    let target = this
-        .ancestors()
-        .nth(2)
-        .context("cannot find cargo's target folder: this program does not lie in it")?;
+    let target = metadata::target_folder()?;
     // Replaces this process: a signal that ends `cargo xtask bench` ends the benchmark, and with it the started hosts.
     let mut measure = Command::new(target.join("release/bench"));
     let error = measure.args(&options.arguments).current_dir(&root).exec();

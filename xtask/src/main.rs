@@ -1,11 +1,12 @@
 //! The tasks of the project: `cargo xtask test` proves everything that can be proved on this machine,
 //! `cargo xtask explore` runs the property tests with new seeds, `cargo xtask soak` ends the host under guests hundreds
-//! of times, `cargo xtask bench` measures it beside its peers, `cargo xtask instructions` counts what the card spends
-//! on a frame, `cargo xtask deb` makes the Debian package, `cargo xtask tidy` checks the rules that the compiler does
-//! not know, `cargo xtask registers` writes the pages of the register tables.
+//! of times, `cargo xtask attack` attacks it, `cargo xtask bench` measures it beside its peers, `cargo xtask
+//! instructions` counts what the card spends on a frame, `cargo xtask deb` makes the Debian package, `cargo xtask tidy`
+//! checks the rules that the compiler does not know, `cargo xtask registers` writes the pages of the register tables.
 //!
 //! Plain cargo builds and runs the card itself.
 
+mod attack;
 mod avf_registers;
 mod bench;
 mod deb;
@@ -33,6 +34,9 @@ enum XtaskCommand {
     /// Hands over and kills a host under traffic, 200 times each; takes half an hour. `--help` says more.
     #[command(disable_help_flag = true)]
     Soak(soak::SoakArgs),
+    /// Attacks a running host with hand-made cases, and checks it after each. `--help` says more.
+    #[command(disable_help_flag = true)]
+    Attack(attack::AttackArgs),
     /// Measures SoftIOV's card beside the alternatives that users would choose; takes some minutes. `--help` says
     /// more.
     #[command(disable_help_flag = true)]
@@ -52,6 +56,7 @@ fn main() -> anyhow::Result<ExitCode> {
         XtaskCommand::Test(options) => test::run(&options),
         XtaskCommand::Explore(options) => explore::run(&options),
         XtaskCommand::Soak(options) => soak::run(&options),
+        XtaskCommand::Attack(options) => attack::run(&options),
         XtaskCommand::Bench(options) => bench::run(&options),
         XtaskCommand::Instructions(options) => instructions::run(&options),
         XtaskCommand::Deb(options) => deb::run(&options),

@@ -22,6 +22,16 @@ pub(crate) fn workspace_root() -> Result<PathBuf> {
     Ok(root.to_owned())
 }
 
+/// Returns cargo's target folder: the parent of the profile's folder in which this program lies.
+pub(crate) fn target_folder() -> Result<PathBuf> {
+    let this = env::current_exe()?;
+    Ok(this
+        .ancestors()
+        .nth(2)
+        .context("cannot find cargo's target folder: this program does not lie in it")?
+        .to_owned())
+}
+
 /// Returns `path` relative to the workspace's folder `root`.
 pub(crate) fn relative(root: &Path, path: &Path) -> PathBuf {
     path.strip_prefix(root).unwrap_or(path).to_owned()

@@ -10,7 +10,6 @@
 mod made;
 mod tree;
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -40,7 +39,7 @@ pub(crate) struct DebArgs {
 /// Builds the Debian package, and prints its path.
 pub(crate) fn run(options: &DebArgs) -> Result<ExitCode> {
     let root = metadata::workspace_root()?;
-    let target = target_folder()?;
+    let target = metadata::target_folder()?;
     let program = match &options.program {
         Some(program) => program.clone(),
         None => build(&root, &target, options.target.as_deref())?,
@@ -67,16 +66,6 @@ fn build(root: &Path, target: &Path, triple: Option<&str>) -> Result<PathBuf> {
     command.args(triple.into_iter().flat_map(|triple| ["--target", triple]));
     ensure!(command.status()?.success(), "cannot build the program of the Debian package");
     Ok(target.join(triple.unwrap_or_default()).join("release/softiov"))
-}
-
-/// Returns cargo's target folder: the parent of the profile's folder in which this program lies.
-fn target_folder() -> Result<PathBuf> {
-    let this = env::current_exe()?;
-    Ok(this
-        .ancestors()
-        .nth(2)
-        .context("cannot find cargo's target folder: this program does not lie in it")?
-        .to_owned())
 }
 
 fn version_of(root: &Path) -> Result<String> {

@@ -1,0 +1,123 @@
+//! Cases, their groups, and the kinds of attacks.
+
+use crate::control::ControlStep;
+use crate::field::Field;
+use crate::guest::{GuestStart, GuestStep};
+use crate::socket::SocketStep;
+use std::fmt;
+use virtio::net::NetHeader;
+
+/// Family of the VF that a case attacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+pub enum AttackedFamily {
+    /// VF of an Intel 82576, behind a vfio-user socket.
+    #[serde(rename = "82576")]
+    I82576,
+    /// Adaptive Virtual Function, behind a vfio-user socket.
+    #[serde(rename = "avf")]
+    Avf,
+    /// Virtio network function, behind a vhost-user socket.
+    #[serde(rename = "virtio")]
+    Virtio,
+}
+
+impl AttackedFamily {
+    /// Families in the order of the host's ports.
+    pub const ALL: [Self; 3] = [Self::I82576, Self::Avf, Self::Virtio];
+
+    /// Returns the family's name in the host's configuration.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::I82576 => "82576",
+            Self::Avf => "avf",
+            Self::Virtio => "virtio",
+        }
+    }
+
+    /// Returns the number of the host's port that has VFs of this family.
+    #[must_use]
+    pub fn port(self) -> usize {
+        self as usize
+    }
+}
+
+impl fmt::Display for AttackedFamily {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Attack of a case, as data for the engine that carries it out.
+#[derive(Debug, Clone, Copy)]
+pub enum Attack {
+    /// Messages on the socket of the attacked VF.
+    Socket(&'static [SocketStep]),
+    /// Accesses of a guest to the attacked VF's registers and to its own memory.
+    Guest(GuestStart, &'static [GuestStep]),
+    /// Frames of a guest with an Ethernet address of its own, and what becomes of them.
+    Frames(&'static [GuestStep], FrameFate),
+    /// Packets of a virtio guest, and what becomes of them.
+    Packets(&'static [VirtioPacket], FrameFate),
+    /// Accesses of a guest, repeated without a pause while the neighbours exchange frames.
+    GuestFlood(GuestStart, &'static [GuestStep]),
+    /// Messages on the socket of the attacked VF, repeated without a pause while the neighbours exchange frames.
+    SocketFlood(&'static [SocketStep]),
+    /// Bytes on the control socket.
+    Control(&'static [ControlStep]),
+}
+
+/// Fate of an attack's frames, which contain the [mark](crate::neighbours::MARK).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameFate {
+    /// A neighbour receives at least one of the frames.
+    Delivered,
+    /// No neighbour receives one of the frames.
+    Dropped,
+    /// The frames may arrive or not.
+    Either,
+}
+
+/// Packet that a virtio guest sends, with the header in front of it.
+#[derive(Debug, Clone, Copy)]
+pub struct VirtioPacket {
+    /// Header with the packet's offloads.
+    pub header: NetHeader,
+    /// Ethernet frame.
+    pub packet: &'static [Field],
+}
+
+/// Set of cases that a test runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CaseSet {
+    /// Runs in the normal tests of the project too.
+    Short,
+    /// Runs only by `cargo xtask attack`.
+    Full,
+}
+
+/// Hand-made attack with its rule and its remedy.
+#[derive(Debug, Clone, Copy)]
+pub struct AttackCase {
+    /// Name of the case, unique among all groups.
+    pub name: &'static str,
+    /// Family of the attacked VF.
+    pub family: AttackedFamily,
+    /// Rule of the datasheet, the protocol or the project's promises that the host must keep.
+    pub rule: &'static str,
+    /// File, and if needed the place in it, to look at if the case fails.
+    pub remedy: &'static str,
+    /// Set that the case belongs to.
+    pub set: CaseSet,
+    /// Attack that is carried out.
+    pub attack: Attack,
+}
+
+/// Group of cases on one subject.
+#[derive(Debug, Clone, Copy)]
+pub struct AttackGroup {
+    /// Name of the group.
+    pub name: &'static str,
+    /// Cases of the group, in the order in which they run.
+    pub cases: &'static [AttackCase],
+}

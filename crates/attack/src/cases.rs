@@ -1,0 +1,67 @@
+//! Tables of cases, a file for each group. Each row has a reason of its own: no row only varies another row's value.
+
+mod admin_queue;
+mod control;
+mod fairness;
+mod guest_memory;
+mod mailbox;
+mod network;
+mod protocol;
+mod resets;
+mod vhost;
+
+use crate::case::{Attack, AttackCase, AttackGroup, AttackedFamily, CaseSet};
+
+/// All groups, in the order in which they run.
+pub const GROUPS: &[AttackGroup] = &[
+    AttackGroup { name: "protocol", cases: protocol::CASES },
+    AttackGroup { name: "vhost", cases: vhost::CASES },
+    AttackGroup { name: "guest-memory", cases: guest_memory::CASES },
+    AttackGroup { name: "mailbox", cases: mailbox::CASES },
+    AttackGroup { name: "admin-queue", cases: admin_queue::CASES },
+    AttackGroup { name: "resets", cases: resets::CASES },
+    AttackGroup { name: "network", cases: network::CASES },
+    AttackGroup { name: "control", cases: control::CASES },
+    AttackGroup { name: "fairness", cases: fairness::CASES },
+];
+
+/// Creates a row: name, family, rule, remedy and attack.
+const fn row(
+    name: &'static str,
+    family: AttackedFamily,
+    rule: &'static str,
+    remedy: &'static str,
+    attack: Attack,
+) -> AttackCase {
+    AttackCase { name, family, rule, remedy, set: CaseSet::Full, attack }
+}
+
+impl AttackCase {
+    /// Puts the case into the short set.
+    const fn short(mut self) -> Self {
+        self.set = CaseSet::Short;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::GROUPS;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    #[test]
+    fn case_names_are_unique_and_remedies_name_files() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut names = BTreeSet::new();
+        for group in GROUPS {
+            assert!(names.insert(group.name), "two groups or cases are called {}", group.name);
+        }
+        for case in GROUPS.iter().flat_map(|group| group.cases) {
+            assert!(names.insert(case.name), "two groups or cases are called {}", case.name);
+            let file = case.remedy.split([':', ' ']).next().unwrap_or_default();
+            assert!(root.join(file).is_file(), "{}: {file} is no file", case.name);
+            assert!(!case.rule.ends_with('.') && case.rule.len() > 20, "{}: {}", case.name, case.rule);
+        }
+    }
+}

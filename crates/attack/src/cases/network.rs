@@ -1,0 +1,228 @@
+//! Cases on frames: what a guest may not send, and frames that are malformed.
+
+use super::row;
+use crate::case::Attack::{Frames, Packets};
+use crate::case::AttackedFamily::{Avf, I82576, Virtio};
+use crate::case::FrameFate::{Delivered, Dropped, Either};
+use crate::case::{AttackCase, VirtioPacket};
+use crate::field::Field::{self, Bytes, Fill, NeighbourMac, OwnMac};
+use crate::guest::GuestStep::Send;
+use crate::guest::PLAIN;
+use driver::vf::TxOffload;
+use virtio::net::NetHeader;
+
+/// Mark of an attack's frames, and padding to the shortest frame.
+const MARKED: Field = Bytes(b"attack-frame");
+const PAD: Field = Fill(0, 60);
+/// Ethernet type of the frames, and of MAC control.
+const TYPE: Field = Bytes(&[0x88, 0xb5]);
+const SPOOF: &str = "crates/plane/src/switch/decide.rs";
+const MAC: &str = "crates/nic/src/mac.rs";
+const HEADERS: &str = "crates/driver/src/offload.rs: the card's side is crates/offload/src";
+const HEADER: &str = "crates/virtio/src/net/header.rs";
+/// Segmentation into 100 bytes.
+const SEGMENTS: TxOffload = TxOffload { ip_checksum: true, l4_checksum: true, tso: Some(100), vlan: None };
+/// Checksums without segmentation.
+const CHECKSUMS: TxOffload = TxOffload { ip_checksum: true, l4_checksum: true, tso: None, vlan: None };
+/// Header of a packet without offloads, and one that asks for a checksum.
+const NONE: NetHeader = NetHeader {
+    flags: 0,
+    gso_type: 0,
+    header_length: 0,
+    gso_size: 0,
+    checksum_start: 0,
+    checksum_offset: 0,
+    buffers: 0,
+};
+const CHECKSUM: NetHeader = NetHeader { flags: 1, ..NONE };
+/// Plain frame of a virtio guest.
+const FRAME: &[Field] = &[NeighbourMac, OwnMac, TYPE, MARKED, PAD];
+/// IPv4 header without its length, for TCP.
+const IPV4: Field =
+    Bytes(&[0x08, 0x00, 0x45, 0, 0xff, 0xff, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+/// TCP header.
+const TCP: Field = Bytes(&[0, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0x10, 0, 0, 0, 0, 0, 0]);
+
+pub(super) const CASES: &[AttackCase] = &[
+    row(
+        "plain-frame",
+        I82576,
+        "A frame that breaks no rule arrives: the attack's own road works",
+        SPOOF,
+        Frames(&[Send(&[NeighbourMac, OwnMac, TYPE, MARKED, PAD], PLAIN)], Delivered),
+    )
+    .short(),
+    row(
+        "plain-avf-frame",
+        Avf,
+        "A frame that breaks no rule arrives: the attack's own road works",
+        SPOOF,
+        Frames(&[Send(&[NeighbourMac, OwnMac, TYPE, MARKED, PAD], PLAIN)], Delivered),
+    )
+    .short(),
+    row(
+        "plain-virtio-packet",
+        Virtio,
+        "A packet that breaks no rule arrives: the attack's own road works",
+        SPOOF,
+        Packets(&[VirtioPacket { header: NONE, packet: FRAME }], Delivered),
+    )
+    .short(),
+    row(
+        "neighbours-source-address",
+        I82576,
+        "A frame with a neighbour's source address does not leave its VF",
+        SPOOF,
+        Frames(&[Send(&[NeighbourMac, NeighbourMac, TYPE, MARKED, PAD], PLAIN)], Dropped),
+    )
+    .short(),
+    row(
+        "neighbours-source-address-by-avf",
+        Avf,
+        "A frame with a neighbour's source address does not leave its VF",
+        SPOOF,
+        Frames(&[Send(&[NeighbourMac, NeighbourMac, TYPE, MARKED, PAD], PLAIN)], Dropped),
+    )
+    .short(),
+    row(
+        "neighbours-source-address-by-virtio",
+        Virtio,
+        "A packet with a neighbour's source address does not leave its VF",
+        SPOOF,
+        Packets(
+            &[VirtioPacket { header: NONE, packet: &[NeighbourMac, NeighbourMac, TYPE, MARKED, PAD] }],
+            Dropped,
+        ),
+    )
+    .short(),
+    row(
+        "multicast-source-address",
+        I82576,
+        "A group address is no source address",
+        SPOOF,
+        Frames(&[Send(&[NeighbourMac, Fill(0xff, 6), TYPE, MARKED, PAD], PLAIN)], Dropped),
+    ),
+    row(
+        "pause-frame",
+        I82576,
+        "A guest cannot pause the link of all others",
+        MAC,
+        Frames(
+            &[Send(
+                &[Bytes(&[1, 0x80, 0xc2, 0, 0, 1]), OwnMac, Bytes(&[0x88, 8, 0, 1, 0xff, 0xff]), MARKED, PAD],
+                PLAIN,
+            )],
+            Dropped,
+        ),
+    )
+    .short(),
+    row(
+        "spanning-tree-frame",
+        I82576,
+        "Link-local frames of guests are dropped by default",
+        "crates/plane/src/switch/decide.rs",
+        Frames(
+            &[Send(&[Bytes(&[1, 0x80, 0xc2, 0, 0, 0]), OwnMac, Bytes(&[0, 50]), MARKED, PAD], PLAIN)],
+            Dropped,
+        ),
+    )
+    .short(),
+    row(
+        "ip-packet-longer-than-its-frame",
+        I82576,
+        "An IP length beyond the frame reads no byte behind it",
+        HEADERS,
+        Frames(&[Send(&[NeighbourMac, OwnMac, IPV4, TCP, MARKED, PAD], CHECKSUMS)], Either),
+    )
+    .short(),
+    row(
+        "segments-of-an-ip-packet-with-a-wrong-length",
+        I82576,
+        "Segments get lengths of their own, whatever the packet's header says",
+        HEADERS,
+        Frames(&[Send(&[NeighbourMac, OwnMac, IPV4, TCP, MARKED, Fill(1, 3000)], SEGMENTS)], Either),
+    )
+    .short(),
+    row(
+        "segments-of-an-avf-packet-with-a-wrong-length",
+        Avf,
+        "Segments get lengths of their own, whatever the packet's header says",
+        HEADERS,
+        Frames(&[Send(&[NeighbourMac, OwnMac, IPV4, TCP, MARKED, Fill(1, 3000)], SEGMENTS)], Either),
+    )
+    .short(),
+    row(
+        "virtio-checksum-beyond-the-packet",
+        Virtio,
+        "A checksum field beyond the packet is a malformed packet, and writes nowhere",
+        HEADER,
+        Packets(
+            &[VirtioPacket {
+                header: NetHeader { checksum_start: 0xffff, checksum_offset: 0xffff, ..CHECKSUM },
+                packet: FRAME,
+            }],
+            Dropped,
+        ),
+    )
+    .short(),
+    row(
+        "virtio-checksum-at-the-last-byte",
+        Virtio,
+        "A checksum field of which one byte is inside the packet is malformed",
+        HEADER,
+        Packets(
+            &[VirtioPacket {
+                header: NetHeader { checksum_start: 14, checksum_offset: 71, ..CHECKSUM },
+                packet: FRAME,
+            }],
+            Dropped,
+        ),
+    ),
+    row(
+        "virtio-segments-of-no-bytes",
+        Virtio,
+        "Segmentation with a segment size of zero is malformed, and does not loop",
+        HEADER,
+        Packets(
+            &[VirtioPacket {
+                header: NetHeader {
+                    gso_type: 1,
+                    gso_size: 0,
+                    checksum_start: 34,
+                    checksum_offset: 16,
+                    ..CHECKSUM
+                },
+                packet: &[NeighbourMac, OwnMac, IPV4, TCP, MARKED, PAD],
+            }],
+            Dropped,
+        ),
+    )
+    .short(),
+    row(
+        "virtio-segmentation-of-an-unknown-type",
+        Virtio,
+        "An unknown type of segmentation is malformed",
+        HEADER,
+        Packets(
+            &[VirtioPacket {
+                header: NetHeader { gso_type: 0x7f, gso_size: 100, ..CHECKSUM },
+                packet: FRAME,
+            }],
+            Dropped,
+        ),
+    )
+    .short(),
+    row(
+        "virtio-segmentation-without-a-checksum",
+        Virtio,
+        "Segmentation without a checksum is malformed (VIRTIO 1.2, 5.1.6.2)",
+        HEADER,
+        Packets(
+            &[VirtioPacket {
+                header: NetHeader { gso_type: 1, gso_size: 100, ..NONE },
+                packet: &[NeighbourMac, OwnMac, IPV4, TCP, MARKED, PAD],
+            }],
+            Dropped,
+        ),
+    ),
+];

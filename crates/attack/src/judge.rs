@@ -1,0 +1,122 @@
+//! Checks after each case, the same for all: the host lives, its log, memory and descriptors are bounded, neighbours exchange
+//! frames, and the attacked VF works for its next client.
+
+use crate::case::AttackedFamily;
+use crate::host_process::{HostProcess, HostResources};
+use crate::neighbours::{Neighbours, WellBehavedGuest};
+use anyhow::{Context, Result, bail, ensure};
+use std::time::{Duration, Instant};
+
+/// Number of lines that the log may grow by in a case.
+const MAX_LOG_LINES: usize = 60;
+/// Memory in KiB that the host may grow by in a case, and since the first one. Allocators do not return everything.
+const MAX_CASE_GROWTH: u64 = 8 << 10;
+const MAX_GROWTH: u64 = 48 << 10;
+/// Timeout for a VF to be usable again. A VF that has sent too many requests is throttled for ten seconds (conduct limits).
+const RECOVERY: Duration = Duration::from_secs(40);
+/// Timeout for the host to close the descriptors of clients that have gone.
+const SETTLING: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(2);
+/// Time for a new host to close the descriptors of its first clients.
+const QUIET: Duration = Duration::from_millis(200);
+/// Number of rounds of frames that the neighbours, and the next client, exchange.
+const ROUNDS: u64 = 2;
+
+/// Host under attack with its neighbours.
+#[derive(Debug)]
+pub struct Arena {
+    /// Host under attack.
+    pub host: HostProcess,
+    neighbours: [Neighbours; 3],
+    /// Resources before the first case.
+    first: HostResources,
+}
+
+impl Arena {
+    /// Starts a host and the neighbours of all families, and lets each attacked VF have a first well-behaved client.
+    ///
+    /// # Errors
+    /// The host does not serve well-behaved guests.
+    pub fn start(program: &std::path::Path) -> Result<Self> {
+        let host = HostProcess::start(program)?;
+        let [a, b, c] = AttackedFamily::ALL.map(|family| Neighbours::attach(&host, family));
+        let first = host.resources()?;
+        let mut this = Self { host, neighbours: [a?, b?, c?], first };
+        for family in AttackedFamily::ALL {
+            this.check_next_client(family)?;
+        }
+        std::thread::sleep(QUIET);
+        this.first = this.host.resources()?;
+        Ok(this)
+    }
+
+    /// Returns the neighbours of a family's attacked VF.
+    pub fn neighbours(&mut self, family: AttackedFamily) -> &mut Neighbours {
+        &mut self.neighbours[family.port()]
+    }
+
+    /// Checks the host after a case on a family.
+    ///
+    /// # Errors
+    /// A check fails.
+    pub fn judge(&mut self, family: AttackedFamily, before: &HostResources) -> Result<()> {
+        self.check_alive()?;
+        let exchanged = self.neighbours(family).exchange(ROUNDS).context("the neighbours are cut off");
+        self.explain(exchanged)?;
+        let usable = self.check_next_client(family).context("the attacked VF does not work again");
+        self.explain(usable)?;
+        self.check_resources(before)?;
+        self.check_alive()
+    }
+
+    fn check_alive(&mut self) -> Result<()> {
+        match self.host.ended() {
+            None => Ok(()),
+            Some(how) => bail!("{how}; the end of its log:\n{}", self.host.last_log_lines()),
+        }
+    }
+
+    /// Returns a check's error, or the host's end, which explains it.
+    fn explain(&mut self, checked: Result<()>) -> Result<()> {
+        match checked {
+            Ok(()) => Ok(()),
+            Err(error) => self.check_alive().and(Err(error)),
+        }
+    }
+
+    fn check_next_client(&mut self, family: AttackedFamily) -> Result<()> {
+        let deadline = Instant::now() + RECOVERY;
+        loop {
+            let attached = WellBehavedGuest::attach(&self.host, family, 0);
+            let used = attached
+                .and_then(|mut guest| self.neighbours[family.port()].exchange_with(&mut guest, ROUNDS));
+            match used {
+                Ok(()) => return Ok(()),
+                Err(error) if Instant::now() > deadline || self.host.ended().is_some() => return Err(error),
+                Err(_) => std::thread::sleep(LOOK),
+            }
+        }
+    }
+
+    fn check_resources(&mut self, before: &HostResources) -> Result<()> {
+        let deadline = Instant::now() + SETTLING;
+        let mut now = self.host.resources()?;
+        while now.descriptors > self.first.descriptors && Instant::now() < deadline {
+            std::thread::sleep(LOOK);
+            now = self.host.resources()?;
+        }
+        let (held, earlier) = (now.descriptors, self.first.descriptors);
+        ensure!(held <= earlier, "the host holds {held} descriptors, {earlier} before the first case");
+        let grown = now.own_kib.saturating_sub(before.own_kib);
+        ensure!(grown <= MAX_CASE_GROWTH, "the host's memory grew by {grown} KiB");
+        let grown = now.own_kib.saturating_sub(self.first.own_kib);
+        ensure!(grown <= MAX_GROWTH, "the host's memory grew by {grown} KiB since the first case");
+        let lines = now.log_lines.saturating_sub(before.log_lines);
+        ensure!(
+            lines <= MAX_LOG_LINES,
+            "the log grew by {lines} lines; its end:\n{}",
+            self.host.last_log_lines()
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,32 @@
+//! Hand-made attacks on a running host, with a check after each: `cargo xtask attack`.
+//!
+//! A case is a row of a table in [`cases`]: a rule, the attack as data, and a remedy. A few engines carry out the data:
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`case`] | a case, a group of cases, and the kinds of attacks |
+//! | [`cases`] | the tables, a file for each group |
+//! | [`field`] | bytes of messages, descriptors and frames as data |
+//! | [`socket`] | engine of messages on a vfio-user or vhost-user socket |
+//! | [`guest`] | engine of a guest's registers, memory and messages, over the drivers' [`Hal`](driver::Hal) |
+//! | [`control`] | engine of bytes on the control socket |
+//! | [`host_process`] | the host under attack, and the resources that it holds |
+//! | [`neighbours`] | well-behaved guests of the host |
+//! | [`judge`] | checks after each case, the same for all |
+//! | [`run`] | runs cases and returns their results |
+//! | [`report`] | the results as a table and as JSON |
+//! | [`options`] | options of the command |
+#![forbid(unsafe_code)]
+
+pub mod case;
+pub mod cases;
+pub mod control;
+pub mod field;
+pub mod guest;
+pub mod host_process;
+pub mod judge;
+pub mod neighbours;
+pub mod options;
+pub mod report;
+pub mod run;
+pub mod socket;

@@ -1,0 +1,308 @@
+//! Engine of messages on a VF's socket: vfio-user for the 82576 and AVF, vhost-user for virtio.
+
+use crate::case::AttackedFamily;
+use crate::field::{Field, FieldValues, encode};
+use anyhow::{Context, Result, bail, ensure};
+use host::eventfd::EventFd;
+use host::shared::create_memory_file;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use std::fs::File;
+use std::io::{ErrorKind, IoSlice, Read};
+use std::mem::MaybeUninit;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Timeout of the host's reply, and of its end of a connection. A check of liveness, not of speed.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of the memory file that a message shares.
+pub const MEMORY: u64 = 1 << 20;
+
+/// File that goes with a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttachedFile {
+    /// Memory file of [`MEMORY`] bytes.
+    Memory,
+    /// Memory file without a byte.
+    EmptyMemory,
+    /// Eventfd.
+    Eventfd,
+    /// Writing end of a pipe that nobody reads.
+    Pipe,
+    /// UNIX socket.
+    Socket,
+    /// Character device `/dev/null`.
+    Null,
+    /// Root folder.
+    Folder,
+}
+
+/// Answer that a step expects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExpectedAnswer {
+    /// Reply without an error.
+    Accepted,
+    /// Reply with an error.
+    Refused,
+    /// Reply with or without an error.
+    Reply,
+    /// End of the connection; replies before it are ignored.
+    End,
+}
+
+/// Step of an attack by messages.
+#[derive(Debug, Clone, Copy)]
+pub enum SocketStep {
+    /// Negotiates the protocol's version and features, as a well-behaved client does.
+    Greet,
+    /// Sends a message: command or request number, flags, body, files.
+    Message(u32, u32, &'static [Field], &'static [AttachedFile]),
+    /// Sends bytes, with files at the first byte.
+    Bytes(&'static [Field], &'static [AttachedFile]),
+    /// Waits for an answer.
+    Expect(ExpectedAnswer),
+    /// Repeats steps.
+    Repeat(u32, &'static [SocketStep]),
+    /// Closes the connection, and connects again.
+    Reconnect,
+    /// Closes the connection, and connects to the VF of a neighbour instead.
+    ConnectToNeighbour,
+    /// Ends the sending direction, and keeps the receiving one open.
+    EndSending,
+}
+
+/// Sockets of a family's VFs that an attack may use.
+#[derive(Debug, Clone)]
+pub struct AttackedSockets {
+    /// Family of the VFs behind the sockets.
+    pub family: AttackedFamily,
+    /// Socket of the attacked VF.
+    pub own: PathBuf,
+    /// Socket of a neighbour's VF, which its client uses.
+    pub neighbour: PathBuf,
+}
+
+/// Carries out an attack by messages. Closes the connection at the end.
+///
+/// # Errors
+/// An expected answer does not come, or a file cannot be created.
+pub fn attack(sockets: &AttackedSockets, steps: &[SocketStep]) -> Result<()> {
+    SocketAttack { stream: connect(&sockets.own)?, sockets }.run(steps)
+}
+
+struct SocketAttack<'a> {
+    stream: UnixStream,
+    sockets: &'a AttackedSockets,
+}
+
+impl SocketAttack<'_> {
+    fn run(&mut self, steps: &[SocketStep]) -> Result<()> {
+        for (number, step) in (1..).zip(steps) {
+            self.step(step).with_context(|| format!("step {number}, {step:?}"))?;
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, step: &SocketStep) -> Result<()> {
+        let values = FieldValues::default();
+        match *step {
+            SocketStep::Greet => self.greet(),
+            SocketStep::Message(code, flags, body, files) => {
+                let message = self.format().message(code, flags, &encode(body, &values));
+                self.send(&message, files)
+            }
+            SocketStep::Bytes(fields, files) => self.send(&encode(fields, &values), files),
+            SocketStep::Expect(answer) => self.expect(answer),
+            SocketStep::Repeat(times, steps) => (0..times).try_for_each(|_| self.run(steps)),
+            SocketStep::Reconnect => {
+                self.stream = connect(&self.sockets.own)?;
+                Ok(())
+            }
+            SocketStep::ConnectToNeighbour => {
+                self.stream = connect(&self.sockets.neighbour)?;
+                Ok(())
+            }
+            SocketStep::EndSending => Ok(self.stream.shutdown(Shutdown::Write)?),
+        }
+    }
+
+    fn format(&self) -> MessageFormat {
+        match self.sockets.family {
+            AttackedFamily::Virtio => MessageFormat::VhostUser,
+            AttackedFamily::I82576 | AttackedFamily::Avf => MessageFormat::VfioUser,
+        }
+    }
+
+    fn greet(&mut self) -> Result<()> {
+        for &(code, flags, body, answer) in self.format().greeting() {
+            let message = self.format().message(code, flags, body);
+            self.send(&message, &[])?;
+            if let Some(answer) = answer {
+                self.expect(answer)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends all bytes. The host may have ended the connection already: a later step notices that.
+    fn send(&mut self, bytes: &[u8], files: &[AttachedFile]) -> Result<()> {
+        let files = files.iter().map(|file| open(*file)).collect::<Result<Vec<_>>>()?;
+        let fds: Vec<_> = files.iter().map(AsFd::as_fd).collect();
+        let mut space = vec![MaybeUninit::uninit(); SendAncillaryMessage::ScmRights(&fds).size()];
+        let mut sent = 0;
+        while sent < bytes.len() {
+            let mut control = SendAncillaryBuffer::new(&mut space);
+            // Only the first part carries the files.
+            ensure!(sent > 0 || fds.is_empty() || control.push(SendAncillaryMessage::ScmRights(&fds)));
+            let part = [IoSlice::new(&bytes[sent..])];
+            match sendmsg(&self.stream, &part, &mut control, SendFlags::NOSIGNAL) {
+                Ok(count) => sent += count,
+                Err(rustix::io::Errno::PIPE | rustix::io::Errno::CONNRESET) => return Ok(()),
+                Err(rustix::io::Errno::AGAIN) => bail!("the host does not read within {PATIENCE:?}"),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn expect(&mut self, expected: ExpectedAnswer) -> Result<()> {
+        loop {
+            let reply = self.reply()?;
+            match (expected, reply) {
+                (ExpectedAnswer::End, None) => return Ok(()),
+                (ExpectedAnswer::End, Some(_)) => {}
+                (_, None) => bail!("the host ended the connection; expected {expected:?}"),
+                (ExpectedAnswer::Accepted, Some(error)) => {
+                    ensure!(error == 0, "the host refused the request with error {error}");
+                    return Ok(());
+                }
+                (ExpectedAnswer::Refused, Some(error)) => {
+                    ensure!(error != 0, "the host accepted the request");
+                    return Ok(());
+                }
+                (ExpectedAnswer::Reply, Some(_)) => return Ok(()),
+            }
+        }
+    }
+
+    /// Returns the error of the next reply, 0 without an error; `None` at the end of the connection.
+    fn reply(&mut self) -> Result<Option<u64>> {
+        let format = self.format();
+        let mut header = vec![0; format.header()];
+        if !self.read(&mut header)? {
+            return Ok(None);
+        }
+        let mut body = vec![0; format.body(&header)?];
+        if !self.read(&mut body)? {
+            return Ok(None);
+        }
+        Ok(Some(format.error(&header, &body)))
+    }
+
+    /// Fills a buffer. Returns false at the end of the connection.
+    fn read(&mut self, into: &mut [u8]) -> Result<bool> {
+        match self.stream.read_exact(into) {
+            Ok(()) => Ok(true),
+            Err(error) if matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset) => {
+                Ok(false)
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                bail!("neither a reply nor the end of the connection within {PATIENCE:?}")
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn connect(path: &Path) -> Result<UnixStream> {
+    let stream =
+        UnixStream::connect(path).with_context(|| format!("cannot connect to {}", path.display()))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    Ok(stream)
+}
+
+fn open(file: AttachedFile) -> Result<OwnedFd> {
+    Ok(match file {
+        AttachedFile::Memory => create_memory_file(MEMORY)?,
+        AttachedFile::EmptyMemory => rustix::fs::memfd_create("attack", rustix::fs::MemfdFlags::CLOEXEC)?,
+        AttachedFile::Eventfd => EventFd::new()?.as_fd().try_clone_to_owned()?,
+        AttachedFile::Pipe => std::io::pipe()?.1.into(),
+        AttachedFile::Socket => UnixStream::pair()?.0.into(),
+        AttachedFile::Null => File::open("/dev/null")?.into(),
+        AttachedFile::Folder => File::open("/")?.into(),
+    })
+}
+
+/// Message of a greeting: code, flags, body, and the answer, if one comes.
+type GreetingMessage = (u32, u32, &'static [u8], Option<ExpectedAnswer>);
+
+/// Layout of the messages on a socket.
+#[derive(Debug, Clone, Copy)]
+enum MessageFormat {
+    VfioUser,
+    VhostUser,
+}
+
+impl MessageFormat {
+    /// Returns the messages of a well-behaved client's greeting.
+    fn greeting(self) -> &'static [GreetingMessage] {
+        match self {
+            Self::VfioUser => &[(
+                1,
+                0,
+                b"\0\0\x01\0{\"capabilities\":{\"max_msg_fds\":16,\"write_multiple\":true}}\0",
+                Some(ExpectedAnswer::Accepted),
+            )],
+            // GET_FEATURES, GET_PROTOCOL_FEATURES, SET_PROTOCOL_FEATURES with REPLY_ACK, SET_OWNER.
+            Self::VhostUser => &[
+                (1, 0, b"", Some(ExpectedAnswer::Reply)),
+                (15, 0, b"", Some(ExpectedAnswer::Reply)),
+                (16, 0, &[8, 0, 0, 0, 0, 0, 0, 0], None),
+                (3, 8, b"", Some(ExpectedAnswer::Accepted)),
+            ],
+        }
+    }
+
+    fn message(self, code: u32, flags: u32, body: &[u8]) -> Vec<u8> {
+        let length = body.len() as u32;
+        let header = match self {
+            Self::VfioUser => [code << 16, 16 + length, flags, 0].map(u32::to_le_bytes).concat(),
+            // The lowest bits of the flags are the protocol's version.
+            Self::VhostUser => [code, flags | 1, length].map(u32::to_le_bytes).concat(),
+        };
+        [&header, body].concat()
+    }
+
+    fn header(self) -> usize {
+        match self {
+            Self::VfioUser => 16,
+            Self::VhostUser => 12,
+        }
+    }
+
+    /// Returns the length of a reply's body from its header.
+    fn body(self, header: &[u8]) -> Result<usize> {
+        let length = match self {
+            Self::VfioUser => word(header, 4).checked_sub(16).context("a reply shorter than its header")?,
+            Self::VhostUser => word(header, 8),
+        };
+        ensure!(length <= 2 << 20, "a reply of {length} bytes");
+        Ok(length as usize)
+    }
+
+    /// Returns the error of a reply. A reply with data has none.
+    fn error(self, header: &[u8], body: &[u8]) -> u64 {
+        match self {
+            Self::VfioUser => word(header, 12).into(),
+            // An acknowledgement is a number of 64 bits. Replies with data are expected as `Reply`.
+            Self::VhostUser => body.try_into().map_or(0, u64::from_le_bytes),
+        }
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
