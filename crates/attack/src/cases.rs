@@ -9,12 +9,14 @@ mod network;
 mod protocol;
 mod resets;
 mod vhost;
+mod windows;
 
-use crate::case::{Attack, AttackCase, AttackGroup, AttackedFamily, CaseSet};
+use crate::case::AttackGroup;
 
 /// All groups, in the order in which they run.
 pub const GROUPS: &[AttackGroup] = &[
     AttackGroup { name: "protocol", cases: protocol::CASES },
+    AttackGroup { name: "windows", cases: windows::CASES },
     AttackGroup { name: "vhost", cases: vhost::CASES },
     AttackGroup { name: "guest-memory", cases: guest_memory::CASES },
     AttackGroup { name: "mailbox", cases: mailbox::CASES },
@@ -24,25 +26,6 @@ pub const GROUPS: &[AttackGroup] = &[
     AttackGroup { name: "control", cases: control::CASES },
     AttackGroup { name: "fairness", cases: fairness::CASES },
 ];
-
-/// Creates a row: name, family, rule, remedy and attack.
-const fn row(
-    name: &'static str,
-    family: AttackedFamily,
-    rule: &'static str,
-    remedy: &'static str,
-    attack: Attack,
-) -> AttackCase {
-    AttackCase { name, family, rule, remedy, set: CaseSet::Full, attack }
-}
-
-impl AttackCase {
-    /// Puts the case into the short set.
-    const fn short(mut self) -> Self {
-        self.set = CaseSet::Short;
-        self
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 /// Part of a message, a descriptor or a frame.
 #[derive(Debug, Clone, Copy)]
 pub enum Field {
-    /// One byte.
+    /// Number of 8 bits.
     U8(u8),
     /// Little-endian number of 16 bits.
     U16(u16),

@@ -4,21 +4,20 @@
 //! [`Hal`]: driver::Hal
 
 mod admin_queue;
+mod answer;
 mod mailbox;
+
+pub use answer::PfAnswer;
 
 use crate::field::{Field, FieldValues, encode};
 use admin_queue::AttackAdminQueue;
+use answer::{LOOK, PATIENCE};
 use anyhow::{Context, Result, ensure};
 use driver::DmaHal;
 use driver::any_vf::{AnyVf, AnyVfConfig, DeviceFamily};
 use driver::vf::TxOffload;
 use i82576::register::vf::STATUS;
-use std::time::Duration;
 
-/// Timeout of the PF's reply. A check of liveness, not of speed.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Pause between two looks at a reply.
-const LOOK: Duration = Duration::from_micros(200);
 /// Bytes of a guest's memory for the rings and buffers of cases. The engine's own admin queue follows.
 const CASE_MEMORY: u64 = 0x4_0000;
 
@@ -31,19 +30,6 @@ pub enum GuestStart {
     Known,
     /// A well-behaved driver has started frame reception and transmission.
     Driver,
-}
-
-/// Answer of the PF that a step expects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PfAnswer {
-    /// The PF carries the request out.
-    Accepted,
-    /// The PF refuses the request.
-    Refused,
-    /// The PF replies.
-    Reply,
-    /// The attack does not wait for a reply.
-    NotAwaited,
 }
 
 /// Step of a guest's attack.

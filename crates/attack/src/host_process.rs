@@ -1,6 +1,6 @@
 //! Host under attack: `softiov serve` in a folder of its own, and the resources that it holds.
 
-use crate::case::AttackedFamily;
+use crate::family::AttackedFamily;
 use anyhow::{Context, Result, bail};
 use host::child::kill_with_parent;
 use std::fs::{self, File, Permissions};

@@ -1,7 +1,7 @@
 //! Checks after each case, the same for all: the host lives, its log, memory and descriptors are bounded, neighbours exchange
 //! frames, and the attacked VF works for its next client.
 
-use crate::case::AttackedFamily;
+use crate::family::AttackedFamily;
 use crate::host_process::{HostProcess, HostResources};
 use crate::neighbours::{Neighbours, WellBehavedGuest};
 use anyhow::{Context, Result, bail, ensure};

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`case`] | a case, a group of cases, and the kinds of attacks |
 //! | [`cases`] | the tables, a file for each group |
+//! | [`family`] | families of attacked VFs |
 //! | [`field`] | bytes of messages, descriptors and frames as data |
 //! | [`socket`] | engine of messages on a vfio-user or vhost-user socket |
 //! | [`guest`] | engine of a guest's registers, memory and messages, over the drivers' [`Hal`](driver::Hal) |
@@ -21,6 +22,7 @@
 pub mod case;
 pub mod cases;
 pub mod control;
+pub mod family;
 pub mod field;
 pub mod guest;
 pub mod host_process;

@@ -1,6 +1,6 @@
 //! Well-behaved guests of the host: the neighbours of an attacked VF, and its next client.
 
-use crate::case::AttackedFamily;
+use crate::family::AttackedFamily;
 use crate::host_process::{HostProcess, address};
 use anyhow::{Context, Result, bail, ensure};
 use driver::any_vf::{AnyVf, AnyVfConfig};

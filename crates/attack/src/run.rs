@@ -1,7 +1,8 @@
 //! Runs cases on a host, one after the other, and returns their results.
 
-use crate::case::{Attack, AttackCase, AttackGroup, AttackedFamily, FrameFate, VirtioPacket};
+use crate::case::{Attack, AttackCase, AttackGroup, FrameFate, VirtioPacket};
 use crate::control;
+use crate::family::AttackedFamily;
 use crate::field::{FieldValues, encode};
 use crate::guest::{AttackingGuest, GuestStart};
 use crate::host_process::address;

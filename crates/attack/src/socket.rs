@@ -1,6 +1,6 @@
 //! Engine of messages on a VF's socket: vfio-user for the 82576 and AVF, vhost-user for virtio.
 
-use crate::case::AttackedFamily;
+use crate::family::AttackedFamily;
 use crate::field::{Field, FieldValues, encode};
 use anyhow::{Context, Result, bail, ensure};
 use host::eventfd::EventFd;
@@ -29,7 +29,7 @@ pub enum AttachedFile {
     EmptyMemory,
     /// Eventfd.
     Eventfd,
-    /// Writing end of a pipe that nobody reads.
+    /// Writing end of a pipe.
     Pipe,
     /// UNIX socket.
     Socket,

@@ -1,9 +1,9 @@
 //! Cases on the admin queue of Adaptive Virtual Functions: descriptors and messages that no driver sends.
 
-use super::row;
 use crate::case::Attack::Guest;
 use crate::case::AttackCase;
-use crate::case::AttackedFamily::Avf;
+use crate::case::row;
+use crate::family::AttackedFamily::Avf;
 use crate::field::Field::{self, Bytes, Fill, U16, U32, U64, Vsi};
 use crate::guest::GuestStart::{Known, Reset};
 use crate::guest::GuestStep::{AdminDescriptors, Message, Write};
@@ -121,7 +121,7 @@ pub(super) const CASES: &[AttackCase] = &[
         Guest(Known, &[Message(23, &[Vsi, U16(u16::MAX), Bytes(b"key")], Refused)]),
     ),
     row(
-        "hash-table-with-queues-of-nobody",
+        "hash-table-with-queues-beyond-the-vf",
         Avf,
         "An entry of the hash table names a queue of the VF",
         REQUESTS,

@@ -1,10 +1,10 @@
 //! Cases on the control interface: HTTP requests that no client sends.
 
-use super::row;
 use crate::case::Attack::Control;
 use crate::case::AttackCase;
-use crate::case::AttackedFamily::I82576;
+use crate::case::row;
 use crate::control::ControlStep::{End, EndSending, Reconnect, Repeat, Status, Text, Texts};
+use crate::family::AttackedFamily::I82576;
 
 const SERVICE: &str = "crates/daemon/src/control/server/service.rs";
 const ROUTE: &str = "crates/daemon/src/control/route.rs";
@@ -83,7 +83,7 @@ pub(super) const CASES: &[AttackCase] = &[
     row(
         "requests-in-a-row-without-reading",
         I82576,
-        "Requests whose answers nobody reads are bounded",
+        "Requests of a client that reads no answer are bounded",
         "crates/daemon/src/control/server/stream.rs",
         Control(&[Repeat(20, &[Text("GET /metrics HTTP/1.1\r\nhost: softiov\r\n\r\n")])]),
     ),

@@ -1,9 +1,9 @@
 //! Cases on fairness: floods during which the neighbours must go on. Counted are their round trips, not their time.
 
-use super::row;
 use crate::case::Attack::{GuestFlood, SocketFlood};
 use crate::case::AttackCase;
-use crate::case::AttackedFamily::{Avf, I82576, Virtio};
+use crate::case::row;
+use crate::family::AttackedFamily::{Avf, I82576, Virtio};
 use crate::field::Field::{Bytes, Fill, OwnMac, Repeat as Fields, U32, U64};
 use crate::guest::GuestStart::{Driver, Known, Reset};
 use crate::guest::GuestStep::{Message, Repeat, Send, Settle, Write};

@@ -1,9 +1,9 @@
 //! Cases on a guest's rings and buffers: descriptors, lengths and addresses that no driver writes.
 
-use super::row;
 use crate::case::Attack::{Guest, Socket};
 use crate::case::AttackCase;
-use crate::case::AttackedFamily::{Avf, I82576, Virtio};
+use crate::case::row;
+use crate::family::AttackedFamily::{Avf, I82576, Virtio};
 use crate::field::Field::{self, At, Fill, Repeat as Fields, U16, U32, U64, Vsi};
 use crate::guest::GuestStart::{Driver, Known};
 use crate::guest::GuestStep::{self, Message, Repeat, Settle, Store, Write, WriteAddress};

@@ -1,9 +1,9 @@
 //! Cases on the 82576's mailbox: messages that no driver sends.
 
-use super::row;
 use crate::case::Attack::Guest;
 use crate::case::AttackCase;
-use crate::case::AttackedFamily::I82576;
+use crate::case::row;
+use crate::family::AttackedFamily::I82576;
 use crate::guest::GuestStart::{Known, Reset};
 use crate::guest::GuestStep::{Mail, Repeat, Write};
 use crate::guest::PfAnswer::{Accepted, NotAwaited, Refused, Reply};

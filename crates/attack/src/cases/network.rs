@@ -1,10 +1,10 @@
 //! Cases on frames: what a guest may not send, and frames that are malformed.
 
-use super::row;
 use crate::case::Attack::{Frames, Packets};
-use crate::case::AttackedFamily::{Avf, I82576, Virtio};
 use crate::case::FrameFate::{Delivered, Dropped, Either};
+use crate::case::row;
 use crate::case::{AttackCase, VirtioPacket};
+use crate::family::AttackedFamily::{Avf, I82576, Virtio};
 use crate::field::Field::{self, Bytes, Fill, NeighbourMac, OwnMac};
 use crate::guest::GuestStep::Send;
 use crate::guest::PLAIN;

@@ -1,9 +1,9 @@
 //! Cases on resets: at the wrong moment, too often, or of half of the function.
 
-use super::row;
 use crate::case::Attack::{Guest, Socket};
 use crate::case::AttackCase;
-use crate::case::AttackedFamily::{Avf, I82576, Virtio};
+use crate::case::row;
+use crate::family::AttackedFamily::{Avf, I82576, Virtio};
 use crate::field::Field::{Bytes, U32, U64};
 use crate::guest::GuestStart::{Driver, Known, Reset};
 use crate::guest::GuestStep::{Mail, Message, Repeat, Write};

@@ -1,9 +1,9 @@
 //! Cases on the vhost-user protocol: requests that no VMM sends.
 
-use super::row;
 use crate::case::Attack::Socket;
 use crate::case::AttackCase;
-use crate::case::AttackedFamily::Virtio;
+use crate::case::row;
+use crate::family::AttackedFamily::Virtio;
 use crate::field::Field::{Fill, U32, U64};
 use crate::socket::AttachedFile::{self, Eventfd, Memory, Pipe};
 use crate::socket::ExpectedAnswer::{Accepted, End, Refused};

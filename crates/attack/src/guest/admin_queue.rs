@@ -1,6 +1,6 @@
 //! Engine's own admin queue of an Adaptive Virtual Function, which sends what no driver would.
 
-use super::{LOOK, PATIENCE, PfAnswer};
+use super::answer::{LOOK, PATIENCE, PfAnswer};
 use anyhow::{Result, bail, ensure};
 use avf::admin::{AdminQueueDescriptor, LARGE, MAX_BODY, SIZE, flag, opcode};
 use avf::bits::aqlen;

@@ -1,6 +1,7 @@
 //! Messages of an attacking guest over the 82576's mailbox.
 
-use super::{AttackingGuest, LOOK, PATIENCE, PfAnswer};
+use super::AttackingGuest;
+use super::answer::{LOOK, PATIENCE, PfAnswer};
 use anyhow::{Result, bail, ensure};
 use driver::DmaHal;
 use i82576::bits::v2p;
