@@ -7,8 +7,8 @@ use pcie::{Bus, VfIndex};
 use plane::{ForwardingPlane, PortIndex, TransmitQueueId, UplinkWire};
 
 impl Nic {
-    /// Visits every transmit queue that may hold a packet. Each queue hands over up to `budget` frames. Returns `true`
-    /// if a queue has more frames to send now. Frames that their VF's rate delays may be sent at [`Nic::due`].
+    /// Visits every transmit queue that may hold a packet, while its VF has a share left ([`plane::shares`]). Each queue
+    /// hands over up to `budget` frames. Returns `true` if a queue has more frames to send now. Frames that their VF's rate delays may be sent at [`Nic::due`].
     pub fn visit_ready<B: Bus, W: UplinkWire>(
         &mut self,
         plane: &mut ForwardingPlane<MAX_VFS>,
@@ -30,13 +30,12 @@ impl Nic {
     ) -> bool {
         let (mut more, mut due) = (false, None);
         let (masters, mut work) = (self.masters, self.work(bus));
+        plane.shares.begin_round();
         for vf in masters.iter().map(VfIndex::get) {
-            let mut ready = work.functions[usize::from(vf)].tx_ready;
-            while ready != 0 {
-                let queue = ready.trailing_zeros() as u8;
-                ready &= ready - 1;
-                let sender = TransmitQueueId { port: PortIndex::of_field(vf.into()), queue };
-                let visited = plane.visit(sender, budget, &mut work, wire).unwrap_or_default();
+            let port = PortIndex::of_field(vf.into());
+            for queue in plane.shares.in_turn(port, work.functions[usize::from(vf)].tx_ready) {
+                let visited = plane.visit(TransmitQueueId { port, queue }, budget, &mut work, wire);
+                let visited = visited.unwrap_or_default();
                 // A queue whose frames wait for a rate stays ready: nothing else would cause its next visit.
                 if !visited.left && visited.due.is_none() {
                     work.functions[usize::from(vf)].tx_ready &= !(1 << queue);

@@ -124,6 +124,11 @@ impl ReceiveQueue {
         self.head = if head >= slots { head - slots } else { head };
     }
 
+    /// Returns true if the queue has no more descriptors than a flood of broadcasts has to leave free.
+    pub(crate) fn has_only_reserve(&self) -> bool {
+        self.ring().is_some_and(|ring| ring.available(self.head) <= ring.reserve())
+    }
+
     /// Stops the receive queue after a memory fault.
     #[cold]
     fn stop(&mut self) -> ReceiveError {

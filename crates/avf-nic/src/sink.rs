@@ -57,7 +57,12 @@ impl<B: Bus> FrameReceiver for FramePathState<'_, B> {
         let function = function.ok_or(DeliveryError::Disabled)?;
         let (hash, queue) = function.scaling.spread(frame.untagged(), contents);
         let tags = function.filters.tags;
-        let fcs = function.rx.get(usize::from(queue)).is_some_and(ReceiveQueue::keeps_check_sequence);
+        let ring = function.rx.get(usize::from(queue));
+        if about.leave_room(frame) && ring.is_some_and(ReceiveQueue::has_only_reserve) {
+            function.statistics.rx_discards += 1;
+            return Err(DeliveryError::Dropped);
+        }
+        let fcs = ring.is_some_and(ReceiveQueue::keeps_check_sequence);
         let said = RxWriteBack {
             packet_type: contents.packet_type(),
             checksums: contents.checksums(),

@@ -15,7 +15,7 @@ use crate::switch::PoolPlane;
 use crate::work::FramePathState;
 use crate::{mac, switch};
 use i82576::table::DecodedRegisterSet;
-use i82576::{Time, register as r};
+use i82576::{Time, WorkCost, register as r};
 use offload::headers::TYPE_IPV4;
 use pcie::{Bus, Function};
 use plane::UplinkWire;
@@ -79,7 +79,8 @@ impl Nic {
         NicState::of(&self.state, &self.plane)
     }
 
-    /// Creates a port from a saved state. The new port answers every later call as the saved port would have.
+    /// Creates a port from a saved state. The new port answers every later call as the saved port would have. Only the
+    /// accounts of the pools' frames ([`plane::shares`]) begin anew.
     ///
     /// # Errors
     /// [`RestoreError`] if no port can be in this state. A state may come from a hostile file, so a restored port has the
@@ -164,6 +165,12 @@ impl Nic {
     pub fn take_no_shortcuts(&mut self) {
         self.scratch.shortcuts = false;
         self.plane.remember_no_flows();
+    }
+
+    /// Sets the cost of frames that each pool may send in a poll (`units::work`). Tests that compare two cards whose frames
+    /// differ in cost set it high.
+    pub fn set_frame_quantum(&mut self, quantum: WorkCost) {
+        self.plane.shares.set_quantum(quantum);
     }
 
     /// Sets Bus Master Enable of a function. Without it the card sends no memory request and no interrupt in the

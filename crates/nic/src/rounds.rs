@@ -24,6 +24,7 @@ impl<B: Bus> FramePathState<'_, B> {
         wire: &mut W,
     ) -> (bool, Option<Time>) {
         let (mut more, mut due, mut served) = (false, None, None);
+        plane.shares.begin_round();
         if self.queues.ready == 0 || self.file.get(r::TCTL) & tctl::EN == 0 {
             return (more, due);
         }

@@ -146,6 +146,9 @@ impl<B: Bus> FramePathState<'_, B> {
         mut described: RxDescriptorFields,
     ) -> Result<usize, DeliveryError> {
         let RxDestination { queue, strips, urgent } = place;
+        if about.leave_room(frame) && self.queues.rx[queue.index()].has_only_reserve() {
+            return Err(self.drop_for_descriptors(queue));
+        }
         match frame.tag {
             Some(tag) if strips => {
                 described.vlan_tag = tag;

@@ -7,6 +7,7 @@ use crate::sink::{DeliveryError, DeliveryFlags, ForwardResult, FrameSink};
 use crate::source::{FrameForwarder, FrameSource, TransmitQueueId};
 use crate::uplink::UnsegmentedPacketLayout;
 use crate::{PortIndex, PortSet};
+use units::WorkCost;
 
 /// Devices of two families, joined as one [`FrameSource`] and one [`FrameSink`].
 #[derive(Debug)]
@@ -120,6 +121,14 @@ impl<L: FrameForwarder, O: FrameSink> FrameForwarder for JoinedForwarder<'_, L, 
 
     fn is_due(&self) -> bool {
         self.lane.is_due()
+    }
+
+    fn has_credit(&self) -> bool {
+        self.lane.has_credit()
+    }
+
+    fn charge(&mut self, cost: WorkCost) {
+        self.lane.charge(cost);
     }
 
     fn tag(&self, asked: Option<u16>) -> Option<u16> {

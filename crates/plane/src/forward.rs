@@ -4,13 +4,14 @@
 use crate::frame::{AddressPair, Frame};
 use crate::ledger::{PortCounters, TrafficLedger, TrafficSum};
 use crate::pacing::TransmitPacing;
+use crate::shares::FrameShares;
 use crate::sink::{DeliveryError, DeliveryFlags, DeliveryOutcome, ForwardResult, FrameSink};
 use crate::switch::{FlowCache, FrameOrigin, StormState, SwitchDecision, SwitchDropReason, SwitchTables};
 use crate::uplink::{UplinkMode, UplinkTally, UplinkWire, is_truncated};
 use crate::watch::{FrameDirection, FrameDropReason, FrameObservation};
 use crate::watched::CapturedPorts;
 use crate::{PortIndex, PortSet};
-use units::{MacAddress, Time};
+use units::{MacAddress, Time, WorkCost};
 
 /// Forwarding plane of `N` ports.
 #[derive(Debug, Clone)]
@@ -20,6 +21,8 @@ pub struct ForwardingPlane<const N: usize> {
     pub(crate) flows: FlowCache<N>,
     /// Transmit rates and transmit accounts of the ports.
     pub pacing: TransmitPacing<N>,
+    /// Shares of the ports in the plane's time.
+    pub shares: FrameShares<N>,
     /// Storm control: windows, limits and counts of broadcasts and multicasts.
     pub storm: StormState,
     /// Traffic counters of the ports.
@@ -45,6 +48,7 @@ impl<const N: usize> ForwardingPlane<N> {
             tables,
             flows: FlowCache::new(),
             pacing,
+            shares: FrameShares::new(),
             storm,
             ledger: TrafficLedger::new(counters),
             uplink: UplinkMode::default(),
@@ -186,6 +190,7 @@ impl<const N: usize> ForwardingPlane<N> {
         sinks: &mut S,
     ) -> DeliveryOutcome {
         let mut findings = S::Findings::default();
+        self.shares.spend(WorkCost::of_copies(ports.count() - 1, frame.length()));
         ports.iter().fold(DeliveryOutcome::Missed, |fate, port| {
             let about = DeliveryFlags { alone: false, strips: self.tables.strips(port, replicated), ..about };
             fate.max(self.deliver(port, about, ends, frame, sinks, &mut findings))

@@ -13,6 +13,7 @@ pub mod ledger;
 pub mod pacing;
 pub mod ports;
 mod settings;
+pub mod shares;
 mod sink;
 mod source;
 pub mod switch;

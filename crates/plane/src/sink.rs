@@ -19,6 +19,16 @@ pub struct DeliveryFlags {
     pub strips: bool,
 }
 
+impl DeliveryFlags {
+    /// Returns true if the frame is another port's broadcast or multicast. Such a frame is dropped if few of the receiver's
+    /// buffers are left, so that a flood of them leaves room for frames to one station.
+    #[must_use]
+    #[inline]
+    pub fn leave_room(&self, frame: &Frame<'_>) -> bool {
+        !self.from_uplink && frame.ends().is_to_group()
+    }
+}
+
 /// Reason why a frame did not reach a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeliveryError {

@@ -7,6 +7,7 @@ use crate::ledger::{PortCounters, UncountedTraffic};
 use crate::sink::{ForwardResult, FrameSink};
 use crate::uplink::UnsegmentedPacketLayout;
 use crate::verdict::{BurstFrameVerdict, PortBurstSettings};
+use units::WorkCost;
 
 /// A transmit queue of a port. All queues of a port share its rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,8 +83,19 @@ pub trait FrameForwarder {
         complete: impl FnOnce(&mut [u8]),
     ) -> Option<bool>;
 
-    /// Returns `true` if the port's transmit rate lets the next frame leave now.
+    /// Returns `true` if the next frame may leave now: the port's transmit rate lets it, and the port has not overdrawn its
+    /// account ([`crate::shares`]).
     fn is_due(&self) -> bool;
+
+    /// Returns `true` if the port's account has credit for another packet.
+    fn has_credit(&self) -> bool {
+        true
+    }
+
+    /// Charges the port for work that the plane does not see, beside the frames that it gets.
+    fn charge(&mut self, cost: WorkCost) {
+        let _ = cost;
+    }
 
     /// Returns the VLAN tag of a frame that the port sends, given the tag that its descriptor requests.
     fn tag(&self, asked: Option<u16>) -> Option<u16>;

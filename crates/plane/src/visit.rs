@@ -10,7 +10,7 @@ use crate::switch::FrameOrigin;
 use crate::tag::TAG;
 use crate::uplink::{UnsegmentedPacketLayout, UplinkWire};
 use crate::verdict::{BurstFrameVerdict, PortBurstSettings};
-use units::Time;
+use units::{Time, WorkCost};
 
 /// Plane and uplink, as a device uses them while the plane takes frames from one of its transmit queues.
 #[derive(Debug)]
@@ -25,6 +25,7 @@ struct TransmitQueuePoll<'a, W, const N: usize> {
 impl<W: UplinkWire, const N: usize> FrameForwarder for TransmitQueuePoll<'_, W, N> {
     #[inline(always)]
     fn send<S: FrameSink>(&mut self, own: &mut S, frame: &mut Frame<'_>) -> ForwardResult {
+        self.plane.shares.spend(WorkCost::of_frame(frame.length()));
         self.plane.forward(FrameOrigin::Port(self.port), frame, own, self.wire)
     }
 
@@ -54,6 +55,7 @@ impl<W: UplinkWire, const N: usize> FrameForwarder for TransmitQueuePoll<'_, W, 
 
     #[inline]
     fn count_run(&mut self, to: PortIndex, lengths: &[u32], bytes: u64, terms: PortBurstSettings) {
+        self.plane.shares.spend(WorkCost::of_burst(lengths.len(), bytes));
         self.plane.count_run(self.port, to, terms.tag.is_some(), (lengths, bytes));
     }
 
@@ -70,12 +72,28 @@ impl<W: UplinkWire, const N: usize> FrameForwarder for TransmitQueuePoll<'_, W, 
         shortest: usize,
         complete: impl FnOnce(&mut [u8]),
     ) -> Option<bool> {
-        self.plane.forward_uncut(self.port, packet, (uncut, shortest), complete, (own, self.wire))
+        let length = packet.length();
+        let sent = self.plane.forward_uncut(self.port, packet, (uncut, shortest), complete, (own, self.wire));
+        if sent.is_some() {
+            self.plane.shares.spend(WorkCost::of_frame(length));
+        }
+        sent
     }
 
     #[inline]
     fn is_due(&self) -> bool {
-        !self.waits || self.plane.pacing.due(self.port) <= self.plane.now
+        self.plane.shares.may_continue()
+            && (!self.waits || self.plane.pacing.due(self.port) <= self.plane.now)
+    }
+
+    #[inline]
+    fn has_credit(&self) -> bool {
+        self.plane.shares.may_begin()
+    }
+
+    #[inline]
+    fn charge(&mut self, cost: WorkCost) {
+        self.plane.shares.spend(cost);
     }
 
     #[inline]
@@ -127,10 +145,11 @@ impl<const N: usize> ForwardingPlane<N> {
             return None;
         }
         self.pacing.visit(port, now);
-        let served = self.pacing.due(port) <= now;
+        let served = self.shares.begin_visit(port) & (self.pacing.due(port) <= now);
         let waits = self.pacing.may_delay(port);
         let left = !served
             || family.hand_over(sender, budget, &mut TransmitQueuePoll { plane: self, wire, port, waits });
+        self.shares.end_visit(port, queue);
         let left = left && family.has_more(sender);
         let due = Some(self.pacing.due(port)).filter(|due| left && *due > now);
         self.pacing.visited(port, queue, left, now);

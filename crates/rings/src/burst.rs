@@ -4,6 +4,7 @@
 
 use crate::card::{BurstCard, FrameRunProperties, TxFormat};
 use crate::deliver::AHEAD;
+use crate::finished::charge_sum;
 use crate::frames::{BurstMemory, SHORTEST};
 use core::ops::Range;
 use offload::plain::PlainFrame;
@@ -54,7 +55,7 @@ pub(crate) fn send_burst<C: BurstCard, L: FrameForwarder>(
         .filter(|_| together > 0)
         .map_or(BurstVerdicts::NONE, |terms| judge(card, &mut source, frames, together, terms, lane));
     let mut at = 0;
-    while at < count && lane.is_due() {
+    while at < count && lane.has_credit() && lane.is_due() {
         let judged_run = judged.run(at).map(|(end, start)| (end, frames.verdicts[start]));
         let run = judged_run.and_then(|(end, verdict)| Some((at..end, verdict.port()?, verdict)));
         let (Some((run, port, verdict)), Some(terms)) = (run, terms) else {
@@ -317,6 +318,9 @@ fn send_alone<C: BurstCard, L: FrameForwarder, const SUMMED: bool>(
         return false;
     }
     let inserted = if SUMMED { card.insert(sender, at, place) } else { Ok(None) };
+    if SUMMED {
+        charge_sum(&inserted, length, lane);
+    }
     let Ok(sealed) = inserted else { return false };
     let padded = length.max(SHORTEST as usize);
     if length < padded {

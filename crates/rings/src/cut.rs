@@ -19,6 +19,7 @@ use pcie::low::low_dword;
 use pcie::{Bus, HintedMemory};
 use plane::frame::{AddressPair, HEADROOM};
 use plane::{FrameForwarder, PortBurstSettings, PortIndex, TransmitQueueId};
+use units::WorkCost;
 
 /// A large packet whose segments are being made and delivered to one port.
 struct SegmentedPacket<'a, O> {
@@ -318,5 +319,6 @@ fn send_next_segment<C: PacketTransmitter, L: FrameForwarder>(
         return spoil(card, *sender, PacketDropReason::Fault, lane);
     };
     cut.complete(segment);
+    lane.charge(WorkCost::of_segment(total));
     send_segment(card, *sender, *orders, (&mut frames.staging, total, cut.sealed()), lane);
 }

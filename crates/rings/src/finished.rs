@@ -1,10 +1,12 @@
 //! Hands a frame that is ready to be sent to the plane with its VLAN tag. Counts a packet that yields no frame.
 
+use crate::card::InvalidChecksumRequest;
 use crate::frames::pad;
 use crate::packet::PacketDropReason;
 use crate::packets::PacketTransmitter;
-use plane::frame::{Frame, HEADROOM, OuterTag, TrustedChecksum};
+use plane::frame::{Frame, HEADROOM, OuterTag, TransportProtocol, TrustedChecksum};
 use plane::{FrameForwarder, TransmitQueueId};
+use units::WorkCost;
 
 /// Hands a frame that is ready to be sent to the plane. A tag that the descriptor requests goes before a tag in the
 /// frame. The port's own tag replaces the requested one.
@@ -50,6 +52,19 @@ pub(crate) fn send_segment<C: PacketTransmitter, L: FrameForwarder>(
     if let Some(mut frame) = Frame::new(&mut place[..end]) {
         frame.set_seal(sealed);
         send(card, sender, orders, &mut frame, lane);
+    }
+}
+
+/// Charges a sender for the checksum that was inserted into a frame of `bytes` bytes, if it is SCTP's. The cost of a frame
+/// includes every other checksum.
+#[inline(always)]
+pub(crate) fn charge_sum<L: FrameForwarder>(
+    sealed: &Result<Option<TrustedChecksum>, InvalidChecksumRequest>,
+    bytes: usize,
+    lane: &mut L,
+) {
+    if let Ok(Some(TrustedChecksum { transport: TransportProtocol::Sctp, .. })) = sealed {
+        lane.charge(WorkCost::of_sctp(bytes));
     }
 }
 

@@ -44,6 +44,14 @@ impl Ring {
         self.count - 1
     }
 
+    /// Returns the number of receive descriptors that broadcasts and multicasts of other ports leave free
+    /// ([`plane::DeliveryFlags::leave_room`]): an eighth of the ring, and at most 8, since some drivers post 16 buffers in a
+    /// ring of 512.
+    #[must_use]
+    pub fn reserve(&self) -> u32 {
+        (self.most() / 8).min(8)
+    }
+
     /// Returns the ring index that is `steps` (at most a ring) after `from`.
     #[must_use]
     #[inline]
@@ -78,6 +86,12 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::Ring;
+
+    #[test]
+    fn reserve_is_an_eighth_of_a_ring_and_at_most_8() {
+        let reserve = |count| Ring::new(0, count, 16, 0).unwrap().reserve();
+        assert_eq!([1, 8, 9, 32, 64, 65, 4_096].map(reserve), [0, 0, 1, 3, 7, 8, 8]);
+    }
 
     #[test]
     fn ring_with_its_tail_beyond_its_end_is_invalid() {

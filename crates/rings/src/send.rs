@@ -2,7 +2,7 @@
 //! plane until the port's rate stops them. The card reads descriptors; `burst` sends plain frames.
 
 use crate::cut::send_through;
-use crate::finished::{send, send_segment, spoil};
+use crate::finished::{charge_sum, send, send_segment, spoil};
 use crate::frames::SHORTEST;
 use crate::packet::{CopiedPacket, NextPacketResult, PacketDropReason, PacketOffloads};
 use crate::packets::PacketTransmitter;
@@ -11,6 +11,7 @@ use crate::staging::StagedPacket;
 use offload::uncut;
 use plane::frame::{Frame, HEADER, HEADROOM};
 use plane::{FrameForwarder, TransmitQueueId};
+use units::WorkCost;
 
 /// Sends the next packet of a queue, or the remaining segments of a paused packet. Returns the packet's cost in frames
 /// of the budget, at least 1, or `None` if there is no packet, or none may follow.
@@ -26,17 +27,21 @@ pub(crate) fn send_next<C: PacketTransmitter, L: FrameForwarder>(
         Some((packet, queue)) => {
             send_packet(card, TransmitQueueId { queue, ..sender }, &packet, places, lane)
         }
-        None => match card.take(sender, &mut places.buffers) {
-            (NextPacketResult::Nothing, _) => return None,
-            (NextPacketResult::Packet(orders), cost) => {
-                send_taken(card, sender, &orders, places, lane)?.max(cost)
+        None => {
+            let (taken, cost) = card.take(sender, &mut places.buffers);
+            lane.charge(WorkCost::of_descriptors(cost, matches!(taken, NextPacketResult::Packet(_))));
+            match taken {
+                NextPacketResult::Nothing => return None,
+                NextPacketResult::Packet(orders) => {
+                    send_taken(card, sender, &orders, places, lane)?.max(cost)
+                }
+                NextPacketResult::Empty => cost,
+                NextPacketResult::Dropped(flaw) => {
+                    spoil(card, sender, flaw, lane);
+                    cost
+                }
             }
-            (NextPacketResult::Empty, cost) => cost,
-            (NextPacketResult::Dropped(flaw), cost) => {
-                spoil(card, sender, flaw, lane);
-                cost
-            }
-        },
+        }
     };
     card.may_follow(sender).then_some(cost.max(1))
 }
@@ -55,7 +60,7 @@ fn send_taken<C: PacketTransmitter, L: FrameForwarder>(
         && let Some((sent, left)) = send_through(card, sender, orders, places, lane)
     {
         // Its port's rate makes the rest wait. Its buffers are the sender's again from now on, so it is copied.
-        let read = left == 0 || read_packet(card, sender, places);
+        let read = left == 0 || read_packet(card, sender, places, lane);
         if !card.end_take(sender, read)? {
             spoil(card, sender, PacketDropReason::Fault, lane);
         } else if left > 0 {
@@ -63,7 +68,7 @@ fn send_taken<C: PacketTransmitter, L: FrameForwarder>(
         }
         return Some(sent as usize);
     }
-    let read = read_packet(card, sender, places);
+    let read = read_packet(card, sender, places, lane);
     if !card.end_take(sender, read)? {
         spoil(card, sender, PacketDropReason::Fault, lane);
         return Some(0);
@@ -89,12 +94,14 @@ fn send_packet<C: PacketTransmitter, L: FrameForwarder>(
 
 /// Copies the bytes of a packet to private memory, behind headroom. Returns `false` if the bytes cannot be read.
 #[inline(always)]
-fn read_packet<C: PacketTransmitter>(
+fn read_packet<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
     sender: TransmitQueueId,
     places: &mut FrameMemory,
+    lane: &mut L,
 ) -> bool {
     let FrameMemory { packet, buffers, .. } = places;
+    lane.charge(WorkCost::of_packet(buffers.bytes()));
     packet.set_length(HEADROOM);
     let (function, _, bus) = card.source(sender);
     buffers.read(function, bus, packet.extend(buffers.bytes())).is_ok()
@@ -128,6 +135,7 @@ fn send_whole<C: PacketTransmitter, L: FrameForwarder>(
         return spoil(card, sender, PacketDropReason::Size, lane);
     }
     let sealed = card.insert_sums(orders, bytes);
+    charge_sum(&sealed, bytes.len(), lane);
     if sealed.is_err() {
         spoil(card, sender, PacketDropReason::Offload, lane);
         if !C::SENDS_MISFITS {
@@ -166,6 +174,7 @@ fn send_cut<C: PacketTransmitter, L: FrameForwarder>(
         }
     }
     while let Some((place, length)) = cut.next_within(staging, apart, HEADROOM) {
+        lane.charge(WorkCost::of_segment(length));
         send_segment(card, sender, &packet.orders, (place, length, cut.sealed()), lane);
         packet.sent += 1;
         if !lane.is_due() {

@@ -19,7 +19,7 @@ pub fn visit<C: PacketTransmitter, L: FrameForwarder>(
 ) -> bool {
     let (mut left, mut places) = (true, lend(card));
     let mut bursts = !card.is_careful();
-    while left && budget > 0 && lane.is_due() {
+    while left && budget > 0 && lane.has_credit() && lane.is_due() {
         // A look at the ring costs less than finding no packet in it.
         if !card.has_more(sender) {
             left = false;

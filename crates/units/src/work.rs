@@ -4,6 +4,9 @@
 //! works while its account has credit, and each piece of work is charged when it is done. A piece is never cut, so an
 //! account may end below zero; the function then waits until later rounds have paid its debt, and the others do not.
 //! Credit that a function has not used is not saved for later.
+//!
+//! A function has two such accounts. The account of its client's messages is on the port's own thread. The account of
+//! its frames is in the plane of the thread that serves its rings, and has [`FRAME_QUANTUM`] in each round.
 
 use core::ops::Add;
 
@@ -13,6 +16,11 @@ pub struct WorkCost(pub u32);
 
 /// Cost that a function is credited with in each round (some 20 us).
 pub const QUANTUM: WorkCost = WorkCost(200);
+/// Cost of frames that a function is credited with in each round: 256 short frames in bursts (some 25 us).
+pub const FRAME_QUANTUM: WorkCost = WorkCost(256);
+/// Cost by which a large packet may overdraw its function's account, before it pauses between two segments. It is more
+/// than the cost of the largest packet that an honest guest sends with an MSS of 1,448 bytes.
+pub const FRAME_OVERDRAFT: WorkCost = WorkCost(512);
 
 impl WorkCost {
     /// Cost of an access to one dword of registers, configuration space or MSI-X table.
@@ -29,7 +37,64 @@ impl WorkCost {
     /// Returns the cost of accesses to `bytes` bytes of registers.
     #[must_use]
     pub fn of_accesses(bytes: usize) -> Self {
-        Self(u32::try_from(bytes.div_ceil(4)).unwrap_or(u32::MAX))
+        Self::of_units(bytes.div_ceil(4))
+    }
+
+    /// Returns the cost of plain frames in a burst to one receiver. `bytes` is the sum of their lengths.
+    #[must_use]
+    #[inline]
+    pub fn of_burst(frames: usize, bytes: u64) -> Self {
+        Self::of_units(frames) + Self(u32::try_from(bytes >> 11).unwrap_or(u32::MAX))
+    }
+
+    /// Returns the cost of a frame of `bytes` bytes that is sent outside a burst, such as a segment of a packet.
+    #[must_use]
+    #[inline]
+    pub fn of_frame(bytes: usize) -> Self {
+        Self::of_units(2 + (bytes >> 9))
+    }
+
+    /// Returns the cost of a frame of `bytes` bytes for each receiver beside the first.
+    #[must_use]
+    #[inline]
+    pub fn of_copies(receivers: u32, bytes: usize) -> Self {
+        Self::of_units(receivers as usize * (2 + (bytes >> 10)))
+    }
+
+    /// Returns the cost of a packet's descriptors. `count` is the number of frames that they count as in a poll's budget.
+    /// Descriptors that are no packet cost as much as frames.
+    #[must_use]
+    #[inline]
+    pub fn of_descriptors(count: usize, are_packet: bool) -> Self {
+        if are_packet { Self::of_units(count) } else { Self::of_units(2 * count.max(1)) }
+    }
+
+    /// Returns the cost of reading a packet of `bytes` bytes to private memory.
+    #[must_use]
+    #[inline]
+    pub fn of_packet(bytes: usize) -> Self {
+        Self::of_units(bytes >> 10)
+    }
+
+    /// Returns the cost of copying and summing a segment of `bytes` bytes in private memory.
+    #[must_use]
+    #[inline]
+    pub fn of_segment(bytes: usize) -> Self {
+        Self::of_units(bytes >> 9)
+    }
+
+    /// Returns the cost of the checksum of an SCTP packet (CRC-32C) in a frame of `bytes` bytes.
+    #[must_use]
+    #[inline]
+    pub fn of_sctp(bytes: usize) -> Self {
+        Self::of_units(bytes >> 7)
+    }
+
+    /// Returns a cost of `units` units.
+    #[must_use]
+    #[inline]
+    pub fn of_units(units: usize) -> Self {
+        Self(u32::try_from(units).unwrap_or(u32::MAX))
     }
 }
 
@@ -50,25 +115,42 @@ pub struct WorkAccount {
 impl WorkAccount {
     /// Credits the function with its share of a round.
     pub fn begin_round(&mut self) {
-        let quantum = i64::from(QUANTUM.0);
-        self.credit = quantum.min(self.credit.saturating_add(quantum));
+        self.begin_rounds(1, QUANTUM);
+    }
+
+    /// Credits the function with `quantum` for each of `rounds` rounds.
+    #[inline]
+    pub fn begin_rounds(&mut self, rounds: u32, quantum: WorkCost) {
+        if rounds > 0 {
+            let [rounds, quantum] = [rounds, quantum.0].map(i64::from);
+            self.credit = quantum.min(self.credit.saturating_add(rounds.saturating_mul(quantum)));
+        }
     }
 
     /// Subtracts the cost of finished work.
+    #[inline]
     pub fn charge(&mut self, cost: WorkCost) {
         self.credit = self.credit.saturating_sub(cost.0.into());
     }
 
     /// Returns true if the function may work: its account has credit.
     #[must_use]
+    #[inline]
     pub fn has_credit(&self) -> bool {
         self.credit > 0
+    }
+
+    /// Returns the cost that the function may spend before its account is empty.
+    #[must_use]
+    #[inline]
+    pub fn credit(&self) -> WorkCost {
+        WorkCost(u32::try_from(self.credit.max(0)).unwrap_or(u32::MAX))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{QUANTUM, WorkAccount, WorkCost};
+    use super::{FRAME_OVERDRAFT, QUANTUM, WorkAccount, WorkCost};
 
     /// Runs `rounds` rounds of two functions that always have work, in pieces of these costs. Returns the cost that was
     /// spent on each.
@@ -116,6 +198,38 @@ mod tests {
         account.charge(WorkCost(u32::MAX));
         account.begin_round();
         assert!(!account.has_credit());
+    }
+
+    #[test]
+    fn rounds_that_a_function_has_missed_are_credited_together() {
+        let mut account = WorkAccount::default();
+        account.begin_rounds(0, WorkCost(10));
+        assert_eq!(account.credit(), WorkCost(0));
+        account.begin_rounds(3, WorkCost(10));
+        assert_eq!(account.credit(), WorkCost(10));
+        account.charge(WorkCost(35));
+        account.begin_rounds(2, WorkCost(10));
+        assert_eq!((account.credit(), account.has_credit()), (WorkCost(0), false));
+        account.begin_rounds(1, WorkCost(10));
+        assert_eq!(account.credit(), WorkCost(5));
+        account.charge(WorkCost(u32::MAX));
+        account.begin_rounds(u32::MAX, WorkCost(u32::MAX));
+        assert_eq!(account.credit(), WorkCost(u32::MAX));
+    }
+
+    #[test]
+    fn frames_cost_by_bytes_copies_and_checksums() {
+        let frames = [(1, 60), (32, 32 * 60), (32, 32 * 1514), (1, 9724)];
+        let of_burst = |(frames, bytes)| WorkCost::of_burst(frames, bytes).0;
+        assert_eq!(frames.map(of_burst), [1, 32, 55, 5]);
+        let lengths = [60, 182, 1021, 1514, 9724];
+        assert_eq!(lengths.map(|bytes| WorkCost::of_frame(bytes).0), [2, 2, 3, 4, 20]);
+        assert_eq!(lengths.map(|bytes| WorkCost::of_copies(7, bytes).0), [14, 14, 14, 21, 77]);
+        assert_eq!(lengths.map(|bytes| WorkCost::of_sctp(bytes).0), [0, 1, 7, 11, 75]);
+        // 64 KB with an MSS of 1,448, read and segmented in private memory.
+        let segments: u32 = (0..45).map(|_| WorkCost::of_frame(1514).0 + WorkCost::of_segment(1514).0).sum();
+        let packet = segments + WorkCost::of_packet(65_000).0;
+        assert!(packet < FRAME_OVERDRAFT.0, "{packet}");
     }
 
     #[test]

@@ -70,6 +70,14 @@ impl VirtioDevice {
         put
     }
 
+    /// Returns true if the receive ring of a frame chosen for `pair` has no more buffers than a flood of broadcasts has to leave
+    /// free.
+    pub(crate) fn has_only_reserve<B: Bus>(&mut self, port: PortIndex, pair: u8, bus: &mut B) -> bool {
+        let pair = self.served_pair(port, pair, bus);
+        let receive = self.receive.get_mut(usize::from(pair));
+        receive.is_some_and(|receive| receive.has_only_reserve(port, bus))
+    }
+
     /// Returns the queue pair that receives a frame chosen for `pair`: the first pair until the driver has posted a
     /// buffer to `pair`. Cloud Hypervisor enables all pairs of a device, also for a driver that uses one.
     fn served_pair<B: Bus>(&mut self, port: PortIndex, pair: u8, bus: &mut B) -> u8 {

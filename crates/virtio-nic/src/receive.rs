@@ -46,6 +46,8 @@ pub(crate) struct PostedBuffers {
     burst: ChainBurst,
     /// Index in the burst of the next buffer to fill.
     next: usize,
+    /// Maximum number of buffers that were fetched at once since the ring's start.
+    most: usize,
     /// Descriptors of the next buffers for crate `rings`, up to the first buffer that consists of several memory
     /// pieces.
     plain: PostedDescriptors,
@@ -63,6 +65,7 @@ impl Default for PostedBuffers {
         Self {
             burst: ChainBurst::default(),
             next: 0,
+            most: 0,
             plain: PostedDescriptors::at(0),
             longest: 0,
             taken: [Chain::default(); MOST_MERGED],
@@ -88,7 +91,7 @@ impl PostedBuffers {
     pub(crate) fn clear(&mut self) {
         self.withdraw_offer();
         self.forget();
-        self.filled = 0;
+        (self.filled, self.most) = (0, 0);
     }
 
     /// Withdraws the buffers offered to crate `rings`, because a frame outside of a burst occupies the next ones.
@@ -184,9 +187,21 @@ impl ReceiveRing {
             return Ok(true);
         }
         posted.next = 0;
-        let found = ring.fetch(port, &mut posted.burst, BURST, bus)? > 0;
-        *is_served |= found;
-        Ok(found)
+        let count = ring.fetch(port, &mut posted.burst, BURST, bus)?;
+        posted.most = posted.most.max(count);
+        *is_served |= count > 0;
+        Ok(count > 0)
+    }
+
+    /// Returns true if the ring has no more buffers than a flood of broadcasts has to leave free: a quarter of the most
+    /// that the driver has posted, of those that a burst fetches. Some drivers post few buffers in a long ring.
+    pub(crate) fn has_only_reserve<B: Bus>(&mut self, port: PortIndex, bus: &mut B) -> bool {
+        // A malformed ring is stopped by the frame that goes there.
+        if !self.ring.is_live() || self.fetch(port, bus) != Ok(true) {
+            return false;
+        }
+        let short = self.posted.as_ref().is_some_and(|posted| posted.rest().len() <= posted.most / 4);
+        short && self.ring.has_chain(port, bus) == Ok(false)
     }
 
     /// Returns the filled buffers to the driver if the list of them has no room for `more`.

@@ -8,8 +8,8 @@ use pcie::Bus;
 use plane::{ForwardingPlane, PortIndex, TransmitQueueId, UplinkWire};
 
 impl Nic {
-    /// Visits every transmit ring that may hold a packet, and forwards up to `budget` frames of each. Returns `true` if
-    /// a ring has more frames that may leave now. Drivers of visited rings send no notifications until
+    /// Visits every transmit ring that may hold a packet, while its VF has a share left ([`plane::shares`]), and forwards
+    /// up to `budget` frames of each. Returns `true` if a ring has more frames that may leave now. Drivers of visited rings send no notifications until
     /// [`Nic::arm_rings`]. Frames that wait for their VF's rate may leave at [`Nic::due`].
     pub fn visit_ready<B: Bus, W: UplinkWire>(
         &mut self,
@@ -32,6 +32,7 @@ impl Nic {
     ) -> bool {
         let (mut more, mut due) = (false, None);
         self.scratch.now = plane.now;
+        plane.shares.begin_round();
         for vf in 0..self.devices.len() {
             let port = PortIndex::of_field(vf as u32);
             self.devices[vf].continue_polls(port, bus);
@@ -45,9 +46,7 @@ impl Nic {
                 // The next packet of the ring may have an address to learn.
                 budget = budget.min(1);
             }
-            while ready != 0 {
-                let queue = ready.trailing_zeros() as u8;
-                ready &= ready - 1;
+            for queue in plane.shares.in_turn(port, ready) {
                 let mut work = self.work(bus);
                 let visited = plane.visit(TransmitQueueId { port, queue }, budget, &mut work, wire);
                 let visited = visited.unwrap_or_default();

@@ -165,13 +165,16 @@ impl<B: Bus> FrameReceiver for VirtioFramePathState<'_, B> {
         &mut self,
         port: PortIndex,
         frame: &mut Frame<'_>,
-        _about: DeliveryFlags,
+        about: DeliveryFlags,
         contents: ReceivedFrameProperties,
     ) -> Result<usize, DeliveryError> {
         let Self { devices, scratch, bus } = self;
         let device = devices.get_mut(usize::from(port.get())).ok_or(DeliveryError::Disabled)?;
         let flags = if contents.valid { flag::DATA_VALID } else { 0 };
         let pair = if device.pairs > 1 { device.pair_of_hash(contents.flow) } else { 0 };
+        if about.leave_room(frame) && device.has_only_reserve(port, pair, *bus) {
+            return Err(DeliveryError::Dropped);
+        }
         let bytes = frame.delivered(!device.strips_tags());
         let header = NetHeader { flags, ..NetHeader::default() };
         scratch.reached |= port.only().bits();

@@ -13,6 +13,7 @@ use rings::{
     BufferChain, InvalidChecksumRequest, NextPacketResult, PacketDropReason, PacketTransmitter,
     PausedPacketMemory,
 };
+use units::WorkCost;
 
 impl<B: Bus> FrameSource for VirtioFramePathState<'_, B> {
     fn may_send(&self, sender: TransmitQueueId) -> bool {
@@ -51,6 +52,7 @@ impl<B: Bus> VirtioFramePathState<'_, B> {
                 Ok(any) => {
                     let dropped = scratch.sent.pass_all();
                     lane.counters().tx_unclaimed += dropped;
+                    lane.charge(WorkCost::of_burst(dropped as usize, 0));
                     left = any;
                 }
                 Err(_) => scratch.sent.fail(device, sender),

@@ -17,7 +17,7 @@ use plane::PortIndex;
 use plane::switch::{PortMirrorRule, PortMirrorRules, VlanIdSet};
 use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 use proptest::test_runner::Config;
-use units::Time;
+use units::{Time, WorkCost};
 
 const VFS: u8 = 3;
 /// Number of descriptors in a ring; then the distances between rings and between buffers, in bytes.
@@ -127,6 +127,8 @@ impl DriverlessFixture {
     fn new(careful: bool) -> Self {
         let mut world = CardFixture::new(VFS).across_a_plane();
         world.pf = None;
+        // A frame alone costs more than in a burst, so a VF could send fewer of them in a round.
+        world.plane.as_mut().unwrap().shares.set_quantum(WorkCost(u32::MAX));
         if careful {
             world.card.take_no_shortcuts();
         }
@@ -172,13 +174,8 @@ impl DriverlessFixture {
             };
             card.order(vf, CardCommand::ConfigureRx(queue, rx));
             let head_address = (form == RxDescriptorFormat::Short).then_some(TX + at + RING - 4);
-            card.order(
-                vf,
-                CardCommand::ConfigureTx(
-                    queue,
-                    TxQueueContext { base: TX + at, length: SLOTS as u16, head_address },
-                ),
-            );
+            let tx = TxQueueContext { base: TX + at, length: SLOTS as u16, head_address };
+            card.order(vf, CardCommand::ConfigureTx(queue, tx));
             card.write(vf, r::qrx_tail(queue), 0);
             card.write(vf, r::qtx_tail(queue), 0);
         }
@@ -375,6 +372,19 @@ fn assert_ways_agree(acts: &[BurstTestAction]) {
             [&mut usual, &mut careful].map(|guests| guests.world.memories.of(Function::Vf(vf)));
         let differs = usual.iter().zip(careful.iter()).position(|(usual, careful)| usual != careful);
         assert_eq!(differs.map(|at| format!("{at:#x}")), None, "memory of VF {vf}");
+    }
+}
+
+#[test]
+fn queues_of_a_vf_share_its_account() {
+    let mut guests = DriverlessFixture::new(true);
+    guests.world.plane.as_mut().unwrap().shares.set_quantum(WorkCost(20));
+    (0..2).for_each(|queue| guests.send((0, queue), &[&[2; 6][..], &mac(0).0, &[9; 102]].concat(), 12, 16));
+    // A frame alone costs 2 units.
+    for (poll, sent) in [(1, 10), (2, 20), (3, 30), (4, 32)] {
+        guests.poll(0, 64);
+        let counters = guests.world.plane.as_ref().unwrap().ledger.total(PortIndex::of_field(0));
+        assert_eq!(counters.tx_packets, sent, "poll {poll}");
     }
 }
 

@@ -44,10 +44,7 @@ impl<B: Bus> FramePathState<'_, B> {
         }
         self.file.count(r::RNBC, 1);
         if self.drops(queue) {
-            let counter = rx_block(queue) + rx::RQDPC;
-            self.file.set(counter, self.file.get(counter).saturating_add(1).min(RQDPC_END));
-            self.report_overrun(queue);
-            return DeliveryError::Dropped;
+            return self.drop_for_descriptors(queue);
         }
         if self.keep(frame) {
             // The queue has to be opened again, which it refuses while frames wait: later frames must not overtake this one.
@@ -56,6 +53,14 @@ impl<B: Bus> FramePathState<'_, B> {
         }
         self.miss(queue);
         DeliveryError::Full
+    }
+
+    /// Counts a frame that a queue drops for lack of descriptors.
+    pub(crate) fn drop_for_descriptors(&mut self, queue: QueueIndex) -> DeliveryError {
+        let counter = rx_block(queue) + rx::RQDPC;
+        self.file.set(counter, self.file.get(counter).saturating_add(1).min(RQDPC_END));
+        self.report_overrun(queue);
+        DeliveryError::Dropped
     }
 
     /// Returns true if a queue drops frames that find no receive descriptors.

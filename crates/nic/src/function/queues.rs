@@ -3,7 +3,7 @@
 use crate::Nic;
 use crate::sizes::PACKET;
 use crate::switch::port;
-use i82576::register::{self as r, rx, tx};
+use i82576::register::{rx, tx};
 use i82576::{PoolIndex, QueueIndex};
 use pcie::Function;
 
@@ -27,6 +27,7 @@ impl Nic {
             (TX_BLOCKS, tx::TDBAL | tx::TDBAH | tx::TDLEN | tx::TDH | tx::TXDCTL) => {
                 self.state.queues.tx[queue].restart(&self.state.file);
                 self.state.queues.ready |= 1 << queue;
+                self.prepare_to_hold();
             }
             (TX_BLOCKS, tx::TDT) => {
                 self.state.queues.tx[queue].decode(&self.state.file);
@@ -39,16 +40,13 @@ impl Nic {
     /// Applies the effect of a write to a rate register.
     pub(crate) fn pacing_written(&mut self, offset: u32) {
         self.state.rates.written(&mut self.state.file, &mut self.plane, offset);
-        if offset == r::RTTBCNRC {
-            self.prepare_to_hold();
-        }
     }
 
-    /// Reserves memory for an unfinished packet in each transmit queue whose packet may have to stop between two
-    /// segments: the frame path does not allocate.
+    /// Reserves memory for an unfinished packet in each transmit queue that has a ring, since its packet may have to stop
+    /// between two segments: the frame path does not allocate.
     pub(crate) fn prepare_to_hold(&mut self) {
-        for (tx, queue) in self.state.queues.tx.iter_mut().zip(QueueIndex::all()) {
-            if !tx.held.is_empty() || self.plane.pacing.may_delay(port(queue.pool())) {
+        for tx in self.state.queues.tx.iter_mut() {
+            if !tx.held.is_empty() || tx.open(&self.state.file).is_some() {
                 tx.held.reserve(PACKET);
             }
         }

@@ -176,6 +176,11 @@ impl ReceiveQueue {
         self.ring.is_some_and(|ring| buffers.needed(length - layout.header) <= ring.most() as usize)
     }
 
+    /// Returns true if the queue has only the descriptors that a flood of broadcasts has to leave free.
+    pub(crate) fn has_only_reserve(&self) -> bool {
+        self.ring.is_some_and(|ring| (1..=ring.reserve() as usize).contains(&self.left(&ring)))
+    }
+
     /// Stops the queue after a fault of its ring, and returns the fault as the reason of the frame's loss.
     #[cold]
     fn halt(&mut self) -> ReceiveError {

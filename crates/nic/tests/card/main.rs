@@ -23,6 +23,7 @@ mod registers;
 mod reset_scope;
 mod resets;
 mod set_aside;
+mod shares;
 mod single_interrupt;
 mod small_world;
 mod stamps;

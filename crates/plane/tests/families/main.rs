@@ -84,6 +84,7 @@ impl TwoDevicePlane {
         let sender = TransmitQueueId { port: PortIndex::new(n).unwrap(), queue: 0 };
         self.plane.now = now;
         let mut families = JoinedDevices { ports: SLOTS, first: &mut self.slots, second: &mut self.stream };
+        self.plane.shares.begin_round();
         self.plane.visit(sender, budget, &mut families, &mut self.cable)
     }
 

@@ -15,7 +15,7 @@ use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 use rings::PostedDescriptors;
 use toy::{ToyCard, ToyQueue};
-use units::{MacAddress, Time};
+use units::{MacAddress, Time, WorkCost};
 
 const PORTS: usize = 4;
 
@@ -137,6 +137,7 @@ fn left_behind_until(
     let counters = [PortCounters::default(); PORTS];
     let mut plane =
         ForwardingPlane::<PORTS>::new(tables(0), TransmitPacing::new(None), StormState::default(), counters);
+    plane.shares.set_quantum(WorkCost(u32::MAX));
     plane.uplink = UplinkMode { link: true, receives: true, ..UplinkMode::default() };
     let (mut wire, mut now) = (RecordingUplink::default(), 0);
     for act in acts {
@@ -150,6 +151,7 @@ fn left_behind_until(
             ToyCardAction::Poll(later, budget) => {
                 now += later;
                 plane.now = Time::from_nanos(now);
+                plane.shares.begin_round();
                 for port in (0..3).map(PortIndex::of_field) {
                     plane.visit(TransmitQueueId { port, queue: 0 }, budget, &mut toy, &mut wire);
                 }

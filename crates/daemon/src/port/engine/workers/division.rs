@@ -80,6 +80,7 @@ pub(super) fn join<C: DivisibleCard>(shard: &mut CardShard<C>, card: &mut Divide
             shard.exchange_access(vf, access);
         }
         card.plane.pacing.continue_port(port, &shard.plane.pacing);
+        card.plane.shares.continue_port(port, &shard.plane.shares);
     }
     let mut frames = 0;
     for port in all_vfs().iter() {

@@ -226,6 +226,7 @@ impl<C: DivisibleCard> FrameWorkers<C> {
                 shard.plane.follow_tables(card.plane);
             }
             shard.plane.pacing = card.plane.pacing.clone();
+            shard.plane.shares = card.plane.shares.clone();
             shard.plane.uplink = card.plane.uplink;
             shard.card.follow(card.card);
             for vf in (0..MAX_VFS as u8).filter(|vf| self.homes[usize::from(*vf)] == number) {
