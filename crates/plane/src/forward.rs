@@ -6,7 +6,9 @@ use crate::ledger::{PortCounters, TrafficLedger, TrafficSum};
 use crate::pacing::TransmitPacing;
 use crate::shares::FrameShares;
 use crate::sink::{DeliveryError, DeliveryFlags, DeliveryOutcome, ForwardResult, FrameSink};
-use crate::switch::{FlowCache, FrameOrigin, StormState, SwitchDecision, SwitchDropReason, SwitchTables};
+use crate::switch::{
+    AddressClaims, FlowCache, FrameOrigin, StormState, SwitchDecision, SwitchDropReason, SwitchTables,
+};
 use crate::uplink::{UplinkMode, UplinkTally, UplinkWire, is_truncated};
 use crate::watch::{FrameDirection, FrameDropReason, FrameObservation};
 use crate::watched::CapturedPorts;
@@ -19,6 +21,7 @@ pub struct ForwardingPlane<const N: usize> {
     /// Switch tables, by which the plane decides on frames.
     pub(crate) tables: SwitchTables<N>,
     pub(crate) flows: FlowCache<N>,
+    pub(crate) claims: AddressClaims<N>,
     /// Transmit rates and transmit accounts of the ports.
     pub pacing: TransmitPacing<N>,
     /// Shares of the ports in the plane's time.
@@ -47,6 +50,7 @@ impl<const N: usize> ForwardingPlane<N> {
         Self {
             tables,
             flows: FlowCache::new(),
+            claims: AddressClaims::new(),
             pacing,
             shares: FrameShares::new(),
             storm,
@@ -105,7 +109,8 @@ impl<const N: usize> ForwardingPlane<N> {
         if let FrameOrigin::Port(port) = origin {
             self.pacing.left(port, length);
         }
-        let mut decision = self.flows.decide(&self.tables, ends, frame.tag, length, origin);
+        let mut decision =
+            self.flows.decide((&self.tables, &mut self.claims), ends, frame.tag, length, origin);
         if WATCHED {
             let lost = self.lost_here(origin, decision, frame);
             wire.watch(FrameObservation { at: origin, way: FrameDirection::In, lost }, frame.tagged());

@@ -9,6 +9,7 @@ pub mod bytes;
 mod families;
 mod forward;
 pub mod frame;
+pub mod guard;
 pub mod ledger;
 pub mod pacing;
 pub mod ports;

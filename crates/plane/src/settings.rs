@@ -1,4 +1,4 @@
-//! Changes the settings of a running plane: its switch tables, and its treatment of link-local frames.
+//! Changes the settings of a running plane: its switch tables.
 
 use crate::ForwardingPlane;
 use crate::switch::SwitchTables;
@@ -8,6 +8,7 @@ impl<const N: usize> ForwardingPlane<N> {
     /// again must not slow down the frames of other guests.
     pub fn set_tables(&mut self, mut tables: SwitchTables<N>) {
         tables.forwards_link_local = self.tables.forwards_link_local;
+        tables.exact = self.claims.admit(tables.exact);
         if tables != self.tables {
             self.tables = tables;
             self.flows.forget();
@@ -23,12 +24,6 @@ impl<const N: usize> ForwardingPlane<N> {
         }
     }
 
-    /// Sets whether link-local frames of guests, except pause frames, are forwarded or dropped.
-    pub fn forward_link_local(&mut self, on: bool) {
-        self.tables.forwards_link_local = on;
-        self.flows.forget();
-    }
-
     /// Stops remembering decisions for flows: the tables decide every frame.
     pub fn remember_no_flows(&mut self) {
         self.flows.never_remember();
@@ -37,6 +32,7 @@ impl<const N: usize> ForwardingPlane<N> {
 
 #[cfg(test)]
 mod tests {
+    use crate::guard::GuardedPlane;
     use crate::pacing::TransmitPacing;
     use crate::switch::{StormState, SwitchTables};
     use crate::{ForwardingPlane, PortCounters, PortSet};

@@ -53,7 +53,7 @@ impl<const N: usize> ForwardingPlane<N> {
         }
         let (ends, tag) = (packet.ends(), if packet.tag.is_some() { TAG } else { 0 });
         let (origin, length) = (FrameOrigin::Port(port), uncut.longest() + tag);
-        let decision = self.flows.decide(&self.tables, ends, packet.tag, length, origin);
+        let decision = self.flows.decide((&self.tables, &mut self.claims), ends, packet.tag, length, origin);
         let to = self.uncut_receiver(decision, uncut, sinks, wire)?;
         let bytes = packet.untagged_mut();
         let length = bytes.len();
@@ -87,7 +87,13 @@ impl<const N: usize> ForwardingPlane<N> {
         }
         let (ends, tag) = (packet.ends(), if packet.tag.is_some() { TAG } else { 0 });
         let length = uncut.longest() + tag;
-        let decision = self.flows.decide(&self.tables, ends, packet.tag, length, FrameOrigin::Uplink);
+        let decision = self.flows.decide(
+            (&self.tables, &mut self.claims),
+            ends,
+            packet.tag,
+            length,
+            FrameOrigin::Uplink,
+        );
         let to = decision.ports.single().filter(|_| decision.dropped.is_none())?;
         if self.storm.limits.counts_unknown || ends.is_to_group() || !sinks.takes_uncut(to, uncut.ipv4) {
             return None;

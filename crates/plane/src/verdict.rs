@@ -94,7 +94,8 @@ impl<const N: usize> ForwardingPlane<N> {
             return BurstFrameVerdict::ALONE;
         }
         // Length 0 fits every port, so the length decides nothing: the caller compares lengths.
-        let decision = self.flows.decide(&self.tables, ends, tag, 0, FrameOrigin::Port(port));
+        let decision =
+            self.flows.decide((&self.tables, &mut self.claims), ends, tag, 0, FrameOrigin::Port(port));
         let single = decision.ports.single().filter(|_| !decision.uplink);
         let Some(to) = single else { return BurstFrameVerdict::ALONE };
         let strips = self.tables.strips(to, decision.replicated);

@@ -16,7 +16,7 @@ const REQUEST: [u8; 10] = [0x80, 0x35, 0, 1, 8, 0, 6, 4, 0, 3];
 
 impl Nic {
     /// Announces the address of a VF's guest at the next call of [`Nic::visit_ready`]. The switch checks the frame like one of the
-    /// guest's own. A VF without an address has this one then, unless another VF has it.
+    /// guest's own. A VF without an address has this one then, unless another VF has it or the plane refuses it.
     pub fn announce(&mut self, vf: u8, address: MacAddress) {
         if usize::from(vf) < self.devices.len() && !address.is_group() && address != MacAddress::ZERO {
             // A transport may ask again and again: one announcement of each VF is pending.
@@ -51,7 +51,7 @@ impl Nic {
                 self.due = [self.due, Some(due)].into_iter().flatten().min();
                 return true;
             }
-            let waits = self.learn_announced(*vf, *address);
+            let waits = self.learn_announced(*vf, *address, plane);
             untaught |= waits;
             if !waits && self.devices[usize::from(*vf)].rules.enabled {
                 let mut bytes = request(*address);
@@ -67,10 +67,11 @@ impl Nic {
     }
 
     /// Learns an announced address for a VF that has none. Returns true if the VF has learned it.
-    fn learn_announced(&mut self, vf: u8, address: MacAddress) -> bool {
+    fn learn_announced(&mut self, vf: u8, address: MacAddress, plane: &mut ForwardingPlane<MAX_VFS>) -> bool {
         let place = usize::from(vf);
         let is_taken = self.devices.iter().enumerate().any(|(n, device)| n != place && device.owns(address));
-        if self.devices[place].address().is_some() || is_taken {
+        let has_one = self.devices[place].address().is_some();
+        if has_one || is_taken || !plane.may_learn(PortIndex::of_field(vf.into()), address) {
             return false;
         }
         self.devices[place].learned = Some(address);

@@ -1,24 +1,31 @@
 //! Learns the Ethernet address of a VF whose rules have no address: the source address of its first frame.
 
 use crate::device::VirtioDevice;
-use crate::limits::MAX_PAIRS;
+use crate::limits::{MAX_PAIRS, MAX_VFS};
 use pcie::{Bus, Function};
-use plane::PortIndex;
 use plane::frame::{AddressPair, HEADER};
+use plane::{ForwardingPlane, PortIndex};
 use rings::BufferChain;
 use units::MacAddress;
 use virtio::ChainBurst;
 use virtio::net::NetHeaderFormat;
 
-/// Learns a VF's address from the first packet in one of its rings, which stays there. An address of another VF is not
-/// learned: its frames would go to both VFs. Returns `None` if the device has an address now. Otherwise returns a mask
+/// Learns a VF's address from the first packet in one of its rings, which stays there. An address of another VF, or one that
+/// the plane refuses, is not learned: its frames would go to this VF. Returns `None` if the device has an address now. Otherwise returns a mask
 /// of the transmit rings to visit without an address: their first packet has no address to learn, or they have a paused
 /// packet.
 #[cold]
-pub(crate) fn learn<B: Bus>(devices: &mut [VirtioDevice], vf: usize, bus: &mut B) -> Option<u16> {
+pub(crate) fn learn<B: Bus>(
+    devices: &mut [VirtioDevice],
+    vf: usize,
+    plane: &mut ForwardingPlane<MAX_VFS>,
+    bus: &mut B,
+) -> Option<u16> {
     let port = PortIndex::of_field(vf as u32);
-    let is_taken = |devices: &[VirtioDevice], source| {
-        devices.iter().enumerate().any(|(other, device)| other != vf && device.owns(source))
+    let mut is_taken = |devices: &[VirtioDevice], source| {
+        let is_of_other =
+            devices.iter().enumerate().any(|(other, device)| other != vf && device.owns(source));
+        is_of_other || !plane.may_learn(port, source)
     };
     let (ready, mut useless) = (devices[vf].ready, 0);
     for queue in (0..MAX_PAIRS).filter(|queue| ready >> queue & 1 != 0) {

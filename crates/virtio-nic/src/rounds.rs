@@ -39,7 +39,7 @@ impl Nic {
             let (mut ready, mut budget) = (self.devices[vf].ready, budget);
             if ready != 0 && self.devices[vf].rules.enabled && self.devices[vf].address().is_none() {
                 // The switch's tables have to know the address before the first frame leaves.
-                let visits = learn(&mut self.devices, vf, bus);
+                let visits = learn(&mut self.devices, vf, plane, bus);
                 self.changed |= visits.is_none();
                 ready = visits.unwrap_or(0);
                 more |= self.devices[vf].ready & !ready != 0;

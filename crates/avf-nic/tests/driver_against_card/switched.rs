@@ -5,6 +5,7 @@ use avf::control::CardControl;
 use avf::virtchnl::{EncodedMessageList, EtherAddress, EtherAddressType, VirtchnlRequest};
 use driver::avf::vf::AvfDriver;
 use plane::PortIndex;
+use plane::guard::GuardedPlane;
 use plane::switch::{PortMirrorRule, PortMirrorRules, VlanIdSet};
 use policy::{PortVlan, VfPolicy};
 

@@ -37,7 +37,7 @@ const STATES: [(&str, &str, MetricReader); 6] = [
 ];
 
 /// Counters of each VF: name, help text and reader. Labels: `pf`, `vf`.
-const COUNTS: [(&str, &str, MetricReader); 5] = [
+const COUNTS: [(&str, &str, MetricReader); 6] = [
     ("softiov_vf_mailbox_granted_total", "Requests of the VF that the PF driver granted", |vf| {
         vf.mailbox.granted
     }),
@@ -45,6 +45,9 @@ const COUNTS: [(&str, &str, MetricReader); 5] = [
         vf.mailbox.unanswered
     }),
     ("softiov_vf_refused_clients_total", "Connections of VMMs that the VF refused", |vf| vf.refusals.count),
+    ("softiov_vf_refused_claims_total", "MAC addresses that the VF claimed and the plane refused", |vf| {
+        vf.claims.refused
+    }),
     ("softiov_vf_resets_total", "Resets of the VF", |vf| vf.mailbox.resets),
     ("softiov_vf_notices_total", "Notices to the VF's driver of a link change or a reset", |vf| {
         vf.mailbox.notices

@@ -177,9 +177,22 @@ pub struct VfStatus {
     pub function: FunctionStatus,
     /// Numbers of requests of the guest's driver to the PF, by subject and outcome.
     pub mailbox: VfMailboxStatus,
+    /// Addresses that the plane has refused to the guest.
+    #[serde(default)]
+    pub claims: RefusedClaims,
     /// Events of a virtio VF's device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<VirtioDeviceCounts>,
+}
+
+/// MAC addresses that a guest has claimed, and that stations at the uplink or the host use, since the host's process started.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RefusedClaims {
+    /// Number of refused claims.
+    pub refused: u64,
+    /// Address that was refused last; missing if none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
 }
 
 /// Numbers of events of a virtio VF's device, since the host's process started.
@@ -268,6 +281,7 @@ pub struct VfMailboxStatus {
 #[must_use]
 pub fn remedy(reason: &str) -> Option<&'static str> {
     Some(match reason {
+        "address-at-uplink" => "mac, if the address is this VF's, or share_mac or trust on",
         "address-in-use" => "share_mac on for both VFs, or trust on",
         "address-fixed" | "promiscuity" => "trust on",
         "multicast-promiscuity" => "allmulti on",

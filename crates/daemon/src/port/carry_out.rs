@@ -200,7 +200,9 @@ impl OpenPort {
         let carried = self.offer(new, now).and_then(|()| {
             let policies = order.policies(self.clients.slots().len());
             let set = self.engine.apply_policies(&order.policy, &policies, now);
-            set.map_err(|refusal| refused_policy(&self.name, refusal))
+            set.map_err(|refusal| refused_policy(&self.name, refusal))?;
+            self.engine.set_guards(self.mac, &policies);
+            Ok(())
         });
         if let Err(why) = carried {
             self.withdraw(before, now);

@@ -101,6 +101,8 @@ impl PreparedPort {
         let slots = slots(config, &succession, &mut bus, &desk)?;
         let card = succession.card(config, uplink.link(), &mut bus, now)?;
         let mut engine = PortEngine::new(card.card, bus, uplink, config.link_local);
+        let policies: Vec<_> = config.vfs.iter().map(|vf| vf.policy).collect();
+        engine.set_guards(config.mac, &policies);
         let poller = PortClients::poller_of(&inbox.waker)?;
         if let Some((nic, _)) = engine.virtio() {
             virtio::set_coalescing(nic, &config.coalescing);

@@ -10,7 +10,8 @@ use super::engine::family::ReportedVfState;
 use crate::config::file::CardFamily;
 use crate::control::functions::{PciFunction, PortFunctions};
 use crate::control::status::{
-    ConnectedVmm, DropCounts, FunctionStatus, PortStatus, TrafficCounts, VfStatus, VirtioDeviceCounts,
+    ConnectedVmm, DropCounts, FunctionStatus, PortStatus, RefusedClaims, TrafficCounts, VfStatus,
+    VirtioDeviceCounts,
 };
 use crate::pf_config::PF_RID;
 use host::cpus::CpuList;
@@ -80,6 +81,7 @@ impl PortStatusSource<'_> {
         let function = self.function_status(slot, &counters);
         let ReportedVfState { mac, vlans, link, active, filters, settings, conduct, mailbox } =
             self.engine.card().vf_status(vf)?;
+        let claims = self.engine.refused_claims(vf);
         Some(VfStatus {
             name: slot.name.clone(),
             index: vf.get(),
@@ -95,6 +97,10 @@ impl PortStatusSource<'_> {
             conduct,
             function,
             mailbox,
+            claims: RefusedClaims {
+                refused: claims.refused,
+                address: claims.last.map(|mac| mac.to_string()),
+            },
             device: self.device_counts(vf),
         })
     }

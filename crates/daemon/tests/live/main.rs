@@ -26,6 +26,7 @@ mod lifetime;
 mod macvtap;
 mod mapped;
 mod mixed;
+mod names;
 mod neighbours;
 mod operations;
 mod orders;

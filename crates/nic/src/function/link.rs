@@ -4,6 +4,7 @@
 use crate::card::Nic;
 use i82576::VfIndex;
 use i82576::bits::icr;
+use plane::guard::GuardedPlane;
 
 impl Nic {
     /// Returns true if the port has a link to the wire.
@@ -27,9 +28,16 @@ impl Nic {
         }
     }
 
-    /// Forwards link-local frames of VFs (LLDP, LACP, EAPOL) if `on`. After power-on the card drops them.
-    pub fn forward_link_local(&mut self, on: bool) {
-        self.plane.forward_link_local(on);
+    /// Returns the guards of the card's plane, where pool n is port n. After power-on the plane checks no claim, and drops
+    /// link-local frames of VFs.
+    #[must_use]
+    pub fn guards(&self) -> &dyn GuardedPlane {
+        &self.plane
+    }
+
+    /// Returns the guards of the card's plane, to change them.
+    pub fn guards_mut(&mut self) -> &mut dyn GuardedPlane {
+        &mut self.plane
     }
 
     /// Sets the link state that a VF sees; `None`, the default, follows the port's link.

@@ -199,7 +199,7 @@ fn vf_may_not_send_link_control_frames() {
 fn link_local_forwarding_passes_every_frame_except_pause() {
     let mut bench = bench();
     let to = |last| plain(MacAddress([0x01, 0x80, 0xc2, 0, 0, last]), mac(0), 50);
-    bench.nic.forward_link_local(true);
+    bench.nic.guards_mut().forward_link_local(true);
     (0..16).for_each(|last| bench.vf(0).send(&to(last)));
     assert_eq!(bench.wire_got(), (0..16).filter(|last| *last != 1).map(to).collect::<Vec<_>>());
     assert_eq!((bench.nic.counters()[0].tx_blocked, bench.nic.counters()[0].tx_link_control), (1, 1));
@@ -208,7 +208,7 @@ fn link_local_forwarding_passes_every_frame_except_pause() {
     bench.pf().write(r::DTXSWC, control);
     bench.vf(0).send(&to(2));
     assert_eq!(bench.wire_got().len(), 1);
-    bench.nic.forward_link_local(false);
+    bench.nic.guards_mut().forward_link_local(false);
     bench.vf(0).send(&to(2));
     assert!(bench.wire_got().is_empty());
 }

@@ -7,7 +7,7 @@ use alloc::vec;
 use units::MacAddress;
 
 /// Returns a MAC address as a number, the first byte of the wire in the lowest bits.
-const fn number(mac: MacAddress) -> u64 {
+pub(super) const fn number(mac: MacAddress) -> u64 {
     let b = mac.0;
     u64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], 0, 0])
 }
@@ -54,6 +54,14 @@ impl ExactFilter {
     #[must_use]
     pub fn is_of(&self, mac: MacAddress, port: PortIndex) -> bool {
         self.ports(mac).has(port)
+    }
+
+    /// Iterates over the addresses of the hash table with their ports.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (MacAddress, PortSet)> {
+        self.slots.iter().filter(|(_, ports)| !ports.is_empty()).map(|(key, ports)| {
+            let [a, b, c, d, e, f, ..] = key.to_le_bytes();
+            (MacAddress([a, b, c, d, e, f]), *ports)
+        })
     }
 
     /// Returns the index of an address's entry, or of the empty entry for it. The loop ends because there are more

@@ -5,6 +5,7 @@
 //! Each sender has its own flows: a guest that sends with ever new addresses evicts only its own, and each of its frames costs a
 //! look-up. Flows are not saved: a restored plane starts without any.
 
+use super::claims::AddressClaims;
 use super::decide::{FrameMetadata, FrameOrigin, SwitchDecision};
 use super::tables::SwitchTables;
 use crate::frame::AddressPair;
@@ -75,6 +76,11 @@ impl<const N: usize> FlowCache<N> {
         }
     }
 
+    /// Forgets the flows of frames from the uplink.
+    pub(crate) fn forget_uplink(&mut self) {
+        self.uplink.fill(Self::NOTHING);
+    }
+
     #[cfg(test)]
     pub(crate) fn generation(&self) -> u64 {
         self.generation
@@ -95,7 +101,7 @@ impl<const N: usize> FlowCache<N> {
     #[inline]
     pub(crate) fn decide(
         &mut self,
-        tables: &SwitchTables<N>,
+        (tables, claims): (&SwitchTables<N>, &mut AddressClaims<N>),
         ends: AddressPair,
         vlan: Option<u16>,
         length: usize,
@@ -112,7 +118,7 @@ impl<const N: usize> FlowCache<N> {
             let frame = FrameMetadata { dst: ends.destination(), src: ends.source(), vlan, length, origin };
             // A decision that must not be found again is stored under the empty key.
             *known = if usual && self.remembers { key } else { FlowKey::default() };
-            *decision = tables.decide_closely(&frame);
+            *decision = tables.decide_closely(&frame, claims);
         }
         *decision
     }
@@ -122,6 +128,7 @@ impl<const N: usize> FlowCache<N> {
 mod tests {
     use super::{FlowCache, FlowKey};
     use crate::frame::AddressPair;
+    use crate::switch::AddressClaims;
     use crate::switch::{
         FrameMetadata, FrameOrigin, MaxFrameLength, PortMirrorRule, SwitchTables, VlanIdSet,
     };
@@ -200,14 +207,14 @@ mod tests {
         fn flow_cache_decision_equals_the_switch_tables_decision(
             policies in proptest::collection::vec((tables(), proptest::collection::vec(frame(), 1..40)), 1..4)
         ) {
-            let mut flows = FlowCache::new();
+            let (mut flows, mut claims) = (FlowCache::new(), AddressClaims::new());
             // Near the last generation, so that some cases wrap.
             flows.generation = (1u64 << (64 - FlowKey::GENERATION)).wrapping_sub(2) << FlowKey::GENERATION;
             for (tables, frames) in &policies {
                 flows.forget();
                 for (ends, frame) in frames.iter().chain(frames) {
                     let FrameMetadata { vlan, length, origin, .. } = *frame;
-                    assert_eq!(flows.decide(tables, *ends, vlan, length, origin), tables.decide(frame), "{frame:?}");
+                    assert_eq!(flows.decide((tables, &mut claims), *ends, vlan, length, origin), tables.decide(frame), "{frame:?}");
                 }
             }
         }
@@ -218,7 +225,7 @@ mod tests {
         let (mut flows, tables) = (FlowCache::<PORTS>::new(), SwitchTables::closed(0));
         let ends = AddressPair::of(&[[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]].concat());
         let decide = |flows: &mut FlowCache<PORTS>, tables: &SwitchTables<PORTS>| {
-            flows.decide(tables, ends, None, 60, FrameOrigin::Uplink)
+            flows.decide((tables, &mut AddressClaims::new()), ends, None, 60, FrameOrigin::Uplink)
         };
         let closed = decide(&mut flows, &tables);
         let mut open = tables;

@@ -4,14 +4,17 @@
 //! Rates are in `pacing`, the delivery in `forward`.
 
 mod addresses;
+mod claims;
 mod decide;
 mod flows;
 mod mirror;
+mod stations;
 mod storm;
 mod tables;
 mod vlans;
 
 pub use addresses::{ExactFilter, HashFilter};
+pub use claims::{AddressClaims, ClaimCounts, PortGuard};
 pub use decide::{FrameMetadata, FrameOrigin, SwitchDecision, SwitchDropReason};
 pub(crate) use flows::FlowCache;
 pub use mirror::{PortMirrorRule, PortMirrorRules};

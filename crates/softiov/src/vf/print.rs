@@ -2,8 +2,8 @@
 
 use daemon::config::file::{CardFamily, SocketRole};
 use daemon::control::status::{
-    ClientRefusals, ConnectedVmm, FunctionStatus, PortStatus, SettingOrigin, VfConductStatus, VfFilterStatus,
-    VfMailboxStatus, VfStatus, VirtioDeviceCounts, VmmInterventions, remedy,
+    ClientRefusals, ConnectedVmm, FunctionStatus, PortStatus, RefusedClaims, SettingOrigin, VfConductStatus,
+    VfFilterStatus, VfMailboxStatus, VfStatus, VirtioDeviceCounts, VmmInterventions, remedy,
 };
 use daemon::settings::{SettingValues, SettingsGroup};
 use serde_json::Value;
@@ -91,6 +91,7 @@ pub(crate) fn show(vf: &VfStatus) -> String {
     settings(&mut text, &vf.settings.leaves(), &vf.origins);
     conduct(&mut text, &vf.conduct);
     function(&mut text, &vf.function);
+    claims(&mut text, &vf.claims);
     match &vf.device {
         // A virtio VF has neither registers nor a mailbox.
         Some(counts) => device(&mut text, counts, vf.mailbox.resets),
@@ -100,6 +101,17 @@ pub(crate) fn show(vf: &VfStatus) -> String {
         }
     }
     text
+}
+
+/// Appends the number of addresses that were refused to the guest, with the last one, to the text, if there were any.
+fn claims(text: &mut String, claims: &RefusedClaims) {
+    if let Some(address) = &claims.address {
+        let _ = writeln!(
+            text,
+            "    refused addresses: {}, last {address}, which a station at the uplink or the host uses",
+            claims.refused
+        );
+    }
 }
 
 /// Appends the settings of a VF or port with their values to the text, grouped by origin; defaults come

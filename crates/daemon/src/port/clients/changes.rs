@@ -6,6 +6,7 @@ use crate::flight::{FlightRecordKind, FlightRecorder};
 use crate::limit::LogRateLimit;
 use crate::port::engine::family::VfDriverState;
 use i82576::Time;
+use plane::guard::ClaimCounts;
 
 /// Maximum number of a VF's events that are logged per minute.
 const MOST: u32 = 20;
@@ -14,14 +15,19 @@ const MOST: u32 = 20;
 #[derive(Debug)]
 pub(super) struct VfDriverEventLog {
     last: Option<VfDriverState>,
+    /// Number of refused claims that was logged last.
+    claims: u64,
     limit: LogRateLimit,
 }
 
 impl Default for VfDriverEventLog {
     fn default() -> Self {
-        Self { last: None, limit: LogRateLimit::per_minute(MOST) }
+        Self { last: None, claims: 0, limit: LogRateLimit::per_minute(MOST) }
     }
 }
+
+/// Reason to refuse a VF the address of a station at the uplink or of the host.
+const CLAIM: &str = "address-at-uplink";
 
 /// Log line for a guest with more multicast groups than its filters have room for, with the remedy.
 const CUT: &str = "the guest's list of multicast addresses is too long, and frames for further groups are \
@@ -82,6 +88,33 @@ impl VfDriverEventLog {
                     "the PF driver refused a request of the VF"
                 );
             }
+        }
+    }
+
+    /// Logs that the plane has refused the VF an address since the last call.
+    pub(super) fn note_claims(
+        &mut self,
+        function: &str,
+        claims: ClaimCounts,
+        flight: &mut FlightRecorder,
+        now: Time,
+    ) {
+        let ClaimCounts { refused: count, last: Some(address) } = claims else { return };
+        if std::mem::replace(&mut self.claims, count) == count {
+            return;
+        }
+        flight.event(now, FlightRecordKind::Refused(CLAIM), 0);
+        if let Some(suppressed) = self.limit.allow(now) {
+            let remedy = remedy(CLAIM);
+            tracing::warn!(
+                function,
+                reason = CLAIM,
+                %address,
+                remedy,
+                count,
+                suppressed,
+                "refused the VF an address that a station at the uplink or the host uses"
+            );
         }
     }
 }

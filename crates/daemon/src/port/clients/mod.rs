@@ -341,6 +341,7 @@ impl PortClients {
             return false;
         }
         self.watched = now;
+        engine.review_claims(now);
         self.log_changes(engine, now);
         let mut judged = false;
         for slot in &mut self.slots {

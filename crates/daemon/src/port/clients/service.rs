@@ -170,6 +170,9 @@ impl PortClients {
                 "cannot reset the function after the disconnection of its client"
             );
         }
+        if let Some(vf) = function.vf() {
+            device.engine.release_claims(vf);
+        }
         device.save_configuration();
         let stream = connection.close(&mut device);
         slot.own.pages = None;

@@ -147,9 +147,11 @@ impl OfferedFunction {
     /// Logs the changes of the VF's state since the last call.
     pub(super) fn log_changes(&mut self, engine: &PortEngine, now: Time) {
         let (card, flight) = (engine.card(), &mut self.own.flight);
-        if let Some(state) = self.function.vf().and_then(|vf| card.driver_state(vf)) {
+        let Some(vf) = self.function.vf() else { return };
+        if let Some(state) = card.driver_state(vf) {
             self.changes.update(&self.name, state, |place| card.reason(place), flight, now);
         }
+        self.changes.note_claims(&self.name, engine.refused_claims(vf), flight, now);
     }
 
     /// Has the PF driver check the VF for offences by the counters of card and bus.

@@ -19,6 +19,7 @@ use i82576::{MacAddress, Time};
 use iovm::VirtualFunctionState;
 use nic::{PollResult, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
+use plane::guard::GuardedPlane;
 use policy::{Offence, PolicyError, PortPolicy, VfPolicy};
 use std::fmt::Debug;
 use std::io;
@@ -278,8 +279,11 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Sets the link of the card's port. The PF driver handles the change when it next runs.
     fn set_link(&mut self, up: bool);
 
-    /// Sets whether the card forwards or drops link-local frames of guests.
-    fn forward_link_local(&mut self, on: bool);
+    /// Returns the guards of the card's plane, where VF n is port n.
+    fn guards(&self) -> &dyn GuardedPlane;
+
+    /// Returns the guards of the card's plane, to change them. Other workers of the port take the plane's tables over.
+    fn guards_mut(&mut self) -> &mut dyn GuardedPlane;
 
     /// Shows a VF the link that the PF driver has set, or no link while the VF's client is being disconnected
     /// (`hidden`). The caller logs errors, since it limits log lines that clients can cause.

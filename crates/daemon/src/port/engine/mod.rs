@@ -10,6 +10,7 @@
 //! | `virtio` | virtio network devices behind vhost-user |
 //! | `mixed` | VFs of both AVF and virtio on one switch |
 //! | `decided`, `switch_policy` | policies in force of VFs and port, for families without registers for them |
+//! | `guards` | the guards of the plane that follow from policies |
 //! | `access`, `bus` | memory and interrupts of each function |
 //! | `bell` | wakes a thread that sleeps beside a ring of frames |
 //! | `workers` | threads that share a card's VFs |
@@ -29,6 +30,7 @@ pub(in crate::port) mod bus;
 mod decided;
 pub(in crate::port) mod error;
 pub(in crate::port) mod family;
+mod guards;
 pub(in crate::port) mod i82576;
 mod kick_reports;
 pub(in crate::port) mod mixed;
@@ -97,7 +99,7 @@ impl PortEngine {
     /// Sets the card's link to the uplink's link, and the card's policy for link-local frames to the configured one.
     pub(in crate::port) fn begin(&mut self) {
         self.renew_link();
-        self.card.forward_link_local(self.link_local == LinkLocalPolicy::Forward);
+        self.set_link_local(self.link_local);
     }
 
     /// Adds the uplink's file descriptors to the port's poller.
@@ -328,12 +330,6 @@ impl PortEngine {
     /// Sets the card's link to the link of the uplink. The PF driver handles the change when it next runs.
     pub(in crate::port) fn renew_link(&mut self) {
         self.card.set_link(self.uplink.link());
-    }
-
-    /// Sets whether the card drops or forwards link-local frames of guests. Returns the former policy.
-    pub(in crate::port) fn set_link_local(&mut self, link_local: LinkLocalPolicy) -> LinkLocalPolicy {
-        self.card.forward_link_local(link_local == LinkLocalPolicy::Forward);
-        std::mem::replace(&mut self.link_local, link_local)
     }
 
     /// Shows a VF the link that the PF driver has set, or no link while its client is being disconnected

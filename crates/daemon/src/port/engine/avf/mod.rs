@@ -39,7 +39,6 @@ use nic::{PollResult, PoolCounters};
 use parts::{AREAS, AvfCardPart};
 use pcie::{Function, VfIndex, VfSet};
 use plane::ForwardingPlane;
-use plane::uplink::UplinkTally;
 use policy::{PolicyError, PortPolicy, VfPolicy};
 use std::io;
 use std::sync::Arc;
@@ -190,8 +189,7 @@ impl PortCard for AvfCard {
         bus: &mut GuestBus,
         now: Time,
     ) -> Option<VfConductVerdict> {
-        let totals = self.offence_totals(vf, interrupts);
-        let limits = self.rules.policy.limits;
+        let (totals, limits) = (self.offence_totals(vf, interrupts), self.rules.policy.limits);
         self.with_pf(bus, now, |pf, hal| pf.watch(hal, vf.get(), totals, &limits))
     }
 
@@ -211,7 +209,7 @@ impl PortCard for AvfCard {
         let nic = &mut card.nic;
         let from_uplink = nic.arrive(plane, BUDGET, bus, uplink);
         let from_queues = nic.visit_ready(plane, BUDGET, bus, uplink);
-        plane.tally = UplinkTally::default();
+        std::mem::take(&mut plane.tally);
         let poll = nic.poll(now, &mut pf_memory.bus(bus));
         self.asking = self.asking.or(VfSet::new(poll.for_pf));
         let more = from_workers || from_uplink || from_queues || poll.more || poll.for_pf != 0;
@@ -270,9 +268,13 @@ impl PortCard for AvfCard {
         self.link_changed |= std::mem::replace(&mut self.link, up) != up;
     }
 
-    fn forward_link_local(&mut self, on: bool) {
-        self.plane.forward_link_local(on);
+    fn guards(&self) -> &dyn plane::guard::GuardedPlane {
+        &*self.plane
+    }
+
+    fn guards_mut(&mut self) -> &mut dyn plane::guard::GuardedPlane {
         self.workers.iter_mut().for_each(FrameWorkers::change_tables);
+        &mut *self.plane
     }
 
     fn show_link(

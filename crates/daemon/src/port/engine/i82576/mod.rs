@@ -7,8 +7,7 @@ mod restore;
 use super::bus::GuestBus;
 use super::error::CardChangeRefusal;
 use super::family::{
-    PfDriverRunResult, PortCard, REASONS, RefusedPolicy, ReportedVfState, VfDriverState, conduct,
-    offence_counts,
+    PfDriverRunResult, PortCard, RefusedPolicy, ReportedVfState, VfDriverState, conduct, offence_counts,
 };
 use super::page_memory::VfRegisterPages;
 use super::uplink::PortUplink;
@@ -189,8 +188,12 @@ impl PortCard for I82576Card {
         self.nic.set_link(up);
     }
 
-    fn forward_link_local(&mut self, on: bool) {
-        self.nic.forward_link_local(on);
+    fn guards(&self) -> &dyn plane::guard::GuardedPlane {
+        self.nic.guards()
+    }
+
+    fn guards_mut(&mut self) -> &mut dyn plane::guard::GuardedPlane {
+        self.nic.guards_mut()
     }
 
     fn show_link(&mut self, vf: VfIndex, hidden: bool, _: &mut GuestBus, _: Time) -> Result<(), PolicyError> {
@@ -332,10 +335,9 @@ impl PortCard for I82576Card {
     fn driver_state(&self, vf: VfIndex) -> Option<VfDriverState> {
         let (HostedPf { pf, .. }, vf) = (self.hosted()?, card_vf(vf)?);
         let counters = pf.counters(vf);
-        let mut refused = [0; REASONS];
-        for (count, reason) in refused.iter_mut().zip(MailboxRefusal::ALL) {
-            *count = counters.refused(reason);
-        }
+        let count =
+            |place: usize| MailboxRefusal::ALL.get(place).map_or(0, |reason| counters.refused(*reason));
+        let refused = std::array::from_fn(count);
         let (active, link) = (pf.vf_is_active(vf), self.nic.vf_link(vf));
         Some(VfDriverState { active, link, cut: pf.vf_multicast(vf).1, resets: counters.resets, refused })
     }

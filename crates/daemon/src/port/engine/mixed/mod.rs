@@ -32,6 +32,7 @@ use i82576::Time;
 use iovm::VirtualFunctionState;
 use nic::{PollResult, PoolCounters};
 use pcie::{Function, MAX_VFS, VfIndex, VfSet};
+use plane::guard::GuardedPlane;
 use policy::{PolicyError, PortPolicy, VfPolicy};
 use std::sync::Arc;
 use trunk::CardTrunkReceiver;
@@ -211,8 +212,12 @@ impl PortCard for MixedCard {
         self.virtio.set_link(up);
     }
 
-    fn forward_link_local(&mut self, on: bool) {
-        self.virtio.forward_link_local(on);
+    fn guards(&self) -> &dyn GuardedPlane {
+        self.virtio.guards()
+    }
+
+    fn guards_mut(&mut self) -> &mut dyn GuardedPlane {
+        self.virtio.guards_mut()
     }
 
     fn show_link(

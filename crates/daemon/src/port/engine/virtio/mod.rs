@@ -40,6 +40,7 @@ use iovm::VirtualFunctionState;
 use nic::{PollResult, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
 use plane::ForwardingPlane;
+use plane::guard::GuardedPlane;
 use plane::uplink::UplinkTally;
 use policy::{PolicyError, PortPolicy, VfPolicy};
 use std::io;
@@ -235,9 +236,13 @@ impl PortCard for VirtioCard {
         }
     }
 
-    fn forward_link_local(&mut self, on: bool) {
-        self.plane.forward_link_local(on);
+    fn guards(&self) -> &dyn GuardedPlane {
+        &*self.plane
+    }
+
+    fn guards_mut(&mut self) -> &mut dyn GuardedPlane {
         self.workers.iter_mut().for_each(FrameWorkers::change_tables);
+        &mut *self.plane
     }
 
     /// Applies a VF's link: a VF without a link moves no frame. The guest sees its link go down only when its client is

@@ -1,0 +1,69 @@
+//! Guards of the plane that follow from the policies of VFs, alike for all families.
+
+use super::PortEngine;
+use crate::config::file::LinkLocalPolicy;
+use i82576::{MacAddress, Time};
+use pcie::VfIndex;
+use plane::PortIndex;
+use plane::guard::{ClaimCounts, PortGuard};
+use policy::VfPolicy;
+
+impl PortEngine {
+    /// Sets whether the card drops or forwards link-local frames of guests. Returns the former policy.
+    pub(in crate::port) fn set_link_local(&mut self, link_local: LinkLocalPolicy) -> LinkLocalPolicy {
+        self.card.guards_mut().forward_link_local(link_local == LinkLocalPolicy::Forward);
+        std::mem::replace(&mut self.link_local, link_local)
+    }
+
+    /// Sets the guards of the VFs by their policies, by index, if the host runs the PF's software. No VF may claim the
+    /// port's own address `mac`.
+    pub(in crate::port) fn set_guards(&mut self, mac: MacAddress, vfs: &[VfPolicy]) {
+        if self.card.is_hosted() {
+            let guards: Vec<_> = vfs.iter().map(guard).collect();
+            self.card.guards_mut().set_guards(&guards, &[mac]);
+        }
+    }
+
+    /// Ages the stations seen at the uplink, and grants VFs the addresses of those that are gone.
+    pub(in crate::port) fn review_claims(&mut self, now: Time) {
+        self.card.guards_mut().review_claims(now);
+    }
+
+    /// Returns the number of a VF's refused claims to addresses, and the last refused address.
+    pub(in crate::port) fn refused_claims(&self, vf: VfIndex) -> ClaimCounts {
+        self.card.guards().refused_claims(port(vf))
+    }
+
+    /// Forgets which addresses a VF's guest has held, when its client is gone.
+    pub(in crate::port) fn release_claims(&mut self, vf: VfIndex) {
+        self.card.guards_mut().release_claims(port(vf));
+    }
+}
+
+/// Returns the port of the plane that a VF is.
+fn port(vf: VfIndex) -> PortIndex {
+    PortIndex::of_field(vf.get().into())
+}
+
+/// Returns the guard of a VF with this policy.
+fn guard(policy: &VfPolicy) -> PortGuard {
+    PortGuard { assigned: policy.mac, checks_claims: !policy.trust && !policy.share_mac }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::guard;
+    use i82576::MacAddress;
+    use plane::guard::PortGuard;
+    use policy::VfPolicy;
+
+    #[test]
+    fn trust_and_share_mac_lift_the_check_of_claims() {
+        let mac = Some(MacAddress([2, 0, 0, 0, 0, 9]));
+        let default = VfPolicy { mac, ..VfPolicy::default() };
+        assert_eq!(guard(&default), PortGuard { assigned: mac, checks_claims: true });
+        for lifted in [VfPolicy { trust: true, ..default }, VfPolicy { share_mac: true, ..default }] {
+            assert!(!guard(&lifted).checks_claims);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Tests of names on the wire: guests of each family that claim the address of a station beyond the uplink.
+
+use crate::support::eventually;
+use crate::support::guest::VfGuest;
+use crate::support::live::LiveHost;
+use crate::support::qemu;
+use crate::vhost::guest::VirtioGuest;
+use avf::virtchnl::{EncodedMessageList, EtherAddress, EtherAddressType, VirtchnlRequest};
+use daemon::control::status::RefusedClaims;
+use daemon::settings::VfSettings;
+use driver::avf::vf::AvfDriver;
+use i82576::MacAddress;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Ethernet address of a station beyond the uplink.
+const STATION: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x77]);
+/// EtherType for local experiments (IEEE 802).
+const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
+
+/// Host with one port, and the other end of its stream uplink.
+struct WiredHost {
+    live: LiveHost,
+    wire: UnixStream,
+    _folder: TempDir,
+}
+
+impl WiredHost {
+    /// Starts a host whose port has VFs of a family, and has a station send a broadcast from beyond the uplink.
+    fn with_a_station(family: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("uplink.sock");
+        let text = format!("[[port]]\nfamily = {family:?}\nvfs = 3\nuplink.stream.listen = {path:?}\n");
+        let live = LiveHost::with(&text);
+        let wire = UnixStream::connect(&path).unwrap();
+        let mut host = Self { live, wire, _folder: folder };
+        eventually("the port has a link", || host.live.port().link);
+        host.send(MacAddress::BROADCAST, STATION, &[1; 46]);
+        let received = || host.live.port().uplink_status.unwrap().rx.packets;
+        eventually("the port has the station's frame", || received() > 0);
+        host
+    }
+
+    fn send(&mut self, to: MacAddress, from: MacAddress, payload: &[u8]) {
+        let frame = [&to.0[..], &from.0, &ETHERTYPE, payload].concat();
+        self.wire.write_all(&[&(frame.len() as u32).to_be_bytes(), &frame[..]].concat()).unwrap();
+    }
+
+    /// Receives frames from the port until one has this payload.
+    fn wait_for(&mut self, payload: &[u8]) {
+        self.wire.set_read_timeout(Some(Duration::from_secs(240))).unwrap();
+        loop {
+            let mut length = [0; 4];
+            self.wire.read_exact(&mut length).unwrap();
+            let mut frame = vec![0; u32::from_be_bytes(length) as usize];
+            self.wire.read_exact(&mut frame).unwrap();
+            if frame[14..].starts_with(payload) {
+                return;
+            }
+        }
+    }
+
+    /// Waits until the claim of a VF to the station's address is refused.
+    fn wait_for_refusal(&self, vf: u8) {
+        let refused = RefusedClaims { refused: 1, address: Some(STATION.to_string()) };
+        eventually("the claim is refused", || self.live.show(vf).claims == refused);
+    }
+}
+
+#[test]
+fn i82576_guest_gets_no_address_of_an_uplink_station() {
+    let mut host = WiredHost::with_a_station("82576");
+    let mut thief = VfGuest::under_qemu(&host.live, 0);
+    let mut other = VfGuest::under_qemu(&host.live, 1);
+    thief.vf.set_mac(&mut thief.machine, STATION).unwrap();
+    host.wait_for_refusal(0);
+    assert!(other.send(STATION, &[7; 46]));
+    host.wait_for(&[7; 46]);
+    assert!(thief.take().iter().all(|payload| payload[0] != 7), "the station's frame came to the guest");
+    assert!(thief.send(MacAddress::BROADCAST, &[8; 46]));
+    eventually("the frame is dropped", || host.live.show(0).drops.tx_spoofed == 1);
+    host.live.change(0, VfSettings { trust: Some(true), ..VfSettings::default() });
+    host.send(STATION, MacAddress([2, 0, 0, 0, 0, 0x78]), &[9; 46]);
+    eventually("a trusted guest has the address", || thief.take().iter().any(|payload| payload[0] == 9));
+}
+
+#[test]
+fn avf_guest_gets_no_address_of_an_uplink_station() {
+    let mut host = WiredHost::with_a_station("avf");
+    let mut machine = qemu::boot_as(&host.live.socket(0), qemu::AVF, qemu::share);
+    let mut driver = AvfDriver::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, 0])).unwrap();
+    driver.start(&mut machine).unwrap();
+    let extra = [EtherAddress { mac: STATION.0, usage: EtherAddressType::Extra }];
+    let extra = EncodedMessageList::new(&extra);
+    driver.ask(&mut machine, VirtchnlRequest::Addresses(true, 1, extra.list())).unwrap();
+    host.wait_for_refusal(0);
+    let own = driver.mac();
+    host.send(own, STATION, &[3; 46]);
+    let mut into = [0; 2048];
+    eventually("the guest keeps its own address", || {
+        let queues = (0..4).filter_map(|queue| driver.receive(&mut machine, queue, &mut into));
+        queues.count() > 0
+    });
+}
+
+#[test]
+fn virtio_guest_learns_no_address_of_an_uplink_station() {
+    let mut host = WiredHost::with_a_station("virtio");
+    let mut guest = VirtioGuest::boot(&host.live, 0);
+    guest.send_from(STATION.0, MacAddress::BROADCAST.0, &[5; 46]);
+    host.wait_for_refusal(0);
+    eventually("the frame is dropped", || host.live.show(0).drops.tx_spoofed == 1);
+    guest.send(&[6; 46]);
+    host.wait_for(&[6; 46]);
+    // A frame with the guest's address from beyond the uplink takes nothing away.
+    host.send(MacAddress::BROADCAST, MacAddress(guest.mac()), &[1; 46]);
+    guest.wait_for(&[1; 46]);
+    host.send(MacAddress(guest.mac()), STATION, &[4; 46]);
+    guest.wait_for(&[4; 46]);
+    assert_eq!(host.live.show(0).claims.refused, 1);
+}

@@ -1,0 +1,75 @@
+//! Guards of a port's names on the wire: the addresses that a port may claim. The administrator sets them on the plane,
+//! for ports of every family alike, so new switch tables of a family keep them.
+
+use crate::PortIndex;
+use crate::forward::ForwardingPlane;
+pub use crate::switch::{ClaimCounts, PortGuard};
+use units::{MacAddress, Time};
+
+/// Guards of a plane with any number of ports.
+pub trait GuardedPlane {
+    /// Sets the guards of the ports, by number, and the addresses of the host, which no guarded port may claim. A port
+    /// keeps the addresses that it has now.
+    fn set_guards(&mut self, guards: &[PortGuard], reserved: &[MacAddress]);
+
+    /// Ages the stations seen at the uplink, and grants refused addresses whose stations are gone. Returns `true` if the
+    /// switch tables have changed. Call it about once a second.
+    fn review_claims(&mut self, now: Time) -> bool;
+
+    /// Forgets which addresses a port has held, for a port that gets another guest.
+    fn release_claims(&mut self, port: PortIndex);
+
+    /// Returns the number of a port's refused claims, and the last refused address.
+    fn refused_claims(&self, port: PortIndex) -> ClaimCounts;
+
+    /// Sets whether link-local frames of guests, except pause frames, are forwarded or dropped.
+    fn forward_link_local(&mut self, on: bool);
+}
+
+impl<const N: usize> GuardedPlane for ForwardingPlane<N> {
+    fn set_guards(&mut self, guards: &[PortGuard], reserved: &[MacAddress]) {
+        self.claims.set_rules(guards, reserved, &self.tables.exact);
+        self.claim_again();
+    }
+
+    fn review_claims(&mut self, now: Time) -> bool {
+        if !self.claims.age(now) {
+            return false;
+        }
+        // A station whose frames belong to a remembered flow is noted again with its next frame.
+        self.flows.forget_uplink();
+        self.claim_again()
+    }
+
+    fn release_claims(&mut self, port: PortIndex) {
+        self.claims.release(port);
+    }
+
+    fn refused_claims(&self, port: PortIndex) -> ClaimCounts {
+        self.claims.counts(port)
+    }
+
+    fn forward_link_local(&mut self, on: bool) {
+        self.tables.forwards_link_local = on;
+        self.flows.forget();
+    }
+}
+
+impl<const N: usize> ForwardingPlane<N> {
+    /// Returns `true` if a port may learn an address. Counts a refusal.
+    pub fn may_learn(&mut self, port: PortIndex, address: MacAddress) -> bool {
+        self.claims.may_learn(port, address)
+    }
+
+    /// Decides again on the addresses that the family's tables have. Returns `true` if the switch tables have changed.
+    fn claim_again(&mut self) -> bool {
+        let wanted = self.claims.take_wanted().unwrap_or_else(|| self.tables.exact.clone());
+        let granted = self.claims.admit(wanted);
+        let changed = granted != self.tables.exact;
+        if changed {
+            self.tables.exact = granted;
+            self.flows.forget();
+        }
+        changed
+    }
+}

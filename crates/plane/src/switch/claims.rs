@@ -1,0 +1,196 @@
+//! Decides which of the addresses in a family's switch tables its ports get. A port may not claim the address of a
+//! station beyond the uplink or of the host. An address that a port has got stays the port's, whatever the uplink sends
+//! later.
+//!
+//! Claims come with new switch tables, whatever the family is: a mailbox message, a filter of virtchnl, or the source of
+//! a virtio guest's first frame. A refused address is left out of the tables: the port gets no frames for it, and the
+//! spoof check drops frames from it.
+
+use super::addresses::ExactFilter;
+use super::stations::UplinkStations;
+use crate::{PortIndex, PortSet};
+use alloc::boxed::Box;
+use core::time::Duration;
+use units::{MacAddress, Time};
+
+/// Length of an epoch: a station is forgotten when it has not been seen for one to two epochs.
+pub(crate) const EPOCH: Duration = Duration::from_secs(150);
+
+/// Guard of one port. The default checks nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PortGuard {
+    /// Address that policy gives to the port, or proposes to it. The plane never refuses it to the port.
+    pub assigned: Option<MacAddress>,
+    /// True to refuse the port every address of a station beyond the uplink or of the host.
+    pub checks_claims: bool,
+}
+
+/// Number of a port's refused claims, and the last refused address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ClaimCounts {
+    /// Number of addresses that the port has claimed and that were refused.
+    pub refused: u64,
+    /// Address that was refused last.
+    pub last: Option<MacAddress>,
+}
+
+impl ClaimCounts {
+    fn add(&mut self, address: MacAddress) {
+        (self.refused, self.last) = (self.refused + 1, Some(address));
+    }
+}
+
+/// Claims of all ports to Ethernet addresses.
+#[derive(Debug, Clone)]
+pub struct AddressClaims<const N: usize> {
+    /// Ports whose claims are checked.
+    checked: PortSet,
+    /// Address that policy gives to each port, or proposes to it.
+    assigned: [Option<MacAddress>; N],
+    /// Addresses of the host, which no checked port may claim.
+    reserved: Box<[MacAddress]>,
+    stations: UplinkStations,
+    /// Time at which the present epoch of the stations began.
+    began: Time,
+    /// Addresses that the ports have, or had before they lost all of them, such as by a reset.
+    held: ExactFilter,
+    /// Addresses in the family's tables; `None` if none of them is refused.
+    wanted: Option<ExactFilter>,
+    /// Addresses that are refused now, with the ports that claim them.
+    refused: ExactFilter,
+    counts: [ClaimCounts; N],
+}
+
+impl<const N: usize> AddressClaims<N> {
+    /// Creates claims without a check.
+    pub(crate) fn new() -> Self {
+        Self {
+            checked: PortSet::NONE,
+            assigned: [None; N],
+            reserved: Box::default(),
+            stations: UplinkStations::new(),
+            began: Time::ZERO,
+            held: ExactFilter::with_room(0),
+            wanted: None,
+            refused: ExactFilter::with_room(0),
+            counts: [ClaimCounts::default(); N],
+        }
+    }
+
+    /// Sets which claims are checked. `present` has the addresses that the ports have now, and keep.
+    pub(crate) fn set_rules(&mut self, guards: &[PortGuard], reserved: &[MacAddress], present: &ExactFilter) {
+        if self.checked.is_empty() {
+            self.hold(present);
+        }
+        self.assigned = [None; N];
+        self.checked = PortSet::NONE;
+        for ((guard, assigned), n) in guards.iter().zip(&mut self.assigned).zip(0..) {
+            *assigned = guard.assigned;
+            if guard.checks_claims {
+                self.checked |= PortIndex::of_field(n).only();
+            }
+        }
+        self.reserved = reserved.into();
+    }
+
+    /// Notes the source address of a frame from the uplink, unless a port has it: an uplink frame takes no address away.
+    #[cold]
+    pub(crate) fn note(&mut self, source: MacAddress) {
+        if !self.checked.is_empty() && source.is_valid_unicast() && self.held.ports(source).is_empty() {
+            self.stations.note(source);
+        }
+    }
+
+    /// Begins a new epoch of the stations if the present one is over, and returns `true` then.
+    pub(crate) fn age(&mut self, now: Time) -> bool {
+        let over = !self.checked.is_empty() && now.since(self.began) >= EPOCH;
+        if over {
+            self.began = now;
+            self.stations.begin_epoch();
+        }
+        over
+    }
+
+    /// Returns the addresses of a family's tables without the refused ones, and counts each new refusal.
+    pub(crate) fn admit(&mut self, wanted: ExactFilter) -> ExactFilter {
+        if self.checked.is_empty() {
+            if self.wanted.take().is_some() {
+                self.refused = ExactFilter::with_room(0);
+            }
+            return wanted;
+        }
+        let addresses = wanted.entries().count();
+        let (mut granted, mut refused) =
+            (ExactFilter::with_room(addresses), ExactFilter::with_room(addresses));
+        for (address, ports) in wanted.entries() {
+            let claimed = (ports & self.checked).iter().filter(|port| self.refuses(*port, address));
+            let denied = claimed.fold(PortSet::NONE, |set, port| set | port.only());
+            refused.add(address, denied);
+            granted.add(address, ports & !denied);
+        }
+        let before = core::mem::replace(&mut self.refused, refused);
+        self.count_new(&before);
+        // The family's own table if nothing is refused: equal tables keep the remembered flows.
+        let granted = if self.refused.entries().next().is_none() {
+            self.wanted = None;
+            wanted
+        } else {
+            self.wanted = Some(wanted);
+            granted
+        };
+        self.hold(&granted);
+        granted
+    }
+
+    /// Returns the addresses in the family's tables, if some of them are refused.
+    pub(crate) fn take_wanted(&mut self) -> Option<ExactFilter> {
+        self.wanted.take()
+    }
+
+    /// Returns `true` if a port may not have an address.
+    fn refuses(&self, port: PortIndex, address: MacAddress) -> bool {
+        let own = self.assigned[port.index::<N>()] == Some(address) || self.held.is_of(address, port);
+        let checked = self.checked.has(port) && address.is_valid_unicast() && !address.is_virtual_router();
+        checked && !own && (self.reserved.contains(&address) || self.stations.have(address))
+    }
+
+    /// Returns `true` if a port may learn an address. Counts a refusal, once for frames with the same source.
+    pub(crate) fn may_learn(&mut self, port: PortIndex, address: MacAddress) -> bool {
+        let refused = self.refuses(port, address);
+        let counts = &mut self.counts[port.index::<N>()];
+        if refused && counts.last != Some(address) {
+            counts.add(address);
+        }
+        !refused
+    }
+
+    /// Counts the refusals that were not in force `before`.
+    fn count_new(&mut self, before: &ExactFilter) {
+        let counts = &mut self.counts;
+        for (address, ports) in self.refused.entries() {
+            (ports & !before.ports(address)).iter().for_each(|port| counts[port.index::<N>()].add(address));
+        }
+    }
+
+    pub(crate) fn counts(&self, port: PortIndex) -> ClaimCounts {
+        self.counts[port.index::<N>()]
+    }
+
+    /// Remembers the addresses that the ports have. A port that has none keeps those that it had: its guest gets them back
+    /// after a reset.
+    fn hold(&mut self, present: &ExactFilter) {
+        let unicast = || present.entries().filter(|(address, _)| !address.is_group());
+        let having = unicast().fold(PortSet::NONE, |set, (_, ports)| set | ports);
+        let mut held = ExactFilter::with_room(unicast().count() + self.held.entries().count());
+        self.held.entries().for_each(|(address, ports)| held.add(address, ports & !having));
+        unicast().for_each(|(address, ports)| held.add(address, ports));
+        self.held = held;
+    }
+
+    /// Forgets the addresses that a port has held.
+    pub(crate) fn release(&mut self, port: PortIndex) {
+        let mut held = ExactFilter::with_room(self.held.entries().count());
+        self.held.entries().for_each(|(address, ports)| held.add(address, ports & !port.only()));
+        self.held = held;
+    }
+}

@@ -1,0 +1,214 @@
+//! Claims of ports to addresses: those of stations beyond the uplink and of the host are refused.
+
+use plane::frame::{Frame, HEADROOM};
+use plane::guard::{ClaimCounts, GuardedPlane, PortGuard};
+use plane::pacing::TransmitPacing;
+use plane::switch::{StormState, SwitchTables};
+use plane::uplink::UplinkMode;
+use plane::{
+    DeliveryError, DeliveryFlags, ForwardingPlane, FrameOrigin, FrameSink, PortCounters, PortIndex, PortSet,
+    UnpluggedWire,
+};
+use units::{MacAddress, Time};
+
+const PORTS: usize = 8;
+type TestPlane = ForwardingPlane<PORTS>;
+
+const STATION: MacAddress = address(0x77);
+const HOST: MacAddress = address(0xaa);
+const ROUTER: MacAddress = MacAddress([0, 0, 0x5e, 0, 1, 9]);
+
+const fn address(n: u8) -> MacAddress {
+    MacAddress([2, 0, 0, 0, 0, n])
+}
+
+const fn port(n: u8) -> PortIndex {
+    PortIndex::of_field(n as u32)
+}
+
+/// Receives nothing, and records for which ports frames came.
+#[derive(Default)]
+struct ReachedPorts(Vec<u8>);
+
+impl FrameSink for ReachedPorts {
+    type Findings = ();
+
+    fn deliver(
+        &mut self,
+        port: PortIndex,
+        frame: &mut Frame<'_>,
+        _: DeliveryFlags,
+        (): &mut (),
+    ) -> Result<usize, DeliveryError> {
+        self.0.push(port.get());
+        Ok(frame.length())
+    }
+}
+
+/// Returns the tables of a family whose ports have these addresses.
+fn tables(addresses: &[(u8, MacAddress)]) -> SwitchTables<PORTS> {
+    let mut tables = SwitchTables::closed(16);
+    let all = PortSet::new(0xff);
+    (tables.shared, tables.replicate, tables.loopback) = (true, true, true);
+    (tables.all, tables.enabled, tables.guests, tables.check_source) = (all, all, all, all);
+    (tables.untagged, tables.broadcast) = (all, all);
+    addresses.iter().for_each(|(n, mac)| tables.exact.add(*mac, port(*n).only()));
+    tables
+}
+
+fn guard(n: u8) -> PortGuard {
+    PortGuard { assigned: Some(address(n)), checks_claims: true }
+}
+
+/// Returns a plane whose ports are all guarded; port 7 is trusted.
+fn guarded() -> TestPlane {
+    let mut plane = TestPlane::new(
+        tables(&[]),
+        TransmitPacing::new(None),
+        StormState::default(),
+        [PortCounters::default(); PORTS],
+    );
+    plane.uplink = UplinkMode { link: true, receives: true, ..UplinkMode::default() };
+    let mut guards: Vec<_> = (0..PORTS as u8).map(guard).collect();
+    guards[7].checks_claims = false;
+    plane.set_guards(&guards, &[HOST]);
+    plane
+}
+
+/// Sends a frame, and returns the ports that received it.
+fn send(plane: &mut TestPlane, origin: FrameOrigin, to: MacAddress, from: MacAddress) -> Vec<u8> {
+    let mut buffer = [&[0; HEADROOM], &to.0[..], &from.0, &[8, 0], &[0; 46]].concat();
+    let mut reached = ReachedPorts::default();
+    plane.forward(origin, &mut Frame::new(&mut buffer).unwrap(), &mut reached, &mut UnpluggedWire);
+    reached.0
+}
+
+fn uplink(plane: &mut TestPlane, from: MacAddress) {
+    send(plane, FrameOrigin::Uplink, MacAddress::BROADCAST, from);
+}
+
+fn has(plane: &TestPlane, n: u8, mac: MacAddress) -> bool {
+    plane.tables().exact.is_of(mac, port(n))
+}
+
+fn refused(plane: &TestPlane, n: u8) -> u64 {
+    plane.refused_claims(port(n)).refused
+}
+
+#[test]
+fn address_of_an_uplink_station_is_refused() {
+    let mut plane = guarded();
+    uplink(&mut plane, STATION);
+    plane.set_tables(tables(&[(1, STATION), (1, address(0x11))]));
+    assert!(!has(&plane, 1, STATION) && has(&plane, 1, address(0x11)));
+    assert_eq!(plane.refused_claims(port(1)), ClaimCounts { refused: 1, last: Some(STATION) });
+    assert_eq!(send(&mut plane, FrameOrigin::Port(port(2)), STATION, address(2)), [0u8; 0]);
+    plane.set_tables(tables(&[(1, STATION)]));
+    assert_eq!(refused(&plane, 1), 1, "a claim is counted once");
+    assert!(!plane.may_learn(port(2), STATION) && plane.may_learn(port(2), address(0x22)));
+    assert!(!plane.may_learn(port(2), STATION));
+    assert_eq!(refused(&plane, 2), 1);
+}
+
+#[test]
+fn address_of_the_host_is_refused() {
+    let mut plane = guarded();
+    plane.set_tables(tables(&[(1, HOST), (7, HOST)]));
+    assert!(!has(&plane, 1, HOST) && has(&plane, 7, HOST), "a trusted port is not checked");
+}
+
+#[test]
+fn held_address_is_not_taken_away_by_an_uplink_frame() {
+    let mut plane = guarded();
+    let own = address(0x11);
+    plane.set_tables(tables(&[(1, own)]));
+    uplink(&mut plane, own);
+    plane.set_tables(tables(&[(1, own), (2, address(2))]));
+    assert!(has(&plane, 1, own));
+    // A reset of the guest takes the address out of the tables for a while.
+    plane.set_tables(tables(&[(2, address(2))]));
+    uplink(&mut plane, own);
+    plane.set_tables(tables(&[(1, own), (2, address(2))]));
+    assert!(has(&plane, 1, own));
+    assert_eq!(send(&mut plane, FrameOrigin::Uplink, own, STATION), [1]);
+    assert_eq!(refused(&plane, 1), 0);
+}
+
+#[test]
+fn released_address_is_open_to_the_uplink() {
+    let mut plane = guarded();
+    let own = address(0x11);
+    plane.set_tables(tables(&[(1, own)]));
+    plane.set_tables(tables(&[]));
+    plane.release_claims(port(1));
+    uplink(&mut plane, own);
+    plane.set_tables(tables(&[(1, own)]));
+    assert!(!has(&plane, 1, own));
+}
+
+#[test]
+fn assigned_and_shared_addresses_are_never_refused() {
+    let mut plane = guarded();
+    [address(1), ROUTER].into_iter().for_each(|mac| uplink(&mut plane, mac));
+    plane.set_tables(tables(&[(1, address(1)), (2, ROUTER), (3, ROUTER), (4, address(1))]));
+    assert!(has(&plane, 1, address(1)) && has(&plane, 2, ROUTER) && has(&plane, 3, ROUTER));
+    assert!(!has(&plane, 4, address(1)), "the proposal is port 1's alone");
+}
+
+#[test]
+fn refused_address_is_granted_when_its_station_is_gone() {
+    let mut plane = guarded();
+    uplink(&mut plane, STATION);
+    plane.set_tables(tables(&[(1, STATION)]));
+    let mut now = Time::ZERO;
+    let mut changes = Vec::new();
+    for _ in 0..4 {
+        now = now + core::time::Duration::from_secs(150);
+        changes.push(plane.review_claims(now));
+    }
+    assert_eq!(changes, [false, true, false, false]);
+    assert!(has(&plane, 1, STATION));
+    assert_eq!(
+        send(&mut plane, FrameOrigin::Port(port(2)), STATION, address(2)),
+        [0u8; 0],
+        "port 2 has no address"
+    );
+}
+
+#[test]
+fn station_that_goes_on_sending_is_not_forgotten() {
+    let mut plane = guarded();
+    let mut now = Time::ZERO;
+    for _ in 0..5 {
+        (0..3).for_each(|_| uplink(&mut plane, STATION));
+        now = now + core::time::Duration::from_secs(150);
+        plane.review_claims(now);
+    }
+    plane.set_tables(tables(&[(1, STATION)]));
+    assert!(!has(&plane, 1, STATION));
+}
+
+#[test]
+fn trust_grants_a_refused_address_at_once() {
+    let mut plane = guarded();
+    uplink(&mut plane, STATION);
+    plane.set_tables(tables(&[(1, STATION)]));
+    let mut guards: Vec<_> = (0..PORTS as u8).map(guard).collect();
+    guards[1].checks_claims = false;
+    plane.set_guards(&guards, &[HOST]);
+    assert!(has(&plane, 1, STATION));
+    plane.set_guards(&(0..PORTS as u8).map(guard).collect::<Vec<_>>(), &[HOST]);
+    assert!(has(&plane, 1, STATION), "the port keeps what it has");
+}
+
+#[test]
+fn flood_of_uplink_stations_locks_no_port_out() {
+    let mut plane = guarded();
+    plane.set_tables(tables(&[(1, address(0x11))]));
+    for n in 0..50_000u32 {
+        let [_, b, c, d] = n.to_be_bytes();
+        uplink(&mut plane, MacAddress([6, 6, 6, b, c, d]));
+    }
+    plane.set_tables(tables(&[(1, address(0x11)), (2, address(0x22)), (3, address(3))]));
+    assert!(has(&plane, 1, address(0x11)) && has(&plane, 2, address(0x22)) && has(&plane, 3, address(3)));
+}
