@@ -109,8 +109,7 @@ impl<const N: usize> ForwardingPlane<N> {
         if let FrameOrigin::Port(port) = origin {
             self.pacing.left(port, length);
         }
-        let mut decision =
-            self.flows.decide((&self.tables, &mut self.claims), ends, frame.tag, length, origin);
+        let mut decision = self.decide(origin, ends, frame, length);
         if WATCHED {
             let lost = self.lost_here(origin, decision, frame);
             wire.watch(FrameObservation { at: origin, way: FrameDirection::In, lost }, frame.tagged());
@@ -291,12 +290,16 @@ impl<const N: usize> ForwardingPlane<N> {
     /// other reason to drop a frame, which is counted after the delivery.
     #[cold]
     fn refuses(&mut self, port: PortIndex, reason: SwitchDropReason) -> bool {
+        if let SwitchDropReason::Guarded(reason) = reason {
+            self.ledger.guarded(port)[reason as usize] += 1;
+        }
         let counters = self.ledger.of(port);
         match reason {
             SwitchDropReason::Unwanted
             | SwitchDropReason::OnlySender
             | SwitchDropReason::Disabled
             | SwitchDropReason::TooLong => return false,
+            SwitchDropReason::Guarded(_) => {}
             SwitchDropReason::LinkControl => counters.tx_link_control += 1,
             SwitchDropReason::SourceSpoofed | SwitchDropReason::VlanSpoofed => counters.tx_spoofed += 1,
         }

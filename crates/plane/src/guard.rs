@@ -2,8 +2,11 @@
 //! for ports of every family alike, so new switch tables of a family keep them.
 
 use crate::PortIndex;
+pub use crate::contents::{GuardCounts, GuardReason};
 use crate::forward::ForwardingPlane;
+use crate::frame::{AddressPair, Frame};
 pub use crate::switch::{ClaimCounts, PortGuard};
+use crate::switch::{FrameOrigin, PortGuards, SwitchDecision, SwitchDropReason};
 use units::{MacAddress, Time};
 
 /// Guards of a plane with any number of ports.
@@ -22,12 +25,17 @@ pub trait GuardedPlane {
     /// Returns the number of a port's refused claims, and the last refused address.
     fn refused_claims(&self, port: PortIndex) -> ClaimCounts;
 
+    /// Returns the numbers of a port's frames that its guard has dropped, in the order of [`GuardReason::ALL`].
+    fn guarded_frames(&self, port: PortIndex) -> GuardCounts;
+
     /// Sets whether link-local frames of guests, except pause frames, are forwarded or dropped.
     fn forward_link_local(&mut self, on: bool);
 }
 
 impl<const N: usize> GuardedPlane for ForwardingPlane<N> {
     fn set_guards(&mut self, guards: &[PortGuard], reserved: &[MacAddress]) {
+        self.tables.set_guards(PortGuards::new(guards));
+        self.flows.forget();
         self.claims.set_rules(guards, reserved, &self.tables.exact);
         self.claim_again();
     }
@@ -49,6 +57,10 @@ impl<const N: usize> GuardedPlane for ForwardingPlane<N> {
         self.claims.counts(port)
     }
 
+    fn guarded_frames(&self, port: PortIndex) -> GuardCounts {
+        self.ledger.guarded_frames(port)
+    }
+
     fn forward_link_local(&mut self, on: bool) {
         self.tables.forwards_link_local = on;
         self.flows.forget();
@@ -56,6 +68,36 @@ impl<const N: usize> GuardedPlane for ForwardingPlane<N> {
 }
 
 impl<const N: usize> ForwardingPlane<N> {
+    /// Decides on a frame by the remembered flows and by the guard of its sender.
+    #[inline(always)]
+    pub(crate) fn decide(
+        &mut self,
+        origin: FrameOrigin,
+        ends: AddressPair,
+        frame: &mut Frame<'_>,
+        length: usize,
+    ) -> SwitchDecision {
+        let decision = self.flows.decide((&self.tables, &mut self.claims), ends, frame.tag, length, origin);
+        match origin {
+            FrameOrigin::Port(port) if self.tables.guards.inspect(port) => {
+                self.inspect(port, decision, frame)
+            }
+            FrameOrigin::Port(_) | FrameOrigin::Uplink => decision,
+        }
+    }
+
+    /// Returns the decision on a frame whose sender has a guard: the given one, unless the guard drops the frame.
+    #[cold]
+    fn inspect(&self, port: PortIndex, decision: SwitchDecision, frame: &mut Frame<'_>) -> SwitchDecision {
+        match self.tables.guard_violation(port, frame).filter(|_| !decision.is_refusal()) {
+            Some(reason) => {
+                let dropped = Some(SwitchDropReason::Guarded(reason));
+                SwitchDecision { dropped, ..SwitchDecision::default() }
+            }
+            None => decision,
+        }
+    }
+
     /// Returns `true` if a port may learn an address. Counts a refusal.
     pub fn may_learn(&mut self, port: PortIndex, address: MacAddress) -> bool {
         self.claims.may_learn(port, address)

@@ -1,6 +1,7 @@
 //! Traffic counters of each port: 64 bits wide, cleared only by their owner. The plane tallies frames while it works, and adds
 //! them to the counters at the end of a visit or a poll. A family maps them to the registers of its drivers.
 
+use crate::contents::GuardCounts;
 use crate::{PortIndex, PortSet};
 use serde::{Deserialize, Serialize};
 
@@ -164,6 +165,8 @@ impl UncountedTraffic {
 pub struct TrafficLedger<const N: usize> {
     /// Counters of each port.
     pub counters: [PortCounters; N],
+    /// Numbers of each port's frames that guards have dropped.
+    guarded: [GuardCounts; N],
     received: [UncountedTraffic; N],
     sent: [UncountedTraffic; N],
 }
@@ -171,13 +174,25 @@ pub struct TrafficLedger<const N: usize> {
 impl<const N: usize> TrafficLedger<N> {
     pub(crate) fn new(counters: [PortCounters; N]) -> Self {
         let none = [UncountedTraffic::default(); N];
-        Self { counters, received: none, sent: none }
+        Self { counters, guarded: [GuardCounts::default(); N], received: none, sent: none }
     }
 
     /// Returns the counters of a port.
     #[inline]
     pub fn of(&mut self, port: PortIndex) -> &mut PortCounters {
         &mut self.counters[port.index::<N>()]
+    }
+
+    /// Returns the numbers of a port's frames that guards have dropped.
+    #[must_use]
+    pub fn guarded_frames(&self, port: PortIndex) -> GuardCounts {
+        self.guarded[port.index::<N>()]
+    }
+
+    /// Returns the numbers of a port's frames that guards have dropped, to change them.
+    #[cold]
+    pub fn guarded(&mut self, port: PortIndex) -> &mut GuardCounts {
+        &mut self.guarded[port.index::<N>()]
     }
 
     #[inline]

@@ -6,6 +6,7 @@
 extern crate alloc;
 
 pub mod bytes;
+mod contents;
 mod families;
 mod forward;
 pub mod frame;

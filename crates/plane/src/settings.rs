@@ -8,6 +8,7 @@ impl<const N: usize> ForwardingPlane<N> {
     /// again must not slow down the frames of other guests.
     pub fn set_tables(&mut self, mut tables: SwitchTables<N>) {
         tables.forwards_link_local = self.tables.forwards_link_local;
+        tables.set_guards(self.tables.guards.clone());
         tables.exact = self.claims.admit(tables.exact);
         if tables != self.tables {
             self.tables = tables;

@@ -55,6 +55,9 @@ impl<const N: usize> ForwardingPlane<N> {
         let (origin, length) = (FrameOrigin::Port(port), uncut.longest() + tag);
         let decision = self.flows.decide((&self.tables, &mut self.claims), ends, packet.tag, length, origin);
         let to = self.uncut_receiver(decision, uncut, sinks, wire)?;
+        if self.tables.guards.inspect(port) && self.tables.guard_violation(port, packet).is_some() {
+            return None;
+        }
         let bytes = packet.untagged_mut();
         let length = bytes.len();
         complete(bytes);

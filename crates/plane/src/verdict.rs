@@ -68,6 +68,7 @@ impl<const N: usize> ForwardingPlane<N> {
             || self.storm.limits.counts_unknown
             || self.pacing.limits_crossing()
             || tables.outer.is_some()
+            || tables.guards.inspect_plain(port)
             || !self.flows.remembers();
         let tag = tables.transmit_tag(port, None);
         let bytes = tables.longest_sent().saturating_sub(tag_bytes(tag));

@@ -57,7 +57,7 @@ fn tables(addresses: &[(u8, MacAddress)]) -> SwitchTables<PORTS> {
 }
 
 fn guard(n: u8) -> PortGuard {
-    PortGuard { assigned: Some(address(n)), checks_claims: true }
+    PortGuard { assigned: Some(address(n)), checks_claims: true, ..PortGuard::default() }
 }
 
 /// Returns a plane whose ports are all guarded; port 7 is trusted.

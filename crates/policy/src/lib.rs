@@ -8,6 +8,7 @@
 //! | `port` | the policy of a port: mirror rules, storm control, limits of conduct |
 //! | `vlan` | VLAN ids and sets of them |
 //! | `conduct` | kinds of conduct, and their thresholds |
+//! | `guards` | guards of a VF's frames |
 //! | `limits` | abilities of a family |
 //! | `error` | refusals, each with its setting |
 //!
@@ -21,6 +22,7 @@ extern crate alloc;
 
 mod conduct;
 mod error;
+mod guards;
 mod limits;
 mod port;
 mod vf;
@@ -28,6 +30,7 @@ mod vlan;
 
 pub use conduct::{ConductLimits, DEFAULT_CONDUCT, KINDS, Offence, OffenceAction, OffenceThresholds};
 pub use error::{AddressOwner, PolicyError, RefusedVf};
+pub use guards::{FrameGuards, MOST_IPS, SourceIps};
 pub use limits::{CardFamilyLimits, WINDOWS_MS};
 pub use port::{MIRROR_RULES, PortPolicy, STORM_BLOCK, StormControl, VfMirrorRule};
 pub use vf::{InterruptBounds, VfLinkPolicy, VfPolicy};

@@ -1,6 +1,7 @@
 //! Settings of one VF by the administrator.
 
 use crate::error::PolicyError;
+use crate::guards::FrameGuards;
 use crate::limits::CardFamilyLimits;
 use crate::vlan::{PRIORITIES, PortVlan, VLANS, VlanSet};
 use core::ops::RangeInclusive;
@@ -53,6 +54,9 @@ pub struct VfPolicy {
     pub max_tx_rate: u32,
     /// True if the VF may have the same address as another VF with this setting.
     pub share_mac: bool,
+    /// Guards of the VF's frames.
+    #[serde(skip)]
+    pub guards: FrameGuards,
 }
 
 impl Default for VfPolicy {
@@ -72,6 +76,7 @@ impl Default for VfPolicy {
             interrupts: InterruptBounds { min_interrupts: 0, max_interrupts: 0, adaptive: false },
             max_tx_rate: 0,
             share_mac: false,
+            guards: FrameGuards::default(),
         }
     }
 }

@@ -3,10 +3,12 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
+pub mod ip;
 pub mod mac;
 pub mod time;
 pub mod work;
 
+pub use ip::{IpPrefix, IpPrefixError};
 pub use mac::MacAddress;
 pub use time::Time;
 pub use work::{WorkAccount, WorkCost};

@@ -1,6 +1,7 @@
 //! Texts of drop reasons, which a packet capture adds as comments to dropped frames.
 
 use plane::DeliveryError;
+use plane::guard::GuardReason;
 use plane::switch::SwitchDropReason;
 use plane::watch::FrameDropReason;
 
@@ -22,10 +23,24 @@ fn dropped(reason: SwitchDropReason) -> &'static str {
         SwitchDropReason::LinkControl => "guests may not send link-control frames",
         SwitchDropReason::SourceSpoofed => "the source address is not the sender's (spoof check)",
         SwitchDropReason::VlanSpoofed => "the sender is not a member of the frame's VLAN (spoof check)",
+        SwitchDropReason::Guarded(reason) => guarded(reason),
         SwitchDropReason::Unwanted => "no function accepts the destination address in the frame's VLAN",
         SwitchDropReason::OnlySender => "only the sender has the destination address",
         SwitchDropReason::Disabled => "the receiving function's driver has disabled reception",
         SwitchDropReason::TooLong => "the frame is longer than the receiving function accepts",
+    }
+}
+
+fn guarded(reason: GuardReason) -> &'static str {
+    match reason {
+        GuardReason::DoubleTag => "the frame has a VLAN tag behind the sender's port VLAN (qinq)",
+        GuardReason::DhcpServer => "guests may not be DHCP servers (dhcp_guard)",
+        GuardReason::Router => "guests may not advertise routers (router_guard)",
+        GuardReason::SourceIp => "the source IP address is not the sender's (ips)",
+        GuardReason::SourceArp => "the ARP sender is not the sender (ips)",
+        GuardReason::SourceNeighbor => "the neighbour discovery message names addresses of others (ips)",
+        GuardReason::Protocol => "the sender may send only IP and ARP (ips)",
+        GuardReason::Unreadable => "the guards of the sender cannot read the frame's headers",
     }
 }
 

@@ -163,6 +163,7 @@ fn every_documented_setting_is_accepted() {
         interrupts: InterruptBounds { min_interrupts: 500, max_interrupts: 20_000, adaptive: true },
         max_tx_rate: 250,
         share_mac: true,
+        guards: policy::FrameGuards::default(),
     };
     assert_eq!((vf.name.as_str(), vf.policy), ("leftvf1", expected));
     let index = |n| VfIndex::new(n).unwrap();

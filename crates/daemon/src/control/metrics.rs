@@ -58,8 +58,11 @@ const COUNTS: [(&str, &str, MetricReader); 6] = [
 type LabelledMetricReader = fn(&VfStatus) -> Vec<(String, u64)>;
 
 /// Counters of each VF that are divided by a further label, such as the drop reason.
-const BY_KIND: [(&str, &str, &str, LabelledMetricReader); 6] = [
+const BY_KIND: [(&str, &str, &str, LabelledMetricReader); 7] = [
     ("softiov_vf_drops_total", "Dropped frames of a VF, by reason", "reason", drops),
+    ("softiov_vf_guarded_total", "Frames of a VF that its guards dropped, by reason", "reason", |vf| {
+        vf.guarded.clone().into_iter().collect()
+    }),
     ("softiov_vf_device_events_total", "Events of a virtio VF's device, by kind", "kind", |vf| {
         let counts = vf.device.iter().flat_map(VirtioDeviceCounts::named);
         counts.map(|(kind, count)| (kind.to_owned(), count)).collect()

@@ -180,6 +180,10 @@ pub struct VfStatus {
     /// Addresses that the plane has refused to the guest.
     #[serde(default)]
     pub claims: RefusedClaims,
+    /// Frames that guards of the VF dropped (`ips`, `dhcp_guard`, `router_guard`, `qinq`), by reason, since the host's process
+    /// started; reasons without frames are left out.
+    #[serde(default)]
+    pub guarded: BTreeMap<String, u64>,
     /// Events of a virtio VF's device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<VirtioDeviceCounts>,

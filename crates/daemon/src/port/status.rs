@@ -18,6 +18,7 @@ use host::cpus::CpuList;
 use i82576::{MacAddress, Time};
 use nic::PoolCounters;
 use pcie::{Function, VfIndex};
+use plane::guard::GuardReason;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use vfio_user::wire::pci_region::CONFIG;
@@ -82,6 +83,9 @@ impl PortStatusSource<'_> {
         let ReportedVfState { mac, vlans, link, active, filters, settings, conduct, mailbox } =
             self.engine.card().vf_status(vf)?;
         let claims = self.engine.refused_claims(vf);
+        let counts = GuardReason::ALL.into_iter().zip(self.engine.guarded_frames(vf));
+        let guarded = counts.filter(|(_, count)| *count > 0);
+        let guarded = guarded.map(|(reason, count)| (reason.name().to_owned(), count)).collect();
         Some(VfStatus {
             name: slot.name.clone(),
             index: vf.get(),
@@ -101,6 +105,7 @@ impl PortStatusSource<'_> {
                 refused: claims.refused,
                 address: claims.last.map(|mac| mac.to_string()),
             },
+            guarded,
             device: self.device_counts(vf),
         })
     }

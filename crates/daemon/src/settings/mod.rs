@@ -6,6 +6,7 @@
 //! keeps the state file.
 
 mod argument;
+mod ips;
 pub mod layers;
 mod port;
 mod setting;

@@ -1,11 +1,12 @@
 //! Settings of a VF, and their conversion to a policy (`policy` checks it).
 
 use super::argument::{mtu, on_or_off, port_vlan};
+use super::ips::{printed_ips, source_ips};
 use super::setting::{SettingError, SettingsGroup, refuse};
 use crate::config::vlans;
 use clap::ValueEnum;
 use i82576::MacAddress;
-use policy::{InterruptBounds, PolicyError, PortVlan, VfLinkPolicy, VfPolicy};
+use policy::{FrameGuards, InterruptBounds, PolicyError, PortVlan, VfLinkPolicy, VfPolicy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +55,23 @@ pub struct VfSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "on|off", alias = "share_mac", value_parser = on_or_off)]
     pub share_mac: Option<bool>,
+    /// IP addresses and prefixes that the guest may send from, in IP, ARP and neighbour discovery: any (the default), or at
+    /// most 16 such as 10.0.0.5,fd00:1::/64. Frames of other protocols are dropped then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub ips: Option<Vec<String>>,
+    /// Drop the guest's frames of a DHCP server; off by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, value_name = "on|off", alias = "dhcp_guard", value_parser = on_or_off)]
+    pub dhcp_guard: Option<bool>,
+    /// Drop the guest's IPv6 router advertisements and redirects; off by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, value_name = "on|off", alias = "router_guard", value_parser = on_or_off)]
+    pub router_guard: Option<bool>,
+    /// Let the guest send frames with a VLAN tag of their own behind its port VLAN; off by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[arg(long, value_name = "on|off", value_parser = on_or_off)]
+    pub qinq: Option<bool>,
     /// Limit of the guest's transmit rate, Mb/s, up to the speed of the link: 1000, with family = "avf" 25000, with
     /// "virtio" 100000; 0, the default, is no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -177,6 +195,12 @@ impl VfSettings {
             },
             max_tx_rate: self.max_tx_rate.unwrap_or(default.max_tx_rate),
             share_mac: self.share_mac.unwrap_or(default.share_mac),
+            guards: FrameGuards {
+                qinq: self.qinq.unwrap_or(false),
+                dhcp_guard: self.dhcp_guard.unwrap_or(false),
+                router_guard: self.router_guard.unwrap_or(false),
+                ips: self.ips.as_deref().map_or(Ok(None), source_ips)?,
+            },
         })
     }
 
@@ -195,6 +219,10 @@ impl VfSettings {
             spoofchk: Some(policy.spoofchk),
             trust: Some(policy.trust),
             share_mac: Some(policy.share_mac),
+            ips: Some(printed_ips(policy)),
+            dhcp_guard: Some(policy.guards.dhcp_guard),
+            router_guard: Some(policy.guards.router_guard),
+            qinq: Some(policy.guards.qinq),
             max_tx_rate: Some(policy.max_tx_rate),
             min_tx_rate: Some(0),
             allmulti: Some(policy.allmulti),
@@ -287,6 +315,10 @@ mod tests {
             spoofchk: Some(false),
             trust: Some(true),
             share_mac: Some(true),
+            ips: Some(vec!["10.0.0.5".into(), "fd00:1::/64".into()]),
+            dhcp_guard: Some(true),
+            router_guard: Some(true),
+            qinq: Some(true),
             max_tx_rate: Some(250),
             allmulti: Some(false),
             max_mtu: Some(1500),
@@ -335,6 +367,8 @@ mod tests {
     fn refused_vf_setting_is_named_in_the_error() {
         let none = VfSettings::default;
         assert_eq!(refused(&VfSettings { mac: Some("x".into()), ..none() }), "mac");
+        assert_eq!(refused(&VfSettings { ips: Some(vec!["10.0.0.1/8".into()]), ..none() }), "ips");
+        assert_eq!(refused(&VfSettings { ips: Some(vec!["10.0.0.1".into(); 17]), ..none() }), "ips");
         assert_eq!(refused(&VfSettings { qos: Some(1), ..none() }), "qos");
         assert_eq!(refused(&VfSettings { proto: Some("802.1ad".into()), ..none() }), "proto");
         assert_eq!(refused(&VfSettings { vlans: Some("0".into()), ..none() }), "vlans");

@@ -121,3 +121,57 @@ fn virtio_guest_learns_no_address_of_an_uplink_station() {
     guest.wait_for(&[4; 46]);
     assert_eq!(host.live.show(0).claims.refused, 1);
 }
+
+/// Returns an ARP reply for Ethernet and IPv4, padded, behind its Ethernet header.
+fn arp_reply(from: MacAddress, protocol: [u8; 4]) -> Vec<u8> {
+    let head: [&[u8]; 6] =
+        [&MacAddress::BROADCAST.0, &from.0, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2], &from.0, &protocol, &[0; 28]];
+    head.concat()
+}
+
+/// Settings of a VF whose guest has one IP address.
+fn one_address() -> VfSettings {
+    VfSettings { ips: Some(vec!["10.0.0.5".into()]), ..VfSettings::default() }
+}
+
+/// Has the guest of VF 0 answer ARP for another address, and for its own, which alone passes. `send` sends a frame.
+fn answers_for_its_own_address_alone(host: &mut WiredHost, from: MacAddress, mut send: impl FnMut(&[u8])) {
+    host.live.change(0, one_address());
+    send(&arp_reply(from, [10, 0, 0, 1]));
+    eventually("the forged answer is dropped", || host.live.show(0).guarded.get("source_arp") == Some(&1));
+    send(&arp_reply(from, [10, 0, 0, 5]));
+    host.wait_for(&arp_reply(from, [10, 0, 0, 5])[14..42]);
+    let status = host.live.show(0);
+    assert_eq!((status.guarded.len(), status.drops.tx_blocked), (1, 1));
+}
+
+#[test]
+fn i82576_guest_answers_arp_for_its_own_address_alone() {
+    let mut host = WiredHost::with_a_station("82576");
+    let mut guest = VfGuest::under_qemu(&host.live, 0);
+    let from = guest.vf.mac();
+    answers_for_its_own_address_alone(&mut host, from, |frame| {
+        guest.vf.transmit(&mut guest.machine, frame, &driver::vf::TxOffload::default()).unwrap();
+        guest.vf.flush(&mut guest.machine);
+    });
+}
+
+#[test]
+fn avf_guest_answers_arp_for_its_own_address_alone() {
+    let mut host = WiredHost::with_a_station("avf");
+    let mut machine = qemu::boot_as(&host.live.socket(0), qemu::AVF, qemu::share);
+    let mut driver = AvfDriver::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, 0])).unwrap();
+    driver.start(&mut machine).unwrap();
+    let from = driver.mac();
+    answers_for_its_own_address_alone(&mut host, from, |frame| {
+        assert!(driver.transmit(&mut machine, 0, frame));
+    });
+}
+
+#[test]
+fn virtio_guest_answers_arp_for_its_own_address_alone() {
+    let mut host = WiredHost::with_a_station("virtio");
+    let mut guest = VirtioGuest::boot(&host.live, 0);
+    let from = MacAddress(guest.mac());
+    answers_for_its_own_address_alone(&mut host, from, |frame| guest.send_frame(frame));
+}

@@ -83,6 +83,7 @@ fn policy() -> impl Strategy<Value = VfPolicy> {
                 interrupts: InterruptBounds { min_interrupts, max_interrupts, adaptive },
                 max_tx_rate: rate * 20,
                 share_mac: spoofchk != rss,
+                guards: policy::FrameGuards::default(),
             }
         },
     )

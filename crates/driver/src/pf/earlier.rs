@@ -47,6 +47,7 @@ impl From<EarlierVfPolicy> for ::policy::VfPolicy {
             interrupts: policy.interrupts,
             max_tx_rate: policy.max_tx_rate,
             share_mac: false,
+            guards: ::policy::FrameGuards::default(),
         }
     }
 }

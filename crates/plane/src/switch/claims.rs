@@ -7,6 +7,7 @@
 //! spoof check drops frames from it.
 
 use super::addresses::ExactFilter;
+use super::guards::PortGuard;
 use super::stations::UplinkStations;
 use crate::{PortIndex, PortSet};
 use alloc::boxed::Box;
@@ -15,15 +16,6 @@ use units::{MacAddress, Time};
 
 /// Length of an epoch: a station is forgotten when it has not been seen for one to two epochs.
 pub(crate) const EPOCH: Duration = Duration::from_secs(150);
-
-/// Guard of one port. The default checks nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PortGuard {
-    /// Address that policy gives to the port, or proposes to it. The plane never refuses it to the port.
-    pub assigned: Option<MacAddress>,
-    /// True to refuse the port every address of a station beyond the uplink or of the host.
-    pub checks_claims: bool,
-}
 
 /// Number of a port's refused claims, and the last refused address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

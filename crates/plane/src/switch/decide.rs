@@ -3,6 +3,7 @@
 
 use super::claims::AddressClaims;
 use super::tables::SwitchTables;
+use crate::contents::GuardReason;
 use crate::{PortIndex, PortSet};
 use units::MacAddress;
 
@@ -59,6 +60,8 @@ pub enum SwitchDropReason {
     OnlySender,
     /// Reception is disabled at every port whose filters match.
     Disabled,
+    /// A guard of the sender drops the frame.
+    Guarded(GuardReason),
     /// The frame is longer than all its receivers accept, or than ports may send.
     TooLong,
 }
@@ -83,6 +86,14 @@ impl SwitchDecision {
     /// Decision without a receiver and without a reason: the value of an empty entry in the flow cache.
     pub(super) const NOWHERE: Self =
         Self { ports: PortSet::NONE, uplink: false, replicated: false, inexact: false, dropped: None };
+}
+
+impl SwitchDecision {
+    /// Returns `true` if the frame is dropped for a violation of its sender.
+    pub(crate) fn is_refusal(&self) -> bool {
+        use SwitchDropReason::{LinkControl, SourceSpoofed, VlanSpoofed};
+        matches!(self.dropped, Some(LinkControl | SourceSpoofed | VlanSpoofed))
+    }
 }
 
 /// Ports whose address filters match a frame's destination address.

@@ -2,6 +2,7 @@
 //! makes them from its registers or orders, and makes them again when these change.
 
 use super::addresses::{ExactFilter, HashFilter};
+use super::guards::PortGuards;
 use super::mirror::PortMirrorRules;
 use super::vlans::VlanTable;
 use crate::tag::{self, TAG};
@@ -89,6 +90,8 @@ pub struct SwitchTables<const N: usize> {
     /// True if link-local frames of guests, except pause frames, are forwarded. The administrator sets this on the
     /// plane, so new tables of a family keep it.
     pub(crate) forwards_link_local: bool,
+    /// Guards of the ports' frames, which the administrator sets too.
+    pub(crate) guards: PortGuards,
     /// True to send a group frame to all ports that accept it, false to send it to the first of them.
     pub replicate: bool,
     /// True if broadcasts and multicasts go to the default port, unless an exact filter matches.
@@ -147,6 +150,7 @@ impl<const N: usize> SwitchTables<N> {
             all: PortSet::NONE,
             guests: PortSet::NONE,
             forwards_link_local: false,
+            guards: PortGuards::default(),
             replicate: false,
             alone: false,
             mirrors: PortMirrorRules::NONE,

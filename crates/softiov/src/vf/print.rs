@@ -92,6 +92,9 @@ pub(crate) fn show(vf: &VfStatus) -> String {
     conduct(&mut text, &vf.conduct);
     function(&mut text, &vf.function);
     claims(&mut text, &vf.claims);
+    if !vf.guarded.is_empty() {
+        let _ = writeln!(text, "    dropped by guards: {}", list_of(&vf.guarded));
+    }
     match &vf.device {
         // A virtio VF has neither registers nor a mailbox.
         Some(counts) => device(&mut text, counts, vf.mailbox.resets),

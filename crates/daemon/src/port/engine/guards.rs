@@ -5,8 +5,8 @@ use crate::config::file::LinkLocalPolicy;
 use i82576::{MacAddress, Time};
 use pcie::VfIndex;
 use plane::PortIndex;
-use plane::guard::{ClaimCounts, PortGuard};
-use policy::VfPolicy;
+use plane::guard::{ClaimCounts, GuardCounts, PortGuard};
+use policy::{FrameGuards, VfPolicy};
 
 impl PortEngine {
     /// Sets whether the card drops or forwards link-local frames of guests. Returns the former policy.
@@ -34,6 +34,11 @@ impl PortEngine {
         self.card.guards().refused_claims(port(vf))
     }
 
+    /// Returns the numbers of a VF's frames that its guards have dropped.
+    pub(in crate::port) fn guarded_frames(&self, vf: VfIndex) -> GuardCounts {
+        self.card.guards().guarded_frames(port(vf))
+    }
+
     /// Forgets which addresses a VF's guest has held, when its client is gone.
     pub(in crate::port) fn release_claims(&mut self, vf: VfIndex) {
         self.card.guards_mut().release_claims(port(vf));
@@ -47,7 +52,15 @@ fn port(vf: VfIndex) -> PortIndex {
 
 /// Returns the guard of a VF with this policy.
 fn guard(policy: &VfPolicy) -> PortGuard {
-    PortGuard { assigned: policy.mac, checks_claims: !policy.trust && !policy.share_mac }
+    let FrameGuards { qinq, dhcp_guard, router_guard, ips } = policy.guards;
+    PortGuard {
+        assigned: policy.mac,
+        checks_claims: !policy.trust && !policy.share_mac,
+        double_tags: qinq,
+        dhcp_guard,
+        router_guard,
+        ips: ips.map(|ips| ips.iter().collect()),
+    }
 }
 
 #[cfg(test)]
@@ -61,7 +74,7 @@ mod tests {
     fn trust_and_share_mac_lift_the_check_of_claims() {
         let mac = Some(MacAddress([2, 0, 0, 0, 0, 9]));
         let default = VfPolicy { mac, ..VfPolicy::default() };
-        assert_eq!(guard(&default), PortGuard { assigned: mac, checks_claims: true });
+        assert_eq!(guard(&default), PortGuard { assigned: mac, checks_claims: true, ..PortGuard::default() });
         for lifted in [VfPolicy { trust: true, ..default }, VfPolicy { share_mac: true, ..default }] {
             assert!(!guard(&lifted).checks_claims);
         }

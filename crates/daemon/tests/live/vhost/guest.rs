@@ -249,6 +249,11 @@ impl<R: DriverRing, V: GuestVmm> VirtioGuest<R, V> {
         self.send_packet(&[&[0; HEADER][..], &destination, &source, &[0x88, 0xb5], payload].concat());
     }
 
+    /// Sends a frame.
+    pub(crate) fn send_frame(&mut self, frame: &[u8]) {
+        self.send_packet(&[&[0; HEADER][..], frame].concat());
+    }
+
     /// Sends a packet of TCP over IPv4 that the device has to cut into `count` segments of `mss` bytes of payload.
     pub(crate) fn send_segmented(&mut self, destination: [u8; 6], count: u16, mss: u16) {
         /// Bytes of the Ethernet header, and of it with the headers of IPv4 and TCP.

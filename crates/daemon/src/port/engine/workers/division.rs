@@ -88,6 +88,8 @@ pub(super) fn join<C: DivisibleCard>(shard: &mut CardShard<C>, card: &mut Divide
         let counters = card.plane.ledger.of(port);
         *counters = *counters + moved;
         frames += frames_of(&moved);
+        let guarded = std::mem::take(shard.plane.ledger.guarded(port));
+        card.plane.ledger.guarded(port).iter_mut().zip(guarded).for_each(|(sum, count)| *sum += count);
     }
     frames
 }

@@ -1,0 +1,32 @@
+//! Lists of IP addresses and prefixes in text, for the source guard of a VF.
+
+use super::setting::{SettingError, refuse};
+use policy::{MOST_IPS, SourceIps, VfPolicy};
+use units::IpPrefix;
+
+/// Parses the addresses of a source guard. The result `None` stands for "any".
+pub(super) fn source_ips(list: &[String]) -> Result<Option<SourceIps>, SettingError> {
+    if list.is_empty() || list == ["any"] {
+        return Ok(None);
+    }
+    let parse = |text: &String| match text.trim().parse::<IpPrefix>() {
+        Ok(prefix) => Ok(prefix),
+        Err(error) => refuse(
+            "ips",
+            format!("{text:?} {error}; write addresses such as 10.0.0.5 or fd00:1::/64, or any"),
+        ),
+    };
+    let ips = list.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+    match SourceIps::of(&ips) {
+        Some(ips) => Ok(Some(ips)),
+        None => {
+            refuse("ips", format!("{} entries are too many (at most {MOST_IPS}); write prefixes", ips.len()))
+        }
+    }
+}
+
+/// Returns the addresses of a policy's source guard so that [`source_ips`] reads them back.
+pub(super) fn printed_ips(policy: &VfPolicy) -> Vec<String> {
+    let any = || vec!["any".to_owned()];
+    policy.guards.ips.map_or_else(any, |ips| ips.iter().map(|ip| ip.to_string()).collect())
+}
