@@ -280,8 +280,7 @@ pub struct VfMailboxStatus {
     pub notices: u64,
 }
 
-/// Returns the setting by which the administrator can allow requests that are refused for a reason of
-/// [`VfMailboxStatus::refused`].
+/// Returns the setting that allows requests refused for a reason of [`VfMailboxStatus::refused`].
 #[must_use]
 pub fn remedy(reason: &str) -> Option<&'static str> {
     Some(match reason {
