@@ -16,7 +16,7 @@ use pcie::Function::Vf;
 use pcie::{Bus, Function, HintedMemory, MemoryHint};
 use plane::frame::TrustedChecksum;
 use plane::switch::SwitchDropReason;
-use plane::{PortIndex, TransmitQueueId};
+use plane::{FrameTrunk, PortIndex, TransmitQueueId};
 use rings::{FrameMemory, FrameRunProperties, InvalidChecksumRequest, PlainReceiver, QueueAndHash};
 
 impl<B: Bus> rings::BurstCard for FramePathState<'_, B> {
@@ -107,6 +107,15 @@ impl<B: Bus> rings::BurstCard for FramePathState<'_, B> {
         let function = self.functions.get_mut(usize::from(port.get()));
         let (hash, queue) = function.map_or((None, 0), |function| function.scaling.spread_plain(frame));
         (queue, hash)
+    }
+
+    #[inline]
+    fn is_away(&self, port: PortIndex) -> bool {
+        self.scratch.away.have(port)
+    }
+
+    fn trunk(&mut self) -> Option<(&mut dyn FrameTrunk, &mut B)> {
+        Some((self.scratch.away.trunk.as_deref_mut()?, self.bus))
     }
 
     #[inline(always)]

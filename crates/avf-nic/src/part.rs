@@ -10,9 +10,7 @@ use alloc::boxed::Box;
 use avf::bits::rstat;
 use avf::ids::MAX_VFS;
 use pcie::{Bus, VfIndex};
-use plane::frame::Frame;
-use plane::{ForwardingPlane, FrameTrunk, PortIndex, PortSet, TrunkFrameHeader};
-use rings::SHORTEST;
+use plane::{ForwardingPlane, FrameTrunk, PortIndex, PortSet, TrunkBatch};
 use units::Time;
 
 /// VF that is in no part of the card.
@@ -66,15 +64,20 @@ impl Nic {
         self.scratch.away.trunk = trunk;
     }
 
-    /// Delivers a frame from a trunk. [`Nic::visit_ready`] or [`Nic::give_back`] notifies the driver.
+    /// Hands the frames of this part in the trunk to the other parts of the card. Returns true if some have stayed
+    /// ([`FrameTrunk::flush`]).
+    pub fn flush_trunk(&mut self) -> bool {
+        self.scratch.away.flush()
+    }
+
+    /// Delivers the frames of a batch from a trunk. [`Nic::visit_ready`] or [`Nic::give_back`] notifies the drivers.
     pub fn leave_trunk<B: Bus>(
         &mut self,
         plane: &mut ForwardingPlane<MAX_VFS>,
-        header: &TrunkFrameHeader,
-        frame: &mut Frame<'_>,
+        batch: &mut TrunkBatch,
         bus: &mut B,
     ) {
-        plane.leave_trunk(header, frame, SHORTEST as usize, &mut self.work(bus));
+        rings::leave_trunk(&mut self.work(bus), plane, batch);
     }
 
     /// Writes back the descriptors of the frames that [`Nic::leave_trunk`] has delivered, and raises their interrupts.

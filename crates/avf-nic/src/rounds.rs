@@ -43,10 +43,11 @@ impl Nic {
                 more |= visited.left && visited.due.is_none();
                 due = [due, visited.due].into_iter().flatten().min();
             }
+            more |= work.scratch.away.flush();
             after_vf(plane, work.bus);
         }
         work.give_back();
-        work.scratch.away.flush();
+        more |= work.scratch.away.flush();
         self.due = due;
         more
     }

@@ -51,11 +51,9 @@ impl AwayVfs {
         self.vfs.has(port)
     }
 
-    /// Wakes the receivers of the frames that the card has put into the trunk.
+    /// Hands the frames that the card has put into the trunk to their receivers. Returns true if some have stayed.
     #[inline]
-    pub(crate) fn flush(&mut self) {
-        if let Some(trunk) = &mut self.trunk {
-            trunk.flush();
-        }
+    pub(crate) fn flush(&mut self) -> bool {
+        self.trunk.as_mut().is_some_and(|trunk| trunk.flush())
     }
 }

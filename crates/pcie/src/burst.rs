@@ -39,6 +39,17 @@ pub struct FrameCopyBatch<'a> {
     pub sums: &'a mut [u64],
 }
 
+/// Frames to copy from a card's own memory to a function's buffers, one element of each slice per frame.
+#[derive(Debug)]
+pub struct FramePlaces<'a> {
+    /// Offsets of the frames in the card's memory.
+    pub sources: &'a [u64],
+    /// Lengths of the frames in bytes, [`LONGEST`] at most.
+    pub lengths: &'a [u32],
+    /// Addresses in the function's buffers to which the frames are copied.
+    pub targets: &'a [u64],
+}
+
 /// Payloads of one packet's segments, which go from buffers of one function to buffers of another, one element of each
 /// slice per segment.
 #[derive(Debug)]

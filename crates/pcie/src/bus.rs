@@ -1,7 +1,7 @@
 //! The bus as a device uses it: memory requests and interrupts on behalf of one of the device's functions.
 
 use crate::VfIndex;
-use crate::burst::{FrameCopyBatch, HEAD, HEADERS, HeadCompleter, LONGEST, MemoryHint, SegmentPayloads};
+use crate::burst::{FrameCopyBatch, FramePlaces, HEAD, HEADERS, HeadCompleter, LONGEST, MemoryHint, SegmentPayloads};
 use core::fmt;
 
 /// I/O virtual address in a device's request, translated per function.
@@ -148,7 +148,38 @@ pub trait Bus {
         run: FrameCopyBatch<'_>,
         complete: Option<&mut HeadCompleter<'_>>,
     ) -> usize {
-        carry(self, (from.function, to.function), run, complete)
+        let (from, to) = (from.function, to.function);
+        carry(self, run, complete, |bus, at, bytes| bus.dma_read(from, at, bytes), |bus, at, bytes| {
+            bus.dma_write(to, at, bytes)
+        })
+    }
+
+    /// Copies frames of a function into the card's own memory, as [`Bus::carry`] does into buffers. The target addresses are
+    /// offsets in `into`.
+    fn carry_out(
+        &mut self,
+        from: HintedMemory<'_>,
+        into: &mut [u8],
+        run: FrameCopyBatch<'_>,
+        complete: Option<&mut HeadCompleter<'_>>,
+    ) -> usize {
+        let function = from.function;
+        carry(self, run, complete, |bus, iova, bytes| bus.dma_read(function, iova, bytes), |_, at, bytes| {
+            let place = usize::try_from(at).ok().and_then(|at| into.get_mut(at..)?.get_mut(..bytes.len()));
+            place.map(|place| place.copy_from_slice(bytes)).ok_or(DmaFault { function, iova: at })
+        })
+    }
+
+    /// Copies up to [`crate::burst::BURST`] frames from the card's own memory into a function's buffers. Returns how many frames
+    /// it copied: it stops at the first one that cannot be written as a whole.
+    fn copy_in(&mut self, from: &[u8], to: HintedMemory<'_>, frames: FramePlaces<'_>) -> usize {
+        let FramePlaces { sources, lengths, targets } = frames;
+        let buffers = sources.iter().zip(targets).zip(lengths);
+        let mut written = buffers.take_while(|((source, target), length)| {
+            let frame = usize::try_from(**source).ok().and_then(|at| from.get(at..)?.get(..**length as usize));
+            frame.is_some_and(|frame| self.dma_write(to.function, **target, frame).is_ok())
+        });
+        written.by_ref().count()
     }
 
     /// Copies payloads of up to [`crate::burst::BURST`] segments from one function's buffers to another's, each byte read once.
@@ -231,12 +262,13 @@ fn gather<B: Bus + ?Sized>(
     sources.len()
 }
 
-/// Copies frames by two memory requests each; see [`Bus::carry`].
+/// Copies frames by two memory requests each, `read` and `write`; see [`Bus::carry`].
 fn carry<B: Bus + ?Sized>(
     bus: &mut B,
-    (from, to): (Function, Function),
     run: FrameCopyBatch<'_>,
     mut complete: Option<&mut HeadCompleter<'_>>,
+    mut read: impl FnMut(&mut B, Iova, &mut [u8]) -> Result<(), DmaFault>,
+    mut write: impl FnMut(&mut B, Iova, &[u8]) -> Result<(), DmaFault>,
 ) -> usize {
     let mut place = [0; LONGEST];
     let FrameCopyBatch { heads, sources, lengths, targets, sums } = run;
@@ -244,7 +276,7 @@ fn carry<B: Bus + ?Sized>(
     for (at, (((source, target), length), (head, sum))) in buffers.zip(heads.iter_mut().zip(sums)).enumerate()
     {
         let Some(frame) = place.get_mut(..*length as usize) else { return at };
-        if frame.len() > HEAD && bus.dma_read(from, *source, frame).is_err() {
+        if frame.len() > HEAD && read(bus, *source, frame).is_err() {
             return at;
         }
         let within = frame.len().min(HEAD);
@@ -254,7 +286,7 @@ fn carry<B: Bus + ?Sized>(
             complete(at, head, *sum);
         }
         frame[..within].copy_from_slice(&head[..within]);
-        if bus.dma_write(to, *target, frame).is_err() {
+        if write(bus, *target, frame).is_err() {
             *head = gathered;
             return at;
         }

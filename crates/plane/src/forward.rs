@@ -256,8 +256,9 @@ impl<const N: usize> ForwardingPlane<N> {
         self.count_received(port, from_uplink, ends, bytes);
     }
 
-    /// Counts the late delivery of unicast frames that a device has joined into a packet ([`DeliveryError::Waits`]).
-    pub fn came_joined(&mut self, port: PortIndex, from_uplink: bool, frames: TrafficSum) {
+    /// Counts the late delivery of unicast frames that a device has joined into a packet, or that left a trunk together
+    /// ([`DeliveryError::Waits`]).
+    pub fn came_together(&mut self, port: PortIndex, from_uplink: bool, frames: TrafficSum) {
         self.ledger.received(port).add_run(!from_uplink, frames.packets, frames.bytes);
     }
 

@@ -63,9 +63,9 @@ pub trait FrameForwarder {
         0
     }
 
-    /// Counts frames of a burst that port `to` has received, and charges them to transmit rates. `lengths` are the
-    /// frames' lengths in bytes, `bytes` their sum.
-    fn count_run(&mut self, to: PortIndex, lengths: &[u32], bytes: u64, terms: PortBurstSettings) {
+    /// Counts frames of a burst that port `to` has received, and charges them to transmit rates. `to` is `None` if the frames are
+    /// in a trunk: they count as received where they leave it. `lengths` are the frames' lengths in bytes, `bytes` their sum.
+    fn count_run(&mut self, to: Option<PortIndex>, lengths: &[u32], bytes: u64, terms: PortBurstSettings) {
         let _ = (to, lengths, bytes, terms);
     }
 

@@ -107,19 +107,21 @@ impl<const N: usize> ForwardingPlane<N> {
         }
     }
 
-    /// Counts frames of one burst that another port has received: `lengths` are the frames' lengths without their tags,
+    /// Counts frames of one burst that another port has received, or that are in a trunk: `lengths` are the frames' lengths without their tags,
     /// `bytes` is the sum of the lengths.
     #[inline]
     pub(crate) fn count_run(
         &mut self,
         from: PortIndex,
-        to: PortIndex,
+        to: Option<PortIndex>,
         tagged: bool,
         (lengths, bytes): (&[u32], u64),
     ) {
         let (frames, tag) = (lengths.len() as u64, if tagged { TAG } else { 0 });
         self.ledger.sent(from).add_run(true, frames, bytes + frames * tag as u64);
-        self.ledger.received(to).add_run(true, frames, bytes);
+        if let Some(to) = to {
+            self.ledger.received(to).add_run(true, frames, bytes);
+        }
         if self.pacing.limits(from) {
             lengths.iter().for_each(|length| self.pacing.left(from, *length as usize + tag));
         }

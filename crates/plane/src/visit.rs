@@ -54,7 +54,7 @@ impl<W: UplinkWire, const N: usize> FrameForwarder for TransmitQueuePoll<'_, W, 
     }
 
     #[inline]
-    fn count_run(&mut self, to: PortIndex, lengths: &[u32], bytes: u64, terms: PortBurstSettings) {
+    fn count_run(&mut self, to: Option<PortIndex>, lengths: &[u32], bytes: u64, terms: PortBurstSettings) {
         self.plane.shares.spend(WorkCost::of_burst(lengths.len(), bytes));
         self.plane.count_run(self.port, to, terms.tag.is_some(), (lengths, bytes));
     }

@@ -3,16 +3,16 @@
 //! cannot decide on is sent alone, in its turn. Every other packet ends a burst.
 
 use crate::card::{BurstCard, FrameRunProperties, TxFormat};
-use crate::deliver::AHEAD;
+use crate::deliver::{AHEAD, BurstOrigin, deliver_run};
 use crate::finished::charge_sum;
 use crate::frames::{BurstMemory, SHORTEST};
+use crate::trunk::cross_run;
 use core::ops::Range;
-use offload::plain::PlainFrame;
 use pcie::burst::{BURST, LONGEST};
 use pcie::low::low_dword;
 use pcie::{AnnouncedAccess, Bus, Function, HintedMemory, MemoryHint};
 use plane::frame::{AddressPair, Frame, HEADROOM};
-use plane::{BurstFrameVerdict, FrameForwarder, PortBurstSettings, PortIndex, TransmitQueueId};
+use plane::{BurstFrameVerdict, FrameForwarder, PortBurstSettings, TransmitQueueId};
 
 /// Transmit queue whose frames a burst sends, with the memory of its frames.
 struct BurstSource {
@@ -71,8 +71,16 @@ pub(crate) fn send_burst<C: BurstCard, L: FrameForwarder>(
             from_uplink: false,
         };
         let fits = fitting(&frames.padded[run.clone()], lane.longest_taken(port, terms));
-        let (sent, bytes) = deliver_run(card, &mut source, frames, (port, at..at + fits), told);
-        lane.count_run(port, &frames.padded[at..at + sent], bytes, terms);
+        let away = card.is_away(port);
+        let (function, hint) = (source.function, &mut source.hint);
+        let (sent, bytes) = if away {
+            cross_run(card, HintedMemory { function, hint }, frames, (port, at..at + fits), told)
+        } else {
+            let origin = &mut BurstOrigin::Function(HintedMemory { function, hint });
+            deliver_run(card, origin, frames, (port, at..at + fits), told)
+        };
+        let to = (!away).then_some(port);
+        lane.count_run(to, &frames.padded[at..at + sent], bytes, terms);
         at += sent;
         if sent < run.len() {
             // A frame is too long for the port, no buffer is ready, or one is not in memory: alone, each frame finds out what that
@@ -230,53 +238,6 @@ fn fitting(lengths: &[u32], longest: usize) -> usize {
         return lengths.len();
     }
     lengths.iter().take_while(|length| **length <= longest).count()
-}
-
-/// Delivers a run of frames to a port. Returns how many frames the port got, and the number of their bytes.
-#[inline(always)]
-fn deliver_run<C: BurstCard>(
-    card: &mut C,
-    source: &mut BurstSource,
-    frames: &mut BurstMemory,
-    (port, run): (PortIndex, Range<usize>),
-    terms: FrameRunProperties,
-) -> (usize, u64) {
-    let spreads = card.spreads(port);
-    if spreads {
-        spread(card, frames, port, run.clone());
-    }
-    let (first, mut at, mut all) = (run.start, run.start, 0);
-    while at < run.end {
-        let queue = if spreads { frames.spread[at].0 } else { 0 };
-        let end = if spreads { end_of_queue(frames, at, run.end) } else { run.end };
-        let Some(receiver) = card.receiver(port, queue, terms) else { break };
-        let filled = receiver.fill((source.function, &mut source.hint), frames, at..end);
-        if filled == 0 {
-            break;
-        }
-        let bytes: u64 = frames.padded[at..at + filled].iter().map(|length| u64::from(*length)).sum();
-        card.received(port, queue, filled, bytes);
-        (at, all) = (at + filled, all + bytes);
-    }
-    if spreads {
-        frames.spread[first..run.end].fill((0, None));
-    }
-    (at - first, all)
-}
-
-/// Stores the receive queue and hash of each frame of a run that goes to `port`.
-fn spread<C: BurstCard>(card: &mut C, frames: &mut BurstMemory, port: PortIndex, run: Range<usize>) {
-    let BurstMemory { heads, lengths, spread, .. } = frames;
-    for at in run {
-        let plain = heads[at].first_chunk().and_then(|head| PlainFrame::of(head, lengths[at] as usize));
-        spread[at] = plain.map_or((0, None), |plain| card.spread(port, &plain));
-    }
-}
-
-/// Returns the end of the frames that go to the same receive queue as the frame at an index.
-fn end_of_queue(frames: &BurstMemory, at: usize, end: usize) -> usize {
-    let queue = frames.spread[at].0;
-    at + frames.spread[at..end].iter().take_while(|(other, _)| *other == queue).count()
 }
 
 /// Sends the first frame of a range alone. Returns `false` if the frame has not left.

@@ -10,7 +10,7 @@ use offload::plain::{InsertedChecksums, PlainFrame, PlainFrameKind};
 use pcie::{Bus, Function, MemoryHint};
 use plane::frame::TrustedChecksum;
 use plane::switch::SwitchDropReason;
-use plane::{FrameSink, PortIndex, TransmitQueueId};
+use plane::{FrameSink, FrameTrunk, PortIndex, TransmitQueueId};
 
 /// Number of bytes in a transmit descriptor of every card.
 pub(crate) const DESCRIPTOR: usize = 16;
@@ -146,6 +146,23 @@ pub trait BurstCard: FrameSink {
     fn spread(&mut self, port: PortIndex, frame: &PlainFrame<'_>) -> QueueAndHash {
         let _ = (port, frame);
         (0, None)
+    }
+
+    /// Returns true if another part of the card has a port: frames for the port go to the trunk.
+    #[inline]
+    fn is_away(&self, port: PortIndex) -> bool {
+        let _ = port;
+        false
+    }
+
+    /// Returns the trunk to other parts of the card, and the bus to the guests' memory.
+    fn trunk(&mut self) -> Option<(&mut dyn FrameTrunk, &mut Self::Bus)> {
+        None
+    }
+
+    /// Returns true if runs of plain frames from a trunk are received together. Otherwise each frame is received alone.
+    fn receives_runs(&self) -> bool {
+        self.judges()
     }
 
     /// Returns a port's receive queue, or `None` if the queue does not run, or needs every frame parsed as a whole.

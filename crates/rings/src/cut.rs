@@ -178,7 +178,7 @@ fn send_run<C: PacketTransmitter, L: FrameForwarder>(
         let lengths = &frames.padded[..sent];
         let bytes = lengths.iter().map(|length| u64::from(*length)).sum();
         card.received(*port, *queue, sent, bytes);
-        lane.count_run(*port, lengths, bytes, *terms);
+        lane.count_run(Some(*port), lengths, bytes, *terms);
     }
     sent
 }
@@ -286,10 +286,7 @@ impl<B: Bus, S: RxFormat> PlainReceiver<'_, B, S> {
         let to = HintedMemory { function, hint: &mut posted.buffers };
         let sent = bus.scatter(to, &completed[..plain], *length, &targets[..plain]).min(plain);
         let words = kinds.iter().zip(padded).map(|(found, whole)| format.words(*found, *hash, *whole));
-        match ring.size() {
-            32 => posted.fill_with::<4, _>(sent, words.take(sent)),
-            _ => posted.fill_with::<2, _>(sent, words.take(sent)),
-        }
+        posted.fill_run(&ring, sent, words.take(sent));
         sent
     }
 }

@@ -6,9 +6,9 @@ use crate::frames::BurstMemory;
 use crate::packets::FrameReceiver;
 use core::ops::Range;
 use offload::plain::{PlainFrame, PlainFrameKind};
-use pcie::burst::{BURST, FrameCopyBatch, HEAD, HeadCompleter, LONGEST};
+use pcie::burst::{BURST, FrameCopyBatch, FramePlaces, HeadCompleter, LONGEST};
 use pcie::low::low_dword;
-use pcie::{AnnouncedAccess, Bus, Function, HintedMemory, MemoryHint};
+use pcie::{AnnouncedAccess, Bus, HintedMemory};
 use plane::frame::Frame;
 use plane::{DeliveryError, DeliveryFlags, PortIndex};
 
@@ -82,6 +82,62 @@ fn deliver_plain<C: BurstCard>(
     Some(length - trailer)
 }
 
+/// Memory that has the frames of a run.
+#[derive(Debug)]
+pub(crate) enum BurstOrigin<'a> {
+    /// Buffers of the function that sends the frames.
+    Function(HintedMemory<'a>),
+    /// Bytes of a batch from a trunk.
+    Trunk(&'a [u8]),
+}
+
+/// Delivers a run of frames to a port. Returns how many frames the port got, and the number of their bytes.
+#[inline(always)]
+pub(crate) fn deliver_run<C: BurstCard>(
+    card: &mut C,
+    origin: &mut BurstOrigin<'_>,
+    frames: &mut BurstMemory,
+    (port, run): (PortIndex, Range<usize>),
+    terms: FrameRunProperties,
+) -> (usize, u64) {
+    let spreads = card.spreads(port);
+    if spreads {
+        spread(card, frames, port, run.clone());
+    }
+    let (first, mut at, mut all) = (run.start, run.start, 0);
+    while at < run.end {
+        let queue = if spreads { frames.spread[at].0 } else { 0 };
+        let end = if spreads { end_of_queue(frames, at, run.end) } else { run.end };
+        let Some(receiver) = card.receiver(port, queue, terms) else { break };
+        let filled = receiver.fill(origin, frames, at..end);
+        if filled == 0 {
+            break;
+        }
+        let bytes: u64 = frames.padded[at..at + filled].iter().map(|length| u64::from(*length)).sum();
+        card.received(port, queue, filled, bytes);
+        (at, all) = (at + filled, all + bytes);
+    }
+    if spreads {
+        frames.spread[first..run.end].fill((0, None));
+    }
+    (at - first, all)
+}
+
+/// Stores the receive queue and hash of each frame of a run that goes to `port`.
+fn spread<C: BurstCard>(card: &mut C, frames: &mut BurstMemory, port: PortIndex, run: Range<usize>) {
+    let BurstMemory { heads, lengths, spread, .. } = frames;
+    for at in run {
+        let plain = heads[at].first_chunk().and_then(|head| PlainFrame::of(head, lengths[at] as usize));
+        spread[at] = plain.map_or((0, None), |plain| card.spread(port, &plain));
+    }
+}
+
+/// Returns the end of the frames that go to the same receive queue as the frame at an index.
+fn end_of_queue(frames: &BurstMemory, at: usize, end: usize) -> usize {
+    let queue = frames.spread[at].0;
+    at + frames.spread[at..end].iter().take_while(|(other, _)| *other == queue).count()
+}
+
 impl<B: Bus, S: RxFormat> PlainReceiver<'_, B, S> {
     /// Returns the number of receive descriptors of a queue that can be filled at once.
     #[inline(always)]
@@ -112,46 +168,47 @@ impl<B: Bus, S: RxFormat> PlainReceiver<'_, B, S> {
     #[inline(never)]
     pub(crate) fn fill(
         mut self,
-        (from, hint): (Function, &mut MemoryHint),
+        origin: &mut BurstOrigin<'_>,
         frames: &mut BurstMemory,
         run: Range<usize>,
     ) -> usize {
         let ready = self.ready();
         let Self { posted, ring, longest, function, bus, format, .. } = self;
-        let BurstMemory {
-            heads, sources, padded, glances, summed, insertions, targets, sums, spread, ..
-        } = frames;
         let run = run.start..run.end.min(run.start + ready).min(BURST);
-        let lengths = &padded[run.clone()];
+        let lengths = &frames.padded[run.clone()];
         let fits = if longest >= LONGEST {
             lengths.len()
         } else {
             lengths.iter().take_while(|length| **length as usize <= longest).count()
         };
         let run = run.start..run.start + fits;
-        let (targets, sums) = (&mut targets[..fits], &mut sums[..fits]);
-        posted.addresses(&ring, targets);
+        posted.addresses(&ring, &mut frames.targets[run.clone()]);
         let to = HintedMemory { function, hint: &mut posted.buffers };
-        let (heads, sources) = (&mut heads[run.clone()], &sources[run.clone()]);
-        let (lengths, glances) = (&padded[run.clone()], &mut glances[run.clone()]);
-        let (summed, insertions) = (*summed >> run.start, &insertions[run.clone()]);
-        let mut insert = |at: usize, head: &mut [u8; HEAD], rest: u64| {
-            if summed >> at & 1 != 0 {
-                glances[at].insert(head, rest, insertions[at]);
+        match origin {
+            BurstOrigin::Function(HintedMemory { function, hint }) => {
+                let from = HintedMemory { function: *function, hint: &mut **hint };
+                let carry = |carried: FrameCopyBatch<'_>, complete: Option<&mut HeadCompleter<'_>>| {
+                    bus.carry(from, to, carried, complete)
+                };
+                let moved = frames.with_insertions(run.clone(), carry).min(fits);
+                let run = run.start..run.start + moved;
+                let found = frames.glances[run.clone()].iter().zip(&frames.sums[run.clone()]);
+                let known = found.zip(&frames.padded[run.clone()]).zip(&frames.spread[run]);
+                let words = known
+                    .map(|(((glance, sum), length), (_, hash))| format.words(glance.finish(*sum), *hash, *length));
+                posted.fill_run(&ring, moved, words);
+                moved
             }
-        };
-        let complete: Option<&mut HeadCompleter<'_>> = if summed == 0 { None } else { Some(&mut insert) };
-        let carried = FrameCopyBatch { heads, sources, lengths, targets, sums };
-        let moved = bus.carry(HintedMemory { function: from, hint }, to, carried, complete).min(fits);
-        let run = run.start..run.start + moved;
-        let found = glances.iter().zip(&sums[..moved]);
-        let known = found.zip(&lengths[..moved]).zip(&spread[run]);
-        let words = known
-            .map(|(((glance, sum), length), (_, hash))| format.words(glance.finish(*sum), *hash, *length));
-        match ring.size() {
-            32 => posted.fill_with::<4, _>(moved, words),
-            _ => posted.fill_with::<2, _>(moved, words),
+            BurstOrigin::Trunk(bytes) => {
+                let (sources, lengths) = (&frames.sources[run.clone()], &frames.padded[run.clone()]);
+                let targets = &frames.targets[run.clone()];
+                let moved = bus.copy_in(bytes, to, FramePlaces { sources, lengths, targets }).min(fits);
+                let run = run.start..run.start + moved;
+                let known = frames.kinds[run.clone()].iter().zip(lengths).zip(&frames.spread[run]);
+                let words = known.map(|((kind, length), (_, hash))| format.words(*kind, *hash, *length));
+                posted.fill_run(&ring, moved, words);
+                moved
+            }
         }
-        moved
     }
 }

@@ -2,9 +2,10 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
+use core::ops::Range;
 use offload::plain::{InsertedChecksums, PlainFrameKind, UnsummedFrame};
 use pcie::Iova;
-use pcie::burst::{BURST, HEAD, HEADERS};
+use pcie::burst::{BURST, FrameCopyBatch, HEAD, HEADERS, HeadCompleter};
 use plane::BurstFrameVerdict;
 use plane::frame::HEADROOM;
 use units::FCS;
@@ -62,6 +63,28 @@ pub(crate) struct BurstMemory {
 }
 
 impl BurstMemory {
+    /// Calls `carry` with the frames of a run, and with the function that inserts the checksums that they request. Returns the
+    /// number of frames that `carry` has copied.
+    #[inline(always)]
+    pub(crate) fn with_insertions(
+        &mut self,
+        run: Range<usize>,
+        carry: impl FnOnce(FrameCopyBatch<'_>, Option<&mut HeadCompleter<'_>>) -> usize,
+    ) -> usize {
+        let Self { heads, sources, padded, glances, summed, insertions, targets, sums, .. } = self;
+        let summed = *summed >> run.start;
+        let (glances, insertions) = (&mut glances[run.clone()], &insertions[run.clone()]);
+        let mut insert = |at: usize, head: &mut [u8; HEAD], rest: u64| {
+            if summed >> at & 1 != 0 {
+                glances[at].insert(head, rest, insertions[at]);
+            }
+        };
+        let complete: Option<&mut HeadCompleter<'_>> = if summed == 0 { None } else { Some(&mut insert) };
+        let (heads, sources) = (&mut heads[run.clone()], &sources[run.clone()]);
+        let (targets, sums) = (&targets[run.clone()], &mut sums[run.clone()]);
+        carry(FrameCopyBatch { heads, sources, lengths: &padded[run], targets, sums }, complete)
+    }
+
     /// Creates the private memory of a burst without a frame.
     pub(crate) fn new() -> Self {
         Self {

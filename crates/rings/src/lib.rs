@@ -10,6 +10,7 @@
 //! | `send`, `finished`, `packet`, `buffers`, `held` | a packet, or the rest of one that waits |
 //! | `cut` | a large packet, cut into segments for one receiver |
 //! | `deliver`, `arrive` | a frame into a receive queue; a frame from the uplink |
+//! | `trunk` | frames to and from other parts of the card |
 //! | `ring`, `posted` | indices of a ring, posted receive descriptors |
 //! | `places`, `staging` | private memory |
 #![no_std]
@@ -34,6 +35,7 @@ mod posted;
 mod ring;
 mod send;
 mod staging;
+mod trunk;
 mod visit;
 
 pub use arrive::arrive;
@@ -50,4 +52,5 @@ pub use places::FrameMemory;
 pub use posted::PostedDescriptors;
 pub use ring::Ring;
 pub use staging::StagedPacket;
+pub use trunk::leave_trunk;
 pub use visit::visit;

@@ -169,15 +169,20 @@ impl PostedDescriptors {
     /// Fills the next receive descriptor, which was read before. Words beyond the descriptor's size are ignored.
     #[inline(always)]
     pub fn fill(&mut self, ring: &Ring, words: [u64; 4]) {
+        self.fill_run(ring, 1, core::iter::once(words));
+    }
+
+    /// Fills the next `count` receive descriptors, which were read before, as [`PostedDescriptors::fill`] does with one.
+    #[inline(always)]
+    pub(crate) fn fill_run(&mut self, ring: &Ring, count: usize, words: impl Iterator<Item = [u64; 4]>) {
         match ring.size() / WORD {
-            4 => self.fill_with::<4, _>(1, core::iter::once(words)),
-            _ => self.fill_with::<2, _>(1, core::iter::once(words)),
+            4 => self.fill_with::<4, _>(count, words),
+            _ => self.fill_with::<2, _>(count, words),
         }
     }
 
-    /// Fills the next `count` receive descriptors of `STRIDE` words each, which were read before.
     #[inline(always)]
-    pub(crate) fn fill_with<const STRIDE: usize, I: Iterator<Item = [u64; 4]>>(
+    fn fill_with<const STRIDE: usize, I: Iterator<Item = [u64; 4]>>(
         &mut self,
         count: usize,
         words: I,

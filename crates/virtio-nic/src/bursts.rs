@@ -10,7 +10,7 @@ use offload::plain::{InsertedChecksums, PlainFrame};
 use pcie::{Bus, Function, MemoryHint};
 use plane::frame::TrustedChecksum;
 use plane::switch::SwitchDropReason;
-use plane::{PortIndex, TransmitQueueId};
+use plane::{FrameTrunk, PortIndex, TransmitQueueId};
 use rings::{
     BurstCard, FrameMemory, FrameRunProperties, InvalidChecksumRequest, PlainReceiver, QueueAndHash,
 };
@@ -84,6 +84,20 @@ impl<B: Bus> BurstCard for VirtioFramePathState<'_, B> {
         let (addresses, ports) = frame.end_bytes();
         let device = self.devices.get(usize::from(port.get()));
         (device.map_or(0, |device| device.pair_of(addresses, ports)), None)
+    }
+
+    #[inline]
+    fn is_away(&self, port: PortIndex) -> bool {
+        self.scratch.away.has(port)
+    }
+
+    fn trunk(&mut self) -> Option<(&mut dyn FrameTrunk, &mut B)> {
+        Some((self.scratch.trunk.as_deref_mut()?, self.bus))
+    }
+
+    /// Frames that may be joined into large packets are received one by one.
+    fn receives_runs(&self) -> bool {
+        self.judges() && !self.scratch.joined.enabled
     }
 
     #[inline(always)]

@@ -82,8 +82,8 @@ impl<B: Bus> VirtioFramePathState<'_, B> {
             ports &= ports - 1;
             let Some(counts) = joined.uncounted.get_mut(usize::from(port.get())) else { return };
             let UncountedSegments { received: [local, uplink], missed } = core::mem::take(counts);
-            plane.came_joined(port, false, local);
-            plane.came_joined(port, true, uplink);
+            plane.came_together(port, false, local);
+            plane.came_together(port, true, uplink);
             for (reason, frames) in MISSED.into_iter().zip(missed) {
                 plane.lost_joined(port, reason, frames);
             }

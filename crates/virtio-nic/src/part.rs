@@ -9,10 +9,9 @@ use alloc::boxed::Box;
 use pcie::Bus;
 use plane::frame::Frame;
 use plane::{
-    DeliveryError, DeliveryFlags, ForwardingPlane, FrameTrunk, PortIndex, PortSet, TrunkFrameHeader,
+    DeliveryError, DeliveryFlags, ForwardingPlane, FrameTrunk, PortIndex, PortSet, TrunkBatch,
     UnsegmentedPacketLayout,
 };
-use rings::SHORTEST;
 
 /// Device of a VF that is in no part of the card.
 #[derive(Debug)]
@@ -77,12 +76,11 @@ impl Nic {
         self.scratch.away = vfs;
     }
 
-    /// Wakes the other parts of the card that have frames of this one in a trunk.
+    /// Hands the frames of this part in the trunk to the other parts of the card. Returns true if some have stayed
+    /// ([`FrameTrunk::flush`]).
     #[inline]
-    pub(crate) fn flush_trunk(&mut self) {
-        if let Some(trunk) = &mut self.scratch.trunk {
-            trunk.flush();
-        }
+    pub fn flush_trunk(&mut self) -> bool {
+        self.scratch.trunk.as_mut().is_some_and(|trunk| trunk.flush())
     }
 
     /// Sets the trunk to the other parts of the card.
@@ -90,16 +88,15 @@ impl Nic {
         self.scratch.trunk = trunk;
     }
 
-    /// Delivers a frame that another part of the card has put into a trunk. [`Nic::visit_ready`] returns the filled buffers to
+    /// Delivers the frames that another part of the card has put into a trunk. [`Nic::visit_ready`] returns the filled buffers to
     /// their drivers.
     pub fn leave_trunk<B: Bus>(
         &mut self,
         plane: &mut ForwardingPlane<MAX_VFS>,
-        header: &TrunkFrameHeader,
-        frame: &mut Frame<'_>,
+        batch: &mut TrunkBatch,
         bus: &mut B,
     ) {
-        plane.leave_trunk(header, frame, SHORTEST as usize, &mut self.work(bus));
+        rings::leave_trunk(&mut self.work(bus), plane, batch);
     }
 
     /// Returns the filled buffers of all receive rings to their drivers, as [`Nic::visit_ready`] does at its end.
@@ -111,12 +108,6 @@ impl Nic {
 }
 
 impl<B> VirtioFramePathState<'_, B> {
-    /// Returns true if a VF's device is in another part of the card.
-    #[inline]
-    pub(crate) fn is_away(&self, port: PortIndex) -> bool {
-        self.scratch.away.has(port)
-    }
-
     /// Puts a frame, or a packet that is not segmented, into the trunk to the part of the card that has its receiver. The
     /// error is [`DeliveryError::Waits`] if the trunk has taken it.
     pub(crate) fn cross(

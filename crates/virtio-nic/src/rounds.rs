@@ -59,6 +59,7 @@ impl Nic {
                 more |= ready_now && visited.due.is_none();
                 due = [due, visited.due].into_iter().flatten().min();
             }
+            more |= self.flush_trunk();
             after_vf(plane, bus);
         }
         self.due = due;
@@ -67,8 +68,7 @@ impl Nic {
         }
         self.give_back(plane, bus);
         self.send_delayed_interrupts(bus);
-        self.flush_trunk();
-        more
+        more | self.flush_trunk()
     }
 
     /// Sends the delayed interrupts whose time has come, and notes when the next is due.

@@ -115,7 +115,7 @@ impl<B: Bus> FrameSink for VirtioFramePathState<'_, B> {
         uncut: &UnsegmentedPacketLayout,
         about: DeliveryFlags,
     ) -> Result<(), DeliveryError> {
-        if self.is_away(port) {
+        if self.scratch.away.has(port) {
             return Err(self.cross(port, packet, about, Some(*uncut)));
         }
         if self.scratch.joined.must_leave() {
@@ -143,7 +143,7 @@ impl<B: Bus> FrameSink for VirtioFramePathState<'_, B> {
         about: DeliveryFlags,
         findings: &mut Option<ReceivedFrameProperties>,
     ) -> Result<usize, DeliveryError> {
-        if self.is_away(port) {
+        if self.scratch.away.has(port) {
             return Err(self.cross(port, frame, about, None));
         }
         if self.scratch.joined.enabled {

@@ -10,7 +10,6 @@ use avf_nic::Nic;
 use driver::Hal;
 use driver::avf::vf::AvfDriver;
 use pcie::Function;
-use plane::frame::{Frame, HEADROOM};
 use plane::pacing::TransmitPacing;
 use plane::switch::{StormState, SwitchTables};
 use plane::{ForwardingPlane, PortCounters, PortIndex, PortSet};
@@ -53,7 +52,7 @@ impl DividedCard {
             if part == 0 {
                 std::mem::swap(&mut nic, &mut world.card);
             }
-            nic.set_trunk(Some(Box::new(TrunkEnd { from: part, trunks: trunks.clone() })));
+            nic.set_trunk(Some(Box::new(TrunkEnd::new(part, &trunks))));
             parts.push((nic, Some(Box::new(plane))));
         }
         Self { world, drivers, parts, trunks }
@@ -95,17 +94,15 @@ impl DividedCard {
     fn empty_trunks(&mut self, part: usize) {
         let (incoming, homes) = {
             let mut trunks = self.trunks.lock().unwrap();
-            (std::mem::take(&mut trunks.frames[part]), trunks.homes)
+            (std::mem::take(&mut trunks.batches[part]), trunks.homes)
         };
         self.on(part, |world| {
             let CardFixture { card, plane, memories, mapped, .. } = world;
             for (_, mapped) in mapped.iter_mut().filter(|(vf, _)| homes[usize::from(**vf)] == part) {
                 card.read_doorbells(&mut mapped.doorbells, &mapped.pages);
             }
-            for (header, bytes) in incoming.into_iter().flatten() {
-                let mut place = [&[0; HEADROOM][..], &bytes].concat();
-                let mut frame = Frame::new(&mut place).unwrap();
-                card.leave_trunk(plane.as_mut().unwrap(), &header, &mut frame, memories);
+            for mut batch in incoming.into_iter().flatten() {
+                card.leave_trunk(plane.as_mut().unwrap(), &mut batch, memories);
             }
             card.give_back(memories);
         });

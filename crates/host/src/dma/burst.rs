@@ -79,16 +79,41 @@ impl DmaTable {
         run: FrameCopyList<'_>,
         complete: Option<&mut FrameHeadCompletion<'_>>,
     ) -> usize {
+        let (targets, lengths) = (run.targets, run.lengths);
+        let carried = self.carry_to(hint, &mut DmaRegionCursor::new(to, to_hint), run, complete);
+        to.carried(&targets[..carried], lengths);
+        carried
+    }
+
+    /// Copies up to 32 frames from this DMA table's memory into this process's own memory, as [`DmaTable::carry`] does into
+    /// buffers. The target addresses are offsets in `into`.
+    pub fn carry_out(
+        &self,
+        hint: &mut u32,
+        into: &mut [u8],
+        run: FrameCopyList<'_>,
+        complete: Option<&mut FrameHeadCompletion<'_>>,
+    ) -> usize {
+        self.carry_to(hint, &mut MappedBytes::<true>::own(into), run, complete)
+    }
+
+    #[inline(always)]
+    fn carry_to<'map>(
+        &self,
+        hint: &mut u32,
+        into: &mut impl DmaRegionSelector<'map, true>,
+        run: FrameCopyList<'_>,
+        complete: Option<&mut FrameHeadCompletion<'_>>,
+    ) -> usize {
         let FrameCopyList { heads, sources, lengths, targets, sums } = run;
-        let (mut from, mut into) = (DmaRegionCursor::new(self, hint), DmaRegionCursor::new(to, to_hint));
+        let mut from = DmaRegionCursor::new(self, hint);
         let count = sources.len().min(targets.len()).min(lengths.len()).min(heads.len()).min(sums.len());
-        let mut written = FrameAddresses::find(&targets[..count], lengths, &mut into);
+        let mut written = FrameAddresses::find(&targets[..count], lengths, into);
         let read = written
             .any_long()
             .then(|| LongFrameAddresses::find(&sources[..written.len()], lengths, &mut from));
         written.truncate(read.as_ref().map_or(count, LongFrameAddresses::len));
         frames::carry(heads, read.as_ref(), &written, sums, complete);
-        to.carried(&targets[..written.len()], lengths);
         written.len()
     }
 
@@ -112,6 +137,23 @@ impl DmaTable {
         frames::copy(&read, &written, sums);
         to.carried(&targets[..written.len()], lengths);
         written.len()
+    }
+
+    /// Copies up to 32 frames from this process's own memory to buffers of this DMA table. `from` is that memory, with the frames'
+    /// offsets. Stops at the first frame that is not permitted, or not in one region. Returns the number of copied frames.
+    pub fn copy_in(
+        &self,
+        hint: &mut u32,
+        (from, sources): (&[u8], &[u64]),
+        lengths: &[u32],
+        targets: &[u64],
+    ) -> usize {
+        let count = sources.len().min(targets.len()).min(lengths.len());
+        let mut into = DmaRegionCursor::new(self, hint);
+        let written = FrameAddresses::find(&targets[..count], lengths, &mut into);
+        let copied = frames::copy_in(from, sources, &written);
+        self.carried(&targets[..copied], lengths);
+        copied
     }
 
     /// Writes up to 32 headers, the first `length` bytes of each, to guest memory. Stops at the first target address

@@ -4,7 +4,7 @@
 use host::dma::{DmaLimits, DmaPermissions, DmaTable};
 use host::shared::SharedMemory;
 use pcie::Function::{self, Vf};
-use pcie::burst::{FrameCopyBatch, HEAD, HEADERS, HeadCompleter, SegmentPayloads};
+use pcie::burst::{FrameCopyBatch, FramePlaces, HEAD, HEADERS, HeadCompleter, SegmentPayloads};
 use pcie::{AnnouncedAccess, Bus, DmaFault, HintedMemory, Iova};
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -109,6 +109,25 @@ impl Bus for TwoVfMemory {
         let FrameCopyBatch { heads, sources, lengths, targets, sums } = run;
         let run = host::dma::FrameCopyList { heads, sources, lengths, targets, sums };
         source.carry(&mut from.hint.0, (target, &mut to.hint.0), run, complete)
+    }
+
+    fn carry_out(
+        &mut self,
+        from: HintedMemory<'_>,
+        into: &mut [u8],
+        run: FrameCopyBatch<'_>,
+        complete: Option<&mut HeadCompleter<'_>>,
+    ) -> usize {
+        let Ok(source) = self.of(from.function, 0) else { return 0 };
+        let FrameCopyBatch { heads, sources, lengths, targets, sums } = run;
+        let run = host::dma::FrameCopyList { heads, sources, lengths, targets, sums };
+        source.carry_out(&mut from.hint.0, into, run, complete)
+    }
+
+    fn copy_in(&mut self, from: &[u8], to: HintedMemory<'_>, frames: FramePlaces<'_>) -> usize {
+        let Ok(target) = self.of(to.function, 0) else { return 0 };
+        let FramePlaces { sources, lengths, targets } = frames;
+        target.copy_in(&mut to.hint.0, (from, sources), lengths, targets)
     }
 
     fn copy(&mut self, from: HintedMemory<'_>, to: HintedMemory<'_>, payloads: SegmentPayloads<'_>) -> usize {

@@ -1,6 +1,6 @@
 //! Trunks in memory between the parts of a divided card, for the tests of each family that can be divided.
 
-use plane::{FrameTrunk, TrunkFrameHeader};
+use plane::{FrameTrunk, PortIndex, TrunkBatch};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
@@ -10,36 +10,53 @@ pub(crate) const PARTS: usize = 3;
 /// Number of frames in a trunk.
 pub(crate) const ROOM: usize = 64;
 
-/// Trunk with frames and the decisions on them.
-pub(crate) type Trunk = VecDeque<(TrunkFrameHeader, Vec<u8>)>;
+/// Batches that a trunk holds, in order.
+pub(crate) type Trunk = VecDeque<TrunkBatch>;
 
 /// Trunks between all parts, by receiving part, and the part of each VF.
 #[derive(Debug, Default)]
 pub(crate) struct Trunks {
-    pub(crate) frames: [[Trunk; PARTS]; PARTS],
+    pub(crate) batches: [[Trunk; PARTS]; PARTS],
     pub(crate) homes: [usize; VFS as usize],
+}
+
+/// Returns the number of frames in a trunk.
+pub(crate) fn frames_in(trunk: &Trunk) -> usize {
+    trunk.iter().map(TrunkBatch::len).sum()
 }
 
 /// Sending end of a part's trunks.
 #[derive(Debug)]
 pub(crate) struct TrunkEnd {
-    pub(crate) from: usize,
-    pub(crate) trunks: Arc<Mutex<Trunks>>,
+    from: usize,
+    trunks: Arc<Mutex<Trunks>>,
+    /// Batch of each part that takes the next frames.
+    open: [TrunkBatch; PARTS],
+}
+
+impl TrunkEnd {
+    pub(crate) fn new(from: usize, trunks: &Arc<Mutex<Trunks>>) -> Self {
+        Self { from, trunks: trunks.clone(), open: Default::default() }
+    }
 }
 
 impl FrameTrunk for TrunkEnd {
-    fn put(&mut self, header: &TrunkFrameHeader, frame: &[u8]) -> bool {
-        let mut trunks = self.trunks.lock().unwrap();
-        let to = trunks.homes[usize::from(header.port.get())];
-        let trunk = &mut trunks.frames[to][self.from];
-        let fits = trunk.len() < ROOM;
-        if fits {
-            trunk.push_back((TrunkFrameHeader::from_bytes(&header.to_bytes()), frame.to_vec()));
-        }
-        fits
+    fn batch(&mut self, port: PortIndex, _bytes: usize) -> Option<&mut TrunkBatch> {
+        let trunks = self.trunks.lock().unwrap();
+        let to = trunks.homes[usize::from(port.get())];
+        let open = &mut self.open[to];
+        (open.len() + frames_in(&trunks.batches[to][self.from]) < ROOM).then_some(open)
     }
 
-    fn flush(&mut self) {}
+    fn flush(&mut self) -> bool {
+        let mut trunks = self.trunks.lock().unwrap();
+        for (open, trunks) in self.open.iter_mut().zip(&mut trunks.batches) {
+            if !open.is_empty() {
+                trunks[self.from].push_back(std::mem::take(open));
+            }
+        }
+        false
+    }
 }
 
 /// Random numbers that a failing test can repeat: Marsaglia's xorshift.

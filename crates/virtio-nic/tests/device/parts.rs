@@ -3,8 +3,7 @@
 use crate::exchange::datagram;
 use crate::machine::{MODERN, TestMachine};
 use crate::offloads::{TSO, large_packet};
-use crate::trunks::{NumberedFrames, PARTS, ROOM, RandomNumbers, TrunkEnd, Trunks, VFS};
-use plane::frame::{Frame, HEADROOM};
+use crate::trunks::{NumberedFrames, PARTS, ROOM, RandomNumbers, TrunkEnd, Trunks, VFS, frames_in};
 use plane::ledger::PortCounters;
 use plane::pacing::TransmitPacing;
 use plane::switch::{StormState, SwitchTables};
@@ -41,7 +40,7 @@ impl DividedCard {
             if part == 0 {
                 std::mem::swap(&mut nic, &mut machine.nic);
             }
-            nic.set_trunk(Some(Box::new(TrunkEnd { from: part, trunks: trunks.clone() })));
+            nic.set_trunk(Some(Box::new(TrunkEnd::new(part, &trunks))));
             parts.push((nic, Box::new(plane)));
         }
         Self { machine, parts, trunks }
@@ -74,12 +73,10 @@ impl DividedCard {
 
     /// Delivers all frames in the trunks to a part.
     fn empty_trunks(&mut self, part: usize) {
-        let incoming = std::mem::take(&mut self.trunks.lock().unwrap().frames[part]);
+        let incoming = std::mem::take(&mut self.trunks.lock().unwrap().batches[part]);
         self.on(part, |machine| {
-            for (header, bytes) in incoming.into_iter().flatten() {
-                let mut place = [&[0; HEADROOM][..], &bytes].concat();
-                let mut frame = Frame::new(&mut place).unwrap();
-                machine.nic.leave_trunk(&mut machine.plane, &header, &mut frame, &mut machine.bus);
+            for mut batch in incoming.into_iter().flatten() {
+                machine.nic.leave_trunk(&mut machine.plane, &mut batch, &mut machine.bus);
             }
         });
     }
@@ -199,7 +196,7 @@ fn trunk_emptied_after_each_vf_has_room_for_its_neighbours() {
     let (trunks, mut crossed) = (card.trunks.clone(), Vec::new());
     card.on(0, |TestMachine { nic, plane, bus, wire, .. }| {
         nic.visit_ready_vfs(plane, 2 * ROOM, bus, wire, |_, _| {
-            crossed.push(trunks.lock().unwrap().frames[1][0].drain(..).count());
+            crossed.push(frames_in(&std::mem::take(&mut trunks.lock().unwrap().batches[1][0])));
         })
     });
     assert_eq!(crossed, [ROOM, 1, 0, 0]);

@@ -6,7 +6,7 @@ use super::ring_records::RingRecords;
 use host::dma::{DmaLimits, DmaTable};
 use host::eventfd::{EventFd, EventFdNotifier};
 use host::worker::BlockingWorker;
-use pcie::burst::{FrameCopyBatch, HEAD, HEADERS, HeadCompleter, SegmentPayloads};
+use pcie::burst::{FrameCopyBatch, FramePlaces, HEAD, HEADERS, HeadCompleter, SegmentPayloads};
 use pcie::{AnnouncedAccess, Bus, DmaFault, Function, HintedMemory, Iova};
 use vfio_user::wire::pci_irq;
 use virtio_nic::Nic;
@@ -209,6 +209,25 @@ impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> Bus for FunctionTable<F> 
         let FrameCopyBatch { heads, sources, lengths, targets, sums } = run;
         let run = host::dma::FrameCopyList { heads, sources, lengths, targets, sums };
         source.carry(&mut from.hint.0, (target, &mut to.hint.0), run, complete)
+    }
+
+    fn carry_out(
+        &mut self,
+        from: HintedMemory<'_>,
+        into: &mut [u8],
+        run: FrameCopyBatch<'_>,
+        complete: Option<&mut HeadCompleter<'_>>,
+    ) -> usize {
+        let Ok(source) = self.memory(from.function, 0) else { return 0 };
+        let FrameCopyBatch { heads, sources, lengths, targets, sums } = run;
+        let run = host::dma::FrameCopyList { heads, sources, lengths, targets, sums };
+        source.carry_out(&mut from.hint.0, into, run, complete)
+    }
+
+    fn copy_in(&mut self, from: &[u8], to: HintedMemory<'_>, frames: FramePlaces<'_>) -> usize {
+        let Ok(target) = self.memory(to.function, 0) else { return 0 };
+        let FramePlaces { sources, lengths, targets } = frames;
+        target.copy_in(&mut to.hint.0, (from, sources), lengths, targets)
     }
 
     fn copy(&mut self, from: HintedMemory<'_>, to: HintedMemory<'_>, payloads: SegmentPayloads<'_>) -> usize {

@@ -25,6 +25,7 @@
 
 mod access;
 pub(in crate::port) mod avf;
+mod batches;
 mod bell;
 pub(in crate::port) mod bus;
 mod decided;

@@ -7,8 +7,7 @@ use avf::ids::MAX_VFS;
 use avf_nic::doorbell::Doorbells;
 use avf_nic::{DetachedVf, Nic};
 use pcie::{Bus, VfIndex};
-use plane::frame::Frame;
-use plane::{FrameTrunk, PortSet, TrunkFrameHeader, UplinkWire};
+use plane::{FrameTrunk, PortSet, TrunkBatch, UplinkWire};
 use std::ops::Range;
 use std::sync::Arc;
 use vfio_user::types::SparseArea;
@@ -126,14 +125,12 @@ impl DivisibleCard for AvfCardPart {
         }
     }
 
-    fn leave_trunk<B: Bus>(
-        &mut self,
-        plane: &mut CardPlane,
-        header: &TrunkFrameHeader,
-        frame: &mut Frame<'_>,
-        bus: &mut B,
-    ) {
-        self.nic.leave_trunk(plane, header, frame, bus);
+    fn leave_trunk<B: Bus>(&mut self, plane: &mut CardPlane, batch: &mut TrunkBatch, bus: &mut B) {
+        self.nic.leave_trunk(plane, batch, bus);
+    }
+
+    fn flush_trunk(&mut self) -> bool {
+        self.nic.flush_trunk()
     }
 
     fn give_back<B: Bus>(&mut self, _: &mut CardPlane, bus: &mut B) {

@@ -26,14 +26,14 @@ impl MixedCard {
         (plane.uplink.link, plane.uplink.receives) = (avf.link, true);
         rules.pass_windows(plane);
         // Only virtio VFs take packets that are not segmented, so the uplink's packets enter through their card.
-        let from_uplink = card.arrive(plane, BUDGET, bus, uplink);
-        to_avf.empty(|header, frame| avf.card.nic.leave_trunk(plane, header, frame, bus));
+        let from_uplink = card.arrive(plane, BUDGET, bus, uplink) | card.flush_trunk();
+        to_avf.empty(|batch| avf.card.nic.leave_trunk(plane, batch, bus));
         // After each VF, so that a VF that fills a trunk loses its own frames and no neighbour's.
         let from_avf = avf.card.nic.visit_ready_vfs(plane, BUDGET, bus, uplink, |plane, bus| {
-            to_virtio.empty(|header, frame| card.leave_trunk(plane, header, frame, bus));
+            to_virtio.empty(|batch| card.leave_trunk(plane, batch, bus));
         });
         let from_virtio = card.visit_ready_vfs(plane, BUDGET, bus, uplink, |plane, bus| {
-            to_avf.empty(|header, frame| avf.card.nic.leave_trunk(plane, header, frame, bus));
+            to_avf.empty(|batch| avf.card.nic.leave_trunk(plane, batch, bus));
         });
         avf.card.nic.give_back(bus);
         plane.tally = UplinkTally::default();

@@ -3,8 +3,7 @@
 use crate::port::engine::access::{FunctionAccess, FunctionTable};
 use crate::port::engine::workers::{BUDGET, CardPlane, DivisibleCard, ShardRoundOutcome};
 use pcie::Bus;
-use plane::frame::Frame;
-use plane::{FrameTrunk, TrunkFrameHeader, UplinkWire};
+use plane::{FrameTrunk, TrunkBatch, UplinkWire};
 use virtio_nic::{DetachedDevice, MAX_VFS, Nic};
 
 impl DivisibleCard for Nic {
@@ -34,14 +33,12 @@ impl DivisibleCard for Nic {
         self.follow(whole);
     }
 
-    fn leave_trunk<B: Bus>(
-        &mut self,
-        plane: &mut CardPlane,
-        header: &TrunkFrameHeader,
-        frame: &mut Frame<'_>,
-        bus: &mut B,
-    ) {
-        self.leave_trunk(plane, header, frame, bus);
+    fn leave_trunk<B: Bus>(&mut self, plane: &mut CardPlane, batch: &mut TrunkBatch, bus: &mut B) {
+        self.leave_trunk(plane, batch, bus);
+    }
+
+    fn flush_trunk(&mut self) -> bool {
+        self.flush_trunk()
     }
 
     fn give_back<B: Bus>(&mut self, plane: &mut CardPlane, bus: &mut B) {

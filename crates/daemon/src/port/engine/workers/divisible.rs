@@ -3,8 +3,7 @@
 use crate::port::engine::access::{FunctionAccess, FunctionTable};
 use i82576::Time;
 use pcie::{Bus, MAX_VFS};
-use plane::frame::Frame;
-use plane::{ForwardingPlane, FrameTrunk, PortSet, TrunkFrameHeader, UplinkWire};
+use plane::{ForwardingPlane, FrameTrunk, PortSet, TrunkBatch, UplinkWire};
 use std::fmt::Debug;
 
 /// Plane of a card or of a part of it.
@@ -45,14 +44,11 @@ pub(in crate::port) trait DivisibleCard: Debug + Send + 'static {
     /// Reads the doorbells that the guests of all VFs in this part have stored in memory.
     fn read_doorbells(&mut self) {}
 
-    /// Delivers a frame from a trunk. [`Self::move_frames`] or [`Self::give_back`] notifies its receiver.
-    fn leave_trunk<B: Bus>(
-        &mut self,
-        plane: &mut CardPlane,
-        header: &TrunkFrameHeader,
-        frame: &mut Frame<'_>,
-        bus: &mut B,
-    );
+    /// Delivers the frames of a batch from a trunk. [`Self::move_frames`] or [`Self::give_back`] notifies their receivers.
+    fn leave_trunk<B: Bus>(&mut self, plane: &mut CardPlane, batch: &mut TrunkBatch, bus: &mut B);
+
+    /// Hands this part's frames in the trunk to their receivers. Returns true if some have stayed ([`FrameTrunk::flush`]).
+    fn flush_trunk(&mut self) -> bool;
 
     /// Returns filled receive buffers to the drivers.
     fn give_back<B: Bus>(&mut self, plane: &mut CardPlane, bus: &mut B);

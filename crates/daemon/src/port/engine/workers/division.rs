@@ -49,12 +49,15 @@ pub(super) fn take_shards<C>(workers: &mut [OtherWorker<C>]) -> Result<(), Worke
 
 /// Sends the frames of other workers to the uplink. Returns true if there may be more.
 pub(super) fn take_to_uplink(receiver: &mut TrunkReceiver, uplink: &mut impl UplinkWire) -> bool {
-    receiver.take(|header, place| {
-        let frame = &place[plane::frame::HEADROOM..];
-        match &header.uncut {
-            Some(layout) => uplink.transmit_uncut(frame, layout),
-            None => uplink.transmit(frame),
-        };
+    receiver.take(|batch| {
+        for run in (0..).map_while(|at| batch.run(at)) {
+            for bytes in run.frames().filter_map(|number| batch.frame_bytes(number)) {
+                match &run.header.uncut {
+                    Some(layout) => uplink.transmit_uncut(bytes, layout),
+                    None => uplink.transmit(bytes),
+                };
+            }
+        }
     })
 }
 

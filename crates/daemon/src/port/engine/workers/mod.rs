@@ -46,7 +46,6 @@ use host::poll::{Poller, ThreadWaker};
 use i82576::Time;
 use load::{WorkerLoad, frames_of, load_of};
 use pcie::MAX_VFS;
-use plane::frame::Frame;
 use plane::{PortIndex, UplinkWire};
 pub(in crate::port) use shard::BUDGET;
 use shard::CardShard;
@@ -135,11 +134,7 @@ impl<C: DivisibleCard> FrameWorkers<C> {
     /// Delivers the frames of other workers to VFs and to the uplink. Returns true if there may be more.
     pub(super) fn receive(&mut self, card: &mut DividedCard<'_, C>, uplink: &mut impl UplinkWire) -> bool {
         let DividedCard { card, plane, bus } = card;
-        let delivered = self.receiver.take(|header, place| {
-            if let Some(mut frame) = Frame::new(place) {
-                card.leave_trunk(plane, header, &mut frame, *bus);
-            }
-        });
+        let delivered = self.receiver.take(|batch| card.leave_trunk(plane, batch, *bus));
         take_to_uplink(&mut self.to_uplink, uplink) || delivered
     }
 
@@ -167,15 +162,22 @@ impl<C: DivisibleCard> FrameWorkers<C> {
         // Guests may have posted buffers for the frames in the trunks.
         card.card.read_doorbells();
         // All devices are here now, so that the frames of each trunk reach them in their order.
-        while self.receive(card, uplink) {}
-        let DividedCard { card, plane, bus } = card;
-        for shard in self.others.iter_mut().filter_map(|worker| worker.shard.as_mut()) {
-            while shard.receiver.take(|header, place| {
-                if let Some(mut frame) = Frame::new(place) {
-                    card.leave_trunk(plane, header, &mut frame, *bus);
-                }
-            }) {}
+        loop {
+            let mut stayed = card.card.flush_trunk();
+            for shard in self.others.iter_mut().filter_map(|worker| worker.shard.as_mut()) {
+                stayed |= shard.card.flush_trunk() | shard.uplink.flush();
+            }
+            while self.receive(card, uplink) {}
+            let DividedCard { card, plane, bus } = card;
+            for shard in self.others.iter_mut().filter_map(|worker| worker.shard.as_mut()) {
+                while shard.receiver.take(|batch| card.leave_trunk(plane, batch, *bus)) {}
+            }
+            // Each ring is empty now, so the next flush hands over what has stayed.
+            if !stayed {
+                break;
+            }
         }
+        let DividedCard { card, plane, bus } = card;
         card.give_back(plane, *bus);
         Ok(())
     }

@@ -6,7 +6,6 @@ use crate::port::engine::access::{FunctionAccess, FunctionTable};
 use host::eventfd::EventFdNotifier;
 use i82576::Time;
 use pcie::{Function, MAX_VFS};
-use plane::frame::Frame;
 use plane::pacing::TransmitPacing;
 use plane::switch::{StormState, SwitchTables};
 use plane::{ForwardingPlane, PortCounters, PortIndex, PortSet};
@@ -61,14 +60,10 @@ impl<C: DivisibleCard> CardShard<C> {
         let Self { card, plane, bus, receiver, uplink, .. } = self;
         plane.now = now;
         card.read_doorbells();
-        let waiting = receiver.take(|header, place| {
-            if let Some(mut frame) = Frame::new(place) {
-                card.leave_trunk(plane, header, &mut frame, bus);
-            }
-        });
+        let waiting = receiver.take(|batch| card.leave_trunk(plane, batch, bus));
         let outcome = card.move_frames(plane, bus, uplink);
-        uplink.flush();
-        ShardRoundOutcome { more: outcome.more || waiting, ..outcome }
+        let stayed = uplink.flush();
+        ShardRoundOutcome { more: outcome.more || waiting || stayed, ..outcome }
     }
 
     /// Looks for a packet or a doorbell in memory that the shard polls, and for a frame in a trunk. Returns true if there is

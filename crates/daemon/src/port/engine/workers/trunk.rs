@@ -1,22 +1,12 @@
-//! Trunks between the workers of a port: a ring of frames from each worker to each other one, and one from each worker to
-//! the uplink. Each ring has one sender and one receiver, takes no lock, and is this process's own memory.
+//! Trunks between the workers of a port: a ring of batches of frames from each worker to each other one, and one from each worker
+//! to the uplink.
 
+use crate::port::engine::batches::{self, BatchReceiver, BatchSender};
 use crate::port::engine::bell::{RingWakeFlag, RingWakeReceiver, announce, may_sleep};
-use crate::ring;
 use pcie::MAX_VFS;
-use plane::frame::HEADROOM;
-use plane::{FrameTrunk, TRUNK_HEADER, TrunkFrameHeader, UnsegmentedPacketLayout, UplinkWire};
-use rtrb::{Consumer, Producer, RingBuffer};
+use plane::{FrameTrunk, PortIndex, TrunkBatch, TrunkFrameHeader, UnsegmentedPacketLayout, UplinkWire};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-
-/// Bytes of a trunk: room for 7 of the longest packets, 340 long frames or 5,900 of the shortest. The port's own thread
-/// empties all trunks at once before a VF moves.
-const CAPACITY: usize = 512 * 1024;
-/// Bytes of the longest packet that is not segmented, with its Ethernet header.
-const LONGEST: usize = 65_536 + 18;
-/// Maximum number of frames that one look takes from each trunk.
-const BUDGET: usize = 64;
 
 /// State that the workers of a port share.
 #[derive(Debug)]
@@ -32,26 +22,33 @@ pub(super) struct SharedTrunkState {
 pub(super) struct TrunkSender {
     shared: Arc<SharedTrunkState>,
     /// Trunk to each worker; none to the worker itself.
-    rings: Vec<Option<Producer<u8>>>,
-    /// Bit mask of the workers for which frames were put since the last flush.
+    rings: Vec<Option<BatchSender>>,
+    /// Bit mask of the workers for which frames were put and not handed over.
     put: u8,
 }
 
 impl FrameTrunk for TrunkSender {
-    fn put(&mut self, header: &TrunkFrameHeader, frame: &[u8]) -> bool {
-        let home = self.shared.homes[header.port.index::<MAX_VFS>()].load(Ordering::Relaxed);
-        let Some(Some(ring)) = self.rings.get_mut(usize::from(home)) else { return false };
-        let put = ring::put(ring, [&header.to_bytes(), frame]);
-        self.put |= u8::from(put) << home;
-        put
+    fn batch(&mut self, port: PortIndex, bytes: usize) -> Option<&mut TrunkBatch> {
+        let home = self.shared.homes[port.index::<MAX_VFS>()].load(Ordering::Relaxed);
+        let batch = self.rings.get_mut(usize::from(home))?.as_mut()?.batch(bytes)?;
+        self.put |= 1 << home;
+        Some(batch)
     }
 
-    fn flush(&mut self) {
-        let mut put = std::mem::take(&mut self.put);
+    fn flush(&mut self) -> bool {
+        let mut put = self.put;
         while put != 0 {
-            announce(&self.shared.bells[put.trailing_zeros() as usize]);
+            let home = put.trailing_zeros() as usize;
             put &= put - 1;
+            let Some(ring) = &mut self.rings[home] else { continue };
+            if ring.flush() {
+                announce(&self.shared.bells[home]);
+            }
+            if !ring.holds_frames() {
+                self.put &= !(1 << home);
+            }
         }
+        self.put != 0
     }
 }
 
@@ -59,24 +56,24 @@ impl FrameTrunk for TrunkSender {
 #[derive(Debug)]
 pub(super) struct WorkerUplink {
     shared: Arc<SharedTrunkState>,
-    ring: Producer<u8>,
+    ring: BatchSender,
     /// True if the uplink takes TCP packets that are not segmented.
     pub(super) takes_uncut: bool,
-    put: bool,
 }
 
 impl WorkerUplink {
     fn put(&mut self, frame: &[u8], uncut: Option<UnsegmentedPacketLayout>) -> bool {
-        let put = ring::put(&mut self.ring, [&TrunkFrameHeader::to_uplink(uncut).to_bytes(), frame]);
-        self.put |= put;
-        put
+        let header = TrunkFrameHeader::to_uplink(uncut);
+        self.ring.batch(frame.len()).is_some_and(|batch| batch.put(&header, frame))
     }
 
-    /// Wakes the port's thread if it sleeps, after frames for the uplink.
-    pub(super) fn flush(&mut self) {
-        if std::mem::take(&mut self.put) {
+    /// Hands the frames for the uplink to the port's thread, and wakes it if it sleeps. Returns true if some have stayed
+    /// ([`FrameTrunk::flush`]).
+    pub(super) fn flush(&mut self) -> bool {
+        if self.ring.flush() {
             announce(&self.shared.bells[0]);
         }
+        self.ring.holds_frames()
     }
 }
 
@@ -103,33 +100,19 @@ impl UplinkWire for WorkerUplink {
 pub(super) struct TrunkReceiver {
     shared: Arc<SharedTrunkState>,
     worker: usize,
-    rings: Vec<Consumer<u8>>,
-    /// Memory for one header and its frame.
-    place: Box<[u8]>,
+    rings: Vec<BatchReceiver>,
 }
 
 impl TrunkReceiver {
     fn new(shared: &Arc<SharedTrunkState>, worker: usize) -> Self {
-        let place = vec![0; TRUNK_HEADER + LONGEST].into();
-        Self { shared: shared.clone(), worker, rings: Vec::new(), place }
+        Self { shared: shared.clone(), worker, rings: Vec::new() }
     }
 
-    /// Takes up to [`BUDGET`] frames from each ring. `deliver` gets each header, and the frame behind [`HEADROOM`]. Returns
-    /// true if a ring may have more frames.
-    pub(super) fn take(&mut self, mut deliver: impl FnMut(&TrunkFrameHeader, &mut [u8])) -> bool {
-        let Self { rings, place, .. } = self;
+    /// Takes the next batch from each ring. Returns true if a ring has more.
+    pub(super) fn take(&mut self, mut deliver: impl FnMut(&mut TrunkBatch)) -> bool {
         let mut more = false;
-        for ring in rings {
-            let mut taken = 0;
-            while taken < BUDGET
-                && let Some(length) = ring::take(ring, place)
-            {
-                taken += 1;
-                if let Some(header) = place.first_chunk().map(TrunkFrameHeader::from_bytes) {
-                    deliver(&header, &mut place[TRUNK_HEADER - HEADROOM..length]);
-                }
-            }
-            more |= taken == BUDGET;
+        for ring in &mut self.rings {
+            more |= ring.take(&mut deliver) && !ring.is_empty();
         }
         more
     }
@@ -140,7 +123,7 @@ impl TrunkReceiver {
     }
 
     pub(super) fn are_empty(&self) -> bool {
-        self.rings.iter().all(Consumer::is_empty)
+        self.rings.iter().all(BatchReceiver::is_empty)
     }
 }
 
@@ -173,15 +156,15 @@ pub(super) fn connect(count: usize) -> std::io::Result<(Vec<WorkerTrunks>, Trunk
             sender: TrunkSender { shared: shared.clone(), rings: Vec::new(), put: 0 },
             receiver: TrunkReceiver::new(&shared, worker),
             uplink: (worker > 0).then(|| {
-                let (ring, from_worker) = RingBuffer::new(CAPACITY);
+                let (ring, from_worker) = batches::connect();
                 to_uplink.rings.push(from_worker);
-                WorkerUplink { shared: shared.clone(), ring, takes_uncut: false, put: false }
+                WorkerUplink { shared: shared.clone(), ring, takes_uncut: false }
             }),
         })
         .collect();
     for from in 0..count {
         for to in 0..count {
-            let ring = (from != to).then(|| RingBuffer::new(CAPACITY));
+            let ring = (from != to).then(batches::connect);
             let (sender, receiver) = ring.unzip();
             all[from].sender.rings.push(sender);
             all[to].receiver.rings.extend(receiver);
