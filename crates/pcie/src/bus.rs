@@ -1,7 +1,9 @@
 //! The bus as a device uses it: memory requests and interrupts on behalf of one of the device's functions.
 
 use crate::VfIndex;
-use crate::burst::{FrameCopyBatch, FramePlaces, HEAD, HEADERS, HeadCompleter, LONGEST, MemoryHint, SegmentPayloads};
+use crate::burst::{
+    FrameCopyBatch, FramePlaces, HEAD, HEADERS, HeadCompleter, LONGEST, MemoryHint, SegmentPayloads,
+};
 use core::fmt;
 
 /// I/O virtual address in a device's request, translated per function.
@@ -149,9 +151,13 @@ pub trait Bus {
         complete: Option<&mut HeadCompleter<'_>>,
     ) -> usize {
         let (from, to) = (from.function, to.function);
-        carry(self, run, complete, |bus, at, bytes| bus.dma_read(from, at, bytes), |bus, at, bytes| {
-            bus.dma_write(to, at, bytes)
-        })
+        carry(
+            self,
+            run,
+            complete,
+            |bus, at, bytes| bus.dma_read(from, at, bytes),
+            |bus, at, bytes| bus.dma_write(to, at, bytes),
+        )
     }
 
     /// Copies frames of a function into the card's own memory, as [`Bus::carry`] does into buffers. The target addresses are
@@ -164,10 +170,17 @@ pub trait Bus {
         complete: Option<&mut HeadCompleter<'_>>,
     ) -> usize {
         let function = from.function;
-        carry(self, run, complete, |bus, iova, bytes| bus.dma_read(function, iova, bytes), |_, at, bytes| {
-            let place = usize::try_from(at).ok().and_then(|at| into.get_mut(at..)?.get_mut(..bytes.len()));
-            place.map(|place| place.copy_from_slice(bytes)).ok_or(DmaFault { function, iova: at })
-        })
+        carry(
+            self,
+            run,
+            complete,
+            |bus, iova, bytes| bus.dma_read(function, iova, bytes),
+            |_, at, bytes| {
+                let place =
+                    usize::try_from(at).ok().and_then(|at| into.get_mut(at..)?.get_mut(..bytes.len()));
+                place.map(|place| place.copy_from_slice(bytes)).ok_or(DmaFault { function, iova: at })
+            },
+        )
     }
 
     /// Copies up to [`crate::burst::BURST`] frames from the card's own memory into a function's buffers. Returns how many frames
@@ -176,7 +189,8 @@ pub trait Bus {
         let FramePlaces { sources, lengths, targets } = frames;
         let buffers = sources.iter().zip(targets).zip(lengths);
         let mut written = buffers.take_while(|((source, target), length)| {
-            let frame = usize::try_from(**source).ok().and_then(|at| from.get(at..)?.get(..**length as usize));
+            let frame =
+                usize::try_from(**source).ok().and_then(|at| from.get(at..)?.get(..**length as usize));
             frame.is_some_and(|frame| self.dma_write(to.function, **target, frame).is_ok())
         });
         written.by_ref().count()

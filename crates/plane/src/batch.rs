@@ -1,8 +1,10 @@
 //! Batch of frames on the way from one part of a device to another: their bytes, and the decisions on them. Consecutive frames
 //! with one decision are a run.
 
-use crate::frame::{Frame, HEADROOM};
-use crate::trunk::TrunkFrameHeader;
+use crate::PortIndex;
+use crate::frame::{Frame, HEADROOM, TrustedChecksum};
+use crate::sink::DeliveryFlags;
+use crate::uplink::UnsegmentedPacketLayout;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -16,6 +18,43 @@ const LINE: usize = 64;
 const BYTES: usize = (LONGEST + LINE).next_multiple_of(LINE) + 64 * LINE;
 /// Maximum number of frames in a batch.
 const FRAMES: usize = 128;
+
+/// Decision on the frames of a run in a trunk, and the properties that are not in the frames' bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrunkFrameHeader {
+    /// Port that receives the frame.
+    pub port: PortIndex,
+    /// Properties of the frame for the receiving port.
+    pub about: DeliveryFlags,
+    /// VLAN tag beside the frame, if it has one.
+    pub tag: Option<u16>,
+    /// Trusted transport checksum of the frame, with offsets from the frame's start.
+    pub sealed: Option<TrustedChecksum>,
+    /// Layout of a TCP packet that is not segmented; `None` for a frame.
+    pub uncut: Option<UnsegmentedPacketLayout>,
+}
+
+impl TrunkFrameHeader {
+    /// Returns the header of a frame for the uplink, where the receiving port is of no importance.
+    #[must_use]
+    pub fn to_uplink(uncut: Option<UnsegmentedPacketLayout>) -> Self {
+        let about = DeliveryFlags { from_uplink: false, alone: true, inexact: false, strips: false };
+        Self { port: PortIndex::of_field(0), about, tag: None, sealed: None, uncut }
+    }
+
+    /// Returns the header of a frame for a port, and the frame's bytes without its VLAN tag.
+    pub fn of<'f>(
+        port: PortIndex,
+        frame: &'f mut Frame<'_>,
+        about: DeliveryFlags,
+        uncut: Option<UnsegmentedPacketLayout>,
+    ) -> (Self, &'f [u8]) {
+        let tag = frame.tag;
+        let sealed = frame.seal();
+        // `untagged` moves a tag out of the bytes, which moves no byte of the sealed part within the buffer.
+        (Self { port, about, tag, sealed, uncut }, frame.untagged())
+    }
+}
 
 /// Consecutive frames of a batch with one decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +155,11 @@ impl TrunkBatch {
         }
         self.bytes[start..start + frame.len()].copy_from_slice(frame);
         let first = self.len();
-        self.add_places(&[start as u64], &[u32::try_from(frame.len()).unwrap_or(u32::MAX)], core::iter::once(0));
+        self.add_places(
+            &[start as u64],
+            &[u32::try_from(frame.len()).unwrap_or(u32::MAX)],
+            core::iter::once(0),
+        );
         self.runs.push(TrunkRun { header: *header, plain: false, first, end: first + 1 });
         self.end = start + frame.len();
         true
@@ -200,5 +243,53 @@ impl TrunkBatch {
     fn range_of(&self, at: usize) -> Option<Range<usize>> {
         let start = usize::try_from(*self.starts.get(at)?).ok()?;
         Some(start..start + *self.lengths.get(at)? as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::HEADER;
+
+    #[test]
+    fn batch_takes_one_packet_of_64_kib() {
+        let mut batch = TrunkBatch::default();
+        let packet = vec![7; LONGEST];
+        assert!(batch.has_room(LONGEST));
+        assert!(batch.put(&TrunkFrameHeader::to_uplink(None), &packet));
+        assert!(!batch.has_room(LONGEST) && !batch.put(&TrunkFrameHeader::to_uplink(None), &packet));
+        assert_eq!((batch.len(), batch.frame_bytes(0)), (1, Some(&packet[..])));
+        batch.clear();
+        assert!(batch.is_empty() && batch.put(&TrunkFrameHeader::to_uplink(None), &packet));
+    }
+
+    #[test]
+    fn places_of_a_run_have_headroom_and_do_not_overlap() {
+        let mut batch = TrunkBatch::default();
+        assert!(batch.put(&TrunkFrameHeader::to_uplink(None), &[7; HEADER]));
+        let (lengths, mut starts) = ([60, 64, 1_514, 2_048, 61].repeat(8), [0; 40]);
+        let found = batch.find_places(&lengths, &mut starts);
+        assert_eq!(found, 40);
+        batch.add_run(&TrunkFrameHeader::to_uplink(None), (&starts, &lengths), core::iter::repeat_n(3, 40));
+        let mut end = 0;
+        for at in 0..batch.len() {
+            let range = batch.range_of(at).unwrap();
+            assert!(range.start >= end + HEADROOM, "frame {at}");
+            assert!(batch.frame(at).is_some());
+            end = range.end;
+        }
+        assert_eq!(batch.run(1).map(|run| (run.plain, run.frames())), Some((true, 1..41)));
+        assert!(batch.places(1..41).kinds.iter().all(|kind| *kind == 3));
+    }
+
+    #[test]
+    fn full_batch_has_no_place() {
+        let mut batch = TrunkBatch::default();
+        let frames = (0..).take_while(|_| batch.put(&TrunkFrameHeader::to_uplink(None), &[7; 60])).count();
+        assert_eq!(frames, FRAMES);
+        assert_eq!(batch.find_places(&[60], &mut [0]), 0);
+        batch.clear();
+        let (lengths, mut starts) = ([2_048; 40], [0; 40]);
+        assert_eq!(batch.find_places(&lengths, &mut starts), BYTES / (2_048 + LINE));
     }
 }

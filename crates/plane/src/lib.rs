@@ -29,7 +29,7 @@ mod visit;
 pub mod watch;
 mod watched;
 
-pub use batch::{TrunkBatch, TrunkFramePlaces, TrunkRun};
+pub use batch::{TrunkBatch, TrunkFrameHeader, TrunkFramePlaces, TrunkRun};
 pub use families::JoinedDevices;
 pub use forward::ForwardingPlane;
 pub use ledger::{PortCounters, TrafficLedger};
@@ -37,7 +37,7 @@ pub use ports::{PortIndex, PortSet};
 pub use sink::{DeliveryError, DeliveryFlags, DeliveryOutcome, ForwardResult, FrameSink};
 pub use source::{FrameForwarder, FrameSource, TransmitQueueId};
 pub use switch::FrameOrigin;
-pub use trunk::{FrameTrunk, TrunkFrameHeader};
+pub use trunk::FrameTrunk;
 pub use uplink::{UnpluggedWire, UnsegmentedPacketLayout, UplinkWire};
 pub use verdict::{BurstFrameVerdict, PortBurstSettings};
 pub use visit::TransmitQueuePollResult;

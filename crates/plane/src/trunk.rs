@@ -3,9 +3,9 @@
 //! Frames cross in batches ([`TrunkBatch`]).
 
 use crate::PortIndex;
-use crate::batch::TrunkBatch;
+use crate::batch::{TrunkBatch, TrunkFrameHeader};
 use crate::forward::ForwardingPlane;
-use crate::frame::{Frame, TrustedChecksum};
+use crate::frame::Frame;
 use crate::sink::{DeliveryError, DeliveryFlags, FrameSink};
 use crate::tag::TAG;
 use crate::uplink::UnsegmentedPacketLayout;
@@ -35,43 +35,6 @@ impl dyn FrameTrunk {
         let (header, bytes) = TrunkFrameHeader::of(port, frame, about, uncut);
         let put = self.batch(port, bytes.len()).is_some_and(|batch| batch.put(&header, bytes));
         if put { DeliveryError::Waits } else { DeliveryError::Dropped }
-    }
-}
-
-/// Decision on the frames of a run in a trunk, and the properties that are not in the frames' bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TrunkFrameHeader {
-    /// Port that receives the frame.
-    pub port: PortIndex,
-    /// Properties of the frame for the receiving port.
-    pub about: DeliveryFlags,
-    /// VLAN tag beside the frame, if it has one.
-    pub tag: Option<u16>,
-    /// Trusted transport checksum of the frame, with offsets from the frame's start.
-    pub sealed: Option<TrustedChecksum>,
-    /// Layout of a TCP packet that is not segmented; `None` for a frame.
-    pub uncut: Option<UnsegmentedPacketLayout>,
-}
-
-impl TrunkFrameHeader {
-    /// Returns the header of a frame for the uplink, where the receiving port is of no importance.
-    #[must_use]
-    pub fn to_uplink(uncut: Option<UnsegmentedPacketLayout>) -> Self {
-        let about = DeliveryFlags { from_uplink: false, alone: true, inexact: false, strips: false };
-        Self { port: PortIndex::of_field(0), about, tag: None, sealed: None, uncut }
-    }
-
-    /// Returns the header of a frame for a port, and the frame's bytes without its VLAN tag.
-    pub fn of<'f>(
-        port: PortIndex,
-        frame: &'f mut Frame<'_>,
-        about: DeliveryFlags,
-        uncut: Option<UnsegmentedPacketLayout>,
-    ) -> (Self, &'f [u8]) {
-        let tag = frame.tag;
-        let sealed = frame.seal();
-        // `untagged` moves a tag out of the bytes, which moves no byte of the sealed part within the buffer.
-        (Self { port, about, tag, sealed, uncut }, frame.untagged())
     }
 }
 

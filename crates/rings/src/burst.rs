@@ -3,16 +3,16 @@
 //! cannot decide on is sent alone, in its turn. Every other packet ends a burst.
 
 use crate::card::{BurstCard, FrameRunProperties, TxFormat};
+use crate::cross::cross_run;
 use crate::deliver::{AHEAD, BurstOrigin, deliver_run};
 use crate::finished::charge_sum;
 use crate::frames::{BurstMemory, SHORTEST};
-use crate::trunk::cross_run;
 use core::ops::Range;
 use pcie::burst::{BURST, LONGEST};
 use pcie::low::low_dword;
 use pcie::{AnnouncedAccess, Bus, Function, HintedMemory, MemoryHint};
 use plane::frame::{AddressPair, Frame, HEADROOM};
-use plane::{BurstFrameVerdict, FrameForwarder, PortBurstSettings, TransmitQueueId};
+use plane::{BurstFrameVerdict, FrameForwarder, PortBurstSettings, PortIndex, TransmitQueueId};
 
 /// Transmit queue whose frames a burst sends, with the memory of its frames.
 struct BurstSource {
@@ -71,15 +71,8 @@ pub(crate) fn send_burst<C: BurstCard, L: FrameForwarder>(
             from_uplink: false,
         };
         let fits = fitting(&frames.padded[run.clone()], lane.longest_taken(port, terms));
-        let away = card.is_away(port);
-        let (function, hint) = (source.function, &mut source.hint);
-        let (sent, bytes) = if away {
-            cross_run(card, HintedMemory { function, hint }, frames, (port, at..at + fits), told)
-        } else {
-            let origin = &mut BurstOrigin::Function(HintedMemory { function, hint });
-            deliver_run(card, origin, frames, (port, at..at + fits), told)
-        };
-        let to = (!away).then_some(port);
+        let from = HintedMemory { function: source.function, hint: &mut source.hint };
+        let (to, (sent, bytes)) = pass_run(card, from, frames, (port, at..at + fits), told);
         lane.count_run(to, &frames.padded[at..at + sent], bytes, terms);
         at += sent;
         if sent < run.len() {
@@ -91,6 +84,23 @@ pub(crate) fn send_burst<C: BurstCard, L: FrameForwarder>(
     *card.source(sender).1 = source.hint;
     card.pass(sender, at);
     at
+}
+
+/// Delivers a run of frames to a port, or puts it into the trunk to the part of the card that has the port. Returns the port if it has
+/// received the frames, how many have left, and the number of their bytes.
+#[inline(always)]
+fn pass_run<C: BurstCard>(
+    card: &mut C,
+    from: HintedMemory<'_>,
+    frames: &mut BurstMemory,
+    (port, run): (PortIndex, Range<usize>),
+    told: FrameRunProperties,
+) -> (Option<PortIndex>, (usize, u64)) {
+    if card.is_away(port) {
+        return (None, cross_run(card, from, frames, (port, run), told));
+    }
+    let origin = &mut BurstOrigin::Function(from);
+    (Some(port), deliver_run(card, origin, frames, (port, run), told))
 }
 
 /// Verdicts on the frames of a burst: which frames have verdicts of their own, and which are sent alone.

@@ -186,7 +186,7 @@ impl<B: Bus, S: RxFormat> PlainReceiver<'_, B, S> {
         let to = HintedMemory { function, hint: &mut posted.buffers };
         match origin {
             BurstOrigin::Function(HintedMemory { function, hint }) => {
-                let from = HintedMemory { function: *function, hint: &mut **hint };
+                let from = HintedMemory { function: *function, hint };
                 let carry = |carried: FrameCopyBatch<'_>, complete: Option<&mut HeadCompleter<'_>>| {
                     bus.carry(from, to, carried, complete)
                 };
@@ -194,8 +194,9 @@ impl<B: Bus, S: RxFormat> PlainReceiver<'_, B, S> {
                 let run = run.start..run.start + moved;
                 let found = frames.glances[run.clone()].iter().zip(&frames.sums[run.clone()]);
                 let known = found.zip(&frames.padded[run.clone()]).zip(&frames.spread[run]);
-                let words = known
-                    .map(|(((glance, sum), length), (_, hash))| format.words(glance.finish(*sum), *hash, *length));
+                let words = known.map(|(((glance, sum), length), (_, hash))| {
+                    format.words(glance.finish(*sum), *hash, *length)
+                });
                 posted.fill_run(&ring, moved, words);
                 moved
             }

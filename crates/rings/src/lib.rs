@@ -10,7 +10,7 @@
 //! | `send`, `finished`, `packet`, `buffers`, `held` | a packet, or the rest of one that waits |
 //! | `cut` | a large packet, cut into segments for one receiver |
 //! | `deliver`, `arrive` | a frame into a receive queue; a frame from the uplink |
-//! | `trunk` | frames to and from other parts of the card |
+//! | `cross`, `trunk` | frames to and from other parts of the card |
 //! | `ring`, `posted` | indices of a ring, posted receive descriptors |
 //! | `places`, `staging` | private memory |
 #![no_std]
@@ -23,6 +23,7 @@ mod arrive;
 mod buffers;
 mod burst;
 mod card;
+mod cross;
 mod cut;
 mod deliver;
 mod finished;

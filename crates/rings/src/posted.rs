@@ -182,11 +182,7 @@ impl PostedDescriptors {
     }
 
     #[inline(always)]
-    fn fill_with<const STRIDE: usize, I: Iterator<Item = [u64; 4]>>(
-        &mut self,
-        count: usize,
-        words: I,
-    ) {
+    fn fill_with<const STRIDE: usize, I: Iterator<Item = [u64; 4]>>(&mut self, count: usize, words: I) {
         let (descriptors, _) = self.raw.as_chunks_mut::<STRIDE>();
         let slots = descriptors[self.filled..].iter_mut();
         slots.zip(words).for_each(|(slot, words)| *slot = core::array::from_fn(|at| words[at].to_le_bytes()));

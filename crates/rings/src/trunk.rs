@@ -1,8 +1,7 @@
-//! Runs of plain frames that cross between two parts of a card in a trunk. The sender's part copies them from its guest's buffers
-//! into a batch of the trunk, and the receiver's part copies them from there into its guest's buffers. Each run passes as a
-//! burst does; every other frame crosses alone.
+//! Delivers the frames of a batch that another part of the card has put into a trunk. A run of plain frames goes into receive queues
+//! as a burst does, every other frame alone. `cross` puts runs into the trunk.
 
-use crate::card::{BurstCard, FrameRunProperties};
+use crate::card::FrameRunProperties;
 use crate::deliver::{BurstOrigin, deliver_run};
 use crate::frames::{BurstMemory, SHORTEST};
 use crate::packets::FrameReceiver;
@@ -11,68 +10,14 @@ use core::ops::Range;
 use offload::plain::PlainFrameKind;
 use pcie::burst::{BURST, HEAD};
 use pcie::low::low_dword;
-use pcie::{Bus, HintedMemory};
 use plane::ledger::TrafficSum;
-use plane::{DeliveryFlags, ForwardingPlane, PortIndex, TrunkBatch, TrunkFrameHeader, TrunkFramePlaces, TrunkRun};
-
-/// Puts the first frames of a run into the trunk. Returns how many frames are there, and the number of their bytes.
-#[inline(never)]
-pub(crate) fn cross_run<C: BurstCard>(
-    card: &mut C,
-    from: HintedMemory<'_>,
-    frames: &mut BurstMemory,
-    (port, run): (PortIndex, Range<usize>),
-    terms: FrameRunProperties,
-) -> (usize, u64) {
-    let FrameRunProperties { tag, inexact, from_uplink } = terms;
-    let about = DeliveryFlags { from_uplink, alone: true, inexact, strips: tag.is_some() };
-    let header = TrunkFrameHeader { port, about, tag, sealed: None, uncut: None };
-    let (mut moved, mut bytes) = (0, 0);
-    let Some((trunk, bus)) = card.trunk() else { return (0, 0) };
-    let mut from = from;
-    while moved < run.len() {
-        let rest = run.start + moved..run.end;
-        let first = frames.padded[rest.start] as usize;
-        let Some(batch) = trunk.batch(port, first) else { break };
-        let (count, sum) = frames.copy_out(&mut from, batch, (&header, rest), bus);
-        if count == 0 {
-            break;
-        }
-        (moved, bytes) = (moved + count, bytes + sum);
-    }
-    (moved, bytes)
-}
+use plane::{ForwardingPlane, TrunkBatch, TrunkFrameHeader, TrunkFramePlaces, TrunkRun};
 
 impl BurstMemory {
-    /// Copies the first frames of a run into a batch, with the checksums that they request. Returns how many frames are there, and
-    /// the number of their bytes.
-    fn copy_out<B: Bus>(
-        &mut self,
-        from: &mut HintedMemory<'_>,
-        batch: &mut TrunkBatch,
-        (header, run): (&TrunkFrameHeader, Range<usize>),
-        bus: &mut B,
-    ) -> (usize, u64) {
-        let run = run.start..run.end.min(BURST);
-        let fits = batch.find_places(&self.padded[run.clone()], &mut self.targets[run.clone()]);
-        let run = run.start..run.start + fits;
-        let from = HintedMemory { function: from.function, hint: &mut *from.hint };
-        let moved = self.with_insertions(run.clone(), |carried, complete| {
-            bus.carry_out(from, batch.bytes_mut(), carried, complete)
-        });
-        let run = run.start..run.start + moved.min(fits);
-        let (starts, lengths) = (&self.targets[run.clone()], &self.padded[run.clone()]);
-        if !lengths.is_empty() {
-            let found = self.glances[run.clone()].iter().zip(&self.sums[run]);
-            let kinds = found.map(|(glance, sum)| glance.finish(*sum).index() as u8);
-            batch.add_run(header, (starts, lengths), kinds);
-        }
-        (lengths.len(), lengths.iter().map(|length| u64::from(*length)).sum())
-    }
-
     /// Takes the places and kinds of a run's first frames from a batch. Returns the number of frames.
     fn take_run(&mut self, batch: &TrunkBatch, run: Range<usize>, with_heads: bool) -> usize {
-        let TrunkFramePlaces { starts, lengths, kinds } = batch.places(run.start..run.end.min(run.start + BURST));
+        let TrunkFramePlaces { starts, lengths, kinds } =
+            batch.places(run.start..run.end.min(run.start + BURST));
         let count = starts.len();
         self.sources[..count].copy_from_slice(starts);
         self.lengths[..count].copy_from_slice(lengths);

@@ -142,7 +142,7 @@ impl CardBench {
 
 /// Trunk of one batch, to a part in the same thread.
 #[derive(Debug, Default)]
-struct BatchTrunk(Arc<Mutex<Vec<Box<TrunkBatch>>>>, Box<TrunkBatch>);
+struct BatchTrunk(Arc<Mutex<Vec<TrunkBatch>>>, TrunkBatch);
 
 impl FrameTrunk for BatchTrunk {
     fn batch(&mut self, _port: PortIndex, bytes: usize) -> Option<&mut TrunkBatch> {
@@ -156,7 +156,7 @@ impl FrameTrunk for BatchTrunk {
         if !self.1.is_empty() {
             let mut batches = self.0.lock().expect("no other thread uses the trunk");
             let empty = batches.iter().position(|batch| batch.is_empty());
-            let empty = empty.map_or_else(Box::default, |at| batches.swap_remove(at));
+            let empty = empty.map_or_else(TrunkBatch::default, |at| batches.swap_remove(at));
             batches.push(std::mem::replace(&mut self.1, empty));
         }
         false
@@ -168,7 +168,7 @@ struct DividedCardBench {
     sender: CardBench,
     card: Nic,
     plane: ForwardingPlane<MAX_VFS>,
-    batches: Arc<Mutex<Vec<Box<TrunkBatch>>>>,
+    batches: Arc<Mutex<Vec<TrunkBatch>>>,
 }
 
 impl DividedCardBench {
@@ -178,7 +178,7 @@ impl DividedCardBench {
         let (tables, pacing) = (sender.plane.tables().clone(), TransmitPacing::new(None));
         let plane =
             ForwardingPlane::new(tables, pacing, StormState::default(), [PortCounters::default(); MAX_VFS]);
-        sender.card.set_trunk(Some(Box::new(BatchTrunk(Arc::clone(&batches), Box::default()))));
+        sender.card.set_trunk(Some(Box::new(BatchTrunk(Arc::clone(&batches), TrunkBatch::default()))));
         card.attach(sender.card.detach(1).expect("VF 1 is in the card"));
         Self { sender, card, plane, batches }
     }

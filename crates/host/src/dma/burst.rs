@@ -8,7 +8,7 @@ use super::access::DmaDirection;
 use super::{DmaFault, DmaTable};
 use crate::memory::frames::{
     self, BURST, DmaRegionSelector, FrameAddresses, FrameCopyList, FrameHeadCompletion, HEAD,
-    LongFrameAddresses, MappedBytes, PayloadCopyList,
+    LongFrameAddresses, MappedBytes, PayloadCopyList, own,
 };
 
 /// Cursor over the DMA regions of a client. The cursor makes look-ups of guest addresses cheap if most addresses lie in
@@ -151,7 +151,7 @@ impl DmaTable {
         let count = sources.len().min(targets.len()).min(lengths.len());
         let mut into = DmaRegionCursor::new(self, hint);
         let written = FrameAddresses::find(&targets[..count], lengths, &mut into);
-        let copied = frames::copy_in(from, sources, &written);
+        let copied = own::copy_in(from, sources, &written);
         self.carried(&targets[..copied], lengths);
         copied
     }

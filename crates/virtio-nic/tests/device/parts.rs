@@ -1,7 +1,7 @@
 //! Tests a card in parts, each with some of the VFs and a plane of its own. Frames between parts cross in trunks.
 
-use crate::exchange::datagram;
-use crate::machine::{MODERN, TestMachine};
+use crate::exchange::{datagram, pseudo};
+use crate::machine::{GuestDriverConfig, MODERN, TestMachine};
 use crate::offloads::{TSO, large_packet};
 use crate::trunks::{NumberedFrames, PARTS, ROOM, RandomNumbers, TrunkEnd, Trunks, VFS, frames_in};
 use plane::ledger::PortCounters;
@@ -10,7 +10,7 @@ use plane::switch::{StormState, SwitchTables};
 use plane::{ForwardingPlane, PortIndex};
 use std::sync::{Arc, Mutex};
 use virtio::VirtioFeatures;
-use virtio::net::NetHeader;
+use virtio::net::{NetHeader, flag};
 use virtio_nic::{MAX_VFS, Nic};
 
 /// A card in parts. The part in use is in the machine; the others are beside it.
@@ -23,7 +23,10 @@ struct DividedCard {
 impl DividedCard {
     /// Divides a card whose VFs are all in the first part.
     fn new(features: VirtioFeatures) -> Self {
-        let mut machine = TestMachine::new(&[(false, features); VFS as usize]);
+        Self::of(TestMachine::new(&[(false, features); VFS as usize]))
+    }
+
+    fn of(mut machine: TestMachine) -> Self {
         machine.poll(0);
         let trunks = Arc::new(Mutex::new(Trunks::default()));
         let mut parts = Vec::new();
@@ -135,6 +138,64 @@ fn no_frame_is_lost_or_overtaken_in_10_000_moves_of_devices() {
     let crossed: u64 =
         (0..PARTS).map(|part| card.parts[part].1.ledger.total(PortIndex::of_field(0)).rx_packets).sum();
     assert_eq!(crossed, u64::from(sent.to(0)), "each frame is counted once, where it arrives");
+}
+
+/// Returns a datagram from VF 0 to VF 1 of arbitrary length and port: without a checksum, with a wrong one, or with the request to
+/// insert it.
+fn arbitrary_frame(numbers: &mut RandomNumbers) -> (NetHeader, Vec<u8>) {
+    let payload = if numbers.next(2) == 0 { numbers.next(40) } else { numbers.next(1_400) };
+    let mut frame = datagram(0, 1, &vec![payload as u8; payload as usize]);
+    frame[35] = numbers.next(64) as u8;
+    let checksum = &mut frame[40..42];
+    match numbers.next(3) {
+        0 => checksum.fill(0),
+        1 => checksum.fill(0x5a),
+        _ => {
+            let sum = pseudo(&frame[14..34], 17, 8 + payload).checksum();
+            frame[40..42].copy_from_slice(&(!sum).to_be_bytes());
+            let header = NetHeader {
+                flags: flag::NEEDS_CSUM,
+                checksum_start: 34,
+                checksum_offset: 6,
+                ..NetHeader::default()
+            };
+            return (header, frame);
+        }
+    }
+    (NetHeader::default(), frame)
+}
+
+#[test]
+fn frames_that_cross_a_trunk_arrive_as_within_one_part() {
+    let guest = GuestDriverConfig { packed: false, features: MODERN, pairs: 2, size: 64 };
+    let mut numbers = RandomNumbers::new();
+    for round in 0..50 {
+        let frames: Vec<_> = (0..60).map(|_| arbitrary_frame(&mut numbers)).collect();
+        // In some rounds not every frame finds a buffer.
+        let buffers = 20 + numbers.next(40);
+        let outcomes = [false, true].map(|divided| {
+            let mut card = DividedCard::of(TestMachine::with(&[guest; VFS as usize]));
+            for queue in [0, 2] {
+                (0..buffers).for_each(|_| assert!(card.machine.post_one(1, queue, &[1_700])));
+            }
+            if divided {
+                card.move_device(1, 1);
+            }
+            for (at, (header, frame)) in frames.iter().enumerate() {
+                card.send(0, *header, frame);
+                if at % 13 == 0 {
+                    card.poll(0);
+                }
+            }
+            (0..2 * PARTS).for_each(|part| card.poll(part % PARTS));
+            let part = card.home(1);
+            let got = [0, 2].map(|queue| card.machine.received_by(1, queue));
+            let counted = card.parts[part].1.ledger.total(PortIndex::of_field(1));
+            (got, counted.rx_packets, counted.rx_bytes, counted.rx_no_descriptors)
+        });
+        assert!(!outcomes[0].0.concat().is_empty());
+        assert_eq!(outcomes[0], outcomes[1], "round {round}, {buffers} buffers");
+    }
 }
 
 #[test]

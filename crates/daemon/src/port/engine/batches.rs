@@ -13,25 +13,27 @@ const PLENTY: usize = BATCHES / 2;
 /// Sending end of a ring of batches.
 #[derive(Debug)]
 pub(super) struct BatchSender {
-    open: Option<Box<TrunkBatch>>,
-    empty: Vec<Box<TrunkBatch>>,
-    to_receiver: Producer<Box<TrunkBatch>>,
-    from_receiver: Consumer<Box<TrunkBatch>>,
+    open: Option<TrunkBatch>,
+    empty: Vec<TrunkBatch>,
+    /// True if the receiver got a batch since the last flush: full batches go to it at once.
+    handed_over: bool,
+    to_receiver: Producer<TrunkBatch>,
+    from_receiver: Consumer<TrunkBatch>,
 }
 
 /// Receiving end of a ring of batches.
 #[derive(Debug)]
 pub(super) struct BatchReceiver {
-    from_sender: Consumer<Box<TrunkBatch>>,
-    to_sender: Producer<Box<TrunkBatch>>,
+    from_sender: Consumer<TrunkBatch>,
+    to_sender: Producer<TrunkBatch>,
 }
 
 /// Creates a ring of batches.
 pub(super) fn connect() -> (BatchSender, BatchReceiver) {
     let (to_receiver, from_sender) = RingBuffer::new(BATCHES);
     let (to_sender, from_receiver) = RingBuffer::new(BATCHES);
-    let empty = std::iter::repeat_with(Box::default).take(BATCHES).collect();
-    let sender = BatchSender { open: None, empty, to_receiver, from_receiver };
+    let empty = std::iter::repeat_with(TrunkBatch::default).take(BATCHES).collect();
+    let sender = BatchSender { open: None, empty, handed_over: false, to_receiver, from_receiver };
     (sender, BatchReceiver { from_sender, to_sender })
 }
 
@@ -45,11 +47,11 @@ impl BatchSender {
             self.take_back();
             self.open = self.empty.pop();
         }
-        self.open.as_deref_mut().filter(|batch| batch.has_room(bytes))
+        self.open.as_mut().filter(|batch| batch.has_room(bytes))
     }
 
     /// Hands the batch with frames to the receiver, unless the receiver is far behind: small batches would soon be used up.
-    /// Returns true if the batch has been handed over.
+    /// Returns true if a batch was handed over since the last call: the receiver has to be woken.
     pub(super) fn flush(&mut self) -> bool {
         self.take_back();
         let ready = self.open.as_ref().is_some_and(|batch| !batch.is_empty());
@@ -57,7 +59,7 @@ impl BatchSender {
         if ready && !keeps {
             self.hand_over();
         }
-        ready && !keeps
+        std::mem::take(&mut self.handed_over)
     }
 
     /// Returns true if frames have been put and not handed over.
@@ -71,10 +73,11 @@ impl BatchSender {
 
     fn hand_over(&mut self) {
         // The ring has a slot for each batch, so it takes this one.
-        if let Some(batch) = self.open.take()
-            && let Err(rtrb::PushError::Full(batch)) = self.to_receiver.push(batch)
-        {
-            self.open = Some(batch);
+        if let Some(batch) = self.open.take() {
+            match self.to_receiver.push(batch) {
+                Ok(()) => self.handed_over = true,
+                Err(rtrb::PushError::Full(batch)) => self.open = Some(batch),
+            }
         }
     }
 
@@ -160,7 +163,7 @@ mod tests {
         let (mut sender, mut receiver) = connect();
         let room = (0..100_000).take_while(|number| put(&mut sender, *number)).count();
         assert!(room >= 4_000, "only {room} frames had room");
-        sender.flush();
+        assert!(sender.flush(), "the receiver is woken, although no batch is open");
         assert!(!put(&mut sender, 0));
         assert!(receiver.take(|_| ()));
         assert!(put(&mut sender, 0));

@@ -273,6 +273,69 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn frames_moved_through_own_memory_equal_frames_moved_directly(
+        frames in vec((address(), address(), length()), 1..40),
+        contents in vec(any::<u8>(), 7..4096),
+        hints in (0..9_u32, 0..9_u32),
+    ) {
+        let [from, direct, through] = [patchwork(), patchwork(), patchwork()];
+        for page in [1, 2, 3, 8, u64::MAX / PAGE] {
+            let bytes = contents.iter().copied().cycle().skip(page as usize % 7);
+            from.write(page * PAGE, &bytes.take(4096).collect::<Vec<u8>>()).unwrap();
+        }
+        let frames = RandomFrameCopyList {
+            sources: frames.iter().map(|frame| frame.0).collect(),
+            targets: frames.iter().map(|frame| frame.1).collect(),
+            lengths: frames.iter().map(|frame| frame.2).collect(),
+        };
+        let heads: Vec<_> = frames.gather(&from, hints.0).iter().map(|head| head.map(|byte| !byte)).collect();
+        let (moved, sums) = frames.carry(&from, &direct, hints, &heads);
+
+        let count = heads.len();
+        let lengths = &frames.lengths[..count];
+        let places: Vec<u64> = (0..count as u64).map(|at| at * 2200 + at % 64).collect();
+        let (mut own, mut own_sums) = (vec![0; 40 * 2200], vec![0xff; count]);
+        let run = FrameCopyList {
+            heads: &mut heads.clone(),
+            sources: &frames.sources[..count],
+            lengths,
+            targets: &places,
+            sums: &mut own_sums,
+        };
+        let mut hints = hints;
+        prop_assert_eq!(from.carry_out(&mut hints.0, &mut own, run, None), count, "own memory has room for all");
+        let copied = through.copy_in(&mut hints.1, (&own, &places), lengths, &frames.targets[..count]);
+        prop_assert_eq!(copied, moved);
+        for at in 0..moved {
+            prop_assert_eq!(own_sums[at] % 0xffff, sums[at] % 0xffff);
+            if !frames.overlaps(at, &frames.targets, (0..moved).filter(|other| *other != at)) {
+                prop_assert_eq!(frames.read(&through, &frames.targets, at), frames.read(&direct, &frames.targets, at));
+            }
+        }
+    }
+}
+
+#[test]
+fn frames_beyond_own_memory_are_not_copied() {
+    let guest = table(&[(1, 1)]);
+    guest.write(PAGE, &[7; 100]).unwrap();
+    let (mut own, mut heads) = (vec![0; 300], [[7; 64]; 3]);
+    for (places, count) in [([0, 200, 100], 3), ([0, 201, 100], 1), ([u64::MAX, 0, 0], 0)] {
+        let run = FrameCopyList {
+            heads: &mut heads,
+            sources: &[PAGE; 3],
+            lengths: &[100; 3],
+            targets: &places,
+            sums: &mut [0; 3],
+        };
+        assert_eq!(guest.carry_out(&mut 0, &mut own, run, None), count, "into {places:?}");
+        let targets = [PAGE, PAGE + 100, PAGE + 200];
+        assert_eq!(guest.copy_in(&mut 0, (&own, &places), &[100; 3], &targets), count, "from {places:?}");
+    }
+}
+
 #[test]
 fn frame_copy_gives_header_completion_the_payload_checksum() {
     let (from, to) = (table(&[(1, 1)]), table(&[(1, 1)]));

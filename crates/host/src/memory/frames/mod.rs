@@ -7,6 +7,7 @@
 //!
 //! [`crate::dma`] translates the addresses.
 
+pub(crate) mod own;
 mod wide;
 
 use std::marker::PhantomData;
@@ -96,14 +97,6 @@ impl<'map, const WRITES: bool> MappedBytes<'map, WRITES> {
     }
 }
 
-impl<'map> MappedBytes<'map, true> {
-    /// Returns bytes of this process's own memory, to write.
-    pub(crate) fn own(bytes: &'map mut [u8]) -> Self {
-        let len = bytes.len();
-        Self { at: NonNull::from(bytes).cast(), len, mapped: PhantomData }
-    }
-}
-
 /// Calls `line` with the offsets of a frame's cache lines after the first, up to a limit: of groups of lines, or of
 /// single lines of a short frame. The last group of lines ends at the frame's end and may overlap the group before it,
 /// which costs less than a loop over single lines.
@@ -135,18 +128,6 @@ pub(crate) trait DmaRegionSelector<'map, const WRITES: bool> {
 
     /// Selects the DMA region that holds an address. Returns `None` if no region does.
     fn enter_region_of(&mut self, iova: u64) -> Option<()>;
-}
-
-/// Bytes of this process's own memory as one DMA region, whose addresses are offsets.
-impl<'map, const WRITES: bool> DmaRegionSelector<'map, WRITES> for MappedBytes<'map, WRITES> {
-    #[inline(always)]
-    fn region(&self) -> (u64, MappedBytes<'map, WRITES>) {
-        (0, *self)
-    }
-
-    fn enter_region_of(&mut self, _: u64) -> Option<()> {
-        None
-    }
 }
 
 /// Returns the `len` mapped bytes at a guest address, or `None` if they cross DMA regions or are not permitted.
@@ -383,25 +364,6 @@ pub(crate) fn copy(
     sums[..targets.count].fill(0);
     copy_behind::<0>(sources, targets, sums);
     guest_may_have_written();
-}
-
-/// Writes frames from this process's own memory to their targets, up to the first that is not within `from`. Returns the number
-/// of written frames.
-#[inline(always)]
-pub(crate) fn copy_in(from: &[u8], sources: &[u64], targets: &FrameAddresses<'_, '_, true>) -> usize {
-    let mut copied = 0;
-    for ((source, at), length) in sources.iter().zip(targets.starts()).zip(targets.lengths) {
-        let length = *length as usize;
-        let Some(frame) = from.get(*source as usize..).and_then(|bytes| bytes.get(..length)) else { break };
-        copied += 1;
-        if let Some(ahead) = targets.starts().get(copied + AHEAD) {
-            for_rest_of(length, |offset, group| prefetch_at::<true>(*ahead, offset, group));
-        }
-        // SAFETY: the target was found with `length` bytes, and the frame has as many.
-        unsafe { copy_header(frame.as_ptr(), at.as_ptr(), length) };
-    }
-    guest_may_have_written();
-    copied
 }
 
 /// Writes the first `length` bytes of each header to its target, up to the first target whose memory is not found.
