@@ -137,7 +137,10 @@ fn policy(browser: &mut Browser, folder: &Path) {
     set(browser, form, "vlan", "5000", "1 to 4095");
     set(browser, form, "vlan", "0", "nothing differs");
     set(browser, form, "max_tx_rate", "500", "max_tx_rate set");
+    set(browser, form, "ips", "10.0.0.5, fd00:1::/64", "ips set");
     let settings = &json(folder, &["vf", "show", "pf0vf0", "--json"])["settings"];
+    assert_eq!(settings["ips"], serde_json::json!(["10.0.0.5", "fd00:1::/64"]));
+    set(browser, form, "ips", "any", "ips set");
     assert_eq!((&settings["max_tx_rate"], &settings["vlan"]), (&500.into(), &0.into()));
 }
 

@@ -58,6 +58,9 @@ export function field(form, names, schema, value) {
     // An empty field is not the number 0, which often means "no limit".
     input.required = is("integer") && !is("null");
     input.value = value ?? "";
+    if (is("array")) {
+      input.dataset.list = "";
+    }
   }
   return labelled(form, names.join("."), names.at(-1), input, description ?? "");
 }
@@ -69,6 +72,9 @@ export function said(input) {
   }
   if (input.type === "number") {
     return input.value === "" ? null : Number(input.value);
+  }
+  if ("list" in input.dataset) {
+    return input.value.split(",").map((one) => one.trim()).filter(Boolean);
   }
   return input.value;
 }

@@ -23,7 +23,7 @@ export class Policy extends Editor {
 
   change() {
     const inputs = [...this.form.elements].filter((input) => this.before.has(input.name));
-    const changed = inputs.filter((input) => said(input) !== this.before.get(input.name));
+    const changed = inputs.filter((input) => `${said(input)}` !== `${this.before.get(input.name)}`);
     const set = {};
     for (const input of changed) {
       const names = input.name.split(".");
