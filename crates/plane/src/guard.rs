@@ -103,6 +103,12 @@ impl<const N: usize> ForwardingPlane<N> {
         self.claims.may_learn(port, address)
     }
 
+    /// Lets a port have an address that a station beyond the uplink uses, since its guest was that station until now. Returns `false`
+    /// for an address of the host.
+    pub fn grant_address(&mut self, port: PortIndex, address: MacAddress) -> bool {
+        self.claims.grant(port, address)
+    }
+
     /// Decides again on the addresses that the family's tables have. Returns `true` if the switch tables have changed.
     fn claim_again(&mut self) -> bool {
         let wanted = self.claims.take_wanted().unwrap_or_else(|| self.tables.exact.clone());

@@ -111,6 +111,16 @@ fn address_of_an_uplink_station_is_refused() {
 }
 
 #[test]
+fn granted_address_of_a_station_is_the_port_s() {
+    let mut plane = guarded();
+    uplink(&mut plane, STATION);
+    assert!(!plane.grant_address(port(1), HOST) && plane.grant_address(port(1), STATION));
+    plane.set_tables(tables(&[(1, STATION), (2, STATION)]));
+    assert!(has(&plane, 1, STATION) && !has(&plane, 2, STATION));
+    assert_eq!(refused(&plane, 1), 0);
+}
+
+#[test]
 fn address_of_the_host_is_refused() {
     let mut plane = guarded();
     plane.set_tables(tables(&[(1, HOST), (7, HOST)]));

@@ -70,11 +70,15 @@ impl Nic {
     fn learn_announced(&mut self, vf: u8, address: MacAddress, plane: &mut ForwardingPlane<MAX_VFS>) -> bool {
         let place = usize::from(vf);
         let is_taken = self.devices.iter().enumerate().any(|(n, device)| n != place && device.owns(address));
-        let has_one = self.devices[place].address().is_some();
-        if has_one || is_taken || !plane.may_learn(PortIndex::of_field(vf.into()), address) {
+        let (port, device) = (PortIndex::of_field(vf.into()), &mut self.devices[place]);
+        if device.address().is_some() || is_taken {
             return false;
         }
-        self.devices[place].learned = Some(address);
+        let has_arrived = device.has_arrived && plane.grant_address(port, address);
+        if !has_arrived && !plane.may_learn(port, address) {
+            return false;
+        }
+        (device.learned, device.has_arrived) = (Some(address), false);
         self.changed = true;
         true
     }

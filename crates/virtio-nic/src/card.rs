@@ -97,6 +97,7 @@ impl Nic {
         let device = self.devices.get_mut(usize::from(vf)).ok_or(missing)?;
         let (port, accepted) = (PortIndex::of_field(vf.into()), device.accepted);
         device.forget_buffers(number);
+        device.has_arrived |= !device.is_known_guest && start.continues_a_ring();
         let started = device.ring_mut(number).ok_or(missing)?.start(port, start, accepted, bus);
         device.count_pairs();
         started?;
@@ -118,9 +119,11 @@ impl Nic {
         device.leave_ring(ring);
         let position = device.ring_mut(ring).map_or(0, |ring| ring.halt());
         device.count_pairs();
-        // The next driver may use another address.
-        if !device.has_ring() && device.learned.take().is_some() {
-            self.changed = true;
+        device.is_known_guest = true;
+        if !device.has_ring() {
+            device.has_arrived = false;
+            // The next driver may use another address.
+            self.changed |= device.learned.take().is_some();
         }
         position
     }
@@ -165,6 +168,14 @@ impl Nic {
         *device = VirtioDevice { rules, counters, ..VirtioDevice::default() };
         self.cancel_announcement(vf);
         self.changed = true;
+    }
+
+    /// Expects the same guest again after a reset of its VF's device: its rings then continue at their positions, and the guest has
+    /// not moved here from another card.
+    pub fn expect_same_guest(&mut self, vf: u8) {
+        if let Some(device) = self.device_mut(vf) {
+            device.is_known_guest = true;
+        }
     }
 
     /// Sets the forwarding rules of a VF. Another VF that has learned one of these addresses loses it.

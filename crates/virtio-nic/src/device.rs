@@ -40,6 +40,11 @@ pub(crate) struct VirtioDevice {
     pub(crate) rules: VfRules,
     /// Source address of the device's first frame, if the VF's rules have no address.
     pub(crate) learned: Option<MacAddress>,
+    /// True if the rings belong to a guest that has been on this card before.
+    pub(crate) is_known_guest: bool,
+    /// True if the rings continue at positions of another card: the guest has moved here, and the address of its first frame
+    /// was until now that of a station beyond the uplink.
+    pub(crate) has_arrived: bool,
     pub(crate) accepted: VirtioFeatures,
     pub(crate) receive: [ReceiveRing; MAX_PAIRS],
     pub(crate) transmit: [DeviceRing; MAX_PAIRS],

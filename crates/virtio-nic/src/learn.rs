@@ -25,7 +25,8 @@ pub(crate) fn learn<B: Bus>(
     let mut is_taken = |devices: &[VirtioDevice], source| {
         let is_of_other =
             devices.iter().enumerate().any(|(other, device)| other != vf && device.owns(source));
-        is_of_other || !plane.may_learn(port, source)
+        let has_arrived = devices[vf].has_arrived && !is_of_other && plane.grant_address(port, source);
+        is_of_other || !has_arrived && !plane.may_learn(port, source)
     };
     let (ready, mut useless) = (devices[vf].ready, 0);
     for queue in (0..MAX_PAIRS).filter(|queue| ready >> queue & 1 != 0) {
@@ -36,7 +37,7 @@ pub(crate) fn learn<B: Bus>(
         }
         match first_source(&mut devices[vf], queue, port, bus) {
             FirstPacketAddress::From(source) if !is_taken(devices, source) => {
-                devices[vf].learned = Some(source);
+                (devices[vf].learned, devices[vf].has_arrived) = (Some(source), false);
                 return None;
             }
             // A packet that arrives from now on has to be looked at before it leaves.

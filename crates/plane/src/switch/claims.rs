@@ -156,6 +156,18 @@ impl<const N: usize> AddressClaims<N> {
         !refused
     }
 
+    /// Lets a port have an address that a station beyond the uplink uses. Returns `false` for an address of the host.
+    pub(crate) fn grant(&mut self, port: PortIndex, address: MacAddress) -> bool {
+        let free = !self.reserved.contains(&address);
+        if free {
+            let mut held = ExactFilter::with_room(self.held.entries().count() + 1);
+            self.held.entries().for_each(|(address, ports)| held.add(address, ports));
+            held.add(address, port.only());
+            self.held = held;
+        }
+        free
+    }
+
     /// Counts the refusals that were not in force `before`.
     fn count_new(&mut self, before: &ExactFilter) {
         let counts = &mut self.counts;

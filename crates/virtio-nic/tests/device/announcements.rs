@@ -1,8 +1,12 @@
 //! Announcements of guests that have moved to this host.
 
 use crate::address;
+use crate::exchange::datagram;
 use crate::machine::{MODERN, TestMachine};
+use plane::PortIndex;
+use plane::guard::{GuardedPlane, PortGuard};
 use units::MacAddress;
+use virtio::net::NetHeader;
 use virtio_nic::{VfRules, VlanMembership};
 
 /// Returns the RARP request of an address (RFC 903), with VLAN 5 if `tagged`.
@@ -92,4 +96,74 @@ fn announcement_of_a_group_disabled_or_missing_vf_is_ignored() {
     machine.nic.announce(0, MacAddress(address(0)));
     machine.poll(0);
     assert_eq!(machine.wire.sent.len(), 0);
+}
+
+/// Creates a card with a VF without a guest. The address of the guest that comes next is that of a station beyond the uplink. Also
+/// returns the positions at which the guest's rings were on another card.
+fn card_before_an_arrival() -> (TestMachine, [u32; 2]) {
+    let mut machine = TestMachine::new(&[(false, MODERN), (false, MODERN)]);
+    machine.post(0, &[&[1536][..]; 4]);
+    for n in 0..3 {
+        machine.wire.arriving.push_back(datagram(9, 0, &[n]));
+        assert!(sends(&mut machine));
+    }
+    let bases = [0, 1].map(|ring| machine.nic.stop_ring(0, ring));
+    let guard = || PortGuard { checks_claims: true, ..PortGuard::default() };
+    machine.plane.set_guards(&[guard(), guard()], &[]);
+    leave(&mut machine);
+    machine.plane.release_claims(PortIndex::of_field(0));
+    machine.wire.arriving.push_back(datagram(0, 9, b"station"));
+    machine.poll(0);
+    (machine, bases)
+}
+
+/// Resets the device of VF 0, as after a connection.
+fn leave(machine: &mut TestMachine) {
+    machine.nic.reset(0);
+    machine.nic.set_rules(0, rules(Vec::new()));
+    machine.nic.set_features(0, MODERN);
+}
+
+fn start_rings(machine: &mut TestMachine, bases: [u32; 2]) {
+    (0..).zip(bases).for_each(|(ring, base)| machine.start(0, ring, Some(base)).unwrap());
+}
+
+/// Has the guest of VF 0 send a frame, and returns true if the frame left by the uplink.
+fn sends(machine: &mut TestMachine) -> bool {
+    assert!(machine.send(0, NetHeader::default(), &datagram(0, 9, b"guest"), &[]));
+    machine.poll(0);
+    machine.finished(0);
+    !std::mem::take(&mut machine.wire.sent).is_empty()
+}
+
+#[test]
+fn guest_that_has_moved_here_brings_its_address() {
+    let (mut machine, bases) = card_before_an_arrival();
+    start_rings(&mut machine, bases);
+    assert!(sends(&mut machine));
+    // So does one that its VMM announces.
+    let (mut machine, bases) = card_before_an_arrival();
+    start_rings(&mut machine, bases);
+    machine.nic.announce(0, MacAddress(address(0)));
+    machine.poll(0);
+    machine.poll(0);
+    assert_eq!(machine.wire.sent, [request(address(0), false)]);
+}
+
+#[test]
+fn guest_that_starts_here_does_not_take_the_address_of_a_station() {
+    let (mut machine, _) = card_before_an_arrival();
+    (0..2).for_each(|ring| machine.restart(0, ring));
+    assert!(!sends(&mut machine));
+    // Nor if it stops and starts its rings.
+    let bases = [0, 1].map(|ring| machine.nic.stop_ring(0, ring));
+    assert_ne!(bases[1], 0);
+    start_rings(&mut machine, bases);
+    assert!(!sends(&mut machine));
+    // Nor if it has the host end the connection.
+    let bases = [0, 1].map(|ring| machine.nic.stop_ring(0, ring));
+    leave(&mut machine);
+    machine.nic.expect_same_guest(0);
+    start_rings(&mut machine, bases);
+    assert!(!sends(&mut machine));
 }

@@ -171,7 +171,12 @@ impl PortClients {
             );
         }
         if let Some(vf) = function.vf() {
-            device.engine.release_claims(vf);
+            // A guest can have the host end the connection, and its VMM then connects again: it keeps its addresses.
+            if matches!(end, DisconnectReason::Closed) {
+                device.engine.release_claims(vf);
+            } else if let Some((nic, _)) = device.engine.virtio() {
+                nic.expect_same_guest(vf.get());
+            }
         }
         device.save_configuration();
         let stream = connection.close(&mut device);
