@@ -123,7 +123,7 @@ mod tests {
     }
 
     /// Rows of docs/performance.md, and the cases whose totals they state.
-    const DOCUMENTED: [(&str, &[&str]); 13] = [
+    const DOCUMENTED: [(&str, &[&str]); 15] = [
         (
             "**all**",
             &[
@@ -148,6 +148,14 @@ mod tests {
         (
             "virtio, packed rings, buffers in any order",
             &["virtio to virtio, with policy, 64 bytes, packed in any order"],
+        ),
+        (
+            "virtio, split rings, to a VF of another worker",
+            &["virtio to virtio of another worker, 64 bytes, split"],
+        ),
+        (
+            "virtio, packed rings, buffers in order, to a VF of another worker",
+            &["virtio to virtio of another worker, 64 bytes, packed in order"],
         ),
         (
             "sends",

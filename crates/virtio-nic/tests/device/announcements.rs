@@ -151,7 +151,7 @@ fn guest_that_has_moved_here_brings_its_address() {
 }
 
 #[test]
-fn guest_that_starts_here_does_not_take_the_address_of_a_station() {
+fn guest_that_starts_here_gets_no_address_of_a_station() {
     let (mut machine, _) = card_before_an_arrival();
     (0..2).for_each(|ring| machine.restart(0, ring));
     assert!(!sends(&mut machine));

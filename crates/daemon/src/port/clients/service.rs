@@ -19,6 +19,7 @@ use host::dma::{DmaTable, MapDmaRegionError};
 use host::memory::FileMapError;
 use host::socket::StreamSocket;
 use i82576::Time;
+use pcie::Function;
 use std::io;
 
 /// Hint in status and log for a guest whose memory the card cannot reach.
@@ -170,14 +171,7 @@ impl PortClients {
                 "cannot reset the function after the disconnection of its client"
             );
         }
-        if let Some(vf) = function.vf() {
-            // A guest can have the host end the connection, and its VMM then connects again: it keeps its addresses.
-            if matches!(end, DisconnectReason::Closed) {
-                device.engine.release_claims(vf);
-            } else if let Some((nic, _)) = device.engine.virtio() {
-                nic.expect_same_guest(vf.get());
-            }
-        }
+        end_claims(device.engine, function, end);
         device.save_configuration();
         let stream = connection.close(&mut device);
         slot.own.pages = None;
@@ -229,6 +223,17 @@ impl PortClients {
                 _ => done.release(),
             }
         }
+    }
+}
+
+/// Forgets the addresses of a VF's guest after its client has left. A guest can have the host end the connection, and its VMM then
+/// connects again: such a guest keeps its addresses.
+fn end_claims(engine: &mut PortEngine, function: Function, end: &DisconnectReason) {
+    let Some(vf) = function.vf() else { return };
+    if matches!(end, DisconnectReason::Closed) {
+        engine.release_claims(vf);
+    } else if let Some((nic, _)) = engine.virtio() {
+        nic.expect_same_guest(vf.get());
     }
 }
 
