@@ -4,17 +4,19 @@
 use plane::TrunkBatch;
 use rtrb::{Consumer, Producer, RingBuffer};
 
-/// Number of batches of a ring. Some 2.3 MB in all, most of which no frame touches: the sender fills the batch again that came back
-/// last.
+/// Maximum number of batches of a ring, some 2.3 MB. The sender fills the batch again that came back last, so few of them are in
+/// use while the receiver keeps up. A batch is created when it is needed first, and stays.
 const BATCHES: usize = 32;
-/// Least number of empty batches with which a sender hands over a batch while its receiver is behind.
-const PLENTY: usize = BATCHES / 2;
+/// Number of batches at the receiver from which on the sender keeps the open batch.
+const MANY: usize = BATCHES / 2;
 
 /// Sending end of a ring of batches.
 #[derive(Debug)]
 pub(super) struct BatchSender {
     open: Option<TrunkBatch>,
     empty: Vec<TrunkBatch>,
+    /// Number of batches that exist, wherever they are.
+    created: usize,
     /// True if the receiver got a batch since the last flush: full batches go to it at once.
     handed_over: bool,
     to_receiver: Producer<TrunkBatch>,
@@ -32,8 +34,9 @@ pub(super) struct BatchReceiver {
 pub(super) fn connect() -> (BatchSender, BatchReceiver) {
     let (to_receiver, from_sender) = RingBuffer::new(BATCHES);
     let (to_sender, from_receiver) = RingBuffer::new(BATCHES);
-    let empty = std::iter::repeat_with(TrunkBatch::default).take(BATCHES).collect();
-    let sender = BatchSender { open: None, empty, handed_over: false, to_receiver, from_receiver };
+    let empty = Vec::with_capacity(BATCHES);
+    let sender =
+        BatchSender { open: None, empty, created: 0, handed_over: false, to_receiver, from_receiver };
     (sender, BatchReceiver { from_sender, to_sender })
 }
 
@@ -45,7 +48,7 @@ impl BatchSender {
         }
         if self.open.is_none() {
             self.take_back();
-            self.open = self.empty.pop();
+            self.open = self.empty.pop().or_else(|| self.create());
         }
         self.open.as_mut().filter(|batch| batch.has_room(bytes))
     }
@@ -55,7 +58,8 @@ impl BatchSender {
     pub(super) fn flush(&mut self) -> bool {
         self.take_back();
         let ready = self.open.as_ref().is_some_and(|batch| !batch.is_empty());
-        let keeps = self.empty.len() < PLENTY && !self.to_receiver_is_empty();
+        let away = self.created - self.empty.len() - usize::from(self.open.is_some());
+        let keeps = away >= MANY && !self.to_receiver_is_empty();
         if ready && !keeps {
             self.hand_over();
         }
@@ -65,6 +69,14 @@ impl BatchSender {
     /// Returns true if frames have been put and not handed over.
     pub(super) fn holds_frames(&self) -> bool {
         self.open.as_ref().is_some_and(|batch| !batch.is_empty())
+    }
+
+    /// Creates one more batch, up to [`BATCHES`].
+    #[cold]
+    fn create(&mut self) -> Option<TrunkBatch> {
+        let more = self.created < BATCHES;
+        self.created += usize::from(more);
+        more.then(TrunkBatch::default)
     }
 
     fn to_receiver_is_empty(&self) -> bool {
@@ -155,7 +167,18 @@ mod tests {
         assert!(sender.flush());
         found.extend(numbers(&mut receiver));
         assert!(found.into_iter().eq(0..1_000));
+        assert!(sender.created <= BATCHES);
         assert!(!sender.holds_frames());
+    }
+
+    #[test]
+    fn receiver_that_keeps_up_needs_two_batches() {
+        let (mut sender, mut receiver) = connect();
+        for number in 0..1_000 {
+            assert!(put(&mut sender, number) && sender.flush());
+            assert_eq!(numbers(&mut receiver), [number]);
+        }
+        assert!(sender.created <= 2, "{} batches", sender.created);
     }
 
     #[test]
