@@ -41,6 +41,10 @@ use size::MemorySize;
 use std::path::{Path, PathBuf};
 use uplink::UplinkConfig;
 
+/// Maximum number of ports. Each has threads and sockets of its own, and a file with many times more would hold the host's
+/// answers to others for long.
+const MAX_PORTS: usize = 256;
+
 /// Checked configuration of the host, with its ports and their VFs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostConfig {
@@ -168,6 +172,12 @@ impl HostConfig {
     pub fn check(mut file: ConfigFile, default_runtime_dir: &Path) -> Result<Self, ConfigError> {
         if file.port.is_empty() {
             file.port.push(PortConfigKeys::default());
+        }
+        if file.port.len() > MAX_PORTS {
+            let count = file.port.len();
+            let why =
+                format!("{count} ports are too many (at most {MAX_PORTS}); run another host for the others");
+            return Err(value("port", why));
         }
         let runtime_dir = file.runtime_dir.unwrap_or_else(|| default_runtime_dir.to_owned());
         if let Some(folder) = &file.state_dir {

@@ -4,7 +4,7 @@ mod families;
 
 use super::file::{CardFamily, LinkLocalPolicy, PortLinkRule, SocketRole};
 use super::uplink::{UplinkConfig, XdpMode};
-use super::{ConfigError, HostConfig};
+use super::{ConfigError, HostConfig, MAX_PORTS};
 use pcie::{VfIndex, VfSet};
 use policy::{
     InterruptBounds, Offence, OffenceThresholds, PortPolicy, PortVlan, StormControl, VfLinkPolicy,
@@ -278,11 +278,11 @@ fn socket_mode_of_a_vf_overrides_that_of_its_port() {
 }
 
 #[test]
-fn socket_mode_client_needs_family_virtio() {
-    let message = refused("[[port]]\nsocket_mode = \"client\"");
-    assert!(message.contains("pf0.socket_mode: \"client\" needs family = \"virtio\""), "{message}");
-    let message = refused("[[port]]\nfamily = \"avf\"\n[[port.vf]]\nindex = 2\nsocket_mode = \"client\"");
-    assert!(message.contains("pf0vf2.socket_mode") && message.contains("leave socket_mode out"), "{message}");
+fn configuration_with_too_many_ports_is_refused() {
+    let ports = |count: usize| "[[port]]\nvfs = 1\n".repeat(count);
+    assert_eq!(check(&ports(MAX_PORTS)).unwrap().ports.len(), MAX_PORTS);
+    let message = refused(&ports(MAX_PORTS + 1));
+    assert!(message.contains("port: 257 ports are too many (at most 256)"), "{message}");
 }
 
 #[test]

@@ -12,16 +12,14 @@ impl HostManager {
     /// Applies a configuration file to the running host, or with `dry_run` only returns the difference.
     pub(super) fn apply(&mut self, file: &ApplyRequest) -> ControlRequestResult<ConfigDifference> {
         if file.reload && file.text == self.config.text {
-            let file_name = file.name.display();
-            tracing::info!(file = %file_name, "the configuration file has not changed; nothing to apply");
+            tracing::info!(file = ?file.name, "the configuration file has not changed; nothing to apply");
             return Ok(ConfigDifference { dry_run: file.dry_run, changes: Vec::new() });
         }
         let next = self.planned(file)?;
         let changes = difference(&self.config, &next);
         if !file.dry_run {
             self.transition_to(next, None)?;
-            let file = file.name.display();
-            tracing::info!(%file, changes = changes.len(), "applied the configuration file");
+            tracing::info!(file = ?file.name, changes = changes.len(), "applied the configuration file");
         }
         Ok(ConfigDifference { dry_run: file.dry_run, changes })
     }

@@ -6,7 +6,10 @@ use crate::row::{ResultRow, rounded};
 use crate::runner::store::StoredResultRow;
 
 /// Student's t, two-sided 95 %, for 1 and more degrees of freedom; the normal distribution's beyond.
-const T: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+const T: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+];
 const NORMAL: f64 = 1.960;
 
 /// Half of each metric's 95 % confidence interval, for a row of several seeds.

@@ -29,6 +29,7 @@ fn reader_with(folder: &TempDir, more: &Path) -> DocumentationShell {
     let mut shell = Command::new("timeout");
     shell.args(["300", "sh"]).current_dir(&home).env("HOME", &home).env("LC_ALL", "C.UTF-8");
     shell.env("XDG_RUNTIME_DIR", &run).env("XDG_STATE_HOME", &state).env_remove("RUST_LOG");
+    shell.env_remove("LAB_FORMATS").env("MPLBACKEND", "agg");
     let path = std::env::var("PATH").unwrap();
     shell.env("PATH", format!("{}:{}:{path}", programs.display(), more.display()));
     let places = [

@@ -50,3 +50,11 @@ fn unsupported_virtio_setting_is_refused_with_a_remedy() {
         check(&format!("[[port]]\nfamily = \"virtio\"\nvfs = 64\n{lines}")).unwrap();
     }
 }
+
+#[test]
+fn socket_mode_client_needs_family_virtio() {
+    let message = refused("[[port]]\nsocket_mode = \"client\"");
+    assert!(message.contains("pf0.socket_mode: \"client\" needs family = \"virtio\""), "{message}");
+    let message = refused("[[port]]\nfamily = \"avf\"\n[[port.vf]]\nindex = 2\nsocket_mode = \"client\"");
+    assert!(message.contains("pf0vf2.socket_mode") && message.contains("leave socket_mode out"), "{message}");
+}
