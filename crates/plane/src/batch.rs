@@ -61,7 +61,7 @@ impl TrunkFrameHeader {
 pub struct TrunkRun {
     /// Decision on the frames of the run.
     pub header: TrunkFrameHeader,
-    /// True if each frame of the run is plain, and its sender has found its kind ([`TrunkFrame::kind`]).
+    /// True if each frame of the run is plain, and its sender has found its kind ([`TrunkFramePlaces::kinds`]).
     pub plain: bool,
     /// Number of the run's first frame in the batch.
     first: usize,
