@@ -78,6 +78,7 @@ impl CardBench {
                     packed,
                     enabled: true,
                     position,
+                    has_run_elsewhere: false,
                     addresses,
                     memory: 0,
                 };

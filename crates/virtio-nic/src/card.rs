@@ -97,7 +97,7 @@ impl Nic {
         let device = self.devices.get_mut(usize::from(vf)).ok_or(missing)?;
         let (port, accepted) = (PortIndex::of_field(vf.into()), device.accepted);
         device.forget_buffers(number);
-        device.has_arrived |= !device.is_known_guest && start.continues_a_ring();
+        device.has_arrived |= !device.is_known_guest && start.has_run_elsewhere;
         let started = device.ring_mut(number).ok_or(missing)?.start(port, start, accepted, bus);
         device.count_pairs();
         started?;
@@ -170,8 +170,8 @@ impl Nic {
         self.changed = true;
     }
 
-    /// Expects the same guest again after a reset of its VF's device: its rings then continue at their positions, and the guest has
-    /// not moved here from another card.
+    /// Expects the same guest again, after a reset of its VF's device or in a new process of the host: its rings then continue, and
+    /// the guest has not moved here from another card.
     pub fn expect_same_guest(&mut self, vf: u8) {
         if let Some(device) = self.device_mut(vf) {
             device.is_known_guest = true;

@@ -4,6 +4,7 @@ use crate::support::eventually;
 use crate::support::guest::VfGuest;
 use crate::support::live::LiveHost;
 use crate::support::qemu;
+use crate::vhost::front_end::{FEATURES, VhostTestFrontEnd};
 use crate::vhost::guest::VirtioGuest;
 use avf::virtchnl::{EncodedMessageList, EtherAddress, EtherAddressType, VirtchnlRequest};
 use daemon::control::status::RefusedClaims;
@@ -14,6 +15,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use tempfile::TempDir;
+use vhost_user::features::protocol;
 
 /// Ethernet address of a station beyond the uplink.
 const STATION: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x77]);
@@ -120,6 +122,44 @@ fn virtio_guest_learns_no_address_of_an_uplink_station() {
     host.send(MacAddress(guest.mac()), STATION, &[4; 46]);
     guest.wait_for(&[4; 46]);
     assert_eq!(host.live.show(0).claims.refused, 1);
+}
+
+/// Boots a virtio guest on VF 0, in whose transmit ring one entry was used before. The VMM, without the protocol features `missing`,
+/// says that the ring begins at `base`. The guest sends a frame from the station's address.
+fn claims_by_a_used_ring(host: &WiredHost, missing: u64, base: u32) -> VirtioGuest {
+    let mut front = VhostTestFrontEnd::connect(&host.live.socket(0));
+    front.negotiate_without(missing, FEATURES);
+    let mut guest: VirtioGuest = VirtioGuest::behind(front, 0);
+    for index in [guest.transmit.addresses.driver + 2, guest.transmit.addresses.device + 2] {
+        guest.front.ram.write(index, &1_u16.to_le_bytes());
+    }
+    guest.transmit.available = 1;
+    guest.start(0, base);
+    guest.send_from(STATION.0, MacAddress::BROADCAST.0, &[5; 46]);
+    guest
+}
+
+#[test]
+fn virtio_guest_that_writes_its_used_index_gets_no_address_of_a_station() {
+    let host = WiredHost::with_a_station("virtio");
+    let _guest = claims_by_a_used_ring(&host, 0, 0);
+    host.wait_for_refusal(0);
+}
+
+#[test]
+fn front_end_without_rarp_brings_no_address_of_a_station() {
+    let host = WiredHost::with_a_station("virtio");
+    // Cloud Hypervisor sends the index of the available ring, which the guest writes.
+    let _guest = claims_by_a_used_ring(&host, 1 << protocol::RARP, 1);
+    host.wait_for_refusal(0);
+}
+
+#[test]
+fn virtio_guest_that_has_moved_here_brings_its_address() {
+    let mut host = WiredHost::with_a_station("virtio");
+    let _guest = claims_by_a_used_ring(&host, 0, 1);
+    host.wait_for(&[5; 46]);
+    assert_eq!(host.live.show(0).claims.refused, 0);
 }
 
 /// Returns an ARP reply for Ethernet and IPv4, padded, behind its Ethernet header.

@@ -125,7 +125,7 @@ fn leave(machine: &mut TestMachine) {
 }
 
 fn start_rings(machine: &mut TestMachine, bases: [u32; 2]) {
-    (0..).zip(bases).for_each(|(ring, base)| machine.start(0, ring, Some(base)).unwrap());
+    (0..).zip(bases).for_each(|(ring, base)| machine.start_as(0, ring, Some(base), base != 0).unwrap());
 }
 
 /// Has the guest of VF 0 send a frame, and returns true if the frame left by the uplink.

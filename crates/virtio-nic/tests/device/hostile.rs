@@ -198,6 +198,7 @@ fn cve_2017_17381_ring_of_an_invalid_size_does_not_start() {
         packed: false,
         enabled: true,
         position: None,
+        has_run_elsewhere: false,
         addresses,
         memory: 0,
     };

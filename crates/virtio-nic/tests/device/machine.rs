@@ -130,9 +130,29 @@ impl TestMachine {
         ring: u32,
         position: Option<u32>,
     ) -> Result<(), virtio_nic::RingStartError> {
+        self.start_as(vf, ring, position, false)
+    }
+
+    /// Starts a ring as [`Self::start`] does, which has run on another card if `has_run_elsewhere`.
+    pub(crate) fn start_as(
+        &mut self,
+        vf: u8,
+        ring: u32,
+        position: Option<u32>,
+        has_run_elsewhere: bool,
+    ) -> Result<(), virtio_nic::RingStartError> {
         let driver = &self.guests[usize::from(vf)].rings[ring as usize];
         let (size, packed, addresses) = (driver.size.into(), driver.packed, driver.addresses());
-        let start = RingStartParameters { ring, size, packed, enabled: true, position, addresses, memory: 0 };
+        let start = RingStartParameters {
+            ring,
+            size,
+            packed,
+            enabled: true,
+            position,
+            has_run_elsewhere,
+            addresses,
+            memory: 0,
+        };
         self.nic.start_ring(vf, &start, &mut self.bus)
     }
 

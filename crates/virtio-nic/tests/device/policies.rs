@@ -178,17 +178,7 @@ fn restarted_ring_continues_at_its_saved_position() {
         assert!(machine.send(vf, NetHeader::default(), &datagram(vf, to, &[2; 100]), &[]));
         machine.poll(0);
         assert_eq!(machine.received(to).len(), 1, "a stopped ring sends nothing");
-        let ring = &machine.guests[usize::from(vf)].rings[1];
-        let start = virtio_nic::RingStartParameters {
-            ring: 1,
-            size: ring.size.into(),
-            packed: ring.packed,
-            enabled: true,
-            position: Some(position),
-            addresses: ring.addresses(),
-            memory: 0,
-        };
-        machine.nic.start_ring(vf, &start, &mut machine.bus).unwrap();
+        machine.start(vf, 1, Some(position)).unwrap();
         machine.poll(0);
         assert_eq!((machine.received(to).len(), machine.finished(vf)), (1, 2));
     }

@@ -81,11 +81,16 @@ impl VhostTestFrontEnd {
 
     /// Negotiates as [`Self::negotiate`] does, and accepts these feature bits.
     pub(crate) fn negotiate_features(&mut self, features: u64) {
+        self.negotiate_without(0, features);
+    }
+
+    /// Negotiates as [`Self::negotiate_features`] does, without these protocol features.
+    pub(crate) fn negotiate_without(&mut self, missing: u64, features: u64) {
         let offered = self.number(&FrontendRequest::GetFeatures);
         assert_eq!(offered & features, features, "{offered:#x}");
         let protocol = self.number(&FrontendRequest::GetProtocolFeatures);
         assert_ne!(protocol >> protocol::REPLY_ACK & 1, 0);
-        self.post(&FrontendRequest::SetProtocolFeatures(protocol), vec![]);
+        self.post(&FrontendRequest::SetProtocolFeatures(protocol & !missing), vec![]);
         self.accept(&FrontendRequest::SetOwner, vec![]);
         self.accept(&FrontendRequest::SetFeatures(features), vec![]);
     }

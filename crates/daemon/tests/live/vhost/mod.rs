@@ -1,7 +1,7 @@
 //! Tests of vhost-user clients on a port of the family virtio, over real sockets, with a front end and a guest of our
 //! own.
 
-mod front_end;
+pub(crate) mod front_end;
 pub(crate) mod guest;
 mod packed_ring;
 

@@ -47,7 +47,7 @@ impl VhostUserConnection {
             }
             BackendEvent::RingLive(setup) => {
                 log::place_used_ring(&setup, device);
-                start(&setup, device);
+                start(&setup, self.session.protocol_features(), device);
             }
             BackendEvent::RingPaused { ring } => {
                 with_nic(device, |nic, vf| nic.pause_ring(vf, ring));
@@ -214,8 +214,15 @@ impl VhostUserConnection {
     }
 }
 
-/// Starts a ring.
-fn start(setup: &LiveRingParameters, device: &mut VfioFunction<'_>) {
+/// Returns true if the front end says that a ring has run on another card. A front end that announces its guests (QEMU) sends a
+/// position of its own. Others, such as Cloud Hypervisor, send an index that the guest has written.
+fn has_run_elsewhere(base: RingBase, protocol_features: u64) -> bool {
+    let new = RingBase::first(matches!(base, RingBase::Packed { .. }));
+    protocol_features >> features::protocol::RARP & 1 != 0 && base != new
+}
+
+/// Starts a ring of a front end with these protocol features.
+fn start(setup: &LiveRingParameters, protocol_features: u64, device: &mut VfioFunction<'_>) {
     let ring = setup.ring;
     let start = RingStartParameters {
         ring,
@@ -223,6 +230,7 @@ fn start(setup: &LiveRingParameters, device: &mut VfioFunction<'_>) {
         packed: setup.packed,
         enabled: setup.enabled,
         position: setup.base.map(|base| first_position(base, setup, device)),
+        has_run_elsewhere: setup.base.is_some_and(|base| has_run_elsewhere(base, protocol_features)),
         addresses: RingAddresses {
             descriptors: setup.descriptors.address,
             driver: setup.available.address,

@@ -115,7 +115,12 @@ impl VirtioCard {
         }
         let decided = still_decided(config, &before, &policies);
         let rules = SwitchPolicyState::resume(still_policy(config, &before, policy), storms);
-        Ok(Self::bring_up(config, link, rules, decided, monitors_of_all(conduct)))
+        let mut port = Self::bring_up(config, link, rules, decided, monitors_of_all(conduct));
+        // The clients of the previous process connect again, with rings that have run there.
+        for vf in VfIndex::first(MAX_VFS) {
+            port.card.expect_same_guest(vf.get());
+        }
+        Ok(port)
     }
 
     /// Encodes policies and conduct, which outlive the process.
