@@ -140,7 +140,7 @@ fn claims_by_a_used_ring(host: &WiredHost, missing: u64, base: u32) -> VirtioGue
 }
 
 #[test]
-fn virtio_guest_that_writes_its_used_index_gets_no_address_of_a_station() {
+fn used_index_that_a_guest_writes_brings_no_address() {
     let host = WiredHost::with_a_station("virtio");
     let _guest = claims_by_a_used_ring(&host, 0, 0);
     host.wait_for_refusal(0);
