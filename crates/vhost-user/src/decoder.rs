@@ -97,6 +97,11 @@ impl<F> MessageDecoder<F> {
         (self.bytes.len(), size)
     }
 
+    /// Returns the received bytes of the message, and the number of its descriptors.
+    pub(crate) fn received(&self) -> (&[u8], usize) {
+        (&self.bytes, self.fds.len())
+    }
+
     /// Adds the bytes and descriptors that one `recvmsg` returned. The caller must close descriptors that stay in
     /// `fds`: they are too many, or came without a byte.
     ///

@@ -9,6 +9,7 @@ mod memory;
 mod offer;
 mod requests;
 mod ring;
+mod saved;
 mod session;
 mod state;
 
@@ -16,5 +17,6 @@ pub use event::{BackendEvent, HostOperation, HostOperationOutcome, SharedRegion}
 pub use memory::{MemoryRegionPiece, MemoryTable};
 pub use offer::BackendOffer;
 pub use ring::{GuestRange, LiveRingParameters, RingFault};
+pub use saved::{SessionRestoreError, SessionSaveError};
 pub use session::{BackendProgress, BackendSession, MAX_UNSENT_REPLIES, SessionError};
 pub use state::BackendCounters;

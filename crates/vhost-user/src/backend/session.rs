@@ -65,8 +65,8 @@ struct PendingHostOperation {
 /// number in tests.
 #[derive(Debug)]
 pub struct BackendSession<F> {
-    decoder: MessageDecoder<F>,
-    state: SessionState<F>,
+    pub(super) decoder: MessageDecoder<F>,
+    pub(super) state: SessionState<F>,
     /// Task that the session has not passed to the host yet, since events come first.
     task: Option<HostOperation<F>>,
     pending: Option<PendingHostOperation>,
@@ -171,6 +171,11 @@ impl<F> BackendSession<F> {
     /// Returns the session's counters.
     pub fn counters(&self) -> BackendCounters {
         self.state.counters
+    }
+
+    /// Returns true if a request waits for the host or for its reply, or if the session has failed.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.task.is_some() || self.pending.is_some() || self.reply.is_some() || self.failed.is_some()
     }
 
     fn message(&mut self, message: ReceivedMessage<F>) {

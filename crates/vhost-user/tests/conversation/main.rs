@@ -9,4 +9,5 @@ mod negotiation;
 mod peer;
 mod properties;
 mod rings;
+mod saved;
 mod script;

@@ -17,6 +17,7 @@ use vhost_user::message::{
 };
 use vhost_user::outbox::OutgoingMessages;
 
+use crate::saved::assert_round_trip;
 use crate::script::{
     CountedFd, DEVICE, EVERYTHING, MEMORY, NEED_REPLY, PLAIN, PROTOCOL, ReceivedReply, SPLIT, USER, message,
     take_replies,
@@ -248,6 +249,9 @@ fn run(messages: &[Sent], pieces: &[usize], fd: &CountedFd) -> BackendSessionRun
         }
     }
     assert_eq!(session.step(&mut out).is_err(), error, "an end is for good, and nothing is left to do");
+    if !error {
+        assert_round_trip(&session);
+    }
     BackendSessionRunResult { replies, said: host.said, error }
 }
 
