@@ -128,6 +128,20 @@ impl Nic {
         position
     }
 
+    /// Returns the ring base at which another device continues a ring, which may be live. Returns `None` for a ring that has
+    /// never run.
+    #[must_use]
+    pub fn ring_position(&self, vf: u8, ring: u32) -> Option<u32> {
+        self.device(vf)?.ring(ring)?.position()
+    }
+
+    /// Sets the position at which a ring continues that has run in another process and is started without a position.
+    pub fn continue_ring(&mut self, vf: u8, ring: u32, position: u32) {
+        if let Some(ring) = self.device_mut(vf).and_then(|device| device.ring_mut(ring)) {
+            ring.continue_at(position);
+        }
+    }
+
     /// Enables or disables a ring of a VF.
     pub fn enable_ring(&mut self, vf: u8, ring: u32, on: bool) {
         let Some(device) = self.devices.get_mut(usize::from(vf)) else { return };
@@ -175,6 +189,24 @@ impl Nic {
     pub fn expect_same_guest(&mut self, vf: u8) {
         if let Some(device) = self.device_mut(vf) {
             device.is_known_guest = true;
+        }
+    }
+
+    /// Returns the address that a VF has learned from its guest.
+    #[must_use]
+    pub fn learned_address(&self, vf: u8) -> Option<MacAddress> {
+        self.device(vf)?.learned
+    }
+
+    /// Continues with the address that a VF has learned from its guest in another process. A VF that has an address keeps it,
+    /// and so does another VF that has this one.
+    pub fn continue_address(&mut self, vf: u8, address: MacAddress) {
+        if self.devices.iter().any(|device| device.owns(address)) {
+            return;
+        }
+        if let Some(device) = self.device_mut(vf).filter(|device| device.address().is_none()) {
+            device.learned = Some(address);
+            self.changed = true;
         }
     }
 

@@ -73,6 +73,16 @@ impl VirtioDevice {
         }
     }
 
+    /// Returns the ring of the device by the transport's ring number.
+    pub(crate) fn ring(&self, ring: u32) -> Option<&DeviceRing> {
+        let pair = ring as usize / 2;
+        if ring.is_multiple_of(2) {
+            self.receive.get(pair).map(|receive| &receive.ring)
+        } else {
+            self.transmit.get(pair)
+        }
+    }
+
     /// Marks all live transmit rings, so that the next visit looks at each.
     pub(crate) fn make_ready(&mut self) {
         let live = self.transmit.iter().zip(0..).filter(|(ring, _)| ring.queue.is_some());

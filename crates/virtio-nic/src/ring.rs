@@ -68,6 +68,16 @@ impl DeviceRing {
         Ok(())
     }
 
+    /// Returns the position at which another device continues the ring; `None` if the ring never ran.
+    pub(crate) fn position(&self) -> Option<u32> {
+        self.queue.as_ref().map(VirtQueue::position).or(self.position)
+    }
+
+    /// Sets the position at which the ring continues, which has run in another process. A live ring stays as it is.
+    pub(crate) fn continue_at(&mut self, position: u32) {
+        self.position = Some(position);
+    }
+
     /// Stops the use of the ring, and keeps its position. Chains that were fetched and not returned are fetched again when the
     /// ring continues.
     pub(crate) fn halt(&mut self) -> u32 {

@@ -100,7 +100,7 @@ impl OpenPort {
     /// Finishes what a successor process cannot finish, and saves the whole port and its counters. Returns false if the port
     /// ends, or is too large to save.
     pub(super) fn save_for_successor(&mut self, now: Time) -> bool {
-        self.clients.finish_messages(&mut self.engine, now);
+        self.clients.prepare_hand_over(&mut self.engine, now);
         // A successor takes a register that the pages lack for a guest's store. The end of a worker's turn has read the
         // doorbells, and the round that publishes the registers does not follow.
         self.clients.publish_registers(&mut self.engine, now);

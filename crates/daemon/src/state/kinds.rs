@@ -5,6 +5,7 @@ use super::card::CardState;
 use super::envelope::{SavedState, SavedStateError, decode};
 use super::mixed::MixedPortState;
 use super::port::{I82576PortState, PortSoftwareState};
+use super::vhost::VhostClientState;
 use super::virtio::VirtioPortState;
 use super::{avf_v5, v2};
 use crate::totals::PortCounterTotals;
@@ -83,5 +84,10 @@ impl SavedState for VirtioPortState {
 
 impl SavedState for MixedPortState {
     const KIND: [u8; 4] = *b"mixd";
+    const VERSION: u32 = 1;
+}
+
+impl SavedState for VhostClientState {
+    const KIND: [u8; 4] = *b"vhst";
     const VERSION: u32 = 1;
 }

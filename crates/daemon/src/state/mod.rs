@@ -21,6 +21,7 @@ mod kinds;
 pub mod mixed;
 pub mod port;
 mod v2;
+pub mod vhost;
 pub mod virtio;
 
 pub use crate::totals::PortCounterTotals;
@@ -29,4 +30,5 @@ pub use card::CardState;
 pub use envelope::{SavedState, SavedStateError, decode, is_kind, read, write};
 pub use mixed::MixedPortState;
 pub use port::{I82576PortState, PortSoftwareState};
+pub use vhost::VhostClientState;
 pub use virtio::{PausedVirtioPortState, VirtioPortState};

@@ -297,8 +297,6 @@ fn mixed_port_continues_in_the_next_version_of_the_host() {
     let before = [0, 2].map(|vf| live.show(vf));
     for round in 1..3 {
         live.hand_over(&text);
-        virtio.front.wait_for_end();
-        virtio.reconnect(&live.socket(2));
         exchange(&mut avf, &mut virtio);
         let after = [0, 2].map(|vf| live.show(vf));
         assert_eq!(noticed(&after[0]), noticed(&before[0]), "the AVF driver notices nothing");

@@ -167,7 +167,7 @@ const CHECKS: &[(&str, ScenarioCheck)] = &[
     ("survival::policy_outlives_a_crash", survival::policy_outlives_a_crash),
     ("survival::avf_hand_over_is_not_noticed", survival::avf_hand_over_is_not_noticed),
     ("survival::avf_starts_anew", survival::avf_starts_anew),
-    ("survival::virtio::streams_outlive_hand_overs", survival::virtio::streams_outlive_hand_overs),
+    ("survival::virtio::hand_over_is_not_noticed", survival::virtio::hand_over_is_not_noticed),
     ("survival::virtio::streams_outlive_crashes", survival::virtio::streams_outlive_crashes),
     ("survival::vmm_of_another_user_connects", survival::vmm_of_another_user_connects),
     ("survival::disconnected_vf_costs_nothing_else", survival::disconnected_vf_costs_nothing_else),

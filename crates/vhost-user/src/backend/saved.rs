@@ -2,7 +2,8 @@
 //!
 //! The bytes hold what the front end has negotiated and set, never descriptors: the host passes the socket, the files of
 //! the memory regions and the eventfds itself. The successor maps the regions before it steps the session. The session
-//! then reports features and rings by the events of a new connection, so that a host needs no second way to start rings.
+//! then reports features and rings by the events of a new connection, so that a host needs no second way to start rings. The
+//! host continues a ring that has run before at its own position, which it saves itself.
 
 use alloc::vec::Vec;
 
@@ -14,7 +15,7 @@ use super::session::BackendSession;
 use super::{BackendEvent, MemoryTable};
 use crate::decoder::StreamError;
 use crate::features::device;
-use crate::message::{MAX_BODY, MemoryRegion, MessageHeader, RegionError, RingAddresses, RingBase};
+use crate::message::{MAX_BODY, MemoryRegion, MessageHeader, RegionError, RingAddresses};
 
 /// Version of the encoding, its first byte.
 const VERSION: u8 = 1;
@@ -31,9 +32,6 @@ pub enum SessionSaveError {
     /// The front end logs writes to guest memory.
     #[error("a migration log is active")]
     MigrationLog,
-    /// The host does not know the position of a ring that it has used.
-    #[error("the position of ring {0} is unknown")]
-    Position(u32),
 }
 
 /// Reason why saved bytes do not describe a session.
@@ -59,15 +57,11 @@ pub enum SessionRestoreError {
 }
 
 impl<F> BackendSession<F> {
-    /// Returns the session as bytes for a successor process. `position` returns the position of a ring that the host
-    /// has used, and at which it has returned all descriptors.
+    /// Returns the session as bytes for a successor process.
     ///
     /// # Errors
     /// The session cannot be saved now, and is unchanged.
-    pub fn save(
-        &self,
-        mut position: impl FnMut(u32) -> Option<RingBase>,
-    ) -> Result<Vec<u8>, SessionSaveError> {
+    pub fn save(&self) -> Result<Vec<u8>, SessionSaveError> {
         let state = &self.state;
         let (message, fds) = self.decoder.received();
         if self.is_unfinished() || !state.events.is_empty() {
@@ -90,13 +84,7 @@ impl<F> BackendSession<F> {
                 .for_each(|value| put(&mut bytes, value));
         }
         put(&mut bytes, state.rings.len() as u64);
-        for (ring, settings) in (0..).zip(&state.rings) {
-            let base = match settings.started {
-                true => Some(position(ring).ok_or(SessionSaveError::Position(ring))?.to_wire()),
-                false => settings.base,
-            };
-            put_ring(&mut bytes, settings, base);
-        }
+        state.rings.iter().for_each(|ring| put_ring(&mut bytes, ring));
         put(&mut bytes, message.len() as u64);
         bytes.extend_from_slice(message);
         Ok(bytes)
@@ -151,10 +139,10 @@ fn put_option(bytes: &mut Vec<u8>, value: Option<u64>) {
     put(bytes, value.unwrap_or(0));
 }
 
-fn put_ring(bytes: &mut Vec<u8>, ring: &RingState, base: Option<u32>) {
-    bytes.extend_from_slice(&[ring.kicked, ring.enabled].map(u8::from));
+fn put_ring(bytes: &mut Vec<u8>, ring: &RingState) {
+    bytes.extend_from_slice(&[ring.kicked, ring.enabled, ring.started].map(u8::from));
     put_option(bytes, ring.size.map(u64::from));
-    put_option(bytes, base.map(u64::from));
+    put_option(bytes, ring.base.map(u64::from));
     let RingAddresses { logged, descriptors, used, available, log, .. } = ring.addresses.unwrap_or_default();
     bytes.extend_from_slice(&[ring.addresses.is_some(), logged].map(u8::from));
     [descriptors, used, available, log].into_iter().for_each(|value| put(bytes, value));
@@ -216,6 +204,7 @@ impl<'a> SavedFields<'a> {
 
     fn ring(&mut self, ring: u32, limit: u32) -> Result<RingState, SessionRestoreError> {
         let (kicked, enabled) = (self.flag("kick of a ring")?, self.flag("state of a ring")?);
+        let started = self.flag("start of a ring")?;
         let size = self.word("size of a ring")?;
         valid("size of a ring", size.unwrap_or(1).into(), (1..=limit).contains(&size.unwrap_or(1)))?;
         let base = self.word("position of a ring")?;
@@ -229,7 +218,7 @@ impl<'a> SavedFields<'a> {
             log: self.number("log address of a ring")?,
         };
         let addresses = has_addresses.then_some(addresses);
-        Ok(RingState { size, addresses, base, kicked, enabled, ..RingState::default() })
+        Ok(RingState { size, addresses, base, kicked, enabled, started, live: false })
     }
 
     fn message(&mut self) -> Result<&'a [u8], SessionRestoreError> {

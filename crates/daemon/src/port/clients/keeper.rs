@@ -49,9 +49,14 @@ impl FdSaver {
         if let Some((_, number)) = self.files.iter().find(|(known, _)| known == identity) {
             return KeptMemoryFile { number: *number, new: false };
         }
+        KeptMemoryFile { number: self.keep_one(fd), new: true }
+    }
+
+    /// Keeps a file descriptor under the first unused number, and returns the number.
+    pub(super) fn keep_one(&self, fd: BorrowedFd<'_>) -> u64 {
         let number = self.numbers.first().copied().unwrap_or_default();
         self.keep(number, fd);
-        KeptMemoryFile { number, new: true }
+        number
     }
 
     /// Removes a file of guest memory from the file descriptor store again, if this blocking call was the first to keep

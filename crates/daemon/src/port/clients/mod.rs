@@ -49,7 +49,7 @@ mod shut_door;
 pub(in crate::port) mod slot;
 pub(in crate::port) mod successor;
 pub(in crate::port) mod vfio;
-mod vhost;
+pub(in crate::port) mod vhost;
 mod waiting_client;
 
 use super::engine::PortEngine;

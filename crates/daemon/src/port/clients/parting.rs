@@ -47,7 +47,7 @@ impl PortClients {
     /// message for a reset. The front ends connect again, and set their rings up anew.
     pub(in crate::port) fn disconnect_after_reset(&mut self, engine: &mut PortEngine, now: Time) {
         for index in 0..self.slots.len() {
-            if self.slots[index].connection.as_ref().is_some_and(|connection| !connection.is_kept()) {
+            if self.slots[index].connection.as_ref().is_some_and(|connection| !connection.outlives_reset()) {
                 self.disconnect(index, &DisconnectReason::Ended, engine, now);
             }
         }
@@ -141,7 +141,7 @@ impl PortClients {
             // The poller may have reported what clients sent during the pause to the successor alone.
             let slot = &mut self.slots[index];
             slot.more = slot.connection.is_some();
-            let resumed = slot.connection.as_ref().map(|connection| connection.resume_receiving());
+            let resumed = slot.connection.as_mut().map(|connection| connection.resume(&mut slot.own));
             if let Some(Err(error)) = resumed {
                 self.disconnect(index, &DisconnectReason::Failed(error.to_string()), engine, now);
             }

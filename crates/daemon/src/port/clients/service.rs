@@ -114,13 +114,13 @@ impl PortClients {
         }
     }
 
-    /// Finishes the messages that are handled in part, before the port is saved for the successor process.
-    pub(in crate::port) fn finish_messages(&mut self, engine: &mut PortEngine, now: Time) {
+    /// Prepares each client for the successor process, before the port is saved.
+    pub(in crate::port) fn prepare_hand_over(&mut self, engine: &mut PortEngine, now: Time) {
         for index in 0..self.slots.len() {
             let slot = &mut self.slots[index];
             let Some(connection) = slot.connection.as_mut() else { continue };
             let mut device = VfioFunction { function: slot.function, engine, own: &mut slot.own, now };
-            if let Err(end) = connection.finish_message(&mut device, &mut self.buffer) {
+            if let Err(end) = connection.prepare_hand_over(&mut device, &mut self.buffer) {
                 self.disconnect(index, &end, engine, now);
             }
         }

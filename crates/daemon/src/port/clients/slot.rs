@@ -124,8 +124,9 @@ impl OfferedFunction {
     /// Restores the register pages that the previous host process's client may have mapped. If the card is not
     /// `exactly` as it was, schedules interrupts to the guest's driver until the driver restarts.
     pub(in crate::port) fn resume_driver(&mut self, card: &mut dyn PortCard, exactly: bool, now: Time) {
-        self.calls =
-            self.connection.as_ref().filter(|_| !exactly).map(|_| DriverRestartNoticeSchedule::new(now));
+        let restarting =
+            self.connection.as_ref().filter(|connection| connection.outlives_reset() && !exactly);
+        self.calls = restarting.map(|_| DriverRestartNoticeSchedule::new(now));
         let pages = self.own.successor.kept_pages().zip(self.function.vf());
         self.own.pages = pages.and_then(|(fd, vf)| SharedRegisterPages::adopt(fd, vf, card, exactly, now));
     }

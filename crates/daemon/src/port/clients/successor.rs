@@ -21,8 +21,8 @@ pub(in crate::port) trait ClientStateSaver: Debug + Send {
     /// Commits the client's progress for the successor process. Everything saved so far becomes valid at once.
     fn step(&mut self, progress: ClientMessageProgress);
 
-    /// Begins the saved state of a new client. Returns the numbers under which to keep the client's socket, its reply
-    /// file, and its register pages if the client may map any.
+    /// Begins the saved state of a new client. Returns the numbers under which to keep the client's socket, its file
+    /// ([`ClientMessageProgress::replies`]), and its register pages if the client may map any.
     fn begin(&mut self) -> [u64; 3];
 
     /// Records that the new client's file descriptors are kept.

@@ -66,7 +66,7 @@ impl VfioUserConnection {
     /// successor process. The client waits until that is done.
     pub(super) fn open(stream: StreamSocket, own: &mut ClientResources, now: Time) -> io::Result<Self> {
         let replies = ReplyLog::new()?;
-        let connection = Self::resume(stream, ServerSession::default(), MessageOutbox::new(), replies, now)?;
+        let connection = Self::inherit(stream, ServerSession::default(), MessageOutbox::new(), replies, now)?;
         let own_fds = [connection.stream.as_fd(), connection.replies.as_fd()];
         // Without copies the process is out of descriptors, and a successor cannot resume the client.
         let copies = own_fds.iter().map(BorrowedFd::try_clone_to_owned).collect::<Result<Vec<_>, _>>();
@@ -79,7 +79,7 @@ impl VfioUserConnection {
     }
 
     /// Continues the connection of a client of the previous host process.
-    pub(in crate::port) fn resume(
+    pub(in crate::port) fn inherit(
         stream: StreamSocket,
         session: ServerSession<DeferredCloseFd>,
         outbox: MessageOutbox<DeferredCloseFd>,
@@ -336,7 +336,7 @@ impl ClientConnection for VfioUserConnection {
         self.outbox.pending() == 0 && !self.session.is_suspended() && !self.stream.has_unread()
     }
 
-    fn finish_message(
+    fn prepare_hand_over(
         &mut self,
         device: &mut VfioFunction<'_>,
         buffer: &mut [u8],
@@ -352,11 +352,15 @@ impl ClientConnection for VfioUserConnection {
     }
 
     /// Restores the peek offset of the socket, which another process may have moved.
-    fn resume_receiving(&self) -> io::Result<()> {
+    fn resume(&mut self, _: &mut ClientResources) -> io::Result<()> {
         self.stream.peek_from(self.left)
     }
 
     fn is_kept(&self) -> bool {
+        true
+    }
+
+    fn outlives_reset(&self) -> bool {
         true
     }
 

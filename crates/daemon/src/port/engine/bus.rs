@@ -106,6 +106,12 @@ impl FunctionBus {
         }
     }
 
+    /// Returns the eventfds of a function's interrupt vectors of a type, with their vectors.
+    pub(in crate::port) fn eventfds(&self, index: u32) -> impl Iterator<Item = (u32, &EventFd)> {
+        let eventfds = self.access.eventfds.get(index as usize).into_iter().flatten();
+        (0..).zip(eventfds).filter_map(|(vector, eventfd)| Some((vector, eventfd.as_ref()?)))
+    }
+
     /// Removes all eventfds of the function.
     pub(in crate::port) fn clear_eventfds(&mut self) {
         self.access.eventfds.iter_mut().for_each(|eventfds| eventfds.fill_with(|| None));

@@ -5,10 +5,12 @@
 //! `inheritance` creates the card.
 
 use crate::port::clients::connection::ClientConnection;
-use crate::port::clients::journal::{ClientMessageProgress, SavedDmaWindow, SavedEventfd};
+use crate::port::clients::journal::{ClientMessageProgress, SavedClient, SavedDmaWindow, SavedEventfd};
 use crate::port::clients::slot::OfferedFunction;
 use crate::port::clients::successor::ClientStateSaver;
 use crate::port::clients::vfio::VfioUserConnection;
+use crate::port::clients::vhost::VhostUserConnection;
+use crate::port::clients::vhost::saved::{self as vhost, FrontEndRestoreError};
 use crate::port::engine::bus::FunctionBus;
 use host::dma::MapDmaRegionError;
 use host::eventfd::EventFd;
@@ -37,6 +39,12 @@ pub(super) enum ClientAdoptError {
     /// The saved bytes of a client's incomplete message are not the beginning of a valid message.
     #[error("the saved part of a client's message is invalid: {0}")]
     Held(#[from] ProtocolError),
+    /// The saved state of a vhost-user client is of no use.
+    #[error("the saved session of the client: {0}")]
+    FrontEnd(#[from] FrontEndRestoreError),
+    /// Guest memory of a vhost-user client cannot be mapped again.
+    #[error("the guest's memory: {0}")]
+    Memory(#[from] MapDmaRegionError),
     /// A system call for the client fails.
     #[error(transparent)]
     System(#[from] io::Error),
@@ -46,6 +54,8 @@ pub(super) enum ClientAdoptError {
 pub(super) struct ClientAdopter<'a> {
     pub(super) poller: &'a Poller,
     pub(super) reach: &'a mut FunctionBus,
+    /// True if the function's clients speak vhost-user, false if they speak vfio-user.
+    pub(super) is_virtio: bool,
     pub(super) now: Time,
 }
 
@@ -70,7 +80,7 @@ impl ClientAdopter<'_> {
         });
         match added {
             Ok(connection) => {
-                slot.resume(Box::new(connection));
+                slot.resume(connection);
                 None
             }
             Err(error) => {
@@ -92,19 +102,55 @@ impl ClientAdopter<'_> {
         stream: &StreamSocket,
         progress: &ClientMessageProgress,
         slot: &mut OfferedFunction,
+    ) -> Result<Box<dyn ClientConnection>, ClientAdoptError> {
+        let stream = StreamSocket::adopt(stream.as_fd().try_clone_to_owned()?)?;
+        let noted = slot.own.successor.noted();
+        Ok(match self.is_virtio {
+            true => Box::new(self.front_end(stream, &noted, slot)?),
+            false => Box::new(self.vfio_user(stream, progress, &noted, slot)?),
+        })
+    }
+
+    fn front_end(
+        &mut self,
+        stream: StreamSocket,
+        noted: &SavedClient,
+        slot: &mut OfferedFunction,
+    ) -> Result<VhostUserConnection, ClientAdoptError> {
+        let successor = &mut *slot.own.successor;
+        for window in &noted.windows {
+            // The rings need all memory, and a new connection brings it.
+            map(self.reach, window, successor)?.map_or(Ok(()), Err)?;
+        }
+        let mut kicks = Vec::new();
+        for irq in &noted.irqs {
+            match irq.index {
+                vhost::KICKS => kicks.push((irq.vector, eventfd(*irq, successor)?)),
+                _ => connect(self.reach, *irq, successor)?,
+            }
+        }
+        let saved = successor.kept(noted.progress.replies);
+        let saved = saved.ok_or(ClientAdoptError::Lost("state of the client's session"))?;
+        Ok(VhostUserConnection::inherit(stream, saved, kicks)?)
+    }
+
+    fn vfio_user(
+        &mut self,
+        stream: StreamSocket,
+        progress: &ClientMessageProgress,
+        noted: &SavedClient,
+        slot: &mut OfferedFunction,
     ) -> Result<VfioUserConnection, ClientAdoptError> {
         if progress.torn {
             return Err(ClientAdoptError::Torn);
         }
         let (function, successor) = (slot.function, &mut *slot.own.successor);
-        let stream = StreamSocket::adopt(stream.as_fd().try_clone_to_owned()?)?;
         finish_consuming(&stream, successor)?;
         let file =
             successor.kept(progress.replies).ok_or(ClientAdoptError::Lost("file of pending replies"))?;
         let (replies, owed, sent) = ReplyLog::adopt(file, progress.extent, progress.held)?;
         let held_fds =
             successor.held_fds(stream.as_fd())?.ok_or(ClientAdoptError::Lost("descriptor of a message"))?;
-        let noted = successor.noted();
         let mut lost = (0_u32, None);
         for window in &noted.windows {
             if let Some(error) = map(self.reach, window, successor)? {
@@ -127,7 +173,13 @@ impl ClientAdopter<'_> {
         let mut session = ServerSession::resume(MAX_DMA_MAPS, agreed, windows);
         let partial = UnfinishedMessage { kept: &replies.read_held()?, skipped: progress.skipped as usize };
         session.resume_partial(partial, held_fds.into_iter().map(|fd| slot.own.errands.keep(fd)))?;
-        Ok(VfioUserConnection::resume(stream, session, MessageOutbox::resume(owed, sent), replies, self.now)?)
+        Ok(VfioUserConnection::inherit(
+            stream,
+            session,
+            MessageOutbox::resume(owed, sent),
+            replies,
+            self.now,
+        )?)
     }
 }
 
@@ -168,10 +220,13 @@ fn connect(
     irq: SavedEventfd,
     successor: &dyn ClientStateSaver,
 ) -> Result<(), ClientAdoptError> {
-    let eventfd = successor.kept(irq.number).and_then(|fd| EventFd::adopt(fd).ok());
-    let eventfd = eventfd.ok_or(ClientAdoptError::Lost("guest's eventfd"))?;
-    reach.set_eventfd(irq.index, irq.vector, Some(eventfd));
+    reach.set_eventfd(irq.index, irq.vector, Some(eventfd(irq, successor)?));
     Ok(())
+}
+
+fn eventfd(irq: SavedEventfd, successor: &dyn ClientStateSaver) -> Result<EventFd, ClientAdoptError> {
+    let eventfd = successor.kept(irq.number).and_then(|fd| EventFd::adopt(fd).ok());
+    eventfd.ok_or(ClientAdoptError::Lost("guest's eventfd"))
 }
 
 /// Consumes the bytes that the previous host process had begun to consume from the client's socket. The socket's peek

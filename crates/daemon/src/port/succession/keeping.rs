@@ -89,6 +89,9 @@ impl ClientStateSaver for JournalStateSaver {
 
     fn step(&mut self, progress: ClientMessageProgress) {
         self.journal.step(progress);
+        if progress.stream != 0 {
+            self.coming = None;
+        }
         let stale = std::mem::take(&mut self.stale);
         self.forget(stale);
     }
@@ -96,12 +99,12 @@ impl ClientStateSaver for JournalStateSaver {
     fn begin(&mut self) -> [u64; 3] {
         let numbers = [(); 3].map(|()| self.numbers.number());
         self.coming = Some(numbers);
+        self.journal.clear_windows();
         numbers
     }
 
     fn arrived(&mut self) {
-        if let Some([stream, replies, _]) = self.coming.take() {
-            self.journal.clear_windows();
+        if let Some([stream, replies, _]) = self.coming {
             self.step(ClientMessageProgress { stream, replies, ..ClientMessageProgress::default() });
         }
     }

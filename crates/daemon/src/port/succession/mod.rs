@@ -124,7 +124,9 @@ impl PortHandOverState {
         }
         let function = slot.function;
         let had_client = slot.own.successor.progress().stream != 0;
-        let orphan = ClientAdopter { poller, reach: engine.reach_mut(function), now }.adopt(place, slot);
+        let is_virtio = engine.card().is_virtio(function);
+        let orphan =
+            ClientAdopter { poller, reach: engine.reach_mut(function), is_virtio, now }.adopt(place, slot);
         if had_client && slot.connection().is_none() {
             engine.card_mut().reset_function(function);
             slot.own.successor.note_configuration(engine.card_mut());

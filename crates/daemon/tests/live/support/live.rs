@@ -60,12 +60,28 @@ impl LiveHost {
     /// Replaces the host by a successor process with the configuration `text`, which takes all clients over, as
     /// `softiov upgrade` does.
     pub(crate) fn hand_over(&mut self, text: &str) {
+        self.hand_over_while(text, || {});
+    }
+
+    /// Replaces the host as [`Self::hand_over`] does, and calls `paused` while no process serves the ports.
+    pub(crate) fn hand_over_while(&mut self, text: &str, paused: impl FnOnce()) {
         let config = HostConfig::check(HostConfig::parse(text).unwrap(), self.folder.path()).unwrap();
         let host = self.host.take().unwrap();
         assert!(host.pause(ASIDE), "a port cannot pause");
+        paused();
         let ready = ReadyHost::open(config, host.vault()).unwrap();
         host.leave();
         self.host = Some(ready.start().unwrap());
+    }
+
+    /// Pauses the host for a successor process with the configuration `text`, which opens the ports and gives up. This host
+    /// continues.
+    pub(crate) fn refuse_hand_over(&mut self, text: &str) {
+        let config = HostConfig::check(HostConfig::parse(text).unwrap(), self.folder.path()).unwrap();
+        let host = self.host.as_ref().unwrap();
+        assert!(host.pause(ASIDE), "a port cannot pause");
+        drop(ReadyHost::open(config, host.vault()).unwrap());
+        host.resume();
     }
 
     /// Returns the path of a VF's vfio-user socket, by the VF's index.

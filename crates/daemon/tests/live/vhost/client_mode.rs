@@ -75,13 +75,23 @@ fn host_connects_to_a_restarted_vmm() {
 }
 
 #[test]
-fn host_connects_again_after_upgrade_reset_and_disconnection() {
+fn connections_to_vmms_continue_in_the_next_version_of_the_host() {
     let mut live = LiveHost::with(PORT);
-    let ((first, mut a), (second, mut b)) = (boot(&live, 0), boot(&live, 1));
-    live.hand_over(PORT);
+    let ((first, mut a), (_second, mut b)) = (boot(&live, 0), boot(&live, 1));
+    for _ in 0..3 {
+        live.hand_over(PORT);
+        exchange(&mut a, &mut b);
+        assert_eq!(live.show(0).function.unconnected, None);
+    }
+    live.disconnect(0).unwrap();
     reconnect(&first, &mut a);
-    reconnect(&second, &mut b);
     exchange(&mut a, &mut b);
+}
+
+#[test]
+fn host_connects_again_after_reset_and_disconnection() {
+    let live = LiveHost::with(PORT);
+    let ((first, mut a), (second, mut b)) = (boot(&live, 0), boot(&live, 1));
     live.reset_port().unwrap();
     reconnect(&first, &mut a);
     reconnect(&second, &mut b);
@@ -96,7 +106,8 @@ fn upgrade_may_change_the_socket_mode() {
     let mut live = LiveHost::with(super::PORT);
     let mut guest = VirtioGuest::boot(&live, 0);
     live.hand_over(PORT);
-    guest.front.wait_for_end();
+    assert!(live.show(0).active, "the connection of the former mode continues");
+    guest.front.stream.hang_up();
     eventually("the former listening socket is gone", || {
         live.show(0)
             .function
@@ -108,7 +119,9 @@ fn upgrade_may_change_the_socket_mode() {
     drop(listener);
     std::fs::remove_file(live.socket(0)).unwrap();
     live.hand_over(super::PORT);
-    guest.front.wait_for_end();
+    assert!(live.show(0).active);
+    guest.front.stream.hang_up();
+    eventually("the VF is free", || live.show(0).peer.is_none());
     guest.reconnect(&live.socket(0));
 }
 

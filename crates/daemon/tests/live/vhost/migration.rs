@@ -160,6 +160,17 @@ fn truncated_log_disconnects_its_client_alone() {
 }
 
 #[test]
+fn front_end_with_a_log_connects_again_after_a_hand_over() {
+    let mut live = LiveHost::with(PORT);
+    let [mut a, mut b] = [0, 1].map(|vf| VirtioGuest::boot(&live, vf));
+    begin_log(&mut a, &TestLog::new());
+    live.hand_over(PORT);
+    a.front.wait_for_end();
+    a.reconnect(&live.socket(0));
+    exchange(&mut a, &mut b);
+}
+
+#[test]
 fn next_client_has_no_log() {
     let live = LiveHost::with(PORT);
     let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));

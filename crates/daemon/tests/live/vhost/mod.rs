@@ -3,6 +3,7 @@
 
 pub(crate) mod front_end;
 pub(crate) mod guest;
+mod hand_over;
 mod packed_ring;
 
 mod busy;

@@ -52,12 +52,24 @@ impl ClientConnection for FailingKicks {
         self.0.is_idle()
     }
 
-    fn resume_receiving(&self) -> io::Result<()> {
-        self.0.resume_receiving()
+    fn prepare_hand_over(
+        &mut self,
+        device: &mut VfioFunction<'_>,
+        buffer: &mut [u8],
+    ) -> Result<(), DisconnectReason> {
+        self.0.prepare_hand_over(device, buffer)
+    }
+
+    fn resume(&mut self, own: &mut ClientResources) -> io::Result<()> {
+        self.0.resume(own)
     }
 
     fn is_kept(&self) -> bool {
         self.0.is_kept()
+    }
+
+    fn outlives_reset(&self) -> bool {
+        self.0.outlives_reset()
     }
 
     fn close(self: Box<Self>, device: &mut VfioFunction<'_>) -> StreamSocket {

@@ -17,6 +17,7 @@ pub(super) use stall::{ClientStallCause, PATIENCE};
 
 use super::device::VfioFunction;
 use super::errand::BlockingCallOutcome;
+use super::holdings::ClientResources;
 use crate::clock::TimeSource;
 use host::poll::Poller;
 use host::socket::StreamSocket;
@@ -43,11 +44,13 @@ pub(in crate::port) trait ClientConnection: Debug + Send {
         clock: &dyn TimeSource,
     ) -> VisitResult;
 
-    /// Finishes a message that the end of the client's turn has suspended, whatever it costs: a successor process
-    /// would handle the whole message again.
-    fn finish_message(&mut self, _: &mut VfioFunction<'_>, _: &mut [u8]) -> Result<(), DisconnectReason> {
-        Ok(())
-    }
+    /// Prepares the client for the successor process, before the port is saved: saves the client, or finishes a message that
+    /// the end of the client's turn has suspended, whatever it costs. A successor would handle the whole message again.
+    fn prepare_hand_over(
+        &mut self,
+        device: &mut VfioFunction<'_>,
+        buffer: &mut [u8],
+    ) -> Result<(), DisconnectReason>;
 
     /// Applies the outcome of a blocking call, and resumes the client if it waited for the call.
     fn finish(&mut self, device: &mut VfioFunction<'_>, outcome: BlockingCallOutcome);
@@ -83,12 +86,17 @@ pub(in crate::port) trait ClientConnection: Debug + Send {
     /// Returns true if no reply to the client and no message from the client is pending.
     fn is_idle(&self) -> bool;
 
-    /// Prepares the client's socket for further receives, after a successor process may have received from the socket.
-    fn resume_receiving(&self) -> io::Result<()>;
+    /// Continues the client after a successor process has refused to take the port, and may have received from the client's
+    /// socket.
+    fn resume(&mut self, own: &mut ClientResources) -> io::Result<()>;
 
-    /// Returns true if the client continues with the host's successor process, and after a reset of the card. Otherwise
-    /// the client is disconnected, and must connect again.
+    /// Returns true if the client continues with the host's successor process. Otherwise the client is disconnected, and must
+    /// connect again.
     fn is_kept(&self) -> bool;
+
+    /// Returns true if the client continues after a reset of the card. Otherwise the client is disconnected, and must connect
+    /// again.
+    fn outlives_reset(&self) -> bool;
 
     /// Ends the session, and releases memory and interrupts. Returns the socket, which may hold unread file
     /// descriptors.

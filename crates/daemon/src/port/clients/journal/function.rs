@@ -13,7 +13,8 @@ use vfio_user::wire::MAX_MESSAGE_FDS;
 /// Progress of a client in its stream of messages, saved in the journal. All fields become valid at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::port) struct ClientMessageProgress {
-    /// Numbers under which the client's socket and reply file are kept; 0 if there is no client.
+    /// Numbers under which the client's socket and its file are kept; 0 if there is no client. The file holds pending replies,
+    /// or a vhost-user client's saved state.
     pub(in crate::port) stream: u64,
     pub(in crate::port) replies: u64,
     /// Range of the reply file that holds replies not sent yet.
@@ -34,7 +35,8 @@ pub(in crate::port) struct ClientMessageProgress {
     pub(in crate::port) fds: [u64; MAX_MESSAGE_FDS],
     /// Negotiated minor version of vfio-user, and true if one message may carry several writes.
     pub(in crate::port) agreed: Option<(u16, bool)>,
-    /// True if an earlier version of softiov has consumed part of a message without keeping it.
+    /// True if an earlier version of softiov has consumed part of a message without keeping it. Set for vhost-user clients, so
+    /// that an earlier version, which cannot resume them, disconnects them.
     pub(in crate::port) torn: bool,
 }
 
@@ -320,10 +322,13 @@ fn encode(progress: &ClientMessageProgress, step: u64, used: u64) -> ProgressWor
         skipped,
         fds,
         agreed,
-        torn: _,
+        torn,
     } = *progress;
     let agreed = agreed.map_or(0, |(minor, several)| 1 | u64::from(several) << 1 | u64::from(minor) << 16);
-    let flags = BY_PEEK_OFFSET | if consuming > 0 || held.length > 0 { TORN } else { 0 };
+    let flags = match torn {
+        true => TORN,
+        false => BY_PEEK_OFFSET | if consuming > 0 || held.length > 0 { TORN } else { 0 },
+    };
     let UnsentReplyRange { begin, end } = extent;
     let mut record = [0; FDS + MAX_MESSAGE_FDS];
     record[..FDS].copy_from_slice(&[

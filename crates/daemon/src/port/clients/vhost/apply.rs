@@ -26,7 +26,7 @@ use virtio_nic::{LONGEST_FRAME, Nic, RingStartParameters};
 const FRAME_OVERHEAD: usize = 18;
 
 /// Calls `act` with the card and the VF. Returns `None` for a port of another card family.
-fn with_nic<R>(device: &mut VfioFunction<'_>, act: impl FnOnce(&mut Nic, u8) -> R) -> Option<R> {
+pub(super) fn with_nic<R>(device: &mut VfioFunction<'_>, act: impl FnOnce(&mut Nic, u8) -> R) -> Option<R> {
     let vf = device.function.vf()?;
     Some(act(device.engine.card_mut().virtio()?, vf.get()))
 }

@@ -43,6 +43,11 @@ impl KickEventfds {
         }
     }
 
+    /// Returns the eventfd of each ring that has one.
+    pub(super) fn eventfds(&self) -> impl Iterator<Item = (u32, &EventFd)> {
+        (0..).zip(&self.rings).filter_map(|(ring, kick)| Some((ring, &kick.as_ref()?.eventfd)))
+    }
+
     /// Moves the eventfds to the poller of the worker that serves the function now, or to the port's own (`None`). The new
     /// poller reports the kicks that the old one has not, and repeats one of each ring that was kicked before. `place` is the
     /// index of the function. Returns false if the eventfds were in that poller.

@@ -9,11 +9,13 @@
 //! | `inflight` | records of unfinished descriptors |
 //! | `log` | the migration log, which marks written pages |
 //! | `kicks` | eventfds of kicks in the port's poller |
+//! | `hand_over`, `saved` | a connection that is saved for the successor process, and continued there |
 //!
-//! No front end is kept for the successor process: its socket is closed, and it connects again. Split rings continue at
-//! the used index in guest memory, so that nothing is lost.
+//! After a crash no front end is kept for the successor process: its socket is closed, and it connects again. Split rings
+//! continue at the used index in guest memory, so that nothing is lost.
 
 mod apply;
+mod hand_over;
 mod inflight;
 #[cfg(test)]
 mod kick_moves;
@@ -21,6 +23,7 @@ mod kicks;
 mod log;
 mod offer;
 mod regions;
+pub(in crate::port) mod saved;
 
 use super::connection::{
     ClientConnection, ClientServiceBudget, ClientServiceOutcome, ClientStall, ClientStallCause,
@@ -28,8 +31,10 @@ use super::connection::{
 };
 use super::device::VfioFunction;
 use super::errand::BlockingCallOutcome;
+use super::holdings::ClientResources;
 use crate::clock::TimeSource;
 use crate::port::tokens;
+use hand_over::FrontEndHandOver;
 use host::dma::DmaTable;
 use host::poll::Poller;
 use host::socket::{ReceivedFds, SocketReceiveResult, SocketSendResult, StreamSocket};
@@ -47,7 +52,7 @@ use vhost_user::outbox::OutgoingMessages;
 
 /// Connection of a vhost-user client to one function of the card.
 #[derive(Debug)]
-pub(super) struct VhostUserConnection {
+pub(in crate::port) struct VhostUserConnection {
     stream: StreamSocket,
     session: BackendSession<DeferredCloseFd>,
     outbox: OutgoingMessages<DeferredCloseFd>,
@@ -62,6 +67,7 @@ pub(super) struct VhostUserConnection {
     failed: Option<DisconnectReason>,
     /// True while the client's messages wait for the end of a blocking call.
     waiting: bool,
+    hand_over: FrontEndHandOver,
 }
 
 impl VhostUserConnection {
@@ -78,6 +84,7 @@ impl VhostUserConnection {
             stalled: None,
             failed: None,
             waiting: false,
+            hand_over: FrontEndHandOver::None,
         }
     }
 
@@ -191,6 +198,7 @@ impl ClientConnection for VhostUserConnection {
         if let Some(reason) = self.failed.take() {
             return Err(reason);
         }
+        self.begin_inherited(device);
         let visited = self.receive(device, buffer, clock);
         if let Err(DisconnectReason::Failed(_)) = visited {
             // Replies to earlier messages go out before the end, if the socket accepts them at once.
@@ -238,16 +246,31 @@ impl ClientConnection for VhostUserConnection {
         self.outbox.pending() == 0 && !self.stream.has_unread()
     }
 
-    /// Does nothing: the successor process does not receive from the socket.
-    fn resume_receiving(&self) -> io::Result<()> {
+    fn prepare_hand_over(
+        &mut self,
+        device: &mut VfioFunction<'_>,
+        _: &mut [u8],
+    ) -> Result<(), DisconnectReason> {
+        self.save(device);
+        Ok(())
+    }
+
+    fn resume(&mut self, own: &mut ClientResources) -> io::Result<()> {
+        self.end_hand_over(own);
         Ok(())
     }
 
     fn is_kept(&self) -> bool {
+        matches!(self.hand_over, FrontEndHandOver::Saved)
+    }
+
+    /// Returns false: vhost-user has no message for a reset.
+    fn outlives_reset(&self) -> bool {
         false
     }
 
-    fn close(self: Box<Self>, device: &mut VfioFunction<'_>) -> StreamSocket {
+    fn close(mut self: Box<Self>, device: &mut VfioFunction<'_>) -> StreamSocket {
+        self.end_hand_over(device.own);
         let reach = device.engine.reach_mut(device.function);
         reach.unmap_all();
         reach.change_log(DmaTable::remove_log);

@@ -83,6 +83,6 @@ fn port_finishes_a_suspended_message_before_a_hand_over() {
     world.round();
     assert!(!has_reply(&mut client));
     let now = world.port_time();
-    world.port.clients.finish_messages(&mut world.port.engine, now);
+    world.port.clients.prepare_hand_over(&mut world.port.engine, now);
     assert!(has_reply(&mut client), "the successor handles no message a second time");
 }
