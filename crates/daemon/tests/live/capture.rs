@@ -4,12 +4,15 @@ use crate::support::guest::VfGuest;
 use crate::support::http;
 use crate::support::live::LiveHost;
 use crate::support::{PATIENCE, eventually};
+use crate::vhost::guest::{VirtioGuest, exchange};
 use daemon::control::client::{self, CaptureQuery, ControlClientError};
+use host::socket::StreamSocket;
 use i82576::MacAddress;
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, channel};
+use virtio::VirtioFeatures;
 
 /// Starts a capture of frames in a thread, and returns the receiver of its pcapng bytes, piece by piece.
 fn begin(live: &LiveHost, query: CaptureQuery) -> Receiver<Vec<u8>> {
@@ -140,5 +143,65 @@ fn captures_without_a_reader_end_and_block_no_guest() {
     eventually("another capture can start", || {
         let begun = client::capture(&live.control_socket(), &query(&[]), &mut |_| ControlFlow::Break(()));
         begun.is_ok()
+    });
+}
+
+#[test]
+fn capture_of_a_virtio_port_has_the_frames_of_every_worker() {
+    let live =
+        LiveHost::with("[[port]]\nfamily = \"virtio\"\nvfs = 2\nworkers = 2\ndispatcher = \"spread\"\n");
+    let second_worker = || live.show_port("pf0").workers[1].vfs.clone();
+    let (mut a, mut b) = (VirtioGuest::boot(&live, 0), VirtioGuest::boot(&live, 1));
+    exchange(&mut a, &mut b);
+    eventually("a VF moves to the second worker", || second_worker() == [1]);
+    let pieces = begin(&live, query(&[]));
+    let at_b = begin(&live, CaptureQuery { filter: "greater 200".into(), ..query(&["pf0vf1"]) });
+    let [mut file, mut to_b] = [&pieces, &at_b].map(|pieces| pieces.recv().unwrap());
+    eventually("the port's own thread serves all VFs", || second_worker().is_empty());
+    eventually("frames of both VFs are captured", || {
+        a.if_room(2, |a| [&[0x51; 300][..], &[0x54; 60]].iter().for_each(|payload| a.send(payload)));
+        b.if_room(2, |b| {
+            b.send(&[0x52; 100]);
+            b.send_from([2, 6, 6, 6, 6, 6], a.mac(), &[0x53; 100]);
+        });
+        a.take();
+        b.take();
+        file.extend(pieces.try_iter().flatten());
+        to_b.extend(at_b.try_iter().flatten());
+        [[0x51; 100], [0x52; 100], [0x53; 100]].iter().all(|payload| has(&file, payload))
+            && has(&to_b, &[0x51; 300])
+    });
+    assert!(has(&file, b"dropped: the source address is not the sender's (spoof check)"));
+    assert!([&b"pf0vf0"[..], b"pf0vf1", b"uplink"].iter().all(|name| has(&file, name)));
+    assert!(has(&to_b, b"pf0vf1") && !has(&to_b, b"pf0vf0"));
+    assert!(![0x52, 0x53, 0x54].iter().any(|other| has(&to_b, &[*other; 60])), "other frames were captured");
+    drop((pieces, at_b));
+    // The host finds the closed capture by the next frame for it.
+    eventually("the VF moves again", || {
+        a.if_room(1, |a| a.send(&[0x55; 300]));
+        b.take();
+        second_worker() == [1]
+    });
+    exchange(&mut a, &mut b);
+}
+
+#[test]
+fn large_packet_between_virtio_guests_is_captured_unsegmented() {
+    use VirtioFeatures as V;
+    let live = LiveHost::with("[[port]]\nfamily = \"virtio\"\nvfs = 2\n");
+    let features = [V::CSUM, V::GUEST_CSUM, V::HOST_TSO4, V::GUEST_TSO4].map(|feature| feature.bits());
+    let [mut a, mut b]: [VirtioGuest; 2] = [0, 1].map(|vf| {
+        let stream = StreamSocket::connect(&live.socket(vf)).unwrap();
+        VirtioGuest::boot_with_features(stream, vf, features.iter().sum())
+    });
+    exchange(&mut a, &mut b);
+    let pieces = begin(&live, query(&["pf0vf1"]));
+    let mut file = pieces.recv().unwrap();
+    eventually("the packet is captured", || {
+        a.if_room(1, |a| a.send_segmented(b.mac(), 3, 400));
+        a.take();
+        b.take();
+        file.extend(pieces.try_iter().flatten());
+        has(&file, &[7; 1200])
     });
 }
