@@ -5,6 +5,7 @@ pub(crate) mod front_end;
 pub(crate) mod guest;
 mod hand_over;
 mod packed_ring;
+pub(crate) mod refusal;
 
 mod busy;
 mod client_mode;
@@ -16,7 +17,6 @@ mod memory;
 mod migration;
 mod packed;
 mod reconnection;
-mod refusal;
 mod workers;
 
 /// Configuration of a port with virtio VFs.

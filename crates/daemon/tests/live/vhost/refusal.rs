@@ -39,14 +39,15 @@ fn disable(live: &LiveHost) {
     wait_shut(&live.socket(0));
 }
 
-fn wait_shut(path: &Path) {
+/// Waits until the socket of a VF that may have no client admits no connection.
+pub(crate) fn wait_shut(path: &Path) {
     eventually("connect(2) waits", || {
         StreamSocket::connect(path).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
     });
 }
 
 /// Connects to a socket as QEMU does, in a thread that waits until the socket admits it.
-fn connect_later(path: &Path) -> JoinHandle<StreamSocket> {
+pub(crate) fn connect_later(path: &Path) -> JoinHandle<StreamSocket> {
     let path = path.to_owned();
     spawn(move || StreamSocket::adopt(OwnedFd::from(UnixStream::connect(path).unwrap())).unwrap())
 }
