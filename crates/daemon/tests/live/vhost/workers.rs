@@ -1,6 +1,6 @@
 //! Tests of a virtio port whose VFs are shared by several workers.
 
-use super::guest::{VirtioGuest, exchange};
+use super::guest::{RING, VirtioGuest, exchange};
 use crate::support::eventually;
 use crate::support::live::LiveHost;
 use crate::support::numbers::{FRAMES, exchange_numbers};
@@ -10,6 +10,7 @@ use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
+use virtio::VirtioFeatures;
 
 /// Configuration of a port whose VFs are spread over two workers: the VFs with odd numbers are the second worker's.
 const SPREAD: &str = "[[port]]\nfamily = \"virtio\"\nvfs = 4\nworkers = 2\ndispatcher = \"spread\"\n";
@@ -175,4 +176,38 @@ fn one_worker_serves_all_vfs_of_an_idle_balanced_port() {
     let workers = live.show_port("pf0").workers;
     let vfs: Vec<_> = workers.iter().map(|worker| worker.vfs.len()).collect();
     assert_eq!((vfs, workers.len()), (vec![2, 0, 0], 3));
+}
+
+#[test]
+fn balanced_vfs_spread_under_a_flood_and_fold_back_after_it() {
+    // A full ring of such packets is work for several windows of the dispatcher: the port is busy however slowly the guests send.
+    const SEGMENTS: u16 = 480;
+    const PAYLOAD: u16 = 4;
+    let live =
+        LiveHost::with("[[port]]\nfamily = \"virtio\"\nvfs = 4\nworkers = 2\ndispatcher = \"balanced\"\n");
+    let features = VirtioFeatures::CSUM.bits() | VirtioFeatures::HOST_TSO4.bits();
+    let mut guests: [VirtioGuest; 4] = [0, 1, 2, 3].map(|vf| {
+        VirtioGuest::boot_with_features(StreamSocket::connect(&live.socket(vf)).unwrap(), vf, features)
+    });
+    let [a, b, c, d] = &mut guests;
+    exchange(a, b);
+    exchange(c, d);
+    let macs = guests.each_ref().map(VirtioGuest::mac);
+    eventually("VFs move to the second worker", || {
+        for (vf, guest) in guests.iter_mut().enumerate() {
+            for _ in 0..RING {
+                guest.if_room(1, |guest| guest.send_segmented(macs[vf ^ 1], SEGMENTS, PAYLOAD));
+            }
+            guest.take();
+        }
+        !second_worker(&live).is_empty()
+    });
+    eventually("all VFs fold back", || {
+        // Each status is work of the port's own thread.
+        std::thread::sleep(Duration::from_millis(50));
+        second_worker(&live).is_empty()
+    });
+    guests.iter_mut().for_each(|guest| _ = guest.take());
+    let [a, .., d] = &mut guests;
+    exchange(a, d);
 }
