@@ -17,6 +17,7 @@ mod metrics;
 mod output;
 mod port;
 mod qemu_args;
+mod qemu_version;
 #[cfg(test)]
 mod sample;
 mod serve;

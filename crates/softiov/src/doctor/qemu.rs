@@ -1,15 +1,12 @@
 //! Checks QEMU, which needs a vfio-user client, or for ports of family virtio a vhost-user client.
 
 use super::finding::DoctorFinding;
+use crate::qemu_version::QemuVersion;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const CHECK: &str = "qemu";
 const PROGRAM: &str = "qemu-system-x86_64";
-/// First QEMU version with a vfio-user client.
-const NEEDED: (u32, u32) = (10, 1);
-/// First QEMU version whose sockets have the option `reconnect-ms`.
-const RECONNECT_MS: (u32, u32) = (9, 2);
 const INSTALL: &str = "install QEMU 10.1 or newer (Debian 13: `apt install -t trixie-backports qemu-system-x86`; \
                                           Fedora 43), or name another program with --qemu";
 
@@ -48,42 +45,35 @@ pub(super) fn judge(qemu: Option<&QemuProgram>, needs_vfio_user: bool) -> Doctor
     };
     let path = path.display();
     let first = version.lines().next().unwrap_or_default();
-    let Some(number) = number(first) else {
+    let Some(number) = QemuVersion::of_program(first) else {
         let seen = format!("cannot read the version of {path}: {first:?}");
         return DoctorFinding::problem(CHECK, seen, "name a QEMU program with --qemu");
     };
-    let (major, minor) = number;
     if !needs_vfio_user {
-        return virtio(&format!("{path} (QEMU {major}.{minor})"), number, devices);
+        return virtio(&format!("{path} (QEMU {number})"), number, devices);
     }
-    if number < NEEDED {
-        let seen = format!("{path} is QEMU {major}.{minor}; vfio-user needs {}.{}", NEEDED.0, NEEDED.1);
+    if number < QemuVersion::VFIO_USER {
+        let seen = format!("{path} is QEMU {number}; vfio-user needs {}", QemuVersion::VFIO_USER);
         return DoctorFinding::problem(CHECK, seen, INSTALL);
     }
     if !devices.contains("\"vfio-user-pci\"") {
-        let seen = format!("{path} (QEMU {major}.{minor}) was built without the device vfio-user-pci");
+        let seen = format!("{path} (QEMU {number}) was built without the device vfio-user-pci");
         return DoctorFinding::problem(CHECK, seen, INSTALL);
     }
-    DoctorFinding::ok(CHECK, format!("{path} (QEMU {major}.{minor}) has vfio-user-pci"))
+    DoctorFinding::ok(CHECK, format!("{path} (QEMU {number}) has vfio-user-pci"))
 }
 
 /// Judges a QEMU, described by `qemu`, for ports of family virtio.
-fn virtio(qemu: &str, number: (u32, u32), devices: &str) -> DoctorFinding {
+fn virtio(qemu: &str, number: QemuVersion, devices: &str) -> DoctorFinding {
     if !devices.contains("\"virtio-net-pci\"") {
         let seen = format!("{qemu} was built without the device virtio-net-pci");
         return DoctorFinding::problem(CHECK, seen, "name another QEMU program with --qemu");
     }
-    if number < RECONNECT_MS {
-        let remedy = "replace reconnect-ms=100 by reconnect=1 in the output of softiov qemu-args";
+    if number < QemuVersion::RECONNECT_MS {
+        let remedy = format!("run softiov qemu-args with --qemu-version {number}");
         return DoctorFinding::warning(CHECK, format!("{qemu} does not know reconnect-ms"), remedy);
     }
     DoctorFinding::ok(CHECK, format!("{qemu} has virtio-net-pci"))
-}
-
-/// Returns the major and minor version in "QEMU emulator version 11.1.3 (Debian ...)".
-fn number(line: &str) -> Option<(u32, u32)> {
-    let mut parts = line.split_once("version ")?.1.split(|c: char| !c.is_ascii_digit());
-    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -115,14 +105,17 @@ mod tests {
 
     #[test]
     fn virtio_ports_alone_need_no_vfio_user() {
-        let verdict = |version: &str, devices: &str| {
+        let judged = |version: &str, devices: &str| {
             let version = format!("QEMU emulator version {version}");
             let qemu = QemuProgram { path: "/q".into(), version, devices: devices.into() };
-            judge(Some(&qemu), false).verdict
+            judge(Some(&qemu), false)
         };
+        let verdict = |version: &str, devices: &str| judged(version, devices).verdict;
         let device = "name \"virtio-net-pci\", bus PCI\n";
         assert_eq!(verdict("9.2.0", device), DoctorVerdict::Ok);
         assert_eq!(verdict("7.2.22 (Debian)", device), DoctorVerdict::Warning, "reconnect-ms is unknown");
+        let remedy = judged("7.2.22 (Debian)", device).remedy.unwrap();
+        assert!(remedy.contains("softiov qemu-args with --qemu-version 7.2"), "{remedy}");
         assert_eq!(verdict("9.2.0", ""), DoctorVerdict::Problem);
         assert!(judge(None, false).remedy.is_some_and(|remedy| remedy.contains("QEMU 9.2")));
     }

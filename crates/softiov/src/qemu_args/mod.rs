@@ -5,6 +5,7 @@ mod text;
 mod vfio_user;
 mod vhost_user;
 
+use crate::qemu_version::QemuVersion;
 use crate::target::HostSelectionOptions;
 use anyhow::Context;
 use daemon::config::HostConfig;
@@ -28,6 +29,10 @@ pub(crate) struct QemuArgsOptions {
     /// 1. Other VFs have the number of their card.
     #[arg(long, value_name = "PAIRS", value_parser = queue_pairs)]
     queues: Option<u16>,
+    /// Version of the QEMU that gets the arguments, such as 7.2. A VF with family = "virtio" needs another option before 9.2;
+    /// other VFs need 10.1. Default: the newest. libvirt knows its QEMU.
+    #[arg(long, value_name = "X.Y")]
+    qemu_version: Option<QemuVersion>,
     /// Form of the output: arguments for a shell that starts QEMU, the same arguments as a JSON array of strings,
     /// additions to a libvirt domain's XML, or arguments for a shell that starts Cloud Hypervisor.
     #[arg(long, value_enum, default_value = "shell")]
@@ -57,18 +62,18 @@ enum VmmFunctionSocket {
 impl VmmFunctionSocket {
     /// Returns QEMU's arguments that attach the function, and share the guest's memory with the card. Each element is
     /// one argument.
-    fn words(&self, memory: &str) -> Vec<String> {
+    fn words(&self, memory: &str, version: QemuVersion) -> Vec<String> {
         match self {
             Self::VfioUser(socket) => vfio_user::words(socket, memory),
-            Self::VhostUser(device) => device.words(memory),
+            Self::VhostUser(device) => device.words(memory, version),
         }
     }
 
     /// Returns, as quoted shell text on several lines, QEMU's arguments that attach the function.
-    fn shell(&self, memory: &str) -> String {
+    fn shell(&self, memory: &str, version: QemuVersion) -> String {
         match self {
             Self::VfioUser(socket) => vfio_user::shell(socket, memory),
-            Self::VhostUser(device) => device.shell(memory),
+            Self::VhostUser(device) => device.shell(memory, version),
         }
     }
 
@@ -92,9 +97,19 @@ impl VmmFunctionSocket {
 /// Prints the arguments that attach a VF to a VMM.
 pub(crate) fn run(args: &QemuArgsOptions) -> anyhow::Result<ExitCode> {
     let function = find(args)?;
+    let version = args.qemu_version.unwrap_or(QemuVersion::VFIO_USER);
+    if matches!(function, VmmFunctionSocket::VfioUser(_)) && version < QemuVersion::VFIO_USER {
+        anyhow::bail!(
+            "QEMU {version} has no vfio-user, which {} needs: install QEMU {} or newer",
+            args.vf,
+            QemuVersion::VFIO_USER
+        );
+    }
     let text = match args.format {
-        VmmArgumentFormat::Shell => function.shell(&args.memory),
-        VmmArgumentFormat::Json => serde_json::to_string_pretty(&function.words(&args.memory))? + "\n",
+        VmmArgumentFormat::Shell => function.shell(&args.memory, version),
+        VmmArgumentFormat::Json => {
+            serde_json::to_string_pretty(&function.words(&args.memory, version))? + "\n"
+        }
         VmmArgumentFormat::Libvirt => function.libvirt(),
         VmmArgumentFormat::CloudHypervisor => function.cloud_hypervisor(&args.memory),
     };

@@ -2,12 +2,15 @@
 //! closes it. With `socket_mode = "client"` the VMM listens, and the host connects.
 
 use super::text::{memory_shell, memory_words, quoted, xml};
+use crate::qemu_version::QemuVersion;
 use daemon::config::file::SocketRole;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Delay in milliseconds until QEMU connects again (QEMU 9.2 or newer).
+/// Delay in milliseconds until QEMU connects again, from version [`QemuVersion::RECONNECT_MS`] on.
 const RECONNECT_MS: u32 = 100;
+/// Delay in seconds until an earlier QEMU connects again.
+const RECONNECT_SECONDS: u32 = 1;
 
 /// Virtio VF, with the values that its VMM needs to attach it.
 pub(super) struct VhostUserDevice {
@@ -23,7 +26,7 @@ pub(super) struct VhostUserDevice {
 
 impl VhostUserDevice {
     /// Returns the values of QEMU's options `-chardev`, `-netdev` and `-device`.
-    fn values(&self) -> [String; 3] {
+    fn values(&self, version: QemuVersion) -> [String; 3] {
         let Self { name, mac, role, pairs, .. } = self;
         // QEMU takes a doubled comma for a comma of the value.
         let path = self.socket.to_string_lossy().replace(',', ",,");
@@ -33,6 +36,9 @@ impl VhostUserDevice {
             _ => (format!(",queues={pairs}"), format!(",mq=on,vectors={}", 2 * pairs + 2)),
         };
         let end = match role {
+            SocketRole::Server if version < QemuVersion::RECONNECT_MS => {
+                format!("reconnect={RECONNECT_SECONDS}")
+            }
             SocketRole::Server => format!("reconnect-ms={RECONNECT_MS}"),
             SocketRole::Client => "server=on,wait=off".to_owned(),
         };
@@ -45,15 +51,15 @@ impl VhostUserDevice {
 
     /// Returns QEMU's arguments for the VF, and for guest memory that QEMU shares with the card. Each element is one
     /// argument.
-    pub(super) fn words(&self, memory: &str) -> Vec<String> {
+    pub(super) fn words(&self, memory: &str, version: QemuVersion) -> Vec<String> {
         let options = ["-chardev", "-netdev", "-device"].map(str::to_owned);
-        let pairs = options.into_iter().zip(self.values());
+        let pairs = options.into_iter().zip(self.values(version));
         memory_words(memory).into_iter().chain(pairs.flat_map(|(option, value)| [option, value])).collect()
     }
 
     /// Returns QEMU's arguments for the VF as shell text, quoted, on several lines.
-    pub(super) fn shell(&self, memory: &str) -> String {
-        let [chardev, netdev, device] = self.values();
+    pub(super) fn shell(&self, memory: &str, version: QemuVersion) -> String {
+        let [chardev, netdev, device] = self.values(version);
         let memory = memory_shell(memory);
         format!("{memory}-chardev {} \\\n-netdev {netdev} \\\n-device {device}\n", quoted(&chardev))
     }
@@ -112,7 +118,10 @@ fn mode_of_vmm(role: SocketRole) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::VhostUserDevice;
+    use crate::qemu_version::QemuVersion;
     use daemon::config::file::SocketRole;
+
+    const NEWEST: QemuVersion = QemuVersion::RECONNECT_MS;
 
     fn device(socket: &str, pairs: u32) -> VhostUserDevice {
         let (mac, role) = ("02:00:00:00:00:01".into(), SocketRole::Server);
@@ -123,8 +132,8 @@ mod tests {
     fn vmm_listens_on_the_socket_of_a_vf_in_client_mode() {
         let device = VhostUserDevice { role: SocketRole::Client, ..device("/run/s.sock", 1) };
         let chardev = "socket,id=char-pf0vf3,path=/run/s.sock,server=on,wait=off".to_owned();
-        assert!(device.shell("1G").contains(&format!("-chardev '{chardev}'")));
-        assert!(device.words("1G").contains(&chardev));
+        assert!(device.shell("1G", NEWEST).contains(&format!("-chardev '{chardev}'")));
+        assert!(device.words("1G", NEWEST).contains(&chardev));
         let text = device.libvirt();
         assert!(text.contains("<source type='unix' path='/run/s.sock' mode='server'/>\n"), "{text}");
         assert!(!text.contains("reconnect"), "{text}");
@@ -134,7 +143,7 @@ mod tests {
     #[test]
     fn qemu_reconnects_to_a_virtio_vfs_socket() {
         assert_eq!(
-            device("/run/softiov/pf0vf3/vf.sock", 1).shell("2G"),
+            device("/run/softiov/pf0vf3/vf.sock", 1).shell("2G", NEWEST),
             "-object memory-backend-memfd,id=mem0,size=2G,share=on \\\n\
              -machine q35,memory-backend=mem0 -m 2G \\\n\
              -chardev 'socket,id=char-pf0vf3,path=/run/softiov/pf0vf3/vf.sock,reconnect-ms=100' \\\n\
@@ -144,9 +153,23 @@ mod tests {
     }
 
     #[test]
+    fn qemu_before_9_2_reconnects_after_a_second() {
+        for (version, option) in [("7.2", "reconnect=1"), ("9.1", "reconnect=1"), ("9.2", "reconnect-ms=100")]
+        {
+            let version = version.parse().unwrap();
+            let chardev = format!("socket,id=char-pf0vf3,path=/run/s.sock,{option}");
+            let device = device("/run/s.sock", 1);
+            assert!(device.words("1G", version).contains(&chardev), "{version}");
+            assert!(device.shell("1G", version).contains(&format!("'{chardev}'")), "{version}");
+            let listening = VhostUserDevice { role: SocketRole::Client, ..device };
+            assert_eq!(listening.words("1G", version), listening.words("1G", NEWEST));
+        }
+    }
+
+    #[test]
     fn each_queue_pair_of_a_virtio_vf_has_two_vectors() {
         let device = device("/run/s.sock", 4);
-        let words = device.words("1G");
+        let words = device.words("1G", NEWEST);
         assert!(words.contains(&"vhost-user,id=net-pf0vf3,chardev=char-pf0vf3,queues=4".to_owned()));
         let nic = "virtio-net-pci,netdev=net-pf0vf3,mac=02:00:00:00:00:01,mq=on,vectors=10".to_owned();
         assert!(words.contains(&nic), "{words:?}");
@@ -157,8 +180,8 @@ mod tests {
     #[test]
     fn json_arguments_of_a_virtio_vf_equal_its_shell_words() {
         let device = device("/run/s.sock", 2);
-        let unquoted = device.shell("2G").replace(['\'', '\\'], "");
-        assert!(device.words("2G").iter().eq(unquoted.split_whitespace()));
+        let unquoted = device.shell("2G", NEWEST).replace(['\'', '\\'], "");
+        assert!(device.words("2G", NEWEST).iter().eq(unquoted.split_whitespace()));
     }
 
     #[test]
@@ -181,7 +204,7 @@ mod tests {
     #[test]
     fn socket_path_cannot_add_options_to_a_virtio_vf() {
         let device = device("/tmp/a'b,id=x<&.sock", 1);
-        assert!(device.shell("1G").contains(r"path=/tmp/a'\''b,,id=x<&.sock,reconnect"));
+        assert!(device.shell("1G", NEWEST).contains(r"path=/tmp/a'\''b,,id=x<&.sock,reconnect"));
         assert!(device.libvirt().contains("/tmp/a&apos;b,id=x&lt;&amp;.sock"));
     }
 }

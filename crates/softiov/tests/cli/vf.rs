@@ -229,6 +229,35 @@ fn qemu_args_refuses_an_invalid_memory_size_and_a_port() {
 }
 
 #[test]
+fn qemu_args_for_an_older_qemu_have_its_options() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("softiov.toml");
+    std::fs::write(&file, "[[port]]\nfamily = \"virtio\"\n[[port]]\n").unwrap();
+    let serve = ServeProcess::start(&folder, &["--config", file.to_str().unwrap()]);
+    let ask = |words: &str| softiov(serve.folder(), &words.split(' ').collect::<Vec<_>>());
+    let newest = ask("qemu-args pf0vf0");
+    assert!(newest.status == Some(0) && newest.out.contains(",reconnect-ms=100'"), "{newest:?}");
+    assert_eq!(ask("qemu-args pf0vf0 --qemu-version 9.2").out, newest.out);
+    for format in ["shell", "json"] {
+        let older = ask(&format!("qemu-args pf0vf0 --qemu-version 7.2 --format {format}"));
+        assert!(older.status == Some(0) && older.out.contains("vf.sock,reconnect=1"), "{older:?}");
+        assert!(!older.out.contains("reconnect-ms"), "{}", older.out);
+    }
+    let refused = ask("qemu-args pf1vf0 --qemu-version 9.2");
+    assert_eq!((refused.status, refused.out.as_str()), (Some(1), ""));
+    assert!(
+        refused.err.contains("QEMU 9.2") && refused.err.contains("QEMU 10.1 or newer"),
+        "{}",
+        refused.err
+    );
+    assert_eq!(ask("qemu-args pf1vf0 --qemu-version 10.1").out, ask("qemu-args pf1vf0").out);
+    for version in ["9", "newest", "9.x"] {
+        let said = ask(&format!("qemu-args pf0vf0 --qemu-version {version}"));
+        assert!(said.status == Some(2) && said.err.contains("such as 9.2"), "{version}: {said:?}");
+    }
+}
+
+#[test]
 fn vf_set_refuses_a_mac_address_of_another_port() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.toml");
