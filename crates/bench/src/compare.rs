@@ -6,21 +6,19 @@
 //! plane and by the same policy, so that what differs is the guest's interface.
 
 use crate::contender::card::CardVariant;
-use crate::contender::served::SoftiovContender;
+use crate::contender::served::{self, SoftiovContender};
 use crate::contender::work::Workload;
-use crate::contender::{ContenderKind, Contenders};
+use crate::contender::{self, ContenderKind};
 use crate::latency;
 use crate::machine::processors::ProcessorAssignment;
 use crate::options::BenchmarkOptions;
-use crate::report::BenchmarkRow;
 use crate::report::comparison::{MODEL, MODELLED, name};
+use crate::report::{BenchmarkReport, BenchmarkRow};
 use crate::{rounds, statistics};
 use anyhow::{Context, Result};
 use lab::runner::plan::ExperimentSelection;
 use lab::runner::{self, ExperimentOptions};
 
-/// Payload of a message in bytes, as in the paper's figures.
-const MESSAGES: [usize; 6] = [1_500, 2_000, 2_500, 3_000, 3_500, 4_000];
 /// Number of bytes of the frames whose latency and order are measured.
 const FRAME: usize = 1_500;
 /// Load at which latency and order are measured, as a fraction of the rate of messages.
@@ -34,67 +32,77 @@ pub const CLAIMS: [&str; 2] = [
      copy: the paper's adapter did not. The model's rows are virtual time on the paper's machine.",
 ];
 
-/// Measures all families by number of ports and by message size, and then latency and order. Returns the rows.
+/// Measures all families by number of ports and by message size, and then latency and order. Adds the rows and the names of
+/// refused cards to the report.
 ///
 /// # Errors
 /// A host does not start, or moves no frame; or the lab's model cannot be run.
-pub fn rows(options: &BenchmarkOptions, processors: ProcessorAssignment) -> Result<Vec<BenchmarkRow>> {
-    let mut rows = modelled()?;
+pub fn measure(
+    options: &BenchmarkOptions,
+    processors: ProcessorAssignment,
+    report: &mut BenchmarkReport,
+) -> Result<()> {
+    report.rows.extend(modelled()?);
     for &ports in &options.ports {
-        for message in MESSAGES {
-            let found = messages(options, processors, ports.into(), message)?;
-            found.iter().for_each(|row| eprintln!("{row}"));
-            rows.extend(found);
+        for &message in &options.messages {
+            let (rows, skipped) = messages(options, processors, ports.into(), message.into())?;
+            report.skip(skipped);
+            rows.iter().for_each(|row| eprintln!("{row}"));
+            report.rows.extend(rows);
         }
     }
-    let cards = options
-        .cards
-        .iter()
-        .flat_map(|&card| card.modes(&options.modes).iter().map(move |&mode| (card, mode)));
-    for (card, mode) in cards.filter(|_| options.latency_ms > 0) {
-        rows.extend(one_way(options, processors, (card, mode), &rows)?);
+    if options.latency_ms == 0 {
+        return Ok(());
     }
-    Ok(rows)
+    for options in &options.varied() {
+        for &card in &options.cards {
+            for &mode in card.modes(&options.modes) {
+                let row = one_way(options, processors, (card, mode), &report.rows)?;
+                row.iter().for_each(|row| eprintln!("{row}"));
+                report.rows.extend(row);
+            }
+        }
+    }
+    Ok(())
 }
 
-/// Measures messages of one size between guests on `ports` ports, of all families by turns.
+/// Measures messages of one size between guests on `ports` ports, of all families by turns. Returns the rows, and the reasons
+/// why hosts refuse cards.
 fn messages(
     options: &BenchmarkOptions,
     processors: ProcessorAssignment,
     ports: usize,
     message: usize,
-) -> Result<Vec<BenchmarkRow>> {
+) -> Result<(Vec<BenchmarkRow>, Vec<String>)> {
     let work = Workload::Messages(message);
-    let mut contenders: Contenders = Vec::new();
-    for options in &options.varied() {
-        for &card in &options.cards {
-            for &mode in card.modes(&options.modes) {
-                contenders.push(Box::new(SoftiovContender::with_guests(
-                    options, card, mode, processors, work, ports,
-                )?));
-            }
-        }
-    }
+    let (mut contenders, skipped) = contender::cards(options, processors, work, ports)?;
     let rounds = rounds::run(&mut contenders, options, processors)?;
     let mut rows = statistics::rows(&name(ports), &contenders, &rounds, message);
+    let split = served::name(options, CardVariant::Virtio, ContenderKind::Kicked);
     for row in &mut rows {
+        row.ports = Some(ports);
+        // Of many cards and variations, only two ratios matter: to the split driver, and to the card without the variation.
+        let (own, mode) = (row.peer_without_variation().to_owned(), row.mode);
+        row.ratios.retain(|ratio| ratio.to == split || (ratio.to == own && ratio.mode == mode));
         // The frames of a message have all its payload together.
         let payload = message as f64 / work.arrivals() as f64;
         row.gbps = row.mpps.map(|mpps| mpps * payload * 8.0 / 1e3);
     }
-    Ok(rows)
+    Ok((rows, skipped))
 }
 
-/// Measures latency and order of single frames of a family, at a load below the rate of the messages in `rows`.
+/// Measures latency and order of single frames of a card, at a load below the rate of its messages in `rows`. Returns `None`
+/// without such a rate: the host refuses the card.
 fn one_way(
     options: &BenchmarkOptions,
     processors: ProcessorAssignment,
     (card, mode): (CardVariant, ContenderKind),
     rows: &[BenchmarkRow],
 ) -> Result<Option<BenchmarkRow>> {
-    let mut served = SoftiovContender::start(options, card, mode, processors, Workload::Frames(FRAME))?;
-    let is_own = |row: &&BenchmarkRow| row.peer.starts_with(card.name()) && row.mode == mode;
+    let own = served::name(options, card, mode);
+    let is_own = |row: &&BenchmarkRow| row.peer == own && row.mode == mode;
     let Some(capacity) = rows.iter().filter(is_own).find_map(|row| row.mpps) else { return Ok(None) };
+    let mut served = SoftiovContender::start(options, card, mode, processors, Workload::Frames(FRAME))?;
     latency::row(&mut served, FRAME, LOAD, capacity, options).map(Some)
 }
 

@@ -17,6 +17,7 @@
 //! | [`idle`] | a host with silent guests |
 //! | [`moderation`] | policies of interrupt moderation under loads |
 //! | [`flame`] | profile of the host's cycles |
+//! | [`variation`] | settings of a card that differ from the defaults |
 //! | [`report`] | rows, as a table, JSON and charts |
 //! | [`machine`] | processors, processes restricted to them, huge pages, hardware counters |
 //!
@@ -35,6 +36,7 @@ pub mod raw;
 pub mod report;
 pub mod rounds;
 pub mod statistics;
+pub mod variation;
 
 use anyhow::{Result, ensure};
 use contender::served::SoftiovContender;
@@ -58,7 +60,7 @@ pub fn run(options: &BenchmarkOptions) -> Result<BenchmarkReport> {
     let options = &BenchmarkOptions { cards, ..options.clone() };
     if options.compare {
         report.claims = compare::CLAIMS.to_vec();
-        report.rows.extend(compare::rows(options, processors)?);
+        compare::measure(options, processors, &mut report)?;
     } else {
         measure(options, processors, &mut report)?;
     }
@@ -135,9 +137,8 @@ fn growth(
         for guests in [2, 4, 7] {
             let work = Workload::Frames(size);
             let card = options.card();
-            contenders.push(Box::new(SoftiovContender::with_guests(
-                options, card, mode, processors, work, guests,
-            )?));
+            let served = SoftiovContender::with_guests(options, card, mode, processors, work, guests)?;
+            contenders.push(Box::new(served.named_by_guests(guests)));
         }
     }
     let rounds = rounds::run(&mut contenders, options, processors)?;

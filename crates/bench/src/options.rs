@@ -2,6 +2,7 @@
 
 use crate::contender::card::CardVariant;
 use crate::contender::{self, ContenderKind};
+use crate::variation::{self, Variation};
 use anyhow::{Context, Result};
 use linux_guest::HostDpdk;
 use std::path::PathBuf;
@@ -29,9 +30,16 @@ pub struct BenchmarkOptions {
     /// May be repeated, such as `--with 'workers = 2; dispatcher = "spread"'`.
     #[arg(long = "with", value_name = "SETTINGS")]
     pub variations: Vec<String>,
-    /// The variation that a contender is started with; empty without one.
+    /// Numbers of threads that share a port's VFs, 1 to 8: each card is measured once more with each number above 1.
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_values_t = [1], value_parser = clap::value_parser!(u8).range(1..=8))]
+    pub workers: Vec<u8>,
+    /// Dispatchers of VFs to several workers, each of which is measured.
+    #[arg(long = "dispatcher", value_delimiter = ',', default_value = "balanced",
+          value_parser = clap::builder::PossibleValuesParser::new(["off", "spread", "balanced"]))]
+    pub dispatchers: Vec<String>,
+    /// The variation that a contender is started with.
     #[arg(skip)]
-    pub variation: String,
+    pub variation: Variation,
     /// In mapped mode, and of a virtio card, give the port a processor of its own: `wait = "busy"`.
     #[arg(long)]
     pub busy: bool,
@@ -60,9 +68,13 @@ pub struct BenchmarkOptions {
     /// latency and order, beside the lab's model. Nothing else is measured.
     #[arg(long)]
     pub compare: bool,
-    /// Numbers of ports whose guests exchange messages in a comparison.
-    #[arg(long, value_delimiter = ',', default_values_t = [2, 7], value_parser = clap::value_parser!(u8).range(2..=7))]
+    /// Numbers of ports whose guests exchange messages in a comparison, 2 to 64. An 82576 has 8 at most.
+    #[arg(long, value_delimiter = ',', default_values_t = [2, 7], value_parser = clap::value_parser!(u8).range(2..=64))]
     pub ports: Vec<u8>,
+    /// Payloads of the messages of a comparison in bytes, 1 to 4,000.
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_values_t = [1_500, 2_000, 2_500, 3_000, 3_500, 4_000],
+          value_parser = clap::value_parser!(u16).range(1..=4_000))]
+    pub messages: Vec<u16>,
     /// Also measure with four and seven VFs in use, at the first size.
     #[arg(long)]
     pub growth: bool,
@@ -91,11 +103,11 @@ impl BenchmarkOptions {
         self.cards.first().copied().unwrap_or(CardVariant::I82576)
     }
 
-    /// Returns these options without a variation of the port's settings, and then with each one.
+    /// Returns these options without a variation, and then with each one.
     #[must_use]
     pub fn varied(&self) -> Vec<Self> {
-        let variations = std::iter::once("").chain(self.variations.iter().map(|settings| settings.trim()));
-        variations.map(|settings| Self { variation: settings.to_owned(), ..self.clone() }).collect()
+        let variations = variation::all(&self.variations, &self.workers, &self.dispatchers);
+        variations.into_iter().map(|variation| Self { variation, ..self.clone() }).collect()
     }
 
     /// Returns the modes in which the first card is measured.

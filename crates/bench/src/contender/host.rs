@@ -14,13 +14,18 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Configuration of the host's port, which serves seven VFs. Each has a port VLAN and checked addresses. VFs that
+/// Number of VFs of the served port, unless more exchange frames. Each has a port VLAN and checked addresses. VFs that
 /// exchange no frames have a rate limit; the limit of an 82576's VF is at most 1 Gb/s, so the exchanging ones have
 /// none.
-const PORT: &str = "[[port]]\nname = \"pf0\"\nvfs = 7\n";
-/// Number of VFs of the served port.
 const VFS: usize = 7;
+/// Text before the reason in the last line of a host that refuses its configuration.
+const REFUSAL: &str = "softiov: invalid setting ";
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Error: `softiov serve` refuses settings of the port. The text has the setting and the reason.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct RefusedSettings(String);
 
 /// Process of `softiov serve` that serves one port.
 #[derive(Debug)]
@@ -34,7 +39,7 @@ impl HostProcess {
     /// Starts a host on the forwarder's processor. The first `exchanging` VFs have no rate limit.
     ///
     /// # Errors
-    /// The host does not start.
+    /// [`RefusedSettings`], or the host does not start for another reason.
     pub fn start(
         options: &BenchmarkOptions,
         card: CardVariant,
@@ -43,9 +48,9 @@ impl HostProcess {
         exchanging: usize,
     ) -> Result<Self> {
         let folder = TempDir::new()?;
-        let settings = (options.wait(mode), options.variation.as_str());
+        let settings = (options.wait(mode), options.variation.settings.as_str());
         let configuration = configuration(card, settings, exchanging);
-        let several = options.variation.contains("workers");
+        let several = options.variation.has_workers();
         let process = serve(&options.program()?, &configuration, (processors, several), &folder)?;
         Ok(Self { process, processors, folder })
     }
@@ -88,7 +93,7 @@ impl HostProcess {
     }
 }
 
-/// Returns the host's configuration as TOML: [`PORT`], family, doorbell mode, the port's other settings, separated by `;`, and
+/// Returns the host's configuration as TOML: number of VFs, family, doorbell mode, the port's other settings, separated by `;`, and
 /// a table for each VF.
 fn configuration(card: CardVariant, (wait, others): (&str, &str), exchanging: usize) -> String {
     let vf = |index: usize| {
@@ -97,8 +102,11 @@ fn configuration(card: CardVariant, (wait, others): (&str, &str), exchanging: us
         format!("[[port.vf]]\nindex = {index}\nmac = \"{mac}\"\nvlan = 100\nspoofchk = true\n{rate}")
     };
     let others = others.replace(';', "\n");
-    let port = format!("{PORT}family = \"{}\"\nwait = \"{wait}\"\n{others}\n", card.family());
-    (0..VFS).map(vf).fold(port, |text, table| text + &table)
+    let (vfs, family) = (exchanging.max(VFS), card.family());
+    let port = format!(
+        "[[port]]\nname = \"pf0\"\nvfs = {vfs}\nfamily = \"{family}\"\nwait = \"{wait}\"\n{others}\n"
+    );
+    (0..vfs).map(vf).fold(port, |text, table| text + &table)
 }
 
 /// Starts `softiov serve` on the forwarder's processor, or on all but the generator's if its port has `several` threads. Waits
@@ -130,7 +138,11 @@ fn serve(
     let begun = Instant::now();
     while !process.log().contains("serving") {
         if process.has_ended() || begun.elapsed() > PATIENCE {
-            bail!("`softiov serve` did not start; its log:\n{}", process.log());
+            let log = process.log();
+            if let Some((_, reason)) = log.split_once(REFUSAL) {
+                return Err(RefusedSettings(reason.trim().to_owned()).into());
+            }
+            bail!("`softiov serve` did not start; its log:\n{log}");
         }
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -35,8 +35,10 @@ use crate::options::BenchmarkOptions;
 use anyhow::Result;
 use card::CardVariant;
 pub use guests::NotificationCounts;
+use host::RefusedSettings;
 pub use kind::ContenderKind;
 use linux_guest::HostDpdk;
+use served::SoftiovContender;
 use std::time::Duration;
 use vhost_client::VhostClientError;
 use work::Workload;
@@ -106,6 +108,11 @@ pub trait Contender {
     /// Returns the name of the contender in reports.
     fn name(&self) -> &str;
 
+    /// Returns the settings that differ from the contender's defaults; empty if none does.
+    fn variation(&self) -> &str {
+        ""
+    }
+
     /// Returns the kind of the contender.
     fn mode(&self) -> ContenderKind;
 
@@ -156,6 +163,46 @@ pub fn available_cards(
     Ok((available, skipped))
 }
 
+/// Starts each card of the options with each variation, in each of its modes, with guests on `guests` ports. Also returns the
+/// reasons why hosts refuse others.
+///
+/// # Errors
+/// A host does not start for another reason, or moves no frame.
+pub fn cards(
+    options: &BenchmarkOptions,
+    processors: ProcessorAssignment,
+    work: Workload,
+    guests: usize,
+) -> Result<(Contenders, Vec<String>)> {
+    let (mut contenders, mut skipped): (Contenders, _) = (Vec::new(), Vec::new());
+    for options in &options.varied() {
+        for &card in &options.cards {
+            for &mode in card.modes(&options.modes) {
+                let started = SoftiovContender::with_guests(options, card, mode, processors, work, guests);
+                match started {
+                    Ok(served) => contenders.push(Box::new(served)),
+                    Err(error) => skipped.push(refusal(options, card, mode, error)?),
+                }
+            }
+        }
+    }
+    Ok((contenders, skipped))
+}
+
+/// Returns the name of a card and the reason why its host refuses its settings.
+///
+/// # Errors
+/// The error has another cause.
+fn refusal(
+    options: &BenchmarkOptions,
+    card: CardVariant,
+    mode: ContenderKind,
+    error: anyhow::Error,
+) -> Result<String> {
+    let reason = error.downcast::<RefusedSettings>()?;
+    Ok(format!("{} ({mode}): {reason}", served::name(options, card, mode)))
+}
+
 /// Starts all contenders that the options select and that support the workload. Also returns the reasons why others are
 /// missing.
 ///
@@ -168,19 +215,10 @@ pub fn all(
     processors: ProcessorAssignment,
     work: Workload,
 ) -> Result<(Contenders, Vec<String>)> {
-    let mut contenders: Contenders = Vec::new();
-    for options in &options.varied() {
-        for &card in &options.cards {
-            for &mode in card.modes(&options.modes) {
-                contenders
-                    .push(Box::new(served::SoftiovContender::start(options, card, mode, processors, work)?));
-            }
-        }
-    }
+    let (mut contenders, mut skipped) = cards(options, processors, work, 2)?;
     if options.measures(bare::NAME) {
         contenders.push(Box::new(bare::BarePathContender::new(processors, work)));
     }
-    let mut skipped = Vec::new();
     // Without DPDK no peers are wanted.
     let Some(dpdk) = dpdk else { return Ok((contenders, skipped)) };
     for recipe in peers::RECIPES.iter().filter(|recipe| recipe.does(work) && options.measures(recipe.name)) {

@@ -18,10 +18,19 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct SoftiovContender {
     name: String,
+    variation: String,
     /// Guests of the host, which send frames in a circle.
     circle: VfTrafficCircle,
     host: HostProcess,
     mode: ContenderKind,
+}
+
+/// Returns the name of a card in reports, with the variation that the options have.
+pub(crate) fn name(options: &BenchmarkOptions, card: CardVariant, mode: ContenderKind) -> String {
+    let busy = if options.wait(mode) == "busy" { ", busy" } else { "" };
+    let varied =
+        if options.variation.is_default() { String::new() } else { format!(", {}", options.variation) };
+    format!("{}{busy}{varied}", card.name())
 }
 
 impl SoftiovContender {
@@ -39,10 +48,11 @@ impl SoftiovContender {
         Self::with_guests(options, card, mode, processors, work, 2)
     }
 
-    /// Starts a host and `guests` guests, 2 to 7, and stops the host until its slice.
+    /// Starts a host and `guests` guests, at least 2, and stops the host until its slice.
     ///
     /// # Errors
-    /// Returns the errors of [`SoftiovContender::start`].
+    /// Returns the errors of [`SoftiovContender::start`]; [`RefusedSettings`](super::host::RefusedSettings) if the card cannot
+    /// have this number of VFs or the settings of the options' variation.
     pub fn with_guests(
         options: &BenchmarkOptions,
         card: CardVariant,
@@ -53,13 +63,6 @@ impl SoftiovContender {
     ) -> Result<Self> {
         let wait = options.wait(mode);
         let host = HostProcess::start(options, card, mode, processors, guests)?;
-        let busy = if wait == "busy" { ", busy" } else { "" };
-        let vfs = if guests == 2 { String::new() } else { format!(", {guests} VFs") };
-        let varied = match options.variation.as_str() {
-            "" => String::new(),
-            settings => format!(", {settings}"),
-        };
-        let name = format!("{}{busy}{varied}{vfs}", card.name());
         let circle = VfTrafficCircle::attach(guests, |vf| host.socket(vf), card, work);
         let mut circle = circle.with_context(|| host.log())?;
         ensure!(circle.is_in_mode(mode), "the guests do not notify the card as `wait = \"{wait}\"` requires");
@@ -72,7 +75,17 @@ impl SoftiovContender {
             );
         }
         host.pause()?;
-        Ok(Self { name, circle, host, mode })
+        let (name, variation) = (name(options, card, mode), options.variation.to_string());
+        Ok(Self { name, variation, circle, host, mode })
+    }
+
+    /// Adds the number of VFs in use to the name, unless there are two.
+    #[must_use]
+    pub fn named_by_guests(mut self, guests: usize) -> Self {
+        if guests != 2 {
+            self.name += &format!(", {guests} VFs");
+        }
+        self
     }
 
     /// Continues the stopped host while `work` runs with the guests, on the generator's processor.
@@ -93,6 +106,10 @@ impl SoftiovContender {
 impl Contender for SoftiovContender {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn variation(&self) -> &str {
+        &self.variation
     }
 
     fn mode(&self) -> ContenderKind {

@@ -18,6 +18,12 @@ pub struct BenchmarkRow {
     pub bench: String,
     /// Name of the measured contender, moderation policy or machine.
     pub peer: String,
+    /// Settings that differ from the contender's defaults, as they are in its name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub variation: String,
+    /// Number of ports whose guests exchange frames, in a comparison.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ports: Option<usize>,
     /// Length of a frame in bytes, or of the unit that a limit of the machine moves.
     pub size: usize,
     /// Kind of the measured contender (card, alternative or limit).
@@ -148,6 +154,8 @@ impl BenchmarkRow {
         Self {
             bench: bench.to_owned(),
             peer: peer.to_owned(),
+            variation: String::new(),
+            ports: None,
             size,
             mode,
             mpps: None,
@@ -168,6 +176,12 @@ impl BenchmarkRow {
             interrupts: None,
             latency: None,
         }
+    }
+
+    /// Returns the contender's name without its variation.
+    pub(crate) fn peer_without_variation(&self) -> &str {
+        let name = self.peer.strip_suffix(&self.variation).unwrap_or(&self.peer);
+        name.strip_suffix(", ").unwrap_or(name)
     }
 
     /// Sets the row's rate in frames a second, and in bits from the frame's length.

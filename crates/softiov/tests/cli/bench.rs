@@ -64,17 +64,32 @@ fn bench_compare_has_rows_of_each_family_and_the_model() {
     }
     let folder = TempDir::new().unwrap();
     let out = folder.path().display().to_string();
-    let words = ["bench", "--compare", "--ports=2", "--rounds=1", "--slice-ms=20", "--latency-ms=50"];
-    let program =
-        ["--card=82576,virtio", "--mode=posted", "--softiov", env!("CARGO_BIN_EXE_softiov"), "--out", &out];
-    let report = ::bench::run(&BenchmarkOptions::parse_from(words.iter().chain(&program))).unwrap();
+    let words = ["bench", "--compare", "--ports=2,9", "--rounds=1", "--slice-ms=20", "--latency-ms=50"];
+    let axes = ["--mode=posted", "--messages=1500,4000", "--workers=1,2", "--dispatcher=spread"];
+    let program = ["--card=82576,virtio-packed", "--softiov", env!("CARGO_BIN_EXE_softiov"), "--out", &out];
+    let words = words.iter().chain(&axes).chain(&program);
+    let report = ::bench::run(&BenchmarkOptions::parse_from(words)).unwrap();
     let of = |bench: &'static str| report.rows.iter().filter(move |row| row.bench == bench);
-    for peer in ["softiov", "softiov virtio"] {
-        let sizes: Vec<_> =
-            of("messages, 2 ports").filter(|row| row.peer == peer).map(|row| row.size).collect();
-        assert_eq!(sizes, [1500, 2000, 2500, 3000, 3500, 4000], "{peer}");
+    let spread = "softiov virtio packed, workers = 2; dispatcher = \"spread\"";
+    for (bench, peers) in [
+        ("messages, 2 ports", &["softiov", "softiov virtio packed", spread][..]),
+        ("messages, 9 ports", &["softiov virtio packed", spread]),
+    ] {
+        let found: Vec<_> = of(bench).map(|row| (row.size, row.peer.as_str())).collect();
+        let expected: Vec<_> =
+            [1500, 4000].iter().flat_map(|&size| peers.iter().map(move |&peer| (size, peer))).collect();
+        assert_eq!(found, expected, "{bench}");
+    }
+    for peer in ["softiov", "softiov virtio packed", spread] {
         assert_eq!(of("one way").filter(|row| row.peer == peer).count(), 1, "{peer}");
     }
+    // The 82576 runs on one thread and has 8 VFs; the other cards are measured without it.
+    let [workers, vfs] = &report.skipped[..] else { panic!("{:?}", report.skipped) };
+    assert!(
+        workers.starts_with("softiov, workers = 2; dispatcher = \"spread\" (posted): pf0.workers:"),
+        "{workers}"
+    );
+    assert!(vfs.starts_with("softiov (posted): pf0.vfs: 9 is out of range (1-8"), "{vfs}");
     assert_eq!(of("messages, model of two guests").filter(|row| row.gbps > Some(0.0)).count(), 12);
     for chart in ["compare.svg", "compare-cycles.svg", "compare-model.svg"] {
         assert!(std::fs::read_to_string(folder.path().join(chart)).unwrap().starts_with("<svg"), "{chart}");

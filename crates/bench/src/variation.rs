@@ -1,0 +1,65 @@
+//! Variations of a card: settings of its port that differ from the defaults. A card is measured with each variation beside the
+//! default.
+
+use std::fmt;
+
+/// Settings of a card's port that differ from the defaults.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Variation {
+    /// Settings of the port as in the configuration file, separated by `;`.
+    pub settings: String,
+}
+
+impl Variation {
+    /// Creates a variation of the port's settings.
+    fn of_port(settings: impl Into<String>) -> Self {
+        Self { settings: settings.into() }
+    }
+
+    /// Returns true if nothing differs from the defaults.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns true if the port may have several busy threads.
+    #[must_use]
+    pub fn has_workers(&self) -> bool {
+        self.settings.contains("workers")
+    }
+}
+
+impl fmt::Display for Variation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.settings)
+    }
+}
+
+/// Returns the defaults, then each of the ports' `settings`, and then each number of workers above 1 with each dispatcher.
+#[must_use]
+pub fn all(settings: &[String], workers: &[u8], dispatchers: &[String]) -> Vec<Variation> {
+    let mut variations = vec![Variation::default()];
+    variations.extend(settings.iter().map(|settings| Variation::of_port(settings.trim())));
+    for count in workers.iter().filter(|count| **count > 1) {
+        for dispatcher in dispatchers {
+            let workers = format!("workers = {count}; dispatcher = \"{dispatcher}\"");
+            variations.push(Variation::of_port(workers));
+        }
+    }
+    variations
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_workers_vary_with_each_dispatcher() {
+        let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let found = all(&texts(&[" rx_usecs = 50 "]), &[1, 2], &texts(&["off", "spread"]));
+        let settings: Vec<_> = found.iter().map(|variation| variation.settings.as_str()).collect();
+        let workers = ["off", "spread"].map(|how| format!("workers = 2; dispatcher = \"{how}\""));
+        assert_eq!(settings, ["", "rx_usecs = 50", &workers[0], &workers[1]]);
+        assert!(found[0].is_default() && !found[1].has_workers() && found[2].has_workers());
+    }
+}
