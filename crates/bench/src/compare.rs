@@ -16,11 +16,13 @@ use crate::report::comparison::{MODEL, MODELLED, name};
 use crate::report::{BenchmarkReport, BenchmarkRow};
 use crate::{rounds, statistics};
 use anyhow::{Context, Result};
-use lab::runner::plan::ExperimentSelection;
+use lab::runner::plan::{self, ExperimentSelection, SettingAssignment};
 use lab::runner::{self, ExperimentOptions};
 
 /// Number of bytes of the frames whose latency and order are measured.
 const FRAME: usize = 1_500;
+/// Axis of the lab's model of the paper's message figures.
+const MESSAGE_BYTES: &str = "message_bytes";
 /// Load at which latency and order are measured, as a fraction of the rate of messages.
 const LOAD: f64 = 0.5;
 
@@ -42,7 +44,7 @@ pub fn measure(
     processors: ProcessorAssignment,
     report: &mut BenchmarkReport,
 ) -> Result<()> {
-    report.rows.extend(modelled()?);
+    report.rows.extend(modelled(options)?);
     for &ports in &options.ports {
         for &message in &options.messages {
             let (rows, skipped) = messages(options, processors, ports.into(), message.into())?;
@@ -106,19 +108,26 @@ fn one_way(
     latency::row(&mut served, FRAME, LOAD, capacity, options).map(Some)
 }
 
-/// Runs the lab's model of the paper's figures, and returns their throughput as rows.
-fn modelled() -> Result<Vec<BenchmarkRow>> {
+/// Runs the lab's model of the paper's figures for those message sizes of the options that the figures have. Returns the
+/// throughput as rows.
+fn modelled(options: &BenchmarkOptions) -> Result<Vec<BenchmarkRow>> {
     let catalogue = lab::experiments::catalogue();
-    let options = ExperimentOptions::default();
     let mut rows = Vec::new();
     for (experiment, name) in ["fig12", "fig13"].into_iter().zip(MODELLED) {
-        let selection = ExperimentSelection::Names(vec![experiment.to_owned()]);
-        let run = runner::run(&catalogue, &selection, &options, &mut ());
-        let run = run.context("cannot run the lab's model of the message figures")?;
-        for record in run.records {
-            let size = record.row.params.int("message_bytes")?;
+        let points = catalogue.experiment(experiment).map(plan::points).unwrap_or_default();
+        for size in points.iter().filter_map(|point| point.int(MESSAGE_BYTES).ok()) {
+            if !options.messages.iter().any(|&wanted| i64::from(wanted) == size) {
+                continue;
+            }
+            let times = ["warm_up_ms", "measure_ms"].into_iter().zip(options.model_ms.into_iter().cycle());
+            let set = times.map(SettingAssignment::from).chain([(MESSAGE_BYTES, size).into()]).collect();
+            let selection = ExperimentSelection::Names(vec![experiment.to_owned()]);
+            let settings = ExperimentOptions { set, ..ExperimentOptions::default() };
+            let run = runner::run(&catalogue, &selection, &settings, &mut ());
+            let run = run.context("cannot run the lab's model of the message figures")?;
             let mut row = BenchmarkRow::new(MODEL, name, size as usize, ContenderKind::Raw);
-            row.gbps = record.row.metrics.get("throughput_gbps").copied();
+            row.gbps =
+                run.records.iter().find_map(|record| record.row.metrics.get("throughput_gbps").copied());
             rows.push(row);
         }
     }

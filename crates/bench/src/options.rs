@@ -75,6 +75,10 @@ pub struct BenchmarkOptions {
     #[arg(long, value_name = "BYTES", value_delimiter = ',', default_values_t = [1_500, 2_000, 2_500, 3_000, 3_500, 4_000],
           value_parser = clap::value_parser!(u16).range(1..=4_000))]
     pub messages: Vec<u16>,
+    /// Virtual time for which the lab's model of a comparison warms up, and then is measured, milliseconds. Default: the
+    /// experiments' own times.
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..))]
+    pub model_ms: Option<u32>,
     /// Also measure with four and seven VFs in use, at the first size.
     #[arg(long)]
     pub growth: bool,
