@@ -5,7 +5,7 @@ use super::{BenchmarkReport, BenchmarkRow, comparison};
 use crate::contender::ContenderKind;
 use crate::contender::work::Workload;
 use crate::moderation;
-use lab::figure::{Chart, ChartScale, ChartSeries, ChartSeriesStyle, XPositions};
+use lab::figure::{Chart, ChartScale, ChartSeries, ChartSeriesStyle, PublishedValueMarker, XPositions};
 
 /// Function that returns the number that a chart shows for a row, or `None` if the row has none.
 type RowValue = fn(&BenchmarkRow) -> Option<f64>;
@@ -57,6 +57,9 @@ const INTERRUPTS: [ChartDefinition; 4] = [
     ("interrupts-p99", "Delay until the frame is received or answered: p99", "us", LOADS, PERCENTILES[1].1),
 ];
 
+/// Meaning of the stated values in the legend of `compare-stated`. A legend has no further lines.
+const STATED: &str = "stated by the paper on its machine: VFs (figures 12 and 14), split driver (figure 16)";
+
 /// Draws the charts of a benchmark report. Returns the SVG of each, with the file's name without extension.
 pub(super) fn charts(report: &BenchmarkReport) -> Vec<(&'static str, String)> {
     let rows = |of: fn(&str) -> bool| -> Vec<&BenchmarkRow> {
@@ -77,6 +80,7 @@ pub(super) fn charts(report: &BenchmarkReport) -> Vec<(&'static str, String)> {
     let modelled = rows(|bench| bench == comparison::MODEL);
     if !modelled.is_empty() {
         charts.push(("compare-model", beside_model(report, &modelled)));
+        charts.push(("compare-stated", beside_stated(report, &modelled)));
     }
     let latency = rows(|bench| bench == "one way");
     if !latency.is_empty() {
@@ -107,7 +111,7 @@ fn by_peer(rows: &[&BenchmarkRow], title: &str, unit: &str, x: ChartAxis, value:
         bars(label, at, values)
     });
     let series = series.collect();
-    chart(title, unit, x.title, places.into_iter().map(|place| vec![place]).collect(), series)
+    chart(title, unit, x.title, places.into_iter().map(|place| vec![place]).collect(), series).to_svg()
 }
 
 /// Draws a bar chart of latencies: a position for each load, frame size and mode, with a bar for each percentile.
@@ -126,6 +130,7 @@ fn latencies(rows: &[&BenchmarkRow]) -> String {
         rows.iter().map(name).collect(),
         series.collect(),
     )
+    .to_svg()
 }
 
 /// Draws the rate of each VF divided by that of a virtio function, between two ports by message size, beside the model's
@@ -157,7 +162,44 @@ fn beside_model(report: &BenchmarkReport, modelled: &[&BenchmarkRow]) -> String 
         series.push(line(format!("{peer}, {mode} / virtio"), at, sizes.iter().map(ratio).collect()));
     }
     let places = sizes.iter().map(|size| vec![format!("{size} B")]).collect();
-    chart("Rate of VFs divided by that of virtio", "ratio", "message", places, series)
+    chart("Rate of VFs divided by that of virtio", "ratio", "message", places, series).to_svg()
+}
+
+/// Draws the live rates by number of guests, at the largest message size, beside the rates that the paper states and the model's
+/// between two guests.
+fn beside_stated(report: &BenchmarkReport, modelled: &[&BenchmarkRow]) -> String {
+    let stated = comparison::stated();
+    let live: Vec<&BenchmarkRow> = report.rows.iter().filter(|row| row.ports.is_some()).collect();
+    let largest = live.iter().map(|row| row.size).max();
+    let live: Vec<&BenchmarkRow> = live.into_iter().filter(|row| Some(row.size) == largest).collect();
+    let mut guests: Vec<usize> =
+        stated.iter().map(|rate| rate.guests).chain(live.iter().filter_map(|row| row.ports)).collect();
+    guests.sort_unstable();
+    guests.dedup();
+    let mut series: Vec<ChartSeries> = Vec::new();
+    for (at, set_up) in comparison::MODELLED.iter().enumerate() {
+        let of_model = modelled.iter().find(|row| row.peer == *set_up && Some(row.size) == largest);
+        let value = |guests: &usize| of_model.filter(|_| *guests == 2)?.gbps;
+        series.push(bars(format!("model of {set_up}"), at, guests.iter().map(value).collect()));
+    }
+    for row in &live {
+        let label = format!("{}, {}", row.peer, row.mode);
+        if series.iter().any(|known| known.label == label) {
+            continue;
+        }
+        let is_own = |other: &&&BenchmarkRow| other.peer == row.peer && other.mode == row.mode;
+        let value = |guests: &usize| live.iter().filter(is_own).find(|row| row.ports == Some(*guests))?.gbps;
+        series.push(bars(label, series.len(), guests.iter().map(value).collect()));
+    }
+    let marker = |rate: &comparison::StatedRate| {
+        let at = guests.iter().position(|guests| *guests == rate.guests)?;
+        let value = rate.gbps;
+        Some(PublishedValueMarker { series: rate.set_up, at, height: value, value, is_calibrated: false })
+    };
+    let stated = stated.iter().filter_map(marker).collect();
+    let places = guests.iter().map(|guests| vec![format!("{guests} guests")]).collect();
+    let drawn = chart("Payload by number of guests", "Gb/s", "guests", places, series);
+    Chart { stated, stated_label: Some(STATED.to_owned()), ..drawn }.to_svg()
 }
 
 fn line(label: String, colour: usize, values: Vec<Option<f64>>) -> ChartSeries {
@@ -178,13 +220,7 @@ fn bars(label: String, at: usize, values: Vec<Option<f64>>) -> ChartSeries {
     }
 }
 
-fn chart(
-    title: &str,
-    unit: &str,
-    x_title: &str,
-    names: Vec<Vec<String>>,
-    series: Vec<ChartSeries>,
-) -> String {
+fn chart(title: &str, unit: &str, x_title: &str, names: Vec<Vec<String>>, series: Vec<ChartSeries>) -> Chart {
     Chart {
         id: title.to_lowercase().replace(' ', "-"),
         title: title.to_owned(),
@@ -194,7 +230,7 @@ fn chart(
         left: ChartScale { title: title.to_owned(), unit: unit.to_owned() },
         right: None,
         stated: Vec::new(),
+        stated_label: None,
         series,
     }
-    .to_svg()
 }

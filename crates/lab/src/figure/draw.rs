@@ -308,7 +308,7 @@ fn stated(svg: &mut SvgWriter, chart: &Chart, layout: &ChartLayout) {
         let PublishedValueMarker { series, at, height, value, is_calibrated } = one;
         let series = &chart.series[*series];
         let (x, y) = (layout.stated_x(chart, one), layout.y(series, *height));
-        let how = if *is_calibrated { "stated, calibrated on" } else { "stated, predicted" };
+        let how = legend::stated_label(chart, *is_calibrated);
         let label = format!("{} ({how})", tooltip(chart, series, *at, *value));
         svg.marked("path", &[("class", &stated_class(*is_calibrated)), ("d", &star(x, y))], &label);
     }

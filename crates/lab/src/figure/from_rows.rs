@@ -79,6 +79,7 @@ impl FigureSource<'_> {
             right: figure.right.as_ref().map(scale),
             series,
             stated,
+            stated_label: None,
         }
     }
 

@@ -67,12 +67,18 @@ fn entries(chart: &Chart) -> Vec<(LegendSwatch, String)> {
         };
         add(LegendSwatch::Line { colour: series.colour, variant: series.variant }, name(series) + &scale);
     }
-    for (is_calibrated, label) in [(true, "stated, calibrated on"), (false, "stated, predicted")] {
+    for is_calibrated in [true, false] {
         if chart.stated.iter().any(|stated| stated.is_calibrated == is_calibrated) {
-            add(LegendSwatch::Stated { is_calibrated }, label.to_owned());
+            add(LegendSwatch::Stated { is_calibrated }, stated_label(chart, is_calibrated).to_owned());
         }
     }
     entries
+}
+
+/// Returns the label of the values that papers state.
+pub(super) fn stated_label(chart: &Chart, is_calibrated: bool) -> &str {
+    let relation = if is_calibrated { "stated, calibrated on" } else { "stated, predicted" };
+    chart.stated_label.as_deref().unwrap_or(relation)
 }
 
 /// Returns the name of a series, followed by its variant.

@@ -43,6 +43,8 @@ pub struct Chart {
     pub series: Vec<ChartSeries>,
     /// Values stated by papers, drawn beside the series.
     pub stated: Vec<PublishedValueMarker>,
+    /// Description of the stated values in the legend. Without one, the legend says whether the model was calibrated on them.
+    pub stated_label: Option<String>,
 }
 
 /// Value stated by a paper, drawn beside the model's.

@@ -90,7 +90,7 @@ fn bench_compare_has_rows_of_each_family_and_the_model() {
     );
     assert!(vfs.starts_with("softiov (posted): pf0.vfs: 9 is out of range (1-8"), "{vfs}");
     assert_eq!(of("messages, model of two guests").filter(|row| row.gbps > Some(0.0)).count(), 2);
-    for chart in ["compare.svg", "compare-cycles.svg", "compare-model.svg"] {
+    for chart in ["compare.svg", "compare-cycles.svg", "compare-model.svg", "compare-stated.svg"] {
         assert!(std::fs::read_to_string(folder.path().join(chart)).unwrap().starts_with("<svg"), "{chart}");
     }
 }
