@@ -79,6 +79,10 @@ pub struct BenchmarkOptions {
     /// experiments' own times.
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..))]
     pub model_ms: Option<u32>,
+    /// Also measure each card and each of its variations with guests that sleep until an interrupt for received frames. Virtio
+    /// guests have event indexes then.
+    #[arg(long)]
+    pub events: bool,
     /// Also measure with four and seven VFs in use, at the first size.
     #[arg(long)]
     pub growth: bool,
@@ -110,7 +114,7 @@ impl BenchmarkOptions {
     /// Returns these options without a variation, and then with each one.
     #[must_use]
     pub fn varied(&self) -> Vec<Self> {
-        let variations = variation::all(&self.variations, &self.workers, &self.dispatchers);
+        let variations = variation::all(&self.variations, &self.workers, &self.dispatchers, self.events);
         variations.into_iter().map(|variation| Self { variation, ..self.clone() }).collect()
     }
 

@@ -1,19 +1,21 @@
-//! Variations of a card: settings of its port that differ from the defaults. A card is measured with each variation beside the
-//! default.
+//! Variations of a card: settings of its port, and conduct of its guests, that differ from the defaults. A card is measured with
+//! each variation beside the default.
 
 use std::fmt;
 
-/// Settings of a card's port that differ from the defaults.
+/// Settings of a card's port, and conduct of its guests, that differ from the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Variation {
     /// Settings of the port as in the configuration file, separated by `;`.
     pub settings: String,
+    /// The guests sleep until an interrupt for received frames, instead of polling.
+    pub events: bool,
 }
 
 impl Variation {
     /// Creates a variation of the port's settings.
     fn of_port(settings: impl Into<String>) -> Self {
-        Self { settings: settings.into() }
+        Self { settings: settings.into(), events: false }
     }
 
     /// Returns true if nothing differs from the defaults.
@@ -31,13 +33,16 @@ impl Variation {
 
 impl fmt::Display for Variation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.settings)
+        let events = if self.events { "events" } else { "" };
+        let separator = if self.events && !self.settings.is_empty() { "; " } else { "" };
+        write!(f, "{}{separator}{events}", self.settings)
     }
 }
 
-/// Returns the defaults, then each of the ports' `settings`, and then each number of workers above 1 with each dispatcher.
+/// Returns the defaults, then each of the ports' `settings`, and then each number of workers above 1 with each dispatcher. With
+/// `events`, all of them follow once more for guests that sleep until an interrupt.
 #[must_use]
-pub fn all(settings: &[String], workers: &[u8], dispatchers: &[String]) -> Vec<Variation> {
+pub fn all(settings: &[String], workers: &[u8], dispatchers: &[String], events: bool) -> Vec<Variation> {
     let mut variations = vec![Variation::default()];
     variations.extend(settings.iter().map(|settings| Variation::of_port(settings.trim())));
     for count in workers.iter().filter(|count| **count > 1) {
@@ -46,6 +51,9 @@ pub fn all(settings: &[String], workers: &[u8], dispatchers: &[String]) -> Vec<V
             variations.push(Variation::of_port(workers));
         }
     }
+    let asleep = variations.iter().map(|variation| Variation { events: true, ..variation.clone() });
+    let asleep: Vec<_> = asleep.filter(|_| events).collect();
+    variations.extend(asleep);
     variations
 }
 
@@ -56,10 +64,18 @@ mod tests {
     #[test]
     fn several_workers_vary_with_each_dispatcher() {
         let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let found = all(&texts(&[" rx_usecs = 50 "]), &[1, 2], &texts(&["off", "spread"]));
+        let found = all(&texts(&[" rx_usecs = 50 "]), &[1, 2], &texts(&["off", "spread"]), false);
         let settings: Vec<_> = found.iter().map(|variation| variation.settings.as_str()).collect();
         let workers = ["off", "spread"].map(|how| format!("workers = 2; dispatcher = \"{how}\""));
         assert_eq!(settings, ["", "rx_usecs = 50", &workers[0], &workers[1]]);
         assert!(found[0].is_default() && !found[1].has_workers() && found[2].has_workers());
+    }
+
+    #[test]
+    fn each_variation_is_repeated_with_guests_that_sleep() {
+        let found = all(&["rx_usecs = 50".to_owned()], &[1], &[], true);
+        let names: Vec<_> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["", "rx_usecs = 50", "events", "rx_usecs = 50; events"]);
+        assert!(!found[2].is_default(), "guests that sleep are no default");
     }
 }

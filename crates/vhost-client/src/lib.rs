@@ -1,9 +1,11 @@
 //! A guest in this process behind vhost-user: it shares memory with the back end, starts a queue pair, and moves frames
-//! through the rings, as a VMM with its guest does. The driver polls: it requests no interrupts.
+//! through the rings, as a VMM with its guest does. The driver polls, or sleeps until
+//! an interrupt.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`net`] | driver of a network function with one queue pair |
+//! | `interrupts` | state of a driver that sleeps until an interrupt |
 //! | `connection` | requests that wait for their reply |
 //! | `memory` | memory that the guest shares with the back end |
 //! | `transmit`, `receive` | rings of the queue pair, with their buffers |
@@ -14,6 +16,7 @@
 mod connection;
 mod error;
 mod frame;
+mod interrupts;
 mod memory;
 pub mod net;
 mod receive;

@@ -3,8 +3,9 @@
 use crate::VhostClientError;
 use crate::connection::BackendConnection;
 use crate::frame::ReceivedVirtioFrame;
+use crate::interrupts::InterruptState;
 use crate::memory::{FrontendMemory, user_address};
-use crate::receive::ReceiveRing;
+use crate::receive::{BURST, ReceiveRing};
 use crate::transmit::TransmitRing;
 use host::eventfd::EventFd;
 use std::os::fd::AsFd;
@@ -45,6 +46,8 @@ pub struct VirtioNet {
     transmit: TransmitRing,
     /// Eventfds of the receive ring and of the transmit ring.
     eventfds: [RingEventfds; 2],
+    /// State of a driver that sleeps until an interrupt; `None` if the driver polls.
+    interrupts: Option<InterruptState>,
     /// Number of kicks that the driver has sent and not reported.
     kicks: u64,
     /// Error after which the driver has stopped.
@@ -76,9 +79,17 @@ impl VirtioNet {
         let (connection, eventfds) = connect(socket, accepted, &memory, [&receive, &transmit])?;
         let receive = ReceiveRing::new(receive, &mut memory, NetHeaderFormat::of(accepted).size())?;
         let transmit = TransmitRing::new(transmit, &mut memory, segments)?;
-        let (kicks, broken) = (0, None);
-        let mut this =
-            Self { _connection: connection, memory, accepted, receive, transmit, eventfds, kicks, broken };
+        let mut this = Self {
+            _connection: connection,
+            memory,
+            accepted,
+            receive,
+            transmit,
+            eventfds,
+            interrupts: None,
+            kicks: 0,
+            broken: None,
+        };
         this.post_buffers();
         this.broken.map_or(Ok(this), |error| Err(error.into()))
     }
@@ -91,7 +102,18 @@ impl VirtioNet {
     pub fn reconnect(&mut self, socket: &Path) -> Result<(), VhostClientError> {
         let rings = [&self.receive.ring, &self.transmit.ring];
         (self._connection, self.eventfds) = connect(socket, self.accepted, &self.memory, rings)?;
+        if let Some(state) = &mut self.interrupts {
+            // The former back end may have received frames without an interrupt.
+            state.asleep = false;
+        }
         Ok(())
+    }
+
+    /// Makes the driver sleep until an interrupt whenever it has found its receive ring empty: it requests an interrupt for the next
+    /// frame, and does not look at the ring before. The transmit ring requests none: the driver collects sent packets when it
+    /// needs their buffers.
+    pub fn sleep_until_interrupts(&mut self) {
+        self.interrupts.get_or_insert_default();
     }
 
     /// Returns the features that the driver has accepted.
@@ -107,7 +129,12 @@ impl VirtioNet {
 
     /// Returns the number of interrupts (vhost-user calls) that the device has sent since the last call of this function.
     pub fn take_calls(&mut self) -> u64 {
-        self.eventfds.iter().map(|eventfds| eventfds.call.drain()).sum()
+        let [receive, transmit] = &self.eventfds;
+        let received = match &mut self.interrupts {
+            Some(state) => state.take_calls(),
+            None => receive.call.drain(),
+        };
+        received + transmit.call.drain()
     }
 
     /// Returns the error after which the driver has stopped, if it has.
@@ -136,9 +163,45 @@ impl VirtioNet {
     }
 
     /// Passes received frames to `take`, at most `most` and 32, and posts their buffers again. Returns the number of
-    /// frames.
+    /// frames. A driver that [sleeps](Self::sleep_until_interrupts) has none before its next interrupt.
     #[inline]
     pub fn receive_burst(&mut self, most: usize, take: impl FnMut(ReceivedVirtioFrame<'_>)) -> usize {
+        if self.interrupts.is_some() { self.receive_awake(most, take) } else { self.take_frames(most, take) }
+    }
+
+    /// Receives frames, unless the driver sleeps, and lets the driver sleep when its ring is empty.
+    #[inline(never)]
+    fn receive_awake(&mut self, most: usize, mut take: impl FnMut(ReceivedVirtioFrame<'_>)) -> usize {
+        if let Some(state) = self.interrupts.as_mut().filter(|state| state.asleep) {
+            if !state.wakes(&self.eventfds[0].call) {
+                return 0;
+            }
+            self.request(InterruptRequest::None);
+        }
+        let most = most.min(BURST);
+        let count = self.take_frames(most, &mut take);
+        if count == most {
+            return count;
+        }
+        self.request(InterruptRequest::Next);
+        // A frame that arrived before the request causes no interrupt.
+        let late = self.take_frames(most - count, &mut take);
+        if late > 0 {
+            self.request(InterruptRequest::None);
+        } else if let Some(state) = &mut self.interrupts {
+            state.asleep = true;
+        }
+        count + late
+    }
+
+    /// Requests interrupts of the receive ring.
+    fn request(&mut self, request: InterruptRequest) {
+        let requested = self.receive.ring.request_interrupts(&mut &self.memory, request);
+        self.checked(requested.map_err(DriverRingError::from));
+    }
+
+    #[inline]
+    fn take_frames(&mut self, most: usize, take: impl FnMut(ReceivedVirtioFrame<'_>)) -> usize {
         let taken = self.receive.take(&self.memory, most, take);
         let count = self.checked(taken).unwrap_or(0);
         if count > 0 {

@@ -6,7 +6,7 @@ use crate::memory::{BUFFER, FrontendMemory};
 use virtio::driver::{DriverBuffer, DriverRing, DriverRingError, ReturnedChain};
 
 /// Maximum number of frames that a driver collects at once.
-const BURST: usize = 32;
+pub(super) const BURST: usize = 32;
 /// Distance in frames at which a buffer is prefetched.
 const AHEAD: usize = 4;
 

@@ -60,15 +60,23 @@ impl CardVariant {
         }
     }
 
-    /// Attaches a guest to a function of the card, with rings for a workload.
+    /// Attaches a guest to a function of the card, with rings for a workload. With `events` the guest sleeps until an interrupt
+    /// instead of polling.
     ///
     /// # Errors
     /// The function does not start, or lacks a feature that the guest needs.
-    pub(crate) fn attach(self, socket: &Path, work: Workload) -> Result<Box<dyn GuestRings>> {
+    pub(crate) fn attach(self, socket: &Path, work: Workload, events: bool) -> Result<Box<dyn GuestRings>> {
         Ok(match self {
-            Self::Virtio | Self::VirtioPacked => Box::new(virtio::attach(socket, &self.virtio(work))?),
+            Self::Virtio | Self::VirtioPacked => {
+                let mut guest = virtio::attach(socket, &self.virtio(work, events))?;
+                if events {
+                    guest.sleep_until_interrupts();
+                }
+                Box::new(guest)
+            }
             Self::I82576 | Self::Avf | Self::AvfFlex => {
-                Box::new(PolledVf::attach(socket, &self.vf(work.descriptors()))?)
+                let guest = PolledVf::attach(socket, &self.vf(work.descriptors()))?;
+                Box::new(if events { guest.sleeping() } else { guest })
             }
         })
     }
@@ -87,9 +95,9 @@ impl CardVariant {
         if self == Self::AvfFlex { wanted.flexible() } else { wanted }
     }
 
-    /// Returns the configuration of a virtio driver. The rings have the features of the peers' rings: no event indexes,
-    /// no merged receive buffers. A driver that sends large packets accepts segmentation too.
-    fn virtio(self, work: Workload) -> VirtioNetConfig {
+    /// Returns the configuration of a virtio driver. The rings have the features of the peers' rings: no merged receive buffers,
+    /// and event indexes only with `events`. A driver that sends large packets accepts segmentation too.
+    fn virtio(self, work: Workload, events: bool) -> VirtioNetConfig {
         let rings = match self {
             Self::VirtioPacked => VirtioFeatures::RING_PACKED.with(VirtioFeatures::IN_ORDER),
             _ => VirtioFeatures::NONE,
@@ -98,6 +106,7 @@ impl CardVariant {
             Some(_) => VirtioFeatures::CSUM.with(VirtioFeatures::HOST_TSO4),
             None => VirtioFeatures::NONE,
         };
-        VirtioNetConfig { features: rings.with(offloads), descriptors: work.descriptors() }
+        let events = if events { VirtioFeatures::EVENT_IDX } else { VirtioFeatures::NONE };
+        VirtioNetConfig { features: rings.with(offloads).with(events), descriptors: work.descriptors() }
     }
 }

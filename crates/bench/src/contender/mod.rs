@@ -149,7 +149,7 @@ pub fn available_cards(
     for &card in &options.cards {
         if card == CardVariant::VirtioPacked {
             let host = host::HostProcess::start(options, card, ContenderKind::Kicked, processors, 2)?;
-            let attached = card.attach(&host.socket(0), Workload::Frames(64));
+            let attached = card.attach(&host.socket(0), Workload::Frames(64), false);
             let refusal = attached.err().filter(|error| {
                 matches!(error.downcast_ref::<VhostClientError>(), Some(VhostClientError::NotOffered(_)))
             });

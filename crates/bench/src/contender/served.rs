@@ -63,7 +63,8 @@ impl SoftiovContender {
     ) -> Result<Self> {
         let wait = options.wait(mode);
         let host = HostProcess::start(options, card, mode, processors, guests)?;
-        let circle = VfTrafficCircle::attach(guests, |vf| host.socket(vf), card, work);
+        let circle =
+            VfTrafficCircle::attach(guests, |vf| host.socket(vf), (card, options.variation.events), work);
         let mut circle = circle.with_context(|| host.log())?;
         ensure!(circle.is_in_mode(mode), "the guests do not notify the card as `wait = \"{wait}\"` requires");
         let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Guests on one thread, polled: each sends frames to the next. Every byte of a frame is copied in by one guest and out
+//! Guests on one thread: each sends frames to the next. Every byte of a frame is copied in by one guest and out
 //! by another. `guests` has the drivers of the families.
 //!
 //! There is no TCP/IP stack.
@@ -59,14 +59,15 @@ pub fn address(vf: usize) -> MacAddress {
 }
 
 impl VfTrafficCircle {
-    /// Attaches to the first VFs of a port, at least two, and waits for their links. `socket` returns a VF's socket.
+    /// Attaches to the first VFs of a port, at least two, and waits for their links. `socket` returns a VF's socket. With
+    /// `events` the guests sleep until an interrupt.
     ///
     /// # Errors
     /// A VF does not start, or the frame size is unsupported.
     pub fn attach(
         vfs: usize,
         socket: impl Fn(usize) -> PathBuf,
-        card: CardVariant,
+        (card, events): (CardVariant, bool),
         work: Workload,
     ) -> Result<Self> {
         ensure!(
@@ -76,7 +77,7 @@ impl VfTrafficCircle {
         );
         let station = |vf: usize| -> Result<TrafficGuest> {
             let frame = work.frame(address(vf), address((vf + 1) % vfs));
-            Ok(TrafficGuest { rings: card.attach(&socket(vf), work)?, frame, under_way: 0 })
+            Ok(TrafficGuest { rings: card.attach(&socket(vf), work, events)?, frame, under_way: 0 })
         };
         let stations = (0..vfs).map(station).collect::<Result<Vec<TrafficGuest>>>()?;
         let is_posted = stations.iter().any(|station| station.rings.mode() == ContenderKind::Posted);

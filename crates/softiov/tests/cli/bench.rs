@@ -3,6 +3,7 @@
 //! be downloaded.
 
 use ::bench::options::BenchmarkOptions;
+use ::bench::report::BenchmarkRow;
 use clap::Parser;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -93,4 +94,32 @@ fn bench_compare_has_rows_of_each_family_and_the_model() {
     for chart in ["compare.svg", "compare-cycles.svg", "compare-model.svg", "compare-stated.svg"] {
         assert!(std::fs::read_to_string(folder.path().join(chart)).unwrap().starts_with("<svg"), "{chart}");
     }
+}
+
+#[test]
+fn bench_compare_counts_interrupts_of_guests_that_sleep() {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        host::test_support::skipped(
+            "guests that sleep until an interrupt",
+            "the benchmark needs two processors",
+        );
+        return;
+    }
+    let folder = TempDir::new().unwrap();
+    let out = folder.path().display().to_string();
+    // The model has no messages of this size.
+    let words = ["bench", "--compare", "--events", "--ports=2", "--messages=1400", "--latency-ms=0"];
+    let short = ["--rounds=1", "--slice-ms=50", "--mode=posted", "--card=82576,avf,virtio,virtio-packed"];
+    let program = ["--softiov", env!("CARGO_BIN_EXE_softiov"), "--out", &out];
+    let words = words.iter().chain(&short).chain(&program);
+    let report = ::bench::run(&BenchmarkOptions::parse_from(words)).unwrap();
+    // On a busy machine a guest may move no frame in such a short time, and its row then has no notifications.
+    let asleep = |row: &&BenchmarkRow| row.peer.ends_with("events");
+    let interrupts = |row: &BenchmarkRow| row.notifications.map_or(0.0, |rates| rates.interrupts);
+    for family in ["softiov,", "softiov avf,", "softiov virtio"] {
+        let mut own = report.rows.iter().filter(asleep).filter(|row| row.peer.starts_with(family));
+        assert!(own.any(|row| interrupts(row) > 0.0), "{family}: {report}");
+    }
+    let mut polled = report.rows.iter().filter(|row| !asleep(row));
+    assert!(polled.all(|row| interrupts(row) == 0.0), "{report}");
 }

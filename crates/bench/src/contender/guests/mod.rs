@@ -1,5 +1,5 @@
-//! Guests of the card's families behind one trait: bursts of frames out, bursts of frames in. Each guest polls and asks
-//! for no interrupts.
+//! Guests of the card's families behind one trait: bursts of frames out, bursts of frames in. Each guest polls and
+//! requests no interrupts, or sleeps until an interrupt when it has found no frame.
 //!
 //! | module | guest |
 //! |---|---|

@@ -1,11 +1,11 @@
-//! Guest of an 82576's VF or an Adaptive Virtual Function: our VF driver over vfio-user. The driver never acknowledges
-//! an interrupt, so the card sends none after the first.
+//! Guest of an 82576's VF or an Adaptive Virtual Function: our VF driver over vfio-user. A driver that polls never
+//! acknowledges an interrupt, so the card sends none after the first.
 
 use super::{GuestRings, NotificationCounts, PATIENCE, RETRY};
 use crate::contender::kind::ContenderKind;
 use anyhow::{Context, Result, ensure};
 use driver::any_vf::{AnyVfConfig, AnyVfLinkStatus};
-use driver::vf::TxOffload;
+use driver::vf::{RECEIVE_VECTOR, TxOffload};
 use driver::{AnyVf, Hal};
 use host::eventfd::EventFd;
 use i82576::MacAddress;
@@ -27,6 +27,16 @@ pub(crate) struct PolledVf {
     pub(crate) vf: AnyVf,
     /// Number of register accesses by message that were counted before.
     accesses: u64,
+    /// State of a guest that sleeps until an interrupt; `None` if it polls.
+    sleeper: Option<SleepState>,
+}
+
+/// State of a guest that sleeps until an interrupt of its receive vector.
+#[derive(Debug, Default)]
+struct SleepState {
+    asleep: bool,
+    /// Number of interrupts that the guest has seen and not reported.
+    interrupts: u64,
 }
 
 impl PolledVf {
@@ -62,7 +72,33 @@ impl PolledVf {
             ensure!(begun.elapsed() < PATIENCE, "the VF of {name} has no link within the timeout");
             hal.wait(Duration::from_millis(5));
         }
-        Ok(Self { hal, vf, accesses: 0 })
+        Ok(Self { hal, vf, accesses: 0, sleeper: None })
+    }
+
+    /// Makes the guest sleep until an interrupt of its receive vector whenever it finds no further frame.
+    pub(crate) fn sleeping(mut self) -> Self {
+        self.sleeper = Some(SleepState::default());
+        self
+    }
+
+    /// Returns true if the guest does not sleep, or an interrupt wakes it.
+    fn is_awake(&mut self) -> bool {
+        let Some(state) = self.sleeper.as_mut().filter(|state| state.asleep) else { return true };
+        let interrupts = self.hal.eventfd(RECEIVE_VECTOR.into()).map_or(0, EventFd::drain);
+        if interrupts > 0 {
+            state.interrupts += interrupts;
+            state.asleep = false;
+            self.vf.handle_interrupt(&mut self.hal, RECEIVE_VECTOR);
+        }
+        interrupts > 0
+    }
+
+    /// Unmasks the receive vector and lets the guest sleep, if it does not poll.
+    fn sleep(&mut self) {
+        if let Some(state) = &mut self.sleeper {
+            self.vf.receive_done(&mut self.hal);
+            state.asleep = true;
+        }
     }
 }
 
@@ -93,19 +129,27 @@ impl GuestRings for PolledVf {
         sender: MacAddress,
         sizes: &RangeInclusive<usize>,
     ) -> (usize, u64) {
+        if !self.is_awake() {
+            return (0, 0);
+        }
         let mut ours = 0;
         let found = self.vf.receive_burst(&mut self.hal, most, |mut frame| {
             let is_ours = frame.copy_to(buffer).is_ok_and(|length| sizes.contains(&length));
             ours += u64::from(is_ours && buffer[6..12] == sender.0);
         });
+        if found < most {
+            self.sleep();
+        }
         (found, ours)
     }
 
     fn notifications(&mut self) -> NotificationCounts {
         let RegisterAccessCounts { reads, writes } = self.hal.accesses();
         let messages = reads + writes - std::mem::replace(&mut self.accesses, reads + writes);
-        let eventfds = (0..).map_while(|vector| self.hal.eventfd(vector));
-        let interrupts = eventfds.map(EventFd::drain).sum();
+        let interrupts = match &mut self.sleeper {
+            Some(state) => std::mem::take(&mut state.interrupts),
+            None => (0..).map_while(|vector| self.hal.eventfd(vector)).map(EventFd::drain).sum(),
+        };
         NotificationCounts { kicks: 0, messages, interrupts }
     }
 }

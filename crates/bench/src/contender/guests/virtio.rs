@@ -1,5 +1,5 @@
-//! Guest of a virtio function: a virtio network driver over vhost-user. The driver suppresses interrupts, and kicks a
-//! card that sleeps.
+//! Guest of a virtio function: a virtio network driver over vhost-user. The driver suppresses interrupts or sleeps
+//! until one, and kicks a card that sleeps.
 
 use super::{GuestRings, NotificationCounts, PATIENCE, RETRY};
 use crate::contender::kind::ContenderKind;
