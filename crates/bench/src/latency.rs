@@ -43,7 +43,7 @@ pub fn row(
     let mut at = |part| quantile(&mut found, part);
     let latency = LatencyPercentiles { load, p50_ns: at(0.5), p99_ns: at(0.99), p999_ns: at(0.999) };
     let mut row = BenchmarkRow::new("one way", served.name(), size, served.mode());
-    row.variation = served.variation().to_owned();
+    row.set_variation(served.variation());
     row.set_rate(Some(delivered));
     row.latency = Some(latency);
     row.order = Some(order);

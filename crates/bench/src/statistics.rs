@@ -81,7 +81,7 @@ pub fn rows(
     let row = |at: usize| {
         let contender = &contenders[at];
         let mut row = BenchmarkRow::new(bench, contender.name(), size, contender.mode());
-        row.variation = contender.variation().to_owned();
+        row.set_variation(contender.variation());
         row.set_rate(rate(at));
         row.cycles_per_packet = median(&mut of(at, &|turn| turn.slice.cycles_per_frame()));
         row.instructions_per_packet = median(&mut of(at, &|turn| turn.slice.instructions_per_frame()));

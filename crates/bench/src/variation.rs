@@ -57,6 +57,18 @@ pub fn all(settings: &[String], workers: &[u8], dispatchers: &[String], events: 
     variations
 }
 
+/// Returns the reason why a variation of this name cannot show what its settings do.
+#[must_use]
+pub fn note(name: &str) -> Option<&'static str> {
+    let mut settings = name.split(';').filter_map(|setting| setting.split_once('='));
+    settings.find(|(key, value)| key.trim() == "gro" && value.trim() == "true")?;
+    Some(if name.contains("workers") {
+        "gro joins nothing here: it joins frames of another worker, but the benchmark's guests accept no joined packets"
+    } else {
+        "gro joins nothing here: frames between VFs of one worker are never joined (decision 36)"
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,6 +81,13 @@ mod tests {
         let workers = ["off", "spread"].map(|how| format!("workers = 2; dispatcher = \"{how}\""));
         assert_eq!(settings, ["", "rx_usecs = 50", &workers[0], &workers[1]]);
         assert!(found[0].is_default() && !found[1].has_workers() && found[2].has_workers());
+    }
+
+    #[test]
+    fn rows_with_gro_say_why_it_shows_no_effect() {
+        assert!(note("rx_usecs = 50; gro = true; events").unwrap().contains("one worker"));
+        assert!(note("gro = true; workers = 2").unwrap().contains("accept no joined packets"));
+        assert_eq!([note(""), note("gro = false"), note("rx_usecs = 50; events")], [None; 3]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod table;
 
 use crate::contender::ContenderKind;
 use crate::machine::MachineDescription;
+use crate::variation;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::fs;
@@ -21,6 +22,9 @@ pub struct BenchmarkRow {
     /// Settings that differ from the contender's defaults, as they are in its name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub variation: String,
+    /// Reason why the row cannot show what its variation does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<&'static str>,
     /// Number of ports whose guests exchange frames, in a comparison.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ports: Option<usize>,
@@ -155,6 +159,7 @@ impl BenchmarkRow {
             bench: bench.to_owned(),
             peer: peer.to_owned(),
             variation: String::new(),
+            note: None,
             ports: None,
             size,
             mode,
@@ -176,6 +181,12 @@ impl BenchmarkRow {
             interrupts: None,
             latency: None,
         }
+    }
+
+    /// Sets the row's variation, and the reason why the row cannot show what it does.
+    pub(crate) fn set_variation(&mut self, variation: &str) {
+        self.variation = variation.to_owned();
+        self.note = variation::note(variation);
     }
 
     /// Returns the contender's name without its variation.

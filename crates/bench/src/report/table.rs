@@ -51,6 +51,9 @@ impl fmt::Display for BenchmarkRow {
             }
             write!(f, " p50 {p50} p99 {p99} p99.9 {p999} us")?;
         }
+        if let Some(note) = self.note {
+            write!(f, "\n{:36}{note}", "")?;
+        }
         for ratio in &self.ratios {
             let RateRatio { to, mode, median, spread, pairs, median_of_all, spread_of_all } = ratio;
             if let (Some(median), Some((low, high))) = (median, spread) {
