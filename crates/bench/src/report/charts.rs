@@ -165,11 +165,12 @@ fn beside_model(report: &BenchmarkReport, modelled: &[&BenchmarkRow]) -> String 
     chart("Rate of VFs divided by that of virtio", "ratio", "message", places, series).to_svg()
 }
 
-/// Draws the live rates by number of guests, at the largest message size, beside the rates that the paper states and the model's
+/// Draws the live rates of cards without variation by number of guests, at the largest message size, beside the rates that the paper states and the model's
 /// between two guests.
 fn beside_stated(report: &BenchmarkReport, modelled: &[&BenchmarkRow]) -> String {
     let stated = comparison::stated();
-    let live: Vec<&BenchmarkRow> = report.rows.iter().filter(|row| row.ports.is_some()).collect();
+    let live: Vec<&BenchmarkRow> =
+        report.rows.iter().filter(|row| row.ports.is_some() && row.variation.is_empty()).collect();
     let largest = live.iter().map(|row| row.size).max();
     let live: Vec<&BenchmarkRow> = live.into_iter().filter(|row| Some(row.size) == largest).collect();
     let mut guests: Vec<usize> =
