@@ -13,6 +13,8 @@ use units::MacAddress;
 
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const OTHER: [u8; 6] = [2, 0, 0, 0, 0, 9];
+/// Group that [`PORT`] has a filter for.
+const GROUP: [u8; 6] = [3, 0, 0, 0, 0, 1];
 const PORT: PortIndex = PortIndex::of_field(1);
 /// Link-local address that follows from [`MAC`].
 const LOCAL: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xfe, 0, 0, 1];
@@ -43,7 +45,7 @@ fn dropped(guard: PortGuard, port_vlan: bool, bytes: &[u8]) -> Option<GuardReaso
     (tables.shared, tables.replicate, tables.loopback) = (true, true, true);
     (tables.all, tables.enabled, tables.guests, tables.check_source) = (all, all, all, all);
     (tables.untagged, tables.broadcast) = (all, all);
-    tables.exact.add(MacAddress(MAC), PORT.only());
+    [MAC, GROUP].into_iter().for_each(|mac| tables.exact.add(MacAddress(mac), PORT.only()));
     if port_vlan {
         tables.tags[1] = TagInsertion::Always(100);
     }
@@ -202,6 +204,12 @@ fn own_traffic_passes_every_guard() {
             assert_eq!(dropped(all(), false, &bytes), None, "{kind:x?} {packet:x?}");
         }
     }
+}
+
+#[test]
+fn group_address_is_no_sender_of_arp() {
+    let bytes = frame(&[8, 6], &arp(GROUP, [10, 0, 0, 5], 2));
+    assert_eq!(dropped(ips(), false, &bytes), Some(GuardReason::SourceArp));
 }
 
 #[test]

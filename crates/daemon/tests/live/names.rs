@@ -3,13 +3,15 @@
 use crate::support::eventually;
 use crate::support::guest::VfGuest;
 use crate::support::live::LiveHost;
-use crate::support::qemu;
+use crate::support::machine::VmWithPciFunction;
+use crate::support::qemu::{self, QemuClient};
 use crate::vhost::front_end::{FEATURES, VhostTestFrontEnd};
 use crate::vhost::guest::VirtioGuest;
 use avf::virtchnl::{EncodedMessageList, EtherAddress, EtherAddressType, VirtchnlRequest};
 use daemon::control::status::RefusedClaims;
 use daemon::settings::VfSettings;
 use driver::avf::vf::AvfDriver;
+use driver::vf::TxOffload;
 use i82576::MacAddress;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -19,6 +21,8 @@ use vhost_user::features::protocol;
 
 /// Ethernet address of a station beyond the uplink.
 const STATION: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x77]);
+/// Group that a guest receives.
+const GROUP: MacAddress = MacAddress([1, 0, 0x5e, 0, 0, 0x77]);
 /// EtherType for local experiments (IEEE 802).
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 
@@ -71,6 +75,21 @@ impl WiredHost {
     }
 }
 
+/// Boots an avf guest on VF 0.
+fn avf_guest(host: &WiredHost) -> (VmWithPciFunction<QemuClient>, AvfDriver) {
+    let mut machine = qemu::boot_as(&host.live.socket(0), qemu::AVF, qemu::share);
+    let mut driver = AvfDriver::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, 0])).unwrap();
+    driver.start(&mut machine).unwrap();
+    (machine, driver)
+}
+
+/// Asks for frames to one more address.
+fn claim(machine: &mut VmWithPciFunction<QemuClient>, driver: &mut AvfDriver, mac: MacAddress) {
+    let extra = [EtherAddress { mac: mac.0, usage: EtherAddressType::Extra }];
+    let extra = EncodedMessageList::new(&extra);
+    driver.ask(machine, VirtchnlRequest::Addresses(true, 1, extra.list())).unwrap();
+}
+
 #[test]
 fn i82576_guest_gets_no_address_of_an_uplink_station() {
     let mut host = WiredHost::with_a_station("82576");
@@ -91,12 +110,8 @@ fn i82576_guest_gets_no_address_of_an_uplink_station() {
 #[test]
 fn avf_guest_gets_no_address_of_an_uplink_station() {
     let mut host = WiredHost::with_a_station("avf");
-    let mut machine = qemu::boot_as(&host.live.socket(0), qemu::AVF, qemu::share);
-    let mut driver = AvfDriver::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, 0])).unwrap();
-    driver.start(&mut machine).unwrap();
-    let extra = [EtherAddress { mac: STATION.0, usage: EtherAddressType::Extra }];
-    let extra = EncodedMessageList::new(&extra);
-    driver.ask(&mut machine, VirtchnlRequest::Addresses(true, 1, extra.list())).unwrap();
+    let (mut machine, mut driver) = avf_guest(&host);
+    claim(&mut machine, &mut driver, STATION);
     host.wait_for_refusal(0);
     let own = driver.mac();
     host.send(own, STATION, &[3; 46]);
@@ -162,6 +177,38 @@ fn virtio_guest_that_has_moved_here_brings_its_address() {
     assert_eq!(host.live.show(0).claims.refused, 0);
 }
 
+/// Has the guest of VF 0 send from the group [`GROUP`], which is no station's address. `send` sends a frame.
+fn sends_from_no_group(host: &WiredHost, mut send: impl FnMut(&[u8])) {
+    send(&[&[0xff; 6][..], &GROUP.0, &ETHERTYPE, &[2; 46]].concat());
+    eventually("the frame is dropped", || host.live.show(0).drops.tx_spoofed == 1);
+}
+
+#[test]
+fn i82576_guest_sends_from_no_group() {
+    let host = WiredHost::with_a_station("82576");
+    let mut guest = VfGuest::under_qemu(&host.live, 0);
+    guest.vf.set_multicast(&mut guest.machine, &[GROUP]).unwrap();
+    sends_from_no_group(&host, |frame| {
+        guest.vf.transmit(&mut guest.machine, frame, &TxOffload::default()).unwrap();
+        guest.vf.flush(&mut guest.machine);
+    });
+}
+
+#[test]
+fn avf_guest_sends_from_no_group() {
+    let host = WiredHost::with_a_station("avf");
+    let (mut machine, mut driver) = avf_guest(&host);
+    claim(&mut machine, &mut driver, GROUP);
+    sends_from_no_group(&host, |frame| assert!(driver.transmit(&mut machine, 0, frame)));
+}
+
+#[test]
+fn virtio_guest_sends_from_no_group() {
+    let host = WiredHost::with_a_station("virtio");
+    let mut guest = VirtioGuest::boot(&host.live, 0);
+    sends_from_no_group(&host, |frame| guest.send_frame(frame));
+}
+
 /// Returns an ARP reply for Ethernet and IPv4, padded, behind its Ethernet header.
 fn arp_reply(from: MacAddress, protocol: [u8; 4]) -> Vec<u8> {
     let head: [&[u8]; 6] =
@@ -191,7 +238,7 @@ fn i82576_guest_answers_arp_for_its_own_address_alone() {
     let mut guest = VfGuest::under_qemu(&host.live, 0);
     let from = guest.vf.mac();
     answers_for_its_own_address_alone(&mut host, from, |frame| {
-        guest.vf.transmit(&mut guest.machine, frame, &driver::vf::TxOffload::default()).unwrap();
+        guest.vf.transmit(&mut guest.machine, frame, &TxOffload::default()).unwrap();
         guest.vf.flush(&mut guest.machine);
     });
 }
@@ -199,9 +246,7 @@ fn i82576_guest_answers_arp_for_its_own_address_alone() {
 #[test]
 fn avf_guest_answers_arp_for_its_own_address_alone() {
     let mut host = WiredHost::with_a_station("avf");
-    let mut machine = qemu::boot_as(&host.live.socket(0), qemu::AVF, qemu::share);
-    let mut driver = AvfDriver::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, 0])).unwrap();
-    driver.start(&mut machine).unwrap();
+    let (mut machine, mut driver) = avf_guest(&host);
     let from = driver.mac();
     answers_for_its_own_address_alone(&mut host, from, |frame| {
         assert!(driver.transmit(&mut machine, 0, frame));

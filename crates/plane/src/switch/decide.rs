@@ -173,7 +173,9 @@ impl<const N: usize> SwitchTables<N> {
         if self.guests.meets(sender) && self.keeps_local(frame.dst) {
             return Some(SwitchDropReason::LinkControl);
         }
-        if self.check_source.meets(sender) && !self.exact.ports(frame.src).meets(sender) {
+        // A group that a port receives is in its filters too, but is no station's address.
+        let own_source = !frame.src.is_group() && self.exact.ports(frame.src).meets(sender);
+        if self.check_source.meets(sender) && !own_source {
             return Some(SwitchDropReason::SourceSpoofed);
         }
         let outside = frame.vlan.is_some_and(|tag| !self.vlans.members(tag).meets(sender));

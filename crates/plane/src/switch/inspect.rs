@@ -42,8 +42,10 @@ impl<const N: usize> SwitchTables<N> {
         if !dhcp_guard && !router_guard && ips.is_none() {
             return None;
         }
-        let owns =
-            |mac: MacAddress| self.exact.is_of(mac, port) || mac == source && !self.check_source.has(port);
+        let owns = |mac: MacAddress| {
+            let has = self.exact.is_of(mac, port) || mac == source && !self.check_source.has(port);
+            has && !mac.is_group()
+        };
         violation(bytes, at, ContentRules { dhcp_guard, router_guard, ips: ips.as_deref() }, owns)
     }
 }

@@ -45,7 +45,7 @@ fn port(n: u8) -> FrameOrigin {
 }
 
 fn policy() -> SwitchTables<PORTS> {
-    let mut tables = SwitchTables::closed(PORTS);
+    let mut tables = SwitchTables::closed(PORTS + 1);
     let all = PortSet::new(0xffff);
     (tables.shared, tables.replicate, tables.loopback) = (true, true, true);
     (tables.all, tables.enabled, tables.guests, tables.check_source) = (all, all, all, all);
@@ -158,6 +158,19 @@ fn senders_of_every_device_family_are_checked_for_spoofing() {
         assert_eq!(world.counters(from).tx_spoofed, 1);
     }
     assert!(world.slots.filled.is_empty());
+}
+
+#[test]
+fn group_source_is_spoofed_even_with_a_multicast_filter() {
+    let (mut tables, group) = (policy(), [3, 0, 0, 0, 0, 7]);
+    tables.exact.add(MacAddress(group), PortSet::new(1 << 1 | 1 << 9));
+    let mut world = TwoDevicePlane::new(tables);
+    for from in [1, 9] {
+        let mut frame = bytes(address(2), from);
+        frame[6..12].copy_from_slice(&group);
+        assert_eq!(world.send(port(from), &frame).refused, Some(SwitchDropReason::SourceSpoofed));
+        assert_eq!(world.counters(from).tx_spoofed, 1);
+    }
 }
 
 #[test]
