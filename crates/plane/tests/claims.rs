@@ -157,6 +157,20 @@ fn released_address_is_open_to_the_uplink() {
 }
 
 #[test]
+fn station_with_an_address_that_no_port_has_is_noted() {
+    let mut plane = guarded();
+    let own = address(0x11);
+    plane.set_tables(tables(&[(1, own)]));
+    // The guest of port 1 has reset its driver, or is gone for good.
+    plane.set_tables(tables(&[]));
+    uplink(&mut plane, own);
+    plane.set_tables(tables(&[(2, own)]));
+    assert!(!has(&plane, 2, own));
+    plane.set_tables(tables(&[(1, own), (2, own)]));
+    assert!(has(&plane, 1, own) && !has(&plane, 2, own), "port 1 gets its address back");
+}
+
+#[test]
 fn assigned_and_shared_addresses_are_never_refused() {
     let mut plane = guarded();
     [address(1), ROUTER].into_iter().for_each(|mac| uplink(&mut plane, mac));

@@ -251,6 +251,8 @@ impl OpenPort {
             {
                 slot.warn(now, "cannot withdraw the removed VF from the card", &error);
             }
+            // The guest of a VF that is added later is another.
+            slot.function.vf().into_iter().for_each(|vf| self.engine.release_claims(vf));
             self.engine.remove_vf();
         }
         self.clients.show_links(&mut self.engine, now);

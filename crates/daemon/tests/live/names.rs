@@ -9,10 +9,11 @@ use crate::vhost::front_end::{FEATURES, VhostTestFrontEnd};
 use crate::vhost::guest::VirtioGuest;
 use avf::virtchnl::{EncodedMessageList, EtherAddress, EtherAddressType, VirtchnlRequest};
 use daemon::control::status::RefusedClaims;
-use daemon::settings::VfSettings;
+use daemon::settings::{PortSettings, VfSettings};
 use driver::avf::vf::AvfDriver;
 use driver::vf::TxOffload;
 use i82576::MacAddress;
+use std::any::Any;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -43,10 +44,16 @@ impl WiredHost {
         let wire = UnixStream::connect(&path).unwrap();
         let mut host = Self { live, wire, _folder: folder };
         eventually("the port has a link", || host.live.port().link);
-        host.send(MacAddress::BROADCAST, STATION, &[1; 46]);
-        let received = || host.live.port().uplink_status.unwrap().rx.packets;
-        eventually("the port has the station's frame", || received() > 0);
+        host.add_station(STATION);
         host
+    }
+
+    /// Has a station send a broadcast from beyond the uplink.
+    fn add_station(&mut self, from: MacAddress) {
+        let before = self.live.port().uplink_status.unwrap().rx.packets;
+        self.send(MacAddress::BROADCAST, from, &[1; 46]);
+        let received = || self.live.port().uplink_status.unwrap().rx.packets;
+        eventually("the port has the station's frame", || received() > before);
     }
 
     fn send(&mut self, to: MacAddress, from: MacAddress, payload: &[u8]) {
@@ -105,6 +112,36 @@ fn i82576_guest_gets_no_address_of_an_uplink_station() {
     host.live.change(0, VfSettings { trust: Some(true), ..VfSettings::default() });
     host.send(STATION, MacAddress([2, 0, 0, 0, 0, 0x78]), &[9; 46]);
     eventually("a trusted guest has the address", || thief.take().iter().any(|payload| payload[0] == 9));
+}
+
+/// Boots a guest on VF 2 that sends a broadcast from an address.
+fn guest_with(host: &WiredHost, family: &str, own: MacAddress) -> Box<dyn Any> {
+    if family == "virtio" {
+        let mut guest = VirtioGuest::boot(&host.live, 2);
+        guest.send_from(own.0, MacAddress::BROADCAST.0, &[3; 46]);
+        return Box::new(guest);
+    }
+    let mut guest = VfGuest::under_qemu(&host.live, 2);
+    guest.vf.set_mac(&mut guest.machine, own).unwrap();
+    assert!(guest.send(MacAddress::BROADCAST, &[3; 46]));
+    Box::new(guest)
+}
+
+#[test]
+fn removed_vf_keeps_no_address() {
+    let own = MacAddress([2, 0, 0, 0, 0, 0x55]);
+    let vfs = |count| PortSettings { vfs: Some(count), ..PortSettings::default() };
+    for family in ["82576", "virtio"] {
+        let mut host = WiredHost::with_a_station(family);
+        let _removed = guest_with(&host, family, own);
+        host.wait_for(&[3; 46]);
+        host.live.change_port(vfs(2)).unwrap();
+        host.add_station(own);
+        host.live.change_port(vfs(3)).unwrap();
+        let _added = guest_with(&host, family, own);
+        let refused = RefusedClaims { refused: 1, address: Some(own.to_string()) };
+        eventually("the claim is refused", || host.live.show(2).claims == refused);
+    }
 }
 
 #[test]

@@ -85,10 +85,11 @@ impl<const N: usize> AddressClaims<N> {
         self.reserved = reserved.into();
     }
 
-    /// Notes the source address of a frame from the uplink, unless a port has it: an uplink frame takes no address away.
+    /// Notes the source address of a frame from the uplink, unless a port has it now (`present`): such a frame comes from a
+    /// guest, over an outside switch or a wire. A port that has held the address may have it back all the same.
     #[cold]
-    pub(crate) fn note(&mut self, source: MacAddress) {
-        if !self.checked.is_empty() && source.is_valid_unicast() && self.held.ports(source).is_empty() {
+    pub(crate) fn note(&mut self, source: MacAddress, present: &ExactFilter) {
+        if !self.checked.is_empty() && source.is_valid_unicast() && present.ports(source).is_empty() {
             self.stations.note(source);
         }
     }

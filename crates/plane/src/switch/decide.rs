@@ -120,7 +120,7 @@ impl<const N: usize> SwitchTables<N> {
         claims: &mut AddressClaims<N>,
     ) -> SwitchDecision {
         if frame.origin == FrameOrigin::Uplink {
-            claims.note(frame.src);
+            claims.note(frame.src, &self.exact);
         }
         self.decide(frame)
     }
