@@ -12,8 +12,9 @@ use units::{MacAddress, Time};
 /// Guards of a plane with any number of ports.
 pub trait GuardedPlane {
     /// Sets the guards of the ports, by number, and the addresses of the host, which no guarded port may claim. A port
-    /// keeps the addresses that it has now.
-    fn set_guards(&mut self, guards: &[PortGuard], reserved: &[MacAddress]);
+    /// keeps the addresses that it has now. `key` is a random number that stations beyond the uplink do not know: it keys the
+    /// hash of their table, and another key than before empties the table.
+    fn set_guards(&mut self, guards: &[PortGuard], reserved: &[MacAddress], key: u64);
 
     /// Ages the stations seen at the uplink, and grants refused addresses whose stations are gone. Returns `true` if the
     /// switch tables have changed. Call it about once a second.
@@ -33,10 +34,10 @@ pub trait GuardedPlane {
 }
 
 impl<const N: usize> GuardedPlane for ForwardingPlane<N> {
-    fn set_guards(&mut self, guards: &[PortGuard], reserved: &[MacAddress]) {
+    fn set_guards(&mut self, guards: &[PortGuard], reserved: &[MacAddress], key: u64) {
         self.tables.set_guards(PortGuards::new(guards));
         self.flows.forget();
-        self.claims.set_rules(guards, reserved, &self.tables.exact);
+        self.claims.set_rules(guards, reserved, key, &self.tables.exact);
         self.claim_again();
     }
 

@@ -16,6 +16,8 @@ type TestPlane = ForwardingPlane<PORTS>;
 
 const STATION: MacAddress = address(0x77);
 const HOST: MacAddress = address(0xaa);
+/// Key of the stations' table.
+const KEY: u64 = 0x5eed_0f57_a710_0001;
 const ROUTER: MacAddress = MacAddress([0, 0, 0x5e, 0, 1, 9]);
 
 const fn address(n: u8) -> MacAddress {
@@ -71,7 +73,7 @@ fn guarded() -> TestPlane {
     plane.uplink = UplinkMode { link: true, receives: true, ..UplinkMode::default() };
     let mut guards: Vec<_> = (0..PORTS as u8).map(guard).collect();
     guards[7].checks_claims = false;
-    plane.set_guards(&guards, &[HOST]);
+    plane.set_guards(&guards, &[HOST], KEY);
     plane
 }
 
@@ -219,9 +221,9 @@ fn trust_grants_a_refused_address_at_once() {
     plane.set_tables(tables(&[(1, STATION)]));
     let mut guards: Vec<_> = (0..PORTS as u8).map(guard).collect();
     guards[1].checks_claims = false;
-    plane.set_guards(&guards, &[HOST]);
+    plane.set_guards(&guards, &[HOST], KEY);
     assert!(has(&plane, 1, STATION));
-    plane.set_guards(&(0..PORTS as u8).map(guard).collect::<Vec<_>>(), &[HOST]);
+    plane.set_guards(&(0..PORTS as u8).map(guard).collect::<Vec<_>>(), &[HOST], KEY);
     assert!(has(&plane, 1, STATION), "the port keeps what it has");
 }
 

@@ -51,7 +51,7 @@ fn dropped(guard: PortGuard, port_vlan: bool, bytes: &[u8]) -> Option<GuardReaso
     }
     let (pacing, storm) = (TransmitPacing::new(None), StormState::default());
     let mut plane = ForwardingPlane::new(tables, pacing, storm, [PortCounters::default(); 8]);
-    plane.set_guards(&[PortGuard::default(), guard], &[]);
+    plane.set_guards(&[PortGuard::default(), guard], &[], 1);
     let mut buffer = [&[0; HEADROOM], bytes].concat();
     let mut frame = Frame::new(&mut buffer).unwrap();
     frame.take_tag();

@@ -69,8 +69,15 @@ impl<const N: usize> AddressClaims<N> {
         }
     }
 
-    /// Sets which claims are checked. `present` has the addresses that the ports have now, and keep.
-    pub(crate) fn set_rules(&mut self, guards: &[PortGuard], reserved: &[MacAddress], present: &ExactFilter) {
+    /// Sets which claims are checked, and the key of the stations' table. `present` has the addresses that the ports have now,
+    /// and keep.
+    pub(crate) fn set_rules(
+        &mut self,
+        guards: &[PortGuard],
+        reserved: &[MacAddress],
+        key: u64,
+        present: &ExactFilter,
+    ) {
         if self.checked.is_empty() {
             self.hold(present);
         }
@@ -83,15 +90,15 @@ impl<const N: usize> AddressClaims<N> {
             }
         }
         self.reserved = reserved.into();
+        self.stations.set_key(key);
     }
 
     /// Notes the source address of a frame from the uplink, unless a port has it now (`present`): such a frame comes from a
-    /// guest, over an outside switch or a wire. A port that has held the address may have it back all the same.
-    #[cold]
-    pub(crate) fn note(&mut self, source: MacAddress, present: &ExactFilter) {
-        if !self.checked.is_empty() && source.is_valid_unicast() && present.ports(source).is_empty() {
-            self.stations.note(source);
-        }
+    /// guest, over an outside switch or a wire. A port that has held the address may have it back all the same. Returns the
+    /// station that the table has forgotten for this one.
+    pub(crate) fn note(&mut self, source: MacAddress, present: &ExactFilter) -> Option<MacAddress> {
+        let notes = !self.checked.is_empty() && source.is_valid_unicast() && present.ports(source).is_empty();
+        notes.then(|| self.stations.note(source)).flatten()
     }
 
     /// Begins a new epoch of the stations if the present one is over, and returns `true` then.

@@ -1,7 +1,6 @@
 //! Decides on one frame: its receivers (82576 datasheet 7.10.3.3 and 7.10.3.4), frames between ports, and violations of the sender
 //! (7.10.3.9). Whether a receiver has room is found at delivery.
 
-use super::claims::AddressClaims;
 use super::tables::SwitchTables;
 use crate::contents::GuardReason;
 use crate::{PortIndex, PortSet};
@@ -111,20 +110,6 @@ impl AddressMatch {
 }
 
 impl<const N: usize> SwitchTables<N> {
-    /// Decides on a frame by the switch tables, not by a remembered flow, and notes the station of a frame from the uplink.
-    /// The function is out of line, because most frames belong to a remembered flow.
-    #[cold]
-    pub(super) fn decide_closely(
-        &self,
-        frame: &FrameMetadata,
-        claims: &mut AddressClaims<N>,
-    ) -> SwitchDecision {
-        if frame.origin == FrameOrigin::Uplink {
-            claims.note(frame.src, &self.exact);
-        }
-        self.decide(frame)
-    }
-
     /// Returns the ports that receive a frame, or the reason to drop the frame.
     #[must_use]
     pub fn decide(&self, frame: &FrameMetadata) -> SwitchDecision {

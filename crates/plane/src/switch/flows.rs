@@ -10,6 +10,7 @@ use super::decide::{FrameMetadata, FrameOrigin, SwitchDecision};
 use super::tables::SwitchTables;
 use crate::frame::AddressPair;
 use alloc::boxed::Box;
+use units::MacAddress;
 
 /// Number of flows that the flow cache remembers per sender.
 const FLOWS: usize = 32;
@@ -27,6 +28,12 @@ impl FlowKey {
     fn new(ends: AddressPair, vlan: Option<u16>, generation: u64) -> Self {
         let tag = vlan.map_or(0, |tag| Self::TAGGED | u64::from(tag) << 32);
         Self(ends.low, u64::from(ends.high) | tag | generation)
+    }
+
+    /// Returns the source address of the flow's frames.
+    fn source(self) -> MacAddress {
+        // The upper half has the tag and the generation.
+        AddressPair { low: self.0, high: (self.1 & 0xffff_ffff) as u32 }.source()
     }
 
     /// Returns the flow's index among the sender's flows, by Fibonacci hashing.
@@ -108,19 +115,52 @@ impl<const N: usize> FlowCache<N> {
         origin: FrameOrigin,
     ) -> SwitchDecision {
         let key = FlowKey::new(ends, vlan, self.generation);
-        let sender = match origin {
-            FrameOrigin::Port(port) => &mut self.ports[port.index::<N>()],
-            FrameOrigin::Uplink => &mut *self.uplink,
-        };
-        let (known, decision) = &mut sender[key.place()];
+        let (known, decision) = &self.flows_of(origin)[key.place()];
         let usual = tables.fits_everybody(length, vlan.is_some());
-        if *known != key || !usual {
-            let frame = FrameMetadata { dst: ends.destination(), src: ends.source(), vlan, length, origin };
-            // A decision that must not be found again is stored under the empty key.
-            *known = if usual && self.remembers { key } else { FlowKey::default() };
-            *decision = tables.decide_closely(&frame, claims);
+        if *known == key && usual {
+            return *decision;
         }
-        *decision
+        let frame = FrameMetadata { dst: ends.destination(), src: ends.source(), vlan, length, origin };
+        self.decide_closely((tables, claims), key, usual, &frame)
+    }
+
+    /// Decides on a frame by the switch tables, remembers a `usual` frame's flow, and notes the station of a frame from the
+    /// uplink. The function is out of line, because most frames belong to a remembered flow.
+    #[cold]
+    #[inline(never)]
+    fn decide_closely(
+        &mut self,
+        (tables, claims): (&SwitchTables<N>, &mut AddressClaims<N>),
+        key: FlowKey,
+        usual: bool,
+        frame: &FrameMetadata,
+    ) -> SwitchDecision {
+        if frame.origin == FrameOrigin::Uplink
+            && let Some(evicted) = claims.note(frame.src, &tables.exact)
+        {
+            self.forget_station(evicted);
+        }
+        let decision = tables.decide(frame);
+        // A decision that must not be found again is stored under the empty key.
+        let known = if usual && self.remembers { key } else { FlowKey::default() };
+        self.flows_of(frame.origin)[key.place()] = (known, decision);
+        decision
+    }
+
+    /// Forgets the flows of a station beyond the uplink, so that its next frame is noted.
+    fn forget_station(&mut self, station: MacAddress) {
+        self.uplink
+            .iter_mut()
+            .filter(|(key, _)| key.source() == station)
+            .for_each(|flow| *flow = Self::NOTHING);
+    }
+
+    #[inline]
+    fn flows_of(&mut self, origin: FrameOrigin) -> &mut SenderFlows {
+        match origin {
+            FrameOrigin::Port(port) => &mut self.ports[port.index::<N>()],
+            FrameOrigin::Uplink => &mut self.uplink,
+        }
     }
 }
 
@@ -128,9 +168,9 @@ impl<const N: usize> FlowCache<N> {
 mod tests {
     use super::{FlowCache, FlowKey};
     use crate::frame::AddressPair;
-    use crate::switch::AddressClaims;
     use crate::switch::{
-        FrameMetadata, FrameOrigin, MaxFrameLength, PortMirrorRule, SwitchTables, VlanIdSet,
+        AddressClaims, FrameMetadata, FrameOrigin, MaxFrameLength, PortGuard, PortMirrorRule, SwitchTables,
+        VlanIdSet,
     };
     use crate::{PortIndex, PortSet};
     use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
@@ -234,5 +274,32 @@ mod tests {
             flows.forget();
         }
         assert_ne!(decide(&mut flows, &open), closed);
+    }
+    #[test]
+    fn evicted_station_is_noted_again_with_its_next_frame() {
+        let (mut flows, tables) = (FlowCache::<PORTS>::new(), SwitchTables::closed(0));
+        let mut claims = AddressClaims::<PORTS>::new();
+        let guard = PortGuard { checks_claims: true, ..PortGuard::default() };
+        claims.set_rules(&[guard], &[], 7, &tables.exact);
+        let (port, station) = (PortIndex::of_field(0), MacAddress([2, 0, 0, 0, 0, 2]));
+        let ends = |source: MacAddress| AddressPair::of(&[[2, 0, 0, 0, 0, 1], source.0].concat());
+        let generation = flows.generation;
+        let place = |source| FlowKey::new(ends(source), None, generation).place();
+        let mut arrive = |claims: &mut _, source| {
+            flows.decide((&tables, claims), ends(source), None, 60, FrameOrigin::Uplink);
+        };
+        arrive(&mut claims, station);
+        assert!(!claims.may_learn(port, station));
+        // A flood that evicts the station, but not its flow.
+        let flood = (0..100_000u32).map(|n| {
+            let [a, b, c, d] = n.to_be_bytes();
+            MacAddress([6, 6, a, b, c, d])
+        });
+        for source in flood.filter(|source| place(*source) != place(station)) {
+            arrive(&mut claims, source);
+        }
+        assert!(claims.may_learn(port, station), "the flood has not evicted the station");
+        arrive(&mut claims, station);
+        assert!(!claims.may_learn(port, station));
     }
 }

@@ -109,7 +109,7 @@ fn card_before_an_arrival() -> (TestMachine, [u32; 2]) {
     }
     let bases = [0, 1].map(|ring| machine.nic.stop_ring(0, ring));
     let guard = || PortGuard { checks_claims: true, ..PortGuard::default() };
-    machine.plane.set_guards(&[guard(), guard()], &[]);
+    machine.plane.set_guards(&[guard(), guard()], &[], 1);
     leave(&mut machine);
     machine.plane.release_claims(PortIndex::of_field(0));
     machine.wire.arriving.push_back(datagram(0, 9, b"station"));

@@ -20,7 +20,7 @@ impl PortEngine {
     pub(in crate::port) fn set_guards(&mut self, mac: MacAddress, vfs: &[VfPolicy]) {
         if self.card.is_hosted() {
             let guards: Vec<_> = vfs.iter().map(guard).collect();
-            self.card.guards_mut().set_guards(&guards, &[mac]);
+            self.card.guards_mut().set_guards(&guards, &[mac], self.station_key);
         }
     }
 

@@ -38,6 +38,7 @@ pub(in crate::port) mod mixed;
 pub(in crate::port) mod page_memory;
 mod polled_rings;
 pub(in crate::port) mod ring_records;
+mod station_key;
 mod switch_policy;
 pub(in crate::port) mod uplink;
 pub(in crate::port) mod virtio;
@@ -61,6 +62,7 @@ use host::poll::{PollInterest, Poller};
 use pcie::{Function, VfIndex};
 use plane::UplinkWire;
 use policy::{PolicyError, PortPolicy, VfPolicy};
+use station_key::random_key;
 use std::io;
 use std::time::Duration;
 use uplink::{PortUplink, UplinkPipelineStages, UplinkPollContext};
@@ -84,6 +86,8 @@ pub(in crate::port) struct PortEngine {
     link_local: LinkLocalPolicy,
     /// True if the uplink has changed while the card was divided, so that the card's link may be outdated.
     uplink_changed: bool,
+    /// Random key of the card's table of stations beyond the uplink, which cannot guess it.
+    station_key: u64,
 }
 
 impl PortEngine {
@@ -94,7 +98,7 @@ impl PortEngine {
         uplink: PortUplink,
         link_local: LinkLocalPolicy,
     ) -> Self {
-        Self { card, bus, uplink, link_local, uplink_changed: false }
+        Self { card, bus, uplink, link_local, uplink_changed: false, station_key: random_key() }
     }
 
     /// Sets the card's link to the uplink's link, and the card's policy for link-local frames to the configured one.
