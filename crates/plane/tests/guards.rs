@@ -207,6 +207,24 @@ fn own_traffic_passes_every_guard() {
 }
 
 #[test]
+fn three_link_headers_and_seven_extension_headers_are_read() {
+    let tags = |count| [0x81, 0, 0, 0].repeat(count);
+    let read = |tags: &[u8], extensions: usize| {
+        // Destination options, each of 8 bytes; the last names UDP.
+        let mut chain = [60, 0, 1, 4, 0, 0, 0, 0].repeat(extensions);
+        let first = if extensions > 0 { 60 } else { 17 };
+        if let Some(at) = chain.len().checked_sub(8) {
+            chain[at] = 17;
+        }
+        let packet = ipv6(LOCAL, first, &[&chain[..], &udp(1, 2)].concat());
+        dropped(servers(), false, &frame(&[tags, &[0x86, 0xdd]].concat(), &packet))
+    };
+    // The port's switch takes the first tag.
+    assert_eq!((read(&tags(4), 7), read(&tags(5), 0)), (None, Some(GuardReason::Unreadable)));
+    assert_eq!(read(&tags(0), 8), Some(GuardReason::Unreadable));
+}
+
+#[test]
 fn group_address_is_no_sender_of_arp() {
     let bytes = frame(&[8, 6], &arp(GROUP, [10, 0, 0, 5], 2));
     assert_eq!(dropped(ips(), false, &bytes), Some(GuardReason::SourceArp));

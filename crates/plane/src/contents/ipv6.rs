@@ -4,7 +4,7 @@ use crate::bytes::be16;
 
 /// Bytes of the IPv6 header (RFC 8200, section 3).
 pub(super) const HEADER: usize = 40;
-/// Most extension headers that are read.
+/// Most headers that are read: seven extension headers and the upper layer's.
 const MOST: usize = 8;
 const FRAGMENT: u8 = 44;
 const AUTHENTICATION: u8 = 51;

@@ -3,7 +3,7 @@
 
 use crate::bytes::be16;
 
-/// Most tags and SNAP headers that are read.
+/// Most ether types and lengths that are read: those of three tags or SNAP headers, and the packet's.
 const MOST: usize = 4;
 /// Longest length field of an LLC frame in bytes (IEEE 802.3, 3.2.6).
 const LLC: u16 = 1500;
