@@ -68,7 +68,8 @@ pub struct VfSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "on|off", alias = "router_guard", value_parser = on_or_off)]
     pub router_guard: Option<bool>,
-    /// Let the guest send frames with a VLAN tag of their own behind its port VLAN; off by default.
+    /// Let the guest send frames with a VLAN tag behind its port VLAN, which still replaces a first tag of 802.1Q; off by
+    /// default.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "on|off", value_parser = on_or_off)]
     pub qinq: Option<bool>,

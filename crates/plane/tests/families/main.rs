@@ -161,6 +161,24 @@ fn senders_of_every_device_family_are_checked_for_spoofing() {
 }
 
 #[test]
+fn port_vlan_replaces_the_guests_first_tag() {
+    let mut tables = policy();
+    tables.tags[1] = TagInsertion::Always(100);
+    tables.vlans.add(100, PortSet::new(1 << 1), false);
+    let mut world = TwoDevicePlane::new(tables);
+    let tagged = |tags: &[u8]| {
+        let plain = bytes([0xff; 6], 1);
+        [&plain[..12], tags, &plain[12..]].concat()
+    };
+    assert!(world.send(port(1), &tagged(&[0x81, 0, 0, 7])).sent);
+    assert!(world.send(port(1), &tagged(&[0x88, 0xa8, 0, 7])).sent);
+    assert!(world.send(port(1), &tagged(&[0x81, 0, 0, 6, 0x81, 0, 0, 7])).sent);
+    let service = tagged(&[0x81, 0, 0, 100, 0x88, 0xa8, 0, 7]);
+    let second = tagged(&[0x81, 0, 0, 100, 0x81, 0, 0, 7]);
+    assert_eq!(world.cable.0, [tagged(&[0x81, 0, 0, 100]), service, second]);
+}
+
+#[test]
 fn group_source_is_spoofed_even_with_a_multicast_filter() {
     let (mut tables, group) = (policy(), [3, 0, 0, 0, 0, 7]);
     tables.exact.add(MacAddress(group), PortSet::new(1 << 1 | 1 << 9));
