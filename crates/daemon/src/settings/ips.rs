@@ -4,16 +4,17 @@ use super::setting::{SettingError, refuse};
 use policy::{MOST_IPS, SourceIps, VfPolicy};
 use units::IpPrefix;
 
-/// Parses the addresses of a source guard. The result `None` stands for "any".
+/// Parses the addresses of a source guard. The result `None` stands for "any". An empty list, or "none", admits no address.
 pub(super) fn source_ips(list: &[String]) -> Result<Option<SourceIps>, SettingError> {
-    if list.is_empty() || list == ["any"] {
+    if list == ["any"] {
         return Ok(None);
     }
+    let list = if list == ["none"] { &[] } else { list };
     let parse = |text: &String| match text.trim().parse::<IpPrefix>() {
         Ok(prefix) => Ok(prefix),
         Err(error) => refuse(
             "ips",
-            format!("{text:?} {error}; write addresses such as 10.0.0.5 or fd00:1::/64, or any"),
+            format!("{text:?} {error}; write addresses such as 10.0.0.5 or fd00:1::/64, or any, or none"),
         ),
     };
     let ips = list.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
@@ -27,6 +28,7 @@ pub(super) fn source_ips(list: &[String]) -> Result<Option<SourceIps>, SettingEr
 
 /// Returns the addresses of a policy's source guard so that [`source_ips`] reads them back.
 pub(super) fn printed_ips(policy: &VfPolicy) -> Vec<String> {
-    let any = || vec!["any".to_owned()];
-    policy.guards.ips.map_or_else(any, |ips| ips.iter().map(|ip| ip.to_string()).collect())
+    let Some(ips) = policy.guards.ips else { return vec!["any".to_owned()] };
+    let printed: Vec<_> = ips.iter().map(|ip| ip.to_string()).collect();
+    if printed.is_empty() { vec!["none".to_owned()] } else { printed }
 }

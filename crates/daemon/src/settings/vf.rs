@@ -55,8 +55,8 @@ pub struct VfSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "on|off", alias = "share_mac", value_parser = on_or_off)]
     pub share_mac: Option<bool>,
-    /// IP addresses and prefixes that the guest may send from, in IP, ARP and neighbour discovery: any (the default), or at
-    /// most 16 such as 10.0.0.5,fd00:1::/64. Frames of other protocols are dropped then.
+    /// IP addresses and prefixes that the guest may send from, in IP, ARP and neighbour discovery: any (the default), none, or
+    /// at most 16 such as 10.0.0.5,fd00:1::/64. Frames of other protocols are dropped then.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub ips: Option<Vec<String>>,
@@ -334,6 +334,18 @@ mod tests {
         let expected = VfSettings { proto: Some("802.1Q".into()), min_tx_rate: Some(0), ..some };
         assert_eq!(told, expected);
         assert_eq!(VfSettings::from_leaves(&told.leaves()).unwrap(), told);
+    }
+
+    #[test]
+    fn empty_list_of_ips_admits_no_address() {
+        let guard = |ips: &[&str]| {
+            let ips = Some(ips.iter().map(|&ip| ip.to_owned()).collect());
+            let policy = VfSettings { ips, ..VfSettings::default() }.policy(OWN).unwrap();
+            (policy.guards.ips.map(|ips| ips.iter().count()), VfSettings::of(&policy, false).ips.unwrap())
+        };
+        assert_eq!(guard(&[]), (Some(0), vec!["none".to_owned()]));
+        assert_eq!(guard(&["none"]), guard(&[]));
+        assert_eq!(guard(&["any"]), (None, vec!["any".to_owned()]));
     }
 
     #[test]
