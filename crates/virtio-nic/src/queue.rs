@@ -39,7 +39,9 @@ impl VirtQueue {
         };
         let owner = RingOwner { memory: start.memory, features: accepted.bits() };
         let layout = PackedLayout::new(size, addresses)?;
-        Ok(Self::Packed(PackedQueue::open(layout, features, (first, owner), memory)?.0))
+        let queue = PackedQueue::open(layout, features, (first, owner), memory)?.0;
+        let receives = start.ring.is_multiple_of(2);
+        Ok(Self::Packed(if receives { queue } else { queue.read_only() }))
     }
 
     /// Returns the position at which the ring continues, as vhost-user's ring base.

@@ -152,7 +152,7 @@ impl PackedQueue {
     }
 
     /// Adds the buffers of an indirect table to the chain. Only the write flag of the table's descriptors counts
-    /// (section 2.8.7).
+    /// (section 2.8.7), and in a ring whose buffers the device only reads, no flag.
     fn add_table<M: RingMemory>(
         &self,
         memory: &mut M,
@@ -170,7 +170,7 @@ impl PackedQueue {
             let raw = burst.block.at(memory, table + (SIZE * index) as u64, entries - index);
             let raw = raw.map_err(|_| ChainError::TableUnreadable)?;
             let PackedDescriptor { address, length, flags, .. } = PackedDescriptor::parse(&raw);
-            burst.add(address, length, flags & flag::WRITE != 0)?;
+            burst.add(address, length, flags & flag::WRITE != 0 && !self.read_only)?;
         }
         Ok(())
     }

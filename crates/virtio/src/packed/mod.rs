@@ -91,6 +91,8 @@ pub struct PackedQueue {
     used: PackedPosition,
     /// Number of slots between the fetch position and the used position.
     fetched: u16,
+    /// True if the device only reads the ring's buffers, as those of a transmit ring.
+    read_only: bool,
     unsignalled: UnsignalledEntries,
 }
 
@@ -107,7 +109,16 @@ impl PackedQueue {
     ) -> Result<Self, LayoutError> {
         layout.check(base)?;
         let unsignalled = UnsignalledEntries::default();
-        Ok(Self { layout, features, available: base, used: base, fetched: 0, unsignalled })
+        Ok(Self { layout, features, available: base, used: base, fetched: 0, read_only: false, unsignalled })
+    }
+
+    /// Makes the ring one whose buffers the device only reads, as a transmit ring. The write flags in its indirect tables
+    /// are then ignored.
+    ///
+    /// DPDK 22.11's virtio driver leaves write flags in the tables of frames that it sends. Lists stay checked.
+    #[must_use]
+    pub fn read_only(self) -> Self {
+        Self { read_only: true, ..self }
     }
 
     /// Returns the position at which another device resumes the packed ring. Chains that were fetched and not returned

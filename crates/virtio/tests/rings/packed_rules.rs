@@ -1,13 +1,13 @@
 //! Tests the rules of section 2.8 for the device's side of a packed ring, on the bytes in memory.
 
 use crate::driver::TestDriver;
-use crate::memory::{DESCRIPTORS, DEVICE, DRIVER, GuestMemory};
+use crate::memory::{DESCRIPTORS, DEVICE, DRIVER, GuestMemory, TABLES};
 use crate::queue::{ADDRESSES, packed};
 use virtio::chain::ChainBurst;
 use virtio::descriptor::{PackedDescriptor, flag};
 use virtio::layout::{LayoutError, RingAddresses, RingFeatures};
 use virtio::packed::{PackedLayout, PackedPosition, PackedQueue};
-use virtio::{RingError, UsedChain};
+use virtio::{ChainError, RingError, UsedChain};
 
 const IN_ORDER: RingFeatures = RingFeatures { indirect: false, event_index: false, in_order: true };
 const EVENTS: RingFeatures = RingFeatures { indirect: false, event_index: true, in_order: false };
@@ -182,4 +182,38 @@ fn returning_more_packed_slots_than_fetched_is_refused() {
     let used = [burst.chains()[0].used(0); 2];
     assert_eq!(queue.complete(&mut memory, &used), Err(RingError::NotFetched { returned: 4, fetched: 2 }));
     assert!(memory.writes.is_empty());
+}
+
+/// Fetches one indirect table whose entries have these flags. Returns the chain's fault, and its numbers of readable and
+/// writable buffers.
+fn fetch_table(mut queue: PackedQueue, flags: &[u16]) -> (Option<ChainError>, usize, usize) {
+    let (mut memory, mut burst) = (GuestMemory::new(), ChainBurst::default());
+    for (entry, &flags) in flags.iter().enumerate() {
+        let buffer = PackedDescriptor { address: 0x9000, length: 60, id: 0, flags };
+        memory.store(TABLES + 16 * entry as u64, &buffer.emit());
+    }
+    let (length, flags) = (16 * flags.len() as u32, flag::INDIRECT | flag::AVAIL);
+    memory.store(DESCRIPTORS, &PackedDescriptor { address: TABLES, length, id: 0, flags }.emit());
+    assert_eq!(queue.fetch(&mut memory, &mut burst, 32), Ok(1));
+    let chain = burst.chains()[0];
+    (chain.fault(), burst.readable(&chain).len(), burst.writable(&chain).len())
+}
+
+#[test]
+fn write_flags_in_tables_of_a_read_only_ring_are_ignored() {
+    // DPDK 22.11 presets the write flag in all entries, and clears it in some, by the number of the ring's slot.
+    let (write, more, last) = (flag::WRITE, flag::AVAIL | flag::NEXT, flag::AVAIL);
+    let features = RingFeatures { indirect: true, ..RingFeatures::default() };
+    for table in [
+        &[write, more, more, more, last][..],
+        &[write, more, write, more, last],
+        &[write, more, more, more, write],
+        &[write, write],
+    ] {
+        let fetched = fetch_table(packed(8, features).read_only(), table);
+        assert_eq!(fetched, (None, table.len(), 0), "{table:x?}");
+    }
+    // In other rings the flag counts: no buffer to read follows one to write.
+    assert_eq!(fetch_table(packed(8, features), &[write, more, last]).0, Some(ChainError::Order));
+    assert_eq!(fetch_table(packed(8, features), &[write, write]), (None, 0, 2));
 }
