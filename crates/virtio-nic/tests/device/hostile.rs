@@ -62,7 +62,9 @@ fn malformed_descriptor_chains_are_returned_and_counted() {
             assert_eq!(machine.finished(0), 2);
             let lost = machine.nic.counters(0).unwrap().malformed
                 + machine.plane.ledger.of(PortIndex::of_field(0)).dma_faults;
-            assert_eq!(lost, 1, "packed {packed}, {kind}");
+            // Kind 3 is in an indirect table, whose write flags a packed transmit ring ignores: a frame.
+            let expected = u64::from(!(packed && kind == 3));
+            assert_eq!(lost, expected, "packed {packed}, {kind}");
         }
     }
 }
