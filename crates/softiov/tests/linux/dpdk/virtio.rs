@@ -59,7 +59,8 @@ pub(crate) fn receives_and_sends(world: &mut LinuxTestbed) -> Result<LinuxCheckO
     Ok(LinuxCheckOutcome::Passed)
 }
 
-/// Checks that testpmd on the host connects to a VF's socket as virtio-user, with split rings, and answers pings of a guest.
+/// Checks that testpmd on the host connects to a VF's socket as virtio-user, with split and with packed rings, and answers pings of a
+/// guest.
 /// With `VIRTIO_F_IN_ORDER` testpmd links the descriptors of long frames, and without it has an indirect table of each.
 pub(crate) fn user_port_exchanges_frames(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let dpdk = HostDpdk::prepare()?;
@@ -69,14 +70,14 @@ pub(crate) fn user_port_exchanges_frames(world: &mut LinuxTestbed) -> Result<Lin
     let [judy, _] = world.virtio()?;
     virtio::add_address(judy, JUDY)?;
     let sizes = &[56, 1400, 8000];
-    for in_order in [1, 0] {
+    for [packed, in_order] in [[0, 1], [0, 0], [1, 1], [1, 0]] {
         let before = world.vf(VISITOR_VIRTIO)?;
-        let echo = HostTestpmd::start(world, &dpdk, in_order)?;
+        let echo = HostTestpmd::start(world, &dpdk, packed, in_order)?;
         let answered = answers(judy, sizes);
         let after = world.vf(VISITOR_VIRTIO)?;
         let said = echo.finish()?;
         let least = sizes.len() as u64 * u64::from(PINGS);
-        answered.with_context(|| format!("in order: {in_order}; {after:?}: {said}"))?;
+        answered.with_context(|| format!("packed: {packed}, in order: {in_order}; {after:?}: {said}"))?;
         let (received, sent) = (after.rx.packets - before.rx.packets, after.tx.packets - before.tx.packets);
         ensure!(received >= least && sent >= least, "{received} frames received, {sent} sent: {said}");
         ensure!(testpmd::number(&said, "TX-packets:")? >= least, "testpmd did not send: {said}");
@@ -104,14 +105,15 @@ struct HostTestpmd {
 
 impl HostTestpmd {
     /// Starts testpmd that answers pings from the socket of a VF.
-    fn start(world: &LinuxTestbed, dpdk: &HostDpdk, in_order: u8) -> Result<Self> {
+    fn start(world: &LinuxTestbed, dpdk: &HostDpdk, packed: u8, in_order: u8) -> Result<Self> {
         let (socket, (_, mac)) = (world.socket(VISITOR_VIRTIO), virtio::mac(5));
         let (socket, mac) = (socket.display(), mac.as_str().unwrap_or_default());
         let output = NamedTempFile::new()?;
         let mut command = dpdk.testpmd();
         command.args(["-l", "0,1", "--no-pci", "--no-telemetry", "--no-huge", "-m", "128"]);
         command.args(["--single-file-segments", "--no-shconf"]);
-        let rings = format!("queues=1,packed_vq=0,in_order={in_order}");
+        // Small rings wrap within the pings.
+        let rings = format!("queues=1,queue_size=64,packed_vq={packed},in_order={in_order}");
         command.arg(format!("--vdev=net_virtio_user0,path={socket},mac={mac},{rings}"));
         command.args(["--", "--auto-start", "--no-lsc-interrupt", "--total-num-mbufs=8192"]);
         command.args(["--forward-mode=icmpecho", "--max-pkt-len=9018", "--enable-scatter"]);
