@@ -133,7 +133,9 @@ impl<F> SessionState<F> {
         use FrontendRequest as Request;
         let (task, rest) = match request {
             Request::SetMemTable(regions) => return self.replace_memory(regions, fds),
+            Request::AddMemReg(region) if self.memory.repeat(&region) => return Ok(RequestResult::Done),
             Request::AddMemReg(region) => return self.add_region(region, fds),
+            Request::RemMemReg(region) if self.memory.take_back(&region) => return Ok(RequestResult::Done),
             Request::RemMemReg(region) => {
                 let removed = self.memory.remove(&region)?;
                 self.pause_all();

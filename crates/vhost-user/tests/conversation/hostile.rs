@@ -110,6 +110,26 @@ fn removed_memory_of_a_live_ring_pauses_the_ring() {
 }
 
 #[test]
+fn region_that_is_added_for_each_queue_pair_is_mapped_once() {
+    // QEMU 7.2 sends ADD_MEM_REG and REM_MEM_REG for every pair, and its rings run meanwhile.
+    let mut script = ScriptedSession::running(SPLIT);
+    let region = single_region(MEMORY.0, MEMORY.1, USER, 0);
+    for pair in 1..4 {
+        assert_eq!(script.acknowledged(ADD_MEM_REG, &region, fds(&[8])), 0, "pair {pair}");
+        assert_eq!(script.said(), ["close [8]"]);
+    }
+    let moved = single_region(MEMORY.0, MEMORY.1, USER, 0x1000);
+    assert_eq!(script.acknowledged(ADD_MEM_REG, &moved, fds(&[8])), 1, "another part of the file");
+    script.said();
+    for pair in 1..4 {
+        assert_eq!(script.acknowledged(REM_MEM_REG, &region, Vec::new()), 0, "pair {pair}");
+        assert_eq!(script.said(), [] as [&str; 0]);
+    }
+    assert_eq!(script.acknowledged(REM_MEM_REG, &region, Vec::new()), 0);
+    assert_eq!(script.said()[..2], ["pause 0", "remove 0x100000"]);
+}
+
+#[test]
 fn ring_size_does_not_change_while_the_ring_runs() {
     let mut script = ScriptedSession::running(SPLIT);
     script.tell(SET_VRING_NUM, &state(0, 256));

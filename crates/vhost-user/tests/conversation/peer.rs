@@ -210,7 +210,8 @@ fn published_front_end_adds_and_removes_memory_while_rings_run() {
     frontend.add_mem_region(&more).unwrap();
     frontend.remove_mem_region(&more).unwrap();
     frontend.remove_mem_region(&more).unwrap_err();
-    frontend.add_mem_region(&first).unwrap_err();
+    let overlapping = region(MEMORY.0 + 0x1000, MEMORY.1, USER + 0x1000, &file);
+    frontend.add_mem_region(&overlapping).unwrap_err();
     drop(frontend);
     let changes = ["pause 1", "add 0x100000000", "live 1", "pause 1", "remove 0x100000000", "live 1"];
     assert_eq!(backend.join().unwrap(), [&["add 0x100000", "live 1"][..], &changes].concat());
