@@ -2,7 +2,7 @@
 
 use super::{accepts, add_address, exchange_at, is_packed, linked, mac, set_up};
 use crate::guest::{BOOT, COMMAND, ScenarioGuest};
-use crate::kernels::is_newer_than_trixies;
+use crate::kernels::is_7_or_newer;
 use crate::report::LinuxCheckOutcome;
 use crate::world::{LinuxTestbed, REDUCED, VISITOR_VIRTIO};
 use anyhow::{Result, ensure};
@@ -25,7 +25,7 @@ pub(crate) fn of_trixie_joins_in(world: &mut LinuxTestbed) -> Result<LinuxCheckO
 /// Checks that virtio_net of trixie-backports' kernel accepts that the card uses buffers in order, and exchanges pings and TCP
 /// over two queue pairs, with split and with packed rings. Linux 6.12 does not know this feature.
 pub(crate) fn of_backports_keeps_order(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
-    is_newer_than_trixies(&join_in(world, KernelSeries::TrixieBackports, true)?)?;
+    is_7_or_newer(&join_in(world, KernelSeries::TrixieBackports, true)?)?;
     Ok(LinuxCheckOutcome::Passed)
 }
 
