@@ -124,7 +124,7 @@ const CHECKS: &[(&str, ScenarioCheck)] = &[
     ("virtio::spoofing_is_checked", virtio::spoofing_is_checked),
     ("virtio::guests_come_back", virtio::guests_come_back),
     ("virtio::client::host_connects_again", virtio::client::host_connects_again),
-    ("virtio::bookworm::qemu_reconnects", virtio::bookworm::qemu_reconnects),
+    ("virtio::bookworm::qemu_7_2_is_enough", virtio::bookworm::qemu_7_2_is_enough),
     ("virtio::families::share_a_vlan", virtio::families::share_a_vlan),
     ("virtio::families::share_a_port", virtio::families::share_a_port),
     ("virtio::reduced::features_are_not_needed", virtio::reduced::features_are_not_needed),

@@ -9,7 +9,6 @@ pub(crate) mod kernels;
 pub(crate) mod migration;
 pub(crate) mod reduced;
 
-use crate::avf;
 use crate::avf::no_checksum_errors;
 use crate::guest::{BOOT, ScenarioGuest, eventually};
 use crate::report::LinuxCheckOutcome;
@@ -18,26 +17,27 @@ use crate::world::{LinuxTestbed, PACKED, SPLIT, VISITOR_VIRTIO, settle_all};
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::{LinkState, VfStatus};
 use daemon::settings::VfSettings;
-use linux_guest::LinuxGuest;
+use linux_guest::{BootFiles, LinuxGuest};
 use serde_json::Value;
+use std::path::PathBuf;
 
 const VLAN: u8 = 77;
-/// Number of queue pairs, and of processors, of the guest Kim.
+/// Number of queue pairs, and of processors, of a guest with packed rings.
 const PAIRS: u32 = 4;
+/// Bit of the feature `VIRTIO_NET_F_GUEST_TSO4` (virtio 1.2, 5.1.3).
+const GUEST_TSO4: usize = 7;
+/// Script that unbinds the driver from a guest's only virtio interface, and binds it again.
+const REBIND: &str =
+    "cd /sys/bus/virtio/drivers/virtio_net && device=$(ls -d virtio*) && echo $device > unbind &&
+    [ ! -e /sys/class/net/eth0 ] && echo $device > bind";
 
 impl LinuxTestbed {
     /// Boots the guests on [`SPLIT`] and [`PACKED`], unless they run, and restores their network state. The second has four
     /// processors and four queue pairs.
     pub(crate) fn settle_virtio(&mut self) -> Result<()> {
         if self.virtio.is_none() {
-            let judy = LinuxGuest::builder("judy").vhost_socket(self.socket(SPLIT), 1, &[mac(6)]);
-            let packed = [("packed", true.into()), mac(7)];
-            let kim =
-                LinuxGuest::builder("kim").cpus(PAIRS).vhost_socket(self.socket(PACKED), PAIRS, &packed);
-            let judy = ScenarioGuest::spawn(judy, self.assets(), SPLIT, 6)?;
-            let kim = ScenarioGuest::spawn(kim, self.assets(), PACKED, 7)?;
-            [&judy, &kim].iter().try_for_each(|guest| guest.linux.wait_ready(BOOT))?;
-            self.virtio = Some([judy, kim]);
+            let sockets = [SPLIT, PACKED].map(|vf| self.socket(vf));
+            self.virtio = Some(boot_pair(["judy", "kim"], sockets, PAIRS, self.assets(), 6)?);
         }
         for vf in [SPLIT, PACKED, VISITOR_VIRTIO] {
             self.change(vf, settings_at_start())?;
@@ -56,6 +56,27 @@ impl LinuxTestbed {
         let [_, kim] = self.virtio.as_mut().context("the guests on virtio VFs are not running")?;
         Ok(kim)
     }
+}
+
+/// Boots a guest with split rings on the first socket, and a guest with packed rings, `pairs` queue pairs and as many processors
+/// on the second. Addresses of the first guest end in `number`, and those of the second in the next number.
+fn boot_pair(
+    names: [&str; 2],
+    sockets: [PathBuf; 2],
+    pairs: u32,
+    assets: &BootFiles,
+    number: u8,
+) -> Result<[ScenarioGuest; 2]> {
+    let ([split, packed], [first, second]) = (names.map(LinuxGuest::builder), sockets);
+    let split = split.vhost_socket(first, 1, &[mac(number)]);
+    let properties = [("packed", true.into()), mac(number + 1)];
+    let packed = packed.cpus(pairs).vhost_socket(second, pairs, &properties);
+    let guests = [
+        ScenarioGuest::spawn(split, assets, SPLIT, number)?,
+        ScenarioGuest::spawn(packed, assets, PACKED, number + 1)?,
+    ];
+    guests.iter().try_for_each(|guest| guest.linux.wait_ready(BOOT))?;
+    Ok(guests)
 }
 
 /// Returns the settings of a VF in which each check begins.
@@ -83,7 +104,7 @@ pub(crate) fn set_up(guest: &ScenarioGuest, place: usize, address: &str) -> Resu
          [ -e $1 ] && echo ${{1##*/}}"
     );
     let name = eventually(|| guest.check(&script))?.trim().to_owned();
-    avf::set_up(guest, &name, address)?;
+    guest.check(&format!("ip addr replace {address}/24 dev {name} && ip link set {name} up"))?;
     wait_link(guest, &name)?;
     Ok(name)
 }
@@ -148,24 +169,32 @@ fn large_packets(world: &LinuxTestbed, vf: &str) -> Result<[u64; 2]> {
     Ok([counts.segmented, counts.passed_uncut])
 }
 
+/// Checks that both guests of a pair run virtio_net with its offloads, the first with split rings and the second with `pairs`
+/// queue pairs of packed rings.
+fn are_bound([split, packed]: [&ScenarioGuest; 2], pairs: u32) -> Result<()> {
+    for (guest, pairs, wants_packed) in [(split, 1, false), (packed, pairs, true)] {
+        let name = guest.name();
+        let driver = guest.check("ethtool -i eth0")?;
+        ensure!(driver.contains("driver: virtio_net"), "{name}: {driver}");
+        let offloads = guest.check("ethtool -k eth0")?;
+        let wanted = ["tx-checksumming: on", "tx-tcp-segmentation: on", "rx-checksumming: on"];
+        let missing = wanted.iter().find(|offload| !offloads.contains(**offload));
+        ensure!(missing.is_none(), "{name}: {missing:?} is not in {offloads}");
+        ensure!(accepts(guest, "eth0", GUEST_TSO4)?, "{name} receives no large packets");
+        ensure!(is_packed(guest, "eth0")? == wants_packed, "{name}: packed rings should be {wants_packed}");
+        let queues = guest.check("ls -d /sys/class/net/eth0/queues/rx-* | wc -l")?;
+        ensure!(queues.trim() == pairs.to_string(), "{name}: {queues} of {pairs} queue pairs");
+    }
+    Ok(())
+}
+
 /// Checks that an unmodified Debian kernel binds virtio_net with one and with four queue pairs, exchanges pings and TCP with
 /// another guest, and sends and receives large packets unsegmented.
 pub(crate) fn binds(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     linked(world)?;
     let guests = world.virtio()?;
-    for guest in guests {
-        let driver = guest.check("ethtool -i eth0")?;
-        ensure!(driver.contains("driver: virtio_net"), "{}: {driver}", guest.name());
-        let offloads = guest.check("ethtool -k eth0")?;
-        let wanted = ["tx-checksumming: on", "tx-tcp-segmentation: on", "rx-checksumming: on"];
-        let missing = wanted.iter().find(|offload| !offloads.contains(**offload));
-        ensure!(missing.is_none(), "{}: {missing:?} is not in {offloads}", guest.name());
-    }
     let [judy, kim] = guests;
-    for (guest, pairs) in [(judy, 1), (kim, PAIRS)] {
-        let queues = guest.check("ls -d /sys/class/net/eth0/queues/rx-* | wc -l")?;
-        ensure!(queues.trim() == pairs.to_string(), "{}: {queues} of {pairs} queue pairs", guest.name());
-    }
+    are_bound(guests, PAIRS)?;
     let before = [SPLIT, PACKED].map(|vf| large_packets(world, vf));
     exchange(guests)?;
     for (vf, before) in [SPLIT, PACKED].into_iter().zip(before) {
@@ -186,34 +215,43 @@ pub(crate) fn binds(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
 
 /// Checks that frames of 9,000 bytes pass whole.
 pub(crate) fn jumbo_frames_pass_whole(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
-    let [judy, kim] = linked(world)?;
-    for guest in [judy, kim] {
+    exchange_jumbo_frames(linked(world)?)?;
+    Ok(LinuxCheckOutcome::Passed)
+}
+
+/// Raises the MTU of two guests to 9,000 bytes, and checks that such frames pass whole, both ways.
+fn exchange_jumbo_frames(guests: [&ScenarioGuest; 2]) -> Result<()> {
+    let [one, other] = guests;
+    for guest in guests {
         guest.check("ip link set eth0 mtu 9000")?;
     }
-    for (from, to) in [(judy, kim), (kim, judy)] {
+    for (from, to) in [(one, other), (other, one)] {
         let before = from.fragments_made()?;
         from.ping(&to.address(), 8000, 20)?;
         let made = from.fragments_made()? - before;
         ensure!(made == 0, "{}: {made} fragments were made of frames that fit", from.name());
         from.iperf(&to.address(), "-n 24M")?;
     }
-    no_checksum_errors(judy)?;
-    no_checksum_errors(kim)?;
-    Ok(LinuxCheckOutcome::Passed)
+    guests.into_iter().try_for_each(no_checksum_errors)
+}
+
+/// Adds VLAN interfaces to two guests, and checks that pings and TCP pass between these.
+fn exchange_in_vlan([one, other]: [&ScenarioGuest; 2]) -> Result<()> {
+    for guest in [one, other] {
+        guest.join_vlan("eth0", VLAN)?;
+    }
+    one.reach(&other.vlan_address(VLAN))?;
+    for size in [56, 1400, 8000] {
+        one.ping(&other.vlan_address(VLAN), size, 5)?;
+    }
+    one.iperf(&other.vlan_address(VLAN), "-n 8M").map(drop)
 }
 
 /// Checks tags of the guests, and then a port VLAN of the administrator, which no guest sees.
 pub(crate) fn vlans_separate_guests(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     linked(world)?;
     let [judy, kim] = world.virtio()?;
-    for guest in [judy, kim] {
-        guest.join_vlan("eth0", VLAN)?;
-    }
-    judy.reach(&kim.vlan_address(VLAN))?;
-    for size in [56, 1400, 8000] {
-        judy.ping(&kim.vlan_address(VLAN), size, 5)?;
-    }
-    judy.iperf(&kim.vlan_address(VLAN), "-n 8M")?;
+    exchange_in_vlan([judy, kim])?;
     let port_vlan = |vlan| VfSettings { vlan: Some(vlan), ..VfSettings::default() };
     world.change(SPLIT, port_vlan(30))?;
     judy.cannot_reach("eth0", &kim.address())?;
@@ -224,15 +262,27 @@ pub(crate) fn vlans_separate_guests(world: &mut LinuxTestbed) -> Result<LinuxChe
     Ok(LinuxCheckOutcome::Passed)
 }
 
-/// Checks that the administrator's link state stops a guest's frames, and that the guest continues afterwards.
+/// Checks that the administrator's link state takes a guest's link down and stops its frames, and that the guest continues
+/// afterwards.
 pub(crate) fn disabled_vf_moves_no_frame(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     linked(world)?;
     let [judy, kim] = world.virtio()?;
-    world.set_link(SPLIT, LinkState::Disable)?;
-    judy.cannot_ping(&kim.address(), 56)?;
-    world.set_link(SPLIT, LinkState::Auto)?;
-    judy.reach(&kim.address())?;
+    link_follows_policy([judy, kim], |state| world.set_link(SPLIT, state))?;
     Ok(LinuxCheckOutcome::Passed)
+}
+
+/// Checks that the first guest has no link and sends no ping while `set_link` has disabled its VF, and that it reaches the second
+/// guest afterwards.
+fn link_follows_policy(
+    [guest, other]: [&ScenarioGuest; 2],
+    set_link: impl Fn(LinkState) -> Result<()>,
+) -> Result<()> {
+    set_link(LinkState::Disable)?;
+    guest.wait_carrier(false)?;
+    guest.cannot_ping(&other.address(), 56)?;
+    set_link(LinkState::Auto)?;
+    guest.wait_carrier(true)?;
+    guest.reach(&other.address())
 }
 
 /// Checks that frames with another source address are dropped while spoof checking is on.
@@ -253,21 +303,20 @@ pub(crate) fn spoofing_is_checked(world: &mut LinuxTestbed) -> Result<LinuxCheck
     Ok(LinuxCheckOutcome::Passed)
 }
 
+/// Runs a script in a guest that restarts its interface, and waits until the interface is back.
+fn comes_back(guest: &ScenarioGuest, disturbance: &str) -> Result<()> {
+    guest.check(disturbance)?;
+    eventually(|| guest.settle()).context(disturbance.to_owned())
+}
+
 /// Checks restarts: interface down and up, driver unbound and bound, the port reset under TCP, the guest rebooted.
 pub(crate) fn guests_come_back(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
-    const REBIND: &str =
-        "cd /sys/bus/virtio/drivers/virtio_net && device=$(ls -d virtio*) && echo $device > unbind &&
-        [ ! -e /sys/class/net/eth0 ] && echo $device > bind";
     linked(world)?;
-    for disturbance in ["ip link set eth0 down && ip link set eth0 up", REBIND] {
-        let [_, kim] = world.virtio()?;
-        for _ in 0..3 {
-            kim.check(disturbance)?;
-            eventually(|| kim.settle()).context(disturbance)?;
-        }
-        exchange(world.virtio()?)?;
-    }
     let [judy, kim] = world.virtio()?;
+    for disturbance in ["ip link set eth0 down && ip link set eth0 up", REBIND] {
+        (0..3).try_for_each(|_| comes_back(kim, disturbance))?;
+        exchange([judy, kim])?;
+    }
     let mut stream = IperfStream::open(judy, &kim.address())?;
     for _ in 0..3 {
         world.reset_port("pf5")?;
@@ -276,10 +325,16 @@ pub(crate) fn guests_come_back(world: &mut LinuxTestbed) -> Result<LinuxCheckOut
         stream.moves()?;
     }
     stream.close()?;
-    let kim = world.kim_mut()?;
-    kim.linux.reboot()?;
-    kim.linux.wait_ready(BOOT)?;
-    kim.settle()?;
+    reboot(std::slice::from_mut(world.kim_mut()?))?;
     exchange(linked(world)?)?;
     Ok(LinuxCheckOutcome::Passed)
+}
+
+/// Reboots guests, all at once, and restores their network state.
+fn reboot(guests: &mut [ScenarioGuest]) -> Result<()> {
+    for guest in &mut *guests {
+        guest.linux.reboot()?;
+    }
+    guests.iter().try_for_each(|guest| guest.linux.wait_ready(BOOT))?;
+    settle_all(guests.iter())
 }

@@ -1,7 +1,7 @@
 //! Checks live migration: a stock QEMU moves a running guest from a virtio VF of one host to a VF of another, whose uplinks are on
 //! two switches with a cable between them. Times are printed, not judged.
 
-use super::{mac, set_up, wait_link};
+use super::{is_packed, mac, set_up, wait_link};
 use crate::avf::no_checksum_errors;
 use crate::guest::{BOOT, COMMAND, ScenarioGuest, eventually};
 use crate::report::LinuxCheckOutcome;
@@ -19,8 +19,11 @@ use tempfile::TempDir;
 const TAPS: [u8; 2] = [4, 5];
 /// IPv4 address of the guest.
 const ADDRESS: &str = "10.82.0.9";
-/// Ethernet address of the guest's second interface, for which the VMM requests announcements: its driver makes none.
+/// Ethernet address of the guest's second interface, which has packed rings. The VMM requests announcements for it: its driver
+/// makes none.
 const QUIET: &str = "52:54:00:82:84:0b";
+/// IPv4 address that the second interface has for pings alone.
+const QUIET_ADDRESS: &str = "10.82.0.10";
 /// Names of the VFs of each host that the guest uses.
 const VFS: [&str; 2] = ["pf0vf0", "pf0vf1"];
 /// Number of files that the guest downloads in turn, again and again, and bytes of each.
@@ -39,8 +42,8 @@ const ROOM: &str = "echo 8388608 > /proc/sys/net/core/rmem_max
     echo 4096 8388608 8388608 > /proc/sys/net/ipv4/tcp_rmem";
 
 /// Checks that a guest with a TCP stream, downloads and pings through the uplink moves to another host and back. Its connections
-/// survive, each download is whole, policy and counters move by `softiov vf export` and `import`, and both switches learn where
-/// the guest is.
+/// survive, each download is whole, an interface with packed rings continues, policy and counters move by `softiov vf export` and
+/// `import`, and both switches learn where the guest is.
 pub(crate) fn guest_migrates_under_a_stream(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     let wire = match &world.wire {
         Ok(wire) => wire,
@@ -83,6 +86,7 @@ pub(crate) fn guest_migrates_under_a_stream(world: &mut LinuxTestbed) -> Result<
         print!("(silent for {silent} ms, {moved:?}) ");
         let near = wire.tap(TAPS[0]);
         learned(wire, if to == 0 { &near } else { FarSwitch::CABLE })?;
+        ping_over_quiet(&guest, &wire.address())?;
         arrived(&hosts[to], &exported)?;
         ensure!(show(&hosts[from], VFS[0])?["peer"].is_null(), "QEMU is still connected to the first host");
     }
@@ -101,7 +105,7 @@ fn start(tap: &str) -> Result<HostWithKeeper> {
 
 /// Returns the builder of the guest on the VFs of a host.
 fn machine(host: &HostWithKeeper) -> GuestBuilder {
-    let quiet = [("guest_announce", false.into()), ("mac", QUIET.into())];
+    let quiet = [("guest_announce", false.into()), ("mac", QUIET.into()), ("packed", true.into())];
     let builder = LinuxGuest::builder("moira").migratable(true);
     builder.vhost_socket(host.socket(VFS[0]), 1, &[mac(9)]).vhost_socket(host.socket(VFS[1]), 1, &quiet)
 }
@@ -111,14 +115,30 @@ fn boot(host: &HostWithKeeper, assets: &BootFiles) -> Result<ScenarioGuest> {
     let guest = ScenarioGuest::spawn(machine(host), assets, VFS[0], 9)?;
     guest.linux.wait_ready(BOOT)?;
     set_up(&guest, 0, ADDRESS)?;
-    let quiet = guest.check(&format!("cd /sys/class/net && grep -l {QUIET} */address | cut -d/ -f1"))?;
-    let quiet = quiet.trim();
+    let quiet = &quiet_interface(&guest)?;
+    ensure!(is_packed(&guest, quiet)?, "{quiet} has no packed rings");
     guest.check(&format!(
-        "echo 1 > /proc/sys/net/ipv6/conf/{quiet}/disable_ipv6; ip link set {quiet} up
+        "echo 1 > /proc/sys/net/ipv4/conf/all/arp_ignore
+         echo 1 > /proc/sys/net/ipv6/conf/{quiet}/disable_ipv6; ip link set {quiet} up
          ip addr add 10.99.0.9/24 dev {quiet}; ping -c 1 -W 1 10.99.0.1; ip addr flush dev {quiet}"
     ))?;
     wait_link(&guest, quiet)?;
     Ok(guest)
+}
+
+/// Returns the name of the guest's second interface.
+fn quiet_interface(guest: &ScenarioGuest) -> Result<String> {
+    let name = guest.check(&format!("cd /sys/class/net && grep -l {QUIET} */address | cut -d/ -f1"))?;
+    Ok(name.trim().to_owned())
+}
+
+/// Pings `server` over the second interface, which is quiet again afterwards. More pings than its rings have entries pass, so that
+/// each ring wraps.
+fn ping_over_quiet(guest: &ScenarioGuest, server: &str) -> Result<()> {
+    let quiet = quiet_interface(guest)?;
+    guest.check(&format!("ip addr add {QUIET_ADDRESS}/32 dev {quiet}"))?;
+    guest.ping(&format!("-I {quiet} {server}"), 1400, 300)?;
+    guest.check(&format!("ip addr flush dev {quiet}")).map(drop)
 }
 
 /// Carries policy and counters of the guest's first VF to another host. Returns the exported document.
