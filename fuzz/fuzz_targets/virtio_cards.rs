@@ -138,8 +138,16 @@ fn attack(conversation: &mut GuestConversation, kind: u8, input: &mut Input<'_>)
             let (ring, size, packed) = (u32::from(ring % 40), u32::from(size), packed & 1 != 0);
             let addresses = machine.guests[0].rings[ring as usize % rings as usize].addresses();
             let position = (base & 1 != 0).then_some(u32::from(base) | u32::from(end) << 8);
-            let start =
-                RingStartParameters { ring, size, packed, enabled: true, position, addresses, memory: 0 };
+            let start = RingStartParameters {
+                ring,
+                size,
+                packed,
+                enabled: true,
+                position,
+                has_run_elsewhere: base & 2 != 0,
+                addresses,
+                memory: 0,
+            };
             let _ = machine.nic.start_ring(0, &start, &mut machine.bus);
         }
         _ => {

@@ -6,10 +6,11 @@
 use crate::clock::now;
 use crate::limit::LogRateLimit;
 use keeper::{HandOverChannel, KeeperConnection, KeptFileDescriptors};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Maximum number of log lines per minute about failed messages to the keeper process. A guest can cause such messages
 /// again and again.
@@ -109,6 +110,24 @@ impl FileDescriptorStore {
         self.contents().store.as_ref().map(KeeperConnection::succeed).transpose()
     }
 
+    /// Sends the keeper process no change from now on, because ports save their clients for a successor process while their guests
+    /// wait. [`Self::give`] passes every descriptor to the successor itself.
+    pub fn withhold(&self) {
+        self.contents().untold.get_or_insert_default();
+    }
+
+    /// Sends the keeper process the changes since [`Self::withhold`], and later ones at once. Returns false if that takes longer than
+    /// `time`; the rest is not sent.
+    pub fn tell_withheld(&self, time: Duration) -> bool {
+        let began = Instant::now();
+        let mut contents = self.contents();
+        let untold = contents.untold.take().unwrap_or_default();
+        untold.iter().all(|name| {
+            contents.changed(name);
+            began.elapsed() <= time
+        })
+    }
+
     /// Makes the keeper process end the last successor process, and sends it the file descriptors that have changed
     /// meanwhile.
     pub fn abandon(&self) {
@@ -126,8 +145,9 @@ impl FileDescriptorStore {
     pub fn give(&self, successor: &HandOverChannel, keeper: &str) -> io::Result<()> {
         let mut contents = self.contents();
         contents.untold.get_or_insert_default();
+        // First, since a successor without it would have no keeper.
         let store = contents.store.iter().map(|store| (keeper, store.as_fd()));
-        successor.give(contents.shelf.iter().chain(store))
+        successor.give(store.chain(contents.shelf.iter()))
     }
 
     /// Locks the store's contents, also after a panic: every kept file descriptor is whole.
@@ -205,8 +225,8 @@ impl PortFileDescriptorStore {
 
     /// Drops every numbered file descriptor of the port except the needed ones. Returns the dropped ones.
     pub(crate) fn forget_others(&self, needed: &[u64]) -> Vec<OwnedFd> {
-        let needed: Vec<String> = needed.iter().map(|number| self.inside(&name(*number))).collect();
-        self.vault.forget_others(&self.inside("#"), |name| needed.iter().any(|one| one == name))
+        let needed: HashSet<String> = needed.iter().map(|number| self.inside(&name(*number))).collect();
+        self.vault.forget_others(&self.inside("#"), |name| needed.contains(name))
     }
 
     /// Keeps a file descriptor of the port under a name. A failure is only logged, as in [`keep`](Self::keep).

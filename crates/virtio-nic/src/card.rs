@@ -13,6 +13,15 @@ use plane::PortIndex;
 use units::{MacAddress, Time};
 use virtio::VirtioFeatures;
 
+/// Knowledge of a VF about its guest, beside rings and features.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct KnownGuest {
+    /// Ethernet address that the VF has learned from its guest.
+    pub address: Option<MacAddress>,
+    /// True if the guest has moved here from another card and has not used an address yet.
+    pub has_arrived: bool,
+}
+
 /// Card whose VFs are virtio network devices, 64 at most.
 #[derive(Debug)]
 pub struct Nic {
@@ -192,21 +201,24 @@ impl Nic {
         }
     }
 
-    /// Returns the address that a VF has learned from its guest.
+    /// Returns what a VF knows of its guest.
     #[must_use]
-    pub fn learned_address(&self, vf: u8) -> Option<MacAddress> {
-        self.device(vf)?.learned
+    pub fn known_guest(&self, vf: u8) -> KnownGuest {
+        self.device(vf).map_or_else(KnownGuest::default, |device| KnownGuest {
+            address: device.learned,
+            has_arrived: device.has_arrived,
+        })
     }
 
-    /// Continues with the address that a VF has learned from its guest in another process. A VF that has an address keeps it,
-    /// and so does another VF that has this one.
-    pub fn continue_address(&mut self, vf: u8, address: MacAddress) {
-        if self.devices.iter().any(|device| device.owns(address)) {
-            return;
-        }
-        if let Some(device) = self.device_mut(vf).filter(|device| device.address().is_none()) {
-            device.learned = Some(address);
-            self.changed = true;
+    /// Continues with what a VF knew of its guest in another process. A VF that has an address keeps it, and so does another VF
+    /// that has this one.
+    pub fn continue_guest(&mut self, vf: u8, KnownGuest { address, has_arrived }: KnownGuest) {
+        let address = address.filter(|address| !self.devices.iter().any(|device| device.owns(*address)));
+        let Some(device) = self.device_mut(vf) else { return };
+        device.has_arrived = has_arrived;
+        if device.address().is_none() {
+            device.learned = address;
+            self.changed |= address.is_some();
         }
     }
 

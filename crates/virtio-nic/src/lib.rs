@@ -55,7 +55,7 @@ mod tables;
 mod transmit;
 mod work;
 
-pub use card::Nic;
+pub use card::{KnownGuest, Nic};
 pub use device::DeviceCounters;
 pub use limits::{FEATURES, LONGEST_FRAME, MAX_PAIRS, MAX_VFS};
 pub use moderation::InterruptIntervals;

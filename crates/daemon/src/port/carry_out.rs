@@ -138,11 +138,11 @@ impl OpenPort {
         let now = clock.now();
         // The port continues, so the saved state of the whole port becomes invalid.
         self.succession.disturb();
+        self.clients.resume(&mut self.engine, now);
         if ended {
             return self.end(now);
         }
         self.succession.note_working();
-        self.clients.resume(&mut self.engine, now);
     }
 
     /// Begins the end of the port: takes every VF's link down first, so that guests are notified, and then disconnects

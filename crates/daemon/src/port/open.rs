@@ -168,7 +168,13 @@ impl OpenPort {
     /// Disconnects clients that cannot be resumed, starts the engine, and continues the previous host process's
     /// counters.
     fn begin(&mut self, now: Time) {
-        let lost: Vec<StreamSocket> = self.succession.forget_others(self.clients.slots());
+        // A socket may still be kept under the number of an earlier hand-over.
+        let is_served = |orphan: &StreamSocket| {
+            let mut connections = self.clients.slots().iter().filter_map(OfferedFunction::connection);
+            connections.any(|connection| connection.stream().is_same_socket(orphan))
+        };
+        let mut lost: Vec<StreamSocket> = self.succession.forget_others(self.clients.slots());
+        lost.retain(|orphan| !is_served(orphan));
         for orphan in lost {
             self.clients.hang_up(Function::Pf, orphan, &self.engine, now);
         }

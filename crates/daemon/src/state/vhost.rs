@@ -12,4 +12,6 @@ pub struct VhostClientState {
     pub positions: Vec<(u32, u32)>,
     /// Address that the VF has learned from its guest.
     pub address: Option<MacAddress>,
+    /// True if the guest has moved here from another card and has not used an address yet.
+    pub has_arrived: bool,
 }

@@ -170,6 +170,12 @@ impl DmaTable {
         self.log.aliases.extend(alias.map(|alias| (ring, alias)));
     }
 
+    /// Returns true if the client has sent a log, which logging may not use yet.
+    #[must_use]
+    pub fn has_log(&self) -> bool {
+        self.log.memory.is_some()
+    }
+
     /// Returns true if writes are marked in a log.
     #[must_use]
     pub fn is_logged(&self) -> bool {

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use rustix::cmsg_space;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -231,6 +231,14 @@ impl StreamSocket {
                 Err(error) => Err(error.into()),
             };
         }
+    }
+
+    /// Returns true if both descriptors are of the same socket.
+    #[must_use]
+    pub fn is_same_socket(&self, other: &Self) -> bool {
+        // Every socket has an inode number of its own.
+        let inode = |socket: &Self| fstat(&socket.0).map(|stat| stat.st_ino).ok();
+        inode(self).is_some_and(|own| inode(other) == Some(own))
     }
 
     /// Returns true if the peer will send no more data, because it has closed its end or has died. Earlier bytes may be

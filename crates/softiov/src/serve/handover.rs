@@ -21,7 +21,7 @@ use daemon::{ReadyHost, RunningHost};
 use keeper::{
     FileDescriptorSender, HandOverChannel, InheritedFileDescriptors, KeeperConnection, STARTED, number,
 };
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const READY: &str = "READY=1";
 const GO: &str = "GO=1";
@@ -33,6 +33,10 @@ const START_TIMEOUT: Duration = Duration::from_secs(5);
 const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time after which ports that are paused for a hand-over resume if no message of the successor process arrives.
 const PAUSE_TIMEOUT: Duration = Duration::from_secs(4);
+/// Least time that a pause of the ports lasts after GO.
+const MARGIN: Duration = Duration::from_millis(500);
+/// Timeout of the keeper process to take the descriptors of paused ports.
+const TELL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Starts the host, with the file descriptors that a keeper process or the previous host process left for this process,
 /// if any.
@@ -75,8 +79,9 @@ pub(super) fn hand_over(host: &RunningHost) -> anyhow::Result<u32> {
     tracing::info!("handing the ports over to the new process");
     let outcome = transfer(host, &successor);
     if let Err(error) = &outcome {
-        host.vault().abandon();
+        // Guests wait, and the keeper may not answer at once.
         host.resume();
+        host.vault().abandon();
         tracing::error!(%error, "the hand-over to the new process failed; this process resumes");
     }
     outcome
@@ -90,6 +95,8 @@ fn transfer(host: &RunningHost, successor: &HandOverChannel) -> anyhow::Result<u
         Ok(None) => bail!("the new process ended at once; its messages are in the log"),
         Err(_) => bail!("the new process did not report within {START_TIMEOUT:?}"),
     };
+    let paused = Instant::now();
+    host.vault().withhold();
     ensure!(host.pause(PAUSE_TIMEOUT), "a port did not pause; see the log");
     host.vault().give(successor, KEEPER).context("cannot send file descriptors to the new process")?;
     match successor.hear(TAKE_OVER_TIMEOUT) {
@@ -99,9 +106,16 @@ fn transfer(host: &RunningHost, successor: &HandOverChannel) -> anyhow::Result<u
         }
         Err(_) => bail!("the new process did not take over within {TAKE_OVER_TIMEOUT:?}"),
     }
+    ensure!(is_paused_since(paused), "the take-over took longer than the ports wait");
     host.vault().say(&format!("MAINPID={pid}"));
     successor.tell(GO).context("cannot tell the new process to start")?;
     Ok(pid)
+}
+
+/// Returns true if no port that began to pause after `paused` resumes soon: a port that waited too long for the successor process
+/// resumes by itself, and then no other process may serve it.
+fn is_paused_since(paused: Instant) -> bool {
+    paused.elapsed() + MARGIN < PAUSE_TIMEOUT
 }
 
 /// Pauses all ports for the process that the keeper process starts next. Returns false if no keeper holds file
@@ -114,11 +128,19 @@ pub(super) fn pause_for_successor(host: &RunningHost) -> bool {
         );
         return false;
     }
+    let began = Instant::now();
+    host.vault().withhold();
     let paused = host.pause(PAUSE_TIMEOUT);
-    if paused {
+    let told = host.vault().tell_withheld(TELL_TIMEOUT);
+    if paused && told && is_paused_since(began) {
         tracing::info!("SIGUSR2: ports are paused for the successor process");
-    } else {
-        tracing::error!("SIGUSR2: a port did not pause; this process resumes");
+        return true;
     }
-    paused
+    host.resume();
+    tracing::error!(
+        paused,
+        told,
+        "SIGUSR2: a port or the keeper did not answer in time; this process resumes"
+    );
+    false
 }

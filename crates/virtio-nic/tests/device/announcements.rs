@@ -7,7 +7,7 @@ use plane::PortIndex;
 use plane::guard::{GuardedPlane, PortGuard};
 use units::MacAddress;
 use virtio::net::NetHeader;
-use virtio_nic::{VfRules, VlanMembership};
+use virtio_nic::{KnownGuest, VfRules, VlanMembership};
 
 /// Returns the RARP request of an address (RFC 903), with VLAN 5 if `tagged`.
 fn request(address: [u8; 6], tagged: bool) -> Vec<u8> {
@@ -134,6 +134,26 @@ fn sends(machine: &mut TestMachine) -> bool {
     machine.poll(0);
     machine.finished(0);
     !std::mem::take(&mut machine.wire.sent).is_empty()
+}
+
+#[test]
+fn guest_of_another_process_keeps_its_address_or_brings_it() {
+    let mac = Some(MacAddress(address(0)));
+    for guest in [
+        KnownGuest { address: mac, has_arrived: false },
+        KnownGuest { address: None, has_arrived: true },
+        KnownGuest::default(),
+    ] {
+        let (mut machine, bases) = card_before_an_arrival();
+        machine.nic.continue_guest(0, guest);
+        assert_eq!(machine.nic.known_guest(0), guest);
+        for (ring, base) in (0..).zip(bases) {
+            machine.nic.continue_ring(0, ring, base);
+            machine.start(0, ring, None).unwrap();
+        }
+        // The address of an earlier process is asked for in the tables, and that of a station is refused there.
+        assert_eq!(sends(&mut machine), guest.has_arrived, "{guest:?}");
+    }
 }
 
 #[test]

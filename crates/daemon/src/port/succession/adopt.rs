@@ -195,11 +195,15 @@ fn map(
         0 => None,
         number => Some(successor.kept(number).ok_or(ClientAdoptError::Lost("guest's memory"))?),
     };
-    let admitted = reach.memory_mut().admit(iova, size, permissions, file.as_ref().map(|_| offset));
-    let (Ok(Some(region)), Some(file)) = (admitted, file) else { return Ok(None) };
-    if let Ok(identity) = FileIdentity::of_memory(file.as_fd()) {
+    if let Some(Ok(identity)) = file.as_ref().map(|file| FileIdentity::of_memory(file.as_fd())) {
         successor.mapped_again(window, identity);
     }
+    let admitted = reach.memory_mut().admit(iova, size, permissions, file.as_ref().map(|_| offset));
+    let region = match admitted {
+        Ok(region) => region,
+        Err(error) => return Ok(Some(error)),
+    };
+    let (Some(region), Some(file)) = (region, file) else { return Ok(None) };
     match region.map(file) {
         Ok(region) => {
             reach

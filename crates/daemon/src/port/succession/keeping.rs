@@ -99,6 +99,10 @@ impl ClientStateSaver for JournalStateSaver {
     fn begin(&mut self) -> [u64; 3] {
         let numbers = [(); 3].map(|()| self.numbers.number());
         self.coming = Some(numbers);
+        // A VF that an earlier configuration had may have left eventfds.
+        for SavedEventfd { index, vector, .. } in self.journal.noted().irqs {
+            self.journal.set_irq(SavedEventfd { index, vector, number: 0 });
+        }
         self.journal.clear_windows();
         numbers
     }

@@ -60,6 +60,29 @@ fn connections_continue_after_a_refused_hand_over() {
 }
 
 #[test]
+fn hand_overs_may_follow_each_other_at_once() {
+    let (mut live, mut a, mut b) = two_guests();
+    for _ in 0..4 {
+        // The next process pauses before it serves its clients, and what was saved before is forgotten meanwhile.
+        live.hand_over(PORT);
+        live.refuse_hand_over(PORT);
+        live.hand_over(PORT);
+        live.hand_over(PORT);
+    }
+    exchange(&mut a, &mut b);
+}
+
+#[test]
+fn front_end_whose_memory_is_refused_connects_again() {
+    let (mut live, mut a, _b) = two_guests();
+    live.hand_over(&format!("client_memory = \"4M\"\n{PORT}"));
+    a.front.wait_for_end();
+    live.hand_over(PORT);
+    a.reconnect(&live.socket(0));
+    assert!(live.show(0).active);
+}
+
+#[test]
 fn silent_guest_keeps_its_learned_address() {
     let mut live = LiveHost::with(LEARNING);
     let [mut a, mut b] = [0, 1].map(|vf| VirtioGuest::boot(&live, vf));

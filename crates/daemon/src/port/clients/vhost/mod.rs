@@ -256,12 +256,14 @@ impl ClientConnection for VhostUserConnection {
     }
 
     fn resume(&mut self, own: &mut ClientResources) -> io::Result<()> {
-        self.end_hand_over(own);
+        if matches!(self.hand_over, FrontEndHandOver::Saved) {
+            self.end_hand_over(own);
+        }
         Ok(())
     }
 
     fn is_kept(&self) -> bool {
-        matches!(self.hand_over, FrontEndHandOver::Saved)
+        !matches!(self.hand_over, FrontEndHandOver::None)
     }
 
     /// Returns false: vhost-user has no message for a reset.

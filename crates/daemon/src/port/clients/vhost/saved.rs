@@ -22,6 +22,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use vfio_user::wire::pci_irq;
 use vhost_user::backend::{BackendSession, SessionRestoreError, SessionSaveError};
+use virtio_nic::KnownGuest;
 
 /// Interrupt type under whose vectors the journal has the eventfds by which the guest kicks its rings. The function has no
 /// interrupts of this type.
@@ -83,7 +84,7 @@ impl VhostUserConnection {
         self.end_hand_over(device.own);
         with_nic(device, |nic, vf| {
             saved.positions.iter().for_each(|(ring, position)| nic.continue_ring(vf, *ring, *position));
-            saved.address.into_iter().for_each(|address| nic.continue_address(vf, address));
+            nic.continue_guest(vf, KnownGuest { address: saved.address, has_arrived: saved.has_arrived });
         });
     }
 
@@ -97,6 +98,10 @@ impl VhostUserConnection {
 
     /// Saves the connection for the successor process. A front end that cannot be saved connects to the successor again.
     pub(super) fn save(&mut self, device: &mut VfioFunction<'_>) {
+        // What the previous process has saved is still right: no ring has started.
+        if matches!(self.hand_over, FrontEndHandOver::Inherited(_)) {
+            return;
+        }
         self.hand_over = FrontEndHandOver::Saved;
         if let Err(error) = self.try_save(device) {
             tracing::info!(function = ?device.function, %error, "a vhost-user client has to connect again after the upgrade");
@@ -108,13 +113,16 @@ impl VhostUserConnection {
         if self.waiting || self.failed.is_some() || self.outbox.pending() > 0 {
             return Err(FrontEndSaveError::Busy);
         }
+        if device.engine.reach(device.function).memory().has_log() {
+            return Err(SessionSaveError::MigrationLog.into());
+        }
         let session = self.session.save()?;
         let known = with_nic(device, |nic, vf| {
             let position = |ring| Some((ring, nic.ring_position(vf, ring)?));
-            ((0..RINGS).filter_map(position).collect(), nic.learned_address(vf))
+            ((0..RINGS).filter_map(position).collect(), nic.known_guest(vf))
         });
-        let (positions, address) = known.unwrap_or_default();
-        let file = store(&state::write(&VhostClientState { session, positions, address })?)?;
+        let (positions, KnownGuest { address, has_arrived }) = known.unwrap_or_default();
+        let file = store(&state::write(&VhostClientState { session, positions, address, has_arrived })?)?;
         let [stream, replies, _] = device.own.successor.begin();
         let keeper = device.own.successor.keeper(0);
         keeper.keep(stream, self.stream.as_fd());
