@@ -113,7 +113,7 @@ fn keeper_names_the_reason_why_it_does_not_keep_a_descriptor() {
     assert!(shelf.is_empty());
     for (failure, part) in [
         (KeepFailure::OpenFiles, "LimitNOFILE"),
-        (KeepFailure::Full, "16384"),
+        (KeepFailure::Full, "32768"),
         (KeepFailure::Name, "1 to 255 bytes"),
     ] {
         assert!(failure.to_string().contains(part), "{failure}");

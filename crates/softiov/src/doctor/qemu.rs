@@ -10,7 +10,7 @@ const PROGRAM: &str = "qemu-system-x86_64";
 const INSTALL: &str = "install QEMU 10.1 or newer (Debian 13: `apt install -t trixie-backports qemu-system-x86`; \
                                           Fedora 43), or name another program with --qemu";
 
-const INSTALL_VIRTIO: &str = "install QEMU 9.2 or newer (Debian 13 has 10.0: `apt install qemu-system-x86`), or name another program with --qemu";
+const INSTALL_VIRTIO: &str = "install QEMU 7.2 or newer (Debian 12: `apt install qemu-system-x86`), or name another program with --qemu";
 
 /// QEMU program on this machine, with its version and its devices.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,6 +117,6 @@ mod tests {
         let remedy = judged("7.2.22 (Debian)", device).remedy.unwrap();
         assert!(remedy.contains("softiov qemu-args with --qemu-version 7.2"), "{remedy}");
         assert_eq!(verdict("9.2.0", ""), DoctorVerdict::Problem);
-        assert!(judge(None, false).remedy.is_some_and(|remedy| remedy.contains("QEMU 9.2")));
+        assert!(judge(None, false).remedy.is_some_and(|remedy| remedy.contains("QEMU 7.2")));
     }
 }

@@ -23,15 +23,13 @@ pub struct MemoryRegionPiece {
 pub struct MemoryTable {
     /// Memory regions, by guest-physical address.
     regions: Vec<MemoryRegion>,
-    /// Number of times that the front end has added each region again.
-    repeats: Vec<u32>,
     limit: usize,
 }
 
 impl MemoryTable {
     /// Creates a table without memory regions, for at most `limit` ones.
     pub fn new(limit: usize) -> Self {
-        Self { regions: Vec::new(), repeats: Vec::new(), limit }
+        Self { regions: Vec::new(), limit }
     }
 
     /// Returns the regions by guest-physical address.
@@ -70,7 +68,6 @@ impl MemoryTable {
         self.check_addition(&region)?;
         let at = self.regions.partition_point(|present| present.guest_address < region.guest_address);
         self.regions.insert(at, region);
-        self.repeats.insert(at, 0);
         Ok(())
     }
 
@@ -96,40 +93,17 @@ impl MemoryTable {
     /// There is no such region.
     pub fn remove(&mut self, region: &MemoryRegion) -> Result<MemoryRegion, RegionError> {
         let found = self.regions.iter().position(|present| present.is_same_memory(region));
-        let at = found.ok_or(RegionError::Missing(region.guest_address))?;
-        self.repeats.remove(at);
-        Ok(self.regions.remove(at))
+        found.map(|at| self.regions.remove(at)).ok_or(RegionError::Missing(region.guest_address))
     }
 
-    /// Counts a region that the front end adds again, and returns true; false if the table does not have the region. A QEMU
-    /// before 8.0 adds and removes each region once for every queue pair.
-    pub fn repeat(&mut self, region: &MemoryRegion) -> bool {
-        let found = self.regions.iter().position(|present| present == region);
-        found.inspect(|at| self.repeats[*at] = self.repeats[*at].saturating_add(1)).is_some()
+    /// Returns true if the table has exactly this region.
+    pub fn has(&self, region: &MemoryRegion) -> bool {
+        self.regions.contains(region)
     }
 
-    /// Takes back one [repeated](Self::repeat) addition of the region with the addresses and size of `region`. Returns false if
-    /// there is none, so that the region itself has to be removed.
-    pub fn take_back(&mut self, region: &MemoryRegion) -> bool {
-        let found = self.regions.iter().position(|present| present.is_same_memory(region));
-        let found = found.filter(|at| self.repeats[*at] > 0);
-        found.inspect(|at| self.repeats[*at] -= 1).is_some()
-    }
-
-    /// Returns the regions by guest-physical address, each with the number of its repeated additions.
-    pub(crate) fn repeated(&self) -> impl Iterator<Item = (&MemoryRegion, u32)> {
-        self.regions.iter().zip(self.repeats.iter().copied())
-    }
-
-    /// Adds a region that the front end has added again `repeats` times.
-    ///
-    /// # Errors
-    /// As for [`add`](Self::add).
-    pub(crate) fn add_repeated(&mut self, region: MemoryRegion, repeats: u32) -> Result<(), RegionError> {
-        self.add(region)?;
-        let at = self.regions.iter().position(|present| *present == region);
-        at.into_iter().for_each(|at| self.repeats[at] = repeats);
-        Ok(())
+    /// Returns true if the table has a region with the guest address, user address and size of `region`.
+    pub fn has_memory(&self, region: &MemoryRegion) -> bool {
+        self.regions.iter().any(|present| present.is_same_memory(region))
     }
 
     /// Returns a table of these regions, with the same limit on their number as this table.

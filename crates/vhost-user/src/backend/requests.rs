@@ -133,9 +133,10 @@ impl<F> SessionState<F> {
         use FrontendRequest as Request;
         let (task, rest) = match request {
             Request::SetMemTable(regions) => return self.replace_memory(regions, fds),
-            Request::AddMemReg(region) if self.memory.repeat(&region) => return Ok(RequestResult::Done),
+            // QEMU before 8.0 adds and removes each region once for every queue pair.
+            Request::AddMemReg(region) if self.memory.has(&region) => return Ok(RequestResult::Done),
+            Request::RemMemReg(region) if !self.memory.has_memory(&region) => return Ok(RequestResult::Done),
             Request::AddMemReg(region) => return self.add_region(region, fds),
-            Request::RemMemReg(region) if self.memory.take_back(&region) => return Ok(RequestResult::Done),
             Request::RemMemReg(region) => {
                 let removed = self.memory.remove(&region)?;
                 self.pause_all();

@@ -77,9 +77,9 @@ impl<F> BackendSession<F> {
         put_option(&mut bytes, state.features);
         put(&mut bytes, state.protocol_features);
         put(&mut bytes, state.memory.regions().len() as u64);
-        for (region, repeats) in state.memory.repeated() {
+        for region in state.memory.regions() {
             let MemoryRegion { guest_address, size, user_address, file_offset } = *region;
-            [guest_address, size, user_address, file_offset, repeats.into()]
+            [guest_address, size, user_address, file_offset]
                 .into_iter()
                 .for_each(|value| put(&mut bytes, value));
         }
@@ -192,16 +192,12 @@ impl<'a> SavedFields<'a> {
         valid("number of memory regions", count, count <= limit as u64)?;
         let mut table = MemoryTable::new(limit);
         for _ in 0..count {
-            let region = MemoryRegion {
+            table.add(MemoryRegion {
                 guest_address: self.number("guest address of a memory region")?,
                 size: self.number("size of a memory region")?,
                 user_address: self.number("user address of a memory region")?,
                 file_offset: self.number("file offset of a memory region")?,
-            };
-            let field = "repeats of a memory region";
-            let value = self.number(field)?;
-            let repeats = u32::try_from(value).map_err(|_| SessionRestoreError::Invalid { field, value })?;
-            table.add_repeated(region, repeats)?;
+            })?;
         }
         Ok(table)
     }

@@ -106,7 +106,8 @@ fn removed_memory_of_a_live_ring_pauses_the_ring() {
     let said = script.said();
     assert_eq!(said[..3], ["pause 0", "close [8]", "remove 0x100000"]);
     assert!(said[3].starts_with("fault 0") && !script.session.is_live(0));
-    assert_eq!(script.acknowledged(REM_MEM_REG, &region, Vec::new()), 1, "it is gone");
+    assert_eq!(script.acknowledged(REM_MEM_REG, &region, Vec::new()), 0, "it is gone");
+    assert_eq!(script.said(), [] as [&str; 0]);
 }
 
 #[test]
@@ -121,12 +122,18 @@ fn region_that_is_added_for_each_queue_pair_is_mapped_once() {
     let moved = single_region(MEMORY.0, MEMORY.1, USER, 0x1000);
     assert_eq!(script.acknowledged(ADD_MEM_REG, &moved, fds(&[8])), 1, "another part of the file");
     script.said();
-    for pair in 1..4 {
+    // Each pair removes the region and adds its successor, before the next pair does.
+    for pair in 0..4 {
         assert_eq!(script.acknowledged(REM_MEM_REG, &region, Vec::new()), 0, "pair {pair}");
-        assert_eq!(script.said(), [] as [&str; 0]);
+        assert_eq!(script.acknowledged(ADD_MEM_REG, &moved, fds(&[9])), 0, "pair {pair}");
+        let said = script.said();
+        match pair {
+            // Another removal of the region is one of its successor, which has the same addresses.
+            0 => assert_eq!(said[..2], ["pause 0", "remove 0x100000"]),
+            _ => assert!(said.iter().any(|line| line.starts_with("add 0x100000")), "{said:?}"),
+        }
     }
-    assert_eq!(script.acknowledged(REM_MEM_REG, &region, Vec::new()), 0);
-    assert_eq!(script.said()[..2], ["pause 0", "remove 0x100000"]);
+    assert!(script.session.is_live(0));
 }
 
 #[test]

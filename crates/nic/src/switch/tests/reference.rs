@@ -105,14 +105,14 @@ fn fits(file: &RegisterFile, pool: u8, frame: &FrameMetadata) -> bool {
 }
 
 /// Returns true if no pool and no wire may get the frame: by anti-spoofing, the rule for link control frames, or the
-/// length limit of a sent frame.
+/// length limit of a sent frame. Beyond the datasheet, no station has a group address (IEEE 802, 8.2), whatever the filters say.
 fn refused(file: &RegisterFile, frame: &FrameMetadata, own: u32) -> bool {
     let switch = file.get(r::DTXSWC);
     let control = frame.dst.0[..5] == [0x01, 0x80, 0xc2, 0, 0] && frame.dst.0[5] < 0x10;
     own != 0
         && (frame.length + FCS > MAX_FRAME
             || control && own < 1 << VFS
-            || switch & own != 0 && u32::from(exact(file, frame.src)) & own == 0
+            || switch & own != 0 && (frame.src.is_group() || u32::from(exact(file, frame.src)) & own == 0)
             || switch & own << dtxswc::VLAN_SPOOF_SHIFT != 0
                 && frame.vlan.is_some_and(|tag| u32::from(members(file, tag)) & own == 0))
 }
