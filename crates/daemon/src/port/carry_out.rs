@@ -251,7 +251,7 @@ impl OpenPort {
             {
                 slot.warn(now, "cannot withdraw the removed VF from the card", &error);
             }
-            // The guest of a VF that is added later is another.
+            // A VF that is added later has another guest.
             slot.function.vf().into_iter().for_each(|vf| self.engine.release_claims(vf));
             self.engine.remove_vf();
         }

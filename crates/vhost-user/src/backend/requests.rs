@@ -133,7 +133,7 @@ impl<F> SessionState<F> {
         use FrontendRequest as Request;
         let (task, rest) = match request {
             Request::SetMemTable(regions) => return self.replace_memory(regions, fds),
-            // QEMU before 8.0 adds and removes each region once for every queue pair.
+            // QEMU 7.2 adds and removes each region once for every queue pair.
             Request::AddMemReg(region) if self.memory.has(&region) => return Ok(RequestResult::Done),
             Request::RemMemReg(region) if !self.memory.has_memory(&region) => return Ok(RequestResult::Done),
             Request::AddMemReg(region) => return self.add_region(region, fds),
