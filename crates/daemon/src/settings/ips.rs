@@ -4,10 +4,14 @@ use super::setting::{SettingError, refuse};
 use policy::{MOST_IPS, SourceIps, VfPolicy};
 use units::IpPrefix;
 
-/// Parses the addresses of a source guard. The result `None` stands for "any". An empty list, or "none", admits no address.
+/// Parses the addresses of a source guard. The result `None` stands for "any". An empty list is refused: a reader may take it for
+/// either "any" or "none".
 pub(super) fn source_ips(list: &[String]) -> Result<Option<SourceIps>, SettingError> {
     if list == ["any"] {
         return Ok(None);
+    }
+    if list.is_empty() {
+        return refuse("ips", "the list is empty; write any, or none, or addresses");
     }
     let list = if list == ["none"] { &[] } else { list };
     let parse = |text: &String| match text.trim().parse::<IpPrefix>() {
