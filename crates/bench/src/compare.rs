@@ -15,7 +15,7 @@ use crate::options::BenchmarkOptions;
 use crate::report::comparison::{MODEL, MODELLED, name};
 use crate::report::{BenchmarkReport, BenchmarkRow};
 use crate::{rounds, statistics};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use lab::runner::plan::{self, ExperimentSelection, SettingAssignment};
 use lab::runner::{self, ExperimentOptions};
 
@@ -38,7 +38,7 @@ pub const CLAIMS: [&str; 2] = [
 /// refused cards to the report.
 ///
 /// # Errors
-/// A host does not start, or moves no frame; or the lab's model cannot be run.
+/// A host does not start, or moves no frame; hosts refuse all cards; or the lab's model cannot be run.
 pub fn measure(
     options: &BenchmarkOptions,
     processors: ProcessorAssignment,
@@ -53,6 +53,8 @@ pub fn measure(
             report.rows.extend(rows);
         }
     }
+    let measured = report.rows.iter().any(|row| row.ports.is_some());
+    ensure!(measured, "no card is left to compare: {}", report.skipped.join("; "));
     if options.latency_ms == 0 {
         return Ok(());
     }

@@ -34,7 +34,7 @@ pub struct BenchmarkOptions {
     #[arg(long, value_name = "COUNT", value_delimiter = ',', default_values_t = [1], value_parser = clap::value_parser!(u8).range(1..=8))]
     pub workers: Vec<u8>,
     /// Dispatchers of VFs to several workers, each of which is measured.
-    #[arg(long = "dispatcher", value_delimiter = ',', default_value = "balanced",
+    #[arg(long = "dispatcher", value_delimiter = ',', default_value = "balanced", requires = "workers",
           value_parser = clap::builder::PossibleValuesParser::new(["off", "spread", "balanced"]))]
     pub dispatchers: Vec<String>,
     /// The variation that a contender is started with.
@@ -64,8 +64,8 @@ pub struct BenchmarkOptions {
     /// Leave out rings of 4,096 buffers, and sends of 64 KB that the card segments.
     #[arg(long = "no-works", action = clap::ArgAction::SetFalse)]
     pub works: bool,
-    /// Compare the cards alone: messages of 1,500 to 4,000 bytes between guests on some ports, with notifications,
-    /// latency and order, beside the lab's model. Nothing else is measured.
+    /// Measure the cards alone, beside the lab's model: guests on some ports send messages of 1,500 to 4,000 bytes. The report has
+    /// rates, notifications, latency and order. Nothing else is measured.
     #[arg(long)]
     pub compare: bool,
     /// Numbers of ports whose guests exchange messages in a comparison, 2 to 64. An 82576 has 8 at most.

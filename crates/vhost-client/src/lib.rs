@@ -1,6 +1,5 @@
 //! A guest in this process behind vhost-user: it shares memory with the back end, starts a queue pair, and moves frames
-//! through the rings, as a VMM with its guest does. The driver polls, or sleeps until
-//! an interrupt.
+//! through the rings, as a VMM with its guest does. The driver polls, or sleeps until an interrupt.
 //!
 //! | module | contents |
 //! |---|---|

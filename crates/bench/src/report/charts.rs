@@ -80,6 +80,8 @@ pub(super) fn charts(report: &BenchmarkReport) -> Vec<(&'static str, String)> {
     let modelled = rows(|bench| bench == comparison::MODEL);
     if !modelled.is_empty() {
         charts.push(("compare-model", beside_model(report, &modelled)));
+    }
+    if report.rows.iter().any(|row| row.ports.is_some()) {
         charts.push(("compare-stated", beside_stated(report, &modelled)));
     }
     let latency = rows(|bench| bench == "one way");
