@@ -128,7 +128,7 @@ const CHECKS: &[(&str, ScenarioCheck)] = &[
     ("virtio::families::share_a_vlan", virtio::families::share_a_vlan),
     ("virtio::families::share_a_port", virtio::families::share_a_port),
     ("virtio::reduced::features_are_not_needed", virtio::reduced::features_are_not_needed),
-    ("virtio::kernels::of_trixie_joins_in", virtio::kernels::of_trixie_joins_in),
+    ("virtio::kernels::of_trixie_passes", virtio::kernels::of_trixie_passes),
     ("virtio::kernels::of_backports_keeps_order", virtio::kernels::of_backports_keeps_order),
     ("virtio::migration::guest_migrates_under_a_stream", virtio::migration::guest_migrates_under_a_stream),
     ("igb::binds_and_brings_the_link_up", igb::binds_and_brings_the_link_up),

@@ -9,7 +9,7 @@ use linux_guest::BackgroundScript;
 /// to load drivers below a world-writable folder.
 const PREPARE: &str = "chmod 755 / && mkdir -p /var/run /mnt/huge && echo 48 > /proc/sys/vm/nr_hugepages &&
     mount -t hugetlbfs none /mnt/huge && modprobe uio_pci_generic && mkfifo /run/commands &&
-    for device in /sys/bus/pci/devices/0000:0[1-4]:00.0; do echo uio_pci_generic > $device/driver_override &&
+    for device in /sys/bus/pci/devices/0000:0[1-5]:00.0; do echo uio_pci_generic > $device/driver_override &&
     { [ ! -e $device/driver ] || echo ${device##*/} > $device/driver/unbind; } &&
     echo ${device##*/} > /sys/bus/pci/drivers_probe && [ -e $device/uio/uio* ] || exit; done";
 
@@ -33,6 +33,7 @@ pub(crate) const IGBVF: PciSlot = PciSlot(1);
 pub(crate) const IAVF: PciSlot = PciSlot(2);
 pub(crate) const IGB: PciSlot = PciSlot(3);
 pub(crate) const VIRTIO: PciSlot = PciSlot(4);
+pub(crate) const VIRTIO_PACKED: PciSlot = PciSlot(5);
 /// PCI slot of the network function in a guest with only one such function.
 pub(crate) const ONLY: PciSlot = PciSlot(1);
 

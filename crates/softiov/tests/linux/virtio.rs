@@ -4,10 +4,14 @@
 
 pub(crate) mod bookworm;
 pub(crate) mod client;
+mod every;
 pub(crate) mod families;
 pub(crate) mod kernels;
 pub(crate) mod migration;
+mod pairs;
 pub(crate) mod reduced;
+
+pub(crate) use pairs::{is_packed, mac};
 
 use crate::avf::no_checksum_errors;
 use crate::guest::{BOOT, ScenarioGuest, eventually};
@@ -17,15 +21,9 @@ use crate::world::{LinuxTestbed, PACKED, SPLIT, VISITOR_VIRTIO, settle_all};
 use anyhow::{Context, Result, ensure};
 use daemon::control::status::{LinkState, VfStatus};
 use daemon::settings::VfSettings;
-use linux_guest::{BootFiles, LinuxGuest};
-use serde_json::Value;
-use std::path::PathBuf;
+use pairs::{TESTBED, are_bound, boot_pair, exchange_large_packets};
 
 const VLAN: u8 = 77;
-/// Number of queue pairs, and of processors, of a guest with packed rings.
-const PAIRS: u32 = 4;
-/// Bit of the feature `VIRTIO_NET_F_GUEST_TSO4` (virtio 1.2, 5.1.3).
-const GUEST_TSO4: usize = 7;
 /// Script that unbinds the driver from a guest's only virtio interface, and binds it again.
 const REBIND: &str =
     "cd /sys/bus/virtio/drivers/virtio_net && device=$(ls -d virtio*) && echo $device > unbind &&
@@ -37,7 +35,7 @@ impl LinuxTestbed {
     pub(crate) fn settle_virtio(&mut self) -> Result<()> {
         if self.virtio.is_none() {
             let sockets = [SPLIT, PACKED].map(|vf| self.socket(vf));
-            self.virtio = Some(boot_pair(["judy", "kim"], sockets, PAIRS, self.assets(), 6)?);
+            self.virtio = Some(boot_pair(["judy", "kim"], sockets, TESTBED, [self.assets(); 2], 6)?);
         }
         for vf in [SPLIT, PACKED, VISITOR_VIRTIO] {
             self.change(vf, settings_at_start())?;
@@ -58,27 +56,6 @@ impl LinuxTestbed {
     }
 }
 
-/// Boots a guest with split rings on the first socket, and a guest with packed rings, `pairs` queue pairs and as many processors
-/// on the second. Addresses of the first guest end in `number`, and those of the second in the next number.
-fn boot_pair(
-    names: [&str; 2],
-    sockets: [PathBuf; 2],
-    pairs: u32,
-    assets: &BootFiles,
-    number: u8,
-) -> Result<[ScenarioGuest; 2]> {
-    let ([split, packed], [first, second]) = (names.map(LinuxGuest::builder), sockets);
-    let split = split.vhost_socket(first, 1, &[mac(number)]);
-    let properties = [("packed", true.into()), mac(number + 1)];
-    let packed = packed.cpus(pairs).vhost_socket(second, pairs, &properties);
-    let guests = [
-        ScenarioGuest::spawn(split, assets, SPLIT, number)?,
-        ScenarioGuest::spawn(packed, assets, PACKED, number + 1)?,
-    ];
-    guests.iter().try_for_each(|guest| guest.linux.wait_ready(BOOT))?;
-    Ok(guests)
-}
-
 /// Returns the settings of a VF in which each check begins.
 fn settings_at_start() -> VfSettings {
     VfSettings {
@@ -88,12 +65,6 @@ fn settings_at_start() -> VfSettings {
         max_tx_rate: Some(0),
         ..VfSettings::default()
     }
-}
-
-/// Returns the property of QEMU's device that gives an interface an Ethernet address ending in `number`: by default, the
-/// first interface of every QEMU has the same address.
-pub(crate) fn mac(number: u8) -> (&'static str, Value) {
-    ("mac", format!("52:54:00:82:84:{number:02x}").into())
 }
 
 /// Sets up the guest's virtio interface at index `place`, ordered by PCI slot, with an IPv4 address. Waits for the
@@ -147,17 +118,6 @@ fn exchange_at(ends: [(&ScenarioGuest, &str); 2], megabytes: u64) -> Result<()> 
     ends.into_iter().try_for_each(|(guest, _)| no_checksum_errors(guest))
 }
 
-/// Returns true if the driver of an interface has accepted a feature, by its bit number (virtio 1.2, 5.1.3 and 6).
-fn accepts(guest: &ScenarioGuest, interface: &str, bit: usize) -> Result<bool> {
-    let features = guest.check(&format!("cat /sys/class/net/{interface}/device/features"))?;
-    Ok(features.as_bytes().get(bit) == Some(&b'1'))
-}
-
-/// Returns true if an interface's driver uses packed rings (`VIRTIO_F_RING_PACKED`; virtio 1.2, 6).
-pub(crate) fn is_packed(guest: &ScenarioGuest, interface: &str) -> Result<bool> {
-    accepts(guest, interface, 34)
-}
-
 /// Adds an address to Judy's eth0 for the exchange with a further interface of another guest.
 pub(crate) fn add_address(judy: &ScenarioGuest, address: &str) -> Result<()> {
     judy.check(&format!("ip addr replace {address}/24 dev eth0")).map(drop)
@@ -169,32 +129,14 @@ fn large_packets(world: &LinuxTestbed, vf: &str) -> Result<[u64; 2]> {
     Ok([counts.segmented, counts.passed_uncut])
 }
 
-/// Checks that both guests of a pair run virtio_net with its offloads, the first with split rings and the second with `pairs`
-/// queue pairs of packed rings.
-fn are_bound([split, packed]: [&ScenarioGuest; 2], pairs: u32) -> Result<()> {
-    for (guest, pairs, wants_packed) in [(split, 1, false), (packed, pairs, true)] {
-        let name = guest.name();
-        let driver = guest.check("ethtool -i eth0")?;
-        ensure!(driver.contains("driver: virtio_net"), "{name}: {driver}");
-        let offloads = guest.check("ethtool -k eth0")?;
-        let wanted = ["tx-checksumming: on", "tx-tcp-segmentation: on", "rx-checksumming: on"];
-        let missing = wanted.iter().find(|offload| !offloads.contains(**offload));
-        ensure!(missing.is_none(), "{name}: {missing:?} is not in {offloads}");
-        ensure!(accepts(guest, "eth0", GUEST_TSO4)?, "{name} receives no large packets");
-        ensure!(is_packed(guest, "eth0")? == wants_packed, "{name}: packed rings should be {wants_packed}");
-        let queues = guest.check("ls -d /sys/class/net/eth0/queues/rx-* | wc -l")?;
-        ensure!(queues.trim() == pairs.to_string(), "{name}: {queues} of {pairs} queue pairs");
-    }
-    Ok(())
-}
-
 /// Checks that an unmodified Debian kernel binds virtio_net with one and with four queue pairs, exchanges pings and TCP with
 /// another guest, and sends and receives large packets unsegmented.
 pub(crate) fn binds(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     linked(world)?;
     let guests = world.virtio()?;
     let [judy, kim] = guests;
-    are_bound(guests, PAIRS)?;
+    are_bound(guests, TESTBED)?;
+    exchange_large_packets(guests, TESTBED)?;
     let before = [SPLIT, PACKED].map(|vf| large_packets(world, vf));
     exchange(guests)?;
     for (vf, before) in [SPLIT, PACKED].into_iter().zip(before) {

@@ -56,6 +56,8 @@ pub(crate) const PACKED: &str = "pf5vf1";
 /// Name of the VF of the third family for a client of one check. VFs for a guest with interfaces of fewer features follow.
 pub(crate) const VISITOR_VIRTIO: &str = "pf5vf2";
 pub(crate) const REDUCED: [&str; 6] = ["pf5vf3", "pf5vf4", "pf5vf5", "pf5vf6", "pf5vf7", "pf5vf8"];
+/// Name of the VF of the third family for packed rings of testpmd in a guest.
+pub(crate) const VISITOR_PACKED: &str = "pf5vf9";
 
 /// Guests that run through all checks: name, number of processors, and functions from eth0 on. IP addresses of the
 /// first guest end in 1, and those of the others in 2 and 3.
@@ -225,8 +227,8 @@ impl LinuxTestbed {
         boot_on_pf(builder, assets)
     }
 
-    /// Boots the guest in which testpmd drives three VFs and a PF ([`VISITOR`], [`VISITOR_AVF`], [`PF`] and
-    /// [`VISITOR_VIRTIO`], in the order of their slots), unless it runs. The guest loads no drivers, so that it need not settle.
+    /// Boots the guest in which testpmd drives four VFs and a PF ([`VISITOR`], [`VISITOR_AVF`], [`PF`], [`VISITOR_VIRTIO`] and
+    /// [`VISITOR_PACKED`], in the order of their slots), unless it runs. The guest loads no drivers, so that it need not settle.
     pub(crate) fn prepare_dpdk(&mut self) -> Result<()> {
         if self.dpdk.is_none() {
             self.send_visitors_home()?;
@@ -234,6 +236,8 @@ impl LinuxTestbed {
             let builder = LinuxGuest::builder("dpdk").cpus(2).memory_mib(384).coldplug(false);
             let builder = sockets.into_iter().fold(builder, GuestBuilder::vf_socket);
             let builder = builder.vhost_socket(self.socket(VISITOR_VIRTIO), 2, &[virtio::mac(5)]);
+            let packed = [("packed", true.into()), virtio::mac(15)];
+            let builder = builder.vhost_socket(self.socket(VISITOR_PACKED), 2, &packed);
             let guest =
                 self.boot_visitor(builder, &self.assets.clone().with_dpdk(DpdkSeries::Bookworm2211)?)?;
             testpmd::prepare(&guest)?;

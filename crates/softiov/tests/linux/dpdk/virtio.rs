@@ -2,7 +2,7 @@
 
 use crate::guest::{ScenarioGuest, eventually};
 use crate::report::LinuxCheckOutcome;
-use crate::testpmd::{self, GuestTestpmd, VIRTIO};
+use crate::testpmd::{self, GuestTestpmd, PciSlot, VIRTIO, VIRTIO_PACKED};
 use crate::virtio;
 use crate::world::{LinuxTestbed, SPLIT, VISITOR_VIRTIO};
 use anyhow::{Context, Result, ensure};
@@ -18,15 +18,27 @@ const ADDRESS: &str = "10.84.0.5";
 const QUEUES: &str = "--rxq=2 --txq=2";
 
 /// Checks that testpmd in a guest answers pings from two queue pairs, also long ones and after the port was stopped, and that
-/// frames of several addresses arrive in both queues. Then it sends from both queues, and the frames arrive.
+/// frames of several addresses arrive in both queues. Then it sends from both queues, and the frames arrive. This holds for split
+/// and for packed rings.
 pub(crate) fn receives_and_sends(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     world.prepare_dpdk()?;
     virtio::linked(world)?;
-    let (guest, [judy, _]) = (world.dpdk()?, world.virtio()?);
+    let [judy, _] = world.virtio()?;
     virtio::add_address(judy, JUDY)?;
+    for slot in [VIRTIO, VIRTIO_PACKED] {
+        exchange(world, judy, slot).with_context(|| format!("{slot:?}"))?;
+    }
+    Ok(LinuxCheckOutcome::Passed)
+}
+
+/// Checks what [`receives_and_sends`] names, for the function in one slot of the guest.
+fn exchange(world: &LinuxTestbed, judy: &ScenarioGuest, slot: PciSlot) -> Result<()> {
+    let guest = world.dpdk()?;
+    // The function in another slot has answered for the same addresses.
+    judy.check("ip neigh flush dev eth0")?;
     // testpmd sends frames of several buffers only with this flag at its start: RTE_ETH_TX_OFFLOAD_MULTI_SEGS.
     let long = "--max-pkt-len=9018 --enable-scatter --tx-offloads=0x8000";
-    let echo = GuestTestpmd::start(guest, VIRTIO, &format!("--forward-mode=icmpecho {QUEUES} {long}"))?;
+    let echo = GuestTestpmd::start(guest, slot, &format!("--forward-mode=icmpecho {QUEUES} {long}"))?;
     for stops in [false, true] {
         if stops {
             ["stop", "port stop 0", "port start 0", "start"].iter().try_for_each(|word| echo.say(word))?;
@@ -46,7 +58,7 @@ pub(crate) fn receives_and_sends(world: &mut LinuxTestbed) -> Result<LinuxCheckO
     let (_, peer) = virtio::mac(6);
     let options =
         format!("--forward-mode=txonly --eth-peer=0,{} {QUEUES}", peer.as_str().unwrap_or_default());
-    let sends = GuestTestpmd::start(guest, VIRTIO, &options)?;
+    let sends = GuestTestpmd::start(guest, slot, &options)?;
     eventually(|| {
         let arrived = world.vf(SPLIT)?.rx.packets - before;
         ensure!(arrived > 1000, "{arrived} frames of testpmd have arrived");
@@ -56,7 +68,7 @@ pub(crate) fn receives_and_sends(world: &mut LinuxTestbed) -> Result<LinuxCheckO
     let said = sends.finish()?;
     let sent = [testpmd::queue(&said, 0)?[1], testpmd::queue(&said, 1)?[1]];
     ensure!(sent.iter().all(|packets| *packets > 0), "the queues sent {sent:?}: {said}");
-    Ok(LinuxCheckOutcome::Passed)
+    Ok(())
 }
 
 /// Checks that testpmd on the host connects to a VF's socket as virtio-user, with split and with packed rings, and answers pings of a

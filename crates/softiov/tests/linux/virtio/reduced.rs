@@ -1,7 +1,8 @@
 //! Checks virtio_net without features that QEMU offers by default, as old or unusual machines run it. One guest has an
 //! interface for each set of features.
 
-use super::{accepts, add_address, exchange_at, linked, mac, set_up};
+use super::pairs::accepts;
+use super::{add_address, exchange_at, linked, mac, set_up};
 use crate::guest::{BOOT, COMMAND, ScenarioGuest};
 use crate::report::LinuxCheckOutcome;
 use crate::world::{LinuxTestbed, REDUCED};

@@ -48,6 +48,6 @@ pub(super) fn config(wire: Option<&WireNamespace>) -> String {
          [[port]]\n{third}\npf = \"guest\"\nmac = {PF_MAC:?}\n\
          [[port]]\nfamily = \"avf\"\nvfs = 64\nuplink.wire = \"avf\"\nwait = {wait:?}\nlimits.storm.quarantine = {STORM}\n\
          [[port]]\nfamily = \"avf\"\nvfs = 2\nuplink.wire = \"avf\"\nwait = \"mapped\"\n\
-         [[port]]\nfamily = \"virtio\"\nvfs = 9\nworkers = 2\ndispatcher = \"spread\"\n"
+         [[port]]\nfamily = \"virtio\"\nvfs = 10\nworkers = 2\ndispatcher = \"spread\"\n"
     )
 }
