@@ -40,6 +40,12 @@ impl WorkCost {
         Self::of_units(bytes.div_ceil(4))
     }
 
+    /// Returns the cost of receiving or sending `bytes` bytes by a client's socket, beside the messages in them.
+    #[must_use]
+    pub fn of_transfer(bytes: usize) -> Self {
+        Self::of_units(bytes >> 9)
+    }
+
     /// Returns the cost of plain frames in a burst to one receiver. `bytes` is the sum of their lengths.
     #[must_use]
     #[inline]

@@ -25,7 +25,6 @@ use crate::vault::{FileDescriptorStore, PortFileDescriptorStore};
 use host::cpus::CpuList;
 use host::socket::StreamSocket;
 use i82576::Time;
-use pcie::Function;
 
 /// Resources that all ports of a host share: wires, XDP programs, the writer of flight recordings.
 #[derive(Debug, Clone)]
@@ -176,7 +175,7 @@ impl OpenPort {
         let mut lost: Vec<StreamSocket> = self.succession.forget_others(self.clients.slots());
         lost.retain(|orphan| !is_served(orphan));
         for orphan in lost {
-            self.clients.hang_up(Function::Pf, orphan, &self.engine, now);
+            self.clients.hang_up_unknown(orphan, &self.engine, now);
         }
         self.engine.begin();
         self.clients.show_links(&mut self.engine, now);

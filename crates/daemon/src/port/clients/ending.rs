@@ -10,10 +10,14 @@
 use host::socket::{ReceivedFds, SocketReceiveResult, StreamSocket};
 use host::worker::BlockingWorker;
 use i82576::Time;
+use pcie::Function;
 use std::time::Duration;
+use units::WorkCost;
 
-/// Maximum number of half-closed sockets that are drained at a time.
-const MOST_HUNG_UP: usize = 64;
+/// Maximum number of half-closed sockets of one function.
+const MOST_OF_FUNCTION: usize = 4;
+/// Maximum number of half-closed sockets of clients whose function is unknown.
+const MOST_OF_UNKNOWN: usize = 64;
 /// Maximum time for which a client is still served after the decision to disconnect it. A silence of [`SILENCE`] ends
 /// this time early.
 const WIND_DOWN: Duration = Duration::from_millis(500);
@@ -24,10 +28,11 @@ const DRAIN: Duration = Duration::from_secs(1);
 const DRAINED: Duration = Duration::from_millis(200);
 /// Number of pending closes of a client's file descriptors at which the port stops reading from the client.
 const MOST_CLOSING: usize = 256;
-/// Interval at which half-closed sockets are drained.
+/// Interval at which a half-closed socket is drained. Each time, the port receives as many bytes as its buffer holds.
 const DRAIN_EVERY: Duration = Duration::from_millis(10);
-/// Maximum number of receives that drain a half-closed socket at one time.
-const DRAIN_RECEIVES: usize = 64;
+/// Maximum number of receives that drain a half-closed socket at one time. A receive ends after a message with file
+/// descriptors.
+const DRAIN_RECEIVES: usize = 4;
 
 /// Deadlines of a client that is being disconnected and still served.
 #[derive(Debug, Clone, Copy)]
@@ -57,39 +62,55 @@ impl PendingDisconnect {
 /// Client connection that the port has shut down for writing, and reads until the client closes its end.
 #[derive(Debug)]
 struct HalfClosedConnection {
+    /// Function of the client, or `None` if it is unknown.
+    owner: Option<Function>,
     stream: StreamSocket,
     /// Worker thread that closes file descriptors that the client still sends, and then the socket.
     closer: BlockingWorker,
     /// Times of the first call to [`Self::drain`] and of the last received bytes. `None` before the first call: until
     /// then the port may have opened uplinks and sockets, so the client's timeout has not begun.
     looked: Option<(Time, Time)>,
+    /// Time of the next drain. A client that keeps sending gets no drain before.
+    next: Time,
 }
 
 impl HalfClosedConnection {
     /// Shuts the connection down for writing. The client reads all that was sent, and then the end of the stream.
-    fn new(stream: StreamSocket, closer: BlockingWorker) -> Self {
+    fn new(owner: Option<Function>, stream: StreamSocket, closer: BlockingWorker) -> Self {
         // If the client has closed its end already, the failure has no consequence.
         let _ = stream.shut_down_writing();
-        Self { stream, closer, looked: None }
+        Self { owner, stream, closer, looked: None, next: Time::ZERO }
     }
 
-    /// Reads and drops the bytes that the client sent since the last call. Returns true if the socket can be closed.
-    fn drain(&mut self, buffer: &mut [u8], now: Time) -> bool {
+    /// Reads and drops bytes that the client has sent, if the time for it has come. Adds the cost to `cost`. Returns true
+    /// if the socket can be closed.
+    fn drain(&mut self, buffer: &mut [u8], now: Time, cost: &mut WorkCost) -> bool {
+        if now < self.next {
+            return false;
+        }
         let mut fds = ReceivedFds::new();
         let (first, active) = self.looked.get_or_insert((now, now));
         let until = *first + DRAIN;
+        self.next = until.min(now + DRAIN_EVERY);
+        let mut room = buffer.len();
         for _ in 0..DRAIN_RECEIVES {
-            if self.closer.backlog() > MOST_CLOSING {
-                return now >= until;
+            if room == 0 || self.closer.backlog() > MOST_CLOSING {
+                break;
             }
-            match self.stream.recv(buffer, &mut fds) {
-                Ok(SocketReceiveResult::Bytes(_)) => {
-                    *active = now;
+            *cost = *cost + WorkCost::MESSAGE;
+            match self.stream.recv(&mut buffer[..room], &mut fds) {
+                Ok(SocketReceiveResult::Bytes(bytes)) => {
+                    (room, *active) = (room - bytes, now);
+                    *cost = *cost + WorkCost::of_transfer(bytes);
                     if !fds.is_empty() {
                         self.closer.discard(std::mem::take(&mut fds));
                     }
                 }
-                Ok(SocketReceiveResult::WouldBlock) => return now >= until.min(*active + DRAINED),
+                Ok(SocketReceiveResult::WouldBlock) => {
+                    let end = until.min(*active + DRAINED);
+                    self.next = self.next.min(end);
+                    return now >= end;
+                }
                 Ok(SocketReceiveResult::Closed) | Err(_) => return true,
             }
         }
@@ -108,23 +129,47 @@ impl HalfClosedConnections {
     }
 
     /// Shuts a client's connection down for writing, and adds the connection to those to drain. `closer` closes the
-    /// connection later.
-    pub(super) fn add(&mut self, stream: StreamSocket, closer: BlockingWorker, buffer: &mut [u8], now: Time) {
-        if self.0.len() >= MOST_HUNG_UP {
-            // Closes the oldest early. Clients that connect and misbehave at this rate risk a reset.
-            let mut first = self.0.remove(0);
-            first.drain(buffer, now);
-            first.close();
+    /// connection later. Returns the cost of draining the function's oldest connection, if that is closed early.
+    pub(super) fn add(
+        &mut self,
+        owner: Option<Function>,
+        stream: StreamSocket,
+        closer: BlockingWorker,
+        buffer: &mut [u8],
+        now: Time,
+    ) -> WorkCost {
+        let most = if owner.is_some() { MOST_OF_FUNCTION } else { MOST_OF_UNKNOWN };
+        let mut cost = WorkCost::default();
+        let mut own = self.0.iter().enumerate().filter(|(_, hung_up)| hung_up.owner == owner);
+        let oldest = own.next().map(|(index, _)| index);
+        // The oldest is one of them.
+        if let Some(oldest) = oldest.filter(|_| own.count() + 1 >= most) {
+            // A function whose clients connect and misbehave at this rate risks a reset of its own connections.
+            let mut oldest = self.0.remove(oldest);
+            oldest.next = now;
+            oldest.drain(buffer, now, &mut cost);
+            oldest.close();
         }
-        self.0.push(HalfClosedConnection::new(stream, closer));
+        self.0.push(HalfClosedConnection::new(owner, stream, closer));
+        cost
     }
 
-    /// Reads and drops what clients still send, and closes the connections that may be closed. Returns the time of the
-    /// next call.
-    pub(super) fn drain(&mut self, buffer: &mut [u8], now: Time) -> Option<Time> {
-        let over = self.0.extract_if(.., |hung_up| hung_up.drain(buffer, now));
+    /// Reads and drops what clients still send, and closes the connections that may be closed. Passes the cost to
+    /// `charge`, with the function that pays. Returns the time of the next call.
+    pub(super) fn drain(
+        &mut self,
+        buffer: &mut [u8],
+        now: Time,
+        mut charge: impl FnMut(Function, WorkCost),
+    ) -> Option<Time> {
+        let over = self.0.extract_if(.., |hung_up| {
+            let mut cost = WorkCost::default();
+            let over = hung_up.drain(buffer, now, &mut cost);
+            hung_up.owner.into_iter().for_each(|function| charge(function, cost));
+            over
+        });
         over.for_each(HalfClosedConnection::close);
-        (!self.0.is_empty()).then(|| now + DRAIN_EVERY)
+        self.0.iter().map(|hung_up| hung_up.next).min()
     }
 }
 
@@ -138,14 +183,19 @@ impl HalfClosedConnection {
 
 #[cfg(test)]
 mod tests {
-    use super::{DRAIN, DRAINED, HalfClosedConnection, PendingDisconnect, SILENCE, WIND_DOWN};
-    use host::socket::StreamSocket;
+    use super::{
+        DRAIN, DRAIN_EVERY, DRAINED, HalfClosedConnection, HalfClosedConnections, MOST_OF_FUNCTION,
+        PendingDisconnect, SILENCE, WIND_DOWN,
+    };
+    use host::socket::{ReceivedFds, SocketReceiveResult, StreamSocket};
     use host::worker::BlockingWorker;
     use i82576::Time;
+    use pcie::Function;
     use std::io::Read;
     use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
     use std::time::Duration;
+    use units::WorkCost;
 
     const START: Time = Time::from_nanos(1_000_000_000);
     const STEP: Duration = Duration::from_millis(1);
@@ -175,12 +225,12 @@ mod tests {
     fn disconnected_client_reads_end_of_stream_and_no_reset() {
         let (ours, theirs) = StreamSocket::pair().unwrap();
         ours.send(b"last", &[]).unwrap();
-        let mut hung_up = HalfClosedConnection::new(ours, closer());
+        let mut hung_up = HalfClosedConnection::new(None, ours, closer());
         theirs.send(b"doorbell", &[]).unwrap();
         let mut buffer = [0; 64];
-        assert!(!hung_up.drain(&mut buffer, START), "the client may still send");
-        assert!(!hung_up.drain(&mut buffer, START + (DRAINED - STEP)));
-        assert!(hung_up.drain(&mut buffer, START + DRAINED));
+        assert!(!hung_up.drain(&mut buffer, START, &mut WorkCost::default()), "the client may still send");
+        assert!(!hung_up.drain(&mut buffer, START + (DRAINED - STEP), &mut WorkCost::default()));
+        assert!(hung_up.drain(&mut buffer, START + DRAINED, &mut WorkCost::default()));
         hung_up.close();
         let mut theirs = UnixStream::from(OwnedFd::from(theirs));
         let mut received = Vec::new();
@@ -191,23 +241,64 @@ mod tests {
     #[test]
     fn drain_timeout_of_a_connection_starts_with_its_first_drain() {
         let (ours, theirs) = StreamSocket::pair().unwrap();
-        let mut hung_up = HalfClosedConnection::new(ours, closer());
+        let mut hung_up = HalfClosedConnection::new(None, ours, closer());
         let (mut buffer, late) = ([0; 8], START + DRAIN);
-        assert!(!hung_up.drain(&mut buffer, late));
+        assert!(!hung_up.drain(&mut buffer, late, &mut WorkCost::default()));
         theirs.send(b"doorbell", &[]).unwrap();
-        assert!(!hung_up.drain(&mut buffer, late + (DRAINED - STEP)));
-        assert!(hung_up.drain(&mut buffer, late + (DRAINED - STEP) + DRAINED));
+        assert!(!hung_up.drain(&mut buffer, late + (DRAINED - STEP), &mut WorkCost::default()));
+        assert!(hung_up.drain(&mut buffer, late + (DRAINED - STEP) + DRAINED, &mut WorkCost::default()));
     }
 
     #[test]
     fn connection_of_a_sending_client_closes_in_bounded_time() {
         let (ours, theirs) = StreamSocket::pair().unwrap();
-        let mut hung_up = HalfClosedConnection::new(ours, closer());
+        let mut hung_up = HalfClosedConnection::new(None, ours, closer());
         let mut buffer = [0; 8];
-        assert!(!hung_up.drain(&mut buffer, START));
+        assert!(!hung_up.drain(&mut buffer, START, &mut WorkCost::default()));
         for step in 0..4 {
             theirs.send(&[0; 4096], &[]).unwrap();
-            assert_eq!(hung_up.drain(&mut buffer, START + DRAIN * step / 3), step == 3);
+            assert_eq!(
+                hung_up.drain(&mut buffer, START + DRAIN * step / 3, &mut WorkCost::default()),
+                step == 3
+            );
         }
+    }
+
+    #[test]
+    fn half_closed_socket_is_read_once_in_ten_milliseconds() {
+        let (ours, theirs) = StreamSocket::pair().unwrap();
+        let mut connections = HalfClosedConnections::default();
+        let mut buffer = [0; 8];
+        connections.add(Some(Function::Vf(0)), ours, closer(), &mut buffer, START);
+        theirs.send(&[0; 4096], &[]).unwrap();
+        let mut paid = Vec::new();
+        for step in 0..3_000 {
+            let now = START + DRAIN_EVERY * step / 1_000;
+            let next = connections.drain(&mut buffer, now, |function, cost| paid.push((function, cost)));
+            assert_eq!(next, Some(START + DRAIN_EVERY * (step / 1_000 + 1)), "step {step}");
+        }
+        let mut rest = [0; 8192];
+        let rest = connections.0[0].stream.recv(&mut rest, &mut ReceivedFds::new()).unwrap();
+        assert_eq!(rest, SocketReceiveResult::Bytes(4096 - 3 * buffer.len()));
+        paid.retain(|(_, cost)| *cost > WorkCost::default());
+        assert_eq!(paid, [(Function::Vf(0), WorkCost::MESSAGE); 3]);
+    }
+
+    #[test]
+    fn cut_off_clients_of_one_vf_end_no_other_vfs_connection_early() {
+        let mut connections = HalfClosedConnections::default();
+        let (mut clients, closer) = (Vec::new(), closer());
+        let mut buffer = [0; 8];
+        let mut cut_off = |connections: &mut HalfClosedConnections, owner| {
+            let (ours, theirs) = StreamSocket::pair().unwrap();
+            connections.add(owner, ours, closer.clone(), &mut buffer, START);
+            clients.push(theirs);
+        };
+        cut_off(&mut connections, Some(Function::Vf(1)));
+        cut_off(&mut connections, None);
+        (0..100).for_each(|_| cut_off(&mut connections, Some(Function::Vf(0))));
+        let held = |owner| connections.0.iter().filter(|hung_up| hung_up.owner == owner).count();
+        let owners = [Some(Function::Vf(1)), None, Some(Function::Vf(0))];
+        assert_eq!(owners.map(held), [1, 1, MOST_OF_FUNCTION]);
     }
 }

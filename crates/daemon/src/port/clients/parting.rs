@@ -4,17 +4,19 @@ use super::PortClients;
 use super::connection::{ClientStall, DisconnectReason};
 use super::ending::PendingDisconnect;
 use super::service::is_shut;
+use super::slot::OfferedFunction;
 use crate::port::engine::PortEngine;
 use host::socket::StreamSocket;
 use i82576::Time;
 use pcie::Function;
+use units::WorkCost;
 
 impl PortClients {
     /// Stops accepting clients and connecting to VMMs, and begins to disconnect every client.
     pub(in crate::port) fn end(&mut self, now: Time) {
         self.end_dials();
         self.close_doors();
-        self.slots.iter_mut().for_each(super::OfferedFunction::turn_next_away);
+        self.slots.iter_mut().for_each(OfferedFunction::turn_next_away);
         for index in 0..self.slots.len() {
             self.wind_down(index, now);
         }
@@ -53,7 +55,7 @@ impl PortClients {
         }
     }
 
-    /// Shuts a client's connection down for writing, so that the client reads the end of the stream.
+    /// Shuts the connection of a function's client down for writing, so that the client reads the end of the stream.
     pub(in crate::port) fn hang_up(
         &mut self,
         function: Function,
@@ -62,7 +64,14 @@ impl PortClients {
         now: Time,
     ) {
         let closer = engine.reach(function).worker().clone();
-        self.hung_up.add(stream, closer, &mut self.buffer, now);
+        let cost = self.hung_up.add(Some(function), stream, closer, &mut self.buffer, now);
+        charge(&mut self.slots, function, cost);
+    }
+
+    /// Shuts the connection of a client down for writing that a former process has kept, and whose function is unknown.
+    pub(in crate::port) fn hang_up_unknown(&mut self, stream: StreamSocket, engine: &PortEngine, now: Time) {
+        let closer = engine.reach(Function::Pf).worker().clone();
+        self.hung_up.add(None, stream, closer, &mut self.buffer, now);
     }
 
     /// Continues pending disconnections of clients. Returns the time of the next call.
@@ -81,7 +90,8 @@ impl PortClients {
                 None => self.disconnect(index, &DisconnectReason::Ended, engine, now),
             }
         }
-        let drain = self.hung_up.drain(&mut self.buffer, now);
+        let Self { hung_up, slots, buffer, .. } = self;
+        let drain = hung_up.drain(buffer, now, |function, cost| charge(slots, function, cost));
         let waiting = self.settle_waiting(engine, now);
         next.into_iter().chain(drain).chain(waiting).min()
     }
@@ -123,7 +133,7 @@ impl PortClients {
         &mut self,
         engine: &mut PortEngine,
         now: Time,
-    ) -> Option<super::OfferedFunction> {
+    ) -> Option<OfferedFunction> {
         let last = self.slots.len().checked_sub(1)?;
         self.slots[last].turn_next_away();
         self.disconnect(last, &DisconnectReason::Ended, engine, now);
@@ -146,5 +156,12 @@ impl PortClients {
                 self.disconnect(index, &DisconnectReason::Failed(error.to_string()), engine, now);
             }
         }
+    }
+}
+
+/// Charges the account of a function for the end of a client's connection, which a later client of the function pays.
+fn charge(slots: &mut [OfferedFunction], function: Function, cost: WorkCost) {
+    if let Some(slot) = slots.iter_mut().find(|slot| slot.function == function) {
+        slot.own.account.charge(cost);
     }
 }

@@ -4,6 +4,7 @@ use super::{PortFixture, message};
 use pcie::Function;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 /// Returns a message that resets its VF `count` times by function-level resets, and asks for a reply.
 fn resets(id: u16, count: u64) -> Vec<u8> {
@@ -85,4 +86,27 @@ fn port_finishes_a_suspended_message_before_a_hand_over() {
     let now = world.port_time();
     world.port.clients.prepare_hand_over(&mut world.port.engine, now);
     assert!(has_reply(&mut client), "the successor handles no message a second time");
+}
+
+/// Sends a client's bytes until the socket is full. Returns the number of bytes that it has taken.
+fn fill(client: &mut UnixStream) -> usize {
+    std::iter::from_fn(|| client.write(&[0; 16 * 1024]).ok()).sum()
+}
+
+#[test]
+fn cut_off_client_that_keeps_sending_is_read_once_in_10_ms() {
+    let mut world = PortFixture::open();
+    let mut flooder = world.connect();
+    // A message that is shorter than its head.
+    flooder.write_all(&[0; 16]).unwrap();
+    world.round();
+    assert!(!world.is_connected());
+    fill(&mut flooder);
+    for _ in 0..10 {
+        world.round_after(Duration::from_millis(10));
+        // A receive takes 64 KB, and the kernel counts the memory behind them.
+        assert!((1..=2 * 64 * 1024).contains(&fill(&mut flooder)));
+        let sent: usize = (0..100).map(|_| (world.round(), fill(&mut flooder)).1).sum();
+        assert_eq!(sent, 0, "the clock stands still");
+    }
 }
