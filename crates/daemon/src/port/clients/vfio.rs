@@ -143,6 +143,7 @@ impl VfioUserConnection {
     }
 
     fn push(&mut self, bytes: &[u8], device: &mut VfioFunction<'_>) -> Result<(), DisconnectReason> {
+        device.own.account.charge(WorkCost::of_transfer(bytes.len()));
         self.left += bytes.len();
         self.since = None;
         let errands = device.errands();
@@ -170,7 +171,9 @@ impl VfioUserConnection {
                 return Ok(ClientServiceOutcome::More);
             }
             device.own.account.charge(WorkCost::MESSAGE);
+            let pending = self.outbox.pending();
             let step = self.session.step(device, &mut self.outbox).map_err(DisconnectReason::failed)?;
+            device.own.account.charge(WorkCost::of_transfer(self.outbox.pending() - pending));
             // The journal must hold the removal of a window before it can hold another window over it.
             if step != SessionProgress::Handled || device.own.successor.is_touched() {
                 self.settle(device, buffer)?;

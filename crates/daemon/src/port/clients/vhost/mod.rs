@@ -123,6 +123,7 @@ impl VhostUserConnection {
     }
 
     fn push(&mut self, bytes: &[u8], device: &mut VfioFunction<'_>) -> Result<(), DisconnectReason> {
+        device.own.account.charge(WorkCost::of_transfer(bytes.len()));
         let errands = device.errands();
         let mut fds = self.fds.drain().map(|fd| errands.keep(fd)).collect();
         self.session.push(bytes, &mut fds).map_err(DisconnectReason::failed)

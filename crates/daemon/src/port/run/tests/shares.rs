@@ -33,9 +33,7 @@ fn turn_ends_within_a_message_and_other_clients_are_served() {
 fn reset_in_turns(family: &str) {
     let mut world = PortFixture::open_with(&format!("[[port]]\nfamily = {family:?}\nvfs = 2\n"));
     let mut flooder = world.connect();
-    let mut neighbour = UnixStream::connect(&world.config.vfs[1].socket).unwrap();
-    neighbour.set_nonblocking(true).unwrap();
-    world.round_until(|world| world.port.clients.slots()[1].own.successor.progress().stream != 0);
+    let mut neighbour = neighbour(&mut world);
     let version = message(0, 1, b"\0\0\x01\0{\"capabilities\":{\"write_multiple\":true}}\0");
     flooder.write_all(&version).unwrap();
     world.round();
@@ -109,4 +107,65 @@ fn cut_off_client_that_keeps_sending_is_read_once_in_10_ms() {
         let sent: usize = (0..100).map(|_| (world.round(), fill(&mut flooder)).1).sum();
         assert_eq!(sent, 0, "the clock stands still");
     }
+}
+
+/// Connects a client to VF 1, and waits until the client is saved for the successor process.
+fn neighbour(world: &mut PortFixture) -> UnixStream {
+    let neighbour = UnixStream::connect(&world.config.vfs[1].socket).unwrap();
+    neighbour.set_nonblocking(true).unwrap();
+    world.round_until(|world| world.port.clients.slots()[1].own.successor.progress().stream != 0);
+    neighbour
+}
+
+/// Connects a client to VF 0 that the port has agreed with on a version.
+fn negotiated_client(world: &mut PortFixture) -> UnixStream {
+    let mut client = world.connect();
+    client.write_all(&message(0, 1, b"\0\0\x01\0{}\0")).unwrap();
+    world.round();
+    assert!(has_reply(&mut client));
+    client
+}
+
+/// Sends a client's messages. Returns the number of rounds until the client has received `bytes` bytes of replies. The
+/// neighbour's message is answered in each of them.
+fn rounds_until_answered(world: &mut PortFixture, messages: &[u8], bytes: usize) -> usize {
+    let (mut neighbour, mut client) = (neighbour(world), negotiated_client(world));
+    let (mut unsent, mut received, mut rounds) = (messages, 0, 0);
+    let mut buffer = vec![0; 1 << 20];
+    while received < bytes {
+        if let Ok(sent) = client.write(unsent) {
+            unsent = &unsent[sent..];
+        }
+        neighbour.write_all(&message(2, 99, &[])).unwrap();
+        world.round();
+        assert!(has_reply(&mut neighbour), "round {rounds}");
+        received += std::iter::from_fn(|| client.read(&mut buffer).ok()).sum::<usize>();
+        rounds += 1;
+        assert!(rounds < 1_000, "{received} bytes were received");
+    }
+    rounds
+}
+
+/// Returns the body of an access to `count` bytes of a region.
+fn access(region: u32, offset: u64, count: u32) -> Vec<u8> {
+    [&offset.to_le_bytes()[..], &region.to_le_bytes(), &count.to_le_bytes()].concat()
+}
+
+#[test]
+fn reads_outside_of_a_region_cost_by_their_bytes() {
+    let mut world = PortFixture::open();
+    let reads = message(1, 9, &access(0, 1 << 40, 64 * 1024)).repeat(64);
+    let rounds = rounds_until_answered(&mut world, &reads, 64 * 64 * 1024);
+    // 64 KB cost 128 units.
+    assert!((41..=60).contains(&rounds), "{rounds}");
+}
+
+#[test]
+fn skipped_bytes_of_a_message_are_charged() {
+    let mut world = PortFixture::open();
+    let mut long = message(1, 99, &vec![0; 4 << 20]);
+    long.extend(message(2, 99, &[]));
+    let rounds = rounds_until_answered(&mut world, &long, 32);
+    // 4 MB cost 8,192 units.
+    assert!((41..=90).contains(&rounds), "{rounds}");
 }
