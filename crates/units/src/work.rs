@@ -33,6 +33,16 @@ impl WorkCost {
     pub const RESET: Self = Self(20);
     /// Cost of a client's request that is handed to a worker thread, such as a DMA window to map.
     pub const ERRAND: Self = Self(40);
+    /// Cost of a reset by the registers in configuration space, without the reset itself.
+    pub const LADDER: Self = Self(80);
+    /// Cost of saving a function's PCI configuration for the successor process.
+    pub const SAVE: Self = Self(150);
+    /// Cost of accepting a connection.
+    pub const ACCEPT: Self = Self(100);
+    /// Cost of the connection of a function's new client: register pages, reply file, descriptors for the successor process.
+    pub const ATTACH: Self = Self(300);
+    /// Cost of the end of a client's connection, without the reset, the saved configuration and the interrupts.
+    pub const DETACH: Self = Self(350);
 
     /// Returns the cost of accesses to `bytes` bytes of registers.
     #[must_use]

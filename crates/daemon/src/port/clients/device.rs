@@ -49,6 +49,7 @@ impl VfioFunction<'_> {
     /// ([`Self::save_configuration`]). Returns `false` if the reset fails.
     pub(super) fn reset_function(&mut self) -> bool {
         let done = self.engine.card_mut().reset_function(self.function);
+        self.own.account.charge(WorkCost::LADDER);
         self.publish_registers();
         self.own.configuration_changed = true;
         done
@@ -60,6 +61,7 @@ impl VfioFunction<'_> {
     /// the port encode its configuration a thousand times.
     pub(super) fn save_configuration(&mut self) {
         if std::mem::take(&mut self.own.configuration_changed) {
+            self.own.account.charge(WorkCost::SAVE);
             self.own.successor.note_configuration(self.engine.card_mut());
         }
     }

@@ -21,6 +21,7 @@ use host::socket::StreamSocket;
 use i82576::Time;
 use pcie::Function;
 use std::io;
+use units::WorkCost;
 
 /// Hint in status and log for a guest whose memory the card cannot reach.
 pub(in crate::port) const SHARE_HINT: &str = "the guest's memory is not shared, so no frame can move: \
@@ -83,6 +84,7 @@ impl PortClients {
                 return;
             }
         };
+        slot.own.account.charge(WorkCost::ACCEPT);
         match &slot.connection {
             // Without a connection the VMM shows its guest no link, and tries again.
             // The connection that has filled the queue of a shut listening socket, or a client that has given up.
@@ -175,6 +177,8 @@ impl PortClients {
                 "cannot reset the function after the disconnection of its client"
             );
         }
+        // The account is the function's, so its next client pays the debt: a VMM that connects in a loop waits for each turn.
+        device.own.account.charge(WorkCost::DETACH);
         end_claims(device.engine, function, end);
         device.save_configuration();
         let stream = connection.close(&mut device);
@@ -249,6 +253,7 @@ pub(super) fn attach(
     card: &mut dyn PortCard,
     now: Time,
 ) {
+    slot.own.account.charge(WorkCost::ATTACH);
     slot.own.pages = pages(slot, wait, card, now);
     match open(stream, slot, card, now) {
         Ok(connection) => {

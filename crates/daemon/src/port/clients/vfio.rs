@@ -201,8 +201,11 @@ impl VfioUserConnection {
     }
 
     fn note(&mut self, device: &mut VfioFunction<'_>, buffer: &mut [u8]) -> io::Result<()> {
-        device.save_configuration();
         let done = self.taken + self.left - self.session.undone();
+        if done > 0 {
+            // Not for a suspended message alone: a successor handles the whole message again.
+            device.save_configuration();
+        }
         // The taken part begins the first message, so it is done together with that message.
         let handled = done.saturating_sub(self.taken);
         let fresh = self.outbox.fresh();

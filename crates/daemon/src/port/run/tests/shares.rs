@@ -169,3 +169,51 @@ fn skipped_bytes_of_a_message_are_charged() {
     // 4 MB cost 8,192 units.
     assert!((41..=90).contains(&rounds), "{rounds}");
 }
+
+#[test]
+fn resets_by_message_cost_their_walk_through_the_configuration() {
+    let mut world = PortFixture::open();
+    let rounds = rounds_until_answered(&mut world, &message(1, 13, &[]).repeat(100), 100 * 16);
+    // Each costs 107 units, and each turn a save of 150.
+    assert!((54..=250).contains(&rounds), "{rounds}");
+}
+
+#[test]
+fn configuration_writes_cost_their_save() {
+    let mut world = PortFixture::open();
+    let write = message(1, 10, &[&access(7, 4, 2)[..], &[0; 2]].concat());
+    let rounds = rounds_until_answered(&mut world, &write.repeat(100), 100 * 32);
+    // 29 writes fit into a turn, and a save takes three quarters of one.
+    assert!((10..=20).contains(&rounds), "{rounds}");
+}
+
+/// Runs rounds until the account of VF 0 has credit. Returns the number of rounds without. The neighbour's message is
+/// answered in each round.
+fn rounds_in_debt(world: &mut PortFixture, neighbour: &mut UnixStream) -> usize {
+    let mut rounds = 0;
+    loop {
+        neighbour.write_all(&message(2, 99, &[])).unwrap();
+        world.round();
+        assert!(has_reply(neighbour), "round {rounds}");
+        if world.slot().own.account.has_credit() {
+            return rounds;
+        }
+        rounds += 1;
+    }
+}
+
+#[test]
+fn client_that_connects_and_leaves_pays_for_it() {
+    let mut world = PortFixture::open();
+    let mut neighbour = neighbour(&mut world);
+    for _ in 0..3 {
+        let client = UnixStream::connect(&world.config.vfs[0].socket).unwrap();
+        let attached = rounds_in_debt(&mut world, &mut neighbour);
+        world.round_until(|world| world.slot().own.successor.progress().stream != 0);
+        drop(client);
+        let detached = rounds_in_debt(&mut world, &mut neighbour);
+        assert!(!world.is_connected());
+        // 400 units, of which a round before had the first 200, and 780.
+        assert_eq!([attached, detached], [1, 3]);
+    }
+}
