@@ -56,6 +56,12 @@ impl WorkCost {
         Self::of_units(bytes >> 9)
     }
 
+    /// Returns the cost of removing `removed` DMA windows from a table, in which `moved` windows change their place.
+    #[must_use]
+    pub fn of_windows(removed: usize, moved: usize) -> Self {
+        Self::of_units(removed.saturating_mul(4)) + Self::of_units(moved >> 4)
+    }
+
     /// Returns the cost of plain frames in a burst to one receiver. `bytes` is the sum of their lengths.
     #[must_use]
     #[inline]

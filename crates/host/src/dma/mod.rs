@@ -260,6 +260,15 @@ impl DmaTable {
         self.remove(0..self.regions.len())
     }
 
+    /// Returns the number of regions that begin in the `size` bytes at `iova`, and of those behind. The latter change their
+    /// place in the table if a region is added or removed here.
+    #[must_use]
+    pub fn regions_from(&self, iova: u64, size: u64) -> (usize, usize) {
+        let [from, to] = [iova, iova.saturating_add(size)]
+            .map(|address| self.regions.partition_point(|region| region.first < address));
+        (to - from, self.regions.len() - to)
+    }
+
     fn remove(&mut self, range: Range<usize>) -> RemovedDmaRegions {
         let all = range.len() == self.regions.len();
         let removed = if all { mem::take(&mut self.regions) } else { self.regions.drain(range).collect() };
@@ -315,20 +324,26 @@ impl DmaTable {
     /// pages. In shared memory that is in use, the first page or two differ from zero.
     #[must_use]
     pub fn is_blank(&self) -> bool {
-        let stride = (self.mapped_bytes / SPREAD_SAMPLES).next_multiple_of(PAGE_SIZE).max(PAGE_SIZE);
         let mut page = [0; PAGE_SIZE as usize];
-        let mut low = LOW_SAMPLES;
+        !self.any_sample(|address| self.read(address, &mut page).is_ok() && page != [0; PAGE_SIZE as usize])
+    }
+
+    /// Calls `is_match` with the address of each sampled page until it returns true. Returns true if it did.
+    fn any_sample(&self, mut is_match: impl FnMut(u64) -> bool) -> bool {
+        let stride = (self.mapped_bytes / SPREAD_SAMPLES).next_multiple_of(PAGE_SIZE).max(PAGE_SIZE);
+        let (mut low, mut offset) = (LOW_SAMPLES, 0);
         for region in self.regions.iter().filter(|region| region.backing.is_some()) {
-            let mut offset = 0;
             while offset < region.size() {
-                if self.read(region.first + offset, &mut page).is_ok() && page != [0; PAGE_SIZE as usize] {
-                    return false;
+                if is_match(region.first + offset) {
+                    return true;
                 }
                 offset += if low > 0 { PAGE_SIZE } else { stride };
                 low = low.saturating_sub(1);
             }
+            // The distances continue in the next region, however small the regions are.
+            offset -= region.size();
         }
-        true
+        false
     }
 
     /// Returns true if the client shrank a memory file while it was mapped. The client's session should then end: the

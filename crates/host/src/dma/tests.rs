@@ -140,6 +140,34 @@ fn guest_memory_counts_as_blank_until_sampled_pages_change() {
 }
 
 #[test]
+fn blank_check_reads_at_most_512_pages_of_many_regions() {
+    let (regions, mut table) = (3_000, DmaTable::default());
+    let file = memfd(regions);
+    for page in 0..regions {
+        let memory = Some((file.try_clone().unwrap(), page * PAGE));
+        table.map(2 * page * PAGE, PAGE, DmaPermissions::READ_WRITE, memory).unwrap();
+    }
+    let mut samples = Vec::new();
+    assert!(!table.any_sample(|address| {
+        samples.push(address);
+        false
+    }));
+    assert_eq!(samples[..256], *(0..256).map(|page| 2 * page * PAGE).collect::<Vec<_>>());
+    assert!((400..=512).contains(&samples.len()), "{} samples", samples.len());
+    assert!(samples.is_sorted() && samples.last().is_some_and(|last| *last > 2 * (regions - 20) * PAGE));
+}
+
+#[test]
+fn regions_that_move_are_those_behind() {
+    let table = table(&[(2, 1), (4, 2), (7, 1)]);
+    let from = |page, pages| table.regions_from(page * PAGE, pages * PAGE);
+    assert_eq!([from(0, 0), from(4, 0), from(8, 0)], [(0, 3), (0, 2), (0, 0)]);
+    assert_eq!([from(4, 2), from(2, 5), from(2, 6)], [(1, 1), (2, 1), (3, 0)]);
+    assert_eq!(table.regions_from(0, u64::MAX), (3, 0));
+    assert_eq!(table.regions_from(7 * PAGE, u64::MAX), (1, 0));
+}
+
+#[test]
 fn dma_access_past_the_last_address_faults() {
     let mut table = DmaTable::default();
     let last_page = u64::MAX - PAGE + 1;

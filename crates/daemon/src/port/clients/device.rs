@@ -77,6 +77,13 @@ impl VfioFunction<'_> {
         self.own.account.charge(cost + self.engine.card_mut().take_work());
     }
 
+    /// Charges the function's account for the windows that are removed in the `size` bytes at `iova`, and for those behind,
+    /// which move in the table.
+    fn charge_windows(&mut self, iova: u64, size: u64) {
+        let (removed, moved) = self.engine.reach(self.function).memory().regions_from(iova, size);
+        self.own.account.charge(WorkCost::of_windows(removed, moved));
+    }
+
     /// Writes a client's data to BAR0 of the function.
     fn write_register(&mut self, offset: u64, data: &[u8]) {
         if self.own.pages.as_ref().is_some_and(|pages| pages.store(offset, data)) {
@@ -96,6 +103,7 @@ impl VfioFunction<'_> {
     pub(super) fn finish(&mut self, outcome: BlockingCallOutcome) -> Result<(), Errno> {
         match outcome {
             BlockingCallOutcome::Mapped(Ok(MappedDmaWindow { region, window, identity })) => {
+                self.charge_windows(window.iova, 0);
                 // The client's later messages wait for this one. So none of them has mapped these addresses.
                 self.engine.reach_mut(self.function).memory_mut().insert(region).map_err(|region| {
                     self.own.errands.discard(region);
@@ -238,6 +246,7 @@ impl ServedDevice<DeferredCloseFd> for VfioFunction<'_> {
         match self.engine.reach_mut(self.function).memory_mut().admit(iova, size, permissions, offset) {
             Ok(region) => {
                 let Some((region, file)) = region.zip(file) else {
+                    self.charge_windows(iova, 0);
                     self.own.successor.mapped(&window, None);
                     return Ok(RequestCompletionTiming::Now);
                 };
@@ -250,12 +259,14 @@ impl ServedDevice<DeferredCloseFd> for VfioFunction<'_> {
 
     fn dma_unmap(&mut self, iova: u64, size: u64) {
         self.own.account.charge(WorkCost::ERRAND);
+        self.charge_windows(iova, size);
         // The card moves frames on this thread only. So no DMA is in flight.
         self.engine.reach_mut(self.function).unmap(iova, size);
         self.own.successor.unmapped(iova, size);
     }
 
     fn dma_unmap_all(&mut self) {
+        self.charge_windows(0, u64::MAX);
         self.engine.reach_mut(self.function).unmap_all();
         self.own.successor.unmapped_all();
     }

@@ -9,8 +9,7 @@ use units::WorkAccount;
 pub(in crate::port::clients) const RECEIVES: usize = 8;
 /// Longest time for which the port handles one client's messages before it serves the next client. Clients of other VFs
 /// wait meanwhile, several times for each frame and its reply (`tests/live/neighbours.rs` measures it). The account of
-/// the client's function ends a turn by cost; this limit is for messages that cost more than the account says, such as
-/// one window among tens of thousands.
+/// the client's function ends a turn by cost; this limit is for messages that cost more than the account says.
 const TURN: Duration = Duration::from_micros(20);
 
 /// Limit of a client's turn.

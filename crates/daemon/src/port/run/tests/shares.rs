@@ -1,6 +1,7 @@
 //! Tests of the shares of a port's time: a client's turn ends within a message, and each client pays for its own work.
 
 use super::{PortFixture, message};
+use host::dma::DmaPermissions;
 use pcie::Function;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -215,5 +216,24 @@ fn client_that_connects_and_leaves_pays_for_it() {
         assert!(!world.is_connected());
         // 400 units, of which a round before had the first 200, and 780.
         assert_eq!([attached, detached], [1, 3]);
+    }
+}
+
+#[test]
+fn window_below_many_others_costs_by_the_moved_windows() {
+    {
+        let mut world = PortFixture::open();
+        let memory = world.port.engine.reach_mut(Function::Vf(0)).memory_mut();
+        let permissions = DmaPermissions::READ_WRITE;
+        (0..8_000)
+            .for_each(|page| assert!(memory.admit((1 << 32) + page * 4096, 4096, permissions, None).is_ok()));
+        let map = [32_u32, 3].map(u32::to_le_bytes).concat();
+        let map = [&map[..], &[0, 4096, 4096].map(u64::to_le_bytes).concat()].concat();
+        let unmap = [24_u32, 0].map(u32::to_le_bytes).concat();
+        let unmap = [&unmap[..], &[4096, 4096].map(u64::to_le_bytes).concat()].concat();
+        let messages = [message(1, 2, &map), message(2, 3, &unmap)].concat().repeat(10);
+        let rounds = rounds_until_answered(&mut world, &messages, 10 * (16 + 16 + 24));
+        // Each map and each unmap moves 8,000 windows, for 500 units.
+        assert!((50..=70).contains(&rounds), "{rounds}");
     }
 }
