@@ -24,6 +24,11 @@ fn machine() -> TestMachine {
     machine
 }
 
+/// Collects the bytes of the frames that a guest has received.
+fn frames(machine: &mut TestMachine, vf: u8) -> Vec<Vec<u8>> {
+    machine.received(vf).into_iter().map(|(_, bytes, _)| bytes).collect()
+}
+
 #[test]
 fn port_vlan_isolates_its_vfs_and_hides_the_tag_from_guests() {
     let mut machine = machine();
@@ -45,6 +50,64 @@ fn port_vlan_isolates_its_vfs_and_hides_the_tag_from_guests() {
         [tagged(&datagram(0, 9, &[2; 100]), 7), tagged(&datagram(0, 2, &[3; 100]), 7)]
     );
     assert!(machine.received(2).is_empty());
+}
+
+#[test]
+fn port_vlan_tag_has_its_priority_on_the_wire() {
+    const TAG: u16 = 3 << 13 | 7;
+    let mut machine = machine();
+    for vf in [0, 1] {
+        machine.nic.set_rules(vf, VfRules { vlans: VlanMembership::Port(TAG), ..rules(vf) });
+    }
+    let [out, across, back] = [(0, 9), (0, 1), (9, 1)].map(|(from, to)| datagram(from, to, &[1; 100]));
+    assert!(machine.send(0, NetHeader::default(), &out, &[]));
+    assert!(machine.send(0, NetHeader::default(), &across, &[]));
+    // The other end of the wire has set another priority.
+    machine.wire.arriving.push_back(tagged(&back, 5 << 13 | 7));
+    machine.poll(0);
+    assert_eq!(machine.wire.sent, [tagged(&out, TAG)]);
+    let mut received = frames(&mut machine, 1);
+    received.sort();
+    let mut expected = [across, back];
+    expected.sort();
+    assert_eq!(received, expected);
+}
+
+#[test]
+fn only_a_promiscuous_vf_gets_unknown_unicast_from_the_uplink() {
+    let mut machine = machine();
+    for promiscuous in [false, true, false] {
+        machine.nic.set_rules(0, VfRules { promiscuous, ..rules(0) });
+        let [unknown, known] = [7, 1].map(|to| datagram(9, to, &[2; 100]));
+        machine.wire.arriving.extend([unknown.clone(), known.clone()]);
+        machine.poll(0);
+        let expected = if promiscuous { vec![unknown] } else { vec![] };
+        assert_eq!(frames(&mut machine, 0), expected, "promiscuous {promiscuous}");
+        assert_eq!((frames(&mut machine, 1), frames(&mut machine, 2)), (vec![known], vec![]));
+    }
+}
+
+#[test]
+fn vf_without_all_multicast_gets_broadcasts_only() {
+    let groups = [[0xff; 6], [1, 0, 0x5e, 0, 0, 0xfb], [0x33, 0x33, 0, 0, 0, 1]];
+    let group_frame = |from, group: &[u8; 6]| [group, &datagram(from, 0, &[3; 100])[6..]].concat();
+    for all_multicast in [false, true] {
+        let mut machine = machine();
+        machine.nic.set_rules(1, VfRules { all_multicast, ..rules(1) });
+        for from in [0, 9] {
+            let sent: Vec<_> = groups.iter().map(|group| group_frame(from, group)).collect();
+            for frame in &sent {
+                match from {
+                    0 => assert!(machine.send(0, NetHeader::default(), frame, &[])),
+                    _ => machine.wire.arriving.push_back(frame.clone()),
+                }
+            }
+            machine.poll(0);
+            let expected = if all_multicast { &sent[..] } else { &sent[..1] };
+            assert_eq!(frames(&mut machine, 1), expected, "all_multicast {all_multicast}, from {from}");
+            assert_eq!(frames(&mut machine, 2), sent, "from {from}");
+        }
+    }
 }
 
 #[test]
