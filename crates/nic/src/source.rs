@@ -14,7 +14,7 @@ use offload::segment::TcpFlagMasks;
 use pcie::Bus;
 use plane::frame::TrustedChecksum;
 use plane::ledger::UncountedTraffic;
-use plane::{FrameForwarder, FrameSource, TransmitQueueId};
+use plane::{FrameForwarder, FrameSource, TransmitQueueId, UncutOutcome};
 use rings::{
     BufferChain, InvalidChecksumRequest, NextPacketResult, PacketDropReason, PacketTransmitter,
     PausedPacketMemory,
@@ -90,7 +90,8 @@ impl<B: Bus> PacketTransmitter for FramePathState<'_, B> {
 
     #[inline]
     fn insert_sums(
-        &self,
+        &mut self,
+        _sender: TransmitQueueId,
         orders: &DescriptorOffloads,
         frame: &mut [u8],
     ) -> Result<Option<TrustedChecksum>, InvalidChecksumRequest> {
@@ -105,7 +106,7 @@ impl<B: Bus> PacketTransmitter for FramePathState<'_, B> {
         flag_masks(self.file.get(r::DTXTCPFLGL), self.file.get(r::DTXTCPFLGH))
     }
 
-    fn cuts(&mut self) {
+    fn count_large(&mut self, _sender: TransmitQueueId, _passed_on: Option<UncutOutcome>) {
         self.file.count(r::TSCTC, 1);
     }
 

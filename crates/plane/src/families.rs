@@ -5,6 +5,7 @@ use crate::frame::Frame;
 use crate::ledger::{PortCounters, UncountedTraffic};
 use crate::sink::{DeliveryError, DeliveryFlags, ForwardResult, FrameSink};
 use crate::source::{FrameForwarder, FrameSource, TransmitQueueId};
+use crate::uncut::UncutOutcome;
 use crate::uplink::UnsegmentedPacketLayout;
 use crate::{PortIndex, PortSet};
 use units::WorkCost;
@@ -114,7 +115,7 @@ impl<L: FrameForwarder, O: FrameSink> FrameForwarder for JoinedForwarder<'_, L, 
         uncut: &UnsegmentedPacketLayout,
         shortest: usize,
         complete: impl FnOnce(&mut [u8]),
-    ) -> Option<bool> {
+    ) -> Option<UncutOutcome> {
         let mut devices = JoinedDevices { ports: self.ports, first: own, second: self.others };
         self.lane.send_uncut(&mut devices, packet, uncut, shortest, complete)
     }

@@ -38,6 +38,7 @@ pub use sink::{DeliveryError, DeliveryFlags, DeliveryOutcome, ForwardResult, Fra
 pub use source::{FrameForwarder, FrameSource, TransmitQueueId};
 pub use switch::FrameOrigin;
 pub use trunk::FrameTrunk;
+pub use uncut::UncutOutcome;
 pub use uplink::{UnpluggedWire, UnsegmentedPacketLayout, UplinkWire};
 pub use verdict::{BurstFrameVerdict, PortBurstSettings};
 pub use visit::TransmitQueuePollResult;

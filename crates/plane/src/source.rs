@@ -5,6 +5,7 @@ use crate::PortIndex;
 use crate::frame::{AddressPair, Frame};
 use crate::ledger::{PortCounters, UncountedTraffic};
 use crate::sink::{ForwardResult, FrameSink};
+use crate::uncut::UncutOutcome;
 use crate::uplink::UnsegmentedPacketLayout;
 use crate::verdict::{BurstFrameVerdict, PortBurstSettings};
 use units::WorkCost;
@@ -72,8 +73,8 @@ pub trait FrameForwarder {
     /// Returns `true` if the uplink accepts TCP packets that are not segmented.
     fn takes_uncut(&self) -> bool;
 
-    /// Sends an unsegmented packet to the uplink or to a port of `own`, once `complete` has finished its headers. Returns `true` if
-    /// the uplink took it, and `None`, with the packet unchanged, if the family has to segment it.
+    /// Sends an unsegmented packet to the uplink or to a port of `own`, once `complete` has finished its headers. Returns `None`,
+    /// with the packet unchanged, if the family has to segment it.
     fn send_uncut<S: FrameSink>(
         &mut self,
         own: &mut S,
@@ -81,7 +82,7 @@ pub trait FrameForwarder {
         uncut: &UnsegmentedPacketLayout,
         shortest: usize,
         complete: impl FnOnce(&mut [u8]),
-    ) -> Option<bool>;
+    ) -> Option<UncutOutcome>;
 
     /// Returns `true` if the next frame may leave now: the port's transmit rate lets it, and the port has not overdrawn its
     /// account ([`crate::shares`]).

@@ -9,11 +9,22 @@
 use crate::forward::ForwardingPlane;
 use crate::frame::{AddressPair, Frame};
 use crate::ports::PortIndex;
-use crate::sink::{DeliveryFlags, FrameSink};
+use crate::sink::{DeliveryError, DeliveryFlags, FrameSink};
 use crate::switch::{FrameOrigin, SwitchDecision};
 use crate::tag::{self, TAG};
 use crate::uplink::{UnsegmentedPacketLayout, UplinkWire};
 use crate::watch::{FrameDirection, FrameDropReason, FrameObservation};
+
+/// Outcome of an unsegmented packet that the family does not have to segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UncutOutcome {
+    /// The uplink took the packet.
+    Uplink,
+    /// A port received the packet, or a trunk to the port took it.
+    Port,
+    /// The packet was dropped.
+    Dropped,
+}
 
 /// Unsegmented packet of a port, as the plane counts it.
 struct UnsegmentedPacket<'a> {
@@ -38,8 +49,7 @@ impl UnsegmentedPacket<'_> {
 
 impl<const N: usize> ForwardingPlane<N> {
     /// Sends an unsegmented packet of a port, without a tag in its bytes, once `complete` has finished its headers. No segment
-    /// counts as shorter than `shortest` bytes. Returns `true` if the uplink took it, `false` if the uplink did not or a port got
-    /// it, and `None`, with the packet unchanged, if the family has to segment it.
+    /// counts as shorter than `shortest` bytes. Returns `None`, with the packet unchanged, if the family has to segment it.
     pub(crate) fn forward_uncut<S: FrameSink, W: UplinkWire>(
         &mut self,
         port: PortIndex,
@@ -47,7 +57,7 @@ impl<const N: usize> ForwardingPlane<N> {
         (uncut, shortest): (&UnsegmentedPacketLayout, usize),
         complete: impl FnOnce(&mut [u8]),
         (sinks, wire): (&mut S, &mut W),
-    ) -> Option<bool> {
+    ) -> Option<UncutOutcome> {
         if self.pacing.limits(port) || self.tables.outer.is_some() || self.tables.inner != tag::TYPE {
             return None;
         }
@@ -67,10 +77,7 @@ impl<const N: usize> ForwardingPlane<N> {
         }
         Some(match to {
             None => self.leave_uncut(&counted, packet, wire),
-            Some(to) => {
-                self.reach_uncut((to, decision), &counted, packet, sinks, wire);
-                false
-            }
+            Some(to) => self.reach_uncut((to, decision), &counted, packet, sinks, wire),
         })
     }
 
@@ -139,13 +146,13 @@ impl<const N: usize> ForwardingPlane<N> {
         (S::RECEIVES_UNCUT && !counts && sinks.takes_uncut(to, uncut.ipv4)).then_some(Some(to))
     }
 
-    /// Sends an unsegmented packet to the uplink. Returns `false` if all of it was dropped.
+    /// Sends an unsegmented packet to the uplink.
     fn leave_uncut<W: UplinkWire>(
         &mut self,
         counted: &UnsegmentedPacket<'_>,
         packet: &mut Frame<'_>,
         wire: &mut W,
-    ) -> bool {
+    ) -> UncutOutcome {
         let sent = wire.transmit_uncut(packet.tagged(), &counted.uncut.behind(counted.tag));
         for length in counted.segments() {
             if sent {
@@ -158,7 +165,7 @@ impl<const N: usize> ForwardingPlane<N> {
             let seen = FrameObservation { at: FrameOrigin::Uplink, way: FrameDirection::Out, lost };
             wire.watch(seen, packet.tagged());
         }
-        sent
+        if sent { UncutOutcome::Uplink } else { UncutOutcome::Dropped }
     }
 
     /// Delivers an unsegmented packet to a port.
@@ -169,7 +176,7 @@ impl<const N: usize> ForwardingPlane<N> {
         packet: &mut Frame<'_>,
         sinks: &mut S,
         wire: &mut W,
-    ) {
+    ) -> UncutOutcome {
         let strips = self.tables.strips(to, decision.replicated);
         let about = DeliveryFlags { from_uplink: false, alone: true, inexact: decision.inexact, strips };
         let delivered = sinks.deliver_uncut(to, packet, counted.uncut, about);
@@ -188,6 +195,10 @@ impl<const N: usize> ForwardingPlane<N> {
                 lost: delivered.err().map(FrameDropReason::Missed),
             };
             wire.watch(seen, packet.tagged());
+        }
+        match delivered {
+            Ok(()) | Err(DeliveryError::Waits) => UncutOutcome::Port,
+            Err(_) => UncutOutcome::Dropped,
         }
     }
 }

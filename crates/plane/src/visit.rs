@@ -8,6 +8,7 @@ use crate::sink::{ForwardResult, FrameSink};
 use crate::source::{FrameForwarder, FrameSource, TransmitQueueId};
 use crate::switch::FrameOrigin;
 use crate::tag::TAG;
+use crate::uncut::UncutOutcome;
 use crate::uplink::{UnsegmentedPacketLayout, UplinkWire};
 use crate::verdict::{BurstFrameVerdict, PortBurstSettings};
 use units::{Time, WorkCost};
@@ -71,7 +72,7 @@ impl<W: UplinkWire, const N: usize> FrameForwarder for TransmitQueuePoll<'_, W, 
         uncut: &UnsegmentedPacketLayout,
         shortest: usize,
         complete: impl FnOnce(&mut [u8]),
-    ) -> Option<bool> {
+    ) -> Option<UncutOutcome> {
         let length = packet.length();
         let sent = self.plane.forward_uncut(self.port, packet, (uncut, shortest), complete, (own, self.wire));
         if sent.is_some() {

@@ -55,7 +55,7 @@ pub(crate) fn send_through<C: PacketTransmitter, L: FrameForwarder>(
 ) -> Option<(u32, u32)> {
     let FrameMemory { frames, buffers, .. } = places;
     let mut large = begin(card, sender, orders, buffers, frames, lane)?;
-    card.cuts();
+    card.count_large(sender, None);
     let before = large.cut.count();
     while large.cut.count() > 0 && lane.is_due() {
         if large.alone || send_run(card, &mut large, buffers, frames, lane) == 0 {

@@ -9,7 +9,7 @@ use offload::insert::insert;
 use offload::segment::TcpFlagMasks;
 use plane::frame::{Frame, HEADER, TrustedChecksum};
 use plane::ledger::UncountedTraffic;
-use plane::{DeliveryError, DeliveryFlags, FrameSource, PortIndex, TransmitQueueId};
+use plane::{DeliveryError, DeliveryFlags, FrameSource, PortIndex, TransmitQueueId, UncutOutcome};
 
 /// Ether type of MAC control frames, which end at the MAC (IEEE 802.3, 31.3).
 const MAC_CONTROL: [u8; 2] = [0x88, 0x08];
@@ -66,10 +66,12 @@ pub trait PacketTransmitter: BurstCard + FrameSource {
     /// The frame does not fit the request, and is unchanged.
     #[inline]
     fn insert_sums(
-        &self,
+        &mut self,
+        sender: TransmitQueueId,
         orders: &Self::Orders,
         frame: &mut [u8],
     ) -> Result<Option<TrustedChecksum>, InvalidChecksumRequest> {
+        let _ = sender;
         insert(frame, &orders.request()).map_err(|_| InvalidChecksumRequest)
     }
 
@@ -78,8 +80,10 @@ pub trait PacketTransmitter: BurstCard + FrameSource {
         TcpFlagMasks::DEFAULT
     }
 
-    /// Counts a packet that is segmented, by the card or beyond its uplink.
-    fn cuts(&mut self) {}
+    /// Counts a packet to segment, once: with its outcome if it was passed on unsegmented, or with `None` if the card segments it.
+    fn count_large(&mut self, sender: TransmitQueueId, passed_on: Option<UncutOutcome>) {
+        let _ = (sender, passed_on);
+    }
 
     /// Counts a frame that has left by the uplink.
     #[inline]

@@ -10,7 +10,7 @@ use crate::places::FrameMemory;
 use crate::staging::StagedPacket;
 use offload::uncut;
 use plane::frame::{Frame, HEADER, HEADROOM};
-use plane::{FrameForwarder, TransmitQueueId};
+use plane::{FrameForwarder, TransmitQueueId, UncutOutcome};
 use units::WorkCost;
 
 /// Sends the next packet of a queue, or the remaining segments of a paused packet. Returns the packet's cost in frames
@@ -134,7 +134,7 @@ fn send_whole<C: PacketTransmitter, L: FrameForwarder>(
     if bytes.len() < HEADER || !orders.fits(bytes.len()) {
         return spoil(card, sender, PacketDropReason::Size, lane);
     }
-    let sealed = card.insert_sums(orders, bytes);
+    let sealed = card.insert_sums(sender, orders, bytes);
     charge_sum(&sealed, bytes.len(), lane);
     if sealed.is_err() {
         spoil(card, sender, PacketDropReason::Offload, lane);
@@ -168,8 +168,9 @@ fn send_cut<C: PacketTransmitter, L: FrameForwarder>(
     let before = packet.sent;
     cut.pass(before);
     if before == 0 {
-        card.cuts();
-        if let Some(segments) = send_uncut(card, sender, &packet.orders, staging, lane) {
+        let passed_on = send_uncut(card, sender, &packet.orders, staging, lane);
+        card.count_large(sender, passed_on.map(|(_, outcome)| outcome));
+        if let Some((segments, _)) = passed_on {
             return segments;
         }
     }
@@ -191,14 +192,14 @@ fn send_cut<C: PacketTransmitter, L: FrameForwarder>(
 }
 
 /// Sends a packet unsegmented to an uplink or a port that accepts such packets. Returns the number of segments that the kernel
-/// makes there. `None`, with the packet unchanged, if the card has to segment it.
+/// makes there, and the packet's outcome. `None`, with the packet unchanged, if the card has to segment it.
 fn send_uncut<C: PacketTransmitter, L: FrameForwarder>(
     card: &mut C,
     sender: TransmitQueueId,
     orders: &C::Orders,
     packet: &mut [u8],
     lane: &mut L,
-) -> Option<usize> {
+) -> Option<(usize, UncutOutcome)> {
     if !(lane.takes_uncut() || C::RECEIVES_UNCUT) || !orders.may_leave_uncut() {
         return None;
     }
@@ -207,6 +208,7 @@ fn send_uncut<C: PacketTransmitter, L: FrameForwarder>(
     let segments = usize::try_from(whole.frames(bytes.len())).unwrap_or(usize::MAX);
     let mut frame = Frame::new(packet)?;
     frame.tag = lane.tag(card.asked_tag(sender, orders));
-    lane.send_uncut(card, &mut frame, &whole, SHORTEST as usize, |bytes| uncut::complete(&whole, bytes))?;
-    Some(segments)
+    let complete = |bytes: &mut [u8]| uncut::complete(&whole, bytes);
+    let outcome = lane.send_uncut(card, &mut frame, &whole, SHORTEST as usize, complete)?;
+    Some((segments, outcome))
 }

@@ -48,8 +48,12 @@ impl<B: Bus> BurstCard for VirtioFramePathState<'_, B> {
 
     fn pass(&mut self, sender: TransmitQueueId, count: usize) {
         let checksums = self.scratch.sent.pass_described(count);
-        if let Some(device) = self.sending(sender) {
+        if checksums > 0
+            && let Some(device) = self.sending(sender)
+        {
+            // The card completes every frame of a burst as it copies the frame.
             device.counters.checksums += checksums;
+            device.counters.checksums_filled += checksums;
         }
     }
 

@@ -12,6 +12,9 @@ use units::MacAddress;
 use virtio::VirtioFeatures;
 
 /// Counters of a device's events.
+///
+/// A sent packet that requested a checksum is also counted by what became of it, in one of `checksums_filled`, `packets_cut`,
+/// `uncut_to_guests` and `uncut_to_uplink`, unless it was dropped before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeviceCounters {
     /// Number of rings that were stopped because they are malformed or not in the guest's memory.
@@ -22,6 +25,14 @@ pub struct DeviceCounters {
     pub checksums: u64,
     /// Number of sent packets that requested segmentation.
     pub segmented: u64,
+    /// Number of sent packets in one frame whose checksum the card filled in.
+    pub checksums_filled: u64,
+    /// Number of sent packets that the card cut into segments.
+    pub packets_cut: u64,
+    /// Number of sent packets that the card passed on unsegmented to another guest.
+    pub uncut_to_guests: u64,
+    /// Number of sent packets that the card passed on unsegmented to the uplink.
+    pub uncut_to_uplink: u64,
     /// Number of packets that the device delivered unsegmented to its driver.
     pub passed_uncut: u64,
     /// Number of packets that the device has joined from TCP segments.

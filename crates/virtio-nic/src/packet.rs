@@ -56,7 +56,12 @@ impl PacketOffloadRequest {
         Some(Self { request, mss: Some(cut.size.get()), other: None })
     }
 
-    /// Completes the checksum of a whole frame, if one is requested. Returns the checksum as trusted if the forwarding
+    /// Returns true if the packet requests a checksum.
+    pub(crate) fn requests_checksum(&self) -> bool {
+        self.request.l4_checksum || self.other.is_some()
+    }
+
+    /// Completes the requested checksum of a whole frame. Returns the checksum as trusted if the forwarding
     /// plane supports the transport protocol.
     pub(crate) fn complete(
         &self,
@@ -69,8 +74,7 @@ impl PacketOffloadRequest {
                 place.copy_from_slice(&sum.to_be_bytes());
                 Ok(None)
             }
-            None if self.request.l4_checksum => complete(frame, &self.request),
-            None => Ok(None),
+            None => complete(frame, &self.request),
         }
     }
 }

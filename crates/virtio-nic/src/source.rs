@@ -8,7 +8,7 @@ use pcie::Bus;
 use pcie::burst::BURST;
 use plane::frame::TrustedChecksum;
 use plane::ledger::UncountedTraffic;
-use plane::{FrameForwarder, FrameSource, TransmitQueueId};
+use plane::{FrameForwarder, FrameSource, TransmitQueueId, UncutOutcome};
 use rings::{
     BufferChain, InvalidChecksumRequest, NextPacketResult, PacketDropReason, PacketTransmitter,
     PausedPacketMemory,
@@ -100,11 +100,30 @@ impl<B: Bus> PacketTransmitter for VirtioFramePathState<'_, B> {
     }
 
     fn insert_sums(
-        &self,
+        &mut self,
+        sender: TransmitQueueId,
         orders: &PacketOffloadRequest,
         frame: &mut [u8],
     ) -> Result<Option<TrustedChecksum>, InvalidChecksumRequest> {
-        orders.complete(frame)
+        if !orders.requests_checksum() {
+            return Ok(None);
+        }
+        let trusted = orders.complete(frame)?;
+        if let Some(device) = self.sending(sender) {
+            device.counters.checksums_filled += 1;
+        }
+        Ok(trusted)
+    }
+
+    fn count_large(&mut self, sender: TransmitQueueId, passed_on: Option<UncutOutcome>) {
+        let Some(device) = self.sending(sender) else { return };
+        let count = match passed_on {
+            None => &mut device.counters.packets_cut,
+            Some(UncutOutcome::Port) => &mut device.counters.uncut_to_guests,
+            Some(UncutOutcome::Uplink) => &mut device.counters.uncut_to_uplink,
+            Some(UncutOutcome::Dropped) => return,
+        };
+        *count += 1;
     }
 
     fn end_visit(&mut self, sender: TransmitQueueId, _sent: &UncountedTraffic) -> u64 {

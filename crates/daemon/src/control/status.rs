@@ -1,5 +1,7 @@
 //! Status of ports and VFs: the data that `softiov vf list` and `vf show` print, and that `--json` prints unchanged.
 
+mod device;
+
 use super::uplink::UplinkStatus;
 use crate::config::file::{CardFamily, SocketRole};
 pub use crate::settings::{LinkState, SettingOrigin};
@@ -9,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::PathBuf;
+
+pub use device::VirtioDeviceCounts;
 
 /// Status of a port.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -197,47 +201,6 @@ pub struct RefusedClaims {
     /// Address that was refused last; missing if none was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-}
-
-/// Numbers of events of a virtio VF's device, since the host's process started.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct VirtioDeviceCounts {
-    /// Number of notifications by the guest's driver.
-    pub kicks: u64,
-    /// Number of interrupts to the guest's driver.
-    pub calls: u64,
-    /// Number of sent packets that were dropped because their descriptors or their header are malformed.
-    pub malformed: u64,
-    /// Number of sent packets that requested a checksum.
-    pub checksums: u64,
-    /// Number of sent packets that requested segmentation.
-    pub segmented: u64,
-    /// Number of packets that the guest received unsegmented.
-    pub passed_uncut: u64,
-    /// Number of packets that the host has joined from several segments for the guest.
-    #[serde(default)]
-    pub coalesced_packets: u64,
-    /// Number of segments in these packets.
-    #[serde(default)]
-    pub coalesced_frames: u64,
-}
-
-impl VirtioDeviceCounts {
-    /// Returns each count with its name.
-    #[must_use]
-    pub fn named(&self) -> [(&'static str, u64); 8] {
-        let Self { kicks, calls, malformed, checksums, segmented, passed_uncut, .. } = *self;
-        [
-            ("kicks", kicks),
-            ("calls", calls),
-            ("malformed", malformed),
-            ("checksums", checksums),
-            ("segmented", segmented),
-            ("passed_uncut", passed_uncut),
-            ("coalesced_packets", self.coalesced_packets),
-            ("coalesced_frames", self.coalesced_frames),
-        ]
-    }
 }
 
 /// Filters of a VF: multicast hashes of an 82576 VF, addresses of every kind of an AVF VF.

@@ -113,12 +113,22 @@ pub(crate) struct TestWire {
     pub(crate) large: Option<(Vec<u8>, UnsegmentedPacketLayout)>,
     /// Number of segments of the unsegmented packet that the card has received.
     taken: u32,
+    /// True if the uplink takes packets that are not segmented.
+    pub(crate) takes_uncut: bool,
 }
 
 impl UplinkWire for TestWire {
     fn transmit(&mut self, frame: &[u8]) -> bool {
         self.sent.push(frame.to_vec());
         true
+    }
+
+    fn takes_uncut(&self) -> bool {
+        self.takes_uncut
+    }
+
+    fn transmit_uncut(&mut self, packet: &[u8], _uncut: &UnsegmentedPacketLayout) -> bool {
+        self.transmit(packet)
     }
 
     fn receive(&mut self, into: &mut [u8]) -> Option<usize> {

@@ -9,7 +9,7 @@ use plane::frame::HEADROOM;
 use units::MacAddress;
 use virtio::VirtioFeatures;
 use virtio::net::{NetHeader, flag, gso};
-use virtio_nic::{VfRules, VlanMembership};
+use virtio_nic::{DeviceCounters, VfRules, VlanMembership};
 
 /// Header of a TCP packet that the card is to segment.
 pub(crate) const TSO: NetHeader = NetHeader {
@@ -33,6 +33,16 @@ pub(crate) fn large_packet(from: u8, to: u8, payload: &[u8]) -> Vec<u8> {
     let seed = pseudo(&ip, 6, 20 + payload.len() as u32).value();
     tcp[16..18].copy_from_slice(&seed.to_be_bytes());
     [&address(to)[..], &address(from), &[8, 0], &ip, &tcp, payload].concat()
+}
+
+/// Returns the counters of a device that has sent one packet to segment, before the packet's outcome is counted.
+fn large() -> DeviceCounters {
+    DeviceCounters { checksums: 1, segmented: 1, ..DeviceCounters::default() }
+}
+
+/// Returns the counters of a sender's device, without notifications and interrupts.
+fn sent_packets(machine: &TestMachine, vf: u8) -> DeviceCounters {
+    DeviceCounters { kicks: 0, calls: 0, ..*machine.nic.counters(vf).unwrap() }
 }
 
 fn is_right(frame: &[u8]) -> bool {
@@ -66,6 +76,8 @@ fn partial_checksum_is_completed_with_and_without_bursts() {
         for (header, bytes, _) in received {
             assert_eq!((bytes, header.flags), (right.clone(), flag::DATA_VALID), "careful {careful}");
         }
+        let expected = DeviceCounters { checksums: 2, checksums_filled: 2, ..DeviceCounters::default() };
+        assert_eq!(sent_packets(&machine, 0), expected, "careful {careful}");
     }
 }
 
@@ -86,8 +98,49 @@ fn large_tcp_packet_is_segmented_for_a_vf_and_for_the_uplink() {
             assert!(frames.iter().all(|frame| is_right(frame)));
             let whole: Vec<u8> = frames.iter().flat_map(|frame| frame[54..].to_vec()).collect();
             assert_eq!(whole, payload);
+            assert_eq!(sent_packets(&machine, 0), DeviceCounters { packets_cut: 1, ..large() });
         }
     }
+}
+
+#[test]
+fn large_tcp_packet_leaves_by_a_tap_unsegmented() {
+    let mut machine = TestMachine::new(&[(false, MODERN)]);
+    machine.wire.takes_uncut = true;
+    let packet = large_packet(0, 9, &[7; 12_000]);
+    assert!(machine.send(0, TSO, &packet, &[]));
+    machine.poll(0);
+    assert_eq!(machine.wire.sent, [packet]);
+    assert_eq!(sent_packets(&machine, 0), DeviceCounters { uncut_to_uplink: 1, ..large() });
+}
+
+#[test]
+fn dropped_large_packet_counts_as_requested_only() {
+    let mut machine = TestMachine::new(&[(false, MODERN), (false, MODERN | VirtioFeatures::GUEST_TSO4)]);
+    machine.post(1, &[&[1600][..]; 2]);
+    assert!(machine.send(0, TSO, &large_packet(0, 1, &[7; 12_000]), &[]));
+    machine.poll(0);
+    assert!(machine.received(1).is_empty());
+    assert_eq!(sent_packets(&machine, 0), large());
+}
+
+#[test]
+fn packet_whose_segments_wait_for_a_rate_counts_once_as_cut() {
+    let mut machine = TestMachine::new(&[(false, MODERN), (false, MODERN)]);
+    machine.post(1, &[&[1600][..]; 20]);
+    let addresses = vec![MacAddress(address(0))];
+    machine.nic.set_rules(0, VfRules { addresses, max_tx_rate: 10, ..VfRules::default() });
+    assert!(machine.send(0, TSO, &large_packet(0, 1, &[7; 12_000]), &[]));
+    let (mut received, mut polls) = (0, 0);
+    machine.poll(0);
+    while let Some(due) = machine.nic.due() {
+        received += machine.received(1).len();
+        polls += 1;
+        machine.poll(due.as_nanos());
+    }
+    assert!(polls > 1, "the rate delays no segment");
+    assert_eq!(received + machine.received(1).len(), 9);
+    assert_eq!(sent_packets(&machine, 0), DeviceCounters { packets_cut: 1, ..large() });
 }
 
 #[test]
@@ -144,8 +197,8 @@ fn large_tcp_packet_is_not_segmented_for_a_guest_tso4_driver() {
         let (header, bytes, buffers) = &received[0];
         assert_eq!((bytes == &packet, *buffers), (true, 26));
         assert_eq!(*header, NetHeader { buffers: 26, ..TSO });
-        let [sender, receiver] = [0, 1].map(|vf| *machine.nic.counters(vf).unwrap());
-        assert_eq!((sender.segmented, sender.checksums, receiver.passed_uncut), (1, 1, 1));
+        assert_eq!(sent_packets(&machine, 0), DeviceCounters { uncut_to_guests: 1, ..large() });
+        assert_eq!(machine.nic.counters(1).unwrap().passed_uncut, 1);
         // The counters of the ports count segments.
         machine.plane.ledger.settle_received(PortIndex::of_field(1));
         assert_eq!(machine.plane.ledger.of(PortIndex::of_field(1)).rx_packets, 28);
@@ -216,4 +269,5 @@ fn unknown_transport_gets_its_checksum_at_the_requested_offset() {
     machine.poll(0);
     let (_, bytes, _) = &machine.received(1)[0];
     assert_eq!(offload::checksum::PartialChecksum::of(&bytes[34..]).checksum(), 0);
+    assert_eq!(machine.nic.counters(0).unwrap().checksums_filled, 1);
 }

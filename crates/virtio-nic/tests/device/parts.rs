@@ -229,6 +229,8 @@ fn unsegmented_packet_crosses_a_trunk_whole() {
     let received = card.machine.received(1);
     assert_eq!(received.len(), 1);
     assert_eq!((&received[0].1, received[0].0.gso_size), (&packet, 1_448));
+    assert_eq!(card.parts[0].0.counters(0).unwrap().uncut_to_guests, 1);
+    assert_eq!(card.parts[1].0.counters(1).unwrap().passed_uncut, 1);
     let port = PortIndex::of_field(1);
     assert_eq!(
         card.parts[1].1.ledger.total(port).rx_packets,

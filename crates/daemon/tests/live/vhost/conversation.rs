@@ -5,6 +5,7 @@ use super::front_end::{FEATURES, VhostTestFrontEnd};
 use super::guest::{RING, TRANSMIT, VirtioGuest, exchange};
 use crate::support::eventually;
 use crate::support::live::LiveHost;
+use host::socket::StreamSocket;
 use vhost_user::features::{device, protocol};
 use vhost_user::message::FrontendRequest;
 use virtio::VirtioFeatures;
@@ -48,6 +49,25 @@ fn guests_of_two_virtio_vfs_exchange_frames() {
         "{status:?}"
     );
     assert!(status.function.interventions.interrupts > 0);
+}
+
+#[test]
+fn device_counts_tell_cut_packets_from_requested_ones() {
+    let live = LiveHost::with(PORT);
+    let features = VirtioFeatures::CSUM.bits() | VirtioFeatures::HOST_TSO4.bits();
+    let [mut a, mut b]: [VirtioGuest; 2] = [0, 1].map(|vf| {
+        VirtioGuest::boot_with_features(StreamSocket::connect(&live.socket(vf)).unwrap(), vf, features)
+    });
+    exchange(&mut a, &mut b);
+    a.send_segmented(b.mac(), 3, 400);
+    let mut segments = 0;
+    eventually("all segments arrive", || {
+        segments += b.take().len();
+        segments == 3
+    });
+    let counts = live.show(0).device.unwrap();
+    assert_eq!((counts.segmented, counts.packets_cut, counts.uncut_to_guests), (1, 1, 0), "{counts:?}");
+    assert_eq!((counts.checksums, counts.checksums_filled), (1, 0), "{counts:?}");
 }
 
 #[test]
