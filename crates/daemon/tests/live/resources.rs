@@ -7,6 +7,8 @@ use crate::support::live::LiveHost;
 use crate::support::qemu::{self, QemuClient};
 use crate::support::ram::{GuestRam, HIGH};
 use crate::support::raw::{RawVfioUserConnection, load, message};
+use crate::vhost;
+use crate::vhost::guest::{RING, VirtioGuest};
 use std::io::{self, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
@@ -87,6 +89,27 @@ fn idle_host_uses_no_processor_time() {
         let to = a[0].vf.mac();
         b[0].send_many(to, 600);
         assert_asleep("with a guest that takes no frames");
+        drop(guests);
+        assert_asleep("without a client");
+    });
+}
+
+#[test]
+fn idle_virtio_port_with_two_workers_uses_no_processor_time() {
+    alone("resources::idle_virtio_port_with_two_workers_uses_no_processor_time", || {
+        let live =
+            LiveHost::with("[[port]]\nfamily = \"virtio\"\nvfs = 4\nworkers = 2\ndispatcher = \"spread\"\n");
+        let mut guests: Vec<_> = (0..4).map(|vf| VirtioGuest::boot(&live, vf)).collect();
+        guests.iter_mut().for_each(|guest| guest.send(b"hello"));
+        eventually("two VFs move to the second worker", || live.show_port("pf0").workers[1].vfs == [1, 3]);
+        let (a, b) = guests.split_at_mut(1);
+        vhost::guest::exchange(&mut a[0], &mut b[0]);
+        assert_asleep("with two idle guests on each worker");
+        // The guests take no frames: their receive rings are full.
+        (0..RING)
+            .for_each(|_| guests.iter_mut().for_each(|guest| guest.if_room(1, |guest| guest.send(b"flood"))));
+        assert_asleep("with guests that take no frames");
+        assert!(live.show(0).function.rx.dropped > 0, "the receive rings are not full");
         drop(guests);
         assert_asleep("without a client");
     });
