@@ -3,12 +3,13 @@
 use super::guest::{RING, VirtioGuest, exchange};
 use crate::support::eventually;
 use crate::support::live::LiveHost;
-use crate::support::numbers::{FRAMES, exchange_numbers};
+use crate::support::numbers::{FRAMES, exchange_numbers, exchange_numbers_until};
 use daemon::settings::{PortSettings, StormControlSettings};
 use host::socket::StreamSocket;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use virtio::VirtioFeatures;
 
@@ -45,6 +46,32 @@ fn frames_keep_their_order_while_the_card_is_gathered() {
     assert_eq!(status.function.tx.packets, u64::from(FRAMES) + 1);
     assert_eq!(status.function.rx.packets, 3 * (u64::from(FRAMES) + 1));
     assert_eq!(status.function.rx.dropped, 0);
+}
+
+#[test]
+fn frames_keep_their_order_while_vfs_change_worker() {
+    let live = LiveHost::with(SPREAD);
+    let mut guests: Vec<_> = (0..4).map(|vf| VirtioGuest::boot(&live, vf)).collect();
+    guests.iter_mut().for_each(|guest| guest.send(b"hello"));
+    eventually("two VFs move to the second worker", || second_worker(&live) == [1, 3]);
+    guests.iter_mut().for_each(|guest| _ = guest.take());
+    let received = || live.show(1).function.rx.packets;
+    let is_over = AtomicBool::new(false);
+    let sent = std::thread::scope(|scope| {
+        let traffic = scope.spawn(|| exchange_numbers_until(&mut guests, || is_over.load(Ordering::Relaxed)));
+        for (limit, vfs) in [(1_000_000, &[][..]), (0, &[1, 3])].into_iter().cycle().take(20) {
+            // Storm control keeps all VFs on the port's own thread.
+            live.change_port(storm_limit(limit)).unwrap();
+            eventually("two VFs change their worker", || second_worker(&live) == vfs);
+            let before = received();
+            eventually("frames pass", || received() > before);
+        }
+        is_over.store(true, Ordering::Relaxed);
+        traffic.join().unwrap()
+    });
+    let status = live.show(1);
+    assert_eq!(status.function.tx.packets, u64::from(sent) + 1);
+    assert_eq!((status.function.rx.packets, status.function.rx.dropped), (3 * (u64::from(sent) + 1), 0));
 }
 
 #[test]
