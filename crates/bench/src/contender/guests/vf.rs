@@ -28,15 +28,15 @@ pub(crate) struct PolledVf {
     /// Number of register accesses by message that were counted before.
     accesses: u64,
     /// State of a guest that sleeps until an interrupt; `None` if it polls.
-    sleeper: Option<SleepState>,
+    interrupts: Option<InterruptState>,
 }
 
 /// State of a guest that sleeps until an interrupt of its receive vector.
 #[derive(Debug, Default)]
-struct SleepState {
+struct InterruptState {
     asleep: bool,
     /// Number of interrupts that the guest has seen and not reported.
-    interrupts: u64,
+    count: u64,
 }
 
 impl PolledVf {
@@ -72,21 +72,21 @@ impl PolledVf {
             ensure!(begun.elapsed() < PATIENCE, "the VF of {name} has no link within the timeout");
             hal.wait(Duration::from_millis(5));
         }
-        Ok(Self { hal, vf, accesses: 0, sleeper: None })
+        Ok(Self { hal, vf, accesses: 0, interrupts: None })
     }
 
     /// Makes the guest sleep until an interrupt of its receive vector whenever it finds no further frame.
     pub(crate) fn sleeping(mut self) -> Self {
-        self.sleeper = Some(SleepState::default());
+        self.interrupts = Some(InterruptState::default());
         self
     }
 
     /// Returns true if the guest does not sleep, or an interrupt wakes it.
     fn is_awake(&mut self) -> bool {
-        let Some(state) = self.sleeper.as_mut().filter(|state| state.asleep) else { return true };
+        let Some(state) = self.interrupts.as_mut().filter(|state| state.asleep) else { return true };
         let interrupts = self.hal.eventfd(RECEIVE_VECTOR.into()).map_or(0, EventFd::drain);
         if interrupts > 0 {
-            state.interrupts += interrupts;
+            state.count += interrupts;
             state.asleep = false;
             self.vf.handle_interrupt(&mut self.hal, RECEIVE_VECTOR);
         }
@@ -95,7 +95,7 @@ impl PolledVf {
 
     /// Unmasks the receive vector and lets the guest sleep, if it does not poll.
     fn sleep(&mut self) {
-        if let Some(state) = &mut self.sleeper {
+        if let Some(state) = &mut self.interrupts {
             self.vf.receive_done(&mut self.hal);
             state.asleep = true;
         }
@@ -146,8 +146,8 @@ impl GuestRings for PolledVf {
     fn notifications(&mut self) -> NotificationCounts {
         let RegisterAccessCounts { reads, writes } = self.hal.accesses();
         let messages = reads + writes - std::mem::replace(&mut self.accesses, reads + writes);
-        let interrupts = match &mut self.sleeper {
-            Some(state) => std::mem::take(&mut state.interrupts),
+        let interrupts = match &mut self.interrupts {
+            Some(state) => std::mem::take(&mut state.count),
             None => (0..).map_while(|vector| self.hal.eventfd(vector)).map(EventFd::drain).sum(),
         };
         NotificationCounts { kicks: 0, messages, interrupts }
