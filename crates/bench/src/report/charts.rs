@@ -94,17 +94,13 @@ pub(super) fn charts(report: &BenchmarkReport) -> Vec<(&'static str, String)> {
 /// Draws a bar chart: positions on the horizontal axis in the order of the rows, each with a bar for each contender.
 fn by_peer(rows: &[&BenchmarkRow], title: &str, unit: &str, x: ChartAxis, value: RowValue) -> String {
     let mut places: Vec<String> = Vec::new();
-    let mut peers: Vec<(&str, ContenderKind)> = Vec::new();
     for row in rows {
         let place = (x.of)(row);
         if !places.contains(&place) {
             places.push(place);
         }
-        if !peers.contains(&(&row.peer, row.mode)) {
-            peers.push((&row.peer, row.mode));
-        }
     }
-    let series = peers.iter().enumerate().map(|(at, &(peer, mode))| {
+    let series = contenders(rows).into_iter().enumerate().map(|(at, (peer, mode))| {
         let of = |place: &String| {
             rows.iter().find(|row| (x.of)(row) == *place && row.peer == peer && row.mode == mode)
         };
@@ -116,23 +112,67 @@ fn by_peer(rows: &[&BenchmarkRow], title: &str, unit: &str, x: ChartAxis, value:
     chart(title, unit, x.title, places.into_iter().map(|place| vec![place]).collect(), series).to_svg()
 }
 
-/// Draws a bar chart of latencies: a position for each load, frame size and mode, with a bar for each percentile.
+/// Draws a bar chart of latencies.
 fn latencies(rows: &[&BenchmarkRow]) -> String {
-    let name = |row: &&BenchmarkRow| {
-        let load = row.latency.map_or(0.0, |latency| latency.load * 100.0);
-        vec![format!("{} bytes", row.size), row.mode.to_string(), format!("{load:.0} %")]
+    let peers = contenders(rows);
+    let is_one = peers.iter().all(|(peer, _)| *peer == rows[0].peer);
+    let (places, series) = if is_one { latencies_of_one(rows) } else { latencies_of(&peers, rows) };
+    chart("One-way latency through SoftIOV's card", "us", "load", places, series).to_svg()
+}
+
+/// Returns the positions of one contender's latencies, one for each load, frame size and mode, and a bar for each percentile.
+fn latencies_of_one(rows: &[&BenchmarkRow]) -> (Vec<Vec<String>>, Vec<ChartSeries>) {
+    let place = |row: &&BenchmarkRow| {
+        let [size, load] = load(row);
+        vec![size, row.mode.to_string(), load]
     };
     let series = PERCENTILES.iter().enumerate().map(|(at, (label, value))| {
         bars((*label).to_owned(), at, rows.iter().map(|row| value(row)).collect())
     });
-    chart(
-        "One-way latency through SoftIOV's card",
-        "us",
-        "load",
-        rows.iter().map(name).collect(),
-        series.collect(),
-    )
-    .to_svg()
+    (rows.iter().map(place).collect(), series.collect())
+}
+
+/// Returns the positions of several contenders' latencies, one for each load, frame size and percentile, and a bar for each
+/// contender.
+fn latencies_of(
+    peers: &[(&str, ContenderKind)],
+    rows: &[&BenchmarkRow],
+) -> (Vec<Vec<String>>, Vec<ChartSeries>) {
+    let mut loads: Vec<[String; 2]> = Vec::new();
+    for load in rows.iter().map(|row| load(row)) {
+        if !loads.contains(&load) {
+            loads.push(load);
+        }
+    }
+    let series = peers.iter().enumerate().map(|(at, &(peer, mode))| {
+        let values = loads.iter().flat_map(|wanted| {
+            let is_own = |row: &&&BenchmarkRow| row.peer == peer && row.mode == mode && load(row) == *wanted;
+            let row = rows.iter().find(is_own);
+            PERCENTILES.map(|(_, value)| row.and_then(|row| value(row)))
+        });
+        bars(format!("{peer}, {mode}"), at, values.collect())
+    });
+    let places = loads.iter().flat_map(|[size, load]| {
+        PERCENTILES.map(|(percentile, _)| vec![size.clone(), load.clone(), percentile.to_owned()])
+    });
+    (places.collect(), series.collect())
+}
+
+/// Returns the labels of a row's frame size and load.
+fn load(row: &BenchmarkRow) -> [String; 2] {
+    let load = row.latency.map_or(0.0, |latency| latency.load * 100.0);
+    [format!("{} bytes", row.size), format!("{load:.0} %")]
+}
+
+/// Returns the contenders of rows with their modes, each once, in the order of the rows.
+fn contenders<'a>(rows: &[&'a BenchmarkRow]) -> Vec<(&'a str, ContenderKind)> {
+    let mut peers = Vec::new();
+    for row in rows {
+        if !peers.contains(&(row.peer.as_str(), row.mode)) {
+            peers.push((row.peer.as_str(), row.mode));
+        }
+    }
+    peers
 }
 
 /// Draws the rate of each VF divided by that of a virtio function, between two ports by message size, beside the model's
@@ -149,13 +189,8 @@ fn beside_model(report: &BenchmarkReport, modelled: &[&BenchmarkRow]) -> String 
     let mut series = vec![line("model: SR-IOV / split driver".to_owned(), 0, values)];
     let live: Vec<&BenchmarkRow> =
         report.rows.iter().filter(|row| row.bench == comparison::name(2)).collect();
-    let mut peers: Vec<(&str, ContenderKind)> = Vec::new();
-    for row in live.iter().filter(|row| row.mode != ContenderKind::Kicked) {
-        if !peers.contains(&(&row.peer, row.mode)) {
-            peers.push((&row.peer, row.mode));
-        }
-    }
-    for (at, (peer, mode)) in (1..).zip(peers) {
+    let vfs = contenders(&live).into_iter().filter(|(_, mode)| *mode != ContenderKind::Kicked);
+    for (at, (peer, mode)) in (1..).zip(vfs) {
         let ratio = |size: &usize| {
             let row = live.iter().find(|row| row.size == *size && row.peer == peer && row.mode == mode)?;
             // The median over rounds, which a change of the machine's speed between slices disturbs least.
@@ -235,5 +270,39 @@ fn chart(title: &str, unit: &str, x_title: &str, names: Vec<Vec<String>>, series
         stated: Vec::new(),
         stated_label: None,
         series,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::LatencyPercentiles;
+
+    fn one_way(peer: &str, mode: ContenderKind) -> BenchmarkRow {
+        let mut row = BenchmarkRow::new("one way", peer, 1_500, mode);
+        let [p50_ns, p99_ns, p999_ns] = [5e3, 2e4, 9e4].map(Some);
+        row.latency = Some(LatencyPercentiles { load: 0.5, p50_ns, p99_ns, p999_ns });
+        row
+    }
+
+    #[test]
+    fn latencies_of_two_families_have_labels_with_their_names() {
+        let rows =
+            [one_way("softiov avf", ContenderKind::Mapped), one_way("softiov virtio", ContenderKind::Kicked)];
+        let svg = latencies(&[&rows[0], &rows[1]]);
+        for label in ["softiov avf, mapped", "softiov virtio, kicked"] {
+            assert!(svg.contains(&format!(">{label}<")), "{label}: {svg}");
+            assert!(svg.contains(&format!("p99.9: {label} 90 us<")), "{label}: {svg}");
+        }
+    }
+
+    #[test]
+    fn latencies_of_one_family_have_labels_with_loads_and_modes() {
+        let svg = latencies(&[
+            &one_way("softiov", ContenderKind::Mapped),
+            &one_way("softiov", ContenderKind::Posted),
+        ]);
+        assert!(svg.contains("1500 bytes, posted, 50 %: p99 20 us<"), "{svg}");
+        assert!(!svg.contains("softiov,"), "{svg}");
     }
 }
