@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 pub const LOADS: [f64; 3] = [0.1, 0.5, 0.9];
 /// Time for which frames pass before the latency is measured.
 const WARM_UP: Duration = Duration::from_millis(50);
+/// Time without an arrival after which pending frames count as lost. The host of a busy machine may not run for a while.
+const LOST: Duration = Duration::from_secs(5);
 /// Maximum number of frames in a latency measurement.
 const MOST: usize = 4_000_000;
 
@@ -61,7 +63,7 @@ fn measure(circle: &mut VfTrafficCircle, pace: f64, length: Duration) -> Latency
     let mut found = Vec::with_capacity(MOST.min((pace * length.as_secs_f64()) as usize + 1));
     let begun = Instant::now();
     let due = |frame: u64| (frame as f64 / pace * 1e9) as u64;
-    let (mut sent, mut received, mut reordered, mut last) = (0, 0, 0, 0);
+    let (mut sent, mut arrivals) = (0, FrameArrivals::default());
     loop {
         let now = begun.elapsed();
         if now >= length {
@@ -71,26 +73,43 @@ fn measure(circle: &mut VfTrafficCircle, pace: f64, length: Duration) -> Latency
         let count = late.saturating_sub(sent).min(circle.room());
         sent += circle.send_stamped((sent..sent + count).map(due));
         while let Some(stamp) = circle.next_stamp() {
-            received += 1;
-            reordered += u64::from(stamp < last);
-            last = last.max(stamp);
+            arrivals.add(stamp);
             if found.len() < MOST {
                 found.push(begun.elapsed().as_nanos() as f64 - stamp as f64);
             }
         }
     }
-    received += drain(circle);
+    drain(circle, &mut arrivals);
+    let FrameArrivals { received, reordered, .. } = arrivals;
     LatencyMeasurement { took: found, order: ArrivalOrder { lost: sent - received.min(sent), reordered } }
 }
 
-/// Receives pending frames, so that they do not disturb the next latency measurement. Returns their number.
-fn drain(circle: &mut VfTrafficCircle) -> u64 {
-    let (begun, mut received) = (Instant::now(), 0);
-    while begun.elapsed() < Duration::from_millis(20) {
-        while circle.next_stamp().is_some() {
-            received += 1;
+/// Numbers of arrived frames and of those that arrived after a frame that was sent later.
+#[derive(Debug, Default)]
+struct FrameArrivals {
+    received: u64,
+    reordered: u64,
+    /// Latest send time of the arrived frames.
+    last: u64,
+}
+
+impl FrameArrivals {
+    /// Counts an arrived frame with its send time.
+    fn add(&mut self, stamp: u64) {
+        self.received += 1;
+        self.reordered += u64::from(stamp < self.last);
+        self.last = self.last.max(stamp);
+    }
+}
+
+/// Receives pending frames, so that they do not disturb the next latency measurement. Frames that do not arrive are lost.
+fn drain(circle: &mut VfTrafficCircle, arrivals: &mut FrameArrivals) {
+    let mut last = Instant::now();
+    while circle.has_stamped_frames() && last.elapsed() < LOST {
+        while let Some(stamp) = circle.next_stamp() {
+            arrivals.add(stamp);
+            last = Instant::now();
         }
     }
     circle.give_up();
-    received
 }

@@ -180,6 +180,12 @@ impl VfTrafficCircle {
         self.window.saturating_sub(self.stations[0].under_way)
     }
 
+    /// Returns true if frames of the first VF are pending.
+    #[must_use]
+    pub fn has_stamped_frames(&self) -> bool {
+        self.stations[0].under_way > 0
+    }
+
     /// Returns the send time in the next frame that has arrived at the second VF.
     pub fn next_stamp(&mut self) -> Option<u64> {
         let stamp = self.stations[1].rings.next_stamp(&mut self.buffer, address(0), self.work.size())?;
