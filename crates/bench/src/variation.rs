@@ -63,9 +63,11 @@ pub fn note(name: &str) -> Option<&'static str> {
     let mut settings = name.split(';').filter_map(|setting| setting.split_once('='));
     settings.find(|(key, value)| key.trim() == "gro" && value.trim() == "true")?;
     Some(if name.contains("workers") {
-        "gro joins nothing here: it joins frames of another worker, but the benchmark's guests accept no joined packets"
+        "gro joins nothing here: it joins frames of another worker, but the benchmark's guests accept no joined packets; \
+         `measure::pairs` compares gro on and off"
     } else {
-        "gro joins nothing here: frames between VFs of one worker are never joined (decision 36)"
+        "gro joins nothing here: frames between VFs of one worker are never joined (decision 36); `measure::pairs` compares \
+         gro on and off"
     })
 }
 
@@ -87,6 +89,9 @@ mod tests {
     fn rows_with_gro_say_why_it_shows_no_effect() {
         assert!(note("rx_usecs = 50; gro = true; events").unwrap().contains("one worker"));
         assert!(note("gro = true; workers = 2").unwrap().contains("accept no joined packets"));
+        for name in ["gro = true", "gro = true; workers = 2"] {
+            assert!(note(name).unwrap().ends_with("`measure::pairs` compares gro on and off"));
+        }
         assert_eq!([note(""), note("gro = false"), note("rx_usecs = 50; events")], [None; 3]);
     }
 
