@@ -1,6 +1,6 @@
 //! Compares the card's families live: guests on some ports send messages to one another, as in the inter-VM figures of
 //! Dong et al. (HPCA 2010), which compare SR-IOV with a paravirtual split driver. Beside the live rates the report has
-//! the lab's model of these figures.
+//! the lab's model of these figures, and beside those of several workers its model of multi-core netback (Zhang et al.).
 //!
 //! A message is a TCP send whose payload the card cuts into segments. Both families copy each byte once, on the same
 //! plane and by the same policy, so that what differs is the guest's interface.
@@ -13,9 +13,11 @@ use crate::latency;
 use crate::machine::processors::ProcessorAssignment;
 use crate::options::BenchmarkOptions;
 use crate::report::comparison::{MODEL, MODELLED, name};
-use crate::report::{BenchmarkReport, BenchmarkRow};
+use crate::report::{BenchmarkReport, BenchmarkRow, workers};
+use crate::variation::WorkerSettings;
 use crate::{rounds, statistics};
 use anyhow::{Context, Result, ensure};
+use lab::catalogue::ExperimentCatalogue;
 use lab::runner::plan::{self, ExperimentSelection, SettingAssignment};
 use lab::runner::{self, ExperimentOptions};
 
@@ -23,15 +25,19 @@ use lab::runner::{self, ExperimentOptions};
 const FRAME: usize = 1_500;
 /// Axis of the lab's model of the paper's message figures.
 const MESSAGE_BYTES: &str = "message_bytes";
+/// Number of bytes of the frames on the wires of the lab's model of a back end with several workers.
+const WIRE_FRAME: usize = 1_514;
 /// Load at which latency and order are measured, as a fraction of the rate of messages.
 const LOAD: f64 = 0.5;
 
 /// Statements about what the comparison shows on a machine without hardware virtualisation.
-pub const CLAIMS: [&str; 2] = [
+pub const CLAIMS: [&str; 3] = [
     "Shown: ratios of rates and of the host's cycles and instructions per frame between families on one plane; notifications per \
      frame; latency, loss and order.",
     "Not shown: processor time of guests, exits, or the rate of a virtual machine. No guest kernel runs, and all families \
      copy: the paper's adapter did not. The model's rows are virtual time on the paper's machine.",
+    "Workers: the rate with N workers divided by that with one is a gain only if each worker has a processor beside that of the \
+     guests. The model and the paper have four virtual CPUs, and wires that end the gain.",
 ];
 
 /// Measures all families by number of ports and by message size, and then latency and order. Adds the rows and the names of
@@ -45,6 +51,7 @@ pub fn measure(
     report: &mut BenchmarkReport,
 ) -> Result<()> {
     report.rows.extend(modelled(options)?);
+    report.rows.extend(modelled_workers(options)?);
     for &ports in &options.ports {
         for &message in &options.messages {
             let (rows, skipped) = messages(options, processors, ports.into(), message.into())?;
@@ -121,17 +128,61 @@ fn modelled(options: &BenchmarkOptions) -> Result<Vec<BenchmarkRow>> {
             if !options.messages.iter().any(|&wanted| i64::from(wanted) == size) {
                 continue;
             }
-            let times = ["warm_up_ms", "measure_ms"].into_iter().zip(options.model_ms.into_iter().cycle());
-            let set = times.map(SettingAssignment::from).chain([(MESSAGE_BYTES, size).into()]).collect();
-            let selection = ExperimentSelection::Names(vec![experiment.to_owned()]);
-            let settings = ExperimentOptions { set, ..ExperimentOptions::default() };
-            let run = runner::run(&catalogue, &selection, &settings, &mut ());
-            let run = run.context("cannot run the lab's model of the message figures")?;
             let mut row = BenchmarkRow::new(MODEL, name, size as usize, ContenderKind::Raw);
-            row.gbps =
-                run.records.iter().find_map(|record| record.row.metrics.get("throughput_gbps").copied());
+            row.gbps = throughput(&catalogue, options, experiment, [(MESSAGE_BYTES, size).into()])?;
             rows.push(row);
         }
     }
     Ok(rows)
+}
+
+/// Runs the lab's model of a back end with several workers, for those workers and dispatchers of the options that the model has, and
+/// for those of which the paper states the rate. Returns the throughput as rows; none if the options have no workers.
+fn modelled_workers(options: &BenchmarkOptions) -> Result<Vec<BenchmarkRow>> {
+    let varied = options.varied();
+    let mut wanted: Vec<WorkerSettings> =
+        varied.iter().filter_map(|options| WorkerSettings::parse(&options.variation.to_string())).collect();
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    wanted.extend(workers::stated().into_iter().map(|(workers, _)| workers));
+    let catalogue = lab::experiments::catalogue();
+    let points = catalogue.experiment(workers::EXPERIMENT).map(plan::points).unwrap_or_default();
+    let mut rows = Vec::new();
+    for point in points.iter().filter(|point| point.int("guests") == Ok(workers::GUESTS)) {
+        let (tasklets, dispatcher) = (point.int("tasklets")?, point.text("dispatcher")?);
+        let workers = workers::of_point(u8::try_from(tasklets)?, dispatcher);
+        if !wanted.contains(&workers) {
+            continue;
+        }
+        let set = [
+            ("tasklets", tasklets).into(),
+            ("dispatcher", dispatcher).into(),
+            ("guests", workers::GUESTS).into(),
+        ];
+        let variation = if workers.count > 1 { workers.to_string() } else { String::new() };
+        let separator = if variation.is_empty() { "" } else { ", " };
+        let name = format!("{}{separator}{variation}", workers::MODELLED);
+        let mut row = BenchmarkRow::new(workers::MODEL, &name, WIRE_FRAME, ContenderKind::Raw);
+        row.set_variation(&variation);
+        row.gbps = throughput(&catalogue, options, workers::EXPERIMENT, set)?;
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// Runs one point of an experiment of the lab's model, for the virtual time of the options. Returns the throughput in Gb/s.
+fn throughput(
+    catalogue: &ExperimentCatalogue,
+    options: &BenchmarkOptions,
+    experiment: &str,
+    point: impl IntoIterator<Item = SettingAssignment>,
+) -> Result<Option<f64>> {
+    let times = ["warm_up_ms", "measure_ms"].into_iter().zip(options.model_ms.into_iter().cycle());
+    let set = times.map(SettingAssignment::from).chain(point).collect();
+    let selection = ExperimentSelection::Names(vec![experiment.to_owned()]);
+    let settings = ExperimentOptions { set, ..ExperimentOptions::default() };
+    let run = runner::run(catalogue, &selection, &settings, &mut ());
+    let run = run.with_context(|| format!("cannot run the lab's model {experiment}"))?;
+    Ok(run.records.iter().find_map(|record| record.row.metrics.get("throughput_gbps").copied()))
 }

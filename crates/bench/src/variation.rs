@@ -39,16 +39,49 @@ impl fmt::Display for Variation {
     }
 }
 
+/// Number of workers of a port, and their dispatcher.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WorkerSettings {
+    /// Number of threads that share the port's VFs.
+    pub count: u8,
+    /// Dispatcher of the VFs to the workers, as in the configuration file.
+    pub dispatcher: String,
+}
+
+impl WorkerSettings {
+    /// Parses a variation's name. Returns `None` if the variation has no workers, or differs from the defaults in more than its
+    /// workers and their dispatcher.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        let (mut count, mut dispatcher) = (None, "balanced");
+        for setting in name.split(';') {
+            let (key, value) = setting.split_once('=')?;
+            match key.trim() {
+                "workers" => count = value.trim().parse().ok(),
+                "dispatcher" => dispatcher = value.trim().trim_matches('"'),
+                _ => return None,
+            }
+        }
+        Some(Self { count: count?, dispatcher: dispatcher.to_owned() })
+    }
+}
+
+impl fmt::Display for WorkerSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "workers = {}; dispatcher = \"{}\"", self.count, self.dispatcher)
+    }
+}
+
 /// Returns the defaults, then each of the ports' `settings`, and then each number of workers above 1 with each dispatcher. With
 /// `events`, all of them follow once more for guests that sleep until an interrupt.
 #[must_use]
 pub fn all(settings: &[String], workers: &[u8], dispatchers: &[String], events: bool) -> Vec<Variation> {
     let mut variations = vec![Variation::default()];
     variations.extend(settings.iter().map(|settings| Variation::of_port(settings.trim())));
-    for count in workers.iter().filter(|count| **count > 1) {
+    for &count in workers.iter().filter(|count| **count > 1) {
         for dispatcher in dispatchers {
-            let workers = format!("workers = {count}; dispatcher = \"{dispatcher}\"");
-            variations.push(Variation::of_port(workers));
+            let workers = WorkerSettings { count, dispatcher: dispatcher.clone() };
+            variations.push(Variation::of_port(workers.to_string()));
         }
     }
     let asleep = variations.iter().map(|variation| Variation { events: true, ..variation.clone() });
@@ -83,6 +116,19 @@ mod tests {
         let workers = ["off", "spread"].map(|how| format!("workers = 2; dispatcher = \"{how}\""));
         assert_eq!(settings, ["", "rx_usecs = 50", &workers[0], &workers[1]]);
         assert!(found[0].is_default() && !found[1].has_workers() && found[2].has_workers());
+    }
+
+    #[test]
+    fn variation_with_another_setting_is_no_worker_settings() {
+        let spread = WorkerSettings { count: 2, dispatcher: "spread".to_owned() };
+        assert_eq!(WorkerSettings::parse(&spread.to_string()), Some(spread));
+        let balanced = WorkerSettings { count: 4, dispatcher: "balanced".to_owned() };
+        assert_eq!(WorkerSettings::parse("workers = 4"), Some(balanced));
+        for other in
+            ["", "rx_usecs = 50", "dispatcher = \"off\"", "workers = 2; gro = true", "workers = 2; events"]
+        {
+            assert_eq!(WorkerSettings::parse(other), None, "{other}");
+        }
     }
 
     #[test]

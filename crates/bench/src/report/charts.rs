@@ -1,7 +1,7 @@
 //! Draws the report's charts: rates of the contenders by frame size, latency of SoftIOV's card, and policies of
 //! interrupt moderation. Drawn like the lab's.
 
-use super::{BenchmarkReport, BenchmarkRow, comparison};
+use super::{BenchmarkReport, BenchmarkRow, comparison, workers};
 use crate::contender::ContenderKind;
 use crate::contender::work::Workload;
 use crate::moderation;
@@ -83,6 +83,9 @@ pub(super) fn charts(report: &BenchmarkReport) -> Vec<(&'static str, String)> {
     }
     if report.rows.iter().any(|row| row.ports.is_some()) {
         charts.push(("compare-stated", beside_stated(report, &modelled)));
+    }
+    if let Some(svg) = workers::beside_model(report) {
+        charts.push(("compare-workers", svg));
     }
     let latency = rows(|bench| bench == "one way");
     if !latency.is_empty() {
@@ -244,7 +247,7 @@ fn line(label: String, colour: usize, values: Vec<Option<f64>>) -> ChartSeries {
     ChartSeries { mark: ChartSeriesStyle::Line, ..bars(label, colour, values) }
 }
 
-fn bars(label: String, at: usize, values: Vec<Option<f64>>) -> ChartSeries {
+pub(super) fn bars(label: String, at: usize, values: Vec<Option<f64>>) -> ChartSeries {
     let variant_label = String::new();
     ChartSeries {
         label,
@@ -258,7 +261,13 @@ fn bars(label: String, at: usize, values: Vec<Option<f64>>) -> ChartSeries {
     }
 }
 
-fn chart(title: &str, unit: &str, x_title: &str, names: Vec<Vec<String>>, series: Vec<ChartSeries>) -> Chart {
+pub(super) fn chart(
+    title: &str,
+    unit: &str,
+    x_title: &str,
+    names: Vec<Vec<String>>,
+    series: Vec<ChartSeries>,
+) -> Chart {
     Chart {
         id: title.to_lowercase().replace(' ', "-"),
         title: title.to_owned(),

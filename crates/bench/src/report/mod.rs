@@ -3,6 +3,7 @@
 mod charts;
 pub mod comparison;
 mod table;
+pub mod workers;
 
 use crate::contender::ContenderKind;
 use crate::machine::MachineDescription;

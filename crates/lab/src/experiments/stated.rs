@@ -32,6 +32,19 @@ const OTHERS: &[PublishedValue] = &[
     stated("direct-net", &[("path", "vmdq")], ("throughput_gbps", 8.2), false),
     // 3.6 times the throughput of the split driver.
     stated("direct-net", &[("path", "direct")], ("throughput_gbps", 9.36), false),
+    // Zhang et al.: four tasklets with balanced events, instead of the stock back end.
+    stated(
+        "netback-multicore",
+        &[("tasklets", "1"), ("dispatcher", "vcpu0"), ("guests", "4")],
+        ("throughput_gbps", 2.3),
+        true,
+    ),
+    stated(
+        "netback-multicore",
+        &[("tasklets", "4"), ("dispatcher", "balanced"), ("guests", "4")],
+        ("throughput_gbps", 3.7),
+        false,
+    ),
     stated(
         "rt-audio",
         &[("scheduler", "credit"), ("tick_ms", "10"), ("weights", "1:16")],

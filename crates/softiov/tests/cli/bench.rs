@@ -92,7 +92,15 @@ fn bench_compare_has_rows_of_each_family_and_the_model() {
     );
     assert!(vfs.starts_with("softiov (posted): pf0.vfs: 9 is out of range (1-8"), "{vfs}");
     assert_eq!(of("messages, model of two guests").filter(|row| row.gbps > Some(0.0)).count(), 2);
-    for chart in ["compare.svg", "compare-cycles.svg", "compare-model.svg", "compare-stated.svg"] {
+    // The stock back end, the live workers, and the paper's.
+    let modelled = of("workers, model of four guests").filter(|row| row.gbps > Some(0.0));
+    let modelled: Vec<_> = modelled.map(|row| row.variation.as_str()).collect();
+    assert_eq!(
+        modelled,
+        ["", "workers = 2; dispatcher = \"spread\"", "workers = 4; dispatcher = \"balanced\""]
+    );
+    let cards = ["compare.svg", "compare-cycles.svg", "compare-model.svg", "compare-stated.svg"];
+    for chart in cards.into_iter().chain(["compare-workers.svg", "latency.svg"]) {
         assert!(std::fs::read_to_string(folder.path().join(chart)).unwrap().starts_with("<svg"), "{chart}");
     }
 }
