@@ -11,7 +11,7 @@ use units::MacAddress;
 use virtio::VirtioFeatures;
 use virtio::descriptor::{PackedDescriptor, SplitDescriptor, flag};
 use virtio::layout::RingAddresses;
-use virtio::net::NetHeader;
+use virtio::net::{self, NetHeader};
 use virtio::packed::PackedPosition;
 use virtio_nic::{MAX_VFS, Nic, RingStartParameters, VfRules, VlanMembership};
 
@@ -30,6 +30,17 @@ const PORT_VLAN: u16 = 100;
 const BURST: u16 = 32;
 /// Frame budget of a visit to a transmit ring, as on a live port.
 const BUDGET: usize = 64;
+
+/// Packet header of a frame of [`two_vfs::frame`] whose TCP checksum the card completes.
+const PARTIAL_TCP_SUM: NetHeader = NetHeader {
+    flags: net::flag::NEEDS_CSUM,
+    gso_type: 0,
+    header_length: 0,
+    gso_size: 0,
+    checksum_start: 34,
+    checksum_offset: 16,
+    buffers: 0,
+};
 
 /// Uplink that drops every frame.
 struct DroppingWire;
@@ -56,8 +67,9 @@ struct CardBench {
 }
 
 impl CardBench {
-    /// Creates a card with two VFs as a host sets them up for tenants: on a port VLAN, with spoof check.
-    fn new(packed: bool, features: VirtioFeatures, frame: &[u8]) -> Self {
+    /// Creates a card with two VFs as a host sets them up for tenants: on a port VLAN, with spoof check. VF 0 sends `frame` behind
+    /// `header`.
+    fn new(packed: bool, features: VirtioFeatures, header: &NetHeader, frame: &[u8]) -> Self {
         let (mut card, mut memory) = (Nic::new(2), TwoVfMemory::new(false));
         let (tables, pacing) = (SwitchTables::closed(0), TransmitPacing::new(None));
         let mut plane =
@@ -86,7 +98,7 @@ impl CardBench {
             }
         }
         card.apply_policy(&mut plane, &PortMirrorRules::NONE);
-        memory.store(0, FRAME, &[&NetHeader::default().emit()[..], frame].concat());
+        memory.store(0, FRAME, &[&header.emit()[..], frame].concat());
         let length = (NetHeader::SIZE + frame.len()) as u32;
         let mut bench =
             Self { packed, card, plane, memory, next: 0, position: PackedPosition::START, length };
@@ -209,7 +221,10 @@ fn main() {
         ("packed in order", true, VirtioFeatures::IN_ORDER),
     ] {
         for length in [64, 1514] {
-            let card = || CardBench::new(packed, modern | more, &frame(1, 0, length));
+            let bench = |features: VirtioFeatures, header: &NetHeader| {
+                CardBench::new(packed, modern | more | features, header, &frame(1, 0, length))
+            };
+            let card = || bench(VirtioFeatures::NONE, &NetHeader::default());
             let received = |name: &str, plane: &mut ForwardingPlane<MAX_VFS>| {
                 let port = PortIndex::of_field(1);
                 plane.ledger.settle_received(port);
@@ -219,6 +234,13 @@ fn main() {
             let name = format!("virtio to virtio, with policy, {length} bytes, {kind}");
             if wanted(&name) {
                 let mut bench = card();
+                (0..calls).for_each(|_| bench.send());
+                received(&name, &mut bench.plane);
+            }
+            let name = format!("virtio to virtio, checksum inserted, with policy, {length} bytes, {kind}");
+            if wanted(&name) {
+                // Both guests have the features of Linux, so the receiver would accept a partial checksum.
+                let mut bench = bench(VirtioFeatures::CSUM | VirtioFeatures::GUEST_CSUM, &PARTIAL_TCP_SUM);
                 (0..calls).for_each(|_| bench.send());
                 received(&name, &mut bench.plane);
             }

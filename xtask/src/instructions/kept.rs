@@ -123,7 +123,7 @@ mod tests {
     }
 
     /// Rows of docs/performance.md, and the cases whose totals they state.
-    const DOCUMENTED: [(&str, &[&str]); 15] = [
+    const DOCUMENTED: [(&str, &[&str]); 17] = [
         (
             "**all**",
             &[
@@ -156,6 +156,20 @@ mod tests {
         (
             "virtio, packed rings, buffers in order, to a VF of another worker",
             &["virtio to virtio of another worker, 64 bytes, packed in order"],
+        ),
+        (
+            "virtio, no checksum requested",
+            &[
+                "virtio to virtio, with policy, 64 bytes, packed in order",
+                "virtio to virtio, with policy, 1514 bytes, packed in order",
+            ],
+        ),
+        (
+            "virtio, checksum inserted",
+            &[
+                "virtio to virtio, checksum inserted, with policy, 64 bytes, packed in order",
+                "virtio to virtio, checksum inserted, with policy, 1514 bytes, packed in order",
+            ],
         ),
         (
             "sends",

@@ -20,7 +20,7 @@ pub(crate) use callgrind::InstructionCounts;
 
 /// Paths of a frame whose instructions are counted: the package with the benchmark `frame_path`, the benchmark's name
 /// for the path, and frames per call.
-const CASES: [(&str, &str, u64); 26] = [
+const CASES: [(&str, &str, u64); 28] = [
     ("nic", "VF to VF, with policy, 64 bytes", 32),
     ("nic", "VF to VF in three regions, with policy, 64 bytes", 32),
     ("nic", "VF to VF, with policy, 1514 bytes", 32),
@@ -36,6 +36,8 @@ const CASES: [(&str, &str, u64); 26] = [
     ("virtio-nic", "virtio to virtio, with policy, 64 bytes, packed in any order", 32),
     ("virtio-nic", "virtio to virtio, with policy, 64 bytes, packed in order", 32),
     ("virtio-nic", "virtio to virtio, with policy, 1514 bytes, packed in order", 32),
+    ("virtio-nic", "virtio to virtio, checksum inserted, with policy, 64 bytes, packed in order", 32),
+    ("virtio-nic", "virtio to virtio, checksum inserted, with policy, 1514 bytes, packed in order", 32),
     ("virtio-nic", "virtio to virtio of another worker, 64 bytes, split", 32),
     ("virtio-nic", "virtio to virtio of another worker, 64 bytes, packed in order", 32),
     ("virtio-nic", "virtio to virtio of another worker, 1514 bytes, packed in order", 32),
