@@ -49,8 +49,9 @@ impl VfHardware {
             CardCommand::Run { rx, tx } => self.run(rx, tx),
             CardCommand::MapRx(queue, cause) => set_cause(&mut self.rx_causes, queue, cause),
             CardCommand::MapTx(queue, cause) => set_cause(&mut self.tx_causes, queue, cause),
-            CardCommand::Address { mac, on } => set_member(&mut filters.addresses, mac, on),
-            CardCommand::Vlan { vlan, on } => set_member(&mut filters.vlans, vlan, on),
+            CardCommand::Address { mac, on } => set_address(&mut filters.addresses, mac, on),
+            CardCommand::Vlan { vlan, on: true } => _ = filters.vlans.insert(vlan),
+            CardCommand::Vlan { vlan, on: false } => _ = filters.vlans.remove(vlan),
             CardCommand::Tags(tags) => filters.tags = tags,
             CardCommand::Promiscuity { unicast, multicast } => {
                 (filters.unicast, filters.multicast) = (unicast, multicast);
@@ -84,10 +85,10 @@ fn set_cause(causes: &mut [Option<QueueInterruptCause>], queue: u8, cause: Optio
     _ = causes.get_mut(usize::from(queue)).map(|own| *own = cause);
 }
 
-/// Adds a member to a list of addresses or VLANs, or removes it.
-fn set_member<T: PartialEq>(members: &mut Vec<T>, member: T, on: bool) {
-    members.retain(|own| *own != member);
+/// Adds an address to a VF's list, or removes it.
+fn set_address(addresses: &mut Vec<[u8; 6]>, mac: [u8; 6], on: bool) {
+    addresses.retain(|own| *own != mac);
     if on {
-        members.push(member);
+        addresses.push(mac);
     }
 }

@@ -17,7 +17,7 @@ use avf::table::{MailboxQueue, RegisterKind, VfRegisterAccessMode, find};
 use avf::virtchnl::VfTrafficStatistics;
 use rings::PausedPacketMemory;
 use serde::{Deserialize, Serialize};
-use units::LAST_VLAN;
+use units::VlanIds;
 
 /// Maximum number of addresses of a VF: more than a PF driver grants.
 const MOST_ADDRESSES: usize = 256;
@@ -69,7 +69,7 @@ pub struct VfFilters {
     /// Unicast and multicast addresses that the VF receives.
     pub addresses: Vec<[u8; 6]>,
     /// VLANs that the VF receives; 0 is frames without a tag.
-    pub vlans: Vec<u16>,
+    pub vlans: VlanIds,
     /// True if the VF receives every unicast frame.
     pub unicast: bool,
     /// True if the VF receives every multicast frame.
@@ -84,10 +84,7 @@ pub struct VfFilters {
 
 impl VfFilters {
     fn is_sound(&self) -> bool {
-        let vlans = usize::from(LAST_VLAN) + 1;
         self.addresses.len() <= MOST_ADDRESSES
-            && self.vlans.len() <= vlans
-            && self.vlans.iter().all(|vlan| *vlan <= LAST_VLAN)
     }
 }
 
@@ -133,10 +130,7 @@ impl VfHardware {
             (self.rx.iter().all(ReceiveQueue::is_sound), "the configuration of a receive queue is invalid"),
             (self.tx.iter().all(TransmitQueue::is_sound), "the configuration of a transmit queue is invalid"),
             (held::is_sound(&self.held), "the segmentation state of an unfinished packet is invalid"),
-            (
-                self.filters.is_sound(),
-                "a VF has too many address or VLAN filters, or a VLAN that is out of range",
-            ),
+            (self.filters.is_sound(), "a VF has too many address filters"),
             (counted.into_iter().all(|count| count < MOST_COUNTED), "a VF's counter is 2^62 or more"),
         ];
         rules.into_iter().find(|(holds, _)| !holds).map(|(_, what)| what)

@@ -84,12 +84,10 @@ pub(crate) fn factor(mbps: u32) -> Option<u32> {
 fn add_filters(tables: &mut SwitchTables<MAX_VFS>, function: &VfHardware, only: PortSet) {
     let filters = &function.filters;
     filters.addresses.iter().for_each(|mac| tables.exact.add(MacAddress(*mac), only));
-    for vlan in &filters.vlans {
-        if *vlan == 0 {
-            tables.untagged |= only;
-        }
-        tables.vlans.add(*vlan, only, false);
+    if filters.vlans.contains(0) {
+        tables.untagged |= only;
     }
+    filters.vlans.iter().for_each(|vlan| tables.vlans.add(vlan, only, false));
     if filters.multicast {
         tables.every_multicast |= only;
     }

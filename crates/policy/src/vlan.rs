@@ -5,9 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
-use units::LAST_VLAN;
-
-const WORDS: usize = 64;
+use units::{LAST_VLAN, VlanIds};
 
 /// VLAN ids that may be set, listed or joined, for every family.
 pub const VLANS: RangeInclusive<u16> = 1..=LAST_VLAN;
@@ -32,36 +30,32 @@ impl PortVlan {
     }
 }
 
-/// Set of VLAN ids, 0 to [`LAST_VLAN`]; 0 stands for untagged frames.
+/// VLANs that a policy allows, 0 to [`LAST_VLAN`]. Untagged frames, for which 0 stands, are always among them.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Vec<u16>", from = "Vec<u16>")]
-pub struct VlanSet([u64; WORDS]);
+pub struct VlanSet(VlanIds);
 
 impl VlanSet {
     /// Returns the set of untagged frames alone, which every VF may send and receive.
     #[must_use]
     pub const fn untagged() -> Self {
-        let mut words = [0; WORDS];
-        words[0] = 1;
-        Self(words)
+        Self(VlanIds::untagged())
     }
 
     /// Adds a VLAN id; ignores an id beyond [`LAST_VLAN`].
     pub fn insert(&mut self, vlan: u16) {
-        if let Some(word) = self.0.get_mut(usize::from(vlan / 64)) {
-            *word |= 1 << (vlan % 64);
-        }
+        self.0.insert(vlan);
     }
 
     /// Returns true if a VLAN id is in the set.
     #[must_use]
     pub fn contains(&self, vlan: u16) -> bool {
-        self.0.get(usize::from(vlan / 64)).is_some_and(|word| word & 1 << (vlan % 64) != 0)
+        self.0.contains(vlan)
     }
 
     /// Returns the VLAN ids of the set, in order.
     pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
-        (0..=LAST_VLAN).filter(|vlan| self.contains(*vlan))
+        self.0.iter()
     }
 }
 

@@ -1,16 +1,20 @@
-//! Ethernet addresses, times and costs of work, which the card, the forwarding plane, the drivers and the host share.
+//! Ethernet addresses, VLAN ids, times and costs of work, which the card, the forwarding plane, the drivers and the host share.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
+extern crate alloc;
+
 pub mod ip;
 pub mod mac;
 pub mod time;
+pub mod vlans;
 pub mod work;
 
 pub use ip::{IpPrefix, IpPrefixError};
 pub use mac::MacAddress;
 pub use time::Time;
+pub use vlans::{VlanIdError, VlanIds};
 pub use work::{WorkAccount, WorkCost};
 
 /// Last VLAN id of cards and policies. IEEE 802.1Q reserves 4095; Linux's drivers accept it (`igb_ndo_set_vf_vlan`,

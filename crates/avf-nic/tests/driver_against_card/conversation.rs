@@ -18,10 +18,8 @@ fn vf_starts_its_queues_and_receives_the_link_event() {
     world.round();
     assert_eq!(vf.look(&mut world.vf(0)), Some(25_000));
     let filters = world.card.filters(0).unwrap();
-    assert_eq!(
-        (filters.addresses.as_slice(), filters.vlans.as_slice()),
-        ([mac(1).0].as_slice(), [0].as_slice())
-    );
+    assert_eq!(filters.addresses, [mac(1).0]);
+    assert!(filters.vlans.iter().eq([0]));
     assert!(world.pf.as_ref().unwrap().vf_is_active(0) && !world.pf.as_ref().unwrap().vf_is_active(1));
 }
 

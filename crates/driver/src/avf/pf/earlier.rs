@@ -9,6 +9,7 @@ use ::avf::virtchnl::{VfCapabilities, VirtchnlVersion};
 use alloc::vec::Vec;
 use i82576::MacAddress;
 use serde::Deserialize;
+use units::VlanIds;
 
 /// Stands for the setting `share_mac` in saved states of earlier versions, which lack it: false.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -30,7 +31,7 @@ struct EarlierAvfVfState {
     pairs: u16,
     mac: Option<MacAddress>,
     addresses: Vec<MacAddress>,
-    vlans: Vec<u16>,
+    vlans: VlanIds,
     rx: u16,
     tx: u16,
     strip: bool,
@@ -49,7 +50,7 @@ impl From<EarlierAvfVfState> for super::AvfVfState {
             mac: state.mac,
             addresses: state.addresses,
             vlans: state.vlans,
-            withheld: Vec::new(),
+            withheld: VlanIds::new(),
             rx: state.rx,
             tx: state.tx,
             strip: state.strip,

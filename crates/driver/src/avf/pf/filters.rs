@@ -32,6 +32,10 @@ impl AvfPf {
         let (trust, fixed) =
             (state.decided.policy.trust, state.decided.policy.admin_mac.then_some(state.mac).flatten());
         let most = address_quota(trust);
+        // A list with that many different addresses exceeds the quota anyway. The look-ups of a message stay bounded.
+        if list.len() > most {
+            return Err(VirtchnlRefusal::TooManyAddresses);
+        }
         let mut more = 0;
         for EtherAddress { mac, .. } in list.iter() {
             let mac = MacAddress(mac);
@@ -92,12 +96,6 @@ impl AvfPf {
             addresses.push(mac);
             hal.order(vf, CardCommand::Address { mac: mac.0, on: true });
         }
-    }
-
-    /// Removes every receive address of a VF.
-    pub(super) fn forget_addresses<H: CardControlHal>(&mut self, hal: &mut H, vf: u8) {
-        let addresses = core::mem::take(&mut self.state_mut(vf).addresses);
-        addresses.into_iter().for_each(|mac| hal.order(vf, CardCommand::Address { mac: mac.0, on: false }));
     }
 
     /// Serves a VF's request for promiscuity. A VF without permission gets a success reply, and only the promiscuity

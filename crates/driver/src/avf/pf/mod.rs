@@ -54,6 +54,7 @@ use decided::AvfVfPolicy;
 use i82576::MacAddress;
 use mail::PfAdminQueues;
 use serde::{Deserialize, Serialize};
+use units::VlanIds;
 
 /// Environment of the PF driver: registers, time, DMA memory, and a card that carries out the driver's orders.
 pub trait CardControlHal: DmaHal + CardControl {}
@@ -97,9 +98,9 @@ struct AvfVfState {
     mac: Option<MacAddress>,
     /// Addresses that the VF receives by, its own MAC address among them.
     addresses: Vec<MacAddress>,
-    vlans: Vec<u16>,
+    vlans: VlanIds,
     /// VLANs that the VF requested and its policy denies.
-    withheld: Vec<u16>,
+    withheld: VlanIds,
     /// Receive queues of the VF that are running, a bit each.
     rx: u16,
     tx: u16,
@@ -126,8 +127,8 @@ impl AvfVfState {
             pairs: decided.pairs,
             mac: None,
             addresses: Vec::new(),
-            vlans: Vec::new(),
-            withheld: Vec::new(),
+            vlans: VlanIds::new(),
+            withheld: VlanIds::new(),
             rx: 0,
             tx: 0,
             strip: false,
@@ -202,7 +203,7 @@ impl AvfPf {
 
     /// Returns the VLANs that a VF is a member of; 0 stands for untagged frames.
     pub fn vf_vlans(&self, vf: u8) -> impl Iterator<Item = u16> {
-        self.vfs.get(usize::from(vf)).into_iter().flat_map(|state| state.vlans.iter().copied())
+        self.vfs.get(usize::from(vf)).into_iter().flat_map(|state| state.vlans.iter())
     }
 
     /// Returns the number of a VF's receive addresses, and its quota.

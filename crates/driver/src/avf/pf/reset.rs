@@ -103,8 +103,9 @@ impl AvfPf {
         let mac = given.or(state.mac);
         state.mac = mac;
         let (pairs, policy) = (state.pairs, state.decided.policy);
-        self.forget_addresses(hal, vf);
-        self.forget_vlans(hal, vf);
+        // The card's reset has removed the VF's addresses and VLANs.
+        self.state_mut(vf).addresses.clear();
+        self.restore_default_vlan(hal, vf);
         if let Some(mac) = mac {
             self.add_address(hal, vf, mac);
         }

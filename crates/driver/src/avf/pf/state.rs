@@ -10,7 +10,6 @@ use ::avf::ids::{MAX_PAIRS, MAX_VFS};
 use alloc::vec::Vec;
 use i82576::MacAddress;
 use serde::{Deserialize, Serialize};
-use units::LAST_VLAN;
 
 /// Saved state of an AVF's PF driver.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -62,8 +61,6 @@ impl AvfPfState {
 impl AvfVfState {
     /// Returns the fault of an invalid VF state, or `None`.
     fn flaw(&self) -> Option<&'static str> {
-        let vlans = usize::from(LAST_VLAN) + 1;
-        let asked = || self.vlans.iter().chain(&self.withheld);
         let rules = [
             (self.decided.policy.check(&LIMITS).is_ok(), "a VF's policy is invalid"),
             (self.decided.has_pairs(), "a VF's maximum of queue pairs is out of range"),
@@ -82,8 +79,8 @@ impl AvfVfState {
             ),
             (self.addresses.len() <= MORE_ADDRESSES + 1, "a VF has more MAC addresses than its quota"),
             (
-                asked().count() <= vlans && asked().all(|vlan| *vlan <= LAST_VLAN),
-                "a VF has too many VLANs, or a VLAN that is out of range (0-4095)",
+                self.withheld.iter().all(|vlan| !self.vlans.contains(vlan)),
+                "a VF is a member of a VLAN that is withheld from it",
             ),
             (self.counters.is_sound(), "a VF's counter is missing, or is 2^56 or more"),
         ];

@@ -13,9 +13,8 @@ use super::{AvfPf, CardControlHal};
 use ::avf::control::{CardCommand, VlanTagHandling};
 use ::avf::virtchnl::vlan_offload::support;
 use ::avf::virtchnl::{MessageList, VfCapabilities, VlanFilter, VlanOffloadKind, VlanSetting};
-use alloc::vec::Vec;
 use policy::PortVlan;
-use units::LAST_VLAN;
+use units::{LAST_VLAN, VlanIds};
 
 /// VLAN quota of an untrusted VF (i40e).
 const VLANS: usize = 16;
@@ -24,13 +23,11 @@ const TPID: u16 = 0x8100;
 const ID: u16 = 0xfff;
 
 impl AvfPf {
-    /// Removes every VLAN of a VF except the default one: untagged frames, or the port VLAN.
-    pub(super) fn forget_vlans<H: CardControlHal>(&mut self, hal: &mut H, vf: u8) {
+    /// Makes a VF, which the card has just reset, a member of its default VLAN alone: untagged frames, or the port VLAN.
+    pub(super) fn restore_default_vlan<H: CardControlHal>(&mut self, hal: &mut H, vf: u8) {
         let state = self.state_mut(vf);
-        state.withheld.clear();
-        let vlans = core::mem::take(&mut state.vlans);
-        vlans.into_iter().for_each(|vlan| hal.order(vf, CardCommand::Vlan { vlan, on: false }));
-        let fixed = self.state(vf).decided.policy.vlan.map_or(0, |vlan| vlan.id);
+        (state.vlans, state.withheld) = (VlanIds::new(), VlanIds::new());
+        let fixed = state.decided.policy.vlan.map_or(0, |vlan| vlan.id);
         self.add_vlan(hal, vf, fixed);
     }
 
@@ -75,16 +72,16 @@ impl AvfPf {
     /// Makes a VF a member of a VLAN that the VF requested. If the policy denies the VLAN, only remembers the request.
     fn join_one<H: CardControlHal>(&mut self, hal: &mut H, vf: u8, vlan: u16) -> Result<(), VirtchnlRefusal> {
         let state = self.state_mut(vf);
-        if state.vlans.contains(&vlan) {
+        if state.vlans.contains(vlan) {
             return Ok(());
         }
-        state.withheld.retain(|withheld| *withheld != vlan);
+        state.withheld.remove(vlan);
         // VLAN 0, which every VF has, does not count.
         if !state.decided.policy.trust && state.vlans.len() + state.withheld.len() > VLANS {
             return Err(VirtchnlRefusal::TooManyVlans);
         }
         if vlan != 0 && !state.decided.policy.allows_vlan(vlan) {
-            state.withheld.push(vlan);
+            state.withheld.insert(vlan);
             return Err(VirtchnlRefusal::VlanNotAllowed);
         }
         self.add_vlan(hal, vf, vlan);
@@ -99,7 +96,7 @@ impl AvfPf {
     ) -> VirtchnlReply {
         let fixed = self.state(vf).decided.policy.vlan.map_or(0, |vlan| vlan.id);
         for vlan in vlans.flatten().filter(|vlan| *vlan != fixed) {
-            self.state_mut(vf).withheld.retain(|withheld| *withheld != vlan);
+            self.state_mut(vf).withheld.remove(vlan);
             self.remove_vlan(hal, vf, vlan);
         }
         VirtchnlReply::Done
@@ -111,10 +108,10 @@ impl AvfPf {
         if state.decided.policy.vlan.is_some() {
             return;
         }
-        let own = state.vlans.iter().filter(|vlan| **vlan != 0);
-        let denied: Vec<u16> = own.copied().filter(|vlan| !state.decided.policy.allows_vlan(*vlan)).collect();
+        let policy = state.decided.policy;
+        let denied = state.vlans.iter().filter(|vlan| *vlan != 0 && !policy.allows_vlan(*vlan));
         let withheld = core::mem::take(&mut self.state_mut(vf).withheld);
-        for vlan in denied.into_iter().chain(withheld) {
+        for vlan in denied.chain(withheld.iter()) {
             self.remove_vlan(hal, vf, vlan);
             // A refused VLAN is withheld again.
             let _ = self.join_one(hal, vf, vlan);
@@ -122,14 +119,12 @@ impl AvfPf {
     }
 
     fn add_vlan<H: CardControlHal>(&mut self, hal: &mut H, vf: u8, vlan: u16) {
-        self.state_mut(vf).vlans.push(vlan);
+        self.state_mut(vf).vlans.insert(vlan);
         hal.order(vf, CardCommand::Vlan { vlan, on: true });
     }
 
     fn remove_vlan<H: CardControlHal>(&mut self, hal: &mut H, vf: u8, vlan: u16) {
-        let own = &mut self.state_mut(vf).vlans;
-        if let Some(place) = own.iter().position(|own| *own == vlan) {
-            own.swap_remove(place);
+        if self.state_mut(vf).vlans.remove(vlan) {
             hal.order(vf, CardCommand::Vlan { vlan, on: false });
         }
     }

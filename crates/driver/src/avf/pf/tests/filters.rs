@@ -183,6 +183,18 @@ fn address_quota_is_18_and_higher_for_a_trusted_vf() {
     assert_eq!(add(&mut world, &groups(129)), VirtchnlStatus::Param);
 }
 
+/// Tests a list longer than the quota. Each look-up of an address compares it with those of all VFs, so the PF
+/// refuses a longer list before any look-up.
+#[test]
+fn address_list_beyond_the_quota_is_refused_without_a_look_up() {
+    let mut world = with_neighbour(mac(9));
+    let used = (mac(9), EtherAddressType::Extra);
+    assert_eq!(add(&mut world, &[used; 510]), VirtchnlStatus::Param);
+    assert_eq!(add(&mut world, &[used; 18]), VirtchnlStatus::Param);
+    let refused = [VirtchnlRefusal::TooManyAddresses, VirtchnlRefusal::AddressInUse];
+    assert_eq!(refused.map(|why| world.refusals(why)), [1, 1]);
+}
+
 #[test]
 fn deleting_a_missing_address_or_vlan_succeeds() {
     let mut world = FourVfPort::active();

@@ -69,6 +69,8 @@ struct CommandRecordingCard {
     sent: BTreeMap<u8, Vec<MessageToVf>>,
     /// Messages to VFs, by operation, and resets of VFs, in order.
     log: Vec<(u8, &'static str)>,
+    /// Number of the PF's orders.
+    orders: usize,
 }
 
 impl Hal for CommandRecordingCard {
@@ -178,6 +180,7 @@ impl CommandRecordingCard {
 
 impl CardControl for CommandRecordingCard {
     fn order(&mut self, vf: u8, order: CardCommand<'_>) {
+        self.orders += 1;
         let told = self.of(vf);
         match order {
             CardCommand::ConfigureRx(queue, context) => _ = told.rx.insert(queue, context),

@@ -95,3 +95,27 @@ fn vlans_withheld_by_policy_count_against_a_vfs_vlan_quota() {
     ask(&mut world, true, &[99]);
     assert_eq!(members(&world).len(), 1 + 16);
 }
+
+#[test]
+fn reset_takes_as_many_orders_with_4095_vlans_as_with_none() {
+    let mut world = FourVfPort::active();
+    let orders_of_reset = |world: &mut FourVfPort| {
+        let before = world.card.orders;
+        world.card.flr(0);
+        world.pf.visit(&mut world.card);
+        assert_eq!(members(world), [0]);
+        world.card.orders - before
+    };
+    let without = orders_of_reset(&mut world);
+    world.set(|policy| policy.trust = true);
+    world.introduce(0, OFFERED);
+    for ids in [1..=2000, 2001..=4000, 4001..=4095] {
+        let ids: Vec<u16> = ids.rev().collect();
+        world.granted(VirtchnlRequest::Vlans(true, VSI, EncodedMessageList::new(&ids).list()));
+    }
+    assert_eq!(members(&world), (0..=4095).collect::<Vec<_>>());
+    let before = world.card.orders;
+    world.granted(VirtchnlRequest::Vlans(true, VSI, EncodedMessageList::new(&[7; 2000]).list()));
+    assert_eq!(world.card.orders - before, 0, "a repeated VLAN takes no order");
+    assert_eq!(orders_of_reset(&mut world), without);
+}
