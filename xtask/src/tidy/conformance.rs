@@ -14,9 +14,9 @@ pub(super) fn check(tracked: &[TrackedFile]) -> Vec<TidyFinding> {
     compare(text(PAGE), text(CHECKS))
 }
 
-fn compare(page: &str, checks: &str) -> Vec<TidyFinding> {
+fn compare(page: &str, source: &str) -> Vec<TidyFinding> {
     let told = named(page, "| `", '`');
-    let there = named(checks, "(\"", '"');
+    let there = checks(source);
     let finding = |what| TidyFinding {
         file: PAGE.into(),
         line: 1,
@@ -30,6 +30,11 @@ fn compare(page: &str, checks: &str) -> Vec<TidyFinding> {
         .difference(&there)
         .map(|name| format!("the page has a row for {name}, which is not a Linux check"));
     missing.chain(left_over).map(finding).collect()
+}
+
+/// Returns the names of the checks (`module::check`) that the first file of the Linux tests lists.
+pub(super) fn checks(text: &str) -> BTreeSet<&str> {
+    named(text, "(\"", '"')
 }
 
 /// Returns the names of Linux checks (`module::check`) that stand between `beginning` and `end` in the lines of a text.

@@ -4,6 +4,7 @@ mod architecture;
 mod conformance;
 mod counted;
 pub(crate) mod doors;
+mod filters;
 mod finding;
 mod layering;
 mod lengths;
@@ -100,6 +101,7 @@ pub(crate) fn check() -> Result<TidyReport> {
     findings.extend(tracked.iter().flat_map(words::machine_paths));
     let sources = rust_sources(&tracked, &mut findings);
     findings.extend(pure::check(&members, &root, &sources));
+    findings.extend(filters::check(&members, &root, &tracked, &sources));
     findings.extend(modules::check(&target_roots(&root, &members, &tracked)?, &sources));
     findings.extend(sources.iter().flat_map(each_source));
     findings.extend(BudgetedFindings::find(&tracked, &sources).findings(&root)?);

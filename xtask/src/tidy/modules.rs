@@ -1,7 +1,7 @@
 //! Requires that every Rust file is compiled: `mod` declarations lead to it from the first file of a target.
 //! It does not follow `include!` and modules that macros declare.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, TokenTree};
@@ -19,15 +19,30 @@ pub(super) fn check(roots: &BTreeSet<PathBuf>, sources: &[RustSource]) -> Vec<Ti
 }
 
 fn reach(roots: &BTreeSet<PathBuf>, sources: &[RustSource]) -> BTreeSet<PathBuf> {
-    let mut reached = BTreeSet::new();
-    let mut ahead: Vec<PathBuf> = roots.iter().cloned().collect();
-    while let Some(path) = ahead.pop() {
-        let Some(source) = sources.iter().find(|source| source.path == path) else { continue };
-        if reached.insert(path.clone()) {
-            declared(&source.tokens, &module_folder(&path, roots.contains(&path)), &path, &mut ahead);
-        }
+    let by_path = sources.iter().map(|source| (source.path.as_path(), source)).collect();
+    roots.iter().flat_map(|root| of_target(root, &by_path).into_keys()).collect()
+}
+
+/// Returns the files that a target compiles, each with the path of its module (`a::b`; empty for `root`, the target's
+/// first file).
+pub(super) fn of_target(root: &Path, sources: &BTreeMap<&Path, &RustSource>) -> BTreeMap<PathBuf, String> {
+    let mut reached = BTreeMap::new();
+    let mut ahead = vec![(root.to_owned(), String::new())];
+    while let Some((path, module)) = ahead.pop() {
+        let Some(source) = sources.get(path.as_path()).filter(|_| !reached.contains_key(&path)) else {
+            continue;
+        };
+        let declaring =
+            DeclaringModule { file: &path, folder: module_folder(&path, path == root), module: &module };
+        declaring.add_files(&source.tokens, &mut ahead);
+        reached.insert(path, module);
     }
     reached
+}
+
+/// Returns the path of a module's item.
+pub(super) fn child(module: &str, name: &str) -> String {
+    if module.is_empty() { name.to_owned() } else { format!("{module}::{name}") }
 }
 
 /// Returns the folder that holds the modules which a file declares.
@@ -37,30 +52,45 @@ fn module_folder(path: &Path, root: bool) -> PathBuf {
     if root || stem == "mod" { folder.to_owned() } else { folder.join(stem) }
 }
 
-/// Adds to `files` the paths of the Rust files that `mod` declarations among the tokens may name.
-fn declared(tokens: &[TokenTree], folder: &Path, declaring: &Path, files: &mut Vec<PathBuf>) {
-    let mut path_attribute = None;
-    for start in 0..tokens.len() {
-        let tokens = &tokens[start..];
-        if let Some(path) = attribute(tokens).and_then(|group| path_value(&inside(group))) {
-            path_attribute = Some(path);
-        }
-        if is_punct(tokens.first(), ';') || group(tokens.first(), Delimiter::Brace).is_some() {
-            path_attribute = None;
-        }
-        let Some(name) = module_name(tokens) else { continue };
-        if let Some(body) = group(tokens.get(2), Delimiter::Brace) {
-            declared(&inside(body), &folder.join(&name), declaring, files);
-        } else if let Some(path) = path_attribute.take() {
-            files.push(beside(declaring, &path));
-        } else {
-            files.push(folder.join(format!("{name}.rs")));
-            files.push(folder.join(name).join("mod.rs"));
+/// Module whose tokens declare other modules.
+struct DeclaringModule<'a> {
+    file: &'a Path,
+    /// Folder that holds the declared modules.
+    folder: PathBuf,
+    /// Path of the module, empty for a target's first file.
+    module: &'a str,
+}
+
+impl DeclaringModule<'_> {
+    /// Adds to `files` the Rust files that `mod` declarations among the tokens may name, each with its module's path.
+    fn add_files(&self, tokens: &[TokenTree], files: &mut Vec<(PathBuf, String)>) {
+        let mut path_attribute = None;
+        for start in 0..tokens.len() {
+            let tokens = &tokens[start..];
+            if let Some(path) = attribute(tokens).and_then(|group| path_value(&inside(group))) {
+                path_attribute = Some(path);
+            }
+            if is_punct(tokens.first(), ';') || group(tokens.first(), Delimiter::Brace).is_some() {
+                path_attribute = None;
+            }
+            let Some(name) = module_name(tokens) else { continue };
+            let module = child(self.module, &name);
+            if let Some(body) = group(tokens.get(2), Delimiter::Brace) {
+                let inner =
+                    DeclaringModule { file: self.file, folder: self.folder.join(&name), module: &module };
+                inner.add_files(&inside(body), files);
+            } else if let Some(path) = path_attribute.take() {
+                files.push((beside(self.file, &path), module));
+            } else {
+                files.push((self.folder.join(format!("{name}.rs")), module.clone()));
+                files.push((self.folder.join(name).join("mod.rs"), module));
+            }
         }
     }
 }
 
-fn module_name(tokens: &[TokenTree]) -> Option<String> {
+/// Returns the name of the module that the tokens begin to declare.
+pub(super) fn module_name(tokens: &[TokenTree]) -> Option<String> {
     let name = (ident(tokens.first())? == "mod").then(|| ident(tokens.get(1)))??;
     Some(name.to_string())
 }
