@@ -8,7 +8,7 @@ use crate::contender::{Contender, ContenderKind};
 use crate::machine::cycles;
 use crate::machine::processors::ProcessorAssignment;
 use crate::options::BenchmarkOptions;
-use crate::report::{BenchmarkRow, LatencyPercentiles};
+use crate::report::rows::{BenchmarkRow, LatencyPercentiles};
 use crate::statistics::quantile;
 use anyhow::{Result, anyhow};
 use rustix::thread::set_current_timer_slack;

@@ -8,7 +8,7 @@ use crate::contender::Contender;
 use crate::contender::served::SoftiovContender;
 use crate::contender::stations::VfTrafficCircle;
 use crate::options::BenchmarkOptions;
-use crate::report::{ArrivalOrder, BenchmarkRow, LatencyPercentiles};
+use crate::report::rows::{ArrivalOrder, BenchmarkRow, LatencyPercentiles};
 use crate::statistics::quantile;
 use anyhow::Result;
 use std::time::{Duration, Instant};

@@ -44,7 +44,7 @@ use contender::work::Workload;
 use contender::{Contender, ContenderKind};
 use machine::processors::ProcessorAssignment;
 use options::BenchmarkOptions;
-use report::{BenchmarkReport, BenchmarkRow};
+use report::rows::{BenchmarkReport, BenchmarkRow};
 use std::fs;
 
 /// Runs the benchmarks that the options select, and writes the report into their folder.

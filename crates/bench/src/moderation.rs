@@ -15,7 +15,7 @@ use crate::contender::stations::address;
 use crate::contender::work::Workload;
 use crate::machine::processors::ProcessorAssignment;
 use crate::options::BenchmarkOptions;
-use crate::report::{BenchmarkRow, LatencyPercentiles, ReceiverInterrupts};
+use crate::report::rows::{BenchmarkRow, LatencyPercentiles, ReceiverInterrupts};
 use crate::statistics::quantile;
 use anyhow::{Context, Result};
 use driver::any_vf::AnyVfConfig;

@@ -3,7 +3,7 @@
 
 use crate::contender::ContenderKind;
 use crate::machine::processors::ProcessorAssignment;
-use crate::report::BenchmarkRow;
+use crate::report::rows::BenchmarkRow;
 use anyhow::{Context, Result, anyhow};
 use host::measure::{DurationProbeResult, PROBES};
 use std::io::{Read, Write};

@@ -3,7 +3,7 @@
 
 use crate::contender::{Contender, ContenderKind, NotificationCounts};
 use crate::raw::MachineSpeed;
-use crate::report::{BenchmarkRow, NotificationRates, RateRatio};
+use crate::report::rows::{BenchmarkRow, NotificationRates, RateRatio};
 use crate::rounds::{MeasuredTimeSlice, RoundMeasurements};
 
 /// Largest difference between the machine's speeds before two comparable slices, as a part of the smaller speed.

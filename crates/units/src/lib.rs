@@ -14,12 +14,9 @@ pub mod work;
 pub use ip::{IpPrefix, IpPrefixError};
 pub use mac::MacAddress;
 pub use time::Time;
-pub use vlans::{VlanIdError, VlanIds};
+pub use vlans::{LAST_VLAN, VlanIdError, VlanIds};
 pub use work::{WorkAccount, WorkCost};
 
-/// Last VLAN id of cards and policies. IEEE 802.1Q reserves 4095; Linux's drivers accept it (`igb_ndo_set_vf_vlan`,
-/// `I40E_MAX_VLANID`), and so does iproute2.
-pub const LAST_VLAN: u16 = 4095;
 /// Bytes of the Ethernet frame check sequence, which frame lengths and octet counters include and received frames
 /// seldom contain.
 pub const FCS: usize = 4;

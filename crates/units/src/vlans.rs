@@ -1,10 +1,12 @@
 //! Sets of VLAN ids: memberships of VFs, and the VLANs of policies. An operation on one id costs the same for every set.
 
-use crate::LAST_VLAN;
 use alloc::vec::Vec;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 
+/// Last VLAN id of cards and policies. IEEE 802.1Q reserves 4095; Linux's drivers accept it (`igb_ndo_set_vf_vlan`,
+/// `I40E_MAX_VLANID`), and so does iproute2.
+pub const LAST_VLAN: u16 = 4095;
 const WORDS: usize = (LAST_VLAN as usize + 1) / 64;
 
 /// Set of VLAN ids, 0 to [`LAST_VLAN`]. The serialized form is a list of ids, which may have any order and repeat ids.
@@ -123,7 +125,6 @@ impl fmt::Debug for VlanIds {
 #[cfg(test)]
 mod tests {
     use super::{VlanIdError, VlanIds};
-    use crate::LAST_VLAN;
     use alloc::collections::BTreeSet;
     use alloc::string::ToString;
     use alloc::vec::Vec;

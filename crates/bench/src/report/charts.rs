@@ -1,11 +1,13 @@
 //! Draws the report's charts: rates of the contenders by frame size, latency of SoftIOV's card, and policies of
 //! interrupt moderation. Drawn like the lab's.
 
-use super::{BenchmarkReport, BenchmarkRow, comparison, workers};
+use super::drawing::{bars, chart, line};
+use super::rows::{BenchmarkReport, BenchmarkRow};
+use super::{comparison, workers};
 use crate::contender::ContenderKind;
 use crate::contender::work::Workload;
 use crate::moderation;
-use lab::figure::{Chart, ChartScale, ChartSeries, ChartSeriesStyle, PublishedValueMarker, XPositions};
+use lab::figure::{Chart, ChartSeries, PublishedValueMarker};
 
 /// Function that returns the number that a chart shows for a row, or `None` if the row has none.
 type RowValue = fn(&BenchmarkRow) -> Option<f64>;
@@ -243,49 +245,10 @@ fn beside_stated(report: &BenchmarkReport, modelled: &[&BenchmarkRow]) -> String
     Chart { stated, stated_label: Some(STATED.to_owned()), ..drawn }.to_svg()
 }
 
-fn line(label: String, colour: usize, values: Vec<Option<f64>>) -> ChartSeries {
-    ChartSeries { mark: ChartSeriesStyle::Line, ..bars(label, colour, values) }
-}
-
-pub(super) fn bars(label: String, at: usize, values: Vec<Option<f64>>) -> ChartSeries {
-    let variant_label = String::new();
-    ChartSeries {
-        label,
-        variant_label,
-        colour: at,
-        variant: 0,
-        mark: ChartSeriesStyle::Bar { stack: at },
-        right: false,
-        values,
-        spreads: Vec::new(),
-    }
-}
-
-pub(super) fn chart(
-    title: &str,
-    unit: &str,
-    x_title: &str,
-    names: Vec<Vec<String>>,
-    series: Vec<ChartSeries>,
-) -> Chart {
-    Chart {
-        id: title.to_lowercase().replace(' ', "-"),
-        title: title.to_owned(),
-        description: format!("{title}, {unit}, by {x_title}; summary.json has the numbers"),
-        x_title: x_title.to_owned(),
-        x: XPositions::Names(names),
-        left: ChartScale { title: title.to_owned(), unit: unit.to_owned() },
-        right: None,
-        stated: Vec::new(),
-        stated_label: None,
-        series,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::LatencyPercentiles;
+    use crate::report::rows::LatencyPercentiles;
 
     fn one_way(peer: &str, mode: ContenderKind) -> BenchmarkRow {
         let mut row = BenchmarkRow::new("one way", peer, 1_500, mode);

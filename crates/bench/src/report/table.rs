@@ -1,7 +1,8 @@
 //! Text table of the report's rows, about 100 columns wide.
 
-use super::{
-    ArrivalOrder, BenchmarkReport, BenchmarkRow, NotificationRates, RateRatio, ReceiverInterrupts, comparison,
+use super::comparison;
+use super::rows::{
+    ArrivalOrder, BenchmarkReport, BenchmarkRow, NotificationRates, RateRatio, ReceiverInterrupts,
 };
 use std::fmt;
 

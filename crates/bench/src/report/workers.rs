@@ -1,8 +1,8 @@
 //! Draws the rate of cards with several workers divided by their rate with one. Beside it are the same ratio of the lab's model of
 //! multi-core netback (Zhang et al.), and the one that the paper states.
 
-use super::charts::{bars, chart};
-use super::{BenchmarkReport, BenchmarkRow};
+use super::drawing::{bars, chart};
+use super::rows::{BenchmarkReport, BenchmarkRow};
 use crate::contender::ContenderKind;
 use crate::variation::WorkerSettings;
 use lab::figure::{Chart, ChartSeries, PublishedValueMarker};
@@ -130,7 +130,8 @@ fn modelled_ratios(report: &BenchmarkReport) -> Vec<(WorkerSettings, f64)> {
 mod tests {
     use super::*;
     use crate::machine;
-    use crate::report::{RateRatio, comparison};
+    use crate::report::comparison;
+    use crate::report::rows::RateRatio;
 
     fn model(variation: &str, gbps: f64) -> BenchmarkRow {
         let mut row = BenchmarkRow::new(MODEL, MODELLED, 1_514, ContenderKind::Raw);

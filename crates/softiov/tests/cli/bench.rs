@@ -3,7 +3,7 @@
 //! be downloaded.
 
 use ::bench::options::BenchmarkOptions;
-use ::bench::report::{ArrivalOrder, BenchmarkRow};
+use ::bench::report::rows::{ArrivalOrder, BenchmarkRow};
 use clap::Parser;
 use serde_json::Value;
 use tempfile::TempDir;
