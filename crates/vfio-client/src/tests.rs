@@ -92,7 +92,8 @@ impl ServedDevice<OwnedFd> for SimulatedFunction {
         (index < pci_irq::COUNT).then_some(IrqInfo { count, flags: irq_flags::EVENTFD })
     }
 
-    fn read(&mut self, region: u32, offset: u64, data: &mut [u8]) {
+    fn read(&mut self, region: u32, offset: u64, data: &mut [u8]) -> usize {
+        let bytes = data.len();
         match region {
             pci_region::CONFIG => {
                 for (at, byte) in (offset..).zip(data) {
@@ -101,6 +102,7 @@ impl ServedDevice<OwnedFd> for SimulatedFunction {
             }
             _ => data.copy_from_slice(&self.plain[..data.len()]),
         }
+        bytes
     }
 
     fn write(&mut self, region: u32, offset: u64, data: &[u8]) -> usize {

@@ -34,8 +34,9 @@ impl ServedDevice<OwnedFd> for AddingDevice {
     fn irq(&self, index: u32) -> Option<IrqInfo> {
         (index < pci_irq::COUNT).then(IrqInfo::default)
     }
-    fn read(&mut self, _: u32, offset: u64, data: &mut [u8]) {
+    fn read(&mut self, _: u32, offset: u64, data: &mut [u8]) -> usize {
         data.copy_from_slice(&self.0.to_le_bytes()[offset as usize..][..data.len()]);
+        data.len()
     }
     fn write(&mut self, _: u32, _: u64, data: &[u8]) -> usize {
         let value = data.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));

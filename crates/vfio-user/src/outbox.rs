@@ -134,6 +134,12 @@ impl<F> MessageOutbox<F> {
         &mut self.bytes[from..]
     }
 
+    /// Removes the last queued message, which has `size` bytes and no descriptors. Call it before [`Self::fresh`] and
+    /// [`Self::chunk`] have returned the message.
+    pub(crate) fn withdraw(&mut self, size: usize) {
+        self.bytes.truncate(self.bytes.len().saturating_sub(size));
+    }
+
     /// Returns the end of the whole messages without descriptors that fit one `sendmsg` after a message of `first`
     /// bytes.
     fn end_of_small_messages(&self, first: usize) -> usize {

@@ -45,6 +45,11 @@ impl<'a, F> ReplyWriter<'a, F> {
         self.out.message_with_data(&self.request.reply(start.len() + data), start, data)
     }
 
+    /// Withdraws the reply with a body of `body` bytes that was sent last: the request is not finished.
+    pub(super) fn withdraw(&mut self, body: usize) {
+        self.out.withdraw(MessageHeader::LEN + body);
+    }
+
     /// Sends an error reply: a header without a body.
     pub(super) fn fail(&mut self, errno: Errno) {
         if self.wanted() {

@@ -122,8 +122,9 @@ pub trait ServedDevice<F> {
     /// Returns the properties of interrupt type `index`, or `None` if it is out of range.
     fn irq(&self, index: u32) -> Option<IrqInfo>;
 
-    /// Reads `data.len()` bytes from an offset inside a readable region into the zeroed `data`.
-    fn read(&mut self, region: u32, offset: u64, data: &mut [u8]);
+    /// Reads `data.len()` bytes from an offset inside a readable region into the zeroed `data`. Returns the number of bytes
+    /// read: all, or fewer if the device suspends the read, as with [`write`](Self::write).
+    fn read(&mut self, region: u32, offset: u64, data: &mut [u8]) -> usize;
 
     /// Writes bytes to an offset inside a writable region. Returns the number of bytes written: all, or fewer if the
     /// device suspends the message. Then the session returns [`SessionProgress::Suspended`](super::SessionProgress),

@@ -22,7 +22,7 @@ use crate::wire::{Command, Errno, MAX_DMA_MAPS, MessageHeader, MessageType, Vers
 use answer::ReplyWriter;
 use dma::{DmaWindowRange, DmaWindowTable};
 use info::VersionNegotiationError;
-use region::SuspendedWrites;
+use region::{SuspendedRead, SuspendedWrites};
 
 /// Number of unsent reply bytes at which a session stops handling messages. A client that does not read its replies
 /// costs the server at most this much memory and one more reply.
@@ -44,7 +44,7 @@ pub struct NegotiatedVersion {
 pub enum SessionProgress {
     /// Progress: the session has handled a message; call again.
     Handled,
-    /// Progress: the device has suspended a message of writes; call again to continue with it. The message stays
+    /// Progress: the device has suspended a read, or a message of writes; call again to continue with it. The message stays
     /// undone, and no later message is handled before.
     Suspended,
     /// Progress: no whole message is buffered; wait for the socket to become readable.
@@ -79,8 +79,10 @@ struct SessionState {
     negotiated: Option<NegotiatedVersion>,
     dma: DmaWindowTable,
     waiting: Option<PendingRequest>,
-    /// Finished part of the message that the device has suspended.
+    /// Finished part of the message of writes that the device has suspended.
     suspended: Option<SuspendedWrites>,
+    /// Read part of the reply to the read that the device has suspended.
+    suspended_read: Option<SuspendedRead>,
     counters: SessionCounters,
 }
 
@@ -101,6 +103,7 @@ impl<F> ServerSession<F> {
                 dma: DmaWindowTable::new(max_dma_maps as usize),
                 waiting: None,
                 suspended: None,
+                suspended_read: None,
                 counters: SessionCounters::default(),
             },
             failed: None,
@@ -149,7 +152,7 @@ impl<F> ServerSession<F> {
 
     /// Returns true if the device has suspended a message, which the next [`step`](Self::step) continues.
     pub fn is_suspended(&self) -> bool {
-        self.state.suspended.is_some()
+        self.state.is_suspended()
     }
 
     /// Finishes the request for which the device had returned [`RequestCompletionTiming::Later`], with success or an error:
@@ -201,13 +204,17 @@ fn max_body(header: &MessageHeader) -> usize {
 }
 
 impl SessionState {
+    fn is_suspended(&self) -> bool {
+        self.suspended.is_some() || self.suspended_read.is_some()
+    }
+
     fn message<F, D: ServedDevice<F>>(
         &mut self,
         message: ReceivedMessage<'_, F>,
         device: &mut D,
         out: &mut MessageOutbox<F>,
     ) -> Result<(), ProtocolError> {
-        self.counters.messages += u64::from(self.suspended.is_none());
+        self.counters.messages += u64::from(!self.is_suspended());
         let ReceivedMessage { header, body, fds } = message;
         if header.kind() == MessageType::Reply {
             self.counters.unasked_replies += 1;
@@ -283,10 +290,10 @@ impl SessionState {
             self.counters.dropped_fds += fds.len() as u64;
             fds.clear();
         }
-        let Self { counters, suspended, .. } = self;
+        let Self { counters, suspended, suspended_read, .. } = self;
         match command {
             Command::RegionWrite => region::write((counters, suspended), body, device, answer),
-            Command::RegionRead => region::read(counters, body, device, answer),
+            Command::RegionRead => region::read((counters, suspended_read), body, device, answer),
             Command::RegionWriteMulti if negotiated.write_multiple => {
                 region::write_multi((counters, suspended), body, device, answer)
             }

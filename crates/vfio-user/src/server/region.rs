@@ -8,6 +8,7 @@
 //! memory, a short one would hang the same client, and neither QEMU (which checks its length against the maximum)
 //! nor Cloud Hypervisor (which requests 8 bytes at most) can send it.
 
+use alloc::vec::Vec;
 use core::mem::size_of;
 
 use zerocopy::{FromBytes, IntoBytes};
@@ -16,8 +17,17 @@ use super::answer::ReplyWriter;
 use super::{ServedDevice, SessionCounters};
 use crate::wire::{Errno, MAX_DATA_XFER, MultiWriteBody, MultiWriteEntry, RegionAccessBody, region_flags};
 
+/// Bytes of a reply to a read that the device has suspended.
+#[derive(Debug)]
+pub(super) struct SuspendedRead {
+    /// Data of the reply.
+    data: Vec<u8>,
+    /// Number of the data's bytes that are read.
+    bytes: usize,
+}
+
 pub(super) fn read<F, D: ServedDevice<F>>(
-    counters: &mut SessionCounters,
+    (counters, suspended): (&mut SessionCounters, &mut Option<SuspendedRead>),
     body: &[u8],
     device: &mut D,
     answer: &mut ReplyWriter<'_, F>,
@@ -26,18 +36,30 @@ pub(super) fn read<F, D: ServedDevice<F>>(
     if access.count.get() > MAX_DATA_XFER {
         return Err(Errno::EINVAL);
     }
+    let (region, offset) = (access.region.get(), access.offset.get());
+    if let Some(SuspendedRead { mut data, bytes }) = suspended.take() {
+        let bytes = bytes + device.read(region, offset + bytes as u64, &mut data[bytes..]);
+        match bytes < data.len() {
+            true => *suspended = Some(SuspendedRead { data, bytes }),
+            false => answer.send(&[access.as_bytes(), &data]),
+        }
+        return Ok(());
+    }
     counters.reads += 1;
     // A read without a reply has no purpose, and reads of device registers have side effects.
     if !answer.wanted() {
         return Ok(());
     }
     let data = answer.send_data(access.as_bytes(), access.count.get() as usize);
-    let (region, offset) = (access.region.get(), access.offset.get());
     if !allowed(device, region, offset, data.len(), region_flags::READ) {
         counters.out_of_range += 1;
         data.fill(0xff);
     } else if !data.is_empty() {
-        device.read(region, offset, data);
+        let bytes = device.read(region, offset, data);
+        if bytes < data.len() {
+            *suspended = Some(SuspendedRead { data: data.to_vec(), bytes });
+            answer.withdraw(access.as_bytes().len() + access.count.get() as usize);
+        }
     }
     Ok(())
 }

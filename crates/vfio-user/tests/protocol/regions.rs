@@ -206,6 +206,34 @@ fn suspended_message_continues_where_it_stopped() {
 }
 
 #[test]
+fn suspended_read_is_answered_once_it_is_whole() {
+    let mut script = ScriptedSession::agreed();
+    script.device.bar0 = (0..=255).cycle().take(4096).collect();
+    let bytes = [
+        script.message(READ, COMMAND, &access(0, 0x10, 8, &[])),
+        script.message(READ, COMMAND, &access(0, 0x40, 2, &[])),
+    ]
+    .concat();
+    let mut received = &bytes[..];
+    for turn in 0..3 {
+        script.device.allowance = Some(3);
+        let suspended = script.receive(received, Vec::new()) == Ok(SessionProgress::Suspended);
+        assert_eq!((suspended, script.session.is_suspended()), (true, true), "turn {turn}");
+        let answered = if turn == 2 { bytes.len() / 2 } else { 0 };
+        assert_eq!(script.session.undone(), bytes.len() - answered, "turn {turn}");
+        let bodies: Vec<_> = script.replies().into_iter().map(|reply| reply.body).collect();
+        let whole = access(0, 0x10, 8, &[0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17]);
+        assert_eq!(bodies, if turn == 2 { vec![whole] } else { vec![] }, "turn {turn}");
+        received = &[];
+    }
+    script.device.allowance = None;
+    assert_eq!(script.receive(&[], Vec::new()), Ok(SessionProgress::Starved));
+    let reads = ["read 0 0x10 3", "read 0 0x13 3", "read 0 0x16 2", "read 0 0x40 1", "read 0 0x41 1"];
+    assert_eq!(script.said(), reads);
+    assert_eq!(script.session.counters().reads, 2);
+}
+
+#[test]
 fn write_multi_reply_has_the_number_of_writes() {
     let mut script = ScriptedSession::agreed();
     let reply = script.ask(WRITE_MULTI, &multi(&[(0, 0, 1, [1; 8]), (4, 0, 1, [2; 8])]));

@@ -37,7 +37,7 @@ pub(crate) struct RecordingDevice {
     pub(crate) refuse: Option<Errno>,
     /// True if the device finishes DMA maps and interrupt requests after the call has returned.
     pub(crate) later: bool,
-    /// Number of bytes after which the device suspends a message of writes; `None` for never.
+    /// Number of bytes after which the device suspends a read or a message of writes; `None` for never.
     pub(crate) allowance: Option<usize>,
 }
 
@@ -51,6 +51,16 @@ impl RecordingDevice {
     fn note(&mut self, what: String) -> Result<(), Errno> {
         self.said.push(what);
         self.refuse.map_or(Ok(()), Err)
+    }
+}
+
+impl RecordingDevice {
+    /// Takes up to `bytes` bytes from the allowance. Returns their number.
+    fn allow(&mut self, bytes: usize) -> usize {
+        let Some(left) = &mut self.allowance else { return bytes };
+        let allowed = bytes.min(*left);
+        *left -= allowed;
+        allowed
     }
 }
 
@@ -91,7 +101,11 @@ impl ServedDevice<CountedFd> for RecordingDevice {
         }
     }
 
-    fn read(&mut self, region: u32, offset: u64, data: &mut [u8]) {
+    fn read(&mut self, region: u32, offset: u64, data: &mut [u8]) -> usize {
+        let data = match self.allow(data.len()) {
+            0 => return 0,
+            bytes => &mut data[..bytes],
+        };
         assert!(!data.is_empty() && offset + data.len() as u64 <= self.region(region).unwrap().size);
         if region == pci_region::BAR0 && !self.bar0.is_empty() {
             data.copy_from_slice(&self.bar0[offset as usize..][..data.len()]);
@@ -99,20 +113,14 @@ impl ServedDevice<CountedFd> for RecordingDevice {
         if data.len() <= 8 {
             self.said.push(format!("read {region} {offset:#x} {}", data.len()));
         }
+        data.len()
     }
 
     fn write(&mut self, region: u32, offset: u64, data: &[u8]) -> usize {
-        let data = match &mut self.allowance {
-            Some(left) => {
-                let most = data.len().min(*left);
-                *left -= most;
-                &data[..most]
-            }
-            None => data,
+        let data = match self.allow(data.len()) {
+            0 => return 0,
+            bytes => &data[..bytes],
         };
-        if data.is_empty() {
-            return 0;
-        }
         assert!(!data.is_empty() && offset + data.len() as u64 <= self.region(region).unwrap().size);
         if region == pci_region::BAR0 && !self.bar0.is_empty() {
             self.bar0[offset as usize..][..data.len()].copy_from_slice(data);

@@ -25,8 +25,9 @@ impl ServedDevice<i32> for ByteArrayDevice {
     fn irq(&self, _: u32) -> Option<IrqInfo> {
         None
     }
-    fn read(&mut self, _: u32, offset: u64, data: &mut [u8]) {
+    fn read(&mut self, _: u32, offset: u64, data: &mut [u8]) -> usize {
         data.copy_from_slice(&self.0[offset as usize..][..data.len()]);
+        data.len()
     }
     fn write(&mut self, _: u32, offset: u64, data: &[u8]) -> usize {
         self.0[offset as usize..][..data.len()].copy_from_slice(data);

@@ -16,8 +16,8 @@ use vfio_user::server::{DmaWindow, IrqChange, RegionInfo, RequestCompletionTimin
 use vfio_user::types::{DeviceInfo, IrqInfo};
 use vfio_user::wire::{Errno, device_flags, irq_flags, pci_irq, pci_region, region_flags};
 
-/// Bytes of a client's long write that are written before the function's account is looked at again. Pieces begin at
-/// multiples of this number, so that no register is written in two pieces.
+/// Bytes of a client's long access that are read or written before the function's account is looked at again. Pieces begin
+/// at multiples of this number, so that no register is accessed in two pieces.
 const PIECE: usize = 64;
 
 /// Function of the card as a vfio-user device, with the resources that handle its client's messages.
@@ -202,13 +202,25 @@ impl ServedDevice<DeferredCloseFd> for VfioFunction<'_> {
         (index < pci_irq::COUNT).then_some(IrqInfo { flags, count })
     }
 
-    fn read(&mut self, region: u32, offset: u64, data: &mut [u8]) {
+    /// Reads the bytes in pieces while the function's account has credit.
+    fn read(&mut self, region: u32, offset: u64, data: &mut [u8]) -> usize {
+        if !self.own.account.has_credit() {
+            return 0;
+        }
         self.forget_work();
         self.read_doorbells();
-        self.engine.card_mut().read(self.function, region, offset, data, self.now);
-        self.charge(WorkCost::of_accesses(data.len()));
+        let mut done = 0;
+        while done < data.len() && self.own.account.has_credit() {
+            let at = offset + done as u64;
+            let piece = piece_at(at).min(data.len() - done);
+            self.engine.card_mut().read(self.function, region, at, &mut data[done..done + piece], self.now);
+            self.charge(WorkCost::of_accesses(piece));
+            done += piece;
+        }
         self.publish_registers();
-        self.own.flight.access(self.now, FlightRecordKind::Read(RegisterLocation { region, offset }), data);
+        let place = FlightRecordKind::Read(RegisterLocation { region, offset });
+        self.own.flight.access(self.now, place, &data[..done]);
+        done
     }
 
     /// Writes the bytes in pieces while the function's account has credit.
@@ -221,7 +233,7 @@ impl ServedDevice<DeferredCloseFd> for VfioFunction<'_> {
         let mut done = 0;
         while done < data.len() && self.own.account.has_credit() {
             let at = offset + done as u64;
-            let piece = (PIECE - at as usize % PIECE).min(data.len() - done);
+            let piece = piece_at(at).min(data.len() - done);
             let bytes = &data[done..done + piece];
             match region {
                 pci_region::BAR0 => self.write_register(at, bytes),
@@ -307,6 +319,11 @@ impl ServedDevice<DeferredCloseFd> for VfioFunction<'_> {
         self.charge(WorkCost::ACCESS);
         if done { Ok(()) } else { Err(Errno::EIO) }
     }
+}
+
+/// Returns the bytes from an offset to the next multiple of [`PIECE`].
+fn piece_at(offset: u64) -> usize {
+    PIECE - offset as usize % PIECE
 }
 
 fn errno(number: i32) -> Errno {

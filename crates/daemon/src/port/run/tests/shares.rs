@@ -74,17 +74,21 @@ fn client_is_not_charged_for_resets_of_other_vfs() {
 
 #[test]
 fn port_finishes_a_suspended_message_before_a_hand_over() {
-    let mut world = PortFixture::open();
-    let mut client = world.connect();
-    client.write_all(&message(0, 1, b"\0\0\x01\0{\"capabilities\":{\"write_multiple\":true}}\0")).unwrap();
-    world.round();
-    assert!(has_reply(&mut client));
-    client.write_all(&resets(1, 1024)).unwrap();
-    world.round();
-    assert!(!has_reply(&mut client));
-    let now = world.port_time();
-    world.port.clients.prepare_hand_over(&mut world.port.engine, now);
-    assert!(has_reply(&mut client), "the successor handles no message a second time");
+    let read = message(1, 9, &access(0, 0, 16 * 1024));
+    for long in [resets(1, 1024), read] {
+        let mut world = PortFixture::open();
+        let mut client = world.connect();
+        let version = message(0, 1, b"\0\0\x01\0{\"capabilities\":{\"write_multiple\":true}}\0");
+        client.write_all(&version).unwrap();
+        world.round();
+        assert!(has_reply(&mut client));
+        client.write_all(&long).unwrap();
+        world.round();
+        assert!(!has_reply(&mut client));
+        let now = world.port_time();
+        world.port.clients.prepare_hand_over(&mut world.port.engine, now);
+        assert!(has_reply(&mut client), "the successor handles no message a second time");
+    }
 }
 
 /// Sends a client's bytes until the socket is full. Returns the number of bytes that it has taken.
@@ -159,6 +163,16 @@ fn reads_outside_of_a_region_cost_by_their_bytes() {
     let rounds = rounds_until_answered(&mut world, &reads, 64 * 64 * 1024);
     // 64 KB cost 128 units.
     assert!((41..=60).contains(&rounds), "{rounds}");
+}
+
+#[test]
+fn turn_ends_within_a_long_read() {
+    let mut world = PortFixture::open_with("[[port]]\nfamily = \"avf\"\nvfs = 2\n");
+    let read = message(1, 9, &access(0, 0, 64 * 1024));
+    let rounds = rounds_until_answered(&mut world, &read, 64 * 1024);
+    // 16,384 registers, 200 in a round.
+    assert!((80..=95).contains(&rounds), "{rounds}");
+    assert_eq!(world.slot().connection().unwrap().counters().reads, 1);
 }
 
 #[test]
