@@ -13,6 +13,7 @@
 //! | [`doorbell`] | registers that a guest maps |
 //! | `interrupt` | vectors, intervals, causes |
 //! | `brake` | the PF's restraint of a VF |
+//! | `owed` | work for VFs that the port charges; VFs without credit |
 //! | `reset` | resets, and the state that each keeps |
 //! | `control` | orders of the PF driver |
 //! | `tx_ring`, `transmit` | transmit rings; their VFs as sources of frames |
@@ -44,6 +45,7 @@ mod held;
 mod interrupt;
 mod mailbox;
 mod messages;
+mod owed;
 mod packet;
 mod part;
 mod pf;

@@ -6,7 +6,8 @@ use crate::mailbox::{
 };
 use avf::admin::{flag, opcode, returned};
 use avf::bits::aqlen;
-use pcie::{Bus, DmaFault, Function as BusFunction};
+use pcie::{Bus, DmaFault, Function as BusFunction, VfIndex};
+use units::WorkCost;
 
 impl Nic {
     /// Takes the next descriptor of a VF's mailbox. Returns `None` if there is none, or the bus refuses access.
@@ -27,7 +28,8 @@ impl Nic {
         at: u64,
         bus: &mut B,
     ) -> Result<MailboxDescriptorOutcome, DmaFault> {
-        let own = BusFunction::Vf(vf);
+        let (own, index) = (BusFunction::Vf(vf), VfIndex::of_field(vf.into()));
+        self.owe(index, WorkCost::MAIL);
         let mut descriptor = fetch(bus, own, at)?;
         let taken = match descriptor.opcode {
             opcode::QUEUE_SHUTDOWN => MailboxDescriptorOutcome::Answered,
@@ -35,6 +37,7 @@ impl Nic {
                 let body = fetch_body(bus, own, &descriptor, &mut self.body)?;
                 match body {
                     Some(body) if self.admin.give(vf, &descriptor, body, bus) => {
+                        self.owe(index, WorkCost::of_request(descriptor.length.into()));
                         MailboxDescriptorOutcome::Given
                     }
                     Some(_) => MailboxDescriptorOutcome::Later,

@@ -53,10 +53,11 @@ impl Nic {
         due
     }
 
-    /// Takes a message of a VF, if there is one and no limit delays it.
+    /// Takes a message of a VF, if there is one, no limit delays it, and the VF has credit.
     fn take_mail<B: Bus>(&mut self, vf: u8, now: Time, bus: &mut B) -> Option<MailboxDescriptorOutcome> {
         let function = &self.functions[usize::from(vf)];
-        if function.next_message().is_none() || function.brake.mail_due(now).is_some() {
+        let is_held = self.scratch.owed.held.has(VfIndex::of_field(vf.into()));
+        if is_held || function.next_message().is_none() || function.brake.mail_due(now).is_some() {
             return None;
         }
         let taken = self.take_message(vf, bus);

@@ -1,5 +1,6 @@
 //! Memory for the frames and descriptors that pass through the card in one call. No later call reads its contents.
 
+use crate::owed::OwedWork;
 use crate::plain::BurstDescriptors;
 use crate::tx_ring::PacketDescriptors;
 use alloc::boxed::Box;
@@ -15,6 +16,8 @@ pub(crate) struct PollScratchMemory {
     pub(crate) careful: bool,
     /// Cost of the function-level resets that [`Nic::take_work`](crate::Nic::take_work) has not returned yet.
     pub(crate) work: WorkCost,
+    /// Work for VFs that [`Nic::settle_work`](crate::Nic::settle_work) has not charged yet.
+    pub(crate) owed: OwedWork,
     /// VFs with receive descriptors that were filled and not yet written back, a bit each. The set is empty between two
     /// calls of the card.
     pub(crate) reached: u64,

@@ -44,6 +44,20 @@ impl WorkCost {
     /// Cost of the end of a client's connection, without the reset, the saved configuration and the interrupts.
     pub const DETACH: Self = Self(350);
 
+    /// Cost of a descriptor that a card reads from a VF's mailbox, also if the message has to wait there.
+    pub const MAIL: Self = Self(15);
+    /// Cost of the PF driver's part in a reset of a VF, without its orders to the card.
+    pub const SETUP: Self = Self(80);
+    /// Cost of the switch's tables, which the port computes again after a change for a VF.
+    pub const TABLES: Self = Self(50);
+
+    /// Returns the cost of a VF's request of `bytes` bytes to the PF driver, with the reply and without the driver's orders
+    /// to the card.
+    #[must_use]
+    pub fn of_request(bytes: usize) -> Self {
+        Self::of_units(40 + (bytes >> 5))
+    }
+
     /// Returns the cost of accesses to `bytes` bytes of registers.
     #[must_use]
     pub fn of_accesses(bytes: usize) -> Self {
@@ -258,5 +272,6 @@ mod tests {
     fn costs_saturate() {
         assert_eq!(WorkCost(u32::MAX) + WorkCost(1), WorkCost(u32::MAX));
         assert_eq!([0, 1, 4, 5].map(WorkCost::of_accesses), [0, 1, 1, 2].map(WorkCost));
+        assert_eq!([0, 31, 4096].map(WorkCost::of_request), [40, 40, 168].map(WorkCost));
     }
 }

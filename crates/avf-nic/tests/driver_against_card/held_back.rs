@@ -187,3 +187,56 @@ fn quarantined_vf_moves_no_frame_until_released_and_restarted() {
     a.restart(&mut world.vf(0)).unwrap();
     assert!(arrives(&mut world, &mut a, &mut b));
 }
+
+/// Charges the card's work for VFs. Returns VF 0's cost. Panics if another VF has a cost.
+fn settled(world: &mut CardFixture) -> u32 {
+    let mut costs = Vec::new();
+    world.card.settle_work(&mut |vf, cost| costs.push((vf.get(), cost.0)));
+    assert!(costs.iter().all(|(vf, _)| *vf == 0) && costs.len() <= 1, "{costs:?}");
+    costs.iter().map(|(_, cost)| cost).sum()
+}
+
+#[test]
+fn held_vf_keeps_its_messages_in_its_ring() {
+    let mut world = CardFixture::new(2);
+    let mut neighbour = AvfDriver::probe(&mut world.vf(1), mac(1)).unwrap();
+    world.card.settle_work(&mut |_, _| {});
+    let message = AdminQueueDescriptor {
+        flags: flag::SI,
+        opcode: opcode::SEND_TO_PF,
+        ..AdminQueueDescriptor::default()
+    };
+    flood(&mut world, message);
+    let only = [pcie::VfIndex::of_field(0)].into_iter().collect();
+    world.card.hold_mail(only);
+    for _ in 0..100 {
+        assert!(world.card.poll(world.now, &mut world.memories).more, "the port does not sleep");
+    }
+    assert_eq!((world.vf(0).read(r::VF_ATQH), settled(&mut world)), (0, 0));
+    neighbour.ask(&mut world.vf(1), VirtchnlRequest::GetHashTypes).unwrap();
+    world.card.settle_work(&mut |vf, _| assert_eq!(vf.get(), 1));
+    world.card.hold_mail(pcie::VfSet::NONE);
+    for taken in 1..=10 {
+        world.card.poll(world.now, &mut world.memories);
+        // A descriptor and a request (`units::work`).
+        assert_eq!((world.vf(0).read(r::VF_ATQH), settled(&mut world)), (taken, 15 + 40));
+    }
+}
+
+#[test]
+fn descriptors_that_the_pf_has_no_room_for_are_charged() {
+    let mut world = CardFixture::new(1);
+    let message = AdminQueueDescriptor {
+        flags: flag::SI,
+        opcode: opcode::SEND_TO_PF,
+        ..AdminQueueDescriptor::default()
+    };
+    flood(&mut world, message);
+    world.card.settle_work(&mut |_, _| {});
+    // The PF driver does not run, and its ring has 32 descriptors.
+    (0..31).for_each(|_| _ = world.card.poll(world.now, &mut world.memories));
+    settled(&mut world);
+    let head = world.vf(0).read(r::VF_ATQH);
+    world.card.poll(world.now, &mut world.memories);
+    assert_eq!((world.vf(0).read(r::VF_ATQH), settled(&mut world)), (head, 15));
+}

@@ -145,6 +145,7 @@ impl OpenPort {
             succession.note_software(engine.card_mut());
         }
         let poll = engine.poll(polled);
+        clients.settle_work(engine);
         // The poll may have found memory that a client has truncated.
         clients.evict_poisoned(engine, polled);
         let link_changed = engine.follow_uplink(clients.poller(), polled);
@@ -202,7 +203,9 @@ impl OpenPort {
         let Self { engine, clients, due, .. } = self;
         let began = clock.now();
         clients.read_doorbells(engine, began);
+        clients.begin_round(engine);
         let poll = engine.poll(began);
+        clients.settle_work(engine);
         clients.publish_registers(engine, began);
         // A stream that is full or broken may not wait for the end of the window.
         engine.follow_uplink(clients.poller(), began);

@@ -107,13 +107,32 @@ impl PortClients {
     /// Serves each client with pending messages, if the account of its function has credit. So a client whose messages
     /// cost much misses turns, and the others do not.
     pub(in crate::port) fn serve(&mut self, engine: &mut PortEngine, clock: &dyn TimeSource) {
+        self.begin_round(engine);
         for index in 0..self.slots.len() {
             let slot = &mut self.slots[index];
-            slot.own.account.begin_round();
             if slot.more && slot.own.account.has_credit() {
                 self.visit(index, engine, clock);
             }
         }
+    }
+
+    /// Credits the account of each function. The card leaves the requests of VFs that are still in debt to a later round. A
+    /// VF that spends its credit on messages in each round may send requests.
+    pub(in crate::port) fn begin_round(&mut self, engine: &mut PortEngine) {
+        let in_debt = self.slots.iter_mut().filter_map(|slot| {
+            slot.own.account.begin_round();
+            slot.function.vf().filter(|_| !slot.own.account.has_credit())
+        });
+        engine.card_mut().hold_requests(in_debt.collect());
+    }
+
+    /// Charges the accounts of VFs for their requests and resets, which the card has served.
+    pub(in crate::port) fn settle_work(&mut self, engine: &mut PortEngine) {
+        engine.card_mut().settle_work(&mut |vf, cost| {
+            if let Some(place) = self.place(vf) {
+                self.slots[place].own.account.charge(cost);
+            }
+        });
     }
 
     /// Prepares each client for the successor process, before the port is saved.

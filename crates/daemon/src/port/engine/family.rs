@@ -164,6 +164,14 @@ pub(in crate::port) trait PortCard: Debug + Send {
         WorkCost::default()
     }
 
+    /// Leaves the requests and resets of these VFs to a later round, and serves those of all other VFs again. A family whose
+    /// VFs have no PF driver ignores it.
+    fn hold_requests(&mut self, _: VfSet) {}
+
+    /// Calls `charge` for each VF with the cost of the work that the card has done for it outside its client's messages since
+    /// the last call.
+    fn settle_work(&mut self, _charge: &mut dyn FnMut(VfIndex, WorkCost)) {}
+
     /// Returns true if a function is bus master.
     fn is_bus_master(&self, function: Function) -> bool;
 

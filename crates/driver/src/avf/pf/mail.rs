@@ -90,7 +90,7 @@ pub struct AvfPfServiceResults {
     pub answered: u64,
     /// VFs that their guests have reset, a bit each.
     pub resets: u64,
-    /// True if more requests are pending than one run may serve: run the PF driver again at once.
+    /// True if more requests are pending than one run may serve, or a reset waits for credit: run the PF driver again at once.
     pub more: bool,
     /// Latest time of the next run of the PF driver, for the end of a throttle or for a delayed reset. New messages
     /// need an earlier run.
@@ -213,9 +213,9 @@ impl AvfPf {
     /// Serves the VFs: first resets, then requests. Call it at most 3 ms after a request arrived.
     pub fn visit<H: CardControlHal>(&mut self, hal: &mut H) -> AvfPfServiceResults {
         let mut visit = AvfPfServiceResults::default();
-        let receive = self.mail.receive;
+        let (receive, mut unpaid) = (self.mail.receive, 0);
         if self.mail.inbox.begin() {
-            visit.resets = self.serve_resets(hal);
+            [visit.resets, unpaid] = self.serve_resets(hal);
         }
         let mut body = Vec::new();
         while let Some(message) = self.mail.inbox.next(&mut DmaAdminRing(hal, receive.iova)) {
@@ -230,7 +230,7 @@ impl AvfPf {
         if let Some(tail) = self.mail.inbox.end() {
             hal.write(r::PF_ARQT, tail.into());
         }
-        visit.more = self.mail.inbox.has_more(&DmaAdminRing(hal, receive.iova));
+        visit.more = unpaid != 0 || self.mail.inbox.has_more(&DmaAdminRing(hal, receive.iova));
         visit.deadline = self.end_throttles(hal);
         visit
     }

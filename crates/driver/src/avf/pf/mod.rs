@@ -162,6 +162,8 @@ pub struct AvfPf {
     /// VFs that are throttled or quarantined, or have a delayed request, a bit each. A run of the PF driver checks the
     /// throttles of only these VFs.
     held: u64,
+    /// VFs without credit for work of the PF driver, a bit each: their resets wait.
+    unpaid: u64,
     mail: PfAdminQueues,
     /// Link speed of the port in Mb/s; `None` while it is down.
     wire: Option<u32>,
@@ -175,7 +177,8 @@ impl AvfPf {
     pub fn probe<H: CardControlHal>(hal: &mut H, vfs: u8) -> Result<Self, OutOfDmaMemory> {
         let count = usize::from(vfs).min(MAX_VFS);
         let vfs = (0..count).map(|_| AvfVfState::new()).collect();
-        let mut pf = Self { vfs, held: 0, mail: PfAdminQueues::new(hal, count as u16)?, wire: None };
+        let mut pf =
+            Self { vfs, held: 0, unpaid: 0, mail: PfAdminQueues::new(hal, count as u16)?, wire: None };
         for vf in 0..count as u8 {
             pf.reset_vf(hal, vf);
         }

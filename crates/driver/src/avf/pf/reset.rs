@@ -33,15 +33,21 @@ fn confirm_resets<H: Hal>(hal: &mut H, resets: u64) {
 }
 
 impl AvfPf {
-    /// Serves the resets that guests have requested of their VFs, and returns these VFs, a bit each. Earlier messages
-    /// of a reset VF are void at once. A throttled VF's reset stays pending until a request of it may be served.
-    pub(super) fn serve_resets<H: CardControlHal>(&mut self, hal: &mut H) -> u64 {
+    /// Has the resets that the guests of these VFs (a bit each) have requested wait until a later call leaves the VF out.
+    pub fn hold_resets(&mut self, vfs: u64) {
+        self.unpaid = vfs;
+    }
+
+    /// Serves the resets that guests have requested of their VFs. Returns two sets of VFs, a bit each: those that were reset,
+    /// and those whose reset waits for credit. Earlier messages of a reset VF are void at once. A throttled VF's reset stays
+    /// pending until a request of it may be served.
+    pub(super) fn serve_resets<H: CardControlHal>(&mut self, hal: &mut H) -> [u64; 2] {
         let (found, now) = (find_resets(hal), hal.now());
         let reset = |vf: &u8| found >> vf & 1 == 1;
-        let mut waiting = 0;
+        let (mut waiting, unpaid) = (0, found & self.unpaid);
         for vf in self.vfs().filter(reset) {
             self.cancel_requests(hal, vf);
-            let due = self.state_mut(vf).monitor.may_serve(now);
+            let due = unpaid >> vf & 1 == 0 && self.state_mut(vf).monitor.may_serve(now);
             waiting |= u64::from(!due) << vf;
         }
         let due = found & !waiting;
@@ -50,7 +56,7 @@ impl AvfPf {
             self.state_mut(vf).counters.resets += 1;
             self.reset_vf(hal, vf);
         }
-        due
+        [due, unpaid]
     }
 
     /// Resets every VF after notifying its driver, which then starts the VF again.

@@ -46,7 +46,7 @@ impl AvfPf {
             return Err(AvfPfRestoreError(what));
         }
         let mail = PfAdminQueues::restore(hal, vfs.len() as u16, &mail)?;
-        Ok(Self { vfs, held: 0, mail, wire })
+        Ok(Self { vfs, held: 0, unpaid: 0, mail, wire })
     }
 }
 

@@ -1,16 +1,20 @@
 //! Access of the PF driver to an AVF card: the PF's registers, memory for its admin queues, and orders to the card.
 //! No guest can reach this memory.
 
+use super::AvfCard;
 use crate::port::engine::bus::GuestBus;
 use avf::control::{CardCommand, CardControl};
 use avf::ids::MAX_VFS;
-use avf::pf_register::VPGEN_VFRTRIG;
+use avf::pf_register::{VFSWR, VPGEN_VFRTRIG};
 use avf::virtchnl::VfTrafficStatistics;
 use avf_nic::Nic;
+use driver::avf::pf::AvfPf;
 use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
 use i82576::Time;
-use pcie::{Bus, DmaFault, Function, Iova};
+use pcie::{Bus, DmaFault, Function, Iova, VfIndex, VfSet};
+use policy::PolicyError;
 use std::time::Duration;
+use units::WorkCost;
 
 /// Bytes of the PF driver's DMA memory: two queues of 32 descriptors with a buffer of 4 KB each.
 const MEMORY: usize = 2 * (1 + 32) * 4096;
@@ -22,11 +26,13 @@ pub(in crate::port::engine) struct PfDmaMemory {
     used: usize,
     /// True if the PF driver has changed state of the card on which the switch's tables and rates depend.
     pub(in crate::port::engine) changed: bool,
+    /// VFs whose requests or resets have caused such a change.
+    changed_by: VfSet,
 }
 
 impl PfDmaMemory {
     pub(super) fn new() -> Self {
-        Self { memory: vec![0; MEMORY].into(), used: 0, changed: true }
+        Self { memory: vec![0; MEMORY].into(), used: 0, changed: true, changed_by: VfSet::NONE }
     }
 
     /// Returns the guests' bus, extended by the memory of the PF driver.
@@ -77,6 +83,56 @@ pub(super) struct AvfPfHal<'a> {
     pub(super) pf_memory: &'a mut PfDmaMemory,
     pub(super) guests: &'a mut GuestBus,
     pub(super) now: Time,
+    /// True if the PF driver works for requests and resets of VFs, which are charged for it.
+    pub(super) charges: bool,
+}
+
+impl AvfPfHal<'_> {
+    /// Records work for a VF: its cost, and true if the switch's tables depend on it.
+    fn note_work(&mut self, vf: u8, cost: WorkCost, changes: bool) {
+        self.pf_memory.changed |= changes;
+        if self.charges
+            && let Some(vf) = VfIndex::new(vf)
+        {
+            self.card.owe(vf, cost);
+            if changes {
+                self.pf_memory.changed_by = self.pf_memory.changed_by.or([vf].into_iter().collect());
+            }
+        }
+    }
+}
+
+impl AvfCard {
+    /// Calls `act` with the PF driver and the driver's access to the card.
+    pub(super) fn with_pf<R>(
+        &mut self,
+        guests: &mut GuestBus,
+        now: Time,
+        act: impl FnOnce(&mut AvfPf, &mut AvfPfHal<'_>) -> R,
+    ) -> R {
+        let Self { card, pf, pf_memory, .. } = self;
+        act(pf, &mut AvfPfHal { card: &mut card.nic, pf_memory, guests, now, charges: false })
+    }
+
+    /// Has the PF driver apply the policy of a VF to the card.
+    pub(super) fn enforce(
+        &mut self,
+        vf: VfIndex,
+        guests: &mut GuestBus,
+        now: Time,
+    ) -> Result<(), PolicyError> {
+        let policy = self.decided[vf.index()].in_force();
+        self.with_pf(guests, now, |pf, hal| pf.set_policy(hal, vf.get(), policy))
+    }
+
+    /// Returns true if the switch's tables have to be computed again, at the cost of the VFs whose requests have changed
+    /// them.
+    pub(in crate::port::engine) fn take_changed(&mut self) -> bool {
+        for vf in std::mem::take(&mut self.pf_memory.changed_by).iter() {
+            self.card.nic.owe(vf, WorkCost::TABLES);
+        }
+        std::mem::take(&mut self.pf_memory.changed)
+    }
 }
 
 /// Offsets of the registers that reset VFs, which clears the VFs' filters.
@@ -88,7 +144,9 @@ impl Hal for AvfPfHal<'_> {
     }
 
     fn write(&mut self, offset: u32, value: u32) {
-        self.pf_memory.changed |= RESETS.contains(&offset);
+        if RESETS.contains(&offset) && value & VFSWR != 0 {
+            self.note_work(((offset - RESETS.start) / 4) as u8, WorkCost::SETUP, true);
+        }
         self.card.pf_write(offset, value, &mut self.pf_memory.bus(self.guests));
     }
 
@@ -128,7 +186,7 @@ impl DmaHal for AvfPfHal<'_> {
 
 impl CardControl for AvfPfHal<'_> {
     fn order(&mut self, vf: u8, order: CardCommand<'_>) {
-        self.pf_memory.changed |= order.changes_forwarding();
+        self.note_work(vf, WorkCost::ACCESS, order.changes_forwarding());
         self.card.order(vf, order);
     }
 

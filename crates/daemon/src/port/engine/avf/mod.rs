@@ -31,7 +31,7 @@ use avf::ids::{BAR0_SIZE, BAR3_SIZE, LINK_SPEED, MAX_VFS};
 use avf_nic::Nic;
 use driver::avf::pf::AvfPf;
 use driver::conduct::{QuarantineCause, VfConductVerdict};
-use hal::{AvfPfHal, PfDmaMemory};
+use hal::PfDmaMemory;
 use host::confine::PreparedSandbox;
 use i82576::Time;
 use iovm::{VirtualFunction, VirtualFunctionState};
@@ -64,25 +64,6 @@ pub(in crate::port) struct AvfCard {
     link_changed: bool,
     /// Threads that share the VFs; none if the port's own thread serves all of them.
     workers: Option<FrameWorkers<AvfCardPart>>,
-}
-
-impl AvfCard {
-    /// Calls `act` with the PF driver and the driver's access to the card.
-    fn with_pf<R>(
-        &mut self,
-        guests: &mut GuestBus,
-        now: Time,
-        act: impl FnOnce(&mut AvfPf, &mut AvfPfHal<'_>) -> R,
-    ) -> R {
-        let Self { card, pf, pf_memory, .. } = self;
-        act(pf, &mut AvfPfHal { card: &mut card.nic, pf_memory, guests, now })
-    }
-
-    /// Has the PF driver apply the policy of a VF to the card.
-    fn enforce(&mut self, vf: VfIndex, guests: &mut GuestBus, now: Time) -> Result<(), PolicyError> {
-        let policy = self.decided[vf.index()].in_force();
-        self.with_pf(guests, now, |pf, hal| pf.set_policy(hal, vf.get(), policy))
-    }
 }
 
 impl PortCard for AvfCard {
@@ -125,6 +106,15 @@ impl PortCard for AvfCard {
 
     fn take_work(&mut self) -> WorkCost {
         self.card.nic.take_work()
+    }
+
+    fn hold_requests(&mut self, vfs: VfSet) {
+        self.card.nic.hold_mail(vfs);
+        self.pf.hold_resets(vfs.bits());
+    }
+
+    fn settle_work(&mut self, charge: &mut dyn FnMut(VfIndex, WorkCost)) {
+        self.card.nic.settle_work(charge);
     }
 
     fn is_bus_master(&self, function: Function) -> bool {
@@ -172,6 +162,7 @@ impl PortCard for AvfCard {
         let link = self.link.then_some(LINK_SPEED);
         let visit = self.with_pf(bus, now, |pf, hal| {
             pf.set_link(hal, link);
+            hal.charges = true;
             pf.visit(hal)
         });
         let answered = VfSet::new(visit.answered);
@@ -194,10 +185,11 @@ impl PortCard for AvfCard {
     }
 
     fn poll(&mut self, now: Time, bus: &mut GuestBus, uplink: &mut PortUplink) -> PollResult {
+        let has_changed = self.take_changed();
         let Self { card, plane, rules, pf_memory, workers, .. } = self;
         plane.now = now;
         (plane.uplink.link, plane.uplink.receives) = (self.link, true);
-        if std::mem::take(&mut pf_memory.changed) {
+        if has_changed {
             card.nic.apply_policy(plane, &rules.mirrors());
             workers.iter_mut().for_each(FrameWorkers::change_tables);
         }

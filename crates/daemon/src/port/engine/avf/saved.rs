@@ -85,7 +85,7 @@ impl AvfCard {
         (guests, now): (&mut GuestBus, Time),
     ) -> Result<Self, PortEngineStartError> {
         let (mut card, mut pf_memory) = (Nic::new(VFS), PfDmaMemory::new());
-        let mut hal = AvfPfHal { card: &mut card, pf_memory: &mut pf_memory, guests, now };
+        let mut hal = AvfPfHal { card: &mut card, pf_memory: &mut pf_memory, guests, now, charges: false };
         let pf =
             AvfPf::probe(&mut hal, VFS).map_err(|error| PortEngineStartError::Card(error.to_string()))?;
         let counters = [PortCounters::default(); MAX_VFS];
@@ -165,7 +165,7 @@ impl AvfCard {
         }
         let (mut card, plane) = Nic::restore(card)?;
         let mut pf_memory = PfDmaMemory::new();
-        let mut hal = AvfPfHal { card: &mut card, pf_memory: &mut pf_memory, guests, now };
+        let mut hal = AvfPfHal { card: &mut card, pf_memory: &mut pf_memory, guests, now, charges: false };
         let mut pf = AvfPf::restore(&mut hal, pf)?;
         // Cards of earlier versions had eight VFs.
         hal.card.grow(VFS);

@@ -130,6 +130,14 @@ impl PortCard for MixedCard {
         self.avf.take_work()
     }
 
+    fn hold_requests(&mut self, vfs: VfSet) {
+        self.avf.hold_requests(vfs);
+    }
+
+    fn settle_work(&mut self, charge: &mut dyn FnMut(VfIndex, WorkCost)) {
+        self.avf.settle_work(charge);
+    }
+
     fn is_bus_master(&self, function: Function) -> bool {
         function.vf().is_some_and(|vf| self.of(vf).is_bus_master(function))
     }

@@ -60,6 +60,21 @@ fn function_level_reset_voids_the_vfs_pending_requests() {
 }
 
 #[test]
+fn reset_of_a_vf_without_credit_waits() {
+    let mut world = FourVfPort::active();
+    world.introduce(1, OFFERED);
+    world.pf.hold_resets(0b01);
+    [0, 1].into_iter().for_each(|vf| world.card.flr(vf));
+    let visit = world.pf.visit(&mut world.card);
+    assert_eq!((visit.resets, visit.more), (0b10, true));
+    assert_eq!(world.card.read(r::GLGEN_VFLRSTAT), 0b01, "the reset is not confirmed to the card");
+    world.pf.hold_resets(0);
+    let visit = world.pf.visit(&mut world.card);
+    assert_eq!((visit.resets, visit.more), (0b01, false));
+    assert!(!world.pf.vf_is_active(0));
+}
+
+#[test]
 fn vf_messages_after_a_reset_request_are_void() {
     let mut world = FourVfPort::active();
     world.card.sent.clear();
