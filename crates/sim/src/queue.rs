@@ -3,6 +3,9 @@
 //! A four-way heap whose entries and slots refer to each other, so that an event can be cancelled or moved
 //! without a search. A timer rescheduled for every packet leaves no stale entries. A queue that has reached
 //! its largest size allocates nothing.
+//!
+//! A popped event leaves its entry at the root free. The next scheduled event takes the free root and sinks to its
+//! place, so that an event that schedules its successor moves entries of the heap once and not twice.
 
 use alloc::vec::Vec;
 
@@ -43,6 +46,8 @@ pub struct EventQueue<E> {
     heap: Vec<HeapEntry>,
     slots: Vec<EventSlot<E>>,
     free: Vec<u32>,
+    /// True if the heap's root is free: its event was popped.
+    free_root: bool,
     sequence: u64,
     now: VirtualInstant,
 }
@@ -60,6 +65,7 @@ impl<E> EventQueue<E> {
             heap: Vec::new(),
             slots: Vec::new(),
             free: Vec::new(),
+            free_root: false,
             sequence: 0,
             now: VirtualInstant::ZERO,
         }
@@ -72,17 +78,18 @@ impl<E> EventQueue<E> {
 
     /// Returns the number of pending events in the queue.
     pub fn len(&self) -> usize {
-        self.heap.len()
+        self.heap.len() - usize::from(self.free_root)
     }
 
     /// Returns `true` if no event is pending.
     pub fn is_empty(&self) -> bool {
-        self.heap.is_empty()
+        self.len() == 0
     }
 
     /// Returns the time of the queue's next event.
     pub fn next_at(&self) -> Option<VirtualInstant> {
-        self.heap.first().map(|entry| entry.at)
+        let first = if self.free_root { self.first_child(0)? } else { 0 };
+        self.heap.get(first).map(|entry| entry.at)
     }
 
     /// Schedules `event` for `at`, after everything already scheduled for that time. If `at` is in the past, the
@@ -90,20 +97,32 @@ impl<E> EventQueue<E> {
     pub fn schedule(&mut self, at: VirtualInstant, event: E) -> EventKey {
         let slot = self.take_slot(event);
         let entry = self.entry(at, slot);
-        self.heap.push(entry);
-        self.rise(self.heap.len() - 1);
+        if core::mem::take(&mut self.free_root) {
+            self.heap[0] = entry;
+            self.sink(0);
+        } else {
+            self.heap.push(entry);
+            self.rise(self.heap.len() - 1);
+        }
         EventKey { slot, generation: self.slots[slot as usize].generation }
     }
 
     /// Removes and returns a pending event. Returns `None` if it was popped or cancelled before.
     pub fn cancel(&mut self, key: EventKey) -> Option<E> {
+        self.fill_root();
         let position = self.position_of(key)?;
-        Some(self.remove(position))
+        let slot = self.heap.swap_remove(position).slot;
+        if position < self.heap.len() {
+            let position = self.rise(position);
+            self.sink(position);
+        }
+        Some(self.release(slot))
     }
 
     /// Moves a pending event to another time, behind all events already scheduled for that time. Returns `false` if the
     /// event was popped or cancelled before.
     pub fn reschedule(&mut self, key: EventKey, at: VirtualInstant) -> bool {
+        self.fill_root();
         let Some(position) = self.position_of(key) else { return false };
         self.heap[position] = self.entry(at, key.slot);
         let position = self.rise(position);
@@ -138,14 +157,16 @@ impl<E> EventQueue<E> {
 
     /// Removes and returns the next event, and advances the current time to its time.
     pub fn pop(&mut self) -> Option<(VirtualInstant, E)> {
-        let at = self.next_at()?;
-        self.now = at;
-        Some((at, self.remove(0)))
+        self.fill_root();
+        let HeapEntry { at, slot, .. } = *self.heap.first()?;
+        (self.now, self.free_root) = (at, true);
+        Some((at, self.release(slot)))
     }
 
     /// Removes and returns the next event if it is before `end`; otherwise advances the current time to
     /// `end`.
     pub fn pop_before(&mut self, end: VirtualInstant) -> Option<(VirtualInstant, E)> {
+        self.fill_root();
         match self.next_at() {
             Some(at) if at < end => self.pop(),
             _ => {
@@ -174,16 +195,22 @@ impl<E> EventQueue<E> {
         (slot.generation == key.generation && slot.event.is_some()).then_some(slot.position as usize)
     }
 
-    fn remove(&mut self, position: usize) -> E {
-        let entry = self.heap.swap_remove(position);
-        if position < self.heap.len() {
-            let position = self.rise(position);
-            self.sink(position);
+    /// Moves the heap's last entry to its root, if the root is free.
+    fn fill_root(&mut self) {
+        if core::mem::take(&mut self.free_root) {
+            self.heap.swap_remove(0);
+            if !self.heap.is_empty() {
+                self.sink(0);
+            }
         }
-        let slot = &mut self.slots[entry.slot as usize];
-        slot.generation = slot.generation.wrapping_add(1);
-        self.free.push(entry.slot);
-        slot.event.take().expect("the slot of a heap entry holds its event")
+    }
+
+    /// Removes and returns the event of a slot, which is free from then on.
+    fn release(&mut self, slot: u32) -> E {
+        let found = &mut self.slots[slot as usize];
+        found.generation = found.generation.wrapping_add(1);
+        self.free.push(slot);
+        found.event.take().expect("the slot of a heap entry holds its event")
     }
 
     /// Moves an entry of the event heap towards the root until its parent is not later. Returns the entry's new index.

@@ -133,6 +133,8 @@ pub trait CycleSink {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChargedCycles {
     cycles: [u64; CycleCategory::COUNT],
+    /// Sum of `cycles`.
+    total: u64,
     touched: u32,
 }
 
@@ -141,7 +143,7 @@ const _: () = assert!(CycleCategory::COUNT <= 32);
 
 impl Default for ChargedCycles {
     fn default() -> Self {
-        ChargedCycles { cycles: [0; CycleCategory::COUNT], touched: 0 }
+        ChargedCycles { cycles: [0; CycleCategory::COUNT], total: 0, touched: 0 }
     }
 }
 
@@ -152,13 +154,14 @@ impl ChargedCycles {
     }
 
     /// Returns the sum of all cycles charged to a step, over all categories.
+    #[inline]
     pub fn total(&self) -> u64 {
-        self.iter().map(|(_, cycles)| cycles).sum()
+        self.total
     }
 
     /// Returns `true` if no cycles are charged to the step.
     pub fn is_empty(&self) -> bool {
-        self.iter().all(|(_, cycles)| cycles == 0)
+        self.total == 0
     }
 
     /// Returns the categories with charged cycles, and those cycles, in index order.
@@ -179,6 +182,7 @@ impl CycleSink for ChargedCycles {
     fn charge(&mut self, category: CycleCategory, cycles: u64) {
         let sum = &mut self.cycles[category.index()];
         *sum = sum.saturating_add(cycles);
+        self.total = self.total.saturating_add(cycles);
         self.touched |= 1 << category.index();
     }
 }

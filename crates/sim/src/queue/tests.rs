@@ -153,6 +153,7 @@ proptest! {
                 EventQueueOperation::Cancel(_) | EventQueueOperation::Reschedule(..) => {}
             }
             assert_eq!(queue.len(), model.len());
+            assert_eq!(queue.next_at().map(VirtualInstant::picos), model.keys().next().map(|(time, _)| *time));
         }
     }
 }
