@@ -1,5 +1,5 @@
 //! A card with its PF driver and its wire. Frames reach the card only when their effect could be observed: when a guest
-//! polls, when a throttled interrupt is due, and when the next frame would interrupt. The caller delivers the
+//! polls, when a throttled interrupt is due, and when the next frame would interrupt a VF. The caller delivers the
 //! interrupts.
 
 use super::bus::{FunctionMemory, PortBus, PortVirtualFunctions};
@@ -31,6 +31,8 @@ pub(crate) struct NicPort {
     pub(crate) functions: PortVirtualFunctions,
     /// Bit mask of VFs whose receive interrupt waits for its interval or its unmasking.
     waiting: u8,
+    /// Time by which the card has to be polled even if no frame arrives.
+    deadline: Option<VirtualInstant>,
 }
 
 /// Converts an instant to the time of the card's clock: whole nanoseconds, rounded down.
@@ -127,8 +129,15 @@ impl NicPort {
         let (pf, manager) = bring_up(&mut nic, number, vfs, (spoofchk, limits))?;
         let line =
             ClientWire::new(ClientTraffic::Silent, WireProperties::GIGABIT, &[], clients_chance(0, number));
-        let mut port =
-            Self { nic, pf, manager, line, functions: PortVirtualFunctions::default(), waiting: 0 };
+        let mut port = Self {
+            nic,
+            pf,
+            manager,
+            line,
+            functions: PortVirtualFunctions::default(),
+            waiting: 0,
+            deadline: None,
+        };
         for (vf, recipient) in VfIndex::all().zip(recipients) {
             port.hand_over(vf, *recipient, chipset)?;
         }
@@ -171,10 +180,33 @@ impl NicPort {
         }
         self.waiting |= self.line.delivered;
         self.waiting &= !core::mem::take(&mut self.functions.received);
+        let arrival = self.line.next_arrival().filter(|_| !self.all_wait());
+        self.deadline = poll.deadline.map(|at| VirtualInstant::from_nanos(at.as_nanos()));
+        [arrival, self.deadline].into_iter().flatten().min()
+    }
+
+    /// Lets a frame arrive at `now` without a poll of the card, if no VF could notice the frame: the VF's interrupt is
+    /// due later, and a guest that polls calls `sync`. Returns the time by which the port has to be called again, or
+    /// `None` if the card has to be polled now.
+    pub(crate) fn pass(&mut self, now: VirtualInstant) -> Option<VirtualInstant> {
+        if self.all_wait() || self.deadline.is_some_and(|at| at <= now) {
+            return None;
+        }
+        self.line.advance(now);
+        let arrival = self.line.next_after(now).filter(|_| self.line.is_only_for(self.waiting))?;
+        Some(self.deadline.map_or(arrival, |deadline| deadline.min(arrival)))
+    }
+
+    /// Returns `true` if no VF's next frame would interrupt.
+    fn all_wait(&self) -> bool {
         let all = (1u16 << self.functions.paths.len()) - 1;
-        let arrival = self.line.next_arrival().filter(|_| u16::from(self.waiting) & all != all);
-        let deadline = poll.deadline.map(|at| VirtualInstant::from_nanos(at.as_nanos()));
-        [arrival, deadline].into_iter().flatten().min()
+        u16::from(self.waiting) & all == all
+    }
+
+    /// Returns the number of frames from the wire before `now`, which the card may not have received. While all VFs
+    /// wait, only received frames are counted.
+    pub(crate) fn arrived(&self, now: VirtualInstant) -> u64 {
+        self.line.frames + if self.all_wait() { 0 } else { self.line.arriving_before(now) }
     }
 }
 

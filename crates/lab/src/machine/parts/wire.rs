@@ -96,11 +96,14 @@ struct TrafficClient {
     ready: VirtualInstant,
 }
 
-/// Frame on the wire from a client to the card, with its arrival time.
+/// Frames on the wire that a client has sent back to back and that the card has not received.
 #[derive(Debug, Clone, Copy)]
-struct FrameInFlight {
-    arrives: VirtualInstant,
+struct BurstInFlight {
     client: usize,
+    frames: u32,
+    /// Time at which the burst's next frame arrives at the card.
+    arrives: VirtualInstant,
+    /// Sequence number of the burst's next frame.
     sequence: u32,
 }
 
@@ -117,8 +120,8 @@ pub(crate) struct ClientWire {
     clients: Vec<TrafficClient>,
     /// Random generator of the lengths of clients' bursts.
     chance: RandomStream,
-    flights: VecDeque<FrameInFlight>,
-    /// Time at which the wire is free for the clients' next frame.
+    bursts: VecDeque<BurstInFlight>,
+    /// Time at which the wire is free for the clients' next frame: the arrival of the last frame in flight.
     free: VirtualInstant,
     /// Index of the client that sends next on the wire.
     turn: usize,
@@ -182,7 +185,7 @@ impl ClientWire {
             wire,
             clients: clients.collect(),
             chance,
-            flights: VecDeque::new(),
+            bursts: VecDeque::new(),
             free: VirtualInstant::ZERO,
             turn: 0,
             length,
@@ -225,13 +228,43 @@ impl ClientWire {
 
     /// Returns the arrival time of the wire's next frame in flight.
     pub(crate) fn next_arrival(&self) -> Option<VirtualInstant> {
-        self.flights.front().map(|flight| flight.arrives)
+        self.bursts.front().map(|burst| burst.arrives)
+    }
+
+    /// Returns the arrival time of the wire's next frame after `now`.
+    pub(crate) fn next_after(&self, now: VirtualInstant) -> Option<VirtualInstant> {
+        let frame = self.frame_time;
+        self.bursts.iter().find_map(|burst| match burst.arrives {
+            first if first > now => Some(first),
+            first => {
+                let passed = 1 + now.since(first).picos() / frame.picos();
+                (passed < burst.frames.into()).then(|| first + frame.times(passed))
+            }
+        })
+    }
+
+    /// Returns `true` if all frames that have arrived are for VFs in the bit mask `waiting`, and nothing depends on the
+    /// time at which the card receives them. A broadcast is for all VFs, and clients that wait for a response or keep
+    /// a rate are left alone.
+    pub(crate) fn is_only_for(&self, waiting: u8) -> bool {
+        let is_for = |burst: &BurstInFlight| waiting >> (self.clients[burst.client].vf & 7) & 1 != 0;
+        matches!(self.traffic, ClientTraffic::Udp | ClientTraffic::Tcp { .. })
+            && self.bursts.iter().take_while(|burst| burst.arrives <= self.now).all(is_for)
+    }
+
+    /// Returns the number of frames in flight that arrive before `end`.
+    pub(crate) fn arriving_before(&self, end: VirtualInstant) -> u64 {
+        let count = |burst: &BurstInFlight| {
+            let arrival = |n: &u32| burst.arrives + self.frame_time.times(u64::from(*n));
+            (0..burst.frames).take_while(|n| arrival(n) < end).count() as u64
+        };
+        self.bursts.iter().map(count).sum()
     }
 
     /// Sends for all clients of the wire: streams up to their window, datagrams until a frame arrives in the
     /// future.
     fn send(&mut self) {
-        let far_enough = |line: &Self| line.flights.back().is_some_and(|last| last.arrives > line.now);
+        let far_enough = |line: &Self| line.free > line.now;
         let has_no_end =
             matches!(self.traffic, ClientTraffic::Udp | ClientTraffic::Broadcast) || self.traffic.is_paced();
         while !(has_no_end && far_enough(self)) && self.send_burst() {}
@@ -247,19 +280,22 @@ impl ClientWire {
             }
             self.turn = index + 1;
             let client = &mut self.clients[index];
-            let mut at = self.free.max(client.ready);
-            client.asked = Some(at);
-            for _ in 0..count {
-                at += self.frame_time;
-                self.flights.push_back(FrameInFlight { arrives: at, client: index, sequence: client.next });
-                client.next = client.next.wrapping_add(TCP_PAYLOAD as u32);
-            }
-            if let Some(permille) = self.traffic.pace(at) {
+            let begins = self.free.max(client.ready);
+            client.asked = Some(begins);
+            self.bursts.push_back(BurstInFlight {
+                client: index,
+                frames: count,
+                arrives: begins + self.frame_time,
+                sequence: client.next,
+            });
+            client.next = client.next.wrapping_add(count.wrapping_mul(TCP_PAYLOAD as u32));
+            let ends = begins + self.frame_time.times(count.into());
+            if let Some(permille) = self.traffic.pace(ends) {
                 let share = self.frame_time.times(u64::from(count) * self.clients.len() as u64 * 1_000);
                 let client = &mut self.clients[index];
                 client.ready += VirtualDuration::from_picos(share.picos() / u64::from(permille));
             }
-            self.free = at;
+            self.free = ends;
             return true;
         }
         false
@@ -291,6 +327,20 @@ impl ClientWire {
             }
             ClientTraffic::RequestResponse => client.asked.is_none().into(),
         }
+    }
+
+    /// Removes the next frame from the wire if it has arrived. Returns the frame's burst as it was before.
+    fn take_arrived(&mut self) -> Option<BurstInFlight> {
+        let burst = self.bursts.front_mut().filter(|burst| burst.arrives <= self.now)?;
+        let before = *burst;
+        if burst.frames == 1 {
+            self.bursts.pop_front();
+        } else {
+            burst.frames -= 1;
+            burst.arrives += self.frame_time;
+            burst.sequence = burst.sequence.wrapping_add(TCP_PAYLOAD as u32);
+        }
+        Some(before)
     }
 
     /// Handles a guest's TCP acknowledgement at its client.
@@ -341,19 +391,18 @@ impl UplinkWire for ClientWire {
     }
 
     fn receive(&mut self, into: &mut [u8]) -> Option<usize> {
-        let flight = *self.flights.front().filter(|flight| flight.arrives <= self.now)?;
-        self.flights.pop_front();
+        let BurstInFlight { client: sender, sequence, .. } = self.take_arrived()?;
         let length = self.length.max(SHORTEST);
-        let (frame, client) = (into.get_mut(..length)?, &self.clients[flight.client]);
+        let (frame, client) = (into.get_mut(..length)?, &self.clients[sender]);
         frame.fill(0);
-        let packet = self.packet(flight.sequence);
+        let packet = self.packet(sequence);
         let all = self.traffic == ClientTraffic::Broadcast;
         let to = if all { MacAddress::BROADCAST } else { client.guest };
         packet::fill(&mut frame[..self.length], client.own, to, packet);
         if let ReceivedPacket::Udp(_) = packet {
-            packet::set_number(&mut frame[..self.length], flight.sequence);
+            packet::set_number(&mut frame[..self.length], sequence);
         }
-        for client in if all { &self.clients[..] } else { &self.clients[flight.client..=flight.client] } {
+        for client in if all { &self.clients[..] } else { &self.clients[sender..=sender] } {
             self.delivered |= 1 << (client.vf & 7);
             self.frames += 1;
         }

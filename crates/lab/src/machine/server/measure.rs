@@ -4,14 +4,13 @@
 use super::{ServerMachine, ServerSimulation};
 use crate::machine::books::ConservationChecks;
 use crate::machine::engine::ModelDefect;
-use crate::machine::parts::card::NicPort;
 use crate::machine::parts::guest::GuestKernel;
 use crate::machine::parts::split::ServiceDomainNetwork;
 use hypervisor::account::{CycleCategory, CycleUsage};
 use hypervisor::cpu::HardwareThreadId;
 use hypervisor::domain::DomainKind;
 use nic::PoolCounters;
-use sim::VirtualDuration;
+use sim::{VirtualDuration, VirtualInstant};
 
 /// Results of a measured interval of the server.
 #[derive(Debug, Clone)]
@@ -59,7 +58,8 @@ impl ServerSimulation {
         warm_up: VirtualDuration,
         span: VirtualDuration,
     ) -> Result<ServerResults, ModelDefect> {
-        let (before, usage) = self.observe((warm_up, span), ServerMachine::counts)?;
+        let begin = self.core.now() + warm_up;
+        let (before, usage) = self.observe((warm_up, span), |system: &ServerMachine| system.counts(begin))?;
         let (processors, vms) = (&self.core.processors, &self.system.vms);
         // On a bare machine only its own kernel switches between programs.
         let native = vms.iter().filter(|vm| vm.hardware.kind == DomainKind::Native);
@@ -80,7 +80,7 @@ impl ServerSimulation {
             overhead_guests: vms.iter().map(|vm| usage.hypervisor_for(vm.hardware.domain)).sum(),
             elapsed: span,
             hertz: processors.config().clock.hertz(),
-            after: self.system.counts(),
+            after: self.system.counts(self.core.now()),
             before,
             usage,
         })
@@ -88,7 +88,7 @@ impl ServerSimulation {
 }
 
 impl ServerMachine {
-    fn counts(&self) -> ServerCounters {
+    fn counts(&self, now: VirtualInstant) -> ServerCounters {
         let mut sum = ServerCounters::default();
         for vm in &self.vms {
             let counters = vm.counters();
@@ -99,9 +99,9 @@ impl ServerMachine {
             sum.reordered += counters.reordered;
             sum.offered += counters.written_messages;
         }
-        for NicPort { line, .. } in &self.ports {
-            sum.offered += line.frames;
-            sum.answered.push(line.round_trips.len());
+        for port in &self.ports {
+            sum.offered += port.arrived(now);
+            sum.answered.push(port.line.round_trips.len());
         }
         sum.moves = self.split.as_ref().map_or(0, ServiceDomainNetwork::moves);
         sum

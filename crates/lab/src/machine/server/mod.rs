@@ -90,7 +90,10 @@ impl Actor for ServerMachine {
         match event {
             ServerEvent::Port(port) => {
                 self.port_events[port] = None;
-                self.sync(port, now, core);
+                match self.ports[port].pass(now) {
+                    Some(next) => self.port_events[port] = Some(core.schedule(next, event)),
+                    None => self.sync(port, now, core),
+                }
             }
             ServerEvent::Timer(vm) => {
                 self.timers[vm] = None;

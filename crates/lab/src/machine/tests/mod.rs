@@ -7,6 +7,7 @@ mod netback;
 mod overflow;
 mod responses;
 mod split;
+mod wire;
 
 use super::{
     ClientTraffic, NetbackOptions, NetworkAccessMode, ServerSetup, ServerSimulation, TrafficLimits,
