@@ -1,8 +1,10 @@
 //! A TCP stream to the guest. Through the service domain: the card's interrupt, a poll, the bridge, the back end's copy
 //! into a guest page and an event, and the reverse for each acknowledgement. With a queue of the card for the guest: no
-//! bridge and no copy, and the guest's pages stay mapped for the card (Santos et al., USENIX ATC 2008). With an
-//! assigned card: the guest's own interrupt and poll. No frame is lost or merged, and the guest sends only
-//! acknowledgements.
+//! bridge and no copy, and grants are reused (Santos et al., USENIX ATC 2008). The pages of received frames stay mapped
+//! for the card, and those of acknowledgements for the back end, which reads headers there. With an assigned card: the
+//! guest's own interrupt and poll. No frame is lost or merged, and the guest sends only acknowledgements.
+
+mod guest_steps;
 
 use super::{DeviceAccessMode, ServiceAndGuestDomains, upcall};
 use crate::machine::books::ConservationChecks;
@@ -56,6 +58,8 @@ struct ServiceDomainState {
     turn: u8,
     /// Number of polled frames that wait for the back end.
     queued: u64,
+    /// Number of the guest's transmit pages that stay mapped, because the front end reuses their grants.
+    mapped: u64,
 }
 
 /// State of the guest, whose program reads the stream.
@@ -268,7 +272,7 @@ impl NicMachine {
                 let bridge = if is_sorted { 0 } else { core.table[CostConstant::Bridge] };
                 step.charge(CycleCategory::Kernel, core.table[CostConstant::Softirq]);
                 step.charge(CycleCategory::Backend, acks * core.table[CostConstant::Backend]);
-                step.charge(CycleCategory::Grant, acks * core.table[CostConstant::GrantMapUnmap]);
+                self.map(step, acks, &core.table);
                 step.charge(CycleCategory::Bridge, acks * bridge);
                 step.charge(
                     CycleCategory::Driver,
@@ -282,87 +286,17 @@ impl NicMachine {
         }
     }
 
-    fn execute_guest(&mut self, mut step: VcpuStep, core: &mut NetworkCore) {
-        let mut calls = false;
-        if self.guest.interrupted {
-            self.guest.interrupted = false;
-            self.guest.polls = true;
-            self.domains.guest_takes(&mut step, &core.table);
-        } else if self.guest.polls {
-            calls = self.guest_polls(&mut step, core);
-        } else if self.guest.unread > 0 {
-            self.guest_reads(&mut step, core);
+    /// Charges the back end for access to the pages of acknowledgements. With reused grants each page of the ring is
+    /// mapped once, and then the headers of an acknowledgement are read in place.
+    fn map(&mut self, step: &mut VcpuStep, acks: u64, table: &CostTable) {
+        let mut pages = acks;
+        if self.domains.path == DeviceAccessMode::Vmdq {
+            pages = acks.min(u64::from(split::ring::SLOTS) - self.service.mapped);
+            self.service.mapped += pages;
+            let read = table.bytes(CostConstant::CopyCold, TCP_HEADERS as u64);
+            step.charge(CycleCategory::Backend, acks * read);
         }
-        let guest = &self.guest;
-        let works = guest.interrupted || guest.polls || guest.unread > 0;
-        let then = if works { VcpuStepOutcome::Continue } else { VcpuStepOutcome::Block };
-        if calls {
-            step.charge(CycleCategory::Hypercall, core.table[CostConstant::HypercallPv]);
-            ServiceAndGuestDomains::send(core, self.domains.service, &mut step);
-        }
-        if then == VcpuStepOutcome::Block {
-            self.domains.guest_sleeps(&mut step, &core.table);
-        }
-        let done = step.now();
-        core.finish(step, then);
-        if calls {
-            self.service.called = true;
-            core.wake(self.domains.service, done);
-        }
-    }
-
-    /// Polls the network card or the front end for the guest. Returns `true` if the service domain must be notified of
-    /// new acknowledgements.
-    fn guest_polls(&mut self, step: &mut VcpuStep, core: &mut NetworkCore) -> bool {
-        let is_direct = self.domains.path == DeviceAccessMode::Direct;
-        let frames = if is_direct {
-            self.poll(step, core)
-        } else {
-            let frames = self.guest.inbox.min(TURN);
-            step.charge(CycleCategory::Kernel, core.table[CostConstant::Softirq]);
-            step.charge(CycleCategory::Driver, core.table[CostConstant::NapiEntry]);
-            step.charge(CycleCategory::Driver, frames * core.table[CostConstant::Frontend]);
-            self.guest.inbox -= frames;
-            self.guest.polls = self.guest.inbox > 0;
-            frames
-        };
-        let (guest, table) = (&mut self.guest, &core.table);
-        step.charge(
-            CycleCategory::Kernel,
-            frames * (table[CostConstant::RxSkb] + table[CostConstant::RxTcp]),
-        );
-        guest.unread += frames;
-        guest.unacknowledged += frames;
-        let acks = guest.unacknowledged / PER_ACK;
-        guest.unacknowledged %= PER_ACK;
-        guest.acknowledged += acks;
-        step.charge(CycleCategory::Kernel, acks * table[CostConstant::RxAck]);
-        let sending = if is_direct { CostConstant::TxDriver } else { CostConstant::Frontend };
-        step.charge(CycleCategory::Driver, acks * table[sending]);
-        if is_direct {
-            step.charge(CycleCategory::Driver, u64::from(acks > 0) * table[CostConstant::MmioWrite]);
-            self.left += acks;
-            return false;
-        }
-        // A back end with pending acknowledgements checks for more before it sleeps.
-        let calls = guest.acks == 0 && acks > 0;
-        guest.acks += acks;
-        calls && !self.service.called
-    }
-
-    /// Makes the guest's program read up to `READ` frames with a system call, which opens the stream's window.
-    fn guest_reads(&mut self, step: &mut VcpuStep, core: &mut NetworkCore) {
-        let frames = self.guest.unread.min(READ);
-        step.charge(CycleCategory::User, core.table[CostConstant::RxWake]);
-        for _ in 0..frames {
-            let is_near = self.guest.buffers.touch(&mut self.cache, TCP_PAYLOAD as u64);
-            let rate = if is_near { CostConstant::RxCopy } else { CostConstant::CopyCold };
-            step.charge(CycleCategory::User, core.table.bytes(rate, TCP_PAYLOAD as u64));
-        }
-        self.bulk.count(self.guest.read, step.began());
-        self.guest.unread -= frames;
-        self.guest.read += frames;
-        self.await_frames(step.began(), core);
+        step.charge(CycleCategory::Grant, pages * table[CostConstant::GrantMapUnmap]);
     }
 }
 
