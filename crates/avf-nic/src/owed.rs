@@ -2,24 +2,9 @@
 //! VFs' accounts. A VF without credit keeps its messages in its own mailbox.
 
 use crate::card::Nic;
-use avf::ids::MAX_VFS;
+use crate::scratch::OwedWork;
 use pcie::{VfIndex, VfSet};
 use units::WorkCost;
-
-/// Cost of work for each VF that the port has not charged yet, and the VFs without credit.
-#[derive(Debug, Clone)]
-pub(crate) struct OwedWork {
-    costs: [WorkCost; MAX_VFS],
-    vfs: VfSet,
-    /// VFs whose messages stay in their mailboxes.
-    pub(crate) held: VfSet,
-}
-
-impl Default for OwedWork {
-    fn default() -> Self {
-        Self { costs: [WorkCost::default(); MAX_VFS], vfs: VfSet::NONE, held: VfSet::NONE }
-    }
-}
 
 impl Nic {
     /// Adds the cost of work for a VF, which the next call of [`Nic::settle_work`] charges.

@@ -1,10 +1,11 @@
 //! Memory for the frames and descriptors that pass through the card in one call. No later call reads its contents.
 
-use crate::owed::OwedWork;
 use crate::plain::BurstDescriptors;
 use crate::tx_ring::PacketDescriptors;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use avf::ids::MAX_VFS;
+use pcie::VfSet;
 use plane::{FrameTrunk, PortIndex, PortSet};
 use rings::FrameMemory;
 use units::WorkCost;
@@ -31,6 +32,21 @@ pub(crate) struct PollScratchMemory {
     pub(crate) gathered: PacketDescriptors,
     /// Bytes of a received frame, followed by its frame check sequence.
     pub(crate) checked: Vec<u8>,
+}
+
+/// Cost of work for each VF that the port has not charged yet, and the VFs without credit.
+#[derive(Debug, Clone)]
+pub(crate) struct OwedWork {
+    pub(crate) costs: [WorkCost; MAX_VFS],
+    pub(crate) vfs: VfSet,
+    /// VFs whose messages stay in their mailboxes.
+    pub(crate) held: VfSet,
+}
+
+impl Default for OwedWork {
+    fn default() -> Self {
+        Self { costs: [WorkCost::default(); MAX_VFS], vfs: VfSet::NONE, held: VfSet::NONE }
+    }
 }
 
 /// VFs that other parts of the card or cards of other families serve, and the trunk to these.

@@ -124,7 +124,7 @@ impl fmt::Debug for VlanIds {
 
 #[cfg(test)]
 mod tests {
-    use super::{VlanIdError, VlanIds};
+    use super::{LAST_VLAN, VlanIdError, VlanIds};
     use alloc::collections::BTreeSet;
     use alloc::string::ToString;
     use alloc::vec::Vec;

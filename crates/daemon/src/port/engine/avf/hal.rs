@@ -1,18 +1,15 @@
 //! Access of the PF driver to an AVF card: the PF's registers, memory for its admin queues, and orders to the card.
 //! No guest can reach this memory.
 
-use super::AvfCard;
 use crate::port::engine::bus::GuestBus;
 use avf::control::{CardCommand, CardControl};
 use avf::ids::MAX_VFS;
 use avf::pf_register::{VFSWR, VPGEN_VFRTRIG};
 use avf::virtchnl::VfTrafficStatistics;
 use avf_nic::Nic;
-use driver::avf::pf::AvfPf;
 use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
 use i82576::Time;
 use pcie::{Bus, DmaFault, Function, Iova, VfIndex, VfSet};
-use policy::PolicyError;
 use std::time::Duration;
 use units::WorkCost;
 
@@ -27,7 +24,7 @@ pub(in crate::port::engine) struct PfDmaMemory {
     /// True if the PF driver has changed state of the card on which the switch's tables and rates depend.
     pub(in crate::port::engine) changed: bool,
     /// VFs whose requests or resets have caused such a change.
-    changed_by: VfSet,
+    pub(super) changed_by: VfSet,
 }
 
 impl PfDmaMemory {
@@ -99,39 +96,6 @@ impl AvfPfHal<'_> {
                 self.pf_memory.changed_by = self.pf_memory.changed_by.or([vf].into_iter().collect());
             }
         }
-    }
-}
-
-impl AvfCard {
-    /// Calls `act` with the PF driver and the driver's access to the card.
-    pub(super) fn with_pf<R>(
-        &mut self,
-        guests: &mut GuestBus,
-        now: Time,
-        act: impl FnOnce(&mut AvfPf, &mut AvfPfHal<'_>) -> R,
-    ) -> R {
-        let Self { card, pf, pf_memory, .. } = self;
-        act(pf, &mut AvfPfHal { card: &mut card.nic, pf_memory, guests, now, charges: false })
-    }
-
-    /// Has the PF driver apply the policy of a VF to the card.
-    pub(super) fn enforce(
-        &mut self,
-        vf: VfIndex,
-        guests: &mut GuestBus,
-        now: Time,
-    ) -> Result<(), PolicyError> {
-        let policy = self.decided[vf.index()].in_force();
-        self.with_pf(guests, now, |pf, hal| pf.set_policy(hal, vf.get(), policy))
-    }
-
-    /// Returns true if the switch's tables have to be computed again, at the cost of the VFs whose requests have changed
-    /// them.
-    pub(in crate::port::engine) fn take_changed(&mut self) -> bool {
-        for vf in std::mem::take(&mut self.pf_memory.changed_by).iter() {
-            self.card.nic.owe(vf, WorkCost::TABLES);
-        }
-        std::mem::take(&mut self.pf_memory.changed)
     }
 }
 

@@ -4,13 +4,14 @@
 //! |---|---|
 //! | `access` | configuration space and registers, as clients reach them |
 //! | `parts` | register pages that guests map; parts of the card, which workers run |
-//! | `hal` | the PF driver's access to the card |
+//! | `hal`, `pf` | the PF driver's access to the card; runs of the driver |
 //! | `saved` | creates, saves and restores a port |
 //! | `report` | counters and status |
 
 mod access;
 mod hal;
 mod parts;
+mod pf;
 mod report;
 mod saved;
 
