@@ -71,6 +71,13 @@ fn cost_table_of_modern_machines_is_not_fitted() {
     assert_eq!(fitted(CostTable::modern()), Ok(CostTable::modern()));
 }
 
+/// Returns `true` if no run of the target has ten ports and many guests, which take too long in a debug build.
+fn is_brief(target: &CalibrationTarget) -> bool {
+    let is_long =
+        |point: &ExperimentPointRef| ["fig14", "fig15", "fig16", "fig17"].contains(&point.experiment);
+    !target.points.iter().any(is_long)
+}
+
 /// Checks the calibration residuals of a single port only: ten ports take too long in a debug build.
 #[test]
 fn calibration_residuals_of_one_port_match_the_stored_file() {
@@ -120,7 +127,42 @@ fn predicted_calibration_target_has_valid_points_and_metrics() {
         assert_points(target);
         assert_ne!(target.unit(), "", "{}", target.name);
     }
-    assert!(sensitivity().is_ok(), "{:?}", sensitivity());
+}
+
+#[test]
+fn stored_sensitivity_has_each_prediction_and_known_constants() {
+    let predictions = predictions(&experiments::catalogue());
+    let expected: Vec<_> = predictions.iter().map(|target| (target.name, target.unit())).collect();
+    let values = &sensitivity().unwrap().values;
+    let stored: Vec<_> = values.iter().map(|value| (value.what.as_str(), value.unit.as_str())).collect();
+    assert_eq!(stored, expected, "{STORE}");
+    let table = CostTable::nehalem();
+    for effect in values.iter().flat_map(|value| &value.effects) {
+        assert!(table.iter().any(|row| row.name == effect.constant), "{}: {STORE}", effect.constant);
+    }
+}
+
+/// Remedy for a sensitivity file of another model.
+const STORE: &str =
+    "run `softiov lab calibrate --sensitivity predictions --out crates/lab/data/sensitivity.toml`";
+
+#[test]
+fn stored_sensitivity_values_match_the_model() {
+    let all = predictions(&experiments::catalogue());
+    let bench = CalibrationRunner::new(
+        all.into_iter().filter(|target| is_brief(target)).collect(),
+        NonZeroUsize::MIN,
+    );
+    let found = bench.run(&[Vec::new()]).unwrap();
+    let values = &sensitivity().unwrap().values;
+    for (target, found) in bench.targets().iter().zip(&found[0]) {
+        let stored = values.iter().find(|value| value.what == target.name).unwrap().value;
+        assert!(
+            (found / stored - 1.0).abs() < 0.01,
+            "{}: the model gives {found}, the file {stored}: {STORE}",
+            target.name
+        );
+    }
 }
 
 /// Checks that a fifth more of the cost of an emulated EOI has a proportional effect where EOIs are emulated, and none
