@@ -46,7 +46,7 @@ pub use engine::{Actor, ModelDefect, Simulation, SimulationCore};
 pub use invariant::InvariantViolation;
 pub use parts::card::TrafficLimits;
 pub use parts::quality;
-pub use parts::wire::ClientTraffic;
+pub use parts::traffic::ClientTraffic;
 pub use server::setup::{
     InterDomainSender, InterDomainTraffic, NetbackOptions, NetworkAccessMode, ServerBuildError, ServerSetup,
     VcpuScheduling,

@@ -3,7 +3,8 @@
 //! interrupts.
 
 use super::bus::{FunctionMemory, PortBus, PortVirtualFunctions};
-use super::wire::{ClientTraffic, ClientWire};
+use super::traffic::ClientTraffic;
+use super::wire::ClientWire;
 use crate::machine::chipset::{AssignedFunction, Chipset};
 use crate::machine::memory::{DomainMemoryRegion, GUEST_MEMORY};
 use crate::machine::topology::WireProperties;

@@ -3,6 +3,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | `traffic` | what the clients of a port send |
 //! | `wire` | clients and the line they share |
 //! | `card` | a card with its PF driver and wire |
 //! | `avf` | an adaptive-VF card, with queue pairs and doorbells |
@@ -35,4 +36,5 @@ pub(crate) mod registers;
 pub(crate) mod service;
 pub(crate) mod split;
 pub(crate) mod thin;
+pub(crate) mod traffic;
 pub(crate) mod wire;

@@ -1,7 +1,7 @@
 //! Parameters of a modelled server; by default those of the paper's server.
 
 use crate::machine::parts::card::{PortTrafficSetup, TrafficLimits};
-use crate::machine::parts::wire::ClientTraffic;
+use crate::machine::parts::traffic::ClientTraffic;
 use crate::machine::topology::ServerTopology;
 use driver::moderation;
 use guest::{KernelConfig, ProgramWorkload};

@@ -1,7 +1,8 @@
 //! Tests of the frames in flight on a port's wire.
 
 use crate::experiments::topology::of_paper;
-use crate::machine::parts::wire::{ClientTraffic, ClientWire};
+use crate::machine::parts::traffic::ClientTraffic;
+use crate::machine::parts::wire::ClientWire;
 use hypervisor::cost::MachineModel;
 use i82576::MacAddress;
 use nic::UplinkWire;

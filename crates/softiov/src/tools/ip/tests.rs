@@ -278,6 +278,27 @@ fn ip_text_output_equals_that_of_iproute2() {
 }
 
 #[test]
+fn virtio_port_of_ip_has_no_pci_parent() {
+    let links =
+        IpLinkSelection::default().choose(&[sample::port(), sample::virtio_port()]).expect("two ports");
+    let details = IpOutputFormat { details: true, ..IpOutputFormat::default() };
+    let text = |index: u32, parent: &str| {
+        format!(
+            "{index}: pf0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default \n    \
+             link/ether 02:00:00:00:00:ff brd ff:ff:ff:ff:ff:ff promiscuity 0 allmulti 0 {parent}\n    \
+             vf 0     link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff, spoof checking off, link-state auto, \
+             trust off\n"
+        )
+    };
+    let parent = "parentbus pci parentdev 0000:00:01.0 ";
+    assert_eq!(show::print(&links, details), text(1, parent) + &text(2, ""));
+    let json = json::print(&links, IpOutputFormat { json: true, ..details }).expect("JSON");
+    let (pci, virtio) = json.split_once("\"ifindex\":2").expect("two links");
+    assert!(pci.contains("\"parentbus\":\"pci\",\"parentdev\":\"0000:00:01.0\""), "{pci}");
+    assert!(virtio.contains("\"promiscuity\":0,\"allmulti\":0,\"vfinfo_list\""), "{virtio}");
+}
+
+#[test]
 fn ip_brief_output_equals_that_of_iproute2() {
     let links = IpLinkSelection::default().choose(&ports()).expect("all ports must be selected");
     let brief = IpOutputFormat { brief: true, statistics: 1, ..IpOutputFormat::default() };
