@@ -1,7 +1,7 @@
 //! Tests permissions: users that may connect to a VF's socket and to the control socket, and privileges of the host's
 //! process. Clients are processes of other users; `tests/linux` has virtual machines of other users.
 
-use crate::process::{CommandOutput, SOFTIOV, ServeProcess, finish, softiov};
+use crate::process::{CommandOutput, ServeProcess, copy_program, finish, softiov};
 use host::test_support::{in_network_namespace, skipped};
 use rustix::process::{Signal, geteuid};
 use std::fs::{self, Permissions};
@@ -26,7 +26,7 @@ fn open_folder(test: &str) -> Option<TempDir> {
     }
     let folder = tempdir().unwrap();
     fs::set_permissions(folder.path(), Permissions::from_mode(0o711)).unwrap();
-    fs::copy(SOFTIOV, folder.path().join("softiov")).unwrap();
+    copy_program(&folder.path().join("softiov"));
     Some(folder)
 }
 

@@ -1,7 +1,7 @@
 //! Tests the confinement of the keeper process and of the starter, the process that starts hosts for it. `survival`
 //! tests the replacement of hosts.
 
-use crate::process::{PATIENCE, SOFTIOV, ServeProcess, softiov};
+use crate::process::{PATIENCE, SOFTIOV, ServeProcess, copy_program, softiov};
 use crate::survival::attach;
 use host::eventfd::EventFd;
 use host::test_support::pass;
@@ -182,7 +182,7 @@ fn host_survives_a_killed_keeper_and_the_starter_process_ends() {
 fn keeper_retries_to_start_a_missing_host_program() {
     let folder = tempdir().unwrap();
     let (program, aside) = (folder.path().join("softiov"), folder.path().join("aside"));
-    fs::copy(SOFTIOV, &program).unwrap();
+    copy_program(&program);
     let serve = ServeProcess::spawn(&folder, Command::new(&program).arg("serve"));
     let host = next_host(&serve, None);
     fs::rename(&program, &aside).unwrap();

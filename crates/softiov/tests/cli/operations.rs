@@ -2,7 +2,7 @@
 //! not run.
 
 use crate::page::{self, DocumentationShell, DocumentedCommand};
-use crate::process::{PATIENCE, SOFTIOV, ServeProcess, softiov};
+use crate::process::{PATIENCE, ServeProcess, copy_program, softiov};
 use crate::survival::attach;
 use host::test_support::skipped;
 use rustix::process::Signal;
@@ -23,8 +23,8 @@ fn prepare(folder: &Path) {
     for made in ["new", "bin", "program"] {
         fs::create_dir_all(folder.join(made)).unwrap();
     }
-    fs::copy(SOFTIOV, folder.join("program/softiov")).unwrap();
-    fs::copy(SOFTIOV, folder.join("new/softiov")).unwrap();
+    copy_program(&folder.join("program/softiov"));
+    copy_program(&folder.join("new/softiov"));
     let place = folder.display();
     let script = format!(
         "#!/bin/sh\nexec {place}/program/softiov \"$@\" --runtime-dir {place}/sockets --state-dir {place}/state\n"

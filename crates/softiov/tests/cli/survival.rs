@@ -1,7 +1,7 @@
 //! Tests every way in which a host's process ends, while embedded guests of the test's process use its VFs. The host
 //! cannot distinguish them from virtual machines.
 
-use crate::process::{PATIENCE, SOFTIOV, ServeProcess, eventually, softiov};
+use crate::process::{PATIENCE, ServeProcess, copy_program, eventually, softiov};
 use embedded_guest::{EmbeddedGuest, EmbeddedGuestConfig};
 use rustix::process::{Pid, Signal, kill_process};
 use std::iter;
@@ -204,7 +204,7 @@ fn sigusr2_restarts_the_host_without_a_vf_reset() {
 fn upgrade_to_a_broken_program_keeps_the_running_host() {
     let folder = tempdir().unwrap();
     let program = folder.path().join("softiov");
-    std::fs::copy(SOFTIOV, &program).unwrap();
+    copy_program(&program);
     let serve = ServeProcess::spawn(&folder, std::process::Command::new(&program).arg("serve"));
     let guests = [0, 1].map(|vf| attach(serve.folder(), vf));
     let world = EmbeddedTestbed { serve, guests, _folder: folder };

@@ -1,6 +1,6 @@
 //! Tests a tap as the uplink: created by the host if it has the privilege, otherwise refused with a remedy.
 
-use crate::process::{PATIENCE, SOFTIOV, ServeProcess, files, finish, softiov};
+use crate::process::{PATIENCE, ServeProcess, copy_program, files, finish, softiov};
 use host::test_support::{in_network_namespace, skipped};
 use rustix::process::{Signal, geteuid};
 use std::fs::{self, Permissions};
@@ -86,7 +86,7 @@ fn tap_without_the_privilege_is_refused_with_a_remedy() {
     // Another user must reach all of it, and own the folder for the sockets.
     fs::set_permissions(folder.path(), Permissions::from_mode(0o711)).unwrap();
     let (binary, file) = (folder.path().join("softiov"), folder.path().join("softiov.toml"));
-    fs::copy(SOFTIOV, &binary).unwrap();
+    copy_program(&binary);
     fs::write(&file, CONFIG).unwrap();
     let sockets = folder.path().join("sockets");
     fs::create_dir(&sockets).unwrap();
