@@ -57,6 +57,12 @@ impl ThreadlessWorkers {
         self.queues().iter().enumerate().filter_map(busy).collect()
     }
 
+    /// Returns the largest number of unfinished jobs of one worker.
+    #[must_use]
+    pub fn backlog(&self) -> usize {
+        self.queues().iter().map(|queue| queue.left.load(Ordering::Relaxed)).max().unwrap_or(0)
+    }
+
     /// Runs the next job of the worker at a place of [`Self::busy`].
     pub fn run_next(&self, place: usize) {
         let taken = self

@@ -1,14 +1,37 @@
 //! Frames of the simulation. Each names its sender, its receiver and its number, and its bytes follow from these, so
-//! that a receiver detects a wrong byte, a repeated frame, and a frame for another guest.
+//! that a receiver detects a wrong byte, a repeated frame, and a frame for another guest. Each pair of guests exchanges frames of
+//! one form: a card moves UDP in runs, and other frames one by one.
 
 use i82576::MacAddress;
 
 /// EtherType for local experiments (IEEE 802).
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 /// Begins each frame's payload. Memory of a guest has it only within frames that the guest may see.
-pub(super) const MAGIC: [u8; 8] = *b"SoftIOV~";
-/// Bytes before the pattern: Ethernet header, magic, stamp.
-const HEADER: usize = 14 + 8 + 16;
+const MAGIC: [u8; 8] = *b"SoftIOV~";
+/// Bytes of the magic and the stamp, before the pattern.
+const STAMP: usize = 8 + 16;
+/// EtherType of IPv4 (IEEE 802).
+const IPV4: [u8; 2] = [0x08, 0x00];
+/// Bytes of the headers of IPv4 and UDP.
+const UDP: usize = 20 + 8;
+
+/// Returns the places of the magic in a guest's memory. Looks at every eighth byte only: no byte of the magic occurs twice,
+/// so a byte tells how far behind it the magic may end.
+pub(super) fn magics(memory: &[u8]) -> Vec<usize> {
+    let last = MAGIC.len() - 1;
+    let (mut at, mut places) = (last, Vec::new());
+    while let Some(byte) = memory.get(at) {
+        let behind = MAGIC.iter().rev().position(|of_magic| of_magic == byte);
+        if behind == Some(0) && memory[at - last..=at] == MAGIC {
+            places.push(at - last);
+        }
+        at += match behind {
+            Some(0) | None => MAGIC.len(),
+            Some(bytes) => bytes,
+        };
+    }
+    places
+}
 
 /// Sender, receiver and number of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,18 +40,44 @@ pub(super) struct FrameStamp {
     pub(super) to: u16,
     /// Number of times that the sender has attached.
     pub(super) life: u32,
+    /// Number of the frame among those of its sender and receiver.
     pub(super) number: u64,
 }
 
 impl FrameStamp {
     pub(super) fn frame(&self, to: MacAddress, from: MacAddress, length: usize) -> Vec<u8> {
-        let mut frame = [&to.0[..], &from.0, &ETHERTYPE, &MAGIC].concat();
+        let mut frame = [&to.0[..], &from.0].concat();
+        if (self.from + self.to).is_multiple_of(2) {
+            frame.extend(ETHERTYPE);
+        } else {
+            frame.extend(IPV4);
+            frame.extend(self.udp_headers(length.max(14 + UDP + STAMP) - 14));
+        }
+        frame.extend(MAGIC);
         frame.extend(self.from.to_le_bytes());
         frame.extend(self.to.to_le_bytes());
         frame.extend(self.life.to_le_bytes());
         frame.extend(self.number.to_le_bytes());
-        frame.extend((HEADER..length).map(|at| self.byte(at)));
+        frame.extend((frame.len()..length).map(|at| self.byte(at)));
         frame
+    }
+
+    /// Returns the headers of an IPv4 packet of `length` bytes with UDP, whose checksum is 0: not used.
+    fn udp_headers(&self, length: usize) -> [u8; UDP] {
+        let address = |guest: u16| [10, 0, 0, guest as u8];
+        let mut headers = [0; UDP];
+        headers[..2].copy_from_slice(&[0x45, 0]);
+        headers[2..4].copy_from_slice(&(length as u16).to_be_bytes());
+        // Time to live, and the protocol's number (IANA): UDP.
+        headers[8..10].copy_from_slice(&[64, 17]);
+        headers[12..16].copy_from_slice(&address(self.from));
+        headers[16..20].copy_from_slice(&address(self.to));
+        let words = headers[..20].chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1]));
+        let sum: u32 = words.sum();
+        headers[10..12].copy_from_slice(&(!(sum + (sum >> 16)) as u16).to_be_bytes());
+        headers[20..24].copy_from_slice(&[0x13, 0x88, 0x13, 0x89]);
+        headers[24..26].copy_from_slice(&(length as u16 - 20).to_be_bytes());
+        headers
     }
 
     /// Reads the stamp that begins at the magic of a payload.
@@ -43,12 +92,14 @@ impl FrameStamp {
     /// Reads the stamp of a received frame, whose every byte must be the sender's. Returns `Err` for a frame with a
     /// wrong byte, and `None` for a frame of another kind.
     pub(super) fn read(frame: &[u8]) -> Result<Option<Self>, String> {
-        if frame.get(12..14) != Some(&ETHERTYPE) {
-            return Ok(None);
-        }
-        let stamp = frame.get(14..).and_then(Self::of_payload);
+        let payload = match frame.get(12..14) {
+            Some(kind) if *kind == ETHERTYPE => 14,
+            Some(kind) if *kind == IPV4 => 14 + UDP,
+            _ => return Ok(None),
+        };
+        let stamp = frame.get(payload..).and_then(Self::of_payload);
         let stamp = stamp.ok_or_else(|| format!("a frame of {} bytes without a stamp", frame.len()))?;
-        let wrong = (HEADER..frame.len()).find(|at| frame[*at] != stamp.byte(*at));
+        let wrong = (payload + STAMP..frame.len()).find(|at| frame[*at] != stamp.byte(*at));
         match wrong {
             // A short frame ends with zeros, up to the least length of Ethernet.
             Some(at) if frame.len() > 60 || frame[at..].iter().any(|byte| *byte != 0) => {
@@ -60,5 +111,15 @@ impl FrameStamp {
 
     fn byte(&self, at: usize) -> u8 {
         (self.number as usize * 31 + usize::from(self.from) * 7 + at) as u8
+    }
+}
+
+#[test]
+fn magic_is_found_at_every_offset() {
+    for at in 0..40 {
+        let mut memory = [b'S'; 64];
+        memory[at..at + MAGIC.len()].copy_from_slice(&MAGIC);
+        memory[56..].copy_from_slice(&MAGIC);
+        assert_eq!(magics(&memory), [at, 56]);
     }
 }

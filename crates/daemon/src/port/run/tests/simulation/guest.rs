@@ -1,7 +1,7 @@
 //! Guest of a simulation: our VF driver on a VF of either family. It acts by interrupts, as a sleeping guest does, and
 //! checks every frame that it receives.
 
-use super::frames::{FrameStamp, MAGIC};
+use super::frames::{self, FrameStamp};
 use super::host::SimulatedHost;
 use super::thread::SimulatedThread;
 use driver::any_vf::{AnyVfConfig, AnyVfLinkStatus};
@@ -31,29 +31,38 @@ pub(super) struct SimulatedGuest {
     host: Rc<RefCell<SimulatedHost>>,
     machine: Option<(Hal, AnyVf)>,
     life: u32,
-    sent: u64,
+    /// Number of frames sent to each guest.
+    pub(super) sent: Vec<u64>,
     /// Number of the last frame from each guest, with the sender's life.
     last: BTreeMap<u16, (u32, u64)>,
-    pub(super) received: u64,
+    /// Number of frames received from each guest.
+    pub(super) received: Vec<u64>,
+    /// Number of events by which frames of the guest may be lost: it came, went, or was reset.
+    pub(super) disturbances: u64,
     receiving: bool,
     link: bool,
     watchdog: Time,
 }
 
 impl SimulatedGuest {
-    pub(super) fn new(index: usize, host: &Rc<RefCell<SimulatedHost>>) -> Self {
+    pub(super) fn new(index: usize, guests: usize, host: &Rc<RefCell<SimulatedHost>>) -> Self {
         Self {
             index: index as u16,
             host: Rc::clone(host),
             machine: None,
             life: 0,
-            sent: 0,
+            sent: vec![0; guests],
             last: BTreeMap::new(),
-            received: 0,
+            received: vec![0; guests],
+            disturbances: 0,
             receiving: false,
             link: false,
             watchdog: Time::ZERO,
         }
+    }
+
+    pub(super) fn index(&self) -> usize {
+        self.index.into()
     }
 
     pub(super) fn is_attached(&self) -> bool {
@@ -74,6 +83,7 @@ impl SimulatedGuest {
 
     /// Boots the guest: attaches to the VF's socket, probes and starts the VF.
     pub(super) fn attach(&mut self) -> Result<(), String> {
+        self.disturbances += 1;
         let socket = self.host.borrow().socket(self.index.into());
         let thread = SimulatedThread(Rc::clone(&self.host));
         let deaths = self.host.borrow().deaths;
@@ -111,6 +121,7 @@ impl SimulatedGuest {
 
     /// Ends the guest's VMM at once, as a kill does. The memory's last copy is the host's.
     pub(super) fn vanish(&mut self) {
+        self.disturbances += 1;
         self.machine = None;
         self.link = false;
     }
@@ -121,24 +132,41 @@ impl SimulatedGuest {
         if !vf.has_room(hal, 4) {
             return false;
         }
-        self.sent += 1;
-        let stamp = FrameStamp { from: self.index, to, life: self.life, number: self.sent };
+        let number = self.sent[usize::from(to)] + 1;
+        let stamp = FrameStamp { from: self.index, to, life: self.life, number };
         let frame = stamp.frame(address, vf.mac(), length.min(LONGEST));
         let sent = vf.transmit(hal, &frame, &TxOffload::default()).is_ok();
         vf.flush(hal);
+        self.sent[usize::from(to)] += u64::from(sent);
         sent
     }
 
     /// Handles interrupts that have arrived, and the guest's timers.
     pub(super) fn act(&mut self) -> Result<(), String> {
-        self.take_interrupts();
-        if self.receiving {
-            self.receive()?;
-        }
+        self.take_frames()?;
         if self.now() >= self.watchdog {
             self.watch();
         }
         self.check_connection()
+    }
+
+    /// Receives the frames that interrupts have announced. Returns true if there were any.
+    fn take_frames(&mut self) -> Result<bool, String> {
+        self.take_interrupts();
+        if !self.receiving {
+            return Ok(false);
+        }
+        self.receive()
+    }
+
+    /// Receives the frames that interrupts have announced while the host rests. Returns true if there were any. A frame
+    /// that is left in a ring was not announced: its interrupt is lost.
+    pub(super) fn take_all_frames(&mut self) -> Result<bool, String> {
+        let announced = self.take_frames()?;
+        if !announced && self.receive()? {
+            return Err(self.fault("a frame is in its ring, and no interrupt has announced it"));
+        }
+        Ok(announced)
     }
 
     fn take_interrupts(&mut self) {
@@ -156,8 +184,9 @@ impl SimulatedGuest {
         }
     }
 
-    fn receive(&mut self) -> Result<(), String> {
-        let Some((hal, vf)) = &mut self.machine else { return Ok(()) };
+    /// Receives the frames of all rings. Returns true if there were any.
+    fn receive(&mut self) -> Result<bool, String> {
+        let Some((hal, vf)) = &mut self.machine else { return Ok(false) };
         let mut frames = Vec::new();
         let mut buffer = [0; LONGEST + 4];
         while vf.receive_burst(hal, 16, |mut frame| {
@@ -167,12 +196,13 @@ impl SimulatedGuest {
         {}
         vf.receive_done(hal);
         self.receiving = false;
+        let any = !frames.is_empty();
         for frame in frames {
             let frame =
                 frame.map_err(|error| self.fault(&format!("a receive descriptor is wrong: {error}")))?;
             self.check(&frame)?;
         }
-        Ok(())
+        Ok(any)
     }
 
     /// Checks a received frame: for this guest, whole, once, in order.
@@ -187,16 +217,20 @@ impl SimulatedGuest {
             return Err(self.fault(&format!("received {stamp:?} twice or late, after {:?}", self.last)));
         }
         self.last.insert(stamp.from, place);
-        self.received += 1;
+        self.received[usize::from(stamp.from)] += 1;
         Ok(())
     }
 
-    fn watch(&mut self) {
+    /// Runs the driver's watchdog, which finds out that the VF was reset, and restarts it then.
+    pub(super) fn watch(&mut self) {
         let Some((hal, vf)) = &mut self.machine else { return };
         let mut link = vf.watchdog(hal);
-        if link == AnyVfLinkStatus::ResetNeeded && vf.restart(hal).is_ok() {
-            self.receiving = false;
-            link = vf.check_link(hal);
+        if link == AnyVfLinkStatus::ResetNeeded {
+            self.disturbances += 1;
+            if vf.restart(hal).is_ok() {
+                self.receiving = false;
+                link = vf.check_link(hal);
+            }
         }
         self.link = link == AnyVfLinkStatus::Up;
         self.watchdog = self.now() + if self.link { WATCHDOG } else { LINK_DOWN };
@@ -214,8 +248,7 @@ impl SimulatedGuest {
         let Some((hal, _)) = &self.machine else { return Ok(()) };
         let mut memory = vec![0; MEMORY as usize];
         hal.dma_read(hal.memory().base(), &mut memory);
-        let places = memory.windows(MAGIC.len()).enumerate().filter(|(_, bytes)| **bytes == MAGIC);
-        for (at, _) in places {
+        for at in frames::magics(&memory) {
             let stamp = FrameStamp::of_payload(&memory[at..]);
             let own = stamp.is_none_or(|stamp| stamp.to == self.index || stamp.from == self.index);
             if !own {

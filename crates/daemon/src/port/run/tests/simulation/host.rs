@@ -4,15 +4,22 @@
 use super::super::deaths::CrashingStateSaver;
 use super::super::*;
 use crate::clock::SharedClock;
+use crate::control::status::PortStatus;
+use crate::port::clients::slot::OfferedFunction;
 use host::worker::ThreadlessWorkers;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc;
 
 /// Number of moments that no port reaches: the port does not die.
 const NEVER: usize = usize::MAX;
 /// Longest time between two readings of the clock, in ns.
 const TICK_NS: u64 = 300;
+/// Sleep of a port at rest: longer than any interval between interrupts (8,191 us).
+const REST: Duration = Duration::from_millis(10);
+/// Steps within which a port comes to rest when nobody asks anything of it.
+const REST_STEPS: usize = 5_000;
 
 /// Payload of the panic by which a simulated process dies.
 pub(super) struct ProcessDeath;
@@ -60,7 +67,7 @@ pub(super) struct SimulatedHost {
     /// `None` only while a successor takes over.
     port: Option<OpenPort>,
     inbox: PortCommandInbox,
-    _handle: PortHandle,
+    handle: PortHandle,
     pub(super) clock: Arc<SimulatedClock>,
     vault: FileDescriptorStore,
     workers: ThreadlessWorkers,
@@ -70,6 +77,8 @@ pub(super) struct SimulatedHost {
     pub(super) random: fastrand::Rng,
     pub(super) deaths: u64,
     pub(super) rounds: u64,
+    /// Largest number of pending jobs that one worker has had.
+    pub(super) most_jobs: usize,
     _folder: TempDir,
 }
 
@@ -95,7 +104,7 @@ impl SimulatedHost {
         let mut host = Self {
             port: None,
             inbox,
-            _handle: handle,
+            handle,
             clock,
             vault: FileDescriptorStore::default(),
             workers,
@@ -105,6 +114,7 @@ impl SimulatedHost {
             random: fastrand::Rng::with_seed(seed),
             deaths: 0,
             rounds: 0,
+            most_jobs: 0,
             _folder: folder,
         };
         host.start();
@@ -183,6 +193,7 @@ impl SimulatedHost {
             sleep
         }));
         self.port = Some(port);
+        self.most_jobs = self.most_jobs.max(self.workers.backlog());
         match round {
             Ok(sleep) if self.workers.busy().is_empty() => sleep,
             Ok(_) => Some(Duration::ZERO),
@@ -192,6 +203,37 @@ impl SimulatedHost {
             }
             Err(defect) => resume_unwind(defect),
         }
+    }
+
+    /// Lets the port work until only time would give it more to do.
+    pub(super) fn rest(&mut self) -> Result<(), String> {
+        for _ in 0..REST_STEPS {
+            match self.step() {
+                Some(sleep) if sleep < REST => self.clock.advance(sleep),
+                _ => return Ok(()),
+            }
+        }
+        Err(format!("the port does not rest within {REST_STEPS} steps"))
+    }
+
+    /// Returns the port's status, which a command asks for as the control thread does.
+    pub(super) fn status(&mut self) -> PortStatus {
+        loop {
+            let (answer, status) = mpsc::channel();
+            assert!(self.handle.send(PortThreadCommand::Status(answer)), "the port has ended");
+            self.step();
+            // A port that died has taken the command with it.
+            if let Ok(status) = status.try_recv() {
+                return status;
+            }
+        }
+    }
+
+    /// Returns the first VF with a message that the port has not handled, or a reply that it has not sent.
+    pub(super) fn first_unanswered(&self) -> Option<usize> {
+        let port = self.port.as_ref().expect("a port runs between two steps");
+        let is_busy = |slot: &OfferedFunction| slot.connection().is_some_and(|client| !client.is_idle());
+        port.clients.slots().iter().position(is_busy)
     }
 
     /// Runs one step, and moves the clock: to the port's next deadline, but by `most` at the most.

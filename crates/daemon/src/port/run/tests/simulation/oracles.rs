@@ -1,0 +1,149 @@
+//! Checks of a simulation at rest: the port has nothing to do, no job is pending, and every guest has taken its frames.
+//! Then each frame has arrived, or a counter of the port names its loss.
+
+use super::guest::SimulatedGuest;
+use super::host::SimulatedHost;
+use crate::config::file::CardFamily;
+use crate::control::status::{PortStatus, VfStatus};
+
+/// Descriptors of a port and its vault without functions.
+const PORT_DESCRIPTORS: usize = 12;
+/// Descriptors of a function without a client.
+const FUNCTION_DESCRIPTORS: usize = 3;
+/// Descriptors of a client of the 82576 and of an AVF: the port's, the vault's copies and the guest's own.
+const CLIENT_DESCRIPTORS: [usize; 2] = [18, 24];
+/// Maximum number of pending jobs of one worker: those after which a client has to wait, and those of its last message.
+const JOBS: usize = 64 + 8;
+
+/// Frames of all pairs of guests, and losses that counters of the port name, at one moment of rest.
+pub(super) struct FrameAccount {
+    /// Number of events by which frames may be lost without a counter: deaths, resets, and guests that come or go.
+    disturbances: u64,
+    /// Number of frames from the first to the second index's guest that the first has sent and the second not received.
+    missing: Vec<Vec<i64>>,
+    /// Frames that each guest's driver has sent, and received.
+    moved: Vec<[u64; 2]>,
+    /// Counters of each VF.
+    counted: Vec<VfFrameCounts>,
+}
+
+/// Frames of a VF that the port has counted.
+#[derive(Clone, Copy)]
+struct VfFrameCounts {
+    sent: u64,
+    received: u64,
+    lost_by_sender: u64,
+    lost_by_receiver: u64,
+}
+
+impl VfFrameCounts {
+    fn of(vf: &VfStatus) -> Self {
+        let (rx, drops) = (vf.rx, vf.drops);
+        Self {
+            sent: vf.tx.packets + drops.tx_invalid + drops.tx_blocked,
+            received: rx.packets,
+            lost_by_sender: drops.tx_invalid + drops.tx_blocked + drops.tx_unclaimed,
+            lost_by_receiver: drops.rx_no_descriptors + drops.rx_disabled + drops.rx_storm,
+        }
+    }
+
+    fn since(self, earlier: Self) -> Self {
+        Self {
+            sent: self.sent - earlier.sent,
+            received: self.received - earlier.received,
+            lost_by_sender: self.lost_by_sender - earlier.lost_by_sender,
+            lost_by_receiver: self.lost_by_receiver - earlier.lost_by_receiver,
+        }
+    }
+}
+
+impl FrameAccount {
+    /// Reads the account of a simulation at rest.
+    pub(super) fn read(guests: &[SimulatedGuest], disturbances: u64, status: &PortStatus) -> Self {
+        let missing = |from: &SimulatedGuest| {
+            let to_each = guests.iter().enumerate();
+            to_each.map(|(to, guest)| from.sent[to] as i64 - guest.received[from.index()] as i64).collect()
+        };
+        Self {
+            disturbances,
+            missing: guests.iter().map(missing).collect(),
+            moved: guests
+                .iter()
+                .map(|guest| [guest.sent.iter().sum(), guest.received.iter().sum()])
+                .collect(),
+            counted: status.vfs.iter().map(VfFrameCounts::of).collect(),
+        }
+    }
+
+    /// Checks this account against an earlier one: of every pair, each sent frame was received, or is counted as lost.
+    /// Returns the number of lost frames, or `None` if a disturbance between the accounts allows uncounted losses.
+    pub(super) fn check(&self, earlier: &Self) -> Result<Option<u64>, String> {
+        if self.disturbances != earlier.disturbances {
+            return Ok(None);
+        }
+        let counts = self.counted.iter().zip(&earlier.counted);
+        let counts: Vec<_> = counts.map(|(now, before)| now.since(*before)).collect();
+        let (mut missing_all, mut lost_all) = (0, 0);
+        for (index, vf) in counts.iter().enumerate() {
+            let moved = |way: usize| self.moved[index][way] - earlier.moved[index][way];
+            if [vf.sent, vf.received] != [moved(0), moved(1)] {
+                return Err(format!(
+                    "guest {index} has sent {} frames and received {}, and the port has counted {} and {}",
+                    moved(0),
+                    moved(1),
+                    vf.sent,
+                    vf.received
+                ));
+            }
+            lost_all += (vf.lost_by_sender + vf.lost_by_receiver) as i64;
+        }
+        for (from, sender) in counts.iter().enumerate() {
+            for (to, receiver) in counts.iter().enumerate() {
+                let missing = self.missing[from][to] - earlier.missing[from][to];
+                let lost = (sender.lost_by_sender + receiver.lost_by_receiver) as i64;
+                if missing < 0 || missing > lost {
+                    return Err(format!(
+                        "{missing} frames of guest {from} have not reached guest {to}, and counters name {lost}"
+                    ));
+                }
+                missing_all += missing;
+            }
+        }
+        if missing_all != lost_all {
+            return Err(format!("{missing_all} frames are missing, and counters name {lost_all}"));
+        }
+        Ok(Some(lost_all as u64))
+    }
+}
+
+/// Checks what a host at rest holds: no message or reply of a client, few jobs, and no descriptor more than its clients
+/// need. `others` is the number of descriptors of the process before the host was opened.
+pub(super) fn check_holdings(
+    host: &SimulatedHost,
+    guests: &[SimulatedGuest],
+    family: CardFamily,
+    others: usize,
+) -> Result<(), String> {
+    if let Some(vf) = host.first_unanswered() {
+        return Err(format!(
+            "a message of guest {vf}, or a reply to it, is pending although the port sleeps"
+        ));
+    }
+    if host.most_jobs > JOBS {
+        return Err(format!("{} jobs of one worker were pending, and {JOBS} is the bound", host.most_jobs));
+    }
+    let attached = guests.iter().filter(|guest| guest.is_attached()).count();
+    let for_client = CLIENT_DESCRIPTORS[usize::from(family == CardFamily::Avf)];
+    let most = PORT_DESCRIPTORS + FUNCTION_DESCRIPTORS * guests.len() + for_client * attached;
+    let open = open_descriptors() - others;
+    if open > most {
+        return Err(format!("{open} descriptors are open with {attached} guests, and {most} is the bound"));
+    }
+    Ok(())
+}
+
+/// Returns the number of open file descriptors of this process.
+pub(super) fn open_descriptors() -> usize {
+    // The listing has the descriptor that reads the folder, too.
+    std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count) - 1
+}
