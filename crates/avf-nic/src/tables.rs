@@ -44,6 +44,16 @@ impl Nic {
         tables
     }
 
+    /// Returns the number of addresses and of VLANs in the switch tables, as sums over all VFs.
+    #[must_use]
+    pub fn table_size(&self) -> (usize, usize) {
+        let sizes = self
+            .functions
+            .iter()
+            .map(|VfHardware { filters, .. }| (filters.addresses.len(), filters.vlans.len()));
+        sizes.fold((0, 0), |sum, (addresses, vlans)| (sum.0 + addresses, sum.1 + vlans))
+    }
+
     /// Copies the VFs' switch tables and transmit rates, and the mirror rules, into the forwarding plane. Call it when
     /// the PF driver has changed filters or rates.
     pub fn apply_policy(&self, plane: &mut ForwardingPlane<MAX_VFS>, mirrors: &PortMirrorRules) {

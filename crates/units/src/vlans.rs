@@ -84,9 +84,18 @@ impl VlanIds {
 
     /// Returns the ids of the set, in order.
     pub fn iter(&self) -> impl Iterator<Item = u16> + Clone + use<> {
-        let words = (0..).step_by(64).zip(self.words).filter(|(_, word)| *word != 0);
-        words.flat_map(|(first, word)| (first..first + 64).filter(move |vlan| word >> (vlan % 64) & 1 == 1))
+        (0..).step_by(64).zip(self.words).flat_map(|(first, word)| ids_of_word(first, word))
     }
+}
+
+/// Returns `first` plus the number of each set bit of a word, in order. Clear bits cost nothing.
+fn ids_of_word(first: u16, word: u64) -> impl Iterator<Item = u16> + Clone {
+    let next = |word: u64| (word != 0).then_some(word);
+    let rests = core::iter::successors(next(word), move |word| next(word & (word - 1)));
+    rests.map(move |word| {
+        let [id, ..] = word.trailing_zeros().to_le_bytes();
+        first + u16::from(id)
+    })
 }
 
 impl Default for VlanIds {

@@ -48,14 +48,18 @@ impl WorkCost {
     pub const MAIL: Self = Self(15);
     /// Cost of the PF driver's part in a reset of a VF, without its orders to the card.
     pub const SETUP: Self = Self(80);
-    /// Cost of the switch's tables, which the port computes again after a change for a VF.
-    pub const TABLES: Self = Self(50);
-
     /// Returns the cost of a VF's request of `bytes` bytes to the PF driver, with the reply and without the driver's orders
     /// to the card.
     #[must_use]
     pub fn of_request(bytes: usize) -> Self {
         Self::of_units(40 + (bytes >> 5))
+    }
+
+    /// Returns the cost of the switch's tables, which the port computes again after a change for a VF, and which its workers
+    /// copy. `addresses` and `vlans` are the sums over all VFs.
+    #[must_use]
+    pub fn of_tables(addresses: usize, vlans: usize) -> Self {
+        Self::of_units(40 + (addresses >> 3) + (vlans >> 6))
     }
 
     /// Returns the cost of accesses to `bytes` bytes of registers.
@@ -266,6 +270,13 @@ mod tests {
         let segments: u32 = (0..45).map(|_| WorkCost::of_frame(1514).0 + WorkCost::of_segment(1514).0).sum();
         let packet = segments + WorkCost::of_packet(65_000).0;
         assert!(packet < FRAME_OVERDRAFT.0, "{packet}");
+    }
+
+    #[test]
+    fn tables_cost_by_addresses_and_vlans() {
+        // 64 VFs with a default address each, with full quotas, and trusted with every VLAN.
+        let sizes = [(64, 64), (64 * 18, 64 * 17), (64 * 128, 64 * 4096)];
+        assert_eq!(sizes.map(|(addresses, vlans)| WorkCost::of_tables(addresses, vlans).0), [49, 201, 5_160]);
     }
 
     #[test]

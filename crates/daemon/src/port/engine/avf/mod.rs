@@ -14,6 +14,8 @@ mod parts;
 mod pf;
 mod report;
 mod saved;
+#[cfg(test)]
+mod tests;
 
 use super::bus::GuestBus;
 use super::decided::VfPolicyState;
@@ -186,7 +188,7 @@ impl PortCard for AvfCard {
     }
 
     fn poll(&mut self, now: Time, bus: &mut GuestBus, uplink: &mut PortUplink) -> PollResult {
-        let has_changed = self.take_changed();
+        let has_changed = self.take_changed(0);
         let Self { card, plane, rules, pf_memory, workers, .. } = self;
         plane.now = now;
         (plane.uplink.link, plane.uplink.receives) = (self.link, true);

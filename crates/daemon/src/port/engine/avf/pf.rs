@@ -32,11 +32,15 @@ impl AvfCard {
         self.with_pf(guests, now, |pf, hal| pf.set_policy(hal, vf.get(), policy))
     }
 
-    /// Returns true if the switch's tables have to be computed again, at the cost of the VFs whose requests have changed
-    /// them.
-    pub(in crate::port::engine) fn take_changed(&mut self) -> bool {
-        for vf in std::mem::take(&mut self.pf_memory.changed_by).iter() {
-            self.card.nic.owe(vf, WorkCost::TABLES);
+    /// Returns true if the switch's tables have to be computed again. The VFs whose requests have changed them share the cost.
+    /// The tables have `more` addresses of VFs that belong to cards of other families.
+    pub(in crate::port::engine) fn take_changed(&mut self, more: usize) -> bool {
+        let changed_by = std::mem::take(&mut self.pf_memory.changed_by);
+        if !changed_by.is_empty() {
+            let (addresses, vlans) = self.card.nic.table_size();
+            let WorkCost(cost) = WorkCost::of_tables(addresses + more, vlans);
+            let share = WorkCost(cost.div_ceil(changed_by.count()));
+            changed_by.iter().for_each(|vf| self.card.nic.owe(vf, share));
         }
         std::mem::take(&mut self.pf_memory.changed)
     }

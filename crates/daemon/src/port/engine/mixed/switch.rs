@@ -47,7 +47,7 @@ impl MixedCard {
     /// Makes the switch's tables and rates again if addresses, filters or rules of a VF have changed.
     pub(super) fn follow_changes(&mut self) {
         let Self { avf, virtio, .. } = self;
-        let changed = [avf.take_changed(), std::mem::take(&mut virtio.changed)];
+        let changed = [avf.take_changed(virtio.card.address_count()), std::mem::take(&mut virtio.changed)];
         if !(virtio.card.take_changed() | changed[0] | changed[1]) {
             return;
         }
