@@ -23,15 +23,6 @@ fn find_resets<H: Hal>(hal: &mut H) -> u64 {
     if gone { 0 } else { u64::from(low) | u64::from(high) << 32 }
 }
 
-/// Clears the bits of these VFs in GLGEN_VFLRSTAT, which confirms their resets to the card.
-fn confirm_resets<H: Hal>(hal: &mut H, resets: u64) {
-    for (word, bits) in [(0, resets as u32), (1, (resets >> 32) as u32)] {
-        if bits != 0 {
-            hal.write(r::GLGEN_VFLRSTAT + 4 * word, bits);
-        }
-    }
-}
-
 impl AvfPf {
     /// Has the resets that the guests of these VFs (a bit each) have requested wait until a later call leaves the VF out.
     pub fn hold_resets(&mut self, vfs: u64) {
@@ -51,7 +42,6 @@ impl AvfPf {
             waiting |= u64::from(!due) << vf;
         }
         let due = found & !waiting;
-        confirm_resets(hal, due);
         for vf in self.vfs().filter(|vf| due >> vf & 1 == 1) {
             self.state_mut(vf).counters.resets += 1;
             self.reset_vf(hal, vf);
@@ -88,9 +78,11 @@ impl AvfPf {
         self.cancel_requests(hal, vf);
     }
 
-    /// Performs a VF's reset. The VF's virtchnl version and address are kept: drivers do not send them again.
+    /// Performs a VF's reset, and confirms to the card the reset that the VF's guest may have requested, as
+    /// `i40e_trigger_vf_reset` does. The VF's virtchnl version and address are kept: drivers do not send them again.
     pub(super) fn reset_vf<H: CardControlHal>(&mut self, hal: &mut H, vf: u8) {
         let at = 4 * u32::from(vf);
+        hal.write(r::GLGEN_VFLRSTAT + 4 * u32::from(vf / 32), 1 << (vf % 32));
         hal.write(r::VPGEN_VFRTRIG + at, r::VFSWR);
         self.restore_defaults(hal, vf);
         hal.write(r::VPGEN_VFRTRIG + at, 0);

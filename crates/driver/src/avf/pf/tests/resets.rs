@@ -75,6 +75,20 @@ fn reset_of_a_vf_without_credit_waits() {
 }
 
 #[test]
+fn reset_by_policy_serves_a_function_level_reset_that_waits() {
+    let mut world = FourVfPort::active();
+    world.pf.hold_resets(0b01);
+    world.card.flr(0);
+    world.pf.visit(&mut world.card);
+    world.set(|policy| policy.trust = true);
+    assert_eq!(world.card.read(r::GLGEN_VFLRSTAT), 0, "the reset is confirmed to the card");
+    world.introduce(0, OFFERED);
+    world.pf.hold_resets(0);
+    assert_eq!(world.pf.visit(&mut world.card).resets, 0);
+    assert!(world.pf.vf_is_active(0), "the driver's new start is kept");
+}
+
+#[test]
 fn vf_messages_after_a_reset_request_are_void() {
     let mut world = FourVfPort::active();
     world.card.sent.clear();
