@@ -25,7 +25,7 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 pub(crate) const SOFTIOV: &str = env!("CARGO_BIN_EXE_softiov");
 
 /// Copies the program under test. Another process does it: while this one has the copy open for writing, a child that another
-/// test's thread starts would inherit the descriptor, and the kernel would run the copy for nobody (ETXTBSY).
+/// test's thread starts would inherit the descriptor, and the kernel would not run the copy (ETXTBSY).
 pub(crate) fn copy_program(to: &Path) {
     let copied = Command::new("cp").arg("-p").arg(SOFTIOV).arg(to).status().unwrap();
     assert!(copied.success(), "cp ended with {copied}");

@@ -18,7 +18,7 @@ const NEVER: usize = usize::MAX;
 const TICK_NS: u64 = 300;
 /// Sleep of a port at rest: longer than any interval between interrupts (8,191 us).
 const REST: Duration = Duration::from_millis(10);
-/// Steps within which a port comes to rest when nobody asks anything of it.
+/// Steps within which a port comes to rest when no client asks anything of it.
 const REST_STEPS: usize = 5_000;
 
 /// Payload of the panic by which a simulated process dies.
