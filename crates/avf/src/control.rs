@@ -165,4 +165,8 @@ pub trait CardControl {
 
     /// Returns the card's counters of the traffic of a VF.
     fn statistics(&mut self, vf: u8) -> VfTrafficStatistics;
+
+    /// Charges a VF for the comparisons of addresses that its request costs the PF driver. Does nothing by default: only a host
+    /// that shares its time among VFs needs to know.
+    fn charge_comparisons(&mut self, _vf: u8, _count: usize) {}
 }

@@ -3,7 +3,8 @@
 //! A port's thread works for its functions in rounds. Each round credits every function with [`QUANTUM`]. A function
 //! works while its account has credit, and each piece of work is charged when it is done. A piece is never cut, so an
 //! account may end below zero; the function then waits until later rounds have paid its debt, and the others do not.
-//! Credit that a function has not used is not saved for later.
+//! Credit that a function has not used is not saved for later. When a thread has no work left, debts to it are forgotten: no
+//! other function waits for the time.
 //!
 //! A function has two such accounts. The account of its client's messages is on the port's own thread. The account of
 //! its frames is in the plane of the thread that serves its rings, and has [`FRAME_QUANTUM`] in each round.
@@ -16,6 +17,8 @@ pub struct WorkCost(pub u32);
 
 /// Cost that a function is credited with in each round (some 20 us).
 pub const QUANTUM: WorkCost = WorkCost(200);
+/// Greatest debt that a function keeps when its client has left, which its next client pays: that of 20 rounds.
+pub const DETACHED_DEBT: WorkCost = WorkCost(20 * QUANTUM.0);
 /// Cost of frames that a function is credited with in each round: 256 short frames in bursts (some 25 us).
 pub const FRAME_QUANTUM: WorkCost = WorkCost(256);
 /// Cost by which a large packet may overdraw its function's account, before it pauses between two segments. It is more
@@ -60,6 +63,12 @@ impl WorkCost {
     #[must_use]
     pub fn of_tables(addresses: usize, vlans: usize) -> Self {
         Self::of_units(40 + (addresses >> 3) + (vlans >> 6))
+    }
+
+    /// Returns the cost of comparing addresses with `count` others.
+    #[must_use]
+    pub fn of_comparisons(count: usize) -> Self {
+        Self::of_units(count.div_ceil(128))
     }
 
     /// Returns the cost of accesses to `bytes` bytes of registers.
@@ -173,6 +182,11 @@ impl WorkAccount {
         self.credit = self.credit.saturating_sub(cost.0.into());
     }
 
+    /// Limits the debt of the account to `debt`.
+    pub fn limit_debt(&mut self, debt: WorkCost) {
+        self.credit = self.credit.max(-i64::from(debt.0));
+    }
+
     /// Returns true if the function may work: its account has credit.
     #[must_use]
     #[inline]
@@ -190,7 +204,7 @@ impl WorkAccount {
 
 #[cfg(test)]
 mod tests {
-    use super::{FRAME_OVERDRAFT, QUANTUM, WorkAccount, WorkCost};
+    use super::{DETACHED_DEBT, FRAME_OVERDRAFT, QUANTUM, WorkAccount, WorkCost};
 
     /// Runs `rounds` rounds of two functions that always have work, in pieces of these costs. Returns the cost that was
     /// spent on each.
@@ -241,6 +255,24 @@ mod tests {
     }
 
     #[test]
+    fn limited_debt_is_paid_soon_and_credit_stays() {
+        let mut account = WorkAccount::default();
+        account.begin_round();
+        account.limit_debt(WorkCost(0));
+        assert_eq!(account.credit(), QUANTUM);
+        account.charge(WorkCost(u32::MAX));
+        account.limit_debt(DETACHED_DEBT);
+        (0..20).for_each(|_| account.begin_round());
+        assert!(!account.has_credit());
+        account.begin_round();
+        assert!(account.has_credit());
+        account.charge(WorkCost(u32::MAX));
+        account.limit_debt(WorkCost(0));
+        account.begin_round();
+        assert_eq!(account.credit(), QUANTUM);
+    }
+
+    #[test]
     fn rounds_that_a_function_has_missed_are_credited_together() {
         let mut account = WorkAccount::default();
         account.begin_rounds(0, WorkCost(10));
@@ -283,6 +315,7 @@ mod tests {
     fn costs_saturate() {
         assert_eq!(WorkCost(u32::MAX) + WorkCost(1), WorkCost(u32::MAX));
         assert_eq!([0, 1, 4, 5].map(WorkCost::of_accesses), [0, 1, 1, 2].map(WorkCost));
+        assert_eq!([0, 4 * 128, usize::MAX].map(WorkCost::of_comparisons), [0, 4, u32::MAX].map(WorkCost));
         assert_eq!([0, 31, 4096].map(WorkCost::of_request), [40, 40, 168].map(WorkCost));
     }
 }

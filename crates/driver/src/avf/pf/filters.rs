@@ -36,6 +36,11 @@ impl AvfPf {
         if list.len() > most {
             return Err(VirtchnlRefusal::TooManyAddresses);
         }
+        let unicast = list.iter().filter(|address| !MacAddress(address.mac).is_group()).count();
+        if !trust && unicast > 0 {
+            hal.charge_comparisons(vf, unicast * self.comparisons_of_look_up());
+        }
+        let state = self.state(vf);
         let mut more = 0;
         for EtherAddress { mac, .. } in list.iter() {
             let mac = MacAddress(mac);

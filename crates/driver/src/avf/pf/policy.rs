@@ -138,6 +138,12 @@ impl AvfPf {
         self.vfs().filter(move |vf| *vf != other_than).filter(has)
     }
 
+    /// Returns the number of addresses that a look-up for the owners of one compares it with.
+    pub(super) fn comparisons_of_look_up(&self) -> usize {
+        // A VF's own address, the one of its policy, and a reserved one come with those that it receives by.
+        self.vfs.iter().map(|state| 3 + state.addresses.len()).sum()
+    }
+
     /// Checks that a VF may receive by an address that other VFs may have. A trusted VF may use any address, and all
     /// VFs may use a virtual router's.
     pub(super) fn may_use(&self, vf: u8, mac: MacAddress) -> Result<(), VirtchnlRefusal> {

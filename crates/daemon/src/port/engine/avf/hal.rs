@@ -157,4 +157,8 @@ impl CardControl for AvfPfHal<'_> {
     fn statistics(&mut self, vf: u8) -> VfTrafficStatistics {
         self.card.statistics(vf)
     }
+
+    fn charge_comparisons(&mut self, vf: u8, count: usize) {
+        self.note_work(vf, WorkCost::of_comparisons(count), false);
+    }
 }

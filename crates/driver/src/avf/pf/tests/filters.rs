@@ -327,3 +327,28 @@ fn multicast_promiscuity_needs_trust_and_allmulti() {
     world.granted(VirtchnlRequest::Promiscuity(VSI, 3));
     assert_eq!(world.told().promiscuous, (true, false));
 }
+
+#[test]
+fn look_ups_of_addresses_are_charged_by_all_vfs_addresses() {
+    let mut world = FourVfPort::active();
+    let list = [mac(1), mac(2), GROUP].map(|mac| (mac, EtherAddressType::Extra));
+    let compared = [0, 16].map(|groups| {
+        world.introduce(1, OFFERED);
+        let list_of_groups = (0..groups)
+            .map(|n| EtherAddress { mac: [0x33, 0x33, 0, 0, 1, n], usage: EtherAddressType::Extra })
+            .collect::<Vec<_>>();
+        let request = EncodedMessageList::new(&list_of_groups);
+        world.ask(1, VirtchnlRequest::Addresses(true, VSI + 1, request.list()));
+        world.card.compared.clear();
+        add(&mut world, &list);
+        let compared = core::mem::take(&mut world.card.compared);
+        delete(&mut world, &list.map(|(mac, _)| mac));
+        compared
+    });
+    let [[(0, few)], [(0, many)]] = compared.each_ref().map(Vec::as_slice) else { panic!("{compared:?}") };
+    assert_eq!(many - few, 2 * 16, "two unicast addresses, sixteen groups of VF 1");
+    world.set(|policy| policy.trust = true);
+    world.introduce(0, OFFERED);
+    add(&mut world, &list);
+    assert_eq!(world.card.compared, [], "a trusted VF may use any address");
+}

@@ -71,6 +71,8 @@ struct CommandRecordingCard {
     log: Vec<(u8, &'static str)>,
     /// Number of the PF's orders.
     orders: usize,
+    /// VFs that the PF has charged for comparisons of addresses, each with the number.
+    compared: Vec<(u8, usize)>,
 }
 
 impl Hal for CommandRecordingCard {
@@ -206,6 +208,10 @@ impl CardControl for CommandRecordingCard {
 
     fn statistics(&mut self, vf: u8) -> VfTrafficStatistics {
         VfTrafficStatistics { rx_bytes: 1_000 + u64::from(vf), ..VfTrafficStatistics::default() }
+    }
+
+    fn charge_comparisons(&mut self, vf: u8, count: usize) {
+        self.compared.push((vf, count));
     }
 }
 
