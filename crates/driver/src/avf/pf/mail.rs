@@ -90,6 +90,8 @@ pub struct AvfPfServiceResults {
     pub answered: u64,
     /// VFs that their guests have reset, a bit each.
     pub resets: u64,
+    /// VFs whose reset waits for credit, a bit each. Their earlier requests are void.
+    pub unpaid: u64,
     /// True if more requests are pending than one run may serve, or a reset waits for credit: run the PF driver again at once.
     pub more: bool,
     /// Latest time of the next run of the PF driver, for the end of a throttle or for a delayed reset. New messages
@@ -213,9 +215,9 @@ impl AvfPf {
     /// Serves the VFs: first resets, then requests. Call it at most 3 ms after a request arrived.
     pub fn visit<H: CardControlHal>(&mut self, hal: &mut H) -> AvfPfServiceResults {
         let mut visit = AvfPfServiceResults::default();
-        let (receive, mut unpaid) = (self.mail.receive, 0);
+        let receive = self.mail.receive;
         if self.mail.inbox.begin() {
-            [visit.resets, unpaid] = self.serve_resets(hal);
+            [visit.resets, visit.unpaid] = self.serve_resets(hal);
         }
         let mut body = Vec::new();
         while let Some(message) = self.mail.inbox.next(&mut DmaAdminRing(hal, receive.iova)) {
@@ -230,7 +232,7 @@ impl AvfPf {
         if let Some(tail) = self.mail.inbox.end() {
             hal.write(r::PF_ARQT, tail.into());
         }
-        visit.more = unpaid != 0 || self.mail.inbox.has_more(&DmaAdminRing(hal, receive.iova));
+        visit.more = visit.unpaid != 0 || self.mail.inbox.has_more(&DmaAdminRing(hal, receive.iova));
         visit.deadline = self.end_throttles(hal);
         visit
     }

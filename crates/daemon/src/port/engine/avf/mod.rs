@@ -63,6 +63,8 @@ pub(in crate::port) struct AvfCard {
     /// VFs with a mailbox message that the PF driver has not handled yet.
     pub(super) asking: VfSet,
     pub(super) link: bool,
+    /// True if the PF driver has left requests or resets to its next run, which follows at once.
+    unfinished: bool,
     /// True if the port's link has changed since the PF driver has run.
     link_changed: bool,
     /// Threads that share the VFs; none if the port's own thread serves all of them.
@@ -171,7 +173,9 @@ impl PortCard for AvfCard {
         let answered = VfSet::new(visit.answered);
         let served = self.asking.and(answered);
         // Requests that a reset has made void need no answer.
-        self.asking = if visit.more { self.asking.without(answered) } else { VfSet::NONE };
+        let void = VfSet::new(visit.resets | visit.unpaid);
+        self.asking = if visit.more { self.asking.without(answered.or(void)) } else { VfSet::NONE };
+        self.unfinished = visit.more;
         let deadline = if visit.more { Some(now) } else { visit.deadline };
         PfDriverRunResult { served, link_changed: false, deadline }
     }
@@ -229,9 +233,10 @@ impl PortCard for AvfCard {
         self.workers.as_ref().is_some_and(FrameWorkers::are_divided)
     }
 
-    /// Returns true if filters or rates have changed, or if the PF driver has a request to answer or a new link to report.
+    /// Returns true if filters or rates have changed, or if the PF driver has a request to answer, a reset that waits for credit,
+    /// or a new link to report.
     fn has_changed(&self) -> bool {
-        self.pf_memory.changed || self.link_changed || !self.asking.is_empty()
+        self.pf_memory.changed || self.link_changed || self.unfinished || !self.asking.is_empty()
     }
 
     fn gather(&mut self, bus: &mut GuestBus, uplink: &mut PortUplink) -> Result<(), WorkerFailure> {

@@ -70,6 +70,7 @@ impl AvfCard {
             rules,
             configured,
             asking: VfSet::NONE,
+            unfinished: false,
             link,
             link_changed: false,
             workers: None,

@@ -8,7 +8,7 @@ use crate::port::engine::bus::GuestBus;
 use crate::port::engine::family::PortCard;
 use avf::control::{CardCommand, CardControl};
 use i82576::Time;
-use pcie::VfIndex;
+use pcie::{VfIndex, VfSet};
 use std::path::Path;
 use units::WorkCost;
 
@@ -65,6 +65,17 @@ fn changed_tables_cost_by_the_filters_of_all_vfs() {
 }
 
 #[test]
+fn comparisons_of_addresses_cost_their_vf_and_change_no_tables() {
+    let (mut card, mut bus, _) = card();
+    card.with_pf(&mut bus, Time::ZERO, |_, hal| {
+        hal.charges = true;
+        hal.charge_comparisons(1, 18 * 64 * 18);
+    });
+    assert!(!card.take_changed(0));
+    assert_eq!(settled(&mut card), [(1, WorkCost::of_comparisons(18 * 64 * 18))]);
+}
+
+#[test]
 fn vfs_that_change_tables_in_one_round_share_the_cost() {
     let (mut card, mut bus, _) = card();
     let (addresses, vlans) = card.card.nic.table_size();
@@ -73,4 +84,22 @@ fn vfs_that_change_tables_in_one_round_share_the_cost() {
     let tables = WorkCost::of_tables(addresses + 8_000, vlans);
     let share = WorkCost::ACCESS + WorkCost(tables.0.div_ceil(2));
     assert_eq!(settled(&mut card), [(0, share), (1, share)]);
+}
+
+#[test]
+fn reset_that_waits_for_credit_keeps_the_port_whole() {
+    let (mut card, mut bus, _) = card();
+    let vf = VfIndex::of_field(0);
+    let only: VfSet = [vf].into_iter().collect();
+    assert!(!card.has_changed());
+    card.asking = only;
+    card.hold_requests(only);
+    assert!(card.reset_function(vf.function()));
+    card.visit(&mut bus, Time::ZERO);
+    assert!(card.pending_requests(Time::ZERO).is_empty(), "the reset has voided them");
+    assert!(card.has_changed());
+    card.hold_requests(VfSet::NONE);
+    card.visit(&mut bus, Time::ZERO);
+    card.take_changed(0);
+    assert!(!card.has_changed());
 }
