@@ -165,7 +165,17 @@ impl OpenPort {
             return Some(Duration::ZERO);
         }
         let deadlines = [self.due, poll.deadline, engine.uplink_deadline()];
-        deadlines.into_iter().flatten().min().map(|deadline| deadline.since(ended))
+        self.sleep_until(deadlines, ended)
+    }
+
+    /// Returns how long a port without work sleeps until the first of the deadlines, or `None` without a deadline. Forgets the
+    /// debts of its functions if it sleeps.
+    fn sleep_until(&mut self, deadlines: [Option<Time>; 3], now: Time) -> Option<Duration> {
+        let time = deadlines.into_iter().flatten().min().map(|deadline| deadline.since(now));
+        if time != Some(Duration::ZERO) {
+            self.clients.forget_debts();
+        }
+        time
     }
 
     /// Returns true if the port has work that needs the whole card.
@@ -216,7 +226,7 @@ impl OpenPort {
             return Some(Duration::ZERO);
         }
         let deadlines = [poll.deadline, engine.uplink_deadline(), *due];
-        deadlines.into_iter().flatten().min().map(|deadline| deadline.since(ended))
+        self.sleep_until(deadlines, ended)
     }
 
     /// Waits until an event wakes the port, or `time` is over.

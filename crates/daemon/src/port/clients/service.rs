@@ -22,6 +22,7 @@ use i82576::Time;
 use pcie::Function;
 use std::io;
 use units::WorkCost;
+use units::work::DETACHED_DEBT;
 
 /// Hint in status and log for a guest whose memory the card cannot reach.
 pub(in crate::port) const SHARE_HINT: &str = "the guest's memory is not shared, so no frame can move: \
@@ -126,6 +127,11 @@ impl PortClients {
         engine.card_mut().hold_requests(in_debt.collect());
     }
 
+    /// Forgets the debts of all functions: the port has no work that waits for them.
+    pub(in crate::port) fn forget_debts(&mut self) {
+        self.slots.iter_mut().for_each(|slot| slot.own.account.limit_debt(WorkCost(0)));
+    }
+
     /// Charges the accounts of VFs for their requests and resets, which the card has served.
     pub(in crate::port) fn settle_work(&mut self, engine: &mut PortEngine) {
         engine.card_mut().settle_work(&mut |vf, cost| {
@@ -196,11 +202,13 @@ impl PortClients {
                 "cannot reset the function after the disconnection of its client"
             );
         }
-        // The account is the function's, so its next client pays the debt: a VMM that connects in a loop waits for each turn.
+        // The account is the function's, so its next client pays a part of the debt: a VMM that connects in a loop waits for each
+        // turn.
         device.own.account.charge(WorkCost::DETACH);
         end_claims(device.engine, function, end);
         device.save_configuration();
         let stream = connection.close(&mut device);
+        device.own.account.limit_debt(DETACHED_DEBT);
         slot.own.pages = None;
         if let Some(vf) = function.vf() {
             engine.card_mut().unshare_pages(vf);

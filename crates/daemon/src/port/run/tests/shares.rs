@@ -117,12 +117,17 @@ fn cut_off_client_that_keeps_sending_is_read_once_in_10_ms() {
     }
 }
 
-/// Connects a client to VF 1, and waits until the client is saved for the successor process.
+/// Connects a client to a VF, and waits until the client is saved for the successor process.
+fn client_of(world: &mut PortFixture, vf: usize) -> UnixStream {
+    let client = UnixStream::connect(&world.config.vfs[vf].socket).unwrap();
+    client.set_nonblocking(true).unwrap();
+    world.round_until(|world| world.port.clients.slots()[vf].own.successor.progress().stream != 0);
+    client
+}
+
+/// Connects a client to VF 1.
 fn neighbour(world: &mut PortFixture) -> UnixStream {
-    let neighbour = UnixStream::connect(&world.config.vfs[1].socket).unwrap();
-    neighbour.set_nonblocking(true).unwrap();
-    world.round_until(|world| world.port.clients.slots()[1].own.successor.progress().stream != 0);
-    neighbour
+    client_of(world, 1)
 }
 
 /// Connects a client to VF 0 that the port has agreed with on a version.
@@ -206,10 +211,18 @@ fn configuration_writes_cost_their_save() {
 }
 
 /// Runs rounds until the account of VF 0 has credit. Returns the number of rounds without. The neighbour's message is
-/// answered in each round.
-fn rounds_in_debt(world: &mut PortFixture, neighbour: &mut UnixStream) -> usize {
+/// answered in each round. A `busy` client sends more messages than the port handles.
+fn rounds_in_debt(
+    world: &mut PortFixture,
+    neighbour: &mut UnixStream,
+    mut busy: Option<&mut UnixStream>,
+) -> usize {
+    let mut unanswered = message(1, 99, &[]);
+    // No_reply.
+    unanswered[8] = 0x10;
     let mut rounds = 0;
     loop {
+        busy.iter_mut().for_each(|busy| busy.write_all(&unanswered.repeat(40)).unwrap());
         neighbour.write_all(&message(2, 99, &[])).unwrap();
         world.round();
         assert!(has_reply(neighbour), "round {rounds}");
@@ -222,35 +235,60 @@ fn rounds_in_debt(world: &mut PortFixture, neighbour: &mut UnixStream) -> usize 
 
 #[test]
 fn client_that_connects_and_leaves_pays_for_it() {
-    let mut world = PortFixture::open();
-    let mut neighbour = neighbour(&mut world);
+    let mut world = PortFixture::open_with("[[port]]\nvfs = 3\n");
+    let (mut neighbour, mut busy) = (neighbour(&mut world), client_of(&mut world, 2));
     for _ in 0..3 {
         let client = UnixStream::connect(&world.config.vfs[0].socket).unwrap();
-        let attached = rounds_in_debt(&mut world, &mut neighbour);
+        let attached = rounds_in_debt(&mut world, &mut neighbour, Some(&mut busy));
         world.round_until(|world| world.slot().own.successor.progress().stream != 0);
         drop(client);
-        let detached = rounds_in_debt(&mut world, &mut neighbour);
+        let detached = rounds_in_debt(&mut world, &mut neighbour, Some(&mut busy));
         assert!(!world.is_connected());
         // 400 units, of which a round before had the first 200, and 780.
         assert_eq!([attached, detached], [1, 3]);
     }
 }
 
+/// Maps 8,000 windows for VF 0, as a VMM does without a file.
+fn admit_windows(world: &mut PortFixture) {
+    let memory = world.port.engine.reach_mut(Function::Vf(0)).memory_mut();
+    let permissions = DmaPermissions::READ_WRITE;
+    (0..8_000)
+        .for_each(|page| assert!(memory.admit((1 << 32) + page * 4096, 4096, permissions, None).is_ok()));
+}
+
+#[test]
+fn next_client_pays_at_most_20_rounds_of_a_former_ones_debt() {
+    let mut world = PortFixture::open_with("[[port]]\nvfs = 3\n");
+    let (mut neighbour, mut busy) = (neighbour(&mut world), client_of(&mut world, 2));
+    let client = world.connect();
+    admit_windows(&mut world);
+    drop(client);
+    let rounds = rounds_in_debt(&mut world, &mut neighbour, Some(&mut busy));
+    // The windows cost 32,000 units, 160 rounds.
+    assert_eq!((rounds, world.is_connected()), (21, false));
+}
+
+#[test]
+fn debts_are_forgotten_when_the_port_sleeps() {
+    let mut world = PortFixture::open();
+    let mut neighbour = neighbour(&mut world);
+    let client = world.connect();
+    admit_windows(&mut world);
+    drop(client);
+    assert_eq!(rounds_in_debt(&mut world, &mut neighbour, None), 1);
+}
+
 #[test]
 fn window_below_many_others_costs_by_the_moved_windows() {
-    {
-        let mut world = PortFixture::open();
-        let memory = world.port.engine.reach_mut(Function::Vf(0)).memory_mut();
-        let permissions = DmaPermissions::READ_WRITE;
-        (0..8_000)
-            .for_each(|page| assert!(memory.admit((1 << 32) + page * 4096, 4096, permissions, None).is_ok()));
-        let map = [32_u32, 3].map(u32::to_le_bytes).concat();
-        let map = [&map[..], &[0, 4096, 4096].map(u64::to_le_bytes).concat()].concat();
-        let unmap = [24_u32, 0].map(u32::to_le_bytes).concat();
-        let unmap = [&unmap[..], &[4096, 4096].map(u64::to_le_bytes).concat()].concat();
-        let messages = [message(1, 2, &map), message(2, 3, &unmap)].concat().repeat(10);
-        let rounds = rounds_until_answered(&mut world, &messages, 10 * (16 + 16 + 24));
-        // Each map and each unmap moves 8,000 windows, for 500 units.
-        assert!((50..=70).contains(&rounds), "{rounds}");
-    }
+    let mut world = PortFixture::open();
+    admit_windows(&mut world);
+    let map = [32_u32, 3].map(u32::to_le_bytes).concat();
+    let map = [&map[..], &[0, 4096, 4096].map(u64::to_le_bytes).concat()].concat();
+    let unmap = [24_u32, 0].map(u32::to_le_bytes).concat();
+    let unmap = [&unmap[..], &[4096, 4096].map(u64::to_le_bytes).concat()].concat();
+    let messages = [message(1, 2, &map), message(2, 3, &unmap)].concat().repeat(10);
+    let rounds = rounds_until_answered(&mut world, &messages, 10 * (16 + 16 + 24));
+    // Each map and each unmap moves 8,000 windows, for 500 units.
+    assert!((50..=70).contains(&rounds), "{rounds}");
 }
