@@ -162,8 +162,8 @@ impl Simulation {
                 self.send(from, to);
             }
             self.host.borrow_mut().step_and_sleep(Duration::from_micros(20));
-            let awake = self.guests.iter_mut().filter(|guest| Some(guest.index()) != slow);
-            awake.map(SimulatedGuest::act).collect::<Result<(), _>>()?;
+            let mut awake = self.guests.iter_mut().filter(|guest| Some(guest.index()) != slow);
+            awake.try_for_each(SimulatedGuest::act)?;
         }
         self.check_at_rest()
     }
