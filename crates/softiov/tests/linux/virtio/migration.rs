@@ -1,5 +1,5 @@
 //! Checks live migration: a stock QEMU moves a running guest from a virtio VF of one host to a VF of another, whose uplinks are on
-//! two switches with a cable between them. Times are printed, not judged.
+//! two switches with a cable between them, each in a network namespace of its own. Times are printed, not judged.
 
 use super::{is_packed, mac, set_up, wait_link};
 use crate::avf::no_checksum_errors;
