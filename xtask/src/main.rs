@@ -1,6 +1,6 @@
 //! The tasks of the project: `cargo xtask test` proves everything that can be proved on this machine,
 //! `cargo xtask explore` runs the property tests with new seeds, `cargo xtask soak` ends the host under guests hundreds
-//! of times, `cargo xtask attack` attacks it, `cargo xtask bench` measures it beside its peers, `cargo xtask
+//! of times, `cargo xtask simulate` simulates hosts that die, `cargo xtask attack` attacks it, `cargo xtask bench` measures it beside its peers, `cargo xtask
 //! instructions` counts what the card spends on a frame, `cargo xtask deb` makes the Debian package, `cargo xtask tidy`
 //! checks the rules that the compiler does not know, `cargo xtask registers` writes the pages of the register tables.
 //!
@@ -15,6 +15,7 @@ mod instructions;
 mod metadata;
 mod register_sources;
 mod registers;
+mod simulate;
 mod soak;
 mod test;
 mod tidy;
@@ -34,6 +35,8 @@ enum XtaskCommand {
     /// Hands over and kills a host under traffic, 200 times each; takes half an hour. `--help` says more.
     #[command(disable_help_flag = true)]
     Soak(soak::SoakArgs),
+    /// Simulates hosts with guests from many seeds, and checks what they promise; prints the seeds that fail.
+    Simulate(simulate::SimulateArgs),
     /// Attacks a running host with hand-made cases, and checks it after each. `--help` says more.
     #[command(disable_help_flag = true)]
     Attack(attack::AttackArgs),
@@ -56,6 +59,7 @@ fn main() -> anyhow::Result<ExitCode> {
         XtaskCommand::Test(options) => test::run(&options),
         XtaskCommand::Explore(options) => explore::run(&options),
         XtaskCommand::Soak(options) => soak::run(&options),
+        XtaskCommand::Simulate(options) => simulate::run(&options),
         XtaskCommand::Attack(options) => attack::run(&options),
         XtaskCommand::Bench(options) => bench::run(&options),
         XtaskCommand::Instructions(options) => instructions::run(&options),

@@ -2,7 +2,7 @@
 //! case in `xtask/found-cases.json`, and `cargo xtask test` runs each case again. proptest shrinks the input.
 
 mod cases;
-mod properties;
+pub(crate) mod properties;
 pub(crate) mod seed;
 pub(crate) mod worker;
 

@@ -13,13 +13,13 @@ use crate::tidy::source::{self, RustSource, group, ident, inside, is_punct};
 
 /// Program that cargo has built of some tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TestProgram {
+pub(crate) struct TestProgram {
     pub(super) package: String,
     /// Name of the cargo target: the library's, or that of a file in `tests`.
     pub(super) target: String,
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
     /// Folder of the package, in which cargo runs the package's tests.
-    pub(super) folder: PathBuf,
+    pub(crate) folder: PathBuf,
 }
 
 /// Property test, with its test program.
@@ -47,14 +47,19 @@ pub(super) fn all(root: &Path) -> Result<Vec<PropertyTest>> {
 
 /// Builds all tests of the workspace and returns their programs.
 pub(super) fn programs(root: &Path) -> Result<Vec<TestProgram>> {
+    built(root, &["--workspace"])
+}
+
+/// Builds the tests that `selection`, arguments of cargo, selects, and returns their programs.
+pub(crate) fn built(root: &Path, selection: &[&str]) -> Result<Vec<TestProgram>> {
     let mut command = metadata::cargo();
-    command.args(["test", "--quiet", "--workspace", "--no-run", "--message-format=json"]);
+    command.args(["test", "--quiet", "--no-run", "--message-format=json"]).args(selection);
     let output = command
         .current_dir(root)
         .stderr(Stdio::inherit())
         .output()
         .context("cannot run `cargo test --no-run`")?;
-    ensure!(output.status.success(), "the property tests do not build");
+    ensure!(output.status.success(), "the tests do not build");
     let text = String::from_utf8_lossy(&output.stdout);
     Ok(text.lines().filter_map(program).collect())
 }

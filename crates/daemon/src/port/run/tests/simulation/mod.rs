@@ -15,7 +15,9 @@ use guest::SimulatedGuest;
 use host::SimulatedHost;
 use oracles::FrameAccount;
 use std::cell::RefCell;
+use std::fmt;
 use std::io::Write;
+use std::panic::catch_unwind;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -53,6 +55,14 @@ impl SimulationSummary {
         self.accounts += one.accounts;
         self.lost += one.lost;
         self.time += one.time;
+    }
+}
+
+impl fmt::Display for SimulationSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rounds, deaths, hand_overs, frames, accounts, lost, time } = self;
+        write!(f, "{} seconds, {rounds} rounds, {deaths} deaths, {hand_overs} hand-overs, ", time.as_secs())?;
+        write!(f, "{frames} frames, {lost} counted losses, {accounts} accounts")
     }
 }
 
@@ -283,7 +293,7 @@ fn simulated_hosts_keep_their_promises() {
     let Some(output) = in_own_process(this, run_seeds).unwrap() else { return };
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     println!("{text}");
-    assert!(text.contains(" seeds: "), "no seed has run: is {this:?} the name of the test?");
+    assert!(text.contains("simulated: "), "no seed has run: is {this:?} the name of the test?");
     assert!(output.status.success(), "the simulation has failed");
 }
 
@@ -293,7 +303,8 @@ fn run_seeds() {
     let (mut total, mut failed) = (SimulationSummary::default(), Vec::new());
     for seed in first..first + count {
         let open = oracles::open_descriptors();
-        let outcome = Simulation::run(seed);
+        let outcome = catch_unwind(|| Simulation::run(seed))
+            .unwrap_or_else(|_| Err("the simulation has panicked".to_owned()));
         let left = oracles::open_descriptors();
         match outcome {
             Ok(_) if left > open => {
@@ -304,6 +315,6 @@ fn run_seeds() {
         }
     }
     // Past the capture of the test harness, which drops the output of a test that succeeds.
-    writeln!(std::io::stderr(), "{count} seeds: {total:?}").unwrap();
-    assert!(failed.is_empty(), "{} seeds failed:\n{}", failed.len(), failed.join("\n"));
+    writeln!(std::io::stderr(), "\nsimulated: {count} seeds, {total}\n{}", failed.join("\n")).unwrap();
+    assert!(failed.is_empty(), "{} seeds failed", failed.len());
 }
