@@ -21,7 +21,7 @@ const SEEDS_OF_PROCESS: u64 = 50;
 #[derive(Debug, clap::Args)]
 pub(crate) struct SimulateArgs {
     /// Number of seeds to run.
-    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
     /// First seed; the others count up from it. With `--seeds 1`, repeats one seed.
     #[arg(long, value_name = "S", default_value_t = 0)]
