@@ -9,9 +9,10 @@ use crate::function::VfHardware;
 use avf::control::VlanTagHandling;
 use avf::ids::{LONGEST, MAX_FRAME, MAX_VFS};
 use plane::pacing::LatenessLimit;
-use plane::switch::{MaxFrameLength, PortMirrorRules, SwitchTables, TagInsertion, VlanIdSet};
+use plane::switch::{MaxFrameLength, PortMirrorRules, SwitchTables, TagInsertion};
 use plane::{ForwardingPlane, PortIndex, PortSet};
 use units::MacAddress;
+use units::VlanIds;
 
 /// Longest delay of a poll for which a rate-limited port may catch up: 10 ms, in nanoseconds. A longer delay loses
 /// bandwidth.
@@ -27,7 +28,7 @@ impl Nic {
         (tables.shared, tables.replicate, tables.loopback) = (true, true, true);
         // The switch accepts every VLAN. The filters of each VF decide which VFs get a frame.
         tables.filter_vlans = true;
-        tables.vlans.accept(VlanIdSet::from_words(|_| u32::MAX));
+        tables.vlans.accept(VlanIds::all());
         let everybody =
             PortSet::new(if self.functions.len() < 64 { (1 << self.functions.len()) - 1 } else { u64::MAX });
         (tables.all, tables.guests, tables.broadcast) = (everybody, everybody, everybody);

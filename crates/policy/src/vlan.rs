@@ -53,6 +53,12 @@ impl VlanSet {
         self.0.contains(vlan)
     }
 
+    /// Returns the VLAN ids of the set, with 0 for untagged frames.
+    #[must_use]
+    pub const fn ids(&self) -> &VlanIds {
+        &self.0
+    }
+
     /// Returns the VLAN ids of the set, in order.
     pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
         self.0.iter()

@@ -44,6 +44,24 @@ impl VlanIds {
         set
     }
 
+    /// Creates the set of all ids.
+    #[must_use]
+    pub const fn all() -> Self {
+        Self { words: [u64::MAX; WORDS], len: LAST_VLAN + 1 }
+    }
+
+    /// Creates the set whose ids are the numbers of the set bits in a bitmap of 32-bit words. `word(n)` has the bits of the
+    /// ids from `32 n` on.
+    #[must_use]
+    pub fn from_bitmap(word: impl Fn(u32) -> u32) -> Self {
+        let mut set = Self::new();
+        for (low, place) in (0..).step_by(2).zip(&mut set.words) {
+            *place = u64::from(word(low)) | u64::from(word(low + 1)) << 32;
+            set.len += place.count_ones() as u16;
+        }
+        set
+    }
+
     /// Adds an id. Returns true if the set changes: it does not for an id beyond [`LAST_VLAN`].
     pub fn insert(&mut self, vlan: u16) -> bool {
         let changes = vlan <= LAST_VLAN && !self.contains(vlan);
@@ -141,6 +159,20 @@ mod tests {
     use serde::de::value::{Error, SeqDeserializer};
 
     /// Applies the same changes to a set of VLAN ids and to an ordered set, and compares both.
+    #[test]
+    fn bitmap_of_32_bit_words_gives_the_ids_of_its_bits() {
+        let set = VlanIds::from_bitmap(|word| match word {
+            0 => 1 << 1 | 1 << 31,
+            3 => 1 << 4,
+            127 => 1 << 31,
+            _ => 0,
+        });
+        assert_eq!(set.iter().collect::<Vec<_>>(), [1, 31, 100, 4095]);
+        assert_eq!(set.len(), 4);
+        assert_eq!(VlanIds::all(), VlanIds::from_bitmap(|_| u32::MAX));
+        assert_eq!(VlanIds::all().iter().count(), VlanIds::all().len());
+    }
+
     #[test]
     fn vlan_ids_behave_as_an_ordered_set() {
         let (mut set, mut model) = (VlanIds::new(), BTreeSet::new());

@@ -2,8 +2,8 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use plane::switch::VlanIdSet;
 use units::MacAddress;
+use units::VlanIds;
 
 /// VLANs whose frames a VF sends and receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub enum VlanMembership {
     Port(u16),
     /// The guest's frames have tags of their own, or none. The VF is a member of these VLANs; 0 stands for untagged
     /// frames.
-    Guest(Box<VlanIdSet>),
+    Guest(Box<VlanIds>),
     /// The VF is a member of every VLAN. The guest's frames have tags of their own, or none.
     Any,
 }

@@ -6,9 +6,10 @@ use crate::device::VirtioDevice;
 use crate::limits::{LONGEST_FRAME, MAX_VFS};
 use crate::rules::VlanMembership;
 use plane::pacing::LatenessLimit;
-use plane::switch::{MaxFrameLength, PortMirrorRules, SwitchTables, TagInsertion, VlanIdSet};
+use plane::switch::{MaxFrameLength, PortMirrorRules, SwitchTables, TagInsertion};
 use plane::{ForwardingPlane, PortIndex, PortSet};
 use units::FCS;
+use units::VlanIds;
 
 /// Maximum lateness of a poll for which a rate-limited VF may catch up: 10 ms in nanoseconds. Bandwidth lost by later
 /// polls is not made up.
@@ -24,7 +25,7 @@ impl Nic {
         (tables.shared, tables.replicate, tables.loopback) = (true, true, true);
         // The switch accepts every VLAN. The rules of each VF decide which VFs get a frame.
         tables.filter_vlans = true;
-        tables.vlans.accept(VlanIdSet::from_words(|_| u32::MAX));
+        tables.vlans.accept(VlanIds::all());
         let all = self.ports().fold(PortSet::NONE, |all, (_, port)| all | port.only());
         (tables.all, tables.guests, tables.broadcast) = (all, all, all);
         tables.set_fits([MaxFrameLength::whole(LONGEST_FRAME + FCS); MAX_VFS]);
@@ -96,8 +97,8 @@ fn add_device(tables: &mut SwitchTables<MAX_VFS>, device: &VirtioDevice, port: P
             tables.strips |= only;
         }
         VlanMembership::Guest(ids) => {
-            (0..VLAN_IDS).filter(|vlan| ids.has(*vlan)).for_each(|vlan| tables.vlans.add(vlan, only, false));
-            if ids.has(0) {
+            ids.iter().for_each(|vlan| tables.vlans.add(vlan, only, false));
+            if ids.contains(0) {
                 tables.untagged |= only;
             }
         }

@@ -14,9 +14,10 @@ use avf::ids::{HASH_KEY, LOOKUP_TABLE};
 use avf::register as r;
 use pcie::Function;
 use plane::PortIndex;
-use plane::switch::{PortMirrorRule, PortMirrorRules, VlanIdSet};
+use plane::switch::{PortMirrorRule, PortMirrorRules};
 use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 use proptest::test_runner::Config;
+use units::VlanIds;
 use units::{Time, WorkCost};
 
 const VFS: u8 = 3;
@@ -326,13 +327,8 @@ impl DriverlessFixture {
             BurstTestAction::Rate(vf, rate) => self.world.card.order(vf, CardCommand::Rate(rate)),
             BurstTestAction::Mirror(on) => {
                 let [to, ports] = [2, 1].map(|port| PortIndex::of_field(port).only());
-                let rule = PortMirrorRule {
-                    to,
-                    ports,
-                    from_uplink: false,
-                    to_uplink: false,
-                    vlans: VlanIdSet::NONE,
-                };
+                let rule =
+                    PortMirrorRule { to, ports, from_uplink: false, to_uplink: false, vlans: VlanIds::new() };
                 self.world.mirrors = PortMirrorRules::NONE;
                 if on {
                     self.world.mirrors.add(rule);

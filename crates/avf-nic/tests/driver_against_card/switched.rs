@@ -6,8 +6,9 @@ use avf::virtchnl::{EncodedMessageList, EtherAddress, EtherAddressType, Virtchnl
 use driver::avf::vf::AvfDriver;
 use plane::PortIndex;
 use plane::guard::GuardedPlane;
-use plane::switch::{PortMirrorRule, PortMirrorRules, VlanIdSet};
+use plane::switch::{PortMirrorRule, PortMirrorRules};
 use policy::{PortVlan, VfPolicy};
+use units::VlanIds;
 
 /// Creates a card with a plane and starts its VFs 0 to 2, with policies that `change` adjusts.
 fn three(change: impl Fn(u8, &mut VfPolicy)) -> (CardFixture, [AvfDriver; 3]) {
@@ -195,7 +196,7 @@ fn mirror_rule_copies_each_frame_once() {
         ports: only(1),
         from_uplink: false,
         to_uplink: true,
-        vlans: VlanIdSet::NONE,
+        vlans: VlanIds::new(),
     };
     world.mirrors.add(rule);
     let to_one = frame(mac(1).0, 0);

@@ -10,10 +10,9 @@ use i82576::ids::{FCS, MAX_FRAME, MAX_VFS, MIRROR_RULES, RECEIVE_ADDRESSES, VLAN
 use i82576::register as r;
 use i82576::{MacAddress, PoolIndex};
 use plane::PortSet;
-use plane::switch::{
-    ExactFilter, HashFilter, MaxFrameLength, PortMirrorRule, TagInsertion, VlanIdSet, VlanTable,
-};
+use plane::switch::{ExactFilter, HashFilter, MaxFrameLength, PortMirrorRule, TagInsertion, VlanTable};
 use plane::tag;
+use units::VlanIds;
 
 /// Settings of reception in the filter registers, which the switch does not need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -165,7 +164,7 @@ fn addresses(exact: &mut ExactFilter, file: &RegisterFile, shared: bool) {
 
 /// Sets the members of VLANs (VLVF), and the VLANs that the port accepts (VFTA).
 fn vlans(vlans: &mut VlanTable, file: &RegisterFile) {
-    vlans.accept(VlanIdSet::from_words(|word| file.get(r::vfta(word))));
+    vlans.accept(VlanIds::from_bitmap(|word| file.get(r::vfta(word))));
     for filter in (0..VLAN_FILTERS as u32).map(|i| file.get(r::vlvf(i))) {
         if filter & vlvf::VLANID_EN != 0 {
             let members = ports(filter >> vlvf::POOLSEL_SHIFT);
@@ -186,13 +185,13 @@ fn mirror(file: &RegisterFile, i: u32) -> Option<PortMirrorRule> {
         ports: if on(vmrctl::VPME) { ports(file.get(r::vmrvm(i))) } else { PortSet::NONE },
         from_uplink: on(vmrctl::UPME),
         to_uplink: on(vmrctl::DPME),
-        vlans: VlanIdSet::NONE,
+        vlans: VlanIds::new(),
     };
     let named = if on(vmrctl::VLME) { file.get(r::vmrvlan(i)) } else { 0 };
     for filter in (0..VLAN_FILTERS as u32).filter(|filter| named & 1 << filter != 0) {
         let filter = file.get(r::vlvf(filter));
         if filter & vlvf::VLANID_EN != 0 {
-            rule.vlans.add((filter & vlvf::VLANID_MASK) as u16);
+            rule.vlans.insert((filter & vlvf::VLANID_MASK) as u16);
         }
     }
     Some(rule)

@@ -170,11 +170,10 @@ mod tests {
     use crate::frame::AddressPair;
     use crate::switch::{
         AddressClaims, FrameMetadata, FrameOrigin, MaxFrameLength, PortGuard, PortMirrorRule, SwitchTables,
-        VlanIdSet,
     };
     use crate::{PortIndex, PortSet};
     use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
-    use units::MacAddress;
+    use units::{MacAddress, VlanIds};
 
     const PORTS: usize = 16;
 
@@ -213,7 +212,7 @@ mod tests {
                 (tables.check_source, tables.check_vlan, tables.enabled) =
                     (ports(3), ports(4), ports(5) | ports(6));
                 (tables.guests, tables.own_loopback, tables.default_ports) = (ports(7), ports(8), ports(9));
-                tables.vlans.accept(VlanIdSet::from_words(|word| if word == 0 { 0b1011 } else { 0 }));
+                tables.vlans.accept(VlanIds::from_bitmap(|word| if word == 0 { 0b1011 } else { 0 }));
                 for n in 0..4u8 {
                     tables.vlans.add(n.into(), ports(usize::from(n) + 10), flags[3]);
                     tables.exact.add(MacAddress([2, 0, 0, 0, 0, n]), PortIndex::of_field(n.into()).only());
@@ -224,7 +223,7 @@ mod tests {
                         ports: ports(15),
                         from_uplink: flags[5],
                         to_uplink: !flags[5],
-                        vlans: VlanIdSet::NONE,
+                        vlans: VlanIds::new(),
                     };
                     tables.mirrors.add(rule);
                 }

@@ -1,9 +1,10 @@
 //! Mirror rules: each copies the traffic of ports, of the uplink or of VLANs to ports. A rule may name several kinds of traffic. A
 //! port gets one copy of a frame, even if several rules name it. Frames of a violating sender are dropped before and not mirrored.
 
-use super::vlans::VlanIdSet;
+use super::vlans::vlan as vlan_id;
 use crate::PortSet;
 use alloc::vec::Vec;
+use units::VlanIds;
 
 /// Mirror rule: kinds of frames, and the ports that get copies of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub struct PortMirrorRule {
     /// True if the mirror rule copies frames to the uplink.
     pub to_uplink: bool,
     /// VLANs whose frames the mirror rule copies, from the uplink and from ports.
-    pub vlans: VlanIdSet,
+    pub vlans: VlanIds,
 }
 
 /// All mirror rules of a switch.
@@ -50,7 +51,7 @@ impl PortMirrorRules {
             let named = rule.ports.meets(ports)
                 || rule.from_uplink && from_uplink
                 || rule.to_uplink && to_uplink
-                || vlan.is_some_and(|tag| rule.vlans.has(tag));
+                || vlan.is_some_and(|tag| rule.vlans.contains(vlan_id(tag)));
             copies | if named { rule.to } else { PortSet::NONE }
         })
     }

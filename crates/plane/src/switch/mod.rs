@@ -24,4 +24,4 @@ pub(crate) use guards::PortGuards;
 pub use mirror::{PortMirrorRule, PortMirrorRules};
 pub use storm::{StormKind, StormLimit, StormLimits, StormState, StormWindowTraffic};
 pub use tables::{MaxFrameLength, SwitchTables, TagInsertion};
-pub use vlans::{VlanIdSet, VlanTable};
+pub use vlans::VlanTable;

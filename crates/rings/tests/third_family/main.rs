@@ -8,13 +8,14 @@ mod toy;
 use memory::{BUFFER, BUFFERS, PLAIN, REPORT, RINGS, SENT, SLOTS, ToyMemory};
 use pcie::{Function, MemoryHint};
 use plane::pacing::TransmitPacing;
-use plane::switch::{MaxFrameLength, StormState, SwitchTables, TagInsertion, VlanIdSet};
+use plane::switch::{MaxFrameLength, StormState, SwitchTables, TagInsertion};
 use plane::uplink::{UplinkMode, UplinkWire};
 use plane::{ForwardingPlane, PortCounters, PortIndex, PortSet, TransmitQueueId};
 use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 use rings::PostedDescriptors;
 use toy::{ToyCard, ToyQueue};
+use units::VlanIds;
 use units::{MacAddress, Time, WorkCost};
 
 const PORTS: usize = 4;
@@ -95,7 +96,7 @@ fn tables(bits: u8) -> SwitchTables<PORTS> {
     (tables.shared, tables.replicate, tables.loopback) = (true, true, true);
     (tables.all, tables.enabled, tables.broadcast, tables.untagged) = (all, all, all, all);
     tables.filter_vlans = true;
-    tables.vlans.accept(VlanIdSet::from_words(|_| u32::MAX));
+    tables.vlans.accept(VlanIds::all());
     tables.vlans.add(7, all, false);
     (0..3).for_each(|n| tables.exact.add(MacAddress(address(n)), PortIndex::of_field(n.into()).only()));
     if bits & 1 != 0 {

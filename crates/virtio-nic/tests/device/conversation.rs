@@ -6,8 +6,9 @@ use crate::driver::{Buffer, ReturnedChain};
 use crate::machine::{GuestDriverConfig, MODERN, POSTED, Received, SIZE, TestMachine};
 use crate::packets::requested;
 use plane::PortIndex;
-use plane::switch::{PortMirrorRule, PortMirrorRules, VlanIdSet};
+use plane::switch::{PortMirrorRule, PortMirrorRules};
 use units::MacAddress;
+use units::VlanIds;
 use virtio::VirtioFeatures as F;
 use virtio_nic::{VfRules, VlanMembership};
 
@@ -228,8 +229,10 @@ fn rules(vf: u8, bits: u16, max_tx_rate: u32) -> VfRules {
     let vlans = match bits >> 4 & 7 {
         0 => VlanMembership::Port(7),
         1 => {
-            let mut ids = VlanIdSet::NONE;
-            [0, 7].into_iter().filter(|id| *id == 0 || on(7)).for_each(|id| ids.add(id));
+            let mut ids = VlanIds::untagged();
+            if on(7) {
+                ids.insert(7);
+            }
             VlanMembership::Guest(Box::new(ids))
         }
         _ => VlanMembership::Any,
@@ -251,7 +254,7 @@ fn mirror(machine: &mut TestMachine, on: bool) {
     let [to, ports] = [2, 1].map(|port| PortIndex::of_field(port).only());
     machine.mirrors = PortMirrorRules::NONE;
     if on {
-        let vlans = VlanIdSet::NONE;
+        let vlans = VlanIds::new();
         machine.mirrors.add(PortMirrorRule { to, ports, from_uplink: false, to_uplink: false, vlans });
     }
     // A change of rules has the card's user give the plane the mirrors too.

@@ -5,8 +5,8 @@ use crate::driver::{load, store};
 use crate::exchange::datagram;
 use crate::machine::{MODERN, TestMachine};
 use plane::PortIndex;
-use plane::switch::VlanIdSet;
 use units::MacAddress;
+use units::VlanIds;
 use virtio::net::NetHeader;
 use virtio_nic::{VfRules, VlanMembership};
 
@@ -38,8 +38,8 @@ fn port_vlan_isolates_its_vfs_and_hides_the_tag_from_guests() {
     let frame = datagram(0, 1, &[1; 100]);
     assert!(machine.send(0, NetHeader::default(), &frame, &[]));
     assert!(machine.send(0, NetHeader::default(), &datagram(0, 9, &[2; 100]), &[]));
-    let mut untagged = VlanIdSet::NONE;
-    untagged.add(0);
+    let mut untagged = VlanIds::new();
+    untagged.insert(0);
     machine.nic.set_rules(2, VfRules { vlans: VlanMembership::Guest(Box::new(untagged)), ..rules(2) });
     assert!(machine.send(0, NetHeader::default(), &datagram(0, 2, &[3; 100]), &[]));
     machine.poll(0);

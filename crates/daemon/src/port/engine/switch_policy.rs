@@ -2,9 +2,10 @@
 //! them. The 82576 has such registers. The software of the PF applies the policies of VFs.
 
 use i82576::Time;
-use plane::switch::{PortMirrorRule, PortMirrorRules, StormLimit, StormLimits, VlanIdSet};
+use plane::switch::{PortMirrorRule, PortMirrorRules, StormLimit, StormLimits};
 use plane::{ForwardingPlane, PortIndex, PortSet};
 use policy::{PortPolicy, VfMirrorRule, VlanSet};
+use units::VlanIds;
 
 /// Length of a millisecond in nanoseconds.
 const MILLISECOND: u64 = 1_000_000;
@@ -85,13 +86,13 @@ fn rule(mirror: &VfMirrorRule) -> PortMirrorRule {
         ports: PortSet::new(vfs.bits()),
         from_uplink: *ingress,
         to_uplink: *egress,
-        vlans: vlans.as_ref().map_or(VlanIdSet::NONE, ids),
+        vlans: vlans.as_ref().map_or(VlanIds::new(), ids),
     }
 }
 
 /// Returns the VLAN ids of a set without 0, which stands for untagged frames.
-fn ids(set: &VlanSet) -> VlanIdSet {
-    let mut ids = VlanIdSet::NONE;
-    set.iter().filter(|vlan| *vlan != 0).for_each(|vlan| ids.add(vlan));
+fn ids(set: &VlanSet) -> VlanIds {
+    let mut ids = *set.ids();
+    ids.remove(0);
     ids
 }

@@ -2,8 +2,7 @@
 //! policy alone decides.
 
 use crate::virtio_limits::LIMITS;
-use plane::switch::VlanIdSet;
-use policy::{VfPolicy, VlanSet};
+use policy::VfPolicy;
 use units::FCS;
 use virtio_nic::{VfRules, VlanMembership};
 
@@ -27,16 +26,9 @@ pub(super) fn rules(policy: &VfPolicy, linked: bool, max_tx_rate: u32) -> VfRule
 fn vlans(policy: &VfPolicy) -> VlanMembership {
     match (policy.vlan, &policy.vlans) {
         (Some(vlan), _) => VlanMembership::Port(vlan.tag()),
-        (None, Some(allowed)) => VlanMembership::Guest(Box::new(ids(allowed))),
+        (None, Some(allowed)) => VlanMembership::Guest(Box::new(*allowed.ids())),
         (None, None) => VlanMembership::Any,
     }
-}
-
-/// Converts a policy's set of VLANs to the plane's type. In both, 0 stands for untagged frames.
-fn ids(set: &VlanSet) -> VlanIdSet {
-    let mut ids = VlanIdSet::NONE;
-    set.iter().for_each(|vlan| ids.add(vlan));
-    ids
 }
 
 /// Returns the VLANs of which a VF is a member, with 0 for untagged frames. For a VF that may use every VLAN, returns 0
@@ -106,7 +98,7 @@ mod tests {
         assert_eq!(memberships(&tagged), [100]);
         let some = VfPolicy { vlans: Some([7, 4_095].into_iter().collect()), ..VfPolicy::default() };
         let VlanMembership::Guest(ids) = linked(some).vlans else { panic!("the guest tags by itself") };
-        assert_eq!([0, 7, 8, 4_095].map(|vlan| ids.has(vlan)), [true, true, false, true]);
+        assert_eq!([0, 7, 8, 4_095].map(|vlan| ids.contains(vlan)), [true, true, false, true]);
         assert_eq!(memberships(&some), [0, 7, 4_095]);
         assert_eq!(memberships(&VfPolicy::default()), [0]);
     }
