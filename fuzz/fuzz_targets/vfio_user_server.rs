@@ -100,8 +100,13 @@ impl ServedDevice<FakeDescriptor> for CheckingDevice {
         Ok(if map.size & 0x2000 == 0 { RequestCompletionTiming::Now } else { RequestCompletionTiming::Later })
     }
 
-    fn dma_unmap(&mut self, iova: u64, size: u64) {
-        assert_eq!(self.windows.remove(&iova).unwrap().0, size);
+    /// Suspends an unmap of several windows after the highest one.
+    fn dma_unmap(&mut self, iova: u64, size: u64) -> u64 {
+        let highest = self.windows.range(..iova + size).next_back();
+        let (first, last) = highest.map(|(first, (size, _))| (*first, first + size - 1)).unwrap();
+        assert!(first >= iova && last < iova + size);
+        self.windows.remove(&first);
+        if self.windows.range(iova..first).next().is_some() { first - iova } else { 0 }
     }
 
     fn dma_unmap_all(&mut self) {

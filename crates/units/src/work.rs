@@ -36,6 +36,8 @@ impl WorkCost {
     pub const RESET: Self = Self(20);
     /// Cost of a client's request that is handed to a worker thread, such as a DMA window to map.
     pub const ERRAND: Self = Self(40);
+    /// Cost of removing a DMA window, in units.
+    const WINDOW: usize = 4;
     /// Cost of a reset by the registers in configuration space, without the reset itself.
     pub const LADDER: Self = Self(80);
     /// Cost of saving a function's PCI configuration for the successor process.
@@ -86,7 +88,13 @@ impl WorkCost {
     /// Returns the cost of removing `removed` DMA windows from a table, in which `moved` windows change their place.
     #[must_use]
     pub fn of_windows(removed: usize, moved: usize) -> Self {
-        Self::of_units(removed.saturating_mul(4)) + Self::of_units(moved >> 4)
+        Self::of_units(removed.saturating_mul(Self::WINDOW)) + Self::of_units(moved >> 4)
+    }
+
+    /// Returns the number of DMA windows whose removal costs up to this, and at least one.
+    #[must_use]
+    pub fn windows(self) -> usize {
+        (self.0 as usize / Self::WINDOW).max(1)
     }
 
     /// Returns the cost of plain frames in a burst to one receiver. `bytes` is the sum of their lengths.

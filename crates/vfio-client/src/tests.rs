@@ -123,7 +123,9 @@ impl ServedDevice<OwnedFd> for SimulatedFunction {
         Ok(RequestCompletionTiming::Now)
     }
 
-    fn dma_unmap(&mut self, _: u64, _: u64) {}
+    fn dma_unmap(&mut self, _: u64, _: u64) -> u64 {
+        0
+    }
 
     fn dma_unmap_all(&mut self) {}
 

@@ -46,7 +46,9 @@ impl ServedDevice<OwnedFd> for AddingDevice {
     fn dma_map(&mut self, _: DmaWindow<OwnedFd>) -> Result<RequestCompletionTiming, Errno> {
         Ok(RequestCompletionTiming::Now)
     }
-    fn dma_unmap(&mut self, _: u64, _: u64) {}
+    fn dma_unmap(&mut self, _: u64, _: u64) -> u64 {
+        0
+    }
     fn dma_unmap_all(&mut self) {}
     fn set_irqs(&mut self, _: IrqChange<OwnedFd>) -> Result<RequestCompletionTiming, Errno> {
         Ok(RequestCompletionTiming::Now)

@@ -269,6 +269,18 @@ impl DmaTable {
         (to - from, self.regions.len() - to)
     }
 
+    /// Returns the size of the range from `iova` on that is left of `size` bytes when their `count` highest regions are
+    /// removed; 0 if no region is left.
+    #[must_use]
+    pub fn without_highest(&self, iova: u64, size: u64, count: usize) -> u64 {
+        let [from, to] = [iova, iova.saturating_add(size)]
+            .map(|address| self.regions.partition_point(|region| region.first < address));
+        match to.saturating_sub(count) {
+            lowest if lowest > from => self.regions[lowest].first - iova,
+            _ => 0,
+        }
+    }
+
     fn remove(&mut self, range: Range<usize>) -> RemovedDmaRegions {
         let all = range.len() == self.regions.len();
         let removed = if all { mem::take(&mut self.regions) } else { self.regions.drain(range).collect() };

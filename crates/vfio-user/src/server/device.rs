@@ -138,12 +138,13 @@ pub trait ServedDevice<F> {
     /// The descriptor is unsuitable, or a limit is reached.
     fn dma_map(&mut self, map: DmaWindow<F>) -> Result<RequestCompletionTiming, Errno>;
 
-    /// Unmaps every DMA window inside the `size` bytes at `iova`. The range holds at least one window, and cuts none.
-    /// The device must not access them after the return, not even by pending transfers: the client frees the memory
-    /// after the reply.
-    fn dma_unmap(&mut self, iova: u64, size: u64);
+    /// Unmaps the DMA windows inside the `size` bytes at `iova`, the highest first. The range holds at least one window, and
+    /// cuts none. Returns 0, or, if the device suspends the message, the size of the rest at `iova`, which cuts no window
+    /// either. Then the session's next step continues with the rest. The device must not access a window after its removal,
+    /// not even by pending transfers: the client frees the memory after the reply.
+    fn dma_unmap(&mut self, iova: u64, size: u64) -> u64;
 
-    /// Unmaps all DMA windows of the client.
+    /// Unmaps all DMA windows of the client, whose connection ends.
     fn dma_unmap_all(&mut self);
 
     /// Changes or fires interrupts of the device. A request about several vectors may become several calls; if any of

@@ -25,11 +25,13 @@ pub(super) struct DmaWindowTable {
     /// Last address of each DMA window, by its first address.
     windows: BTreeMap<u64, u64>,
     limit: usize,
+    /// Rest of the range to unmap, if the device has suspended an unmap.
+    unmapping: Option<DmaWindowRange>,
 }
 
 impl DmaWindowTable {
     pub(super) fn new(limit: usize) -> Self {
-        Self { windows: BTreeMap::new(), limit }
+        Self { windows: BTreeMap::new(), limit, unmapping: None }
     }
 
     /// Restores the DMA windows that the previous process had mapped.
@@ -39,6 +41,11 @@ impl DmaWindowTable {
 
     pub(super) fn len(&self) -> usize {
         self.windows.len()
+    }
+
+    /// Returns true if the device has suspended an unmap.
+    pub(super) fn is_unmapping(&self) -> bool {
+        self.unmapping.is_some()
     }
 
     /// Returns true if a DMA window overlaps the range. Windows are disjoint, so the function checks only the last
@@ -84,25 +91,52 @@ impl DmaWindowTable {
         answer: &mut ReplyWriter<'_, F>,
     ) -> Result<(), Errno> {
         let (mut entry, _) = DmaUnmapBody::read_from_prefix(body).map_err(|_| Errno::EINVAL)?;
+        let range = match self.unmapping.take() {
+            Some(rest) => Some(rest),
+            None => self.range_to_unmap(&entry)?,
+        };
+        self.unmapping = range.and_then(|range| self.unmap_highest(range, device));
+        if self.unmapping.is_none() {
+            entry.argsz.set(size_of::<DmaUnmapBody>() as u32);
+            answer.send(&[entry.as_bytes()]);
+        }
+        Ok(())
+    }
+
+    /// Returns the range of a request to unmap windows, or `None` if no window is mapped and all are to be unmapped.
+    fn range_to_unmap(&self, entry: &DmaUnmapBody) -> Result<Option<DmaWindowRange>, Errno> {
         let (iova, size) = (entry.address.get(), entry.size.get());
         match entry.flags.get() {
             0 => {
                 let (first, last) = bounds(iova, size)?;
-                if !self.holds_whole_windows(first, last) {
-                    return Err(Errno::ENOENT);
-                }
-                device.dma_unmap(iova, size);
-                while let Some((&window, _)) = self.windows.range(first..=last).next() {
-                    self.windows.remove(&window);
-                }
+                let holds = self.holds_whole_windows(first, last);
+                if holds { Ok(Some(DmaWindowRange { first, last })) } else { Err(Errno::ENOENT) }
             }
             // As in the kernel, "all" takes no range.
-            dma_flags::UNMAP_ALL if iova == 0 && size == 0 => self.clear(device),
-            _ => return Err(Errno::EINVAL),
+            dma_flags::UNMAP_ALL if iova == 0 && size == 0 => {
+                let lowest = self.windows.first_key_value().map(|(&first, _)| first);
+                let highest = self.windows.last_key_value().map(|(_, &last)| last);
+                Ok(lowest.zip(highest).map(|(first, last)| DmaWindowRange { first, last }))
+            }
+            _ => Err(Errno::EINVAL),
         }
-        entry.argsz.set(size_of::<DmaUnmapBody>() as u32);
-        answer.send(&[entry.as_bytes()]);
-        Ok(())
+    }
+
+    /// Has the device unmap the highest windows of a range. Returns the rest of the range, or `None` if nothing is left.
+    fn unmap_highest<F, D: ServedDevice<F>>(
+        &mut self,
+        DmaWindowRange { first, last }: DmaWindowRange,
+        device: &mut D,
+    ) -> Option<DmaWindowRange> {
+        let rest = device.dma_unmap(first, last - first + 1);
+        // Without a removal, the rest ends behind the last address.
+        let is_removed = |window: &u64| *window >= first + rest;
+        while let Some((&window, _)) =
+            self.windows.range(..=last).next_back().filter(|(at, _)| is_removed(at))
+        {
+            self.windows.remove(&window);
+        }
+        (rest > 0).then(|| DmaWindowRange { first, last: first + rest - 1 })
     }
 
     pub(super) fn clear<F, D: ServedDevice<F>>(&mut self, device: &mut D) {

@@ -44,8 +44,8 @@ pub struct NegotiatedVersion {
 pub enum SessionProgress {
     /// Progress: the session has handled a message; call again.
     Handled,
-    /// Progress: the device has suspended a read, or a message of writes; call again to continue with it. The message stays
-    /// undone, and no later message is handled before.
+    /// Progress: the device has suspended a read, a message of writes, or an unmap; call again to continue with it. The
+    /// message stays undone, and no later message is handled before.
     Suspended,
     /// Progress: no whole message is buffered; wait for the socket to become readable.
     Starved,
@@ -155,6 +155,12 @@ impl<F> ServerSession<F> {
         self.state.is_suspended()
     }
 
+    /// Returns true if another session can handle the suspended message from its begin with the same effect: an unmap. The
+    /// other session must have the windows that are left.
+    pub fn is_repeatable(&self) -> bool {
+        self.state.dma.is_unmapping()
+    }
+
     /// Finishes the request for which the device had returned [`RequestCompletionTiming::Later`], with success or an error:
     /// queues the reply, and lets [`step`](Self::step) handle the next message. Does nothing without such a
     /// request.
@@ -205,7 +211,7 @@ fn max_body(header: &MessageHeader) -> usize {
 
 impl SessionState {
     fn is_suspended(&self) -> bool {
-        self.suspended.is_some() || self.suspended_read.is_some()
+        self.suspended.is_some() || self.suspended_read.is_some() || self.dma.is_unmapping()
     }
 
     fn message<F, D: ServedDevice<F>>(

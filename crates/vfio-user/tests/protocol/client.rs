@@ -120,7 +120,7 @@ fn client_sends_file_descriptors_with_dma_maps_and_interrupts() {
             "Deassign { index: 2, vectors: 0..1 }",
             "Disable { index: 2 }",
             "unmap 0x0+0x1000",
-            "unmap all",
+            "unmap 0x1000+0x1000",
             "reset",
         ]
     );

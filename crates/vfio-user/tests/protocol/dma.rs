@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use vfio_user::server::ServerSession;
+use vfio_user::server::{ServerSession, SessionProgress};
 use vfio_user::wire::Errno;
 
-use crate::script::{EINVAL, ScriptedSession, dma_map, dma_unmap, fds, message, words};
+use crate::script::{COMMAND, EINVAL, ScriptedSession, dma_map, dma_unmap, fds, message, words};
 
 const MAP: u16 = 2;
 const UNMAP: u16 = 3;
@@ -120,6 +120,38 @@ fn dma_unmap_removes_every_window_inside_the_range() {
     script.ask(UNMAP, &dma_unmap(0, 0x1_0000_0000, 0x1_0000_0000));
     assert_eq!((script.session.dma_maps(), script.device.maps.len()), (0, 0));
     script.ask(MAP, &dma_map(RW, 0, 0x1000, 0x1000));
+}
+
+#[test]
+fn suspended_unmap_continues_with_the_highest_windows_and_is_answered_once() {
+    for request in [dma_unmap(0, 0, 0x10_0000), dma_unmap(ALL, 0, 0)] {
+        let mut script = ScriptedSession::agreed();
+        for page in 0..5 {
+            script.ask(MAP, &dma_map(RW, 0, 0x2000 * page, 0x1000));
+        }
+        script.said();
+        let bytes = script.message(UNMAP, COMMAND, &request);
+        let mut received = &bytes[..];
+        // Each turn unmaps two windows. The message is undone until it is finished, and nothing is answered before.
+        for left in [3, 1] {
+            script.device.allowance = Some(2);
+            assert_eq!(script.receive(received, Vec::new()), Ok(SessionProgress::Suspended));
+            assert_eq!((script.session.dma_maps(), script.device.maps.len()), (left, left));
+            assert!(script.session.is_repeatable());
+            assert_eq!((script.session.undone(), script.replies().len()), (bytes.len(), 0));
+            received = &[];
+        }
+        // Without an allowance nothing happens.
+        script.device.allowance = Some(0);
+        assert_eq!(script.receive(&[], Vec::new()), Ok(SessionProgress::Suspended));
+        assert_eq!(script.session.dma_maps(), 1);
+        script.device.allowance = None;
+        assert_eq!(script.receive(&[], Vec::new()), Ok(SessionProgress::Starved));
+        let bodies: Vec<_> = script.replies().into_iter().map(|reply| reply.body).collect();
+        assert_eq!(bodies, [request]);
+        assert!(!script.session.is_repeatable());
+        assert_eq!((script.session.dma_maps(), script.session.undone()), (0, 0));
+    }
 }
 
 #[test]

@@ -37,7 +37,8 @@ pub(crate) struct RecordingDevice {
     pub(crate) refuse: Option<Errno>,
     /// True if the device finishes DMA maps and interrupt requests after the call has returned.
     pub(crate) later: bool,
-    /// Number of bytes after which the device suspends a read or a message of writes; `None` for never.
+    /// Number of bytes after which the device suspends a read or a message of writes, or of windows after which it suspends
+    /// an unmap; `None` for never.
     pub(crate) allowance: Option<usize>,
 }
 
@@ -138,11 +139,19 @@ impl ServedDevice<CountedFd> for RecordingDevice {
         Ok(self.completion())
     }
 
-    fn dma_unmap(&mut self, iova: u64, size: u64) {
-        self.said.push(format!("unmap {iova:#x}+{size:#x}"));
-        let before = self.maps.len();
-        self.maps.retain(|map| map.iova < iova || map.iova - iova + map.size > size);
-        assert!(self.maps.len() < before, "only what is mapped is unmapped");
+    fn dma_unmap(&mut self, iova: u64, size: u64) -> u64 {
+        let inside = |map: &DmaWindow<CountedFd>| map.iova >= iova && map.iova - iova + map.size <= size;
+        let mut windows: Vec<u64> = self.maps.iter().filter(|map| inside(map)).map(|map| map.iova).collect();
+        windows.sort_unstable();
+        assert!(!windows.is_empty(), "only what is mapped is unmapped");
+        let removed = windows.split_off(windows.len() - self.allow(windows.len()));
+        self.maps.retain(|map| !removed.contains(&map.iova));
+        let rest = match windows.is_empty() {
+            true => 0,
+            false => removed.first().map_or(size, |lowest| lowest - iova),
+        };
+        self.said.push(format!("unmap {:#x}+{:#x}", iova + rest, size - rest));
+        rest
     }
 
     fn dma_unmap_all(&mut self) {

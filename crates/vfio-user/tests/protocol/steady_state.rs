@@ -36,7 +36,9 @@ impl ServedDevice<i32> for ByteArrayDevice {
     fn dma_map(&mut self, _: DmaWindow<i32>) -> Result<RequestCompletionTiming, Errno> {
         Ok(RequestCompletionTiming::Now)
     }
-    fn dma_unmap(&mut self, _: u64, _: u64) {}
+    fn dma_unmap(&mut self, _: u64, _: u64) -> u64 {
+        0
+    }
     fn dma_unmap_all(&mut self) {}
     fn set_irqs(&mut self, _: IrqChange<i32>) -> Result<RequestCompletionTiming, Errno> {
         Ok(RequestCompletionTiming::Now)

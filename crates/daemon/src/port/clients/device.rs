@@ -269,12 +269,20 @@ impl ServedDevice<DeferredCloseFd> for VfioFunction<'_> {
         }
     }
 
-    fn dma_unmap(&mut self, iova: u64, size: u64) {
+    /// Unmaps the highest windows that the function's account has credit for.
+    fn dma_unmap(&mut self, iova: u64, size: u64) -> u64 {
+        if !self.own.account.has_credit() {
+            return size;
+        }
+        let count = self.own.account.credit().windows();
+        let rest = self.engine.reach(self.function).memory().without_highest(iova, size, count);
+        let (iova, size) = (iova + rest, size - rest);
         self.own.account.charge(WorkCost::ERRAND);
         self.charge_windows(iova, size);
         // The card moves frames on this thread only. So no DMA is in flight.
         self.engine.reach_mut(self.function).unmap(iova, size);
         self.own.successor.unmapped(iova, size);
+        rest
     }
 
     fn dma_unmap_all(&mut self) {

@@ -347,7 +347,8 @@ impl ClientConnection for VfioUserConnection {
         device: &mut VfioFunction<'_>,
         buffer: &mut [u8],
     ) -> Result<(), DisconnectReason> {
-        if !self.session.is_suspended() {
+        // The successor repeats an unmap, which may take long.
+        if !self.session.is_suspended() || self.session.is_repeatable() {
             return Ok(());
         }
         while self.session.is_suspended() {

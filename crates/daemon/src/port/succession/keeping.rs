@@ -100,7 +100,7 @@ impl ClientStateSaver for JournalStateSaver {
         let numbers = [(); 3].map(|()| self.numbers.number());
         self.coming = Some(numbers);
         // A VF that an earlier configuration had may have left eventfds.
-        for SavedEventfd { index, vector, .. } in self.journal.noted().irqs {
+        for SavedEventfd { index, vector, .. } in self.journal.irqs() {
             self.journal.set_irq(SavedEventfd { index, vector, number: 0 });
         }
         self.journal.clear_windows();
@@ -116,7 +116,7 @@ impl ClientStateSaver for JournalStateSaver {
     fn end(&mut self) {
         self.release_held();
         let ClientMessageProgress { stream, replies, .. } = self.journal.progress();
-        for SavedEventfd { index, vector, .. } in self.journal.noted().irqs {
+        for SavedEventfd { index, vector, .. } in self.journal.irqs() {
             self.eventfd(SavedEventfd { index, vector, number: 0 });
         }
         self.unmapped_all();

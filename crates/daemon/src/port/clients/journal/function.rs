@@ -99,6 +99,8 @@ pub(in crate::port) struct FunctionJournal {
     /// (`released`).
     free: Vec<u64>,
     released: Vec<u64>,
+    /// Indices of the entries of all windows, by address, if all are removed with the next commit.
+    cleared: BTreeMap<u64, u64>,
     /// Number of the journal's DMA window entries in use so far. Every window's index is below this number.
     used: u64,
     /// True if a DMA window or an eventfd was saved since the last journal commit.
@@ -124,6 +126,7 @@ impl FunctionJournal {
             places: BTreeMap::new(),
             free: Vec::new(),
             released: Vec::new(),
+            cleared: BTreeMap::new(),
             used: record[USED].min(MOST_WINDOWS),
             touched: false,
             inherited: true,
@@ -140,13 +143,18 @@ impl FunctionJournal {
     /// Returns the saved state of the function's client.
     pub(in crate::port) fn noted(&self) -> SavedClient {
         let windows = self.places.values().filter_map(|place| self.window(*place)).collect();
+        SavedClient { progress: self.progress, windows, irqs: self.irqs() }
+    }
+
+    /// Returns the saved eventfds of the function's interrupt vectors.
+    pub(in crate::port) fn irqs(&self) -> Vec<SavedEventfd> {
         let irqs = (0..IRQ_TYPES as u32).flat_map(|index| {
             (0..IRQS_A_TYPE as u32).filter_map(move |vector| {
                 let number = self.irq_number(index, vector);
                 (number != 0).then_some(SavedEventfd { index, vector, number })
             })
         });
-        SavedClient { progress: self.progress, windows, irqs: irqs.collect() }
+        irqs.collect()
     }
 
     /// Returns the progress of the client that was saved last.
@@ -165,6 +173,10 @@ impl FunctionJournal {
         self.forget_unfinished();
         self.step += 1;
         (self.progress, self.touched) = (progress, false);
+        if !self.cleared.is_empty() {
+            (self.used, self.cleared) = (0, BTreeMap::new());
+            (self.free, self.released) = (Vec::new(), Vec::new());
+        }
         let record = encode(&progress, self.step, self.used);
         let place = self.step % 2;
         // Words behind the end of the list of descriptors are ignored, so they need not be written.
@@ -183,6 +195,7 @@ impl FunctionJournal {
     /// Saves a new DMA window in the journal. Returns `false` if the journal has no room.
     pub(in crate::port) fn add_window(&mut self, window: &SavedDmaWindow) -> bool {
         self.forget_unfinished();
+        self.remove_cleared();
         let place = match self.free.pop() {
             Some(place) => place,
             None if self.used < MOST_WINDOWS => {
@@ -212,17 +225,31 @@ impl FunctionJournal {
         self.touched = true;
         let remove = |(first, place): (u64, u64)| {
             self.places.remove(&first);
-            put(&self.memory, self.window_at(place) + REMOVED, &[self.step + 1]);
-            // The window stays valid until the step, so its place must not be reused before.
-            self.released.push(place);
+            self.remove_entry(place);
             get(&self.memory, self.window_at(place) + FILE)
         };
         gone.into_iter().map(remove).filter(|number| *number != 0).collect()
     }
 
-    /// Removes all DMA windows of the function from the journal.
+    fn remove_entry(&mut self, place: u64) {
+        put(&self.memory, self.window_at(place) + REMOVED, &[self.step + 1]);
+        // The window stays valid until the step, so its place must not be reused before.
+        self.released.push(place);
+    }
+
+    /// Removes all DMA windows of the function from the journal. The next commit says that no entry is in use, so the cost
+    /// does not depend on the number of windows.
     pub(in crate::port) fn clear_windows(&mut self) {
-        self.remove_windows(0, u64::MAX);
+        self.forget_unfinished();
+        self.cleared.append(&mut self.places);
+        self.touched = true;
+    }
+
+    /// Removes the entries of all windows one by one, for a new window that the same commit makes valid.
+    fn remove_cleared(&mut self) {
+        for place in std::mem::take(&mut self.cleared).into_values() {
+            self.remove_entry(place);
+        }
     }
 
     /// Saves the eventfd of an interrupt vector in the journal, or its removal (number 0).

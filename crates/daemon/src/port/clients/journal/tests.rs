@@ -136,6 +136,55 @@ fn removed_dma_windows_free_their_journal_entries() {
     assert_eq!(found(&journal).windows, [window(0x5000, 6)]);
 }
 
+/// Returns the number of the journal's entries that the last commit says are in use.
+fn entries_in_use(journal: &PortJournal) -> u64 {
+    let at = layout::FunctionJournalOffsets::at(4);
+    get(&journal.memory, at.progress[(get(&journal.memory, at.which) % 2) as usize] + 8)
+}
+
+#[test]
+fn removal_of_all_dma_windows_leaves_no_entry_in_use() {
+    let (journal, mut function) = open();
+    for iova in 1..=100 {
+        assert!(function.add_window(&window(iova << 12, 5)));
+    }
+    function.remove_windows(0x5000, 0x3000);
+    function.step(progress(0));
+    assert_eq!((found(&journal).windows.len(), entries_in_use(&journal)), (97, 100));
+    function.clear_windows();
+    // The process dies here: the windows are still valid.
+    assert_eq!((found(&journal).windows.len(), entries_in_use(&journal)), (97, 100));
+    function.step(progress(1));
+    assert_eq!((found(&journal).windows.len(), entries_in_use(&journal)), (0, 0));
+    // The successor process begins with the first entry, which still has the words of an earlier window.
+    let copy = PortJournal::adopt(journal.as_fd().try_clone_to_owned().unwrap()).unwrap();
+    let mut next = copy.function(Function::Vf(3));
+    assert!(next.add_window(&window(0x9000, 6)));
+    assert!(found(&journal).windows.is_empty());
+    next.step(progress(2));
+    assert_eq!((found(&journal).windows, entries_in_use(&journal)), (vec![window(0x9000, 6)], 1));
+}
+
+#[test]
+fn dma_window_added_after_the_removal_of_all_becomes_valid_with_it() {
+    let (journal, mut function) = open();
+    for iova in 1..=100 {
+        assert!(function.add_window(&window(iova << 12, 5)));
+    }
+    function.step(progress(0));
+    function.clear_windows();
+    assert!(function.add_window(&window(0x5000, 6)));
+    assert!(function.add_window(&window(0x200_0000, 6)));
+    let before = found(&journal).windows;
+    assert_eq!(before, (1..=100).map(|iova| window(iova << 12, 5)).collect::<Vec<_>>());
+    function.step(progress(0));
+    assert_eq!(found(&journal).windows, [window(0x5000, 6), window(0x200_0000, 6)]);
+    function.clear_windows();
+    function.clear_windows();
+    function.step(progress(0));
+    assert_eq!((found(&journal).windows.len(), entries_in_use(&journal)), (0, 0));
+}
+
 #[test]
 fn dma_window_beyond_the_journals_limit_is_refused() {
     let (journal, mut function) = open();

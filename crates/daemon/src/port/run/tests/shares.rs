@@ -210,6 +210,52 @@ fn configuration_writes_cost_their_save() {
     assert!((10..=20).contains(&rounds), "{rounds}");
 }
 
+/// Returns the messages that map 1,000 windows without a file.
+fn maps() -> Vec<u8> {
+    let map = |page: u64| {
+        let sizes = [32_u32, 3].map(u32::to_le_bytes).concat();
+        message(1, 2, &[&sizes[..], &[0, page * 4096, 4096].map(u64::to_le_bytes).concat()].concat())
+    };
+    (0..1_000).flat_map(map).collect()
+}
+
+/// Returns the message that unmaps them.
+fn unmap_of_all() -> Vec<u8> {
+    let sizes = [24_u32, 0].map(u32::to_le_bytes).concat();
+    message(2, 3, &[&sizes[..], &[0, 1_000 * 4096].map(u64::to_le_bytes).concat()].concat())
+}
+
+#[test]
+fn turn_ends_within_an_unmap_of_many_windows() {
+    let mapped = rounds_until_answered(&mut PortFixture::open(), &maps(), 1_000 * 16);
+    let both = [maps(), unmap_of_all()].concat();
+    let unmapped = rounds_until_answered(&mut PortFixture::open(), &both, 1_000 * 16 + 16 + 24);
+    // 1,000 windows cost 4,000 units, and each turn 40 more.
+    assert!((20..=30).contains(&(unmapped - mapped)), "{mapped} rounds, then {unmapped}");
+}
+
+#[test]
+fn port_leaves_a_suspended_unmap_to_its_successor() {
+    let mut world = PortFixture::open();
+    let mut client = negotiated_client(&mut world);
+    client.write_all(&maps()).unwrap();
+    let mut received = 0;
+    while received < 1_000 * 16 {
+        world.round();
+        received += std::iter::from_fn(|| client.read(&mut [0; 4096]).ok()).sum::<usize>();
+    }
+    client.write_all(&unmap_of_all()).unwrap();
+    world.round();
+    let now = world.port_time();
+    world.port.clients.prepare_hand_over(&mut world.port.engine, now);
+    assert!(!has_reply(&mut client));
+    let windows = world.port.engine.reach(Function::Vf(0)).memory().len();
+    assert!((900..1_000).contains(&windows), "{windows} windows");
+    world.succeed();
+    let rounds = (0..100).position(|_| (world.round(), has_reply(&mut client)).1).expect("a reply");
+    assert!(rounds >= 18 && world.port.engine.reach(Function::Vf(0)).memory().is_empty(), "{rounds} rounds");
+}
+
 /// Runs rounds until the account of VF 0 has credit. Returns the number of rounds without. The neighbour's message is
 /// answered in each round. A `busy` client sends more messages than the port handles.
 fn rounds_in_debt(
