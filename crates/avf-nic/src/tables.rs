@@ -11,8 +11,7 @@ use avf::ids::{LONGEST, MAX_FRAME, MAX_VFS};
 use plane::pacing::LatenessLimit;
 use plane::switch::{MaxFrameLength, PortMirrorRules, SwitchTables, TagInsertion};
 use plane::{ForwardingPlane, PortIndex, PortSet};
-use units::MacAddress;
-use units::VlanIds;
+use units::{MacAddress, VlanIds};
 
 /// Longest delay of a poll for which a rate-limited port may catch up: 10 ms, in nanoseconds. A longer delay loses
 /// bandwidth.

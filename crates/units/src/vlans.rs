@@ -158,7 +158,6 @@ mod tests {
     use serde::Deserialize;
     use serde::de::value::{Error, SeqDeserializer};
 
-    /// Applies the same changes to a set of VLAN ids and to an ordered set, and compares both.
     #[test]
     fn bitmap_of_32_bit_words_gives_the_ids_of_its_bits() {
         let set = VlanIds::from_bitmap(|word| match word {
@@ -173,6 +172,7 @@ mod tests {
         assert_eq!(VlanIds::all().iter().count(), VlanIds::all().len());
     }
 
+    /// Applies the same changes to a set of VLAN ids and to an ordered set, and compares both.
     #[test]
     fn vlan_ids_behave_as_an_ordered_set() {
         let (mut set, mut model) = (VlanIds::new(), BTreeSet::new());

@@ -37,7 +37,7 @@ impl WorkCost {
     /// Cost of a client's request that is handed to a worker thread, such as a DMA window to map.
     pub const ERRAND: Self = Self(40);
     /// Cost of removing a DMA window, in units.
-    const WINDOW: usize = 4;
+    const WINDOW: usize = 2;
     /// Cost of a reset by the registers in configuration space, without the reset itself.
     pub const LADDER: Self = Self(80);
     /// Cost of saving a function's PCI configuration for the successor process.
@@ -88,13 +88,20 @@ impl WorkCost {
     /// Returns the cost of removing `removed` DMA windows from a table, in which `moved` windows change their place.
     #[must_use]
     pub fn of_windows(removed: usize, moved: usize) -> Self {
-        Self::of_units(removed.saturating_mul(Self::WINDOW)) + Self::of_units(moved >> 4)
+        Self::of_units(removed.saturating_mul(Self::WINDOW)) + Self::of_moves(moved)
     }
 
-    /// Returns the number of DMA windows whose removal costs up to this, and at least one.
+    /// Returns the number of DMA windows, at least 1, to remove at this credit from a table with `behind` windows behind them. Its
+    /// price is at most the credit, or that of moving the windows behind: otherwise the moves would cost more than the
+    /// removals.
     #[must_use]
-    pub fn windows(self) -> usize {
-        (self.0 as usize / Self::WINDOW).max(1)
+    pub fn windows(self, behind: usize) -> usize {
+        let paid = self.0.max(Self::of_moves(behind).0);
+        (paid as usize / Self::WINDOW).max(1)
+    }
+
+    fn of_moves(windows: usize) -> Self {
+        Self::of_units(windows >> 4)
     }
 
     /// Returns the cost of plain frames in a burst to one receiver. `bytes` is the sum of their lengths.
@@ -228,6 +235,18 @@ mod tests {
             }
         }
         spent
+    }
+
+    #[test]
+    fn windows_to_remove_cost_the_credit_or_as_much_as_the_move_of_those_behind() {
+        let windows = |credit, behind| WorkCost(credit).windows(behind);
+        assert_eq!([windows(0, 0), windows(1, 0), windows(200, 0)], [1, 1, 100]);
+        for (credit, behind) in [(0, 65_535), (200, 3_200), (200, 32_000), (u32::MAX, 0)] {
+            let count = windows(credit, behind);
+            let moves = WorkCost::of_windows(0, behind);
+            let price = WorkCost::of_windows(count, 0);
+            assert!(price <= moves.max(WorkCost(credit)) && price.0 + 2 > moves.0.max(credit), "{count}");
+        }
     }
 
     #[test]

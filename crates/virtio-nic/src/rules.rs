@@ -2,8 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use units::MacAddress;
-use units::VlanIds;
+use units::{MacAddress, VlanIds};
 
 /// VLANs whose frames a VF sends and receives.
 #[derive(Debug, Clone, PartialEq, Eq)]

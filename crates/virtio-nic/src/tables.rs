@@ -8,8 +8,7 @@ use crate::rules::VlanMembership;
 use plane::pacing::LatenessLimit;
 use plane::switch::{MaxFrameLength, PortMirrorRules, SwitchTables, TagInsertion};
 use plane::{ForwardingPlane, PortIndex, PortSet};
-use units::FCS;
-use units::VlanIds;
+use units::{FCS, VlanIds};
 
 /// Maximum lateness of a poll for which a rate-limited VF may catch up: 10 ms in nanoseconds. Bandwidth lost by later
 /// polls is not made up.

@@ -17,8 +17,7 @@ use plane::PortIndex;
 use plane::switch::{PortMirrorRule, PortMirrorRules};
 use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 use proptest::test_runner::Config;
-use units::VlanIds;
-use units::{Time, WorkCost};
+use units::{Time, VlanIds, WorkCost};
 
 const VFS: u8 = 3;
 /// Number of descriptors in a ring; then the distances between rings and between buffers, in bytes.

@@ -269,13 +269,13 @@ impl DmaTable {
         (to - from, self.regions.len() - to)
     }
 
-    /// Returns the size of the range from `iova` on that is left of `size` bytes when their `count` highest regions are
-    /// removed; 0 if no region is left.
+    /// Returns how many of the `size` bytes at `iova` remain in front of their `count` highest regions; 0 if no region remains.
     #[must_use]
     pub fn without_highest(&self, iova: u64, size: u64, count: usize) -> u64 {
         let [from, to] = [iova, iova.saturating_add(size)]
             .map(|address| self.regions.partition_point(|region| region.first < address));
         match to.saturating_sub(count) {
+            _ if count == 0 => size,
             lowest if lowest > from => self.regions[lowest].first - iova,
             _ => 0,
         }

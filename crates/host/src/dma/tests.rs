@@ -214,6 +214,19 @@ fn dma_map_fails_eexist_for_overlap_einval_for_bad_range() {
 }
 
 #[test]
+fn range_without_its_highest_regions_ends_before_them() {
+    let mut table = DmaTable::new(DmaLimits::default());
+    for page in [1, 4, 6, 9, 20] {
+        assert!(table.admit(page * PAGE, PAGE, DmaPermissions::READ_WRITE, None).is_ok());
+    }
+    // Pages 2 to 11 hold the regions of pages 4, 6 and 9.
+    let rest = |count| table.without_highest(2 * PAGE, 10 * PAGE, count) / PAGE;
+    assert_eq!([0, 1, 2, 3, usize::MAX].map(rest), [10, 7, 4, 0, 0]);
+    assert_eq!(table.without_highest(0, u64::MAX, 1), 20 * PAGE);
+    assert_eq!(table.without_highest(10 * PAGE, 5 * PAGE, 1), 0, "no region is inside");
+}
+
+#[test]
 fn dma_unmap_removes_every_region_inside_the_range() {
     let mut table = table(&[(4, 4), (8, 1), (20, 1), (21, 1), (30, 2)]);
     assert!(table.unmap(19 * PAGE, 12 * PAGE).is_err(), "the range cuts the last region");

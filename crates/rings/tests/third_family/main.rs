@@ -15,8 +15,7 @@ use proptest::prelude::{Strategy, any, prop_oneof, proptest};
 use proptest::test_runner::Config;
 use rings::PostedDescriptors;
 use toy::{ToyCard, ToyQueue};
-use units::VlanIds;
-use units::{MacAddress, Time, WorkCost};
+use units::{MacAddress, Time, VlanIds, WorkCost};
 
 const PORTS: usize = 4;
 

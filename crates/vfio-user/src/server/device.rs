@@ -139,8 +139,8 @@ pub trait ServedDevice<F> {
     fn dma_map(&mut self, map: DmaWindow<F>) -> Result<RequestCompletionTiming, Errno>;
 
     /// Unmaps the DMA windows inside the `size` bytes at `iova`, the highest first. The range holds at least one window, and
-    /// cuts none. Returns 0, or, if the device suspends the message, the size of the rest at `iova`, which cuts no window
-    /// either. Then the session's next step continues with the rest. The device must not access a window after its removal,
+    /// cuts none. Returns 0, or, if the device suspends the message, the size of the rest at `iova`: at most `size`, with at
+    /// least one window, and without cutting one. Then the session's next step continues with the rest. The device must not access a window after its removal,
     /// not even by pending transfers: the client frees the memory after the reply.
     fn dma_unmap(&mut self, iova: u64, size: u64) -> u64;
 

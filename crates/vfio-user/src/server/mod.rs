@@ -155,8 +155,8 @@ impl<F> ServerSession<F> {
         self.state.is_suspended()
     }
 
-    /// Returns true if another session can handle the suspended message from its begin with the same effect: an unmap. The
-    /// other session must have the windows that are left.
+    /// Returns true if the suspended message is an unmap. Another session that has the remaining windows can handle the message
+    /// again with the same effect.
     pub fn is_repeatable(&self) -> bool {
         self.state.dma.is_unmapping()
     }

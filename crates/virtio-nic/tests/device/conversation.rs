@@ -7,8 +7,7 @@ use crate::machine::{GuestDriverConfig, MODERN, POSTED, Received, SIZE, TestMach
 use crate::packets::requested;
 use plane::PortIndex;
 use plane::switch::{PortMirrorRule, PortMirrorRules};
-use units::MacAddress;
-use units::VlanIds;
+use units::{MacAddress, VlanIds};
 use virtio::VirtioFeatures as F;
 use virtio_nic::{VfRules, VlanMembership};
 

@@ -5,8 +5,7 @@ use crate::driver::{load, store};
 use crate::exchange::datagram;
 use crate::machine::{MODERN, TestMachine};
 use plane::PortIndex;
-use units::MacAddress;
-use units::VlanIds;
+use units::{MacAddress, VlanIds};
 use virtio::net::NetHeader;
 use virtio_nic::{VfRules, VlanMembership};
 

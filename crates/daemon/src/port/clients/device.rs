@@ -274,10 +274,14 @@ impl ServedDevice<DeferredCloseFd> for VfioFunction<'_> {
         if !self.own.account.has_credit() {
             return size;
         }
-        let count = self.own.account.credit().windows();
-        let rest = self.engine.reach(self.function).memory().without_highest(iova, size, count);
+        let memory = self.engine.reach(self.function).memory();
+        let (_, behind) = memory.regions_from(iova, size);
+        let count = self.own.account.credit().windows(behind);
+        let rest = memory.without_highest(iova, size, count);
         let (iova, size) = (iova + rest, size - rest);
-        self.own.account.charge(WorkCost::ERRAND);
+        if rest == 0 {
+            self.own.account.charge(WorkCost::ERRAND);
+        }
         self.charge_windows(iova, size);
         // The card moves frames on this thread only. So no DMA is in flight.
         self.engine.reach_mut(self.function).unmap(iova, size);

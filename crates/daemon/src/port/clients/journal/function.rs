@@ -173,7 +173,7 @@ impl FunctionJournal {
         self.forget_unfinished();
         self.step += 1;
         (self.progress, self.touched) = (progress, false);
-        if !self.cleared.is_empty() {
+        if self.places.is_empty() {
             (self.used, self.cleared) = (0, BTreeMap::new());
             (self.free, self.released) = (Vec::new(), Vec::new());
         }
@@ -237,8 +237,7 @@ impl FunctionJournal {
         self.released.push(place);
     }
 
-    /// Removes all DMA windows of the function from the journal. The next commit says that no entry is in use, so the cost
-    /// does not depend on the number of windows.
+    /// Removes all DMA windows of the function from the journal. Stores nothing: the next commit says that no entry is in use.
     pub(in crate::port) fn clear_windows(&mut self) {
         self.forget_unfinished();
         self.cleared.append(&mut self.places);

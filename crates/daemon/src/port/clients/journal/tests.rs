@@ -183,6 +183,11 @@ fn dma_window_added_after_the_removal_of_all_becomes_valid_with_it() {
     function.clear_windows();
     function.step(progress(0));
     assert_eq!((found(&journal).windows.len(), entries_in_use(&journal)), (0, 0));
+    assert!(function.add_window(&window(0x5000, 6)));
+    function.step(progress(0));
+    function.remove_windows(0, 1 << 20);
+    function.step(progress(0));
+    assert_eq!((found(&journal).windows.len(), entries_in_use(&journal)), (0, 0));
 }
 
 #[test]

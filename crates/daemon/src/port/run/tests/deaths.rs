@@ -271,13 +271,13 @@ fn client_request_is_answered_once_if_its_port_crashes() {
 
 #[test]
 fn unmap_of_many_windows_is_answered_once_if_its_port_crashes() {
-    let unmap = window([24, 0], &[0, 60 * 4096]);
+    let unmap = window([24, 0], &[0, 120 * 4096]);
     let deaths = kill_at_each_moment(Command::DmaUnmap, &unmap, |scene| {
-        for page in 0..60 {
+        for page in 0..120 {
             scene.ask(3, Command::DmaMap, &window([32, 3], &[0, page * 4096, 4096]));
         }
     });
-    // A turn unmaps some 50 windows, and ends with a save. Then the request ends as for one window.
+    // A turn unmaps some 95 windows, and ends with a save. Then the request ends as for one window.
     assert!(deaths >= 8, "{deaths} deaths");
 }
 
