@@ -4,6 +4,7 @@ use crate::control::ControlStep;
 use crate::family::AttackedFamily;
 use crate::field::Field;
 use crate::guest::{GuestStart, GuestStep};
+use crate::remedy::Remedy;
 use crate::socket::SocketStep;
 use virtio::net::NetHeader;
 
@@ -64,8 +65,8 @@ pub struct AttackCase {
     pub family: AttackedFamily,
     /// Rule of the datasheet, the protocol or the project's promises that the host must keep.
     pub rule: &'static str,
-    /// File, and if needed the place in it, to look at if the case fails.
-    pub remedy: &'static str,
+    /// Action of the host against the attack, and setting of the administrator.
+    pub remedy: Remedy,
     /// Set that the case belongs to.
     pub set: CaseSet,
     /// Attack that is carried out.
@@ -86,7 +87,7 @@ pub(crate) const fn row(
     name: &'static str,
     family: AttackedFamily,
     rule: &'static str,
-    remedy: &'static str,
+    remedy: Remedy,
     attack: Attack,
 ) -> AttackCase {
     AttackCase { name, family, rule, remedy, set: CaseSet::Full, attack }

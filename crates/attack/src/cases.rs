@@ -7,6 +7,7 @@ mod guest_memory;
 mod mailbox;
 mod network;
 mod protocol;
+mod remedies;
 mod resets;
 mod vhost;
 mod windows;
@@ -42,9 +43,11 @@ mod tests {
         }
         for case in GROUPS.iter().flat_map(|group| group.cases) {
             assert!(names.insert(case.name), "two groups or cases are called {}", case.name);
-            let file = case.remedy.split([':', ' ']).next().unwrap_or_default();
+            let file = case.remedy.code.split([':', ' ']).next().unwrap_or_default();
             assert!(root.join(file).is_file(), "{}: {file} is no file", case.name);
-            assert!(!case.rule.ends_with('.') && case.rule.len() > 20, "{}: {}", case.name, case.rule);
+            for text in [case.rule, case.remedy.host] {
+                assert!(!text.ends_with('.') && text.len() > 20, "{}: {text}", case.name);
+            }
         }
     }
 }

@@ -27,41 +27,73 @@ pub enum ControlStep {
     EndSending,
     /// Closes the connection, and connects again.
     Reconnect,
+    /// Keeps the connection open, and connects once more. Later steps use the new connection.
+    ConnectAgain,
     /// Repeats steps.
     Repeat(u32, &'static [ControlStep]),
 }
 
-/// Carries out an attack on the control socket at a path.
+/// Carries out an attack on the control socket at a path. Returns its connections, which stay open.
 ///
 /// # Errors
 /// An expected answer does not come.
-pub fn attack(socket: &Path, steps: &[ControlStep]) -> Result<()> {
-    run(socket, &mut connect(socket)?, steps)
+pub fn attack(socket: &Path, steps: &[ControlStep]) -> Result<Vec<UnixStream>> {
+    let mut attack = ControlAttack { socket, stream: connect(socket)?, others: Vec::new() };
+    attack.run(steps)?;
+    attack.others.push(attack.stream);
+    Ok(attack.others)
 }
 
-fn run(socket: &Path, stream: &mut UnixStream, steps: &[ControlStep]) -> Result<()> {
-    for (number, step) in (1..).zip(steps) {
-        carry_out(socket, stream, step).with_context(|| format!("step {number}"))?;
+/// Checks that the host answers a well-behaved client of the control socket at a path.
+///
+/// # Errors
+/// The answer does not come.
+pub fn check(socket: &Path) -> Result<()> {
+    const PORTS: &[ControlStep] = &[
+        ControlStep::Text("GET /v1/ports HTTP/1.1\r\nhost: softiov\r\n\r\n"),
+        ControlStep::Status(200, 200),
+    ];
+    attack(socket, PORTS).map(drop)
+}
+
+struct ControlAttack<'a> {
+    socket: &'a Path,
+    stream: UnixStream,
+    /// Connections that the attack keeps open beside its last one.
+    others: Vec<UnixStream>,
+}
+
+impl ControlAttack<'_> {
+    fn run(&mut self, steps: &[ControlStep]) -> Result<()> {
+        for (number, step) in (1..).zip(steps) {
+            self.step(step).with_context(|| format!("step {number}"))?;
+        }
+        Ok(())
     }
-    Ok(())
-}
 
-fn carry_out(socket: &Path, stream: &mut UnixStream, step: &ControlStep) -> Result<()> {
-    match *step {
-        ControlStep::Text(text) => send(stream, text),
-        ControlStep::Texts(text, times) => send(stream, &text.repeat(times)),
-        ControlStep::Status(lowest, highest) => {
-            let status = status(stream)?;
-            ensure!((lowest..=highest).contains(&status), "status {status}, expected {lowest} to {highest}");
-            Ok(())
+    fn step(&mut self, step: &ControlStep) -> Result<()> {
+        let stream = &mut self.stream;
+        match *step {
+            ControlStep::Text(text) => send(stream, text),
+            ControlStep::Texts(text, times) => send(stream, &text.repeat(times)),
+            ControlStep::Status(lowest, highest) => {
+                let status = status(stream)?;
+                let expected = (lowest..=highest).contains(&status);
+                ensure!(expected, "status {status}, expected {lowest} to {highest}");
+                Ok(())
+            }
+            ControlStep::End => wait_for_end(stream),
+            ControlStep::EndSending => Ok(stream.shutdown(Shutdown::Write)?),
+            ControlStep::Reconnect => {
+                *stream = connect(self.socket)?;
+                Ok(())
+            }
+            ControlStep::ConnectAgain => {
+                self.others.push(std::mem::replace(stream, connect(self.socket)?));
+                Ok(())
+            }
+            ControlStep::Repeat(times, steps) => (0..times).try_for_each(|_| self.run(steps)),
         }
-        ControlStep::End => wait_for_end(stream),
-        ControlStep::EndSending => Ok(stream.shutdown(Shutdown::Write)?),
-        ControlStep::Reconnect => {
-            *stream = connect(socket)?;
-            Ok(())
-        }
-        ControlStep::Repeat(times, steps) => (0..times).try_for_each(|_| run(socket, stream, steps)),
     }
 }
 

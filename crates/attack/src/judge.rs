@@ -1,6 +1,8 @@
-//! Checks after each case, the same for all: the host lives, its log, memory and descriptors are bounded, neighbours exchange
-//! frames, and the attacked VF works for its next client.
+//! Checks of the host, the same for all cases. While the attacker lives and after it, the host lives, the neighbours of all
+//! families exchange frames, and the control socket answers. After it, the host's log, memory and descriptors are bounded,
+//! and the attacked VF works for its next client.
 
+use crate::control;
 use crate::family::AttackedFamily;
 use crate::host_process::{HostProcess, HostResources};
 use crate::neighbours::{Neighbours, WellBehavedGuest};
@@ -55,18 +57,43 @@ impl Arena {
         &mut self.neighbours[family.port()]
     }
 
+    /// Checks the host while an attacker lives.
+    ///
+    /// # Errors
+    /// A check fails.
+    pub fn judge_during(&mut self) -> Result<()> {
+        self.check_others().context("while the attacker lives")
+    }
+
     /// Checks the host after a case on a family.
     ///
     /// # Errors
     /// A check fails.
     pub fn judge(&mut self, family: AttackedFamily, before: &HostResources) -> Result<()> {
-        self.check_alive()?;
-        let exchanged = self.neighbours(family).exchange(ROUNDS).context("the neighbours are cut off");
-        self.explain(exchanged)?;
+        self.check_others().context("after the attacker")?;
         let usable = self.check_next_client(family).context("the attacked VF does not work again");
         self.explain(usable)?;
         self.check_resources(before)?;
         self.check_alive()
+    }
+
+    /// Checks that the host lives and serves all who do not attack: neighbours of all families, and the control socket.
+    fn check_others(&mut self) -> Result<()> {
+        self.check_alive()?;
+        let served = self.exchange_with_all();
+        self.explain(served)
+    }
+
+    /// Lets the neighbours of all families exchange frames, and asks the control socket for the ports.
+    ///
+    /// # Errors
+    /// A frame or the answer does not come.
+    fn exchange_with_all(&mut self) -> Result<()> {
+        for family in AttackedFamily::ALL {
+            let exchanged = self.neighbours(family).exchange(ROUNDS);
+            exchanged.with_context(|| format!("the neighbours of family {family} are cut off"))?;
+        }
+        control::check(&self.host.control_socket()).context("the control socket does not answer")
     }
 
     fn check_alive(&mut self) -> Result<()> {

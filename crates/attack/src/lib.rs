@@ -1,4 +1,4 @@
-//! Hand-made attacks on a running host, with a check after each: `cargo xtask attack`.
+//! Hand-made attacks on a running host, with checks during and after each: `cargo xtask attack`.
 //!
 //! A case is a row of a table in [`cases`]: a rule, the attack as data, and a remedy. A few engines carry out the data:
 //!
@@ -13,7 +13,8 @@
 //! | [`control`] | engine of bytes on the control socket |
 //! | [`host_process`] | the host under attack, and the resources that it holds |
 //! | [`neighbours`] | well-behaved guests of the host |
-//! | [`judge`] | checks after each case, the same for all |
+//! | [`judge`] | checks while the attacker lives and after it, the same for all cases |
+//! | [`remedy`] | what keeps an attack from harming others |
 //! | [`run`] | runs cases and returns their results |
 //! | [`report`] | the results as a table and as JSON |
 //! | [`options`] | options of the command |
@@ -29,6 +30,7 @@ pub mod host_process;
 pub mod judge;
 pub mod neighbours;
 pub mod options;
+pub mod remedy;
 pub mod report;
 pub mod run;
 pub mod socket;

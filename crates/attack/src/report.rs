@@ -31,22 +31,22 @@ impl AttackReport {
 impl fmt::Display for AttackReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.hosts.iter().map(|host| host.host.as_str()).collect();
-        writeln!(f, "| group | case | family | {} | rule |", names.join(" | "))?;
-        writeln!(f, "|---|---|---|{}---|", "---|".repeat(names.len()))?;
+        writeln!(f, "| group | case | family | {} | rule | remedy |", names.join(" | "))?;
+        writeln!(f, "|---|---|---|{}---|---|", "---|".repeat(names.len()))?;
         let cases = self.hosts.first().map_or(&[][..], |host| &host.results);
-        for (at, CaseResult { group, case, family, rule, .. }) in cases.iter().enumerate() {
+        for (at, CaseResult { group, case, family, rule, remedy, .. }) in cases.iter().enumerate() {
             write!(f, "| {group} | {case} | {family} |")?;
             for host in &self.hosts {
                 let failed = host.results.get(at).is_some_and(|result| result.failure.is_some());
                 write!(f, " {} |", if failed { "FAILED" } else { "ok" })?;
             }
-            writeln!(f, " {rule} |")?;
+            writeln!(f, " {rule} | {remedy} |")?;
         }
         for HostResults { host, results } in &self.hosts {
             for result in results {
                 if let Some(failure) = &result.failure {
                     writeln!(f, "\n{} on {host}: {failure}", result.case)?;
-                    writeln!(f, "  rule: {}\n  look at: {}", result.rule, result.remedy)?;
+                    writeln!(f, "  rule: {}\n  look at: {}", result.rule, result.remedy.code)?;
                 }
             }
         }

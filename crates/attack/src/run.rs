@@ -8,7 +8,8 @@ use crate::guest::{AttackingGuest, GuestStart};
 use crate::host_process::address;
 use crate::judge::Arena;
 use crate::neighbours::Neighbours;
-use crate::socket::{self, AttackedSockets, SocketStep};
+use crate::remedy::Remedy;
+use crate::socket::{self, AttackedSockets};
 use anyhow::{Context, Result, bail, ensure};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,8 +39,8 @@ pub struct CaseResult {
     pub family: AttackedFamily,
     /// Rule that the host must keep.
     pub rule: &'static str,
-    /// File to look at if the case failed.
-    pub remedy: &'static str,
+    /// Action of the host against the attack, and setting of the administrator.
+    pub remedy: Remedy,
     /// Failure, or `None` if the host kept the rule.
     pub failure: Option<String>,
 }
@@ -82,6 +83,7 @@ fn attack_and_judge(arena: &mut Arena, case: &AttackCase) -> Result<()> {
     attacked
 }
 
+/// Carries out an attack, and checks the host before the attacker leaves.
 fn attack(arena: &mut Arena, case: &AttackCase) -> Result<()> {
     let family = case.family;
     let sockets = AttackedSockets {
@@ -90,29 +92,38 @@ fn attack(arena: &mut Arena, case: &AttackCase) -> Result<()> {
         neighbour: arena.host.socket(family, 1),
     };
     match case.attack {
-        Attack::Socket(steps) => socket::attack(&sockets, steps),
-        Attack::Control(steps) => control::attack(&arena.host.control_socket(), steps),
+        Attack::Socket(steps) => {
+            let _connection = socket::attack(&sockets, steps)?;
+            arena.judge_during()
+        }
+        Attack::Control(steps) => {
+            let _connections = control::attack(&arena.host.control_socket(), steps)?;
+            arena.judge_during()
+        }
         Attack::Guest(start, steps) => {
             let mut guest = begin(&sockets, start)?;
             guest.run(steps)?;
             guest.settle();
-            check_bus(&guest)
+            check_bus(&guest)?;
+            arena.judge_during()
         }
         Attack::Frames(steps, fate) => {
             let mut guest = begin(&sockets, GuestStart::Driver)?;
             guest.run(steps)?;
             guest.settle();
-            check_fate(arena.neighbours(family), fate)
+            check_fate(arena.neighbours(family), fate)?;
+            arena.judge_during()
         }
         Attack::Packets(packets, fate) => {
             let _guest = send_packets(&sockets.own, packets)?;
-            check_fate(arena.neighbours(family), fate)
+            check_fate(arena.neighbours(family), fate)?;
+            arena.judge_during()
         }
         Attack::GuestFlood(start, steps) => {
             let mut guest = begin(&sockets, start)?;
-            flood(arena.neighbours(family), move || guest.run(steps))
+            flood(arena, family, move || guest.run(steps))
         }
-        Attack::SocketFlood(steps) => flood_socket(arena.neighbours(family), &sockets, steps),
+        Attack::SocketFlood(steps) => flood(arena, family, move || socket::attack(&sockets, steps).map(drop)),
     }
 }
 
@@ -159,17 +170,12 @@ fn check_fate(neighbours: &mut Neighbours, fate: FrameFate) -> Result<()> {
     }
 }
 
-fn flood_socket(
-    neighbours: &mut Neighbours,
-    sockets: &AttackedSockets,
-    steps: &'static [SocketStep],
-) -> Result<()> {
-    let sockets = sockets.clone();
-    flood(neighbours, move || socket::attack(&sockets, steps))
-}
-
 /// Repeats a piece of a flood on a thread while the neighbours exchange frames. The flood has begun before the first frame.
-fn flood(neighbours: &mut Neighbours, mut piece: impl FnMut() -> Result<()> + Send) -> Result<()> {
+fn flood(
+    arena: &mut Arena,
+    family: AttackedFamily,
+    mut piece: impl FnMut() -> Result<()> + Send,
+) -> Result<()> {
     let (over, pieces) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
         let flooding = scope.spawn(|| {
@@ -182,10 +188,11 @@ fn flood(neighbours: &mut Neighbours, mut piece: impl FnMut() -> Result<()> + Se
         while pieces.load(Ordering::Relaxed) == 0 && !flooding.is_finished() {
             thread::sleep(Duration::from_micros(100));
         }
-        let exchanged = neighbours.exchange(FLOOD_ROUNDS).context("during the flood");
+        let exchanged = arena.neighbours(family).exchange(FLOOD_ROUNDS).context("during the flood");
+        let judged = exchanged.and_then(|()| arena.judge_during());
         over.store(true, Ordering::Relaxed);
         let flooded = flooding.join().unwrap_or_else(|_| bail!("the flood's thread panicked"));
-        exchanged.and(flooded)
+        judged.and(flooded)
     })
 }
 

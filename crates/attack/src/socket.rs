@@ -84,12 +84,14 @@ pub struct AttackedSockets {
     pub neighbour: PathBuf,
 }
 
-/// Carries out an attack by messages. Closes the connection at the end.
+/// Carries out an attack by messages. Returns the connection, which stays open.
 ///
 /// # Errors
 /// An expected answer does not come, or a file cannot be created.
-pub fn attack(sockets: &AttackedSockets, steps: &[SocketStep]) -> Result<()> {
-    SocketAttack { stream: connect(&sockets.own)?, sockets }.run(steps)
+pub fn attack(sockets: &AttackedSockets, steps: &[SocketStep]) -> Result<UnixStream> {
+    let mut attack = SocketAttack { stream: connect(&sockets.own)?, sockets };
+    attack.run(steps)?;
+    Ok(attack.stream)
 }
 
 struct SocketAttack<'a> {

@@ -1,5 +1,6 @@
 //! Cases on the admin queue of Adaptive Virtual Functions: descriptors and messages that no driver sends.
 
+use super::remedies::{AVF_FILTERS, AVF_MAILBOX, AVF_QUEUES, AVF_VLANS, VIRTCHNL};
 use crate::case::Attack::Guest;
 use crate::case::AttackCase;
 use crate::case::row;
@@ -11,12 +12,6 @@ use crate::guest::PfAnswer::{Refused, Reply};
 use avf::admin::{flag, opcode};
 use avf::bits::aqlen;
 use avf::register::{VF_ATQBAH, VF_ATQBAL, VF_ATQH, VF_ATQLEN, VF_ATQT};
-
-const CARD: &str = "crates/avf-nic/src/mailbox.rs";
-const REQUESTS: &str = "crates/driver/src/avf/pf/requests.rs";
-const QUEUES: &str = "crates/driver/src/avf/pf/queues.rs";
-const FILTERS: &str = "crates/driver/src/avf/pf/filters.rs";
-const VLANS: &str = "crates/driver/src/avf/pf/vlans.rs";
 
 /// Queue pair whose rings have the greatest length that the field can hold.
 const HUGE_PAIR: &[Field] = &[
@@ -48,7 +43,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "unknown-operation",
         Avf,
         "An unknown operation is answered with an error: a driver waits for ever without an answer",
-        REQUESTS,
+        VIRTCHNL,
         Guest(Known, &[Message(9999, &[], Refused)]),
     )
     .short(),
@@ -56,7 +51,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "queues-of-another-vsi",
         Avf,
         "A VF may not enable the queues of a VSI that is not its own",
-        QUEUES,
+        AVF_QUEUES,
         Guest(Known, &[Message(8, &[U16(0xffff), U16(0), U32(1), U32(1)], Refused)]),
     )
     .short(),
@@ -64,7 +59,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "rings-of-65535-descriptors",
         Avf,
         "A ring longer than the card's greatest is refused",
-        QUEUES,
+        AVF_QUEUES,
         Guest(Known, &[Message(6, HUGE_PAIR, Refused)]),
     )
     .short(),
@@ -72,7 +67,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "pairs-that-the-message-does-not-have",
         Avf,
         "A message with fewer queue pairs than it counts is refused",
-        QUEUES,
+        AVF_QUEUES,
         Guest(Known, &[Message(6, &[Vsi, U16(u16::MAX), U32(0)], Refused)]),
     )
     .short(),
@@ -80,7 +75,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "addresses-that-the-message-does-not-have",
         Avf,
         "A message with fewer addresses than it counts is refused",
-        FILTERS,
+        AVF_FILTERS,
         Guest(Known, &[Message(10, &[Vsi, U16(u16::MAX), Fill(2, 8)], Refused)]),
     )
     .short(),
@@ -88,7 +83,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "broadcast-as-own-address",
         Avf,
         "Broadcast and zero are no addresses of a VF",
-        FILTERS,
+        AVF_FILTERS,
         Guest(
             Known,
             &[
@@ -101,7 +96,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "neighbours-address-as-filter",
         Avf,
         "A VF cannot take the address of another VF",
-        FILTERS,
+        AVF_FILTERS,
         Guest(Known, &[Message(10, &[Vsi, U16(1), Field::NeighbourMac, U16(1)], Refused)]),
     )
     .short(),
@@ -109,7 +104,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "vlans-beyond-4095",
         Avf,
         "A VLAN id above 4,095 is refused",
-        VLANS,
+        AVF_VLANS,
         Guest(Known, &[Message(12, &[Vsi, U16(1), U16(4096)], Refused)]),
     )
     .short(),
@@ -117,14 +112,14 @@ pub(super) const CASES: &[AttackCase] = &[
         "hash-key-shorter-than-it-says",
         Avf,
         "A hash key shorter than its length is refused",
-        REQUESTS,
+        VIRTCHNL,
         Guest(Known, &[Message(23, &[Vsi, U16(u16::MAX), Bytes(b"key")], Refused)]),
     ),
     row(
         "hash-table-with-queues-beyond-the-vf",
         Avf,
         "An entry of the hash table names a queue of the VF",
-        REQUESTS,
+        VIRTCHNL,
         Guest(Known, &[Message(24, &[Vsi, U16(64), Fill(0xff, 65)], Refused)]),
     )
     .short(),
@@ -132,14 +127,14 @@ pub(super) const CASES: &[AttackCase] = &[
         "a-thousand-queue-pairs",
         Avf,
         "A request for more queue pairs than the card has is answered with the most it has",
-        REQUESTS,
+        VIRTCHNL,
         Guest(Known, &[Message(29, &[U16(1000)], Reply)]),
     ),
     row(
         "body-outside-memory",
         Avf,
         "A message whose body the card cannot read is a DMA fault, and not read elsewhere",
-        CARD,
+        AVF_MAILBOX,
         Guest(
             Known,
             &[AdminDescriptors(&[
@@ -160,7 +155,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "body-longer-than-a-buffer",
         Avf,
         "A body above 4,096 bytes is refused in its descriptor",
-        CARD,
+        AVF_MAILBOX,
         Guest(
             Known,
             &[AdminDescriptors(&[
@@ -180,7 +175,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "ring-of-no-descriptors-enabled",
         Avf,
         "A send ring of no descriptors is never used, whatever its tail",
-        CARD,
+        AVF_MAILBOX,
         Guest(
             Reset,
             &[Write(VF_ATQBAL, 0), Write(VF_ATQBAH, 1), Write(VF_ATQLEN, aqlen::ENABLE), Write(VF_ATQT, 5)],
@@ -191,7 +186,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "tail-and-head-beyond-the-ring",
         Avf,
         "A tail or head beyond the ring moves nothing: positions are not taken modulo its length",
-        CARD,
+        AVF_MAILBOX,
         Guest(
             Reset,
             &[

@@ -1,20 +1,18 @@
 //! Cases on the control interface: HTTP requests that no client sends.
 
+use super::remedies::{HTTP, HTTP_STREAM, ROUTE};
 use crate::case::Attack::Control;
 use crate::case::AttackCase;
 use crate::case::row;
 use crate::control::ControlStep::{End, EndSending, Reconnect, Repeat, Status, Text, Texts};
 use crate::family::AttackedFamily::I82576;
 
-const SERVICE: &str = "crates/daemon/src/control/server/service.rs";
-const ROUTE: &str = "crates/daemon/src/control/route.rs";
-
 pub(super) const CASES: &[AttackCase] = &[
     row(
         "no-http-at-all",
         I82576,
         "Bytes that are no HTTP end their own connection",
-        SERVICE,
+        HTTP,
         Control(&[Texts("\u{0}\u{1}\u{7f}", 2000), EndSending, End]),
     )
     .short(),
@@ -22,7 +20,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "header-without-an-end",
         I82576,
         "A header has a bounded length",
-        SERVICE,
+        HTTP,
         Control(&[Text("GET /v1/ports HTTP/1.1\r\nhost: x\r\nx: "), Texts("y", 4 << 20), EndSending, End]),
     )
     .short(),
@@ -30,7 +28,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "ten-thousand-header-fields",
         I82576,
         "The number of header fields is bounded",
-        SERVICE,
+        HTTP,
         Control(&[Text("GET /v1/ports HTTP/1.1\r\nhost: x\r\n"), Texts("a: b\r\n", 10_000), Text("\r\n"), Status(400, 499)]),
     )
     .short(),
@@ -38,7 +36,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "body-that-claims-a-terabyte",
         I82576,
         "A claimed length of a body allocates no memory, and is refused",
-        SERVICE,
+        HTTP,
         Control(&[
             Text("PATCH /v1/vfs/pf0vf3 HTTP/1.1\r\nhost: softiov\r\ncontent-length: 1099511627776\r\n\r\n{"),
             Status(400, 499),
@@ -57,7 +55,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "json-nested-deeply",
         I82576,
         "Nested JSON uses bounded stack",
-        SERVICE,
+        HTTP,
         Control(&[
             Text("PATCH /v1/vfs/pf0vf3 HTTP/1.1\r\nhost: softiov\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n"),
             Texts("[", 100_000),
@@ -76,7 +74,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "two-hundred-idle-connections",
         I82576,
         "Connections that ask nothing are bounded, and leave nothing behind",
-        SERVICE,
+        HTTP,
         Control(&[Repeat(200, &[Reconnect, Text("GET ")])]),
     )
     .short(),
@@ -84,7 +82,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "requests-in-a-row-without-reading",
         I82576,
         "Requests of a client that reads no answer are bounded",
-        "crates/daemon/src/control/server/stream.rs",
+        HTTP_STREAM,
         Control(&[Repeat(20, &[Text("GET /metrics HTTP/1.1\r\nhost: softiov\r\n\r\n")])]),
     ),
 ];

@@ -1,5 +1,6 @@
 //! Cases on fairness: floods during which the neighbours must go on. Counted are their round trips, not their time.
 
+use super::remedies::{AVF_BRAKE, CONNECTIONS, VHOST_APPLY, WORK};
 use crate::case::Attack::{GuestFlood, SocketFlood};
 use crate::case::AttackCase;
 use crate::case::row;
@@ -14,7 +15,6 @@ use crate::socket::SocketStep::{Expect, Greet, Message as Request, Repeat as Aga
 use i82576::bits::ctrl::RST;
 use i82576::register::vf::{CTRL, TX_BLOCK};
 
-const WORK: &str = "crates/units/src/work.rs: costs; crates/daemon/src/port/clients has the turns";
 /// Offset of a transmit queue's tail in its block.
 const TAIL: u32 = 0x18;
 
@@ -72,7 +72,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "flood-of-avf-requests",
         Avf,
         "Requests of an AVF at full speed do not stop the neighbours",
-        "crates/avf-nic/src/brake.rs",
+        AVF_BRAKE,
         GuestFlood(Known, &[Message(1, &[U32(1), U32(1)], Reply)]),
     )
     .short(),
@@ -90,7 +90,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "flood-of-connections",
         Virtio,
         "Front ends that connect and leave at full speed do not stop the neighbours",
-        "crates/daemon/src/port/clients/service.rs",
+        CONNECTIONS,
         SocketFlood(&[Greet]),
     )
     .short(),
@@ -98,7 +98,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "flood-of-enables",
         Virtio,
         "Rings that are enabled and disabled at full speed do not stop the neighbours",
-        "crates/daemon/src/port/clients/vhost/apply.rs",
+        VHOST_APPLY,
         SocketFlood(&[
             Greet,
             Again(200, &[Request(18, 0, &[U32(0), U32(1)], &[]), Request(18, 0, &[U32(0), U32(0)], &[])]),

@@ -1,5 +1,6 @@
 //! Cases on a guest's rings and buffers: descriptors, lengths and addresses that no driver writes.
 
+use super::remedies::{AVF_TRANSMIT, RECEIVE, SEGMENTS, TRANSMIT, VHOST_REGIONS, VIRTIO_CARD};
 use crate::case::Attack::{Guest, Socket};
 use crate::case::AttackCase;
 use crate::case::row;
@@ -16,10 +17,6 @@ use i82576::bits::dctl::ENABLE;
 use i82576::register::vf::{RX_BLOCK, TX_BLOCK};
 use i82576::register::{rx, tx};
 
-const RINGS: &str = "crates/nic/src/queue/transmit.rs";
-const RECEIVE: &str = "crates/nic/src/queue/receive.rs";
-const SEGMENT: &str = "crates/offload/src/segment.rs";
-const AVF_RINGS: &str = "crates/avf-nic/src/tx_ring.rs";
 const TDBAL: u32 = TX_BLOCK + tx::TDBAL;
 const TDBAH: u32 = TX_BLOCK + tx::TDBAH;
 const TDLEN: u32 = TX_BLOCK + tx::TDLEN;
@@ -85,7 +82,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "transmit-buffer-outside-memory",
         I82576,
         "A frame in memory that the client has not shared is a DMA fault, and stops the ring",
-        RINGS,
+        TRANSMIT,
         Guest(
             Driver,
             &[RING, Store(0, &[U64(0xdead_0000_0000), U64(DATA | END | 60 | 60 << PAYLOAD)]), Write(TDT, 1)],
@@ -96,7 +93,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "transmit-buffer-at-the-end-of-addresses",
         I82576,
         "A buffer that wraps the address space is a DMA fault, and not read at address 0",
-        RINGS,
+        TRANSMIT,
         Guest(
             Driver,
             &[RING, Store(0, &[U64(u64::MAX - 8), U64(DATA | END | 60 | 60 << PAYLOAD)]), Write(TDT, 1)],
@@ -107,7 +104,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "transmit-tail-beyond-the-ring",
         I82576,
         "A tail beyond the ring sends nothing: it is not taken modulo the length",
-        RINGS,
+        TRANSMIT,
         Guest(Driver, &[RING, Write(TDT, 8), Settle, Write(TDT, 0xffff), Settle]),
     )
     .short(),
@@ -115,7 +112,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "transmit-head-beyond-the-ring",
         I82576,
         "A head beyond the ring sends nothing",
-        RINGS,
+        TRANSMIT,
         Guest(Driver, &[RING, Write(TXDCTL, 0), Write(TDH, 0xffff), Write(TXDCTL, ENABLE), Write(TDT, 3)]),
     )
     .short(),
@@ -123,7 +120,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "transmit-ring-of-no-bytes",
         I82576,
         "A ring of no bytes has no descriptor to read",
-        RINGS,
+        TRANSMIT,
         Guest(Driver, &[RING, Write(TDLEN, 0), Write(TDT, 1)]),
     )
     .short(),
@@ -131,14 +128,14 @@ pub(super) const CASES: &[AttackCase] = &[
         "transmit-ring-shrunk-below-its-head",
         I82576,
         "A ring that shrinks while it runs is not read beyond its new length",
-        RINGS,
+        TRANSMIT,
         Guest(Driver, &[RING, Write(TDH, 7), Write(TDT, 7), Write(TDLEN, 0x80 / 2), Write(TDT, 1)]),
     ),
     row(
         "transmit-ring-outside-memory",
         I82576,
         "Descriptors in memory that the client has not shared are a DMA fault, and stop the ring",
-        RINGS,
+        TRANSMIT,
         Guest(Driver, &[RING, Write(TDBAH, 0x1234), Write(TDT, 4)]),
     )
     .short(),
@@ -146,7 +143,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "packet-without-an-end",
         I82576,
         "A ring full of buffers of one packet without its end is bounded, and sends nothing",
-        RINGS,
+        TRANSMIT,
         Guest(
             Driver,
             &[
@@ -161,7 +158,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "segments-of-no-bytes",
         I82576,
         "Segmentation with a segment size of zero is refused, and does not loop",
-        SEGMENT,
+        SEGMENTS,
         Guest(
             Driver,
             &[
@@ -184,7 +181,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "segments-of-one-byte",
         I82576,
         "A packet of 64 KB in segments of one byte takes a bounded time of each poll",
-        SEGMENT,
+        SEGMENTS,
         Guest(
             Driver,
             &[
@@ -207,7 +204,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "headers-longer-than-the-packet",
         I82576,
         "Headers that a context places beyond the packet read no byte behind it",
-        SEGMENT,
+        SEGMENTS,
         Guest(
             Driver,
             &[
@@ -230,7 +227,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "contexts-without-a-packet",
         I82576,
         "A ring of context descriptors only is bounded work for each poll",
-        RINGS,
+        TRANSMIT,
         Guest(
             Driver,
             &[
@@ -272,7 +269,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "transmit-ring-over-its-own-buffers",
         I82576,
         "A descriptor whose buffer is the ring is read once: what the write-back changes is not read again",
-        RINGS,
+        TRANSMIT,
         Guest(
             Driver,
             &[RING, Store(0, &[Fields(8, &[At(0), U64(DATA | END | 128 | 128 << PAYLOAD)])]), Write(TDT, 7)],
@@ -283,7 +280,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "avf-buffer-outside-memory",
         Avf,
         "A frame in memory that the client has not shared is a DMA fault",
-        AVF_RINGS,
+        AVF_TRANSMIT,
         Guest(
             Known,
             &[
@@ -298,7 +295,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "avf-tail-beyond-the-ring",
         Avf,
         "A tail beyond the ring sends nothing",
-        AVF_RINGS,
+        AVF_TRANSMIT,
         Guest(
             Known,
             &[
@@ -316,7 +313,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "avf-buffer-of-no-bytes",
         Avf,
         "A buffer of no bytes is a malformed packet, and does not loop",
-        AVF_RINGS,
+        AVF_TRANSMIT,
         Guest(Known, &[AVF_RING, Store(0, &[Fields(63, &[At(0x2000), U64(AVF_END)])]), Write(QTX_TAIL, 63)]),
     )
     .short(),
@@ -324,7 +321,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "avf-descriptors-of-every-bit",
         Avf,
         "Descriptors with all bits set are malformed, and stop at the ring's tail",
-        AVF_RINGS,
+        AVF_TRANSMIT,
         Guest(Known, &[AVF_RING, Store(0, &[Fill(0xff, 63 * 16)]), Write(QTX_TAIL, 63)]),
     )
     .short(),
@@ -332,14 +329,14 @@ pub(super) const CASES: &[AttackCase] = &[
         "avf-tails-of-queues-without-a-ring",
         Avf,
         "The tail of a queue that has no ring moves nothing",
-        AVF_RINGS,
+        AVF_TRANSMIT,
         Guest(Known, &[Write(QTX_TAIL + 4 * 15, 7), Write(QRX_TAIL + 4 * 15, 7), Write(QTX_TAIL, 7)]),
     ),
     row(
         "virtio-memory-of-no-bytes",
         Virtio,
         "A region beyond the end of its file is refused: an access would end the host",
-        "crates/daemon/src/port/clients/vhost/regions.rs",
+        VHOST_REGIONS,
         Socket(&[
             Greet,
             Request(5, 8, &[U32(1), U32(0), U64(0), U64(1 << 20), U64(1 << 32), U64(0)], &[EmptyMemory]),
@@ -351,7 +348,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "virtio-kick-without-a-ring",
         Virtio,
         "A kick of a ring that has no addresses moves nothing",
-        "crates/virtio-nic/src/card.rs",
+        VIRTIO_CARD,
         Socket(&[Greet, Request(12, 8, &[U64(1)], &[Eventfd]), Expect(ExpectedAnswer::Accepted)]),
     ),
 ];

@@ -1,5 +1,6 @@
 //! Cases on the 82576's mailbox: messages that no driver sends.
 
+use super::remedies::{ADDRESSES, CONDUCT, MAILBOX, MESSAGES};
 use crate::case::Attack::Guest;
 use crate::case::AttackCase;
 use crate::case::row;
@@ -10,9 +11,6 @@ use crate::guest::PfAnswer::{Accepted, NotAwaited, Refused, Reply};
 use i82576::bits::v2p;
 use i82576::mailbox::{INFO_SHIFT, id};
 use i82576::register::vf::{V2PMAILBOX, VMBMEM};
-
-const MESSAGES: &str = "crates/driver/src/pf/messages.rs";
-const MAILBOX: &str = "crates/driver/src/pf/mailbox.rs";
 
 pub(super) const CASES: &[AttackCase] = &[
     row(
@@ -69,7 +67,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "neighbours-address-as-own-address",
         I82576,
         "A VF cannot take the address of another VF",
-        "crates/driver/src/pf/policy.rs",
+        ADDRESSES,
         // 02:00:00:00:00:02, which the configuration gives to VF 1.
         Guest(Known, &[Mail(&[id::SET_MAC_ADDR, 0x0000_0002, 0x0200], Refused)]),
     )
@@ -108,7 +106,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "requests-at-full-speed",
         I82576,
         "Requests beyond the conduct limit are throttled, and the VF recovers",
-        "crates/driver/src/conduct.rs",
+        CONDUCT,
         Guest(Known, &[Repeat(300, &[Mail(&[id::SET_VLAN | 1 << INFO_SHIFT, 5], NotAwaited)])]),
     ),
 ];

@@ -1,5 +1,6 @@
 //! Cases on frames: what a guest may not send, and frames that are malformed.
 
+use super::remedies::{LINK_CONTROL, OFFLOADS, SWITCH, VIRTIO_HEADER};
 use crate::case::Attack::{Frames, Packets};
 use crate::case::FrameFate::{Delivered, Dropped, Either};
 use crate::case::row;
@@ -16,10 +17,6 @@ const MARKED: Field = Bytes(b"attack-frame");
 const PAD: Field = Fill(0, 60);
 /// Ethernet type of the frames, and of MAC control.
 const TYPE: Field = Bytes(&[0x88, 0xb5]);
-const SPOOF: &str = "crates/plane/src/switch/decide.rs";
-const MAC: &str = "crates/nic/src/mac.rs";
-const HEADERS: &str = "crates/driver/src/offload.rs: the card's side is crates/offload/src";
-const HEADER: &str = "crates/virtio/src/net/header.rs";
 /// Segmentation into 100 bytes.
 const SEGMENTS: TxOffload = TxOffload { ip_checksum: true, l4_checksum: true, tso: Some(100), vlan: None };
 /// Checksums without segmentation.
@@ -48,7 +45,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "plain-frame",
         I82576,
         "A frame that breaks no rule arrives: the attack's own road works",
-        SPOOF,
+        SWITCH,
         Frames(&[Send(&[NeighbourMac, OwnMac, TYPE, MARKED, PAD], PLAIN)], Delivered),
     )
     .short(),
@@ -56,7 +53,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "plain-avf-frame",
         Avf,
         "A frame that breaks no rule arrives: the attack's own road works",
-        SPOOF,
+        SWITCH,
         Frames(&[Send(&[NeighbourMac, OwnMac, TYPE, MARKED, PAD], PLAIN)], Delivered),
     )
     .short(),
@@ -64,7 +61,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "plain-virtio-packet",
         Virtio,
         "A packet that breaks no rule arrives: the attack's own road works",
-        SPOOF,
+        SWITCH,
         Packets(&[VirtioPacket { header: NONE, packet: FRAME }], Delivered),
     )
     .short(),
@@ -72,7 +69,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "neighbours-source-address",
         I82576,
         "A frame with a neighbour's source address does not leave its VF",
-        SPOOF,
+        SWITCH,
         Frames(&[Send(&[NeighbourMac, NeighbourMac, TYPE, MARKED, PAD], PLAIN)], Dropped),
     )
     .short(),
@@ -80,7 +77,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "neighbours-source-address-by-avf",
         Avf,
         "A frame with a neighbour's source address does not leave its VF",
-        SPOOF,
+        SWITCH,
         Frames(&[Send(&[NeighbourMac, NeighbourMac, TYPE, MARKED, PAD], PLAIN)], Dropped),
     )
     .short(),
@@ -88,7 +85,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "neighbours-source-address-by-virtio",
         Virtio,
         "A packet with a neighbour's source address does not leave its VF",
-        SPOOF,
+        SWITCH,
         Packets(
             &[VirtioPacket { header: NONE, packet: &[NeighbourMac, NeighbourMac, TYPE, MARKED, PAD] }],
             Dropped,
@@ -99,14 +96,14 @@ pub(super) const CASES: &[AttackCase] = &[
         "multicast-source-address",
         I82576,
         "A group address is no source address",
-        SPOOF,
+        SWITCH,
         Frames(&[Send(&[NeighbourMac, Fill(0xff, 6), TYPE, MARKED, PAD], PLAIN)], Dropped),
     ),
     row(
         "pause-frame",
         I82576,
         "A guest cannot pause the link of all others",
-        MAC,
+        LINK_CONTROL,
         Frames(
             &[Send(
                 &[Bytes(&[1, 0x80, 0xc2, 0, 0, 1]), OwnMac, Bytes(&[0x88, 8, 0, 1, 0xff, 0xff]), MARKED, PAD],
@@ -120,7 +117,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "spanning-tree-frame",
         I82576,
         "Link-local frames of guests are dropped by default",
-        "crates/plane/src/switch/decide.rs",
+        SWITCH,
         Frames(
             &[Send(&[Bytes(&[1, 0x80, 0xc2, 0, 0, 0]), OwnMac, Bytes(&[0, 50]), MARKED, PAD], PLAIN)],
             Dropped,
@@ -131,7 +128,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "ip-packet-longer-than-its-frame",
         I82576,
         "An IP length beyond the frame reads no byte behind it",
-        HEADERS,
+        OFFLOADS,
         Frames(&[Send(&[NeighbourMac, OwnMac, IPV4, TCP, MARKED, PAD], CHECKSUMS)], Either),
     )
     .short(),
@@ -139,7 +136,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "segments-of-an-ip-packet-with-a-wrong-length",
         I82576,
         "Segments get lengths of their own, whatever the packet's header says",
-        HEADERS,
+        OFFLOADS,
         Frames(&[Send(&[NeighbourMac, OwnMac, IPV4, TCP, MARKED, Fill(1, 3000)], SEGMENTS)], Either),
     )
     .short(),
@@ -147,7 +144,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "segments-of-an-avf-packet-with-a-wrong-length",
         Avf,
         "Segments get lengths of their own, whatever the packet's header says",
-        HEADERS,
+        OFFLOADS,
         Frames(&[Send(&[NeighbourMac, OwnMac, IPV4, TCP, MARKED, Fill(1, 3000)], SEGMENTS)], Either),
     )
     .short(),
@@ -155,7 +152,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "virtio-checksum-beyond-the-packet",
         Virtio,
         "A checksum field beyond the packet is a malformed packet, and writes nowhere",
-        HEADER,
+        VIRTIO_HEADER,
         Packets(
             &[VirtioPacket {
                 header: NetHeader { checksum_start: 0xffff, checksum_offset: 0xffff, ..CHECKSUM },
@@ -169,7 +166,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "virtio-checksum-at-the-last-byte",
         Virtio,
         "A checksum field of which one byte is inside the packet is malformed",
-        HEADER,
+        VIRTIO_HEADER,
         Packets(
             &[VirtioPacket {
                 header: NetHeader { checksum_start: 14, checksum_offset: 71, ..CHECKSUM },
@@ -182,7 +179,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "virtio-segments-of-no-bytes",
         Virtio,
         "Segmentation with a segment size of zero is malformed, and does not loop",
-        HEADER,
+        VIRTIO_HEADER,
         Packets(
             &[VirtioPacket {
                 header: NetHeader {
@@ -202,7 +199,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "virtio-segmentation-of-an-unknown-type",
         Virtio,
         "An unknown type of segmentation is malformed",
-        HEADER,
+        VIRTIO_HEADER,
         Packets(
             &[VirtioPacket {
                 header: NetHeader { gso_type: 0x7f, gso_size: 100, ..CHECKSUM },
@@ -216,7 +213,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "virtio-segmentation-without-a-checksum",
         Virtio,
         "Segmentation without a checksum is malformed (VIRTIO 1.2, 5.1.6.2)",
-        HEADER,
+        VIRTIO_HEADER,
         Packets(
             &[VirtioPacket {
                 header: NetHeader { gso_type: 1, gso_size: 100, ..NONE },

@@ -1,5 +1,9 @@
 //! Cases on the vfio-user protocol: messages that no VMM sends.
 
+use super::remedies::{
+    CONFIG_SPACE, CONNECTIONS, DEVICE, FRAMING, INFORMATION, MESSAGE_FILES, REGION, REQUEST, VERSION_TEXT,
+    VFIO_CLIENT,
+};
 use crate::case::Attack::Socket;
 use crate::case::AttackCase;
 use crate::case::row;
@@ -31,10 +35,6 @@ const CONFIG: u32 = 7;
 /// Both permissions of a DMA window.
 const READ_WRITE: u32 = 3;
 const NO_FILE: &[AttachedFile] = &[];
-const DECODER: &str = "crates/vfio-user/src/decoder.rs";
-const SERVER: &str = "crates/vfio-user/src/server/mod.rs";
-const REGION: &str = "crates/vfio-user/src/server/region.rs";
-const INFO: &str = "crates/vfio-user/src/server/info.rs";
 
 /// Read of 4 bytes of configuration space, which each client may do.
 const PLAIN_READ: &[Field] = &[U64(0), U32(CONFIG), U32(4)];
@@ -44,7 +44,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "message-size-zero",
         I82576,
         "A message whose size is below its header's ends the connection, since the framing is lost",
-        DECODER,
+        FRAMING,
         Socket(&[Greet, Raw(&[U16(9), U16(9), U32(0), U32(0), U32(0)], NO_FILE), Expect(End)]),
     )
     .short(),
@@ -52,14 +52,14 @@ pub(super) const CASES: &[AttackCase] = &[
         "message-size-one-below-header",
         I82576,
         "15 bytes are no message: the size counts the 16 bytes of the header",
-        DECODER,
+        FRAMING,
         Socket(&[Greet, Raw(&[U16(9), U16(9), U32(15), U32(0), U32(0)], NO_FILE), Expect(End)]),
     ),
     row(
         "message-claims-four-gib",
         I82576,
         "A claimed size allocates no memory, and the connection ends with its bytes",
-        DECODER,
+        FRAMING,
         Socket(&[Greet, Raw(&[U16(9), U16(10), U32(u32::MAX), U32(0), U32(0), Fill(0xff, 65_536)], NO_FILE)]),
     )
     .short(),
@@ -67,7 +67,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "request-before-version",
         I82576,
         "A request before VERSION is refused, and the connection stays usable",
-        SERVER,
+        REQUEST,
         Socket(&[Message(READ, 0, PLAIN_READ, NO_FILE), Expect(Refused), Greet]),
     )
     .short(),
@@ -75,35 +75,35 @@ pub(super) const CASES: &[AttackCase] = &[
         "version-twice",
         I82576,
         "A second VERSION is refused: the version does not change under a client",
-        SERVER,
+        REQUEST,
         Socket(&[Greet, Message(VERSION, 0, &[Bytes(b"\0\0\x01\0{}\0")], NO_FILE), Expect(Refused)]),
     ),
     row(
         "version-major-one",
         I82576,
         "Another major version is answered with an error, and ends the connection",
-        INFO,
+        INFORMATION,
         Socket(&[Message(VERSION, 0, &[Bytes(b"\x01\0\0\0{}\0")], NO_FILE), Expect(Refused), Expect(End)]),
     ),
     row(
         "version-without-text",
         I82576,
         "VERSION may have no capabilities: they are optional",
-        INFO,
+        INFORMATION,
         Socket(&[Message(VERSION, 0, &[U16(0), U16(1)], NO_FILE), Expect(Accepted)]),
     ),
     row(
         "version-shorter-than-its-numbers",
         I82576,
         "A VERSION without both numbers is refused",
-        INFO,
+        INFORMATION,
         Socket(&[Message(VERSION, 0, &[U16(0)], NO_FILE), Expect(Refused), Greet]),
     ),
     row(
         "version-json-nested-deeply",
         I82576,
         "Nested capabilities use bounded stack: 1,900 open braces are refused",
-        "crates/vfio-user/src/wire/version.rs",
+        VERSION_TEXT,
         Socket(&[
             Message(VERSION, 0, &[U16(0), U16(1), Fields(1900, &[Bytes(b"{\"")]), U8(0)], NO_FILE),
             Expect(Refused),
@@ -115,7 +115,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "version-json-numbers-beyond-64-bits",
         I82576,
         "A capability that is no number of 64 bits is refused or ignored, and does not wrap",
-        "crates/vfio-user/src/wire/version.rs",
+        VERSION_TEXT,
         Socket(&[
             Message(
                 VERSION,
@@ -130,7 +130,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "version-text-is-not-utf8",
         I82576,
         "Capabilities that are no UTF-8 are refused",
-        "crates/vfio-user/src/wire/version.rs",
+        VERSION_TEXT,
         Socket(&[
             Message(VERSION, 0, &[U16(0), U16(1), Bytes(b"{\"\xff\xfe\":1}\0")], NO_FILE),
             Expect(Reply),
@@ -140,7 +140,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "unknown-command",
         I82576,
         "An unknown command is refused, with its body discarded, and the stream stays in step",
-        SERVER,
+        REQUEST,
         Socket(&[
             Greet,
             Message(0xffff, 0, &[Fill(0, 5000)], NO_FILE),
@@ -154,21 +154,21 @@ pub(super) const CASES: &[AttackCase] = &[
         "commands-of-the-server",
         I82576,
         "A client may not send the server's own commands, such as DMA_READ",
-        SERVER,
+        REQUEST,
         Socket(&[Greet, Message(DMA_READ, 0, &[U64(0), U64(4096)], NO_FILE), Expect(Refused)]),
     ),
     row(
         "migration-data-is-unsupported",
         I82576,
         "Migration data are refused, whatever size is claimed",
-        SERVER,
+        REQUEST,
         Socket(&[Greet, Message(MIG_DATA_READ, 0, &[U32(16), U32(u32::MAX)], NO_FILE), Expect(Refused)]),
     ),
     row(
         "ioeventfds-are-unsupported",
         I82576,
         "A request for ioeventfds is refused and hands out no descriptor",
-        SERVER,
+        REQUEST,
         Socket(&[
             Greet,
             Message(GET_REGION_IO_FDS, 0, &[U32(4096), U32(0), U32(BAR0), U32(100)], NO_FILE),
@@ -179,7 +179,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "reply-without-a-request",
         I82576,
         "A reply without a request is ignored, and its descriptors are closed",
-        SERVER,
+        REQUEST,
         Socket(&[
             Greet,
             Repeat(50, &[Message(READ, IS_REPLY, PLAIN_READ, &[Eventfd])]),
@@ -192,7 +192,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "command-with-the-error-flag",
         I82576,
         "A command that carries an error is refused",
-        SERVER,
+        REQUEST,
         Socket(&[Greet, Message(READ, IS_ERROR, PLAIN_READ, NO_FILE), Expect(Refused)]),
     ),
     row(
@@ -260,7 +260,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "write-to-every-configuration-byte",
         I82576,
         "Read-only fields of configuration space keep their values, and the function stays usable",
-        "crates/pcie/src/lib.rs",
+        CONFIG_SPACE,
         Socket(&[
             Greet,
             Message(WRITE, 0, &[U64(0), U32(CONFIG), U32(4096), Fill(0xff, 4096)], NO_FILE),
@@ -297,7 +297,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "information-about-unknown-parts",
         I82576,
         "Regions and interrupt types that do not exist are refused, and small buffers too",
-        INFO,
+        INFORMATION,
         Socket(&[
             Greet,
             Message(GET_REGION_INFO, 0, &[U32(32), U32(0), U32(99), U32(0), U64(0), U64(0)], NO_FILE),
@@ -312,7 +312,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "forty-descriptors-in-a-message",
         I82576,
         "A message with more descriptors than the host receives ends the connection, and leaks none",
-        "crates/host/src/socket/fds.rs",
+        MESSAGE_FILES,
         Socket(&[
             Greet,
             Message(DMA_MAP, 0, &[U32(32), U32(READ_WRITE), U64(0), U64(0), U64(4096)], &[Memory; 40]),
@@ -324,7 +324,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "half-a-header-then-the-end",
         I82576,
         "A client that ends within a header frees its VF",
-        "crates/daemon/src/port/clients/vfio.rs",
+        VFIO_CLIENT,
         Socket(&[Greet, Raw(&[U16(1), U16(2), U32(48)], &[Memory]), EndSending, Expect(End)]),
     )
     .short(),
@@ -332,14 +332,14 @@ pub(super) const CASES: &[AttackCase] = &[
         "a-hundred-short-connections",
         I82576,
         "Clients that connect and leave at once leave nothing behind",
-        "crates/daemon/src/port/clients/service.rs",
+        CONNECTIONS,
         Socket(&[Repeat(100, &[Reconnect])]),
     ),
     row(
         "reset-a-hundred-times",
         Avf,
         "A client may reset its function as often as it likes, and each reset is answered",
-        "crates/daemon/src/port/clients/device.rs",
+        DEVICE,
         Socket(&[Greet, Repeat(100, &[Message(RESET, 0, &[], NO_FILE), Expect(Accepted)])]),
     ),
 ];

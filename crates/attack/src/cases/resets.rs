@@ -1,5 +1,6 @@
 //! Cases on resets: at the wrong moment, too often, or of half of the function.
 
+use super::remedies::{AVF_RESET, FUNCTION, MAILBOX, VFIO_CLIENT, VHOST_SESSION};
 use crate::case::Attack::{Guest, Socket};
 use crate::case::AttackCase;
 use crate::case::row;
@@ -13,9 +14,6 @@ use crate::socket::SocketStep::{Bytes as Raw, Expect, Greet, Message as Request}
 use i82576::bits::ctrl::RST;
 use i82576::mailbox::id;
 use i82576::register::vf::CTRL;
-
-const FUNCTION: &str = "crates/nic/src/function/vf.rs";
-const AVF_RESET: &str = "crates/avf-nic/src/reset.rs";
 
 pub(super) const CASES: &[AttackCase] = &[
     row(
@@ -38,7 +36,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "reset-between-request-and-answer",
         I82576,
         "A reset drops the pending request, and the next request gets its own answer",
-        "crates/driver/src/pf/mailbox.rs",
+        MAILBOX,
         Guest(Reset, &[Mail(&[id::VF_RESET], NotAwaited), Write(CTRL, RST), Mail(&[id::VF_RESET], Accepted)]),
     )
     .short(),
@@ -72,7 +70,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "function-level-reset-in-half-a-message",
         I82576,
         "A client that ends after a reset and within the next message frees its VF",
-        "crates/daemon/src/port/clients/vfio.rs",
+        VFIO_CLIENT,
         Socket(&[Greet, Request(13, 0, &[], &[]), Raw(&[U32(13 << 16), U32(16)], &[])]),
     )
     .short(),
@@ -80,7 +78,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "reset-device-before-features",
         Virtio,
         "A device may be reset before its features are set",
-        "crates/vhost-user/src/backend/session.rs",
+        VHOST_SESSION,
         Socket(&[
             Greet,
             Request(4, 0, &[], &[]),
@@ -92,7 +90,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "device-status-without-a-driver",
         Virtio,
         "A status that the driver never reached changes nothing of the rings",
-        "crates/vhost-user/src/backend/session.rs",
+        VHOST_SESSION,
         Socket(&[Greet, Request(39, 8, &[U64(0xff)], &[]), Request(39, 8, &[Bytes(&[0; 8])], &[])]),
     ),
 ];

@@ -1,5 +1,6 @@
 //! Cases on the vhost-user protocol: requests that no VMM sends.
 
+use super::remedies::{CONNECTIONS, INTERRUPT_FILES, VHOST_FRAMING, VHOST_MEMORY, VHOST_REQUEST};
 use crate::case::Attack::Socket;
 use crate::case::AttackCase;
 use crate::case::row;
@@ -18,15 +19,13 @@ const SET_VRING_KICK: u32 = 12;
 /// Flag of a request that wants an acknowledgement.
 const ACKNOWLEDGE: u32 = 1 << 3;
 const NO_FILE: &[AttachedFile] = &[];
-const DECODER: &str = "crates/vhost-user/src/decoder.rs";
-const BACKEND: &str = "crates/vhost-user/src/backend/mod.rs";
 
 pub(super) const CASES: &[AttackCase] = &[
     row(
         "body-above-the-limit",
         Virtio,
         "A body above 4,096 bytes ends the connection before it is read",
-        DECODER,
+        VHOST_FRAMING,
         Socket(&[Greet, Raw(&[U32(SET_MEM_TABLE), U32(9), U32(4097)], NO_FILE), Expect(End)]),
     )
     .short(),
@@ -34,28 +33,28 @@ pub(super) const CASES: &[AttackCase] = &[
         "body-of-four-gib",
         Virtio,
         "A claimed size allocates no memory and ends the connection",
-        DECODER,
+        VHOST_FRAMING,
         Socket(&[Greet, Raw(&[U32(SET_MEM_TABLE), U32(9), U32(u32::MAX)], NO_FILE), Expect(End)]),
     ),
     row(
         "protocol-version-two",
         Virtio,
         "A message of another protocol version ends the connection",
-        DECODER,
+        VHOST_FRAMING,
         Socket(&[Raw(&[U32(GET_FEATURES), U32(2), U32(0)], NO_FILE), Expect(End)]),
     ),
     row(
         "unknown-request",
         Virtio,
         "An unknown request that wants an acknowledgement is refused by it",
-        BACKEND,
+        VHOST_REQUEST,
         Socket(&[Greet, Message(0xffff, ACKNOWLEDGE, &[], NO_FILE), Expect(Refused)]),
     ),
     row(
         "features-that-were-not-offered",
         Virtio,
         "Features that the device does not offer cannot be set",
-        BACKEND,
+        VHOST_REQUEST,
         Socket(&[Greet, Message(SET_FEATURES, ACKNOWLEDGE, &[U64(u64::MAX)], NO_FILE), Expect(Refused)]),
     )
     .short(),
@@ -63,7 +62,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "memory-regions-beyond-the-files",
         Virtio,
         "A table with more regions than files is refused",
-        BACKEND,
+        VHOST_REQUEST,
         Socket(&[
             Greet,
             Message(SET_MEM_TABLE, ACKNOWLEDGE, &[U32(2), U32(0), Fill(0, 64)], &[Memory]),
@@ -74,7 +73,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "memory-regions-that-overlap",
         Virtio,
         "Regions that overlap in guest addresses are refused whole",
-        "crates/daemon/src/port/clients/vhost/mod.rs",
+        VHOST_MEMORY,
         Socket(&[
             Greet,
             Message(
@@ -102,7 +101,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "memory-region-of-no-bytes",
         Virtio,
         "A region of no bytes is refused",
-        "crates/daemon/src/port/clients/vhost/mod.rs",
+        VHOST_MEMORY,
         Socket(&[
             Greet,
             Message(SET_MEM_TABLE, ACKNOWLEDGE, &[U32(1), U32(0), U64(0), U64(0), U64(0), U64(0)], &[Memory]),
@@ -113,7 +112,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "memory-region-that-wraps",
         Virtio,
         "A region beyond the end of the address space is refused",
-        "crates/daemon/src/port/clients/vhost/mod.rs",
+        VHOST_MEMORY,
         Socket(&[
             Greet,
             Message(
@@ -130,7 +129,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "ring-of-no-descriptors",
         Virtio,
         "A ring of no descriptors is refused: its positions would be divided by zero",
-        BACKEND,
+        VHOST_REQUEST,
         Socket(&[Greet, Message(SET_VRING_NUM, ACKNOWLEDGE, &[U32(1), U32(0)], NO_FILE), Expect(Refused)]),
     )
     .short(),
@@ -138,7 +137,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "ring-number-cut-to-16-bits",
         Virtio,
         "A ring number beyond the device's is refused, and not cut to 16 bits",
-        BACKEND,
+        VHOST_REQUEST,
         Socket(&[
             Greet,
             Message(SET_VRING_NUM, ACKNOWLEDGE, &[U32(0x1_0001), U32(256)], NO_FILE),
@@ -150,7 +149,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "kick-that-is-a-pipe",
         Virtio,
         "A kick is an eventfd only: a pipe ends the connection",
-        "crates/host/src/eventfd/mod.rs",
+        INTERRUPT_FILES,
         Socket(&[Greet, Message(SET_VRING_KICK, ACKNOWLEDGE, &[U64(1)], &[Pipe]), Expect(End)]),
     )
     .short(),
@@ -158,7 +157,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "kicks-a-hundred-times",
         Virtio,
         "A kick that replaces another one closes the other",
-        BACKEND,
+        VHOST_REQUEST,
         Socket(&[
             Greet,
             Repeat(100, &[Message(SET_VRING_KICK, ACKNOWLEDGE, &[U64(3)], &[Eventfd]), Expect(Accepted)]),
@@ -169,7 +168,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "second-client-of-a-neighbours-vf",
         Virtio,
         "A VF that has a client refuses another one, and the first keeps working",
-        "crates/daemon/src/port/clients/service.rs",
+        CONNECTIONS,
         Socket(&[ConnectToNeighbour, Message(SET_OWNER, ACKNOWLEDGE, &[], NO_FILE), Expect(End)]),
     )
     .short(),

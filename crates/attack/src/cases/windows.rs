@@ -1,5 +1,6 @@
 //! Cases on DMA windows and interrupts of the vfio-user protocol: files and ranges that no VMM sends.
 
+use super::remedies::{INTERRUPT_FILES, INTERRUPTS, MAPPING, MEMORY_FILES, WINDOWS};
 use crate::case::Attack::Socket;
 use crate::case::AttackCase;
 use crate::case::row;
@@ -19,15 +20,13 @@ const TRIGGER_ALL: u32 = 1 | 1 << 5;
 /// Both permissions of a DMA window.
 const READ_WRITE: u32 = 3;
 const NO_FILE: &[AttachedFile] = &[];
-const DMA: &str = "crates/vfio-user/src/server/dma.rs";
-const IRQ: &str = "crates/vfio-user/src/server/irq.rs";
 
 pub(super) const CASES: &[AttackCase] = &[
     row(
         "window-of-no-bytes",
         I82576,
         "A DMA window of no bytes is refused",
-        DMA,
+        WINDOWS,
         Socket(&[
             Greet,
             Message(DMA_MAP, 0, &[U32(32), U32(READ_WRITE), U64(0), U64(4096), U64(0)], &[Memory]),
@@ -38,7 +37,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "window-that-wraps-the-address-space",
         I82576,
         "A DMA window beyond the end of the address space is refused",
-        DMA,
+        WINDOWS,
         Socket(&[
             Greet,
             Message(
@@ -55,7 +54,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "windows-that-overlap-by-a-page",
         I82576,
         "A DMA window that overlaps another one is refused, and the first one stays",
-        DMA,
+        WINDOWS,
         Socket(&[
             Greet,
             Message(DMA_MAP, 0, &[U32(32), U32(READ_WRITE), U64(0), U64(0), U64(8192)], &[Memory]),
@@ -71,7 +70,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "window-beyond-its-file",
         I82576,
         "A DMA window of which the file has only a part is refused: an access would end the host",
-        "crates/host/src/memory/mod.rs",
+        MAPPING,
         Socket(&[
             Greet,
             Message(DMA_MAP, 0, &[U32(32), U32(READ_WRITE), U64(0), U64(0), U64(1 << 30)], &[Memory]),
@@ -83,7 +82,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "window-of-a-pipe",
         I82576,
         "Memory is shared by memory files only: a pipe is refused",
-        "crates/host/src/memory/source.rs",
+        MEMORY_FILES,
         Socket(&[
             Greet,
             Message(DMA_MAP, 0, &[U32(32), U32(READ_WRITE), U64(0), U64(0), U64(4096)], &[Pipe]),
@@ -94,7 +93,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "window-of-a-device",
         I82576,
         "Memory is shared by memory files only: a character device is refused",
-        "crates/host/src/memory/source.rs",
+        MEMORY_FILES,
         Socket(&[
             Greet,
             Message(DMA_MAP, 0, &[U32(32), U32(READ_WRITE), U64(0), U64(0), U64(4096)], &[Null]),
@@ -105,7 +104,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "window-of-a-folder",
         I82576,
         "Memory is shared by memory files only: a folder is refused",
-        "crates/host/src/memory/source.rs",
+        MEMORY_FILES,
         Socket(&[
             Greet,
             Message(DMA_MAP, 0, &[U32(32), U32(READ_WRITE), U64(0), U64(0), U64(4096)], &[Folder]),
@@ -116,7 +115,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "unmap-of-half-a-window",
         I82576,
         "Half a DMA window cannot be unmapped: the other half would stay reachable by mistake",
-        DMA,
+        WINDOWS,
         Socket(&[
             Greet,
             Message(DMA_MAP, 0, &[U32(32), U32(READ_WRITE), U64(0), U64(0), U64(8192)], &[Memory]),
@@ -129,7 +128,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "interrupts-beyond-the-vectors",
         I82576,
         "Vectors that the function does not have get no eventfd",
-        IRQ,
+        INTERRUPTS,
         Socket(&[
             Greet,
             Message(
@@ -146,7 +145,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "interrupt-that-is-a-pipe",
         I82576,
         "An interrupt is an eventfd only: a write to a full pipe would block the port",
-        "crates/host/src/eventfd/mod.rs",
+        INTERRUPT_FILES,
         Socket(&[
             Greet,
             Message(SET_IRQS, 0, &[U32(20), U32(EVENTFDS), U32(MSIX), U32(0), U32(1)], &[Pipe]),
@@ -158,7 +157,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "more-eventfds-than-vectors",
         I82576,
         "SET_IRQS with another number of eventfds than vectors is refused, and they are closed",
-        IRQ,
+        INTERRUPTS,
         Socket(&[
             Greet,
             Repeat(
@@ -174,7 +173,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "interrupts-of-an-unknown-type",
         I82576,
         "Interrupts of a type that does not exist cannot be disabled",
-        IRQ,
+        INTERRUPTS,
         Socket(&[
             Greet,
             Message(SET_IRQS, 0, &[U32(20), U32(TRIGGER_ALL), U32(77), U32(0), U32(0)], NO_FILE),
