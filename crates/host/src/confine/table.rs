@@ -232,9 +232,15 @@ const KEEP: &[PermittedSystemCall] = &[
 ];
 /// `SO_SNDTIMEO` with a 64-bit time (asm-generic/socket.h), which rustix tries first.
 const SO_SNDTIMEO_NEW: u32 = 67;
-/// Signals by which an administrator controls a process; the system call filter permits a thread to set their handlers.
-const SIGNALS: &[u32] =
-    &[libc::SIGHUP as u32, libc::SIGINT as u32, libc::SIGTERM as u32, libc::SIGUSR2 as u32];
+/// Signals by which an administrator controls a process, and SIGXFSZ, which is ignored; the system call filter permits a thread
+/// to set their handlers.
+const SIGNALS: &[u32] = &[
+    libc::SIGHUP as u32,
+    libc::SIGINT as u32,
+    libc::SIGTERM as u32,
+    libc::SIGUSR2 as u32,
+    libc::SIGXFSZ as u32,
+];
 
 /// `clone` flags that make a thread rather than a process.
 const THREAD: u32 = (libc::CLONE_THREAD | libc::CLONE_VM) as u32;

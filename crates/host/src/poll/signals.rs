@@ -1,5 +1,8 @@
 //! Makes the signals SIGTERM, SIGINT, SIGHUP and SIGUSR2 readable from a file descriptor.
 //!
+//! While they are readable, SIGXFSZ is ignored: a write beyond the process's file-size limit then fails with EFBIG like one to a
+//! full disk, and does not end the process.
+//!
 //! A handler records the signal and writes to an eventfd. signalfd would need the signals blocked in every thread,
 //! and started programs would inherit them blocked.
 
@@ -62,10 +65,12 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 static PENDING: AtomicU32 = AtomicU32::new(0);
 static EVENT: AtomicI32 = AtomicI32::new(-1);
 
-/// Installed handlers of the signals that control the process. Dropping the value restores the previous handlers.
+/// Installed handlers of the signals that control the process, with SIGXFSZ ignored. Dropping the value restores the previous
+/// handlers.
 pub struct SignalHandlers {
     event: EventFd,
-    previous: Vec<(ProcessSignal, libc::sigaction)>,
+    /// Previous handlers, each with the number of its signal.
+    previous: Vec<(libc::c_int, libc::sigaction)>,
 }
 
 impl std::fmt::Debug for SignalHandlers {
@@ -75,7 +80,7 @@ impl std::fmt::Debug for SignalHandlers {
 }
 
 impl SignalHandlers {
-    /// Installs the handlers of the signals that control the process.
+    /// Installs the handlers of the signals that control the process, and ignores SIGXFSZ.
     ///
     /// # Errors
     /// `ResourceBusy` if they are installed already; the process is out of descriptors.
@@ -86,10 +91,10 @@ impl SignalHandlers {
         }
         PENDING.store(0, Ordering::Release);
         EVENT.store(event.as_fd().as_raw_fd(), Ordering::Release);
-        let mut signals = Self { event, previous: Vec::with_capacity(ProcessSignal::ALL.len()) };
-        for signal in ProcessSignal::ALL {
-            let previous = handle(signal, on_signal as *const () as usize)?;
-            signals.previous.push((signal, previous));
+        let mut signals = Self { event, previous: Vec::new() };
+        let control = ProcessSignal::ALL.map(|signal| (signal.number(), on_signal as *const () as usize));
+        for (signal, handler) in control.into_iter().chain([(libc::SIGXFSZ, libc::SIG_IGN)]) {
+            signals.previous.push((signal, handle(signal, handler)?));
         }
         Ok(signals)
     }
@@ -112,7 +117,7 @@ impl Drop for SignalHandlers {
     fn drop(&mut self) {
         for (signal, previous) in &self.previous {
             // SAFETY: restores what `sigaction` itself returned.
-            unsafe { libc::sigaction(signal.number(), previous, ptr::null_mut()) };
+            unsafe { libc::sigaction(*signal, previous, ptr::null_mut()) };
         }
         EVENT.store(-1, Ordering::Release);
         TAKEN.store(false, Ordering::Release);
@@ -120,13 +125,14 @@ impl Drop for SignalHandlers {
 }
 
 /// Installs `handler` for a signal and returns the previous handler.
-fn handle(signal: ProcessSignal, handler: usize) -> io::Result<libc::sigaction> {
+fn handle(signal: libc::c_int, handler: usize) -> io::Result<libc::sigaction> {
     // SAFETY: all-zero is a valid `sigaction`: default handler, no flags, empty mask.
     let (mut action, mut previous): (libc::sigaction, libc::sigaction) = unsafe { mem::zeroed() };
     action.sa_sigaction = handler;
     action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
-    // SAFETY: `on_signal` takes one argument, as a handler without SA_SIGINFO must, and is async-signal-safe.
-    let result = unsafe { libc::sigaction(signal.number(), &raw const action, &raw mut previous) };
+    // SAFETY: a handler is SIG_IGN or `on_signal`, which takes one argument, as a handler without SA_SIGINFO must, and is
+    // async-signal-safe.
+    let result = unsafe { libc::sigaction(signal, &raw const action, &raw mut previous) };
     if result == 0 { Ok(previous) } else { Err(io::Error::last_os_error()) }
 }
 

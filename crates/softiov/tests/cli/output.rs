@@ -3,8 +3,8 @@
 
 use crate::process::{PATIENCE, SOFTIOV, ServeProcess, softiov};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::process::Signal;
-use std::fs::OpenOptions;
+use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -40,6 +40,24 @@ fn full_log_disk_does_not_end_the_host() {
     let folder = tempdir().unwrap();
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
     lives_on(ServeProcess::with_log(&folder, full.into()));
+}
+
+#[test]
+fn file_size_limit_ends_no_host_or_keeper() {
+    let folder = tempdir().unwrap();
+    let log = File::create(folder.path().join("log")).unwrap();
+    let serve = ServeProcess::with_log(&folder, log.into());
+    assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0), "the host serves");
+    let (keeper, before) = (Pid::from_child(&serve.child), serve.hosts());
+    for process in before.iter().copied().chain([keeper]) {
+        // No file can grow: the kernel sends SIGXFSZ to a process that tries.
+        let limit = Rlimit { current: Some(0), maximum: None };
+        prlimit(Some(process), Resource::Fsize, limit).unwrap();
+    }
+    cause_log_lines(serve.folder());
+    assert_eq!(softiov(serve.folder(), &["vf", "list"]).status, Some(0), "its ports reply");
+    assert_eq!(serve.hosts(), before, "no other host has started");
+    lives_on(serve);
 }
 
 #[test]

@@ -62,7 +62,7 @@ pub(crate) fn finish(command: &mut Command) -> CommandOutput {
 
 /// Keeper and host of a test, started by `softiov serve`. Dropping this value kills both.
 pub(crate) struct ServeProcess {
-    child: Child,
+    pub(crate) child: Child,
     folder: PathBuf,
     log: PathBuf,
 }
