@@ -4,8 +4,10 @@ use crate::control::ControlStep;
 use crate::family::AttackedFamily;
 use crate::field::Field;
 use crate::guest::{GuestStart, GuestStep};
+use crate::host_process::HostSetup;
 use crate::remedy::Remedy;
 use crate::socket::SocketStep;
+use crate::surroundings::SurroundingsStep;
 use virtio::net::NetHeader;
 
 /// Attack of a case, as data for the engine that carries it out.
@@ -25,6 +27,8 @@ pub enum Attack {
     SocketFlood(&'static [SocketStep]),
     /// Bytes on the control socket.
     Control(&'static [ControlStep]),
+    /// Changes of the host's process and of what is around it.
+    Surroundings(&'static [SurroundingsStep]),
 }
 
 /// Fate of an attack's frames, which contain the [mark](crate::neighbours::MARK).
@@ -69,6 +73,8 @@ pub struct AttackCase {
     pub remedy: Remedy,
     /// Set that the case belongs to.
     pub set: CaseSet,
+    /// Way in which the attacked host is started.
+    pub host: HostSetup,
     /// Attack that is carried out.
     pub attack: Attack,
 }
@@ -90,10 +96,16 @@ pub(crate) const fn row(
     remedy: Remedy,
     attack: Attack,
 ) -> AttackCase {
-    AttackCase { name, family, rule, remedy, set: CaseSet::Full, attack }
+    AttackCase { name, family, rule, remedy, set: CaseSet::Full, host: HostSetup::Shared, attack }
 }
 
 impl AttackCase {
+    /// Lets the case attack a host of its own, which is started in another way.
+    pub(crate) const fn on(mut self, host: HostSetup) -> Self {
+        self.host = host;
+        self
+    }
+
     /// Puts the case into the short set.
     pub(crate) const fn short(mut self) -> Self {
         self.set = CaseSet::Short;

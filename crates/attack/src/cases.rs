@@ -6,9 +6,12 @@ mod fairness;
 mod guest_memory;
 mod mailbox;
 mod network;
+mod process;
 mod protocol;
 mod remedies;
 mod resets;
+mod shrinking_memory;
+mod steps;
 mod vhost;
 mod windows;
 
@@ -25,6 +28,8 @@ pub const GROUPS: &[AttackGroup] = &[
     AttackGroup { name: "resets", cases: resets::CASES },
     AttackGroup { name: "network", cases: network::CASES },
     AttackGroup { name: "control", cases: control::CASES },
+    AttackGroup { name: "process", cases: process::CASES },
+    AttackGroup { name: "shrinking-memory", cases: shrinking_memory::CASES },
     AttackGroup { name: "fairness", cases: fairness::CASES },
 ];
 

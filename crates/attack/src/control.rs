@@ -56,6 +56,22 @@ pub fn check(socket: &Path) -> Result<()> {
     attack(socket, PORTS).map(drop)
 }
 
+/// Changes the policy of a VF that no client uses, which the host stores.
+///
+/// # Errors
+/// The host refuses the change.
+pub fn store_policy(socket: &Path) -> Result<()> {
+    attack(socket, STORE_POLICY).map(drop)
+}
+
+/// Request of a well-behaved client that changes a VF's policy, and its answer.
+pub const STORE_POLICY: &[ControlStep] = &[
+    ControlStep::Text(
+        "PATCH /v1/vfs/pf0vf3 HTTP/1.1\r\nhost: softiov\r\ncontent-type: application/json\r\ncontent-length: 23\r\n\r\n{\"set\":{\"trust\":false}}",
+    ),
+    ControlStep::Status(200, 299),
+];
+
 struct ControlAttack<'a> {
     socket: &'a Path,
     stream: UnixStream,

@@ -4,7 +4,7 @@
 
 use crate::control;
 use crate::family::AttackedFamily;
-use crate::host_process::{HostProcess, HostResources};
+use crate::host_process::{HostProcess, HostResources, HostSetup};
 use crate::neighbours::{Neighbours, WellBehavedGuest};
 use anyhow::{Context, Result, bail, ensure};
 use std::time::{Duration, Instant};
@@ -39,14 +39,16 @@ impl Arena {
     ///
     /// # Errors
     /// The host does not serve well-behaved guests.
-    pub fn start(program: &std::path::Path) -> Result<Self> {
-        let host = HostProcess::start(program)?;
+    pub fn start(program: &std::path::Path, setup: HostSetup) -> Result<Self> {
+        let host = HostProcess::start(program, setup)?;
         let [a, b, c] = AttackedFamily::ALL.map(|family| Neighbours::attach(&host, family));
         let first = host.resources()?;
         let mut this = Self { host, neighbours: [a?, b?, c?], first };
         for family in AttackedFamily::ALL {
             this.check_next_client(family)?;
         }
+        // The host opens some descriptors when it stores the first policy.
+        control::store_policy(&this.host.control_socket())?;
         std::thread::sleep(QUIET);
         this.first = this.host.resources()?;
         Ok(this)
@@ -80,20 +82,37 @@ impl Arena {
     /// Checks that the host lives and serves all who do not attack: neighbours of all families, and the control socket.
     fn check_others(&mut self) -> Result<()> {
         self.check_alive()?;
-        let served = self.exchange_with_all();
+        let served = self.serves_all();
         self.explain(served)
     }
 
     /// Lets the neighbours of all families exchange frames, and asks the control socket for the ports.
+    fn serves_all(&mut self) -> Result<()> {
+        self.exchange_with_all()?;
+        control::check(&self.host.control_socket()).context("the control socket does not answer")
+    }
+
+    /// Lets the neighbours recover from the end of a host: drivers start VFs again that were reset, and virtio front ends
+    /// connect again, as VMMs do.
     ///
     /// # Errors
-    /// A frame or the answer does not come.
-    fn exchange_with_all(&mut self) -> Result<()> {
+    /// A driver cannot start, or a front end cannot connect.
+    pub fn recover(&mut self) -> Result<()> {
+        let Self { host, neighbours, .. } = self;
+        let all = AttackedFamily::ALL.into_iter().zip(neighbours);
+        all.into_iter().try_for_each(|(family, neighbours)| neighbours.recover(host, family))
+    }
+
+    /// Lets the neighbours of all families exchange frames.
+    ///
+    /// # Errors
+    /// A frame does not arrive.
+    pub fn exchange_with_all(&mut self) -> Result<()> {
         for family in AttackedFamily::ALL {
             let exchanged = self.neighbours(family).exchange(ROUNDS);
             exchanged.with_context(|| format!("the neighbours of family {family} are cut off"))?;
         }
-        control::check(&self.host.control_socket()).context("the control socket does not answer")
+        Ok(())
     }
 
     fn check_alive(&mut self) -> Result<()> {
@@ -126,6 +145,10 @@ impl Arena {
     }
 
     fn check_resources(&mut self, before: &HostResources) -> Result<()> {
+        if self.host.setup() == HostSetup::Keeper {
+            // A successor has other descriptors than its predecessor.
+            return Ok(());
+        }
         let deadline = Instant::now() + SETTLING;
         let mut now = self.host.resources()?;
         while now.descriptors > self.first.descriptors && Instant::now() < deadline {

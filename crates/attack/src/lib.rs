@@ -11,6 +11,7 @@
 //! | [`socket`] | engine of messages on a vfio-user or vhost-user socket |
 //! | [`guest`] | engine of a guest's registers, memory and messages, over the drivers' [`Hal`](driver::Hal) |
 //! | [`control`] | engine of bytes on the control socket |
+//! | [`surroundings`] | engine of changes of the host's process, its files and its limits |
 //! | [`host_process`] | the host under attack, and the resources that it holds |
 //! | [`neighbours`] | well-behaved guests of the host |
 //! | [`judge`] | checks while the attacker lives and after it, the same for all cases |
@@ -34,3 +35,4 @@ pub mod remedy;
 pub mod report;
 pub mod run;
 pub mod socket;
+pub mod surroundings;

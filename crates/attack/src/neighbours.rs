@@ -3,8 +3,9 @@
 use crate::family::AttackedFamily;
 use crate::host_process::{HostProcess, address};
 use anyhow::{Context, Result, bail, ensure};
-use driver::any_vf::{AnyVf, AnyVfConfig};
+use driver::any_vf::{AnyVf, AnyVfConfig, AnyVfLinkStatus};
 use driver::vf::TxOffload;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use vfio_client::VfioUserHal;
 use vhost_client::{VirtioNet, VirtioNetConfig};
@@ -80,6 +81,19 @@ impl WellBehavedGuest {
         }
     }
 
+    /// Recovers from the end of the host that served the VF at a socket.
+    fn recover(&mut self, socket: &Path) -> Result<()> {
+        match self {
+            Self::Vfio(hal, driver) => {
+                if driver.watchdog(&mut **hal) == AnyVfLinkStatus::ResetNeeded {
+                    driver.restart(&mut **hal)?;
+                }
+            }
+            Self::Virtio(net, _) => net.reconnect(socket)?,
+        }
+        Ok(())
+    }
+
     /// Passes all received frames to `take`.
     pub fn receive(&mut self, mut take: impl FnMut(&[u8])) {
         let mut buffer = [0; 16 << 10];
@@ -125,6 +139,14 @@ impl Neighbours {
                 .with_context(|| format!("neighbour on VF {vf} of family {family}"))
         };
         Ok(Self { guests: [attach(1)?, attach(2)?], count: 0, marks: 0 })
+    }
+
+    /// Lets both guests recover from the end of a host, which another one has replaced.
+    ///
+    /// # Errors
+    /// A driver cannot start, or a front end cannot connect.
+    pub fn recover(&mut self, host: &HostProcess, family: AttackedFamily) -> Result<()> {
+        self.guests.iter_mut().zip(1..).try_for_each(|(guest, vf)| guest.recover(&host.socket(family, vf)))
     }
 
     /// Exchanges a frame in both directions, `rounds` times.

@@ -5,11 +5,12 @@ use crate::control;
 use crate::family::AttackedFamily;
 use crate::field::{FieldValues, encode};
 use crate::guest::{AttackingGuest, GuestStart};
-use crate::host_process::address;
+use crate::host_process::{HostSetup, address};
 use crate::judge::Arena;
 use crate::neighbours::Neighbours;
 use crate::remedy::Remedy;
 use crate::socket::{self, AttackedSockets};
+use crate::surroundings;
 use anyhow::{Context, Result, bail, ensure};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -55,16 +56,16 @@ pub fn run(
     cases: &[(&AttackGroup, &AttackCase)],
     mut done: impl FnMut(&CaseResult),
 ) -> Result<Vec<CaseResult>> {
-    let mut arena = None;
+    let mut shared: Option<Arena> = None;
     let mut results = Vec::new();
     for (group, case) in cases {
-        let mut used = match arena.take() {
+        let mut used = match shared.take_if(|_| case.host == HostSetup::Shared) {
             Some(arena) => arena,
-            None => Arena::start(program)?,
+            None => Arena::start(program, case.host)?,
         };
         let failure = attack_and_judge(&mut used, case).err().map(|error| format!("{error:#}"));
-        if failure.is_none() {
-            arena = Some(used);
+        if failure.is_none() && case.host == HostSetup::Shared {
+            shared = Some(used);
         }
         let AttackCase { name, family, rule, remedy, .. } = **case;
         let result = CaseResult { group: group.name, case: name, family, rule, remedy, failure };
@@ -98,6 +99,10 @@ fn attack(arena: &mut Arena, case: &AttackCase) -> Result<()> {
         }
         Attack::Control(steps) => {
             let _connections = control::attack(&arena.host.control_socket(), steps)?;
+            arena.judge_during()
+        }
+        Attack::Surroundings(steps) => {
+            let _surroundings = surroundings::attack(arena, &sockets, steps)?;
             arena.judge_during()
         }
         Attack::Guest(start, steps) => {

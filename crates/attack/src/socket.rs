@@ -11,6 +11,7 @@ use std::io::{ErrorKind, IoSlice, Read};
 use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,6 +26,10 @@ pub const MEMORY: u64 = 1 << 20;
 pub enum AttachedFile {
     /// Memory file of [`MEMORY`] bytes.
     Memory,
+    /// Memory file of [`MEMORY`] bytes that its owner can shrink.
+    UnsealedMemory,
+    /// Memory file of 1 GiB without a page.
+    SparseMemory,
     /// Memory file without a byte.
     EmptyMemory,
     /// Eventfd.
@@ -63,6 +68,16 @@ pub enum SocketStep {
     Bytes(&'static [Field], &'static [AttachedFile]),
     /// Waits for an answer.
     Expect(ExpectedAnswer),
+    /// Stores fields at an offset of the memory file that was sent last.
+    Store(u64, &'static [Field]),
+    /// Compares the memory file that was sent last with fields, from an offset on.
+    Check(u64, &'static [Field]),
+    /// Changes the length of the memory file that was sent last.
+    Truncate(u64),
+    /// Signals the eventfd that was sent last.
+    Kick,
+    /// Carries out steps that several cases share.
+    Steps(&'static [SocketStep]),
     /// Repeats steps.
     Repeat(u32, &'static [SocketStep]),
     /// Closes the connection, and connects again.
@@ -88,23 +103,39 @@ pub struct AttackedSockets {
 ///
 /// # Errors
 /// An expected answer does not come, or a file cannot be created.
-pub fn attack(sockets: &AttackedSockets, steps: &[SocketStep]) -> Result<UnixStream> {
-    let mut attack = SocketAttack { stream: connect(&sockets.own)?, sockets };
+pub fn attack(sockets: &AttackedSockets, steps: &[SocketStep]) -> Result<SocketAttack> {
+    let stream = connect(&sockets.own)?;
+    let mut attack = SocketAttack { stream, sockets: sockets.clone(), memory: None, eventfd: None };
     attack.run(steps)?;
-    Ok(attack.stream)
+    Ok(attack)
 }
 
-struct SocketAttack<'a> {
+/// Connection of an attack. Dropping this value closes it.
+#[derive(Debug)]
+pub struct SocketAttack {
     stream: UnixStream,
-    sockets: &'a AttackedSockets,
+    sockets: AttackedSockets,
+    /// Memory file and eventfd that were sent last.
+    memory: Option<OwnedFd>,
+    eventfd: Option<EventFd>,
 }
 
-impl SocketAttack<'_> {
-    fn run(&mut self, steps: &[SocketStep]) -> Result<()> {
+impl SocketAttack {
+    /// Carries out more steps.
+    ///
+    /// # Errors
+    /// An expected answer does not come, or a file cannot be created.
+    pub fn run(&mut self, steps: &[SocketStep]) -> Result<()> {
         for (number, step) in (1..).zip(steps) {
             self.step(step).with_context(|| format!("step {number}, {step:?}"))?;
         }
         Ok(())
+    }
+
+    /// Returns the connection's socket.
+    #[must_use]
+    pub fn into_socket(self) -> OwnedFd {
+        self.stream.into()
     }
 
     fn step(&mut self, step: &SocketStep) -> Result<()> {
@@ -117,6 +148,17 @@ impl SocketAttack<'_> {
             }
             SocketStep::Bytes(fields, files) => self.send(&encode(fields, &values), files),
             SocketStep::Expect(answer) => self.expect(answer),
+            SocketStep::Store(offset, fields) => {
+                let bytes = encode(fields, &values);
+                Ok(File::from(self.memory()?).write_all_at(&bytes, offset)?)
+            }
+            SocketStep::Check(offset, fields) => self.check(offset, &encode(fields, &values)),
+            SocketStep::Truncate(length) => Ok(File::from(self.memory()?).set_len(length)?),
+            SocketStep::Kick => {
+                self.eventfd.as_ref().context("the case has sent an eventfd")?.signal();
+                Ok(())
+            }
+            SocketStep::Steps(steps) => self.run(steps),
             SocketStep::Repeat(times, steps) => (0..times).try_for_each(|_| self.run(steps)),
             SocketStep::Reconnect => {
                 self.stream = connect(&self.sockets.own)?;
@@ -148,9 +190,34 @@ impl SocketAttack<'_> {
         Ok(())
     }
 
+    /// Returns the memory file that was sent last.
+    fn memory(&self) -> Result<OwnedFd> {
+        Ok(self.memory.as_ref().context("the case has sent a memory file")?.try_clone()?)
+    }
+
+    fn check(&self, offset: u64, expected: &[u8]) -> Result<()> {
+        let mut found = vec![0; expected.len()];
+        File::from(self.memory()?).read_exact_at(&mut found, offset)?;
+        ensure!(found == expected, "the memory at {offset:#x} has {found:x?}, expected {expected:x?}");
+        Ok(())
+    }
+
+    /// Opens a file that goes with a message, and keeps memory and eventfds for later steps.
+    fn open(&mut self, file: AttachedFile) -> Result<OwnedFd> {
+        let opened = open(file)?;
+        match file {
+            AttachedFile::Memory | AttachedFile::UnsealedMemory | AttachedFile::SparseMemory => {
+                self.memory = Some(opened.try_clone()?);
+            }
+            AttachedFile::Eventfd => self.eventfd = Some(EventFd::adopt(opened.try_clone()?)?),
+            _ => {}
+        }
+        Ok(opened)
+    }
+
     /// Sends all bytes. The host may have ended the connection already: a later step notices that.
     fn send(&mut self, bytes: &[u8], files: &[AttachedFile]) -> Result<()> {
-        let files = files.iter().map(|file| open(*file)).collect::<Result<Vec<_>>>()?;
+        let files = files.iter().map(|file| self.open(*file)).collect::<Result<Vec<_>>>()?;
         let fds: Vec<_> = files.iter().map(AsFd::as_fd).collect();
         let mut space = vec![MaybeUninit::uninit(); SendAncillaryMessage::ScmRights(&fds).size()];
         let mut sent = 0;
@@ -229,13 +296,22 @@ fn connect(path: &Path) -> Result<UnixStream> {
 fn open(file: AttachedFile) -> Result<OwnedFd> {
     Ok(match file {
         AttachedFile::Memory => create_memory_file(MEMORY)?,
-        AttachedFile::EmptyMemory => rustix::fs::memfd_create("attack", rustix::fs::MemfdFlags::CLOEXEC)?,
+        AttachedFile::SparseMemory => create_memory_file(1 << 30)?,
+        AttachedFile::EmptyMemory => unsealed_memory(0)?,
+        AttachedFile::UnsealedMemory => unsealed_memory(MEMORY)?,
         AttachedFile::Eventfd => EventFd::new()?.as_fd().try_clone_to_owned()?,
         AttachedFile::Pipe => std::io::pipe()?.1.into(),
         AttachedFile::Socket => UnixStream::pair()?.0.into(),
         AttachedFile::Null => File::open("/dev/null")?.into(),
         AttachedFile::Folder => File::open("/")?.into(),
     })
+}
+
+/// Creates a memory file whose length can change.
+fn unsealed_memory(length: u64) -> Result<OwnedFd> {
+    let file = rustix::fs::memfd_create("attack", rustix::fs::MemfdFlags::CLOEXEC)?;
+    rustix::fs::ftruncate(&file, length)?;
+    Ok(file)
 }
 
 /// Message of a greeting: code, flags, body, and the answer, if one comes.

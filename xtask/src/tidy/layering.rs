@@ -80,7 +80,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("bench", &["i82576", "driver", "host", "virtio", "vfio-client", "vhost-client", "linux-guest", "lab"]),
-    ("attack", &["i82576", "avf", "driver", "host", "virtio", "vfio-client", "vhost-client"]),
+    ("attack", &["i82576", "avf", "driver", "host", "keeper", "virtio", "vfio-client", "vhost-client"]),
     (
         "softiov",
         &[

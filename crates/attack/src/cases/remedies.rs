@@ -198,3 +198,40 @@ pub(super) const HTTP_STREAM: Remedy = Remedy::new(
     "crates/daemon/src/control/server/stream.rs",
 )
 .or_set("`control`, the users of the control socket");
+
+// Process and surroundings
+pub(super) const STOPPED_VMM: Remedy = Remedy::new(
+    "never waits for a client: it keeps a bounded number of replies, and then does not read",
+    "crates/daemon/src/port/clients/vfio.rs",
+)
+.or_set(DISCONNECT);
+pub(super) const DESCRIPTORS: Remedy = Remedy::new(
+    "refuses what needs a descriptor, and keeps the clients that it has",
+    "crates/daemon/src/port/clients/service.rs",
+)
+.or_set("`LimitNOFILE=` of the host's unit");
+pub(super) const DISK: Remedy = Remedy::new(
+    "continues without the file, and refuses a policy that it cannot store",
+    "crates/daemon/src/store.rs",
+)
+.or_set("a state folder with room, and no file-size limit");
+pub(super) const LOG: Remedy = Remedy::new(
+    "writes the log on a thread of its own, and counts the lines that are lost",
+    "crates/softiov/src/serve/mod.rs",
+)
+.or_set("a log that is read, such as the journal");
+pub(super) const SIGNALS: Remedy =
+    Remedy::new("handles signals on its first thread", "crates/host/src/poll/signals.rs");
+pub(super) const SOCKET_FOLDER: Remedy = Remedy::new(
+    "opens its folders at its start, and uses sockets by their descriptors",
+    "crates/host/src/socket/listener.rs",
+)
+.or_set("a runtime folder that the host's user alone may write to");
+pub(super) const CONTROL_FOLDER: Remedy =
+    Remedy::new("serves the control socket by its descriptor", "crates/daemon/src/control/server/mod.rs")
+        .or_set("a runtime folder that the host's user alone may write to");
+pub(super) const KEEPER: Remedy = Remedy::new(
+    "keeps copies of all descriptors in a keeper process, which starts another host",
+    "crates/keeper/src/supervisor.rs",
+)
+.or_set("`Restart=on-failure` of the host's unit");
