@@ -5,6 +5,7 @@ mod control;
 mod fairness;
 mod guest_memory;
 mod mailbox;
+mod mailbox_words;
 mod network;
 mod process;
 mod protocol;
@@ -13,6 +14,8 @@ mod resets;
 mod shrinking_memory;
 mod steps;
 mod vhost;
+mod virtchnl;
+mod virtchnl_queues;
 mod windows;
 
 use crate::case::AttackGroup;
@@ -24,7 +27,10 @@ pub const GROUPS: &[AttackGroup] = &[
     AttackGroup { name: "vhost", cases: vhost::CASES },
     AttackGroup { name: "guest-memory", cases: guest_memory::CASES },
     AttackGroup { name: "mailbox", cases: mailbox::CASES },
+    AttackGroup { name: "mailbox-words", cases: mailbox_words::CASES },
     AttackGroup { name: "admin-queue", cases: admin_queue::CASES },
+    AttackGroup { name: "virtchnl", cases: virtchnl::CASES },
+    AttackGroup { name: "virtchnl-queues", cases: virtchnl_queues::CASES },
     AttackGroup { name: "resets", cases: resets::CASES },
     AttackGroup { name: "network", cases: network::CASES },
     AttackGroup { name: "control", cases: control::CASES },
