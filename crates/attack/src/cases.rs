@@ -9,7 +9,9 @@ mod mailbox_words;
 mod network;
 mod process;
 mod protocol;
+mod regions;
 mod remedies;
+mod requests;
 mod resets;
 mod shrinking_memory;
 mod steps;
@@ -24,6 +26,8 @@ use crate::case::AttackGroup;
 pub const GROUPS: &[AttackGroup] = &[
     AttackGroup { name: "protocol", cases: protocol::CASES },
     AttackGroup { name: "windows", cases: windows::CASES },
+    AttackGroup { name: "regions", cases: regions::CASES },
+    AttackGroup { name: "requests", cases: requests::CASES },
     AttackGroup { name: "vhost", cases: vhost::CASES },
     AttackGroup { name: "guest-memory", cases: guest_memory::CASES },
     AttackGroup { name: "mailbox", cases: mailbox::CASES },

@@ -13,6 +13,8 @@ pub(super) const WRITE: u32 = 10;
 pub(super) const BAR0: u32 = 0;
 pub(super) const CONFIG: u32 = 7;
 
+/// Read of 4 bytes of configuration space, which each client may do.
+pub(super) const PLAIN_READ: &[Field] = &[U64(0), U32(CONFIG), U32(4)];
 /// Window of a megabyte at address 0.
 pub(super) const MAP: SocketStep = Steps(&[
     Message(DMA_MAP, 0, &[U32(32), U32(3), U64(0), U64(0), U64(1 << 20)], &[UnsealedMemory]),
