@@ -15,10 +15,12 @@ use virtio::net::NetHeader;
 pub enum Attack {
     /// Messages on the socket of the attacked VF.
     Socket(&'static [SocketStep]),
+    /// Messages on the socket of the attacked VF that let it send frames, and what becomes of those.
+    Ring(&'static [SocketStep], FrameFate),
     /// Accesses of a guest to the attacked VF's registers and to its own memory.
     Guest(GuestStart, &'static [GuestStep]),
     /// Frames of a guest with an Ethernet address of its own, and what becomes of them.
-    Frames(&'static [GuestStep], FrameFate),
+    Frames(GuestStart, &'static [GuestStep], FrameFate),
     /// Packets of a virtio guest, and what becomes of them.
     Packets(&'static [VirtioPacket], FrameFate),
     /// Accesses of a guest, repeated without a pause while the neighbours exchange frames.

@@ -2,6 +2,7 @@
 
 mod admin_queue;
 mod control;
+mod descriptors;
 mod fairness;
 mod guest_memory;
 mod mailbox;
@@ -18,6 +19,7 @@ mod steps;
 mod vhost;
 mod virtchnl;
 mod virtchnl_queues;
+mod virtio_rings;
 mod windows;
 
 use crate::case::AttackGroup;
@@ -30,6 +32,8 @@ pub const GROUPS: &[AttackGroup] = &[
     AttackGroup { name: "requests", cases: requests::CASES },
     AttackGroup { name: "vhost", cases: vhost::CASES },
     AttackGroup { name: "guest-memory", cases: guest_memory::CASES },
+    AttackGroup { name: "descriptors", cases: descriptors::CASES },
+    AttackGroup { name: "virtio-rings", cases: virtio_rings::CASES },
     AttackGroup { name: "mailbox", cases: mailbox::CASES },
     AttackGroup { name: "mailbox-words", cases: mailbox_words::CASES },
     AttackGroup { name: "admin-queue", cases: admin_queue::CASES },

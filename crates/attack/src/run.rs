@@ -97,6 +97,11 @@ fn attack(arena: &mut Arena, case: &AttackCase) -> Result<()> {
             let _connection = socket::attack(&sockets, steps)?;
             arena.judge_during()
         }
+        Attack::Ring(steps, fate) => {
+            let _connection = socket::attack(&sockets, steps)?;
+            check_fate(arena.neighbours(family), fate)?;
+            arena.judge_during()
+        }
         Attack::Control(steps) => {
             let _connections = control::attack(&arena.host.control_socket(), steps)?;
             arena.judge_during()
@@ -112,8 +117,8 @@ fn attack(arena: &mut Arena, case: &AttackCase) -> Result<()> {
             check_bus(&guest)?;
             arena.judge_during()
         }
-        Attack::Frames(steps, fate) => {
-            let mut guest = begin(&sockets, GuestStart::Driver)?;
+        Attack::Frames(start, steps, fate) => {
+            let mut guest = begin(&sockets, start)?;
             guest.run(steps)?;
             guest.settle();
             check_fate(arena.neighbours(family), fate)?;

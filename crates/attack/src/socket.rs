@@ -2,6 +2,7 @@
 
 use crate::family::AttackedFamily;
 use crate::field::{Field, FieldValues, encode};
+use crate::host_process::address;
 use anyhow::{Context, Result, bail, ensure};
 use host::eventfd::EventFd;
 use host::shared::create_memory_file;
@@ -139,7 +140,8 @@ impl SocketAttack {
     }
 
     fn step(&mut self, step: &SocketStep) -> Result<()> {
-        let values = FieldValues::default();
+        let own = |vf| address(self.sockets.family, vf);
+        let values = FieldValues { own_mac: own(0), neighbour_mac: own(1), ..FieldValues::default() };
         match *step {
             SocketStep::Greet => self.greet(),
             SocketStep::Message(code, flags, body, files) => {

@@ -17,30 +17,30 @@ use i82576::bits::dctl::ENABLE;
 use i82576::register::vf::{RX_BLOCK, TX_BLOCK};
 use i82576::register::{rx, tx};
 
-const TDBAL: u32 = TX_BLOCK + tx::TDBAL;
-const TDBAH: u32 = TX_BLOCK + tx::TDBAH;
-const TDLEN: u32 = TX_BLOCK + tx::TDLEN;
-const TDH: u32 = TX_BLOCK + tx::TDH;
-const TDT: u32 = TX_BLOCK + tx::TDT;
-const TXDCTL: u32 = TX_BLOCK + tx::TXDCTL;
+pub(super) const TDBAL: u32 = TX_BLOCK + tx::TDBAL;
+pub(super) const TDBAH: u32 = TX_BLOCK + tx::TDBAH;
+pub(super) const TDLEN: u32 = TX_BLOCK + tx::TDLEN;
+pub(super) const TDH: u32 = TX_BLOCK + tx::TDH;
+pub(super) const TDT: u32 = TX_BLOCK + tx::TDT;
+pub(super) const TXDCTL: u32 = TX_BLOCK + tx::TXDCTL;
 const RDBAH: u32 = RX_BLOCK + rx::RDBAH;
 const RDLEN: u32 = RX_BLOCK + rx::RDLEN;
 const RDH: u32 = RX_BLOCK + rx::RDH;
 const RDT: u32 = RX_BLOCK + rx::RDT;
 const RXDCTL: u32 = RX_BLOCK + rx::RXDCTL;
 /// Parts of the second word of an 82576's transmit descriptor: data or context, end of packet, report, segmentation.
-const DATA: u64 = 3 << 20 | 1 << 29;
-const CONTEXT: u64 = 2 << 20 | 1 << 29;
-const END: u64 = 1 << 24 | 1 << 25 | 1 << 27;
-const SEGMENTED: u64 = 1 << 31;
+pub(super) const DATA: u64 = 3 << 20 | 1 << 29;
+pub(super) const CONTEXT: u64 = 2 << 20 | 1 << 29;
+pub(super) const END: u64 = 1 << 24 | 1 << 25 | 1 << 27;
+pub(super) const SEGMENTED: u64 = 1 << 31;
 /// Position of the packet's length in the second word.
-const PAYLOAD: u32 = 46;
+pub(super) const PAYLOAD: u32 = 46;
 /// Parts of the second word of an AVF's transmit descriptor: end of packet and report, position of the buffer's length.
-const AVF_END: u64 = 3 << 4;
-const AVF_LENGTH: u32 = 34;
+pub(super) const AVF_END: u64 = 3 << 4;
+pub(super) const AVF_LENGTH: u32 = 34;
 
 /// Sets up an 82576's transmit ring of 8 descriptors at offset 0 of the guest's memory.
-const RING: GuestStep = GuestStep::Steps(&[
+pub(super) const RING: GuestStep = GuestStep::Steps(&[
     Write(TXDCTL, 0),
     WriteAddress(TDBAL, TDBAH, 0),
     Write(TDLEN, 128),
@@ -74,7 +74,7 @@ const PAIR: &[Field] = &[
 ];
 
 /// Sets up and enables an AVF's queue pair.
-const AVF_RING: GuestStep =
+pub(super) const AVF_RING: GuestStep =
     GuestStep::Steps(&[Message(6, PAIR, Accepted), Message(8, &[Vsi, U16(0), U32(1), U32(1)], Accepted)]);
 
 pub(super) const CASES: &[AttackCase] = &[

@@ -7,22 +7,25 @@ use crate::case::row;
 use crate::case::{AttackCase, VirtioPacket};
 use crate::family::AttackedFamily::{Avf, I82576, Virtio};
 use crate::field::Field::{self, Bytes, Fill, NeighbourMac, OwnMac};
+use crate::guest::GuestStart::Driver;
 use crate::guest::GuestStep::Send;
 use crate::guest::PLAIN;
 use driver::vf::TxOffload;
 use virtio::net::NetHeader;
 
 /// Mark of an attack's frames, and padding to the shortest frame.
-const MARKED: Field = Bytes(b"attack-frame");
-const PAD: Field = Fill(0, 60);
+pub(super) const MARKED: Field = Bytes(b"attack-frame");
+pub(super) const PAD: Field = Fill(0, 60);
 /// Ethernet type of the frames, and of MAC control.
-const TYPE: Field = Bytes(&[0x88, 0xb5]);
+pub(super) const TYPE: Field = Bytes(&[0x88, 0xb5]);
 /// Segmentation into 100 bytes.
-const SEGMENTS: TxOffload = TxOffload { ip_checksum: true, l4_checksum: true, tso: Some(100), vlan: None };
+pub(super) const SEGMENTS: TxOffload =
+    TxOffload { ip_checksum: true, l4_checksum: true, tso: Some(100), vlan: None };
 /// Checksums without segmentation.
-const CHECKSUMS: TxOffload = TxOffload { ip_checksum: true, l4_checksum: true, tso: None, vlan: None };
+pub(super) const CHECKSUMS: TxOffload =
+    TxOffload { ip_checksum: true, l4_checksum: true, tso: None, vlan: None };
 /// Header of a packet without offloads, and one that asks for a checksum.
-const NONE: NetHeader = NetHeader {
+pub(super) const NONE: NetHeader = NetHeader {
     flags: 0,
     gso_type: 0,
     header_length: 0,
@@ -46,7 +49,7 @@ pub(super) const CASES: &[AttackCase] = &[
         I82576,
         "A frame that breaks no rule arrives: the attack's own road works",
         SWITCH,
-        Frames(&[Send(&[NeighbourMac, OwnMac, TYPE, MARKED, PAD], PLAIN)], Delivered),
+        Frames(Driver, &[Send(&[NeighbourMac, OwnMac, TYPE, MARKED, PAD], PLAIN)], Delivered),
     )
     .short(),
     row(
@@ -54,7 +57,7 @@ pub(super) const CASES: &[AttackCase] = &[
         Avf,
         "A frame that breaks no rule arrives: the attack's own road works",
         SWITCH,
-        Frames(&[Send(&[NeighbourMac, OwnMac, TYPE, MARKED, PAD], PLAIN)], Delivered),
+        Frames(Driver, &[Send(&[NeighbourMac, OwnMac, TYPE, MARKED, PAD], PLAIN)], Delivered),
     )
     .short(),
     row(
@@ -70,7 +73,7 @@ pub(super) const CASES: &[AttackCase] = &[
         I82576,
         "A frame with a neighbour's source address does not leave its VF",
         SWITCH,
-        Frames(&[Send(&[NeighbourMac, NeighbourMac, TYPE, MARKED, PAD], PLAIN)], Dropped),
+        Frames(Driver, &[Send(&[NeighbourMac, NeighbourMac, TYPE, MARKED, PAD], PLAIN)], Dropped),
     )
     .short(),
     row(
@@ -78,7 +81,7 @@ pub(super) const CASES: &[AttackCase] = &[
         Avf,
         "A frame with a neighbour's source address does not leave its VF",
         SWITCH,
-        Frames(&[Send(&[NeighbourMac, NeighbourMac, TYPE, MARKED, PAD], PLAIN)], Dropped),
+        Frames(Driver, &[Send(&[NeighbourMac, NeighbourMac, TYPE, MARKED, PAD], PLAIN)], Dropped),
     )
     .short(),
     row(
@@ -97,7 +100,7 @@ pub(super) const CASES: &[AttackCase] = &[
         I82576,
         "A group address is no source address",
         SWITCH,
-        Frames(&[Send(&[NeighbourMac, Fill(0xff, 6), TYPE, MARKED, PAD], PLAIN)], Dropped),
+        Frames(Driver, &[Send(&[NeighbourMac, Fill(0xff, 6), TYPE, MARKED, PAD], PLAIN)], Dropped),
     ),
     row(
         "pause-frame",
@@ -105,6 +108,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "A guest cannot pause the link of all others",
         LINK_CONTROL,
         Frames(
+            Driver,
             &[Send(
                 &[Bytes(&[1, 0x80, 0xc2, 0, 0, 1]), OwnMac, Bytes(&[0x88, 8, 0, 1, 0xff, 0xff]), MARKED, PAD],
                 PLAIN,
@@ -119,6 +123,7 @@ pub(super) const CASES: &[AttackCase] = &[
         "Link-local frames of guests are dropped by default",
         SWITCH,
         Frames(
+            Driver,
             &[Send(&[Bytes(&[1, 0x80, 0xc2, 0, 0, 0]), OwnMac, Bytes(&[0, 50]), MARKED, PAD], PLAIN)],
             Dropped,
         ),
@@ -129,7 +134,7 @@ pub(super) const CASES: &[AttackCase] = &[
         I82576,
         "An IP length beyond the frame reads no byte behind it",
         OFFLOADS,
-        Frames(&[Send(&[NeighbourMac, OwnMac, IPV4, TCP, MARKED, PAD], CHECKSUMS)], Either),
+        Frames(Driver, &[Send(&[NeighbourMac, OwnMac, IPV4, TCP, MARKED, PAD], CHECKSUMS)], Either),
     )
     .short(),
     row(
@@ -137,7 +142,7 @@ pub(super) const CASES: &[AttackCase] = &[
         I82576,
         "Segments get lengths of their own, whatever the packet's header says",
         OFFLOADS,
-        Frames(&[Send(&[NeighbourMac, OwnMac, IPV4, TCP, MARKED, Fill(1, 3000)], SEGMENTS)], Either),
+        Frames(Driver, &[Send(&[NeighbourMac, OwnMac, IPV4, TCP, MARKED, Fill(1, 3000)], SEGMENTS)], Either),
     )
     .short(),
     row(
@@ -145,7 +150,7 @@ pub(super) const CASES: &[AttackCase] = &[
         Avf,
         "Segments get lengths of their own, whatever the packet's header says",
         OFFLOADS,
-        Frames(&[Send(&[NeighbourMac, OwnMac, IPV4, TCP, MARKED, Fill(1, 3000)], SEGMENTS)], Either),
+        Frames(Driver, &[Send(&[NeighbourMac, OwnMac, IPV4, TCP, MARKED, Fill(1, 3000)], SEGMENTS)], Either),
     )
     .short(),
     row(
