@@ -4,6 +4,7 @@ mod admin_queue;
 mod control;
 mod descriptors;
 mod fairness;
+mod frames;
 mod guest_memory;
 mod mailbox;
 mod mailbox_words;
@@ -42,6 +43,8 @@ pub const GROUPS: &[AttackGroup] = &[
     AttackGroup { name: "resets", cases: resets::CASES },
     AttackGroup { name: "network", cases: network::CASES },
     AttackGroup { name: "control", cases: control::CASES },
+    AttackGroup { name: "frames", cases: frames::CASES },
+    AttackGroup { name: "tagged-frames", cases: frames::TAGGED_CASES },
     AttackGroup { name: "process", cases: process::CASES },
     AttackGroup { name: "shrinking-memory", cases: shrinking_memory::CASES },
     AttackGroup { name: "fairness", cases: fairness::CASES },
