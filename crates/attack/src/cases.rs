@@ -18,6 +18,7 @@ mod resets;
 mod shrinking_memory;
 mod steps;
 mod vhost;
+mod vhost_requests;
 mod virtchnl;
 mod virtchnl_queues;
 mod virtio_rings;
@@ -32,6 +33,7 @@ pub const GROUPS: &[AttackGroup] = &[
     AttackGroup { name: "regions", cases: regions::CASES },
     AttackGroup { name: "requests", cases: requests::CASES },
     AttackGroup { name: "vhost", cases: vhost::CASES },
+    AttackGroup { name: "vhost-requests", cases: vhost_requests::CASES },
     AttackGroup { name: "guest-memory", cases: guest_memory::CASES },
     AttackGroup { name: "descriptors", cases: descriptors::CASES },
     AttackGroup { name: "virtio-rings", cases: virtio_rings::CASES },
