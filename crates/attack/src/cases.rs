@@ -6,6 +6,7 @@ mod descriptors;
 mod fairness;
 mod frames;
 mod guest_memory;
+mod http;
 mod mailbox;
 mod mailbox_words;
 mod network;
@@ -49,6 +50,7 @@ pub const GROUPS: &[AttackGroup] = &[
     AttackGroup { name: "tagged-frames", cases: frames::TAGGED_CASES },
     AttackGroup { name: "process", cases: process::CASES },
     AttackGroup { name: "shrinking-memory", cases: shrinking_memory::CASES },
+    AttackGroup { name: "http", cases: http::CASES },
     AttackGroup { name: "fairness", cases: fairness::CASES },
 ];
 

@@ -88,4 +88,11 @@ pub(super) const CASES: &[AttackCase] = &[
             Message(WRITE, 0, DOORBELL, NO_FILE),
         ]),
     ),
+    row(
+        "memory-that-shrinks-between-kicks",
+        Virtio,
+        "Memory that shrinks and grows between kicks ends its front end at most",
+        VHOST_REGIONS,
+        Socket(&[VIRTIO_RING, Again(20, &[Kick, Truncate(0), Kick, Truncate(1 << 20)])]),
+    ),
 ];

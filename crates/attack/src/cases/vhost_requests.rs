@@ -9,7 +9,7 @@ use crate::family::AttackedFamily::Virtio;
 use crate::field::Field::{Fill, Repeat as Fields, U16, U32, U64};
 use crate::socket::AttachedFile::{EmptyMemory, Eventfd, Memory, Null, Pipe, Socket as SocketFile};
 use crate::socket::ExpectedAnswer::{Accepted, End, Refused, Reply};
-use crate::socket::SocketStep::{Bytes as Raw, Expect, Greet, Kick, Message, Repeat as Again, Truncate};
+use crate::socket::SocketStep::{Bytes as Raw, Expect, Greet, Kick, Message, Repeat as Again};
 
 /// Flag of a request that wants an acknowledgement.
 const ACKNOWLEDGE: u32 = 8;
@@ -396,12 +396,5 @@ pub(super) const CASES: &[AttackCase] = &[
                 ],
             ),
         ]),
-    ),
-    row(
-        "memory-that-shrinks-between-kicks",
-        Virtio,
-        "Memory that shrinks and grows between kicks ends its front end at most",
-        VHOST_MEMORY,
-        Socket(&[VIRTIO_RING, Again(20, &[Kick, Truncate(0), Kick, Truncate(1 << 20)])]),
     ),
 ];
