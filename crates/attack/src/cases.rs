@@ -4,9 +4,11 @@ mod admin_queue;
 mod control;
 mod descriptors;
 mod fairness;
+mod floods;
 mod frames;
 mod guest_memory;
 mod http;
+mod interrupted;
 mod mailbox;
 mod mailbox_words;
 mod network;
@@ -44,6 +46,7 @@ pub const GROUPS: &[AttackGroup] = &[
     AttackGroup { name: "virtchnl", cases: virtchnl::CASES },
     AttackGroup { name: "virtchnl-queues", cases: virtchnl_queues::CASES },
     AttackGroup { name: "resets", cases: resets::CASES },
+    AttackGroup { name: "interrupted", cases: interrupted::CASES },
     AttackGroup { name: "network", cases: network::CASES },
     AttackGroup { name: "control", cases: control::CASES },
     AttackGroup { name: "frames", cases: frames::CASES },
@@ -52,6 +55,7 @@ pub const GROUPS: &[AttackGroup] = &[
     AttackGroup { name: "shrinking-memory", cases: shrinking_memory::CASES },
     AttackGroup { name: "http", cases: http::CASES },
     AttackGroup { name: "fairness", cases: fairness::CASES },
+    AttackGroup { name: "floods", cases: floods::CASES },
 ];
 
 #[cfg(test)]

@@ -18,7 +18,8 @@ use crate::guest::GuestStep::{Settle, Store, Write};
 use avf::register::QTX_TAIL;
 
 /// Frame of 86 bytes.
-const FRAME: &[Field] = &[NeighbourMac, OwnMac, Bytes(&[0x88, 0xb5]), Bytes(b"attack-frame"), Fill(0, 60)];
+pub(super) const FRAME: &[Field] =
+    &[NeighbourMac, OwnMac, Bytes(&[0x88, 0xb5]), Bytes(b"attack-frame"), Fill(0, 60)];
 const LENGTH: u64 = 86;
 /// Offset of the frame in the guest's memory, as an address.
 const BUFFER: Field = At(0x8000);
