@@ -4,11 +4,18 @@
 use i82576::Time;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Monotonic clock of a host or of a test.
 pub(crate) trait TimeSource: fmt::Debug {
     /// Returns the present time on this clock.
     fn now(&self) -> Time;
+
+    /// Returns the time for which the kernel blocks in a wait of at most `time`. A simulation moves its own clock instead, and does
+    /// not block.
+    fn blocking_time(&self, time: Option<Duration>) -> Option<Duration> {
+        time
+    }
 }
 
 /// Clock that the threads of a host share.

@@ -53,6 +53,14 @@ pub(super) enum PortPhase {
     Left,
 }
 
+/// End of one turn of a port's loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PortTurn {
+    /// The port continues. Its next turn waits for at most this time, or without a limit.
+    Continues(Option<Duration>),
+    Ended(PortThreadOutcome),
+}
+
 /// Reason why a port's thread has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortThreadOutcome {
@@ -82,43 +90,56 @@ impl OpenPort {
         self.clients.own_sockets();
         self.engine.own_uplink();
         let mut timeout = Some(Duration::ZERO);
-        while !self.has_ended() {
-            if let Err(error) = self.wait(inbox, timeout, &clock) {
-                tracing::error!(port = self.name, %error, "cannot wait for events; the port fails");
-                return PortThreadOutcome::Failed;
-            }
-            if self.engine.is_divided() && !self.needs_the_card(clock.now()) {
-                timeout = self.move_frames(&clock);
-                continue;
-            }
-            if !self.gathers() {
-                return PortThreadOutcome::Failed;
-            }
-            self.carry_out_commands(inbox, &clock);
-            if self.phase == PortPhase::Left {
-                self.engine.leave_uplink();
-                self.clients.leave_sockets(&mut self.engine, clock.now());
-                return PortThreadOutcome::HandedOver;
-            }
-            timeout = self.round(&clock);
-            self.succession.note_round();
-            if self.clients.have_more() || self.engine.needs_whole_card() || !self.assign(clock.now()) {
-                // Such as a client's message that is handled in part, a learned address, a request to the PF driver or a client
-                // that was disconnected. The next round follows at once.
-                timeout = Some(Duration::ZERO);
-                continue;
-            }
-            match self.divide() {
-                Ok(()) if self.engine.is_divided() => timeout = Some(Duration::ZERO),
-                Ok(()) => {}
-                Err(error) => {
-                    tracing::error!(port = self.name, %error, "cannot share the VFs among workers; the port fails");
-                    return PortThreadOutcome::Failed;
-                }
+        loop {
+            match self.turn(inbox, timeout, &clock) {
+                PortTurn::Continues(next) => timeout = next,
+                PortTurn::Ended(outcome) => return outcome,
             }
         }
-        self.succession.vault().forget_all();
-        PortThreadOutcome::Ended
+    }
+
+    /// Runs one turn of the port's loop: waits for at most `timeout`, and handles what has happened.
+    fn turn(
+        &mut self,
+        inbox: &PortCommandInbox,
+        timeout: Option<Duration>,
+        clock: &dyn TimeSource,
+    ) -> PortTurn {
+        if self.has_ended() {
+            self.succession.vault().forget_all();
+            return PortTurn::Ended(PortThreadOutcome::Ended);
+        }
+        if let Err(error) = self.wait(inbox, timeout, clock) {
+            tracing::error!(port = self.name, %error, "cannot wait for events; the port fails");
+            return PortTurn::Ended(PortThreadOutcome::Failed);
+        }
+        if self.engine.is_divided() && !self.needs_the_card(clock.now()) {
+            return PortTurn::Continues(self.move_frames(clock));
+        }
+        if !self.gathers() {
+            return PortTurn::Ended(PortThreadOutcome::Failed);
+        }
+        self.carry_out_commands(inbox, clock);
+        if self.phase == PortPhase::Left {
+            self.engine.leave_uplink();
+            self.clients.leave_sockets(&mut self.engine, clock.now());
+            return PortTurn::Ended(PortThreadOutcome::HandedOver);
+        }
+        let timeout = self.round(clock);
+        self.succession.note_round();
+        if self.clients.have_more() || self.engine.needs_whole_card() || !self.assign(clock.now()) {
+            // Such as a client's message that is handled in part, a learned address, a request to the PF driver or a client
+            // that was disconnected. The next turn follows at once.
+            return PortTurn::Continues(Some(Duration::ZERO));
+        }
+        match self.divide() {
+            Ok(()) if self.engine.is_divided() => PortTurn::Continues(Some(Duration::ZERO)),
+            Ok(()) => PortTurn::Continues(timeout),
+            Err(error) => {
+                tracing::error!(port = self.name, %error, "cannot share the VFs among workers; the port fails");
+                PortTurn::Ended(PortThreadOutcome::Failed)
+            }
+        }
     }
 
     /// Returns true if the port is ending and every client is disconnected.
@@ -283,7 +304,7 @@ impl PortWaitEnvironment for WaitingPort<'_> {
     /// Sleeps until an event or for `time`, and marks the sockets that woke the port.
     fn sleep(&mut self, time: Option<Duration>) -> io::Result<SleepEnd> {
         let asked = self.now();
-        let ready = self.port.clients.wait(time)?;
+        let ready = self.port.clients.wait(self.clock.blocking_time(time))?;
         let returned = self.now();
         let woken = ready[0].is_some();
         self.port.clients.note_wait(asked, returned, woken);

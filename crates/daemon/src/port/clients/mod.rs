@@ -247,9 +247,9 @@ impl PortClients {
 
     /// Leaves the files of listening sockets to the successor process, and disconnects clients that the successor does
     /// not resume. These clients connect again, to the successor.
-    pub(in crate::port) fn leave_sockets(mut self, engine: &mut PortEngine, now: Time) {
+    pub(in crate::port) fn leave_sockets(&mut self, engine: &mut PortEngine, now: Time) {
         self.end_dials();
-        for mut slot in self.slots {
+        for mut slot in self.slots.drain(..) {
             if let Some(connection) = slot.connection.take_if(|connection| !connection.is_kept()) {
                 let (function, own) = (slot.function, &mut slot.own);
                 let stream = connection.close(&mut VfioFunction { function, engine, own, now });
