@@ -13,6 +13,7 @@
 //! | [`socket`] | UNIX stream sockets that carry descriptors |
 //! | [`eventfd`] | interrupts and wake-ups |
 //! | [`poll`] | epoll, wakers, termination signals, the clock |
+//! | [`driver_thread`] | clock and waits of a driver's thread |
 //! | [`tap`] | a tap network interface |
 //! | [`namespace`] | network namespaces |
 //! | [`packet`] | an existing network interface, by a packet socket |
@@ -43,6 +44,7 @@ pub mod confine;
 pub mod cpus;
 pub mod descriptors;
 pub mod dma;
+pub mod driver_thread;
 pub mod eventfd;
 pub mod folder;
 pub mod fork;

@@ -2,9 +2,9 @@
 //! Writes no MSI-X table, because a VMM emulates the table itself.
 
 use crate::connection::ServerConnection;
-use crate::thread::{DriverThread, SystemThread};
 use crate::{MappedBarArea, RAM_BASE, RegisterAccessCounts, SharedDmaMemory, VfioUserHal, VfioUserHalError};
 use driver::any_vf::DeviceFamily;
+use host::driver_thread::{DriverThread, SystemThread};
 use host::eventfd::EventFd;
 use host::memory::{MappedFile, MemoryProtection};
 use std::os::fd::{AsFd, OwnedFd};

@@ -2,7 +2,7 @@
 //! reply.
 
 use crate::VfioUserHalError;
-use crate::thread::DriverThread;
+use host::driver_thread::DriverThread;
 use host::poll::{PollInterest, Poller};
 use host::socket::{ReceivedFds, SocketReceiveResult, SocketSendResult, StreamSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

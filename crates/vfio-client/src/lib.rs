@@ -7,7 +7,6 @@
 //! | `attach` | requests up to a VF that a driver can probe |
 //! | `connection` | requests that wait for their reply, and posted writes |
 //! | `ram` | memory that a driver shares with its card, over any bus |
-//! | `thread` | clock and waits of the thread that runs the driver |
 //! | `error` | errors of attaching and of the connection |
 #![forbid(unsafe_code)]
 
@@ -17,16 +16,15 @@ mod error;
 mod ram;
 #[cfg(test)]
 mod tests;
-mod thread;
 
 pub use error::VfioUserHalError;
 pub use ram::SharedDmaMemory;
-pub use thread::{DriverThread, SystemThread};
 
 use connection::ServerConnection;
 use driver::any_vf::DeviceFamily;
 use driver::hal::DESCRIPTOR;
 use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory, PrefetchPurpose};
+use host::driver_thread::{DriverThread, SystemThread};
 use host::eventfd::EventFd;
 use host::memory::MappedFile;
 use i82576::Time;
@@ -185,7 +183,7 @@ impl<T: DriverThread> Hal for VfioUserHal<T> {
     }
 
     fn now(&self) -> Time {
-        self.connection.thread.now()
+        Time::from_nanos(self.connection.thread.now_ns())
     }
 
     fn wait(&mut self, time: Duration) {

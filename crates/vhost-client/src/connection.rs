@@ -1,6 +1,7 @@
 //! Connection to a vhost-user back end: sends requests and waits for their replies.
 
 use crate::VhostClientError;
+use host::driver_thread::DriverThread;
 use host::poll::{PollInterest, Poller};
 use host::socket::{ReceivedFds, SocketReceiveResult, SocketSendResult, StreamSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,8 +19,9 @@ const BUFFER: usize = 4096;
 
 /// Connection of this process to a vhost-user back end. Dropping this value closes the connection.
 #[derive(Debug)]
-pub(super) struct BackendConnection {
+pub(super) struct BackendConnection<T> {
     stream: StreamSocket,
+    pub(super) thread: T,
     poller: Poller,
     frontend: Frontend<OwnedFd>,
     out: OutgoingMessages<OwnedFd>,
@@ -28,26 +30,32 @@ pub(super) struct BackendConnection {
 }
 
 /// Shuts the connection down explicitly: a child process that starts at this moment still has a copy of the socket.
-impl Drop for BackendConnection {
+impl<T> Drop for BackendConnection<T> {
     fn drop(&mut self) {
         self.stream.hang_up();
     }
 }
 
-impl BackendConnection {
-    pub(super) fn open(path: &Path) -> Result<Self, VhostClientError> {
+impl<T: DriverThread> BackendConnection<T> {
+    pub(super) fn open(path: &Path, thread: T) -> Result<Self, VhostClientError> {
         let connect = |source| VhostClientError::Connect { path: path.to_owned(), source };
         let stream = StreamSocket::connect(path).map_err(connect)?;
         let poller = Poller::new()?;
         poller.add(&stream, 0, PollInterest::READ)?;
         Ok(Self {
             stream,
+            thread,
             poller,
             frontend: Frontend::new(),
             out: OutgoingMessages::new(),
             buffer: vec![0; BUFFER],
             fds: ReceivedFds::new(),
         })
+    }
+
+    /// Returns true if the back end has closed the connection.
+    pub(super) fn is_closed(&mut self) -> Result<bool, VhostClientError> {
+        Ok(self.poller.wait(Some(Duration::ZERO))?.any(|ready| ready.closed))
     }
 
     /// Sends a request that has no reply.
@@ -96,7 +104,7 @@ impl BackendConnection {
 
     fn wait_for_room(&mut self) -> Result<(), VhostClientError> {
         self.poller.modify(&self.stream, 0, PollInterest::WRITE)?;
-        let ready = self.poller.wait(Some(MESSAGE_TIMEOUT))?.next().is_some();
+        let ready = self.thread.wait_for_event(&mut self.poller, MESSAGE_TIMEOUT)?;
         self.poller.modify(&self.stream, 0, PollInterest::READ)?;
         if ready { Ok(()) } else { Err(VhostClientError::Late) }
     }
@@ -114,7 +122,7 @@ impl BackendConnection {
                 }
                 SocketReceiveResult::Closed => return Err(VhostClientError::Gone),
                 SocketReceiveResult::WouldBlock => {
-                    if self.poller.wait(Some(MESSAGE_TIMEOUT))?.next().is_none() {
+                    if !self.thread.wait_for_event(&mut self.poller, MESSAGE_TIMEOUT)? {
                         return Err(VhostClientError::Late);
                     }
                 }

@@ -1,7 +1,7 @@
 //! Memory that a guest in this process shares with its back end, by guest address.
 
 use crate::VhostClientError;
-use host::memory::MemoryAccessError;
+use host::memory::{MappedFile, MemoryAccessError};
 use host::shared::SharedMemory;
 use std::os::fd::{AsFd, OwnedFd};
 use vhost_user::message::MemoryRegion;
@@ -33,6 +33,11 @@ impl FrontendMemory {
         let size = self.0.memory().len();
         let region = MemoryRegion { guest_address: BASE, size, user_address: USER_BASE, file_offset: 0 };
         Ok((region, self.0.as_fd().try_clone_to_owned()?))
+    }
+
+    /// Returns the memory as it is mapped in this process.
+    pub(super) fn mapped(&self) -> &MappedFile {
+        self.0.memory()
     }
 
     /// Allocates zeroed memory. Returns its guest address.

@@ -7,7 +7,9 @@ use crate::interrupts::InterruptState;
 use crate::memory::{FrontendMemory, user_address};
 use crate::receive::{BURST, ReceiveRing};
 use crate::transmit::TransmitRing;
+use host::driver_thread::{DriverThread, SystemThread};
 use host::eventfd::EventFd;
+use host::memory::MappedFile;
 use std::os::fd::AsFd;
 use std::path::Path;
 use vhost_user::features::{device, protocol};
@@ -38,8 +40,8 @@ struct RingEventfds {
 
 /// Virtio network function with its driver. Dropping this value closes the connection.
 #[derive(Debug)]
-pub struct VirtioNet {
-    _connection: BackendConnection,
+pub struct VirtioNet<T = SystemThread> {
+    connection: BackendConnection<T>,
     memory: FrontendMemory,
     accepted: VirtioFeatures,
     receive: ReceiveRing,
@@ -61,6 +63,16 @@ impl VirtioNet {
     /// # Errors
     /// [`VhostClientError`]; `NotOffered` if the back end lacks a feature of the configuration.
     pub fn attach(socket: &Path, config: &VirtioNetConfig) -> Result<Self, VhostClientError> {
+        Self::attach_on(SystemThread, socket, config)
+    }
+}
+
+impl<T: DriverThread + Clone> VirtioNet<T> {
+    /// Attaches to the function as [`VirtioNet::attach`] does. Requests wait as `thread` does.
+    ///
+    /// # Errors
+    /// [`VhostClientError`]; `NotOffered` if the back end lacks a feature of the configuration.
+    pub fn attach_on(thread: T, socket: &Path, config: &VirtioNetConfig) -> Result<Self, VhostClientError> {
         let accepted = config.features.with(VirtioFeatures::VERSION_1);
         let (size, segments) = (config.descriptors, accepted.intersects(SEGMENTS));
         let bytes = 2 * FrontendMemory::ring_bytes(size)
@@ -76,11 +88,11 @@ impl VirtioNet {
             Ok::<_, VhostClientError>(ring)
         };
         let (receive, transmit) = (ring()?, ring()?);
-        let (connection, eventfds) = connect(socket, accepted, &memory, [&receive, &transmit])?;
+        let (connection, eventfds) = connect(socket, thread, accepted, &memory, [&receive, &transmit])?;
         let receive = ReceiveRing::new(receive, &mut memory, NetHeaderFormat::of(accepted).size())?;
         let transmit = TransmitRing::new(transmit, &mut memory, segments)?;
         let mut this = Self {
-            _connection: connection,
+            connection,
             memory,
             accepted,
             receive,
@@ -101,11 +113,10 @@ impl VirtioNet {
     /// [`VhostClientError`]; `NotOffered` if the new back end lacks a feature that the driver has accepted.
     pub fn reconnect(&mut self, socket: &Path) -> Result<(), VhostClientError> {
         let rings = [&self.receive.ring, &self.transmit.ring];
-        (self._connection, self.eventfds) = connect(socket, self.accepted, &self.memory, rings)?;
-        if let Some(state) = &mut self.interrupts {
-            // The former back end may have received frames without an interrupt.
-            state.asleep = false;
-        }
+        let thread = self.connection.thread.clone();
+        (self.connection, self.eventfds) = connect(socket, thread, self.accepted, &self.memory, rings)?;
+        // The former back end may have received frames without an interrupt.
+        self.wake();
         Ok(())
     }
 
@@ -135,6 +146,28 @@ impl VirtioNet {
             None => receive.call.drain(),
         };
         received + transmit.call.drain()
+    }
+
+    /// Wakes a driver that [sleeps](Self::sleep_until_interrupts), as a timer does: it looks at its receive ring at the next
+    /// opportunity, without an interrupt.
+    pub fn wake(&mut self) {
+        if let Some(state) = &mut self.interrupts {
+            state.asleep = false;
+        }
+    }
+
+    /// Returns true if the back end has closed the connection. [`VirtioNet::reconnect`] connects to the next one.
+    ///
+    /// # Errors
+    /// [`VhostClientError::System`].
+    pub fn is_gone(&mut self) -> Result<bool, VhostClientError> {
+        self.connection.is_closed()
+    }
+
+    /// Returns the memory of the guest.
+    #[must_use]
+    pub fn memory(&self) -> &MappedFile {
+        self.memory.mapped()
     }
 
     /// Returns the error after which the driver has stopped, if it has.
@@ -227,7 +260,7 @@ impl VirtioNet {
 
     /// Returns the value of a result, and keeps its error.
     #[inline]
-    fn checked<T>(&mut self, result: Result<T, DriverRingError>) -> Option<T> {
+    fn checked<R>(&mut self, result: Result<R, DriverRingError>) -> Option<R> {
         match result {
             Ok(value) => Some(value),
             Err(error) => {
@@ -240,13 +273,14 @@ impl VirtioNet {
 
 /// Connects to the back end: negotiates features, shares memory, and starts the receive ring and the transmit ring. Returns the
 /// rings' eventfds too.
-fn connect(
+fn connect<T: DriverThread>(
     socket: &Path,
+    thread: T,
     accepted: VirtioFeatures,
     memory: &FrontendMemory,
     [receive, transmit]: [&DriverRing; 2],
-) -> Result<(BackendConnection, [RingEventfds; 2]), VhostClientError> {
-    let mut connection = BackendConnection::open(socket)?;
+) -> Result<(BackendConnection<T>, [RingEventfds; 2]), VhostClientError> {
+    let mut connection = BackendConnection::open(socket, thread)?;
     negotiate(&mut connection, accepted)?;
     let (region, fd) = memory.region()?;
     connection.confirmed(&FrontendRequest::SetMemTable(vec![region]), vec![fd])?;
@@ -256,7 +290,10 @@ fn connect(
 }
 
 /// Accepts features of the device, and of the protocol acknowledgements alone.
-fn negotiate(connection: &mut BackendConnection, accepted: VirtioFeatures) -> Result<(), VhostClientError> {
+fn negotiate<T: DriverThread>(
+    connection: &mut BackendConnection<T>,
+    accepted: VirtioFeatures,
+) -> Result<(), VhostClientError> {
     let offered = connection.number(&FrontendRequest::GetFeatures)?;
     let missing = accepted.bits() & !offered;
     if missing != 0 {
@@ -273,8 +310,8 @@ fn negotiate(connection: &mut BackendConnection, accepted: VirtioFeatures) -> Re
 }
 
 /// Enables and starts a ring, in QEMU's order, and returns its eventfds.
-fn start(
-    connection: &mut BackendConnection,
+fn start<T: DriverThread>(
+    connection: &mut BackendConnection<T>,
     number: u32,
     ring: &DriverRing,
 ) -> Result<RingEventfds, VhostClientError> {

@@ -14,7 +14,7 @@
 //! | `clients` | sockets, sessions and saved state of clients |
 //! | `succession` | hand-over to a successor, inheritance from a predecessor |
 //!
-//! `tokens` has the tokens of the port's poller, for all parts. `run` has the loop, `waiting` waits between its rounds,
+//! `tokens` has the tokens of the port's poller and `moments` the deaths of simulated processes, for all parts. `run` has the loop, `waiting` waits between its rounds,
 //! `open` creates a port, `carry_out` carries out commands. `run` creates the clock; `open`, `carry_out`, and the
 //! clients' `service` and `connection` read it too.
 
@@ -23,6 +23,7 @@ mod clients;
 mod command;
 mod engine;
 mod error;
+mod moments;
 mod open;
 mod policy_update;
 mod refit;

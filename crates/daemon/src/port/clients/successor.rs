@@ -80,18 +80,3 @@ pub(in crate::port) trait ClientStateSaver: Debug + Send {
     /// Returns the numbers of the kept file descriptors that the client's saved state needs.
     fn needed(&self) -> Vec<u64>;
 }
-
-#[cfg(test)]
-impl super::PortClients {
-    /// Replaces each function's saver by one that `make` makes of it.
-    pub(in crate::port) fn replace_savers(
-        &mut self,
-        make: impl Fn(Box<dyn ClientStateSaver>) -> Box<dyn ClientStateSaver>,
-    ) {
-        let replace = |mut slot: super::slot::OfferedFunction| {
-            slot.own.successor = make(slot.own.successor);
-            slot
-        };
-        self.slots = std::mem::take(&mut self.slots).into_iter().map(replace).collect();
-    }
-}

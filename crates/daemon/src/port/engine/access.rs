@@ -3,6 +3,7 @@
 
 use super::kick_reports::KickReports;
 use super::ring_records::RingRecords;
+use crate::port::moments::pass_moment;
 use host::dma::{DmaLimits, DmaTable};
 use host::eventfd::{EventFd, EventFdNotifier};
 use host::worker::BlockingWorker;
@@ -116,6 +117,7 @@ impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> FunctionTable<F> {
         let Some(Some(eventfd)) = eventfds.and_then(|eventfds| eventfds.get(vector as usize)) else {
             return false;
         };
+        pass_moment();
         notifier.signal(eventfd);
         true
     }
@@ -158,6 +160,7 @@ impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> Bus for FunctionTable<F> 
     }
 
     fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
+        pass_moment();
         let written = self.memory(function, iova)?.write(iova, from);
         written.map_err(|fault| DmaFault { function, iova: fault.iova })
     }
@@ -181,6 +184,7 @@ impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> Bus for FunctionTable<F> 
         size: usize,
     ) -> Result<(), DmaFault> {
         let HintedMemory { function, hint } = ring;
+        pass_moment();
         let written = self.memory(function, iova)?.write_descriptors_by(&mut hint.0, iova, from, size);
         written.map_err(|fault| DmaFault { function, iova: fault.iova })
     }
@@ -208,6 +212,7 @@ impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> Bus for FunctionTable<F> 
         };
         let FrameCopyBatch { heads, sources, lengths, targets, sums } = run;
         let run = host::dma::FrameCopyList { heads, sources, lengths, targets, sums };
+        pass_moment();
         source.carry(&mut from.hint.0, (target, &mut to.hint.0), run, complete)
     }
 
@@ -227,6 +232,7 @@ impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> Bus for FunctionTable<F> 
     fn copy_in(&mut self, from: &[u8], to: HintedMemory<'_>, frames: FramePlaces<'_>) -> usize {
         let Ok(target) = self.memory(to.function, 0) else { return 0 };
         let FramePlaces { sources, lengths, targets } = frames;
+        pass_moment();
         target.copy_in(&mut to.hint.0, (from, sources), lengths, targets)
     }
 
@@ -236,6 +242,7 @@ impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> Bus for FunctionTable<F> 
         };
         let SegmentPayloads { sources, lengths, targets, sums } = payloads;
         let payloads = host::dma::PayloadCopyList { sources, lengths, targets, sums };
+        pass_moment();
         source.copy(&mut from.hint.0, target, &mut to.hint.0, payloads)
     }
 
@@ -261,6 +268,7 @@ impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> Bus for FunctionTable<F> 
     fn record_ring(&mut self, (function, ring): (Function, u8), first: usize, words: &[u64]) {
         let access = self.functions.get(index_of(function)).map(AsRef::as_ref);
         if let Some(records) = access.and_then(|access| access.records.as_ref()) {
+            pass_moment();
             records.store(ring, first, words);
         }
     }

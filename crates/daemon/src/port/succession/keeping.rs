@@ -11,6 +11,7 @@ use crate::port::clients::journal::{
 use crate::port::clients::keeper::FdSaver;
 use crate::port::clients::successor::ClientStateSaver;
 use crate::port::engine::family::PortCard;
+use crate::port::moments::pass_moment;
 use crate::vault::PortFileDescriptorStore;
 use host::memory::FileIdentity;
 use host::worker::BlockingWorker;
@@ -88,7 +89,9 @@ impl ClientStateSaver for JournalStateSaver {
     }
 
     fn step(&mut self, progress: ClientMessageProgress) {
+        pass_moment();
         self.journal.step(progress);
+        pass_moment();
         if progress.stream != 0 {
             self.coming = None;
         }
@@ -134,6 +137,7 @@ impl ClientStateSaver for JournalStateSaver {
     }
 
     fn mapped(&mut self, window: &SavedDmaWindow, identity: Option<FileIdentity>) {
+        pass_moment();
         // The journal has room for every window that a client may have, so adding one cannot fail.
         let _ = self.journal.add_window(window);
         if let Some(identity) = identity {
@@ -149,6 +153,7 @@ impl ClientStateSaver for JournalStateSaver {
     }
 
     fn unmapped(&mut self, iova: u64, size: u64) {
+        pass_moment();
         for number in self.journal.remove_windows(iova, size) {
             if let Some(file) = self.files.iter_mut().find(|file| file.number == number) {
                 file.windows -= 1;
@@ -158,11 +163,13 @@ impl ClientStateSaver for JournalStateSaver {
     }
 
     fn unmapped_all(&mut self) {
+        pass_moment();
         self.journal.clear_windows();
         self.stale.extend(self.files.drain(..).map(|file| file.number));
     }
 
     fn eventfd(&mut self, irq: SavedEventfd) {
+        pass_moment();
         self.stale.push(self.journal.irq_number(irq.index, irq.vector));
         self.journal.set_irq(irq);
     }

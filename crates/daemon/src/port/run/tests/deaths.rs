@@ -1,7 +1,6 @@
 //! Tests of crashes while a port handles a request: the successor process sends the request's one reply. Tests kill the
 //! port before and after each save of the client's state, and while it sends a reply.
 
-use super::simulation::pass_moment;
 use super::*;
 use crate::port::clients::journal::{ClientMessageProgress, SavedClient, SavedDmaWindow, SavedEventfd};
 use crate::port::clients::keeper::FdSaver;
@@ -11,7 +10,7 @@ use host::eventfd::EventFd;
 use host::memory::FileIdentity;
 use host::socket::{ReplyLog, SocketSendResult};
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use vfio_user::wire::Command;
@@ -25,19 +24,20 @@ const NEVER: usize = usize::MAX;
 
 /// Saver of a client's state that makes the port crash before or after a chosen save.
 #[derive(Debug)]
-pub(super) struct CrashingStateSaver {
+struct CrashingStateSaver {
     inner: Box<dyn ClientStateSaver>,
     /// Number of crash moments to pass before the port crashes. Each save has two, one before and one after it.
     left: Arc<AtomicUsize>,
 }
 
 impl CrashingStateSaver {
-    pub(super) fn new(inner: Box<dyn ClientStateSaver>, left: Arc<AtomicUsize>) -> Self {
-        Self { inner, left }
-    }
-
+    /// Passes a crash moment, at which the port crashes if no moments are left.
     fn pass_moment(&self) {
-        pass_moment(&self.left);
+        match self.left.load(Ordering::Relaxed) {
+            NEVER => {}
+            0 => resume_unwind(Box::new("crash")),
+            more => self.left.store(more - 1, Ordering::Relaxed),
+        }
     }
 }
 
@@ -132,7 +132,7 @@ impl CrashingPortFixture {
         let mut slot = clients.remove_last(engine, world.clock.now.get()).unwrap();
         let worker = engine.reach(slot.function).worker().clone();
         let inner = succession.of_client(slot.function, worker);
-        slot.own.successor = Box::new(CrashingStateSaver::new(inner, Arc::clone(&left)));
+        slot.own.successor = Box::new(CrashingStateSaver { inner, left: Arc::clone(&left) });
         clients.add(slot).unwrap();
         let client = UnixStream::connect(&world.config.vfs[1].socket).unwrap();
         client.set_nonblocking(true).unwrap();

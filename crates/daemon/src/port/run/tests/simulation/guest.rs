@@ -1,42 +1,71 @@
-//! Guest of a simulation: our VF driver on a VF of either family. It acts by interrupts, as a sleeping guest does, and
-//! checks every frame that it receives.
+//! Guest of a simulation, with a function of any family. It acts by interrupts, as a sleeping guest does, and checks every frame
+//! that it receives.
 
+use super::families::{SimulatedFamily, configured_mac};
 use super::frames::{self, FrameStamp};
+use super::function::{GuestPlace, LONGEST, SimulatedFunction};
 use super::host::SimulatedHost;
-use super::thread::SimulatedThread;
-use driver::any_vf::{AnyVfConfig, AnyVfLinkStatus};
-use driver::vf::{TxOffload, VfInterruptCause};
-use driver::{AnyVf, DmaHal};
+use super::vf::SimulatedVf;
+use super::virtio::SimulatedVirtio;
+use crate::config::file::CardFamily;
 use i82576::{MacAddress, Time};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
-use vfio_client::{VfioUserHal, VfioUserHalError};
 
-/// Bytes of a guest's memory.
-const MEMORY: u64 = 2 << 20;
 /// Time after which a guest runs its driver's watchdog.
 const WATCHDOG: Duration = Duration::from_secs(2);
 /// Time after which a guest looks again at a link that is down.
 const LINK_DOWN: Duration = Duration::from_millis(20);
-/// Longest frame of a guest in bytes.
-const LONGEST: usize = 1514;
+/// Maximum number of frames of a ring that a host sends again after a death of its predecessor (decision 37).
+const REPEATED: u64 = 64;
 
-type Hal = VfioUserHal<SimulatedThread>;
+/// Numbers of the frames that a guest has received from another.
+#[derive(Debug, Clone, Copy, Default)]
+struct ReceivedNumbers {
+    /// Number of times that the sender had attached when it sent the frames.
+    life: u32,
+    last: u64,
+    highest: u64,
+    /// Number of times that the numbers went back.
+    turns: u64,
+}
 
-/// Guest with one VF, attached or not.
+impl ReceivedNumbers {
+    /// Adds a frame. Returns false if it is repeated. A card of a virtio device whose host has died sends again what it had not
+    /// returned.
+    fn add(&mut self, stamp: FrameStamp, may_repeat: bool, deaths: u64) -> Result<bool, String> {
+        if stamp.life > self.life {
+            *self = Self { life: stamp.life, ..Self::default() };
+        }
+        let goes_back = stamp.number <= self.last;
+        self.turns += u64::from(goes_back);
+        let allowed = may_repeat && self.turns <= deaths && stamp.number + REPEATED > self.highest;
+        if stamp.life < self.life || (goes_back && !allowed) {
+            return Err(format!("received {stamp:?} twice or late, after {self:?}"));
+        }
+        self.last = stamp.number;
+        let is_new = stamp.number > self.highest;
+        self.highest = self.highest.max(stamp.number);
+        Ok(is_new)
+    }
+}
+
+/// Guest with one function, attached or not.
 pub(super) struct SimulatedGuest {
-    index: u16,
-    host: Rc<RefCell<SimulatedHost>>,
-    machine: Option<(Hal, AnyVf)>,
+    place: GuestPlace,
+    families: Vec<SimulatedFamily>,
+    function: Option<Box<dyn SimulatedFunction>>,
     life: u32,
     /// Number of frames sent to each guest.
     pub(super) sent: Vec<u64>,
-    /// Number of the last frame from each guest, with the sender's life.
-    last: BTreeMap<u16, (u32, u64)>,
-    /// Number of frames received from each guest.
+    /// Numbers of the frames from each guest.
+    numbers: BTreeMap<u16, ReceivedNumbers>,
+    /// Number of frames received from each guest, without repeated ones.
     pub(super) received: Vec<u64>,
+    /// Number of frames that were received again after a death of the host.
+    pub(super) repeated: u64,
     /// Number of events by which frames of the guest may be lost: it came, went, or was reset.
     pub(super) disturbances: u64,
     receiving: bool,
@@ -45,15 +74,16 @@ pub(super) struct SimulatedGuest {
 }
 
 impl SimulatedGuest {
-    pub(super) fn new(index: usize, guests: usize, host: &Rc<RefCell<SimulatedHost>>) -> Self {
+    pub(super) fn new(index: usize, families: &[SimulatedFamily], host: &Rc<RefCell<SimulatedHost>>) -> Self {
         Self {
-            index: index as u16,
-            host: Rc::clone(host),
-            machine: None,
+            place: GuestPlace { index: index as u16, host: Rc::clone(host) },
+            families: families.to_vec(),
+            function: None,
             life: 0,
-            sent: vec![0; guests],
-            last: BTreeMap::new(),
-            received: vec![0; guests],
+            sent: vec![0; families.len()],
+            numbers: BTreeMap::new(),
+            received: vec![0; families.len()],
+            repeated: 0,
             disturbances: 0,
             receiving: false,
             link: false,
@@ -62,15 +92,20 @@ impl SimulatedGuest {
     }
 
     pub(super) fn index(&self) -> usize {
-        self.index.into()
+        self.place.index.into()
+    }
+
+    pub(super) fn family(&self) -> CardFamily {
+        self.families[self.index()].of_card()
     }
 
     pub(super) fn is_attached(&self) -> bool {
-        self.machine.is_some()
+        self.function.is_some()
     }
 
+    /// Returns the guest's address while it is attached.
     pub(super) fn mac(&self) -> Option<MacAddress> {
-        self.machine.as_ref().map(|(_, vf)| vf.mac())
+        self.function.as_ref().map(|function| function.mac())
     }
 
     pub(super) fn has_link(&self) -> bool {
@@ -78,65 +113,41 @@ impl SimulatedGuest {
     }
 
     fn now(&self) -> Time {
-        self.host.borrow().clock.time()
+        self.place.host.borrow().clock.time()
     }
 
-    /// Boots the guest: attaches to the VF's socket, probes and starts the VF.
+    /// Boots the guest: attaches to the socket of its function, and starts the function.
     pub(super) fn attach(&mut self) -> Result<(), String> {
         self.disturbances += 1;
-        let socket = self.host.borrow().socket(self.index.into());
-        let thread = SimulatedThread(Rc::clone(&self.host));
-        let deaths = self.host.borrow().deaths;
-        let mut hal = match VfioUserHal::attach_on(thread, &socket, MEMORY) {
-            Ok(hal) => hal,
-            // A client is lost with a process that has accepted it and not yet given its socket to the keeper.
-            Err(VfioUserHalError::Gone) if self.host.borrow().deaths > deaths => return Ok(()),
-            Err(error) => return Err(self.fault(&format!("cannot attach: {error}"))),
+        let attached = match self.families[self.index()].virtio() {
+            Some(rings) => {
+                let mac = configured_mac(self.index());
+                SimulatedVirtio::attach(&self.place, mac, &rings).map(|device| device.map(boxed))
+            }
+            None => SimulatedVf::attach(&self.place).map(|vf| vf.map(boxed)),
         };
-        let family = hal.family();
-        let vf = AnyVf::probe(&mut hal, family, &self.config());
-        let mut vf = match vf {
-            Ok(vf) => vf,
-            // A host that was killed meanwhile has reset the card. The guest's driver tries again.
-            Err(error) if error.is_pf_unavailable() => return Ok(()),
-            Err(error) => return Err(self.fault(&format!("cannot probe: {error}"))),
-        };
+        let Some(function) = attached.map_err(|wrong| self.fault(&wrong))? else { return Ok(()) };
         self.life += 1;
         self.link = false;
         self.receiving = false;
-        // An error is the work of a reset, which the watchdog repeats.
-        let _ = vf.start(&mut hal);
-        self.machine = Some((hal, vf));
+        self.function = Some(function);
         self.watchdog = self.now();
         Ok(())
-    }
-
-    fn config(&self) -> AnyVfConfig {
-        let mut config = AnyVfConfig::default();
-        config.i82576.seed = u64::from(self.index) + 1;
-        (config.i82576.rx_descriptors, config.i82576.tx_descriptors) = (64, 64);
-        (config.avf.descriptors, config.avf.pairs) = (64, 2);
-        config
     }
 
     /// Ends the guest's VMM at once, as a kill does. The memory's last copy is the host's.
     pub(super) fn vanish(&mut self) {
         self.disturbances += 1;
-        self.machine = None;
+        self.function = None;
         self.link = false;
     }
 
     /// Sends a frame to another guest. Returns false if the ring is full or the link is down.
     pub(super) fn send(&mut self, to: u16, address: MacAddress, length: usize) -> bool {
-        let Some((hal, vf)) = self.machine.as_mut().filter(|_| self.link) else { return false };
-        if !vf.has_room(hal, 4) {
-            return false;
-        }
+        let Some(function) = self.function.as_mut().filter(|_| self.link) else { return false };
         let number = self.sent[usize::from(to)] + 1;
-        let stamp = FrameStamp { from: self.index, to, life: self.life, number };
-        let frame = stamp.frame(address, vf.mac(), length.min(LONGEST));
-        let sent = vf.transmit(hal, &frame, &TxOffload::default()).is_ok();
-        vf.flush(hal);
+        let stamp = FrameStamp { from: self.place.index, to, life: self.life, number };
+        let sent = function.send(&stamp.frame(address, function.mac(), length.min(LONGEST)));
         self.sent[usize::from(to)] += u64::from(sent);
         sent
     }
@@ -145,113 +156,96 @@ impl SimulatedGuest {
     pub(super) fn act(&mut self) -> Result<(), String> {
         self.take_frames()?;
         if self.now() >= self.watchdog {
-            self.watch();
+            self.watch()?;
         }
-        self.check_connection()
+        self.check_connection().map(drop)
     }
 
     /// Receives the frames that interrupts have announced. Returns true if there were any.
     fn take_frames(&mut self) -> Result<bool, String> {
-        self.take_interrupts();
+        let Some(function) = &mut self.function else { return Ok(false) };
+        let announced = function.take_interrupts();
+        self.receiving |= announced.frames;
+        if announced.watchdog {
+            self.watchdog = Time::ZERO;
+        }
         if !self.receiving {
             return Ok(false);
         }
-        self.receive()
+        self.receive(true)
     }
 
     /// Receives the frames that interrupts have announced while the host rests. Returns true if there were any. A frame
-    /// that is left in a ring was not announced: its interrupt is lost.
+    /// that is left in a ring was not announced: its interrupt is lost. A front end that has to connect again looks at its rings
+    /// then.
     pub(super) fn take_all_frames(&mut self) -> Result<bool, String> {
         let announced = self.take_frames()?;
-        if !announced && self.receive()? {
+        if !announced && self.check_connection()? && self.receive(false)? {
             return Err(self.fault("a frame is in its ring, and no interrupt has announced it"));
         }
         Ok(announced)
     }
 
-    fn take_interrupts(&mut self) {
-        let Some((hal, vf)) = &mut self.machine else { return };
-        for vector in 0.. {
-            let Some(eventfd) = hal.interrupt(vector) else { break };
-            if eventfd.drain() == 0 {
-                continue;
-            }
-            match vf.handle_interrupt(hal, vector as u16) {
-                VfInterruptCause::Received => self.receiving = true,
-                VfInterruptCause::Mailbox => self.watchdog = Time::ZERO,
-                VfInterruptCause::Transmitted(_) | VfInterruptCause::Unknown => {}
-            }
-        }
-    }
-
     /// Receives the frames of all rings. Returns true if there were any.
-    fn receive(&mut self) -> Result<bool, String> {
-        let Some((hal, vf)) = &mut self.machine else { return Ok(false) };
-        let mut frames = Vec::new();
-        let mut buffer = [0; LONGEST + 4];
-        while vf.receive_burst(hal, 16, |mut frame| {
-            let length = frame.copy_to(&mut buffer);
-            frames.push(length.map(|length| buffer[..length].to_vec()));
-        }) > 0
-        {}
-        vf.receive_done(hal);
+    fn receive(&mut self, announced: bool) -> Result<bool, String> {
+        let Some(function) = &mut self.function else { return Ok(false) };
+        let frames = function.receive(announced);
         self.receiving = false;
-        let any = !frames.is_empty();
-        for frame in frames {
-            let frame =
-                frame.map_err(|error| self.fault(&format!("a receive descriptor is wrong: {error}")))?;
-            self.check(&frame)?;
+        let frames = frames.map_err(|wrong| self.fault(&wrong))?;
+        for frame in &frames {
+            self.check(frame)?;
         }
-        Ok(any)
+        Ok(!frames.is_empty())
     }
 
     /// Checks a received frame: for this guest, whole, once, in order.
     fn check(&mut self, frame: &[u8]) -> Result<(), String> {
         let stamp = FrameStamp::read(frame).map_err(|wrong| self.fault(&wrong))?;
         let Some(stamp) = stamp else { return Ok(()) };
-        if stamp.to != self.index {
+        if stamp.to != self.place.index {
             return Err(self.fault(&format!("received {stamp:?}")));
         }
-        let place = (stamp.life, stamp.number);
-        if self.last.get(&stamp.from).is_some_and(|last| *last >= place) {
-            return Err(self.fault(&format!("received {stamp:?} twice or late, after {:?}", self.last)));
-        }
-        self.last.insert(stamp.from, place);
-        self.received[usize::from(stamp.from)] += 1;
+        let from = usize::from(stamp.from);
+        let may_repeat = self.families[from].of_card() == CardFamily::Virtio;
+        let numbers = self.numbers.entry(stamp.from).or_default();
+        let added = numbers.add(stamp, may_repeat, self.place.deaths());
+        let is_new = added.map_err(|wrong| self.fault(&wrong))?;
+        self.received[from] += u64::from(is_new);
+        self.repeated += u64::from(!is_new);
         Ok(())
     }
 
-    /// Runs the driver's watchdog, which finds out that the VF was reset, and restarts it then.
-    pub(super) fn watch(&mut self) {
-        let Some((hal, vf)) = &mut self.machine else { return };
-        let mut link = vf.watchdog(hal);
-        if link == AnyVfLinkStatus::ResetNeeded {
-            self.disturbances += 1;
-            if vf.restart(hal).is_ok() {
-                self.receiving = false;
-                link = vf.check_link(hal);
-            }
-        }
-        self.link = link == AnyVfLinkStatus::Up;
+    /// Runs the driver's watchdog, which finds out that the function was reset, and starts it again then.
+    pub(super) fn watch(&mut self) -> Result<(), String> {
+        let Some(function) = &mut self.function else { return Ok(()) };
+        let link = function.watch();
+        let link = link.map_err(|wrong| self.fault(&wrong))?;
+        self.disturbances += u64::from(link.was_reset);
+        self.link = link.is_up;
         self.watchdog = self.now() + if self.link { WATCHDOG } else { LINK_DOWN };
+        Ok(())
     }
 
-    fn check_connection(&self) -> Result<(), String> {
-        match self.machine.as_ref().and_then(|(hal, _)| hal.broken()) {
-            Some(error) => Err(self.fault(&format!("the host ended the connection: {error}"))),
-            None => Ok(()),
+    /// Checks that the host has not ended the connection. Returns false if the guest has to connect again after a death.
+    fn check_connection(&mut self) -> Result<bool, String> {
+        let Some(function) = &mut self.function else { return Ok(false) };
+        let is_connected = function.check_connection();
+        let is_connected = is_connected.map_err(|wrong| self.fault(&wrong))?;
+        if !is_connected && self.link {
+            self.link = false;
+            self.watchdog = self.now() + LINK_DOWN;
         }
+        Ok(is_connected)
     }
 
     /// Checks that the guest's memory has no byte of a frame for another guest.
     pub(super) fn check_memory(&self) -> Result<(), String> {
-        let Some((hal, _)) = &self.machine else { return Ok(()) };
-        let mut memory = vec![0; MEMORY as usize];
-        hal.dma_read(hal.memory().base(), &mut memory);
+        let Some(function) = &self.function else { return Ok(()) };
+        let memory = function.memory();
         for at in frames::magics(&memory) {
             let stamp = FrameStamp::of_payload(&memory[at..]);
-            let own = stamp.is_none_or(|stamp| stamp.to == self.index || stamp.from == self.index);
-            if !own {
+            let own = |stamp: FrameStamp| [stamp.to, stamp.from].contains(&self.place.index);
+            if !stamp.is_none_or(own) {
                 return Err(self.fault(&format!("its memory has {stamp:?}")));
             }
         }
@@ -259,6 +253,10 @@ impl SimulatedGuest {
     }
 
     fn fault(&self, what: &str) -> String {
-        format!("guest {} in life {}: {what}", self.index, self.life)
+        format!("guest {} in life {}: {what}", self.place.index, self.life)
     }
+}
+
+fn boxed<F: SimulatedFunction + 'static>(function: F) -> Box<dyn SimulatedFunction> {
+    Box::new(function)
 }

@@ -1,19 +1,17 @@
 //! Host of a simulation: a port with its vault, in the simulation's thread and time. It dies at moments that the seed
 //! chooses, and its successor continues from what a killed process leaves: the vault's descriptors.
 
-use super::super::deaths::CrashingStateSaver;
 use super::super::*;
 use crate::clock::SharedClock;
 use crate::control::status::PortStatus;
 use crate::port::clients::slot::OfferedFunction;
+use crate::port::moments::death::{self, ProcessDeath};
 use host::worker::ThreadlessWorkers;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 
-/// Number of moments that no port reaches: the port does not die.
-const NEVER: usize = usize::MAX;
 /// Longest time between two readings of the clock, in ns.
 const TICK_NS: u64 = 300;
 /// Sleep of a port at rest: longer than any interval between interrupts (8,191 us).
@@ -21,15 +19,19 @@ const REST: Duration = Duration::from_millis(10);
 /// Steps within which a port comes to rest when no client asks anything of it.
 const REST_STEPS: usize = 5_000;
 
-/// Payload of the panic by which a simulated process dies.
-pub(super) struct ProcessDeath;
+/// Longest wait of a port while workers have jobs, which end meanwhile.
+const JOB: Duration = Duration::from_micros(20);
+/// Time that a paused port waits for its successor.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Processes in a row that may die before they complete a turn. After more a port disconnects its clients (`succession::trust`).
+const EARLY_DEATHS: usize = 2;
+/// Moments of a successor that opens a port and begins its first turns.
+const OPENING_MOMENTS: usize = 40;
 
 /// Clock of the simulation. Each reading by the port is a moment at which the port may die.
 #[derive(Debug, Default)]
 pub(super) struct SimulatedClock {
     now_ns: AtomicU64,
-    /// Moments that the port passes before it dies. Saves of clients' states count too.
-    left: Arc<AtomicUsize>,
 }
 
 impl SimulatedClock {
@@ -44,21 +46,14 @@ impl SimulatedClock {
 
 impl TimeSource for SimulatedClock {
     fn now(&self) -> Time {
-        pass_moment(&self.left);
+        death::pass();
         self.now_ns.fetch_add(TICK_NS, Ordering::Relaxed);
         self.time()
     }
-}
 
-/// Passes a moment at which the port dies if no moments are left.
-pub(in super::super) fn pass_moment(left: &AtomicUsize) {
-    match left.load(Ordering::Relaxed) {
-        NEVER => {}
-        0 => {
-            left.store(NEVER, Ordering::Relaxed);
-            resume_unwind(Box::new(ProcessDeath));
-        }
-        more => left.store(more - 1, Ordering::Relaxed),
+    fn blocking_time(&self, time: Option<Duration>) -> Option<Duration> {
+        self.advance(time.expect("a step of the simulation bounds each wait"));
+        Some(Duration::ZERO)
     }
 }
 
@@ -76,14 +71,22 @@ pub(super) struct SimulatedHost {
     config: PortConfig,
     pub(super) random: fastrand::Rng,
     pub(super) deaths: u64,
+    /// True if the keeper loses the clients' descriptors in each hand-over.
+    pub(super) is_keeper_broken: bool,
     pub(super) rounds: u64,
+    /// Time that the port would sleep; `None` without a deadline.
+    sleep: Option<Duration>,
+    /// Number of processes in a row that have not completed a turn.
+    attempts: usize,
+    /// True while successors may die before they have completed a turn.
+    dies_early: bool,
     /// Largest number of pending jobs that one worker has had.
     pub(super) most_jobs: usize,
     _folder: TempDir,
 }
 
 impl SimulatedHost {
-    pub(super) fn open(config: &str, seed: u64) -> Self {
+    pub(super) fn open(config: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = HostConfig::parse(config).unwrap();
         let config = HostConfig::check(file, folder.path()).unwrap();
@@ -91,7 +94,6 @@ impl SimulatedHost {
         let mut threads = ThreadSandboxes::prepare(&config).unwrap();
         threads.helper = threads.helper.without_threads(&workers);
         let clock = Arc::new(SimulatedClock::default());
-        clock.left.store(NEVER, Ordering::Relaxed);
         clock.advance(Duration::from_secs(1));
         let shared: SharedClock = clock.clone();
         let common = SharedPortResources {
@@ -111,9 +113,13 @@ impl SimulatedHost {
             threads,
             common,
             config: config.ports[0].clone(),
-            random: fastrand::Rng::with_seed(seed),
+            random: fastrand::Rng::with_seed(0),
             deaths: 0,
+            is_keeper_broken: false,
             rounds: 0,
+            sleep: None,
+            attempts: 0,
+            dies_early: true,
             most_jobs: 0,
             _folder: folder,
         };
@@ -125,55 +131,72 @@ impl SimulatedHost {
         self.config.vfs[vf].socket.clone()
     }
 
-    /// Chooses the moment at which the port dies, counted from now.
-    pub(super) fn die_after(&self, moments: usize) {
-        self.clock.left.store(moments, Ordering::Relaxed);
+    /// Chooses the moment at which the port or its successor dies, counted from now.
+    pub(super) fn die_after(moments: usize) {
+        death::set(Some(moments));
     }
 
-    /// Lets the port live on.
-    pub(super) fn spare(&self) {
-        self.clock.left.store(NEVER, Ordering::Relaxed);
+    /// Lets the port and its successors live on.
+    pub(super) fn spare(&mut self) {
+        self.dies_early = false;
+        death::set(None);
     }
 
-    /// Opens the port from what the vault has, as the successor of a dead or a leaving process does.
+    /// Opens the port from what the vault has, as the successor of a dead or a leaving process does. The successor may die while it
+    /// opens the port, and in its first turns.
     fn start(&mut self) {
-        self.spare();
+        loop {
+            self.attempts += 1;
+            self.sleep = Some(Duration::ZERO);
+            death::set(None);
+            if self.dies_early && self.attempts <= EARLY_DEATHS && self.random.u32(0..6) == 0 {
+                let moments = self.random.usize(0..OPENING_MOMENTS);
+                Self::die_after(moments);
+            }
+            match catch_unwind(AssertUnwindSafe(|| self.open_port())) {
+                Ok(port) => return self.port = Some(port),
+                Err(reason) if reason.is::<ProcessDeath>() => self.clear_process(),
+                Err(defect) => resume_unwind(defect),
+            }
+        }
+    }
+
+    fn open_port(&self) -> OpenPort {
         let prepared =
             PreparedPort::open(&self.config, &self.vault, &self.inbox, &self.threads, &self.common);
-        let mut prepared = prepared.expect("a successor can open the port");
-        prepared
-            .port
-            .clients
-            .replace_savers(|inner| Box::new(CrashingStateSaver::new(inner, Arc::clone(&self.clock.left))));
-        let mut port = prepared.inherit(&self.config);
+        let mut port = prepared.expect("a successor can open the port").inherit(&self.config);
         port.succession.note_software(port.engine.card_mut());
-        self.port = Some(port);
+        port
+    }
+
+    /// Drops what ends with a killed process: jobs and commands.
+    fn clear_process(&mut self) {
+        self.deaths += 1;
+        self.workers.kill();
+        self.inbox.commands.try_iter().for_each(drop);
+        drop(self.port.take());
     }
 
     /// Ends the process without a pause, and starts its successor.
     pub(super) fn kill(&mut self) {
-        self.deaths += 1;
-        // Threads of a killed process run no more jobs.
-        self.workers.kill();
-        drop(self.port.take());
+        self.clear_process();
         self.start();
     }
 
-    /// Saves the whole port for a successor, which continues without a reset. Returns false if the port refuses.
-    pub(super) fn hand_over(&mut self) -> bool {
-        let now = self.clock.time();
-        let port = self.port.as_mut().expect("a port runs between two steps");
-        if !port.save_for_successor(now) {
-            return false;
+    /// Pauses the port for a successor, which takes over if `succeeds`. Returns false if the port refuses, and `None` if it dies
+    /// meanwhile.
+    pub(super) fn hand_over(&mut self, succeeds: bool) -> Option<bool> {
+        let (answer, saved) = mpsc::channel();
+        let end = if succeeds { PortThreadCommand::Leave } else { PortThreadCommand::Resume };
+        for command in [PortThreadCommand::Pause(PAUSE, answer), end] {
+            assert!(self.handle.send(command), "the port has ended");
         }
-        self.workers.kill();
-        drop(self.port.take());
-        self.start();
-        true
+        self.step(Duration::ZERO);
+        saved.try_recv().ok()
     }
 
-    /// Runs pending jobs of workers and one round of the port. Returns the time that the port would sleep.
-    pub(super) fn step(&mut self) -> Option<Duration> {
+    /// Runs pending jobs of workers and one turn of the port, which waits for at most `most`.
+    pub(super) fn step(&mut self, most: Duration) {
         let jobs = self.random.usize(0..3);
         for _ in 0..jobs {
             let busy = self.workers.busy();
@@ -183,24 +206,28 @@ impl SimulatedHost {
             self.workers.run_next(busy[self.random.usize(0..busy.len())]);
         }
         self.rounds += 1;
+        let most = if self.workers.busy().is_empty() { most } else { most.min(JOB) };
+        let timeout = self.sleep.map_or(most, |sleep| sleep.min(most));
         let mut port = self.port.take().expect("a port runs between two steps");
         let (inbox, clock) = (&self.inbox, &*self.clock);
-        let round = catch_unwind(AssertUnwindSafe(|| {
-            port.wait(inbox, Some(Duration::ZERO), clock).unwrap();
-            port.carry_out_commands(inbox, clock);
-            let sleep = port.round(clock);
-            port.succession.note_round();
-            sleep
-        }));
+        let turn = catch_unwind(AssertUnwindSafe(|| port.turn(inbox, Some(timeout), clock)));
         self.port = Some(port);
         self.most_jobs = self.most_jobs.max(self.workers.backlog());
-        match round {
-            Ok(sleep) if self.workers.busy().is_empty() => sleep,
-            Ok(_) => Some(Duration::ZERO),
-            Err(reason) if reason.is::<ProcessDeath>() => {
-                self.kill();
-                Some(Duration::ZERO)
+        match turn {
+            Ok(PortTurn::Continues(sleep)) => {
+                self.sleep = sleep;
+                self.attempts = 0;
             }
+            Ok(PortTurn::Ended(PortThreadOutcome::HandedOver)) => {
+                self.workers.kill();
+                drop(self.port.take());
+                if self.is_keeper_broken {
+                    self.vault.forget_others("pf0.#", |_| false);
+                }
+                self.start();
+            }
+            Ok(PortTurn::Ended(outcome)) => panic!("the port has ended: {outcome:?}"),
+            Err(reason) if reason.is::<ProcessDeath>() => self.kill(),
             Err(defect) => resume_unwind(defect),
         }
     }
@@ -208,9 +235,9 @@ impl SimulatedHost {
     /// Lets the port work until only time would give it more to do.
     pub(super) fn rest(&mut self) -> Result<(), String> {
         for _ in 0..REST_STEPS {
-            match self.step() {
-                Some(sleep) if sleep < REST => self.clock.advance(sleep),
-                _ => return Ok(()),
+            self.step(REST);
+            if self.workers.busy().is_empty() && self.sleep.is_none_or(|sleep| sleep >= REST) {
+                return Ok(());
             }
         }
         Err(format!("the port does not rest within {REST_STEPS} steps"))
@@ -221,7 +248,7 @@ impl SimulatedHost {
         loop {
             let (answer, status) = mpsc::channel();
             assert!(self.handle.send(PortThreadCommand::Status(answer)), "the port has ended");
-            self.step();
+            self.step(Duration::ZERO);
             // A port that died has taken the command with it.
             if let Ok(status) = status.try_recv() {
                 return status;
@@ -234,11 +261,5 @@ impl SimulatedHost {
         let port = self.port.as_ref().expect("a port runs between two steps");
         let is_busy = |slot: &OfferedFunction| slot.connection().is_some_and(|client| !client.is_idle());
         port.clients.slots().iter().position(is_busy)
-    }
-
-    /// Runs one step, and moves the clock: to the port's next deadline, but by `most` at the most.
-    pub(super) fn step_and_sleep(&mut self, most: Duration) {
-        let sleep = self.step();
-        self.clock.advance(sleep.unwrap_or(most).min(most));
     }
 }

@@ -1,14 +1,13 @@
 //! Thread of a simulated guest. While the guest waits, the host works and the simulation's clock moves.
 
 use super::host::SimulatedHost;
+use host::driver_thread::DriverThread;
 use host::poll::Poller;
-use i82576::Time;
 use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
-use vfio_client::DriverThread;
 
 /// Steps of the host within which it answers a request of a guest.
 const ANSWER_STEPS: usize = 5_000;
@@ -26,15 +25,15 @@ impl fmt::Debug for SimulatedThread {
 }
 
 impl DriverThread for SimulatedThread {
-    fn now(&self) -> Time {
-        self.0.borrow().clock.time()
+    fn now_ns(&self) -> u64 {
+        self.0.borrow().clock.time().as_nanos()
     }
 
     fn sleep(&mut self, time: Duration) {
-        let end = self.now() + time;
-        while self.now() < end {
-            let left = end.since(self.now());
-            self.0.borrow_mut().step_and_sleep(left);
+        let end = self.0.borrow().clock.time() + time;
+        while self.0.borrow().clock.time() < end {
+            let left = end.since(self.0.borrow().clock.time());
+            self.0.borrow_mut().step(left);
         }
     }
 
@@ -43,7 +42,7 @@ impl DriverThread for SimulatedThread {
             if poller.wait(Some(Duration::ZERO))?.next().is_some() {
                 return Ok(true);
             }
-            self.0.borrow_mut().step_and_sleep(STEP);
+            self.0.borrow_mut().step(STEP);
         }
         Ok(false)
     }

@@ -1,16 +1,15 @@
 //! Waits and clock of the thread that runs a driver. A program's thread waits in the kernel; a simulation lets its host work
 //! meanwhile, and moves the clock itself.
 
-use host::poll::{MonotonicClock, Poller};
-use i82576::Time;
+use crate::poll::{MonotonicClock, Poller};
 use std::fmt;
 use std::io;
 use std::time::Duration;
 
 /// Clock and waits of the thread that runs a driver.
 pub trait DriverThread: fmt::Debug {
-    /// Returns the time of the driver's clock.
-    fn now(&self) -> Time;
+    /// Returns the time of the driver's clock in nanoseconds.
+    fn now_ns(&self) -> u64;
 
     /// Waits for at least `time`.
     fn sleep(&mut self, time: Duration);
@@ -27,8 +26,8 @@ pub trait DriverThread: fmt::Debug {
 pub struct SystemThread;
 
 impl DriverThread for SystemThread {
-    fn now(&self) -> Time {
-        Time::from_nanos(MonotonicClock.now_ns())
+    fn now_ns(&self) -> u64 {
+        MonotonicClock.now_ns()
     }
 
     fn sleep(&mut self, time: Duration) {

@@ -1,0 +1,64 @@
+//! Function of a simulated guest with its driver: a VF of the 82576 or of an AVF behind vfio-user, or a virtio device behind
+//! vhost-user.
+
+use super::host::SimulatedHost;
+use i82576::MacAddress;
+use std::cell::RefCell;
+use std::fmt::Debug;
+use std::rc::Rc;
+
+/// Longest frame of a guest in bytes.
+pub(super) const LONGEST: usize = 1514;
+
+/// Events that the interrupts of a function have announced.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct AnnouncedEvents {
+    /// Frames may be in a receive ring.
+    pub(super) frames: bool,
+    /// The watchdog has to run at once.
+    pub(super) watchdog: bool,
+}
+
+/// Link of a function, as its driver's watchdog finds it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WatchedLink {
+    pub(super) is_up: bool,
+    /// True if the function was reset, or its host has ended, since the last look. Its driver has started again.
+    pub(super) was_reset: bool,
+}
+
+/// Function of a guest with its driver. An error states a broken promise of the host.
+pub(super) trait SimulatedFunction: Debug {
+    fn mac(&self) -> MacAddress;
+
+    /// Sends a frame. Returns false if the ring has no room.
+    fn send(&mut self, frame: &[u8]) -> bool;
+
+    /// Handles the interrupts that have arrived.
+    fn take_interrupts(&mut self) -> AnnouncedEvents;
+
+    /// Takes all frames of the receive rings. Unless interrupts have `announced` frames, looks at the rings as a timer does.
+    fn receive(&mut self, announced: bool) -> Result<Vec<Vec<u8>>, String>;
+
+    /// Runs the driver's watchdog, which finds out that the function was reset, and starts again then.
+    fn watch(&mut self) -> Result<WatchedLink, String>;
+
+    /// Checks that the host has not ended the connection. Returns false if the host has died, and the driver has to connect again.
+    fn check_connection(&mut self) -> Result<bool, String>;
+
+    /// Returns a copy of the guest's memory.
+    fn memory(&self) -> Vec<u8>;
+}
+
+/// Place of a guest in the simulation.
+#[derive(Clone)]
+pub(super) struct GuestPlace {
+    pub(super) index: u16,
+    pub(super) host: Rc<RefCell<SimulatedHost>>,
+}
+
+impl GuestPlace {
+    pub(super) fn deaths(&self) -> u64 {
+        self.host.borrow().deaths
+    }
+}

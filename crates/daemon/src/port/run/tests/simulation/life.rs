@@ -1,0 +1,137 @@
+//! Life of a simulated host as data: the families of its functions, and steps that are drawn from a seed. A life that fails is
+//! shrunk to the steps that its fault needs, and printed as a test.
+
+use super::families::SimulatedFamily;
+use super::oracles;
+use super::world::{SimulatedWorld, SimulationSummary};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Steps of one life of a host.
+const STEPS: usize = 150;
+
+/// Action of guests, of the host or of time.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum SimulatedAction {
+    /// The VMM of a guest is killed.
+    Vanish { guest: usize },
+    /// A guest boots, if it is not attached.
+    Attach { guest: usize },
+    /// A guest sends frames to another. Their lengths begin with `length`.
+    Send { from: usize, to: usize, frames: usize, length: usize },
+    /// The host dies after this number of moments.
+    Die { moments: usize },
+    /// The host pauses for a successor, which takes over if `succeeds`.
+    HandOver { succeeds: bool },
+    /// Time passes.
+    Sleep { milliseconds: u64 },
+    /// All guests send, or all send to one that does not receive meanwhile. Checks of a host at rest come before and after. The
+    /// host may die in the middle, a number of moments later.
+    Burst { slow: Option<usize>, rounds: usize, death: Option<usize> },
+    /// Only the turns of the step.
+    Nothing,
+}
+
+/// Action, and the turns of the host after it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SimulatedStep {
+    pub(super) action: SimulatedAction,
+    /// Number of the host's turns after the action.
+    pub(super) turns: usize,
+    /// Seed of what the step leaves open, such as the order of jobs.
+    pub(super) seed: u64,
+}
+
+impl SimulatedStep {
+    fn draw(random: &mut fastrand::Rng, guests: usize) -> Self {
+        let guest = random.usize(0..guests);
+        let action = match random.u32(0..100) {
+            0..3 => SimulatedAction::Vanish { guest },
+            3..15 => SimulatedAction::Attach { guest },
+            15..55 => SimulatedAction::Send {
+                from: guest,
+                to: random.usize(0..guests),
+                frames: random.usize(1..8),
+                length: random.usize(42..1515),
+            },
+            55..58 => SimulatedAction::Die {
+                moments: [random.usize(0..40), random.usize(0..400)][random.usize(0..2)],
+            },
+            58..60 => SimulatedAction::HandOver { succeeds: random.u32(0..4) > 0 },
+            60..63 => SimulatedAction::Sleep { milliseconds: random.u64(1..3_000) },
+            63..68 => SimulatedAction::Burst {
+                slow: random.bool().then_some(guest),
+                rounds: random.usize(0..60),
+                death: (random.u32(0..3) == 0).then(|| random.usize(0..60)),
+            },
+            _ => SimulatedAction::Nothing,
+        };
+        Self { action, turns: random.usize(0..6), seed: random.u64(..) }
+    }
+}
+
+/// Life of a host with its guests.
+#[derive(Debug, Clone)]
+pub(super) struct SimulatedLife {
+    pub(super) families: Vec<SimulatedFamily>,
+    pub(super) steps: Vec<SimulatedStep>,
+    /// True if the keeper loses the clients' descriptors in each hand-over, which a test of the simulation wants to find.
+    pub(super) is_keeper_broken: bool,
+}
+
+impl SimulatedLife {
+    pub(super) fn draw(seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let families = SimulatedFamily::draw_all(&mut random);
+        let steps = (0..STEPS).map(|_| SimulatedStep::draw(&mut random, families.len())).collect();
+        Self { families, steps, is_keeper_broken: false }
+    }
+
+    /// Lives the life. Returns its figures, or the broken promise.
+    pub(super) fn run(&self) -> Result<SimulationSummary, String> {
+        let open = oracles::open_descriptors();
+        let outcome = catch_unwind(AssertUnwindSafe(|| SimulatedWorld::live(self)))
+            .unwrap_or_else(|_| Err("the simulation has panicked".to_owned()));
+        let figures = outcome?;
+        match oracles::descriptors_above(open) {
+            0 => Ok(figures),
+            left => Err(format!("{left} descriptors are open after its end")),
+        }
+    }
+
+    /// Returns the steps that the life needs to fail, in at most `runs` further lives. Each part that a failing life does not need
+    /// is left out: halves first, then ever smaller parts.
+    pub(super) fn shrink(mut self, mut runs: usize) -> Self {
+        let mut part = self.steps.len().div_ceil(2);
+        while part > 0 {
+            let mut begin = 0;
+            while begin < self.steps.len() && runs > 0 {
+                runs -= 1;
+                let mut shorter = self.clone();
+                shorter.steps.drain(begin..(begin + part).min(self.steps.len()));
+                if shorter.run().is_err() {
+                    self = shorter;
+                } else {
+                    begin += part;
+                }
+            }
+            part /= 2;
+        }
+        self
+    }
+}
+
+/// Prints the life as the body of a test.
+impl fmt::Display for SimulatedLife {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "    use SimulatedAction::*;\n    use SimulatedFamily::*;\n    check_life(THIS_TEST, vec!{:?}, &[",
+            self.families
+        )?;
+        for SimulatedStep { action, turns, seed } in &self.steps {
+            writeln!(f, "        ({action:?}, {turns}, {seed}),")?;
+        }
+        write!(f, "    ]);")
+    }
+}

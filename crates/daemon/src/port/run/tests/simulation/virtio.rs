@@ -1,0 +1,117 @@
+//! Virtio device as a guest's function: our driver on the vhost-user front end. The front end connects again after a death of the
+//! host, and continues its rings.
+
+use super::function::{AnnouncedEvents, GuestPlace, LONGEST, SimulatedFunction, WatchedLink};
+use super::thread::SimulatedThread;
+use i82576::MacAddress;
+use std::fmt;
+use vhost_client::{VhostClientError, VirtioNet, VirtioNetConfig};
+use virtio::net::NetHeader;
+
+/// Virtio device with its driver, which sleeps until interrupts.
+pub(super) struct SimulatedVirtio {
+    place: GuestPlace,
+    net: VirtioNet<SimulatedThread>,
+    mac: MacAddress,
+    /// Number of the host's deaths before the front end has connected.
+    deaths: u64,
+}
+
+impl fmt::Debug for SimulatedVirtio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.net.fmt(f)
+    }
+}
+
+impl SimulatedVirtio {
+    /// Attaches to a virtio device. Returns `None` if the host dies meanwhile.
+    pub(super) fn attach(
+        place: &GuestPlace,
+        mac: MacAddress,
+        config: &VirtioNetConfig,
+    ) -> Result<Option<Self>, String> {
+        let socket = place.host.borrow().socket(place.index.into());
+        let deaths = place.deaths();
+        match VirtioNet::attach_on(SimulatedThread(place.host.clone()), &socket, config) {
+            Ok(mut net) => {
+                net.sleep_until_interrupts();
+                Ok(Some(Self { place: place.clone(), net, mac, deaths }))
+            }
+            Err(error) => lost_by_death(place, deaths, &error).map(|()| None),
+        }
+    }
+}
+
+/// Returns an error unless a connection was lost because the host has died.
+fn lost_by_death(place: &GuestPlace, deaths: u64, error: &VhostClientError) -> Result<(), String> {
+    let is_lost = match error {
+        VhostClientError::Gone => true,
+        VhostClientError::System(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+        _ => false,
+    };
+    if is_lost && place.deaths() > deaths { Ok(()) } else { Err(format!("cannot attach: {error}")) }
+}
+
+impl SimulatedFunction for SimulatedVirtio {
+    fn mac(&self) -> MacAddress {
+        self.mac
+    }
+
+    fn send(&mut self, frame: &[u8]) -> bool {
+        let sent = self.net.transmit(frame, &NetHeader::default());
+        self.net.flush();
+        sent
+    }
+
+    fn take_interrupts(&mut self) -> AnnouncedEvents {
+        // The driver takes its interrupts when it receives: without one it has no frames.
+        AnnouncedEvents { frames: true, watchdog: false }
+    }
+
+    fn receive(&mut self, announced: bool) -> Result<Vec<Vec<u8>>, String> {
+        if !announced {
+            self.net.wake();
+        }
+        let mut frames = Vec::new();
+        let mut buffer = [0; LONGEST + 4];
+        while self.net.receive_burst(16, |frame| {
+            let length = frame.copy_to(&mut buffer);
+            frames.push(length.map(|length| buffer[..length].to_vec()));
+        }) > 0
+        {}
+        frames.into_iter().collect::<Option<_>>().ok_or_else(|| "a received frame is too long".to_owned())
+    }
+
+    fn watch(&mut self) -> Result<WatchedLink, String> {
+        if self.check_connection()? {
+            return Ok(WatchedLink { is_up: true, was_reset: false });
+        }
+        let socket = self.place.host.borrow().socket(self.place.index.into());
+        let deaths = self.place.deaths();
+        let connected = self.net.reconnect(&socket);
+        match &connected {
+            Ok(()) => self.deaths = deaths,
+            Err(error) => lost_by_death(&self.place, deaths, error)?,
+        }
+        Ok(WatchedLink { is_up: connected.is_ok(), was_reset: true })
+    }
+
+    fn check_connection(&mut self) -> Result<bool, String> {
+        if let Some(error) = self.net.broken() {
+            return Err(format!("a ring is broken: {error}"));
+        }
+        let is_gone =
+            self.net.is_gone().map_err(|error| format!("cannot look at the connection: {error}"))?;
+        if is_gone && self.place.deaths() == self.deaths {
+            return Err("the host ended the connection".to_owned());
+        }
+        Ok(!is_gone)
+    }
+
+    fn memory(&self) -> Vec<u8> {
+        let memory = self.net.memory();
+        let mut bytes = vec![0; memory.len() as usize];
+        memory.read(0, &mut bytes).expect("the memory is mapped");
+        bytes
+    }
+}

@@ -1,0 +1,265 @@
+//! World of a simulation: a host, its guests, and what happens to them.
+
+use super::families::SimulatedFamily;
+use super::function::LONGEST;
+use super::guest::SimulatedGuest;
+use super::host::SimulatedHost;
+use super::life::{SimulatedAction, SimulatedLife, SimulatedStep};
+use super::oracles::{self, FrameAccount};
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Rounds within which guests find each other again when nothing fails any more.
+const RECOVERY_ROUNDS: usize = 20_000;
+/// Rounds of a rest within which guests receive every frame that waits in the card.
+const REST_ROUNDS: usize = 1_000;
+/// Time after which each guest has noticed every reset of its VF: more than two periods of a watchdog.
+const SETTLING: Duration = Duration::from_secs(5);
+/// Longest wait of a turn.
+const TURN: Duration = Duration::from_micros(20);
+/// Length of the shortest frame in bytes.
+const SHORTEST: usize = 42;
+/// Number of bytes by which each frame of an action is longer than the one before.
+const GROWTH: usize = 211;
+
+/// Figures of one simulated life.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SimulationSummary {
+    rounds: u64,
+    deaths: u64,
+    hand_overs: u64,
+    frames: u64,
+    /// Number of frames of virtio guests that the next host has sent again after a death.
+    repeated: u64,
+    /// Number of times that all frames were accounted for.
+    accounts: u64,
+    /// Number of frames that the port has lost and counted.
+    lost: u64,
+    time: Duration,
+}
+
+impl SimulationSummary {
+    pub(super) fn add(&mut self, one: Self) {
+        self.rounds += one.rounds;
+        self.deaths += one.deaths;
+        self.hand_overs += one.hand_overs;
+        self.frames += one.frames;
+        self.repeated += one.repeated;
+        self.accounts += one.accounts;
+        self.lost += one.lost;
+        self.time += one.time;
+    }
+}
+
+impl fmt::Display for SimulationSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rounds, deaths, hand_overs, frames, repeated, accounts, lost, time } = self;
+        write!(f, "{} seconds, {rounds} rounds, {deaths} deaths, {hand_overs} hand-overs, ", time.as_secs())?;
+        write!(f, "{frames} frames, {repeated} repeated, {lost} counted losses, {accounts} accounts")
+    }
+}
+
+/// Host with its guests.
+pub(super) struct SimulatedWorld {
+    host: Rc<RefCell<SimulatedHost>>,
+    guests: Vec<SimulatedGuest>,
+    hand_overs: u64,
+    /// Frames and losses at the last rest.
+    account: Option<FrameAccount>,
+    /// Number of accounts that were checked against an earlier one.
+    accounts: u64,
+    /// Number of frames that are lost and counted.
+    lost: u64,
+    /// Number of deaths of the host whose resets all guests have noticed.
+    noticed_deaths: u64,
+    /// Descriptors of the process before the host was opened.
+    descriptors: usize,
+}
+
+impl SimulatedWorld {
+    fn open(life: &SimulatedLife) -> Self {
+        let descriptors = oracles::open_descriptors();
+        let mut host = SimulatedHost::open(&SimulatedFamily::configuration(&life.families));
+        host.is_keeper_broken = life.is_keeper_broken;
+        let host = Rc::new(RefCell::new(host));
+        let guest = |index| SimulatedGuest::new(index, &life.families, &host);
+        Self {
+            guests: (0..life.families.len()).map(guest).collect(),
+            host,
+            hand_overs: 0,
+            account: None,
+            accounts: 0,
+            lost: 0,
+            noticed_deaths: 0,
+            descriptors,
+        }
+    }
+
+    /// Lives a life of a host with its guests.
+    pub(super) fn live(life: &SimulatedLife) -> Result<SimulationSummary, String> {
+        let mut world = Self::open(life);
+        let begin = world.host.borrow().clock.time();
+        life.steps.iter().try_for_each(|step| world.act(step))?;
+        world.recover()?;
+        let host = world.host.borrow();
+        Ok(SimulationSummary {
+            rounds: host.rounds,
+            deaths: host.deaths,
+            hand_overs: world.hand_overs,
+            frames: world.guests.iter().flat_map(|guest| &guest.received).sum(),
+            repeated: world.guests.iter().map(|guest| guest.repeated).sum(),
+            accounts: world.accounts,
+            lost: world.lost,
+            time: host.clock.time().since(begin),
+        })
+    }
+
+    fn act(&mut self, step: &SimulatedStep) -> Result<(), String> {
+        self.host.borrow_mut().random = fastrand::Rng::with_seed(step.seed);
+        match step.action {
+            SimulatedAction::Vanish { guest } => self.guests[guest].vanish(),
+            SimulatedAction::Attach { guest } if self.guests[guest].is_attached() => {}
+            SimulatedAction::Attach { guest } => self.guests[guest].attach()?,
+            SimulatedAction::Send { from, to, frames, length } => self.send(from, to, frames, length),
+            SimulatedAction::Die { moments } => SimulatedHost::die_after(moments),
+            SimulatedAction::HandOver { succeeds } => self.hand_over(succeeds)?,
+            SimulatedAction::Sleep { milliseconds } => {
+                self.host.borrow_mut().step(Duration::from_millis(milliseconds));
+            }
+            SimulatedAction::Burst { slow, rounds, death } => {
+                self.burst((slow, rounds, death), step.seed)?;
+            }
+            SimulatedAction::Nothing => {}
+        }
+        for _ in 0..step.turns {
+            self.host.borrow_mut().step(TURN);
+        }
+        self.guests.iter_mut().try_for_each(SimulatedGuest::act)
+    }
+
+    /// Sends many frames between two rests: of all pairs, or to one guest that does not receive meanwhile.
+    fn burst(
+        &mut self,
+        (slow, rounds, death): (Option<usize>, usize, Option<usize>),
+        seed: u64,
+    ) -> Result<(), String> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        self.check_at_rest()?;
+        for round in 0..rounds {
+            if let Some(moments) = death.filter(|_| round == rounds / 2) {
+                SimulatedHost::die_after(moments);
+            }
+            let (from, any) = (random.usize(0..self.guests.len()), random.usize(0..self.guests.len()));
+            self.send(from, slow.unwrap_or(any), random.usize(1..8), random.usize(42..1515));
+            self.host.borrow_mut().step(TURN);
+            let mut awake = self.guests.iter_mut().filter(|guest| Some(guest.index()) != slow);
+            awake.try_for_each(SimulatedGuest::act)?;
+        }
+        self.check_at_rest()
+    }
+
+    /// Lets the host work and guests receive until nothing is left to do, and checks what must be true then.
+    fn check_at_rest(&mut self) -> Result<(), String> {
+        self.rest()?;
+        let mut status = self.host.borrow_mut().status();
+        while self.noticed_deaths != self.deaths() {
+            // A guest whose VF was reset sends frames that are lost, until its watchdog notices.
+            self.noticed_deaths = self.deaths();
+            self.guests.iter_mut().try_for_each(SimulatedGuest::watch)?;
+            self.rest()?;
+            status = self.host.borrow_mut().status();
+        }
+        let disturbances = self.guests.iter().fold(self.deaths(), |sum, guest| sum + guest.disturbances);
+        let account = FrameAccount::read(&self.guests, disturbances, &status);
+        if let Some(earlier) = &self.account
+            && let Some(lost) = account.check(earlier)?
+        {
+            self.accounts += 1;
+            self.lost += lost;
+        }
+        self.account = Some(account);
+        oracles::check_holdings(&self.host.borrow(), &self.guests, self.descriptors)?;
+        self.guests.iter().try_for_each(SimulatedGuest::check_memory)
+    }
+
+    fn deaths(&self) -> u64 {
+        self.host.borrow().deaths
+    }
+
+    fn rest(&mut self) -> Result<(), String> {
+        for _ in 0..REST_ROUNDS {
+            self.host.borrow_mut().rest()?;
+            let mut received = false;
+            for guest in &mut self.guests {
+                received |= guest.take_all_frames()?;
+            }
+            if !received {
+                return Ok(());
+            }
+        }
+        Err(format!("frames arrive without an end within {REST_ROUNDS} rounds"))
+    }
+
+    /// Sends frames of growing length, which begins again at the shortest after the longest.
+    fn send(&mut self, from: usize, to: usize, frames: usize, length: usize) {
+        let Some(address) = self.guests[to].mac().filter(|_| to != from) else { return };
+        for frame in 0..frames {
+            let length = SHORTEST + (length - SHORTEST + frame * GROWTH) % (LONGEST - SHORTEST + 1);
+            self.guests[from].send(to as u16, address, length);
+        }
+    }
+
+    fn hand_over(&mut self, succeeds: bool) -> Result<(), String> {
+        match self.host.borrow_mut().hand_over(succeeds) {
+            Some(true) => self.hand_overs += u64::from(succeeds),
+            Some(false) => return Err("the port refuses to hand over".to_owned()),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Ends all faults. Every guest attaches, gets a link, and a frame of each reaches another, by interrupts alone.
+    fn recover(&mut self) -> Result<(), String> {
+        self.host.borrow_mut().spare();
+        for guest in 0..self.guests.len() {
+            for _ in 0..10 {
+                if !self.guests[guest].is_attached() {
+                    self.guests[guest].attach()?;
+                }
+            }
+        }
+        // A guest finds out that its VF was reset by its watchdog at the latest, and then restarts.
+        let settled = self.host.borrow().clock.time() + SETTLING;
+        self.run_until("guests settle", |world| world.host.borrow().clock.time() >= settled)?;
+        self.run_until("every guest has its link", |world| {
+            world.guests.iter().all(SimulatedGuest::has_link)
+        })?;
+        self.check_at_rest()?;
+        for from in 0..self.guests.len() {
+            let to = (from + 1) % self.guests.len();
+            let (before, address) =
+                (self.guests[to].received[from], self.guests[to].mac().expect("attached"));
+            let sent = self.guests[from].send(to as u16, address, 100);
+            if !sent {
+                return Err(format!("guest {from} cannot send although its link is up"));
+            }
+            self.run_until(&format!("a frame of guest {from} reaches guest {to}"), |world| {
+                world.guests[to].received[from] > before
+            })?;
+        }
+        self.check_at_rest()
+    }
+
+    fn run_until(&mut self, what: &str, done: impl Fn(&Self) -> bool) -> Result<(), String> {
+        for _ in 0..RECOVERY_ROUNDS {
+            if done(self) {
+                return Ok(());
+            }
+            self.host.borrow_mut().step(Duration::from_millis(5));
+            self.guests.iter_mut().try_for_each(SimulatedGuest::act)?;
+        }
+        Err(format!("not within {RECOVERY_ROUNDS} rounds: {what}"))
+    }
+}
