@@ -1,40 +1,29 @@
-//! `cargo xtask simulate`: builds the simulation of hosts (`docs/decisions/46-simulated-host.md`) for release, and runs many
-//! seeds, in as many processes at once as there are processors.
+//! Builds the simulation, runs seeds in processes, and reads their reports.
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
 
 use crate::explore::properties::{self, TestProgram};
-use crate::metadata;
 
 /// Test that simulates hosts, with its module.
 const TEST: &str = "port::run::tests::simulation::simulated_hosts_keep_their_promises";
 /// Seeds of one process.
 const SEEDS_OF_PROCESS: u64 = 50;
-
-/// Arguments of `cargo xtask simulate`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct SimulateArgs {
-    /// Number of seeds to run.
-    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..))]
-    seeds: u64,
-    /// First seed; the others count up from it. With `--seeds 1`, repeats one seed.
-    #[arg(long, value_name = "S", default_value_t = 0)]
-    seed: u64,
-}
+/// Seeds of one process of a search that the first fault ends.
+const SEEDS_UNTIL_FAULT: u64 = 10;
 
 /// Figures and faults of the seeds so far.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct SimulationReport {
+pub(super) struct SimulationReport {
     /// Sums of the figures that the processes print, by their names.
-    figures: BTreeMap<String, u64>,
+    pub(super) figures: BTreeMap<String, u64>,
     /// Faults, each a line that begins with its seed.
-    faults: Vec<String>,
+    pub(super) faults: Vec<String>,
 }
 
 impl SimulationReport {
@@ -52,24 +41,30 @@ impl SimulationReport {
     }
 }
 
-/// Runs the seeds, and prints faults as they are found and the figures at the end.
-///
-/// # Errors
-/// If the simulation does not build, or its process cannot be started.
-pub(crate) fn run(options: &SimulateArgs) -> Result<ExitCode> {
-    let root = metadata::workspace_root()?;
-    let program = build(&root)?;
-    let end = options.seed.checked_add(options.seeds).context("the last seed is too large")?;
-    let waiting = Mutex::new((options.seed..end).step_by(SEEDS_OF_PROCESS as usize));
+/// Runs the seeds from the first to before `end`, in as many processes at once as there are processors. With `until_fault`, begins
+/// no further process after a seed has failed; otherwise prints what is found.
+pub(super) fn run_seeds(
+    program: &TestProgram,
+    (first, end): (u64, u64),
+    until_fault: bool,
+) -> Result<SimulationReport> {
+    let seeds = if until_fault { SEEDS_UNTIL_FAULT } else { SEEDS_OF_PROCESS };
+    let waiting = Mutex::new((first..end).step_by(seeds as usize));
     let report = Mutex::new(SimulationReport::default());
     let work = || -> Result<()> {
         loop {
             // The lock is free again before the process runs.
             let next = waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next();
             let Some(first) = next else { return Ok(()) };
-            let output = simulate(&program, first, SEEDS_OF_PROCESS.min(end - first))?;
-            output.lines().filter(|line| line.starts_with("seed ")).for_each(|line| println!("{line}"));
-            report.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).add(&output);
+            let output = simulate(program, (first, seeds.min(end - first)), !until_fault)?;
+            let mut report = report.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            report.add(&output);
+            if until_fault && !report.faults.is_empty() {
+                return Ok(());
+            }
+            if !until_fault {
+                print_faults(&output);
+            }
         }
     };
     let workers = thread::available_parallelism().map_or(1, usize::from);
@@ -79,28 +74,30 @@ pub(crate) fn run(options: &SimulateArgs) -> Result<ExitCode> {
             worker.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a thread that runs seeds panicked")))
         })
     })?;
-    let SimulationReport { figures, faults } =
-        report.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let figures: Vec<_> = figures.iter().map(|(name, value)| format!("{value} {name}")).collect();
-    println!("{}; {} failures", figures.join(", "), faults.len());
-    if faults.is_empty() {
-        return Ok(ExitCode::SUCCESS);
-    }
-    println!("repeat one with `cargo xtask simulate --seeds 1 --seed N`");
-    Ok(ExitCode::FAILURE)
+    Ok(report.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()))
 }
 
-/// Builds the simulation's test program.
-fn build(root: &Path) -> Result<TestProgram> {
-    let programs = properties::built(root, &["--release", "--package", "daemon", "--lib"])?;
+/// Prints the seeds that have failed in a process, and the tests that repeat their faults.
+fn print_faults(output: &str) {
+    let report = output.lines().skip_while(|line| !line.starts_with("simulated: ")).skip(1);
+    let report = report.take_while(|line| *line != "the end of the report");
+    report.filter(|line| !line.is_empty()).for_each(|line| println!("{line}"));
+}
+
+/// Builds the simulation's test program in a workspace, with these arguments of cargo.
+pub(super) fn build(root: &Path, arguments: &[&str]) -> Result<TestProgram> {
+    let selection = [arguments, &["--package", "daemon", "--lib"]].concat();
+    let programs = properties::built(root, &selection)?;
     programs.into_iter().next().context("cargo has built no test program of the package daemon")
 }
 
-/// Runs seeds in one process, and returns its output. A process that ends without figures is a fault of its seeds.
-fn simulate(program: &TestProgram, first: u64, count: u64) -> Result<String> {
+/// Runs seeds in one process, and returns its output. A process that ends without figures is a fault of its seeds. With `shrinks`,
+/// it shrinks lives that fail.
+fn simulate(program: &TestProgram, (first, count): (u64, u64), shrinks: bool) -> Result<String> {
     let mut command = Command::new(&program.path);
     command.args(["--exact", TEST, "--nocapture"]).current_dir(&program.folder);
     command.env("SOFTIOV_SEED", first.to_string()).env("SOFTIOV_SEEDS", count.to_string());
+    command.env("SOFTIOV_SHRINK", u8::from(shrinks).to_string());
     let output = command.output().with_context(|| format!("cannot run {}", program.path.display()))?;
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     ensure!(text.contains("running 1 test"), "the simulation is no longer the test {TEST}");
