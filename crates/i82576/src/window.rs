@@ -232,7 +232,7 @@ pub fn name(offset: u32) -> Option<(&'static str, u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{TABLE, name, resolve};
+    use super::{RegisterAccessRule, TABLE, name, resolve};
     use crate::numbers::{QueueIndex, VfIndex};
     use crate::register as r;
 
@@ -278,6 +278,26 @@ mod tests {
             for element in 0..row.count {
                 let slot = resolve(vf(5), row.offset + element * row.stride).unwrap();
                 assert_eq!(slot, row.slot(vf(5), element), "{}", row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn writable_registers_of_two_vfs_have_no_common_bit() {
+        let mut owners = std::collections::BTreeMap::new();
+        for (vf, offset) in VfIndex::all().flat_map(|vf| (0..0x4000).step_by(4).map(move |at| (vf, at))) {
+            let Some(slot) =
+                resolve(vf, offset).filter(|slot| !matches!(slot.access, RegisterAccessRule::Ro))
+            else {
+                continue;
+            };
+            // A write of the packet buffer's arbiter changes nothing (VTPBACL).
+            if slot.offset == r::PBACL {
+                continue;
+            }
+            for bit in (0..32).filter(|bit| (u64::from(slot.mask) << slot.shift) >> bit & 1 == 1) {
+                let owner = *owners.entry((slot.offset, bit)).or_insert(vf);
+                assert_eq!(owner, vf, "{:?} has bit {bit} of {:#x}", name(offset), slot.offset);
             }
         }
     }

@@ -209,6 +209,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn checksum_of_any_two_words_is_their_sum_modulo_65535() {
+        let others = [0, 1, 2, 0x7fff, 0x8000, 0xfffe, 0xffff_u64];
+        for (word, other) in (0..=0xffff_u64).flat_map(|word| others.map(|other| (word, other))) {
+            for shift in [0, 16, 32, 48] {
+                let sum = PartialChecksum::default().words(word << shift).words(other);
+                let value = u64::from(sum.value().swap_bytes());
+                assert_eq!(value % 0xffff, (word + other) % 0xffff, "{word:#x} and {other:#x}");
+                assert!((value == 0) == (word + other == 0));
+                assert_eq!(sum.is_zero(), (word + other).is_multiple_of(0xffff), "{word:#x} and {other:#x}");
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn checksum_equals_the_rfc_1071_sum_of_16_bit_words(bytes: alloc::vec::Vec<u8>, seed in any::<u16>()) {

@@ -51,3 +51,52 @@ pub fn find_extended(mut read: impl FnMut(u16) -> u32, id: u16) -> Option<u16> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST, MOST_EXTENDED, find, find_extended};
+
+    /// Offsets that pointers of the tests' lists have: none, the header, and four capabilities.
+    const OFFSETS: [u16; 6] = [0, 0x10, 0x40, 0x44, 0x48, 0x4c];
+
+    #[test]
+    fn capability_walk_ends_in_any_list_of_four() {
+        for case in 0..6_usize.pow(5) * 2 {
+            let next = |at: usize| OFFSETS[case / 2 / 6_usize.pow(at as u32) % 6];
+            let ids = [1, 2, 3, if case % 2 == 0 { 4 } else { 1 }];
+            let mut reads = 0;
+            let read = |at: u16| {
+                reads += 1;
+                match at {
+                    0x04 => 0x0010_0000,
+                    0x34 => next(4).into(),
+                    _ if at >= 0x40 => {
+                        let place = usize::from((at - 0x40) / 4);
+                        ids[place] | u32::from(next(place)) << 8
+                    }
+                    _ => panic!("offset {at:#x} is no capability"),
+                }
+            };
+            let found = find(read, 4);
+            assert!(reads <= MOST + 2);
+            assert!(found.is_none_or(|at| at == 0x4c && ids[3] == 4));
+        }
+    }
+
+    #[test]
+    fn extended_capability_walk_ends_in_any_list_of_four() {
+        let offsets = [0, 0x40, 0x100, 0x104, 0x108, 0x10c_u32];
+        for case in 0..6_usize.pow(4) * 2 {
+            let mut reads = 0;
+            let last = if case % 2 == 0 { 4 } else { 1 };
+            let read = |at: u16| {
+                reads += 1;
+                let place = usize::from((at - 0x100) / 4);
+                [1, 2, 3, last][place] | offsets[case / 2 / 6_usize.pow(place as u32) % 6] << 20
+            };
+            let found = find_extended(read, 4);
+            assert!(reads <= MOST_EXTENDED);
+            assert!(found.is_none_or(|at| at == 0x10c && last == 4));
+        }
+    }
+}

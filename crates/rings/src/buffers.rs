@@ -172,4 +172,29 @@ mod tests {
         buffers.skip(1);
         assert_eq!((buffers.bytes(), buffers.all()), (99, (&[0x3001][..], &[99][..])));
     }
+
+    #[test]
+    fn skipped_bytes_are_the_first_of_any_three_buffers() {
+        for case in 0..6_usize.pow(3) * 20 {
+            let (lengths, skipped) = ([case % 6, case / 6 % 6, case / 36 % 6], case / 216);
+            let mut buffers = BufferChain::default();
+            for (at, length) in lengths.into_iter().enumerate() {
+                buffers.push(100 * at as u64, length as u32);
+            }
+            let bytes = |buffers: &BufferChain| -> alloc::vec::Vec<u64> {
+                let (addresses, lengths) = buffers.all();
+                let buffers = addresses.iter().zip(lengths);
+                buffers
+                    .flat_map(|(first, length)| (0..u64::from(*length)).map(move |at| first + at))
+                    .collect()
+            };
+            let expected: alloc::vec::Vec<_> = bytes(&buffers).into_iter().skip(skipped).collect();
+            buffers.skip(skipped);
+            assert_eq!(
+                (bytes(&buffers), buffers.bytes()),
+                (expected.clone(), expected.len()),
+                "{lengths:?} {skipped}"
+            );
+        }
+    }
 }

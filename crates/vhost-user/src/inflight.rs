@@ -206,4 +206,47 @@ mod tests {
         assert!(matches!(check(layout, &memory[..100], layout.size()), Err(InflightError::Unreadable(_))));
         assert!(check(InflightLayout::new(0, 16, false), &memory, 4096).is_err());
     }
+
+    #[test]
+    fn inflight_memory_has_room_for_any_rings() {
+        for (queue_size, packed) in (0..=u16::MAX).flat_map(|size| [(size, false), (size, true)]) {
+            let record = if packed { 32 } else { 16 };
+            let region = record + record * u64::from(queue_size);
+            for queues in [0, 1, 2, 3, 31, 32, 255, 256, u16::MAX] {
+                let size = InflightLayout::new(queues, queue_size, packed).size();
+                let least = u64::from(queues) * region;
+                assert!(
+                    size.is_multiple_of(LINE) && size >= least && size < least + u64::from(queues) * LINE + 1
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn inflight_records_are_read_inside_the_memory_and_once() {
+        for (queues, queue_size) in (1..=3).flat_map(|queues| (0..=9).map(move |size| (queues, size))) {
+            for (packed, size) in
+                [false, true].into_iter().flat_map(|packed| (0..=1200).map(move |size| (packed, size)))
+            {
+                let mut seen = vec![false; size as usize];
+                let result = InflightLayout::new(queues, queue_size, packed).check(size, |at, into| {
+                    let bytes = &mut seen[at as usize..][..into.len()];
+                    assert!(!bytes.contains(&true), "{at} is read twice");
+                    bytes.fill(true);
+                    into.fill(0);
+                    // Each ring has version 1, and records of as many descriptors as are allowed.
+                    if let Some(header) = into
+                        .get_mut(VERSION..DESCRIPTORS + 2)
+                        .filter(|_| at % (size / u64::from(queues)) == 0)
+                    {
+                        header.copy_from_slice(&[1, 0, queue_size as u8, 0]);
+                    }
+                    true
+                });
+                let record = if packed { 32 } else { 16 };
+                let fits = size / u64::from(queues) >= record + record * u64::from(queue_size);
+                assert_eq!(result.is_ok(), fits, "{queues} rings of {queue_size} in {size} bytes");
+            }
+        }
+    }
 }

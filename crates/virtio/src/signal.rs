@@ -78,4 +78,21 @@ mod tests {
         entries.add(1);
         assert!(entries.pass(500, 3, 1 << 16));
     }
+
+    #[test]
+    fn passed_events_are_the_entries_that_moved() {
+        let moves = [0, 1, 2, 255, 256, 32_767, 32_768, 65_534, 65_535_u16];
+        for (event, moved) in (0..=u16::MAX).flat_map(|event| moves.map(|moved| (event, moved))) {
+            for position in [0, 1, 2, 255, 32_767, 32_768, 65_534, 65_535] {
+                // Distance from the event to the position: the entry before the position is 1 behind.
+                let behind = (i32::from(position) - i32::from(event)).rem_euclid(1 << 16);
+                let behind = if behind == 0 { 1 << 16 } else { behind };
+                assert_eq!(
+                    passes(event, position, moved),
+                    behind <= moved.into(),
+                    "{event} {position} {moved}"
+                );
+            }
+        }
+    }
 }

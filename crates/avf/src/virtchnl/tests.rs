@@ -287,3 +287,22 @@ proptest! {
         assert_eq!(VirtchnlRequest::decode(14, &body), Ok(VirtchnlRequest::Promiscuity(vsi, flags)));
     }
 }
+
+#[test]
+fn requests_of_any_length_are_refused_or_encoded_again() {
+    let mut decoded = 0;
+    for (number, fill) in (0..130).flat_map(|number| [0, 1, 2, 0xff_u8].map(|fill| (number, fill))) {
+        for length in 0..=300 {
+            let body = std::vec![fill; length];
+            let Ok(request) = VirtchnlRequest::decode(number, &body) else { continue };
+            let again = request.encode();
+            assert_eq!(
+                VirtchnlRequest::decode(number, &again),
+                Ok(request),
+                "operation {number}, {length} bytes"
+            );
+            decoded += 1;
+        }
+    }
+    assert!(decoded > 100, "{decoded}");
+}

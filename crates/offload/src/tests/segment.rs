@@ -1,7 +1,7 @@
 //! Tests segmentation: the segments are valid frames, and their payloads together are the packet's payload.
 
 use super::frames::{pseudo, tcp4, tcp6, udp4};
-use crate::segment::{SegmentationError, Segmenter, TcpFlagMasks};
+use crate::segment::{SegmentationError, SegmentationState, Segmenter, TcpFlagMasks};
 use crate::{FrameHeaders, OffloadRequest, verify};
 use alloc::vec::Vec;
 use etherparse::{SlicedPacket, TcpSlice, TransportSlice};
@@ -246,5 +246,24 @@ proptest! {
         let expected = segmenter.count();
         let written = core::iter::from_fn(|| segmenter.write_next(&mut buffer)).count();
         assert_eq!(written, expected as usize);
+    }
+}
+
+#[test]
+fn segments_cover_any_payload_once_in_order() {
+    let (packet, request) = tcp_packet(&[], false, 0);
+    for (payload, mss) in (0..=700_usize).flat_map(|payload| (1..=700).map(move |mss| (payload, mss))) {
+        let Ok(cut) = SegmentationState::new(&packet, payload, &request, mss, TcpFlagMasks::DEFAULT) else {
+            panic!("{payload} bytes are refused at an MSS of {mss}");
+        };
+        let mut end = packet.len();
+        for ahead in 0..cut.count() {
+            let chunk = cut.chunk(ahead).unwrap();
+            assert_eq!(chunk.start, end, "{payload} bytes, MSS {mss}");
+            assert!(packet.len() + chunk.len() <= cut.longest() && chunk.len() <= usize::from(mss));
+            assert!(payload == 0 || !chunk.is_empty());
+            end = chunk.end;
+        }
+        assert_eq!((end, cut.chunk(cut.count())), (packet.len() + payload, None));
     }
 }

@@ -139,4 +139,18 @@ mod tests {
         }
         assert_eq!(PackedPosition::START.vhost_base(), 0x8000_8000);
     }
+
+    #[test]
+    fn slots_between_packed_positions_lead_from_one_to_the_other() {
+        for size in 1..=24_u16 {
+            let positions =
+                || (0..size).flat_map(|index| [index, index | 1 << 15]).map(PackedPosition::from_bits);
+            for (from, end) in positions().flat_map(|from| positions().map(move |end| (from, end))) {
+                let reached: std::vec::Vec<_> =
+                    (0..=size).filter(|slots| from.after(*slots, size) == end).collect();
+                assert_eq!(from.slots_to(end, size), reached.first().copied(), "{from:?} {end:?} {size}");
+                assert!(reached.len() <= 1);
+            }
+        }
+    }
 }

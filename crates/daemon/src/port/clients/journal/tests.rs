@@ -3,6 +3,7 @@
 
 use super::function::SavedClient;
 use super::*;
+use crate::port::engine::ring_records::RECORDS;
 use host::dma::DmaPermissions;
 use host::socket::{IncompleteMessageRange, UnsentReplyRange};
 use pcie::Function;
@@ -354,5 +355,38 @@ fn driver_state_of_an_old_version_invalidates_pci_config() {
         put(&journal.memory, HEADER.software, &[place]);
         assert_eq!((journal.software(), configuration(&journal)), (Vec::new(), None));
         assert!(!function.note_configuration(b"new"), "that software does not have this function");
+    }
+}
+
+#[test]
+fn journal_parts_of_any_number_of_vfs_have_no_common_byte() {
+    use super::layout::{
+        FunctionJournalOffsets, HEADER, IRQ, IRQ_TYPES, IRQS_A_TYPE, MOST_WINDOWS, NOTE, WINDOW,
+    };
+    for vfs in 1..=pcie::MAX_VFS {
+        let port = layout::PortJournalOffsets::of(vfs);
+        let mut parts = vec![(HEADER.magic, 40), (port.rest, port.rest_room)];
+        parts.extend(port.software.map(|at| (at, port.software_room)));
+        for place in 0..=vfs {
+            let at = FunctionJournalOffsets::at(place);
+            parts.extend([(at.which, 8), (at.noted, 8), (at.irqs, IRQ * IRQS_A_TYPE * IRQ_TYPES)]);
+            parts.extend(at.progress.map(|at| (at, 256)));
+            parts.extend(at.notes.map(|at| (at, NOTE)));
+            parts.extend([(at.windows, WINDOW * MOST_WINDOWS), (at.records, RECORDS)]);
+        }
+        parts.sort_unstable();
+        for pair in parts.windows(2) {
+            assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{vfs} VFs: {pair:?}");
+        }
+        let (last, bytes) = parts[parts.len() - 1];
+        assert!(last + bytes <= layout::size(vfs) && layout::vfs(layout::size(vfs)) == Some(vfs));
+    }
+}
+
+#[test]
+fn next_driver_state_number_is_new_and_changes_the_copy() {
+    for (before, highest) in (0..1024).flat_map(|before| (0..1024).map(move |highest| (before, highest))) {
+        let next = configuration::next_software(before, highest);
+        assert!(next > highest && next >= 2 && next % 2 != before % 2, "{before} {highest}");
     }
 }
