@@ -1,6 +1,6 @@
 //! The tasks of the project: `cargo xtask test` proves everything that can be proved on this machine,
 //! `cargo xtask explore` runs the property tests with new seeds, `cargo xtask soak` ends the host under guests hundreds
-//! of times, `cargo xtask simulate` simulates hosts that die, `cargo xtask attack` attacks it, `cargo xtask bench` measures it beside its peers, `cargo xtask
+//! of times, `cargo xtask simulate` simulates hosts that die, `cargo xtask prove` proves bounds, `cargo xtask attack` attacks it, `cargo xtask bench` measures it beside its peers, `cargo xtask
 //! instructions` counts what the card spends on a frame, `cargo xtask deb` makes the Debian package, `cargo xtask tidy`
 //! checks the rules that the compiler does not know, `cargo xtask registers` writes the pages of the register tables.
 //!
@@ -13,6 +13,7 @@ mod deb;
 mod explore;
 mod instructions;
 mod metadata;
+mod prove;
 mod register_sources;
 mod registers;
 mod simulate;
@@ -37,6 +38,8 @@ enum XtaskCommand {
     Soak(soak::SoakArgs),
     /// Simulates hosts with guests from many seeds, and checks what they promise; prints the seeds that fail.
     Simulate(simulate::SimulateArgs),
+    /// Proves the bounds of docs/proofs.md for all values; takes some minutes, and installs a checker from PyPI.
+    Prove(prove::ProveArgs),
     /// Attacks a running host with hand-made cases, and checks it after each. `--help` says more.
     #[command(disable_help_flag = true)]
     Attack(attack::AttackArgs),
@@ -60,6 +63,7 @@ fn main() -> anyhow::Result<ExitCode> {
         XtaskCommand::Explore(options) => explore::run(&options),
         XtaskCommand::Soak(options) => soak::run(&options),
         XtaskCommand::Simulate(options) => simulate::run(&options),
+        XtaskCommand::Prove(options) => prove::run(&options),
         XtaskCommand::Attack(options) => attack::run(&options),
         XtaskCommand::Bench(options) => bench::run(&options),
         XtaskCommand::Instructions(options) => instructions::run(&options),

@@ -14,7 +14,7 @@ use crate::tidy::source::{self, RustSource, group, ident, inside, is_punct};
 /// Program that cargo has built of some tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TestProgram {
-    pub(super) package: String,
+    pub(crate) package: String,
     /// Name of the cargo target: the library's, or that of a file in `tests`.
     pub(super) target: String,
     pub(crate) path: PathBuf,

@@ -23,6 +23,9 @@ const UNRUN_TOO: &str = "--test *";
 /// Arguments of cargo that check the fuzz targets, a workspace of their own, without the fuzzer, which needs a C++ compiler.
 const FUZZ_TARGETS: &str = "check --quiet --locked --manifest-path fuzz/Cargo.toml --no-default-features --bins --target-dir target/fuzz";
 
+/// Arguments of cargo that check the bounds of `cargo xtask prove`, a workspace of their own.
+const PROOFS: &str = "check --quiet --locked --manifest-path proofs/Cargo.toml --target-dir target/proofs";
+
 /// Settings of glibc's allocator, in bytes: blocks below 32 MiB, the most that it allows, come from its heaps, which it
 /// keeps. Most tests create a card or a guest's memory for each case; by default each free returns the pages, and the
 /// kernel has to clear them again for the next case.
@@ -103,7 +106,7 @@ impl TestStage {
             Self::Unit => "unit tests of the pure crates",
             Self::Doc => "documentation builds without warnings, packages can be made",
             Self::NoStd => "the pure crates and their dependencies build without the standard library",
-            Self::Build => "the workspace, its tests and the fuzz targets build",
+            Self::Build => "the workspace, its tests, the fuzz targets and the proofs build",
             Self::Test => "unit, protocol, property, driver-against-card and vfio-user tests",
             Self::KubernetesUnit => {
                 "the node agent for Kubernetes, against both registration sockets of kubelet"
@@ -165,6 +168,7 @@ impl TestStage {
                 cargo(context, "test --workspace --no-run"),
                 cargo(context, &format!("test --workspace --no-run {UNRUN_TOO}")),
                 cargo(context, FUZZ_TARGETS),
+                cargo(context, PROOFS),
             ]),
             Self::Test => test_all(context),
             Self::KubernetesUnit => kubernetes::run(&context.root),

@@ -13,6 +13,7 @@ mod modules;
 mod opening;
 mod printed;
 mod promises;
+pub(crate) mod proofs;
 pub(crate) mod pure;
 pub(crate) mod source;
 mod unrun;
@@ -100,6 +101,7 @@ pub(crate) fn check() -> Result<TidyReport> {
     findings.extend(promises::check(&tracked));
     findings.extend(tracked.iter().flat_map(words::machine_paths));
     let sources = rust_sources(&tracked, &mut findings);
+    findings.extend(proofs::check(&tracked, &sources));
     findings.extend(pure::check(&members, &root, &sources));
     findings.extend(filters::check(&members, &root, &tracked, &sources));
     findings.extend(modules::check(&target_roots(&root, &members, &tracked)?, &sources));
@@ -125,8 +127,8 @@ fn rust_sources(tracked: &[TrackedFile], findings: &mut Vec<TidyFinding>) -> Vec
     sources.into_iter().filter_map(std::result::Result::ok).collect()
 }
 
-/// Returns the first source file of each cargo target, including those of packages outside the workspace (the fuzz
-/// targets).
+/// Returns the first source file of each cargo target, including those of packages outside the workspace (fuzz
+/// targets and proofs).
 fn target_roots(root: &Path, members: &[CargoPackage], tracked: &[TrackedFile]) -> Result<BTreeSet<PathBuf>> {
     let mut packages = members.to_vec();
     let known: BTreeSet<_> =

@@ -38,7 +38,7 @@ pub(super) fn owner(path: &Path) -> String {
     let folders: Vec<_> = path.iter().filter_map(|folder| folder.to_str()).collect();
     match folders.as_slice() {
         ["crates", name, _, ..] => (*name).to_owned(),
-        [name @ ("xtask" | "fuzz"), _, ..] => (*name).to_owned(),
+        [name @ ("xtask" | "fuzz" | "proofs"), _, ..] => (*name).to_owned(),
         _ => "pages".to_owned(),
     }
 }

@@ -1,0 +1,249 @@
+//! Reads the list of proved bounds from the sources (`proofs/src`, and tests of all cases), and checks that docs/proofs.md has
+//! the same list.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use proc_macro2::{Delimiter, TokenTree};
+
+use super::finding::TidyFinding;
+use super::source::{RustSource, TrackedFile, attribute, group, ident, inside, is_punct};
+
+/// Page with the list of bounds.
+const PAGE: &str = "docs/proofs.md";
+/// Folder of the compiled bounds.
+const FOLDER: &str = "proofs/src";
+/// Most numbers that are passed in registers.
+const MOST_NUMBERS: usize = 6;
+/// Prefix of functions by which the checker is checked.
+const CONTROL: &str = "control_";
+
+/// Tests that run all cases of a small domain: package, path of the test in the package's library, and bound.
+pub(crate) const ENUMERATIONS: &[(&str, &str, &str)] = &[
+    (
+        "avf",
+        "virtchnl::tests::requests_of_any_length_are_refused_or_encoded_again",
+        "virtchnl requests of every operation, 0 to 300 equal bytes, are refused, or decoded from their own encoding.",
+    ),
+    (
+        "daemon",
+        "port::clients::journal::tests::journal_parts_of_any_number_of_vfs_have_no_common_byte",
+        "Journals for 1 to 64 VFs: no two parts overlap, and all are inside the memory.",
+    ),
+    (
+        "daemon",
+        "port::clients::journal::tests::next_driver_state_number_is_new_and_changes_the_copy",
+        "Numbers of saved driver states below 1,024: the next one is new, and selects the other copy.",
+    ),
+    (
+        "i82576",
+        "window::tests::writable_registers_of_two_vfs_have_no_common_bit",
+        "All registers of all VFs: no bit that one VF writes is another VF's.",
+    ),
+    (
+        "offload",
+        "checksum::tests::checksum_of_any_two_words_is_their_sum_modulo_65535",
+        "Every word at each place of eight bytes with 7 others: the checksum is the sum modulo 65,535.",
+    ),
+    (
+        "offload",
+        "tests::segment::segments_cover_any_payload_once_in_order",
+        "Payloads of 0 to 700 bytes, MSS of 1 to 700: segments cover the payload once and in order.",
+    ),
+    (
+        "pcie",
+        "walk::tests::capability_walk_ends_in_any_list_of_four",
+        "All lists of four capabilities with any pointers: the walk ends and reads capabilities only.",
+    ),
+    (
+        "pcie",
+        "walk::tests::extended_capability_walk_ends_in_any_list_of_four",
+        "All lists of four extended capabilities with any pointers: the walk ends and reads capabilities only.",
+    ),
+    (
+        "rings",
+        "buffers::tests::skipped_bytes_are_the_first_of_any_three_buffers",
+        "Three buffers of 0 to 5 bytes, 0 to 19 skipped: the other bytes stay in order.",
+    ),
+    (
+        "vhost-user",
+        "inflight::tests::inflight_memory_has_room_for_any_rings",
+        "All queue sizes in both formats, nine numbers of rings: whole cache lines, with room for each record.",
+    ),
+    (
+        "vhost-user",
+        "inflight::tests::inflight_records_are_read_inside_the_memory_and_once",
+        "1 to 3 rings of 0 to 9 descriptors in 0 to 1,200 bytes: each byte inside is read once at most.",
+    ),
+    (
+        "virtio",
+        "packed::position::tests::slots_between_packed_positions_lead_from_one_to_the_other",
+        "Packed rings of 1 to 24 descriptors, all pairs of positions: the distance leads from one to the other.",
+    ),
+    (
+        "virtio",
+        "signal::tests::passed_events_are_the_entries_that_moved",
+        "All events, 9 distances, 8 positions: an event is passed if it is among the moved entries.",
+    ),
+];
+
+/// Bound that the checker proves on the compiled function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CompiledBound {
+    /// Name of the exported function.
+    pub(crate) name: String,
+    /// Meaning of the bound, a sentence.
+    meaning: String,
+    file: PathBuf,
+    /// Names and bits of the free numbers.
+    pub(crate) numbers: Vec<(String, u32)>,
+}
+
+impl CompiledBound {
+    /// Returns true if the function fails on purpose, so that the checker must refute it.
+    pub(crate) fn is_control(&self) -> bool {
+        self.name.starts_with(CONTROL)
+    }
+}
+
+/// Row of the page's list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BoundRow {
+    name: String,
+    meaning: String,
+    place: String,
+    method: &'static str,
+}
+
+impl fmt::Display for BoundRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, meaning, place, method } = self;
+        write!(f, "| `{name}` | {meaning} | `{place}` | {method} |")
+    }
+}
+
+/// Returns the compiled bounds of the sources, controls among them.
+pub(crate) fn compiled(sources: &[RustSource]) -> Vec<CompiledBound> {
+    let mut bounds = Vec::new();
+    for source in sources.iter().filter(|source| source.path.starts_with(FOLDER)) {
+        source.each(|tokens| {
+            let macros = ident(tokens.first()).is_some_and(|name| name == "bound" || name == "control");
+            let body =
+                group(tokens.get(2), Delimiter::Brace).filter(|_| macros && is_punct(tokens.get(1), '!'));
+            bounds.extend(body.and_then(|body| bound(source, &inside(body))));
+        });
+    }
+    bounds.sort_by(|one, other| (&one.file, &one.name).cmp(&(&other.file, &other.name)));
+    bounds
+}
+
+/// Returns the rows of the page's list.
+pub(crate) fn rows(sources: &[RustSource]) -> Vec<BoundRow> {
+    let compiled = compiled(sources).into_iter().filter(|bound| !bound.is_control()).map(|bound| BoundRow {
+        name: bound.name,
+        meaning: bound.meaning,
+        place: bound.file.display().to_string(),
+        method: "all values",
+    });
+    let enumerated = ENUMERATIONS.iter().map(|(package, test, meaning)| BoundRow {
+        name: test.rsplit("::").next().unwrap_or_default().to_owned(),
+        meaning: (*meaning).to_owned(),
+        place: format!("{package}: {test}"),
+        method: "all cases",
+    });
+    compiled.chain(enumerated).collect()
+}
+
+/// Compares the page with the list, and checks that each test of the list exists.
+pub(super) fn check(tracked: &[TrackedFile], sources: &[RustSource]) -> Vec<TidyFinding> {
+    let page = tracked.iter().find(|file| file.path.ends_with(PAGE)).map_or("", |file| &file.text);
+    compare(page, sources)
+}
+
+fn compare(page: &str, sources: &[RustSource]) -> Vec<TidyFinding> {
+    let finding = |what, remedy| TidyFinding { file: PAGE.into(), line: 1, rule: "proofs", what, remedy };
+    let expected: Vec<_> = rows(sources).iter().map(ToString::to_string).collect();
+    let told: Vec<_> = page.lines().filter(|line| line.starts_with("| `")).collect();
+    let remedy = "replace the page's rows by the output of `cargo xtask prove --list`";
+    let missing = expected.iter().filter(|row| !told.contains(&row.as_str()));
+    let left_over = told.iter().filter(|row| !expected.iter().any(|expected| expected == *row));
+    let mut findings: Vec<_> =
+        missing.map(|row| finding(format!("the page has no row {row}"), remedy)).collect();
+    findings.extend(left_over.map(|row| finding(format!("the list has no row {row}"), remedy)));
+    for (package, test, _) in ENUMERATIONS {
+        let opening = format!("fn {}(", test.rsplit("::").next().unwrap_or(test));
+        let exists = sources.iter().any(|source| {
+            source.path.starts_with(format!("crates/{package}")) && source.text.contains(&opening)
+        });
+        if !exists {
+            findings.push(finding(format!("{package} has no test {test}"), "correct the list of tests"));
+        }
+    }
+    for bound in compiled(sources).iter().filter(|bound| bound.numbers.len() > MOST_NUMBERS) {
+        let what = format!("bound {} has more than {MOST_NUMBERS} numbers", bound.name);
+        findings.push(finding(what, "pack several numbers into one"));
+    }
+    findings
+}
+
+/// Reads a bound from the tokens of its macro: comments, `fn`, name and numbers.
+fn bound(source: &RustSource, tokens: &[TokenTree]) -> Option<CompiledBound> {
+    let start = (0..tokens.len()).find(|at| ident(tokens.get(*at)).is_some_and(|word| word == "fn"))?;
+    let name = ident(tokens.get(start + 1))?.to_string();
+    let numbers = numbers(&inside(group(tokens.get(start + 2), Delimiter::Parenthesis)?))?;
+    let lines: Vec<_> = (0..start).filter_map(|at| comment(&tokens[at..])).collect();
+    Some(CompiledBound { name, meaning: lines.join(" "), file: source.path.clone(), numbers })
+}
+
+/// Returns the text of a documentation comment, which tokens show as the attribute `doc`.
+fn comment(tokens: &[TokenTree]) -> Option<String> {
+    let words = inside(attribute(tokens)?);
+    ident(words.first()).filter(|word| *word == "doc")?;
+    let literal = words.get(2)?.to_string();
+    Some(literal.trim_start_matches('r').trim_matches('"').trim().to_owned())
+}
+
+/// Reads numbers and their unsigned types.
+fn numbers(tokens: &[TokenTree]) -> Option<Vec<(String, u32)>> {
+    let parameters = tokens.split(|token| is_punct(Some(token), ',')).filter(|part| !part.is_empty());
+    let number = |part: &[TokenTree]| {
+        let kind = ident(part.get(2))?.to_string();
+        Some((ident(part.first())?.to_string(), kind.strip_prefix('u')?.parse().ok()?))
+    };
+    parameters.map(number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(text: &str) -> RustSource {
+        let mut source = RustSource::sample(text);
+        source.path = "proofs/src/sample.rs".into();
+        source
+    }
+
+    #[test]
+    fn bounds_are_read_from_their_macros() {
+        let text = "bound! {\n /// One line,\n /// and `two`.\n fn one(a: u32, b: u8) if a > 1; { [true, false] }\n}\n\
+            control! { fn control_x(a: u64) if true; { a + 1 } }\n";
+        let bounds = compiled(&[source(text)]);
+        assert_eq!(bounds[1].meaning, "One line, and `two`.");
+        assert_eq!(bounds[1].numbers, [("a".to_owned(), 32), ("b".to_owned(), 8)]);
+        assert!(bounds[0].is_control() && !bounds[1].is_control());
+        assert_eq!(compiled(&[RustSource::sample(text)]), []);
+    }
+
+    #[test]
+    fn page_and_list_of_bounds_must_agree() {
+        let sources = [source("bound! {\n /// Holds.\n fn one(a: u32) if true; { [true, false] }\n}\n")];
+        let row = "| `one` | Holds. | `proofs/src/sample.rs` | all values |";
+        let of_row = |page: &str| {
+            let findings = compare(page, &sources).into_iter().map(|finding| finding.what);
+            findings.filter(|what| what.contains("`one`") || what.contains("`two`")).count()
+        };
+        assert_eq!(of_row(row), 0);
+        assert_eq!(of_row(&row.replace("Holds", "Fails")), 2);
+        assert_eq!(of_row(&format!("{row}\n| `two` | |")), 1);
+    }
+}
