@@ -11,6 +11,7 @@ mod descriptors;
 mod net_headers;
 mod pci;
 mod ring_indices;
+mod vfio_regions;
 mod vhost_messages;
 mod virtio_rings;
 mod work;

@@ -66,6 +66,11 @@ pub(crate) const ENUMERATIONS: &[(&str, &str, &str)] = &[
         "Three buffers of 0 to 5 bytes, 0 to 19 skipped: the other bytes stay in order.",
     ),
     (
+        "vfio-user",
+        "server::dma::tests::dma_window_ranges_are_compared_with_any_windows",
+        "All disjoint DMA windows in seven pages, all ranges: overlap and whole windows are those of the pages.",
+    ),
+    (
         "vhost-user",
         "inflight::tests::inflight_memory_has_room_for_any_rings",
         "All queue sizes in both formats, nine numbers of rings: whole cache lines, with room for each record.",
@@ -74,6 +79,11 @@ pub(crate) const ENUMERATIONS: &[(&str, &str, &str)] = &[
         "vhost-user",
         "inflight::tests::inflight_records_are_read_inside_the_memory_and_once",
         "1 to 3 rings of 0 to 9 descriptors in 0 to 1,200 bytes: each byte inside is read once at most.",
+    ),
+    (
+        "vhost-user",
+        "message::request::tests::vhost_requests_of_any_length_are_refused_or_encoded_again",
+        "vhost-user requests of every kind, 0 to 400 equal bytes, are refused, or parsed from their own encoding.",
     ),
     (
         "virtio",

@@ -20,6 +20,14 @@ pub struct RegionInfo<'a> {
     pub sparse: &'a [SparseArea],
 }
 
+impl RegionInfo<'_> {
+    /// Returns true if the region has `flag` (readable or writable) and contains all `count` bytes from `offset` on.
+    pub fn allows(&self, offset: u64, count: usize, flag: u32) -> bool {
+        let end = offset.checked_add(count as u64);
+        self.flags & flag != 0 && end.is_some_and(|end| end <= self.size)
+    }
+}
+
 /// DMA window of the client. The session checks size, wrap-around, alignment and overlap before the device sees it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct DmaWindow<F> {

@@ -181,3 +181,50 @@ fn bounds(iova: u64, size: u64) -> Result<(u64, u64), Errno> {
     let end = iova.checked_add(size).ok_or(Errno::EINVAL)?;
     Ok((iova, end - 1))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{DmaWindowRange, DmaWindowTable, bounds};
+    use alloc::vec::Vec;
+
+    /// Pages of the tests' address space.
+    const PAGES: u64 = 7;
+
+    /// Returns all sets of disjoint windows, each window as its first and last page.
+    fn window_sets() -> impl Iterator<Item = Vec<(u64, u64)>> {
+        // Each page is free, begins a window, or continues the window of the page before.
+        (0..3_usize.pow(PAGES as u32)).filter_map(|case| {
+            let mut windows: Vec<(u64, u64)> = Vec::new();
+            for page in 0..PAGES {
+                match case / 3_usize.pow(page as u32) % 3 {
+                    0 => {}
+                    1 => windows.push((page, page)),
+                    _ => match windows.last_mut() {
+                        Some(window) if window.1 + 1 == page => window.1 = page,
+                        _ => return None,
+                    },
+                }
+            }
+            Some(windows)
+        })
+    }
+
+    #[test]
+    fn dma_window_ranges_are_compared_with_any_windows() {
+        let bytes = |(first, last): (u64, u64)| bounds(first << 12, (last + 1 - first) << 12).unwrap();
+        for windows in window_sets() {
+            let mut table = DmaWindowTable::new(PAGES as usize);
+            for (first, last) in windows.iter().map(|window| bytes(*window)) {
+                table.insert(DmaWindowRange { first, last });
+            }
+            for (first, last) in (0..PAGES).flat_map(|first| (first..PAGES).map(move |last| (first, last))) {
+                let touched = || windows.iter().filter(|window| window.0 <= last && window.1 >= first);
+                let whole = touched().all(|window| first <= window.0 && window.1 <= last);
+                let (start, end) = bytes((first, last));
+                assert_eq!(table.overlaps(start, end), touched().count() > 0, "{windows:?} {first} {last}");
+                let holds = table.holds_whole_windows(start, end);
+                assert_eq!(holds, touched().count() > 0 && whole, "{windows:?} {first} {last}");
+            }
+        }
+    }
+}

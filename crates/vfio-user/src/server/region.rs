@@ -163,7 +163,5 @@ fn store<F, D: ServedDevice<F>>(
 
 /// Returns true if the whole access lies in a region that has `flag` (readable or writable).
 fn allowed<F, D: ServedDevice<F>>(device: &D, region: u32, offset: u64, count: usize, flag: u32) -> bool {
-    let Some(info) = device.region(region) else { return false };
-    let end = offset.checked_add(count as u64);
-    info.flags & flag != 0 && end.is_some_and(|end| end <= info.size)
+    device.region(region).is_some_and(|info| info.allows(offset, count, flag))
 }

@@ -364,3 +364,29 @@ fn encode_config(access: &DeviceConfigAccess) -> Vec<u8> {
     };
     [head.as_bytes(), contents].concat()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{FrontendRequest, RequestCode};
+
+    #[test]
+    fn vhost_requests_of_any_length_are_refused_or_encoded_again() {
+        let mut parsed = 0;
+        for (code, fill) in
+            RequestCode::ALL.into_iter().flat_map(|code| [0, 1, 2, 0xff].map(|fill| (code, fill)))
+        {
+            for length in 0..=400 {
+                let body = alloc::vec![fill; length];
+                let Ok(request) = FrontendRequest::parse(code, &body) else { continue };
+                assert_eq!(request.code(), code);
+                assert_eq!(
+                    FrontendRequest::parse(code, &request.encode()),
+                    Ok(request),
+                    "{code:?}, {length} bytes"
+                );
+                parsed += 1;
+            }
+        }
+        assert!(parsed > 50, "{parsed}");
+    }
+}
