@@ -1,12 +1,14 @@
 //! Recent events of the host: the lines of its log as records, for `softiov events`. A process has one list of events,
 //! as it has one log, which fills the list.
 //!
-//! The list is bounded in records and bytes. A client that asks too late receives the number of lost events.
+//! The list is bounded in records and bytes. When it is full, it loses the oldest event of the function, port or interface
+//! with the most events, so that a guest whose events never end does not remove those of others. A client that asks too late
+//! receives the number of lost events.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -99,7 +101,10 @@ impl FromStr for EventPosition {
 
 #[derive(Debug)]
 struct EventHistory {
-    events: VecDeque<HostEvent>,
+    /// Kept events by number.
+    events: BTreeMap<u64, HostEvent>,
+    /// Numbers of the kept events about each function, port or interface, or about the whole host.
+    numbers: BTreeMap<Option<String>, VecDeque<u64>>,
     bytes: usize,
     last: u64,
 }
@@ -125,7 +130,7 @@ fn with<T>(what: impl FnOnce(&mut EventHistory) -> T) -> T {
 
 impl EventHistory {
     const fn new() -> Self {
-        Self { events: VecDeque::new(), bytes: 0, last: 0 }
+        Self { events: BTreeMap::new(), numbers: BTreeMap::new(), bytes: 0, last: 0 }
     }
 
     fn note(&mut self, mut event: HostEvent) {
@@ -133,23 +138,30 @@ impl EventHistory {
         event.number = self.last;
         cut(&mut event);
         self.bytes += size(&event);
-        self.events.push_back(event);
+        self.numbers.entry(event.about.clone()).or_default().push_back(event.number);
+        self.events.insert(event.number, event);
         while self.events.len() > MOST || self.bytes > ROOM {
-            self.bytes -= self.events.pop_front().as_ref().map_or(0, size);
+            self.drop_one();
         }
     }
 
+    /// Drops the oldest event about the function, port or interface with the most events.
+    fn drop_one(&mut self) {
+        let most = self.numbers.iter_mut().max_by_key(|(_, numbers)| numbers.len());
+        let oldest = most.and_then(|(_, numbers)| numbers.pop_front());
+        let dropped = oldest.and_then(|number| self.events.remove(&number));
+        self.bytes -= dropped.as_ref().map_or(0, size);
+        self.numbers.retain(|_, numbers| !numbers.is_empty());
+    }
+
     fn after(&self, number: u64) -> RecentEvents {
-        let first = self.last - self.events.len() as u64 + 1;
         // A number beyond the last is of a predecessor, so all events of this process are new.
-        let wanted = if number > self.last { first } else { number + 1 };
-        let from = wanted.saturating_sub(first) as usize;
-        let events: Vec<HostEvent> = self.events.iter().skip(from).take(IN_ONE_ANSWER).cloned().collect();
-        RecentEvents {
-            lost: if number == 0 { 0 } else { first.saturating_sub(wanted) },
-            more: events.last().is_some_and(|event| event.number < self.last),
-            events,
-        }
+        let before = if number > self.last { 0 } else { number };
+        let mut kept = self.events.range(before + 1..).map(|(_, event)| event);
+        let events: Vec<HostEvent> = kept.by_ref().take(IN_ONE_ANSWER).cloned().collect();
+        let more = kept.next().is_some();
+        let end = events.last().filter(|_| more).map_or(self.last, |event| event.number);
+        RecentEvents { lost: if before == 0 { 0 } else { end - before - events.len() as u64 }, more, events }
     }
 }
 
@@ -219,6 +231,25 @@ mod tests {
     }
 
     #[test]
+    fn noisy_function_evicts_no_events_of_others() {
+        let mut kept = EventHistory::new();
+        let about = |vf: &str| HostEvent { about: Some(vf.to_owned()), ..event("x") };
+        kept.note(event("started"));
+        (0..10).for_each(|_| kept.note(about("pf0vf0")));
+        (0..2 * MOST).for_each(|_| kept.note(about("pf0vf1")));
+        let of = |vf: Option<&str>| kept.events.values().filter(|event| event.about.as_deref() == vf).count();
+        assert_eq!([of(None), of(Some("pf0vf0")), of(Some("pf0vf1"))], [1, 10, MOST - 11]);
+        let first = kept.after(11).events[0].number;
+        assert_eq!(
+            numbers(&kept, 11),
+            (Some(first), Some(first + 255), first - 12, true),
+            "the lost ones between"
+        );
+        assert_eq!(numbers(&kept, 5), (Some(6), Some(first + 249), first - 12, true));
+        assert_eq!(numbers(&kept, first).2, 0);
+    }
+
+    #[test]
     fn event_number_beyond_the_newest_event_lists_all_events() {
         let mut kept = EventHistory::new();
         kept.note(event("x"));
@@ -234,6 +265,7 @@ mod tests {
             kept.note(long.clone());
         }
         assert!(kept.bytes <= ROOM && kept.events.len() > 100, "{} bytes", kept.bytes);
-        assert!(kept.events[0].fields.is_empty() && kept.events[0].event.starts_with('ä'));
+        let first = &kept.after(0).events[0];
+        assert!(first.fields.is_empty() && first.event.starts_with('ä'));
     }
 }

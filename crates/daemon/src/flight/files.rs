@@ -1,8 +1,10 @@
 //! Files with the flight recordings of quarantined VFs: `flight/VF-TIME.json` in the state folder. A separate thread
-//! writes the files, so that no port waits. The thread keeps [`MOST`] files, and deletes the oldest.
+//! writes the files, so that no port waits. The thread keeps [`MOST`] files, and deletes the oldest of the VF with the most.
 
 use super::recording::{FlightRecording, PendingFlightRecording};
 use host::confine::{PreparedSandbox, SandboxError};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -79,14 +81,35 @@ fn write(folder: &Path, recording: &FlightRecording) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Removes the oldest flight recordings from the folder, to make room for one more.
+/// Removes flight recordings from the folder, to make room for one more: each time the oldest one of the VF with the most.
 fn make_room(folder: &Path) -> io::Result<()> {
-    let time = |path: &Path| path.file_stem()?.to_str()?.rsplit_once('-')?.1.parse::<u64>().ok();
-    let entries = fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut files: Vec<(u64, PathBuf)> = entries.filter_map(|path| Some((time(&path)?, path))).collect();
-    files.sort();
-    let surplus = (files.len() + 1).saturating_sub(MOST);
-    files.iter().take(surplus).try_for_each(|(_, path)| fs::remove_file(path))
+    let mut files: BTreeMap<String, VecDeque<(u64, PathBuf)>> = BTreeMap::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if let Some((vf, time)) = named(&path) {
+            files.entry(vf).or_default().push_back((time, path));
+        }
+    }
+    let of_vf = |files: &mut VecDeque<(u64, PathBuf)>| {
+        files.make_contiguous().sort();
+        files.len()
+    };
+    let count: usize = files.values_mut().map(of_vf).sum();
+    for _ in MOST..=count {
+        // Of VFs with equally many, the one with the oldest file.
+        let oldest = |files: &VecDeque<(u64, PathBuf)>| Reverse(files.front().map(|(time, _)| *time));
+        let most = files.values_mut().max_by_key(|files| (files.len(), oldest(files)));
+        if let Some((_, path)) = most.and_then(VecDeque::pop_front) {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the name of the VF and the time of a flight recording's file, or `None` for another file.
+fn named(path: &Path) -> Option<(String, u64)> {
+    let (vf, time) = path.file_stem()?.to_str()?.rsplit_once('-')?;
+    Some((vf.to_owned(), time.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -111,6 +134,23 @@ mod tests {
         names.sort();
         assert_eq!(names.len(), MOST);
         assert_eq!(names[0].to_str(), Some("___pf0vf0-00000000000000000006.json"));
+    }
+
+    #[test]
+    fn flight_files_of_one_vf_leave_those_of_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |vf: &str, time_ns| FlightRecording { vf: vf.into(), ..recording(time_ns) };
+        for time in 1..=3 {
+            write(folder.path(), &of("pf0vf1", time)).unwrap();
+        }
+        for time in 10..10 + 2 * MOST as u64 {
+            write(folder.path(), &of("pf0vf2", time)).unwrap();
+        }
+        let count = |vf: &str| {
+            let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+            names.filter(|name| name.to_str().unwrap().starts_with(vf)).count()
+        };
+        assert_eq!((count("pf0vf1"), count("pf0vf2")), (3, MOST - 3));
     }
 
     #[test]
