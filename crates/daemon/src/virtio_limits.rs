@@ -29,4 +29,8 @@ pub(crate) const LIMITS: CardFamilyLimits = CardFamilyLimits {
          \"82576\"",
     ),
     storm_blocks: (1 << 19) - 1,
+    filters: Err(
+        "a VF of family = \"virtio\" has no filters that its guest requests, because it receives by the address that it \
+         sends from; remove the setting, or use family = \"82576\" or \"avf\"",
+    ),
 };

@@ -1,5 +1,6 @@
 //! Errors for a refused policy: each names its setting, the value and the remedy.
 
+use crate::filters::FilterKind;
 use crate::limits::WINDOWS_MS;
 use crate::vlan::{PRIORITIES, VLANS};
 use core::fmt;
@@ -32,6 +33,22 @@ pub enum PolicyError {
     /// All VLAN filters of the card are in use.
     #[error("all VLAN filters of the card are in use; remove VLANs from other VFs")]
     NoVlanFilter,
+    /// The number of filters of a quota, the first one, exceeds the family's limit, the second.
+    #[error("{0} = {1} is out of range (0 to {2})")]
+    FilterQuota(&'static str, u16, u16),
+    /// The guaranteed number of filters, the first one, is above the limit, the second.
+    #[error(
+        "{setting} = {1} is above {limit} = {2}; lower {setting} or raise {limit}",
+        setting = .0.min_setting(), limit = .0.max_setting()
+    )]
+    FilterQuotas(FilterKind, u16, u16),
+    /// The filters that are guaranteed to the port's VFs, the first number, exceed those of the card, the second.
+    #[error(
+        "the {0} filters guaranteed to the port's VFs ({setting}), with those of port VLANs, are {1}, and the card has \
+         {2} for them; lower {setting} of some VFs",
+        setting = .0.min_setting()
+    )]
+    Guarantees(FilterKind, usize, usize),
     /// The transmit rate is above the speed of the link, both in Mb/s.
     #[error("transmit rate {0} Mb/s exceeds the link's {1} Mb/s; 0 is no limit")]
     Rate(u32, u32),
@@ -88,6 +105,8 @@ impl PolicyError {
             Self::Mac(_) | Self::MacInUse(..) => "mac",
             Self::Vlan(_) | Self::VlanNotAllowed(_) | Self::NoVlanFilter => "vlan",
             Self::Priority(_) => "qos",
+            Self::FilterQuota(setting, ..) => setting,
+            Self::FilterQuotas(kind, ..) | Self::Guarantees(kind, ..) => kind.min_setting(),
             Self::Rate(..) | Self::NoLink => "max_tx_rate",
             Self::LeastRate => "min_tx_rate",
             Self::Mtu(..) => "max_mtu",

@@ -9,6 +9,9 @@
 //! | `vlan` | VLAN ids and sets of them |
 //! | `conduct` | kinds of conduct, and their thresholds |
 //! | `guards` | guards of a VF's frames |
+//! | `filters` | receive filters that guests request, and their quotas |
+//! | `quota` | the check of a VF's quotas |
+//! | `guarantees` | filters guaranteed to the VFs of a port |
 //! | `limits` | abilities of a family |
 //! | `error` | refusals, each with its setting |
 //!
@@ -22,14 +25,19 @@ extern crate alloc;
 
 mod conduct;
 mod error;
+mod filters;
+mod guarantees;
 mod guards;
 mod limits;
 mod port;
+mod quota;
 mod vf;
 mod vlan;
 
 pub use conduct::{ConductLimits, DEFAULT_CONDUCT, KINDS, Offence, OffenceAction, OffenceThresholds};
 pub use error::{AddressOwner, PolicyError, RefusedVf};
+pub use filters::{FilterKind, FilterQuota, FilterQuotas, FilterTables, FilterUse};
+pub use guarantees::check_guarantees;
 pub use guards::{FrameGuards, MOST_IPS, SourceIps};
 pub use limits::{CardFamilyLimits, WINDOWS_MS};
 pub use port::{MIRROR_RULES, PortPolicy, STORM_BLOCK, StormControl, VfMirrorRule};

@@ -1,6 +1,7 @@
 //! Abilities of a family of cards, on which its policies depend. Each family has them as a constant beside its PF
 //! driver.
 
+use crate::filters::FilterTables;
 use core::ops::RangeInclusive;
 
 /// Valid lengths of storm control's counting window, in milliseconds.
@@ -27,6 +28,8 @@ pub struct CardFamilyLimits {
     pub rss: Result<(), &'static str>,
     /// Highest threshold of storm control, in blocks per window.
     pub storm_blocks: u32,
+    /// Tables of receive filters that VFs request. `Err` is the reason why the family has none, and the remedy.
+    pub filters: Result<FilterTables, &'static str>,
 }
 
 /// Limits of an imaginary family of cards for tests: it supports every setting, and counts storms in 19 bits.
@@ -41,4 +44,5 @@ pub(crate) const TOY: CardFamilyLimits = CardFamilyLimits {
     interrupts: Ok(123..=1_000_000),
     rss: Ok(()),
     storm_blocks: (1 << 19) - 1,
+    filters: Ok(FilterTables { mac: 19, vlan: 31, is_shared: true }),
 };

@@ -1,8 +1,10 @@
 //! Settings of one VF by the administrator.
 
 use crate::error::PolicyError;
+use crate::filters::FilterQuotas;
 use crate::guards::FrameGuards;
 use crate::limits::CardFamilyLimits;
+use crate::quota;
 use crate::vlan::{PRIORITIES, PortVlan, VLANS, VlanSet};
 use core::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
@@ -57,6 +59,9 @@ pub struct VfPolicy {
     /// Guards of the VF's frames.
     #[serde(skip)]
     pub guards: FrameGuards,
+    /// Quotas of the filters that the VF's guest requests.
+    #[serde(skip)]
+    pub quotas: FilterQuotas,
 }
 
 impl Default for VfPolicy {
@@ -77,6 +82,7 @@ impl Default for VfPolicy {
             max_tx_rate: 0,
             share_mac: false,
             guards: FrameGuards::default(),
+            quotas: FilterQuotas::default(),
         }
     }
 }
@@ -100,6 +106,7 @@ impl VfPolicy {
             limits.rss.map_err(|why| PolicyError::Unsupported("rss", why))?;
         }
         self.interrupts.check(&limits.interrupts)?;
+        quota::check(&self.quotas, &limits.filters)?;
         self.vlan.map_or(Ok(()), |vlan| self.check_vlan(vlan))
     }
 

@@ -98,14 +98,16 @@ fn share_mac_policy_lets_two_vfs_have_the_same_address() {
 }
 
 #[test]
-fn additional_mac_addresses_of_vfs_share_one_limit() {
+fn additional_mac_addresses_of_vfs_share_one_table() {
     let mut bench = DrivenCardFixture::new(2);
     let mac = |n| MacAddress([2, 6, 6, 6, 6, n]);
-    // 24 entries: the port's, three reserved ones, and those of two VFs.
-    for n in 0..18 {
+    // 24 entries: the port's, three reserved ones, those of two VFs, and one that is guaranteed to VF 1.
+    for n in 0..17 {
         bench.on(0, |vf, hal| vf.add_mac(hal, mac(n))).unwrap();
     }
     bench.on(0, |vf, hal| vf.add_mac(hal, mac(3))).unwrap();
+    bench.on(0, |vf, hal| vf.add_mac(hal, mac(98))).expect_err("the last one is guaranteed to VF 1");
+    bench.on(1, |vf, hal| vf.add_mac(hal, mac(98))).unwrap();
     let refused = bench.on(1, |vf, hal| vf.add_mac(hal, mac(99)));
     assert_eq!(refused, Err(VfError::Mailbox(MailboxError::Refused(0x2_0002))));
     let counters = bench.card.pf_driver().unwrap().counters(index(1));

@@ -7,7 +7,7 @@ use super::vf_count::vf_count;
 use super::{HostConfig, PortConfig, VfConfig};
 use crate::settings::{PortSettings, SettingError, SettingLayers, SettingsGroup, VfSettings};
 use pcie::MAX_VFS;
-use policy::{CardFamilyLimits, PortPolicy};
+use policy::{CardFamilyLimits, PortPolicy, check_guarantees};
 
 impl HostConfig {
     /// Computes the policies of all ports and VFs from their present settings.
@@ -47,7 +47,12 @@ impl PortConfig {
             policy.check(limits).map_err(|error| named(&self.name, error.into()))?;
         }
         self.policy = policy;
-        self.vfs.iter_mut().try_for_each(|vf| vf.resolve(addresses))
+        self.vfs.iter_mut().try_for_each(|vf| vf.resolve(addresses))?;
+        let policies: Vec<_> = self.vfs.iter().map(|vf| vf.policy).collect();
+        check_guarantees(&policies, self.family.limits()).map_err(|(vf, error)| {
+            let owner = self.vfs.get(vf.index()).map_or(&self.name, |vf| &vf.name);
+            named(owner, error.into())
+        })
     }
 
     /// Returns the settings of the port with their values in force.

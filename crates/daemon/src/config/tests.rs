@@ -7,8 +7,8 @@ use super::uplink::{UplinkConfig, XdpMode};
 use super::{ConfigError, HostConfig, MAX_PORTS};
 use pcie::{VfIndex, VfSet};
 use policy::{
-    InterruptBounds, Offence, OffenceThresholds, PortPolicy, PortVlan, StormControl, VfLinkPolicy,
-    VfMirrorRule, VfPolicy, VlanSet,
+    FilterQuota, FilterQuotas, InterruptBounds, Offence, OffenceThresholds, PortPolicy, PortVlan,
+    StormControl, VfLinkPolicy, VfMirrorRule, VfPolicy, VlanSet,
 };
 use std::path::Path;
 
@@ -135,6 +135,10 @@ const EVERYTHING: &str = r#"
     allmulti = false
     max_mtu = 1500
     share_mac = true
+    min_mac_filters = 3
+    max_mac_filters = 5
+    min_vlan_filters = 4
+    max_vlan_filters = 9
     rss = true
     min_interrupts = 500
     max_interrupts = 20000
@@ -164,6 +168,7 @@ fn every_documented_setting_is_accepted() {
         max_tx_rate: 250,
         share_mac: true,
         guards: policy::FrameGuards::default(),
+        quotas: FilterQuotas { mac: FilterQuota { min: 3, max: 5 }, vlan: FilterQuota { min: 4, max: 9 } },
     };
     assert_eq!((vf.name.as_str(), vf.policy), ("leftvf1", expected));
     let index = |n| VfIndex::new(n).unwrap();

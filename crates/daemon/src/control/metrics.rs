@@ -4,6 +4,7 @@
 mod answers;
 
 use super::status::{PortStatus, VfStatus, VirtioDeviceCounts};
+use policy::FilterKind;
 use prometheus::core::Collector;
 use prometheus::{CounterVec, Error, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 
@@ -137,6 +138,14 @@ pub(crate) fn text(ports: &[PortStatus]) -> Result<String, Error> {
         let metric = gauge(&registry, name, help, &["pf", "vf"])?;
         for (port, vf) in vfs() {
             metric.with_label_values(&[port, &vf.index.to_string()]).set(signed(read(vf)));
+        }
+    }
+    let filters = "Filters of the VF, by kind";
+    let filters = gauge(&registry, "softiov_vf_filters", filters, &["pf", "vf", "kind"])?;
+    for (port, vf) in vfs() {
+        let uses = vf.quotas.map(|of| [(FilterKind::Mac, of.mac), (FilterKind::Vlan, of.vlan)]);
+        for (kind, of) in uses.into_iter().flatten() {
+            filters.with_label_values(&[port, &vf.index.to_string(), kind.name()]).set(of.used.into());
         }
     }
     for (name, help, read) in COUNTS {

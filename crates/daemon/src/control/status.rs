@@ -169,6 +169,9 @@ pub struct VfStatus {
     /// Address filters by which the guest receives frames.
     #[serde(default)]
     pub filters: VfFilterStatus,
+    /// Use of the VF's quotas of filters; missing for a virtio VF, which requests none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quotas: Option<VfQuotaStatus>,
     /// Settings of the VF in force.
     pub settings: VfSettings,
     /// Source of each setting that the configuration file or a command has set, by the setting's name.
@@ -214,6 +217,32 @@ pub struct VfFilterStatus {
     pub cut: bool,
 }
 
+/// Use of a VF's quotas of filters that its guest requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct VfQuotaStatus {
+    /// MAC addresses that the guest has added; with family "avf" all its addresses and groups.
+    pub mac: FilterQuotaStatus,
+    /// VLANs that the guest has joined, or its port VLAN.
+    pub vlan: FilterQuotaStatus,
+}
+
+/// Use of one quota of filters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FilterQuotaStatus {
+    /// Number of filters that the VF uses.
+    pub used: u16,
+    /// Number of filters that other VFs cannot take from the VF.
+    pub guaranteed: u16,
+    /// Greatest number of filters that the VF may have.
+    pub most: u16,
+}
+
+impl From<policy::FilterUse> for FilterQuotaStatus {
+    fn from(policy::FilterUse { used, guaranteed, most }: policy::FilterUse) -> Self {
+        Self { used, guaranteed, most }
+    }
+}
+
 /// Gives access to the function's fields: `vf.rx` is `vf.function.rx`, as in the JSON.
 impl Deref for VfStatus {
     type Target = FunctionStatus;
@@ -252,6 +281,10 @@ pub fn remedy(reason: &str) -> Option<&'static str> {
         "address-fixed" | "promiscuity" => "trust on",
         "multicast-promiscuity" => "allmulti on",
         "mtu-limit" => "a larger max_mtu",
+        "no-filter" => "a larger min_mac_filters, or max_mac_filters if the VF has one",
+        "no-vlan-filter" => "a larger min_vlan_filters, or max_vlan_filters if the VF has one",
+        "too-many-addresses" => "a larger max_mac_filters",
+        "too-many-vlans" => "a larger max_vlan_filters",
         "vlan-fixed" => "vlan 0",
         "vlan-not-allowed" => "the VLAN in vlans",
         _ => return None,

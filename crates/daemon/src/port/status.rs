@@ -80,7 +80,7 @@ impl PortStatusSource<'_> {
         let vf = slot.function.vf()?;
         let counters = self.engine.card_mut().counters(slot.function);
         let function = self.function_status(slot, &counters);
-        let ReportedVfState { mac, vlans, link, active, filters, settings, conduct, mailbox } =
+        let ReportedVfState { mac, vlans, link, active, filters, quotas, settings, conduct, mailbox } =
             self.engine.card().vf_status(vf)?;
         let claims = self.engine.refused_claims(vf);
         let counts = GuardReason::ALL.into_iter().zip(self.engine.guarded_frames(vf));
@@ -96,6 +96,7 @@ impl PortStatusSource<'_> {
             link,
             active,
             filters,
+            quotas,
             settings,
             origins: BTreeMap::new(),
             conduct,

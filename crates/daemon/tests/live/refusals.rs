@@ -3,9 +3,11 @@
 
 use crate::support::eventually;
 use crate::support::guest::VfGuest;
+use crate::support::http;
 use crate::support::live::LiveHost;
 use crate::support::machine::VmWithPciFunction;
 use crate::support::qemu::{self, QemuClient};
+use daemon::control::status::FilterQuotaStatus;
 use daemon::settings::VfSettings;
 use driver::Hal;
 use driver::vf::{MailboxError, Vf, VfError};
@@ -125,10 +127,10 @@ fn administrator_cannot_assign_a_mac_address_twice() {
 }
 
 #[test]
-fn mac_filter_is_refused_when_all_13_shared_filters_are_used() {
+fn mac_filters_guaranteed_to_other_vfs_are_refused() {
     let mut world = guest(VfSettings::default());
     let address = |n| MacAddress([2, 7, 7, 7, 7, n]);
-    for n in 0..13 {
+    for n in 0..7 {
         world.1.vf.add_mac(&mut world.1.machine, address(n)).unwrap();
     }
     assert_refused(&mut world, "no-filter", |vf, hal| vf.add_mac(hal, address(13)));
@@ -147,12 +149,47 @@ fn vlan_outside_the_administrators_list_is_refused() {
 }
 
 #[test]
-fn vlan_is_refused_when_all_vlan_filters_are_used() {
+fn vlan_filters_guaranteed_to_other_vfs_are_refused() {
     let mut world = guest(VfSettings::default());
-    for vlan in 1..32 {
+    for vlan in 1..20 {
         world.1.vf.set_vlan(&mut world.1.machine, vlan, true).unwrap();
     }
     assert_refused(&mut world, "no-vlan-filter", |vf, hal| vf.set_vlan(hal, 32, true));
+}
+
+/// Tests the whole way of a quota: settings, requests of two guests, a reset, the status and the metrics.
+#[test]
+fn guaranteed_filters_stay_free_and_a_lost_client_returns_them() {
+    let (live, mut greedy) = guest(VfSettings { max_mac_filters: Some(4), ..VfSettings::default() });
+    let address = |n| MacAddress([2, 7, 7, 7, 7, n]);
+    let granted = |vf: &mut VfGuest<QemuClient>, first: u16| {
+        let ids = first..first + 100;
+        ids.take_while(|vlan| vf.vf.set_vlan(&mut vf.machine, *vlan, true).is_ok()).count()
+    };
+    let macs = (0..9).take_while(|n| greedy.vf.add_mac(&mut greedy.machine, address(*n)).is_ok()).count();
+    assert_eq!((macs, granted(&mut greedy, 1)), (4, 19));
+    let quotas = live.show(0).quotas.expect("an 82576 VF has quotas");
+    let triple = |of: FilterQuotaStatus| (of.used, of.guaranteed, of.most);
+    assert_eq!((triple(quotas.mac), triple(quotas.vlan)), ((4, 1, 4), (19, 2, 31)));
+    let metrics = http::ask(&live.control_socket(), "GET", "/metrics", "").body;
+    assert!(metrics.contains(r#"softiov_vf_filters{kind="vlan",pf="pf0",vf="0"} 19"#), "{metrics}");
+    let mut neighbour = VfGuest::under_qemu(&live, 1);
+    assert_eq!(granted(&mut neighbour, 1_000), 2, "what is guaranteed, and nothing is left");
+    drop(greedy);
+    eventually("the filters of the lost client are free", || live.show(0).quotas.unwrap().vlan.used == 0);
+    eventually("the refused VLAN is joined", || live.show(1).vlans.contains(&1_002));
+}
+
+#[test]
+fn guarantees_of_more_filters_than_the_card_has_are_refused() {
+    let live = guest(VfSettings::default()).0;
+    let refusal = live.refusal(0, VfSettings { min_vlan_filters: Some(20), ..VfSettings::default() });
+    assert!(
+        refusal.contains("min_vlan_filters") && refusal.contains("are 32, and the card has 31"),
+        "{refusal}"
+    );
+    live.change(0, VfSettings { min_vlan_filters: Some(19), ..VfSettings::default() });
+    assert_eq!(live.show(0).settings.min_vlan_filters, Some(19));
 }
 
 #[test]

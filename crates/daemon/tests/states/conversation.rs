@@ -84,6 +84,7 @@ fn policy() -> impl Strategy<Value = VfPolicy> {
                 max_tx_rate: rate * 20,
                 share_mac: spoofchk != rss,
                 guards: policy::FrameGuards::default(),
+                quotas: policy::FilterQuotas::default(),
             }
         },
     )

@@ -84,14 +84,22 @@ pub enum MailboxRefusal {
          functions, or with trust"
     )]
     AddressInUse,
-    /// Every entry of the receive-address table is in use.
-    #[error("all MAC address filters of the card are in use; remove addresses from other VFs")]
+    /// The VF has as many addresses as its policy allows, or the other entries of the receive-address table are in use or
+    /// guaranteed to other VFs.
+    #[error(
+        "the VF has max_mac_filters MAC address filters, or all that are not guaranteed to other VFs are in use; raise \
+         min_mac_filters of the VF"
+    )]
     NoFilter,
     /// The administrator has put the VF on one VLAN, so it may not join others.
     #[error("the administrator set the VF's port VLAN, so the guest cannot join another VLAN")]
     VlanFixed,
-    /// Every entry of the VLAN filter table (VLVF) is in use.
-    #[error("all VLAN filters of the card are in use; remove VLANs from other VFs")]
+    /// The VF has as many VLANs as its policy allows, or the other entries of the VLAN filter table (VLVF) are in use or
+    /// guaranteed to other VFs.
+    #[error(
+        "the VF has max_vlan_filters VLAN filters, or all that are not guaranteed to other VFs are in use; raise \
+         min_vlan_filters of the VF"
+    )]
     NoVlanFilter,
     /// The requested VLAN is not in the administrator's list.
     #[error("the requested VLAN is not among the VF's allowed VLANs")]

@@ -48,6 +48,7 @@ impl From<EarlierVfPolicy> for ::policy::VfPolicy {
             max_tx_rate: policy.max_tx_rate,
             share_mac: false,
             guards: ::policy::FrameGuards::default(),
+            quotas: ::policy::FilterQuotas::default(),
         }
     }
 }

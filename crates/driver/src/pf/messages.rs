@@ -11,6 +11,8 @@ use i82576::bits::vlvf;
 use i82576::ids::MAX_FRAME;
 use i82576::mailbox::{INFO_MASK, INFO_SHIFT, MAX_MULTICAST, MULTICAST_OVERFLOW, WORDS, mac_filter, promisc};
 use i82576::{MacAddress, VfIndex};
+use pcie::VfSet;
+use policy::FilterKind;
 
 /// Reply to a mailbox request: the decision, and the part of the request that the reply repeats.
 pub(super) struct MailboxReply {
@@ -69,9 +71,18 @@ impl Pf {
                 self.use_mac(hal, vf, Some(mac));
                 Ok(())
             }
-            mac_filter::ADD => self.filters.add(hal, vf, mac, self.enabled),
+            mac_filter::ADD => self.add_mac(hal, vf, mac),
             _ => Err(MailboxRefusal::Unknown),
         }
+    }
+
+    /// Adds an address for the VF, if the VF's quota and the guarantees of the other VFs leave a filter for it.
+    fn add_mac<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, mac: MacAddress) -> Result<(), MailboxRefusal> {
+        let quota = self.state(vf).policy.quotas.mac;
+        if !self.filters.has(vf, mac) && !self.shares(FilterKind::Mac).admits(vf, quota, VfSet::NONE) {
+            return Err(MailboxRefusal::NoFilter);
+        }
+        self.filters.add(hal, vf, mac, self.enabled)
     }
 
     fn set_multicast<H: Hal>(

@@ -29,6 +29,7 @@ mod phy;
 mod policies;
 mod policy;
 mod port;
+mod quota;
 mod scaling;
 mod state;
 mod switch;

@@ -17,6 +17,9 @@ pub enum VfCountError {
     /// The new VF needs an address filter that an address added by another guest occupies, and no other filter is free.
     #[error("all MAC address filters are in use; remove addresses in the guests, or offer fewer VFs")]
     NoFilter,
+    /// The filters that are guaranteed to the VFs exceed the card's.
+    #[error("{0}")]
+    Guarantees(PolicyError),
 }
 
 impl Pf {
@@ -32,6 +35,7 @@ impl Pf {
             Some(new) => self.check_twins(vf, new, wanted),
             None => Ok(()),
         })?;
+        self.check_guarantees(VfIndex::all().zip(wanted.iter().copied()), self.enabled)?;
         self.check_vlan_filters(wanted)
     }
 
@@ -75,6 +79,8 @@ impl Pf {
             let policies = VfIndex::all().zip(wanted).filter(|(_, policy)| policy.vlan.is_some() == fixed);
             policies.for_each(|(vf, policy)| self.apply_policy(hal, vf, *policy));
         }
+        self.retry_withheld(hal);
+        self.follow_vlans(hal);
         Ok(())
     }
 
@@ -99,6 +105,8 @@ impl Pf {
             return Err(VfCountError::TooManyVfs(count));
         }
         let before = self.enabled;
+        let fits = self.check_guarantees(core::iter::empty(), count);
+        fits.map_err(|(_, error)| VfCountError::Guarantees(error))?;
         if count > before && !self.filters.make_room(hal, before, count) {
             return Err(VfCountError::NoFilter);
         }
@@ -111,6 +119,7 @@ impl Pf {
         for vf in VfIndex::all().filter(|vf| (before..count).contains(&vf.get())) {
             self.restore_defaults(hal, vf);
         }
+        self.retry_withheld(hal);
         self.follow_vlans(hal);
         Ok(())
     }

@@ -43,7 +43,11 @@ impl Pf {
     ) -> Result<(), PolicyError> {
         policy.check(&LIMITS)?;
         self.admit(vf, &policy, |_| false)?;
+        let fits = self.check_guarantees(core::iter::once((vf, policy)), self.enabled);
+        fits.map_err(|(_, error)| error)?;
         self.apply_policy(hal, vf, policy);
+        self.retry_withheld(hal);
+        self.follow_vlans(hal);
         Ok(())
     }
 

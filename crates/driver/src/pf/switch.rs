@@ -7,18 +7,17 @@
 //! `messages` and `policy` decide which requests are granted.
 
 use super::counters::MailboxRefusal;
+use super::limits::SHARED_FROM;
 use super::{Pf, VfState};
 use crate::hal::Hal;
 use i82576::bits::{rah, vlvf, vmolr};
 use i82576::ids::{MAX_VFS, RECEIVE_ADDRESSES, VLAN_FILTERS};
 use i82576::register as r;
 use i82576::{MacAddress, VfIndex};
+use pcie::VfSet;
 use policy::{PortVlan, VlanSet};
 use serde::{Deserialize, Serialize};
 use units::LAST_VLAN;
-
-/// First entry of the receive-address table that may hold an address which a VF has added.
-const SHARED_FROM: usize = 4;
 
 /// Receive-address table as the driver has written it, without the entry of the port.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -97,6 +96,14 @@ impl ReceiveAddressTable {
         }
     }
 
+    /// Returns the VF of each address that a VF has added to its main one.
+    pub(super) fn owners_of_added(&self) -> impl Iterator<Item = VfSet> + '_ {
+        let added = |(i, entry): (usize, &Option<(VfIndex, MacAddress)>)| {
+            entry.map(|(vf, _)| vf).filter(|vf| i != Self::main_entry(*vf))
+        };
+        self.entries.iter().enumerate().filter_map(added).map(|vf| VfSet::new(vf.bit().into()))
+    }
+
     /// Returns true if a VF receives by an address in the receive-address table.
     pub(super) fn has(&self, vf: VfIndex, mac: MacAddress) -> bool {
         self.entries.contains(&Some((vf, mac)))
@@ -132,6 +139,17 @@ impl VlanFilterTable {
         }
         let used = (1..VLAN_FILTERS).find(|i| self.entries[*i].1 != 0 && self.entries[*i].0 == vlan);
         used.or_else(|| (1..VLAN_FILTERS).find(|i| self.entries[*i].1 == 0))
+    }
+
+    /// Returns the members of each VLAN filter entry, without entry 0.
+    pub(super) fn members(&self) -> impl Iterator<Item = VfSet> + '_ {
+        self.entries[1..].iter().map(|(_, pools)| VfSet::new((*pools).into()))
+    }
+
+    /// Returns the members of a VLAN.
+    pub(super) fn members_of(&self, vlan: u16) -> VfSet {
+        let entry = self.entries[1..].iter().find(|(id, pools)| *pools != 0 && *id == vlan);
+        VfSet::new(entry.map_or(0, |(_, pools)| (*pools).into()))
     }
 
     /// Returns true if the VF could change to a VLAN id: a filter entry already has the id, is free, or has this VF as
@@ -186,6 +204,12 @@ impl VlanFilterTable {
     pub(super) fn filters_of(&self, vlans: &VlanSet) -> u32 {
         let named = |(_, (vlan, pools)): &(usize, &(u16, u32))| *pools != 0 && vlans.contains(*vlan);
         self.entries.iter().enumerate().skip(1).filter(named).fold(0, |all, (place, _)| all | 1 << place)
+    }
+
+    /// Returns true if an entry of the VLAN filter table was written since the last call of
+    /// [`VlanFilterTable::take_changed`].
+    pub(super) fn is_changed(&self) -> bool {
+        self.changed
     }
 
     /// Returns true if an entry of the VLAN filter table was written since the last call of this function.

@@ -53,6 +53,9 @@ impl Pf {
             }
         }
         self.turn = (self.turn + 1) % MAX_VFS as u8;
+        if self.vlans.is_changed() {
+            self.retry_withheld(hal);
+        }
         self.follow_vlans(hal);
         self.send_notices(hal);
         self.end_throttles(hal);

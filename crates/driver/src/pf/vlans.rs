@@ -13,7 +13,7 @@ use i82576::VfIndex;
 use i82576::bits::vmolr;
 use i82576::ids::VLAN_FILTERS;
 use i82576::register as r;
-use policy::{PortVlan, VfPolicy};
+use policy::{FilterKind, PortVlan, VfPolicy};
 
 impl Pf {
     /// Serves a VF's SET_VLAN request. No VF can leave VLAN 0: every VF receives untagged frames.
@@ -45,7 +45,7 @@ impl Pf {
         let joined = match policy.vlan {
             Some(_) => Err(MailboxRefusal::VlanFixed),
             None if !policy.allows_vlan(vlan) => Err(MailboxRefusal::VlanNotAllowed),
-            None => self.vlans.join(hal, vf, vlan),
+            None => self.add_vlan(hal, vf, vlan),
         };
         let withheld = &mut self.state_mut(vf).withheld;
         withheld.retain(|withheld| *withheld != vlan);
@@ -55,6 +55,36 @@ impl Pf {
             Err(_) => {}
         }
         joined
+    }
+
+    /// Makes a VF a member of a VLAN, if the VF's quota and the guarantees of the other VFs leave a filter for it.
+    fn add_vlan<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, vlan: u16) -> Result<(), MailboxRefusal> {
+        let (members, quota) = (self.vlans.members_of(vlan), self.state(vf).policy.quotas.vlan);
+        let needs_share = vlan != 0 && !members.has(vf.into());
+        if needs_share && !self.shares(FilterKind::Vlan).admits(vf, quota, members) {
+            return Err(MailboxRefusal::NoVlanFilter);
+        }
+        self.vlans.join(hal, vf, vlan)
+    }
+
+    /// Makes VFs members of VLANs that they requested while no filter was left for them, until none is left again. The VF
+    /// with the fewest VLANs comes first.
+    pub(super) fn retry_withheld<H: Hal>(&mut self, hal: &mut H) {
+        let mut shares = self.shares(FilterKind::Vlan);
+        let waits =
+            |vf: &VfIndex| self.state(*vf).policy.vlan.is_none() && !self.state(*vf).withheld.is_empty();
+        let mut waiting: Vec<VfIndex> = self.enabled_vfs().filter(waits).collect();
+        waiting.sort_by_key(|vf| shares.used(*vf));
+        for vf in waiting {
+            let policy = self.state(vf).policy;
+            for vlan in self.state(vf).withheld.clone() {
+                let admits = shares.admits(vf, policy.quotas.vlan, self.vlans.members_of(vlan));
+                // A refused VLAN is withheld again.
+                if admits && policy.allows_vlan(vlan) && self.join_vlan(hal, vf, vlan).is_ok() {
+                    shares = self.shares(FilterKind::Vlan);
+                }
+            }
+        }
     }
 
     /// Removes a VF from its VLANs if its port VLAN is to change. Remembers the VLANs that the VF requested.

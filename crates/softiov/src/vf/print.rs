@@ -2,8 +2,9 @@
 
 use daemon::config::file::{CardFamily, SocketRole};
 use daemon::control::status::{
-    ClientRefusals, ConnectedVmm, FunctionStatus, PortStatus, RefusedClaims, SettingOrigin, VfConductStatus,
-    VfFilterStatus, VfMailboxStatus, VfStatus, VirtioDeviceCounts, VmmInterventions, remedy,
+    ClientRefusals, ConnectedVmm, FilterQuotaStatus, FunctionStatus, PortStatus, RefusedClaims,
+    SettingOrigin, VfConductStatus, VfFilterStatus, VfMailboxStatus, VfQuotaStatus, VfStatus,
+    VirtioDeviceCounts, VmmInterventions, remedy,
 };
 use daemon::settings::{SettingValues, SettingsGroup};
 use serde_json::Value;
@@ -80,6 +81,12 @@ pub(crate) fn show(vf: &VfStatus) -> String {
     let joined = if vlans.is_empty() { "none".to_owned() } else { vlans.join(" ") };
     let rid = if vf.rid.is_empty() { String::new() } else { format!("rid {}, ", vf.rid) };
     let _ = writeln!(text, "    {rid}member of vlans {joined}");
+    if let Some(VfQuotaStatus { mac, vlan }) = vf.quotas {
+        let of = |FilterQuotaStatus { used, guaranteed, most }| {
+            format!("{used} ({guaranteed} guaranteed, at most {most})")
+        };
+        let _ = writeln!(text, "    filters: mac {}, vlan {}", of(mac), of(vlan));
+    }
     if vf.filters.cut {
         let VfFilterStatus { used, most, .. } = vf.filters;
         let _ = writeln!(

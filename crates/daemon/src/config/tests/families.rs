@@ -20,6 +20,7 @@ fn unsupported_avf_setting_is_refused_with_a_remedy() {
         "storm = { broadcast = 1000 }",
         "mirror = [{ to = 1, vfs = [0] }]",
         "vf = [{ index = 0, allmulti = false }]",
+        "vf = [{ index = 0, max_mac_filters = 128, min_vlan_filters = 40, max_vlan_filters = 4095 }]",
     ] {
         check(&format!("[[port]]\nfamily = \"avf\"\n{lines}")).unwrap();
     }
@@ -35,6 +36,8 @@ fn unsupported_virtio_setting_is_refused_with_a_remedy() {
         ("pf0vf0.rss", "vf = [{ index = 0, rss = true }]"),
         ("pf0vf0.max_interrupts", "vf = [{ index = 0, max_interrupts = 1000 }]"),
         ("pf0vf0.max_mtu", "vf = [{ index = 0, max_mtu = 9707 }]"),
+        ("pf0vf0.min_mac_filters", "vf = [{ index = 0, min_mac_filters = 2 }]"),
+        ("pf0vf0.max_vlan_filters", "vf = [{ index = 0, max_vlan_filters = 4 }]"),
     ] {
         let said = refused(&format!("[[port]]\nfamily = \"virtio\"\n{lines}"));
         assert!(said.starts_with(&format!("invalid setting {key}: ")), "{lines}: {said}");
@@ -48,6 +51,18 @@ fn unsupported_virtio_setting_is_refused_with_a_remedy() {
         "vf = [{ index = 0, vlan = 7, trust = true, allmulti = false, state = \"disable\", max_mtu = 9706 }]",
     ] {
         check(&format!("[[port]]\nfamily = \"virtio\"\nvfs = 64\n{lines}")).unwrap();
+    }
+}
+
+#[test]
+fn quotas_that_the_card_cannot_keep_are_refused() {
+    for (lines, parts) in [
+        ("min_mac_filters = 20", ["pf0vf0.min_mac_filters", "out of range (0 to 19)"]),
+        ("min_vlan_filters = 3\nmax_vlan_filters = 2", ["pf0vf0.min_vlan_filters", "raise max_vlan_filters"]),
+        ("min_vlan_filters = 20", ["pf0vf0.min_vlan_filters", "are 32, and the card has 31"]),
+    ] {
+        let said = refused(&format!("[[port]]\n[[port.vf]]\nindex = 0\n{lines}"));
+        assert!(parts.iter().all(|part| said.contains(part)), "{lines}: {said}");
     }
 }
 

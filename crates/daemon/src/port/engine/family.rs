@@ -8,7 +8,7 @@ use super::uplink::PortUplink;
 use super::workers::{PortWorkers, WorkerFailure};
 use crate::config::{self, PortConfig};
 use crate::control::status::{
-    PacketBufferStatus, VfConductStatus, VfFilterStatus, VfMailboxStatus, WorkerStatus,
+    PacketBufferStatus, VfConductStatus, VfFilterStatus, VfMailboxStatus, VfQuotaStatus, WorkerStatus,
 };
 use crate::settings::{PortSettings, VfSettings};
 use crate::state::SavedStateError;
@@ -50,6 +50,7 @@ pub(in crate::port) struct ReportedVfState {
     pub(in crate::port) link: bool,
     pub(in crate::port) active: bool,
     pub(in crate::port) filters: VfFilterStatus,
+    pub(in crate::port) quotas: Option<VfQuotaStatus>,
     pub(in crate::port) settings: VfSettings,
     pub(in crate::port) conduct: VfConductStatus,
     pub(in crate::port) mailbox: VfMailboxStatus,

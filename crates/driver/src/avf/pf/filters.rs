@@ -4,21 +4,34 @@
 //! `vlans` has the VLANs.
 
 use super::counters::VirtchnlRefusal;
+use super::limits::MORE_ADDRESSES;
 use super::requests::{VirtchnlReply, VirtchnlResult};
 use super::{AvfPf, CardControlHal};
 use ::avf::control::CardCommand;
 use ::avf::virtchnl::filters::promiscuity;
 use ::avf::virtchnl::{EtherAddress, EtherAddressType, MessageList};
 use i82576::MacAddress;
+use policy::{FilterKind, VfPolicy};
+use units::LAST_VLAN;
 
-/// Address quota of an untrusted VF: 16 groups, its own, and broadcast (i40e).
-const ADDRESSES: usize = 18;
-/// Address quota of a trusted VF.
-pub(super) const MORE_ADDRESSES: usize = 128;
+/// Default address quota of an untrusted VF: 16 groups, its own, and broadcast (i40e).
+const ADDRESSES: u16 = 18;
+/// Default VLAN quota of an untrusted VF (i40e). A trusted VF may join all VLANs.
+const VLANS: u16 = 16;
 
-/// Returns the maximum number of addresses that a VF may have, which depends on the VF's trust.
-pub(super) const fn address_quota(trust: bool) -> usize {
-    if trust { MORE_ADDRESSES } else { ADDRESSES }
+/// Returns the greatest number of filters of a kind that a VF may have by its policy. An address quota includes the VF's
+/// own address and its groups.
+pub(super) fn quota(policy: &VfPolicy, kind: FilterKind) -> u16 {
+    let by_trust = match (kind, policy.trust) {
+        (FilterKind::Mac, false) => ADDRESSES,
+        (FilterKind::Mac, true) => MORE_ADDRESSES,
+        (FilterKind::Vlan, false) => VLANS,
+        (FilterKind::Vlan, true) => LAST_VLAN,
+    };
+    match policy.quotas.of(kind).max {
+        0 => by_trust,
+        most => most,
+    }
 }
 
 impl AvfPf {
@@ -31,7 +44,7 @@ impl AvfPf {
         let state = self.state(vf);
         let (trust, fixed) =
             (state.decided.policy.trust, state.decided.policy.admin_mac.then_some(state.mac).flatten());
-        let most = address_quota(trust);
+        let most = usize::from(quota(&state.decided.policy, FilterKind::Mac));
         // A list with that many different addresses exceeds the quota anyway. The look-ups of a message stay bounded.
         if list.len() > most {
             return Err(VirtchnlRefusal::TooManyAddresses);

@@ -1,8 +1,8 @@
 //! Limits of the AVF family for policies, and the longest frame of a VF.
 
 use ::avf::ids::{LINK_SPEED, MAX_FRAME, MAX_VFS};
-use policy::{CardFamilyLimits, VfPolicy};
-use units::FCS;
+use policy::{CardFamilyLimits, FilterTables, VfPolicy};
+use units::{FCS, LAST_VLAN};
 
 /// Policy limits of Adaptive Virtual Functions.
 pub const LIMITS: CardFamilyLimits = CardFamilyLimits {
@@ -21,8 +21,11 @@ pub const LIMITS: CardFamilyLimits = CardFamilyLimits {
          setting, or use family = \"82576\"",
     ),
     storm_blocks: (1 << 19) - 1,
+    filters: Ok(FilterTables { mac: MORE_ADDRESSES, vlan: LAST_VLAN, is_shared: false }),
 };
 
+/// Default address quota of a trusted VF, and the highest quota.
+pub(super) const MORE_ADDRESSES: u16 = 128;
 /// Length of a VLAN tag in bytes.
 const TAG: u16 = 4;
 /// Bytes of an Ethernet header without tags, together with the frame check sequence.

@@ -49,6 +49,7 @@ use crate::hal::{DmaHal, OutOfDmaMemory};
 use ::avf::control::CardControl;
 use ::avf::ids::MAX_VFS;
 use ::avf::virtchnl::{VfCapabilities, VirtchnlVersion};
+use ::policy::{FilterKind, FilterUse};
 use alloc::vec::Vec;
 use decided::AvfVfPolicy;
 use i82576::MacAddress;
@@ -209,11 +210,16 @@ impl AvfPf {
         self.vfs.get(usize::from(vf)).into_iter().flat_map(|state| state.vlans.iter())
     }
 
-    /// Returns the number of a VF's receive addresses, and its quota.
+    /// Returns the use of a VF's quota of a kind of filters. Each VF has tables of its own, so its quota is guaranteed.
     #[must_use]
-    pub fn vf_addresses(&self, vf: u8) -> Option<(usize, usize)> {
+    pub fn filter_use(&self, vf: u8, kind: FilterKind) -> Option<FilterUse> {
         let state = self.vfs.get(usize::from(vf))?;
-        Some((state.addresses.len(), filters::address_quota(state.decided.policy.trust)))
+        let used = match kind {
+            FilterKind::Mac => state.addresses.len(),
+            FilterKind::Vlan => state.vlans.iter().filter(|vlan| *vlan != 0).count(),
+        };
+        let most = filters::quota(&state.decided.policy, kind);
+        Some(FilterUse { used: used as u16, guaranteed: most, most })
     }
 
     /// Returns true if a VF is active: its driver has requested resources since the last reset.

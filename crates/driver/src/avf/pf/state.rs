@@ -1,8 +1,7 @@
 //! Saves and restores the PF driver: policies, requests of each VF, counters, and pending messages. The card is
 //! restored first.
 
-use super::filters::MORE_ADDRESSES;
-use super::limits::LIMITS;
+use super::limits::{LIMITS, MORE_ADDRESSES};
 use super::mail::{AdminQueuesState, PfAdminQueues};
 use super::{AvfPf, AvfVfState, OFFERED};
 use crate::hal::DmaHal;
@@ -77,7 +76,10 @@ impl AvfVfState {
                 self.mac.is_none_or(MacAddress::is_valid_unicast),
                 "a VF's MAC address is not a valid unicast address",
             ),
-            (self.addresses.len() <= MORE_ADDRESSES + 1, "a VF has more MAC addresses than its quota"),
+            (
+                self.addresses.len() <= usize::from(MORE_ADDRESSES) + 1,
+                "a VF has more MAC addresses than its quota",
+            ),
             (
                 self.withheld.iter().all(|vlan| !self.vlans.contains(vlan)),
                 "a VF is a member of a VLAN that is withheld from it",

@@ -8,16 +8,15 @@
 //! The switch enforces the memberships.
 
 use super::counters::VirtchnlRefusal;
+use super::filters::quota;
 use super::requests::{VirtchnlReply, VirtchnlResult};
 use super::{AvfPf, CardControlHal};
 use ::avf::control::{CardCommand, VlanTagHandling};
 use ::avf::virtchnl::vlan_offload::support;
 use ::avf::virtchnl::{MessageList, VfCapabilities, VlanFilter, VlanOffloadKind, VlanSetting};
-use policy::PortVlan;
+use policy::{FilterKind, PortVlan};
 use units::{LAST_VLAN, VlanIds};
 
-/// VLAN quota of an untrusted VF (i40e).
-const VLANS: usize = 16;
 const TPID: u16 = 0x8100;
 /// Bits of a VLAN tag that hold the VLAN id (IEEE 802.1Q).
 const ID: u16 = 0xfff;
@@ -77,7 +76,8 @@ impl AvfPf {
         }
         state.withheld.remove(vlan);
         // VLAN 0, which every VF has, does not count.
-        if !state.decided.policy.trust && state.vlans.len() + state.withheld.len() > VLANS {
+        let most = usize::from(quota(&state.decided.policy, FilterKind::Vlan));
+        if state.vlans.len() + state.withheld.len() > most {
             return Err(VirtchnlRefusal::TooManyVlans);
         }
         if vlan != 0 && !state.decided.policy.allows_vlan(vlan) {

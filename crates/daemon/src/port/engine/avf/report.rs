@@ -1,7 +1,7 @@
 //! Counters and states of an AVF port's VFs, for the port's status report and the log.
 
 use super::AvfCard;
-use crate::control::status::{VfFilterStatus, VfMailboxStatus};
+use crate::control::status::{FilterQuotaStatus, VfFilterStatus, VfMailboxStatus, VfQuotaStatus};
 use crate::port::engine::family::{REASONS, ReportedVfState, VfDriverState, conduct, offence_counts};
 use crate::settings::VfSettings;
 use avf::virtchnl::VirtchnlOpcode;
@@ -10,7 +10,7 @@ use driver::conduct::{OffenceCounts, QuarantineCause, VfConductMonitor};
 use nic::PoolCounters;
 use pcie::VfIndex;
 use plane::PortIndex;
-use policy::Offence;
+use policy::{FilterKind, Offence};
 
 impl AvfCard {
     /// Returns the frame counters of a VF from the switch, with the card's number of its DMA faults.
@@ -47,6 +47,7 @@ impl AvfCard {
             link: self.pf.vf_link(n).is_some(),
             active: self.pf.vf_is_active(n),
             filters: self.filters(n),
+            quotas: self.quotas(n),
             settings: VfSettings::of(&decided.policy, quarantined),
             conduct: monitor.map(conduct).unwrap_or_default(),
             mailbox: self.pf.counters(n).map(mailbox).unwrap_or_default(),
@@ -62,15 +63,20 @@ impl AvfCard {
         Some(VfDriverState { active, link, cut, resets: counters.resets, refused })
     }
 
+    fn quotas(&self, vf: u8) -> Option<VfQuotaStatus> {
+        let of = |kind| self.pf.filter_use(vf, kind).map(FilterQuotaStatus::from);
+        Some(VfQuotaStatus { mac: of(FilterKind::Mac)?, vlan: of(FilterKind::Vlan)? })
+    }
+
     /// Returns the number and the limit of a VF's receive filters, and true if filters are missing (`cut`): a refused
     /// address is never requested again by iavf.
     fn filters(&self, vf: u8) -> VfFilterStatus {
-        let (used, most) = self.pf.vf_addresses(vf).unwrap_or_default();
+        let (used, most) = self.pf.filter_use(vf, FilterKind::Mac).map_or((0, 0), |of| (of.used, of.most));
         let refused = self
             .pf
             .counters(vf)
             .map_or(0, |counters| counters.refused_for(VirtchnlRefusal::TooManyAddresses));
-        VfFilterStatus { used: used as u16, most: most as u16, cut: refused > 0 && self.pf.vf_is_active(vf) }
+        VfFilterStatus { used, most, cut: refused > 0 && self.pf.vf_is_active(vf) }
     }
 }
 

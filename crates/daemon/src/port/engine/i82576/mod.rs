@@ -2,6 +2,7 @@
 
 mod hal;
 mod pf_owner;
+mod report;
 mod restore;
 
 use super::bus::GuestBus;
@@ -12,18 +13,17 @@ use super::family::{
 use super::page_memory::VfRegisterPages;
 use super::uplink::PortUplink;
 use crate::config;
-use crate::control::status::{PacketBufferStatus, VfFilterStatus, VfMailboxStatus};
+use crate::control::status::PacketBufferStatus;
 use crate::settings::{PortSettings, VfSettings};
 use crate::state::port::{ClientState, I82576PortState};
 use crate::state::{self, CardState, SavedStateError};
 use driver::Hal;
 use driver::conduct::{QuarantineCause, VfConductVerdict};
-use driver::pf::{MailboxCounters, MailboxMessageKind, MailboxRefusal};
+use driver::pf::MailboxRefusal;
 use hal::{I82576PfHal, RunningCardHal};
 use i82576::bits::mbvficr;
 use i82576::config::pf::IO_SIZE;
 use i82576::ids::{BAR3_SIZE, MAX_VFS, PF_BAR0_SIZE, VF_BAR0_SIZE};
-use i82576::mailbox::MAX_MULTICAST;
 use i82576::register::{self, rx, rx_block, tx, tx_block};
 use i82576::window::MAPPED;
 use i82576::{PoolIndex, QueueIndex, Time};
@@ -33,6 +33,7 @@ use nic::{Nic, PollBudget, PollResult, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
 use pf_owner::{HostedPf, PfOwner, vf};
 use policy::{PolicyError, PortPolicy, VfPolicy};
+use report::{filters, mailbox, quotas};
 use std::sync::Arc;
 use units::WorkCost;
 use vfio_user::types::SparseArea;
@@ -307,6 +308,7 @@ impl PortCard for I82576Card {
             link: self.nic.vf_link(vf),
             active: pf.vf_is_active(vf),
             filters: filters(pf.vf_multicast(vf)),
+            quotas: Some(quotas(pf, vf)),
             settings: VfSettings::of(pf.policy(vf), quarantined),
             conduct: conduct(pf.conduct(vf)),
             mailbox: mailbox(pf.counters(vf)),
@@ -375,26 +377,4 @@ impl PortCard for I82576Card {
 /// Returns a VF's index as the 82576 model numbers it, or `None` beyond the card's VFs, which no 82576 port offers.
 fn card_vf(vf: VfIndex) -> Option<i82576::VfIndex> {
     vf.try_into().ok()
-}
-
-fn filters((used, cut): (usize, bool)) -> VfFilterStatus {
-    VfFilterStatus { used: used as u16, most: MAX_MULTICAST as u16, cut }
-}
-
-fn mailbox(counters: &MailboxCounters) -> VfMailboxStatus {
-    let some = |name: &str, count: u64| (count > 0).then(|| (name.to_owned(), count));
-    VfMailboxStatus {
-        requests: MailboxMessageKind::ALL
-            .into_iter()
-            .filter_map(|k| some(k.name(), counters.messages(k)))
-            .collect(),
-        granted: counters.granted,
-        refused: MailboxRefusal::ALL
-            .into_iter()
-            .filter_map(|r| some(r.name(), counters.refused(r)))
-            .collect(),
-        unanswered: counters.unanswered + counters.dropped,
-        resets: counters.resets,
-        notices: counters.notices,
-    }
 }

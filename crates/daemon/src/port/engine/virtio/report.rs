@@ -31,6 +31,7 @@ impl VirtioCard {
             link: self.has_link(vf),
             active: self.card.is_active(vf.get()),
             filters: VfFilterStatus::default(),
+            quotas: None,
             settings: VfSettings::of(policy, quarantined),
             conduct: conduct(monitor),
             mailbox: VfMailboxStatus { resets: self.resets[vf.index()], ..VfMailboxStatus::default() },

@@ -7,7 +7,7 @@ use ::avf::virtchnl::{
     VlanFilter, VlanFilterTag, VlanOffloadKind, VlanSetting,
 };
 use i82576::MacAddress;
-use policy::{PortVlan, VfPolicy};
+use policy::{FilterKind, PortVlan, VfPolicy};
 use std::vec::Vec;
 
 const GROUP: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];
@@ -232,6 +232,26 @@ fn joining_vlans_beyond_the_quota_succeeds_without_effect() {
     world.introduce(0, OFFERED);
     vlans(&mut world, true, &ids);
     assert_eq!(world.told().vlans.len(), 1 + 17);
+}
+
+#[test]
+fn address_and_vlan_quotas_of_the_policy_replace_those_by_trust() {
+    let groups =
+        |count: u8| -> Vec<_> { (0..count).map(|n| ([1, 0, 0, 0, 0, n], EtherAddressType::Extra)).collect() };
+    for trust in [false, true] {
+        let mut world = FourVfPort::new();
+        world.set(|policy| {
+            policy.trust = trust;
+            (policy.quotas.mac.max, policy.quotas.vlan.max) = (20, 3);
+        });
+        world.introduce(0, OFFERED);
+        assert_eq!(add(&mut world, &groups(21)), VirtchnlStatus::Param);
+        assert_eq!(add(&mut world, &groups(20)), VirtchnlStatus::Success);
+        vlans(&mut world, true, &[1, 2, 3, 4]);
+        assert!(world.told().vlans.iter().eq(&[0, 1, 2, 3]));
+        let uses = FilterKind::ALL.map(|kind| world.pf.filter_use(0, kind).unwrap());
+        assert_eq!(uses.map(|of| (of.used, of.guaranteed, of.most)), [(20, 20, 20), (3, 3, 3)]);
+    }
 }
 
 #[test]
