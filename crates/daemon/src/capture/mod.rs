@@ -1,19 +1,20 @@
 //! Captures of frames on a port: at each function and at the uplink, with the reason of each drop.
 //!
 //! The port's thread copies the first bytes of a frame into a ring ([`CaptureWriter`]). The client's side reads the
-//! ring ([`CaptureReader`]) as pcapng. If it is too slow, the capture misses frames and reports their number; the port
-//! never waits. `control::server::capture` serves the requests for captures.
+//! ring ([`CaptureReader`]) as pcapng. If it is too slow, the capture misses frames and reports their number by function; the
+//! port never waits. `shares` divides the ring among functions. `control::server::capture` serves the requests for captures.
 
 mod loss;
+mod shares;
 
 use crate::pcapng::{self, PacketDirection, PcapngPacket};
 use crate::ring;
 use plane::watch::{FrameDirection as PlaneWay, FrameObservation};
 use plane::{FrameOrigin, PortSet};
 use rtrb::{Consumer, Producer, RingBuffer};
+pub(crate) use shares::UPLINK;
+use shares::{ReaderShares, WriterShares};
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Maximum number of packet captures that run on one port at a time.
 pub(crate) const MOST: usize = 4;
@@ -26,8 +27,6 @@ pub(crate) const LONGEST: usize = 1 << 17;
 const HEAD: usize = 8 + 4 + 3;
 /// Maximum bytes of a drop reason's text in a capture's ring, which stores the length in one byte.
 const WORDS: usize = u8::MAX as usize;
-/// Interface number of the uplink in the capture's ring. Other numbers are ports of the forwarding plane.
-pub(crate) const UPLINK: u8 = u8::MAX;
 
 /// Selection of frames for a packet capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +63,7 @@ impl CaptureSelection {
 pub struct CaptureWriter {
     wanted: CaptureSelection,
     sender: Producer<u8>,
-    missing: Arc<AtomicU64>,
+    shares: WriterShares,
 }
 
 /// Packet captures that run on one port.
@@ -110,9 +109,10 @@ impl CaptureWriter {
         let head = [place, seen.way as u8, why.len() as u8];
         let (time, length) = (time.to_ne_bytes(), (frame.len() as u32).to_ne_bytes());
         let data = &frame[..frame.len().min(self.wanted.copied())];
-        if !ring::put(&mut self.sender, [&time, &length, &head, why.as_bytes(), data]) {
-            self.missing.fetch_add(1, Ordering::Relaxed);
-        }
+        let parts = [&time[..], &length, &head, why.as_bytes(), data];
+        let bytes = ring::LENGTH + parts.iter().map(|part| part.len()).sum::<usize>();
+        let fits = self.shares.admits(place, self.sender.slots()) && ring::put(&mut self.sender, parts);
+        self.shares.count(place, fits.then_some(bytes));
     }
 }
 
@@ -120,9 +120,7 @@ impl CaptureWriter {
 #[derive(Debug)]
 pub(crate) struct CaptureReader {
     receiver: Consumer<u8>,
-    missing: Arc<AtomicU64>,
-    /// Number of missing frames that blocks of the pcapng file have stated so far; the next block states the rest.
-    told: u64,
+    shares: ReaderShares,
     /// pcapng interface index of each interface number in the capture's ring.
     interfaces: Vec<(u8, u32)>,
     /// Maximum bytes of each frame in the capture file.
@@ -133,12 +131,11 @@ pub(crate) struct CaptureReader {
 /// Creates a packet capture: the port's end, which writes frames, and the end that reads them.
 pub(crate) fn begin(wanted: CaptureSelection) -> (CaptureWriter, CaptureReader) {
     let (sender, receiver) = RingBuffer::new(RING);
-    let missing = Arc::new(AtomicU64::new(0));
-    let capture = CaptureWriter { wanted, sender, missing: Arc::clone(&missing) };
+    let (of_writer, of_reader) = shares::begin();
+    let capture = CaptureWriter { wanted, sender, shares: of_writer };
     let frames = CaptureReader {
         receiver,
-        missing,
-        told: 0,
+        shares: of_reader,
         interfaces: Vec::new(),
         snaplen: wanted.snaplen,
         buffer: vec![0; HEAD + WORDS + LONGEST],
@@ -162,13 +159,20 @@ impl CaptureReader {
         Ok(head)
     }
 
-    /// Returns a pcapng block with the number of missing frames. Sending the block while no frames arrive reveals that
-    /// a client has gone.
+    /// Returns pcapng blocks with the number of missing frames of each interface. Sending them while no frames arrive
+    /// reveals that a client has gone.
     ///
     /// # Errors
     /// No error is known; the encoder's signature has one.
     pub(crate) fn sign_of_life(&self) -> io::Result<Vec<u8>> {
-        pcapng::statistics(0, pcapng::time(), self.missing.load(Ordering::Relaxed))
+        let time = pcapng::time();
+        let mut blocks = Vec::new();
+        for of_one_name in self.interfaces.chunk_by(|(_, one), (_, next)| one == next) {
+            let missing = of_one_name.iter().map(|(place, _)| self.shares.missing(*place)).sum();
+            let number = of_one_name.first().map_or(0, |(_, number)| *number);
+            blocks.extend(pcapng::statistics(number, time, missing)?);
+        }
+        Ok(blocks)
     }
 
     /// Returns true if the port has ended the capture and the ring is empty.
@@ -194,13 +198,13 @@ impl CaptureReader {
         {
             read += length;
             let Some((head, data)) = self.buffer[..length].split_first_chunk::<HEAD>() else { continue };
+            self.shares.take(head[12], ring::LENGTH + length);
             let Some((why, data)) = data.split_at_checked(head[14].into()) else { continue };
             let interface = self.interfaces.iter().find(|(place, _)| *place == head[12]);
             let frame_length = u32::from_ne_bytes([8, 9, 10, 11].map(|n| head[n]));
             let Some((_, interface)) = interface.filter(|_| selects(data, frame_length as usize)) else {
                 continue;
             };
-            let missing = self.missing.load(Ordering::Relaxed);
             let comment = (!why.is_empty()).then(|| format!("dropped: {}", String::from_utf8_lossy(why)));
             let onto_plane = head[13] == PlaneWay::In as u8;
             blocks.extend(pcapng::packet(&PcapngPacket {
@@ -215,154 +219,12 @@ impl CaptureReader {
                 length: frame_length,
                 data: &data[..data.len().min(self.snaplen)],
                 comment: comment.as_deref(),
-                missing: missing - self.told,
+                missing: self.shares.newly_missing(head[12]),
             })?);
-            self.told = missing;
         }
         Ok((read > 0).then_some(blocks))
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use plane::watch::FrameDropReason;
-    use plane::{DeliveryError, PortIndex};
-
-    const ALL: CaptureSelection = CaptureSelection {
-        ports: PortSet::new(u64::MAX),
-        uplink: true,
-        drops: false,
-        snaplen: LONGEST,
-        is_filtered: false,
-    };
-
-    fn seen(at: u8, way: PlaneWay, lost: Option<FrameDropReason>) -> FrameObservation {
-        FrameObservation { at: PortIndex::new(at).map_or(FrameOrigin::Uplink, FrameOrigin::Port), way, lost }
-    }
-
-    /// Packet that a test has read from a capture file.
-    #[derive(Debug, PartialEq)]
-    struct CapturedPacket {
-        interface: u32,
-        way: u8,
-        data: Vec<u8>,
-        length: u32,
-        comment: Option<String>,
-        missing: u64,
-    }
-
-    fn read(file: &[u8]) -> Vec<CapturedPacket> {
-        use pcap_parser::traits::PcapNGPacketBlock;
-        let (_, read) = pcap_parser::parse_pcapng(file).unwrap();
-        let blocks = read.sections.into_iter().flat_map(|section| section.blocks);
-        let packets = blocks.filter_map(|block| {
-            let pcap_parser::Block::EnhancedPacket(packet) = block else { return None };
-            let option = |code| packet.options.iter().find(|option| option.code == code);
-            let comment = option(pcapng::COMMENT).map(|said| said.as_str().unwrap().to_owned());
-            let missing = option(pcapng::DROP_COUNT).map_or(0, |count| count.as_u64_le().unwrap());
-            let way = option(pcapng::FLAGS).unwrap().value[0];
-            let (interface, length, data) = (packet.if_id, packet.origlen, packet.packet_data().to_vec());
-            Some(CapturedPacket { interface, way, data, length, comment, missing })
-        });
-        packets.collect()
-    }
-
-    #[test]
-    fn captured_frames_have_interface_direction_and_drop_reason() {
-        let (capture, mut frames) = begin(CaptureSelection { snaplen: 4, ..ALL });
-        let mut captures = PortCaptures::default();
-        assert!(captures.is_empty() && captures.add(capture));
-        captures.note(seen(3, PlaneWay::In, None), &[1; 60]);
-        captures.note(seen(UPLINK, PlaneWay::Out, None), &[1; 60]);
-        captures.note(seen(UPLINK, PlaneWay::In, None), &[2; 60]);
-        captures
-            .note(seen(3, PlaneWay::Out, Some(FrameDropReason::Missed(DeliveryError::Dropped))), &[2; 60]);
-        captures.note(seen(5, PlaneWay::Out, None), &[3; 60]);
-        let mut file = frames.head(&[(UPLINK, "uplink".into()), (3, "pf0vf3".into())]).unwrap();
-        file.extend(frames.take(usize::MAX, |_, _| true).unwrap().unwrap());
-        let [receives, sends] = [1, 2];
-        let packet = |interface, way, byte, why: Option<&str>| CapturedPacket {
-            interface,
-            way,
-            data: vec![byte; 4],
-            length: 60,
-            comment: why.map(str::to_owned),
-            missing: 0,
-        };
-        let expected = [
-            packet(1, sends, 1, None),
-            packet(0, sends, 1, None),
-            packet(0, receives, 2, None),
-            packet(1, receives, 2, Some("dropped: no receive descriptors")),
-        ];
-        assert_eq!(read(&file), expected);
-    }
-
-    #[test]
-    fn capture_of_drops_omits_other_ports_and_delivered_frames() {
-        let wanted = CaptureSelection { ports: PortSet::new(1 << 2), uplink: false, drops: true, ..ALL };
-        let (capture, mut frames) = begin(wanted);
-        let mut captures = PortCaptures(vec![capture]);
-        for at in [1, 2, UPLINK] {
-            for lost in [None, Some(FrameDropReason::Storm)] {
-                captures.note(seen(at, PlaneWay::Out, lost), &[at; 60]);
-            }
-        }
-        captures.note(seen(2, PlaneWay::Out, Some(FrameDropReason::Storm)), &[99; 60]);
-        let mut file = frames.head(&[(2, "pf0vf2".into())]).unwrap();
-        file.extend(frames.take(usize::MAX, |frame, _| frame[0] < 99).unwrap().unwrap());
-        let found = read(&file);
-        let [CapturedPacket { data, comment: Some(why), .. }] = &found[..] else { panic!("{found:?}") };
-        assert_eq!((&data[..], why.as_str()), (&[2; 60][..], "dropped: storm control"));
-    }
-
-    #[test]
-    fn capture_filter_reads_whole_frames_before_they_are_truncated() {
-        let (mut capture, mut frames) = begin(CaptureSelection { snaplen: 96, is_filtered: true, ..ALL });
-        for length in [60, 1500] {
-            capture.note(0, seen(1, PlaneWay::In, None), &vec![length as u8; length]);
-        }
-        let mut file = frames.head(&[(1, "pf0vf1".into())]).unwrap();
-        let is_long = |frame: &[u8], length| frame.len() == length && length > 1000;
-        file.extend(frames.take(usize::MAX, is_long).unwrap().unwrap());
-        let found = read(&file);
-        let [CapturedPacket { data, length: 1500, .. }] = &found[..] else { panic!("{found:?}") };
-        assert_eq!(data.len(), 96);
-    }
-
-    #[test]
-    fn capture_read_that_selects_no_frame_does_not_end_the_capture() {
-        let (mut capture, mut frames) = begin(ALL);
-        for _ in 0..2 {
-            capture.note(0, seen(1, PlaneWay::In, None), &[1; 60]);
-        }
-        let mut take = || frames.take(1, |_, _| false).unwrap();
-        assert_eq!([take(), take(), take()], [Some(vec![]), Some(vec![]), None]);
-    }
-
-    #[test]
-    fn slow_capture_reader_misses_frames_that_are_counted() {
-        let (capture, mut frames) = begin(ALL);
-        let mut captures = PortCaptures(vec![capture]);
-        let sent = 2 * RING as u64 / 1000;
-        for _ in 0..sent {
-            captures.note(seen(1, PlaneWay::In, None), &[1; 1000]);
-        }
-        let mut file = frames.head(&[(1, "pf0vf1".into())]).unwrap();
-        file.extend(frames.take(usize::MAX, |_, _| true).unwrap().unwrap());
-        let packets = read(&file);
-        assert_eq!(packets.iter().map(|packet| packet.missing + 1).sum::<u64>(), sent);
-        for _ in 1..MOST {
-            let (capture, others) = begin(ALL);
-            std::mem::forget(others);
-            assert!(captures.add(capture));
-        }
-        assert!(!captures.add(begin(ALL).0), "more than {MOST} captures");
-        drop(frames);
-        let (capture, last) = begin(ALL);
-        assert!(captures.add(capture), "an ended capture still counts");
-        drop(captures);
-        assert!(last.have_ended());
-    }
-}
+mod tests;
