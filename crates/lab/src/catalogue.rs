@@ -2,6 +2,7 @@
 //! [`crate::runner::plan`] selects from it.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use hypervisor::cost::CostRow;
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,8 @@ pub struct ExperimentCatalogue {
     pub settings: Vec<SettingDefinition>,
     /// Values stated by papers, for figures.
     pub stated: Vec<PublishedValue>,
+    /// Relations between two points that papers state, for comparisons.
+    pub relations: Vec<PublishedRelation>,
     /// Constants of the model, for the report.
     pub parameters: Vec<ModelConstant>,
     /// Residuals of the calibration, for the report.
@@ -62,6 +65,81 @@ pub struct PublishedValue {
     pub value: f64,
     /// The model was calibrated on the paper's value; otherwise the value only checks a prediction.
     pub is_calibrated: bool,
+}
+
+impl PublishedValue {
+    /// Returns the point that the stated value belongs to.
+    #[must_use]
+    pub const fn point(&self) -> ExperimentPointRef {
+        ExperimentPointRef { experiment: self.experiment, axes: self.axes }
+    }
+}
+
+/// Experiment point by name: the experiment and its axis values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ExperimentPointRef {
+    /// Name of the experiment that the point belongs to.
+    pub experiment: &'static str,
+    /// Values of the experiment's axes at this point, followed by changed settings.
+    pub axes: &'static [(&'static str, &'static str)],
+}
+
+/// Formats a point as its experiment and axis values: `fig14 vms=10`.
+impl fmt::Display for ExperimentPointRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.experiment)?;
+        self.axes.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
+    }
+}
+
+/// Relation that a paper states between two experiment points.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PublishedRelation {
+    /// The point to start from, and the point that is compared with it.
+    pub points: [ExperimentPointRef; 2],
+    /// Metrics whose sum the relation compares, all in one unit.
+    pub metrics: &'static [&'static str],
+    /// Kind of the relation.
+    pub relation: PointRelation,
+    /// Value that the paper states for the relation.
+    pub value: f64,
+    /// The model was calibrated on the paper's value; otherwise the value only checks a prediction.
+    pub is_calibrated: bool,
+}
+
+/// Relation between the values of two points.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum PointRelation {
+    /// The second value divided by the first.
+    Ratio,
+    /// The second value less the first, divided by this number of steps.
+    Difference(f64),
+    /// Percentage by which the second value is lower than the first.
+    Saving,
+}
+
+impl PointRelation {
+    /// Returns the relation of `second` to `first`.
+    #[must_use]
+    pub fn value(self, first: f64, second: f64) -> f64 {
+        match self {
+            Self::Ratio => second / first,
+            Self::Difference(steps) => (second - first) / steps,
+            Self::Saving => (1.0 - second / first) * 100.0,
+        }
+    }
+}
+
+/// Formats the relation as the words before a metric's name: `ratio of`.
+impl fmt::Display for PointRelation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ratio => f.write_str("ratio of"),
+            Self::Difference(1.0) => f.write_str("difference of"),
+            Self::Difference(steps) => write!(f, "1/{steps} of the difference of"),
+            Self::Saving => f.write_str("saving of"),
+        }
+    }
 }
 
 /// Constant of the model, with its kind and source.
@@ -180,7 +258,13 @@ impl ExperimentCatalogue {
     pub fn problems(&self) -> Vec<String> {
         let mut problems = repeated("experiment", self.experiments.iter().map(|experiment| experiment.name));
         problems.extend(repeated("setting", self.settings.iter().map(|setting| setting.name.as_str())));
-        problems.extend(self.stated.iter().filter_map(|stated| self.stated_value_problem(stated)));
+        let values = self.stated.iter().map(|stated| (stated.point(), stated.metric));
+        let related = |relation: &PublishedRelation| {
+            let PublishedRelation { points, metrics, .. } = *relation;
+            points.into_iter().flat_map(move |point| metrics.iter().map(move |&metric| (point, metric)))
+        };
+        let stated = values.chain(self.relations.iter().flat_map(related));
+        problems.extend(stated.filter_map(|(point, metric)| self.stated_value_problem(point, metric)));
         for experiment in self.experiments {
             let own = self.problems_of(experiment);
             problems.extend(own.into_iter().map(|problem| format!("{}: {problem}", experiment.name)));
@@ -189,14 +273,13 @@ impl ExperimentCatalogue {
     }
 
     /// Returns a description of the problem if a stated value matches no experiment point or metric.
-    fn stated_value_problem(&self, stated: &PublishedValue) -> Option<String> {
-        let found = self.experiment(stated.experiment).is_some_and(|experiment| {
+    fn stated_value_problem(&self, point: ExperimentPointRef, metric: &str) -> Option<String> {
+        let found = self.experiment(point.experiment).is_some_and(|experiment| {
             let names = experiment.axes.iter().map(|axis| axis.name);
-            names.eq(stated.axes.iter().map(|(name, _)| *name))
-                && experiment.metrics.iter().any(|metric| metric.name == stated.metric)
+            names.eq(point.axes.iter().map(|(name, _)| *name))
+                && experiment.metrics.iter().any(|known| known.name == metric)
         });
-        (!found)
-            .then(|| format!("stated value of {} matches no point of {}", stated.metric, stated.experiment))
+        (!found).then(|| format!("stated value of {metric} matches no point of {}", point.experiment))
     }
 
     fn problems_of(&self, experiment: &Experiment) -> Vec<String> {

@@ -174,6 +174,7 @@ pub(crate) fn catalogue() -> ExperimentCatalogue {
             stated(&[("vms", "1"), ("accel", "false")], ("cpu_dom0_pct", 17.0), true),
             stated(&[("vms", "7"), ("accel", "true")], ("throughput_mbps", 957.0), false),
         ],
+        relations: Vec::new(),
         parameters: vec![
             parameter("eoi_full", 8400.0, "cycles", "stated"),
             parameter("grant_copy", 600.0, "cycles", "estimate"),

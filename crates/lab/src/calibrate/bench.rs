@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{panic, thread};
 
-use super::target::{CalibrationTarget, ExperimentPointRef};
-use crate::catalogue::ExperimentCatalogue;
+use super::target::CalibrationTarget;
+use crate::catalogue::{ExperimentCatalogue, ExperimentPointRef};
 use crate::experiments;
 use crate::named::Metrics;
 use crate::runner::plan::{ExperimentSelection, SettingAssignment};

@@ -52,7 +52,7 @@ pub const KNOBS: &[ConstantGroup] = &[
 /// Returns the number of calibration targets in excess of the fitted groups of constants.
 #[must_use]
 pub fn degrees_of_freedom() -> usize {
-    TARGETS.iter().filter(|target| target.weight > 0.0).count().saturating_sub(KNOBS.len())
+    TARGETS.iter().filter(|target| target.is_fitted()).count().saturating_sub(KNOBS.len())
 }
 
 impl ConstantGroup {

@@ -86,7 +86,7 @@ impl CalibrationResult {
 /// [`LabError`] if a point cannot be run.
 pub fn calibrate(jobs: NonZeroUsize, tell: &dyn Fn(&str)) -> Result<CalibrationResult, LabError> {
     let seeds = CostTable::nehalem();
-    let targets: Vec<_> = TARGETS.iter().filter(|target| target.weight > 0.0).collect();
+    let targets: Vec<_> = TARGETS.iter().filter(|target| target.is_fitted()).collect();
     let bench = CalibrationRunner::new(targets, jobs);
     let start: Vec<f64> = KNOBS.iter().map(|knob| knob.start(&seeds)).collect();
     let misfits = |places: &[Vec<f64>]| -> Result<Vec<Vec<f64>>, LabError> {

@@ -7,8 +7,8 @@ use hypervisor::cost::{CostConstant, CostRow, CostTable};
 
 use super::bench::{self, CalibrationRunner};
 use super::stored;
-use super::target::{CalibrationTarget, ExperimentPointRef};
-use crate::catalogue::{ConstantEffect, ValueSensitivity};
+use super::target::CalibrationTarget;
+use crate::catalogue::{ConstantEffect, ExperimentPointRef, ValueSensitivity};
 use crate::named::Metrics;
 use crate::row::rounded;
 use crate::runner::LabError;

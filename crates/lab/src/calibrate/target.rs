@@ -2,10 +2,10 @@
 //! The values are in [`OBSERVATIONS`].
 
 use std::borrow::Cow;
-use std::fmt;
 
 use hypervisor::cost::{CostUnit, OBSERVATIONS, PublishedObservation};
 
+use crate::catalogue::{ExperimentPointRef, PointRelation};
 use crate::experiments;
 use crate::named::Metrics;
 
@@ -22,23 +22,6 @@ pub struct CalibrationTarget {
     pub weight: f64,
 }
 
-/// Experiment point that a calibration target uses: the experiment's name and axis values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExperimentPointRef {
-    /// Name of the experiment that the point belongs to.
-    pub experiment: &'static str,
-    /// Value of the experiment's axes at this point, followed by changed settings.
-    pub axes: &'static [(&'static str, &'static str)],
-}
-
-/// Formats a point as its experiment and axis values: `fig14 vms=10`.
-impl fmt::Display for ExperimentPointRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.experiment)?;
-        self.axes.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
-    }
-}
-
 /// Formula that computes a target's value from the metrics of its points.
 #[derive(Clone, Copy, Debug)]
 pub enum CalibrationTargetFormula {
@@ -46,12 +29,8 @@ pub enum CalibrationTargetFormula {
     Metric(&'static str, f64),
     /// Formula: the sum of several metrics of the target's only experiment point, all in one unit.
     Sum(&'static [&'static str]),
-    /// Formula: the percentage by which a sum of metrics is lower at the target's second experiment point than at its
-    /// first.
-    Saving(&'static [&'static str]),
-    /// Formula: the increase of a metric from the target's first experiment point to its second, divided by this number
-    /// of steps.
-    Slope(&'static str, f64),
+    /// Formula: a relation of a sum of metrics, all in one unit, between the target's two experiment points.
+    Relation(PointRelation, &'static [&'static str]),
 }
 
 impl CalibrationTargetFormula {
@@ -61,14 +40,11 @@ impl CalibrationTargetFormula {
         let get = |at: usize, name: &str| {
             points.get(at).and_then(|metrics| metrics.get(name)).copied().unwrap_or(f64::NAN)
         };
+        let sum = |at, names: &[&str]| names.iter().map(|name| get(at, name)).sum::<f64>();
         match *self {
             Self::Metric(name, factor) => get(0, name) * factor,
-            Self::Sum(names) => names.iter().map(|name| get(0, name)).sum(),
-            Self::Saving(names) => {
-                let sum = |at| names.iter().map(|name| get(at, name)).sum::<f64>();
-                (1.0 - sum(1) / sum(0)) * 100.0
-            }
-            Self::Slope(name, steps) => (get(1, name) - get(0, name)) / steps,
+            Self::Sum(names) => sum(0, names),
+            Self::Relation(relation, names) => relation.value(sum(0, names), sum(1, names)),
         }
     }
 }
@@ -107,11 +83,19 @@ pub const TARGETS: &[CalibrationTarget] = &[
         CalibrationTargetFormula::Metric("apic_access_mcycles", 1.0),
     ),
     fitted("eoi_share_of_apic_access", &[EOI_OFF], CalibrationTargetFormula::Metric("eoi_share_pct", 1.0)),
-    fitted("udp_saving_20k_to_2k", &[UDP_20K, UDP_2K], CalibrationTargetFormula::Saving(CPU)),
+    fitted(
+        "udp_saving_20k_to_2k",
+        &[UDP_20K, UDP_2K],
+        CalibrationTargetFormula::Relation(PointRelation::Saving, CPU),
+    ),
     fitted("ten_vms_2_6_18_before", &[OLD_NONE], CalibrationTargetFormula::Metric("cpu_total_pct", 1.0)),
     fitted("ten_vms_2_6_18_after", &[OLD_MSI], CalibrationTargetFormula::Metric("cpu_total_pct", 1.0)),
     fitted("ten_vms_2_6_28_all", &[NEW_ALL], CalibrationTargetFormula::Metric("cpu_total_pct", 1.0)),
-    fitted("hvm_scaling_per_vm", &[NEW_ALL, SIXTY], CalibrationTargetFormula::Slope("cpu_total_pct", 50.0)),
+    fitted(
+        "hvm_scaling_per_vm",
+        &[NEW_ALL, SIXTY],
+        CalibrationTargetFormula::Relation(PointRelation::Difference(50.0), &["cpu_total_pct"]),
+    ),
     fitted("pv_one_backend", &[PV_TEN], CalibrationTargetFormula::Metric("throughput_gbps", 1_000.0)),
     reported("udp_throughput", &[UDP_20K], CalibrationTargetFormula::Metric("throughput_mbps", 1.0)),
     reported("tcp_throughput", &[TCP_20K], CalibrationTargetFormula::Metric("throughput_mbps", 1.0)),
@@ -136,6 +120,12 @@ pub(crate) const fn reported(
 }
 
 impl CalibrationTarget {
+    /// Returns `true` if constants are fitted to the target.
+    #[must_use]
+    pub fn is_fitted(&self) -> bool {
+        self.weight > 0.0
+    }
+
     fn observation(&self) -> Option<&'static PublishedObservation> {
         OBSERVATIONS.iter().find(|observation| observation.name == self.name)
     }
@@ -168,18 +158,20 @@ impl CalibrationTarget {
         };
         match self.formula {
             _ if self.observation().is_some() => self.value().1,
-            CalibrationTargetFormula::Metric(name, _) | CalibrationTargetFormula::Slope(name, _) => {
-                of_metric(name)
+            CalibrationTargetFormula::Metric(name, _) => of_metric(name),
+            CalibrationTargetFormula::Relation(PointRelation::Saving, _) => "%",
+            CalibrationTargetFormula::Relation(PointRelation::Ratio, _) => "",
+            CalibrationTargetFormula::Sum(names)
+            | CalibrationTargetFormula::Relation(PointRelation::Difference(_), names) => {
+                names.first().map_or("", |name| of_metric(name))
             }
-            CalibrationTargetFormula::Sum(names) => names.first().map_or("", |name| of_metric(name)),
-            CalibrationTargetFormula::Saving(_) => "%",
         }
     }
 
     /// Returns the target's name, with a note if no constant is fitted to it.
     #[must_use]
     pub fn what(&self) -> String {
-        let note = if self.weight > 0.0 { "" } else { " (not fitted)" };
+        let note = if self.is_fitted() { "" } else { " (not fitted)" };
         format!("{}{note}", self.name)
     }
 

@@ -10,9 +10,9 @@ use super::knob::{KNOBS, degrees_of_freedom};
 use super::prediction::predictions;
 use super::sensitivity::{self as hang, RunCostTable};
 use super::stored::{fitted, sensitivity, stored};
-use super::target::{CalibrationTarget, CalibrationTargetFormula, ExperimentPointRef, TARGETS, reported};
+use super::target::{CalibrationTarget, CalibrationTargetFormula, TARGETS, reported};
 use super::{fit, residuals};
-use crate::catalogue::ConstantEffect;
+use crate::catalogue::{ConstantEffect, ExperimentPointRef};
 use crate::experiments;
 use crate::runner::plan::SettingAssignment;
 
@@ -38,7 +38,7 @@ fn calibration_has_at_least_three_degrees_of_freedom() {
 /// model.
 #[test]
 fn constant_fitted_to_one_target_affects_only_that_target() {
-    let targets: Vec<_> = TARGETS.iter().filter(|target| target.weight > 0.0).collect();
+    let targets: Vec<_> = TARGETS.iter().filter(|target| target.is_fitted()).collect();
     let brief = [("measure_ms", 20u64), ("warm_up_ms", 5)].map(SettingAssignment::from);
     let bench = CalibrationRunner::new(targets.clone(), NonZeroUsize::MIN).with(&brief);
     let table = fitted(CostTable::nehalem()).unwrap();

@@ -1,20 +1,24 @@
 //! Compares two models over all values that papers state: two versions (folders of rows), two hypotheses (settings), or
 //! two machines.
 
+mod quantity;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU16, NonZeroUsize};
 
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::catalogue::{ExperimentCatalogue, PublishedValue};
+use crate::catalogue::{ExperimentCatalogue, ExperimentPointRef};
 use crate::named::Metrics;
+use crate::report::seeds::interval;
 use crate::row::{ResultRow, rounded};
 use crate::runner::plan::{ExperimentSelection, PlannedPoint, RunPlanError, SettingAssignment, plan};
+use crate::runner::store::StoredResultRow;
 use crate::runner::{ExperimentOptions, LabError, RunObserver, run_points};
+use quantity::StatedQuantity;
 
 /// Model of a comparison: settings of this version, or stored rows.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +31,18 @@ pub enum ComparedModel {
         machine: Vec<SettingAssignment>,
     },
     /// Rows that a version of the model stored.
-    Rows(Vec<ResultRow>),
+    Rows(Vec<StoredResultRow>),
+}
+
+/// Options of the runs that a comparison needs.
+#[derive(Clone, Copy, Debug)]
+pub struct ComparisonOptions {
+    /// First seed of random numbers, as for a run of experiments.
+    pub seed: u64,
+    /// Number of seeds; values are means with an interval.
+    pub seeds: NonZeroU16,
+    /// Number of points to run at a time; values do not depend on it.
+    pub jobs: NonZeroUsize,
 }
 
 /// Stated value beside the values of two models.
@@ -35,16 +50,18 @@ pub enum ComparedModel {
 pub struct ComparedValue {
     /// Name of the experiment.
     pub experiment: &'static str,
-    /// Point of the experiment, `axis=value` for each axis.
+    /// Point of the experiment, `axis=value` for each axis; two points for a relation: `vms=10 to vms=60`.
     pub point: String,
-    /// Name of the metric that the paper states.
-    pub metric: &'static str,
+    /// Name of the metric that the paper states, or of a relation between the points' metrics.
+    pub metric: String,
     /// Value that the paper states.
     pub stated: f64,
     /// The model was calibrated on the value; otherwise it predicts the value.
     pub is_calibrated: bool,
-    /// Values of both models; `None` if a model has no row of the point.
+    /// Values of both models, means over seeds; `None` if a model has no row of the point.
     pub models: [Option<f64>; 2],
+    /// Half of each value's interval of 95 % over seeds; 0 with a single seed.
+    pub half: [Option<f64>; 2],
 }
 
 /// Score of a model over stated values.
@@ -81,11 +98,11 @@ pub enum CompareError {
     NothingStated,
 }
 
-/// Experiment and axis values of a point, as text.
-type PointName = (&'static str, String);
+/// Metrics of the points that a model has, with one seed.
+type PointMetrics = BTreeMap<ExperimentPointRef, Metrics>;
 
-/// Returns the values of two models beside those that papers state, in the order of the catalogue. `names` are the
-/// experiments to compare, or all if there are none.
+/// Returns the values of two models beside those that papers state, in the order of the catalogue: values of points,
+/// then relations. `names` are the experiments to compare, or all if there are none. Equal models are run once.
 ///
 /// # Errors
 /// [`CompareError`] if a model's points cannot be planned or run, or its rows are ambiguous.
@@ -93,42 +110,51 @@ pub fn compare(
     catalogue: &ExperimentCatalogue,
     models: [&ComparedModel; 2],
     names: &[String],
-    (seed, jobs): (u64, NonZeroUsize),
+    options: ComparisonOptions,
     observer: &mut dyn RunObserver,
 ) -> Result<Vec<ComparedValue>, CompareError> {
     if let Some(unknown) = names.iter().find(|name| catalogue.experiment(name).is_none()) {
         let selection = ExperimentSelection::Names(vec![unknown.clone()]);
-        plan(catalogue, &selection, &options(seed, jobs))?;
+        plan(catalogue, &selection, &options.of_seed(options.seed))?;
     }
-    let is_wanted =
-        |value: &&PublishedValue| names.is_empty() || names.iter().any(|name| name == value.experiment);
-    let stated: Vec<_> = catalogue.stated.iter().filter(is_wanted).collect();
+    let is_named = |point: &ExperimentPointRef| names.iter().any(|name| name == point.experiment);
+    let all = quantity::stated(catalogue).into_iter();
+    let stated: Vec<_> = all.filter(|it| names.is_empty() || it.points.iter().all(is_named)).collect();
     if stated.is_empty() {
         return Err(CompareError::NothingStated);
     }
-    let mut found = Vec::new();
-    for model in models {
-        found.push(match model {
-            ComparedModel::Rows(rows) => stored(rows, &stated)?,
-            ComparedModel::Settings { set, machine } => {
-                let options =
-                    ExperimentOptions { set: set.clone(), machine: machine.clone(), ..options(seed, jobs) };
-                computed(catalogue, &stated, &options, observer)?
-            }
-        });
-    }
-    let value = |side: &BTreeMap<PointName, Metrics>, stated: &PublishedValue| {
-        side.get(&name(stated)).and_then(|metrics| metrics.get(stated.metric)).copied()
+    let mut metrics_of = |model: &ComparedModel| match model {
+        ComparedModel::Rows(rows) => stored(rows, &stated),
+        ComparedModel::Settings { set, machine } => {
+            let seeds = (0..u64::from(options.seeds.get())).map(|n| options.seed + n);
+            let found = seeds.map(|seed| {
+                let (set, machine) = (set.clone(), machine.clone());
+                let options = ExperimentOptions { set, machine, ..options.of_seed(seed) };
+                computed(catalogue, &stated, &options, observer)
+            });
+            found.collect()
+        }
     };
-    let compared = stated.iter().map(|stated| ComparedValue {
-        experiment: stated.experiment,
-        point: point(stated),
-        metric: stated.metric,
+    let one = metrics_of(models[0])?;
+    let other = if models[0] == models[1] { one.clone() } else { metrics_of(models[1])? };
+    Ok(stated.iter().map(|stated| compared(stated, [&one, &other])).collect())
+}
+
+/// Returns a stated value beside the means of both models' values, each with half of its interval.
+fn compared(stated: &StatedQuantity, models: [&Vec<PointMetrics>; 2]) -> ComparedValue {
+    let found = models.map(|seeds| {
+        let values: Vec<_> = seeds.iter().filter_map(|metrics| stated.value_of(metrics)).collect();
+        (!values.is_empty()).then(|| interval(&values))
+    });
+    ComparedValue {
+        experiment: stated.points[0].experiment,
+        point: stated.point_text(),
+        metric: stated.metric_text(),
         stated: rounded(stated.value),
         is_calibrated: stated.is_calibrated,
-        models: [value(&found[0], stated), value(&found[1], stated)],
-    });
-    Ok(compared.collect())
+        models: found.map(|found| found.map(|(mean, _)| rounded(mean))),
+        half: found.map(|found| found.map(|(_, half)| rounded(half))),
+    }
 }
 
 /// Returns the scores of both models over the values for which `wanted` is true.
@@ -161,30 +187,33 @@ impl ComparedValue {
     }
 }
 
-fn options(seed: u64, jobs: NonZeroUsize) -> ExperimentOptions {
-    ExperimentOptions {
-        seed,
-        jobs,
-        // A hypothesis concerns some values, and leaves the others.
-        unaffected: true,
-        ..ExperimentOptions::default()
+impl ComparisonOptions {
+    /// Returns the options of the runs with a seed.
+    fn of_seed(&self, seed: u64) -> ExperimentOptions {
+        ExperimentOptions {
+            seed,
+            jobs: self.jobs,
+            // A hypothesis concerns some values, and leaves the others.
+            unaffected: true,
+            ..ExperimentOptions::default()
+        }
     }
 }
 
 /// Runs the points of the stated values. Points that fail have no metrics, unless all fail.
 fn computed(
     catalogue: &ExperimentCatalogue,
-    stated: &[&PublishedValue],
+    stated: &[StatedQuantity],
     options: &ExperimentOptions,
     observer: &mut dyn RunObserver,
-) -> Result<BTreeMap<PointName, Metrics>, CompareError> {
-    let mut points: BTreeMap<PointName, PlannedPoint> = BTreeMap::new();
-    for value in stated {
-        let axes = value.axes.iter().map(|&pair| SettingAssignment::from(pair));
+) -> Result<PointMetrics, CompareError> {
+    let mut points: BTreeMap<ExperimentPointRef, PlannedPoint> = BTreeMap::new();
+    for point in stated.iter().flat_map(|stated| &stated.points) {
+        let axes = point.axes.iter().map(|&pair| SettingAssignment::from(pair));
         let set = options.set.iter().cloned().chain(axes).collect();
-        let selection = ExperimentSelection::Names(vec![value.experiment.to_owned()]);
+        let selection = ExperimentSelection::Names(vec![point.experiment.to_owned()]);
         let planned = plan(catalogue, &selection, &ExperimentOptions { set, ..options.clone() })?;
-        points.extend(planned.into_iter().map(|planned| (name(value), planned)));
+        points.extend(planned.into_iter().map(|planned| (*point, planned)));
     }
     let (names, points): (Vec<_>, Vec<_>) = points.into_iter().unzip();
     let run = match run_points(&points, options, observer) {
@@ -200,36 +229,23 @@ fn computed(
     Ok(found.collect())
 }
 
-/// Returns the means over all seeds of the stored rows at the points of the stated values.
-fn stored(
-    rows: &[ResultRow],
-    stated: &[&PublishedValue],
-) -> Result<BTreeMap<PointName, Metrics>, CompareError> {
-    let mut found = BTreeMap::new();
-    for value in stated {
-        let at_point = |row: &&ResultRow| {
+/// Returns the metrics of the stored rows at the points of the stated values, for each seed.
+fn stored(rows: &[StoredResultRow], stated: &[StatedQuantity]) -> Result<Vec<PointMetrics>, CompareError> {
+    let mut found: BTreeMap<u64, PointMetrics> = BTreeMap::new();
+    for point in stated.iter().flat_map(|stated| &stated.points) {
+        let at_point = |record: &&StoredResultRow| {
             let is_equal = |(axis, text): &(&str, &str)| {
-                row.params.get(axis).is_some_and(|value| value.to_string() == *text)
+                record.row.params.get(axis).is_some_and(|value| value.to_string() == *text)
             };
-            row.experiment == value.experiment && value.axes.iter().all(is_equal)
+            record.row.experiment == point.experiment && point.axes.iter().all(is_equal)
         };
         let rows: Vec<_> = rows.iter().filter(at_point).collect();
-        let Some(first) = rows.first() else { continue };
-        if rows.iter().any(|row| row.params != first.params) {
-            return Err(CompareError::SeveralRows(format!("{} {}", value.experiment, point(value))));
+        if rows.iter().any(|record| record.row.params != rows[0].row.params) {
+            return Err(CompareError::SeveralRows(point.to_string()));
         }
-        let mean =
-            |name: &str| rows.iter().filter_map(|row| row.metrics.get(name)).sum::<f64>() / rows.len() as f64;
-        let metrics = first.metrics.names().map(|name| (name.to_owned(), rounded(mean(name)))).collect();
-        found.insert(name(value), metrics);
+        for record in rows {
+            found.entry(record.seed).or_default().insert(*point, record.row.metrics.clone());
+        }
     }
-    Ok(found)
-}
-
-fn name(value: &PublishedValue) -> PointName {
-    (value.experiment, point(value))
-}
-
-fn point(value: &PublishedValue) -> String {
-    value.axes.iter().map(|(axis, value)| format!("{axis}={value}")).collect::<Vec<_>>().join(" ")
+    Ok(found.into_values().collect())
 }

@@ -12,7 +12,7 @@
 //! | `settings` | the settings of `--set`, and the constants listed in a report |
 //! | `topology` | the files of the papers' machines, and settings that change their values |
 //! | `nothing` | the reason of a row that is 0, where 0 is the result |
-//! | `stated` | values stated by papers, for figures |
+//! | `stated` | values stated by papers, for figures and comparisons |
 //! | `point` | the machine of a point, and metrics from its results |
 
 mod atc2006;
@@ -53,6 +53,7 @@ pub fn catalogue() -> ExperimentCatalogue {
         experiments: &ALL,
         settings: settings::all(),
         stated: stated::all(),
+        relations: stated::relations(),
         parameters: settings::parameters(),
         residuals: settings::residuals(),
         sensitivity: settings::sensitivity(),

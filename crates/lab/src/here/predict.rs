@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::constants;
 use crate::calibrate::sensitivity::sensitivity;
-use crate::calibrate::target::{CalibrationTarget, CalibrationTargetFormula, ExperimentPointRef, reported};
+use crate::calibrate::target::{CalibrationTarget, CalibrationTargetFormula, reported};
+use crate::catalogue::ExperimentPointRef;
 use crate::catalogue::{ConstantEffect, ValueSensitivity};
 use crate::experiments;
 use crate::runner::LabError;

@@ -14,7 +14,7 @@ mod browser_tests;
 mod html;
 mod model;
 mod plain;
-mod seeds;
+pub(crate) mod seeds;
 #[cfg(test)]
 pub(crate) mod tests;
 

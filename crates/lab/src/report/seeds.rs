@@ -62,7 +62,7 @@ fn one(mut all: Vec<StoredResultRow>) -> (StoredResultRow, ConfidenceIntervals) 
 }
 
 /// Returns the mean of the values and half of its 95 % confidence interval, which is 0 for a single value.
-fn interval(values: &[f64]) -> (f64, f64) {
+pub(crate) fn interval(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
     if values.len() < 2 {

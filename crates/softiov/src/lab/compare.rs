@@ -3,11 +3,13 @@
 use std::path::Path;
 
 use lab::catalogue::ExperimentCatalogue;
-use lab::compare::{ComparedModel, ComparedValue, ModelScore, compare as compare_models, scores};
+use lab::compare::{
+    ComparedModel, ComparedValue, ComparisonOptions, ModelScore, compare as compare_models, scores,
+};
 use lab::runner::DEFAULT_SEED;
 use lab::{machine_file, runner::plan::SettingAssignment};
 use serde::Serialize;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU16, NonZeroUsize};
 
 use super::machine;
 use super::progress::{jobs, read_rows};
@@ -36,6 +38,9 @@ pub(crate) struct LabCompareArgs {
     /// Seed of random numbers, as for `lab run`.
     #[arg(long, value_name = "N", default_value_t = DEFAULT_SEED)]
     seed: u64,
+    /// Number of seeds to run, --seed and those after it: values are means, with half of their 95 % interval.
+    #[arg(long, value_name = "N", default_value = "1")]
+    seeds: NonZeroU16,
     /// Points to run at a time (default: the number of processors).
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -55,8 +60,8 @@ struct LabComparison<'a> {
 
 pub(super) fn compare(catalogue: &ExperimentCatalogue, args: &LabCompareArgs) -> anyhow::Result<()> {
     let (one, other) = (model(catalogue, &args.one)?, model(catalogue, &args.other)?);
-    let run = (args.seed, jobs(args.jobs));
-    let values = compare_models(catalogue, [&one, &other], &args.only, run, &mut ())?;
+    let options = ComparisonOptions { seed: args.seed, seeds: args.seeds, jobs: jobs(args.jobs) };
+    let values = compare_models(catalogue, [&one, &other], &args.only, options, &mut ())?;
     let comparison = LabComparison {
         version: lab::VERSION,
         models: [&args.one, &args.other],
@@ -79,8 +84,7 @@ fn model(catalogue: &ExperimentCatalogue, text: &str) -> anyhow::Result<Compared
         return Ok(settings(Vec::new(), Vec::new()));
     }
     if Path::new(text).is_dir() {
-        let records = read_rows(Path::new(text))?;
-        return Ok(ComparedModel::Rows(records.into_iter().map(|record| record.row).collect()));
+        return Ok(ComparedModel::Rows(read_rows(Path::new(text))?));
     }
     let is_machine = machine_file::names().any(|name| name == text) || text.ends_with(".toml");
     if is_machine || !text.contains('=') {
@@ -94,7 +98,11 @@ fn model(catalogue: &ExperimentCatalogue, text: &str) -> anyhow::Result<Compared
 fn as_text(comparison: &LabComparison) -> String {
     let heading = ["experiment", "point", "metric", "", "stated", "A", "error %", "B", "error %", "closer"];
     let mut table = TextTable::new(heading.map(str::to_owned).into(), 4);
-    let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| value.to_string());
+    let number = |value: &ComparedValue, side: usize| match (value.models[side], value.half[side]) {
+        (Some(mean), Some(half)) if half > 0.0 => format!("{mean} ± {half}"),
+        (Some(mean), _) => mean.to_string(),
+        (None, _) => "-".to_owned(),
+    };
     let percent = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:+.1}"));
     for value in comparison.values {
         let errors = value.errors_pct();
@@ -104,12 +112,12 @@ fn as_text(comparison: &LabComparison) -> String {
             _ => "",
         };
         let kind = if value.is_calibrated { "calibrated" } else { "predicted" };
-        let names = [value.experiment, &value.point, value.metric, kind].map(str::to_owned);
+        let names = [value.experiment, &value.point, &value.metric, kind].map(str::to_owned);
         let numbers = [
             value.stated.to_string(),
-            number(value.models[0]),
+            number(value, 0),
             percent(errors[0]),
-            number(value.models[1]),
+            number(value, 1),
             percent(errors[1]),
             closer.to_owned(),
         ];

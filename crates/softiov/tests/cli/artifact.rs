@@ -173,6 +173,7 @@ fn artifact_page_commands_draw_each_number_of_each_row() {
     let page = replaced(&page, "softiov lab run all --csv results/rows.csv", &all);
     let page = replaced(&page, install_command(), &format!("ln -s {} results/python", packages.display()));
     let page = replaced(&page, "$ PYTHONPATH", "$ LAB_FORMATS=svg PYTHONPATH");
+    let page = replaced(&page, "--seeds 5", "--seeds 2 --only direct-net");
     let page = replaced(&page, "lab run all --jobs", &format!("lab run fig08 fig12 {SHORT} --jobs"));
     let folder = tempdir().unwrap();
     reader(&folder).follow(&page);
@@ -282,4 +283,63 @@ fn artifact_claims_equal_their_rows_and_stated_values() {
         assert!((value / paper - 1.0).abs() * 100.0 <= within, "{claim}: {value}");
     }
     assert!(found.len() > 10, "{}", found.len());
+}
+
+/// Experiments of the score that are run again: those of one guest, which take about a second.
+const SCORED: &str = "cdna-throughput direct-net smart-vnic-rx smart-vnic-tx";
+
+/// Returns the cells of the page's table that begins with `heading`.
+fn page_table(heading: &str) -> Vec<Vec<&'static str>> {
+    let (_, table) = PAGE.split_once(heading).unwrap_or_else(|| panic!("the page has no table {heading}"));
+    let lines = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    lines.map(|line| line.trim_matches('|').split('|').map(str::trim).collect()).collect()
+}
+
+/// Returns the number in a cell, which may have a sign and a percent sign.
+#[track_caller]
+fn number(cell: &str) -> f64 {
+    cell.trim_end_matches(" %").parse().unwrap_or_else(|error| panic!("{cell}: {error}"))
+}
+
+#[test]
+fn artifact_score_adds_up_and_equals_its_rows() {
+    let values = page_table("| experiment | point | metric | kind | paper |");
+    let catalogue = lab::experiments::catalogue();
+    assert_eq!(values.len(), catalogue.stated.len() + catalogue.relations.len());
+    let error = |cells: &[&str]| (number(cells[5]) / number(cells[4]) - 1.0) * 100.0;
+    for cells in &values {
+        assert_eq!(cells[7], format!("{:+.1} %", error(cells)), "{cells:?}");
+    }
+    for cells in page_table("| values | count | within 10 % |") {
+        let own = values.iter().filter(|value| cells[0] == "all" || cells[0] == value[3]);
+        let errors: Vec<_> = own.map(|value| error(value).abs()).collect();
+        let within = |limit: f64| errors.iter().filter(|error| **error <= limit).count();
+        let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+        let counts = [errors.len(), within(10.0), within(30.0)].map(|count| count.to_string());
+        assert_eq!(cells[1..4], counts, "{cells:?}");
+        assert_eq!(cells[4], format!("{mean:.1} %"), "{cells:?}");
+    }
+
+    let arguments = format!("lab compare unchanged unchanged --seeds 5 --json --only {SCORED}");
+    let output = finish(Command::new(SOFTIOV).args(arguments.split(' ')));
+    assert_eq!(output.status, Some(0), "{}", output.err);
+    let found: Value = serde_json::from_str(&output.out).unwrap();
+    let found = found["values"].as_array().unwrap();
+    let plain = |cell: &str| cell.replace('`', "");
+    let scored = values.iter().filter(|cells| SCORED.split(' ').any(|name| name == cells[0]));
+    let mut count = 0;
+    for cells in scored {
+        let is_own = |value: &&Value| {
+            let names = ["experiment", "point", "metric"].map(|key| value[key].as_str().unwrap());
+            names == [cells[0], &plain(cells[1]), &plain(cells[2])]
+        };
+        let value = found.iter().find(is_own).unwrap_or_else(|| panic!("no paper states {cells:?}"));
+        let numbers = [&value["stated"], &value["models"][0], &value["half"][0]];
+        for (cell, number) in cells[4..7].iter().zip(numbers) {
+            assert_eq!(cell.parse::<f64>().unwrap(), number.as_f64().unwrap(), "{cells:?}");
+        }
+        assert_eq!(value["is_calibrated"], cells[3] == "fitted", "{cells:?}");
+        count += 1;
+    }
+    assert_eq!(count, found.len());
 }
