@@ -12,13 +12,12 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::catalogue::{ExperimentCatalogue, ExperimentPointRef};
-use crate::named::Metrics;
 use crate::report::seeds::interval;
 use crate::row::{ResultRow, rounded};
 use crate::runner::plan::{ExperimentSelection, PlannedPoint, RunPlanError, SettingAssignment, plan};
 use crate::runner::store::StoredResultRow;
 use crate::runner::{ExperimentOptions, LabError, RunObserver, run_points};
-use quantity::StatedQuantity;
+use quantity::{PointMetrics, StatedQuantity};
 
 /// Model of a comparison: settings of this version, or stored rows.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,9 +96,6 @@ pub enum CompareError {
     #[error("no value is stated for these experiments")]
     NothingStated,
 }
-
-/// Metrics of the points that a model has, with one seed.
-type PointMetrics = BTreeMap<ExperimentPointRef, Metrics>;
 
 /// Returns the values of two models beside those that papers state, in the order of the catalogue: values of points,
 /// then relations. `names` are the experiments to compare, or all if there are none. Equal models are run once.

@@ -1,7 +1,12 @@
 //! Values that papers state, of one point or related over two, in one form.
 
-use super::PointMetrics;
+use std::collections::BTreeMap;
+
 use crate::catalogue::{ExperimentCatalogue, ExperimentPointRef, PointRelation};
+use crate::named::Metrics;
+
+/// Metrics of the points that a model has, with one seed.
+pub(super) type PointMetrics = BTreeMap<ExperimentPointRef, Metrics>;
 
 /// Value that a paper states for one point, or for a relation between two.
 pub(super) struct StatedQuantity {
