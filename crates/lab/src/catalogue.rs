@@ -187,6 +187,9 @@ pub struct Residual {
     pub target: f64,
     /// Value that the model computes for the target.
     pub model: f64,
+    /// Value that the model computes if nothing is fitted to the target; `None` if that was not computed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<f64>,
     /// Source of the published value.
     pub source: String,
 }

@@ -1,7 +1,9 @@
 //! Runs the experiment points that calibration targets need, with given cost constants, several points at a time.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::{panic, thread};
 
 use super::target::CalibrationTarget;
@@ -28,7 +30,11 @@ pub(super) struct CalibrationRunner {
     points: Vec<&'static ExperimentPointRef>,
     /// Settings that all runs of the calibration have.
     set: Vec<SettingAssignment>,
+    /// Values of a machine file, for all runs.
+    machine: Vec<SettingAssignment>,
     jobs: NonZeroUsize,
+    /// Values of targets by constants. Fits with another target left out begin with equal runs.
+    known: Mutex<BTreeMap<ConstantValues, Vec<f64>>>,
 }
 
 impl CalibrationRunner {
@@ -40,12 +46,26 @@ impl CalibrationRunner {
             }
         }
         let set = vec![SettingAssignment::from(WARM_UP)];
-        Self { catalogue: experiments::catalogue(), targets, points, set, jobs }
+        Self {
+            catalogue: experiments::catalogue(),
+            targets,
+            points,
+            set,
+            machine: Vec::new(),
+            jobs,
+            known: Mutex::default(),
+        }
     }
 
     /// Adds settings to all runs of the calibration; the last setting of a name counts.
     pub(super) fn with(mut self, set: &[SettingAssignment]) -> Self {
         self.set.extend_from_slice(set);
+        self
+    }
+
+    /// Runs all points on the machine of a file.
+    pub(super) fn on(mut self, machine: &[SettingAssignment]) -> Self {
+        self.machine = machine.to_vec();
         self
     }
 
@@ -59,10 +79,15 @@ impl CalibrationRunner {
 
     /// Runs the points of all targets with each set of cost constants. Returns each target's value for each set.
     pub(super) fn run(&self, sets: &[ConstantValues]) -> Result<Vec<Vec<f64>>, LabError> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut new: Vec<_> = sets.iter().filter(|set| !known.contains_key(*set)).collect();
+        new.dedup();
         let tasks: Vec<_> =
-            sets.iter().flat_map(|set| self.points.iter().map(move |point| (set, *point))).collect();
+            new.iter().flat_map(|set| self.points.iter().map(|point| (*set, *point))).collect();
         let metrics = self.find(&tasks)?;
-        Ok(metrics.chunks(self.points.len()).map(|metrics| self.values(metrics)).collect())
+        let values = metrics.chunks(self.points.len()).map(|metrics| self.values(metrics));
+        known.extend(new.into_iter().cloned().zip(values));
+        Ok(sets.iter().map(|set| known[set].clone()).collect())
     }
 
     /// Runs each experiment point with the cost constants it is paired with. Returns the metrics in the order of
@@ -118,7 +143,13 @@ impl CalibrationRunner {
         let constants =
             constants.iter().map(|(name, value)| SettingAssignment::from((format!("cost.{name}"), value)));
         let set = self.set.iter().cloned().chain(axes).chain(constants).collect();
-        let options = ExperimentOptions { seed: SEED, set, unaffected: true, ..ExperimentOptions::default() };
+        let options = ExperimentOptions {
+            seed: SEED,
+            set,
+            machine: self.machine.clone(),
+            unaffected: true,
+            ..ExperimentOptions::default()
+        };
         let selection = ExperimentSelection::Names(vec![point.experiment.to_owned()]);
         let run = runner::run(&self.catalogue, &selection, &options, &mut ())?;
         Ok(run.records.into_iter().next().map(|record| record.row.metrics).unwrap_or_default())

@@ -1,31 +1,32 @@
 //! Degrees of freedom of the calibration: single cost constants, and groups of constants that no target can
 //! distinguish. Published and stated constants stay fixed.
 
-use super::target::TARGETS;
+use std::borrow::Cow;
+
 use hypervisor::cost::{CostConstant, CostTable};
 
 /// Cost constants that the calibration scales together.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ConstantGroup {
     /// Description of the group of cost constants for reports.
     pub name: &'static str,
     /// Cost constants of the group: all are multiplied by one factor, each within its own range.
-    pub members: &'static [CostConstant],
+    pub members: Cow<'static, [CostConstant]>,
     /// Name of the only target that this group of constants affects. That target does not test the model.
     pub alone: Option<&'static str>,
 }
 
 /// All groups of cost constants that the calibration scales.
 pub const KNOBS: &[ConstantGroup] = &[
-    ConstantGroup { name: "device model", members: &[CostConstant::DeviceModel], alone: None },
-    ConstantGroup { name: "timer writes", members: &[CostConstant::TimerWrites], alone: None },
-    ConstantGroup { name: "thread contention", members: &[CostConstant::SmtContention], alone: None },
-    ConstantGroup { name: "domain switch", members: &[CostConstant::SwitchIndirect], alone: None },
-    ConstantGroup { name: "service domain", members: &[CostConstant::ServiceTick], alone: None },
-    ConstantGroup { name: "back end", members: &[CostConstant::Backend], alone: Some("pv_one_backend") },
-    ConstantGroup {
-        name: "receive path",
-        members: &[
+    group("device model", &[CostConstant::DeviceModel], None),
+    group("timer writes", &[CostConstant::TimerWrites], None),
+    group("thread contention", &[CostConstant::SmtContention], None),
+    group("domain switch", &[CostConstant::SwitchIndirect], None),
+    group("service domain", &[CostConstant::ServiceTick], None),
+    group("back end", &[CostConstant::Backend], Some("pv_one_backend")),
+    group(
+        "receive path",
+        &[
             CostConstant::RxDriver,
             CostConstant::RxSkb,
             CostConstant::RxUdp,
@@ -34,25 +35,27 @@ pub const KNOBS: &[ConstantGroup] = &[
             CostConstant::RxCopy,
             CostConstant::CopyCold,
         ],
-        alone: None,
-    },
-    ConstantGroup {
-        name: "interrupt path",
-        members: &[
+        None,
+    ),
+    group(
+        "interrupt path",
+        &[
             CostConstant::InterruptEntry,
             CostConstant::InterruptHandler,
             CostConstant::Softirq,
             CostConstant::NapiEntry,
             CostConstant::ContextSwitch,
         ],
-        alone: None,
-    },
+        None,
+    ),
 ];
 
-/// Returns the number of calibration targets in excess of the fitted groups of constants.
-#[must_use]
-pub fn degrees_of_freedom() -> usize {
-    TARGETS.iter().filter(|target| target.is_fitted()).count().saturating_sub(KNOBS.len())
+const fn group(
+    name: &'static str,
+    members: &'static [CostConstant],
+    alone: Option<&'static str>,
+) -> ConstantGroup {
+    ConstantGroup { name, members: Cow::Borrowed(members), alone }
 }
 
 impl ConstantGroup {

@@ -6,7 +6,10 @@
 //! | [`target`] | published values, and the points and formulas that compute them |
 //! | [`knob`] | constants that may be moved, singly or in groups |
 //! | [`prediction`] | values per figure that nothing is fitted to |
+//! | [`setup`] | inputs of a calibration: table, knobs, targets, settings |
+//! | [`targets_file`] | targets of a file |
 //! | `bench` | runs experiments with given constants, several at a time |
+//! | `search` | the best fit, fits without a target, and a knob's profile |
 //! | `fit` | least squares in a box |
 //! | [`sensitivity`] | effects of constants on targets and predictions |
 //! | [`stored`] | results as data files |
@@ -17,29 +20,30 @@ mod bench;
 mod fit;
 pub mod knob;
 pub mod prediction;
+mod search;
 pub mod sensitivity;
+pub mod setup;
 pub mod stored;
 pub mod target;
+pub mod targets_file;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 
-use hypervisor::cost::CostTable;
 use serde::Serialize;
 
 use crate::catalogue::Residual;
 use crate::row::rounded;
 use crate::runner::LabError;
 use bench::{CalibrationRunner, ConstantValues};
-use knob::KNOBS;
+use search::CalibrationSearch;
+use setup::CalibrationSetup;
 use stored::StoredCalibration;
-use target::{CalibrationTarget, TARGETS};
+use target::CalibrationTarget;
 
-/// Weight of the uncalibrated values: a constant at the end of its range counts like a target missed by 2 %.
-/// Constants that no target depends on stay at those values.
-const PULL: f64 = 0.02;
+/// Number of places of a knob's profile.
+const PROFILE_PLACES: u32 = 5;
 
 /// Result of a calibration of the model's constants.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -48,6 +52,26 @@ pub struct CalibrationResult {
     pub constants: Vec<FittedConstant>,
     /// Residuals of all calibration targets, including those that nothing is fitted to.
     pub residuals: Vec<Residual>,
+    /// Best fits with a knob held at several places of its range; empty unless asked for.
+    pub profile: Vec<ProfilePlace>,
+}
+
+/// Best fit with a knob held at a place of its range.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProfilePlace {
+    /// Value of each constant of the held knob.
+    pub constants: BTreeMap<&'static str, u64>,
+    /// Root mean square of the fitted targets' relative residuals, in percent.
+    pub residual_pct: f64,
+}
+
+/// Further results of a calibration, which take several fits each.
+#[derive(Clone, Debug, Default)]
+pub struct CalibrationExtras {
+    /// Fit without each target, and compute its value.
+    pub leave_one_out: bool,
+    /// Index of the knob whose profile is computed.
+    pub profile: Option<usize>,
 }
 
 /// Cost constant before and after a calibration.
@@ -79,47 +103,45 @@ impl CalibrationResult {
     }
 }
 
-/// Fits the constants of the nehalem cost table, starting from its uncalibrated values. The result is the
-/// same on every machine for any number of jobs; `tell` is called with progress messages.
+/// Fits a calibration's knobs, starting from the values of its table. The result is the same on every machine for any
+/// number of jobs; `tell` is called with progress messages.
 ///
 /// # Errors
 /// [`LabError`] if a point cannot be run.
-pub fn calibrate(jobs: NonZeroUsize, tell: &dyn Fn(&str)) -> Result<CalibrationResult, LabError> {
-    let seeds = CostTable::nehalem();
-    let targets: Vec<_> = TARGETS.iter().filter(|target| target.is_fitted()).collect();
-    let bench = CalibrationRunner::new(targets, jobs);
-    let start: Vec<f64> = KNOBS.iter().map(|knob| knob.start(&seeds)).collect();
-    let misfits = |places: &[Vec<f64>]| -> Result<Vec<Vec<f64>>, LabError> {
-        let sets: Vec<_> = places.iter().map(|place| constants(&seeds, place)).collect();
-        let found = bench.run(&sets)?;
-        let pulls = places.iter().map(|place| place.iter().zip(&start).map(|(at, seed)| PULL * (at - seed)));
-        Ok(found
-            .iter()
-            .zip(pulls)
-            .map(|(found, pulls)| bench.misfits(found).chain(pulls).collect())
-            .collect())
-    };
-    let best = fit::minimise(start.clone(), misfits, tell)?;
-    let constants = constants(&seeds, &best);
+pub fn calibrate(
+    setup: &CalibrationSetup,
+    extras: &CalibrationExtras,
+    tell: &dyn Fn(&str),
+) -> Result<CalibrationResult, LabError> {
+    let search = CalibrationSearch::new(setup, tell);
+    let best = search.best()?;
+    let constants = search.constants(&best);
     tell("residuals");
-    let residuals = residuals(TARGETS.iter().collect(), &constants, jobs)?;
-    Ok(CalibrationResult { constants: fitted(&seeds, &constants), residuals })
+    let runner = CalibrationRunner::new(setup.targets.clone(), setup.jobs).with(&setup.set);
+    let mut residuals = residuals(&runner.on(&setup.machine), &constants)?;
+    if extras.leave_one_out {
+        let values = search.left_out(&best)?;
+        let fitted = setup.targets.iter().zip(&mut residuals).filter(|(target, _)| target.is_fitted());
+        for ((_, residual), value) in fitted.zip(values) {
+            residual.left_out = Some(rounded(value));
+        }
+    }
+    let mut profile = Vec::new();
+    if let Some(knob) = extras.profile {
+        for n in 0..PROFILE_PLACES {
+            tell(&format!("profile: fit {} of {PROFILE_PLACES}", n + 1));
+            let place = f64::from(n) / f64::from(PROFILE_PLACES - 1);
+            let (_, residual) = search.held_at(&best, knob, place)?;
+            let constants = setup.knobs[knob].constants(&setup.table, place).into_iter().collect();
+            profile.push(ProfilePlace { constants, residual_pct: rounded(100.0 * residual) });
+        }
+    }
+    Ok(CalibrationResult { constants: fitted(setup, &constants), residuals, profile })
 }
 
-/// Returns the values of all cost constants that the calibration moves, given the position of each constant
-/// group.
-fn constants(seeds: &CostTable, places: &[f64]) -> ConstantValues {
-    KNOBS.iter().zip(places).flat_map(|(knob, &place)| knob.constants(seeds, place)).collect()
-}
-
-/// Returns the residuals of calibration targets with given cost constants.
-fn residuals(
-    targets: Vec<&'static CalibrationTarget>,
-    constants: &ConstantValues,
-    jobs: NonZeroUsize,
-) -> Result<Vec<Residual>, LabError> {
-    let bench = CalibrationRunner::new(targets, jobs);
-    let found = bench.run(std::slice::from_ref(constants))?;
+/// Returns the residuals of a runner's targets with given cost constants.
+fn residuals(runner: &CalibrationRunner, constants: &ConstantValues) -> Result<Vec<Residual>, LabError> {
+    let found = runner.run(std::slice::from_ref(constants))?;
     let residual = |(target, model): (&&'static CalibrationTarget, &f64)| {
         let (value, unit) = target.value();
         Residual {
@@ -127,16 +149,17 @@ fn residuals(
             unit: unit.to_owned(),
             target: value,
             model: rounded(*model),
+            left_out: None,
             source: target.source(),
         }
     };
-    Ok(bench.targets().iter().zip(&found[0]).map(residual).collect())
+    Ok(runner.targets().iter().zip(&found[0]).map(residual).collect())
 }
 
-fn fitted(seeds: &CostTable, constants: &ConstantValues) -> Vec<FittedConstant> {
-    let knobs = KNOBS.iter().flat_map(|knob| knob.members.iter().map(move |cost| (knob.name, *cost)));
+fn fitted(setup: &CalibrationSetup, constants: &ConstantValues) -> Vec<FittedConstant> {
+    let knobs = setup.knobs.iter().flat_map(|knob| knob.members.iter().map(move |cost| (knob.name, *cost)));
     let fitted = |((knob, cost), (name, value)): ((&'static str, _), &(&'static str, u64))| {
-        let row = seeds.row(cost);
+        let row = setup.table.row(cost);
         FittedConstant {
             name,
             knob,

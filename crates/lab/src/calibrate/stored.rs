@@ -15,10 +15,9 @@ const FILE: &str = include_str!("../../data/nehalem.toml");
 const TABLE: &str = "nehalem";
 
 const HEADER: &str = "\
-# Constants of the nehalem cost table as the calibration found them, and what the model makes of its targets then.
-# Made by a program; to make it again: softiov lab calibrate --out crates/lab/data/nehalem.toml
-
-";
+# Constants of a cost table as a calibration found them, and what the model makes of its targets then. Where a residual
+# has a value `left_out`, it is the model's after a fit without that target. Made by a program; to make it again:
+# ";
 
 const SENSITIVITY: &str = include_str!("../../data/sensitivity.toml");
 
@@ -42,12 +41,12 @@ pub struct StoredCalibration {
 }
 
 impl StoredCalibration {
-    /// Returns the text of the calibration file.
+    /// Returns the text of the calibration file, which names the command that made it.
     ///
     /// # Errors
     /// If a number has no TOML form.
-    pub fn to_toml(&self) -> Result<String, toml::ser::Error> {
-        Ok(HEADER.to_owned() + &toml::to_string(self)?)
+    pub fn to_toml(&self, command: &str) -> Result<String, toml::ser::Error> {
+        Ok(format!("{HEADER}{command}\n\n") + &toml::to_string(self)?)
     }
 }
 

@@ -20,6 +20,17 @@ pub struct CalibrationTarget {
     pub formula: CalibrationTargetFormula,
     /// Weight of the target's relative residual; 0 for values that are only reported.
     pub weight: f64,
+    /// Value of a file of targets; otherwise the value is the published observation of the target's name.
+    pub given: Option<GivenValue>,
+}
+
+/// Value of a calibration target that a file gives, in the unit of the target's metrics.
+#[derive(Clone, Copy, Debug)]
+pub struct GivenValue {
+    /// Value to compare the model's value with.
+    pub value: f64,
+    /// Source of the value, possibly empty.
+    pub source: &'static str,
 }
 
 /// Formula that computes a target's value from the metrics of its points.
@@ -107,7 +118,7 @@ const fn fitted(
     points: &'static [ExperimentPointRef],
     formula: CalibrationTargetFormula,
 ) -> CalibrationTarget {
-    CalibrationTarget { name, points, formula, weight: 1.0 }
+    CalibrationTarget { name, points, formula, weight: 1.0, given: None }
 }
 
 /// Creates a target that is only reported: no constant is fitted to it.
@@ -116,7 +127,7 @@ pub(crate) const fn reported(
     points: &'static [ExperimentPointRef],
     formula: CalibrationTargetFormula,
 ) -> CalibrationTarget {
-    CalibrationTarget { name, points, formula, weight: 0.0 }
+    CalibrationTarget { name, points, formula, weight: 0.0, given: None }
 }
 
 impl CalibrationTarget {
@@ -133,6 +144,9 @@ impl CalibrationTarget {
     /// Returns the target's published value in the formula's unit, and that unit.
     #[must_use]
     pub fn value(&self) -> (f64, &'static str) {
+        if let Some(given) = self.given {
+            return (given.value, self.unit());
+        }
         self.observation().map_or((f64::NAN, ""), |observation| {
             let value = observation.value as f64;
             match observation.unit {
@@ -157,7 +171,7 @@ impl CalibrationTarget {
                 .map_or("", |it| it.unit)
         };
         match self.formula {
-            _ if self.observation().is_some() => self.value().1,
+            _ if self.given.is_none() && self.observation().is_some() => self.value().1,
             CalibrationTargetFormula::Metric(name, _) => of_metric(name),
             CalibrationTargetFormula::Relation(PointRelation::Saving, _) => "%",
             CalibrationTargetFormula::Relation(PointRelation::Ratio, _) => "",
@@ -178,6 +192,9 @@ impl CalibrationTarget {
     /// Returns the source of the target's published value, with its circumstances.
     #[must_use]
     pub fn source(&self) -> String {
+        if let Some(given) = self.given {
+            return given.source.to_owned();
+        }
         let source = self.observation().map_or(Cow::Borrowed(""), |observation| observation.source.into());
         format!("Dong et al., HPCA 2010: {source}")
     }

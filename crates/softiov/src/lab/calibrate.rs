@@ -3,16 +3,17 @@
 use std::path::Path;
 
 use anyhow::Context;
-use lab::calibrate::knob::{KNOBS, degrees_of_freedom};
 use lab::calibrate::prediction::predictions;
+use lab::calibrate::setup::CalibrationSetup;
 use lab::calibrate::target::TARGETS;
-use lab::calibrate::{self, CalibrationResult, sensitivity};
-use lab::catalogue::{ConstantEffect, ModelSensitivity, ValueSensitivity};
+use lab::calibrate::targets_file::read_targets;
+use lab::calibrate::{self, CalibrationExtras, CalibrationResult, sensitivity};
+use lab::catalogue::{ConstantEffect, ModelSensitivity, Residual, ValueSensitivity};
 use lab::experiments;
 
 use super::progress::{jobs, print_progress};
 use super::table::TextTable;
-use super::{LabCalibrateArgs, SensitivityValueKind};
+use super::{LabCalibrateArgs, LabCalibrationInputs, SensitivityValueKind, machine};
 use crate::output;
 
 pub(super) fn calibrate(args: &LabCalibrateArgs) -> anyhow::Result<()> {
@@ -20,9 +21,61 @@ pub(super) fn calibrate(args: &LabCalibrateArgs) -> anyhow::Result<()> {
     if let Some(values) = args.sensitivity {
         return sensitivity(args, values);
     }
-    let found = calibrate::calibrate(jobs(args.jobs), &print_progress)?;
-    save(args.out.as_deref(), || Ok(found.stored().to_toml()?))?;
-    output::print(&if args.json { json(&found)? } else { as_text(&found) })
+    let (setup, extras) = setup(args)?;
+    let found = calibrate::calibrate(&setup, &extras, &print_progress)?;
+    save(args.out.as_deref(), || Ok(found.stored().to_toml(&command(&args.inputs))?))?;
+    output::print(&if args.json { json(&found)? } else { as_text(&setup, &found) })
+}
+
+/// Returns the calibration that the arguments describe.
+fn setup(args: &LabCalibrateArgs) -> anyhow::Result<(CalibrationSetup, CalibrationExtras)> {
+    let inputs = &args.inputs;
+    let catalogue = experiments::catalogue();
+    let mut setup = CalibrationSetup::of_paper(jobs(args.jobs));
+    if let Some(table) = &inputs.table {
+        setup.use_machine(machine::read_checked(table, &catalogue.settings)?.values)?;
+    }
+    if let Some(file) = &inputs.targets {
+        let of_file = || format!("targets file {}", file.display());
+        let text = std::fs::read_to_string(file).with_context(of_file)?;
+        setup.targets = read_targets(&text, &catalogue).with_context(of_file)?;
+    }
+    if !inputs.knobs.is_empty() {
+        setup.fit_only(&inputs.knobs)?;
+    }
+    for name in &inputs.hold {
+        setup.hold(name)?;
+    }
+    setup.set(&inputs.set);
+    setup.check()?;
+    let knob = |name: &String| {
+        let names: Vec<_> = setup.knobs.iter().map(|knob| knob.name).collect();
+        let unknown = || format!("no fitted knob is called {name}; fitted knobs are {}", names.join(", "));
+        names.iter().position(|known| known == name).with_context(unknown)
+    };
+    let profile = inputs.profile.as_ref().map(knob).transpose()?;
+    Ok((setup, CalibrationExtras { leave_one_out: inputs.leave_one_out, profile }))
+}
+
+/// Returns the command that computes the calibration again. Neither --jobs nor --json changes it.
+fn command(inputs: &LabCalibrationInputs) -> String {
+    let mut words = vec!["softiov lab calibrate".to_owned()];
+    let mut option = |name: &str, value: &str| {
+        let quoted = if value.contains(' ') { format!("'{value}'") } else { value.to_owned() };
+        words.push(format!("--{name} {quoted}").trim_end().to_owned());
+    };
+    inputs.table.iter().for_each(|table| option("table", table));
+    inputs.targets.iter().for_each(|file| option("targets", &file.display().to_string()));
+    if !inputs.knobs.is_empty() {
+        option("knobs", &inputs.knobs.join(","));
+    }
+    inputs.hold.iter().for_each(|name| option("hold", name));
+    inputs.set.iter().for_each(|set| option("set", &format!("{}={}", set.key, set.value)));
+    if inputs.leave_one_out {
+        option("leave-one-out", "");
+    }
+    words.push("--out FILE".to_owned());
+    words.join(" ")
 }
 
 fn sensitivity(args: &LabCalibrateArgs, values: SensitivityValueKind) -> anyhow::Result<()> {
@@ -55,7 +108,7 @@ pub(super) fn heading(cells: &[&str]) -> Vec<String> {
     cells.iter().map(|&cell| cell.to_owned()).collect()
 }
 
-fn as_text(found: &CalibrationResult) -> String {
+fn as_text(setup: &CalibrationSetup, found: &CalibrationResult) -> String {
     let mut constants = TextTable::new(
         heading(&["constant", "unit", "moved with", "kind", "seed", "least", "most", "value"]),
         4,
@@ -65,20 +118,47 @@ fn as_text(found: &CalibrationResult) -> String {
         let names = [fitted.name, fitted.unit, fitted.knob, fitted.kind].map(str::to_owned);
         constants.row([names, numbers].concat());
     }
-    let mut residuals = TextTable::new(heading(&["target", "unit", "value", "model", "off by"]), 2);
-    for residual in &found.residuals {
-        let off = residual.relative().map_or_else(String::new, |part| format!("{:+.1} %", part * 100.0));
-        let numbers = [residual.target.to_string(), residual.model.to_string(), off];
-        residuals.row([vec![residual.what.clone(), residual.unit.clone()], numbers.to_vec()].concat());
+    let (free, knobs) = (setup.fitted_targets() - setup.knobs.len(), setup.knobs.len());
+    let alone: Vec<_> = setup.knobs.iter().filter_map(|knob| knob.alone).collect();
+    let mut freedom = format!("{knobs} fitted knobs, {free} more values than knobs");
+    if !alone.is_empty() {
+        freedom += "; values with a knob of their own do not test the model: ";
+        freedom += &alone.join(", ");
     }
-    let (free, knobs) = (degrees_of_freedom(), KNOBS.len());
-    let alone: Vec<_> = KNOBS.iter().filter_map(|knob| knob.alone).collect();
-    let freedom = format!(
-        "{knobs} fitted knobs, {free} more values than knobs; values with a knob of their own do not test \
-         the model: {}\n",
-        alone.join(", ")
-    );
-    format!("{constants}\n{residuals}\n{freedom}")
+    let profile = if found.profile.is_empty() { String::new() } else { profile(found) };
+    format!("{constants}\n{}\n{freedom}\n{profile}", residuals(found))
+}
+
+/// Returns a table of residuals, with the values that the other targets predict if they were computed.
+fn residuals(found: &CalibrationResult) -> String {
+    let has_left_out = found.residuals.iter().any(|residual| residual.left_out.is_some());
+    let columns = if has_left_out { 7 } else { 5 };
+    let all = ["target", "unit", "value", "model", "off by", "left out", "off by"];
+    let mut table = TextTable::new(heading(&all[..columns]), 2);
+    for residual in &found.residuals {
+        let off = |model: Option<f64>| {
+            let part = model.and_then(|model| Residual { model, ..residual.clone() }.relative());
+            part.map_or_else(String::new, |part| format!("{:+.1} %", part * 100.0))
+        };
+        let left_out = residual.left_out.map_or_else(String::new, |value| value.to_string());
+        let mut row = vec![residual.what.clone(), residual.unit.clone(), residual.target.to_string()];
+        row.extend([residual.model.to_string(), off(Some(residual.model))]);
+        row.extend([left_out, off(residual.left_out)]);
+        row.truncate(columns);
+        table.row(row);
+    }
+    table.to_string()
+}
+
+/// Returns a table of a knob's profile: its constants, and the residuals of the best fit of the other knobs.
+fn profile(found: &CalibrationResult) -> String {
+    let mut table = TextTable::new(heading(&["knob held at", "root mean square of residuals"]), 1);
+    for place in &found.profile {
+        let constants = place.constants.iter().map(|(name, value)| format!("{name}={value}"));
+        let residual = format!("{:.2} %", place.residual_pct);
+        table.row(vec![constants.collect::<Vec<_>>().join(" "), residual]);
+    }
+    format!("\n{table}")
 }
 
 /// Returns a table of values' dependence on constants: a line for each value and constant, with the changes

@@ -126,9 +126,37 @@ pub(crate) struct LabCalibrateArgs {
     /// Show how each constant, at -20 % and at +20 %, changes values; fit nothing.
     #[arg(long, value_name = "VALUES", num_args = 0..=1, default_missing_value = "targets")]
     sensitivity: Option<SensitivityValueKind>,
+    #[command(flatten)]
+    inputs: LabCalibrationInputs,
     /// Points to run at a time (default: the number of processors).
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
+}
+
+/// Inputs of a calibration other than that of the nehalem table.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LabCalibrationInputs {
+    /// Start from the cost table of this machine file, and run on its machine; or a paper's machine by name.
+    #[arg(long, value_name = "FILE|NAME", conflicts_with = "sensitivity")]
+    table: Option<String>,
+    /// Fit to the targets of this file (TOML) instead of the SR-IOV paper's.
+    #[arg(long, value_name = "FILE", conflicts_with = "sensitivity")]
+    targets: Option<PathBuf>,
+    /// Fit only these knobs: groups by name, or single constants.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "sensitivity")]
+    knobs: Vec<String>,
+    /// Leave a knob, or a constant of a knob, at the value that runs have; may be given several times.
+    #[arg(long, value_name = "NAME", conflicts_with = "sensitivity")]
+    hold: Vec<String>,
+    /// Change a setting in all runs; a constant that is set (cost.NAME=VALUE) is not fitted.
+    #[arg(long, value_name = "KEY=VALUE", conflicts_with = "sensitivity")]
+    set: Vec<SettingAssignment>,
+    /// Fit again without each target, and print the value that the others predict for it.
+    #[arg(long, conflicts_with = "sensitivity")]
+    leave_one_out: bool,
+    /// Fit the other knobs with this one at five places of its range, and print the residuals.
+    #[arg(long, value_name = "KNOB", conflicts_with = "sensitivity")]
+    profile: Option<String>,
 }
 
 /// Arguments of `lab host`.

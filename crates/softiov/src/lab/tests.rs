@@ -150,6 +150,10 @@ fn refused_lab_arguments_name_the_remedy() {
         ("report --out nowhere/page.html", "cannot write nowhere/page.html: No such file or directory"),
         ("report --out page.json", "page.json: the page's name must not end in .csv or .json"),
         ("calibrate --out nowhere/file", "cannot write nowhere/file: No such file or directory"),
+        ("calibrate --knobs eoi_fast", "cannot fit eoi_fast: its value is stated"),
+        ("calibrate --hold timer_write", "unknown knob or constant `timer_write`; did you mean timer_writes"),
+        ("calibrate --targets nowhere.toml", "targets file nowhere.toml: No such file or directory"),
+        ("calibrate --hold device_model --profile device", "no fitted knob is called device"),
         ("host --save nowhere/file", "cannot write nowhere/file: No such file or directory"),
         ("report --in nowhere", "store rows with `softiov lab run all --out DIR`"),
     ] {
