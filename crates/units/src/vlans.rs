@@ -54,12 +54,12 @@ impl VlanIds {
     /// ids from `32 n` on.
     #[must_use]
     pub fn from_bitmap(word: impl Fn(u32) -> u32) -> Self {
-        let mut set = Self::new();
-        for (low, place) in (0..).step_by(2).zip(&mut set.words) {
+        let mut words = [0; WORDS];
+        for (low, place) in (0..).step_by(2).zip(&mut words) {
             *place = u64::from(word(low)) | u64::from(word(low + 1)) << 32;
-            set.len += place.count_ones() as u16;
         }
-        set
+        let len: u32 = words.iter().map(|word| word.count_ones()).sum();
+        Self { words, len: u16::try_from(len).unwrap_or(LAST_VLAN + 1) }
     }
 
     /// Adds an id. Returns true if the set changes: it does not for an id beyond [`LAST_VLAN`].
