@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_to_remove_cost_the_credit_or_as_much_as_the_move_of_those_behind() {
+    fn windows_to_remove_cost_the_credit_or_the_moves() {
         let windows = |credit, behind| WorkCost(credit).windows(behind);
         assert_eq!([windows(0, 0), windows(1, 0), windows(200, 0)], [1, 1, 100]);
         for (credit, behind) in [(0, 65_535), (200, 3_200), (200, 32_000), (u32::MAX, 0)] {

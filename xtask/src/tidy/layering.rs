@@ -19,7 +19,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("avf", &["pcie"]),
     ("virtio", &["pcie"]),
     ("virtio-nic", &["offload", "pcie", "plane", "rings", "units", "virtio"]),
-    ("nic", &["pcie", "plane", "offload", "rings", "i82576"]),
+    ("nic", &["units", "pcie", "plane", "offload", "rings", "i82576"]),
     ("avf-nic", &["units", "pcie", "plane", "offload", "rings", "avf"]),
     ("policy", &["units", "pcie"]),
     ("driver", &["units", "pcie", "policy", "i82576", "avf"]),

@@ -123,7 +123,7 @@ fn dma_unmap_removes_every_window_inside_the_range() {
 }
 
 #[test]
-fn suspended_unmap_continues_with_the_highest_windows_and_is_answered_once() {
+fn suspended_unmap_is_answered_once_all_windows_are_gone() {
     for request in [dma_unmap(0, 0, 0x10_0000), dma_unmap(ALL, 0, 0)] {
         let mut script = ScriptedSession::agreed();
         for page in 0..5 {

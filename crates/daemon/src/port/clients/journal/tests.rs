@@ -167,7 +167,7 @@ fn removal_of_all_dma_windows_leaves_no_entry_in_use() {
 }
 
 #[test]
-fn dma_window_added_after_the_removal_of_all_becomes_valid_with_it() {
+fn removal_of_all_dma_windows_commits_with_later_ones() {
     let (journal, mut function) = open();
     for iova in 1..=100 {
         assert!(function.add_window(&window(iova << 12, 5)));
