@@ -8,11 +8,12 @@ use pcie::VfIndex;
 
 impl VfPolicy {
     /// Returns the number of filters that are guaranteed to the VF: not more than its policy lets it request. The filter
-    /// of a port VLAN, which the VF has anyway, is not among them.
+    /// of a port VLAN, which the VF has anyway, is not among them. A VF that is not offered has none.
     #[must_use]
     pub fn guaranteed(&self, kind: FilterKind) -> u16 {
         let min = self.quotas.of(kind).min;
         match kind {
+            _ if !self.enabled => 0,
             FilterKind::Mac if self.admin_mac && !self.trust => 0,
             FilterKind::Vlan if self.vlan.is_some() => 0,
             FilterKind::Vlan => match &self.vlans {
@@ -33,7 +34,8 @@ impl VfPolicy {
 pub fn check_guarantees(vfs: &[VfPolicy], limits: &CardFamilyLimits) -> Result<(), RefusedVf> {
     let Some(tables) = limits.filters.as_ref().ok().filter(|tables| tables.is_shared) else { return Ok(()) };
     for kind in FilterKind::ALL {
-        let (table, total) = (tables.entries(kind, vfs.len()), sum(kind, vfs));
+        let offered = vfs.iter().filter(|policy| policy.enabled).count();
+        let (table, total) = (tables.entries(kind, offered), sum(kind, vfs));
         if total > table {
             let largest =
                 VfIndex::first(vfs.len()).zip(vfs).max_by_key(|(_, policy)| policy.guaranteed(kind));
@@ -113,6 +115,17 @@ mod tests {
         let own = FilterTables { is_shared: false, mac: 19, vlan: 31 };
         let apart = CardFamilyLimits { filters: Ok(own), ..TOY };
         assert_eq!(check_guarantees(&[vlans(31), vlans(31)], &apart), Ok(()));
+    }
+
+    #[test]
+    fn removed_vf_leaves_its_filters_to_the_others() {
+        let not_offered = VfPolicy { enabled: false, ..VfPolicy::default() };
+        assert_eq!(
+            check_guarantees(&[quotas((0, 0), (29, 0)), quotas((0, 0), (2, 0)), not_offered], &TOY),
+            Ok(())
+        );
+        let most = quotas((18, 0), (0, 0));
+        assert_eq!(check_guarantees(&[most, not_offered, not_offered], &TOY), Ok(()), "one own address");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::support::live::LiveHost;
 use crate::support::machine::VmWithPciFunction;
 use crate::support::qemu::{self, QemuClient};
 use daemon::control::status::FilterQuotaStatus;
-use daemon::settings::VfSettings;
+use daemon::settings::{PortSettings, VfSettings};
 use driver::Hal;
 use driver::vf::{MailboxError, Vf, VfError};
 use i82576::MacAddress;
@@ -190,6 +190,22 @@ fn guarantees_of_more_filters_than_the_card_has_are_refused() {
     );
     live.change(0, VfSettings { min_vlan_filters: Some(19), ..VfSettings::default() });
     assert_eq!(live.show(0).settings.min_vlan_filters, Some(19));
+}
+
+#[test]
+fn number_of_vfs_changes_if_the_guarantees_fit_afterwards() {
+    let live = LiveHost::start();
+    let min = |min| VfSettings { min_vlan_filters: Some(min), ..VfSettings::default() };
+    let count = |vfs| live.change_port(PortSettings { vfs: Some(vfs), ..PortSettings::default() });
+    count(3).unwrap();
+    live.change(2, min(0));
+    live.change(0, min(29));
+    assert_eq!(count(2).unwrap().vfs.len(), 2, "the VF that goes has no guarantee");
+    let refusal = count(7).unwrap_err().to_string();
+    assert!(refusal.contains("the card has 31"), "{refusal}");
+    assert_eq!((live.show_port("pf0").vfs.len(), live.show(0).settings.min_vlan_filters), (2, Some(29)));
+    live.change(0, min(19));
+    assert_eq!(count(7).unwrap().vfs.len(), 7);
 }
 
 #[test]

@@ -87,8 +87,8 @@ pub enum MailboxRefusal {
     /// The VF has as many addresses as its policy allows, or the other entries of the receive-address table are in use or
     /// guaranteed to other VFs.
     #[error(
-        "the VF has max_mac_filters MAC address filters, or all that are not guaranteed to other VFs are in use; raise \
-         min_mac_filters of the VF"
+        "the VF has reached max_mac_filters, or the card's other MAC address filters are in use or guaranteed to other VFs; \
+         raise max_mac_filters or min_mac_filters of the VF"
     )]
     NoFilter,
     /// The administrator has put the VF on one VLAN, so it may not join others.
@@ -97,8 +97,8 @@ pub enum MailboxRefusal {
     /// The VF has as many VLANs as its policy allows, or the other entries of the VLAN filter table (VLVF) are in use or
     /// guaranteed to other VFs.
     #[error(
-        "the VF has max_vlan_filters VLAN filters, or all that are not guaranteed to other VFs are in use; raise \
-         min_vlan_filters of the VF"
+        "the VF has reached max_vlan_filters, or the card's other VLAN filters are in use or guaranteed to other VFs; raise \
+         max_vlan_filters or min_vlan_filters of the VF"
     )]
     NoVlanFilter,
     /// The requested VLAN is not in the administrator's list.

@@ -17,9 +17,6 @@ pub enum VfCountError {
     /// The new VF needs an address filter that an address added by another guest occupies, and no other filter is free.
     #[error("all MAC address filters are in use; remove addresses in the guests, or offer fewer VFs")]
     NoFilter,
-    /// The filters that are guaranteed to the VFs exceed the card's.
-    #[error("{0}")]
-    Guarantees(PolicyError),
 }
 
 impl Pf {
@@ -35,7 +32,7 @@ impl Pf {
             Some(new) => self.check_twins(vf, new, wanted),
             None => Ok(()),
         })?;
-        self.check_guarantees(VfIndex::all().zip(wanted.iter().copied()), self.enabled)?;
+        self.check_guarantees(VfIndex::all().zip(wanted.iter().copied()))?;
         self.check_vlan_filters(wanted)
     }
 
@@ -96,7 +93,8 @@ impl Pf {
     }
 
     /// Changes the number of the port's VFs. Unlike [`Pf::enable_vfs`], it leaves VFs alone that exist before and
-    /// after. A new VF has the policy that was set for it before; a removed one loses its policy.
+    /// after. A new VF has the policy that was set for it before; a removed one loses its policy. The guarantees of the VFs
+    /// are checked when their policies are set: a change of policies may come with the change of the number.
     ///
     /// # Errors
     /// [`VfCountError`].
@@ -105,8 +103,6 @@ impl Pf {
             return Err(VfCountError::TooManyVfs(count));
         }
         let before = self.enabled;
-        let fits = self.check_guarantees(core::iter::empty(), count);
-        fits.map_err(|(_, error)| VfCountError::Guarantees(error))?;
         if count > before && !self.filters.make_room(hal, before, count) {
             return Err(VfCountError::NoFilter);
         }

@@ -43,7 +43,7 @@ impl Pf {
     ) -> Result<(), PolicyError> {
         policy.check(&LIMITS)?;
         self.admit(vf, &policy, |_| false)?;
-        let fits = self.check_guarantees(core::iter::once((vf, policy)), self.enabled);
+        let fits = self.check_guarantees(core::iter::once((vf, policy)));
         fits.map_err(|(_, error)| error)?;
         self.apply_policy(hal, vf, policy);
         self.retry_withheld(hal);

@@ -102,18 +102,17 @@ impl Pf {
         }
     }
 
-    /// Checks that the filters that are guaranteed to `count` VFs fit the card, once VFs have these new policies.
+    /// Checks that the filters that are guaranteed to the VFs fit the card, once VFs have these new policies.
     ///
     /// # Errors
     /// The VF with the largest guarantee, with the reason.
     pub(super) fn check_guarantees(
         &self,
         changed: impl Iterator<Item = (VfIndex, VfPolicy)>,
-        count: u8,
     ) -> Result<(), RefusedVf> {
         let mut policies: [VfPolicy; MAX_VFS] = core::array::from_fn(|vf| self.vfs[vf].policy);
         changed.for_each(|(vf, policy)| policies[vf.index()] = policy);
-        policy::check_guarantees(&policies[..usize::from(count)], &LIMITS)
+        policy::check_guarantees(&policies[..usize::from(self.enabled)], &LIMITS)
     }
 }
 

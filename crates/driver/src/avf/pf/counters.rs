@@ -42,7 +42,10 @@ pub enum VirtchnlRefusal {
     )]
     AddressInUse,
     /// The VF's quota of addresses is used up.
-    #[error("the VF has reached its address quota; raise max_mac_filters of the VF")]
+    #[error(
+        "the VF has reached its address quota; raise max_mac_filters of the VF, then reset the guest's \
+         interface"
+    )]
     TooManyAddresses,
     /// The administrator has put the VF on one VLAN, so it may not join others.
     #[error("the administrator set the VF's port VLAN, so the guest cannot join another VLAN")]
@@ -54,7 +57,10 @@ pub enum VirtchnlRefusal {
     #[error("the requested VLAN is not among the VF's allowed VLANs")]
     VlanNotAllowed,
     /// The VF's quota of VLANs is used up: granted in the reply, and ignored.
-    #[error("the VF has reached its VLAN quota; raise max_vlan_filters of the VF")]
+    #[error(
+        "the VF has reached its VLAN quota; raise max_vlan_filters of the VF, then reset the guest's \
+         interface"
+    )]
     TooManyVlans,
     /// The VF may not be promiscuous: granted in the reply, and ignored.
     #[error("the VF's policy does not allow promiscuous mode")]

@@ -11,7 +11,7 @@ use ::avf::control::CardCommand;
 use ::avf::virtchnl::filters::promiscuity;
 use ::avf::virtchnl::{EtherAddress, EtherAddressType, MessageList};
 use i82576::MacAddress;
-use policy::{FilterKind, VfPolicy};
+use policy::{FilterKind, FilterQuota, VfPolicy};
 use units::LAST_VLAN;
 
 /// Default address quota of an untrusted VF: 16 groups, its own, and broadcast (i40e).
@@ -28,10 +28,9 @@ pub(super) fn quota(policy: &VfPolicy, kind: FilterKind) -> u16 {
         (FilterKind::Vlan, false) => VLANS,
         (FilterKind::Vlan, true) => LAST_VLAN,
     };
-    match policy.quotas.of(kind).max {
-        0 => by_trust,
-        most => most,
-    }
+    // A guarantee beyond the default quota raises it.
+    let FilterQuota { min, max } = policy.quotas.of(kind);
+    if max == 0 { by_trust.max(min) } else { max }
 }
 
 impl AvfPf {

@@ -111,10 +111,14 @@ impl AvfPf {
         let policy = state.decided.policy;
         let denied = state.vlans.iter().filter(|vlan| *vlan != 0 && !policy.allows_vlan(*vlan));
         let withheld = core::mem::take(&mut self.state_mut(vf).withheld);
+        // The quota permitted all of them when the guest requested them. A smaller one takes nothing away.
         for vlan in denied.chain(withheld.iter()) {
             self.remove_vlan(hal, vf, vlan);
-            // A refused VLAN is withheld again.
-            let _ = self.join_one(hal, vf, vlan);
+            if policy.allows_vlan(vlan) {
+                self.add_vlan(hal, vf, vlan);
+            } else {
+                self.state_mut(vf).withheld.insert(vlan);
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{StoredRegisters, vf, with_mac};
 use crate::hal::Hal;
-use crate::pf::{MailboxRefusal, Pf, VfCountError};
+use crate::pf::{MailboxRefusal, Pf};
 use i82576::MacAddress;
 use i82576::mailbox::{id, mac_filter};
 use i82576::register as r;
@@ -127,13 +127,24 @@ fn guarantees_beyond_the_tables_are_refused_and_change_nothing() {
     assert_eq!(pf.set_policy(&mut hal, vf(0), more), Err(why));
     assert_eq!(*pf.policy(vf(0)), most);
     assert_eq!(
-        pf.resize(&mut hal, 3),
-        Err(VfCountError::Guarantees(PolicyError::Guarantees(FilterKind::Vlan, 33, 31)))
-    );
-    assert_eq!(
         pf.set_policies(&mut hal, &[VfPolicy { vlan: Some(PortVlan { id: 7, qos: 0 }), ..more }]),
         Ok(())
     );
+}
+
+/// A change of the configuration changes the number of VFs first when it adds some, and last when it removes some.
+#[test]
+fn number_of_vfs_changes_with_guarantees_that_fit_afterwards() {
+    let (mut hal, mut pf) = pf(2);
+    let min = |min| quota(FilterQuota { min, max: 0 });
+    pf.set_policies(&mut hal, &[min(29), min(2)]).unwrap();
+    pf.resize(&mut hal, 3).unwrap();
+    let why = PolicyError::Guarantees(FilterKind::Vlan, 33, 31);
+    assert_eq!(pf.set_policies(&mut hal, &[min(29), min(2), min(2)]), Err((vf(0).into(), why)));
+    assert_eq!(pf.set_policies(&mut hal, &[min(29), min(2), min(0)]), Ok(()));
+    let not_offered = VfPolicy { enabled: false, ..VfPolicy::default() };
+    assert_eq!(pf.set_policies(&mut hal, &[min(29), min(2), not_offered]), Ok(()));
+    pf.resize(&mut hal, 2).unwrap();
 }
 
 #[test]

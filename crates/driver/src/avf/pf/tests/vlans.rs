@@ -97,6 +97,25 @@ fn vlans_withheld_by_policy_count_against_a_vfs_vlan_quota() {
 }
 
 #[test]
+fn smaller_vlan_quota_keeps_vlans_withheld_by_policy() {
+    let mut world = FourVfPort::active();
+    allow(&mut world, Some(&[1, 2, 3, 4, 5]));
+    ask(&mut world, true, &[1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(members(&world), [0, 1, 2, 3, 4, 5]);
+    world.set(|policy| policy.quotas.vlan.max = 4);
+    allow(&mut world, None);
+    assert_eq!(members(&world), (0..=8).collect::<Vec<_>>());
+}
+
+#[test]
+fn vlan_guarantee_beyond_the_default_quota_raises_it() {
+    let mut world = FourVfPort::active();
+    world.set(|policy| policy.quotas.vlan.min = 40);
+    ask(&mut world, true, &(1..=41).collect::<Vec<_>>());
+    assert_eq!(members(&world).len(), 1 + 40);
+}
+
+#[test]
 fn reset_takes_as_many_orders_with_4095_vlans_as_with_none() {
     let mut world = FourVfPort::active();
     let orders_of_reset = |world: &mut FourVfPort| {
