@@ -1,5 +1,6 @@
 //! Saved state of one function's client: its progress, DMA windows and eventfds.
 
+use super::COUNT_LIMIT;
 use super::configuration;
 use super::layout::{self, IRQ, IRQ_TYPES, IRQS_A_TYPE, MOST_WINDOWS, WINDOW};
 use super::memory::{get, put, words};
@@ -117,7 +118,11 @@ const FILE: u64 = 40;
 
 impl FunctionJournal {
     pub(super) fn open(memory: Arc<SharedMemory>, at: layout::FunctionJournalOffsets) -> Self {
-        let record: ProgressWords = words(&memory, at.progress[(get(&memory, at.which) % 2) as usize]);
+        let mut record: ProgressWords = words(&memory, at.progress[(get(&memory, at.which) % 2) as usize]);
+        if record[0] >= COUNT_LIMIT {
+            // A damaged record is none: the function has no client.
+            record = [0; _];
+        }
         let mut journal = Self {
             memory,
             at,

@@ -23,6 +23,7 @@
 //!
 //! `adopt` reads the saved state.
 
+mod check;
 mod configuration;
 mod function;
 mod layout;
@@ -31,6 +32,7 @@ mod rest;
 #[cfg(test)]
 mod tests;
 
+pub use check::check_changed_journal;
 pub(in crate::port) use function::{
     ClientMessageProgress, FunctionJournal, NOT_KEPT, SavedClient, SavedDmaWindow, SavedEventfd,
 };
@@ -53,6 +55,11 @@ pub enum JournalError {
     /// The shared memory is not a journal of this version.
     #[error("the saved state of the previous host process is of another version of softiov")]
     Version,
+    /// A number in the journal is larger than any process counts.
+    #[error(
+        "the saved state of the previous host process is damaged: a number in it is too large; restart the port"
+    )]
+    Damaged,
     /// The journal was made with room for fewer VFs, by an earlier version or for another family.
     #[error(
         "the saved state of the previous host process has room for {room} VFs, and the configuration has \
@@ -65,6 +72,10 @@ pub enum JournalError {
         wanted: usize,
     },
 }
+
+/// Bound of the numbers that a journal counts: commits, descriptors, driver states, attempts. No process counts so far, so
+/// a larger number is damage, and counting on from it would overflow.
+const COUNT_LIMIT: u64 = 1 << 62;
 
 /// Journal of a port: shared memory with saved state, which the successor process reads.
 #[derive(Debug)]
@@ -87,7 +98,12 @@ impl PortJournal {
     pub(in crate::port) fn adopt(fd: OwnedFd) -> Result<Self, JournalError> {
         let memory = Arc::new(SharedMemory::adopt(fd)?);
         let vfs = layout::vfs(memory.memory().len()).filter(|_| get(&memory, HEADER.magic) == MAGIC);
-        Ok(Self { memory, vfs: vfs.ok_or(JournalError::Version)? })
+        let vfs = vfs.ok_or(JournalError::Version)?;
+        let counts = [HEADER.next, HEADER.attempts, HEADER.software, HEADER.highest];
+        if counts.into_iter().any(|count| get(&memory, count) >= COUNT_LIMIT) {
+            return Err(JournalError::Damaged);
+        }
+        Ok(Self { memory, vfs })
     }
 
     /// Checks that the journal has room for `wanted` VFs. A journal cannot grow: a port keeps using the journal that

@@ -29,6 +29,8 @@ use std::time::{Duration, Instant};
 const RING: usize = 1 << 20;
 /// Bytes of the recording that the replay holds in memory. No block of the file may be longer.
 const WINDOW: usize = 1 << 20;
+/// Length of the shortest pcapng block in bytes: its type, and its length twice.
+const SHORTEST_BLOCK: u32 = 12;
 /// Pause of the replay thread before it tries again to hand a frame to a busy port.
 const NAP: Duration = Duration::from_millis(1);
 
@@ -50,13 +52,18 @@ pub(super) struct ReplayUplink {
     reader: Option<JoinHandle<()>>,
 }
 
-type RecordingReader = Box<dyn PcapReaderIterator + Send>;
+/// Reader of a recording's blocks.
+struct RecordingReader {
+    pcap: Box<dyn PcapReaderIterator + Send>,
+    /// True once a block of pcapng was read.
+    is_pcapng: bool,
+}
 
 impl ReplayUplink {
     pub(super) fn open(path: &Path, with: &UplinkResources<'_>) -> Result<Self, UplinkError> {
         let named = |source| UplinkError::Replay { path: path.to_owned(), source };
         let file = regular(path).map_err(named)?;
-        let pcap = create_reader(WINDOW, file).map_err(|error| named(problem(&error)))?;
+        let pcap = RecordingReader::new(file).map_err(|error| named(problem(&error)))?;
         let (sender, receiver) = RingBuffer::new(RING);
         let shared = Arc::new(SharedReplayState::default());
         let player = RecordingPlayer {
@@ -130,6 +137,61 @@ fn problem<T>(error: &PcapError<T>) -> io::Error {
     })
 }
 
+impl RecordingReader {
+    fn new(file: impl io::Read + Send + 'static) -> Result<Self, PcapError<&'static [u8]>> {
+        Ok(Self { pcap: create_reader(WINDOW, file)?, is_pcapng: false })
+    }
+
+    /// Passes the next block of the recording to `play`, or reads more of the file. Returns `false` at the end of the
+    /// recording.
+    fn next_block(&mut self, play: impl FnOnce(&PcapBlockOwned<'_>)) -> io::Result<bool> {
+        let exhausted = self.pcap.reader_exhausted();
+        if self.is_pcapng && is_shorter_than_its_frame(self.pcap.data()) {
+            return Err(io::Error::other("a block of the file is invalid"));
+        }
+        match self.pcap.next() {
+            Ok((length, block)) => {
+                self.is_pcapng |= matches!(block, PcapBlockOwned::NG(_));
+                play(&block);
+                self.pcap.consume(length);
+            }
+            Err(PcapError::Eof) => return Ok(false),
+            Err(PcapError::Incomplete(_)) if !exhausted => {
+                self.pcap.refill().map_err(|error| problem(&error))?;
+            }
+            Err(error) => return Err(problem(&error)),
+        }
+        Ok(true)
+    }
+}
+
+/// Returns true if the pcapng block at the beginning of `data` has a length that does not cover its type and its two lengths,
+/// in either byte order. `pcap-parser` checks that for most types of blocks, and computes with the length of the others.
+fn is_shorter_than_its_frame(data: &[u8]) -> bool {
+    let Some([_, _, _, _, length @ ..]) = data.first_chunk::<8>() else { return false };
+    u32::from_le_bytes(*length).min(u32::from_be_bytes(*length)) < SHORTEST_BLOCK
+}
+
+/// Reads a recording (pcap or pcapng) as a replay does. Returns its frames, and the number of malformed packets; a broken
+/// block ends the recording and counts as one. The fuzz target of recordings calls it.
+#[must_use]
+pub fn frames_of_recording(file: Vec<u8>) -> (Vec<Vec<u8>>, u64) {
+    let (mut recording, mut frames, mut malformed) = (RecordingDecoder::default(), Vec::new(), 0);
+    let Ok(mut pcap) = RecordingReader::new(io::Cursor::new(file)) else { return (frames, 1) };
+    loop {
+        let next = pcap.next_block(|block| match recording.take(block) {
+            RecordingBlockContent::Frame(frame, _) => frames.push(frame.to_vec()),
+            RecordingBlockContent::Malformed => malformed += 1,
+            RecordingBlockContent::Nothing => {}
+        });
+        match next {
+            Ok(true) => {}
+            Ok(false) => return (frames, malformed),
+            Err(_) => return (frames, malformed + 1),
+        }
+    }
+}
+
 /// Player of a recording, on a thread of its own.
 struct RecordingPlayer {
     sender: Producer<u8>,
@@ -147,29 +209,13 @@ impl RecordingPlayer {
         let mut recording = RecordingDecoder::default();
         let path = self.path.display().to_string();
         while !self.stops() {
-            let exhausted = pcap.reader_exhausted();
-            let read = match pcap.next() {
-                Ok((length, block)) => {
-                    self.play(&block, &mut recording);
-                    Ok(Some(length))
-                }
-                Err(PcapError::Eof) => {
+            match pcap.next_block(|block| self.play(block, &mut recording)) {
+                Ok(true) => {}
+                Ok(false) => {
                     tracing::info!(path, "replayed the whole recording");
                     return;
                 }
-                Err(PcapError::Incomplete(_)) if !exhausted => Ok(None),
-                Err(error) => Err(problem(&error)),
-            };
-            let advanced = match read {
-                Ok(Some(length)) => {
-                    pcap.consume(length);
-                    Ok(())
-                }
-                Ok(None) => pcap.refill().map_err(|error| problem(&error)),
-                Err(error) => Err(error),
-            };
-            if let Err(why) = advanced {
-                return self.give_up(&why);
+                Err(why) => return self.give_up(&why),
             }
         }
     }

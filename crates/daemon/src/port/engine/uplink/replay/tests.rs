@@ -18,7 +18,7 @@ fn pcap(frames: &[(u32, Vec<u8>)]) -> Vec<u8> {
 
 /// Replays a pcap file to its end. Returns the played frames, and the number of malformed packets.
 fn play(file: Vec<u8>) -> Result<(Vec<Vec<u8>>, u64), io::Error> {
-    let pcap = create_reader(WINDOW, io::Cursor::new(file)).map_err(|error| problem(&error))?;
+    let pcap = RecordingReader::new(io::Cursor::new(file)).map_err(|error| problem(&error))?;
     let (sender, mut receiver) = RingBuffer::new(RING);
     let shared = Arc::new(SharedReplayState::default());
     let port = ThreadWaker::new()?;
@@ -122,7 +122,7 @@ proptest! {
 /// Replays a file for about 20 ms at most. Returns the bytes of frames in the ring, or `None` if the file cannot be
 /// opened as a recording.
 fn bounded(file: Vec<u8>) -> Option<usize> {
-    let pcap = create_reader(WINDOW, io::Cursor::new(file)).ok()?;
+    let pcap = RecordingReader::new(io::Cursor::new(file)).ok()?;
     let (sender, receiver) = RingBuffer::new(RING);
     let shared = Arc::new(SharedReplayState::default());
     let player = RecordingPlayer {
@@ -144,4 +144,16 @@ fn bounded(file: Vec<u8>) -> Option<usize> {
     reader.thread().unpark();
     reader.join().unwrap();
     Some(receiver.slots())
+}
+
+#[test]
+fn pcapng_block_shorter_than_its_lengths_ends_the_replay() {
+    let section: [u32; 7] = [0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28];
+    // A Process Information Block, whose length pcap-parser does not check.
+    for length in [4, 8, 11] {
+        let words = section.into_iter().chain([0x8000_0001, length, 0, 0]);
+        let file: Vec<u8> = words.flat_map(u32::to_le_bytes).collect();
+        assert_eq!(frames_of_recording(file.clone()), (vec![], 1), "{length}");
+        assert_eq!(play(file).unwrap(), (vec![], 1), "{length}");
+    }
 }
