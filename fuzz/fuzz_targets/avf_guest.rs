@@ -3,8 +3,9 @@
 //! packets with any headers and any offloads.
 //!
 //! The first byte of the input selects a rate limit and mapped doorbells. The rest is a list of moves, each a byte with
-//! the kind and then its parameters. Checked: no panic, and the other VF is neither reset nor left without an answer.
-#![no_main]
+//! the kind and then its parameters. Checked: no panic, the other VF is neither reset nor left without an
+//! answer, and its memory beside its rings and buffers stays as it is.
+#![cfg_attr(not(test), no_main)]
 
 use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
 use avf::bits::aqlen;
@@ -14,11 +15,11 @@ use avf::register as r;
 use avf::virtchnl::VirtchnlOpcode;
 use avf_nic::RxDescriptorFields;
 use core::time::Duration;
-use driver::Hal;
 use driver::avf::vf::AvfDriver;
-use libfuzzer_sys::fuzz_target;
+use driver::{DmaHal, Hal};
 use pcie::Function;
 use policy::VfPolicy;
+use softiov_fuzz::FuzzerInput;
 use world::{CardFixture, mac};
 
 #[path = "../../crates/avf-nic/tests/driver_against_card/pages.rs"]
@@ -33,23 +34,9 @@ const BODIES: u64 = 0x11_0000;
 const TX_RING: u64 = 0x12_0000;
 const PACKET: u64 = 0x13_0000;
 const SLOTS: u32 = 32;
-
-/// Bytes of the fuzzer's input that are not used yet.
-struct FuzzerInput<'a>(&'a [u8]);
-
-impl FuzzerInput<'_> {
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (field, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(*field)
-    }
-
-    fn bytes(&mut self, length: usize) -> Vec<u8> {
-        let (bytes, rest) = self.0.split_at(length.min(self.0.len()));
-        self.0 = rest;
-        bytes.to_vec()
-    }
-}
+/// Bytes of the other VF's memory that no ring and no buffer has, and their value.
+const KEPT: usize = 0x1_0000;
+const KEPT_BYTE: u8 = 0xa5;
 
 /// Sends a mailbox message by a ring of the hostile guest, which is set up again. With `own`, the message's body begins
 /// with the id of the VF's VSI.
@@ -113,7 +100,7 @@ fn send_packet(world: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<(
     };
     let ring = if wishes & 2 != 0 { vec![context.emit(), data.emit()] } else { vec![data.emit()] };
     let memory = world.memories.of(Function::Vf(0));
-    memory[PACKET as usize..][..head.len()].copy_from_slice(&head);
+    memory[PACKET as usize..][..head.len()].copy_from_slice(head);
     memory[TX_RING as usize..][..ring.len() * tx::SIZE].copy_from_slice(ring.as_flattened());
     world.card.order(
         0,
@@ -139,14 +126,14 @@ fn make_move(world: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()>
             let [low, high, length] = input.array()?;
             let start = usize::from(u16::from_le_bytes([low, high])) * 16;
             let bytes = input.bytes(usize::from(length % 64));
-            world.memories.of(Function::Vf(0))[start..start + bytes.len()].copy_from_slice(&bytes);
+            world.memories.of(Function::Vf(0))[start..start + bytes.len()].copy_from_slice(bytes);
         }
         3 | 4 => {
             let [op, length, own] = input.array()?;
             let number = VirtchnlOpcode::ALL
                 .get(usize::from(op) % (VirtchnlOpcode::ALL.len() + 1))
                 .map_or(op.into(), |op| op.number());
-            let body = input.bytes(usize::from(length) * 2);
+            let body = input.bytes(usize::from(length) * 2).to_vec();
             send(world, number, body, own % 4 != 0);
         }
         5 => world.card.function_level_reset(0),
@@ -164,7 +151,10 @@ fn make_move(world: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()>
     Some(())
 }
 
-fuzz_target!(|data: &[u8]| {
+softiov_fuzz::target!(run);
+
+/// Runs the target on one input.
+fn run(data: &[u8]) {
     let mut world = CardFixture::new(2).across_a_plane();
     let start = |world: &mut CardFixture, n| {
         let mut vf = AvfDriver::probe(&mut world.vf(n), mac(n)).unwrap();
@@ -172,6 +162,8 @@ fuzz_target!(|data: &[u8]| {
         vf
     };
     let (_, mut other) = (start(&mut world, 0), start(&mut world, 1));
+    let kept = world.vf(1).dma_alloc(KEPT, 4096).unwrap().iova;
+    world.vf(1).dma_write(kept, &[KEPT_BYTE; KEPT]);
     let mut input = FuzzerInput(data);
     let [first] = input.array().unwrap_or_default();
     if first & 2 != 0 {
@@ -184,4 +176,6 @@ fuzz_target!(|data: &[u8]| {
     while make_move(&mut world, &mut input).is_some() {}
     assert!(!other.was_reset(&mut world.vf(1)), "the other VF was reset");
     assert!(other.statistics(&mut world.vf(1)).is_ok(), "the other VF is not answered");
-});
+    let memory = &world.memories.of(Function::Vf(1))[kept as usize..][..KEPT];
+    assert!(memory.iter().all(|byte| *byte == KEPT_BYTE), "a stray write in the other VF's memory");
+}

@@ -3,17 +3,17 @@
 //!
 //! The first byte of an input selects its kind: an envelope, a body, or changes to the kept body of the newest version.
 //! Property tests compare the behaviour after a valid state.
-#![no_main]
+#![cfg_attr(not(test), no_main)]
 
 use avf::ids::MAX_VFS;
 use avf_nic::Nic;
 use daemon::state::{self, AvfPortState, PausedAvfPortState, decode, read};
 use driver::avf::pf::AvfPf;
 use driver::conduct::VfConductMonitor;
-use libfuzzer_sys::fuzz_target;
 use pcie::Function;
-use poke::poke;
+use poke::{all_registers, poke};
 use policy::VfPolicy;
+use softiov_fuzz::{changed, saved_body};
 use std::sync::LazyLock;
 use world::CardFixture;
 
@@ -24,33 +24,19 @@ mod poke;
 #[path = "../../crates/avf-nic/tests/driver_against_card/world.rs"]
 mod world;
 
-/// Bytes of a saved state's envelope before the body.
-const HEADER: usize = 28;
-
 /// Body of a stored AVF port state of the newest version, which the fuzzer changes.
-static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let text = include_str!("../../crates/daemon/tests/states/avfs-v6.hex");
-    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
-    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
-    digits.chunks_exact(2).skip(HEADER).map(byte).collect()
-});
+static BODY: LazyLock<Vec<u8>> =
+    LazyLock::new(|| saved_body(include_str!("../../crates/daemon/tests/states/avfs-v6.hex")));
 
-/// Returns the stored state's body with changed bytes. A change has two bytes for the position and one for the bits.
-fn changed(changes: &[u8]) -> Vec<u8> {
-    let mut body = BODY.clone();
-    for [low, high, value] in changes.as_chunks().0 {
-        let at = usize::from(u16::from_le_bytes([*low, *high])) % body.len();
-        body[at] ^= *value;
-    }
-    body
-}
+softiov_fuzz::target!(run);
 
-fuzz_target!(|data: &[u8]| {
+/// Runs the target on one input.
+fn run(data: &[u8]) {
     let Some((kind, data)) = data.split_first() else { return };
     let read = match kind % 4 {
         0 => read::<AvfPortState>(data),
         1 => decode(data),
-        _ => decode(&changed(data)),
+        _ => decode(&changed(&BODY, data)),
     };
     let Ok(state) = read else { return };
     let written = state::write(&state).unwrap();
@@ -75,7 +61,8 @@ fuzz_target!(|data: &[u8]| {
     if world.with_pf(|pf, side| pf.resume_conduct(side, conduct)).is_err() {
         return;
     }
-    poke(&mut card, &mut plane);
+    // Each input reads other registers: reading all of them takes longer than everything else.
+    poke(&mut card, &mut plane, all_registers().skip((kind >> 2).into()).step_by(64));
     for _ in 0..4 {
         world.with_pf(|pf, side| _ = pf.visit(side));
     }
@@ -84,4 +71,4 @@ fuzz_target!(|data: &[u8]| {
         pf.reset_all(side);
         pf.vfs().for_each(|vf| _ = pf.set_policy(side, vf, VfPolicy::default()));
     });
-});
+}

@@ -5,12 +5,11 @@
 //! bounded memory, well-formed replies, accesses inside regions, windows that never overlap, no descriptor left at the
 //! end.
 
-#![no_main]
+#![cfg_attr(not(test), no_main)]
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use libfuzzer_sys::fuzz_target;
 use vfio_user::outbox::MessageOutbox;
 use vfio_user::server::{
     DmaWindow, IrqChange, OUTBOX_LIMIT, RegionInfo, RequestCompletionTiming, ServedDevice, ServerSession,
@@ -248,7 +247,10 @@ fn play(client: &mut HostileClient, input: &mut &[u8]) -> bool {
     }
 }
 
-fuzz_target!(|input: &[u8]| {
+softiov_fuzz::target!(run);
+
+/// Runs the target on one input.
+fn run(input: &[u8]) {
     let descriptor = FakeDescriptor::default();
     let mut client = HostileClient {
         session: ServerSession::new(64),
@@ -273,4 +275,4 @@ fuzz_target!(|input: &[u8]| {
     drop(lent);
     assert!(device.windows.is_empty() && device.vectors.iter().all(Option::is_none));
     assert_eq!(Rc::strong_count(&descriptor), 1, "every descriptor is closed");
-});
+}

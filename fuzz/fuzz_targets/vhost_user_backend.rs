@@ -4,12 +4,11 @@
 //! that the fuzzer reaches the code behind the header's checks. Checked: no panic, bounded work, well-formed replies,
 //! live rings in mapped memory only, agreement of host and session on memory, no descriptor left at the end.
 
-#![no_main]
+#![cfg_attr(not(test), no_main)]
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use libfuzzer_sys::fuzz_target;
 use vhost_user::backend::{
     BackendEvent, BackendOffer, BackendProgress, BackendSession, GuestRange, HostOperation,
     HostOperationOutcome, MAX_UNSENT_REPLIES,
@@ -207,7 +206,10 @@ fn play(front_end: &mut HostileFrontEnd, input: &mut &[u8]) -> bool {
     }
 }
 
-fuzz_target!(|input: &[u8]| {
+softiov_fuzz::target!(run);
+
+/// Runs the target on one input.
+fn run(input: &[u8]) {
     let descriptor = FakeDescriptor::default();
     let offer = BackendOffer { protocol_features: protocol::SUPPORTED, ..BackendOffer::net(2, FEATURES) };
     let mut front_end = HostileFrontEnd {
@@ -231,4 +233,4 @@ fuzz_target!(|input: &[u8]| {
     front_end.check_replies();
     drop(front_end);
     assert_eq!(Rc::strong_count(&descriptor), 1, "every descriptor is closed");
-});
+}

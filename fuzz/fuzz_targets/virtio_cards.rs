@@ -4,13 +4,13 @@
 //! kind and then its parameters: actions of a conversation, and writes to the first guest's memory, which may also change during
 //! the card's accesses, or lose pages. Checked: no panic, a number of accesses in proportion to the frames that were counted, and
 //! honest guests without a fault, who get all their chains back.
-#![no_main]
+#![cfg_attr(not(test), no_main)]
 
 use conversation::{ConversationAction, GuestConversation, VFS};
 use driver::store;
-use libfuzzer_sys::fuzz_target;
 use machine::{POSTED, RING};
 use plane::PortIndex;
+use softiov_fuzz::FuzzerInput;
 use virtio_nic::RingStartParameters;
 
 #[path = "../../crates/virtio-nic/tests/device/bus.rs"]
@@ -35,19 +35,8 @@ fn address(n: u8) -> [u8; 6] {
     [0x02, 0, 0, 0, 0, n]
 }
 
-/// Bytes of the input that are left.
-struct Input<'a>(&'a [u8]);
-
-impl Input<'_> {
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (field, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(*field)
-    }
-}
-
 /// Returns the next action of the conversation, of a kind.
-fn action(kind: u8, input: &mut Input<'_>) -> Option<ConversationAction> {
+fn action(kind: u8, input: &mut FuzzerInput<'_>) -> Option<ConversationAction> {
     Some(match kind % 13 {
         0 | 1 => {
             let [vf, pair, to, kind, length, request, pieces, count] = input.array()?;
@@ -102,7 +91,7 @@ fn action(kind: u8, input: &mut Input<'_>) -> Option<ConversationAction> {
 }
 
 /// Lets the hostile guest change its memory or its rings. Returns `None` at the end of the input.
-fn attack(conversation: &mut GuestConversation, kind: u8, input: &mut Input<'_>) -> Option<()> {
+fn attack(conversation: &mut GuestConversation, kind: u8, input: &mut FuzzerInput<'_>) -> Option<()> {
     let machine = &mut conversation.machine;
     let rings = u64::from(2 * machine.pairs(0));
     match kind % 6 {
@@ -173,8 +162,11 @@ fn counted(conversation: &mut GuestConversation) -> u64 {
     (0..VFS).map(count).sum()
 }
 
-fuzz_target!(|data: &[u8]| {
-    let mut input = Input(data);
+softiov_fuzz::target!(run);
+
+/// Runs the target on one input.
+fn run(data: &[u8]) {
+    let mut input = FuzzerInput(data);
     let [a, b, c, d, e, f] = input.array().unwrap_or_default();
     let mut conversation = GuestConversation::new([[a, b], [c, d], [e, f]].map(u16::from_le_bytes));
     conversation.first_honest = 1;
@@ -202,4 +194,4 @@ fuzz_target!(|data: &[u8]| {
         let faults = conversation.machine.nic.counters(vf).expect("the VF exists").faults;
         assert_eq!((faults, conversation.machine.stray_byte(vf)), (0, None), "VF {vf}");
     }
-});
+}

@@ -3,11 +3,11 @@
 //! The first byte of the input selects the ring, its size and its features. The rest is a list of moves, each a byte with
 //! the kind and then its parameters. Checked: no panic, a bounded number of accesses for each call, and chains whose sums of
 //! bytes are those of their buffers.
-#![no_main]
+#![cfg_attr(not(test), no_main)]
 
-use libfuzzer_sys::fuzz_target;
 use memory::{DESCRIPTORS, DRIVER, GuestMemory};
 use queue::EitherQueue;
+use softiov_fuzz::FuzzerInput;
 use virtio::chain::{Chain, ChainBuffer, ChainBurst};
 use virtio::descriptor::flag;
 use virtio::layout::RingFeatures;
@@ -19,17 +19,6 @@ mod queue;
 
 /// Maximum number of guest memory accesses in one call of the device: descriptors of a burst, and lists in blocks.
 const MOST_ACCESSES: usize = 500;
-
-/// Bytes of the fuzzer's input that are not used yet.
-struct FuzzerInput<'a>(&'a [u8]);
-
-impl FuzzerInput<'_> {
-    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (field, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(*field)
-    }
-}
 
 /// Virtio device with the descriptor chains that it has fetched.
 struct RingDevice {
@@ -106,7 +95,10 @@ fn make_move(
     Some(())
 }
 
-fuzz_target!(|data: &[u8]| {
+softiov_fuzz::target!(run);
+
+/// Runs the target on one input.
+fn run(data: &[u8]) {
     let mut input = FuzzerInput(data);
     let [first] = input.array().unwrap_or_default();
     let packed = first & 1 != 0;
@@ -128,4 +120,4 @@ fuzz_target!(|data: &[u8]| {
         let accesses = memory.reads + memory.writes.len();
         assert!(accesses <= MOST_ACCESSES, "{accesses} accesses");
     }
-});
+}

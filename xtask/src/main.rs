@@ -1,6 +1,6 @@
 //! The tasks of the project: `cargo xtask test` proves everything that can be proved on this machine,
 //! `cargo xtask explore` runs the property tests with new seeds, `cargo xtask soak` ends the host under guests hundreds
-//! of times, `cargo xtask simulate` simulates hosts that die, `cargo xtask prove` proves bounds, `cargo xtask attack` attacks it, `cargo xtask bench` measures it beside its peers, `cargo xtask
+//! of times, `cargo xtask simulate` simulates hosts that die, `cargo xtask prove` proves bounds, `cargo xtask attack` attacks it, `cargo xtask fuzz` fuzzes it, `cargo xtask bench` measures it beside its peers, `cargo xtask
 //! instructions` counts what the card spends on a frame, `cargo xtask deb` makes the Debian package, `cargo xtask tidy`
 //! checks the rules that the compiler does not know, `cargo xtask registers` writes the pages of the register tables.
 //!
@@ -11,6 +11,7 @@ mod avf_registers;
 mod bench;
 mod deb;
 mod explore;
+mod fuzz;
 mod instructions;
 mod metadata;
 mod prove;
@@ -40,6 +41,8 @@ enum XtaskCommand {
     Simulate(simulate::SimulateArgs),
     /// Proves the bounds of docs/proofs.md for all values; takes some minutes, and installs a checker from PyPI.
     Prove(prove::ProveArgs),
+    /// Fuzzes everything that reads bytes of others, each target for a minute, and prints what it reached and its crashes.
+    Fuzz(fuzz::FuzzArgs),
     /// Attacks a running host with hand-made cases, and checks it after each. `--help` says more.
     #[command(disable_help_flag = true)]
     Attack(attack::AttackArgs),
@@ -64,6 +67,7 @@ fn main() -> anyhow::Result<ExitCode> {
         XtaskCommand::Soak(options) => soak::run(&options),
         XtaskCommand::Simulate(options) => simulate::run(&options),
         XtaskCommand::Prove(options) => prove::run(&options),
+        XtaskCommand::Fuzz(options) => fuzz::run(&options),
         XtaskCommand::Attack(options) => attack::run(&options),
         XtaskCommand::Bench(options) => bench::run(&options),
         XtaskCommand::Instructions(options) => instructions::run(&options),

@@ -20,8 +20,9 @@ use crate::{explore, instructions, metadata, tidy};
 
 /// Cargo argument that selects all targets of `tests/`; `--all-targets` leaves out those with `test = false`.
 const UNRUN_TOO: &str = "--test *";
-/// Arguments of cargo that check the fuzz targets, a workspace of their own, without the fuzzer, which needs a C++ compiler.
-const FUZZ_TARGETS: &str = "check --quiet --locked --manifest-path fuzz/Cargo.toml --no-default-features --bins --target-dir target/fuzz";
+/// Arguments of cargo for the tests of the fuzz targets, which replay kept inputs. The targets are a workspace of their own;
+/// here they are built without the fuzzer, which needs a C++ compiler and a nightly one.
+const FUZZ_TARGETS: &str = "test --quiet --locked --manifest-path fuzz/Cargo.toml --no-default-features --lib --bins --target-dir target/fuzz";
 
 /// Arguments of cargo that check the bounds of `cargo xtask prove`, a workspace of their own.
 const PROOFS: &str = "check --quiet --locked --manifest-path proofs/Cargo.toml --target-dir target/proofs";
@@ -167,7 +168,7 @@ impl TestStage {
             Self::Build => check(&mut [
                 cargo(context, "test --workspace --no-run"),
                 cargo(context, &format!("test --workspace --no-run {UNRUN_TOO}")),
-                cargo(context, FUZZ_TARGETS),
+                cargo(context, &format!("{FUZZ_TARGETS} --no-run")),
                 cargo(context, PROOFS),
             ]),
             Self::Test => test_all(context),
@@ -262,7 +263,9 @@ fn test_all(context: &TestWorkspace) -> Result<TestTally> {
     // The output of tests that pass is wanted for what they say they skipped.
     let mut all = cargo(context, "test --workspace --no-fail-fast -- --show-output");
     let tests = test(all.envs(MALLOC), OutputVisibility::FailedTests)?;
-    Ok(tests.and(explore::worker::repeat(&context.root)?))
+    let mut replays = cargo(context, &format!("{FUZZ_TARGETS} --no-fail-fast -- --show-output"));
+    let replays = test(replays.envs(MALLOC), OutputVisibility::FailedTests)?;
+    Ok(tests.and(replays).and(explore::worker::repeat(&context.root)?))
 }
 
 fn tidy() -> Result<TestTally> {

@@ -30,9 +30,19 @@ impl Bus for RequestCountingBus {
     fn msix(&mut self, _: Function, _: u16) {}
 }
 
+/// Returns the offsets of all registers.
+pub(crate) fn all_registers() -> impl Iterator<Item = u32> + Clone {
+    (0..0x1_0000).step_by(4)
+}
+
 /// Polls a card, moves its frames and accesses its VFs' registers, and asserts that memory requests are bounded and
-/// deadlines lie in the future. A past deadline would keep the port awake for ever.
-pub(crate) fn poke(card: &mut Nic, plane: &mut ForwardingPlane<64>) {
+/// deadlines lie in the future. A past deadline would keep the port awake for ever. `registers` are the offsets of the
+/// registers to read.
+pub(crate) fn poke(
+    card: &mut Nic,
+    plane: &mut ForwardingPlane<64>,
+    registers: impl Iterator<Item = u32> + Clone,
+) {
     let now = Time::from_micros(3_000_000);
     let (mut bus, mut wire) = (RequestCountingBus { requests: 0 }, UnpluggedWire);
     card.apply_policy(plane, &PortMirrorRules::NONE);
@@ -53,7 +63,7 @@ pub(crate) fn poke(card: &mut Nic, plane: &mut ForwardingPlane<64>) {
             REGISTERS.iter().for_each(|at| card.write(vf, *at, 9 + round));
             card.write(vf, r::VF_ATQT, 9 + round);
             card.write(vf, r::VF_ARQT, 9 + round);
-            (0..0x1_0000).step_by(4).for_each(|at| _ = card.read(vf, at));
+            registers.clone().for_each(|at| _ = card.read(vf, at));
         }
     }
     assert!(bus.requests < 500_000, "{} requests for memory", bus.requests);

@@ -15,3 +15,5 @@ pub(crate) mod server;
 pub mod status;
 pub(crate) mod tcp;
 pub mod uplink;
+
+pub use route::check_request;

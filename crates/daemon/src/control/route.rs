@@ -209,6 +209,30 @@ impl ControlRouteInput {
     }
 }
 
+/// Parses the body of a request on the route with number `route`, sends the parsed request again as the client does, and
+/// parses that too. The fuzz target of control requests calls it.
+///
+/// # Errors
+/// [`ControlRequestFailure`] if the body is invalid for the route.
+///
+/// # Panics
+/// If the request changes on its way.
+pub fn check_request(
+    route: usize,
+    name: &str,
+    after: u64,
+    body: &[u8],
+) -> Result<ControlRequest, ControlRequestFailure> {
+    let route = &ROUTES[route % ROUTES.len()];
+    let input = ControlRouteInput { name: name.to_owned(), after, body: body.to_owned() };
+    let request = (route.request)(&input)?;
+    let sent = request.sent().expect("a parsed request has a JSON form");
+    assert_eq!((&sent.method, sent.body.is_some()), (&route.method, route.body.is_some()));
+    let again = (route.request)(&ControlRouteInput { body: sent.body.unwrap_or_default(), ..input });
+    assert_eq!(again.as_ref(), Ok(&request), "the request changes on its way");
+    Ok(request)
+}
+
 /// HTTP request by which the client sends a control request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct HttpRequest {

@@ -43,6 +43,7 @@ use plane::ForwardingPlane;
 use plane::guard::GuardedPlane;
 use plane::uplink::UplinkTally;
 use policy::{PolicyError, PortPolicy, VfPolicy};
+pub use saved::restored_virtio_state;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;

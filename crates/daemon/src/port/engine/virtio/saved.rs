@@ -147,3 +147,20 @@ impl VirtioCard {
         self.saved(Some(PausedVirtioPortState { link: self.link, storms, watched, clients }))
     }
 }
+
+/// Restores a virtio port from bytes that claim to be its state. Returns the state that it saves again, or `None` if it
+/// refuses the bytes. The fuzz target of saved states calls it.
+#[must_use]
+pub fn restored_virtio_state(config: &PortConfig, bytes: &[u8]) -> Option<Vec<u8>> {
+    let resumed = VirtioCard::resume(config, bytes);
+    let card = VirtioCard::by_software(config, true, bytes).ok()?;
+    let saved = card.saved(None).ok()?;
+    if let Ok(resumed) = resumed {
+        assert_eq!(
+            resumed.card.saved(None).ok().as_ref(),
+            Some(&saved),
+            "both ways restore the same policies"
+        );
+    }
+    Some(saved)
+}

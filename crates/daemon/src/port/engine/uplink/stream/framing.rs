@@ -131,34 +131,35 @@ impl StreamSendBuffer {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// Passes the bytes of a stream to a receive buffer in pieces. Returns the frames, the number of malformed ones,
-    /// and whether the stream got out of step.
-    fn read(bytes: &[u8], pieces: &[usize], room: usize) -> (Vec<Vec<u8>>, u64, bool) {
-        let (mut inbox, mut frames, mut malformed) = (StreamReceiveBuffer::default(), Vec::new(), 0);
-        let mut pieces = pieces.iter().copied().cycle();
-        let mut rest = bytes;
-        loop {
-            let mut into = vec![0; room];
-            match inbox.next(&mut into) {
-                StreamUplinkItem::Frame(length) => frames.push(into[..length].to_vec()),
-                StreamUplinkItem::Malformed => malformed += 1,
-                StreamUplinkItem::OutOfStep => return (frames, malformed, true),
-                StreamUplinkItem::Wait if rest.is_empty() => return (frames, malformed, false),
-                StreamUplinkItem::Wait => {
-                    let place = inbox.room();
-                    let count = pieces.next().unwrap_or(1).clamp(1, rest.len()).min(place.len());
-                    place[..count].copy_from_slice(&rest[..count]);
-                    inbox.received(count);
-                    rest = &rest[count..];
-                }
+/// Passes the bytes of a stream to a receive buffer in pieces. Returns the frames of at most `room` bytes, the number of
+/// malformed ones, and true if the stream got out of step. The fuzz target of stream uplinks calls it.
+#[must_use]
+pub fn frames_of_stream(bytes: &[u8], pieces: &[usize], room: usize) -> (Vec<Vec<u8>>, u64, bool) {
+    let (mut inbox, mut frames, mut malformed) = (StreamReceiveBuffer::default(), Vec::new(), 0);
+    let mut pieces = pieces.iter().copied().cycle();
+    let mut rest = bytes;
+    let mut into = vec![0; room];
+    loop {
+        match inbox.next(&mut into) {
+            StreamUplinkItem::Frame(length) => frames.push(into[..length].to_vec()),
+            StreamUplinkItem::Malformed => malformed += 1,
+            StreamUplinkItem::OutOfStep => return (frames, malformed, true),
+            StreamUplinkItem::Wait if rest.is_empty() => return (frames, malformed, false),
+            StreamUplinkItem::Wait => {
+                let place = inbox.room();
+                let count = pieces.next().unwrap_or(1).clamp(1, rest.len()).min(place.len());
+                place[..count].copy_from_slice(&rest[..count]);
+                inbox.received(count);
+                rest = &rest[count..];
             }
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{frames_of_stream as read, *};
+    use proptest::prelude::*;
 
     #[test]
     fn stream_frame_length_is_four_bytes_big_endian() {

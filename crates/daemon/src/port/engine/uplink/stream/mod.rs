@@ -17,6 +17,7 @@ use crate::config::uplink::StreamUplinkSocket as Place;
 use crate::control::uplink::{UplinkState, UplinkStatus};
 use dial::DialerHandle;
 pub(super) use dial::LISTENER;
+pub use framing::frames_of_stream;
 use framing::{StreamReceiveBuffer, StreamSendBuffer, StreamUplinkItem};
 use host::poll::{PollInterest, Poller};
 use host::socket::{ReceivedFds, SocketFilePermissions, SocketReceiveResult, SocketSendResult, StreamSocket};

@@ -1,0 +1,100 @@
+//! Random bytes as a saved state of every kind and version, without a card: envelopes, bodies, and the kept states of all
+//! versions with changes.
+//!
+//! The first byte of an input selects the kind. Checked: no panic, and an accepted state that is written in the newest
+//! version, read again, and is the same then. A virtio port restores from an accepted state, or refuses it.
+#![cfg_attr(not(test), no_main)]
+
+use daemon::config::{HostConfig, PortConfig};
+use daemon::port::restored_virtio_state;
+use daemon::state::{
+    self, AvfPortState, CardState, I82576PortState, MixedPortState, PortCounterTotals, PortSoftwareState,
+    SavedState, VhostClientState, VirtioPortState, decode, read,
+};
+use iovm::VirtualFunctionState;
+use softiov_fuzz::{changed, saved_body};
+use std::path::Path;
+use std::sync::LazyLock;
+
+softiov_fuzz::target!(run);
+
+/// Returns the body of a kept state.
+macro_rules! kept {
+    ($name:literal) => {
+        saved_body(include_str!(concat!("../../crates/daemon/tests/states/", $name, ".hex")))
+    };
+}
+
+/// Bodies of kept states by kind, the versions in order.
+static BODIES: LazyLock<[Vec<Vec<u8>>; 8]> = LazyLock::new(|| {
+    [
+        vec![kept!("card-v1"), kept!("card-v2"), kept!("card-v3")],
+        vec![kept!("port-v1"), kept!("port-v2"), kept!("port-v3")],
+        vec![kept!("soft-v1"), kept!("soft-v2")],
+        vec![
+            kept!("avfs-v1"),
+            kept!("avfs-v2"),
+            kept!("avfs-v3"),
+            kept!("avfs-v4"),
+            kept!("avfs-v5"),
+            kept!("avfs-v6"),
+        ],
+        vec![kept!("vios-v1")],
+        vec![kept!("mixd-v1")],
+        vec![kept!("func-v1")],
+        vec![kept!("cnts-v1")],
+    ]
+});
+
+/// Configuration of a virtio port.
+static VIRTIO: LazyLock<PortConfig> = LazyLock::new(|| {
+    let file = HostConfig::parse("[[port]]\nfamily = \"virtio\"\nvfs = 3\n").expect("the text is a file");
+    let config = HostConfig::check(file, Path::new("/run/softiov")).expect("the file is valid");
+    config.ports.into_iter().next().expect("the file has a port")
+});
+
+/// Reads bytes as a state of type `T`, and writes and reads an accepted one again. Returns the written state.
+fn check<T: SavedState>(kind: u8, bodies: &[Vec<u8>], data: &[u8]) -> Option<Vec<u8>> {
+    let state: T = match kind & 3 {
+        0 => read(data),
+        1 => decode(data),
+        _ => {
+            let version = usize::from(kind >> 2) % bodies.len().max(1);
+            let body = changed(bodies.get(version)?, data);
+            match version + 1 {
+                newest if newest == bodies.len() => decode(&body),
+                earlier => T::from_earlier(earlier as u32, &body),
+            }
+        }
+    }
+    .ok()?;
+    let written = state::write(&state).ok()?;
+    let again =
+        state::write(&read::<T>(&written).expect("a written state is read")).expect("it is written again");
+    assert_eq!(again, written, "a state changes when it is read");
+    Some(written)
+}
+
+fn run(data: &[u8]) {
+    let Some(([state, kind], data)) = data.split_first_chunk() else { return };
+    let state = usize::from(state % 9);
+    let (kind, bodies) = (*kind, BODIES.get(state).map_or(&[][..], Vec::as_slice));
+    match state {
+        0 => _ = check::<CardState>(kind, bodies, data),
+        1 => _ = check::<I82576PortState>(kind, bodies, data),
+        2 => _ = check::<PortSoftwareState>(kind, bodies, data),
+        3 => _ = check::<AvfPortState>(kind, bodies, data),
+        4 => {
+            if let Some(written) = check::<VirtioPortState>(kind, bodies, data)
+                && let Some(saved) = restored_virtio_state(&VIRTIO, &written)
+            {
+                let again = restored_virtio_state(&VIRTIO, &saved);
+                assert_eq!(again, Some(saved), "a restored port saves another state");
+            }
+        }
+        5 => _ = check::<MixedPortState>(kind, bodies, data),
+        6 => _ = check::<VirtualFunctionState>(kind, bodies, data),
+        7 => _ = check::<PortCounterTotals>(kind, bodies, data),
+        _ => _ = check::<VhostClientState>(kind & 1, bodies, data),
+    }
+}

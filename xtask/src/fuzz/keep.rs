@@ -1,0 +1,47 @@
+//! Keeps some small inputs of a target in the tree, which `cargo xtask test` replays.
+
+use std::fs;
+
+use anyhow::{Context, Result, ensure};
+
+use super::kept;
+use super::session::FuzzFolders;
+
+/// Most inputs of a kept corpus, and the longest of them in bytes.
+const MOST: usize = 16;
+const LONGEST: u64 = 400;
+
+/// Chooses inputs among those that earlier runs of a target have found, and writes the target's kept corpus.
+pub(super) fn keep(folders: &FuzzFolders<'_>, target: &str) -> Result<()> {
+    let corpus = folders.corpus(target)?;
+    let small = tempfile::tempdir()?;
+    for entry in fs::read_dir(&corpus)? {
+        let entry = entry?;
+        if entry.metadata()?.len() <= LONGEST {
+            fs::copy(entry.path(), small.path().join(entry.file_name()))?;
+        }
+    }
+    let chosen = tempfile::tempdir()?;
+    let mut command = folders.program(target);
+    command.arg("-set_cover_merge=1").arg(chosen.path()).arg(small.path());
+    let output = command.output().with_context(|| format!("cannot run the fuzz target {target}"))?;
+    ensure!(
+        output.status.success(),
+        "the fuzz target {target} crashes with an input of its corpus: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let files = fs::read_dir(chosen.path())?;
+    let mut inputs = files.map(|entry| Ok(fs::read(entry?.path())?)).collect::<Result<Vec<_>>>()?;
+    inputs.retain(|input| !input.is_empty());
+    inputs.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
+    // Evenly among the lengths: long inputs reach the most, and short ones are easy to read.
+    let count = inputs.len();
+    let inputs: Vec<_> = match count {
+        0..=MOST => inputs,
+        _ => (1..=MOST).map(|number| inputs[number * count / MOST - 1].clone()).collect(),
+    };
+    let path = folders.kept_file(target);
+    fs::write(&path, kept::print(&inputs)).with_context(|| format!("cannot write {}", path.display()))?;
+    println!("{target}: kept {} of {count} inputs", inputs.len());
+    Ok(())
+}
