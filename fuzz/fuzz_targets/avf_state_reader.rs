@@ -62,7 +62,7 @@ fn run(data: &[u8]) {
         return;
     }
     // Each input reads other registers: reading all of them takes longer than everything else.
-    poke(&mut card, &mut plane, all_registers().skip((kind >> 2).into()).step_by(64));
+    poke(&mut card, &mut plane, &all_registers().skip((kind >> 2).into()).step_by(64));
     for _ in 0..4 {
         world.with_pf(|pf, side| _ = pf.visit(side));
     }

@@ -105,7 +105,6 @@ fn descriptor(input: &mut FuzzerInput<'_>) -> Option<[u8; 16]> {
 /// Makes the hostile guest's next move. Returns `None` at the end of the fuzzer's input.
 fn make_move(bench: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()> {
     let [kind] = input.array()?;
-    let now = bench.now;
     match kind % 14 {
         0..3 => {
             let [row, element, kind, low, high] = input.array()?;
@@ -114,8 +113,8 @@ fn make_move(bench: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()>
         3 => {
             let [row, element, length] = input.array()?;
             let offset = u64::from(register(row, element)) + u64::from(length >> 6);
-            bench.nic.write_bytes(Vf(0), offset, input.bytes(usize::from(length & 15)), now);
-            bench.nic.read_bytes(Vf(0), offset, &mut [0; 12][..usize::from(length & 7)], now);
+            bench.nic.write_bytes(Vf(0), offset, input.bytes(usize::from(length & 15)), bench.now);
+            bench.nic.read_bytes(Vf(0), offset, &mut [0; 12][..usize::from(length & 7)], bench.now);
         }
         4 => {
             let [low, high, length] = input.array()?;

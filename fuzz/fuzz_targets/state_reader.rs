@@ -37,7 +37,7 @@ fn run(data: &[u8]) {
     let again = state::write(&again).unwrap();
     assert!(again.len() <= written.len(), "a state grows when it is restored");
     // Each input reads other registers: reading all of them takes longer than everything else.
-    poke(&mut restored.nic, all_registers().skip((kind >> 2).into()).step_by(64));
+    poke(&mut restored.nic, &all_registers().skip((kind >> 2).into()).step_by(64));
     if let Some(mut pf) = restored.pf {
         let mut card = Backplane::new(backplane::PORT_MAC, 0);
         *card.nic() = restored.nic;

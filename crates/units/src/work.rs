@@ -245,7 +245,10 @@ mod tests {
             let count = windows(credit, behind);
             let moves = WorkCost::of_windows(0, behind);
             let price = WorkCost::of_windows(count, 0);
-            assert!(price <= moves.max(WorkCost(credit)) && price.0 + 2 > moves.0.max(credit), "{count}");
+            assert!(
+                price <= moves.max(WorkCost(credit)) && price.0.saturating_add(2) > moves.0.max(credit),
+                "{count}"
+            );
         }
     }
 

@@ -4,8 +4,7 @@ use std::fs;
 
 use anyhow::{Context, Result, ensure};
 
-use super::kept;
-use super::session::FuzzFolders;
+use super::session::{FuzzFolders, kept};
 
 /// Most inputs of a kept corpus, and the longest of them in bytes.
 const MOST: usize = 16;

@@ -3,8 +3,6 @@
 
 mod build;
 mod keep;
-#[path = "../../../fuzz/src/corpus.rs"]
-mod kept;
 mod report;
 mod session;
 

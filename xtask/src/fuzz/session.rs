@@ -1,5 +1,8 @@
 //! Runs one fuzz target: its corpora, its process, and its progress.
 
+#[path = "../../../fuzz/src/corpus.rs"]
+pub(super) mod kept;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::kept;
 use super::report::{TargetReport, read_line};
 
 /// Longest input that the fuzzer makes, in bytes.
@@ -36,7 +38,7 @@ impl FuzzFolders<'_> {
     pub(super) fn corpus(&self, target: &str) -> Result<PathBuf> {
         let folder = self.root.join("target/fuzz/corpus").join(target);
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        for (number, input) in kept(self, target)?.iter().enumerate() {
+        for (number, input) in kept_inputs(self, target)?.iter().enumerate() {
             fs::write(folder.join(format!("kept-{number}")), input)?;
         }
         Ok(folder)
@@ -49,7 +51,7 @@ impl FuzzFolders<'_> {
 }
 
 /// Returns the kept inputs of a target, none if it has no file yet.
-fn kept(folders: &FuzzFolders<'_>, target: &str) -> Result<Vec<Vec<u8>>> {
+fn kept_inputs(folders: &FuzzFolders<'_>, target: &str) -> Result<Vec<Vec<u8>>> {
     let path = folders.kept_file(target);
     let Ok(text) = fs::read_to_string(&path) else { return Ok(Vec::new()) };
     kept::parse(&text)

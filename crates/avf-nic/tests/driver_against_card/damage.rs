@@ -86,7 +86,7 @@ fn undamaged_saved_state_is_restored_and_works() {
     let [card, pf] = &*BODIES;
     let (mut card, mut plane) = card_of(card).unwrap();
     employ(pf, Some(card.clone()));
-    poke(&mut card, &mut plane, all_registers());
+    poke(&mut card, &mut plane, &all_registers());
 }
 
 proptest! {
@@ -98,7 +98,7 @@ proptest! {
         let card = card_of(&changed(card, &of_card));
         employ(&changed(pf, &of_pf), card.clone().map(|(card, _)| card));
         if let Some((mut card, mut plane)) = card {
-            poke(&mut card, &mut plane, all_registers());
+            poke(&mut card, &mut plane, &all_registers());
         }
     }
 
@@ -106,7 +106,7 @@ proptest! {
     fn arbitrary_saved_state_is_refused_or_harmless(body in proptest::collection::vec(any::<u8>(), 0..2_000)) {
         employ(&body, None);
         if let Some((mut card, mut plane)) = card_of(&body) {
-            poke(&mut card, &mut plane, all_registers());
+            poke(&mut card, &mut plane, &all_registers());
         }
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn all_registers() -> impl Iterator<Item = u32> + Clone {
 pub(crate) fn poke(
     card: &mut Nic,
     plane: &mut ForwardingPlane<64>,
-    registers: impl Iterator<Item = u32> + Clone,
+    registers: &(impl Iterator<Item = u32> + Clone),
 ) {
     let now = Time::from_micros(3_000_000);
     let (mut bus, mut wire) = (RequestCountingBus { requests: 0 }, UnpluggedWire);

@@ -34,7 +34,8 @@ mod tokens;
 mod waiting;
 
 pub use crate::pf_config::PF_RID;
-pub use clients::journal::{JournalError, check_changed_journal};
+pub use clients::journal::JournalError;
+pub use clients::journal::check::check_changed_journal;
 pub use clients::listening::FunctionSocketError;
 pub use command::{PortCommandInbox, PortHandle, PortThreadCommand};
 pub use engine::error::{CardChangeRefusal, PortEngineStartError};
@@ -42,7 +43,7 @@ pub(crate) use engine::uplink::{
     PortUplink, UplinkPipelineStages, UplinkResources, WireRegistry, XdpPrograms,
 };
 pub use engine::uplink::{UplinkError, frames_of_recording, frames_of_stream};
-pub use engine::virtio::restored_virtio_state;
+pub use engine::virtio::saved::restored_virtio_state;
 pub use error::{PortChangeRefusal, PortStartError};
 pub(crate) use open::{PreparedPort, SharedPortResources};
 pub use policy_update::{PortPolicyUpdate, PreparedVf, VfPolicyUpdate};

@@ -45,7 +45,7 @@ proptest! {
             body[at] ^= value;
         }
         let Ok(Ok(mut restored)) = decode::<CardState>(&body).map(CardState::restore) else { return Ok(()) };
-        poke(&mut restored.nic, all_registers());
+        poke(&mut restored.nic, &all_registers());
         let mut card = Backplane::new(backplane::PORT_MAC, 0);
         *card.nic() = restored.nic;
         if let Some(mut pf) = restored.pf {
@@ -61,7 +61,7 @@ proptest! {
         body in proptest::collection::vec(any::<u8>(), 0..2_000),
     ) {
         if let Ok(Ok(mut restored)) = decode::<CardState>(&body).map(CardState::restore) {
-            poke(&mut restored.nic, all_registers());
+            poke(&mut restored.nic, &all_registers());
         }
     }
 }

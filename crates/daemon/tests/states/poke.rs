@@ -34,7 +34,7 @@ pub(crate) fn all_registers() -> impl Iterator<Item = u32> + Clone {
 
 /// Uses a card in every way, and checks that its memory requests are bounded and that its deadlines lie ahead. A past
 /// deadline would keep the port's thread awake forever. `registers` are the offsets of the registers to read.
-pub(crate) fn poke(nic: &mut Nic, registers: impl Iterator<Item = u32> + Clone) {
+pub(crate) fn poke(nic: &mut Nic, registers: &(impl Iterator<Item = u32> + Clone)) {
     let now = Time::from_micros(3_000_000);
     let mut bus = HalfWritableMemory { requests: 0 };
     for round in 0..4 {

@@ -138,3 +138,7 @@ const _: () = {
 const _: () = assert!(1024 + 2 * NOTE <= 4096);
 const _: () = assert!(IRQ * IRQS_A_TYPE * IRQ_TYPES <= 4096);
 const _: () = assert!(16_384 + WINDOW * MOST_WINDOWS + RECORDS <= STRIDE);
+
+/// Bound of the numbers that a journal counts: commits, descriptors, driver states, attempts. No process counts so far, so
+/// a larger number is damage, and counting on from it would overflow.
+pub(super) const COUNT_LIMIT: u64 = 1 << 62;

@@ -23,24 +23,23 @@
 //!
 //! `adopt` reads the saved state.
 
-mod check;
+pub(in crate::port) mod check;
 mod configuration;
 mod function;
 mod layout;
 mod memory;
+mod progress;
 mod rest;
 #[cfg(test)]
 mod tests;
 
-pub use check::check_changed_journal;
-pub(in crate::port) use function::{
-    ClientMessageProgress, FunctionJournal, NOT_KEPT, SavedClient, SavedDmaWindow, SavedEventfd,
-};
+pub(in crate::port) use function::{FunctionJournal, SavedClient, SavedDmaWindow, SavedEventfd};
+pub(in crate::port) use progress::{ClientMessageProgress, NOT_KEPT};
 pub(in crate::port) use rest::PortSnapshot;
 
 use crate::port::engine::ring_records::RingRecords;
 use host::shared::{SharedMemory, SharedMemoryError};
-use layout::{HEADER, MAGIC};
+use layout::{COUNT_LIMIT, HEADER, MAGIC};
 use memory::{get, load, put, store};
 use pcie::Function;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -72,10 +71,6 @@ pub enum JournalError {
         wanted: usize,
     },
 }
-
-/// Bound of the numbers that a journal counts: commits, descriptors, driver states, attempts. No process counts so far, so
-/// a larger number is damage, and counting on from it would overflow.
-const COUNT_LIMIT: u64 = 1 << 62;
 
 /// Journal of a port: shared memory with saved state, which the successor process reads.
 #[derive(Debug)]

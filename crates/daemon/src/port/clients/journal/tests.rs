@@ -1,13 +1,14 @@
 //! Tests of the journal of clients: a process may end between any two stores to the journal. Its successor process
 //! finds the state before the current commit or after the commit.
 
+mod damage;
+
 use super::function::SavedClient;
 use super::*;
 use crate::port::engine::ring_records::RECORDS;
 use host::dma::DmaPermissions;
 use host::socket::{IncompleteMessageRange, UnsentReplyRange};
 use pcie::Function;
-use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use vfio_user::wire::MAX_MESSAGE_FDS;
 
 fn open() -> (PortJournal, FunctionJournal) {
@@ -390,39 +391,4 @@ fn next_driver_state_number_is_new_and_changes_the_copy() {
         let next = configuration::next_software(before, highest);
         assert!(next > highest && next >= 2 && next % 2 != before % 2, "{before} {highest}");
     }
-}
-
-/// Draws a word of a journal: a small number, an extreme one, or any.
-fn word() -> impl Strategy<Value = u64> {
-    prop_oneof![0..9_u64, Just(u64::MAX), Just(COUNT_LIMIT - 1), any::<u64>()]
-}
-
-proptest! {
-    #[test]
-    fn journal_with_changed_words_is_refused_or_kept_as_it_is_read(
-        changes in proptest::collection::vec((prop_oneof![0..90_u16, any::<u16>()], word()), 0..6),
-    ) {
-        check_changed_journal(changes);
-    }
-}
-
-#[test]
-fn journal_with_a_number_beyond_all_counts_is_refused() {
-    for place in [HEADER.next, HEADER.attempts, HEADER.software, HEADER.highest] {
-        let (journal, _) = open();
-        put(&journal.memory, place, &[u64::MAX]);
-        let adopted = PortJournal::adopt(journal.as_fd().try_clone_to_owned().unwrap());
-        assert!(matches!(adopted, Err(JournalError::Damaged)), "{place}");
-    }
-}
-
-#[test]
-fn function_with_a_commit_beyond_all_counts_has_no_client() {
-    let (journal, mut function) = open();
-    function.step(progress(0));
-    let at = layout::FunctionJournalOffsets::at(4);
-    at.progress.into_iter().for_each(|record| put(&journal.memory, record, &[u64::MAX]));
-    assert_eq!(found(&journal).progress, ClientMessageProgress::default());
-    journal.function(Function::Vf(3)).step(progress(5));
-    assert_eq!(found(&journal).progress, progress(5));
 }

@@ -15,7 +15,7 @@ mod held;
 mod parts;
 mod report;
 mod rules;
-mod saved;
+pub(in crate::port) mod saved;
 #[cfg(test)]
 mod tests;
 
@@ -43,7 +43,6 @@ use plane::ForwardingPlane;
 use plane::guard::GuardedPlane;
 use plane::uplink::UplinkTally;
 use policy::{PolicyError, PortPolicy, VfPolicy};
-pub use saved::restored_virtio_state;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;

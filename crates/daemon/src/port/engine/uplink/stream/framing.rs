@@ -219,7 +219,7 @@ mod tests {
             bytes in proptest::collection::vec(prop_oneof![Just(0_u8), Just(1), any::<u8>()], 0..5000),
             pieces in proptest::collection::vec(1..500_usize, 1..5),
         ) {
-            read(&bytes, &pieces, 9800);
+            let _ = read(&bytes, &pieces, 9800);
         }
     }
 }
