@@ -1,9 +1,9 @@
 //! Shares of VFs in a filter table: each VF is guaranteed some entries, and the rest is first come, first served.
 //!
-//! An entry of the VLAN filter has several members, and is free only when all of them have left it. So a guarantee holds
-//! if every set of VFs finds its guaranteed number of entries among the free ones and those that only VFs of the set are
-//! members of. A request that would end this for a set is refused, and to leave an entry never ends it. A VF with fewer
-//! filters than are guaranteed to it ends it for no set, as the test checks for random sequences of requests.
+//! An entry of the VLAN filter has several members, and is free only when all of them have left it. So the guarantees are
+//! kept for sets of VFs: each set finds its guaranteed number of entries among the free ones and those that only VFs of the
+//! set are members of. A request that would break a guarantee is refused. A VF that leaves an entry breaks none, and neither
+//! does a VF with fewer filters than are guaranteed to it, as the test checks for random sequences of requests.
 
 use super::limits::{LIMITS, SHARED_ADDRESSES};
 use super::{Pf, VfState};
