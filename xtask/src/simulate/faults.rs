@@ -19,7 +19,7 @@ const fn fault(name: &'static str, file: &'static str, old: &'static str, new: &
     SeededFault { name, file, old, new }
 }
 
-/// Faults in the port's loop, the journal, the hand-over, blocking calls and the vhost-user session.
+/// Faults in the port's loop, the journal, the hand-over, blocking calls, changes of policies and the vhost-user session.
 pub(super) const FAULTS: &[SeededFault] = &[
     // The port's loop.
     fault("outcomes of blocking calls are ignored", "run.rs", "clients.finish_errands(engine, began);", ""),
@@ -123,6 +123,13 @@ pub(super) const FAULTS: &[SeededFault] = &[
         "clients/errand.rs",
         "done.client != self.client",
         "done.client > self.client",
+    ),
+    // Changes of policies.
+    fault(
+        "new policies do not reach the card",
+        "carry_out.rs",
+        "let set = self.engine.apply_policies(&order.policy, &policies, now);",
+        "let set = Ok(());",
     ),
     // The vhost-user session.
     fault(

@@ -66,7 +66,8 @@ impl SimulatedFamily {
         for (vf, of) in families.iter().enumerate() {
             // By default addresses follow from the machine and the folder.
             let (name, mac) = (family(of), configured_mac(vf));
-            config += &format!("[[port.vf]]\nindex = {vf}\nfamily = \"{name}\"\nmac = \"{mac}\"\n");
+            config +=
+                &format!("[[port.vf]]\nindex = {vf}\nfamily = \"{name}\"\nmac = \"{mac}\"\nvlans = \"\"\n");
         }
         config
     }

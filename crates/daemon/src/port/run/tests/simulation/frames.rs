@@ -9,7 +9,7 @@ const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 /// Begins each frame's payload. Memory of a guest has it only within frames that the guest may see.
 const MAGIC: [u8; 8] = *b"SoftIOV~";
 /// Bytes of the magic and the stamp, before the pattern.
-const STAMP: usize = 8 + 16;
+const STAMP: usize = 8 + 20;
 /// EtherType of IPv4 (IEEE 802).
 const IPV4: [u8; 2] = [0x08, 0x00];
 /// Bytes of the headers of IPv4 and UDP.
@@ -42,6 +42,8 @@ pub(super) struct FrameStamp {
     pub(super) life: u32,
     /// Number of the frame among those of its sender and receiver.
     pub(super) number: u64,
+    /// Number of changes of policies before the frame was sent.
+    pub(super) changes: u32,
 }
 
 impl FrameStamp {
@@ -58,6 +60,7 @@ impl FrameStamp {
         frame.extend(self.to.to_le_bytes());
         frame.extend(self.life.to_le_bytes());
         frame.extend(self.number.to_le_bytes());
+        frame.extend(self.changes.to_le_bytes());
         frame.extend((frame.len()..length).map(|at| self.byte(at)));
         frame
     }
@@ -82,11 +85,12 @@ impl FrameStamp {
 
     /// Reads the stamp that begins at the magic of a payload.
     pub(super) fn of_payload(payload: &[u8]) -> Option<Self> {
-        let stamp = payload.strip_prefix(&MAGIC)?.get(..16)?;
+        let stamp = payload.strip_prefix(&MAGIC)?.get(..20)?;
         let part = |at: usize| u16::from_le_bytes([stamp[at], stamp[at + 1]]);
         let life = u32::from_le_bytes(stamp[4..8].try_into().ok()?);
         let number = u64::from_le_bytes(stamp[8..16].try_into().ok()?);
-        Some(Self { from: part(0), to: part(2), life, number })
+        let changes = u32::from_le_bytes(stamp[16..].try_into().ok()?);
+        Some(Self { from: part(0), to: part(2), life, number, changes })
     }
 
     /// Reads the stamp of a received frame, whose every byte must be the sender's. Returns `Err` for a frame with a

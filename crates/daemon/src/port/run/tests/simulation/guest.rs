@@ -146,7 +146,8 @@ impl SimulatedGuest {
     pub(super) fn send(&mut self, to: u16, address: MacAddress, length: usize) -> bool {
         let Some(function) = self.function.as_mut().filter(|_| self.link) else { return false };
         let number = self.sent[usize::from(to)] + 1;
-        let stamp = FrameStamp { from: self.place.index, to, life: self.life, number };
+        let changes = self.place.host.borrow().policies.changes();
+        let stamp = FrameStamp { from: self.place.index, to, life: self.life, number, changes };
         let sent = function.send(&stamp.frame(address, function.mac(), length.min(LONGEST)));
         self.sent[usize::from(to)] += u64::from(sent);
         sent
@@ -206,6 +207,9 @@ impl SimulatedGuest {
             return Err(self.fault(&format!("received {stamp:?}")));
         }
         let from = usize::from(stamp.from);
+        if !self.place.host.borrow().policies.may_pass(from, self.index(), stamp.changes) {
+            return Err(self.fault(&format!("received {stamp:?} against the policy in force")));
+        }
         let may_repeat = self.families[from].of_card() == CardFamily::Virtio;
         let numbers = self.numbers.entry(stamp.from).or_default();
         let added = numbers.add(stamp, may_repeat, self.place.deaths());

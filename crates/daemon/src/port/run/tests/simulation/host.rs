@@ -2,10 +2,13 @@
 //! chooses, and its successor continues from what a killed process leaves: the vault's descriptors.
 
 use super::super::*;
+use super::policies::{PolicyModel, SimulatedPolicy};
 use crate::clock::SharedClock;
 use crate::control::status::PortStatus;
 use crate::port::clients::slot::OfferedFunction;
 use crate::port::moments::death::{self, ProcessDeath};
+use crate::port::policy_update::{PortPolicyUpdate, VfPolicyUpdate};
+use crate::settings::VfSettings;
 use host::worker::ThreadlessWorkers;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
@@ -68,7 +71,11 @@ pub(super) struct SimulatedHost {
     workers: ThreadlessWorkers,
     threads: ThreadSandboxes,
     common: SharedPortResources,
-    config: PortConfig,
+    /// Configuration of the host's file.
+    file: HostConfig,
+    /// Configuration in force, with the changes by command.
+    settings: HostConfig,
+    pub(super) policies: PolicyModel,
     pub(super) random: fastrand::Rng,
     pub(super) deaths: u64,
     /// True if the keeper loses the clients' descriptors in each hand-over.
@@ -88,8 +95,9 @@ pub(super) struct SimulatedHost {
 impl SimulatedHost {
     pub(super) fn open(config: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let file = HostConfig::parse(config).unwrap();
-        let config = HostConfig::check(file, folder.path()).unwrap();
+        let mut keys = HostConfig::parse(config).unwrap();
+        keys.state_dir = Some(folder.path().join("state"));
+        let config = HostConfig::check(keys, folder.path()).unwrap();
         let workers = ThreadlessWorkers::default();
         let mut threads = ThreadSandboxes::prepare(&config).unwrap();
         threads.helper = threads.helper.without_threads(&workers);
@@ -112,7 +120,9 @@ impl SimulatedHost {
             workers,
             threads,
             common,
-            config: config.ports[0].clone(),
+            policies: PolicyModel::new(config.ports[0].vfs.len()),
+            settings: config.clone(),
+            file: config,
             random: fastrand::Rng::with_seed(0),
             deaths: 0,
             is_keeper_broken: false,
@@ -128,7 +138,7 @@ impl SimulatedHost {
     }
 
     pub(super) fn socket(&self, vf: usize) -> PathBuf {
-        self.config.vfs[vf].socket.clone()
+        self.settings.ports[0].vfs[vf].socket.clone()
     }
 
     /// Chooses the moment at which the port or its successor dies, counted from now.
@@ -145,6 +155,7 @@ impl SimulatedHost {
     /// Opens the port from what the vault has, as the successor of a dead or a leaving process does. The successor may die while it
     /// opens the port, and in its first turns.
     fn start(&mut self) {
+        self.settings = self.file.clone().restore().expect("a successor reads the state file");
         loop {
             self.attempts += 1;
             self.sleep = Some(Duration::ZERO);
@@ -162,9 +173,9 @@ impl SimulatedHost {
     }
 
     fn open_port(&self) -> OpenPort {
-        let prepared =
-            PreparedPort::open(&self.config, &self.vault, &self.inbox, &self.threads, &self.common);
-        let mut port = prepared.expect("a successor can open the port").inherit(&self.config);
+        let config = &self.settings.ports[0];
+        let prepared = PreparedPort::open(config, &self.vault, &self.inbox, &self.threads, &self.common);
+        let mut port = prepared.expect("a successor can open the port").inherit(config);
         port.succession.note_software(port.engine.card_mut());
         port
     }
@@ -243,16 +254,56 @@ impl SimulatedHost {
         Err(format!("the port does not rest within {REST_STEPS} steps"))
     }
 
-    /// Returns the port's status, which a command asks for as the control thread does.
+    /// Sends the port a command as the control thread does, and lets the port work. Returns `None` if the port dies before it
+    /// answers, and takes the command with it.
+    fn ask<T>(&mut self, command: impl FnOnce(mpsc::Sender<T>) -> PortThreadCommand) -> Option<T> {
+        let (answer, answered) = mpsc::channel();
+        assert!(self.handle.send(command(answer)), "the port has ended");
+        self.step(Duration::ZERO);
+        answered.try_recv().ok()
+    }
+
+    /// Returns the port's status.
     pub(super) fn status(&mut self) -> PortStatus {
         loop {
-            let (answer, status) = mpsc::channel();
-            assert!(self.handle.send(PortThreadCommand::Status(answer)), "the port has ended");
-            self.step(Duration::ZERO);
-            // A port that died has taken the command with it.
-            if let Ok(status) = status.try_recv() {
+            if let Some(status) = self.ask(PortThreadCommand::Status) {
                 return status;
             }
+        }
+    }
+
+    /// Changes the policy of a VF as `management` does: the port checks the change, the state file keeps it, and then the port
+    /// applies it. A host that dies meanwhile has done a part of this.
+    pub(super) fn set_policy(&mut self, vf: usize, policy: SimulatedPolicy) -> Result<(), String> {
+        let old = self.policies.of(vf);
+        self.policies.begin(vf, policy);
+        let changed = self.change_settings(vf, policy);
+        let settings = self.settings.ports[0].vfs[vf].layers.effective::<VfSettings>().unwrap();
+        let in_force = if policy.is_in(&settings) { policy } else { old };
+        self.policies.end(vf, in_force);
+        changed
+    }
+
+    fn change_settings(&mut self, vf: usize, policy: SimulatedPolicy) -> Result<(), String> {
+        let mut next = self.settings.clone();
+        next.ports[0].vfs[vf].layers.change(policy.settings(), false);
+        next.resolve().unwrap();
+        let port = &next.ports[0];
+        let vfs = port.vfs.iter().map(|vf| VfPolicyUpdate { policy: vf.policy, quarantine: None });
+        let update = PortPolicyUpdate { policy: port.policy, vfs: vfs.collect() };
+        let refused = |why| format!("the port refuses {policy:?} of VF {vf}: {why}");
+        let Some(checked) = self.ask(|answer| PortThreadCommand::Check(update.clone(), answer)) else {
+            return Ok(());
+        };
+        checked.map_err(refused)?;
+        next.keep(&self.settings).map_err(|error| error.to_string())?;
+        // A port that dies from here on has a successor that reads the new state file.
+        match self.ask(|answer| PortThreadCommand::ApplyPolicies(update, Vec::new(), answer)) {
+            Some(applied) => {
+                self.settings = next;
+                applied.map_err(refused)
+            }
+            None => Ok(()),
         }
     }
 

@@ -3,6 +3,7 @@
 
 use super::families::SimulatedFamily;
 use super::oracles;
+use super::policies::SimulatedPolicy;
 use super::world::{SimulatedWorld, SimulationSummary};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,6 +29,8 @@ pub(super) enum SimulatedAction {
     /// All guests send, or all send to one that does not receive meanwhile. Checks of a host at rest come before and after. The
     /// host may die in the middle, a number of moments later.
     Burst { slow: Option<usize>, rounds: usize, death: Option<usize> },
+    /// The administrator changes the policy of a guest's VF.
+    SetPolicy { guest: usize, policy: SimulatedPolicy },
     /// Only the turns of the step.
     Nothing,
 }
@@ -64,6 +67,7 @@ impl SimulatedStep {
                 rounds: random.usize(0..60),
                 death: (random.u32(0..3) == 0).then(|| random.usize(0..60)),
             },
+            68..72 => SimulatedAction::SetPolicy { guest, policy: SimulatedPolicy::draw(random) },
             _ => SimulatedAction::Nothing,
         };
         Self { action, turns: random.usize(0..6), seed: random.u64(..) }

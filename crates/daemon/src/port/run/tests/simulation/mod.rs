@@ -12,6 +12,7 @@
 //! | `thread` | waits of a driver, in which the host works |
 //! | `frames` | frames that name their sender and receiver |
 //! | `oracles` | checks of a host at rest |
+//! | `policies` | policies that an administrator sets, and the frames that may pass |
 
 mod families;
 mod frames;
@@ -20,6 +21,7 @@ mod guest;
 mod host;
 mod life;
 mod oracles;
+mod policies;
 mod recorded;
 mod thread;
 mod vf;

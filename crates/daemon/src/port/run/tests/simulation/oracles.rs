@@ -3,6 +3,7 @@
 
 use super::guest::SimulatedGuest;
 use super::host::SimulatedHost;
+use super::policies::PolicyModel;
 use crate::config::file::CardFamily;
 use crate::control::status::{PortStatus, VfStatus};
 use std::time::{Duration, Instant};
@@ -123,6 +124,20 @@ impl FrameAccount {
         }
         Ok(Some(lost_all as u64))
     }
+}
+
+/// Checks that the port's policies are those that the administrator has set, as its status reports them.
+pub(super) fn check_policies(model: &PolicyModel, status: &PortStatus) -> Result<(), String> {
+    for (vf, status) in status.vfs.iter().enumerate() {
+        let policy = model.of(vf);
+        if !policy.is_in(&status.settings) {
+            return Err(format!(
+                "VF {vf} has {:?}, and the administrator has set {policy:?}",
+                status.settings
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Checks what a host at rest holds: no message or reply of a client, few jobs, and no descriptor more than its clients

@@ -6,6 +6,8 @@ use super::guest::SimulatedGuest;
 use super::host::SimulatedHost;
 use super::life::{SimulatedAction, SimulatedLife, SimulatedStep};
 use super::oracles::{self, FrameAccount};
+use super::policies::SimulatedPolicy;
+use crate::config::file::CardFamily;
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
@@ -72,8 +74,8 @@ pub(super) struct SimulatedWorld {
     accounts: u64,
     /// Number of frames that are lost and counted.
     lost: u64,
-    /// Number of deaths of the host whose resets all guests have noticed.
-    noticed_deaths: u64,
+    /// Number of deaths and changes of policies whose resets all guests have noticed.
+    noticed: u64,
     /// Descriptors of the process before the host was opened.
     descriptors: usize,
 }
@@ -92,7 +94,7 @@ impl SimulatedWorld {
             account: None,
             accounts: 0,
             lost: 0,
-            noticed_deaths: 0,
+            noticed: 0,
             descriptors,
         }
     }
@@ -131,12 +133,20 @@ impl SimulatedWorld {
             SimulatedAction::Burst { slow, rounds, death } => {
                 self.burst((slow, rounds, death), step.seed)?;
             }
+            SimulatedAction::SetPolicy { guest, policy } => self.set_policy(guest, policy)?,
             SimulatedAction::Nothing => {}
         }
         for _ in 0..step.turns {
             self.host.borrow_mut().step(TURN);
         }
         self.guests.iter_mut().try_for_each(SimulatedGuest::act)
+    }
+
+    /// Sets the policy of a guest's VF. A virtio VF with a disabled link has no client, and its guest waits for its VMM: that is
+    /// left out.
+    fn set_policy(&mut self, guest: usize, mut policy: SimulatedPolicy) -> Result<(), String> {
+        policy.is_disabled &= self.guests[guest].family() != CardFamily::Virtio;
+        self.host.borrow_mut().set_policy(guest, policy)
     }
 
     /// Sends many frames between two rests: of all pairs, or to one guest that does not receive meanwhile.
@@ -164,14 +174,15 @@ impl SimulatedWorld {
     fn check_at_rest(&mut self) -> Result<(), String> {
         self.rest()?;
         let mut status = self.host.borrow_mut().status();
-        while self.noticed_deaths != self.deaths() {
+        while self.noticed != self.disturbances() {
             // A guest whose VF was reset sends frames that are lost, until its watchdog notices.
-            self.noticed_deaths = self.deaths();
+            self.noticed = self.disturbances();
             self.guests.iter_mut().try_for_each(SimulatedGuest::watch)?;
             self.rest()?;
             status = self.host.borrow_mut().status();
         }
-        let disturbances = self.guests.iter().fold(self.deaths(), |sum, guest| sum + guest.disturbances);
+        let of_guests: u64 = self.guests.iter().map(|guest| guest.disturbances).sum();
+        let disturbances = self.disturbances() + of_guests;
         let account = FrameAccount::read(&self.guests, disturbances, &status);
         if let Some(earlier) = &self.account
             && let Some(lost) = account.check(earlier)?
@@ -180,12 +191,15 @@ impl SimulatedWorld {
             self.lost += lost;
         }
         self.account = Some(account);
+        oracles::check_policies(&self.host.borrow().policies, &status)?;
         oracles::check_holdings(&self.host.borrow(), &self.guests, self.descriptors)?;
         self.guests.iter().try_for_each(SimulatedGuest::check_memory)
     }
 
-    fn deaths(&self) -> u64 {
-        self.host.borrow().deaths
+    /// Returns the number of deaths of the host and of changes of policies, each of which may reset VFs.
+    fn disturbances(&self) -> u64 {
+        let host = self.host.borrow();
+        host.deaths + u64::from(host.policies.changes())
     }
 
     fn rest(&mut self) -> Result<(), String> {
@@ -223,6 +237,9 @@ impl SimulatedWorld {
     /// Ends all faults. Every guest attaches, gets a link, and a frame of each reaches another, by interrupts alone.
     fn recover(&mut self) -> Result<(), String> {
         self.host.borrow_mut().spare();
+        for guest in 0..self.guests.len() {
+            self.host.borrow_mut().set_policy(guest, SimulatedPolicy::default())?;
+        }
         for guest in 0..self.guests.len() {
             for _ in 0..10 {
                 if !self.guests[guest].is_attached() {
