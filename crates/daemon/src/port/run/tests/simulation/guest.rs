@@ -5,6 +5,7 @@ use super::families::{SimulatedFamily, configured_mac};
 use super::frames::{self, FrameStamp};
 use super::function::{GuestPlace, LONGEST, SimulatedFunction};
 use super::host::SimulatedHost;
+use super::hostile::{self, FORGED, HostileGuest};
 use super::vf::SimulatedVf;
 use super::virtio::SimulatedVirtio;
 use crate::config::file::CardFamily;
@@ -68,6 +69,8 @@ pub(super) struct SimulatedGuest {
     pub(super) repeated: u64,
     /// Number of events by which frames of the guest may be lost: it came, went, or was reset.
     pub(super) disturbances: u64,
+    /// True if the guest is hostile until its VMM ends.
+    is_hostile: bool,
     receiving: bool,
     link: bool,
     watchdog: Time,
@@ -85,6 +88,7 @@ impl SimulatedGuest {
             received: vec![0; families.len()],
             repeated: 0,
             disturbances: 0,
+            is_hostile: false,
             receiving: false,
             link: false,
             watchdog: Time::ZERO,
@@ -139,12 +143,31 @@ impl SimulatedGuest {
     pub(super) fn vanish(&mut self) {
         self.disturbances += 1;
         self.function = None;
+        self.is_hostile = false;
         self.link = false;
+    }
+
+    pub(super) fn is_hostile(&self) -> bool {
+        self.is_hostile
+    }
+
+    /// Does a number of misdeeds, if the guest is attached, and returns their number. The guest is hostile from now on.
+    pub(super) fn misbehave(&mut self, seed: u64, misdeeds: usize) -> u64 {
+        let (index, changes) = (self.place.index, self.place.host.borrow().policies.changes());
+        let guest = HostileGuest { index, guests: self.families.len() as u16, changes };
+        let Some(function) = &mut self.function else { return 0 };
+        self.disturbances += 1;
+        self.is_hostile = true;
+        self.place.host.borrow_mut().hostile_lives[usize::from(index)] = self.life;
+        function.misbehave(&mut fastrand::Rng::with_seed(seed), guest, misdeeds);
+        misdeeds as u64
     }
 
     /// Sends a frame to another guest. Returns false if the ring is full or the link is down.
     pub(super) fn send(&mut self, to: u16, address: MacAddress, length: usize) -> bool {
-        let Some(function) = self.function.as_mut().filter(|_| self.link) else { return false };
+        let Some(function) = self.function.as_mut().filter(|_| self.link && !self.is_hostile) else {
+            return false;
+        };
         let number = self.sent[usize::from(to)] + 1;
         let changes = self.place.host.borrow().policies.changes();
         let stamp = FrameStamp { from: self.place.index, to, life: self.life, number, changes };
@@ -155,6 +178,9 @@ impl SimulatedGuest {
 
     /// Handles interrupts that have arrived, and the guest's timers.
     pub(super) fn act(&mut self) -> Result<(), String> {
+        if self.is_hostile {
+            return Ok(());
+        }
         self.take_frames()?;
         if self.now() >= self.watchdog {
             self.watch()?;
@@ -180,6 +206,9 @@ impl SimulatedGuest {
     /// that is left in a ring was not announced: its interrupt is lost. A front end that has to connect again looks at its rings
     /// then.
     pub(super) fn take_all_frames(&mut self) -> Result<bool, String> {
+        if self.is_hostile {
+            return Ok(false);
+        }
         let announced = self.take_frames()?;
         if !announced && self.check_connection()? && self.receive(false)? {
             return Err(self.fault("a frame is in its ring, and no interrupt has announced it"));
@@ -201,8 +230,7 @@ impl SimulatedGuest {
 
     /// Checks a received frame: for this guest, whole, once, in order.
     fn check(&mut self, frame: &[u8]) -> Result<(), String> {
-        let stamp = FrameStamp::read(frame).map_err(|wrong| self.fault(&wrong))?;
-        let Some(stamp) = stamp else { return Ok(()) };
+        let Some(stamp) = self.read_stamp(frame)? else { return Ok(()) };
         if stamp.to != self.place.index {
             return Err(self.fault(&format!("received {stamp:?}")));
         }
@@ -219,9 +247,28 @@ impl SimulatedGuest {
         Ok(())
     }
 
+    /// Reads the stamp of a received frame. Returns `None` for a frame of another kind, and for a frame that a hostile guest has
+    /// sent in its own name: it sends what it likes.
+    fn read_stamp(&self, frame: &[u8]) -> Result<Option<FrameStamp>, String> {
+        let host = self.place.host.borrow();
+        let sender = hostile::sender(frame);
+        let hostile_life = sender.map_or(0, |guest| host.hostile_lives[guest]);
+        match FrameStamp::read(frame) {
+            Ok(Some(stamp)) if stamp.life == FORGED => {
+                let may = hostile::may_arrive(stamp, self.index(), &host.policies);
+                if may { Ok(None) } else { Err(self.fault(&format!("received the forged {stamp:?}"))) }
+            }
+            Ok(Some(stamp)) if Some(stamp.from.into()) != sender => {
+                Err(self.fault(&format!("received {stamp:?} of {sender:?}")))
+            }
+            Err(wrong) if hostile_life == 0 => Err(self.fault(&wrong)),
+            stamp => Ok(stamp.ok().flatten().filter(|stamp| stamp.life > hostile_life)),
+        }
+    }
+
     /// Runs the driver's watchdog, which finds out that the function was reset, and starts it again then.
     pub(super) fn watch(&mut self) -> Result<(), String> {
-        let Some(function) = &mut self.function else { return Ok(()) };
+        let Some(function) = self.function.as_mut().filter(|_| !self.is_hostile) else { return Ok(()) };
         let link = function.watch();
         let link = link.map_err(|wrong| self.fault(&wrong))?;
         self.disturbances += u64::from(link.was_reset);
@@ -248,7 +295,8 @@ impl SimulatedGuest {
         let memory = function.memory();
         for at in frames::magics(&memory) {
             let stamp = FrameStamp::of_payload(&memory[at..]);
-            let own = |stamp: FrameStamp| [stamp.to, stamp.from].contains(&self.place.index);
+            let forged = |stamp: FrameStamp| self.is_hostile && stamp.life == FORGED;
+            let own = |stamp: FrameStamp| [stamp.to, stamp.from].contains(&self.place.index) || forged(stamp);
             if !stamp.is_none_or(own) {
                 return Err(self.fault(&format!("its memory has {stamp:?}")));
             }

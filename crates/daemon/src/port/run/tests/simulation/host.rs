@@ -76,6 +76,8 @@ pub(super) struct SimulatedHost {
     /// Configuration in force, with the changes by command.
     settings: HostConfig,
     pub(super) policies: PolicyModel,
+    /// Last life of each guest in which it was hostile; 0 for none.
+    pub(super) hostile_lives: Vec<u32>,
     pub(super) random: fastrand::Rng,
     pub(super) deaths: u64,
     /// True if the keeper loses the clients' descriptors in each hand-over.
@@ -121,6 +123,7 @@ impl SimulatedHost {
             threads,
             common,
             policies: PolicyModel::new(config.ports[0].vfs.len()),
+            hostile_lives: vec![0; config.ports[0].vfs.len()],
             settings: config.clone(),
             file: config,
             random: fastrand::Rng::with_seed(0),

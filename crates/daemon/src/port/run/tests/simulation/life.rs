@@ -31,6 +31,8 @@ pub(super) enum SimulatedAction {
     Burst { slow: Option<usize>, rounds: usize, death: Option<usize> },
     /// The administrator changes the policy of a guest's VF.
     SetPolicy { guest: usize, policy: SimulatedPolicy },
+    /// A guest does misdeeds until its VMM ends.
+    Misbehave { guest: usize, misdeeds: usize },
     /// Only the turns of the step.
     Nothing,
 }
@@ -68,6 +70,7 @@ impl SimulatedStep {
                 death: (random.u32(0..3) == 0).then(|| random.usize(0..60)),
             },
             68..72 => SimulatedAction::SetPolicy { guest, policy: SimulatedPolicy::draw(random) },
+            72..75 => SimulatedAction::Misbehave { guest, misdeeds: random.usize(1..40) },
             _ => SimulatedAction::Nothing,
         };
         Self { action, turns: random.usize(0..6), seed: random.u64(..) }

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `life` | steps of a life as data: drawn from a seed, shrunk, printed as a test |
 //! | `world` | what happens in a life, and its checks |
+//! | `hostile` | misdeeds of hostile guests |
 //! | `host` | the port, its vault and its successors |
 //! | `guest` | a guest, which checks what it receives |
 //! | `families`, `function`, `vf`, `virtio` | a guest's function of each family, with its driver |
@@ -19,6 +20,7 @@ mod frames;
 mod function;
 mod guest;
 mod host;
+mod hostile;
 mod life;
 mod oracles;
 mod policies;

@@ -1,10 +1,11 @@
 //! VF of the 82576 or of an AVF as a guest's function: our VF driver on the vfio-user client.
 
 use super::function::{AnnouncedEvents, GuestPlace, LONGEST, SimulatedFunction, WatchedLink};
+use super::hostile::{HostileGuest, Misdeed};
 use super::thread::SimulatedThread;
 use driver::any_vf::{AnyVfConfig, AnyVfLinkStatus};
 use driver::vf::{TxOffload, VfInterruptCause};
-use driver::{AnyVf, DmaHal};
+use driver::{AnyVf, DmaHal, Hal};
 use i82576::MacAddress;
 use vfio_client::{VfioUserHal, VfioUserHalError};
 
@@ -112,6 +113,19 @@ impl SimulatedFunction for SimulatedVf {
         match self.hal.broken() {
             Some(error) => Err(format!("the host ended the connection: {error}")),
             None => Ok(true),
+        }
+    }
+
+    fn misbehave(&mut self, random: &mut fastrand::Rng, guest: HostileGuest, misdeeds: usize) {
+        let base = self.hal.memory().base();
+        for _ in 0..misdeeds {
+            match Misdeed::draw(random, guest, (base, MEMORY)) {
+                Misdeed::Register { offset, value } => self.hal.write(offset, value),
+                Misdeed::Memory { offset, bytes } => self.hal.dma_write(base + offset, &bytes),
+                Misdeed::Forge(frame) => drop(self.send(&frame)),
+                // A card that a hostile guest has broken may refuse.
+                Misdeed::Reset => drop(self.hal.reset()),
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 //! host, and continues its rings.
 
 use super::function::{AnnouncedEvents, GuestPlace, LONGEST, SimulatedFunction, WatchedLink};
+use super::hostile::{HostileGuest, Misdeed};
 use super::thread::SimulatedThread;
 use i82576::MacAddress;
 use std::fmt;
@@ -106,6 +107,21 @@ impl SimulatedFunction for SimulatedVirtio {
             return Err("the host ended the connection".to_owned());
         }
         Ok(!is_gone)
+    }
+
+    fn misbehave(&mut self, random: &mut fastrand::Rng, guest: HostileGuest, misdeeds: usize) {
+        let memory = self.net.memory().len();
+        for _ in 0..misdeeds {
+            match Misdeed::draw(random, guest, (0, memory)) {
+                Misdeed::Memory { offset, bytes } => {
+                    self.net.memory().write(offset, &bytes).expect("the offset is inside");
+                    self.net.flush();
+                }
+                Misdeed::Forge(frame) => drop(self.send(&frame)),
+                // A virtio device has its registers in the VMM.
+                Misdeed::Register { .. } | Misdeed::Reset => {}
+            }
+        }
     }
 
     fn memory(&self) -> Vec<u8> {

@@ -8,6 +8,7 @@ use super::life::{SimulatedAction, SimulatedLife, SimulatedStep};
 use super::oracles::{self, FrameAccount};
 use super::policies::SimulatedPolicy;
 use crate::config::file::CardFamily;
+use crate::control::status::PortStatus;
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
@@ -39,6 +40,8 @@ pub(super) struct SimulationSummary {
     accounts: u64,
     /// Number of frames that the port has lost and counted.
     lost: u64,
+    /// Number of misdeeds of hostile guests.
+    misdeeds: u64,
     time: Duration,
 }
 
@@ -51,15 +54,17 @@ impl SimulationSummary {
         self.repeated += one.repeated;
         self.accounts += one.accounts;
         self.lost += one.lost;
+        self.misdeeds += one.misdeeds;
         self.time += one.time;
     }
 }
 
 impl fmt::Display for SimulationSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rounds, deaths, hand_overs, frames, repeated, accounts, lost, time } = self;
+        let Self { rounds, deaths, hand_overs, frames, repeated, accounts, lost, misdeeds, time } = self;
         write!(f, "{} seconds, {rounds} rounds, {deaths} deaths, {hand_overs} hand-overs, ", time.as_secs())?;
-        write!(f, "{frames} frames, {repeated} repeated, {lost} counted losses, {accounts} accounts")
+        write!(f, "{frames} frames, {repeated} repeated, {lost} counted losses, {accounts} accounts, ")?;
+        write!(f, "{misdeeds} misdeeds")
     }
 }
 
@@ -74,6 +79,8 @@ pub(super) struct SimulatedWorld {
     accounts: u64,
     /// Number of frames that are lost and counted.
     lost: u64,
+    /// Number of misdeeds of hostile guests.
+    misdeeds: u64,
     /// Number of deaths and changes of policies whose resets all guests have noticed.
     noticed: u64,
     /// Descriptors of the process before the host was opened.
@@ -94,6 +101,7 @@ impl SimulatedWorld {
             account: None,
             accounts: 0,
             lost: 0,
+            misdeeds: 0,
             noticed: 0,
             descriptors,
         }
@@ -114,6 +122,7 @@ impl SimulatedWorld {
             repeated: world.guests.iter().map(|guest| guest.repeated).sum(),
             accounts: world.accounts,
             lost: world.lost,
+            misdeeds: world.misdeeds,
             time: host.clock.time().since(begin),
         })
     }
@@ -122,8 +131,7 @@ impl SimulatedWorld {
         self.host.borrow_mut().random = fastrand::Rng::with_seed(step.seed);
         match step.action {
             SimulatedAction::Vanish { guest } => self.guests[guest].vanish(),
-            SimulatedAction::Attach { guest } if self.guests[guest].is_attached() => {}
-            SimulatedAction::Attach { guest } => self.guests[guest].attach()?,
+            SimulatedAction::Attach { guest } => self.attach(guest)?,
             SimulatedAction::Send { from, to, frames, length } => self.send(from, to, frames, length),
             SimulatedAction::Die { moments } => SimulatedHost::die_after(moments),
             SimulatedAction::HandOver { succeeds } => self.hand_over(succeeds)?,
@@ -134,12 +142,24 @@ impl SimulatedWorld {
                 self.burst((slow, rounds, death), step.seed)?;
             }
             SimulatedAction::SetPolicy { guest, policy } => self.set_policy(guest, policy)?,
+            SimulatedAction::Misbehave { guest, misdeeds } => {
+                self.misdeeds += self.guests[guest].misbehave(step.seed, misdeeds);
+            }
             SimulatedAction::Nothing => {}
         }
         for _ in 0..step.turns {
             self.host.borrow_mut().step(TURN);
         }
         self.guests.iter_mut().try_for_each(SimulatedGuest::act)
+    }
+
+    /// Boots a guest that is not attached. A hostile one boots again.
+    fn attach(&mut self, guest: usize) -> Result<(), String> {
+        let guest = &mut self.guests[guest];
+        if guest.is_hostile() {
+            guest.vanish();
+        }
+        if guest.is_attached() { Ok(()) } else { guest.attach() }
     }
 
     /// Sets the policy of a guest's VF. A virtio VF with a disabled link has no client, and its guest waits for its VMM: that is
@@ -181,6 +201,10 @@ impl SimulatedWorld {
             self.rest()?;
             status = self.host.borrow_mut().status();
         }
+        if self.guests.iter().any(SimulatedGuest::is_hostile) {
+            self.account = None;
+            return self.check_holdings(&status);
+        }
         let of_guests: u64 = self.guests.iter().map(|guest| guest.disturbances).sum();
         let disturbances = self.disturbances() + of_guests;
         let account = FrameAccount::read(&self.guests, disturbances, &status);
@@ -191,8 +215,13 @@ impl SimulatedWorld {
             self.lost += lost;
         }
         self.account = Some(account);
-        oracles::check_policies(&self.host.borrow().policies, &status)?;
-        oracles::check_holdings(&self.host.borrow(), &self.guests, self.descriptors)?;
+        self.check_holdings(&status)
+    }
+
+    fn check_holdings(&self, status: &PortStatus) -> Result<(), String> {
+        let host = self.host.borrow();
+        oracles::check_policies(&host.policies, status)?;
+        oracles::check_holdings(&host, &self.guests, self.descriptors)?;
         self.guests.iter().try_for_each(SimulatedGuest::check_memory)
     }
 
@@ -237,6 +266,7 @@ impl SimulatedWorld {
     /// Ends all faults. Every guest attaches, gets a link, and a frame of each reaches another, by interrupts alone.
     fn recover(&mut self) -> Result<(), String> {
         self.host.borrow_mut().spare();
+        self.guests.iter_mut().filter(|guest| guest.is_hostile()).for_each(SimulatedGuest::vanish);
         for guest in 0..self.guests.len() {
             self.host.borrow_mut().set_policy(guest, SimulatedPolicy::default())?;
         }

@@ -1,0 +1,112 @@
+//! Hostile guests of a simulation. Such a guest writes to registers, to its rings and buffers, resets its function, and forges
+//! frames, until its VMM ends. The others must not notice: no frame under a foreign name or in a foreign VLAN, no lost frame of
+//! theirs, no request without an answer.
+
+use super::families::configured_mac;
+use super::frames::FrameStamp;
+use super::policies::PolicyModel;
+use i82576::MacAddress;
+
+/// Life in the stamp of a forged frame. No guest may receive one with a foreign name; one with a foreign tag only who may receive
+/// the guest's other frames: a port VLAN replaces a tag.
+pub(super) const FORGED: u32 = u32::MAX;
+/// Registers of both families that steer rings, interrupts and requests, as offset and length in bytes (82576: VTCTRL and EITR,
+/// VBMEM, V2PMAILBOX, receive and transmit rings; AVF: transmit and receive tails, interrupts, and the admin queue).
+const WINDOWS: [(u32, u32); 9] = [
+    (0x0, 0x40),
+    (0x800, 0x40),
+    (0xc40, 0x4),
+    (0x1520, 0x200),
+    (0x2000, 0x40),
+    (0x2800, 0x140),
+    (0x3400, 0x440),
+    (0x5c00, 0x1000),
+    (0x6c00, 0x1800),
+];
+
+/// Number in the stamp of a frame with a foreign tag.
+const TAGGED: u64 = 2;
+
+/// Hostile guest among the others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HostileGuest {
+    pub(super) index: u16,
+    pub(super) guests: u16,
+    /// Number of changes of policies until now.
+    pub(super) changes: u32,
+}
+
+/// Misdeed of a hostile guest.
+#[derive(Debug)]
+pub(super) enum Misdeed {
+    /// Write to a register.
+    Register { offset: u32, value: u32 },
+    /// Overwrite memory at an offset, for example a ring.
+    Memory { offset: u64, bytes: Vec<u8> },
+    /// Send a frame with a foreign source address or VLAN.
+    Forge(Vec<u8>),
+    /// Reset the function.
+    Reset,
+}
+
+impl Misdeed {
+    /// Draws a misdeed of a guest with `memory` bytes at the address `base`.
+    pub(super) fn draw(random: &mut fastrand::Rng, guest: HostileGuest, (base, memory): (u64, u64)) -> Self {
+        match random.u32(0..20) {
+            0 => Self::Reset,
+            1..6 => Self::Forge(guest.forge(random)),
+            6..13 => {
+                let (begin, length) = WINDOWS[random.usize(0..WINDOWS.len())];
+                let offset = begin + random.u32(0..length / 4) * 4;
+                Self::Register { offset, value: value(random, base, memory) as u32 }
+            }
+            _ => {
+                let bytes = (0..random.usize(1..5)).flat_map(|_| value(random, base, memory).to_le_bytes());
+                let bytes: Vec<u8> = bytes.collect();
+                // Rings are at the begin of the memory.
+                let end = [memory, 32 << 10][random.usize(0..2)] - bytes.len() as u64;
+                Self::Memory { offset: random.u64(0..end) & !7, bytes }
+            }
+        }
+    }
+}
+
+/// Draws a value that a descriptor or a register may hold: a small number, flags, an address of the guest's memory, or any.
+fn value(random: &mut fastrand::Rng, base: u64, memory: u64) -> u64 {
+    match random.u32(0..5) {
+        0 => random.u64(0..300),
+        1 => 1 << random.u32(0..64),
+        2 => base + random.u64(0..memory),
+        3 => u64::MAX << random.u32(0..64),
+        _ => random.u64(..),
+    }
+}
+
+impl HostileGuest {
+    /// Creates a frame in the name of another guest, or with a tag.
+    fn forge(self, random: &mut fastrand::Rng) -> Vec<u8> {
+        let to = random.u16(0..self.guests);
+        let other = (self.index + random.u16(1..self.guests)) % self.guests;
+        let tag = random.bool().then(|| [7u16, 8, 9][random.usize(0..3)]);
+        let (from, number) = if tag.is_some() { (self.index, TAGGED) } else { (other, 1) };
+        let stamp = FrameStamp { from, to, life: FORGED, number, changes: self.changes };
+        let mac = |guest: u16| configured_mac(guest.into());
+        let mut frame = stamp.frame(mac(to), mac(from), random.usize(60..1400));
+        if let Some(vlan) = tag {
+            // 802.1Q: the tag is behind the addresses.
+            frame.splice(12..12, [[0x81, 0x00], vlan.to_be_bytes()].concat());
+        }
+        frame
+    }
+}
+
+/// Returns true if policy permits a guest to receive a forged frame.
+pub(super) fn may_arrive(stamp: FrameStamp, to: usize, policies: &PolicyModel) -> bool {
+    stamp.number == TAGGED && policies.may_pass(stamp.from.into(), to, stamp.changes)
+}
+
+/// Returns the guest that has sent a frame, by its source address.
+pub(super) fn sender(frame: &[u8]) -> Option<usize> {
+    let source = MacAddress(frame.get(6..12)?.try_into().ok()?);
+    (0..256).find(|guest| configured_mac(*guest) == source)
+}
