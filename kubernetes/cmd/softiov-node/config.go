@@ -12,6 +12,7 @@ import (
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 	api "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
+	"softiov.io/kubernetes/internal/binding"
 	"softiov.io/kubernetes/internal/cdifiles"
 )
 
@@ -28,6 +29,7 @@ type config struct {
 	devicePlugin, claimsMay          string
 	plugins, registry, devices, cdi  string
 	listen                           string
+	hooks, networkInfo               string
 	interval                         time.Duration
 	dra, metadata                    bool
 }
@@ -49,6 +51,8 @@ func flags(set *flag.FlagSet) *config {
 	set.StringVar(&c.devices, "device-plugins-dir", strings.TrimSuffix(api.DevicePluginPath, "/"), "kubelet's folder of device plugins")
 	set.StringVar(&c.cdi, "cdi-dir", cdifiles.Folder, "folder in which the container runtime looks for CDI files")
 	set.StringVar(&c.listen, "listen", "", "address of /metrics, /healthz and /readyz, such as :9808; default: none")
+	set.StringVar(&c.hooks, "hooks-dir", binding.SocketFolder, "binding: folder in which KubeVirt looks for sockets of sidecars")
+	set.StringVar(&c.networkInfo, "network-info", binding.NetworkInfo, "binding: file with what CNI plugins report of networks")
 	set.DurationVar(&c.interval, "interval", time.Second, "time between two requests to the host")
 	return c
 }

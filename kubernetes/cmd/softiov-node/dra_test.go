@@ -2,6 +2,7 @@ package main
 
 import (
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 
 	"softiov.io/kubernetes/internal/dra"
+	"softiov.io/kubernetes/internal/vfinfo"
 )
 
 // inject does what a container runtime does with the CDI devices of a container.
@@ -88,13 +90,29 @@ func TestPreparedClaimHasFolderAndPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, vf := range []string{"pf0vf1", "pf0vf0", "pf1vf1"} {
-		mount := container.Mounts[i]
-		if mount.Source != filepath.Join(folder, "rt", vf) || mount.Destination != "/run/softiov/"+vf || !slices.Contains(mount.Options, "ro") {
-			t.Errorf("mount %+v", mount)
+	for _, vf := range []string{"pf0vf1", "pf0vf0", "pf1vf1"} {
+		inClaim := map[string]string{"pf0vf1": "/run/softiov/claim/first/request-0", "pf0vf0": "/run/softiov/claim/second/request-0",
+			"pf1vf1": "/run/softiov/claim/second/request-1"}[vf]
+		for _, destination := range []string{"/run/softiov/" + vf, inClaim} {
+			at := slices.IndexFunc(container.Mounts, func(mount oci.Mount) bool { return mount.Destination == destination })
+			if at < 0 || container.Mounts[at].Source != filepath.Join(folder, "rt", vf) || !slices.Contains(container.Mounts[at].Options, "ro") {
+				t.Errorf("%s: mounts %+v", destination, container.Mounts)
+			}
 		}
 		if variable := "SOFTIOV_VF_" + strings.ToUpper(vf) + "=/run/softiov/" + vf + "/vf.sock"; !slices.Contains(container.Process.Env, variable) {
 			t.Errorf("the variables %v lack %s", container.Process.Env, variable)
+		}
+	}
+
+	described, err := vfinfo.FromEnvironment(container.Process.Env)
+	want := vfinfo.Info{VF: "pf0vf1", Family: "82576", Protocol: vfinfo.VfioUser, Socket: "/run/softiov/claim/first/request-0/vf.sock",
+		MAC: "02:00:00:00:aa:01", Claim: "first", Request: "request-0"}
+	if err != nil || len(described) != 3 || described[1] != want {
+		t.Errorf("described %+v, %v; want %+v", described, err, want)
+	}
+	for _, info := range described {
+		if address, err := net.ParseMAC(info.MAC); err != nil || address[0]&1 != 0 || slices.Equal(address, make([]byte, 6)) {
+			t.Errorf("%s has the address %q", info.VF, info.MAC)
 		}
 	}
 

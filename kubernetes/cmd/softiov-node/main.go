@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"softiov.io/kubernetes/internal/admin"
+	"softiov.io/kubernetes/internal/binding"
 )
 
 const usage = `softiov-node gives the VFs of a SoftIOV host to pods of this node.
@@ -23,6 +25,7 @@ const usage = `softiov-node gives the VFs of a SoftIOV host to pods of this node
   softiov-node drain NAME...       let ports or VFs take no new pods
   softiov-node undrain NAME...     let them take new pods again
   softiov-node release UID...      release claims that kubelet has forgotten
+  softiov-node binding             answer KubeVirt as a network binding plugin, in a sidecar
 
 Options of the agent; status and the other commands need --state if the agent has it:
 `
@@ -67,6 +70,13 @@ func execute(command string, config *config, names []string) error {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 		defer stop()
 		return run(ctx, config)
+	case "binding":
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+		defer stop()
+		sidecar := &binding.Sidecar{
+			Name: cmp.Or(os.Getenv(binding.NameVariable), binding.DefaultName), Environment: os.Environ(), NetworkInfo: config.networkInfo,
+		}
+		return sidecar.Serve(ctx, config.hooks)
 	case "status":
 		status, err := client.Status()
 		if err != nil {

@@ -23,8 +23,6 @@ const (
 	class  = "vf"
 	// Folder is where container runtimes look for files that change while the machine runs.
 	Folder = "/var/run/cdi"
-	// ContainerFolder holds a folder for each VF of a container.
-	ContainerFolder = "/run/softiov"
 )
 
 // Files is the folder with one file per claim.
@@ -53,7 +51,7 @@ func DeviceID(uid, vf string) string {
 func (f *Files) Write(record *claims.Record) error {
 	spec := &specs.Spec{Kind: vendor + "/" + class}
 	for _, device := range record.Devices {
-		spec.Devices = append(spec.Devices, specs.Device{Name: record.UID + "-" + device.VF, ContainerEdits: Edits(&device)})
+		spec.Devices = append(spec.Devices, specs.Device{Name: record.UID + "-" + device.VF, ContainerEdits: Edits(record, &device)})
 	}
 	minimum, err := specs.MinimumRequiredVersion(spec)
 	if err != nil {

@@ -25,6 +25,8 @@ type Device struct {
 	Folder string `json:"folder"`
 	Socket string `json:"socket"`
 	Family string `json:"family"`
+	// MAC is the address with which the guest's frames pass the VF.
+	MAC string `json:"mac,omitempty"`
 	// Writable is true if the VMM creates the socket in the folder.
 	Writable bool     `json:"writable,omitempty"`
 	Requests []string `json:"requests"`
@@ -34,11 +36,13 @@ type Device struct {
 
 // Record is one claim with its VFs.
 type Record struct {
-	Version   int      `json:"version"`
-	UID       string   `json:"uid"`
-	Namespace string   `json:"namespace"`
-	Name      string   `json:"name"`
-	Devices   []Device `json:"devices"`
+	Version   int    `json:"version"`
+	UID       string `json:"uid"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// PodClaim is the name of the claim in the pod's specification, if the claim was made from a template.
+	PodClaim string   `json:"podClaim,omitempty"`
+	Devices  []Device `json:"devices"`
 	// Released is true if the claim has ended, and the host has not taken back its settings yet.
 	Released bool `json:"released,omitempty"`
 	// Derived is true if the record was rebuilt from the API, and kubelet has not asked for the claim since.

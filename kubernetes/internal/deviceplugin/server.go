@@ -17,6 +17,7 @@ import (
 	"softiov.io/kubernetes/internal/cdifiles"
 	"softiov.io/kubernetes/internal/claims"
 	"softiov.io/kubernetes/internal/inventory"
+	"softiov.io/kubernetes/internal/vfinfo"
 )
 
 // server answers kubelet for one resource.
@@ -124,7 +125,11 @@ func (s *server) allocate(snapshot *inventory.Snapshot, ids []string) (*api.Cont
 		if !vf.Healthy() {
 			return nil, errors.New(vf.Reason)
 		}
-		edits := cdifiles.Edits(&claims.Device{VF: vf.Name, Folder: vf.Folder(), Socket: vf.Socket, Writable: vf.VMMListens()})
+		device := &claims.Device{
+			VF: vf.Name, Folder: vf.Folder(), Socket: vf.Socket, Family: vf.Family, MAC: vf.MAC, Writable: vf.VMMListens(),
+		}
+		edits := cdifiles.Edits(&claims.Record{}, device)
+		described := vfinfo.Of(&claims.Record{}, device)
 		for _, mount := range edits.Mounts {
 			response.Mounts = append(response.Mounts, &api.Mount{
 				HostPath: mount.HostPath, ContainerPath: mount.ContainerPath, ReadOnly: !vf.VMMListens(),
@@ -135,8 +140,8 @@ func (s *server) allocate(snapshot *inventory.Snapshot, ids []string) (*api.Cont
 			response.Envs[name] = value
 		}
 		info[id] = map[string]any{
-			"generic":      map[string]string{"deviceID": id},
-			transport(&vf): map[string]string{"socket": cdifiles.ContainerSocket(vf.Name, vf.Socket)},
+			"generic":          map[string]string{"deviceID": id},
+			described.Protocol: map[string]string{"socket": described.Socket},
 		}
 	}
 	// The names are those of the SR-IOV device plugin, which programs in pods look for.
@@ -149,12 +154,4 @@ func (s *server) allocate(snapshot *inventory.Snapshot, ids []string) (*api.Cont
 	response.Envs[name+"_INFO"] = string(encoded)
 	response.Envs["SOFTIOV_VF_COUNT"] = strconv.Itoa(len(ids))
 	return response, nil
-}
-
-// transport returns the protocol of a VF's socket.
-func transport(vf *inventory.VF) string {
-	if vf.Family == "virtio" {
-		return "vhost-user"
-	}
-	return "vfio-user"
 }

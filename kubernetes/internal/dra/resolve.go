@@ -1,6 +1,7 @@
 package dra
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,7 +27,10 @@ const (
 // resolve returns the record of a claim: its VFs of this node, each with the settings that the claim changes. It changes
 // nothing.
 func (d *Driver) resolve(claim *resourceapi.ResourceClaim, snapshot *inventory.Snapshot, progress progress) (*claims.Record, error) {
-	record := &claims.Record{UID: string(claim.UID), Namespace: claim.Namespace, Name: claim.Name}
+	record := &claims.Record{
+		UID: string(claim.UID), Namespace: claim.Namespace, Name: claim.Name,
+		PodClaim: claim.Annotations[resourceapi.PodResourceClaimAnnotation],
+	}
 	addresses := map[string]string{}
 	for _, result := range claim.Status.Allocation.Devices.Results {
 		// A claim may also have devices of other drivers.
@@ -72,8 +76,13 @@ func (d *Driver) resolveDevice(claim *resourceapi.ResourceClaim, result *resourc
 	if err := policy.CheckVF(vf.VF, wanted); err != nil {
 		return nil, err
 	}
+	mac := vf.MAC
+	if set, present := wanted["mac"]; present {
+		// The policy's parser has encoded it.
+		_ = json.Unmarshal(set, &mac)
+	}
 	return &claims.Device{
-		VF: vf.Name, Pool: result.Pool, Folder: vf.Folder(), Socket: vf.Socket, Family: vf.Family,
+		MAC: mac, VF: vf.Name, Pool: result.Pool, Folder: vf.Folder(), Socket: vf.Socket, Family: vf.Family,
 		Writable: vf.VMMListens(), Requests: []string{result.Request}, Settings: claimed(vf.VF, wanted, progress),
 	}, nil
 }
