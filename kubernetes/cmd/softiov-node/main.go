@@ -16,6 +16,7 @@ import (
 
 	"softiov.io/kubernetes/internal/admin"
 	"softiov.io/kubernetes/internal/binding"
+	"softiov.io/kubernetes/internal/cni"
 )
 
 const usage = `softiov-node gives the VFs of a SoftIOV host to pods of this node.
@@ -31,6 +32,10 @@ Options of the agent; status and the other commands need --state if the agent ha
 `
 
 func main() {
+	// A caller of CNI plugins gives no arguments, and the command in a variable.
+	if len(os.Args) == 1 && os.Getenv(cni.CommandVariable) != "" {
+		os.Exit(cni.Main())
+	}
 	klog.InitFlags(nil)
 	config := flags(flag.CommandLine)
 	flag.Usage = func() {

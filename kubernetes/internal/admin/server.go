@@ -15,6 +15,7 @@ import (
 	"softiov.io/kubernetes/internal/claims"
 	"softiov.io/kubernetes/internal/drain"
 	"softiov.io/kubernetes/internal/inventory"
+	"softiov.io/kubernetes/internal/vfinfo"
 )
 
 // readTimeout bounds how long a client may take for its request.
@@ -42,6 +43,8 @@ type VFStatus struct {
 	Healthy bool   `json:"healthy"`
 	Reason  string `json:"reason,omitempty"`
 	Drained bool   `json:"drained"`
+	// Info is the description that a container with the VF has.
+	Info vfinfo.Info `json:"info"`
 	// Claim is namespace and name of the claim that has the VF, or empty.
 	Claim string `json:"claim,omitempty"`
 	UID   string `json:"uid,omitempty"`
@@ -127,9 +130,12 @@ func (s *Server) Status() ([]VFStatus, error) {
 		status := VFStatus{
 			VF: vf.Name, Port: vf.Port, Family: vf.Family, Healthy: vf.Healthy(), Reason: vf.Reason, Drained: vf.Drained,
 		}
+		record, device := &claims.Record{}, vf.Device()
 		if holder := claims.Holder(records, vf.Name, ""); holder != nil {
 			status.Claim, status.UID, status.Released = holder.Title(), holder.UID, holder.Released
+			record, device = holder, holder.Device(vf.Name)
 		}
+		status.Info = vfinfo.Of(record, device)
 		all = append(all, status)
 	}
 	return all, nil

@@ -52,6 +52,15 @@ type Record struct {
 // Title returns namespace and name of the claim.
 func (r *Record) Title() string { return r.Namespace + "/" + r.Name }
 
+// Device returns a VF of the claim, or nil.
+func (r *Record) Device(vf string) *Device {
+	at := slices.IndexFunc(r.Devices, func(device Device) bool { return device.VF == vf })
+	if at < 0 {
+		return nil
+	}
+	return &r.Devices[at]
+}
+
 // Store is the folder with one file per claim.
 type Store struct {
 	folder string

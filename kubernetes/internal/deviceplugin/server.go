@@ -125,9 +125,7 @@ func (s *server) allocate(snapshot *inventory.Snapshot, ids []string) (*api.Cont
 		if !vf.Healthy() {
 			return nil, errors.New(vf.Reason)
 		}
-		device := &claims.Device{
-			VF: vf.Name, Folder: vf.Folder(), Socket: vf.Socket, Family: vf.Family, MAC: vf.MAC, Writable: vf.VMMListens(),
-		}
+		device := vf.Device()
 		edits := cdifiles.Edits(&claims.Record{}, device)
 		described := vfinfo.Of(&claims.Record{}, device)
 		for _, mount := range edits.Mounts {

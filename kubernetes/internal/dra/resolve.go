@@ -76,15 +76,14 @@ func (d *Driver) resolveDevice(claim *resourceapi.ResourceClaim, result *resourc
 	if err := policy.CheckVF(vf.VF, wanted); err != nil {
 		return nil, err
 	}
-	mac := vf.MAC
+	device := vf.Device()
 	if set, present := wanted["mac"]; present {
 		// The policy's parser has encoded it.
-		_ = json.Unmarshal(set, &mac)
+		_ = json.Unmarshal(set, &device.MAC)
 	}
-	return &claims.Device{
-		MAC: mac, VF: vf.Name, Pool: result.Pool, Folder: vf.Folder(), Socket: vf.Socket, Family: vf.Family,
-		Writable: vf.VMMListens(), Requests: []string{result.Request}, Settings: claimed(vf.VF, wanted, progress),
-	}, nil
+	device.Pool, device.Requests = result.Pool, []string{result.Request}
+	device.Settings = claimed(vf.VF, wanted, progress)
+	return device, nil
 }
 
 // claimed returns the settings that end with the claim. Those that the administrator has set to the wanted value outlive

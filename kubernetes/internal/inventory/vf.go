@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"softiov.io/kubernetes/internal/claims"
 	"softiov.io/kubernetes/internal/host"
 )
 
@@ -36,6 +37,13 @@ func (vf *VF) Folder() string { return filepath.Dir(vf.Socket) }
 
 // VMMListens reports whether the VMM creates the socket, so that its folder has to be writable.
 func (vf *VF) VMMListens() bool { return vf.SocketMode == "client" }
+
+// Device returns the VF as a record of a claim has it, without requests and settings.
+func (vf *VF) Device() *claims.Device {
+	return &claims.Device{
+		VF: vf.Name, Folder: vf.Folder(), Socket: vf.Socket, Family: vf.Family, MAC: vf.MAC, Writable: vf.VMMListens(),
+	}
+}
 
 // linkRates has the speed of a family's link, Mb/s.
 var linkRates = map[string]int{"82576": 1_000, "avf": 25_000, "virtio": 100_000}

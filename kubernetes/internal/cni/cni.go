@@ -1,0 +1,195 @@
+// Package cni is a CNI plugin that names the VF of a pod's network: it reports the socket of the VF that a claim or the
+// device plugin has given to the pod. It changes nothing, and has no policy of its own.
+package cni
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/containernetworking/cni/pkg/skel"
+	"github.com/containernetworking/cni/pkg/types"
+	current "github.com/containernetworking/cni/pkg/types/100"
+	"github.com/containernetworking/cni/pkg/version"
+
+	"softiov.io/kubernetes/internal/admin"
+	"softiov.io/kubernetes/internal/vfinfo"
+)
+
+const (
+	// DefaultAgent is the agent's socket of an installation by the chart.
+	DefaultAgent = "/var/lib/softiov/node/agent.sock"
+	// CommandVariable is the variable with the command. Only a CNI plugin's caller sets it.
+	CommandVariable = "CNI_COMMAND"
+	// deviceInfoVersion is the version of the device-info specification (Network Plumbing Working Group).
+	deviceInfoVersion = "1.1.0"
+)
+
+// policyKeys are keys of sriov-cni. Here a policy is that of the claim or of the host.
+var policyKeys = []string{"vlan", "vlanQoS", "vlanProto", "mac", "spoofchk", "trust", "link_state", "min_tx_rate", "max_tx_rate"}
+
+// netConf is the configuration of a network.
+type netConf struct {
+	types.NetConf
+	// DeviceID is the name of the VF, which Multus adds for a network with a resource.
+	DeviceID string `json:"deviceID"`
+	// Agent is the path of the agent's socket.
+	Agent         string `json:"agent"`
+	RuntimeConfig struct {
+		DeviceID string `json:"deviceID"`
+		// DeviceInfoFile is the file in which Multus looks for a description of the device.
+		DeviceInfoFile string `json:"CNIDeviceInfoFile"`
+	} `json:"runtimeConfig"`
+}
+
+// Main answers one call, and returns the exit code.
+func Main() int {
+	functions := skel.CNIFuncs{Add: add, Check: check, Del: remove, GC: remove, Status: status}
+	supported := version.PluginSupports("0.3.1", "0.4.0", "1.0.0", "1.1.0")
+	if err := skel.PluginMainFuncsWithError(functions, supported, "softiov-cni: names the VF of a pod's network"); err != nil {
+		// The error is the answer. If nobody reads it, the exit code remains.
+		_ = err.Print()
+		return 1
+	}
+	return 0
+}
+
+// parse reads a configuration, and refuses what it cannot give.
+func parse(text []byte) (*netConf, error) {
+	invalid := func(format string, values ...any) error {
+		return types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf(format, values...), "")
+	}
+	var keys map[string]json.RawMessage
+	conf := &netConf{}
+	if err := errors.Join(json.Unmarshal(text, &keys), json.Unmarshal(text, conf)); err != nil {
+		return nil, invalid("the network's configuration is invalid: %v", err)
+	}
+	for _, key := range policyKeys {
+		if _, present := keys[key]; present {
+			return nil, invalid("%s is not a key of softiov-cni; set it in the claim's parameters or in the host's configuration", key)
+		}
+	}
+	if conf.IPAM.Type != "" {
+		return nil, invalid("ipam is not supported: the guest has the address, not the pod; leave ipam out")
+	}
+	conf.DeviceID = cmp.Or(conf.DeviceID, conf.RuntimeConfig.DeviceID)
+	conf.Agent = cmp.Or(conf.Agent, DefaultAgent)
+	return conf, nil
+}
+
+// find returns the description of the network's VF.
+func (c *netConf) find() (vfinfo.Info, error) {
+	if c.DeviceID == "" {
+		return vfinfo.Info{}, types.NewError(types.ErrInvalidNetworkConfig,
+			"deviceID is missing; add the annotation k8s.v1.cni.cncf.io/resourceName to the NetworkAttachmentDefinition", "")
+	}
+	all, err := c.status()
+	if err != nil {
+		return vfinfo.Info{}, err
+	}
+	at := slices.IndexFunc(all, func(vf admin.VFStatus) bool { return vf.VF == c.DeviceID })
+	if at < 0 {
+		return vfinfo.Info{}, types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("the host has no VF %s: softiov-node status", c.DeviceID), "")
+	}
+	return all[at].Info, nil
+}
+
+// status returns all VFs of the agent.
+func (c *netConf) status() ([]admin.VFStatus, error) {
+	all, err := admin.NewClient(c.Agent).Status()
+	if err != nil {
+		return nil, types.NewError(types.ErrTryAgainLater, err.Error(), "")
+	}
+	return all, nil
+}
+
+// add reports the VF's socket as an interface of the pod.
+func add(args *skel.CmdArgs) error {
+	conf, err := parse(args.StdinData)
+	if err != nil {
+		return err
+	}
+	info, err := conf.find()
+	if err != nil {
+		return err
+	}
+	if err := writeDeviceInfo(conf.RuntimeConfig.DeviceInfoFile, info); err != nil {
+		return err
+	}
+	result := &current.Result{CNIVersion: conf.CNIVersion, Interfaces: []*current.Interface{
+		{Name: args.IfName, Mac: info.MAC, Sandbox: args.Netns, SocketPath: info.Socket},
+	}}
+	return types.PrintResult(result, conf.CNIVersion)
+}
+
+// check compares the result of add with the VF as it is now.
+func check(args *skel.CmdArgs) error {
+	conf, err := parse(args.StdinData)
+	if err != nil {
+		return err
+	}
+	info, err := conf.find()
+	if err != nil {
+		return err
+	}
+	if err := version.ParsePrevResult(&conf.NetConf); err != nil {
+		return err
+	}
+	previous, err := current.GetResult(conf.PrevResult)
+	if err != nil {
+		return err
+	}
+	// Results before version 1.1 have no socket.
+	for _, one := range previous.Interfaces {
+		if one.Name == args.IfName && (one.SocketPath == "" || one.SocketPath == info.Socket) && strings.EqualFold(one.Mac, info.MAC) {
+			return nil
+		}
+	}
+	return types.NewError(types.ErrInternal, fmt.Sprintf("the result has no interface %s with VF %s", args.IfName, conf.DeviceID), "")
+}
+
+// remove succeeds: add has changed nothing, and a pod must be able to end while the agent is away.
+func remove(*skel.CmdArgs) error { return nil }
+
+// status reports whether the agent answers.
+func status(args *skel.CmdArgs) error {
+	conf, err := parse(args.StdinData)
+	if err != nil {
+		return err
+	}
+	if _, err := conf.status(); err != nil {
+		// The specification has this number for a plugin that cannot serve ADD now.
+		return types.NewError(types.ErrPluginNotAvailable, err.Error(), "")
+	}
+	return nil
+}
+
+// writeDeviceInfo describes a virtio VF in a file for Multus. The specification has no type for sockets of vfio-user.
+func writeDeviceInfo(path string, info vfinfo.Info) error {
+	if path == "" || info.Protocol != vfinfo.VhostUser {
+		return nil
+	}
+	// The mode is that of the VMM.
+	mode := "client"
+	if info.VMMListens {
+		mode = "server"
+	}
+	content, err := json.Marshal(map[string]any{
+		"type": vfinfo.VhostUser, "version": deviceInfoVersion, vfinfo.VhostUser: map[string]string{"mode": mode, "path": info.Socket},
+	})
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("create the folder of device descriptions: %w", err)
+	}
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		return fmt.Errorf("describe the device: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package cni
+
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"softiov.io/kubernetes/internal/admin"
+	"softiov.io/kubernetes/internal/vfinfo"
+)
+
+// TestMain lets the test's program be the plugin, as its caller runs it: a command in a variable, a configuration on
+// standard input.
+func TestMain(m *testing.M) {
+	if os.Getenv(CommandVariable) != "" {
+		os.Exit(Main())
+	}
+	os.Exit(m.Run())
+}
+
+// startAgent starts a server with the status of two VFs, and returns its socket.
+func startAgent(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "sc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	socket := filepath.Join(folder, "agent.sock")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := []admin.VFStatus{
+		{VF: "pf1vf0", Info: vfinfo.Info{VF: "pf1vf0", Protocol: vfinfo.VfioUser, Socket: "/run/softiov/pf1vf0/vf.sock", MAC: "02:00:00:00:00:01"}},
+		{VF: "pf2vf0", Info: vfinfo.Info{VF: "pf2vf0", Protocol: vfinfo.VhostUser, Socket: "/run/softiov/pf2vf0/vf.sock", MAC: "02:00:00:00:00:02"}},
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(answer http.ResponseWriter, _ *http.Request) {
+		if err := json.NewEncoder(answer).Encode(status); err != nil {
+			t.Error(err)
+		}
+	})}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { server.Close() })
+	return socket
+}
+
+// call runs the plugin, and returns its standard output and whether it succeeded.
+func call(t *testing.T, command, conf string) (string, bool) {
+	t.Helper()
+	program := exec.Command(os.Args[0])
+	program.Env = []string{
+		"CNI_COMMAND=" + command, "CNI_CONTAINERID=pod1", "CNI_NETNS=/var/run/netns/pod1", "CNI_IFNAME=net1", "CNI_PATH=/opt/cni/bin",
+		// The test's own namespace is not a pod's.
+		"CNI_NETNS_OVERRIDE=1",
+	}
+	program.Stdin = strings.NewReader(conf)
+	var answer, faults bytes.Buffer
+	program.Stdout, program.Stderr = &answer, &faults
+	err := program.Run()
+	if faults.Len() > 0 {
+		t.Logf("%s: %s", command, faults.String())
+	}
+	return strings.Join(strings.Fields(answer.String()), ""), err == nil
+}
+
+// conf returns a configuration with more keys.
+func conf(agent, version, keys string) string {
+	return `{"cniVersion":"` + version + `","name":"vfs","type":"softiov-cni","agent":"` + agent + `"` + keys + `}`
+}
+
+func TestAddReportsTheSocketOfTheVF(t *testing.T) {
+	agent := startAgent(t)
+	answer, ok := call(t, "ADD", conf(agent, "1.1.0", `,"deviceID":"pf1vf0"`))
+	want := `{"cniVersion":"1.1.0","interfaces":[{"mac":"02:00:00:00:00:01","name":"net1","sandbox":"/var/run/netns/pod1",` +
+		`"socketPath":"/run/softiov/pf1vf0/vf.sock"}]}`
+	if !ok || answer != want {
+		t.Errorf("%s, want %s", answer, want)
+	}
+	answer, ok = call(t, "ADD", conf(agent, "0.4.0", `,"runtimeConfig":{"deviceID":"pf1vf0"}`))
+	if !ok || !strings.Contains(answer, `"mac":"02:00:00:00:00:01"`) {
+		t.Error(answer)
+	}
+}
+
+func TestAddDescribesVirtioVFsForMultus(t *testing.T) {
+	agent := startAgent(t)
+	file := filepath.Join(t.TempDir(), "devinfo/cni/vfs.json")
+	for _, test := range []struct{ vf, want string }{
+		{"pf1vf0", ""},
+		{"pf2vf0", `{"type":"vhost-user","version":"1.1.0","vhost-user":{"mode":"client","path":"/run/softiov/pf2vf0/vf.sock"}}`},
+	} {
+		keys := `,"deviceID":"` + test.vf + `","runtimeConfig":{"CNIDeviceInfoFile":"` + file + `"}`
+		if answer, ok := call(t, "ADD", conf(agent, "1.1.0", keys)); !ok {
+			t.Fatal(answer)
+		}
+		content, err := os.ReadFile(file)
+		if test.want == "" {
+			if !os.IsNotExist(err) {
+				t.Errorf("%s is described as %s", test.vf, content)
+			}
+			continue
+		}
+		var got, want any
+		if err != nil || json.Unmarshal(content, &got) != nil || json.Unmarshal([]byte(test.want), &want) != nil || !equal(got, want) {
+			t.Errorf("%v, %s", err, content)
+		}
+	}
+}
+
+func equal(one, other any) bool {
+	first, _ := json.Marshal(one)
+	second, _ := json.Marshal(other)
+	return bytes.Equal(first, second)
+}
+
+func TestCheckComparesTheResultWithTheVF(t *testing.T) {
+	agent := startAgent(t)
+	result := func(mac, path string) string {
+		return `,"deviceID":"pf1vf0","prevResult":{"cniVersion":"1.1.0","interfaces":[{"name":"net1","mac":"` + mac + `",` +
+			`"sandbox":"/var/run/netns/pod1","socketPath":"` + path + `"}]}`
+	}
+	if answer, ok := call(t, "CHECK", conf(agent, "1.1.0", result("02:00:00:00:00:01", "/run/softiov/pf1vf0/vf.sock"))); !ok {
+		t.Error(answer)
+	}
+	for _, other := range []string{result("02:00:00:00:00:09", "/run/softiov/pf1vf0/vf.sock"), result("02:00:00:00:00:01", "/run/x.sock")} {
+		if answer, ok := call(t, "CHECK", conf(agent, "1.1.0", other)); ok || !strings.Contains(answer, "nointerfacenet1withVFpf1vf0") {
+			t.Error(answer)
+		}
+	}
+}
+
+// Reported for sriov-cni: pods that cannot end because DEL fails.
+func TestPodEndsWithoutAgentAndConfiguration(t *testing.T) {
+	for _, keys := range []string{"", `,"deviceID":"pf1vf0"`, `,"vlan":5`} {
+		if answer, ok := call(t, "DEL", conf("/nonexistent", "1.1.0", keys)); !ok || answer != "" {
+			t.Errorf("%s: %s", keys, answer)
+		}
+	}
+	if answer, ok := call(t, "GC", conf("/nonexistent", "1.1.0", `,"cni.dev/valid-attachments":[]`)); !ok {
+		t.Error(answer)
+	}
+}
+
+func TestStatusIsThatOfTheAgent(t *testing.T) {
+	if answer, ok := call(t, "STATUS", conf(startAgent(t), "1.1.0", "")); !ok {
+		t.Error(answer)
+	}
+	if answer, ok := call(t, "STATUS", conf("/nonexistent", "1.1.0", "")); ok || !strings.Contains(answer, `"code":50`) {
+		t.Error(answer)
+	}
+}
+
+func TestVersionNamesThoseOfTheResult(t *testing.T) {
+	if answer, ok := call(t, "VERSION", `{"cniVersion":"1.1.0"}`); !ok || !strings.Contains(answer, `"supportedVersions":["0.3.1","0.4.0","1.0.0","1.1.0"]`) {
+		t.Error(answer)
+	}
+}
+
+func TestRefusedNetworksNameCauseAndRemedy(t *testing.T) {
+	agent := startAgent(t)
+	for _, test := range []struct{ keys, want string }{
+		{"", "deviceIDismissing"},
+		{`,"deviceID":"pf7vf0"`, "thehosthasnoVFpf7vf0"},
+		{`,"deviceID":"pf1vf0","vlan":100`, "vlanisnotakeyofsoftiov-cni;setitintheclaim"},
+		{`,"deviceID":"pf1vf0","spoofchk":"off"`, "spoofchkisnotakey"},
+		{`,"deviceID":"pf1vf0","ipam":{"type":"host-local"}`, "ipamisnotsupported"},
+	} {
+		if answer, ok := call(t, "ADD", conf(agent, "1.1.0", test.keys)); ok || !strings.Contains(answer, test.want) {
+			t.Errorf("%s: %s, want %s", test.keys, answer, test.want)
+		}
+	}
+	if answer, ok := call(t, "ADD", conf("/nonexistent", "1.1.0", `,"deviceID":"pf1vf0"`)); ok || !strings.Contains(answer, `"code":11`) {
+		t.Error(answer)
+	}
+}
