@@ -9,3 +9,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 app.kubernetes.io/name: softiov
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
+
+{{/* Folder in which Node Feature Discovery looks for files of features. */}}
+{{- define "softiov.features" -}}
+/etc/kubernetes/node-feature-discovery/features.d
+{{- end }}

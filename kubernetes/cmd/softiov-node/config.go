@@ -14,6 +14,7 @@ import (
 
 	"softiov.io/kubernetes/internal/binding"
 	"softiov.io/kubernetes/internal/cdifiles"
+	"softiov.io/kubernetes/internal/features"
 )
 
 const (
@@ -29,6 +30,7 @@ type config struct {
 	devicePlugin, claimsMay          string
 	plugins, registry, devices, cdi  string
 	listen                           string
+	features, release                string
 	hooks, networkInfo               string
 	interval                         time.Duration
 	dra, metadata                    bool
@@ -51,6 +53,9 @@ func flags(set *flag.FlagSet) *config {
 	set.StringVar(&c.devices, "device-plugins-dir", strings.TrimSuffix(api.DevicePluginPath, "/"), "kubelet's folder of device plugins")
 	set.StringVar(&c.cdi, "cdi-dir", cdifiles.Folder, "folder in which the container runtime looks for CDI files")
 	set.StringVar(&c.listen, "listen", "", "address of /metrics, /healthz and /readyz, such as :9808; default: none")
+	set.StringVar(&c.features, "features-dir", "",
+		"folder in which Node Feature Discovery looks for features, such as "+features.Folder+"; default: no labels")
+	set.StringVar(&c.release, "release", "", "version of this installation, for the labels of --features-dir")
 	set.StringVar(&c.hooks, "hooks-dir", binding.SocketFolder, "binding: folder in which KubeVirt looks for sockets of sidecars")
 	set.StringVar(&c.networkInfo, "network-info", binding.NetworkInfo, "binding: file with what CNI plugins report of networks")
 	set.DurationVar(&c.interval, "interval", time.Second, "time between two requests to the host")

@@ -26,6 +26,7 @@ const usage = `softiov-node gives the VFs of a SoftIOV host to pods of this node
   softiov-node drain NAME...       let ports or VFs take no new pods
   softiov-node undrain NAME...     let them take new pods again
   softiov-node release UID...      release claims that kubelet has forgotten
+  softiov-node install-cni FOLDER  copy this program into a folder of CNI plugins, as softiov-cni
   softiov-node binding             answer KubeVirt as a network binding plugin, in a sidecar
 
 Options of the agent; status and the other commands need --state if the agent has it:
@@ -88,6 +89,8 @@ func execute(command string, config *config, names []string) error {
 			return err
 		}
 		return admin.Print(os.Stdout, status)
+	case "install-cni":
+		return each(cni.Install)
 	case "drain":
 		return each(client.Drain)
 	case "undrain":

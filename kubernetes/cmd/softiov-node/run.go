@@ -23,6 +23,7 @@ import (
 	"softiov.io/kubernetes/internal/deviceplugin"
 	"softiov.io/kubernetes/internal/dra"
 	"softiov.io/kubernetes/internal/drain"
+	"softiov.io/kubernetes/internal/features"
 	"softiov.io/kubernetes/internal/host"
 	"softiov.io/kubernetes/internal/inventory"
 	"softiov.io/kubernetes/internal/metrics"
@@ -129,6 +130,10 @@ func (a *agent) run(parent context.Context) error {
 		}
 		metrics := &metrics.Server{Host: a.host, Watcher: a.watcher, Admin: server}
 		start(func(ctx context.Context) error { return metrics.Serve(ctx, listener) })
+	}
+	if a.config.features != "" {
+		writer := &features.Writer{Folder: a.config.features, Watcher: a.watcher, Version: a.config.release}
+		start(writer.Run)
 	}
 	<-ctx.Done()
 	if parent.Err() != nil {

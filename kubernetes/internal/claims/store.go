@@ -76,6 +76,8 @@ const (
 	suffix = ".json"
 	// marker is a file that exists while no record is missing.
 	marker = "complete"
+	// recordMode is the mode of the store's files.
+	recordMode = 0o600
 )
 
 // OpenStore creates the folder if it is missing, removes files that a crash left half-written, and sets damaged records
@@ -119,7 +121,7 @@ func (s *Store) IsComplete() bool {
 
 // SetComplete notes on the disk that no record is missing.
 func (s *Store) SetComplete() error {
-	return WriteFile(filepath.Join(s.folder, marker), nil)
+	return WriteFile(filepath.Join(s.folder, marker), nil, recordMode)
 }
 
 func (s *Store) paths() ([]string, error) {
@@ -170,7 +172,7 @@ func (s *Store) Put(record *Record) error {
 	if err != nil {
 		return err
 	}
-	if err := WriteFile(path, append(content, '\n')); err != nil {
+	if err := WriteFile(path, append(content, '\n'), recordMode); err != nil {
 		return fmt.Errorf("keep the claim %s: %w", record.Title(), err)
 	}
 	return nil

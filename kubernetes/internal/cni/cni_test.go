@@ -180,3 +180,24 @@ func TestRefusedNetworksNameCauseAndRemedy(t *testing.T) {
 		t.Error(answer)
 	}
 }
+
+func TestInstalledProgramIsThePlugin(t *testing.T) {
+	folder := t.TempDir()
+	for range 2 {
+		if err := Install(folder); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := exec.Command(filepath.Join(folder, ProgramName))
+	program.Env = []string{"CNI_COMMAND=VERSION"}
+	program.Stdin = strings.NewReader(`{"cniVersion":"1.1.0"}`)
+	if answer, err := program.Output(); err != nil || !strings.Contains(string(answer), "supportedVersions") {
+		t.Errorf("%v, %s", err, answer)
+	}
+	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
+		t.Errorf("%v, %v", entries, err)
+	}
+	if err := Install("/nonexistent"); err == nil || !strings.Contains(err.Error(), "install the CNI plugin") {
+		t.Error(err)
+	}
+}

@@ -69,7 +69,7 @@ func (s *Set) change(edit func([]string) []string) error {
 	if err != nil {
 		return err
 	}
-	if err := claims.WriteFile(s.path, append(content, '\n')); err != nil {
+	if err := claims.WriteFile(s.path, append(content, '\n'), 0o600); err != nil {
 		return fmt.Errorf("keep the drained VFs: %w", err)
 	}
 	s.names = names

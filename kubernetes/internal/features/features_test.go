@@ -1,0 +1,117 @@
+package features
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"softiov.io/kubernetes/internal/host"
+	"softiov.io/kubernetes/internal/inventory"
+)
+
+// vf returns a VF of a port.
+func vf(name, port, family string) inventory.VF {
+	return inventory.VF{VF: host.VF{Name: name}, Port: port, Family: family}
+}
+
+func TestLabelsCountVFsThatTakeNewPods(t *testing.T) {
+	quarantined, drained := vf("pf0vf1", "pf0", "82576"), vf("pf0vf2", "pf0", "82576")
+	quarantined.Reason, drained.Drained = "quarantined", true
+	long := strings.Repeat("p", 80)
+	snapshot := &inventory.Snapshot{Answered: true, VFs: []inventory.VF{
+		vf("pf0vf0", "pf0", "82576"), quarantined, drained, vf("pf1vf0", "pf1", "virtio"), vf("x", "a/b", "virtio"), vf("y", long, "virtio"),
+	}}
+	got := format(Labels(snapshot, "0.1.0+dirty"), time.Unix(0, 0))
+	want := "# +expiry-time=1970-01-01T00:00:00Z\nvf.softiov.io/family-82576=1\nvf.softiov.io/family-virtio=3\nvf.softiov.io/port-a_b=1\n" +
+		"vf.softiov.io/port-pf0=1\nvf.softiov.io/port-pf1=1\nvf.softiov.io/port-" + long[:58] + "=1\nvf.softiov.io/version=0.1.0_dirty\n" +
+		"vf.softiov.io/vfs=4\n"
+	if got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	// The form of labels in Kubernetes' API.
+	line := regexp.MustCompile(`^vf\.softiov\.io/[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?=[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`)
+	for _, text := range strings.Split(strings.TrimSpace(got), "\n")[1:] {
+		if !line.MatchString(text) {
+			t.Errorf("%s is not a label", text)
+		}
+	}
+	if labels := Labels(&inventory.Snapshot{Answered: true, VFs: []inventory.VF{drained}}, "0.1.0"); len(labels) != 0 {
+		t.Errorf("a node without a free VF has labels: %v", labels)
+	}
+}
+
+// startHost starts a host with one VF, which is quarantined while the switch is on.
+func startHost(t *testing.T, folder string, quarantine *atomic.Bool) string {
+	t.Helper()
+	socket := filepath.Join(folder, "control.sock")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(answer http.ResponseWriter, _ *http.Request) {
+		status := host.VF{Name: "pf0vf0", Socket: "/run/softiov/pf0vf0/vf.sock"}
+		if quarantine.Load() {
+			reason := "spoofing"
+			status.Conduct.Quarantine = &reason
+		}
+		if err := json.NewEncoder(answer).Encode([]host.Port{{Name: "pf0", Family: "avf", VFs: []host.VF{status}}}); err != nil {
+			t.Error(err)
+		}
+	})}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { server.Close() })
+	return socket
+}
+
+func TestFileFollowsTheHostAndEndsWithTheAgent(t *testing.T) {
+	folder, err := os.MkdirTemp("", "sf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	var quarantine atomic.Bool
+	watcher := inventory.NewWatcher(host.NewClient(startHost(t, folder, &quarantine)), time.Hour, func() []string { return nil })
+	writer := &Writer{Folder: filepath.Join(folder, "features.d"), Watcher: watcher, Version: "0.1.0"}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- writer.Run(ctx) }()
+	file := filepath.Join(writer.Folder, "softiov")
+	follow := func(what string, holds func(content string) bool) {
+		t.Helper()
+		watcher.Refresh(ctx)
+		for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			content, _ := os.ReadFile(file)
+			if holds(string(content)) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: %s", what, content)
+			}
+		}
+	}
+	follow("the VF has labels", func(content string) bool {
+		return strings.Contains(content, "vf.softiov.io/family-avf=1\n") && strings.Contains(content, "vf.softiov.io/version=0.1.0\n")
+	})
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("%v, %v", info, err)
+	}
+	quarantine.Store(true)
+	follow("without a usable VF there is no file", func(content string) bool { return content == "" })
+	quarantine.Store(false)
+	follow("the VF is back", func(content string) bool { return strings.Contains(content, "vf.softiov.io/vfs=1\n") })
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(writer.Folder); err != nil || len(entries) != 0 {
+		t.Errorf("the agent left %v, %v", entries, err)
+	}
+}
