@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -140,10 +139,4 @@ func shortFolder(t *testing.T) string {
 		}
 	}
 	return folder
-}
-
-func sorted(items []string) []string {
-	items = slices.Clone(items)
-	slices.Sort(items)
-	return items
 }

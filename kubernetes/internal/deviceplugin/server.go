@@ -53,7 +53,12 @@ func (s *server) ListAndWatch(_ *api.Empty, stream grpc.ServerStreamingServer[ap
 			return nil
 		case <-changes:
 		}
-		answer := &api.ListAndWatchResponse{Devices: s.devices()}
+		snapshot := s.watcher.Snapshot()
+		// Kubelet would reject pods that start before the host's first answer, as the node had no VF.
+		if !snapshot.Answered {
+			continue
+		}
+		answer := &api.ListAndWatchResponse{Devices: s.devices(&snapshot)}
 		if proto.Equal(answer, last) {
 			continue
 		}
@@ -66,9 +71,8 @@ func (s *server) ListAndWatch(_ *api.Empty, stream grpc.ServerStreamingServer[ap
 
 // devices returns the VFs of the resource. Drained VFs are unhealthy for kubelet, which has no other word for a device
 // that takes no new pods; a pod that has one keeps it.
-func (s *server) devices() []*api.Device {
+func (s *server) devices(snapshot *inventory.Snapshot) []*api.Device {
 	var devices []*api.Device
-	snapshot := s.watcher.Snapshot()
 	for i := range snapshot.VFs {
 		vf := &snapshot.VFs[i]
 		if !s.owns(vf.Port) {

@@ -69,6 +69,10 @@ var _ kubeletplugin.DRAPlugin = (*Driver)(nil)
 func (d *Driver) PrepareResourceClaims(ctx context.Context, all []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
+	// Kubelet may have given up while this call waited, and unprepared the claims. It would not do so again.
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("kubelet does not wait any more: %w", err)
+	}
 	if err := d.deriveOnce(ctx); err != nil {
 		return nil, err
 	}

@@ -61,6 +61,10 @@ func (w *Writer) Run(ctx context.Context) error {
 		case <-time.After(renewal):
 		}
 		snapshot := w.Watcher.Snapshot()
+		// Until the host's first answer, the labels of the agent before this one stay.
+		if !snapshot.Answered {
+			continue
+		}
 		next := Labels(&snapshot, w.Version)
 		if !renew && maps.Equal(last, next) {
 			continue

@@ -2,9 +2,6 @@ package features
 
 import (
 	"context"
-	"encoding/json"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +11,7 @@ import (
 	"time"
 
 	"softiov.io/kubernetes/internal/host"
+	"softiov.io/kubernetes/internal/host/hosttest"
 	"softiov.io/kubernetes/internal/inventory"
 )
 
@@ -48,38 +46,18 @@ func TestLabelsCountVFsThatTakeNewPods(t *testing.T) {
 	}
 }
 
-// startHost starts a host with one VF, which is quarantined while the switch is on.
-func startHost(t *testing.T, folder string, quarantine *atomic.Bool) string {
-	t.Helper()
-	socket := filepath.Join(folder, "control.sock")
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &http.Server{Handler: http.HandlerFunc(func(answer http.ResponseWriter, _ *http.Request) {
-		status := host.VF{Name: "pf0vf0", Socket: "/run/softiov/pf0vf0/vf.sock"}
+func TestFileFollowsTheHostAndEndsWithTheAgent(t *testing.T) {
+	var quarantine atomic.Bool
+	client := hosttest.Start(t, func() []host.Port {
+		port := hosttest.Port("pf0", "avf", "pf0vf0")
 		if quarantine.Load() {
 			reason := "spoofing"
-			status.Conduct.Quarantine = &reason
+			port.VFs[0].Conduct.Quarantine = &reason
 		}
-		if err := json.NewEncoder(answer).Encode([]host.Port{{Name: "pf0", Family: "avf", VFs: []host.VF{status}}}); err != nil {
-			t.Error(err)
-		}
-	})}
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(func() { server.Close() })
-	return socket
-}
-
-func TestFileFollowsTheHostAndEndsWithTheAgent(t *testing.T) {
-	folder, err := os.MkdirTemp("", "sf")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(folder)
-	var quarantine atomic.Bool
-	watcher := inventory.NewWatcher(host.NewClient(startHost(t, folder, &quarantine)), time.Hour, func() []string { return nil })
-	writer := &Writer{Folder: filepath.Join(folder, "features.d"), Watcher: watcher, Version: "0.1.0"}
+		return []host.Port{port}
+	})
+	watcher := inventory.NewWatcher(client, time.Hour, func() []string { return nil })
+	writer := &Writer{Folder: filepath.Join(t.TempDir(), "features.d"), Watcher: watcher, Version: "0.1.0"}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- writer.Run(ctx) }()
