@@ -1,5 +1,5 @@
-//! Checks the node agent for Kubernetes, which is written in Go: formatting, `go vet`, and tests with a host of this
-//! checkout. Installs nothing.
+//! Checks the node agent for Kubernetes, which is written in Go: formatting, `go vet`, staticcheck, and tests with a host
+//! of this checkout. Installs nothing.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -17,13 +17,22 @@ const BUILT: &str = "target/debug/softiov";
 /// Oldest release of Go that builds the agent, as in its `go.mod`. An older one would fetch it.
 const OLDEST_GO: u32 = 26;
 
+/// Flags of every Go command: the build must not change go.mod or go.sum.
+const GO_FLAGS: &str = "-mod=readonly -buildvcs=false";
+/// Program that staticcheck is built as.
+const LINTER: &str = "target/kubernetes/staticcheck";
+/// Package of staticcheck, a module of its own in the folder `kubernetes/tools/lint`.
+const LINTER_PACKAGE: &str = "honnef.co/go/tools/cmd/staticcheck";
+/// All checks but the one that demands a comment for each package, also for a package of tests.
+const LINTS: &str = "all,-ST1000";
+
 /// Runs the checks of the node agent, and counts each command as one test.
 pub(super) fn run(root: &Path) -> Result<TestTally> {
     if let Some(obstacle) = obstacle() {
         return Ok(TestTally::skip(format!("the node agent for Kubernetes: {obstacle}")));
     }
     let mut tally = formatting(root)?;
-    tally = tally.and(check(&mut go(root, &["vet", "./..."]))?);
+    tally = tally.and(check(&mut go(root, &["vet", "./..."]))?).and(lint(root)?);
     // Go's cache of results does not know that the host has changed.
     let mut test = go(root, &["test", "-count=1", "./..."]);
     let host = root.join(BUILT);
@@ -62,8 +71,8 @@ fn go(root: &Path, arguments: &[&str]) -> Command {
         .current_dir(root.join("kubernetes"))
         .env("GOTOOLCHAIN", "local")
         .stdin(Stdio::null());
-    // The build must not change go.mod or go.sum. The agent is a static program, which needs no C compiler.
-    command.env("GOFLAGS", "-mod=readonly -buildvcs=false").env("CGO_ENABLED", "0");
+    // The agent is a static program, which needs no C compiler.
+    command.env("GOFLAGS", GO_FLAGS).env("CGO_ENABLED", "0");
     command
 }
 
@@ -78,6 +87,28 @@ fn formatting(root: &Path) -> Result<TestTally> {
     }
     println!("run gofmt -w on these files of kubernetes/:\n{files}");
     Ok(TestTally::FAILED)
+}
+
+/// Builds staticcheck and runs it. Skips it if its modules are neither in Go's cache nor at hand from a proxy.
+fn lint(root: &Path) -> Result<TestTally> {
+    if !process::run(&mut go(root, &["-C", "tools/lint", "mod", "download"]), OutputVisibility::OnFailure)?
+        .success
+    {
+        return Ok(TestTally::skip(
+            "staticcheck on the node agent: Go cannot download its modules; connect to a module proxy, or set GOPROXY"
+                .to_owned(),
+        ));
+    }
+    let linter = root.join(LINTER);
+    let mut build = go(root, &["-C", "tools/lint", "build", "-o"]);
+    build.arg(&linter).arg(LINTER_PACKAGE);
+    if !process::run(&mut build, OutputVisibility::OnFailure)?.success {
+        return Ok(TestTally::FAILED);
+    }
+    let mut command = Command::new(linter);
+    command.args(["-checks", LINTS, "./..."]).current_dir(root.join("kubernetes")).stdin(Stdio::null());
+    command.env("GOTOOLCHAIN", "local").env("GOFLAGS", GO_FLAGS).env("CGO_ENABLED", "0");
+    check(&mut command)
 }
 
 fn check(command: &mut Command) -> Result<TestTally> {
