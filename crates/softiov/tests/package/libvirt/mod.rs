@@ -7,7 +7,7 @@ mod vhost_user;
 use crate::built;
 use crate::machine::DebianMachine;
 use crate::vmm::{self, QEMU};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use linux_guest::{BootFiles, KernelSeries};
 use std::path::Path;
 
@@ -36,6 +36,37 @@ fn boot(drivers: &str, test: &str) -> Result<DebianMachine> {
          sh example/guest-initramfs.sh {initramfs} {files}/test.sh initramfs && chmod 644 kernel initramfs"
     ))?;
     Ok(machine)
+}
+
+/// Domain that the binding plugin for KubeVirt returns, with VFs of both protocols, for a domain of KubeVirt's converter.
+const KUBEVIRT_DOMAIN: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../kubernetes/tools/kubevirt/testdata/domain.xml");
+
+/// Lets libvirt define the domain of a KubeVirt machine with VFs, as virt-launcher does. Checks libvirt's form of it
+/// against libvirt's schema, and that no device of libvirt has the root port of the VF. libvirt here has no KVM, so the
+/// domain is one without.
+fn define_kubevirt_domain(machine: &DebianMachine) -> Result<()> {
+    const VIRSH: &str = "virsh -c qemu:///system";
+    let path = machine.files().join("kubevirt.xml");
+    let domain = std::fs::read_to_string(KUBEVIRT_DOMAIN)?;
+    let (_, bus) = domain.split_once("&#34;bus&#34;:&#34;pci.").context("the VF has a bus")?;
+    let bus: u8 = bus.split('&').next().unwrap_or_default().parse()?;
+    let emulator = format!("<devices>\n    <emulator>{QEMU}</emulator>");
+    let domain = domain.replace("type=\"kvm\"", "type=\"qemu\"").replace("<devices>", &emulator);
+    std::fs::write(&path, domain)?;
+    let path = path.display();
+    machine.run(&format!("chmod 644 {path}; {VIRSH} define {path}"))?;
+    let defined = machine.run(&format!("{VIRSH} dumpxml --inactive default_web"))?;
+    let port = format!("<controller type='pci' index='{bus}' model='pcie-root-port'>");
+    for part in
+        ["<access mode='shared'/>", "path='/run/softiov/template/nics/fast/vf.sock'", "vfio-user-pci", &port]
+    {
+        ensure!(defined.contains(part), "the defined domain lacks {part}: {defined}");
+    }
+    ensure!(!defined.contains(&format!("bus='{bus:#04x}'")), "a device has the VF's bus {bus}: {defined}");
+    machine
+        .run(&format!("{VIRSH} dumpxml --inactive default_web > {path}; virt-xml-validate {path} domain"))?;
+    machine.run(&format!("{VIRSH} undefine default_web")).map(drop)
 }
 
 /// Writes the XML of a libvirt machine with the name guest`number` and VF pf0vf`number` into the shared folder: the

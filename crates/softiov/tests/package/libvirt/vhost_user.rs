@@ -1,7 +1,7 @@
 //! Tests libvirt machines on virtio VFs, which libvirt knows as `<interface type='vhostuser'>`: links, restarts of a
 //! machine, and restarts of the host under running machines.
 
-use super::{boot, write_xml};
+use super::{boot, define_kubevirt_domain, write_xml};
 use crate::machine::{DebianMachine, obstacle};
 use anyhow::{Result, ensure};
 use host::test_support::skipped;
@@ -34,6 +34,7 @@ fn libvirt_vhostuser_interfaces_survive_restarts() -> Result<()> {
         return Ok(());
     }
     let machine = boot("virtio_pci virtio_net", PINGS)?;
+    define_kubevirt_domain(&machine)?;
     configure(&machine)?;
     for number in [1, 2] {
         write_xml(&machine, number, &console(number))?;
