@@ -59,6 +59,12 @@ func Main() int {
 	return 0
 }
 
+// Validate refuses a network's configuration as a call with it would.
+func Validate(configuration []byte) error {
+	_, err := parse(configuration)
+	return err
+}
+
 // parse reads a configuration, and refuses what it cannot give.
 func parse(text []byte) (*netConf, error) {
 	invalid := func(format string, values ...any) error {

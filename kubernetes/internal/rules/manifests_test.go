@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	"sigs.k8s.io/yaml"
 
+	"softiov.io/kubernetes/internal/cni"
 	"softiov.io/kubernetes/internal/policy"
 )
 
@@ -34,12 +36,24 @@ var kinds = map[string]func() any{
 	"admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding": func() any { return &admissionv1.ValidatingAdmissionPolicyBinding{} },
 }
 
+// elsewhere are the kinds of objects in the guide whose types are not Kubernetes' own.
+var elsewhere = []string{
+	"kubevirt.io/v1 KubeVirt", "kubevirt.io/v1 VirtualMachineInstance", "k8s.cni.cncf.io/v1 NetworkAttachmentDefinition",
+}
+
 // check decodes the objects of a YAML text strictly, and the parameters of claims as the agent does.
 func check(text string) error {
 	for _, document := range strings.Split(text, "\n---\n") {
 		var head struct{ APIVersion, Kind string }
 		if err := yaml.Unmarshal([]byte(document), &head); err != nil {
 			return err
+		}
+		// The module softiov.io/kubernetes/tools/guide has the types of these.
+		if slices.Contains(elsewhere, head.APIVersion+" "+head.Kind) {
+			if err := checkNetwork(document); err != nil {
+				return err
+			}
+			continue
 		}
 		create, known := kinds[head.APIVersion+" "+head.Kind]
 		if !known {
@@ -56,6 +70,15 @@ func check(text string) error {
 		}
 	}
 	return nil
+}
+
+// checkNetwork checks the configuration of a NetworkAttachmentDefinition as the CNI plugin does. Other objects have none.
+func checkNetwork(document string) error {
+	var object struct{ Spec struct{ Config string } }
+	if err := yaml.Unmarshal([]byte(document), &object); err != nil || object.Spec.Config == "" {
+		return err
+	}
+	return cni.Validate([]byte(object.Spec.Config))
 }
 
 // opaque returns the parameters of a claim, template or class.
