@@ -74,6 +74,19 @@ func TestKustomizeBaseIsTheChartsDefault(t *testing.T) {
 	}
 }
 
+// The values of the example for a CI are those of the chart, and its configuration of the host is in the manifests.
+func TestValuesOfTheExampleRender(t *testing.T) {
+	values, err := chartutil.ReadValuesFile("../../docs/examples/kubernetes-ci/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := render(values)
+	if err != nil || !strings.Contains(text, `family = "virtio"`) || !strings.Contains(text, "--features-dir=") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	checkSchema(t, text)
+}
+
 func TestValuesChangeTheManifests(t *testing.T) {
 	agent := func(values map[string]any) map[string]any { return map[string]any{"agent": values} }
 	for _, test := range []struct {

@@ -108,8 +108,8 @@ func opaque(object any) [][]byte {
 }
 
 func TestManifestsFitTheAPI(t *testing.T) {
-	for _, name := range []string{"namespace.yaml", "softiov.yaml"} {
-		content, err := os.ReadFile(filepath.Join(root, "kustomize", name))
+	for _, name := range []string{"kustomize/namespace.yaml", "kustomize/softiov.yaml", "../docs/examples/kubernetes-ci/suite.yaml"} {
+		content, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
 			t.Fatal(err)
 		}
