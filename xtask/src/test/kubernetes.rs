@@ -19,9 +19,15 @@ const OLDEST_GO: u32 = 26;
 
 /// Flags of every Go command: the build must not change go.mod or go.sum.
 const GO_FLAGS: &str = "-mod=readonly -buildvcs=false";
+/// Folder of the node agent's Go module.
+const MODULE: &str = "kubernetes";
+/// Folder of the module with staticcheck.
+const LINT_MODULE: &str = "kubernetes/tools/lint";
+/// Folder of the module that checks manifests of the guide against the types of other projects.
+const GUIDE_MODULE: &str = "kubernetes/tools/guide";
 /// Program that staticcheck is built as.
 const LINTER: &str = "target/kubernetes/staticcheck";
-/// Package of staticcheck, a module of its own in the folder `kubernetes/tools/lint`.
+/// Package of staticcheck.
 const LINTER_PACKAGE: &str = "honnef.co/go/tools/cmd/staticcheck";
 /// All checks but the one that demands a comment for each package, also for a package of tests.
 const LINTS: &str = "all,-ST1000";
@@ -32,9 +38,9 @@ pub(super) fn run(root: &Path) -> Result<TestTally> {
         return Ok(TestTally::skip(format!("the node agent for Kubernetes: {obstacle}")));
     }
     let mut tally = formatting(root)?;
-    tally = tally.and(check(&mut go(root, &["vet", "./..."]))?).and(lint(root)?);
+    tally = tally.and(check(&mut go(root, MODULE, &["vet", "./..."]))?).and(lint(root)?).and(guide(root)?);
     // Go's cache of results does not know that the host has changed.
-    let mut test = go(root, &["test", "-count=1", "./..."]);
+    let mut test = go(root, MODULE, &["test", "-count=1", "./..."]);
     let host = root.join(BUILT);
     if host.is_file() {
         test.env(HOST_PROGRAM, host);
@@ -64,13 +70,10 @@ fn is_old(version: &str) -> bool {
     minor.and_then(|minor| minor.parse().ok()).is_none_or(|minor: u32| minor < OLDEST_GO)
 }
 
-fn go(root: &Path, arguments: &[&str]) -> Command {
+/// Returns a command of Go in a folder of the checkout.
+fn go(root: &Path, folder: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new("go");
-    command
-        .args(arguments)
-        .current_dir(root.join("kubernetes"))
-        .env("GOTOOLCHAIN", "local")
-        .stdin(Stdio::null());
+    command.args(arguments).current_dir(root.join(folder)).env("GOTOOLCHAIN", "local").stdin(Stdio::null());
     // The agent is a static program, which needs no C compiler.
     command.env("GOFLAGS", GO_FLAGS).env("CGO_ENABLED", "0");
     command
@@ -89,24 +92,39 @@ fn formatting(root: &Path) -> Result<TestTally> {
     Ok(TestTally::FAILED)
 }
 
-/// Builds staticcheck and runs it. Skips it if its modules are neither in Go's cache nor at hand from a proxy.
+/// Downloads the modules that a module needs. Returns the tally of a skipped test if Go neither has them in its cache nor
+/// reaches a proxy.
+fn download(root: &Path, folder: &str) -> Result<Option<TestTally>> {
+    let success =
+        process::run(&mut go(root, folder, &["mod", "download"]), OutputVisibility::OnFailure)?.success;
+    let skip = || {
+        let remedy = "connect to a module proxy, or set GOPROXY";
+        TestTally::skip(format!("checks of {folder}: Go cannot download its modules; {remedy}"))
+    };
+    Ok((!success).then(skip))
+}
+
+/// Tests the guide's manifests of other projects.
+fn guide(root: &Path) -> Result<TestTally> {
+    match download(root, GUIDE_MODULE)? {
+        Some(skipped) => Ok(skipped),
+        None => check(&mut go(root, GUIDE_MODULE, &["test", "./..."])),
+    }
+}
+
+/// Builds staticcheck and runs it on the node agent.
 fn lint(root: &Path) -> Result<TestTally> {
-    if !process::run(&mut go(root, &["-C", "tools/lint", "mod", "download"]), OutputVisibility::OnFailure)?
-        .success
-    {
-        return Ok(TestTally::skip(
-            "staticcheck on the node agent: Go cannot download its modules; connect to a module proxy, or set GOPROXY"
-                .to_owned(),
-        ));
+    if let Some(skipped) = download(root, LINT_MODULE)? {
+        return Ok(skipped);
     }
     let linter = root.join(LINTER);
-    let mut build = go(root, &["-C", "tools/lint", "build", "-o"]);
+    let mut build = go(root, LINT_MODULE, &["build", "-o"]);
     build.arg(&linter).arg(LINTER_PACKAGE);
     if !process::run(&mut build, OutputVisibility::OnFailure)?.success {
         return Ok(TestTally::FAILED);
     }
     let mut command = Command::new(linter);
-    command.args(["-checks", LINTS, "./..."]).current_dir(root.join("kubernetes")).stdin(Stdio::null());
+    command.args(["-checks", LINTS, "./..."]).current_dir(root.join(MODULE)).stdin(Stdio::null());
     command.env("GOTOOLCHAIN", "local").env("GOFLAGS", GO_FLAGS).env("CGO_ENABLED", "0");
     check(&mut command)
 }
