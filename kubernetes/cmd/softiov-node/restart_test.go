@@ -252,3 +252,26 @@ func TestVMMThatOutlivesItsPodIsDisconnected(t *testing.T) {
 		t.Errorf("the client is still connected: %v", err)
 	}
 }
+
+// Reported for kubelet (kubernetes#128696): it keeps a driver whose sockets stay, although nobody serves them.
+func TestStoppedAgentLeavesNoSockets(t *testing.T) {
+	t.Parallel()
+	folder := shortFolder(t)
+	startHost(t, folder)
+	kubelet := startDeviceKubelet(t, folder)
+	agent := startAgent(t, folder, newKube())
+	registerDRA(t, folder)
+	kubelet.plugin(1)
+	agent.stop()
+	for _, place := range []string{"registry", "plugins/*", "devices"} {
+		left, err := filepath.Glob(filepath.Join(folder, place, "*.sock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, socket := range left {
+			if filepath.Base(socket) != "kubelet.sock" {
+				t.Errorf("the agent leaves %s", socket)
+			}
+		}
+	}
+}
