@@ -146,11 +146,35 @@ func TestPluginAddsVFsToADomainOfKubeVirt(t *testing.T) {
 	}
 	keep(t, result.GetDomainXML())
 	checkDomain(t, &before.Spec, result.GetDomainXML())
+	callAgain(t, hooks, result.GetDomainXML(), vmiJSON(t, vmi))
 	if _, err := hooks.Shutdown(context.Background(), &v1alpha3.ShutdownParams{}); err != nil {
 		t.Error(err)
 	}
 	if err := process.Wait(); err != nil {
 		t.Errorf("the sidecar ended with an error: %v", err)
+	}
+}
+
+// callAgain calls the hook with the plugin's domain as KubeVirt's types decode and encode it, without the socket's path.
+// Reported for hooks with a vhostuser device (kubevirt#11276): virt-launcher calls the hook twice.
+func callAgain(t *testing.T, hooks v1alpha3.CallbacksClient, domainXML, vmi []byte) {
+	t.Helper()
+	decoded := &api.DomainSpec{}
+	if err := xml.Unmarshal(domainXML, decoded); err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := xml.Marshal(decoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := hooks.OnDefineDomain(context.Background(), &v1alpha3.OnDefineDomainParams{DomainXML: encoded, Vmi: vmi})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(result.GetDomainXML())
+	if strings.Count(text, `type="vhostuser"`) != 1 || strings.Count(text, "/run/softiov/template/nics/fast/vf.sock") != 1 ||
+		strings.Count(text, "vfio-user-pci") != 1 {
+		t.Error(text)
 	}
 }
 
