@@ -13,6 +13,8 @@ pub(crate) struct QemuVersion {
 impl QemuVersion {
     /// First version with a vfio-user client.
     pub(crate) const VFIO_USER: Self = Self { major: 10, minor: 1 };
+    /// First version in which a command line makes an SR-IOV PF of `virtio-net-pci` devices. 10.0.13 has no `sriov-pf`.
+    pub(crate) const SRIOV_PF: Self = Self { major: 10, minor: 1 };
     /// First version whose sockets have the option `reconnect-ms`. Earlier ones have `reconnect`, in seconds.
     pub(crate) const RECONNECT_MS: Self = Self { major: 9, minor: 2 };
 

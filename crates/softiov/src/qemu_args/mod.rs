@@ -1,6 +1,7 @@
 //! `softiov qemu-args`: prints what QEMU, libvirt or Cloud Hypervisor needs to attach a VF, or a whole port, to a
-//! guest.
+//! guest, or several VFs as one PCI device with SR-IOV.
 
+mod sriov;
 mod text;
 mod vfio_user;
 mod vhost_user;
@@ -13,6 +14,7 @@ use daemon::config::file::{CardFamily, SocketRole};
 use daemon::control::client::{ControlClientError, ask, ports};
 use daemon::control::protocol::{ControlAnswer, ControlRequest};
 use daemon::control::status::VfStatus;
+use sriov::SriovPf;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use vhost_user::VhostUserDevice;
@@ -22,6 +24,10 @@ use vhost_user::VhostUserDevice;
 pub(crate) struct QemuArgsOptions {
     /// VF, such as pf0vf0; or a port with pf = "guest", such as pf1.
     vf: String,
+    /// Make the VF the PF of a PCI device with SR-IOV, and these the VFs of that device, in this order. The guest enables
+    /// them by sriov_numvfs in sysfs. All need family = "virtio", and QEMU 10.1.
+    #[arg(long, value_name = "VF,...", value_delimiter = ',')]
+    sriov_vfs: Vec<String>,
     /// Memory of the guest, in QEMU's form: a number with M, G or T, or of MiB without a unit.
     #[arg(long, default_value = "1G", value_name = "SIZE", value_parser = memory_size)]
     memory: String,
@@ -57,6 +63,8 @@ enum VmmArgumentFormat {
 enum VmmFunctionSocket {
     VfioUser(PathBuf),
     VhostUser(VhostUserDevice),
+    /// Several virtio functions, as one PCI device.
+    SriovPf(SriovPf),
 }
 
 impl VmmFunctionSocket {
@@ -66,6 +74,7 @@ impl VmmFunctionSocket {
         match self {
             Self::VfioUser(socket) => vfio_user::words(socket, memory),
             Self::VhostUser(device) => device.words(memory, version),
+            Self::SriovPf(pf) => pf.words(memory, version),
         }
     }
 
@@ -74,22 +83,61 @@ impl VmmFunctionSocket {
         match self {
             Self::VfioUser(socket) => vfio_user::shell(socket, memory),
             Self::VhostUser(device) => device.shell(memory, version),
+            Self::SriovPf(pf) => pf.shell(memory, version),
         }
     }
 
     /// Returns the elements that attach the function to a libvirt domain, as XML.
-    fn libvirt(&self) -> String {
+    ///
+    /// # Errors
+    ///
+    /// libvirt has no element for the function.
+    fn libvirt(&self) -> anyhow::Result<String> {
         match self {
-            Self::VfioUser(socket) => vfio_user::libvirt(socket),
-            Self::VhostUser(device) => device.libvirt(),
+            Self::VfioUser(socket) => Ok(vfio_user::libvirt(socket)),
+            Self::VhostUser(device) => Ok(device.libvirt()),
+            Self::SriovPf(_) => anyhow::bail!(
+                "libvirt has no element for a PF of QEMU: use --format shell or json for --sriov-vfs"
+            ),
         }
     }
 
     /// Returns, as quoted shell text on several lines, Cloud Hypervisor's arguments that attach the function.
-    fn cloud_hypervisor(&self, memory: &str) -> String {
+    ///
+    /// # Errors
+    ///
+    /// Cloud Hypervisor has no device for the function.
+    fn cloud_hypervisor(&self, memory: &str) -> anyhow::Result<String> {
         match self {
-            Self::VfioUser(socket) => vfio_user::cloud_hypervisor(socket, memory),
-            Self::VhostUser(device) => device.cloud_hypervisor(memory),
+            Self::VfioUser(socket) => Ok(vfio_user::cloud_hypervisor(socket, memory)),
+            Self::VhostUser(device) => Ok(device.cloud_hypervisor(memory)),
+            Self::SriovPf(_) => anyhow::bail!(
+                "Cloud Hypervisor has no devices with SR-IOV: use QEMU, with --format shell or json, for --sriov-vfs"
+            ),
+        }
+    }
+
+    /// Returns the function called `name` as a virtio device, which can be a part of a PCI device with SR-IOV.
+    ///
+    /// # Errors
+    ///
+    /// The function is no virtio VF.
+    fn virtio(self, name: &str) -> anyhow::Result<VhostUserDevice> {
+        match self {
+            Self::VhostUser(device) => Ok(device),
+            Self::VfioUser(_) | Self::SriovPf(_) => anyhow::bail!(
+                "{name} is no virtio VF, and QEMU makes a device with SR-IOV of virtio VFs alone: give its port \
+                 family = \"virtio\", or leave --sriov-vfs out"
+            ),
+        }
+    }
+
+    /// Returns the first QEMU version with the device, and the option or device that earlier ones lack.
+    fn needed(&self) -> Option<(QemuVersion, &'static str)> {
+        match self {
+            Self::VfioUser(_) => Some((QemuVersion::VFIO_USER, "vfio-user")),
+            Self::VhostUser(_) => None,
+            Self::SriovPf(_) => Some((QemuVersion::SRIOV_PF, "the option sriov-pf of virtio-net-pci")),
         }
     }
 }
@@ -98,11 +146,12 @@ impl VmmFunctionSocket {
 pub(crate) fn run(args: &QemuArgsOptions) -> anyhow::Result<ExitCode> {
     let function = find(args)?;
     let version = args.qemu_version.unwrap_or(QemuVersion::VFIO_USER);
-    if matches!(function, VmmFunctionSocket::VfioUser(_)) && version < QemuVersion::VFIO_USER {
+    if let Some((first, missing)) = function.needed()
+        && version < first
+    {
         anyhow::bail!(
-            "QEMU {version} has no vfio-user, which {} needs: install QEMU {} or newer",
-            args.vf,
-            QemuVersion::VFIO_USER
+            "QEMU {version} has no {missing}, which {} needs: install QEMU {first} or newer",
+            args.vf
         );
     }
     let text = match args.format {
@@ -110,29 +159,54 @@ pub(crate) fn run(args: &QemuArgsOptions) -> anyhow::Result<ExitCode> {
         VmmArgumentFormat::Json => {
             serde_json::to_string_pretty(&function.words(&args.memory, version))? + "\n"
         }
-        VmmArgumentFormat::Libvirt => function.libvirt(),
-        VmmArgumentFormat::CloudHypervisor => function.cloud_hypervisor(&args.memory),
+        VmmArgumentFormat::Libvirt => function.libvirt()?,
+        VmmArgumentFormat::CloudHypervisor => function.cloud_hypervisor(&args.memory)?,
     };
     crate::output::print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the function to attach: the one that the running host reports, or the one that the configuration names.
+/// Returns the function to attach, with its VFs if it is to be an SR-IOV PF. Their sockets and addresses are those that the
+/// running host reports, or the configuration's if no host runs.
 fn find(args: &QemuArgsOptions) -> anyhow::Result<VmmFunctionSocket> {
     let config = args.target.load()?;
-    let pf = config.ports.iter().find(|port| port.name == args.vf).and_then(|port| port.pf_socket.clone());
+    let mut host_runs = true;
+    let mut find = |name: &str| {
+        let found = if host_runs { reported(&config, name, args.queues)? } else { None };
+        if found.is_none() && host_runs {
+            host_runs = false;
+            crate::output::print_error("softiov: no host is running yet; start one with `softiov serve`");
+        }
+        found.map_or_else(|| configured(&config, name, args.queues), Ok)
+    };
+    let function = find(&args.vf)?;
+    if args.sriov_vfs.is_empty() {
+        return Ok(function);
+    }
+    let vfs = args.sriov_vfs.iter().map(|name| find(name)?.virtio(name));
+    let vfs = vfs.collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(VmmFunctionSocket::SriovPf(SriovPf::new(function.virtio(&args.vf)?, vfs)?))
+}
+
+/// Returns the function of a name as the running host reports it, or `None` if no host runs.
+fn reported(
+    config: &HostConfig,
+    name: &str,
+    pairs: Option<u16>,
+) -> anyhow::Result<Option<VmmFunctionSocket>> {
+    let pf = config.ports.iter().find(|port| port.name == name).and_then(|port| port.pf_socket.clone());
     if let Some(socket) = pf {
-        return Ok(VmmFunctionSocket::VfioUser(socket));
+        return Ok(Some(VmmFunctionSocket::VfioUser(socket)));
     }
     let control = config.control_socket();
-    match ask(&control, ControlRequest::VfShow { vf: args.vf.clone() }) {
+    match ask(&control, ControlRequest::VfShow { vf: name.to_owned() }) {
         Ok(ControlAnswer::Vf(vf)) => {
             let VfStatus { name, mac, family, function, .. } = *vf;
             let family = family.map_or_else(|| family_of(&control, &name), Ok)?;
-            attached(family, (name, mac), (function.socket, function.socket_mode), args.queues)
+            attached(family, (name, mac), (function.socket, function.socket_mode), pairs).map(Some)
         }
         Ok(ControlAnswer::Port(port)) => match port.pf {
-            Some(pf) => Ok(VmmFunctionSocket::VfioUser(pf.socket)),
+            Some(pf) => Ok(Some(VmmFunctionSocket::VfioUser(pf.socket))),
             None => anyhow::bail!(
                 "{name} is a port whose VFs go to guests: name a VF, such as {name}vf0, or \
                  give the port to a guest with pf = \"guest\"",
@@ -140,22 +214,19 @@ fn find(args: &QemuArgsOptions) -> anyhow::Result<VmmFunctionSocket> {
             ),
         },
         Ok(_) => Err(ControlClientError::OtherAnswer.into()),
-        Err(ControlClientError::Unreachable { .. }) => {
-            crate::output::print_error("softiov: no host is running yet; start one with `softiov serve`");
-            configured(&config, args)
-        }
+        Err(ControlClientError::Unreachable { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Returns the VF that the configuration names.
-fn configured(config: &HostConfig, args: &QemuArgsOptions) -> anyhow::Result<VmmFunctionSocket> {
+fn configured(config: &HostConfig, name: &str, pairs: Option<u16>) -> anyhow::Result<VmmFunctionSocket> {
     let mut vfs = config.ports.iter().flat_map(|port| &port.vfs);
     let vf = vfs
-        .find(|vf| vf.name == args.vf)
-        .with_context(|| format!("no VF is called {:?} in the configuration", args.vf))?;
+        .find(|vf| vf.name == name)
+        .with_context(|| format!("no VF is called {name:?} in the configuration"))?;
     let socket = (vf.socket.clone(), vf.socket_mode);
-    attached(vf.family, (vf.name.clone(), vf.mac.to_string()), socket, args.queues)
+    attached(vf.family, (vf.name.clone(), vf.mac.to_string()), socket, pairs)
 }
 
 /// Returns the card family of a VF's port, for a host of an earlier version, where a VF has the family of its port.

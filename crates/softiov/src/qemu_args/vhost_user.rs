@@ -26,7 +26,7 @@ pub(super) struct VhostUserDevice {
 
 impl VhostUserDevice {
     /// Returns the values of QEMU's options `-chardev`, `-netdev` and `-device`.
-    fn values(&self, version: QemuVersion) -> [String; 3] {
+    pub(super) fn values(&self, version: QemuVersion) -> [String; 3] {
         let Self { name, mac, role, pairs, .. } = self;
         // QEMU takes a doubled comma for a comma of the value.
         let path = self.socket.to_string_lossy().replace(',', ",,");

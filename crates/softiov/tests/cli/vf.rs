@@ -258,6 +258,46 @@ fn qemu_args_for_an_older_qemu_have_its_options() {
 }
 
 #[test]
+fn qemu_args_for_an_sriov_pf_have_the_addresses_of_the_policy() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("softiov.toml");
+    std::fs::write(&file, "[[port]]\nfamily = \"virtio\"\n[[port]]\n").unwrap();
+    let options = ["--config", file.to_str().unwrap()];
+    let sockets = folder.path().join("sockets");
+    let ask = |words: &str| softiov(&sockets, &words.split(' ').collect::<Vec<_>>());
+    let command = "qemu-args pf0vf0 --sriov-vfs pf0vf2,pf0vf1";
+    let before = softiov(&sockets, &[&command.split(' ').collect::<Vec<_>>()[..], &options].concat());
+    assert!(before.status == Some(0) && before.err.matches("no host is running").count() == 1, "{before:?}");
+    let _serve = ServeProcess::start(&folder, &options);
+    assert_eq!(ask(command).out, before.out);
+    assert_eq!(ask("vf set pf0vf2 --mac 02:00:00:00:00:99").status, Some(0));
+    let words = json(&ask(&format!("{command} --format json")).out);
+    let place = |text: &str| {
+        words
+            .as_array()
+            .unwrap()
+            .iter()
+            .position(|word| word.as_str().unwrap().contains(text))
+            .unwrap_or_else(|| panic!("no {text} in {words}"))
+    };
+    let vf = place("mac=02:00:00:00:00:99,bus=port-pf0vf0,addr=0x0.0x1,sriov-pf=pf-pf0vf0");
+    assert!(place("pcie-root-port,id=port-pf0vf0") < vf && vf < place("addr=0x0.0x2,sriov-pf=pf-pf0vf0"));
+    assert!(place("addr=0x0.0x2,sriov-pf=pf-pf0vf0") < place("addr=0x0.0x0,id=pf-pf0vf0"));
+    for (options, reason) in [
+        ("--qemu-version 10.0", "QEMU 10.0 has no"),
+        ("--format libvirt", "--format shell or json"),
+        ("--format cloud-hypervisor", "no devices with SR-IOV"),
+        ("--sriov-vfs pf1vf0", "pf1vf0 is no virtio VF"),
+        ("--sriov-vfs pf0vf1", "pf0vf1 is named twice"),
+        ("--sriov-vfs pf0vf9", "pf0vf9"),
+    ] {
+        let said = ask(&format!("{command} {options}"));
+        assert_eq!((said.status, said.out.as_str()), (Some(1), ""), "{options}");
+        assert!(said.err.contains(reason), "{options}: {}", said.err);
+    }
+}
+
+#[test]
 fn vf_set_refuses_a_mac_address_of_another_port() {
     let folder = tempdir().unwrap();
     let file = folder.path().join("softiov.toml");
