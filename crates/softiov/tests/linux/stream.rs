@@ -26,9 +26,15 @@ pub(crate) struct IperfStream<'a> {
 impl<'a> IperfStream<'a> {
     /// Starts a stream from the iperf3 server `from` to `guest`, and waits for its first bytes.
     pub(crate) fn open(guest: &'a ScenarioGuest, from: &str) -> Result<Self> {
+        Self::open_in(guest, "", from)
+    }
+
+    /// Starts a stream as [`Self::open`] does, by a command that begins with `runner`, such as one that enters a network
+    /// namespace of the guest.
+    pub(crate) fn open_in(guest: &'a ScenarioGuest, runner: &str, from: &str) -> Result<Self> {
         let file = format!("/run/stream-{from}");
         let options = format!("-R -t {LONG} -b {RATE} -i {INTERVAL} --forceflush");
-        let script = format!("rm -f {file}; exec iperf3 -c {from} {options} > {file} 2>&1");
+        let script = format!("rm -f {file}; exec {runner} iperf3 -c {from} {options} > {file} 2>&1");
         // A server accepts one client at a time and needs a moment between two.
         eventually(|| {
             let stream =

@@ -10,6 +10,7 @@ pub(crate) mod kernels;
 pub(crate) mod migration;
 mod pairs;
 pub(crate) mod reduced;
+pub(crate) mod sriov;
 
 pub(crate) use pairs::{is_packed, mac};
 

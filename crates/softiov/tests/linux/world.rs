@@ -89,6 +89,8 @@ pub(crate) struct LinuxTestbed {
     dpdk: Option<ScenarioGuest>,
     /// Guests on [`SPLIT`] and [`PACKED`].
     pub(crate) virtio: Option<[ScenarioGuest; 2]>,
+    /// Another host with two guests that have PFs.
+    pub(crate) sriov: Option<virtio::sriov::SriovTestbed>,
     /// Another host with guests of its own, for checks that end the host.
     pub(crate) survival: Option<HostRestartTestbed>,
     assets: BootFiles,
@@ -115,6 +117,7 @@ impl LinuxTestbed {
             dave: None,
             dpdk: None,
             virtio: None,
+            sriov: None,
             survival: None,
             assets,
             host,
