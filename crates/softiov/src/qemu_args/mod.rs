@@ -88,17 +88,11 @@ impl VmmFunctionSocket {
     }
 
     /// Returns the elements that attach the function to a libvirt domain, as XML.
-    ///
-    /// # Errors
-    ///
-    /// libvirt has no element for the function.
-    fn libvirt(&self) -> anyhow::Result<String> {
+    fn libvirt(&self, version: QemuVersion) -> String {
         match self {
-            Self::VfioUser(socket) => Ok(vfio_user::libvirt(socket)),
-            Self::VhostUser(device) => Ok(device.libvirt()),
-            Self::SriovPf(_) => anyhow::bail!(
-                "libvirt has no element for a PF of QEMU: use --format shell or json for --sriov-vfs"
-            ),
+            Self::VfioUser(socket) => vfio_user::libvirt(socket),
+            Self::VhostUser(device) => device.libvirt(),
+            Self::SriovPf(pf) => pf.libvirt(version),
         }
     }
 
@@ -112,7 +106,7 @@ impl VmmFunctionSocket {
             Self::VfioUser(socket) => Ok(vfio_user::cloud_hypervisor(socket, memory)),
             Self::VhostUser(device) => Ok(device.cloud_hypervisor(memory)),
             Self::SriovPf(_) => anyhow::bail!(
-                "Cloud Hypervisor has no devices with SR-IOV: use QEMU, with --format shell or json, for --sriov-vfs"
+                "Cloud Hypervisor has no devices with SR-IOV: leave --sriov-vfs out, or use another --format"
             ),
         }
     }
@@ -159,7 +153,7 @@ pub(crate) fn run(args: &QemuArgsOptions) -> anyhow::Result<ExitCode> {
         VmmArgumentFormat::Json => {
             serde_json::to_string_pretty(&function.words(&args.memory, version))? + "\n"
         }
-        VmmArgumentFormat::Libvirt => function.libvirt()?,
+        VmmArgumentFormat::Libvirt => function.libvirt(version),
         VmmArgumentFormat::CloudHypervisor => function.cloud_hypervisor(&args.memory)?,
     };
     crate::output::print(&text)?;

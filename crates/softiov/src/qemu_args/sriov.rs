@@ -1,7 +1,10 @@
 //! Arguments that attach several virtio VFs as one PCI device with SR-IOV (QEMU, `docs/system/sriov.rst`): the first is
 //! the PF, and the guest enables the others by `sriov_numvfs`.
 
-use super::text::{memory_shell, memory_words, quoted};
+use super::text::{
+    DeviceProperties, LIBVIRT_BUS, device_json, device_list, libvirt_command_line, memory_shell,
+    memory_words, quoted,
+};
 use super::vhost_user::VhostUserDevice;
 use crate::qemu_version::QemuVersion;
 
@@ -40,23 +43,32 @@ impl SriovPf {
         Ok(Self { pf, vfs })
     }
 
-    /// Returns QEMU's options with their values. VFs precede the PF, because QEMU collects the VFs of a PF before it
-    /// creates the PF.
-    fn options(&self, version: QemuVersion) -> Vec<(&'static str, String)> {
-        let name = &self.pf.name;
-        let bus = format!("port-{name}");
-        let mut options = vec![("-device", format!("pcie-root-port,id={bus},chassis={CHASSIS}"))];
-        let vfs = self.vfs.iter().zip(1..).map(|(vf, number)| (vf, number, format!("sriov-pf=pf-{name}")));
-        for (device, number, role) in vfs.chain([(&self.pf, 0, format!("id=pf-{name}"))]) {
-            let (slot, function) = (number / FUNCTIONS, number % FUNCTIONS);
-            let [chardev, netdev, nic] = device.values(version);
-            options.extend([
-                ("-chardev", chardev),
-                ("-netdev", netdev),
-                ("-device", format!("{nic},bus={bus},addr={slot:#x}.{function:#x},{role}")),
-            ]);
+    /// Returns QEMU's options for the functions on a bus, with their values; `form` writes a device. VFs precede the PF,
+    /// because QEMU collects the VFs of a PF before it creates the PF.
+    fn functions(
+        &self,
+        bus: &str,
+        version: QemuVersion,
+        form: fn(&DeviceProperties) -> String,
+    ) -> Vec<(&'static str, String)> {
+        let pf = format!("pf-{}", self.pf.name);
+        let mut options = Vec::new();
+        let vfs = self.vfs.iter().zip(1..).map(|(vf, number)| (vf, number, "sriov-pf"));
+        for (function, number, role) in vfs.chain([(&self.pf, 0, "id")]) {
+            let [chardev, netdev] = function.backend(version);
+            let address = format!("{:#x}.{:#x}", number / FUNCTIONS, number % FUNCTIONS);
+            let mut device = function.device();
+            device.extend([("bus", bus.into()), ("addr", address.into()), (role, pf.as_str().into())]);
+            options.extend([("-chardev", chardev), ("-netdev", netdev), ("-device", form(&device))]);
         }
         options
+    }
+
+    /// Returns QEMU's options for the functions and the root port above them, with their values.
+    fn options(&self, version: QemuVersion) -> Vec<(&'static str, String)> {
+        let bus = format!("port-{}", self.pf.name);
+        let port = ("-device", format!("pcie-root-port,id={bus},chassis={CHASSIS}"));
+        [vec![port], self.functions(&bus, version, device_list)].concat()
     }
 
     /// Returns QEMU's arguments for PF and VFs, and for guest memory that QEMU shares with the card. Each element is one
@@ -75,6 +87,14 @@ impl SriovPf {
         });
         memory_shell(memory) + &lines.collect::<Vec<_>>().join(" \\\n") + "\n"
     }
+
+    /// Returns the elements that attach PF and VFs to a libvirt domain, as XML. libvirt has no element for such a device, so
+    /// QEMU gets its arguments past libvirt.
+    pub(super) fn libvirt(&self, version: QemuVersion) -> String {
+        let options = self.functions(&format!("pci.{LIBVIRT_BUS}"), version, device_json).into_iter();
+        let words = options.flat_map(|(option, value)| [option.to_owned(), value]);
+        libvirt_command_line(&words.collect::<Vec<_>>())
+    }
 }
 
 #[cfg(test)]
@@ -82,6 +102,7 @@ mod tests {
     use super::{SriovPf, VhostUserDevice};
     use crate::qemu_version::QemuVersion;
     use daemon::config::file::SocketRole;
+    use serde_json::Value;
 
     fn device(name: &str) -> VhostUserDevice {
         let mac = format!("02:00:00:00:00:{:0>2}", &name[5..]);
@@ -118,6 +139,24 @@ mod tests {
         let pf = pf(&["pf0vf1", "pf0vf2"]).unwrap();
         let unquoted = pf.shell("2G", QemuVersion::SRIOV_PF).replace(['\'', '\\'], "");
         assert!(pf.words("2G", QemuVersion::SRIOV_PF).iter().eq(unquoted.split_whitespace()));
+    }
+
+    #[test]
+    fn libvirt_passes_an_sriov_pf_to_qemu() {
+        let text = pf(&["pf0vf1"]).unwrap().libvirt(QemuVersion::SRIOV_PF);
+        assert!(text.contains("<controller type='pci' index='9' model='pcie-root-port'/>"), "{text}");
+        let arguments: Vec<&str> =
+            text.lines().filter_map(|line| line.trim().strip_prefix("<qemu:arg value='")).collect();
+        assert_eq!(arguments.len(), 12, "{text}");
+        let device = |place: usize| -> Value {
+            serde_json::from_str(arguments[place].trim_end_matches("'/>")).unwrap()
+        };
+        assert_eq!(device(5)["addr"], "0x0.0x1", "{text}");
+        assert_eq!((&device(5)["bus"], &device(5)["sriov-pf"]), (&"pci.9".into(), &device(11)["id"]));
+        assert_eq!(
+            (&device(11)["driver"], &device(11)["addr"]),
+            (&"virtio-net-pci".into(), &"0x0.0x0".into())
+        );
     }
 
     #[test]

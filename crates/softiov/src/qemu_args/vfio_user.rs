@@ -1,6 +1,6 @@
 //! Arguments that attach a function behind vfio-user, as a VMM's PCI device.
 
-use super::text::{memory_shell, memory_words, quoted, xml};
+use super::text::{LIBVIRT_BUS, libvirt_command_line, memory_shell, memory_words, quoted};
 use std::path::Path;
 
 /// Returns QEMU's arguments for a VF, and for guest memory that QEMU shares with the card. Each element is one
@@ -27,29 +27,10 @@ pub(super) fn cloud_hypervisor(socket: &Path, memory: &str) -> String {
     format!("--memory size={memory},shared=on \\\n--user-device {}\n", quoted(&device))
 }
 
-/// Number of the guest's PCI bus that the VF uses. libvirt does not know that the VF is there, and so leaves the bus's
-/// root port free.
-const BUS: u8 = 9;
-
 /// Returns the elements that attach a VF to a libvirt domain, as XML in the order of libvirt's schema.
 pub(super) fn libvirt(socket: &Path) -> String {
-    let device = xml(&device(socket, &format!("\"bus\":\"pci.{BUS}\",\"addr\":\"0x0\",")));
-    format!(
-        "<domain type='kvm' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
-  <memoryBacking>
-    <source type='memfd'/>
-    <access mode='shared'/>
-  </memoryBacking>
-  <devices>
-    <controller type='pci' index='{BUS}' model='pcie-root-port'/>
-  </devices>
-  <qemu:commandline>
-    <qemu:arg value='-device'/>
-    <qemu:arg value='{device}'/>
-  </qemu:commandline>
-</domain>
-"
-    )
+    let device = device(socket, &format!("\"bus\":\"pci.{LIBVIRT_BUS}\",\"addr\":\"0x0\","));
+    libvirt_command_line(&["-device".to_owned(), device])
 }
 
 #[cfg(test)]

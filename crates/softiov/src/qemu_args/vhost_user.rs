@@ -1,7 +1,7 @@
 //! Arguments that attach a virtio VF behind vhost-user. The VMM connects to the VF's socket, and again whenever the host
 //! closes it. With `socket_mode = "client"` the VMM listens, and the host connects.
 
-use super::text::{memory_shell, memory_words, quoted, xml};
+use super::text::{DeviceProperties, device_list, memory_shell, memory_words, quoted, xml};
 use crate::qemu_version::QemuVersion;
 use daemon::config::file::SocketRole;
 use std::fmt::Write;
@@ -25,16 +25,27 @@ pub(super) struct VhostUserDevice {
 }
 
 impl VhostUserDevice {
-    /// Returns the values of QEMU's options `-chardev`, `-netdev` and `-device`.
-    pub(super) fn values(&self, version: QemuVersion) -> [String; 3] {
-        let Self { name, mac, role, pairs, .. } = self;
+    /// Returns the properties of QEMU's device.
+    pub(super) fn device(&self) -> DeviceProperties {
+        let Self { name, mac, pairs, .. } = self;
+        let mut properties: DeviceProperties = vec![
+            ("driver", "virtio-net-pci".into()),
+            ("netdev", format!("net-{name}").into()),
+            ("mac", mac.as_str().into()),
+        ];
+        if *pairs > 1 {
+            // Such a device has a vector for each ring, one for the configuration and one for the control queue.
+            properties.extend([("mq", true.into()), ("vectors", (2 * pairs + 2).into())]);
+        }
+        properties
+    }
+
+    /// Returns the values of QEMU's options `-chardev` and `-netdev`.
+    pub(super) fn backend(&self, version: QemuVersion) -> [String; 2] {
+        let Self { name, role, pairs, .. } = self;
         // QEMU takes a doubled comma for a comma of the value.
         let path = self.socket.to_string_lossy().replace(',', ",,");
-        // A device with several pairs has a vector for each ring, one for the configuration and one for the control queue.
-        let (queues, vectors) = match pairs {
-            0 | 1 => (String::new(), String::new()),
-            _ => (format!(",queues={pairs}"), format!(",mq=on,vectors={}", 2 * pairs + 2)),
-        };
+        let queues = if *pairs > 1 { format!(",queues={pairs}") } else { String::new() };
         let end = match role {
             SocketRole::Server if version < QemuVersion::RECONNECT_MS => {
                 format!("reconnect={RECONNECT_SECONDS}")
@@ -45,8 +56,13 @@ impl VhostUserDevice {
         [
             format!("socket,id=char-{name},path={path},{end}"),
             format!("vhost-user,id=net-{name},chardev=char-{name}{queues}"),
-            format!("virtio-net-pci,netdev=net-{name},mac={mac}{vectors}"),
         ]
+    }
+
+    /// Returns the values of QEMU's options `-chardev`, `-netdev` and `-device`.
+    fn values(&self, version: QemuVersion) -> [String; 3] {
+        let [chardev, netdev] = self.backend(version);
+        [chardev, netdev, device_list(&self.device())]
     }
 
     /// Returns QEMU's arguments for the VF, and for guest memory that QEMU shares with the card. Each element is one

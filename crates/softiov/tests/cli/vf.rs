@@ -283,9 +283,10 @@ fn qemu_args_for_an_sriov_pf_have_the_addresses_of_the_policy() {
     let vf = place("mac=02:00:00:00:00:99,bus=port-pf0vf0,addr=0x0.0x1,sriov-pf=pf-pf0vf0");
     assert!(place("pcie-root-port,id=port-pf0vf0") < vf && vf < place("addr=0x0.0x2,sriov-pf=pf-pf0vf0"));
     assert!(place("addr=0x0.0x2,sriov-pf=pf-pf0vf0") < place("addr=0x0.0x0,id=pf-pf0vf0"));
+    let xml = ask(&format!("{command} --format libvirt")).out;
+    assert_eq!(xml.matches("<qemu:arg value='{").count(), 3, "{xml}");
     for (options, reason) in [
         ("--qemu-version 10.0", "QEMU 10.0 has no"),
-        ("--format libvirt", "--format shell or json"),
         ("--format cloud-hypervisor", "no devices with SR-IOV"),
         ("--sriov-vfs pf1vf0", "pf1vf0 is no virtio VF"),
         ("--sriov-vfs pf0vf1", "pf0vf1 is named twice"),
