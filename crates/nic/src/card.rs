@@ -150,6 +150,12 @@ impl Nic {
         }
     }
 
+    /// Returns true if the next poll computes the switch's tables again, because registers of the switch have changed.
+    #[must_use]
+    pub fn has_stale_tables(&self) -> bool {
+        self.derived.stale.has(DecodedRegisterSet::SWITCH)
+    }
+
     /// Returns true if plain frames may be received after a quick check of their first 64 bytes. Then no setting needs
     /// a frame's hash, fragments or headers, and the tag types are the usual ones.
     pub(crate) fn may_glance(&self) -> bool {

@@ -127,6 +127,7 @@ impl From<EarlierPfState> for super::PfState {
             removed: state.removed,
             wire_up: state.wire_up,
             turn: state.turn,
+            held: 0,
         })
     }
 }

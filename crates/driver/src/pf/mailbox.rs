@@ -24,25 +24,19 @@ const REPLY_TIME: Duration = Duration::from_secs(1);
 /// Number of runs of the PF driver for which a VF that waits for a reply may keep the mailbox buffer locked.
 pub(super) const LOCK_PATIENCE: u8 = 10;
 
-/// Result of an attempt to take a VF's request from the mailbox.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MailboxServiceResult {
-    Yes,
-    No,
-}
-
 impl Pf {
-    /// Takes and serves the VF's request, if the mailbox is free.
-    pub(super) fn serve<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) -> MailboxServiceResult {
+    /// Takes and serves the VF's request, if the mailbox is free. Returns the kind of the request, or `None` if none was
+    /// served.
+    pub(super) fn serve<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) -> Option<MailboxMessageKind> {
         if !lock(hal, vf) {
             self.count_locked(hal, vf);
-            return MailboxServiceResult::No;
+            return None;
         }
         self.state_mut(vf).locked = 0;
         let request = vf.bit() << mbvficr::VFREQ_SHIFT;
         if hal.read(r::MBVFICR) & request == 0 {
             unlock(hal, vf);
-            return MailboxServiceResult::No;
+            return None;
         }
         hal.write(r::MBVFICR, request);
         let mut message = [0; WORDS];
@@ -50,7 +44,7 @@ impl Pf {
             *word = hal.read(r::vmbmem(vf, i));
         }
         self.respond(hal, vf, &message);
-        MailboxServiceResult::Yes
+        Some(MailboxMessageKind::of(message[0]))
     }
 
     fn respond<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, message: &[u32; WORDS]) {

@@ -37,6 +37,7 @@ mod switch;
 mod tests;
 mod visit;
 mod vlans;
+mod work;
 
 pub use counters::{MailboxCounters, MailboxMessageKind, MailboxRefusal};
 pub use limits::LIMITS;
@@ -44,6 +45,7 @@ pub use policies::VfCountError;
 pub use port::SavedPortPolicy;
 pub use state::{PfRestoreError, PfState};
 pub use visit::PfServiceResults;
+pub use work::PfWork;
 
 use crate::conduct::VfConductMonitor;
 use crate::hal::Hal;
@@ -157,6 +159,9 @@ pub struct Pf {
     wire_up: bool,
     /// VF that the next run of the PF driver serves first.
     turn: u8,
+    /// VFs without credit, a bit each, whose requests and resets wait.
+    #[serde(skip)]
+    held: u8,
 }
 
 impl Pf {
@@ -178,6 +183,7 @@ impl Pf {
             removed: false,
             wire_up: false,
             turn: 0,
+            held: 0,
         };
         pf.initialise(hal)?;
         Ok(pf)

@@ -5,6 +5,7 @@ mod policies;
 mod quotas;
 mod requests;
 mod scaling;
+mod work;
 
 use super::{Pf, PfError};
 use crate::conduct::{OffenceCounts, VfConductVerdict};

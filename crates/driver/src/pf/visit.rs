@@ -4,12 +4,13 @@
 //! `messages` decides the requests.
 
 use super::Pf;
-use super::mailbox::MailboxServiceResult;
+use super::work::PfWork;
 use crate::hal::Hal;
 use i82576::bits::{icr, mbvficr, status};
 use i82576::ids::MAX_VFS;
 use i82576::register as r;
 use i82576::{Time, VfIndex};
+use units::WorkCost;
 
 /// Results of one run of the PF driver. VFs are given as bit masks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,6 +25,8 @@ pub struct PfServiceResults {
     pub link_changed: bool,
     /// Latest time of the next run of the PF driver, if the card reports nothing before.
     pub deadline: Option<Time>,
+    /// Work for the VFs, which a host charges them for.
+    pub work: PfWork,
 }
 
 impl Pf {
@@ -37,20 +40,11 @@ impl Pf {
         if causes == u32::MAX || events == u32::MAX {
             return visit;
         }
-        visit.resets = self.handle_resets(hal);
+        self.handle_resets(hal, &mut visit);
         self.handle_causes(hal, causes, &mut visit);
         for step in 0..MAX_VFS as u8 {
             let Some(vf) = VfIndex::new((self.turn + step) % MAX_VFS as u8) else { continue };
-            let asks = events & vf.bit() << mbvficr::VFREQ_SHIFT != 0;
-            if asks
-                && self.state_mut(vf).monitor.may_serve(hal.now())
-                && self.serve(hal, vf) == MailboxServiceResult::Yes
-            {
-                visit.served |= vf.bit() as u8;
-            }
-            if events & vf.bit() << mbvficr::VFACK_SHIFT != 0 {
-                self.acknowledged(hal, vf);
-            }
+            self.handle_mailbox(hal, vf, events, &mut visit);
         }
         self.turn = (self.turn + 1) % MAX_VFS as u8;
         if self.vlans.is_changed() {
@@ -64,10 +58,43 @@ impl Pf {
         visit
     }
 
-    fn handle_resets<H: Hal>(&mut self, hal: &mut H) -> u8 {
-        let resets = hal.read(r::VFLRE) & 0xff;
+    /// Leaves the requests, acknowledgements and resets of these VFs (a bit each) to a later run, and serves those of all
+    /// other VFs again.
+    pub fn hold_requests(&mut self, vfs: u8) {
+        self.held = vfs;
+    }
+
+    fn handle_mailbox<H: Hal>(
+        &mut self,
+        hal: &mut H,
+        vf: VfIndex,
+        events: u32,
+        visit: &mut PfServiceResults,
+    ) {
+        let has = |shift: u32| events & vf.bit() << shift != 0;
+        let [asks, acknowledges] = [mbvficr::VFREQ_SHIFT, mbvficr::VFACK_SHIFT].map(has);
+        if (asks || acknowledges) && u32::from(self.held) & vf.bit() != 0 {
+            visit.work.unpaid |= vf.bit() as u8;
+            return;
+        }
+        if asks && self.state_mut(vf).monitor.may_serve(hal.now()) {
+            let served = visit.work.measure(hal, vf, |hal| self.serve(hal, vf));
+            if let Some(kind) = served {
+                visit.served |= vf.bit() as u8;
+                visit.work.charge(vf, kind.cost());
+            }
+        }
+        if acknowledges {
+            visit.work.measure(hal, vf, |hal| self.acknowledged(hal, vf));
+        }
+    }
+
+    fn handle_resets<H: Hal>(&mut self, hal: &mut H, visit: &mut PfServiceResults) {
+        let found = hal.read(r::VFLRE) & 0xff;
+        visit.work.unpaid |= found as u8 & self.held;
+        let resets = found & !u32::from(self.held);
         if resets == 0 {
-            return 0;
+            return;
         }
         hal.write(r::VFLRE, resets);
         let now = hal.now();
@@ -77,10 +104,11 @@ impl Pf {
             state.last_nack = Some(now);
             (state.notice, state.locked) = (None, 0);
             if vf.get() < self.enabled {
-                self.restore_defaults(hal, vf);
+                visit.work.charge(vf, WorkCost::SETUP);
+                visit.work.measure(hal, vf, |hal| self.restore_defaults(hal, vf));
             }
         }
-        resets as u8
+        visit.resets = resets as u8;
     }
 
     fn handle_causes<H: Hal>(&mut self, hal: &mut H, causes: u32, visit: &mut PfServiceResults) {

@@ -35,6 +35,7 @@ mod guards;
 pub(in crate::port) mod i82576;
 mod kick_reports;
 pub(in crate::port) mod mixed;
+mod owed_work;
 pub(in crate::port) mod page_memory;
 mod polled_rings;
 pub(in crate::port) mod ring_records;

@@ -4,12 +4,14 @@ mod hal;
 mod pf_owner;
 mod report;
 mod restore;
+mod work;
 
 use super::bus::GuestBus;
 use super::error::CardChangeRefusal;
 use super::family::{
     PfDriverRunResult, PortCard, RefusedPolicy, ReportedVfState, VfDriverState, conduct, offence_counts,
 };
+use super::owed_work::OwedWork;
 use super::page_memory::VfRegisterPages;
 use super::uplink::PortUplink;
 use crate::config;
@@ -53,11 +55,13 @@ pub(in crate::port) struct I82576Card {
     pf_owner: PfOwner,
     /// Doorbells in the register pages of each VF whose client has received these pages to map.
     doorbells: [Option<Doorbells>; MAX_VFS],
+    /// Work of the PF driver for VFs that the port has not charged yet.
+    owed: OwedWork,
 }
 
 impl I82576Card {
     fn new(nic: Nic, pf_owner: PfOwner) -> Self {
-        Self { nic, pf_owner, doorbells: [const { None }; MAX_VFS] }
+        Self { nic, pf_owner, doorbells: [const { None }; MAX_VFS], owed: OwedWork::default() }
     }
 
     fn pages_of(&self, vf: VfIndex) -> Option<&Doorbells> {
@@ -113,6 +117,16 @@ impl PortCard for I82576Card {
         self.nic.take_work()
     }
 
+    fn hold_requests(&mut self, vfs: VfSet) {
+        if let Some(HostedPf { pf, .. }) = self.pf_owner.hosted() {
+            pf.hold_requests(vfs.bits() as u8);
+        }
+    }
+
+    fn settle_work(&mut self, charge: &mut dyn FnMut(VfIndex, WorkCost)) {
+        self.owed.settle(charge);
+    }
+
     fn is_bus_master(&self, function: Function) -> bool {
         self.nic.is_bus_master(function)
     }
@@ -160,9 +174,11 @@ impl PortCard for I82576Card {
 
     fn visit(&mut self, _: &mut GuestBus, now: Time) -> PfDriverRunResult {
         let Some(HostedPf { pf, .. }) = self.pf_owner.hosted() else { return PfDriverRunResult::default() };
-        let driver::pf::PfServiceResults { served, link_changed, deadline, .. } =
-            pf.visit(&mut I82576PfHal::new(&mut self.nic, now));
-        PfDriverRunResult { served: VfSet::new(served.into()), link_changed, deadline }
+        let visit = pf.visit(&mut I82576PfHal::new(&mut self.nic, now));
+        self.note_work(&visit.work);
+        let deadline = if visit.work.unpaid != 0 { Some(now) } else { visit.deadline };
+        let served = VfSet::new(visit.served.into());
+        PfDriverRunResult { served, link_changed: visit.link_changed, deadline }
     }
 
     fn judge(

@@ -1,0 +1,127 @@
+//! Tests that a VF pays for its requests to the PF driver: a flooder is slowed, and its neighbour is answered in each round.
+
+use super::shares::{admit_windows, client_of};
+use super::{PortFixture, message};
+use i82576::bits::v2p;
+use i82576::mailbox::{INFO_SHIFT, id};
+use i82576::register::vf as r;
+use pcie::Function;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use vfio_user::wire::pci_region;
+
+/// Rounds of a flood. The clients' messages that wait until its end fit their sockets.
+const ROUNDS: usize = 100;
+
+/// Writes a register of a VF of an 82576, as its guest does.
+fn write(world: &mut PortFixture, vf: u8, offset: u32, value: u32) {
+    let now = world.port_time();
+    let card = world.port.engine.card_mut();
+    card.write(Function::Vf(vf), pci_region::BAR0, offset.into(), &value.to_le_bytes(), now);
+}
+
+/// Returns a register of a VF of an 82576.
+fn read(world: &mut PortFixture, vf: u8, offset: u32) -> u32 {
+    let now = world.port_time();
+    let mut bytes = [0; 4];
+    world.port.engine.card_mut().read(Function::Vf(vf), pci_region::BAR0, offset.into(), &mut bytes, now);
+    u32::from_le_bytes(bytes)
+}
+
+/// Puts a request into a VF's mailbox.
+fn request(world: &mut PortFixture, vf: u8, words: &[u32]) {
+    write(world, vf, r::V2PMAILBOX, v2p::VFU);
+    for (word, place) in words.iter().zip(0..) {
+        write(world, vf, r::VMBMEM + 4 * place, *word);
+    }
+    write(world, vf, r::V2PMAILBOX, v2p::REQ);
+}
+
+/// Returns true if the PF has replied since the last call.
+fn is_answered(world: &mut PortFixture, vf: u8) -> bool {
+    read(world, vf, r::V2PMAILBOX) & v2p::PFSTS != 0
+}
+
+/// Port of three VFs, whose third client keeps it busy: a port that sleeps forgets debts.
+struct BusyPort {
+    world: PortFixture,
+    client: UnixStream,
+    busy: UnixStream,
+    unanswered: Vec<u8>,
+}
+
+impl BusyPort {
+    fn open() -> Self {
+        let mut world = PortFixture::open_with("[[port]]\nvfs = 3\n");
+        let (client, busy) = (world.connect(), client_of(&mut world, 2));
+        for vf in [0, 1] {
+            request(&mut world, vf, &[id::VF_RESET]);
+            world.round();
+            assert!(is_answered(&mut world, vf));
+        }
+        let mut unanswered = message(1, 99, &[]);
+        // No_reply.
+        unanswered[8] = 0x10;
+        Self { world, client, busy, unanswered }
+    }
+
+    /// Runs a round, in which the neighbour's request is answered.
+    fn round(&mut self) {
+        self.busy.write_all(&self.unanswered.repeat(40)).unwrap();
+        request(&mut self.world, 1, &[id::SET_LPE, 1518]);
+        self.world.round();
+        assert!(is_answered(&mut self.world, 1));
+    }
+
+    /// Runs rounds in which the client of VF 0 sends 32 messages, and then calls `act`. Returns the number of messages
+    /// that the port has handled.
+    fn messages(mut self, mut act: impl FnMut(&mut PortFixture, usize)) -> u64 {
+        let handled = |world: &PortFixture| world.slot().connection().unwrap().counters().messages;
+        let before = handled(&self.world);
+        for round in 0..ROUNDS {
+            self.client.write_all(&self.unanswered.repeat(32)).unwrap();
+            act(&mut self.world, round);
+            self.round();
+        }
+        handled(&self.world) - before
+    }
+}
+
+#[test]
+fn mailbox_requests_are_paid_by_their_kind() {
+    let join: &[u32] = &[id::SET_VLAN | 1 << INFO_SHIFT, 7];
+    let kinds: [&[&[u32]]; 4] =
+        [&[], &[&[id::SET_LPE, 1518]], &[join, &[id::SET_VLAN, 7]], &[&[id::VF_RESET]]];
+    let messages = kinds.map(|requests| {
+        BusyPort::open().messages(|world, round| {
+            if let Some(next) = requests.get(round % requests.len().max(1)) {
+                request(world, 0, next);
+            }
+        })
+    });
+    // A message costs 6 units, and a round has 200 (`units::work`).
+    let per_round = messages.map(|messages| messages as usize / ROUNDS);
+    let [none, length, vlan, reset] = per_round;
+    assert!(none >= 31 && (18..28).contains(&length), "{per_round:?} messages in a round");
+    assert!(vlan < length - 4 && reset < length - 4, "{per_round:?} messages in a round");
+}
+
+#[test]
+fn function_level_resets_cost_the_pf_drivers_part() {
+    let messages = BusyPort::open()
+        .messages(|world, _| assert!(world.port.engine.card_mut().reset_function(Function::Vf(0))));
+    assert!((1..=12).contains(&(messages as usize / ROUNDS)), "{messages} messages");
+}
+
+#[test]
+fn request_of_a_vf_in_debt_waits_and_its_neighbours_does_not() {
+    let mut port = BusyPort::open();
+    admit_windows(&mut port.world);
+    drop(std::mem::replace(&mut port.client, UnixStream::pair().unwrap().0));
+    port.round();
+    assert!(!port.world.is_connected());
+    request(&mut port.world, 0, &[id::VF_RESET]);
+    let rounds = (0..100).position(|_| (port.round(), is_answered(&mut port.world, 0)).1);
+    // The windows of the client have cost 16,000 units, of which a debt of 20 rounds is left.
+    assert!(rounds.is_some_and(|rounds| (18..=21).contains(&rounds)), "{rounds:?}");
+}
