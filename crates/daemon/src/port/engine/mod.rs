@@ -1,6 +1,5 @@
-//! Engine of a port: its card with the PF's software, the bus that the card masters, and the uplink. It reads no
-//! clock and never sleeps. Time is an argument of every call, and [`PortEngine::poll`] returns the time of the next
-//! call.
+//! Engine of a port: its card with the PF's software, the bus that the card masters, and the uplink. It reads no clock and never
+//! sleeps. Time is an argument of every call, and [`PortEngine::poll`] returns the time of the next call.
 //!
 //! | module | content |
 //! |---|---|
@@ -15,13 +14,13 @@
 //! | `bell` | wakes a thread that sleeps beside a ring of frames |
 //! | `workers` | threads that share a card's VFs |
 //! | `polled_rings` | rings that are polled while there is traffic |
+//! | `owed_work` | work for VFs that the port charges |
 //! | `page_memory` | memory of registers that clients map |
 //! | `kick_reports` | tells kicks from reports of a poller that repeat one |
 //! | `ring_records` | positions of packed rings, which outlive the process |
 //! | `uplink` | frames beyond the card |
 //!
-//! Clients and the succession use the engine, which knows neither. Only recordings of an uplink use the wall clock,
-//! to stamp frames.
+//! Clients and the succession use the engine, which knows neither. Only recordings of an uplink use the wall clock, for stamps.
 
 mod access;
 pub(in crate::port) mod avf;
