@@ -91,11 +91,16 @@ impl<const N: usize> FrameShares<N> {
     /// Ends a visit to a transmit queue of a port, and charges the port for it.
     #[inline]
     pub(crate) fn end_visit(&mut self, port: PortIndex, queue: u8) {
-        let share = &mut self.ports[port.index::<N>()];
-        share.account.charge(self.spent);
         if self.spent >= self.credit && self.spent > WorkCost(0) {
-            share.first = (queue + 1) & 15;
+            self.ports[port.index::<N>()].first = (queue + 1) & 15;
         }
+        self.end_own(port);
+    }
+
+    /// Ends a visit in which the host has sent a frame for a port, and charges the port for it. The order of the port's
+    /// transmit queues stays.
+    pub(crate) fn end_own(&mut self, port: PortIndex) {
+        self.ports[port.index::<N>()].account.charge(self.spent);
         (self.spent, self.credit) = (WorkCost(0), WorkCost(0));
     }
 

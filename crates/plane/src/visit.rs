@@ -156,4 +156,20 @@ impl<const N: usize> ForwardingPlane<N> {
         self.pacing.visited(port, queue, left, now);
         Some(TransmitQueuePollResult { served, left, due })
     }
+
+    /// Forwards a frame that the host sends for a port, such as an announcement of the port's guest. The port is charged for
+    /// the frame and its copies as for one of its own.
+    pub fn send_own<S: FrameSink, W: UplinkWire>(
+        &mut self,
+        port: PortIndex,
+        frame: &mut Frame<'_>,
+        own: &mut S,
+        wire: &mut W,
+    ) -> ForwardResult {
+        self.shares.begin_visit(port);
+        self.shares.spend(WorkCost::of_frame(frame.length()));
+        let result = self.forward(FrameOrigin::Port(port), frame, own, wire);
+        self.shares.end_own(port);
+        result
+    }
 }

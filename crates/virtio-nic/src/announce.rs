@@ -5,7 +5,7 @@ use crate::card::Nic;
 use crate::limits::MAX_VFS;
 use pcie::Bus;
 use plane::frame::{Frame, HEADROOM};
-use plane::{ForwardingPlane, FrameOrigin, PortIndex, UplinkWire};
+use plane::{ForwardingPlane, PortIndex, UplinkWire};
 use units::MacAddress;
 
 /// Length of a RARP request with its padding, in bytes: the shortest Ethernet frame without its check sequence (IEEE 802.3).
@@ -31,7 +31,7 @@ impl Nic {
     }
 
     /// Sends the pending announcements that are due. Returns true if some wait for the switch's tables, which the caller has to
-    /// make first. An announcement is due when the rate of its VF permits a frame, as [`Nic::due`] then says.
+    /// make first, or for a round in which their VF has credit. An announcement is due when the rate of its VF permits a frame, as [`Nic::due`] then says.
     #[cold]
     pub(crate) fn send_announcements<B: Bus, W: UplinkWire>(
         &mut self,
@@ -43,12 +43,16 @@ impl Nic {
             return true;
         }
         let mut pending = core::mem::take(&mut self.announcements);
-        let mut untaught = false;
+        let (mut untaught, mut waits_for_round) = (false, false);
         pending.retain(|(vf, address)| {
             let port = PortIndex::of_field((*vf).into());
             let due = plane.pacing.due(port);
             if due > plane.now {
                 self.due = [self.due, Some(due)].into_iter().flatten().min();
+                return true;
+            }
+            if !plane.shares.have_credit(port) {
+                waits_for_round = true;
                 return true;
             }
             let waits = self.learn_announced(*vf, *address, plane);
@@ -57,13 +61,13 @@ impl Nic {
                 let mut bytes = request(*address);
                 if let Some(mut frame) = Frame::new(&mut bytes) {
                     frame.tag = plane.tables().transmit_tag(port, None);
-                    plane.forward(FrameOrigin::Port(port), &mut frame, &mut self.work(bus), wire);
+                    plane.send_own(port, &mut frame, &mut self.work(bus), wire);
                 }
             }
             waits
         });
         self.announcements = pending;
-        untaught
+        untaught | waits_for_round
     }
 
     /// Learns an announced address for a VF that has none. Returns true if the VF has learned it.

@@ -5,7 +5,7 @@ use crate::exchange::datagram;
 use crate::machine::{MODERN, TestMachine};
 use plane::PortIndex;
 use plane::guard::{GuardedPlane, PortGuard};
-use units::MacAddress;
+use units::{MacAddress, WorkCost};
 use virtio::net::NetHeader;
 use virtio_nic::{KnownGuest, VfRules, VlanMembership};
 
@@ -50,6 +50,22 @@ fn announcements_keep_to_the_rate_of_their_vf() {
     let due = machine.nic.due().expect("an announcement waits");
     machine.poll(due.as_nanos());
     assert_eq!(machine.nic.due(), None);
+}
+
+#[test]
+fn announcements_are_charged_for_their_copies() {
+    let mut machine = TestMachine::new(&[(false, MODERN); 60]);
+    (0..60).for_each(|vf| machine.nic.set_rules(vf, rules(vec![MacAddress(address(vf))])));
+    machine.plane.shares.set_quantum(WorkCost(30));
+    // The first poll makes the tables.
+    machine.poll(0);
+    for _ in 0..100 {
+        machine.nic.announce(0, MacAddress(address(0)));
+        machine.poll_once(0, 64);
+    }
+    // An announcement costs some 120 units: the frame, and 2 for each of 59 VFs.
+    assert!((23..=27).contains(&machine.wire.sent.len()), "{} announcements", machine.wire.sent.len());
+    assert!(machine.poll_once(0, 64), "an announcement waits for credit");
 }
 
 #[test]
