@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `offer` | features that a function offers |
 //! | `apply` | events and tasks of the session, applied to card and bus |
+//! | `costs` | costs of messages by their kind |
 //! | `regions` | memory regions that wait to be mapped |
 //! | `inflight` | records of unfinished descriptors |
 //! | `log` | the migration log, which marks written pages |
@@ -15,6 +16,7 @@
 //! continue at the used index in guest memory, so that nothing is lost.
 
 mod apply;
+mod costs;
 mod hand_over;
 mod inflight;
 #[cfg(test)]
@@ -147,8 +149,12 @@ impl VhostUserConnection {
                 BackendProgress::Handled => {}
                 BackendProgress::Starved | BackendProgress::Blocked => return Ok(ClientServiceOutcome::Done),
                 BackendProgress::Waiting => self.waiting = true,
-                BackendProgress::Event(event) => self.apply(event, device),
-                BackendProgress::Task(task) => self.begin(task, device),
+                BackendProgress::Event(event) => self.apply_charged(event, device),
+                BackendProgress::Task(task) => {
+                    let windows = device.engine.reach(device.function).memory().len();
+                    device.own.account.charge(costs::of_task(&task, windows));
+                    self.begin(task, device);
+                }
             }
         }
         Ok(ClientServiceOutcome::Waiting)

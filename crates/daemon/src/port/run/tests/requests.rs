@@ -8,6 +8,7 @@ use i82576::register::vf as r;
 use pcie::Function;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
+use units::work::QUANTUM;
 use vfio_user::wire::pci_region;
 
 /// Rounds of a flood. The clients' messages that wait until its end fit their sockets.
@@ -124,4 +125,32 @@ fn request_of_a_vf_in_debt_waits_and_its_neighbours_does_not() {
     let rounds = (0..100).position(|_| (port.round(), is_answered(&mut port.world, 0)).1);
     // The windows of the client have cost 16,000 units, of which a debt of 20 rounds is left.
     assert!(rounds.is_some_and(|rounds| (18..=21).contains(&rounds)), "{rounds:?}");
+}
+
+/// Returns a vhost-user message of version 1.
+fn front_end_message(request: u32, body: &[u8]) -> Vec<u8> {
+    [&[request, 1, body.len() as u32].map(u32::to_le_bytes).concat()[..], body].concat()
+}
+
+#[test]
+fn front_end_messages_are_paid_by_their_kind() {
+    let mut world = PortFixture::open_with("[[port]]\nfamily = \"virtio\"\nvfs = 2\n");
+    let mut client = UnixStream::connect(&world.config.vfs[0].socket).unwrap();
+    client.set_nonblocking(true).unwrap();
+    world.round_until(PortFixture::is_connected);
+    // SET_OWNER, and SET_PROTOCOL_FEATURES with STATUS.
+    client.write_all(&front_end_message(3, &[])).unwrap();
+    client.write_all(&front_end_message(16, &(1_u64 << 16).to_le_bytes())).unwrap();
+    world.round();
+    let mut cost = |request, body: &[u8]| {
+        world.round();
+        assert_eq!(world.slot().own.account.credit(), QUANTUM, "the port is idle");
+        client.write_all(&front_end_message(request, body)).unwrap();
+        world.round();
+        assert!(world.is_connected());
+        QUANTUM.0 - world.slot().own.account.credit().0
+    };
+    // SET_STATUS, and SET_VRING_CALL without an eventfd, which changes the port's poller.
+    let [status, call] = [cost(39, &1_u64.to_le_bytes()), cost(13, &(1_u64 << 8).to_le_bytes())];
+    assert_eq!(call - status, 9, "{status}");
 }
