@@ -15,6 +15,7 @@ import (
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 
+	"softiov.io/kubernetes/internal/binding"
 	"softiov.io/kubernetes/internal/dra"
 	"softiov.io/kubernetes/internal/vfinfo"
 )
@@ -214,5 +215,37 @@ func TestDevicesOfOtherDriversAreLeftAlone(t *testing.T) {
 	answer := kubelet.prepare(mixed)
 	if answer.Error != "" || len(answer.Devices) != 1 || answer.Devices[0].DeviceName != "pf0vf1" {
 		t.Errorf("prepare: %v", answer)
+	}
+}
+
+// The way of a VF from a claim to the domain of a virtual machine: agent, CDI file, container, sidecar.
+func TestSidecarFindsTheVFsOfAPreparedClaim(t *testing.T) {
+	t.Parallel()
+	folder := shortFolder(t)
+	startHost(t, folder)
+	// Kubernetes makes a claim from a template under a name with random letters, and notes the pod's own name of it.
+	pair := claim("vm-nics-x7k2p", `"mac":"02:00:00:00:aa:02"`, "pf0vf0")
+	pair.Annotations = map[string]string{resourceapi.PodResourceClaimAnnotation: "nics"}
+	startAgent(t, folder, newKube(pair))
+	kubelet, _ := registerDRA(t, folder)
+	answer := kubelet.prepare(pair)
+	if answer.Error != "" {
+		t.Fatal(answer.Error)
+	}
+	container, err := inject(t, folder, answer.Devices[0].CdiDeviceIds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sidecar := binding.Sidecar{Name: binding.DefaultName, Environment: container.Process.Env, NetworkInfo: "/nonexistent"}
+	vmi := `{"spec":{"domain":{"devices":{"interfaces":[{"name":"nic","macAddress":"02:00:00:00:aa:02","binding":{"name":"softiov"}}]}},
+	  "networks":[{"name":"nic","resourceClaim":{"claimName":"nics","requestName":"request-0"}}],
+	  "resourceClaims":[{"name":"nics","resourceClaimTemplateName":"pair"}]}}`
+	domain, err := sidecar.Define([]byte(`<domain type="kvm"><os><type machine="q35">hvm</type></os></domain>`), []byte(vmi))
+	if err != nil || !strings.Contains(string(domain), "/run/softiov/template/nics/request-0/vf.sock") {
+		t.Errorf("%v, %s", err, domain)
+	}
+	mounted := func(mount oci.Mount) bool { return mount.Destination == "/run/softiov/template/nics/request-0" }
+	if !slices.ContainsFunc(container.Mounts, mounted) {
+		t.Errorf("the folder of the socket is not mounted: %+v", container.Mounts)
 	}
 }

@@ -58,7 +58,7 @@ func sidecar() *Sidecar {
 // define adds the VFs to a domain, and decodes the result.
 func define(t *testing.T, s *Sidecar, domain, vmi string) *libvirtxml.Domain {
 	t.Helper()
-	text, err := s.define([]byte(domain), []byte(vmi))
+	text, err := s.Define([]byte(domain), []byte(vmi))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,11 +104,11 @@ func TestEachFamilyGetsItsFormOfDevice(t *testing.T) {
 }
 
 func TestRepetitionReplacesTheDevices(t *testing.T) {
-	first, err := sidecar().define([]byte(plain), []byte(machine))
+	first, err := sidecar().Define([]byte(plain), []byte(machine))
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := sidecar().define(first, []byte(machine))
+	second, err := sidecar().Define(first, []byte(machine))
 	if err != nil || string(second) != string(first) {
 		t.Errorf("%v\n%s", err, second)
 	}
@@ -128,7 +128,7 @@ func TestMemoryBecomesShared(t *testing.T) {
 	} {
 		text := strings.Replace(plain, "<devices>", test.backing+"<devices>", 1)
 		if test.fault != "" {
-			if _, err := sidecar().define([]byte(text), []byte(machine)); err == nil || !strings.Contains(err.Error(), test.fault) {
+			if _, err := sidecar().Define([]byte(text), []byte(machine)); err == nil || !strings.Contains(err.Error(), test.fault) {
 				t.Errorf("%s: %v, want %q", test.name, err, test.fault)
 			}
 			continue
@@ -169,17 +169,17 @@ func TestUnfitInterfacesAreRefusedWithTheRemedy(t *testing.T) {
 		{"bad place", replace(`"bootOrder":2`, `"pciAddress":"01:00.0"`), "has not the form 0000:81:01.0"},
 		{"not JSON", replace(`{`, `[`), "invalid VirtualMachineInstance"},
 	} {
-		_, err := sidecar().define([]byte(plain), []byte(test.edit(machine)))
+		_, err := sidecar().Define([]byte(plain), []byte(test.edit(machine)))
 		if got := fmt.Sprint(err); test.want == "" && err != nil || !strings.Contains(got, test.want) {
 			t.Errorf("%s: %v, want %q", test.name, err, test.want)
 		}
 	}
-	if _, err := (&Sidecar{Name: "fast-nics"}).define([]byte(plain), []byte(machine)); err == nil ||
+	if _, err := (&Sidecar{Name: "fast-nics"}).Define([]byte(plain), []byte(machine)); err == nil ||
 		!strings.Contains(err.Error(), "under another name than fast-nics") {
 		t.Error(err)
 	}
 	i440fx := strings.Replace(plain, "q35", "pc-i440fx", 1)
-	if _, err := sidecar().define([]byte(i440fx), []byte(machine)); err == nil || !strings.Contains(err.Error(), "not a q35") {
+	if _, err := sidecar().Define([]byte(i440fx), []byte(machine)); err == nil || !strings.Contains(err.Error(), "not a q35") {
 		t.Error(err)
 	}
 }
@@ -189,7 +189,7 @@ func TestRequestWithSeveralVFsIsRefused(t *testing.T) {
 	several.Devices = append([]claims.Device{{VF: "pf0vf2", Socket: "/run/softiov/pf0vf2/vf.sock", Family: "82576", Requests: []string{"real"}}},
 		record.Devices...)
 	s := &Sidecar{Name: "softiov", Environment: environment(&several)}
-	if _, err := s.define([]byte(plain), []byte(machine)); err == nil || !strings.Contains(err.Error(), "has 2 VFs (pf0vf1, pf0vf2)") {
+	if _, err := s.Define([]byte(plain), []byte(machine)); err == nil || !strings.Contains(err.Error(), "has 2 VFs (pf0vf1, pf0vf2)") {
 		t.Error(err)
 	}
 }
@@ -204,7 +204,7 @@ func TestClaimThatExistsBeforeItsPodIsFound(t *testing.T) {
 		t.Error(path)
 	}
 	// The claim of a template is not the claim with the same name.
-	if _, err := sidecar().define([]byte(plain), []byte(vmi)); err == nil {
+	if _, err := sidecar().Define([]byte(plain), []byte(vmi)); err == nil {
 		t.Error("a claim from a template is taken for one that exists before its pod")
 	}
 }
@@ -224,14 +224,14 @@ func TestNetworkOfMultusHasTheSocketThatItsPluginReports(t *testing.T) {
 		t.Errorf("%+v", device)
 	}
 	s.NetworkInfo = "/nonexistent"
-	if _, err := s.define([]byte(plain), []byte(vmi)); err == nil || !strings.Contains(err.Error(), "downwardAPI: device-info") {
+	if _, err := s.Define([]byte(plain), []byte(vmi)); err == nil || !strings.Contains(err.Error(), "downwardAPI: device-info") {
 		t.Error(err)
 	}
 	if err := os.WriteFile(info, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.NetworkInfo = info
-	if _, err := s.define([]byte(plain), []byte(vmi)); err == nil || !strings.Contains(err.Error(), info) {
+	if _, err := s.Define([]byte(plain), []byte(vmi)); err == nil || !strings.Contains(err.Error(), info) {
 		t.Error(err)
 	}
 }

@@ -88,7 +88,7 @@ func (s *Sidecar) info(context.Context, *dynamicpb.Message) (*dynamicpb.Message,
 
 // onDefineDomain adds the VFs to the domain's XML.
 func (s *Sidecar) onDefineDomain(ctx context.Context, params *dynamicpb.Message) (*dynamicpb.Message, error) {
-	domain, err := s.define(bytesOf(params, "domainXML"), bytesOf(params, "vmi"))
+	domain, err := s.Define(bytesOf(params, "domainXML"), bytesOf(params, "vmi"))
 	if err != nil {
 		// The caller logs only the error's text.
 		err = fmt.Errorf("binding %s: %w", s.Name, err)
@@ -100,8 +100,8 @@ func (s *Sidecar) onDefineDomain(ctx context.Context, params *dynamicpb.Message)
 	return result, nil
 }
 
-// define returns the domain's XML with the VFs of the virtual machine.
-func (s *Sidecar) define(domainXML, vmiJSON []byte) ([]byte, error) {
+// Define returns the domain's XML with the VFs of the virtual machine.
+func (s *Sidecar) Define(domainXML, vmiJSON []byte) ([]byte, error) {
 	vmi, err := parseVMI(vmiJSON)
 	if err != nil {
 		return nil, err
