@@ -98,6 +98,7 @@ func TestValuesChangeTheManifests(t *testing.T) {
 		{"ports for the device plugin", agent(map[string]any{"devicePlugin": []any{"pf1", "pf2=softiov.io/fast"}}),
 			"--device-plugin=pf1,pf2=softiov.io/fast", "", ""},
 		{"no claims, no access to the API", agent(map[string]any{"dra": false, "devicePlugin": []any{"*"}}), "--dra=false", "ClusterRole", ""},
+		{"addresses of VFs differ by node", nil, "hostPath: {path: /etc/machine-id, type: File}", "", ""},
 		{"no metrics", agent(map[string]any{"metricsPort": 0}), "--control=", "--listen", ""},
 		{"another kubelet", map[string]any{"kubeletDir": "/var/snap/kubelet"}, "--registry-dir=/var/snap/kubelet/plugins_registry", "/var/lib/kubelet", ""},
 		{"labels of the node", agent(map[string]any{"nodeFeatures": true}), "--release=0.1.0", "", ""},

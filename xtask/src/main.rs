@@ -1,7 +1,7 @@
 //! The tasks of the project: `cargo xtask test` proves everything that can be proved on this machine,
 //! `cargo xtask explore` runs the property tests with new seeds, `cargo xtask soak` ends the host under guests hundreds
 //! of times, `cargo xtask simulate` simulates hosts that die, `cargo xtask prove` proves bounds, `cargo xtask attack` attacks it, `cargo xtask fuzz` fuzzes it, `cargo xtask bench` measures it beside its peers, `cargo xtask
-//! instructions` counts what the card spends on a frame, `cargo xtask deb` makes the Debian package, `cargo xtask tidy`
+//! instructions` counts what the card spends on a frame, `cargo xtask deb` makes the Debian package, `cargo xtask image` the container image, `cargo xtask tidy`
 //! checks the rules that the compiler does not know, `cargo xtask registers` writes the pages of the register tables.
 //!
 //! Plain cargo builds and runs the card itself.
@@ -12,6 +12,7 @@ mod bench;
 mod deb;
 mod explore;
 mod fuzz;
+mod image;
 mod instructions;
 mod metadata;
 mod prove;
@@ -54,6 +55,8 @@ enum XtaskCommand {
     Instructions(instructions::InstructionsArgs),
     /// Makes the Debian package of the command, its unit, manual and example configuration.
     Deb(deb::DebArgs),
+    /// Builds the container image of the host and the node agent for Kubernetes, without a container daemon.
+    Image(image::ImageArgs),
     /// Checks layering, lengths, unsafe code, licences and the other rules that the compiler does not check.
     Tidy(tidy::TidyArgs),
     /// Writes docs/REGISTERS.md and docs/AVF-REGISTERS.md from the register tables.
@@ -72,6 +75,7 @@ fn main() -> anyhow::Result<ExitCode> {
         XtaskCommand::Bench(options) => bench::run(&options),
         XtaskCommand::Instructions(options) => instructions::run(&options),
         XtaskCommand::Deb(options) => deb::run(&options),
+        XtaskCommand::Image(options) => image::run(&options),
         XtaskCommand::Registers => {
             registers::write()?;
             avf_registers::write()?;

@@ -67,7 +67,7 @@ pub(super) fn libraries(program: &[u8]) -> String {
 }
 
 /// Returns the text of the licences and notices of all crates that the program contains.
-pub(super) fn licences(root: &Path) -> Result<Vec<u8>> {
+pub(crate) fn licences(root: &Path) -> Result<Vec<u8>> {
     let mut tree = metadata::cargo();
     tree.args(["tree", "--package", "softiov", "--edges", "normal", "--prefix", "none", "--format", "{p}"]);
     let names = String::from_utf8(run_tool(tree.current_dir(root))?)?;

@@ -17,6 +17,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use crate::metadata;
+pub(crate) use made::licences;
 use tree::PackageTree;
 
 /// Arguments of `cargo xtask deb`.
@@ -60,15 +61,16 @@ pub(crate) fn run(options: &DebArgs) -> Result<ExitCode> {
 }
 
 /// Builds the program for release, and returns its path.
-fn build(root: &Path, target: &Path, triple: Option<&str>) -> Result<PathBuf> {
+pub(crate) fn build(root: &Path, target: &Path, triple: Option<&str>) -> Result<PathBuf> {
     let mut command = metadata::cargo();
     command.args(["build", "--release", "--locked", "--package", "softiov"]).current_dir(root);
     command.args(triple.into_iter().flat_map(|triple| ["--target", triple]));
-    ensure!(command.status()?.success(), "cannot build the program of the Debian package");
+    ensure!(command.status()?.success(), "cannot build the program");
     Ok(target.join(triple.unwrap_or_default()).join("release/softiov"))
 }
 
-fn version_of(root: &Path) -> Result<String> {
+/// Returns the version of the package `softiov`.
+pub(crate) fn version_of(root: &Path) -> Result<String> {
     let packages = metadata::members(&root.join("Cargo.toml"))?;
     let package = packages.into_iter().find(|package| package.name == "softiov");
     Ok(package.context("the workspace has no package softiov")?.version)

@@ -14,6 +14,8 @@ use super::tally::TestTally;
 const HOST_PROGRAM: &str = "SOFTIOV_HOST_PROGRAM";
 /// Softiov command that the stage `build` has built.
 const BUILT: &str = "target/debug/softiov";
+/// Folder of the node agent's Go module.
+const MODULE: &str = "kubernetes";
 /// Oldest release of Go that builds the agent, as in its `go.mod`. An older one would fetch it.
 const OLDEST_GO: u32 = 26;
 
@@ -53,7 +55,7 @@ pub(super) fn run(root: &Path) -> Result<TestTally> {
 }
 
 /// Returns the reason why Go programs cannot be built here, or `None` if they can.
-fn obstacle() -> Option<String> {
+pub(crate) fn obstacle() -> Option<String> {
     if !setup::in_path("go") || !setup::in_path("gofmt") {
         return Some(format!("`go` or `gofmt` is missing; install Go 1.{OLDEST_GO} or later"));
     }
@@ -71,7 +73,7 @@ fn is_old(version: &str) -> bool {
 }
 
 /// Returns a command of Go in a folder of the checkout.
-fn go(root: &Path, folder: &str, arguments: &[&str]) -> Command {
+pub(crate) fn go(root: &Path, folder: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new("go");
     command.args(arguments).current_dir(root.join(folder)).env("GOTOOLCHAIN", "local").stdin(Stdio::null());
     // The agent is a static program, which needs no C compiler.

@@ -5,10 +5,10 @@
 mod ahead;
 mod context;
 mod demo;
-mod kubernetes;
+pub(crate) mod kubernetes;
 pub(crate) mod process;
 mod results;
-mod setup;
+pub(crate) mod setup;
 mod stage;
 mod summary;
 pub(crate) mod tally;

@@ -62,7 +62,7 @@ const GUEST_TOOLS: [&str; 3] = ["apt-get", "apt-cache", "dpkg-deb"];
 
 /// Rust target of the static program. The test of that program names the remedy if the target is not
 /// available.
-const STATIC: &str = "x86_64-unknown-linux-musl";
+pub(crate) const STATIC: &str = "x86_64-unknown-linux-musl";
 
 /// Rust target without an operating system, for which the pure crates are built.
 pub(super) const BARE: &str = "x86_64-unknown-none";
@@ -95,12 +95,13 @@ fn add_targets() {
     }
 }
 
-/// Returns the reason why nothing can be built for [`BARE`], or `None` if it can.
-pub(super) fn bare_obstacle() -> Option<String> {
-    let found = Command::new("rustc").args(["--print", "target-libdir", "--target", BARE]).output();
+/// Returns the reason why nothing can be built for a target, or `None` if it can.
+pub(super) fn target_obstacle(target: &str) -> Option<String> {
+    let found = Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
     let folder = found.ok().and_then(|output| String::from_utf8(output.stdout).ok());
     let is_there = folder.is_some_and(|folder| Path::new(folder.trim()).is_dir());
-    (!is_there).then(|| format!("the toolchain has no libraries for {BARE}; run `rustup target add {BARE}`"))
+    (!is_there)
+        .then(|| format!("the toolchain has no libraries for {target}; run `rustup target add {target}`"))
 }
 
 fn reason(RequiredProgram { program, package, what }: &RequiredProgram, obstacle: &str) -> String {

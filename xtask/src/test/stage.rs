@@ -241,7 +241,7 @@ fn unit_tests(context: &TestWorkspace) -> Result<TestTally> {
 /// Builds the pure crates for a machine without an operating system. The attribute `no_std` alone would let a dependency use
 /// the standard library.
 fn no_std(context: &TestWorkspace) -> Result<TestTally> {
-    if let Some(obstacle) = setup::bare_obstacle() {
+    if let Some(obstacle) = setup::target_obstacle(setup::BARE) {
         return Ok(TestTally::skip(format!("{}: {obstacle}", TestStage::NoStd.title())));
     }
     let mut command = cargo(context, &format!("check --target {}", setup::BARE));

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/crane"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+const tag = "localhost/softiov:test"
+
+// agent builds the node agent as the image has it, and returns its path.
+func agent(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "softiov-node")
+	command := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", program, "./cmd/softiov-node")
+	command.Dir = "../.."
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	return program
+}
+
+// archived is a file of an image.
+type archived struct {
+	mode    int64
+	content []byte
+}
+
+// files returns the files of an image by path, without folders.
+func files(t *testing.T, image v1.Image) map[string]archived {
+	t.Helper()
+	found := map[string]archived{}
+	var archive bytes.Buffer
+	if err := crane.Export(image, &archive); err != nil {
+		t.Fatal(err)
+	}
+	reader := tar.NewReader(&archive)
+	for {
+		header, err := reader.Next()
+		if err == io.EOF {
+			return found
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if header.Uid != 0 || header.Gid != 0 {
+			t.Errorf("%s belongs to %d:%d", header.Name, header.Uid, header.Gid)
+		}
+		if header.Typeflag == tar.TypeDir {
+			continue
+		}
+		if header.Typeflag != tar.TypeReg {
+			t.Errorf("%s is no file", header.Name)
+		}
+		content, err := io.ReadAll(reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found["/"+header.Name] = archived{header.Mode, content}
+	}
+}
+
+// scan fails if the image has other files than the list, dynamic programs or no licence of a Go module.
+func scan(t *testing.T, image v1.Image, want []string) {
+	t.Helper()
+	found := files(t, image)
+	var names []string
+	for name, file := range found {
+		names = append(names, name)
+		if !isProgram(file.content) {
+			if file.mode != 0o644 {
+				t.Errorf("%s has mode %o", name, file.mode)
+			}
+			continue
+		}
+		if err := checkStatic(file.content); err != nil || file.mode != 0o755 {
+			t.Errorf("%s has mode %o: %v", name, file.mode, err)
+		}
+	}
+	slices.Sort(names)
+	if !slices.Equal(names, want) {
+		t.Errorf("the image has %q, want %q", names, want)
+	}
+	licences := string(found["/licences/modules.txt"].content)
+	for _, part := range []string{"===== k8s.io/client-go v", "===== google.golang.org/grpc v", "Apache License", "Redistribution and use in source and binary forms"} {
+		if !strings.Contains(licences, part) {
+			t.Errorf("the licences of the Go modules lack %q", part)
+		}
+	}
+}
+
+func load(t *testing.T, file string) v1.Image {
+	t.Helper()
+	image, err := tarball.ImageFromPath(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return image
+}
+
+func TestEqualFilesGiveEqualImages(t *testing.T) {
+	folder := t.TempDir()
+	var archives [2][]byte
+	var digests [2]string
+	for turn, order := range [][]string{{"/softiov-node", "/licences/LICENSE-MIT"}, {"/licences/LICENSE-MIT", "/softiov-node"}} {
+		out := filepath.Join(folder, "image.tar")
+		from := map[string]string{"/softiov-node": agent(t), "/licences/LICENSE-MIT": "../../../LICENSE-MIT"}
+		var arguments []string
+		for _, path := range order {
+			arguments = append(arguments, path+"="+from[path])
+		}
+		var err error
+		if digests[turn], err = run(arguments, settings{out: out, tag: tag, version: "1.2.3", modules: "/licences/modules.txt", source: "../.."}); err != nil {
+			t.Fatal(err)
+		}
+		if archives[turn], err = os.ReadFile(out); err != nil {
+			t.Fatal(err)
+		}
+		scan(t, load(t, out), []string{"/licences/LICENSE-MIT", "/licences/modules.txt", "/softiov-node"})
+	}
+	if digests[0] != digests[1] || !bytes.Equal(archives[0], archives[1]) {
+		t.Errorf("two builds differ: %s, %s", digests[0], digests[1])
+	}
+}
+
+func TestDynamicProgramIsRefused(t *testing.T) {
+	shell, err := os.ReadFile("/bin/sh")
+	if err != nil || checkStatic(shell) == nil {
+		t.Skip("this machine's /bin/sh is no dynamic program")
+	}
+	_, err = run([]string{"/sh=/bin/sh"}, settings{out: filepath.Join(t.TempDir(), "image.tar"), tag: tag})
+	if err == nil || !strings.Contains(err.Error(), "/sh: the program needs a dynamic linker") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestArgumentWithoutAPathIsRefused(t *testing.T) {
+	if _, err := run([]string{"softiov"}, settings{tag: tag}); err == nil || !strings.Contains(err.Error(), "/PATH=FILE") {
+		t.Errorf("%v", err)
+	}
+}
+
+// The guide pushes the archive with crane.
+func TestRegistryReturnsThePushedImage(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "image.tar")
+	digest, err := run([]string{"/licences/LICENSE-MIT=../../../LICENSE-MIT"}, settings{out: out, tag: tag})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	there := strings.TrimPrefix(server.URL, "http://") + "/softiov:1.2.3"
+	if output, err := exec.Command("go", "tool", "crane", "push", out, there).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	if got, err := crane.Digest(there); err != nil || got != digest {
+		t.Errorf("the registry has %s, %v; want %s", got, err, digest)
+	}
+}
+
+// `cargo xtask test --only kubernetes` gives the test the image of this checkout.
+func TestBuiltImageHasTwoProgramsAndLicences(t *testing.T) {
+	built := os.Getenv("SOFTIOV_IMAGE")
+	if built == "" {
+		t.Skip("SOFTIOV_IMAGE names no image; run cargo xtask image before")
+	}
+	image := load(t, built)
+	scan(t, image, []string{"/licences/LICENSE-APACHE", "/licences/LICENSE-MIT", "/licences/crates.txt",
+		"/licences/modules.txt", "/softiov", "/softiov-node"})
+	crates := string(files(t, image)["/licences/crates.txt"].content)
+	if !strings.Contains(crates, "===== serde ") || !strings.Contains(crates, "Permission is hereby granted") {
+		t.Error("the image lacks the licences of the crates of /softiov")
+	}
+}
