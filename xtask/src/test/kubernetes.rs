@@ -21,8 +21,6 @@ const OLDEST_GO: u32 = 26;
 
 /// Flags of every Go command: the build must not change go.mod or go.sum.
 const GO_FLAGS: &str = "-mod=readonly -buildvcs=false";
-/// Folder of the node agent's Go module.
-const MODULE: &str = "kubernetes";
 /// Folder of the module with staticcheck.
 const LINT_MODULE: &str = "kubernetes/tools/lint";
 /// Folder of the module that checks manifests of the guide against the types of other projects.
