@@ -38,7 +38,7 @@ pub enum HardwareThreadAction {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum VcpuState {
+pub(super) enum VcpuState {
     Blocked,
     Ready,
     /// The virtual CPU runs on its thread; `true` if it was woken since its step began.
@@ -48,8 +48,8 @@ enum VcpuState {
 #[derive(Debug)]
 pub(super) struct Vcpu {
     domain: DomainId,
-    home: HardwareThreadId,
-    state: VcpuState,
+    pub(super) home: HardwareThreadId,
+    pub(super) state: VcpuState,
     /// Remainder of the virtual CPU's preempted step.
     pub(super) unfinished: Option<PreemptedVcpuStep>,
     /// Thread that the virtual CPU last ran on, and that thread's count of worked cycles at the time.
@@ -128,38 +128,6 @@ impl<S: Scheduler> HostMachine<S> {
         self.vcpus.push(Vcpu { domain, home, state: VcpuState::Blocked, unfinished: None, last_run: None });
         self.scheduler.add_vcpu(home, vcpu, share);
         vcpu
-    }
-
-    /// Makes `vcpu` ready, or keeps it from blocking after its step. Returns a request to visit the virtual CPU's
-    /// thread, unless such a request is outstanding.
-    #[must_use]
-    pub fn wake(&mut self, vcpu: VcpuId, now: VirtualInstant) -> Option<ScheduledThreadVisit> {
-        let Vcpu { home, state, unfinished, .. } = &mut self.vcpus[vcpu.index()];
-        match state {
-            VcpuState::Ready => {
-                unfinished.iter_mut().for_each(|unfinished| unfinished.then = VcpuStepOutcome::Continue);
-                return None;
-            }
-            VcpuState::Running(woken) => {
-                *woken = true;
-                return None;
-            }
-            VcpuState::Blocked => *state = VcpuState::Ready,
-        }
-        let thread =
-            self.scheduler.choose_thread(*home, vcpu, |thread| self.threads[thread.index()].is_idle());
-        *home = thread;
-        self.scheduler.woken(thread, vcpu);
-        let found = &mut self.threads[thread.index()];
-        if matches!(found.current, Some(CurrentVcpuStep { took: EXECUTING, .. })) {
-            return None;
-        }
-        if found.visit_cycle.is_some() {
-            return self.preempt(thread, now);
-        }
-        let at = self.config.clock.start_of(found.position).max(now);
-        found.visit_cycle = Some(self.config.clock.cycle_at(at));
-        Some(ScheduledThreadVisit { thread, at })
     }
 
     /// Returns the action that a processor thread requires at `now`, the time of the requested visit.

@@ -59,7 +59,7 @@ pub use machine::{HardwareThreadAction, HostMachine, ScheduledThreadVisit};
 pub use processors::ProcessorConfig;
 pub use scheduler::{
     CreditScheduler, CreditSchedulerClocks, RoundRobinScheduler, Scheduler, SchedulingParameters,
-    SelectedScheduler, VcpuPriority,
+    SelectedScheduler, VcpuPriority, WakeCause,
 };
 pub use step::{VcpuStep, VcpuStepOutcome};
 

@@ -1,16 +1,59 @@
-//! Preempts and resumes steps of virtual CPUs, and advances the scheduler's clocks.
+//! Wakes virtual CPUs, preempts and resumes their steps, and advances the scheduler's clocks.
 
 use alloc::vec::Vec;
 
 use sim::VirtualInstant;
 
-use super::HardwareThreadId;
-use super::machine::{EXECUTING, HostMachine, ScheduledThreadVisit};
-use super::scheduler::Scheduler;
-use super::step::VcpuStep;
+use super::machine::{EXECUTING, HostMachine, ScheduledThreadVisit, Vcpu, VcpuState};
+use super::scheduler::{Scheduler, WakeCause};
+use super::step::{VcpuStep, VcpuStepOutcome};
 use super::thread::{CurrentVcpuStep, PreemptedVcpuStep};
+use super::{HardwareThreadId, VcpuId};
 
 impl<S: Scheduler> HostMachine<S> {
+    /// Makes `vcpu` ready, or keeps it from blocking after its step. Returns a request to visit the virtual CPU's
+    /// thread, unless such a request is outstanding.
+    #[must_use]
+    pub fn wake(&mut self, vcpu: VcpuId, now: VirtualInstant) -> Option<ScheduledThreadVisit> {
+        self.wake_by(vcpu, WakeCause::Interrupt, now)
+    }
+
+    /// Makes `vcpu` ready as [`HostMachine::wake`] does, for a cause that the scheduler takes into account.
+    #[must_use]
+    pub fn wake_by(
+        &mut self,
+        vcpu: VcpuId,
+        cause: WakeCause,
+        now: VirtualInstant,
+    ) -> Option<ScheduledThreadVisit> {
+        let Vcpu { home, state, unfinished, .. } = &mut self.vcpus[vcpu.index()];
+        match state {
+            VcpuState::Ready => {
+                unfinished.iter_mut().for_each(|unfinished| unfinished.then = VcpuStepOutcome::Continue);
+                return None;
+            }
+            VcpuState::Running(woken) => {
+                *woken = true;
+                return None;
+            }
+            VcpuState::Blocked => *state = VcpuState::Ready,
+        }
+        let thread =
+            self.scheduler.choose_thread(*home, vcpu, |thread| self.threads[thread.index()].is_idle());
+        *home = thread;
+        self.scheduler.woken(thread, vcpu, cause);
+        let found = &mut self.threads[thread.index()];
+        if matches!(found.current, Some(CurrentVcpuStep { took: EXECUTING, .. })) {
+            return None;
+        }
+        if found.visit_cycle.is_some() {
+            return self.preempt(thread, now);
+        }
+        let at = self.config.clock.start_of(found.position).max(now);
+        found.visit_cycle = Some(self.config.clock.cycle_at(at));
+        Some(ScheduledThreadVisit { thread, at })
+    }
+
     /// Returns the time of the next [`HostMachine::run_scheduler`] call. Returns `None` if the scheduler measures
     /// no time.
     #[inline]

@@ -5,6 +5,7 @@ use crate::calibrate::stored;
 use crate::catalogue::{ModelConstant, ModelSensitivity, Residual, SettingDefinition};
 use crate::experiment::{CONSTANT, PointRunError, PointRunInputs};
 use crate::experiments::topology;
+use crate::machine::quality::audio::PERIODS;
 use crate::machine::{ClientTraffic, ServerSetup, VcpuScheduling};
 use crate::value::ParameterValue;
 use driver::moderation::{AdaptiveModeration, BufferRedundancy, ModerationPolicy, interval_us};
@@ -32,6 +33,7 @@ const AIC_REDUNDANCY: &str = "aic_r_permille";
 const AIC_LOWEST: &str = "aic_lif_hz";
 const AIC_BUFFERS: &str = "aic_bufs";
 const SCHEDULING: &str = "scheduling";
+const AUDIO_PERIODS: &str = "audio_periods";
 const MEASURE: &str = "measure_ms";
 const WARM_UP: &str = "warm_up_ms";
 
@@ -104,6 +106,13 @@ fn runs() -> Vec<SettingDefinition> {
             "",
             "scheduler of guests that share a thread",
             &["round-robin", "credit"],
+        ),
+        setting(
+            AUDIO_PERIODS,
+            ParameterValue::Int(PERIODS.into()),
+            "",
+            "sample periods that the buffer of an audio device holds",
+            &[],
         ),
         setting(MEASURE, ParameterValue::Int(200), "ms", "measured virtual time", &[]),
         // The adaptive policy samples once a second, and a stream may need a few samples to reach its rate.
@@ -340,6 +349,15 @@ pub(crate) fn mtu(context: &PointRunInputs) -> Result<u16, PointRunError> {
 pub(crate) fn scheduling(context: &PointRunInputs) -> Result<VcpuScheduling, PointRunError> {
     let is_credit = context.settings.text(SCHEDULING)? == "credit";
     Ok(if is_credit { VcpuScheduling::Credit } else { VcpuScheduling::RoundRobin })
+}
+
+/// Returns the number of sample periods that the buffer of an audio device holds.
+pub(crate) fn audio_periods(context: &PointRunInputs) -> Result<u32, PointRunError> {
+    let value = context.settings.int(AUDIO_PERIODS)?;
+    u32::try_from(value)
+        .ok()
+        .filter(|periods| (2..=64).contains(periods))
+        .ok_or_else(|| PointRunError::Refused(format!("{AUDIO_PERIODS} is {value}; it must be from 2 to 64")))
 }
 
 /// Returns the length of the measured interval of a run.

@@ -8,7 +8,7 @@ use hypervisor::account::{CycleCategory, CycleConservationError, CycleUsage};
 use hypervisor::cost::{CostConstant, CostTable};
 use hypervisor::cpu::{
     HardwareThreadAction, HardwareThreadId, HostMachine, ScheduledThreadVisit, VcpuId, VcpuStep,
-    VcpuStepOutcome,
+    VcpuStepOutcome, WakeCause,
 };
 use hypervisor::domain::{DomainId, DomainKind};
 use sim::{EventKey, EventQueue, EventTrace, TraceLabel, VirtualDuration, VirtualInstant};
@@ -118,7 +118,12 @@ impl<E: Copy> SimulationCore<E> {
 
     /// Wakes a virtual CPU, and schedules the next step of its hardware thread.
     pub(crate) fn wake(&mut self, vcpu: VcpuId, now: VirtualInstant) {
-        let visit = self.processors.wake(vcpu, now);
+        self.wake_by(vcpu, WakeCause::Interrupt, now);
+    }
+
+    /// Wakes a virtual CPU as [`SimulationCore::wake`] does, for a cause that the scheduler takes into account.
+    pub(crate) fn wake_by(&mut self, vcpu: VcpuId, cause: WakeCause, now: VirtualInstant) {
+        let visit = self.processors.wake_by(vcpu, cause, now);
         self.expect(visit);
     }
 

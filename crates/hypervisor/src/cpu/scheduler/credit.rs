@@ -7,7 +7,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::{Scheduler, SchedulingParameters};
+use super::{Scheduler, SchedulingParameters, WakeCause};
 use crate::cpu::{HardwareThreadId, VcpuId};
 
 /// Credits per millisecond (Xen: 100 per tick of 10 ms).
@@ -168,9 +168,9 @@ impl Scheduler for CreditScheduler {
         threads.into_iter().find(|thread| self.may_run(vcpu, *thread) && is_idle(*thread)).unwrap_or(home)
     }
 
-    fn woken(&mut self, thread: HardwareThreadId, vcpu: VcpuId) {
+    fn woken(&mut self, thread: HardwareThreadId, vcpu: VcpuId, cause: WakeCause) {
         let account = &mut self.accounts[vcpu.index()];
-        if account.share.real_time {
+        if account.share.real_time && cause == WakeCause::Interrupt {
             account.priority = VcpuPriority::RealTime;
         } else if account.priority == VcpuPriority::Under {
             account.priority = VcpuPriority::Boost;

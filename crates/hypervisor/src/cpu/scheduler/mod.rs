@@ -36,6 +36,16 @@ impl Default for SchedulingParameters {
     }
 }
 
+/// Cause of a virtual CPU's wake-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WakeCause {
+    /// An interrupt or event for the virtual CPU is pending.
+    Interrupt,
+    /// A device model has answered the access for which the virtual CPU stood still. A virtual CPU of the real-time class
+    /// has no precedence then.
+    AccessDone,
+}
+
 /// Scheduler of virtual CPUs on all processor threads. A running virtual CPU is in no queue.
 pub trait Scheduler: Debug {
     /// Adds a processor thread to the scheduler.
@@ -56,7 +66,7 @@ pub trait Scheduler: Debug {
     }
 
     /// Queues `vcpu`, which was blocked and is now ready.
-    fn woken(&mut self, thread: HardwareThreadId, vcpu: VcpuId);
+    fn woken(&mut self, thread: HardwareThreadId, vcpu: VcpuId, cause: WakeCause);
 
     /// Queues `vcpu`, which ran for `cycles` and is still ready. If `preempted`, its step was interrupted and waits for
     /// the next turn.
@@ -131,8 +141,8 @@ impl Scheduler for SelectedScheduler {
         dispatch!(self, scheduler => scheduler.choose_thread(home, vcpu, is_idle))
     }
 
-    fn woken(&mut self, thread: HardwareThreadId, vcpu: VcpuId) {
-        dispatch!(self, scheduler => scheduler.woken(thread, vcpu));
+    fn woken(&mut self, thread: HardwareThreadId, vcpu: VcpuId, cause: WakeCause) {
+        dispatch!(self, scheduler => scheduler.woken(thread, vcpu, cause));
     }
 
     fn continues(&mut self, thread: HardwareThreadId, vcpu: VcpuId, cycles: u64, preempted: bool) {

@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::{Scheduler, SchedulingParameters};
+use super::{Scheduler, SchedulingParameters, WakeCause};
 use crate::cpu::{HardwareThreadId, VcpuId};
 
 /// Round-robin scheduler of virtual CPUs. A virtual CPU runs until it blocks or has used up its time slice; then the
@@ -48,7 +48,7 @@ impl Scheduler for RoundRobinScheduler {
         queue.ready.reserve(queue.members);
     }
 
-    fn woken(&mut self, thread: HardwareThreadId, vcpu: VcpuId) {
+    fn woken(&mut self, thread: HardwareThreadId, vcpu: VcpuId, _: WakeCause) {
         self.queues[thread.index()].ready.push_back(vcpu);
     }
 

@@ -4,7 +4,7 @@ use std::vec::Vec;
 
 use super::{
     CreditScheduler, CreditSchedulerClocks, RoundRobinScheduler, Scheduler, SchedulingParameters,
-    SelectedScheduler, VcpuPriority,
+    SelectedScheduler, VcpuPriority, WakeCause,
 };
 use crate::cpu::{HardwareThreadId, HostMachine, ProcessorConfig, VcpuId, VcpuStepOutcome};
 use sim::Frequency;
@@ -36,10 +36,10 @@ fn share(weight: u16) -> SchedulingParameters {
 #[test]
 fn scheduler_tick_debits_a_running_vcpu_and_ends_its_boost() {
     let (mut credit, ids) = credit(1, &[share(1), share(16)]);
-    credit.woken(FIRST, ids[1]);
+    credit.woken(FIRST, ids[1], WakeCause::Interrupt);
     assert_eq!(credit.pick(FIRST, 0), Some(ids[1]));
     credit.advance(10 * MS, |_| Some(ids[1]));
-    credit.woken(FIRST, ids[0]);
+    credit.woken(FIRST, ids[0], WakeCause::Interrupt);
     assert_eq!(credit.priority(ids[0]), VcpuPriority::Boost);
     assert!(credit.preempts(FIRST, ids[1]), "a vCPU woken with credits preempts");
     credit.continues(FIRST, ids[1], 1, true);
@@ -50,7 +50,7 @@ fn scheduler_tick_debits_a_running_vcpu_and_ends_its_boost() {
     assert_eq!((credit.priority(ids[0]), credit.priority(ids[1])), (VcpuPriority::Over, VcpuPriority::Under));
     assert!(credit.preempts(FIRST, ids[0]), "a vCPU with credits preempts one without");
     credit.blocked(FIRST, ids[0], 1);
-    credit.woken(FIRST, ids[0]);
+    credit.woken(FIRST, ids[0], WakeCause::Interrupt);
     assert_eq!(credit.priority(ids[0]), VcpuPriority::Over, "a vCPU without credits gets no boost");
 }
 
@@ -58,28 +58,31 @@ fn scheduler_tick_debits_a_running_vcpu_and_ends_its_boost() {
 fn real_time_vcpu_preempts_when_woken_even_without_credits() {
     let (mut credit, ids) =
         credit(1, &[SchedulingParameters { real_time: true, ..share(1) }, share(16), share(16)]);
-    credit.woken(FIRST, ids[0]);
+    credit.woken(FIRST, ids[0], WakeCause::Interrupt);
     credit.pick(FIRST, 0);
     (1..=20).for_each(|tick| credit.advance(tick * 10 * MS, |_| Some(ids[0])));
     credit.blocked(FIRST, ids[0], 1);
     assert_eq!(credit.priority(ids[0]), VcpuPriority::Over);
-    credit.woken(FIRST, ids[1]);
-    credit.woken(FIRST, ids[2]);
-    credit.woken(FIRST, ids[0]);
+    credit.woken(FIRST, ids[1], WakeCause::Interrupt);
+    credit.woken(FIRST, ids[2], WakeCause::Interrupt);
+    credit.woken(FIRST, ids[0], WakeCause::Interrupt);
     assert_eq!(credit.pick(FIRST, 200 * MS), Some(ids[0]));
+    credit.blocked(FIRST, ids[0], 1);
+    credit.woken(FIRST, ids[0], WakeCause::AccessDone);
+    assert_ne!(credit.pick(FIRST, 201 * MS), Some(ids[0]), "an answered access gives no precedence");
 }
 
 #[test]
 fn vcpus_of_equal_priority_alternate_by_time_slice() {
     let (mut credit, ids) = credit(1, &[share(1), share(1)]);
-    credit.woken(FIRST, ids[0]);
+    credit.woken(FIRST, ids[0], WakeCause::Interrupt);
     assert_eq!(credit.pick(FIRST, 0), Some(ids[0]));
     for now in [10, 20, 30] {
         credit.advance(now * MS, |_| Some(ids[0]));
         assert!(!credit.preempts(FIRST, ids[0]), "no virtual CPU is waiting");
     }
     let (mut credit, ids) = self::credit(1, &[share(1), share(1)]);
-    ids.iter().for_each(|vcpu| credit.woken(FIRST, *vcpu));
+    ids.iter().for_each(|vcpu| credit.woken(FIRST, *vcpu, WakeCause::Interrupt));
     let mut now = 0;
     let mut turns = Vec::new();
     for _ in 0..4 {
@@ -278,10 +281,10 @@ fn vcpu_credits_are_reset_to_zero_only_above_300() {
 fn vcpu_is_stolen_only_by_its_affine_or_first_thread() {
     let pinned = SchedulingParameters { affinity: 0, ..share(1) };
     let (mut credit, ids) = credit(2, &[pinned]);
-    credit.woken(FIRST, ids[0]);
+    credit.woken(FIRST, ids[0], WakeCause::Interrupt);
     assert!(!credit.could_steal(SECOND));
     credit.add_vcpu(SECOND, VcpuId(1), SchedulingParameters { affinity: 0b01, ..share(1) });
-    credit.woken(FIRST, VcpuId(1));
+    credit.woken(FIRST, VcpuId(1), WakeCause::Interrupt);
     assert!(credit.could_steal(SECOND), "the vCPU's first thread is the second");
     assert_eq!(credit.pick(SECOND, 0), Some(VcpuId(1)));
 }
@@ -291,10 +294,10 @@ fn round_robin_scheduler_sets_no_timer_and_steals_no_vcpu() {
     let mut round = SelectedScheduler::RoundRobin(RoundRobinScheduler::new(100));
     (0..2).for_each(|_| round.add_thread());
     round.add_vcpu(FIRST, VcpuId(0), SchedulingParameters { affinity: 0b11, ..share(1) });
-    round.woken(FIRST, VcpuId(0));
+    round.woken(FIRST, VcpuId(0), WakeCause::Interrupt);
     assert_eq!((round.due(), round.could_steal(SECOND), round.has_ready(FIRST)), (None, false, true));
     let (mut credit, ids) = credit(2, &[SchedulingParameters { affinity: 0b11, ..share(1) }]);
-    credit.woken(FIRST, ids[0]);
+    credit.woken(FIRST, ids[0], WakeCause::Interrupt);
     let credit = SelectedScheduler::Credit(credit);
     assert_eq!((credit.due(), credit.could_steal(SECOND)), (Some(10 * MS), true));
 }

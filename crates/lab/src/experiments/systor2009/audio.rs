@@ -5,7 +5,8 @@ use crate::experiment::{
     FigureKind, FigureScale, PointOutcome, PointRunError, PointRunInputs,
 };
 use crate::experiments::point::metric;
-use crate::machine::quality::audio::{AudioSetup, WORK, run};
+use crate::experiments::settings;
+use crate::machine::quality::audio::{ACCESSES, AudioSetup, WORK, run};
 use crate::named::Metrics;
 use crate::value::ParameterValue;
 use sim::VirtualDuration;
@@ -15,9 +16,11 @@ pub(super) const AUDIO: Experiment = Experiment {
     title: "Audio beside a busy service domain",
     shows: "Claimed: the credit scheduler, which charges a whole tick to the virtual CPU running at it, causes \
             occasional underruns of a player's device; a guest of a real-time class, run at once at its \
-            device's interrupt, has none. Guest and service domain share a processor. Calibrated: 2.47 \
-            underruns a second with the credit scheduler, ticks of 10 ms and weights of 1:16 (the player's \
-            work per period). Predicted: the rest. Not modelled: other guests, the guest's own kernel.",
+            device's interrupt, has few. Guest and service domain share a processor. The samples come from an \
+            emulated disk: at each access to it the guest stands still until the device model has answered, \
+            and then has no precedence. Calibrated: 2.47 underruns a second with the credit scheduler, ticks of \
+            10 ms and weights of 1:16 (the player's work per period). Predicted: the rest. Not modelled: other \
+            guests, the guest's own kernel.",
     axes: &[
         ExperimentAxis {
             name: "scheduler",
@@ -74,9 +77,10 @@ fn audio(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome,
         .ok_or_else(|| PointRunError::Refused(format!("tick_ms is {tick}; it must be from 1 to 30")))?;
     let weights = if at.axes.text("weights")? == "1:1" { (1, 1) } else { (1, 16) };
     let real_time = at.axes.text("scheduler")? == "realtime";
+    let periods = settings::audio_periods(context)?;
     let plan = |n| {
         let seed = context.seed.wrapping_add(n);
-        AudioSetup { real_time, tick_ms, weights, work: WORK, seed, span: SPAN }
+        AudioSetup { real_time, tick_ms, weights, work: WORK, periods, accesses: ACCESSES, seed, span: SPAN }
     };
     let rate = |n| run(&plan(n)).map(|underruns| underruns as f64 / SPAN.as_secs_f64());
     let rates: Result<Vec<f64>, _> = (0..RUNS).map(rate).collect();
