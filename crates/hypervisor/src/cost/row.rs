@@ -224,6 +224,8 @@ constants! {
     GrantCopy = "grant_copy" in Cycles,
     /// Cost of exchanging the ownership of a page.
     PageFlip = "page_flip" in Cycles,
+    /// Cost of exchanging the ownership of a further page in the same multicall.
+    PageFlipBatched = "page_flip_batched" in Cycles,
     /// Cost of copying bytes that are in the cache.
     CopyWarm = "copy_warm" in CyclesPerKilobyte,
     /// Cost of copying bytes that are not in the cache.
@@ -291,6 +293,8 @@ constants! {
     CutSegment = "cut_segment" in Cycles,
     /// Cost of refilling the kernel's TLB entries after a switch that flushed them.
     TlbKernel = "tlb_kernel" in Cycles,
+    /// Cost of TLB misses of a received segment, in a kernel with pages of 4 KB only.
+    TlbSegment = "tlb_segment" in Cycles,
     /// Cost of IP and TCP receive processing of an acknowledgement without payload.
     RxPureAck = "rx_pure_ack" in Cycles,
     /// Cycles that other virtual CPUs must run on a thread to displace all of a virtual CPU's state from the core's

@@ -87,7 +87,7 @@ const OTHER_RELATIONS: &[PublishedRelation] = &[
         metrics: &["throughput_mbps"],
         relation: PointRelation::Ratio,
         value: 1.35,
-        is_calibrated: false,
+        is_calibrated: true,
     },
 ];
 

@@ -1,6 +1,6 @@
 //! Costs of paravirtualized guests and of split drivers: hypercalls, events, grants, bridge, back end and front end.
 
-use super::source::{HARPERTOWN_CORE, NETBURST};
+use super::source::{HARPERTOWN_CORE, NETBURST, PAGE_OF_A_MULTICALL};
 use crate::cost::cell::{CostTableRow, estimate};
 use crate::cost::machine::MachineModel::{Harpertown, Modern, Nehalem, Opteron, Prestonia, Server2009};
 use crate::cost::row::CostConstant;
@@ -104,6 +104,14 @@ pub(super) const ROWS: &[CostTableRow] = &[
         ],
     },
     CostTableRow {
+        constant: CostConstant::PageFlipBatched,
+        cells: &[
+            (Nehalem, 900, (600, 1_500), Estimate, PAGE_OF_A_MULTICALL),
+            (Modern, 900, (600, 1_500), Estimate, PAGE_OF_A_MULTICALL),
+            (Prestonia, 1_800, (1_200, 3_000), Estimate, PAGE_OF_A_MULTICALL),
+        ],
+    },
+    CostTableRow {
         constant: CostConstant::Bridge,
         cells: &[
             estimate(Nehalem, 800, (600, 1_000)),
@@ -134,7 +142,7 @@ pub(super) const ROWS: &[CostTableRow] = &[
             estimate(Modern, 2_500, (1_500, 4_000)),
             (
                 Opteron,
-                1_780,
+                2_950,
                 (500, 6_000),
                 Fitted,
                 "1,602 Mb/s that Xen transmits over two ports (Willmann et al., HPCA 2007)",
@@ -148,7 +156,7 @@ pub(super) const ROWS: &[CostTableRow] = &[
             ),
             (
                 Prestonia,
-                3_600,
+                6_000,
                 (2_000, 9_000),
                 Fitted,
                 "750 Mb/s that a guest transmits at `base` (Menon et al., ATC 2006)",

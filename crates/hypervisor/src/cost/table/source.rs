@@ -24,3 +24,10 @@ pub(super) const FULL_REFILL: &str =
 /// Source of the working sets of machines whose cores refill from a large third-level cache.
 pub(super) const SHARED_CACHE: &str =
     "zero, because working sets stay in a third-level cache, and `switch_indirect` is the refill from there";
+
+/// Source of the cost of a page whose owner changes in a multicall with other pages.
+pub(super) const PAGE_OF_A_MULTICALL: &str = "engineering estimate: four entries of a multicall (new page, owner, machine address, page table) at half of `hypercall_pv` each, without a trap and a TLB flush of its own";
+
+/// Source of the TLB misses of machines whose second-level TLB holds the pages of a packet's path.
+pub(super) const LARGE_TLB: &str =
+    "zero, because a second-level TLB of 512 entries holds the pages that a packet touches";

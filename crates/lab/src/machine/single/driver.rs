@@ -60,6 +60,8 @@ struct DriverDomainVcpuStep<'a> {
     step: &'a mut VcpuStep,
     table: &'a CostTable,
     channel: PacketChannelOptions,
+    /// A page was exchanged in this step.
+    has_exchanged: bool,
 }
 
 impl DriverDomainVcpuStep<'_> {
@@ -71,7 +73,9 @@ impl DriverDomainVcpuStep<'_> {
         self.step.charge(category, self.table.bytes(CostConstant::CopyCold, bytes));
     }
 
-    /// Charges for passing a frame from a card over the bridge into a guest's page.
+    /// Charges for passing a frame from a card over the bridge into a guest's page. As in Xen's back end
+    /// (`net_rx_action`), the exchanges of a step are entries of one multicall. So the first pays for the trap and the TLB
+    /// flush too.
     fn receive(&mut self, frame: ModelFrame) {
         self.charge(CycleCategory::Driver, CostConstant::RxDriver, 1);
         self.charge(CycleCategory::Kernel, CostConstant::RxSkb, 1);
@@ -81,7 +85,9 @@ impl DriverDomainVcpuStep<'_> {
             self.charge(CycleCategory::Grant, CostConstant::GrantCopy, 1);
             self.copy(CycleCategory::Grant, TCP_HEADERS as u64 + frame.payload());
         } else {
-            self.charge(CycleCategory::Grant, CostConstant::PageFlip, 1);
+            let is_first = !core::mem::replace(&mut self.has_exchanged, true);
+            let cost = if is_first { CostConstant::PageFlip } else { CostConstant::PageFlipBatched };
+            self.charge(CycleCategory::Grant, cost, 1);
         }
     }
 
@@ -155,7 +161,8 @@ impl SingleCpuMachine {
     pub(super) fn execute_driver(&mut self, mut step: VcpuStep, core: &mut SingleCpuCore) {
         let table = &core.table;
         self.driver.upcall(&mut step, table);
-        let mut turn = DriverDomainVcpuStep { step: &mut step, table, channel: self.channel };
+        let channel = self.channel;
+        let mut turn = DriverDomainVcpuStep { step: &mut step, table, channel, has_exchanged: false };
         let mut called = self.hand_to_guests(&mut turn);
         called.extend(self.driver.done.drain(..));
         let kicked = self.hand_to_cards(&mut turn);

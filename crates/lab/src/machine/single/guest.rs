@@ -103,12 +103,35 @@ struct GuestVcpuStep<'a> {
     drive: CardDriver,
     /// The guest's network device offers segmentation, scatter-gather and checksums.
     offloads: bool,
-    /// Waking one of the guest's programs flushes the processor's TLB.
+    /// The kernel has pages of 4 KB only, none of them global: waking one of the guest's programs flushes the processor's
+    /// TLB, and a received segment misses it.
     flushes: bool,
     /// Rate at which the kernel copies a program's payload to send.
     send_copy: CostConstant,
     /// Maximum number of ring slots that the guest processes per step, direction and port.
     most: u32,
+}
+
+/// Way in which received frames reach a guest's pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FrameArrival {
+    /// A card writes frames to the guest's pages.
+    ByCard,
+    /// The driver domain exchanges pages, which a card has written.
+    Exchanged,
+    /// The driver domain copies frames to the guest's pages.
+    Copied,
+}
+
+impl FrameArrival {
+    /// Returns the rate at which the kernel copies payload to a program. A frame that the driver domain has just copied
+    /// is in the cache: 32 frames have 48 KB. What a card has written comes from memory.
+    fn copy(self) -> CostConstant {
+        match self {
+            Self::ByCard | Self::Exchanged => CostConstant::CopyCold,
+            Self::Copied => CostConstant::CopyWarm,
+        }
+    }
 }
 
 /// Frames that a guest sent over a port in one step.
@@ -160,12 +183,14 @@ impl GuestVcpuStep<'_> {
     }
 
     /// Takes the received frames of a stream and charges for their processing. Returns their number.
-    fn receive(&mut self, stream: &mut GuestStream, exchanges: bool) -> u32 {
+    fn receive(&mut self, stream: &mut GuestStream, arrival: FrameArrival) -> u32 {
         let count = self.most.min(stream.inbox.len() as u32);
         let segments: u32 = stream.inbox.drain(..count as usize).map(ModelFrame::segments).sum();
         self.driver(CostConstant::RxDriver, count);
-        if exchanges {
-            // A single call maps each received page and gives another page away.
+        if arrival == FrameArrival::Exchanged {
+            // Four entries of multicalls, at half a hypercall each: a multicall saves the traps, not the entries. Xen's
+            // front end maps the page and writes its machine address (`netif_poll`), and unmaps and releases another
+            // one (`network_alloc_rx_buffers`).
             self.charge(CycleCategory::Hypercall, CostConstant::HypercallPv, 2 * count);
         }
         self.charge(CycleCategory::Kernel, CostConstant::RxSkb, count);
@@ -173,8 +198,11 @@ impl GuestVcpuStep<'_> {
         self.charge(CycleCategory::Kernel, CostConstant::RxPureAck, count - segments);
         if segments > 0 {
             self.wake(CostConstant::RxWake, 1);
-            // A card has written the payload to memory.
-            self.copy(CostConstant::CopyCold, segments);
+            self.copy(arrival.copy(), segments);
+            if self.flushes {
+                // Between switches too: the pages of a segment's path do not fit the TLB together.
+                self.charge(CycleCategory::Refill, CostConstant::TlbSegment, segments);
+            }
         }
         stream.unacknowledged += segments;
         let acks = stream.unacknowledged / PER_ACK;
@@ -305,8 +333,12 @@ impl SingleCpuMachine {
     /// any frame was sent.
     fn exchange(&mut self, at: usize, port: usize, turn: &mut GuestVcpuStep) -> bool {
         let stream = &mut self.guests[at].streams[port];
-        let exchanges = self.drive == CardDriver::Xen && !self.channel.by_address;
-        let received = turn.receive(stream, exchanges);
+        let arrival = match self.drive {
+            CardDriver::Xen if self.channel.by_address => FrameArrival::Copied,
+            CardDriver::Xen => FrameArrival::Exchanged,
+            _ => FrameArrival::ByCard,
+        };
+        let received = turn.receive(stream, arrival);
         let window = if self.direction == PayloadDirection::Transmit { self.window } else { 0 };
         let room = match self.drive {
             CardDriver::Xen => RING - stream.requested,
