@@ -166,7 +166,7 @@ impl AudioMachine {
     fn finish_period(&mut self) {
         self.filled += 1;
         self.made += 1;
-        if self.made % PERIODS_PER_REQUEST == 0 {
+        if self.made.is_multiple_of(PERIODS_PER_REQUEST) {
             self.accesses_left = self.accesses;
         }
         let mean = self.mean.picos();
@@ -284,7 +284,7 @@ mod tests {
 
     /// Checks that a real-time guest whose virtual CPU never stands still has no underrun, whatever its weight.
     #[test]
-    fn real_time_audio_player_without_emulated_accesses_never_underruns() {
+    fn real_time_audio_without_emulated_accesses_never_underruns() {
         for tick_ms in [10, 1] {
             for weights in [(1, 16), (1, 1)] {
                 let setup = AudioSetup { real_time: true, accesses: 0, tick_ms, weights, ..SETUP };
