@@ -47,6 +47,8 @@ impl Pf {
         self.apply_rate(hal, vf);
         self.apply_enable(hal, vf);
         if was_quarantined {
+            self.retry_withheld(hal);
+            self.follow_vlans(hal);
             self.notify(hal, vf);
         }
     }

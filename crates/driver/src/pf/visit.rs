@@ -48,7 +48,8 @@ impl Pf {
         }
         self.turn = (self.turn + 1) % MAX_VFS as u8;
         if self.vlans.is_changed() {
-            self.retry_withheld(hal);
+            let look_ups = self.retry_withheld(hal);
+            visit.work.charge_changed(look_ups);
         }
         self.follow_vlans(hal);
         self.send_notices(hal);

@@ -4,9 +4,9 @@
 //!
 //! `policy` has the port VLAN, and `switch` the VLAN table.
 
-use super::Pf;
 use super::counters::MailboxRefusal;
 use super::switch::update;
+use super::{Pf, VfState};
 use crate::hal::Hal;
 use alloc::vec::Vec;
 use i82576::VfIndex;
@@ -68,23 +68,41 @@ impl Pf {
     }
 
     /// Makes VFs members of VLANs that they requested while no filter was left for them, until none is left again. The VF
-    /// with the fewest VLANs comes first.
-    pub(super) fn retry_withheld<H: Hal>(&mut self, hal: &mut H) {
+    /// with the fewest VLANs comes first, and a quarantined VF waits for its release. Returns the number of look-ups in the
+    /// shares, which grows by one for each VF and each joined VLAN, not for each withheld one.
+    pub(super) fn retry_withheld<H: Hal>(&mut self, hal: &mut H) -> usize {
         let mut shares = self.shares(FilterKind::Vlan);
-        let waits =
-            |vf: &VfIndex| self.state(*vf).policy.vlan.is_none() && !self.state(*vf).withheld.is_empty();
+        let waits = |vf: &VfIndex| {
+            let VfState { policy, withheld, monitor, .. } = self.state(*vf);
+            policy.vlan.is_none() && !withheld.is_empty() && monitor.quarantined().is_none()
+        };
         let mut waiting: Vec<VfIndex> = self.enabled_vfs().filter(waits).collect();
         waiting.sort_by_key(|vf| shares.used(*vf));
+        let mut look_ups = 0;
         for vf in waiting {
             let policy = self.state(vf).policy;
-            for vlan in self.state(vf).withheld.clone() {
-                let admits = shares.admits(vf, policy.quotas.vlan, self.vlans.members_of(vlan));
+            let allows = |vlan: &u16| policy.allows_vlan(*vlan);
+            // The answer for a VLAN without members, which is the same for all of them.
+            let mut admits_new = None;
+            let withheld: Vec<u16> = self.state(vf).withheld.iter().copied().filter(allows).collect();
+            for vlan in withheld {
+                if !policy.quotas.vlan.permits_more(shares.used(vf).into()) {
+                    break;
+                }
+                let members = self.vlans.members_of(vlan);
+                let known = admits_new.filter(|_| members.is_empty());
+                let admits = known.unwrap_or_else(|| {
+                    look_ups += 1;
+                    shares.admits(vf, policy.quotas.vlan, members)
+                });
+                admits_new = if members.is_empty() { Some(admits) } else { admits_new };
                 // A refused VLAN is withheld again.
-                if admits && policy.allows_vlan(vlan) && self.join_vlan(hal, vf, vlan).is_ok() {
-                    shares = self.shares(FilterKind::Vlan);
+                if admits && self.join_vlan(hal, vf, vlan).is_ok() {
+                    (shares, admits_new) = (self.shares(FilterKind::Vlan), None);
                 }
             }
         }
+        look_ups
     }
 
     /// Removes a VF from its VLANs if its port VLAN is to change. Remembers the VLANs that the VF requested.
@@ -101,19 +119,19 @@ impl Pf {
         self.vlans.leave_all(hal, vf);
     }
 
-    /// Applies a new policy to the VLANs that a VF requested under the `old` one.
+    /// Applies a new policy to the VLANs that a VF joined under the `old` one. Withheld VLANs stay so: the caller tries them
+    /// when the policies of all VFs are in force ([`Self::retry_withheld`]).
     pub(super) fn follow_vlan_policy<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, old: &VfPolicy) {
         let policy = self.state(vf).policy;
-        let own = self.vlans.of(vf).filter(|vlan| *vlan != 0 && old.vlan.is_none());
-        let asked: Vec<u16> = own.chain(self.state(vf).withheld.iter().copied()).collect();
+        let joined: Vec<u16> = self.vlans.of(vf).filter(|vlan| *vlan != 0 && old.vlan.is_none()).collect();
         if old.vlan != policy.vlan {
             self.apply_vlan(hal, vf);
         }
-        for vlan in asked {
+        for vlan in joined {
             if policy.vlan.is_none() && !policy.allows_vlan(vlan) {
                 self.vlans.leave(hal, vf, vlan);
             }
-            // A refused VLAN is withheld again.
+            // A refused VLAN is withheld.
             let _ = self.join_vlan(hal, vf, vlan);
         }
     }

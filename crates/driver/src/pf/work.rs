@@ -12,6 +12,8 @@ use units::WorkCost;
 
 /// Cost of the shares of a filter table, which the driver computes for a request of a filter.
 const SHARES: WorkCost = WorkCost(20);
+/// Cost of a look-up in the shares, in units.
+const LOOK_UP: usize = 2;
 
 impl MailboxMessageKind {
     /// Returns the cost of a request of this kind, without the driver's accesses to registers.
@@ -45,6 +47,17 @@ impl PfWork {
     pub(super) fn charge(&mut self, vf: VfIndex, cost: WorkCost) {
         let sum = &mut self.costs[vf.index()];
         *sum = *sum + cost;
+    }
+
+    /// Charges the VFs whose requests or resets have changed filters for look-ups in the shares of all VFs. They share the
+    /// cost.
+    pub(super) fn charge_changed(&mut self, look_ups: usize) {
+        let changed = u32::from(self.changed);
+        let count = changed.count_ones().max(1) as usize;
+        let share = WorkCost::of_units((look_ups * LOOK_UP).div_ceil(count));
+        for vf in VfIndex::all().filter(|vf| changed & vf.bit() != 0) {
+            self.charge(vf, share);
+        }
     }
 
     /// Calls `act` with access to the card, and charges a VF for the registers that it accesses.

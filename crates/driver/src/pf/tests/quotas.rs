@@ -1,6 +1,7 @@
 //! Tests quotas of filters: guaranteed shares, first-come entries, limits, and filters that become free.
 
 use super::{StoredRegisters, vf, with_mac};
+use crate::conduct::QuarantineCause;
 use crate::hal::Hal;
 use crate::pf::{MailboxRefusal, Pf};
 use i82576::MacAddress;
@@ -154,4 +155,47 @@ fn fixed_address_leaves_its_guaranteed_filter_to_others() {
     let policies: Vec<_> = (1..=7).map(|n| if n == 1 { with_mac(1) } else { fixed(n) }).collect();
     pf.set_policies(&mut hal, &policies).unwrap();
     assert_eq!((0..100).take_while(|mac| add_mac(&mut hal, &mut pf, 0, *mac).is_ok()).count(), 13);
+}
+
+#[test]
+fn quarantined_vf_takes_no_freed_filter_until_its_release() {
+    let (mut hal, mut pf) = pf(2);
+    assert_eq!(fill(&mut hal, &mut pf, 0, 1), 29);
+    assert_eq!(fill(&mut hal, &mut pf, 1, 101), 2);
+    pf.quarantine(&mut hal, vf(1), QuarantineCause::Administrator);
+    pf.set_vlan(&mut hal, vf(0), false, 5).unwrap();
+    pf.state_mut(vf(0)).withheld.clear();
+    pf.visit(&mut hal);
+    assert_eq!(vlans(&pf, 1), [101, 102], "103 stays withheld");
+    pf.release(&mut hal, vf(1));
+    assert_eq!(vlans(&pf, 1), [101, 102, 103]);
+}
+
+#[test]
+fn withheld_vlans_follow_policies_once_all_are_in_force() {
+    let (mut hal, mut pf) = pf(2);
+    let none = quota(FilterQuota { min: 0, max: 0 });
+    pf.set_policies(&mut hal, &[none, none]).unwrap();
+    assert_eq!(fill(&mut hal, &mut pf, 0, 1), 31);
+    let fixed = VfPolicy { vlan: Some(PortVlan { id: 7, qos: 0 }), ..none };
+    pf.set_policies(&mut hal, &[fixed, none]).unwrap();
+    let ten = quota(FilterQuota { min: 10, max: 0 });
+    pf.set_policies(&mut hal, &[none, ten]).unwrap();
+    assert_eq!(vlans(&pf, 0).len(), 21);
+    assert_eq!(fill(&mut hal, &mut pf, 1, 101), 10);
+}
+
+#[test]
+fn retry_of_withheld_vlans_costs_one_look_up_for_each_vf() {
+    let (mut hal, mut pf) = pf(8);
+    assert_eq!(fill(&mut hal, &mut pf, 0, 1), 31 - 7 * 2);
+    for n in 0..8 {
+        let first = 1_000 + u16::from(n) * 100;
+        (first..first + 40).for_each(|vlan| _ = join(&mut hal, &mut pf, n, vlan));
+        assert_eq!(pf.state(vf(n)).withheld.len(), 32);
+    }
+    assert_eq!(pf.retry_withheld(&mut hal), 8);
+    let one = quota(FilterQuota { min: 0, max: 1 });
+    pf.set_policies(&mut hal, &[one; 8]).unwrap();
+    assert_eq!(pf.retry_withheld(&mut hal), 0, "each VF has reached its limit");
 }
