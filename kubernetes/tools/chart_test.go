@@ -104,6 +104,8 @@ func TestValuesChangeTheManifests(t *testing.T) {
 		{"labels of the node", agent(map[string]any{"nodeFeatures": true}), "--release=0.1.0", "", ""},
 		{"no labels of the node", nil, "--control=", "features", ""},
 		{"CNI plugin", agent(map[string]any{"cniBinDir": "/opt/cni/bin"}), "command: [/softiov-node, install-cni, /opt/cni/bin]", "", ""},
+		{"CNI plugin without its agent", map[string]any{"stateDir": "/srv/softiov", "agent": map[string]any{"cniBinDir": "/opt/cni/bin"}},
+			"", "", "softiov-cni asks the agent in /var/lib/softiov"},
 		{"CNI plugin in a relative folder", agent(map[string]any{"cniBinDir": "bin"}), "", "", "cniBinDir"},
 		{"typing error", agent(map[string]any{"draa": true}), "", "", "draa"},
 		{"privilege that is none", agent(map[string]any{"claimsMay": []any{"vlan"}}), "", "", "claimsMay"},

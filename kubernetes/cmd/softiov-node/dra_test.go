@@ -144,6 +144,8 @@ func TestRefusedClaimNamesCauseAndChangesNothing(t *testing.T) {
 	admin.Status.Allocation.Devices.Results[0].AdminAccess = &yes
 	elsewhere := claim("elsewhere", "", "pf0vf1")
 	elsewhere.Status.Allocation.Devices.Results[0].Pool = "node-2"
+	climber := claim("climber", "", "pf0vf1")
+	climber.Annotations = map[string]string{resourceapi.PodResourceClaimAnnotation: "../../.."}
 	for _, test := range []struct {
 		claim *resourceapi.ResourceClaim
 		want  string
@@ -160,6 +162,7 @@ func TestRefusedClaimNamesCauseAndChangesNothing(t *testing.T) {
 		{byClass, "the claim sets 20, but its device class sets 10"},
 		{admin, "adminAccess is not supported"},
 		{elsewhere, "is of node node-2"},
+		{climber, "must be a DNS label; remove the annotation"},
 	} {
 		agentClaim := test.claim
 		t.Run(agentClaim.Name, func(t *testing.T) {

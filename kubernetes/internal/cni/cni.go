@@ -22,12 +22,19 @@ import (
 )
 
 const (
-	// DefaultAgent is the agent's socket of an installation by the chart.
-	DefaultAgent = "/var/lib/softiov/node/agent.sock"
 	// CommandVariable is the variable with the command. Only a CNI plugin's caller sets it.
 	CommandVariable = "CNI_COMMAND"
 	// deviceInfoVersion is the version of the device-info specification (Network Plumbing Working Group).
 	deviceInfoVersion = "1.1.0"
+)
+
+// The plugin runs as root of the node, and a tenant may write a network's configuration. So it chooses neither the agent that
+// is believed nor the folder that is written to. Tests change both.
+var (
+	// agentSocket is the agent's socket of an installation by the chart.
+	agentSocket = "/var/lib/softiov/node/agent.sock"
+	// deviceInfoFolder is the folder in which Multus looks for descriptions of devices (device-info specification).
+	deviceInfoFolder = "/var/run/k8s.cni.cncf.io/devinfo/cni"
 )
 
 // policyKeys are keys of sriov-cni. Here a policy is that of the claim or of the host.
@@ -37,9 +44,7 @@ var policyKeys = []string{"vlan", "vlanQoS", "vlanProto", "mac", "spoofchk", "tr
 type netConf struct {
 	types.NetConf
 	// DeviceID is the name of the VF, which Multus adds for a network with a resource.
-	DeviceID string `json:"deviceID"`
-	// Agent is the path of the agent's socket.
-	Agent         string `json:"agent"`
+	DeviceID      string `json:"deviceID"`
 	RuntimeConfig struct {
 		DeviceID string `json:"deviceID"`
 		// DeviceInfoFile is the file in which Multus looks for a description of the device.
@@ -84,7 +89,10 @@ func parse(text []byte) (*netConf, error) {
 		return nil, invalid("ipam is not supported: the guest has the address, not the pod; leave ipam out")
 	}
 	conf.DeviceID = cmp.Or(conf.DeviceID, conf.RuntimeConfig.DeviceID)
-	conf.Agent = cmp.Or(conf.Agent, DefaultAgent)
+	if file := conf.RuntimeConfig.DeviceInfoFile; file != "" && filepath.Dir(file) != deviceInfoFolder {
+		return nil, invalid("CNIDeviceInfoFile is %q, and must be a file in %s; declare the capability CNIDeviceInfoFile, and leave the file to Multus",
+			file, deviceInfoFolder)
+	}
 	return conf, nil
 }
 
@@ -107,7 +115,7 @@ func (c *netConf) find() (vfinfo.Info, error) {
 
 // status returns all VFs of the agent.
 func (c *netConf) status() ([]admin.VFStatus, error) {
-	all, err := admin.NewClient(c.Agent).Status()
+	all, err := admin.NewClient(agentSocket).Status()
 	if err != nil {
 		return nil, types.NewError(types.ErrTryAgainLater, err.Error(), "")
 	}
@@ -194,7 +202,18 @@ func writeDeviceInfo(path string, info vfinfo.Info) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("create the folder of device descriptions: %w", err)
 	}
-	if err := os.WriteFile(path, content, 0o644); err != nil {
+	// Another process may read the file meanwhile, and a link in its place must not be followed.
+	fresh := path + ".new"
+	_ = os.Remove(fresh)
+	file, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return fmt.Errorf("describe the device: %w", err)
+	}
+	_, err = file.Write(content)
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(fresh, path)
+	}
+	if err != nil {
 		return fmt.Errorf("describe the device: %w", err)
 	}
 	return nil

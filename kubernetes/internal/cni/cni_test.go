@@ -15,17 +15,21 @@ import (
 	"softiov.io/kubernetes/internal/vfinfo"
 )
 
+// Variables by which tests give the plugin's process an agent and a folder of descriptions.
+const testAgent, testFolder = "TEST_AGENT", "TEST_DEVICE_INFO"
+
 // TestMain lets the test's program be the plugin, as its caller runs it: a command in a variable, a configuration on
 // standard input.
 func TestMain(m *testing.M) {
 	if os.Getenv(CommandVariable) != "" {
+		agentSocket, deviceInfoFolder = os.Getenv(testAgent), os.Getenv(testFolder)
 		os.Exit(Main())
 	}
 	os.Exit(m.Run())
 }
 
-// startAgent starts a server with the status of two VFs, and returns its socket.
-func startAgent(t *testing.T) string {
+// startAgent starts a server with the status of two VFs.
+func startAgent(t *testing.T) {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "sc")
 	if err != nil {
@@ -48,7 +52,7 @@ func startAgent(t *testing.T) string {
 	})}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { server.Close() })
-	return socket
+	t.Setenv(testAgent, socket)
 }
 
 // call runs the plugin, and returns its standard output and whether it succeeded.
@@ -59,6 +63,7 @@ func call(t *testing.T, command, conf string) (string, bool) {
 		"CNI_COMMAND=" + command, "CNI_CONTAINERID=pod1", "CNI_NETNS=/var/run/netns/pod1", "CNI_IFNAME=net1", "CNI_PATH=/opt/cni/bin",
 		// The test's own namespace is not a pod's.
 		"CNI_NETNS_OVERRIDE=1",
+		testAgent + "=" + os.Getenv(testAgent), testFolder + "=" + os.Getenv(testFolder),
 	}
 	program.Stdin = strings.NewReader(conf)
 	var answer, faults bytes.Buffer
@@ -71,33 +76,35 @@ func call(t *testing.T, command, conf string) (string, bool) {
 }
 
 // conf returns a configuration with more keys.
-func conf(agent, version, keys string) string {
-	return `{"cniVersion":"` + version + `","name":"vfs","type":"softiov-cni","agent":"` + agent + `"` + keys + `}`
+func conf(version, keys string) string {
+	return `{"cniVersion":"` + version + `","name":"vfs","type":"softiov-cni"` + keys + `}`
 }
 
 func TestAddReportsTheSocketOfTheVF(t *testing.T) {
-	agent := startAgent(t)
-	answer, ok := call(t, "ADD", conf(agent, "1.1.0", `,"deviceID":"pf1vf0"`))
+	startAgent(t)
+	answer, ok := call(t, "ADD", conf("1.1.0", `,"deviceID":"pf1vf0"`))
 	want := `{"cniVersion":"1.1.0","interfaces":[{"mac":"02:00:00:00:00:01","name":"net1","sandbox":"/var/run/netns/pod1",` +
 		`"socketPath":"/run/softiov/pf1vf0/vf.sock"}]}`
 	if !ok || answer != want {
 		t.Errorf("%s, want %s", answer, want)
 	}
-	answer, ok = call(t, "ADD", conf(agent, "0.4.0", `,"runtimeConfig":{"deviceID":"pf1vf0"}`))
+	answer, ok = call(t, "ADD", conf("0.4.0", `,"runtimeConfig":{"deviceID":"pf1vf0"}`))
 	if !ok || !strings.Contains(answer, `"mac":"02:00:00:00:00:01"`) {
 		t.Error(answer)
 	}
 }
 
 func TestAddDescribesVirtioVFsForMultus(t *testing.T) {
-	agent := startAgent(t)
-	file := filepath.Join(t.TempDir(), "devinfo/cni/vfs.json")
+	startAgent(t)
+	folder := filepath.Join(t.TempDir(), "devinfo/cni")
+	t.Setenv(testFolder, folder)
+	file := filepath.Join(folder, "vfs.json")
 	for _, test := range []struct{ vf, want string }{
 		{"pf1vf0", ""},
 		{"pf2vf0", `{"type":"vhost-user","version":"1.1.0","vhost-user":{"mode":"client","path":"/run/softiov/pf2vf0/vf.sock"}}`},
 	} {
 		keys := `,"deviceID":"` + test.vf + `","runtimeConfig":{"CNIDeviceInfoFile":"` + file + `"}`
-		if answer, ok := call(t, "ADD", conf(agent, "1.1.0", keys)); !ok {
+		if answer, ok := call(t, "ADD", conf("1.1.0", keys)); !ok {
 			t.Fatal(answer)
 		}
 		content, err := os.ReadFile(file)
@@ -114,6 +121,22 @@ func TestAddDescribesVirtioVFsForMultus(t *testing.T) {
 	}
 }
 
+func TestConfigurationChoosesNoOtherFileOfTheNode(t *testing.T) {
+	startAgent(t)
+	folder := t.TempDir()
+	t.Setenv(testFolder, filepath.Join(folder, "devinfo"))
+	for _, file := range []string{"/preload", "/devinfo/../preload", "/devinfo/deeper/vf.json", "/devinfo"} {
+		keys := `,"deviceID":"pf2vf0","runtimeConfig":{"CNIDeviceInfoFile":"` + folder + file + `"}`
+		answer, ok := call(t, "ADD", conf("1.1.0", keys))
+		if ok || !strings.Contains(answer, "leavethefiletoMultus") {
+			t.Errorf("%s: %s", file, answer)
+		}
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
 func equal(one, other any) bool {
 	first, _ := json.Marshal(one)
 	second, _ := json.Marshal(other)
@@ -121,16 +144,16 @@ func equal(one, other any) bool {
 }
 
 func TestCheckComparesTheResultWithTheVF(t *testing.T) {
-	agent := startAgent(t)
+	startAgent(t)
 	result := func(mac, path string) string {
 		return `,"deviceID":"pf1vf0","prevResult":{"cniVersion":"1.1.0","interfaces":[{"name":"net1","mac":"` + mac + `",` +
 			`"sandbox":"/var/run/netns/pod1","socketPath":"` + path + `"}]}`
 	}
-	if answer, ok := call(t, "CHECK", conf(agent, "1.1.0", result("02:00:00:00:00:01", "/run/softiov/pf1vf0/vf.sock"))); !ok {
+	if answer, ok := call(t, "CHECK", conf("1.1.0", result("02:00:00:00:00:01", "/run/softiov/pf1vf0/vf.sock"))); !ok {
 		t.Error(answer)
 	}
 	for _, other := range []string{result("02:00:00:00:00:09", "/run/softiov/pf1vf0/vf.sock"), result("02:00:00:00:00:01", "/run/x.sock")} {
-		if answer, ok := call(t, "CHECK", conf(agent, "1.1.0", other)); ok || !strings.Contains(answer, "nointerfacenet1withVFpf1vf0") {
+		if answer, ok := call(t, "CHECK", conf("1.1.0", other)); ok || !strings.Contains(answer, "nointerfacenet1withVFpf1vf0") {
 			t.Error(answer)
 		}
 	}
@@ -138,21 +161,24 @@ func TestCheckComparesTheResultWithTheVF(t *testing.T) {
 
 // Reported for sriov-cni: pods that cannot end because DEL fails.
 func TestPodEndsWithoutAgentAndConfiguration(t *testing.T) {
+	t.Setenv(testAgent, "/nonexistent")
 	for _, keys := range []string{"", `,"deviceID":"pf1vf0"`, `,"vlan":5`} {
-		if answer, ok := call(t, "DEL", conf("/nonexistent", "1.1.0", keys)); !ok || answer != "" {
+		if answer, ok := call(t, "DEL", conf("1.1.0", keys)); !ok || answer != "" {
 			t.Errorf("%s: %s", keys, answer)
 		}
 	}
-	if answer, ok := call(t, "GC", conf("/nonexistent", "1.1.0", `,"cni.dev/valid-attachments":[]`)); !ok {
+	if answer, ok := call(t, "GC", conf("1.1.0", `,"cni.dev/valid-attachments":[]`)); !ok {
 		t.Error(answer)
 	}
 }
 
 func TestStatusIsThatOfTheAgent(t *testing.T) {
-	if answer, ok := call(t, "STATUS", conf(startAgent(t), "1.1.0", "")); !ok {
+	startAgent(t)
+	if answer, ok := call(t, "STATUS", conf("1.1.0", "")); !ok {
 		t.Error(answer)
 	}
-	if answer, ok := call(t, "STATUS", conf("/nonexistent", "1.1.0", "")); ok || !strings.Contains(answer, `"code":50`) {
+	t.Setenv(testAgent, "/nonexistent")
+	if answer, ok := call(t, "STATUS", conf("1.1.0", "")); ok || !strings.Contains(answer, `"code":50`) {
 		t.Error(answer)
 	}
 }
@@ -164,7 +190,7 @@ func TestVersionNamesThoseOfTheResult(t *testing.T) {
 }
 
 func TestRefusedNetworksNameCauseAndRemedy(t *testing.T) {
-	agent := startAgent(t)
+	startAgent(t)
 	for _, test := range []struct{ keys, want string }{
 		{"", "deviceIDismissing"},
 		{`,"deviceID":"pf7vf0"`, "thehosthasnoVFpf7vf0"},
@@ -172,11 +198,12 @@ func TestRefusedNetworksNameCauseAndRemedy(t *testing.T) {
 		{`,"deviceID":"pf1vf0","spoofchk":"off"`, "spoofchkisnotakey"},
 		{`,"deviceID":"pf1vf0","ipam":{"type":"host-local"}`, "ipamisnotsupported"},
 	} {
-		if answer, ok := call(t, "ADD", conf(agent, "1.1.0", test.keys)); ok || !strings.Contains(answer, test.want) {
+		if answer, ok := call(t, "ADD", conf("1.1.0", test.keys)); ok || !strings.Contains(answer, test.want) {
 			t.Errorf("%s: %s, want %s", test.keys, answer, test.want)
 		}
 	}
-	if answer, ok := call(t, "ADD", conf("/nonexistent", "1.1.0", `,"deviceID":"pf1vf0"`)); ok || !strings.Contains(answer, `"code":11`) {
+	t.Setenv(testAgent, "/nonexistent")
+	if answer, ok := call(t, "ADD", conf("1.1.0", `,"deviceID":"pf1vf0"`)); ok || !strings.Contains(answer, `"code":11`) {
 		t.Error(answer)
 	}
 }

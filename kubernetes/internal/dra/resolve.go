@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"softiov.io/kubernetes/internal/claims"
 	"softiov.io/kubernetes/internal/host"
@@ -30,6 +31,10 @@ func (d *Driver) resolve(claim *resourceapi.ResourceClaim, snapshot *inventory.S
 	record := &claims.Record{
 		UID: string(claim.UID), Namespace: claim.Namespace, Name: claim.Name,
 		PodClaim: claim.Annotations[resourceapi.PodResourceClaimAnnotation],
+	}
+	// The claim's user writes annotations, and this one becomes part of a path in containers.
+	if name := record.PodClaim; name != "" && len(validation.IsDNS1123Label(name)) > 0 {
+		return nil, fmt.Errorf("annotation %s is %q, and must be a DNS label; remove the annotation", resourceapi.PodResourceClaimAnnotation, name)
 	}
 	addresses := map[string]string{}
 	for _, result := range claim.Status.Allocation.Devices.Results {

@@ -42,7 +42,7 @@ type Writer struct {
 	Version string
 }
 
-// Run writes the file after each change, and removes it at the end of the context.
+// Run writes the file after each change, and removes it at the end of the context. A file that cannot be written is tried again.
 func (w *Writer) Run(ctx context.Context) error {
 	if err := os.MkdirAll(w.Folder, 0o755); err != nil {
 		return fmt.Errorf("create the folder of features: %w", err)
@@ -51,26 +51,31 @@ func (w *Writer) Run(ctx context.Context) error {
 	defer w.Watcher.Unsubscribe(changes)
 	defer w.remove(ctx)
 	var last map[string]string
+	// Changes of the host's VFs must not put off the renewal: without it NFD drops the labels.
+	written := time.Now()
 	for {
-		renew := true
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-changes:
-			renew = false
-		case <-time.After(renewal):
+		case <-time.After(time.Until(written.Add(renewal))):
 		}
 		snapshot := w.Watcher.Snapshot()
 		// Until the host's first answer, the labels of the agent before this one stay.
 		if !snapshot.Answered {
+			written = time.Now()
 			continue
 		}
 		next := Labels(&snapshot, w.Version)
-		if !renew && maps.Equal(last, next) {
+		if time.Since(written) < renewal && maps.Equal(last, next) {
 			continue
 		}
-		if err := w.write(next, time.Now().Add(lifetime)); err != nil {
-			return err
+		written = time.Now()
+		if err := w.write(next, written.Add(lifetime)); err != nil {
+			// VFs do not depend on labels. The next renewal tries again.
+			klog.FromContext(ctx).Error(err, "The node's labels are not renewed")
+			last = nil
+			continue
 		}
 		last = next
 	}
