@@ -3,7 +3,6 @@ package cni
 import (
 	"bytes"
 	"encoding/json"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -12,6 +11,7 @@ import (
 	"testing"
 
 	"softiov.io/kubernetes/internal/admin"
+	"softiov.io/kubernetes/internal/sockettest"
 	"softiov.io/kubernetes/internal/vfinfo"
 )
 
@@ -31,27 +31,15 @@ func TestMain(m *testing.M) {
 // startAgent starts a server with the status of two VFs.
 func startAgent(t *testing.T) {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "sc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(folder) })
-	socket := filepath.Join(folder, "agent.sock")
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
 	status := []admin.VFStatus{
 		{VF: "pf1vf0", Info: vfinfo.Info{VF: "pf1vf0", Protocol: vfinfo.VfioUser, Socket: "/run/softiov/pf1vf0/vf.sock", MAC: "02:00:00:00:00:01"}},
 		{VF: "pf2vf0", Info: vfinfo.Info{VF: "pf2vf0", Protocol: vfinfo.VhostUser, Socket: "/run/softiov/pf2vf0/vf.sock", MAC: "02:00:00:00:00:02"}},
 	}
-	server := &http.Server{Handler: http.HandlerFunc(func(answer http.ResponseWriter, _ *http.Request) {
+	socket := sockettest.Serve(t, func(answer http.ResponseWriter, _ *http.Request) {
 		if err := json.NewEncoder(answer).Encode(status); err != nil {
 			t.Error(err)
 		}
-	})}
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(func() { server.Close() })
+	})
 	t.Setenv(testAgent, socket)
 }
 

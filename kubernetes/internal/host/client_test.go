@@ -4,31 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"softiov.io/kubernetes/internal/sockettest"
 )
 
-// serve answers requests on a socket in a short folder.
+// serve answers requests, and returns a client.
 func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "sn")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(folder) })
-	socket := filepath.Join(folder, "control.sock")
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &http.Server{Handler: handler}
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(func() { server.Close() })
-	return NewClient(socket)
+	return NewClient(sockettest.Serve(t, handler))
 }
 
 func problem(answer http.ResponseWriter, status int, kind, detail string) {
