@@ -31,7 +31,8 @@ impl Nic {
     }
 
     /// Sends the pending announcements that are due. Returns true if some wait for the switch's tables, which the caller has to
-    /// make first, or for a round in which their VF has credit. An announcement is due when the rate of its VF permits a frame, as [`Nic::due`] then says.
+    /// make first, or for a round in which their VF has credit. An announcement is due when the rate of its VF permits a frame, as
+    /// [`Nic::due`] then says.
     #[cold]
     pub(crate) fn send_announcements<B: Bus, W: UplinkWire>(
         &mut self,

@@ -9,8 +9,9 @@ use plane::{ForwardingPlane, PortIndex, TransmitQueueId, UplinkWire};
 
 impl Nic {
     /// Visits every transmit ring that may hold a packet, while its VF has a share left ([`plane::shares`]), and forwards
-    /// up to `budget` frames of each. Returns `true` if a ring has more frames that may leave now. Drivers of visited rings send no notifications until
-    /// [`Nic::arm_rings`]. Frames that wait for their VF's rate may leave at [`Nic::due`].
+    /// up to `budget` frames of each. Sends announcements that are due first. Returns `true` if a ring has more frames that may leave
+    /// now. Drivers of visited rings send no notifications until [`Nic::arm_rings`]. Frames that wait for their VF's rate may leave
+    /// at [`Nic::due`].
     pub fn visit_ready<B: Bus, W: UplinkWire>(
         &mut self,
         plane: &mut ForwardingPlane<MAX_VFS>,
@@ -30,9 +31,12 @@ impl Nic {
         wire: &mut W,
         mut after_vf: impl FnMut(&mut ForwardingPlane<MAX_VFS>, &mut B),
     ) -> bool {
-        let (mut more, mut due) = (false, None);
         self.scratch.now = plane.now;
         plane.shares.begin_round();
+        self.due = None;
+        // Before the rings, which may spend the VF's credit in every round.
+        let mut more = !self.announcements.is_empty() && self.send_announcements(plane, bus, wire);
+        let mut due = self.due;
         for vf in 0..self.devices.len() {
             let port = PortIndex::of_field(vf as u32);
             self.devices[vf].continue_polls(port, bus);
@@ -63,9 +67,6 @@ impl Nic {
             after_vf(plane, bus);
         }
         self.due = due;
-        if !self.announcements.is_empty() {
-            more |= self.send_announcements(plane, bus, wire);
-        }
         self.give_back(plane, bus);
         self.send_delayed_interrupts(bus);
         more | self.flush_trunk()

@@ -47,9 +47,13 @@ fn announcements_keep_to_the_rate_of_their_vf() {
         machine.poll(micros * 1000);
     }
     assert!((18..=21).contains(&machine.wire.sent.len()), "{} announcements", machine.wire.sent.len());
+    let sent = machine.wire.sent.len();
     let due = machine.nic.due().expect("an announcement waits");
     machine.poll(due.as_nanos());
-    assert_eq!(machine.nic.due(), None);
+    assert_eq!(machine.wire.sent.len(), sent + 1);
+    // The transmit ring, which has no frame, is looked at when the rate permits one.
+    machine.poll(machine.nic.due().unwrap().as_nanos());
+    assert_eq!((machine.nic.due(), machine.wire.sent.len()), (None, sent + 1));
 }
 
 #[test]
@@ -66,6 +70,25 @@ fn announcements_are_charged_for_their_copies() {
     // An announcement costs some 120 units: the frame, and 2 for each of 59 VFs.
     assert!((23..=27).contains(&machine.wire.sent.len()), "{} announcements", machine.wire.sent.len());
     assert!(machine.poll_once(0, 64), "an announcement waits for credit");
+}
+
+#[test]
+fn announcement_leaves_beside_a_ring_that_stays_full() {
+    let mut machine = TestMachine::new(&[(false, MODERN)]);
+    machine.nic.set_rules(0, rules(vec![MacAddress(address(0))]));
+    machine.plane.shares.set_quantum(WorkCost(30));
+    let frame = datagram(0, 9, &[7; 1000]);
+    for round in 0..40 {
+        machine.finished(0);
+        while machine.send(0, NetHeader::default(), &frame, &[]) {}
+        if round == 20 {
+            machine.nic.announce(0, MacAddress(address(0)));
+        }
+        assert!(machine.poll_once(0, 64), "the ring has more frames than a round's credit pays for");
+    }
+    let (announced, others): (Vec<_>, Vec<_>) =
+        machine.wire.sent.iter().partition(|sent| **sent == request(address(0), false));
+    assert!(announced.len() == 1 && others.len() > 40, "{} and {}", announced.len(), others.len());
 }
 
 #[test]
