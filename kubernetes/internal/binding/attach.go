@@ -25,7 +25,7 @@ func attach(vmi *vmi, one vmiInterface, vfs []vfinfo.Info, networks *networkInfo
 	if err != nil {
 		return attachment{}, err
 	}
-	find := func() (vfinfo.Info, error) { return ofNetwork(network.Name, vfs, networks) }
+	find := func() (vfinfo.Info, error) { return ofNetwork(network.Name, networks) }
 	if network.ResourceClaim != nil {
 		find = func() (vfinfo.Info, error) { return ofClaim(vmi, network, vfs) }
 	}
@@ -69,8 +69,8 @@ func ofClaim(vmi *vmi, network vmiNetwork, vfs []vfinfo.Info) (vfinfo.Info, erro
 	}
 }
 
-// ofNetwork returns the VF that CNI plugins report for a network, or the container's only VF.
-func ofNetwork(network string, vfs []vfinfo.Info, networks *networkInfo) (vfinfo.Info, error) {
+// ofNetwork returns the VF that CNI plugins report for a network.
+func ofNetwork(network string, networks *networkInfo) (vfinfo.Info, error) {
 	for _, reported := range networks.Interfaces {
 		device := reported.DeviceInfo
 		if reported.Network != network || device == nil || device.VhostUser == nil {
@@ -79,9 +79,6 @@ func ofNetwork(network string, vfs []vfinfo.Info, networks *networkInfo) (vfinfo
 		return vfinfo.Info{
 			Protocol: vfinfo.VhostUser, Socket: device.VhostUser.Path, VMMListens: device.VhostUser.Mode == "server", MAC: reported.MAC,
 		}, nil
-	}
-	if len(vfs) == 1 && vfs[0].Claim == "" {
-		return vfs[0], nil
 	}
 	return vfinfo.Info{}, fmt.Errorf("no VF is known for network %s: give the network a resourceClaim, or a "+
 		"NetworkAttachmentDefinition of type softiov-cni and the binding downwardAPI: device-info", network)

@@ -167,6 +167,8 @@ func TestUnfitInterfacesAreRefusedWithTheRemedy(t *testing.T) {
 		{"place of a real card", replace(`"name":"real","binding"`, `"name":"real","pciAddress":"0000:01:00.0","binding"`), "a root port of its own"},
 		{"ACPI index of a real card", replace(`"name":"real","binding"`, `"name":"real","acpiIndex":7,"binding"`), "acpiIndex is not supported"},
 		{"bad place", replace(`"bootOrder":2`, `"pciAddress":"01:00.0"`), "has not the form 0000:81:01.0"},
+		{"place with more text", replace(`"bootOrder":2`, `"pciAddress":"0000:81:01.0z"`), "0000:81:01.0z has not the form"},
+		{"one VF twice", replace(`"requestName":"real"`, `"requestName":"fast"`), "interface real has the VF of interface fast; give each"},
 		{"not JSON", replace(`{`, `[`), "invalid VirtualMachineInstance"},
 	} {
 		_, err := sidecar().Define([]byte(plain), []byte(test.edit(machine)))

@@ -2,7 +2,7 @@ package binding
 
 import (
 	"fmt"
-	"strings"
+	"regexp"
 
 	"libvirt.org/go/libvirtxml"
 
@@ -31,13 +31,16 @@ func addVFs(text []byte, attachments []attachment) ([]byte, error) {
 	if domain.Devices == nil {
 		domain.Devices = &libvirtxml.DomainDeviceList{}
 	}
+	interfaces := map[string]string{}
 	for i := range attachments {
-		add := addVfioUser
-		if attachments[i].vf.Protocol == vfinfo.VhostUser {
-			add = addVhostUser
+		one := &attachments[i]
+		// A VF has one client: QEMU would wait for the second connection without a word.
+		if other, taken := interfaces[one.vf.Socket]; taken {
+			return nil, fmt.Errorf("interface %s has the VF of interface %s; give each a VF of its own", one.Name, other)
 		}
-		if err := add(domain, &attachments[i]); err != nil {
-			return nil, fmt.Errorf("interface %s: %w", attachments[i].Name, err)
+		interfaces[one.vf.Socket] = one.Name
+		if err := addVF(domain, one); err != nil {
+			return nil, fmt.Errorf("interface %s: %w", one.Name, err)
 		}
 	}
 	marshalled, err := domain.Marshal()
@@ -45,6 +48,18 @@ func addVFs(text []byte, attachments []attachment) ([]byte, error) {
 		return nil, fmt.Errorf("encode the domain: %w", err)
 	}
 	return []byte(marshalled), nil
+}
+
+// addVF adds a VF in the form of its protocol.
+func addVF(domain *libvirtxml.Domain, a *attachment) error {
+	switch a.vf.Protocol {
+	case vfinfo.VhostUser:
+		return addVhostUser(domain, a)
+	case vfinfo.VfioUser:
+		return addVfioUser(domain, a)
+	default:
+		return fmt.Errorf("VF %s has the protocol %q, which this version does not know; update the sidecar", a.vf.VF, a.vf.Protocol)
+	}
 }
 
 // shareMemory makes the guest's memory a file that the VMM shares with the host. A domain with huge pages and no source
@@ -139,15 +154,20 @@ func queuePairs(domain *libvirtxml.Domain, a *attachment) uint {
 	return min(processors, maxQueuePairs)
 }
 
+// pciForm is the form of a PCI address, as KubeVirt's.
+var pciForm = regexp.MustCompile(`^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[01][0-9a-fA-F]\.[0-7]$`)
+
 // pciAddress returns the address of a device in the guest, or nil if libvirt chooses one.
 func pciAddress(text string) (*libvirtxml.DomainAddress, error) {
 	if text == "" {
 		return nil, nil
 	}
-	var domain, bus, slot, function uint
-	if read, err := fmt.Sscanf(text, "%x:%x:%x.%x", &domain, &bus, &slot, &function); err != nil || read != 4 ||
-		strings.Count(text, ":") != 2 {
+	if !pciForm.MatchString(text) {
 		return nil, fmt.Errorf("pciAddress %s has not the form 0000:81:01.0", text)
+	}
+	var domain, bus, slot, function uint
+	if _, err := fmt.Sscanf(text, "%x:%x:%x.%x", &domain, &bus, &slot, &function); err != nil {
+		return nil, fmt.Errorf("pciAddress %s: %w", text, err)
 	}
 	return &libvirtxml.DomainAddress{
 		PCI: &libvirtxml.DomainAddressPCI{Domain: &domain, Bus: &bus, Slot: &slot, Function: &function},
