@@ -122,13 +122,19 @@ func (c *netConf) status() ([]admin.VFStatus, error) {
 	return all, nil
 }
 
-// add reports the VF's socket as an interface of the pod.
-func add(args *skel.CmdArgs) error {
+// described returns a call's configuration and the description of its VF.
+func described(args *skel.CmdArgs) (*netConf, vfinfo.Info, error) {
 	conf, err := parse(args.StdinData)
 	if err != nil {
-		return err
+		return nil, vfinfo.Info{}, err
 	}
 	info, err := conf.find()
+	return conf, info, err
+}
+
+// add reports the VF's socket as an interface of the pod.
+func add(args *skel.CmdArgs) error {
+	conf, info, err := described(args)
 	if err != nil {
 		return err
 	}
@@ -143,11 +149,7 @@ func add(args *skel.CmdArgs) error {
 
 // check compares the result of add with the VF as it is now.
 func check(args *skel.CmdArgs) error {
-	conf, err := parse(args.StdinData)
-	if err != nil {
-		return err
-	}
-	info, err := conf.find()
+	conf, info, err := described(args)
 	if err != nil {
 		return err
 	}
