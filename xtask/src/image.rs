@@ -50,6 +50,8 @@ pub(crate) fn build(options: &ImageArgs) -> Result<()> {
     };
     let agent = folder.join("softiov-node");
     let mut command = kubernetes::go(&root, "kubernetes", &["build", "-trimpath", "-ldflags=-s -w", "-o"]);
+    // As the host program is, whatever machine builds the image.
+    command.env("GOOS", "linux").env("GOARCH", "amd64");
     succeed(command.arg(&agent).arg("./cmd/softiov-node"))?;
     let crates = folder.join("crates.txt");
     fs::write(&crates, deb::licences(&root)?)?;
