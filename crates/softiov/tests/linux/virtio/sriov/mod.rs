@@ -117,6 +117,8 @@ pub(crate) fn vfs_go_and_return_under_traffic(world: &mut LinuxTestbed) -> Resul
 pub(crate) fn pf_has_more_than_seven_vfs(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
     with_nodes(world, |nodes| {
         let [a, b] = nodes.nodes();
+        // The PF's folder is found and has this limit, so the limit is what refuses.
+        a.check_total(FIRST_VFS)?;
         a.guest().check_fails(&SriovNode::enabling(FIRST_VFS + 1))?;
         let theirs = b.containers(1)?;
         a.enable(FIRST_VFS)?;

@@ -144,6 +144,11 @@ impl SriovNode {
         format!("{ENTER} && echo {vfs} > sriov_numvfs && [ $(cat sriov_numvfs) = {vfs} ]")
     }
 
+    /// Checks the number of VFs that the PF has at most.
+    pub(super) fn check_total(&self, vfs: usize) -> Result<()> {
+        self.guest.check(&format!("{ENTER} && [ $(cat sriov_totalvfs) = {vfs} ]")).map(drop)
+    }
+
     /// Enables the first VFs of the PF by sysfs. Disables all with 0, and then removes the containers.
     pub(super) fn enable(&self, vfs: usize) -> Result<()> {
         self.guest.check(&Self::enabling(vfs))?;
