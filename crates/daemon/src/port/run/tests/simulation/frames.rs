@@ -12,6 +12,8 @@ const MAGIC: [u8; 8] = *b"SoftIOV~";
 const STAMP: usize = 8 + 20;
 /// EtherType of IPv4 (IEEE 802).
 const IPV4: [u8; 2] = [0x08, 0x00];
+/// EtherType of a tag (802.1Q).
+pub(super) const TAG: [u8; 2] = [0x81, 0x00];
 /// Bytes of the headers of IPv4 and UDP.
 const UDP: usize = 20 + 8;
 
@@ -99,6 +101,8 @@ impl FrameStamp {
         let payload = match frame.get(12..14) {
             Some(kind) if *kind == ETHERTYPE => 14,
             Some(kind) if *kind == IPV4 => 14 + UDP,
+            // No policy of the simulation gives a guest a tag.
+            Some(kind) if *kind == TAG => return Err("a tagged frame".to_owned()),
             _ => return Ok(None),
         };
         let stamp = frame.get(payload..).and_then(Self::of_payload);
@@ -114,7 +118,7 @@ impl FrameStamp {
     }
 
     fn byte(&self, at: usize) -> u8 {
-        (self.number as usize * 31 + usize::from(self.from) * 7 + at) as u8
+        (self.number as usize * 31 + self.changes as usize * 13 + usize::from(self.from) * 7 + at) as u8
     }
 }
 

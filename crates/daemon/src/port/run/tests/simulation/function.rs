@@ -2,7 +2,7 @@
 //! vhost-user.
 
 use super::host::SimulatedHost;
-use super::hostile::HostileGuest;
+use super::hostile::{HostileGuest, Misdeeds};
 use i82576::MacAddress;
 use std::cell::RefCell;
 use std::fmt::Debug;
@@ -47,8 +47,8 @@ pub(super) trait SimulatedFunction: Debug {
     /// Checks that the host has not ended the connection. Returns false if the host has died, and the driver has to connect again.
     fn check_connection(&mut self) -> Result<bool, String>;
 
-    /// Does a number of misdeeds. The driver is of no use afterwards.
-    fn misbehave(&mut self, random: &mut fastrand::Rng, guest: HostileGuest, misdeeds: usize);
+    /// Tries a number of misdeeds, and returns those that it has done. The driver is of no use afterwards.
+    fn misbehave(&mut self, random: &mut fastrand::Rng, guest: HostileGuest, misdeeds: usize) -> Misdeeds;
 
     /// Returns a copy of the guest's memory.
     fn memory(&self) -> Vec<u8>;

@@ -5,7 +5,7 @@ use super::families::{SimulatedFamily, configured_mac};
 use super::frames::{self, FrameStamp};
 use super::function::{GuestPlace, LONGEST, SimulatedFunction};
 use super::host::SimulatedHost;
-use super::hostile::{self, FORGED, HostileGuest};
+use super::hostile::{self, FORGED, HostileGuest, Misdeeds};
 use super::vf::SimulatedVf;
 use super::virtio::SimulatedVirtio;
 use crate::config::file::CardFamily;
@@ -67,7 +67,9 @@ pub(super) struct SimulatedGuest {
     pub(super) received: Vec<u64>,
     /// Number of frames that were received again after a death of the host.
     pub(super) repeated: u64,
-    /// Number of events by which frames of the guest may be lost: it came, went, or was reset.
+    /// Number of received frames that hostile guests have sent in their own name.
+    pub(super) hostile_frames: u64,
+    /// Number of events by which frames of the guest may be lost: it came, went, was reset, or is hostile.
     pub(super) disturbances: u64,
     /// True if the guest is hostile until its VMM ends.
     is_hostile: bool,
@@ -87,6 +89,7 @@ impl SimulatedGuest {
             numbers: BTreeMap::new(),
             received: vec![0; families.len()],
             repeated: 0,
+            hostile_frames: 0,
             disturbances: 0,
             is_hostile: false,
             receiving: false,
@@ -151,16 +154,15 @@ impl SimulatedGuest {
         self.is_hostile
     }
 
-    /// Does a number of misdeeds, if the guest is attached, and returns their number. The guest is hostile from now on.
-    pub(super) fn misbehave(&mut self, seed: u64, misdeeds: usize) -> u64 {
+    /// Tries a number of misdeeds, if the guest is attached, and returns those that it has done. The guest is hostile from now on.
+    pub(super) fn misbehave(&mut self, seed: u64, misdeeds: usize) -> Misdeeds {
         let (index, changes) = (self.place.index, self.place.host.borrow().policies.changes());
         let guest = HostileGuest { index, guests: self.families.len() as u16, changes };
-        let Some(function) = &mut self.function else { return 0 };
+        let Some(function) = &mut self.function else { return Misdeeds::default() };
         self.disturbances += 1;
         self.is_hostile = true;
         self.place.host.borrow_mut().hostile_lives[usize::from(index)] = self.life;
-        function.misbehave(&mut fastrand::Rng::with_seed(seed), guest, misdeeds);
-        misdeeds as u64
+        function.misbehave(&mut fastrand::Rng::with_seed(seed), guest, misdeeds)
     }
 
     /// Sends a frame to another guest. Returns false if the ring is full or the link is down.
@@ -230,14 +232,14 @@ impl SimulatedGuest {
 
     /// Checks a received frame: for this guest, whole, once, in order.
     fn check(&mut self, frame: &[u8]) -> Result<(), String> {
-        let Some(stamp) = self.read_stamp(frame)? else { return Ok(()) };
+        let Some(stamp) = self.read_stamp(frame)? else {
+            self.hostile_frames += 1;
+            return Ok(());
+        };
         if stamp.to != self.place.index {
             return Err(self.fault(&format!("received {stamp:?}")));
         }
         let from = usize::from(stamp.from);
-        if !self.place.host.borrow().policies.may_pass(from, self.index(), stamp.changes) {
-            return Err(self.fault(&format!("received {stamp:?} against the policy in force")));
-        }
         let may_repeat = self.families[from].of_card() == CardFamily::Virtio;
         let numbers = self.numbers.entry(stamp.from).or_default();
         let added = numbers.add(stamp, may_repeat, self.place.deaths());
@@ -247,8 +249,8 @@ impl SimulatedGuest {
         Ok(())
     }
 
-    /// Reads the stamp of a received frame. Returns `None` for a frame of another kind, and for a frame that a hostile guest has
-    /// sent in its own name: it sends what it likes.
+    /// Reads the stamp of a received frame, and checks names and policies. Returns `None` for a frame that a hostile guest has sent
+    /// in its own name: it sends what it likes, but not in a foreign VLAN.
     fn read_stamp(&self, frame: &[u8]) -> Result<Option<FrameStamp>, String> {
         let host = self.place.host.borrow();
         let sender = hostile::sender(frame);
@@ -261,8 +263,13 @@ impl SimulatedGuest {
             Ok(Some(stamp)) if Some(stamp.from.into()) != sender => {
                 Err(self.fault(&format!("received {stamp:?} of {sender:?}")))
             }
+            Ok(Some(stamp)) if !host.policies.may_pass(stamp.from.into(), self.index(), stamp.changes) => {
+                Err(self.fault(&format!("received {stamp:?} against the policy in force")))
+            }
+            Ok(Some(stamp)) => Ok(Some(stamp).filter(|stamp| stamp.life > hostile_life)),
             Err(wrong) if hostile_life == 0 => Err(self.fault(&wrong)),
-            stamp => Ok(stamp.ok().flatten().filter(|stamp| stamp.life > hostile_life)),
+            Ok(None) if hostile_life == 0 => Err(self.fault("received a frame that no guest sends")),
+            Err(_) | Ok(None) => Ok(None),
         }
     }
 
@@ -287,6 +294,15 @@ impl SimulatedGuest {
             self.watchdog = self.now() + LINK_DOWN;
         }
         Ok(is_connected)
+    }
+
+    /// Checks that a guest whose link the administrator has disabled sees it down. A virtio guest sees its VMM's link.
+    pub(super) fn check_link(&self) -> Result<(), String> {
+        let policy = self.place.host.borrow().policies.of(self.index());
+        if self.is_attached() && !self.is_hostile && policy.is_disabled && self.link {
+            return Err(self.fault("sees a link that the administrator has disabled"));
+        }
+        Ok(())
     }
 
     /// Checks that the guest's memory has no byte of a frame for another guest.

@@ -8,7 +8,6 @@ use crate::control::status::PortStatus;
 use crate::port::clients::slot::OfferedFunction;
 use crate::port::moments::death::{self, ProcessDeath};
 use crate::port::policy_update::{PortPolicyUpdate, VfPolicyUpdate};
-use crate::settings::VfSettings;
 use host::worker::ThreadlessWorkers;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
@@ -280,14 +279,14 @@ impl SimulatedHost {
     pub(super) fn set_policy(&mut self, vf: usize, policy: SimulatedPolicy) -> Result<(), String> {
         let old = self.policies.of(vf);
         self.policies.begin(vf, policy);
-        let changed = self.change_settings(vf, policy);
-        let settings = self.settings.ports[0].vfs[vf].layers.effective::<VfSettings>().unwrap();
-        let in_force = if policy.is_in(&settings) { policy } else { old };
-        self.policies.end(vf, in_force);
-        changed
+        let kept = self.change_settings(vf, policy)?;
+        self.policies.end(vf, if kept { policy } else { old });
+        Ok(())
     }
 
-    fn change_settings(&mut self, vf: usize, policy: SimulatedPolicy) -> Result<(), String> {
+    /// Changes the settings of a VF. Returns false if the host has died before the state file keeps them: then the old ones are in
+    /// force, and else the new ones, also in a successor.
+    fn change_settings(&mut self, vf: usize, policy: SimulatedPolicy) -> Result<bool, String> {
         let mut next = self.settings.clone();
         next.ports[0].vfs[vf].layers.change(policy.settings(), false);
         next.resolve().unwrap();
@@ -296,7 +295,7 @@ impl SimulatedHost {
         let update = PortPolicyUpdate { policy: port.policy, vfs: vfs.collect() };
         let refused = |why| format!("the port refuses {policy:?} of VF {vf}: {why}");
         let Some(checked) = self.ask(|answer| PortThreadCommand::Check(update.clone(), answer)) else {
-            return Ok(());
+            return Ok(false);
         };
         checked.map_err(refused)?;
         next.keep(&self.settings).map_err(|error| error.to_string())?;
@@ -304,9 +303,9 @@ impl SimulatedHost {
         match self.ask(|answer| PortThreadCommand::ApplyPolicies(update, Vec::new(), answer)) {
             Some(applied) => {
                 self.settings = next;
-                applied.map_err(refused)
+                applied.map_err(refused).map(|()| true)
             }
-            None => Ok(()),
+            None => Ok(true),
         }
     }
 

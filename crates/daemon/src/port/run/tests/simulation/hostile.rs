@@ -3,7 +3,7 @@
 //! theirs, no request without an answer.
 
 use super::families::configured_mac;
-use super::frames::FrameStamp;
+use super::frames::{self, FrameStamp};
 use super::policies::PolicyModel;
 use i82576::MacAddress;
 
@@ -34,6 +34,21 @@ pub(super) struct HostileGuest {
     pub(super) guests: u16,
     /// Number of changes of policies until now.
     pub(super) changes: u32,
+}
+
+/// Numbers of misdeeds that a guest has done.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Misdeeds {
+    pub(super) all: u64,
+    /// Number of forged frames that the guest's driver has put into a ring.
+    pub(super) forged: u64,
+}
+
+impl Misdeeds {
+    pub(super) fn add(&mut self, other: Self) {
+        self.all += other.all;
+        self.forged += other.forged;
+    }
 }
 
 /// Misdeed of a hostile guest.
@@ -93,8 +108,8 @@ impl HostileGuest {
         let mac = |guest: u16| configured_mac(guest.into());
         let mut frame = stamp.frame(mac(to), mac(from), random.usize(60..1400));
         if let Some(vlan) = tag {
-            // 802.1Q: the tag is behind the addresses.
-            frame.splice(12..12, [[0x81, 0x00], vlan.to_be_bytes()].concat());
+            // The tag is behind the addresses (802.1Q).
+            frame.splice(12..12, [frames::TAG, vlan.to_be_bytes()].concat());
         }
         frame
     }
@@ -102,7 +117,7 @@ impl HostileGuest {
 
 /// Returns true if policy permits a guest to receive a forged frame.
 pub(super) fn may_arrive(stamp: FrameStamp, to: usize, policies: &PolicyModel) -> bool {
-    stamp.number == TAGGED && policies.may_pass(stamp.from.into(), to, stamp.changes)
+    stamp.number == TAGGED && policies.may_pass_tagged(stamp.from.into(), to, stamp.changes)
 }
 
 /// Returns the guest that has sent a frame, by its source address.

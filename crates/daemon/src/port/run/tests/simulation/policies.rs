@@ -38,20 +38,30 @@ impl SimulatedPolicy {
     }
 }
 
+/// Numbers of changes at which frames from one VF to another could pass last.
+#[derive(Debug, Clone, Copy, Default)]
+struct LastOpen {
+    any: u32,
+    /// The same for frames with a tag, which only a port VLAN replaces; 0 for never.
+    tagged: u32,
+}
+
 /// Policies of all VFs, and the time since which each two of them are apart. Time is counted in changes of policies.
 #[derive(Debug)]
 pub(super) struct PolicyModel {
     in_force: Vec<SimulatedPolicy>,
     /// Number of changes that have begun or ended.
     changes: u32,
-    /// Number of changes at which frames between two VFs could pass last.
-    open: Vec<Vec<u32>>,
+    /// Number of changes at which frames between two VFs could pass last, and at which they could pass by one port VLAN.
+    open: Vec<Vec<LastOpen>>,
 }
 
 impl PolicyModel {
     pub(super) fn new(vfs: usize) -> Self {
         let in_force = vec![SimulatedPolicy::default(); vfs];
-        Self { in_force, changes: 0, open: vec![vec![0; vfs]; vfs] }
+        let mut model = Self { in_force, changes: 1, open: vec![vec![LastOpen::default(); vfs]; vfs] };
+        model.note_open();
+        model
     }
 
     pub(super) fn changes(&self) -> u32 {
@@ -86,7 +96,8 @@ impl PolicyModel {
         for (from, row) in self.open.iter_mut().enumerate() {
             for (to, open) in row.iter_mut().enumerate() {
                 if self.in_force[from].connects(self.in_force[to]) {
-                    *open = self.changes;
+                    open.any = self.changes;
+                    open.tagged = if self.in_force[from].vlan == 0 { open.tagged } else { self.changes };
                 }
             }
         }
@@ -94,7 +105,12 @@ impl PolicyModel {
 
     /// Returns true if a frame that was sent at this number of changes may have passed since.
     pub(super) fn may_pass(&self, from: usize, to: usize, sent: u32) -> bool {
-        self.open[from][to] >= sent
+        self.open[from][to].any >= sent
+    }
+
+    /// Returns true if a frame with a tag that was sent at this number of changes may have passed since, untagged.
+    pub(super) fn may_pass_tagged(&self, from: usize, to: usize, sent: u32) -> bool {
+        self.open[from][to].tagged >= sent
     }
 }
 
@@ -111,4 +127,9 @@ fn frame_may_pass_if_two_vfs_were_connected_after_it_was_sent() {
     assert!(model.may_pass(0, 1, early) && !model.may_pass(0, 1, late));
     model.begin(1, SimulatedPolicy::default());
     assert!(model.may_pass(0, 1, late), "the new policy may be in force already");
+    assert!(!model.may_pass_tagged(0, 1, early), "no port VLAN has replaced a tag");
+    model.begin(0, apart);
+    model.end(0, apart);
+    model.end(1, apart);
+    assert!(model.may_pass_tagged(0, 1, late));
 }

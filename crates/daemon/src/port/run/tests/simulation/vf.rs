@@ -1,7 +1,7 @@
 //! VF of the 82576 or of an AVF as a guest's function: our VF driver on the vfio-user client.
 
 use super::function::{AnnouncedEvents, GuestPlace, LONGEST, SimulatedFunction, WatchedLink};
-use super::hostile::{HostileGuest, Misdeed};
+use super::hostile::{HostileGuest, Misdeed, Misdeeds};
 use super::thread::SimulatedThread;
 use driver::any_vf::{AnyVfConfig, AnyVfLinkStatus};
 use driver::vf::{TxOffload, VfInterruptCause};
@@ -116,17 +116,20 @@ impl SimulatedFunction for SimulatedVf {
         }
     }
 
-    fn misbehave(&mut self, random: &mut fastrand::Rng, guest: HostileGuest, misdeeds: usize) {
+    fn misbehave(&mut self, random: &mut fastrand::Rng, guest: HostileGuest, misdeeds: usize) -> Misdeeds {
+        let mut done = Misdeeds::default();
         let base = self.hal.memory().base();
         for _ in 0..misdeeds {
+            done.all += 1;
             match Misdeed::draw(random, guest, (base, MEMORY)) {
                 Misdeed::Register { offset, value } => self.hal.write(offset, value),
                 Misdeed::Memory { offset, bytes } => self.hal.dma_write(base + offset, &bytes),
-                Misdeed::Forge(frame) => drop(self.send(&frame)),
+                Misdeed::Forge(frame) => done.forged += u64::from(self.send(&frame)),
                 // A card that a hostile guest has broken may refuse.
                 Misdeed::Reset => drop(self.hal.reset()),
             }
         }
+        done
     }
 
     fn memory(&self) -> Vec<u8> {

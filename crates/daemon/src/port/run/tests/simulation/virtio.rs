@@ -2,7 +2,7 @@
 //! host, and continues its rings.
 
 use super::function::{AnnouncedEvents, GuestPlace, LONGEST, SimulatedFunction, WatchedLink};
-use super::hostile::{HostileGuest, Misdeed};
+use super::hostile::{HostileGuest, Misdeed, Misdeeds};
 use super::thread::SimulatedThread;
 use i82576::MacAddress;
 use std::fmt;
@@ -109,19 +109,25 @@ impl SimulatedFunction for SimulatedVirtio {
         Ok(!is_gone)
     }
 
-    fn misbehave(&mut self, random: &mut fastrand::Rng, guest: HostileGuest, misdeeds: usize) {
+    fn misbehave(&mut self, random: &mut fastrand::Rng, guest: HostileGuest, misdeeds: usize) -> Misdeeds {
+        let mut done = Misdeeds::default();
         let memory = self.net.memory().len();
         for _ in 0..misdeeds {
             match Misdeed::draw(random, guest, (0, memory)) {
                 Misdeed::Memory { offset, bytes } => {
+                    done.all += 1;
                     self.net.memory().write(offset, &bytes).expect("the offset is inside");
                     self.net.flush();
                 }
-                Misdeed::Forge(frame) => drop(self.send(&frame)),
+                Misdeed::Forge(frame) => {
+                    let sent = u64::from(self.send(&frame));
+                    done.add(Misdeeds { all: sent, forged: sent });
+                }
                 // A virtio device has its registers in the VMM.
                 Misdeed::Register { .. } | Misdeed::Reset => {}
             }
         }
+        done
     }
 
     fn memory(&self) -> Vec<u8> {

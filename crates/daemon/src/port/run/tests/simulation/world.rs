@@ -4,6 +4,7 @@ use super::families::SimulatedFamily;
 use super::function::LONGEST;
 use super::guest::SimulatedGuest;
 use super::host::SimulatedHost;
+use super::hostile::Misdeeds;
 use super::life::{SimulatedAction, SimulatedLife, SimulatedStep};
 use super::oracles::{self, FrameAccount};
 use super::policies::SimulatedPolicy;
@@ -40,8 +41,7 @@ pub(super) struct SimulationSummary {
     accounts: u64,
     /// Number of frames that the port has lost and counted.
     lost: u64,
-    /// Number of misdeeds of hostile guests.
-    misdeeds: u64,
+    misdeeds: Misdeeds,
     time: Duration,
 }
 
@@ -54,7 +54,7 @@ impl SimulationSummary {
         self.repeated += one.repeated;
         self.accounts += one.accounts;
         self.lost += one.lost;
-        self.misdeeds += one.misdeeds;
+        self.misdeeds.add(one.misdeeds);
         self.time += one.time;
     }
 }
@@ -64,7 +64,7 @@ impl fmt::Display for SimulationSummary {
         let Self { rounds, deaths, hand_overs, frames, repeated, accounts, lost, misdeeds, time } = self;
         write!(f, "{} seconds, {rounds} rounds, {deaths} deaths, {hand_overs} hand-overs, ", time.as_secs())?;
         write!(f, "{frames} frames, {repeated} repeated, {lost} counted losses, {accounts} accounts, ")?;
-        write!(f, "{misdeeds} misdeeds")
+        write!(f, "{} misdeeds, {} of them forged frames", misdeeds.all, misdeeds.forged)
     }
 }
 
@@ -79,8 +79,7 @@ pub(super) struct SimulatedWorld {
     accounts: u64,
     /// Number of frames that are lost and counted.
     lost: u64,
-    /// Number of misdeeds of hostile guests.
-    misdeeds: u64,
+    misdeeds: Misdeeds,
     /// Number of deaths and changes of policies whose resets all guests have noticed.
     noticed: u64,
     /// Descriptors of the process before the host was opened.
@@ -101,7 +100,7 @@ impl SimulatedWorld {
             account: None,
             accounts: 0,
             lost: 0,
-            misdeeds: 0,
+            misdeeds: Misdeeds::default(),
             noticed: 0,
             descriptors,
         }
@@ -143,7 +142,8 @@ impl SimulatedWorld {
             }
             SimulatedAction::SetPolicy { guest, policy } => self.set_policy(guest, policy)?,
             SimulatedAction::Misbehave { guest, misdeeds } => {
-                self.misdeeds += self.guests[guest].misbehave(step.seed, misdeeds);
+                let done = self.guests[guest].misbehave(step.seed, misdeeds);
+                self.misdeeds.add(done);
             }
             SimulatedAction::Nothing => {}
         }
@@ -201,13 +201,7 @@ impl SimulatedWorld {
             self.rest()?;
             status = self.host.borrow_mut().status();
         }
-        if self.guests.iter().any(SimulatedGuest::is_hostile) {
-            self.account = None;
-            return self.check_holdings(&status);
-        }
-        let of_guests: u64 = self.guests.iter().map(|guest| guest.disturbances).sum();
-        let disturbances = self.disturbances() + of_guests;
-        let account = FrameAccount::read(&self.guests, disturbances, &status);
+        let account = FrameAccount::read(&self.guests, self.disturbances(), &status);
         if let Some(earlier) = &self.account
             && let Some(lost) = account.check(earlier)?
         {
@@ -215,6 +209,14 @@ impl SimulatedWorld {
             self.lost += lost;
         }
         self.account = Some(account);
+        // Every guest has taken its frames, so none is left of a hostile guest that has ended.
+        let is_hostile = self.guests.iter().map(SimulatedGuest::is_hostile);
+        self.host
+            .borrow_mut()
+            .hostile_lives
+            .iter_mut()
+            .zip(is_hostile)
+            .for_each(|(life, is_hostile)| *life *= u32::from(is_hostile));
         self.check_holdings(&status)
     }
 
@@ -222,6 +224,7 @@ impl SimulatedWorld {
         let host = self.host.borrow();
         oracles::check_policies(&host.policies, status)?;
         oracles::check_holdings(&host, &self.guests, self.descriptors)?;
+        self.guests.iter().try_for_each(SimulatedGuest::check_link)?;
         self.guests.iter().try_for_each(SimulatedGuest::check_memory)
     }
 
