@@ -75,6 +75,12 @@ impl BlockingWorker {
         started.into_iter().map(|(worker, thread)| thread.wait().map(|_| worker)).collect()
     }
 
+    /// Returns a worker without a thread if `prepared` is a simulation's. For a thread that waits for more than its jobs.
+    #[must_use]
+    pub fn of_simulation(prepared: &PreparedSandbox) -> Option<Self> {
+        prepared.threadless().map(Self::without_thread)
+    }
+
     /// Creates the handle of a worker thread, and the function that the worker's thread runs.
     fn new() -> (Self, impl FnOnce() + Send + 'static) {
         let (worker, queue) = Self::with_queue();

@@ -9,10 +9,12 @@ use crate::clock::now;
 use host::confine::{PreparedSandbox, SandboxError};
 use host::poll::ThreadWaker;
 use host::socket::{ListenerDoor, SocketFilePermissions, StreamSocket};
+use host::worker::BlockingWorker;
 use i82576::Time;
 use pcie::Function;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Socket of a VMM to connect to, for a function.
@@ -55,8 +57,16 @@ enum DialOrder {
 /// Sender of orders to the thread, and receiver of the outcomes. The thread ends when this value is dropped.
 #[derive(Debug)]
 pub(in crate::port) struct VmmDialer {
-    orders: mpsc::Sender<DialOrder>,
+    orders: DialOrderSender,
     outcomes: mpsc::Receiver<DialerOutcome>,
+}
+
+/// Sender of orders to the thread.
+#[derive(Debug)]
+enum DialOrderSender {
+    Thread(mpsc::Sender<DialOrder>),
+    /// In a simulation, each order is a job of a worker without a thread. Attempts are not repeated there.
+    Job(BlockingWorker, Arc<Mutex<DialerTasks>>),
 }
 
 impl VmmDialer {
@@ -66,16 +76,15 @@ impl VmmDialer {
         waker: &ThreadWaker,
         confined: &PreparedSandbox,
     ) -> Result<Self, SandboxError> {
-        let ((orders, receiver), (sender, outcomes)) = (mpsc::channel(), mpsc::channel());
-        let thread = DialerThread {
-            orders: receiver,
-            outcomes: sender,
-            waker: waker.clone(),
-            dials: Vec::new(),
-            doors: Vec::new(),
-        };
-        confined.spawn(&format!("dial {port}"), move || thread.run())?;
-        Ok(Self { orders, outcomes })
+        let (sender, outcomes) = mpsc::channel();
+        let mut tasks =
+            DialerTasks { outcomes: sender, waker: waker.clone(), dials: Vec::new(), doors: Vec::new() };
+        if let Some(worker) = BlockingWorker::of_simulation(confined) {
+            return Ok(Self { orders: DialOrderSender::Job(worker, Arc::new(Mutex::new(tasks))), outcomes });
+        }
+        let (orders, receiver) = mpsc::channel();
+        confined.spawn(&format!("dial {port}"), move || tasks.run(&receiver))?;
+        Ok(Self { orders: DialOrderSender::Thread(orders), outcomes })
     }
 
     /// Connects to a VMM's socket, and tries again until it succeeds or is stopped.
@@ -109,8 +118,18 @@ impl VmmDialer {
     }
 
     fn order(&self, order: DialOrder) {
-        // The thread ends only with this value, or by a panic, which was reported.
-        let _ = self.orders.send(order);
+        match &self.orders {
+            // The thread ends only with this value, or by a panic, which was reported.
+            DialOrderSender::Thread(orders) => drop(orders.send(order)),
+            DialOrderSender::Job(worker, tasks) => {
+                let tasks = Arc::clone(tasks);
+                worker.run(move || {
+                    let mut tasks = tasks.lock().unwrap_or_else(PoisonError::into_inner);
+                    tasks.take(order);
+                    tasks.attempt_all();
+                });
+            }
+        }
     }
 }
 
@@ -126,9 +145,9 @@ struct PendingDial {
     told: Option<String>,
 }
 
-/// State of the thread.
-struct DialerThread {
-    orders: mpsc::Receiver<DialOrder>,
+/// Tasks of the thread.
+#[derive(Debug)]
+struct DialerTasks {
     outcomes: mpsc::Sender<DialerOutcome>,
     waker: ThreadWaker,
     dials: Vec<PendingDial>,
@@ -136,57 +155,69 @@ struct DialerThread {
     doors: Vec<ShutDoor>,
 }
 
-impl DialerThread {
-    fn run(mut self) {
-        while self.wait() {
-            let time = now();
-            let mut events = Vec::new();
-            self.dials.retain_mut(|pending| {
-                let Some(event) = pending.attempt(time) else { return true };
-                let connected = matches!(event, DialerEvent::Connected(_));
-                events.push((pending.dial.function, pending.dial.number, event));
-                !connected
-            });
-            for door in &mut self.doors {
-                let happened = door.attempt(time);
-                events.extend(happened.into_iter().map(|event| (door.function, door.number, event)));
-            }
-            for (function, number, event) in events {
-                self.report(function, number, event);
-            }
+impl DialerTasks {
+    fn run(&mut self, orders: &mpsc::Receiver<DialOrder>) {
+        while self.wait(orders) {
+            self.attempt_all();
+        }
+    }
+
+    /// Makes all attempts that are due, and reports what has happened.
+    fn attempt_all(&mut self) {
+        let time = now();
+        let mut events = Vec::new();
+        self.dials.retain_mut(|pending| {
+            let Some(event) = pending.attempt(time) else { return true };
+            let connected = matches!(event, DialerEvent::Connected(_));
+            events.push((pending.dial.function, pending.dial.number, event));
+            !connected
+        });
+        for door in &mut self.doors {
+            let happened = door.attempt(time);
+            events.extend(happened.into_iter().map(|event| (door.function, door.number, event)));
+        }
+        for (function, number, event) in events {
+            self.report(function, number, event);
         }
     }
 
     /// Waits for an order or for the time of the next attempt. Returns false if the port has ended.
-    fn wait(&mut self) -> bool {
+    fn wait(&mut self, orders: &mpsc::Receiver<DialOrder>) -> bool {
         let doors = self.doors.iter().filter_map(ShutDoor::due);
         let due = self.dials.iter().map(|pending| pending.due).chain(doors).min();
         let order = match due {
-            Some(due) => self.orders.recv_timeout(due.since(now())),
-            None => self.orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(due) => orders.recv_timeout(due.since(now())),
+            None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match order {
-            Ok(DialOrder::Connect(dial)) => {
-                let due = now() + dial.pause;
-                self.dials.push(PendingDial { dial, due, interval: SHORTEST, told: None });
-            }
-            Ok(DialOrder::Shut(function, number, door)) => {
-                self.doors.push(ShutDoor::new(function, number, door, now()));
-            }
-            Ok(DialOrder::Open(function, number, door)) => {
-                self.doors.retain(|door| door.function != function);
-                let event = door.open().map_or_else(DialerEvent::Unopened, |()| DialerEvent::Opened);
-                self.report(function, number, event);
-            }
-            Ok(DialOrder::Stop(function)) => {
-                self.dials.retain(|pending| pending.dial.function != function);
-                self.doors.retain(|door| door.function != function);
-            }
-            Ok(DialOrder::Discard(streams)) => drop(streams),
+            Ok(order) => self.take(order),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return false,
         }
         true
+    }
+
+    /// Takes an order. An attempt that it asks for follows by [`Self::attempt_all`].
+    fn take(&mut self, order: DialOrder) {
+        match order {
+            DialOrder::Connect(dial) => {
+                let due = now() + dial.pause;
+                self.dials.push(PendingDial { dial, due, interval: SHORTEST, told: None });
+            }
+            DialOrder::Shut(function, number, door) => {
+                self.doors.push(ShutDoor::new(function, number, door, now()));
+            }
+            DialOrder::Open(function, number, door) => {
+                self.doors.retain(|door| door.function != function);
+                let event = door.open().map_or_else(DialerEvent::Unopened, |()| DialerEvent::Opened);
+                self.report(function, number, event);
+            }
+            DialOrder::Stop(function) => {
+                self.dials.retain(|pending| pending.dial.function != function);
+                self.doors.retain(|door| door.function != function);
+            }
+            DialOrder::Discard(streams) => drop(streams),
+        }
     }
 
     fn report(&self, function: Function, number: u64, event: DialerEvent) {

@@ -8,8 +8,13 @@ use i82576::MacAddress;
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 /// Begins each frame's payload. Memory of a guest has it only within frames that the guest may see.
 const MAGIC: [u8; 8] = *b"SoftIOV~";
+/// Bytes of the stamp's fields and of their check.
+const FIELDS: usize = 20;
+const CHECK: usize = 4;
 /// Bytes of the magic and the stamp, before the pattern.
-const STAMP: usize = 8 + 20;
+const STAMP: usize = 8 + FIELDS + CHECK;
+/// Length of the shortest frame in bytes.
+pub(super) const SHORTEST: usize = 14 + STAMP;
 /// EtherType of IPv4 (IEEE 802).
 const IPV4: [u8; 2] = [0x08, 0x00];
 /// EtherType of a tag (802.1Q).
@@ -57,12 +62,13 @@ impl FrameStamp {
             frame.extend(IPV4);
             frame.extend(self.udp_headers(length.max(14 + UDP + STAMP) - 14));
         }
+        let mut fields =
+            [&self.from.to_le_bytes()[..], &self.to.to_le_bytes(), &self.life.to_le_bytes()].concat();
+        fields.extend(self.number.to_le_bytes());
+        fields.extend(self.changes.to_le_bytes());
         frame.extend(MAGIC);
-        frame.extend(self.from.to_le_bytes());
-        frame.extend(self.to.to_le_bytes());
-        frame.extend(self.life.to_le_bytes());
-        frame.extend(self.number.to_le_bytes());
-        frame.extend(self.changes.to_le_bytes());
+        frame.extend(&fields);
+        frame.extend(check(&fields).to_le_bytes());
         frame.extend((frame.len()..length).map(|at| self.byte(at)));
         frame
     }
@@ -85,9 +91,12 @@ impl FrameStamp {
         headers
     }
 
-    /// Reads the stamp that begins at the magic of a payload.
+    /// Reads the stamp that begins at the magic of a payload. Returns `None` for one that a hostile guest has written over.
     pub(super) fn of_payload(payload: &[u8]) -> Option<Self> {
-        let stamp = payload.strip_prefix(&MAGIC)?.get(..20)?;
+        let (stamp, rest) = payload.strip_prefix(&MAGIC)?.split_at_checked(FIELDS)?;
+        if rest.first_chunk()? != &check(stamp).to_le_bytes() {
+            return None;
+        }
         let part = |at: usize| u16::from_le_bytes([stamp[at], stamp[at + 1]]);
         let life = u32::from_le_bytes(stamp[4..8].try_into().ok()?);
         let number = u64::from_le_bytes(stamp[8..16].try_into().ok()?);
@@ -120,6 +129,11 @@ impl FrameStamp {
     fn byte(&self, at: usize) -> u8 {
         (self.number as usize * 31 + self.changes as usize * 13 + usize::from(self.from) * 7 + at) as u8
     }
+}
+
+/// Returns a check of a stamp's fields (FNV-1a).
+fn check(fields: &[u8]) -> u32 {
+    fields.iter().fold(0x811c_9dc5, |sum, byte| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
 #[test]

@@ -102,6 +102,7 @@ impl SimulatedHost {
         let workers = ThreadlessWorkers::default();
         let mut threads = ThreadSandboxes::prepare(&config).unwrap();
         threads.helper = threads.helper.without_threads(&workers);
+        threads.control = threads.control.without_threads(&workers);
         let clock = Arc::new(SimulatedClock::default());
         clock.advance(Duration::from_secs(1));
         let shared: SharedClock = clock.clone();

@@ -2,6 +2,8 @@
 //! shrunk to the steps that its fault needs, and printed as a test.
 
 use super::families::SimulatedFamily;
+use super::frames::SHORTEST;
+use super::function::LONGEST;
 use super::oracles;
 use super::policies::SimulatedPolicy;
 use super::world::{SimulatedWorld, SimulationSummary};
@@ -57,7 +59,7 @@ impl SimulatedStep {
                 from: guest,
                 to: random.usize(0..guests),
                 frames: random.usize(1..8),
-                length: random.usize(42..1515),
+                length: random.usize(SHORTEST..LONGEST + 1),
             },
             55..58 => SimulatedAction::Die {
                 moments: [random.usize(0..40), random.usize(0..400)][random.usize(0..2)],

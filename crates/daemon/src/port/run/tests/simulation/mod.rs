@@ -60,6 +60,18 @@ fn simulated_hosts_keep_their_promises() {
     simulate("port::run::tests::simulation::simulated_hosts_keep_their_promises", run_seeds);
 }
 
+/// A failing seed can be repeated only if nothing but the seed decides.
+#[test]
+fn seed_gives_the_same_life_each_time() {
+    simulate("port::run::tests::simulation::seed_gives_the_same_life_each_time", || {
+        let lives = (0..6).map(SimulatedLife::draw);
+        let [once, again] =
+            [lives.clone(), lives].map(|lives| lives.map(|life| life.run()).collect::<Vec<_>>());
+        assert_eq!(once, again);
+        print_report(&format!("{} lives twice", once.len()));
+    });
+}
+
 /// Runs the seeds that the environment names, and prints what happened.
 fn run_seeds() {
     let (first, count) = (number("SOFTIOV_SEED", 0), number("SOFTIOV_SEEDS", 60));

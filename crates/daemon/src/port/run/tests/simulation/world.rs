@@ -1,6 +1,7 @@
 //! World of a simulation: a host, its guests, and what happens to them.
 
 use super::families::SimulatedFamily;
+use super::frames::SHORTEST;
 use super::function::LONGEST;
 use super::guest::SimulatedGuest;
 use super::host::SimulatedHost;
@@ -23,8 +24,6 @@ const REST_ROUNDS: usize = 1_000;
 const SETTLING: Duration = Duration::from_secs(5);
 /// Longest wait of a turn.
 const TURN: Duration = Duration::from_micros(20);
-/// Length of the shortest frame in bytes.
-const SHORTEST: usize = 42;
 /// Number of bytes by which each frame of an action is longer than the one before.
 const GROWTH: usize = 211;
 
@@ -182,7 +181,7 @@ impl SimulatedWorld {
                 SimulatedHost::die_after(moments);
             }
             let (from, any) = (random.usize(0..self.guests.len()), random.usize(0..self.guests.len()));
-            self.send(from, slow.unwrap_or(any), random.usize(1..8), random.usize(42..1515));
+            self.send(from, slow.unwrap_or(any), random.usize(1..8), random.usize(SHORTEST..LONGEST + 1));
             self.host.borrow_mut().step(TURN);
             let mut awake = self.guests.iter_mut().filter(|guest| Some(guest.index()) != slow);
             awake.try_for_each(SimulatedGuest::act)?;
