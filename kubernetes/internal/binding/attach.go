@@ -20,12 +20,12 @@ type attachment struct {
 }
 
 // attach returns the VF of an interface. It refuses values of the interface that the VF cannot have.
-func attach(vmi *vmi, one vmiInterface, vfs []vfinfo.Info, networks *networkInfo) (attachment, error) {
+func (s *Sidecar) attach(vmi *vmi, one vmiInterface, vfs []vfinfo.Info) (attachment, error) {
 	network, err := vmi.network(one.Name)
 	if err != nil {
 		return attachment{}, err
 	}
-	find := func() (vfinfo.Info, error) { return ofNetwork(network.Name, networks) }
+	find := func() (vfinfo.Info, error) { return s.ofNetwork(network.Name) }
 	if network.ResourceClaim != nil {
 		find = func() (vfinfo.Info, error) { return ofClaim(vmi, network, vfs) }
 	}
@@ -67,21 +67,6 @@ func ofClaim(vmi *vmi, network vmiNetwork, vfs []vfinfo.Info) (vfinfo.Info, erro
 		return vfinfo.Info{}, fmt.Errorf("request %s of claim %s has %d VFs (%s), and an interface has one; make a request for each "+
 			"interface", request, claim.Name, len(matching), names(matching))
 	}
-}
-
-// ofNetwork returns the VF that CNI plugins report for a network.
-func ofNetwork(network string, networks *networkInfo) (vfinfo.Info, error) {
-	for _, reported := range networks.Interfaces {
-		device := reported.DeviceInfo
-		if reported.Network != network || device == nil || device.VhostUser == nil {
-			continue
-		}
-		return vfinfo.Info{
-			Protocol: vfinfo.VhostUser, Socket: device.VhostUser.Path, VMMListens: device.VhostUser.Mode == "server", MAC: reported.MAC,
-		}, nil
-	}
-	return vfinfo.Info{}, fmt.Errorf("no VF is known for network %s: give the network a resourceClaim, or a "+
-		"NetworkAttachmentDefinition of type softiov-cni and the binding downwardAPI: device-info", network)
 }
 
 // address returns the address of the interface: the VF's, which is also the only one that the host lets through.
@@ -133,8 +118,13 @@ func names(vfs []vfinfo.Info) string {
 	for _, vf := range vfs {
 		all = append(all, vf.VF)
 	}
-	if len(all) == 0 {
+	return enumeration(all)
+}
+
+// enumeration returns names for a message.
+func enumeration(names []string) string {
+	if len(names) == 0 {
 		return "none"
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(names, ", ")
 }

@@ -1,6 +1,7 @@
 package binding
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -211,29 +212,62 @@ func TestClaimThatExistsBeforeItsPodIsFound(t *testing.T) {
 	}
 }
 
-func TestNetworkOfMultusHasTheSocketThatItsPluginReports(t *testing.T) {
-	info := filepath.Join(t.TempDir(), "network-info")
-	content := `{"interfaces":[{"network":"fast","mac":"02:00:00:00:00:07","deviceInfo":{"type":"vhost-user","version":"1.1.0",
-	  "vhost-user":{"mode":"client","path":"/run/softiov/pf2vf1/vf.sock"}}}]}`
-	if err := os.WriteFile(info, []byte(content), 0o600); err != nil {
+// multus is a virtual machine whose network is of Multus.
+const multus = `{"spec":{"domain":{"devices":{"interfaces":[{"name":"fast","binding":{"name":"softiov"}}]}},
+  "networks":[{"name":"fast","multus":{"networkName":"vf"}}]}}`
+
+// reported is what a CNI plugin reports of the machine's network.
+const reported = `{"interfaces":[{"network":"fast","mac":"02:00:00:00:00:07","deviceInfo":{"type":"vhost-user","version":"1.1.0",
+  "vhost-user":{"mode":"client","path":"/run/softiov/pf2vf1/vf.sock"}}}]}`
+
+// reports returns a file with what CNI plugins report.
+func reports(t *testing.T, content string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "network-info")
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	vmi := `{"spec":{"domain":{"devices":{"interfaces":[{"name":"fast","binding":{"name":"softiov"}}]}},
-	  "networks":[{"name":"fast","multus":{"networkName":"vf"}}]}}`
-	s := &Sidecar{Name: "softiov", NetworkInfo: info}
-	device := define(t, s, plain, vmi).Devices.Interfaces[0]
+	return file
+}
+
+func TestNetworkOfMultusHasTheSocketThatItsPluginReports(t *testing.T) {
+	s := &Sidecar{Name: "softiov", NetworkInfo: reports(t, reported)}
+	device := define(t, s, plain, multus).Devices.Interfaces[0]
 	if device.Source.VHostUser.Chardev.UNIX.Path != "/run/softiov/pf2vf1/vf.sock" || device.MAC.Address != "02:00:00:00:00:07" {
 		t.Errorf("%+v", device)
 	}
-	s.NetworkInfo = "/nonexistent"
-	if _, err := s.Define([]byte(plain), []byte(vmi)); err == nil || !strings.Contains(err.Error(), "downwardAPI: device-info") {
+}
+
+func TestNetworkOfMultusWithoutAVFNamesTheRemedy(t *testing.T) {
+	for _, test := range []struct{ name, content, want string }{
+		{"empty", "", "is empty, and KubeVirt fills it when Multus has ended; virt-launcher asks again"},
+		{"damaged", "{", "unexpected end of JSON"},
+		{"no interfaces", "{}", "network fast is not among those that CNI plugins report (none)"},
+		{"others", `{"interfaces":[{"network":"blue"},{"network":"red"}]}`, "(blue, red); give the network a resourceClaim, or a"},
+		{"other plugin", `{"interfaces":[{"network":"fast","deviceInfo":{"type":"pci"}}]}`, "a device of type pci, and no VF of family virtio"},
+		{"no device", `{"interfaces":[{"network":"fast"}]}`, "no description of a device: declare the capability CNIDeviceInfoFile"},
+	} {
+		s := &Sidecar{Name: "softiov", NetworkInfo: reports(t, test.content), pause: func(attempt int) bool { return attempt < 2 }}
+		if _, err := s.Define([]byte(plain), []byte(multus)); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", test.name, err, test.want)
+		}
+	}
+	s := &Sidecar{Name: "softiov", NetworkInfo: "/nonexistent"}
+	if _, err := s.Define([]byte(plain), []byte(multus)); err == nil || !strings.Contains(err.Error(), "downwardAPI: device-info") {
 		t.Error(err)
 	}
-	if err := os.WriteFile(info, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s.NetworkInfo = info
-	if _, err := s.Define([]byte(plain), []byte(vmi)); err == nil || !strings.Contains(err.Error(), info) {
-		t.Error(err)
+}
+
+func TestSidecarWaitsForTheReportsOfMultus(t *testing.T) {
+	file := reports(t, "")
+	s := &Sidecar{Name: "softiov", NetworkInfo: file, pause: func(int) bool {
+		// As kubelet does: by a rename.
+		if err := errors.Join(os.WriteFile(file+".new", []byte(reported), 0o600), os.Rename(file+".new", file)); err != nil {
+			t.Error(err)
+		}
+		return true
+	}}
+	if path := define(t, s, plain, multus).Devices.Interfaces[0].Source.VHostUser.Chardev.UNIX.Path; path != "/run/softiov/pf2vf1/vf.sock" {
+		t.Error(path)
 	}
 }

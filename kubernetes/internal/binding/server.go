@@ -38,8 +38,10 @@ type Sidecar struct {
 	Name string
 	// Environment has the variables of the container in the form NAME=VALUE.
 	Environment []string
-	// NetworkInfo is the path of the file with what CNI plugins report; it may be missing.
+	// NetworkInfo is the path of the file with what CNI plugins report; only networks without a claim need it.
 	NetworkInfo string
+	// pause waits before a further attempt to read an empty NetworkInfo. It returns false after the last one. Tests set it.
+	pause func(attempt int) bool
 }
 
 // Serve answers virt-launcher on a socket in the folder, until the context or the virtual machine ends.
@@ -115,13 +117,9 @@ func (s *Sidecar) Define(domainXML, vmiJSON []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	networks, err := readNetworkInfo(s.NetworkInfo)
-	if err != nil {
-		return nil, err
-	}
 	attachments := make([]attachment, 0, len(interfaces))
 	for _, one := range interfaces {
-		attachment, err := attach(vmi, one, vfs, networks)
+		attachment, err := s.attach(vmi, one, vfs)
 		if err != nil {
 			return nil, fmt.Errorf("interface %s: %w", one.Name, err)
 		}

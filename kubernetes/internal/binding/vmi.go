@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 )
 
@@ -88,36 +86,4 @@ func (v *vmi) claim(name string) (vmiResourceClaim, error) {
 		return vmiResourceClaim{}, fmt.Errorf("spec.resourceClaims has no claim %s", name)
 	}
 	return v.Spec.ResourceClaims[at], nil
-}
-
-// networkInfo is what KubeVirt passes on from CNI plugins, by Multus.
-type networkInfo struct {
-	Interfaces []struct {
-		Network string `json:"network"`
-		MAC     string `json:"mac"`
-		// DeviceInfo has the form of the Network Plumbing Working Group's device-info specification.
-		DeviceInfo *struct {
-			Type      string `json:"type"`
-			VhostUser *struct {
-				Mode string `json:"mode"`
-				Path string `json:"path"`
-			} `json:"vhost-user"`
-		} `json:"deviceInfo"`
-	} `json:"interfaces"`
-}
-
-// readNetworkInfo reads the file with what CNI plugins report. A missing or empty file has nothing.
-func readNetworkInfo(path string) (*networkInfo, error) {
-	var info networkInfo
-	content, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(content) == 0 {
-		return &info, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(content, &info)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return &info, nil
 }
