@@ -17,6 +17,7 @@ use daemon::control::status::VfStatus;
 use sriov::SriovPf;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use text::RootPort;
 use vhost_user::VhostUserDevice;
 
 /// Arguments of `softiov qemu-args`.
@@ -39,6 +40,10 @@ pub(crate) struct QemuArgsOptions {
     /// other VFs need 10.1. Default: the newest. libvirt knows its QEMU.
     #[arg(long, value_name = "X.Y")]
     qemu_version: Option<QemuVersion>,
+    /// Number of the PCIe root port for the device, of several such devices in one guest: 0 for the first, up to 31. Only
+    /// devices with SR-IOV, and in a libvirt domain those without family = "virtio", have a root port. Default: 0.
+    #[arg(long, value_name = "NUMBER")]
+    root_port: Option<RootPort>,
     /// Form of the output: arguments for a shell that starts QEMU, the same arguments as a JSON array of strings,
     /// additions to a libvirt domain's XML, or arguments for a shell that starts Cloud Hypervisor.
     #[arg(long, value_enum, default_value = "shell")]
@@ -88,9 +93,9 @@ impl VmmFunctionSocket {
     }
 
     /// Returns the elements that attach the function to a libvirt domain, as XML.
-    fn libvirt(&self, version: QemuVersion) -> String {
+    fn libvirt(&self, version: QemuVersion, port: RootPort) -> String {
         match self {
-            Self::VfioUser(socket) => vfio_user::libvirt(socket),
+            Self::VfioUser(socket) => vfio_user::libvirt(socket, port),
             Self::VhostUser(device) => device.libvirt(),
             Self::SriovPf(pf) => pf.libvirt(version),
         }
@@ -126,6 +131,15 @@ impl VmmFunctionSocket {
         }
     }
 
+    /// Returns true if the arguments in a format have a root port for the function.
+    fn has_root_port(&self, format: VmmArgumentFormat) -> bool {
+        match self {
+            Self::VfioUser(_) => matches!(format, VmmArgumentFormat::Libvirt),
+            Self::VhostUser(_) => false,
+            Self::SriovPf(_) => true,
+        }
+    }
+
     /// Returns the first QEMU version with the device, and the option or device that earlier ones lack.
     fn needed(&self) -> Option<(QemuVersion, &'static str)> {
         match self {
@@ -148,12 +162,18 @@ pub(crate) fn run(args: &QemuArgsOptions) -> anyhow::Result<ExitCode> {
             args.vf
         );
     }
+    if args.root_port.is_some() && !function.has_root_port(args.format) {
+        anyhow::bail!(
+            "--root-port has no effect: {} gets no root port in this --format; leave --root-port out",
+            args.vf
+        );
+    }
     let text = match args.format {
         VmmArgumentFormat::Shell => function.shell(&args.memory, version),
         VmmArgumentFormat::Json => {
             serde_json::to_string_pretty(&function.words(&args.memory, version))? + "\n"
         }
-        VmmArgumentFormat::Libvirt => function.libvirt(version),
+        VmmArgumentFormat::Libvirt => function.libvirt(version, args.root_port.unwrap_or_default()),
         VmmArgumentFormat::CloudHypervisor => function.cloud_hypervisor(&args.memory)?,
     };
     crate::output::print(&text)?;
@@ -179,7 +199,11 @@ fn find(args: &QemuArgsOptions) -> anyhow::Result<VmmFunctionSocket> {
     }
     let vfs = args.sriov_vfs.iter().map(|name| find(name)?.virtio(name));
     let vfs = vfs.collect::<anyhow::Result<Vec<_>>>()?;
-    Ok(VmmFunctionSocket::SriovPf(SriovPf::new(function.virtio(&args.vf)?, vfs)?))
+    Ok(VmmFunctionSocket::SriovPf(SriovPf::new(
+        function.virtio(&args.vf)?,
+        vfs,
+        args.root_port.unwrap_or_default(),
+    )?))
 }
 
 /// Returns the function of a name as the running host reports it, or `None` if no host runs.

@@ -2,8 +2,8 @@
 //! the PF, and the guest enables the others by `sriov_numvfs`.
 
 use super::text::{
-    DeviceProperties, LIBVIRT_BUS, device_json, device_list, libvirt_command_line, memory_shell,
-    memory_words, quoted,
+    DeviceProperties, RootPort, device_json, device_list, libvirt_command_line, memory_shell, memory_words,
+    quoted,
 };
 use super::vhost_user::VhostUserDevice;
 use crate::qemu_version::QemuVersion;
@@ -13,23 +13,25 @@ use crate::qemu_version::QemuVersion;
 const MAX_VFS: usize = 255;
 /// Functions of a PCI device without ARI. QEMU's addresses are written with that many functions for each device.
 const FUNCTIONS: usize = 8;
-/// Chassis number of the PF's root port. QEMU refuses two root ports with the same chassis and slot, and other programs
-/// count from 0.
-const CHASSIS: u8 = 100;
 
 /// SR-IOV PF in a guest, with its VFs: virtio devices behind a root port of their own.
 pub(super) struct SriovPf {
     pf: VhostUserDevice,
     vfs: Vec<VhostUserDevice>,
+    port: RootPort,
 }
 
 impl SriovPf {
-    /// Creates a PF with its VFs, in this order.
+    /// Creates a PF with its VFs, in this order, behind a root port.
     ///
     /// # Errors
     ///
     /// A device is named twice, or there are too many VFs.
-    pub(super) fn new(pf: VhostUserDevice, vfs: Vec<VhostUserDevice>) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        pf: VhostUserDevice,
+        vfs: Vec<VhostUserDevice>,
+        port: RootPort,
+    ) -> anyhow::Result<Self> {
         if vfs.len() > MAX_VFS {
             anyhow::bail!("--sriov-vfs names {} VFs; an SR-IOV PF has at most {MAX_VFS}", vfs.len());
         }
@@ -40,7 +42,7 @@ impl SriovPf {
             }
             names.push(name);
         }
-        Ok(Self { pf, vfs })
+        Ok(Self { pf, vfs, port })
     }
 
     /// Returns QEMU's options for the functions on a bus, with their values; `form` writes a device. VFs precede the PF,
@@ -67,7 +69,7 @@ impl SriovPf {
     /// Returns QEMU's options for the functions and the root port above them, with their values.
     fn options(&self, version: QemuVersion) -> Vec<(&'static str, String)> {
         let bus = format!("port-{}", self.pf.name);
-        let port = ("-device", format!("pcie-root-port,id={bus},chassis={CHASSIS}"));
+        let port = ("-device", format!("pcie-root-port,id={bus},chassis={}", self.port.chassis()));
         [vec![port], self.functions(&bus, version, device_list)].concat()
     }
 
@@ -91,15 +93,16 @@ impl SriovPf {
     /// Returns the elements that attach PF and VFs to a libvirt domain, as XML. libvirt has no element for such a device, so
     /// QEMU gets its arguments past libvirt.
     pub(super) fn libvirt(&self, version: QemuVersion) -> String {
-        let options = self.functions(&format!("pci.{LIBVIRT_BUS}"), version, device_json).into_iter();
+        let bus = format!("pci.{}", self.port.libvirt_bus());
+        let options = self.functions(&bus, version, device_json).into_iter();
         let words = options.flat_map(|(option, value)| [option.to_owned(), value]);
-        libvirt_command_line(&words.collect::<Vec<_>>())
+        libvirt_command_line(&words.collect::<Vec<_>>(), self.port)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{SriovPf, VhostUserDevice};
+    use super::{RootPort, SriovPf, VhostUserDevice};
     use crate::qemu_version::QemuVersion;
     use daemon::config::file::SocketRole;
     use serde_json::Value;
@@ -111,7 +114,8 @@ mod tests {
     }
 
     fn pf(vfs: &[&str]) -> anyhow::Result<SriovPf> {
-        SriovPf::new(device("pf0vf0"), vfs.iter().map(|name| device(name)).collect())
+        let vfs = vfs.iter().map(|name| device(name)).collect();
+        SriovPf::new(device("pf0vf0"), vfs, RootPort::default())
     }
 
     #[test]
@@ -157,6 +161,20 @@ mod tests {
             (&device(11)["driver"], &device(11)["addr"]),
             (&"virtio-net-pci".into(), &"0x0.0x0".into())
         );
+    }
+
+    #[test]
+    fn two_sriov_pfs_of_a_guest_have_two_root_ports() {
+        for (number, chassis, bus) in [("0", 100, 9), ("1", 101, 10), ("31", 131, 40)] {
+            let port = number.parse().unwrap();
+            let pf = SriovPf::new(device("pf0vf0"), vec![device("pf0vf1")], port).unwrap();
+            let text = pf.shell("1G", QemuVersion::SRIOV_PF);
+            assert!(text.contains(&format!("id=port-pf0vf0,chassis={chassis} ")), "{text}");
+            let text = pf.libvirt(QemuVersion::SRIOV_PF);
+            assert!(text.contains(&format!("<controller type='pci' index='{bus}'")), "{text}");
+            assert_eq!(text.matches(&format!("\"bus\":\"pci.{bus}\"")).count(), 2, "{text}");
+        }
+        assert!("32".parse::<RootPort>().is_err());
     }
 
     #[test]

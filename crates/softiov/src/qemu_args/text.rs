@@ -1,6 +1,7 @@
 //! Parts of the output that all functions have in common: shared memory, quoted words, attributes of XML.
 
 use serde_json::Value;
+use std::str::FromStr;
 
 /// Returns QEMU's arguments for guest memory that QEMU shares with the card, one per word.
 pub(super) fn memory_words(memory: &str) -> [String; 6] {
@@ -51,13 +52,44 @@ pub(super) fn xml(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('\'', "&apos;")
 }
 
-/// Number of the guest's PCI bus for devices that libvirt does not know. libvirt sees no device there, and so leaves the
-/// bus's root port free.
-pub(super) const LIBVIRT_BUS: u8 = 9;
+/// PCIe root port for one device of a guest: its number among such ports, from 0.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RootPort(u8);
 
-/// Returns the elements that add QEMU's arguments to a libvirt domain, with shared memory and the root port of
-/// [`LIBVIRT_BUS`], as XML in the order of libvirt's schema.
-pub(super) fn libvirt_command_line(words: &[String]) -> String {
+impl RootPort {
+    /// Greatest number. libvirt adds all root ports below that of a device, and the bus above them has 256 functions.
+    const MAX: u8 = 31;
+    /// Chassis number of the first. QEMU refuses two root ports with the same chassis and slot, and other programs count
+    /// from 0.
+    const FIRST_CHASSIS: u8 = 100;
+    /// PCI bus of the first in a libvirt domain.
+    const FIRST_LIBVIRT_BUS: u8 = 9;
+
+    /// Returns the chassis number.
+    pub(super) fn chassis(self) -> u8 {
+        Self::FIRST_CHASSIS + self.0
+    }
+
+    /// Returns the number of the guest's PCI bus in a libvirt domain. libvirt sees no device there, and so leaves the bus's
+    /// root port free.
+    pub(super) fn libvirt_bus(self) -> u8 {
+        Self::FIRST_LIBVIRT_BUS + self.0
+    }
+}
+
+impl FromStr for RootPort {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = text.parse().ok().filter(|number| *number <= Self::MAX);
+        number.map(Self).ok_or_else(|| format!("write a number from 0 to {}", Self::MAX))
+    }
+}
+
+/// Returns the elements that add QEMU's arguments to a libvirt domain, with shared memory and a root port, as XML in the
+/// order of libvirt's schema.
+pub(super) fn libvirt_command_line(words: &[String], port: RootPort) -> String {
+    let bus = port.libvirt_bus();
     let arguments: String =
         words.iter().map(|word| format!("    <qemu:arg value='{}'/>\n", xml(word))).collect();
     format!(
@@ -67,7 +99,7 @@ pub(super) fn libvirt_command_line(words: &[String]) -> String {
     <access mode='shared'/>
   </memoryBacking>
   <devices>
-    <controller type='pci' index='{LIBVIRT_BUS}' model='pcie-root-port'/>
+    <controller type='pci' index='{bus}' model='pcie-root-port'/>
   </devices>
   <qemu:commandline>
 {arguments}  </qemu:commandline>

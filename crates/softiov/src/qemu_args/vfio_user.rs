@@ -1,6 +1,6 @@
 //! Arguments that attach a function behind vfio-user, as a VMM's PCI device.
 
-use super::text::{LIBVIRT_BUS, libvirt_command_line, memory_shell, memory_words, quoted};
+use super::text::{RootPort, libvirt_command_line, memory_shell, memory_words, quoted};
 use std::path::Path;
 
 /// Returns QEMU's arguments for a VF, and for guest memory that QEMU shares with the card. Each element is one
@@ -28,14 +28,14 @@ pub(super) fn cloud_hypervisor(socket: &Path, memory: &str) -> String {
 }
 
 /// Returns the elements that attach a VF to a libvirt domain, as XML in the order of libvirt's schema.
-pub(super) fn libvirt(socket: &Path) -> String {
-    let device = device(socket, &format!("\"bus\":\"pci.{LIBVIRT_BUS}\",\"addr\":\"0x0\","));
-    libvirt_command_line(&["-device".to_owned(), device])
+pub(super) fn libvirt(socket: &Path, port: RootPort) -> String {
+    let address = format!("\"bus\":\"pci.{}\",\"addr\":\"0x0\",", port.libvirt_bus());
+    libvirt_command_line(&["-device".to_owned(), device(socket, &address)], port)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{cloud_hypervisor, libvirt, shell, words};
+    use super::{RootPort, cloud_hypervisor, libvirt, shell, words};
     use std::path::Path;
 
     #[test]
@@ -64,11 +64,22 @@ mod tests {
     }
 
     #[test]
+    fn two_vfs_of_a_libvirt_domain_have_two_root_ports() {
+        let path = Path::new("/run/s.sock");
+        for (number, bus) in [("0", 9), ("1", 10)] {
+            let text = libvirt(path, number.parse().unwrap());
+            for part in [format!("<controller type='pci' index='{bus}'"), format!("\"bus\":\"pci.{bus}\"")] {
+                assert!(text.contains(&part), "{part}: {text}");
+            }
+        }
+    }
+
+    #[test]
     fn socket_path_cannot_end_its_quotes_in_qemu_arguments() {
         let path = Path::new("/tmp/a'b\"<c&.sock");
         let text = shell(path, "1G");
         assert!(text.contains(r#"/tmp/a'\''b\"<c&.sock"#), "{text}");
-        let text = libvirt(path);
+        let text = libvirt(path, RootPort::default());
         assert!(text.contains(r#"/tmp/a&apos;b\"&lt;c&amp;.sock"#), "{text}");
     }
 }

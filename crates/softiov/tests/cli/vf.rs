@@ -285,6 +285,14 @@ fn qemu_args_for_an_sriov_pf_have_the_addresses_of_the_policy() {
     assert!(place("addr=0x0.0x2,sriov-pf=pf-pf0vf0") < place("addr=0x0.0x0,id=pf-pf0vf0"));
     let xml = ask(&format!("{command} --format libvirt")).out;
     assert_eq!(xml.matches("<qemu:arg value='{").count(), 3, "{xml}");
+    let second = ask(&format!("{command} --root-port 1")).out;
+    assert_eq!(second, ask(command).out.replace("chassis=100", "chassis=101"));
+    for device in ["pf0vf0", "pf1vf0"] {
+        let said = ask(&format!("qemu-args {device} --root-port 1"));
+        assert!(said.status == Some(1) && said.err.contains("leave --root-port out"), "{said:?}");
+    }
+    let xml = ask("qemu-args pf1vf0 --root-port 2 --format libvirt").out;
+    assert!(xml.contains("index='11'") && xml.contains("pci.11"), "{xml}");
     for (options, reason) in [
         ("--qemu-version 10.0", "QEMU 10.0 has no"),
         ("--format cloud-hypervisor", "no devices with SR-IOV"),

@@ -136,6 +136,7 @@ const CHECKS: &[(&str, ScenarioCheck)] = &[
     ("virtio::sriov::vfs_go_and_return_under_traffic", virtio::sriov::vfs_go_and_return_under_traffic),
     ("virtio::sriov::pf_has_more_than_seven_vfs", virtio::sriov::pf_has_more_than_seven_vfs),
     ("virtio::sriov::containers_outlive_the_host", virtio::sriov::containers_outlive_the_host),
+    ("virtio::sriov::node_has_two_pfs", virtio::sriov::node_has_two_pfs),
     ("virtio::sriov::iommu_platform_is_refused", virtio::sriov::iommu_platform_is_refused),
     ("igb::binds_and_brings_the_link_up", igb::binds_and_brings_the_link_up),
     ("igb::ethtool_reads", igb::ethtool_reads),

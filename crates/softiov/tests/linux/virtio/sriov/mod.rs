@@ -5,13 +5,13 @@
 mod node;
 
 use crate::avf::no_checksum_errors;
-use crate::guest::{BOOT, eventually};
+use crate::guest::{BOOT, ScenarioGuest, eventually};
 use crate::report::LinuxCheckOutcome;
-use crate::world::LinuxTestbed;
+use crate::world::{LinuxTestbed, SPLIT};
 use anyhow::{Context, Result, bail, ensure};
 use linux_guest::GuestError;
 pub(crate) use node::SriovTestbed;
-use node::{Container, FIRST_VFS, SriovNode, builder, serve};
+use node::{Container, FIRST_VFS, SriovNode, builder, builder_of_pfs, serve};
 use rustix::process::{Signal, kill_process};
 
 /// Page of the guide with a block of commands for a node, in the language `bash`.
@@ -163,6 +163,31 @@ pub(crate) fn containers_outlive_the_host(world: &mut LinuxTestbed) -> Result<Li
         print!("(no byte for {:.1} s) ", stream.close()?);
         exchange(&mine[0], &theirs[0])
     })
+}
+
+/// Checks that a node has two PFs, and that a container on a VF of the one reaches a container on a VF of the other.
+pub(crate) fn node_has_two_pfs(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> {
+    const SCRIPT: &str = "set -e
+        modprobe virtio_net
+        number=0
+        for total in /sys/bus/pci/devices/*/sriov_totalvfs; do
+            cd $(dirname $total)
+            number=$((number + 1))
+            echo 1 > sriov_numvfs
+            for attempt in $(seq 50); do ls virtfn0/virtio*/net > /tmp/name 2> /dev/null && break; sleep 0.1; done
+            ip netns add p$number
+            ip link set $(cat /tmp/name) netns p$number
+            ip -n p$number link set $(cat /tmp/name) name eth0
+            ip -n p$number addr add 10.84.6.$number/24 dev eth0
+            ip -n p$number link set eth0 up
+        done
+        [ $number = 2 ]";
+    let served = serve()?;
+    let guest = ScenarioGuest::spawn(builder_of_pfs(&served, 2)?, world.assets(), SPLIT, 42)?;
+    guest.linux.wait_ready(BOOT)?;
+    guest.check(SCRIPT)?;
+    eventually(|| guest.check("ip netns exec p1 ping -c 1 -W 1 10.84.6.2").map(drop))?;
+    Ok(LinuxCheckOutcome::Passed)
 }
 
 /// Checks that QEMU refuses `iommu_platform=on` of a VF with its reason: the card translates no addresses of a guest's

@@ -57,6 +57,22 @@ fn vf(node: usize, vf: usize) -> String {
     format!("pf0vf{}", VFS[..node].iter().map(|vfs| vfs + 1).sum::<usize>() + 1 + vf)
 }
 
+/// Returns QEMU's arguments for devices alone, of those that `softiov qemu-args` prints for a PF and its VFs.
+fn devices(served: &HostWithKeeper, pf: &str, vfs: &str, port: usize) -> Result<Vec<String>> {
+    let command = format!("qemu-args {pf} --sriov-vfs {vfs} --root-port {port} --format json");
+    let words: Vec<String> = serde_json::from_str(&served.softiov(&command)?)?;
+    let devices = words.chunks(2).filter(|pair| ["-chardev", "-netdev", "-device"].contains(&&*pair[0]));
+    Ok(devices.flatten().cloned().collect())
+}
+
+/// Returns the builder of a node with several PFs, each with one VF.
+pub(super) fn builder_of_pfs(served: &HostWithKeeper, pfs: usize) -> Result<GuestBuilder> {
+    (0..pfs).try_fold(LinuxGuest::builder("wanda").memory_mib(320), |builder, index| {
+        let [pf, vf] = [2 * index, 2 * index + 1].map(|function| format!("pf0vf{function}"));
+        Ok(devices(served, &pf, &vf, index)?.into_iter().fold(builder, GuestBuilder::qemu_argument))
+    })
+}
+
 /// Returns the builder of a node. QEMU gets the arguments that `softiov qemu-args` prints for the node's PF and VFs, each
 /// passed through `change`; the memory is the guest's own.
 pub(super) fn builder(
@@ -65,11 +81,9 @@ pub(super) fn builder(
     change: impl Fn(&str) -> String,
 ) -> Result<GuestBuilder> {
     let vfs: Vec<_> = (0..VFS[node]).map(|index| vf(node, index)).collect();
-    let command = format!("qemu-args {} --sriov-vfs {} --format json", pf(node), vfs.join(","));
-    let words: Vec<String> = serde_json::from_str(&served.softiov(&command)?)?;
-    let devices = words.chunks(2).filter(|pair| ["-chardev", "-netdev", "-device"].contains(&&*pair[0]));
+    let devices = devices(served, &pf(node), &vfs.join(","), 0)?;
     let builder = LinuxGuest::builder(["uma", "vito"][node]).memory_mib(320);
-    Ok(devices.flatten().fold(builder, |builder, word| builder.qemu_argument(change(word))))
+    Ok(devices.iter().fold(builder, |builder, word| builder.qemu_argument(change(word))))
 }
 
 impl SriovTestbed {
