@@ -12,6 +12,9 @@ use crate::metadata;
 use crate::test::kubernetes;
 use crate::test::setup::STATIC;
 
+/// Path of the host program in the image.
+const HOST: &str = "/softiov";
+
 /// Arguments of `cargo xtask image`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ImageArgs {
@@ -53,24 +56,30 @@ pub(crate) fn build(options: &ImageArgs) -> Result<()> {
     // As the host program is, whatever machine builds the image.
     command.env("GOOS", "linux").env("GOARCH", "amd64");
     succeed(command.arg(&agent).arg("./cmd/softiov-node"))?;
-    let crates = folder.join("crates.txt");
-    fs::write(&crates, deb::licences(&root)?)?;
+    let licences = licences(&root, &host, &folder)?;
     let version = deb::version_of(&root)?;
     let out = options.out.clone().unwrap_or_else(|| folder.join("softiov.tar"));
     let tag = options.tag.clone().unwrap_or_else(|| format!("localhost/softiov:{version}"));
     let mut image = kubernetes::go(&root, "kubernetes/tools", &["run", "./image"]);
-    image.args(["--modules", "/licences/modules.txt", "--source"]).arg(root.join("kubernetes"));
+    image.args(["--modules", "/licences/modules.txt", "--foreign", HOST, "--source"]);
+    image.arg(root.join("kubernetes"));
     image.args(["--version", &version, "--tag", &tag, "--out"]).arg(std::path::absolute(out)?);
-    for (path, file) in [
-        ("/softiov", host),
-        ("/softiov-node", agent),
-        ("/licences/crates.txt", crates),
-        ("/licences/LICENSE-APACHE", root.join("LICENSE-APACHE")),
-        ("/licences/LICENSE-MIT", root.join("LICENSE-MIT")),
-    ] {
-        image.arg(argument(path, &file)?);
+    image.arg(argument(HOST, &host)?).arg(argument("/softiov-node", &agent)?);
+    for file in licences {
+        let name = file.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        image.arg(argument(&format!("/licences/{name}"), &file)?);
     }
     succeed(&mut image)
+}
+
+/// Returns the files with our licences, and writes those of everything that the host program contains to a folder.
+fn licences(root: &Path, host: &Path, folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = vec![root.join("LICENSE-APACHE"), root.join("LICENSE-MIT")];
+    for (name, text) in deb::licences(root, host)? {
+        fs::write(folder.join(name), text)?;
+        files.push(folder.join(name));
+    }
+    Ok(files)
 }
 
 fn argument(path: &str, file: &Path) -> Result<String> {

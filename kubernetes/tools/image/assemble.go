@@ -38,6 +38,35 @@ func checkStatic(content []byte) error {
 	return nil
 }
 
+// architectures are the names that images have for machines (Go's GOARCH).
+var architectures = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}
+
+// architecture returns the machine that all programs of the image are for.
+func architecture(files map[string][]byte) (string, error) {
+	found := ""
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		if !isProgram(files[file]) {
+			continue
+		}
+		program, err := elf.NewFile(bytes.NewReader(files[file]))
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", file, err)
+		}
+		name, known := architectures[program.Machine]
+		if !known {
+			return "", fmt.Errorf("%s is a program for %s; build it for x86_64 or aarch64", file, program.Machine)
+		}
+		if found != "" && found != name {
+			return "", fmt.Errorf("%s is a program for %s, and another one is for %s; build all for one machine", file, name, found)
+		}
+		found = name
+	}
+	if found == "" {
+		return "", fmt.Errorf("the image has no program")
+	}
+	return found, nil
+}
+
 // layer returns the files as an archive. Owners, times and order do not depend on the machine.
 func layer(files map[string][]byte) ([]byte, error) {
 	var archive bytes.Buffer
@@ -72,6 +101,10 @@ func layer(files map[string][]byte) ([]byte, error) {
 
 // assemble returns the image with one layer.
 func assemble(files map[string][]byte, version, entrypoint string) (v1.Image, error) {
+	machine, err := architecture(files)
+	if err != nil {
+		return nil, err
+	}
 	content, err := layer(files)
 	if err != nil {
 		return nil, err
@@ -90,7 +123,7 @@ func assemble(files map[string][]byte, version, entrypoint string) (v1.Image, er
 		return nil, err
 	}
 	config = config.DeepCopy()
-	config.OS, config.Architecture = "linux", "amd64"
+	config.OS, config.Architecture = "linux", machine
 	config.Created = v1.Time{Time: time.Unix(0, 0).UTC()}
 	if entrypoint != "" {
 		config.Config.Entrypoint = []string{entrypoint}

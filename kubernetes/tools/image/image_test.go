@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -98,7 +99,7 @@ func scan(t *testing.T, image v1.Image, want []string) {
 		t.Errorf("the image has %q, want %q", names, want)
 	}
 	licences := string(found["/licences/modules.txt"].content)
-	for _, part := range []string{"===== k8s.io/client-go v", "===== google.golang.org/grpc v", "Apache License", "Redistribution and use in source and binary forms"} {
+	for _, part := range []string{"===== Go go1.", "Copyright 2009 The Go Authors", "===== k8s.io/client-go v", "===== google.golang.org/grpc v", "Apache License", "Redistribution and use in source and binary forms"} {
 		if !strings.Contains(licences, part) {
 			t.Errorf("the licences of the Go modules lack %q", part)
 		}
@@ -139,36 +140,78 @@ func TestEqualFilesGiveEqualImages(t *testing.T) {
 	}
 }
 
-func TestDynamicProgramIsRefused(t *testing.T) {
-	var program bytes.Buffer
-	header := elf.Header64{Type: uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: uint32(elf.EV_CURRENT), Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1}
+// program writes the headers of a program of a machine with one segment, and returns its path.
+func program(t *testing.T, machine elf.Machine, segment elf.ProgType) string {
+	t.Helper()
+	var content bytes.Buffer
+	header := elf.Header64{Type: uint16(elf.ET_EXEC), Machine: uint16(machine), Version: uint32(elf.EV_CURRENT), Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1}
 	copy(header.Ident[:], elf.ELFMAG+"\x02\x01\x01")
-	for _, part := range []any{header, elf.Prog64{Type: uint32(elf.PT_INTERP)}} {
-		if err := binary.Write(&program, binary.LittleEndian, part); err != nil {
+	for _, part := range []any{header, elf.Prog64{Type: uint32(segment)}} {
+		if err := binary.Write(&content, binary.LittleEndian, part); err != nil {
 			t.Fatal(err)
 		}
 	}
-	folder := t.TempDir()
-	file := filepath.Join(folder, "sh")
-	if err := os.WriteFile(file, program.Bytes(), 0o755); err != nil {
+	file := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(file, content.Bytes(), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	_, err := run([]string{"/sh=" + file}, settings{out: filepath.Join(folder, "image.tar"), tag: tag})
-	if err == nil || !strings.Contains(err.Error(), "/sh: the program needs a dynamic linker") {
-		t.Errorf("%v", err)
+	return file
+}
+
+func TestUnfitProgramsAreRefused(t *testing.T) {
+	static := program(t, elf.EM_X86_64, elf.PT_LOAD)
+	for _, test := range []struct {
+		arguments []string
+		modules   string
+		want      string
+	}{
+		{[]string{"/sh=" + program(t, elf.EM_X86_64, elf.PT_INTERP)}, "", "/sh: the program needs a dynamic linker"},
+		{[]string{"/a=" + static, "/b=" + program(t, elf.EM_AARCH64, elf.PT_LOAD)}, "", "/b is a program for arm64, and another one is for amd64"},
+		{[]string{"/a=" + program(t, elf.EM_SPARC, elf.PT_LOAD)}, "", "/a is a program for EM_SPARC"},
+		{[]string{"/a=" + static}, "/licences/modules.txt", "/a has no list of Go modules"},
+		{[]string{"/licences/LICENSE-MIT=../../../LICENSE-MIT"}, "", "the image has no program"},
+		{[]string{"softiov"}, "", "/PATH=FILE"},
+	} {
+		out := filepath.Join(t.TempDir(), "image.tar")
+		_, err := run(test.arguments, settings{out: out, tag: tag, modules: test.modules, source: "../.."})
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q: %v, want %q", test.arguments, err, test.want)
+		}
 	}
 }
 
-func TestArgumentWithoutAPathIsRefused(t *testing.T) {
-	if _, err := run([]string{"softiov"}, settings{tag: tag}); err == nil || !strings.Contains(err.Error(), "/PATH=FILE") {
-		t.Errorf("%v", err)
+func TestImageHasTheMachineOfItsPrograms(t *testing.T) {
+	for machine, want := range map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"} {
+		out := filepath.Join(t.TempDir(), "image.tar")
+		foreign := settings{out: out, tag: tag, modules: "/licences/modules.txt", foreign: []string{"/a"}}
+		if _, err := run([]string{"/a=" + program(t, machine, elf.PT_LOAD)}, foreign); err != nil {
+			t.Fatal(err)
+		}
+		if config, err := load(t, out).ConfigFile(); err != nil || config.Architecture != want {
+			t.Errorf("%v, %v, want %s", config, err, want)
+		}
+	}
+}
+
+func TestReplacedModuleHasTheLicenceOfItsReplacement(t *testing.T) {
+	source := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(source, "fork"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(source, "fork/LICENSE"), []byte("the fork's terms"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	replaced := &debug.Module{Path: "example.com/a", Version: "v1.0.0", Replace: &debug.Module{Path: "./fork"}}
+	text, err := moduleLicence(replaced, source)
+	if err != nil || string(text) != "===== example.com/a v1.0.0, replaced by ./fork\n\nthe fork's terms\n" {
+		t.Errorf("%v, %s", err, text)
 	}
 }
 
 // The guide pushes the archive with crane.
 func TestRegistryReturnsThePushedImage(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "image.tar")
-	digest, err := run([]string{"/licences/LICENSE-MIT=../../../LICENSE-MIT"}, settings{out: out, tag: tag})
+	digest, err := run([]string{"/a=" + program(t, elf.EM_X86_64, elf.PT_LOAD)}, settings{out: out, tag: tag})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,10 +233,19 @@ func TestBuiltImageHasTwoProgramsAndLicences(t *testing.T) {
 		t.Skip("SOFTIOV_IMAGE names no image; run cargo xtask image before")
 	}
 	image := load(t, built)
-	scan(t, image, []string{"/licences/LICENSE-APACHE", "/licences/LICENSE-MIT", "/licences/crates.txt",
-		"/licences/modules.txt", "/softiov", "/softiov-node"})
-	crates := string(files(t, image)["/licences/crates.txt"].content)
-	if !strings.Contains(crates, "===== serde ") || !strings.Contains(crates, "Permission is hereby granted") {
-		t.Error("the image lacks the licences of the crates of /softiov")
+	scan(t, image, []string{"/licences/LICENSE-APACHE", "/licences/LICENSE-MIT", "/licences/compiler-builtins.txt",
+		"/licences/crates.txt", "/licences/modules.txt", "/licences/musl.txt", "/licences/rust-library.html", "/softiov", "/softiov-node"})
+	found := files(t, image)
+	for file, parts := range map[string][]string{
+		"/licences/crates.txt":            {"===== serde ", "Permission is hereby granted"},
+		"/licences/compiler-builtins.txt": {"Permission is hereby granted"},
+		"/licences/musl.txt":              {"Rich Felker", "Permission is hereby granted"},
+		"/licences/rust-library.html":     {"The Rust Standard Library", "hashbrown"},
+	} {
+		for _, part := range parts {
+			if !strings.Contains(string(found[file].content), part) {
+				t.Errorf("%s lacks %q", file, part)
+			}
+		}
 	}
 }

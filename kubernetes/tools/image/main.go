@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -15,11 +16,12 @@ func main() {
 	out := flag.String("out", "softiov.tar", "archive to write")
 	tag := flag.String("tag", "", "name of the image")
 	version := flag.String("version", "", "version of the programs, for the image's labels")
-	modules := flag.String("modules", "", "path in the image for the licences of the Go modules in the image's programs")
+	modules := flag.String("modules", "", "path in the image for the licences of Go and of the Go modules in the image's programs")
+	foreign := flag.String("foreign", "", "paths in the image of programs in other languages than Go, separated by commas")
 	entrypoint := flag.String("entrypoint", "", "program that a container without a command starts")
 	source := flag.String("source", ".", "folder of the Go module of these programs")
 	flag.Parse()
-	digest, err := run(flag.Args(), settings{*out, *tag, *version, *entrypoint, *modules, *source})
+	digest, err := run(flag.Args(), settings{*out, *tag, *version, *entrypoint, *modules, *source, strings.Split(*foreign, ",")})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -32,6 +34,8 @@ type settings struct {
 	out, tag, version, entrypoint string
 	// modules is the file for the licences of Go modules, and source a folder where Go finds them.
 	modules, source string
+	// foreign are the paths of programs that have no Go modules.
+	foreign []string
 }
 
 // run writes the image of the files in arguments of the form PATH=FILE, and returns its digest.
@@ -46,9 +50,9 @@ func run(arguments []string, s settings) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if s.modules != "" && isProgram(content) {
+		if s.modules != "" && isProgram(content) && !slices.Contains(s.foreign, path) {
 			if err := addModules(files, s.modules, file, s.source); err != nil {
-				return "", err
+				return "", fmt.Errorf("%s %w", path, err)
 			}
 		}
 		files[path] = content

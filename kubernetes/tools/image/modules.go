@@ -8,39 +8,75 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 )
 
 // notices are the first letters of the names of files that hold a licence or a notice.
-var notices = []string{"LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"}
+var notices = []string{"LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "PATENTS"}
 
-// addModules adds the licences of the modules that a Go program contains to the file at path. Go writes the list of
-// modules into each program. A program in another language adds nothing.
+// addModules adds the licences of Go and of the modules that a Go program contains to the file at path. Go writes its
+// version and the list of modules into each program.
 func addModules(files map[string][]byte, path, program, source string) error {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
-		return nil
+		return fmt.Errorf("has no list of Go modules: %w; name a program in another language by --foreign", err)
 	}
+	text, err := goLicence(info.GoVersion)
+	if err != nil {
+		return err
+	}
+	all := [][]byte{text}
 	for _, module := range info.Deps {
-		folder, err := moduleFolder(module.Path+"@"+module.Version, source)
+		text, err := moduleLicence(module, source)
 		if err != nil {
 			return err
 		}
-		heading := fmt.Sprintf("===== %s %s\n\n", module.Path, module.Version)
-		if bytes.Contains(files[path], []byte(heading)) {
-			continue
+		all = append(all, text)
+	}
+	for _, text := range all {
+		if !bytes.Contains(files[path], text) {
+			files[path] = append(files[path], text...)
 		}
-		text, err := licence(folder)
-		if err != nil {
-			return err
-		}
-		if len(text) == 0 {
-			return fmt.Errorf("module %s has no licence file in %s", module.Path, folder)
-		}
-		files[path] = append(append(files[path], heading...), text...)
 	}
 	return nil
+}
+
+// goLicence returns the licence of Go's standard library, which is a part of each program but none of its modules.
+func goLicence(version string) ([]byte, error) {
+	output, err := exec.Command("go", "env", "-json", "GOROOT", "GOVERSION").Output()
+	if err != nil {
+		return nil, fmt.Errorf("is a Go program, and go env failed: %w", err)
+	}
+	var here struct{ GOROOT, GOVERSION string }
+	if err := json.Unmarshal(output, &here); err != nil {
+		return nil, err
+	}
+	if here.GOVERSION != version {
+		return nil, fmt.Errorf("was built with %s, and here is the licence of %s; build it again", version, here.GOVERSION)
+	}
+	return licence("Go "+version, here.GOROOT)
+}
+
+// moduleLicence returns the licences of a module, or of the module or folder that replaces it.
+func moduleLicence(module *debug.Module, source string) ([]byte, error) {
+	title, used := module.Path+" "+module.Version, module
+	if module.Replace != nil {
+		used = module.Replace
+		title = strings.TrimSpace(title + ", replaced by " + used.Path + " " + used.Version)
+	}
+	// A folder has no version.
+	folder := used.Path
+	if used.Version != "" {
+		var err error
+		if folder, err = moduleFolder(used.Path+"@"+used.Version, source); err != nil {
+			return nil, err
+		}
+	} else if !filepath.IsAbs(folder) {
+		folder = filepath.Join(source, folder)
+	}
+	return licence(title, folder)
 }
 
 // moduleFolder returns the folder of a module in Go's cache. Go downloads a module that the cache lacks.
@@ -49,19 +85,20 @@ func moduleFolder(module, source string) (string, error) {
 	command.Dir, command.Stderr = source, os.Stderr
 	output, err := command.Output()
 	if err != nil {
-		return "", fmt.Errorf("module %s: %w", module, err)
+		return "", fmt.Errorf("has module %s: %w", module, err)
 	}
 	var found struct{ Dir string }
 	return found.Dir, json.Unmarshal(output, &found)
 }
 
-// licence returns the licences and notices in a module's first folder.
-func licence(folder string) ([]byte, error) {
+// licence returns the licences and notices in a folder, below a heading with the title.
+func licence(title, folder string) ([]byte, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, err
 	}
-	var text []byte
+	heading := fmt.Sprintf("===== %s\n\n", title)
+	text := []byte(heading)
 	for _, entry := range entries {
 		isNotice := func(start string) bool { return strings.HasPrefix(strings.ToUpper(entry.Name()), start) }
 		if entry.IsDir() || !slices.ContainsFunc(notices, isNotice) {
@@ -72,6 +109,9 @@ func licence(folder string) ([]byte, error) {
 			return nil, err
 		}
 		text = append(append(text, content...), '\n')
+	}
+	if len(text) == len(heading) {
+		return nil, fmt.Errorf("has %s, whose folder %s has no licence", title, folder)
 	}
 	return text, nil
 }

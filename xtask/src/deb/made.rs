@@ -19,6 +19,11 @@ const COMPLETIONS: [(&str, &str); 3] = [
 ];
 /// First letters of the names of files that hold a crate's licence or notice.
 const NOTICES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"];
+/// Notices of Rust's standard library and of the crates in it, in the folder of the toolchain.
+const RUST_LIBRARY: &str = "share/doc/rust/COPYRIGHT-library.html";
+/// Folder with the notices that the toolchain lacks: those of compiler-builtins, and those of musl libc, which Rust's target
+/// for static programs contains.
+const KEPT: &str = "packaging/licences";
 
 /// Adds the manual pages of all commands to the package.
 pub(super) fn manual(tree: &PackageTree, program: &Path) -> Result<()> {
@@ -66,8 +71,28 @@ pub(super) fn libraries(program: &[u8]) -> String {
     }
 }
 
+/// Returns the names and contents of files with the licences and notices of everything that the program contains.
+pub(crate) fn licences(root: &Path, program: &Path) -> Result<Vec<(&'static str, Vec<u8>)>> {
+    let mut files = vec![("crates.txt", crates(root)?), ("rust-library.html", rust_library()?)];
+    let mut kept = vec!["compiler-builtins.txt"];
+    if libraries(&read(program)?).is_empty() {
+        kept.push("musl.txt");
+    }
+    for name in kept {
+        files.push((name, read(&root.join(KEPT).join(name))?));
+    }
+    Ok(files)
+}
+
+/// Returns the notices of Rust's standard library, as the toolchain has them.
+fn rust_library() -> Result<Vec<u8>> {
+    let folder = String::from_utf8(run_tool(Command::new("rustc").args(["--print", "sysroot"]))?)?;
+    let file = Path::new(folder.trim()).join(RUST_LIBRARY);
+    read(&file).context("the notices of Rust's standard library; install Rust by rustup")
+}
+
 /// Returns the text of the licences and notices of all crates that the program contains.
-pub(crate) fn licences(root: &Path) -> Result<Vec<u8>> {
+fn crates(root: &Path) -> Result<Vec<u8>> {
     let mut tree = metadata::cargo();
     tree.args(["tree", "--package", "softiov", "--edges", "normal", "--prefix", "none", "--format", "{p}"]);
     let names = String::from_utf8(run_tool(tree.current_dir(root))?)?;
@@ -111,6 +136,30 @@ mod tests {
     fn package_depends_on_libc_only_if_its_program_is_dynamic() {
         assert_eq!(libraries(b"..GLIBC_2.17\0GLIBC_2.34\0GLIBC_2.4\0"), "libc6 (>= 2.34), libgcc-s1, ");
         assert_eq!(libraries(b"musl"), "");
+    }
+
+    #[test]
+    fn static_program_has_the_notices_of_its_libraries() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("softiov");
+        let root = metadata::workspace_root().unwrap();
+        let always = ["crates.txt", "rust-library.html", "compiler-builtins.txt"];
+        for (content, names) in
+            [(&b"GLIBC_2.34"[..], always.to_vec()), (b"static", [&always[..], &["musl.txt"]].concat())]
+        {
+            fs::write(&program, content).unwrap();
+            let files = licences(&root, &program).unwrap();
+            assert!(files.iter().map(|(name, _)| *name).eq(names), "{}", files.len());
+            for (name, text) in files {
+                let part = match name {
+                    "crates.txt" => "===== serde ",
+                    "rust-library.html" => "hashbrown",
+                    "musl.txt" => "Rich Felker",
+                    _ => "derived from LLVM's compiler-rt",
+                };
+                assert!(String::from_utf8_lossy(&text).contains(part), "{name} lacks {part}");
+            }
+        }
     }
 
     #[test]

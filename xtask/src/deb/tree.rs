@@ -70,7 +70,9 @@ impl PackageTree {
             "usr/share/doc/softiov/changelog.Debian",
             made::changelog(root, version)?.as_bytes(),
         )?;
-        tree.write_packed("usr/share/doc/softiov/CRATES", &made::licences(root)?)?;
+        for (name, text) in made::licences(root, program)? {
+            tree.write_packed(&format!("usr/share/doc/softiov/licences/{name}"), &text)?;
+        }
         tree.describe(&packaging.join("debian"), program, version)?;
         Ok(tree)
     }
