@@ -12,17 +12,14 @@ import (
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 	api "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
+	"softiov.io/kubernetes/internal/admin"
 	"softiov.io/kubernetes/internal/binding"
 	"softiov.io/kubernetes/internal/cdifiles"
 	"softiov.io/kubernetes/internal/features"
 )
 
-const (
-	// adminSocket is the file of the agent's own socket in its state folder.
-	adminSocket = "agent.sock"
-	// defaultResource is the extended resource of ports without a name of their own.
-	defaultResource = "softiov.io/vf"
-)
+// defaultResource is the extended resource of ports without a name of their own.
+const defaultResource = "softiov.io/vf"
 
 // config is the agent's options.
 type config struct {
@@ -40,7 +37,7 @@ type config struct {
 func flags(set *flag.FlagSet) *config {
 	c := &config{}
 	set.StringVar(&c.control, "control", "/run/softiov/control/control.sock", "control socket of the host")
-	set.StringVar(&c.state, "state", "/var/lib/softiov-node", "folder for what must outlive the agent")
+	set.StringVar(&c.state, "state", admin.StateFolder, "folder for what must outlive the agent")
 	set.StringVar(&c.node, "node", os.Getenv("NODE_NAME"), "name of this node; default: the variable NODE_NAME")
 	set.StringVar(&c.kubeconfig, "kubeconfig", "", "file with access to the API server; default: that of the pod")
 	set.BoolVar(&c.dra, "dra", true, "offer VFs to claims, except those of --device-plugin")

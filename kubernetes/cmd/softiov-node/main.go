@@ -60,7 +60,7 @@ func main() {
 
 // execute runs one command.
 func execute(command string, config *config, names []string) error {
-	client := admin.NewClient(filepath.Join(config.state, adminSocket))
+	client := admin.NewClient(filepath.Join(config.state, admin.SocketName))
 	each := func(do func(string) error) error {
 		if len(names) == 0 {
 			return fmt.Errorf("%s needs at least one name: softiov-node --help", command)

@@ -153,7 +153,7 @@ func TestVFInUseIsHealthyAndDrainedVFTakesNoPods(t *testing.T) {
 	if len(agent.offered()) != 6 {
 		eventually(t, "the VF in use is offered", func() bool { return len(agent.offered()) == 6 })
 	}
-	client := admin.NewClient(filepath.Join(folder, "as", adminSocket))
+	client := admin.NewClient(filepath.Join(folder, "as", admin.SocketName))
 	if err := client.Drain("pf7"); err == nil || !strings.Contains(err.Error(), `no port or VF "pf7"`) {
 		t.Errorf("drain of an unknown port: %v", err)
 	}
@@ -171,7 +171,7 @@ func TestVFInUseIsHealthyAndDrainedVFTakesNoPods(t *testing.T) {
 	}
 	eventually(t, "the status shows claim and drain", func() bool {
 		status, err := client.Status()
-		return err == nil && len(status) == 8 && status[1].Claim == "default/first" && status[1].Drained && status[1].Healthy
+		return err == nil && len(status) == 8 && status[1].Resource == "" && status[7].Resource == "softiov.io/virtio" && status[1].Claim == "default/first" && status[1].Drained && status[1].Healthy
 	})
 	if err := client.Release("first-uid"); err != nil {
 		t.Error(err)

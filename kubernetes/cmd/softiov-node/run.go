@@ -113,7 +113,10 @@ func (a *agent) run(parent context.Context) error {
 		}
 		start(func(ctx context.Context) error { plugin.Run(ctx); return nil })
 	}
-	server := &admin.Server{Watcher: a.watcher, Drained: a.drained, Store: a.store}
+	server := &admin.Server{
+		Watcher: a.watcher, Drained: a.drained, Store: a.store,
+		ResourceOf: func(port string) string { return resourceOf(a.resources, port) },
+	}
 	if a.config.dra {
 		driver, stop, err := a.startDriver(ctx, cancel, start)
 		if err != nil {
@@ -122,7 +125,9 @@ func (a *agent) run(parent context.Context) error {
 		defer stop()
 		server.Releaser = driver
 	}
-	start(func(ctx context.Context) error { return server.Serve(ctx, filepath.Join(a.config.state, adminSocket)) })
+	start(func(ctx context.Context) error {
+		return server.Serve(ctx, filepath.Join(a.config.state, admin.SocketName))
+	})
 	if a.config.listen != "" {
 		listener, err := net.Listen("tcp", a.config.listen)
 		if err != nil {

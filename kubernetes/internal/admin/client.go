@@ -63,7 +63,7 @@ func (c *Client) send(method, path string) ([]byte, error) {
 	}
 	answer, err := client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("no agent answers on %s: %w; run this in the agent's pod", c.socket, err)
+		return nil, fmt.Errorf("no agent answers on %s: %w; run this in the agent's pod, with the agent's --state", c.socket, err)
 	}
 	defer answer.Body.Close()
 	content, err := io.ReadAll(answer.Body)

@@ -18,6 +18,12 @@ import (
 	"softiov.io/kubernetes/internal/vfinfo"
 )
 
+const (
+	// StateFolder is the folder for what must outlive the agent, and SocketName the file in it that the agent listens on.
+	StateFolder = "/var/lib/softiov/node"
+	SocketName  = "agent.sock"
+)
+
 // readTimeout bounds how long a client may take for its request.
 const readTimeout = 5 * time.Second
 
@@ -33,6 +39,8 @@ type Server struct {
 	Store   *claims.Store
 	// Releaser is nil if the agent has no DRA driver.
 	Releaser Releaser
+	// ResourceOf returns the extended resource of a port, or "" if its VFs are for claims.
+	ResourceOf func(port string) string
 }
 
 // VFStatus is one VF as the agent sees it.
@@ -43,6 +51,8 @@ type VFStatus struct {
 	Healthy bool   `json:"healthy"`
 	Reason  string `json:"reason,omitempty"`
 	Drained bool   `json:"drained"`
+	// Resource is the extended resource of the VF's port, or empty if the VF is for claims.
+	Resource string `json:"resource,omitempty"`
 	// Info is the description that a container with the VF has.
 	Info vfinfo.Info `json:"info"`
 	// Claim is namespace and name of the claim that has the VF, or empty.
@@ -129,6 +139,7 @@ func (s *Server) Status() ([]VFStatus, error) {
 		vf := &snapshot.VFs[i]
 		status := VFStatus{
 			VF: vf.Name, Port: vf.Port, Family: vf.Family, Healthy: vf.Healthy(), Reason: vf.Reason, Drained: vf.Drained,
+			Resource: s.ResourceOf(vf.Port),
 		}
 		record, device := &claims.Record{}, vf.Device()
 		if holder := claims.Holder(records, vf.Name, ""); holder != nil {

@@ -1,5 +1,5 @@
-// Package cni is a CNI plugin that names the VF of a pod's network: it reports the socket of the VF that a claim or the
-// device plugin has given to the pod. It changes nothing, and has no policy of its own.
+// Package cni is a CNI plugin that names the VF of a pod's network: it reports the socket of a VF that the
+// device plugin can give to a pod. It changes nothing, and has no policy of its own.
 package cni
 
 import (
@@ -31,8 +31,8 @@ const (
 // The plugin runs as root of the node, and a tenant may write a network's configuration. So it chooses neither the agent that
 // is believed nor the folder that is written to. Tests change both.
 var (
-	// agentSocket is the agent's socket of an installation by the chart.
-	agentSocket = "/var/lib/softiov/node/agent.sock"
+	// agentSocket is the socket of an agent with the default folder.
+	agentSocket = filepath.Join(admin.StateFolder, admin.SocketName)
 	// deviceInfoFolder is the folder in which Multus looks for descriptions of devices (device-info specification).
 	deviceInfoFolder = "/var/run/k8s.cni.cncf.io/devinfo/cni"
 )
@@ -96,21 +96,21 @@ func parse(text []byte) (*netConf, error) {
 	return conf, nil
 }
 
-// find returns the description of the network's VF.
-func (c *netConf) find() (vfinfo.Info, error) {
+// find returns the status of the network's VF.
+func (c *netConf) find() (admin.VFStatus, error) {
 	if c.DeviceID == "" {
-		return vfinfo.Info{}, types.NewError(types.ErrInvalidNetworkConfig,
+		return admin.VFStatus{}, types.NewError(types.ErrInvalidNetworkConfig,
 			"deviceID is missing; add the annotation k8s.v1.cni.cncf.io/resourceName to the NetworkAttachmentDefinition", "")
 	}
 	all, err := c.status()
 	if err != nil {
-		return vfinfo.Info{}, err
+		return admin.VFStatus{}, err
 	}
 	at := slices.IndexFunc(all, func(vf admin.VFStatus) bool { return vf.VF == c.DeviceID })
 	if at < 0 {
-		return vfinfo.Info{}, types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("the host has no VF %s: softiov-node status", c.DeviceID), "")
+		return admin.VFStatus{}, types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("the host has no VF %s: softiov-node status", c.DeviceID), "")
 	}
-	return all[at].Info, nil
+	return all[at], nil
 }
 
 // status returns all VFs of the agent.
@@ -122,22 +122,40 @@ func (c *netConf) status() ([]admin.VFStatus, error) {
 	return all, nil
 }
 
-// described returns a call's configuration and the description of its VF.
-func described(args *skel.CmdArgs) (*netConf, vfinfo.Info, error) {
+// requested returns a call's configuration and the status of its VF.
+func requested(args *skel.CmdArgs) (*netConf, admin.VFStatus, error) {
 	conf, err := parse(args.StdinData)
 	if err != nil {
-		return nil, vfinfo.Info{}, err
+		return nil, admin.VFStatus{}, err
 	}
-	info, err := conf.find()
-	return conf, info, err
+	vf, err := conf.find()
+	return conf, vf, err
+}
+
+// usable refuses a VF that cannot be a pod's by the device plugin. The network's author may have named it.
+func usable(vf *admin.VFStatus) error {
+	switch {
+	case vf.Claim != "":
+		return types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("VF %s belongs to the claim %s", vf.VF, vf.Claim), "")
+	case vf.Resource == "":
+		return types.NewError(types.ErrInvalidNetworkConfig,
+			fmt.Sprintf("VF %s is for claims, not for the device plugin: name its port in --device-plugin", vf.VF), "")
+	case !vf.Healthy:
+		return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("VF %s is unhealthy: %s", vf.VF, vf.Reason), "")
+	}
+	return nil
 }
 
 // add reports the VF's socket as an interface of the pod.
 func add(args *skel.CmdArgs) error {
-	conf, info, err := described(args)
+	conf, vf, err := requested(args)
+	if err == nil {
+		err = usable(&vf)
+	}
 	if err != nil {
 		return err
 	}
+	info := vf.Info
 	if err := writeDeviceInfo(conf.RuntimeConfig.DeviceInfoFile, info); err != nil {
 		return err
 	}
@@ -149,7 +167,7 @@ func add(args *skel.CmdArgs) error {
 
 // check compares the result of add with the VF as it is now.
 func check(args *skel.CmdArgs) error {
-	conf, info, err := described(args)
+	conf, vf, err := requested(args)
 	if err != nil {
 		return err
 	}
@@ -162,7 +180,7 @@ func check(args *skel.CmdArgs) error {
 	}
 	// Results before version 1.1 have no socket.
 	for _, one := range previous.Interfaces {
-		if one.Name == args.IfName && (one.SocketPath == "" || one.SocketPath == info.Socket) && strings.EqualFold(one.Mac, info.MAC) {
+		if one.Name == args.IfName && (one.SocketPath == "" || one.SocketPath == vf.Info.Socket) && strings.EqualFold(one.Mac, vf.Info.MAC) {
 			return nil
 		}
 	}

@@ -28,12 +28,18 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// startAgent starts a server with the status of two VFs.
+// startAgent starts a server with the status of two VFs of the device plugin, and of three that a pod cannot have as a network.
 func startAgent(t *testing.T) {
 	t.Helper()
+	const resource = "softiov.io/vf"
 	status := []admin.VFStatus{
-		{VF: "pf1vf0", Info: vfinfo.Info{VF: "pf1vf0", Protocol: vfinfo.VfioUser, Socket: "/run/softiov/pf1vf0/vf.sock", MAC: "02:00:00:00:00:01"}},
-		{VF: "pf2vf0", Info: vfinfo.Info{VF: "pf2vf0", Protocol: vfinfo.VhostUser, Socket: "/run/softiov/pf2vf0/vf.sock", MAC: "02:00:00:00:00:02"}},
+		{VF: "pf1vf0", Resource: resource, Healthy: true,
+			Info: vfinfo.Info{VF: "pf1vf0", Protocol: vfinfo.VfioUser, Socket: "/run/softiov/pf1vf0/vf.sock", MAC: "02:00:00:00:00:01"}},
+		{VF: "pf2vf0", Resource: resource, Healthy: true,
+			Info: vfinfo.Info{VF: "pf2vf0", Protocol: vfinfo.VhostUser, Socket: "/run/softiov/pf2vf0/vf.sock", MAC: "02:00:00:00:00:02"}},
+		{VF: "pf0vf0", Healthy: true},
+		{VF: "pf1vf1", Resource: resource, Healthy: true, Claim: "default/nic"},
+		{VF: "pf1vf2", Resource: resource, Reason: "quarantined: spoofing"},
 	}
 	socket := sockettest.Serve(t, func(answer http.ResponseWriter, _ *http.Request) {
 		if err := json.NewEncoder(answer).Encode(status); err != nil {
@@ -193,6 +199,19 @@ func TestRefusedNetworksNameCauseAndRemedy(t *testing.T) {
 	t.Setenv(testAgent, "/nonexistent")
 	if answer, ok := call(t, "ADD", conf("1.1.0", `,"deviceID":"pf1vf0"`)); ok || !strings.Contains(answer, `"code":11`) {
 		t.Error(answer)
+	}
+}
+
+func TestVFThatNoPodCanHaveIsRefused(t *testing.T) {
+	startAgent(t)
+	for vf, want := range map[string]string{
+		"pf0vf0": "VFpf0vf0isforclaims,notforthedeviceplugin",
+		"pf1vf1": "VFpf1vf1belongstotheclaimdefault/nic",
+		"pf1vf2": "VFpf1vf2isunhealthy:quarantined:spoofing",
+	} {
+		if answer, ok := call(t, "ADD", conf("1.1.0", `,"deviceID":"`+vf+`"`)); ok || !strings.Contains(answer, want) {
+			t.Errorf("%s: %s", vf, answer)
+		}
 	}
 }
 

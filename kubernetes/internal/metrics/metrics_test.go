@@ -42,7 +42,7 @@ func TestMetricsAndReadinessFollowTheHost(t *testing.T) {
 	socket := filepath.Join(folder, "c.sock")
 	client := host.NewClient(socket)
 	watcher := inventory.NewWatcher(client, time.Hour, func() []string { return nil })
-	server := &Server{Host: client, Watcher: watcher, Admin: &admin.Server{Watcher: watcher, Store: store}}
+	server := &Server{Host: client, Watcher: watcher, Admin: &admin.Server{Watcher: watcher, Store: store, ResourceOf: func(string) string { return "" }}}
 	watcher.Refresh(context.Background())
 	if code, text := get(server, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(text, socket) {
 		t.Errorf("readyz without a host: %d %s", code, text)
