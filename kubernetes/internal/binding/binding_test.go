@@ -92,14 +92,14 @@ func TestEachFamilyGetsItsFormOfDevice(t *testing.T) {
 	if err != nil || text != want {
 		t.Errorf("%v, %s", err, text)
 	}
-	device := `{"driver":"vfio-user-pci","id":"softiov-real","bus":"pci.11","addr":"0x0",` +
+	device := `{"driver":"vfio-user-pci","id":"softiov-real","bus":"ua-softiov-port-real","addr":"0x0",` +
 		`"socket":{"type":"unix","path":"/run/softiov/template/nics/real/vf.sock"}}`
 	arguments := domain.QEMUCommandline.Args
 	if len(arguments) != 2 || arguments[0].Value != "-device" || arguments[1].Value != device {
 		t.Errorf("arguments %v", arguments)
 	}
 	// The disk, the virtio interface and eight devices of libvirt have the ports 1 to 10.
-	if port := domain.Devices.Controllers[0]; port.Type != "pci" || port.Model != "pcie-root-port" || *port.Index != 11 {
+	if port := domain.Devices.Controllers[0]; port.Type != "pci" || port.Model != "pcie-root-port" || *port.Index != 11 || port.Alias.Name != "ua-softiov-port-real" {
 		t.Errorf("port %+v", port)
 	}
 }
@@ -112,6 +112,16 @@ func TestRepetitionReplacesTheDevices(t *testing.T) {
 	second, err := sidecar().Define(first, []byte(machine))
 	if err != nil || string(second) != string(first) {
 		t.Errorf("%v\n%s", err, second)
+	}
+	// KubeVirt's own types do not decode QEMU's arguments.
+	forgetful := define(t, sidecar(), plain, machine)
+	forgetful.QEMUCommandline = nil
+	text, err := forgetful.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := sidecar().Define([]byte(text), []byte(machine)); err != nil || string(again) != string(first) {
+		t.Errorf("%v\n%s", err, again)
 	}
 }
 

@@ -173,7 +173,7 @@ func callAgain(t *testing.T, hooks v1alpha3.CallbacksClient, domainXML, vmi []by
 	}
 	text := string(result.GetDomainXML())
 	if strings.Count(text, `type="vhostuser"`) != 1 || strings.Count(text, "/run/softiov/template/nics/fast/vf.sock") != 1 ||
-		strings.Count(text, "vfio-user-pci") != 1 {
+		strings.Count(text, "vfio-user-pci") != 1 || strings.Count(text, `model="pcie-root-port"`) != 1 {
 		t.Error(text)
 	}
 }

@@ -43,27 +43,34 @@ const KUBEVIRT_DOMAIN: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../kubernetes/tools/kubevirt/testdata/domain.xml");
 
 /// Lets libvirt define the domain of a KubeVirt machine with VFs, as virt-launcher does. Checks libvirt's form of it
-/// against libvirt's schema, and that no device of libvirt has the root port of the VF. libvirt here has no KVM, so the
-/// domain is one without.
+/// against libvirt's schema, that QEMU gets a root port with the name of the VF's bus, and that no device of libvirt has
+/// that bus. libvirt here has no KVM, so the domain is one without.
 fn define_kubevirt_domain(machine: &DebianMachine) -> Result<()> {
     const VIRSH: &str = "virsh -c qemu:///system";
+    /// Name of the VF's bus, which is the alias of its root port.
+    const BUS: &str = "ua-softiov-port-real";
     let path = machine.files().join("kubevirt.xml");
     let domain = std::fs::read_to_string(KUBEVIRT_DOMAIN)?;
-    let (_, bus) = domain.split_once("&#34;bus&#34;:&#34;pci.").context("the VF has a bus")?;
-    let bus: u8 = bus.split('&').next().unwrap_or_default().parse()?;
+    ensure!(domain.contains(&format!("&#34;bus&#34;:&#34;{BUS}&#34;")), "the VF has another bus: {domain}");
     let emulator = format!("<devices>\n    <emulator>{QEMU}</emulator>");
     let domain = domain.replace("type=\"kvm\"", "type=\"qemu\"").replace("<devices>", &emulator);
     std::fs::write(&path, domain)?;
     let path = path.display();
     machine.run(&format!("chmod 644 {path}; {VIRSH} define {path}"))?;
     let defined = machine.run(&format!("{VIRSH} dumpxml --inactive default_web"))?;
-    let port = format!("<controller type='pci' index='{bus}' model='pcie-root-port'>");
     for part in
-        ["<access mode='shared'/>", "path='/run/softiov/template/nics/fast/vf.sock'", "vfio-user-pci", &port]
+        ["<access mode='shared'/>", "path='/run/softiov/template/nics/fast/vf.sock'", "vfio-user-pci", BUS]
     {
         ensure!(defined.contains(part), "the defined domain lacks {part}: {defined}");
     }
-    ensure!(!defined.contains(&format!("bus='{bus:#04x}'")), "a device has the VF's bus {bus}: {defined}");
+    let arguments = machine.run(&format!("{VIRSH} domxml-to-native qemu-argv --domain default_web"))?;
+    let port = arguments.split_whitespace().find(|word| word.contains(&format!("\"id\":\"{BUS}\"")));
+    ensure!(port.is_some_and(|port| port.contains("pcie-root-port")), "QEMU gets no port {BUS}: {arguments}");
+    // The VF itself has this bus, and nothing else has.
+    ensure!(
+        arguments.matches(&format!("\"bus\":\"{BUS}\"")).count() == 1,
+        "bus {BUS} is shared: {arguments}"
+    );
     machine
         .run(&format!("{VIRSH} dumpxml --inactive default_web > {path}; virt-xml-validate {path} domain"))?;
     machine.run(&format!("{VIRSH} undefine default_web")).map(drop)
