@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"softiov.io/kubernetes/internal/files"
 	"softiov.io/kubernetes/internal/host"
 )
 
@@ -121,7 +122,7 @@ func (s *Store) IsComplete() bool {
 
 // SetComplete notes on the disk that no record is missing.
 func (s *Store) SetComplete() error {
-	return WriteFile(filepath.Join(s.folder, marker), nil, recordMode)
+	return files.Write(filepath.Join(s.folder, marker), nil, recordMode)
 }
 
 func (s *Store) paths() ([]string, error) {
@@ -172,7 +173,7 @@ func (s *Store) Put(record *Record) error {
 	if err != nil {
 		return err
 	}
-	if err := WriteFile(path, append(content, '\n'), recordMode); err != nil {
+	if err := files.Write(path, append(content, '\n'), recordMode); err != nil {
 		return fmt.Errorf("keep the claim %s: %w", record.Title(), err)
 	}
 	return nil
@@ -187,7 +188,7 @@ func (s *Store) Delete(uid string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the record of a claim: %w", err)
 	}
-	return syncFolder(s.folder)
+	return files.SyncFolder(s.folder)
 }
 
 func (s *Store) path(uid string) (string, error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/containernetworking/cni/pkg/version"
 
 	"softiov.io/kubernetes/internal/admin"
+	"softiov.io/kubernetes/internal/files"
 	"softiov.io/kubernetes/internal/vfinfo"
 )
 
@@ -223,17 +224,7 @@ func writeDeviceInfo(path string, info vfinfo.Info) error {
 		return fmt.Errorf("create the folder of device descriptions: %w", err)
 	}
 	// Another process may read the file meanwhile, and a link in its place must not be followed.
-	fresh := path + ".new"
-	_ = os.Remove(fresh)
-	file, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return fmt.Errorf("describe the device: %w", err)
-	}
-	_, err = file.Write(content)
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(fresh, path)
-	}
-	if err != nil {
+	if err := files.Write(path, content, 0o644); err != nil {
 		return fmt.Errorf("describe the device: %w", err)
 	}
 	return nil

@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"softiov.io/kubernetes/internal/claims"
+	"softiov.io/kubernetes/internal/files"
 )
 
 // ProgramName is the name of the plugin, which is the type of a network's configuration.
@@ -19,7 +19,7 @@ func Install(folder string) error {
 	}
 	content, err := os.ReadFile(own)
 	if err == nil {
-		err = claims.WriteFile(filepath.Join(folder, ProgramName), content, 0o755)
+		err = files.Write(filepath.Join(folder, ProgramName), content, 0o755)
 	}
 	if err != nil {
 		return fmt.Errorf("install the CNI plugin: %w", err)

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"sync"
 
-	"softiov.io/kubernetes/internal/claims"
+	"softiov.io/kubernetes/internal/files"
 )
 
 // Set is the drained names. It is safe for concurrent use.
@@ -69,7 +69,7 @@ func (s *Set) change(edit func([]string) []string) error {
 	if err != nil {
 		return err
 	}
-	if err := claims.WriteFile(s.path, append(content, '\n'), 0o600); err != nil {
+	if err := files.Write(s.path, append(content, '\n'), 0o600); err != nil {
 		return fmt.Errorf("keep the drained VFs: %w", err)
 	}
 	s.names = names

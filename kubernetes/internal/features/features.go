@@ -17,7 +17,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"softiov.io/kubernetes/internal/claims"
+	"softiov.io/kubernetes/internal/files"
 	"softiov.io/kubernetes/internal/inventory"
 )
 
@@ -93,7 +93,7 @@ func (w *Writer) write(labels map[string]string, expiry time.Time) error {
 		return nil
 	}
 	// NFD may run as another user.
-	if err := claims.WriteFile(w.path(), []byte(format(labels, expiry)), 0o644); err != nil {
+	if err := files.Write(w.path(), []byte(format(labels, expiry)), 0o644); err != nil {
 		return fmt.Errorf("write the file of features: %w", err)
 	}
 	return nil

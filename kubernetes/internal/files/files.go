@@ -1,15 +1,24 @@
-package claims
+// Package files writes files that outlive a crash.
+package files
 
 import (
 	"errors"
 	"os"
 	"path/filepath"
+	"time"
 )
 
-// WriteFile replaces a file in one step, and returns when the content is on the disk. The file that it writes first is
-// hidden, because other programs may read the folder.
-func WriteFile(path string, content []byte, mode os.FileMode) error {
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+// leftoverAge is the age from which on a temporary file is that of a program that was killed. No write takes so long.
+const leftoverAge = time.Hour
+
+// Write replaces a file in one step, and returns when the content is on the disk. It follows no link in the file's place. The
+// file that it writes first is hidden, because other programs may read the folder.
+func Write(path string, content []byte, mode os.FileMode) error {
+	folder, pattern := filepath.Dir(path), "."+filepath.Base(path)+".*.tmp"
+	if err := removeLeftovers(folder, pattern); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(folder, pattern)
 	if err != nil {
 		return err
 	}
@@ -21,11 +30,26 @@ func WriteFile(path string, content []byte, mode os.FileMode) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(file.Name()))
 	}
-	return syncFolder(filepath.Dir(path))
+	return SyncFolder(folder)
 }
 
-// syncFolder waits until a changed folder is on the disk.
-func syncFolder(path string) error {
+// removeLeftovers removes temporary files of programs that were killed.
+func removeLeftovers(folder, pattern string) error {
+	paths, err := filepath.Glob(filepath.Join(folder, pattern))
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		// The file may vanish meanwhile. Another one that stays is no reason not to write.
+		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > leftoverAge {
+			_ = os.Remove(path)
+		}
+	}
+	return nil
+}
+
+// SyncFolder waits until a changed folder is on the disk.
+func SyncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {
 		return err
