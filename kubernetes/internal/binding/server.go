@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -30,6 +31,8 @@ const (
 	DefaultName = "softiov"
 	// socketName is the file of the sidecar's socket.
 	socketName = "softiov.sock"
+	// stopTimeout is the time after which the sidecar ends in spite of open connections. Kubelet waits for it.
+	stopTimeout = 3 * time.Second
 )
 
 // Sidecar answers virt-launcher.
@@ -57,7 +60,8 @@ func (s *Sidecar) Serve(ctx context.Context, folder string) error {
 	if err != nil {
 		return fmt.Errorf("listen for virt-launcher: %w; this command runs as a sidecar of KubeVirt", err)
 	}
-	server := grpc.NewServer()
+	// The server's end waits for the first word of each connection.
+	server := grpc.NewServer(grpc.ConnectionTimeout(stopTimeout))
 	server.RegisterService(service(infoPackage, "Info", infoMessages, map[string]call{"Info": s.info}), nil)
 	server.RegisterService(service(callbacksPackage, "Callbacks", callbackMessages, map[string]call{
 		"OnDefineDomain": s.onDefineDomain, "PreCloudInitIso": preCloudInitIso,
@@ -66,8 +70,12 @@ func (s *Sidecar) Serve(ctx context.Context, folder string) error {
 			return newMessage(callbackMessages, "ShutdownResult"), nil
 		},
 	}), nil)
-	// The answer to Shutdown still goes out.
-	stop := context.AfterFunc(ctx, server.GracefulStop)
+	stop := context.AfterFunc(ctx, func() {
+		// The answer to Shutdown still goes out. A client that keeps its connection is cut off.
+		timer := time.AfterFunc(stopTimeout, server.Stop)
+		defer timer.Stop()
+		server.GracefulStop()
+	})
 	defer stop()
 	klog.FromContext(ctx).Info("Waiting for virt-launcher", "socket", path, "binding", s.Name)
 	return server.Serve(listener)
