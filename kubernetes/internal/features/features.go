@@ -2,6 +2,7 @@
 package features
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,8 +31,8 @@ const (
 	domain = "vf.softiov.io/"
 	// lifetime is the time after which NFD drops the labels of an agent that was killed.
 	lifetime = 10 * time.Minute
-	// renewal is the time after which the file is written again.
-	renewal = lifetime / 3
+	// defaultRenewal is the time after which the file is written again.
+	defaultRenewal = lifetime / 3
 )
 
 // Writer keeps the file like the host's VFs.
@@ -40,6 +41,8 @@ type Writer struct {
 	Watcher *inventory.Watcher
 	// Version is the version of the agent.
 	Version string
+	// renewal is the time after which the file is written again; 0 is the default. Tests set it.
+	renewal time.Duration
 }
 
 // Run writes the file after each change, and removes it at the end of the context. A file that cannot be written is tried again.
@@ -47,6 +50,7 @@ func (w *Writer) Run(ctx context.Context) error {
 	if err := os.MkdirAll(w.Folder, 0o755); err != nil {
 		return fmt.Errorf("create the folder of features: %w", err)
 	}
+	renewal := cmp.Or(w.renewal, defaultRenewal)
 	changes := w.Watcher.Subscribe()
 	defer w.Watcher.Unsubscribe(changes)
 	defer w.remove(ctx)

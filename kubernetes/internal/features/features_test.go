@@ -2,6 +2,7 @@ package features
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -43,6 +44,49 @@ func TestLabelsCountVFsThatTakeNewPods(t *testing.T) {
 	}
 	if labels := Labels(&inventory.Snapshot{Answered: true, VFs: []inventory.VF{drained}}, "0.1.0"); len(labels) != 0 {
 		t.Errorf("a node without a free VF has labels: %v", labels)
+	}
+}
+
+// Without a renewal NFD drops the labels. Changes of VFs that change no label must not put it off.
+func TestFileIsRenewedInSpiteOfChanges(t *testing.T) {
+	var changes atomic.Int32
+	client := hosttest.Start(t, func() []host.Port {
+		port := hosttest.Port("pf0", "avf", "pf0vf0")
+		port.VFs[0].MAC = fmt.Sprintf("02:00:00:00:00:%02x", changes.Add(1)%256)
+		return []host.Port{port}
+	})
+	watcher := inventory.NewWatcher(client, time.Hour, func() []string { return nil })
+	writer := &Writer{Folder: t.TempDir(), Watcher: watcher, Version: "0.1.0", renewal: time.Second}
+	file := filepath.Join(writer.Folder, "softiov")
+	// A file that cannot be written is tried again, and does not end the agent.
+	if err := os.Mkdir(file, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- writer.Run(ctx) }()
+	appears := func(what string) {
+		t.Helper()
+		for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+			watcher.Refresh(ctx)
+			if content, _ := os.ReadFile(file); len(content) > 0 {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatal(what)
+			}
+		}
+	}
+	watcher.Refresh(ctx)
+	for range 2 {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		appears("the file is not written again")
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 
