@@ -147,6 +147,17 @@ func usable(vf *admin.VFStatus) error {
 	return nil
 }
 
+// previous returns the result of the plugin before in a list of plugins, or of an earlier call. It is empty if there is none.
+func (c *netConf) previous() (*current.Result, error) {
+	if err := version.ParsePrevResult(&c.NetConf); err != nil {
+		return nil, types.NewError(types.ErrInvalidNetworkConfig, err.Error(), "")
+	}
+	if c.PrevResult == nil {
+		return &current.Result{CNIVersion: c.CNIVersion}, nil
+	}
+	return current.GetResult(c.PrevResult)
+}
+
 // add reports the VF's socket as an interface of the pod.
 func add(args *skel.CmdArgs) error {
 	conf, vf, err := requested(args)
@@ -156,13 +167,17 @@ func add(args *skel.CmdArgs) error {
 	if err != nil {
 		return err
 	}
+	// Behind another plugin in a list, the result is that of both.
+	result, err := conf.previous()
+	if err != nil {
+		return err
+	}
 	info := vf.Info
 	if err := writeDeviceInfo(conf.RuntimeConfig.DeviceInfoFile, info); err != nil {
 		return err
 	}
-	result := &current.Result{CNIVersion: conf.CNIVersion, Interfaces: []*current.Interface{
-		{Name: args.IfName, Mac: info.MAC, Sandbox: args.Netns, SocketPath: info.Socket},
-	}}
+	result.Interfaces = append(result.Interfaces,
+		&current.Interface{Name: args.IfName, Mac: info.MAC, Sandbox: args.Netns, SocketPath: info.Socket})
 	return types.PrintResult(result, conf.CNIVersion)
 }
 
@@ -172,10 +187,7 @@ func check(args *skel.CmdArgs) error {
 	if err != nil {
 		return err
 	}
-	if err := version.ParsePrevResult(&conf.NetConf); err != nil {
-		return err
-	}
-	previous, err := current.GetResult(conf.PrevResult)
+	previous, err := conf.previous()
 	if err != nil {
 		return err
 	}

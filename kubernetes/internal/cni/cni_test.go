@@ -88,6 +88,27 @@ func TestAddReportsTheSocketOfTheVF(t *testing.T) {
 	}
 }
 
+// Reported for plugins behind another one in a list (containernetworking/cni#346, multus-cni#973): the result of the plugin
+// before was lost.
+func TestAddKeepsTheResultOfThePluginBefore(t *testing.T) {
+	startAgent(t)
+	before := `,"prevResult":{"cniVersion":"1.1.0","interfaces":[{"name":"eth0","mac":"02:00:00:00:00:09","sandbox":"/var/run/netns/pod1"}],` +
+		`"ips":[{"interface":0,"address":"10.0.0.2/24"}],"dns":{"nameservers":["10.0.0.1"]}}`
+	if answer, ok := call(t, "ADD", conf("0.4.0", `,"deviceID":"pf1vf0"`+strings.Replace(before, "1.1.0", "0.4.0", 1))); !ok || !strings.Contains(answer, `"name":"eth0"`) {
+		t.Error(answer)
+	}
+	answer, ok := call(t, "ADD", conf("1.1.0", `,"deviceID":"pf1vf0"`+before))
+	for _, part := range []string{`"name":"eth0"`, `"name":"net1"`, `"address":"10.0.0.2/24","interface":0`, `"nameservers":["10.0.0.1"]`,
+		`"socketPath":"/run/softiov/pf1vf0/vf.sock"`} {
+		if !ok || !strings.Contains(answer, part) {
+			t.Errorf("%s lacks %s", answer, part)
+		}
+	}
+	if answer, ok := call(t, "ADD", conf("1.1.0", `,"deviceID":"pf1vf0","prevResult":{"cniVersion":"9"}`)); ok {
+		t.Errorf("an unreadable result of the plugin before is taken: %s", answer)
+	}
+}
+
 func TestAddDescribesVirtioVFsForMultus(t *testing.T) {
 	startAgent(t)
 	folder := filepath.Join(t.TempDir(), "devinfo/cni")
