@@ -125,6 +125,17 @@ func TestRepetitionReplacesTheDevices(t *testing.T) {
 	}
 }
 
+// Reported for KubeVirt (kubevirt#3837): the firmware boots from interfaces that have no boot order.
+func TestFirmwareBootsOnlyFromInterfacesWithABootOrder(t *testing.T) {
+	if rom := define(t, sidecar(), plain, machine).Devices.Interfaces[0].ROM; rom != nil {
+		t.Errorf("%+v", rom)
+	}
+	rom := define(t, sidecar(), plain, strings.Replace(machine, `,"bootOrder":2`, "", 1)).Devices.Interfaces[0].ROM
+	if rom == nil || rom.Enabled != "no" {
+		t.Errorf("%+v", rom)
+	}
+}
+
 func TestMemoryBecomesShared(t *testing.T) {
 	for _, test := range []struct{ name, backing, source, fault string }{
 		// Reported for the plugin of kubevirt#19044: memory that has a source and no access mode stayed private.

@@ -121,6 +121,9 @@ func addVhostUser(domain *libvirtxml.Domain, a *attachment) error {
 	}
 	if a.BootOrder != nil {
 		device.Boot = &libvirtxml.DomainDeviceBoot{Order: *a.BootOrder}
+	} else {
+		// With a ROM, the firmware would boot from the interface, which KubeVirt's API excludes.
+		device.ROM = &libvirtxml.DomainROM{Enabled: "no"}
 	}
 	if a.ACPIIndex != 0 {
 		device.ACPI = &libvirtxml.DomainDeviceACPI{Index: a.ACPIIndex}
