@@ -275,3 +275,50 @@ func TestStoppedAgentLeavesNoSockets(t *testing.T) {
 		}
 	}
 }
+
+// Reported for sriov-network-device-plugin (#685): a VF kept the address of a machine that had ended without its release, and the
+// machine's next VF got the same address.
+func TestAddressOfAClaimThatWasNotReleasedIsRefused(t *testing.T) {
+	t.Parallel()
+	folder := shortFolder(t)
+	host := startHost(t, folder)
+	const address = `"mac":"02:00:00:00:aa:01"`
+	first, second := claim("first", address, "pf0vf1"), claim("second", address, "pf0vf3")
+	startAgent(t, folder, newKube(first, second))
+	kubelet, _ := registerDRA(t, folder)
+	if answer := kubelet.prepare(first); answer.Error != "" {
+		t.Fatal(answer.Error)
+	}
+	if answer := kubelet.prepare(second); !strings.Contains(answer.Error, "pf0vf1") {
+		t.Errorf("two VFs have one address: %v", answer)
+	}
+	if fault := kubelet.unprepare(first); fault != "" {
+		t.Fatal(fault)
+	}
+	if answer := kubelet.prepare(second); answer.Error != "" || host.setting("pf0vf3", "mac") != `"02:00:00:00:aa:01"` {
+		t.Errorf("the address of the released claim is not free: %v", answer)
+	}
+}
+
+// Reported for dra-driver-nvidia-gpu (#840): a prepare that fails midway leaves its part behind.
+func TestClaimThatIsPreparedInPartIsReleased(t *testing.T) {
+	t.Parallel()
+	folder := shortFolder(t)
+	host := startHost(t, folder)
+	// pf0vf1 allows no VLAN 300.
+	broken := claim("broken", `"vlan":300`, "pf0vf0", "pf0vf1")
+	agent := startAgent(t, folder, newKube(broken))
+	kubelet, _ := registerDRA(t, folder)
+	if answer := kubelet.prepare(broken); !strings.Contains(answer.Error, "VLAN 300") || len(specs(t, folder)) != 0 {
+		t.Errorf("%v, %v", answer, specs(t, folder))
+	}
+	agent.stop()
+	agent.start()
+	kubelet, _ = registerDRA(t, folder)
+	if fault := kubelet.unprepare(broken); fault != "" || host.setting("pf0vf0", "vlan") != "0" {
+		t.Errorf("%q, vlan %s", fault, host.setting("pf0vf0", "vlan"))
+	}
+	if record, err := agentStore(t, folder).Get("broken-uid"); record != nil || err != nil {
+		t.Errorf("%v, %v", record, err)
+	}
+}
