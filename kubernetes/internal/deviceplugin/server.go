@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -154,6 +153,5 @@ func (s *server) allocate(snapshot *inventory.Snapshot, ids []string) (*api.Cont
 	}
 	response.Envs[name] = strings.Join(ids, ",")
 	response.Envs[name+"_INFO"] = string(encoded)
-	response.Envs["SOFTIOV_VF_COUNT"] = strconv.Itoa(len(ids))
 	return response, nil
 }

@@ -2,6 +2,7 @@ package deviceplugin
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,5 +41,38 @@ func TestKubeletGetsNoListBeforeTheHostHasAnswered(t *testing.T) {
 	watcher.Refresh(ctx)
 	if first := <-kubelet.sent; len(first.Devices) != 1 || first.Devices[0].Health != api.Healthy {
 		t.Errorf("the first list is %v", first.Devices)
+	}
+}
+
+// Reported for sriov-network-device-plugin (#752): kubelet merges the answers for a container's resources, and one of two equal
+// keys wins.
+func TestResourcesOfOneContainerShareNoVariable(t *testing.T) {
+	client := hosttest.Start(t, func() []host.Port {
+		return []host.Port{hosttest.Port("pf0", "virtio", "pf0vf0"), hosttest.Port("pf1", "avf", "pf1vf0", "pf1vf1")}
+	})
+	watcher := inventory.NewWatcher(client, time.Hour, func() []string { return nil })
+	watcher.Refresh(t.Context())
+	variables, mounts := map[string]string{}, map[string]string{}
+	for resource, ids := range map[string][]string{"softiov.io/pf0": {"pf0vf0"}, "softiov.io/pf1": {"pf1vf0", "pf1vf1"}} {
+		server := &server{resource: resource, watcher: watcher, owns: func(port string) bool { return strings.HasSuffix(resource, port) }}
+		answer, err := server.Allocate(t.Context(), &api.AllocateRequest{ContainerRequests: []*api.ContainerAllocateRequest{{DevicesIds: ids}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range answer.ContainerResponses[0].Envs {
+			if other, taken := variables[name]; taken {
+				t.Errorf("%s is a variable of %s and %s", name, other, resource)
+			}
+			variables[name] = resource
+		}
+		for _, mount := range answer.ContainerResponses[0].Mounts {
+			if other, taken := mounts[mount.ContainerPath]; taken {
+				t.Errorf("%s is a mount of %s and %s", mount.ContainerPath, other, resource)
+			}
+			mounts[mount.ContainerPath] = resource
+		}
+	}
+	if len(variables) != 10 || len(mounts) != 3 {
+		t.Errorf("variables %v, mounts %v", variables, mounts)
 	}
 }
