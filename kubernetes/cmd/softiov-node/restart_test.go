@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -319,6 +320,53 @@ func TestClaimThatIsPreparedInPartIsReleased(t *testing.T) {
 		t.Errorf("%q, vlan %s", fault, host.setting("pf0vf0", "vlan"))
 	}
 	if record, err := agentStore(t, folder).Get("broken-uid"); record != nil || err != nil {
+		t.Errorf("%v, %v", record, err)
+	}
+}
+
+// Reported for sriov-cni (#219): the release of a pod that comes late, or twice, resets the VF of the next pod.
+func TestLateReleaseDoesNotTouchTheNextClaim(t *testing.T) {
+	t.Parallel()
+	_, host, agent, kubelet := prepareFirst(t)
+	first, next := claim("first", "", "pf0vf1"), claim("next", `"vlan":20`, "pf0vf1")
+	agent.add(next)
+	if fault := kubelet.unprepare(first); fault != "" {
+		t.Fatal(fault)
+	}
+	if answer := kubelet.prepare(next); answer.Error != "" {
+		t.Fatal(answer.Error)
+	}
+	if fault := kubelet.unprepare(first); fault != "" || host.setting("pf0vf1", "vlan") != "20" {
+		t.Errorf("%q, vlan %s", fault, host.setting("pf0vf1", "vlan"))
+	}
+}
+
+// Reported for dranet (#155, #193): a device that is gone stays assigned, and pods wait for it for ever.
+func TestClaimOfAVFThatIsGoneEnds(t *testing.T) {
+	t.Parallel()
+	folder, host, agent, kubelet := prepareFirst(t)
+	host.stop()
+	config := fmt.Sprintf("runtime_dir = %q\nstate_dir = %q\n[[port]]\nvfs = 1\n", filepath.Join(folder, "rt"), filepath.Join(folder, "hs"))
+	if err := os.WriteFile(filepath.Join(folder, "softiov.toml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	host.start()
+	eventually(t, "only the remaining VF is offered", func() bool {
+		_, remains := agent.offered()["pf0vf0"]
+		return remains && len(agent.offered()) == 1
+	})
+	next := claim("next", "", "pf0vf1")
+	agent.add(next)
+	if answer := kubelet.prepare(next); answer.Error == "" {
+		t.Errorf("a VF that is gone is prepared: %v", answer)
+	}
+	if fault := kubelet.unprepare(claim("first", "", "pf0vf1")); fault != "" {
+		t.Errorf("the claim does not end: %s", fault)
+	}
+	if answer := kubelet.prepare(next); !strings.Contains(answer.Error, "offers no VF pf0vf1") {
+		t.Errorf("%v", answer)
+	}
+	if record, err := agentStore(t, folder).Get("first-uid"); record != nil || err != nil {
 		t.Errorf("%v, %v", record, err)
 	}
 }

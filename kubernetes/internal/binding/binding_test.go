@@ -279,6 +279,7 @@ func TestNetworkOfMultusWithoutAVFNamesTheRemedy(t *testing.T) {
 	}
 }
 
+// Reported for KubeVirt (kubevirt#15634): the sidecar of a new pod starts before the report is there.
 func TestSidecarWaitsForTheReportsOfMultus(t *testing.T) {
 	file := reports(t, "")
 	s := &Sidecar{Name: "softiov", NetworkInfo: file, pause: func(int) bool {
