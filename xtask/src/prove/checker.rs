@@ -12,7 +12,7 @@ use crate::metadata;
 use crate::tidy::proofs::CompiledBound;
 
 /// Manifest of the bounds, a workspace of its own.
-const MANIFEST: &str = "proofs/Cargo.toml";
+pub(super) const MANIFEST: &str = "proofs/Cargo.toml";
 
 /// Builds the library, checks the bounds, and passes each result to `finished`. `limits` are the number of bounds at the same
 /// time, and the most seconds for each.

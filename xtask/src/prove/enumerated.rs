@@ -1,4 +1,4 @@
-//! Runs the tests that try all cases of a small domain.
+//! Runs the tests that try all cases of a small domain, and the models that loom runs in every order.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,8 +7,10 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
+use super::checker::MANIFEST;
 use super::result::BoundResult;
-use crate::explore::properties;
+use crate::explore::properties::{self, TestProgram};
+use crate::metadata;
 use crate::tidy::doors::package_name;
 
 /// Builds the tests' programs, runs the tests, and passes each result to `finished`.
@@ -31,22 +33,55 @@ pub(super) fn check(
     for (package, test, _) in tests {
         let program = programs.iter().find(|program| program.package == *package);
         let program = program.with_context(|| format!("{package} has no tests in its library"))?;
-        let began = Instant::now();
-        let mut command = Command::new(&program.path);
-        let output = command.args(["--exact", test]).current_dir(&program.folder).output()?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        let words = match (output.status.success(), text.contains("running 1 test")) {
-            (_, false) => format!("NOT PROVED: {package} has no test {test}"),
-            (true, true) => "proved by a test of all cases".to_owned(),
-            (false, true) => format!("REFUTED:\n{text}"),
-        };
-        finished(&BoundResult {
-            name: test.rsplit("::").next().unwrap_or_default().to_owned(),
-            is_good: words.starts_with("proved"),
-            words,
-            paths: None,
-            seconds: began.elapsed().as_secs_f64(),
-        });
+        finished(&result(program, (test, test), "proved by a test of all cases")?);
     }
     Ok(())
+}
+
+/// Builds the models of shared words, runs each with its control, and passes each result to `finished`.
+///
+/// # Errors
+/// If the models do not build.
+pub(super) fn check_interleavings(
+    root: &Path,
+    models: &[(&str, &str, &str)],
+    mut finished: impl FnMut(&BoundResult),
+) -> Result<()> {
+    if models.is_empty() {
+        return Ok(());
+    }
+    let target = format!("--target-dir={}", metadata::target_folder()?.join("proofs").display());
+    let package = "--package=softiov-interleavings";
+    let manifest = format!("--manifest-path={MANIFEST}");
+    let selection = ["--locked", "--release", "--lib", package, manifest.as_str(), target.as_str()];
+    let programs = properties::built(root, &selection)?;
+    let program = programs.first().context("cargo has built no models")?;
+    for (model, control, _) in models {
+        finished(&result(program, (model, control), "proved in all orders")?);
+    }
+    Ok(())
+}
+
+/// Runs a test with its control, and returns the result under the test's name.
+fn result(program: &TestProgram, (test, control): (&str, &str), proved: &str) -> Result<BoundResult> {
+    let began = Instant::now();
+    let mut words = proved.to_owned();
+    let tests = if test == control { vec![test] } else { vec![test, control] };
+    for test in &tests {
+        let mut command = Command::new(&program.path);
+        let output = command.arg("--exact").arg(test).current_dir(&program.folder).output()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        if !text.contains("running 1 test") {
+            words = format!("NOT PROVED: {} has no test {test}", program.package);
+        } else if !output.status.success() {
+            words = format!("REFUTED:\n{text}");
+        }
+    }
+    Ok(BoundResult {
+        name: test.rsplit("::").next().unwrap_or_default().to_owned(),
+        is_good: words == proved,
+        words,
+        paths: None,
+        seconds: began.elapsed().as_secs_f64(),
+    })
 }

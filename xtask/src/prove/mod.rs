@@ -1,5 +1,5 @@
 //! `cargo xtask prove`: proves the bounds of docs/proofs.md. A checker executes compiled functions of the product symbolically
-//! (`proofs`), and tests run all cases of small domains.
+//! (`proofs`), tests run all cases of small domains, and models run shared words in every order.
 
 mod checker;
 mod enumerated;
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use anyhow::{Result, ensure};
 
 use crate::metadata;
-use crate::tidy::proofs::{self, ENUMERATIONS};
+use crate::tidy::proofs::{self, ENUMERATIONS, INTERLEAVINGS};
 use crate::tidy::source::{self, RustSource};
 use result::BoundResult;
 
@@ -58,17 +58,20 @@ pub(crate) fn run(options: &ProveArgs) -> Result<ExitCode> {
     }
     let mut compiled = proofs::compiled(&sources);
     let mut enumerated = ENUMERATIONS.to_vec();
+    let mut interleaved = INTERLEAVINGS.to_vec();
     let test_name = |path: &str| path.rsplit("::").next().unwrap_or_default().to_owned();
     for name in &options.names {
         let known = compiled.iter().any(|bound| bound.name == *name)
-            || enumerated.iter().any(|(_, test, _)| test_name(test) == *name);
+            || enumerated.iter().any(|(_, test, _)| test_name(test) == *name)
+            || interleaved.iter().any(|(test, ..)| test_name(test) == *name);
         ensure!(known, "there is no bound {name}: see `cargo xtask prove --list`");
     }
     if !options.names.is_empty() {
         compiled.retain(|bound| options.names.contains(&bound.name));
         enumerated.retain(|(_, test, _)| options.names.contains(&test_name(test)));
+        interleaved.retain(|(test, ..)| options.names.contains(&test_name(test)));
     }
-    let all = compiled.len() + enumerated.len();
+    let all = compiled.len() + enumerated.len() + interleaved.len();
     let mut printer = ResultPrinter { json: options.json, all, finished: 0, failed: 0, proved: 0 };
     if !compiled.is_empty() {
         let python = python::install(&root)?;
@@ -77,6 +80,7 @@ pub(crate) fn run(options: &ProveArgs) -> Result<ExitCode> {
         })?;
     }
     enumerated::check(&root, &enumerated, |result| printer.print(result))?;
+    enumerated::check_interleavings(&root, &interleaved, |result| printer.print(result))?;
     printer.sum_up();
     Ok(if printer.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,4 +1,4 @@
-//! Reads the list of proved bounds from the sources (`proofs/src`, and tests of all cases), and checks that docs/proofs.md has
+//! Reads the list of proved bounds from the sources (`proofs`, and tests of all cases), and checks that docs/proofs.md has
 //! the same list.
 
 use std::fmt;
@@ -13,6 +13,8 @@ use super::source::{RustSource, TrackedFile, attribute, group, ident, inside, is
 const PAGE: &str = "docs/proofs.md";
 /// Folder of the compiled bounds.
 const FOLDER: &str = "proofs/src";
+/// Folder of the models that loom runs.
+const INTERLEAVED: &str = "proofs/interleavings";
 /// Most numbers that are passed in registers.
 const MOST_NUMBERS: usize = 6;
 /// Prefix of functions by which the checker is checked.
@@ -97,6 +99,26 @@ pub(crate) const ENUMERATIONS: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// Models of shared words that loom runs in every order: path of the test in `proofs/interleavings`, its control that must
+/// be refuted, and the promise with the number of threads.
+pub(crate) const INTERLEAVINGS: &[(&str, &str, &str)] = &[
+    (
+        "bell::sleeping_receiver_is_woken_for_each_of_two_frames",
+        "bell::control_bell_without_fences",
+        "Two threads, two frames: a receiver that sleeps is woken for each frame.",
+    ),
+    (
+        "sigbus::sigbus_handler_finds_its_mapping_beside_a_replaced_one",
+        "sigbus::control_table_without_generations",
+        "Two threads, two entries: a handler finds the mapping of its fault while another entry's mapping is replaced.",
+    ),
+    (
+        "sigbus::sigbus_handlers_of_two_threads_find_their_own_mappings",
+        "sigbus::control_table_without_exclusive_entries",
+        "Two threads, two entries: each thread registers a mapping, finds it in its fault, and releases it.",
+    ),
+];
+
 /// Bound that the checker proves on the compiled function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CompiledBound {
@@ -161,7 +183,13 @@ pub(crate) fn rows(sources: &[RustSource]) -> Vec<BoundRow> {
         place: format!("{package}: {test}"),
         method: "all cases",
     });
-    compiled.chain(enumerated).collect()
+    let interleaved = INTERLEAVINGS.iter().map(|(test, _, meaning)| BoundRow {
+        name: test.rsplit("::").next().unwrap_or_default().to_owned(),
+        meaning: (*meaning).to_owned(),
+        place: format!("{INTERLEAVED}: {test}"),
+        method: "all orders",
+    });
+    compiled.chain(enumerated).chain(interleaved).collect()
 }
 
 /// Compares the page with the list, and checks that each test of the list exists.
@@ -180,11 +208,12 @@ fn compare(page: &str, sources: &[RustSource]) -> Vec<TidyFinding> {
     let mut findings: Vec<_> =
         missing.map(|row| finding(format!("the page has no row {row}"), remedy)).collect();
     findings.extend(left_over.map(|row| finding(format!("the list has no row {row}"), remedy)));
-    for (package, test, _) in ENUMERATIONS {
+    let in_crates = ENUMERATIONS.iter().map(|(package, test, _)| (format!("crates/{package}"), *test));
+    let models = INTERLEAVINGS.iter().flat_map(|(test, control, _)| [*test, *control]);
+    for (package, test) in in_crates.chain(models.map(|test| (INTERLEAVED.to_owned(), test))) {
         let opening = format!("fn {}(", test.rsplit("::").next().unwrap_or(test));
-        let exists = sources.iter().any(|source| {
-            source.path.starts_with(format!("crates/{package}")) && source.text.contains(&opening)
-        });
+        let exists =
+            sources.iter().any(|source| source.path.starts_with(&package) && source.text.contains(&opening));
         if !exists {
             findings.push(finding(format!("{package} has no test {test}"), "correct the list of tests"));
         }

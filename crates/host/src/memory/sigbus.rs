@@ -10,13 +10,18 @@
 //! The handler uses async-signal-safe operations only: atomics, `mmap`, `sigaction`, `raise`; no lock, no
 //! allocation. SIGSEGV is not handled: no guest can cause it.
 
+mod atomic;
+mod table;
+
 use std::io;
 use std::mem;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use rustix::io::Errno;
+pub(crate) use table::MappedAddressRange;
+use table::{FREE, MappingTableEntry, poison_holder, take_entry};
 
 /// Number of entries in this process's table of mappings. The kernel's limit for all of them is 65,530
 /// (vm.max_map_count).
@@ -31,28 +36,7 @@ const LEAST_SHARE: usize = 32;
 /// Number of reservations of one size that must fit into the free mapping table before one is granted. This leaves room
 /// for ports with 64 VFs beside each other.
 const EQUALS: usize = 32;
-const FREE: usize = 0;
-/// Value of an entry of the mapping table that is taken and whose mapping is not recorded yet; never a mapping's first
-/// address.
-const BUSY: usize = 1;
 const PAGE: usize = 4096;
-
-/// First address and length of one memory mapping.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MappedAddressRange {
-    pub(crate) start: usize,
-    /// Length of the memory mapping in bytes.
-    pub(crate) len: usize,
-}
-
-struct MappingTableEntry {
-    /// Number of times that an entry of the mapping table was taken. By it the SIGBUS handler detects that the start
-    /// and the length it has read belong to different mappings.
-    generation: AtomicU32,
-    start: AtomicUsize,
-    len: AtomicUsize,
-    poisoned: AtomicBool,
-}
 
 static SLOTS: [MappingTableEntry; CAPACITY] = [const {
     MappingTableEntry {
@@ -117,27 +101,19 @@ pub(crate) struct MappingRegistration(usize);
 
 impl MappingRegistration {
     pub(crate) fn poisoned(&self) -> bool {
-        SLOTS[self.0].poisoned.load(Ordering::Acquire)
+        SLOTS[self.0].poisoned()
     }
 
     /// Frees the mapping's entry in the SIGBUS handler's table. The owner's `drop` calls it once, before it unmaps.
     pub(crate) fn release(&self) {
-        SLOTS[self.0].start.store(FREE, Ordering::Release);
+        SLOTS[self.0].release();
     }
 }
 
 /// Enters a mapping in the SIGBUS handler's table. Returns `None` if the table is full.
 pub(crate) fn register(span: MappedAddressRange) -> Option<MappingRegistration> {
-    let first = NEXT.load(Ordering::Relaxed);
-    let index = (0..CAPACITY).map(|step| (first + step) % CAPACITY).find(|index| {
-        SLOTS[*index].start.compare_exchange(FREE, BUSY, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-    })?;
+    let index = take_entry(&SLOTS, NEXT.load(Ordering::Relaxed), span)?;
     NEXT.store((index + 1) % CAPACITY, Ordering::Relaxed);
-    let slot = &SLOTS[index];
-    slot.generation.fetch_add(1, Ordering::AcqRel);
-    slot.len.store(span.len, Ordering::Release);
-    slot.poisoned.store(false, Ordering::Release);
-    slot.start.store(span.start, Ordering::Release);
     Some(MappingRegistration(index))
 }
 
@@ -184,10 +160,9 @@ extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, context
 
 /// Replaces the mapping that holds `address` by zeros. Returns false if no mapping holds it, or the kernel refuses.
 fn poison(address: usize) -> bool {
-    let Some((slot, span)) = SLOTS.iter().find_map(|slot| Some((slot, slot.holding(address)?))) else {
+    let Some(span) = poison_holder(&SLOTS, address) else {
         return false;
     };
-    slot.poisoned.store(true, Ordering::Release);
     POISON_EVENTS.fetch_add(1, Ordering::AcqRel);
     // The single page only where strict memory accounting refuses the whole mapping.
     replace(span) || replace(MappedAddressRange { start: address - address % PAGE, len: PAGE })
@@ -200,17 +175,6 @@ fn replace(span: MappedAddressRange) -> bool {
     // interrupted; only such copies access it, and they accept any bytes.
     let at = unsafe { libc::mmap(span.start as *mut _, span.len, prot, flags, -1, 0) };
     at != libc::MAP_FAILED
-}
-
-impl MappingTableEntry {
-    fn holding(&self, address: usize) -> Option<MappedAddressRange> {
-        let generation = self.generation.load(Ordering::Acquire);
-        let start = self.start.load(Ordering::Acquire);
-        let len = self.len.load(Ordering::Acquire);
-        let whole = self.generation.load(Ordering::Acquire) == generation;
-        let held = start > BUSY && address.checked_sub(start).is_some_and(|offset| offset < len);
-        (whole && held).then_some(MappedAddressRange { start, len })
-    }
 }
 
 /// Passes a SIGBUS outside all mappings to the previous handler.

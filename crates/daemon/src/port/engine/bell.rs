@@ -4,59 +4,25 @@
 //! The receiver, before it sleeps, sets a flag and checks its rings once more. The sender, after it has put frames
 //! in, checks the flag. Each side has a fence between its two steps, so at least one of them sees the other's first
 //! step. No frame stays in a ring whose receiver sleeps. The test runs both sides through every order of their
-//! steps.
+//! steps, and the proofs run the flag under weak memory.
+
+mod atomic;
+mod wanted;
 
 use host::poll::ThreadWaker;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
-
-/// Operations of the thread that receives from a ring, used before that thread sleeps. The sender may act between any
-/// two of them.
-pub(super) trait RingWakeReceiver {
-    /// Sets the flag that asks the sender for a wake-up. A memory fence makes the flag visible before any later
-    /// operation.
-    fn want(&self, wanted: bool);
-
-    /// Returns true if no ring holds a frame for the receiver.
-    fn is_empty(&self) -> bool;
-}
-
-/// Operations of the thread that sends on a ring, used to wake the receiver.
-pub(super) trait RingWakeSender {
-    /// Clears the flag by which the receiver asks for a wake-up, and returns its former value. Call it after the
-    /// frames were sent.
-    fn take_wanted(&self) -> bool;
-
-    /// Wakes the receiver.
-    fn ring(&self);
-}
-
-/// Prepares the receiver of a ring for sleep. Returns `false` if frames are pending. Later frames ring the bell.
-pub(super) fn may_sleep(side: &impl RingWakeReceiver) -> bool {
-    side.want(true);
-    if side.is_empty() {
-        return true;
-    }
-    side.want(false);
-    false
-}
-
-/// Wakes the receiver of a ring if it sleeps, after frames were sent.
-pub(super) fn announce(side: &impl RingWakeSender) {
-    if side.take_wanted() {
-        side.ring();
-    }
-}
+use wanted::WakeWanted;
+pub(super) use wanted::{RingWakeReceiver, RingWakeSender, announce, may_sleep};
 
 /// Flag and waker by which the senders of a ring wake its receiver.
 #[derive(Debug)]
 pub(super) struct RingWakeFlag {
-    wanted: AtomicBool,
+    wanted: WakeWanted,
     waker: ThreadWaker,
 }
 
 impl RingWakeFlag {
     pub(super) fn new() -> std::io::Result<Self> {
-        Ok(Self { wanted: AtomicBool::new(false), waker: ThreadWaker::new()? })
+        Ok(Self { wanted: WakeWanted::new(), waker: ThreadWaker::new()? })
     }
 
     /// Returns the waker that the receiver waits on.
@@ -65,16 +31,13 @@ impl RingWakeFlag {
     }
 
     pub(super) fn want(&self, wanted: bool) {
-        self.wanted.store(wanted, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        self.wanted.want(wanted);
     }
 }
 
 impl RingWakeSender for RingWakeFlag {
     fn take_wanted(&self) -> bool {
-        fence(Ordering::SeqCst);
-        // Loaded first: while no thread sleeps, both sides only read the cache line, which stays shared.
-        self.wanted.load(Ordering::Relaxed) && self.wanted.swap(false, Ordering::Relaxed)
+        self.wanted.take()
     }
 
     fn ring(&self) {
