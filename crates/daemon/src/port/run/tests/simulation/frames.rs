@@ -3,6 +3,7 @@
 //! one form: a card moves UDP in runs, and other frames one by one.
 
 use i82576::MacAddress;
+use memchr::memmem::Finder;
 
 /// EtherType for local experiments (IEEE 802).
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
@@ -22,22 +23,23 @@ pub(super) const TAG: [u8; 2] = [0x81, 0x00];
 /// Bytes of the headers of IPv4 and UDP.
 const UDP: usize = 20 + 8;
 
-/// Returns the places of the magic in a guest's memory. Looks at every eighth byte only: no byte of the magic occurs twice,
-/// so a byte tells how far behind it the magic may end.
-pub(super) fn magics(memory: &[u8]) -> Vec<usize> {
-    let last = MAGIC.len() - 1;
-    let (mut at, mut places) = (last, Vec::new());
-    while let Some(byte) = memory.get(at) {
-        let behind = MAGIC.iter().rev().position(|of_magic| of_magic == byte);
-        if behind == Some(0) && memory[at - last..=at] == MAGIC {
-            places.push(at - last);
-        }
-        at += match behind {
-            Some(0) | None => MAGIC.len(),
-            Some(bytes) => bytes,
-        };
+/// Bytes of memory that are searched at once.
+const PIECE: usize = 64 << 10;
+
+/// Returns the stamps in a memory of `length` bytes, which `read` copies from an offset. Leaves out those that a hostile guest has
+/// written over.
+pub(super) fn stamps(length: usize, read: impl Fn(usize, &mut [u8])) -> Vec<FrameStamp> {
+    let finder = Finder::new(&MAGIC);
+    let (mut piece, mut found) = (vec![0; PIECE.min(length)], Vec::new());
+    // A stamp that begins in one piece may end in the next: the pieces overlap.
+    for begin in (0..length).step_by(PIECE - STAMP) {
+        let piece = &mut piece[..PIECE.min(length - begin)];
+        read(begin, piece);
+        let whole = finder.find_iter(piece).filter(|at| at + STAMP <= piece.len());
+        let new = whole.filter(|at| begin == 0 || *at > 0);
+        found.extend(new.filter_map(|at| FrameStamp::of_payload(&piece[at..])));
     }
-    places
+    found
 }
 
 /// Sender, receiver and number of a frame.
@@ -137,11 +139,13 @@ fn check(fields: &[u8]) -> u32 {
 }
 
 #[test]
-fn magic_is_found_at_every_offset() {
-    for at in 0..40 {
-        let mut memory = [b'S'; 64];
-        memory[at..at + MAGIC.len()].copy_from_slice(&MAGIC);
-        memory[56..].copy_from_slice(&MAGIC);
-        assert_eq!(magics(&memory), [at, 56]);
+fn stamps_are_found_at_every_offset() {
+    let stamp = FrameStamp { from: 1, to: 2, life: 3, number: 4, changes: 5 };
+    let frame = stamp.frame(MacAddress::default(), MacAddress::default(), SHORTEST);
+    for at in (0..40).chain(PIECE - 2 * STAMP..PIECE + STAMP) {
+        let mut memory = vec![b'S'; 2 * PIECE];
+        memory[at..at + frame.len()].copy_from_slice(&frame);
+        let read = |begin: usize, piece: &mut [u8]| piece.copy_from_slice(&memory[begin..][..piece.len()]);
+        assert_eq!(stamps(memory.len(), read), [stamp], "at {at}");
     }
 }

@@ -50,8 +50,11 @@ pub(super) trait SimulatedFunction: Debug {
     /// Tries a number of misdeeds, and returns those that it has done. The driver is of no use afterwards.
     fn misbehave(&mut self, random: &mut fastrand::Rng, guest: HostileGuest, misdeeds: usize) -> Misdeeds;
 
-    /// Returns a copy of the guest's memory.
-    fn memory(&self) -> Vec<u8>;
+    /// Returns the number of bytes of the guest's memory.
+    fn memory(&self) -> usize;
+
+    /// Copies bytes of the guest's memory from an offset.
+    fn read_memory(&self, offset: usize, bytes: &mut [u8]);
 }
 
 /// Place of a guest in the simulation.

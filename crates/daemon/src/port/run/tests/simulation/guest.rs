@@ -308,12 +308,9 @@ impl SimulatedGuest {
     /// Checks that the guest's memory has no byte of a frame for another guest.
     pub(super) fn check_memory(&self) -> Result<(), String> {
         let Some(function) = &self.function else { return Ok(()) };
-        let memory = function.memory();
-        for at in frames::magics(&memory) {
-            let stamp = FrameStamp::of_payload(&memory[at..]);
-            let forged = |stamp: FrameStamp| self.is_hostile && stamp.life == FORGED;
-            let own = |stamp: FrameStamp| [stamp.to, stamp.from].contains(&self.place.index) || forged(stamp);
-            if !stamp.is_none_or(own) {
+        for stamp in frames::stamps(function.memory(), |at, bytes| function.read_memory(at, bytes)) {
+            let is_forged = self.is_hostile && stamp.life == FORGED;
+            if ![stamp.to, stamp.from].contains(&self.place.index) && !is_forged {
                 return Err(self.fault(&format!("its memory has {stamp:?}")));
             }
         }

@@ -132,9 +132,11 @@ impl SimulatedFunction for SimulatedVf {
         done
     }
 
-    fn memory(&self) -> Vec<u8> {
-        let mut memory = vec![0; MEMORY as usize];
-        self.hal.dma_read(self.hal.memory().base(), &mut memory);
-        memory
+    fn memory(&self) -> usize {
+        MEMORY as usize
+    }
+
+    fn read_memory(&self, offset: usize, bytes: &mut [u8]) {
+        self.hal.dma_read(self.hal.memory().base() + offset as u64, bytes);
     }
 }

@@ -130,10 +130,11 @@ impl SimulatedFunction for SimulatedVirtio {
         done
     }
 
-    fn memory(&self) -> Vec<u8> {
-        let memory = self.net.memory();
-        let mut bytes = vec![0; memory.len() as usize];
-        memory.read(0, &mut bytes).expect("the memory is mapped");
-        bytes
+    fn memory(&self) -> usize {
+        self.net.memory().len() as usize
+    }
+
+    fn read_memory(&self, offset: usize, bytes: &mut [u8]) {
+        self.net.memory().read(offset as u64, bytes).expect("the memory is mapped");
     }
 }
