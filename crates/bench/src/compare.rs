@@ -11,16 +11,14 @@ use crate::contender::work::Workload;
 use crate::contender::{self, ContenderKind};
 use crate::latency;
 use crate::machine::processors::ProcessorAssignment;
+use crate::model::{LabModel, ModelPoint};
 use crate::options::BenchmarkOptions;
-use crate::report::comparison::{MODEL, MODELLED, name};
+use crate::report::comparison::{self, MODEL, MODELLED, name};
 use crate::report::rows::{BenchmarkReport, BenchmarkRow};
 use crate::report::workers;
 use crate::variation::WorkerSettings;
 use crate::{rounds, statistics};
-use anyhow::{Context, Result, ensure};
-use lab::catalogue::ExperimentCatalogue;
-use lab::runner::plan::{self, ExperimentSelection, SettingAssignment};
-use lab::runner::{self, ExperimentOptions};
+use anyhow::{Result, ensure};
 
 /// Number of bytes of the frames whose latency and order are measured.
 const FRAME: usize = 1_500;
@@ -51,8 +49,11 @@ pub fn measure(
     processors: ProcessorAssignment,
     report: &mut BenchmarkReport,
 ) -> Result<()> {
-    report.rows.extend(modelled(options)?);
-    report.rows.extend(modelled_workers(options)?);
+    let model = LabModel::of(options)?;
+    report.stated_rates = comparison::stated(model.listing());
+    report.stated_workers = workers::stated(model.listing());
+    report.rows.extend(modelled(options, &model)?);
+    report.rows.extend(modelled_workers(options, &model, &report.stated_workers)?);
     for &ports in &options.ports {
         for &message in &options.messages {
             let (rows, skipped) = messages(options, processors, ports.into(), message.into())?;
@@ -120,17 +121,16 @@ fn one_way(
 
 /// Runs the lab's model of the paper's figures for those message sizes of the options that the figures have. Returns the
 /// throughput as rows.
-fn modelled(options: &BenchmarkOptions) -> Result<Vec<BenchmarkRow>> {
-    let catalogue = lab::experiments::catalogue();
+fn modelled(options: &BenchmarkOptions, model: &LabModel) -> Result<Vec<BenchmarkRow>> {
     let mut rows = Vec::new();
     for (experiment, name) in ["fig12", "fig13"].into_iter().zip(MODELLED) {
-        let points = catalogue.experiment(experiment).map(plan::points).unwrap_or_default();
-        for size in points.iter().filter_map(|point| point.int(MESSAGE_BYTES).ok()) {
-            if !options.messages.iter().any(|&wanted| i64::from(wanted) == size) {
+        let points = model.listing().points(experiment);
+        for size in points.iter().filter_map(|point| point.get(MESSAGE_BYTES)?.as_u64()) {
+            if !options.messages.iter().any(|&wanted| u64::from(wanted) == size) {
                 continue;
             }
             let mut row = BenchmarkRow::new(MODEL, name, size as usize, ContenderKind::Raw);
-            row.gbps = throughput(&catalogue, options, experiment, [(MESSAGE_BYTES, size).into()])?;
+            row.gbps = model.throughput(experiment, &[(MESSAGE_BYTES, size.to_string())])?;
             rows.push(row);
         }
     }
@@ -139,51 +139,43 @@ fn modelled(options: &BenchmarkOptions) -> Result<Vec<BenchmarkRow>> {
 
 /// Runs the lab's model of a back end with several workers, for those workers and dispatchers of the options that the model has, and
 /// for those of which the paper states the rate. Returns the throughput as rows; none if the options have no workers.
-fn modelled_workers(options: &BenchmarkOptions) -> Result<Vec<BenchmarkRow>> {
+fn modelled_workers(
+    options: &BenchmarkOptions,
+    model: &LabModel,
+    stated: &[(WorkerSettings, f64)],
+) -> Result<Vec<BenchmarkRow>> {
     let varied = options.varied();
     let mut wanted: Vec<WorkerSettings> =
         varied.iter().filter_map(|options| WorkerSettings::parse(&options.variation.to_string())).collect();
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
-    wanted.extend(workers::stated().into_iter().map(|(workers, _)| workers));
-    let catalogue = lab::experiments::catalogue();
-    let points = catalogue.experiment(workers::EXPERIMENT).map(plan::points).unwrap_or_default();
+    wanted.extend(stated.iter().map(|(workers, _)| workers.clone()));
     let mut rows = Vec::new();
-    for point in points.iter().filter(|point| point.int("guests") == Ok(workers::GUESTS)) {
-        let (tasklets, dispatcher) = (point.int("tasklets")?, point.text("dispatcher")?);
-        let workers = workers::of_point(u8::try_from(tasklets)?, dispatcher);
+    for (tasklets, dispatcher) in model.listing().points(workers::EXPERIMENT).iter().filter_map(of_four) {
+        let workers = workers::of_point(tasklets, dispatcher);
         if !wanted.contains(&workers) {
             continue;
         }
-        let set = [
-            ("tasklets", tasklets).into(),
-            ("dispatcher", dispatcher).into(),
-            ("guests", workers::GUESTS).into(),
+        let point = [
+            ("tasklets", tasklets.to_string()),
+            ("dispatcher", dispatcher.to_owned()),
+            ("guests", workers::GUESTS.to_string()),
         ];
         let variation = if workers.count > 1 { workers.to_string() } else { String::new() };
         let separator = if variation.is_empty() { "" } else { ", " };
         let name = format!("{}{separator}{variation}", workers::MODELLED);
         let mut row = BenchmarkRow::new(workers::MODEL, &name, WIRE_FRAME, ContenderKind::Raw);
         row.set_variation(&variation);
-        row.gbps = throughput(&catalogue, options, workers::EXPERIMENT, set)?;
+        row.gbps = model.throughput(workers::EXPERIMENT, &point)?;
         rows.push(row);
     }
     Ok(rows)
 }
 
-/// Runs one point of an experiment of the lab's model, for the virtual time of the options. Returns the throughput in Gb/s.
-fn throughput(
-    catalogue: &ExperimentCatalogue,
-    options: &BenchmarkOptions,
-    experiment: &str,
-    point: impl IntoIterator<Item = SettingAssignment>,
-) -> Result<Option<f64>> {
-    let times = ["warm_up_ms", "measure_ms"].into_iter().zip(options.model_ms.into_iter().cycle());
-    let set = times.map(SettingAssignment::from).chain(point).collect();
-    let selection = ExperimentSelection::Names(vec![experiment.to_owned()]);
-    let settings = ExperimentOptions { set, ..ExperimentOptions::default() };
-    let run = runner::run(catalogue, &selection, &settings, &mut ());
-    let run = run.with_context(|| format!("cannot run the lab's model {experiment}"))?;
-    Ok(run.records.iter().find_map(|record| record.row.metrics.get("throughput_gbps").copied()))
+/// Returns the tasklets and the dispatcher of a modelled point with a guest for each of the paper's wires.
+fn of_four(point: &ModelPoint) -> Option<(u8, &str)> {
+    let tasklets = u8::try_from(point.get("tasklets")?.as_u64()?).ok()?;
+    (point.get("guests")?.as_u64()? == workers::GUESTS).then_some(())?;
+    Some((tasklets, point.get("dispatcher")?.as_str()?))
 }

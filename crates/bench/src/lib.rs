@@ -19,6 +19,7 @@
 //! | [`flame`] | profile of the host's cycles |
 //! | [`variation`] | settings of a card that differ from the defaults |
 //! | [`report`] | rows, as a table, JSON and charts |
+//! | `model` | the lab's model, asked of the measured program |
 //! | [`machine`] | processors, processes restricted to them, huge pages, hardware counters |
 //!
 //! Latency of the peers is not measured, because testpmd cannot stamp the frames that it generates.
@@ -30,6 +31,7 @@ pub mod flame;
 pub mod idle;
 pub mod latency;
 pub mod machine;
+mod model;
 pub mod moderation;
 pub mod options;
 pub mod raw;

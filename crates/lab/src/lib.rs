@@ -12,9 +12,8 @@
 //! | [`row`], [`named`], [`value`] | parameters and metrics of a point |
 //! | [`machine_file`] | machines as files: schema, check, and text |
 //! | [`runner`] | running points in parallel, ordering rows, storing and reusing them |
-//! | [`figure`] | charts and their SVG |
 //! | [`dataset`] | rows as CSV with a codebook |
-//! | [`report`] | one HTML file, with CSV and JSON beside it |
+//! | [`report`] | one HTML file with the rows as charts, with CSV and JSON beside it |
 //!
 //! The same seed gives byte-identical rows, for any number of jobs and any division into parts. Real time is
 //! only reported on standard error and is in no row.
@@ -28,7 +27,6 @@ pub mod dataset;
 pub mod experiment;
 pub mod experiments;
 pub mod explain;
-pub mod figure;
 mod hash;
 pub mod here;
 pub mod machine;

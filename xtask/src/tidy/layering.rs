@@ -59,6 +59,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("linux-guest", &["host"]),
     ("split", &["i82576"]),
     ("sim", &[]),
+    ("figure", &[]),
     ("hypervisor", &["pcie", "sim"]),
     ("guest", &["i82576", "driver", "split", "sim", "hypervisor"]),
     (
@@ -77,9 +78,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "sim",
             "hypervisor",
             "guest",
+            "figure",
         ],
     ),
-    ("bench", &["i82576", "driver", "host", "virtio", "vfio-client", "vhost-client", "linux-guest", "lab"]),
+    (
+        "bench",
+        &["i82576", "driver", "host", "virtio", "vfio-client", "vhost-client", "linux-guest", "figure"],
+    ),
     ("attack", &["i82576", "avf", "driver", "host", "keeper", "virtio", "vfio-client", "vhost-client"]),
     (
         "softiov",

@@ -1,7 +1,7 @@
 //! Parses stacks as `perf script --fields comm,ip,sym` prints them: the program's name, a line for each frame from the
 //! innermost to the outermost, and an empty line.
 
-use lab::figure::flame::FlameGraphNode;
+use figure::flame::FlameGraphNode;
 
 /// Merges all sampled stacks into a call tree that begins with the outermost functions.
 pub(super) fn fold(script: &str) -> FlameGraphNode {

@@ -4,7 +4,7 @@
 //! | module | purpose |
 //! |---|---|
 //! | `fold` | parses the stacks of `perf script` into a tree |
-//! | `lab::figure::flame` | draws the tree as SVG |
+//! | `figure::flame` | draws the tree as SVG |
 
 mod fold;
 
@@ -14,7 +14,7 @@ use crate::contender::work::Workload;
 use crate::machine::processors::ProcessorAssignment;
 use crate::options::BenchmarkOptions;
 use anyhow::{Context, Result, ensure};
-use lab::figure::flame::{FlameGraphNode, FlameGraphStyle, draw, share};
+use figure::flame::{FlameGraphNode, FlameGraphStyle, draw, share};
 use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;

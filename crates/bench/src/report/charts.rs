@@ -7,7 +7,7 @@ use super::{comparison, workers};
 use crate::contender::ContenderKind;
 use crate::contender::work::Workload;
 use crate::moderation;
-use lab::figure::{Chart, ChartSeries, PublishedValueMarker};
+use figure::{Chart, ChartSeries, PublishedValueMarker};
 
 /// Function that returns the number that a chart shows for a row, or `None` if the row has none.
 type RowValue = fn(&BenchmarkRow) -> Option<f64>;
@@ -210,7 +210,7 @@ fn beside_model(report: &BenchmarkReport, modelled: &[&BenchmarkRow]) -> String 
 /// Draws the live rates of cards without variation by number of guests, at the largest message size, beside the rates that the paper states and the model's
 /// between two guests.
 fn beside_stated(report: &BenchmarkReport, modelled: &[&BenchmarkRow]) -> String {
-    let stated = comparison::stated();
+    let stated = &report.stated_rates;
     let live: Vec<&BenchmarkRow> =
         report.rows.iter().filter(|row| row.ports.is_some() && row.variation.is_empty()).collect();
     let largest = live.iter().map(|row| row.size).max();

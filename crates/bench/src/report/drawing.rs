@@ -1,6 +1,6 @@
 //! Parts of the report's charts: series, and a chart with named positions.
 
-use lab::figure::{Chart, ChartScale, ChartSeries, ChartSeriesStyle, XPositions};
+use figure::{Chart, ChartScale, ChartSeries, ChartSeriesStyle, XPositions};
 
 /// Returns a line with a value at each position.
 pub(super) fn line(label: String, colour: usize, values: Vec<Option<f64>>) -> ChartSeries {

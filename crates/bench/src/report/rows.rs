@@ -1,8 +1,9 @@
 //! Rows of a report, and the report that has them.
 
+use super::comparison::StatedRate;
 use crate::contender::ContenderKind;
 use crate::machine::MachineDescription;
-use crate::variation;
+use crate::variation::{self, WorkerSettings};
 use serde::Serialize;
 
 /// Result of a contender in a benchmark. A missing number is `null`.
@@ -212,13 +213,26 @@ pub struct BenchmarkReport {
     pub claims: Vec<&'static str>,
     /// Result rows of all benchmarks.
     pub rows: Vec<BenchmarkRow>,
+    /// Rates of guests that the paper states, which charts show beside the measured ones.
+    #[serde(skip)]
+    pub(crate) stated_rates: Vec<StatedRate>,
+    /// Rates of a back end with one and with several workers that the paper states, in Gb/s.
+    #[serde(skip)]
+    pub(crate) stated_workers: Vec<(WorkerSettings, f64)>,
 }
 
 impl BenchmarkReport {
     /// Creates a benchmark report without rows.
     #[must_use]
     pub fn new(machine: MachineDescription) -> Self {
-        Self { machine, skipped: Vec::new(), claims: Vec::new(), rows: Vec::new() }
+        Self {
+            machine,
+            skipped: Vec::new(),
+            claims: Vec::new(),
+            rows: Vec::new(),
+            stated_rates: Vec::new(),
+            stated_workers: Vec::new(),
+        }
     }
 
     /// Adds the names and reasons of contenders that could not be measured, each once.

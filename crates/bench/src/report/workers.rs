@@ -4,8 +4,9 @@
 use super::drawing::{bars, chart};
 use super::rows::{BenchmarkReport, BenchmarkRow};
 use crate::contender::ContenderKind;
+use crate::model::LabListing;
 use crate::variation::WorkerSettings;
-use lab::figure::{Chart, ChartSeries, PublishedValueMarker};
+use figure::{Chart, ChartSeries, PublishedValueMarker};
 use std::collections::BTreeSet;
 
 /// Name of the rows of the lab's model.
@@ -15,7 +16,7 @@ pub const MODELLED: &str = "split driver (netback-multicore)";
 /// Experiment of the lab's catalogue with the back end on several virtual CPUs.
 pub const EXPERIMENT: &str = "netback-multicore";
 /// Number of guests in the model: one for each of the paper's four wires.
-pub const GUESTS: i64 = 4;
+pub const GUESTS: u64 = 4;
 
 /// Meaning of the stated values in the legend of the chart. A legend has no further lines.
 const STATED: &str = "stated by the paper: four tasklets, divided by the stock back end";
@@ -28,24 +29,21 @@ pub fn of_point(tasklets: u8, dispatcher: &str) -> WorkerSettings {
     WorkerSettings { count: tasklets, dispatcher: dispatcher.to_owned() }
 }
 
-/// Returns the rates that the paper states, in Gb/s, from the lab's catalogue.
-#[must_use]
-pub fn stated() -> Vec<(WorkerSettings, f64)> {
-    let catalogue = lab::experiments::catalogue();
-    let own = catalogue.stated.iter().filter(|value| value.experiment == EXPERIMENT);
-    let rate = own.filter_map(|value| {
-        let of = |name: &str| value.axes.iter().find(|(axis, _)| *axis == name).map(|(_, value)| *value);
-        Some((of_point(of("tasklets")?.parse().ok()?, of("dispatcher")?), value.value))
+/// Returns the rates that the paper states, in Gb/s, from the lab's listing.
+pub(crate) fn stated(lab: &LabListing) -> Vec<(WorkerSettings, f64)> {
+    let rate = lab.stated(EXPERIMENT).iter().filter_map(|value| {
+        let tasklets = value.point.get("tasklets")?.parse().ok()?;
+        Some((of_point(tasklets, value.point.get("dispatcher")?), value.value))
     });
     rate.collect()
 }
 
 /// Returns the stated rates with several workers, each divided by the stated rate with one, to hundredths.
-fn stated_ratios() -> Vec<(WorkerSettings, f64)> {
-    let (one, several): (Vec<_>, Vec<_>) = stated().into_iter().partition(|(workers, _)| workers.count == 1);
+fn stated_ratios(stated: &[(WorkerSettings, f64)]) -> Vec<(WorkerSettings, f64)> {
+    let (one, several): (Vec<_>, Vec<_>) = stated.iter().partition(|(workers, _)| workers.count == 1);
     let one = one.first().map(|(_, gbps)| *gbps);
     let ratio = |gbps: f64| Some((gbps / one? * 100.0).round() / 100.0);
-    several.into_iter().filter_map(|(workers, gbps)| Some((workers, ratio(gbps)?))).collect()
+    several.into_iter().filter_map(|(workers, gbps)| Some((workers.clone(), ratio(*gbps)?))).collect()
 }
 
 /// Row of a card with several workers and no other variation.
@@ -80,7 +78,7 @@ pub(super) fn beside_model(report: &BenchmarkReport) -> Option<String> {
     let largest = live.iter().map(|live| live.row.size).max()?;
     let live: Vec<_> = live.into_iter().filter(|live| live.row.size == largest).collect();
     let modelled = modelled_ratios(report);
-    let stated = stated_ratios();
+    let stated = stated_ratios(&report.stated_workers);
     let settings = live.iter().map(|live| &live.workers);
     let settings = settings.chain(modelled.iter().chain(&stated).map(|(workers, _)| workers));
     let places: Vec<&WorkerSettings> = settings.collect::<BTreeSet<_>>().into_iter().collect();
@@ -157,9 +155,13 @@ mod tests {
         row
     }
 
+    fn papers_rates() -> Vec<(WorkerSettings, f64)> {
+        vec![(of_point(1, "vcpu0"), 2.3), (of_point(4, "balanced"), 3.7)]
+    }
+
     #[test]
-    fn papers_ratio_of_workers_comes_from_the_lab() {
-        let stated = stated_ratios();
+    fn papers_ratio_of_workers_is_a_quotient_of_its_rates() {
+        let stated = stated_ratios(&papers_rates());
         let [(workers, ratio)] = &stated[..] else { panic!("{stated:?}") };
         assert_eq!(workers.to_string(), "workers = 4; dispatcher = \"balanced\"");
         assert_eq!(*ratio, 1.61, "3.7 instead of 2.3 Gb/s");
@@ -169,6 +171,7 @@ mod tests {
     fn ratio_of_workers_is_drawn_beside_the_model_and_the_paper() {
         let spread = "workers = 2; dispatcher = \"spread\"";
         let mut report = BenchmarkReport::new(machine::describe());
+        report.stated_workers = papers_rates();
         report.rows = vec![model("", 2.0), model(spread, 3.0), live("events", 0.5)];
         assert_eq!(beside_model(&report), None, "no card has several workers");
         report.rows.extend([live(spread, 0.75), live("workers = 2; rx_usecs = 50", 0.25)]);

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use hypervisor::account::CycleCategory;
 
 use super::lines::guests;
-use crate::figure::flame::{FlameGraphNode, FlameGraphStyle, draw, share};
 use crate::machine::{BreakdownCell, CycleBreakdown};
+use figure::flame::{FlameGraphNode, FlameGraphStyle, draw, share};
 
 const HYPERVISOR: &str = "hypervisor's work";
 const OWN: &str = "own work";

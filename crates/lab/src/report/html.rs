@@ -3,9 +3,9 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use super::figures::{FigureAnnotations, charts};
 use super::{ExperimentReport, ReportSection, model};
 use crate::experiments::why_nothing;
-use crate::figure::from_rows::{FigureAnnotations, charts};
 use crate::row::ResultRow;
 use crate::value::ParameterValue;
 

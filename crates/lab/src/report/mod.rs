@@ -3,6 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `html` | the page |
+//! | [`figures`] | an experiment's rows as charts |
 //! | `model` | the page's tables about the model: residuals, sensitivity, parameters |
 //! | `plain` | CSV and JSON |
 //! | `seeds` | merges rows of several seeds |
@@ -11,6 +12,7 @@
 
 #[cfg(test)]
 mod browser_tests;
+pub mod figures;
 mod html;
 mod model;
 mod plain;

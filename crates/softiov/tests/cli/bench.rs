@@ -103,6 +103,16 @@ fn bench_compare_has_rows_of_each_family_and_the_model() {
     for chart in cards.into_iter().chain(["compare-workers.svg", "latency.svg"]) {
         assert!(std::fs::read_to_string(folder.path().join(chart)).unwrap().starts_with("<svg"), "{chart}");
     }
+    // Papers' rates come from the program's lab: figures 12, 14 and 16, and four tasklets beside one.
+    for (chart, stated) in [
+        ("compare-stated.svg", &["2.8 Gb/s", "9.57 Gb/s", "3.6 Gb/s"][..]),
+        ("compare-workers.svg", &["1.61 ratio"]),
+    ] {
+        let svg = std::fs::read_to_string(folder.path().join(chart)).unwrap();
+        for value in stated {
+            assert!(svg.contains(&format!("{value} (stated by the paper")), "{value}: {svg}");
+        }
+    }
 }
 
 #[test]

@@ -1,19 +1,19 @@
 //! Computes a chart's legend: the meaning of each colour, pattern and marker.
 
-use super::{Chart, ChartSeries, ChartSeriesStyle};
+use crate::chart::{Chart, ChartSeries, ChartSeriesStyle};
 
 /// Entry of a chart's legend: a swatch of colour, pattern, line or marker, with its label.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct LegendEntry {
-    pub(super) sample: LegendSwatch,
-    pub(super) label: String,
+pub(crate) struct LegendEntry {
+    pub(crate) sample: LegendSwatch,
+    pub(crate) label: String,
     /// Distance of the legend entry from the left edge of the plot, in pixels.
-    pub(super) x: f64,
+    pub(crate) x: f64,
 }
 
 /// Swatch that a chart's legend shows before a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LegendSwatch {
+pub(crate) enum LegendSwatch {
     /// Legend key: square filled with a colour.
     Bar { colour: usize },
     /// Legend key: square with a pattern, without colour.
@@ -30,7 +30,7 @@ const SAMPLE: f64 = 24.0;
 const GAP: f64 = 22.0;
 
 /// Arranges the legend's entries in rows that fit the width.
-pub(super) fn rows(chart: &Chart, width: f64) -> Vec<Vec<LegendEntry>> {
+pub(crate) fn rows(chart: &Chart, width: f64) -> Vec<Vec<LegendEntry>> {
     let mut rows: Vec<Vec<LegendEntry>> = Vec::new();
     let mut x = 0.0;
     for (sample, label) in entries(chart) {
@@ -76,13 +76,13 @@ fn entries(chart: &Chart) -> Vec<(LegendSwatch, String)> {
 }
 
 /// Returns the label of the values that papers state.
-pub(super) fn stated_label(chart: &Chart, is_calibrated: bool) -> &str {
+pub(crate) fn stated_label(chart: &Chart, is_calibrated: bool) -> &str {
     let relation = if is_calibrated { "stated, calibrated on" } else { "stated, predicted" };
     chart.stated_label.as_deref().unwrap_or(relation)
 }
 
 /// Returns the name of a series, followed by its variant.
-pub(super) fn name(series: &ChartSeries) -> String {
+pub(crate) fn name(series: &ChartSeries) -> String {
     match series.variant_label.as_str() {
         "" => series.label.clone(),
         variant => format!("{}, {variant}", series.label),

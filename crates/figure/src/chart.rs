@@ -1,26 +1,4 @@
-//! Charts and their SVG: lines, stacked and grouped bars, a second scale.
-//!
-//! | module | contents |
-//! |---|---|
-//! | [`from_rows`](mod@from_rows) | an experiment's rows as charts |
-//! | `ticks` | round numbers along a scale |
-//! | `layout` | positions |
-//! | `draw` | marks, scales and legend |
-//! | `svg` | markup |
-//! | [`flame`] | flame graphs |
-//!
-//! A chart gives the same bytes on every machine: coordinates use only the four arithmetic operations and are
-//! rounded to a tenth of a pixel. Text widths are estimated. Scripts and logarithmic scales are not used.
-
-mod draw;
-pub mod flame;
-pub mod from_rows;
-mod layout;
-mod legend;
-mod svg;
-#[cfg(test)]
-mod tests;
-mod ticks;
+//! A chart as data: positions, scales, series, stated values.
 
 /// Chart of result rows to draw.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,7 +51,7 @@ pub enum XPositions {
 }
 
 impl XPositions {
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Names(names) => names.len(),
             Self::Numbers(numbers) => numbers.len(),
@@ -113,14 +91,14 @@ pub struct ChartSeries {
 
 impl ChartSeries {
     /// Returns half of the confidence interval around the series' value at a position.
-    fn half(&self, at: usize) -> Option<f64> {
+    pub(crate) fn half(&self, at: usize) -> Option<f64> {
         self.spreads.get(at).copied().flatten()
     }
 }
 
 /// Returns the lower and the upper end of the confidence interval around a value. The lower end of a positive value's
 /// interval is at least zero, because no metric takes both signs.
-fn interval(value: f64, half: f64) -> (f64, f64) {
+pub(crate) fn interval(value: f64, half: f64) -> (f64, f64) {
     ((value - half).max(value.min(0.0)), value + half)
 }
 
@@ -134,12 +112,4 @@ pub enum ChartSeriesStyle {
         /// Index of the series' stack of bars, from 0.
         stack: usize,
     },
-}
-
-impl Chart {
-    /// Returns the chart as SVG, complete as a file and suitable for inclusion in HTML.
-    #[must_use]
-    pub fn to_svg(&self) -> String {
-        draw::chart(self)
-    }
 }

@@ -2,8 +2,8 @@
 
 /// Ticks of a figure's scale, from the first to the last.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct ScaleTicks {
-    pub(super) step: f64,
+pub(crate) struct ScaleTicks {
+    pub(crate) step: f64,
     /// Index of the scale's first tick, in tick distances from zero.
     first: i64,
     /// Index of the scale's last tick, in tick distances from zero.
@@ -12,7 +12,7 @@ pub(super) struct ScaleTicks {
 
 impl ScaleTicks {
     /// Creates a scale of about `wanted` tick intervals that includes all values and zero.
-    pub(super) fn cover(values: impl Iterator<Item = f64> + Clone, wanted: usize) -> Self {
+    pub(crate) fn cover(values: impl Iterator<Item = f64> + Clone, wanted: usize) -> Self {
         let low = values.clone().fold(0.0, f64::min);
         let high = values.fold(0.0, f64::max);
         let span = if high > low { high - low } else { 1.0 };
@@ -23,7 +23,7 @@ impl ScaleTicks {
 
     /// Creates a scale with as many tick intervals as the chart's other scale, so that the grid lines of both
     /// coincide.
-    pub(super) fn cover_in(values: impl Iterator<Item = f64> + Clone, other: &Self) -> Self {
+    pub(crate) fn cover_in(values: impl Iterator<Item = f64> + Clone, other: &Self) -> Self {
         if other.first != 0 || values.clone().any(|value| value < 0.0) {
             return Self::cover(values, other.intervals());
         }
@@ -32,23 +32,23 @@ impl ScaleTicks {
         Self { step, first: 0, last: other.last }
     }
 
-    pub(super) fn intervals(&self) -> usize {
+    pub(crate) fn intervals(&self) -> usize {
         usize::try_from(self.last - self.first).unwrap_or(1)
     }
 
     /// Returns the values at all ticks, lowest first.
-    pub(super) fn values(&self) -> impl Iterator<Item = f64> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = f64> {
         let step = self.step;
         (self.first..=self.last).map(move |at| at as f64 * step)
     }
 
     /// Returns the relative height of a value on the scale, from 0 at the first tick to 1 at the last.
-    pub(super) fn place(&self, value: f64) -> f64 {
+    pub(crate) fn place(&self, value: f64) -> f64 {
         (value / self.step - self.first as f64) / (self.last - self.first) as f64
     }
 
     /// Returns a tick's label, with as many decimals as the distance between ticks has.
-    pub(super) fn label(&self, value: f64) -> String {
+    pub(crate) fn label(&self, value: f64) -> String {
         let decimals = (0..9).find(|&decimals| is_whole(self.step * power(decimals))).unwrap_or(9);
         grouped(&format!("{value:.decimals$}"))
     }
@@ -77,7 +77,7 @@ fn is_whole(value: f64) -> bool {
 }
 
 /// Formats a number with thin spaces between thousands and a minus sign (U+2212).
-pub(super) fn grouped(number: &str) -> String {
+pub(crate) fn grouped(number: &str) -> String {
     let (sign, number) = number.strip_prefix('-').map_or(("", number), |rest| ("\u{2212}", rest));
     let (whole, fraction) = number.split_once('.').map_or((number, None), |(a, b)| (a, Some(b)));
     let mut text = sign.to_owned();

@@ -1,31 +1,31 @@
 //! Computes the positions of a chart's parts.
 
-use super::legend::{self, LegendEntry};
-use super::ticks::ScaleTicks;
-use super::{Chart, ChartSeries, ChartSeriesStyle, PublishedValueMarker, XPositions, interval};
+use crate::chart::{Chart, ChartSeries, ChartSeriesStyle, PublishedValueMarker, XPositions, interval};
+use crate::legend::{self, LegendEntry};
+use crate::ticks::ScaleTicks;
 
-pub(super) const WIDTH: f64 = 760.0;
+pub(crate) const WIDTH: f64 = 760.0;
 /// Height of the plot area in pixels.
 const PLOT_HEIGHT: f64 = 270.0;
 const SIDE: f64 = 72.0;
 const BARE_SIDE: f64 = 24.0;
 const HEADING: f64 = 46.0;
-pub(super) const LINE: f64 = 18.0;
+pub(crate) const LINE: f64 = 18.0;
 /// Fraction of an x position's width that the position's bars occupy.
 const FILL: f64 = 0.72;
 const WIDEST_BAR: f64 = 54.0;
 
 /// Positions of a chart's plot, scales and margins, in pixels.
 #[derive(Debug)]
-pub(super) struct ChartLayout {
-    pub(super) left: f64,
-    pub(super) right: f64,
-    pub(super) top: f64,
-    pub(super) bottom: f64,
-    pub(super) height: f64,
-    pub(super) legend: Vec<Vec<LegendEntry>>,
-    pub(super) left_ticks: ScaleTicks,
-    pub(super) right_ticks: Option<ScaleTicks>,
+pub(crate) struct ChartLayout {
+    pub(crate) left: f64,
+    pub(crate) right: f64,
+    pub(crate) top: f64,
+    pub(crate) bottom: f64,
+    pub(crate) height: f64,
+    pub(crate) legend: Vec<Vec<LegendEntry>>,
+    pub(crate) left_ticks: ScaleTicks,
+    pub(crate) right_ticks: Option<ScaleTicks>,
     stacks: usize,
     /// The chart has a stack of bars for each variant; otherwise one stack has all variants.
     stack_a_variant: bool,
@@ -34,7 +34,7 @@ pub(super) struct ChartLayout {
 }
 
 impl ChartLayout {
-    pub(super) fn of(chart: &Chart) -> Self {
+    pub(crate) fn of(chart: &Chart) -> Self {
         const INTERVALS: usize = 5;
         let right = WIDTH - if chart.right.is_some() { SIDE } else { BARE_SIDE };
         let legend = legend::rows(chart, right - SIDE);
@@ -67,7 +67,7 @@ impl ChartLayout {
     }
 
     /// Returns the x coordinate of the centre of position `at` in the plot.
-    pub(super) fn x(&self, chart: &Chart, at: usize) -> f64 {
+    pub(crate) fn x(&self, chart: &Chart, at: usize) -> f64 {
         match (&chart.x, self.numbers) {
             (XPositions::Numbers(numbers), Some((low, high))) => {
                 let part = numbers.get(at).map_or(0.5, |number| (number - low) / (high - low));
@@ -78,12 +78,12 @@ impl ChartLayout {
     }
 
     /// Returns the width of the plot for each position along x, in pixels.
-    pub(super) fn band(&self) -> f64 {
+    pub(crate) fn band(&self) -> f64 {
         (self.right - self.left) / self.places.max(1) as f64
     }
 
     /// Returns the left edge and the width of a stack's bar, in a group of bars around `middle`.
-    pub(super) fn bar(&self, middle: f64, stack: usize) -> (f64, f64) {
+    pub(crate) fn bar(&self, middle: f64, stack: usize) -> (f64, f64) {
         let stacks = self.stacks.max(1) as f64;
         let width = (self.band() * FILL / stacks).min(WIDEST_BAR);
         let gap = (width * 0.08).min(3.0);
@@ -91,7 +91,7 @@ impl ChartLayout {
     }
 
     /// Returns the x coordinate of a stated value: above its bar, or at its line's point.
-    pub(super) fn stated_x(&self, chart: &Chart, stated: &PublishedValueMarker) -> f64 {
+    pub(crate) fn stated_x(&self, chart: &Chart, stated: &PublishedValueMarker) -> f64 {
         let series = &chart.series[stated.series];
         match stack(series) {
             None => self.line_x(chart, series, stated.at),
@@ -103,7 +103,7 @@ impl ChartLayout {
     }
 
     /// Returns the x coordinate of a line's point: above the stack of bars of the same variant.
-    pub(super) fn line_x(&self, chart: &Chart, series: &ChartSeries, at: usize) -> f64 {
+    pub(crate) fn line_x(&self, chart: &Chart, series: &ChartSeries, at: usize) -> f64 {
         let middle = self.x(chart, at);
         if self.stacks < 2 || !self.stack_a_variant {
             return middle;
@@ -112,7 +112,7 @@ impl ChartLayout {
         left + width / 2.0
     }
 
-    pub(super) fn y(&self, series: &ChartSeries, value: f64) -> f64 {
+    pub(crate) fn y(&self, series: &ChartSeries, value: f64) -> f64 {
         let ticks = match (&self.right_ticks, series.right) {
             (Some(ticks), true) => ticks,
             _ => &self.left_ticks,
@@ -120,7 +120,7 @@ impl ChartLayout {
         self.height_of(ticks, value)
     }
 
-    pub(super) fn height_of(&self, ticks: &ScaleTicks, value: f64) -> f64 {
+    pub(crate) fn height_of(&self, ticks: &ScaleTicks, value: f64) -> f64 {
         self.bottom - ticks.place(value) * (self.bottom - self.top)
     }
 }

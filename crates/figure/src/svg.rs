@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Write};
 
 /// Coordinate or length in pixels, written rounded to a tenth.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct PixelCoordinate(pub(super) f64);
+pub(crate) struct PixelCoordinate(pub(crate) f64);
 
 impl Display for PixelCoordinate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -15,25 +15,25 @@ impl Display for PixelCoordinate {
 }
 
 /// Attributes of an SVG element, by name.
-pub(super) type SvgAttributes<'a> = &'a [(&'a str, &'a dyn Display)];
+pub(crate) type SvgAttributes<'a> = &'a [(&'a str, &'a dyn Display)];
 
 /// SVG markup that is being written.
 #[derive(Debug, Default)]
-pub(super) struct SvgWriter {
+pub(crate) struct SvgWriter {
     text: String,
     open: Vec<&'static str>,
 }
 
 impl SvgWriter {
     /// Begins an SVG element with children.
-    pub(super) fn open(&mut self, name: &'static str, attributes: SvgAttributes<'_>) {
+    pub(crate) fn open(&mut self, name: &'static str, attributes: SvgAttributes<'_>) {
         self.start(name, attributes);
         self.text.push_str(">\n");
         self.open.push(name);
     }
 
     /// Ends the innermost open SVG element.
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         if let Some(name) = self.open.pop() {
             self.indent();
             let _ = writeln!(self.text, "</{name}>");
@@ -41,30 +41,30 @@ impl SvgWriter {
     }
 
     /// Writes an SVG element without children.
-    pub(super) fn empty(&mut self, name: &'static str, attributes: SvgAttributes<'_>) {
+    pub(crate) fn empty(&mut self, name: &'static str, attributes: SvgAttributes<'_>) {
         self.start(name, attributes);
         self.text.push_str("/>\n");
     }
 
     /// Writes an SVG element that contains text.
-    pub(super) fn text(&mut self, name: &'static str, attributes: SvgAttributes<'_>, text: &str) {
+    pub(crate) fn text(&mut self, name: &'static str, attributes: SvgAttributes<'_>, text: &str) {
         self.start(name, attributes);
         let _ = writeln!(self.text, ">{}</{name}>", EscapedText(text));
     }
 
     /// Writes an SVG element with a tooltip.
-    pub(super) fn marked(&mut self, name: &'static str, attributes: SvgAttributes<'_>, title: &str) {
+    pub(crate) fn marked(&mut self, name: &'static str, attributes: SvgAttributes<'_>, title: &str) {
         self.start(name, attributes);
         let _ = writeln!(self.text, "><title>{}</title></{name}>", EscapedText(title));
     }
 
     /// Writes an SVG style sheet. The text is not escaped, so it must not contain `<`.
-    pub(super) fn style(&mut self, css: &str) {
+    pub(crate) fn style(&mut self, css: &str) {
         self.indent();
         let _ = writeln!(self.text, "<style>\n{}\n</style>", css.trim_end());
     }
 
-    pub(super) fn finish(mut self) -> String {
+    pub(crate) fn finish(mut self) -> String {
         while !self.open.is_empty() {
             self.close();
         }

@@ -1,10 +1,10 @@
 //! Draws a chart's parts at the positions of `layout`, with the legend of `legend`.
 
-use super::layout::{ChartLayout, LINE, WIDTH};
-use super::legend::{self, LegendSwatch};
-use super::svg::{PixelCoordinate, SvgWriter};
-use super::ticks::{ScaleTicks, grouped};
-use super::{Chart, ChartSeries, ChartSeriesStyle, PublishedValueMarker, XPositions, interval};
+use crate::chart::{Chart, ChartSeries, ChartSeriesStyle, PublishedValueMarker, XPositions, interval};
+use crate::layout::{ChartLayout, LINE, WIDTH};
+use crate::legend::{self, LegendSwatch};
+use crate::svg::{PixelCoordinate, SvgWriter};
+use crate::ticks::{ScaleTicks, grouped};
 
 const STYLE: &str = include_str!("style.css");
 const COLOURS: usize = 8;
@@ -12,38 +12,43 @@ const COLOURS: usize = 8;
 const SPREAD_END: f64 = 3.5;
 const DASHES: [&str; 4] = ["none", "7 4", "2 4", "9 3 2 3"];
 
-pub(super) fn chart(chart: &Chart) -> String {
-    let layout = ChartLayout::of(chart);
-    let mut svg = SvgWriter::default();
-    let id = &chart.id;
-    let view = format!("0 0 {} {}", PixelCoordinate(WIDTH), PixelCoordinate(layout.height));
-    let labels = format!("{id}-title {id}-text");
-    svg.open(
-        "svg",
-        &[
-            ("xmlns", &"http://www.w3.org/2000/svg"),
-            ("class", &"lab-figure"),
-            ("viewBox", &view),
-            ("role", &"img"),
-            ("aria-labelledby", &labels),
-        ],
-    );
-    svg.text("title", &[("id", &format!("{id}-title"))], &chart.title);
-    svg.text("desc", &[("id", &format!("{id}-text"))], &chart.description);
-    svg.style(STYLE);
-    patterns(&mut svg, chart);
-    svg.text(
-        "text",
-        &[("class", &"heading"), ("x", &PixelCoordinate(layout.left)), ("y", &PixelCoordinate(24.0))],
-        &chart.title,
-    );
-    draw_legend(&mut svg, chart, &layout);
-    scales(&mut svg, chart, &layout);
-    x_labels(&mut svg, chart, &layout);
-    bars(&mut svg, chart, &layout);
-    lines(&mut svg, chart, &layout);
-    stated(&mut svg, chart, &layout);
-    svg.finish()
+impl Chart {
+    /// Returns the chart as SVG, complete as a file and suitable for inclusion in HTML.
+    #[must_use]
+    pub fn to_svg(&self) -> String {
+        let chart = self;
+        let layout = ChartLayout::of(chart);
+        let mut svg = SvgWriter::default();
+        let id = &chart.id;
+        let view = format!("0 0 {} {}", PixelCoordinate(WIDTH), PixelCoordinate(layout.height));
+        let labels = format!("{id}-title {id}-text");
+        svg.open(
+            "svg",
+            &[
+                ("xmlns", &"http://www.w3.org/2000/svg"),
+                ("class", &"lab-figure"),
+                ("viewBox", &view),
+                ("role", &"img"),
+                ("aria-labelledby", &labels),
+            ],
+        );
+        svg.text("title", &[("id", &format!("{id}-title"))], &chart.title);
+        svg.text("desc", &[("id", &format!("{id}-text"))], &chart.description);
+        svg.style(STYLE);
+        patterns(&mut svg, chart);
+        svg.text(
+            "text",
+            &[("class", &"heading"), ("x", &PixelCoordinate(layout.left)), ("y", &PixelCoordinate(24.0))],
+            &chart.title,
+        );
+        draw_legend(&mut svg, chart, &layout);
+        scales(&mut svg, chart, &layout);
+        x_labels(&mut svg, chart, &layout);
+        bars(&mut svg, chart, &layout);
+        lines(&mut svg, chart, &layout);
+        stated(&mut svg, chart, &layout);
+        svg.finish()
+    }
 }
 
 /// Defines hatch patterns for the chart's bars of all variants but the first.

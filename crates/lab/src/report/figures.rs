@@ -1,12 +1,15 @@
 //! Converts an experiment's result rows to the charts it declares.
 
-use super::{Chart, ChartScale, ChartSeries, ChartSeriesStyle, PublishedValueMarker, XPositions};
 use crate::catalogue;
 use crate::experiment::{self, Experiment, ExperimentAxis, FigureDefinition, FigureKind};
 use crate::named::Params;
 use crate::row::ResultRow;
 use crate::value::ParameterValue;
+use figure::{Chart, ChartScale, ChartSeries, ChartSeriesStyle, PublishedValueMarker, XPositions};
 use std::fmt;
+
+#[cfg(test)]
+mod tests;
 
 /// Creates every figure of an experiment. The rows must be of this experiment and differ only on its axes; points
 /// without a row leave gaps. `id` is the prefix of the charts' identifiers, and `annotations` has stated values and

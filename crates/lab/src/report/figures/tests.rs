@@ -1,11 +1,11 @@
-//! Tests of drawn charts: stable bytes and correct positions of marks.
+//! Tests of experiments' charts: stable bytes, series and stated values.
 
-use super::from_rows::{FigureAnnotations, charts};
-use super::{Chart, ChartSeriesStyle, XPositions};
+use super::{FigureAnnotations, charts};
 use crate::row::ResultRow;
 use crate::runner::plan::ExperimentSelection;
 use crate::runner::{self, ExperimentOptions};
 use crate::synthetic::catalogue;
+use figure::{Chart, ChartSeriesStyle, XPositions};
 
 fn drawn(experiment: &str) -> Vec<Chart> {
     let options = ExperimentOptions::default();
@@ -75,23 +75,10 @@ fn line_chart_x_axis_is_to_scale_and_bar_chart_x_axis_is_not() {
 
 #[test]
 fn experiment_points_without_a_row_leave_gaps_in_a_chart() {
-    let mut chart = drawn("sizes").remove(0);
-    chart.series[0].values[1] = None;
-    let svg = chart.to_svg();
-    let line = svg.lines().filter(|line| line.contains("class=\"line c3\"")).nth(1).unwrap();
-    assert_eq!((line.matches('M').count(), line.matches('L').count()), (2, 1), "{line}");
     let experiment = catalogue().experiment("ladder").unwrap();
     for chart in charts(experiment, &[], "none", &FigureAnnotations::NONE) {
         assert!(!chart.to_svg().contains("NaN"), "{}", chart.to_svg());
     }
-}
-
-#[test]
-fn chart_of_negative_and_extreme_values_has_finite_coordinates() {
-    let mut chart = drawn("sizes").remove(1);
-    chart.series[0].values = vec![Some(-5.0), Some(1e-300), Some(1e300), None];
-    let svg = chart.to_svg();
-    assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
 }
 
 #[test]
@@ -108,26 +95,4 @@ fn published_value_is_drawn_at_its_segment_of_a_stacked_bar() {
     let svg = chart.to_svg();
     assert!(svg.contains("class=\"stated full\"") && svg.contains("class=\"stated\""));
     assert!(svg.contains("stated, calibrated on") && svg.contains("stated, predicted"));
-}
-
-/// Checks that, with several seeds, each value has an error bar of its interval. The scale includes the interval, whose
-/// lower end is at least zero.
-#[test]
-fn chart_draws_a_confidence_interval_around_its_value() {
-    for (figure, which) in [(0, "a line"), (1, "a bar")] {
-        let mut chart = drawn("sizes").remove(figure);
-        assert!(!chart.to_svg().contains("class=\"spread\""), "{which}: one seed has no interval");
-        let half = chart.series[0].values[1].unwrap() * 3.0;
-        chart.series[0].spreads[1] = Some(half);
-        let svg = chart.to_svg();
-        let spreads: Vec<_> = svg.lines().filter(|line| line.contains("class=\"spread\"")).collect();
-        let [spread] = spreads[..] else { panic!("{which}: {spreads:?}") };
-        assert!(spread.contains(&format!("<title>\u{b1} {half}</title>")), "{which}: {spread}");
-        let (left, high) = spread.rsplit_once('V').unwrap();
-        let high: f64 = high.split('"').next().unwrap().parse().unwrap();
-        let low: f64 = left.rsplit_once(' ').unwrap().1.parse().unwrap();
-        let axis = svg.lines().find(|line| line.contains("class=\"axis\"")).unwrap();
-        assert!(0.0 < high && high < low, "{which}: {spread}");
-        assert!(axis.contains(&format!(" {low}H")), "{which}: {axis}, {spread}");
-    }
 }
