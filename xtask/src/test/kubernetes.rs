@@ -94,7 +94,7 @@ fn formatting(root: &Path) -> Result<TestTally> {
 
 /// Downloads the modules that a module needs. Returns the tally of a skipped test if Go neither has them in its cache nor
 /// reaches a proxy.
-fn download(root: &Path, folder: &str) -> Result<Option<TestTally>> {
+pub(super) fn download(root: &Path, folder: &str) -> Result<Option<TestTally>> {
     let success =
         process::run(&mut go(root, folder, &["mod", "download"]), OutputVisibility::OnFailure)?.success;
     let skip = || {
@@ -129,7 +129,7 @@ fn lint(root: &Path) -> Result<TestTally> {
     check(&mut command)
 }
 
-fn check(command: &mut Command) -> Result<TestTally> {
+pub(super) fn check(command: &mut Command) -> Result<TestTally> {
     let success = process::run(command, OutputVisibility::OnFailure)?.success;
     Ok(if success { TestTally::PASSED } else { TestTally::FAILED })
 }

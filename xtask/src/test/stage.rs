@@ -12,7 +12,7 @@ use anyhow::Result;
 use super::context::TestWorkspace;
 use super::process::{self, OutputVisibility};
 use super::tally::TestTally;
-use super::{demo, kubernetes, results, setup};
+use super::{cluster, demo, kubernetes, results, setup};
 use crate::explore::seed::SEED;
 use crate::tidy::doors::{DOORS, package_name};
 use crate::tidy::pure::PURE;
@@ -45,6 +45,7 @@ pub(super) enum TestStage {
     Build,
     Test,
     KubernetesUnit,
+    Kubernetes,
     Boot,
     Linux,
     Package,
@@ -55,7 +56,7 @@ pub(super) enum TestStage {
 }
 
 impl TestStage {
-    pub(super) const ALL: [Self; 17] = [
+    pub(super) const ALL: [Self; 18] = [
         Self::Setup,
         Self::Fmt,
         Self::Tidy,
@@ -66,6 +67,7 @@ impl TestStage {
         Self::Build,
         Self::Test,
         Self::KubernetesUnit,
+        Self::Kubernetes,
         Self::Boot,
         Self::Linux,
         Self::Package,
@@ -88,6 +90,7 @@ impl TestStage {
             Self::Build => "build",
             Self::Test => "test",
             Self::KubernetesUnit => "kubernetes-unit",
+            Self::Kubernetes => "kubernetes",
             Self::Instructions => "instructions",
             Self::Boot => "boot",
             Self::Linux => "linux",
@@ -112,6 +115,7 @@ impl TestStage {
             Self::KubernetesUnit => {
                 "the node agent for Kubernetes, against both registration sockets of kubelet"
             }
+            Self::Kubernetes => "host and node agent in a real Kubernetes cluster of two nodes",
             Self::Instructions => "instructions that the card spends on a frame, by stop of the frame's path",
             Self::Boot => "a stock Linux guest boots without a card",
             Self::Linux => "stock Linux guests on the card",
@@ -141,6 +145,11 @@ impl TestStage {
     /// Returns true if another test stage of a whole run contains this one.
     pub(super) fn is_part_of_another(self) -> bool {
         self == Self::Unit
+    }
+
+    /// Returns true if the stage runs only by its name: the first build of its programs takes many minutes.
+    pub(super) fn is_by_name(self) -> bool {
+        self == Self::Kubernetes
     }
 
     /// Runs the commands of the stage, and returns its counts of passed, failed and skipped tests.
@@ -173,6 +182,7 @@ impl TestStage {
             ]),
             Self::Test => test_all(context),
             Self::KubernetesUnit => kubernetes::run(&context.root),
+            Self::Kubernetes => cluster::run(&context.root),
             Self::Instructions => count_instructions(),
             Self::Boot | Self::Linux | Self::Package => self.boot_guests(context),
             Self::Demo => demo(context, "demo --json", demo::EMBEDDED_GUESTS),
