@@ -36,16 +36,6 @@ func start(folder, name string, command *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// hasEnded returns true after the end of the program.
-func (p *process) hasEnded() bool {
-	select {
-	case <-p.ended:
-		return true
-	default:
-		return false
-	}
-}
-
 // kill ends the program and its children with SIGKILL, and waits for the end. nsenter has the program as its child.
 func (p *process) kill() {
 	for _, child := range children(p.command.Process.Pid) {

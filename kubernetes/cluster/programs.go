@@ -29,14 +29,13 @@ func buildPrograms(folder string) error {
 	minor, _, _ = strings.Cut(minor, ".")
 	const variable = " -X k8s.io/component-base/version.git"
 	linker := "-s -w" + variable + "Version=" + version + variable + "Major=" + major + variable + "Minor=" + minor
-	for _, tool := range append(strings.Fields(tools), "./pause") {
-		fmt.Printf("building %s\n", tool)
-		command := exec.Command("go", "build", "-v", "-trimpath", "-tags", "no_btrfs,no_zfs", "-ldflags", linker, "-o", folder+"/", tool)
-		command.Env = append(os.Environ(), "CGO_ENABLED=0")
-		command.Stdout, command.Stderr = os.Stdout, os.Stdout
-		if err := command.Run(); err != nil {
-			return fmt.Errorf("go build %s: %w", tool, err)
-		}
+	fmt.Println("building the cluster's programs")
+	words := append([]string{"build", "-v", "-trimpath", "-tags", "no_btrfs,no_zfs", "-ldflags", linker, "-o", folder + "/", "./pause"}, strings.Fields(tools)...)
+	command := exec.Command("go", words...)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	command.Stdout, command.Stderr = os.Stdout, os.Stdout
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("go build: %w", err)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ pub(super) fn run(root: &Path) -> Result<TestTally> {
         out: Some(image.clone()),
     })?;
     let scanned = check(go(root, TOOLS, &["test", "-count=1", "./image"]).env(IMAGE, &image))?;
-    let vetted = check(&mut go(root, CLUSTER, &["vet", "./..."]))?;
+    let vetted = check(&mut go(root, CLUSTER, &["vet", "./..."]))?.and(kubernetes::lint(root, CLUSTER)?);
     let (guest, machine) = (programs.join("examples/guest"), programs.join("examples/boot"));
     let files = machine_files(&machine)?;
     let mut command = go(root, CLUSTER, &["test", "-count=1", "-v", "-timeout=20m", "."]);

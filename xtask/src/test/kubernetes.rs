@@ -38,7 +38,10 @@ pub(super) fn run(root: &Path) -> Result<TestTally> {
         return Ok(TestTally::skip(format!("the node agent for Kubernetes: {obstacle}")));
     }
     let mut tally = formatting(root)?;
-    tally = tally.and(check(&mut go(root, MODULE, &["vet", "./..."]))?).and(lint(root)?).and(guide(root)?);
+    tally = tally
+        .and(check(&mut go(root, MODULE, &["vet", "./..."]))?)
+        .and(lint(root, MODULE)?)
+        .and(guide(root)?);
     // Go's cache of results does not know that the host has changed.
     let mut test = go(root, MODULE, &["test", "-count=1", "./..."]);
     let host = root.join(BUILT);
@@ -112,8 +115,8 @@ fn guide(root: &Path) -> Result<TestTally> {
     }
 }
 
-/// Builds staticcheck and runs it on the node agent.
-fn lint(root: &Path) -> Result<TestTally> {
+/// Builds staticcheck and runs it on a module.
+pub(super) fn lint(root: &Path, folder: &str) -> Result<TestTally> {
     if let Some(skipped) = download(root, LINT_MODULE)? {
         return Ok(skipped);
     }
@@ -124,7 +127,7 @@ fn lint(root: &Path) -> Result<TestTally> {
         return Ok(TestTally::FAILED);
     }
     let mut command = Command::new(linter);
-    command.args(["-checks", LINTS, "./..."]).current_dir(root.join(MODULE)).stdin(Stdio::null());
+    command.args(["-checks", LINTS, "./..."]).current_dir(root.join(folder)).stdin(Stdio::null());
     command.env("GOTOOLCHAIN", "local").env("GOFLAGS", GO_FLAGS).env("CGO_ENABLED", "0");
     check(&mut command)
 }
