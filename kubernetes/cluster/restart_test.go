@@ -143,15 +143,14 @@ func TestAgentRegistersAgainAfterARestartOfKubelet(t *testing.T) {
 	must(t, c.waitInstalled())
 	// The node's guest keeps its VF, and both interfaces give VFs to new pods.
 	sending.progresses(t, c)
-	podSpec{name: "answering"}.remove(t, c)
+	c.removePods(t, "answering")
 	template(t, c, "after-restart", "pf0", 1, "")
-	for _, pod := range []podSpec{
-		{name: "plugin-after-restart", node: "node1", image: image, vfs: 1, command: []string{"/softiov", "--version"}},
-		{name: "claim-after-restart", node: "node1", image: image, claim: "after-restart", command: []string{"/softiov", "--version"}},
-	} {
-		pod.create(t, c)
-		pod.reaches(t, c, "Succeeded")
-	}
+	plugin := podSpec{name: "plugin-after-restart", node: "node1", image: image, vfs: 1, command: []string{"/softiov", "--version"}}
+	claim := podSpec{name: "claim-after-restart", node: "node1", image: image, claim: "after-restart", command: []string{"/softiov", "--version"}}
+	plugin.create(t, c)
+	claim.create(t, c)
+	plugin.reaches(t, c, "Succeeded")
+	claim.reaches(t, c, "Succeeded")
 }
 
 // registered returns an error unless the device plugin has registered with the running kubelet, which counts registrations.

@@ -12,9 +12,10 @@ import (
 // patience is the timeout of one step: a pod that starts or ends.
 const patience = 2 * time.Minute
 
-// scenario returns the cluster, and prints its state if the test fails.
+// scenario returns the cluster. After the test it prints the cluster's state if the test has failed, and deletes the pods.
 func scenario(t *testing.T) *testCluster {
 	t.Helper()
+	t.Cleanup(func() { cluster.removePods(t, "--all") })
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(cluster.report())
@@ -42,7 +43,7 @@ type podSpec struct {
 	folder string
 }
 
-// create creates the pod, and deletes it after the test.
+// create creates the pod.
 func (p podSpec) create(t *testing.T, c *testCluster) {
 	t.Helper()
 	quoted := make([]string, len(p.command))
@@ -80,12 +81,12 @@ spec:
     command: [%s]
     resources: {%s}%s
 `, p.name, p.node, claims, volumes, p.image, strings.Join(quoted, ", "), resources, mounts)))
-	t.Cleanup(func() { p.remove(t, c) })
 }
 
-func (p podSpec) remove(t *testing.T, c *testCluster) {
+// removePods deletes some pods, or --all, and waits until they have ended.
+func (c *testCluster) removePods(t *testing.T, names ...string) {
 	t.Helper()
-	if _, err := c.kubectl("delete", "pod", p.name, "--ignore-not-found", "--timeout=120s"); err != nil {
+	if _, err := c.kubectl(append([]string{"delete", "pods", "--timeout=120s"}, names...)...); err != nil {
 		t.Error(err)
 	}
 }
@@ -240,9 +241,7 @@ func TestClaimWithAVLANIsInForceOnThePlane(t *testing.T) {
 	}
 	// The host shows both policies, and takes them back with the claims.
 	must(t, c.showsVLANs("100", "10"))
-	for _, pod := range []podSpec{answering, outside, inside} {
-		pod.remove(t, c)
-	}
+	c.removePods(t, "answering", "outside", "inside")
 	must(t, eventually(patience, func() error { return c.showsVLANs() }))
 }
 
