@@ -86,7 +86,7 @@ func Of(record *claims.Record, device *claims.Device) Info {
 }
 
 // ClaimFolder returns the container's folder of a VF by claim and request, or "" if it has none: a request with several
-// VFs, a VF of the device plugin, or names that are too long for a socket's path.
+// VFs, a VF of the device plugin, or names that are too long for a socket's path or would leave their folder.
 func ClaimFolder(record *claims.Record, device *claims.Device) string {
 	if record.Name == "" || len(device.Requests) != 1 {
 		return ""
@@ -98,9 +98,13 @@ func ClaimFolder(record *claims.Record, device *claims.Device) string {
 			return other.VF != device.VF && parent == request
 		})
 	}
-	folder := path.Join(Folder, "claim", record.Name, request)
+	folder := strings.Join([]string{Folder, "claim", record.Name, request}, "/")
 	if record.PodClaim != "" {
-		folder = path.Join(Folder, "template", record.PodClaim, request)
+		folder = strings.Join([]string{Folder, "template", record.PodClaim, request}, "/")
+	}
+	// An earlier agent may have written names into the record that this one refuses.
+	if path.Clean(folder) != folder {
+		return ""
 	}
 	if slices.ContainsFunc(record.Devices, same) || len(path.Join(folder, filepath.Base(device.Socket))) > maxSocketPath {
 		return ""

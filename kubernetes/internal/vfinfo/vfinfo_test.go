@@ -51,3 +51,14 @@ func TestEnvironmentReturnsWhatTheAgentDescribed(t *testing.T) {
 		}
 	}
 }
+
+// The container runtime mounts the folder, and removes what the container has there.
+func TestNamesDoNotLeaveTheFolderOfClaims(t *testing.T) {
+	device := claims.Device{VF: "pf0vf1", Socket: "/run/softiov/pf0vf1/vf.sock", Family: "82576", Requests: []string{"usr"}}
+	for _, podClaim := range []string{"../../..", "..", ".", "a/../../.."} {
+		record := claims.Record{Name: "nic", PodClaim: podClaim, Devices: []claims.Device{device}}
+		if folder := ClaimFolder(&record, &device); folder != "" {
+			t.Errorf("%q: %s", podClaim, folder)
+		}
+	}
+}
