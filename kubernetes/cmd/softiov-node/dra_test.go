@@ -11,6 +11,7 @@ import (
 
 	oci "github.com/opencontainers/runtime-spec/specs-go"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 	"tags.cncf.io/container-device-interface/pkg/cdi"
@@ -221,6 +222,28 @@ func TestDevicesOfOtherDriversAreLeftAlone(t *testing.T) {
 	}
 }
 
+func TestCopyOfATemplatesClaimIsAClaimOfItsOwn(t *testing.T) {
+	t.Parallel()
+	folder := shortFolder(t)
+	startHost(t, folder)
+	copied := claim("copied", "", "pf0vf0")
+	copied.Annotations = map[string]string{resourceapi.PodResourceClaimAnnotation: "nics"}
+	startAgent(t, folder, newKube(copied))
+	kubelet, _ := registerDRA(t, folder)
+	answer := kubelet.prepare(copied)
+	if answer.Error != "" {
+		t.Fatal(answer.Error)
+	}
+	container, err := inject(t, folder, answer.Devices[0].CdiDeviceIds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	described, err := vfinfo.FromEnvironment(container.Process.Env)
+	if err != nil || len(described) != 1 || described[0].PodClaim != "" || described[0].Socket != "/run/softiov/claim/copied/request-0/vf.sock" {
+		t.Errorf("%+v, %v", described, err)
+	}
+}
+
 // The way of a VF from a claim to the domain of a virtual machine: agent, CDI file, container, sidecar.
 func TestSidecarFindsTheVFsOfAPreparedClaim(t *testing.T) {
 	t.Parallel()
@@ -229,6 +252,8 @@ func TestSidecarFindsTheVFsOfAPreparedClaim(t *testing.T) {
 	// Kubernetes makes a claim from a template under a name with random letters, and notes the pod's own name of it.
 	pair := claim("vm-nics-x7k2p", `"mac":"02:00:00:00:aa:02"`, "pf0vf0")
 	pair.Annotations = map[string]string{resourceapi.PodResourceClaimAnnotation: "nics"}
+	yes := true
+	pair.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "vm", UID: "pod-uid", Controller: &yes}}
 	startAgent(t, folder, newKube(pair))
 	kubelet, _ := registerDRA(t, folder)
 	answer := kubelet.prepare(pair)

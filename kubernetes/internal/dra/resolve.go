@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"softiov.io/kubernetes/internal/claims"
@@ -28,13 +29,15 @@ const (
 // resolve returns the record of a claim: its VFs of this node, each with the settings that the claim changes. It changes
 // nothing.
 func (d *Driver) resolve(claim *resourceapi.ResourceClaim, snapshot *inventory.Snapshot, progress progress) (*claims.Record, error) {
-	record := &claims.Record{
-		UID: string(claim.UID), Namespace: claim.Namespace, Name: claim.Name,
-		PodClaim: claim.Annotations[resourceapi.PodResourceClaimAnnotation],
-	}
+	record := &claims.Record{UID: string(claim.UID), Namespace: claim.Namespace, Name: claim.Name}
+	name := claim.Annotations[resourceapi.PodResourceClaimAnnotation]
 	// The claim's user writes annotations, and this one becomes part of a path in containers.
-	if name := record.PodClaim; name != "" && len(validation.IsDNS1123Label(name)) > 0 {
+	if name != "" && len(validation.IsDNS1123Label(name)) > 0 {
 		return nil, fmt.Errorf("annotation %s is %q, and must be a DNS label; remove the annotation", resourceapi.PodResourceClaimAnnotation, name)
+	}
+	// A copy of a template's claim has the annotation too, but no pod.
+	if owner := metav1.GetControllerOf(claim); owner != nil && owner.Kind == "Pod" {
+		record.PodClaim = name
 	}
 	addresses := map[string]string{}
 	for _, result := range claim.Status.Allocation.Devices.Results {
