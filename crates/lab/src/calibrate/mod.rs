@@ -31,12 +31,14 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use hypervisor::cost::CostConstant;
 use serde::Serialize;
 
 use crate::catalogue::Residual;
 use crate::row::rounded;
 use crate::runner::LabError;
 use bench::{CalibrationRunner, ConstantValues};
+use knob::ConstantGroup;
 use search::CalibrationSearch;
 use setup::CalibrationSetup;
 use stored::StoredCalibration;
@@ -94,6 +96,16 @@ pub struct FittedConstant {
 }
 
 impl CalibrationResult {
+    /// Returns the knobs of `setup` that the fit left at an end of their range.
+    pub fn knobs_at_wall<'a>(
+        &'a self,
+        setup: &'a CalibrationSetup,
+    ) -> impl Iterator<Item = &'a ConstantGroup> {
+        let value =
+            |cost: CostConstant| self.constants.iter().find(|it| it.name == cost.name()).map(|it| it.value);
+        setup.knobs.iter().filter(move |knob| knob.is_at_wall(&setup.table, value))
+    }
+
     /// Returns the calibration in the form of the calibration file.
     #[must_use]
     pub fn stored(&self) -> StoredCalibration {

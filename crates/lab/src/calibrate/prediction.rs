@@ -1,7 +1,7 @@
 //! Predictions of the model that calibration does not fit: key numbers of figures. The calibration targets are in
 //! [`super::target`].
 
-use super::target::{CPU, CalibrationTarget, CalibrationTargetFormula, reported};
+use super::target::{CPU, CalibrationTarget, CalibrationTargetFormula, DOM0, reported};
 use crate::catalogue::{ExperimentCatalogue, ExperimentPointRef, PointRelation};
 
 const fn at(experiment: &'static str, axes: &'static [(&'static str, &'static str)]) -> ExperimentPointRef {
@@ -16,7 +16,6 @@ const fn metric(
     reported(name, point, CalibrationTargetFormula::Metric(metric, 1.0))
 }
 
-const DOM0: &str = "cpu_dom0_pct";
 const TOTAL: &str = "cpu_total_pct";
 const MBPS: &str = "throughput_mbps";
 const GBPS: &str = "throughput_gbps";

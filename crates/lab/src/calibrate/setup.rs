@@ -117,7 +117,7 @@ impl CalibrationSetup {
             }
             let row = self.constant(name)?;
             let members = Cow::Owned(vec![row.cost]);
-            Ok(ConstantGroup { name: row.name, members, alone: None })
+            Ok(ConstantGroup { name: row.name, members, alone: None, at_wall: None })
         });
         self.knobs = knobs.collect::<Result<_, CalibrationSetupError>>()?;
         self.check_rows()

@@ -60,7 +60,10 @@ impl CalibrationTargetFormula {
     }
 }
 
-pub(super) const CPU: &[&str] = &["cpu_dom0_pct", "cpu_xen_pct", "cpu_guest_pct"];
+/// Processor use of all domains. The service domain's has its hypercalls, as the papers' accounting has.
+pub(super) const CPU: &[&str] = &[DOM0, "cpu_xen_attributed_pct", "cpu_guest_pct"];
+/// Processor use of the service domain with its hypercalls.
+pub(super) const DOM0: &str = "cpu_dom0_attributed_pct";
 const MSI_OFF: ExperimentPointRef =
     ExperimentPointRef { experiment: "fig06", axes: &[("vms", "1"), ("msi_accel", "false")] };
 const MSI_ON: ExperimentPointRef =
@@ -85,8 +88,8 @@ const SIXTY: ExperimentPointRef =
 
 /// All calibration targets; every target to which constants are fitted has the same weight.
 pub const TARGETS: &[CalibrationTarget] = &[
-    fitted("msi_dom0_before", &[MSI_OFF], CalibrationTargetFormula::Metric("cpu_dom0_pct", 1.0)),
-    fitted("msi_dom0_after", &[MSI_ON], CalibrationTargetFormula::Metric("cpu_dom0_pct", 1.0)),
+    fitted("msi_dom0_before", &[MSI_OFF], CalibrationTargetFormula::Metric(DOM0, 1.0)),
+    fitted("msi_dom0_after", &[MSI_ON], CalibrationTargetFormula::Metric(DOM0, 1.0)),
     fitted("overhead_per_second", &[EOI_OFF], CalibrationTargetFormula::Metric("total_mcycles_per_s", 1.0)),
     fitted(
         "apic_access_per_second",

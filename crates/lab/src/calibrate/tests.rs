@@ -37,6 +37,24 @@ fn calibration_has_at_least_three_degrees_of_freedom() {
     assert!(setup.fitted_targets() >= setup.knobs.len() + 3);
 }
 
+/// Checks that the stored fit leaves a knob at an end of its range only for a stated reason.
+#[test]
+fn knob_at_an_end_of_its_range_has_a_reason() {
+    let (seeds, table) = (CostTable::nehalem(), fitted(CostTable::nehalem()).unwrap());
+    for knob in KNOBS {
+        let is_at_wall = knob.is_at_wall(&seeds, |cost| Some(table[cost]));
+        assert_eq!(is_at_wall, knob.at_wall.is_some(), "{}", knob.name);
+    }
+}
+
+/// Checks that the stored fit has been repeated without each of its targets.
+#[test]
+fn calibration_file_has_each_left_out_residual() {
+    for (target, residual) in TARGETS.iter().zip(&stored().unwrap().residuals) {
+        assert_eq!(residual.left_out.is_some(), target.is_fitted(), "{}", target.name);
+    }
+}
+
 /// Checks that a constant group that affects only one target names the target, since the target then does not test the
 /// model.
 #[test]

@@ -125,6 +125,10 @@ fn as_text(setup: &CalibrationSetup, found: &CalibrationResult) -> String {
         freedom += "; values with a knob of their own do not test the model: ";
         freedom += &alone.join(", ");
     }
+    for knob in found.knobs_at_wall(setup) {
+        let reason = knob.at_wall.unwrap_or("unknown reason");
+        freedom += &format!("\nat an end of its range: {} ({reason})", knob.name);
+    }
     let profile = if found.profile.is_empty() { String::new() } else { profile(found) };
     format!("{constants}\n{}\n{freedom}\n{profile}", residuals(found))
 }

@@ -6,7 +6,7 @@ use crate::experiment::{
     AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
     FigureKind, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs,
 };
-use crate::experiments::point::{self, CPU, DOM0, GUEST, XEN, metric, times};
+use crate::experiments::point::{self, DOM0, GUEST, OWN_CPU, XEN, metric, times};
 use crate::experiments::settings;
 use crate::machine::queues::{DoorbellPath, MultiqueueSetup, MultiqueueSimulation, MultiqueueTraffic};
 use crate::value::ParameterValue;
@@ -85,7 +85,7 @@ pub(crate) const DOORBELLS: Experiment = Experiment {
             x: &["doorbell"],
             x_title: "Doorbell",
             split: Some("load"),
-            left: CPU,
+            left: OWN_CPU,
             right: Some(FigureScale {
                 title: "Exits",
                 unit: "for 1,000 frames",

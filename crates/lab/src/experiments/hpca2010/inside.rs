@@ -92,7 +92,7 @@ pub(crate) const FIG13: Experiment = Experiment {
     title: "From guest to guest through the split driver",
     shows: "The guests of fig12 with front ends instead of VFs: front end, back end, bridge, back end, front \
             end. Every byte is copied by a processor, and the back end has one thread: longer messages carry \
-            more at the same processor use, and from 3,500 bytes more than the card.",
+            more at the same processor use, and from 2,000 bytes more than the card.",
     run: fig13,
     ..FIG12
 };

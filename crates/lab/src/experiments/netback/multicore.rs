@@ -21,7 +21,7 @@ pub(super) const MULTICORE: Experiment = Experiment {
     shows: "Claimed: the stock back end carries 2.3 Gb/s of four gigabit ports, since one virtual CPU receives \
             all events; more tasklets alone change nothing, and with spread events they fill the wires. \
             Calibrated: the 2.3 Gb/s, by the cost of a packet in the back end; with that of fig16 it would be \
-            2.58. Predicted: the rest. Reordered frames and lost events are counted over the whole run, in \
+            2.95. Predicted: the rest. Reordered frames and lost events are counted over the whole run, in \
             which a balanced dispatcher spreads the initially gathered events. Not modelled: the cold cache of \
             a tasklet on another virtual CPU, and the dispatcher's work.",
     axes: &[

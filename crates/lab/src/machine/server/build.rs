@@ -109,7 +109,8 @@ impl ServerMachine {
         let domain = core.processors.domain_of(first.ok_or(refused)?.vcpu);
         let (netback, converts) = ((workers.into(), setup.netback), setup.kind == DomainKind::Hvm);
         let order = self.topology.service_order(setup.guests.into());
-        Ok(Some(ServiceDomainNetwork::new(domain, order, netback, converts, &mut self.chipset.channels)))
+        let (caches, channels) = (self.caches.clone(), &mut self.chipset.channels);
+        Ok(Some(ServiceDomainNetwork::new(domain, order, netback, converts, caches, channels)))
     }
 
     /// Adds a domain with memory for guest `n` of a port.
@@ -172,7 +173,8 @@ impl ServerMachine {
         split.add_card(driver, &mut self.chipset.channels).map_err(refused)?;
         for (guest, mac) in guests.iter().zip(macs) {
             let (vcpu, code) = self.add_processor(guest, core)?;
-            let added = split.add_guest(guest.domain, port.into(), mac, &mut self.chipset.channels);
+            let place = (guest.domain, self.topology.socket(core.processors.home(vcpu)));
+            let added = split.add_guest(place, port.into(), mac, &mut self.chipset.channels);
             let (mut front, event) = added.map_err(refused)?;
             if setup.netback.merge {
                 front.merge_segments();

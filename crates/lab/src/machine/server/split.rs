@@ -35,7 +35,8 @@ impl ServerMachine {
             self.ports[port].sync(step.began(), &mut self.chipset);
         }
         let (ports, chipset, table) = (&mut self.ports, &mut self.chipset, &core.table);
-        let mut view = ServiceCpuView { cpu, step, ports, chipset, table, touched: 0 };
+        let socket = self.topology.socket(step.thread());
+        let mut view = ServiceCpuView { cpu, socket, step, ports, chipset, table, touched: 0 };
         split.step(&mut view);
         let touched = view.touched;
         if split.has_work(cpu, &mut self.chipset) {

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::machine::server::setup::NetbackOptions;
 use driver::vf::Vf;
+use hypervisor::cpu::{LastLevelCache, PacketBufferRing};
 use hypervisor::domain::DomainId;
 use hypervisor::evtchn::{EventChannelBinding, EventChannelError, EventChannels};
 use hypervisor::grant::GrantTables;
@@ -21,18 +22,20 @@ use std::collections::VecDeque;
 
 impl ServiceDomainNetwork {
     /// Creates the network drivers of a service domain without cards and guests. `cpus` are the service domain's virtual
-    /// CPUs in the order in which workers and cards are assigned to them.
+    /// CPUs in the order in which workers and cards are assigned to them, and `caches` the last-level caches by socket.
     pub(crate) fn new(
         domain: DomainId,
         cpus: Vec<usize>,
         (workers, netback): (usize, NetbackOptions),
         converts_events: bool,
+        caches: Vec<LastLevelCache>,
         channels: &mut EventChannels,
     ) -> Self {
         channels.add_domain(domain, cpus.len() as u16);
         let wires = SplitConnections {
             grants: GrantTables::new(),
             interfaces: Vec::new(),
+            caches,
             converts_events,
             notified: VecDeque::new(),
         };
@@ -80,10 +83,10 @@ impl ServiceDomainNetwork {
         Ok(())
     }
 
-    /// Adds a guest on a card's bridge. Returns its started front end and its event channel.
+    /// Adds a guest of a socket on a card's bridge. Returns its started front end and its event channel.
     pub(crate) fn add_guest(
         &mut self,
-        domain: DomainId,
+        (domain, socket): (DomainId, usize),
         card: usize,
         mac: MacAddress,
         channels: &mut EventChannels,
@@ -104,6 +107,9 @@ impl ServiceDomainNetwork {
         self.cards[card].bridge.learn(mac, BridgePort(port));
         self.wires.interfaces.push(SplitInterface {
             domain,
+            socket,
+            pages: vec![PacketBufferRing::new(SLOTS); self.wires.caches.len()],
+            is_page_cached: false,
             rings: InterfaceRings::default(),
             card,
             port,

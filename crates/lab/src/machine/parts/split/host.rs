@@ -14,9 +14,14 @@ use split::back::{GrantedAddress, NetworkBackendHal, NotGranted, VifIndex};
 pub(crate) struct BackEndRingAccess<'a> {
     pub(crate) wires: &'a mut SplitConnections,
     pub(crate) domain: DomainId,
+    /// Socket of the virtual CPU that runs the back end.
+    pub(crate) socket: usize,
     pub(crate) step: &'a mut VcpuStep,
     pub(crate) table: &'a CostTable,
 }
+
+/// Bytes of the last-level cache that a frame in a guest's page occupies.
+const BUFFER: u64 = 2_048;
 
 impl BackEndRingAccess<'_> {
     fn address(&self, granted: GrantedAddress) -> GrantAddress {
@@ -28,10 +33,28 @@ impl BackEndRingAccess<'_> {
         self.wires.interfaces[usize::from(vif.0)].domain
     }
 
-    fn charge_copy(&mut self, bytes: usize) {
-        let cycles =
-            self.table[CostConstant::GrantCopy] + self.table.bytes(CostConstant::CopyCold, bytes as u64);
+    /// Charges for copying bytes to a guest's page. Bytes that are not in the last-level cache of the back end's socket
+    /// come from memory. A destination that is not there is read from memory before it is written (write-allocate), and
+    /// costs as much again.
+    fn charge_copy(&mut self, to: GrantedAddress, bytes: usize, is_source_cached: bool) {
+        let of = |rate| self.table.bytes(rate, bytes as u64);
+        let (warm, cold) = (of(CostConstant::CopyWarm), of(CostConstant::CopyCold));
+        let is_page_cached = self.touch(to);
+        let misses = u64::from(!is_source_cached) + u64::from(!is_page_cached);
+        let cycles = self.table[CostConstant::GrantCopy] + warm + misses * cold.saturating_sub(warm);
         self.step.charge(CycleCategory::Grant, cycles);
+    }
+
+    /// Returns `true` if a guest's page is in the last-level cache of the back end's socket. A guest posts its pages in
+    /// turn, so the first bytes of a page are the next touch of its ring.
+    fn touch(&mut self, page: GrantedAddress) -> bool {
+        let SplitConnections { interfaces, caches, .. } = &mut *self.wires;
+        let interface = &mut interfaces[usize::from(page.vif.0)];
+        if page.offset == 0 {
+            let ring = &mut interface.pages[self.socket];
+            interface.is_page_cached = ring.touch(&mut caches[self.socket], BUFFER);
+        }
+        interface.is_page_cached
     }
 }
 
@@ -71,13 +94,16 @@ impl NetworkBackendHal for BackEndRingAccess<'_> {
     }
 
     fn copy_to(&mut self, to: GrantedAddress, bytes: &[u8]) -> Result<(), NotGranted> {
-        self.charge_copy(bytes.len());
+        // A card has written the frame to memory.
+        self.charge_copy(to, bytes.len(), false);
         let to = self.address(to);
         self.wires.grants.copy_to(self.domain, to, bytes).map_err(|_| NotGranted)
     }
 
     fn copy(&mut self, from: GrantedAddress, to: GrantedAddress, length: usize) -> Result<(), NotGranted> {
-        self.charge_copy(length);
+        // The sender has just written its page, on its own socket.
+        let is_near = self.wires.interfaces[usize::from(from.vif.0)].socket == self.socket;
+        self.charge_copy(to, length, is_near);
         let (from, to) = (self.address(from), self.address(to));
         self.wires.grants.copy(self.domain, from, to, length).map_err(|_| NotGranted)
     }

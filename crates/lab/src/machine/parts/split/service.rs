@@ -27,6 +27,8 @@ const CARD: BridgePort = BridgePort(0);
 /// Virtual CPU of the service domain in a step, with the hardware that it accesses.
 pub(crate) struct ServiceCpuView<'a> {
     pub(crate) cpu: usize,
+    /// Socket of the virtual CPU.
+    pub(crate) socket: usize,
     pub(crate) step: &'a mut VcpuStep,
     pub(crate) ports: &'a mut [Hardware],
     pub(crate) chipset: &'a mut Chipset,
@@ -54,7 +56,7 @@ impl ServiceCpuView<'_> {
 
     /// Returns access to rings and grants for the back end, charged to this step.
     fn host<'b>(&'b mut self, wires: &'b mut SplitConnections, domain: DomainId) -> BackEndRingAccess<'b> {
-        BackEndRingAccess { wires, domain, step: self.step, table: self.table }
+        BackEndRingAccess { wires, domain, socket: self.socket, step: self.step, table: self.table }
     }
 }
 
