@@ -21,6 +21,8 @@ pub struct Chart {
     pub series: Vec<ChartSeries>,
     /// Values stated by papers, drawn beside the series.
     pub stated: Vec<PublishedValueMarker>,
+    /// Ranges of the model's values, drawn behind the series' points.
+    pub ranges: Vec<ValueRangeMarker>,
     /// Description of the stated values in the legend. Without one, the legend says whether the model was calibrated on them.
     pub stated_label: Option<String>,
 }
@@ -39,6 +41,26 @@ pub struct PublishedValueMarker {
     pub value: f64,
     /// The model was calibrated on the value that the paper states.
     pub is_calibrated: bool,
+}
+
+/// Range of a value of the model, by the ranges of the constants that it depends on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ValueRangeMarker {
+    /// Index of the series that the value belongs to. If the value is the total of a stack, index of the topmost series.
+    pub series: usize,
+    /// Index of the value's position along x.
+    pub at: usize,
+    /// Height of the lower parts of a stack of bars, which are drawn below the value; 0 for other values.
+    pub below: f64,
+    /// Least and greatest value.
+    pub ends: [f64; 2],
+}
+
+impl ValueRangeMarker {
+    /// Returns the heights of the range's ends on the scale.
+    pub(crate) fn heights(&self) -> [f64; 2] {
+        self.ends.map(|end| self.below + end)
+    }
 }
 
 /// Positions of values along the chart's horizontal axis.

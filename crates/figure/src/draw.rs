@@ -1,6 +1,8 @@
 //! Draws a chart's parts at the positions of `layout`, with the legend of `legend`.
 
-use crate::chart::{Chart, ChartSeries, ChartSeriesStyle, PublishedValueMarker, XPositions, interval};
+use crate::chart::{
+    Chart, ChartSeries, ChartSeriesStyle, PublishedValueMarker, ValueRangeMarker, XPositions, interval,
+};
 use crate::layout::{ChartLayout, LINE, WIDTH};
 use crate::legend::{self, LegendSwatch};
 use crate::svg::{PixelCoordinate, SvgWriter};
@@ -45,6 +47,7 @@ impl Chart {
         scales(&mut svg, chart, &layout);
         x_labels(&mut svg, chart, &layout);
         bars(&mut svg, chart, &layout);
+        ranges(&mut svg, chart, &layout);
         lines(&mut svg, chart, &layout);
         stated(&mut svg, chart, &layout);
         svg.finish()
@@ -125,6 +128,7 @@ fn sample(svg: &mut SvgWriter, chart: &Chart, sample: LegendSwatch, x: f64, y: f
             let shape = star(x + 10.0, y - 4.0);
             svg.empty("path", &[("class", &stated_class(is_calibrated)), ("d", &shape)]);
         }
+        LegendSwatch::Range => range(svg, x + 10.0, [y + 2.0, y - 10.0], legend::RANGE),
         LegendSwatch::Line { colour: of, variant } => {
             let y = y - 4.0;
             path(
@@ -301,6 +305,24 @@ fn spread(svg: &mut SvgWriter, layout: &ChartLayout, series: &ChartSeries, at: u
     svg.marked("path", &[("class", &"spread"), ("d", &shape)], &format!("\u{b1} {half}"));
 }
 
+/// Draws the ranges of values, behind the lines and above the bars.
+fn ranges(svg: &mut SvgWriter, chart: &Chart, layout: &ChartLayout) {
+    for one in &chart.ranges {
+        let ValueRangeMarker { series: which, at, ends: [least, most], .. } = *one;
+        let series = &chart.series[which];
+        let ends = one.heights().map(|height| layout.y(series, height));
+        let [least, most] = [least, most].map(|end| grouped(&end.to_string()));
+        let label = tooltip_of(chart, series, at, &format!("{least} to {most}"));
+        range(svg, layout.marker_x(chart, which, at), ends, &format!("{label} ({})", legend::RANGE));
+    }
+}
+
+/// Draws a range as a wide translucent bar between two vertical coordinates.
+fn range(svg: &mut SvgWriter, x: f64, [low, high]: [f64; 2], label: &str) {
+    let shape = format!("M{} {}V{}", PixelCoordinate(x), PixelCoordinate(low), PixelCoordinate(high));
+    svg.marked("path", &[("class", &"range"), ("d", &shape)], label);
+}
+
 fn path(svg: &mut SvgWriter, of: usize, variant: usize, line: &str) {
     let dash = DASHES[variant % DASHES.len()];
     svg.empty("path", &[("class", &colour("line", of)), ("stroke-dasharray", &dash), ("d", &line)]);
@@ -312,7 +334,7 @@ fn stated(svg: &mut SvgWriter, chart: &Chart, layout: &ChartLayout) {
     for one in &chart.stated {
         let PublishedValueMarker { series, at, height, value, is_calibrated } = one;
         let series = &chart.series[*series];
-        let (x, y) = (layout.stated_x(chart, one), layout.y(series, *height));
+        let (x, y) = (layout.marker_x(chart, one.series, one.at), layout.y(series, *height));
         let how = legend::stated_label(chart, *is_calibrated);
         let label = format!("{} ({how})", tooltip(chart, series, *at, *value));
         svg.marked("path", &[("class", &stated_class(*is_calibrated)), ("d", &star(x, y))], &label);
@@ -353,11 +375,16 @@ fn marker_shape(x: f64, y: f64, which: usize) -> String {
 
 /// Returns the tooltip of a value drawn in the chart.
 fn tooltip(chart: &Chart, series: &ChartSeries, at: usize, value: f64) -> String {
+    tooltip_of(chart, series, at, &grouped(&value.to_string()))
+}
+
+/// Returns the tooltip of the text of a series' value: its place, series, text and unit.
+fn tooltip_of(chart: &Chart, series: &ChartSeries, at: usize, text: &str) -> String {
     let place = match &chart.x {
         XPositions::Names(names) => names.get(at).map(|names| names.join(", ")).unwrap_or_default(),
         XPositions::Numbers(numbers) => numbers.get(at).map(f64::to_string).unwrap_or_default(),
     };
     let scale = if series.right { chart.right.as_ref() } else { Some(&chart.left) };
     let unit = scale.map_or("", |scale| scale.unit.as_str());
-    format!("{place}: {} {} {unit}", legend::name(series), grouped(&value.to_string()))
+    format!("{place}: {} {text} {unit}", legend::name(series))
 }

@@ -1,6 +1,8 @@
 //! Computes the positions of a chart's parts.
 
-use crate::chart::{Chart, ChartSeries, ChartSeriesStyle, PublishedValueMarker, XPositions, interval};
+use crate::chart::{
+    Chart, ChartSeries, ChartSeriesStyle, PublishedValueMarker, ValueRangeMarker, XPositions, interval,
+};
 use crate::legend::{self, LegendEntry};
 use crate::ticks::ScaleTicks;
 
@@ -90,13 +92,13 @@ impl ChartLayout {
         (middle + (stack as f64 - stacks / 2.0) * width + gap / 2.0, width - gap)
     }
 
-    /// Returns the x coordinate of a stated value: above its bar, or at its line's point.
-    pub(crate) fn stated_x(&self, chart: &Chart, stated: &PublishedValueMarker) -> f64 {
-        let series = &chart.series[stated.series];
+    /// Returns the x coordinate of a marker at a series' value: above its bar, or at its line's point.
+    pub(crate) fn marker_x(&self, chart: &Chart, series: usize, at: usize) -> f64 {
+        let series = &chart.series[series];
         match stack(series) {
-            None => self.line_x(chart, series, stated.at),
+            None => self.line_x(chart, series, at),
             Some(stack) => {
-                let (left, width) = self.bar(self.x(chart, stated.at), stack);
+                let (left, width) = self.bar(self.x(chart, at), stack);
                 left + width / 2.0
             }
         }
@@ -154,7 +156,9 @@ fn extremes(chart: &Chart, right: bool) -> impl Iterator<Item = f64> + Clone + '
     let tops = stacks.flat_map(move |of| (0..chart.x.len()).map(move |at| sum(of, at) + half(of, at)));
     let is_here = move |stated: &&PublishedValueMarker| chart.series[stated.series].right == right;
     let stated = chart.stated.iter().filter(is_here).map(|stated| stated.height);
-    points.chain(tops).chain(stated)
+    let is_range_here = move |range: &&ValueRangeMarker| chart.series[range.series].right == right;
+    let ranges = chart.ranges.iter().filter(is_range_here).flat_map(ValueRangeMarker::heights);
+    points.chain(tops).chain(stated).chain(ranges)
 }
 
 /// Returns the least and the greatest drawn number of a chart, with a small margin.

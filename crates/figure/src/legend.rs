@@ -20,6 +20,8 @@ pub(crate) enum LegendSwatch {
     Pattern { variant: usize },
     /// Legend key: marker of a value that the paper states.
     Stated { is_calibrated: bool },
+    /// Legend key: bar of a value's range.
+    Range,
     /// Legend key: line of a colour and dash, with a marker.
     Line { colour: usize, variant: usize },
 }
@@ -67,6 +69,9 @@ fn entries(chart: &Chart) -> Vec<(LegendSwatch, String)> {
         };
         add(LegendSwatch::Line { colour: series.colour, variant: series.variant }, name(series) + &scale);
     }
+    if !chart.ranges.is_empty() {
+        add(LegendSwatch::Range, RANGE.to_owned());
+    }
     for is_calibrated in [true, false] {
         if chart.stated.iter().any(|stated| stated.is_calibrated == is_calibrated) {
             add(LegendSwatch::Stated { is_calibrated }, stated_label(chart, is_calibrated).to_owned());
@@ -74,6 +79,9 @@ fn entries(chart: &Chart) -> Vec<(LegendSwatch, String)> {
     }
     entries
 }
+
+/// Label of the ranges of values.
+pub(super) const RANGE: &str = "range of estimates";
 
 /// Returns the label of the values that papers state.
 pub(crate) fn stated_label(chart: &Chart, is_calibrated: bool) -> &str {

@@ -25,4 +25,6 @@ mod svg;
 mod tests;
 mod ticks;
 
-pub use chart::{Chart, ChartScale, ChartSeries, ChartSeriesStyle, PublishedValueMarker, XPositions};
+pub use chart::{
+    Chart, ChartScale, ChartSeries, ChartSeriesStyle, PublishedValueMarker, ValueRangeMarker, XPositions,
+};

@@ -29,6 +29,7 @@ fn chart(mark: ChartSeriesStyle) -> Chart {
             spreads: vec![None; 4],
         }],
         stated: Vec::new(),
+        ranges: Vec::new(),
         stated_label: None,
     }
 }

@@ -52,6 +52,19 @@ pub struct ExperimentCatalogue {
     pub sensitivity: ModelSensitivity,
 }
 
+/// Values of a prediction with estimated constants anywhere in their ranges.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PredictedRange {
+    /// Point that the prediction belongs to.
+    pub point: ExperimentPointRef,
+    /// Name of the predicted metric.
+    pub metric: &'static str,
+    /// Least value of the metric.
+    pub least: f64,
+    /// Greatest value of the metric.
+    pub most: f64,
+}
+
 /// Value that a paper states for an experiment point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PublishedValue {
@@ -223,6 +236,9 @@ pub struct ValueSensitivity {
     pub unit: String,
     /// Value that the model computes with unchanged constants.
     pub value: f64,
+    /// Least and greatest value with constants anywhere in their ranges; `None` if that was not computed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<[f64; 2]>,
     /// Effects of constants on the value, the largest first.
     #[serde(default, rename = "effect")]
     pub effects: Vec<ConstantEffect>,

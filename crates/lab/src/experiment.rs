@@ -1,5 +1,5 @@
 //! Declares an experiment as data: axes, metrics and figures. Only running one point is code. [`crate::runner`] runs
-//! sweeps, [`crate::figure`] draws.
+//! sweeps, [`figure`] draws.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -190,6 +190,7 @@ pub(crate) fn catalogue() -> ExperimentCatalogue {
                 what: "dom0, 7 guests".into(),
                 unit: "%".into(),
                 value: 35.7,
+                range: Some([30.0, 40.0]),
                 effects: vec![effect("eoi_full", -12.3, 12.4), effect("contention", 0.0, -1.5)],
             }],
         },

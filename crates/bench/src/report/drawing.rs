@@ -39,6 +39,7 @@ pub(super) fn chart(
         left: ChartScale { title: title.to_owned(), unit: unit.to_owned() },
         right: None,
         stated: Vec::new(),
+        ranges: Vec::new(),
         stated_label: None,
         series,
     }

@@ -2,7 +2,10 @@
 //! [`super::target`].
 
 use super::target::{CPU, CalibrationTarget, CalibrationTargetFormula, DOM0, reported};
-use crate::catalogue::{ExperimentCatalogue, ExperimentPointRef, PointRelation};
+use crate::catalogue::{
+    ExperimentCatalogue, ExperimentPointRef, ModelSensitivity, PointRelation, PredictedRange,
+    ValueSensitivity,
+};
 
 const fn at(experiment: &'static str, axes: &'static [(&'static str, &'static str)]) -> ExperimentPointRef {
     ExperimentPointRef { experiment, axes }
@@ -81,4 +84,17 @@ const ALL: &[CalibrationTarget] = &[
 pub fn predictions(catalogue: &ExperimentCatalogue) -> Vec<&'static CalibrationTarget> {
     let is_there = |at: &ExperimentPointRef| catalogue.experiment(at.experiment).is_some();
     ALL.iter().filter(|target| target.points.iter().all(is_there)).collect()
+}
+
+/// Returns the ranges of the predictions of a point's metric. Sums and relations have no place in a figure.
+pub(crate) fn ranges(found: &ModelSensitivity) -> Vec<PredictedRange> {
+    let range = |value: &ValueSensitivity| {
+        let target = ALL.iter().find(|target| target.name == value.what)?;
+        let ([point], CalibrationTargetFormula::Metric(metric, _)) = (target.points, target.formula) else {
+            return None;
+        };
+        let [least, most] = value.range?;
+        Some(PredictedRange { point: *point, metric, least, most })
+    };
+    found.values.iter().filter_map(range).collect()
 }

@@ -1,9 +1,9 @@
 //! Sensitivity of the model's values to cost constants: each constant is reduced and increased by a fifth,
-//! one at a time, even beyond its range.
+//! one at a time, even beyond its range. Then all estimates take samples of their ranges together.
 
 use std::num::NonZeroUsize;
 
-use hypervisor::cost::{CostConstant, CostRow, CostTable};
+use hypervisor::cost::{CostConstant, CostEvidenceKind, CostRow, CostTable};
 
 use super::bench::{self, CalibrationRunner};
 use super::stored;
@@ -13,9 +13,16 @@ use crate::named::Metrics;
 use crate::row::rounded;
 use crate::runner::LabError;
 use crate::runner::plan::SettingAssignment;
+use crate::runner::sweep::samples_of_parts;
 
 /// Smallest listed effect of a cost constant on a value, in percent.
 const WORTH: f64 = 0.5;
+
+/// Number of samples of the estimates' ranges.
+const SAMPLES: u32 = 16;
+
+/// Seed of the samples of the estimates' ranges.
+const SEED: u64 = 1;
 
 /// Settings of a short run, long enough to detect whether a cost constant is used; most are not, in most
 /// experiments.
@@ -75,7 +82,14 @@ pub fn sensitivity(
             dependence.effects.push(ConstantEffect { constant: row.name.to_owned(), less_pct, more_pct });
         }
     }
-    for dependence in &mut dependences {
+    tell(&format!("computing with {SAMPLES} samples of all estimates"));
+    let sampled = bench.run(&samples(&constants.table))?;
+    for (at, dependence) in dependences.iter_mut().enumerate() {
+        let found = sampled.iter().map(|values| values[at]).chain([values[at]]);
+        let (least, most) = found.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
+            (value.min(least), value.max(most))
+        });
+        dependence.range = Some([rounded(least), rounded(most)]);
         dependence.effects.retain(|effect| effect.size() >= WORTH);
         dependence.effects.sort_by(|a, b| b.size().total_cmp(&a.size()));
     }
@@ -84,7 +98,25 @@ pub fn sensitivity(
 
 fn dependence(target: &CalibrationTarget, value: f64) -> ValueSensitivity {
     let unit = target.unit().to_owned();
-    ValueSensitivity { what: target.name.to_owned(), unit, value: rounded(value), effects: Vec::new() }
+    let (what, value) = (target.name.to_owned(), rounded(value));
+    ValueSensitivity { what, unit, value, range: None, effects: Vec::new() }
+}
+
+/// Returns samples of the ranges of all estimates, as a Latin hypercube. A fitted constant keeps its value, which the
+/// calibration has chosen from its range.
+pub(super) fn samples(table: &CostTable) -> Vec<bench::ConstantValues> {
+    let values = |row: &CostRow| {
+        let (least, most) = row.range;
+        let range = (least.cast_signed(), most.cast_signed());
+        samples_of_parts(row.name, range, SAMPLES, SEED)
+            .into_iter()
+            .map(i64::cast_unsigned)
+            .collect::<Vec<_>>()
+    };
+    let estimates: Vec<_> = table.iter().filter(|row| row.kind == CostEvidenceKind::Estimate).collect();
+    let columns: Vec<_> = estimates.iter().map(|row| (row.name, values(row))).collect();
+    let sample = |at: usize| columns.iter().map(|(name, values)| (*name, values[at])).collect();
+    (0..SAMPLES as usize).map(sample).collect()
 }
 
 /// Returns a cost constant multiplied by `fifths` / 5.

@@ -7,7 +7,7 @@ use hypervisor::cost::{CostConstant, CostEvidenceKind, CostTable};
 
 use super::bench::CalibrationRunner;
 use super::knob::KNOBS;
-use super::prediction::predictions;
+use super::prediction::{predictions, ranges};
 use super::sensitivity::{self as hang, RunCostTable};
 use super::setup::CalibrationSetup;
 use super::stored::{fitted, sensitivity, stored};
@@ -158,6 +158,12 @@ fn stored_sensitivity_has_each_prediction_and_known_constants() {
     let values = &sensitivity().unwrap().values;
     let stored: Vec<_> = values.iter().map(|value| (value.what.as_str(), value.unit.as_str())).collect();
     assert_eq!(stored, expected, "{STORE}");
+    for value in values {
+        let [least, most] = value.range.unwrap();
+        assert!((least..=most).contains(&value.value), "{}: {STORE}", value.what);
+    }
+    // Sums and relations have no place in a figure.
+    assert_eq!(ranges(sensitivity().unwrap()).len(), predictions.len() - 3, "{STORE}");
     let table = CostTable::nehalem();
     for effect in values.iter().flat_map(|value| &value.effects) {
         assert!(table.iter().any(|row| row.name == effect.constant), "{}: {STORE}", effect.constant);
@@ -213,6 +219,29 @@ fn cost_constant_affects_only_experiment_points_that_use_it() {
     assert_eq!((effect(0, "eoi_fast"), effect(1, "eoi_emulated")), (None, None));
     assert!(effect(1, "eoi_fast").is_some());
     assert_eq!((found[0].what.as_str(), found[0].unit.as_str()), ("emulated", "Mcycles/s"));
+    let [least, most] = found[0].range.unwrap();
+    // The price of an emulated end of interrupt is stated, but its number depends on estimates.
+    assert!(least <= found[0].value && found[0].value <= most && least < most, "{found:?}");
+}
+
+#[test]
+fn samples_of_estimates_lie_in_their_ranges() {
+    let table = RunCostTable::calibrated().table;
+    let samples = hang::samples(&table);
+    assert_eq!(samples, hang::samples(&table));
+    let estimates: Vec<_> = table.iter().filter(|row| row.kind == CostEvidenceKind::Estimate).collect();
+    for sample in &samples {
+        assert_eq!(sample.len(), estimates.len());
+        for ((name, value), row) in sample.iter().zip(&estimates) {
+            assert_eq!(*name, row.name);
+            assert!((row.range.0..=row.range.1).contains(value), "{name} = {value}");
+        }
+    }
+    // Each part of a range has one sample.
+    let mut first: Vec<_> = samples.iter().map(|sample| sample[0].1).collect();
+    first.sort_unstable();
+    first.dedup();
+    assert_eq!(first.len(), samples.len());
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Converts an experiment's result rows to the charts it declares.
 
-use crate::catalogue;
+use crate::catalogue::{self, ExperimentPointRef};
 use crate::experiment::{self, Experiment, ExperimentAxis, FigureDefinition, FigureKind};
 use crate::named::Params;
 use crate::row::ResultRow;
 use crate::value::ParameterValue;
-use figure::{Chart, ChartScale, ChartSeries, ChartSeriesStyle, PublishedValueMarker, XPositions};
+use figure::{
+    Chart, ChartScale, ChartSeries, ChartSeriesStyle, PublishedValueMarker, ValueRangeMarker, XPositions,
+};
 use std::fmt;
 
 #[cfg(test)]
@@ -28,23 +30,28 @@ pub fn charts(
     experiment.figures.iter().enumerate().map(draw).collect()
 }
 
-/// Stated values and confidence intervals that a figure draws beside the rows' values.
+/// Stated values, ranges and confidence intervals that a figure draws beside the rows' values.
 pub struct FigureAnnotations<'a> {
     /// Values that papers state for points of the experiment.
     pub stated: &'a [catalogue::PublishedValue],
+    /// Ranges of predictions.
+    pub ranges: &'a [catalogue::PredictedRange],
     /// Function that returns half the interval of a row's metric, if there are several seeds.
     pub spread: &'a dyn Fn(&ResultRow, &str) -> Option<f64>,
 }
 
 impl fmt::Debug for FigureAnnotations<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Beside").field("stated", &self.stated).finish_non_exhaustive()
+        f.debug_struct("FigureAnnotations")
+            .field("stated", &self.stated)
+            .field("ranges", &self.ranges)
+            .finish_non_exhaustive()
     }
 }
 
 impl FigureAnnotations<'static> {
-    /// Annotations of a figure that has no stated values and no confidence intervals.
-    pub const NONE: Self = Self { stated: &[], spread: &|_, _| None };
+    /// Annotations of a figure that has only its rows' values.
+    pub const NONE: Self = Self { stated: &[], ranges: &[], spread: &|_, _| None };
 }
 
 /// Metric of the total processor use, which is the sum of a stack of domains.
@@ -68,6 +75,8 @@ impl FigureSource<'_> {
         let series = self.series(&places);
         let own = self.annotations.stated.iter().filter(|stated| stated.experiment == self.experiment.name);
         let stated = own.filter_map(|stated| self.stated(stated, &places, &series)).collect();
+        let ranges = self.annotations.ranges.iter();
+        let ranges = ranges.filter_map(|range| self.range(range, &places, &series)).collect();
         let scale = |scale: &experiment::FigureScale| ChartScale {
             title: scale.title.into(),
             unit: scale.unit.into(),
@@ -82,6 +91,7 @@ impl FigureSource<'_> {
             right: figure.right.as_ref().map(scale),
             series,
             stated,
+            ranges,
             stated_label: None,
         }
     }
@@ -197,21 +207,44 @@ impl FigureSource<'_> {
             .unwrap_or_else(|| DOMAINS.len() + others().position(|known| known.name == metric).unwrap_or(0))
     }
 
-    /// Returns the marker of a stated value: above the series of its metric, or above the stack of bars if the value is
-    /// the stack's total. Returns `None` if the figure shows neither.
+    /// Returns the marker of a stated value, or `None` if the figure does not show the value.
     fn stated(
         &self,
         stated: &catalogue::PublishedValue,
         places: &[Vec<ParameterValue>],
         series: &[ChartSeries],
     ) -> Option<PublishedValueMarker> {
-        let said = |axis: &str| stated.axes.iter().find(|(name, _)| *name == axis).map(|(_, value)| *value);
+        let (which, at, below) = self.mark(stated.point(), stated.metric, places, series)?;
+        let catalogue::PublishedValue { value, is_calibrated, .. } = *stated;
+        Some(PublishedValueMarker { series: which, at, height: below + value, value, is_calibrated })
+    }
+
+    /// Returns the marker of a prediction's range, or `None` if the figure does not show the predicted value.
+    fn range(
+        &self,
+        range: &catalogue::PredictedRange,
+        places: &[Vec<ParameterValue>],
+        series: &[ChartSeries],
+    ) -> Option<ValueRangeMarker> {
+        let is_own = range.point.experiment == self.experiment.name;
+        let (which, at, below) = is_own.then(|| self.mark(range.point, range.metric, places, series))??;
+        Some(ValueRangeMarker { series: which, at, below, ends: [range.least, range.most] })
+    }
+
+    /// Returns where a point's metric is drawn: the index of its series, its position along x, and the height of the
+    /// parts of its stack below it. The total of a stack belongs to the topmost series, and has nothing below. Returns
+    /// `None` if the figure shows neither.
+    fn mark(
+        &self,
+        point: ExperimentPointRef,
+        metric: &str,
+        places: &[Vec<ParameterValue>],
+        series: &[ChartSeries],
+    ) -> Option<(usize, usize, f64)> {
+        let said = |axis: &str| point.axes.iter().find(|(name, _)| *name == axis).map(|(_, value)| *value);
         let is_there = |place: &Vec<ParameterValue>| {
-            self.figure
-                .x
-                .iter()
-                .zip(place)
-                .all(|(axis, value)| said(axis) == Some(value.to_string().as_str()))
+            let mut values = self.figure.x.iter().zip(place);
+            values.all(|(axis, value)| said(axis) == Some(value.to_string().as_str()))
         };
         let at = places.iter().position(is_there)?;
         let label = self.figure.split.map_or(Some(String::new()), |split| {
@@ -221,13 +254,13 @@ impl FigureSource<'_> {
             Some(axis.label(&value))
         })?;
         let scales = std::iter::once(&self.figure.left).chain(&self.figure.right);
-        let shown = scales.flat_map(|scale| scale.series).find(|(metric, _)| *metric == stated.metric);
+        let shown = scales.flat_map(|scale| scale.series).find(|(name, _)| *name == metric);
         let stacked = self.figure.kind == FigureKind::StackedBars;
         let of_variant = |series: &ChartSeries| series.variant_label == label;
         let mut own = series.iter().enumerate();
         let found = match shown {
             Some((_, name)) => own.find(|it| of_variant(it.1) && it.1.label == *name),
-            None if stacked && stated.metric == WHOLE => own.rfind(|it| of_variant(it.1) && !it.1.right),
+            None if stacked && metric == WHOLE => own.rfind(|it| of_variant(it.1) && !it.1.right),
             None => None,
         };
         let (which, found) = found?;
@@ -237,8 +270,7 @@ impl FigureSource<'_> {
         } else {
             0.0
         };
-        let catalogue::PublishedValue { value, is_calibrated, .. } = *stated;
-        Some(PublishedValueMarker { series: which, at, height: below + value, value, is_calibrated })
+        Some((which, at, below))
     }
 
     fn row(&self, place: &[ParameterValue], variant: Option<&ParameterValue>) -> Option<&ResultRow> {

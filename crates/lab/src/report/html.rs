@@ -81,7 +81,11 @@ fn head(report: &ExperimentReport) -> Markup {
 fn experiment(report: &ExperimentReport, section: &ReportSection) -> Markup {
     let id = section.id();
     let spread = |row: &ResultRow, metric: &str| report.half(row, metric);
-    let annotations = FigureAnnotations { stated: report.stated_of(section), spread: &spread };
+    let annotations = FigureAnnotations {
+        stated: report.stated_of(section),
+        ranges: report.ranges_of(section),
+        spread: &spread,
+    };
     html! {
         section id=(id) {
             h2 { span.name { (section.experiment.name) } " " (section.experiment.title) }

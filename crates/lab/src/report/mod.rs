@@ -25,7 +25,10 @@ use std::{fs, io};
 
 use thiserror::Error;
 
-use crate::catalogue::{ExperimentCatalogue, ModelConstant, ModelSensitivity, PublishedValue, Residual};
+use crate::calibrate::prediction;
+use crate::catalogue::{
+    ExperimentCatalogue, ModelConstant, ModelSensitivity, PredictedRange, PublishedValue, Residual,
+};
 use crate::experiment::{AxisCombinations, Experiment};
 use crate::named::{Metrics, Params};
 use crate::row::ResultRow;
@@ -48,6 +51,7 @@ pub struct ExperimentReport {
     parameters: Vec<ModelConstant>,
     residuals: Vec<Residual>,
     sensitivity: ModelSensitivity,
+    ranges: Vec<PredictedRange>,
 }
 
 /// Section of the report: an experiment with one set of changed settings.
@@ -140,6 +144,7 @@ impl ExperimentReport {
             parameters: catalogue.parameters.clone(),
             residuals: catalogue.residuals.clone(),
             sensitivity: catalogue.sensitivity.clone(),
+            ranges: prediction::ranges(&catalogue.sensitivity),
         })
     }
 
@@ -178,6 +183,11 @@ impl ExperimentReport {
     /// Returns the values that papers state for a section. They apply only to unchanged settings.
     fn stated_of(&self, section: &ReportSection) -> &[PublishedValue] {
         if section.changed.is_empty() { &self.stated } else { &[] }
+    }
+
+    /// Returns the ranges of a section's predictions. They apply only to unchanged settings.
+    fn ranges_of(&self, section: &ReportSection) -> &[PredictedRange] {
+        if section.changed.is_empty() { &self.ranges } else { &[] }
     }
 
     /// Returns the commands that reproduce all rows: one command per set of changed settings, and one per

@@ -58,6 +58,7 @@ pub(super) fn sensitivity(report: &ExperimentReport) -> Markup {
             h2 { "Sensitivity of predictions" }
             p {
                 "Change of a value when one constant is reduced or increased by a fifth, for the constants with the largest effect. "
+                "A range has the least and the greatest value of samples in which all estimates lie anywhere in their ranges. "
                 "Computed with version " code { (sensitivity.version) } "."
             }
             @if sensitivity.version != report.version {
@@ -65,13 +66,17 @@ pub(super) fn sensitivity(report: &ExperimentReport) -> Markup {
             }
             div.scroll { table {
                 thead { tr {
-                    th scope="col" { "prediction" } th.number scope="col" { "model says" } th scope="col" { "unit" }
+                    th scope="col" { "prediction" } th.number scope="col" { "model says" }
+                    th.number scope="col" { "range of estimates" } th scope="col" { "unit" }
                     th scope="col" { "constant: reduced, increased by a fifth" }
                 } }
                 tbody {
                     @for value in &sensitivity.values { tr {
                         td { (value.what) }
                         td.number { (number(value.value)) }
+                        td.number {
+                            @if let Some([least, most]) = value.range { (number(least)) " to " (number(most)) }
+                        }
                         td { (value.unit) }
                         td {
                             @for effect in value.effects.iter().take(SHOWN) {

@@ -110,19 +110,31 @@ fn sample(range: &SampledRange, count: u32, seed: u64) -> Result<ParameterSweep,
         let text = format!("{key} has {size} integers from {first} to {last} for {count} samples");
         return Err(InvalidParameterSweep::Values(text));
     }
+    let values = samples_of_parts(key, (*first, *last), count, seed);
+    Ok(ParameterSweep {
+        key: key.clone(),
+        values: values.iter().map(i64::to_string).collect(),
+        is_sampled: true,
+    })
+}
+
+/// Returns a sample of each of `count` equal parts of a range of integers, in random order. The order and the samples
+/// depend on the seed and the key. A range of fewer integers has some of them several times.
+pub(crate) fn samples_of_parts(key: &str, (first, last): (i64, i64), count: u32, seed: u64) -> Vec<i64> {
+    let size = u128::from(last.abs_diff(first)) + 1;
     let mut random = RandomStream::named(seed, key);
     // Offsets in 64 bits: the end of the greatest range wraps to 0, and so does its distance from the part before.
     let bound = |part: u32| (size * u128::from(part) / u128::from(count)) as u64;
-    let mut values: Vec<String> = (0..count)
+    let mut values: Vec<i64> = (0..count)
         .map(|part| {
             let offset = bound(part) + random.below(bound(part + 1).wrapping_sub(bound(part)).max(1));
-            first.wrapping_add_unsigned(offset).to_string()
+            first.wrapping_add_unsigned(offset)
         })
         .collect();
     for at in (1..values.len()).rev() {
         values.swap(at, random.below(at as u64 + 1) as usize);
     }
-    Ok(ParameterSweep { key: key.clone(), values, is_sampled: true })
+    values
 }
 
 /// Appends the integers of a range, both ends included.

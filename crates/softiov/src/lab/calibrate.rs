@@ -165,15 +165,17 @@ fn profile(found: &CalibrationResult) -> String {
     format!("\n{table}")
 }
 
-/// Returns a table of values' dependence on constants: a line for each value and constant, with the changes
-/// at -20 % and +20 %.
+/// Returns a table of values' dependence on constants: a line for each value and constant, with the range of the value
+/// and its changes at -20 % and +20 %.
 fn dependences(values: &[ValueSensitivity]) -> String {
-    let mut table = TextTable::new(heading(&["value", "unit", "constant", "is", "-20 %", "+20 %"]), 3);
-    for ValueSensitivity { what, unit, value, effects } in values {
+    let mut table =
+        TextTable::new(heading(&["value", "unit", "constant", "is", "least", "most", "-20 %", "+20 %"]), 3);
+    for ValueSensitivity { what, unit, value, range, effects } in values {
+        let ends = range.map_or([String::new(), String::new()], |ends| ends.map(|end| end.to_string()));
         for ConstantEffect { constant, less_pct, more_pct } in effects {
             let changes = [less_pct, more_pct].map(|change| format!("{change:+.1} %"));
             let names = [what, unit, constant].map(String::clone);
-            table.row([names.as_slice(), &[value.to_string()], &changes].concat());
+            table.row([names.as_slice(), &[value.to_string()], &ends, &changes].concat());
         }
     }
     table.to_string()

@@ -1,19 +1,29 @@
 //! Tests of experiments' charts: stable bytes, series and stated values.
 
 use super::{FigureAnnotations, charts};
+use crate::catalogue::{ExperimentPointRef, PredictedRange};
 use crate::row::ResultRow;
 use crate::runner::plan::ExperimentSelection;
 use crate::runner::{self, ExperimentOptions};
 use crate::synthetic::catalogue;
 use figure::{Chart, ChartSeriesStyle, XPositions};
 
+const RANGE: PredictedRange = PredictedRange {
+    point: ExperimentPointRef { experiment: "queue", axes: &[("vms", "7"), ("accel", "false")] },
+    metric: "cpu_dom0_pct",
+    least: 30.0,
+    most: 40.0,
+};
+
 fn drawn(experiment: &str) -> Vec<Chart> {
     let options = ExperimentOptions::default();
     let selection = ExperimentSelection::Names(vec![experiment.to_owned()]);
     let run = runner::run(&catalogue(), &selection, &options, &mut ()).unwrap();
     let rows: Vec<&ResultRow> = run.records.iter().map(|record| &record.row).collect();
-    let annotations = FigureAnnotations { stated: &catalogue().stated, ..FigureAnnotations::NONE };
-    charts(catalogue().experiment(experiment).unwrap(), &rows, experiment, &annotations)
+    let catalogue = catalogue();
+    let annotations =
+        FigureAnnotations { stated: &catalogue.stated, ranges: &[RANGE], ..FigureAnnotations::NONE };
+    charts(catalogue.experiment(experiment).unwrap(), &rows, experiment, &annotations)
 }
 
 /// Compares a chart with its golden file. Set `BLESS` to write the file anew, and inspect it before committing.
@@ -95,4 +105,18 @@ fn published_value_is_drawn_at_its_segment_of_a_stacked_bar() {
     let svg = chart.to_svg();
     assert!(svg.contains("class=\"stated full\"") && svg.contains("class=\"stated\""));
     assert!(svg.contains("stated, calibrated on") && svg.contains("stated, predicted"));
+}
+
+#[test]
+fn range_of_estimates_is_drawn_at_its_segment_of_a_stacked_bar() {
+    let chart = &drawn("queue")[0];
+    let [range] = &chart.ranges[..] else { panic!("{:?}", chart.ranges) };
+    assert_eq!((range.at, range.ends), (6, [30.0, 40.0]));
+    let below: f64 = chart.series[..range.series].iter().map(|series| series.values[6].unwrap()).sum();
+    assert_eq!(chart.series[range.series].label, "dom0");
+    assert!((range.below - below).abs() < 1e-9, "the range is above guests and hypervisor");
+    let svg = chart.to_svg();
+    assert_eq!(svg.matches("class=\"range\"").count(), 2, "one in the legend, one in the plot");
+    assert!(svg.contains("dom0, without 30 to 40 % of a thread (range of estimates)"), "{svg}");
+    assert!(drawn("sizes")[0].ranges.is_empty());
 }
