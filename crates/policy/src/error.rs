@@ -42,13 +42,14 @@ pub enum PolicyError {
         setting = .0.min_setting(), limit = .0.max_setting()
     )]
     FilterQuotas(FilterKind, u16, u16),
-    /// The filters that are guaranteed to the port's VFs, the first number, exceed those of the card, the second.
+    /// The filters that are guaranteed to the port's VFs, the first number, exceed those of the card, the second. The VF has
+    /// the largest share.
     #[error(
         "the {0} filters guaranteed to the port's VFs ({setting}), with those of port VLANs, are {1}, and the card has \
-         {2} for them; lower {setting} of some VFs",
-        setting = .0.min_setting()
+         {2} for them; lower {setting} of some VFs: VF {vf} has the most",
+        setting = .0.min_setting(), vf = .3.get()
     )]
-    Guarantees(FilterKind, usize, usize),
+    Guarantees(FilterKind, usize, usize, VfIndex),
     /// The transmit rate is above the speed of the link, both in Mb/s.
     #[error("transmit rate {0} Mb/s exceeds the link's {1} Mb/s; 0 is no limit")]
     Rate(u32, u32),

@@ -4,6 +4,7 @@ use crate::error::{PolicyError, RefusedVf};
 use crate::filters::FilterKind;
 use crate::limits::CardFamilyLimits;
 use crate::vf::VfPolicy;
+use core::cmp::Reverse;
 use pcie::VfIndex;
 
 impl VfPolicy {
@@ -25,21 +26,38 @@ impl VfPolicy {
             FilterKind::Mac => min,
         }
     }
+
+    /// Returns the greatest number of filters of a kind that the VF may have in a table of `table` entries. A VF with a fixed
+    /// address may add none, and one with a port VLAN has only that.
+    #[must_use]
+    pub fn most_filters(&self, kind: FilterKind, table: u16) -> u16 {
+        let most = self.quotas.of(kind).most(table);
+        match (kind, &self.vlan, &self.vlans) {
+            (FilterKind::Mac, ..) if self.admin_mac && !self.trust => 0,
+            (FilterKind::Vlan, Some(vlan), _) => u16::from(vlan.id != 0),
+            (FilterKind::Vlan, None, Some(allowed)) => {
+                most.min(allowed.iter().filter(|vlan| *vlan != 0).fold(0, |count, _| count + 1))
+            }
+            _ => most,
+        }
+    }
 }
 
 /// Checks that the filters that are guaranteed to VFs, by index, and those of their port VLANs fit the card's tables.
 ///
 /// # Errors
-/// The VF with the largest guarantee, with the sum of all guarantees and the size of the table.
+/// The first VF with the largest guarantee, which need not be the one that a change is about, with the sum of all guarantees and the size of the table.
 pub fn check_guarantees(vfs: &[VfPolicy], limits: &CardFamilyLimits) -> Result<(), RefusedVf> {
     let Some(tables) = limits.filters.as_ref().ok().filter(|tables| tables.is_shared) else { return Ok(()) };
     for kind in FilterKind::ALL {
         let offered = vfs.iter().filter(|policy| policy.enabled).count();
         let (table, total) = (tables.entries(kind, offered), sum(kind, vfs));
         if total > table {
-            let largest =
-                VfIndex::first(vfs.len()).zip(vfs).max_by_key(|(_, policy)| policy.guaranteed(kind));
-            return largest.map_or(Ok(()), |(vf, _)| Err((vf, PolicyError::Guarantees(kind, total, table))));
+            // The first one of several.
+            let share = |(vf, policy): &(VfIndex, &VfPolicy)| (policy.guaranteed(kind), Reverse(vf.get()));
+            let largest = VfIndex::first(vfs.len()).zip(vfs).max_by_key(share);
+            return largest
+                .map_or(Ok(()), |(vf, _)| Err((vf, PolicyError::Guarantees(kind, total, table, vf))));
         }
     }
     Ok(())
@@ -61,6 +79,7 @@ mod tests {
     use crate::filters::{FilterKind, FilterQuota, FilterQuotas, FilterTables};
     use crate::limits::{CardFamilyLimits, TOY};
     use crate::{PolicyError, PortVlan, VfPolicy};
+    use pcie::VfIndex;
 
     fn quotas(mac: (u16, u16), vlan: (u16, u16)) -> VfPolicy {
         let quota = |(min, max)| FilterQuota { min, max };
@@ -93,11 +112,32 @@ mod tests {
     }
 
     #[test]
+    fn vf_that_can_request_no_filter_has_a_limit_of_none() {
+        let default = VfPolicy::default();
+        let most = |policy: &VfPolicy| FilterKind::ALL.map(|kind| (kind, policy.most_filters(kind, 31)));
+        let fixed = VfPolicy { admin_mac: true, ..default };
+        let rows = [
+            (default, [31, 31]),
+            (fixed, [0, 31]),
+            (VfPolicy { trust: true, ..fixed }, [31, 31]),
+            (VfPolicy { vlan: Some(PortVlan { id: 5, qos: 0 }), ..default }, [31, 1]),
+            (VfPolicy { vlan: Some(PortVlan { id: 0, qos: 1 }), ..default }, [31, 0]),
+            (VfPolicy { vlans: Some([0, 7, 9].into_iter().collect()), ..default }, [31, 2]),
+        ];
+        for (policy, [macs, vlans]) in rows {
+            assert_eq!(most(&policy), [(FilterKind::Mac, macs), (FilterKind::Vlan, vlans)], "{policy:?}");
+        }
+    }
+
+    #[test]
     fn guarantees_beyond_the_table_are_refused_with_both_numbers() {
         let vlans = |min| quotas((0, 0), (min, 0));
-        let refused = |vf, total| Err((vf, PolicyError::Guarantees(FilterKind::Vlan, total, 31)));
+        let of = VfIndex::of_field;
+        let refused =
+            |vf: u8, total| Err((vf, PolicyError::Guarantees(FilterKind::Vlan, total, 31, of(vf.into()))));
         let check = |vfs: &[VfPolicy]| check_guarantees(vfs, &TOY).map_err(|(vf, error)| (vf.get(), error));
         assert_eq!(check(&[vlans(15), vlans(16)]), Ok(()));
+        assert_eq!(check(&[vlans(16), vlans(16)]), refused(0, 32), "the first one of several");
         assert_eq!(check(&[vlans(15), vlans(17), vlans(1)]), refused(1, 33));
         let on = |id| VfPolicy { vlan: Some(PortVlan { id, qos: 1 }), ..vlans(9) };
         assert_eq!(
@@ -106,7 +146,7 @@ mod tests {
             "a port VLAN has one filter for all its VFs"
         );
         assert_eq!(check(&[on(5), on(6), vlans(30)]), refused(2, 32));
-        let macs = PolicyError::Guarantees(FilterKind::Mac, 19, 18);
+        let macs = PolicyError::Guarantees(FilterKind::Mac, 19, 18, of(0));
         assert_eq!(
             check(&[quotas((19, 0), (0, 0)), quotas((0, 0), (0, 0))]),
             Err((0, macs)),

@@ -49,10 +49,9 @@ impl PortConfig {
         self.policy = policy;
         self.vfs.iter_mut().try_for_each(|vf| vf.resolve(addresses))?;
         let policies: Vec<_> = self.vfs.iter().map(|vf| vf.policy).collect();
-        check_guarantees(&policies, self.family.limits()).map_err(|(vf, error)| {
-            let owner = self.vfs.get(vf.index()).map_or(&self.name, |vf| &vf.name);
-            named(owner, error.into())
-        })
+        // The sum of all VFs is wrong, whichever VF the change is about.
+        check_guarantees(&policies, self.family.limits())
+            .map_err(|(_, error)| named(&self.name, error.into()))
     }
 
     /// Returns the settings of the port with their values in force.

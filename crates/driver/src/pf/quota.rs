@@ -78,7 +78,7 @@ impl Pf {
         FilterUse {
             used: self.shares(kind).used(vf),
             guaranteed: policy.guaranteed(kind),
-            most: policy.quotas.of(kind).most(self.table_size(kind) as u16),
+            most: policy.most_filters(kind, self.table_size(kind) as u16),
         }
     }
 

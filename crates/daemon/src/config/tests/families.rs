@@ -59,7 +59,7 @@ fn quotas_that_the_card_cannot_keep_are_refused() {
     for (lines, parts) in [
         ("min_mac_filters = 20", ["pf0vf0.min_mac_filters", "out of range (0 to 19)"]),
         ("min_vlan_filters = 3\nmax_vlan_filters = 2", ["pf0vf0.min_vlan_filters", "raise max_vlan_filters"]),
-        ("min_vlan_filters = 20", ["pf0vf0.min_vlan_filters", "are 32, and the card has 31"]),
+        ("min_vlan_filters = 20", ["pf0.min_vlan_filters", "are 32, and the card has 31"]),
     ] {
         let said = refused(&format!("[[port]]\n[[port.vf]]\nindex = 0\n{lines}"));
         assert!(parts.iter().all(|part| said.contains(part)), "{lines}: {said}");

@@ -123,7 +123,7 @@ fn guarantees_beyond_the_tables_are_refused_and_change_nothing() {
     let most = quota(FilterQuota { min: 29, max: 0 });
     assert_eq!(pf.set_policies(&mut hal, &[most]), Ok(()));
     let more = quota(FilterQuota { min: 30, max: 0 });
-    let why = PolicyError::Guarantees(FilterKind::Vlan, 32, 31);
+    let why = PolicyError::Guarantees(FilterKind::Vlan, 32, 31, vf(0).into());
     assert_eq!(pf.set_policies(&mut hal, &[more]), Err((vf(0).into(), why)));
     assert_eq!(pf.set_policy(&mut hal, vf(0), more), Err(why));
     assert_eq!(*pf.policy(vf(0)), most);
@@ -140,7 +140,7 @@ fn number_of_vfs_changes_with_guarantees_that_fit_afterwards() {
     let min = |min| quota(FilterQuota { min, max: 0 });
     pf.set_policies(&mut hal, &[min(29), min(2)]).unwrap();
     pf.resize(&mut hal, 3).unwrap();
-    let why = PolicyError::Guarantees(FilterKind::Vlan, 33, 31);
+    let why = PolicyError::Guarantees(FilterKind::Vlan, 33, 31, vf(0).into());
     assert_eq!(pf.set_policies(&mut hal, &[min(29), min(2), min(2)]), Err((vf(0).into(), why)));
     assert_eq!(pf.set_policies(&mut hal, &[min(29), min(2), min(0)]), Ok(()));
     let not_offered = VfPolicy { enabled: false, ..VfPolicy::default() };
