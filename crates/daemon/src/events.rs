@@ -2,7 +2,7 @@
 //! as it has one log, which fills the list.
 //!
 //! The list is bounded in records and bytes. When it is full, it loses the oldest event of the function, port or interface
-//! with the most events, so that a guest whose events never end does not remove those of others. A client that asks too late
+//! with the most events or bytes, so that a guest whose events never end does not remove those of others. A client that asks too late
 //! receives the number of lost events.
 
 use schemars::JsonSchema;
@@ -103,10 +103,17 @@ impl FromStr for EventPosition {
 struct EventHistory {
     /// Kept events by number.
     events: BTreeMap<u64, HostEvent>,
-    /// Numbers of the kept events about each function, port or interface, or about the whole host.
-    numbers: BTreeMap<Option<String>, VecDeque<u64>>,
+    /// Kept events about each function, port or interface, or about the whole host.
+    about: BTreeMap<Option<String>, KeptEvents>,
     bytes: usize,
     last: u64,
+}
+
+/// Kept events about one function, port or interface, or about the whole host.
+#[derive(Debug, Default)]
+struct KeptEvents {
+    numbers: VecDeque<u64>,
+    bytes: usize,
 }
 
 static KEPT: Mutex<EventHistory> = Mutex::new(EventHistory::new());
@@ -130,7 +137,7 @@ fn with<T>(what: impl FnOnce(&mut EventHistory) -> T) -> T {
 
 impl EventHistory {
     const fn new() -> Self {
-        Self { events: BTreeMap::new(), numbers: BTreeMap::new(), bytes: 0, last: 0 }
+        Self { events: BTreeMap::new(), about: BTreeMap::new(), bytes: 0, last: 0 }
     }
 
     fn note(&mut self, mut event: HostEvent) {
@@ -138,20 +145,30 @@ impl EventHistory {
         event.number = self.last;
         cut(&mut event);
         self.bytes += size(&event);
-        self.numbers.entry(event.about.clone()).or_default().push_back(event.number);
+        let kept = self.about.entry(event.about.clone()).or_default();
+        kept.bytes += size(&event);
+        kept.numbers.push_back(event.number);
         self.events.insert(event.number, event);
         while self.events.len() > MOST || self.bytes > ROOM {
             self.drop_one();
         }
     }
 
-    /// Drops the oldest event about the function, port or interface with the most events.
+    /// Drops the oldest event about the function, port or interface with the most bytes, or with the most events if these
+    /// are what is beyond the limit.
     fn drop_one(&mut self) {
-        let most = self.numbers.iter_mut().max_by_key(|(_, numbers)| numbers.len());
-        let oldest = most.and_then(|(_, numbers)| numbers.pop_front());
+        let by_bytes = self.bytes > ROOM;
+        let weight = |kept: &KeptEvents| if by_bytes { kept.bytes } else { kept.numbers.len() };
+        let Some((about, kept)) = self.about.iter_mut().max_by_key(|(_, kept)| weight(kept)) else { return };
+        let oldest = kept.numbers.pop_front();
         let dropped = oldest.and_then(|number| self.events.remove(&number));
-        self.bytes -= dropped.as_ref().map_or(0, size);
-        self.numbers.retain(|_, numbers| !numbers.is_empty());
+        let bytes = dropped.as_ref().map_or(0, size);
+        kept.bytes -= bytes;
+        self.bytes -= bytes;
+        if kept.numbers.is_empty() {
+            let emptied = about.clone();
+            self.about.remove(&emptied);
+        }
     }
 
     fn after(&self, number: u64) -> RecentEvents {
@@ -247,6 +264,22 @@ mod tests {
         );
         assert_eq!(numbers(&kept, 5), (Some(6), Some(first + 249), first - 12, true));
         assert_eq!(numbers(&kept, first).2, 0);
+    }
+
+    #[test]
+    fn function_with_long_events_keeps_no_more_bytes_than_others() {
+        let mut kept = EventHistory::new();
+        let about = |vf: &str, length| HostEvent { about: Some(vf.to_owned()), ..event(&"x".repeat(length)) };
+        // Long enough that the list has room for the bytes of fewer events than MOST.
+        let short = ROOM / MOST;
+        (0..2 * MOST).for_each(|_| {
+            kept.note(about("pf0vf0", LONGEST / 2));
+            kept.note(about("pf0vf1", short));
+        });
+        let bytes = |vf: &str| kept.about[&Some(vf.to_owned())].bytes;
+        let [long, short] = ["pf0vf0", "pf0vf1"].map(bytes);
+        assert!(long.abs_diff(short) <= 2 * LONGEST, "{long}, {short}");
+        assert_eq!(kept.bytes, kept.events.values().map(super::size).sum::<usize>());
     }
 
     #[test]
