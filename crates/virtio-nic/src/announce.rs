@@ -40,7 +40,7 @@ impl Nic {
         bus: &mut B,
         wire: &mut W,
     ) -> bool {
-        if self.changed {
+        if self.has_changed() {
             return true;
         }
         let mut pending = core::mem::take(&mut self.announcements);
@@ -84,7 +84,7 @@ impl Nic {
             return false;
         }
         (device.learned, device.has_arrived) = (Some(address), false);
-        self.changed = true;
+        self.changed.note_by(vf);
         true
     }
 }

@@ -1,5 +1,6 @@
 //! The card: the devices of all VFs, and the methods by which a transport and the policy change them.
 
+use crate::changes::TableChanges;
 use crate::device::{DeviceCounters, VirtioDevice};
 use crate::limits::{MAX_PAIRS, MAX_VFS};
 use crate::moderation::InterruptIntervals;
@@ -8,7 +9,7 @@ use crate::rules::VfRules;
 use crate::scratch::FrameScratchMemory;
 use crate::start::RingStartParameters;
 use alloc::vec::Vec;
-use pcie::Bus;
+use pcie::{Bus, VfSet};
 use plane::PortIndex;
 use units::{MacAddress, Time};
 use virtio::VirtioFeatures;
@@ -26,8 +27,8 @@ pub struct KnownGuest {
 #[derive(Debug)]
 pub struct Nic {
     pub(crate) devices: Vec<VirtioDevice>,
-    /// True if the switch's tables must be computed again from the VFs' rules and addresses.
-    pub(crate) changed: bool,
+    /// Changes since the switch's tables were computed from the VFs' rules and addresses.
+    pub(crate) changed: TableChanges,
     /// Earliest time at which a delayed frame may leave, or a delayed interrupt is due, as of the last call of
     /// [`Nic::visit_ready`].
     pub(crate) due: Option<Time>,
@@ -42,8 +43,13 @@ impl Nic {
     #[must_use]
     pub fn new(vfs: u8) -> Self {
         let (devices, announcements) = (Vec::new(), Vec::new());
-        let mut nic =
-            Self { devices, changed: true, due: None, announcements, scratch: FrameScratchMemory::default() };
+        let mut nic = Self {
+            devices,
+            changed: TableChanges::default(),
+            due: None,
+            announcements,
+            scratch: FrameScratchMemory::default(),
+        };
         nic.grow(vfs);
         nic
     }
@@ -52,7 +58,7 @@ impl Nic {
     pub fn grow(&mut self, vfs: u8) {
         let count = usize::from(vfs).min(MAX_VFS).max(self.devices.len());
         self.devices.resize_with(count, VirtioDevice::default);
-        self.changed = true;
+        self.changed.note();
     }
 
     /// Switches bursts of frames off: from now on every frame is sent alone and parsed completely. Tests compare such a
@@ -132,7 +138,9 @@ impl Nic {
         if !device.has_ring() {
             device.has_arrived = false;
             // The next driver may use another address.
-            self.changed |= device.learned.take().is_some();
+            if device.learned.take().is_some() {
+                self.changed.note_by(vf);
+            }
         }
         position
     }
@@ -190,7 +198,7 @@ impl Nic {
         let (rules, counters) = (core::mem::take(&mut device.rules), device.counters);
         *device = VirtioDevice { rules, counters, ..VirtioDevice::default() };
         self.cancel_announcement(vf);
-        self.changed = true;
+        self.changed.note_by(vf);
     }
 
     /// Expects the same guest again, after a reset of its VF's device or in a new process of the host: its rings then continue, and
@@ -218,7 +226,9 @@ impl Nic {
         device.has_arrived = has_arrived;
         if device.address().is_none() {
             device.learned = address;
-            self.changed |= address.is_some();
+            if address.is_some() {
+                self.changed.note();
+            }
         }
     }
 
@@ -229,7 +239,7 @@ impl Nic {
         }
         if let Some(device) = self.device_mut(vf) {
             device.rules = rules;
-            self.changed = true;
+            self.changed.note();
         }
     }
 
@@ -239,16 +249,17 @@ impl Nic {
         self.device(vf).map(|device| &device.rules)
     }
 
-    /// Returns true if rules or addresses have changed since the last call. The caller must then call
-    /// [`Nic::apply_policy`] before the next frame.
-    pub fn take_changed(&mut self) -> bool {
-        core::mem::take(&mut self.changed)
+    /// Returns the VFs whose guests have changed their addresses since the last call, or `None` if no rules or addresses have
+    /// changed. The caller must call [`Nic::apply_policy`] before the next frame if there are changes, also if no guest has made
+    /// them.
+    pub fn take_changed(&mut self) -> Option<VfSet> {
+        self.changed.take()
     }
 
-    /// Returns true if [`Nic::take_changed`] would return true.
+    /// Returns true if [`Nic::take_changed`] would return VFs.
     #[must_use]
     pub fn has_changed(&self) -> bool {
-        self.changed
+        self.changed.are_pending()
     }
 
     /// Returns true if a ring of a VF is in use.

@@ -30,6 +30,7 @@ extern crate alloc;
 mod announce;
 mod bursts;
 mod card;
+mod changes;
 mod coalesce;
 mod deliver;
 mod device;

@@ -60,7 +60,7 @@ impl Nic {
     /// their drivers have accepted.
     pub fn follow(&mut self, other: &Self) {
         // The switch's tables are those of the other part.
-        self.changed = false;
+        self.changed.take();
         self.scratch.joined.enabled = other.scratch.joined.enabled;
         self.scratch.intervals = other.scratch.intervals;
         self.scratch.away = PortSet::NONE;

@@ -44,7 +44,9 @@ impl Nic {
             if ready != 0 && self.devices[vf].rules.enabled && self.devices[vf].address().is_none() {
                 // The switch's tables have to know the address before the first frame leaves.
                 let visits = learn(&mut self.devices, vf, plane, bus);
-                self.changed |= visits.is_none();
+                if visits.is_none() {
+                    self.changed.note_by(port.get());
+                }
                 ready = visits.unwrap_or(0);
                 more |= self.devices[vf].ready & !ready != 0;
                 // The next packet of the ring may have an address to learn.

@@ -89,7 +89,7 @@ impl LoggedBus {
         let TestMachine { nic, plane, wire, mirrors, .. } = machine;
         plane.now = Time::from_nanos(now);
         (plane.uplink.link, plane.uplink.receives) = (true, true);
-        if nic.take_changed() {
+        if nic.take_changed().is_some() {
             nic.apply_policy(plane, mirrors);
         }
         let arrived = nic.arrive(plane, budget, self, wire);

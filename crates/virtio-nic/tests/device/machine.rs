@@ -241,7 +241,7 @@ impl TestMachine {
     pub(crate) fn poll_awake(&mut self, now_ns: u64, budget: usize) -> bool {
         self.plane.now = Time::from_nanos(now_ns);
         (self.plane.uplink.link, self.plane.uplink.receives) = (true, true);
-        if self.nic.take_changed() {
+        if self.nic.take_changed().is_some() {
             self.nic.apply_policy(&mut self.plane, &self.mirrors);
         }
         let arrived = self.nic.arrive(&mut self.plane, budget, &mut self.bus, &mut self.wire);

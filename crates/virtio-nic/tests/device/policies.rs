@@ -4,6 +4,7 @@ use crate::address;
 use crate::driver::{load, store};
 use crate::exchange::datagram;
 use crate::machine::{MODERN, TestMachine};
+use pcie::VfSet;
 use plane::PortIndex;
 use units::{MacAddress, VlanIds};
 use virtio::net::NetHeader;
@@ -160,6 +161,36 @@ fn vf_without_a_mac_address_learns_that_of_its_first_frame() {
     machine.poll(0);
     assert_eq!((machine.received(1).len(), machine.received(0).len()), (1, 1));
     assert!(machine.wire.sent.is_empty());
+}
+
+#[test]
+fn changed_tables_name_the_vfs_whose_guests_have_changed_them() {
+    let mut machine = machine();
+    machine.poll(0);
+    let mut changed_by = |act: &mut dyn FnMut(&mut TestMachine)| {
+        act(&mut machine);
+        let changed_by = machine.nic.take_changed();
+        machine.nic.apply_policy(&mut machine.plane, &machine.mirrors);
+        changed_by.map(VfSet::bits)
+    };
+    let no_address = |machine: &mut TestMachine| machine.nic.set_rules(0, VfRules::default());
+    assert_eq!(changed_by(&mut |_| ()), None);
+    assert_eq!(changed_by(&mut { no_address }), Some(0), "the administrator's change");
+    let first_frame = |machine: &mut TestMachine| {
+        assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[1; 100]), &[]));
+        machine.poll_once(0, 1);
+    };
+    assert_eq!(changed_by(&mut { first_frame }), Some(0b1));
+    assert_eq!(
+        changed_by(&mut |machine| (0..2).for_each(|ring| drop(machine.nic.stop_ring(0, ring)))),
+        Some(0b1)
+    );
+    let announced = |machine: &mut TestMachine| {
+        machine.nic.announce(0, MacAddress(address(0)));
+        machine.poll_once(0, 1);
+    };
+    assert_eq!(changed_by(&mut { announced }), Some(0b1));
+    assert_eq!(changed_by(&mut |machine| [1, 2].iter().for_each(|vf| machine.nic.reset(*vf))), Some(0b110));
 }
 
 #[test]

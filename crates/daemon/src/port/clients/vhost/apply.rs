@@ -15,7 +15,6 @@ use host::eventfd::{EventFd, EventFdError};
 use host::memory::FileIdentity;
 use host::worker::DeferredCloseFd;
 use i82576::MacAddress;
-use units::WorkCost;
 use vfio_user::wire::pci_irq;
 use vhost_user::backend::{BackendEvent, HostOperation, HostOperationOutcome, LiveRingParameters};
 use vhost_user::features;
@@ -37,25 +36,16 @@ fn record(device: &mut VfioFunction<'_>, text: &'static str, value: u64) {
     device.own.flight.event(device.now, FlightRecordKind::Said(text), value);
 }
 
-fn has_changed(device: &mut VfioFunction<'_>) -> bool {
-    with_nic(device, |nic, _| nic.has_changed()).unwrap_or(false)
-}
-
 impl VhostUserConnection {
-    /// Applies an event of the session, and charges the function for it. A change of the VF's rules or address costs the
-    /// switch's tables, unless they have changed already in this round.
+    /// Applies an event of the session, and charges the function for it. The card charges for the switch's tables, if the VF's
+    /// address changes.
     pub(super) fn apply_charged(
         &mut self,
         event: BackendEvent<DeferredCloseFd>,
         device: &mut VfioFunction<'_>,
     ) {
         device.own.account.charge(costs::of_event(&event));
-        let had_changed = has_changed(device);
         self.apply(event, device);
-        if !had_changed && has_changed(device) {
-            let addresses = with_nic(device, |nic, _| nic.address_count()).unwrap_or(0);
-            device.own.account.charge(WorkCost::of_tables(addresses, addresses));
-        }
     }
 
     /// Applies an event of the session. The client may then have to wait for a blocking call.

@@ -192,7 +192,7 @@ impl PortCard for AvfCard {
     }
 
     fn poll(&mut self, now: Time, bus: &mut GuestBus, uplink: &mut PortUplink) -> PollResult {
-        let has_changed = self.take_changed(0);
+        let has_changed = self.take_changed(0, VfSet::NONE);
         let Self { card, plane, rules, pf_memory, workers, .. } = self;
         plane.now = now;
         (plane.uplink.link, plane.uplink.receives) = (self.link, true);

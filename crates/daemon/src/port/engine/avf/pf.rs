@@ -5,7 +5,7 @@ use super::hal::AvfPfHal;
 use crate::port::engine::bus::GuestBus;
 use driver::avf::pf::AvfPf;
 use i82576::Time;
-use pcie::VfIndex;
+use pcie::{VfIndex, VfSet};
 use policy::PolicyError;
 use units::WorkCost;
 
@@ -33,9 +33,9 @@ impl AvfCard {
     }
 
     /// Returns true if the switch's tables have to be computed again. The VFs whose requests have changed them share the cost.
-    /// The tables have `more` addresses of VFs that belong to cards of other families.
-    pub(in crate::port::engine) fn take_changed(&mut self, more: usize) -> bool {
-        let changed_by = std::mem::take(&mut self.pf_memory.changed_by);
+    /// The tables have `more` addresses of VFs that belong to cards of other families, of which `others` have changed theirs.
+    pub(in crate::port::engine) fn take_changed(&mut self, more: usize, others: VfSet) -> bool {
+        let changed_by = std::mem::take(&mut self.pf_memory.changed_by).or(others);
         if !changed_by.is_empty() {
             let (addresses, vlans) = self.card.nic.table_size();
             let WorkCost(cost) = WorkCost::of_tables(addresses + more, vlans);

@@ -20,7 +20,7 @@ fn card() -> (AvfCard, GuestBus, PortConfig) {
     let mut bus = GuestBus::new(("pf0", &[CardFamily::Avf; 2]), 1 << 30, &threads.helper).unwrap();
     let config = config.ports.remove(0);
     let mut card = AvfCard::new(&config, true, &mut bus, Time::ZERO).unwrap();
-    card.take_changed(0);
+    card.take_changed(0, VfSet::NONE);
     settled(&mut card);
     (card, bus, config)
 }
@@ -54,7 +54,7 @@ fn changed_tables_cost_by_the_filters_of_all_vfs() {
             }
         });
         change(&mut card, &mut bus, &[0]);
-        assert!(card.take_changed(0));
+        assert!(card.take_changed(0, VfSet::NONE));
         settled(&mut card)
     });
     let (addresses, vlans) = card.card.nic.table_size();
@@ -71,7 +71,7 @@ fn comparisons_of_addresses_cost_their_vf_and_change_no_tables() {
         hal.charges = true;
         hal.charge_comparisons(1, 18 * 64 * 18);
     });
-    assert!(!card.take_changed(0));
+    assert!(!card.take_changed(0, VfSet::NONE));
     assert_eq!(settled(&mut card), [(1, WorkCost::of_comparisons(18 * 64 * 18))]);
 }
 
@@ -80,7 +80,7 @@ fn vfs_that_change_tables_in_one_round_share_the_cost() {
     let (mut card, mut bus, _) = card();
     let (addresses, vlans) = card.card.nic.table_size();
     change(&mut card, &mut bus, &[0, 1]);
-    assert!(card.take_changed(8_000));
+    assert!(card.take_changed(8_000, VfSet::NONE));
     let tables = WorkCost::of_tables(addresses + 8_000, vlans);
     let share = WorkCost::ACCESS + WorkCost(tables.0.div_ceil(2));
     assert_eq!(settled(&mut card), [(0, share), (1, share)]);
@@ -100,6 +100,6 @@ fn reset_that_waits_for_credit_keeps_the_port_whole() {
     assert!(card.has_changed());
     card.hold_requests(VfSet::NONE);
     card.visit(&mut bus, Time::ZERO);
-    card.take_changed(0);
+    card.take_changed(0, VfSet::NONE);
     assert!(!card.has_changed());
 }

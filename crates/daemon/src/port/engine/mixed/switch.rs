@@ -47,8 +47,14 @@ impl MixedCard {
     /// Makes the switch's tables and rates again if addresses, filters or rules of a VF have changed.
     pub(super) fn follow_changes(&mut self) {
         let Self { avf, virtio, .. } = self;
-        let changed = [avf.take_changed(virtio.card.address_count()), std::mem::take(&mut virtio.changed)];
-        if !(virtio.card.take_changed() | changed[0] | changed[1]) {
+        let by_guests = virtio.card.take_changed();
+        let addresses = virtio.card.address_count();
+        let changed = [
+            by_guests.is_some(),
+            avf.take_changed(addresses, by_guests.unwrap_or_default()),
+            std::mem::take(&mut virtio.changed),
+        ];
+        if !changed.contains(&true) {
             return;
         }
         self.reserve_addresses();

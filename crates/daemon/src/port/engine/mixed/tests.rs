@@ -14,6 +14,7 @@ use pcie::{Function, VfIndex};
 use plane::UnpluggedWire;
 use policy::{PolicyError, VfLinkPolicy, VfPolicy};
 use std::path::Path;
+use units::WorkCost;
 use vfio_user::wire::pci_region::BAR0;
 
 const VFS: usize = 4;
@@ -103,7 +104,11 @@ fn address_of_a_vf_is_not_given_to_a_vf_of_the_other_family() {
     card.follow_changes();
     let virtio = &mut card.virtio;
     virtio.card.visit_ready(&mut virtio.plane, 1, &mut bus, &mut UnpluggedWire);
+    card.settle_work(&mut |vf, _| panic!("{vf:?} has changed nothing"));
     card.follow_changes();
+    let mut payers = Vec::new();
+    card.settle_work(&mut |vf, cost| payers.push((vf, cost > WorkCost(40))));
+    assert_eq!(payers, [(VIRTIO, true)], "the tables with the learned address");
     assert_eq!(card.vf_status(VIRTIO).unwrap().mac, Some(MAC));
     let mut wanted = policies(&config);
     (wanted[0].mac, wanted[0].admin_mac) = (Some(MAC), true);

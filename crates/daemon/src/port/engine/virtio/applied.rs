@@ -8,6 +8,15 @@ use policy::{AddressOwner, PolicyError, VfLinkPolicy, VfPolicy};
 use virtio_nic::MAX_VFS;
 
 impl VirtioCard {
+    /// Returns true if the switch's tables have to be computed again. The VFs whose guests have changed their addresses share the
+    /// cost.
+    pub(super) fn take_changed(&mut self) -> bool {
+        let by_guests = self.card.take_changed();
+        let addresses = self.card.address_count();
+        self.owed.owe_tables(by_guests.unwrap_or_default(), addresses, addresses);
+        by_guests.is_some() | std::mem::take(&mut self.changed)
+    }
+
     /// Returns true if a VF has a link: its policy and the port's link allow one, and the VF is not quarantined.
     /// Without a link the VF moves no frame, but its guest sees that only after a disconnection.
     pub(super) fn has_link(&self, vf: VfIndex) -> bool {

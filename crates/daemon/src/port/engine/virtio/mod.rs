@@ -23,6 +23,7 @@ use super::bus::GuestBus;
 use super::decided::VfPolicyState;
 use super::error::CardChangeRefusal;
 use super::family::{PfDriverRunResult, PortCard, RefusedPolicy, ReportedVfState, VfDriverState};
+use super::owed_work::OwedWork;
 use super::page_memory::VfRegisterPages;
 use super::switch_policy::SwitchPolicyState;
 use super::uplink::PortUplink;
@@ -46,6 +47,7 @@ use policy::{PolicyError, PortPolicy, VfPolicy};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
+use units::WorkCost;
 use vfio_user::types::SparseArea;
 use virtio_nic::{InterruptIntervals, MAX_VFS, Nic};
 
@@ -76,6 +78,8 @@ pub(in crate::port) struct VirtioCard {
     /// True if the port's mirror rules have changed since the switch's tables were made.
     pub(super) changed: bool,
     link: bool,
+    /// Work for VFs that the port has not charged yet.
+    owed: OwedWork,
     /// Threads that share the VFs; none if the port's own thread serves all of them.
     workers: Option<FrameWorkers<Nic>>,
 }
@@ -106,6 +110,10 @@ impl PortCard for VirtioCard {
         self.card.reset(vf.get());
         self.resets[vf.index()] += 1;
         true
+    }
+
+    fn settle_work(&mut self, charge: &mut dyn FnMut(VfIndex, WorkCost)) {
+        self.owed.settle(charge);
     }
 
     /// Returns true if a ring of the VF's device is started, so that the card accesses the guest's memory.
@@ -151,10 +159,11 @@ impl PortCard for VirtioCard {
     }
 
     fn poll(&mut self, now: Time, bus: &mut GuestBus, uplink: &mut PortUplink) -> PollResult {
-        let Self { card, plane, rules, changed, workers, .. } = self;
+        let has_changed = self.take_changed();
+        let Self { card, plane, rules, workers, .. } = self;
         plane.now = now;
         (plane.uplink.link, plane.uplink.receives) = (self.link, true);
-        if card.take_changed() | std::mem::take(changed) {
+        if has_changed {
             card.apply_policy(plane, &rules.mirrors());
             workers.iter_mut().for_each(FrameWorkers::change_tables);
         }

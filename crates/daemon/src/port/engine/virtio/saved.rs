@@ -9,6 +9,7 @@ use crate::port::engine::decided::{
 };
 use crate::port::engine::error::InheritedStateError;
 use crate::port::engine::family::InheritedCard;
+use crate::port::engine::owed_work::OwedWork;
 use crate::port::engine::switch_policy::{MOST_STORMS, SwitchPolicyState};
 use crate::state::port::ClientState;
 use crate::state::{self, PausedVirtioPortState, SavedStateError, VirtioPortState};
@@ -55,6 +56,7 @@ impl VirtioCard {
                 .collect(),
             changed: true,
             link,
+            owed: OwedWork::default(),
             workers: None,
         };
         for vf in config.vfs.iter().filter(|vf| vf.quarantine) {

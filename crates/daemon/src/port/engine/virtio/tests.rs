@@ -11,8 +11,10 @@ use crate::state::port::ClientState;
 use crate::state::{self, SavedStateError, VirtioPortState};
 use i82576::{MacAddress, Time};
 use pcie::{Function, VfIndex};
+use plane::UnpluggedWire;
 use policy::{Offence, OffenceAction, OffenceThresholds, VfLinkPolicy, VfPolicy};
 use std::path::Path;
+use units::WorkCost;
 use virtio_nic::VfRules;
 
 const VFS: usize = 3;
@@ -49,6 +51,31 @@ fn misbehave(card: &mut VirtioCard, from: u64) -> Option<OffenceAction> {
     card.watch(VF, 0, seconds(from));
     (0..20).for_each(|_| assert!(card.reset_function(VF.function())));
     card.watch(VF, 0, seconds(from + 1)).map(|verdict| verdict.action)
+}
+
+/// Returns the VFs that owe the port work, each with the cost.
+fn settled(card: &mut VirtioCard) -> Vec<(u8, WorkCost)> {
+    let mut costs = Vec::new();
+    card.settle_work(&mut |vf, cost| costs.push((vf.get(), cost)));
+    costs
+}
+
+#[test]
+fn vfs_that_change_addresses_together_share_the_tables_cost() {
+    let (mut bus, mut card) = (bus(), VirtioCard::new(&config(""), true));
+    assert!(card.take_changed() && settled(&mut card).is_empty(), "no guest has changed anything");
+    let addresses = card.card.address_count();
+    let WorkCost(tables) = WorkCost::of_tables(addresses, addresses);
+    card.card.reset(0);
+    card.card.reset(2);
+    assert!(card.take_changed() && !card.take_changed());
+    let share = WorkCost(tables.div_ceil(2));
+    assert_eq!(settled(&mut card), [(0, share), (2, share)]);
+    // As if the guest's first frame had this source address.
+    card.card.announce(1, MacAddress([2, 0, 0, 0, 0, 9]));
+    card.card.visit_ready(&mut card.plane, 1, &mut bus, &mut UnpluggedWire);
+    assert!(card.take_changed());
+    assert_eq!(settled(&mut card), [(1, WorkCost(tables))]);
 }
 
 #[test]
