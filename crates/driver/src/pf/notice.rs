@@ -80,6 +80,10 @@ impl Pf {
     }
 
     fn send_notice<H: Hal>(&mut self, hal: &mut H, vf: VfIndex) {
+        if u32::from(self.held) & vf.bit() != 0 {
+            // A reset of the VF may wait, which drops its notices.
+            return;
+        }
         let now = hal.now();
         let state = self.state(vf);
         if state.notice.is_none() || state.reply_until.is_some_and(|until| now < until) || !lock(hal, vf) {

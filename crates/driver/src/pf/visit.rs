@@ -49,7 +49,7 @@ impl Pf {
         self.turn = (self.turn + 1) % MAX_VFS as u8;
         if self.vlans.is_changed() {
             let look_ups = self.retry_withheld(hal);
-            visit.work.charge_changed(look_ups);
+            visit.work.charge_look_ups(look_ups);
         }
         self.follow_vlans(hal);
         self.send_notices(hal);

@@ -4,7 +4,7 @@
 use super::counters::MailboxMessageKind;
 use crate::hal::Hal;
 use core::time::Duration;
-use i82576::ids::MAX_VFS;
+use i82576::ids::{MAX_VFS, VLAN_FILTERS};
 use i82576::mailbox::WORDS;
 use i82576::register as r;
 use i82576::{Time, VfIndex};
@@ -37,6 +37,8 @@ pub struct PfWork {
     /// VFs whose requests or resets have written registers beside those of the mailbox, a bit each: the card may have
     /// to compute the switch's tables again.
     pub changed: u8,
+    /// VFs whose requests or resets have written VLAN filters, a bit each.
+    pub changed_vlans: u8,
     /// VFs with a request, an acknowledgement or a reset that waits for credit, a bit each: run the PF driver again at
     /// once.
     pub unpaid: u8,
@@ -49,10 +51,10 @@ impl PfWork {
         *sum = *sum + cost;
     }
 
-    /// Charges the VFs whose requests or resets have changed filters for look-ups in the shares of all VFs. They share the
+    /// Charges the VFs whose requests or resets have changed VLAN filters for look-ups in the shares of all VFs. They share the
     /// cost.
-    pub(super) fn charge_changed(&mut self, look_ups: usize) {
-        let changed = u32::from(self.changed);
+    pub(super) fn charge_look_ups(&mut self, look_ups: usize) {
+        let changed = u32::from(self.changed_vlans);
         let count = changed.count_ones().max(1) as usize;
         let share = WorkCost::of_units((look_ups * LOOK_UP).div_ceil(count));
         for vf in VfIndex::all().filter(|vf| changed & vf.bit() != 0) {
@@ -67,11 +69,13 @@ impl PfWork {
         vf: VfIndex,
         act: impl FnOnce(&mut MeasuringHal<'_, H>) -> R,
     ) -> R {
-        let mut measured = MeasuringHal { hal, vf, accesses: 0, changes: false };
+        let mut measured = MeasuringHal { hal, vf, accesses: 0, changes: false, changes_vlans: false };
         let result = act(&mut measured);
-        let MeasuringHal { accesses, changes, .. } = measured;
+        let MeasuringHal { accesses, changes, changes_vlans, .. } = measured;
         self.charge(vf, WorkCost(accesses));
-        self.changed |= if changes { vf.bit() as u8 } else { 0 };
+        let bit = vf.bit() as u8;
+        self.changed |= if changes { bit } else { 0 };
+        self.changed_vlans |= if changes_vlans { bit } else { 0 };
         result
     }
 }
@@ -83,6 +87,8 @@ pub(super) struct MeasuringHal<'a, H> {
     accesses: u32,
     /// True if a register beside those of the mailbox was written.
     changes: bool,
+    /// True if a VLAN filter was written.
+    changes_vlans: bool,
 }
 
 impl<H: Hal> Hal for MeasuringHal<'_, H> {
@@ -96,6 +102,7 @@ impl<H: Hal> Hal for MeasuringHal<'_, H> {
         let words = r::vmbmem(self.vf, 0)..=r::vmbmem(self.vf, WORDS as u32 - 1);
         let is_mailbox = [r::p2v_mailbox(self.vf), r::MBVFICR].contains(&offset) || words.contains(&offset);
         self.changes |= !is_mailbox;
+        self.changes_vlans |= (r::vlvf(0)..=r::vlvf(VLAN_FILTERS as u32 - 1)).contains(&offset);
         self.hal.write(offset, value);
     }
 

@@ -3,6 +3,7 @@
 use super::{StoredRegisters, vf};
 use crate::hal::Hal;
 use crate::pf::Pf;
+use core::time::Duration;
 use i82576::bits::mbvficr;
 use i82576::mailbox::{INFO_SHIFT, id};
 use i82576::register as r;
@@ -46,6 +47,42 @@ fn requests_cost_by_kind() {
     assert!((60..=90).contains(&kinds[0].0), "an unknown message: {kinds:?}");
     assert!((150..=400).contains(&kinds[3].0), "VF_RESET: {kinds:?}");
     assert_eq!(kinds.map(|(_, changes)| changes), [false, true, true, true]);
+}
+
+#[test]
+fn look_ups_are_paid_by_the_vf_that_has_changed_vlans() {
+    let neighbours_cost = |leaves: bool| {
+        let (mut hal, mut pf) = pf();
+        // One VLAN more than the filters that are not guaranteed to VF 1.
+        let granted = (1..31).take_while(|vlan| pf.set_vlan(&mut hal, vf(0), true, *vlan).is_ok()).count();
+        assert_eq!(granted, 29);
+        pf.visit(&mut hal);
+        if leaves {
+            request(&mut hal, 0, &[id::SET_VLAN, 1]);
+        }
+        request(&mut hal, 1, &[id::SET_LPE, 1518]);
+        let work = pf.visit(&mut hal).work;
+        assert_eq!(work.changed_vlans == 1, leaves);
+        work.costs[1]
+    };
+    assert_eq!(neighbours_cost(true), neighbours_cost(false));
+}
+
+#[test]
+fn vf_whose_reset_waits_gets_no_notice() {
+    let (mut hal, mut pf) = pf();
+    pf.hold_requests(0b01);
+    hal.write(r::VFLRE, 0b01);
+    // The VFs have read the replies to VF_RESET.
+    hal.wait(Duration::from_secs(1));
+    pf.notify_all(&mut hal);
+    let notices = |pf: &Pf| [0, 1].map(|n| pf.counters(vf(n)).notices);
+    assert_eq!(notices(&pf), [0, 1], "the reset drops the notice of VF 0");
+    pf.hold_requests(0);
+    pf.visit(&mut hal);
+    assert_eq!(notices(&pf), [0, 1]);
+    pf.notify(&mut hal, vf(0));
+    assert_eq!(notices(&pf), [1, 1]);
 }
 
 #[test]
