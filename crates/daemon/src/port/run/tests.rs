@@ -21,6 +21,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use tempfile::TempDir;
 
+mod floods;
 mod requests;
 mod shares;
 mod simulation;

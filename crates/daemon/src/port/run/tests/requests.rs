@@ -2,12 +2,16 @@
 
 use super::shares::{admit_windows, client_of};
 use super::{PortFixture, message};
+use host::socket::StreamSocket;
 use i82576::bits::v2p;
 use i82576::mailbox::{INFO_SHIFT, id};
 use i82576::register::vf as r;
 use pcie::Function;
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::io::Write;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use units::WorkCost;
 use units::work::QUANTUM;
 use vfio_user::wire::pci_region;
 
@@ -138,19 +142,30 @@ fn front_end_messages_are_paid_by_their_kind() {
     let mut client = UnixStream::connect(&world.config.vfs[0].socket).unwrap();
     client.set_nonblocking(true).unwrap();
     world.round_until(PortFixture::is_connected);
-    // SET_OWNER, and SET_PROTOCOL_FEATURES with STATUS.
+    // SET_OWNER, and SET_PROTOCOL_FEATURES with STATUS and RARP.
     client.write_all(&front_end_message(3, &[])).unwrap();
-    client.write_all(&front_end_message(16, &(1_u64 << 16).to_le_bytes())).unwrap();
+    client.write_all(&front_end_message(16, &(1_u64 << 16 | 1 << 2).to_le_bytes())).unwrap();
     world.round();
-    let mut cost = |request, body: &[u8]| {
-        world.round();
-        assert_eq!(world.slot().own.account.credit(), QUANTUM, "the port is idle");
-        client.write_all(&front_end_message(request, body)).unwrap();
+    let client = StreamSocket::adopt(OwnedFd::from(client)).unwrap();
+    let memory = memfd_create("memory", MemfdFlags::CLOEXEC).unwrap();
+    ftruncate(&memory, 4096).unwrap();
+    let cost = |world: &mut PortFixture, request, body: &[u8], fds: &[BorrowedFd<'_>]| {
+        world.round_until(|world| world.slot().own.account.credit() == QUANTUM);
+        client.send(&front_end_message(request, body), fds).unwrap();
         world.round();
         assert!(world.is_connected());
         QUANTUM.0 - world.slot().own.account.credit().0
     };
-    // SET_STATUS, and SET_VRING_CALL without an eventfd, which changes the port's poller.
-    let [status, call] = [cost(39, &1_u64.to_le_bytes()), cost(13, &(1_u64 << 8).to_le_bytes())];
-    assert_eq!(call - status, 9, "{status}");
+    // SET_STATUS.
+    let status = cost(&mut world, 39, &1_u64.to_le_bytes(), &[]);
+    // SET_VRING_CALL without an eventfd, which changes the port's poller.
+    assert_eq!(cost(&mut world, 13, &(1_u64 << 8).to_le_bytes(), &[]), status + 9);
+    // SEND_RARP: the VF learns the address, and the next round makes the switch's tables with an address of each of 64 VFs.
+    assert_eq!(cost(&mut world, 19, &[2, 0, 0, 0, 0, 7, 0, 0], &[]), status);
+    world.round();
+    assert_eq!(QUANTUM.0 - world.slot().own.account.credit().0, WorkCost::of_tables(64, 64).0);
+    // SET_MEM_TABLE with one region, which a worker maps: its guest address, length, user address and offset.
+    let region = [1, 0, 4096, 0x1000, 0].map(u64::to_le_bytes).concat();
+    // The message itself is paid when the worker has mapped the region.
+    assert_eq!(cost(&mut world, 5, &region, &[memory.as_fd()]), status - 7 + WorkCost::ERRAND.0);
 }
