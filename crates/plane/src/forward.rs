@@ -7,7 +7,8 @@ use crate::pacing::TransmitPacing;
 use crate::shares::FrameShares;
 use crate::sink::{DeliveryError, DeliveryFlags, DeliveryOutcome, ForwardResult, FrameSink};
 use crate::switch::{
-    AddressClaims, FlowCache, FrameOrigin, StormState, SwitchDecision, SwitchDropReason, SwitchTables,
+    AddressClaims, FlowCache, FrameOrigin, StormParts, StormState, SwitchDecision, SwitchDropReason,
+    SwitchTables,
 };
 use crate::uplink::{UplinkMode, UplinkTally, UplinkWire, is_truncated};
 use crate::watch::{FrameDirection, FrameDropReason, FrameObservation};
@@ -28,6 +29,7 @@ pub struct ForwardingPlane<const N: usize> {
     pub shares: FrameShares<N>,
     /// Storm control: windows, limits and counts of broadcasts and multicasts.
     pub storm: StormState,
+    pub(crate) storm_parts: StormParts<N>,
     /// Traffic counters of the ports.
     pub ledger: TrafficLedger<N>,
     /// State of the uplink: link, reception, loopback.
@@ -54,6 +56,7 @@ impl<const N: usize> ForwardingPlane<N> {
             pacing,
             shares: FrameShares::new(),
             storm,
+            storm_parts: StormParts::new(),
             ledger: TrafficLedger::new(counters),
             uplink: UplinkMode::default(),
             tally: UplinkTally::default(),
@@ -125,7 +128,7 @@ impl<const N: usize> ForwardingPlane<N> {
             _ => {}
         }
         if !decision.ports.is_empty() && (ends.is_to_group() || self.storm.limits.counts_unknown) {
-            let ports = self.control_storm(ends.destination(), decision.ports, length);
+            let ports = self.control_storm(origin, ends.destination(), decision.ports, length);
             if WATCHED && ports != decision.ports {
                 keep_from(decision.ports, frame, wire);
             }
@@ -317,8 +320,9 @@ impl<const N: usize> ForwardingPlane<N> {
 
     /// Applies storm control to a frame. Returns the ports that get it: all, mirrors included, or none during a storm.
     #[cold]
-    fn control_storm(&mut self, dst: MacAddress, ports: PortSet, length: usize) -> PortSet {
-        if self.storm.admits(dst, self.tables.knows(dst), length) {
+    fn control_storm(&mut self, from: FrameOrigin, to: MacAddress, ports: PortSet, length: usize) -> PortSet {
+        let part = self.storm_parts.of(from, self.tables.enabled.count(), self.storm.began);
+        if self.storm.admits(to, self.tables.knows(to), length, part) {
             return ports;
         }
         ports.iter().for_each(|port| self.ledger.of(port).rx_storm += 1);

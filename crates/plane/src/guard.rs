@@ -16,6 +16,10 @@ pub trait GuardedPlane {
     /// hash of their table, and another key than before empties the table.
     fn set_guards(&mut self, guards: &[PortGuard], reserved: &[MacAddress], key: u64);
 
+    /// Divides the thresholds of storm control among the enabled ports and the uplink, or has each window count the traffic of all
+    /// of them together.
+    fn divide_storms(&mut self, on: bool);
+
     /// Ages the stations seen at the uplink, and grants refused addresses whose stations are gone. Returns `true` if the
     /// switch tables have changed. Call it about once a second.
     fn review_claims(&mut self, now: Time) -> bool;
@@ -39,6 +43,10 @@ impl<const N: usize> GuardedPlane for ForwardingPlane<N> {
         self.flows.forget();
         self.claims.set_rules(guards, reserved, key, &self.tables.exact);
         self.claim_again();
+    }
+
+    fn divide_storms(&mut self, on: bool) {
+        self.storm_parts.divided = on;
     }
 
     fn review_claims(&mut self, now: Time) -> bool {

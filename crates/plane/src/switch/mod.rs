@@ -12,6 +12,7 @@ mod inspect;
 mod mirror;
 mod stations;
 mod storm;
+mod storm_parts;
 mod tables;
 mod vlans;
 
@@ -23,5 +24,7 @@ pub use guards::PortGuard;
 pub(crate) use guards::PortGuards;
 pub use mirror::{PortMirrorRule, PortMirrorRules};
 pub use storm::{StormKind, StormLimit, StormLimits, StormState, StormWindowTraffic};
+pub use storm_parts::StormPart;
+pub(crate) use storm_parts::StormParts;
 pub use tables::{MaxFrameLength, SwitchTables, TagInsertion};
 pub use vlans::VlanTable;

@@ -4,6 +4,7 @@
 //! Windows follow each other without a gap. [`StormState::advance`] catches up with windows that passed between two
 //! polls.
 
+use super::storm_parts::{self, StormPart};
 use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use units::{FCS, MacAddress, Time};
@@ -70,8 +71,15 @@ pub struct StormState {
 
 impl StormState {
     /// Counts a frame of `length` bytes that the switch has ports for. Returns `false` if the frame is to be dropped.
-    /// `known` is true if a filter matches the frame's destination.
-    pub fn admits(&mut self, dst: MacAddress, known: bool, length: usize) -> bool {
+    /// `known` is true if a filter matches the frame's destination. With divided thresholds the frame is charged to its sender's
+    /// `part` first, and what exceeds that is counted in the window.
+    pub fn admits(
+        &mut self,
+        dst: MacAddress,
+        known: bool,
+        length: usize,
+        part: Option<StormPart<'_>>,
+    ) -> bool {
         let kind = match dst.is_group() {
             true if dst.is_broadcast() => StormKind::Broadcast,
             true => StormKind::Multicast,
@@ -83,8 +91,17 @@ impl StormState {
             return true;
         }
         let blocks = u32::try_from((length + FCS).div_ceil(BLOCK)).unwrap_or(u32::MAX);
+        let mut threshold = limit.threshold;
+        if let Some(StormPart { spent, senders }) = part {
+            let (own, spent) = (storm_parts::part(threshold, senders), &mut spent[kind as usize]);
+            if let Some(sum) = spent.checked_add(blocks).filter(|sum| *sum <= own) {
+                *spent = sum;
+                return true;
+            }
+            threshold -= own * senders;
+        }
         window.count = window.count.saturating_add(blocks);
-        window.over |= window.count > limit.threshold;
+        window.over |= window.count > threshold;
         !(limit.drops && window.over || limit.drops_next && window.was_over)
     }
 

@@ -16,11 +16,13 @@ impl PortEngine {
     }
 
     /// Sets the guards of the VFs by their policies, by index, if the host runs the PF's software. No VF may claim the
-    /// port's own address `mac`.
+    /// port's own address `mac`, and the storm of one VF leaves a part of the thresholds to others.
     pub(in crate::port) fn set_guards(&mut self, mac: MacAddress, vfs: &[VfPolicy]) {
         if self.card.is_hosted() {
             let guards: Vec<_> = vfs.iter().map(guard).collect();
-            self.card.guards_mut().set_guards(&guards, &[mac], self.station_key);
+            let plane = self.card.guards_mut();
+            plane.set_guards(&guards, &[mac], self.station_key);
+            plane.divide_storms(true);
         }
     }
 

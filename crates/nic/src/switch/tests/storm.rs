@@ -41,7 +41,7 @@ impl StormFixture {
 
     fn admits(&mut self, dst: &str, length: usize) -> bool {
         let (dst, known) = (mac(dst), self.tables.knows(mac(dst)));
-        self.with(|storm| storm.admits(dst, known, length))
+        self.with(|storm| storm.admits(dst, known, length, None))
     }
 
     /// Returns how many of `frames` frames of one block to `dst` storm control admits.
