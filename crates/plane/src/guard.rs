@@ -5,8 +5,9 @@ use crate::PortIndex;
 pub use crate::contents::{GuardCounts, GuardReason};
 use crate::forward::ForwardingPlane;
 use crate::frame::{AddressPair, Frame};
-pub use crate::switch::{ClaimCounts, PortGuard};
+pub use crate::switch::{ClaimCounts, PortGuard, SharedNames};
 use crate::switch::{FrameOrigin, PortGuards, SwitchDecision, SwitchDropReason};
+use alloc::sync::Arc;
 use units::{MacAddress, Time};
 
 /// Guards of a plane with any number of ports.
@@ -19,6 +20,10 @@ pub trait GuardedPlane {
     /// Divides the thresholds of storm control among the enabled ports and the uplink, or has each window count the traffic of all
     /// of them together.
     fn divide_storms(&mut self, on: bool);
+
+    /// Shares the addresses of the ports with other planes on the same wire or uplink, or with none: a guarded port gets no address
+    /// that a port of another plane holds.
+    fn share_names(&mut self, names: Option<Arc<dyn SharedNames>>);
 
     /// Ages the stations seen at the uplink, and grants refused addresses whose stations are gone. Returns `true` if the
     /// switch tables have changed. Call it about once a second.
@@ -47,6 +52,10 @@ impl<const N: usize> GuardedPlane for ForwardingPlane<N> {
 
     fn divide_storms(&mut self, on: bool) {
         self.storm_parts.divided = on;
+    }
+
+    fn share_names(&mut self, names: Option<Arc<dyn SharedNames>>) {
+        self.claims.share(names);
     }
 
     fn review_claims(&mut self, now: Time) -> bool {

@@ -1,7 +1,7 @@
 //! Claims of ports to addresses: those of stations beyond the uplink and of the host are refused.
 
 use plane::frame::{Frame, HEADROOM};
-use plane::guard::{ClaimCounts, GuardedPlane, PortGuard};
+use plane::guard::{ClaimCounts, GuardedPlane, PortGuard, SharedNames};
 use plane::pacing::TransmitPacing;
 use plane::switch::{StormState, SwitchTables};
 use plane::uplink::UplinkMode;
@@ -9,6 +9,7 @@ use plane::{
     DeliveryError, DeliveryFlags, ForwardingPlane, FrameOrigin, FrameSink, PortCounters, PortIndex, PortSet,
     UnpluggedWire,
 };
+use std::sync::{Arc, Mutex};
 use units::{MacAddress, Time};
 
 const PORTS: usize = 8;
@@ -120,6 +121,50 @@ fn granted_address_of_a_station_is_the_port_s() {
     plane.set_tables(tables(&[(1, STATION), (2, STATION)]));
     assert!(has(&plane, 1, STATION) && !has(&plane, 2, STATION));
     assert_eq!(refused(&plane, 1), 0);
+}
+
+/// Names of two planes on one link, of which this is one.
+#[derive(Debug)]
+struct TestNames(usize, Arc<[Mutex<Vec<MacAddress>>; 2]>);
+
+impl SharedNames for TestNames {
+    fn claim(&self, address: MacAddress) -> bool {
+        !self.1[1 - self.0].lock().unwrap().contains(&address)
+    }
+
+    fn hold(&self, addresses: &[MacAddress]) {
+        *self.1[self.0].lock().unwrap() = addresses.to_vec();
+    }
+}
+
+#[test]
+fn address_held_by_a_port_of_another_plane_is_refused() {
+    let link = Arc::new([Mutex::default(), Mutex::default()]);
+    let plane = |n| {
+        let mut plane = guarded();
+        plane.share_names(Some(Arc::new(TestNames(n, Arc::clone(&link)))));
+        plane
+    };
+    let (mut a, mut b) = (plane(0), plane(1));
+    let own = address(0x11);
+    a.set_tables(tables(&[(1, own), (2, ROUTER)]));
+    b.set_tables(tables(&[(1, own), (2, address(0x22)), (3, ROUTER), (7, own)]));
+    assert!(!has(&b, 1, own) && has(&b, 2, address(0x22)) && has(&b, 3, ROUTER) && has(&b, 7, own));
+    assert_eq!(b.refused_claims(port(1)), ClaimCounts { refused: 1, last: Some(own) });
+    assert!(!b.may_learn(port(4), own) && !a.may_learn(port(4), address(0x22)));
+    // A reset of the guest does not give its address away, and a guest that has moved brings it.
+    a.set_tables(tables(&[]));
+    b.set_tables(tables(&[(1, own)]));
+    assert!(!has(&b, 1, own));
+    assert!(b.grant_address(port(4), own));
+    b.set_tables(tables(&[(1, own), (4, own)]));
+    assert!(!has(&b, 1, own) && has(&b, 4, own));
+    b.release_claims(port(4));
+    a.release_claims(port(1));
+    b.set_tables(tables(&[(1, own)]));
+    assert!(has(&b, 1, own));
+    a.set_tables(tables(&[(1, own)]));
+    assert!(!has(&a, 1, own));
 }
 
 #[test]

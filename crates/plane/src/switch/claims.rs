@@ -1,5 +1,5 @@
 //! Decides which of the addresses in a family's switch tables its ports get. A port may not claim the address of a
-//! station beyond the uplink or of the host. An address that a port has got stays the port's, whatever the uplink sends
+//! station beyond the uplink, of the host, or of a port of another plane on the same link. An address that a port has got stays the port's, whatever the uplink sends
 //! later.
 //!
 //! Claims come with new switch tables, whatever the family is: a mailbox message, a filter of virtchnl, or the source of
@@ -8,9 +8,12 @@
 
 use super::addresses::ExactFilter;
 use super::guards::PortGuard;
+use super::shared_names::SharedNames;
 use super::stations::UplinkStations;
 use crate::{PortIndex, PortSet};
 use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::time::Duration;
 use units::{MacAddress, Time};
 
@@ -42,6 +45,8 @@ pub struct AddressClaims<const N: usize> {
     /// Addresses of the host, which no checked port may claim.
     reserved: Box<[MacAddress]>,
     stations: UplinkStations,
+    /// Addresses of the other planes on the same wire or uplink, if there may be some.
+    shared: Option<Arc<dyn SharedNames>>,
     /// Time at which the present epoch of the stations began.
     began: Time,
     /// Addresses that the ports have, or had before they lost all of them, such as by a reset.
@@ -61,6 +66,7 @@ impl<const N: usize> AddressClaims<N> {
             assigned: [None; N],
             reserved: Box::default(),
             stations: UplinkStations::new(),
+            shared: None,
             began: Time::ZERO,
             held: ExactFilter::with_room(0),
             wanted: None,
@@ -91,6 +97,30 @@ impl<const N: usize> AddressClaims<N> {
         }
         self.reserved = reserved.into();
         self.stations.set_key(key);
+        self.publish();
+    }
+
+    /// Shares the addresses of the ports with other planes on the same wire or uplink, or with none.
+    pub(crate) fn share(&mut self, names: Option<Arc<dyn SharedNames>>) {
+        self.shared = names;
+        self.publish();
+    }
+
+    /// Tells the other planes which addresses the host and the ports of this plane hold.
+    fn publish(&self) {
+        if let Some(shared) = &self.shared {
+            let held = self.held.entries().map(|(address, _)| address);
+            let held = held.filter(|address| address.is_valid_unicast());
+            shared.hold(&self.reserved.iter().copied().chain(held).collect::<Vec<_>>());
+        }
+    }
+
+    /// Replaces the addresses that the ports hold.
+    fn set_held(&mut self, held: ExactFilter) {
+        if held != self.held {
+            self.held = held;
+            self.publish();
+        }
     }
 
     /// Notes the source address of a frame from the uplink, unless a port has it now (`present`): such a frame comes from a
@@ -151,7 +181,9 @@ impl<const N: usize> AddressClaims<N> {
     fn refuses(&self, port: PortIndex, address: MacAddress) -> bool {
         let own = self.assigned[port.index::<N>()] == Some(address) || self.held.is_of(address, port);
         let checked = self.checked.has(port) && address.is_valid_unicast() && !address.is_virtual_router();
-        checked && !own && (self.reserved.contains(&address) || self.stations.have(address))
+        let is_used = || self.reserved.contains(&address) || self.stations.have(address);
+        let is_elsewhere = || self.shared.as_ref().is_some_and(|shared| !shared.claim(address));
+        checked && !own && (is_used() || is_elsewhere())
     }
 
     /// Returns `true` if a port may learn an address. Counts a refusal, once for frames with the same source.
@@ -171,7 +203,7 @@ impl<const N: usize> AddressClaims<N> {
             let mut held = ExactFilter::with_room(self.held.entries().count() + 1);
             self.held.entries().for_each(|(address, ports)| held.add(address, ports));
             held.add(address, port.only());
-            self.held = held;
+            self.set_held(held);
         }
         free
     }
@@ -196,13 +228,13 @@ impl<const N: usize> AddressClaims<N> {
         let mut held = ExactFilter::with_room(unicast().count() + self.held.entries().count());
         self.held.entries().for_each(|(address, ports)| held.add(address, ports & !having));
         unicast().for_each(|(address, ports)| held.add(address, ports));
-        self.held = held;
+        self.set_held(held);
     }
 
     /// Forgets the addresses that a port has held.
     pub(crate) fn release(&mut self, port: PortIndex) {
         let mut held = ExactFilter::with_room(self.held.entries().count());
         self.held.entries().for_each(|(address, ports)| held.add(address, ports & !port.only()));
-        self.held = held;
+        self.set_held(held);
     }
 }

@@ -26,6 +26,14 @@ impl PortEngine {
         }
     }
 
+    /// Shares the addresses of the VFs with other ports on the uplink's link, if there may be some and the host runs the PF's
+    /// software.
+    pub(in crate::port) fn share_names(&mut self) {
+        if self.card.is_hosted() {
+            self.card.guards_mut().share_names(self.uplink.names());
+        }
+    }
+
     /// Ages the stations seen at the uplink, and grants VFs the addresses of those that are gone.
     pub(in crate::port) fn review_claims(&mut self, now: Time) {
         self.card.guards_mut().review_claims(now);

@@ -25,6 +25,7 @@ mod device;
 mod error;
 mod impair;
 mod interface;
+mod link_names;
 mod offload;
 mod packet;
 mod port_wire;
@@ -53,6 +54,7 @@ use i82576::Time;
 use interface::InterfaceUplink;
 use nic::{TrustedChecksum, UnsegmentedPacketLayout, UplinkWire};
 use plane::frame::HEADROOM;
+use plane::guard::SharedNames;
 use plane::watch::FrameObservation;
 use port_wire::WireUplink;
 pub(crate) use port_wire::cable::WireRegistry;
@@ -61,6 +63,7 @@ pub use replay::frames_of_recording;
 pub(crate) use stages::UplinkPipelineStages;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use stream::StreamUplink;
 pub use stream::frames_of_stream;
 use tap::{HostStackTap, Macvtap, TapDevice};
@@ -77,6 +80,8 @@ pub(crate) struct PortUplink {
     kind: Box<dyn UplinkBackend>,
     stages: UplinkPipelineStages,
     captures: PortCaptures,
+    /// Addresses of other ports on the same link, if there may be some.
+    names: Option<Arc<dyn SharedNames>>,
     /// Time of the present round of the port's loop.
     now: Time,
 }
@@ -114,7 +119,14 @@ impl PortUplink {
             UplinkPipelineStages::without_recording(config)
         });
         let captures = PortCaptures::default();
-        Ok(Self { config: config.uplink.clone(), policy: config.link, kind, stages, captures, now: with.now })
+        let names = with.wires.names.join(&config.uplink);
+        let (policy, now) = (config.link, with.now);
+        Ok(Self { config: config.uplink.clone(), policy, kind, stages, captures, names, now })
+    }
+
+    /// Returns the addresses that ports hold on the uplink's link, if other ports of the host may be on it.
+    pub(super) fn names(&self) -> Option<Arc<dyn SharedNames>> {
+        self.names.clone()
     }
 
     /// Adds a capture of the port's frames. The capture ends at once if the port has the maximum number of captures.

@@ -1,6 +1,7 @@
 //! Wires of a host by name, each with its two rings and the state that its two ports share.
 
 use crate::port::engine::bell::RingWakeFlag;
+use crate::port::engine::uplink::link_names::LinkNameRegistry;
 use host::poll::ThreadWaker;
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::collections::BTreeMap;
@@ -11,19 +12,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// Bytes of each ring of a wire, room for some 340 long frames or 7,700 of the shortest.
 pub(super) const CAPACITY: usize = 512 * 1024;
 
-/// Wires between a host's ports, by name. A wire without a port is dropped.
+/// Wires between a host's ports, by name, and the addresses that ports hold on shared links. A wire without a port is dropped.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct WireRegistry(Arc<Mutex<BTreeMap<String, Weak<PortPairWire>>>>);
+pub(crate) struct WireRegistry {
+    wires: Arc<Mutex<BTreeMap<String, Weak<PortPairWire>>>>,
+    pub(in crate::port::engine::uplink) names: LinkNameRegistry,
+}
 
 impl WireRegistry {
     /// Returns the number of wires to which at least one port is connected.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
-        lock(&self.0).values().filter(|wire| wire.strong_count() > 0).count()
+        lock(&self.wires).values().filter(|wire| wire.strong_count() > 0).count()
     }
 
     pub(super) fn get(&self, name: &str) -> io::Result<Arc<PortPairWire>> {
-        let mut wires = lock(&self.0);
+        let mut wires = lock(&self.wires);
         wires.retain(|_, wire| wire.strong_count() > 0);
         if let Some(wire) = wires.get(name).and_then(Weak::upgrade) {
             return Ok(wire);

@@ -1,0 +1,13 @@
+//! Addresses that planes on one wire or one uplink share: a port of one gets no address that a port of another holds.
+
+use core::fmt::Debug;
+use units::MacAddress;
+
+/// Addresses that the planes on one wire or one uplink hold, as one of these planes sees them.
+pub trait SharedNames: Debug + Send + Sync {
+    /// Claims an address for this plane. Returns `false` if another plane holds it.
+    fn claim(&self, address: MacAddress) -> bool;
+
+    /// Replaces the addresses that this plane holds, whatever other planes hold.
+    fn hold(&self, addresses: &[MacAddress]);
+}
