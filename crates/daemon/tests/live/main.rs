@@ -5,6 +5,7 @@
 mod support;
 
 mod avf;
+mod avf_neighbours;
 mod avf_workers;
 mod capture;
 mod cloud_hypervisor;

@@ -102,7 +102,7 @@ fn send(guest: &mut VfGuest<QemuClient>, frame: &[u8], offload: &TxOffload) {
 }
 
 /// Time after which a frame of the two measured guests counts as lost.
-const LOST: Duration = Duration::from_secs(1);
+pub(crate) const LOST: Duration = Duration::from_secs(1);
 
 /// Sends a frame between two guests, and returns true if it arrives.
 fn arrives(from: &mut VfGuest<QemuClient>, to: &mut VfGuest<QemuClient>, number: usize) -> bool {
@@ -119,13 +119,27 @@ fn arrives(from: &mut VfGuest<QemuClient>, to: &mut VfGuest<QemuClient>, number:
 }
 
 /// Round trips of two guests beside a flood.
-struct MeasuredRoundTrips {
+pub(crate) struct MeasuredRoundTrips {
     /// Times of the round trips, shortest first.
     times: Vec<Duration>,
     lost: usize,
 }
 
 impl MeasuredRoundTrips {
+    /// Measures `count` round trips. `exchange` makes one, and returns false if a frame is lost.
+    pub(crate) fn measure(count: usize, mut exchange: impl FnMut(usize) -> bool) -> Self {
+        let mut measured = Self { times: Vec::with_capacity(count), lost: 0 };
+        for number in 0..count {
+            let begun = Instant::now();
+            match exchange(number) {
+                true => measured.times.push(begun.elapsed()),
+                false => measured.lost += 1,
+            }
+        }
+        measured.times.sort();
+        measured
+    }
+
     fn at(&self, permille: usize) -> Duration {
         let last = self.times.len().saturating_sub(1);
         self.times.get((self.times.len() * permille / 1000).min(last)).copied().unwrap_or(LOST)
@@ -147,22 +161,20 @@ fn round_trips(flood: GuestFloodAction, flooders: u8, count: usize) -> MeasuredR
                 }
             });
         }
-        let mut measured = MeasuredRoundTrips { times: Vec::with_capacity(count), lost: 0 };
-        for number in 0..count {
-            let begun = Instant::now();
-            match arrives(&mut b, &mut c, number) && arrives(&mut c, &mut b, number) {
-                true => measured.times.push(begun.elapsed()),
-                false => measured.lost += 1,
-            }
-        }
+        let measured = MeasuredRoundTrips::measure(count, |number| {
+            arrives(&mut b, &mut c, number) && arrives(&mut c, &mut b, number)
+        });
         over.store(true, Ordering::Relaxed);
-        measured.times.sort();
         measured
     })
 }
 
-#[test]
-fn flood_by_other_guests_does_not_starve_two_guests() {
+/// Measures the round trips of two guests during each flood and prints them. `round_trips` measures a number of them beside a number
+/// of flooding guests.
+pub(crate) fn print_floods<F: Copy>(
+    floods: &[(&str, F)],
+    round_trips: impl Fn(F, u8, usize) -> MeasuredRoundTrips,
+) {
     let count = rounds();
     // Six guests beside the two are more threads than a test may use that runs beside others.
     let flooders: &[u8] = if count.is_some() { &[1, 6] } else { &[1] };
@@ -171,7 +183,7 @@ fn flood_by_other_guests_does_not_starve_two_guests() {
     println!("|---|--:|--:|--:|--:|--:|");
     for &flooders in flooders {
         let mut quiet = None;
-        for (what, flood) in FLOODS {
+        for &(what, flood) in floods {
             let measured = round_trips(flood, flooders, count);
             let found = [500, 990].map(|permille| measured.at(permille));
             let [p50, p99] = found.map(|time| time.as_micros());
@@ -181,4 +193,9 @@ fn flood_by_other_guests_does_not_starve_two_guests() {
             assert!(found[0] < LOST, "{what} starves the pair");
         }
     }
+}
+
+#[test]
+fn flood_by_other_guests_does_not_starve_two_guests() {
+    print_floods(&FLOODS, round_trips);
 }

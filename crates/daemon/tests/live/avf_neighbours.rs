@@ -1,0 +1,120 @@
+//! Floods of AVF guests, as `neighbours` has them for the 82576: round trips of two guests while one other guest, or six, flood the
+//! port. Prints a table:
+//!
+//! ```sh
+//! SOFTIOV_NEIGHBOUR_ROUNDS=5000 cargo test --release -p daemon --test live avf_neighbours -- --nocapture
+//! ```
+
+#[path = "../../src/port/run/tests/floods/flooder.rs"]
+mod flooder;
+
+use crate::neighbours::{LOST, MeasuredRoundTrips, print_floods};
+use crate::support::live::LiveHost;
+use crate::support::machine::{CONFIG, VmWithPciFunction, Vmm};
+use crate::support::qemu::{self, QemuClient};
+use driver::avf::vf::{AvfDriver, AvfDriverConfig};
+use flooder::AvfFlooder;
+use i82576::MacAddress;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Instant;
+
+type Machine = VmWithPciFunction<QemuClient>;
+/// Action of a flooding guest, which it repeats without a pause.
+type GuestFloodAction = fn(&mut AvfFlooder, &mut Machine);
+
+const UNKNOWN: MacAddress = MacAddress([2, 9, 9, 9, 9, 9]);
+
+const FLOODS: [(&str, GuestFloodAction); 9] = [
+    ("nothing, busily", |_, _| (0..1000).for_each(|_| std::hint::spin_loop())),
+    ("admin queue commands", |flooder, machine| _ = flooder.send_commands(machine)),
+    ("virtchnl requests", |flooder, machine| _ = flooder.send_requests(machine)),
+    ("virtchnl lists of 100 addresses", |flooder, machine| _ = flooder.send_address_lists(machine)),
+    ("queues disabled and enabled", |flooder, machine| _ = flooder.switch_queues(machine)),
+    ("function-level resets", |_, machine| {
+        let control = machine.capability(0x10) + 8;
+        let word = machine.config_word(control) | 1 << 15;
+        machine.vmm.store(CONFIG, control, &word.to_le_bytes());
+    }),
+    ("8 KB cut into segments of 128 B, 16 queue pairs", |flooder, machine| {
+        flooder.send_segments(machine, UNKNOWN);
+    }),
+    ("broadcast cut into segments of 128 B, 16 queue pairs", |flooder, machine| {
+        flooder.send_segments(machine, MacAddress::BROADCAST);
+    }),
+    ("malformed packets", |flooder, machine| flooder.send_malformed(machine)),
+];
+
+fn machine(live: &LiveHost, vf: u8) -> Machine {
+    qemu::boot_as(&live.socket(vf), qemu::AVF, qemu::share)
+}
+
+/// Boots one of the two measured guests.
+fn boot(live: &LiveHost, vf: u8) -> (Machine, AvfDriver) {
+    let mut machine = machine(live, vf);
+    let config = AvfDriverConfig { pairs: 1, descriptors: 64, ..AvfDriverConfig::default() };
+    let mut driver = AvfDriver::probe_with(&mut machine, mac(vf), config).unwrap();
+    driver.start(&mut machine).unwrap();
+    (machine, driver)
+}
+
+/// Boots a flooding guest.
+fn boot_flooder(live: &LiveHost, vf: u8) -> (Machine, AvfFlooder) {
+    let mut machine = machine(live, vf);
+    let flooder = AvfFlooder::start(&mut machine, vf, mac(vf));
+    (machine, flooder)
+}
+
+fn mac(vf: u8) -> MacAddress {
+    MacAddress([2, 0, 0, 0, 9, vf])
+}
+
+/// Sends a frame between two guests, and returns true if it arrives.
+fn arrives(from: &mut (Machine, AvfDriver), to: &mut (Machine, AvfDriver), number: usize) -> bool {
+    let frame =
+        [&to.1.mac().0[..], &from.1.mac().0, &[0x88, 0xb5], &number.to_le_bytes(), &[0xa5; 60]].concat();
+    from.1.clean(&mut from.0);
+    let sent = from.1.transmit(&mut from.0, 0, &frame);
+    from.1.flush(&mut from.0);
+    let (deadline, mut into) = (Instant::now() + LOST, [0; 2048]);
+    while sent && Instant::now() < deadline {
+        // Frames of a flood arrive too.
+        while let Some(received) = to.1.receive(&mut to.0, 0, &mut into) {
+            if received.length >= frame.len() && into[..frame.len()] == frame {
+                return true;
+            }
+        }
+        std::hint::spin_loop();
+    }
+    false
+}
+
+/// Measures `count` round trips between two guests while `flooders` other guests repeat `flood`.
+fn round_trips(flood: GuestFloodAction, flooders: u8, count: usize) -> MeasuredRoundTrips {
+    // No limit of requests for each second: only their cost counts.
+    let live = LiveHost::with("[[port]]\nfamily = \"avf\"\nvfs = 8\nlimits = { mailbox = {} }\n");
+    let (mut b, mut c) = (boot(&live, 6), boot(&live, 7));
+    let others: Vec<_> = (0..flooders).map(|vf| boot_flooder(&live, vf)).collect();
+    (0..20).for_each(|number| assert!(arrives(&mut b, &mut c, number) && arrives(&mut c, &mut b, number)));
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for (mut machine, mut flooder) in others {
+            let over = &over;
+            scope.spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    flood(&mut flooder, &mut machine);
+                }
+            });
+        }
+        let measured = MeasuredRoundTrips::measure(count, |number| {
+            arrives(&mut b, &mut c, number) && arrives(&mut c, &mut b, number)
+        });
+        over.store(true, Ordering::Relaxed);
+        measured
+    })
+}
+
+#[test]
+fn flood_by_other_avf_guests_does_not_starve_two_guests() {
+    print_floods(&FLOODS, round_trips);
+}
