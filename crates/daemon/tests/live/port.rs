@@ -109,6 +109,9 @@ fn storm_frames_are_dropped_and_counted_for_each_guest() {
     });
     // The PF driver counts the storm at a later visit.
     eventually("the storm is counted", || live.port().storms > 0);
+    // The storm leaves the other guest its part of each window.
+    (0..2).for_each(|_| a.send_many(MacAddress::BROADCAST, 50));
+    exchange_after_storm(&mut b, &mut a);
     let free = StormControlSettings { broadcast: Some(0), ..StormControlSettings::default() };
     live.change_port(PortSettings { storm: Some(free), ..PortSettings::default() }).unwrap();
     b.take();
