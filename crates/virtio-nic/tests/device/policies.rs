@@ -182,7 +182,7 @@ fn changed_tables_name_the_vfs_whose_guests_have_changed_them() {
     };
     assert_eq!(changed_by(&mut { first_frame }), Some(0b1));
     assert_eq!(
-        changed_by(&mut |machine| (0..2).for_each(|ring| drop(machine.nic.stop_ring(0, ring)))),
+        changed_by(&mut |machine| (0..2).for_each(|ring| _ = machine.nic.stop_ring(0, ring))),
         Some(0b1)
     );
     let announced = |machine: &mut TestMachine| {
