@@ -1,13 +1,16 @@
 //! State file: changes of settings by command that survive a restart of the host. The file is replaced as a whole, so
 //! that a crash leaves the old file or the new one. `settings` defines the values.
 
+mod disk;
+#[cfg(test)]
+pub(crate) mod faulty_disk;
+
 use crate::config::{ConfigError, HostConfig};
 use crate::settings::{PortSettings, SettingValues, SettingsGroup, VfSettings};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -152,12 +155,7 @@ impl HostConfig {
             return Ok(());
         }
         let path = self.state_file().ok_or(SettingsStoreError::NoPlace)?;
-        let Err(source) = write(&path, &state) else { return Ok(()) };
-        if read(&path).is_ok_and(|found| found == Some(state)) {
-            // The new file is in place but may not survive a power failure, so the old contents return.
-            let _ = write(&path, &before.state());
-        }
-        Err(SettingsStoreError::Write { path, source })
+        write(&path, &state, &before.state()).map_err(|source| SettingsStoreError::Write { path, source })
     }
 
     /// Returns the path of this host's state file, which is named after its runtime directory.
@@ -202,22 +200,30 @@ fn read(path: &Path) -> Result<Option<StoredSettings>, SettingsStoreError> {
 }
 
 /// Replaces a state file. The new file is on the disk before it gets the name, and the name is on the disk before this
-/// returns.
-fn write(path: &Path, state: &StoredSettings) -> io::Result<()> {
-    let folder = path.parent().ok_or(ErrorKind::InvalidInput)?;
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let mut file = tempfile::Builder::new().prefix(".state-").tempfile_in(folder)?;
+/// returns. If that fails, the file has the contents `before` again.
+fn write(path: &Path, state: &StoredSettings, before: &StoredSettings) -> io::Result<()> {
+    // A disk that is full or fails later cannot keep the old contents away: they are on the disk already.
+    let old = disk::prepare(path, &text(before)?)?;
+    let new = disk::prepare(path, &text(state)?)?;
+    let replaced = disk::replace(new, path);
+    if replaced.is_err() && read(path).is_ok_and(|found| found.as_ref() == Some(state)) {
+        // The new file is in place but may not survive a power failure.
+        let _ = disk::replace(old, path);
+    }
+    replaced
+}
+
+fn text(state: &StoredSettings) -> io::Result<Vec<u8>> {
     let mut text = serde_json::to_vec_pretty(state)?;
     text.push(b'\n');
-    file.write_all(&text)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    File::open(folder)?.sync_all()
+    Ok(text)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::faulty_disk::{self, DiskFault};
     use crate::config::HostConfig;
+    use crate::settings::{SettingsGroup, VfSettings};
     use std::path::{Path, PathBuf};
 
     fn state_file(runtime_dir: &str) -> PathBuf {
@@ -229,5 +235,30 @@ mod tests {
     fn hosts_with_different_socket_folders_have_own_state_files() {
         assert_eq!(state_file("/run/softiov"), Path::new("/var/lib/softiov/run-softiov.json"));
         assert_ne!(state_file("/run/a-b"), state_file("/run/a/b"));
+    }
+
+    /// Returns a configuration with its state file in `folder`, and one with a change by command.
+    fn configs(folder: &Path) -> [HostConfig; 2] {
+        let mut file = HostConfig::parse("[[port]]\nvfs = 1\n").unwrap();
+        file.state_dir = Some(folder.to_owned());
+        let config = HostConfig::check(file, folder).unwrap();
+        let mut next = config.clone();
+        let change = VfSettings { vlan: Some(7), ..VfSettings::default() };
+        next.ports[0].vfs[0].layers.change(change.leaves(), false);
+        next.resolve().unwrap();
+        [config, next]
+    }
+
+    #[test]
+    fn failed_change_leaves_the_old_settings_in_the_state_file() {
+        for fault in (0..8).flat_map(|step| [DiskFault::Full(step), DiskFault::Broken(step)]) {
+            let folder = tempfile::tempdir().unwrap();
+            let [config, next] = configs(folder.path());
+            faulty_disk::set(Some(fault));
+            let kept = next.keep(&config);
+            faulty_disk::set(None);
+            let expected = if kept.is_ok() { &next } else { &config };
+            assert_eq!(config.clone().restore().unwrap().state(), expected.state(), "{fault:?}: {kept:?}");
+        }
     }
 }

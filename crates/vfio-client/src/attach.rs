@@ -52,7 +52,7 @@ impl<T: DriverThread> VfioUserHal<T> {
         let mut connection = ServerConnection::open(socket, thread)?;
         let ram = SharedDmaMemory::new(RAM_BASE, memory)?;
         let AttachedVfProperties { family, areas, vectors } = identify(&mut connection)?;
-        share(&mut connection, &ram)?;
+        share(&mut connection, &ram, ram.base())?;
         done(&mut connection, "a reset", |client, out| client.reset(out))?;
         let eventfds = (0..vectors).map(|_| EventFd::new()).collect::<Result<Vec<_>, _>>()?;
         assign(&mut connection, &eventfds)?;
@@ -69,6 +69,23 @@ impl<T: DriverThread> VfioUserHal<T> {
     pub fn reset(&mut self) -> Result<(), VfioUserHalError> {
         done(&mut self.connection, "a reset", |client, out| client.reset(out))?;
         enable(&mut self.connection)
+    }
+
+    /// Maps the shared memory at another device address too, as a VMM does for memory that its guest sees twice.
+    ///
+    /// # Errors
+    /// [`VfioUserHalError`].
+    pub fn map_again(&mut self, iova: u64) -> Result<(), VfioUserHalError> {
+        share(&mut self.connection, &self.ram, iova)
+    }
+
+    /// Unmaps the shared memory at a device address of [`VfioUserHal::map_again`].
+    ///
+    /// # Errors
+    /// [`VfioUserHalError`].
+    pub fn unmap(&mut self, iova: u64) -> Result<(), VfioUserHalError> {
+        let size = self.ram.shared().memory().len();
+        done(&mut self.connection, "the end of a mapping", |client, out| client.dma_unmap(out, iova, size))
     }
 }
 
@@ -158,10 +175,10 @@ fn registers<T: DriverThread>(
 fn share<T: DriverThread>(
     connection: &mut ServerConnection<T>,
     ram: &SharedDmaMemory,
+    iova: u64,
 ) -> Result<(), VfioUserHalError> {
     let fd = ram.shared().as_fd().try_clone_to_owned()?;
-    let window =
-        ClientDmaWindow { iova: ram.base(), size: ram.shared().memory().len(), offset: 0, writable: true };
+    let window = ClientDmaWindow { iova, size: ram.shared().memory().len(), offset: 0, writable: true };
     done(connection, "the mapping of shared memory", |client, out| client.dma_map(out, window, Some(fd)))
 }
 

@@ -164,6 +164,13 @@ impl<T: DriverThread + Clone> VirtioNet<T> {
         self.connection.is_closed()
     }
 
+    /// Collects sent packets, and returns the number of descriptors of packets that the device has not sent yet.
+    pub fn unsent(&mut self) -> u16 {
+        let collected = self.transmit.reclaim(&self.memory);
+        self.checked(collected);
+        self.transmit.ring.size() - self.transmit.ring.free()
+    }
+
     /// Returns the memory of the guest.
     #[must_use]
     pub fn memory(&self) -> &MappedFile {

@@ -96,7 +96,7 @@ impl TransmitRing {
 
     /// Collects the packets that the device has sent, and frees their buffers.
     #[inline]
-    fn reclaim(&mut self, mut memory: &FrontendMemory) -> Result<(), DriverRingError> {
+    pub(super) fn reclaim(&mut self, mut memory: &FrontendMemory) -> Result<(), DriverRingError> {
         loop {
             let mut returned = [ReturnedChain::default(); 32];
             let count = self.ring.collect(&mut memory, &mut returned)?;

@@ -1,10 +1,12 @@
 //! Access to words and bytes in the journal's shared memory. `layout` has their offsets.
 
+use crate::port::moments::pass_moment;
 use host::shared::SharedMemory;
 
 /// Stores words in the journal in order, each with one store. Offsets from `layout` are aligned and inside the memory.
 pub(super) fn put(memory: &SharedMemory, at: u64, words: &[u64]) {
     for (word, at) in words.iter().zip((at..).step_by(8)) {
+        pass_moment();
         store(memory, at, &word.to_ne_bytes());
     }
 }

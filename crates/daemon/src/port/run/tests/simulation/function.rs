@@ -35,6 +35,17 @@ pub(super) trait SimulatedFunction: Debug {
     /// Sends a frame. Returns false if the ring has no room.
     fn send(&mut self, frame: &[u8]) -> bool;
 
+    /// Returns the number of descriptors in the transmit ring of a virtio device that the device has not handled. The rings of a VF
+    /// are empty after a death, and the account of frames knows the others.
+    fn unsent(&mut self) -> usize {
+        0
+    }
+
+    /// Maps the guest's memory for the device at a second address, or ends that mapping, as VMMs do. Vhost-user has no such mappings.
+    fn remap(&mut self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Handles the interrupts that have arrived.
     fn take_interrupts(&mut self) -> AnnouncedEvents;
 

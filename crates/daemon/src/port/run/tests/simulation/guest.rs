@@ -6,6 +6,7 @@ use super::frames::{self, FrameStamp};
 use super::function::{GuestPlace, LONGEST, SimulatedFunction};
 use super::host::SimulatedHost;
 use super::hostile::{self, FORGED, HostileGuest, Misdeeds};
+use super::intruder::Intruder;
 use super::vf::SimulatedVf;
 use super::virtio::SimulatedVirtio;
 use crate::config::file::CardFamily;
@@ -19,6 +20,8 @@ use std::time::Duration;
 const WATCHDOG: Duration = Duration::from_secs(2);
 /// Time after which a guest looks again at a link that is down.
 const LINK_DOWN: Duration = Duration::from_millis(20);
+/// Wait of the host's turn between two messages of a hostile VMM.
+const INTRUSION: Duration = Duration::from_micros(5);
 /// Maximum number of frames of a ring that a host sends again after a death of its predecessor (decision 37).
 const REPEATED: u64 = 64;
 
@@ -58,6 +61,8 @@ pub(super) struct SimulatedGuest {
     place: GuestPlace,
     families: Vec<SimulatedFamily>,
     function: Option<Box<dyn SimulatedFunction>>,
+    /// Hostile VMM in the place of the guest.
+    intruder: Option<Intruder>,
     life: u32,
     /// Number of frames sent to each guest.
     pub(super) sent: Vec<u64>,
@@ -84,6 +89,7 @@ impl SimulatedGuest {
             place: GuestPlace { index: index as u16, host: Rc::clone(host) },
             families: families.to_vec(),
             function: None,
+            intruder: None,
             life: 0,
             sent: vec![0; families.len()],
             numbers: BTreeMap::new(),
@@ -145,7 +151,7 @@ impl SimulatedGuest {
     /// Ends the guest's VMM at once, as a kill does. The memory's last copy is the host's.
     pub(super) fn vanish(&mut self) {
         self.disturbances += 1;
-        self.function = None;
+        (self.function, self.intruder) = (None, None);
         self.is_hostile = false;
         self.link = false;
     }
@@ -157,12 +163,40 @@ impl SimulatedGuest {
     /// Tries a number of misdeeds, if the guest is attached, and returns those that it has done. The guest is hostile from now on.
     pub(super) fn misbehave(&mut self, seed: u64, misdeeds: usize) -> Misdeeds {
         let (index, changes) = (self.place.index, self.place.host.borrow().policies.changes());
-        let guest = HostileGuest { index, guests: self.families.len() as u16, changes };
+        let guest =
+            HostileGuest { index, guests: self.families.len() as u16, family: self.family(), changes };
         let Some(function) = &mut self.function else { return Misdeeds::default() };
         self.disturbances += 1;
         self.is_hostile = true;
         self.place.host.borrow_mut().hostile_lives[usize::from(index)] = self.life;
         function.misbehave(&mut fastrand::Rng::with_seed(seed), guest, misdeeds)
+    }
+
+    /// Ends the guest's VMM, and puts a hostile one in its place, which sends messages. Returns the number of those that the host's
+    /// socket took.
+    pub(super) fn intrude(&mut self, seed: u64, messages: usize) -> Misdeeds {
+        self.vanish();
+        let random = &mut fastrand::Rng::with_seed(seed);
+        let Some(mut intruder) = Intruder::attach(&self.place, self.family(), random) else {
+            return Misdeeds::default();
+        };
+        let host = &self.place.host;
+        host.borrow_mut().has_intruders = true;
+        let requests = intruder.send(random, messages, || host.borrow_mut().step(INTRUSION));
+        self.intruder = Some(intruder);
+        self.is_hostile = true;
+        Misdeeds { all: requests, requests, ..Misdeeds::default() }
+    }
+
+    /// Maps the guest's memory a second time, or ends that.
+    pub(super) fn remap(&mut self) -> Result<(), String> {
+        let Some(function) = self.function.as_mut().filter(|_| !self.is_hostile) else { return Ok(()) };
+        function.remap().map_err(|wrong| self.fault(&wrong))
+    }
+
+    /// Returns true if a VMM, hostile or not, is attached to the guest's function.
+    pub(super) fn has_client(&self) -> bool {
+        self.is_attached() || self.intruder.is_some()
     }
 
     /// Sends a frame to another guest. Returns false if the ring is full or the link is down.
@@ -296,13 +330,30 @@ impl SimulatedGuest {
         Ok(is_connected)
     }
 
-    /// Checks that a guest whose link the administrator has disabled sees it down. A virtio guest sees its VMM's link.
-    pub(super) fn check_link(&self) -> Result<(), String> {
+    /// Returns true if the guest does not see the link that the administrator has set.
+    pub(super) fn sees_wrong_link(&self) -> bool {
         let policy = self.place.host.borrow().policies.of(self.index());
-        if self.is_attached() && !self.is_hostile && policy.is_disabled && self.link {
-            return Err(self.fault("sees a link that the administrator has disabled"));
+        self.is_attached() && !self.is_hostile && policy.is_disabled == self.link
+    }
+
+    /// Checks that the guest sees the link that the administrator has set.
+    pub(super) fn check_link(&self) -> Result<(), String> {
+        match (self.sees_wrong_link(), self.link) {
+            (true, true) => Err(self.fault("sees a link that the administrator has disabled")),
+            (true, false) => Err(self.fault("sees no link although the administrator has not disabled it")),
+            (false, _) => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Checks that the port has taken each packet that the guest's rings have.
+    pub(super) fn check_sent(&mut self) -> Result<(), String> {
+        let Some(function) = self.function.as_mut().filter(|_| self.link && !self.is_hostile) else {
+            return Ok(());
+        };
+        match function.unsent() {
+            0 => Ok(()),
+            left => Err(self.fault(&format!("{left} descriptors of its transmit ring are not sent"))),
+        }
     }
 
     /// Checks that the guest's memory has no byte of a frame for another guest.

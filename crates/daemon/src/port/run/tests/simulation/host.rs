@@ -1,26 +1,30 @@
 //! Host of a simulation: a port with its vault, in the simulation's thread and time. It dies at moments that the seed
 //! chooses, and its successor continues from what a killed process leaves: the vault's descriptors.
 
+mod administrator;
+
+pub(super) use administrator::PolicyChange;
+
 use super::super::*;
-use super::policies::{PolicyModel, SimulatedPolicy};
+use super::clock::SimulatedClock;
+use super::policies::PolicyModel;
 use crate::clock::SharedClock;
 use crate::control::status::PortStatus;
 use crate::port::clients::slot::OfferedFunction;
 use crate::port::moments::death::{self, ProcessDeath};
-use crate::port::policy_update::{PortPolicyUpdate, VfPolicyUpdate};
 use host::worker::ThreadlessWorkers;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 
-/// Longest time between two readings of the clock, in ns.
-const TICK_NS: u64 = 300;
 /// Sleep of a port at rest: longer than any interval between interrupts (8,191 us).
 const REST: Duration = Duration::from_millis(10);
 /// Steps within which a port comes to rest when no client asks anything of it.
 const REST_STEPS: usize = 5_000;
 
+/// Sleep in which a port saves its state: longer than `waiting::REST`.
+const LONG: Duration = Duration::from_millis(50);
 /// Longest wait of a port while workers have jobs, which end meanwhile.
 const JOB: Duration = Duration::from_micros(20);
 /// Time that a paused port waits for its successor.
@@ -30,33 +34,15 @@ const EARLY_DEATHS: usize = 2;
 /// Moments of a successor that opens a port and begins its first turns.
 const OPENING_MOMENTS: usize = 40;
 
-/// Clock of the simulation. Each reading by the port is a moment at which the port may die.
-#[derive(Debug, Default)]
-pub(super) struct SimulatedClock {
-    now_ns: AtomicU64,
+/// Returns true if an event would wake the port.
+fn has_event(port: &OpenPort) -> bool {
+    let poller = PollFd::new(port.clients.poller(), PollFlags::IN);
+    poll(&mut [poller], Some(&Timespec::default())).expect("the kernel can poll") > 0
 }
 
-impl SimulatedClock {
-    pub(super) fn time(&self) -> Time {
-        Time::from_nanos(self.now_ns.load(Ordering::Relaxed))
-    }
-
-    pub(super) fn advance(&self, time: Duration) {
-        self.now_ns.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
-    }
-}
-
-impl TimeSource for SimulatedClock {
-    fn now(&self) -> Time {
-        death::pass();
-        self.now_ns.fetch_add(TICK_NS, Ordering::Relaxed);
-        self.time()
-    }
-
-    fn blocking_time(&self, time: Option<Duration>) -> Option<Duration> {
-        self.advance(time.expect("a step of the simulation bounds each wait"));
-        Some(Duration::ZERO)
-    }
+/// Returns the index of the slot of a VF.
+fn slot_of_vf(slots: &[OfferedFunction], vf: usize) -> Option<usize> {
+    slots.iter().position(|slot| slot.function.vf().is_some_and(|of| of.index() == vf))
 }
 
 /// Port under simulation.
@@ -84,10 +70,16 @@ pub(super) struct SimulatedHost {
     pub(super) rounds: u64,
     /// Time that the port would sleep; `None` without a deadline.
     sleep: Option<Duration>,
+    /// Time until which the port sleeps unless an event wakes it, `None` in it for no limit; `None` for a port that is awake.
+    asleep_until: Option<Option<Time>>,
     /// Number of processes in a row that have not completed a turn.
     attempts: usize,
     /// True while successors may die before they have completed a turn.
     dies_early: bool,
+    /// Longest time in which a request of a guest was answered, beside hostile guests too, without a death.
+    pub(super) longest_answer: Duration,
+    /// True if a hostile VMM was ever attached.
+    pub(super) has_intruders: bool,
     /// Largest number of pending jobs that one worker has had.
     pub(super) most_jobs: usize,
     _folder: TempDir,
@@ -131,8 +123,11 @@ impl SimulatedHost {
             is_keeper_broken: false,
             rounds: 0,
             sleep: None,
+            asleep_until: None,
             attempts: 0,
             dies_early: true,
+            longest_answer: Duration::ZERO,
+            has_intruders: false,
             most_jobs: 0,
             _folder: folder,
         };
@@ -161,7 +156,7 @@ impl SimulatedHost {
         self.settings = self.file.clone().restore().expect("a successor reads the state file");
         loop {
             self.attempts += 1;
-            self.sleep = Some(Duration::ZERO);
+            (self.sleep, self.asleep_until) = (Some(Duration::ZERO), None);
             death::set(None);
             if self.dies_early && self.attempts <= EARLY_DEATHS && self.random.u32(0..6) == 0 {
                 let moments = self.random.usize(0..OPENING_MOMENTS);
@@ -219,20 +214,22 @@ impl SimulatedHost {
             }
             self.workers.run_next(busy[self.random.usize(0..busy.len())]);
         }
-        self.rounds += 1;
         let most = if self.workers.busy().is_empty() { most } else { most.min(JOB) };
-        let timeout = self.sleep.map_or(most, |sleep| sleep.min(most));
+        if self.sleeps_on(most) {
+            return;
+        }
+        self.rounds += 1;
         let mut port = self.port.take().expect("a port runs between two steps");
-        let (inbox, clock) = (&self.inbox, &*self.clock);
-        let turn = catch_unwind(AssertUnwindSafe(|| port.turn(inbox, Some(timeout), clock)));
+        let turn = catch_unwind(AssertUnwindSafe(|| self.turn(&mut port, most)));
         self.port = Some(port);
         self.most_jobs = self.most_jobs.max(self.workers.backlog());
         match turn {
-            Ok(PortTurn::Continues(sleep)) => {
+            Ok(None) => {}
+            Ok(Some(PortTurn::Continues(sleep))) => {
                 self.sleep = sleep;
                 self.attempts = 0;
             }
-            Ok(PortTurn::Ended(PortThreadOutcome::HandedOver)) => {
+            Ok(Some(PortTurn::Ended(PortThreadOutcome::HandedOver))) => {
                 self.workers.kill();
                 drop(self.port.take());
                 if self.is_keeper_broken {
@@ -240,10 +237,46 @@ impl SimulatedHost {
                 }
                 self.start();
             }
-            Ok(PortTurn::Ended(outcome)) => panic!("the port has ended: {outcome:?}"),
+            Ok(Some(PortTurn::Ended(outcome))) => panic!("the port has ended: {outcome:?}"),
             Err(reason) if reason.is::<ProcessDeath>() => self.kill(),
             Err(defect) => resume_unwind(defect),
         }
+    }
+
+    /// Runs one turn of the port, which waits for at most `most`. Returns `None` if the port has fallen asleep for longer: it wakes
+    /// by an event or by its deadline, and not because the simulation goes on.
+    fn turn(&mut self, port: &mut OpenPort, most: Duration) -> Option<PortTurn> {
+        let (inbox, clock) = (&self.inbox, &*self.clock);
+        let timeout = self.sleep.map_or(most, |sleep| sleep.min(most));
+        let sleeps_longer = self.sleep.is_none_or(|sleep| sleep > timeout);
+        let polls = port.clients.must_poll_pages(&port.engine);
+        if timeout.is_zero() || !sleeps_longer || polls || has_event(port) {
+            return Some(port.turn(inbox, Some(timeout), clock));
+        }
+        let began = clock.time();
+        port.wait(inbox, Some(timeout), clock).expect("the port can wait");
+        if clock.time() < began + timeout {
+            // A ring has work.
+            return Some(port.turn(inbox, Some(Duration::ZERO), clock));
+        }
+        self.asleep_until = Some(self.sleep.map(|sleep| began + sleep));
+        None
+    }
+
+    /// Lets a port that is asleep sleep for `most` longer. Returns false if it is awake, if an event or its deadline wakes it, or
+    /// if it sleeps so long that it saves its state.
+    fn sleeps_on(&mut self, most: Duration) -> bool {
+        let Some(until) = self.asleep_until else { return false };
+        let end = self.clock.time() + most;
+        let is_over = until.is_some_and(|until| until <= end);
+        let port = self.port.as_ref().expect("a port runs between two steps");
+        if !(is_over || most > LONG || has_event(port)) {
+            self.clock.advance(most);
+            return true;
+        }
+        let left = until.map(|until| until.since(self.clock.time()));
+        (self.sleep, self.asleep_until) = (left, None);
+        false
     }
 
     /// Lets the port work until only time would give it more to do.
@@ -275,45 +308,12 @@ impl SimulatedHost {
         }
     }
 
-    /// Changes the policy of a VF as `management` does: the port checks the change, the state file keeps it, and then the port
-    /// applies it. A host that dies meanwhile has done a part of this.
-    pub(super) fn set_policy(&mut self, vf: usize, policy: SimulatedPolicy) -> Result<(), String> {
-        let old = self.policies.of(vf);
-        self.policies.begin(vf, policy);
-        let kept = self.change_settings(vf, policy)?;
-        self.policies.end(vf, if kept { policy } else { old });
-        Ok(())
-    }
-
-    /// Changes the settings of a VF. Returns false if the host has died before the state file keeps them: then the old ones are in
-    /// force, and else the new ones, also in a successor.
-    fn change_settings(&mut self, vf: usize, policy: SimulatedPolicy) -> Result<bool, String> {
-        let mut next = self.settings.clone();
-        next.ports[0].vfs[vf].layers.change(policy.settings(), false);
-        next.resolve().unwrap();
-        let port = &next.ports[0];
-        let vfs = port.vfs.iter().map(|vf| VfPolicyUpdate { policy: vf.policy, quarantine: None });
-        let update = PortPolicyUpdate { policy: port.policy, vfs: vfs.collect() };
-        let refused = |why| format!("the port refuses {policy:?} of VF {vf}: {why}");
-        let Some(checked) = self.ask(|answer| PortThreadCommand::Check(update.clone(), answer)) else {
-            return Ok(false);
-        };
-        checked.map_err(refused)?;
-        next.keep(&self.settings).map_err(|error| error.to_string())?;
-        // A port that dies from here on has a successor that reads the new state file.
-        match self.ask(|answer| PortThreadCommand::ApplyPolicies(update, Vec::new(), answer)) {
-            Some(applied) => {
-                self.settings = next;
-                applied.map_err(refused).map(|()| true)
-            }
-            None => Ok(true),
-        }
-    }
-
-    /// Returns the first VF with a message that the port has not handled, or a reply that it has not sent.
-    pub(super) fn first_unanswered(&self) -> Option<usize> {
+    /// Returns the first of these VFs with a message that the port has not handled, or a reply that it has not sent.
+    pub(super) fn first_unanswered(&self, mut vfs: impl Iterator<Item = usize>) -> Option<usize> {
         let port = self.port.as_ref().expect("a port runs between two steps");
         let is_busy = |slot: &OfferedFunction| slot.connection().is_some_and(|client| !client.is_idle());
-        port.clients.slots().iter().position(is_busy)
+        vfs.find(|vf| {
+            slot_of_vf(port.clients.slots(), *vf).is_some_and(|slot| is_busy(&port.clients.slots()[slot]))
+        })
     }
 }

@@ -1,10 +1,12 @@
-//! Hostile guests of a simulation. Such a guest writes to registers, to its rings and buffers, resets its function, and forges
-//! frames, until its VMM ends. The others must not notice: no frame under a foreign name or in a foreign VLAN, no lost frame of
+//! Hostile guests of a simulation. Such a guest writes to registers, to its rings and buffers, asks its PF for what is others', resets
+//! its function, and forges frames, until its VMM ends. The others must not notice: no frame under a foreign name or in a foreign VLAN, no lost frame of
 //! theirs, no request without an answer.
 
 use super::families::configured_mac;
 use super::frames::{self, FrameStamp};
 use super::policies::PolicyModel;
+use super::requests;
+use crate::config::file::CardFamily;
 use i82576::MacAddress;
 
 /// Life in the stamp of a forged frame. No guest may receive one with a foreign name; one with a foreign tag only who may receive
@@ -24,6 +26,13 @@ const WINDOWS: [(u32, u32); 9] = [
     (0x6c00, 0x1800),
 ];
 
+/// Bytes at the begin of a guest's memory that have rings.
+const RINGS: u64 = 32 << 10;
+/// Bytes of a descriptor that begins with the address of its buffer.
+pub(super) const DESCRIPTOR: usize = 16;
+/// Address to which a PCI device of an x86 machine writes interrupts.
+const MSI: u64 = 0xfee0_0000;
+
 /// Number in the stamp of a frame with a foreign tag.
 const TAGGED: u64 = 2;
 
@@ -32,6 +41,7 @@ const TAGGED: u64 = 2;
 pub(super) struct HostileGuest {
     pub(super) index: u16,
     pub(super) guests: u16,
+    pub(super) family: CardFamily,
     /// Number of changes of policies until now.
     pub(super) changes: u32,
 }
@@ -42,22 +52,31 @@ pub(super) struct Misdeeds {
     pub(super) all: u64,
     /// Number of forged frames that the guest's driver has put into a ring.
     pub(super) forged: u64,
+    /// Number of requests to the PF driver, and of messages of a hostile VMM.
+    pub(super) requests: u64,
 }
 
 impl Misdeeds {
     pub(super) fn add(&mut self, other: Self) {
         self.all += other.all;
         self.forged += other.forged;
+        self.requests += other.requests;
     }
 }
 
 /// Misdeed of a hostile guest.
 #[derive(Debug)]
 pub(super) enum Misdeed {
-    /// Write to a register.
-    Register { offset: u32, value: u32 },
+    /// Write values to registers, by their offsets.
+    Registers(Vec<(u32, u32)>),
+    /// Ask the PF driver in the mailbox of an 82576, by such writes.
+    Mailbox(Vec<(u32, u32)>),
+    /// Ask the PF driver by a virtchnl message.
+    Virtchnl { operation: u32, body: Vec<u8> },
     /// Overwrite memory at an offset, for example a ring.
     Memory { offset: u64, bytes: Vec<u8> },
+    /// Copy a descriptor between two offsets, with another address of its buffer.
+    Replay { from: u64, to: u64, address: u64 },
     /// Send a frame with a foreign source address or VLAN.
     Forge(Vec<u8>),
     /// Reset the function.
@@ -67,20 +86,37 @@ pub(super) enum Misdeed {
 impl Misdeed {
     /// Draws a misdeed of a guest with `memory` bytes at the address `base`.
     pub(super) fn draw(random: &mut fastrand::Rng, guest: HostileGuest, (base, memory): (u64, u64)) -> Self {
-        match random.u32(0..20) {
+        // Rings are at the begin of the memory.
+        let place = |random: &mut fastrand::Rng, bytes: usize| {
+            let end = [memory, RINGS][random.usize(0..2)];
+            random.u64(0..end - bytes as u64) & !7
+        };
+        match random.u32(0..26) {
             0 => Self::Reset,
             1..6 => Self::Forge(guest.forge(random)),
-            6..13 => {
+            6..12 => {
                 let (begin, length) = WINDOWS[random.usize(0..WINDOWS.len())];
                 let offset = begin + random.u32(0..length / 4) * 4;
-                Self::Register { offset, value: value(random, base, memory) as u32 }
+                Self::Registers(vec![(offset, value(random, base, memory) as u32)])
+            }
+            12..17 if guest.family == CardFamily::I82576 => Self::Mailbox(requests::mailbox(random, guest)),
+            12..17 if guest.family == CardFamily::Avf => {
+                let (operation, body) = requests::virtchnl(random, guest);
+                Self::Virtchnl { operation, body }
+            }
+            12..20 => {
+                let from = random.u64(0..RINGS / DESCRIPTOR as u64) * DESCRIPTOR as u64;
+                let foreign = [0, base + memory, base.wrapping_sub(4096), MSI, value(random, base, memory)];
+                Self::Replay {
+                    from,
+                    to: place(random, DESCRIPTOR),
+                    address: foreign[random.usize(0..foreign.len())],
+                }
             }
             _ => {
                 let bytes = (0..random.usize(1..5)).flat_map(|_| value(random, base, memory).to_le_bytes());
                 let bytes: Vec<u8> = bytes.collect();
-                // Rings are at the begin of the memory.
-                let end = [memory, 32 << 10][random.usize(0..2)] - bytes.len() as u64;
-                Self::Memory { offset: random.u64(0..end) & !7, bytes }
+                Self::Memory { offset: place(random, bytes.len()), bytes }
             }
         }
     }

@@ -7,6 +7,7 @@ use super::function::LONGEST;
 use super::oracles;
 use super::policies::SimulatedPolicy;
 use super::world::{SimulatedWorld, SimulationSummary};
+use crate::store::faulty_disk::DiskFault;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -31,10 +32,14 @@ pub(super) enum SimulatedAction {
     /// All guests send, or all send to one that does not receive meanwhile. Checks of a host at rest come before and after. The
     /// host may die in the middle, a number of moments later.
     Burst { slow: Option<usize>, rounds: usize, death: Option<usize> },
-    /// The administrator changes the policy of a guest's VF.
-    SetPolicy { guest: usize, policy: SimulatedPolicy },
+    /// The administrator changes the policy of a guest's VF. The disk of the state file may fail meanwhile.
+    SetPolicy { guest: usize, policy: SimulatedPolicy, disk: Option<DiskFault> },
     /// A guest does misdeeds until its VMM ends.
     Misbehave { guest: usize, misdeeds: usize },
+    /// The VMM of a guest maps its memory a second time for the device, or ends that.
+    Remap { guest: usize },
+    /// A hostile VMM takes the place of a guest, and sends messages.
+    Intrude { guest: usize, messages: usize },
     /// Only the turns of the step.
     Nothing,
 }
@@ -71,12 +76,26 @@ impl SimulatedStep {
                 rounds: random.usize(0..60),
                 death: (random.u32(0..3) == 0).then(|| random.usize(0..60)),
             },
-            68..72 => SimulatedAction::SetPolicy { guest, policy: SimulatedPolicy::draw(random) },
+            68..72 => SimulatedAction::SetPolicy {
+                guest,
+                policy: SimulatedPolicy::draw(random),
+                disk: draw_disk_fault(random),
+            },
             72..75 => SimulatedAction::Misbehave { guest, misdeeds: random.usize(1..40) },
+            77..79 => SimulatedAction::Remap { guest },
+            75..77 => SimulatedAction::Intrude { guest, messages: random.usize(1..60) },
             _ => SimulatedAction::Nothing,
         };
         Self { action, turns: random.usize(0..6), seed: random.u64(..) }
     }
+}
+
+/// Draws a failure of the disk, or none. A change has eight steps, and two more if it fails.
+fn draw_disk_fault(random: &mut fastrand::Rng) -> Option<DiskFault> {
+    let step = random.usize(0..10);
+    let faults =
+        [DiskFault::Full(step), DiskFault::Broken(step), DiskFault::Death(step), DiskFault::PowerLoss(step)];
+    random.bool().then(|| faults[random.usize(0..4)])
 }
 
 /// Life of a host with its guests.
@@ -135,7 +154,7 @@ impl fmt::Display for SimulatedLife {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "    use SimulatedAction::*;\n    use SimulatedFamily::*;\n    check_life(THIS_TEST, vec!{:?}, &[",
+            "    use SimulatedAction::*;\n    use SimulatedFamily::*;\n    use DiskFault::*;\n    check_life(THIS_TEST, vec!{:?}, &[",
             self.families
         )?;
         for SimulatedStep { action, turns, seed } in &self.steps {

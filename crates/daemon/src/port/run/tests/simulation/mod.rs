@@ -6,8 +6,8 @@
 //! |---|---|
 //! | `life` | steps of a life as data: drawn from a seed, shrunk, printed as a test |
 //! | `world` | what happens in a life, and its checks |
-//! | `hostile` | misdeeds of hostile guests |
-//! | `host` | the port, its vault and its successors |
+//! | `hostile`, `requests`, `intruder` | misdeeds of hostile guests, their requests to the PF, and hostile VMMs |
+//! | `host`, `clock` | the port, its vault and its successors, and the time |
 //! | `guest` | a guest, which checks what it receives |
 //! | `families`, `function`, `vf`, `virtio` | a guest's function of each family, with its driver |
 //! | `thread` | waits of a driver, in which the host works |
@@ -15,16 +15,19 @@
 //! | `oracles` | checks of a host at rest |
 //! | `policies` | policies that an administrator sets, and the frames that may pass |
 
+mod clock;
 mod families;
 mod frames;
 mod function;
 mod guest;
 mod host;
 mod hostile;
+mod intruder;
 mod life;
 mod oracles;
 mod policies;
 mod recorded;
+mod requests;
 mod thread;
 mod vf;
 mod virtio;

@@ -38,8 +38,16 @@ impl DriverThread for SimulatedThread {
     }
 
     fn wait_for_event(&mut self, poller: &mut Poller, _: Duration) -> io::Result<bool> {
+        let (began, undisturbed) = {
+            let host = self.0.borrow();
+            (host.clock.time(), host.deaths)
+        };
         for _ in 0..ANSWER_STEPS {
             if poller.wait(Some(Duration::ZERO))?.next().is_some() {
+                let mut host = self.0.borrow_mut();
+                if host.deaths == undisturbed {
+                    host.longest_answer = host.longest_answer.max(host.clock.time().since(began));
+                }
                 return Ok(true);
             }
             self.0.borrow_mut().step(STEP);

@@ -1,8 +1,11 @@
 //! VF of the 82576 or of an AVF as a guest's function: our VF driver on the vfio-user client.
 
 use super::function::{AnnouncedEvents, GuestPlace, LONGEST, SimulatedFunction, WatchedLink};
-use super::hostile::{HostileGuest, Misdeed, Misdeeds};
+use super::hostile::{DESCRIPTOR, HostileGuest, Misdeed, Misdeeds};
 use super::thread::SimulatedThread;
+use avf::admin::{self, AdminQueueDescriptor, flag};
+use avf::bits::aqlen;
+use avf::register as r;
 use driver::any_vf::{AnyVfConfig, AnyVfLinkStatus};
 use driver::vf::{TxOffload, VfInterruptCause};
 use driver::{AnyVf, DmaHal, Hal};
@@ -12,11 +15,16 @@ use vfio_client::{VfioUserHal, VfioUserHalError};
 /// Bytes of a guest's memory.
 const MEMORY: u64 = 2 << 20;
 
+/// Second device address of a guest's memory.
+const SECOND: u64 = 1 << 40;
+
 /// VF with its driver.
 #[derive(Debug)]
 pub(super) struct SimulatedVf {
     hal: VfioUserHal<SimulatedThread>,
     vf: AnyVf,
+    /// True if the memory is mapped at the second address too.
+    is_mapped_twice: bool,
 }
 
 impl SimulatedVf {
@@ -39,7 +47,39 @@ impl SimulatedVf {
         };
         // An error is the work of a reset, which the watchdog repeats.
         let _ = vf.start(&mut hal);
-        Ok(Some(Self { hal, vf }))
+        Ok(Some(Self { hal, vf, is_mapped_twice: false }))
+    }
+}
+
+/// Work of a hostile guest past its driver.
+impl SimulatedVf {
+    fn write_all(&mut self, writes: &[(u32, u32)]) {
+        writes.iter().for_each(|(offset, value)| self.hal.write(*offset, *value));
+    }
+
+    /// Puts a virtchnl message into the mailbox ring of an AVF. Returns false if the ring is off, or outside of the memory.
+    fn send_message(&mut self, operation: u32, body: &[u8]) -> bool {
+        let (base, hal) = (self.hal.memory().base(), &mut self.hal);
+        let ring = u64::from(hal.read(r::VF_ATQBAH)) << 32 | u64::from(hal.read(r::VF_ATQBAL));
+        let (size, tail) = (hal.read(r::VF_ATQLEN) & aqlen::LENGTH, hal.read(r::VF_ATQT));
+        let at = ring.wrapping_add(u64::from(tail) * admin::SIZE as u64);
+        let is_inside = (base..base + MEMORY - admin::SIZE as u64).contains(&at);
+        if size == 0 || !is_inside {
+            return false;
+        }
+        let address = base + MEMORY - admin::MAX_BODY as u64;
+        hal.dma_write(address, body);
+        let descriptor = AdminQueueDescriptor {
+            flags: flag::BUF | flag::RD | if body.len() > admin::LARGE { flag::LB } else { 0 },
+            opcode: admin::opcode::SEND_TO_PF,
+            length: body.len() as u16,
+            cookie_high: operation,
+            address,
+            ..AdminQueueDescriptor::default()
+        };
+        hal.dma_write(at, &descriptor.emit());
+        hal.write(r::VF_ATQT, (tail + 1) % size);
+        true
     }
 }
 
@@ -57,13 +97,19 @@ impl SimulatedFunction for SimulatedVf {
     }
 
     fn send(&mut self, frame: &[u8]) -> bool {
-        let Self { hal, vf } = self;
+        let Self { hal, vf, .. } = self;
         if !vf.has_room(hal, 4) {
             return false;
         }
         let sent = vf.transmit(hal, frame, &TxOffload::default()).is_ok();
         vf.flush(hal);
         sent
+    }
+
+    fn remap(&mut self) -> Result<(), String> {
+        let remapped = if self.is_mapped_twice { self.hal.unmap(SECOND) } else { self.hal.map_again(SECOND) };
+        self.is_mapped_twice = !self.is_mapped_twice;
+        remapped.map_err(|error| format!("cannot map memory: {error}"))
     }
 
     fn take_interrupts(&mut self) -> AnnouncedEvents {
@@ -83,7 +129,7 @@ impl SimulatedFunction for SimulatedVf {
     }
 
     fn receive(&mut self, _: bool) -> Result<Vec<Vec<u8>>, String> {
-        let Self { hal, vf } = self;
+        let Self { hal, vf, .. } = self;
         let mut frames = Vec::new();
         let mut buffer = [0; LONGEST + 4];
         while vf.receive_burst(hal, 16, |mut frame| {
@@ -97,7 +143,7 @@ impl SimulatedFunction for SimulatedVf {
     }
 
     fn watch(&mut self) -> Result<WatchedLink, String> {
-        let Self { hal, vf } = self;
+        let Self { hal, vf, .. } = self;
         let mut link = vf.watchdog(hal);
         let mut was_reset = false;
         if link == AnyVfLinkStatus::ResetNeeded {
@@ -122,7 +168,20 @@ impl SimulatedFunction for SimulatedVf {
         for _ in 0..misdeeds {
             done.all += 1;
             match Misdeed::draw(random, guest, (base, MEMORY)) {
-                Misdeed::Register { offset, value } => self.hal.write(offset, value),
+                Misdeed::Registers(writes) => self.write_all(&writes),
+                Misdeed::Mailbox(writes) => {
+                    self.write_all(&writes);
+                    done.requests += 1;
+                }
+                Misdeed::Virtchnl { operation, body } => {
+                    done.requests += u64::from(self.send_message(operation, &body));
+                }
+                Misdeed::Replay { from, to, address } => {
+                    let mut descriptor = [0; DESCRIPTOR];
+                    self.hal.dma_read(base + from, &mut descriptor);
+                    descriptor[..8].copy_from_slice(&address.to_le_bytes());
+                    self.hal.dma_write(base + to, &descriptor);
+                }
                 Misdeed::Memory { offset, bytes } => self.hal.dma_write(base + offset, &bytes),
                 Misdeed::Forge(frame) => done.forged += u64::from(self.send(&frame)),
                 // A card that a hostile guest has broken may refuse.

@@ -2,7 +2,7 @@
 //! host, and continues its rings.
 
 use super::function::{AnnouncedEvents, GuestPlace, LONGEST, SimulatedFunction, WatchedLink};
-use super::hostile::{HostileGuest, Misdeed, Misdeeds};
+use super::hostile::{DESCRIPTOR, HostileGuest, Misdeed, Misdeeds};
 use super::thread::SimulatedThread;
 use i82576::MacAddress;
 use std::fmt;
@@ -64,6 +64,10 @@ impl SimulatedFunction for SimulatedVirtio {
         sent
     }
 
+    fn unsent(&mut self) -> usize {
+        self.net.unsent().into()
+    }
+
     fn take_interrupts(&mut self) -> AnnouncedEvents {
         // The driver takes its interrupts when it receives: without one it has no frames.
         AnnouncedEvents { frames: true, watchdog: false }
@@ -121,10 +125,18 @@ impl SimulatedFunction for SimulatedVirtio {
                 }
                 Misdeed::Forge(frame) => {
                     let sent = u64::from(self.send(&frame));
-                    done.add(Misdeeds { all: sent, forged: sent });
+                    done.add(Misdeeds { all: sent, forged: sent, requests: 0 });
                 }
-                // A virtio device has its registers in the VMM.
-                Misdeed::Register { .. } | Misdeed::Reset => {}
+                Misdeed::Replay { from, to, address } => {
+                    let mut descriptor = [0; DESCRIPTOR];
+                    self.read_memory(from as usize, &mut descriptor);
+                    descriptor[..8].copy_from_slice(&address.to_le_bytes());
+                    done.all += 1;
+                    self.net.memory().write(to, &descriptor).expect("the offset is inside");
+                    self.net.flush();
+                }
+                // A virtio device has its registers in the VMM, and no PF.
+                Misdeed::Registers(_) | Misdeed::Mailbox(_) | Misdeed::Virtchnl { .. } | Misdeed::Reset => {}
             }
         }
         done

@@ -4,13 +4,14 @@ use super::families::SimulatedFamily;
 use super::frames::SHORTEST;
 use super::function::LONGEST;
 use super::guest::SimulatedGuest;
-use super::host::SimulatedHost;
+use super::host::{PolicyChange, SimulatedHost};
 use super::hostile::Misdeeds;
 use super::life::{SimulatedAction, SimulatedLife, SimulatedStep};
 use super::oracles::{self, FrameAccount};
 use super::policies::SimulatedPolicy;
 use crate::config::file::CardFamily;
 use crate::control::status::PortStatus;
+use crate::store::faulty_disk::DiskFault;
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
@@ -20,6 +21,8 @@ use std::time::Duration;
 const RECOVERY_ROUNDS: usize = 20_000;
 /// Rounds of a rest within which guests receive every frame that waits in the card.
 const REST_ROUNDS: usize = 1_000;
+/// Looks at its link within which a guest sees what the administrator has set.
+const LINK_LOOKS: usize = 5;
 /// Time after which each guest has noticed every reset of its VF: more than two periods of a watchdog.
 const SETTLING: Duration = Duration::from_secs(5);
 /// Longest wait of a turn.
@@ -41,6 +44,9 @@ pub(super) struct SimulationSummary {
     /// Number of frames that the port has lost and counted.
     lost: u64,
     misdeeds: Misdeeds,
+    /// Number of changes of policies that a failing disk or a death has refused, and of power failures in a change.
+    refused: u64,
+    power_losses: u64,
     time: Duration,
 }
 
@@ -54,16 +60,24 @@ impl SimulationSummary {
         self.accounts += one.accounts;
         self.lost += one.lost;
         self.misdeeds.add(one.misdeeds);
+        self.refused += one.refused;
+        self.power_losses += one.power_losses;
         self.time += one.time;
     }
 }
 
 impl fmt::Display for SimulationSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rounds, deaths, hand_overs, frames, repeated, accounts, lost, misdeeds, time } = self;
-        write!(f, "{} seconds, {rounds} rounds, {deaths} deaths, {hand_overs} hand-overs, ", time.as_secs())?;
+        let Self { rounds, deaths, hand_overs, frames, repeated, accounts, lost, .. } = self;
+        write!(
+            f,
+            "{} seconds, {rounds} rounds, {deaths} deaths, {hand_overs} hand-overs, ",
+            self.time.as_secs()
+        )?;
         write!(f, "{frames} frames, {repeated} repeated, {lost} counted losses, {accounts} accounts, ")?;
-        write!(f, "{} misdeeds, {} of them forged frames", misdeeds.all, misdeeds.forged)
+        let Misdeeds { all, forged, requests } = self.misdeeds;
+        write!(f, "{all} misdeeds, {forged} of them forged frames, {requests} hostile requests, ")?;
+        write!(f, "{} refused changes, {} power failures", self.refused, self.power_losses)
     }
 }
 
@@ -79,6 +93,10 @@ pub(super) struct SimulatedWorld {
     /// Number of frames that are lost and counted.
     lost: u64,
     misdeeds: Misdeeds,
+    /// Number of changes of policies that a failing disk or a death has refused.
+    refused: u64,
+    /// Number of power failures of the machine.
+    power_losses: u64,
     /// Number of deaths and changes of policies whose resets all guests have noticed.
     noticed: u64,
     /// Descriptors of the process before the host was opened.
@@ -100,6 +118,8 @@ impl SimulatedWorld {
             accounts: 0,
             lost: 0,
             misdeeds: Misdeeds::default(),
+            refused: 0,
+            power_losses: 0,
             noticed: 0,
             descriptors,
         }
@@ -121,6 +141,8 @@ impl SimulatedWorld {
             accounts: world.accounts,
             lost: world.lost,
             misdeeds: world.misdeeds,
+            refused: world.refused,
+            power_losses: world.power_losses,
             time: host.clock.time().since(begin),
         })
     }
@@ -139,9 +161,14 @@ impl SimulatedWorld {
             SimulatedAction::Burst { slow, rounds, death } => {
                 self.burst((slow, rounds, death), step.seed)?;
             }
-            SimulatedAction::SetPolicy { guest, policy } => self.set_policy(guest, policy)?,
+            SimulatedAction::SetPolicy { guest, policy, disk } => self.set_policy(guest, policy, disk)?,
             SimulatedAction::Misbehave { guest, misdeeds } => {
                 let done = self.guests[guest].misbehave(step.seed, misdeeds);
+                self.misdeeds.add(done);
+            }
+            SimulatedAction::Remap { guest } => self.guests[guest].remap()?,
+            SimulatedAction::Intrude { guest, messages } => {
+                let done = self.guests[guest].intrude(step.seed, messages);
                 self.misdeeds.add(done);
             }
             SimulatedAction::Nothing => {}
@@ -157,15 +184,33 @@ impl SimulatedWorld {
         let guest = &mut self.guests[guest];
         if guest.is_hostile() {
             guest.vanish();
+            // A new VMM needs longer to boot than the port to disconnect the old one.
+            self.host.borrow_mut().rest()?;
         }
         if guest.is_attached() { Ok(()) } else { guest.attach() }
     }
 
     /// Sets the policy of a guest's VF. A virtio VF with a disabled link has no client, and its guest waits for its VMM: that is
     /// left out.
-    fn set_policy(&mut self, guest: usize, mut policy: SimulatedPolicy) -> Result<(), String> {
+    fn set_policy(
+        &mut self,
+        guest: usize,
+        mut policy: SimulatedPolicy,
+        disk: Option<DiskFault>,
+    ) -> Result<(), String> {
         policy.is_disabled &= self.guests[guest].family() != CardFamily::Virtio;
-        self.host.borrow_mut().set_policy(guest, policy)
+        let outcome = self.host.borrow_mut().set_policy(guest, policy, disk)?;
+        match outcome {
+            PolicyChange::Acknowledged => {}
+            PolicyChange::Refused => self.refused += 1,
+            PolicyChange::Interrupted { power_lost: false } => {}
+            // The VMMs end with the machine.
+            PolicyChange::PowerLost | PolicyChange::Interrupted { power_lost: true } => {
+                self.power_losses += 1;
+                self.guests.iter_mut().for_each(SimulatedGuest::vanish);
+            }
+        }
+        Ok(())
     }
 
     /// Sends many frames between two rests: of all pairs, or to one guest that does not receive meanwhile.
@@ -200,6 +245,7 @@ impl SimulatedWorld {
             self.rest()?;
             status = self.host.borrow_mut().status();
         }
+        self.await_links()?;
         let account = FrameAccount::read(&self.guests, self.disturbances(), &status);
         if let Some(earlier) = &self.account
             && let Some(lost) = account.check(earlier)?
@@ -219,7 +265,21 @@ impl SimulatedWorld {
         self.check_holdings(&status)
     }
 
-    fn check_holdings(&self, status: &PortStatus) -> Result<(), String> {
+    /// Lets guests look at their links, as timers of their drivers do, until each sees the one that the administrator has set.
+    fn await_links(&mut self) -> Result<(), String> {
+        for _ in 0..LINK_LOOKS {
+            let wrong = self.guests.iter_mut().filter(|guest| guest.sees_wrong_link());
+            let looks = wrong.map(SimulatedGuest::watch).collect::<Result<Vec<()>, _>>()?;
+            if looks.is_empty() {
+                break;
+            }
+            self.rest()?;
+        }
+        Ok(())
+    }
+
+    fn check_holdings(&mut self, status: &PortStatus) -> Result<(), String> {
+        self.guests.iter_mut().try_for_each(SimulatedGuest::check_sent)?;
         let host = self.host.borrow();
         oracles::check_policies(&host.policies, status)?;
         oracles::check_holdings(&host, &self.guests, self.descriptors)?;
@@ -241,7 +301,8 @@ impl SimulatedWorld {
                 received |= guest.take_all_frames()?;
             }
             if !received {
-                return Ok(());
+                // A guest that has found nothing may still have rung, to enable its interrupt again.
+                return self.host.borrow_mut().rest();
             }
         }
         Err(format!("frames arrive without an end within {REST_ROUNDS} rounds"))
@@ -270,7 +331,7 @@ impl SimulatedWorld {
         self.host.borrow_mut().spare();
         self.guests.iter_mut().filter(|guest| guest.is_hostile()).for_each(SimulatedGuest::vanish);
         for guest in 0..self.guests.len() {
-            self.host.borrow_mut().set_policy(guest, SimulatedPolicy::default())?;
+            self.host.borrow_mut().set_policy(guest, SimulatedPolicy::default(), None)?;
         }
         for guest in 0..self.guests.len() {
             for _ in 0..10 {

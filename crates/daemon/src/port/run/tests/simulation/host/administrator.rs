@@ -1,0 +1,102 @@
+//! Administrator of a simulated host, who changes policies of VFs. The disk of the state file may fail meanwhile, and the machine may
+//! lose its power.
+
+use super::super::policies::SimulatedPolicy;
+use super::SimulatedHost;
+use crate::port::command::PortThreadCommand;
+use crate::port::policy_update::{PortPolicyUpdate, VfPolicyUpdate};
+use crate::store::faulty_disk::{self, DiskDeath, DiskFault};
+use crate::vault::FileDescriptorStore;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// Outcome of a change of a policy, as the administrator sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum PolicyChange {
+    /// The change is in force, also after a death from here on.
+    Acknowledged,
+    /// Nothing has changed.
+    Refused,
+    /// The change is in force, and then the machine has lost its power.
+    PowerLost,
+    /// The host has died while it kept the change, perhaps with its machine.
+    Interrupted { power_lost: bool },
+}
+
+impl SimulatedHost {
+    /// Changes the policy of a VF as `management` does: the port checks the change, the state file keeps it, and then the port
+    /// applies it. A host that dies meanwhile has done a part of this. The disk of the state file may fail.
+    pub(in super::super) fn set_policy(
+        &mut self,
+        vf: usize,
+        policy: SimulatedPolicy,
+        disk: Option<DiskFault>,
+    ) -> Result<PolicyChange, String> {
+        let old = self.policies.of(vf);
+        self.policies.begin(vf, policy);
+        let change = self.change_settings(vf, policy, disk)?;
+        let is_in_force = match change {
+            PolicyChange::Acknowledged | PolicyChange::PowerLost => true,
+            PolicyChange::Refused => false,
+            // The change is the administrator's to repeat: both are right.
+            PolicyChange::Interrupted { .. } => policy.is_in(&self.status().vfs[vf].settings),
+        };
+        self.policies.end(vf, if is_in_force { policy } else { old });
+        Ok(change)
+    }
+
+    /// Changes the settings of a VF.
+    fn change_settings(
+        &mut self,
+        vf: usize,
+        policy: SimulatedPolicy,
+        disk: Option<DiskFault>,
+    ) -> Result<PolicyChange, String> {
+        let mut next = self.settings.clone();
+        next.ports[0].vfs[vf].layers.change(policy.settings(), false);
+        next.resolve().unwrap();
+        let port = &next.ports[0];
+        let vfs = port.vfs.iter().map(|vf| VfPolicyUpdate { policy: vf.policy, quarantine: None });
+        let update = PortPolicyUpdate { policy: port.policy, vfs: vfs.collect() };
+        let refused = |why| format!("the port refuses {policy:?} of VF {vf}: {why}");
+        let Some(checked) = self.ask(|answer| PortThreadCommand::Check(update.clone(), answer)) else {
+            // The host has died before the state file keeps the change: the old settings are in force.
+            return Ok(PolicyChange::Refused);
+        };
+        checked.map_err(refused)?;
+        faulty_disk::set(disk);
+        let kept = catch_unwind(AssertUnwindSafe(|| next.keep(&self.settings)));
+        let power_lost = matches!(disk, Some(DiskFault::PowerLoss(_)));
+        match kept {
+            Ok(Ok(())) if power_lost => {
+                self.die_with(power_lost);
+                return Ok(PolicyChange::PowerLost);
+            }
+            Ok(Ok(())) => faulty_disk::set(None),
+            Ok(Err(_)) if disk.is_some() => return Ok(PolicyChange::Refused),
+            Ok(Err(error)) => return Err(error.to_string()),
+            Err(reason) if reason.is::<DiskDeath>() => {
+                self.die_with(power_lost);
+                return Ok(PolicyChange::Interrupted { power_lost });
+            }
+            Err(defect) => resume_unwind(defect),
+        }
+        // A port that dies from here on has a successor that reads the new state file.
+        if let Some(applied) = self.ask(|answer| PortThreadCommand::ApplyPolicies(update, Vec::new(), answer))
+        {
+            self.settings = next;
+            applied.map_err(refused)?;
+        }
+        Ok(PolicyChange::Acknowledged)
+    }
+
+    /// Ends the process, and the machine with it if `power_lost`: then no descriptor is left, and the disk may lose what was not
+    /// synced. Starts the successor.
+    fn die_with(&mut self, power_lost: bool) {
+        self.clear_process();
+        if power_lost {
+            faulty_disk::lose_power(&mut self.random);
+            self.vault = FileDescriptorStore::default();
+        }
+        self.start();
+    }
+}

@@ -1,0 +1,76 @@
+//! Requests of hostile guests to the PF driver: valid in form, with the addresses, VLANs and lengths of others. A guest without trust
+//! gets nothing by them that its policy does not grant: no address of another, no VLAN, no frame between two others.
+
+use super::families::configured_mac;
+use super::hostile::HostileGuest;
+use avf::virtchnl::VirtchnlOpcode;
+use i82576::bits::v2p;
+use i82576::mailbox::{INFO_SHIFT, WORDS, id};
+use i82576::register::vf as r;
+
+/// Operations of an AVF that state names on the wire.
+const NAMING: [VirtchnlOpcode; 5] = [
+    VirtchnlOpcode::AddEthAddr,
+    VirtchnlOpcode::DelEthAddr,
+    VirtchnlOpcode::AddVlan,
+    VirtchnlOpcode::DelVlan,
+    VirtchnlOpcode::ConfigPromiscuousMode,
+];
+
+/// Draws a VLAN: one that the administrator uses, or any.
+fn vlan(random: &mut fastrand::Rng) -> u16 {
+    [0, 7, 8, random.u16(..)][random.usize(0..4)]
+}
+
+/// Draws an address: that of any guest, a group's, or any.
+fn address(random: &mut fastrand::Rng, guest: HostileGuest) -> [u8; 6] {
+    let any: [u8; 6] = std::array::from_fn(|_| random.u8(..));
+    [configured_mac(random.u16(0..guest.guests).into()).0, [0x33, 0x33, any[2], 0, 0, 1], [0xff; 6], any]
+        [random.usize(0..4)]
+}
+
+/// Draws a request in the mailbox of an 82576's VF, as writes to its registers: it takes the buffer, fills it, and asks.
+pub(super) fn mailbox(random: &mut fastrand::Rng, guest: HostileGuest) -> Vec<(u32, u32)> {
+    let ids = [id::VF_RESET, id::SET_MAC_ADDR, id::SET_MULTICAST, id::SET_VLAN, id::SET_LPE, id::SET_PROMISC];
+    let kind = ids[random.usize(0..ids.len())];
+    let mut words = [0u32; WORDS];
+    words[0] = kind | random.u32(0..32) << INFO_SHIFT;
+    let mac = address(random, guest);
+    let first = u32::from_le_bytes([mac[0], mac[1], mac[2], mac[3]]);
+    match kind {
+        id::SET_VLAN => words[1] = vlan(random).into(),
+        id::SET_LPE => words[1] = [60, 1_518, 9_728, random.u32(..)][random.usize(0..4)],
+        id::SET_MULTICAST => words[1..].fill_with(|| random.u32(..)),
+        _ => (words[1], words[2]) = (first, u16::from_le_bytes([mac[4], mac[5]]).into()),
+    }
+    let buffer = (r::VMBMEM..).step_by(4).zip(words);
+    [(r::V2PMAILBOX, v2p::VFU)].into_iter().chain(buffer).chain([(r::V2PMAILBOX, v2p::REQ)]).collect()
+}
+
+/// Draws a virtchnl message of an AVF: its operation, and its body.
+pub(super) fn virtchnl(random: &mut fastrand::Rng, guest: HostileGuest) -> (u32, Vec<u8>) {
+    if random.u32(0..3) == 0 {
+        let operation = VirtchnlOpcode::ALL[random.usize(0..VirtchnlOpcode::ALL.len())];
+        let body = (0..random.usize(0..80)).map(|_| random.u8(..) & [0, 1, 3, 0xff][random.usize(0..4)]);
+        return (operation as u32, body.collect());
+    }
+    let operation = NAMING[random.usize(0..NAMING.len())];
+    let count = random.u16(1..40);
+    // The PF driver numbers the VSIs of its VFs from 1.
+    let vsi = [guest.index, random.u16(0..guest.guests)][random.usize(0..2)] + 1;
+    let mut body = vsi.to_le_bytes().to_vec();
+    match operation {
+        VirtchnlOpcode::ConfigPromiscuousMode => body.extend(random.u16(0..4).to_le_bytes()),
+        VirtchnlOpcode::AddVlan | VirtchnlOpcode::DelVlan => {
+            body.extend(count.to_le_bytes());
+            body.extend((0..count).flat_map(|_| vlan(random).to_le_bytes()));
+        }
+        _ => {
+            body.extend(count.to_le_bytes());
+            body.extend(
+                (0..count).flat_map(|_| [&address(random, guest)[..], &[random.u8(0..3), 0]].concat()),
+            );
+        }
+    }
+    (operation as u32, body)
+}
