@@ -38,7 +38,7 @@ pub(crate) fn run(options: &SimulateArgs) -> Result<ExitCode> {
         return mutants::run(&root, (options.seed, end), only);
     }
     let SimulationReport { figures, faults } =
-        seeds::run_seeds(&seeds::build(&root, &["--release"])?, (options.seed, end), false)?;
+        seeds::run_seeds(&seeds::build(&root, &["--release"])?, (options.seed, end), None)?;
     let figures: Vec<_> = figures.iter().map(|(name, value)| format!("{value} {name}")).collect();
     println!("{}; {} failures", figures.join(", "), faults.len());
     if faults.is_empty() {

@@ -1,58 +1,60 @@
-//! `cargo xtask simulate --mutants`: seeds a fault in a copy of the sources, and simulates until a seed fails; for each fault of
-//! the table. The score is the part of the faults that the simulation finds.
+//! `cargo xtask simulate --mutants`: seeds the faults of the table in a copy of the sources, and simulates with one of them at a time
+//! until a seed fails. The score is the part of the faults that the simulation finds. One program has all faults, since a build
+//! takes longer than most searches.
 
-use super::faults::{FAULTS, FOLDER, SeededFault};
-use super::seeds::{SimulationReport, build, run_seeds};
-use anyhow::{Context, Result};
+use super::faults::{CHOSEN, FAULTS, FOLDER};
+use super::seeds::{build, run_seeds};
+use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode};
+use std::time::Instant;
 
 /// Folder of the copy, in which builds of later runs continue.
 const COPY: &str = "target/mutants";
+/// Seeds that must succeed in the copy without a fault.
+const CONTROLS: u64 = 20;
+/// Function of the copy that tells whether the environment chooses a fault. It is added to each crate with a fault.
+const SWITCH: &str = "
+/// Returns true if the environment chooses the seeded fault of this number.
+#[allow(warnings, clippy::all)]
+pub(crate) fn is_chosen(number: usize) -> bool {
+    extern crate std;
+    static NUMBER: std::sync::OnceLock<Option<usize>> = std::sync::OnceLock::new();
+    let chosen = || std::env::var(\"SOFTIOV_FAULT\").ok()?.parse().ok();
+    *NUMBER.get_or_init(chosen) == Some(number)
+}
+";
 
 /// Runs seeds with each fault of the table whose name contains `only`, and prints which faults are found.
 ///
 /// # Errors
-/// If the sources cannot be copied, or the simulation does not build without a fault.
+/// If the sources cannot be copied, the simulation does not build, or a seed fails without a fault.
 pub(super) fn run(root: &Path, (first, end): (u64, u64), only: &str) -> Result<ExitCode> {
     let copy = root.join(COPY);
     copy_sources(root, &copy)?;
-    let (mut found, mut missed) = (0, Vec::new());
-    for fault in FAULTS.iter().filter(|fault| fault.name.contains(only)) {
-        let path = copy.join(FOLDER).join(fault.file);
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        fs::write(&path, text.replacen(fault.old, fault.new, 1))?;
-        let outcome = simulate(&copy, first, end);
-        fs::write(&path, text)?;
+    let program = build(&copy, &["--config", "profile.dev.package.daemon.opt-level=0"])?;
+    let controls = run_seeds(&program, (first, end.min(first + CONTROLS)), Some(None))?;
+    ensure!(controls.faults.is_empty(), "a seed fails without a fault: {}", controls.faults.join(", "));
+    let (mut found, mut all) = (0, 0);
+    for (number, fault) in FAULTS.iter().enumerate().filter(|(_, fault)| fault.name.contains(only)) {
+        let began = Instant::now();
+        let outcome = run_seeds(&program, (first, end), Some(Some(number)));
+        let seconds = began.elapsed().as_secs();
+        all += 1;
         match outcome.with_context(|| format!("with the fault: {}", fault.name))?.faults.first() {
             Some(seed) => {
                 found += 1;
-                println!("found      {}: {seed}", fault.name);
+                println!("found      {seconds:>4} s  {}: {seed}", fault.name);
             }
-            None => {
-                missed.push(fault);
-                println!("not found  {}, in {} seeds", fault.name, end - first);
-            }
+            None => println!("not found  {seconds:>4} s  {}, in {} seeds", fault.name, end - first),
         }
     }
-    print_score(found, &missed);
-    Ok(if missed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn print_score(found: usize, missed: &[&SeededFault]) {
-    let all = found + missed.len();
     println!("{found} of {all} faults found, {} %", 100 * found / all.max(1));
+    Ok(if found == all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Builds the simulation in the copy, and runs seeds until one fails.
-fn simulate(copy: &Path, first: u64, end: u64) -> Result<SimulationReport> {
-    // Without optimization of the package that changes, a fault builds in half a minute.
-    let program = build(copy, &["--config", "profile.dev.package.daemon.opt-level=0"])?;
-    run_seeds(&program, (first, end), true)
-}
-
-/// Copies the files that git tracks. A file that is as it was keeps its time, so that a build continues the last one.
+/// Copies the files that git tracks, with all faults. A file that is as it was keeps its time, so that a build continues the last one.
 fn copy_sources(root: &Path, copy: &Path) -> Result<()> {
     let listing = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output()?;
     let names = String::from_utf8(listing.stdout).context("a file's name is not UTF-8")?;
@@ -60,6 +62,7 @@ fn copy_sources(root: &Path, copy: &Path) -> Result<()> {
         let (from, to) = (root.join(name), copy.join(name));
         // A file that was removed and not committed is still listed.
         let Ok(bytes) = fs::read(&from) else { continue };
+        let bytes = with_faults(name, bytes)?;
         if fs::read(&to).is_ok_and(|old| old == bytes) {
             continue;
         }
@@ -67,4 +70,27 @@ fn copy_sources(root: &Path, copy: &Path) -> Result<()> {
         fs::write(&to, bytes).with_context(|| format!("cannot write {}", to.display()))?;
     }
     Ok(())
+}
+
+/// Returns a file of this name in the repository with the faults that belong into it.
+fn with_faults(name: &str, bytes: Vec<u8>) -> Result<Vec<u8>> {
+    let Some(path) = name.strip_prefix(FOLDER).and_then(|path| path.strip_prefix('/')) else {
+        return Ok(bytes);
+    };
+    let crate_of = |path: &str| path.split('/').next().map(str::to_owned);
+    let needs_switch =
+        path.ends_with("/src/lib.rs") && FAULTS.iter().any(|fault| crate_of(fault.file) == crate_of(path));
+    let of_file = FAULTS.iter().enumerate().filter(|(_, fault)| fault.file == path);
+    if !needs_switch && of_file.clone().next().is_none() {
+        return Ok(bytes);
+    }
+    let mut text = String::from_utf8(bytes).with_context(|| format!("{name} is not UTF-8"))?;
+    for (number, fault) in of_file {
+        text =
+            text.replacen(fault.old, &fault.new.replace(CHOSEN, &format!("crate::is_chosen({number})")), 1);
+    }
+    if needs_switch {
+        text += SWITCH;
+    }
+    Ok(text.into_bytes())
 }

@@ -41,13 +41,15 @@ impl SimulationReport {
     }
 }
 
-/// Runs the seeds from the first to before `end`, in as many processes at once as there are processors. With `until_fault`, begins
-/// no further process after a seed has failed; otherwise prints what is found.
+/// Runs the seeds from the first to before `end`, in as many processes at once as there are processors, and prints what is found.
+/// In a program with seeded faults, `fault` chooses one or none: prints nothing then, and begins no further process after a seed
+/// has failed.
 pub(super) fn run_seeds(
     program: &TestProgram,
     (first, end): (u64, u64),
-    until_fault: bool,
+    fault: Option<Option<usize>>,
 ) -> Result<SimulationReport> {
+    let until_fault = fault.is_some();
     let seeds = if until_fault { SEEDS_UNTIL_FAULT } else { SEEDS_OF_PROCESS };
     let waiting = Mutex::new((first..end).step_by(seeds as usize));
     let report = Mutex::new(SimulationReport::default());
@@ -56,7 +58,7 @@ pub(super) fn run_seeds(
             // The lock is free again before the process runs.
             let next = waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next();
             let Some(first) = next else { return Ok(()) };
-            let output = simulate(program, (first, seeds.min(end - first)), !until_fault)?;
+            let output = simulate(program, (first, seeds.min(end - first)), fault)?;
             let mut report = report.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             report.add(&output);
             if until_fault && !report.faults.is_empty() {
@@ -91,13 +93,20 @@ pub(super) fn build(root: &Path, arguments: &[&str]) -> Result<TestProgram> {
     programs.into_iter().next().context("cargo has built no test program of the package daemon")
 }
 
-/// Runs seeds in one process, and returns its output. A process that ends without figures is a fault of its seeds. With `shrinks`,
-/// it shrinks lives that fail.
-fn simulate(program: &TestProgram, (first, count): (u64, u64), shrinks: bool) -> Result<String> {
+/// Runs seeds in one process, and returns its output. A process that ends without figures is a fault of its seeds. Shrinks lives
+/// that fail, unless a seeded fault may be the reason.
+fn simulate(
+    program: &TestProgram,
+    (first, count): (u64, u64),
+    fault: Option<Option<usize>>,
+) -> Result<String> {
     let mut command = Command::new(&program.path);
     command.args(["--exact", TEST, "--nocapture"]).current_dir(&program.folder);
     command.env("SOFTIOV_SEED", first.to_string()).env("SOFTIOV_SEEDS", count.to_string());
-    command.env("SOFTIOV_SHRINK", u8::from(shrinks).to_string());
+    command.env("SOFTIOV_SHRINK", u8::from(fault.is_none()).to_string());
+    if let Some(number) = fault.flatten() {
+        command.env("SOFTIOV_FAULT", number.to_string());
+    }
     let output = command.output().with_context(|| format!("cannot run {}", program.path.display()))?;
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     ensure!(text.contains("running 1 test"), "the simulation is no longer the test {TEST}");
