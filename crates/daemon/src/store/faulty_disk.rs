@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub(crate) enum DiskFault {
     /// No file is created, and nothing is written any more (ENOSPC).
     Full(usize),
-    /// Nothing reaches the disk any more (EIO).
+    /// Writes and syncs fail (EIO).
     Broken(usize),
     /// The process dies.
     Death(usize),

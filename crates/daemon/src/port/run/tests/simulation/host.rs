@@ -244,7 +244,7 @@ impl SimulatedHost {
     }
 
     /// Runs one turn of the port, which waits for at most `most`. Returns `None` if the port has fallen asleep for longer: it wakes
-    /// by an event or by its deadline, and not because the simulation goes on.
+    /// by an event or by its deadline, and not because the simulation continues.
     fn turn(&mut self, port: &mut OpenPort, most: Duration) -> Option<PortTurn> {
         let (inbox, clock) = (&self.inbox, &*self.clock);
         let timeout = self.sleep.map_or(most, |sleep| sleep.min(most));

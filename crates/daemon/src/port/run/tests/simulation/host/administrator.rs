@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 pub(in super::super) enum PolicyChange {
     /// The change is in force, also after a death from here on.
     Acknowledged,
-    /// Nothing has changed.
+    /// The settings are as they were.
     Refused,
     /// The change is in force, and then the machine has lost its power.
     PowerLost,
