@@ -26,6 +26,7 @@ mod http;
 mod ip;
 mod keeper;
 mod kept;
+mod lab_guide;
 mod operations;
 mod output;
 #[path = "../process/page.rs"]
