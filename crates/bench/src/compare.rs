@@ -50,8 +50,8 @@ pub fn measure(
     report: &mut BenchmarkReport,
 ) -> Result<()> {
     let model = LabModel::of(options)?;
-    report.stated_rates = comparison::stated(model.listing());
-    report.stated_workers = workers::stated(model.listing());
+    report.stated_rates = comparison::stated(model.listing())?;
+    report.stated_workers = workers::stated(model.listing())?;
     report.rows.extend(modelled(options, &model)?);
     report.rows.extend(modelled_workers(options, &model, &report.stated_workers)?);
     for &ports in &options.ports {
@@ -124,7 +124,7 @@ fn one_way(
 fn modelled(options: &BenchmarkOptions, model: &LabModel) -> Result<Vec<BenchmarkRow>> {
     let mut rows = Vec::new();
     for (experiment, name) in ["fig12", "fig13"].into_iter().zip(MODELLED) {
-        let points = model.listing().points(experiment);
+        let points = model.listing().points(experiment)?;
         for size in points.iter().filter_map(|point| point.get(MESSAGE_BYTES)?.as_u64()) {
             if !options.messages.iter().any(|&wanted| u64::from(wanted) == size) {
                 continue;
@@ -152,7 +152,9 @@ fn modelled_workers(
     }
     wanted.extend(stated.iter().map(|(workers, _)| workers.clone()));
     let mut rows = Vec::new();
-    for (tasklets, dispatcher) in model.listing().points(workers::EXPERIMENT).iter().filter_map(of_four) {
+    for (tasklets, dispatcher) in
+        model.listing().points(workers::EXPERIMENT)?.iter().filter_map(four_guest_point)
+    {
         let workers = workers::of_point(tasklets, dispatcher);
         if !wanted.contains(&workers) {
             continue;
@@ -174,7 +176,7 @@ fn modelled_workers(
 }
 
 /// Returns the tasklets and the dispatcher of a modelled point with a guest for each of the paper's wires.
-fn of_four(point: &ModelPoint) -> Option<(u8, &str)> {
+fn four_guest_point(point: &ModelPoint) -> Option<(u8, &str)> {
     let tasklets = u8::try_from(point.get("tasklets")?.as_u64()?).ok()?;
     (point.get("guests")?.as_u64()? == workers::GUESTS).then_some(())?;
     Some((tasklets, point.get("dispatcher")?.as_str()?))

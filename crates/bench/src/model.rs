@@ -1,5 +1,5 @@
 //! Asks the measured program for the lab's model: `softiov lab list --json` has the points of experiments and the values that
-//! papers state, and `softiov lab run --json` runs a point. The benchmark so needs nothing of the lab to be built.
+//! papers state, and `softiov lab run --json` runs a point. The benchmark does not build the lab.
 
 use crate::options::BenchmarkOptions;
 use anyhow::{Context, Result, ensure};
@@ -60,24 +60,42 @@ struct ModelRow {
 }
 
 impl LabListing {
-    /// Returns the points of an experiment; none without the experiment.
-    pub(crate) fn points(&self, experiment: &str) -> &[ModelPoint] {
-        self.experiment(experiment).map_or(&[], |found| &found.points)
+    /// Returns the points of an experiment.
+    ///
+    /// # Errors
+    /// The lab has no such experiment.
+    pub(crate) fn points(&self, experiment: &str) -> Result<&[ModelPoint]> {
+        Ok(&self.experiment(experiment)?.points)
     }
 
-    /// Returns the values that papers state for an experiment; none without the experiment.
-    pub(crate) fn stated(&self, experiment: &str) -> &[StatedValue] {
-        self.experiment(experiment).map_or(&[], |found| &found.stated)
+    /// Returns the values that papers state for an experiment.
+    ///
+    /// # Errors
+    /// The lab has no such experiment.
+    pub(crate) fn stated(&self, experiment: &str) -> Result<&[StatedValue]> {
+        Ok(&self.experiment(experiment)?.stated)
     }
 
     /// Returns the default of a setting that is a number.
-    pub(crate) fn number(&self, setting: &str) -> Option<f64> {
-        self.settings.iter().find(|found| found.name == setting)?.default.as_f64()
+    ///
+    /// # Errors
+    /// The lab has no such setting, or its default is no number.
+    pub(crate) fn numeric_default(&self, setting: &str) -> Result<f64> {
+        let found = self.settings.iter().find(|found| found.name == setting);
+        found.and_then(|found| found.default.as_f64()).with_context(|| other_version("setting", setting))
     }
 
-    fn experiment(&self, name: &str) -> Option<&ListedExperiment> {
-        self.experiments.iter().find(|found| found.name == name)
+    fn experiment(&self, name: &str) -> Result<&ListedExperiment> {
+        self.experiments
+            .iter()
+            .find(|found| found.name == name)
+            .with_context(|| other_version("experiment", name))
     }
+}
+
+/// Returns the error text for a name that the program's lab does not have.
+fn other_version(what: &str, name: &str) -> String {
+    format!("the program's lab has no {what} {name}; measure a program of this version")
 }
 
 impl LabModel {
@@ -118,15 +136,14 @@ impl LabModel {
 
     /// Runs the program with `words`, and reads the JSON that it prints.
     fn json<T: DeserializeOwned>(&self, words: &[&str]) -> Result<T> {
-        let what = || format!("cannot read what `{} {}` prints", self.program.display(), words.join(" "));
-        let output = Command::new(&self.program).args(words).output().with_context(what)?;
-        ensure!(
-            output.status.success(),
-            "`{} {}` failed: {}",
-            self.program.display(),
-            words.join(" "),
-            String::from_utf8_lossy(&output.stderr).trim_end()
-        );
-        serde_json::from_slice(&output.stdout).with_context(what)
+        let command = format!("{} {}", self.program.display(), words.join(" "));
+        let output = Command::new(&self.program).args(words).output();
+        let output = output
+            .with_context(|| format!("cannot run `{command}`: build it, or name another by --softiov"))?;
+        let error = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "`{command}` failed with {}: {}", output.status, error.trim_end());
+        serde_json::from_slice(&output.stdout).with_context(|| {
+            format!("`{command}` prints no JSON of this version; measure a program of this version")
+        })
     }
 }

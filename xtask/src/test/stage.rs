@@ -27,6 +27,9 @@ const FUZZ_TARGETS: &str = "test --quiet --locked --manifest-path fuzz/Cargo.tom
 /// Arguments of cargo that check the bounds of `cargo xtask prove`, a workspace of their own.
 const PROOFS: &str = "check --quiet --locked --manifest-path proofs/Cargo.toml --target-dir target/proofs";
 
+/// Arguments of cargo for the models of shared atomics, which loom runs in every order of their threads.
+const MODELS: &str = "test --quiet --release --locked --manifest-path proofs/Cargo.toml --package softiov-interleavings --lib --target-dir target/proofs";
+
 /// Settings of glibc's allocator, in bytes: blocks below 32 MiB, the most that it allows, come from its heaps, which it
 /// keeps. Most tests create a card or a guest's memory for each case; by default each free returns the pages, and the
 /// kernel has to clear them again for the next case.
@@ -179,6 +182,7 @@ impl TestStage {
                 cargo(context, &format!("test --workspace --no-run {UNRUN_TOO}")),
                 cargo(context, &format!("{FUZZ_TARGETS} --no-run")),
                 cargo(context, PROOFS),
+                cargo(context, &format!("{MODELS} --no-run")),
             ]),
             Self::Test => test_all(context),
             Self::KubernetesUnit => kubernetes::run(&context.root),
@@ -275,7 +279,9 @@ fn test_all(context: &TestWorkspace) -> Result<TestTally> {
     let tests = test(all.envs(MALLOC), OutputVisibility::FailedTests)?;
     let mut replays = cargo(context, &format!("{FUZZ_TARGETS} --no-fail-fast -- --show-output"));
     let replays = test(replays.envs(MALLOC), OutputVisibility::FailedTests)?;
-    Ok(tests.and(replays).and(explore::worker::repeat(&context.root)?))
+    let mut models = cargo(context, &format!("{MODELS} -- --show-output"));
+    let models = test(&mut models, OutputVisibility::FailedTests)?;
+    Ok(tests.and(replays).and(models).and(explore::worker::repeat(&context.root)?))
 }
 
 fn tidy() -> Result<TestTally> {

@@ -99,22 +99,31 @@ pub(crate) const ENUMERATIONS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Models of shared words that loom runs in every order: path of the test in `proofs/interleavings`, its control that must
+/// Models of shared atomics that loom runs in every order: path of the test in `proofs/interleavings`, its controls that must
 /// be refuted, and the promise with the number of threads.
-pub(crate) const INTERLEAVINGS: &[(&str, &str, &str)] = &[
+pub(crate) const INTERLEAVINGS: &[(&str, &[&str], &str)] = &[
     (
         "bell::sleeping_receiver_is_woken_for_each_of_two_frames",
-        "bell::control_bell_without_fences",
+        &["bell::control_bell_without_fences"],
         "Two threads, two frames: a receiver that sleeps is woken for each frame.",
     ),
     (
+        "bell::sleeping_receiver_is_woken_by_either_of_two_senders",
+        &["bell::control_bell_without_fences"],
+        "Three threads, two frames, at most two preemptions: a receiver that sleeps is woken by each of two senders.",
+    ),
+    (
         "sigbus::sigbus_handler_finds_its_mapping_beside_a_replaced_one",
-        "sigbus::control_table_without_generations",
+        &[
+            "sigbus::control_table_without_generations",
+            "sigbus::control_starts_with_relaxed_stores",
+            "sigbus::control_lengths_with_relaxed_stores",
+        ],
         "Two threads, two entries: a handler finds the mapping of its fault while another entry's mapping is replaced.",
     ),
     (
         "sigbus::sigbus_handlers_of_two_threads_find_their_own_mappings",
-        "sigbus::control_table_without_exclusive_entries",
+        &["sigbus::control_table_without_exclusive_entries"],
         "Two threads, two entries: each thread registers a mapping, finds it in its fault, and releases it.",
     ),
 ];
@@ -192,6 +201,16 @@ pub(crate) fn rows(sources: &[RustSource]) -> Vec<BoundRow> {
     compiled.chain(enumerated).chain(interleaved).collect()
 }
 
+/// Returns the controls of the models that are not in the list, so that none is left without a run.
+fn unlisted_controls<'a>(sources: &'a [RustSource], listed: &[&str]) -> Vec<&'a str> {
+    let models = sources.iter().filter(|source| source.path.starts_with(INTERLEAVED));
+    let names = models.flat_map(|source| source.text.lines()).filter_map(|line| {
+        let name = line.strip_prefix("fn ")?.split('(').next()?;
+        name.starts_with(CONTROL).then_some(name)
+    });
+    names.filter(|name| !listed.contains(name)).collect()
+}
+
 /// Compares the page with the list, and checks that each test of the list exists.
 pub(super) fn check(tracked: &[TrackedFile], sources: &[RustSource]) -> Vec<TidyFinding> {
     let page = tracked.iter().find(|file| file.path.ends_with(PAGE)).map_or("", |file| &file.text);
@@ -209,14 +228,23 @@ fn compare(page: &str, sources: &[RustSource]) -> Vec<TidyFinding> {
         missing.map(|row| finding(format!("the page has no row {row}"), remedy)).collect();
     findings.extend(left_over.map(|row| finding(format!("the list has no row {row}"), remedy)));
     let in_crates = ENUMERATIONS.iter().map(|(package, test, _)| (format!("crates/{package}"), *test));
-    let models = INTERLEAVINGS.iter().flat_map(|(test, control, _)| [*test, *control]);
-    for (package, test) in in_crates.chain(models.map(|test| (INTERLEAVED.to_owned(), test))) {
+    let models = || {
+        INTERLEAVINGS
+            .iter()
+            .flat_map(|(test, controls, _)| [*test].into_iter().chain(controls.iter().copied()))
+    };
+    for (package, test) in in_crates.chain(models().map(|test| (INTERLEAVED.to_owned(), test))) {
         let opening = format!("fn {}(", test.rsplit("::").next().unwrap_or(test));
         let exists =
             sources.iter().any(|source| source.path.starts_with(&package) && source.text.contains(&opening));
         if !exists {
             findings.push(finding(format!("{package} has no test {test}"), "correct the list of tests"));
         }
+    }
+    let listed: Vec<_> = models().filter_map(|test| test.rsplit("::").next()).collect();
+    for control in unlisted_controls(sources, &listed) {
+        findings
+            .push(finding(format!("{INTERLEAVED} has a control {control} of no model"), "list the control"));
     }
     for bound in compiled(sources).iter().filter(|bound| bound.numbers.len() > MOST_NUMBERS) {
         let what = format!("bound {} has more than {MOST_NUMBERS} numbers", bound.name);

@@ -1,6 +1,7 @@
 //! Names of the rows that compare the card's families, and the rates that the paper states.
 
 use crate::model::{LabListing, StatedValue};
+use anyhow::Result;
 
 /// Prefix of the names of the comparison's rows.
 pub const BENCH: &str = "messages, ";
@@ -27,14 +28,17 @@ pub(crate) struct StatedRate {
 }
 
 /// Returns the rates that the paper states for its figures 12, 14 and 16, from the lab's listing.
-pub(crate) fn stated(lab: &LabListing) -> Vec<StatedRate> {
+///
+/// # Errors
+/// The lab is of another version.
+pub(crate) fn stated(lab: &LabListing) -> Result<Vec<StatedRate>> {
     // The lab has the rate of figure 12 as a setting of its card.
-    let between =
-        lab.number("loopback_mbps").map(|mbps| StatedRate { set_up: 0, guests: 2, gbps: mbps / 1e3 });
-    let from_wires = ["fig14", "fig16"].into_iter().enumerate().flat_map(|(set_up, experiment)| {
-        lab.stated(experiment).iter().filter_map(move |value| from_wires(set_up, value))
-    });
-    between.into_iter().chain(from_wires).collect()
+    let between = lab.numeric_default("loopback_mbps")? / 1e3;
+    let mut rates = vec![StatedRate { set_up: 0, guests: 2, gbps: between }];
+    for (set_up, experiment) in ["fig14", "fig16"].into_iter().enumerate() {
+        rates.extend(lab.stated(experiment)?.iter().filter_map(|value| from_wires(set_up, value)));
+    }
+    Ok(rates)
 }
 
 /// Returns the rate of guests that receive from wires: over VFs (figure 14), or over the split driver (figure 16).

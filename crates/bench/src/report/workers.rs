@@ -6,6 +6,7 @@ use super::rows::{BenchmarkReport, BenchmarkRow};
 use crate::contender::ContenderKind;
 use crate::model::LabListing;
 use crate::variation::WorkerSettings;
+use anyhow::Result;
 use figure::{Chart, ChartSeries, PublishedValueMarker};
 use std::collections::BTreeSet;
 
@@ -30,12 +31,15 @@ pub fn of_point(tasklets: u8, dispatcher: &str) -> WorkerSettings {
 }
 
 /// Returns the rates that the paper states, in Gb/s, from the lab's listing.
-pub(crate) fn stated(lab: &LabListing) -> Vec<(WorkerSettings, f64)> {
-    let rate = lab.stated(EXPERIMENT).iter().filter_map(|value| {
+///
+/// # Errors
+/// The lab is of another version.
+pub(crate) fn stated(lab: &LabListing) -> Result<Vec<(WorkerSettings, f64)>> {
+    let rate = lab.stated(EXPERIMENT)?.iter().filter_map(|value| {
         let tasklets = value.point.get("tasklets")?.parse().ok()?;
         Some((of_point(tasklets, value.point.get("dispatcher")?), value.value))
     });
-    rate.collect()
+    Ok(rate.collect())
 }
 
 /// Returns the stated rates with several workers, each divided by the stated rate with one, to hundredths.

@@ -8,6 +8,8 @@ use std::time::Duration;
 /// Duration of an iperf3 stream: without end, because checks end their streams, and because the clock of an emulated guest may
 /// jump by an hour when the machine below is moved.
 const ENDLESS: u32 = 0;
+/// Longest silence that iperf3 accepts, in milliseconds of the guest's clock: its largest value, a day.
+const IDLE_MS: u32 = 86_400_000;
 /// Highest rate of an iperf3 stream, so that the stream leaves processor time to the measurement.
 const RATE: &str = "40M";
 /// Interval between two readings of a TCP stream in seconds: iperf3's shortest.
@@ -34,7 +36,7 @@ impl<'a> IperfStream<'a> {
     /// namespace of the guest.
     pub(crate) fn open_in(guest: &'a ScenarioGuest, runner: &str, from: &str) -> Result<Self> {
         let file = format!("/run/stream-{from}");
-        let options = format!("-R -t {ENDLESS} -b {RATE} -i {INTERVAL} --forceflush");
+        let options = format!("-R -t {ENDLESS} --rcv-timeout {IDLE_MS} -b {RATE} -i {INTERVAL} --forceflush");
         let script = format!("rm -f {file}; exec {runner} iperf3 -c {from} {options} > {file} 2>&1");
         // A server accepts one client at a time and needs a moment between two.
         eventually(|| {

@@ -1,6 +1,6 @@
-//! Bell of a ring of frames: a receiver that sleeps, and a sender.
+//! Bell of a ring of frames: a receiver that sleeps, and one or two senders.
 
-/// Defines the model of a sender and a receiver that share the bell's flag of the module.
+/// Defines the model of senders and a receiver that share the bell's flag of the module.
 macro_rules! bell_model {
     () => {
         use loom::sync::atomic::AtomicUsize;
@@ -35,27 +35,29 @@ macro_rules! bell_model {
             }
         }
 
-        /// Sends frames one by one to a receiver that sleeps while it has none. loom ends with an error if the receiver
-        /// sleeps for ever.
-        pub(super) fn send_frames(frames: usize) {
+        /// Sends frames one by one from each of several threads to a receiver that sleeps while it has none. loom ends with
+        /// an error if the receiver sleeps for ever.
+        pub(super) fn send_frames(senders: usize, frames: usize) {
             let ring =
                 BelledRing { sent: AtomicUsize::new(0), wanted: WakeWanted::new(), waker: Notify::new() };
             let ring = Arc::new(ring);
-            let sender = ring.clone();
-            let sender = loom::thread::spawn(move || {
-                for frame in 1..=frames {
-                    sender.sent.store(frame, atomic::Ordering::Release);
-                    announce(&*sender);
-                }
-            });
+            let start = |sender: Arc<BelledRing>| {
+                loom::thread::spawn(move || {
+                    for _ in 0..frames {
+                        sender.sent.fetch_add(1, atomic::Ordering::Release);
+                        announce(&*sender);
+                    }
+                })
+            };
+            let threads: Vec<_> = (0..senders).map(|_| start(ring.clone())).collect();
             let mut taken = 0;
-            while taken < frames {
+            while taken < senders * frames {
                 if may_sleep(&(&*ring, taken)) {
                     ring.waker.wait();
                 }
                 taken = ring.sent.load(atomic::Ordering::Acquire);
             }
-            sender.join().unwrap();
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
         }
     };
 }
@@ -65,11 +67,19 @@ mod unfenced;
 
 #[test]
 fn sleeping_receiver_is_woken_for_each_of_two_frames() {
-    loom::model(|| product::send_frames(2));
+    loom::model(|| product::send_frames(1, 2));
+}
+
+/// Runs the orders with at most two preemptions: all orders of three threads take more than ten minutes.
+#[test]
+fn sleeping_receiver_is_woken_by_either_of_two_senders() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| product::send_frames(2, 1));
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
 fn control_bell_without_fences() {
-    loom::model(|| unfenced::send_frames(1));
+    loom::model(|| unfenced::send_frames(1, 1));
 }
