@@ -1,7 +1,7 @@
 //! Zhang et al., multi-core netback: netback-multicore, netback-latency, netback-thresholds, netfront-lro.
 //! Machine, split driver and kernels are those of Dong et al.; the cost table (two Xeon 5405) and the
 //! placement differ. Calibrated on one stated value: 2.3 Gb/s of the stock driver (cost of a packet in the
-//! back end). The cost fitted to Dong et al.'s 3.6 Gb/s would give 2.58 Gb/s here. All other values are
+//! back end). The cost fitted to Dong et al.'s 3.6 Gb/s would give 2.95 Gb/s here. All other values are
 //! predictions.
 //!
 //! Choices the paper leaves open: guests are paravirtualized; clients send datagrams, as in the source of the
