@@ -21,7 +21,7 @@ pub trait GuardedPlane {
     /// of them together.
     fn divide_storms(&mut self, on: bool);
 
-    /// Shares the addresses of the ports with other planes on the same wire or uplink, or with none: a guarded port gets no address
+    /// Shares the addresses of the ports with other planes on the same wire, or with none: a guarded port gets no address
     /// that a port of another plane holds.
     fn share_names(&mut self, names: Option<Arc<dyn SharedNames>>);
 

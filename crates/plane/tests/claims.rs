@@ -9,6 +9,7 @@ use plane::{
     DeliveryError, DeliveryFlags, ForwardingPlane, FrameOrigin, FrameSink, PortCounters, PortIndex, PortSet,
     UnpluggedWire,
 };
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use units::{MacAddress, Time};
 
@@ -123,23 +124,37 @@ fn granted_address_of_a_station_is_the_port_s() {
     assert_eq!(refused(&plane, 1), 0);
 }
 
-/// Names of two planes on one link, of which this is one.
+/// Addresses of two planes on one link.
+#[derive(Debug, Default)]
+struct TestLink {
+    held: [Mutex<Vec<MacAddress>>; 2],
+    claims: AtomicU64,
+    releases: AtomicU64,
+}
+
+/// Addresses of a link, as one of its planes sees them.
 #[derive(Debug)]
-struct TestNames(usize, Arc<[Mutex<Vec<MacAddress>>; 2]>);
+struct TestNames(usize, Arc<TestLink>);
 
 impl SharedNames for TestNames {
     fn claim(&self, address: MacAddress) -> bool {
-        !self.1[1 - self.0].lock().unwrap().contains(&address)
+        self.1.claims.fetch_add(1, Ordering::Relaxed);
+        !self.1.held[1 - self.0].lock().unwrap().contains(&address)
+    }
+
+    fn releases(&self) -> u64 {
+        self.1.releases.load(Ordering::Relaxed)
     }
 
     fn hold(&self, addresses: &[MacAddress]) {
-        *self.1[self.0].lock().unwrap() = addresses.to_vec();
+        *self.1.held[self.0].lock().unwrap() = addresses.to_vec();
+        self.1.releases.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 #[test]
 fn address_held_by_a_port_of_another_plane_is_refused() {
-    let link = Arc::new([Mutex::default(), Mutex::default()]);
+    let link = Arc::new(TestLink::default());
     let plane = |n| {
         let mut plane = guarded();
         plane.share_names(Some(Arc::new(TestNames(n, Arc::clone(&link)))));
@@ -165,6 +180,37 @@ fn address_held_by_a_port_of_another_plane_is_refused() {
     assert!(has(&b, 1, own));
     a.set_tables(tables(&[(1, own)]));
     assert!(!has(&a, 1, own));
+}
+
+#[test]
+fn assigned_address_is_held_before_its_guest_runs() {
+    let link = Arc::new(TestLink::default());
+    let (mut a, mut b) = (guarded(), guarded());
+    let own = address(0x11);
+    let mut guards: Vec<_> = (0..PORTS as u8).map(guard).collect();
+    guards[1].assigned = Some(own);
+    a.set_guards(&guards, &[HOST], KEY);
+    a.share_names(Some(Arc::new(TestNames(0, Arc::clone(&link)))));
+    b.share_names(Some(Arc::new(TestNames(1, Arc::clone(&link)))));
+    b.set_tables(tables(&[(1, own)]));
+    assert!(!has(&b, 1, own));
+}
+
+#[test]
+fn address_held_elsewhere_is_asked_for_once_until_a_release() {
+    let link = Arc::new(TestLink::default());
+    let (mut a, mut b) = (guarded(), guarded());
+    let own = address(0x11);
+    a.share_names(Some(Arc::new(TestNames(0, Arc::clone(&link)))));
+    b.share_names(Some(Arc::new(TestNames(1, Arc::clone(&link)))));
+    a.set_tables(tables(&[(1, own)]));
+    for _ in 0..100 {
+        assert!(!b.may_learn(port(4), own));
+    }
+    assert_eq!(link.claims.load(Ordering::Relaxed), 2, "one of each plane");
+    a.set_tables(tables(&[]));
+    a.release_claims(port(1));
+    assert!(b.may_learn(port(4), own));
 }
 
 #[test]

@@ -45,8 +45,10 @@ pub struct AddressClaims<const N: usize> {
     /// Addresses of the host, which no checked port may claim.
     reserved: Box<[MacAddress]>,
     stations: UplinkStations,
-    /// Addresses of the other planes on the same wire or uplink, if there may be some.
+    /// Addresses of the other planes on the same wire, if there may be some.
     shared: Option<Arc<dyn SharedNames>>,
+    /// Address that another plane held when a port would have learned it, with the number of releases until then.
+    held_elsewhere: [Option<(MacAddress, u64)>; N],
     /// Time at which the present epoch of the stations began.
     began: Time,
     /// Addresses that the ports have, or had before they lost all of them, such as by a reset.
@@ -67,6 +69,7 @@ impl<const N: usize> AddressClaims<N> {
             reserved: Box::default(),
             stations: UplinkStations::new(),
             shared: None,
+            held_elsewhere: [None; N],
             began: Time::ZERO,
             held: ExactFilter::with_room(0),
             wanted: None,
@@ -100,16 +103,19 @@ impl<const N: usize> AddressClaims<N> {
         self.publish();
     }
 
-    /// Shares the addresses of the ports with other planes on the same wire or uplink, or with none.
+    /// Shares the addresses of the ports with other planes on the same wire, or with none.
     pub(crate) fn share(&mut self, names: Option<Arc<dyn SharedNames>>) {
         self.shared = names;
+        self.held_elsewhere = [None; N];
         self.publish();
     }
 
-    /// Tells the other planes which addresses the host and the ports of this plane hold.
+    /// Tells the other planes which addresses the host and the ports of this plane hold, or get from policy: their guests may
+    /// not run yet.
     fn publish(&self) {
         if let Some(shared) = &self.shared {
-            let held = self.held.entries().map(|(address, _)| address);
+            let held =
+                self.held.entries().map(|(address, _)| address).chain(self.assigned.into_iter().flatten());
             let held = held.filter(|address| address.is_valid_unicast());
             shared.hold(&self.reserved.iter().copied().chain(held).collect::<Vec<_>>());
         }
@@ -177,18 +183,40 @@ impl<const N: usize> AddressClaims<N> {
         self.wanted.take()
     }
 
-    /// Returns `true` if a port may not have an address.
+    /// Returns `true` if a port may not have an address. Otherwise the port's plane has it now, among planes on one wire.
     fn refuses(&self, port: PortIndex, address: MacAddress) -> bool {
+        self.is_checked(port, address) && (self.is_used(address) || self.is_held_elsewhere(address))
+    }
+
+    /// Returns `true` if a port needs a claim to an address.
+    fn is_checked(&self, port: PortIndex, address: MacAddress) -> bool {
         let own = self.assigned[port.index::<N>()] == Some(address) || self.held.is_of(address, port);
         let checked = self.checked.has(port) && address.is_valid_unicast() && !address.is_virtual_router();
-        let is_used = || self.reserved.contains(&address) || self.stations.have(address);
-        let is_elsewhere = || self.shared.as_ref().is_some_and(|shared| !shared.claim(address));
-        checked && !own && (is_used() || is_elsewhere())
+        checked && !own
+    }
+
+    /// Returns `true` if the host or a station beyond the uplink uses an address.
+    fn is_used(&self, address: MacAddress) -> bool {
+        self.reserved.contains(&address) || self.stations.have(address)
+    }
+
+    /// Claims an address among the planes on one wire. Returns `true` if another one holds it.
+    fn is_held_elsewhere(&self, address: MacAddress) -> bool {
+        self.shared.as_ref().is_some_and(|shared| !shared.claim(address))
     }
 
     /// Returns `true` if a port may learn an address. Counts a refusal, once for frames with the same source.
+    ///
+    /// A port without an address asks in each round in which it sends. Until a plane has given addresses up, the answer about the
+    /// same address is known, so that the port does not take the wire's lock each time.
     pub(crate) fn may_learn(&mut self, port: PortIndex, address: MacAddress) -> bool {
-        let refused = self.refuses(port, address);
+        let mut refused = self.is_checked(port, address) && self.is_used(address);
+        if !refused && self.is_checked(port, address) {
+            let asked = self.shared.as_ref().map(|shared| (address, shared.releases()));
+            let before = self.held_elsewhere[port.index::<N>()];
+            refused = before.is_some() && before == asked || self.is_held_elsewhere(address);
+            self.held_elsewhere[port.index::<N>()] = asked.filter(|_| refused);
+        }
         let counts = &mut self.counts[port.index::<N>()];
         if refused && counts.last != Some(address) {
             counts.add(address);

@@ -1,40 +1,27 @@
-//! Ethernet addresses that the VFs of several ports hold on one link: ports at both ends of a wire, or with the same interface.
+//! Ethernet addresses that the VFs of ports at both ends of a wire hold.
 
 use crate::config::uplink::UplinkConfig;
 use i82576::MacAddress;
 use plane::guard::SharedNames;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Links of a host on which ports hold addresses. A link without a port is dropped.
+/// Wires of a host on which ports hold addresses, by the wire's name. A wire without a port is dropped.
 #[derive(Debug, Clone, Default)]
-pub(super) struct LinkNameRegistry(Arc<Mutex<BTreeMap<LinkKey, Weak<Mutex<LinkNames>>>>>);
+pub(super) struct LinkNameRegistry(Arc<Mutex<BTreeMap<String, Weak<LinkNames>>>>);
 
-/// Link that several ports of a host may share.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum LinkKey {
-    Wire(String),
-    Interface(String),
-}
-
-impl LinkKey {
-    /// Returns the link of an uplink. Returns `None` if no other port of the host can be on the link, or the host cannot know.
-    fn of(uplink: &UplinkConfig) -> Option<Self> {
-        match uplink {
-            UplinkConfig::Wire(name) => Some(Self::Wire(name.clone())),
-            UplinkConfig::Interface(name) | UplinkConfig::Xdp(name, _) => Some(Self::Interface(name.clone())),
-            UplinkConfig::None
-            | UplinkConfig::Tap(_)
-            | UplinkConfig::Macvtap(_)
-            | UplinkConfig::Stream(_)
-            | UplinkConfig::Replay(_) => None,
-        }
-    }
+/// Addresses that ports hold on a link.
+#[derive(Debug, Default)]
+struct LinkNames {
+    ports: Mutex<PortAddresses>,
+    /// Number of times that a port has replaced its addresses or has gone.
+    releases: AtomicU64,
 }
 
 /// Addresses that ports hold on a link, by the port's number.
 #[derive(Debug, Default)]
-struct LinkNames {
+struct PortAddresses {
     held: BTreeMap<u64, BTreeSet<MacAddress>>,
     /// Number of ports that the link has had.
     ports: u64,
@@ -43,20 +30,21 @@ struct LinkNames {
 /// Addresses of a link, as one of its ports sees them. The port's own are given up when this is dropped.
 #[derive(Debug)]
 struct PortNames {
-    link: Arc<Mutex<LinkNames>>,
+    link: Arc<LinkNames>,
     port: u64,
 }
 
 impl LinkNameRegistry {
-    /// Adds a port to the link of its uplink. Returns `None` if no other port can be on the link.
+    /// Adds a port to the wire of its uplink. Returns `None` for another uplink: two ports have no interface in common, and the
+    /// host does not know the links behind it.
     pub(super) fn join(&self, uplink: &UplinkConfig) -> Option<Arc<dyn SharedNames>> {
-        let key = LinkKey::of(uplink)?;
+        let UplinkConfig::Wire(wire) = uplink else { return None };
         let mut links = lock(&self.0);
         links.retain(|_, link| link.strong_count() > 0);
-        let link = links.get(&key).and_then(Weak::upgrade).unwrap_or_default();
-        links.insert(key, Arc::downgrade(&link));
+        let link = links.get(wire).and_then(Weak::upgrade).unwrap_or_default();
+        links.insert(wire.clone(), Arc::downgrade(&link));
         let port = {
-            let mut names = lock(&link);
+            let mut names = lock(&link.ports);
             names.ports += 1;
             names.ports
         };
@@ -66,7 +54,7 @@ impl LinkNameRegistry {
 
 impl SharedNames for PortNames {
     fn claim(&self, address: MacAddress) -> bool {
-        let mut names = lock(&self.link);
+        let mut names = lock(&self.link.ports);
         if names.held.iter().any(|(port, held)| *port != self.port && held.contains(&address)) {
             return false;
         }
@@ -74,14 +62,24 @@ impl SharedNames for PortNames {
         true
     }
 
+    fn releases(&self) -> u64 {
+        self.link.releases.load(Ordering::Acquire)
+    }
+
     fn hold(&self, addresses: &[MacAddress]) {
-        lock(&self.link).held.insert(self.port, addresses.iter().copied().collect());
+        // The set is built, and the one before is dropped, without the lock, which ports at the other end wait for.
+        let held = addresses.iter().copied().collect();
+        let before = lock(&self.link.ports).held.insert(self.port, held);
+        self.link.releases.fetch_add(1, Ordering::Release);
+        drop(before);
     }
 }
 
 impl Drop for PortNames {
     fn drop(&mut self) {
-        lock(&self.link).held.remove(&self.port);
+        let before = lock(&self.link.ports).held.remove(&self.port);
+        self.link.releases.fetch_add(1, Ordering::Release);
+        drop(before);
     }
 }
 
@@ -93,7 +91,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::LinkNameRegistry;
-    use crate::config::uplink::{UplinkConfig, XdpMode};
+    use crate::config::uplink::UplinkConfig;
     use i82576::MacAddress;
 
     const A: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
@@ -103,22 +101,18 @@ mod tests {
     fn ports_on_one_link_share_names_and_others_do_not() {
         let registry = LinkNameRegistry::default();
         let join = |uplink: UplinkConfig| registry.join(&uplink);
-        let interface = || UplinkConfig::Interface("eth0".to_owned());
-        let ports = [
-            interface(),
-            UplinkConfig::Xdp("eth0".to_owned(), XdpMode::Native),
-            UplinkConfig::Wire("eth0".to_owned()),
-        ];
-        let [first, second, wire] = ports.map(|uplink| join(uplink).unwrap());
-        assert!(join(UplinkConfig::None).is_none() && join(UplinkConfig::Tap("eth0".to_owned())).is_none());
+        let wire = |name: &str| UplinkConfig::Wire(name.to_owned());
+        let [first, second, other] = ["w0", "w0", "w1"].map(|name| join(wire(name)).unwrap());
+        assert!(join(UplinkConfig::None).is_none() && join(UplinkConfig::Tap("w0".to_owned())).is_none());
         first.hold(&[A]);
-        assert!(first.claim(A) && !second.claim(A) && wire.claim(A));
+        assert!(first.claim(A) && !second.claim(A) && other.claim(A));
         assert!(second.claim(B) && !first.claim(B), "a claim holds the address");
+        let releases = first.releases();
         second.hold(&[]);
-        assert!(first.claim(B));
+        assert!(first.releases() > releases && first.claim(B));
         drop(first);
         assert!(second.claim(A) && second.claim(B), "a port that is gone holds nothing");
         drop(second);
-        assert!(join(interface()).unwrap().claim(A));
+        assert!(join(wire("w0")).unwrap().claim(A));
     }
 }
