@@ -64,7 +64,7 @@ impl<F> BackendSession<F> {
     pub fn save(&self) -> Result<Vec<u8>, SessionSaveError> {
         let state = &self.state;
         let (message, fds) = self.decoder.received();
-        if self.is_unfinished() || !state.events.is_empty() {
+        if !self.is_at_rest() {
             return Err(SessionSaveError::Unfinished);
         }
         if fds > 0 {
@@ -88,6 +88,13 @@ impl<F> BackendSession<F> {
         put(&mut bytes, message.len() as u64);
         bytes.extend_from_slice(message);
         Ok(bytes)
+    }
+
+    /// Returns true if no request is at hand and no event is left: the session can be saved if its front end allows it.
+    /// Otherwise [`step`](Self::step) goes on with the request, or reports the events, at most some for each ring.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        !self.is_unfinished() && self.state.events.is_empty()
     }
 
     /// Creates a session that continues a saved one. Its next events are the accepted features and the live rings.

@@ -21,7 +21,7 @@ use host::socket::StreamSocket;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use vfio_user::wire::pci_irq;
-use vhost_user::backend::{BackendSession, SessionRestoreError, SessionSaveError};
+use vhost_user::backend::{BackendProgress, BackendSession, SessionRestoreError, SessionSaveError};
 use virtio_nic::KnownGuest;
 
 /// Interrupt type under whose vectors the journal has the eventfds by which the guest kicks its rings. The function has no
@@ -102,11 +102,28 @@ impl VhostUserConnection {
         if matches!(self.hand_over, FrontEndHandOver::Inherited(_)) {
             return;
         }
+        self.finish_request(device);
         self.hand_over = FrontEndHandOver::Saved;
         if let Err(error) = self.try_save(device) {
             tracing::info!(function = ?device.function, %error, "a vhost-user client has to connect again after the upgrade");
             self.end_hand_over(device.own);
         }
+    }
+
+    /// Finishes what the last visit has left of a request, or of the start of an inherited connection: a visit ends when the
+    /// function's account is used up. What is left is bounded by the number of rings.
+    fn finish_request(&mut self, device: &mut VfioFunction<'_>) {
+        while !self.waiting && !self.session.is_at_rest() {
+            match self.session.step(&mut self.outbox) {
+                Ok(BackendProgress::Handled) => {}
+                Ok(BackendProgress::Event(event)) => self.apply_charged(event, device),
+                Ok(BackendProgress::Task(task)) => self.begin(task, device),
+                Ok(BackendProgress::Starved | BackendProgress::Blocked | BackendProgress::Waiting)
+                | Err(_) => return,
+            }
+        }
+        // A socket that accepts no reply keeps the connection from being saved.
+        let _ = self.send();
     }
 
     fn try_save(&self, device: &mut VfioFunction<'_>) -> Result<(), FrontEndSaveError> {
