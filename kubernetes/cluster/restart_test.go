@@ -171,7 +171,7 @@ func TestDrainedPortTakesNoNewPods(t *testing.T) {
 		must(t, err)
 	}
 	template(t, c, "drained", "pf0", 1, "")
-	stays := podSpec{name: "stays", node: "node1", image: guestImage, claim: "drained", command: []string{"/guest", "/run/softiov/pf0vf0/vf.sock", "10.20.1.1"}}
+	stays := claimed("stays", "drained", "10.20.1.1")
 	stays.create(t, c)
 	stays.reaches(t, c, "Running")
 	agent("drain")
