@@ -90,8 +90,8 @@ impl<F> BackendSession<F> {
         Ok(bytes)
     }
 
-    /// Returns true if no request is at hand and no event is left: the session can be saved if its front end allows it.
-    /// Otherwise [`step`](Self::step) goes on with the request, or reports the events, at most some for each ring.
+    /// Returns true if the session has no unfinished request and no event, so that it may be saved. Otherwise
+    /// [`step`](Self::step) continues the request, or returns the events, whose number is bounded by that of the rings.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         !self.is_unfinished() && self.state.events.is_empty()
