@@ -67,6 +67,7 @@ mod product;
 mod relaxed;
 mod unclaimed;
 mod uncounted;
+mod weakened;
 
 /// Mappings whose first start and second length together would hold the fault's address.
 const FIRST_START: [(usize, usize); 3] = [(0x1_0000, 0x1000), (0x4_0000, 0x2_0000), (0x2_0000, 0x1000)];

@@ -3,7 +3,7 @@
 mod atomic {
     pub(super) use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-    /// Number that stays.
+    /// Generation that never changes.
     pub(super) struct AtomicU32(loom::sync::atomic::AtomicU32);
 
     impl AtomicU32 {
