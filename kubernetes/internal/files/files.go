@@ -5,8 +5,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
+
+// temporary ends the names of files that are written first.
+const temporary = ".tmp"
 
 // leftoverAge is the age from which on a temporary file is that of a program that was killed. No write takes so long.
 const leftoverAge = time.Hour
@@ -14,11 +18,11 @@ const leftoverAge = time.Hour
 // Write replaces a file in one step, and returns when the content is on the disk. It follows no link in the file's place. The
 // file that it writes first is hidden, because other programs may read the folder.
 func Write(path string, content []byte, mode os.FileMode) error {
-	folder, pattern := filepath.Dir(path), "."+filepath.Base(path)+".*.tmp"
-	if err := removeLeftovers(folder, pattern); err != nil {
+	folder, prefix := filepath.Dir(path), "."+filepath.Base(path)+"."
+	if err := removeLeftovers(folder, prefix); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(folder, pattern)
+	file, err := os.CreateTemp(folder, prefix+"*"+temporary)
 	if err != nil {
 		return err
 	}
@@ -33,16 +37,20 @@ func Write(path string, content []byte, mode os.FileMode) error {
 	return SyncFolder(folder)
 }
 
-// removeLeftovers removes temporary files of programs that were killed.
-func removeLeftovers(folder, pattern string) error {
-	paths, err := filepath.Glob(filepath.Join(folder, pattern))
+// removeLeftovers removes temporary files of programs that were killed. Names are compared, since a path may have signs that a
+// pattern gives a meaning.
+func removeLeftovers(folder, prefix string) error {
+	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return err
 	}
-	for _, path := range paths {
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), prefix) || !strings.HasSuffix(entry.Name(), temporary) {
+			continue
+		}
 		// The file may vanish meanwhile. Another one that stays is no reason not to write.
-		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > leftoverAge {
-			_ = os.Remove(path)
+		if info, err := entry.Info(); err == nil && time.Since(info.ModTime()) > leftoverAge {
+			_ = os.Remove(filepath.Join(folder, entry.Name()))
 		}
 	}
 	return nil

@@ -8,7 +8,11 @@ import (
 )
 
 func TestWriteReplacesTheFileAndRemovesOldTemporaries(t *testing.T) {
-	folder := t.TempDir()
+	// The folder's name is no valid pattern.
+	folder := filepath.Join(t.TempDir(), "a[b")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	path := filepath.Join(folder, "vf")
 	old, current, others := filepath.Join(folder, ".vf.1.tmp"), filepath.Join(folder, ".vf.2.tmp"), filepath.Join(folder, ".vfs.1.tmp")
 	for _, file := range []string{path, old, current, others} {
