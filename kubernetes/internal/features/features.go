@@ -119,8 +119,8 @@ func format(labels map[string]string, expiry time.Time) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// unfit are characters that a label may not have.
-var unfit = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
+// forbidden are characters that a label may not have.
+var forbidden = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 
 // Labels returns the labels of the node, without their domain: the number of VFs that take new pods, by family and port,
 // and the version. A node without such VFs has none.
@@ -147,6 +147,6 @@ func Labels(snapshot *inventory.Snapshot, version string) map[string]string {
 
 // fit returns a text that can be a label's name or value: at most 63 characters, with letters or digits at both ends.
 func fit(text string) string {
-	text = unfit.ReplaceAllString(text, "_")
+	text = forbidden.ReplaceAllString(text, "_")
 	return strings.Trim(text[:min(len(text), 63)], "_.-")
 }

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/klog/v2"
+
 	"softiov.io/kubernetes/internal/host"
 	"softiov.io/kubernetes/internal/host/hosttest"
 	"softiov.io/kubernetes/internal/inventory"
@@ -62,7 +65,16 @@ func TestFileIsRenewedInSpiteOfChanges(t *testing.T) {
 	if err := os.Mkdir(file, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	failed := make(chan struct{}, 1)
+	log := funcr.New(func(_, entry string) {
+		if strings.Contains(entry, "labels are not renewed") {
+			select {
+			case failed <- struct{}{}:
+			default:
+			}
+		}
+	}, funcr.Options{})
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), log))
 	ended := make(chan error, 1)
 	go func() { ended <- writer.Run(ctx) }()
 	appears := func(what string) {
@@ -78,6 +90,7 @@ func TestFileIsRenewedInSpiteOfChanges(t *testing.T) {
 		}
 	}
 	watcher.Refresh(ctx)
+	<-failed
 	for range 2 {
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
