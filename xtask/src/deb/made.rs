@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::run_tool;
 use super::tree::{PackageTree, read};
@@ -24,6 +24,8 @@ const RUST_LIBRARY: &str = "share/doc/rust/COPYRIGHT-library.html";
 /// Folder with the notices that the toolchain lacks: those of compiler-builtins, and those of musl libc, which Rust's target
 /// for static programs contains.
 const KEPT: &str = "packaging/licences";
+/// Folder with the licences of crates whose packages have none, from their repositories.
+const KEPT_OF_CRATES: &str = "packaging/licences/crates";
 
 /// Adds the manual pages of all commands to the package.
 pub(super) fn manual(tree: &PackageTree, program: &Path) -> Result<()> {
@@ -109,12 +111,23 @@ fn crates(root: &Path) -> Result<Vec<u8>> {
         let mut files: Vec<_> = fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
         files.retain(|path| is_notice(path));
         files.sort();
+        if files.is_empty() {
+            files.push(kept_notice(root, &package.name)?);
+        }
         for file in files {
             text.extend(read(&file)?);
             text.push(b'\n');
         }
     }
     Ok(text)
+}
+
+/// Returns the file with the licence of a crate whose package has none.
+fn kept_notice(root: &Path, name: &str) -> Result<PathBuf> {
+    let file = root.join(KEPT_OF_CRATES).join(format!("{name}.txt"));
+    let what = "the package of the crate has no licence; copy that of its repository to";
+    ensure!(file.is_file(), "{name}: {what} {KEPT_OF_CRATES}/{name}.txt");
+    Ok(file)
 }
 
 /// Returns name and version in a line of `cargo tree`: `name v1.2.3 (remarks)`.
@@ -159,6 +172,17 @@ mod tests {
                 };
                 assert!(String::from_utf8_lossy(&text).contains(part), "{name} lacks {part}");
             }
+        }
+    }
+
+    #[test]
+    fn each_crate_of_the_program_has_a_notice() {
+        let text = crates(&metadata::workspace_root().unwrap()).unwrap();
+        let text = String::from_utf8_lossy(&text);
+        let sections: Vec<_> = text.split("===== ").skip(1).collect();
+        assert!(sections.len() > 100, "{}", sections.len());
+        for section in sections {
+            assert!(section.len() > 300, "{section}");
         }
     }
 
