@@ -5,6 +5,7 @@ import (
 	"debug/buildinfo"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,9 @@ import (
 
 // notices are the first letters of the names of files that hold a licence or a notice.
 var notices = []string{"LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "PATENTS"}
+
+// unlinked are folders of a module or of Go whose packages no program of ours contains: commands, and data of tests.
+var unlinked = []string{"cmd", "testdata"}
 
 // addModules adds the licences of Go and of the modules that a Go program contains to the file at path. Go writes its
 // version and the list of modules into each program.
@@ -91,27 +95,45 @@ func moduleFolder(module, source string) (string, error) {
 	return found.Dir, json.Unmarshal(output, &found)
 }
 
-// licence returns the licences and notices in a folder, below a heading with the title.
+// licence returns the licences and notices in a folder and in those below it, each once, below a heading with the title. Packages
+// of a module may have notices of their own, such as forked ones.
 func licence(title, folder string) ([]byte, error) {
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return nil, err
-	}
 	heading := fmt.Sprintf("===== %s\n\n", title)
 	text := []byte(heading)
-	for _, entry := range entries {
-		isNotice := func(start string) bool { return strings.HasPrefix(strings.ToUpper(entry.Name()), start) }
-		if entry.IsDir() || !slices.ContainsFunc(notices, isNotice) {
-			continue
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && slices.Contains(unlinked, entry.Name()):
+			return filepath.SkipDir
+		case entry.IsDir() || !isNotice(entry.Name()):
+			return nil
 		}
-		content, err := os.ReadFile(filepath.Join(folder, entry.Name()))
+		content, err := os.ReadFile(path)
 		if err != nil {
-			return nil, err
+			return err
+		}
+		if bytes.Contains(text, content) {
+			return nil
+		}
+		if below, err := filepath.Rel(folder, path); err == nil && below != entry.Name() {
+			text = fmt.Appendf(text, "--- %s\n\n", filepath.ToSlash(below))
 		}
 		text = append(append(text, content...), '\n')
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	if len(text) == len(heading) {
 		return nil, fmt.Errorf("has %s, whose folder %s has no licence", title, folder)
 	}
 	return text, nil
+}
+
+// isNotice returns true if a file of this name holds a licence or a notice. Sources such as licence.go do not.
+func isNotice(name string) bool {
+	upper := strings.ToUpper(name)
+	starts := func(start string) bool { return strings.HasPrefix(upper, start) }
+	return filepath.Ext(name) != ".go" && slices.ContainsFunc(notices, starts)
 }
