@@ -80,8 +80,13 @@ fn machine_files(machine: &Path) -> Result<String> {
 /// Runs the Go tests that start the cluster, and counts them by their verdicts.
 fn in_cluster(tests: &mut Command) -> Result<TestTally> {
     let output = process::run(tests, OutputVisibility::OnFailure)?;
-    let tally = read(output.texts());
-    Ok(if !output.success && tally.failed == 0 { tally.and(TestTally::FAILED) } else { tally })
+    Ok(judged(read(output.texts()), output.success))
+}
+
+/// Adds a failure to a tally without one, if the tests have not succeeded, or if none has run and none says why.
+fn judged(tally: TestTally, has_succeeded: bool) -> TestTally {
+    let is_empty = tally.passed == 0 && tally.skipped.is_empty();
+    if tally.failed == 0 && (!has_succeeded || is_empty) { tally.and(TestTally::FAILED) } else { tally }
 }
 
 /// Returns the counts in the output of `go test -v`.
@@ -104,6 +109,14 @@ fn read<'a>(lines: impl Iterator<Item = &'a str>) -> TestTally {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cluster_tests_of_which_none_ran_have_failed() {
+        assert_eq!(judged(read("ok  \tcluster\t0.1s\n".lines()), true).failed, 1);
+        assert_eq!(judged(read("SKIPPED: tests in a cluster: nodes need root\n".lines()), true).failed, 0);
+        assert_eq!(judged(read("--- PASS: TestA (0.00s)\n".lines()), true).failed, 0);
+        assert_eq!(judged(read("--- PASS: TestA (0.00s)\n".lines()), false).failed, 1);
+    }
 
     #[test]
     fn verdicts_of_go_tests_are_counted() {
