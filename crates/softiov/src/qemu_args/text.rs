@@ -70,8 +70,8 @@ impl RootPort {
         Self::FIRST_CHASSIS + self.0
     }
 
-    /// Returns the number of the guest's PCI bus in a libvirt domain. libvirt sees no device there, and so leaves the bus's
-    /// root port free.
+    /// Returns the number of the guest's PCI bus in a libvirt domain. libvirt sees no device there, and gives free root ports
+    /// to other devices from the lowest index on, so the number must exceed those that these need.
     pub(super) fn libvirt_bus(self) -> u8 {
         Self::FIRST_LIBVIRT_BUS + self.0
     }
