@@ -166,7 +166,7 @@ func TestMemoryBecomesShared(t *testing.T) {
 	}
 }
 
-func TestUnfitInterfacesAreRefusedWithTheRemedy(t *testing.T) {
+func TestImpossibleInterfacesAreRefusedWithTheRemedy(t *testing.T) {
 	replace := func(old, new string) func(string) string {
 		return func(vmi string) string { return strings.Replace(vmi, old, new, 1) }
 	}

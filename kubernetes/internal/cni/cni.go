@@ -147,7 +147,7 @@ func usable(vf *admin.VFStatus) error {
 	return nil
 }
 
-// previous returns the result of the plugin before in a list of plugins, or of an earlier call. It is empty if there is none.
+// previous returns the result of the previous plugin in a list of plugins, or of an earlier call. It is empty if there is none.
 func (c *netConf) previous() (*current.Result, error) {
 	if err := version.ParsePrevResult(&c.NetConf); err != nil {
 		return nil, types.NewError(types.ErrInvalidNetworkConfig, err.Error(), "")

@@ -105,7 +105,7 @@ func TestAddKeepsTheResultOfThePluginBefore(t *testing.T) {
 		}
 	}
 	if answer, ok := call(t, "ADD", conf("1.1.0", `,"deviceID":"pf1vf0","prevResult":{"cniVersion":"9"}`)); ok {
-		t.Errorf("an unreadable result of the plugin before is taken: %s", answer)
+		t.Errorf("an unreadable result of the previous plugin is taken: %s", answer)
 	}
 }
 
