@@ -5,7 +5,7 @@ use crate::PortIndex;
 pub use crate::contents::{GuardCounts, GuardReason};
 use crate::forward::ForwardingPlane;
 use crate::frame::{AddressPair, Frame};
-pub use crate::switch::{ClaimCounts, PortGuard, SharedNames};
+pub use crate::switch::{ClaimCounts, PortGuard, SharedAddresses};
 use crate::switch::{FrameOrigin, PortGuards, SwitchDecision, SwitchDropReason};
 use alloc::sync::Arc;
 use units::{MacAddress, Time};
@@ -23,7 +23,7 @@ pub trait GuardedPlane {
 
     /// Shares the addresses of the ports with other planes on the same wire, or with none: a guarded port gets no address
     /// that a port of another plane holds.
-    fn share_names(&mut self, names: Option<Arc<dyn SharedNames>>);
+    fn share_addresses(&mut self, addresses: Option<Arc<dyn SharedAddresses>>);
 
     /// Ages the stations seen at the uplink, and grants refused addresses whose stations are gone. Returns `true` if the
     /// switch tables have changed. Call it about once a second.
@@ -54,8 +54,8 @@ impl<const N: usize> GuardedPlane for ForwardingPlane<N> {
         self.storm_parts.divided = on;
     }
 
-    fn share_names(&mut self, names: Option<Arc<dyn SharedNames>>) {
-        self.claims.share(names);
+    fn share_addresses(&mut self, addresses: Option<Arc<dyn SharedAddresses>>) {
+        self.claims.share(addresses);
     }
 
     fn review_claims(&mut self, now: Time) -> bool {
@@ -121,8 +121,8 @@ impl<const N: usize> ForwardingPlane<N> {
         self.claims.may_learn(port, address)
     }
 
-    /// Lets a port have an address that a station beyond the uplink uses, since its guest was that station until now. Returns `false`
-    /// for an address of the host.
+    /// Lets a port have an address that a station beyond the uplink uses, since its guest was that station until now.
+    /// Returns `false` for an address of the host.
     pub fn grant_address(&mut self, port: PortIndex, address: MacAddress) -> bool {
         self.claims.grant(port, address)
     }

@@ -1,7 +1,7 @@
 //! Claims of ports to addresses: those of stations beyond the uplink and of the host are refused.
 
 use plane::frame::{Frame, HEADROOM};
-use plane::guard::{ClaimCounts, GuardedPlane, PortGuard, SharedNames};
+use plane::guard::{ClaimCounts, GuardedPlane, PortGuard, SharedAddresses};
 use plane::pacing::TransmitPacing;
 use plane::switch::{StormState, SwitchTables};
 use plane::uplink::UplinkMode;
@@ -134,9 +134,9 @@ struct TestLink {
 
 /// Addresses of a link, as one of its planes sees them.
 #[derive(Debug)]
-struct TestNames(usize, Arc<TestLink>);
+struct TestAddresses(usize, Arc<TestLink>);
 
-impl SharedNames for TestNames {
+impl SharedAddresses for TestAddresses {
     fn claim(&self, address: MacAddress) -> bool {
         self.1.claims.fetch_add(1, Ordering::Relaxed);
         !self.1.held[1 - self.0].lock().unwrap().contains(&address)
@@ -157,7 +157,7 @@ fn address_held_by_a_port_of_another_plane_is_refused() {
     let link = Arc::new(TestLink::default());
     let plane = |n| {
         let mut plane = guarded();
-        plane.share_names(Some(Arc::new(TestNames(n, Arc::clone(&link)))));
+        plane.share_addresses(Some(Arc::new(TestAddresses(n, Arc::clone(&link)))));
         plane
     };
     let (mut a, mut b) = (plane(0), plane(1));
@@ -190,8 +190,8 @@ fn assigned_address_is_held_before_its_guest_runs() {
     let mut guards: Vec<_> = (0..PORTS as u8).map(guard).collect();
     guards[1].assigned = Some(own);
     a.set_guards(&guards, &[HOST], KEY);
-    a.share_names(Some(Arc::new(TestNames(0, Arc::clone(&link)))));
-    b.share_names(Some(Arc::new(TestNames(1, Arc::clone(&link)))));
+    a.share_addresses(Some(Arc::new(TestAddresses(0, Arc::clone(&link)))));
+    b.share_addresses(Some(Arc::new(TestAddresses(1, Arc::clone(&link)))));
     b.set_tables(tables(&[(1, own)]));
     assert!(!has(&b, 1, own));
 }
@@ -201,8 +201,8 @@ fn address_held_elsewhere_is_asked_for_once_until_a_release() {
     let link = Arc::new(TestLink::default());
     let (mut a, mut b) = (guarded(), guarded());
     let own = address(0x11);
-    a.share_names(Some(Arc::new(TestNames(0, Arc::clone(&link)))));
-    b.share_names(Some(Arc::new(TestNames(1, Arc::clone(&link)))));
+    a.share_addresses(Some(Arc::new(TestAddresses(0, Arc::clone(&link)))));
+    b.share_addresses(Some(Arc::new(TestAddresses(1, Arc::clone(&link)))));
     a.set_tables(tables(&[(1, own)]));
     for _ in 0..100 {
         assert!(!b.may_learn(port(4), own));

@@ -271,7 +271,7 @@ impl OpenPort {
         let policy = self.engine.set_link_policy(link);
         let poller = self.clients.poller();
         let replaced = uplink.map(|next| self.engine.replace_uplink(next, poller, now)).transpose();
-        self.engine.share_names();
+        self.engine.share_addresses();
         match replaced {
             Ok(uplink) => {
                 if uplink.is_some() {

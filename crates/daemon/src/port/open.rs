@@ -101,7 +101,7 @@ impl PreparedPort {
         let card = succession.card(config, uplink.link(), &mut bus, now)?;
         let mut engine = PortEngine::new(card.card, bus, uplink, config.link_local);
         let policies: Vec<_> = config.vfs.iter().map(|vf| vf.policy).collect();
-        engine.share_names();
+        engine.share_addresses();
         engine.set_guards(config.mac, &policies);
         let poller = PortClients::poller_of(&inbox.waker)?;
         if let Some((nic, _)) = engine.virtio() {

@@ -1,6 +1,6 @@
 //! Decides which of the addresses in a family's switch tables its ports get. A port may not claim the address of a
-//! station beyond the uplink, of the host, or of a port of another plane on the same link. An address that a port has got stays the port's, whatever the uplink sends
-//! later.
+//! station beyond the uplink, of the host, or of a port at the other end of a wire. An address that a port has got stays the
+//! port's, whatever the uplink sends later.
 //!
 //! Claims come with new switch tables, whatever the family is: a mailbox message, a filter of virtchnl, or the source of
 //! a virtio guest's first frame. A refused address is left out of the tables: the port gets no frames for it, and the
@@ -8,7 +8,7 @@
 
 use super::addresses::ExactFilter;
 use super::guards::PortGuard;
-use super::shared_names::SharedNames;
+use super::shared_addresses::SharedAddresses;
 use super::stations::UplinkStations;
 use crate::{PortIndex, PortSet};
 use alloc::boxed::Box;
@@ -46,7 +46,7 @@ pub struct AddressClaims<const N: usize> {
     reserved: Box<[MacAddress]>,
     stations: UplinkStations,
     /// Addresses of the other planes on the same wire, if there may be some.
-    shared: Option<Arc<dyn SharedNames>>,
+    shared: Option<Arc<dyn SharedAddresses>>,
     /// Address that another plane held when a port would have learned it, with the number of releases until then.
     held_elsewhere: [Option<(MacAddress, u64)>; N],
     /// Time at which the present epoch of the stations began.
@@ -104,8 +104,8 @@ impl<const N: usize> AddressClaims<N> {
     }
 
     /// Shares the addresses of the ports with other planes on the same wire, or with none.
-    pub(crate) fn share(&mut self, names: Option<Arc<dyn SharedNames>>) {
-        self.shared = names;
+    pub(crate) fn share(&mut self, addresses: Option<Arc<dyn SharedAddresses>>) {
+        self.shared = addresses;
         self.held_elsewhere = [None; N];
         self.publish();
     }
@@ -159,7 +159,7 @@ impl<const N: usize> AddressClaims<N> {
         let (mut granted, mut refused) =
             (ExactFilter::with_room(addresses), ExactFilter::with_room(addresses));
         for (address, ports) in wanted.entries() {
-            let claimed = (ports & self.checked).iter().filter(|port| self.refuses(*port, address));
+            let claimed = (ports & self.checked).iter().filter(|port| !self.try_claim(*port, address));
             let denied = claimed.fold(PortSet::NONE, |set, port| set | port.only());
             refused.add(address, denied);
             granted.add(address, ports & !denied);
@@ -183,9 +183,9 @@ impl<const N: usize> AddressClaims<N> {
         self.wanted.take()
     }
 
-    /// Returns `true` if a port may not have an address. Otherwise the port's plane has it now, among planes on one wire.
-    fn refuses(&self, port: PortIndex, address: MacAddress) -> bool {
-        self.is_checked(port, address) && (self.is_used(address) || self.is_held_elsewhere(address))
+    /// Claims an address for a port, also among the planes on one wire. Returns `false` if the port may not have it.
+    fn try_claim(&self, port: PortIndex, address: MacAddress) -> bool {
+        !self.is_checked(port, address) || !self.is_used(address) && self.try_claim_on_wire(address)
     }
 
     /// Returns `true` if a port needs a claim to an address.
@@ -200,9 +200,9 @@ impl<const N: usize> AddressClaims<N> {
         self.reserved.contains(&address) || self.stations.have(address)
     }
 
-    /// Claims an address among the planes on one wire. Returns `true` if another one holds it.
-    fn is_held_elsewhere(&self, address: MacAddress) -> bool {
-        self.shared.as_ref().is_some_and(|shared| !shared.claim(address))
+    /// Claims an address among the planes on one wire. Returns `false` if another one holds it.
+    fn try_claim_on_wire(&self, address: MacAddress) -> bool {
+        self.shared.as_ref().is_none_or(|shared| shared.claim(address))
     }
 
     /// Returns `true` if a port may learn an address. Counts a refusal, once for frames with the same source.
@@ -214,7 +214,7 @@ impl<const N: usize> AddressClaims<N> {
         if !refused && self.is_checked(port, address) {
             let asked = self.shared.as_ref().map(|shared| (address, shared.releases()));
             let before = self.held_elsewhere[port.index::<N>()];
-            refused = before.is_some() && before == asked || self.is_held_elsewhere(address);
+            refused = before.is_some() && before == asked || !self.try_claim_on_wire(address);
             self.held_elsewhere[port.index::<N>()] = asked.filter(|_| refused);
         }
         let counts = &mut self.counts[port.index::<N>()];

@@ -4,7 +4,7 @@ use core::fmt::Debug;
 use units::MacAddress;
 
 /// Addresses that the planes on one wire hold, as one of these planes sees them.
-pub trait SharedNames: Debug + Send + Sync {
+pub trait SharedAddresses: Debug + Send + Sync {
     /// Claims an address for this plane. Returns `false` if another plane holds it.
     fn claim(&self, address: MacAddress) -> bool;
 

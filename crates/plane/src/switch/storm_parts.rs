@@ -1,7 +1,7 @@
 //! Divides the thresholds of storm control among senders, so that the storm of one sender leaves a part to each other one.
 //!
-//! Each port and the uplink may send [`part`] of a threshold in each window whatever others send. The rest is for all of them, first
-//! come, first served.
+//! Each port and the uplink may send [`part`] of a threshold in each window whatever others send. The rest is for all of
+//! them, first come, first served.
 
 use super::FrameOrigin;
 use units::Time;

@@ -26,11 +26,11 @@ impl PortEngine {
         }
     }
 
-    /// Shares the addresses of the VFs with other ports on the uplink's link, if there may be some and the host runs the PF's
-    /// software.
-    pub(in crate::port) fn share_names(&mut self) {
+    /// Shares the addresses of the VFs with the port at the other end of the uplink, if that is a wire and the host runs the
+    /// PF's software.
+    pub(in crate::port) fn share_addresses(&mut self) {
         if self.card.is_hosted() {
-            self.card.guards_mut().share_names(self.uplink.names());
+            self.card.guards_mut().share_addresses(self.uplink.addresses());
         }
     }
 

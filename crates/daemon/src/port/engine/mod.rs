@@ -317,7 +317,7 @@ impl PortEngine {
     }
 
     /// Replaces the port's uplink and returns the former uplink. Changes nothing if the poller does not accept the new
-    /// uplink. Call [`Self::share_names`] afterwards.
+    /// uplink. Call [`Self::share_addresses`] afterwards.
     pub(in crate::port) fn replace_uplink(
         &mut self,
         next: PortUplink,

@@ -8,8 +8,10 @@ use host::confine::PreparedSandbox;
 use host::poll::{Poller, ThreadWaker};
 use i82576::Time;
 use nic::{TrustedChecksum, UnsegmentedPacketLayout};
+use plane::guard::SharedAddresses;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 
 /// Context of a call to an uplink: the port's poller, the token of the uplink's file descriptors, and the time.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +42,11 @@ pub(super) trait UplinkBackend: fmt::Debug + Send {
 
     /// Returns true if frames can pass the uplink.
     fn link(&self) -> bool;
+
+    /// Returns the addresses that this port and the one at the other end hold, if the host has both ends.
+    fn addresses(&self) -> Option<Arc<dyn SharedAddresses>> {
+        None
+    }
 
     /// Returns the uplink's status, or `None` without an uplink.
     fn status(&self, now: Time) -> Option<UplinkStatus>;

@@ -25,7 +25,6 @@ mod device;
 mod error;
 mod impair;
 mod interface;
-mod link_names;
 mod offload;
 mod packet;
 mod port_wire;
@@ -54,7 +53,7 @@ use i82576::Time;
 use interface::InterfaceUplink;
 use nic::{TrustedChecksum, UnsegmentedPacketLayout, UplinkWire};
 use plane::frame::HEADROOM;
-use plane::guard::SharedNames;
+use plane::guard::SharedAddresses;
 use plane::watch::FrameObservation;
 use port_wire::WireUplink;
 pub(crate) use port_wire::cable::WireRegistry;
@@ -80,8 +79,6 @@ pub(crate) struct PortUplink {
     kind: Box<dyn UplinkBackend>,
     stages: UplinkPipelineStages,
     captures: PortCaptures,
-    /// Addresses of other ports on the same link, if there may be some.
-    names: Option<Arc<dyn SharedNames>>,
     /// Time of the present round of the port's loop.
     now: Time,
 }
@@ -106,7 +103,9 @@ impl PortUplink {
                 Box::new(InterfaceUplink::<XdpDevice>::open(&name.parse()?, &terms, with)?)
             }
             uplink::UplinkConfig::Stream(place) => Box::new(StreamUplink::open(place, config.access, with)?),
-            uplink::UplinkConfig::Wire(name) => Box::new(WireUplink::new(name, with)?),
+            uplink::UplinkConfig::Wire(name) => {
+                Box::new(WireUplink::new(name, with.wires, with.port.clone(), with.now)?)
+            }
             uplink::UplinkConfig::Replay(path) => Box::new(ReplayUplink::open(path, with)?),
         };
         // Without its recording a port still runs. If it did not start, its guests would lose their VFs.
@@ -119,14 +118,13 @@ impl PortUplink {
             UplinkPipelineStages::without_recording(config)
         });
         let captures = PortCaptures::default();
-        let names = with.wires.names.join(&config.uplink);
         let (policy, now) = (config.link, with.now);
-        Ok(Self { config: config.uplink.clone(), policy, kind, stages, captures, names, now })
+        Ok(Self { config: config.uplink.clone(), policy, kind, stages, captures, now })
     }
 
-    /// Returns the addresses that ports hold on the uplink's link, if other ports of the host may be on it.
-    pub(super) fn names(&self) -> Option<Arc<dyn SharedNames>> {
-        self.names.clone()
+    /// Returns the addresses that ports hold on the uplink, if it is a wire.
+    pub(super) fn addresses(&self) -> Option<Arc<dyn SharedAddresses>> {
+        self.kind.addresses()
     }
 
     /// Adds a capture of the port's frames. The capture ends at once if the port has the maximum number of captures.

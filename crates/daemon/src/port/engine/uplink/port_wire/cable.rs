@@ -1,7 +1,7 @@
 //! Wires of a host by name, each with its two rings and the state that its two ports share.
 
+use super::addresses::WireAddresses;
 use crate::port::engine::bell::RingWakeFlag;
-use crate::port::engine::uplink::link_names::LinkNameRegistry;
 use host::poll::ThreadWaker;
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::collections::BTreeMap;
@@ -12,22 +12,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// Bytes of each ring of a wire, room for some 340 long frames or 7,700 of the shortest.
 pub(super) const CAPACITY: usize = 512 * 1024;
 
-/// Wires between a host's ports, by name, and the addresses that ports hold on shared links. A wire without a port is dropped.
+/// Wires between a host's ports, by name. A wire without a port is dropped.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct WireRegistry {
-    wires: Arc<Mutex<BTreeMap<String, Weak<PortPairWire>>>>,
-    pub(in crate::port::engine::uplink) names: LinkNameRegistry,
-}
+pub(crate) struct WireRegistry(Arc<Mutex<BTreeMap<String, Weak<PortPairWire>>>>);
 
 impl WireRegistry {
     /// Returns the number of wires to which at least one port is connected.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
-        lock(&self.wires).values().filter(|wire| wire.strong_count() > 0).count()
+        lock(&self.0).values().filter(|wire| wire.strong_count() > 0).count()
     }
 
     pub(super) fn get(&self, name: &str) -> io::Result<Arc<PortPairWire>> {
-        let mut wires = lock(&self.wires);
+        let mut wires = lock(&self.0);
         wires.retain(|_, wire| wire.strong_count() > 0);
         if let Some(wire) = wires.get(name).and_then(Weak::upgrade) {
             return Ok(wire);
@@ -46,6 +43,7 @@ pub(super) struct PortPairWire {
     /// number changes.
     pub(super) given_back: AtomicUsize,
     pub(super) sides: [WireEndState; 2],
+    pub(super) addresses: Arc<WireAddresses>,
 }
 
 /// Ends of a wire that no port uses.
@@ -84,6 +82,7 @@ impl PortPairWire {
             free_ends: Mutex::new(FreeWireEnds { plugs, waiting: Vec::new() }),
             given_back: AtomicUsize::new(0),
             sides: [side()?, side()?],
+            addresses: Arc::default(),
         })
     }
 

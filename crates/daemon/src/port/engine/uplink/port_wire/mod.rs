@@ -5,20 +5,23 @@
 //! is opened again. After a hand-over or a crash the successor creates new rings. Frames in a ring are lost then,
 //! as on a cable that is unplugged.
 
+mod addresses;
 pub(super) mod cable;
 #[cfg(test)]
 mod span;
 #[cfg(test)]
 mod tests;
 
-use super::backend::{UplinkBackend, UplinkPollContext, UplinkResources};
+use super::backend::{UplinkBackend, UplinkPollContext};
 use super::state::UplinkStateCounters;
 use crate::control::uplink::{UplinkState, UplinkStatus};
 use crate::port::engine::bell::{RingWakeFlag, RingWakeReceiver, announce, may_sleep};
 use crate::ring;
-use cable::{PortPairWire, WireEndRings};
+use addresses::PortAddresses;
+use cable::{PortPairWire, WireEndRings, WireRegistry};
 use host::poll::{PollInterest, Poller, ThreadWaker};
 use i82576::Time;
+use plane::guard::SharedAddresses;
 use rtrb::Consumer;
 use std::io;
 use std::sync::Arc;
@@ -29,6 +32,7 @@ use std::sync::atomic::Ordering;
 pub(super) struct WireUplink {
     name: String,
     cable: Arc<PortPairWire>,
+    addresses: Arc<PortAddresses>,
     /// Rings of the wire's end that this port has taken. `None` if two other ports have both ends.
     plug: Option<WireEndRings>,
     /// Waker of the port at this end of the wire.
@@ -43,16 +47,18 @@ pub(super) struct WireUplink {
 }
 
 impl WireUplink {
-    pub(super) fn new(name: &str, with: &UplinkResources<'_>) -> io::Result<Self> {
+    pub(super) fn new(name: &str, wires: &WireRegistry, port: ThreadWaker, now: Time) -> io::Result<Self> {
+        let cable = wires.get(name)?;
         Ok(Self {
             name: name.to_owned(),
-            cable: with.wires.get(name)?,
+            addresses: Arc::new(PortAddresses::on(&cable.addresses)),
+            cable,
             plug: None,
-            port: with.port.clone(),
+            port,
             asked: 0,
             put: false,
             met: false,
-            record: UplinkStateCounters::new("wire", UplinkState::Gone, with.now),
+            record: UplinkStateCounters::new("wire", UplinkState::Gone, now),
         })
     }
 
@@ -101,6 +107,10 @@ impl RingWakeReceiver for WireReceiver<'_> {
 }
 
 impl UplinkBackend for WireUplink {
+    fn addresses(&self) -> Option<Arc<dyn SharedAddresses>> {
+        Some(self.addresses.clone())
+    }
+
     fn join(&mut self, at: UplinkPollContext<'_>) -> io::Result<()> {
         self.plug_in(at)?;
         self.record.set_state(self.state(), at.now);

@@ -15,16 +15,7 @@ pub(super) struct PolledWireEnd {
 }
 
 fn end(wires: &WireRegistry) -> PolledWireEnd {
-    let end = WireUplink {
-        name: "w".to_owned(),
-        cable: wires.get("w").unwrap(),
-        plug: None,
-        port: ThreadWaker::new().unwrap(),
-        asked: 0,
-        put: false,
-        met: false,
-        record: UplinkStateCounters::new("wire", UplinkState::Gone, NOW),
-    };
+    let end = WireUplink::new("w", wires, ThreadWaker::new().unwrap(), NOW).unwrap();
     let mut end = PolledWireEnd { end, poller: Poller::new().unwrap() };
     end.end.join(UplinkPollContext { poller: &end.poller, token: TOKEN, now: NOW }).unwrap();
     end
@@ -127,6 +118,16 @@ fn third_port_gets_a_wire_end_that_another_port_released() {
     assert!(a.end.link(), "it is connected to the third port");
     assert!(a.end.transmit(&[3; 60]));
     assert_eq!(c.receive(), Some(vec![3; 60]));
+}
+
+#[test]
+fn ends_of_a_wire_share_the_addresses_of_their_ports() {
+    let (wires, other) = (WireRegistry::default(), WireRegistry::default());
+    let ends = [end(&wires), end(&wires), end(&other)];
+    let [a, b, c] = ends.map(|end| end.end.addresses().unwrap());
+    let address = i82576::MacAddress([2, 0, 0, 0, 0, 1]);
+    a.hold(&[address]);
+    assert!(a.claim(address) && !b.claim(address) && c.claim(address));
 }
 
 #[test]
