@@ -137,8 +137,9 @@ fn modelled(options: &BenchmarkOptions, model: &LabModel) -> Result<Vec<Benchmar
     Ok(rows)
 }
 
-/// Runs the lab's model of a back end with several workers, for those workers and dispatchers of the options that the model has, and
-/// for those of which the paper states the rate. Returns the throughput as rows; none if the options have no workers.
+/// Runs the lab's model of a back end with several workers, for those workers and dispatchers of the options that the model
+/// has, and for those of which the paper states the rate. Returns the throughput as rows; none if the options have no
+/// workers.
 fn modelled_workers(
     options: &BenchmarkOptions,
     model: &LabModel,

@@ -2,8 +2,8 @@
 //! as it has one log, which fills the list.
 //!
 //! The list is bounded in records and bytes. When it is full, it loses the oldest event of the function, port or interface
-//! with the most events or bytes, so that a guest whose events never end does not remove those of others. A client that asks too late
-//! receives the number of lost events.
+//! with the most events or bytes, so that a guest whose events never end does not remove those of others. A client that
+//! asks too late receives the number of lost events.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

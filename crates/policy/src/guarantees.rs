@@ -46,7 +46,8 @@ impl VfPolicy {
 /// Checks that the filters that are guaranteed to VFs, by index, and those of their port VLANs fit the card's tables.
 ///
 /// # Errors
-/// The first VF with the largest guarantee, which need not be the one that a change is about, with the sum of all guarantees and the size of the table.
+/// The first VF with the largest guarantee, which need not be the one that a change is about, with the sum of all
+/// guarantees and the size of the table.
 pub fn check_guarantees(vfs: &[VfPolicy], limits: &CardFamilyLimits) -> Result<(), RefusedVf> {
     let Some(tables) = limits.filters.as_ref().ok().filter(|tables| tables.is_shared) else { return Ok(()) };
     for kind in FilterKind::ALL {

@@ -120,9 +120,9 @@ impl<T: DriverThread + Clone> VirtioNet<T> {
         Ok(())
     }
 
-    /// Makes the driver sleep until an interrupt whenever it has found its receive ring empty: it requests an interrupt for the next
-    /// frame, and does not look at the ring before. The transmit ring requests none: the driver collects sent packets when it
-    /// needs their buffers.
+    /// Makes the driver sleep until an interrupt whenever it has found its receive ring empty: it requests an interrupt for
+    /// the next frame, and does not look at the ring before. The transmit ring requests none: the driver collects sent
+    /// packets when it needs their buffers.
     pub fn sleep_until_interrupts(&mut self) {
         self.interrupts.get_or_insert_default();
     }

@@ -85,8 +85,8 @@ impl Nic {
         self.devices.get_mut(usize::from(vf))
     }
 
-    /// Sets the features that a VF's driver has accepted. They apply to the next packets; those of [`virtio::layout::RingFeatures`] apply to
-    /// rings that start later.
+    /// Sets the features that a VF's driver has accepted. They apply to the next packets; those of
+    /// [`virtio::layout::RingFeatures`] apply to rings that start later.
     pub fn set_features(&mut self, vf: u8, accepted: VirtioFeatures) {
         if let Some(device) = self.device_mut(vf) {
             device.accepted = accepted;
@@ -256,7 +256,7 @@ impl Nic {
         self.changed.take()
     }
 
-    /// Returns true if [`Nic::take_changed`] would return VFs.
+    /// Returns true if [`Nic::take_changed`] would return `Some`.
     #[must_use]
     pub fn has_changed(&self) -> bool {
         self.changed.are_pending()

@@ -9,9 +9,9 @@ use plane::{ForwardingPlane, PortIndex, TransmitQueueId, UplinkWire};
 
 impl Nic {
     /// Visits every transmit ring that may hold a packet, while its VF has a share left ([`plane::shares`]), and forwards
-    /// up to `budget` frames of each. Sends announcements that are due first. Returns `true` if a ring has more frames that may leave
-    /// now. Drivers of visited rings send no notifications until [`Nic::arm_rings`]. Frames that wait for their VF's rate may leave
-    /// at [`Nic::due`].
+    /// up to `budget` frames of each. Sends announcements that are due first. Returns `true` if a ring has more frames that
+    /// may leave now. Drivers of visited rings send no notifications until [`Nic::arm_rings`]. Frames that wait for their
+    /// VF's rate may leave at [`Nic::due`].
     pub fn visit_ready<B: Bus, W: UplinkWire>(
         &mut self,
         plane: &mut ForwardingPlane<MAX_VFS>,

@@ -55,7 +55,7 @@ impl Nic {
     }
 
     /// Sets the plane's switch tables, rates and mirror rules. Call this method when [`Nic::take_changed`] returns
-    /// VFs.
+    /// `Some`.
     pub fn apply_policy(&self, plane: &mut ForwardingPlane<MAX_VFS>, mirrors: &PortMirrorRules) {
         let mut tables = self.tables();
         tables.mirrors = mirrors.clone();

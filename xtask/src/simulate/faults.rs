@@ -1,5 +1,5 @@
-//! Faults that the simulation has to find: each changes a piece of the host's source. One program has all of them, and its environment
-//! chooses one.
+//! Faults that the simulation has to find: each changes a piece of the host's source. One program has all of them, and its
+//! environment chooses one.
 
 /// Folder of the files that faults change.
 pub(super) const FOLDER: &str = "crates";

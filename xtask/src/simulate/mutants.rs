@@ -54,7 +54,8 @@ pub(super) fn run(root: &Path, (first, end): (u64, u64), only: &str) -> Result<E
     Ok(if found == all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Copies the files that git tracks, with all faults. A file that is as it was keeps its time, so that a build continues the last one.
+/// Copies the files that git tracks, with all faults. A file that is as it was keeps its time, so that a build continues
+/// the last one.
 fn copy_sources(root: &Path, copy: &Path) -> Result<()> {
     let listing = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output()?;
     let names = String::from_utf8(listing.stdout).context("a file's name is not UTF-8")?;

@@ -207,8 +207,8 @@ fn beside_model(report: &BenchmarkReport, modelled: &[&BenchmarkRow]) -> String 
     chart("Rate of VFs divided by that of virtio", "ratio", "message", places, series).to_svg()
 }
 
-/// Draws the live rates of cards without variation by number of guests, at the largest message size, beside the rates that the paper states and the model's
-/// between two guests.
+/// Draws the live rates of cards without variation by number of guests, at the largest message size, beside the rates that
+/// the paper states and the model's between two guests.
 fn beside_stated(report: &BenchmarkReport, modelled: &[&BenchmarkRow]) -> String {
     let stated = &report.stated_rates;
     let live: Vec<&BenchmarkRow> =

@@ -1,5 +1,5 @@
-//! Failures of a simulated disk, chosen for this thread: full, broken, or the death of the process or the machine at a step. What was
-//! not synced may be lost with the machine's power.
+//! Failures of a simulated disk, chosen for this thread: full, broken, or the death of the process or the machine at a
+//! step. What was not synced may be lost with the machine's power.
 
 use super::disk::DiskStep;
 use rustix::io::Errno;

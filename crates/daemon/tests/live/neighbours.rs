@@ -169,8 +169,8 @@ fn round_trips(flood: GuestFloodAction, flooders: u8, count: usize) -> MeasuredR
     })
 }
 
-/// Measures the round trips of two guests during each flood and prints them. `round_trips` measures a number of them beside a number
-/// of flooding guests.
+/// Measures the round trips of two guests during each flood and prints them. `round_trips` measures a number of them beside
+/// a number of flooding guests.
 pub(crate) fn print_floods<F: Copy>(
     floods: &[(&str, F)],
     round_trips: impl Fn(F, u8, usize) -> MeasuredRoundTrips,

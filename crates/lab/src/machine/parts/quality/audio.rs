@@ -55,9 +55,9 @@ const PERIODS_PER_REQUEST: u64 = 64;
 /// registers and the address of the descriptor table. The interrupt handler reads both status registers and ends the
 /// transfer (ATA/ATAPI-6, SFF-8038i).
 pub const ACCESSES: u32 = 16;
-/// Time from an access until the device model has answered it, with the service domain running: 25,600 cycles of the
-/// device model at 2.8 GHz (an earlier fit of `device_model`, with which the audio constants were fitted), and two events. The service domain's kernel prefers the device model, which mostly sleeps, to
-/// a busy program.
+/// Time from an access until the device model has answered it, with the service domain running: 25,600 cycles of the device
+/// model at 2.8 GHz (an earlier fit of `device_model`, with which the audio constants were fitted), and two events. The
+/// service domain's kernel prefers the device model, which mostly sleeps, to a busy program.
 const ANSWER: VirtualDuration = VirtualDuration::from_micros(12);
 /// Largest deviation of the device's crystal from the processor's, in millionths.
 const DRIFT: u64 = 200;

@@ -41,7 +41,8 @@ pub(super) trait SimulatedFunction: Debug {
         0
     }
 
-    /// Maps the guest's memory for the device at a second address, or ends that mapping, as VMMs do. Vhost-user has no such mappings.
+    /// Maps the guest's memory for the device at a second address, or ends that mapping, as VMMs do. Vhost-user has no such
+    /// mappings.
     fn remap(&mut self) -> Result<(), String> {
         Ok(())
     }

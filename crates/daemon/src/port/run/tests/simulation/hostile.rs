@@ -1,6 +1,6 @@
-//! Hostile guests of a simulation. Such a guest writes to registers, to its rings and buffers, asks its PF for what is others', resets
-//! its function, and forges frames, until its VMM ends. The others must not notice: no frame under a foreign name or in a foreign VLAN, no lost frame of
-//! theirs, no request without an answer.
+//! Hostile guests of a simulation. Such a guest writes to registers, to its rings and buffers, asks its PF for what is
+//! others', resets its function, and forges frames, until its VMM ends. The others must not notice: no frame under a
+//! foreign name or in a foreign VLAN, no lost frame of theirs, no request without an answer.
 
 use super::families::configured_mac;
 use super::frames::{self, FrameStamp};

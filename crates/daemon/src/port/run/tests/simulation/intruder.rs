@@ -1,5 +1,5 @@
-//! Hostile VMM of a simulation: it attaches to the socket of a guest's function and sends messages of vfio-user or vhost-user, right
-//! ones, wrong ones and parts of one, with file descriptors. It may leave the replies unread.
+//! Hostile VMM of a simulation: it attaches to the socket of a guest's function and sends messages of vfio-user or
+//! vhost-user, right ones, wrong ones and parts of one, with file descriptors. It may leave the replies unread.
 
 use super::function::GuestPlace;
 use crate::config::file::CardFamily;

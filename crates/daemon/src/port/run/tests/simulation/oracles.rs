@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 const PORT_DESCRIPTORS: usize = 12;
 /// Descriptors of a function without a client.
 const FUNCTION_DESCRIPTORS: usize = 3;
-/// Descriptors that a hostile VMM may make the port hold, beyond those of a client: files of memory, eventfds, those of its messages.
+/// Descriptors that a hostile VMM may make the port hold, beyond those of a client: files of memory, eventfds, those of its
+/// messages.
 const HOSTILE_DESCRIPTORS: usize = 128;
 /// Pending jobs of a worker that a hostile VMM may cause beyond [`JOBS`]: its end closes what it holds, and its messages bring
 /// several descriptors each.

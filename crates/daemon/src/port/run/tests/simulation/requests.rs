@@ -1,5 +1,6 @@
-//! Requests of hostile guests to the PF driver: valid in form, with the addresses, VLANs and lengths of others. A guest without trust
-//! gets nothing by them that its policy does not grant: no address of another, no VLAN, no frame between two others.
+//! Requests of hostile guests to the PF driver: valid in form, with the addresses, VLANs and lengths of others. A guest
+//! without trust gets nothing by them that its policy does not grant: no address of another, no VLAN, no frame between two
+//! others.
 
 use super::families::configured_mac;
 use super::hostile::HostileGuest;

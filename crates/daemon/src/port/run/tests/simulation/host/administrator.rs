@@ -1,5 +1,5 @@
-//! Administrator of a simulated host, who changes policies of VFs. The disk of the state file may fail meanwhile, and the machine may
-//! lose its power.
+//! Administrator of a simulated host, who changes policies of VFs. The disk of the state file may fail meanwhile, and the
+//! machine may lose its power.
 
 use super::super::policies::SimulatedPolicy;
 use super::SimulatedHost;
