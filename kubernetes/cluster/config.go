@@ -9,14 +9,16 @@ const (
 	server   = "https://" + serviceAddress + ":443"
 )
 
-// containerdConfig has the folder of the programs, that of the node, and the path of runc. Some machines have no
-// CAP_SYS_RESOURCE, without which runc cannot lower oom_score_adj. The native snapshotter copies images, and works on every
-// file system.
+// containerdConfig has the node's folders of added programs, of the cluster's programs and of CNI, and the path of runc. Some
+// machines have no CAP_SYS_RESOURCE, without which runc cannot lower oom_score_adj. The native snapshotter copies images, and
+// works on every file system.
 const containerdConfig = `version = 3
 root = "/var/lib/containerd"
 state = "/run/containerd"
 [grpc]
 address = "/run/containerd/containerd.sock"
+[plugins.'io.containerd.internal.v1.opt']
+path = %q
 [plugins.'io.containerd.cri.v1.images']
 snapshotter = "native"
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
@@ -38,11 +40,12 @@ const cniConfig = `{"cniVersion": "1.0.0", "name": "pods", "plugins": [{"type": 
 "dataDir": "/run/cni", "ranges": [[{"subnet": %q}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
 `
 
-// kubeletConfig has the path of the authority's certificate. A full disk of the machine is no reason to evict pods.
+// kubeletConfig has the path of the authority's certificate, and the folder of volume plugins, which kubelet makes. A full
+// disk of the machine is no reason to evict pods.
 const kubeletConfig = `{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
 "authentication": {"anonymous": {"enabled": false}, "webhook": {"enabled": true}, "x509": {"clientCAFile": %q}},
 "authorization": {"mode": "Webhook"}, "cgroupDriver": "cgroupfs", "failCgroupV1": false, "failSwapOn": false,
 "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock", "oomScoreAdj": 0, "resolvConf": "/dev/null",
 "evictionHard": {"memory.available": "0%%", "nodefs.available": "0%%", "imagefs.available": "0%%", "nodefs.inodesFree": "0%%", "imagefs.inodesFree": "0%%"},
-"imageGCHighThresholdPercent": 100, "nodeStatusUpdateFrequency": "2s"}
+"volumePluginDir": %q, "imageGCHighThresholdPercent": 100, "nodeStatusUpdateFrequency": "2s"}
 `

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // testCluster is a running cluster.
@@ -40,7 +39,7 @@ func startCluster(folder, programs string, images []string) (*testCluster, error
 			return c, err
 		}
 	}
-	err := eventually(2*time.Minute, func() error {
+	err := eventually(stepTimeout, func() error {
 		_, err := c.kubectl("get", "--raw", "/readyz")
 		return err
 	})
@@ -52,7 +51,7 @@ func startCluster(folder, programs string, images []string) (*testCluster, error
 			return c, err
 		}
 	}
-	return c, eventually(2*time.Minute, func() error {
+	return c, eventually(stepTimeout, func() error {
 		for _, n := range c.nodes {
 			if _, err := c.kubectl("wait", "--for=condition=Ready", "--timeout=1s", "node/"+n.name); err != nil {
 				return err
@@ -120,14 +119,22 @@ func (c *testCluster) startControl() error {
 	return nil
 }
 
+// administrate returns a program with the rights of the administrator. Its home, with its caches, is the cluster's folder.
+func (c *testCluster) administrate(program string, arguments ...string) *exec.Cmd {
+	words := append([]string{"--kubeconfig", c.ca.path("admin.kubeconfig")}, arguments...)
+	command := exec.Command(filepath.Join(c.programs, program), words...)
+	command.Env = append(os.Environ(), "HOME="+c.folder)
+	return command
+}
+
 // kubectl runs kubectl as the administrator, and returns its output.
 func (c *testCluster) kubectl(arguments ...string) (string, error) {
-	return output(filepath.Join(c.programs, "kubectl"), append([]string{"--kubeconfig", c.ca.path("admin.kubeconfig")}, arguments...)...)
+	return outputOf(c.administrate("kubectl", arguments...))
 }
 
 // apply creates or changes objects from a manifest.
 func (c *testCluster) apply(manifest string) error {
-	command := exec.Command(filepath.Join(c.programs, "kubectl"), "--kubeconfig", c.ca.path("admin.kubeconfig"), "apply", "-f", "-")
+	command := c.administrate("kubectl", "apply", "-f", "-")
 	command.Stdin = strings.NewReader(manifest)
 	if text, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("kubectl apply: %w: %s", err, text)
@@ -137,9 +144,7 @@ func (c *testCluster) apply(manifest string) error {
 
 // helm runs helm as the administrator.
 func (c *testCluster) helm(arguments ...string) error {
-	command := exec.Command(filepath.Join(c.programs, "helm"), append([]string{"--kubeconfig", c.ca.path("admin.kubeconfig")}, arguments...)...)
-	home := "HOME=" + c.folder
-	command.Env = append(os.Environ(), home)
+	command := c.administrate("helm", arguments...)
 	if text, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("helm %s: %w: %s", arguments[0], err, text)
 	}

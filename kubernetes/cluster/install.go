@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // hostValues are the chart's values: VFs for claims on pf0, with some VLANs, VFs for the device plugin on pf1, joined with
@@ -47,10 +46,6 @@ func install(c *testCluster) error {
 		if err := n.joinVXLAN(c.nodes[1-number]); err != nil {
 			return err
 		}
-		// An update of the host gets another name of the same image.
-		if _, err := n.run("ctr", "--namespace", "k8s.io", "images", "tag", "localhost/softiov:test", "localhost/softiov:next"); err != nil {
-			return err
-		}
 	}
 	values := filepath.Join(c.folder, "values.yaml")
 	if err := os.WriteFile(values, []byte(hostValues), 0o600); err != nil {
@@ -70,7 +65,7 @@ func install(c *testCluster) error {
 
 // waitInstalled waits until host and agent of both nodes are ready and the nodes offer VFs.
 func (c *testCluster) waitInstalled() error {
-	return eventually(2*time.Minute, func() error {
+	return eventually(stepTimeout, func() error {
 		for _, component := range []string{"host", "agent"} {
 			status, err := c.kubectl("get", "daemonset", "softiov-"+component, "--namespace", namespace, "-o", "jsonpath={.status.numberReady}")
 			if err != nil || status != "2" {

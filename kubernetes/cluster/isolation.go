@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // role is the variable that tells this program what it is: the outer process has none, the process in namespaces of its
@@ -20,6 +21,9 @@ const role = "SOFTIOV_CLUSTER_ROLE"
 
 // folderVariable names the folder of the running cluster.
 const folderVariable = "SOFTIOV_CLUSTER_FOLDER"
+
+// testsTimeout is the timeout of all tests. They take some three minutes; a machine under load is slower.
+const testsTimeout = 40 * time.Minute
 
 // namespaces of the cluster, and of each node in it.
 const namespaces = syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
@@ -56,10 +60,12 @@ func obstacle() string {
 	if err := probe.Run(); err != nil {
 		return fmt.Sprintf("namespaces are not permitted: %v", err)
 	}
-	links := exec.Command("ip", "link", "add", "probe", "type", "bridge")
-	links.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	if text, err := links.CombinedOutput(); err != nil {
-		return fmt.Sprintf("the kernel has no bridges: %s", strings.TrimSpace(string(text)))
+	for _, link := range []string{"bridge", "veth", "vxlan id 31 dstport 4789"} {
+		add := exec.Command("ip", append(strings.Fields("link add probe type"), strings.Fields(link)...)...)
+		add.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+		if text, err := add.CombinedOutput(); err != nil {
+			return fmt.Sprintf("the kernel has no links of type %s: %s", link, strings.TrimSpace(string(text)))
+		}
 	}
 	return ""
 }
@@ -71,6 +77,10 @@ func isolate(folder string) (int, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	command := again("cluster", folder)
+	// The tests' time begins after the programs have been built.
+	command.Args = append(command.Args, "-test.timeout="+testsTimeout.String())
+	// A proxy of the machine reaches no address of the cluster.
+	command.Env = append(command.Env, "NO_PROXY=*", "no_proxy=*")
 	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces, Pdeathsig: syscall.SIGKILL}
 	if err := command.Start(); err != nil {
 		return 0, err

@@ -55,7 +55,7 @@ func startMachine(t *testing.T, c *testCluster, files string) podSpec {
 	}
 	createTemplate(t, c, "machine", fmt.Sprintf(machineClaim, requests[0], requests[1], policies[0], policies[1]))
 	machine := podSpec{name: "machine", node: "node1", image: machineImage, claim: "machine", folder: files,
-		command: append([]string{"/boot", "--command", setUpMachine, "--repeat", download, "--timeout", "600"}, vhosts...)}
+		command: append([]string{"/boot", "--command", setUpMachine, "--repeat", download, "--timeout", fmt.Sprint(stepTimeout.Seconds())}, vhosts...)}
 	machine.create(t, c)
 	return machine
 }
@@ -88,7 +88,7 @@ func updateHosts(t *testing.T, c *testCluster) {
 		before[n.name] = name
 	}
 	must(t, c.helm("upgrade", "softiov", "../chart", "--namespace", namespace, "--reuse-values", "--set", "image.tag="+secondTag))
-	must(t, eventually(patience, func() error {
+	must(t, eventually(stepTimeout, func() error {
 		updated, err := c.kubectl("get", "daemonset", "softiov-agent", "--namespace", namespace, "-o", "jsonpath={.status.updatedNumberScheduled}")
 		if err == nil && updated != "2" {
 			err = fmt.Errorf("%s of 2 agents are updated", updated)
@@ -102,7 +102,7 @@ func updateHosts(t *testing.T, c *testCluster) {
 		if name != before[n.name] {
 			t.Fatalf("the update has replaced %s without the administrator", before[n.name])
 		}
-		_, err = c.kubectl("delete", "pod", name, "--namespace", namespace, "--timeout=120s")
+		_, err = c.kubectl("delete", "pod", name, "--namespace", namespace, "--timeout="+stepTimeout.String())
 		must(t, err)
 	}
 	must(t, c.waitInstalled())

@@ -5,17 +5,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
 // cluster is the cluster of all tests of this package.
 var cluster *testCluster
 
-// Variables that `cargo xtask test --only kubernetes` sets: the archive of the image that users build, static programs with
-// an embedded guest and with a virtual machine, the folder with the machine's QEMU and kernel, empty if there is none, and a
-// folder for the cluster's programs and logs.
+// Variables that `cargo xtask test --only kubernetes` sets: the archives of the image that users build and of its next
+// version, static programs with an embedded guest and with a virtual machine, the folder with the machine's QEMU and kernel,
+// empty if there is none, and a folder for the cluster's programs and logs.
 const (
 	imageVariable        = "SOFTIOV_IMAGE"
+	nextImageVariable    = "SOFTIOV_NEXT_IMAGE"
 	guestVariable        = "SOFTIOV_GUEST_PROGRAM"
 	machineVariable      = "SOFTIOV_MACHINE_PROGRAM"
 	machineFilesVariable = "SOFTIOV_MACHINE_FILES"
@@ -54,7 +56,8 @@ func run(m *testing.M) (int, error) {
 		fmt.Printf("SKIPPED: tests in a Kubernetes cluster: %s\n", reason)
 		return 0, nil
 	}
-	if os.Getenv(imageVariable) == "" || os.Getenv(guestVariable) == "" || os.Getenv(machineVariable) == "" {
+	files := []string{os.Getenv(imageVariable), os.Getenv(nextImageVariable), os.Getenv(guestVariable), os.Getenv(machineVariable)}
+	if slices.Contains(files, "") {
 		fmt.Println("SKIPPED: tests in a Kubernetes cluster: no image; run cargo xtask test --only kubernetes")
 		return 0, nil
 	}
@@ -123,7 +126,7 @@ func imageArchive(folder string, number int) string {
 func runInCluster(m *testing.M) (int, error) {
 	folder := os.Getenv(folderVariable)
 	programs := filepath.Join(filepath.Dir(folder), "bin")
-	images := []string{os.Getenv(imageVariable)}
+	images := []string{os.Getenv(imageVariable), os.Getenv(nextImageVariable)}
 	for number := range testImages(programs) {
 		images = append(images, imageArchive(folder, number))
 	}

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
-	"time"
 )
 
 // node is a machine of the cluster: namespaces with containerd and kubelet.
@@ -129,9 +128,12 @@ func becomeNode() error {
 		return err
 	}
 	for from, to := range map[string]string{"lib": "/var/lib", "log": "/var/log", "machine-id": "/etc/machine-id"} {
-		if err := syscall.Mount(filepath.Join(settings.Folder, from), to, "", syscall.MS_BIND, ""); err != nil {
-			return fmt.Errorf("mount %s: %w", to, err)
+		if err := bind(filepath.Join(settings.Folder, from), to); err != nil {
+			return err
 		}
+	}
+	if err := hideSettings(settings.Folder); err != nil {
+		return err
 	}
 	if err := syscall.Mount("tmpfs", "/run", "tmpfs", 0, "mode=755"); err != nil {
 		return fmt.Errorf("mount /run: %w", err)
@@ -149,6 +151,43 @@ func becomeNode() error {
 	}
 	syscall.CloseOnExec(3)
 	return syscall.Exec(filepath.Join(settings.Programs, "pause"), []string{"pause"}, os.Environ())
+}
+
+// kubeletSettings are the kernel's settings that kubelet corrects, with the values that it wants (setupKernelTunables in
+// kubelet's pkg/kubelet/cm). No namespace has its own, so kubelet would change the machine's.
+var kubeletSettings = map[string]string{
+	"vm/overcommit_memory":      "1",
+	"vm/panic_on_oom":           "0",
+	"kernel/panic":              "10",
+	"kernel/panic_on_oops":      "1",
+	"kernel/keys/root_maxkeys":  "1000000",
+	"kernel/keys/root_maxbytes": "25000000",
+}
+
+// hideSettings shows kubelet files with the values that it wants instead of the kernel's settings.
+func hideSettings(folder string) error {
+	for setting, value := range kubeletSettings {
+		path := filepath.Join("/proc/sys", setting)
+		if _, err := os.Stat(path); os.IsNotExist(err) {
+			continue
+		}
+		file := filepath.Join(folder, strings.ReplaceAll(setting, "/", "."))
+		if err := os.WriteFile(file, []byte(value+"\n"), 0o644); err != nil {
+			return err
+		}
+		if err := bind(file, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bind shows a file or folder of the test in another place.
+func bind(from, to string) error {
+	if err := syscall.Mount(from, to, "", syscall.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mount %s: %w", to, err)
+	}
+	return nil
 }
 
 // command returns a program that runs in the node. The shell joins the node's control groups before.
@@ -178,7 +217,7 @@ func (n *node) run(program string, arguments ...string) (string, error) {
 // startContainerd starts the container runtime, and loads images from archives.
 func (n *node) startContainerd(images ...string) error {
 	for file, content := range map[string]string{
-		"containerd.toml": fmt.Sprintf(containerdConfig, n.programs, n.folder, filepath.Join(n.programs, "runc")),
+		"containerd.toml": fmt.Sprintf(containerdConfig, filepath.Join(n.folder, "opt"), n.programs, n.folder, filepath.Join(n.programs, "runc")),
 		"cni.conflist":    fmt.Sprintf(cniConfig, n.pods),
 	} {
 		if err := os.WriteFile(filepath.Join(n.folder, file), []byte(content), 0o600); err != nil {
@@ -191,7 +230,7 @@ func (n *node) startContainerd(images ...string) error {
 		return err
 	}
 	for _, image := range images {
-		err := eventually(time.Minute, func() error {
+		err := eventually(stepTimeout, func() error {
 			_, err := n.run("ctr", "--namespace", "k8s.io", "images", "import", image)
 			return err
 		})
@@ -205,7 +244,7 @@ func (n *node) startContainerd(images ...string) error {
 // startKubelet starts kubelet; after its end, again.
 func (n *node) startKubelet(ca *authority) error {
 	config := filepath.Join(n.folder, "kubelet.json")
-	if err := os.WriteFile(config, []byte(fmt.Sprintf(kubeletConfig, ca.path("ca.crt"))), 0o600); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, kubeletConfig, ca.path("ca.crt"), filepath.Join(n.folder, "volume-plugins")), 0o600); err != nil {
 		return err
 	}
 	var err error

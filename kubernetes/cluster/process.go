@@ -10,6 +10,10 @@ import (
 	"time"
 )
 
+// stepTimeout is the timeout of one step: a pod that starts or ends, a machine that boots. It does not decide a test, unless
+// the step never ends.
+const stepTimeout = 5 * time.Minute
+
 // process is a program of the cluster with its log.
 type process struct {
 	name, log string

@@ -85,7 +85,11 @@ func buildImage(archive, tag, path, program string) error {
 
 // output runs a program, and returns what it prints on standard output.
 func output(program string, arguments ...string) (string, error) {
-	command := exec.Command(program, arguments...)
+	return outputOf(exec.Command(program, arguments...))
+}
+
+// outputOf runs a command, and returns what it prints on standard output.
+func outputOf(command *exec.Cmd) (string, error) {
 	text, err := command.Output()
 	if err != nil {
 		var faults []byte

@@ -40,7 +40,7 @@ func TestHostUpgradedUnderRunningPodsLosesNoConnection(t *testing.T) {
 		_, err := c.inPod("host", n, "/softiov", "upgrade")
 		must(t, err)
 		// The predecessor ends a moment after it has handed over.
-		must(t, eventually(patience, func() error {
+		must(t, eventually(stepTimeout, func() error {
 			if now := hostProcess(t, c, n); now == 0 || now == before {
 				return fmt.Errorf("%s has the same host after the upgrade", n.name)
 			}
@@ -72,7 +72,7 @@ func (c *testCluster) killHost(t *testing.T, n *node) error {
 	if err := syscall.Kill(killed, syscall.SIGKILL); err != nil {
 		return err
 	}
-	return eventually(patience, func() error {
+	return eventually(stepTimeout, func() error {
 		if now := hostProcess(t, c, n); now == 0 || now == killed {
 			return fmt.Errorf("the keeper of %s starts no host", n.name)
 		}
@@ -139,7 +139,7 @@ func TestAgentRegistersAgainAfterARestartOfKubelet(t *testing.T) {
 	n.kubelet.kill()
 	must(t, n.startKubelet(c.ca))
 	// The node's status still has the VFs of the killed kubelet.
-	must(t, eventually(patience, func() error { return c.registered(n) }))
+	must(t, eventually(stepTimeout, func() error { return c.registered(n) }))
 	must(t, c.waitInstalled())
 	// The node's guest keeps its VF, and both interfaces give VFs to new pods.
 	sending.progresses(t, c)
@@ -176,7 +176,7 @@ func TestDrainedPortTakesNoNewPods(t *testing.T) {
 	stays.reaches(t, c, "Running")
 	agent("drain")
 	t.Cleanup(func() { agent("undrain") })
-	must(t, eventually(patience, func() error {
+	must(t, eventually(stepTimeout, func() error {
 		devices, err := c.kubectl("get", "resourceslices", "--field-selector", "spec.nodeName=node1", "-o", "jsonpath={.items[*].spec.devices[*].name}")
 		if err == nil && strings.Contains(devices, "pf0") {
 			err = fmt.Errorf("node1 still offers %s", devices)
@@ -185,7 +185,7 @@ func TestDrainedPortTakesNoNewPods(t *testing.T) {
 	}))
 	waits := podSpec{name: "waits", node: "node1", image: image, claim: "drained", command: []string{"/softiov", "--version"}}
 	waits.create(t, c)
-	must(t, eventually(patience, func() error {
+	must(t, eventually(stepTimeout, func() error {
 		events, err := waits.events(c)
 		if err == nil && !strings.Contains(events, "cannot allocate all claims") {
 			err = fmt.Errorf("the scheduler places a pod on a drained port: %s", events)

@@ -6,11 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
-
-// patience is the timeout of one step: a pod that starts or ends.
-const patience = 2 * time.Minute
 
 // scenario returns the cluster. After the test it prints the cluster's state if the test has failed, and deletes the pods.
 func scenario(t *testing.T) *testCluster {
@@ -86,7 +82,7 @@ spec:
 // removePods deletes some pods, or --all, and waits until they have ended.
 func (c *testCluster) removePods(t *testing.T, names ...string) {
 	t.Helper()
-	if _, err := c.kubectl(append([]string{"delete", "pods", "--timeout=120s"}, names...)...); err != nil {
+	if _, err := c.kubectl(append([]string{"delete", "pods", "--timeout=" + stepTimeout.String()}, names...)...); err != nil {
 		t.Error(err)
 	}
 }
@@ -94,7 +90,7 @@ func (c *testCluster) removePods(t *testing.T, names ...string) {
 // reaches waits until the pod has a phase, and fails the test if it ends otherwise.
 func (p podSpec) reaches(t *testing.T, c *testCluster, phase string) {
 	t.Helper()
-	must(t, eventually(patience, func() error {
+	must(t, eventually(stepTimeout, func() error {
 		got, err := c.kubectl("get", "pod", p.name, "-o", "jsonpath={.status.phase}")
 		if err != nil {
 			return err
@@ -115,11 +111,11 @@ func (p podSpec) progresses(t *testing.T, c *testCluster) {
 	t.Helper()
 	p.reaches(t, c, "Running")
 	var before int
-	must(t, eventually(patience, func() (err error) {
+	must(t, eventually(stepTimeout, func() (err error) {
 		before, err = p.flows(c)
 		return err
 	}))
-	must(t, eventually(patience, func() error {
+	must(t, eventually(stepTimeout, func() error {
 		p.reaches(t, c, "Running")
 		now, err := p.flows(c)
 		if err == nil && now < before+2 {
@@ -143,7 +139,7 @@ func (p podSpec) flows(c *testCluster) (int, error) {
 // prints waits until the pod's log has a text.
 func (p podSpec) prints(t *testing.T, c *testCluster, text string) {
 	t.Helper()
-	must(t, eventually(patience, func() error {
+	must(t, eventually(stepTimeout, func() error {
 		if log := p.log(c); !strings.Contains(log, text) {
 			return fmt.Errorf("pod %s does not print %q:\n%s", p.name, text, log)
 		}
@@ -242,7 +238,7 @@ func TestClaimWithAVLANIsInForceOnThePlane(t *testing.T) {
 	// The host shows both policies, and takes them back with the claims.
 	must(t, c.showsVLANs("100", "10"))
 	c.removePods(t, "answering", "outside", "inside")
-	must(t, eventually(patience, func() error { return c.showsVLANs() }))
+	must(t, eventually(stepTimeout, func() error { return c.showsVLANs() }))
 }
 
 // showsVLANs returns an error unless VFs of pf0 on the first node have these port VLANs, and no others.
@@ -274,7 +270,7 @@ func TestClaimWithAVLANThatIsNotAllowedIsRefused(t *testing.T) {
 	template(t, c, "vlan-300", "pf0", 1, ", vlan: 300")
 	refused := podSpec{name: "refused", node: "node1", image: image, claim: "vlan-300", command: []string{"/softiov", "--version"}}
 	refused.create(t, c)
-	must(t, eventually(patience, func() error {
+	must(t, eventually(stepTimeout, func() error {
 		events, err := refused.events(c)
 		if want := "VLAN 300 is not among the VF's allowed VLANs"; err == nil && !strings.Contains(events, want) {
 			err = fmt.Errorf("the pod's events do not have %q: %s", want, events)

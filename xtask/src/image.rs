@@ -59,6 +59,9 @@ pub(crate) fn build(options: &ImageArgs) -> Result<()> {
     let licences = licences(&root, &host, &folder)?;
     let version = deb::version_of(&root)?;
     let out = options.out.clone().unwrap_or_else(|| folder.join("softiov.tar"));
+    if let Some(parent) = out.parent() {
+        fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
+    }
     let tag = options.tag.clone().unwrap_or_else(|| format!("localhost/softiov:{version}"));
     let mut image = kubernetes::go(&root, "kubernetes/tools", &["run", "./image"]);
     image.args(["--modules", "/licences/modules.txt", "--foreign", HOST, "--source"]);

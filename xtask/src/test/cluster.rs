@@ -1,10 +1,12 @@
 //! Tests host and node agent in a real Kubernetes cluster, whose programs are built from Go modules. Builds the image that
-//! users get, and a guest for its pods. Installs nothing.
+//! users get, a second one with another program, and a guest for its pods. Installs nothing.
 
-use std::path::Path;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::kubernetes::{self, check, go};
 use super::process::{self, OutputVisibility};
@@ -23,8 +25,11 @@ const MACHINE: &str = "SOFTIOV_MACHINE_PROGRAM";
 const MACHINE_FILES: &str = "SOFTIOV_MACHINE_FILES";
 /// Variable with the folder for the cluster's programs and logs.
 const OUTPUT: &str = "SOFTIOV_CLUSTER_OUTPUT";
-/// Name of the image in the cluster, as the Go tests have it.
+/// Variable with the archive of the image to which the Go tests update.
+const NEXT_IMAGE: &str = "SOFTIOV_NEXT_IMAGE";
+/// Names of both images in the cluster, as the Go tests have them.
 const TAG: &str = "localhost/softiov:test";
+const NEXT_TAG: &str = "localhost/softiov:next";
 /// Folders of the Go modules of the cluster and of the image.
 const CLUSTER: &str = "kubernetes/cluster";
 const TOOLS: &str = "kubernetes/tools";
@@ -51,20 +56,33 @@ pub(super) fn run(root: &Path) -> Result<TestTally> {
     if built.failed > 0 {
         return Ok(built);
     }
-    let image = folder.join("kubernetes/softiov.tar");
-    image::build(&ImageArgs {
-        tag: Some(TAG.to_owned()),
-        program: Some(programs.join("softiov")),
-        out: Some(image.clone()),
-    })?;
+    let program = programs.join("softiov");
+    let image = build_image(&folder, "softiov.tar", TAG, program.clone())?;
+    let next = build_image(&folder, "softiov-next.tar", NEXT_TAG, next_program(&folder, &program)?)?;
     let scanned = check(go(root, TOOLS, &["test", "-count=1", "./image"]).env(IMAGE, &image))?;
     let vetted = check(&mut go(root, CLUSTER, &["vet", "./..."]))?.and(kubernetes::lint(root, CLUSTER)?);
     let (guest, machine) = (programs.join("examples/guest"), programs.join("examples/boot"));
     let files = machine_files(&machine)?;
-    let mut command = go(root, CLUSTER, &["test", "-count=1", "-v", "-timeout=20m", "."]);
-    command.env(IMAGE, &image).env(GUEST, guest).env(OUTPUT, folder.join("kubernetes"));
+    let mut command = go(root, CLUSTER, &["test", "-count=1", "-v", "-timeout=0", "."]);
+    command.env(IMAGE, &image).env(NEXT_IMAGE, next).env(GUEST, guest).env(OUTPUT, folder.join("kubernetes"));
     let tests = in_cluster(command.env(MACHINE, machine).env(MACHINE_FILES, files))?;
     Ok(built.and(scanned).and(vetted).and(tests))
+}
+
+/// Builds an image, and returns its archive.
+fn build_image(folder: &Path, archive: &str, tag: &str, program: PathBuf) -> Result<PathBuf> {
+    let out = folder.join("kubernetes").join(archive);
+    image::build(&ImageArgs { tag: Some(tag.to_owned()), program: Some(program), out: Some(out.clone()) })?;
+    Ok(out)
+}
+
+/// Writes a program with other bytes that does the same: an executable may have bytes after its last section. So the next
+/// image has another digest and other files, as that of a next version.
+fn next_program(folder: &Path, program: &Path) -> Result<PathBuf> {
+    let next = folder.join("kubernetes/softiov-next");
+    fs::copy(program, &next).with_context(|| format!("cannot copy {}", program.display()))?;
+    OpenOptions::new().append(true).open(&next)?.write_all(b"next")?;
+    Ok(next)
 }
 
 /// Returns the folder with QEMU and kernel of a virtual machine, or an empty name if guests cannot be booted here.
