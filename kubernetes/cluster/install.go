@@ -8,7 +8,7 @@ import (
 )
 
 // hostValues are the chart's values: VFs for claims on pf0, with some VLANs, VFs for the device plugin on pf1, joined with
-// the other node by a VXLAN, and virtio VFs for claims on pf2.
+// the other node by a VXLAN, and virtio and AVF VFs for claims on pf2 and pf3.
 const hostValues = `image: {repository: localhost/softiov, tag: test}
 host:
   config: |
@@ -32,6 +32,10 @@ host:
 
     [[port]]
     family = "virtio"
+    vfs = 2
+
+    [[port]]
+    family = "avf"
     vfs = 2
 agent:
   devicePlugin: [pf1]
@@ -81,15 +85,15 @@ func (c *testCluster) waitInstalled() error {
 	})
 }
 
-// offers returns an error unless the node offers a number of VFs by the device plugin, and its five others to claims.
+// offers returns an error unless the node offers a number of VFs by the device plugin, and its seven others to claims.
 func (c *testCluster) offers(n *node, count string) error {
 	vfs, err := c.kubectl("get", "node", n.name, "-o", `jsonpath={.status.allocatable.softiov\.io/vf}`)
 	if err != nil || vfs != count {
 		return fmt.Errorf("%s offers %q VFs by the device plugin, want %s: %v", n.name, vfs, count, err)
 	}
 	devices, err := c.kubectl("get", "resourceslices", "--field-selector", "spec.nodeName="+n.name, "-o", "jsonpath={.items[*].spec.devices[*].name}")
-	if err != nil || len(strings.Fields(devices)) != 5 {
-		return fmt.Errorf("%s offers %q to claims, want five: %v", n.name, devices, err)
+	if err != nil || len(strings.Fields(devices)) != 7 {
+		return fmt.Errorf("%s offers %q to claims, want seven: %v", n.name, devices, err)
 	}
 	return nil
 }

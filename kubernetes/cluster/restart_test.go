@@ -117,7 +117,7 @@ func hostProcess(t *testing.T, c *testCluster, n *node) int {
 // isHost returns true for keeper, starter and host.
 func isHost(process int) bool {
 	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", process))
-	return strings.HasPrefix(string(line), "/softiov\x00serve\x00")
+	return strings.HasPrefix(string(line), "/var/lib/softiov/bin/softiov\x00serve\x00")
 }
 
 func comm(process int) string {

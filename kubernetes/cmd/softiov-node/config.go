@@ -27,6 +27,7 @@ type config struct {
 	devicePlugin, claimsMay          string
 	plugins, registry, devices, cdi  string
 	listen                           string
+	hostProgram, hostProgramFolder   string
 	features, release                string
 	hooks, networkInfo               string
 	interval                         time.Duration
@@ -52,6 +53,9 @@ func flags(set *flag.FlagSet) *config {
 	set.StringVar(&c.listen, "listen", "", "address of /metrics, /healthz and /readyz, such as :9808; default: none")
 	set.StringVar(&c.features, "features-dir", "",
 		"folder in which Node Feature Discovery looks for features, such as "+features.Folder+"; default: no labels")
+	set.StringVar(&c.hostProgram, "host-program", "/softiov", "the host's program, for --host-program-dir and install-host")
+	set.StringVar(&c.hostProgramFolder, "host-program-dir", "",
+		"folder from which the keeper starts hosts: install the program there, and have a running host replaced by it; default: do not")
 	set.StringVar(&c.release, "release", "", "version of this installation, for the labels of --features-dir")
 	set.StringVar(&c.hooks, "hooks-dir", binding.SocketFolder, "binding: folder in which KubeVirt looks for sockets of sidecars")
 	set.StringVar(&c.networkInfo, "network-info", binding.NetworkInfo, "binding: file with what CNI plugins report of networks")

@@ -42,18 +42,31 @@ vfs = 2
 type testHost struct {
 	t       *testing.T
 	folder  string
+	program string
 	process *exec.Cmd
 	client  *host.Client
 }
 
-// startHost starts a host, or skips the test if the program is not given.
-func startHost(t *testing.T, folder string) *testHost {
+// realHost returns the path of the softiov command, or skips the test if it is not given.
+func realHost(t *testing.T) string {
 	t.Helper()
 	program := os.Getenv(hostProgram)
 	if program == "" {
 		t.Skipf("SKIPPED: test with a real host: %s does not name the softiov command", hostProgram)
 	}
-	h := &testHost{t: t, folder: folder, client: host.NewClient(filepath.Join(folder, "rt/control/control.sock"))}
+	return program
+}
+
+// startHost starts a host, or skips the test if the program is not given.
+func startHost(t *testing.T, folder string) *testHost {
+	t.Helper()
+	return startHostOf(t, folder, realHost(t))
+}
+
+// startHostOf starts a host of a program.
+func startHostOf(t *testing.T, folder, program string) *testHost {
+	t.Helper()
+	h := &testHost{t: t, folder: folder, program: program, client: host.NewClient(filepath.Join(folder, "rt/control/control.sock"))}
 	config := fmt.Sprintf(hostConfig, filepath.Join(folder, "rt"), filepath.Join(folder, "hs"))
 	if err := os.WriteFile(filepath.Join(folder, "softiov.toml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
@@ -71,7 +84,7 @@ func (h *testHost) start() {
 		h.t.Fatal(err)
 	}
 	defer log.Close()
-	h.process = exec.Command(os.Getenv(hostProgram), "serve", "--config", filepath.Join(h.folder, "softiov.toml"))
+	h.process = exec.Command(h.program, "serve", "--config", filepath.Join(h.folder, "softiov.toml"))
 	h.process.Stdout, h.process.Stderr = log, log
 	if err := h.process.Start(); err != nil {
 		h.t.Fatal(err)

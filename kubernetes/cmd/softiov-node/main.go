@@ -17,6 +17,7 @@ import (
 	"softiov.io/kubernetes/internal/admin"
 	"softiov.io/kubernetes/internal/binding"
 	"softiov.io/kubernetes/internal/cni"
+	"softiov.io/kubernetes/internal/hostprogram"
 )
 
 const usage = `softiov-node gives the VFs of a SoftIOV host to pods of this node.
@@ -27,6 +28,7 @@ const usage = `softiov-node gives the VFs of a SoftIOV host to pods of this node
   softiov-node undrain NAME...     let them take new pods again
   softiov-node release UID...      release claims that kubelet has forgotten
   softiov-node install-cni FOLDER  copy this program into a folder of CNI plugins, as softiov-cni
+  softiov-node install-host FOLDER copy the host's program into a folder, unless it has one
   softiov-node binding             answer KubeVirt as a network binding plugin, in a sidecar
 
 Options of the agent; status and the other commands need --state if the agent has it:
@@ -91,6 +93,8 @@ func execute(command string, config *config, names []string) error {
 		return admin.Print(os.Stdout, status)
 	case "install-cni":
 		return each(cni.Install)
+	case "install-host":
+		return each(func(folder string) error { return hostprogram.InstallMissing(config.hostProgram, folder) })
 	case "drain":
 		return each(client.Drain)
 	case "undrain":

@@ -25,6 +25,7 @@ import (
 	"softiov.io/kubernetes/internal/drain"
 	"softiov.io/kubernetes/internal/features"
 	"softiov.io/kubernetes/internal/host"
+	"softiov.io/kubernetes/internal/hostprogram"
 	"softiov.io/kubernetes/internal/inventory"
 	"softiov.io/kubernetes/internal/metrics"
 	"softiov.io/kubernetes/internal/policy"
@@ -128,12 +129,18 @@ func (a *agent) run(parent context.Context) error {
 	start(func(ctx context.Context) error {
 		return server.Serve(ctx, filepath.Join(a.config.state, admin.SocketName))
 	})
+	var outdated func() error
+	if a.config.hostProgramFolder != "" {
+		updater := &hostprogram.Updater{Source: a.config.hostProgram, Folder: a.config.hostProgramFolder, Host: a.host}
+		outdated = updater.Fault
+		start(func(ctx context.Context) error { updater.Run(ctx); return nil })
+	}
 	if a.config.listen != "" {
 		listener, err := net.Listen("tcp", a.config.listen)
 		if err != nil {
 			return fmt.Errorf("--listen: %w", err)
 		}
-		metrics := &metrics.Server{Host: a.host, Watcher: a.watcher, Admin: server}
+		metrics := &metrics.Server{Host: a.host, Watcher: a.watcher, Admin: server, Outdated: outdated}
 		start(func(ctx context.Context) error { return metrics.Serve(ctx, listener) })
 	}
 	if a.config.features != "" {

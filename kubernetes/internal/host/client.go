@@ -69,6 +69,11 @@ func (c *Client) Disconnect(ctx context.Context, name string) error {
 	return c.request(ctx, http.MethodPost, "/v1/vfs/"+url.PathEscape(name)+"/disconnect", nil, nil)
 }
 
+// Upgrade has a new process of the installed program take over from the host. Clients of VFs stay connected.
+func (c *Client) Upgrade(ctx context.Context) error {
+	return c.request(ctx, http.MethodPost, "/v1/upgrade", nil, nil)
+}
+
 // Metrics copies the host's counters in Prometheus' text format.
 func (c *Client) Metrics(ctx context.Context, to io.Writer) error {
 	answer, err := c.send(ctx, http.MethodGet, "/metrics", nil)

@@ -25,6 +25,9 @@ type Server struct {
 	Host    *host.Client
 	Watcher *inventory.Watcher
 	Admin   *admin.Server
+	// Outdated returns why the host does not run the image's program, or nil; without it the agent does not update the host.
+	// An update of the DaemonSet waits for readiness, so it stops at the first node whose host does not follow.
+	Outdated func() error
 }
 
 // Serve answers requests until the context ends.
@@ -46,11 +49,17 @@ func (s *Server) Handler() http.Handler {
 	})
 	mux.HandleFunc("GET /readyz", func(answer http.ResponseWriter, _ *http.Request) {
 		snapshot := s.Watcher.Snapshot()
+		var outdated error
+		if s.Outdated != nil {
+			outdated = s.Outdated()
+		}
 		switch {
 		case !snapshot.Answered:
 			http.Error(answer, "the host has not answered yet on "+s.Host.Socket(), http.StatusServiceUnavailable)
 		case snapshot.Unreachable != "":
 			http.Error(answer, snapshot.Unreachable, http.StatusServiceUnavailable)
+		case outdated != nil:
+			http.Error(answer, outdated.Error(), http.StatusServiceUnavailable)
 		default:
 			fmt.Fprintln(answer, "the host answers")
 		}
