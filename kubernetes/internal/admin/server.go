@@ -10,11 +10,11 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"time"
 
 	"softiov.io/kubernetes/internal/claims"
 	"softiov.io/kubernetes/internal/drain"
 	"softiov.io/kubernetes/internal/inventory"
+	"softiov.io/kubernetes/internal/serve"
 	"softiov.io/kubernetes/internal/vfinfo"
 )
 
@@ -24,8 +24,8 @@ const (
 	SocketName  = "agent.sock"
 )
 
-// readTimeout bounds how long a client may take for its request.
-const readTimeout = 5 * time.Second
+// writeTimeout bounds a request. A client waits half as long.
+const writeTimeout = 2 * clientTimeout
 
 // Releaser releases a claim that kubelet has forgotten.
 type Releaser interface {
@@ -74,13 +74,7 @@ func (s *Server) Serve(ctx context.Context, socket string) error {
 	if err := os.Chmod(socket, 0o600); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	server := &http.Server{Handler: s.handler(), ReadTimeout: readTimeout}
-	stop := context.AfterFunc(ctx, func() { server.Close() })
-	defer stop()
-	if err := server.Serve(listener); ctx.Err() == nil {
-		return err
-	}
-	return nil
+	return serve.HTTP(ctx, listener, s.handler(), writeTimeout)
 }
 
 func (s *Server) handler() http.Handler {

@@ -2,12 +2,14 @@
 package metrics
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -15,10 +17,16 @@ import (
 	"softiov.io/kubernetes/internal/admin"
 	"softiov.io/kubernetes/internal/host"
 	"softiov.io/kubernetes/internal/inventory"
+	"softiov.io/kubernetes/internal/serve"
 )
 
-// readTimeout bounds how long a client may take for its request.
-const readTimeout = 5 * time.Second
+const (
+	// answerAge is the time for which all scrapes get the same answer. The port is open to every pod of the cluster, and the
+	// host keeps few control clients, of which the agent's own requests are some.
+	answerAge = time.Second
+	// writeTimeout bounds a request. The host has ten seconds for its answer.
+	writeTimeout = 15 * time.Second
+)
 
 // Server serves metrics and health.
 type Server struct {
@@ -28,17 +36,17 @@ type Server struct {
 	// Outdated returns why the host does not run the image's program, or nil; without it the agent does not update the host.
 	// An update of the DaemonSet waits for readiness, so it stops at the first node whose host does not follow.
 	Outdated func() error
+
+	// mutex lets one scrape at a time ask the host. As many others can wait as there are connections.
+	mutex  sync.Mutex
+	answer []byte
+	// asked is the time when the host gave the answer or failed to.
+	asked time.Time
 }
 
 // Serve answers requests until the context ends.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
-	server := &http.Server{Handler: s.Handler(), ReadTimeout: readTimeout}
-	stop := context.AfterFunc(ctx, func() { server.Close() })
-	defer stop()
-	if err := server.Serve(listener); ctx.Err() == nil {
-		return err
-	}
-	return nil
+	return serve.HTTP(ctx, listener, s.Handler(), writeTimeout)
 }
 
 // Handler returns the paths /healthz, /readyz and /metrics.
@@ -66,13 +74,31 @@ func (s *Server) Handler() http.Handler {
 	})
 	mux.HandleFunc("GET /metrics", func(answer http.ResponseWriter, request *http.Request) {
 		answer.Header().Set("Content-Type", "text/plain; version=0.0.4")
-		s.own(request.Context(), answer)
-		// Without the host, its counters are missing and the agent's own tell why.
-		if err := s.Host.Metrics(request.Context(), answer); err != nil {
-			klog.FromContext(request.Context()).V(2).Info("The host's metrics are missing", "reason", err)
+		// A client that leaves must not cut the answer that others share.
+		if _, err := answer.Write(s.scrape(context.WithoutCancel(request.Context()))); err != nil {
+			klog.FromContext(request.Context()).V(2).Info("A scrape has ended early", "reason", err)
 		}
 	})
 	return mux
+}
+
+// scrape returns the metrics of the agent and the host, of the last second.
+func (s *Server) scrape(ctx context.Context) []byte {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if time.Since(s.asked) < answerAge {
+		return s.answer
+	}
+	var answer, counters bytes.Buffer
+	s.own(ctx, &answer)
+	if err := s.Host.Metrics(ctx, &counters); err == nil {
+		answer.Write(counters.Bytes())
+	} else {
+		// The host's counters are missing, and the agent's own tell why.
+		klog.FromContext(ctx).V(2).Info("The host's metrics are missing", "reason", err)
+	}
+	s.answer, s.asked = answer.Bytes(), time.Now()
+	return s.answer
 }
 
 // own writes the agent's metrics.

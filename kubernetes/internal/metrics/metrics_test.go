@@ -3,12 +3,12 @@ package metrics
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +16,7 @@ import (
 	"softiov.io/kubernetes/internal/claims"
 	"softiov.io/kubernetes/internal/host"
 	"softiov.io/kubernetes/internal/inventory"
+	"softiov.io/kubernetes/internal/sockettest"
 )
 
 // get returns status and body of a path.
@@ -25,13 +26,10 @@ func get(server *Server, path string) (int, string) {
 	return answer.Code, answer.Body.String()
 }
 
-func TestMetricsAndReadinessFollowTheHost(t *testing.T) {
-	folder, err := os.MkdirTemp("", "sn")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(folder) })
-	store, err := claims.OpenStore(folder)
+// newServer returns a server for a host behind a socket, which may be missing, with a claim in the store.
+func newServer(t *testing.T, socket string) *Server {
+	t.Helper()
+	store, err := claims.OpenStore(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,32 +37,34 @@ func TestMetricsAndReadinessFollowTheHost(t *testing.T) {
 	if err := store.Put(record); err != nil {
 		t.Fatal(err)
 	}
-	socket := filepath.Join(folder, "c.sock")
 	client := host.NewClient(socket)
 	watcher := inventory.NewWatcher(client, time.Hour, func() []string { return nil })
-	server := &Server{Host: client, Watcher: watcher, Admin: &admin.Server{Watcher: watcher, Store: store, ResourceOf: func(string) string { return "" }}}
-	watcher.Refresh(context.Background())
+	return &Server{Host: client, Watcher: watcher, Admin: &admin.Server{
+		Watcher: watcher, Store: store, ResourceOf: func(string) string { return "" },
+	}}
+}
+
+func TestAgentWithoutAHostIsNotReady(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "c.sock")
+	server := newServer(t, socket)
+	server.Watcher.Refresh(context.Background())
 	if code, text := get(server, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(text, socket) {
-		t.Errorf("readyz without a host: %d %s", code, text)
+		t.Errorf("readyz: %d %s", code, text)
 	}
 	if code, text := get(server, "/metrics"); code != http.StatusOK || !strings.Contains(text, "softiov_node_host_reachable 0\n") {
-		t.Errorf("metrics without a host: %d %s", code, text)
+		t.Errorf("metrics: %d %s", code, text)
 	}
+}
 
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answers := &http.Server{Handler: http.HandlerFunc(func(answer http.ResponseWriter, request *http.Request) {
+func TestMetricsAreThoseOfAgentAndHost(t *testing.T) {
+	server := newServer(t, sockettest.Serve(t, func(answer http.ResponseWriter, request *http.Request) {
 		if request.URL.Path == "/metrics" {
 			fmt.Fprintln(answer, "softiov_up 1")
 			return
 		}
 		fmt.Fprint(answer, `[{"name":"pf0","vfs":[{"name":"pf0vf0","socket":"/a/vf.sock"}]}]`)
-	})}
-	go func() { _ = answers.Serve(listener) }()
-	t.Cleanup(func() { answers.Close() })
-	watcher.Refresh(context.Background())
+	}))
+	server.Watcher.Refresh(context.Background())
 	if code, _ := get(server, "/readyz"); code != http.StatusOK {
 		t.Errorf("readyz: %d", code)
 	}
@@ -76,5 +76,31 @@ func TestMetricsAndReadinessFollowTheHost(t *testing.T) {
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("the metrics lack %s:\n%s", line, text)
 		}
+	}
+}
+
+// The host keeps 64 control clients and disconnects the oldest of more, so scrapes must not cut off the agent's own requests.
+func TestScrapesShareOneRequestToTheHost(t *testing.T) {
+	var now, most, all atomic.Int32
+	server := newServer(t, sockettest.Serve(t, func(answer http.ResponseWriter, _ *http.Request) {
+		all.Add(1)
+		if at := now.Add(1); at > most.Load() {
+			most.Store(at)
+		}
+		fmt.Fprintln(answer, "softiov_up 1")
+		now.Add(-1)
+	}))
+	begin := time.Now()
+	var scrapes sync.WaitGroup
+	for range 200 {
+		scrapes.Go(func() {
+			if code, text := get(server, "/metrics"); code != http.StatusOK || !strings.Contains(text, "softiov_up 1") {
+				t.Errorf("%d %s", code, text)
+			}
+		})
+	}
+	scrapes.Wait()
+	if limit := int32(time.Since(begin)/answerAge) + 1; most.Load() != 1 || all.Load() > limit {
+		t.Errorf("the host had %d requests, %d at a time; at most %d were allowed, one at a time", all.Load(), most.Load(), limit)
 	}
 }
