@@ -93,10 +93,6 @@ func (a *attachment) check() error {
 		}
 		return nil
 	}
-	if a.vf.VMMListens {
-		return fmt.Errorf("VF %s expects the VMM to listen, which QEMU's vfio-user device cannot; leave socket_mode out of the host's configuration",
-			a.vf.VF)
-	}
 	for _, fixed := range []struct{ name, value, remedy string }{
 		{"model", a.Model, "the card decides its model"},
 		{"pciAddress", a.PCIAddress, "the device has a root port of its own"},

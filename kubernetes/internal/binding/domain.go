@@ -97,12 +97,10 @@ func addVhostUser(domain *libvirtxml.Domain, a *attachment) error {
 	if err != nil {
 		return err
 	}
-	socket := &libvirtxml.DomainChardevSourceUNIX{Path: a.vf.Socket, Mode: "server"}
-	if !a.vf.VMMListens {
-		// Only a VMM that connects can connect again.
-		seconds := uint(reconnectSeconds)
-		socket.Mode = "client"
-		socket.Reconnect = &libvirtxml.DomainChardevSourceReconnect{Enabled: "yes", Timeout: &seconds}
+	seconds := uint(reconnectSeconds)
+	socket := &libvirtxml.DomainChardevSourceUNIX{
+		Path: a.vf.Socket, Mode: "client",
+		Reconnect: &libvirtxml.DomainChardevSourceReconnect{Enabled: "yes", Timeout: &seconds},
 	}
 	model := "virtio-non-transitional"
 	if a.transitional {

@@ -94,10 +94,11 @@ func (s *Sidecar) ofNetwork(network string) (vfinfo.Info, error) {
 	case device.VhostUser == nil:
 		return vfinfo.Info{}, fmt.Errorf("network %s has a device of type %s, and no VF of family virtio; give it a "+
 			"NetworkAttachmentDefinition of type softiov-cni", network, device.Type)
+	case device.VhostUser.Mode == "server":
+		return vfinfo.Info{}, fmt.Errorf("network %s has a device whose VMM listens, and no VF of SoftIOV; give it a "+
+			"NetworkAttachmentDefinition of type softiov-cni", network)
 	default:
-		return vfinfo.Info{
-			Protocol: vfinfo.VhostUser, Socket: device.VhostUser.Path, VMMListens: device.VhostUser.Mode == "server", MAC: report.MAC,
-		}, nil
+		return vfinfo.Info{Protocol: vfinfo.VhostUser, Socket: device.VhostUser.Path, MAC: report.MAC}, nil
 	}
 }
 

@@ -11,10 +11,6 @@ import (
 // restarts makes a new socket. A read-only folder still lets a VMM connect. The folder is mounted by the VF's name, and by
 // the names of claim and request.
 func Edits(record *claims.Record, device *claims.Device) specs.ContainerEdits {
-	access := "ro"
-	if device.Writable {
-		access = "rw"
-	}
 	folders := []string{vfinfo.VFFolder(device.VF)}
 	if folder := vfinfo.ClaimFolder(record, device); folder != "" {
 		folders = append(folders, folder)
@@ -23,7 +19,7 @@ func Edits(record *claims.Record, device *claims.Device) specs.ContainerEdits {
 	edits := specs.ContainerEdits{Env: info.Variables()}
 	for _, folder := range folders {
 		edits.Mounts = append(edits.Mounts, &specs.Mount{
-			HostPath: device.Folder, ContainerPath: folder, Options: []string{"rbind", access, "nosuid", "nodev", "noexec"},
+			HostPath: device.Folder, ContainerPath: folder, Options: []string{"rbind", "ro", "nosuid", "nodev", "noexec"},
 		})
 	}
 	return edits

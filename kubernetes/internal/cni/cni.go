@@ -222,12 +222,9 @@ func writeDeviceInfo(path string, info vfinfo.Info) error {
 		return nil
 	}
 	// The mode is that of the VMM.
-	mode := "client"
-	if info.VMMListens {
-		mode = "server"
-	}
+	socket := map[string]string{"mode": "client", "path": info.Socket}
 	content, err := json.Marshal(map[string]any{
-		"type": vfinfo.VhostUser, "version": deviceInfoVersion, vfinfo.VhostUser: map[string]string{"mode": mode, "path": info.Socket},
+		"type": vfinfo.VhostUser, "version": deviceInfoVersion, vfinfo.VhostUser: socket,
 	})
 	if err != nil {
 		return err

@@ -133,7 +133,7 @@ func (s *server) allocate(snapshot *inventory.Snapshot, ids []string) (*api.Cont
 		described := vfinfo.Of(&claims.Record{}, device)
 		for _, mount := range edits.Mounts {
 			response.Mounts = append(response.Mounts, &api.Mount{
-				HostPath: mount.HostPath, ContainerPath: mount.ContainerPath, ReadOnly: !vf.VMMListens(),
+				HostPath: mount.HostPath, ContainerPath: mount.ContainerPath, ReadOnly: true,
 			})
 		}
 		for _, variable := range edits.Env {

@@ -35,15 +35,14 @@ func (vf *VF) Offered() bool { return vf.Healthy() && !vf.Drained }
 // Folder returns the folder of the VF's socket, which is mounted into pods.
 func (vf *VF) Folder() string { return filepath.Dir(vf.Socket) }
 
-// VMMListens reports whether the VMM creates the socket, so that its folder has to be writable.
-func (vf *VF) VMMListens() bool { return vf.SocketMode == "client" }
-
 // Device returns the VF as a record of a claim has it, without requests and settings.
 func (vf *VF) Device() *claims.Device {
-	return &claims.Device{
-		VF: vf.Name, Folder: vf.Folder(), Socket: vf.Socket, Family: vf.Family, MAC: vf.MAC, Writable: vf.VMMListens(),
-	}
+	return &claims.Device{VF: vf.Name, Folder: vf.Folder(), Socket: vf.Socket, Family: vf.Family, MAC: vf.MAC}
 }
+
+// vmmListens is the socket mode of a VF whose VMM creates the socket. A pod would need a writable folder of the node for it,
+// and leave files there for the next pod.
+const vmmListens = "client"
 
 // linkRates has the speed of a family's link, Mb/s.
 var linkRates = map[string]int{"82576": 1_000, "avf": 25_000, "virtio": 100_000}
@@ -107,6 +106,10 @@ func vfs(ports []host.Port, control string, nodes []numaNode) []VF {
 func obstacle(vf *VF, sockets []string) string {
 	if quarantine := vf.Conduct.Quarantine; quarantine != nil {
 		return fmt.Sprintf("VF %s is quarantined (%s): softiov vf set %s --quarantine off", vf.Name, *quarantine, vf.Name)
+	}
+	if vf.SocketMode == vmmListens {
+		return fmt.Sprintf("the VMM of VF %s listens (socket_mode = %q), and a pod's VMM cannot: it would write to the node; "+
+			"leave socket_mode out of the host's configuration", vf.Name, vmmListens)
 	}
 	inside := func(socket string) bool {
 		return socket != vf.Socket && strings.HasPrefix(socket, vf.Folder()+"/")

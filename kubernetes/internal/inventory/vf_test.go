@@ -16,6 +16,8 @@ func TestVFsWithAnObstacleAreNotOffered(t *testing.T) {
 	quarantined := vf("pf0vf3", "/run/softiov/pf0vf3/vf.sock")
 	reason := "spoofing"
 	quarantined.Conduct.Quarantine = &reason
+	listens := vf("pf0vf6", "/run/softiov/pf0vf6/vf.sock")
+	listens.SocketMode = "client"
 	ports := []host.Port{{Name: "pf0", VFs: []host.VF{
 		vf("pf0vf0", "/run/softiov/pf0vf0/vf.sock"),
 		vf("pf0vf1", "/run/vms/web.sock"),
@@ -24,11 +26,12 @@ func TestVFsWithAnObstacleAreNotOffered(t *testing.T) {
 		vf("pf0vf4", "/run/softiov/vf4.sock"),
 		// A folder whose name begins like another's is another folder.
 		vf("pf0vf5", "/run/softiov/pf0vf/vf.sock"),
+		listens,
 	}}}
 	all := vfs(ports, "/run/softiov/control/control.sock", nil)
 	for i, want := range []string{
 		"", "also holds /run/vms/db.sock", "also holds /run/vms/web.sock", "VF pf0vf3 is quarantined (spoofing): softiov vf set pf0vf3 --quarantine off",
-		"also holds /run/softiov/control/control.sock", "",
+		"also holds /run/softiov/control/control.sock", "", `listens (socket_mode = "client"), and a pod's VMM cannot`,
 	} {
 		if got := all[i].Reason; want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", all[i].Name, got, want)

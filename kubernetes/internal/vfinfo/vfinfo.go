@@ -46,8 +46,6 @@ type Info struct {
 	// Socket is the path in the container. The VF of a claim has a path that depends only on claim and request, so that it
 	// is the same on the target of a live migration.
 	Socket string `json:"socket"`
-	// VMMListens is true if the VMM creates the socket, and false if it connects to it.
-	VMMListens bool `json:"vmmListens,omitempty"`
 	// MAC is the address with which the guest's frames pass the VF.
 	MAC string `json:"mac,omitempty"`
 	// Claim is the name of the ResourceClaim, and empty for a VF of the device plugin.
@@ -72,7 +70,7 @@ func VFFolder(vf string) string { return path.Join(Folder, vf) }
 // Of returns the description of a VF of a claim. The record of the device plugin has no name and no claim.
 func Of(record *claims.Record, device *claims.Device) Info {
 	info := Info{
-		VF: device.VF, Family: device.Family, Protocol: Protocol(device.Family), VMMListens: device.Writable, MAC: device.MAC,
+		VF: device.VF, Family: device.Family, Protocol: Protocol(device.Family), MAC: device.MAC,
 		Claim: record.Name, PodClaim: record.PodClaim,
 		Socket: path.Join(VFFolder(device.VF), filepath.Base(device.Socket)),
 	}
