@@ -53,8 +53,8 @@ func newKube(claims ...*resourceapi.ResourceClaim) *fake.Clientset {
 	return kube
 }
 
-// startAgent starts an agent in a folder. Claims have the VFs of all ports but pf2.
-func startAgent(t *testing.T, folder string, kube *fake.Clientset) *testAgent {
+// startAgent starts an agent in a folder, with options that change from those of other tests. Claims have the VFs of all ports but pf2.
+func startAgent(t *testing.T, folder string, kube *fake.Clientset, options ...func(*config)) *testAgent {
 	t.Helper()
 	a := &testAgent{t: t, kube: kube, config: &config{
 		control: filepath.Join(folder, "rt/control/control.sock"), state: filepath.Join(folder, "as"), node: node, dra: true,
@@ -62,6 +62,9 @@ func startAgent(t *testing.T, folder string, kube *fake.Clientset) *testAgent {
 		registry: filepath.Join(folder, "registry"), devices: filepath.Join(folder, "devices"),
 		cdi: filepath.Join(folder, "cdi"), interval: 50 * time.Millisecond,
 	}}
+	for _, change := range options {
+		change(a.config)
+	}
 	a.start()
 	t.Cleanup(a.stop)
 	return a

@@ -16,6 +16,7 @@ import (
 	"softiov.io/kubernetes/internal/binding"
 	"softiov.io/kubernetes/internal/cdifiles"
 	"softiov.io/kubernetes/internal/features"
+	"softiov.io/kubernetes/internal/podresources"
 )
 
 // defaultResource is the extended resource of ports without a name of their own.
@@ -26,7 +27,7 @@ type config struct {
 	control, state, node, kubeconfig string
 	devicePlugin, claimsMay          string
 	plugins, registry, devices, cdi  string
-	listen                           string
+	listen, podResources             string
 	hostProgram, hostProgramFolder   string
 	features, release                string
 	hooks, networkInfo               string
@@ -49,6 +50,7 @@ func flags(set *flag.FlagSet) *config {
 	set.StringVar(&c.plugins, "plugins-dir", kubeletplugin.KubeletPluginsDir, "kubelet's folder of plugins")
 	set.StringVar(&c.registry, "registry-dir", kubeletplugin.KubeletRegistryDir, "kubelet's folder of registrations")
 	set.StringVar(&c.devices, "device-plugins-dir", strings.TrimSuffix(api.DevicePluginPath, "/"), "kubelet's folder of device plugins")
+	set.StringVar(&c.podResources, "pod-resources", podresources.Socket, "kubelet's socket with the devices of pods, for the CNI plugin")
 	set.StringVar(&c.cdi, "cdi-dir", cdifiles.Folder, "folder in which the container runtime looks for CDI files")
 	set.StringVar(&c.listen, "listen", "", "address of /metrics, /healthz and /readyz, such as :9808; default: none")
 	set.StringVar(&c.features, "features-dir", "",

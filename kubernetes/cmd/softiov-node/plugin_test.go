@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 
 	"softiov.io/kubernetes/internal/admin"
 	"softiov.io/kubernetes/internal/host"
+	"softiov.io/kubernetes/internal/podresources/podresourcestest"
 )
 
 // setVLAN does what `softiov vf set --vlan` does.
@@ -144,6 +146,30 @@ func TestHealthFollowsHostAndQuarantine(t *testing.T) {
 	eventually(t, "the VF is healthy again", func() bool {
 		return watch.has(map[string]string{"pf2vf0": api.Healthy, "pf2vf1": api.Unhealthy}) && len(agent.offered()) == 5
 	})
+}
+
+func TestAgentTellsTheVFsOfAPod(t *testing.T) {
+	t.Parallel()
+	folder := shortFolder(t)
+	startHost(t, folder)
+	pods := podresourcestest.Serve(t,
+		podresourcestest.Pod("default", "web", "softiov.io/virtio", []string{"pf2vf1", "pf9vf0"}),
+		// Another plugin may have the same name for a device.
+		podresourcestest.Pod("default", "other", "example.com/nic", []string{"pf2vf0"}),
+		// VFs of pf0 are for claims.
+		podresourcestest.Pod("default", "claims", "softiov.io/virtio", []string{"pf0vf0"}),
+	)
+	startAgent(t, folder, newKube(), func(c *config) { c.podResources = pods })
+	client := admin.NewClient(filepath.Join(folder, "as", admin.SocketName))
+	eventually(t, "the agent knows the VFs", func() bool {
+		status, err := client.Status()
+		return err == nil && len(status) == 8
+	})
+	for pod, want := range map[string][]string{"web": {"pf2vf1"}, "other": {}, "claims": {}, "none": {}} {
+		if got, err := client.PodVFs("default", pod); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %q, %v", pod, got, err)
+		}
+	}
 }
 
 // Reported for sriov-network-device-plugin (#40): a device counted as unhealthy because a pod used it.

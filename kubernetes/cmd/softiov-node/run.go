@@ -28,6 +28,7 @@ import (
 	"softiov.io/kubernetes/internal/hostprogram"
 	"softiov.io/kubernetes/internal/inventory"
 	"softiov.io/kubernetes/internal/metrics"
+	"softiov.io/kubernetes/internal/podresources"
 	"softiov.io/kubernetes/internal/policy"
 )
 
@@ -115,7 +116,7 @@ func (a *agent) run(parent context.Context) error {
 		start(func(ctx context.Context) error { plugin.Run(ctx); return nil })
 	}
 	server := &admin.Server{
-		Watcher: a.watcher, Drained: a.drained, Store: a.store,
+		Watcher: a.watcher, Drained: a.drained, Store: a.store, Pods: podresources.NewClient(a.config.podResources),
 		ResourceOf: func(port string) string { return resourceOf(a.resources, port) },
 	}
 	if a.config.dra {

@@ -51,6 +51,16 @@ func (c *Client) Status() ([]VFStatus, error) {
 	return status, json.Unmarshal(content, &status)
 }
 
+// PodVFs returns the names of the VFs that a pod has by the device plugin.
+func (c *Client) PodVFs(namespace, name string) ([]string, error) {
+	content, err := c.send(http.MethodGet, "/pods/"+url.PathEscape(namespace)+"/"+url.PathEscape(name))
+	if err != nil {
+		return nil, err
+	}
+	var vfs []string
+	return vfs, json.Unmarshal(content, &vfs)
+}
+
 func (c *Client) send(method, path string) ([]byte, error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var dialer net.Dialer

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 
 	"softiov.io/kubernetes/internal/claims"
 	"softiov.io/kubernetes/internal/drain"
@@ -32,13 +33,19 @@ type Releaser interface {
 	Release(ctx context.Context, uid string) error
 }
 
-// Server answers administrators.
+// PodDevices returns the devices that kubelet has given to a pod, by their extended resource.
+type PodDevices interface {
+	Devices(ctx context.Context, namespace, name string) (map[string][]string, error)
+}
+
+// Server answers administrators and the CNI plugin.
 type Server struct {
 	Watcher *inventory.Watcher
 	Drained *drain.Set
 	Store   *claims.Store
 	// Releaser is nil if the agent has no DRA driver.
 	Releaser Releaser
+	Pods     PodDevices
 	// ResourceOf returns the extended resource of a port, or "" if its VFs are for claims.
 	ResourceOf func(port string) string
 }
@@ -83,6 +90,13 @@ func (s *Server) handler() http.Handler {
 		status, err := s.Status()
 		if err == nil {
 			err = json.NewEncoder(answer).Encode(status)
+		}
+		report(answer, err)
+	})
+	mux.HandleFunc("GET /pods/{namespace}/{name}", func(answer http.ResponseWriter, request *http.Request) {
+		vfs, err := s.podVFs(request.Context(), request.PathValue("namespace"), request.PathValue("name"))
+		if err == nil {
+			err = json.NewEncoder(answer).Encode(vfs)
 		}
 		report(answer, err)
 	})
@@ -144,6 +158,23 @@ func (s *Server) Status() ([]VFStatus, error) {
 		all = append(all, status)
 	}
 	return all, nil
+}
+
+// podVFs returns the names of the VFs that a pod has by the device plugin.
+func (s *Server) podVFs(ctx context.Context, namespace, name string) ([]string, error) {
+	devices, err := s.Pods.Devices(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	snapshot := s.Watcher.Snapshot()
+	vfs := []string{}
+	for i := range snapshot.VFs {
+		vf := &snapshot.VFs[i]
+		if resource := s.ResourceOf(vf.Port); resource != "" && slices.Contains(devices[resource], vf.Name) {
+			vfs = append(vfs, vf.Name)
+		}
+	}
+	return vfs, nil
 }
 
 func report(answer http.ResponseWriter, err error) {

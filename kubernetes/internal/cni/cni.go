@@ -1,5 +1,5 @@
 // Package cni is a CNI plugin that names the VF of a pod's network: it reports the socket of a VF that the
-// device plugin can give to a pod. It changes nothing, and has no policy of its own.
+// device plugin has given to the pod. It changes nothing, and has no policy of its own.
 package cni
 
 import (
@@ -133,7 +133,7 @@ func requested(args *skel.CmdArgs) (*netConf, admin.VFStatus, error) {
 	return conf, vf, err
 }
 
-// usable refuses a VF that cannot be a pod's by the device plugin. The network's author may have named it.
+// usable refuses a VF that no pod can have by the device plugin.
 func usable(vf *admin.VFStatus) error {
 	switch {
 	case vf.Claim != "":
@@ -145,6 +145,49 @@ func usable(vf *admin.VFStatus) error {
 		return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("VF %s is unhealthy: %s", vf.VF, vf.Reason), "")
 	}
 	return nil
+}
+
+// owned refuses a VF that the device plugin has not given to the call's pod. The network's author may have named it.
+func owned(args *skel.CmdArgs, vf *admin.VFStatus) error {
+	namespace, name := podOf(args.Args)
+	if namespace == "" || name == "" {
+		return types.NewError(types.ErrInvalidEnvironmentVariables,
+			"CNI_ARGS has no K8S_POD_NAMESPACE and K8S_POD_NAME, which container runtimes of Kubernetes set", args.Args)
+	}
+	vfs, err := admin.NewClient(agentSocket).PodVFs(namespace, name)
+	if err != nil {
+		return types.NewError(types.ErrTryAgainLater, err.Error(), "")
+	}
+	if !slices.Contains(vfs, vf.VF) {
+		return types.NewError(types.ErrInvalidNetworkConfig,
+			fmt.Sprintf("VF %s does not belong to the pod %s/%s, which has the VFs %q; leave deviceID out, and request %s in the pod",
+				vf.VF, namespace, name, vfs, vf.Resource), "")
+	}
+	return nil
+}
+
+// podOf returns namespace and name of the pod in CNI_ARGS, which only the container runtime and Multus set.
+func podOf(args string) (namespace, name string) {
+	for _, argument := range strings.Split(args, ";") {
+		switch key, value, _ := strings.Cut(argument, "="); key {
+		case "K8S_POD_NAMESPACE":
+			namespace = value
+		case "K8S_POD_NAME":
+			name = value
+		}
+	}
+	return namespace, name
+}
+
+// checkFile refuses the description of another network's device. Multus names the file of each network
+// NETWORK-CONTAINER_INTERFACE (pkg/types/conf.go, version 4.3).
+func (c *netConf) checkFile(args *skel.CmdArgs) error {
+	file, end := c.RuntimeConfig.DeviceInfoFile, "-"+args.ContainerID+"_"+args.IfName
+	if file == "" || strings.HasSuffix(file, end) {
+		return nil
+	}
+	return types.NewError(types.ErrInvalidNetworkConfig,
+		fmt.Sprintf("CNIDeviceInfoFile is %q, and must end in %q; declare the capability CNIDeviceInfoFile, and leave the file to Multus", file, end), "")
 }
 
 // previous returns the result of the previous plugin in a list of plugins, or of an earlier call. It is empty if there is none.
@@ -161,10 +204,16 @@ func (c *netConf) previous() (*current.Result, error) {
 // add reports the VF's socket as an interface of the pod.
 func add(args *skel.CmdArgs) error {
 	conf, vf, err := requested(args)
-	if err == nil {
-		err = usable(&vf)
-	}
 	if err != nil {
+		return err
+	}
+	if err := usable(&vf); err != nil {
+		return err
+	}
+	if err := owned(args, &vf); err != nil {
+		return err
+	}
+	if err := conf.checkFile(args); err != nil {
 		return err
 	}
 	// Behind another plugin in a list, the result is that of both.

@@ -28,7 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// startAgent starts a server with the status of two VFs of the device plugin, and of three that a pod cannot have as a network.
+// startAgent starts a server with the status of three VFs of the device plugin, of which the pod default/web has two, and of three
+// VFs that no pod can have as a network.
 func startAgent(t *testing.T) {
 	t.Helper()
 	const resource = "softiov.io/vf"
@@ -37,24 +38,39 @@ func startAgent(t *testing.T) {
 			Info: vfinfo.Info{VF: "pf1vf0", Protocol: vfinfo.VfioUser, Socket: "/run/softiov/pf1vf0/vf.sock", MAC: "02:00:00:00:00:01"}},
 		{VF: "pf2vf0", Resource: resource, Healthy: true,
 			Info: vfinfo.Info{VF: "pf2vf0", Protocol: vfinfo.VhostUser, Socket: "/run/softiov/pf2vf0/vf.sock", MAC: "02:00:00:00:00:02"}},
+		{VF: "pf2vf1", Resource: resource, Healthy: true,
+			Info: vfinfo.Info{VF: "pf2vf1", Protocol: vfinfo.VhostUser, Socket: "/run/softiov/pf2vf1/vf.sock", MAC: "02:00:00:00:00:03"}},
 		{VF: "pf0vf0", Healthy: true},
 		{VF: "pf1vf1", Resource: resource, Healthy: true, Claim: "default/nic"},
 		{VF: "pf1vf2", Resource: resource, Reason: "quarantined: spoofing"},
 	}
-	socket := sockettest.Serve(t, func(answer http.ResponseWriter, _ *http.Request) {
-		if err := json.NewEncoder(answer).Encode(status); err != nil {
+	answers := map[string]any{"/status": status, "/pods/default/web": []string{"pf1vf0", "pf2vf0"}, "/pods/other/web": []string{"pf2vf1"}}
+	socket := sockettest.Serve(t, func(answer http.ResponseWriter, request *http.Request) {
+		body, known := answers[request.URL.Path]
+		if !known {
+			http.Error(answer, "kubelet does not answer", http.StatusConflict)
+			return
+		}
+		if err := json.NewEncoder(answer).Encode(body); err != nil {
 			t.Error(err)
 		}
 	})
 	t.Setenv(testAgent, socket)
 }
 
-// call runs the plugin, and returns its standard output and whether it succeeded.
+// call runs the plugin for the pod default/web, and returns its standard output and whether it succeeded.
 func call(t *testing.T, command, conf string) (string, bool) {
+	t.Helper()
+	return callFor(t, "IgnoreUnknown=true;K8S_POD_NAMESPACE=default;K8S_POD_NAME=web;K8S_POD_UID=1-2", command, conf)
+}
+
+// callFor runs the plugin with the arguments that name a pod.
+func callFor(t *testing.T, arguments, command, conf string) (string, bool) {
 	t.Helper()
 	program := exec.Command(os.Args[0])
 	program.Env = []string{
 		"CNI_COMMAND=" + command, "CNI_CONTAINERID=pod1", "CNI_NETNS=/var/run/netns/pod1", "CNI_IFNAME=net1", "CNI_PATH=/opt/cni/bin",
+		"CNI_ARGS=" + arguments,
 		// The test's own namespace is not a pod's.
 		"CNI_NETNS_OVERRIDE=1",
 		testAgent + "=" + os.Getenv(testAgent), testFolder + "=" + os.Getenv(testFolder),
@@ -113,7 +129,7 @@ func TestAddDescribesVirtioVFsForMultus(t *testing.T) {
 	startAgent(t)
 	folder := filepath.Join(t.TempDir(), "devinfo/cni")
 	t.Setenv(testFolder, folder)
-	file := filepath.Join(folder, "vfs.json")
+	file := filepath.Join(folder, "default-vfs-pod1_net1")
 	for _, test := range []struct{ vf, want string }{
 		{"pf1vf0", ""},
 		{"pf2vf0", `{"type":"vhost-user","version":"1.1.0","vhost-user":{"mode":"client","path":"/run/softiov/pf2vf0/vf.sock"}}`},
@@ -148,6 +164,22 @@ func TestConfigurationChoosesNoOtherFileOfTheNode(t *testing.T) {
 		}
 	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) != 0 {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+// Multus names the file of each network by the pod's container and interface. Another name is that of another network.
+func TestNetworkDescribesNoDeviceOfAnotherNetwork(t *testing.T) {
+	startAgent(t)
+	folder := filepath.Join(t.TempDir(), "devinfo/cni")
+	t.Setenv(testFolder, folder)
+	for _, name := range []string{"default-vfs-pod2_net1", "default-vfs-pod1_net2", "default-vfs-pod11_net1"} {
+		keys := `,"deviceID":"pf2vf0","runtimeConfig":{"CNIDeviceInfoFile":"` + filepath.Join(folder, name) + `"}`
+		if answer, ok := call(t, "ADD", conf("1.1.0", keys)); ok || !strings.Contains(answer, "mustendin") {
+			t.Errorf("%s: %s", name, answer)
+		}
+	}
+	if left, err := os.ReadDir(folder); !os.IsNotExist(err) && len(left) != 0 {
 		t.Errorf("%v, %v", left, err)
 	}
 }
@@ -232,6 +264,26 @@ func TestVFThatNoPodCanHaveIsRefused(t *testing.T) {
 	} {
 		if answer, ok := call(t, "ADD", conf("1.1.0", `,"deviceID":"`+vf+`"`)); ok || !strings.Contains(answer, want) {
 			t.Errorf("%s: %s", vf, answer)
+		}
+	}
+}
+
+// A NetworkAttachmentDefinition without a resource passes a deviceID of its author's choice.
+func TestVFOfAnotherPodIsRefused(t *testing.T) {
+	startAgent(t)
+	configuration := conf("1.1.0", `,"deviceID":"pf2vf1"`)
+	if answer, ok := callFor(t, "K8S_POD_NAMESPACE=other;K8S_POD_NAME=web", "ADD", configuration); !ok {
+		t.Errorf("the pod's own VF: %s", answer)
+	}
+	for arguments, want := range map[string]string{
+		"K8S_POD_NAMESPACE=default;K8S_POD_NAME=web": `VFpf2vf1doesnotbelongtothepoddefault/web`,
+		"K8S_POD_NAMESPACE=default;K8S_POD_NAME=db":  "kubeletdoesnotanswer",
+		"K8S_POD_NAME=web":                           "CNI_ARGShasnoK8S_POD_NAMESPACE",
+		"":                                           "CNI_ARGShasnoK8S_POD_NAMESPACE",
+	} {
+		answer, ok := callFor(t, arguments, "ADD", configuration)
+		if ok || !strings.Contains(answer, want) || strings.Contains(answer, "02:00:00:00:00:03") {
+			t.Errorf("%s: %s", arguments, answer)
 		}
 	}
 }
