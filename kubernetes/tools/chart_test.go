@@ -89,6 +89,7 @@ func TestValuesOfTheExampleRender(t *testing.T) {
 
 func TestValuesChangeTheManifests(t *testing.T) {
 	agent := func(values map[string]any) map[string]any { return map[string]any{"agent": values} }
+	host := func(values map[string]any) map[string]any { return map[string]any{"host": values} }
 	for _, test := range []struct {
 		name           string
 		values         map[string]any
@@ -99,6 +100,12 @@ func TestValuesChangeTheManifests(t *testing.T) {
 			"--device-plugin=pf1,pf2=softiov.io/fast", "", ""},
 		{"no claims, no access to the API", agent(map[string]any{"dra": false, "devicePlugin": []any{"*"}}), "--dra=false", "ClusterRole", ""},
 		{"addresses of VFs differ by node", nil, "hostPath: {path: /etc/machine-id, type: File}", "", ""},
+		{"ready when the host answers", map[string]any{"runtimeDir": "/srv/run"},
+			"readinessProbe:\n          exec: {command: [/softiov, vf, list, --runtime-dir, /srv/run]}", "", ""},
+		{"no tap, no device", nil, "--control=", "/dev/net/tun", ""},
+		{"uplinks with tap", host(map[string]any{"tun": true, "config": "[[port]]\nuplink = { tap = \"softiov0\" }\n"}), "hostPath: {path: /dev/net/tun, type: CharDevice}", "", ""},
+		{"tap without its device", host(map[string]any{"config": "[[port]]\nuplink = { tap = \"softiov0\" }\n"}), "", "", "set host.tun"},
+		{"folder with a line break", map[string]any{"runtimeDir": "/srv\n/run"}, "", "", "runtimeDir"},
 		{"no metrics", agent(map[string]any{"metricsPort": 0}), "--control=", "--listen", ""},
 		{"another kubelet", map[string]any{"kubeletDir": "/var/snap/kubelet"}, "--registry-dir=/var/snap/kubelet/plugins_registry", "/var/lib/kubelet", ""},
 		{"labels of the node", agent(map[string]any{"nodeFeatures": true}), "--release=0.1.0", "", ""},

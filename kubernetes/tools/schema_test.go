@@ -16,6 +16,7 @@ var everything = map[string]any{
 		"devicePlugin": []any{"pf1=softiov.io/fast"}, "claimsMay": []any{"trust"}, "metadata": true, "nodeFeatures": true,
 		"cniBinDir": "/opt/cni/bin", "verbosity": 4,
 	},
+	"host":         map[string]any{"tun": true},
 	"nodeSelector": map[string]any{"kubernetes.io/arch": "amd64"},
 	"tolerations":  []any{map[string]any{"operator": "Exists"}},
 }
