@@ -1,5 +1,5 @@
-//! Checks the node agent for Kubernetes, which is written in Go: formatting, `go vet`, staticcheck, and tests with a host
-//! of this checkout. Installs nothing.
+//! Checks the node agent for Kubernetes and everything beside it that is written in Go: formatting, `go vet`, staticcheck,
+//! and tests, those of the agent with a host of this checkout. Installs nothing.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,7 +15,10 @@ const HOST_PROGRAM: &str = "SOFTIOV_HOST_PROGRAM";
 /// Softiov command that the stage `build` has built.
 const BUILT: &str = "target/debug/softiov";
 /// Folder of the node agent's Go module.
-const MODULE: &str = "kubernetes";
+const AGENT: &str = "kubernetes";
+/// Folders of the other Go modules with tests: chart and image, manifests of other projects in the guide, and KubeVirt. The
+/// module of the cluster has a stage of its own.
+const BESIDE: [&str; 3] = ["kubernetes/tools", "kubernetes/tools/guide", "kubernetes/tools/kubevirt"];
 /// Oldest release of Go that builds the agent, as in its `go.mod`. An older one would fetch it.
 const OLDEST_GO: u32 = 26;
 
@@ -23,8 +26,6 @@ const OLDEST_GO: u32 = 26;
 const GO_FLAGS: &str = "-mod=readonly -buildvcs=false";
 /// Folder of the module with staticcheck.
 const LINT_MODULE: &str = "kubernetes/tools/lint";
-/// Folder of the module that checks manifests of the guide against the types of other projects.
-const GUIDE_MODULE: &str = "kubernetes/tools/guide";
 /// Program that staticcheck is built as.
 const LINTER: &str = "target/kubernetes/staticcheck";
 /// Package of staticcheck.
@@ -32,18 +33,13 @@ const LINTER_PACKAGE: &str = "honnef.co/go/tools/cmd/staticcheck";
 /// All checks but the one that demands a comment for each package, also for a package of tests.
 const LINTS: &str = "all,-ST1000";
 
-/// Runs the checks of the node agent, and counts each command as one test.
+/// Runs the checks of all modules, and counts each command as one test.
 pub(super) fn run(root: &Path) -> Result<TestTally> {
     if let Some(obstacle) = obstacle() {
         return Ok(TestTally::skip(format!("the node agent for Kubernetes: {obstacle}")));
     }
     let mut tally = formatting(root)?;
-    tally = tally
-        .and(check(&mut go(root, MODULE, &["vet", "./..."]))?)
-        .and(lint(root, MODULE)?)
-        .and(guide(root)?);
-    // Go's cache of results does not know that the host has changed.
-    let mut test = go(root, MODULE, &["test", "-count=1", "./..."]);
+    let mut test = module_tests(root, AGENT);
     let host = root.join(BUILT);
     if host.is_file() {
         test.env(HOST_PROGRAM, host);
@@ -52,7 +48,30 @@ pub(super) fn run(root: &Path) -> Result<TestTally> {
             "tests of the node agent with a real host: {BUILT} is missing; run the stage `build` before"
         )));
     }
-    Ok(tally.and(check(&mut test)?))
+    tally = tally.and(module(root, AGENT, &mut test)?);
+    for folder in BESIDE {
+        tally = tally.and(module(root, folder, &mut module_tests(root, folder))?);
+    }
+    Ok(tally)
+}
+
+/// Runs vet, lint and the tests of a module, if Go has or gets the modules that it needs.
+fn module(root: &Path, folder: &str, tests: &mut Command) -> Result<TestTally> {
+    if let Some(skipped) = download(root, folder)? {
+        return Ok(skipped);
+    }
+    Ok(vetted(root, folder)?.and(check(tests)?))
+}
+
+/// Runs `go vet` and staticcheck on a module.
+fn vetted(root: &Path, folder: &str) -> Result<TestTally> {
+    Ok(check(&mut go(root, folder, &["vet", "./..."]))?.and(lint(root, folder)?))
+}
+
+/// Returns the command that runs a module's tests. Go's cache of results knows neither that the host has changed nor files
+/// of other folders, such as the chart and the guide.
+fn module_tests(root: &Path, folder: &str) -> Command {
+    go(root, folder, &["test", "-count=1", "./..."])
 }
 
 /// Returns the reason why Go programs cannot be built here, or `None` if they can.
@@ -107,14 +126,6 @@ pub(super) fn download(root: &Path, folder: &str) -> Result<Option<TestTally>> {
     Ok((!success).then(skip))
 }
 
-/// Tests the guide's manifests of other projects.
-fn guide(root: &Path) -> Result<TestTally> {
-    match download(root, GUIDE_MODULE)? {
-        Some(skipped) => Ok(skipped),
-        None => check(&mut go(root, GUIDE_MODULE, &["test", "./..."])),
-    }
-}
-
 /// Builds staticcheck and runs it on a module.
 pub(super) fn lint(root: &Path, folder: &str) -> Result<TestTally> {
     if let Some(skipped) = download(root, LINT_MODULE)? {
@@ -139,7 +150,29 @@ pub(super) fn check(command: &mut Command) -> Result<TestTally> {
 
 #[cfg(test)]
 mod tests {
-    use super::is_old;
+    use std::fs;
+
+    use super::*;
+    use crate::metadata;
+
+    #[test]
+    fn each_go_module_is_checked_by_a_stage() {
+        let root = metadata::workspace_root().unwrap();
+        let (mut folders, mut modules) = (vec![root.join(AGENT)], Vec::new());
+        while let Some(folder) = folders.pop() {
+            if folder.join("go.mod").is_file() {
+                modules.push(metadata::relative(&root, &folder).to_str().unwrap().to_owned());
+            }
+            let inner = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+            folders.extend(inner.filter(|path| path.is_dir()));
+        }
+        // The cluster has a stage of its own, and the module of staticcheck has no package.
+        let mut checked = BESIDE.to_vec();
+        checked.extend([AGENT, LINT_MODULE, "kubernetes/cluster"]);
+        modules.sort();
+        checked.sort_unstable();
+        assert_eq!(modules, checked);
+    }
 
     #[test]
     fn go_without_a_sufficient_version_is_old() {

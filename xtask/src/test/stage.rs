@@ -116,7 +116,7 @@ impl TestStage {
             Self::Build => "the workspace, its tests, the fuzz targets and the proofs build",
             Self::Test => "unit, protocol, property, driver-against-card and vfio-user tests",
             Self::KubernetesUnit => {
-                "the node agent for Kubernetes, against both registration sockets of kubelet"
+                "the node agent for Kubernetes against kubelet's sockets; its chart, image and bindings"
             }
             Self::Kubernetes => "host and node agent in a real Kubernetes cluster of two nodes",
             Self::Instructions => "instructions that the card spends on a frame, by stop of the frame's path",
