@@ -38,7 +38,7 @@ pub(crate) fn run(options: &ImageArgs) -> Result<ExitCode> {
 /// Builds both programs and the image.
 ///
 /// # Errors
-/// A program cannot be built, or is not static.
+/// A program cannot be built, is not static, or has paths of this machine.
 pub(crate) fn build(options: &ImageArgs) -> Result<()> {
     if let Some(obstacle) = kubernetes::obstacle() {
         bail!("cannot build the node agent: {obstacle}");
@@ -56,6 +56,11 @@ pub(crate) fn build(options: &ImageArgs) -> Result<()> {
     // As the host program is, whatever machine builds the image.
     command.env("GOOS", "linux").env("GOARCH", "amd64");
     succeed(command.arg(&agent).arg("./cmd/softiov-node"))?;
+    let folders = deb::MachineFolders::of(&root, &target)?;
+    if options.program.is_none() {
+        folders.check(&host)?;
+    }
+    folders.check(&agent)?;
     let licences = licences(&root, &host, &folder)?;
     let version = deb::version_of(&root)?;
     let out = options.out.clone().unwrap_or_else(|| folder.join("softiov.tar"));

@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `tree` | the files, at their paths on the user's disk |
 //! | `made` | generated files: manual, completions, changelog, licences of dependencies |
+//! | `paths` | no file: it keeps paths of the building machine out of static programs |
 //!
 //! It builds no source package and does not follow the Debian archive's policy (docs/decisions/22-packages.md).
 
 mod made;
+mod paths;
 mod tree;
 
 use std::fs;
@@ -18,6 +20,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::metadata;
 pub(crate) use made::licences;
+pub(crate) use paths::MachineFolders;
 use tree::PackageTree;
 
 /// Arguments of `cargo xtask deb`.
@@ -60,11 +63,14 @@ pub(crate) fn run(options: &DebArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds the program for release, and returns its path.
+/// Builds the program for release, and returns its path. A program for a named target has no paths of this machine.
 pub(crate) fn build(root: &Path, target: &Path, triple: Option<&str>) -> Result<PathBuf> {
     let mut command = metadata::cargo();
     command.args(["build", "--release", "--locked", "--package", "softiov"]).current_dir(root);
-    command.args(triple.into_iter().flat_map(|triple| ["--target", triple]));
+    if let Some(triple) = triple {
+        command.args(["--target", triple]);
+        MachineFolders::of(root, target)?.replace(&mut command);
+    }
     ensure!(command.status()?.success(), "cannot build the program");
     Ok(target.join(triple.unwrap_or_default()).join("release/softiov"))
 }
