@@ -84,3 +84,83 @@ fn main() -> anyhow::Result<ExitCode> {
         XtaskCommand::Tidy(options) => tidy::run(&options),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// Returns the words of the commands `cargo xtask` in the blocks of a page or in a script. A block's line may begin with a
+    /// prompt, and a command may be in parentheses behind another.
+    fn commands(text: &str, is_script: bool) -> Vec<Vec<String>> {
+        let joined = text.replace("\\\n", " ");
+        let mut in_block = is_script;
+        let mut all = Vec::new();
+        for line in joined.lines() {
+            if line.starts_with("```") {
+                in_block = !in_block && line == "```sh";
+                continue;
+            }
+            let line = line.split(" #").next().unwrap_or_default().trim_end_matches(')');
+            let begins = |line: &str| line.starts_with("cargo xtask ");
+            let command = line.trim_start_matches("$ ").split(" && ").find(|part| begins(part));
+            if let Some(command) = command.filter(|_| in_block) {
+                all.push(words(command).into_iter().skip(2).collect());
+            }
+        }
+        all
+    }
+
+    /// Returns the words of a command. A text in single quotes is one word.
+    fn words(command: &str) -> Vec<String> {
+        let quoted = command.split('\'').enumerate().flat_map(|(at, part)| match at % 2 {
+            0 => part.split_whitespace().map(str::to_owned).collect::<Vec<_>>(),
+            _ => vec![part.to_owned()],
+        });
+        quoted.collect()
+    }
+
+    /// Returns all pages and scripts of the documentation.
+    fn pages(root: &Path) -> Vec<std::path::PathBuf> {
+        let (mut folders, mut pages) =
+            (vec![root.join("docs")], vec![root.join("README.md"), root.join("CONTRIBUTING.md")]);
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                match path.extension().and_then(|end| end.to_str()) {
+                    _ if path.is_dir() => folders.push(path),
+                    Some("md" | "sh") => pages.push(path),
+                    _ => {}
+                }
+            }
+        }
+        pages
+    }
+
+    #[test]
+    fn commands_of_the_pages_are_understood() {
+        let root = metadata::workspace_root().unwrap();
+        let mut checked = 0;
+        for page in pages(&root) {
+            let is_script = page.extension().is_some_and(|end| end == "sh");
+            for command in commands(&fs::read_to_string(&page).unwrap(), is_script) {
+                let arguments = ["cargo xtask".to_owned()].into_iter().chain(command.iter().cloned());
+                if let Err(error) = XtaskCommand::try_parse_from(arguments) {
+                    assert!(!error.use_stderr(), "{}: {command:?}: {error}", page.display());
+                }
+                checked += 1;
+            }
+        }
+        assert!(checked > 20, "{checked}");
+    }
+
+    #[test]
+    fn commands_are_those_of_shell_blocks() {
+        let page = "cargo xtask no\n```sh\n$ cargo xtask test --only \\\n  fmt # all\n(cd a && cargo xtask image)\n```\n\
+            cargo xtask no\n```\ncargo xtask no\n```\n```sh\ncargo xtask bench --against 'a, b'\n```\n";
+        let all: Vec<_> = commands(page, false).iter().map(|words| words.join("|")).collect();
+        assert_eq!(all, ["test|--only|fmt", "image", "bench|--against|a, b"]);
+    }
+}

@@ -1,9 +1,12 @@
 package guide
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/kind/pkg/apis/config/v1alpha4"
@@ -21,6 +24,21 @@ func TestClusterOfTheExampleIsKinds(t *testing.T) {
 	var cluster v1alpha4.Cluster
 	if err := yaml.UnmarshalStrict(text, &cluster); err != nil || len(cluster.Nodes) != 1 || cluster.Nodes[0].Role != v1alpha4.ControlPlaneRole {
 		t.Errorf("%v, %+v", err, cluster)
+	}
+}
+
+// The agent's module names the oldest Go that builds it, and GitHub's machines may have an older one.
+func TestGoOfTheExampleBuildsTheAgent(t *testing.T) {
+	module, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	oldest := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(module)[1]
+	for name, phrase := range map[string]string{"workflow.yml": `go-version: "%s"`, "run.sh": "Go %s or later", "presubmit.yaml": "Go %s or later"} {
+		text, err := os.ReadFile(filepath.Join(example, name))
+		if want := fmt.Sprintf(phrase, oldest); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s lacks %s, %v", name, want, err)
+		}
 	}
 }
 
