@@ -51,6 +51,11 @@ func makeCgroup(trees []cgroupTree, name string) ([]string, error) {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return nil, err
 		}
+		if tree.options == "" {
+			if err := enableControllers(tree.mount, name); err != nil {
+				return nil, err
+			}
+		}
 		if strings.Contains(tree.options, "cpuset") {
 			for parent := filepath.Dir(folder); ; parent = filepath.Dir(parent) {
 				if parent == tree.mount {
@@ -67,6 +72,23 @@ func makeCgroup(trees []cgroupTree, name string) ([]string, error) {
 		folders = append(folders, folder)
 	}
 	return folders, nil
+}
+
+// controllers are those that kubelet needs.
+var controllers = []string{"cpu", "memory", "pids"}
+
+// enableControllers lets groups of version 2 below a mount have the controllers: each group on the way to them must name
+// them, from the top, because a group can give only what it has.
+func enableControllers(mount, group string) error {
+	enabled := []byte("+" + strings.Join(controllers, " +"))
+	folder := mount
+	for _, name := range append([]string{""}, strings.Split(filepath.Dir(group), "/")...) {
+		folder = filepath.Join(folder, name)
+		if err := os.WriteFile(filepath.Join(folder, "cgroup.subtree_control"), enabled, 0o644); err != nil {
+			return fmt.Errorf("enable the controllers %q: %w", controllers, err)
+		}
+	}
+	return nil
 }
 
 // copyCpuset gives a group of version 1 the processors of its parent; without any, no process can join.

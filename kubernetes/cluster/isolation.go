@@ -45,15 +45,8 @@ func obstacle() string {
 	if err != nil || len(trees) == 0 {
 		return "no control groups are mounted on /sys/fs/cgroup"
 	}
-	all := ""
-	for _, tree := range trees {
-		controllers, _ := os.ReadFile(filepath.Join(tree.mount, "cgroup.controllers"))
-		all += tree.options + "," + string(controllers)
-	}
-	for _, controller := range []string{"cpu", "memory", "pids"} {
-		if !strings.Contains(all, controller) {
-			return "the controller " + controller + " of control groups is missing"
-		}
+	if reason := missingController(trees); reason != "" {
+		return reason
 	}
 	probe := exec.Command("true")
 	probe.SysProcAttr = &syscall.SysProcAttr{Cloneflags: namespaces}
@@ -65,6 +58,27 @@ func obstacle() string {
 		add.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 		if text, err := add.CombinedOutput(); err != nil {
 			return fmt.Sprintf("the kernel has no links of type %s: %s", link, strings.TrimSpace(string(text)))
+		}
+	}
+	return ""
+}
+
+// missingController returns the reason why groups in the hierarchies cannot have the controllers that kubelet needs.
+func missingController(trees []cgroupTree) string {
+	all := ""
+	for _, tree := range trees {
+		own, _ := os.ReadFile(filepath.Join(tree.mount, "cgroup.controllers"))
+		all += tree.options + "," + string(own)
+	}
+	for _, controller := range controllers {
+		if !strings.Contains(all, controller) {
+			return "the controller " + controller + " of control groups is missing"
+		}
+	}
+	if trees[0].options == "" {
+		// A container's own group has processes, and the kernel then refuses.
+		if err := enableControllers(trees[0].mount, "group"); err != nil {
+			return err.Error()
 		}
 	}
 	return ""
