@@ -15,8 +15,8 @@ import (
 // numaFolder has the machine's NUMA nodes.
 const numaFolder = "/sys/devices/system/node"
 
-// patience is the number of requests in a row that must fail before the VFs count as unhealthy. A host that crashes is
-// back sooner, and its clients stay connected.
+// patience is the number of requests of Run in a row that must fail before the VFs count as unhealthy. A host that crashes
+// is back sooner, and its clients stay connected.
 const patience = 3
 
 // Snapshot is the state of all VFs at one time.
@@ -46,10 +46,13 @@ type Watcher struct {
 	drained func() []string
 	nodes   []numaNode
 
-	mutex       sync.Mutex
-	snapshot    Snapshot
-	failures    int
-	subscribers []chan struct{}
+	mutex    sync.Mutex
+	snapshot Snapshot
+	// failures counts the failed requests of Run since the host's last answer.
+	failures int
+	// requests counts the requests; answered is the number of the last one with an answer.
+	requests, answered uint64
+	subscribers        []chan struct{}
 }
 
 // NewWatcher returns a watcher that has not asked the host yet.
@@ -60,7 +63,8 @@ func NewWatcher(client *host.Client, interval time.Duration, drained func() []st
 // Run asks the host until the context ends.
 func (w *Watcher) Run(ctx context.Context) {
 	for {
-		w.Refresh(ctx)
+		// The snapshot has the error.
+		_, _ = w.ask(ctx, true)
 		select {
 		case <-ctx.Done():
 			return
@@ -69,34 +73,62 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// Refresh asks the host once.
-func (w *Watcher) Refresh(ctx context.Context) {
+// Refresh asks the host once, and returns its answer. Its failure makes no outage: a host that starts again within a second
+// would have one, if some pods start in that second.
+func (w *Watcher) Refresh(ctx context.Context) (Snapshot, error) { return w.ask(ctx, false) }
+
+// ask asks the host once, publishes the result, and returns the host's answer. The caller may change it.
+func (w *Watcher) ask(ctx context.Context, counted bool) (Snapshot, error) {
+	number := w.number()
 	ports, err := w.client.Ports(ctx)
 	if ctx.Err() != nil {
-		return
-	}
-	next := Snapshot{Answered: true}
-	if err == nil {
-		next.VFs = vfs(ports, w.client.Socket(), w.nodes)
-	} else {
-		next = w.withoutAnswer(err)
+		return Snapshot{}, ctx.Err()
 	}
 	drained := w.drained()
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	// Results overtake each other. That of an earlier request may be older than the snapshot.
+	isNewest := number > w.answered
+	var next Snapshot
+	if err == nil {
+		next = Snapshot{Answered: true, VFs: vfs(ports, w.client.Socket(), w.nodes)}
+		if isNewest {
+			w.answered, w.failures = number, 0
+		}
+	} else {
+		if isNewest && counted {
+			w.failures++
+		}
+		next = w.withoutAnswer(err)
+	}
 	for i := range next.VFs {
 		vf := &next.VFs[i]
 		vf.Drained = slices.Contains(drained, vf.Port) || slices.Contains(drained, vf.Name)
 	}
-	w.publish(ctx, next, err != nil)
+	if isNewest {
+		w.publish(ctx, next)
+	}
+	if err != nil {
+		return Snapshot{}, err
+	}
+	next.VFs = slices.Clone(next.VFs)
+	return next, nil
 }
 
-// withoutAnswer returns the snapshot after a failed request: the VFs of the last answer, unhealthy if it was not the
-// first failure.
-func (w *Watcher) withoutAnswer(err error) Snapshot {
+// number returns the number of the next request.
+func (w *Watcher) number() uint64 {
 	w.mutex.Lock()
-	failures := w.failures + 1
-	w.mutex.Unlock()
-	next := w.Snapshot()
-	if failures < patience {
+	defer w.mutex.Unlock()
+	w.requests++
+	return w.requests
+}
+
+// withoutAnswer returns the snapshot after a failed request: the VFs of the last answer, unhealthy in an outage. The caller
+// holds the mutex.
+func (w *Watcher) withoutAnswer(err error) Snapshot {
+	next := w.snapshot
+	next.VFs = slices.Clone(next.VFs)
+	if w.failures < patience {
 		return next
 	}
 	next.Unreachable = err.Error()
@@ -106,15 +138,9 @@ func (w *Watcher) withoutAnswer(err error) Snapshot {
 	return next
 }
 
-// publish stores a snapshot, and notifies the subscribers if it differs from the last in more than counters.
-func (w *Watcher) publish(ctx context.Context, next Snapshot, failed bool) {
-	w.mutex.Lock()
-	defer w.mutex.Unlock()
-	if failed {
-		w.failures++
-	} else {
-		w.failures = 0
-	}
+// publish stores a snapshot, and notifies the subscribers if it differs from the last in more than counters. The caller
+// holds the mutex.
+func (w *Watcher) publish(ctx context.Context, next Snapshot) {
 	last := w.snapshot
 	w.snapshot = next
 	if reflect.DeepEqual(last, next) {
