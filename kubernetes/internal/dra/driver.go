@@ -107,7 +107,10 @@ func (d *Driver) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) 
 			return nil, err
 		}
 	case record.Derived:
-		snapshot := d.watcher.Snapshot()
+		snapshot, err := d.ask(ctx)
+		if err != nil {
+			return nil, err
+		}
 		if record, err = d.resolve(claim, &snapshot, prepared); err != nil {
 			return nil, err
 		}
@@ -134,8 +137,10 @@ func (d *Driver) admit(ctx context.Context, claim *resourceapi.ResourceClaim) (*
 			}
 		}
 	}
-	d.watcher.Refresh(ctx)
-	snapshot := d.watcher.Snapshot()
+	snapshot, err := d.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
 	record, err := d.resolve(claim, &snapshot, unprepared)
 	if err != nil {
 		return nil, err
@@ -147,6 +152,16 @@ func (d *Driver) admit(ctx context.Context, claim *resourceapi.ResourceClaim) (*
 		}
 	}
 	return record, d.store.Put(record)
+}
+
+// ask returns the host's VFs as they are now. An earlier answer may show settings of a claim that has ended since, and the
+// next claim would count them as the administrator's and not set them.
+func (d *Driver) ask(ctx context.Context) (inventory.Snapshot, error) {
+	snapshot, err := d.watcher.Refresh(ctx)
+	if err != nil {
+		return snapshot, fmt.Errorf("the policy of VFs cannot be checked: %w; kubelet tries again", err)
+	}
+	return snapshot, nil
 }
 
 // evict settles a released claim that still holds a VF. A claim that has not ended keeps its VF: its containers may
@@ -177,8 +192,8 @@ func (d *Driver) enforce(ctx context.Context, record *claims.Record) error {
 			return fmt.Errorf("VF %s: %w", device.VF, err)
 		}
 		klog.FromContext(ctx).Info("Set the policy of a claim", "claim", record.Title(), "vf", device.VF, "settings", lost)
-		// A host that loses the policy differs from this snapshot, which starts a repair.
-		d.watcher.Refresh(ctx)
+		// A host that loses the policy differs from this snapshot, which starts a repair. Without an answer, the interval does.
+		_, _ = d.watcher.Refresh(ctx)
 	}
 	return d.files.Write(record)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"softiov.io/kubernetes/internal/claims"
+	"softiov.io/kubernetes/internal/inventory"
 )
 
 const (
@@ -93,10 +94,9 @@ func (d *Driver) deriveOnce(ctx context.Context) error {
 	if d.store.IsComplete() {
 		return nil
 	}
-	d.watcher.Refresh(ctx)
-	snapshot := d.watcher.Snapshot()
-	if !snapshot.Answered {
-		return fmt.Errorf("the agent waits for the host's first answer on %s", d.host.Socket())
+	snapshot, err := d.ask(ctx)
+	if err != nil {
+		return err
 	}
 	options := metav1.ListOptions{Limit: listPage}
 	for {
@@ -105,7 +105,7 @@ func (d *Driver) deriveOnce(ctx context.Context) error {
 			return fmt.Errorf("list the claims of the cluster: %w", err)
 		}
 		for i := range page.Items {
-			if err := d.derive(ctx, &page.Items[i]); err != nil {
+			if err := d.derive(ctx, &page.Items[i], &snapshot); err != nil {
 				klog.FromContext(ctx).Error(err, "Could not rebuild the record of a claim", "claim", klog.KObj(&page.Items[i]))
 			}
 		}
@@ -118,15 +118,14 @@ func (d *Driver) deriveOnce(ctx context.Context) error {
 
 // derive rebuilds the record of one claim, if it is for a pod on this node and has none. A claim that was not prepared
 // yet gets none: kubelet will ask for it, or will never ask for its release.
-func (d *Driver) derive(ctx context.Context, claim *resourceapi.ResourceClaim) error {
+func (d *Driver) derive(ctx context.Context, claim *resourceapi.ResourceClaim, snapshot *inventory.Snapshot) error {
 	if len(claim.Status.ReservedFor) == 0 || !d.isHere(claim) {
 		return nil
 	}
 	if record, err := d.store.Get(string(claim.UID)); err != nil || record != nil {
 		return err
 	}
-	snapshot := d.watcher.Snapshot()
-	record, err := d.resolve(claim, &snapshot, prepared)
+	record, err := d.resolve(claim, snapshot, prepared)
 	if err != nil {
 		return err
 	}
@@ -158,7 +157,10 @@ func (d *Driver) isMine(result *resourceapi.DeviceRequestAllocationResult) bool 
 // isGone reports whether a rebuilt claim was never prepared and has ended: kubelet will not ask to release it then. A VF
 // with a VMM is in use, whatever the API says.
 func (d *Driver) isGone(ctx context.Context, record *claims.Record) (bool, error) {
-	snapshot := d.watcher.Snapshot()
+	snapshot, err := d.ask(ctx)
+	if err != nil {
+		return false, err
+	}
 	for _, device := range record.Devices {
 		if vf, _ := snapshot.Find(device.VF); vf.Peer != nil {
 			return false, nil

@@ -61,6 +61,8 @@ type Change struct {
 	Set Settings `json:"set"`
 	// Default names the settings to give back to the configuration file, or to their defaults.
 	Default []string `json:"default,omitempty"`
+	// Volatile lets the set values end with the host.
+	Volatile bool `json:"volatile,omitempty"`
 }
 
 // Problem is an error that the host returned (RFC 9457).
