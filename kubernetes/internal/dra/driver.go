@@ -171,7 +171,10 @@ func (d *Driver) evict(ctx context.Context, holder *claims.Record, vf string) er
 		return fmt.Errorf("VF %s is still prepared for claim %s (%s); kubelet releases it when that claim's pod has ended. "+
 			"If no such pod is left: softiov-node release %s", vf, holder.Title(), holder.UID, holder.UID)
 	}
-	return d.settle(ctx, holder)
+	if err := d.settle(ctx, holder); err != nil {
+		return fmt.Errorf("VF %s is not free: %w", vf, &pendingError{holder.Title(), err})
+	}
+	return nil
 }
 
 // enforce sets those settings of a claim that are not in force, and writes the claim's CDI file.

@@ -21,24 +21,48 @@ func (d *Driver) UnprepareResourceClaims(ctx context.Context, all []kubeletplugi
 	defer d.mutex.Unlock()
 	results := map[types.UID]error{}
 	for _, claim := range all {
-		err := d.release(ctx, string(claim.UID))
-		if err != nil {
-			err = fmt.Errorf("claim %s/%s: %w", claim.Namespace, claim.Name, err)
-		}
-		results[claim.UID] = err
+		results[claim.UID] = d.unprepare(ctx, claim)
 	}
 	return results, nil
 }
 
-// Release releases a claim that kubelet has forgotten, by its UID.
+// unprepare releases a claim, or notes its release if the host does not follow: a pod must be able to end without the host,
+// and in spite of a refusal, whose cause may be another pod's VF.
+func (d *Driver) unprepare(ctx context.Context, claim kubeletplugin.NamespacedObject) error {
+	err := d.release(ctx, string(claim.UID))
+	var pending *pendingError
+	if errors.As(err, &pending) {
+		klog.FromContext(ctx).Error(err, "A claim has ended, and its VFs are free later", "claim", claim.String())
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("claim %s/%s: %w", claim.Namespace, claim.Name, err)
+	}
+	return nil
+}
+
+// pendingError is the reason why the host has not taken back the settings of a claim whose release is on the disk.
+type pendingError struct {
+	title string
+	err   error
+}
+
+func (e *pendingError) Error() string {
+	return fmt.Sprintf("claim %s has ended, but the host has not taken back its settings: %v; the agent tries again every %v",
+		e.title, e.err, repairInterval)
+}
+
+func (e *pendingError) Unwrap() error { return e.err }
+
+// Release releases a claim that kubelet has forgotten, by its UID. The administrator sees what the host refuses.
 func (d *Driver) Release(ctx context.Context, uid string) error {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	return d.release(ctx, uid)
 }
 
-// release takes a claim's VFs back. It succeeds without the host: pods must be able to end while the host is away. The
-// host's part follows when it is back, and until then no other claim gets the VFs.
+// release takes a claim's VFs back. It returns a *pendingError if only the host's part is left: that follows, and until then
+// no other claim gets the VFs.
 func (d *Driver) release(ctx context.Context, uid string) error {
 	record, err := d.store.Get(uid)
 	if err != nil {
@@ -56,12 +80,10 @@ func (d *Driver) release(ctx context.Context, uid string) error {
 			return err
 		}
 	}
-	err = d.settle(ctx, record)
-	if host.IsUnreachable(err) {
-		klog.FromContext(ctx).Info("The host is away; it takes the claim's settings back later", "claim", record.Title(), "reason", err)
-		return nil
+	if err := d.settle(ctx, record); err != nil {
+		return &pendingError{record.Title(), err}
 	}
-	return err
+	return nil
 }
 
 // settle has the host take back the settings of a released claim, and removes the record.

@@ -1,0 +1,60 @@
+package dra
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"softiov.io/kubernetes/internal/host"
+	"softiov.io/kubernetes/internal/host/hosttest"
+)
+
+// noLink refuses all changes of VFs, as an 82576 refuses another rate while its port has no link.
+func noLink(method, _ string) *host.Problem {
+	if method != http.MethodPatch {
+		return nil
+	}
+	return &host.Problem{Status: http.StatusConflict, Detail: "the rate cannot change while the port has no link"}
+}
+
+func TestPodEndsAlthoughTheHostRefuses(t *testing.T) {
+	b := newBench(t, []string{"pf0vf0"})
+	claim, next := newClaim("first", `"max_tx_rate":500`, "pf0vf0"), newClaim("next", "", "pf0vf0")
+	b.mustPrepare(claim)
+	b.host.Refuse(noLink)
+	if err := b.unprepare(claim); err != nil {
+		t.Errorf("the pod cannot end: %v", err)
+	}
+	if record := b.record(claim); record == nil || !record.Released {
+		t.Fatalf("the release is not on the disk: %+v", record)
+	}
+	// Both the next claim and the administrator learn the reason.
+	for what, err := range map[string]error{"prepare": b.prepareOne(next), "release": b.Release(context.Background(), "first-uid")} {
+		if err == nil || !strings.Contains(err.Error(), "the port has no link") || !strings.Contains(err.Error(), "default/first") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	b.host.Refuse(nil)
+	b.repair()
+	b.expect("pf0vf0", "max_tx_rate", "0")
+	b.mustPrepare(next)
+}
+
+func TestReleaseByHandReportsThatTheHostIsAway(t *testing.T) {
+	b := newBench(t, []string{"pf0vf0"})
+	claim := newClaim("first", `"vlan":100`, "pf0vf0")
+	b.mustPrepare(claim)
+	b.host.Refuse(hosttest.Away)
+	if err := b.Release(context.Background(), "first-uid"); err == nil || !strings.Contains(err.Error(), "away") {
+		t.Errorf("%v", err)
+	}
+	if err := b.unprepare(claim); err != nil {
+		t.Errorf("the pod cannot end: %v", err)
+	}
+	b.host.Refuse(nil)
+	if err := b.Release(context.Background(), "first-uid"); err != nil {
+		t.Errorf("%v", err)
+	}
+	b.expect("pf0vf0", "vlan", "0")
+}
