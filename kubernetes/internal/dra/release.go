@@ -74,16 +74,24 @@ func (d *Driver) release(ctx context.Context, uid string) error {
 	if record == nil {
 		return nil
 	}
-	if !record.Released {
-		record.Released = true
-		if err := d.store.Put(record); err != nil {
-			return err
-		}
-	}
-	if err := d.settle(ctx, record); err != nil {
+	noted := d.note(record)
+	switch err := d.settle(ctx, record); {
+	case err == nil:
+		return nil
+	case noted != nil:
+		return errors.Join(noted, err)
+	default:
 		return &pendingError{record.Title(), err}
 	}
-	return nil
+}
+
+// note writes to the disk that a claim has ended. A full disk is no reason to stop there: the end of the claim frees space.
+func (d *Driver) note(record *claims.Record) error {
+	if record.Released {
+		return nil
+	}
+	record.Released = true
+	return d.store.Put(record)
 }
 
 // settle has the host take back the settings of a released claim, and removes the record.

@@ -3,7 +3,9 @@ package dra
 import (
 	"context"
 	"net/http"
+	"os/signal"
 	"strings"
+	"syscall"
 	"testing"
 
 	"softiov.io/kubernetes/internal/host"
@@ -57,4 +59,45 @@ func TestReleaseByHandReportsThatTheHostIsAway(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	b.expect("pf0vf0", "vlan", "0")
+}
+
+// fillDisk lets no file grow until the returned function is called, as on a full disk: files can be removed.
+func fillDisk(t *testing.T) func() {
+	t.Helper()
+	signal.Ignore(syscall.SIGXFSZ)
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	set := func(limit syscall.Rlimit) {
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(syscall.Rlimit{Cur: 0, Max: before.Max})
+	free := func() { set(before) }
+	t.Cleanup(free)
+	return free
+}
+
+// Kubelet repeats unprepare, and nothing would free the disk if the removal of a record needed a write first.
+func TestPodEndsOnAFullDisk(t *testing.T) {
+	b := newBench(t, []string{"pf0vf0", "pf0vf1"})
+	first, second := newClaim("first", `"vlan":100`, "pf0vf0"), newClaim("second", `"vlan":20`, "pf0vf1")
+	b.mustPrepare(first)
+	b.mustPrepare(second)
+	free := fillDisk(t)
+	if err := b.unprepare(first); err != nil || b.record(first) != nil {
+		t.Errorf("%v, %+v", err, b.record(first))
+	}
+	b.expect("pf0vf0", "vlan", "0")
+	// Without the host, nothing but the disk could remember the release.
+	b.host.Refuse(hosttest.Away)
+	if err := b.unprepare(second); err == nil {
+		t.Error("the release of the second claim is lost")
+	}
+	free()
+	if err := b.unprepare(second); err != nil || !b.record(second).Released {
+		t.Errorf("%v, %+v", err, b.record(second))
+	}
 }
