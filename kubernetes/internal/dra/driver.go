@@ -77,8 +77,16 @@ func (d *Driver) PrepareResourceClaims(ctx context.Context, all []*resourceapi.R
 		return nil, err
 	}
 	results := map[types.UID]kubeletplugin.PrepareResult{}
+	var away error
 	for _, claim := range all {
-		record, err := d.prepare(ctx, claim)
+		record, err := (*claims.Record)(nil), away
+		if away == nil {
+			record, err = d.prepare(ctx, claim)
+		}
+		// The other claims need the host too. Each would wait for it as long.
+		if host.IsUnreachable(err) {
+			away = err
+		}
 		if err != nil {
 			results[claim.UID] = kubeletplugin.PrepareResult{Err: fmt.Errorf("claim %s/%s: %w", claim.Namespace, claim.Name, err)}
 			continue
@@ -179,6 +187,7 @@ func (d *Driver) evict(ctx context.Context, holder *claims.Record, vf string) er
 
 // enforce sets those settings of a claim that are not in force, and writes the claim's CDI file.
 func (d *Driver) enforce(ctx context.Context, record *claims.Record) error {
+	changed := false
 	for _, device := range record.Devices {
 		if len(device.Settings) == 0 {
 			continue
@@ -195,6 +204,9 @@ func (d *Driver) enforce(ctx context.Context, record *claims.Record) error {
 			return fmt.Errorf("VF %s: %w", device.VF, err)
 		}
 		klog.FromContext(ctx).Info("Set the policy of a claim", "claim", record.Title(), "vf", device.VF, "settings", lost)
+		changed = true
+	}
+	if changed {
 		// A host that loses the policy differs from this snapshot, which starts a repair. Without an answer, the interval does.
 		_, _ = d.watcher.Refresh(ctx)
 	}

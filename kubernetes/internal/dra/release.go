@@ -19,17 +19,23 @@ import (
 func (d *Driver) UnprepareResourceClaims(ctx context.Context, all []kubeletplugin.NamespacedObject) (map[types.UID]error, error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
+	// A host that does not answer is asked once. Each VF of each claim would wait as long.
+	ctx, giveUp := context.WithCancel(ctx)
+	defer giveUp()
 	results := map[types.UID]error{}
 	for _, claim := range all {
-		results[claim.UID] = d.unprepare(ctx, claim)
+		err := d.release(ctx, string(claim.UID))
+		if host.IsUnreachable(err) {
+			giveUp()
+		}
+		results[claim.UID] = unpreparedError(ctx, claim, err)
 	}
 	return results, nil
 }
 
-// unprepare releases a claim, or notes its release if the host does not follow: a pod must be able to end without the host,
-// and in spite of a refusal, whose cause may be another pod's VF.
-func (d *Driver) unprepare(ctx context.Context, claim kubeletplugin.NamespacedObject) error {
-	err := d.release(ctx, string(claim.UID))
+// unpreparedError returns kubelet's error for a claim whose release had an error. There is none if only the host's part is
+// left: a pod must be able to end without the host, and in spite of a refusal, whose cause may be another pod's VF.
+func unpreparedError(ctx context.Context, claim kubeletplugin.NamespacedObject, err error) error {
 	var pending *pendingError
 	if errors.As(err, &pending) {
 		klog.FromContext(ctx).Error(err, "A claim has ended, and its VFs are free later", "claim", claim.String())
@@ -98,8 +104,12 @@ func (d *Driver) note(record *claims.Record) error {
 func (d *Driver) settle(ctx context.Context, record *claims.Record) error {
 	var faults []error
 	for _, device := range record.Devices {
-		if err := d.takeBack(ctx, &device); err != nil {
+		err := d.takeBack(ctx, &device)
+		if err != nil {
 			faults = append(faults, fmt.Errorf("VF %s: %w", device.VF, err))
+		}
+		if host.IsUnreachable(err) {
+			break
 		}
 	}
 	if err := errors.Join(faults...); err != nil {

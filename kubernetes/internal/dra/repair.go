@@ -2,6 +2,7 @@ package dra
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"softiov.io/kubernetes/internal/claims"
+	"softiov.io/kubernetes/internal/host"
 	"softiov.io/kubernetes/internal/inventory"
 )
 
@@ -20,7 +22,12 @@ const (
 	repairInterval = 10 * time.Second
 	// listPage bounds the claims of one answer of the API server.
 	listPage = 500
+	// apiTimeout bounds one request to the API server.
+	apiTimeout = 10 * time.Second
 )
+
+// errAPI marks failed requests to the API server.
+var errAPI = errors.New("the API server has not answered")
 
 // Run compares records, files and the host with each other until the context ends, and mends what a restart or a crash
 // of agent, host or machine has lost.
@@ -59,13 +66,20 @@ func (d *Driver) Repair(ctx context.Context) error {
 		}
 	}
 	if err := d.files.RemoveOthers(uids); err != nil {
-		return err
+		klog.FromContext(ctx).Error(err, "Could not remove CDI files of ended claims")
 	}
 	if !snapshot.Answered || snapshot.Unreachable != "" {
 		return nil
 	}
+	// Rebuilt claims need the API server, for which the others must not wait.
+	slices.SortStableFunc(records, func(one, other *claims.Record) int { return rank(one) - rank(other) })
 	for _, record := range records {
-		if err := d.repair(ctx, record); err != nil {
+		err := d.repair(ctx, record)
+		if host.IsUnreachable(err) || errors.Is(err, errAPI) {
+			// The other claims would wait as long, and kubelet's calls for them.
+			return err
+		}
+		if err != nil {
 			// One claim that cannot be mended must not keep the others from it.
 			klog.FromContext(ctx).Error(err, "Could not repair a claim", "claim", record.Title())
 		}
@@ -73,14 +87,22 @@ func (d *Driver) Repair(ctx context.Context) error {
 	return nil
 }
 
+// rank orders records for a repair.
+func rank(record *claims.Record) int {
+	if record.Derived && !record.Released {
+		return 1
+	}
+	return 0
+}
+
 // repair mends one claim.
 func (d *Driver) repair(ctx context.Context, record *claims.Record) error {
-	if record.Derived {
+	if record.Derived && !record.Released {
 		gone, err := d.isGone(ctx, record)
 		if err != nil {
 			return err
 		}
-		record.Released = record.Released || gone
+		record.Released = gone
 	}
 	if record.Released {
 		return d.settle(ctx, record)
@@ -100,9 +122,9 @@ func (d *Driver) deriveOnce(ctx context.Context) error {
 	}
 	options := metav1.ListOptions{Limit: listPage}
 	for {
-		page, err := d.kube.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(ctx, options)
+		page, err := d.list(ctx, options)
 		if err != nil {
-			return fmt.Errorf("list the claims of the cluster: %w", err)
+			return err
 		}
 		for i := range page.Items {
 			if err := d.derive(ctx, &page.Items[i], &snapshot); err != nil {
@@ -114,6 +136,17 @@ func (d *Driver) deriveOnce(ctx context.Context) error {
 		}
 		options.Continue = page.Continue
 	}
+}
+
+// list returns one page of the cluster's claims.
+func (d *Driver) list(ctx context.Context, options metav1.ListOptions) (*resourceapi.ResourceClaimList, error) {
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	page, err := d.kube.ResourceV1().ResourceClaims(metav1.NamespaceAll).List(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("%w: list the claims of the cluster: %w", errAPI, err)
+	}
+	return page, nil
 }
 
 // derive rebuilds the record of one claim, if it is for a pod on this node and has none. A claim that was not prepared
@@ -166,12 +199,14 @@ func (d *Driver) isGone(ctx context.Context, record *claims.Record) (bool, error
 			return false, nil
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
 	claim, err := d.kube.ResourceV1().ResourceClaims(record.Namespace).Get(ctx, record.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("%w: get the claim %s: %w", errAPI, record.Title(), err)
 	}
 	return string(claim.UID) != record.UID || len(claim.Status.ReservedFor) == 0 || !d.isHere(claim), nil
 }

@@ -103,11 +103,24 @@ func (c *Client) request(ctx context.Context, method, path string, body, result 
 		if result == nil {
 			return nil
 		}
-		if err := json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(result); err != nil {
+		content, err := c.read(answer)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(content, result); err != nil {
 			return fmt.Errorf("the host's answer to %s %s is not valid: %w", method, path, err)
 		}
 		return nil
 	}
+}
+
+// read reads the body of an answer. A host that ends or stops within its answer is one that does not answer.
+func (c *Client) read(answer *http.Response) ([]byte, error) {
+	content, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err != nil {
+		return nil, &UnreachableError{Socket: c.socket, Err: err}
+	}
+	return content, nil
 }
 
 // send sends one request. An answer with an error status becomes a *Problem.
@@ -135,9 +148,13 @@ func (c *Client) send(ctx context.Context, method, path string, body any) (*http
 		return answer, nil
 	}
 	defer answer.Body.Close()
+	text, err := c.read(answer)
+	if err != nil {
+		return nil, err
+	}
 	problem := &Problem{Title: answer.Status}
 	// A body that is no problem leaves the title.
-	_ = json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(problem)
+	_ = json.Unmarshal(text, problem)
 	problem.Status = answer.StatusCode
 	return nil, problem
 }

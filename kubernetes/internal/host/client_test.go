@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"softiov.io/kubernetes/internal/sockettest"
 )
@@ -53,6 +54,33 @@ func TestMissingHostIsUnreachable(t *testing.T) {
 	_, err := client.Ports(context.Background())
 	if !IsUnreachable(err) || !strings.Contains(err.Error(), "/nonexistent/control.sock") || !strings.Contains(err.Error(), "softiov serve") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A caller that asks for many VFs gives up at the first request without an answer, so it must tell these requests.
+func TestHostThatStopsWithinItsAnswerIsUnreachable(t *testing.T) {
+	for name, status := range map[string]int{"answer": http.StatusOK, "problem": http.StatusConflict} {
+		ended := make(chan struct{})
+		client := serve(t, func(answer http.ResponseWriter, request *http.Request) {
+			answer.WriteHeader(status)
+			fmt.Fprint(answer, `[{"name":`)
+			if err := http.NewResponseController(answer).Flush(); err != nil {
+				t.Error(err)
+			}
+			if request.URL.Path != "/v1/ports" {
+				panic(http.ErrAbortHandler)
+			}
+			<-ended
+		})
+		// The first request is cut off, the second one gets no end of its answer.
+		if _, err := client.VF(context.Background(), "pf0vf0"); !IsUnreachable(err) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		client.http.Timeout = 50 * time.Millisecond
+		if _, err := client.Ports(context.Background()); !IsUnreachable(err) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		close(ended)
 	}
 }
 

@@ -1,0 +1,77 @@
+package dra
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"softiov.io/kubernetes/internal/host/hosttest"
+)
+
+// A host that accepts requests and does not answer costs ten seconds for each, during which kubelet's calls wait.
+func TestHostWithoutAnswerIsAskedOnce(t *testing.T) {
+	b := newBench(t, []string{"pf0vf0", "pf0vf1", "pf0vf2", "pf0vf3"})
+	first, second := newClaim("first", `"vlan":100`, "pf0vf0", "pf0vf1"), newClaim("second", `"vlan":20`, "pf0vf2", "pf0vf3")
+	b.mustPrepare(first)
+	b.mustPrepare(second)
+	b.host.Refuse(hosttest.Away)
+	for what, call := range map[string]func() error{
+		"repair": func() error { return b.Repair(context.Background()) },
+		"prepare": func() error {
+			return errors.Join(b.prepareAll(first, second)[first.UID], b.prepareAll(first)[first.UID])
+		},
+	} {
+		b.host.Requests()
+		want := map[string]int{"repair": 1, "prepare": 2}[what]
+		if err := call(); err == nil {
+			t.Errorf("%s succeeds", what)
+		}
+		if requests := b.host.Requests(); len(requests) != want {
+			t.Errorf("%s: %v", what, requests)
+		}
+	}
+	if err := b.unprepare(first, second); err != nil {
+		t.Error(err)
+	}
+	if requests := b.host.Requests(); len(requests) != 1 {
+		t.Errorf("unprepare: %v", requests)
+	}
+	if !b.record(first).Released || !b.record(second).Released {
+		t.Error("a release is not on the disk")
+	}
+	b.host.Refuse(nil)
+	b.repair()
+	b.expect("pf0vf1", "vlan", "0")
+	b.expect("pf0vf3", "vlan", "0")
+}
+
+func TestRebuiltClaimsDoNotDelayTheOthers(t *testing.T) {
+	vfs, ended := []string{"pf0vf0", "pf0vf1", "pf0vf2", "pf0vf3"}, newClaim("c", `"vlan":100`, "pf0vf3")
+	b := newBench(t, vfs, newClaim("a", `"vlan":100`, "pf0vf0"), newClaim("b", `"vlan":100`, "pf0vf1"), ended)
+	for _, vf := range []string{"pf0vf0", "pf0vf1", "pf0vf3"} {
+		b.host.Set(vf, "vlan", "100", "kept")
+	}
+	b.repair()
+	b.mustPrepare(newClaim("d", `"vlan":20`, "pf0vf2"))
+	b.host.Refuse(noLink)
+	if err := b.unprepare(ended); err != nil {
+		t.Fatal(err)
+	}
+	b.host.Refuse(nil)
+	gets := 0
+	b.kube.(*fake.Clientset).PrependReactor("get", "resourceclaims", func(clienttesting.Action) (bool, runtime.Object, error) {
+		gets++
+		return true, nil, errors.New("no answer")
+	})
+	// The host has lost what it kept.
+	b.host.Set("pf0vf2", "vlan", "0", "default")
+	if err := b.Repair(context.Background()); !errors.Is(err, errAPI) || gets != 1 {
+		t.Errorf("%v after %d requests", err, gets)
+	}
+	b.expect("pf0vf2", "vlan", "20 kept")
+	b.expect("pf0vf3", "vlan", "0")
+}
