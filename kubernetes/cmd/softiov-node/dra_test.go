@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"maps"
 	"net"
 	"os"
@@ -18,6 +19,7 @@ import (
 
 	"softiov.io/kubernetes/internal/binding"
 	"softiov.io/kubernetes/internal/dra"
+	"softiov.io/kubernetes/internal/host"
 	"softiov.io/kubernetes/internal/vfinfo"
 )
 
@@ -275,5 +277,32 @@ func TestSidecarFindsTheVFsOfAPreparedClaim(t *testing.T) {
 	mounted := func(mount oci.Mount) bool { return mount.Destination == "/run/softiov/template/nics/request-0" }
 	if !slices.ContainsFunc(container.Mounts, mounted) {
 		t.Errorf("the folder of the socket is not mounted: %+v", container.Mounts)
+	}
+}
+
+// The guide: what a command sets on a VF is final. A volatile value hides the claim's, which must not come back with the host.
+func TestAdministratorsChangeOutlivesTheClaim(t *testing.T) {
+	t.Parallel()
+	_, host, _, kubelet := prepareFirst(t)
+	setVLAN(t, host, "pf0vf1", "20")
+	if fault := kubelet.unprepare(claim("first", "", "pf0vf1")); fault != "" || host.setting("pf0vf1", "vlan") != "20" {
+		t.Errorf("%q, vlan %s", fault, host.setting("pf0vf1", "vlan"))
+	}
+}
+
+func TestVolatileChangeEndsWithTheHost(t *testing.T) {
+	t.Parallel()
+	_, testHost, _, kubelet := prepareFirst(t)
+	change := host.Change{Set: host.Settings{"vlan": json.RawMessage("20")}, Volatile: true}
+	if err := testHost.client.ChangeVF(t.Context(), "pf0vf1", change); err != nil {
+		t.Fatal(err)
+	}
+	if fault := kubelet.unprepare(claim("first", "", "pf0vf1")); fault != "" || testHost.setting("pf0vf1", "vlan") != "20" {
+		t.Errorf("%q, vlan %s", fault, testHost.setting("pf0vf1", "vlan"))
+	}
+	testHost.stop()
+	testHost.start()
+	if vlan := testHost.setting("pf0vf1", "vlan"); vlan != "0" {
+		t.Errorf("vlan %s after the claim, the volatile value and a restart of the host", vlan)
 	}
 }

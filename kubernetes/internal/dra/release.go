@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/dynamic-resource-allocation/kubeletplugin"
@@ -13,6 +11,7 @@ import (
 
 	"softiov.io/kubernetes/internal/claims"
 	"softiov.io/kubernetes/internal/host"
+	"softiov.io/kubernetes/internal/policy"
 )
 
 // UnprepareResourceClaims releases claims whose last pod of this node has ended. The claims themselves may be gone.
@@ -134,8 +133,9 @@ func (d *Driver) takeBack(ctx context.Context, device *claims.Device) error {
 			return err
 		}
 	}
-	if len(device.Settings) == 0 {
+	change := policy.GiveBack(vf, device.Settings)
+	if len(change.Default) == 0 {
 		return nil
 	}
-	return d.host.ChangeVF(ctx, device.VF, host.Change{Default: slices.Sorted(maps.Keys(device.Settings))})
+	return d.host.ChangeVF(ctx, device.VF, change)
 }

@@ -101,3 +101,17 @@ func TestPodEndsOnAFullDisk(t *testing.T) {
 		t.Errorf("%v, %+v", err, b.record(second))
 	}
 }
+
+func TestEndOfAClaimKeepsWhatTheAdministratorHasSet(t *testing.T) {
+	b := newBench(t, []string{"pf0vf0"})
+	claim := newClaim("first", `"vlan":100,"qos":3,"max_tx_rate":500`, "pf0vf0")
+	b.mustPrepare(claim)
+	b.host.Set("pf0vf0", "vlan", "20", "kept")
+	b.host.Set("pf0vf0", "qos", "5", "volatile")
+	if err := b.unprepare(claim); err != nil {
+		t.Fatal(err)
+	}
+	b.expect("pf0vf0", "vlan", "20 kept")
+	b.expect("pf0vf0", "qos", "5 volatile")
+	b.expect("pf0vf0", "max_tx_rate", "0")
+}

@@ -101,5 +101,22 @@ func Lost(vf host.VF, wanted host.Settings) host.Settings {
 	return lost
 }
 
+// GiveBack returns the change that ends a claim's settings. A value that an administrator has set meanwhile stays: a kept one
+// has replaced the claim's, and a volatile one hides it.
+func GiveBack(vf host.VF, settings host.Settings) host.Change {
+	change := host.Change{Set: host.Settings{}}
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		switch origin := vf.Origins[name]; {
+		case origin == "volatile":
+			// The host first removes both values, then sets the volatile one again.
+			change.Default = append(change.Default, name)
+			change.Set[name], change.Volatile = vf.Settings[name], true
+		case origin == "kept" && Same(vf.Settings[name], settings[name]):
+			change.Default = append(change.Default, name)
+		}
+	}
+	return change
+}
+
 // Same reports whether two values of a setting are equal. The host prints addresses in lower case, as Parse does.
 func Same(one, other []byte) bool { return bytes.Equal(one, other) }

@@ -158,3 +158,17 @@ func TestOnlySettingsThatTheHostLostAreLost(t *testing.T) {
 		t.Errorf("lost %s", encoded)
 	}
 }
+
+func TestOnlyTheClaimsOwnValuesAreGivenBack(t *testing.T) {
+	vf := host.VF{
+		Settings: settings(`{"vlan":20,"qos":3,"max_tx_rate":100,"trust":false,"state":"auto"}`),
+		Origins:  map[string]string{"vlan": "kept", "qos": "kept", "max_tx_rate": "volatile", "state": "file"},
+	}
+	change := GiveBack(vf, settings(`{"vlan":100,"qos":3,"max_tx_rate":500,"trust":true,"state":"auto"}`))
+	if encoded, _ := json.Marshal(change); string(encoded) != `{"set":{"max_tx_rate":100},"default":["max_tx_rate","qos"],"volatile":true}` {
+		t.Errorf("%s", encoded)
+	}
+	if change := GiveBack(vf, settings(`{"vlan":100}`)); len(change.Default) != 0 || len(change.Set) != 0 {
+		t.Errorf("%+v", change)
+	}
+}
