@@ -105,12 +105,21 @@ func OpenStore(folder string) (*Store, error) {
 		if _, fault := read(path); fault != nil {
 			aside := path + ".damaged"
 			store.Damaged = append(store.Damaged, fmt.Errorf("%w; the file is now %s", fault, aside))
-			if err := errors.Join(os.Rename(path, aside), os.RemoveAll(filepath.Join(folder, marker))); err != nil {
+			if err := store.setAside(path, aside); err != nil {
 				return nil, err
 			}
 		}
 	}
 	return store, nil
+}
+
+// setAside renames a damaged record. The folder is incomplete on the disk before: after a crash between both, nothing would
+// rebuild the record.
+func (s *Store) setAside(path, aside string) error {
+	if err := os.Remove(filepath.Join(s.folder, marker)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return errors.Join(files.SyncFolder(s.folder), os.Rename(path, aside))
 }
 
 // IsComplete reports whether no record is missing. It is false for a new folder, which may stand for one that was lost,

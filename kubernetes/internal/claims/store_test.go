@@ -98,6 +98,26 @@ func TestDamagedRecordIsSetAsideAtTheStartOnly(t *testing.T) {
 	}
 }
 
+// A crash between both steps, here an error of the second, must not leave a folder that counts as complete.
+func TestFolderIsIncompleteBeforeARecordIsSetAside(t *testing.T) {
+	folder := t.TempDir()
+	if err := open(t, folder).SetComplete(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "a-1.json"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(folder, "a-1.json.damaged"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenStore(folder); err == nil {
+		t.Fatal("the record is set aside in the place of a folder")
+	}
+	if _, err := os.Stat(filepath.Join(folder, marker)); !os.IsNotExist(err) {
+		t.Errorf("the folder counts as complete: %v", err)
+	}
+}
+
 func TestUIDCannotLeaveTheFolder(t *testing.T) {
 	store := open(t, t.TempDir())
 	for _, uid := range []string{"", "..", "../x", "a/b", "a\x00", strings.Repeat("a", 65)} {

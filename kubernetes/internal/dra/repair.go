@@ -127,8 +127,9 @@ func (d *Driver) deriveOnce(ctx context.Context) error {
 			return err
 		}
 		for i := range page.Items {
+			// Without this record the folder is not complete.
 			if err := d.derive(ctx, &page.Items[i], &snapshot); err != nil {
-				klog.FromContext(ctx).Error(err, "Could not rebuild the record of a claim", "claim", klog.KObj(&page.Items[i]))
+				return err
 			}
 		}
 		if page.Continue == "" {
@@ -160,7 +161,8 @@ func (d *Driver) derive(ctx context.Context, claim *resourceapi.ResourceClaim, s
 	}
 	record, err := d.resolve(claim, snapshot, prepared)
 	if err != nil {
-		return err
+		klog.FromContext(ctx).Error(err, "A claim would be refused now; it keeps what it has if it is in use", "claim", klog.KObj(claim))
+		record = d.salvage(claim, snapshot)
 	}
 	inForce := slices.ContainsFunc(record.Devices, func(device claims.Device) bool {
 		vf, _ := snapshot.Find(device.VF)

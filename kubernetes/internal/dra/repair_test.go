@@ -75,3 +75,45 @@ func TestRebuiltClaimsDoNotDelayTheOthers(t *testing.T) {
 	b.expect("pf0vf2", "vlan", "20 kept")
 	b.expect("pf0vf3", "vlan", "0")
 }
+
+// The settings of a claim in use would stay on its VF for ever if it had no record.
+func TestClaimInUseIsRebuiltAlthoughItWouldBeRefused(t *testing.T) {
+	claim, unused := newClaim("first", `"vlan":100,"qos":3`, "pf0vf0", "gone"), newClaim("unused", `"vlan":20`, "pf0vf1")
+	b := newBench(t, []string{"pf0vf0", "pf0vf1"}, claim, unused)
+	// The agent set both; then the administrator has changed qos.
+	b.host.Set("pf0vf0", "vlan", "100", "kept")
+	b.host.Set("pf0vf0", "qos", "5", "kept")
+	// A claim that would be refused, and of which nothing is in force, was never prepared.
+	b.host.Set("pf0vf1", "vlan", "30", "file")
+	b.repair()
+	if record := b.record(claim); record == nil || len(record.Devices) != 1 {
+		t.Fatalf("%+v", record)
+	}
+	if record := b.record(unused); record != nil {
+		t.Errorf("%+v", record)
+	}
+	if err := b.prepareOne(claim); err == nil {
+		t.Error("kubelet may start a container with another policy than the claim's")
+	}
+	b.repair()
+	if err := b.unprepare(claim); err != nil {
+		t.Fatal(err)
+	}
+	b.expect("pf0vf0", "vlan", "0")
+	b.expect("pf0vf0", "qos", "5 kept")
+}
+
+func TestFolderIsIncompleteWhileARecordCannotBeWritten(t *testing.T) {
+	claim := newClaim("first", `"vlan":100`, "pf0vf0")
+	b := newBench(t, []string{"pf0vf0"}, claim)
+	b.host.Set("pf0vf0", "vlan", "100", "kept")
+	free := fillDisk(t)
+	if err := b.Repair(context.Background()); err == nil || b.store.IsComplete() {
+		t.Errorf("complete without the record: %v", err)
+	}
+	free()
+	b.repair()
+	if record := b.record(claim); record == nil || !b.store.IsComplete() {
+		t.Errorf("%+v", record)
+	}
+}

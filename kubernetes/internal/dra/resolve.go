@@ -26,19 +26,31 @@ const (
 	prepared progress = true
 )
 
+// templateName returns the name that a pod has for a claim made from a template, as the claim's annotation says.
+func templateName(claim *resourceapi.ResourceClaim) string {
+	return claim.Annotations[resourceapi.PodResourceClaimAnnotation]
+}
+
+func isLabel(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
+
+// newRecord returns the record of a claim without its VFs.
+func newRecord(claim *resourceapi.ResourceClaim) *claims.Record {
+	record := &claims.Record{UID: string(claim.UID), Namespace: claim.Namespace, Name: claim.Name}
+	// A copy of a template's claim has the annotation too, but no pod.
+	if owner := metav1.GetControllerOf(claim); owner != nil && owner.Kind == "Pod" && isLabel(templateName(claim)) {
+		record.PodClaim = templateName(claim)
+	}
+	return record
+}
+
 // resolve returns the record of a claim: its VFs of this node, each with the settings that the claim changes. It changes
 // nothing.
 func (d *Driver) resolve(claim *resourceapi.ResourceClaim, snapshot *inventory.Snapshot, progress progress) (*claims.Record, error) {
-	record := &claims.Record{UID: string(claim.UID), Namespace: claim.Namespace, Name: claim.Name}
-	name := claim.Annotations[resourceapi.PodResourceClaimAnnotation]
 	// The claim's user writes annotations, and this one becomes part of a path in containers.
-	if name != "" && len(validation.IsDNS1123Label(name)) > 0 {
+	if name := templateName(claim); name != "" && !isLabel(name) {
 		return nil, fmt.Errorf("annotation %s is %q, and must be a DNS label; remove the annotation", resourceapi.PodResourceClaimAnnotation, name)
 	}
-	// A copy of a template's claim has the annotation too, but no pod.
-	if owner := metav1.GetControllerOf(claim); owner != nil && owner.Kind == "Pod" {
-		record.PodClaim = name
-	}
+	record := newRecord(claim)
 	addresses := map[string]string{}
 	for _, result := range claim.Status.Allocation.Devices.Results {
 		// A claim may also have devices of other drivers.
@@ -105,6 +117,30 @@ func claimed(vf host.VF, wanted host.Settings, progress progress) host.Settings 
 		}
 	}
 	return settings
+}
+
+// salvage returns the record of a claim that would be refused now, because the administrator has changed a setting or a port
+// since: those of its VFs that the host still has, with those of its settings that are still in force. Without a record
+// nobody would give them back, and they would refuse all later claims.
+func (d *Driver) salvage(claim *resourceapi.ResourceClaim, snapshot *inventory.Snapshot) *claims.Record {
+	record := newRecord(claim)
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		vf, found := snapshot.Find(result.Device)
+		if !found || !d.isMine(&result) {
+			continue
+		}
+		// Parameters that are refused now set nothing.
+		wanted, _ := d.rules.settings(claim.Status.Allocation.Devices.Config, result.Request)
+		device := vf.Device()
+		device.Pool, device.Requests, device.Settings = result.Pool, []string{result.Request}, host.Settings{}
+		for name, value := range wanted {
+			if vf.Origins[name] == "kept" && policy.Same(vf.Settings[name], value) {
+				device.Settings[name] = value
+			}
+		}
+		record.Devices = append(record.Devices, *device)
+	}
+	return record
 }
 
 // isInForce reports whether the VF shows that a claim was prepared: a VMM is connected, or a command has set all of the
