@@ -31,8 +31,11 @@ type Device struct {
 	// Writable is true if the VMM creates the socket in the folder.
 	Writable bool     `json:"writable,omitempty"`
 	Requests []string `json:"requests"`
-	// Settings are the policy that the claim set on the VF.
+	// Settings are the policy that the claim set on the VF, and that ends with it.
 	Settings host.Settings `json:"settings,omitempty"`
+	// Wanted is the claim's whole policy, also values that the administrator had set before. It is nil in records of earlier
+	// versions.
+	Wanted host.Settings `json:"wanted"`
 }
 
 // Record is one claim with its VFs.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -188,8 +189,9 @@ func (d *Driver) evict(ctx context.Context, holder *claims.Record, vf string) er
 // enforce sets those settings of a claim that are not in force, and writes the claim's CDI file.
 func (d *Driver) enforce(ctx context.Context, record *claims.Record) error {
 	changed := false
-	for _, device := range record.Devices {
-		if len(device.Settings) == 0 {
+	for i := range record.Devices {
+		device := &record.Devices[i]
+		if len(device.Settings)+len(device.Wanted) == 0 {
 			continue
 		}
 		vf, err := d.host.VF(ctx, device.VF)
@@ -197,6 +199,12 @@ func (d *Driver) enforce(ctx context.Context, record *claims.Record) error {
 			return fmt.Errorf("VF %s: %w", device.VF, err)
 		}
 		lost := policy.Lost(vf, device.Settings)
+		if unset := policy.Unset(vf, device.Wanted); len(unset) > 0 {
+			if err := d.own(record, device, unset); err != nil {
+				return err
+			}
+			maps.Copy(lost, unset)
+		}
 		if len(lost) == 0 {
 			continue
 		}
@@ -211,6 +219,19 @@ func (d *Driver) enforce(ctx context.Context, record *claims.Record) error {
 		_, _ = d.watcher.Refresh(ctx)
 	}
 	return d.files.Write(record)
+}
+
+// own adds settings to those that end with a claim, before the host has them.
+func (d *Driver) own(record *claims.Record, device *claims.Device, settings host.Settings) error {
+	before := len(device.Settings)
+	if device.Settings == nil {
+		device.Settings = host.Settings{}
+	}
+	maps.Copy(device.Settings, settings)
+	if len(device.Settings) == before {
+		return nil
+	}
+	return d.store.Put(record)
 }
 
 // devices returns the VFs of a record as kubelet wants them.

@@ -117,3 +117,24 @@ func TestFolderIsIncompleteWhileARecordCannotBeWritten(t *testing.T) {
 		t.Errorf("%+v", record)
 	}
 }
+
+// The administrator's value is not the claim's. When it ends, with the host or by a command, the claim still wants its VLAN.
+func TestClaimKeepsItsVLANWhenTheAdministratorsEnds(t *testing.T) {
+	b := newBench(t, []string{"pf0vf0", "pf0vf1"})
+	claim := newClaim("first", `"vlan":100`, "pf0vf0", "pf0vf1")
+	b.host.Set("pf0vf0", "vlan", "100", "volatile")
+	b.host.Set("pf0vf1", "vlan", "100", "file")
+	b.mustPrepare(claim)
+	b.expect("pf0vf0", "vlan", "100 volatile")
+	b.host.Set("pf0vf0", "vlan", "0", "default")
+	// Another value of the administrator is final.
+	b.host.Set("pf0vf1", "vlan", "20", "file")
+	b.repair()
+	b.expect("pf0vf0", "vlan", "100 kept")
+	b.expect("pf0vf1", "vlan", "20 file")
+	if err := b.unprepare(claim); err != nil {
+		t.Fatal(err)
+	}
+	b.expect("pf0vf0", "vlan", "0")
+	b.expect("pf0vf1", "vlan", "20 file")
+}

@@ -102,7 +102,7 @@ func (d *Driver) resolveDevice(claim *resourceapi.ResourceClaim, result *resourc
 		_ = json.Unmarshal(set, &device.MAC)
 	}
 	device.Pool, device.Requests = result.Pool, []string{result.Request}
-	device.Settings = claimed(vf.VF, wanted, progress)
+	device.Settings, device.Wanted = claimed(vf.VF, wanted, progress), wanted
 	return device, nil
 }
 

@@ -101,6 +101,17 @@ func Lost(vf host.VF, wanted host.Settings) host.Settings {
 	return lost
 }
 
+// Unset returns the settings that nobody has set: the administrator has given back a value that the claim wants too.
+func Unset(vf host.VF, wanted host.Settings) host.Settings {
+	unset := host.Settings{}
+	for name, value := range wanted {
+		if origin, set := vf.Origins[name]; (!set || origin == "default") && !Same(vf.Settings[name], value) {
+			unset[name] = value
+		}
+	}
+	return unset
+}
+
 // GiveBack returns the change that ends a claim's settings. A value that an administrator has set meanwhile stays: a kept one
 // has replaced the claim's, and a volatile one hides it.
 func GiveBack(vf host.VF, settings host.Settings) host.Change {

@@ -73,10 +73,13 @@ func (h *Host) Edit(name string, edit func(vf *host.VF)) {
 	}
 }
 
-// Set sets a setting by a command of the administrator: kept or volatile.
+// Set sets a setting as the administrator does: kept, volatile, file, or default.
 func (h *Host) Set(vf, name, value, origin string) {
 	h.Edit(vf, func(vf *host.VF) {
 		vf.Settings[name], vf.Origins[name] = json.RawMessage(value), origin
+		if origin == "default" {
+			delete(vf.Origins, name)
+		}
 	})
 }
 
