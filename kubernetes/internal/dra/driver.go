@@ -3,9 +3,11 @@ package dra
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -110,6 +112,13 @@ func (d *Driver) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) 
 		}
 		record = nil
 	}
+	if record != nil && !d.isFor(record, claim) {
+		klog.FromContext(ctx).Info("A claim was allocated again; its earlier VFs are taken back", "claim", record.Title())
+		if err := d.release(ctx, record.UID); err != nil {
+			return nil, err
+		}
+		record = nil
+	}
 	switch {
 	case record == nil:
 		if record, err = d.admit(ctx, claim); err != nil {
@@ -129,6 +138,32 @@ func (d *Driver) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) 
 	}
 	return record, d.enforce(ctx, record)
 }
+
+// isFor reports whether a record is that of a claim's present allocation. Kubelet does not release an earlier one if it has
+// lost its own state.
+func (d *Driver) isFor(record *claims.Record, claim *resourceapi.ResourceClaim) bool {
+	allocated := map[string]string{}
+	for _, result := range claim.Status.Allocation.Devices.Results {
+		if d.isMine(&result) {
+			allocated[result.Device] = result.Request
+		}
+	}
+	for _, device := range record.Devices {
+		request, found := allocated[device.VF]
+		if !found || !slices.Contains(device.Requests, request) {
+			return false
+		}
+		wanted, err := d.rules.settings(claim.Status.Allocation.Devices.Config, request)
+		// A claim whose parameters are refused since then stays as it is.
+		if err == nil && device.Wanted != nil && !maps.EqualFunc(device.Wanted, wanted, isSame) {
+			return false
+		}
+	}
+	// A rebuilt record lacks VFs that the host did not have.
+	return record.Derived || len(allocated) == len(record.Devices)
+}
+
+func isSame(one, other json.RawMessage) bool { return policy.Same(one, other) }
 
 // admit checks a new claim against the other claims and the host as it is now, and writes its record.
 func (d *Driver) admit(ctx context.Context, claim *resourceapi.ResourceClaim) (*claims.Record, error) {

@@ -189,6 +189,40 @@ func TestRebuiltClaimIsNotGoneByAnOldAnswer(t *testing.T) {
 	b.expect("pf0vf0", "vlan", "0")
 }
 
+// A claim without a template outlives its pod. Kubelet releases the earlier allocation, unless it has lost its own state.
+func TestClaimThatIsAllocatedAgainGetsItsNewVF(t *testing.T) {
+	b, claim := newBench(t, []string{"pf0vf0", "pf0vf1"}), newClaim("nic", `"vlan":100`, "pf0vf0")
+	b.mustPrepare(claim)
+	allocate(claim, `"vlan":20`, "pf0vf1")
+	b.mustPrepare(claim)
+	if record := b.record(claim); record == nil || len(record.Devices) != 1 || record.Devices[0].VF != "pf0vf1" {
+		t.Fatalf("%+v", record)
+	}
+	b.expect("pf0vf0", "vlan", "0")
+	b.expect("pf0vf1", "vlan", "20 kept")
+	// The same VF with another policy, or without one, is another allocation too.
+	allocate(claim, `"vlan":30`, "pf0vf1")
+	b.mustPrepare(claim)
+	b.expect("pf0vf1", "vlan", "30 kept")
+	allocate(claim, "", "pf0vf1")
+	b.mustPrepare(claim)
+	b.expect("pf0vf1", "vlan", "0")
+	allocate(claim, `"vlan":20`, "pf0vf1")
+	b.mustPrepare(claim)
+	b.expect("pf0vf1", "vlan", "20 kept")
+}
+
+func TestSecondPrepareDoesNotDisturbARunningClaim(t *testing.T) {
+	b, claim := newBench(t, []string{"pf0vf0"}), newClaim("nic", `"vlan":100`, "pf0vf0")
+	b.mustPrepare(claim)
+	b.host.Edit("pf0vf0", func(vf *host.VF) { vf.Peer = &host.Peer{PID: 7, UID: 107} })
+	b.host.Requests()
+	b.mustPrepare(claim)
+	if requests := b.host.Requests(); len(requests) != 1 || requests[0] != "GET pf0vf0" {
+		t.Errorf("%v", requests)
+	}
+}
+
 // Reported for dra-driver-nvidia-gpu (#1162): a prepare that kubelet has given up waits for its turn, and succeeds after
 // the unprepare of the same claim. Nobody releases the device then.
 func TestPrepareThatKubeletHasGivenUpChangesNothing(t *testing.T) {
