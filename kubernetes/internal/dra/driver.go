@@ -191,8 +191,8 @@ func (d *Driver) admit(ctx context.Context, claim *resourceapi.ResourceClaim) (*
 	}
 	for _, device := range record.Devices {
 		if vf, _ := snapshot.Find(device.VF); vf.Peer != nil {
-			return nil, fmt.Errorf("VF %s is in use by process %d of user %d, which no claim accounts for; end it, or: softiov vf disconnect %s",
-				device.VF, vf.Peer.PID, vf.Peer.UID, device.VF)
+			return nil, fmt.Errorf("VF %s is in use by %s, which no claim accounts for; end it, or: softiov vf disconnect %s",
+				device.VF, vf.Peer, device.VF)
 		}
 	}
 	return record, d.store.Put(record)

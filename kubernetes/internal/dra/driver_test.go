@@ -212,6 +212,19 @@ func TestClaimThatIsAllocatedAgainGetsItsNewVF(t *testing.T) {
 	b.expect("pf0vf1", "vlan", "20 kept")
 }
 
+// The host and a VMM in another pod have different PID namespaces, and the kernel gives the host no number.
+func TestClientOfAnotherContainerHasNoNumber(t *testing.T) {
+	b, claim := newBench(t, []string{"pf0vf0"}), newClaim("nic", "", "pf0vf0")
+	for pid, want := range map[int]string{
+		0: "VF pf0vf0 is in use by a process of user 107 in another container, which", 7: "VF pf0vf0 is in use by process 7 of user 107, which",
+	} {
+		b.host.Edit("pf0vf0", func(vf *host.VF) { vf.Peer = &host.Peer{PID: pid, UID: 107} })
+		if err := b.prepareOne(claim); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
 func TestSecondPrepareDoesNotDisturbARunningClaim(t *testing.T) {
 	b, claim := newBench(t, []string{"pf0vf0"}), newClaim("nic", `"vlan":100`, "pf0vf0")
 	b.mustPrepare(claim)

@@ -128,7 +128,7 @@ func (d *Driver) takeBack(ctx context.Context, device *claims.Device) error {
 		return err
 	}
 	if vf.Peer != nil {
-		klog.FromContext(ctx).Info("Disconnecting a VMM that outlived its pod", "vf", device.VF, "process", vf.Peer.PID)
+		klog.FromContext(ctx).Info("Disconnecting a VMM that outlived its pod", "vf", device.VF, "client", vf.Peer.String())
 		if err := d.host.Disconnect(ctx, device.VF); err != nil && !host.IsNoSuchName(err) {
 			return err
 		}

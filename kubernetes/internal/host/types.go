@@ -53,6 +53,15 @@ type Peer struct {
 	UID int `json:"uid"`
 }
 
+// String describes the process. It has no number if it runs in a PID namespace that is not below the host's, as in another
+// pod.
+func (p *Peer) String() string {
+	if p.PID == 0 {
+		return fmt.Sprintf("a process of user %d in another container", p.UID)
+	}
+	return fmt.Sprintf("process %d of user %d", p.PID, p.UID)
+}
+
 // Settings are values of a VF's policy as JSON, by the names of the host's API.
 type Settings map[string]json.RawMessage
 
