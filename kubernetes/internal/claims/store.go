@@ -151,7 +151,10 @@ func (s *Store) Get(uid string) (*Record, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	return record, err
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	return record, nil
 }
 
 // All returns every record, by UID.
@@ -167,12 +170,15 @@ func (s *Store) All() ([]*Record, error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w; restart the agent to rebuild it", err)
+			return nil, unreadable(err)
 		}
 		records = append(records, record)
 	}
 	return records, nil
 }
+
+// unreadable adds the remedy to the error of a record that must not be taken for a missing one.
+func unreadable(err error) error { return fmt.Errorf("%w; restart the agent to rebuild it", err) }
 
 // Put writes a record. After a crash or power failure the file has either the old or the new content.
 func (s *Store) Put(record *Record) error {

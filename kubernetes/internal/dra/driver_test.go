@@ -225,6 +225,7 @@ func TestClientOfAnotherContainerHasNoNumber(t *testing.T) {
 	}
 }
 
+// Reported for dra-driver-nvidia-gpu (#754): a second prepare takes a claim back to an earlier state.
 func TestSecondPrepareDoesNotDisturbARunningClaim(t *testing.T) {
 	b, claim := newBench(t, []string{"pf0vf0"}), newClaim("nic", `"vlan":100`, "pf0vf0")
 	b.mustPrepare(claim)

@@ -3,7 +3,9 @@ package dra
 import (
 	"context"
 	"net/http"
+	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -114,4 +116,24 @@ func TestEndOfAClaimKeepsWhatTheAdministratorHasSet(t *testing.T) {
 	b.expect("pf0vf0", "vlan", "20 kept")
 	b.expect("pf0vf0", "qos", "5 volatile")
 	b.expect("pf0vf0", "max_tx_rate", "0")
+}
+
+// Reported for dra-example-driver (#240): unprepare with an unreadable record ends the driver.
+func TestUnreadableRecordKeepsItsClaimOnly(t *testing.T) {
+	b := newBench(t, []string{"pf0vf0", "pf0vf1"})
+	damaged, sound := newClaim("damaged", `"vlan":100`, "pf0vf0"), newClaim("sound", `"vlan":20`, "pf0vf1")
+	b.mustPrepare(damaged)
+	b.mustPrepare(sound)
+	if err := os.WriteFile(filepath.Join(b.folder, "damaged-uid.json"), []byte(`{"ver`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := b.unprepare(damaged, sound)
+	if err == nil || !strings.Contains(err.Error(), "claim default/damaged: ") || !strings.Contains(err.Error(), "restart the agent") {
+		t.Errorf("%v", err)
+	}
+	if record := b.record(sound); record != nil {
+		t.Errorf("%+v", record)
+	}
+	b.expect("pf0vf0", "vlan", "100 kept")
+	b.expect("pf0vf1", "vlan", "0")
 }

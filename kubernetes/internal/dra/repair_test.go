@@ -12,7 +12,8 @@ import (
 	"softiov.io/kubernetes/internal/host/hosttest"
 )
 
-// A host that accepts requests and does not answer costs ten seconds for each, during which kubelet's calls wait.
+// Reported for dra-driver-nvidia-gpu (#374): calls of kubelet wait for each other until they time out. A host that accepts
+// requests and does not answer costs ten seconds for each.
 func TestHostWithoutAnswerIsAskedOnce(t *testing.T) {
 	b := newBench(t, []string{"pf0vf0", "pf0vf1", "pf0vf2", "pf0vf3"})
 	first, second := newClaim("first", `"vlan":100`, "pf0vf0", "pf0vf1"), newClaim("second", `"vlan":20`, "pf0vf2", "pf0vf3")
