@@ -138,21 +138,20 @@ func updateImage(t *testing.T, c *testCluster) {
 		if name != pods[n.name] {
 			t.Fatalf("the update has replaced %s without the administrator", pods[n.name])
 		}
-		if now := hostProcess(t, c, n); now == hosts[n.name] {
-			t.Errorf("%s has the host of the first image after the update", n.name)
-		}
-		if !isNextProgram(t, hostProcess(t, c, n)) {
-			t.Errorf("the host of %s is not of the second image", n.name)
-		}
+		// The predecessor ends a moment after it has handed over.
+		must(t, eventually(stepTimeout, func() error {
+			if now := hostProcess(t, c, n); now == 0 || now == hosts[n.name] || !isNextProgram(now) {
+				return fmt.Errorf("the host of %s is not of the second image", n.name)
+			}
+			return nil
+		}))
 	}
 }
 
 // isNextProgram returns true for a process of the second image's program, which ends with a word.
-func isNextProgram(t *testing.T, process int) bool {
-	t.Helper()
+func isNextProgram(process int) bool {
 	program, err := os.ReadFile(fmt.Sprintf("/proc/%d/exe", process))
-	must(t, err)
-	return bytes.HasSuffix(program, []byte(secondTag))
+	return err == nil && bytes.HasSuffix(program, []byte(secondTag))
 }
 
 // replaceHostPods deletes the hosts' pods, as an administrator who has drained the nodes.

@@ -101,7 +101,7 @@ func TestValuesChangeTheManifests(t *testing.T) {
 		{"no claims, no access to the API", agent(map[string]any{"dra": false, "devicePlugin": []any{"*"}}), "--dra=false", "ClusterRole", ""},
 		{"addresses of VFs differ by node", nil, "hostPath: {path: /etc/machine-id, type: File}", "", ""},
 		{"ready when the host answers", map[string]any{"runtimeDir": "/srv/run"},
-			"readinessProbe:\n          exec: {command: [/softiov, vf, list, --runtime-dir, /srv/run]}", "", ""},
+			"readinessProbe:\n          exec: {command: [/var/lib/softiov/bin/softiov, vf, list, --runtime-dir, /srv/run]}", "", ""},
 		{"no tap, no device", nil, "--control=", "/dev/net/tun", ""},
 		{"uplinks with tap", host(map[string]any{"tun": true, "config": "[[port]]\nuplink = { tap = \"softiov0\" }\n"}), "hostPath: {path: /dev/net/tun, type: CharDevice}", "", ""},
 		{"tap without its device", host(map[string]any{"config": "[[port]]\nuplink = { tap = \"softiov0\" }\n"}), "", "", "set host.tun"},

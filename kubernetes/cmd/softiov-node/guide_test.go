@@ -76,7 +76,7 @@ func (p *page) check(line string) error {
 	switch {
 	case slices.Contains(shell, program):
 		return nil
-	case program == "/softiov":
+	case program == "/softiov", program == "/var/lib/softiov/bin/softiov":
 		return p.host(words[1:])
 	case program == "/softiov-node":
 		return agentCommand(words[1:])

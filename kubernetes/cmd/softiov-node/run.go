@@ -133,7 +133,7 @@ func (a *agent) run(parent context.Context) error {
 	var outdated func() error
 	if a.config.hostProgramFolder != "" {
 		updater := &hostprogram.Updater{Source: a.config.hostProgram, Folder: a.config.hostProgramFolder, Host: a.host}
-		outdated = updater.Fault
+		outdated = updater.Outdated
 		start(func(ctx context.Context) error { updater.Run(ctx); return nil })
 	}
 	if a.config.listen != "" {

@@ -128,7 +128,7 @@ func TestAgentOfANewImageReplacesTheHost(t *testing.T) {
 	agent.stop()
 	before := h.running()
 	updater := h.update(next)
-	eventually(t, "the agent is ready", func() bool { return updater.Fault() == nil })
+	eventually(t, "the agent is ready", func() bool { return updater.Outdated() == nil })
 	if now := h.running(); now != before {
 		t.Errorf("process %d has taken over from %d without a reason", now, before)
 	}
@@ -139,16 +139,21 @@ func TestProgramThatDoesNotRunLeavesTheHostAndIsNotReady(t *testing.T) {
 	before := h.running()
 	updater := h.update(h.image("broken", false))
 	eventually(t, "the agent says why the host is not updated", func() bool {
-		fault := updater.Fault()
+		fault := updater.Outdated()
 		return fault != nil && strings.Contains(fault.Error(), "replace the running host: ")
 	})
-	if now := h.running(); now != before {
+	if now := h.running(); now != before || !h.runs(realHost(t)) {
 		t.Errorf("process %d has taken over from %d", now, before)
 	}
 	h.keepsItsClient()
+	// A host that dies now starts again from the program before.
+	installed, err := os.ReadFile(filepath.Join(h.bin, hostprogram.Name))
+	if err != nil || bytes.HasSuffix(installed, []byte("broken")) {
+		t.Errorf("the program that does not run stays installed: %v", err)
+	}
 	// The administrator goes back to an image that runs.
 	repaired := h.update(h.image("repaired", true))
-	eventually(t, "a host of the right program takes over", func() bool { return repaired.Fault() == nil && h.running() != before })
+	eventually(t, "a host of the right program takes over", func() bool { return repaired.Outdated() == nil && h.running() != before })
 	h.keepsItsClient()
 }
 
@@ -160,6 +165,6 @@ func TestUpdateContinuesAfterACrashOfTheAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	updater := h.update(realHost(t))
-	eventually(t, "the host is replaced", func() bool { return updater.Fault() == nil && h.running() != before })
+	eventually(t, "the host is replaced", func() bool { return updater.Outdated() == nil && h.running() != before })
 	h.keepsItsClient()
 }

@@ -2,7 +2,9 @@
 package files
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +20,20 @@ const leftoverAge = time.Hour
 // Write replaces a file in one step, and returns when the content is on the disk. It follows no link in the file's place. The
 // file that it writes first is hidden, because other programs may read the folder.
 func Write(path string, content []byte, mode os.FileMode) error {
+	return replace(path, bytes.NewReader(content), mode)
+}
+
+// Copy replaces a file in one step by the content of another one, as Write does.
+func Copy(path, source string, mode os.FileMode) error {
+	content, err := os.Open(source)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	return replace(path, content, mode)
+}
+
+func replace(path string, content io.Reader, mode os.FileMode) error {
 	folder, prefix := filepath.Dir(path), "."+filepath.Base(path)+"."
 	if err := removeLeftovers(folder, prefix); err != nil {
 		return err
@@ -26,7 +42,7 @@ func Write(path string, content []byte, mode os.FileMode) error {
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(content)
+	_, err = io.Copy(file, content)
 	err = errors.Join(err, file.Chmod(mode), file.Sync(), file.Close())
 	if err == nil {
 		err = os.Rename(file.Name(), path)
