@@ -104,6 +104,13 @@ impl<const N: usize> FrameShares<N> {
         (self.spent, self.credit) = (WorkCost(0), WorkCost(0));
     }
 
+    /// Charges a port for work between two visits to its transmit queues.
+    pub fn charge(&mut self, port: PortIndex, cost: WorkCost) {
+        self.begin_visit(port);
+        self.spend(cost);
+        self.end_own(port);
+    }
+
     /// Adds the cost of work to the present visit.
     #[inline]
     pub(crate) fn spend(&mut self, cost: WorkCost) {

@@ -2,18 +2,22 @@
 
 use crate::device::VirtioDevice;
 use crate::limits::{MAX_PAIRS, MAX_VFS};
+use crate::transmit::cost_of_chain;
 use pcie::{Bus, Function};
 use plane::frame::{AddressPair, HEADER};
 use plane::{ForwardingPlane, PortIndex};
 use rings::BufferChain;
-use units::MacAddress;
+use units::{MacAddress, WorkCost};
 use virtio::ChainBurst;
 use virtio::net::NetHeaderFormat;
+
+/// Cost of a look at a ring, and of comparing an address with those of the other VFs.
+const LOOK: WorkCost = WorkCost(1);
 
 /// Learns a VF's address from the first packet in one of its rings, which stays there. An address of another VF, or one that
 /// the plane refuses, is not learned: its frames would go to this VF. Returns `None` if the device has an address now. Otherwise returns a mask
 /// of the transmit rings to visit without an address: their first packet has no address to learn, or they have a paused
-/// packet.
+/// packet. The VF is charged for the packets.
 #[cold]
 pub(crate) fn learn<B: Bus>(
     devices: &mut [VirtioDevice],
@@ -22,7 +26,7 @@ pub(crate) fn learn<B: Bus>(
     bus: &mut B,
 ) -> Option<u16> {
     let port = PortIndex::of_field(vf as u32);
-    let mut is_taken = |devices: &[VirtioDevice], source| {
+    let is_taken = |devices: &[VirtioDevice], plane: &mut ForwardingPlane<MAX_VFS>, source| {
         let is_of_other =
             devices.iter().enumerate().any(|(other, device)| other != vf && device.owns(source));
         let has_arrived = devices[vf].has_arrived && !is_of_other && plane.grant_address(port, source);
@@ -35,8 +39,10 @@ pub(crate) fn learn<B: Bus>(
             useless |= 1 << queue;
             continue;
         }
-        match first_source(&mut devices[vf], queue, port, bus) {
-            FirstPacketAddress::From(source) if !is_taken(devices, source) => {
+        let (source, cost) = first_source(&mut devices[vf], queue, port, bus);
+        plane.shares.charge(port, cost);
+        match source {
+            FirstPacketAddress::From(source) if !is_taken(devices, plane, source) => {
                 (devices[vf].learned, devices[vf].has_arrived) = (Some(source), false);
                 return None;
             }
@@ -65,20 +71,22 @@ fn await_packet<B: Bus>(device: &mut VirtioDevice, queue: usize, port: PortIndex
     }
 }
 
-/// Reads the source address of a transmit ring's first packet, which stays in the ring.
+/// Reads the source address of a transmit ring's first packet, which stays in the ring. Also returns the cost of the work.
 fn first_source<B: Bus>(
     device: &mut VirtioDevice,
     queue: usize,
     port: PortIndex,
     bus: &mut B,
-) -> FirstPacketAddress {
+) -> (FirstPacketAddress, WorkCost) {
     let size = NetHeaderFormat::of(device.accepted).size();
-    let Some(ring) = device.transmit.get_mut(queue) else { return FirstPacketAddress::Missing };
+    let Some(ring) = device.transmit.get_mut(queue) else {
+        return (FirstPacketAddress::Missing, LOOK);
+    };
     let mut burst = ChainBurst::default();
     match ring.fetch(port, &mut burst, 1, bus) {
-        Ok(0) => return FirstPacketAddress::Missing,
+        Ok(0) => return (FirstPacketAddress::Missing, LOOK),
         Ok(_) => {}
-        Err(_) => return FirstPacketAddress::WithoutAddress,
+        Err(_) => return (FirstPacketAddress::WithoutAddress, LOOK),
     }
     if let Some(queue) = &mut ring.queue {
         queue.unfetch(burst.chains());
@@ -94,5 +102,7 @@ fn first_source<B: Bus>(
         buffers.read(Function::Vf(port.get()), bus, &mut head).ok()?;
         Some(AddressPair::of(&head).source()).filter(|source| !source.is_group())
     });
-    source.map_or(FirstPacketAddress::WithoutAddress, FirstPacketAddress::From)
+    let cost =
+        burst.chains().first().map_or(LOOK, |chain| LOOK + WorkCost::of_units(cost_of_chain(&burst, chain)));
+    (source.map_or(FirstPacketAddress::WithoutAddress, FirstPacketAddress::From), cost)
 }

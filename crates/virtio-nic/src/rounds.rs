@@ -43,7 +43,9 @@ impl Nic {
             let (mut ready, mut budget) = (self.devices[vf].ready, budget);
             if ready != 0 && self.devices[vf].rules.enabled && self.devices[vf].address().is_none() {
                 // The switch's tables have to know the address before the first frame leaves.
-                let visits = learn(&mut self.devices, vf, plane, bus);
+                // A VF in debt has no ring read: its packets wait, as they would for a visit.
+                let has_credit = plane.shares.have_credit(port);
+                let visits = if has_credit { learn(&mut self.devices, vf, plane, bus) } else { Some(0) };
                 if visits.is_none() {
                     self.changed.note_by(port.get());
                 }

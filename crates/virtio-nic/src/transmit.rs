@@ -34,6 +34,13 @@ pub(crate) const fn transmit_ring(pair: u8) -> u32 {
     2 * pair as u32 + 1
 }
 
+/// Returns the cost of a chain of a burst, in frames. The search for the end of a malformed chain costs as much as the longest
+/// chain.
+pub(crate) fn cost_of_chain(burst: &ChainBurst, chain: &Chain) -> usize {
+    let buffers = if chain.fault().is_some() { MAX_CHAIN } else { burst.readable(chain).len() };
+    1 + buffers / BUFFERS_PER_COST
+}
+
 /// Format of the transmit descriptors that this module makes of plain chains, for crate `rings`.
 #[derive(Debug)]
 pub(crate) struct VirtioTxFormat;
@@ -228,10 +235,7 @@ impl FetchedTransmitChains {
         let Some(chain) = self.burst.chains().get(self.done).copied() else {
             return (NextPacketResult::Nothing, 0);
         };
-        // The search for the end of a malformed chain costs as much as the longest chain.
-        let buffers_read =
-            if chain.fault().is_some() { MAX_CHAIN } else { self.burst.readable(&chain).len() };
-        let cost = 1 + buffers_read / BUFFERS_PER_COST;
+        let cost = cost_of_chain(&self.burst, &chain);
         let packet = self.packet(device, port, &chain, buffers, bus);
         let taken = packet.map_or_else(
             |reason| {

@@ -9,6 +9,7 @@ mod conversation;
 mod driver;
 mod exchange;
 mod hostile;
+mod learning;
 mod logs;
 mod machine;
 mod moderation;

@@ -1,0 +1,43 @@
+//! Learning of a VF's address from its first packets.
+
+use crate::exchange::datagram;
+use crate::machine::{GuestDriverConfig, MODERN, TestMachine};
+use plane::PortIndex;
+use units::WorkCost;
+use virtio::net::NetHeader;
+use virtio_nic::VfRules;
+
+/// Number of queue pairs of the guest.
+const PAIRS: u8 = 4;
+/// Number of buffers of the first packet of each transmit ring.
+const BUFFERS: usize = 100;
+
+/// Returns a card with a guest that has no address. The first packet of each transmit ring has a group as its source, and many
+/// buffers.
+fn card_without_addresses() -> TestMachine {
+    let mut machine = TestMachine::with(&[GuestDriverConfig::of(false, MODERN, PAIRS)]);
+    machine.nic.set_rules(0, VfRules { spoof_check: true, ..VfRules::default() });
+    let mut frame = datagram(0, 9, &[7; 200]);
+    frame[6] |= 1;
+    for pair in 0..u32::from(PAIRS) {
+        let buffers = machine.place(0, NetHeader::default(), &frame, &[1; BUFFERS - 1]);
+        assert!(buffers.len() == BUFFERS && machine.make_available(0, 2 * pair + 1, &buffers));
+    }
+    machine
+}
+
+#[test]
+fn vf_in_debt_has_no_packet_read_to_learn_from() {
+    let mut machine = card_without_addresses();
+    machine.plane.shares.set_quantum(WorkCost(4));
+    let mut accesses = Vec::new();
+    for _ in 0..12 {
+        machine.bus.accesses = 0;
+        let in_debt = !accesses.is_empty() && !machine.plane.shares.have_credit(PortIndex::of_field(0));
+        assert!(machine.poll_awake(0, 64), "the packets stay in the rings");
+        accesses.push((in_debt, machine.bus.accesses));
+    }
+    // The first look costs some 56 units, and each round pays 4 of them.
+    assert!(accesses[0].1 > 0, "{accesses:?}");
+    assert!(accesses[1..].iter().all(|reads| *reads == (true, 0)), "{accesses:?}");
+}
