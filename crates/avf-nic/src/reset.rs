@@ -9,6 +9,7 @@ use crate::function::VfHardware;
 use crate::mailbox::Mailbox;
 use avf::bits::rstat;
 use avf::virtchnl::VfTrafficStatistics;
+use plane::PortIndex;
 use units::WorkCost;
 
 impl Nic {
@@ -40,6 +41,7 @@ impl Nic {
     pub(crate) fn begin_reset(&mut self, vf: u8) {
         let Some(function) = self.functions.get_mut(usize::from(vf)) else { return };
         let old = core::mem::replace(function, VfHardware::new());
+        self.scratch.resets.count(PortIndex::of_field(vf.into()));
         function.rstat = rstat::IN_PROGRESS;
         // The last message counts as taken: Linux waits on unbind until ATQH is its tail, and spins for 250 ms otherwise.
         function.mailbox.send.tail = old.mailbox.send.tail;

@@ -6,6 +6,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use avf::ids::MAX_VFS;
 use pcie::VfSet;
+use plane::switch::ResetCounts;
 use plane::{FrameTrunk, PortIndex, PortSet};
 use rings::FrameMemory;
 use units::WorkCost;
@@ -17,6 +18,8 @@ pub(crate) struct PollScratchMemory {
     pub(crate) careful: bool,
     /// Cost of the function-level resets that [`Nic::take_work`](crate::Nic::take_work) has not returned yet.
     pub(crate) work: WorkCost,
+    /// Resets of the VFs, for the switch's tables.
+    pub(crate) resets: ResetCounts<MAX_VFS>,
     /// Work for VFs that [`Nic::settle_work`](crate::Nic::settle_work) has not charged yet.
     pub(crate) owed: OwedWork,
     /// VFs with receive descriptors that were filled and not yet written back, a bit each. The set is empty between two

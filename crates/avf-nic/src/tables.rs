@@ -24,6 +24,7 @@ impl Nic {
     pub fn tables(&self, more: usize) -> SwitchTables<MAX_VFS> {
         let addresses: usize = self.functions.iter().map(|function| function.filters.addresses.len()).sum();
         let mut tables = SwitchTables::closed(addresses + more);
+        tables.resets = self.scratch.resets;
         (tables.shared, tables.replicate, tables.loopback) = (true, true, true);
         // The switch accepts every VLAN. The filters of each VF decide which VFs get a frame.
         tables.filter_vlans = true;

@@ -138,7 +138,8 @@ impl Nic {
     pub(crate) fn decode(&mut self) {
         let stale = core::mem::take(&mut self.derived.stale);
         if stale.has(DecodedRegisterSet::SWITCH) {
-            let (tables, receive) = switch::load(&self.state.file, self.state.owners.vfs);
+            let (mut tables, receive) = switch::load(&self.state.file, self.state.owners.vfs);
+            tables.resets = self.scratch.resets;
             self.plane.set_tables(tables);
             self.derived.receive = receive;
         }

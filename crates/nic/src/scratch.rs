@@ -6,9 +6,10 @@ use crate::queue::receive::ReceiveQueueSetup;
 use crate::queue::transmit::{BurstDescriptors, PacketDescriptors};
 use crate::sizes::PACKET;
 use alloc::boxed::Box;
-use i82576::ids::QUEUES;
+use i82576::ids::{MAX_VFS, QUEUES};
 use i82576::{Time, WorkCost};
 use pcie::Function;
+use plane::switch::ResetCounts;
 use rings::FrameMemory;
 
 /// Owner and decoded registers of a receive queue, kept during a poll.
@@ -50,6 +51,8 @@ pub(crate) struct PollScratchMemory {
     pub(crate) faults: u64,
     /// Cost of the resets of VFs that [`Nic::take_work`](crate::Nic::take_work) has not returned yet.
     pub(crate) work: WorkCost,
+    /// Resets of the VFs, for the switch's tables.
+    pub(crate) resets: ResetCounts<MAX_VFS>,
     /// Descriptors that a burst of frames takes from a transmit queue.
     pub(crate) upcoming: BurstDescriptors,
     /// Descriptors of the packet that is taken from a transmit queue.
@@ -71,6 +74,7 @@ impl PollScratchMemory {
             places: Some(FrameMemory::new(PACKET)),
             faults: 0,
             work: WorkCost::default(),
+            resets: ResetCounts::default(),
             upcoming: BurstDescriptors::default(),
             descriptors: PacketDescriptors::default(),
         }

@@ -1,12 +1,12 @@
 //! Guards of a port's names on the wire: the addresses that a port may claim. The administrator sets them on the plane,
 //! for ports of every family alike, so new switch tables of a family keep them.
 
-use crate::PortIndex;
 pub use crate::contents::{GuardCounts, GuardReason};
 use crate::forward::ForwardingPlane;
 use crate::frame::{AddressPair, Frame};
 pub use crate::switch::{ClaimCounts, PortGuard, SharedAddresses};
 use crate::switch::{FrameOrigin, PortGuards, SwitchDecision, SwitchDropReason};
+use crate::{PortIndex, PortSet};
 use alloc::sync::Arc;
 use units::{MacAddress, Time};
 
@@ -29,7 +29,7 @@ pub trait GuardedPlane {
     /// switch tables have changed. Call it about once a second.
     fn review_claims(&mut self, now: Time) -> bool;
 
-    /// Forgets which addresses a port has held, for a port that gets another guest.
+    /// Forgets which addresses a port has held, for a port that gets another guest. Ports that wait for one of them get it.
     fn release_claims(&mut self, port: PortIndex);
 
     /// Returns the number of a port's refused claims, and the last refused address.
@@ -47,7 +47,7 @@ impl<const N: usize> GuardedPlane for ForwardingPlane<N> {
         self.tables.set_guards(PortGuards::new(guards));
         self.flows.forget();
         self.claims.set_rules(guards, reserved, key, &self.tables.exact);
-        self.claim_again();
+        self.claim_again(PortSet::NONE);
     }
 
     fn divide_storms(&mut self, on: bool) {
@@ -64,11 +64,14 @@ impl<const N: usize> GuardedPlane for ForwardingPlane<N> {
         }
         // A station whose frames belong to a remembered flow is noted again with its next frame.
         self.flows.forget_uplink();
-        self.claim_again()
+        self.claim_again(PortSet::NONE)
     }
 
     fn release_claims(&mut self, port: PortIndex) {
         self.claims.release(port);
+        if self.claims.are_refused() {
+            self.claim_again(port.only());
+        }
     }
 
     fn refused_claims(&self, port: PortIndex) -> ClaimCounts {
@@ -122,15 +125,16 @@ impl<const N: usize> ForwardingPlane<N> {
     }
 
     /// Lets a port have an address that a station beyond the uplink uses, since its guest was that station until now.
-    /// Returns `false` for an address of the host.
+    /// Returns `false` for an address of the host or of another port.
     pub fn grant_address(&mut self, port: PortIndex, address: MacAddress) -> bool {
         self.claims.grant(port, address)
     }
 
-    /// Decides again on the addresses that the family's tables have. Returns `true` if the switch tables have changed.
-    fn claim_again(&mut self) -> bool {
+    /// Decides again on the addresses that the family's tables have. The guests of `released` ports are gone. Returns `true` if
+    /// the switch tables have changed.
+    fn claim_again(&mut self, released: PortSet) -> bool {
         let wanted = self.claims.take_wanted().unwrap_or_else(|| self.tables.exact.clone());
-        let granted = self.claims.admit(wanted);
+        let granted = self.claims.admit(wanted, released);
         let changed = granted != self.tables.exact;
         if changed {
             self.tables.exact = granted;

@@ -13,6 +13,7 @@ use i82576::register::{self as r, rx, rx_block, tx, tx_block};
 use i82576::table::DecodedRegisterSet;
 use i82576::{QueueIndex, VectorIndex, VfIndex, WorkCost, window};
 use pcie::Function;
+use plane::PortIndex;
 
 const VF0: VfIndex = match VfIndex::new(0) {
     Some(vf) => vf,
@@ -61,6 +62,7 @@ impl Nic {
         self.plane.pacing.reset();
         self.state.rates = PoolRates::default();
         self.load_storm();
+        VfIndex::all().for_each(|vf| self.count_reset(vf));
         self.restart_queues();
         self.derived.stale = DecodedRegisterSet::ALL;
     }
@@ -69,6 +71,7 @@ impl Nic {
     /// TDWBAL, PSRTYPE): the next owner must not inherit buffer sizes and write-back addresses.
     pub(crate) fn reset_vf(&mut self, vf: VfIndex) {
         self.scratch.work = self.scratch.work + WorkCost::RESET;
+        self.count_reset(vf);
         let vectors = window::VECTOR_BITS << vf.first_vector();
         self.state.interrupts.reset(&mut self.state.file, vectors);
         for local in 0..i82576::ids::VF_VECTORS as u8 {
@@ -114,6 +117,11 @@ impl Nic {
     /// Returns the cost of the resets since the last call.
     pub fn take_work(&mut self) -> WorkCost {
         core::mem::take(&mut self.scratch.work)
+    }
+
+    /// Counts a reset of a VF for the switch's tables.
+    fn count_reset(&mut self, vf: VfIndex) {
+        self.scratch.resets.count(PortIndex::of_field(vf.get().into()));
     }
 
     fn stop_queue(&mut self, queue: QueueIndex) {

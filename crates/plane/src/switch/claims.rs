@@ -1,6 +1,6 @@
 //! Decides which of the addresses in a family's switch tables its ports get. A port may not claim the address of a
-//! station beyond the uplink, of the host, or of a port at the other end of a wire. An address that a port has got stays the
-//! port's, whatever the uplink sends later.
+//! station beyond the uplink, of the host, of another port, or of a port at the other end of a wire. An address that a port has
+//! got stays the port's, whatever the uplink sends later, and also while its function resets.
 //!
 //! Claims come with new switch tables, whatever the family is: a mailbox message, a filter of virtchnl, or the source of
 //! a virtio guest's first frame. A refused address is left out of the tables: the port gets no frames for it, and the
@@ -8,6 +8,7 @@
 
 use super::addresses::ExactFilter;
 use super::guards::PortGuard;
+use super::kept::{KeptAddresses, ResetCounts};
 use super::shared_addresses::SharedAddresses;
 use super::stations::UplinkStations;
 use crate::{PortIndex, PortSet};
@@ -53,6 +54,10 @@ pub struct AddressClaims<const N: usize> {
     began: Time,
     /// Addresses that the ports have, or had before they lost all of them, such as by a reset.
     held: ExactFilter,
+    /// Addresses that ports hold because they had them before a reset.
+    kept: KeptAddresses,
+    /// Resets of the ports' functions, as the last tables had them.
+    resets: ResetCounts<N>,
     /// Addresses in the family's tables; `None` if none of them is refused.
     wanted: Option<ExactFilter>,
     /// Addresses that are refused now, with the ports that claim them.
@@ -72,6 +77,8 @@ impl<const N: usize> AddressClaims<N> {
             held_elsewhere: [None; N],
             began: Time::ZERO,
             held: ExactFilter::with_room(0),
+            kept: KeptAddresses::default(),
+            resets: ResetCounts::default(),
             wanted: None,
             refused: ExactFilter::with_room(0),
             counts: [ClaimCounts::default(); N],
@@ -88,7 +95,7 @@ impl<const N: usize> AddressClaims<N> {
         present: &ExactFilter,
     ) {
         if self.checked.is_empty() {
-            self.hold(present);
+            self.hold(present, PortSet::NONE);
         }
         self.assigned = [None; N];
         self.checked = PortSet::NONE;
@@ -143,39 +150,64 @@ impl<const N: usize> AddressClaims<N> {
         if over {
             self.began = now;
             self.stations.begin_epoch();
+            self.kept.end_epoch();
         }
         over
     }
 
-    /// Returns the addresses of a family's tables without the refused ones, and counts each new refusal.
-    pub(crate) fn admit(&mut self, wanted: ExactFilter) -> ExactFilter {
+    /// Keeps the addresses of the ports that were reset since the last tables.
+    pub(crate) fn note_resets(&mut self, resets: ResetCounts<N>) {
+        let reset = resets.since(&self.resets);
+        self.resets = resets;
+        self.kept.keep(&self.held, reset & self.checked);
+    }
+
+    /// Returns the addresses of a family's tables without the refused ones, and counts each new refusal. `released` ports keep
+    /// what the tables have, and hold none of it: their guests are gone.
+    pub(crate) fn admit(&mut self, wanted: ExactFilter, released: PortSet) -> ExactFilter {
         if self.checked.is_empty() {
             if self.wanted.take().is_some() {
                 self.refused = ExactFilter::with_room(0);
             }
             return wanted;
         }
-        let addresses = wanted.entries().count();
-        let (mut granted, mut refused) =
-            (ExactFilter::with_room(addresses), ExactFilter::with_room(addresses));
-        for (address, ports) in wanted.entries() {
-            let claimed = (ports & self.checked).iter().filter(|port| !self.try_claim(*port, address));
-            let denied = claimed.fold(PortSet::NONE, |set, port| set | port.only());
-            refused.add(address, denied);
-            granted.add(address, ports & !denied);
+        let (mut granted, mut refused) = self.decide(&wanted, released);
+        self.hold(&granted, released);
+        if refused.entries().next().is_some() {
+            // An address that a port gives up in these tables is free to the others now.
+            (granted, refused) = self.decide(&wanted, released);
+            self.hold(&granted, released);
         }
         let before = core::mem::replace(&mut self.refused, refused);
         self.count_new(&before);
         // The family's own table if nothing is refused: equal tables keep the remembered flows.
-        let granted = if self.refused.entries().next().is_none() {
+        if self.refused.entries().next().is_none() {
             self.wanted = None;
             wanted
         } else {
             self.wanted = Some(wanted);
             granted
-        };
-        self.hold(&granted);
-        granted
+        }
+    }
+
+    /// Divides the addresses of a family's tables into those that their ports get, and those that are refused.
+    fn decide(&self, wanted: &ExactFilter, released: PortSet) -> (ExactFilter, ExactFilter) {
+        let addresses = wanted.entries().count();
+        let (mut granted, mut refused) =
+            (ExactFilter::with_room(addresses), ExactFilter::with_room(addresses));
+        for (address, ports) in wanted.entries() {
+            let claimed = ports & self.checked & !released;
+            let denied = claimed.iter().filter(|port| !self.try_claim(*port, address));
+            let denied = denied.fold(PortSet::NONE, |set, port| set | port.only());
+            refused.add(address, denied);
+            granted.add(address, ports & !denied);
+        }
+        (granted, refused)
+    }
+
+    /// Returns `true` if an address in the family's tables is refused.
+    pub(crate) fn are_refused(&self) -> bool {
+        self.wanted.is_some()
     }
 
     /// Returns the addresses in the family's tables, if some of them are refused.
@@ -185,7 +217,7 @@ impl<const N: usize> AddressClaims<N> {
 
     /// Claims an address for a port, also among the planes on one wire. Returns `false` if the port may not have it.
     fn try_claim(&self, port: PortIndex, address: MacAddress) -> bool {
-        !self.is_checked(port, address) || !self.is_used(address) && self.try_claim_on_wire(address)
+        !self.is_checked(port, address) || !self.is_used(port, address) && self.try_claim_on_wire(address)
     }
 
     /// Returns `true` if a port needs a claim to an address.
@@ -195,9 +227,17 @@ impl<const N: usize> AddressClaims<N> {
         checked && !own
     }
 
-    /// Returns `true` if the host or a station beyond the uplink uses an address.
-    fn is_used(&self, address: MacAddress) -> bool {
-        self.reserved.contains(&address) || self.stations.have(address)
+    /// Returns `true` if the host, a station beyond the uplink or another port uses an address.
+    fn is_used(&self, port: PortIndex, address: MacAddress) -> bool {
+        self.reserved.contains(&address) || self.stations.have(address) || self.is_of_other(port, address)
+    }
+
+    /// Returns `true` if another checked port holds an address, or policy gives it to another port. Ports that are not checked
+    /// share theirs.
+    fn is_of_other(&self, port: PortIndex, address: MacAddress) -> bool {
+        let holders = self.held.ports(address) & self.checked & !port.only();
+        let mut assigned = self.assigned.iter().zip(0..);
+        !holders.is_empty() || assigned.any(|(mac, n)| n != port.index::<N>() && *mac == Some(address))
     }
 
     /// Claims an address among the planes on one wire. Returns `false` if another one holds it.
@@ -210,7 +250,7 @@ impl<const N: usize> AddressClaims<N> {
     /// A port without an address asks in each round in which it sends. Until a plane has given addresses up, the answer about the
     /// same address is known, so that the port does not take the wire's lock each time.
     pub(crate) fn may_learn(&mut self, port: PortIndex, address: MacAddress) -> bool {
-        let mut refused = self.is_checked(port, address) && self.is_used(address);
+        let mut refused = self.is_checked(port, address) && self.is_used(port, address);
         if !refused && self.is_checked(port, address) {
             let asked = self.shared.as_ref().map(|shared| (address, shared.releases()));
             let before = self.held_elsewhere[port.index::<N>()];
@@ -224,9 +264,10 @@ impl<const N: usize> AddressClaims<N> {
         !refused
     }
 
-    /// Lets a port have an address that a station beyond the uplink uses. Returns `false` for an address of the host.
+    /// Lets a port have an address that a station beyond the uplink uses. Returns `false` for an address of the host or of another
+    /// port.
     pub(crate) fn grant(&mut self, port: PortIndex, address: MacAddress) -> bool {
-        let free = !self.reserved.contains(&address);
+        let free = !self.reserved.contains(&address) && !self.is_of_other(port, address);
         if free {
             let mut held = ExactFilter::with_room(self.held.entries().count() + 1);
             self.held.entries().for_each(|(address, ports)| held.add(address, ports));
@@ -248,19 +289,26 @@ impl<const N: usize> AddressClaims<N> {
         self.counts[port.index::<N>()]
     }
 
-    /// Remembers the addresses that the ports have. A port that has none keeps those that it had: its guest gets them back
-    /// after a reset.
-    fn hold(&mut self, present: &ExactFilter) {
-        let unicast = || present.entries().filter(|(address, _)| !address.is_group());
+    /// Remembers the addresses that the ports have, except those of `released` ports. A port that has none keeps those that it
+    /// had: its guest gets them back after a reset. Other addresses from before a reset are kept for a while.
+    fn hold(&mut self, present: &ExactFilter, released: PortSet) {
+        self.kept.forget_present(present);
+        let unicast = || {
+            let unicast = present.entries().filter(|(address, _)| !address.is_group());
+            unicast.map(move |(address, ports)| (address, ports & !released))
+        };
         let having = unicast().fold(PortSet::NONE, |set, (_, ports)| set | ports);
-        let mut held = ExactFilter::with_room(unicast().count() + self.held.entries().count());
+        let room = unicast().count() + self.held.entries().count() + self.kept.len();
+        let mut held = ExactFilter::with_room(room);
         self.held.entries().for_each(|(address, ports)| held.add(address, ports & !having));
+        self.kept.entries().for_each(|(address, ports)| held.add(address, ports));
         unicast().for_each(|(address, ports)| held.add(address, ports));
         self.set_held(held);
     }
 
     /// Forgets the addresses that a port has held.
     pub(crate) fn release(&mut self, port: PortIndex) {
+        self.kept.release(port);
         let mut held = ExactFilter::with_room(self.held.entries().count());
         self.held.entries().for_each(|(address, ports)| held.add(address, ports & !port.only()));
         self.set_held(held);

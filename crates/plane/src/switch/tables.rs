@@ -3,6 +3,7 @@
 
 use super::addresses::{ExactFilter, HashFilter};
 use super::guards::PortGuards;
+use super::kept::ResetCounts;
 use super::mirror::PortMirrorRules;
 use super::vlans::VlanTable;
 use crate::tag::{self, TAG};
@@ -92,6 +93,9 @@ pub struct SwitchTables<const N: usize> {
     pub(crate) forwards_link_local: bool,
     /// Guards of the ports' frames, which the administrator sets too.
     pub(crate) guards: PortGuards,
+    /// Resets of the ports' functions. The addresses that a port loses by a reset stay its own for a while. The plane takes the
+    /// counts out of the tables, so a reset that changes no table keeps the remembered flows.
+    pub resets: ResetCounts<N>,
     /// True to send a group frame to all ports that accept it, false to send it to the first of them.
     pub replicate: bool,
     /// True if broadcasts and multicasts go to the default port, unless an exact filter matches.
@@ -151,6 +155,7 @@ impl<const N: usize> SwitchTables<N> {
             guests: PortSet::NONE,
             forwards_link_local: false,
             guards: PortGuards::default(),
+            resets: ResetCounts::default(),
             replicate: false,
             alone: false,
             mirrors: PortMirrorRules::NONE,
