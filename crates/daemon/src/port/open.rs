@@ -101,13 +101,13 @@ impl PreparedPort {
         let card = succession.card(config, uplink.link(), &mut bus, now)?;
         let mut engine = PortEngine::new(card.card, bus, uplink, config.link_local);
         let policies: Vec<_> = config.vfs.iter().map(|vf| vf.policy).collect();
-        engine.share_addresses();
         engine.set_guards(config.mac, &policies);
         let poller = PortClients::poller_of(&inbox.waker)?;
         if let Some((nic, _)) = engine.virtio() {
             virtio::set_coalescing(nic, &config.coalescing);
         }
         engine.join_uplink(&poller, now)?;
+        engine.share_addresses();
         engine.start_workers(config, &threads.port, &poller)?;
         let mut clients = PortClients::new(poller, config.wait, done, card.watched, flights.clone());
         clients.set_dialer(dialer(config, inbox, threads)?);

@@ -19,6 +19,7 @@ mod filters;
 mod flight;
 mod hand_over;
 mod heads;
+mod held_addresses;
 mod hostile;
 mod interface;
 mod interrupts;

@@ -256,7 +256,11 @@ impl PortEngine {
     /// changed, so that the PF driver has to handle it. A card without its uplink keeps running, since its switch needs none.
     /// A divided card gets its link once it is gathered ([`Self::must_gather`]).
     pub(in crate::port) fn follow_uplink(&mut self, poller: &Poller, now: Time) -> bool {
-        self.uplink_changed |= self.uplink.follow(UplinkPollContext { poller, token: tokens::UPLINK, now });
+        if self.uplink.follow(UplinkPollContext { poller, token: tokens::UPLINK, now }) {
+            self.uplink_changed = true;
+            // The port may have got an end of a wire.
+            self.share_addresses();
+        }
         if self.is_divided() || !std::mem::take(&mut self.uplink_changed) {
             return false;
         }

@@ -32,7 +32,8 @@ use std::sync::atomic::Ordering;
 pub(super) struct WireUplink {
     name: String,
     cable: Arc<PortPairWire>,
-    addresses: Arc<PortAddresses>,
+    /// Addresses of the wire. `None` while the port has no end of it.
+    addresses: Option<Arc<PortAddresses>>,
     /// Rings of the wire's end that this port has taken. `None` if two other ports have both ends.
     plug: Option<WireEndRings>,
     /// Waker of the port at this end of the wire.
@@ -51,7 +52,7 @@ impl WireUplink {
         let cable = wires.get(name)?;
         Ok(Self {
             name: name.to_owned(),
-            addresses: Arc::new(PortAddresses::on(&cable.addresses)),
+            addresses: None,
             cable,
             plug: None,
             port,
@@ -68,11 +69,13 @@ impl WireUplink {
         let Some(plug) = self.cable.take(&self.port) else { return Ok(()) };
         let side = plug.side;
         self.plug = Some(plug);
+        self.addresses = Some(Arc::new(PortAddresses::on(&self.cable.addresses)));
         poller.add(self.cable.sides[side].bell.waker(), token, PollInterest::READ)
     }
 
     fn unplug(&mut self) {
         if let Some(plug) = self.plug.take() {
+            self.addresses = None;
             self.cable.give_back(plug);
         }
     }
@@ -108,7 +111,8 @@ impl RingWakeReceiver for WireReceiver<'_> {
 
 impl UplinkBackend for WireUplink {
     fn addresses(&self) -> Option<Arc<dyn SharedAddresses>> {
-        Some(self.addresses.clone())
+        let addresses = self.addresses.clone()?;
+        Some(addresses)
     }
 
     fn join(&mut self, at: UplinkPollContext<'_>) -> io::Result<()> {
@@ -132,6 +136,7 @@ impl UplinkBackend for WireUplink {
     }
 
     fn follow(&mut self, at: UplinkPollContext<'_>) -> bool {
+        let was_plugged = self.plug.is_some();
         if self.plug.is_none()
             && self.cable.given_back.load(Ordering::Acquire) != self.asked
             && let Err(error) = self.plug_in(at)
@@ -141,7 +146,7 @@ impl UplinkBackend for WireUplink {
         }
         let (before, state) = (self.record.state(), self.state());
         if before == state {
-            return false;
+            return self.plug.is_some() != was_plugged;
         }
         self.record.set_state(state, at.now);
         if state == UplinkState::Up && std::mem::replace(&mut self.met, true) {

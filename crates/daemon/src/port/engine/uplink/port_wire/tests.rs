@@ -131,6 +131,15 @@ fn ends_of_a_wire_share_the_addresses_of_their_ports() {
 }
 
 #[test]
+fn port_without_a_wire_end_shares_no_addresses() {
+    let wires = WireRegistry::default();
+    let (_a, b, mut c) = (end(&wires), end(&wires), end(&wires));
+    assert!(c.end.addresses().is_none());
+    drop(b);
+    assert!(c.follow() && c.end.addresses().is_some());
+}
+
+#[test]
 fn wire_that_both_ports_left_is_created_again() {
     let wires = WireRegistry::default();
     drop(end(&wires));

@@ -1,0 +1,90 @@
+//! Tests of an address that the guest of another VF holds, on the same port and at the other end of a wire.
+
+use crate::support::eventually;
+use crate::support::guest::{VfGuest, exchange};
+use crate::support::live::LiveHost;
+use crate::vhost::guest::{RECEIVE, RING, TRANSMIT, VirtioGuest};
+use daemon::control::status::RefusedClaims;
+use driver::vf::{Vf, VfDriverConfig};
+use host::socket::StreamSocket;
+use i82576::MacAddress;
+use vhost_user::message::FrontendRequest;
+
+/// Configuration of a host with two ports of virtio VFs, joined by a wire.
+const WIRED_VIRTIO: &str = "[[port]]\nfamily = \"virtio\"\nvfs = 2\nuplink.wire = \"w\"\n\
+                            [[port]]\nfamily = \"virtio\"\nvfs = 2\nuplink.wire = \"w\"\n";
+/// Configuration of a host with two ports of 82576 VFs, joined by a wire.
+const WIRED: &str = "[[port]]\nvfs = 2\nuplink.wire = \"w\"\n[[port]]\nvfs = 2\nuplink.wire = \"w\"\n";
+/// Configuration of a host with one port of virtio VFs.
+const VIRTIO: &str = "[[port]]\nfamily = \"virtio\"\nvfs = 3\n";
+/// Address that a guest chooses.
+const CHOSEN: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x55]);
+
+/// Waits until VF 0 of the first port has been refused an address so many times.
+fn wait_for_refusal(live: &LiveHost, refused: u64, address: MacAddress) {
+    let claims = RefusedClaims { refused, address: Some(address.to_string()) };
+    eventually("the claim is refused", || live.show(0).claims == claims);
+}
+
+/// Boots a virtio guest with the address 02:00:00:00:07:`number` on a VF.
+fn virtio_guest(live: &LiveHost, vf: &str, number: u8) -> VirtioGuest {
+    VirtioGuest::boot_on(StreamSocket::connect(&live.socket_of(vf)).unwrap(), number)
+}
+
+#[test]
+fn address_of_the_wires_other_port_is_refused() {
+    let live = LiveHost::with(WIRED);
+    let (mut thief, mut owner) = (VfGuest::on(&live, "pf0vf0"), VfGuest::on(&live, "pf1vf0"));
+    let own = thief.vf.mac();
+    owner.vf.set_mac(&mut owner.machine, CHOSEN).unwrap();
+    exchange(&mut thief, &mut owner, 1);
+    thief.vf.set_mac(&mut thief.machine, CHOSEN).unwrap();
+    wait_for_refusal(&live, 1, CHOSEN);
+    thief.vf.set_mac(&mut thief.machine, own).unwrap();
+    // The owner's driver starts again, and has the address of its policy at first.
+    owner.vf = Vf::probe(&mut owner.machine, &VfDriverConfig::default()).unwrap();
+    owner.start();
+    assert_ne!(owner.vf.mac(), CHOSEN);
+    exchange(&mut thief, &mut owner, 1);
+    thief.vf.set_mac(&mut thief.machine, CHOSEN).unwrap();
+    wait_for_refusal(&live, 2, CHOSEN);
+    thief.vf.set_mac(&mut thief.machine, own).unwrap();
+    owner.vf.set_mac(&mut owner.machine, CHOSEN).unwrap();
+    exchange(&mut thief, &mut owner, 5);
+}
+
+/// Has a front end announce the owner's address by RARP, and its guest send from it while the owner's driver is stopped.
+fn announces_the_address_of(live: &LiveHost, owner: &mut VirtioGuest, mut witness: VirtioGuest) {
+    let address = MacAddress(owner.mac());
+    owner.send(&[1; 46]);
+    witness.wait_for(&[1; 46]);
+    let mut thief = virtio_guest(live, "pf0vf0", 0);
+    thief.front.accept(&FrontendRequest::SendRarp(address.0), vec![]);
+    let bases = [RECEIVE, TRANSMIT].map(|ring| owner.front.stop_ring(ring));
+    thief.send_from(address.0, [0xff; 6], &[2; 46]);
+    wait_for_refusal(live, 1, address);
+    for (ring, base, of) in [(RECEIVE, bases[0], &owner.receive), (TRANSMIT, bases[1], &owner.transmit)] {
+        owner.front.start_ring(ring, (RING.into(), base), of.addresses, (&of.kick, &of.call));
+    }
+    owner.send(&[3; 46]);
+    witness.wait_for(&[3; 46]);
+    witness.send_to(address.0, &[4; 46]);
+    owner.wait_for(&[4; 46]);
+    assert!(thief.take().iter().all(|payload| !payload.starts_with(&[4; 46])), "the owner's frame");
+}
+
+#[test]
+fn virtio_address_of_a_stopped_neighbour_is_refused() {
+    let live = LiveHost::with(VIRTIO);
+    let mut owner = virtio_guest(&live, "pf0vf1", 1);
+    let witness = virtio_guest(&live, "pf0vf2", 2);
+    announces_the_address_of(&live, &mut owner, witness);
+}
+
+#[test]
+fn announced_address_of_the_wires_other_port_is_refused() {
+    let live = LiveHost::with(WIRED_VIRTIO);
+    let mut owner = virtio_guest(&live, "pf1vf0", 1);
+    let witness = virtio_guest(&live, "pf1vf1", 2);
+    announces_the_address_of(&live, &mut owner, witness);
+}
