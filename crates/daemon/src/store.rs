@@ -60,6 +60,18 @@ pub enum SettingsStoreError {
         /// Error from the kernel when writing the state file.
         source: io::Error,
     },
+    /// The state file cannot be written, and neither can its old contents: it may hold a change that is not in force.
+    #[error(
+        "cannot save the change in {path}: {source}; the settings in force are as they were, but the file may hold the change, and a \
+         host that starts would apply it. Make the directory writable, and repeat the change or another one: the host then replaces \
+         the file"
+    )]
+    Uncertain {
+        /// Path of the state file.
+        path: PathBuf,
+        /// Error from the kernel when writing the state file.
+        source: io::Error,
+    },
     /// The state file with changes by command cannot be read.
     #[error("cannot read the state file {path}: {source}")]
     Read {
@@ -145,19 +157,6 @@ impl HostConfig {
         Self::check(file, &self.runtime_dir)
     }
 
-    /// Writes the state file if the changes by command differ from those of the configuration `before`.
-    ///
-    /// # Errors
-    /// [`SettingsStoreError::NoPlace`], [`SettingsStoreError::Write`]: the file is unchanged.
-    pub(crate) fn keep(&self, before: &Self) -> Result<(), SettingsStoreError> {
-        let state = self.state();
-        if state == before.state() {
-            return Ok(());
-        }
-        let path = self.state_file().ok_or(SettingsStoreError::NoPlace)?;
-        write(&path, &state, &before.state()).map_err(|source| SettingsStoreError::Write { path, source })
-    }
-
     /// Returns the path of this host's state file, which is named after its runtime directory.
     fn state_file(&self) -> Option<PathBuf> {
         let name = self.runtime_dir.display().to_string();
@@ -199,18 +198,61 @@ fn read(path: &Path) -> Result<Option<StoredSettings>, SettingsStoreError> {
     }
 }
 
-/// Replaces a state file. The new file is on the disk before it gets the name, and the name is on the disk before this
-/// returns. If that fails, the file has the contents `before` again.
-fn write(path: &Path, state: &StoredSettings, before: &StoredSettings) -> io::Result<()> {
-    // A disk that is full or fails later cannot keep the old contents away: they are on the disk already.
-    let old = disk::prepare(path, &text(before)?)?;
-    let new = disk::prepare(path, &text(state)?)?;
-    let replaced = disk::replace(new, path);
-    if replaced.is_err() && read(path).is_ok_and(|found| found.as_ref() == Some(state)) {
-        // The new file is in place but may not survive a power failure.
-        let _ = disk::replace(old, path);
+/// State file of a running host.
+#[derive(Debug, Default)]
+pub(crate) struct StateFile {
+    /// True if the file may hold a change that the host has refused: the disk has kept the old contents from returning.
+    is_uncertain: bool,
+}
+
+impl StateFile {
+    /// Writes the changes by command of the configuration `next`, if they differ from those of `before`, or if the file may hold
+    /// others.
+    ///
+    /// # Errors
+    /// [`SettingsStoreError::NoPlace`], [`SettingsStoreError::Write`]: the file is unchanged. [`SettingsStoreError::Uncertain`].
+    pub(crate) fn keep(&mut self, next: &HostConfig, before: &HostConfig) -> Result<(), SettingsStoreError> {
+        let (state, old) = (next.state(), before.state());
+        let is_changed = state != old;
+        if !is_changed && !self.is_uncertain {
+            return Ok(());
+        }
+        let path = next.state_file().ok_or(SettingsStoreError::NoPlace)?;
+        match self.write(&path, &state, &old) {
+            Ok(()) => Ok(()),
+            // The change itself needs no file.
+            Err(error) if !is_changed => {
+                let path = path.display();
+                tracing::warn!(%path, %error, "the state file may still hold a change that the host has refused");
+                Ok(())
+            }
+            Err(source) if self.is_uncertain => Err(SettingsStoreError::Uncertain { path, source }),
+            Err(source) => Err(SettingsStoreError::Write { path, source }),
+        }
     }
-    replaced
+
+    /// Replaces the file. The new file is on the disk before it gets the name, and the name is on the disk before this returns. If
+    /// that fails, the file has its old contents again, or is uncertain.
+    fn write(&mut self, path: &Path, state: &StoredSettings, before: &StoredSettings) -> io::Result<()> {
+        // A disk that is full or fails later cannot keep the old contents away: they are on the disk already.
+        let old = disk::prepare(path, &self.contents(path, before)?)?;
+        let new = disk::prepare(path, &text(state)?)?;
+        let replaced = disk::replace(new, path);
+        if replaced.is_ok() {
+            self.is_uncertain = false;
+        } else if !matches!(read(path), Ok(found) if found.as_ref() != Some(state)) {
+            // The new file is in place, but may not survive a power failure. A disk that became read-only refuses the old one too.
+            self.is_uncertain = disk::replace(old, path).is_err();
+        }
+        replaced
+    }
+
+    /// Returns the contents of the file, or those of the state `before` if the file holds others or is missing. The file may have
+    /// changes of ports that the configuration does not have.
+    fn contents(&self, path: &Path, before: &StoredSettings) -> io::Result<Vec<u8>> {
+        let found = if self.is_uncertain { None } else { fs::read(path).ok() };
+        found.map_or_else(|| text(before), Ok)
+    }
 }
 
 fn text(state: &StoredSettings) -> io::Result<Vec<u8>> {
@@ -222,6 +264,7 @@ fn text(state: &StoredSettings) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::faulty_disk::{self, DiskFault};
+    use super::{SettingsStoreError, StateFile};
     use crate::config::HostConfig;
     use crate::settings::{SettingsGroup, VfSettings};
     use std::path::{Path, PathBuf};
@@ -255,10 +298,51 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let [config, next] = configs(folder.path());
             faulty_disk::set(Some(fault));
-            let kept = next.keep(&config);
+            let kept = StateFile::default().keep(&next, &config);
             faulty_disk::set(None);
             let expected = if kept.is_ok() { &next } else { &config };
             assert_eq!(config.clone().restore().unwrap().state(), expected.state(), "{fault:?}: {kept:?}");
         }
+    }
+    #[test]
+    fn read_only_disk_may_keep_a_refused_change_until_the_next() {
+        let mut uncertain = 0;
+        for step in 0..10 {
+            let folder = tempfile::tempdir().unwrap();
+            let [config, next] = configs(folder.path());
+            let mut file = StateFile::default();
+            faulty_disk::set(Some(DiskFault::ReadOnly(step)));
+            let kept = file.keep(&next, &config);
+            // A change of no saved setting may pass.
+            file.keep(&config, &config).unwrap();
+            faulty_disk::set(None);
+            let found = config.clone().restore().unwrap().state();
+            match kept {
+                Ok(()) => assert_eq!(found, next.state(), "step {step}"),
+                Err(error @ SettingsStoreError::Uncertain { .. }) => {
+                    uncertain += 1;
+                    assert_eq!(found, next.state(), "step {step}");
+                    assert!(error.to_string().contains("the file may hold the change"), "{error}");
+                    file.keep(&config, &config).unwrap();
+                    assert_eq!(config.clone().restore().unwrap().state(), config.state(), "step {step}");
+                }
+                Err(error) => assert_eq!(found, config.state(), "step {step}: {error}"),
+            }
+        }
+        assert_eq!(uncertain, 1, "the disk fails after the new file has its name");
+    }
+
+    #[test]
+    fn refused_change_keeps_saved_changes_of_unknown_ports() {
+        let folder = tempfile::tempdir().unwrap();
+        let [config, next] = configs(folder.path());
+        let path = config.state_file().unwrap();
+        let text = r#"{"version": 1, "vfs": {"lanvf0": {"vlan": 9}}}"#;
+        std::fs::write(&path, text).unwrap();
+        // The sync of the folder fails after the new file has its name.
+        faulty_disk::set(Some(DiskFault::Broken(7)));
+        assert!(StateFile::default().keep(&next, &config).is_err());
+        faulty_disk::set(None);
+        assert_eq!(std::fs::read_to_string(path).unwrap(), text);
     }
 }

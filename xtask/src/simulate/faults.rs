@@ -168,8 +168,8 @@ pub(super) const FAULTS: &[SeededFault] = &[
     fault(
         "a refused change stays in the state file",
         "daemon/src/store.rs",
-        "let _ = disk::replace(old, path);",
-        "if !FAULT { let _ = disk::replace(old, path); }",
+        "self.is_uncertain = disk::replace(old, path).is_err();",
+        "self.is_uncertain = !FAULT && disk::replace(old, path).is_err();",
     ),
     // Names and VLANs.
     fault(

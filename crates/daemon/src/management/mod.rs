@@ -20,6 +20,7 @@ use crate::control::status::PortStatus;
 use crate::events;
 use crate::port::PortThreadCommand;
 use crate::settings::{PortSettings, SettingLayers, SettingsGroup, VfSettings};
+use crate::store::StateFile;
 use host::poll::ThreadWaker;
 use outcome::{ControlRequestResult, unavailable};
 use policy::PortPolicy;
@@ -31,6 +32,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct HostManager {
     config: HostConfig,
+    state_file: StateFile,
     ports: RunningPorts,
     /// Channel of requests to the host's main thread, and the waker of that thread.
     orders: (mpsc::Sender<MainThreadRequest>, ThreadWaker),
@@ -53,7 +55,7 @@ impl HostManager {
         ports: RunningPorts,
         orders: (mpsc::Sender<MainThreadRequest>, ThreadWaker),
     ) -> Self {
-        Self { config, ports, orders }
+        Self { config, state_file: StateFile::default(), ports, orders }
     }
 
     /// Has the main thread hand over the host to a new process, and waits for the outcome.

@@ -39,12 +39,12 @@ impl HostManager {
             self.ports.ask(name, |answer| PortThreadCommand::Check(order, answer))?.map_err(refused)?;
         }
         let mut prepared = self.prepare(&next)?;
-        if let Err(error) = next.keep(&self.config) {
+        if let Err(error) = self.state_file.keep(&next, &self.config) {
             retire(prepared.refits);
             return Err(refused(error));
         }
         if let Err(failure) = self.put_to_work(&next, &changed, &mut prepared) {
-            if let Err(error) = self.config.keep(&next) {
+            if let Err(error) = self.state_file.keep(&self.config, &next) {
                 tracing::error!(
                     %error,
                     "cannot remove a refused change from the state file; the next start would apply it"

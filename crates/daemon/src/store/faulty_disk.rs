@@ -1,4 +1,4 @@
-//! Failures of a simulated disk, chosen for this thread: full, broken, or the death of the process or the machine at a
+//! Failures of a simulated disk, chosen for this thread: full, broken, read-only, or the death of the process or the machine at a
 //! step. What was not synced may be lost with the machine's power.
 
 use super::disk::DiskStep;
@@ -16,6 +16,8 @@ pub(crate) enum DiskFault {
     Full(usize),
     /// Writes and syncs fail (EIO).
     Broken(usize),
+    /// The file system has become read-only, as after an error: nothing succeeds any more, not even a rename (EROFS).
+    ReadOnly(usize),
     /// The process dies.
     Death(usize),
     /// The machine loses its power.
@@ -83,6 +85,7 @@ impl FaultyDisk {
                 _ => None,
             },
             Some(DiskFault::Broken(after)) if at >= after && step != DiskStep::Rename => Some(Errno::IO),
+            Some(DiskFault::ReadOnly(after)) if at >= after => Some(Errno::ROFS),
             Some(DiskFault::Death(after) | DiskFault::PowerLoss(after)) if at == after => {
                 resume_unwind(Box::new(DiskDeath))
             }

@@ -7,11 +7,12 @@ pub(super) use administrator::PolicyChange;
 
 use super::super::*;
 use super::clock::SimulatedClock;
-use super::policies::PolicyModel;
+use super::policies::{PolicyModel, SimulatedPolicy};
 use crate::clock::SharedClock;
 use crate::control::status::PortStatus;
 use crate::port::clients::slot::OfferedFunction;
 use crate::port::moments::death::{self, ProcessDeath};
+use crate::store::StateFile;
 use host::worker::ThreadlessWorkers;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -60,7 +61,10 @@ pub(super) struct SimulatedHost {
     file: HostConfig,
     /// Configuration in force, with the changes by command.
     settings: HostConfig,
+    state_file: StateFile,
     pub(super) policies: PolicyModel,
+    /// Refused changes of VFs' policies that the state file may hold. A successor applies them.
+    unsure: Vec<(usize, SimulatedPolicy)>,
     /// Last life of each guest in which it was hostile; 0 for none.
     pub(super) hostile_lives: Vec<u32>,
     pub(super) random: fastrand::Rng,
@@ -114,7 +118,9 @@ impl SimulatedHost {
             workers,
             threads,
             common,
+            state_file: StateFile::default(),
             policies: PolicyModel::new(config.ports[0].vfs.len()),
+            unsure: Vec::new(),
             hostile_lives: vec![0; config.ports[0].vfs.len()],
             settings: config.clone(),
             file: config,
@@ -154,6 +160,7 @@ impl SimulatedHost {
     /// opens the port, and in its first turns.
     fn start(&mut self) {
         self.settings = self.file.clone().restore().expect("a successor reads the state file");
+        self.take_unsure_changes();
         loop {
             self.attempts += 1;
             (self.sleep, self.asleep_until) = (Some(Duration::ZERO), None);

@@ -93,9 +93,14 @@ impl SimulatedStep {
 /// Draws a failure of the disk, or none. A change has eight steps, and two more if it fails.
 fn draw_disk_fault(random: &mut fastrand::Rng) -> Option<DiskFault> {
     let step = random.usize(0..10);
-    let faults =
-        [DiskFault::Full(step), DiskFault::Broken(step), DiskFault::Death(step), DiskFault::PowerLoss(step)];
-    random.bool().then(|| faults[random.usize(0..4)])
+    let faults = [
+        DiskFault::Full(step),
+        DiskFault::Broken(step),
+        DiskFault::ReadOnly(step),
+        DiskFault::Death(step),
+        DiskFault::PowerLoss(step),
+    ];
+    random.bool().then(|| faults[random.usize(0..faults.len())])
 }
 
 /// Life of a host with its guests.

@@ -5,7 +5,9 @@ use super::super::policies::SimulatedPolicy;
 use super::SimulatedHost;
 use crate::port::command::PortThreadCommand;
 use crate::port::policy_update::{PortPolicyUpdate, VfPolicyUpdate};
+use crate::settings::VfSettings;
 use crate::store::faulty_disk::{self, DiskDeath, DiskFault};
+use crate::store::{SettingsStoreError, StateFile};
 use crate::vault::FileDescriptorStore;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -31,7 +33,6 @@ impl SimulatedHost {
         policy: SimulatedPolicy,
         disk: Option<DiskFault>,
     ) -> Result<PolicyChange, String> {
-        let old = self.policies.of(vf);
         self.policies.begin(vf, policy);
         let change = self.change_settings(vf, policy, disk)?;
         let is_in_force = match change {
@@ -40,7 +41,7 @@ impl SimulatedHost {
             // The change is the administrator's to repeat: both are right.
             PolicyChange::Interrupted { .. } => policy.is_in(&self.status().vfs[vf].settings),
         };
-        self.policies.end(vf, if is_in_force { policy } else { old });
+        self.policies.end(vf, if is_in_force { policy } else { self.policies.of(vf) });
         Ok(change)
     }
 
@@ -64,15 +65,23 @@ impl SimulatedHost {
         };
         checked.map_err(refused)?;
         faulty_disk::set(disk);
-        let kept = catch_unwind(AssertUnwindSafe(|| next.keep(&self.settings)));
+        let kept = catch_unwind(AssertUnwindSafe(|| self.state_file.keep(&next, &self.settings)));
         let power_lost = matches!(disk, Some(DiskFault::PowerLoss(_)));
         match kept {
             Ok(Ok(())) if power_lost => {
                 self.die_with(power_lost);
                 return Ok(PolicyChange::PowerLost);
             }
-            Ok(Ok(())) => faulty_disk::set(None),
-            Ok(Err(_)) if disk.is_some() => return Ok(PolicyChange::Refused),
+            Ok(Ok(())) => {
+                faulty_disk::set(None);
+                self.unsure.clear();
+            }
+            Ok(Err(error)) if disk.is_some() => {
+                if matches!(error, SettingsStoreError::Uncertain { .. }) {
+                    self.unsure.push((vf, policy));
+                }
+                return Ok(PolicyChange::Refused);
+            }
             Ok(Err(error)) => return Err(error.to_string()),
             Err(reason) if reason.is::<DiskDeath>() => {
                 self.die_with(power_lost);
@@ -87,6 +96,18 @@ impl SimulatedHost {
             applied.map_err(refused)?;
         }
         Ok(PolicyChange::Acknowledged)
+    }
+
+    /// Takes over what a new process has found in the state file, which may hold changes that the host has refused.
+    pub(super) fn take_unsure_changes(&mut self) {
+        self.state_file = StateFile::default();
+        for (vf, policy) in std::mem::take(&mut self.unsure) {
+            let found = &self.settings.ports[0].vfs[vf];
+            if policy.is_in(&VfSettings::of(&found.policy, found.quarantine)) {
+                self.policies.begin(vf, policy);
+                self.policies.end(vf, policy);
+            }
+        }
     }
 
     /// Ends the process, and the machine with it if `power_lost`: then no descriptor is left, and the disk may lose what was not
