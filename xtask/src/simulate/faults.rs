@@ -116,13 +116,13 @@ pub(super) const FAULTS: &[SeededFault] = &[
     ),
     fault(
         "registers are not published before a hand-over",
-        "daemon/src/port/carry_out.rs",
+        "daemon/src/port/pause.rs",
         "self.clients.publish_registers(&mut self.engine, now);",
         "if !FAULT { self.clients.publish_registers(&mut self.engine, now); }",
     ),
     fault(
         "clients are not resumed after a refused hand-over",
-        "daemon/src/port/carry_out.rs",
+        "daemon/src/port/pause.rs",
         "self.clients.resume(&mut self.engine, now);",
         "if !FAULT { self.clients.resume(&mut self.engine, now); }",
     ),

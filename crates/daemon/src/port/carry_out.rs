@@ -1,5 +1,5 @@
 //! Carries out the commands to a port, which `management` sends: reports, changes of policies, uplink and VFs, resets,
-//! disconnects, the pause before a hand-over, the end.
+//! disconnects, the end. `pause` has the pause before a hand-over.
 
 use super::clients::errand::BlockingCallQueue;
 use super::clients::holdings::ClientResources;
@@ -18,13 +18,12 @@ use host::cpus::CpuList;
 use i82576::Time;
 use pcie::VfIndex;
 use std::io;
-use std::sync::mpsc::{RecvTimeoutError, Sender, TryRecvError};
-use std::time::Duration;
+use std::sync::mpsc::TryRecvError;
 
 impl OpenPort {
-    /// Carries out the commands that arrived since the last call.
+    /// Carries out the commands that arrived since the last call. A pause may wait, and the commands after it too.
     pub(super) fn carry_out_commands(&mut self, inbox: &PortCommandInbox, clock: &dyn TimeSource) {
-        loop {
+        while self.continue_pause(inbox, clock) {
             let command = match inbox.commands.try_recv() {
                 Ok(command) => command,
                 Err(TryRecvError::Disconnected) => PortThreadCommand::Stop,
@@ -32,7 +31,7 @@ impl OpenPort {
             };
             let now = clock.now();
             match command {
-                PortThreadCommand::Pause(time, answer) => self.pause(inbox, time, &answer, clock),
+                PortThreadCommand::Pause(time, answer) => self.begin_pause(time, answer, now),
                 PortThreadCommand::Stop => return self.end(now),
                 command => self.carry_out(command, now),
             }
@@ -90,64 +89,16 @@ impl OpenPort {
 
     /// Returns the port's status, with counters that include those of the previous host processes. Saves the counters
     /// for a successor process.
-    fn status(&mut self, now: Time) -> PortStatus {
+    pub(super) fn status(&mut self, now: Time) -> PortStatus {
         let mut status = self.report(now).status();
         let uplink = self.engine.configured_uplink();
         self.succession.publish(&mut status, uplink, self.clients.save_answers());
         status
     }
 
-    /// Finishes what a successor process cannot finish, and saves the whole port and its counters. Returns false if the port
-    /// ends, or is too large to save.
-    pub(super) fn save_for_successor(&mut self, now: Time) -> bool {
-        self.clients.prepare_hand_over(&mut self.engine, now);
-        // A successor takes a register that the pages lack for a guest's store. The end of a worker's turn has read the
-        // doorbells, and the round that publishes the registers does not follow.
-        self.clients.publish_registers(&mut self.engine, now);
-        // Publishing a status saves the counters, which a successor continues.
-        let _ = self.status(now);
-        self.phase == PortPhase::Serving && self.note_all(now)
-    }
-
-    /// Saves the whole port, and waits until the successor process takes the port or the deadline passes. Other
-    /// commands get no answer meanwhile.
-    fn pause(
-        &mut self,
-        inbox: &PortCommandInbox,
-        time: Duration,
-        answer: &Sender<bool>,
-        clock: &dyn TimeSource,
-    ) {
-        let now = clock.now();
-        let serving = self.phase == PortPhase::Serving;
-        let noted = self.save_for_successor(now);
-        if serving && !noted {
-            tracing::error!(
-                port = self.name,
-                "the port's state is too large to hand over; this process keeps running the port"
-            );
-        }
-        let mut ended = false;
-        if answer.send(noted).is_ok() && noted {
-            match wait_for_successor(inbox, time, clock) {
-                PortPauseOutcome::Taken => return self.phase = PortPhase::Left,
-                PortPauseOutcome::Ended => ended = true,
-                PortPauseOutcome::Refused => {}
-            }
-        }
-        let now = clock.now();
-        // The port continues, so the saved state of the whole port becomes invalid.
-        self.succession.disturb();
-        self.clients.resume(&mut self.engine, now);
-        if ended {
-            return self.end(now);
-        }
-        self.succession.note_working();
-    }
-
     /// Begins the end of the port: takes every VF's link down first, so that guests are notified, and then disconnects
     /// every client.
-    fn end(&mut self, now: Time) {
+    pub(super) fn end(&mut self, now: Time) {
         if self.phase != PortPhase::Serving {
             return;
         }
@@ -315,31 +266,4 @@ impl OpenPort {
 fn refused_policy(port: &str, (vf, error): RefusedPolicy) -> PortChangeRefusal {
     let name = vf.map_or_else(|| port.to_owned(), |vf| format!("{port}{vf}"));
     PortChangeRefusal::Setting { name, error: error.into() }
-}
-
-/// Outcome of a port's pause, in which a successor process may take the port.
-enum PortPauseOutcome {
-    Taken,
-    Refused,
-    /// The host ended during the port's pause.
-    Ended,
-}
-
-/// Waits up to `time` until a successor process takes or refuses the paused port. Other commands get no answer
-/// meanwhile.
-fn wait_for_successor(inbox: &PortCommandInbox, time: Duration, clock: &dyn TimeSource) -> PortPauseOutcome {
-    let deadline = clock.now() + time;
-    loop {
-        let left = deadline.since(clock.now());
-        match inbox.commands.recv_timeout(left) {
-            Ok(PortThreadCommand::Leave) => return PortPauseOutcome::Taken,
-            Ok(PortThreadCommand::Resume) | Err(RecvTimeoutError::Timeout) => {
-                return PortPauseOutcome::Refused;
-            }
-            Ok(PortThreadCommand::Stop) | Err(RecvTimeoutError::Disconnected) => {
-                return PortPauseOutcome::Ended;
-            }
-            Ok(other) => drop(other),
-        }
-    }
 }

@@ -14,8 +14,9 @@
 //! | `clients` | sockets, sessions and saved state of clients |
 //! | `succession` | hand-over to a successor, inheritance from a predecessor |
 //!
-//! `tokens` has the tokens of the port's poller and `moments` the deaths of simulated processes, for all parts. `run` has the loop, `waiting` waits between its rounds,
-//! `open` creates a port, `carry_out` carries out commands. `run` creates the clock; `open`, `carry_out`, and the
+//! `tokens` has the tokens of the port's poller and `moments` the deaths of simulated processes, for all parts. `run` has the
+//! loop, `waiting` waits between its rounds, `open` creates a port, `carry_out` carries out commands, `pause` waits for a successor.
+//! `run` creates the clock; `open`, `carry_out`, and the
 //! clients' `service` and `connection` read it too.
 
 mod carry_out;
@@ -25,6 +26,8 @@ mod engine;
 mod error;
 mod moments;
 mod open;
+mod pause;
+mod pending_pause;
 mod policy_update;
 mod refit;
 mod run;

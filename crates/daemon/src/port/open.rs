@@ -124,6 +124,7 @@ impl PreparedPort {
             phase: PortPhase::Serving,
             naps: PollingNapBackoff::default(),
             due: None,
+            pausing: None,
         };
         Ok(Self { port, saved: card.functions, clock: clock.clone() })
     }

@@ -9,6 +9,7 @@ use super::clients::errand::BlockingCallCompletionSender;
 use super::command::PortCommandInbox;
 use super::engine::PortEngine;
 use super::engine::family::PfDriverRunResult;
+use super::pending_pause::PendingPause;
 use super::status::PortStatusSource;
 use super::succession::PortHandOverState;
 use super::tokens::WakeSource;
@@ -41,6 +42,8 @@ pub struct OpenPort {
     pub(super) naps: PollingNapBackoff,
     /// Time at which the whole port has work, while other threads have parts of the card.
     pub(super) due: Option<Time>,
+    /// Pause that waits for front ends.
+    pub(super) pausing: Option<PendingPause>,
 }
 
 /// Phase of a port: serving clients, ending, or left to a successor process.
@@ -127,6 +130,9 @@ impl OpenPort {
         }
         let timeout = self.round(clock);
         self.succession.note_round();
+        if let Some(pausing) = &self.pausing {
+            return PortTurn::Continues(Some(pausing.limit(timeout, clock.now())));
+        }
         if self.clients.have_more() || self.engine.needs_whole_card() || !self.assign(clock.now()) {
             // Such as a client's message that is handled in part, a learned address, a request to the PF driver or a client
             // that was disconnected. The next turn follows at once.
@@ -150,11 +156,13 @@ impl OpenPort {
     /// Runs one round of the port's loop: serves clients, runs the PF driver, polls the card. Returns how long to sleep
     /// before the next round, or `None` without a deadline.
     fn round(&mut self, clock: &dyn TimeSource) -> Option<Duration> {
-        let Self { engine, clients, succession, .. } = self;
+        let Self { engine, clients, succession, pausing, .. } = self;
         let began = clock.now();
         clients.finish_errands(engine, began);
         clients.read_doorbells(engine, began);
-        clients.serve(engine, clock);
+        if pausing.is_none() {
+            clients.serve(engine, clock);
+        }
         // After the messages, so that their requests are answered in the same round.
         let visit = visit_pf(engine, clients, clock.now());
         let polled = clock.now();

@@ -16,6 +16,7 @@
 //! | `successor`, `keeper` | a client's state for the successor process; the keeper's copies of file descriptors |
 //! | `device` | a function as a vfio-user device: messages become accesses to the card |
 //! | `service` | accepts, serves and disconnects clients |
+//! | `hand_over` | prepares clients for the successor process |
 //! | `refusal`, `waiting_client` | clients that are refused, or wait for a function |
 //! | `ending`, `parting` | the end of a connection that leaves the client's VMM alive |
 //! | `journal` | saved state of clients in shared memory |
@@ -37,6 +38,7 @@ mod doors;
 mod ending;
 pub(in crate::port) mod endpoint;
 pub(in crate::port) mod errand;
+mod hand_over;
 pub(in crate::port) mod holdings;
 pub(in crate::port) mod journal;
 pub(in crate::port) mod keeper;

@@ -141,22 +141,6 @@ impl PortClients {
         });
     }
 
-    /// Prepares each client for the successor process, before the port is saved.
-    pub(in crate::port) fn prepare_hand_over(&mut self, engine: &mut PortEngine, now: Time) {
-        for index in 0..self.slots.len() {
-            let slot = &mut self.slots[index];
-            let Some(connection) = slot.connection.as_mut() else { continue };
-            if slot.ending.is_some() && !connection.outlives_reset() {
-                // A front end that is being disconnected connects again, if its VF admits one.
-                continue;
-            }
-            let mut device = VfioFunction { function: slot.function, engine, own: &mut slot.own, now };
-            if let Err(end) = connection.prepare_hand_over(&mut device, &mut self.buffer) {
-                self.disconnect(index, &end, engine, now);
-            }
-        }
-    }
-
     fn visit(&mut self, index: usize, engine: &mut PortEngine, clock: &dyn TimeSource) {
         let slot = &mut self.slots[index];
         let Some(connection) = slot.connection.as_mut() else { return };

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 mod floods;
+mod pauses;
 mod requests;
 mod shares;
 mod simulation;

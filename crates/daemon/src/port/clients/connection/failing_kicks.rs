@@ -52,6 +52,10 @@ impl ClientConnection for FailingKicks {
         self.0.is_idle()
     }
 
+    fn finish_request(&mut self, device: &mut VfioFunction<'_>, buffer: &mut [u8]) -> bool {
+        self.0.finish_request(device, buffer)
+    }
+
     fn prepare_hand_over(
         &mut self,
         device: &mut VfioFunction<'_>,

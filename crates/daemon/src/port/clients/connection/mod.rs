@@ -44,6 +44,12 @@ pub(in crate::port) trait ClientConnection: Debug + Send {
         clock: &dyn TimeSource,
     ) -> VisitResult;
 
+    /// Finishes the request that the client has begun, if the client cannot continue with a successor process before. Returns true
+    /// if the request waits for a blocking call.
+    fn finish_request(&mut self, _device: &mut VfioFunction<'_>, _buffer: &mut [u8]) -> bool {
+        false
+    }
+
     /// Prepares the client for the successor process, before the port is saved: saves the client, or finishes a message that
     /// the end of the client's turn has suspended, whatever it costs. A successor would handle the whole message again.
     fn prepare_hand_over(

@@ -253,12 +253,16 @@ impl ClientConnection for VhostUserConnection {
         self.outbox.pending() == 0 && !self.stream.has_unread()
     }
 
+    fn finish_request(&mut self, device: &mut VfioFunction<'_>, buffer: &mut [u8]) -> bool {
+        self.finish_message(device, buffer)
+    }
+
     fn prepare_hand_over(
         &mut self,
         device: &mut VfioFunction<'_>,
-        _: &mut [u8],
+        buffer: &mut [u8],
     ) -> Result<(), DisconnectReason> {
-        self.save(device);
+        self.save(device, buffer);
         Ok(())
     }
 

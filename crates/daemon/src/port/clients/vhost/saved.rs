@@ -9,6 +9,7 @@ use super::apply::with_nic;
 use super::hand_over::FrontEndHandOver;
 use super::kicks::KickEventfds;
 use super::{VhostUserConnection, offer};
+use crate::port::clients::connection::DisconnectReason;
 use crate::port::clients::device::VfioFunction;
 use crate::port::clients::holdings::ClientResources;
 use crate::port::clients::journal::{ClientMessageProgress, SavedDmaWindow, SavedEventfd};
@@ -17,7 +18,7 @@ use crate::state::{self, SavedStateError, VhostClientState};
 use host::eventfd::EventFd;
 use host::memory::FileIdentity;
 use host::shared::{SharedMemory, SharedMemoryError};
-use host::socket::StreamSocket;
+use host::socket::{SocketReceiveResult, StreamSocket};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use vfio_user::wire::pci_irq;
@@ -97,12 +98,12 @@ impl VhostUserConnection {
     }
 
     /// Saves the connection for the successor process. A front end that cannot be saved connects to the successor again.
-    pub(super) fn save(&mut self, device: &mut VfioFunction<'_>) {
+    pub(super) fn save(&mut self, device: &mut VfioFunction<'_>, buffer: &mut [u8]) {
         // What the previous process has saved is still right: no ring has started.
         if matches!(self.hand_over, FrontEndHandOver::Inherited(_)) {
             return;
         }
-        self.finish_request(device);
+        self.finish_message(device, buffer);
         self.hand_over = FrontEndHandOver::Saved;
         if let Err(error) = self.try_save(device) {
             tracing::info!(function = ?device.function, %error, "a vhost-user client has to connect again after the upgrade");
@@ -110,20 +111,43 @@ impl VhostUserConnection {
         }
     }
 
-    /// Finishes what the last visit has left of a request, or of the start of an inherited connection: a visit ends when the
-    /// function's account is used up. What is left is bounded by the number of rings.
-    fn finish_request(&mut self, device: &mut VfioFunction<'_>) {
-        while !self.waiting && !self.session.is_at_rest() {
+    /// Finishes the message that the front end has begun, and what the last visit has left of others: a visit ends when the
+    /// function's account is used up. Begins no further message, so the work is bounded by the length of a message and the number
+    /// of rings. Returns true if a blocking call has to end before.
+    pub(super) fn finish_message(&mut self, device: &mut VfioFunction<'_>, buffer: &mut [u8]) -> bool {
+        if self.failed.is_some() || matches!(self.hand_over, FrontEndHandOver::Inherited(_)) {
+            return false;
+        }
+        while !self.waiting {
             match self.session.step(&mut self.outbox) {
                 Ok(BackendProgress::Handled) => {}
                 Ok(BackendProgress::Event(event)) => self.apply_charged(event, device),
                 Ok(BackendProgress::Task(task)) => self.begin(task, device),
-                Ok(BackendProgress::Starved | BackendProgress::Blocked | BackendProgress::Waiting)
-                | Err(_) => return,
+                Ok(BackendProgress::Waiting) => self.waiting = true,
+                Ok(BackendProgress::Starved) if self.receive_rest(device, buffer) => {}
+                Ok(BackendProgress::Starved | BackendProgress::Blocked) | Err(_) => break,
             }
         }
         // A socket that accepts no reply keeps the connection from being saved.
         let _ = self.send();
+        self.waiting
+    }
+
+    /// Receives a part of the message that the session has in part. Returns false if the socket has none, or if there is no such
+    /// message.
+    fn receive_rest(&mut self, device: &mut VfioFunction<'_>, buffer: &mut [u8]) -> bool {
+        if self.session.partial().0 == 0 {
+            return false;
+        }
+        let room = self.session.room().min(buffer.len());
+        let received = match self.stream.recv(&mut buffer[..room], &mut self.fds) {
+            Ok(SocketReceiveResult::Bytes(_)) if self.fds.truncated() => Err(DisconnectReason::lost_fds()),
+            Ok(SocketReceiveResult::Bytes(count)) => self.push(&buffer[..count], device),
+            // The next visit finds the end again.
+            Ok(SocketReceiveResult::WouldBlock | SocketReceiveResult::Closed) | Err(_) => return false,
+        };
+        self.failed = received.err();
+        self.failed.is_none()
     }
 
     fn try_save(&self, device: &mut VfioFunction<'_>) -> Result<(), FrontEndSaveError> {

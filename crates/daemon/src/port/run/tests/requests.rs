@@ -132,7 +132,7 @@ fn request_of_a_vf_in_debt_waits_and_its_neighbours_does_not() {
 }
 
 /// Returns a vhost-user message of version 1.
-fn front_end_message(request: u32, body: &[u8]) -> Vec<u8> {
+pub(super) fn front_end_message(request: u32, body: &[u8]) -> Vec<u8> {
     [&[request, 1, body.len() as u32].map(u32::to_le_bytes).concat()[..], body].concat()
 }
 

@@ -30,6 +30,8 @@ const LONG: Duration = Duration::from_millis(50);
 const JOB: Duration = Duration::from_micros(20);
 /// Time that a paused port waits for its successor.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Steps within which the port pauses.
+const PAUSE_STEPS: usize = 2_000;
 /// Processes in a row that may die before they complete a turn. After more a port disconnects its clients (`succession::trust`).
 const EARLY_DEATHS: usize = 2;
 /// Moments of a successor that opens a port and begins its first turns.
@@ -207,8 +209,16 @@ impl SimulatedHost {
         for command in [PortThreadCommand::Pause(PAUSE, answer), end] {
             assert!(self.handle.send(command), "the port has ended");
         }
+        let deaths = self.deaths;
         self.step(Duration::ZERO);
-        saved.try_recv().ok()
+        for _ in 0..PAUSE_STEPS {
+            match saved.try_recv() {
+                Ok(is_saved) => return Some(is_saved),
+                Err(_) if self.deaths > deaths => return None,
+                Err(_) => self.step(JOB),
+            }
+        }
+        Some(false)
     }
 
     /// Runs pending jobs of workers and one turn of the port, which waits for at most `most`.

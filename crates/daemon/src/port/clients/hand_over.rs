@@ -1,0 +1,36 @@
+//! Prepares clients for the successor process.
+
+use super::PortClients;
+use super::device::VfioFunction;
+use crate::port::engine::PortEngine;
+use i82576::Time;
+
+impl PortClients {
+    /// Lets each client finish the request that it has begun, before the port pauses for its successor. Returns true if one waits
+    /// for a blocking call.
+    pub(in crate::port) fn finish_requests(&mut self, engine: &mut PortEngine, now: Time) -> bool {
+        let mut waits = false;
+        for slot in self.slots.iter_mut().filter(|slot| slot.ending.is_none()) {
+            let Some(connection) = slot.connection.as_mut() else { continue };
+            let mut device = VfioFunction { function: slot.function, engine, own: &mut slot.own, now };
+            waits |= connection.finish_request(&mut device, &mut self.buffer);
+        }
+        waits
+    }
+
+    /// Prepares each client for the successor process, before the port is saved.
+    pub(in crate::port) fn prepare_hand_over(&mut self, engine: &mut PortEngine, now: Time) {
+        for index in 0..self.slots.len() {
+            let slot = &mut self.slots[index];
+            let Some(connection) = slot.connection.as_mut() else { continue };
+            if slot.ending.is_some() && !connection.outlives_reset() {
+                // A front end that is being disconnected connects again, if its VF admits one.
+                continue;
+            }
+            let mut device = VfioFunction { function: slot.function, engine, own: &mut slot.own, now };
+            if let Err(end) = connection.prepare_hand_over(&mut device, &mut self.buffer) {
+                self.disconnect(index, &end, engine, now);
+            }
+        }
+    }
+}
