@@ -231,6 +231,12 @@ impl StateFile {
         }
     }
 
+    /// Returns true if the file may hold a change that the host has refused.
+    #[cfg(test)]
+    pub(crate) fn is_uncertain(&self) -> bool {
+        self.is_uncertain
+    }
+
     /// Replaces the file. The new file is on the disk before it gets the name, and the name is on the disk before this returns. If
     /// that fails, the file has its old contents again, or is uncertain.
     fn write(&mut self, path: &Path, state: &StoredSettings, before: &StoredSettings) -> io::Result<()> {

@@ -7,7 +7,7 @@ use driver::any_vf::DeviceFamily;
 use host::driver_thread::{DriverThread, SystemThread};
 use host::eventfd::EventFd;
 use host::memory::{MappedFile, MemoryProtection};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use vfio_user::client::{Client, ClientDmaWindow, ReplyContents};
 use vfio_user::outbox::MessageOutbox;
@@ -52,7 +52,7 @@ impl<T: DriverThread> VfioUserHal<T> {
         let mut connection = ServerConnection::open(socket, thread)?;
         let ram = SharedDmaMemory::new(RAM_BASE, memory)?;
         let AttachedVfProperties { family, areas, vectors } = identify(&mut connection)?;
-        share(&mut connection, &ram, ram.base())?;
+        share(&mut connection, ram.shared().as_fd(), window(&ram, ram.base()))?;
         done(&mut connection, "a reset", |client, out| client.reset(out))?;
         let eventfds = (0..vectors).map(|_| EventFd::new()).collect::<Result<Vec<_>, _>>()?;
         assign(&mut connection, &eventfds)?;
@@ -76,7 +76,16 @@ impl<T: DriverThread> VfioUserHal<T> {
     /// # Errors
     /// [`VfioUserHalError`].
     pub fn map_again(&mut self, iova: u64) -> Result<(), VfioUserHalError> {
-        share(&mut self.connection, &self.ram, iova)
+        share(&mut self.connection, self.ram.shared().as_fd(), window(&self.ram, iova))
+    }
+
+    /// Maps the first `size` bytes of a file at a device address, as a VMM does for memory that its guest does not share with the
+    /// driver.
+    ///
+    /// # Errors
+    /// [`VfioUserHalError`].
+    pub fn map_file(&mut self, file: BorrowedFd<'_>, iova: u64, size: u64) -> Result<(), VfioUserHalError> {
+        share(&mut self.connection, file, ClientDmaWindow { iova, size, offset: 0, writable: true })
     }
 
     /// Unmaps the shared memory at a device address of [`VfioUserHal::map_again`].
@@ -172,13 +181,17 @@ fn registers<T: DriverThread>(
     layout.sparse.iter().map(area).collect()
 }
 
+/// Returns the window of the whole shared memory at a device address.
+fn window(ram: &SharedDmaMemory, iova: u64) -> ClientDmaWindow {
+    ClientDmaWindow { iova, size: ram.shared().memory().len(), offset: 0, writable: true }
+}
+
 fn share<T: DriverThread>(
     connection: &mut ServerConnection<T>,
-    ram: &SharedDmaMemory,
-    iova: u64,
+    file: BorrowedFd<'_>,
+    window: ClientDmaWindow,
 ) -> Result<(), VfioUserHalError> {
-    let fd = ram.shared().as_fd().try_clone_to_owned()?;
-    let window = ClientDmaWindow { iova, size: ram.shared().memory().len(), offset: 0, writable: true };
+    let fd = file.try_clone_to_owned()?;
     done(connection, "the mapping of shared memory", |client, out| client.dma_map(out, window, Some(fd)))
 }
 

@@ -2,6 +2,7 @@
 //! seeds, in as many processes at once as there are processors. `--mutants` tests the simulation itself.
 
 mod faults;
+mod ledger;
 mod mutants;
 mod seeds;
 
@@ -10,7 +11,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 
 use crate::metadata;
+use ledger::SimulationRun;
 use seeds::SimulationReport;
+use std::time::Instant;
 
 /// Arguments of `cargo xtask simulate`.
 #[derive(Debug, clap::Args)]
@@ -37,10 +40,21 @@ pub(crate) fn run(options: &SimulateArgs) -> Result<ExitCode> {
     if let Some(only) = &options.mutants {
         return mutants::run(&root, (options.seed, end), only);
     }
-    let SimulationReport { figures, faults } =
-        seeds::run_seeds(&seeds::build(&root, &["--release"])?, (options.seed, end), None)?;
+    let program = seeds::build(&root, &["--release"])?;
+    let began = Instant::now();
+    let SimulationReport { figures, faults } = seeds::run_seeds(&program, (options.seed, end), None)?;
+    let run = SimulationRun {
+        commit: ledger::commit(&root)?,
+        first: options.seed,
+        seeds: options.seeds,
+        simulated_seconds: figures.get(seeds::TIME).copied().unwrap_or(0),
+        failures: faults.len(),
+        took: began.elapsed(),
+    };
     let figures: Vec<_> = figures.iter().map(|(name, value)| format!("{value} {name}")).collect();
     println!("{}; {} failures", figures.join(", "), faults.len());
+    println!("{:.1} seeds a second, commit {}", run.seeds_per_second(), run.commit);
+    println!("row for docs/simulation-runs.md:\n{run}");
     if faults.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }

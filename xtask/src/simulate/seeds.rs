@@ -12,6 +12,8 @@ use crate::explore::properties::{self, TestProgram};
 
 /// Test that simulates hosts, with its module.
 const TEST: &str = "port::run::tests::simulation::simulated_hosts_keep_their_promises";
+/// Name of the figure of simulated time.
+pub(super) const TIME: &str = "simulated seconds";
 /// Seeds of one process.
 const SEEDS_OF_PROCESS: u64 = 50;
 /// Seeds of one process of a search that the first fault ends.
@@ -120,15 +122,15 @@ fn simulate(
 
 #[cfg(test)]
 mod tests {
-    use super::SimulationReport;
+    use super::{SimulationReport, TIME};
 
     #[test]
     fn simulate_adds_figures_of_all_processes() {
         let mut report = SimulationReport::default();
         report.add("running 1 test\nsimulated: 50 seeds, 640 seconds, 9 deaths\ntest ... ok\n");
-        report.add("simulated: 10 seeds, 100 seconds, 0 deaths\nseed 57: guest 1 is lost\n");
+        report.add("simulated: 10 seeds, 100 simulated seconds, 0 deaths\nseed 57: guest 1 is lost\n");
         let figures: Vec<_> = report.figures.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-        assert_eq!(figures, [("deaths", 9), ("seconds", 740), ("seeds", 60)]);
+        assert_eq!(figures, [("deaths", 9), ("seeds", 60), (TIME, 740)]);
         assert_eq!(report.faults, ["seed 57: guest 1 is lost"]);
     }
 }

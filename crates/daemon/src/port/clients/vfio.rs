@@ -342,6 +342,12 @@ impl ClientConnection for VfioUserConnection {
         self.outbox.pending() == 0 && !self.session.is_suspended() && !self.stream.has_unread()
     }
 
+    /// Waits until the keeper has the socket of a new client. The end of the process that has accepted the client would end its
+    /// connection before.
+    fn finish_request(&mut self, device: &mut VfioFunction<'_>, _: &mut [u8]) -> bool {
+        self.waiting && device.own.successor.progress().stream == 0
+    }
+
     fn prepare_hand_over(
         &mut self,
         device: &mut VfioFunction<'_>,

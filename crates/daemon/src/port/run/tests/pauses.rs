@@ -70,7 +70,9 @@ fn is_kept(world: &PortFixture) -> bool {
 /// Blocks the worker thread of VF 0 until the sender is dropped.
 fn block_worker(world: &PortFixture) -> Sender<()> {
     let (end, blocked) = mpsc::channel();
-    world.port.engine.reach(Function::Vf(0)).worker().run(move || drop(blocked.recv()));
+    world.port.engine.reach(Function::Vf(0)).worker().run(move || {
+        let _ = blocked.recv();
+    });
     end
 }
 
@@ -131,4 +133,15 @@ fn pause_handles_no_further_message() {
     await_pause(&mut world, &saved);
     assert_eq!(handled(&world), before, "the successor handles them");
     assert!(is_kept(&world));
+}
+
+#[test]
+fn hand_over_keeps_a_vfio_user_client_that_was_just_accepted() {
+    let mut world = PortFixture::open();
+    let _client = UnixStream::connect(&world.config.vfs[0].socket).unwrap();
+    world.round();
+    assert!(world.is_connected());
+    let saved = begin_pause(&world);
+    await_pause(&mut world, &saved);
+    assert_ne!(world.slot().own.successor.progress().stream, 0, "the keeper has the client's socket");
 }

@@ -5,6 +5,13 @@ use i82576::MacAddress;
 use vhost_client::VirtioNetConfig;
 use virtio::VirtioFeatures;
 
+/// Maximum number of guests in most lives.
+const FEW: usize = 8;
+/// Number of guests in one life of [`MANY_LIVES`]: all VFs of an AVF or virtio port.
+const MANY: usize = 64;
+/// Number of lives of which one has [`MANY`] guests.
+const MANY_LIVES: u32 = 50;
+
 /// Card family of a guest's function, with the rings that a virtio driver chooses.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SimulatedFamily {
@@ -17,7 +24,9 @@ impl SimulatedFamily {
     /// Chooses the families of a port's functions: one, or AVFs and virtio devices together.
     pub(super) fn draw_all(random: &mut fastrand::Rng) -> Vec<Self> {
         let port = random.u32(0..4);
-        let guests = random.usize(2..=4);
+        // An 82576 has at most eight VFs.
+        let has_many = random.u32(0..MANY_LIVES) == 0 && port != 0;
+        let guests = if has_many { MANY } else { random.usize(1..=FEW) };
         let mut draw = || match port {
             0 => Self::I82576,
             1 => Self::Avf,

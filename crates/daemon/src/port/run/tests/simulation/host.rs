@@ -73,6 +73,8 @@ pub(super) struct SimulatedHost {
     pub(super) deaths: u64,
     /// True if the keeper loses the clients' descriptors in each hand-over.
     pub(super) is_keeper_broken: bool,
+    /// Hand-over after a number of steps in which a driver waits, and true if it succeeds.
+    upgrade: Option<(usize, bool)>,
     pub(super) rounds: u64,
     /// Time that the port would sleep; `None` without a deadline.
     sleep: Option<Duration>,
@@ -129,6 +131,7 @@ impl SimulatedHost {
             random: fastrand::Rng::with_seed(0),
             deaths: 0,
             is_keeper_broken: false,
+            upgrade: None,
             rounds: 0,
             sleep: None,
             asleep_until: None,
@@ -219,6 +222,28 @@ impl SimulatedHost {
             }
         }
         Some(false)
+    }
+
+    /// Chooses a hand-over after this number of steps in which a driver waits.
+    pub(super) fn hand_over_after(&mut self, waits: usize, succeeds: bool) {
+        self.upgrade = Some((waits, succeeds));
+    }
+
+    /// Forgets the hand-over that has not come. Returns false if one has.
+    pub(super) fn forget_hand_over(&mut self) -> bool {
+        self.upgrade.take().is_some()
+    }
+
+    /// Runs a step of the host in which a driver waits.
+    pub(super) fn step_of_driver(&mut self, most: Duration) {
+        match self.upgrade.take() {
+            Some((0, succeeds)) => {
+                assert_ne!(self.hand_over(succeeds), Some(false), "the port refuses to hand over");
+            }
+            Some((waits, succeeds)) => self.upgrade = Some((waits - 1, succeeds)),
+            None => {}
+        }
+        self.step(most);
     }
 
     /// Runs pending jobs of workers and one turn of the port, which waits for at most `most`.

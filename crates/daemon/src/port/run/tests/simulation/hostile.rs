@@ -33,6 +33,9 @@ pub(super) const DESCRIPTOR: usize = 16;
 /// Address to which a PCI device of an x86 machine writes interrupts.
 const MSI: u64 = 0xfee0_0000;
 
+/// Device address and bytes of the file of memory that a hostile VMM truncates.
+pub(super) const TRUNCATED: (u64, u64) = (1 << 41, 64 << 10);
+
 /// Number in the stamp of a frame with a foreign tag.
 const TAGGED: u64 = 2;
 
@@ -79,6 +82,8 @@ pub(super) enum Misdeed {
     Replay { from: u64, to: u64, address: u64 },
     /// Send a frame with a foreign source address or VLAN.
     Forge(Vec<u8>),
+    /// Map the file at [`TRUNCATED`] for the device, and truncate it to `left` bytes.
+    Truncate { left: u64 },
     /// Reset the function.
     Reset,
 }
@@ -91,7 +96,7 @@ impl Misdeed {
             let end = [memory, RINGS][random.usize(0..2)];
             random.u64(0..end - bytes as u64) & !7
         };
-        match random.u32(0..26) {
+        match random.u32(0..28) {
             0 => Self::Reset,
             1..6 => Self::Forge(guest.forge(random)),
             6..12 => {
@@ -106,13 +111,16 @@ impl Misdeed {
             }
             12..20 => {
                 let from = random.u64(0..RINGS / DESCRIPTOR as u64) * DESCRIPTOR as u64;
-                let foreign = [0, base + memory, base.wrapping_sub(4096), MSI, value(random, base, memory)];
+                let truncated = TRUNCATED.0 + random.u64(0..TRUNCATED.1);
+                let foreign =
+                    [0, base + memory, base.wrapping_sub(4096), MSI, truncated, value(random, base, memory)];
                 Self::Replay {
                     from,
                     to: place(random, DESCRIPTOR),
                     address: foreign[random.usize(0..foreign.len())],
                 }
             }
+            20..22 => Self::Truncate { left: random.u64(0..TRUNCATED.1) & [0, u64::MAX][random.usize(0..2)] },
             _ => {
                 let bytes = (0..random.usize(1..5)).flat_map(|_| value(random, base, memory).to_le_bytes());
                 let bytes: Vec<u8> = bytes.collect();
@@ -137,7 +145,8 @@ impl HostileGuest {
     /// Creates a frame in the name of another guest, or with a tag.
     fn forge(self, random: &mut fastrand::Rng) -> Vec<u8> {
         let to = random.u16(0..self.guests);
-        let other = (self.index + random.u16(1..self.guests)) % self.guests;
+        // A guest that is alone has no other's name.
+        let other = (self.index + random.u16(1..self.guests.max(2))) % self.guests;
         let tag = random.bool().then(|| [7u16, 8, 9][random.usize(0..3)]);
         let (from, number) = if tag.is_some() { (self.index, TAGGED) } else { (other, 1) };
         let stamp = FrameStamp { from, to, life: FORGED, number, changes: self.changes };
@@ -159,5 +168,6 @@ pub(super) fn may_arrive(stamp: FrameStamp, to: usize, policies: &PolicyModel) -
 /// Returns the guest that has sent a frame, by its source address.
 pub(super) fn sender(frame: &[u8]) -> Option<usize> {
     let source = MacAddress(frame.get(6..12)?.try_into().ok()?);
-    (0..256).find(|guest| configured_mac(*guest) == source)
+    let guest = usize::from(source.0[5]);
+    (configured_mac(guest) == source).then_some(guest)
 }

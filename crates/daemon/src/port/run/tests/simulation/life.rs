@@ -27,6 +27,8 @@ pub(super) enum SimulatedAction {
     Die { moments: usize },
     /// The host pauses for a successor, which takes over if `succeeds`.
     HandOver { succeeds: bool },
+    /// A guest boots, again if it is attached, and the host hands over after so many steps in which its driver waits.
+    Upgrade { guest: usize, waits: usize, succeeds: bool },
     /// Time passes.
     Sleep { milliseconds: u64 },
     /// All guests send, or all send to one that does not receive meanwhile. Checks of a host at rest come before and after. The
@@ -84,6 +86,9 @@ impl SimulatedStep {
             72..75 => SimulatedAction::Misbehave { guest, misdeeds: random.usize(1..40) },
             77..79 => SimulatedAction::Remap { guest },
             75..77 => SimulatedAction::Intrude { guest, messages: random.usize(1..60) },
+            79..82 => {
+                SimulatedAction::Upgrade { guest, waits: random.usize(0..40), succeeds: random.u32(0..4) > 0 }
+            }
             _ => SimulatedAction::Nothing,
         };
         Self { action, turns: random.usize(0..6), seed: random.u64(..) }

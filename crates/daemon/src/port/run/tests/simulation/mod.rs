@@ -33,6 +33,7 @@ mod vf;
 mod virtio;
 mod world;
 
+use ::host::limits::raise_open_files;
 use ::host::test_support::in_own_process;
 use life::SimulatedLife;
 use std::io::Write;
@@ -51,6 +52,11 @@ fn number(name: &str, default: u64) -> u64 {
 
 /// Runs the body of a test in a process of its own: the simulation counts the process's descriptors. `test` is the test's path.
 fn simulate(test: &str, body: impl FnOnce()) {
+    let body = || {
+        // 64 guests need more than the usual 1,024.
+        raise_open_files().expect("the limit of open files can be raised");
+        body();
+    };
     let Some(output) = in_own_process(test, body).unwrap() else { return };
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     println!("{text}");

@@ -33,7 +33,7 @@ impl DriverThread for SimulatedThread {
         let end = self.0.borrow().clock.time() + time;
         while self.0.borrow().clock.time() < end {
             let left = end.since(self.0.borrow().clock.time());
-            self.0.borrow_mut().step(left);
+            self.0.borrow_mut().step_of_driver(left);
         }
     }
 
@@ -50,7 +50,7 @@ impl DriverThread for SimulatedThread {
                 }
                 return Ok(true);
             }
-            self.0.borrow_mut().step(STEP);
+            self.0.borrow_mut().step_of_driver(STEP);
         }
         Ok(false)
     }

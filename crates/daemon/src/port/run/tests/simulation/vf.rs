@@ -1,7 +1,7 @@
 //! VF of the 82576 or of an AVF as a guest's function: our VF driver on the vfio-user client.
 
 use super::function::{AnnouncedEvents, GuestPlace, LONGEST, SimulatedFunction, WatchedLink};
-use super::hostile::{DESCRIPTOR, HostileGuest, Misdeed, Misdeeds};
+use super::hostile::{DESCRIPTOR, HostileGuest, Misdeed, Misdeeds, TRUNCATED};
 use super::thread::SimulatedThread;
 use avf::admin::{self, AdminQueueDescriptor, flag};
 use avf::bits::aqlen;
@@ -10,6 +10,8 @@ use driver::any_vf::{AnyVfConfig, AnyVfLinkStatus};
 use driver::vf::{TxOffload, VfInterruptCause};
 use driver::{AnyVf, DmaHal, Hal};
 use i82576::MacAddress;
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use std::os::fd::{AsFd, OwnedFd};
 use vfio_client::{VfioUserHal, VfioUserHalError};
 
 /// Bytes of a guest's memory.
@@ -25,6 +27,8 @@ pub(super) struct SimulatedVf {
     vf: AnyVf,
     /// True if the memory is mapped at the second address too.
     is_mapped_twice: bool,
+    /// File of memory that the VMM has truncated.
+    truncated: Option<OwnedFd>,
 }
 
 impl SimulatedVf {
@@ -47,7 +51,7 @@ impl SimulatedVf {
         };
         // An error is the work of a reset, which the watchdog repeats.
         let _ = vf.start(&mut hal);
-        Ok(Some(Self { hal, vf, is_mapped_twice: false }))
+        Ok(Some(Self { hal, vf, is_mapped_twice: false, truncated: None }))
     }
 }
 
@@ -55,6 +59,20 @@ impl SimulatedVf {
 impl SimulatedVf {
     fn write_all(&mut self, writes: &[(u32, u32)]) {
         writes.iter().for_each(|(offset, value)| self.hal.write(*offset, *value));
+    }
+
+    /// Truncates a file of memory that the device may access. The first time maps it.
+    fn truncate(&mut self, left: u64) {
+        let (address, size) = TRUNCATED;
+        if self.truncated.is_none() {
+            let file = memfd_create("truncated", MemfdFlags::CLOEXEC).expect("memory of a hostile VMM");
+            ftruncate(&file, size).expect("memory of a hostile VMM");
+            // The host may have ended the connection.
+            self.truncated = self.hal.map_file(file.as_fd(), address, size).ok().map(|()| file);
+        }
+        if let Some(file) = &self.truncated {
+            ftruncate(file, left).expect("memory of a hostile VMM");
+        }
     }
 
     /// Puts a virtchnl message into the mailbox ring of an AVF. Returns false if the ring is off, or outside of the memory.
@@ -184,6 +202,7 @@ impl SimulatedFunction for SimulatedVf {
                 }
                 Misdeed::Memory { offset, bytes } => self.hal.dma_write(base + offset, &bytes),
                 Misdeed::Forge(frame) => done.forged += u64::from(self.send(&frame)),
+                Misdeed::Truncate { left } => self.truncate(left),
                 // A card that a hostile guest has broken may refuse.
                 Misdeed::Reset => drop(self.hal.reset()),
             }

@@ -135,8 +135,12 @@ impl SimulatedFunction for SimulatedVirtio {
                     self.net.memory().write(to, &descriptor).expect("the offset is inside");
                     self.net.flush();
                 }
-                // A virtio device has its registers in the VMM, and no PF.
-                Misdeed::Registers(_) | Misdeed::Mailbox(_) | Misdeed::Virtchnl { .. } | Misdeed::Reset => {}
+                // A virtio device has its registers in the VMM, and no PF. Only the VMM of a VF maps a file at any time.
+                Misdeed::Registers(_)
+                | Misdeed::Mailbox(_)
+                | Misdeed::Virtchnl { .. }
+                | Misdeed::Truncate { .. }
+                | Misdeed::Reset => {}
             }
         }
         done

@@ -71,7 +71,7 @@ impl fmt::Display for SimulationSummary {
         let Self { rounds, deaths, hand_overs, frames, repeated, accounts, lost, .. } = self;
         write!(
             f,
-            "{} seconds, {rounds} rounds, {deaths} deaths, {hand_overs} hand-overs, ",
+            "{} simulated seconds, {rounds} rounds, {deaths} deaths, {hand_overs} hand-overs, ",
             self.time.as_secs()
         )?;
         write!(f, "{frames} frames, {repeated} repeated, {lost} counted losses, {accounts} accounts, ")?;
@@ -155,6 +155,7 @@ impl SimulatedWorld {
             SimulatedAction::Send { from, to, frames, length } => self.send(from, to, frames, length),
             SimulatedAction::Die { moments } => SimulatedHost::die_after(moments),
             SimulatedAction::HandOver { succeeds } => self.hand_over(succeeds)?,
+            SimulatedAction::Upgrade { guest, waits, succeeds } => self.upgrade(guest, waits, succeeds)?,
             SimulatedAction::Sleep { milliseconds } => {
                 self.host.borrow_mut().step(Duration::from_millis(milliseconds));
             }
@@ -188,6 +189,17 @@ impl SimulatedWorld {
             self.host.borrow_mut().rest()?;
         }
         if guest.is_attached() { Ok(()) } else { guest.attach() }
+    }
+
+    /// Boots a guest, and hands over while its driver waits.
+    fn upgrade(&mut self, guest: usize, waits: usize, succeeds: bool) -> Result<(), String> {
+        self.guests[guest].vanish();
+        self.host.borrow_mut().rest()?;
+        self.host.borrow_mut().hand_over_after(waits, succeeds);
+        self.attach(guest)?;
+        let has_come = !self.host.borrow_mut().forget_hand_over();
+        self.hand_overs += u64::from(has_come && succeeds);
+        Ok(())
     }
 
     /// Sets the policy of a guest's VF. A virtio VF with a disabled link has no client, and its guest waits for its VMM: that is
@@ -347,7 +359,9 @@ impl SimulatedWorld {
             world.guests.iter().all(SimulatedGuest::has_link)
         })?;
         self.check_at_rest()?;
-        for from in 0..self.guests.len() {
+        // A guest that is alone has nobody to send to.
+        let senders = if self.guests.len() == 1 { 0 } else { self.guests.len() };
+        for from in 0..senders {
             let to = (from + 1) % self.guests.len();
             let (before, address) =
                 (self.guests[to].received[from], self.guests[to].mac().expect("attached"));

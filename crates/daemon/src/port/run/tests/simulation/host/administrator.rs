@@ -74,7 +74,10 @@ impl SimulatedHost {
             }
             Ok(Ok(())) => {
                 faulty_disk::set(None);
-                self.unsure.clear();
+                // A change that needs no file passes although the disk has refused to replace the file.
+                if !self.state_file.is_uncertain() {
+                    self.unsure.clear();
+                }
             }
             Ok(Err(error)) if disk.is_some() => {
                 if matches!(error, SettingsStoreError::Uncertain { .. }) {
