@@ -85,15 +85,18 @@ pub fn sensitivity(
     tell(&format!("computing with {SAMPLES} samples of all estimates"));
     let sampled = bench.run(&samples(&constants.table))?;
     for (at, dependence) in dependences.iter_mut().enumerate() {
-        let found = sampled.iter().map(|values| values[at]).chain([values[at]]);
-        let (least, most) = found.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), value| {
-            (value.min(least), value.max(most))
-        });
-        dependence.range = Some([rounded(least), rounded(most)]);
+        dependence.range = Some(range_of(sampled.iter().map(|values| values[at])).map(rounded));
         dependence.effects.retain(|effect| effect.size() >= WORTH);
         dependence.effects.sort_by(|a, b| b.size().total_cmp(&a.size()));
     }
     Ok(dependences)
+}
+
+/// Returns the least and the greatest of a target's values in the samples. The value of the unchanged constants is not
+/// among them, and may lie outside.
+pub(super) fn range_of(values: impl Iterator<Item = f64>) -> [f64; 2] {
+    values
+        .fold([f64::INFINITY, f64::NEG_INFINITY], |[least, most], value| [least.min(value), most.max(value)])
 }
 
 fn dependence(target: &CalibrationTarget, value: f64) -> ValueSensitivity {
