@@ -230,7 +230,7 @@ fn address_of_a_resetting_port_is_given_to_no_other() {
     assert!(has(&plane, 2, own), "the release decides on the waiting claim");
 }
 
-/// Returns tables as [`tables`] does, of a family that has reset port 1 so many times.
+/// Returns tables as [`tables`] does, of a family that has reset port 1 `resets` times.
 fn after_resets(resets: u32, addresses: &[(u8, MacAddress)]) -> SwitchTables<PORTS> {
     let mut tables = tables(addresses);
     (0..resets).for_each(|_| tables.resets.count(port(1)));
@@ -347,8 +347,7 @@ fn refused_address_is_granted_when_its_station_is_gone() {
     let mut plane = guarded();
     uplink(&mut plane, STATION);
     plane.set_tables(tables(&[(1, STATION)]));
-    let mut now = Time::ZERO;
-    let mut changes = Vec::new();
+    let (mut now, mut changes) = (Time::ZERO, Vec::new());
     for _ in 0..4 {
         now = now + core::time::Duration::from_secs(150);
         changes.push(plane.review_claims(now));

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Mark of a commit whose tree has changes. Nobody can repeat such a run.
+/// Mark of a commit whose tree has changes. No commit repeats such a run.
 const CHANGED: &str = "+changes";
 
 /// Run of the simulation.

@@ -20,7 +20,7 @@ const VIRTIO: &str = "[[port]]\nfamily = \"virtio\"\nvfs = 3\n";
 /// Address that a guest chooses.
 const CHOSEN: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x55]);
 
-/// Waits until VF 0 of the first port has been refused an address so many times.
+/// Waits until VF 0 of the first port has been refused an address `refused` times.
 fn wait_for_refusal(live: &LiveHost, refused: u64, address: MacAddress) {
     let claims = RefusedClaims { refused, address: Some(address.to_string()) };
     eventually("the claim is refused", || live.show(0).claims == claims);

@@ -1,7 +1,10 @@
 //! Guards of the plane that follow from the policies of VFs, alike for all families.
 
 use super::PortEngine;
+use super::uplink::UplinkPollContext;
 use crate::config::file::LinkLocalPolicy;
+use crate::port::tokens;
+use host::poll::Poller;
 use i82576::{MacAddress, Time};
 use pcie::VfIndex;
 use plane::PortIndex;
@@ -31,6 +34,15 @@ impl PortEngine {
     pub(in crate::port) fn share_addresses(&mut self) {
         if self.card.is_hosted() {
             self.card.guards_mut().share_addresses(self.uplink.addresses());
+        }
+    }
+
+    /// Notes a change of the uplink for [`Self::follow_uplink`]. The port may have got an end of a wire, whose other end then
+    /// has to know the addresses of its VFs.
+    pub(super) fn note_uplink(&mut self, poller: &Poller, now: Time) {
+        if self.uplink.follow(UplinkPollContext { poller, token: tokens::UPLINK, now }) {
+            self.uplink_changed = true;
+            self.share_addresses();
         }
     }
 

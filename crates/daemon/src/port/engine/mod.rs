@@ -256,11 +256,7 @@ impl PortEngine {
     /// changed, so that the PF driver has to handle it. A card without its uplink keeps running, since its switch needs none.
     /// A divided card gets its link once it is gathered ([`Self::must_gather`]).
     pub(in crate::port) fn follow_uplink(&mut self, poller: &Poller, now: Time) -> bool {
-        if self.uplink.follow(UplinkPollContext { poller, token: tokens::UPLINK, now }) {
-            self.uplink_changed = true;
-            // The port may have got an end of a wire.
-            self.share_addresses();
-        }
+        self.note_uplink(poller, now);
         if self.is_divided() || !std::mem::take(&mut self.uplink_changed) {
             return false;
         }

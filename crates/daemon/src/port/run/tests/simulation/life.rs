@@ -27,7 +27,7 @@ pub(super) enum SimulatedAction {
     Die { moments: usize },
     /// The host pauses for a successor, which takes over if `succeeds`.
     HandOver { succeeds: bool },
-    /// A guest boots, again if it is attached, and the host hands over after so many steps in which its driver waits.
+    /// A guest boots, again if it is attached, and the host hands over after `waits` steps in which its driver waits.
     Upgrade { guest: usize, waits: usize, succeeds: bool },
     /// Time passes.
     Sleep { milliseconds: u64 },

@@ -359,7 +359,7 @@ impl SimulatedWorld {
             world.guests.iter().all(SimulatedGuest::has_link)
         })?;
         self.check_at_rest()?;
-        // A guest that is alone has nobody to send to.
+        // A guest that is alone has no other guest to send to.
         let senders = if self.guests.len() == 1 { 0 } else { self.guests.len() };
         for from in 0..senders {
             let to = (from + 1) % self.guests.len();
