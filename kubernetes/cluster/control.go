@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
 // testCluster is a running cluster.
@@ -35,9 +36,9 @@ func startCluster(folder, programs string, images []string) (*testCluster, error
 			return c, err
 		}
 		c.nodes = append(c.nodes, n)
-		if err := n.startContainerd(images...); err != nil {
-			return c, err
-		}
+	}
+	if err := c.startContainerd(images); err != nil {
+		return c, err
 	}
 	err := eventually(stepTimeout, func() error {
 		_, err := c.kubectl("get", "--raw", "/readyz")
@@ -59,6 +60,17 @@ func startCluster(folder, programs string, images []string) (*testCluster, error
 		}
 		return nil
 	})
+}
+
+// startContainerd starts the container runtimes of all nodes at the same time: each unpacks its images.
+func (c *testCluster) startContainerd(images []string) error {
+	faults := make([]error, len(c.nodes))
+	var runtimes sync.WaitGroup
+	for number, n := range c.nodes {
+		runtimes.Go(func() { faults[number] = n.startContainerd(images...) })
+	}
+	runtimes.Wait()
+	return errors.Join(faults...)
 }
 
 func (c *testCluster) issueCertificates() error {
