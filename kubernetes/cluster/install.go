@@ -44,7 +44,7 @@ agent:
 // namespace is where the guide installs the chart.
 const namespace = "softiov-system"
 
-// install joins the nodes by a VXLAN, and installs the chart with the commands of the guide.
+// install joins the nodes by a VXLAN, and installs the chart by the commands of the guide.
 func install(c *testCluster) error {
 	for number, n := range c.nodes {
 		if err := n.joinVXLAN(c.nodes[1-number]); err != nil {
@@ -55,16 +55,17 @@ func install(c *testCluster) error {
 	if err := os.WriteFile(values, []byte(hostValues), 0o600); err != nil {
 		return err
 	}
-	if _, err := c.kubectl("create", "namespace", namespace); err != nil {
+	if err := c.typeGuide("helm install", map[string]string{"REGISTRY": "localhost", "helm install": "helm install --values values.yaml"}); err != nil {
 		return err
 	}
-	if _, err := c.kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=privileged"); err != nil {
+	if err := c.waitInstalled(); err != nil {
 		return err
 	}
-	if err := c.helm("install", "softiov", "../chart", "--namespace", namespace, "--values", values); err != nil {
+	agent, err := c.pod("agent", c.nodes[0])
+	if err != nil {
 		return err
 	}
-	return c.waitInstalled()
+	return c.typeGuide("softiov-node status", map[string]string{"AGENT-POD": agent})
 }
 
 // waitInstalled waits until host and agent of both nodes are ready and the nodes offer VFs.
