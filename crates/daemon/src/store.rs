@@ -62,7 +62,7 @@ pub enum SettingsStoreError {
     },
     /// The state file cannot be written, and neither can its old contents: it may hold a change that is not in force.
     #[error(
-        "cannot save the change in {path}: {source}; the settings in force are as they were, but the file may hold the change, and a \
+        "cannot save the change in {path}: {source}; the settings in force are as they were, but the file may hold a refused change, and a \
          host that starts would apply it. Make the directory writable, and repeat the change or another one: the host then replaces \
          the file"
     )]
@@ -231,8 +231,19 @@ impl StateFile {
         }
     }
 
+    /// Writes the configuration in force again, after the host could not put the change to `refused` to work.
+    ///
+    /// # Errors
+    /// Those of [`Self::keep`]; the file may hold the refused change then, until a later change is kept.
+    pub(crate) fn take_back(
+        &mut self,
+        in_force: &HostConfig,
+        refused: &HostConfig,
+    ) -> Result<(), SettingsStoreError> {
+        self.keep(in_force, refused).inspect_err(|_| self.is_uncertain = true)
+    }
+
     /// Returns true if the file may hold a change that the host has refused.
-    #[cfg(test)]
     pub(crate) fn is_uncertain(&self) -> bool {
         self.is_uncertain
     }
@@ -256,8 +267,13 @@ impl StateFile {
     /// Returns the contents of the file, or those of the state `before` if the file holds others or is missing. The file may have
     /// changes of ports that the configuration does not have.
     fn contents(&self, path: &Path, before: &StoredSettings) -> io::Result<Vec<u8>> {
-        let found = if self.is_uncertain { None } else { fs::read(path).ok() };
-        found.map_or_else(|| text(before), Ok)
+        if self.is_uncertain {
+            return text(before);
+        }
+        match fs::read(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => text(before),
+            found => found,
+        }
     }
 }
 
@@ -328,7 +344,7 @@ mod tests {
                 Err(error @ SettingsStoreError::Uncertain { .. }) => {
                     uncertain += 1;
                     assert_eq!(found, next.state(), "step {step}");
-                    assert!(error.to_string().contains("the file may hold the change"), "{error}");
+                    assert!(error.to_string().contains("the file may hold a refused change"), "{error}");
                     file.keep(&config, &config).unwrap();
                     assert_eq!(config.clone().restore().unwrap().state(), config.state(), "step {step}");
                 }

@@ -1,12 +1,12 @@
 //! Guards of a port's names on the wire: the addresses that a port may claim. The administrator sets them on the plane,
 //! for ports of every family alike, so new switch tables of a family keep them.
 
+use crate::PortIndex;
 pub use crate::contents::{GuardCounts, GuardReason};
 use crate::forward::ForwardingPlane;
 use crate::frame::{AddressPair, Frame};
 pub use crate::switch::{ClaimCounts, PortGuard, SharedAddresses};
 use crate::switch::{FrameOrigin, PortGuards, SwitchDecision, SwitchDropReason};
-use crate::{PortIndex, PortSet};
 use alloc::sync::Arc;
 use units::{MacAddress, Time};
 
@@ -32,6 +32,9 @@ pub trait GuardedPlane {
     /// Forgets which addresses a port has held, for a port that gets another guest. Ports that wait for one of them get it.
     fn release_claims(&mut self, port: PortIndex);
 
+    /// Keeps the addresses that a port has held for a few minutes more, for a port whose client is away and may come back.
+    fn keep_claims_for_return(&mut self, port: PortIndex);
+
     /// Returns the number of a port's refused claims, and the last refused address.
     fn refused_claims(&self, port: PortIndex) -> ClaimCounts;
 
@@ -47,7 +50,7 @@ impl<const N: usize> GuardedPlane for ForwardingPlane<N> {
         self.tables.set_guards(PortGuards::new(guards));
         self.flows.forget();
         self.claims.set_rules(guards, reserved, key, &self.tables.exact);
-        self.claim_again(PortSet::NONE);
+        self.claim_again();
     }
 
     fn divide_storms(&mut self, on: bool) {
@@ -64,14 +67,18 @@ impl<const N: usize> GuardedPlane for ForwardingPlane<N> {
         }
         // A station whose frames belong to a remembered flow is noted again with its next frame.
         self.flows.forget_uplink();
-        self.claim_again(PortSet::NONE)
+        self.claim_again()
     }
 
     fn release_claims(&mut self, port: PortIndex) {
         self.claims.release(port);
         if self.claims.are_refused() {
-            self.claim_again(port.only());
+            self.claim_again();
         }
+    }
+
+    fn keep_claims_for_return(&mut self, port: PortIndex) {
+        self.claims.keep_for_return(port);
     }
 
     fn refused_claims(&self, port: PortIndex) -> ClaimCounts {
@@ -130,11 +137,10 @@ impl<const N: usize> ForwardingPlane<N> {
         self.claims.grant(port, address)
     }
 
-    /// Decides again on the addresses that the family's tables have. The guests of `released` ports are gone. Returns `true` if
-    /// the switch tables have changed.
-    fn claim_again(&mut self, released: PortSet) -> bool {
+    /// Decides again on the addresses that the family's tables have. Returns `true` if the switch tables have changed.
+    fn claim_again(&mut self) -> bool {
         let wanted = self.claims.take_wanted().unwrap_or_else(|| self.tables.exact.clone());
-        let granted = self.claims.admit(wanted, released);
+        let granted = self.claims.admit(wanted);
         let changed = granted != self.tables.exact;
         if changed {
             self.tables.exact = granted;

@@ -1,7 +1,7 @@
 //! Changes the settings of a running plane: its switch tables.
 
+use crate::ForwardingPlane;
 use crate::switch::SwitchTables;
-use crate::{ForwardingPlane, PortSet};
 
 impl<const N: usize> ForwardingPlane<N> {
     /// Replaces the switch tables. Equal tables keep the remembered flows: a guest that resets its function again and
@@ -10,7 +10,7 @@ impl<const N: usize> ForwardingPlane<N> {
         tables.forwards_link_local = self.tables.forwards_link_local;
         tables.set_guards(self.tables.guards.clone());
         self.claims.note_resets(core::mem::take(&mut tables.resets));
-        tables.exact = self.claims.admit(tables.exact, PortSet::NONE);
+        tables.exact = self.claims.admit(tables.exact);
         if tables != self.tables {
             self.tables = tables;
             self.flows.forget();

@@ -40,11 +40,13 @@ pub(crate) fn run(options: &SimulateArgs) -> Result<ExitCode> {
     if let Some(only) = &options.mutants {
         return mutants::run(&root, (options.seed, end), only);
     }
+    // Before the build: the tree may change during a run of hours.
+    let commit = ledger::commit(&root)?;
     let program = seeds::build(&root, &["--release"])?;
     let began = Instant::now();
     let SimulationReport { figures, faults } = seeds::run_seeds(&program, (options.seed, end), None)?;
     let run = SimulationRun {
-        commit: ledger::commit(&root)?,
+        commit,
         first: options.seed,
         seeds: options.seeds,
         simulated_seconds: figures.get(seeds::TIME).copied().unwrap_or(0),

@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn simulate_adds_figures_of_all_processes() {
         let mut report = SimulationReport::default();
-        report.add("running 1 test\nsimulated: 50 seeds, 640 seconds, 9 deaths\ntest ... ok\n");
+        report.add("running 1 test\nsimulated: 50 seeds, 640 simulated seconds, 9 deaths\ntest ... ok\n");
         report.add("simulated: 10 seeds, 100 simulated seconds, 0 deaths\nseed 57: guest 1 is lost\n");
         let figures: Vec<_> = report.figures.iter().map(|(name, value)| (name.as_str(), *value)).collect();
         assert_eq!(figures, [("deaths", 9), ("seeds", 60), (TIME, 740)]);

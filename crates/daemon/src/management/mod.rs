@@ -48,6 +48,9 @@ pub enum MainThreadRequest {
 
 /// Timeout of a whole hand-over to a new process.
 const HAND_OVER: Duration = Duration::from_secs(20);
+/// Refusal of an upgrade while the state file is not known to have the settings in force.
+const UNCERTAIN: &str = "the state file may hold a change that the host has refused, and a new process would apply it; make the \
+    folder of the state file writable, and repeat the upgrade";
 
 impl HostManager {
     pub(crate) fn new(
@@ -59,7 +62,12 @@ impl HostManager {
     }
 
     /// Has the main thread hand over the host to a new process, and waits for the outcome.
-    fn upgrade(&self) -> ControlRequestResult<UpgradeResult> {
+    fn upgrade(&mut self) -> ControlRequestResult<UpgradeResult> {
+        // The new process reads the state file.
+        self.state_file.keep(&self.config, &self.config).map_err(refused)?;
+        if self.state_file.is_uncertain() {
+            return Err(refused(UNCERTAIN));
+        }
         let (answer, receiver) = mpsc::channel();
         let (orders, waker) = &self.orders;
         if orders.send(MainThreadRequest::Upgrade(answer)).is_err() {

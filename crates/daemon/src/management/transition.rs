@@ -44,7 +44,7 @@ impl HostManager {
             return Err(refused(error));
         }
         if let Err(failure) = self.put_to_work(&next, &changed, &mut prepared) {
-            if let Err(error) = self.state_file.keep(&self.config, &next) {
+            if let Err(error) = self.state_file.take_back(&self.config, &next) {
                 tracing::error!(
                     %error,
                     "cannot remove a refused change from the state file; the next start would apply it"

@@ -56,6 +56,10 @@ pub struct AddressClaims<const N: usize> {
     held: ExactFilter,
     /// Addresses that ports hold because they had them before a reset.
     kept: KeptAddresses,
+    /// Ports whose guests have gone since the last tables, which still have their addresses.
+    released: PortSet,
+    /// Ports without an address whose clients are away. They hold kept addresses alone.
+    away: PortSet,
     /// Resets of the ports' functions, as the last tables had them.
     resets: ResetCounts<N>,
     /// Addresses in the family's tables; `None` if none of them is refused.
@@ -78,6 +82,8 @@ impl<const N: usize> AddressClaims<N> {
             began: Time::ZERO,
             held: ExactFilter::with_room(0),
             kept: KeptAddresses::default(),
+            released: PortSet::NONE,
+            away: PortSet::NONE,
             resets: ResetCounts::default(),
             wanted: None,
             refused: ExactFilter::with_room(0),
@@ -95,7 +101,7 @@ impl<const N: usize> AddressClaims<N> {
         present: &ExactFilter,
     ) {
         if self.checked.is_empty() {
-            self.hold(present, PortSet::NONE);
+            self.hold(present);
         }
         self.assigned = [None; N];
         self.checked = PortSet::NONE;
@@ -155,28 +161,29 @@ impl<const N: usize> AddressClaims<N> {
         over
     }
 
-    /// Keeps the addresses of the ports that were reset since the last tables.
+    /// Notes new tables of the family: keeps the addresses of the ports that were reset since the last ones.
     pub(crate) fn note_resets(&mut self, resets: ResetCounts<N>) {
         let reset = resets.since(&self.resets);
         self.resets = resets;
+        self.released = PortSet::NONE;
         self.kept.keep(&self.held, reset & self.checked);
     }
 
-    /// Returns the addresses of a family's tables without the refused ones, and counts each new refusal. `released` ports keep
-    /// what the tables have, and hold none of it: their guests are gone.
-    pub(crate) fn admit(&mut self, wanted: ExactFilter, released: PortSet) -> ExactFilter {
+    /// Returns the addresses of a family's tables without the refused ones, and counts each new refusal. Released ports keep
+    /// what the tables have, and hold none of it.
+    pub(crate) fn admit(&mut self, wanted: ExactFilter) -> ExactFilter {
         if self.checked.is_empty() {
             if self.wanted.take().is_some() {
                 self.refused = ExactFilter::with_room(0);
             }
             return wanted;
         }
-        let (mut granted, mut refused) = self.decide(&wanted, released);
-        self.hold(&granted, released);
+        let (mut granted, mut refused) = self.decide(&wanted);
+        self.hold(&granted);
         if refused.entries().next().is_some() {
             // An address that a port gives up in these tables is free to the others now.
-            (granted, refused) = self.decide(&wanted, released);
-            self.hold(&granted, released);
+            (granted, refused) = self.decide(&wanted);
+            self.hold(&granted);
         }
         let before = core::mem::replace(&mut self.refused, refused);
         self.count_new(&before);
@@ -191,12 +198,12 @@ impl<const N: usize> AddressClaims<N> {
     }
 
     /// Divides the addresses of a family's tables into those that their ports get, and those that are refused.
-    fn decide(&self, wanted: &ExactFilter, released: PortSet) -> (ExactFilter, ExactFilter) {
+    fn decide(&self, wanted: &ExactFilter) -> (ExactFilter, ExactFilter) {
         let addresses = wanted.entries().count();
         let (mut granted, mut refused) =
             (ExactFilter::with_room(addresses), ExactFilter::with_room(addresses));
         for (address, ports) in wanted.entries() {
-            let claimed = ports & self.checked & !released;
+            let claimed = ports & self.checked & !self.released;
             let denied = claimed.iter().filter(|port| !self.try_claim(*port, address));
             let denied = denied.fold(PortSet::NONE, |set, port| set | port.only());
             refused.add(address, denied);
@@ -289,25 +296,34 @@ impl<const N: usize> AddressClaims<N> {
         self.counts[port.index::<N>()]
     }
 
-    /// Remembers the addresses that the ports have, except those of `released` ports. A port that has none keeps those that it
-    /// had: its guest gets them back after a reset. Other addresses from before a reset are kept for a while.
-    fn hold(&mut self, present: &ExactFilter, released: PortSet) {
+    /// Remembers the addresses that the ports have, except those of released ports. A port that has none holds those that it
+    /// had, unless its client is away: its guest gets them back after a reset. Other addresses are kept for a while.
+    fn hold(&mut self, present: &ExactFilter) {
+        let released = self.released;
         self.kept.forget_present(present);
         let unicast = || {
             let unicast = present.entries().filter(|(address, _)| !address.is_group());
             unicast.map(move |(address, ports)| (address, ports & !released))
         };
         let having = unicast().fold(PortSet::NONE, |set, (_, ports)| set | ports);
+        self.away &= !having;
         let room = unicast().count() + self.held.entries().count() + self.kept.len();
         let mut held = ExactFilter::with_room(room);
-        self.held.entries().for_each(|(address, ports)| held.add(address, ports & !having));
+        self.held.entries().for_each(|(address, ports)| held.add(address, ports & !having & !self.away));
         self.kept.entries().for_each(|(address, ports)| held.add(address, ports));
         unicast().for_each(|(address, ports)| held.add(address, ports));
         self.set_held(held);
     }
 
+    /// Keeps the addresses that a port holds for a while only: its client is away, and may come back or not.
+    pub(crate) fn keep_for_return(&mut self, port: PortIndex) {
+        self.kept.keep(&self.held, port.only() & self.checked);
+        self.away |= port.only();
+    }
+
     /// Forgets the addresses that a port has held.
     pub(crate) fn release(&mut self, port: PortIndex) {
+        self.released |= port.only();
         self.kept.release(port);
         let mut held = ExactFilter::with_room(self.held.entries().count());
         self.held.entries().for_each(|(address, ports)| held.add(address, ports & !port.only()));

@@ -50,12 +50,14 @@ struct KeptAddress {
 pub(super) struct KeptAddresses(Vec<KeptAddress>);
 
 impl KeptAddresses {
-    /// Keeps the unicast addresses that some ports hold.
+    /// Keeps the unicast addresses that some ports hold. An address that is kept already gets no more time: a guest could
+    /// otherwise keep it for ever by resets.
     pub(super) fn keep(&mut self, held: &ExactFilter, ports: PortSet) {
         for (address, holders) in held.entries().filter(|(address, _)| !address.is_group()) {
             for port in (holders & ports).iter() {
-                self.0.retain(|kept| (kept.address, kept.port) != (address, port));
-                if self.0.iter().filter(|kept| kept.port == port).count() < KEPT_BY_PORT {
+                let is_kept = self.0.iter().any(|kept| (kept.address, kept.port) == (address, port));
+                let count = self.0.iter().filter(|kept| kept.port == port).count();
+                if !is_kept && count < KEPT_BY_PORT {
                     self.0.push(KeptAddress { address, port, ends: ENDS });
                 }
             }

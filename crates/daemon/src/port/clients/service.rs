@@ -246,12 +246,15 @@ impl PortClients {
 }
 
 /// Forgets the addresses of a VF's guest after its client has left. A guest can have the host end the connection, and its VMM then
-/// connects again: such a guest keeps its addresses.
+/// connects again: such a guest keeps its addresses, if the VMM comes back within minutes.
 fn end_claims(engine: &mut PortEngine, function: Function, end: &DisconnectReason) {
     let Some(vf) = function.vf() else { return };
     if matches!(end, DisconnectReason::Closed) {
         engine.release_claims(vf);
-    } else if let Some((nic, _)) = engine.virtio() {
+        return;
+    }
+    engine.keep_claims_for_return(vf);
+    if let Some((nic, _)) = engine.virtio() {
         nic.expect_same_guest(vf.get());
     }
 }

@@ -65,6 +65,11 @@ impl PortEngine {
     pub(in crate::port) fn release_claims(&mut self, vf: VfIndex) {
         self.card.guards_mut().release_claims(port(vf));
     }
+
+    /// Keeps the addresses of a VF's guest for a few minutes, when its client is away and may come back.
+    pub(in crate::port) fn keep_claims_for_return(&mut self, vf: VfIndex) {
+        self.card.guards_mut().keep_claims_for_return(port(vf));
+    }
 }
 
 /// Returns the port of the plane that a VF is.

@@ -1,9 +1,11 @@
 //! Claims of ports to addresses: those of stations beyond the uplink and of the host are refused.
 
+mod gone_guests;
+
 use plane::frame::{Frame, HEADROOM};
 use plane::guard::{ClaimCounts, GuardedPlane, PortGuard, SharedAddresses};
 use plane::pacing::TransmitPacing;
-use plane::switch::{ExactFilter, StormState, SwitchTables};
+use plane::switch::{StormState, SwitchTables};
 use plane::uplink::UplinkMode;
 use plane::{
     DeliveryError, DeliveryFlags, ForwardingPlane, FrameOrigin, FrameSink, PortCounters, PortIndex, PortSet,
@@ -228,52 +230,6 @@ fn address_of_a_resetting_port_is_given_to_no_other() {
     assert!(!has(&plane, 2, own));
     plane.release_claims(port(1));
     assert!(has(&plane, 2, own), "the release decides on the waiting claim");
-}
-
-/// Returns tables as [`tables`] does, of a family that has reset port 1 `resets` times.
-fn after_resets(resets: u32, addresses: &[(u8, MacAddress)]) -> SwitchTables<PORTS> {
-    let mut tables = tables(addresses);
-    (0..resets).for_each(|_| tables.resets.count(port(1)));
-    tables
-}
-
-#[test]
-fn added_address_is_kept_over_a_reset_for_two_epochs() {
-    let [main, added] = [0x11, 0x12].map(address);
-    let reset = || {
-        let mut plane = guarded();
-        plane.set_tables(tables(&[(1, main), (1, added)]));
-        plane.set_tables(after_resets(1, &[(1, main)]));
-        plane.set_tables(after_resets(1, &[(1, main), (2, added)]));
-        assert!(!has(&plane, 2, added), "the guest of port 1 starts again");
-        plane
-    };
-    let mut plane = reset();
-    plane.set_tables(after_resets(1, &[(1, main), (1, added), (2, added)]));
-    assert!(has(&plane, 1, added) && !has(&plane, 2, added));
-    plane.set_tables(after_resets(1, &[(1, main), (2, added)]));
-    assert!(has(&plane, 2, added), "the guest of port 1 has given the address up");
-    let mut plane = reset();
-    let changes = [150, 300].map(|s| plane.review_claims(Time::ZERO + core::time::Duration::from_secs(s)));
-    assert_eq!((changes, has(&plane, 2, added)), ([false, true], true));
-    let mut plane = reset();
-    plane.release_claims(port(1));
-    assert!(has(&plane, 2, added));
-}
-
-#[test]
-fn addresses_kept_over_resets_are_limited() {
-    let mut plane = guarded();
-    let chosen = |n: u32| MacAddress([2, 1, 0, 0, 0, n as u8]);
-    for n in 0..100 {
-        plane.set_tables(after_resets(n, &[(1, address(1)), (1, chosen(n))]));
-    }
-    let mut last = after_resets(99, &[]);
-    last.exact = ExactFilter::with_room(101);
-    last.exact.add(address(1), port(1).only());
-    (0..100).for_each(|n| last.exact.add(chosen(n), port(2).only()));
-    plane.set_tables(last);
-    assert_eq!(refused(&plane, 2), 32);
 }
 
 #[test]
