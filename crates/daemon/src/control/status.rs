@@ -196,7 +196,7 @@ pub struct VfStatus {
     pub device: Option<VirtioDeviceCounts>,
 }
 
-/// MAC addresses that a guest has claimed, and that stations at the uplink or the host use, since the host's process started.
+/// MAC addresses that a guest has claimed, and that other VFs, stations at the uplink or the host use, since the host's process started.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RefusedClaims {
     /// Number of refused claims.

@@ -118,7 +118,7 @@ fn claims(text: &mut String, claims: &RefusedClaims) {
     if let Some(address) = &claims.address {
         let _ = writeln!(
             text,
-            "    refused addresses: {}, last {address}, which a station at the uplink or the host uses",
+            "    refused addresses: {}, last {address}, which another VF, a station at the uplink or the host uses",
             claims.refused
         );
     }

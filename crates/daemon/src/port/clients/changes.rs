@@ -26,7 +26,7 @@ impl Default for VfDriverEventLog {
     }
 }
 
-/// Reason to refuse a VF the address of a station at the uplink or of the host.
+/// Reason to refuse a VF an address that another VF, a station at the uplink or the host uses.
 const CLAIM: &str = "address-at-uplink";
 
 /// Log line for a guest with more multicast groups than its filters have room for, with the remedy.
@@ -113,7 +113,7 @@ impl VfDriverEventLog {
                 remedy,
                 count,
                 suppressed,
-                "refused the VF an address that a station at the uplink or the host uses"
+                "refused the VF an address that another VF, a station at the uplink or the host uses"
             );
         }
     }
