@@ -72,7 +72,7 @@ impl<const N: usize> GuardedPlane for ForwardingPlane<N> {
 
     fn release_claims(&mut self, port: PortIndex) {
         self.claims.release(port);
-        if self.claims.are_refused() {
+        if self.claims.has_refused_claims() {
             self.claim_again();
         }
     }

@@ -11,8 +11,8 @@ use units::{MacAddress, WorkCost};
 use virtio::ChainBurst;
 use virtio::net::NetHeaderFormat;
 
-/// Cost of a look at a ring, and of comparing an address with those of the other VFs.
-const LOOK: WorkCost = WorkCost(1);
+/// Cost of a check for a packet in a ring, and of comparing an address with those of the other VFs.
+const RING_CHECK: WorkCost = WorkCost(1);
 
 /// Learns a VF's address from the first packet in one of its rings, which stays there. An address of another VF, or one that
 /// the plane refuses, is not learned: its frames would go to this VF. Returns `None` if the device has an address now. Otherwise returns a mask
@@ -80,13 +80,13 @@ fn first_source<B: Bus>(
 ) -> (FirstPacketAddress, WorkCost) {
     let size = NetHeaderFormat::of(device.accepted).size();
     let Some(ring) = device.transmit.get_mut(queue) else {
-        return (FirstPacketAddress::Missing, LOOK);
+        return (FirstPacketAddress::Missing, RING_CHECK);
     };
     let mut burst = ChainBurst::default();
     match ring.fetch(port, &mut burst, 1, bus) {
-        Ok(0) => return (FirstPacketAddress::Missing, LOOK),
+        Ok(0) => return (FirstPacketAddress::Missing, RING_CHECK),
         Ok(_) => {}
-        Err(_) => return (FirstPacketAddress::WithoutAddress, LOOK),
+        Err(_) => return (FirstPacketAddress::WithoutAddress, RING_CHECK),
     }
     if let Some(queue) = &mut ring.queue {
         queue.unfetch(burst.chains());
@@ -102,7 +102,9 @@ fn first_source<B: Bus>(
         buffers.read(Function::Vf(port.get()), bus, &mut head).ok()?;
         Some(AddressPair::of(&head).source()).filter(|source| !source.is_group())
     });
-    let cost =
-        burst.chains().first().map_or(LOOK, |chain| LOOK + WorkCost::of_units(cost_of_chain(&burst, chain)));
+    let cost = burst
+        .chains()
+        .first()
+        .map_or(RING_CHECK, |chain| RING_CHECK + WorkCost::of_units(cost_of_chain(&burst, chain)));
     (source.map_or(FirstPacketAddress::WithoutAddress, FirstPacketAddress::From), cost)
 }

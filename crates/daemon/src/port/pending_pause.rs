@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 /// Longest time that a pause waits for blocking calls of front ends. A front end whose call takes longer has to connect again.
-const FRONT_ENDS: Duration = Duration::from_millis(20);
+const FRONT_END_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// Pause that waits for blocking calls of front ends. The port handles no message meanwhile.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct PendingPause {
 impl PendingPause {
     /// Creates a pause that begins at `now` and waits up to `time` for the successor.
     pub(super) fn new(time: Duration, answer: Sender<bool>, now: Time) -> Self {
-        Self { time, answer, deadline: now + FRONT_ENDS }
+        Self { time, answer, deadline: now + FRONT_END_TIMEOUT }
     }
 
     /// Returns true if the port may still wait for front ends.

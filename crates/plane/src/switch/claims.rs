@@ -178,11 +178,11 @@ impl<const N: usize> AddressClaims<N> {
             }
             return wanted;
         }
-        let (mut granted, mut refused) = self.decide(&wanted);
+        let (mut granted, mut refused) = self.divide(&wanted);
         self.hold(&granted);
         if refused.entries().next().is_some() {
             // An address that a port gives up in these tables is free to the others now.
-            (granted, refused) = self.decide(&wanted);
+            (granted, refused) = self.divide(&wanted);
             self.hold(&granted);
         }
         let before = core::mem::replace(&mut self.refused, refused);
@@ -198,7 +198,7 @@ impl<const N: usize> AddressClaims<N> {
     }
 
     /// Divides the addresses of a family's tables into those that their ports get, and those that are refused.
-    fn decide(&self, wanted: &ExactFilter) -> (ExactFilter, ExactFilter) {
+    fn divide(&self, wanted: &ExactFilter) -> (ExactFilter, ExactFilter) {
         let addresses = wanted.entries().count();
         let (mut granted, mut refused) =
             (ExactFilter::with_room(addresses), ExactFilter::with_room(addresses));
@@ -213,7 +213,7 @@ impl<const N: usize> AddressClaims<N> {
     }
 
     /// Returns `true` if an address in the family's tables is refused.
-    pub(crate) fn are_refused(&self) -> bool {
+    pub(crate) fn has_refused_claims(&self) -> bool {
         self.wanted.is_some()
     }
 
@@ -236,12 +236,14 @@ impl<const N: usize> AddressClaims<N> {
 
     /// Returns `true` if the host, a station beyond the uplink or another port uses an address.
     fn is_used(&self, port: PortIndex, address: MacAddress) -> bool {
-        self.reserved.contains(&address) || self.stations.have(address) || self.is_of_other(port, address)
+        self.reserved.contains(&address)
+            || self.stations.have(address)
+            || self.is_held_by_other(port, address)
     }
 
     /// Returns `true` if another checked port holds an address, or policy gives it to another port. Ports that are not checked
     /// share theirs.
-    fn is_of_other(&self, port: PortIndex, address: MacAddress) -> bool {
+    fn is_held_by_other(&self, port: PortIndex, address: MacAddress) -> bool {
         let holders = self.held.ports(address) & self.checked & !port.only();
         let mut assigned = self.assigned.iter().zip(0..);
         !holders.is_empty() || assigned.any(|(mac, n)| n != port.index::<N>() && *mac == Some(address))
@@ -274,7 +276,7 @@ impl<const N: usize> AddressClaims<N> {
     /// Lets a port have an address that a station beyond the uplink uses. Returns `false` for an address of the host or of another
     /// port.
     pub(crate) fn grant(&mut self, port: PortIndex, address: MacAddress) -> bool {
-        let free = !self.reserved.contains(&address) && !self.is_of_other(port, address);
+        let free = !self.reserved.contains(&address) && !self.is_held_by_other(port, address);
         if free {
             let mut held = ExactFilter::with_room(self.held.entries().count() + 1);
             self.held.entries().for_each(|(address, ports)| held.add(address, ports));

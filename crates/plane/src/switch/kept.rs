@@ -8,8 +8,8 @@ use units::MacAddress;
 
 /// Number of addresses that are kept for a port at most. A guest could otherwise collect addresses by resets.
 const KEPT_BY_PORT: usize = 32;
-/// Number of ends of an epoch after which a kept address is forgotten, so it lives for one to two epochs.
-const ENDS: u8 = 2;
+/// Number of ends of an epoch after which a kept address is forgotten, so it is kept for one to two epochs.
+const KEPT_EPOCHS: u8 = 2;
 
 /// Numbers of resets of the ports' functions, which wrap. A family counts them, and its tables have them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ struct KeptAddress {
     address: MacAddress,
     port: PortIndex,
     /// Number of ends of an epoch until the address is forgotten.
-    ends: u8,
+    epochs_left: u8,
 }
 
 /// Addresses that are kept for ports after a reset.
@@ -55,10 +55,9 @@ impl KeptAddresses {
     pub(super) fn keep(&mut self, held: &ExactFilter, ports: PortSet) {
         for (address, holders) in held.entries().filter(|(address, _)| !address.is_group()) {
             for port in (holders & ports).iter() {
-                let is_kept = self.0.iter().any(|kept| (kept.address, kept.port) == (address, port));
-                let count = self.0.iter().filter(|kept| kept.port == port).count();
-                if !is_kept && count < KEPT_BY_PORT {
-                    self.0.push(KeptAddress { address, port, ends: ENDS });
+                let of_port = || self.0.iter().filter(|kept| kept.port == port);
+                if of_port().count() < KEPT_BY_PORT && of_port().all(|kept| kept.address != address) {
+                    self.0.push(KeptAddress { address, port, epochs_left: KEPT_EPOCHS });
                 }
             }
         }
@@ -76,8 +75,8 @@ impl KeptAddresses {
 
     /// Ends an epoch of the stations.
     pub(super) fn end_epoch(&mut self) {
-        self.0.iter_mut().for_each(|kept| kept.ends = kept.ends.saturating_sub(1));
-        self.0.retain(|kept| kept.ends > 0);
+        self.0.iter_mut().for_each(|kept| kept.epochs_left = kept.epochs_left.saturating_sub(1));
+        self.0.retain(|kept| kept.epochs_left > 0);
     }
 
     /// Returns the number of kept addresses.

@@ -44,8 +44,8 @@ pub(in crate::port) trait ClientConnection: Debug + Send {
         clock: &dyn TimeSource,
     ) -> VisitResult;
 
-    /// Finishes the request that the client has begun, if the client cannot continue with a successor process before. Returns true
-    /// if the request waits for a blocking call.
+    /// Finishes the request that the client has begun, if a successor process could not continue it. Returns true if the request
+    /// waits for a blocking call.
     fn finish_request(&mut self, _device: &mut VfioFunction<'_>, _buffer: &mut [u8]) -> bool {
         false
     }
