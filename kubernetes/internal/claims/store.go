@@ -27,9 +27,7 @@ type Device struct {
 	Socket string `json:"socket"`
 	Family string `json:"family"`
 	// MAC is the address with which the guest's frames pass the VF.
-	MAC string `json:"mac,omitempty"`
-	// Writable is true if the VMM creates the socket in the folder.
-	Writable bool     `json:"writable,omitempty"`
+	MAC      string   `json:"mac,omitempty"`
 	Requests []string `json:"requests"`
 	// Settings are the policy that the claim set on the VF, and that ends with it.
 	Settings host.Settings `json:"settings,omitempty"`
