@@ -22,14 +22,14 @@ import (
 
 const usage = `softiov-node gives the VFs of a SoftIOV host to pods of this node.
 
-  softiov-node [run] [OPTIONS]     run the agent
-  softiov-node status              print VFs and claims of the running agent
-  softiov-node drain NAME...       let ports or VFs take no new pods
-  softiov-node undrain NAME...     let them take new pods again
-  softiov-node release UID...      release claims that kubelet has forgotten
-  softiov-node install-cni FOLDER  copy this program into a folder of CNI plugins, as softiov-cni
-  softiov-node install-host FOLDER copy the host's program into a folder, unless it has one
-  softiov-node binding             answer KubeVirt as a network binding plugin, in a sidecar
+  softiov-node [run] [OPTIONS]      run the agent
+  softiov-node status               print VFs and claims of the running agent
+  softiov-node drain NAME...        let ports or VFs take no new pods
+  softiov-node undrain NAME...      let them take new pods again
+  softiov-node release UID...       release claims that kubelet has forgotten
+  softiov-node install-cni FOLDER   copy this program into a folder of CNI plugins, as softiov-cni
+  softiov-node install-host FOLDER  copy the host's program into a folder, unless it has one
+  softiov-node binding              answer KubeVirt as a network binding plugin, in a sidecar
 
 Options of the agent; status and the other commands need --state if the agent has it:
 `

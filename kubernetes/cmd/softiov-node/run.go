@@ -132,7 +132,7 @@ func (a *agent) run(parent context.Context) error {
 	})
 	var outdated func() error
 	if a.config.hostProgramFolder != "" {
-		updater := &hostprogram.Updater{Source: a.config.hostProgram, Folder: a.config.hostProgramFolder, Host: a.host}
+		updater := hostprogram.NewUpdater(a.config.hostProgram, a.config.hostProgramFolder, a.host)
 		outdated = updater.Outdated
 		start(func(ctx context.Context) error { updater.Run(ctx); return nil })
 	}

@@ -102,7 +102,7 @@ func (h *updatedHost) update(source string) *hostprogram.Updater {
 	if h.stopUpdater != nil {
 		h.stopUpdater()
 	}
-	updater := &hostprogram.Updater{Source: source, Folder: h.bin, Host: h.testHost.client}
+	updater := hostprogram.NewUpdater(source, h.bin, h.testHost.client)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { updater.Run(ctx); close(ended) }()

@@ -26,6 +26,8 @@ import (
 const (
 	// Name is that of the program from which the keeper starts hosts.
 	Name = "softiov"
+	// first is that of a copy of the program before it gets its name, if the folder has none.
+	first = "softiov.first"
 	// previous is that of the program before it, until a host of the new one has taken over.
 	previous = "softiov.previous"
 	// pending is that of a file that exists from before the program is replaced until a host of it has taken over.
@@ -38,33 +40,54 @@ const (
 	longestPause = time.Minute
 )
 
+// errNotCompared is why a host counts as outdated before the first attempt.
+var errNotCompared = errors.New("the host's program is not compared yet")
+
 // Updater keeps the node's program equal to that of the image.
 type Updater struct {
-	// Source is the image's program, and Folder the node's folder for it.
-	Source, Folder string
-	Host           *host.Client
+	// source is the image's program, and folder the node's folder for it.
+	source, folder string
+	host           *host.Client
 
 	mutex sync.Mutex
-	// isDone is true after the update, and fault has the last attempt's error.
-	isDone bool
-	fault  error
+	// fault is the last attempt's error.
+	fault error
+}
+
+// NewUpdater returns an updater that copies a program into a folder, for the host behind a client.
+func NewUpdater(source, folder string, host *host.Client) *Updater {
+	return &Updater{source: source, folder: folder, host: host, fault: errNotCompared}
 }
 
 // InstallMissing copies the program into the node's folder, unless there is one: a pod of an older image must not bring back
 // its program.
 func InstallMissing(source, folder string) error {
-	path := filepath.Join(folder, Name)
-	if _, err := os.Lstat(path); err == nil {
+	path, copied := filepath.Join(folder, Name), filepath.Join(folder, first)
+	if isFile(path) {
 		return nil
 	}
 	err := os.MkdirAll(folder, 0o755)
 	if err == nil {
-		err = files.Copy(path, source, 0o755)
+		err = files.Copy(copied, source, 0o755)
+	}
+	if err == nil {
+		// Agent and host's pod may install at the same time, and a keeper may run what the first of them has installed: a link
+		// replaces nothing.
+		if err = os.Link(copied, path); err != nil && isFile(path) {
+			err = nil
+		}
+		err = errors.Join(err, remove(copied))
 	}
 	if err != nil {
 		return fmt.Errorf("install the host's program: %w", err)
 	}
 	return nil
+}
+
+// isFile reports whether a path exists.
+func isFile(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // Run installs the image's program, and has the running host replaced by it. It tries again until that has succeeded, or the
@@ -98,16 +121,13 @@ func (u *Updater) Run(ctx context.Context) {
 func (u *Updater) Outdated() error {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
-	if !u.isDone && u.fault == nil {
-		return errors.New("the host's program is not compared yet")
-	}
 	return u.fault
 }
 
 func (u *Updater) report(fault error) {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
-	u.isDone, u.fault = fault == nil, fault
+	u.fault = fault
 }
 
 // update makes one attempt.
@@ -115,11 +135,11 @@ func (u *Updater) update(ctx context.Context) error {
 	if err := u.install(); err != nil {
 		return fmt.Errorf("install the host's program: %w", err)
 	}
-	if _, err := os.Lstat(u.path(pending)); errors.Is(err, fs.ErrNotExist) {
+	if !isFile(u.path(pending)) {
 		return nil
 	}
 	// A host that starts meanwhile has the new program already. Another hand-over does no harm: guests stay connected.
-	err := u.Host.Upgrade(ctx)
+	err := u.host.Upgrade(ctx)
 	var refusal *host.Problem
 	if errors.As(err, &refusal) {
 		// If the host dies, the keeper must find a program that runs.
@@ -139,14 +159,14 @@ func (u *Updater) update(ctx context.Context) error {
 // between, the next one knows that the host may be of the old program.
 func (u *Updater) install() error {
 	path := u.path(Name)
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		return InstallMissing(u.Source, u.Folder)
+	if !isFile(path) {
+		return InstallMissing(u.source, u.folder)
 	}
-	if same, err := equal(u.Source, path); err != nil || same {
+	if same, err := equal(u.source, path); err != nil || same {
 		return err
 	}
 	// A program behind the mark has not run yet, and is none to go back to.
-	if _, err := os.Lstat(u.path(pending)); errors.Is(err, fs.ErrNotExist) {
+	if !isFile(u.path(pending)) {
 		if err := errors.Join(remove(u.path(previous)), os.Link(path, u.path(previous))); err != nil {
 			return err
 		}
@@ -154,7 +174,7 @@ func (u *Updater) install() error {
 	if err := files.Write(u.path(pending), nil, 0o600); err != nil {
 		return err
 	}
-	return files.Copy(path, u.Source, 0o755)
+	return files.Copy(path, u.source, 0o755)
 }
 
 // restore puts the previous program back. A mark without one is from before a crash of the agent.
@@ -171,7 +191,7 @@ func (u *Updater) forget() error {
 }
 
 // path returns the path of a file in the node's folder.
-func (u *Updater) path(name string) string { return filepath.Join(u.Folder, name) }
+func (u *Updater) path(name string) string { return filepath.Join(u.folder, name) }
 
 // remove removes a file, if it exists.
 func remove(path string) error {

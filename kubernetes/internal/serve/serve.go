@@ -1,4 +1,4 @@
-// Package serve answers HTTP requests within bounds, so that no client takes more of the agent than a probe of kubelet may.
+// Package serve answers HTTP requests with a limit of connections and with timeouts.
 package serve
 
 import (
