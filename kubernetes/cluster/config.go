@@ -41,11 +41,11 @@ const cniConfig = `{"cniVersion": "1.0.0", "name": "pods", "plugins": [{"type": 
 `
 
 // kubeletConfig has the path of the authority's certificate, and the folder of volume plugins, which kubelet makes. A full
-// disk of the machine is no reason to evict pods.
+// disk of the machine is no reason to evict pods, and files of a changed ConfigMap appear within seconds.
 const kubeletConfig = `{"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
 "authentication": {"anonymous": {"enabled": false}, "webhook": {"enabled": true}, "x509": {"clientCAFile": %q}},
 "authorization": {"mode": "Webhook"}, "cgroupDriver": "cgroupfs", "failCgroupV1": false, "failSwapOn": false,
 "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock", "oomScoreAdj": 0, "resolvConf": "/dev/null",
 "evictionHard": {"memory.available": "0%%", "nodefs.available": "0%%", "imagefs.available": "0%%", "nodefs.inodesFree": "0%%", "imagefs.inodesFree": "0%%"},
-"volumePluginDir": %q, "imageGCHighThresholdPercent": 100, "nodeStatusUpdateFrequency": "2s"}
+"volumePluginDir": %q, "imageGCHighThresholdPercent": 100, "nodeStatusUpdateFrequency": "2s", "syncFrequency": "4s"}
 `

@@ -145,20 +145,11 @@ func (c *testCluster) kubectl(arguments ...string) (string, error) {
 }
 
 // apply creates or changes objects from a manifest.
-func (c *testCluster) apply(manifest string) error {
-	command := c.administrate("kubectl", "apply", "-f", "-")
+func (c *testCluster) apply(manifest string, options ...string) error {
+	command := c.administrate("kubectl", append([]string{"apply", "-f", "-"}, options...)...)
 	command.Stdin = strings.NewReader(manifest)
 	if text, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("kubectl apply: %w: %s", err, text)
-	}
-	return nil
-}
-
-// helm runs helm as the administrator.
-func (c *testCluster) helm(arguments ...string) error {
-	command := c.administrate("helm", arguments...)
-	if text, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("helm %s: %w: %s", arguments[0], err, text)
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ host:
     vfs = 3
     [[port.vf]]
     index = 0
-    vlans = "10,100-199"
+    vlans = "10,100-150"
     [[port.vf]]
     index = 1
     vlans = "10,100-199"
@@ -51,11 +51,10 @@ func install(c *testCluster) error {
 			return err
 		}
 	}
-	values := filepath.Join(c.folder, "values.yaml")
-	if err := os.WriteFile(values, []byte(hostValues), 0o600); err != nil {
+	if err := c.changeValues("", hostValues); err != nil {
 		return err
 	}
-	if err := c.typeGuide("helm install", map[string]string{"REGISTRY": "localhost", "helm install": "helm install --values values.yaml"}); err != nil {
+	if _, err := c.typeGuide("helm install", nil); err != nil {
 		return err
 	}
 	if err := c.waitInstalled(); err != nil {
@@ -65,7 +64,24 @@ func install(c *testCluster) error {
 	if err != nil {
 		return err
 	}
-	return c.typeGuide("softiov-node status", map[string]string{"AGENT-POD": agent})
+	_, err = c.typeGuide("softiov-node status", map[string]string{"AGENT-POD": agent})
+	return err
+}
+
+// changeValues replaces a text that the user's file of values has once, or writes all of it if the text is empty.
+func (c *testCluster) changeValues(before, after string) error {
+	file := filepath.Join(c.folder, "values.yaml")
+	if before != "" {
+		values, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if count := strings.Count(string(values), before); count != 1 {
+			return fmt.Errorf("the values have %q %d times", before, count)
+		}
+		after = strings.Replace(string(values), before, after, 1)
+	}
+	return os.WriteFile(file, []byte(after), 0o600)
 }
 
 // waitInstalled waits until host and agent of both nodes are ready and the nodes offer VFs.

@@ -45,7 +45,7 @@ const (
 	prepareMachine = `set -e; modprobe -a igbvf iavf virtio_net
 find_interface() { for one in /sys/class/net/*; do if [ "$(cat $one/address)" = $1 ]; then echo ${one##*/}; fi; done; }
 interface() { until [ "$(find_interface $1)" ]; do sleep 0.1; done; find_interface $1; }
-mkdir /run/www; dd if=/dev/urandom of=/run/www/data bs=1M count=8 2>/dev/null
+mkdir /run/www; dd if=/dev/urandom of=/run/www/data bs=1M count=4 2>/dev/null
 `
 	// connectPair has the pair's number, and the addresses of both interfaces.
 	connectPair = `near=$(interface %[2]s); far=$(interface %[3]s); ip netns add far%[1]d; ip link set $far netns far%[1]d
@@ -96,22 +96,16 @@ func TestVirtualMachinesContinueThroughCrashAndUpdateOfTheHost(t *testing.T) {
 	}
 	c := scenario(t)
 	vfio, vhost := startMachine(t, c, files, vfioMachine), startMachine(t, c, files, vhostMachine)
-	continues := func(machines ...podSpec) {
-		t.Helper()
-		for _, machine := range machines {
-			machine.progresses(t, c)
-		}
-	}
-	continues(vfio, vhost)
+	progress(t, c, vfio, vhost)
 	must(t, c.killHost(t, c.nodes[0]))
-	continues(vfio, vhost)
+	progress(t, c, vfio, vhost)
 	must(t, c.noRestarts(c.nodes[0]))
 	updateImage(t, c)
-	continues(vfio, vhost)
+	progress(t, c, vfio, vhost)
 	must(t, c.noRestarts(c.nodes[0]))
 	c.removePods(t, vfio.name)
 	replaceHostPods(t, c)
-	continues(vhost)
+	progress(t, c, vhost)
 }
 
 // updateImage updates the image of the release, and waits until each node's host is of the new one, in its old pod.
@@ -123,7 +117,9 @@ func updateImage(t *testing.T, c *testCluster) {
 		must(t, err)
 		pods[n.name], hosts[n.name] = name, hostProcess(t, c, n)
 	}
-	must(t, c.helm("upgrade", "softiov", "../chart", "--namespace", namespace, "--reuse-values", "--set", "image.tag="+secondTag))
+	must(t, c.changeValues("tag: "+firstTag, "tag: "+secondTag))
+	_, err := c.typeGuide("helm upgrade", nil)
+	must(t, err)
 	must(t, eventually(stepTimeout, func() error {
 		updated, err := c.kubectl("get", "daemonset", "softiov-agent", "--namespace", namespace, "-o", "jsonpath={.status.updatedNumberScheduled}")
 		if err == nil && updated != "2" {

@@ -138,5 +138,7 @@ func runInCluster(m *testing.M) (int, error) {
 	if err != nil {
 		return 1, fmt.Errorf("the cluster does not start: %w\n%s", err, cluster.report())
 	}
-	return m.Run(), nil
+	status := m.Run()
+	_, err = cluster.typeGuide("helm uninstall", nil)
+	return status, err
 }

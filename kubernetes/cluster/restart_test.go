@@ -23,7 +23,7 @@ func connected(t *testing.T, c *testCluster) podSpec {
 	answering.prints(t, c, "is up")
 	sending := guest("sending", "node2", "10.20.0.2", "10.20.0.1")
 	sending.create(t, c)
-	sending.progresses(t, c)
+	progress(t, c, sending)
 	return sending
 }
 
@@ -46,7 +46,7 @@ func TestHostUpgradedUnderRunningPodsLosesNoConnection(t *testing.T) {
 			}
 			return nil
 		}))
-		sending.progresses(t, c)
+		progress(t, c, sending)
 		must(t, c.noRestarts(n))
 	}
 }
@@ -57,7 +57,7 @@ func TestHostKilledUnderRunningPodsLosesNoConnection(t *testing.T) {
 	sending := connected(t, c)
 	for _, n := range c.nodes {
 		must(t, c.killHost(t, n))
-		sending.progresses(t, c)
+		progress(t, c, sending)
 		must(t, c.noRestarts(n))
 	}
 }
@@ -142,7 +142,7 @@ func TestAgentRegistersAgainAfterARestartOfKubelet(t *testing.T) {
 	must(t, eventually(stepTimeout, func() error { return c.registered(n) }))
 	must(t, c.waitInstalled())
 	// The node's guest keeps its VF, and both interfaces give VFs to new pods.
-	sending.progresses(t, c)
+	progress(t, c, sending)
 	c.removePods(t, "answering")
 	template(t, c, "after-restart", "pf0", 1, "")
 	plugin := podSpec{name: "plugin-after-restart", node: "node1", image: image, vfs: 1, command: []string{"/softiov", "--version"}}

@@ -105,24 +105,28 @@ func (p podSpec) reaches(t *testing.T, c *testCluster, phase string) {
 	}))
 }
 
-// progresses waits until the pod has completed two more flows: the one under way, and a whole one. It fails the test if a
+// progress waits until each pod has completed two more flows: the one under way, and a whole one. It fails the test if a
 // flow is broken, since the pod's program then ends. A machine's flow is a run of its script.
-func (p podSpec) progresses(t *testing.T, c *testCluster) {
+func progress(t *testing.T, c *testCluster, pods ...podSpec) {
 	t.Helper()
-	p.reaches(t, c, "Running")
-	var before int
-	must(t, eventually(stepTimeout, func() (err error) {
-		before, err = p.flows(c)
-		return err
-	}))
-	must(t, eventually(stepTimeout, func() error {
+	before := make([]int, len(pods))
+	for number, p := range pods {
 		p.reaches(t, c, "Running")
-		now, err := p.flows(c)
-		if err == nil && now < before+2 {
-			err = fmt.Errorf("pod %s has sent %d flows, want more than %d:\n%s", p.name, now, before+1, p.log(c))
-		}
-		return err
-	}))
+		must(t, eventually(stepTimeout, func() (err error) {
+			before[number], err = p.flows(c)
+			return err
+		}))
+	}
+	for number, p := range pods {
+		must(t, eventually(stepTimeout, func() error {
+			p.reaches(t, c, "Running")
+			now, err := p.flows(c)
+			if err == nil && now < before[number]+2 {
+				err = fmt.Errorf("pod %s has sent %d flows, want more than %d:\n%s", p.name, now, before[number]+1, p.log(c))
+			}
+			return err
+		}))
+	}
 }
 
 // flows returns the number of flows that the pod has completed.
@@ -230,7 +234,7 @@ func TestClaimWithAVLANIsInForceOnThePlane(t *testing.T) {
 	outside.create(t, c)
 	inside := claimed("inside", "vlan-100", "10.30.0.2", "10.30.0.1")
 	inside.create(t, c)
-	inside.progresses(t, c)
+	progress(t, c, inside)
 	outside.prints(t, c, "is silent after ping 2")
 	if log := outside.log(c); strings.Contains(log, "answers") {
 		t.Errorf("a VF of VLAN 10 reaches VLAN 100:\n%s", log)

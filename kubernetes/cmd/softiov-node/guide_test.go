@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -188,6 +189,8 @@ func chartCommand(words []string) error {
 	for i, word := range words {
 		value, _, _ := strings.Cut(word, "=")
 		switch {
+		case words[0] == "upgrade" && word == "--set":
+			return errors.New("helm upgrade --set forgets the values of before")
 		case i > 0 && words[i-1] == "--set" && !all.has(value):
 			return fmt.Errorf("the chart has no value %s", value)
 		case strings.HasSuffix(word, "/chart"):
@@ -225,7 +228,7 @@ func TestCommandsThatDoNotExistAreFound(t *testing.T) {
 	faulty := []string{
 		"apt install softiov", "kubectl exec pod -- /softiov-node statsu", "/softiov-node status --stat /x", "helm install softiov charts/chart",
 		"helm install softiov kubernetes/chart --set image.repo=a", "(cd kubernetes/tool && go tool crane push)", "(cd kubernetes/tools && go tool kran)",
-		"kubectl rollout status daemonset/softiov-hots", "kubectl get pods --selector app.kubernetes.io/component=hots",
+		"helm upgrade softiov kubernetes/chart --set image.tag=a", "kubectl rollout status daemonset/softiov-hots", "kubectl get pods --selector app.kubernetes.io/component=hots",
 	}
 	if os.Getenv(hostProgram) != "" {
 		faulty = append(faulty, "/softiov vf lsit", "/softiov vf list --runtimedir /x")
@@ -234,6 +237,24 @@ func TestCommandsThatDoNotExistAreFound(t *testing.T) {
 		if p.check(line) == nil {
 			t.Errorf("%s is no error", line)
 		}
+	}
+}
+
+func TestPodOfTheGuideStartsQEMUAsTheUserGuideDoes(t *testing.T) {
+	read := func(name, before, after string) string {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		_, rest, found := strings.Cut(string(text), before)
+		block, _, ended := strings.Cut(rest, after)
+		if err != nil || !found || !ended {
+			t.Fatalf("%s has no block between %q and %q: %v", name, before, after, err)
+		}
+		return block
+	}
+	printed := read("docs/user-guide.md", "softiov qemu-args pf0vf0 --memory 2G\n```\n\nThis prints the arguments for the QEMU command line:\n\n```\n", "\n```")
+	want := strings.Fields(strings.ReplaceAll(strings.ReplaceAll(printed, "\\\n", " "), "/pf0vf0/", "/template/nic/nic/"))
+	typed := strings.Split(read(pages[0], "    args:\n    - ", "\n    resources:"), "\n    - ")
+	if !slices.Equal(typed, want) {
+		t.Errorf("the pod has %q, want %q", typed, want)
 	}
 }
 
