@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	"softiov.io/kubernetes/internal/dra"
+	"softiov.io/kubernetes/internal/podresources/podresourcestest"
 	"softiov.io/kubernetes/internal/policy"
 )
 
@@ -64,6 +65,9 @@ func startAgent(t *testing.T, folder string, kube *fake.Clientset, options ...fu
 	}}
 	for _, change := range options {
 		change(a.config)
+	}
+	if a.config.podResources == "" {
+		a.config.podResources = podresourcestest.Serve(t)
 	}
 	a.start()
 	t.Cleanup(a.stop)

@@ -50,7 +50,7 @@ func flags(set *flag.FlagSet) *config {
 	set.StringVar(&c.plugins, "plugins-dir", kubeletplugin.KubeletPluginsDir, "kubelet's folder of plugins")
 	set.StringVar(&c.registry, "registry-dir", kubeletplugin.KubeletRegistryDir, "kubelet's folder of registrations")
 	set.StringVar(&c.devices, "device-plugins-dir", strings.TrimSuffix(api.DevicePluginPath, "/"), "kubelet's folder of device plugins")
-	set.StringVar(&c.podResources, "pod-resources", podresources.Socket, "kubelet's socket with the devices of pods, for the CNI plugin")
+	set.StringVar(&c.podResources, "pod-resources", podresources.Socket, "kubelet's socket with the devices of pods")
 	set.StringVar(&c.cdi, "cdi-dir", cdifiles.Folder, "folder in which the container runtime looks for CDI files")
 	set.StringVar(&c.listen, "listen", "", "address of /metrics, /healthz and /readyz, such as :9808; default: none")
 	set.StringVar(&c.features, "features-dir", "",

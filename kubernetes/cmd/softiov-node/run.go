@@ -24,6 +24,7 @@ import (
 	"softiov.io/kubernetes/internal/dra"
 	"softiov.io/kubernetes/internal/drain"
 	"softiov.io/kubernetes/internal/features"
+	"softiov.io/kubernetes/internal/holders"
 	"softiov.io/kubernetes/internal/host"
 	"softiov.io/kubernetes/internal/hostprogram"
 	"softiov.io/kubernetes/internal/inventory"
@@ -31,6 +32,9 @@ import (
 	"softiov.io/kubernetes/internal/podresources"
 	"softiov.io/kubernetes/internal/policy"
 )
+
+// holdersPeriod is the number of requests to the host for each request to kubelet, whose answer has all pods of the node.
+const holdersPeriod = 10
 
 // run runs the agent until the context ends or a part of it fails.
 func run(ctx context.Context, config *config) error {
@@ -60,6 +64,7 @@ type agent struct {
 	host      *host.Client
 	drained   *drain.Set
 	store     *claims.Store
+	pods      *podresources.Client
 	watcher   *inventory.Watcher
 }
 
@@ -84,10 +89,17 @@ func newAgent(config *config, kube kubernetes.Interface) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	pods := podresources.NewClient(config.podResources)
+	users, err := holders.Open(filepath.Join(config.state, "resources.json"), store, pods, slices.Collect(maps.Values(resources)))
+	if err != nil {
+		return nil, err
+	}
 	client := host.NewClient(config.control)
+	watcher := inventory.NewWatcher(client, config.interval, drained.Names)
+	watcher.Holders = users
 	return &agent{
-		config: config, resources: resources, kube: kube, rules: rules, host: client, drained: drained, store: store,
-		watcher: inventory.NewWatcher(client, config.interval, drained.Names),
+		config: config, resources: resources, kube: kube, rules: rules, host: client, drained: drained, store: store, pods: pods,
+		watcher: watcher,
 	}, nil
 }
 
@@ -108,6 +120,10 @@ func (a *agent) run(parent context.Context) error {
 		klog.FromContext(ctx).Error(damage, "Set a damaged record aside; it is rebuilt from the API if its claim is in use")
 	}
 	start(func(ctx context.Context) error { a.watcher.Run(ctx); return nil })
+	start(func(ctx context.Context) error {
+		a.watcher.Holders.Run(ctx, holdersPeriod*a.config.interval)
+		return nil
+	})
 	for _, resource := range slices.Sorted(maps.Keys(invert(a.resources))) {
 		plugin := &deviceplugin.Plugin{
 			Resource: resource, Folder: a.config.devices, Watcher: a.watcher,
@@ -116,7 +132,7 @@ func (a *agent) run(parent context.Context) error {
 		start(func(ctx context.Context) error { plugin.Run(ctx); return nil })
 	}
 	server := &admin.Server{
-		Watcher: a.watcher, Drained: a.drained, Store: a.store, Pods: podresources.NewClient(a.config.podResources),
+		Watcher: a.watcher, Drained: a.drained, Store: a.store, Pods: a.pods,
 		ResourceOf: func(port string) string { return resourceOf(a.resources, port) },
 	}
 	if a.config.dra {

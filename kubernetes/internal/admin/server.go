@@ -116,7 +116,7 @@ func (s *Server) handler() http.Handler {
 	})
 	mux.HandleFunc("POST /release/{uid}", func(answer http.ResponseWriter, request *http.Request) {
 		if s.Releaser == nil {
-			report(answer, errors.New("this agent has no claims, because all ports belong to the device plugin"))
+			report(answer, errors.New("this agent serves no claims (--dra=false); set agent.dra: true until all pods with claims have ended"))
 			return
 		}
 		report(answer, s.Releaser.Release(request.Context(), request.PathValue("uid")))

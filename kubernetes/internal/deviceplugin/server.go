@@ -54,7 +54,7 @@ func (s *server) ListAndWatch(_ *api.Empty, stream grpc.ServerStreamingServer[ap
 		}
 		snapshot := s.watcher.Snapshot()
 		// Kubelet would reject pods that start before the host's first answer, as the node had no VF.
-		if !snapshot.Answered {
+		if !snapshot.Complete() {
 			continue
 		}
 		answer := &api.ListAndWatchResponse{Devices: s.devices(&snapshot)}
@@ -68,8 +68,8 @@ func (s *server) ListAndWatch(_ *api.Empty, stream grpc.ServerStreamingServer[ap
 	}
 }
 
-// devices returns the VFs of the resource. Drained VFs are unhealthy for kubelet, which has no other word for a device
-// that takes no new pods; a pod that has one keeps it.
+// devices returns the VFs of the resource. Drained VFs, and those of claims and of other resources' pods, are unhealthy for
+// kubelet, which has no other word for a device that takes no new pods; a pod that has one keeps it.
 func (s *server) devices(snapshot *inventory.Snapshot) []*api.Device {
 	var devices []*api.Device
 	for i := range snapshot.VFs {
@@ -78,7 +78,7 @@ func (s *server) devices(snapshot *inventory.Snapshot) []*api.Device {
 			continue
 		}
 		device := &api.Device{ID: vf.Name, Health: api.Unhealthy}
-		if vf.Offered() {
+		if vf.Offered() && vf.Holder.RefuseResource(vf.Name, s.resource) == nil {
 			device.Health = api.Healthy
 		}
 		if vf.NUMA != nil {
@@ -127,6 +127,9 @@ func (s *server) allocate(snapshot *inventory.Snapshot, ids []string) (*api.Cont
 		}
 		if !vf.Healthy() {
 			return nil, errors.New(vf.Reason)
+		}
+		if err := vf.Holder.RefuseResource(id, s.resource); err != nil {
+			return nil, err
 		}
 		device := vf.Device()
 		edits := cdifiles.Edits(&claims.Record{}, device)

@@ -2,6 +2,7 @@ package deviceplugin
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -9,9 +10,13 @@ import (
 	"google.golang.org/grpc"
 	api "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
+	"softiov.io/kubernetes/internal/claims"
+	"softiov.io/kubernetes/internal/holders"
 	"softiov.io/kubernetes/internal/host"
 	"softiov.io/kubernetes/internal/host/hosttest"
 	"softiov.io/kubernetes/internal/inventory"
+	"softiov.io/kubernetes/internal/podresources"
+	"softiov.io/kubernetes/internal/podresources/podresourcestest"
 )
 
 // stream is kubelet's end of a stream of devices.
@@ -40,6 +45,34 @@ func TestKubeletGetsNoListBeforeTheHostHasAnswered(t *testing.T) {
 	go func() { _ = server.ListAndWatch(&api.Empty{}, kubelet) }()
 	watcher.Refresh(ctx)
 	if first := <-kubelet.sent; len(first.Devices) != 1 || first.Devices[0].Health != api.Healthy {
+		t.Errorf("the first list is %v", first.Devices)
+	}
+}
+
+// A list without the VFs of pods would give them to others.
+func TestKubeletGetsNoListBeforeItHasToldTheDevicesOfPods(t *testing.T) {
+	client := hosttest.Start(t, func() []host.Port { return []host.Port{hosttest.Port("pf0", "virtio", "pf0vf0")} })
+	watcher := inventory.NewWatcher(client, time.Hour, func() []string { return nil })
+	store, err := claims.OpenStore(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods := podresources.NewClient(podresourcestest.Serve(t, podresourcestest.Pod("default", "web", "softiov.io/vf", []string{"pf0vf0"})))
+	resources := filepath.Join(t.TempDir(), "resources.json")
+	for _, resource := range []string{"softiov.io/vf", "softiov.io/fast"} {
+		if watcher.Holders, err = holders.Open(resources, store, pods, []string{resource}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	watcher.Refresh(t.Context())
+	server := &server{resource: "softiov.io/fast", watcher: watcher, owns: func(string) bool { return true }, ended: make(chan struct{}, 1)}
+	kubelet := &stream{ctx: t.Context(), sent: make(chan *api.ListAndWatchResponse)}
+	go func() { _ = server.ListAndWatch(&api.Empty{}, kubelet) }()
+	if err := watcher.RefreshHolders(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	watcher.Refresh(t.Context())
+	if first := <-kubelet.sent; len(first.Devices) != 1 || first.Devices[0].Health != api.Unhealthy {
 		t.Errorf("the first list is %v", first.Devices)
 	}
 }

@@ -181,6 +181,9 @@ func (d *Driver) admit(ctx context.Context, claim *resourceapi.ResourceClaim) (*
 			}
 		}
 	}
+	if err := d.watcher.RefreshHolders(ctx); err != nil {
+		return nil, fmt.Errorf("a pod may have the VF by the device plugin: %w", err)
+	}
 	snapshot, err := d.ask(ctx)
 	if err != nil {
 		return nil, err
@@ -190,7 +193,11 @@ func (d *Driver) admit(ctx context.Context, claim *resourceapi.ResourceClaim) (*
 		return nil, err
 	}
 	for _, device := range record.Devices {
-		if vf, _ := snapshot.Find(device.VF); vf.Peer != nil {
+		vf, _ := snapshot.Find(device.VF)
+		if err := vf.Holder.RefuseClaim(vf.Name); err != nil {
+			return nil, err
+		}
+		if vf.Peer != nil {
 			return nil, fmt.Errorf("VF %s is in use by %s, which no claim accounts for; end it, or: softiov vf disconnect %s",
 				device.VF, vf.Peer, device.VF)
 		}

@@ -27,8 +27,8 @@ func (d *Driver) Publish(ctx context.Context, helper *kubeletplugin.Helper) {
 		case <-changes:
 		}
 		snapshot := d.watcher.Snapshot()
-		// Before the first answer, slices of an agent before this one stay as they are.
-		if !snapshot.Answered {
+		// Before the first answers of host and kubelet, slices of an agent before this one stay as they are.
+		if !snapshot.Complete() {
 			continue
 		}
 		next := d.Resources(klog.FromContext(ctx), &snapshot)
@@ -43,13 +43,13 @@ func (d *Driver) Publish(ctx context.Context, helper *kubeletplugin.Helper) {
 	}
 }
 
-// Resources returns the VFs that claims may get, as one pool with the node's name. VFs that are unhealthy or drained are
-// left out, so the scheduler assigns them to no new claim; claims that have them keep them.
+// Resources returns the VFs that claims may get, as one pool with the node's name. VFs that are unhealthy or drained, or that a
+// pod has by the device plugin, are left out, so the scheduler assigns them to no new claim; claims that have them keep them.
 func (d *Driver) Resources(logger klog.Logger, snapshot *inventory.Snapshot) resourceslice.DriverResources {
 	var devices []resourceapi.Device
 	for i := range snapshot.VFs {
 		vf := &snapshot.VFs[i]
-		if !d.owns(vf.Port) || !vf.Offered() {
+		if !d.owns(vf.Port) || !vf.Offered() || vf.Holder.RefuseClaim(vf.Name) != nil {
 			continue
 		}
 		if len(validation.IsDNS1123Label(vf.Name)) > 0 {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"softiov.io/kubernetes/internal/claims"
+	"softiov.io/kubernetes/internal/holders"
 	"softiov.io/kubernetes/internal/host"
 )
 
@@ -24,6 +25,8 @@ type VF struct {
 	Reason string
 	// Drained is true if the VF takes no new pods. A pod that has it keeps it.
 	Drained bool
+	// Holder is the claim and the pod that have the VF.
+	Holder holders.Holder
 }
 
 // Healthy reports whether a pod can use the VF.

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"softiov.io/kubernetes/internal/holders"
 	"softiov.io/kubernetes/internal/host"
 )
 
@@ -23,11 +24,16 @@ const patience = 3
 type Snapshot struct {
 	// Answered is false until the host has answered for the first time.
 	Answered bool
+	// PodsUnknown is true until kubelet has told which VFs pods have by the device plugin.
+	PodsUnknown bool
 	// Unreachable is the reason why the host does not answer now, or "".
 	Unreachable string
 	// VFs are those of the last answer, in the order of the host.
 	VFs []VF
 }
+
+// Complete reports whether VFs may be offered by this snapshot.
+func (s *Snapshot) Complete() bool { return s.Answered && !s.PodsUnknown }
 
 // Find returns the VF with a name.
 func (s *Snapshot) Find(name string) (VF, bool) {
@@ -45,6 +51,8 @@ type Watcher struct {
 	// drained returns the names of ports and VFs that take no new pods.
 	drained func() []string
 	nodes   []numaNode
+	// Holders knows claims and pods that have VFs; without it, no VF has a holder.
+	Holders *holders.Holders
 
 	mutex    sync.Mutex
 	snapshot Snapshot
@@ -77,6 +85,14 @@ func (w *Watcher) Run(ctx context.Context) {
 // would have one, if some pods start in that second.
 func (w *Watcher) Refresh(ctx context.Context) (Snapshot, error) { return w.ask(ctx, false) }
 
+// RefreshHolders asks kubelet which pods have VFs by the device plugin. The next answer of the host has them.
+func (w *Watcher) RefreshHolders(ctx context.Context) error {
+	if w.Holders == nil {
+		return nil
+	}
+	return w.Holders.Refresh(ctx)
+}
+
 // ask asks the host once, publishes the result, and returns the host's answer. The caller may change it.
 func (w *Watcher) ask(ctx context.Context, counted bool) (Snapshot, error) {
 	number := w.number()
@@ -85,6 +101,10 @@ func (w *Watcher) ask(ctx context.Context, counted bool) (Snapshot, error) {
 		return Snapshot{}, ctx.Err()
 	}
 	drained := w.drained()
+	users, known := map[string]holders.Holder(nil), true
+	if w.Holders != nil {
+		users, known = w.Holders.ByVF(ctx)
+	}
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	// Results overtake each other. That of an earlier request may be older than the snapshot.
@@ -101,8 +121,10 @@ func (w *Watcher) ask(ctx context.Context, counted bool) (Snapshot, error) {
 		}
 		next = w.withoutAnswer(err)
 	}
+	next.PodsUnknown = !known
 	for i := range next.VFs {
 		vf := &next.VFs[i]
+		vf.Holder = users[vf.Name]
 		vf.Drained = slices.Contains(drained, vf.Port) || slices.Contains(drained, vf.Name)
 	}
 	if isNewest {

@@ -14,8 +14,10 @@ import (
 
 	"softiov.io/kubernetes/internal/admin"
 	"softiov.io/kubernetes/internal/claims"
+	"softiov.io/kubernetes/internal/holders"
 	"softiov.io/kubernetes/internal/host"
 	"softiov.io/kubernetes/internal/inventory"
+	"softiov.io/kubernetes/internal/podresources"
 	"softiov.io/kubernetes/internal/sockettest"
 )
 
@@ -53,6 +55,20 @@ func TestAgentWithoutAHostIsNotReady(t *testing.T) {
 	}
 	if code, text := get(server, "/metrics"); code != http.StatusOK || !strings.Contains(text, "softiov_node_host_reachable 0\n") {
 		t.Errorf("metrics: %d %s", code, text)
+	}
+}
+
+// It offers nothing, and an update of the DaemonSet must not go on to the next node.
+func TestAgentWithoutTheDevicesOfPodsIsNotReady(t *testing.T) {
+	server := newServer(t, sockettest.Serve(t, func(answer http.ResponseWriter, _ *http.Request) { fmt.Fprint(answer, `[]`) }))
+	var err error
+	pods := podresources.NewClient("/nonexistent")
+	if server.Watcher.Holders, err = holders.Open(filepath.Join(t.TempDir(), "r.json"), server.Admin.Store, pods, []string{"a.b/c"}); err != nil {
+		t.Fatal(err)
+	}
+	server.Watcher.Refresh(t.Context())
+	if code, text := get(server, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(text, "kubelet has not told") {
+		t.Errorf("readyz: %d %s", code, text)
 	}
 }
 

@@ -27,8 +27,14 @@ type Client struct{ socket string }
 // socket when it restarts.
 func NewClient(socket string) *Client { return &Client{socket: socket} }
 
-// Devices returns the devices of a pod by their extended resource. A pod that kubelet does not know has none.
-func (c *Client) Devices(ctx context.Context, namespace, name string) (map[string][]string, error) {
+// Device is a device that kubelet has given to a pod.
+type Device struct{ Namespace, Pod, Resource, ID string }
+
+// Title returns namespace and name of the pod.
+func (d Device) Title() string { return d.Namespace + "/" + d.Pod }
+
+// All returns the devices of all running pods.
+func (c *Client) All(ctx context.Context) ([]Device, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	connection, err := grpc.NewClient("unix:"+c.socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -40,18 +46,31 @@ func (c *Client) Devices(ctx context.Context, namespace, name string) (map[strin
 	// Get asks for one pod, and older kubelets have it switched off.
 	answer, err := api.NewPodResourcesListerClient(connection).List(ctx, &api.ListPodResourcesRequest{})
 	if err != nil {
-		return nil, fmt.Errorf("kubelet does not tell the devices of pod %s/%s on %s: %w; name its socket by --pod-resources",
-			namespace, name, c.socket, err)
+		return nil, fmt.Errorf("kubelet does not tell the devices of pods on %s: %w; name its socket by --pod-resources", c.socket, err)
 	}
-	devices := map[string][]string{}
+	var all []Device
 	for _, pod := range answer.PodResources {
-		if pod.Namespace != namespace || pod.Name != name {
-			continue
-		}
 		for _, container := range pod.Containers {
 			for _, one := range container.Devices {
-				devices[one.ResourceName] = append(devices[one.ResourceName], one.DeviceIds...)
+				for _, id := range one.DeviceIds {
+					all = append(all, Device{Namespace: pod.Namespace, Pod: pod.Name, Resource: one.ResourceName, ID: id})
+				}
 			}
+		}
+	}
+	return all, nil
+}
+
+// Devices returns the devices of a pod by their extended resource. A pod that kubelet does not know has none.
+func (c *Client) Devices(ctx context.Context, namespace, name string) (map[string][]string, error) {
+	all, err := c.All(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("pod %s/%s: %w", namespace, name, err)
+	}
+	devices := map[string][]string{}
+	for _, device := range all {
+		if device.Namespace == namespace && device.Pod == name {
+			devices[device.Resource] = append(devices[device.Resource], device.ID)
 		}
 	}
 	return devices, nil

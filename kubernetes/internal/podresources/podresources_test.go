@@ -34,7 +34,9 @@ func TestDevicesAreThoseOfThePodWithNamespaceAndName(t *testing.T) {
 
 func TestKubeletThatDoesNotAnswerIsNamed(t *testing.T) {
 	_, err := podresources.NewClient("/nonexistent/kubelet.sock").Devices(context.Background(), "default", "web")
-	if err == nil || !strings.Contains(err.Error(), "pod default/web on /nonexistent/kubelet.sock") {
-		t.Error(err)
+	for _, want := range []string{"pod default/web: ", "on /nonexistent/kubelet.sock", "name its socket by --pod-resources"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v lacks %q", err, want)
+		}
 	}
 }

@@ -6,21 +6,35 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"google.golang.org/grpc"
 	api "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
-// server answers with the pods of the test.
-type server struct {
+// Server answers with the pods of the test.
+type Server struct {
 	api.UnimplementedPodResourcesListerServer
-	pods []*api.PodResources
+	// Socket is the path of the socket.
+	Socket string
+
+	mutex sync.Mutex
+	pods  []*api.PodResources
 }
 
 // List returns all pods.
-func (s *server) List(context.Context, *api.ListPodResourcesRequest) (*api.ListPodResourcesResponse, error) {
+func (s *Server) List(context.Context, *api.ListPodResourcesRequest) (*api.ListPodResourcesResponse, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
 	return &api.ListPodResourcesResponse{PodResources: s.pods}, nil
+}
+
+// Set replaces the pods.
+func (s *Server) Set(pods ...*api.PodResources) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.pods = pods
 }
 
 // Pod returns a pod with one container for each list of devices of a resource.
@@ -37,20 +51,26 @@ func Pod(namespace, name, resource string, containers ...[]string) *api.PodResou
 // Serve answers until the end of the test, and returns the path of the socket.
 func Serve(t *testing.T, pods ...*api.PodResources) string {
 	t.Helper()
+	return Start(t, pods...).Socket
+}
+
+// Start answers until the end of the test.
+func Start(t *testing.T, pods ...*api.PodResources) *Server {
+	t.Helper()
 	// The path of a socket is short, which that of a test's folder may not be.
 	folder, err := os.MkdirTemp("", "pr")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(folder) })
-	socket := filepath.Join(folder, "kubelet.sock")
-	listener, err := net.Listen("unix", socket)
+	server := &Server{Socket: filepath.Join(folder, "kubelet.sock"), pods: pods}
+	listener, err := net.Listen("unix", server.Socket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	service := grpc.NewServer()
-	api.RegisterPodResourcesListerServer(service, &server{pods: pods})
+	api.RegisterPodResourcesListerServer(service, server)
 	go func() { _ = service.Serve(listener) }()
 	t.Cleanup(service.Stop)
-	return socket
+	return server
 }

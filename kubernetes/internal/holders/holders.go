@@ -1,0 +1,169 @@
+// Package holders knows the claims and pods that have VFs. A port may have changed between claims and the device plugin since,
+// or its resource may have another name: kubelet and scheduler then count a VF in use as free.
+package holders
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"softiov.io/kubernetes/internal/claims"
+	"softiov.io/kubernetes/internal/files"
+	"softiov.io/kubernetes/internal/podresources"
+)
+
+// retryInterval is the time until the next attempt while kubelet has not told the devices of pods.
+const retryInterval = time.Second
+
+// Holder is the claim and the pod that have a VF.
+type Holder struct {
+	// Claim is namespace and name of the claim whose record has the VF, and UID that of the claim; empty without one.
+	Claim, UID string
+	// Pod is namespace and name of the pod that has the VF by the device plugin, and Resource the extended resource; empty
+	// without one.
+	Pod, Resource string
+}
+
+// Holders knows the holders of VFs. It is safe for concurrent use.
+type Holders struct {
+	store *claims.Store
+	pods  *podresources.Client
+	// resources are the extended resources that agents of this node have offered. Devices of others may have the names of VFs.
+	resources []string
+
+	mutex sync.Mutex
+	// devices are the VFs of pods by kubelet's last answer, by name.
+	devices map[string]podresources.Device
+	// isKnown is true after kubelet's first answer, or if no agent has offered an extended resource.
+	isKnown bool
+	// prepared are the VFs of claims, as last read.
+	prepared map[string]*claims.Record
+}
+
+// Open returns the holders of VFs. The file has the extended resources that earlier agents have offered; those of this agent
+// are added to it.
+func Open(path string, store *claims.Store, pods *podresources.Client, resources []string) (*Holders, error) {
+	var earlier []string
+	content, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(content, &earlier)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the resources of earlier agents from %s: %w; correct the file: it is a list of names", path, err)
+	}
+	all := slices.Compact(slices.Sorted(slices.Values(slices.Concat(earlier, resources))))
+	if !slices.Equal(all, earlier) {
+		encoded, err := json.Marshal(all)
+		if err == nil {
+			err = files.Write(path, append(encoded, '\n'), 0o600)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("keep the names of resources: %w", err)
+		}
+	}
+	return &Holders{store: store, pods: pods, resources: all, isKnown: len(all) == 0}, nil
+}
+
+// Run asks kubelet in an interval until the context ends. Without an extended resource there is nothing to ask.
+func (h *Holders) Run(ctx context.Context, interval time.Duration) {
+	var last string
+	for len(h.resources) > 0 {
+		err := h.Refresh(ctx)
+		if err != nil && ctx.Err() == nil && err.Error() != last {
+			// Kubelet may be away for long; one line is enough.
+			klog.FromContext(ctx).Error(err, "VFs may be in use by pods of the device plugin")
+			last = err.Error()
+		}
+		pause := interval
+		if err != nil {
+			pause = min(interval, retryInterval)
+		} else {
+			last = ""
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// Refresh asks kubelet once for the VFs of pods.
+func (h *Holders) Refresh(ctx context.Context) error {
+	if len(h.resources) == 0 {
+		return nil
+	}
+	all, err := h.pods.All(ctx)
+	if err != nil {
+		return err
+	}
+	devices := map[string]podresources.Device{}
+	for _, device := range all {
+		if slices.Contains(h.resources, device.Resource) {
+			devices[device.ID] = device
+		}
+	}
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	h.devices, h.isKnown = devices, true
+	return nil
+}
+
+// ByVF returns the holders by the name of their VF. It returns false until kubelet has told the VFs of pods.
+func (h *Holders) ByVF(ctx context.Context) (map[string]Holder, bool) {
+	records, err := h.store.All()
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	if err == nil {
+		h.prepared = map[string]*claims.Record{}
+		for _, record := range records {
+			for _, device := range record.Devices {
+				h.prepared[device.VF] = record
+			}
+		}
+	} else {
+		// Those of the last time still count.
+		klog.FromContext(ctx).Error(err, "Could not read the claims of VFs")
+	}
+	all := map[string]Holder{}
+	for vf, record := range h.prepared {
+		all[vf] = Holder{Claim: record.Title(), UID: record.UID}
+	}
+	for vf, device := range h.devices {
+		holder := all[vf]
+		holder.Pod, holder.Resource = device.Title(), device.Resource
+		all[vf] = holder
+	}
+	return all, h.isKnown
+}
+
+// RefuseClaim returns an error if a pod has the VF by the device plugin.
+func (h Holder) RefuseClaim(vf string) error {
+	if h.Pod == "" {
+		return nil
+	}
+	return fmt.Errorf("pod %s has VF %s as %s, since before its port was given to claims; the VF is free when that pod has ended: "+
+		"delete the pod", h.Pod, vf, h.Resource)
+}
+
+// RefuseResource returns an error if a claim has the VF, or a pod by another resource. Pods with the same resource are
+// kubelet's to count.
+func (h Holder) RefuseResource(vf, resource string) error {
+	switch {
+	case h.Claim != "":
+		return fmt.Errorf("claim %s (%s) has VF %s, since before its port was given to %s; the VF is free when that claim's pod has "+
+			"ended. If no such pod is left: softiov-node release %s", h.Claim, h.UID, vf, resource, h.UID)
+	case h.Pod != "" && h.Resource != resource:
+		return fmt.Errorf("pod %s has VF %s as %s, since before its port was given to %s; the VF is free when that pod has ended: "+
+			"delete the pod", h.Pod, vf, h.Resource, resource)
+	}
+	return nil
+}
