@@ -94,7 +94,7 @@ func (d *Driver) PrepareResourceClaims(ctx context.Context, all []*resourceapi.R
 			results[claim.UID] = kubeletplugin.PrepareResult{Err: fmt.Errorf("claim %s/%s: %w", claim.Namespace, claim.Name, err)}
 			continue
 		}
-		results[claim.UID] = kubeletplugin.PrepareResult{Devices: devices(record)}
+		results[claim.UID] = kubeletplugin.PrepareResult{Devices: d.devices(record)}
 	}
 	return results, nil
 }
@@ -277,12 +277,13 @@ func (d *Driver) own(record *claims.Record, device *claims.Device, settings host
 }
 
 // devices returns the VFs of a record as kubelet wants them.
-func devices(record *claims.Record) []kubeletplugin.Device {
+func (d *Driver) devices(record *claims.Record) []kubeletplugin.Device {
+	snapshot := d.watcher.Snapshot()
 	var all []kubeletplugin.Device
 	for _, device := range record.Devices {
 		all = append(all, kubeletplugin.Device{
 			Requests: device.Requests, PoolName: device.Pool, DeviceName: device.VF,
-			CDIDeviceIDs: []string{cdifiles.DeviceID(record.UID, device.VF)},
+			CDIDeviceIDs: []string{cdifiles.DeviceID(record.UID, device.VF)}, Metadata: metadata(record, &device, &snapshot),
 		})
 	}
 	return all

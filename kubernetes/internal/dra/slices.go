@@ -72,33 +72,39 @@ func (d *Driver) Resources(logger klog.Logger, snapshot *inventory.Snapshot) res
 
 // attributes returns the attributes by which claims and device classes select a VF. They change only with the host's
 // configuration, never by a claim or a guest: a change writes the slices of the node again.
-func attributes(vf *inventory.VF) map[resourceapi.QualifiedName]resourceapi.DeviceAttribute {
-	all := map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{}
-	text := func(name resourceapi.QualifiedName, value string) {
-		// The API refuses longer values, and with them the whole slice.
-		if value != "" && len(value) <= resourceapi.DeviceAttributeMaxValueLength {
-			all[name] = resourceapi.DeviceAttribute{StringValue: &value}
-		}
-	}
-	number := func(name resourceapi.QualifiedName, value int) {
-		wide := int64(value)
-		all[name] = resourceapi.DeviceAttribute{IntValue: &wide}
-	}
-	text("family", vf.Family)
-	text("port", vf.Port)
-	text("uplink", vf.Uplink)
-	text("vlans", vf.VLANs())
-	text("routingID", vf.RoutingID)
-	number("index", vf.Index)
+func attributes(vf *inventory.VF) attributeSet {
+	all := attributeSet{}
+	all.text("family", vf.Family)
+	all.text("port", vf.Port)
+	all.text("uplink", vf.Uplink)
+	all.text("vlans", vf.VLANs())
+	all.text("routingID", vf.RoutingID)
+	all.number("index", vf.Index)
 	if low, high, ok := vf.VLANRange(); ok {
-		number("vlanMin", low)
-		number("vlanMax", high)
+		all.number("vlanMin", low)
+		all.number("vlanMax", high)
 	}
 	if rate := vf.LinkRate(); rate > 0 {
-		number("rate", rate)
+		all.number("rate", rate)
 	}
 	if vf.NUMA != nil {
-		number(deviceattribute.StandardDeviceAttributeNUMANode, *vf.NUMA)
+		all.number(deviceattribute.StandardDeviceAttributeNUMANode, *vf.NUMA)
 	}
 	return all
+}
+
+// attributeSet is the attributes of a device.
+type attributeSet map[resourceapi.QualifiedName]resourceapi.DeviceAttribute
+
+// text adds a text. The API refuses longer values, and with them the whole slice.
+func (s attributeSet) text(name resourceapi.QualifiedName, value string) {
+	if value != "" && len(value) <= resourceapi.DeviceAttributeMaxValueLength {
+		s[name] = resourceapi.DeviceAttribute{StringValue: &value}
+	}
+}
+
+// number adds a number.
+func (s attributeSet) number(name resourceapi.QualifiedName, value int) {
+	wide := int64(value)
+	s[name] = resourceapi.DeviceAttribute{IntValue: &wide}
 }

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/klog/v2"
 
+	"softiov.io/kubernetes/internal/claims"
 	"softiov.io/kubernetes/internal/host"
 	"softiov.io/kubernetes/internal/inventory"
 )
@@ -62,6 +63,24 @@ func TestAttributeThatIsTooLongIsLeftOut(t *testing.T) {
 	}
 	if _, present := all["routingID"]; present {
 		t.Error("an empty attribute is published")
+	}
+}
+
+// Kubelet repeats prepare after a restart, also while the host is away.
+func TestVFOfARecordHasAttributesWithoutTheHost(t *testing.T) {
+	device := &claims.Device{
+		VF: "pf0vf0", Family: "virtio", Socket: "/run/softiov/pf0vf0/vf.sock", MAC: "02:00:00:00:00:01",
+		Requests: []string{"nic"}, Wanted: host.Settings{"vlan": []byte("100")},
+	}
+	record := &claims.Record{Name: strings.Repeat("long-", 10), Devices: []claims.Device{*device}}
+	got := metadata(record, device, &inventory.Snapshot{})
+	for name, want := range map[string]string{"family": "virtio", "protocol": "vhost-user", "socket": "/run/softiov/pf0vf0/vf.sock"} {
+		if value := got.Attributes[name].StringValue; value == nil || *value != want {
+			t.Errorf("%s is %v, want %s", name, value, want)
+		}
+	}
+	if vlan := got.Attributes["vlan"].IntValue; vlan == nil || *vlan != 100 || got.NetworkData.HardwareAddress != device.MAC {
+		t.Errorf("%+v, vlan %v", got.NetworkData, vlan)
 	}
 }
 
