@@ -24,13 +24,14 @@ import (
 
 // Names in the node's folder.
 const (
-	// Name is that of the program from which the keeper starts hosts.
+	// Name is the file name of the program from which the keeper starts hosts.
 	Name = "softiov"
-	// first is that of a copy of the program before it gets its name, if the folder has none.
+	// first is the file name of the copy that becomes the program of a folder without one.
 	first = "softiov.first"
-	// previous is that of the program before it, until a host of the new one has taken over.
+	// previous is the file name of the replaced program, until a host of the new one has taken over.
 	previous = "softiov.previous"
-	// pending is that of a file that exists from before the program is replaced until a host of it has taken over.
+	// pending is the file name of the mark of an update: it exists from before the program is replaced until a host of it has
+	// taken over, or the replaced program is back.
 	pending = "softiov.pending"
 )
 
@@ -40,7 +41,7 @@ const (
 	longestPause = time.Minute
 )
 
-// errNotCompared is why a host counts as outdated before the first attempt.
+// errNotCompared is the initial status: the installed program was not compared yet.
 var errNotCompared = errors.New("the host's program is not compared yet")
 
 // Updater keeps the node's program equal to that of the image.
@@ -48,6 +49,8 @@ type Updater struct {
 	// source is the image's program, and folder the node's folder for it.
 	source, folder string
 	host           *host.Client
+	// perform does steps in their order until one fails. Tests end between any two, as a crash does.
+	perform func([]step) error
 
 	mutex sync.Mutex
 	// fault is the last attempt's error.
@@ -56,14 +59,14 @@ type Updater struct {
 
 // NewUpdater returns an updater that copies a program into a folder, for the host behind a client.
 func NewUpdater(source, folder string, host *host.Client) *Updater {
-	return &Updater{source: source, folder: folder, host: host, fault: errNotCompared}
+	return &Updater{source: source, folder: folder, host: host, fault: errNotCompared, perform: perform}
 }
 
 // InstallMissing copies the program into the node's folder, unless there is one: a pod of an older image must not bring back
 // its program.
 func InstallMissing(source, folder string) error {
 	path, copied := filepath.Join(folder, Name), filepath.Join(folder, first)
-	if isFile(path) {
+	if exists(path) {
 		return nil
 	}
 	err := os.MkdirAll(folder, 0o755)
@@ -73,7 +76,7 @@ func InstallMissing(source, folder string) error {
 	if err == nil {
 		// Agent and host's pod may install at the same time, and a keeper may run what the first of them has installed: a link
 		// replaces nothing.
-		if err = os.Link(copied, path); err != nil && isFile(path) {
+		if err = os.Link(copied, path); err != nil && exists(path) {
 			err = nil
 		}
 		err = errors.Join(err, remove(copied))
@@ -84,8 +87,8 @@ func InstallMissing(source, folder string) error {
 	return nil
 }
 
-// isFile reports whether a path exists.
-func isFile(path string) bool {
+// exists reports whether a path exists.
+func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
@@ -135,7 +138,7 @@ func (u *Updater) update(ctx context.Context) error {
 	if err := u.install(); err != nil {
 		return fmt.Errorf("install the host's program: %w", err)
 	}
-	if !isFile(u.path(pending)) {
+	if !exists(u.path(pending)) {
 		return nil
 	}
 	// A host that starts meanwhile has the new program already. Another hand-over does no harm: guests stay connected.
@@ -159,35 +162,57 @@ func (u *Updater) update(ctx context.Context) error {
 // between, the next one knows that the host may be of the old program.
 func (u *Updater) install() error {
 	path := u.path(Name)
-	if !isFile(path) {
+	if !exists(path) {
 		return InstallMissing(u.source, u.folder)
 	}
 	if same, err := equal(u.source, path); err != nil || same {
 		return err
 	}
-	// A program behind the mark has not run yet, and is none to go back to.
-	if !isFile(u.path(pending)) {
-		if err := errors.Join(remove(u.path(previous)), os.Link(path, u.path(previous))); err != nil {
-			return err
-		}
+	var steps []step
+	// Behind the mark the program may never have run, and the previous one is the one to go back to. A mark without a previous
+	// program is from a crash in restore: the program ran.
+	if !exists(u.path(pending)) || !exists(u.path(previous)) {
+		steps = append(steps,
+			func() error { return remove(u.path(previous)) },
+			func() error { return os.Link(path, u.path(previous)) })
 	}
-	if err := files.Write(u.path(pending), nil, 0o600); err != nil {
-		return err
-	}
-	return files.Copy(path, u.source, 0o755)
+	return u.perform(append(steps,
+		func() error { return files.Write(u.path(pending), nil, 0o600) },
+		func() error { return files.Copy(path, u.source, 0o755) }))
 }
 
-// restore puts the previous program back. A mark without one is from before a crash of the agent.
+// restore puts the previous program back, then removes the mark. A mark without one is from before a crash of the agent.
 func (u *Updater) restore() error {
-	if err := os.Rename(u.path(previous), u.path(Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return remove(u.path(pending))
+	return u.perform([]step{
+		func() error {
+			if err := os.Rename(u.path(previous), u.path(Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			return files.SyncFolder(u.folder)
+		},
+		func() error { return remove(u.path(pending)) },
+	})
 }
 
 // forget removes what an update needs until its end.
 func (u *Updater) forget() error {
-	return errors.Join(remove(u.path(pending)), remove(u.path(previous)))
+	return u.perform([]step{
+		func() error { return remove(u.path(pending)) },
+		func() error { return remove(u.path(previous)) },
+	})
+}
+
+// step is one change of the node's folder.
+type step func() error
+
+// perform does steps in their order until one fails.
+func perform(steps []step) error {
+	for _, do := range steps {
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // path returns the path of a file in the node's folder.

@@ -1,0 +1,107 @@
+package hostprogram
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"softiov.io/kubernetes/internal/host"
+	"softiov.io/kubernetes/internal/sockettest"
+)
+
+// errCrash ends an attempt between two steps.
+var errCrash = errors.New("the agent was killed")
+
+// node is a node with a host that refuses programs whose text begins with "bad".
+type node struct {
+	t              *testing.T
+	folder, images string
+	client         *host.Client
+	// ran are the programs of which the host ran.
+	ran map[string]bool
+}
+
+// newNode returns a node on which the program "old" is installed and runs.
+func newNode(t *testing.T) *node {
+	t.Helper()
+	n := &node{t: t, folder: t.TempDir(), images: t.TempDir(), ran: map[string]bool{"old": true}}
+	n.client = host.NewClient(sockettest.Serve(t, func(answer http.ResponseWriter, _ *http.Request) {
+		if program := n.installed(); !strings.HasPrefix(program, "bad") {
+			n.ran[program] = true
+			return
+		}
+		answer.WriteHeader(http.StatusConflict)
+		_ = json.NewEncoder(answer).Encode(host.Problem{Title: "the program does not start"})
+	}))
+	if err := os.WriteFile(filepath.Join(n.folder, Name), []byte("old"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// installed returns the text of the program from which the keeper starts hosts.
+func (n *node) installed() string {
+	content, err := os.ReadFile(filepath.Join(n.folder, Name))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return string(content)
+}
+
+// attempt starts an agent of an image, and kills it after some steps.
+func (n *node) attempt(image string, steps int) error {
+	n.t.Helper()
+	source := filepath.Join(n.images, image)
+	if err := os.WriteFile(source, []byte(image), 0o755); err != nil {
+		n.t.Fatal(err)
+	}
+	updater := NewUpdater(source, n.folder, n.client)
+	updater.perform = func(all []step) error {
+		for _, do := range all {
+			if steps == 0 {
+				return errCrash
+			}
+			steps--
+			if err := do(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return updater.update(n.t.Context())
+}
+
+// all is more steps than an attempt has.
+const all = 99
+
+func TestUpdateIsSafeAgainstACrashBetweenAnyTwoSteps(t *testing.T) {
+	for _, images := range [][2]string{{"new", "new"}, {"new", "bad"}, {"bad", "bad"}, {"bad", "bad-too"}, {"bad", "new"}, {"bad", "old"}} {
+		crashed, next := images[0], images[1]
+		t.Run(crashed+" then "+next, func(t *testing.T) {
+			t.Parallel()
+			for first := range 7 {
+				for second := range 7 {
+					n := newNode(t)
+					_ = n.attempt(crashed, first)
+					_ = n.attempt(next, second)
+					err := n.attempt(next, all)
+					isRefused := strings.HasPrefix(next, "bad")
+					if (err != nil) != isRefused {
+						t.Errorf("killed after %d and %d steps: %v", first, second, err)
+					}
+					// The keeper must find a program that has run, and that of the image unless the host has refused it.
+					if got := n.installed(); !n.ran[got] || !isRefused && got != next {
+						t.Errorf("killed after %d and %d steps: %s is installed", first, second, got)
+					}
+					if exists(filepath.Join(n.folder, pending)) {
+						t.Errorf("killed after %d and %d steps: the mark of the update stays", first, second)
+					}
+				}
+			}
+		})
+	}
+}
