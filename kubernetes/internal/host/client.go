@@ -16,6 +16,9 @@ import (
 const (
 	// requestTimeout bounds one request with its answer.
 	requestTimeout = 10 * time.Second
+	// upgradeTimeout bounds the request for another host process. The host itself gives up earlier: it waits for the keeper, five
+	// seconds for the new process, and four with paused ports. A request that ends before would pause the guests once more.
+	upgradeTimeout = 60 * time.Second
 	// maxAnswer bounds the bytes that the client reads of an answer. Three ports with 64 VFs take about 400 KiB.
 	maxAnswer = 16 << 20
 	// handedOver is the type of the problem that a host returns after another process took over from it.
@@ -71,7 +74,8 @@ func (c *Client) Disconnect(ctx context.Context, name string) error {
 
 // Upgrade has a new process of the installed program take over from the host. Clients of VFs stay connected.
 func (c *Client) Upgrade(ctx context.Context) error {
-	return c.request(ctx, http.MethodPost, "/v1/upgrade", nil, nil)
+	patient := &Client{socket: c.socket, http: &http.Client{Transport: c.http.Transport, Timeout: upgradeTimeout}}
+	return patient.request(ctx, http.MethodPost, "/v1/upgrade", nil, nil)
 }
 
 // Metrics copies the host's counters in Prometheus' text format.

@@ -84,6 +84,29 @@ func TestHostThatStopsWithinItsAnswerIsUnreachable(t *testing.T) {
 	}
 }
 
+// An upgrade that is repeated pauses the guests again.
+func TestUpgradeMayTakeLongerThanOtherRequests(t *testing.T) {
+	ended := make(chan struct{})
+	client := serve(t, func(_ http.ResponseWriter, request *http.Request) {
+		if request.URL.Path != "/v1/upgrade" {
+			// The other request has timed out.
+			<-request.Context().Done()
+			close(ended)
+			return
+		}
+		<-ended
+	})
+	client.http.Timeout = 50 * time.Millisecond
+	upgraded := make(chan error)
+	go func() { upgraded <- client.Upgrade(context.Background()) }()
+	if _, err := client.Ports(context.Background()); !IsUnreachable(err) {
+		t.Errorf("error %v", err)
+	}
+	if err := <-upgraded; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestNameIsOnePathSegment(t *testing.T) {
 	var path string
 	client := serve(t, func(answer http.ResponseWriter, request *http.Request) {
