@@ -142,14 +142,19 @@ func (a *testAgent) add(claims ...*resourceapi.ResourceClaim) {
 	}
 }
 
-// offered returns the devices of the node's slices by name.
-func (a *testAgent) offered() map[string]resourceapi.Device {
-	slices, err := a.kube.ResourceV1().ResourceSlices().List(context.Background(), metav1.ListOptions{})
+// slices returns the ResourceSlices of the node.
+func (a *testAgent) slices() []resourceapi.ResourceSlice {
+	all, err := a.kube.ResourceV1().ResourceSlices().List(context.Background(), metav1.ListOptions{})
 	if err != nil {
 		a.t.Fatal(err)
 	}
+	return all.Items
+}
+
+// offered returns the devices of the node's slices by name.
+func (a *testAgent) offered() map[string]resourceapi.Device {
 	devices := map[string]resourceapi.Device{}
-	for _, slice := range slices.Items {
+	for _, slice := range a.slices() {
 		for _, device := range slice.Spec.Devices {
 			devices[device.Name] = device
 		}

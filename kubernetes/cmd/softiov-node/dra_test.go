@@ -9,11 +9,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	oci "github.com/opencontainers/runtime-spec/specs-go"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/dynamic-resource-allocation/resourceslice"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 
@@ -64,6 +66,28 @@ func TestDriverRegistersAndPublishesVFs(t *testing.T) {
 	for name, value := range map[resourceapi.QualifiedName]int64{"index": 1, "vlanMin": 10, "vlanMax": 199, "rate": 1000} {
 		if got := attributes[name].IntValue; got == nil || *got != value {
 			t.Errorf("%s is %v, want %d", name, got, value)
+		}
+	}
+}
+
+// Kubelet deletes the slices of its node when it starts (DRAPluginManager.wipeResourceSlices in kubernetes). Upstream's helper
+// alone waits for 30 seconds.
+func TestDeletedSlicesArePublishedAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	folder := shortFolder(t)
+	startHost(t, folder)
+	agent := startAgent(t, folder, newKube())
+	for range 2 {
+		eventually(t, "slices with the VFs of pf0 and pf1", func() bool { return len(agent.offered()) == 6 })
+		before := time.Now()
+		for _, slice := range agent.slices() {
+			if err := agent.kube.ResourceV1().ResourceSlices().Delete(t.Context(), slice.Name, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventually(t, "the slices are back", func() bool { return len(agent.offered()) == 6 })
+		if took := time.Since(before); took >= resourceslice.DefaultSyncDelay {
+			t.Errorf("the slices were away for %v", took)
 		}
 	}
 }

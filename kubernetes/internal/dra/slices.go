@@ -1,47 +1,16 @@
 package dra
 
 import (
-	"context"
-	"reflect"
 	"slices"
 
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/dynamic-resource-allocation/deviceattribute"
-	"k8s.io/dynamic-resource-allocation/kubeletplugin"
 	"k8s.io/dynamic-resource-allocation/resourceslice"
 	"k8s.io/klog/v2"
 
 	"softiov.io/kubernetes/internal/inventory"
 )
-
-// Publish keeps the node's ResourceSlices like the host's VFs, until the context ends.
-func (d *Driver) Publish(ctx context.Context, helper *kubeletplugin.Helper) {
-	changes := d.watcher.Subscribe()
-	defer d.watcher.Unsubscribe(changes)
-	var last resourceslice.DriverResources
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-changes:
-		}
-		snapshot := d.watcher.Snapshot()
-		// Before the first answers of host and kubelet, slices of an agent before this one stay as they are.
-		if !snapshot.Complete() {
-			continue
-		}
-		next := d.Resources(klog.FromContext(ctx), &snapshot)
-		if reflect.DeepEqual(last, next) {
-			continue
-		}
-		if err := helper.PublishResources(ctx, next); err != nil {
-			d.stop(err)
-			return
-		}
-		last = next
-	}
-}
 
 // Resources returns the VFs that claims may get, as one pool with the node's name. VFs that are unhealthy or drained, or that a
 // pod has by the device plugin, are left out, so the scheduler assigns them to no new claim; claims that have them keep them.
