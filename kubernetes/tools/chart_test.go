@@ -25,14 +25,22 @@ const (
 
 var write = flag.Bool("write", false, "write the manifests of the kustomize base")
 
+// kubernetes is the release for which the chart is rendered.
+var kubernetes = chartutil.KubeVersion{Version: "v1.37.0", Major: "1", Minor: "37"}
+
 // render returns the chart's manifests with some values, in the order of their files.
-func render(values map[string]any) (string, error) {
+func render(values map[string]any) (string, error) { return renderFor(kubernetes, values) }
+
+// renderFor returns the chart's manifests for a release of Kubernetes.
+func renderFor(version chartutil.KubeVersion, values map[string]any) (string, error) {
 	chart, err := loader.Load(chartFolder)
 	if err != nil {
 		return "", err
 	}
 	release := chartutil.ReleaseOptions{Name: "softiov", Namespace: "softiov-system", IsInstall: true}
-	all, err := chartutil.ToRenderValues(chart, values, release, chartutil.DefaultCapabilities)
+	cluster := chartutil.DefaultCapabilities.Copy()
+	cluster.KubeVersion = version
+	all, err := chartutil.ToRenderValues(chart, values, release, cluster)
 	if err != nil {
 		return "", err
 	}
@@ -50,10 +58,22 @@ func render(values map[string]any) (string, error) {
 }
 
 func TestChartHasNoLintError(t *testing.T) {
-	for _, message := range lint.All(chartFolder, nil, "softiov-system", true).Messages {
+	for _, message := range lint.AllWithKubeVersion(chartFolder, nil, "softiov-system", &kubernetes).Messages {
 		if message.Severity >= support.WarningSev {
 			t.Error(message)
 		}
+	}
+}
+
+// Before 1.34 the API server knows no claims, and the device plugin needs none.
+func TestOlderClusterHasTheDevicePluginOnly(t *testing.T) {
+	older := chartutil.KubeVersion{Version: "v1.33.4+k3s1", Major: "1", Minor: "33"}
+	if _, err := renderFor(older, nil); err == nil || !strings.Contains(err.Error(), "set agent.dra: false") {
+		t.Errorf("claims: %v", err)
+	}
+	values := map[string]any{"agent": map[string]any{"dra": false, "devicePlugin": []any{"*"}}}
+	if text, err := renderFor(older, values); err != nil || !strings.Contains(text, "--device-plugin=*") {
+		t.Errorf("device plugin: %v", err)
 	}
 }
 
@@ -115,6 +135,12 @@ func TestValuesChangeTheManifests(t *testing.T) {
 			"--pod-resources=/var/snap/kubelet/pod-resources/kubelet.sock", "", ""},
 		{"CNI plugin without its agent", map[string]any{"stateDir": "/srv/softiov", "agent": map[string]any{"cniBinDir": "/opt/cni/bin"}},
 			"", "", "softiov-cni asks the agent in /var/lib/softiov"},
+		{"image of one architecture", nil, "nodeSelector:\n        kubernetes.io/arch: amd64", "imagePullSecrets", ""},
+		{"own nodes of that architecture", map[string]any{"nodeSelector": map[string]any{"zone": "lab"}},
+			"nodeSelector:\n        kubernetes.io/arch: amd64\n        zone: lab", "", ""},
+		{"registry with a password", map[string]any{"imagePullSecrets": []any{map[string]any{"name": "registry"}}},
+			"imagePullSecrets:\n      - name: registry\n      nodeSelector", "", ""},
+		{"password that is no name of a secret", map[string]any{"imagePullSecrets": []any{"registry"}}, "", "", "imagePullSecrets"},
 		{"CNI plugin in a relative folder", agent(map[string]any{"cniBinDir": "bin"}), "", "", "cniBinDir"},
 		{"typing error", agent(map[string]any{"draa": true}), "", "", "draa"},
 		{"privilege that is none", agent(map[string]any{"claimsMay": []any{"vlan"}}), "", "", "claimsMay"},

@@ -16,9 +16,10 @@ var everything = map[string]any{
 		"devicePlugin": []any{"pf1=softiov.io/fast"}, "claimsMay": []any{"trust"}, "metadata": true, "nodeFeatures": true,
 		"cniBinDir": "/opt/cni/bin", "verbosity": 4,
 	},
-	"host":         map[string]any{"tun": true},
-	"nodeSelector": map[string]any{"kubernetes.io/arch": "amd64"},
-	"tolerations":  []any{map[string]any{"operator": "Exists"}},
+	"host":             map[string]any{"tun": true},
+	"nodeSelector":     map[string]any{"zone": "lab"},
+	"imagePullSecrets": []any{map[string]any{"name": "registry"}},
+	"tolerations":      []any{map[string]any{"operator": "Exists"}},
 }
 
 // checkSchema checks the objects of a text against the OpenAPI schemas of Kubernetes' API, which the API server uses for
