@@ -84,7 +84,7 @@ func TestDevicePluginRegistersAgainAfterKubeletRestarts(t *testing.T) {
 	eventually(t, "the new kubelet sees both VFs", func() bool { return watch.has(healthy) })
 }
 
-// Reported for sriov-network-device-plugin (#411): without its socket the plugin is lost until somebody restarts it.
+// Reported for sriov-network-device-plugin (#411): without its socket the plugin is lost until an administrator restarts it.
 func TestDevicePluginRegistersAgainWithoutItsSocket(t *testing.T) {
 	t.Parallel()
 	folder := shortFolder(t)

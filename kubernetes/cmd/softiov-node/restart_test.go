@@ -176,7 +176,7 @@ func TestDamagedRecordIsRebuilt(t *testing.T) {
 	}
 }
 
-// A claim of a pod that kubelet has not started must not be prepared early: nobody would release it.
+// A claim of a pod that kubelet has not started must not be prepared early: kubelet would not release it.
 func TestUnpreparedClaimIsNotRebuilt(t *testing.T) {
 	t.Parallel()
 	folder := shortFolder(t)
@@ -254,7 +254,7 @@ func TestVMMThatOutlivesItsPodIsDisconnected(t *testing.T) {
 	}
 }
 
-// Reported for kubelet (kubernetes#128696): it keeps a driver whose sockets stay, although nobody serves them.
+// Reported for kubelet (kubernetes#128696): it keeps a driver whose sockets stay, although no process serves them.
 func TestStoppedAgentLeavesNoSockets(t *testing.T) {
 	t.Parallel()
 	folder := shortFolder(t)

@@ -58,7 +58,7 @@ func Main() int {
 	functions := skel.CNIFuncs{Add: add, Check: check, Del: remove, GC: remove, Status: status}
 	supported := version.PluginSupports("0.3.1", "0.4.0", "1.0.0", "1.1.0")
 	if err := skel.PluginMainFuncsWithError(functions, supported, "softiov-cni: names the VF of a pod's network"); err != nil {
-		// The error is the answer. If nobody reads it, the exit code remains.
+		// The error is the answer. If the runtime does not read it, the exit code remains.
 		_ = err.Print()
 		return 1
 	}

@@ -238,7 +238,7 @@ func TestSecondPrepareDoesNotDisturbARunningClaim(t *testing.T) {
 }
 
 // Reported for dra-driver-nvidia-gpu (#1162): a prepare that kubelet has given up waits for its turn, and succeeds after
-// the unprepare of the same claim. Nobody releases the device then.
+// the unprepare of the same claim. Kubelet does not release the device then.
 func TestPrepareThatKubeletHasGivenUpChangesNothing(t *testing.T) {
 	b, claim := newBench(t, []string{"pf0vf0"}), newClaim("nic", "", "pf0vf0")
 	ctx, cancel := context.WithCancel(context.Background())

@@ -15,7 +15,7 @@ import (
 )
 
 // republishDelay is the time from the first deletion of a slice until all are published again. By then the publisher has seen
-// the deletion too; otherwise it would find nothing to write. It also bounds how often slices are written that someone deletes
+// the deletion too; otherwise it would find nothing to write. It also bounds how often slices are written that are deleted
 // again and again.
 const republishDelay = time.Second
 

@@ -121,7 +121,7 @@ func claimed(vf host.VF, wanted host.Settings, progress progress) host.Settings 
 
 // salvage returns the record of a claim that would be refused now, because the administrator has changed a setting or a port
 // since: those of its VFs that the host still has, with those of its settings that are still in force. Without a record
-// nobody would give them back, and they would refuse all later claims.
+// the agent would not give them back, and they would refuse all later claims.
 func (d *Driver) salvage(claim *resourceapi.ResourceClaim, snapshot *inventory.Snapshot) *claims.Record {
 	record := newRecord(claim)
 	for _, result := range claim.Status.Allocation.Devices.Results {

@@ -101,7 +101,8 @@ func Lost(vf host.VF, wanted host.Settings) host.Settings {
 	return lost
 }
 
-// Unset returns the settings that nobody has set: the administrator has given back a value that the claim wants too.
+// Unset returns the wanted settings that have neither a value of the administrator nor the claim's: the administrator has given
+// back a value that the claim wants too.
 func Unset(vf host.VF, wanted host.Settings) host.Settings {
 	unset := host.Settings{}
 	for name, value := range wanted {

@@ -134,7 +134,7 @@ func TestPluginAddsVFsToADomainOfKubeVirt(t *testing.T) {
 	}
 	vmi := machine()
 	before := domainOf(t, vmi)
-	// What virt-launcher sends (pkg/hooks/manager.go).
+	// virt-launcher sends the domain in this form (pkg/hooks/manager.go).
 	text, err := xml.MarshalIndent(&before.Spec, "", "\t")
 	if err != nil {
 		t.Fatal(err)

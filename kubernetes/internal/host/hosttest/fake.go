@@ -11,7 +11,7 @@ import (
 	"softiov.io/kubernetes/internal/sockettest"
 )
 
-// defaults has the values of settings that nobody has set.
+// defaults has the values of settings without a value of their own.
 var defaults = host.Settings{
 	"vlan": json.RawMessage("0"), "qos": json.RawMessage("0"), "max_tx_rate": json.RawMessage("0"),
 	"mac": json.RawMessage(`"00:00:00:00:00:00"`),
