@@ -89,7 +89,7 @@ func (c *Client) send(method, path string) ([]byte, error) {
 // Print writes a table of VFs.
 func Print(to io.Writer, all []VFStatus) error {
 	table := tabwriter.NewWriter(to, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(table, "VF\tFAMILY\tSTATE\tCLAIM\tUID")
+	fmt.Fprintln(table, "VF\tFAMILY\tSTATE\tRESOURCE\tPOD\tCLAIM\tUID")
 	for _, vf := range all {
 		state := "ready"
 		switch {
@@ -99,12 +99,16 @@ func Print(to io.Writer, all []VFStatus) error {
 			state = "unhealthy"
 		case vf.Drained:
 			state = "drained"
+		case vf.Held != "":
+			state = "held"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", vf.VF, vf.Family, state, dash(vf.Claim), dash(vf.UID))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", vf.VF, vf.Family, state, dash(vf.Resource), dash(vf.Pod), dash(vf.Claim), dash(vf.UID))
 	}
 	for _, vf := range all {
-		if vf.Reason != "" {
-			fmt.Fprintf(table, "%s: %s\n", vf.VF, vf.Reason)
+		for _, reason := range []string{vf.Reason, vf.Held} {
+			if reason != "" {
+				fmt.Fprintf(table, "%s: %s\n", vf.VF, reason)
+			}
 		}
 	}
 	return table.Flush()

@@ -60,6 +60,11 @@ type VFStatus struct {
 	Drained bool   `json:"drained"`
 	// Resource is the extended resource of the VF's port, or empty if the VF is for claims.
 	Resource string `json:"resource,omitempty"`
+	// Pod is namespace and name of the pod that has the VF by the device plugin, as kubelet told at most ten seconds ago, or empty.
+	Pod string `json:"pod,omitempty"`
+	// Held is the reason why the VF takes no new pods although it is healthy: a claim or pod has it from before the VF's port was
+	// given to the other side, or empty.
+	Held string `json:"held,omitempty"`
 	// Info is the description that a container with the VF has.
 	Info vfinfo.Info `json:"info"`
 	// Claim is namespace and name of the claim that has the VF, or empty.
@@ -147,7 +152,10 @@ func (s *Server) Status() ([]VFStatus, error) {
 		vf := &snapshot.VFs[i]
 		status := VFStatus{
 			VF: vf.Name, Port: vf.Port, Family: vf.Family, Healthy: vf.Healthy(), Reason: vf.Reason, Drained: vf.Drained,
-			Resource: s.ResourceOf(vf.Port),
+			Resource: s.ResourceOf(vf.Port), Pod: vf.Holder.Pod,
+		}
+		if err := held(vf, status.Resource); err != nil {
+			status.Held = err.Error()
 		}
 		record, device := &claims.Record{}, vf.Device()
 		if holder := claims.Holder(records, vf.Name, ""); holder != nil {
@@ -158,6 +166,14 @@ func (s *Server) Status() ([]VFStatus, error) {
 		all = append(all, status)
 	}
 	return all, nil
+}
+
+// held returns an error if a claim or pod has the VF from before its port had this resource, or was given to claims ("").
+func held(vf *inventory.VF, resource string) error {
+	if resource == "" {
+		return vf.Holder.RefuseClaim(vf.Name)
+	}
+	return vf.Holder.RefuseResource(vf.Name, resource)
 }
 
 // podVFs returns the names of the VFs that a pod has by the device plugin.
