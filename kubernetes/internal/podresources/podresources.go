@@ -4,6 +4,7 @@ package podresources
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -33,8 +34,8 @@ type Device struct{ Namespace, Pod, Resource, ID string }
 // Title returns namespace and name of the pod.
 func (d Device) Title() string { return d.Namespace + "/" + d.Pod }
 
-// All returns the devices of all running pods.
-func (c *Client) All(ctx context.Context) ([]Device, error) {
+// list returns all running pods.
+func (c *Client) list(ctx context.Context) ([]*api.PodResources, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	connection, err := grpc.NewClient("unix:"+c.socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -48,8 +49,17 @@ func (c *Client) All(ctx context.Context) ([]Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubelet does not tell the devices of pods on %s: %w; name its socket by --pod-resources", c.socket, err)
 	}
+	return answer.PodResources, nil
+}
+
+// All returns the devices of all running pods.
+func (c *Client) All(ctx context.Context) ([]Device, error) {
+	pods, err := c.list(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var all []Device
-	for _, pod := range answer.PodResources {
+	for _, pod := range pods {
 		for _, container := range pod.Containers {
 			for _, one := range container.Devices {
 				for _, id := range one.DeviceIds {
@@ -61,16 +71,23 @@ func (c *Client) All(ctx context.Context) ([]Device, error) {
 	return all, nil
 }
 
-// Devices returns the devices of a pod by their extended resource. A pod that kubelet does not know has none.
+// Devices returns the devices of a pod by their extended resource. A pod that kubelet does not know has none. Kubelet names pods
+// without their UID: while it ends a pod that has a successor of the same name, neither can be told from the other.
 func (c *Client) Devices(ctx context.Context, namespace, name string) (map[string][]string, error) {
-	all, err := c.All(ctx)
+	pods, err := c.list(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("pod %s/%s: %w", namespace, name, err)
 	}
+	pods = slices.DeleteFunc(pods, func(pod *api.PodResources) bool { return pod.Namespace != namespace || pod.Name != name })
+	if len(pods) > 1 {
+		return nil, fmt.Errorf("kubelet has %d pods %s/%s, of which all but one are ending; try again", len(pods), namespace, name)
+	}
 	devices := map[string][]string{}
-	for _, device := range all {
-		if device.Namespace == namespace && device.Pod == name {
-			devices[device.Resource] = append(devices[device.Resource], device.ID)
+	for _, pod := range pods {
+		for _, container := range pod.Containers {
+			for _, one := range container.Devices {
+				devices[one.ResourceName] = append(devices[one.ResourceName], one.DeviceIds...)
+			}
 		}
 	}
 	return devices, nil

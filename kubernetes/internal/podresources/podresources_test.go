@@ -32,6 +32,20 @@ func TestDevicesAreThoseOfThePodWithNamespaceAndName(t *testing.T) {
 	}
 }
 
+// A pod of a StatefulSet has the name of the one before, which may still end after a deletion by force.
+func TestDevicesOfTwoPodsWithOneNameAreRefused(t *testing.T) {
+	client := podresources.NewClient(podresourcestest.Serve(t,
+		podresourcestest.Pod("default", "web-0", "softiov.io/vf", []string{"pf1vf0"}),
+		podresourcestest.Pod("default", "web-0", "softiov.io/vf", []string{"pf1vf1"}),
+	))
+	if got, err := client.Devices(context.Background(), "default", "web-0"); err == nil || !strings.Contains(err.Error(), "2 pods default/web-0") {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := client.All(context.Background()); err != nil || len(got) != 2 {
+		t.Errorf("all devices: %v, %v", got, err)
+	}
+}
+
 func TestKubeletThatDoesNotAnswerIsNamed(t *testing.T) {
 	_, err := podresources.NewClient("/nonexistent/kubelet.sock").Devices(context.Background(), "default", "web")
 	for _, want := range []string{"pod default/web: ", "on /nonexistent/kubelet.sock", "name its socket by --pod-resources"} {
