@@ -1,7 +1,7 @@
 //! Tests of clients' memory and file descriptors that take long to map, unmap or close: only the client that owns them
 //! waits. Also tests the limits of a client's memory.
 
-use crate::support::alone::alone;
+use crate::support::alone::{alone, descriptors};
 use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
@@ -13,6 +13,7 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 use vfio_user::client::ClientDmaWindow;
@@ -161,6 +162,39 @@ fn slow_close_of_too_many_fds_blocks_no_other_vfs_client() {
         thread::spawn(move || drop(fd));
         raw.wait_for_end();
         eventually("the VF is free", || live.show(0).function.peer.is_none());
+    });
+}
+
+/// Tries to connect to a socket, and closes the connection. Returns without a connection if the socket's queue is full.
+fn knock(socket: &Path) {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let client = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+    if connect(&client, &SocketAddrUnix::new(socket).unwrap()).is_err() {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Each connection costs the host a descriptor until the function's worker closes it, and the client nothing.
+#[test]
+fn clients_behind_a_slow_close_use_few_descriptors() {
+    alone("teardown::clients_behind_a_slow_close_use_few_descriptors", || {
+        let live = LiveHost::start();
+        let (mut b, mut c) = (VfGuest::under_qemu(&live, 1), VfGuest::under_qemu(&live, 2));
+        let (fd, other) = lingering(TEN_MINUTES);
+        let mut first = RawVfioUserConnection::greet(&live.socket(0));
+        send_and_forget(&mut first, &load(1, 7, 0, 4), fd);
+        assert!(first.reply().is_some());
+        let before = descriptors();
+        (0..2000).for_each(|_| knock(&live.socket(0)));
+        exchange(&mut b, &mut c, 50);
+        let held = descriptors().saturating_sub(before);
+        assert!(held < 200, "the host holds {held} descriptors for clients that are gone");
+        drop(RawVfioUserConnection::greet(&live.socket(3)));
+        // Without unsent data the close ends, and the function has clients again.
+        drop((first, other));
+        eventually("a client is served", || RawVfioUserConnection::try_greet(&live.socket(0)).is_some());
+        assert!(live.is_whole());
     });
 }
 

@@ -29,7 +29,8 @@ impl PortClients {
         self.settle_doors(engine, now);
         let Some(dialer) = &self.dialer else { return };
         for slot in &mut self.slots {
-            let wanted = slot.connection.is_none() && !is_shut(slot, engine.card());
+            let is_ready = slot.connection.is_none() && !is_shut(slot, engine.card());
+            let wanted = is_ready && !slot.own.errands.are_many();
             let Some(dial) = slot.endpoint.dial_mut() else { continue };
             match (wanted, dial.number) {
                 (true, None) => {

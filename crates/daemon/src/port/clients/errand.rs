@@ -22,8 +22,8 @@ use std::sync::mpsc;
 use vhost_user::inflight::{InflightError, InflightLayout};
 use vhost_user::message::InflightArea;
 
-/// Number of a client's pending blocking calls at which the port stops reading from the client. Each call may hold
-/// memory or a file descriptor.
+/// Number of a function's pending blocking calls at which the port stops reading from its client, and accepts no further
+/// ones. Each call may hold memory or a file descriptor.
 const MOST: usize = 64;
 
 /// Completed blocking call for a client, with its outcome, from the worker thread.

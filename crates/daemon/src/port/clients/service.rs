@@ -73,6 +73,10 @@ impl PortClients {
     /// function.
     pub(in crate::port) fn accept(&mut self, index: usize, engine: &mut PortEngine, now: Time) {
         let Some(slot) = self.slots.get_mut(index) else { return };
+        if slot.own.errands.are_many() {
+            // The client waits in the socket's queue, and costs no descriptor.
+            return self.watch_listener(index);
+        }
         let name = &slot.name;
         let Some(listener) = slot.endpoint.listener_mut() else { return };
         let stream = match listener.accept() {

@@ -68,11 +68,15 @@ impl RawVfioUserConnection {
 
     /// Connects to a function's vfio-user socket and negotiates the version.
     pub(crate) fn greet(path: &Path) -> Self {
+        Self::try_greet(path).expect("the host answers VERSION")
+    }
+
+    /// Connects to a VF and negotiates the version. Returns `None` if the VF has another client.
+    pub(crate) fn try_greet(path: &Path) -> Option<Self> {
         let mut raw = Self::connect(path);
-        raw.send(&version());
-        let (error, _) = raw.reply().expect("the host answers VERSION");
+        let (error, _) = raw.try_send(&version()).then(|| raw.reply())??;
         assert_eq!(error, 0);
-        raw
+        Some(raw)
     }
 
     pub(crate) fn stream(&self) -> &UnixStream {
