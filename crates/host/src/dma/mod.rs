@@ -19,6 +19,7 @@ mod fault;
 mod log;
 mod mapping;
 mod region;
+mod samples;
 #[cfg(test)]
 mod tests;
 
@@ -35,17 +36,13 @@ use mapping::ClientMemoryMappings;
 pub use mapping::{MappedDmaRegion, PendingDmaRegion, RemovedDmaRegions};
 use region::DmaTableEntry;
 pub use region::{DmaPermissions, DmaRegion};
+pub use samples::MemorySamples;
 
 pub use crate::memory::frames::{FrameCopyList, FrameHeadCompletion, PayloadCopyList};
 use crate::memory::{FileMapError, poison_events};
 
 /// Unit of DMA addresses and sizes in bytes: a page, as announced to the client (`pgsizes`).
 pub const PAGE_SIZE: u64 = 4096;
-/// Number of the lowest pages that [`DmaTable::is_blank`] samples: firmware writes a PC's first MiB before any driver
-/// runs.
-const LOW_SAMPLES: u64 = 256;
-/// Number of pages that [`DmaTable::is_blank`] samples from the rest of the guest's memory, at equal distances.
-const SPREAD_SAMPLES: u64 = 256;
 
 /// Limits on the regions, mappings, files and bytes that this process holds for one client's DMA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -327,35 +324,6 @@ impl DmaTable {
     #[must_use]
     pub fn mapped_bytes(&self) -> u64 {
         self.mapped_bytes
-    }
-
-    /// Returns true if a sample of the guest's memory holds only zeros: the lowest pages, and some pages at equal
-    /// distances in the rest.
-    ///
-    /// A client that maps its memory privately (`share=off`) also sends a file, but writes to private copies of the
-    /// pages. In shared memory that is in use, the first page or two differ from zero.
-    #[must_use]
-    pub fn is_blank(&self) -> bool {
-        let mut page = [0; PAGE_SIZE as usize];
-        !self.any_sample(|address| self.read(address, &mut page).is_ok() && page != [0; PAGE_SIZE as usize])
-    }
-
-    /// Calls `is_match` with the address of each sampled page until it returns true. Returns true if it did.
-    fn any_sample(&self, mut is_match: impl FnMut(u64) -> bool) -> bool {
-        let stride = (self.mapped_bytes / SPREAD_SAMPLES).next_multiple_of(PAGE_SIZE).max(PAGE_SIZE);
-        let (mut low, mut offset) = (LOW_SAMPLES, 0);
-        for region in self.regions.iter().filter(|region| region.backing.is_some()) {
-            while offset < region.size() {
-                if is_match(region.first + offset) {
-                    return true;
-                }
-                offset += if low > 0 { PAGE_SIZE } else { stride };
-                low = low.saturating_sub(1);
-            }
-            // The distances continue in the next region, however small the regions are.
-            offset -= region.size();
-        }
-        false
     }
 
     /// Returns true if the client shrank a memory file while it was mapped. The client's session should then end: the

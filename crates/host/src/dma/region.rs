@@ -68,6 +68,11 @@ impl DmaRegionMemory {
         Some(Self { window, mapping, skip })
     }
 
+    /// Returns the offset of the DMA region in its file, in bytes.
+    pub(super) fn file_offset(&self) -> u64 {
+        self.mapping.start + self.skip
+    }
+
     /// Returns the bytes of the DMA region.
     #[inline]
     pub(super) fn view(&self) -> &MappedGuestMemory {
@@ -105,10 +110,7 @@ impl DmaTableEntry {
     }
 
     pub(super) fn describe(&self) -> DmaRegion<'_> {
-        let file = self
-            .backing
-            .as_ref()
-            .map(|DmaRegionMemory { mapping, skip, .. }| (mapping.file.fd.as_fd(), mapping.start + skip));
+        let file = self.backing.as_ref().map(|memory| (memory.mapping.file.fd.as_fd(), memory.file_offset()));
         DmaRegion { iova: self.first, last: self.last, permissions: self.permissions, file }
     }
 }

@@ -14,7 +14,7 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 use super::*;
 
-const PAGE: u64 = PAGE_SIZE;
+pub(super) const PAGE: u64 = PAGE_SIZE;
 
 /// Returns the sum of the 16-bit little-endian words of `bytes`.
 fn sum_of(bytes: &[u8]) -> u64 {
@@ -23,7 +23,7 @@ fn sum_of(bytes: &[u8]) -> u64 {
 
 impl DmaTable {
     /// Adds a DMA region to the table: admits it, maps its memory if there is any, and inserts it.
-    fn map(
+    pub(super) fn map(
         &mut self,
         iova: u64,
         size: u64,
@@ -39,7 +39,7 @@ impl DmaTable {
     }
 }
 
-fn memfd(pages: u64) -> OwnedFd {
+pub(super) fn memfd(pages: u64) -> OwnedFd {
     let fd = memfd_create("dma-test", MemfdFlags::CLOEXEC).unwrap();
     ftruncate(&fd, pages * PAGE).unwrap();
     fd
@@ -50,7 +50,7 @@ fn fault<T>(iova: u64, kind: DmaFaultKind) -> Result<T, DmaFault> {
 }
 
 /// Creates a table of readable and writable regions, each (first page, pages) with a memory file of its own.
-fn table(regions: &[(u64, u64)]) -> DmaTable {
+pub(super) fn table(regions: &[(u64, u64)]) -> DmaTable {
     let mut table = DmaTable::default();
     for (page, pages) in regions {
         let memory = Some((memfd(*pages), 0));
@@ -117,44 +117,6 @@ fn dma_access_may_cross_adjacent_regions_but_no_gap() {
     let mut tail = [9; 4];
     table.read(5 * PAGE - 4, &mut tail).unwrap();
     assert_eq!(tail, [0; 4], "a fault moves nothing");
-}
-
-#[test]
-fn guest_memory_counts_as_blank_until_sampled_pages_change() {
-    let pages = 64 << 10;
-    let blank = || table(&[(0, 4), (16, pages)]);
-    assert!(DmaTable::default().is_blank());
-    assert!(blank().is_blank());
-
-    let low = blank();
-    low.write(20 * PAGE, &[0; 100]).unwrap();
-    assert!(low.is_blank(), "zeros do not count");
-    low.write(260 * PAGE - 1, &[1]).unwrap();
-    assert!(!low.is_blank());
-
-    let high = blank();
-    for page in pages / 2..pages {
-        high.write((16 + page) * PAGE, &[1]).unwrap();
-    }
-    assert!(!high.is_blank());
-}
-
-#[test]
-fn blank_check_reads_at_most_512_pages_of_many_regions() {
-    let (regions, mut table) = (3_000, DmaTable::default());
-    let file = memfd(regions);
-    for page in 0..regions {
-        let memory = Some((file.try_clone().unwrap(), page * PAGE));
-        table.map(2 * page * PAGE, PAGE, DmaPermissions::READ_WRITE, memory).unwrap();
-    }
-    let mut samples = Vec::new();
-    assert!(!table.any_sample(|address| {
-        samples.push(address);
-        false
-    }));
-    assert_eq!(samples[..256], *(0..256).map(|page| 2 * page * PAGE).collect::<Vec<_>>());
-    assert!((400..=512).contains(&samples.len()), "{} samples", samples.len());
-    assert!(samples.is_sorted() && samples.last().is_some_and(|last| *last > 2 * (regions - 20) * PAGE));
 }
 
 #[test]

@@ -133,8 +133,10 @@ impl VfioFunction<'_> {
                 self.own.successor.arrived();
                 Ok(())
             }
-            // Only vhost-user clients make these calls.
-            BlockingCallOutcome::RegionMapped(_)
+            // Only vhost-user clients make these calls, and no client waits for the first two.
+            BlockingCallOutcome::MemorySampled(_)
+            | BlockingCallOutcome::QueueEmptied
+            | BlockingCallOutcome::RegionMapped(_)
             | BlockingCallOutcome::LogMapped(_)
             | BlockingCallOutcome::InflightChecked(_)
             | BlockingCallOutcome::RingEventfd { .. } => Err(Errno::EIO),

@@ -30,7 +30,7 @@ impl PortClients {
         let Some(dialer) = &self.dialer else { return };
         for slot in &mut self.slots {
             let is_ready = slot.connection.is_none() && !is_shut(slot, engine.card());
-            let wanted = is_ready && !slot.own.errands.are_many();
+            let wanted = is_ready && !slot.is_behind();
             let Some(dial) = slot.endpoint.dial_mut() else { continue };
             match (wanted, dial.number) {
                 (true, None) => {

@@ -12,10 +12,6 @@ use crate::port::engine::PortEngine;
 use crate::port::tokens;
 use host::poll::PollInterest;
 use i82576::Time;
-use std::time::Duration;
-
-/// Interval of the checks whether a worker thread that was behind has caught up.
-const CATCHING_UP: Duration = Duration::from_secs(1);
 
 impl PortClients {
     /// Has the dialer shut the doors of disabled functions, and open those of enabled ones.
@@ -56,26 +52,20 @@ impl PortClients {
         }
     }
 
-    /// Accepts no clients of functions whose worker thread is behind, and again clients of those whose worker has caught up.
-    /// Returns the time of the next call.
-    pub(super) fn settle_listeners(&mut self, now: Time) -> Option<Time> {
-        let mut is_behind = false;
-        for index in 0..self.slots.len() {
-            self.watch_listener(index);
-            is_behind |= self.slots[index].own.errands.are_many();
-        }
-        // A dialer may wait for such a function too.
-        self.unsettled |= is_behind;
-        is_behind.then(|| now + CATCHING_UP)
+    /// Accepts clients of a function again, whose worker thread has caught up.
+    pub(super) fn worker_caught_up(&mut self, index: usize) {
+        self.slots[index].is_behind = false;
+        self.unsettled = true;
+        self.watch_listener(index);
     }
 
     /// Has the poller report new clients of a function, if the function's door is open, no refused client is held, and the
     /// worker thread is not behind. That thread closes the sockets of clients, and the kernel's queue holds a few only.
     pub(super) fn watch_listener(&mut self, index: usize) {
         let slot = &mut self.slots[index];
-        let Some(listener) = slot.endpoint.listener() else { return };
         let held = slot.next.as_ref().is_some_and(|waiting| !waiting.is_next());
-        let wanted = slot.door == DoorState::Open && !held && !slot.own.errands.are_many();
+        let wanted = slot.door == DoorState::Open && !held && !slot.is_behind();
+        let Some(listener) = slot.endpoint.listener() else { return };
         let changed = match (slot.watched, wanted) {
             (false, true) => self.poller.add(listener, tokens::listener(index), PollInterest::READ),
             (true, false) => self.poller.remove(listener),

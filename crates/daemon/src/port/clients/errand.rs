@@ -9,7 +9,7 @@ use super::journal::{NOT_KEPT, SavedDmaWindow};
 use super::keeper::FdSaver;
 use crate::vault::PortFileDescriptorStore;
 use host::confine::{PreparedSandbox, SandboxError};
-use host::dma::{MapDmaRegionError, MappedDmaRegion, MappedLog, PendingDmaRegion, PendingLog};
+use host::dma::{MapDmaRegionError, MappedDmaRegion, MappedLog, MemorySamples, PendingDmaRegion, PendingLog};
 use host::eventfd::{EventFd, EventFdError};
 use host::memory::{self, FileIdentity, FileMapError};
 use host::poll::ThreadWaker;
@@ -70,6 +70,10 @@ pub(in crate::port) enum BlockingCallOutcome {
     RingEventfd { ring: u32, purpose: RingEventfdPurpose, eventfd: Result<EventFd, EventFdError> },
     /// All earlier blocking calls of the function have ended.
     CaughtUp,
+    /// Samples of the client's memory were read: true if they hold only zeros. No client waits for this.
+    MemorySampled(bool),
+    /// The jobs that the worker thread had are done. The function accepts clients again.
+    QueueEmptied,
 }
 
 /// Purpose of an eventfd for a ring of a vhost-user client.
@@ -107,7 +111,9 @@ impl BlockingCallOutcome {
             | Self::LogMapped(_)
             | Self::InflightChecked(_)
             | Self::RingEventfd { .. }
-            | Self::CaughtUp => Vec::new(),
+            | Self::CaughtUp
+            | Self::MemorySampled(_)
+            | Self::QueueEmptied => Vec::new(),
         }
     }
 }
@@ -239,6 +245,16 @@ impl BlockingCallQueue {
             }
             BlockingCallOutcome::CaughtUp
         });
+    }
+
+    /// Reads samples of the client's memory on the worker thread.
+    pub(super) fn sample_memory(&self, samples: MemorySamples) {
+        self.run(move || BlockingCallOutcome::MemorySampled(samples.are_blank()));
+    }
+
+    /// Reports when the jobs that the worker thread has now are done.
+    pub(super) fn report_emptied_queue(&self) {
+        self.run(|| BlockingCallOutcome::QueueEmptied);
     }
 
     /// Makes a blocking call that does nothing: its outcome reports that all earlier blocking calls have ended.

@@ -12,6 +12,7 @@
 //! | `vhost` | a vhost-user client's connection, for virtio functions |
 //! | `holdings` | the host's resources for a client, those of the next three rows, and its flight recorder |
 //! | `pages` | pages of BAR0 that a client maps |
+//! | `privacy` | check whether a guest writes to private copies of its memory |
 //! | `errand` | calls for a client that may block, on a worker thread |
 //! | `successor`, `keeper` | a client's state for the successor process; the keeper's copies of file descriptors |
 //! | `device` | a function as a vfio-user device: messages become accesses to the card |
@@ -45,6 +46,7 @@ pub(in crate::port) mod keeper;
 pub(in crate::port) mod listening;
 mod pages;
 mod parting;
+mod privacy;
 mod refusal;
 pub(in crate::port) mod service;
 mod shut_door;

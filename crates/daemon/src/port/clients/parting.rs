@@ -93,8 +93,7 @@ impl PortClients {
         let Self { hung_up, slots, buffer, .. } = self;
         let drain = hung_up.drain(buffer, now, |function, cost| charge(slots, function, cost));
         let waiting = self.settle_waiting(engine, now);
-        let listeners = self.settle_listeners(now);
-        next.into_iter().chain(drain).chain(waiting).chain(listeners).min()
+        next.into_iter().chain(drain).chain(waiting).min()
     }
 
     /// Disconnects clients that stall for too long. Returns the earliest deadline of the clients that still stall.

@@ -4,7 +4,9 @@
 use super::PortClients;
 use super::connection::{ClientConnection, ClientServiceOutcome, DisconnectReason};
 use super::device::VfioFunction;
+use super::errand::{BlockingCallOutcome, CompletedBlockingCall};
 use super::pages::SharedRegisterPages;
+use super::privacy::PrivacyCheck;
 use super::slot::OfferedFunction;
 use super::vfio::VfioUserConnection;
 use super::vhost::VhostUserConnection;
@@ -15,7 +17,7 @@ use crate::flight::FlightRecordKind;
 use crate::port::engine::PortEngine;
 use crate::port::engine::bus::FunctionBus;
 use crate::port::engine::family::PortCard;
-use host::dma::{DmaTable, MapDmaRegionError};
+use host::dma::MapDmaRegionError;
 use host::memory::FileMapError;
 use host::socket::StreamSocket;
 use i82576::Time;
@@ -29,10 +31,6 @@ pub(in crate::port) const SHARE_HINT: &str = "the guest's memory is not shared, 
      add share=on to QEMU's memory-backend (memory-backend-memfd, and -machine memory-backend=ID), \
      or shared=on to Cloud Hypervisor's --memory";
 
-/// Minimum size in bytes of guest memory for the host's check that the memory is not private. No operating system fits
-/// in less, and a small program may well begin with blank memory.
-const JUDGED: u64 = 64 << 20;
-
 /// Returns true if a guest drives the function although the card cannot reach the guest's memory.
 pub(in crate::port) fn lacks_memory(
     card: &dyn PortCard,
@@ -40,13 +38,8 @@ pub(in crate::port) fn lacks_memory(
     reach: &FunctionBus,
 ) -> bool {
     let unreachable = reach.memory().shareable_regions() == 0 && !reach.memory().is_empty();
-    slot.own.ring_without_memory || (unreachable || slot.private_memory) && card.is_bus_master(slot.function)
-}
-
-/// Returns true if a guest that has just enabled bus mastering writes to private copies of the memory that its VMM
-/// shares. QEMU does so with `share=off` on a memory backend with a file. The card would read only zeros.
-fn is_private(memory: &DmaTable) -> bool {
-    memory.mapped_bytes() >= JUDGED && memory.is_blank()
+    slot.own.ring_without_memory
+        || (unreachable || slot.privacy == PrivacyCheck::Private) && card.is_bus_master(slot.function)
 }
 
 impl PortClients {
@@ -73,7 +66,7 @@ impl PortClients {
     /// function.
     pub(in crate::port) fn accept(&mut self, index: usize, engine: &mut PortEngine, now: Time) {
         let Some(slot) = self.slots.get_mut(index) else { return };
-        if slot.own.errands.are_many() {
+        if slot.is_behind() {
             // The client waits in the socket's queue, and costs no descriptor.
             return self.watch_listener(index);
         }
@@ -233,18 +226,35 @@ impl PortClients {
     /// Handles the outcomes of blocking calls, and resumes the clients that waited for them.
     pub(in crate::port) fn finish_errands(&mut self, engine: &mut PortEngine, now: Time) {
         while let Ok(done) = self.done.try_recv() {
-            let function = done.function;
-            let slot = self.slots.iter_mut().find(|slot| slot.function == function);
-            match slot {
-                Some(OfferedFunction { connection: Some(connection), own, more, .. })
-                    if !own.errands.is_of_former_client(&done) =>
-                {
-                    let mut device = VfioFunction { function, engine, own, now };
-                    connection.finish(&mut device, done.outcome);
-                    *more = true;
-                }
-                _ => done.release(),
+            match self.slots.iter().position(|slot| slot.function == done.function) {
+                Some(index) => self.finish_errand(index, done, engine, now),
+                None => done.release(),
             }
+        }
+    }
+
+    fn finish_errand(
+        &mut self,
+        index: usize,
+        done: CompletedBlockingCall,
+        engine: &mut PortEngine,
+        now: Time,
+    ) {
+        let slot = &mut self.slots[index];
+        let is_of_former_client = slot.own.errands.is_of_former_client(&done);
+        match (&done.outcome, &mut slot.connection) {
+            (BlockingCallOutcome::QueueEmptied, _) => self.worker_caught_up(index),
+            (BlockingCallOutcome::MemorySampled(is_blank), _) if !is_of_former_client => {
+                slot.privacy = PrivacyCheck::sampled(*is_blank);
+                warn_of_unshared_memory(slot, engine, now);
+            }
+            (_, Some(connection)) if !is_of_former_client => {
+                let (function, own) = (slot.function, &mut slot.own);
+                let mut device = VfioFunction { function, engine, own, now };
+                connection.finish(&mut device, done.outcome);
+                slot.more = true;
+            }
+            _ => done.release(),
         }
     }
 }
@@ -363,9 +373,8 @@ fn warn_of_refusals(slot: &mut OfferedFunction, now: Time) {
 /// Logs once that a client shares no memory. Such a client's guest works, but no frame can move to or from it.
 fn warn_of_unshared_memory(slot: &mut OfferedFunction, engine: &PortEngine, now: Time) {
     let (card, reach) = (engine.card(), engine.reach(slot.function));
-    if !slot.judged && card.is_bus_master(slot.function) {
-        // The check must precede the card's first write, which would make the memory non-blank.
-        (slot.judged, slot.private_memory) = (true, is_private(reach.memory()));
+    if slot.privacy == PrivacyCheck::Due && card.is_bus_master(slot.function) {
+        slot.privacy = PrivacyCheck::begin(reach.memory(), &slot.own.errands);
     }
     if slot.warned || !lacks_memory(card, slot, reach) {
         return;

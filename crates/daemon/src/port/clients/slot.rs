@@ -9,6 +9,7 @@ use super::endpoint::{DoorState, FunctionEndpoint};
 use super::holdings::ClientResources;
 use super::listening::FunctionSocketConfig;
 use super::pages::SharedRegisterPages;
+use super::privacy::PrivacyCheck;
 use super::waiting_client::WaitingClient;
 use crate::control::status::{ClientRefusals, VmmInterventions};
 use crate::flight::FlightRecordKind;
@@ -47,6 +48,8 @@ pub(in crate::port) struct OfferedFunction {
     pub(super) door: DoorState,
     /// True if the poller reports new clients of the listening socket.
     pub(super) watched: bool,
+    /// True if the function accepts no clients until its worker thread has done the jobs that it had.
+    pub(super) is_behind: bool,
     /// Clients that the function has refused.
     pub(in crate::port) refusals: ClientRefusals,
     /// State of the disconnection, while the client is being disconnected and served until it is silent.
@@ -57,10 +60,8 @@ pub(in crate::port) struct OfferedFunction {
     pub(super) more: bool,
     /// Earliest time at which the client's pending messages may have arrived.
     pub(super) pending_since: Time,
-    /// True once the guest's memory was checked for private copies, which happens when the guest enables bus mastering.
-    pub(super) judged: bool,
-    /// True if the guest writes to private copies of the memory that its VMM has shared.
-    pub(super) private_memory: bool,
+    /// State of the check whether the guest writes to private copies of the memory that its VMM has shared.
+    pub(super) privacy: PrivacyCheck,
     /// True if the log has a warning that the client shares no memory.
     pub(super) warned: bool,
     pub(super) log: LogRateLimit,
@@ -88,13 +89,13 @@ impl OfferedFunction {
             next: None,
             door: DoorState::Unknown,
             watched: false,
+            is_behind: false,
             refusals: ClientRefusals::default(),
             ending: None,
             calls: None,
             more: false,
             pending_since: Time::ZERO,
-            judged: false,
-            private_memory: false,
+            privacy: PrivacyCheck::Due,
             warned: false,
             log: LogRateLimit::per_minute(LOG_BURST),
             changes: VfDriverEventLog::default(),
@@ -114,6 +115,16 @@ impl OfferedFunction {
         let off = self.function.vf().is_some_and(|vf| card.is_disconnected(vf));
         let reason = if off { Some("the VF is disabled or in quarantine") } else { dial.why.as_deref() };
         Some(reason.unwrap_or("the host connects").to_owned())
+    }
+
+    /// Returns true if the function's worker thread is behind, so that the function accepts no further clients: each may leave
+    /// descriptors to the worker. The worker then reports when it has caught up.
+    pub(super) fn is_behind(&mut self) -> bool {
+        if !self.is_behind && self.own.errands.are_many() {
+            self.is_behind = true;
+            self.own.errands.report_emptied_queue();
+        }
+        self.is_behind
     }
 
     /// Reconnects a client of the previous host process to this function.
@@ -214,7 +225,7 @@ impl OfferedFunction {
         ClientState {
             interventions: self.interventions(reach.interrupts()),
             pin: reach.pin(),
-            judged: (self.judged, self.private_memory),
+            judged: self.privacy.judged(),
             warned: self.warned,
         }
     }
@@ -223,7 +234,7 @@ impl OfferedFunction {
     pub(in crate::port) fn restore(&mut self, state: &ClientState, reach: &mut FunctionBus) {
         self.past = state.interventions;
         reach.restore(state.pin, state.interventions.interrupts);
-        (self.judged, self.private_memory) = state.judged;
+        self.privacy = PrivacyCheck::from_judged(state.judged);
         self.warned = state.warned;
     }
 
@@ -241,7 +252,7 @@ impl OfferedFunction {
         self.past = add(self.past, counters);
         (self.ending, self.calls) = (None, None);
         (self.more, self.warned) = (false, false);
-        (self.judged, self.private_memory) = (false, false);
+        self.privacy = PrivacyCheck::Due;
     }
 }
 

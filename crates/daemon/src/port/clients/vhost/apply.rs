@@ -189,7 +189,10 @@ impl VhostUserConnection {
             }
             BlockingCallOutcome::LogMapped(log) => self.logged(log, device),
             BlockingCallOutcome::InflightChecked(checked) => self.checked_inflight(checked, device),
-            BlockingCallOutcome::CaughtUp => {}
+            // No client waits for the last two.
+            BlockingCallOutcome::CaughtUp
+            | BlockingCallOutcome::MemorySampled(_)
+            | BlockingCallOutcome::QueueEmptied => {}
             // Only vfio-user clients make these calls.
             BlockingCallOutcome::Mapped(_)
             | BlockingCallOutcome::Assigned { .. }
