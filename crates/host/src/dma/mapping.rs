@@ -9,6 +9,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use super::file::ClientMemoryFile;
 use super::region::{DmaRegionMemory, DmaTableEntry};
 use super::{DmaLimits, DmaPermissions, MapDmaRegionError};
 use crate::memory::{FileIdentity, FileMapError, MappedFile, MemoryProtection};
@@ -17,13 +18,6 @@ use crate::memory::{FileIdentity, FileMapError, MappedFile, MemoryProtection};
 const LEAST_BLOCK: u64 = 1 << 30;
 /// Maximum number of blocks that a client's memory file is divided into for mapping.
 const BLOCKS: u64 = 32;
-
-/// Client's file descriptor of a file with guest memory, shared by all mappings of the file.
-#[derive(Debug)]
-pub(super) struct ClientMemoryFile {
-    pub(super) fd: OwnedFd,
-    identity: FileIdentity,
-}
 
 /// Mapped part of a file with guest memory.
 #[derive(Debug)]

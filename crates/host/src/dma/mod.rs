@@ -16,6 +16,7 @@
 mod access;
 mod burst;
 mod fault;
+mod file;
 mod log;
 mod mapping;
 mod region;
@@ -324,6 +325,16 @@ impl DmaTable {
     #[must_use]
     pub fn mapped_bytes(&self) -> u64 {
         self.mapped_bytes
+    }
+
+    /// Returns samples of the guest's memory, by which a private copy of it is found.
+    #[must_use]
+    pub fn samples(&self) -> MemorySamples {
+        let regions = self.regions.iter().filter_map(|region| {
+            let memory = region.backing.as_ref()?;
+            Some((region.size(), &memory.mapping.file, memory.file_offset()))
+        });
+        MemorySamples::of(regions, self.mapped_bytes)
     }
 
     /// Returns true if the client shrank a memory file while it was mapped. The client's session should then end: the

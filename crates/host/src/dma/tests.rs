@@ -3,6 +3,7 @@
 mod burst;
 mod log;
 mod payloads;
+mod samples;
 mod sharing;
 
 use std::os::fd::OwnedFd;
@@ -14,7 +15,7 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 use super::*;
 
-pub(super) const PAGE: u64 = PAGE_SIZE;
+const PAGE: u64 = PAGE_SIZE;
 
 /// Returns the sum of the 16-bit little-endian words of `bytes`.
 fn sum_of(bytes: &[u8]) -> u64 {
@@ -23,7 +24,7 @@ fn sum_of(bytes: &[u8]) -> u64 {
 
 impl DmaTable {
     /// Adds a DMA region to the table: admits it, maps its memory if there is any, and inserts it.
-    pub(super) fn map(
+    fn map(
         &mut self,
         iova: u64,
         size: u64,
@@ -39,7 +40,7 @@ impl DmaTable {
     }
 }
 
-pub(super) fn memfd(pages: u64) -> OwnedFd {
+fn memfd(pages: u64) -> OwnedFd {
     let fd = memfd_create("dma-test", MemfdFlags::CLOEXEC).unwrap();
     ftruncate(&fd, pages * PAGE).unwrap();
     fd
@@ -50,7 +51,7 @@ fn fault<T>(iova: u64, kind: DmaFaultKind) -> Result<T, DmaFault> {
 }
 
 /// Creates a table of readable and writable regions, each (first page, pages) with a memory file of its own.
-pub(super) fn table(regions: &[(u64, u64)]) -> DmaTable {
+fn table(regions: &[(u64, u64)]) -> DmaTable {
     let mut table = DmaTable::default();
     for (page, pages) in regions {
         let memory = Some((memfd(*pages), 0));
