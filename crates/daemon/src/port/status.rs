@@ -3,7 +3,7 @@
 use super::clients::PortClients;
 use super::clients::connection::ClientStall;
 use super::clients::service::{SHARE_HINT, lacks_memory};
-use super::clients::slot::OfferedFunction;
+use super::clients::slot::{BEHIND_HINT, OfferedFunction};
 use super::engine::PortEngine;
 use super::engine::bus::FunctionBus;
 use super::engine::family::ReportedVfState;
@@ -150,8 +150,12 @@ impl PortStatusSource<'_> {
         }
     }
 
-    /// Returns a hint for the administrator about a problem with a function's client, or `None` without a problem.
+    /// Returns a hint for the administrator about a problem with a function's client, or with one before it. Returns `None`
+    /// without a problem.
     fn hint(&self, slot: &OfferedFunction, reach: &FunctionBus) -> Option<String> {
+        if slot.is_behind {
+            return Some(BEHIND_HINT.to_owned());
+        }
         let connection = slot.connection()?;
         if let Some(stall) = connection.stall(self.now).filter(ClientStall::is_shown) {
             return Some(stall.to_string());

@@ -5,9 +5,10 @@ use crate::support::alone::{alone, descriptors};
 use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
+use crate::support::machine::{COMMAND, CONFIG, ENABLE};
 use crate::support::qemu::QemuClient;
 use crate::support::ram::GuestRam;
-use crate::support::raw::{RawVfioUserConnection, dma_map, dma_map_at, dma_unmap, load};
+use crate::support::raw::{RawVfioUserConnection, dma_map, dma_map_at, dma_unmap, load, store};
 use host::memory::{MappedFile, MemoryProtection};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::io::Write;
@@ -188,6 +189,8 @@ fn clients_behind_a_slow_close_use_few_descriptors() {
         let before = descriptors();
         (0..2000).for_each(|_| knock(&live.socket(0)));
         exchange(&mut b, &mut c, 50);
+        let hint = live.show(0).function.hint.unwrap_or_default();
+        assert!(hint.contains("takes long to close"), "{hint:?}");
         let held = descriptors().saturating_sub(before);
         assert!(held < 200, "the host holds {held} descriptors for clients that are gone");
         drop(RawVfioUserConnection::greet(&live.socket(3)));
@@ -196,6 +199,24 @@ fn clients_behind_a_slow_close_use_few_descriptors() {
         eventually("a client is served", || RawVfioUserConnection::try_greet(&live.socket(0)).is_some());
         assert!(live.is_whole());
     });
+}
+
+/// The look reads memory, which may have to come from a swap device. A worker thread that is busy shows who looks.
+#[test]
+fn only_the_worker_thread_looks_for_private_memory() {
+    let live = LiveHost::start();
+    let (blank, size) = (memfd("blank", 64 * MIB), 64 * MIB);
+    let mut raw = RawVfioUserConnection::greet(&live.socket(0));
+    raw.send_with(&dma_map(0, size), &[blank.as_fd()]);
+    assert_eq!(raw.reply().map(|(error, _)| error), Some(0));
+    let (fd, other) = lingering(TEN_MINUTES);
+    send_and_forget(&mut raw, &load(1, 7, 0, 4), fd);
+    assert!(raw.reply().is_some());
+    raw.send(&store(2, CONFIG, COMMAND, &ENABLE.to_le_bytes()));
+    assert_eq!(raw.reply().map(|(error, _)| error), Some(0));
+    assert_eq!(live.show(0).function.hint, None);
+    drop(other);
+    eventually("the memory is found to be private", || live.show(0).function.hint.is_some());
 }
 
 #[test]

@@ -133,7 +133,7 @@ impl VfioFunction<'_> {
                 self.own.successor.arrived();
                 Ok(())
             }
-            // Only vhost-user clients make these calls, and no client waits for the first two.
+            // `finish_errand` handles the first two. Only vhost-user clients make the other calls.
             BlockingCallOutcome::MemorySampled(_)
             | BlockingCallOutcome::QueueEmptied
             | BlockingCallOutcome::RegionMapped(_)

@@ -29,8 +29,12 @@ impl PortClients {
         self.settle_doors(engine, now);
         let Some(dialer) = &self.dialer else { return };
         for slot in &mut self.slots {
+            if slot.endpoint.dial().is_none() {
+                continue;
+            }
+            slot.note_backlog(now);
             let is_ready = slot.connection.is_none() && !is_shut(slot, engine.card());
-            let wanted = is_ready && !slot.is_behind();
+            let wanted = is_ready && !slot.is_behind;
             let Some(dial) = slot.endpoint.dial_mut() else { continue };
             match (wanted, dial.number) {
                 (true, None) => {

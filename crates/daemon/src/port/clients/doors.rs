@@ -63,9 +63,9 @@ impl PortClients {
     /// worker thread is not behind. That thread closes the sockets of clients, and the kernel's queue holds a few only.
     pub(super) fn watch_listener(&mut self, index: usize) {
         let slot = &mut self.slots[index];
-        let held = slot.next.as_ref().is_some_and(|waiting| !waiting.is_next());
-        let wanted = slot.door == DoorState::Open && !held && !slot.is_behind();
         let Some(listener) = slot.endpoint.listener() else { return };
+        let held = slot.next.as_ref().is_some_and(|waiting| !waiting.is_next());
+        let wanted = slot.door == DoorState::Open && !held && !slot.is_behind;
         let changed = match (slot.watched, wanted) {
             (false, true) => self.poller.add(listener, tokens::listener(index), PollInterest::READ),
             (true, false) => self.poller.remove(listener),

@@ -8,8 +8,9 @@ use host::dma::DmaTable;
 /// with blank memory.
 const JUDGED: u64 = 64 << 20;
 
-/// State of the check of a client's memory, which begins when the guest enables bus mastering: the card's first write would
-/// make the memory non-blank.
+/// State of the check of a client's memory. It begins when the guest enables bus mastering, since the card's first write makes
+/// the memory non-blank. If the worker thread is busy, or the host hands over, that write may come first, and the check then misses
+/// a private memory: it is a diagnosis only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PrivacyCheck {
     /// The check has not begun.

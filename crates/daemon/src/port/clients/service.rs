@@ -66,7 +66,8 @@ impl PortClients {
     /// function.
     pub(in crate::port) fn accept(&mut self, index: usize, engine: &mut PortEngine, now: Time) {
         let Some(slot) = self.slots.get_mut(index) else { return };
-        if slot.is_behind() {
+        slot.note_backlog(now);
+        if slot.is_behind {
             // The client waits in the socket's queue, and costs no descriptor.
             return self.watch_listener(index);
         }

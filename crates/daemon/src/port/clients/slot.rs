@@ -30,6 +30,10 @@ use vfio_user::server::SessionCounters;
 /// Maximum number of log lines per minute that clients of one function can cause.
 const LOG_BURST: u32 = 20;
 
+/// Hint in status and log for a function whose worker thread is behind.
+pub(in crate::port) const BEHIND_HINT: &str = "a file descriptor of a client takes long to close, so the function accepts no \
+     further clients until it is closed; end the program that keeps it open, such as the peer of a socket";
+
 /// Function that the port offers, with its socket and its client.
 #[derive(Debug)]
 pub(in crate::port) struct OfferedFunction {
@@ -49,7 +53,7 @@ pub(in crate::port) struct OfferedFunction {
     /// True if the poller reports new clients of the listening socket.
     pub(super) watched: bool,
     /// True if the function accepts no clients until its worker thread has done the jobs that it had.
-    pub(super) is_behind: bool,
+    pub(in crate::port) is_behind: bool,
     /// Clients that the function has refused.
     pub(in crate::port) refusals: ClientRefusals,
     /// State of the disconnection, while the client is being disconnected and served until it is silent.
@@ -117,14 +121,17 @@ impl OfferedFunction {
         Some(reason.unwrap_or("the host connects").to_owned())
     }
 
-    /// Returns true if the function's worker thread is behind, so that the function accepts no further clients: each may leave
-    /// descriptors to the worker. The worker then reports when it has caught up.
-    pub(super) fn is_behind(&mut self) -> bool {
-        if !self.is_behind && self.own.errands.are_many() {
-            self.is_behind = true;
-            self.own.errands.report_emptied_queue();
+    /// Notes if the function's worker thread is behind: the function then accepts no further clients, since each may leave
+    /// descriptors to the worker. The worker reports when it has caught up.
+    pub(super) fn note_backlog(&mut self, now: Time) {
+        if self.is_behind || !self.own.errands.are_many() {
+            return;
         }
-        self.is_behind
+        self.is_behind = true;
+        self.own.errands.report_emptied_queue();
+        if let Some(suppressed) = self.log.allow(now) {
+            tracing::warn!(function = self.name, suppressed, "{BEHIND_HINT}");
+        }
     }
 
     /// Reconnects a client of the previous host process to this function.

@@ -37,6 +37,12 @@ pub(crate) fn load(id: u16, region: u32, offset: u64, count: u32) -> Vec<u8> {
     message(id, Command::RegionRead, 0, &access(region, offset, count))
 }
 
+/// Returns a vfio-user message that writes `bytes` to a region.
+pub(crate) fn store(id: u16, region: u32, offset: u64, bytes: &[u8]) -> Vec<u8> {
+    let access = access(region, offset, bytes.len() as u32);
+    message(id, Command::RegionWrite, 0, &[&access[..], bytes].concat())
+}
+
 /// Returns a vfio-user message that maps a DMA window of guest memory. The memory's file descriptor, if any, must be
 /// sent with the message.
 pub(crate) fn dma_map(iova: u64, size: u64) -> Vec<u8> {

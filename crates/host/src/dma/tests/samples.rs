@@ -42,7 +42,7 @@ fn at_most_512_pages_of_many_regions_are_sampled() {
 
 /// A page that a look allocates costs time: for a huge page, up to a second.
 #[test]
-fn look_at_holes_of_a_file_allocates_no_page() {
+fn sampling_file_holes_allocates_no_page() {
     let file: OwnedFd = memfd(1024);
     let mut table = DmaTable::default();
     let memory = Some((file.try_clone().unwrap(), 0));

@@ -189,7 +189,7 @@ impl VhostUserConnection {
             }
             BlockingCallOutcome::LogMapped(log) => self.logged(log, device),
             BlockingCallOutcome::InflightChecked(checked) => self.checked_inflight(checked, device),
-            // No client waits for the last two.
+            // `finish_errand` handles the last two.
             BlockingCallOutcome::CaughtUp
             | BlockingCallOutcome::MemorySampled(_)
             | BlockingCallOutcome::QueueEmptied => {}
