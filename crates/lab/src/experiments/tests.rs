@@ -168,7 +168,7 @@ fn cost_constant_changes_a_result_unless_marked_never_charged() {
 const SEEDS: u64 = 5;
 
 /// Returns a metric of a point for each seed.
-fn over_seeds(experiment: &str, set: &[&str], metric: &str) -> Vec<f64> {
+pub(super) fn over_seeds(experiment: &str, set: &[&str], metric: &str) -> Vec<f64> {
     let value = |seed| *found_with(seed, experiment, set).unwrap().metrics.get(metric).unwrap();
     (1..=SEEDS).map(value).collect()
 }

@@ -85,3 +85,23 @@ fn text_without_an_experiment_is_no_row_selector() {
         assert!(text.parse::<super::selector::RowSelector>().is_err(), "{text}");
     }
 }
+
+/// Checks that two programs of one core overlap by chance: each uses less than a quarter of its thread, so at most half
+/// of a program's work is contended, as the mean of five seeds.
+#[test]
+fn interrupts_of_ports_have_independent_phases() {
+    let selector = "fig11:guest=native,opts=aic,measure_ms=100,warm_up_ms=1050".parse().unwrap();
+    let work = |row: &ExplainedRow, domain: &str| {
+        let lines = lines(&row.cycles, None, BreakdownDetail::Domain);
+        sum(&lines, |line| line.domain == domain && line.category == "user")
+    };
+    let share = |seed| {
+        let row = explain(&catalogue(), &selector, seed).unwrap();
+        // Programs 0 and 8 share a core; program 2 of the same socket has one.
+        (work(&row, "guest0") / work(&row, "guest2") - 1.0) / 0.44
+    };
+    let shares: Vec<f64> = (1..=5).map(share).collect();
+    let mean = shares.iter().sum::<f64>() / 5.0;
+    assert!(mean < 0.5, "{shares:?}");
+    assert!(shares.iter().any(|share| share != &shares[0]), "{shares:?}");
+}

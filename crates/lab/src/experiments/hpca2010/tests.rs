@@ -1,6 +1,7 @@
 //! Tests that result rows have the relations that the paper states.
 
-use crate::experiments::tests::run_point;
+use crate::experiments::tests::{over_seeds, run_point};
+use crate::report::seeds::interval;
 
 fn value(experiment: &str, set: &[&str], metric: &str) -> f64 {
     *run_point(experiment, set).unwrap().metrics.get(metric).unwrap()
@@ -75,33 +76,36 @@ fn msi_acceleration_saves_mostly_hypervisor_cycles() {
     assert!(hypervisor > 50.0 && hypervisor > 3.0 * guests, "{hypervisor} {guests}");
 }
 
-/// Checks the savings of fig11 at the driver's initial rate of 6,028 Hz. A fast end of interrupt saves 5,900 of 8,400
-/// cycles; a coalesced interrupt also saves the rest of its exits, and the guest's own work.
+/// Checks the savings of fig11 at the driver's initial rate of 6,028 Hz. A fast end of interrupt saves the hypervisor
+/// 5,900 of 8,400 cycles, also at ticks of a guest that is not idle. A coalesced interrupt also saves the rest of its
+/// exits, and the guest's own work.
 #[test]
 fn adaptive_coalescing_saves_more_cpu_than_fast_eoi_at_6_khz() {
-    let total =
-        |opts| value("fig11", &["guest=2.6.28", opts, "warm_up_ms=1050", "measure_ms=50"], "cpu_total_pct");
-    let [none, eoi, aic] = ["opts=none", "opts=eoi", "opts=aic"].map(total);
+    let of =
+        |opts, metric| value("fig11", &["guest=2.6.28", opts, "warm_up_ms=1050", "measure_ms=50"], metric);
+    let [none, eoi] = ["opts=none", "opts=eoi"].map(|opts| of(opts, "cpu_xen_pct"));
     // 10 guests, 28 M cycles/s a point.
     let step = 6_028.0 * 5_900.0 * 10.0 / 28e6;
-    assert!(((none - eoi) / step - 1.0).abs() < 0.15, "{none} {eoi}: {step}");
+    assert!(((none - eoi) / step - 1.0).abs() < 0.1, "{none} {eoi}: {step}");
+    let [none, eoi, aic] = ["opts=none", "opts=eoi", "opts=aic"].map(|opts| of(opts, "cpu_total_pct"));
     assert!(eoi - aic > 2.0 * (none - eoi), "{none} {eoi} {aic}");
 }
 
 /// Checks that the driver's rate is that of the points without adaptive coalescing only, and that 2.6.18 guests have
-/// their own.
+/// their own. Without contention, the phases of the ports have no effect.
 #[test]
 fn driver_rate_changes_only_points_of_fig11_that_start_with_it() {
     let total = |guest, opts, hz| {
-        let set = [guest, opts, hz, "warm_up_ms=1050", "measure_ms=10"];
+        let set = [guest, opts, hz, "cost.smt_contention=1000", "warm_up_ms=1050", "measure_ms=10"];
         value("fig11", &set, "cpu_total_pct")
     };
     let changes = |guest, opts| {
-        let [slow, fast] = ["driver_hz=2050", "driver_hz=6028"].map(|hz| total(guest, opts, hz));
+        let [slow, fast] = ["driver_hz=1500", "driver_hz=6028"].map(|hz| total(guest, opts, hz));
         fast - slow
     };
     assert!(changes("guest=2.6.28", "opts=eoi") > 10.0);
-    assert!(changes("guest=native", "opts=none") > 3.0);
+    // The bare machine has no exits, so that its interrupts cost little.
+    assert!(changes("guest=native", "opts=none").abs() > 1.0);
     for (guest, opts) in
         [("guest=2.6.28", "opts=aic"), ("guest=native", "opts=aic"), ("guest=2.6.18", "opts=msi")]
     {
@@ -109,19 +113,24 @@ fn driver_rate_changes_only_points_of_fig11_that_start_with_it() {
     }
 }
 
-/// Checks that the bare machine is cheaper than guests, and that contention of threads hides most of the difference: four
-/// of its ten programs share two cores, while guests take turns on threads.
+/// Checks that the bare machine is cheaper than guests for every seed. Four of its ten programs share two cores, and are
+/// contended while their ports' interrupts coincide. So contention takes a third of the difference at most, and nothing
+/// at most phases.
 #[test]
 fn adaptive_bare_machine_uses_less_cpu_than_guests() {
+    let set = |guest, contention| [guest, "opts=aic", "warm_up_ms=1050", contention];
     let points = |contention| {
-        let [all, bare] = ["guest=2.6.28", "guest=native"].map(|guest| {
-            value("fig11", &[guest, "opts=aic", "warm_up_ms=1050", contention], "cpu_total_pct")
-        });
-        all - bare
+        let of = |guest| over_seeds("fig11", &set(guest, contention), "cpu_total_pct");
+        let (all, bare) = (of("guest=2.6.28"), of("guest=native"));
+        all.iter().zip(bare).map(|(all, bare)| all - bare).collect::<Vec<_>>()
     };
     let (fitted, none) = (points("cost.smt_contention=-1"), points("cost.smt_contention=1000"));
-    assert!((6.0..11.0).contains(&fitted), "{fitted}");
-    assert!((25.0..60.0).contains(&none), "{none}");
+    assert!(none.iter().all(|points| (31.0..38.0).contains(points)), "{none:?}");
+    assert!(
+        fitted.iter().zip(&none).all(|(fitted, none)| (0.6..1.1).contains(&(fitted / none))),
+        "{fitted:?}"
+    );
+    assert!(fitted.iter().filter(|points| (31.0..38.0).contains(*points)).count() >= 3, "{fitted:?}");
 }
 
 /// Checks that a TCP stream has more segments in flight than a socket can hold datagrams, because its window counts
@@ -160,12 +169,13 @@ fn ten_tcp_streams_fill_ten_links() {
 }
 
 /// Checks the placement of back-end threads: with two guests, six of eight cores have none, and the thread runs on one of
-/// these. With ten guests, every core has one.
+/// these. With ten guests, every core has one. Throughputs are means of five seeds.
 #[test]
 fn back_end_of_two_guests_has_no_busy_sibling() {
     fn ratio(experiment: &str, set: &[&str]) -> f64 {
         let [little, much] = ["cost.smt_contention=1250", "cost.smt_contention=1700"].map(|contention| {
-            value(experiment, &[set, &[contention, "measure_ms=40"]].concat(), "throughput_gbps")
+            let set = [set, &[contention, "measure_ms=40"]].concat();
+            interval(&over_seeds(experiment, &set, "throughput_gbps")).0
         });
         much / little
     }

@@ -153,7 +153,7 @@ impl ClientWire {
         }
     }
 
-    /// Sets the time at which rate-limited clients may send their first frame.
+    /// Sets the time at which the clients may send their first frame.
     pub(crate) fn delay(&mut self, phase: VirtualDuration) {
         for client in &mut self.clients {
             client.ready = VirtualInstant::ZERO + phase;

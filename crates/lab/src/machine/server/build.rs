@@ -209,8 +209,8 @@ impl ServerMachine {
         ))
     }
 
-    /// Starts the timer ticks of guests and service domain at random times within a tick, and schedules the
-    /// first poll of every port.
+    /// Starts the timer ticks of guests and service domain at random times within a tick, and the clients of each port
+    /// at a random time within a millisecond, and schedules the first poll of every port.
     fn start_clocks(&mut self, setup: &ServerSetup, core: &mut ServerCore) {
         let mut phases = RandomStream::named(setup.seed, "tick phases");
         let mut phase = |period: VirtualDuration| {
@@ -226,9 +226,8 @@ impl ServerMachine {
             }
         }
         for port in 0..self.ports.len() {
-            if setup.outside(port as u8).traffic.is_paced() {
-                self.ports[port].line.delay(VirtualDuration::from_nanos(phases.below(1_000_000)));
-            }
+            // Clients start one after another, and each card has its own oscillator (IEEE 802.3: 100 ppm).
+            self.ports[port].line.delay(VirtualDuration::from_nanos(phases.below(1_000_000)));
             self.sync(port, VirtualInstant::ZERO, core);
         }
     }

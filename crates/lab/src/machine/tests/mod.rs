@@ -22,6 +22,7 @@ use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
 use hypervisor::msix::MsixTablePolicy;
 use sim::VirtualDuration;
+use std::collections::BTreeSet;
 
 fn setup() -> ServerSetup {
     ServerSetup {
@@ -112,4 +113,18 @@ fn guests_fill_links_with_round_robin_or_credit_scheduler() {
         measured.cpu_total_pct()
     });
     assert!((found[0] - found[1]).abs() > 1e-6, "both schedulers use equal processor time: {found:?}");
+}
+
+/// Checks that clients of different ports do not start together, whatever they send.
+#[test]
+fn clients_of_each_port_start_at_a_random_phase() {
+    for traffic in [ClientTraffic::Udp, ClientTraffic::Tcp { window: 40 }, ClientTraffic::RequestResponse] {
+        let first = |seed| {
+            let setup = ServerSetup { ports: 10, guests: 10, traffic, seed, ..setup() };
+            let world = ServerSimulation::new(&setup).unwrap();
+            world.system.ports.iter().map(|port| port.line.next_arrival().unwrap()).collect::<BTreeSet<_>>()
+        };
+        assert_eq!(first(1).len(), 10, "{traffic:?}");
+        assert_ne!(first(1), first(2), "{traffic:?}");
+    }
 }

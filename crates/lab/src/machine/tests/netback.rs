@@ -56,16 +56,20 @@ fn more_netback_workers_help_only_if_events_are_distributed() {
 }
 
 /// Runs datagrams and requests at a load near both thresholds, so that workers, cards and interfaces move every few
-/// samples.
+/// samples. The phases of the ports decide on which side of the thresholds the load of a seed is.
 #[test]
 fn interface_move_between_workers_loses_and_reorders_no_frame() {
     for (permille, threshold) in [(200, 640), (400, 1_120)] {
         let mut moving = of(4, DispatchPolicy::Balanced(LoadThresholds::new(threshold, threshold).unwrap()));
         moving.traffic = ClientTraffic::Paced { permille };
         moving.first = Some((ClientTraffic::RequestResponse, ProgramWorkload::RequestResponse));
-        let found = measured(&moving, 400);
-        assert!(found.moves_per_s() > 50.0, "{permille} {}", found.moves_per_s());
-        assert_eq!((found.reordered(), found.lost_events()), (0, 0), "{permille}");
+        let moves = (1..=5).map(|seed| {
+            let found = measured(&ServerSetup { seed, ..moving.clone() }, 400);
+            assert_eq!((found.reordered(), found.lost_events()), (0, 0), "{permille}, seed {seed}");
+            found.moves_per_s()
+        });
+        let moves: Vec<_> = moves.collect();
+        assert!(moves.iter().filter(|moves| **moves > 50.0).count() >= 3, "{permille}: {moves:?}");
     }
 }
 
