@@ -16,10 +16,6 @@ use crate::runner::{self, ExperimentOptions, LabError};
 /// Cost constants of the model by name, each with its value.
 pub(super) type ConstantValues = Vec<(&'static str, u64)>;
 
-/// Warm-up time of every calibration run. The adaptive policy samples once a second, and a datagram receiver's rate is
-/// stable after one sample.
-const WARM_UP: (&str, u64) = ("warm_up_ms", 1_050);
-
 /// Default seed of `softiov lab run`.
 const SEED: u64 = 1;
 
@@ -45,12 +41,11 @@ impl CalibrationRunner {
                 points.push(point);
             }
         }
-        let set = vec![SettingAssignment::from(WARM_UP)];
         Self {
             catalogue: experiments::catalogue(),
             targets,
             points,
-            set,
+            set: Vec::new(),
             machine: Vec::new(),
             jobs,
             known: Mutex::default(),

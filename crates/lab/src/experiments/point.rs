@@ -63,6 +63,9 @@ pub(crate) const OWN_CPU: FigureScale = FigureScale {
 
 /// Maximum warm-up of a machine with a fixed interrupt policy.
 const RUN_UP: VirtualDuration = VirtualDuration::from_millis(20);
+/// Maximum warm-up of datagrams with the adaptive policy: it samples once a second, and their rate is stable after the
+/// first sample. A stream reaches its rate after several.
+const FIRST_SAMPLE: VirtualDuration = VirtualDuration::from_millis(1_050);
 /// Maximum warm-up of a machine whose policy samples more often than once a second.
 const SETTLE: VirtualDuration = VirtualDuration::from_millis(500);
 
@@ -115,11 +118,13 @@ pub(crate) fn run(
     }
     let mut world =
         ServerSimulation::new(&setup).map_err(|error| PointRunError::Refused(error.to_string()))?;
-    let (run_up, span) = times(context)?;
+    let span = settings::span(context)?;
+    let longest = settings::warm_up(context)?;
     let warm_up = match setup.moderation {
-        ModerationPolicy::Adaptive(_) => settings::warm_up(context)?,
-        ModerationPolicy::Dynamic | ModerationPolicy::Hybrid(_) => settings::warm_up(context)?.min(SETTLE),
-        ModerationPolicy::Fixed(_) => run_up,
+        ModerationPolicy::Adaptive(_) if setup.spec.load == ProgramWorkload::Tcp => longest,
+        ModerationPolicy::Adaptive(_) => longest.min(FIRST_SAMPLE),
+        ModerationPolicy::Dynamic | ModerationPolicy::Hybrid(_) => longest.min(SETTLE),
+        ModerationPolicy::Fixed(_) => longest.min(RUN_UP),
     };
     let measured =
         world.measure(warm_up, span).map_err(|error| PointRunError::Invariant(error.to_string()))?;

@@ -120,7 +120,7 @@ fn runs() -> Vec<SettingDefinition> {
             WARM_UP,
             ParameterValue::Int(5_050),
             "ms",
-            "longest warm-up: all of it with the adaptive policy, 500 ms with net_dim and hybrids, else 20 ms",
+            "longest warm-up: with the adaptive policy all of it for a stream, else 1,050 ms; 500 ms with net_dim and hybrids; else 20 ms",
             &[],
         ),
     ]

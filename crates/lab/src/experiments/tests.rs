@@ -241,6 +241,19 @@ fn level_of_stated_value_holds_over_all_seeds() {
     }
 }
 
+/// Checks that datagrams warm up for one sample of the adaptive policy, and a stream for several.
+#[test]
+fn adaptive_warm_up_is_one_sample_except_for_streams() {
+    let simulated_ms = |experiment: &str| {
+        let set = ["policy=aic", "measure_ms=20"].map(|text| text.parse().unwrap()).to_vec();
+        let options = ExperimentOptions { set, ..ExperimentOptions::default() };
+        let selection = ExperimentSelection::Names(vec![experiment.to_owned()]);
+        let run = runner::run(&catalogue(), &selection, &options, &mut ()).unwrap();
+        run.records[0].simulated_ps / 1_000_000_000
+    };
+    assert_eq!(["fig08", "fig10", "latency", "fig09"].map(simulated_ms), [1_070, 1_070, 1_070, 5_070]);
+}
+
 #[test]
 fn example_of_the_guide_compiles_and_runs() {
     let guide = include_str!("../../../../docs/lab-guide.md");

@@ -45,3 +45,12 @@ fn adaptive_policy_interrupts_at_1524_hz_without_frame_loss() {
     // The interval is in whole microseconds, from a sample that ends between two packets.
     assert!((1_515.0..1_535.0).contains(&rate), "{rate} interrupts a second, expected 1,515 to 1,535");
 }
+
+/// Checks that datagrams have the same loss and rate after one sample of the adaptive policy as after five.
+#[test]
+fn adaptive_rate_of_datagrams_is_stable_after_one_sample() {
+    let adaptive = ModerationPolicy::Adaptive(AdaptiveModeration::default());
+    let [one, five] = [1_050, 5_050].map(|millis| at(adaptive, VirtualDuration::from_millis(millis)));
+    assert!((one.1 / five.1 - 1.0).abs() < 0.01, "{one:?} {five:?}");
+    assert!(one.0 < 0.5 && five.0 < 0.5, "{one:?} {five:?}");
+}
