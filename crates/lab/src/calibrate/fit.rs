@@ -1,5 +1,5 @@
 //! Least squares of the calibration in the unit cube: damped Gauss-Newton steps with finite differences. It may find a
-//! local minimum only.
+//! local minimum only, so that a fit may begin at several positions.
 
 /// Maximum number of steps of the calibration's search.
 const STEPS: usize = 5;
@@ -12,13 +12,33 @@ const DAMPING: [f64; 3] = [1e-4, 1e-2, 1e-1];
 /// Stop criterion of the calibration's search: the smallest relative reduction of the sum of squared misfits.
 const ENOUGH: f64 = 0.005;
 
+/// Position that a search of the calibration found.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct FittedPosition {
+    /// Place of each knob in its range, from 0 to 1.
+    pub(super) places: Vec<f64>,
+    /// Sum of the squared misfits there.
+    pub(super) squares: f64,
+}
+
+/// Minimises from each of the positions `starts`, and returns the lowest minimum; of equal ones the first.
+pub(super) fn minimise_from<E>(
+    starts: [Vec<f64>; 2],
+    misfits: impl Fn(&[Vec<f64>]) -> Result<Vec<Vec<f64>>, E>,
+    tell: &dyn Fn(&str),
+) -> Result<FittedPosition, E> {
+    let [first, second] = starts.map(|start| minimise(start, &misfits, tell));
+    let (first, second) = (first?, second?);
+    Ok(if second.squares < first.squares { second } else { first })
+}
+
 /// Minimises the sum of squares of the calibration's misfits by a search from position `at`. `misfits` evaluates
 /// several positions at once, so that it can run them in parallel.
 pub(super) fn minimise<E>(
     mut at: Vec<f64>,
     misfits: impl Fn(&[Vec<f64>]) -> Result<Vec<Vec<f64>>, E>,
     tell: &dyn Fn(&str),
-) -> Result<Vec<f64>, E> {
+) -> Result<FittedPosition, E> {
     let mut here = misfits(std::slice::from_ref(&at))?.swap_remove(0);
     for step in 1..=STEPS {
         tell(&format!("fit step {step} of at most {STEPS}: sum of squared residuals {:.4}", squares(&here)));
@@ -40,7 +60,7 @@ pub(super) fn minimise<E>(
         }
     }
     tell(&format!("fit finished: sum of squared residuals {:.4}", squares(&here)));
-    Ok(at)
+    Ok(FittedPosition { places: at, squares: squares(&here) })
 }
 
 fn squares(misfits: &[f64]) -> f64 {

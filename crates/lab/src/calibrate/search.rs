@@ -27,18 +27,20 @@ impl<'a> CalibrationSearch<'a> {
 
     /// Returns the best places, searched from the table's own values.
     pub(super) fn best(&self) -> Result<Vec<f64>, LabError> {
-        fit::minimise(self.start.clone(), |places| self.misfits(places, None), self.tell)
+        let found = fit::minimise(self.start.clone(), |places| self.misfits(places, None), self.tell)?;
+        Ok(found.places)
     }
 
-    /// Returns the value that the model has for each fitted target if nothing is fitted to that target. The search
-    /// starts at the best places `best` of all targets.
+    /// Returns the value that the model has for each fitted target if nothing is fitted to that target. Each search
+    /// starts at the table's own values and at the best places `best` of all targets, and keeps the better fit: near
+    /// `best` the other targets are met already, so that a search from there alone hardly moves.
     pub(super) fn left_out(&self, best: &[f64]) -> Result<Vec<f64>, LabError> {
         let count = self.bench.targets().len();
         let value = |target: usize| {
             (self.tell)(&format!("fit without target {} of {count}", target + 1));
             let misfits = |places: &[Vec<f64>]| self.misfits(places, Some(target));
-            let places = fit::minimise(best.to_vec(), misfits, &|_| ())?;
-            Ok(self.bench.run(&[self.constants(&places)])?[0][target])
+            let found = fit::minimise_from([self.start.clone(), best.to_vec()], misfits, &|_| ())?;
+            Ok(self.bench.run(&[self.constants(&found.places)])?[0][target])
         };
         (0..count).map(value).collect()
     }
@@ -57,7 +59,7 @@ impl<'a> CalibrationSearch<'a> {
         };
         let mut others = best.to_vec();
         others.remove(held);
-        let places = with(&fit::minimise(others, misfits, &|_| ())?);
+        let places = with(&fit::minimise(others, misfits, &|_| ())?.places);
         let found = self.bench.run(&[self.constants(&places)])?;
         let squares: f64 = self.bench.misfits(&found[0]).map(|misfit| misfit * misfit).sum();
         Ok((places, (squares / self.bench.targets().len() as f64).sqrt()))

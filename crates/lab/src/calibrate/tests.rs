@@ -280,8 +280,23 @@ fn calibration_search_finds_the_minimum_within_its_bounds() {
         Ok(places.iter().map(at).collect())
     };
     let found = fit::minimise(vec![0.5, 0.5, 0.5], misfits, &|_| ()).unwrap();
-    for (found, expected) in found.iter().zip([0.3, 0.2, 1.0]) {
+    for (found, expected) in found.places.iter().zip([0.3, 0.2, 1.0]) {
         assert!((found - expected).abs() < 0.02, "the minimum is at {found}, expected {expected}");
+    }
+}
+
+/// Checks a fit whose misfits have a minimum of 0 at 0.1, and a local one near 0.9.
+#[test]
+fn fit_from_two_positions_takes_the_lower_minimum() {
+    let misfits = |places: &[Vec<f64>]| -> Result<_, ()> {
+        let at = |place: &Vec<f64>| vec![(place[0] - 0.1) * (place[0] - 0.9), 0.2 * (place[0] - 0.1)];
+        Ok(places.iter().map(at).collect())
+    };
+    let local = fit::minimise(vec![0.9], misfits, &|_| ()).unwrap();
+    assert!(local.places[0] > 0.8 && local.squares > 0.01, "{local:?}");
+    for starts in [[0.0, 0.9], [0.9, 0.0]] {
+        let found = fit::minimise_from(starts.map(|start| vec![start]), misfits, &|_| ()).unwrap();
+        assert!((found.places[0] - 0.1).abs() < 0.02, "{starts:?}: {found:?}");
     }
 }
 
