@@ -152,7 +152,7 @@ pub(super) const ROWS: &[CostTableRow] = &[
                 5_250,
                 (3_000, 6_000),
                 Fitted,
-                "2.3 Gb/s of the stock back end over four ports (Zhang et al.); 3,031, fitted to Dong et al., HPCA 2010 beside a busy sibling, leaves 2.95",
+                "2.3 Gb/s of the stock back end over four ports (Zhang et al.); 3,023, fitted to Dong et al., HPCA 2010 beside a busy sibling, leaves 2.95",
             ),
             (
                 Prestonia,
