@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -57,6 +58,36 @@ func TestDevicePluginOffersNoVFOfAClaim(t *testing.T) {
 	if fault := allocate(plugin, "pf0vf1"); fault != "" {
 		t.Errorf("the VF of an ended claim: %s", fault)
 	}
+}
+
+// The new agent has to rebuild the record before it offers a VF, although claims get no VF of the port any more.
+func TestVFOfADamagedRecordIsNotGivenToPods(t *testing.T) {
+	t.Parallel()
+	folder, _, agent, _ := prepareFirst(t)
+	devices := startDeviceKubelet(t, folder)
+	agent.stop()
+	if err := os.WriteFile(filepath.Join(folder, "as/claims/first-uid.json"), []byte("garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	agent.restart("pf0")
+	plugin, _ := devices.plugin(1)
+	watch := watchDevices(t, plugin)
+	eventually(t, "kubelet has a list", func() bool { return len(watch.first()) > 0 })
+	if first := watch.first(); first["pf0vf1"] != api.Unhealthy || first["pf0vf0"] != api.Healthy {
+		t.Errorf("the first list is %v", first)
+	}
+	if fault, want := allocate(plugin, "pf0vf1"), "claim default/first (first-uid) has VF pf0vf1"; !strings.Contains(fault, want) {
+		t.Errorf("%q lacks %q", fault, want)
+	}
+	claims, _ := registerDRA(t, folder)
+	if fault := claims.unprepare(claim("first", "", "pf0vf1")); fault != "" {
+		t.Fatal(fault)
+	}
+	eventually(t, "the VF is healthy when the claim has ended", func() bool {
+		return watch.has(map[string]string{
+			"pf0vf0": api.Healthy, "pf0vf1": api.Healthy, "pf0vf2": api.Healthy, "pf0vf3": api.Healthy,
+		})
+	})
 }
 
 func TestClaimGetsNoVFOfADevicePluginsPod(t *testing.T) {

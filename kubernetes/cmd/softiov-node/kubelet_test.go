@@ -142,11 +142,19 @@ func (k *deviceKubelet) plugin(count int) (api.DevicePluginClient, *api.Register
 	return api.NewDevicePluginClient(dial(k.t, filepath.Join(k.folder, last.Endpoint))), last
 }
 
-// deviceWatch is the last list of devices that a plugin sent.
+// deviceWatch is the lists of devices that a plugin sent.
 type deviceWatch struct {
-	mutex   sync.Mutex
-	devices map[string]string
-	cancel  context.CancelFunc
+	mutex sync.Mutex
+	// earliest is the first list, and devices the last one.
+	earliest, devices map[string]string
+	cancel            context.CancelFunc
+}
+
+// first returns the health of devices in the first list, or nil before it.
+func (w *deviceWatch) first() map[string]string {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.earliest
 }
 
 // watchDevices opens the stream of devices.
@@ -171,6 +179,9 @@ func watchDevices(t *testing.T, client api.DevicePluginClient) *deviceWatch {
 			}
 			watch.mutex.Lock()
 			watch.devices = devices
+			if watch.earliest == nil {
+				watch.earliest = devices
+			}
 			watch.mutex.Unlock()
 		}
 	}()

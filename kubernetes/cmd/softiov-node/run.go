@@ -90,13 +90,14 @@ func newAgent(config *config, kube kubernetes.Interface) (*agent, error) {
 		return nil, err
 	}
 	pods := podresources.NewClient(config.podResources)
-	users, err := holders.Open(filepath.Join(config.state, "resources.json"), store, pods, slices.Collect(maps.Values(resources)))
+	known, err := holders.Open(filepath.Join(config.state, "resources.json"), store, pods, slices.Collect(maps.Values(resources)))
 	if err != nil {
 		return nil, err
 	}
+	known.Rebuilds = config.dra
 	client := host.NewClient(config.control)
 	watcher := inventory.NewWatcher(client, config.interval, drained.Names)
-	watcher.Holders = users
+	watcher.Holders = known
 	return &agent{
 		config: config, resources: resources, kube: kube, rules: rules, host: client, drained: drained, store: store, pods: pods,
 		watcher: watcher,

@@ -125,11 +125,15 @@ func (d *Driver) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) 
 			return nil, err
 		}
 	case record.Derived:
-		snapshot, err := d.ask(ctx)
+		snapshot, err := d.askHolders(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if record, err = d.resolve(claim, &snapshot, prepared); err != nil {
+			return nil, err
+		}
+		// The record may be from a time when the device plugin had the port.
+		if err := refuseHeld(record, &snapshot); err != nil {
 			return nil, err
 		}
 		if err := d.store.Put(record); err != nil {
@@ -181,10 +185,7 @@ func (d *Driver) admit(ctx context.Context, claim *resourceapi.ResourceClaim) (*
 			}
 		}
 	}
-	if err := d.watcher.RefreshHolders(ctx); err != nil {
-		return nil, fmt.Errorf("a pod may have the VF by the device plugin: %w", err)
-	}
-	snapshot, err := d.ask(ctx)
+	snapshot, err := d.askHolders(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -192,17 +193,36 @@ func (d *Driver) admit(ctx context.Context, claim *resourceapi.ResourceClaim) (*
 	if err != nil {
 		return nil, err
 	}
+	if err := refuseHeld(record, &snapshot); err != nil {
+		return nil, err
+	}
 	for _, device := range record.Devices {
 		vf, _ := snapshot.Find(device.VF)
-		if err := vf.Holder.RefuseClaim(vf.Name); err != nil {
-			return nil, err
-		}
 		if vf.Peer != nil {
 			return nil, fmt.Errorf("VF %s is in use by %s, which no claim accounts for; end it, or: softiov vf disconnect %s",
 				device.VF, vf.Peer, device.VF)
 		}
 	}
 	return record, d.store.Put(record)
+}
+
+// refuseHeld returns an error if a pod has a VF of a record by the device plugin.
+func refuseHeld(record *claims.Record, snapshot *inventory.Snapshot) error {
+	for _, device := range record.Devices {
+		vf, _ := snapshot.Find(device.VF)
+		if err := vf.Holder.RefuseClaim(vf.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askHolders returns the VFs as host and kubelet have them now.
+func (d *Driver) askHolders(ctx context.Context) (inventory.Snapshot, error) {
+	if err := d.watcher.RefreshHolders(ctx); err != nil {
+		return inventory.Snapshot{}, fmt.Errorf("a pod may have the VF by the device plugin: %w", err)
+	}
+	return d.ask(ctx)
 }
 
 // ask returns the host's VFs as they are now. An earlier answer may show settings of a claim that has ended since, and the

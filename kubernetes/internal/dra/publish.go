@@ -85,7 +85,7 @@ func (d *Driver) publish(ctx context.Context, publisher Publisher, deletions <-c
 			klog.FromContext(ctx).Info("ResourceSlices were deleted; publishing them again")
 		case <-changes:
 			snapshot := d.watcher.Snapshot()
-			// Before the first answers of host and kubelet, slices of an agent before this one stay as they are.
+			// Until host and holders of VFs are known, slices of an agent before this one stay as they are.
 			if !snapshot.Complete() {
 				continue
 			}

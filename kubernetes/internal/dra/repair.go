@@ -151,7 +151,8 @@ func (d *Driver) list(ctx context.Context, options metav1.ListOptions) (*resourc
 }
 
 // derive rebuilds the record of one claim, if it is for a pod on this node and has none. A claim that was not prepared
-// yet gets none: kubelet will ask for it, or will never ask for its release.
+// yet gets none: kubelet will ask for it, or will never ask for its release. If its VF is of the device plugin since, it gets
+// one, until no pod uses the claim.
 func (d *Driver) derive(ctx context.Context, claim *resourceapi.ResourceClaim, snapshot *inventory.Snapshot) error {
 	if len(claim.Status.ReservedFor) == 0 || !d.isHere(claim) {
 		return nil
@@ -166,7 +167,8 @@ func (d *Driver) derive(ctx context.Context, claim *resourceapi.ResourceClaim, s
 	}
 	inForce := slices.ContainsFunc(record.Devices, func(device claims.Device) bool {
 		vf, _ := snapshot.Find(device.VF)
-		return isInForce(&vf, device.Settings)
+		// Kubelet would give a VF of a port that has left claims to another pod, whether or not the claim shows on the VF now.
+		return !d.owns(vf.Port) || isInForce(&vf, device.Settings)
 	})
 	if !inForce {
 		return nil

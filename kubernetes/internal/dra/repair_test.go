@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -102,6 +104,34 @@ func TestClaimInUseIsRebuiltAlthoughItWouldBeRefused(t *testing.T) {
 	}
 	b.expect("pf0vf0", "vlan", "0")
 	b.expect("pf0vf0", "qos", "5 kept")
+}
+
+// Kubelet counts the VFs of such a port from zero, and would give them to pods of the device plugin.
+func TestClaimIsRebuiltAfterItsPortHasChangedSides(t *testing.T) {
+	withPolicy, without := newClaim("policy", `"vlan":100`, "pf0vf0"), newClaim("plain", "", "pf0vf1")
+	ended := newClaim("ended", "", "pf0vf2")
+	ended.Status.ReservedFor = nil
+	b := newBench(t, []string{"pf0vf0", "pf0vf1", "pf0vf2"}, withPolicy, without, ended)
+	b.owns = func(string) bool { return false }
+	b.host.Set("pf0vf0", "vlan", "100", "kept")
+	b.repair()
+	for claim, want := range map[*resourceapi.ResourceClaim]bool{withPolicy: true, without: true, ended: false} {
+		if record := b.record(claim); (record != nil) != want {
+			t.Errorf("%s: %+v", claim.Name, record)
+		}
+	}
+	b.expect("pf0vf0", "vlan", "100 kept")
+	// Without a pod the claims have ended, also if kubelet never prepared them.
+	for _, name := range []string{"policy", "plain"} {
+		if err := b.kube.ResourceV1().ResourceClaims("default").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.repair()
+	if records, err := b.store.All(); err != nil || len(records) != 0 {
+		t.Errorf("%v, %v", records, err)
+	}
+	b.expect("pf0vf0", "vlan", "0")
 }
 
 func TestFolderIsIncompleteWhileARecordCannotBeWritten(t *testing.T) {

@@ -126,7 +126,7 @@ func (d *Driver) salvage(claim *resourceapi.ResourceClaim, snapshot *inventory.S
 	record := newRecord(claim)
 	for _, result := range claim.Status.Allocation.Devices.Results {
 		vf, found := snapshot.Find(result.Device)
-		if !found || !d.isMine(&result) || !d.owns(vf.Port) {
+		if !found || !d.isMine(&result) {
 			continue
 		}
 		// Parameters that are refused now set nothing.

@@ -34,6 +34,9 @@ type Holder struct {
 
 // Holders knows the holders of VFs. It is safe for concurrent use.
 type Holders struct {
+	// Rebuilds is true if the DRA driver rebuilds missing records. Until then a VF without a record may have a claim.
+	Rebuilds bool
+
 	store *claims.Store
 	pods  *podresources.Client
 	// resources are the extended resources that agents of this node have offered. Devices of others may have the names of VFs.
@@ -117,8 +120,11 @@ func (h *Holders) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// ByVF returns the holders by the name of their VF. It returns false until kubelet has told the VFs of pods.
+// ByVF returns the holders by the name of their VF. It returns false until kubelet has reported the VFs of pods, and the records
+// of claims are complete.
 func (h *Holders) ByVF(ctx context.Context) (map[string]Holder, bool) {
+	// Records that complete the folder later are not among those read now.
+	isComplete := !h.Rebuilds || h.store.IsComplete()
 	records, err := h.store.All()
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -142,7 +148,7 @@ func (h *Holders) ByVF(ctx context.Context) (map[string]Holder, bool) {
 		holder.Pod, holder.Resource = device.Title(), device.Resource
 		all[vf] = holder
 	}
-	return all, h.isKnown
+	return all, h.isKnown && isComplete && h.prepared != nil
 }
 
 // RefuseClaim returns an error if a pod has the VF by the device plugin.

@@ -24,8 +24,8 @@ const patience = 3
 type Snapshot struct {
 	// Answered is false until the host has answered for the first time.
 	Answered bool
-	// PodsUnknown is true until kubelet has told which VFs pods have by the device plugin.
-	PodsUnknown bool
+	// HoldersUnknown is true until the agent knows which claims and pods have VFs.
+	HoldersUnknown bool
 	// Unreachable is the reason why the host does not answer now, or "".
 	Unreachable string
 	// VFs are those of the last answer, in the order of the host.
@@ -33,7 +33,7 @@ type Snapshot struct {
 }
 
 // Complete reports whether VFs may be offered by this snapshot.
-func (s *Snapshot) Complete() bool { return s.Answered && !s.PodsUnknown }
+func (s *Snapshot) Complete() bool { return s.Answered && !s.HoldersUnknown }
 
 // Find returns the VF with a name.
 func (s *Snapshot) Find(name string) (VF, bool) {
@@ -121,7 +121,7 @@ func (w *Watcher) ask(ctx context.Context, counted bool) (Snapshot, error) {
 		}
 		next = w.withoutAnswer(err)
 	}
-	next.PodsUnknown = !known
+	next.HoldersUnknown = !known
 	for i := range next.VFs {
 		vf := &next.VFs[i]
 		vf.Holder = users[vf.Name]

@@ -66,8 +66,8 @@ func (s *Server) Handler() http.Handler {
 			http.Error(answer, "the host has not answered yet on "+s.Host.Socket(), http.StatusServiceUnavailable)
 		case snapshot.Unreachable != "":
 			http.Error(answer, snapshot.Unreachable, http.StatusServiceUnavailable)
-		case snapshot.PodsUnknown:
-			http.Error(answer, "kubelet has not told the devices of pods yet; the agent's log has the reason", http.StatusServiceUnavailable)
+		case snapshot.HoldersUnknown:
+			http.Error(answer, "the holders of VFs are not known yet; the agent's log has the reason", http.StatusServiceUnavailable)
 		case outdated != nil:
 			http.Error(answer, outdated.Error(), http.StatusServiceUnavailable)
 		default:

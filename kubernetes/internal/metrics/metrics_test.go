@@ -67,7 +67,7 @@ func TestAgentWithoutTheDevicesOfPodsIsNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.Watcher.Refresh(t.Context())
-	if code, text := get(server, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(text, "kubelet has not told") {
+	if code, text := get(server, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(text, "are not known yet") {
 		t.Errorf("readyz: %d %s", code, text)
 	}
 }
