@@ -97,7 +97,7 @@ func newAgent(config *config, kube kubernetes.Interface) (*agent, error) {
 	known.Rebuilds = config.dra
 	client := host.NewClient(config.control)
 	watcher := inventory.NewWatcher(client, config.interval, drained.Names)
-	watcher.Holders = known
+	watcher.Holders, watcher.ResourceOf = known, func(port string) string { return resourceOf(resources, port) }
 	return &agent{
 		config: config, resources: resources, kube: kube, rules: rules, host: client, drained: drained, store: store, pods: pods,
 		watcher: watcher,
@@ -132,10 +132,7 @@ func (a *agent) run(parent context.Context) error {
 		}
 		start(func(ctx context.Context) error { plugin.Run(ctx); return nil })
 	}
-	server := &admin.Server{
-		Watcher: a.watcher, Drained: a.drained, Store: a.store, Pods: a.pods,
-		ResourceOf: func(port string) string { return resourceOf(a.resources, port) },
-	}
+	server := &admin.Server{Watcher: a.watcher, Drained: a.drained, Store: a.store, Pods: a.pods}
 	if a.config.dra {
 		driver, stop, err := a.startDriver(ctx, cancel, start)
 		if err != nil {

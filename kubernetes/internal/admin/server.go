@@ -46,8 +46,6 @@ type Server struct {
 	// Releaser is nil if the agent has no DRA driver.
 	Releaser Releaser
 	Pods     PodDevices
-	// ResourceOf returns the extended resource of a port, or "" if its VFs are for claims.
-	ResourceOf func(port string) string
 }
 
 // VFStatus is one VF as the agent sees it.
@@ -152,10 +150,7 @@ func (s *Server) Status() ([]VFStatus, error) {
 		vf := &snapshot.VFs[i]
 		status := VFStatus{
 			VF: vf.Name, Port: vf.Port, Family: vf.Family, Healthy: vf.Healthy(), Reason: vf.Reason, Drained: vf.Drained,
-			Resource: s.ResourceOf(vf.Port), Pod: vf.Holder.Pod,
-		}
-		if err := held(vf, status.Resource); err != nil {
-			status.Held = err.Error()
+			Resource: vf.Resource, Pod: vf.Holder.Pod, Held: vf.Held,
 		}
 		record, device := &claims.Record{}, vf.Device()
 		if holder := claims.Holder(records, vf.Name, ""); holder != nil {
@@ -168,14 +163,6 @@ func (s *Server) Status() ([]VFStatus, error) {
 	return all, nil
 }
 
-// held returns an error if a claim or pod has the VF from before its port had this resource, or was given to claims ("").
-func held(vf *inventory.VF, resource string) error {
-	if resource == "" {
-		return vf.Holder.RefuseClaim(vf.Name)
-	}
-	return vf.Holder.RefuseResource(vf.Name, resource)
-}
-
 // podVFs returns the names of the VFs that a pod has by the device plugin.
 func (s *Server) podVFs(ctx context.Context, namespace, name string) ([]string, error) {
 	devices, err := s.Pods.Devices(ctx, namespace, name)
@@ -186,7 +173,7 @@ func (s *Server) podVFs(ctx context.Context, namespace, name string) ([]string, 
 	vfs := []string{}
 	for i := range snapshot.VFs {
 		vf := &snapshot.VFs[i]
-		if resource := s.ResourceOf(vf.Port); resource != "" && slices.Contains(devices[resource], vf.Name) {
+		if vf.Resource != "" && slices.Contains(devices[vf.Resource], vf.Name) {
 			vfs = append(vfs, vf.Name)
 		}
 	}

@@ -35,11 +35,12 @@ func TestStatusNamesResourceAndHolderOfEachVF(t *testing.T) {
 	if watcher.Holders, err = holders.Open(t.TempDir()+"/resources.json", store, pods, []string{"a.b/c", "a.b/old"}); err != nil {
 		t.Fatal(err)
 	}
+	watcher.ResourceOf = func(port string) string { return map[string]string{"pf1": "a.b/c"}[port] }
 	if err := watcher.RefreshHolders(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	watcher.Refresh(t.Context())
-	server := &Server{Watcher: watcher, Store: store, ResourceOf: func(port string) string { return map[string]string{"pf1": "a.b/c"}[port] }}
+	server := &Server{Watcher: watcher, Store: store}
 	status, err := server.Status()
 	if err != nil {
 		t.Fatal(err)

@@ -78,7 +78,7 @@ func (s *server) devices(snapshot *inventory.Snapshot) []*api.Device {
 			continue
 		}
 		device := &api.Device{ID: vf.Name, Health: api.Unhealthy}
-		if vf.Offered() && vf.Holder.RefuseResource(vf.Name, s.resource) == nil {
+		if vf.Offered() {
 			device.Health = api.Healthy
 		}
 		if vf.NUMA != nil {
@@ -128,8 +128,8 @@ func (s *server) allocate(snapshot *inventory.Snapshot, ids []string) (*api.Cont
 		if !vf.Healthy() {
 			return nil, errors.New(vf.Reason)
 		}
-		if err := vf.Holder.RefuseResource(id, s.resource); err != nil {
-			return nil, err
+		if vf.Held != "" {
+			return nil, errors.New(vf.Held)
 		}
 		device := vf.Device()
 		edits := cdifiles.Edits(&claims.Record{}, device)

@@ -64,6 +64,7 @@ func TestKubeletGetsNoListBeforeItHasToldTheDevicesOfPods(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	watcher.ResourceOf = func(string) string { return "softiov.io/fast" }
 	watcher.Refresh(t.Context())
 	server := &server{resource: "softiov.io/fast", watcher: watcher, owns: func(string) bool { return true }, ended: make(chan struct{}, 1)}
 	kubelet := &stream{ctx: t.Context(), sent: make(chan *api.ListAndWatchResponse)}

@@ -210,8 +210,8 @@ func (d *Driver) admit(ctx context.Context, claim *resourceapi.ResourceClaim) (*
 func refuseHeld(record *claims.Record, snapshot *inventory.Snapshot) error {
 	for _, device := range record.Devices {
 		vf, _ := snapshot.Find(device.VF)
-		if err := vf.Holder.RefuseClaim(vf.Name); err != nil {
-			return err
+		if vf.Held != "" {
+			return errors.New(vf.Held)
 		}
 	}
 	return nil

@@ -18,7 +18,7 @@ func (d *Driver) Resources(logger klog.Logger, snapshot *inventory.Snapshot) res
 	var devices []resourceapi.Device
 	for i := range snapshot.VFs {
 		vf := &snapshot.VFs[i]
-		if !d.owns(vf.Port) || !vf.Offered() || vf.Holder.RefuseClaim(vf.Name) != nil {
+		if !d.owns(vf.Port) || !vf.Offered() {
 			continue
 		}
 		if len(validation.IsDNS1123Label(vf.Name)) > 0 {

@@ -65,8 +65,8 @@ func (w *Writer) Run(ctx context.Context) error {
 		case <-time.After(time.Until(written.Add(renewal))):
 		}
 		snapshot := w.Watcher.Snapshot()
-		// Until the host's first answer, the labels of the agent before this one stay.
-		if !snapshot.Answered {
+		// Until host and holders of VFs are known, the labels of the agent before this one stay.
+		if !snapshot.Complete() {
 			written = time.Now()
 			continue
 		}

@@ -26,10 +26,12 @@ func vf(name, port, family string) inventory.VF {
 
 func TestLabelsCountVFsThatTakeNewPods(t *testing.T) {
 	quarantined, drained := vf("pf0vf1", "pf0", "82576"), vf("pf0vf2", "pf0", "82576")
-	quarantined.Reason, drained.Drained = "quarantined", true
+	held := vf("pf0vf3", "pf0", "82576")
+	quarantined.Reason, drained.Drained, held.Held = "quarantined", true, "pod default/web has VF pf0vf3 as softiov.io/vf"
 	long := strings.Repeat("p", 80)
 	snapshot := &inventory.Snapshot{Answered: true, VFs: []inventory.VF{
-		vf("pf0vf0", "pf0", "82576"), quarantined, drained, vf("pf1vf0", "pf1", "virtio"), vf("x", "a/b", "virtio"), vf("y", long, "virtio"),
+		vf("pf0vf0", "pf0", "82576"), quarantined, drained, held, vf("pf1vf0", "pf1", "virtio"), vf("x", "a/b", "virtio"),
+		vf("y", long, "virtio"),
 	}}
 	got := format(Labels(snapshot, "0.1.0+dirty"), time.Unix(0, 0))
 	want := "# +expiry-time=1970-01-01T00:00:00Z\nvf.softiov.io/family-82576=1\nvf.softiov.io/family-virtio=3\nvf.softiov.io/port-a_b=1\n" +
@@ -45,7 +47,7 @@ func TestLabelsCountVFsThatTakeNewPods(t *testing.T) {
 			t.Errorf("%s is not a label", text)
 		}
 	}
-	if labels := Labels(&inventory.Snapshot{Answered: true, VFs: []inventory.VF{drained}}, "0.1.0"); len(labels) != 0 {
+	if labels := Labels(&inventory.Snapshot{Answered: true, VFs: []inventory.VF{drained, held}}, "0.1.0"); len(labels) != 0 {
 		t.Errorf("a node without a free VF has labels: %v", labels)
 	}
 }

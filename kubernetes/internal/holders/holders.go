@@ -3,6 +3,7 @@
 package holders
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -151,25 +152,16 @@ func (h *Holders) ByVF(ctx context.Context) (map[string]Holder, bool) {
 	return all, h.isKnown && isComplete && h.prepared != nil
 }
 
-// RefuseClaim returns an error if a pod has the VF by the device plugin.
-func (h Holder) RefuseClaim(vf string) error {
-	if h.Pod == "" {
-		return nil
-	}
-	return fmt.Errorf("pod %s has VF %s as %s, since before its port was given to claims; the VF is free when that pod has ended: "+
-		"delete the pod", h.Pod, vf, h.Resource)
-}
-
-// RefuseResource returns an error if a claim has the VF, or a pod by another resource. Pods with the same resource are
-// kubelet's to count.
-func (h Holder) RefuseResource(vf, resource string) error {
+// Held returns the reason why a VF takes no new pods, or "". With a resource these are a claim that has the VF, or a pod by another
+// resource; pods with the same resource are kubelet's to count. A VF for claims has none, and its reason is a pod that has it.
+func (h Holder) Held(vf, resource string) string {
 	switch {
-	case h.Claim != "":
-		return fmt.Errorf("claim %s (%s) has VF %s, since before its port was given to %s; the VF is free when that claim's pod has "+
+	case resource != "" && h.Claim != "":
+		return fmt.Sprintf("claim %s (%s) has VF %s, since before its port was given to %s; the VF is free when that claim's pod has "+
 			"ended. If no such pod is left: softiov-node release %s", h.Claim, h.UID, vf, resource, h.UID)
 	case h.Pod != "" && h.Resource != resource:
-		return fmt.Errorf("pod %s has VF %s as %s, since before its port was given to %s; the VF is free when that pod has ended: "+
-			"delete the pod", h.Pod, vf, h.Resource, resource)
+		return fmt.Sprintf("pod %s has VF %s as %s, since before its port was given to %s; the VF is free when that pod has ended: "+
+			"delete the pod", h.Pod, vf, h.Resource, cmp.Or(resource, "claims"))
 	}
-	return nil
+	return ""
 }

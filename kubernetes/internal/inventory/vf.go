@@ -25,15 +25,20 @@ type VF struct {
 	Reason string
 	// Drained is true if the VF takes no new pods. A pod that has it keeps it.
 	Drained bool
+	// Resource is the extended resource of the port, or "" if its VFs are for claims.
+	Resource string
 	// Holder is the claim and the pod that have the VF.
 	Holder holders.Holder
+	// Held is the reason why the VF takes no new pods although it is healthy: a claim or pod has it from before its port was given
+	// to the other side, or to another resource. It is empty for other VFs.
+	Held string
 }
 
 // Healthy reports whether a pod can use the VF.
 func (vf *VF) Healthy() bool { return vf.Reason == "" }
 
 // Offered reports whether the VF takes new pods.
-func (vf *VF) Offered() bool { return vf.Healthy() && !vf.Drained }
+func (vf *VF) Offered() bool { return vf.Healthy() && !vf.Drained && vf.Held == "" }
 
 // Folder returns the folder of the VF's socket, which is mounted into pods.
 func (vf *VF) Folder() string { return filepath.Dir(vf.Socket) }

@@ -53,6 +53,8 @@ type Watcher struct {
 	nodes   []numaNode
 	// Holders knows claims and pods that have VFs; without it, no VF has a holder.
 	Holders *holders.Holders
+	// ResourceOf returns the extended resource of a port, or "" if its VFs are for claims; without it, all VFs are.
+	ResourceOf func(port string) string
 
 	mutex    sync.Mutex
 	snapshot Snapshot
@@ -101,9 +103,9 @@ func (w *Watcher) ask(ctx context.Context, counted bool) (Snapshot, error) {
 		return Snapshot{}, ctx.Err()
 	}
 	drained := w.drained()
-	users, known := map[string]holders.Holder(nil), true
+	held, known := map[string]holders.Holder(nil), true
 	if w.Holders != nil {
-		users, known = w.Holders.ByVF(ctx)
+		held, known = w.Holders.ByVF(ctx)
 	}
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -124,7 +126,11 @@ func (w *Watcher) ask(ctx context.Context, counted bool) (Snapshot, error) {
 	next.HoldersUnknown = !known
 	for i := range next.VFs {
 		vf := &next.VFs[i]
-		vf.Holder = users[vf.Name]
+		if w.ResourceOf != nil {
+			vf.Resource = w.ResourceOf(vf.Port)
+		}
+		vf.Holder = held[vf.Name]
+		vf.Held = vf.Holder.Held(vf.Name, vf.Resource)
 		vf.Drained = slices.Contains(drained, vf.Port) || slices.Contains(drained, vf.Name)
 	}
 	if isNewest {

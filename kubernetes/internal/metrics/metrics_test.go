@@ -41,9 +41,7 @@ func newServer(t *testing.T, socket string) *Server {
 	}
 	client := host.NewClient(socket)
 	watcher := inventory.NewWatcher(client, time.Hour, func() []string { return nil })
-	return &Server{Host: client, Watcher: watcher, Admin: &admin.Server{
-		Watcher: watcher, Store: store, ResourceOf: func(string) string { return "" },
-	}}
+	return &Server{Host: client, Watcher: watcher, Admin: &admin.Server{Watcher: watcher, Store: store}}
 }
 
 func TestAgentWithoutAHostIsNotReady(t *testing.T) {
