@@ -163,7 +163,7 @@ func TestAgentTellsTheVFsOfAPod(t *testing.T) {
 	client := admin.NewClient(filepath.Join(folder, "as", admin.SocketName))
 	eventually(t, "the agent knows the VFs", func() bool {
 		status, err := client.Status()
-		return err == nil && len(status) == 8
+		return err == nil && len(status.VFs) == 8
 	})
 	for pod, want := range map[string][]string{"web": {"pf2vf1"}, "other": {}, "claims": {}, "none": {}} {
 		if got, err := client.PodVFs("default", pod); err != nil || !slices.Equal(got, want) {
@@ -197,7 +197,12 @@ func TestVFInUseIsHealthyAndDrainedVFTakesNoPods(t *testing.T) {
 	}
 	eventually(t, "the status shows claim and drain", func() bool {
 		status, err := client.Status()
-		return err == nil && len(status) == 8 && status[1].Resource == "" && status[7].Resource == "softiov.io/virtio" && status[1].Claim == "default/first" && status[1].Drained && status[1].Healthy
+		if err != nil || len(status.VFs) != 8 {
+			return false
+		}
+		claimed, plugged := status.VFs[1], status.VFs[7]
+		return claimed.Resource == "" && plugged.Resource == "softiov.io/virtio" && claimed.Claim == "default/first" &&
+			claimed.Drained && claimed.Healthy
 	})
 	if err := client.Release("first-uid"); err != nil {
 		t.Error(err)

@@ -42,12 +42,12 @@ func (c *Client) Release(uid string) error {
 }
 
 // Status returns every VF with its claim.
-func (c *Client) Status() ([]VFStatus, error) {
+func (c *Client) Status() (Status, error) {
+	var status Status
 	content, err := c.send(http.MethodGet, "/status")
 	if err != nil {
-		return nil, err
+		return status, err
 	}
-	var status []VFStatus
 	return status, json.Unmarshal(content, &status)
 }
 
@@ -86,11 +86,11 @@ func (c *Client) send(method, path string) ([]byte, error) {
 	return content, nil
 }
 
-// Print writes a table of VFs.
-func Print(to io.Writer, all []VFStatus) error {
+// Print writes a table of VFs, and below it the reasons of those that take no new pods.
+func Print(to io.Writer, all Status) error {
 	table := tabwriter.NewWriter(to, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "VF\tFAMILY\tSTATE\tRESOURCE\tPOD\tCLAIM\tUID")
-	for _, vf := range all {
+	for _, vf := range all.VFs {
 		state := "ready"
 		switch {
 		case vf.Released:
@@ -101,15 +101,20 @@ func Print(to io.Writer, all []VFStatus) error {
 			state = "drained"
 		case vf.Held != "":
 			state = "held"
+		case all.HoldersUnknown:
+			state = "unknown"
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", vf.VF, vf.Family, state, dash(vf.Resource), dash(vf.Pod), dash(vf.Claim), dash(vf.UID))
 	}
-	for _, vf := range all {
+	for _, vf := range all.VFs {
 		for _, reason := range []string{vf.Reason, vf.Held} {
 			if reason != "" {
 				fmt.Fprintf(table, "%s: %s\n", vf.VF, reason)
 			}
 		}
+	}
+	if all.HoldersFault != "" {
+		fmt.Fprintln(table, all.HoldersFault)
 	}
 	return table.Flush()
 }

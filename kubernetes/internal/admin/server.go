@@ -48,6 +48,15 @@ type Server struct {
 	Pods     PodDevices
 }
 
+// Status is all VFs as the agent sees them.
+type Status struct {
+	VFs []VFStatus `json:"vfs"`
+	// HoldersUnknown is true until the agent knows which claims and pods have VFs. It offers none until then.
+	HoldersUnknown bool `json:"holdersUnknown,omitempty"`
+	// HoldersFault is the reason why it does not know them, or not those of now, or empty.
+	HoldersFault string `json:"holdersFault,omitempty"`
+}
+
 // VFStatus is one VF as the agent sees it.
 type VFStatus struct {
 	VF      string `json:"vf"`
@@ -139,13 +148,13 @@ func (s *Server) known(name string) error {
 }
 
 // Status returns every VF with its claim.
-func (s *Server) Status() ([]VFStatus, error) {
+func (s *Server) Status() (Status, error) {
 	records, err := s.Store.All()
 	if err != nil {
-		return nil, err
+		return Status{}, err
 	}
 	snapshot := s.Watcher.Snapshot()
-	all := []VFStatus{}
+	all := Status{VFs: []VFStatus{}, HoldersUnknown: snapshot.HoldersUnknown, HoldersFault: snapshot.HoldersFault}
 	for i := range snapshot.VFs {
 		vf := &snapshot.VFs[i]
 		status := VFStatus{
@@ -158,7 +167,7 @@ func (s *Server) Status() ([]VFStatus, error) {
 			record, device = holder, holder.Device(vf.Name)
 		}
 		status.Info = vfinfo.Of(record, device)
-		all = append(all, status)
+		all.VFs = append(all.VFs, status)
 	}
 	return all, nil
 }

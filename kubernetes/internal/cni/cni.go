@@ -120,7 +120,7 @@ func (c *netConf) status() ([]admin.VFStatus, error) {
 	if err != nil {
 		return nil, types.NewError(types.ErrTryAgainLater, err.Error(), "")
 	}
-	return all, nil
+	return all.VFs, nil
 }
 
 // requested returns a call's configuration and the status of its VF.

@@ -44,7 +44,9 @@ func startAgent(t *testing.T) {
 		{VF: "pf1vf1", Resource: resource, Healthy: true, Claim: "default/nic"},
 		{VF: "pf1vf2", Resource: resource, Reason: "quarantined: spoofing"},
 	}
-	answers := map[string]any{"/status": status, "/pods/default/web": []string{"pf1vf0", "pf2vf0"}, "/pods/other/web": []string{"pf2vf1"}}
+	answers := map[string]any{
+		"/status": admin.Status{VFs: status}, "/pods/default/web": []string{"pf1vf0", "pf2vf0"}, "/pods/other/web": []string{"pf2vf1"},
+	}
 	socket := sockettest.Serve(t, func(answer http.ResponseWriter, request *http.Request) {
 		body, known := answers[request.URL.Path]
 		if !known {

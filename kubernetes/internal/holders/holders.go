@@ -33,6 +33,23 @@ type Holder struct {
 	Pod, Resource string
 }
 
+// Report is the holders of VFs at one time.
+type Report struct {
+	// ByVF has the holders by the name of their VF.
+	ByVF map[string]Holder
+	// Unknown is true until kubelet has reported the VFs of pods, and the records of claims are complete.
+	Unknown bool
+	// Fault is the reason why the holders are unknown or may be those of an earlier time, or "".
+	Fault string
+}
+
+// errNotAsked is the initial error, and errNotRebuilt that of incomplete records.
+var (
+	errNotAsked   = errors.New("kubelet has not reported the devices of pods yet")
+	errNotRebuilt = errors.New("records of claims may be missing: the agent has not read the claims of the API server yet; the agent's " +
+		"log has the reason")
+)
+
 // Holders knows the holders of VFs. It is safe for concurrent use.
 type Holders struct {
 	// Rebuilds is true if the DRA driver rebuilds missing records. Until then a VF without a record may have a claim.
@@ -48,6 +65,8 @@ type Holders struct {
 	devices map[string]podresources.Device
 	// isKnown is true after kubelet's first answer, or if no agent has offered an extended resource.
 	isKnown bool
+	// fault is the error of the last request to kubelet, or nil.
+	fault error
 	// prepared are the VFs of claims, as last read.
 	prepared map[string]*claims.Record
 }
@@ -73,7 +92,11 @@ func Open(path string, store *claims.Store, pods *podresources.Client, resources
 			return nil, fmt.Errorf("keep the names of resources: %w", err)
 		}
 	}
-	return &Holders{store: store, pods: pods, resources: all, isKnown: len(all) == 0}, nil
+	h := &Holders{store: store, pods: pods, resources: all, isKnown: len(all) == 0}
+	if !h.isKnown {
+		h.fault = errNotAsked
+	}
+	return h, nil
 }
 
 // Run asks kubelet in an interval until the context ends. Without an extended resource there is nothing to ask.
@@ -107,6 +130,12 @@ func (h *Holders) Refresh(ctx context.Context) error {
 	}
 	all, err := h.pods.All(ctx)
 	if err != nil {
+		// A caller that has given up says nothing of kubelet.
+		if ctx.Err() == nil {
+			h.mutex.Lock()
+			defer h.mutex.Unlock()
+			h.fault = err
+		}
 		return err
 	}
 	devices := map[string]podresources.Device{}
@@ -117,18 +146,21 @@ func (h *Holders) Refresh(ctx context.Context) error {
 	}
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	h.devices, h.isKnown = devices, true
+	h.devices, h.isKnown, h.fault = devices, true, nil
 	return nil
 }
 
-// ByVF returns the holders by the name of their VF. It returns false until kubelet has reported the VFs of pods, and the records
-// of claims are complete.
-func (h *Holders) ByVF(ctx context.Context) (map[string]Holder, bool) {
+// Report returns the holders by the records of claims as they are now, and by kubelet's last answer.
+func (h *Holders) Report(ctx context.Context) Report {
 	// Records that complete the folder later are not among those read now.
 	isComplete := !h.Rebuilds || h.store.IsComplete()
 	records, err := h.store.All()
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
+	faults := []error{h.fault, err}
+	if !isComplete {
+		faults = append(faults, errNotRebuilt)
+	}
 	if err == nil {
 		h.prepared = map[string]*claims.Record{}
 		for _, record := range records {
@@ -140,16 +172,19 @@ func (h *Holders) ByVF(ctx context.Context) (map[string]Holder, bool) {
 		// Those of the last time still count.
 		klog.FromContext(ctx).Error(err, "Could not read the claims of VFs")
 	}
-	all := map[string]Holder{}
+	report := Report{ByVF: map[string]Holder{}, Unknown: !h.isKnown || !isComplete || h.prepared == nil}
+	if fault := errors.Join(faults...); fault != nil {
+		report.Fault = fault.Error()
+	}
 	for vf, record := range h.prepared {
-		all[vf] = Holder{Claim: record.Title(), UID: record.UID}
+		report.ByVF[vf] = Holder{Claim: record.Title(), UID: record.UID}
 	}
 	for vf, device := range h.devices {
-		holder := all[vf]
+		holder := report.ByVF[vf]
 		holder.Pod, holder.Resource = device.Title(), device.Resource
-		all[vf] = holder
+		report.ByVF[vf] = holder
 	}
-	return all, h.isKnown && isComplete && h.prepared != nil
+	return report
 }
 
 // Held returns the reason why a VF takes no new pods, or "". With a resource these are a claim that has the VF, or a pod by another

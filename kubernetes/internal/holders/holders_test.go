@@ -38,17 +38,17 @@ func newStore(t *testing.T) *claims.Store {
 func TestHoldersAreUnknownUntilRecordsAreRebuilt(t *testing.T) {
 	store := newStore(t)
 	all := open(t, store)
-	if _, known := all.ByVF(t.Context()); !known {
+	if all.Report(t.Context()).Unknown {
 		t.Error("an agent without a DRA driver waits for records that nothing rebuilds")
 	}
 	all.Rebuilds = true
-	if _, known := all.ByVF(t.Context()); known {
+	if !all.Report(t.Context()).Unknown {
 		t.Error("holders are known although records may be missing")
 	}
 	if err := store.SetComplete(); err != nil {
 		t.Fatal(err)
 	}
-	if _, known := all.ByVF(t.Context()); !known {
+	if all.Report(t.Context()).Unknown {
 		t.Error("holders are unknown although no record is missing")
 	}
 }

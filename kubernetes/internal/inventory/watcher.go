@@ -26,6 +26,8 @@ type Snapshot struct {
 	Answered bool
 	// HoldersUnknown is true until the agent knows which claims and pods have VFs.
 	HoldersUnknown bool
+	// HoldersFault is the reason why the agent does not know them, or not those of now, or "".
+	HoldersFault string
 	// Unreachable is the reason why the host does not answer now, or "".
 	Unreachable string
 	// VFs are those of the last answer, in the order of the host.
@@ -103,9 +105,9 @@ func (w *Watcher) ask(ctx context.Context, counted bool) (Snapshot, error) {
 		return Snapshot{}, ctx.Err()
 	}
 	drained := w.drained()
-	held, known := map[string]holders.Holder(nil), true
+	var held holders.Report
 	if w.Holders != nil {
-		held, known = w.Holders.ByVF(ctx)
+		held = w.Holders.Report(ctx)
 	}
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -123,13 +125,13 @@ func (w *Watcher) ask(ctx context.Context, counted bool) (Snapshot, error) {
 		}
 		next = w.withoutAnswer(err)
 	}
-	next.HoldersUnknown = !known
+	next.HoldersUnknown, next.HoldersFault = held.Unknown, held.Fault
 	for i := range next.VFs {
 		vf := &next.VFs[i]
 		if w.ResourceOf != nil {
 			vf.Resource = w.ResourceOf(vf.Port)
 		}
-		vf.Holder = held[vf.Name]
+		vf.Holder = held.ByVF[vf.Name]
 		vf.Held = vf.Holder.Held(vf.Name, vf.Resource)
 		vf.Drained = slices.Contains(drained, vf.Port) || slices.Contains(drained, vf.Name)
 	}

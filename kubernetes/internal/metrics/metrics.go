@@ -67,7 +67,7 @@ func (s *Server) Handler() http.Handler {
 		case snapshot.Unreachable != "":
 			http.Error(answer, snapshot.Unreachable, http.StatusServiceUnavailable)
 		case snapshot.HoldersUnknown:
-			http.Error(answer, "the holders of VFs are not known yet; the agent's log has the reason", http.StatusServiceUnavailable)
+			http.Error(answer, snapshot.HoldersFault, http.StatusServiceUnavailable)
 		case outdated != nil:
 			http.Error(answer, outdated.Error(), http.StatusServiceUnavailable)
 		default:
@@ -117,7 +117,7 @@ func (s *Server) own(ctx context.Context, to io.Writer) {
 		return
 	}
 	fmt.Fprintf(to, "# HELP softiov_node_vf_healthy 1 if a pod can use the VF.\n# TYPE softiov_node_vf_healthy gauge\n")
-	for _, vf := range status {
+	for _, vf := range status.VFs {
 		healthy := 0
 		if vf.Healthy {
 			healthy = 1
@@ -125,7 +125,7 @@ func (s *Server) own(ctx context.Context, to io.Writer) {
 		fmt.Fprintf(to, "softiov_node_vf_healthy{port=%s,vf=%s} %d\n", strconv.Quote(vf.Port), strconv.Quote(vf.VF), healthy)
 	}
 	fmt.Fprintf(to, "# HELP softiov_node_vf_claim Claim that has the VF.\n# TYPE softiov_node_vf_claim gauge\n")
-	for _, vf := range status {
+	for _, vf := range status.VFs {
 		if vf.Claim != "" {
 			fmt.Fprintf(to, "softiov_node_vf_claim{claim=%s,port=%s,vf=%s} 1\n",
 				strconv.Quote(vf.Claim), strconv.Quote(vf.Port), strconv.Quote(vf.VF))

@@ -64,9 +64,12 @@ func TestAgentWithoutTheDevicesOfPodsIsNotReady(t *testing.T) {
 	if server.Watcher.Holders, err = holders.Open(filepath.Join(t.TempDir(), "r.json"), server.Admin.Store, pods, []string{"a.b/c"}); err != nil {
 		t.Fatal(err)
 	}
-	server.Watcher.Refresh(t.Context())
-	if code, text := get(server, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(text, "are not known yet") {
-		t.Errorf("readyz: %d %s", code, text)
+	for _, want := range []string{"devices of pods yet", "devices of pods on /nonexistent: "} {
+		server.Watcher.Refresh(t.Context())
+		if code, text := get(server, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(text, "kubelet has not reported the "+want) {
+			t.Errorf("readyz: %d %s", code, text)
+		}
+		_ = server.Watcher.RefreshHolders(t.Context())
 	}
 }
 

@@ -47,7 +47,7 @@ func (c *Client) list(ctx context.Context) ([]*api.PodResources, error) {
 	// Get asks for one pod, and older kubelets have it switched off.
 	answer, err := api.NewPodResourcesListerClient(connection).List(ctx, &api.ListPodResourcesRequest{})
 	if err != nil {
-		return nil, fmt.Errorf("kubelet does not tell the devices of pods on %s: %w; name its socket by --pod-resources", c.socket, err)
+		return nil, fmt.Errorf("kubelet has not reported the devices of pods on %s: %w; name its socket by --pod-resources", c.socket, err)
 	}
 	return answer.PodResources, nil
 }

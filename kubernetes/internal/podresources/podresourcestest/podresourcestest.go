@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	api "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
@@ -19,14 +21,20 @@ type Server struct {
 	// Socket is the path of the socket.
 	Socket string
 
-	mutex sync.Mutex
-	pods  []*api.PodResources
+	mutex    sync.Mutex
+	pods     []*api.PodResources
+	refuses  bool
+	requests int
 }
 
 // List returns all pods.
 func (s *Server) List(context.Context, *api.ListPodResourcesRequest) (*api.ListPodResourcesResponse, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	s.requests++
+	if s.refuses {
+		return nil, status.Error(codes.Unavailable, "kubelet starts")
+	}
 	return &api.ListPodResourcesResponse{PodResources: s.pods}, nil
 }
 
@@ -35,6 +43,22 @@ func (s *Server) Set(pods ...*api.PodResources) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.pods = pods
+}
+
+// Refuse sets whether the server refuses requests.
+func (s *Server) Refuse(refuses bool) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.refuses = refuses
+}
+
+// Requests returns the number of requests since the last call.
+func (s *Server) Requests() int {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	requests := s.requests
+	s.requests = 0
+	return requests
 }
 
 // Pod returns a pod with one container for each list of devices of a resource.
