@@ -69,6 +69,8 @@ type Holders struct {
 	fault error
 	// prepared are the VFs of claims, as last read.
 	prepared map[string]*claims.Record
+	// records logs errors of reading them.
+	records changeLog
 }
 
 // Open returns the holders of VFs. The file has the extended resources that earlier agents have offered; those of this agent
@@ -101,19 +103,15 @@ func Open(path string, store *claims.Store, pods *podresources.Client, resources
 
 // Run asks kubelet in an interval until the context ends. Without an extended resource there is nothing to ask.
 func (h *Holders) Run(ctx context.Context, interval time.Duration) {
-	var last string
+	var kubelet changeLog
 	for len(h.resources) > 0 {
 		err := h.Refresh(ctx)
-		if err != nil && ctx.Err() == nil && err.Error() != last {
-			// Kubelet may be away for long; one line is enough.
-			klog.FromContext(ctx).Error(err, "VFs may be in use by pods of the device plugin")
-			last = err.Error()
+		if ctx.Err() == nil {
+			kubelet.log(ctx, err, "VFs may be in use by pods of the device plugin")
 		}
 		pause := interval
 		if err != nil {
 			pause = min(interval, retryInterval)
-		} else {
-			last = ""
 		}
 		select {
 		case <-ctx.Done():
@@ -121,6 +119,21 @@ func (h *Holders) Run(ctx context.Context, interval time.Duration) {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// changeLog logs an error when its text changes: the cause may stay for long, and one line is enough.
+type changeLog struct{ last string }
+
+// log logs the error of an attempt, unless the attempt before had the same; nil is success.
+func (l *changeLog) log(ctx context.Context, err error, message string) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != l.last && err != nil {
+		klog.FromContext(ctx).Error(err, message)
+	}
+	l.last = text
 }
 
 // Refresh asks kubelet once for the VFs of pods.
@@ -168,10 +181,9 @@ func (h *Holders) Report(ctx context.Context) Report {
 				h.prepared[device.VF] = record
 			}
 		}
-	} else {
-		// Those of the last time still count.
-		klog.FromContext(ctx).Error(err, "Could not read the claims of VFs")
 	}
+	// Otherwise those of the last time still count.
+	h.records.log(ctx, err, "Could not read the claims of VFs")
 	report := Report{ByVF: map[string]Holder{}, Unknown: !h.isKnown || !isComplete || h.prepared == nil}
 	if fault := errors.Join(faults...); fault != nil {
 		report.Fault = fault.Error()
