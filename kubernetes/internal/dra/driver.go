@@ -70,6 +70,11 @@ var _ kubeletplugin.DRAPlugin = (*Driver)(nil)
 
 // PrepareResourceClaims prepares claims for pods that kubelet is about to start. Kubelet repeats it after a restart.
 func (d *Driver) PrepareResourceClaims(ctx context.Context, all []*resourceapi.ResourceClaim) (map[types.UID]kubeletplugin.PrepareResult, error) {
+	refresh := sync.OnceValue(func() error { return d.watcher.RefreshHolders(ctx) })
+	// Kubelet may take long for its report, and other calls need the mutex. Each claim that needs the report has its error.
+	if slices.ContainsFunc(all, d.needsHolders) {
+		_ = refresh()
+	}
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	// Kubelet may have given up while this call waited, and unprepared the claims. It would not do so again.
@@ -84,7 +89,7 @@ func (d *Driver) PrepareResourceClaims(ctx context.Context, all []*resourceapi.R
 	for _, claim := range all {
 		record, err := (*claims.Record)(nil), away
 		if away == nil {
-			record, err = d.prepare(ctx, claim)
+			record, err = d.prepare(ctx, claim, refresh)
 		}
 		// The other claims need the host too. Each would wait for it as long.
 		if host.IsUnreachable(err) {
@@ -99,9 +104,16 @@ func (d *Driver) PrepareResourceClaims(ctx context.Context, all []*resourceapi.R
 	return results, nil
 }
 
+// needsHolders reports whether kubelet must report which VFs pods have before a claim is prepared. A claim that is prepared
+// keeps its VFs.
+func (d *Driver) needsHolders(claim *resourceapi.ResourceClaim) bool {
+	record, err := d.store.Get(string(claim.UID))
+	return err == nil && (record == nil || record.Released || record.Derived || !d.isFor(record, claim))
+}
+
 // prepare gives the VFs of a claim their policy, and writes the claim's CDI file. The record is written first, so a
 // crash at any point leaves nothing that a repetition, or unprepare, does not find.
-func (d *Driver) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) (*claims.Record, error) {
+func (d *Driver) prepare(ctx context.Context, claim *resourceapi.ResourceClaim, refresh func() error) (*claims.Record, error) {
 	record, err := d.store.Get(string(claim.UID))
 	if err != nil {
 		return nil, err
@@ -121,11 +133,11 @@ func (d *Driver) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) 
 	}
 	switch {
 	case record == nil:
-		if record, err = d.admit(ctx, claim); err != nil {
+		if record, err = d.admit(ctx, claim, refresh); err != nil {
 			return nil, err
 		}
 	case record.Derived:
-		snapshot, err := d.askHolders(ctx)
+		snapshot, err := d.askHolders(ctx, refresh)
 		if err != nil {
 			return nil, err
 		}
@@ -170,7 +182,7 @@ func (d *Driver) isFor(record *claims.Record, claim *resourceapi.ResourceClaim) 
 func isSame(one, other json.RawMessage) bool { return policy.Same(one, other) }
 
 // admit checks a new claim against the other claims and the host as it is now, and writes its record.
-func (d *Driver) admit(ctx context.Context, claim *resourceapi.ResourceClaim) (*claims.Record, error) {
+func (d *Driver) admit(ctx context.Context, claim *resourceapi.ResourceClaim, refresh func() error) (*claims.Record, error) {
 	records, err := d.store.All()
 	if err != nil {
 		return nil, err
@@ -185,7 +197,7 @@ func (d *Driver) admit(ctx context.Context, claim *resourceapi.ResourceClaim) (*
 			}
 		}
 	}
-	snapshot, err := d.askHolders(ctx)
+	snapshot, err := d.askHolders(ctx, refresh)
 	if err != nil {
 		return nil, err
 	}
@@ -217,9 +229,9 @@ func refuseHeld(record *claims.Record, snapshot *inventory.Snapshot) error {
 	return nil
 }
 
-// askHolders returns the VFs as host and kubelet have them now.
-func (d *Driver) askHolders(ctx context.Context) (inventory.Snapshot, error) {
-	if err := d.watcher.RefreshHolders(ctx); err != nil {
+// askHolders returns the VFs as the host has them now, with the pods that kubelet reports to refresh.
+func (d *Driver) askHolders(ctx context.Context, refresh func() error) (inventory.Snapshot, error) {
+	if err := refresh(); err != nil {
 		return inventory.Snapshot{}, fmt.Errorf("a pod may have the VF by the device plugin: %w", err)
 	}
 	return d.ask(ctx)

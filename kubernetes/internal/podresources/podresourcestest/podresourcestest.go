@@ -25,10 +25,19 @@ type Server struct {
 	pods     []*api.PodResources
 	refuses  bool
 	requests int
+	// held receives a value from each request, which then waits for one; nil lets requests pass.
+	held chan struct{}
 }
 
 // List returns all pods.
 func (s *Server) List(context.Context, *api.ListPodResourcesRequest) (*api.ListPodResourcesResponse, error) {
+	s.mutex.Lock()
+	held := s.held
+	s.mutex.Unlock()
+	if held != nil {
+		held <- struct{}{}
+		<-held
+	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.requests++
@@ -50,6 +59,14 @@ func (s *Server) Refuse(refuses bool) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.refuses = refuses
+}
+
+// Hold keeps requests without an answer. The channel has a value for each one, and the request waits until it receives another.
+func (s *Server) Hold() chan struct{} {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.held = make(chan struct{})
+	return s.held
 }
 
 // Requests returns the number of requests since the last call.
