@@ -24,9 +24,30 @@ type stream struct {
 	grpc.ServerStream
 	ctx  context.Context
 	sent chan *api.ListAndWatchResponse
+	// waits receives a value each time the plugin waits for the next notification.
+	waits chan struct{}
 }
 
-func (s *stream) Context() context.Context { return s.ctx }
+// open starts a stream of a server, and returns when the plugin has consumed its first notification without sending a list.
+func open(t *testing.T, server *server) *stream {
+	t.Helper()
+	kubelet := &stream{ctx: t.Context(), sent: make(chan *api.ListAndWatchResponse), waits: make(chan struct{}, 100)}
+	go func() { _ = server.ListAndWatch(&api.Empty{}, kubelet) }()
+	for range 2 {
+		select {
+		case <-kubelet.waits:
+		case early := <-kubelet.sent:
+			t.Fatalf("a list that may lack VFs or give them away: %v", early.Devices)
+		}
+	}
+	return kubelet
+}
+
+// Context returns the context of the call. The plugin calls it whenever it waits.
+func (s *stream) Context() context.Context {
+	s.waits <- struct{}{}
+	return s.ctx
+}
 
 func (s *stream) Send(answer *api.ListAndWatchResponse) error {
 	s.sent <- answer
@@ -39,18 +60,15 @@ func TestKubeletGetsNoListBeforeTheHostHasAnswered(t *testing.T) {
 	client := hosttest.Start(t, func() []host.Port { return []host.Port{hosttest.Port("pf0", "virtio", "pf0vf0")} })
 	watcher := inventory.NewWatcher(client, time.Hour, func() []string { return nil })
 	server := &server{resource: "softiov.io/vf", watcher: watcher, owns: func(string) bool { return true }, ended: make(chan struct{}, 1)}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	kubelet := &stream{ctx: ctx, sent: make(chan *api.ListAndWatchResponse)}
-	go func() { _ = server.ListAndWatch(&api.Empty{}, kubelet) }()
-	watcher.Refresh(ctx)
+	kubelet := open(t, server)
+	watcher.Refresh(t.Context())
 	if first := <-kubelet.sent; len(first.Devices) != 1 || first.Devices[0].Health != api.Healthy {
 		t.Errorf("the first list is %v", first.Devices)
 	}
 }
 
 // A list without the VFs of pods would give them to others.
-func TestKubeletGetsNoListBeforeItHasToldTheDevicesOfPods(t *testing.T) {
+func TestKubeletGetsNoListBeforeItReportsTheDevicesOfPods(t *testing.T) {
 	client := hosttest.Start(t, func() []host.Port { return []host.Port{hosttest.Port("pf0", "virtio", "pf0vf0")} })
 	watcher := inventory.NewWatcher(client, time.Hour, func() []string { return nil })
 	store, err := claims.OpenStore(t.TempDir())
@@ -67,8 +85,7 @@ func TestKubeletGetsNoListBeforeItHasToldTheDevicesOfPods(t *testing.T) {
 	watcher.ResourceOf = func(string) string { return "softiov.io/fast" }
 	watcher.Refresh(t.Context())
 	server := &server{resource: "softiov.io/fast", watcher: watcher, owns: func(string) bool { return true }, ended: make(chan struct{}, 1)}
-	kubelet := &stream{ctx: t.Context(), sent: make(chan *api.ListAndWatchResponse)}
-	go func() { _ = server.ListAndWatch(&api.Empty{}, kubelet) }()
+	kubelet := open(t, server)
 	if err := watcher.RefreshHolders(t.Context()); err != nil {
 		t.Fatal(err)
 	}
