@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -65,26 +66,30 @@ func NewUpdater(source, folder string, host *host.Client) *Updater {
 // InstallMissing copies the program into the node's folder, unless there is one: a pod of an older image must not bring back
 // its program.
 func InstallMissing(source, folder string) error {
-	path, copied := filepath.Join(folder, Name), filepath.Join(folder, first)
-	if exists(path) {
+	if exists(filepath.Join(folder, Name)) {
 		return nil
 	}
-	err := os.MkdirAll(folder, 0o755)
-	if err == nil {
-		err = files.Copy(copied, source, 0o755)
-	}
-	if err == nil {
-		// Agent and host's pod may install at the same time, and a keeper may run what the first of them has installed: a link
-		// replaces nothing.
-		if err = os.Link(copied, path); err != nil && exists(path) {
-			err = nil
-		}
-		err = errors.Join(err, remove(copied))
-	}
-	if err != nil {
+	if err := perform(firstInstall(source, folder)); err != nil {
 		return fmt.Errorf("install the host's program: %w", err)
 	}
 	return nil
+}
+
+// firstInstall returns the steps that install a program in a folder without one. Agent and host's pod may do so at the same time,
+// and a keeper may run what the first of them has installed: a link replaces nothing.
+func firstInstall(source, folder string) []step {
+	path, copied := filepath.Join(folder, Name), filepath.Join(folder, first)
+	return []step{
+		func() error { return os.MkdirAll(folder, 0o755) },
+		func() error { return files.Copy(copied, source, 0o755) },
+		func() error {
+			if err := os.Link(copied, path); err != nil && !exists(path) {
+				return err
+			}
+			return nil
+		},
+		func() error { return remove(copied) },
+	}
 }
 
 // exists reports whether a path exists.
@@ -163,22 +168,37 @@ func (u *Updater) update(ctx context.Context) error {
 func (u *Updater) install() error {
 	path := u.path(Name)
 	if !exists(path) {
-		return InstallMissing(u.source, u.folder)
+		return u.perform(firstInstall(u.source, u.folder))
 	}
-	if same, err := equal(u.source, path); err != nil || same {
+	same, err := equal(u.source, path)
+	if err != nil {
 		return err
 	}
-	var steps []step
+	steps := u.tidy()
+	if same {
+		return u.perform(steps)
+	}
 	// Behind the mark the program may never have run, and the previous one is the one to go back to. A mark without a previous
 	// program is from a crash in restore: the program ran.
 	if !exists(u.path(pending)) || !exists(u.path(previous)) {
-		steps = append(steps,
-			func() error { return remove(u.path(previous)) },
-			func() error { return os.Link(path, u.path(previous)) })
+		steps = append(steps, func() error { return os.Link(path, u.path(previous)) })
 	}
 	return u.perform(append(steps,
 		func() error { return files.Write(u.path(pending), nil, 0o600) },
 		func() error { return files.Copy(path, u.source, 0o755) }))
+}
+
+// tidy returns the steps that remove what a crash at the end of a first install, or outside of a marked update, has left.
+func (u *Updater) tidy() []step {
+	leftovers := []string{u.path(first)}
+	if !exists(u.path(pending)) {
+		leftovers = append(leftovers, u.path(previous))
+	}
+	var steps []step
+	for _, path := range slices.DeleteFunc(leftovers, func(path string) bool { return !exists(path) }) {
+		steps = append(steps, func() error { return remove(path) })
+	}
+	return steps
 }
 
 // restore puts the previous program back, then removes the mark. A mark without one is from before a crash of the agent.

@@ -3,6 +3,7 @@ package hostprogram
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -28,7 +29,18 @@ type node struct {
 // newNode returns a node on which the program "old" is installed and runs.
 func newNode(t *testing.T) *node {
 	t.Helper()
-	n := &node{t: t, folder: t.TempDir(), images: t.TempDir(), ran: map[string]bool{"old": true}}
+	n := newEmptyNode(t)
+	if err := errors.Join(os.Mkdir(n.folder, 0o755), os.WriteFile(filepath.Join(n.folder, Name), []byte("old"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	n.keep()
+	return n
+}
+
+// newEmptyNode returns a node without the folder of programs.
+func newEmptyNode(t *testing.T) *node {
+	t.Helper()
+	n := &node{t: t, folder: filepath.Join(t.TempDir(), "host"), images: t.TempDir(), ran: map[string]bool{}}
 	n.client = host.NewClient(sockettest.Serve(t, func(answer http.ResponseWriter, _ *http.Request) {
 		if program := n.installed(); !strings.HasPrefix(program, "bad") {
 			n.ran[program] = true
@@ -37,19 +49,38 @@ func newNode(t *testing.T) *node {
 		answer.WriteHeader(http.StatusConflict)
 		_ = json.NewEncoder(answer).Encode(host.Problem{Title: "the program does not start"})
 	}))
-	if err := os.WriteFile(filepath.Join(n.folder, Name), []byte("old"), 0o755); err != nil {
-		t.Fatal(err)
-	}
 	return n
 }
 
-// installed returns the text of the program from which the keeper starts hosts.
+// keep starts a host of the installed program as a keeper does, and returns the program, or "" without one.
+func (n *node) keep() string {
+	program := n.installed()
+	if program != "" && !strings.HasPrefix(program, "bad") {
+		n.ran[program] = true
+	}
+	return program
+}
+
+// installed returns the text of the program from which the keeper starts hosts, or "".
 func (n *node) installed() string {
 	content, err := os.ReadFile(filepath.Join(n.folder, Name))
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		n.t.Fatal(err)
 	}
 	return string(content)
+}
+
+// files returns the names of the node's files.
+func (n *node) files() string {
+	entries, err := os.ReadDir(n.folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		n.t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return strings.Join(names, " ")
 }
 
 // attempt starts an agent of an image, and kills it after some steps.
@@ -100,6 +131,45 @@ func TestUpdateIsSafeAgainstACrashBetweenAnyTwoSteps(t *testing.T) {
 					if exists(filepath.Join(n.folder, pending)) {
 						t.Errorf("killed after %d and %d steps: the mark of the update stays", first, second)
 					}
+				}
+			}
+		})
+	}
+}
+
+func TestFirstInstallIsSafeAgainstACrashBetweenAnyTwoSteps(t *testing.T) {
+	for _, images := range [][2]string{{"new", "new"}, {"new", "newer"}, {"new", "bad"}, {"bad", "new"}} {
+		crashed, next := images[0], images[1]
+		t.Run(crashed+" then "+next, func(t *testing.T) {
+			t.Parallel()
+			stages := map[string]bool{}
+			for early := range 5 {
+				for late := range 7 {
+					n := newEmptyNode(t)
+					_ = n.attempt(crashed, early)
+					kept := n.keep()
+					stages[n.files()] = true
+					if kept != "" && kept != crashed {
+						t.Errorf("killed after %d steps: %q is installed", early, kept)
+					}
+					_ = n.attempt(next, late)
+					err := n.attempt(next, all)
+					want, isRefused := next, kept != "" && next == "bad"
+					if isRefused {
+						want = kept
+					}
+					if got := n.installed(); got != want || (err != nil) != isRefused {
+						t.Errorf("killed after %d and %d steps: %s is installed, want %s; %v", early, late, got, want, err)
+					}
+					if files := n.files(); files != Name {
+						t.Errorf("killed after %d and %d steps: the folder has %s", early, late, files)
+					}
+				}
+			}
+			// Each step of the first install was followed by a crash.
+			for _, files := range []string{"", first, Name + " " + first, Name} {
+				if !stages[files] {
+					t.Errorf("no crash left the files %q: %v", files, stages)
 				}
 			}
 		})
