@@ -149,7 +149,7 @@ func TestRenamedResourceHasNoVFOfAnEarlierPod(t *testing.T) {
 }
 
 // Without kubelet's answer a VF may be in use.
-func TestClaimIsRefusedUntilKubeletTellsTheDevicesOfPods(t *testing.T) {
+func TestClaimIsRefusedUntilKubeletReportsTheDevicesOfPods(t *testing.T) {
 	t.Parallel()
 	folder := shortFolder(t)
 	startHost(t, folder)

@@ -90,14 +90,14 @@ func newAgent(config *config, kube kubernetes.Interface) (*agent, error) {
 		return nil, err
 	}
 	pods := podresources.NewClient(config.podResources)
-	known, err := holders.Open(filepath.Join(config.state, "resources.json"), store, pods, slices.Collect(maps.Values(resources)))
+	vfHolders, err := holders.Open(filepath.Join(config.state, "resources.json"), store, pods, slices.Collect(maps.Values(resources)))
 	if err != nil {
 		return nil, err
 	}
-	known.Rebuilds = config.dra
+	vfHolders.Rebuilds = config.dra
 	client := host.NewClient(config.control)
 	watcher := inventory.NewWatcher(client, config.interval, drained.Names)
-	watcher.Holders, watcher.ResourceOf = known, func(port string) string { return resourceOf(resources, port) }
+	watcher.Holders, watcher.ResourceOf = vfHolders, func(port string) string { return resourceOf(resources, port) }
 	return &agent{
 		config: config, resources: resources, kube: kube, rules: rules, host: client, drained: drained, store: store, pods: pods,
 		watcher: watcher,
@@ -144,6 +144,18 @@ func (a *agent) run(parent context.Context) error {
 	start(func(ctx context.Context) error {
 		return server.Serve(ctx, filepath.Join(a.config.state, admin.SocketName))
 	})
+	if err := a.startOptional(server, start); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	if parent.Err() != nil {
+		return nil
+	}
+	return context.Cause(ctx)
+}
+
+// startOptional starts the parts that options ask for: the update of the host's program, metrics, and labels of the node.
+func (a *agent) startOptional(server *admin.Server, start func(func(context.Context) error)) error {
 	var outdated func() error
 	if a.config.hostProgramFolder != "" {
 		updater := hostprogram.NewUpdater(a.config.hostProgram, a.config.hostProgramFolder, a.host)
@@ -162,11 +174,7 @@ func (a *agent) run(parent context.Context) error {
 		writer := &features.Writer{Folder: a.config.features, Watcher: a.watcher, Version: a.config.release}
 		start(writer.Run)
 	}
-	<-ctx.Done()
-	if parent.Err() != nil {
-		return nil
-	}
-	return context.Cause(ctx)
+	return nil
 }
 
 // startDriver starts the DRA driver. Kubelet finds its registration socket at any time, also after a restart.

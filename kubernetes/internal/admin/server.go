@@ -67,7 +67,7 @@ type VFStatus struct {
 	Drained bool   `json:"drained"`
 	// Resource is the extended resource of the VF's port, or empty if the VF is for claims.
 	Resource string `json:"resource,omitempty"`
-	// Pod is namespace and name of the pod that has the VF by the device plugin, as kubelet told at most ten seconds ago, or empty.
+	// Pod is namespace and name of the pod that has the VF by the device plugin, as kubelet reported at most ten seconds ago, or empty.
 	Pod string `json:"pod,omitempty"`
 	// Held is the reason why the VF takes no new pods although it is healthy: a claim or pod has it from before the VF's port was
 	// given to the other side, or empty.

@@ -121,7 +121,7 @@ func (p *Plugin) serve(ctx context.Context) (string, error) {
 	}
 }
 
-// register tells kubelet the plugin's socket and resource.
+// register reports the plugin's socket and resource to kubelet.
 func (p *Plugin) register(ctx context.Context, kubelet, endpoint string) error {
 	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()

@@ -30,7 +30,7 @@ type server struct {
 	ended chan<- struct{}
 }
 
-// GetDevicePluginOptions tells kubelet which calls the plugin has.
+// GetDevicePluginOptions reports to kubelet which calls the plugin has.
 func (s *server) GetDevicePluginOptions(context.Context, *api.Empty) (*api.DevicePluginOptions, error) {
 	return &api.DevicePluginOptions{GetPreferredAllocationAvailable: true}, nil
 }
@@ -100,7 +100,7 @@ func (s *server) GetPreferredAllocation(_ context.Context, request *api.Preferre
 	return answer, nil
 }
 
-// Allocate returns what a container with these VFs gets. It changes nothing on the host, because kubelet does not tell
+// Allocate returns what a container with these VFs gets. It changes nothing on the host, because kubelet does not report
 // when the container ends: the policy of such VFs is that of the host's configuration.
 func (s *server) Allocate(ctx context.Context, request *api.AllocateRequest) (*api.AllocateResponse, error) {
 	snapshot := s.watcher.Snapshot()

@@ -14,8 +14,8 @@ import (
 	"softiov.io/kubernetes/internal/vfinfo"
 )
 
-// metadata returns what the container's file of attributes has of a VF: the attributes of the ResourceSlice, and those that a
-// VMM needs. A VF that the host has not shown since the agent's start has the attributes of its record.
+// metadata returns the attributes and address of a VF for the container's metadata file. A VF that the host has not shown since
+// the agent's start has the attributes of its record.
 func metadata(record *claims.Record, device *claims.Device, snapshot *inventory.Snapshot) *kubeletplugin.DeviceMetadata {
 	all := attributeSet{}
 	vf, found := snapshot.Find(device.VF)

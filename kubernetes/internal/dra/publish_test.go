@@ -19,7 +19,7 @@ func (p *countingPublisher) PublishResources(_ context.Context, resources resour
 	return nil
 }
 
-func TestSlicesAreWrittenOnceASecondIfTheyAreDeletedForEver(t *testing.T) {
+func TestRepeatedDeletionsCauseOneWriteASecond(t *testing.T) {
 	b := newBench(t, []string{"pf0vf0", "pf0vf1"})
 	b.watcher.Refresh(t.Context())
 	synctest.Test(t, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"softiov.io/kubernetes/internal/policy"
 )
 
-// progress tells whether a claim was prepared before.
+// progress marks whether a claim was prepared before.
 type progress bool
 
 const (

@@ -21,7 +21,7 @@ import (
 	"softiov.io/kubernetes/internal/podresources"
 )
 
-// retryInterval is the time until the next attempt while kubelet has not told the devices of pods.
+// retryInterval is the time until the next attempt while kubelet has not reported the devices of pods.
 const retryInterval = time.Second
 
 // Holder is the claim and the pod that have a VF.

@@ -16,8 +16,8 @@ import (
 const (
 	// requestTimeout bounds one request with its answer.
 	requestTimeout = 10 * time.Second
-	// upgradeTimeout bounds the request for another host process. The host itself gives up earlier: it waits for the keeper, five
-	// seconds for the new process, and four with paused ports. A request that ends before would pause the guests once more.
+	// upgradeTimeout bounds the request for another host process. It is longer than the host's own bound of a hand-over (20 s,
+	// HAND_OVER in the daemon's management module): a request that ends before would be repeated, and pause the guests once more.
 	upgradeTimeout = 60 * time.Second
 	// maxAnswer bounds the bytes that the client reads of an answer. Three ports with 64 VFs take about 400 KiB.
 	maxAnswer = 16 << 20

@@ -57,7 +57,7 @@ func TestMissingHostIsUnreachable(t *testing.T) {
 	}
 }
 
-// A caller that asks for many VFs gives up at the first request without an answer, so it must tell these requests.
+// A caller that asks for many VFs gives up at the first request without an answer, so it must recognize these requests.
 func TestHostThatStopsWithinItsAnswerIsUnreachable(t *testing.T) {
 	for name, status := range map[string]int{"answer": http.StatusOK, "problem": http.StatusConflict} {
 		ended := make(chan struct{})

@@ -105,9 +105,9 @@ func (w *Watcher) ask(ctx context.Context, counted bool) (Snapshot, error) {
 		return Snapshot{}, ctx.Err()
 	}
 	drained := w.drained()
-	var held holders.Report
+	var report holders.Report
 	if w.Holders != nil {
-		held = w.Holders.Report(ctx)
+		report = w.Holders.Report(ctx)
 	}
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -125,13 +125,13 @@ func (w *Watcher) ask(ctx context.Context, counted bool) (Snapshot, error) {
 		}
 		next = w.withoutAnswer(err)
 	}
-	next.HoldersUnknown, next.HoldersFault = held.Unknown, held.Fault
+	next.HoldersUnknown, next.HoldersFault = report.Unknown, report.Fault
 	for i := range next.VFs {
 		vf := &next.VFs[i]
 		if w.ResourceOf != nil {
 			vf.Resource = w.ResourceOf(vf.Port)
 		}
-		vf.Holder = held.ByVF[vf.Name]
+		vf.Holder = report.ByVF[vf.Name]
 		vf.Held = vf.Holder.Held(vf.Name, vf.Resource)
 		vf.Drained = slices.Contains(drained, vf.Port) || slices.Contains(drained, vf.Name)
 	}

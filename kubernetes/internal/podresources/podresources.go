@@ -34,7 +34,7 @@ type Device struct{ Namespace, Pod, Resource, ID string }
 // Title returns namespace and name of the pod.
 func (d Device) Title() string { return d.Namespace + "/" + d.Pod }
 
-// list returns all running pods.
+// list returns all pods that kubelet reports.
 func (c *Client) list(ctx context.Context) ([]*api.PodResources, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -52,7 +52,7 @@ func (c *Client) list(ctx context.Context) ([]*api.PodResources, error) {
 	return answer.PodResources, nil
 }
 
-// All returns the devices of all running pods.
+// All returns the devices of all pods that kubelet reports.
 func (c *Client) All(ctx context.Context) ([]Device, error) {
 	pods, err := c.list(ctx)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *Client) All(ctx context.Context) ([]Device, error) {
 }
 
 // Devices returns the devices of a pod by their extended resource. A pod that kubelet does not know has none. Kubelet names pods
-// without their UID: while it ends a pod that has a successor of the same name, neither can be told from the other.
+// without their UID: while it ends a pod that has a successor of the same name, the two cannot be distinguished.
 func (c *Client) Devices(ctx context.Context, namespace, name string) (map[string][]string, error) {
 	pods, err := c.list(ctx)
 	if err != nil {

@@ -26,8 +26,8 @@ type Config struct {
 	Settings host.Settings
 }
 
-// privileged has the values that lift protection of other VFs. Only a class may set them, unless the agent is told
-// otherwise.
+// privileged has the values that lift protection of other VFs. Only a class may set them, unless the agent
+// permits them to claims.
 var privileged = map[string]string{"trust": "true", "spoofchk": "false"}
 
 // Rules decide what claims may set.
