@@ -22,18 +22,27 @@ import (
 
 // kinds has a new object of each kind that the manifests may have.
 var kinds = map[string]func() any{
-	"v1 Namespace":                                    func() any { return &corev1.Namespace{} },
-	"v1 ServiceAccount":                               func() any { return &corev1.ServiceAccount{} },
-	"v1 ConfigMap":                                    func() any { return &corev1.ConfigMap{} },
-	"v1 Pod":                                          func() any { return &corev1.Pod{} },
-	"apps/v1 DaemonSet":                               func() any { return &appsv1.DaemonSet{} },
-	"resource.k8s.io/v1 DeviceClass":                  func() any { return &resourcev1.DeviceClass{} },
-	"resource.k8s.io/v1 ResourceClaim":                func() any { return &resourcev1.ResourceClaim{} },
-	"resource.k8s.io/v1 ResourceClaimTemplate":        func() any { return &resourcev1.ResourceClaimTemplate{} },
-	"rbac.authorization.k8s.io/v1 ClusterRole":        func() any { return &rbacv1.ClusterRole{} },
-	"rbac.authorization.k8s.io/v1 ClusterRoleBinding": func() any { return &rbacv1.ClusterRoleBinding{} },
+	"v1 Namespace":                                                     func() any { return &corev1.Namespace{} },
+	"v1 ServiceAccount":                                                func() any { return &corev1.ServiceAccount{} },
+	"v1 ConfigMap":                                                     func() any { return &corev1.ConfigMap{} },
+	"v1 Pod":                                                           func() any { return &corev1.Pod{} },
+	"apps/v1 DaemonSet":                                                func() any { return &appsv1.DaemonSet{} },
+	"resource.k8s.io/v1 DeviceClass":                                   func() any { return &resourcev1.DeviceClass{} },
+	"resource.k8s.io/v1 ResourceClaim":                                 func() any { return &resourcev1.ResourceClaim{} },
+	"resource.k8s.io/v1 ResourceClaimTemplate":                         func() any { return &resourcev1.ResourceClaimTemplate{} },
+	"rbac.authorization.k8s.io/v1 ClusterRole":                         func() any { return &rbacv1.ClusterRole{} },
+	"rbac.authorization.k8s.io/v1 ClusterRoleBinding":                  func() any { return &rbacv1.ClusterRoleBinding{} },
+	"kustomize.config.k8s.io/v1beta1 Kustomization":                    func() any { return &kustomization{} },
 	"admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy":        func() any { return &admissionv1.ValidatingAdmissionPolicy{} },
 	"admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding": func() any { return &admissionv1.ValidatingAdmissionPolicyBinding{} },
+}
+
+// kustomization is the fields of kustomize's file that the guide uses. The stage of the cluster gives the file to kubectl.
+type kustomization struct {
+	APIVersion string
+	Kind       string
+	Resources  []string
+	Images     []struct{ Name, NewName, NewTag string }
 }
 
 // elsewhere are the kinds of objects in the guide whose types are not Kubernetes' own.
