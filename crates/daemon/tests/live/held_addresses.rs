@@ -3,8 +3,11 @@
 use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
+use crate::support::qemu;
 use crate::vhost::guest::{RECEIVE, RING, TRANSMIT, VirtioGuest};
+use avf::virtchnl::{EncodedMessageList, EtherAddress, EtherAddressType, VirtchnlRequest};
 use daemon::control::status::RefusedClaims;
+use driver::avf::vf::AvfDriver;
 use driver::vf::{Vf, VfDriverConfig};
 use host::socket::StreamSocket;
 use i82576::MacAddress;
@@ -87,4 +90,28 @@ fn announced_address_of_the_wires_other_port_is_refused() {
     let mut owner = virtio_guest(&live, "pf1vf0", 1);
     let witness = virtio_guest(&live, "pf1vf1", 2);
     announces_the_address_of(&live, &mut owner, witness);
+}
+
+#[test]
+fn next_avf_guest_gets_the_address_of_the_policy() {
+    let live = LiveHost::with("[[port]]\nfamily = \"avf\"\nvfs = 1\n");
+    // The driver would choose this address if the PF assigned none.
+    let boot = || {
+        let mut machine = qemu::boot_as(&live.socket(0), qemu::AVF, qemu::share);
+        let driver = AvfDriver::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, 0])).unwrap();
+        (machine, driver)
+    };
+    let (mut machine, mut driver) = boot();
+    let proposed = driver.mac();
+    driver.start(&mut machine).unwrap();
+    let chosen = [EtherAddress { mac: CHOSEN.0, usage: EtherAddressType::Primary }];
+    let chosen = EncodedMessageList::new(&chosen);
+    driver.ask(&mut machine, VirtchnlRequest::Addresses(true, 1, chosen.list())).unwrap();
+    // A reset by the same guest keeps the address.
+    driver.reset(&mut machine);
+    driver.restart(&mut machine).unwrap();
+    assert_eq!(driver.mac(), CHOSEN);
+    drop(machine);
+    let (_machine, driver) = boot();
+    assert_eq!(driver.mac(), proposed);
 }

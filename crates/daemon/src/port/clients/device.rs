@@ -47,12 +47,23 @@ impl VfioFunction<'_> {
 
     /// Resets the function, and shows the reset registers in its mapped pages. The caller saves the configuration
     /// ([`Self::save_configuration`]). Returns `false` if the reset fails.
-    pub(super) fn reset_function(&mut self) -> bool {
+    fn reset_function(&mut self) -> bool {
         let done = self.engine.card_mut().reset_function(self.function);
+        self.finish_reset();
+        done
+    }
+
+    /// Resets the function, as [`Self::reset_function`] does, after its client has left.
+    pub(super) fn reset_for_next_client(&mut self) -> bool {
+        let done = self.engine.card_mut().reset_for_next_client(self.function);
+        self.finish_reset();
+        done
+    }
+
+    fn finish_reset(&mut self) {
         self.own.account.charge(WorkCost::LADDER);
         self.publish_registers();
         self.own.configuration_changed = true;
-        done
     }
 
     /// Saves the function's PCI configuration for the successor process, if it may have changed. A message counts as

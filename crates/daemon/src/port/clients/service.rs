@@ -178,7 +178,7 @@ impl PortClients {
         slot.own.flight.event(now, FlightRecordKind::Said(end.words()), 0);
         let (function, own) = (slot.function, &mut slot.own);
         let mut device = VfioFunction { function, engine, own, now };
-        if !device.reset_function() {
+        if !device.reset_for_next_client() {
             tracing::error!(
                 function = slot.name,
                 "cannot reset the function after the disconnection of its client"

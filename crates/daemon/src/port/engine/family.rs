@@ -160,6 +160,12 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Returns `false` if the reset fails.
     fn reset_function(&mut self, function: Function) -> bool;
 
+    /// Resets a function whose client has left ([`Self::reset_function`]), and forgets what the client's guest has chosen: the next
+    /// client's guest finds the settings of the policy.
+    fn reset_for_next_client(&mut self, function: Function) -> bool {
+        self.reset_function(function)
+    }
+
     /// Returns the cost of the work since the last call that accesses have caused beside themselves, such as resets.
     fn take_work(&mut self) -> WorkCost {
         WorkCost::default()

@@ -128,7 +128,7 @@ impl PortHandOverState {
         let orphan =
             ClientAdopter { poller, reach: engine.reach_mut(function), is_virtio, now }.adopt(place, slot);
         if had_client && slot.connection().is_none() {
-            engine.card_mut().reset_function(function);
+            engine.card_mut().reset_for_next_client(function);
             slot.own.successor.note_configuration(engine.card_mut());
         }
         slot.resume_driver(engine.card_mut(), self.exact, now);

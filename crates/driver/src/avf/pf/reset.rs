@@ -12,7 +12,7 @@ use ::avf::ids::{HASH_KEY, LOOKUP_TABLE};
 use ::avf::packet_type::HASH_TYPES;
 use ::avf::pf_register as r;
 use ::avf::virtchnl::reply::encode;
-use ::avf::virtchnl::{VfCapabilities, VirtchnlEvent, VirtchnlOpcode, VirtchnlStatus};
+use ::avf::virtchnl::{VfCapabilities, VirtchnlEvent, VirtchnlOpcode, VirtchnlStatus, VirtchnlVersion};
 use policy::Offence;
 
 /// Returns the VFs that their guests have reset, a bit each. Returns none if the card is removed, which PF_ATQLEN shows
@@ -76,6 +76,17 @@ impl AvfPf {
         state.monitor.excuse(Offence::Mailbox);
         self.reset_vf(hal, vf);
         self.cancel_requests(hal, vf);
+    }
+
+    /// Forgets the choices of a VF's guest that outlive a reset: address, queue pairs and virtchnl version. Call it when the
+    /// guest's client has left, before the card reports the reset of the VF for its next owner.
+    pub fn forget_guest(&mut self, vf: u8) {
+        if let Some(state) = self.vfs.get_mut(usize::from(vf)) {
+            (state.mac, state.pairs) = (state.decided.policy.mac, state.decided.pairs);
+            state.version = VirtchnlVersion::V1_1;
+            // The card has stopped the queues, of which the VF may have fewer from now on.
+            (state.rx, state.tx) = (0, 0);
+        }
     }
 
     /// Performs a VF's reset, and confirms to the card the reset that the VF's guest may have requested, as

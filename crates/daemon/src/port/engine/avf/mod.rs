@@ -109,6 +109,11 @@ impl PortCard for AvfCard {
         true
     }
 
+    fn reset_for_next_client(&mut self, function: Function) -> bool {
+        function.vf().into_iter().for_each(|vf| self.pf.forget_guest(vf.get()));
+        self.reset_function(function)
+    }
+
     fn take_work(&mut self) -> WorkCost {
         self.card.nic.take_work()
     }
@@ -305,13 +310,7 @@ impl PortCard for AvfCard {
         bus: &mut GuestBus,
         now: Time,
     ) -> Result<(), RefusedPolicy> {
-        let decided = self.decided.iter().zip(vfs);
-        let decided: Vec<_> =
-            decided.map(|(old, policy)| VfPolicyState { policy: *policy, ..*old }).collect();
-        let in_force: Vec<_> = decided.iter().map(VfPolicyState::in_force).collect();
-        self.with_pf(bus, now, |pf, hal| pf.set_policies(hal, &in_force))
-            .map_err(|(vf, error)| (Some(vf), error))?;
-        self.decided[..decided.len()].copy_from_slice(&decided);
+        self.enforce_all(vfs, bus, now).map_err(|(vf, error)| (Some(vf), error))?;
         self.rules.policy = *port;
         self.pf_memory.changed = true;
         Ok(())
@@ -325,12 +324,12 @@ impl PortCard for AvfCard {
     }
 
     fn offer(&mut self, vf: VfIndex, _: (&str, u8), _: Time) -> Result<(), CardChangeRefusal> {
-        self.reset_function(vf.function());
+        self.reset_for_next_client(vf.function());
         Ok(())
     }
 
     fn withdraw(&mut self, vf: VfIndex, _: (&str, u8), _: Time) -> Result<(), CardChangeRefusal> {
-        self.reset_function(vf.function());
+        self.reset_for_next_client(vf.function());
         Ok(())
     }
 

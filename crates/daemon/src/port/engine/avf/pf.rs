@@ -3,10 +3,11 @@
 use super::AvfCard;
 use super::hal::AvfPfHal;
 use crate::port::engine::bus::GuestBus;
+use crate::port::engine::decided::VfPolicyState;
 use driver::avf::pf::AvfPf;
 use i82576::Time;
 use pcie::{VfIndex, VfSet};
-use policy::PolicyError;
+use policy::{PolicyError, RefusedVf, VfPolicy};
 use units::WorkCost;
 
 impl AvfCard {
@@ -30,6 +31,22 @@ impl AvfCard {
     ) -> Result<(), PolicyError> {
         let policy = self.decided[vf.index()].in_force();
         self.with_pf(guests, now, |pf, hal| pf.set_policy(hal, vf.get(), policy))
+    }
+
+    /// Has the PF driver apply the policies of VFs, by index, to the card: all of them or none.
+    pub(super) fn enforce_all(
+        &mut self,
+        vfs: &[VfPolicy],
+        guests: &mut GuestBus,
+        now: Time,
+    ) -> Result<(), RefusedVf> {
+        let decided = self.decided.iter().zip(vfs);
+        let decided: Vec<_> =
+            decided.map(|(old, policy)| VfPolicyState { policy: *policy, ..*old }).collect();
+        let in_force: Vec<_> = decided.iter().map(VfPolicyState::in_force).collect();
+        self.with_pf(guests, now, |pf, hal| pf.set_policies(hal, &in_force))?;
+        self.decided[..decided.len()].copy_from_slice(&decided);
+        Ok(())
     }
 
     /// Returns true if the switch's tables have to be computed again. The VFs whose requests have changed them share the cost.

@@ -126,6 +126,10 @@ impl PortCard for MixedCard {
         self.of_function(function).reset_function(function)
     }
 
+    fn reset_for_next_client(&mut self, function: Function) -> bool {
+        self.of_function(function).reset_for_next_client(function)
+    }
+
     fn take_work(&mut self) -> WorkCost {
         self.avf.take_work()
     }

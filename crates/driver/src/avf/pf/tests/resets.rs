@@ -43,6 +43,28 @@ fn negotiated_version_and_mac_address_survive_a_vf_reset() {
 }
 
 #[test]
+fn next_guest_of_a_vf_gets_no_choice_of_the_last_one() {
+    let mut world = FourVfPort::new();
+    world.set(|policy| policy.mac = Some(MacAddress(mac(1))));
+    let chosen = ::avf::virtchnl::EncodedMessageList::new(&[::avf::virtchnl::EtherAddress {
+        mac: mac(3),
+        usage: ::avf::virtchnl::EtherAddressType::Primary,
+    }]);
+    world.introduce(0, OFFERED);
+    world.granted(VirtchnlRequest::Addresses(true, super::VSI, chosen.list()));
+    world.ask(0, VirtchnlRequest::Queues(2));
+    assert_eq!((world.introduce(0, OFFERED).mac, world.pf.vf_pairs(0)), (mac(3), 2));
+    // The VF's client has gone, and the card has reset the VF.
+    world.pf.forget_guest(0);
+    assert_eq!(world.pf.vf_mac(0), Some(MacAddress(mac(1))));
+    world.card.flr(0);
+    world.pf.visit(&mut world.card);
+    let resources = world.introduce(0, OFFERED);
+    assert_eq!((resources.mac, resources.pairs), (mac(1), 4));
+    assert!(world.told().addresses.iter().eq(&[mac(1)]));
+}
+
+#[test]
 fn function_level_reset_voids_the_vfs_pending_requests() {
     let mut world = FourVfPort::active();
     world.introduce(1, OFFERED);
