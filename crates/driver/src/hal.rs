@@ -2,7 +2,7 @@
 //! receives interrupts and calls the driver.
 
 use core::time::Duration;
-use i82576::Time;
+use i82576::{MacAddress, Time};
 
 /// Bytes of the longest descriptor of any family.
 pub const DESCRIPTOR: usize = 32;
@@ -29,6 +29,12 @@ pub trait Hal {
 
     /// Waits for at least `time`, during which the card may make progress. Drivers call this only in bounded loops.
     fn wait(&mut self, time: Duration);
+
+    /// Returns true if the switch behind the card would give a VF an address. PF drivers ask before they acknowledge a VF's request.
+    /// True by default: a real card has no such rules.
+    fn may_have_address(&mut self, _vf: u8, _address: MacAddress) -> bool {
+        true
+    }
 }
 
 /// Memory that the card accesses at `iova` and the driver through [`DmaHal`].

@@ -29,6 +29,10 @@ pub trait GuardedPlane {
     /// switch tables have changed. Call it about once a second.
     fn review_claims(&mut self, now: Time) -> bool;
 
+    /// Returns `true` if a port may have an address that its guest requests of a PF driver. Counts a refusal. A PF driver asks before
+    /// it acknowledges the request; otherwise the guest would believe that it has an address that the tables leave out.
+    fn may_request(&mut self, port: PortIndex, address: MacAddress) -> bool;
+
     /// Forgets which addresses a port has held, for a port that gets another guest. Ports that wait for one of them get it.
     fn release_claims(&mut self, port: PortIndex);
 
@@ -68,6 +72,10 @@ impl<const N: usize> GuardedPlane for ForwardingPlane<N> {
         // A station whose frames belong to a remembered flow is noted again with its next frame.
         self.flows.forget_uplink();
         self.claim_again()
+    }
+
+    fn may_request(&mut self, port: PortIndex, address: MacAddress) -> bool {
+        self.claims.may_request(port, address)
     }
 
     fn release_claims(&mut self, port: PortIndex) {

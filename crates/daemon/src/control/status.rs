@@ -277,7 +277,7 @@ pub struct VfMailboxStatus {
 pub fn remedy(reason: &str) -> Option<&'static str> {
     Some(match reason {
         "address-at-uplink" => "mac, if the address is this VF's, or share_mac or trust on",
-        "address-in-use" => "share_mac on for both VFs, or trust on",
+        "address-in-use" => "share_mac on (for both VFs, if another one has it), or trust on",
         "address-fixed" | "promiscuity" => "trust on",
         "multicast-promiscuity" => "allmulti on",
         "mtu-limit" => "a larger max_mtu",

@@ -41,17 +41,32 @@ fn address_of_the_wires_other_port_is_refused() {
     let own = thief.vf.mac();
     owner.vf.set_mac(&mut owner.machine, CHOSEN).unwrap();
     exchange(&mut thief, &mut owner, 1);
-    thief.vf.set_mac(&mut thief.machine, CHOSEN).unwrap();
+    assert!(thief.vf.set_mac(&mut thief.machine, CHOSEN).is_err(), "the PF refuses the address");
     wait_for_refusal(&live, 1, CHOSEN);
-    thief.vf.set_mac(&mut thief.machine, own).unwrap();
+    assert_eq!(thief.vf.mac(), own);
     // The owner's driver starts again, and has the address of its policy at first.
     owner.vf = Vf::probe(&mut owner.machine, &VfDriverConfig::default()).unwrap();
     owner.start();
     assert_ne!(owner.vf.mac(), CHOSEN);
     exchange(&mut thief, &mut owner, 1);
-    thief.vf.set_mac(&mut thief.machine, CHOSEN).unwrap();
+    assert!(thief.vf.set_mac(&mut thief.machine, CHOSEN).is_err(), "the PF refuses the address");
     wait_for_refusal(&live, 2, CHOSEN);
-    thief.vf.set_mac(&mut thief.machine, own).unwrap();
+    assert_eq!(thief.vf.mac(), own);
+    owner.vf.set_mac(&mut owner.machine, CHOSEN).unwrap();
+    exchange(&mut thief, &mut owner, 5);
+}
+
+#[test]
+fn address_of_a_resetting_neighbour_is_refused() {
+    let live = LiveHost::with("[[port]]\nvfs = 2\n");
+    let (mut thief, mut owner) = (VfGuest::on(&live, "pf0vf0"), VfGuest::on(&live, "pf0vf1"));
+    owner.vf.set_mac(&mut owner.machine, CHOSEN).unwrap();
+    exchange(&mut thief, &mut owner, 1);
+    owner.vf = Vf::probe(&mut owner.machine, &VfDriverConfig::default()).unwrap();
+    owner.start();
+    assert!(thief.vf.set_mac(&mut thief.machine, CHOSEN).is_err());
+    eventually("it is counted", || live.show(0).mailbox.refused.get("address-in-use") == Some(&1));
+    // The PF driver has granted the address to no other VF, so the owner gets it back.
     owner.vf.set_mac(&mut owner.machine, CHOSEN).unwrap();
     exchange(&mut thief, &mut owner, 5);
 }

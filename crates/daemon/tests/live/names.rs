@@ -37,9 +37,16 @@ struct WiredHost {
 impl WiredHost {
     /// Starts a host whose port has VFs of a family, and has a station send a broadcast from beyond the uplink.
     fn with_a_station(family: &str) -> Self {
+        Self::with_vf_2(family, family)
+    }
+
+    /// Starts such a host, with another family of VF 2.
+    fn with_vf_2(family: &str, other: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("uplink.sock");
-        let text = format!("[[port]]\nfamily = {family:?}\nvfs = 3\nuplink.stream.listen = {path:?}\n");
+        let vf = format!("[[port.vf]]\nindex = 2\nfamily = {other:?}\n");
+        let vf = if family == other { "" } else { &vf };
+        let text = format!("[[port]]\nfamily = {family:?}\nvfs = 3\nuplink.stream.listen = {path:?}\n{vf}");
         let live = LiveHost::with(&text);
         let wire = UnixStream::connect(&path).unwrap();
         let mut host = Self { live, wire, _folder: folder };
@@ -90,11 +97,11 @@ fn avf_guest(host: &WiredHost) -> (VmWithPciFunction<QemuClient>, AvfDriver) {
     (machine, driver)
 }
 
-/// Asks for frames to one more address.
-fn claim(machine: &mut VmWithPciFunction<QemuClient>, driver: &mut AvfDriver, mac: MacAddress) {
+/// Requests one more address. Returns true if the PF grants it.
+fn claim(machine: &mut VmWithPciFunction<QemuClient>, driver: &mut AvfDriver, mac: MacAddress) -> bool {
     let extra = [EtherAddress { mac: mac.0, usage: EtherAddressType::Extra }];
     let extra = EncodedMessageList::new(&extra);
-    driver.ask(machine, VirtchnlRequest::Addresses(true, 1, extra.list())).unwrap();
+    driver.ask(machine, VirtchnlRequest::Addresses(true, 1, extra.list())).is_ok()
 }
 
 #[test]
@@ -102,14 +109,15 @@ fn i82576_guest_gets_no_address_of_an_uplink_station() {
     let mut host = WiredHost::with_a_station("82576");
     let mut thief = VfGuest::under_qemu(&host.live, 0);
     let mut other = VfGuest::under_qemu(&host.live, 1);
-    thief.vf.set_mac(&mut thief.machine, STATION).unwrap();
+    assert!(thief.vf.set_mac(&mut thief.machine, STATION).is_err(), "the PF refuses the address");
     host.wait_for_refusal(0);
     assert!(other.send(STATION, &[7; 46]));
     host.wait_for(&[7; 46]);
     assert!(thief.take().iter().all(|payload| payload[0] != 7), "the station's frame came to the guest");
-    assert!(thief.send(MacAddress::BROADCAST, &[8; 46]));
+    assert!(thief.send_from(STATION, MacAddress::BROADCAST, &[8; 46]));
     eventually("the frame is dropped", || host.live.show(0).drops.tx_spoofed == 1);
     host.live.change(0, VfSettings { trust: Some(true), ..VfSettings::default() });
+    thief.vf.set_mac(&mut thief.machine, STATION).unwrap();
     host.send(STATION, MacAddress([2, 0, 0, 0, 0, 0x78]), &[9; 46]);
     eventually("a trusted guest has the address", || thief.take().iter().any(|payload| payload[0] == 9));
 }
@@ -122,8 +130,8 @@ fn guest_with(host: &WiredHost, family: &str, own: MacAddress) -> Box<dyn Any> {
         return Box::new(guest);
     }
     let mut guest = VfGuest::under_qemu(&host.live, 2);
-    guest.vf.set_mac(&mut guest.machine, own).unwrap();
-    assert!(guest.send(MacAddress::BROADCAST, &[3; 46]));
+    let _ = guest.vf.set_mac(&mut guest.machine, own);
+    assert!(guest.send_from(own, MacAddress::BROADCAST, &[3; 46]));
     Box::new(guest)
 }
 
@@ -148,7 +156,7 @@ fn removed_vf_keeps_no_address() {
 fn avf_guest_gets_no_address_of_an_uplink_station() {
     let mut host = WiredHost::with_a_station("avf");
     let (mut machine, mut driver) = avf_guest(&host);
-    claim(&mut machine, &mut driver, STATION);
+    assert!(!claim(&mut machine, &mut driver, STATION), "the PF refuses the address");
     host.wait_for_refusal(0);
     let own = driver.mac();
     host.send(own, STATION, &[3; 46]);
@@ -157,6 +165,14 @@ fn avf_guest_gets_no_address_of_an_uplink_station() {
         let queues = (0..4).filter_map(|queue| driver.receive(&mut machine, queue, &mut into));
         queues.count() > 0
     });
+}
+
+#[test]
+fn avf_guest_beside_virtio_gets_no_address_of_a_station() {
+    let host = WiredHost::with_vf_2("avf", "virtio");
+    let (mut machine, mut driver) = avf_guest(&host);
+    assert!(!claim(&mut machine, &mut driver, STATION));
+    host.wait_for_refusal(0);
 }
 
 #[test]
@@ -235,7 +251,7 @@ fn i82576_guest_sends_from_no_group() {
 fn avf_guest_sends_from_no_group() {
     let host = WiredHost::with_a_station("avf");
     let (mut machine, mut driver) = avf_guest(&host);
-    claim(&mut machine, &mut driver, GROUP);
+    assert!(claim(&mut machine, &mut driver, GROUP));
     sends_from_no_group(&host, |frame| assert!(driver.transmit(&mut machine, 0, frame)));
 }
 

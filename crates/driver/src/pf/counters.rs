@@ -78,10 +78,11 @@ pub enum MailboxRefusal {
     /// The requested address is zero or a group address.
     #[error("the requested MAC address is invalid: zero or a group address")]
     AddressInvalid,
-    /// Another function has the requested address, and the two functions may not share it.
+    /// Another function has the requested address, and the two functions may not share it. Or the switch withholds it: a VF that
+    /// resets, a station beyond the uplink or the host has it.
     #[error(
-        "the requested MAC address is in use by another function; allow it with share_mac for both \
-         functions, or with trust"
+        "the requested MAC address is in use by another function, by a station at the uplink or by the host; allow it with \
+         share_mac (for both, if another function has it), or with trust"
     )]
     AddressInUse,
     /// The VF has as many addresses as its policy allows, or the other entries of the receive-address table are in use or

@@ -68,6 +68,7 @@ impl Pf {
         self.may_use(vf, mac)?;
         match info {
             0 => {
+                ask_switch(hal, vf, mac)?;
                 self.use_mac(hal, vf, Some(mac));
                 Ok(())
             }
@@ -79,8 +80,12 @@ impl Pf {
     /// Adds an address for the VF, if the VF's quota and the guarantees of the other VFs leave a filter for it.
     fn add_mac<H: Hal>(&mut self, hal: &mut H, vf: VfIndex, mac: MacAddress) -> Result<(), MailboxRefusal> {
         let quota = self.state(vf).policy.quotas.mac;
-        if !self.filters.has(vf, mac) && !self.shares(FilterKind::Mac).admits(vf, quota, VfSet::NONE) {
-            return Err(MailboxRefusal::NoFilter);
+        // The switch has decided on an address that the VF has.
+        if !self.filters.has(vf, mac) {
+            if !self.shares(FilterKind::Mac).admits(vf, quota, VfSet::NONE) {
+                return Err(MailboxRefusal::NoFilter);
+            }
+            ask_switch(hal, vf, mac)?;
         }
         self.filters.add(hal, vf, mac, self.enabled)
     }
@@ -137,4 +142,10 @@ impl Pf {
         let outcome = if echo & INFO_MASK == 0 { Ok(()) } else { Err(MailboxRefusal::UnicastPromiscuity) };
         MailboxReply { echo, outcome }
     }
+}
+
+/// Checks that the switch would give a VF an address that the PF driver could give it. The switch also knows the stations beyond the
+/// uplink, and the addresses of VFs that reset.
+fn ask_switch<H: Hal>(hal: &mut H, vf: VfIndex, mac: MacAddress) -> Result<(), MailboxRefusal> {
+    if hal.may_have_address(vf.get(), mac) { Ok(()) } else { Err(MailboxRefusal::AddressInUse) }
 }

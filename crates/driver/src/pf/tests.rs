@@ -34,6 +34,8 @@ struct StoredRegisters {
     held: bool,
     /// Offsets of the registers that the PF has written, in order.
     log: Vec<u32>,
+    /// Address that the switch gives to no VF.
+    withheld: Option<MacAddress>,
 }
 
 impl Hal for StoredRegisters {
@@ -61,6 +63,9 @@ impl Hal for StoredRegisters {
     }
     fn wait(&mut self, time: Duration) {
         self.now = self.now + time;
+    }
+    fn may_have_address(&mut self, _: u8, address: MacAddress) -> bool {
+        self.withheld != Some(address)
     }
 }
 

@@ -7,7 +7,7 @@ use core::time::Duration;
 use i82576::ids::{MAX_VFS, VLAN_FILTERS};
 use i82576::mailbox::WORDS;
 use i82576::register as r;
-use i82576::{Time, VfIndex};
+use i82576::{MacAddress, Time, VfIndex};
 use units::WorkCost;
 
 /// Cost of the shares of a filter table, which the driver computes for a request of a filter.
@@ -112,5 +112,10 @@ impl<H: Hal> Hal for MeasuringHal<'_, H> {
 
     fn wait(&mut self, time: Duration) {
         self.hal.wait(time);
+    }
+
+    fn may_have_address(&mut self, vf: u8, address: MacAddress) -> bool {
+        self.accesses = self.accesses.saturating_add(WorkCost::ACCESS.0);
+        self.hal.may_have_address(vf, address)
     }
 }

@@ -254,6 +254,17 @@ impl<const N: usize> AddressClaims<N> {
         self.shared.as_ref().is_none_or(|shared| shared.claim(address))
     }
 
+    /// Returns `true` if a port may have an address that its guest requests, before the PF driver acknowledges the request. Counts a
+    /// refusal. Holds nothing on the wire: the address may never come into the tables, and a guest may request any number.
+    pub(crate) fn may_request(&mut self, port: PortIndex, address: MacAddress) -> bool {
+        let is_elsewhere = || self.shared.as_ref().is_some_and(|shared| shared.is_held_elsewhere(address));
+        let refused = self.is_checked(port, address) && (self.is_used(port, address) || is_elsewhere());
+        if refused {
+            self.counts[port.index::<N>()].add(address);
+        }
+        !refused
+    }
+
     /// Returns `true` if a port may learn an address. Counts a refusal, once for frames with the same source.
     ///
     /// A port without an address asks in each round in which it sends. Until a plane has given addresses up, the answer about the

@@ -8,6 +8,9 @@ pub trait SharedAddresses: Debug + Send + Sync {
     /// Claims an address for this plane. Returns `false` if another plane holds it.
     fn claim(&self, address: MacAddress) -> bool;
 
+    /// Returns `true` if another plane holds an address. Claims nothing.
+    fn is_held_elsewhere(&self, address: MacAddress) -> bool;
+
     /// Returns a number that grows whenever a plane gives addresses up. Takes no lock.
     fn releases(&self) -> u64;
 

@@ -144,6 +144,10 @@ impl SharedAddresses for TestAddresses {
         !self.1.held[1 - self.0].lock().unwrap().contains(&address)
     }
 
+    fn is_held_elsewhere(&self, address: MacAddress) -> bool {
+        self.1.held[1 - self.0].lock().unwrap().contains(&address)
+    }
+
     fn releases(&self) -> u64 {
         self.1.releases.load(Ordering::Relaxed)
     }
@@ -182,6 +186,37 @@ fn address_held_by_a_port_of_another_plane_is_refused() {
     assert!(has(&b, 1, own));
     a.set_tables(tables(&[(1, own)]));
     assert!(!has(&a, 1, own));
+}
+
+#[test]
+fn request_is_refused_as_the_tables_would_refuse_it() {
+    let mut plane = guarded();
+    let (own, free) = (address(0x11), address(0x22));
+    uplink(&mut plane, STATION);
+    plane.set_tables(tables(&[(1, own)]));
+    // Port 1 resets.
+    plane.set_tables(tables(&[]));
+    for mac in [STATION, HOST, own, address(3)] {
+        assert!(!plane.may_request(port(2), mac), "{mac}");
+    }
+    assert_eq!(plane.refused_claims(port(2)), ClaimCounts { refused: 4, last: Some(address(3)) });
+    for mac in [free, ROUTER, address(2), MacAddress([1, 0, 0x5e, 0, 0, 1])] {
+        assert!(plane.may_request(port(2), mac), "{mac}");
+    }
+    assert!(plane.may_request(port(1), own) && plane.may_request(port(7), STATION));
+    assert_eq!(refused(&plane, 2), 4);
+}
+
+#[test]
+fn request_claims_nothing_on_the_wire() {
+    let link = Arc::new(TestLink::default());
+    let (mut a, mut b) = (guarded(), guarded());
+    a.share_addresses(Some(Arc::new(TestAddresses(0, Arc::clone(&link)))));
+    b.share_addresses(Some(Arc::new(TestAddresses(1, Arc::clone(&link)))));
+    a.set_tables(tables(&[(1, address(0x11))]));
+    let claims = link.claims.load(Ordering::Relaxed);
+    assert!(!b.may_request(port(1), address(0x11)) && b.may_request(port(1), address(0x22)));
+    assert_eq!(link.claims.load(Ordering::Relaxed), claims);
 }
 
 #[test]

@@ -86,7 +86,12 @@ impl<V: Vmm> VfGuest<V> {
 
     /// Sends a frame from the guest to an Ethernet address. Returns false if the transmit ring is full.
     pub(crate) fn send(&mut self, to: MacAddress, payload: &[u8]) -> bool {
-        let frame = [&to.0[..], &self.vf.mac().0, &ETHERTYPE, payload].concat();
+        self.send_from(self.vf.mac(), to, payload)
+    }
+
+    /// Sends a frame from any Ethernet address. Returns false if the transmit ring is full.
+    pub(crate) fn send_from(&mut self, from: MacAddress, to: MacAddress, payload: &[u8]) -> bool {
+        let frame = [&to.0[..], &from.0, &ETHERTYPE, payload].concat();
         let sent = self.vf.transmit(&mut self.machine, &frame, &TxOffload::default()).is_ok();
         self.vf.flush(&mut self.machine);
         if !sent {

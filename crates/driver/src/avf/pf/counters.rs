@@ -35,10 +35,11 @@ pub enum VirtchnlRefusal {
     /// The VF requests an address that is zero or broadcast.
     #[error("invalid receive address: zero or broadcast")]
     AddressInvalid,
-    /// Another VF has the requested address, and the two VFs may not share it.
+    /// Another VF has the requested address, and the two VFs may not share it. Or the switch withholds it: a VF that resets, a
+    /// station beyond the uplink or the host has it.
     #[error(
-        "the requested MAC address is in use by another VF; allow it with share_mac for both VFs, or with \
-         trust"
+        "the requested MAC address is in use by another VF, by a station at the uplink or by the host; allow it with share_mac \
+         (for both, if another VF has it), or with trust"
     )]
     AddressInUse,
     /// The VF's quota of addresses is used up.

@@ -6,7 +6,7 @@
 use super::counters::VirtchnlRefusal;
 use super::limits::MORE_ADDRESSES;
 use super::requests::{VirtchnlReply, VirtchnlResult};
-use super::{AvfPf, CardControlHal};
+use super::{AvfPf, AvfVfState, CardControlHal};
 use ::avf::control::CardCommand;
 use ::avf::virtchnl::filters::promiscuity;
 use ::avf::virtchnl::{EtherAddress, EtherAddressType, MessageList};
@@ -70,6 +70,7 @@ impl AvfPf {
         if state.addresses.len() + more > most {
             return Err(VirtchnlRefusal::TooManyAddresses);
         }
+        self.ask_switch(hal, vf, list)?;
         for EtherAddress { mac, usage } in list.iter() {
             let mac = MacAddress(mac);
             self.add_address(hal, vf, mac);
@@ -81,6 +82,27 @@ impl AvfPf {
             }
         }
         Ok(VirtchnlReply::Done)
+    }
+
+    /// Checks that the switch would give a VF the addresses of a list that are new to it. The switch also knows the stations beyond
+    /// the uplink, and the addresses of VFs that reset.
+    ///
+    /// A list with the VF's main address is acknowledged without a question, and the switch alone withholds an address in it: iavf
+    /// sends such a list at its start and after a reset, with all of its addresses and groups. It never repeats a refused
+    /// list, so one address of another station would cost the guest every group.
+    fn ask_switch<H: CardControlHal>(
+        &self,
+        hal: &mut H,
+        vf: u8,
+        list: MessageList<'_, EtherAddress>,
+    ) -> Result<(), VirtchnlRefusal> {
+        let AvfVfState { mac: main, addresses: own, .. } = self.state(vf);
+        let addresses = || list.iter().map(|address| MacAddress(address.mac));
+        if addresses().any(|mac| *main == Some(mac)) {
+            return Ok(());
+        }
+        let mut new = addresses().filter(|mac| !mac.is_group() && !own.contains(mac));
+        if new.all(|mac| hal.may_have_address(vf, mac)) { Ok(()) } else { Err(VirtchnlRefusal::AddressInUse) }
     }
 
     pub(super) fn delete_addresses<H: CardControlHal>(

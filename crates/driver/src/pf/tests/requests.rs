@@ -3,13 +3,13 @@
 
 use super::{StoredRegisters, vf};
 use crate::hal::Hal;
-use crate::pf::Pf;
+use crate::pf::{MailboxRefusal, Pf};
 use core::time::Duration;
-use i82576::PoolIndex;
 use i82576::bits::{mbvficr, p2v, vmolr};
 use i82576::ids::MAX_FRAME;
-use i82576::mailbox::{ACK, CTS, INFO_SHIFT, MULTICAST_OVERFLOW, NACK, id, promisc};
+use i82576::mailbox::{ACK, CTS, INFO_SHIFT, MULTICAST_OVERFLOW, NACK, id, mac_filter, promisc};
 use i82576::register as r;
+use i82576::{MacAddress, PoolIndex};
 use policy::{OffenceThresholds, PortPolicy, VfLinkPolicy, VfPolicy};
 
 /// Creates a PF with two enabled VFs, of which VF 0 has sent VF_RESET.
@@ -59,6 +59,28 @@ fn mailbox_message_without_a_request_gets_only_an_ack() {
     }
     assert_eq!([0, 2].map(|n| pf.counters(vf(n)).unanswered), [2, 1]);
     assert!(!pf.vf_is_active(vf(2)), "the VF is not enabled");
+}
+
+#[test]
+fn address_that_the_switch_withholds_is_refused() {
+    let (mut hal, mut pf) = pf();
+    let [station, free] = [9, 5].map(|n| MacAddress([2, 0, 0, 0, 0, n]));
+    hal.withheld = Some(station);
+    for info in [0, mac_filter::ADD] {
+        let first = id::SET_MAC_ADDR | info << INFO_SHIFT;
+        let mut request = |mac: MacAddress| {
+            let (low, high) = mac.to_words();
+            reply(&mut hal, &mut pf, &[first, low, high])
+        };
+        assert_eq!(request(station), first | NACK | CTS);
+        assert_eq!(request(free), first | ACK | CTS);
+    }
+    assert_eq!(pf.counters(vf(0)).refused(MailboxRefusal::AddressInUse), 2);
+    assert_eq!(pf.vf_mac(vf(0)), Some(free));
+    // The switch decides again in its tables about an address that the VF has.
+    hal.withheld = Some(free);
+    let (low, high) = free.to_words();
+    assert_eq!(reply(&mut hal, &mut pf, &[id::SET_MAC_ADDR, low, high]), id::SET_MAC_ADDR | ACK | CTS);
 }
 
 #[test]

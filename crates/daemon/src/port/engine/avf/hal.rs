@@ -8,8 +8,10 @@ use avf::pf_register::{VFSWR, VPGEN_VFRTRIG};
 use avf::virtchnl::VfTrafficStatistics;
 use avf_nic::Nic;
 use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
-use i82576::Time;
+use i82576::{MacAddress, Time};
 use pcie::{Bus, DmaFault, Function, Iova, VfIndex, VfSet};
+use plane::PortIndex;
+use plane::guard::GuardedPlane;
 use std::time::Duration;
 use units::WorkCost;
 
@@ -79,6 +81,8 @@ pub(super) struct AvfPfHal<'a> {
     pub(super) card: &'a mut Nic,
     pub(super) pf_memory: &'a mut PfDmaMemory,
     pub(super) guests: &'a mut GuestBus,
+    /// Guards of the port's switch.
+    pub(super) guards: &'a mut dyn GuardedPlane,
     pub(super) now: Time,
     /// True if the PF driver works for requests and resets of VFs, which are charged for it.
     pub(super) charges: bool,
@@ -120,6 +124,11 @@ impl Hal for AvfPfHal<'_> {
 
     fn wait(&mut self, time: Duration) {
         self.now = self.now + time;
+    }
+
+    fn may_have_address(&mut self, vf: u8, address: MacAddress) -> bool {
+        self.note_work(vf, WorkCost::ACCESS, false);
+        self.guards.may_request(PortIndex::of_field(vf.into()), address)
     }
 }
 

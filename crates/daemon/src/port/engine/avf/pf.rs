@@ -18,8 +18,9 @@ impl AvfCard {
         now: Time,
         act: impl FnOnce(&mut AvfPf, &mut AvfPfHal<'_>) -> R,
     ) -> R {
-        let Self { card, pf, pf_memory, .. } = self;
-        act(pf, &mut AvfPfHal { card: &mut card.nic, pf_memory, guests, now, charges: false })
+        let Self { card, pf, pf_memory, plane, .. } = self;
+        let guards = &mut **plane;
+        act(pf, &mut AvfPfHal { card: &mut card.nic, pf_memory, guests, guards, now, charges: false })
     }
 
     /// Has the PF driver apply the policy of a VF to the card.

@@ -86,17 +86,18 @@ impl AvfCard {
         (guests, now): (&mut GuestBus, Time),
     ) -> Result<Self, PortEngineStartError> {
         let (mut card, mut pf_memory) = (Nic::new(VFS), PfDmaMemory::new());
-        let mut hal = AvfPfHal { card: &mut card, pf_memory: &mut pf_memory, guests, now, charges: false };
-        let pf =
-            AvfPf::probe(&mut hal, VFS).map_err(|error| PortEngineStartError::Card(error.to_string()))?;
         let counters = [PortCounters::default(); MAX_VFS];
-        let plane = ForwardingPlane::new(
+        let mut plane = Box::new(ForwardingPlane::new(
             SwitchTables::closed(0),
             TransmitPacing::new(None),
             StormState::default(),
             counters,
-        );
-        let parts = AvfCardParts { card, pf, pf_memory, plane: Box::new(plane) };
+        ));
+        let (memory, guards) = (&mut pf_memory, &mut *plane);
+        let mut hal = AvfPfHal { card: &mut card, pf_memory: memory, guests, guards, now, charges: false };
+        let pf =
+            AvfPf::probe(&mut hal, VFS).map_err(|error| PortEngineStartError::Card(error.to_string()))?;
+        let parts = AvfCardParts { card, pf, pf_memory, plane };
         let mut avf = Self::assemble(parts, link, configured, SwitchPolicyState::new(policy), decided);
         for vf in VfIndex::first(MAX_VFS) {
             avf.enforce(vf, guests, now).map_err(|error| PortEngineStartError::Card(error.to_string()))?;
@@ -164,9 +165,10 @@ impl AvfCard {
         if storms.0 >= MOST_STORMS {
             return Err(SavedStateError::Body.into());
         }
-        let (mut card, plane) = Nic::restore(card)?;
+        let (mut card, mut plane) = Nic::restore(card)?;
         let mut pf_memory = PfDmaMemory::new();
-        let mut hal = AvfPfHal { card: &mut card, pf_memory: &mut pf_memory, guests, now, charges: false };
+        let (memory, guards) = (&mut pf_memory, &mut *plane);
+        let mut hal = AvfPfHal { card: &mut card, pf_memory: memory, guests, guards, now, charges: false };
         let mut pf = AvfPf::restore(&mut hal, pf)?;
         // Cards of earlier versions had eight VFs.
         hal.card.grow(VFS);

@@ -4,9 +4,10 @@
 use crate::port::engine::bus::GuestBus;
 use crate::port::engine::uplink::PortUplink;
 use driver::Hal;
-use i82576::Time;
+use i82576::{MacAddress, Time};
 use nic::{Nic, PollBudget};
 use pcie::Function;
+use plane::PortIndex;
 use std::time::Duration;
 
 /// Access of the PF driver to the registers of an 82576.
@@ -37,6 +38,10 @@ impl Hal for I82576PfHal<'_> {
 
     fn wait(&mut self, time: Duration) {
         self.now = self.now + time;
+    }
+
+    fn may_have_address(&mut self, vf: u8, address: MacAddress) -> bool {
+        self.nic.guards_mut().may_request(PortIndex::of_field(vf.into()), address)
     }
 }
 

@@ -182,7 +182,7 @@ impl PortCard for MixedCard {
         // The AVF card's PF driver answers its guests now, and has to know the addresses of virtio VFs.
         self.follow_changes();
         let virtio = self.virtio.visit(bus, now).deadline;
-        let avf = self.avf.visit(bus, now);
+        let avf = self.with_switch(|avf| avf.visit(bus, now));
         PfDriverRunResult { deadline: [avf.deadline, virtio].into_iter().flatten().min(), ..avf }
     }
 

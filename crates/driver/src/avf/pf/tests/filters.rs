@@ -4,7 +4,7 @@ use super::{FourVfPort, VSI, mac};
 use crate::avf::pf::{OFFERED, VirtchnlRefusal};
 use ::avf::virtchnl::{
     EncodedMessageList, EtherAddress, EtherAddressType, VfCapabilities, VirtchnlRequest, VirtchnlStatus,
-    VlanFilter, VlanFilterTag, VlanOffloadKind, VlanSetting,
+    VlanFilter, VlanFilterTag,
 };
 use i82576::MacAddress;
 use policy::{FilterKind, PortVlan, VfPolicy};
@@ -147,6 +147,37 @@ fn using_another_vfs_address_needs_trust() {
     world.set(|policy| policy.trust = true);
     world.introduce(0, OFFERED);
     assert_eq!(add(&mut world, &[(mac(9), EtherAddressType::Extra)]), VirtchnlStatus::Success);
+}
+
+#[test]
+fn address_that_the_switch_withholds_is_refused() {
+    let mut world = FourVfPort::active();
+    world.card.withheld.insert(mac(9));
+    let [free, station] = [5, 9].map(|n| (mac(n), EtherAddressType::Extra));
+    assert_eq!(add(&mut world, &[free, (GROUP, EtherAddressType::Extra), station]), VirtchnlStatus::Param);
+    assert_eq!(world.refusals(VirtchnlRefusal::AddressInUse), 1);
+    assert!(world.told().addresses.is_empty(), "the whole message is refused");
+    assert_eq!(add(&mut world, &[(mac(9), EtherAddressType::Primary)]), VirtchnlStatus::Param);
+    assert_eq!((add(&mut world, &[free]), world.pf.vf_mac(0)), (VirtchnlStatus::Success, None));
+    // The switch decides again in its tables about an address that the VF has.
+    world.card.withheld.insert(mac(5));
+    assert_eq!(add(&mut world, &[free]), VirtchnlStatus::Success);
+}
+
+/// Tests the list of iavf's start: main address, further addresses and groups. iavf never repeats a refused list.
+#[test]
+fn list_with_the_main_address_is_acknowledged() {
+    let mut world = FourVfPort::new();
+    world.set(|policy| policy.mac = Some(MacAddress(mac(1))));
+    world.introduce(0, OFFERED);
+    world.card.withheld.insert(mac(9));
+    let extra = [mac(9), GROUP].map(|mac| (mac, EtherAddressType::Extra));
+    assert_eq!(
+        add(&mut world, &[(mac(1), EtherAddressType::Primary), extra[0], extra[1]]),
+        VirtchnlStatus::Success
+    );
+    assert!(world.told().addresses.contains(&GROUP));
+    assert_eq!(world.refusals(VirtchnlRefusal::AddressInUse), 0);
 }
 
 #[test]
@@ -303,25 +334,6 @@ fn vlan_v2_filter_must_be_one_outer_tag_of_type_8100() {
     }
     world.granted(VirtchnlRequest::VlanFilters(false, VSI, EncodedMessageList::new(&[good]).list()));
     assert!(!world.told().vlans.contains(&5));
-}
-
-#[test]
-fn vlan_tag_stripping_and_inserting_are_independent() {
-    let mut world = FourVfPort::active();
-    let one = VlanSetting { outer: 1, inner: 0, vsi: VSI };
-    world.granted(VirtchnlRequest::VlanOffload(VlanOffloadKind::Strip, true, one));
-    assert!(world.told().tags.strip && world.told().tags.insert, "insertion is on from the start");
-    world.granted(VirtchnlRequest::VlanOffload(VlanOffloadKind::Insert, false, one));
-    assert!(world.told().tags.strip && !world.told().tags.insert);
-    world.granted(VirtchnlRequest::VlanOffload(VlanOffloadKind::Strip, false, one));
-    world.granted(VirtchnlRequest::VlanOffload(VlanOffloadKind::Insert, true, one));
-    assert!(!world.told().tags.strip && world.told().tags.insert);
-    let other = VlanSetting { outer: 2, ..one };
-    world.refused(
-        VirtchnlRequest::VlanOffload(VlanOffloadKind::Strip, true, other),
-        VirtchnlRefusal::VlanInvalid,
-    );
-    world.refused(VirtchnlRequest::Strip(true), VirtchnlRefusal::NotAgreed);
 }
 
 #[test]

@@ -73,6 +73,8 @@ struct CommandRecordingCard {
     orders: usize,
     /// VFs that the PF has charged for comparisons of addresses, each with the number.
     compared: Vec<(u8, usize)>,
+    /// Addresses that the switch gives to no VF.
+    withheld: BTreeSet<[u8; 6]>,
 }
 
 impl Hal for CommandRecordingCard {
@@ -101,6 +103,10 @@ impl Hal for CommandRecordingCard {
     }
 
     fn wait(&mut self, _: Duration) {}
+
+    fn may_have_address(&mut self, _: u8, address: MacAddress) -> bool {
+        !self.withheld.contains(&address.0)
+    }
 }
 
 impl DmaHal for CommandRecordingCard {

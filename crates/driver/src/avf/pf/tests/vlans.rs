@@ -1,8 +1,11 @@
-//! Tests a VF's requested VLANs while the administrator changes the allowed ones.
+//! Tests a VF's requested VLANs while the administrator changes the allowed ones, and its settings of tags.
 
 use super::{FourVfPort, VSI};
 use crate::avf::pf::{OFFERED, VirtchnlRefusal};
-use ::avf::virtchnl::{EncodedMessageList, VirtchnlRequest, VirtchnlStatus, VlanFilter, VlanFilterTag};
+use ::avf::virtchnl::{
+    EncodedMessageList, VirtchnlRequest, VirtchnlStatus, VlanFilter, VlanFilterTag, VlanOffloadKind,
+    VlanSetting,
+};
 use std::vec::Vec;
 
 /// Requests or gives up VLANs for VF 0 as iavf does: all in one request.
@@ -137,4 +140,23 @@ fn reset_takes_as_many_orders_with_4095_vlans_as_with_none() {
     world.granted(VirtchnlRequest::Vlans(true, VSI, EncodedMessageList::new(&[7; 2000]).list()));
     assert_eq!(world.card.orders - before, 0, "a repeated VLAN takes no order");
     assert_eq!(orders_of_reset(&mut world), without);
+}
+
+#[test]
+fn vlan_tag_stripping_and_inserting_are_independent() {
+    let mut world = FourVfPort::active();
+    let one = VlanSetting { outer: 1, inner: 0, vsi: VSI };
+    world.granted(VirtchnlRequest::VlanOffload(VlanOffloadKind::Strip, true, one));
+    assert!(world.told().tags.strip && world.told().tags.insert, "insertion is on from the start");
+    world.granted(VirtchnlRequest::VlanOffload(VlanOffloadKind::Insert, false, one));
+    assert!(world.told().tags.strip && !world.told().tags.insert);
+    world.granted(VirtchnlRequest::VlanOffload(VlanOffloadKind::Strip, false, one));
+    world.granted(VirtchnlRequest::VlanOffload(VlanOffloadKind::Insert, true, one));
+    assert!(!world.told().tags.strip && world.told().tags.insert);
+    let other = VlanSetting { outer: 2, ..one };
+    world.refused(
+        VirtchnlRequest::VlanOffload(VlanOffloadKind::Strip, true, other),
+        VirtchnlRefusal::VlanInvalid,
+    );
+    world.refused(VirtchnlRequest::Strip(true), VirtchnlRefusal::NotAgreed);
 }

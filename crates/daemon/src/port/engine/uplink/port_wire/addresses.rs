@@ -21,6 +21,13 @@ struct AddressesByPort {
     count: u64,
 }
 
+impl AddressesByPort {
+    /// Returns true if a port other than `than` holds an address.
+    fn is_of_other(&self, than: u64, address: MacAddress) -> bool {
+        self.held.iter().any(|(port, held)| *port != than && held.contains(&address))
+    }
+}
+
 /// Addresses of a wire, as one of its ports sees them. The port's own are given up when this is dropped.
 #[derive(Debug)]
 pub(super) struct PortAddresses {
@@ -43,11 +50,15 @@ impl PortAddresses {
 impl SharedAddresses for PortAddresses {
     fn claim(&self, address: MacAddress) -> bool {
         let mut ports = lock(&self.wire.ports);
-        if ports.held.iter().any(|(port, held)| *port != self.port && held.contains(&address)) {
-            return false;
+        let free = !ports.is_of_other(self.port, address);
+        if free {
+            ports.held.entry(self.port).or_default().insert(address);
         }
-        ports.held.entry(self.port).or_default().insert(address);
-        true
+        free
+    }
+
+    fn is_held_elsewhere(&self, address: MacAddress) -> bool {
+        lock(&self.wire.ports).is_of_other(self.port, address)
     }
 
     fn releases(&self) -> u64 {
@@ -92,6 +103,8 @@ mod tests {
         let (first, second) = (PortAddresses::on(&wire), PortAddresses::on(&wire));
         first.hold(&[A]);
         assert!(first.claim(A) && !second.claim(A));
+        assert!(second.is_held_elsewhere(A) && !first.is_held_elsewhere(A));
+        assert!(!first.is_held_elsewhere(B) && !second.is_held_elsewhere(B), "the question holds nothing");
         assert!(second.claim(B) && !first.claim(B), "a claim holds the address");
         let releases = first.releases();
         second.hold(&[]);
