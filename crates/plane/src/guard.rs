@@ -39,6 +39,10 @@ pub trait GuardedPlane {
     /// Keeps the addresses that a port has held for a few minutes more, for a port whose client is away and may come back.
     fn keep_claims_for_return(&mut self, port: PortIndex);
 
+    /// Returns the number of addresses that ports hold and that are not in the switch tables, such as those of ports that reset. New
+    /// tables cost by them, as by the addresses of the tables.
+    fn absent_addresses(&self) -> usize;
+
     /// Returns the number of a port's refused claims, and the last refused address.
     fn refused_claims(&self, port: PortIndex) -> ClaimCounts;
 
@@ -87,6 +91,10 @@ impl<const N: usize> GuardedPlane for ForwardingPlane<N> {
 
     fn keep_claims_for_return(&mut self, port: PortIndex) {
         self.claims.keep_for_return(port);
+    }
+
+    fn absent_addresses(&self) -> usize {
+        self.claims.absent()
     }
 
     fn refused_claims(&self, port: PortIndex) -> ClaimCounts {

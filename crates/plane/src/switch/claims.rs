@@ -54,6 +54,8 @@ pub struct AddressClaims<const N: usize> {
     began: Time,
     /// Addresses that the ports have, or had before they lost all of them, such as by a reset.
     held: ExactFilter,
+    /// Number of the addresses in `held` that no port has now.
+    absent: usize,
     /// Addresses that ports hold because they had them before a reset.
     kept: KeptAddresses,
     /// Ports whose guests have gone since the last tables, which still have their addresses.
@@ -81,6 +83,7 @@ impl<const N: usize> AddressClaims<N> {
             held_elsewhere: [None; N],
             began: Time::ZERO,
             held: ExactFilter::with_room(0),
+            absent: 0,
             kept: KeptAddresses::default(),
             released: PortSet::NONE,
             away: PortSet::NONE,
@@ -325,7 +328,13 @@ impl<const N: usize> AddressClaims<N> {
         self.held.entries().for_each(|(address, ports)| held.add(address, ports & !having & !self.away));
         self.kept.entries().for_each(|(address, ports)| held.add(address, ports));
         unicast().for_each(|(address, ports)| held.add(address, ports));
+        self.absent = held.entries().filter(|(address, _)| present.ports(*address).is_empty()).count();
         self.set_held(held);
+    }
+
+    /// Returns the number of addresses that ports hold and that no port has in the tables. New tables cost by them too.
+    pub(crate) fn absent(&self) -> usize {
+        if self.checked.is_empty() { 0 } else { self.absent }
     }
 
     /// Keeps the addresses that a port holds for a while only: its client is away, and may come back or not.

@@ -40,52 +40,74 @@ impl<const N: usize> ResetCounts<N> {
 #[derive(Debug, Clone, Copy)]
 struct KeptAddress {
     address: MacAddress,
-    port: PortIndex,
     /// Number of ends of an epoch until the address is forgotten.
     epochs_left: u8,
 }
 
-/// Addresses that are kept for ports after a reset.
+/// Addresses that are kept for ports after a reset. Each port has a list of its own, so a reset searches the addresses of its port
+/// alone.
 #[derive(Debug, Clone, Default)]
-pub(super) struct KeptAddresses(Vec<KeptAddress>);
+pub(super) struct KeptAddresses {
+    /// Addresses by port number, up to the last port that has had some.
+    ports: Vec<Vec<KeptAddress>>,
+}
 
 impl KeptAddresses {
     /// Keeps the unicast addresses that some ports hold. An address that is kept already gets no more time: a guest could
     /// otherwise keep it for ever by resets.
     pub(super) fn keep(&mut self, held: &ExactFilter, ports: PortSet) {
+        if ports.is_empty() {
+            return;
+        }
         for (address, holders) in held.entries().filter(|(address, _)| !address.is_group()) {
             for port in (holders & ports).iter() {
-                let of_port = || self.0.iter().filter(|kept| kept.port == port);
-                if of_port().count() < KEPT_BY_PORT && of_port().all(|kept| kept.address != address) {
-                    self.0.push(KeptAddress { address, port, epochs_left: KEPT_EPOCHS });
+                let kept = self.of_port(port);
+                if kept.len() < KEPT_BY_PORT && kept.iter().all(|kept| kept.address != address) {
+                    kept.push(KeptAddress { address, epochs_left: KEPT_EPOCHS });
                 }
             }
         }
     }
 
+    /// Returns the addresses of a port.
+    fn of_port(&mut self, port: PortIndex) -> &mut Vec<KeptAddress> {
+        let at = usize::from(port.get());
+        if self.ports.len() <= at {
+            self.ports.resize_with(at + 1, Vec::new);
+        }
+        &mut self.ports[at]
+    }
+
     /// Forgets the addresses that their ports have again.
     pub(super) fn forget_present(&mut self, present: &ExactFilter) {
-        self.0.retain(|kept| !present.is_of(kept.address, kept.port));
+        for (kept, n) in self.ports.iter_mut().zip(0..) {
+            kept.retain(|kept| !present.is_of(kept.address, PortIndex::of_field(n)));
+        }
     }
 
     /// Forgets the addresses of a port.
     pub(super) fn release(&mut self, port: PortIndex) {
-        self.0.retain(|kept| kept.port != port);
+        self.of_port(port).clear();
     }
 
     /// Ends an epoch of the stations.
     pub(super) fn end_epoch(&mut self) {
-        self.0.iter_mut().for_each(|kept| kept.epochs_left = kept.epochs_left.saturating_sub(1));
-        self.0.retain(|kept| kept.epochs_left > 0);
+        for kept in &mut self.ports {
+            kept.iter_mut().for_each(|kept| kept.epochs_left = kept.epochs_left.saturating_sub(1));
+            kept.retain(|kept| kept.epochs_left > 0);
+        }
     }
 
     /// Returns the number of kept addresses.
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.ports.iter().map(Vec::len).sum()
     }
 
     /// Iterates over the kept addresses with their ports.
     pub(super) fn entries(&self) -> impl Iterator<Item = (MacAddress, PortSet)> {
-        self.0.iter().map(|kept| (kept.address, kept.port.only()))
+        self.ports.iter().zip(0..).flat_map(|(kept, n)| {
+            let only = PortIndex::of_field(n).only();
+            kept.iter().map(move |kept| (kept.address, only))
+        })
     }
 }

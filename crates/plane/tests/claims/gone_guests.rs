@@ -102,6 +102,7 @@ fn addresses_kept_over_resets_are_limited() {
     last.exact = ExactFilter::with_room(101);
     last.exact.add(address(1), port(1).only());
     (0..100).for_each(|n| last.exact.add(chosen(n), port(2).only()));
+    assert_eq!(plane.absent_addresses(), 32, "new tables cost by them");
     plane.set_tables(last);
     assert_eq!(refused(&plane, 2), 32);
 }

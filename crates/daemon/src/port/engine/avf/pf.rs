@@ -7,6 +7,7 @@ use crate::port::engine::decided::VfPolicyState;
 use driver::avf::pf::AvfPf;
 use i82576::Time;
 use pcie::{VfIndex, VfSet};
+use plane::guard::GuardedPlane;
 use policy::{PolicyError, RefusedVf, VfPolicy};
 use units::WorkCost;
 
@@ -56,7 +57,8 @@ impl AvfCard {
         let changed_by = std::mem::take(&mut self.pf_memory.changed_by).or(others);
         if !changed_by.is_empty() {
             let (addresses, vlans) = self.card.nic.table_size();
-            let WorkCost(cost) = WorkCost::of_tables(addresses + more, vlans);
+            // The plane decides on the addresses that VFs hold while they reset, too.
+            let WorkCost(cost) = WorkCost::of_tables(addresses + more + self.plane.absent_addresses(), vlans);
             let share = WorkCost(cost.div_ceil(changed_by.count()));
             changed_by.iter().for_each(|vf| self.card.nic.owe(vf, share));
         }

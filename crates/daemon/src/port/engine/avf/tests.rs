@@ -9,6 +9,8 @@ use crate::port::engine::family::PortCard;
 use avf::control::{CardCommand, CardControl};
 use i82576::Time;
 use pcie::{VfIndex, VfSet};
+use plane::guard::{GuardedPlane, PortGuard};
+use plane::switch::PortMirrorRules;
 use std::path::Path;
 use units::WorkCost;
 
@@ -62,6 +64,28 @@ fn changed_tables_cost_by_the_filters_of_all_vfs() {
         [(addresses - 64 * 16, vlans - 64 * 16), (addresses, vlans)].map(|(a, v)| WorkCost::of_tables(a, v));
     assert_eq!(costs, [few, many].map(|tables| vec![(0, WorkCost::ACCESS + tables)]));
     assert!(many.0 > few.0 + 128);
+}
+
+#[test]
+fn changed_tables_cost_by_the_addresses_that_vfs_hold() {
+    let (mut card, mut bus, _) = card();
+    let guard = PortGuard { checks_claims: true, ..PortGuard::default() };
+    card.guards_mut().set_guards(&vec![guard; 64], &[], 0);
+    for vf in 0..64 {
+        card.with_pf(&mut bus, Time::ZERO, |_, hal| {
+            (0..18).for_each(|n| hal.order(vf, CardCommand::Address { mac: [2, 7, 0, 0, vf, n], on: true }));
+        });
+    }
+    card.card.nic.apply_policy(&mut card.plane, &PortMirrorRules::NONE);
+    (0..64).for_each(|vf| card.card.nic.function_level_reset(vf));
+    card.card.nic.apply_policy(&mut card.plane, &PortMirrorRules::NONE);
+    let held = card.plane.absent_addresses();
+    assert!(held >= 64 * 18);
+    let (addresses, vlans) = card.card.nic.table_size();
+    change(&mut card, &mut bus, &[0]);
+    card.take_changed(0, VfSet::NONE);
+    let tables = WorkCost::of_tables(addresses + held, vlans);
+    assert_eq!(settled(&mut card), [(0, WorkCost::ACCESS + tables)]);
 }
 
 #[test]

@@ -15,7 +15,8 @@ impl I82576Card {
             self.owed.owe(vf.into(), cost);
         }
         if self.nic.has_stale_tables() {
-            self.owed.owe_tables(VfSet::new(work.changed.into()), RECEIVE_ADDRESSES, VLAN_FILTERS);
+            let addresses = RECEIVE_ADDRESSES + self.nic.guards().absent_addresses();
+            self.owed.owe_tables(VfSet::new(work.changed.into()), addresses, VLAN_FILTERS);
         }
     }
 }

@@ -8,6 +8,7 @@ use i82576::Time;
 use nic::PollResult;
 use pcie::{VfIndex, VfSet};
 use plane::PortSet;
+use plane::guard::GuardedPlane;
 use plane::uplink::UplinkTally;
 use virtio_nic::VfRules;
 
@@ -48,7 +49,7 @@ impl MixedCard {
     pub(super) fn follow_changes(&mut self) {
         let Self { avf, virtio, .. } = self;
         let by_guests = virtio.card.take_changed();
-        let addresses = virtio.card.address_count();
+        let addresses = virtio.card.address_count() + virtio.plane.absent_addresses();
         let changed = [
             by_guests.is_some(),
             avf.take_changed(addresses, by_guests.unwrap_or_default()),

@@ -4,6 +4,7 @@ use super::VirtioCard;
 use super::rules::rules;
 use i82576::MacAddress;
 use pcie::VfIndex;
+use plane::guard::GuardedPlane;
 use policy::{AddressOwner, PolicyError, VfLinkPolicy, VfPolicy};
 use virtio_nic::MAX_VFS;
 
@@ -13,7 +14,8 @@ impl VirtioCard {
     pub(super) fn take_changed(&mut self) -> bool {
         let by_guests = self.card.take_changed();
         let addresses = self.card.address_count();
-        self.owed.owe_tables(by_guests.unwrap_or_default(), addresses, addresses);
+        let held = self.plane.absent_addresses();
+        self.owed.owe_tables(by_guests.unwrap_or_default(), addresses + held, addresses);
         by_guests.is_some() | std::mem::take(&mut self.changed)
     }
 
