@@ -1,10 +1,12 @@
 //! Tests the shares of VFs in the card's time (`units::work`) by the exact numbers of frames that polls send.
 
-use crate::common::{CardFixture, data, mac, packet, plain, tcp};
+use crate::common::{BASE, CardFixture, SIZE, data, mac, packet, plain, tcp};
 use crate::pacing::{WIRE, bench};
-use i82576::MacAddress;
+use i82576::bits::{dctl, vmolr};
 use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
-use i82576::register::{rx, vf};
+use i82576::ids::MAX_FRAME;
+use i82576::register::{self as r, rx, tx, vf};
+use i82576::{MacAddress, PoolIndex};
 
 const ALL: MacAddress = MacAddress([0xff; 6]);
 
@@ -100,4 +102,85 @@ fn flood_of_broadcasts_leaves_descriptors_for_frames_to_one_vf() {
     (0..7).for_each(|_| bench.vf(2).send(&plain(mac(1), mac(2), 100)));
     bench.poll();
     assert_eq!(bench.vf(1).received().len(), 7);
+}
+
+/// Number of descriptors in the ring of the flooding VF.
+const FLOOD_RING: u32 = 4096;
+
+/// Fills a ring of VF 0 with copies of a packet, given by its descriptors, and has the card poll it eight times. VF 1 sends a frame
+/// before each poll, which leaves in it. Returns the numbers of VF 0's frames, and of its descriptors that the card takes, by
+/// polls.
+fn flood(packet_of: impl Fn(&mut CardFixture) -> Vec<[u8; 16]>) -> [(usize, u32); 8] {
+    let mut bench = bench();
+    bench.pf().set(r::vmolr(PoolIndex::FIRST), vmolr::LPE | MAX_FRAME as u32);
+    let ring = BASE + SIZE as u64 - 0x1_0000;
+    let descriptors = packet_of(&mut bench);
+    let whole = FLOOD_RING as usize / descriptors.len() - 1;
+    for (raw, n) in descriptors.iter().cycle().take(whole * descriptors.len()).zip(0..) {
+        bench.vf(0).poke(ring + 16 * n, raw);
+    }
+    for (register, value) in [
+        (tx::TXDCTL, 0),
+        (tx::TDBAL, ring as u32),
+        (tx::TDLEN, 16 * FLOOD_RING),
+        (tx::TDH, 0),
+        (tx::TXDCTL, dctl::ENABLE),
+        (tx::TDT, (whole * descriptors.len()) as u32),
+    ] {
+        bench.vf(0).write(vf::TX_BLOCK + register, value);
+    }
+    std::array::from_fn(|poll| {
+        let address = bench.vf(1).place(&plain(WIRE, mac(1), 100));
+        bench.vf(1).put(packet(address, 114).emit());
+        bench.vf(1).ring();
+        let head = bench.vf(0).read(vf::TX_BLOCK + tx::TDH);
+        bench.poll_once();
+        let taken = bench.vf(0).read(vf::TX_BLOCK + tx::TDH) - head;
+        let frames = bench.wire_got();
+        let [own, others] = [0, 1].map(|vf| frames.iter().filter(|frame| frame[6..12] == mac(vf).0).count());
+        assert_eq!(others, 1, "poll {poll}");
+        (own, taken)
+    })
+}
+
+#[test]
+fn segments_with_headers_of_893_bytes_keep_to_one_share() {
+    let polls = flood(|bench| {
+        let lengths = AdvancedContextDescriptor { mac_length: 127, ip_length: 511, ..Default::default() };
+        let ip = AdvancedContextDescriptor { ipv4: true, ..lengths };
+        let context = AdvancedContextDescriptor { l4: L4PacketType::Tcp, l4_length: 255, mss: 128, ..ip };
+        let mut bytes = plain(WIRE, mac(0), 893 - 14 + 60_000);
+        bytes[127] = 0x45;
+        let address = bench.vf(0).place(&bytes);
+        let first = AdvancedDataDescriptor { segment: true, payload_length: 60_000, ..data(address, 893) };
+        vec![context.emit(), first.emit(), packet(address + 893, 60_000).emit()]
+    });
+    // A segment of 1,021 bytes costs 4 units. A poll credits 256, and a packet may overdraw them by 512.
+    let sent = polls.map(|(frames, _)| frames);
+    assert!(sent.iter().all(|frames| frames * 4 <= 256 + 512), "{sent:?}");
+    let total = 4 * sent.iter().sum::<usize>();
+    assert!((4 * 256..=8 * 256 + 512).contains(&total), "{sent:?}");
+}
+
+#[test]
+fn sctp_of_9_700_bytes_keeps_to_one_share() {
+    let polls = flood(|bench| {
+        let mut frame = plain(WIRE, mac(0), 9_700);
+        frame[12..14].copy_from_slice(&[8, 0]);
+        (frame[14], frame[23]) = (0x45, 132);
+        frame[16..18].copy_from_slice(&9_700_u16.to_be_bytes());
+        let address = bench.vf(0).place(&frame);
+        let summed =
+            AdvancedDataDescriptor { insert_l4_checksum: true, ..packet(address, frame.len() as u16) };
+        vec![context(L4PacketType::Sctp, 0, 0), summed.emit()]
+    });
+    // 75 units for the checksum, 20 for the frame and 9 to read it: two or three frames by the 256 units of a poll.
+    assert_eq!(polls.map(|(frames, _)| frames), [3, 2, 3, 2, 2, 3, 2, 2]);
+}
+
+#[test]
+fn context_descriptors_keep_to_one_share() {
+    let polls = flood(|_| vec![context(L4PacketType::Tcp, 20, 128)]);
+    // A unit pays for eight of them.
+    assert_eq!(polls.map(|(_, taken)| taken), [2048, 2047, 0, 0, 0, 0, 0, 0]);
 }
