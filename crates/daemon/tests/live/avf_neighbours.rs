@@ -1,22 +1,16 @@
 //! Floods of AVF guests, as `neighbours` has them for the 82576: round trips of two guests while one other guest, or six, flood the
-//! port. Prints a table:
-//!
-//! ```sh
-//! SOFTIOV_NEIGHBOUR_ROUNDS=5000 cargo test --release -p daemon --test live avf_neighbours -- --nocapture
-//! ```
+//! port.
 
 #[path = "../../src/port/run/tests/floods/flooder.rs"]
 mod flooder;
 
-use crate::neighbours::{LOST, MeasuredRoundTrips, print_floods};
+use crate::round_trips::{FloodSlices, LOST, beside, slices, test_floods};
 use crate::support::live::LiveHost;
 use crate::support::machine::{CONFIG, VmWithPciFunction, Vmm};
 use crate::support::qemu::{self, QemuClient};
 use driver::avf::vf::{AvfDriver, AvfDriverConfig};
-use flooder::AvfFlooder;
+use flooder::{AvfFlooder, RawPacket};
 use i82576::MacAddress;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Instant;
 
 type Machine = VmWithPciFunction<QemuClient>;
@@ -25,7 +19,7 @@ type GuestFloodAction = fn(&mut AvfFlooder, &mut Machine);
 
 const UNKNOWN: MacAddress = MacAddress([2, 9, 9, 9, 9, 9]);
 
-const FLOODS: [(&str, GuestFloodAction); 9] = [
+const FLOODS: [(&str, GuestFloodAction); 12] = [
     ("nothing, busily", |_, _| (0..1000).for_each(|_| std::hint::spin_loop())),
     ("admin queue commands", |flooder, machine| _ = flooder.send_commands(machine)),
     ("virtchnl requests", |flooder, machine| _ = flooder.send_requests(machine)),
@@ -42,6 +36,11 @@ const FLOODS: [(&str, GuestFloodAction); 9] = [
     ("broadcast cut into segments of 128 B, 16 queue pairs", |flooder, machine| {
         flooder.send_segments(machine, MacAddress::BROADCAST);
     }),
+    ("8 KB with headers of 822 B cut into segments of 128 B", |flooder, machine| {
+        flooder.send_raw(machine, RawPacket::LongHeaders);
+    }),
+    ("SCTP of 9.7 KB", |flooder, machine| flooder.send_raw(machine, RawPacket::Sctp)),
+    ("context descriptors", |flooder, machine| flooder.send_raw(machine, RawPacket::Context)),
     ("malformed packets", |flooder, machine| flooder.send_malformed(machine)),
 ];
 
@@ -89,32 +88,19 @@ fn arrives(from: &mut (Machine, AvfDriver), to: &mut (Machine, AvfDriver), numbe
     false
 }
 
-/// Measures `count` round trips between two guests while `flooders` other guests repeat `flood`.
-fn round_trips(flood: GuestFloodAction, flooders: u8, count: usize) -> MeasuredRoundTrips {
+/// Measures pairs of slices of round trips between two guests, while `flooders` other guests repeat `flood` in each second slice.
+fn round_trips(flood: GuestFloodAction, flooders: u8, lengths: (usize, usize)) -> FloodSlices {
     // No limit of requests for each second: only their cost counts.
     let live = LiveHost::with("[[port]]\nfamily = \"avf\"\nvfs = 8\nlimits = { mailbox = {} }\n");
     let (mut b, mut c) = (boot(&live, 6), boot(&live, 7));
     let others: Vec<_> = (0..flooders).map(|vf| boot_flooder(&live, vf)).collect();
-    (0..20).for_each(|number| assert!(arrives(&mut b, &mut c, number) && arrives(&mut c, &mut b, number)));
-    let over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for (mut machine, mut flooder) in others {
-            let over = &over;
-            scope.spawn(move || {
-                while !over.load(Ordering::Relaxed) {
-                    flood(&mut flooder, &mut machine);
-                }
-            });
-        }
-        let measured = MeasuredRoundTrips::measure(count, |number| {
-            arrives(&mut b, &mut c, number) && arrives(&mut c, &mut b, number)
-        });
-        over.store(true, Ordering::Relaxed);
-        measured
-    })
+    let mut exchange = |number| arrives(&mut b, &mut c, number) && arrives(&mut c, &mut b, number);
+    (0..20).for_each(|number| assert!(exchange(number)));
+    let flood = |(machine, flooder): &mut (Machine, AvfFlooder)| flood(flooder, machine);
+    beside(others, flood, |switch| slices(switch, lengths, &mut exchange))
 }
 
 #[test]
 fn flood_by_other_avf_guests_does_not_starve_two_guests() {
-    print_floods(&FLOODS, round_trips);
+    test_floods(&FLOODS, round_trips);
 }

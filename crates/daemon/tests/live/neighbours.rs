@@ -1,67 +1,69 @@
-//! Measurement of the round-trip times of two guests while one guest, or six, flood the port with the most expensive
-//! work. Prints a table with the times while the other guests are silent, for comparison:
+//! Measurement of the round-trip times of two 82576 guests while one guest, or six, flood the port with the most expensive work. The
+//! test of each run prints a table, without a tight bound: other tests run at the same time. `units::work`, the card's tests of shares
+//! and the tests of the port's rounds count the cost of work that a neighbour waits for. With the number of round trips of a slice in
+//! the environment, the test judges by the clock, on a machine without other load:
 //!
 //! ```sh
-//! SOFTIOV_NEIGHBOUR_ROUNDS=5000 cargo test --release -p daemon --test live neighbours -- --nocapture
+//! SOFTIOV_NEIGHBOUR_ROUNDS=1000 cargo test --release -p daemon --test live neighbours -- --nocapture --test-threads 1
 //! ```
-//!
-//! There is no tight bound, because other tests run at the same time. `units::work` and the tests of the port's rounds
-//! count the cost of work that a neighbour waits for.
 
+use crate::raw_ring::{FloodingGuest, context, sctp, with_long_headers};
+use crate::round_trips::{FloodSlices, LOST, beside, slices, test_floods};
 use crate::support::guest::VfGuest;
 use crate::support::live::LiveHost;
 use crate::support::machine::{BAR0, CONFIG, Vmm};
 use crate::support::qemu::QemuClient;
 use driver::Hal;
 use driver::vf::TxOffload;
+use i82576::MacAddress;
 use i82576::bits::ctrl;
 use i82576::register::vf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
-
-/// Returns the number of round trips to measure that the environment requests; `None` without a request.
-fn rounds() -> Option<usize> {
-    std::env::var("SOFTIOV_NEIGHBOUR_ROUNDS").ok()?.parse().ok()
-}
+use std::time::Instant;
 
 /// Action of a flooding guest that gives the port work once. The guest repeats it without a pause.
-type GuestFloodAction = fn(&mut VfGuest<QemuClient>);
+type GuestFloodAction = fn(&mut FloodingGuest);
 
 /// Number of writes in the flooding guests' messages with several writes, the most that the host accepts.
 const WRITES: usize = 1024;
 
 /// Actions by which guests disturb the two measured guests, by name. The first action uses a processor but not the
 /// port.
-const FLOODS: [(&str, GuestFloodAction); 11] = [
+const FLOODS: [(&str, GuestFloodAction); 14] = [
     ("nothing, busily", |_| (0..1000).for_each(|_| std::hint::spin_loop())),
-    ("frames of 64 B", |guest| send(guest, &frame(46), &TxOffload::default())),
-    ("64 KB cut into segments of 48 B", |guest| {
+    ("frames of 64 B", |FloodingGuest { guest, .. }| send(guest, &frame(46), &TxOffload::default())),
+    ("64 KB cut into segments of 48 B", |FloodingGuest { guest, .. }| {
         send(guest, &tcp(UNKNOWN, 60_000), &TxOffload { tso: Some(48), ..TxOffload::default() });
     }),
-    ("64 KB cut into segments of 128 B", |guest| {
+    ("64 KB cut into segments of 128 B", |FloodingGuest { guest, .. }| {
         send(guest, &tcp(UNKNOWN, 60_000), &TxOffload { tso: Some(128), ..TxOffload::default() });
     }),
-    ("broadcast cut into segments of 128 B", |guest| {
+    ("broadcast cut into segments of 128 B", |FloodingGuest { guest, .. }| {
         send(guest, &tcp([0xff; 6], 60_000), &TxOffload { tso: Some(128), ..TxOffload::default() });
     }),
-    ("register writes", |guest| {
+    ("64 KB with headers of 893 B cut into segments of 128 B", |flooder| {
+        flooder.send_raw(|guest, address| with_long_headers(guest, address, MacAddress(UNKNOWN)));
+    }),
+    ("SCTP of 9.7 KB", |flooder| {
+        flooder.send_raw(|guest, address| sctp(guest, address, MacAddress(UNKNOWN)));
+    }),
+    ("context descriptors", |flooder| flooder.send_raw(|_, _| context())),
+    ("register writes", |FloodingGuest { guest, .. }| {
         guest.machine.vmm.store_many(&[(BAR0, 0x3818, &[1, 0, 0, 0][..]); 64]);
     }),
-    ("BAR writes of 16 KiB", |guest| guest.machine.vmm.store(BAR0, 0, &[0; 16 << 10])),
-    ("mailbox messages", |guest| {
+    ("BAR writes of 16 KiB", |FloodingGuest { guest, .. }| guest.machine.vmm.store(BAR0, 0, &[0; 16 << 10])),
+    ("mailbox messages", |FloodingGuest { guest, .. }| {
         for (register, value) in [(vf::V2PMAILBOX, 4), (vf::VMBMEM, 0x77), (vf::V2PMAILBOX, 1)] {
             guest.machine.write(register, value);
         }
     }),
-    ("function-level resets", |guest| {
+    ("function-level resets", |FloodingGuest { guest, .. }| {
         let (control, word) = reset_by_config(guest);
         guest.machine.vmm.store(CONFIG, control, &word);
     }),
-    ("1,024 CTRL.RST in a message", |guest| {
+    ("1,024 CTRL.RST in a message", |FloodingGuest { guest, .. }| {
         guest.machine.vmm.store_many(&[(BAR0, u64::from(vf::CTRL), &ctrl::RST.to_le_bytes()[..]); WRITES]);
     }),
-    ("1,024 function-level resets in a message", |guest| {
+    ("1,024 function-level resets in a message", |FloodingGuest { guest, .. }| {
         let (control, word) = reset_by_config(guest);
         guest.machine.vmm.store_many(&[(CONFIG, control, &word[..]); WRITES]);
     }),
@@ -101,9 +103,6 @@ fn send(guest: &mut VfGuest<QemuClient>, frame: &[u8], offload: &TxOffload) {
     guest.vf.clean(&mut guest.machine);
 }
 
-/// Time after which a frame of the two measured guests counts as lost.
-pub(crate) const LOST: Duration = Duration::from_secs(1);
-
 /// Sends a frame between two guests, and returns true if it arrives.
 fn arrives(from: &mut VfGuest<QemuClient>, to: &mut VfGuest<QemuClient>, number: usize) -> bool {
     let payload = [&number.to_le_bytes()[..], &[0xa5; 60]].concat();
@@ -118,84 +117,22 @@ fn arrives(from: &mut VfGuest<QemuClient>, to: &mut VfGuest<QemuClient>, number:
     false
 }
 
-/// Round trips of two guests beside a flood.
-pub(crate) struct MeasuredRoundTrips {
-    /// Times of the round trips, shortest first.
-    times: Vec<Duration>,
-    lost: usize,
-}
-
-impl MeasuredRoundTrips {
-    /// Measures `count` round trips. `exchange` makes one, and returns false if a frame is lost.
-    pub(crate) fn measure(count: usize, mut exchange: impl FnMut(usize) -> bool) -> Self {
-        let mut measured = Self { times: Vec::with_capacity(count), lost: 0 };
-        for number in 0..count {
-            let begun = Instant::now();
-            match exchange(number) {
-                true => measured.times.push(begun.elapsed()),
-                false => measured.lost += 1,
-            }
-        }
-        measured.times.sort();
-        measured
-    }
-
-    fn at(&self, permille: usize) -> Duration {
-        let last = self.times.len().saturating_sub(1);
-        self.times.get((self.times.len() * permille / 1000).min(last)).copied().unwrap_or(LOST)
-    }
-}
-
-/// Measures `count` round trips between two guests while `flooders` other guests repeat `flood`.
-fn round_trips(flood: GuestFloodAction, flooders: u8, count: usize) -> MeasuredRoundTrips {
+/// Measures pairs of slices of round trips between two guests, while `flooders` other guests repeat `flood` in each second slice.
+fn round_trips(flood: GuestFloodAction, flooders: u8, lengths: (usize, usize)) -> FloodSlices {
     let live = LiveHost::with("[[port]]\nvfs = 8\n");
     let (mut b, mut c) = (VfGuest::under_qemu(&live, 6), VfGuest::under_qemu(&live, 7));
-    let mut others: Vec<_> = (0..flooders).map(|vf| VfGuest::under_qemu(&live, vf)).collect();
-    (0..20).for_each(|number| assert!(arrives(&mut b, &mut c, number) && arrives(&mut c, &mut b, number)));
-    let over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for guest in &mut others {
-            scope.spawn(|| {
-                while !over.load(Ordering::Relaxed) {
-                    flood(guest);
-                }
-            });
-        }
-        let measured = MeasuredRoundTrips::measure(count, |number| {
-            arrives(&mut b, &mut c, number) && arrives(&mut c, &mut b, number)
-        });
-        over.store(true, Ordering::Relaxed);
-        measured
-    })
-}
-
-/// Measures the round trips of two guests during each flood and prints them. `round_trips` measures a number of them beside
-/// a number of flooding guests.
-pub(crate) fn print_floods<F: Copy>(
-    floods: &[(&str, F)],
-    round_trips: impl Fn(F, u8, usize) -> MeasuredRoundTrips,
-) {
-    let count = rounds();
-    // Six guests beside the two are more threads than a test may use that runs beside others.
-    let flooders: &[u8] = if count.is_some() { &[1, 6] } else { &[1] };
-    let count = count.unwrap_or(40);
-    println!("| flood | VFs | p50, us | p99 | lost | p50 and p99 as a multiple of quiet |");
-    println!("|---|--:|--:|--:|--:|--:|");
-    for &flooders in flooders {
-        let mut quiet = None;
-        for &(what, flood) in floods {
-            let measured = round_trips(flood, flooders, count);
-            let found = [500, 990].map(|permille| measured.at(permille));
-            let [p50, p99] = found.map(|time| time.as_micros());
-            let before = *quiet.get_or_insert(found);
-            let [by50, by99] = [0, 1].map(|at| found[at].as_secs_f64() / before[at].as_secs_f64());
-            println!("| {what} | {flooders} | {p50} | {p99} | {} | {by50:.1}, {by99:.1} |", measured.lost);
-            assert!(found[0] < LOST, "{what} starves the pair");
-        }
-    }
+    let flooding = |vf| {
+        let mut guest = VfGuest::under_qemu(&live, vf);
+        guest.vf.set_max_frame(&mut guest.machine, 9_714).unwrap();
+        FloodingGuest::new(guest)
+    };
+    let others: Vec<_> = (0..flooders).map(flooding).collect();
+    let mut exchange = |number| arrives(&mut b, &mut c, number) && arrives(&mut c, &mut b, number);
+    (0..20).for_each(|number| assert!(exchange(number)));
+    beside(others, flood, |switch| slices(switch, lengths, &mut exchange))
 }
 
 #[test]
 fn flood_by_other_guests_does_not_starve_two_guests() {
-    print_floods(&FLOODS, round_trips);
+    test_floods(&FLOODS, round_trips);
 }

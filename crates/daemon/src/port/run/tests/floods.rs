@@ -7,7 +7,7 @@ use super::shares::client_of;
 use super::{PortFixture, message};
 use driver::avf::vf::{AvfDriver, AvfDriverConfig};
 use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
-use flooder::AvfFlooder;
+use flooder::{AvfFlooder, RawPacket};
 use host::dma::DmaPermissions;
 use i82576::{MacAddress, Time};
 use pcie::Function;
@@ -158,6 +158,12 @@ impl FloodedPort {
         let _ = self.client.write(&unanswered.repeat(MESSAGES));
     }
 
+    /// Returns the numbers of frames that the flooder has sent, and of its malformed packets.
+    fn sent(&mut self) -> [u64; 2] {
+        let counters = self.world.port.engine.card_mut().counters(Function::Vf(FLOODER));
+        [counters.tx_packets, counters.tx_invalid]
+    }
+
     /// Returns the number of messages of the flooder's client that the port has handled.
     fn handled(&self) -> u64 {
         self.world.slot().connection().unwrap().counters().messages
@@ -277,13 +283,9 @@ fn avf_flooder_pays_for_its_requests_and_resets() {
 /// Floods with packets. Returns the frames that the flooder has sent, its malformed packets, and the rounds.
 fn flood_of_packets(flood: GuestFlood) -> [u64; 3] {
     let mut port = FloodedPort::open();
-    let counters = |port: &mut FloodedPort| {
-        let counters = port.world.port.engine.card_mut().counters(Function::Vf(FLOODER));
-        [counters.tx_packets, counters.tx_invalid]
-    };
-    let before = counters(&mut port);
+    let before = port.sent();
     port.flood(flood);
-    let after = counters(&mut port);
+    let after = port.sent();
     [after[0] - before[0], after[1] - before[1], port.rounds]
 }
 
@@ -305,4 +307,48 @@ fn avf_flood_of_malformed_packets_ends_at_the_queue_stop() {
         flood_of_packets(|port| port.with_flooder(|flooder, hal| flooder.send_malformed(hal)));
     // Each of 16 queues stops at 64 malformed packets.
     assert_eq!((sent, malformed), (0, 16 * 64));
+}
+
+/// Number of rounds in which a full ring of a raw packet becomes empty.
+const DRAINED: usize = 1_000;
+
+/// Opens a port whose flooder has rings of its own, which the port has emptied once.
+fn with_raw_rings(send: GuestFlood) -> FloodedPort {
+    let mut port = FloodedPort::open();
+    send(&mut port);
+    (0..DRAINED).for_each(|_| port.round());
+    port
+}
+
+#[test]
+fn avf_floods_of_costly_packets_keep_to_one_share() {
+    // Segments of 950 bytes cost 3 units at least. SCTP packets of 9.7 KB cost 75 units for the checksum and 5 for a frame of a
+    // burst.
+    let floods: [(&str, GuestFlood, u64); 2] = [
+        (
+            "headers of 822 bytes",
+            |port| port.with_flooder(|flooder, hal| flooder.send_raw(hal, RawPacket::LongHeaders)),
+            3,
+        ),
+        ("SCTP", |port| port.with_flooder(|flooder, hal| flooder.send_raw(hal, RawPacket::Sctp)), 80),
+    ];
+    for (name, flood, cost) in floods {
+        let mut port = with_raw_rings(flood);
+        let before = port.sent();
+        port.flood(flood);
+        let (after, rounds) = (port.sent(), port.rounds);
+        let [sent, malformed] = [0, 1].map(|at| after[at] - before[at]);
+        let most = (rounds * u64::from(FRAME_QUANTUM.0) + u64::from(FRAME_OVERDRAFT.0)) / cost;
+        assert!(sent <= most && sent > most / 4, "{name}: {sent} in {rounds} rounds, at most {most}");
+        assert_eq!(malformed, 0, "{name}");
+    }
+}
+
+#[test]
+fn avf_flood_of_contexts_ends_at_the_queue_stop() {
+    let flood: GuestFlood =
+        |port| port.with_flooder(|flooder, hal| flooder.send_raw(hal, RawPacket::Context));
+    let mut port = with_raw_rings(flood);
+    port.flood(flood);
+    assert_eq!(port.sent(), [0, 16 * 64]);
 }

@@ -2,8 +2,12 @@
 
 use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
 use avf::bits::aqlen;
+use avf::descriptor::tx::{TxContextDescriptor, TxDataDescriptor, TxIpHeaderKind, TxL4Checksum};
 use avf::register as r;
-use avf::virtchnl::{EncodedMessageList, EtherAddress, EtherAddressType, QueueSet, VirtchnlRequest};
+use avf::virtchnl::{
+    EncodedMessageList, EtherAddress, EtherAddressType, QueuePairInfo, QueueSet, RxQueueInfo, TxQueueInfo,
+    VirtchnlRequest,
+};
 use core::time::Duration;
 use driver::DmaHal;
 use driver::avf::vf::{AvfDriver, AvfDriverConfig};
@@ -17,6 +21,22 @@ const SLOTS: u32 = 64;
 /// Offset of the ring's buffers from the ring, and their distance, in bytes.
 const BUFFERS: (u64, u64) = (0x1000, 0x800);
 
+/// Number of descriptors in a flooding guest's own transmit ring, which all of its queues have, and the offset of the packet from it.
+const RAW: (u16, u64) = (512, 0x2000);
+/// Bytes of the longest headers that a data descriptor can state.
+const HEADERS: usize = 254 + 508 + 60;
+
+/// Packet that no driver of this project sends.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RawPacket {
+    /// TCP packet of 8,000 bytes with the longest headers, to be cut into segments of 128 bytes.
+    LongHeaders,
+    /// SCTP packet of 9,714 bytes, whose checksum the card computes.
+    Sctp,
+    /// Context descriptor without a packet.
+    Context,
+}
+
 /// Flooding guest with its driver.
 pub(crate) struct AvfFlooder {
     driver: AvfDriver,
@@ -25,6 +45,8 @@ pub(crate) struct AvfFlooder {
     /// Address of the send mailbox ring, once the guest has taken the mailbox from its driver.
     ring: u64,
     head: u32,
+    /// Tail of the guest's own transmit rings, once it has some.
+    raw_tail: Option<u16>,
 }
 
 impl AvfFlooder {
@@ -34,7 +56,7 @@ impl AvfFlooder {
         let probe = |hal: &mut H| {
             let driver = AvfDriver::probe_with(hal, mac, config).unwrap();
             // The PF driver numbers VSIs so.
-            Self { driver, vsi: u16::from(vf) + 1, ring: 0, head: 0 }
+            Self { driver, vsi: u16::from(vf) + 1, ring: 0, head: 0, raw_tail: None }
         };
         let mut guest = probe(hal);
         guest.request(hal, &[VirtchnlRequest::Queues(PAIRS.into())]);
@@ -161,5 +183,73 @@ impl AvfFlooder {
     /// Sends packets to be cut into segments that are too short for the card, on all queue pairs.
     pub(crate) fn send_malformed<H: DmaHal>(&mut self, hal: &mut H) {
         self.fill_rings(hal, MacAddress::BROADCAST, 200, 8);
+    }
+
+    /// Sends copies of a packet on all queue pairs. The rings have the packet of the first call, in which the card answers requests.
+    pub(crate) fn send_raw<H: DmaHal>(&mut self, hal: &mut H, packet: RawPacket) {
+        let before = match self.raw_tail {
+            Some(tail) => tail,
+            None => {
+                self.take_transmit_rings(hal, packet);
+                0
+            }
+        };
+        // The card reports nothing, so the head is unknown: at the old tail the ring would have room for this number.
+        let tail = (before + RAW.0 - 4) % RAW.0;
+        self.raw_tail = Some(tail);
+        (0..PAIRS).for_each(|queue| hal.write(r::qtx_tail(queue), tail.into()));
+    }
+
+    /// Replaces the transmit rings of all queues by one that is filled with copies of a packet.
+    fn take_transmit_rings<H: DmaHal>(&mut self, hal: &mut H, packet: RawPacket) {
+        let ring = hal.dma_alloc(0x2000 + 0x3000, 0x1000).unwrap().iova;
+        let address = ring + RAW.1;
+        let own = self.driver.mac().0;
+        hal.dma_write(address, &[&[2, 9, 9, 9, 9, 9][..], &own, &[8, 0]].concat());
+        let descriptors = packet.descriptors(hal, address);
+        let filled: Vec<u8> = descriptors.iter().cycle().take(RAW.0.into()).flatten().copied().collect();
+        hal.dma_write(ring, &filled);
+        let vsi = self.vsi;
+        let all = QueueSet { vsi, rx: (1 << PAIRS) - 1, tx: (1 << PAIRS) - 1 };
+        self.driver.ask(hal, VirtchnlRequest::SwitchQueues(false, all)).unwrap();
+        let pair = |queue| QueuePairInfo {
+            tx: TxQueueInfo { vsi, queue, length: RAW.0, base: ring, ..TxQueueInfo::default() },
+            rx: RxQueueInfo { vsi, queue, ..RxQueueInfo::default() },
+        };
+        let pairs: Vec<_> = (0..PAIRS.into()).map(pair).collect();
+        let pairs = EncodedMessageList::new(&pairs);
+        self.driver.ask(hal, VirtchnlRequest::ConfigureQueues(vsi, pairs.list())).unwrap();
+        self.driver.ask(hal, VirtchnlRequest::SwitchQueues(true, QueueSet { rx: 0, ..all })).unwrap();
+    }
+}
+
+impl RawPacket {
+    /// Writes the packet behind its Ethernet header at an address, and returns its descriptors.
+    fn descriptors<H: DmaHal>(self, hal: &mut H, address: u64) -> Vec<[u8; 16]> {
+        let data = TxDataDescriptor { address, end_of_packet: true, ..TxDataDescriptor::default() };
+        match self {
+            Self::LongHeaders => {
+                hal.dma_write(address + 254, &[0x45]);
+                let context = TxContextDescriptor {
+                    segment: true,
+                    payload: 8_000,
+                    mss: 128,
+                    ..TxContextDescriptor::default()
+                };
+                let lengths = TxDataDescriptor { mac_length: 254, ip_length: 508, l4_length: 60, ..data };
+                let data = TxDataDescriptor { ip: TxIpHeaderKind::V4, l4: TxL4Checksum::Tcp, ..lengths };
+                let length = HEADERS as u16 + 8_000;
+                vec![context.emit(), TxDataDescriptor { length, ..data }.emit()]
+            }
+            Self::Sctp => {
+                hal.dma_write(address + 14, &[0x45, 0]);
+                hal.dma_write(address + 16, &9_700_u16.to_be_bytes());
+                hal.dma_write(address + 23, &[132]);
+                let lengths = TxDataDescriptor { mac_length: 14, ip_length: 20, l4_length: 12, ..data };
+                let data = TxDataDescriptor { ip: TxIpHeaderKind::V4, l4: TxL4Checksum::Sctp, ..lengths };
+                vec![TxDataDescriptor { length: 9_714, ..data }.emit()]
+            }
+            Self::Context => vec![TxContextDescriptor::default().emit()],
+        }
     }
 }
