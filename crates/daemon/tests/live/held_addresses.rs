@@ -3,7 +3,8 @@
 use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
-use crate::support::qemu;
+use crate::support::machine::VmWithPciFunction;
+use crate::support::qemu::{self, QemuClient};
 use crate::vhost::guest::{RECEIVE, RING, TRANSMIT, VirtioGuest};
 use avf::virtchnl::{EncodedMessageList, EtherAddress, EtherAddressType, VirtchnlRequest};
 use daemon::control::status::RefusedClaims;
@@ -20,6 +21,12 @@ const WIRED_VIRTIO: &str = "[[port]]\nfamily = \"virtio\"\nvfs = 2\nuplink.wire 
 const WIRED: &str = "[[port]]\nvfs = 2\nuplink.wire = \"w\"\n[[port]]\nvfs = 2\nuplink.wire = \"w\"\n";
 /// Configuration of a host with one port of virtio VFs.
 const VIRTIO: &str = "[[port]]\nfamily = \"virtio\"\nvfs = 3\n";
+/// Configuration of a host with one port of AVF VFs.
+const AVF: &str = "[[port]]\nfamily = \"avf\"\nvfs = 2\n";
+/// Configuration of a host with one port, whose VF 0 is of the family AVF, and the others of the family virtio.
+const MIXED: &str = "[[port]]\nfamily = \"virtio\"\nvfs = 3\n[[port.vf]]\nindex = 0\nfamily = \"avf\"\n";
+/// Group that a guest receives.
+const GROUP: [u8; 6] = [0x33, 0x33, 0, 0, 0, 1];
 /// Address that a guest chooses.
 const CHOSEN: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x55]);
 
@@ -71,6 +78,14 @@ fn address_of_a_resetting_neighbour_is_refused() {
     exchange(&mut thief, &mut owner, 5);
 }
 
+/// Starts the rings of a virtio guest again at these positions.
+fn start_again(guest: &mut VirtioGuest, bases: [u32; 2]) {
+    let VirtioGuest { front, receive, transmit, .. } = guest;
+    for (ring, base, of) in [(RECEIVE, bases[0], receive), (TRANSMIT, bases[1], transmit)] {
+        front.start_ring(ring, (RING.into(), base), of.addresses, (&of.kick, &of.call));
+    }
+}
+
 /// Has a front end announce the owner's address by RARP, and its guest send from it while the owner's driver is stopped.
 fn announces_the_address_of(live: &LiveHost, owner: &mut VirtioGuest, mut witness: VirtioGuest) {
     let address = MacAddress(owner.mac());
@@ -81,9 +96,7 @@ fn announces_the_address_of(live: &LiveHost, owner: &mut VirtioGuest, mut witnes
     let bases = [RECEIVE, TRANSMIT].map(|ring| owner.front.stop_ring(ring));
     thief.send_from(address.0, [0xff; 6], &[2; 46]);
     wait_for_refusal(live, 1, address);
-    for (ring, base, of) in [(RECEIVE, bases[0], &owner.receive), (TRANSMIT, bases[1], &owner.transmit)] {
-        owner.front.start_ring(ring, (RING.into(), base), of.addresses, (&of.kick, &of.call));
-    }
+    start_again(owner, bases);
     owner.send(&[3; 46]);
     witness.wait_for(&[3; 46]);
     witness.send_to(address.0, &[4; 46]);
@@ -105,6 +118,103 @@ fn announced_address_of_the_wires_other_port_is_refused() {
     let mut owner = virtio_guest(&live, "pf1vf0", 1);
     let witness = virtio_guest(&live, "pf1vf1", 2);
     announces_the_address_of(&live, &mut owner, witness);
+}
+
+/// Guest with an AVF driver.
+struct AvfGuest {
+    machine: VmWithPciFunction<QemuClient>,
+    driver: AvfDriver,
+}
+
+impl AvfGuest {
+    fn boot(live: &LiveHost, vf: u8) -> Self {
+        let mut machine = qemu::boot_as(&live.socket(vf), qemu::AVF, qemu::share);
+        let mut driver = AvfDriver::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, vf])).unwrap();
+        driver.start(&mut machine).unwrap();
+        Self { machine, driver }
+    }
+
+    /// Requests the main address of the VF, and more addresses, in one list, as iavf does at its start. Returns true if the PF
+    /// acknowledges the list.
+    fn request(&mut self, vf: u8, more: &[([u8; 6], EtherAddressType)]) -> bool {
+        let main = (self.driver.mac().0, EtherAddressType::Primary);
+        let list =
+            std::iter::once(&main).chain(more).map(|(mac, usage)| EtherAddress { mac: *mac, usage: *usage });
+        let list = EncodedMessageList::new(&list.collect::<Vec<_>>());
+        let vsi = u16::from(vf) + 1;
+        self.driver.ask(&mut self.machine, VirtchnlRequest::Addresses(true, vsi, list.list())).is_ok()
+    }
+
+    fn send_to(&mut self, to: MacAddress, payload: &[u8]) {
+        let frame = [&to.0[..], &self.driver.mac().0, &[0x88, 0xb5], payload].concat();
+        assert!(self.driver.transmit(&mut self.machine, 0, &frame));
+    }
+
+    fn wait_for(&mut self, payload: &[u8]) {
+        let Self { machine, driver } = self;
+        let mut into = [0; 2048];
+        let mut has = |queue| {
+            let received = driver.receive(machine, queue, &mut into);
+            received.is_some_and(|received| into[14..received.length].starts_with(payload))
+        };
+        eventually("the frame arrives", || (0..4).any(&mut has));
+    }
+}
+
+#[test]
+fn avf_list_takes_no_address_of_a_resetting_neighbour() {
+    let live = LiveHost::with(AVF);
+    let (mut thief, mut owner) = (AvfGuest::boot(&live, 0), AvfGuest::boot(&live, 1));
+    let owned = [CHOSEN.0, GROUP].map(|mac| (mac, EtherAddressType::Extra));
+    assert!(owner.request(1, &owned));
+    thief.send_to(CHOSEN, &[1; 46]);
+    owner.wait_for(&[1; 46]);
+    owner.driver.reset(&mut owner.machine);
+    owner.driver.restart(&mut owner.machine).unwrap();
+    assert!(thief.request(0, &owned), "the PF acknowledges the list of a driver's start");
+    wait_for_refusal(&live, 1, CHOSEN);
+    assert!(owner.request(1, &owned));
+    thief.send_to(CHOSEN, &[2; 46]);
+    owner.wait_for(&[2; 46]);
+}
+
+#[test]
+fn avf_list_takes_no_address_of_a_disconnected_neighbour() {
+    let live = LiveHost::with(AVF);
+    let (mut thief, mut owner) = (AvfGuest::boot(&live, 0), AvfGuest::boot(&live, 1));
+    let (own, chosen) = (thief.driver.mac(), [(CHOSEN.0, EtherAddressType::Primary)]);
+    assert!(owner.request(1, &chosen));
+    thief.send_to(CHOSEN, &[1; 46]);
+    owner.wait_for(&[1; 46]);
+    live.disconnect(1).unwrap();
+    assert!(thief.request(0, &chosen), "the PF acknowledges the list of a driver's start");
+    wait_for_refusal(&live, 1, CHOSEN);
+    thief.driver.reset(&mut thief.machine);
+    thief.driver.restart(&mut thief.machine).unwrap();
+    assert_eq!(thief.driver.mac(), own);
+    drop(owner);
+    let mut owner = AvfGuest::boot(&live, 1);
+    assert!(owner.request(1, &chosen));
+    thief.send_to(CHOSEN, &[2; 46]);
+    owner.wait_for(&[2; 46]);
+}
+
+#[test]
+fn avf_list_takes_no_address_of_a_resetting_virtio_vf() {
+    let live = LiveHost::with(MIXED);
+    let (mut thief, mut owner) = (AvfGuest::boot(&live, 0), virtio_guest(&live, "pf0vf1", 1));
+    let address = MacAddress(owner.mac());
+    owner.send(&[1; 46]);
+    thief.wait_for(&[1; 46]);
+    let bases = [RECEIVE, TRANSMIT].map(|ring| owner.front.stop_ring(ring));
+    let list = [(address.0, EtherAddressType::Extra)];
+    assert!(thief.request(0, &list), "the PF acknowledges the list of a driver's start");
+    wait_for_refusal(&live, 1, address);
+    start_again(&mut owner, bases);
+    owner.send(&[2; 46]);
+    thief.wait_for(&[2; 46]);
+    thief.send_to(address, &[3; 46]);
+    owner.wait_for(&[3; 46]);
 }
 
 #[test]

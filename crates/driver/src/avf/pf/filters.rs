@@ -10,6 +10,7 @@ use super::{AvfPf, AvfVfState, CardControlHal};
 use ::avf::control::CardCommand;
 use ::avf::virtchnl::filters::promiscuity;
 use ::avf::virtchnl::{EtherAddress, EtherAddressType, MessageList};
+use alloc::vec::Vec;
 use i82576::MacAddress;
 use policy::{FilterKind, FilterQuota, VfPolicy};
 use units::LAST_VLAN;
@@ -70,9 +71,12 @@ impl AvfPf {
         if state.addresses.len() + more > most {
             return Err(VirtchnlRefusal::TooManyAddresses);
         }
-        self.ask_switch(hal, vf, list)?;
+        let withheld = self.ask_switch(hal, vf, list)?;
         for EtherAddress { mac, usage } in list.iter() {
             let mac = MacAddress(mac);
+            if withheld.contains(&mac) {
+                continue;
+            }
             self.add_address(hal, vf, mac);
             let state = self.state_mut(vf);
             let own = usage == EtherAddressType::Primary
@@ -81,28 +85,29 @@ impl AvfPf {
                 state.mac = Some(mac);
             }
         }
-        Ok(VirtchnlReply::Done)
+        let refused = VirtchnlReply::Pretended(VirtchnlRefusal::AddressInUse);
+        Ok(if withheld.is_empty() { VirtchnlReply::Done } else { refused })
     }
 
-    /// Checks that the switch would give a VF the addresses of a list that are new to it. The switch also knows the stations beyond
-    /// the uplink, and the addresses of VFs that reset.
+    /// Asks the switch for the addresses of a list that are new to a VF. Returns those that it withholds: of another VF, of a station
+    /// beyond the uplink, or of the host. An address that the VF only believes to have would count as its own, and the PF driver would
+    /// refuse it to its owner.
     ///
-    /// A list with the VF's main address is acknowledged without a question, and the switch alone withholds an address in it: iavf
-    /// sends such a list at its start and after a reset, with all of its addresses and groups. It never repeats a refused
-    /// list, so one address of another station would cost the guest every group.
+    /// A list with the VF's main address is acknowledged without the withheld addresses: iavf sends such a list at its start and
+    /// after a reset, with all of its addresses and groups. It never repeats a refused list, so one address of another station
+    /// would cost the guest every group.
     fn ask_switch<H: CardControlHal>(
         &self,
         hal: &mut H,
         vf: u8,
         list: MessageList<'_, EtherAddress>,
-    ) -> Result<(), VirtchnlRefusal> {
+    ) -> Result<Vec<MacAddress>, VirtchnlRefusal> {
         let AvfVfState { mac: main, addresses: own, .. } = self.state(vf);
         let addresses = || list.iter().map(|address| MacAddress(address.mac));
-        if addresses().any(|mac| *main == Some(mac)) {
-            return Ok(());
-        }
-        let mut new = addresses().filter(|mac| !mac.is_group() && !own.contains(mac));
-        if new.all(|mac| hal.may_have_address(vf, mac)) { Ok(()) } else { Err(VirtchnlRefusal::AddressInUse) }
+        let new = addresses().filter(|mac| !mac.is_group() && !own.contains(mac));
+        let withheld: Vec<_> = new.filter(|mac| !hal.may_have_address(vf, *mac)).collect();
+        let is_granted = withheld.is_empty() || addresses().any(|mac| *main == Some(mac));
+        if is_granted { Ok(withheld) } else { Err(VirtchnlRefusal::AddressInUse) }
     }
 
     pub(super) fn delete_addresses<H: CardControlHal>(

@@ -150,37 +150,6 @@ fn using_another_vfs_address_needs_trust() {
 }
 
 #[test]
-fn address_that_the_switch_withholds_is_refused() {
-    let mut world = FourVfPort::active();
-    world.card.withheld.insert(mac(9));
-    let [free, station] = [5, 9].map(|n| (mac(n), EtherAddressType::Extra));
-    assert_eq!(add(&mut world, &[free, (GROUP, EtherAddressType::Extra), station]), VirtchnlStatus::Param);
-    assert_eq!(world.refusals(VirtchnlRefusal::AddressInUse), 1);
-    assert!(world.told().addresses.is_empty(), "the whole message is refused");
-    assert_eq!(add(&mut world, &[(mac(9), EtherAddressType::Primary)]), VirtchnlStatus::Param);
-    assert_eq!((add(&mut world, &[free]), world.pf.vf_mac(0)), (VirtchnlStatus::Success, None));
-    // The switch decides again in its tables about an address that the VF has.
-    world.card.withheld.insert(mac(5));
-    assert_eq!(add(&mut world, &[free]), VirtchnlStatus::Success);
-}
-
-/// Tests the list of iavf's start: main address, further addresses and groups. iavf never repeats a refused list.
-#[test]
-fn list_with_the_main_address_is_acknowledged() {
-    let mut world = FourVfPort::new();
-    world.set(|policy| policy.mac = Some(MacAddress(mac(1))));
-    world.introduce(0, OFFERED);
-    world.card.withheld.insert(mac(9));
-    let extra = [mac(9), GROUP].map(|mac| (mac, EtherAddressType::Extra));
-    assert_eq!(
-        add(&mut world, &[(mac(1), EtherAddressType::Primary), extra[0], extra[1]]),
-        VirtchnlStatus::Success
-    );
-    assert!(world.told().addresses.contains(&GROUP));
-    assert_eq!(world.refusals(VirtchnlRefusal::AddressInUse), 0);
-}
-
-#[test]
 fn reserved_address_stays_reserved_over_policies_and_resets() {
     let mut world = FourVfPort::active();
     let extra = [(mac(9), EtherAddressType::Extra)];

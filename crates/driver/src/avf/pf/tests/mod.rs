@@ -9,6 +9,7 @@ mod queues;
 mod resets;
 mod scaling;
 mod vlans;
+mod withheld;
 
 use super::AvfPf;
 use crate::avf::pf::OFFERED;
