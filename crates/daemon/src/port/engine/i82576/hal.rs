@@ -82,4 +82,8 @@ impl Hal for RunningCardHal<'_> {
             self.now = self.now + left.min(STEP);
         }
     }
+
+    fn may_have_address(&mut self, vf: u8, address: MacAddress) -> bool {
+        I82576PfHal::new(self.nic, self.now).may_have_address(vf, address)
+    }
 }

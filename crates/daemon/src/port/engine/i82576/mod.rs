@@ -4,6 +4,8 @@ mod hal;
 mod pf_owner;
 mod report;
 mod restore;
+#[cfg(test)]
+mod tests;
 mod work;
 
 use super::bus::GuestBus;
