@@ -309,31 +309,33 @@ fn avf_flood_of_malformed_packets_ends_at_the_queue_stop() {
     assert_eq!((sent, malformed), (0, 16 * 64));
 }
 
-/// Number of rounds in which a full ring of a raw packet becomes empty.
-const DRAINED: usize = 1_000;
-
-/// Opens a port whose flooder has rings of its own, which the port has emptied once.
-fn with_raw_rings(send: GuestFlood) -> FloodedPort {
+/// Opens a port whose flooder has rings of its own, full of a packet. It has rung no doorbell of them.
+fn with_raw_rings(packet: RawPacket) -> FloodedPort {
     let mut port = FloodedPort::open();
-    send(&mut port);
-    (0..DRAINED).for_each(|_| port.round());
+    port.with_flooder(|flooder, hal| flooder.take_raw_rings(hal, packet));
     port
 }
 
 #[test]
 fn avf_floods_of_costly_packets_keep_to_one_share() {
     // Segments of 950 bytes cost 3 units at least. SCTP packets of 9.7 KB cost 75 units for the checksum and 5 for a frame of a
-    // burst.
-    let floods: [(&str, GuestFlood, u64); 2] = [
+    // burst. The 16 rings have more packets than the flood can pay for.
+    let floods: [(&str, RawPacket, GuestFlood, u64); 2] = [
         (
             "headers of 822 bytes",
+            RawPacket::LongHeaders,
             |port| port.with_flooder(|flooder, hal| flooder.send_raw(hal, RawPacket::LongHeaders)),
             3,
         ),
-        ("SCTP", |port| port.with_flooder(|flooder, hal| flooder.send_raw(hal, RawPacket::Sctp)), 80),
+        (
+            "SCTP",
+            RawPacket::Sctp,
+            |port| port.with_flooder(|flooder, hal| flooder.send_raw(hal, RawPacket::Sctp)),
+            80,
+        ),
     ];
-    for (name, flood, cost) in floods {
-        let mut port = with_raw_rings(flood);
+    for (name, packet, flood, cost) in floods {
+        let mut port = with_raw_rings(packet);
         let before = port.sent();
         port.flood(flood);
         let (after, rounds) = (port.sent(), port.rounds);
@@ -346,9 +348,8 @@ fn avf_floods_of_costly_packets_keep_to_one_share() {
 
 #[test]
 fn avf_flood_of_contexts_ends_at_the_queue_stop() {
-    let flood: GuestFlood =
-        |port| port.with_flooder(|flooder, hal| flooder.send_raw(hal, RawPacket::Context));
-    let mut port = with_raw_rings(flood);
-    port.flood(flood);
+    let mut port = with_raw_rings(RawPacket::Context);
+    assert_eq!(port.sent(), [0; 2]);
+    port.flood(|port| port.with_flooder(|flooder, hal| flooder.send_raw(hal, RawPacket::Context)));
     assert_eq!(port.sent(), [0, 16 * 64]);
 }

@@ -185,23 +185,21 @@ impl AvfFlooder {
         self.fill_rings(hal, MacAddress::BROADCAST, 200, 8);
     }
 
-    /// Sends copies of a packet on all queue pairs. The rings have the packet of the first call, in which the card answers requests.
+    /// Sends copies of a packet on all queue pairs. The rings have the packet of the first call, or of
+    /// [`AvfFlooder::take_raw_rings`].
     pub(crate) fn send_raw<H: DmaHal>(&mut self, hal: &mut H, packet: RawPacket) {
-        let before = match self.raw_tail {
-            Some(tail) => tail,
-            None => {
-                self.take_transmit_rings(hal, packet);
-                0
-            }
-        };
+        if self.raw_tail.is_none() {
+            self.take_raw_rings(hal, packet);
+        }
         // The card reports nothing, so the head is unknown: at the old tail the ring would have room for this number.
-        let tail = (before + RAW.0 - 4) % RAW.0;
+        let tail = (self.raw_tail.unwrap_or_default() + RAW.0 - 4) % RAW.0;
         self.raw_tail = Some(tail);
         (0..PAIRS).for_each(|queue| hal.write(r::qtx_tail(queue), tail.into()));
     }
 
-    /// Replaces the transmit rings of all queues by one that is filled with copies of a packet.
-    fn take_transmit_rings<H: DmaHal>(&mut self, hal: &mut H, packet: RawPacket) {
+    /// Replaces the transmit rings of all queues by one that is filled with copies of a packet. Sends none of them.
+    pub(crate) fn take_raw_rings<H: DmaHal>(&mut self, hal: &mut H, packet: RawPacket) {
+        self.raw_tail = Some(0);
         let ring = hal.dma_alloc(0x2000 + 0x3000, 0x1000).unwrap().iova;
         let address = ring + RAW.1;
         let own = self.driver.mac().0;
