@@ -4,7 +4,7 @@
 #[path = "../../src/port/run/tests/floods/flooder.rs"]
 mod flooder;
 
-use crate::round_trips::{FloodSlices, LOST, beside, slices, test_floods};
+use crate::round_trips::{FloodSchedule, FloodSlices, LOST, measure_beside, test_floods};
 use crate::support::live::LiveHost;
 use crate::support::machine::{CONFIG, VmWithPciFunction, Vmm};
 use crate::support::qemu::{self, QemuClient};
@@ -89,7 +89,7 @@ fn arrives(from: &mut (Machine, AvfDriver), to: &mut (Machine, AvfDriver), numbe
 }
 
 /// Measures pairs of slices of round trips between two guests, while `flooders` other guests repeat `flood` in each second slice.
-fn round_trips(flood: GuestFloodAction, flooders: u8, lengths: (usize, usize)) -> FloodSlices {
+fn round_trips(flood: GuestFloodAction, flooders: u8, schedule: FloodSchedule) -> FloodSlices {
     // No limit of requests for each second: only their cost counts.
     let live = LiveHost::with("[[port]]\nfamily = \"avf\"\nvfs = 8\nlimits = { mailbox = {} }\n");
     let (mut b, mut c) = (boot(&live, 6), boot(&live, 7));
@@ -97,7 +97,7 @@ fn round_trips(flood: GuestFloodAction, flooders: u8, lengths: (usize, usize)) -
     let mut exchange = |number| arrives(&mut b, &mut c, number) && arrives(&mut c, &mut b, number);
     (0..20).for_each(|number| assert!(exchange(number)));
     let flood = |(machine, flooder): &mut (Machine, AvfFlooder)| flood(flooder, machine);
-    beside(others, flood, |switch| slices(switch, lengths, &mut exchange))
+    measure_beside(others, flood, schedule, &mut exchange)
 }
 
 #[test]

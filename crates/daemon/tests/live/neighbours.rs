@@ -8,7 +8,7 @@
 //! ```
 
 use crate::raw_ring::{FloodingGuest, context, sctp, with_long_headers};
-use crate::round_trips::{FloodSlices, LOST, beside, slices, test_floods};
+use crate::round_trips::{FloodSchedule, FloodSlices, LOST, measure_beside, test_floods};
 use crate::support::guest::VfGuest;
 use crate::support::live::LiveHost;
 use crate::support::machine::{BAR0, CONFIG, Vmm};
@@ -118,7 +118,7 @@ fn arrives(from: &mut VfGuest<QemuClient>, to: &mut VfGuest<QemuClient>, number:
 }
 
 /// Measures pairs of slices of round trips between two guests, while `flooders` other guests repeat `flood` in each second slice.
-fn round_trips(flood: GuestFloodAction, flooders: u8, lengths: (usize, usize)) -> FloodSlices {
+fn round_trips(flood: GuestFloodAction, flooders: u8, schedule: FloodSchedule) -> FloodSlices {
     let live = LiveHost::with("[[port]]\nvfs = 8\n");
     let (mut b, mut c) = (VfGuest::under_qemu(&live, 6), VfGuest::under_qemu(&live, 7));
     let flooding = |vf| {
@@ -129,7 +129,7 @@ fn round_trips(flood: GuestFloodAction, flooders: u8, lengths: (usize, usize)) -
     let others: Vec<_> = (0..flooders).map(flooding).collect();
     let mut exchange = |number| arrives(&mut b, &mut c, number) && arrives(&mut c, &mut b, number);
     (0..20).for_each(|number| assert!(exchange(number)));
-    beside(others, flood, |switch| slices(switch, lengths, &mut exchange))
+    measure_beside(others, flood, schedule, &mut exchange)
 }
 
 #[test]
