@@ -83,7 +83,7 @@ impl<const N: usize> GuardedPlane for ForwardingPlane<N> {
     }
 
     fn release_claims(&mut self, port: PortIndex) {
-        self.claims.release(port);
+        self.claims.release(port, &self.tables.exact);
         if self.claims.has_refused_claims() {
             self.claim_again();
         }

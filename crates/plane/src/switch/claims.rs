@@ -328,8 +328,13 @@ impl<const N: usize> AddressClaims<N> {
         self.held.entries().for_each(|(address, ports)| held.add(address, ports & !having & !self.away));
         self.kept.entries().for_each(|(address, ports)| held.add(address, ports));
         unicast().for_each(|(address, ports)| held.add(address, ports));
-        self.absent = held.entries().filter(|(address, _)| present.ports(*address).is_empty()).count();
         self.set_held(held);
+        self.count_absent(present);
+    }
+
+    /// Counts the held addresses that no port has in the tables, which have the addresses `present`.
+    fn count_absent(&mut self, present: &ExactFilter) {
+        self.absent = self.held.entries().filter(|(address, _)| present.ports(*address).is_empty()).count();
     }
 
     /// Returns the number of addresses that ports hold and that no port has in the tables. New tables cost by them too.
@@ -343,12 +348,13 @@ impl<const N: usize> AddressClaims<N> {
         self.away |= port.only();
     }
 
-    /// Forgets the addresses that a port has held.
-    pub(crate) fn release(&mut self, port: PortIndex) {
+    /// Forgets the addresses that a port has held. `present` has the addresses that the ports have in the tables.
+    pub(crate) fn release(&mut self, port: PortIndex, present: &ExactFilter) {
         self.released |= port.only();
         self.kept.release(port);
         let mut held = ExactFilter::with_room(self.held.entries().count());
         self.held.entries().for_each(|(address, ports)| held.add(address, ports & !port.only()));
         self.set_held(held);
+        self.count_absent(present);
     }
 }

@@ -38,6 +38,26 @@ fn added_address_is_kept_over_a_reset_for_two_epochs() {
 }
 
 #[test]
+fn addresses_of_a_gone_guest_cost_the_tables_nothing() {
+    let mut plane = guarded();
+    plane.set_tables(tables(&[
+        (1, address(0x11)),
+        (1, address(0x12)),
+        (2, address(0x22)),
+        (3, address(0x33)),
+    ]));
+    // Ports 1 and 2 reset.
+    plane.set_tables(tables(&[(3, address(0x33))]));
+    assert_eq!(plane.absent_addresses(), 3);
+    plane.release_claims(port(1));
+    assert_eq!(plane.absent_addresses(), 1);
+    plane.release_claims(port(3));
+    assert_eq!(plane.absent_addresses(), 1);
+    plane.release_claims(port(2));
+    assert_eq!(plane.absent_addresses(), 0);
+}
+
+#[test]
 fn resets_give_a_kept_address_no_more_time() {
     let [main, added] = [0x11, 0x12].map(address);
     let mut plane = guarded();
