@@ -96,7 +96,7 @@ func (s *Server) scrape(ctx context.Context) []byte {
 	if err := s.Host.Metrics(ctx, &counters); err == nil {
 		answer.Write(counters.Bytes())
 	} else {
-		// The host's counters are missing, and the agent's own report why.
+		// The host's counters are missing, and the agent's own metrics show the reason.
 		klog.FromContext(ctx).V(2).Info("The host's metrics are missing", "reason", err)
 	}
 	s.answer, s.asked = answer.Bytes(), time.Now()
