@@ -1,10 +1,10 @@
 //! Tests of an address that the guest of another VF holds, on the same port and at the other end of a wire.
 
+use crate::support::avf_guest::AvfGuest;
 use crate::support::eventually;
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
-use crate::support::machine::VmWithPciFunction;
-use crate::support::qemu::{self, QemuClient};
+use crate::support::qemu;
 use crate::vhost::guest::{RECEIVE, RING, TRANSMIT, VirtioGuest};
 use avf::virtchnl::{EncodedMessageList, EtherAddress, EtherAddressType, VirtchnlRequest};
 use daemon::control::status::RefusedClaims;
@@ -120,20 +120,7 @@ fn announced_address_of_the_wires_other_port_is_refused() {
     announces_the_address_of(&live, &mut owner, witness);
 }
 
-/// Guest with an AVF driver.
-struct AvfGuest {
-    machine: VmWithPciFunction<QemuClient>,
-    driver: AvfDriver,
-}
-
 impl AvfGuest {
-    fn boot(live: &LiveHost, vf: u8) -> Self {
-        let mut machine = qemu::boot_as(&live.socket(vf), qemu::AVF, qemu::share);
-        let mut driver = AvfDriver::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, vf])).unwrap();
-        driver.start(&mut machine).unwrap();
-        Self { machine, driver }
-    }
-
     /// Requests the main address of the VF, and more addresses, in one list, as iavf does at its start. Returns true if the PF
     /// acknowledges the list.
     fn request(&mut self, vf: u8, more: &[([u8; 6], EtherAddressType)]) -> bool {

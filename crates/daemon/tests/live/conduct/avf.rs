@@ -1,16 +1,14 @@
 //! Tests of the thresholds for offences of malicious guests with an AVF.
 
 use super::{QUARANTINE, THROTTLE, WARN, is_quarantined, limit, until};
+use crate::support::avf_guest::AvfGuest;
 use crate::support::eventually;
 use crate::support::live::LiveHost;
-use crate::support::machine::VmWithPciFunction;
-use crate::support::qemu::{self, QemuClient};
 use avf::admin::{AdminQueueDescriptor, opcode};
 use avf::bits::{aqlen, dyn_ctl};
 use avf::register as r;
 use daemon::settings::{ConductThresholds, VfSettings};
 use driver::Hal;
-use driver::avf::vf::AvfDriver;
 use i82576::MacAddress;
 use vfio_user::client::Client;
 
@@ -18,20 +16,7 @@ const PORT: &str = "[[port]]\nfamily = \"avf\"\nvfs = 2\n";
 /// Guest memory address of the mailbox ring that the test writes without the driver.
 const RING: u32 = 0x20_0000;
 
-/// Machine of a guest, and the AVF driver that has enabled its VF.
-struct AvfGuest {
-    machine: VmWithPciFunction<QemuClient>,
-    driver: AvfDriver,
-}
-
 impl AvfGuest {
-    fn boot(live: &LiveHost, vf: u8) -> Self {
-        let mut machine = qemu::boot_as(&live.socket(vf), qemu::AVF, qemu::share);
-        let mut driver = AvfDriver::probe(&mut machine, MacAddress([2, 0, 0, 0, 9, vf])).unwrap();
-        driver.start(&mut machine).unwrap();
-        Self { machine, driver }
-    }
-
     fn send(&mut self, to: MacAddress, from: MacAddress) {
         let frame = [&to.0[..], &from.0, &[0x88, 0xb5], &[0; 60]].concat();
         self.driver.transmit(&mut self.machine, 0, &frame);

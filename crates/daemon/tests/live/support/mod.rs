@@ -4,6 +4,7 @@
 //! Unlike embedded guests, these peers show every step and misbehave on request.
 
 pub(crate) mod alone;
+pub(crate) mod avf_guest;
 pub(crate) mod bar_mapping;
 pub(crate) mod cloud_hypervisor;
 pub(crate) mod guest;
