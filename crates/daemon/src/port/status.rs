@@ -153,7 +153,7 @@ impl PortStatusSource<'_> {
     /// Returns a hint for the administrator about a problem with a function's client, or with one before it. Returns `None`
     /// without a problem.
     fn hint(&self, slot: &OfferedFunction, reach: &FunctionBus) -> Option<String> {
-        if slot.is_behind {
+        if slot.is_worker_behind {
             return Some(BEHIND_HINT.to_owned());
         }
         let connection = slot.connection()?;

@@ -34,7 +34,7 @@ impl PortClients {
             }
             slot.note_backlog(now);
             let is_ready = slot.connection.is_none() && !is_shut(slot, engine.card());
-            let wanted = is_ready && !slot.is_behind;
+            let wanted = is_ready && !slot.is_worker_behind;
             let Some(dial) = slot.endpoint.dial_mut() else { continue };
             match (wanted, dial.number) {
                 (true, None) => {

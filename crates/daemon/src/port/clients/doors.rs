@@ -54,7 +54,7 @@ impl PortClients {
 
     /// Accepts clients of a function again, whose worker thread has caught up.
     pub(super) fn worker_caught_up(&mut self, index: usize) {
-        self.slots[index].is_behind = false;
+        self.slots[index].is_worker_behind = false;
         self.unsettled = true;
         self.watch_listener(index);
     }
@@ -65,7 +65,7 @@ impl PortClients {
         let slot = &mut self.slots[index];
         let Some(listener) = slot.endpoint.listener() else { return };
         let held = slot.next.as_ref().is_some_and(|waiting| !waiting.is_next());
-        let wanted = slot.door == DoorState::Open && !held && !slot.is_behind;
+        let wanted = slot.door == DoorState::Open && !held && !slot.is_worker_behind;
         let changed = match (slot.watched, wanted) {
             (false, true) => self.poller.add(listener, tokens::listener(index), PollInterest::READ),
             (true, false) => self.poller.remove(listener),

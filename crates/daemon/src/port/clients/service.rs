@@ -67,7 +67,7 @@ impl PortClients {
     pub(in crate::port) fn accept(&mut self, index: usize, engine: &mut PortEngine, now: Time) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.note_backlog(now);
-        if slot.is_behind {
+        if slot.is_worker_behind {
             // The client waits in the socket's queue, and costs no descriptor.
             return self.watch_listener(index);
         }

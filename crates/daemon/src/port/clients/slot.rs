@@ -53,7 +53,7 @@ pub(in crate::port) struct OfferedFunction {
     /// True if the poller reports new clients of the listening socket.
     pub(super) watched: bool,
     /// True if the function accepts no clients until its worker thread has done the jobs that it had.
-    pub(in crate::port) is_behind: bool,
+    pub(in crate::port) is_worker_behind: bool,
     /// Clients that the function has refused.
     pub(in crate::port) refusals: ClientRefusals,
     /// State of the disconnection, while the client is being disconnected and served until it is silent.
@@ -93,7 +93,7 @@ impl OfferedFunction {
             next: None,
             door: DoorState::Unknown,
             watched: false,
-            is_behind: false,
+            is_worker_behind: false,
             refusals: ClientRefusals::default(),
             ending: None,
             calls: None,
@@ -124,10 +124,10 @@ impl OfferedFunction {
     /// Notes if the function's worker thread is behind: the function then accepts no further clients, since each may leave
     /// descriptors to the worker. The worker reports when it has caught up.
     pub(super) fn note_backlog(&mut self, now: Time) {
-        if self.is_behind || !self.own.errands.are_many() {
+        if self.is_worker_behind || !self.own.errands.are_many() {
             return;
         }
-        self.is_behind = true;
+        self.is_worker_behind = true;
         self.own.errands.report_emptied_queue();
         if let Some(suppressed) = self.log.allow(now) {
             tracing::warn!(function = self.name, suppressed, "{BEHIND_HINT}");
