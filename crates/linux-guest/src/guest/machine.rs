@@ -9,10 +9,10 @@ use serde_json::json;
 use super::accel::QemuAccelerator;
 use crate::assets::{BootFiles, QemuSeries};
 
-/// Kernel command line of a guest. `quiet` and no mitigations make an emulated CPU boot faster; a panic reboots,
-/// which the host notices.
+/// Kernel command line of a guest. A console without notices and no mitigations make an emulated CPU boot faster. Warnings and the
+/// stack of a lockup (level 4) stay on the console, for error messages. A panic reboots, which the host notices.
 const COMMAND_LINE: &str =
-    "console=ttyS0 quiet panic=1 mitigations=off random.trust_cpu=on tsc=reliable no_timer_check";
+    "console=ttyS0 loglevel=5 panic=1 mitigations=off random.trust_cpu=on tsc=reliable no_timer_check";
 
 /// QEMU device option of the guest's IOMMU. Caching mode reports the guest's mappings to devices that map for others,
 /// as a vfio-user device does for its server.

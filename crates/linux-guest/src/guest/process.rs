@@ -16,7 +16,7 @@ use super::machine;
 
 /// Timeout from the start of QEMU until QEMU connects the control channel, which happens before the machine runs.
 const CONNECT: Duration = Duration::from_secs(120);
-const TAIL_LINES: usize = 40;
+const TAIL_LINES: usize = 80;
 
 /// Reason why QEMU did not start.
 #[derive(Debug, thiserror::Error)]

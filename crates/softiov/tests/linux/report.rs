@@ -77,13 +77,20 @@ fn run_one(name: &str, check: ScenarioCheck, world: &mut LinuxTestbed) -> Option
     match &outcome {
         Ok(LinuxCheckOutcome::Passed) => println!("ok ({seconds:.1} s)"),
         Ok(LinuxCheckOutcome::Skipped(why)) => println!("SKIPPED: {name}: {why}"),
-        Err(error) => println!("FAILED ({seconds:.1} s)\n{error:#}\n"),
+        Err(error) => println!("FAILED ({seconds:.1} s)\n{}\n", cause_first(error)),
     }
     match outcome {
         Ok(LinuxCheckOutcome::Passed) => Some(true),
         Ok(LinuxCheckOutcome::Skipped(_)) => None,
         Err(_) => Some(false),
     }
+}
+
+/// Describes an error from its cause outwards. A scene's state is long, and reports keep the first lines of a failure.
+fn cause_first(error: &anyhow::Error) -> String {
+    let mut chain: Vec<_> = error.chain().map(ToString::to_string).collect();
+    chain.reverse();
+    chain.join("\n")
 }
 
 /// Sends the host's log to standard error: errors, or what RUST_LOG selects.
