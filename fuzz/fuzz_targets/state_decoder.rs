@@ -28,8 +28,8 @@ macro_rules! kept {
 /// Bodies of kept states by kind, the versions in order.
 static BODIES: LazyLock<[Vec<Vec<u8>>; 8]> = LazyLock::new(|| {
     [
-        vec![kept!("card-v1"), kept!("card-v2"), kept!("card-v3")],
-        vec![kept!("port-v1"), kept!("port-v2"), kept!("port-v3")],
+        vec![kept!("card-v1"), kept!("card-v2"), kept!("card-v3"), kept!("card-v4")],
+        vec![kept!("port-v1"), kept!("port-v2"), kept!("port-v3"), kept!("port-v4")],
         vec![kept!("soft-v1"), kept!("soft-v2")],
         vec![
             kept!("avfs-v1"),

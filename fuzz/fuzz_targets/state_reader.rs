@@ -17,7 +17,7 @@ mod poke;
 
 /// Body of a stored 82576 card state of the newest version, which the fuzzer changes.
 static BODY: LazyLock<Vec<u8>> =
-    LazyLock::new(|| saved_body(include_str!("../../crates/daemon/tests/states/card-v3.hex")));
+    LazyLock::new(|| saved_body(include_str!("../../crates/daemon/tests/states/card-v4.hex")));
 
 softiov_fuzz::target!(run);
 

@@ -99,6 +99,9 @@ impl Nic {
         wire: &mut W,
     ) -> PollResult {
         self.scratch.now = now;
+        if self.state.phy.pass(now) {
+            self.renew_link();
+        }
         self.scratch.conditions = PollSettings::of(&self.state);
         self.decode();
         (self.plane.now, self.plane.uplink) = (now, self.scratch.conditions.uplink);
@@ -130,7 +133,9 @@ impl Nic {
             bus,
         );
         let storm = self.end_of_storm_window();
-        let deadline = [interrupt, frame, storm, self.state.timer.end()].into_iter().flatten().min();
+        let negotiation = self.state.phy.negotiates_until();
+        let deadline =
+            [interrupt, frame, storm, self.state.timer.end(), negotiation].into_iter().flatten().min();
         PollResult { more: from_buffer || from_wire || from_queues, deadline }
     }
 

@@ -72,4 +72,4 @@ pub use function::doorbell;
 pub use plane::frame::TrustedChecksum;
 pub use plane::uplink::UnsegmentedPacketLayout;
 pub use plane::{UnpluggedWire, UplinkWire};
-pub use saved::{NicBaseState, NicState, RestoreError};
+pub use saved::{NicBaseState, NicState, NicStateV2, RestoreError};

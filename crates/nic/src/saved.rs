@@ -31,6 +31,15 @@ pub struct NicState {
     basis: NicBaseState,
     /// Frames that wait for descriptors, in the order of their arrival.
     waiting: Vec<SavedFrame>,
+    /// End of the PHY's negotiation; `None` if the PHY does not negotiate.
+    negotiation: Option<Time>,
+}
+
+/// Saved state of a port without the PHY's negotiation: the second version of the saved format.
+#[derive(Debug, Clone, Deserialize)]
+pub struct NicStateV2 {
+    basis: NicBaseState,
+    waiting: Vec<SavedFrame>,
 }
 
 /// Saved state of a port without the frames in its packet buffer. The first version of the saved format has nothing
@@ -160,22 +169,31 @@ impl SavedPacing {
 /// Converts a state of the format's first version, in which no frame waits in the packet buffer.
 impl From<NicBaseState> for NicState {
     fn from(basis: NicBaseState) -> Self {
-        Self { basis, waiting: Vec::new() }
+        Self { basis, waiting: Vec::new(), negotiation: None }
+    }
+}
+
+/// Converts a state of the format's second version, in which the link was up at once.
+impl From<NicStateV2> for NicState {
+    fn from(NicStateV2 { basis, waiting }: NicStateV2) -> Self {
+        Self { basis, waiting, negotiation: None }
     }
 }
 
 impl NicState {
     /// Saves the states of a card and of its plane.
     pub(crate) fn of(card: &DeviceState, plane: &PoolPlane) -> Self {
-        Self { basis: NicBaseState::of(card, plane), waiting: card.queues.buffer.save() }
+        let negotiation = card.phy.negotiates_until();
+        Self { basis: NicBaseState::of(card, plane), waiting: card.queues.buffer.save(), negotiation }
     }
 
     /// Creates the card and the plane that continue from the saved state.
     ///
     /// # Errors
     /// [`InvalidStateError`] if no card can be in this state.
-    pub(crate) fn resume(self) -> Result<(DeviceState, PoolPlane), InvalidStateError> {
+    pub(crate) fn resume(mut self) -> Result<(DeviceState, PoolPlane), InvalidStateError> {
         self.basis.check()?;
+        self.basis.phy.resume_negotiation(self.negotiation);
         Ok(self.basis.resume(PacketBuffer::restore(&self.waiting)?))
     }
 }

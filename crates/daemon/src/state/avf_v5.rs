@@ -4,7 +4,7 @@
 //! as today.
 
 use super::port::ClientState;
-use super::v2::OldConfiguredPolicies;
+use super::v3::OldConfiguredPolicies;
 use super::{AvfPortState, PausedAvfPortState};
 use avf_nic::{NicBaseState, NicState};
 use driver::avf::pf::earlier::EarlierAvfPfState;

@@ -7,7 +7,7 @@ use super::mixed::MixedPortState;
 use super::port::{I82576PortState, PortSoftwareState};
 use super::vhost::VhostClientState;
 use super::virtio::VirtioPortState;
-use super::{avf_v5, v2};
+use super::{avf_v5, v3};
 use crate::totals::PortCounterTotals;
 use iovm::VirtualFunctionState;
 
@@ -18,12 +18,13 @@ impl SavedState for PortCounterTotals {
 
 impl SavedState for CardState {
     const KIND: [u8; 4] = *b"card";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
 
     fn from_earlier(version: u32, body: &[u8]) -> Result<Self, SavedStateError> {
         match version {
-            1 => decode::<v2::OldCardState<nic::NicBaseState>>(body).map(Self::from),
-            2 => decode::<v2::OldCardState<nic::NicState>>(body).map(Self::from),
+            1 => decode::<v3::CardStateV1>(body).map(Self::from),
+            2 => decode::<v3::CardStateV2>(body).map(Self::from),
+            3 => decode::<v3::CardStateV3>(body).map(Self::from),
             found => Err(SavedStateError::Version { found, newest: Self::VERSION }),
         }
     }
@@ -31,12 +32,13 @@ impl SavedState for CardState {
 
 impl SavedState for I82576PortState {
     const KIND: [u8; 4] = *b"port";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
 
     fn from_earlier(version: u32, body: &[u8]) -> Result<Self, SavedStateError> {
         match version {
-            1 => decode::<v2::OldPortState<nic::NicBaseState>>(body).map(Self::from),
-            2 => decode::<v2::OldPortState<nic::NicState>>(body).map(Self::from),
+            1 => decode::<v3::PortStateV1>(body).map(Self::from),
+            2 => decode::<v3::PortStateV2>(body).map(Self::from),
+            3 => decode::<v3::PortStateV3>(body).map(Self::from),
             found => Err(SavedStateError::Version { found, newest: Self::VERSION }),
         }
     }
@@ -55,7 +57,7 @@ impl SavedState for PortSoftwareState {
 
     fn from_earlier(version: u32, body: &[u8]) -> Result<Self, SavedStateError> {
         match version {
-            1 => decode::<v2::OldPortSoftwareState>(body).map(Self::from),
+            1 => decode::<v3::OldPortSoftwareState>(body).map(Self::from),
             found => Err(SavedStateError::Version { found, newest: Self::VERSION }),
         }
     }

@@ -20,7 +20,7 @@ mod envelope;
 mod kinds;
 pub mod mixed;
 pub mod port;
-mod v2;
+mod v3;
 pub mod vhost;
 pub mod virtio;
 

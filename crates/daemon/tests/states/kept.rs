@@ -96,6 +96,7 @@ fn rich() -> CardState {
     for act in &acts {
         perform(&mut world, act);
     }
+    world.negotiate();
     world.state()
 }
 

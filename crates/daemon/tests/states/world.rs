@@ -6,7 +6,7 @@ use daemon::state::{self, CardState};
 use driver::vf::{Vf, VfDriverConfig};
 use driver::{Hal, Pf};
 use i82576::VfIndex;
-use i82576::bits::srrctl;
+use i82576::bits::{ctrl, srrctl};
 use i82576::register::{self as r, rx, vf as at};
 use iovm::{BusRouting, SrIovManager, VfOwner};
 use nic::Nic;
@@ -93,6 +93,12 @@ impl CardWithDrivers {
         // Writing RXDCTL makes the card drop the descriptors that it has fetched.
         let enabled = guest.read(at::RX_BLOCK + rx::RXDCTL);
         guest.write(at::RX_BLOCK + rx::RXDCTL, enabled);
+    }
+
+    /// Resets the PHY, which then negotiates.
+    pub(crate) fn negotiate(&mut self) {
+        let control = self.card.pf().read(r::CTRL);
+        self.card.pf().write(r::CTRL, control | ctrl::PHY_RST);
     }
 
     /// Runs `act` with a VF's driver and its access to the card.

@@ -1,9 +1,20 @@
-//! The PHY behind MDIC: an IGP3 at address 1 that has finished negotiation, at 1000 Mb/s full duplex. Pages other than 0
-//! read zero, and slower speeds are not implemented.
+//! The PHY behind MDIC: an IGP3 at address 1 that negotiates 1000 Mb/s full duplex. Pages other than 0 read zero, and slower
+//! speeds are not implemented.
+//!
+//! A negotiation that a driver starts takes [`NEGOTIATION`], during which no frame of the wire reaches the card. Linux igb
+//! relies on that: its loopback test (`ethtool -t`) resets the PHY, starts its rings, and sets the PHY's loopback 50 ms later.
+//! A frame of the wire in between makes igb's test spin in the kernel for ever. After power-on, a function-level reset and a new
+//! carrier the link is up at once.
 
+use core::time::Duration;
+use i82576::Time;
 use i82576::bits::mdic;
 use i82576::phy::{self, control, status};
 use serde::{Deserialize, Serialize};
+
+/// Time that a negotiation takes. PHYs are silent for 1.2 to 1.5 s (IEEE 802.3, 28.3.2, `break_link_timer`) and then exchange pages;
+/// igb's own test of the link waits 5 s.
+const NEGOTIATION: Duration = Duration::from_secs(2);
 
 /// Registers and link of the PHY.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -13,12 +24,15 @@ pub(crate) struct Phy {
     lost: bool,
     /// True if the PHY's link to the wire is up.
     up: bool,
+    /// End of the negotiation, or `None` if the PHY does not negotiate. The saved card has it in a place of its own.
+    #[serde(skip)]
+    negotiates_until: Option<Time>,
 }
 
 impl Phy {
     /// Creates the PHY after power-on.
     pub(crate) fn new() -> Self {
-        Self { values: phy::RESET, lost: false, up: false }
+        Self { values: phy::RESET, lost: false, up: false, negotiates_until: None }
     }
 
     /// Returns true if the PHY loops sent frames back.
@@ -29,8 +43,11 @@ impl Phy {
     /// Updates the PHY's link from the wire's carrier. Returns true if the link is up. A PHY that is powered down or
     /// isolated has no link; any other PHY in loopback always has one.
     pub(crate) fn renew_link(&mut self, carrier: bool) -> bool {
-        let off = self.values[phy::CONTROL] & (control::POWER_DOWN | control::ISOLATE) != 0;
-        let up = !off && (carrier || self.loops_back());
+        if !carrier {
+            self.negotiates_until = None;
+        }
+        let linked = carrier && self.negotiates_until.is_none();
+        let up = !self.is_off() && (linked || self.loops_back());
         self.lost |= self.up && !up;
         self.up = up;
         up
@@ -39,10 +56,41 @@ impl Phy {
     /// Sets the PHY's registers to their values after power-on.
     pub(crate) fn reset(&mut self) {
         self.values = phy::RESET;
+        self.negotiates_until = None;
+    }
+
+    /// Starts a negotiation with the other end of the wire.
+    pub(crate) fn negotiate(&mut self, now: Time) {
+        self.negotiates_until = Some(now + NEGOTIATION);
+    }
+
+    /// Ends a negotiation whose time is over. Returns true if it has ended one.
+    pub(crate) fn pass(&mut self, now: Time) -> bool {
+        // A negotiation beyond the longest comes from a damaged state.
+        let over = self.negotiates_until.is_some_and(|end| end <= now || end > now + NEGOTIATION);
+        if over {
+            self.negotiates_until = None;
+        }
+        over
+    }
+
+    /// Returns the end of the negotiation, or `None` if the PHY does not negotiate.
+    pub(crate) fn negotiates_until(&self) -> Option<Time> {
+        self.negotiates_until
+    }
+
+    /// Continues a negotiation that a saved card has begun.
+    pub(crate) fn resume_negotiation(&mut self, end: Option<Time>) {
+        self.negotiates_until = end;
+    }
+
+    /// Returns true if the PHY is powered down or isolated.
+    fn is_off(&self) -> bool {
+        self.values[phy::CONTROL] & (control::POWER_DOWN | control::ISOLATE) != 0
     }
 
     /// Carries out a write of `value` to MDIC: reads or writes a PHY register. Returns the new value of MDIC.
-    pub(crate) fn access(&mut self, value: u32) -> u32 {
+    pub(crate) fn access(&mut self, value: u32, now: Time) -> u32 {
         let done = value & !(mdic::READY | mdic::ERROR) | mdic::READY;
         let register = (value >> mdic::REGISTER_SHIFT & 0x1f) as usize;
         // A driver that probes other addresses gets an error, as on a bus without a PHY there.
@@ -52,7 +100,7 @@ impl Phy {
         match value & mdic::OPERATION {
             mdic::READ => done & !mdic::DATA | u32::from(self.read(register)),
             mdic::WRITE => {
-                self.write(register, value as u16);
+                self.write(register, value as u16, now);
                 done
             }
             _ => done | mdic::ERROR,
@@ -71,15 +119,22 @@ impl Phy {
         value
     }
 
-    fn write(&mut self, register: usize, value: u16) {
+    fn write(&mut self, register: usize, value: u16, now: Time) {
         if self.is_elsewhere(register) {
             return;
         }
+        let was_away = self.is_off() || self.loops_back();
         if register == phy::CONTROL && value & control::RESET != 0 {
-            return self.reset();
+            self.reset();
+        } else {
+            let mask = phy::WRITABLE[register];
+            self.values[register] = self.values[register] & !mask | value & mask;
         }
-        let mask = phy::WRITABLE[register];
-        self.values[register] = self.values[register] & !mask | value & mask;
+        let is_away = self.is_off() || self.loops_back();
+        let restarts = value & (control::RESET | control::RESTART) != 0 || was_away;
+        if register == phy::CONTROL && restarts && !is_away {
+            self.negotiate(now);
+        }
     }
 
     /// Returns true if an access to the PHY register goes to a page other than 0, by the selected page.

@@ -8,12 +8,13 @@ use i82576::phy::{self, control};
 use i82576::{MacAddress, Time, nvm};
 
 fn read(phy: &mut Phy, register: usize) -> u32 {
-    phy.access(mdic::READ | 1 << mdic::PHY_SHIFT | (register as u32) << mdic::REGISTER_SHIFT) & mdic::DATA
+    let place = 1 << mdic::PHY_SHIFT | (register as u32) << mdic::REGISTER_SHIFT;
+    phy.access(mdic::READ | place, Time::from_micros(0)) & mdic::DATA
 }
 
 fn write(phy: &mut Phy, register: usize, value: u16) {
     let address = 1 << mdic::PHY_SHIFT | (register as u32) << mdic::REGISTER_SHIFT;
-    phy.access(mdic::WRITE | address | u32::from(value));
+    phy.access(mdic::WRITE | address | u32::from(value), Time::from_micros(0));
 }
 
 #[test]
@@ -48,8 +49,50 @@ fn phy_has_no_link_in_power_down_and_a_link_in_loopback() {
         (0, true, true),
     ] {
         write(&mut phy, phy::CONTROL, value);
+        phy.pass(Time::from_micros(2_000_000));
         assert_eq!(phy.renew_link(carrier), up, "{value:#x}");
     }
+}
+
+#[test]
+fn phy_has_no_link_for_two_seconds_while_it_negotiates() {
+    for [before, begin] in [
+        [0x1140, control::RESTART],
+        [0x1140, control::RESET],
+        [control::POWER_DOWN, 0],
+        [control::LOOPBACK, 0],
+    ] {
+        let mut phy = Phy::new();
+        write(&mut phy, phy::CONTROL, before);
+        phy.pass(Time::from_micros(2_000_000));
+        phy.renew_link(true);
+        write(&mut phy, phy::CONTROL, begin);
+        assert!(
+            !phy.renew_link(true) && !phy.pass(Time::from_micros(1_999_999)),
+            "{begin:#x} after {before:#x}"
+        );
+        assert!(
+            !phy.renew_link(true) && phy.pass(Time::from_micros(2_000_000)),
+            "{begin:#x} after {before:#x}"
+        );
+        assert!(phy.renew_link(true), "{begin:#x} after {before:#x}");
+    }
+}
+
+#[test]
+fn phy_without_a_carrier_begins_no_negotiation() {
+    let mut phy = Phy::new();
+    write(&mut phy, phy::CONTROL, 0x1140 | control::RESTART);
+    assert!(!phy.renew_link(false));
+    assert_eq!(phy.negotiates_until(), None);
+    assert!(phy.renew_link(true));
+}
+
+#[test]
+fn negotiation_of_a_damaged_state_ends_at_once() {
+    let mut phy = Phy::new();
+    phy.resume_negotiation(Some(Time::from_micros(u64::MAX / 2_000)));
+    assert!(phy.pass(Time::from_micros(7)) && phy.renew_link(true));
 }
 
 #[test]

@@ -34,14 +34,14 @@ impl Nic {
     /// Applies the PF's write to a register of the board (NVM, PHY, clock, timer).
     pub(crate) fn board_written(&mut self, slot: ResolvedVfRegister, value: u32, now: Time) {
         match slot.offset {
-            r::CTRL => return self.control_written(slot, value),
+            r::CTRL => return self.control_written(slot, value, now),
             r::STATUS => return self.state.file.update(r::STATUS, status::PHYRA & !value, 0),
             r::EERD => return self.state.file.set(r::EERD, self.state.nvm.read(value)),
             r::EEWR => {
                 let answer = self.state.nvm.write(value);
                 return self.state.file.set(r::EEWR, answer);
             }
-            r::MDIC => return self.reach_phy(value),
+            r::MDIC => return self.reach_phy(value, now),
             _ => self.state.file.write(slot, value),
         }
         match slot.offset {
@@ -59,7 +59,7 @@ impl Nic {
         }
     }
 
-    fn control_written(&mut self, slot: ResolvedVfRegister, value: u32) {
+    fn control_written(&mut self, slot: ResolvedVfRegister, value: u32, now: Time) {
         if value & ctrl::RST != 0 {
             self.reset_port(false);
         } else {
@@ -67,14 +67,15 @@ impl Nic {
         }
         if value & ctrl::PHY_RST != 0 {
             self.state.phy.reset();
+            self.state.phy.negotiate(now);
             self.renew_link();
             self.state.file.update(r::STATUS, 0, status::PHYRA);
         }
     }
 
     /// Carries out a PHY access by the register MDIC.
-    fn reach_phy(&mut self, value: u32) {
-        let answer = self.state.phy.access(value);
+    fn reach_phy(&mut self, value: u32, now: Time) {
+        let answer = self.state.phy.access(value, now);
         self.state.file.set(r::MDIC, answer);
         self.renew_link();
         if value & mdic::INTERRUPT != 0 {

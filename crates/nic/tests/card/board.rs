@@ -2,6 +2,7 @@
 //! self-test of Linux igb.
 
 use crate::common::{CardFixture, PORT, mac, plain};
+use core::time::Duration;
 use i82576::bits::{ctrl, icr, mdic, rctl, status, tctl};
 use i82576::phy::{self, control};
 use i82576::register as r;
@@ -111,8 +112,55 @@ fn phy_power_down_takes_the_link_down() {
     assert_eq!(bench.vf(0).read(r::vf::STATUS) & status::LU, 0, "a VF sees the port's link");
     assert_eq!(bench.pf().read(r::ICR) & icr::LSC, icr::LSC);
     write_phy(&mut bench, phy::CONTROL, 0x1140);
+    assert_eq!(bench.pf().read(r::STATUS) & status::LU, 0, "the PHY negotiates");
+    negotiate(&mut bench);
     assert_eq!(bench.pf().read(r::STATUS) & status::LU, status::LU);
     assert_eq!(bench.pf().read(r::ICR) & icr::LSC, icr::LSC);
+}
+
+/// Waits until a negotiation of the PHY is over: two seconds, which the card itself announces.
+fn negotiate(bench: &mut CardFixture) {
+    let deadline = bench.poll().deadline.unwrap();
+    assert!(deadline > bench.now && deadline <= bench.now + Duration::from_secs(2));
+    bench.now = deadline;
+    bench.poll();
+}
+
+/// Linux igb starts its test ring after a reset of the PHY, and sets the PHY's loopback 50 ms later. A frame of the wire in between
+/// makes igb_clean_tx_ring spin for ever.
+#[test]
+fn wire_is_silent_while_the_phy_negotiates() {
+    let broadcast = plain(i82576::MacAddress::BROADCAST, mac(9), 60);
+    let mut bench = CardFixture::bare();
+    bench.pf().set(r::CTRL, ctrl::PHY_RST);
+    write_phy(&mut bench, phy::CONTROL, 0x1140 | control::RESTART);
+    bench.pf().write(r::RCTL, rctl::EN | rctl::BAM);
+    bench.pf().write(r::TCTL, tctl::EN | tctl::PSP);
+    bench.pf().start();
+    bench.wait_us(1_000_000);
+    bench.wire_sends(&broadcast);
+    bench.pf().expect_no_frame();
+    write_phy(&mut bench, phy::CONTROL, 0x4140);
+    bench.pf().send(&plain(i82576::MacAddress::BROADCAST, mac(9), 200));
+    bench.pf().expect_frame();
+    // igb ends the loopback and resets the PHY before it stops the rings, whose memory it frees.
+    write_phy(&mut bench, phy::CONTROL, 0x0140);
+    write_phy(&mut bench, phy::CONTROL, 0x0140 | control::RESET);
+    bench.wire_sends(&broadcast);
+    bench.pf().expect_no_frame();
+    negotiate(&mut bench);
+    bench.wire_sends(&broadcast);
+    bench.pf().expect_frame();
+}
+
+#[test]
+fn saved_card_continues_its_negotiation() {
+    let mut bench = CardFixture::bare();
+    bench.pf().set(r::CTRL, ctrl::PHY_RST);
+    bench.nic = nic::Nic::restore(bench.nic.save()).unwrap();
+    assert!(!bench.nic.link());
+    negotiate(&mut bench);
+    assert!(bench.nic.link());
 }
 
 #[test]
