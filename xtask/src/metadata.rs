@@ -37,6 +37,20 @@ pub(crate) fn relative(root: &Path, path: &Path) -> PathBuf {
     path.strip_prefix(root).unwrap_or(path).to_owned()
 }
 
+/// Folder of the lab's group of crates: models in virtual time, apart from the product.
+pub(crate) const LAB: &str = "lab";
+/// Folders of the workspace that have a folder for each crate.
+const GROUPS: [&str; 2] = ["crates", LAB];
+
+/// Returns the folder name of the crate that a file belongs to, or `None` outside the groups of crates. The path is
+/// relative to the workspace.
+pub(crate) fn crate_of(path: &Path) -> Option<&str> {
+    let mut folders = path.iter().filter_map(|folder| folder.to_str());
+    let group = folders.next()?;
+    let (name, _) = (folders.next()?, folders.next()?);
+    GROUPS.contains(&group).then_some(name)
+}
+
 /// Prefix of the package names of published crates. Folders, libraries and the rules' tables have the name without it.
 pub(crate) const PREFIX: &str = "softiov-";
 

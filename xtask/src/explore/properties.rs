@@ -92,8 +92,7 @@ fn names(root: &Path) -> Result<BTreeSet<(String, String)>> {
     for file in source::tracked(root)?.iter().filter(|file| file.is_rust()) {
         // A file that is not Rust is a finding of `tidy`.
         let Ok(rust) = RustSource::parse(file) else { continue };
-        let mut folders = file.path.iter().filter_map(|folder| folder.to_str());
-        if let (Some("crates"), Some(package)) = (folders.next(), folders.next()) {
+        if let Some(package) = metadata::crate_of(&file.path) {
             names.extend(in_file(&rust).into_iter().map(|name| (package.to_owned(), name)));
         }
     }

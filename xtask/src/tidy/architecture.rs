@@ -57,7 +57,7 @@ fn shows(map: &str, name: &str) -> bool {
     let part = |character: char| character.is_alphanumeric() || character == '-' || character == '_';
     let folder = format!("{name}/");
     let as_folder = map.match_indices(&folder).any(|(at, _)| !map[..at].ends_with(part));
-    as_folder || map.contains(&format!("`{name}`")) || map.contains(&format!("`crates/{name}`"))
+    as_folder || ["", "crates/", "lab/"].iter().any(|group| map.contains(&format!("`{group}{name}`")))
 }
 
 #[cfg(test)]
@@ -76,6 +76,7 @@ mod tests {
         assert!(shows("  host/   system calls", "host"));
         assert!(shows("see crates/host/src", "host"));
         assert!(shows("see `crates/host`", "host"));
+        assert!(shows("see `lab/sim`", "sim"));
         assert!(!shows("on the host", "host"));
         assert!(!shows("linux-host/", "host"));
     }

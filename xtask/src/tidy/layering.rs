@@ -1,11 +1,11 @@
 //! Checks which crate of the workspace depends on which: pure crates of the card are below, the programs that
-//! run it above. People review dependencies from crates.io.
+//! run it above, and the lab's group is apart. People review dependencies from crates.io.
 
 use std::path::PathBuf;
 
 use super::finding::TidyFinding;
 use super::pure::PURE;
-use crate::metadata::{CargoDependency, CargoPackage};
+use crate::metadata::{self, CargoDependency, CargoPackage};
 
 /// Crates of the workspace, each with the crates that it may depend on.
 const ALLOWED: &[(&str, &[&str])] = &[
@@ -104,6 +104,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("xtask", &["i82576", "avf"]),
 ];
+/// Crate that may build on the lab's group: the program with `softiov lab`.
+const DOOR: &str = "softiov";
 /// Crates above the pure ones, which the tests of a pure crate must not use either.
 const ABOVE: [&str; 2] = ["daemon", "softiov"];
 
@@ -113,12 +115,20 @@ pub(super) fn check(
 ) -> Vec<TidyFinding> {
     let is_member =
         |dependency: &&CargoDependency| members.iter().any(|member| member.name == dependency.name);
+    let of_lab = |member: &CargoPackage| manifest_of(member).starts_with(metadata::LAB);
+    let is_of_lab = |name: &str| members.iter().any(|member| member.name == name && of_lab(member));
     let mut findings = Vec::new();
     for member in members {
         let mut found = |what: String, remedy| {
             let file = manifest_of(member);
             findings.push(TidyFinding { file, line: 1, rule: "layering", what, remedy });
         };
+        let is_product = !of_lab(member) && member.crate_name() != DOOR;
+        for dependency in member.dependencies.iter().filter(|used| is_product && is_of_lab(&used.name)) {
+            let (name, wanted) = (member.crate_name(), dependency.crate_name());
+            let what = format!("the crate `{name}` of the product may not use `{wanted}` of the lab's group");
+            found(what, "ask `softiov lab` for its rows, or move the shared part to a crate in `crates/`");
+        }
         let Some((_, allowed)) = ALLOWED.iter().find(|(name, _)| *name == member.crate_name()) else {
             found(
                 format!("the crate `{}` has no layer", member.crate_name()),
@@ -149,6 +159,8 @@ fn may(name: &str, allowed: &[&str], dependency: &CargoDependency) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn package(name: &str, dependencies: &[(&str, bool)]) -> CargoPackage {
@@ -185,6 +197,21 @@ mod tests {
             package("nic", &[("driver", true), ("daemon", true)]),
         ];
         assert_eq!(found(&members), ["the crate `nic` may not test with `daemon`"]);
+    }
+
+    #[test]
+    fn product_crate_must_not_build_or_test_with_the_lab_group() {
+        let mut members = ["sim", "daemon", "bench", "softiov", "guest"]
+            .map(|name| package(name, &[("sim", name == "daemon")]));
+        for member in &mut members {
+            let group = if ["sim", "guest"].contains(&member.name.as_str()) { "lab" } else { "crates" };
+            member.manifest = Path::new(group).join(&member.name).join("Cargo.toml");
+        }
+        let findings = check(&members, |member| member.manifest.clone());
+        let of_group: Vec<_> = findings.iter().filter(|finding| finding.what.contains("group")).collect();
+        let [daemon, bench] = of_group[..] else { panic!("{findings:?}") };
+        assert_eq!(daemon.what, "the crate `daemon` of the product may not use `sim` of the lab's group");
+        assert_eq!(bench.file, Path::new("crates/bench/Cargo.toml"));
     }
 
     #[test]

@@ -120,7 +120,7 @@ pub(crate) struct LabCalibrateArgs {
     #[arg(long)]
     json: bool,
     /// Store constants and residuals in this file, or with --sensitivity the effects of constants. The build reads
-    /// crates/lab/data/nehalem.toml and crates/lab/data/sensitivity.toml (of predictions).
+    /// lab/lab/data/nehalem.toml and lab/lab/data/sensitivity.toml (of predictions).
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Show how each constant, at -20 % and at +20 %, changes values; fit nothing.

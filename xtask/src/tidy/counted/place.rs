@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::metadata;
+
 /// Names of the rules that have a budget, in the order of the table.
 pub(super) const RULES: [&str; 7] = [OPENINGS, RIDDLES, TEST_NAMES, TYPE_NAMES, CIRCLES, ARGUMENTS, SOURCES];
 /// Name of the rule against summaries that open with a question word or a pronoun.
@@ -35,10 +37,11 @@ pub(super) type FindingCounts = BTreeMap<(String, &'static str), usize>;
 
 /// Returns the crate that a file belongs to; `pages` for files outside the crates.
 pub(super) fn owner(path: &Path) -> String {
-    let folders: Vec<_> = path.iter().filter_map(|folder| folder.to_str()).collect();
-    match folders.as_slice() {
-        ["crates", name, _, ..] => (*name).to_owned(),
-        [name @ ("xtask" | "fuzz" | "proofs"), _, ..] => (*name).to_owned(),
+    if let Some(name) = metadata::crate_of(path) {
+        return name.to_owned();
+    }
+    match path.iter().next().and_then(|folder| folder.to_str()) {
+        Some(name @ ("xtask" | "fuzz" | "proofs")) => name.to_owned(),
         _ => "pages".to_owned(),
     }
 }

@@ -177,7 +177,7 @@ fn stored_sensitivity_has_each_prediction_and_known_constants() {
 
 /// Remedy for a sensitivity file of another model.
 const STORE: &str =
-    "run `softiov lab calibrate --sensitivity predictions --out crates/lab/data/sensitivity.toml`";
+    "run `softiov lab calibrate --sensitivity predictions --out lab/lab/data/sensitivity.toml`";
 
 #[test]
 fn stored_sensitivity_values_match_the_model() {
