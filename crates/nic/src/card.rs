@@ -40,8 +40,8 @@ impl Default for PollBudget {
 pub struct PollResult {
     /// True if the frame budget ran out before all pending work was done: poll again at once.
     pub more: bool,
-    /// Latest time of the next poll: a throttled interrupt or a delayed frame is due, or the TCP timer or a storm's
-    /// window ends.
+    /// Latest time of the next poll: a throttled interrupt or a delayed frame is due, or the TCP timer, a storm's
+    /// window or the PHY's negotiation ends.
     pub deadline: Option<Time>,
 }
 

@@ -35,7 +35,7 @@ pub struct NicState {
     negotiation: Option<Time>,
 }
 
-/// Saved state of a port without the PHY's negotiation: the second version of the saved format.
+/// Saved state of a port without the PHY's negotiation, as versions 2 and 3 of a saved card have it.
 #[derive(Debug, Clone, Deserialize)]
 pub struct NicStateV2 {
     basis: NicBaseState,

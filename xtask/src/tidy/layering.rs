@@ -105,7 +105,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("xtask", &["i82576", "avf"]),
 ];
 /// Crate that may build on the lab's group: the program with `softiov lab`.
-const DOOR: &str = "softiov";
+const LAB_USER: &str = "softiov";
 /// Crates above the pure ones, which the tests of a pure crate must not use either.
 const ABOVE: [&str; 2] = ["daemon", "softiov"];
 
@@ -123,7 +123,7 @@ pub(super) fn check(
             let file = manifest_of(member);
             findings.push(TidyFinding { file, line: 1, rule: "layering", what, remedy });
         };
-        let is_product = !of_lab(member) && member.crate_name() != DOOR;
+        let is_product = !of_lab(member) && member.crate_name() != LAB_USER;
         for dependency in member.dependencies.iter().filter(|used| is_product && is_of_lab(&used.name)) {
             let (name, wanted) = (member.crate_name(), dependency.crate_name());
             let what = format!("the crate `{name}` of the product may not use `{wanted}` of the lab's group");

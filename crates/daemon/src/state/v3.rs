@@ -1,6 +1,6 @@
 //! Versions 1 to 3 of the saved state of an 82576 card and its port, and version 1 of the port's driver state. The first two
 //! versions have no shared addresses and no record of VLANs that a policy denies. In version 1 no frames waited for ring
-//! descriptors. In none of them the PHY negotiates. The rest is as today.
+//! descriptors. None records a negotiation of the PHY. The rest is as today.
 
 use super::port::{ClientState, ConfiguredPolicies, GuestPfState, HostPfState};
 use super::{CardState, I82576PortState, PortSoftwareState};

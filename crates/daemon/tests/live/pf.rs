@@ -8,7 +8,7 @@ use daemon::settings::PortSettings;
 use driver::{DmaHal, Hal};
 use host::eventfd::EventFd;
 use host::poll::{PollInterest, Poller};
-use i82576::bits::{icr, ivar, tctl};
+use i82576::bits::{ctrl, icr, ivar, status, tctl};
 use i82576::descriptor::tx::AdvancedDataDescriptor;
 use i82576::descriptor::{DD, SIZE};
 use i82576::ids::{DEVICE_PF, VENDOR};
@@ -81,6 +81,29 @@ fn guest_drives_the_pf_of_a_whole_port() {
     assert_eq!((pf.tx.packets, pf.tx.bytes, pf.drops.dma_faults), (1, 60, 0));
     assert_eq!(pf.peer.unwrap().pid, std::process::id().cast_signed());
     assert!(pf.interventions.interrupts > 0 && pf.hint.is_none());
+}
+
+/// The port's thread sleeps while the PHY negotiates, and wakes by itself: no access of the guest wakes it.
+#[test]
+fn end_of_a_phy_negotiation_interrupts_a_waiting_guest() {
+    let live = LiveHost::with(PF);
+    let mut machine = boot(&live);
+    machine.write(r::GPIE, 1 << 4);
+    machine.write(r::IVAR_MISC, u32::from(ivar::VALID | VECTOR as u8) << 8);
+    machine.write(r::EIMS, 1 << VECTOR);
+    machine.read(r::ICR);
+    machine.write(r::IMS, icr::LSC);
+    let control = machine.read(r::CTRL);
+    machine.write(r::CTRL, control | ctrl::PHY_RST);
+    // The first notice is of the lost link. A slow machine may see both changes in one.
+    loop {
+        assert!(machine.wait_for(VECTOR, PATIENCE), "no notice of the link");
+        machine.write(r::EICR, 1 << VECTOR);
+        machine.read(r::ICR);
+        if machine.read(r::STATUS) & status::LU != 0 {
+            break;
+        }
+    }
 }
 
 #[test]

@@ -3,8 +3,8 @@
 //!
 //! A negotiation that a driver starts takes [`NEGOTIATION`], during which no frame of the wire reaches the card. Linux igb
 //! relies on that: its loopback test (`ethtool -t`) resets the PHY, starts its rings, and sets the PHY's loopback 50 ms later.
-//! A frame of the wire in between makes igb's test spin in the kernel for ever. After power-on, a function-level reset and a new
-//! carrier the link is up at once.
+//! A frame of the wire in between makes igb's test spin in the kernel for ever. A carrier that comes and goes changes no
+//! negotiation. After power-on, and after a function-level reset, a carrier brings the link at once.
 
 use core::time::Duration;
 use i82576::Time;
@@ -24,7 +24,7 @@ pub(crate) struct Phy {
     lost: bool,
     /// True if the PHY's link to the wire is up.
     up: bool,
-    /// End of the negotiation, or `None` if the PHY does not negotiate. The saved card has it in a place of its own.
+    /// End of the negotiation, or `None` if the PHY does not negotiate. Saved as `NicState::negotiation`.
     #[serde(skip)]
     negotiates_until: Option<Time>,
 }
@@ -41,11 +41,8 @@ impl Phy {
     }
 
     /// Updates the PHY's link from the wire's carrier. Returns true if the link is up. A PHY that is powered down or
-    /// isolated has no link; any other PHY in loopback always has one.
+    /// isolated has no link; any other PHY in loopback always has one. While the PHY negotiates, no carrier brings a link.
     pub(crate) fn renew_link(&mut self, carrier: bool) -> bool {
-        if !carrier {
-            self.negotiates_until = None;
-        }
         let linked = carrier && self.negotiates_until.is_none();
         let up = !self.is_off() && (linked || self.loops_back());
         self.lost |= self.up && !up;
@@ -66,12 +63,11 @@ impl Phy {
 
     /// Ends a negotiation whose time is over. Returns true if it has ended one.
     pub(crate) fn pass(&mut self, now: Time) -> bool {
-        // A negotiation beyond the longest comes from a damaged state.
-        let over = self.negotiates_until.is_some_and(|end| end <= now || end > now + NEGOTIATION);
-        if over {
-            self.negotiates_until = None;
-        }
-        over
+        let Some(end) = self.negotiates_until else { return false };
+        // A damaged state may name a later end than any negotiation has.
+        let end = end.min(now + NEGOTIATION);
+        self.negotiates_until = (end > now).then_some(end);
+        end <= now
     }
 
     /// Returns the end of the negotiation, or `None` if the PHY does not negotiate.
@@ -123,16 +119,16 @@ impl Phy {
         if self.is_elsewhere(register) {
             return;
         }
-        let was_away = self.is_off() || self.loops_back();
+        let was_detached = self.is_off() || self.loops_back();
         if register == phy::CONTROL && value & control::RESET != 0 {
             self.reset();
         } else {
             let mask = phy::WRITABLE[register];
             self.values[register] = self.values[register] & !mask | value & mask;
         }
-        let is_away = self.is_off() || self.loops_back();
-        let restarts = value & (control::RESET | control::RESTART) != 0 || was_away;
-        if register == phy::CONTROL && restarts && !is_away {
+        let is_detached = self.is_off() || self.loops_back();
+        let restarts = value & (control::RESET | control::RESTART) != 0 || was_detached;
+        if register == phy::CONTROL && restarts && !is_detached {
             self.negotiate(now);
         }
     }

@@ -13,7 +13,8 @@ impl Nic {
         self.state.link
     }
 
-    /// Sets the carrier of the wire. With a carrier the port has a link, unless the PHY is powered down or isolated.
+    /// Sets the carrier of the wire. With a carrier the port has a link, unless the PHY negotiates, or is powered down or
+    /// isolated.
     pub fn set_link(&mut self, up: bool) {
         self.state.carrier = up;
         self.renew_link();

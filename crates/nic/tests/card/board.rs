@@ -158,8 +158,21 @@ fn saved_card_continues_its_negotiation() {
     let mut bench = CardFixture::bare();
     bench.pf().set(r::CTRL, ctrl::PHY_RST);
     bench.nic = nic::Nic::restore(bench.nic.save()).unwrap();
+    // The successor's uplink has a carrier once its peer has connected again.
+    bench.nic.set_link(false);
+    bench.nic.set_link(true);
     assert!(!bench.nic.link());
     negotiate(&mut bench);
+    assert!(bench.nic.link());
+}
+
+#[test]
+fn flr_ends_a_negotiation_of_the_phy_and_ctrl_rst_does_not() {
+    let mut bench = CardFixture::bare();
+    bench.pf().set(r::CTRL, ctrl::PHY_RST);
+    bench.pf().write(r::CTRL, ctrl::RST);
+    assert!(!bench.nic.link());
+    bench.nic.reset_function(Function::Pf);
     assert!(bench.nic.link());
 }
 

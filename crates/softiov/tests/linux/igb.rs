@@ -298,7 +298,8 @@ pub(crate) fn comes_back(world: &mut LinuxTestbed) -> Result<LinuxCheckOutcome> 
 /// Checks that igb's self-tests (`ethtool -t`) pass in a guest, offline and online, while stations beyond the uplink send broadcasts.
 pub(crate) fn passes_its_own_tests(guest: &ScenarioGuest, wire: Option<&WireNamespace>) -> Result<()> {
     // igb never returns if a frame comes between the start of its test rings and its loopback.
-    let _broadcasts = wire.map(|wire| wire.ping_into(Path::new("/dev/null"), BROADCAST)).transpose()?;
+    let broadcasts = wire.map(|wire| wire.ping_into(Path::new("/dev/null"), BROADCAST)).transpose()?;
+    let before = received_broadcasts(guest)?;
     for mode in ["offline", "online"] {
         // ethtool's exit status is 0 if the tests passed.
         let report = guest.check(&format!("ethtool -t eth0 {mode}"))?;
@@ -310,7 +311,24 @@ pub(crate) fn passes_its_own_tests(guest: &ScenarioGuest, wire: Option<&WireName
         }
         guest.wait_carrier(true)?;
     }
-    Ok(())
+    match broadcasts {
+        // Also proves that they still come.
+        Some(_) => eventually(|| {
+            let now = received_broadcasts(guest)?;
+            ensure!(now > before + 100, "{} broadcasts came while igb tested itself", now - before);
+            Ok(())
+        }),
+        None => {
+            print!("(no broadcasts without a network namespace) ");
+            Ok(())
+        }
+    }
+}
+
+/// Returns the number of broadcasts that igb has received.
+fn received_broadcasts(guest: &ScenarioGuest) -> Result<u64> {
+    let count = guest.check("ethtool -S eth0 | sed -n 's/ *rx_broadcast: //p'")?;
+    count.trim().parse().with_context(|| format!("rx_broadcast is {count:?}"))
 }
 
 /// Exchanges pings, fragments, TCP and UDP between a guest and the network beyond the uplink, and checks that no

@@ -24,7 +24,7 @@ const SENSITIVITY: &str = include_str!("../../data/sensitivity.toml");
 const SENSITIVITY_HEADER: &str = "\
 # Which constants predictions hang on, and the version of the model that found it. It changes no row, so it has no
 # part in the version. Made by a program; to make it again:
-# softiov lab calibrate --sensitivity predictions --out crates/lab/data/sensitivity.toml
+# softiov lab calibrate --sensitivity predictions --out lab/lab/data/sensitivity.toml
 
 ";
 
