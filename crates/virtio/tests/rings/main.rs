@@ -1,6 +1,7 @@
 //! Tests both sides of split and packed rings in one memory: rules of the standard, exchanges across wraps, hostile
 //! drivers, devices at fault, and notifications in every order of events.
 
+mod crash;
 mod driver;
 mod driver_rules;
 mod exchange;
