@@ -114,7 +114,7 @@ impl UsedRun {
 
 /// Encodes the used descriptor of a chain at a position. The write flag states if the length is valid (section 2.8.4).
 #[inline]
-fn used_descriptor(used: &UsedChain, position: PackedPosition) -> [u8; SIZE] {
+pub(super) fn used_descriptor(used: &UsedChain, position: PackedPosition) -> [u8; SIZE] {
     let write = if used.written > 0 { flag::WRITE } else { 0 };
     let flags = position.used_flags() | write;
     PackedDescriptor { address: 0, length: used.written, id: used.id, flags }.emit()

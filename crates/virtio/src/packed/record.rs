@@ -25,7 +25,8 @@
 //!
 //! # A ring that is not the same
 //! A driver creates its ring with zeros. The device's event structure is never zero once the device has fetched. So a
-//! record is used only if the ring is described as in the record and the structure is not zero.
+//! record is used only if the ring is described as in the record and the structure is not zero. The first position may
+//! differ, if the ring shows that its front end has returned the chain there (`packed/dropped.rs`).
 
 use super::{PackedLayout, PackedPosition, PackedQueue};
 use crate::chain::{BURST, UsedChain};
@@ -41,7 +42,7 @@ pub const WORDS: usize = CHAINS + MOST_RETURNED;
 /// Word of a record that holds the state.
 const STATE: usize = 0;
 /// First word of the ring's identity in a record.
-const IDENTITY: usize = 1;
+pub(super) const IDENTITY: usize = 1;
 /// First word of the saved chains in a record.
 const CHAINS: usize = 8;
 /// Bit of the state: the record is valid.
@@ -78,9 +79,9 @@ pub enum OpenError {
 
 /// State of a record: the used position before the last return and after it, and the number of chains saved for it.
 #[derive(Debug, Clone, Copy)]
-struct ReturnState {
-    before: PackedPosition,
-    after: PackedPosition,
+pub(super) struct ReturnState {
+    pub(super) before: PackedPosition,
+    pub(super) after: PackedPosition,
     saved: u16,
 }
 
@@ -94,6 +95,20 @@ impl ReturnState {
         let (before, after) =
             (PackedPosition::from_bits(word as u16), PackedPosition::from_bits((word >> 16) as u16));
         if word & VALID == 0 { None } else { Some(Self { before, after, saved: (word >> 32) as u16 }) }
+    }
+
+    /// Returns the chains saved for the return, and their number. Returns `None` if they are not those of the return.
+    pub(super) fn saved_chains(
+        self,
+        words: &[u64],
+        size: u16,
+    ) -> Option<([UsedChain; MOST_RETURNED], usize)> {
+        let words = words.get(..self.saved.into())?;
+        let mut chains = [UsedChain::NONE; MOST_RETURNED];
+        chains.iter_mut().zip(words).for_each(|(chain, word)| *chain = UsedChain::decode(*word));
+        let slots = chains[..words.len()].iter().map(|chain| u32::from(chain.slots)).sum::<u32>();
+        let expected = u32::from(self.before.slots_to(self.after, size)?);
+        (words.is_empty() || slots == expected).then_some((chains, words.len()))
     }
 }
 
@@ -120,6 +135,8 @@ pub fn forget<M: RingMemory>(memory: &mut M) {
 }
 
 impl UsedChain {
+    pub(super) const NONE: Self = Self { id: 0, slots: 0, written: 0, skippable: false };
+
     #[inline]
     fn encode(&self) -> u64 {
         u64::from(self.id) | u64::from(self.slots) << 16 | u64::from(self.written) << 32
@@ -149,14 +166,20 @@ impl PackedQueue {
         let identity = layout.identity(position, owner);
         let mut recorded = [0; WORDS];
         memory.recorded(STATE, &mut recorded);
-        let known = &recorded[IDENTITY..CHAINS];
-        // A paused ring is described by its first position too, which the transport does not repeat.
-        let skipped = usize::from(matches!(first, FirstPosition::Paused(_)));
-        let is_same = known[skipped..] == identity[skipped..];
-        if let Some(state) = ReturnState::decode(recorded[STATE]).filter(|_| is_same)
-            && let Some(queue) = new.resume(state, &recorded[CHAINS..], memory)?
-        {
-            return Ok((queue, true));
+        let is_same = recorded[IDENTITY + 1..CHAINS] == identity[1..];
+        if let Some(state) = ReturnState::decode(recorded[STATE]).filter(|_| is_same) {
+            let start = PackedPosition::from_bits(recorded[IDENTITY] as u16);
+            let saved = &recorded[CHAINS..];
+            let resumed = match first {
+                FirstPosition::Given(given) if given != start => {
+                    new.resume_behind((start, given), (state, saved), memory)?
+                }
+                // The transport does not repeat the first position of a paused ring.
+                _ => new.resume(state, saved, memory)?,
+            };
+            if let Some(queue) = resumed {
+                return Ok((queue, true));
+            }
         }
         forget(memory);
         memory.record(IDENTITY, &identity);
@@ -166,7 +189,7 @@ impl PackedQueue {
 
     /// Continues a ring at its recorded state. Completes a return that was not published. Returns `None` if the driver
     /// has created the ring anew, or if the record is damaged.
-    fn resume<M: RingMemory>(
+    pub(super) fn resume<M: RingMemory>(
         &self,
         state: ReturnState,
         saved: &[u64],
@@ -184,16 +207,10 @@ impl PackedQueue {
         if !state.before.is_available(flags) {
             return Ok(at(state.after));
         }
-        let Some(saved) = saved.get(..state.saved.into()) else { return Ok(None) };
-        let mut chains = [UsedChain::decode(0); MOST_RETURNED];
-        chains.iter_mut().zip(saved).for_each(|(chain, word)| *chain = UsedChain::decode(*word));
-        let chains = &chains[..saved.len()];
-        if !chains.is_empty() {
-            if chains.iter().map(|chain| u32::from(chain.slots)).sum::<u32>() != u32::from(slots) {
-                return Ok(None);
-            }
+        let Some((chains, count)) = state.saved_chains(saved, layout.size) else { return Ok(None) };
+        if count > 0 {
             (queue.available, queue.fetched) = (state.after, slots);
-            queue.complete(memory, chains)?;
+            queue.complete(memory, &chains[..count])?;
         }
         Ok(Some(queue))
     }

@@ -2,10 +2,11 @@
 //! meanwhile, at any point between two accesses.
 
 use crate::driver::TestDriver;
-use crate::memory::{DEVICE, GuestMemory};
+use crate::memory::{DESCRIPTORS, DEVICE, GuestMemory};
 use crate::queue::ADDRESSES;
 use virtio::RingMemory;
 use virtio::chain::{ChainBurst, UsedChain};
+use virtio::descriptor::flag;
 use virtio::layout::RingFeatures;
 use virtio::memory::MemoryFault;
 use virtio::packed::record::{FirstPosition, RingOwner, WORDS};
@@ -45,7 +46,12 @@ impl CheckedDriver {
 
     /// Fills the ring with chains.
     pub(crate) fn fill(&mut self, memory: &mut GuestMemory) {
-        loop {
+        self.add(memory, u32::MAX);
+    }
+
+    /// Adds chains until the ring is full, or `most` are added.
+    pub(crate) fn add(&mut self, memory: &mut GuestMemory, most: u32) {
+        for _ in 0..most {
             let shape = self.shapes[self.next as usize % self.shapes.len()];
             let address = BUFFERS + u64::from(self.next) * u64::from(BUFFER);
             if !self.driver.add(memory, self.next, &vec![(address, BUFFER, self.writable); shape], false) {
@@ -126,13 +132,42 @@ pub(crate) struct CrashScenario {
     pub(crate) features: RingFeatures,
     pub(crate) chains: (&'static [usize], bool),
     pub(crate) batches: &'static [usize],
+    /// Number of chains that the front end returns, one after each death.
+    pub(crate) drops: usize,
 }
 
-/// Accesses at which devices die, one after the other, and the access of the first device at which the driver acts.
+/// Front end that uses the ring for a moment when its device has died, as QEMU does with a transmit ring.
+#[derive(Debug)]
+pub(crate) struct DroppingFrontEnd {
+    /// Position at which the front end starts the ring: it knows of no chain that the device has returned.
+    pub(crate) position: PackedPosition,
+    /// Number of chains that the front end still returns.
+    pub(crate) drops: usize,
+}
+
+impl DroppingFrontEnd {
+    /// Returns the chain at the front end's position, if one is available, and asks for no notifications.
+    pub(crate) fn lose_device(&mut self, memory: &mut GuestMemory, size: u16) {
+        let slot = |slots| DESCRIPTORS + 16 * u64::from(self.position.after(slots, size).index());
+        let flags = |memory: &mut GuestMemory, slots| memory.load_u16(slot(slots) + 14);
+        if self.drops == 0 {
+            return;
+        }
+        memory.store(DEVICE + 2, &[1, 0]);
+        if self.position.is_available(flags(memory, 0)) {
+            let slots = 1 + (0..size).find(|at| flags(memory, *at) & flag::NEXT == 0).unwrap();
+            memory.store(slot(0) + 8, &[0; 4]);
+            memory.store(slot(0) + 14, &self.position.used_flags().to_le_bytes());
+            (self.position, self.drops) = (self.position.after(slots, size), self.drops - 1);
+        }
+    }
+}
+
+/// Accesses at which devices die, one after the other, and at which the driver acts while they live.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CrashMoments {
     pub(crate) dies: [usize; 2],
-    pub(crate) acts: usize,
+    pub(crate) acts: [usize; 2],
     /// True if the driver acts before the successor starts, too.
     pub(crate) between: bool,
 }
@@ -179,12 +214,14 @@ pub(crate) fn crash(scenario: &CrashScenario, moments: CrashMoments) -> bool {
     // Small memory makes many runs fast.
     guest.bytes.truncate(END);
     driver.fill(&mut guest);
+    let mut front_end = DroppingFrontEnd { position: PackedPosition::START, drops: scenario.drops };
     let mut died = false;
     for (turn, dies) in dies.into_iter().chain([NEVER]).enumerate() {
-        let acts = if turn == 0 { acts } else { NEVER };
+        let acts = acts.get(turn).copied().unwrap_or(NEVER);
+        let told = front_end.position;
         let mut memory =
             MortalMemory { memory: guest, record: words, driver: &mut driver, dies, acts, accesses: 0 };
-        let (mut queue, resumed) = open(scenario, &mut memory, (START, OWNER));
+        let (mut queue, resumed) = open(scenario, &mut memory, (FirstPosition::Given(told), OWNER));
         let position = queue.base();
         for _ in 0..3 {
             serve(&mut queue, &mut memory, scenario);
@@ -195,10 +232,11 @@ pub(crate) fn crash(scenario: &CrashScenario, moments: CrashMoments) -> bool {
         }
         if turn > 0 && !resumed {
             // The former device died before its first write to the ring.
-            assert_eq!(position, PackedPosition::START);
+            assert_eq!(position, told);
         }
         died |= turn == 0 && memory.is_dead();
         (guest, words) = (memory.memory, memory.record);
+        front_end.lose_device(&mut guest, scenario.size);
         if between {
             driver.collect(&mut guest);
             driver.fill(&mut guest);
@@ -212,7 +250,7 @@ pub(crate) fn crash(scenario: &CrashScenario, moments: CrashMoments) -> bool {
         acts: NEVER,
         accesses: 0,
     };
-    let (mut queue, _) = open(scenario, &mut last, (START, OWNER));
+    let (mut queue, _) = open(scenario, &mut last, (FirstPosition::Given(front_end.position), OWNER));
     serve(&mut queue, &mut last, scenario);
     last.driver.collect(&mut last.memory);
     assert_eq!(driver.back, driver.next, "a chain is lost: {scenario:?}, {moments:?}");

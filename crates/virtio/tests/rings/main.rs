@@ -4,6 +4,7 @@
 mod crash;
 mod driver;
 mod driver_rules;
+mod dropped;
 mod exchange;
 mod hostile;
 mod interleaving;

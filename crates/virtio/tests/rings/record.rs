@@ -13,7 +13,7 @@ use virtio::packed::{PackedLayout, PackedPosition, PackedQueue};
 const STATE: usize = 0;
 
 /// Rings of different shapes.
-fn scenarios() -> Vec<CrashScenario> {
+pub(crate) fn scenarios() -> Vec<CrashScenario> {
     let features = |in_order, event_index| RingFeatures { indirect: false, event_index, in_order };
     let mut all = Vec::new();
     for (shapes, size, writable) in
@@ -22,7 +22,7 @@ fn scenarios() -> Vec<CrashScenario> {
         for (in_order, event_index) in [(false, false), (false, true), (true, false)] {
             for batches in [&[32][..], &[1, 2]] {
                 let (features, chains) = (features(in_order, event_index), (shapes, writable));
-                all.push(CrashScenario { size, features, chains, batches });
+                all.push(CrashScenario { size, features, chains, batches, drops: 0 });
             }
         }
     }
@@ -38,7 +38,8 @@ fn ring_survives_a_crash_at_any_access() {
             let mut died = false;
             for acts in acts {
                 for between in [false, true] {
-                    died |= crash(&scenario, CrashMoments { dies: [dies, NEVER], acts, between });
+                    died |=
+                        crash(&scenario, CrashMoments { dies: [dies, NEVER], acts: [acts, NEVER], between });
                     crashes += 1;
                 }
             }
@@ -55,7 +56,7 @@ fn ring_survives_a_crash_of_the_successor_at_any_access() {
     for scenario in scenarios() {
         for first in 0.. {
             let died = (0..40).fold(false, |died, second| {
-                let moments = CrashMoments { dies: [first, second], acts: NEVER, between: false };
+                let moments = CrashMoments { dies: [first, second], acts: [NEVER; 2], between: false };
                 crash(&scenario, moments) | died
             });
             if !died {
@@ -84,6 +85,7 @@ const USUAL: CrashScenario = CrashScenario {
     features: RingFeatures { indirect: false, event_index: false, in_order: false },
     chains: (&[4], false),
     batches: &[32],
+    drops: 0,
 };
 
 #[test]
