@@ -2,10 +2,10 @@
 
 use super::{DESCRIPTOR, DISABLE, ENABLE, MASK, PackedQueue};
 use crate::error::RingError;
-use crate::memory::RingMemory;
+use crate::memory::{RingMemory, read_u16};
 
-/// Position in the device's event structure with the flags [`ENABLE`], so that the structure is not zero as in a ring
-/// that a driver has just created. Drivers ignore the position with these flags.
+/// Position in the device's event structure with the flags [`ENABLE`] and [`DISABLE`], with which drivers ignore it. The
+/// position of a ring that a device has used is never zero, as it is in a ring that a driver has just created.
 const NOWHERE: u16 = u16::MAX;
 
 impl PackedQueue {
@@ -48,8 +48,10 @@ impl PackedQueue {
     /// # Errors
     /// [`RingError`] if the ring is not accessible.
     pub fn enable_notifications<M: RingMemory>(&mut self, memory: &mut M) -> Result<bool, RingError> {
-        let event =
-            if self.features.event_index { (self.available.bits(), DESCRIPTOR) } else { (NOWHERE, ENABLE) };
+        let event = match self.available.bits() {
+            position @ 1.. if self.features.event_index => (position, DESCRIPTOR),
+            _ => (NOWHERE, ENABLE),
+        };
         self.write_event(memory, event)?;
         memory.fence();
         self.has_chain(memory)
@@ -60,7 +62,13 @@ impl PackedQueue {
     /// # Errors
     /// [`RingError`] if the device's event structure is not accessible.
     pub fn disable_notifications<M: RingMemory>(&mut self, memory: &mut M) -> Result<(), RingError> {
-        self.write_event(memory, (0, DISABLE))
+        self.write_event(memory, (NOWHERE, DISABLE))
+    }
+
+    /// Returns true if a device has used the ring since its driver created it. A front end may write the flags, but not the
+    /// position: QEMU asks for no notifications of a transmit ring while it has no back end.
+    pub(super) fn has_run<M: RingMemory>(&self, memory: &mut M) -> Result<bool, RingError> {
+        Ok(read_u16(memory, self.layout.addresses.device)? != 0)
     }
 
     fn write_event<M: RingMemory>(

@@ -24,9 +24,10 @@
 //! return, and the former one is published by then.
 //!
 //! # A ring that is not the same
-//! A driver creates its ring with zeros. The device's event structure is never zero once the device has fetched. So a
-//! record is used only if the ring is described as in the record and the structure is not zero. The first position may
-//! differ, if the ring shows that its front end has returned the chain there (`packed/dropped.rs`).
+//! A driver creates its ring with zeros. The position in the device's event structure is never zero once the device has
+//! fetched, and QEMU, which runs a transmit ring for a moment while it has no back end, writes only the flags beside it. So a
+//! record is used only if the ring is described as in the record and the position is not zero. A paused ring needs no such
+//! proof, because its driver cannot create it anew without the front end. The first position may differ, if the ring shows that its front end has returned the chain there (`packed/dropped.rs`).
 
 use super::{PackedLayout, PackedPosition, PackedQueue};
 use crate::chain::{BURST, UsedChain};
@@ -167,7 +168,10 @@ impl PackedQueue {
         let mut recorded = [0; WORDS];
         memory.recorded(STATE, &mut recorded);
         let is_same = recorded[IDENTITY + 1..CHAINS] == identity[1..];
-        if let Some(state) = ReturnState::decode(recorded[STATE]).filter(|_| is_same) {
+        let is_paused = matches!(first, FirstPosition::Paused(_));
+        if let Some(state) = ReturnState::decode(recorded[STATE]).filter(|_| is_same)
+            && (is_paused || new.has_run(memory)?)
+        {
             let start = PackedPosition::from_bits(recorded[IDENTITY] as u16);
             let saved = &recorded[CHAINS..];
             let resumed = match first {
@@ -187,8 +191,8 @@ impl PackedQueue {
         Ok((new, false))
     }
 
-    /// Continues a ring at its recorded state. Completes a return that was not published. Returns `None` if the driver
-    /// has created the ring anew, or if the record is damaged.
+    /// Continues a ring at its recorded state. Completes a return that was not published. Returns `None` if the record is
+    /// damaged.
     pub(super) fn resume<M: RingMemory>(
         &self,
         state: ReturnState,
@@ -196,11 +200,9 @@ impl PackedQueue {
         memory: &mut M,
     ) -> Result<Option<Self>, RingError> {
         let (layout, features) = (self.layout, self.features);
-        let mut event = [0; 4];
-        memory.read(layout.addresses.device, &mut event).map_err(RingError::Memory)?;
         let at = |position| Self::new(layout, features, position).ok();
         let slots = state.before.slots_to(state.after, layout.size);
-        let (Some(slots), Some(mut queue)) = (slots.filter(|_| event != [0; 4]), at(state.before)) else {
+        let (Some(slots), Some(mut queue)) = (slots, at(state.before)) else {
             return Ok(None);
         };
         let flags = read_u16(memory, layout.slot(state.before) + super::FLAGS)?;

@@ -119,28 +119,52 @@ fn record_of_another_ring_is_not_used() {
 
 #[test]
 fn ring_that_its_driver_created_anew_starts_as_told() {
-    let mut driver = CheckedDriver::new(6, false, USUAL.chains);
-    let (_, mut memory) = half_used(&mut driver, &USUAL);
-    *memory.driver = CheckedDriver::new(6, false, USUAL.chains);
-    memory.memory.bytes = vec![0; SIZE];
-    memory.driver.fill(&mut memory.memory);
-    let (mut queue, resumed) = open(&USUAL, &mut memory, (START, OWNER));
-    assert!(!resumed);
-    serve(&mut queue, &mut memory, &USUAL);
-    memory.driver.collect(&mut memory.memory);
-    assert_eq!(driver.back, 1);
+    // QEMU asks for no notifications of a transmit ring that starts while QEMU has no back end.
+    for event in [[0; 4], [0, 0, 1, 0]] {
+        let mut driver = CheckedDriver::new(6, false, USUAL.chains);
+        let (_, mut memory) = half_used(&mut driver, &USUAL);
+        *memory.driver = CheckedDriver::new(6, false, USUAL.chains);
+        memory.memory.bytes = vec![0; SIZE];
+        memory.memory.store(DEVICE, &event);
+        memory.driver.fill(&mut memory.memory);
+        let (mut queue, resumed) = open(&USUAL, &mut memory, (START, OWNER));
+        assert!(!resumed);
+        serve(&mut queue, &mut memory, &USUAL);
+        memory.driver.collect(&mut memory.memory);
+        assert_eq!(driver.back, 1);
+    }
 }
 
 #[test]
-fn event_structure_of_a_used_ring_is_never_zero() {
+fn event_position_of_a_used_ring_is_never_zero() {
     for event_index in [false, true] {
-        let scenario = CrashScenario { features: RingFeatures { event_index, ..USUAL.features }, ..USUAL };
-        let mut driver = CheckedDriver::new(6, false, USUAL.chains);
+        let scenario = CrashScenario {
+            features: RingFeatures { event_index, ..USUAL.features },
+            chains: (&[1], false),
+            ..USUAL
+        };
+        let mut driver = CheckedDriver::new(6, false, scenario.chains);
         let (mut queue, mut memory) = half_used(&mut driver, &scenario);
-        assert_ne!(memory.memory.load::<4>(DEVICE), [0; 4]);
-        queue.disable_notifications(&mut memory).unwrap();
-        assert_ne!(memory.memory.load::<4>(DEVICE), [0; 4]);
+        for _ in 0..12 {
+            queue.enable_notifications(&mut memory).unwrap();
+            assert_ne!(memory.memory.load_u16(DEVICE), 0);
+            queue.disable_notifications(&mut memory).unwrap();
+            assert_ne!(memory.memory.load_u16(DEVICE), 0);
+            memory.driver.add(&mut memory.memory, 1);
+            serve(&mut queue, &mut memory, &scenario);
+            memory.driver.collect(&mut memory.memory);
+        }
     }
+}
+
+#[test]
+fn paused_ring_needs_no_event_position() {
+    // An earlier version has left the position at zero.
+    let mut driver = CheckedDriver::new(6, false, USUAL.chains);
+    let (queue, mut memory) = half_used(&mut driver, &USUAL);
+    memory.memory.store(DEVICE, &[0, 0, 1, 0]);
+    let (continued, resumed) = open(&USUAL, &mut memory, (FirstPosition::Paused(queue.base()), OWNER));
+    assert_eq!((continued.base(), resumed), (queue.base(), true));
 }
 
 #[test]
