@@ -40,6 +40,9 @@ pub(crate) trait DriverRing {
     /// Returns the position that QEMU sends for the ring after a crash of its back end.
     fn base_after_crash(&self, ram: &GuestRam) -> u32;
 
+    /// Uses a transmit ring as QEMU does when its back end has gone. QEMU leaves a split ring usable.
+    fn lose_device(&mut self, _ram: &GuestRam) {}
+
     /// Returns the guest address of the next buffer to make available.
     fn next_buffer(&self) -> u64;
 
@@ -213,6 +216,7 @@ impl<R: DriverRing> VirtioGuest<R> {
     /// Starts the rings over another connection, as [`Self::reconnect`] does.
     pub(crate) fn reconnect_on(&mut self, stream: StreamSocket) {
         let ram = std::mem::replace(&mut self.front.ram, GuestRam::new());
+        self.transmit.lose_device(&ram);
         self.front = VhostTestFrontEnd::over_with(stream, ram);
         self.front.negotiate_features(FEATURES | R::ACCEPTED);
         let positions = [&self.receive, &self.transmit].map(|ring| ring.base_after_crash(&self.front.ram));

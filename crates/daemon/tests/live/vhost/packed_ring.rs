@@ -11,6 +11,8 @@ use virtio::packed::PackedPosition;
 
 /// Bytes of an event suppression structure.
 const EVENT: u64 = 4;
+/// Offset of the length in a packed descriptor.
+const LENGTH: u64 = 8;
 /// Offset of the flags in a packed descriptor.
 const FLAGS: u64 = 14;
 
@@ -23,6 +25,8 @@ pub(crate) struct DriverPackedRing {
     used: PackedPosition,
     /// Number of buffers that the device has.
     outstanding: u16,
+    /// Position at which QEMU starts the ring: the first one, or behind the buffer that QEMU has returned.
+    start: PackedPosition,
     kick: EventFd,
     call: EventFd,
 }
@@ -39,6 +43,7 @@ impl DriverPackedRing {
         ram.write(self.addresses.driver, &[0; EVENT as usize]);
         ram.write(self.addresses.device, &[0; EVENT as usize]);
         (self.available, self.used, self.outstanding) = (PackedPosition::START, PackedPosition::START, 0);
+        self.start = PackedPosition::START;
     }
 
     fn slot(&self, position: PackedPosition) -> u64 {
@@ -56,7 +61,16 @@ impl DriverRing for DriverPackedRing {
             RingAddresses { descriptors: area(16 * size), driver: area(EVENT), device: area(EVENT) };
         let (available, used) = (PackedPosition::START, PackedPosition::START);
         let (kick, call) = (EventFd::new().unwrap(), EventFd::new().unwrap());
-        Self { addresses, buffers: area(BUFFER * size), available, used, outstanding: 0, kick, call }
+        Self {
+            addresses,
+            buffers: area(BUFFER * size),
+            available,
+            used,
+            outstanding: 0,
+            start: used,
+            kick,
+            call,
+        }
     }
 
     fn addresses(&self) -> RingAddresses {
@@ -69,7 +83,22 @@ impl DriverRing for DriverPackedRing {
 
     /// Returns the position at which the ring was started, whatever the device has used since then.
     fn base_after_crash(&self, _: &GuestRam) -> u32 {
-        PackedPosition::START.vhost_base()
+        self.start.vhost_base()
+    }
+
+    fn lose_device(&mut self, ram: &GuestRam) {
+        /// Offset of the flags in an event suppression structure; and the flags by which QEMU asks for no notifications.
+        const DISABLE: (u64, [u8; 2]) = (2, [1, 0]);
+        ram.write(self.addresses.device + DISABLE.0, &DISABLE.1);
+        let (slot, mut flags) = (self.slot(self.start), [0; 2]);
+        ram.read(slot + FLAGS, &mut flags);
+        // QEMU loses count with the first buffer.
+        if self.start == PackedPosition::START && self.start.is_available(u16::from_le_bytes(flags)) {
+            ram.write(slot + LENGTH, &[0; 4]);
+            fence(Ordering::SeqCst);
+            ram.write(slot + FLAGS, &self.start.used_flags().to_le_bytes());
+            self.start = self.start.after(1, RING);
+        }
     }
 
     fn next_buffer(&self) -> u64 {
