@@ -16,6 +16,9 @@ use super::table::TextTable;
 use super::{LabCalibrateArgs, LabCalibrationInputs, SensitivityValueKind, machine};
 use crate::output;
 
+/// Value of `--profile` that selects every fitted knob.
+const ALL_KNOBS: &str = "all";
+
 pub(super) fn calibrate(args: &LabCalibrateArgs) -> anyhow::Result<()> {
     args.out.as_deref().map_or(Ok(()), output::check_writable)?;
     if let Some(values) = args.sensitivity {
@@ -48,13 +51,19 @@ fn setup(args: &LabCalibrateArgs) -> anyhow::Result<(CalibrationSetup, Calibrati
     }
     setup.set(&inputs.set);
     setup.check()?;
-    let knob = |name: &String| {
-        let names: Vec<_> = setup.knobs.iter().map(|knob| knob.name).collect();
-        let unknown = || format!("no fitted knob is called {name}; fitted knobs are {}", names.join(", "));
-        names.iter().position(|known| known == name).with_context(unknown)
+    let profiles = match inputs.profile.as_deref() {
+        None => Vec::new(),
+        Some(ALL_KNOBS) => (0..setup.knobs.len()).collect(),
+        Some(name) => vec![knob(&setup, name)?],
     };
-    let profile = inputs.profile.as_ref().map(knob).transpose()?;
-    Ok((setup, CalibrationExtras { leave_one_out: inputs.leave_one_out, profile }))
+    Ok((setup, CalibrationExtras { leave_one_out: inputs.leave_one_out, profiles }))
+}
+
+/// Returns the index of a fitted knob.
+fn knob(setup: &CalibrationSetup, name: &str) -> anyhow::Result<usize> {
+    let names: Vec<_> = setup.knobs.iter().map(|knob| knob.name).collect();
+    let unknown = || format!("no fitted knob is called {name}; fitted knobs are {}", names.join(", "));
+    names.iter().position(|known| *known == name).with_context(unknown)
 }
 
 /// Returns the command that computes the calibration again. Neither --jobs nor --json changes it.
@@ -154,13 +163,13 @@ fn residuals(found: &CalibrationResult) -> String {
     table.to_string()
 }
 
-/// Returns a table of a knob's profile: its constants, and the residuals of the best fit of the other knobs.
+/// Returns a table of knobs' profiles: a knob's constants, and the residuals of the best fit of the other knobs.
 fn profile(found: &CalibrationResult) -> String {
-    let mut table = TextTable::new(heading(&["knob held at", "root mean square of residuals"]), 1);
+    let mut table = TextTable::new(heading(&["knob", "held at", "root mean square of residuals"]), 2);
     for place in &found.profile {
         let constants = place.constants.iter().map(|(name, value)| format!("{name}={value}"));
         let residual = format!("{:.2} %", place.residual_pct);
-        table.row(vec![constants.collect::<Vec<_>>().join(" "), residual]);
+        table.row(vec![place.knob.to_owned(), constants.collect::<Vec<_>>().join(" "), residual]);
     }
     format!("\n{table}")
 }

@@ -76,8 +76,9 @@ pub(crate) struct LabRunArgs {
     /// combined.
     #[arg(long, value_name = "KEY=VALUES")]
     sweep: Vec<ParameterSweep>,
-    /// Take samples of an integer parameter from a range, KEY=FIRST..LAST, together with those of other such options.
-    #[arg(long, value_name = "KEY=RANGE", requires = "samples")]
+    /// Take samples of an integer parameter from a range, KEY=FIRST..LAST, together with those of other such options. A
+    /// constant without a range (cost.NAME) has the one that its cost table states.
+    #[arg(long, value_name = "KEY[=RANGE]", requires = "samples")]
     sample: Vec<SampledRange>,
     /// Number of samples of the ranges, a Latin hypercube; --seed selects them.
     #[arg(long, value_name = "N", requires = "sample")]
@@ -154,8 +155,8 @@ pub(crate) struct LabCalibrationInputs {
     /// Fit again without each target, and print the value that the others predict for it.
     #[arg(long, conflicts_with = "sensitivity")]
     leave_one_out: bool,
-    /// Fit the other knobs with this one at five places of its range, and print the residuals.
-    #[arg(long, value_name = "KNOB", conflicts_with = "sensitivity")]
+    /// Fit the other knobs with this one at five places of its range, and print the residuals; all: each knob in turn.
+    #[arg(long, value_name = "KNOB|all", conflicts_with = "sensitivity")]
     profile: Option<String>,
 }
 

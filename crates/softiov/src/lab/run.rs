@@ -25,6 +25,9 @@ use super::progress::{jobs, print_progress};
 use super::table::TextTable;
 use crate::output;
 
+/// Setting that names the cost table of a run.
+const TABLE: &str = "table";
+
 pub(super) fn run(catalogue: &ExperimentCatalogue, args: &LabRunArgs) -> anyhow::Result<()> {
     if args.options.seeds.is_some() && args.out.is_none() && args.csv.is_none() {
         bail!("--seeds needs a place for the rows of each seed: add --out DIR or --csv FILE");
@@ -60,13 +63,13 @@ impl RunValues {
     /// Reads the files that the arguments name, and takes the samples. All seeds have the same samples.
     fn read(catalogue: &ExperimentCatalogue, args: &LabRunArgs) -> anyhow::Result<Self> {
         let machine = args.machine.as_deref().map(|machine| read_checked(machine, &catalogue.settings));
+        let machine = machine.transpose()?.map(|file| file.values).unwrap_or_default();
+        let set = [read_settings(args.settings.as_deref())?, args.set.clone()].concat();
+        let table = machine.iter().chain(&set).rfind(|value| value.key == TABLE);
+        let table = table.map(|value| value.value.as_str());
         let samples = args.samples.map_or(1, NonZeroU32::get);
-        let sampled = latin_hypercube(&args.sample, samples, args.options.seed)?;
-        Ok(Self {
-            set: [read_settings(args.settings.as_deref())?, args.set.clone()].concat(),
-            sweep: [args.sweep.clone(), sampled].concat(),
-            machine: machine.transpose()?.map(|file| file.values).unwrap_or_default(),
-        })
+        let sampled = latin_hypercube(&args.sample, table, samples, args.options.seed)?;
+        Ok(Self { sweep: [args.sweep.clone(), sampled].concat(), set, machine })
     }
 }
 

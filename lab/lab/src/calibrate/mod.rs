@@ -54,13 +54,15 @@ pub struct CalibrationResult {
     pub constants: Vec<FittedConstant>,
     /// Residuals of all calibration targets, including those that nothing is fitted to.
     pub residuals: Vec<Residual>,
-    /// Best fits with a knob held at several places of its range; empty unless asked for.
+    /// Best fits with a knob held at several places of its range, knob by knob; empty unless asked for.
     pub profile: Vec<ProfilePlace>,
 }
 
 /// Best fit with a knob held at a place of its range.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProfilePlace {
+    /// Name of the held knob.
+    pub knob: &'static str,
     /// Value of each constant of the held knob.
     pub constants: BTreeMap<&'static str, u64>,
     /// Root mean square of the fitted targets' relative residuals, in percent.
@@ -72,8 +74,8 @@ pub struct ProfilePlace {
 pub struct CalibrationExtras {
     /// Fit without each target, and compute its value.
     pub leave_one_out: bool,
-    /// Index of the knob whose profile is computed.
-    pub profile: Option<usize>,
+    /// Indices of the knobs whose profiles are computed.
+    pub profiles: Vec<usize>,
 }
 
 /// Cost constant before and after a calibration.
@@ -139,13 +141,18 @@ pub fn calibrate(
         }
     }
     let mut profile = Vec::new();
-    if let Some(knob) = extras.profile {
+    for &held in &extras.profiles {
+        let knob = &setup.knobs[held];
         for n in 0..PROFILE_PLACES {
-            tell(&format!("profile: fit {} of {PROFILE_PLACES}", n + 1));
+            tell(&format!("profile of {}: fit {} of {PROFILE_PLACES}", knob.name, n + 1));
             let place = f64::from(n) / f64::from(PROFILE_PLACES - 1);
-            let (_, residual) = search.held_at(&best, knob, place)?;
-            let constants = setup.knobs[knob].constants(&setup.table, place).into_iter().collect();
-            profile.push(ProfilePlace { constants, residual_pct: rounded(100.0 * residual) });
+            let (_, residual) = search.held_at(&best, held, place)?;
+            let constants = knob.constants(&setup.table, place).into_iter().collect();
+            profile.push(ProfilePlace {
+                knob: knob.name,
+                constants,
+                residual_pct: rounded(100.0 * residual),
+            });
         }
     }
     Ok(CalibrationResult { constants: fitted(setup, &constants), residuals, profile })

@@ -337,7 +337,7 @@ fn calibration_fits_own_knobs_to_targets_of_a_file() {
     setup.fit_only(&["timer writes".to_owned(), "eoi_fast".to_owned()]).unwrap_err();
     setup.fit_only(&["timer writes".to_owned()]).unwrap();
     setup.check().unwrap();
-    let extras = CalibrationExtras { leave_one_out: true, profile: Some(0) };
+    let extras = CalibrationExtras { leave_one_out: true, profiles: vec![0] };
     let found = calibrate(&setup, &extras, &|_| ()).unwrap();
     assert_eq!(found.constants.iter().map(|constant| constant.name).collect::<Vec<_>>(), ["timer_writes"]);
     assert_eq!(found.constants[0].value, found.constants[0].range.1, "more writes cost more accesses");
@@ -348,6 +348,7 @@ fn calibration_fits_own_knobs_to_targets_of_a_file() {
     assert!((saving.left_out.unwrap() / saving.model - 1.0).abs() < 0.01, "{saving:?}");
     assert_eq!((throughput.what.as_str(), throughput.left_out), ("throughput (not fitted)", None));
     // The greatest value of the knob is the best.
+    assert!(found.profile.iter().all(|place| place.knob == "timer writes"));
     let profile: Vec<_> = found.profile.iter().map(|place| place.residual_pct).collect();
     assert_eq!(profile.len(), 5);
     assert!(profile.is_sorted_by(|less, more| less > more), "{profile:?}");

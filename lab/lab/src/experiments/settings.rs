@@ -249,7 +249,7 @@ pub(crate) fn amount(context: &PointRunInputs, name: &str) -> Result<u32, PointR
 
 /// Returns the interrupt interval of a VF in microseconds, for experiments that vary no interrupt policy.
 pub(crate) fn interval(context: &PointRunInputs) -> Result<u32, PointRunError> {
-    interval_of(context, INTERRUPT_HZ)
+    interval_of(INTERRUPT_HZ, context.settings.int(INTERRUPT_HZ)?)
 }
 
 /// Returns the fixed interrupt policy whose interval a setting gives.
@@ -259,17 +259,22 @@ pub(crate) fn fixed(context: &PointRunInputs) -> Result<ModerationPolicy, PointR
 
 /// Returns the fixed interrupt policy with which the VF driver starts.
 pub(crate) fn of_driver(context: &PointRunInputs) -> Result<ModerationPolicy, PointRunError> {
-    Ok(ModerationPolicy::Fixed(interval_of(context, DRIVER_HZ)?))
+    fixed_at(DRIVER_HZ, context.settings.int(DRIVER_HZ)?)
 }
 
-fn interval_of(context: &PointRunInputs, name: &str) -> Result<u32, PointRunError> {
-    let hertz = amount(context, name)?;
+/// Returns the fixed interrupt policy of a rate, which the parameter called `name` gives.
+pub(crate) fn fixed_at(name: &str, hertz: i64) -> Result<ModerationPolicy, PointRunError> {
+    Ok(ModerationPolicy::Fixed(interval_of(name, hertz)?))
+}
+
+/// Returns the interrupt interval in microseconds of a rate, which the parameter called `name` gives.
+fn interval_of(name: &str, hertz: i64) -> Result<u32, PointRunError> {
     // The card's interval register holds at most 8,191 us.
-    if !(LEAST_HZ..=MOST_HZ).contains(&hertz) {
+    let rate = u32::try_from(hertz).ok().filter(|rate| (LEAST_HZ..=MOST_HZ).contains(rate));
+    rate.map(|rate| interval_us(rate.into())).ok_or_else(|| {
         let range = format!("it must be from {LEAST_HZ} to {MOST_HZ}, an interval of 1 to 8191 microseconds");
-        return Err(PointRunError::Refused(format!("{name} is {hertz}; {range}")));
-    }
-    Ok(interval_us(hertz.into()))
+        PointRunError::Refused(format!("{name} is {hertz}; {range}"))
+    })
 }
 
 /// Sets the traffic of a server's clients to a stream, if the settings require a stream.

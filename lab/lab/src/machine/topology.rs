@@ -232,6 +232,28 @@ mod tests {
         assert!(of_paper(MachineModel::Harpertown).service_order(2).into_iter().eq(0..4));
     }
 
+    /// Checks that the preference moves nothing where it has no reason: no core without a guest is left, or no two threads
+    /// share a core. No virtual CPU is lost or repeated.
+    #[test]
+    fn service_order_is_unchanged_without_a_free_core() {
+        for guests in 0..20 {
+            for machine in [MachineModel::Nehalem, MachineModel::Harpertown] {
+                let topology = of_paper(machine);
+                let order = topology.service_order(guests);
+                let own: Vec<_> = (0..usize::from(topology.service_cpus)).collect();
+                let is_full = guests == 0 || guests >= topology.cores();
+                assert_eq!(
+                    order == own,
+                    is_full || machine == MachineModel::Harpertown,
+                    "{guests} {order:?}"
+                );
+                let mut sorted = order;
+                sorted.sort_unstable();
+                assert_eq!(sorted, own);
+            }
+        }
+    }
+
     /// Checks the burst for several numbers of clients: the datagrams in flight are those of the ring, so with more
     /// clients each has fewer.
     #[test]

@@ -10,7 +10,14 @@ use std::{env, thread};
 
 use super::tests::{records, report};
 
+/// Width of the window of a desktop computer.
 const WIDTH: u32 = 1200;
+/// Width of a phone's window.
+const PHONE: u32 = 390;
+/// Number of columns at the right edge of a phone's window that a page leaves free (0.75 rem are 12 pixels).
+const MARGIN: usize = 8;
+/// Colour of the page behind its sections in light mode.
+const PAGE: u32 = 0xf4_f6_f8;
 const HEIGHT: u32 = 3000;
 /// First four colours of the report's figures in light mode, expected in the screenshot.
 const LIGHT: [u32; 4] = [0x2f_6d_b3, 0xe0_8a_2e, 0x3a_94_67, 0x7d_5f_b0];
@@ -32,16 +39,39 @@ fn browser_shows_figures_in_light_and_dark_mode() {
     report([records(1, &[]), records(1, &["cpu=modern", "vms=2"])].concat()).write(&page).unwrap();
     for (scheme, colours, others) in [(1, LIGHT, DARK), (0, DARK, LIGHT)] {
         let picture = folder.path().join(format!("{scheme}.png"));
-        shoot(&browser, &page, &picture, scheme);
-        let seen = colours_of(&picture);
+        shoot(&browser, &page, &picture, scheme, WIDTH);
+        let seen: BTreeSet<_> = pixels(&picture, WIDTH).into_iter().flatten().collect();
         for (colour, other) in colours.iter().zip(others) {
             assert!(seen.contains(colour), "colour {colour:06x} is missing in the screenshot");
             assert!(!seen.contains(&other), "colour {other:06x} of the other mode is in the screenshot");
         }
-        if let Some(kept) = env::var_os("LAB_SCREENSHOTS") {
-            let kept = PathBuf::from(kept);
-            std::fs::copy(&picture, kept.join(format!("{scheme}.png"))).unwrap();
-            std::fs::copy(&page, kept.join("report.html")).unwrap();
+        keep(&[&picture, &page]);
+    }
+}
+
+/// Checks that a page is no wider than a phone's window: sections end before the window's right edge, and what they cannot
+/// break scrolls within them.
+#[test]
+fn report_is_no_wider_than_the_window_of_a_phone() {
+    let Some(browser) = browser() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("report.html");
+    let picture = folder.path().join("phone.png");
+    report([records(1, &[]), records(1, &["cpu=modern", "vms=2"])].concat()).write(&page).unwrap();
+    shoot(&browser, &page, &picture, 1, PHONE);
+    keep(&[&picture]);
+    let lines = pixels(&picture, PHONE);
+    let text = lines.iter().flatten().filter(|colour| **colour != PAGE).count();
+    assert!(text > 10_000, "the picture shows no page");
+    let wide = lines.iter().position(|line| line[line.len() - MARGIN..].iter().any(|colour| *colour != PAGE));
+    assert_eq!(wide, None, "line of the picture in which the page reaches the right edge");
+}
+
+/// Copies files to the folder that `LAB_SCREENSHOTS` names, if it names one.
+fn keep(files: &[&Path]) {
+    if let Some(kept) = env::var_os("LAB_SCREENSHOTS") {
+        for file in files {
+            std::fs::copy(file, PathBuf::from(&kept).join(file.file_name().unwrap())).unwrap();
         }
     }
 }
@@ -51,15 +81,15 @@ fn browser() -> Option<PathBuf> {
     env::split_paths(&path).map(|folder| folder.join("chromium")).find(|program| program.is_file())
 }
 
-/// Takes a screenshot of a page in a browser. `scheme` is Blink's: 0 dark, 1 light.
-fn shoot(browser: &Path, page: &Path, picture: &Path, scheme: u8) {
+/// Takes a screenshot of a page in a browser. `scheme` is Blink's: 0 dark, 1 light; `width` the window's in pixels.
+fn shoot(browser: &Path, page: &Path, picture: &Path, scheme: u8, width: u32) {
     let profile = tempfile::tempdir().unwrap();
     let mut command = Command::new(browser);
     command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]);
     command.args(["--disable-background-networking", "--disable-component-update", "--disable-sync"]);
     command.args(["--hide-scrollbars", "--force-device-scale-factor=1", "--force-color-profile=srgb"]);
     command.arg(format!("--blink-settings=preferredColorScheme={scheme}"));
-    command.arg(format!("--window-size={WIDTH},{HEIGHT}"));
+    command.arg(format!("--window-size={width},{HEIGHT}"));
     command.arg(format!("--user-data-dir={}", profile.path().display()));
     command.arg(format!("--screenshot={}", picture.display()));
     command.arg(format!("file://{}", page.display())).stdout(Stdio::null()).stderr(Stdio::null());
@@ -75,12 +105,14 @@ fn shoot(browser: &Path, page: &Path, picture: &Path, scheme: u8) {
     }
 }
 
-fn colours_of(picture: &Path) -> BTreeSet<u32> {
+/// Returns the colours of a picture's pixels, line by line.
+fn pixels(picture: &Path, width: u32) -> Vec<Vec<u32>> {
     let decoder = png::Decoder::new(BufReader::new(File::open(picture).unwrap()));
     let mut reader = decoder.read_info().unwrap();
     let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
     let info = reader.next_frame(&mut pixels).unwrap();
-    assert_eq!((info.width, info.height, info.bit_depth), (WIDTH, HEIGHT, png::BitDepth::Eight));
-    let pixels = pixels.chunks_exact(info.color_type.samples());
-    pixels.map(|pixel| u32::from_be_bytes([0, pixel[0], pixel[1], pixel[2]])).collect()
+    assert_eq!((info.width, info.height, info.bit_depth), (width, HEIGHT, png::BitDepth::Eight));
+    let colour = |pixel: &[u8]| u32::from_be_bytes([0, pixel[0], pixel[1], pixel[2]]);
+    let lines = pixels.chunks_exact(info.line_size);
+    lines.map(|line| line.chunks_exact(info.color_type.samples()).map(colour).collect()).collect()
 }

@@ -3,8 +3,11 @@
 
 use std::str::FromStr;
 
+use hypervisor::cost::CostTable;
 use sim::RandomStream;
 use thiserror::Error;
+
+use crate::experiment::CONSTANT;
 
 /// Largest number of values of one sweep, and of combinations of all sweeps of a run.
 const MOST: usize = 100_000;
@@ -20,12 +23,12 @@ pub struct ParameterSweep {
     pub is_sampled: bool,
 }
 
-/// Range of integers to take samples of.
+/// Parameter to take samples of, in a range of integers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampledRange {
     key: String,
-    first: i64,
-    last: i64,
+    /// First and last integer of the range. Without them, the parameter is a constant whose range a cost table states.
+    ends: Option<(i64, i64)>,
 }
 
 /// Combination of the sweeps: each swept key with one of its values.
@@ -42,6 +45,14 @@ pub enum InvalidParameterSweep {
         "invalid range `{0}`: expected first..last or first..last:step, with integers, first <= last and step >= 1"
     )]
     Range(String),
+    /// No cost table states a range for the parameter, or several tables state different ones.
+    #[error("cannot sample {key} without a range: {reason}; give {key}=FIRST..LAST")]
+    Stated {
+        /// Name of the parameter.
+        key: String,
+        /// Reason why there is no stated range.
+        reason: String,
+    },
     /// The sweep has too many values, or names one twice.
     #[error("a sweep must have from 1 to {MOST} different values; {0}")]
     Values(String),
@@ -76,7 +87,15 @@ impl FromStr for SampledRange {
     type Err = InvalidParameterSweep;
 
     fn from_str(text: &str) -> Result<Self, InvalidParameterSweep> {
-        let (key, ends) = text.split_once('=').ok_or(InvalidParameterSweep::Form)?;
+        let Some((key, ends)) = text.split_once('=') else {
+            let key = text.trim().to_owned();
+            // The ranges of axes and of other settings are not stated.
+            return if key.starts_with(CONSTANT) {
+                Ok(Self { key, ends: None })
+            } else {
+                Err(InvalidParameterSweep::Form)
+            };
+        };
         let key = key.trim().to_owned();
         if key.is_empty() {
             return Err(InvalidParameterSweep::Form);
@@ -85,34 +104,69 @@ impl FromStr for SampledRange {
         let number = |text: &str| text.trim().parse::<i64>().map_err(|_| invalid());
         let (first, last) = ends.split_once("..").ok_or_else(invalid)?;
         let (first, last) = (number(first)?, number(last)?);
-        if first > last { Err(invalid()) } else { Ok(Self { key, first, last }) }
+        if first > last { Err(invalid()) } else { Ok(Self { key, ends: Some((first, last)) }) }
+    }
+}
+
+impl SampledRange {
+    /// Returns the first and the last integer of the range. A constant without a range has the plausible one that the cost
+    /// table called `table` states. If the run names no table, all tables must state the same range, since each experiment
+    /// has the table of its paper's machine.
+    fn ends(&self, table: Option<&str>) -> Result<(i64, i64), InvalidParameterSweep> {
+        if let Some(ends) = self.ends {
+            return Ok(ends);
+        }
+        let refused = |reason: String| InvalidParameterSweep::Stated { key: self.key.clone(), reason };
+        let name = self.key.strip_prefix(CONSTANT).unwrap_or(&self.key);
+        let tables =
+            table.and_then(CostTable::named).map_or_else(|| CostTable::all().to_vec(), |it| vec![it]);
+        let stated = |it: &CostTable| Some((it.name(), it.iter().find(|row| row.name == name)?.range));
+        let ranges: Vec<_> = tables.iter().filter_map(stated).collect();
+        let Some(&(_, range)) = ranges.first() else {
+            return Err(refused("no cost table has this constant".to_owned()));
+        };
+        if let Some((other, _)) = ranges.iter().find(|(_, other)| *other != range) {
+            let (first, _) = ranges[0];
+            return Err(refused(format!(
+                "the tables {first} and {other} state different ranges, and --set table=NAME or --machine selects one"
+            )));
+        }
+        let bound = |end: u64| i64::try_from(end).map_err(|_| refused(format!("its range ends at {end}")));
+        Ok((bound(range.0)?, bound(range.1)?))
     }
 }
 
 /// Returns `count` samples of the ranges as a Latin hypercube: each range is divided into `count` equal parts, and each
-/// part of each range has one sample. The samples depend on the seed, the count, and each range's key.
+/// part of each range has one sample. The samples depend on the seed, the count, and each range's key. `table` is the cost
+/// table that the run names, whose ranges are those of constants without one.
 ///
 /// # Errors
 /// [`InvalidParameterSweep::Values`] if a range has fewer integers than samples, or there are too many samples.
+/// [`InvalidParameterSweep::Stated`] if a constant without a range has none in the table.
 pub fn latin_hypercube(
     ranges: &[SampledRange],
+    table: Option<&str>,
     count: u32,
     seed: u64,
 ) -> Result<Vec<ParameterSweep>, InvalidParameterSweep> {
-    ranges.iter().map(|range| sample(range, count, seed)).collect()
+    ranges.iter().map(|range| sample(&range.key, range.ends(table)?, count, seed)).collect()
 }
 
 /// Takes a sample of each of `count` parts of a range, in random order.
-fn sample(range: &SampledRange, count: u32, seed: u64) -> Result<ParameterSweep, InvalidParameterSweep> {
-    let SampledRange { key, first, last } = range;
-    let size = u128::from(last.abs_diff(*first)) + 1;
+fn sample(
+    key: &str,
+    (first, last): (i64, i64),
+    count: u32,
+    seed: u64,
+) -> Result<ParameterSweep, InvalidParameterSweep> {
+    let size = u128::from(last.abs_diff(first)) + 1;
     if size < u128::from(count) || count == 0 || count as usize > MOST {
         let text = format!("{key} has {size} integers from {first} to {last} for {count} samples");
         return Err(InvalidParameterSweep::Values(text));
     }
-    let values = samples_of_parts(key, (*first, *last), count, seed);
+    let values = samples_of_parts(key, (first, last), count, seed);
     Ok(ParameterSweep {
-        key: key.clone(),
+        key: key.to_owned(),
         values: values.iter().map(i64::to_string).collect(),
         is_sampled: true,
     })
@@ -192,6 +246,7 @@ fn extend<'a>(all: &[SweepCombination<'a>], steps: &[SweepCombination<'a>]) -> V
 #[cfg(test)]
 mod tests {
     use super::{InvalidParameterSweep, ParameterSweep, SampledRange, combinations, latin_hypercube};
+    use hypervisor::cost::{CostRow, CostTable};
     use std::collections::BTreeSet;
 
     fn values(text: &str) -> Vec<String> {
@@ -239,7 +294,30 @@ mod tests {
 
     fn samples(ranges: &[&str], count: u32, seed: u64) -> Vec<ParameterSweep> {
         let ranges: Vec<SampledRange> = ranges.iter().map(|text| text.parse().unwrap()).collect();
-        latin_hypercube(&ranges, count, seed).unwrap()
+        latin_hypercube(&ranges, None, count, seed).unwrap()
+    }
+
+    /// Checks samples of a constant without a range: the table's own range, and a refusal if tables differ.
+    #[test]
+    fn sampled_constant_without_a_range_has_that_of_its_table() {
+        let range = |text: &str, table| text.parse::<SampledRange>().unwrap().ends(table);
+        let row = |table: &CostTable, name: &str| table.iter().find(|row| row.name == name).unwrap().range;
+        let nehalem = CostTable::nehalem();
+        let differs =
+            |name: &str| CostTable::all().iter().any(|table| row(table, name) != row(&nehalem, name));
+        for CostRow { name, range: (first, last), .. } in nehalem.iter() {
+            let key = format!("cost.{name}");
+            let stated = (i64::try_from(*first).unwrap(), i64::try_from(*last).unwrap());
+            assert_eq!(range(&key, Some("nehalem")).unwrap(), stated);
+            assert_eq!(range(&key, None).ok(), (!differs(name)).then_some(stated), "{key}");
+        }
+        let error = range("cost.exit_external_interrupt", None).unwrap_err().to_string();
+        assert!(error.contains("the tables nehalem and modern state different ranges"), "{error}");
+        let error = range("cost.nothing", None).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "cannot sample cost.nothing without a range: no cost table has this constant; give cost.nothing=FIRST..LAST"
+        );
     }
 
     #[test]
@@ -269,7 +347,9 @@ mod tests {
     #[test]
     fn range_with_fewer_integers_than_samples_is_refused() {
         let ranges = ["a=1..3".parse().unwrap()];
-        assert!(latin_hypercube(&ranges, 4, 1).is_err() && latin_hypercube(&ranges, 0, 1).is_err());
+        assert!(
+            latin_hypercube(&ranges, None, 4, 1).is_err() && latin_hypercube(&ranges, None, 0, 1).is_err()
+        );
         assert_eq!(samples(&["a=1..3"], 3, 1)[0].values.iter().collect::<BTreeSet<_>>().len(), 3);
         for text in ["a", "=1..2", "a=1", "a=2..1", "a=x..2"] {
             assert!(text.parse::<SampledRange>().is_err(), "{text}");

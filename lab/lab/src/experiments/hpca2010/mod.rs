@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `interrupts` | cost of masking and end of interrupt: fig06, fig07 |
 //! | `coalescing` | interrupt coalescing: fig08, fig09 |
+//! | `rates` | the last steps of fig11 at several interrupt rates: fig11-rates |
 //! | `inside` | traffic over a card or a bridge instead of a wire: fig10, fig12, fig13 |
 //! | `scaling` | ten ports: fig11, fig14, fig15 |
 //! | `paravirtual` | the split driver: fig16, fig17 |
@@ -12,9 +13,12 @@ pub(super) mod coalescing;
 mod inside;
 mod interrupts;
 mod paravirtual;
+mod rates;
 pub(super) mod scaling;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod unmoved_tests;
 
 use crate::experiment::Experiment;
 
@@ -25,6 +29,7 @@ pub(super) const ALL: &[Experiment] = &[
     coalescing::FIG09,
     inside::FIG10,
     scaling::FIG11,
+    rates::FIG11_RATES,
     inside::FIG12,
     inside::FIG13,
     scaling::FIG14,

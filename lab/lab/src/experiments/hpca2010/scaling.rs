@@ -12,6 +12,7 @@ use crate::experiments::settings;
 use crate::machine::{ServerResults, ServerSetup};
 use crate::named::Metrics;
 use crate::value::ParameterValue;
+use driver::moderation::ModerationPolicy;
 use guest::{KernelConfig, ProgramWorkload};
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::EoiPath;
@@ -86,6 +87,16 @@ fn fig11(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome,
         ("2.6.18", _) => settings::fixed(context)?,
         _ => settings::of_driver(context)?,
     };
+    ten_guests(guest, opts, moderation, context)
+}
+
+/// Runs ten guests of a kernel on ten ports with optimisations and an interrupt policy, or the programs on a bare machine.
+pub(super) fn ten_guests(
+    guest: &str,
+    opts: &str,
+    moderation: ModerationPolicy,
+    context: &PointRunInputs,
+) -> Result<PointOutcome, PointRunError> {
     let mut setup = ServerSetup { ports: PORTS, guests: PORTS, ..point::setup(context, moderation)? };
     match guest {
         "2.6.18" => setup.spec = KernelConfig::linux_2_6_18(ProgramWorkload::Udp),

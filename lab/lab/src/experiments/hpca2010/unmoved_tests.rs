@@ -1,0 +1,70 @@
+//! Tests that a mechanism moves the rows that it explains, and no others.
+
+use crate::experiments::tests::run_point;
+use crate::named::Metrics;
+
+fn metrics(experiment: &str, set: &[&str]) -> Metrics {
+    run_point(experiment, set).unwrap().metrics
+}
+
+/// Returns `true` if two values of a setting give a point the same metrics.
+fn is_unmoved(experiment: &str, point: &[&str], values: [&str; 2]) -> bool {
+    let [one, other] = values.map(|value| metrics(experiment, &[point, &[value]].concat()));
+    one == other
+}
+
+/// Checks that attribution moves the service domain's hypercalls from the hypervisor's account to the domain's, and no
+/// other cycles. A bare machine has neither.
+#[test]
+fn attributed_accounts_have_the_same_sum_as_own_ones() {
+    let points: [(&str, &[&str], bool); 4] = [
+        ("fig06", &["vms=1", "msi_accel=false"], true),
+        ("fig14", &["vms=20"], true),
+        ("fig16", &["vms=10", "backend_threads=1"], true),
+        ("fig11", &["guest=native", "opts=none"], false),
+    ];
+    for (experiment, set, is_moved) in points {
+        let metrics = metrics(experiment, &[set, &["warm_up_ms=20"]].concat());
+        let value = |name: &str| *metrics.get(name).unwrap();
+        let own = [value("cpu_dom0_pct"), value("cpu_xen_pct")];
+        let attributed = [value("cpu_dom0_attributed_pct"), value("cpu_xen_attributed_pct")];
+        let difference = own.iter().sum::<f64>() - attributed.iter().sum::<f64>();
+        assert!(difference.abs() < 1e-3, "{experiment} {set:?}: {own:?} {attributed:?}");
+        assert_eq!(attributed[0] > own[0], is_moved, "{experiment} {set:?}: {own:?} {attributed:?}");
+        assert!(is_moved || own == [0.0, 0.0], "{experiment} {set:?}: {own:?}");
+    }
+}
+
+/// Checks the second descriptor of a datagram, which halves the datagrams of a client's ring. It shortens the bursts of
+/// clients that share a ring with many others. The bursts of few clients are those of their sockets, and a stream's segments
+/// are bounded by its window.
+#[test]
+fn second_descriptor_moves_only_datagrams_of_many_clients() {
+    let rings = ["wire.ring=128", "wire.ring=256"];
+    for (experiment, point, unmoved) in [
+        ("fig06", ["vms=7", "msi_accel=true"].as_slice(), false),
+        ("fig06", &["vms=1", "msi_accel=true"], true),
+        ("fig06", &["vms=4", "msi_accel=true"], true),
+        ("fig09", &["policy=20k"], true),
+        ("direct-net", &["path=direct"], true),
+    ] {
+        assert_eq!(is_unmoved(experiment, point, rings), unmoved, "{experiment} {point:?}");
+    }
+}
+
+/// Checks that a larger last-level cache moves no row of a guest whose pages fit the small one, and that the copy between
+/// domains, which it makes cheaper, is not a part of guests with VFs.
+#[test]
+fn larger_cache_and_grant_copies_move_no_row_of_few_vfs() {
+    let caches = ["cost.last_level_cache=8192", "cost.last_level_cache=65536"];
+    for (experiment, point) in [
+        ("fig06", ["vms=1", "msi_accel=true"].as_slice()),
+        ("fig08", &["policy=20k"]),
+        ("fig09", &["policy=20k"]),
+    ] {
+        assert!(is_unmoved(experiment, point, caches), "{experiment} {point:?}");
+    }
+    let copies = ["cost.grant_copy=400", "cost.grant_copy=4000"];
+    assert!(is_unmoved("fig14", &["vms=20", "warm_up_ms=20"], copies));
+    assert!(!is_unmoved("fig16", &["vms=10", "backend_threads=1"], copies));
+}
