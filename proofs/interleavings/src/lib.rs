@@ -8,5 +8,8 @@
 #![expect(clippy::duplicate_mod, reason = "a control includes the same file as its model")]
 
 mod bell;
+mod exchange;
+mod log;
 mod sigbus;
 mod swapped;
+mod xdp;

@@ -113,6 +113,42 @@ pub(crate) const INTERLEAVINGS: &[(&str, &[&str], &str)] = &[
         "Three threads, two frames, at most two preemptions: a receiver that sleeps is woken by each of two senders.",
     ),
     (
+        "exchange::shard_that_is_put_in_has_a_round_and_is_returned",
+        &["exchange::control_round_without_notification", "exchange::control_shard_that_stays_wanted"],
+        "Two threads, two divisions, at most two preemptions: a worker runs a round of each shard, which is then taken.",
+    ),
+    (
+        "exchange::shard_is_returned_whether_or_not_it_had_a_round",
+        &["exchange::control_shard_that_stays_wanted"],
+        "Two threads, one division, and two with at most two preemptions: a wanted shard is taken at any time.",
+    ),
+    (
+        "exchange::processors_of_a_worker_change_before_its_next_round",
+        &[
+            "exchange::control_processors_without_notification",
+            "exchange::control_processors_of_a_shard_that_stays_wanted",
+        ],
+        "Two threads, two divisions: a worker runs on the processors that were set between them.",
+    ),
+    (
+        "exchange::failure_of_a_worker_is_found_by_the_next_gathering",
+        &[
+            "exchange::control_failure_without_notification",
+            "exchange::control_failure_of_a_shard_that_stays_wanted",
+        ],
+        "Two threads: a shard is taken, or its worker's failure is found; no thread waits for ever.",
+    ),
+    (
+        "log::page_written_during_a_copy_is_copied_again",
+        &["log::control_marks_without_a_fence"],
+        "Two threads, two writes, a mark at the begin or none: a VMM that clears marks copies the last write.",
+    ),
+    (
+        "log::marks_of_two_pages_in_one_byte_are_both_set",
+        &["log::control_marks_that_are_set_in_two_steps"],
+        "Two threads, two pages: marks in one byte are both set.",
+    ),
+    (
         "sigbus::sigbus_handler_finds_its_mapping_beside_a_replaced_one",
         &[
             "sigbus::control_table_without_generations",
@@ -126,6 +162,24 @@ pub(crate) const INTERLEAVINGS: &[(&str, &[&str], &str)] = &[
         &["sigbus::control_table_without_exclusive_entries"],
         "Two threads, two entries: each thread registers a mapping, finds it in its fault, and releases it.",
     ),
+    (
+        "xdp::xdp_ring_of_one_entry_passes_two_entries_in_order",
+        XDP_CONTROLS,
+        "Two threads, two entries, at most three preemptions: a side reads and writes its own entries only, in order.",
+    ),
+    (
+        "xdp::xdp_ring_of_two_entries_passes_three_entries_in_order",
+        XDP_CONTROLS,
+        "Two threads, three entries, at most two preemptions: a side reads and writes its own entries only, in order.",
+    ),
+];
+
+/// Controls of the AF_XDP ring: one for each access that orders others.
+const XDP_CONTROLS: &[&str] = &[
+    "xdp::control_producer_index_with_relaxed_stores",
+    "xdp::control_producer_index_with_relaxed_loads",
+    "xdp::control_consumer_index_with_relaxed_stores",
+    "xdp::control_consumer_index_with_relaxed_loads",
 ];
 
 /// Bound that the checker proves on the compiled function.

@@ -9,12 +9,11 @@
 //! dropped, and a truncated log poisons the client's memory like a truncated region ([`DmaTable::poisoned`]).
 
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{Ordering, fence};
 
 use super::mapping::ClientMemoryMappings;
 use super::region::DmaRegionMemory;
 use super::{DmaLimits, DmaPermissions, DmaTable, MapDmaRegionError, PAGE_SIZE};
-use crate::memory::FileMapError;
+use crate::memory::{FileMapError, finish_writes};
 
 /// Size in bytes of the largest migration log: that of 8 TiB of guest addresses. A log's pages are charged to the host, and
 /// the client chooses the size.
@@ -194,8 +193,7 @@ impl DmaTable {
     #[cold]
     #[inline(never)]
     pub(super) fn log_writes(&self, addresses: &[u64], length: impl Fn(usize) -> usize) {
-        // The VMM clears a mark by an atomic exchange, so the bytes have to be visible before the mark is loaded.
-        fence(Ordering::SeqCst);
+        finish_writes();
         addresses.iter().enumerate().for_each(|(at, iova)| self.log.mark(*iova, length(at) as u64));
     }
 }

@@ -8,8 +8,10 @@
 
 #![expect(unsafe_code, reason = "this module maps memory and accesses it through raw pointers")]
 
+mod atomic;
 mod copy;
 pub(crate) mod frames;
+mod marks;
 pub(crate) mod sigbus;
 mod source;
 #[cfg(test)]
@@ -25,6 +27,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 pub(crate) use copy::done_last;
+pub(crate) use marks::finish_writes;
 pub use sigbus::{MappingTableReservation, poison_events};
 pub use source::{FileIdentity, is_memory, read_memory_file};
 pub use view::prefetch;

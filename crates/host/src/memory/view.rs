@@ -4,9 +4,10 @@
 
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 
+use super::atomic::AtomicU8;
 use super::copy::{self, LINE};
+use super::marks::set_marks;
 use super::{MappedFile, MemoryAccessError};
 
 /// Maximum bytes of a frame that are prefetched into the processor's caches.
@@ -138,10 +139,7 @@ impl MappedGuestMemory {
             // SAFETY: `at_writable` checked that the byte is mapped for writing, for as long as `self` lives. Any value
             // is valid. Other processes change it by atomic accesses too; this process accesses it otherwise only by
             // copies, whose source or target is never a reference.
-            let byte = unsafe { AtomicU8::from_ptr(byte.as_ptr()) };
-            if byte.load(Ordering::Relaxed) & mask != mask {
-                byte.fetch_or(mask, Ordering::Release);
-            }
+            set_marks(unsafe { AtomicU8::from_ptr(byte.as_ptr()) }, mask);
             bit += bits;
         }
     }

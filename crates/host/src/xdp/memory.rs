@@ -22,8 +22,8 @@ pub(super) struct XdpMemoryMapping {
     len: usize,
 }
 
-// SAFETY: the fields are an address and a length. Accesses to the memory are atomic or made by its users (`XdpRing`,
-// `UmemChunks`), which have one owner each.
+// SAFETY: the fields are an address and a length. Accesses to the memory are atomic or made by its users
+// (`XdpEntries`, `UmemChunks`), which have one owner each.
 unsafe impl Send for XdpMemoryMapping {}
 // SAFETY: as above; a shared reference gives access to words only, atomically.
 unsafe impl Sync for XdpMemoryMapping {}
@@ -64,6 +64,12 @@ impl XdpMemoryMapping {
         let place = self.place(offset, size_of::<u32>(), align_of::<u32>())?;
         // SAFETY: the word is inside the mapping and aligned, and the kernel accesses it atomically too.
         Some(unsafe { AtomicU32::from_ptr(place.as_ptr().cast()) })
+    }
+
+    /// Returns the 32-bit word at an offset that [`Self::word`] has accepted before.
+    pub(super) fn checked_word(&self, offset: usize) -> &AtomicU32 {
+        static NOWHERE: AtomicU32 = AtomicU32::new(0);
+        self.word(offset).unwrap_or(&NOWHERE)
     }
 
     /// Returns a pointer to a range of the AF_XDP mapping. Returns `None` if the range is outside or not

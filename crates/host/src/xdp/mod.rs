@@ -12,11 +12,14 @@
 
 #![expect(unsafe_code, reason = "memory shared with the kernel, and bpf(2), are untyped")]
 
+mod entries;
 mod memory;
 mod program;
 mod queue;
 mod queues;
 mod ring;
+#[cfg(test)]
+mod ring_tests;
 #[cfg(test)]
 mod tests;
 

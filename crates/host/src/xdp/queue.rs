@@ -22,8 +22,9 @@ use rustix::net::{
     socket_with, sockopt,
 };
 
+use super::entries::XdpDescriptor;
 use super::memory::{CHUNK, ROOM, UmemChunkCopyError, UmemChunks, XdpMemoryMapping};
-use super::ring::{BrokenXdpRing, RingConsumerSide, RingProducerSide, XdpDescriptor, XdpRing, XdpRingLayout};
+use super::ring::{BrokenXdpRing, RingConsumerSide, RingProducerSide, XdpRing, XdpRingLayout};
 use crate::packet::UnsentFrameCounts;
 
 /// Number of UMEM chunks for the received frames of a queue.

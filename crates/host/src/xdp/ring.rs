@@ -2,23 +2,15 @@
 //! `producer`, the consumer reads them and advances `consumer`. Each read of the kernel's index is checked: it is
 //! never further from the own one than the ring's size.
 //!
-//! `queue` interprets the entries.
+//! `queue` interprets the entries. The proofs include this file with the memory of a model checker, which runs it in every order
+//! and under weak memory.
 
 use std::marker::PhantomData;
-use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
+use super::entries::{XdpEntries, XdpEntry};
 use super::memory::XdpMemoryMapping;
-
-/// Frame in the UMEM (`struct xdp_desc`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub(super) struct XdpDescriptor {
-    pub(super) address: u64,
-    pub(super) len: u32,
-    pub(super) options: u32,
-}
 
 /// Offsets of a ring's indices, flags and entries, in bytes from the ring's start.
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +46,7 @@ pub(super) struct RingConsumerSide;
 pub(super) struct XdpRing<T, Side> {
     memory: Arc<XdpMemoryMapping>,
     layout: XdpRingLayout,
-    entries: NonNull<T>,
+    entries: XdpEntries<T>,
     /// Index of this process in the ring, which may exceed the index that it last published to the kernel.
     ours: u32,
     /// Index of the kernel in the AF_XDP ring, at the last read.
@@ -62,32 +54,20 @@ pub(super) struct XdpRing<T, Side> {
     side: PhantomData<Side>,
 }
 
-// SAFETY: `entries` is inside `memory`, which is moved along and can be sent; no other code of this process
-// accesses them.
-unsafe impl<T: Send, Side> Send for XdpRing<T, Side> {}
-
-impl<T: Copy, Side> XdpRing<T, Side> {
+impl<T: XdpEntry, Side> XdpRing<T, Side> {
     /// Creates the ring in this mapping, which no other ring uses. Returns `None` if the ring does not fit.
     pub(super) fn new(memory: Arc<XdpMemoryMapping>, layout: XdpRingLayout) -> Option<Self> {
-        let bytes = layout.size as usize * size_of::<T>();
-        let entries = memory.place(layout.entries, bytes, align_of::<T>())?.cast();
+        let entries = XdpEntries::new(memory.clone(), layout.entries, layout.size)?;
         for offset in [layout.producer, layout.consumer, layout.flags] {
             memory.word(offset)?;
         }
-        let fits = layout.size.is_power_of_two();
-        fits.then_some(Self { memory, layout, entries, ours: 0, theirs: 0, side: PhantomData })
-    }
-
-    /// Returns a 32-bit word of the ring, whose offset was checked when the ring was created.
-    fn word(&self, offset: usize) -> &AtomicU32 {
-        static NOWHERE: AtomicU32 = AtomicU32::new(0);
-        self.memory.word(offset).unwrap_or(&NOWHERE)
+        Some(Self { memory, layout, entries, ours: 0, theirs: 0, side: PhantomData })
     }
 
     /// Returns true if the kernel must be woken up to handle the ring's entries.
     pub(super) fn wants_waking(&self) -> bool {
         const NEED_WAKEUP: u32 = 1;
-        self.word(self.layout.flags).load(Ordering::Relaxed) & NEED_WAKEUP != 0
+        self.memory.checked_word(self.layout.flags).load(Ordering::Relaxed) & NEED_WAKEUP != 0
     }
 
     /// Returns the number of entries between two indices of the ring.
@@ -95,19 +75,13 @@ impl<T: Copy, Side> XdpRing<T, Side> {
         let distance = to.wrapping_sub(from);
         if distance <= self.layout.size { Ok(distance) } else { Err(BrokenXdpRing) }
     }
-
-    /// Returns the address of the ring entry with this index.
-    fn entry(&self, index: u32) -> NonNull<T> {
-        // SAFETY: the index is less than the size, and that many entries are inside the mapping.
-        unsafe { self.entries.add((index & (self.layout.size - 1)) as usize) }
-    }
 }
 
-impl<T: Copy> XdpRing<T, RingProducerSide> {
+impl<T: XdpEntry> XdpRing<T, RingProducerSide> {
     /// Returns the number of free entries in the ring.
     pub(super) fn room(&mut self) -> Result<u32, BrokenXdpRing> {
         // Acquire: the kernel has finished reading an entry before its index passes it.
-        let theirs = self.word(self.layout.consumer).load(Ordering::Acquire);
+        let theirs = self.memory.checked_word(self.layout.consumer).load(Ordering::Acquire);
         let pending = self.distance(theirs, self.ours)?;
         self.theirs = theirs;
         Ok(self.layout.size - pending)
@@ -119,15 +93,14 @@ impl<T: Copy> XdpRing<T, RingProducerSide> {
         if self.ours.wrapping_sub(self.theirs) >= self.layout.size {
             return false;
         }
-        // SAFETY: the entry is inside the mapping and aligned, and it is ours until the index is published.
-        unsafe { self.entry(self.ours).write(entry) };
+        self.entries.write(self.ours, entry);
         self.ours = self.ours.wrapping_add(1);
         true
     }
 
     /// Publishes the written entries of the ring to the kernel.
     pub(super) fn publish(&self) {
-        self.word(self.layout.producer).store(self.ours, Ordering::Release);
+        self.memory.checked_word(self.layout.producer).store(self.ours, Ordering::Release);
     }
 
     /// Returns the number of entries that were published to the kernel and that it has not read.
@@ -136,10 +109,10 @@ impl<T: Copy> XdpRing<T, RingProducerSide> {
     }
 }
 
-impl<T: Copy> XdpRing<T, RingConsumerSide> {
+impl<T: XdpEntry> XdpRing<T, RingConsumerSide> {
     /// Returns the number of entries that the kernel has written and this process has not read.
     pub(super) fn available(&mut self) -> Result<u32, BrokenXdpRing> {
-        let theirs = self.word(self.layout.producer).load(Ordering::Acquire);
+        let theirs = self.memory.checked_word(self.layout.producer).load(Ordering::Acquire);
         let available = self.distance(self.ours, theirs)?;
         self.theirs = theirs;
         Ok(available)
@@ -150,18 +123,15 @@ impl<T: Copy> XdpRing<T, RingConsumerSide> {
         if self.ours == self.theirs {
             return None;
         }
-        // SAFETY: the entry is inside the mapping and aligned, and the kernel has written it whole: its index, read
-        // with acquire order, has passed it, and `available` has found the index within the ring.
-        let entry = unsafe { self.entry(self.ours).read() };
+        // The kernel has written it whole: its index, read with acquire order, has passed it, and `available` has found the
+        // index within the ring.
+        let entry = self.entries.read(self.ours);
         self.ours = self.ours.wrapping_add(1);
         Some(entry)
     }
 
     /// Returns the consumed entries of the ring to the kernel.
     pub(super) fn release(&self) {
-        self.word(self.layout.consumer).store(self.ours, Ordering::Release);
+        self.memory.checked_word(self.layout.consumer).store(self.ours, Ordering::Release);
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,17 +1,17 @@
 //! Exchange of a worker's shard between the worker and the port's own thread.
+//!
+//! The proofs include this file with the locks and atomics of a model checker, which runs it in every order.
 
 use super::shard::CardShard;
-use host::cpus::CpuList;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard};
+use super::sync::{AtomicBool, Condvar, CpuList, Mutex, MutexGuard, Ordering, yield_now};
 
 /// Place where the port's own thread and a worker exchange the worker's shard.
 #[derive(Debug)]
 pub(super) struct ShardExchange<C> {
-    state: Mutex<ShardExchangeState<C>>,
+    pub(super) state: Mutex<ShardExchangeState<C>>,
     put: Condvar,
     /// True while the port's own thread waits for the shard.
-    wanted: AtomicBool,
+    pub(super) wanted: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(super) struct ShardExchangeState<C> {
 /// Error: a worker has failed, and its shard is lost.
 #[derive(Debug, thiserror::Error)]
 #[error("a worker of the port has failed")]
-pub(in crate::port) struct WorkerFailure;
+pub(in super::super::super) struct WorkerFailure;
 
 impl<C> ShardExchange<C> {
     /// Creates an exchange without a shard.
@@ -91,7 +91,7 @@ impl<C> ShardExchange<C> {
     pub(super) fn wait(&self) -> Option<MutexGuard<'_, ShardExchangeState<C>>> {
         // The mutex is not fair: without the pause a busy worker would take it again before the port's own thread.
         while self.wanted.load(Ordering::Relaxed) {
-            std::thread::yield_now();
+            yield_now();
         }
         let mut state = self.state.lock().ok()?;
         loop {
@@ -107,48 +107,5 @@ impl<C> ShardExchange<C> {
             }
             state = self.put.wait(state).ok()?;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::{OtherWorker, take_shards};
-    use super::*;
-    use host::poll::Poller;
-    use std::sync::{Arc, mpsc};
-    use std::time::{Duration, Instant};
-    use virtio_nic::Nic;
-
-    fn worker() -> OtherWorker<Nic> {
-        let (exchange, poller) = (Arc::new(ShardExchange::new()), Arc::new(Poller::new().unwrap()));
-        OtherWorker { exchange, shard: None, poller, thread: None }
-    }
-
-    #[test]
-    fn workers_end_their_rounds_at_the_same_time() {
-        let mut workers = [worker(), worker()];
-        let [first, second] = [0, 1].map(|worker: usize| workers[worker].exchange.clone());
-        let (begin, begun) = mpsc::channel();
-        let round = std::thread::spawn(move || {
-            let _round = first.state.lock().unwrap();
-            begin.send(()).unwrap();
-            let began = Instant::now();
-            while !second.wanted.load(Ordering::Relaxed) && began.elapsed() < Duration::from_secs(10) {
-                std::thread::yield_now();
-            }
-            second.wanted.load(Ordering::Relaxed)
-        });
-        begun.recv().unwrap();
-        take_shards(&mut workers).unwrap();
-        assert!(round.join().unwrap(), "the second worker was asked only after the first one's round");
-        assert!(workers.iter().all(|worker| !worker.exchange.wanted.load(Ordering::Relaxed)));
-    }
-
-    #[test]
-    fn failure_of_a_worker_leaves_no_other_worker_waiting() {
-        let mut workers = [worker(), worker()];
-        workers[0].exchange.fail();
-        take_shards(&mut workers).unwrap_err();
-        assert!(!workers[1].exchange.wanted.load(Ordering::Relaxed));
     }
 }

@@ -9,6 +9,7 @@
 //! | `exchange` | exchange of a worker's shard with the port's own thread |
 //! | `load` | work of a worker |
 //! | `shard` | the part of the card that a worker runs |
+//! | `sync` | locks and atomics of the exchange |
 //! | `thread` | a worker's thread |
 //! | `waiting` | waiting of a worker |
 //! | `trunk` | rings of frames between workers, and to the uplink |
@@ -24,6 +25,7 @@ mod division;
 mod exchange;
 mod load;
 mod shard;
+mod sync;
 #[cfg(test)]
 mod tests;
 mod thread;

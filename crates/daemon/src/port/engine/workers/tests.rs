@@ -1,4 +1,4 @@
-//! Test of the port's own thread with parts of the card that no worker runs.
+//! Tests of the port's own thread: with parts of the card that no worker runs, and with workers that end their rounds or fail.
 
 use super::*;
 use crate::config::HostConfig;
@@ -11,6 +11,7 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::fs;
 use std::sync::mpsc;
 use std::time::Instant;
+use virtio_nic::Nic;
 
 #[test]
 fn lost_shard_is_unmapped_on_the_thread_of_its_function() {
@@ -41,4 +42,37 @@ fn lost_shard_is_unmapped_on_the_thread_of_its_function() {
         assert!(began.elapsed() < Duration::from_secs(60), "the memory stays mapped");
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+fn worker() -> OtherWorker<Nic> {
+    let (exchange, poller) = (Arc::new(ShardExchange::new()), Arc::new(Poller::new().unwrap()));
+    OtherWorker { exchange, shard: None, poller, thread: None }
+}
+
+#[test]
+fn workers_end_their_rounds_at_the_same_time() {
+    let mut workers = [worker(), worker()];
+    let [first, second] = [0, 1].map(|worker: usize| workers[worker].exchange.clone());
+    let (begin, begun) = mpsc::channel();
+    let round = std::thread::spawn(move || {
+        let _round = first.state.lock().unwrap();
+        begin.send(()).unwrap();
+        let began = Instant::now();
+        while !second.wanted.load(Ordering::Relaxed) && began.elapsed() < Duration::from_secs(10) {
+            std::thread::yield_now();
+        }
+        second.wanted.load(Ordering::Relaxed)
+    });
+    begun.recv().unwrap();
+    take_shards(&mut workers).unwrap();
+    assert!(round.join().unwrap(), "the second worker was asked only after the first one's round");
+    assert!(workers.iter().all(|worker| !worker.exchange.wanted.load(Ordering::Relaxed)));
+}
+
+#[test]
+fn failure_of_a_worker_leaves_no_other_worker_waiting() {
+    let mut workers = [worker(), worker()];
+    workers[0].exchange.fail();
+    take_shards(&mut workers).unwrap_err();
+    assert!(!workers[1].exchange.wanted.load(Ordering::Relaxed));
 }

@@ -1,7 +1,11 @@
 //! Tests a ring whose other user may publish any index.
 
-use super::*;
+use super::entries::XdpDescriptor;
+use super::memory::XdpMemoryMapping;
+use super::ring::{BrokenXdpRing, RingConsumerSide, RingProducerSide, XdpRing, XdpRingLayout};
 use proptest::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 const LAYOUT: XdpRingLayout = XdpRingLayout { producer: 0, consumer: 64, flags: 128, entries: 192, size: 8 };
 
