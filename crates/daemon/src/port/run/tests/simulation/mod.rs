@@ -33,6 +33,7 @@ mod vf;
 mod virtio;
 mod world;
 
+use ::host::eventfd::EventFdNotifier;
 use ::host::limits::raise_open_files;
 use ::host::test_support::in_own_process;
 use life::SimulatedLife;
@@ -55,6 +56,8 @@ fn simulate(test: &str, body: impl FnOnce()) {
     let body = || {
         // 64 guests need more than the usual 1,024.
         raise_open_files().expect("the limit of open files can be raised");
+        // The kernel would wait for each port that ends.
+        EventFdNotifier::keep_context_on_this_thread();
         body();
     };
     let Some(output) = in_own_process(test, body).unwrap() else { return };
