@@ -42,25 +42,46 @@ fn run_job(job: WorkerJob, left: &AtomicUsize) {
 
 /// Workers without threads, for a simulation: it runs their jobs one at a time, in an order of its choice.
 #[derive(Clone, Debug, Default)]
-pub struct ThreadlessWorkers(Arc<Mutex<Vec<WorkerQueue>>>);
+pub struct ThreadlessWorkers(Arc<Mutex<Vec<NamedQueue>>>);
+
+/// Queue of a worker without a thread.
+#[derive(Debug)]
+struct NamedQueue {
+    /// Name that the worker's thread would have.
+    name: String,
+    queue: WorkerQueue,
+}
 
 impl ThreadlessWorkers {
-    pub(crate) fn add(&self, queue: WorkerQueue) {
-        self.queues().push(queue);
+    pub(crate) fn add(&self, name: &str, queue: WorkerQueue) {
+        self.queues().push(NamedQueue { name: name.to_owned(), queue });
+    }
+
+    /// Returns the place of the worker whose thread would have this name.
+    #[must_use]
+    pub fn place_of(&self, name: &str) -> Option<usize> {
+        self.queues().iter().position(|worker| worker.name == name)
+    }
+
+    /// Returns the number of unfinished jobs of the worker at a place.
+    #[must_use]
+    pub fn backlog_of(&self, place: usize) -> usize {
+        self.queues().get(place).map_or(0, |worker| worker.queue.left.load(Ordering::Relaxed))
     }
 
     /// Returns the places of the workers that have a job, in the order in which the workers were started.
     #[must_use]
     pub fn busy(&self) -> Vec<usize> {
-        let busy =
-            |(place, queue): (usize, &WorkerQueue)| (queue.left.load(Ordering::Relaxed) > 0).then_some(place);
+        let busy = |(place, worker): (usize, &NamedQueue)| {
+            (worker.queue.left.load(Ordering::Relaxed) > 0).then_some(place)
+        };
         self.queues().iter().enumerate().filter_map(busy).collect()
     }
 
     /// Returns the largest number of unfinished jobs of one worker.
     #[must_use]
     pub fn backlog(&self) -> usize {
-        self.queues().iter().map(|queue| queue.left.load(Ordering::Relaxed)).max().unwrap_or(0)
+        self.queues().iter().map(|worker| worker.queue.left.load(Ordering::Relaxed)).max().unwrap_or(0)
     }
 
     /// Runs the next job of the worker at a place of [`Self::busy`].
@@ -68,7 +89,7 @@ impl ThreadlessWorkers {
         let taken = self
             .queues()
             .get(place)
-            .and_then(|queue| Some((queue.jobs.try_recv().ok()?, Arc::clone(&queue.left))));
+            .and_then(|worker| Some((worker.queue.jobs.try_recv().ok()?, Arc::clone(&worker.queue.left))));
         if let Some((job, left)) = taken {
             // Without the lock, since the job may give jobs to other workers.
             run_job(job, &left);
@@ -81,7 +102,7 @@ impl ThreadlessWorkers {
         drop(queues);
     }
 
-    fn queues(&self) -> MutexGuard<'_, Vec<WorkerQueue>> {
+    fn queues(&self) -> MutexGuard<'_, Vec<NamedQueue>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -48,7 +48,7 @@ impl BlockingWorker {
     /// Returns the errors of [`PreparedSandbox::spawn`].
     pub fn start_confined(name: &str, prepared: &PreparedSandbox) -> Result<Self, SandboxError> {
         if let Some(workers) = prepared.threadless() {
-            return Ok(Self::without_thread(workers));
+            return Ok(Self::without_thread(name, workers));
         }
         let (worker, body) = Self::new();
         prepared.spawn(cut(name), body)?;
@@ -65,7 +65,7 @@ impl BlockingWorker {
         prepared: &PreparedSandbox,
     ) -> Result<Vec<Self>, SandboxError> {
         if let Some(workers) = prepared.threadless() {
-            return Ok(names.iter().map(|_| Self::without_thread(workers)).collect());
+            return Ok(names.iter().map(|name| Self::without_thread(name, workers)).collect());
         }
         let start = |name: &String| {
             let (worker, body) = Self::new();
@@ -77,8 +77,8 @@ impl BlockingWorker {
 
     /// Returns a worker without a thread if `prepared` is a simulation's. For a thread that waits for more than its jobs.
     #[must_use]
-    pub fn of_simulation(prepared: &PreparedSandbox) -> Option<Self> {
-        prepared.threadless().map(Self::without_thread)
+    pub fn of_simulation(name: &str, prepared: &PreparedSandbox) -> Option<Self> {
+        prepared.threadless().map(|workers| Self::without_thread(name, workers))
     }
 
     /// Creates the handle of a worker thread, and the function that the worker's thread runs.
@@ -94,9 +94,9 @@ impl BlockingWorker {
     }
 
     /// Adds a worker to `workers`, which run its jobs.
-    fn without_thread(workers: &ThreadlessWorkers) -> Self {
+    fn without_thread(name: &str, workers: &ThreadlessWorkers) -> Self {
         let (worker, queue) = Self::with_queue();
-        workers.add(queue);
+        workers.add(name, queue);
         worker
     }
 
@@ -243,6 +243,7 @@ mod tests {
             worker.run(move || done.send(number).unwrap());
         }
         assert_eq!(workers.busy(), [0, 1]);
+        assert_eq!((workers.place_of("b"), workers.backlog_of(1)), (Some(1), 2));
         for place in [1, 0] {
             workers.run_next(place);
         }

@@ -145,6 +145,18 @@ pub(super) const FAULTS: &[SeededFault] = &[
         "done.client != self.client",
         "if FAULT { done.client > self.client } else { done.client != self.client }",
     ),
+    fault(
+        "a function whose worker is behind accepts clients",
+        "daemon/src/port/clients/service.rs",
+        "if slot.is_worker_behind {",
+        "if slot.is_worker_behind && !FAULT {",
+    ),
+    fault(
+        "a function whose worker has caught up accepts no clients",
+        "daemon/src/port/clients/doors.rs",
+        "self.slots[index].is_worker_behind = false;",
+        "self.slots[index].is_worker_behind = FAULT;",
+    ),
     // Changes of policies.
     fault(
         "new policies do not reach the card",

@@ -79,11 +79,12 @@ impl VmmDialer {
         let (sender, outcomes) = mpsc::channel();
         let mut tasks =
             DialerTasks { outcomes: sender, waker: waker.clone(), dials: Vec::new(), doors: Vec::new() };
-        if let Some(worker) = BlockingWorker::of_simulation(confined) {
+        let name = format!("dial {port}");
+        if let Some(worker) = BlockingWorker::of_simulation(&name, confined) {
             return Ok(Self { orders: DialOrderSender::Job(worker, Arc::new(Mutex::new(tasks))), outcomes });
         }
         let (orders, receiver) = mpsc::channel();
-        confined.spawn(&format!("dial {port}"), move || tasks.run(&receiver))?;
+        confined.spawn(&name, move || tasks.run(&receiver))?;
         Ok(Self { orders: DialOrderSender::Thread(orders), outcomes })
     }
 

@@ -2,6 +2,7 @@
 //! chooses, and its successor continues from what a killed process leaves: the vault's descriptors.
 
 mod administrator;
+mod stuck;
 
 pub(super) use administrator::PolicyChange;
 
@@ -90,6 +91,8 @@ pub(super) struct SimulatedHost {
     pub(super) has_intruders: bool,
     /// Largest number of pending jobs that one worker has had.
     pub(super) most_jobs: usize,
+    /// Place of the worker that runs no job, as if one took long.
+    stuck: Option<usize>,
     _folder: TempDir,
 }
 
@@ -140,6 +143,7 @@ impl SimulatedHost {
             longest_answer: Duration::ZERO,
             has_intruders: false,
             most_jobs: 0,
+            stuck: None,
             _folder: folder,
         };
         host.start();
@@ -193,7 +197,7 @@ impl SimulatedHost {
     /// Drops what ends with a killed process: jobs and commands.
     fn clear_process(&mut self) {
         self.deaths += 1;
-        self.workers.kill();
+        self.end_workers();
         self.inbox.commands.try_iter().for_each(drop);
         drop(self.port.take());
     }
@@ -250,13 +254,13 @@ impl SimulatedHost {
     pub(super) fn step(&mut self, most: Duration) {
         let jobs = self.random.usize(0..3);
         for _ in 0..jobs {
-            let busy = self.workers.busy();
+            let busy = self.runnable_workers();
             if busy.is_empty() {
                 break;
             }
             self.workers.run_next(busy[self.random.usize(0..busy.len())]);
         }
-        let most = if self.workers.busy().is_empty() { most } else { most.min(JOB) };
+        let most = if self.runnable_workers().is_empty() { most } else { most.min(JOB) };
         if self.sleeps_on(most) {
             return;
         }
@@ -272,7 +276,7 @@ impl SimulatedHost {
                 self.attempts = 0;
             }
             Ok(Some(PortTurn::Ended(PortThreadOutcome::HandedOver))) => {
-                self.workers.kill();
+                self.end_workers();
                 drop(self.port.take());
                 if self.is_keeper_broken {
                     self.vault.forget_others("pf0.#", |_| false);
@@ -325,7 +329,8 @@ impl SimulatedHost {
     pub(super) fn rest(&mut self) -> Result<(), String> {
         for _ in 0..REST_STEPS {
             self.step(REST);
-            if self.workers.busy().is_empty() && self.sleep.is_none_or(|sleep| sleep >= REST) {
+            let sleeps = self.sleep.is_none_or(|sleep| sleep >= REST);
+            if sleeps && self.runnable_workers().is_empty() && !self.port.as_ref().is_some_and(has_event) {
                 return Ok(());
             }
         }

@@ -6,7 +6,8 @@ use super::frames::SHORTEST;
 use super::function::LONGEST;
 use super::oracles;
 use super::policies::SimulatedPolicy;
-use super::world::{SimulatedWorld, SimulationSummary};
+use super::summary::SimulationSummary;
+use super::world::SimulatedWorld;
 use crate::store::faulty_disk::DiskFault;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,6 +43,8 @@ pub(super) enum SimulatedAction {
     Remap { guest: usize },
     /// A hostile VMM takes the place of a guest, and sends messages.
     Intrude { guest: usize, messages: usize },
+    /// The worker thread of a guest's function is stuck while hostile VMMs connect, a neighbour boots, and the host may hand over.
+    StickWorker { guest: usize, neighbour: usize, clients: usize, hands_over: bool },
     /// Only the turns of the step.
     Nothing,
 }
@@ -89,6 +92,12 @@ impl SimulatedStep {
             79..82 => {
                 SimulatedAction::Upgrade { guest, waits: random.usize(0..40), succeeds: random.u32(0..4) > 0 }
             }
+            82 if random.u32(0..3) == 0 => SimulatedAction::StickWorker {
+                guest,
+                neighbour: random.usize(0..guests),
+                clients: random.usize(0..140),
+                hands_over: random.u32(0..4) == 0,
+            },
             _ => SimulatedAction::Nothing,
         };
         Self { action, turns: random.usize(0..6), seed: random.u64(..) }

@@ -5,7 +5,7 @@
 //! | module | content |
 //! |---|---|
 //! | `life` | steps of a life as data: drawn from a seed, shrunk, printed as a test |
-//! | `world` | what happens in a life, and its checks |
+//! | `world`, `summary` | what happens in a life with its checks, and its figures |
 //! | `hostile`, `requests`, `intruder` | misdeeds of hostile guests, their requests to the PF, and hostile VMMs |
 //! | `host`, `clock` | the port, its vault and its successors, and the time |
 //! | `guest` | a guest, which checks what it receives |
@@ -28,6 +28,7 @@ mod oracles;
 mod policies;
 mod recorded;
 mod requests;
+mod summary;
 mod thread;
 mod vf;
 mod virtio;
@@ -38,7 +39,7 @@ use ::host::limits::raise_open_files;
 use ::host::test_support::in_own_process;
 use life::SimulatedLife;
 use std::io::Write;
-use world::SimulationSummary;
+use summary::SimulationSummary;
 
 /// Further lives in which the steps of a failing one are shrunk.
 const SHRINKING_LIVES: usize = 150;

@@ -34,8 +34,10 @@ const THREADS_END: Duration = Duration::from_secs(10);
 const ANSWER: Duration = Duration::from_millis(5);
 /// Guests by which [`ANSWER`] becomes longer: a turn of the port visits each.
 const ANSWER_GUESTS: u32 = 8;
+/// Number of pending jobs of a function's worker at which the function accepts no client, and its client has to wait.
+pub(super) const BEHIND: usize = 64;
 /// Maximum number of pending jobs of one worker: those after which a client has to wait, and those of its last message.
-const JOBS: usize = 64 + 8;
+const JOBS: usize = BEHIND + 8;
 
 /// Frames of all pairs of guests, and losses that counters of the port name, at one moment of rest.
 pub(super) struct FrameAccount {

@@ -1,5 +1,7 @@
 //! World of a simulation: a host, its guests, and what happens to them.
 
+mod stuck;
+
 use super::families::SimulatedFamily;
 use super::frames::SHORTEST;
 use super::function::LONGEST;
@@ -9,11 +11,11 @@ use super::hostile::Misdeeds;
 use super::life::{SimulatedAction, SimulatedLife, SimulatedStep};
 use super::oracles::{self, FrameAccount};
 use super::policies::SimulatedPolicy;
+use super::summary::SimulationSummary;
 use crate::config::file::CardFamily;
 use crate::control::status::PortStatus;
 use crate::store::faulty_disk::DiskFault;
 use std::cell::RefCell;
-use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -30,57 +32,6 @@ const TURN: Duration = Duration::from_micros(20);
 /// Number of bytes by which each frame of an action is longer than the one before.
 const GROWTH: usize = 211;
 
-/// Figures of one simulated life.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SimulationSummary {
-    rounds: u64,
-    deaths: u64,
-    hand_overs: u64,
-    frames: u64,
-    /// Number of frames of virtio guests that the next host has sent again after a death.
-    repeated: u64,
-    /// Number of times that all frames were accounted for.
-    accounts: u64,
-    /// Number of frames that the port has lost and counted.
-    lost: u64,
-    misdeeds: Misdeeds,
-    /// Number of changes of policies that a failing disk or a death has refused, and of power failures in a change.
-    refused: u64,
-    power_losses: u64,
-    time: Duration,
-}
-
-impl SimulationSummary {
-    pub(super) fn add(&mut self, one: Self) {
-        self.rounds += one.rounds;
-        self.deaths += one.deaths;
-        self.hand_overs += one.hand_overs;
-        self.frames += one.frames;
-        self.repeated += one.repeated;
-        self.accounts += one.accounts;
-        self.lost += one.lost;
-        self.misdeeds.add(one.misdeeds);
-        self.refused += one.refused;
-        self.power_losses += one.power_losses;
-        self.time += one.time;
-    }
-}
-
-impl fmt::Display for SimulationSummary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rounds, deaths, hand_overs, frames, repeated, accounts, lost, .. } = self;
-        write!(
-            f,
-            "{} simulated seconds, {rounds} rounds, {deaths} deaths, {hand_overs} hand-overs, ",
-            self.time.as_secs()
-        )?;
-        write!(f, "{frames} frames, {repeated} repeated, {lost} counted losses, {accounts} accounts, ")?;
-        let Misdeeds { all, forged, requests } = self.misdeeds;
-        write!(f, "{all} misdeeds, {forged} of them forged frames, {requests} hostile requests, ")?;
-        write!(f, "{} refused changes, {} power failures", self.refused, self.power_losses)
-    }
-}
-
 /// Host with its guests.
 pub(super) struct SimulatedWorld {
     host: Rc<RefCell<SimulatedHost>>,
@@ -93,6 +44,8 @@ pub(super) struct SimulatedWorld {
     /// Number of frames that are lost and counted.
     lost: u64,
     misdeeds: Misdeeds,
+    /// Number of times that a worker thread was stuck.
+    stuck: u64,
     /// Number of changes of policies that a failing disk or a death has refused.
     refused: u64,
     /// Number of power failures of the machine.
@@ -118,6 +71,7 @@ impl SimulatedWorld {
             accounts: 0,
             lost: 0,
             misdeeds: Misdeeds::default(),
+            stuck: 0,
             refused: 0,
             power_losses: 0,
             noticed: 0,
@@ -141,6 +95,7 @@ impl SimulatedWorld {
             accounts: world.accounts,
             lost: world.lost,
             misdeeds: world.misdeeds,
+            stuck: world.stuck,
             refused: world.refused,
             power_losses: world.power_losses,
             time: host.clock.time().since(begin),
@@ -171,6 +126,9 @@ impl SimulatedWorld {
             SimulatedAction::Intrude { guest, messages } => {
                 let done = self.guests[guest].intrude(step.seed, messages);
                 self.misdeeds.add(done);
+            }
+            SimulatedAction::StickWorker { guest, neighbour, clients, hands_over } => {
+                self.stick_worker((guest, neighbour), clients, hands_over, step.seed)?;
             }
             SimulatedAction::Nothing => {}
         }

@@ -1,0 +1,60 @@
+//! Figures of simulated lives.
+
+use super::hostile::Misdeeds;
+use std::fmt;
+use std::time::Duration;
+
+/// Figures of one simulated life.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SimulationSummary {
+    pub(super) rounds: u64,
+    pub(super) deaths: u64,
+    pub(super) hand_overs: u64,
+    pub(super) frames: u64,
+    /// Number of frames of virtio guests that the next host has sent again after a death.
+    pub(super) repeated: u64,
+    /// Number of times that all frames were accounted for.
+    pub(super) accounts: u64,
+    /// Number of frames that the port has lost and counted.
+    pub(super) lost: u64,
+    pub(super) misdeeds: Misdeeds,
+    /// Number of times that a worker thread was stuck.
+    pub(super) stuck: u64,
+    /// Number of changes of policies that a failing disk or a death has refused, and of power failures in a change.
+    pub(super) refused: u64,
+    pub(super) power_losses: u64,
+    pub(super) time: Duration,
+}
+
+impl SimulationSummary {
+    pub(super) fn add(&mut self, one: Self) {
+        self.rounds += one.rounds;
+        self.deaths += one.deaths;
+        self.hand_overs += one.hand_overs;
+        self.frames += one.frames;
+        self.repeated += one.repeated;
+        self.accounts += one.accounts;
+        self.lost += one.lost;
+        self.misdeeds.add(one.misdeeds);
+        self.stuck += one.stuck;
+        self.refused += one.refused;
+        self.power_losses += one.power_losses;
+        self.time += one.time;
+    }
+}
+
+impl fmt::Display for SimulationSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rounds, deaths, hand_overs, frames, repeated, accounts, lost, .. } = self;
+        write!(
+            f,
+            "{} simulated seconds, {rounds} rounds, {deaths} deaths, {hand_overs} hand-overs, ",
+            self.time.as_secs()
+        )?;
+        write!(f, "{frames} frames, {repeated} repeated, {lost} counted losses, {accounts} accounts, ")?;
+        let Misdeeds { all, forged, requests } = self.misdeeds;
+        write!(f, "{all} misdeeds, {forged} of them forged frames, {requests} hostile requests, ")?;
+        write!(f, "{} stuck workers, ", self.stuck)?;
+        write!(f, "{} refused changes, {} power failures", self.refused, self.power_losses)
+    }
+}
