@@ -84,5 +84,17 @@ impl SimulatedFamily {
 
 /// Returns the address of a guest's function in the configuration.
 pub(super) fn configured_mac(guest: usize) -> MacAddress {
-    MacAddress([2, 0, 0, 0, 1, guest as u8])
+    mac_of(guest, false)
+}
+
+/// Returns the first or second address of a guest's function. The administrator chooses the one in force.
+pub(super) fn mac_of(guest: usize, is_second: bool) -> MacAddress {
+    MacAddress([2, 0, 0, 0, 1 + u8::from(is_second), guest as u8])
+}
+
+/// Returns the guest that has an address, and true for its second one.
+pub(super) fn guest_of(address: MacAddress) -> Option<(usize, bool)> {
+    let guest = usize::from(address.0[5]);
+    let is_second = [false, true].into_iter().find(|is_second| mac_of(guest, *is_second) == address)?;
+    Some((guest, is_second))
 }

@@ -4,6 +4,7 @@
 
 use i82576::MacAddress;
 use memchr::memmem::Finder;
+use std::net::Ipv4Addr;
 
 /// EtherType for local experiments (IEEE 802).
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
@@ -42,6 +43,16 @@ pub(super) fn stamps(length: usize, read: impl Fn(usize, &mut [u8])) -> Vec<Fram
     found
 }
 
+/// Returns true if a guest sends UDP to another, and false for frames of another protocol.
+pub(super) fn is_udp(from: u16, to: u16) -> bool {
+    !(from + to).is_multiple_of(2)
+}
+
+/// Returns the IP address of a guest.
+pub(super) fn ip_of(guest: u16) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, guest as u8)
+}
+
 /// Sender, receiver and number of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FrameStamp {
@@ -58,11 +69,11 @@ pub(super) struct FrameStamp {
 impl FrameStamp {
     pub(super) fn frame(&self, to: MacAddress, from: MacAddress, length: usize) -> Vec<u8> {
         let mut frame = [&to.0[..], &from.0].concat();
-        if (self.from + self.to).is_multiple_of(2) {
-            frame.extend(ETHERTYPE);
-        } else {
+        if is_udp(self.from, self.to) {
             frame.extend(IPV4);
             frame.extend(self.udp_headers(length.max(14 + UDP + STAMP) - 14));
+        } else {
+            frame.extend(ETHERTYPE);
         }
         let mut fields =
             [&self.from.to_le_bytes()[..], &self.to.to_le_bytes(), &self.life.to_le_bytes()].concat();
@@ -77,14 +88,13 @@ impl FrameStamp {
 
     /// Returns the headers of an IPv4 packet of `length` bytes with UDP, whose checksum is 0: not used.
     fn udp_headers(&self, length: usize) -> [u8; UDP] {
-        let address = |guest: u16| [10, 0, 0, guest as u8];
         let mut headers = [0; UDP];
         headers[..2].copy_from_slice(&[0x45, 0]);
         headers[2..4].copy_from_slice(&(length as u16).to_be_bytes());
         // Time to live, and the protocol's number (IANA): UDP.
         headers[8..10].copy_from_slice(&[64, 17]);
-        headers[12..16].copy_from_slice(&address(self.from));
-        headers[16..20].copy_from_slice(&address(self.to));
+        headers[12..16].copy_from_slice(&ip_of(self.from).octets());
+        headers[16..20].copy_from_slice(&ip_of(self.to).octets());
         let words = headers[..20].chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1]));
         let sum: u32 = words.sum();
         headers[10..12].copy_from_slice(&(!(sum + (sum >> 16)) as u16).to_be_bytes());

@@ -1,7 +1,7 @@
 //! Guest of a simulation, with a function of any family. It acts by interrupts, as a sleeping guest does, and checks every frame
 //! that it receives.
 
-use super::families::{SimulatedFamily, configured_mac};
+use super::families::{SimulatedFamily, mac_of};
 use super::frames::{self, FrameStamp};
 use super::function::{GuestPlace, LONGEST, SimulatedFunction};
 use super::host::SimulatedHost;
@@ -134,7 +134,8 @@ impl SimulatedGuest {
         self.disturbances += 1;
         let attached = match self.families[self.index()].virtio() {
             Some(rings) => {
-                let mac = configured_mac(self.index());
+                let policy = self.place.host.borrow().policies.of(self.index());
+                let mac = mac_of(self.index(), policy.has_second_mac);
                 SimulatedVirtio::attach(&self.place, mac, &rings).map(|device| device.map(boxed))
             }
             None => SimulatedVf::attach(&self.place).map(|vf| vf.map(boxed)),
@@ -162,9 +163,13 @@ impl SimulatedGuest {
 
     /// Tries a number of misdeeds, if the guest is attached, and returns those that it has done. The guest is hostile from now on.
     pub(super) fn misbehave(&mut self, seed: u64, misdeeds: usize) -> Misdeeds {
-        let (index, changes) = (self.place.index, self.place.host.borrow().policies.changes());
-        let guest =
-            HostileGuest { index, guests: self.families.len() as u16, family: self.family(), changes };
+        let index = self.place.index;
+        let (changes, is_unchecked) = {
+            let host = self.place.host.borrow();
+            (host.policies.changes(), host.may_be_unchecked(index.into()))
+        };
+        let guests = self.families.len() as u16;
+        let guest = HostileGuest { index, guests, family: self.family(), changes, is_unchecked };
         let Some(function) = &mut self.function else { return Misdeeds::default() };
         self.disturbances += 1;
         self.is_hostile = true;
@@ -287,7 +292,7 @@ impl SimulatedGuest {
     /// in its own name: it sends what it likes, but not in a foreign VLAN.
     fn read_stamp(&self, frame: &[u8]) -> Result<Option<FrameStamp>, String> {
         let host = self.place.host.borrow();
-        let sender = hostile::sender(frame);
+        let (sender, is_second) = hostile::sender(frame).unzip();
         let hostile_life = sender.map_or(0, |guest| host.hostile_lives[guest]);
         match FrameStamp::read(frame) {
             Ok(Some(stamp)) if stamp.life == FORGED => {
@@ -299,6 +304,11 @@ impl SimulatedGuest {
             }
             Ok(Some(stamp)) if !host.policies.may_pass(stamp.from.into(), self.index(), stamp.changes) => {
                 Err(self.fault(&format!("received {stamp:?} against the policy in force")))
+            }
+            Ok(Some(stamp))
+                if !host.policies.has_had_name(stamp.from.into(), is_second == Some(true), stamp.changes) =>
+            {
+                Err(self.fault(&format!("received {stamp:?} with an address that its sender did not have")))
             }
             Ok(Some(stamp)) => Ok(Some(stamp).filter(|stamp| stamp.life > hostile_life)),
             Err(wrong) if hostile_life == 0 => Err(self.fault(&wrong)),
@@ -333,7 +343,7 @@ impl SimulatedGuest {
     /// Returns true if the guest does not see the link that the administrator has set.
     pub(super) fn sees_wrong_link(&self) -> bool {
         let policy = self.place.host.borrow().policies.of(self.index());
-        self.is_attached() && !self.is_hostile && policy.is_disabled == self.link
+        self.is_attached() && !self.is_hostile && policy.has_link() != self.link
     }
 
     /// Checks that the guest sees the link that the administrator has set.

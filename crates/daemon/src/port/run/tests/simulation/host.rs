@@ -8,7 +8,8 @@ pub(super) use administrator::PolicyChange;
 
 use super::super::*;
 use super::clock::SimulatedClock;
-use super::policies::{PolicyModel, SimulatedPolicy};
+use super::policies::PolicyModel;
+use super::policy::SimulatedPolicy;
 use crate::clock::SharedClock;
 use crate::control::status::PortStatus;
 use crate::port::clients::slot::OfferedFunction;

@@ -2,7 +2,7 @@
 //! others', resets its function, and forges frames, until its VMM ends. The others must not notice: no frame under a
 //! foreign name or in a foreign VLAN, no lost frame of theirs, no request without an answer.
 
-use super::families::configured_mac;
+use super::families::{configured_mac, guest_of};
 use super::frames::{self, FrameStamp};
 use super::policies::PolicyModel;
 use super::requests;
@@ -38,6 +38,8 @@ pub(super) const TRUNCATED: (u64, u64) = (1 << 41, 64 << 10);
 
 /// Number in the stamp of a frame with a foreign tag.
 const TAGGED: u64 = 2;
+/// Factor of the number in the stamp of a frame in another's name: the number of guests up to its sender.
+const SPOOFED: u64 = 1_000;
 
 /// Hostile guest among the others.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +49,8 @@ pub(super) struct HostileGuest {
     pub(super) family: CardFamily,
     /// Number of changes of policies until now.
     pub(super) changes: u32,
+    /// True if nothing checks its frames. It only forges frames then: frames of its rings might be others', which it may send again.
+    pub(super) is_unchecked: bool,
 }
 
 /// Numbers of misdeeds that a guest has done.
@@ -97,6 +101,7 @@ impl Misdeed {
             random.u64(0..end - bytes as u64) & !7
         };
         match random.u32(0..28) {
+            _ if guest.is_unchecked => Self::Forge(guest.forge(random)),
             0 => Self::Reset,
             1..6 => Self::Forge(guest.forge(random)),
             6..12 => {
@@ -148,7 +153,8 @@ impl HostileGuest {
         // A guest that is alone has no other's name.
         let other = (self.index + random.u16(1..self.guests.max(2))) % self.guests;
         let tag = random.bool().then(|| [7u16, 8, 9][random.usize(0..3)]);
-        let (from, number) = if tag.is_some() { (self.index, TAGGED) } else { (other, 1) };
+        let spoofed = SPOOFED * (u64::from(self.index) + 1);
+        let (from, number) = if tag.is_some() { (self.index, TAGGED) } else { (other, spoofed) };
         let stamp = FrameStamp { from, to, life: FORGED, number, changes: self.changes };
         let mac = |guest: u16| configured_mac(guest.into());
         let mut frame = stamp.frame(mac(to), mac(from), random.usize(60..1400));
@@ -162,12 +168,13 @@ impl HostileGuest {
 
 /// Returns true if policy permits a guest to receive a forged frame.
 pub(super) fn may_arrive(stamp: FrameStamp, to: usize, policies: &PolicyModel) -> bool {
-    stamp.number == TAGGED && policies.may_pass_tagged(stamp.from.into(), to, stamp.changes)
+    match stamp.number {
+        TAGGED => policies.may_pass_tagged(stamp.from.into(), to, stamp.changes),
+        number => policies.may_pass_spoofed((number / SPOOFED) as usize - 1, to, stamp.changes),
+    }
 }
 
-/// Returns the guest that has sent a frame, by its source address.
-pub(super) fn sender(frame: &[u8]) -> Option<usize> {
-    let source = MacAddress(frame.get(6..12)?.try_into().ok()?);
-    let guest = usize::from(source.0[5]);
-    (configured_mac(guest) == source).then_some(guest)
+/// Returns the guest that has sent a frame by its source address, and true for its second address.
+pub(super) fn sender(frame: &[u8]) -> Option<(usize, bool)> {
+    guest_of(MacAddress(frame.get(6..12)?.try_into().ok()?))
 }

@@ -5,7 +5,7 @@ use super::families::SimulatedFamily;
 use super::frames::SHORTEST;
 use super::function::LONGEST;
 use super::oracles;
-use super::policies::SimulatedPolicy;
+use super::policy::SimulatedPolicy;
 use super::summary::SimulationSummary;
 use super::world::SimulatedWorld;
 use crate::store::faulty_disk::DiskFault;

@@ -13,7 +13,7 @@
 //! | `thread` | waits of a driver, in which the host works |
 //! | `frames` | frames that name their sender and receiver |
 //! | `oracles` | checks of a host at rest |
-//! | `policies` | policies that an administrator sets, and the frames that may pass |
+//! | `policy`, `policies` | policies that an administrator sets, and the frames that may pass |
 
 mod clock;
 mod families;
@@ -26,6 +26,7 @@ mod intruder;
 mod life;
 mod oracles;
 mod policies;
+mod policy;
 mod recorded;
 mod requests;
 mod summary;

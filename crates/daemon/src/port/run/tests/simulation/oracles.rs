@@ -160,7 +160,7 @@ impl FrameAccount {
 pub(super) fn check_policies(model: &PolicyModel, status: &PortStatus) -> Result<(), String> {
     for (vf, status) in status.vfs.iter().enumerate() {
         let policy = model.of(vf);
-        if !policy.is_in(&status.settings) {
+        if !policy.is_in(vf, &status.settings) {
             return Err(format!(
                 "VF {vf} has {:?}, and the administrator has set {policy:?}",
                 status.settings

@@ -1,42 +1,7 @@
 //! Policies of a simulation's VFs: what the administrator has set, and which frames may pass.
 
-use crate::settings::{LinkState, SettingValues, SettingsGroup, VfSettings};
-
-/// Policy that the administrator sets for a VF.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct SimulatedPolicy {
-    /// Port VLAN; 0 for none.
-    pub(super) vlan: u16,
-    /// True if the administrator has disabled the VF's link.
-    pub(super) is_disabled: bool,
-}
-
-impl SimulatedPolicy {
-    pub(super) fn draw(random: &mut fastrand::Rng) -> Self {
-        let vlan = [0, 0, 0, 7, 8][random.usize(0..5)];
-        Self { vlan, is_disabled: random.u32(0..6) == 0 }
-    }
-
-    /// Returns the policy as a command's changes of settings. A VF without a port VLAN may join none, as in the configuration: a
-    /// virtio VF receives the frames of all VLANs that it may join.
-    pub(super) fn settings(self) -> SettingValues {
-        let vlans = Some(if self.vlan == 0 { String::new() } else { "any".to_owned() });
-        let state = Some(if self.is_disabled { LinkState::Disable } else { LinkState::Auto });
-        VfSettings { vlan: Some(self.vlan), vlans, state, ..VfSettings::default() }.leaves()
-    }
-
-    /// Returns true if these settings of a VF's status are the policy's.
-    pub(super) fn is_in(self, settings: &VfSettings) -> bool {
-        let is_disabled = settings.state == Some(LinkState::Disable);
-        settings.vlan.unwrap_or(0) == self.vlan && is_disabled == self.is_disabled
-    }
-
-    /// Returns true if frames may pass between functions with these policies. A disabled link is what a guest sees, and keeps no
-    /// frame from a driver that ignores it.
-    fn connects(self, other: Self) -> bool {
-        self.vlan == other.vlan
-    }
-}
+use super::frames;
+use super::policy::{SimulatedIps, SimulatedPolicy};
 
 /// Numbers of changes at which frames from one VF to another could pass last.
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,6 +9,8 @@ struct LastOpen {
     any: u32,
     /// The same for frames with a tag, which only a port VLAN replaces; 0 for never.
     tagged: u32,
+    /// The same for frames in another's name; 0 for never.
+    spoofed: u32,
 }
 
 /// Policies of all VFs, and the time since which each two of them are apart. Time is counted in changes of policies.
@@ -54,12 +21,15 @@ pub(super) struct PolicyModel {
     changes: u32,
     /// Number of changes at which frames between two VFs could pass last, and at which they could pass by one port VLAN.
     open: Vec<Vec<LastOpen>>,
+    /// Number of changes at which each VF had its first and its second address last.
+    names: Vec<[u32; 2]>,
 }
 
 impl PolicyModel {
     pub(super) fn new(vfs: usize) -> Self {
         let in_force = vec![SimulatedPolicy::default(); vfs];
-        let mut model = Self { in_force, changes: 1, open: vec![vec![LastOpen::default(); vfs]; vfs] };
+        let open = vec![vec![LastOpen::default(); vfs]; vfs];
+        let mut model = Self { in_force, changes: 1, open, names: vec![[0; 2]; vfs] };
         model.note_open();
         model
     }
@@ -93,11 +63,26 @@ impl PolicyModel {
     }
 
     fn note_open(&mut self) {
+        let changes = self.changes;
         for (from, row) in self.open.iter_mut().enumerate() {
+            let sender = self.in_force[from];
+            self.names[from][usize::from(sender.has_second_mac)] = changes;
             for (to, open) in row.iter_mut().enumerate() {
-                if self.in_force[from].connects(self.in_force[to]) {
-                    open.any = self.changes;
-                    open.tagged = if self.in_force[from].vlan == 0 { open.tagged } else { self.changes };
+                let receiver = self.in_force[to];
+                let passes_guard = match sender.ips {
+                    SimulatedIps::Any => true,
+                    SimulatedIps::Own => frames::is_udp(from as u16, to as u16),
+                    SimulatedIps::Foreign | SimulatedIps::None => false,
+                };
+                if sender.connects(receiver) && passes_guard {
+                    open.any = changes;
+                    open.tagged = if sender.vlan == 0 { open.tagged } else { changes };
+                }
+                if sender.may_spoof && sender.ips == SimulatedIps::Any {
+                    // Such a guest chooses its VLAN too, unless a port VLAN replaces its tags.
+                    let chooses = sender.vlan == 0 && !sender.is_quarantined && !receiver.is_quarantined;
+                    open.tagged = if chooses { changes } else { open.tagged };
+                    open.spoofed = if sender.connects(receiver) { changes } else { open.spoofed };
                 }
             }
         }
@@ -112,11 +97,21 @@ impl PolicyModel {
     pub(super) fn may_pass_tagged(&self, from: usize, to: usize, sent: u32) -> bool {
         self.open[from][to].tagged >= sent
     }
+
+    /// Returns true if a frame in another's name that was sent at this number of changes may have passed since.
+    pub(super) fn may_pass_spoofed(&self, from: usize, to: usize, sent: u32) -> bool {
+        self.open[from][to].spoofed >= sent
+    }
+
+    /// Returns true if a VF had its first or second address at this number of changes, or since.
+    pub(super) fn has_had_name(&self, vf: usize, is_second: bool, sent: u32) -> bool {
+        self.names[vf][usize::from(is_second)] >= sent
+    }
 }
 
 #[test]
 fn frame_may_pass_if_two_vfs_were_connected_after_it_was_sent() {
-    let apart = SimulatedPolicy { vlan: 7, is_disabled: false };
+    let apart = SimulatedPolicy { vlan: 7, ..SimulatedPolicy::default() };
     let mut model = PolicyModel::new(2);
     let early = model.changes();
     model.begin(1, apart);
@@ -132,4 +127,20 @@ fn frame_may_pass_if_two_vfs_were_connected_after_it_was_sent() {
     model.end(0, apart);
     model.end(1, apart);
     assert!(model.may_pass_tagged(0, 1, late));
+}
+
+#[test]
+fn frame_may_be_spoofed_while_the_senders_check_is_off() {
+    let unchecked = SimulatedPolicy { may_spoof: true, has_second_mac: true, ..SimulatedPolicy::default() };
+    let mut model = PolicyModel::new(2);
+    let early = model.changes();
+    assert!(!model.may_pass_spoofed(0, 1, early));
+    model.begin(0, unchecked);
+    model.end(0, unchecked);
+    assert!(model.may_pass_spoofed(0, 1, early) && !model.may_pass_spoofed(1, 0, early));
+    assert!(!model.has_had_name(0, false, model.changes()) && model.has_had_name(0, true, model.changes()));
+    model.begin(0, SimulatedPolicy { ips: SimulatedIps::Own, ..SimulatedPolicy::default() });
+    model.end(0, SimulatedPolicy { ips: SimulatedIps::Own, ..SimulatedPolicy::default() });
+    let late = model.changes();
+    assert!(!model.may_pass_spoofed(0, 1, late) && model.may_pass(0, 1, late), "frames 0 to 1 are UDP");
 }

@@ -2,7 +2,7 @@
 
 mod stuck;
 
-use super::families::SimulatedFamily;
+use super::families::{SimulatedFamily, configured_mac};
 use super::frames::SHORTEST;
 use super::function::LONGEST;
 use super::guest::SimulatedGuest;
@@ -10,7 +10,7 @@ use super::host::{PolicyChange, SimulatedHost};
 use super::hostile::Misdeeds;
 use super::life::{SimulatedAction, SimulatedLife, SimulatedStep};
 use super::oracles::{self, FrameAccount};
-use super::policies::SimulatedPolicy;
+use super::policy::SimulatedPolicy;
 use super::summary::SimulationSummary;
 use crate::config::file::CardFamily;
 use crate::control::status::PortStatus;
@@ -160,15 +160,20 @@ impl SimulatedWorld {
         Ok(())
     }
 
-    /// Sets the policy of a guest's VF. A virtio VF with a disabled link has no client, and its guest waits for its VMM: that is
-    /// left out.
+    /// Sets the policy of a guest's VF. A virtio VF with a disabled link, or in quarantine, has no client, and its guest waits for
+    /// its VMM: that is left out.
     fn set_policy(
         &mut self,
         guest: usize,
         mut policy: SimulatedPolicy,
         disk: Option<DiskFault>,
     ) -> Result<(), String> {
-        policy.is_disabled &= self.guests[guest].family() != CardFamily::Virtio;
+        let has_client_always = self.guests[guest].family() == CardFamily::Virtio;
+        policy.is_disabled &= !has_client_always;
+        policy.is_quarantined &= !has_client_always;
+        // Such a guest sends any bytes of its memory: those of honest guests' frames too.
+        policy.may_spoof &= !self.guests[guest].is_hostile();
+        policy.is_trusted &= !self.guests[guest].is_hostile();
         let outcome = self.host.borrow_mut().set_policy(guest, policy, disk)?;
         match outcome {
             PolicyChange::Acknowledged => {}
@@ -303,6 +308,10 @@ impl SimulatedWorld {
         for guest in 0..self.guests.len() {
             self.host.borrow_mut().set_policy(guest, SimulatedPolicy::default(), None)?;
         }
+        // A guest takes an address that the administrator has changed when it boots.
+        let is_foreign =
+            |guest: &&mut SimulatedGuest| guest.mac().is_some_and(|mac| mac != configured_mac(guest.index()));
+        self.guests.iter_mut().filter(is_foreign).for_each(SimulatedGuest::vanish);
         for guest in 0..self.guests.len() {
             for _ in 0..10 {
                 if !self.guests[guest].is_attached() {

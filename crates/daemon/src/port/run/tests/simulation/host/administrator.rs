@@ -1,7 +1,7 @@
 //! Administrator of a simulated host, who changes policies of VFs. The disk of the state file may fail meanwhile, and the
 //! machine may lose its power.
 
-use super::super::policies::SimulatedPolicy;
+use super::super::policy::SimulatedPolicy;
 use super::SimulatedHost;
 use crate::port::command::PortThreadCommand;
 use crate::port::policy_update::{PortPolicyUpdate, VfPolicyUpdate};
@@ -39,7 +39,7 @@ impl SimulatedHost {
             PolicyChange::Acknowledged | PolicyChange::PowerLost => true,
             PolicyChange::Refused => false,
             // The change is the administrator's to repeat: both are right.
-            PolicyChange::Interrupted { .. } => policy.is_in(&self.status().vfs[vf].settings),
+            PolicyChange::Interrupted { .. } => policy.is_in(vf, &self.status().vfs[vf].settings),
         };
         self.policies.end(vf, if is_in_force { policy } else { self.policies.of(vf) });
         Ok(change)
@@ -53,10 +53,13 @@ impl SimulatedHost {
         disk: Option<DiskFault>,
     ) -> Result<PolicyChange, String> {
         let mut next = self.settings.clone();
-        next.ports[0].vfs[vf].layers.change(policy.settings(), false);
+        next.ports[0].vfs[vf].layers.change(policy.settings(vf), false);
         next.resolve().unwrap();
         let port = &next.ports[0];
-        let vfs = port.vfs.iter().map(|vf| VfPolicyUpdate { policy: vf.policy, quarantine: None });
+        let vfs = port.vfs.iter().zip(&self.settings.ports[0].vfs).map(|(vf, was)| {
+            let quarantine = (vf.quarantine != was.quarantine).then_some(vf.quarantine);
+            VfPolicyUpdate { policy: vf.policy, quarantine }
+        });
         let update = PortPolicyUpdate { policy: port.policy, vfs: vfs.collect() };
         let refused = |why| format!("the port refuses {policy:?} of VF {vf}: {why}");
         let Some(checked) = self.ask(|answer| PortThreadCommand::Check(update.clone(), answer)) else {
@@ -101,12 +104,18 @@ impl SimulatedHost {
         Ok(PolicyChange::Acknowledged)
     }
 
+    /// Returns true if a VF may send in others' names or is trusted, or may be so after the end of the process.
+    pub(in super::super) fn may_be_unchecked(&self, vf: usize) -> bool {
+        let unsure = self.unsure.iter().filter(|(of, _)| *of == vf).map(|(_, policy)| *policy);
+        unsure.chain([self.policies.of(vf)]).any(|policy| policy.may_spoof || policy.is_trusted)
+    }
+
     /// Takes over what a new process has found in the state file, which may hold changes that the host has refused.
     pub(super) fn take_unsure_changes(&mut self) {
         self.state_file = StateFile::default();
         for (vf, policy) in std::mem::take(&mut self.unsure) {
             let found = &self.settings.ports[0].vfs[vf];
-            if policy.is_in(&VfSettings::of(&found.policy, found.quarantine)) {
+            if policy.is_in(vf, &VfSettings::of(&found.policy, found.quarantine)) {
                 self.policies.begin(vf, policy);
                 self.policies.end(vf, policy);
             }

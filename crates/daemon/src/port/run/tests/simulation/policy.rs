@@ -1,0 +1,109 @@
+//! Policy that the administrator of a simulation sets for a VF, and its settings.
+
+use super::families::mac_of;
+use super::frames::ip_of;
+use crate::settings::{LinkState, SettingValues, SettingsGroup, VfSettings};
+
+/// Source addresses of a VF's guard for IP, ARP and neighbour discovery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum SimulatedIps {
+    #[default]
+    Any,
+    /// The guest's own.
+    Own,
+    /// One that no guest has.
+    Foreign,
+    None,
+}
+
+/// Policy that the administrator sets for a VF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct SimulatedPolicy {
+    /// Port VLAN; 0 for none.
+    pub(super) vlan: u16,
+    /// True if the administrator has disabled the VF's link.
+    pub(super) is_disabled: bool,
+    /// True if the VF moves no frame.
+    pub(super) is_quarantined: bool,
+    /// True if the VF may send in others' names and VLANs.
+    pub(super) may_spoof: bool,
+    pub(super) is_trusted: bool,
+    /// True if the VF has its second address, and not the one of the configuration.
+    pub(super) has_second_mac: bool,
+    pub(super) ips: SimulatedIps,
+    /// Limit of the transmit rate in Mb/s; 0 for none.
+    pub(super) rate: u32,
+}
+
+impl SimulatedPolicy {
+    pub(super) fn draw(random: &mut fastrand::Rng) -> Self {
+        let vlan = [0, 0, 0, 7, 8][random.usize(0..5)];
+        let policy = Self { vlan, is_disabled: random.u32(0..6) == 0, ..Self::default() };
+        let ips = [SimulatedIps::Own, SimulatedIps::Foreign, SimulatedIps::None, SimulatedIps::Any];
+        match random.u32(0..12) {
+            0 => Self { is_quarantined: true, ..policy },
+            1 => Self { may_spoof: true, ..policy },
+            2 => Self { is_trusted: true, may_spoof: random.bool(), ..policy },
+            3 => Self { has_second_mac: true, ..policy },
+            4 => Self { ips: ips[random.usize(0..ips.len())], ..policy },
+            5 => Self { rate: [10, 40, 100][random.usize(0..3)], ..policy },
+            6 => Self {
+                has_second_mac: random.bool(),
+                ips: ips[random.usize(0..ips.len())],
+                rate: [0, 10, 100][random.usize(0..3)],
+                may_spoof: random.bool(),
+                ..policy
+            },
+            _ => policy,
+        }
+    }
+
+    /// Returns the policy of a VF as a command's changes of settings. A VF without a port VLAN may join none, as in the
+    /// configuration: a virtio VF receives the frames of all VLANs that it may join.
+    pub(super) fn settings(self, vf: usize) -> SettingValues {
+        self.all(vf).leaves()
+    }
+
+    fn all(self, vf: usize) -> VfSettings {
+        let vlans = if self.vlan == 0 { String::new() } else { "any".to_owned() };
+        let ips = match self.ips {
+            SimulatedIps::Any => "any".to_owned(),
+            SimulatedIps::Own => ip_of(vf as u16).to_string(),
+            SimulatedIps::Foreign => ip_of(200).to_string(),
+            SimulatedIps::None => "none".to_owned(),
+        };
+        VfSettings {
+            vlan: Some(self.vlan),
+            vlans: Some(vlans),
+            state: Some(if self.is_disabled { LinkState::Disable } else { LinkState::Auto }),
+            quarantine: Some(self.is_quarantined),
+            spoofchk: Some(!self.may_spoof),
+            trust: Some(self.is_trusted),
+            mac: Some(mac_of(vf, self.has_second_mac).to_string()),
+            ips: Some(vec![ips]),
+            max_tx_rate: Some(self.rate),
+            ..VfSettings::default()
+        }
+    }
+
+    /// Returns true if these settings of a VF's status are the policy's.
+    pub(super) fn is_in(self, vf: usize, settings: &VfSettings) -> bool {
+        let all = |settings: &VfSettings| {
+            let VfSettings { quarantine, spoofchk, trust, mac, ips, max_tx_rate, .. } = settings.clone();
+            let is_disabled = settings.state == Some(LinkState::Disable);
+            (settings.vlan, is_disabled, quarantine, spoofchk, trust, mac, ips, max_tx_rate)
+        };
+        all(settings) == all(&self.all(vf))
+    }
+
+    /// Returns true if a guest sees a link.
+    pub(super) fn has_link(self) -> bool {
+        !self.is_disabled && !self.is_quarantined
+    }
+
+    /// Returns true if frames may pass between functions with these policies. A disabled link is what a guest sees, and keeps no
+    /// frame from a driver that ignores it.
+    pub(super) fn connects(self, other: Self) -> bool {
+        self.vlan == other.vlan && !self.is_quarantined && !other.is_quarantined
+    }
+}
