@@ -164,6 +164,36 @@ pub(super) const FAULTS: &[SeededFault] = &[
         "let set = self.engine.apply_policies(&order.policy, &policies, now);",
         "let set = if FAULT { Ok(()) } else { self.engine.apply_policies(&order.policy, &policies, now) };",
     ),
+    fault(
+        "a VF of an 82576 in quarantine moves frames",
+        "driver/src/pf/policy.rs",
+        "state.policy.enabled && state.monitor.quarantined().is_none()",
+        "state.policy.enabled && (FAULT || state.monitor.quarantined().is_none())",
+    ),
+    fault(
+        "guards of source addresses are not set",
+        "daemon/src/port/engine/guards.rs",
+        "ips: ips.map(",
+        "ips: ips.filter(|_| !FAULT).map(",
+    ),
+    fault(
+        "the rate of a virtio VF limits nothing",
+        "virtio-nic/src/tables.rs",
+        "factor(device.rules.max_tx_rate)",
+        "factor(if FAULT { 0 } else { device.rules.max_tx_rate })",
+    ),
+    fault(
+        "a virtio VF keeps the address that it had before",
+        "virtio-nic/src/card.rs",
+        "device.rules = rules;",
+        "let mut rules = rules; if FAULT { rules.addresses.extend(core::mem::take(&mut device.rules.addresses)); rules.addresses.dedup(); } device.rules = rules;",
+    ),
+    fault(
+        "no sender is checked while one may send in others' names",
+        "plane/src/switch/decide.rs",
+        "if self.check_source.meets(sender) && !own_source {",
+        "if self.check_source.meets(sender) && !own_source && (!FAULT || (self.enabled & !self.check_source).is_empty()) {",
+    ),
     // The state file.
     fault(
         "the state file has its name before its contents are on the disk",

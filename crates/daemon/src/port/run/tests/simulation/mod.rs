@@ -12,9 +12,10 @@
 //! | `families`, `function`, `vf`, `virtio` | a guest's function of each family, with its driver |
 //! | `thread` | waits of a driver, in which the host works |
 //! | `frames` | frames that name their sender and receiver |
-//! | `oracles` | checks of a host at rest |
+//! | `oracles`, `account` | checks of a host at rest, and of its frames |
 //! | `policy`, `policies` | policies that an administrator sets, and the frames that may pass |
 
+mod account;
 mod clock;
 mod families;
 mod frames;

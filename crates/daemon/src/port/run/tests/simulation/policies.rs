@@ -66,7 +66,9 @@ impl PolicyModel {
         let changes = self.changes;
         for (from, row) in self.open.iter_mut().enumerate() {
             let sender = self.in_force[from];
-            self.names[from][usize::from(sender.has_second_mac)] = changes;
+            for (is_second, had) in [false, true].into_iter().zip(&mut self.names[from]) {
+                *had = if sender.may_spoof || sender.has_second_mac == is_second { changes } else { *had };
+            }
             for (to, open) in row.iter_mut().enumerate() {
                 let receiver = self.in_force[to];
                 let passes_guard = match sender.ips {
@@ -131,16 +133,18 @@ fn frame_may_pass_if_two_vfs_were_connected_after_it_was_sent() {
 
 #[test]
 fn frame_may_be_spoofed_while_the_senders_check_is_off() {
-    let unchecked = SimulatedPolicy { may_spoof: true, has_second_mac: true, ..SimulatedPolicy::default() };
+    let unchecked = SimulatedPolicy { may_spoof: true, ..SimulatedPolicy::default() };
     let mut model = PolicyModel::new(2);
     let early = model.changes();
     assert!(!model.may_pass_spoofed(0, 1, early));
     model.begin(0, unchecked);
     model.end(0, unchecked);
     assert!(model.may_pass_spoofed(0, 1, early) && !model.may_pass_spoofed(1, 0, early));
-    assert!(!model.has_had_name(0, false, model.changes()) && model.has_had_name(0, true, model.changes()));
-    model.begin(0, SimulatedPolicy { ips: SimulatedIps::Own, ..SimulatedPolicy::default() });
-    model.end(0, SimulatedPolicy { ips: SimulatedIps::Own, ..SimulatedPolicy::default() });
+    let own = SimulatedPolicy { ips: SimulatedIps::Own, has_second_mac: true, ..SimulatedPolicy::default() };
+    model.begin(0, own);
+    model.end(0, own);
     let late = model.changes();
+    assert!(model.has_had_name(0, false, early) && !model.has_had_name(0, false, late));
+    assert!(model.has_had_name(0, true, late));
     assert!(!model.may_pass_spoofed(0, 1, late) && model.may_pass(0, 1, late), "frames 0 to 1 are UDP");
 }

@@ -2,6 +2,7 @@
 
 mod stuck;
 
+use super::account::FrameAccount;
 use super::families::{SimulatedFamily, configured_mac};
 use super::frames::SHORTEST;
 use super::function::LONGEST;
@@ -9,7 +10,7 @@ use super::guest::SimulatedGuest;
 use super::host::{PolicyChange, SimulatedHost};
 use super::hostile::Misdeeds;
 use super::life::{SimulatedAction, SimulatedLife, SimulatedStep};
-use super::oracles::{self, FrameAccount};
+use super::oracles;
 use super::policy::SimulatedPolicy;
 use super::summary::SimulationSummary;
 use crate::config::file::CardFamily;
@@ -221,7 +222,8 @@ impl SimulatedWorld {
             status = self.host.borrow_mut().status();
         }
         self.await_links()?;
-        let account = FrameAccount::read(&self.guests, self.disturbances(), &status);
+        let disturbances = self.disturbances();
+        let account = FrameAccount::read(&self.guests, (&self.host.borrow(), disturbances), &status);
         if let Some(earlier) = &self.account
             && let Some(lost) = account.check(earlier)?
         {
