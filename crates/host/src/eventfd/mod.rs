@@ -9,7 +9,10 @@
 //! client may clear it again: [`EventFdNotifier`] signals without depending on it and raises all interrupts to clients.
 //! [`EventFd::signal`] is for eventfds that no client shares.
 
+mod aio;
 mod notifier;
+#[cfg(any(test, feature = "test-support"))]
+mod spare;
 
 pub use notifier::EventFdNotifier;
 

@@ -5,70 +5,21 @@
 //! without blocking (`eventfd_signal`), and Linux AIO offers this to processes: a request names an eventfd to
 //! signal when it completes (io_submit(2), `IOCB_FLAG_RESFD`). So an interrupt is a read of no bytes of an empty
 //! file, which completes at once and signals the client's eventfd. That is one system call, and another one per
-//! [`BATCH`] to reap the completions.
+//! 64 interrupts to reap the completions.
 //!
 //! Where AIO is not available (a seccomp filter, `fs.aio-max-nr`), it is a write after a check of the flag, which
 //! leaves that race open; [`EventFdNotifier::is_safe`] then returns false.
 
-#![expect(unsafe_code, reason = "Linux AIO has no safe wrapper")]
-
-#[cfg(any(test, feature = "test-support"))]
-mod spare;
-
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::ptr;
-
-use rustix::fs::{MemfdFlags, memfd_create};
+use std::os::fd::AsFd;
 
 use super::EventFd;
-
-/// Maximum number of AIO completions that are collected at once: half of the context's capacity.
-const BATCH: u32 = 64;
-/// AIO command of a read (`IOCB_CMD_PREAD`, linux/aio_abi.h).
-const PREAD: u16 = 0;
-/// AIO flag that a completion signals an eventfd (`IOCB_FLAG_RESFD`, linux/aio_abi.h).
-const RESFD: u32 = 1;
-
-/// Asynchronous I/O request, `struct iocb` of linux/aio_abi.h on a little-endian machine.
-#[derive(Debug, Default)]
-#[repr(C)]
-struct AioRequest {
-    data: u64,
-    key: u32,
-    rw_flags: u32,
-    opcode: u16,
-    priority: i16,
-    file: u32,
-    buffer: u64,
-    bytes: u64,
-    offset: i64,
-    reserved: u64,
-    flags: u32,
-    result_fd: u32,
-}
-
-/// Completion of an asynchronous I/O request, `struct io_event` of linux/aio_abi.h.
-#[derive(Debug, Default, Clone, Copy)]
-#[repr(C)]
-struct AioCompletion {
-    data: u64,
-    object: u64,
-    result: i64,
-    result2: i64,
-}
+use super::aio::AioContext;
+#[cfg(any(test, feature = "test-support"))]
+use super::spare;
 
 /// Notifier that signals eventfds of clients from one thread, without blocking.
 #[derive(Debug)]
 pub struct EventFdNotifier(Option<AioContext>);
-
-#[derive(Debug)]
-struct AioContext {
-    context: libc::c_ulong,
-    /// Empty file that the asynchronous requests read.
-    empty: OwnedFd,
-    /// Number of asynchronous requests since completions were last collected.
-    pending: u32,
-}
 
 impl EventFdNotifier {
     /// Creates a notifier that cannot block, if the kernel provides AIO.
@@ -79,6 +30,13 @@ impl EventFdNotifier {
             return Self(Some(spare));
         }
         Self(AioContext::new())
+    }
+
+    /// Has this thread keep the context of its last dropped notifier for its next one.
+    #[cfg(any(test, feature = "test-support"))]
+    pub fn keep_context_on_this_thread() {
+        spare::keep();
+        drop(Self::new());
     }
 
     /// Returns true if no client can make [`EventFdNotifier::signal`] block.
@@ -92,8 +50,18 @@ impl EventFdNotifier {
     #[inline]
     pub fn signal(&mut self, event: &EventFd) {
         match &mut self.0 {
-            Some(aio) => aio.signal(event),
+            Some(aio) => aio.signal(event.as_fd()),
             None => event.signal(),
+        }
+    }
+}
+
+/// Keeps the kernel's context for the thread's next notifier, if the thread keeps one.
+#[cfg(any(test, feature = "test-support"))]
+impl Drop for EventFdNotifier {
+    fn drop(&mut self) {
+        if let Some(context) = self.0.take() {
+            spare::give(context);
         }
     }
 }
@@ -101,63 +69,6 @@ impl EventFdNotifier {
 impl Default for EventFdNotifier {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl AioContext {
-    fn new() -> Option<Self> {
-        let empty = memfd_create("softiov-empty", MemfdFlags::CLOEXEC).ok()?;
-        let mut context: libc::c_ulong = 0;
-        // SAFETY: io_setup(2) writes the context's id through the pointer, which is valid for that, and nothing else.
-        let made = unsafe { libc::syscall(libc::SYS_io_setup, 2 * BATCH, &raw mut context) };
-        (made == 0).then_some(Self { context, empty, pending: 0 })
-    }
-
-    fn signal(&mut self, event: &EventFd) {
-        let mut request = AioRequest {
-            opcode: PREAD,
-            file: self.empty.as_raw_fd().unsigned_abs(),
-            flags: RESFD,
-            result_fd: event.0.as_raw_fd().unsigned_abs(),
-            ..AioRequest::default()
-        };
-        let full = self.pending == BATCH;
-        // The context holds twice as many completions as a batch. If it is full even so, the interrupt falls back
-        // to a write.
-        if full {
-            self.reap();
-        }
-        if !self.submit(&mut request) && !full {
-            self.reap();
-            self.submit(&mut request);
-        }
-        self.pending += 1;
-    }
-
-    /// Submits an asynchronous I/O request. Returns true if the kernel accepted it.
-    fn submit(&self, request: &mut AioRequest) -> bool {
-        let mut list = [ptr::from_mut(request)];
-        // SAFETY: the list has one pointer to a request, which io_submit(2) reads before it returns; the request is for
-        // no bytes, so that no buffer is touched then or later.
-        let taken = unsafe { libc::syscall(libc::SYS_io_submit, self.context, 1, list.as_mut_ptr()) };
-        taken == 1
-    }
-
-    /// Collects the completions of finished asynchronous requests.
-    fn reap(&mut self) {
-        let mut events = [AioCompletion::default(); BATCH as usize];
-        let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        let (room, none) = (events.len(), ptr::from_ref(&no_time));
-        // SAFETY: io_getevents(2) writes at most `room` events to the array, which holds that many, and reads the time.
-        unsafe { libc::syscall(libc::SYS_io_getevents, self.context, 0, room, events.as_mut_ptr(), none) };
-        self.pending = 0;
-    }
-}
-
-impl Drop for AioContext {
-    fn drop(&mut self) {
-        // SAFETY: the context is ours and is not used again; no request of it has a buffer.
-        unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
     }
 }
 
@@ -172,6 +83,7 @@ mod tests {
     use rustix::event::{EventfdFlags, eventfd};
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
+    use super::super::aio::BATCH;
     use super::*;
 
     const FULL: u64 = u64::MAX - 1;
@@ -244,5 +156,19 @@ mod tests {
         stop.store(true, Ordering::Relaxed);
         client.join().unwrap();
         assert!(waited.is_ok(), "the interrupt waited for the client");
+    }
+
+    #[test]
+    fn thread_uses_the_context_of_its_last_notifier_again() {
+        let context = |notifier: &EventFdNotifier| notifier.0.as_ref().map(|aio| aio.context);
+        EventFdNotifier::keep_context_on_this_thread();
+        let mut first = EventFdNotifier::new();
+        let (used, event) = (context(&first), EventFd::new().unwrap());
+        (0..BATCH / 2).for_each(|_| first.signal(&event));
+        drop(first);
+        let mut next = EventFdNotifier::new();
+        assert_eq!(context(&next), used);
+        (0..BATCH).for_each(|_| next.signal(&event));
+        assert_eq!(event.drain(), u64::from(BATCH / 2 + BATCH));
     }
 }

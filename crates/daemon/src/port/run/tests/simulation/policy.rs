@@ -11,7 +11,7 @@ pub(super) enum SimulatedIps {
     Any,
     /// The guest's own.
     Own,
-    /// One that no guest has.
+    /// An address that no guest has.
     Foreign,
     None,
 }
