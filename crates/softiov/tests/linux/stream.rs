@@ -1,7 +1,7 @@
 //! Runs a guest's TCP connection that must survive what happens to the host, and pings that measure interruptions.
 
 use crate::guest::{COMMAND, ScenarioGuest, eventually, eventually_within};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use linux_guest::BackgroundScript;
 use std::time::Duration;
 
@@ -12,12 +12,14 @@ const ENDLESS: u32 = 0;
 const IDLE_MS: u32 = 86_400_000;
 /// Highest rate of an iperf3 stream, so that the stream leaves processor time to the measurement.
 const RATE: &str = "40M";
+/// Size, rate and burst of datagrams: many descriptors at once, and a rate that leaves processor time to pings and TCP.
+const DATAGRAMS: &str = "-l 100 -b 8M/64";
 /// Interval between two readings of a TCP stream in seconds: iperf3's shortest.
 const INTERVAL: &str = "0.1";
 /// Longest wait for a TCP retransmission: TCP doubles its timeout up to 120 s (RFC 6298).
 const BACK_OFF: Duration = Duration::from_secs(150);
 
-/// TCP stream of iperf3 whose receiver is `guest`, running in the background.
+/// Stream of iperf3, running in the background: TCP to `guest`, or datagrams from it.
 #[derive(Debug)]
 pub(crate) struct IperfStream<'a> {
     guest: &'a ScenarioGuest,
@@ -35,9 +37,20 @@ impl<'a> IperfStream<'a> {
     /// Starts a stream as [`Self::open`] does, by a command that begins with `runner`, such as one that enters a network
     /// namespace of the guest.
     pub(crate) fn open_in(guest: &'a ScenarioGuest, runner: &str, from: &str) -> Result<Self> {
-        let file = format!("/run/stream-{from}");
-        let options = format!("-R -t {ENDLESS} --rcv-timeout {IDLE_MS} -b {RATE} -i {INTERVAL} --forceflush");
-        let script = format!("rm -f {file}; exec {runner} iperf3 -c {from} {options} > {file} 2>&1");
+        Self::start(guest, runner, from, &format!("-R --rcv-timeout {IDLE_MS} -b {RATE}"))
+    }
+
+    /// Starts datagrams from `guest` to the iperf3 server `to`, in bursts, so that the guest's transmit ring has many
+    /// descriptors in use.
+    pub(crate) fn send_datagrams(guest: &'a ScenarioGuest, to: &str) -> Result<Self> {
+        Self::start(guest, "", to, &format!("-u {DATAGRAMS}"))
+    }
+
+    /// Starts an endless stream to or from an iperf3 server with these options, and waits for its first bytes.
+    fn start(guest: &'a ScenarioGuest, runner: &str, server: &str, options: &str) -> Result<Self> {
+        let file = format!("/run/stream-{server}");
+        let options = format!("{options} -t {ENDLESS} -i {INTERVAL} --forceflush");
+        let script = format!("rm -f {file}; exec {runner} iperf3 -c {server} {options} > {file} 2>&1");
         // A server accepts one client at a time and needs a moment between two.
         eventually(|| {
             let stream =
@@ -47,24 +60,26 @@ impl<'a> IperfStream<'a> {
                 ensure!(text.contains("error") || moving(&text) > 0, "the stream carries no bytes: {text}");
                 Ok(text)
             })?;
-            ensure!(!begun.contains("error"), "{}: no stream from {from}: {begun}", guest.name());
+            ensure!(!begun.contains("error"), "{}: no stream with {server}: {begun}", guest.name());
             Ok(stream)
         })
     }
 
-    /// Waits until the stream has carried new bytes since the last call.
+    /// Waits until the stream has carried new bytes since the last call. A stream that has ended is an error at once.
     pub(crate) fn moves(&mut self) -> Result<()> {
         // Several intervals, because bytes that were pending before prove nothing.
         let enough = self.intervals()? + 5;
-        eventually_within(BACK_OFF, || {
+        let outcome = eventually_within(BACK_OFF, || {
             let text = self.text()?;
-            ensure!(!text.contains("error"), "the stream ended: {text}");
+            if text.contains("error") {
+                return Ok(Err(anyhow!("the stream ended: {text}")));
+            }
             let now = moving(&text);
             ensure!(now >= enough, "only {now} intervals had bytes; {enough} are required");
             self.seen = now;
-            Ok(())
-        })
-        .with_context(|| format!("{}: {}", self.guest.name(), self.file))
+            Ok(Ok(()))
+        });
+        outcome.flatten().with_context(|| format!("{}: {}", self.guest.name(), self.file))
     }
 
     /// Ends the stream, and returns the longest time without a received byte, in seconds.
