@@ -32,15 +32,16 @@ impl VirtQueue {
             let position = position.or(paused).unwrap_or(0) as u16;
             return Ok(Self::Split(SplitQueue::new(SplitLayout::new(size, addresses)?, features, position)));
         }
+        let receives = start.ring.is_multiple_of(2);
         let first = match (position, paused) {
-            (Some(given), _) => FirstPosition::Given(PackedPosition::from_vhost_base(given)),
+            (Some(given), _) if receives => FirstPosition::Given(PackedPosition::from_vhost_base(given)),
+            (Some(given), _) => FirstPosition::GivenForTransmit(PackedPosition::from_vhost_base(given)),
             (None, Some(paused)) => FirstPosition::Paused(PackedPosition::from_vhost_base(paused)),
             (None, None) => FirstPosition::Given(PackedPosition::START),
         };
         let owner = RingOwner { memory: start.memory, features: accepted.bits() };
         let layout = PackedLayout::new(size, addresses)?;
         let queue = PackedQueue::open(layout, features, (first, owner), memory)?.0;
-        let receives = start.ring.is_multiple_of(2);
         Ok(Self::Packed(if receives { queue } else { queue.read_only() }))
     }
 

@@ -17,7 +17,7 @@
 use super::publish::used_descriptor;
 use super::record::{self, MOST_RETURNED, ReturnState, record};
 use super::{FLAGS, PackedPosition, PackedQueue};
-use crate::chain::UsedChain;
+use crate::chain::{MAX_CHAIN, UsedChain};
 use crate::descriptor::{PackedDescriptor, SIZE, flag};
 use crate::error::RingError;
 use crate::memory::{RingMemory, acquire, read_u16};
@@ -49,6 +49,10 @@ impl PackedQueue {
         let Some(slots) = start.slots_to(end, layout.size).filter(|_| layout.check(start).is_ok()) else {
             return Ok(None);
         };
+        let may_change = [state.before, state.after].contains(&start);
+        if !self.shows(DroppedChain { start, end }, may_change, memory)? {
+            return Ok(None);
+        }
         let returned = state.before.slots_to(state.after, layout.size).unwrap_or(0);
         let resumed = if state.before == start && state.after != start {
             // The front end has published the first chain of a return that the device had not published.
@@ -77,6 +81,39 @@ impl PackedQueue {
         record(memory, (used, used), &[]);
         memory.record(record::IDENTITY, &[end.bits().into()]);
         Ok(Some(queue))
+    }
+
+    /// Returns true if the ring may have a chain that its front end has returned. The first slot is marked used, or the driver has
+    /// used it again. While the driver waits for chains before it, the slots behind it still are one list: QEMU has changed the
+    /// first one only. `may_change` is true if the driver waits for none.
+    fn shows<M: RingMemory>(
+        &self,
+        chain: DroppedChain,
+        may_change: bool,
+        memory: &mut M,
+    ) -> Result<bool, RingError> {
+        let DroppedChain { start, end } = chain;
+        let slots = chain.slots(self.layout.size);
+        if usize::from(slots) > MAX_CHAIN {
+            return Ok(false);
+        }
+        let mut flags_at = |position| read_u16(memory, self.layout.slot(position) + FLAGS);
+        let first = flags_at(start)?;
+        if first & (flag::AVAIL | flag::USED) != start.used_flags() {
+            return Ok(start.after(self.layout.size, self.layout.size).is_available(first));
+        }
+        if may_change {
+            return Ok(true);
+        }
+        let mut at = start.after(1, self.layout.size);
+        for _ in 1..slots {
+            let next = at.after(1, self.layout.size);
+            if (flags_at(at)? & flag::NEXT != 0) != (next != end) {
+                return Ok(false);
+            }
+            at = next;
+        }
+        Ok(true)
     }
 
     /// Writes those used descriptors of a return that are not written, except for the first: the front end has published it.

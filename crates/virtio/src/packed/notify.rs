@@ -2,7 +2,7 @@
 
 use super::{DESCRIPTOR, DISABLE, ENABLE, MASK, PackedQueue};
 use crate::error::RingError;
-use crate::memory::{RingMemory, read_u16};
+use crate::memory::RingMemory;
 
 /// Position in the device's event structure with the flags [`ENABLE`] and [`DISABLE`], with which drivers ignore it. The
 /// position of a ring that a device has used is never zero, as it is in a ring that a driver has just created.
@@ -66,9 +66,17 @@ impl PackedQueue {
     }
 
     /// Returns true if a device has used the ring since its driver created it. A front end may write the flags, but not the
-    /// position: QEMU asks for no notifications of a transmit ring while it has no back end.
-    pub(super) fn has_run<M: RingMemory>(&self, memory: &mut M) -> Result<bool, RingError> {
-        Ok(read_u16(memory, self.layout.addresses.device)? != 0)
+    /// position: QEMU asks for no notifications of a transmit ring while it has no back end. `writes_position` is true if the
+    /// device that has used the ring writes a position that is not zero; an earlier one writes flags that are not.
+    pub(super) fn has_run<M: RingMemory>(
+        &self,
+        writes_position: bool,
+        memory: &mut M,
+    ) -> Result<bool, RingError> {
+        let mut event = [0; 4];
+        memory.read(self.layout.addresses.device, &mut event)?;
+        let [low, high, ..] = event;
+        Ok(if writes_position { [low, high] != [0; 2] } else { event != [0; 4] })
     }
 
     fn write_event<M: RingMemory>(

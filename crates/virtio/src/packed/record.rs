@@ -6,7 +6,7 @@
 //!
 //! | word | content |
 //! |---|---|
-//! | 0 | the state: the used position before the last return and after it, the number of saved chains, 1 if valid |
+//! | 0 | the state: the used position before the last return and after it, the number of saved chains, flags |
 //! | 1 to 7 | identity of the ring: first position and size, its owner's two numbers, the addresses of its three parts |
 //! | 8 on | the saved chains: id, slots and written bytes of each |
 //!
@@ -27,7 +27,12 @@
 //! A driver creates its ring with zeros. The position in the device's event structure is never zero once the device has
 //! fetched, and QEMU, which runs a transmit ring for a moment while it has no back end, writes only the flags beside it. So a
 //! record is used only if the ring is described as in the record and the position is not zero. A paused ring needs no such
-//! proof, because its driver cannot create it anew without the front end. The first position may differ, if the ring shows that its front end has returned the chain there (`packed/dropped.rs`).
+//! proof, because its driver cannot create it anew without the front end. Earlier versions of SoftIOV left the position at zero
+//! and wrote the flags. So a flag of the state says that the position is written; without that flag the structure as a whole
+//! must not be zero.
+//!
+//! The first position of a transmit ring may differ, if the ring shows that its front end has returned the chain there
+//! (`packed/dropped.rs`).
 
 use super::{PackedLayout, PackedPosition, PackedQueue};
 use crate::chain::{BURST, UsedChain};
@@ -48,6 +53,8 @@ pub(super) const IDENTITY: usize = 1;
 const CHAINS: usize = 8;
 /// Bit of the state: the record is valid.
 const VALID: u64 = 1 << 48;
+/// Bit of the state: the device writes a position that is not zero to its event structure. Earlier versions did not.
+const WRITES_POSITION: u64 = 1 << 49;
 
 /// Owner of a ring. A record of another owner is not used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +70,9 @@ pub struct RingOwner {
 pub enum FirstPosition {
     /// Position that the transport gives for a ring that starts. A record applies if the ring has started there before.
     Given(PackedPosition),
+    /// Position that the transport gives for a transmit ring that starts. A record also applies if the ring shows that its front
+    /// end has returned the chain before this position.
+    GivenForTransmit(PackedPosition),
     /// Position at which the device has paused the ring.
     Paused(PackedPosition),
 }
@@ -84,18 +94,22 @@ pub(super) struct ReturnState {
     pub(super) before: PackedPosition,
     pub(super) after: PackedPosition,
     saved: u16,
+    /// True if the device writes a position that is not zero to its event structure.
+    writes_position: bool,
 }
 
 impl ReturnState {
     const fn encode(self) -> u64 {
         let (before, after) = (self.before.bits() as u64, self.after.bits() as u64);
-        before | after << 16 | (self.saved as u64) << 32 | VALID
+        let flags = if self.writes_position { VALID | WRITES_POSITION } else { VALID };
+        before | after << 16 | (self.saved as u64) << 32 | flags
     }
 
     const fn decode(word: u64) -> Option<Self> {
         let (before, after) =
             (PackedPosition::from_bits(word as u16), PackedPosition::from_bits((word >> 16) as u16));
-        if word & VALID == 0 { None } else { Some(Self { before, after, saved: (word >> 32) as u16 }) }
+        let (saved, writes_position) = ((word >> 32) as u16, word & WRITES_POSITION != 0);
+        if word & VALID == 0 { None } else { Some(Self { before, after, saved, writes_position }) }
     }
 
     /// Returns the chains saved for the return, and their number. Returns `None` if they are not those of the return.
@@ -125,7 +139,8 @@ pub(super) fn record<M: RingMemory>(
         words.iter_mut().zip(chains).for_each(|(word, chain)| *word = chain.encode());
         memory.record(CHAINS + number * BURST, &words[..chains.len()]);
     }
-    memory.record(STATE, &[ReturnState { before, after, saved: unsaved.len() as u16 }.encode()]);
+    let saved = unsaved.len() as u16;
+    memory.record(STATE, &[ReturnState { before, after, saved, writes_position: true }.encode()]);
     // The record comes before the descriptors that it describes.
     release();
 }
@@ -162,20 +177,27 @@ impl PackedQueue {
         (first, owner): (FirstPosition, RingOwner),
         memory: &mut M,
     ) -> Result<(Self, bool), OpenError> {
-        let (FirstPosition::Given(position) | FirstPosition::Paused(position)) = first;
-        let new = Self::new(layout, features, position)?;
+        let (FirstPosition::Given(position)
+        | FirstPosition::GivenForTransmit(position)
+        | FirstPosition::Paused(position)) = first;
+        let mut new = Self::new(layout, features, position)?;
         let identity = layout.identity(position, owner);
         let mut recorded = [0; WORDS];
         memory.recorded(STATE, &mut recorded);
         let is_same = recorded[IDENTITY + 1..CHAINS] == identity[1..];
         let is_paused = matches!(first, FirstPosition::Paused(_));
         if let Some(state) = ReturnState::decode(recorded[STATE]).filter(|_| is_same)
-            && (is_paused || new.has_run(memory)?)
+            && (is_paused || new.has_run(state.writes_position, memory)?)
         {
+            if !state.writes_position {
+                // Before the first state with the flag, which may be that of a completed return.
+                new.disable_notifications(memory)?;
+            }
             let start = PackedPosition::from_bits(recorded[IDENTITY] as u16);
             let saved = &recorded[CHAINS..];
             let resumed = match first {
-                FirstPosition::Given(given) if given != start => {
+                FirstPosition::Given(given) if given != start => None,
+                FirstPosition::GivenForTransmit(given) if given != start => {
                     new.resume_behind((start, given), (state, saved), memory)?
                 }
                 // The transport does not repeat the first position of a paused ring.

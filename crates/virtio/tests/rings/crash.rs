@@ -221,7 +221,8 @@ pub(crate) fn crash(scenario: &CrashScenario, moments: CrashMoments) -> bool {
         let told = front_end.position;
         let mut memory =
             MortalMemory { memory: guest, record: words, driver: &mut driver, dies, acts, accesses: 0 };
-        let (mut queue, resumed) = open(scenario, &mut memory, (FirstPosition::Given(told), OWNER));
+        let (mut queue, resumed) =
+            open(scenario, &mut memory, (FirstPosition::GivenForTransmit(told), OWNER));
         let position = queue.base();
         for _ in 0..3 {
             serve(&mut queue, &mut memory, scenario);
@@ -250,7 +251,8 @@ pub(crate) fn crash(scenario: &CrashScenario, moments: CrashMoments) -> bool {
         acts: NEVER,
         accesses: 0,
     };
-    let (mut queue, _) = open(scenario, &mut last, (FirstPosition::Given(front_end.position), OWNER));
+    let (mut queue, _) =
+        open(scenario, &mut last, (FirstPosition::GivenForTransmit(front_end.position), OWNER));
     serve(&mut queue, &mut last, scenario);
     last.driver.collect(&mut last.memory);
     assert_eq!(driver.back, driver.next, "a chain is lost: {scenario:?}, {moments:?}");

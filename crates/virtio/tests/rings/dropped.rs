@@ -45,13 +45,43 @@ fn chain_returned_by_the_front_end_strands_no_other() {
     let mut front_end = DroppingFrontEnd { position: PackedPosition::START, drops: 1 };
     front_end.lose_device(&mut memory.memory, 6);
     assert_eq!(front_end.position, PackedPosition::from_bits(0x8001));
-    let told = FirstPosition::Given(front_end.position);
+    let told = FirstPosition::GivenForTransmit(front_end.position);
     let (mut queue, resumed) = open(&SINGLE, &mut memory, (told, OWNER));
     assert!(resumed);
     assert_eq!(queue.base(), front_end.position);
     serve(&mut queue, &mut memory, &SINGLE);
     memory.driver.collect(&mut memory.memory);
     assert_eq!((driver.back, driver.next), (16, 16));
+}
+
+/// Another device has moved the ring, such as that of another host, and the record of this one is older. A position that is up to
+/// two slots behind the first one could be QEMU's.
+#[test]
+fn position_of_another_device_is_not_overruled() {
+    let mut driver = CheckedDriver::new(6, false, SINGLE.chains);
+    let mut memory = wrapped(&mut driver);
+    let record = memory.record;
+    for told in [0x8003, 0x8004, 0x8005] {
+        memory.record = record;
+        // The first slot is marked used, as in any ring that has been used. Nothing shows a list of several slots.
+        memory.memory.store(DESCRIPTORS + 14, &0x8080_u16.to_le_bytes());
+        let told = PackedPosition::from_bits(told);
+        let first = FirstPosition::GivenForTransmit(told);
+        let (queue, resumed) = open(&SINGLE, &mut memory, (first, OWNER));
+        assert_eq!((queue.base(), resumed), (told, false));
+    }
+}
+
+/// No front end returns a buffer of a receive ring.
+#[test]
+fn receive_ring_with_another_first_position_starts_as_told() {
+    let mut driver = CheckedDriver::new(6, false, SINGLE.chains);
+    let mut memory = wrapped(&mut driver);
+    let mut front_end = DroppingFrontEnd { position: PackedPosition::START, drops: 1 };
+    front_end.lose_device(&mut memory.memory, 6);
+    let told = FirstPosition::Given(front_end.position);
+    let (queue, resumed) = open(&SINGLE, &mut memory, (told, OWNER));
+    assert_eq!((queue.base(), resumed), (front_end.position, false));
 }
 
 /// Transmit rings of different shapes whose front end returns a chain: QEMU once, another one after each death.
@@ -117,7 +147,7 @@ proptest! {
             memory.memory.store(DESCRIPTORS + 16 * slot + 14, &flags.to_le_bytes());
         }
         memory.record[0] = damage.map_or(memory.record[0], |state| state | 1 << 48);
-        let told = FirstPosition::Given(PackedPosition::from_bits(told.0 | u16::from(told.1) << 15));
+        let told = FirstPosition::GivenForTransmit(PackedPosition::from_bits(told.0 | u16::from(told.1) << 15));
         memory.memory.forget();
         let layout = PackedLayout::new(6, ADDRESSES).unwrap();
         if let Ok((queue, _)) = PackedQueue::open(layout, SINGLE.features, (told, OWNER), &mut memory) {

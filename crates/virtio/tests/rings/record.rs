@@ -11,6 +11,8 @@ use virtio::packed::{PackedLayout, PackedPosition, PackedQueue};
 
 /// Word of a record that holds the state.
 const STATE: usize = 0;
+/// Flag of the state: the device writes a position that is not zero to its event structure.
+const WRITES_POSITION: u64 = 1 << 49;
 
 /// Rings of different shapes.
 pub(crate) fn scenarios() -> Vec<CrashScenario> {
@@ -104,12 +106,16 @@ fn record_of_another_ring_is_not_used() {
         (layout(7, ADDRESSES), START, OWNER, false),
         (layout(6, elsewhere), START, OWNER, false),
         (layout(6, ADDRESSES), FirstPosition::Given(other), OWNER, false),
+        (layout(6, ADDRESSES), FirstPosition::GivenForTransmit(PackedPosition::START), OWNER, true),
+        (layout(6, ADDRESSES), FirstPosition::GivenForTransmit(other), OWNER, false),
         (layout(6, ADDRESSES), START, RingOwner { memory: 8, ..OWNER }, false),
         (layout(6, ADDRESSES), START, RingOwner { features: 0, ..OWNER }, false),
     ] {
         memory.record = record;
         let opened = PackedQueue::open(layout, USUAL.features, (first, owner), &mut memory).unwrap();
-        let (FirstPosition::Given(given) | FirstPosition::Paused(given)) = first;
+        let (FirstPosition::Given(given)
+        | FirstPosition::GivenForTransmit(given)
+        | FirstPosition::Paused(given)) = first;
         assert_eq!((opened.0.base(), opened.1), (if same { position } else { given }, same));
     }
     memory.record = record;
@@ -155,6 +161,18 @@ fn event_position_of_a_used_ring_is_never_zero() {
             memory.driver.collect(&mut memory.memory);
         }
     }
+}
+
+/// Earlier versions wrote flags to their event structure, and left the position at zero.
+#[test]
+fn ring_of_an_earlier_version_outlives_a_crash() {
+    let mut driver = CheckedDriver::new(6, false, USUAL.chains);
+    let (queue, mut memory) = half_used(&mut driver, &USUAL);
+    memory.memory.store(DEVICE, &[0, 0, 1, 0]);
+    memory.record[STATE] &= !WRITES_POSITION;
+    let (continued, resumed) = open(&USUAL, &mut memory, (START, OWNER));
+    assert_eq!((continued.base(), resumed), (queue.base(), true));
+    assert_ne!(memory.memory.load_u16(DEVICE), 0, "the next crash finds a position");
 }
 
 #[test]
