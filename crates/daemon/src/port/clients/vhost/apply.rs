@@ -229,10 +229,11 @@ impl VhostUserConnection {
 }
 
 /// Returns true if the front end says that a ring has run on another card. A front end that announces its guests (QEMU) sends a
-/// position of its own. Others, such as Cloud Hypervisor, send an index that the guest has written.
-fn has_run_elsewhere(base: RingBase, protocol_features: u64) -> bool {
+/// position of its own. Others, such as Cloud Hypervisor, send an index that the guest has written. Transmit rings do not count:
+/// QEMU runs one itself for a moment after a lost connection, by flags that the guest has written.
+fn has_run_elsewhere(ring: u32, base: RingBase, protocol_features: u64) -> bool {
     let new = RingBase::first(matches!(base, RingBase::Packed { .. }));
-    protocol_features >> features::protocol::RARP & 1 != 0 && base != new
+    ring.is_multiple_of(2) && protocol_features >> features::protocol::RARP & 1 != 0 && base != new
 }
 
 /// Starts a ring of a front end with these protocol features.
@@ -244,7 +245,7 @@ fn start(setup: &LiveRingParameters, protocol_features: u64, device: &mut VfioFu
         packed: setup.packed,
         enabled: setup.enabled,
         position: setup.base.map(|base| first_position(base, setup, device)),
-        has_run_elsewhere: setup.base.is_some_and(|base| has_run_elsewhere(base, protocol_features)),
+        has_run_elsewhere: setup.base.is_some_and(|base| has_run_elsewhere(ring, base, protocol_features)),
         addresses: RingAddresses {
             descriptors: setup.descriptors.address,
             driver: setup.available.address,
