@@ -11,6 +11,7 @@
 //! | `beyond` | the optimisations on a current machine, and under other loads |
 //! | `settings` | the settings of `--set`, and the constants listed in a report |
 //! | `topology` | the files of the papers' machines, and settings that change their values |
+//! | `parts` | parts of machine files: kernels' limits, ports of a one-processor machine, the disk |
 //! | `nothing` | the reason of a row that is 0, where 0 is the result |
 //! | `stated` | values stated by papers, for figures and comparisons |
 //! | `point` | the machine of a point, and metrics from its results |
@@ -26,6 +27,7 @@ mod hpca2007;
 mod hpca2010;
 mod netback;
 mod nothing;
+pub(crate) mod parts;
 mod point;
 pub(crate) mod settings;
 mod stated;

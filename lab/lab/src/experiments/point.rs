@@ -1,8 +1,8 @@
 //! Code shared by all experiments: creates modelled machines from experiment points, and metrics from results.
 
 use crate::experiment::{ExperimentPoint, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs};
-use crate::experiments::settings;
 use crate::experiments::topology::topology;
+use crate::experiments::{parts, settings};
 use crate::machine::{
     Actor, ClientTraffic, NetbackOptions, NetworkAccessMode, ServerResults, ServerSetup, ServerSimulation,
     Simulation, TrafficLimits, VcpuScheduling,
@@ -116,6 +116,7 @@ pub(crate) fn run(
     if setup.shares_threads() {
         setup.scheduling = settings::scheduling(context)?;
     }
+    parts::limit_kernel(context, &mut setup.spec)?;
     let mut world =
         ServerSimulation::new(&setup).map_err(|error| PointRunError::Refused(error.to_string()))?;
     let span = settings::span(context)?;

@@ -4,7 +4,7 @@
 use crate::calibrate::stored;
 use crate::catalogue::{ModelConstant, ModelSensitivity, Residual, SettingDefinition};
 use crate::experiment::{CONSTANT, PointRunError, PointRunInputs};
-use crate::experiments::topology;
+use crate::experiments::{parts, topology};
 use crate::machine::quality::audio::PERIODS;
 use crate::machine::{ClientTraffic, ServerSetup, VcpuScheduling};
 use crate::value::ParameterValue;
@@ -93,6 +93,7 @@ pub(crate) fn all() -> Vec<SettingDefinition> {
     settings.extend(runs());
     settings.extend(rates());
     settings.extend(topology::definitions());
+    settings.extend(parts::definitions());
     settings.extend(constants());
     settings
 }

@@ -10,20 +10,20 @@ use sim::VirtualDuration;
 use std::borrow::Cow;
 
 /// Value of a number in the topology that leaves that of the paper's machine; no number is negative.
-const FROM_PAPER: i64 = -1;
+pub(super) const FROM_PAPER: i64 = -1;
 /// Placement that leaves that of the paper's machine.
 const PAPER_HOME: &str = "paper";
 
 /// Setting of a number in the topology.
-struct TopologyNumber {
-    key: &'static str,
+pub(super) struct TopologyNumber {
+    pub(super) key: &'static str,
     unit: &'static str,
     what: &'static str,
     /// Permitted values, both ends included.
     range: (i64, i64),
 }
 
-const fn number(
+pub(super) const fn number(
     key: &'static str,
     unit: &'static str,
     what: &'static str,
@@ -93,14 +93,6 @@ pub(crate) fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// Returns the settings of the topology.
 pub(super) fn definitions() -> Vec<SettingDefinition> {
-    let number =
-        |TopologyNumber { key, unit, what, range: (least, most) }: &TopologyNumber| SettingDefinition {
-            name: (*key).to_owned(),
-            default: ParameterValue::Int(FROM_PAPER),
-            unit,
-            what: format!("{what} ({least} to {most}); {FROM_PAPER}: as in the paper's machine"),
-            choices: &[],
-        };
     let home = |(key, what): (&str, &str)| SettingDefinition {
         name: key.to_owned(),
         default: ParameterValue::name(PAPER_HOME),
@@ -108,8 +100,20 @@ pub(super) fn definitions() -> Vec<SettingDefinition> {
         what: format!("{what}; {PAPER_HOME}: as in the paper's machine"),
         choices: &[],
     };
-    let machine = MACHINE.iter().map(number).chain([SERVICE_HOME, GUEST_HOME].map(home));
-    machine.chain(WIRE.iter().map(number)).collect()
+    let machine = MACHINE.iter().map(definition).chain([SERVICE_HOME, GUEST_HOME].map(home));
+    machine.chain(WIRE.iter().map(definition)).collect()
+}
+
+/// Returns the setting of a number of a machine.
+pub(super) fn definition(number: &TopologyNumber) -> SettingDefinition {
+    let TopologyNumber { key, unit, what, range: (least, most) } = number;
+    SettingDefinition {
+        name: (*key).to_owned(),
+        default: ParameterValue::Int(FROM_PAPER),
+        unit,
+        what: format!("{what} ({least} to {most}); {FROM_PAPER}: as in the paper's machine"),
+        choices: &[],
+    }
 }
 
 /// Returns `true` if a paper's machine file describes a server with a topology.
@@ -161,7 +165,7 @@ pub(crate) fn values(topology: &ServerTopology) -> Vec<(&'static str, ParameterV
 /// Returns the topology of an experiment's server: the values of the file of `own`, the paper's machine, unless settings
 /// change them.
 pub(crate) fn topology(context: &PointRunInputs, own: MachineModel) -> Result<ServerTopology, PointRunError> {
-    let source = TopologySource { context, paper: paper_values(own)?, own };
+    let source = TopologySource::new(context, own)?;
     let duration = |number| Ok::<_, PointRunError>(VirtualDuration::from_micros(source.number(number)?));
     let mbps: u64 = source.number(&MBPS)?;
     let topology = ServerTopology {
@@ -194,26 +198,40 @@ fn paper_values(machine: MachineModel) -> Result<toml::Table, PointRunError> {
 }
 
 /// Values of a topology: settings, and the file of the paper's machine.
-struct TopologySource<'a> {
+pub(super) struct TopologySource<'a> {
     context: &'a PointRunInputs,
     paper: toml::Table,
     own: MachineModel,
 }
 
-impl TopologySource<'_> {
-    fn number<T: TryFrom<i64>>(&self, number: &TopologyNumber) -> Result<T, PointRunError> {
+impl<'a> TopologySource<'a> {
+    pub(super) fn new(context: &'a PointRunInputs, own: MachineModel) -> Result<Self, PointRunError> {
+        Ok(Self { context, paper: paper_values(own)?, own })
+    }
+
+    /// Returns a number: the setting's value, or that of the paper's machine.
+    pub(super) fn number<T: TryFrom<i64>>(&self, number: &TopologyNumber) -> Result<T, PointRunError> {
+        self.number_if_given(number)?.ok_or_else(|| self.missing(number.key))
+    }
+
+    /// Returns a number, or `None` if neither a setting nor the file of the paper's machine gives it.
+    pub(super) fn number_if_given<T: TryFrom<i64>>(
+        &self,
+        number: &TopologyNumber,
+    ) -> Result<Option<T>, PointRunError> {
         let TopologyNumber { key, range: (least, most), .. } = number;
         let value = match self.context.settings.int(key)? {
             FROM_PAPER => {
                 let own = self.in_paper(key).and_then(toml::Value::as_integer);
-                own.or_else(|| gigabit(key)).ok_or_else(|| self.missing(key))?
+                let Some(own) = own.or_else(|| gigabit(key)) else { return Ok(None) };
+                own
             }
             value => value,
         };
         let refused =
             || PointRunError::Refused(format!("{key} is {value}; it must be from {least} to {most}"));
         let permitted = Some(value).filter(|value| (*least..=*most).contains(value));
-        permitted.and_then(|value| T::try_from(value).ok()).ok_or_else(refused)
+        permitted.and_then(|value| T::try_from(value).ok()).map(Some).ok_or_else(refused)
     }
 
     fn home(&self, key: &str) -> Result<ThreadAssignment, PointRunError> {

@@ -45,6 +45,7 @@ pub use breakdown::{BreakdownCell, CycleBreakdown};
 pub use engine::{Actor, ModelDefect, Simulation, SimulationCore};
 pub use invariant::InvariantViolation;
 pub use parts::card::TrafficLimits;
+pub use parts::disk::DiskProperties;
 pub use parts::quality;
 pub use parts::traffic::ClientTraffic;
 pub use server::setup::{

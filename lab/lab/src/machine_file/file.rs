@@ -4,9 +4,10 @@ use hypervisor::cost::{CostTable, MachineModel};
 
 use crate::catalogue::SettingDefinition;
 use crate::experiment::{PointRunError, PointRunInputs, RunSettings};
-use crate::experiments::{settings, topology};
+use crate::experiments::{parts, settings, topology};
 use crate::machine::ServerTopology;
 use crate::runner::plan::SettingAssignment;
+use crate::value::ParameterValue;
 
 /// Machine of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct DescribedMachine {
     /// Topology with the file's values. Those that the file lacks are of the paper's machine whose table the file
     /// names, or of the SR-IOV paper's server.
     pub topology: ServerTopology,
+    /// Values of kernels, card and disk that the file, or that of the paper's machine whose table it names, has.
+    pub parts: Vec<(&'static str, ParameterValue)>,
 }
 
 impl MachineFile {
@@ -38,9 +41,10 @@ impl MachineFile {
         let context = PointRunInputs { seed: 1, settings: self.settings(definitions) };
         let table = settings::table(&context, MachineModel::Nehalem)?;
         let own = MachineModel::ALL.into_iter().find(|machine| machine.name() == table.name());
-        let own = own.filter(|machine| topology::is_server(*machine)).unwrap_or(MachineModel::Nehalem);
-        let topology = topology::topology(&context, own)?;
-        Ok(DescribedMachine { table, topology })
+        let parts = parts::values(&context, own.unwrap_or(MachineModel::Nehalem))?;
+        let server = own.filter(|machine| topology::is_server(*machine)).unwrap_or(MachineModel::Nehalem);
+        let topology = topology::topology(&context, server)?;
+        Ok(DescribedMachine { table, topology, parts })
     }
 
     /// Returns all settings, with the file's values.

@@ -117,6 +117,32 @@ fn machine_file_changes_rows_and_appears_in_their_parameters() {
     assert!(other[0].params.to_string().contains("machine.threads_per_core=1"), "{}", other[0].params);
 }
 
+/// Checks each key of kernels, card and disk at a point that it moves. Only `card` and `disk` of the paper's machine are in
+/// its complete text with a value, since limits of kernels are those of their versions.
+#[test]
+fn kernel_card_and_disk_of_a_machine_file_change_rows() {
+    for (key, experiment, at) in [
+        ("kernel.socket_packets=8", "fig08", &["policy=1k", "measure_ms=100"][..]),
+        ("kernel.poll_budget=4", "fig08", &["policy=2k"]),
+        ("kernel.turn=2", "cdna-throughput", &["system=xen", "direction=tx"]),
+        ("card.ports=1", "cdna-throughput", &["system=xen", "direction=tx"]),
+        ("disk.surface_mb_per_s=50", "direct-disk", &["path=direct", "block_kb=256", "measure_ms=200"]),
+        ("disk.cable_mb_per_s=60", "direct-disk", &["path=direct", "block_kb=256", "measure_ms=200"]),
+        ("disk.command_us=9000", "direct-disk", &["path=direct", "block_kb=4", "measure_ms=200"]),
+    ] {
+        let (section, rest) = key.split_once('.').unwrap();
+        let file = parsed(&format!("[{section}]\n{}\n", rest.replace('=', " = ")));
+        let [own, other] = [Vec::new(), file.values].map(|values| rows(experiment, at, values).unwrap());
+        assert_ne!(own[0].metrics, other[0].metrics, "{key}");
+    }
+    let text = of_paper("server-2009").complete(&definitions()).unwrap();
+    assert!(text.contains("\n[disk]\nsurface_mb_per_s = 100 # MB/s; rate of the disk's surface"), "{text}");
+    assert!(text.contains("\nsocket_packets = -1 # datagrams"), "{text}");
+    let refused = parsed("[disk]\ncommand_us = -2\n").check(&definitions()).unwrap_err().to_string();
+    assert!(refused.contains("disk.command_us is -2; it must be from 0 to 1000000"), "{refused}");
+    assert!(error("[disk]\ncomand_us = 1\n").ends_with("did you mean disk.command_us?"));
+}
+
 #[test]
 fn machine_file_without_effect_on_a_point_is_refused() {
     let file = parsed("[machine]\nsockets = 4\n");

@@ -20,7 +20,8 @@ impl MachineFile {
     /// As [`MachineFile::check`].
     pub fn complete(&self, definitions: &[SettingDefinition]) -> Result<String, PointRunError> {
         let machine = self.check(definitions)?;
-        let topology = topology::values(&machine.topology);
+        let mut parts = topology::values(&machine.topology);
+        parts.extend(machine.parts);
         let mut text = format!("name = {}\n", quoted(&self.name));
         if !self.description.is_empty() {
             let _ = writeln!(text, "description = {}", quoted(&self.description));
@@ -40,8 +41,8 @@ impl MachineFile {
                     (quoted(machine.table.name()), setting.what.clone())
                 }
                 None => {
-                    let of_topology = topology.iter().find(|(key, _)| *key == setting.name);
-                    let value = of_topology.map_or_else(|| self.value(setting), |(_, value)| written(value));
+                    let of_part = parts.iter().find(|(key, _)| *key == setting.name);
+                    let value = of_part.map_or_else(|| self.value(setting), |(_, value)| written(value));
                     (value, setting.what.clone())
                 }
             };

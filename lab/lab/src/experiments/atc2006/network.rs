@@ -5,6 +5,7 @@ use crate::experiment::{
     AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
     FigureKind, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs,
 };
+use crate::experiments::parts;
 use crate::experiments::point::{count, metric, timed, times};
 use crate::experiments::settings;
 use crate::machine::single::{
@@ -177,11 +178,12 @@ fn run(
     context: &PointRunInputs,
 ) -> Result<(SingleCpuResults, PointOutcome), PointRunError> {
     let table = settings::table(context, MachineModel::Prestonia)?;
-    let plan = SingleCpuSetup {
+    let setup = SingleCpuSetup {
         channel,
         seed: context.seed,
         ..SingleCpuSetup::menon(table, drive, direction, guests)
     };
+    let plan = parts::on_machine(setup, context, MachineModel::Prestonia)?;
     let mut machine = SingleCpuSimulation::new(&plan);
     let (run_up, span) = times(context)?;
     let found = machine.measure(run_up, span).map_err(|error| PointRunError::Invariant(error.to_string()))?;

@@ -7,7 +7,7 @@ use crate::experiment::{
 };
 use crate::experiments::hpca2010::coalescing;
 use crate::experiments::point::{self, CPU, DOM0, DOM0_ATTRIBUTED, GUEST, XEN, XEN_ATTRIBUTED, metric};
-use crate::experiments::settings;
+use crate::experiments::{parts, settings};
 use crate::machine::{ClientTraffic, ServerResults, ServerSetup, ServerSimulation};
 use crate::value::ParameterValue;
 use driver::moderation::{HybridModeration, ModerationPolicy};
@@ -173,6 +173,7 @@ fn step(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, 
     let step = VirtualDuration::from_picos(second.picos() * 5 / 2);
     let (before, after) = RATES;
     setup.traffic = ClientTraffic::Step { before, after, at: VirtualInstant::ZERO + step };
+    parts::limit_kernel(context, &mut setup.spec)?;
     let mut world =
         ServerSimulation::new(&setup).map_err(|error| PointRunError::Refused(error.to_string()))?;
     let mut seconds = Vec::new();

@@ -5,6 +5,7 @@ use crate::experiment::{
     AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
     FigureKind, FigureScale, Metric, PointOutcome, PointRunError, PointRunInputs,
 };
+use crate::experiments::parts;
 use crate::experiments::point::{count, metric, timed, times};
 use crate::experiments::settings;
 use crate::machine::single::{
@@ -156,8 +157,9 @@ fn run(
         PayloadDirection::Receive
     };
     let table = settings::table(context, MachineModel::Opteron)?;
-    let plan =
+    let setup =
         SingleCpuSetup { seed: context.seed, ..SingleCpuSetup::willmann(table, drive, direction, guests) };
+    let plan = parts::on_machine(setup, context, MachineModel::Opteron)?;
     let mut machine = SingleCpuSimulation::new(&plan);
     let (run_up, span) = times(context)?;
     let found = machine.measure(run_up, span).map_err(|error| PointRunError::Invariant(error.to_string()))?;

@@ -4,6 +4,7 @@ use crate::experiment::{
     AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
     FigureKind, FigureScale, PointOutcome, PointRunError, PointRunInputs,
 };
+use crate::experiments::parts;
 use crate::experiments::point::{TOTAL, metric, timed, times};
 use crate::experiments::settings;
 use crate::machine::assigned::DeviceAccessMode;
@@ -117,7 +118,8 @@ fn disk(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, 
             ))
         })?;
     let table = settings::table(context, MachineModel::Server2009)?;
-    let plan = storage::DiskSetup { table, path: path(at)?, block: block * 1_024, seed: context.seed };
+    let disk = parts::disk(context, MachineModel::Server2009)?;
+    let plan = storage::DiskSetup { table, path: path(at)?, disk, block: block * 1_024, seed: context.seed };
     let mut machine = DiskSimulation::new(&plan);
     let (run_up, span) = times(context)?;
     let found = machine.measure(run_up, span).map_err(|error| PointRunError::Invariant(error.to_string()))?;

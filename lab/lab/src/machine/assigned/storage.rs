@@ -6,7 +6,7 @@
 use super::{DeviceAccessMode, ServiceAndGuestDomains, upcall};
 use crate::machine::books::ConservationChecks;
 use crate::machine::engine::{Actor, ModelDefect, Simulation};
-use crate::machine::parts::disk::{Disk, DiskCommand, MAX_SECTORS, SECTOR};
+use crate::machine::parts::disk::{Disk, DiskCommand, DiskProperties, MAX_SECTORS, SECTOR};
 use hypervisor::account::{CycleCategory, CycleSink};
 use hypervisor::cost::{CostConstant, CostTable};
 use hypervisor::cpu::{VcpuStep, VcpuStepOutcome};
@@ -27,6 +27,8 @@ pub struct DiskSetup {
     pub table: CostTable,
     /// Path from the guest to the disk; not [`DeviceAccessMode::Vmdq`].
     pub path: DeviceAccessMode,
+    /// Rates of the disk, and its time for a command.
+    pub disk: DiskProperties,
     /// Bytes that the program reads at a time; 4 to 1,024 KB, whole pages.
     pub block: u32,
     /// Seed of the program's start time.
@@ -171,7 +173,7 @@ impl DiskSimulation {
         core.schedule(VirtualInstant::ZERO + VirtualDuration::from_nanos(begin), DiskEvent::Begin);
         let system = DiskMachine {
             domains,
-            disk: Disk::new(SECTORS),
+            disk: Disk::new(plan.disk, SECTORS),
             event: None,
             front: BlockFrontend::default(),
             back: BlockBackend::new(SECTORS, false),

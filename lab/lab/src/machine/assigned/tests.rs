@@ -4,6 +4,7 @@
 use super::DeviceAccessMode;
 use super::net::{self, NetworkSimulation};
 use super::storage::{self, DiskSimulation};
+use crate::machine::DiskProperties;
 use hypervisor::cost::{CostTable, MachineModel};
 use sim::VirtualDuration;
 
@@ -21,6 +22,7 @@ fn disk(path: DeviceAccessMode, block_kb: u32) -> storage::DiskResults {
     let plan = storage::DiskSetup {
         table: CostTable::of(MachineModel::Server2009),
         path,
+        disk: DiskProperties::SATA,
         block: block_kb * 1_024,
         seed: 1,
     };

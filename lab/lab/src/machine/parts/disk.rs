@@ -11,16 +11,28 @@ pub(crate) const SECTOR: u64 = 512;
 pub(crate) const COMMANDS: usize = 32;
 /// Maximum number of sectors that a command reads or writes.
 pub(crate) const MAX_SECTORS: u32 = 256;
-/// Bytes per second from the disk's surface: a SATA disk of 2008 at 7,200 rpm.
-const SURFACE: u64 = 100_000_000;
-/// Bytes per second over the disk's cable.
-const CABLE: u64 = 300_000_000;
 /// Bytes of the disk's read-ahead buffer.
 const BUFFER: u64 = 16 << 20;
-/// Overhead of a disk command and its completion.
-const COMMAND: VirtualDuration = VirtualDuration::from_micros(40);
-/// Time of a seek of the disk's head.
+/// Time of a seek of the disk's head. A sequential reader seeks once.
 const SEEK: VirtualDuration = VirtualDuration::from_millis(8);
+
+/// Rates of a disk, and its time for a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskProperties {
+    /// Bytes per second from the disk's surface.
+    pub surface: u64,
+    /// Bytes per second over the disk's cable.
+    pub cable: u64,
+    /// Overhead of a disk command and its completion.
+    pub command: VirtualDuration,
+}
+
+#[cfg(test)]
+impl DiskProperties {
+    /// SATA disk of 2008 at 7,200 rpm.
+    pub(crate) const SATA: Self =
+        Self { surface: 100_000_000, cable: 300_000_000, command: VirtualDuration::from_micros(40) };
+}
 
 /// Command that the disk executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +70,7 @@ pub(crate) enum DiskSubmitError {
 /// State of the modelled disk.
 #[derive(Debug)]
 pub(crate) struct Disk {
+    properties: DiskProperties,
     sectors: u64,
     /// Queued commands with their submission times.
     line: VecDeque<(DiskCommand, VirtualInstant)>,
@@ -77,9 +90,9 @@ pub(crate) struct Disk {
 
 impl Disk {
     /// Creates a disk with the head at sector 0 and an empty buffer.
-    pub(crate) fn new(sectors: u64) -> Self {
-        let (line, due) = (VecDeque::with_capacity(COMMANDS), None);
-        Self { sectors, line, due, next: 0, ahead: 0, since: VirtualInstant::ZERO, taken: 0, done: 0 }
+    pub(crate) fn new(properties: DiskProperties, sectors: u64) -> Self {
+        let (line, due, since) = (VecDeque::with_capacity(COMMANDS), None, VirtualInstant::ZERO);
+        Self { properties, sectors, line, due, next: 0, ahead: 0, since, taken: 0, done: 0 }
     }
 
     /// Appends a command to the disk's queue.
@@ -133,14 +146,15 @@ impl Disk {
     /// the data.
     fn begin(&mut self, free: VirtualInstant) {
         let Some((command, since)) = self.line.front().copied() else { return };
+        let disk = self.properties;
         let now = free.max(since);
-        let looked_at = now + COMMAND;
-        let moved = looked_at + transfer_time(command.bytes(), CABLE);
+        let looked_at = now + disk.command;
+        let moved = looked_at + transfer_time(command.bytes(), disk.cable);
         let follows = command.sector == self.next && !command.write;
         let ahead = if follows { self.ahead_at(now) } else { 0 };
         let begins = if follows { now } else { looked_at + SEEK };
         let missing = command.bytes().saturating_sub(ahead);
-        let read = begins + transfer_time(missing, SURFACE);
+        let read = begins + transfer_time(missing, disk.surface);
         let due = moved.max(read);
         self.next = command.sector + u64::from(command.sectors);
         // The buffer keeps filling for a reader while the cable is busy; a write empties it.
@@ -155,7 +169,8 @@ impl Disk {
     /// Returns the bytes that the disk has read ahead, by `now`, for the next sequential read.
     fn ahead_at(&self, now: VirtualInstant) -> u64 {
         let passed = now.since(self.since).picos();
-        let read = u128::from(passed) * u128::from(SURFACE) / u128::from(sim::time::PICOS_PER_SECOND);
+        let read = u128::from(passed) * u128::from(self.properties.surface)
+            / u128::from(sim::time::PICOS_PER_SECOND);
         let left = (self.sectors - self.next) * SECTOR;
         (u128::from(self.ahead) + read).min(u128::from(BUFFER.min(left))) as u64
     }
@@ -169,7 +184,7 @@ fn transfer_time(bytes: u64, per_second: u64) -> VirtualDuration {
 #[cfg(test)]
 mod tests {
     use super::{
-        BUFFER, COMMANDS, Disk, DiskCommand, DiskSubmitError, MAX_SECTORS, SECTOR, SEEK, SURFACE,
+        BUFFER, COMMANDS, Disk, DiskCommand, DiskProperties, DiskSubmitError, MAX_SECTORS, SECTOR, SEEK,
         transfer_time,
     };
     use sim::{RandomStream, VirtualDuration, VirtualInstant};
@@ -195,7 +210,7 @@ mod tests {
 
     #[test]
     fn disk_commands_complete_once_in_order() {
-        let mut disk = Disk::new(SECTORS);
+        let mut disk = Disk::new(DiskProperties::SATA, SECTORS);
         let all: Vec<_> = (0..COMMANDS as u8).map(|tag| read(tag, u64::from(tag) * 8, 8)).collect();
         for command in &all {
             disk.submit(*command, VirtualInstant::ZERO).unwrap();
@@ -212,7 +227,7 @@ mod tests {
 
     #[test]
     fn invalid_disk_command_is_rejected_without_effect() {
-        let mut disk = Disk::new(SECTORS);
+        let mut disk = Disk::new(DiskProperties::SATA, SECTORS);
         disk.submit(read(1, 0, 8), VirtualInstant::ZERO).unwrap();
         let due = disk.due();
         for (command, refused) in [
@@ -234,7 +249,7 @@ mod tests {
 
     #[test]
     fn failed_transfer_fails_only_its_own_disk_command() {
-        let mut disk = Disk::new(SECTORS);
+        let mut disk = Disk::new(DiskProperties::SATA, SECTORS);
         disk.submit(read(0, 0, 8), VirtualInstant::ZERO).unwrap();
         disk.submit(read(1, 8, 8), VirtualInstant::ZERO).unwrap();
         let far = VirtualInstant::from_nanos(1 << 40);
@@ -245,7 +260,7 @@ mod tests {
 
     #[test]
     fn sequential_disk_read_after_a_pause_hits_the_buffer() {
-        let mut disk = Disk::new(SECTORS);
+        let mut disk = Disk::new(DiskProperties::SATA, SECTORS);
         disk.submit(read(0, 0, MAX_SECTORS), VirtualInstant::ZERO).unwrap();
         let (first, _) = finish(&mut disk);
         let later = first + VirtualDuration::from_millis(50);
@@ -261,12 +276,13 @@ mod tests {
 
     #[test]
     fn disk_write_empties_the_read_ahead_buffer() {
-        let mut disk = Disk::new(SECTORS);
+        let mut disk = Disk::new(DiskProperties::SATA, SECTORS);
         disk.submit(DiskCommand { write: true, ..read(0, 0, 8) }, VirtualInstant::ZERO).unwrap();
         let (written, _) = finish(&mut disk);
         disk.submit(read(0, 8, MAX_SECTORS), written).unwrap();
         assert!(
-            finish(&mut disk).0.since(written) >= transfer_time(u64::from(MAX_SECTORS) * SECTOR, SURFACE)
+            finish(&mut disk).0.since(written)
+                >= transfer_time(u64::from(MAX_SECTORS) * SECTOR, DiskProperties::SATA.surface)
         );
     }
 
@@ -276,7 +292,7 @@ mod tests {
     fn sequential_disk_reads_never_exceed_the_surface_rate() {
         for seed in 0..50 {
             let mut chance = RandomStream::named(seed, "reader");
-            let mut disk = Disk::new(SECTORS);
+            let mut disk = Disk::new(DiskProperties::SATA, SECTORS);
             let (mut now, mut bytes, mut sector) = (VirtualInstant::ZERO, 0, 0);
             for _ in 0..300 {
                 now += VirtualDuration::from_nanos(chance.below(2_000_000));
@@ -288,7 +304,9 @@ mod tests {
                 sector += u64::from(sectors);
                 now = finish(&mut disk).0;
                 bytes += u64::from(sectors) * SECTOR;
-                let most = now.since(VirtualInstant::ZERO).as_secs_f64() * SURFACE as f64 + BUFFER as f64;
+                let most = now.since(VirtualInstant::ZERO).as_secs_f64()
+                    * DiskProperties::SATA.surface as f64
+                    + BUFFER as f64;
                 assert!(bytes as f64 <= most);
             }
         }
