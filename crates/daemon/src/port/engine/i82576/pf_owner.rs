@@ -147,12 +147,18 @@ impl HostedPf {
             manager.assign(&mut CardConfigSpace(nic), index, owner(index))?;
         }
         pf.enable_vfs(&mut I82576PfHal::new(nic, now), config.vfs.len() as u8)?;
+        let mut hosted = Self { pf, manager, configured };
+        hosted.quarantine_configured(config, nic, now);
+        hosted.pf.visit(&mut I82576PfHal::new(nic, now));
+        Ok(hosted)
+    }
+
+    /// Quarantines the VFs for which the configuration demands quarantine.
+    pub(super) fn quarantine_configured(&mut self, config: &PortConfig, nic: &mut Nic, now: Time) {
         for (index, _) in VfIndex::all().zip(&config.vfs).filter(|(_, vf)| vf.quarantine) {
-            pf.quarantine(&mut I82576PfHal::new(nic, now), index, QuarantineCause::Administrator);
-            nic.set_vf_link(index, pf.link_override(index));
+            self.pf.quarantine(&mut I82576PfHal::new(nic, now), index, QuarantineCause::Administrator);
+            nic.set_vf_link(index, self.pf.link_override(index));
         }
-        pf.visit(&mut I82576PfHal::new(nic, now));
-        Ok(Self { pf, manager, configured })
     }
 
     /// Assigns a VF to its socket, so that the socket's client can use the VF.

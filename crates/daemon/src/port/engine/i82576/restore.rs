@@ -139,7 +139,8 @@ impl PfOwner {
         now: Time,
     ) -> Result<Self, PortEngineStartError> {
         let wanted = configured(config);
-        let Some(HostedPf { pf, configured: before, .. }) = self.hosted() else { return Ok(self) };
+        let Some(hosted) = self.hosted() else { return Ok(self) };
+        let HostedPf { pf, configured: before, .. } = &mut *hosted;
         let mut hal = I82576PfHal::new(nic, now);
         if before.port != wanted.port {
             pf.set_port_policy(&mut hal, config.policy)?;
@@ -156,6 +157,7 @@ impl PfOwner {
             pf.set_policies(&mut hal, &policies).map_err(|(_, error)| error)?;
         }
         *before = wanted;
+        hosted.quarantine_configured(config, nic, now);
         Ok(self)
     }
 
