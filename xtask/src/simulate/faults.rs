@@ -24,8 +24,8 @@ const fn fault(name: &'static str, file: &'static str, old: &'static str, new: &
     SeededFault { name, file, old, new }
 }
 
-/// Faults in the port's loop, the journal, the hand-over, blocking calls, changes of policies, the state file, names, VLANs and the
-/// vhost-user session.
+/// Faults in the port's loop, the journal, the hand-over, blocking calls, changes of policies, the state file, names, VLANs, the
+/// uplink and the vhost-user session.
 pub(super) const FAULTS: &[SeededFault] = &[
     // The port's loop.
     fault(
@@ -231,6 +231,19 @@ pub(super) const FAULTS: &[SeededFault] = &[
         "plane/src/switch/decide.rs",
         "Some(tag) if self.shared => self.vlans.members(tag),",
         "Some(tag) if self.shared && !FAULT => self.vlans.members(tag),",
+    ),
+    // The uplink.
+    fault(
+        "a port sleeps while frames of the uplink wait",
+        "daemon/src/port/engine/uplink/port_wire/mod.rs",
+        "may_sleep(&WireReceiver {",
+        "FAULT || may_sleep(&WireReceiver {",
+    ),
+    fault(
+        "a guest may take the address of a station at the uplink",
+        "plane/src/switch/claims.rs",
+        "|| self.stations.have(address)",
+        "|| !FAULT && self.stations.have(address)",
     ),
     // The vhost-user session.
     fault(

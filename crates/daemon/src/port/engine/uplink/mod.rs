@@ -57,6 +57,8 @@ use plane::guard::SharedAddresses;
 use plane::watch::FrameObservation;
 use port_wire::WireUplink;
 pub(crate) use port_wire::cable::WireRegistry;
+#[cfg(test)]
+pub(in crate::port) use port_wire::far_end::FarWireEnd;
 use replay::ReplayUplink;
 pub use replay::frames_of_recording;
 pub(crate) use stages::UplinkPipelineStages;

@@ -8,6 +8,8 @@
 mod addresses;
 pub(super) mod cable;
 #[cfg(test)]
+pub(super) mod far_end;
+#[cfg(test)]
 mod span;
 #[cfg(test)]
 mod tests;

@@ -30,7 +30,7 @@ pub(super) struct FrameAccount {
 }
 
 /// Frames of a VF that the port has counted.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct VfFrameCounts {
     sent: u64,
     /// Number of bytes of the sent frames, without those that were not valid.
@@ -70,14 +70,26 @@ impl FrameAccount {
         (host, disturbances): (&SimulatedHost, u64),
         status: &PortStatus,
     ) -> Self {
+        // The uplink takes frames for stations, and for guests in other VLANs.
+        let left =
+            |from: usize, to: usize| host.uplink.as_ref().map_or(0, |uplink| uplink.left[from][to] as i64);
         let missing = |from: &SimulatedGuest| {
-            let to_each = guests.iter().enumerate();
-            to_each.map(|(to, guest)| from.sent[to] as i64 - guest.received[from.index()] as i64).collect()
+            let sent = from.sent.iter().enumerate();
+            sent.map(|(to, sent)| {
+                let received = guests.get(to).map_or(0, |guest| guest.received[from.index()] as i64);
+                *sent as i64 - received - left(from.index(), to)
+            })
+            .collect()
         };
+        let of_station = |(station, sent): (usize, &Vec<u64>)| {
+            let received = guests.iter().map(|guest| guest.received[guests.len() + station] as i64);
+            sent.iter().zip(received).map(|(sent, received)| *sent as i64 - received).collect()
+        };
+        let of_stations = host.uplink.iter().flat_map(|uplink| &uplink.sent).enumerate().map(of_station);
         Self {
             disturbances,
             guests: guests.iter().map(|guest| (guest.disturbances, guest.is_hostile())).collect(),
-            missing: guests.iter().map(missing).collect(),
+            missing: guests.iter().map(missing).chain(of_stations).collect(),
             moved: guests
                 .iter()
                 .map(|guest| {
@@ -123,9 +135,15 @@ impl FrameAccount {
             }
             lost_all += (vf.lost_by_sender + vf.lost_by_receiver) as i64;
         }
-        for (from, sender) in &of_each {
-            for (to, receiver) in &of_each {
-                let missing = self.missing[*from][*to] - earlier.missing[*from][*to];
+        let is_whole = of_each.len() == counts.len();
+        // Stations are at the ends of the matrix, and count no losses.
+        let none = VfFrameCounts::default();
+        let stations = |all: usize| (counts.len()..all).map(|at| (at, &none));
+        let senders: Vec<_> = of_each.iter().copied().chain(stations(self.missing.len())).collect();
+        for (from, sender) in &senders {
+            let receivers = of_each.iter().copied().chain(stations(self.missing[*from].len()));
+            for (to, receiver) in receivers {
+                let missing = self.missing[*from][to] - earlier.missing[*from][to];
                 let lost = (sender.lost_by_sender + receiver.lost_by_receiver) as i64;
                 if missing < 0 || missing > lost {
                     return Err(format!(
@@ -136,7 +154,7 @@ impl FrameAccount {
             }
         }
         // A counter does not tell which guest a lost frame was from.
-        if of_each.len() == counts.len() && missing_all != lost_all {
+        if is_whole && missing_all != lost_all {
             return Err(format!("{missing_all} frames are missing, and counters name {lost_all}"));
         }
         Ok(Some(lost_all as u64))

@@ -7,6 +7,8 @@ use super::function::{GuestPlace, LONGEST, SimulatedFunction};
 use super::host::SimulatedHost;
 use super::hostile::{self, FORGED, HostileGuest, Misdeeds};
 use super::intruder::Intruder;
+use super::numbers::ReceivedNumbers;
+use super::uplink::STATION_VLANS;
 use super::vf::SimulatedVf;
 use super::virtio::SimulatedVirtio;
 use crate::config::file::CardFamily;
@@ -22,39 +24,6 @@ const WATCHDOG: Duration = Duration::from_secs(2);
 const LINK_DOWN: Duration = Duration::from_millis(20);
 /// Wait of the host's turn between two messages of a hostile VMM.
 const INTRUSION: Duration = Duration::from_micros(5);
-/// Maximum number of frames of a ring that a host sends again after a death of its predecessor (decision 37).
-const REPEATED: u64 = 64;
-
-/// Numbers of the frames that a guest has received from another.
-#[derive(Debug, Clone, Copy, Default)]
-struct ReceivedNumbers {
-    /// Number of times that the sender had attached when it sent the frames.
-    life: u32,
-    last: u64,
-    highest: u64,
-    /// Number of times that the numbers went back.
-    turns: u64,
-}
-
-impl ReceivedNumbers {
-    /// Adds a frame. Returns false if it is repeated. A card of a virtio device whose host has died sends again what it had not
-    /// returned.
-    fn add(&mut self, stamp: FrameStamp, may_repeat: bool, deaths: u64) -> Result<bool, String> {
-        if stamp.life > self.life {
-            *self = Self { life: stamp.life, ..Self::default() };
-        }
-        let goes_back = stamp.number <= self.last;
-        self.turns += u64::from(goes_back);
-        let allowed = may_repeat && self.turns <= deaths && stamp.number + REPEATED > self.highest;
-        if stamp.life < self.life || (goes_back && !allowed) {
-            return Err(format!("received {stamp:?} twice or late, after {self:?}"));
-        }
-        self.last = stamp.number;
-        let is_new = stamp.number > self.highest;
-        self.highest = self.highest.max(stamp.number);
-        Ok(is_new)
-    }
-}
 
 /// Guest with one function, attached or not.
 pub(super) struct SimulatedGuest {
@@ -70,6 +39,8 @@ pub(super) struct SimulatedGuest {
     numbers: BTreeMap<u16, ReceivedNumbers>,
     /// Number of frames received from each guest, without repeated ones.
     pub(super) received: Vec<u64>,
+    /// Number of the next frame of each station's stream, which the guest waits for.
+    pub(super) streams: [u64; STATION_VLANS.len()],
     /// Number of frames that were received again after a death of the host.
     pub(super) repeated: u64,
     /// Number of received frames that hostile guests have sent in their own name.
@@ -91,9 +62,10 @@ impl SimulatedGuest {
             function: None,
             intruder: None,
             life: 0,
-            sent: vec![0; families.len()],
+            sent: vec![0; families.len() + STATION_VLANS.len()],
             numbers: BTreeMap::new(),
-            received: vec![0; families.len()],
+            received: vec![0; families.len() + STATION_VLANS.len()],
+            streams: [1; STATION_VLANS.len()],
             repeated: 0,
             hostile_frames: 0,
             disturbances: 0,
@@ -164,12 +136,13 @@ impl SimulatedGuest {
     /// Tries a number of misdeeds, if the guest is attached, and returns those that it has done. The guest is hostile from now on.
     pub(super) fn misbehave(&mut self, seed: u64, misdeeds: usize) -> Misdeeds {
         let index = self.place.index;
-        let (changes, is_unchecked) = {
+        let (changes, is_unchecked, stations) = {
             let host = self.place.host.borrow();
-            (host.policies.changes(), host.may_be_unchecked(index.into()))
+            let stations = if host.uplink.is_some() { STATION_VLANS.len() as u16 } else { 0 };
+            (host.policies.changes(), host.may_be_unchecked(index.into()), stations)
         };
         let guests = self.families.len() as u16;
-        let guest = HostileGuest { index, guests, family: self.family(), changes, is_unchecked };
+        let guest = HostileGuest { index, guests, stations, family: self.family(), changes, is_unchecked };
         let Some(function) = &mut self.function else { return Misdeeds::default() };
         self.disturbances += 1;
         self.is_hostile = true;
@@ -279,12 +252,27 @@ impl SimulatedGuest {
             return Err(self.fault(&format!("received {stamp:?}")));
         }
         let from = usize::from(stamp.from);
+        if let Some(station) = from.checked_sub(self.families.len()) {
+            return self.take_of_stream(station, stamp);
+        }
         let may_repeat = self.families[from].of_card() == CardFamily::Virtio;
         let numbers = self.numbers.entry(stamp.from).or_default();
         let added = numbers.add(stamp, may_repeat, self.place.deaths());
         let is_new = added.map_err(|wrong| self.fault(&wrong))?;
         self.received[from] += u64::from(is_new);
         self.repeated += u64::from(!is_new);
+        Ok(())
+    }
+
+    /// Takes a frame of a station's stream. The frames arrive in the order in which they were on the wire, there each once.
+    fn take_of_stream(&mut self, station: usize, stamp: FrameStamp) -> Result<(), String> {
+        let position = self.numbers.entry(stamp.from).or_default();
+        if stamp.life <= position.life {
+            return Err(self.fault(&format!("received {stamp:?} twice or late")));
+        }
+        position.life = stamp.life;
+        self.received[usize::from(stamp.from)] += 1;
+        self.streams[station] += u64::from(stamp.number == self.streams[station]);
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 //! chooses, and its successor continues from what a killed process leaves: the vault's descriptors.
 
 mod administrator;
+mod far;
 mod stuck;
 
 pub(super) use administrator::PolicyChange;
@@ -10,7 +11,9 @@ use super::super::*;
 use super::clock::SimulatedClock;
 use super::policies::PolicyModel;
 use super::policy::SimulatedPolicy;
+use super::uplink::{STATION_VLANS, SimulatedUplink, WIRE};
 use crate::clock::SharedClock;
+use crate::config::uplink::UplinkConfig;
 use crate::control::status::PortStatus;
 use crate::port::clients::slot::OfferedFunction;
 use crate::port::moments::death::{self, ProcessDeath};
@@ -69,7 +72,9 @@ pub(super) struct SimulatedHost {
     pub(super) policies: PolicyModel,
     /// Refused changes of VFs' policies that the state file may hold. A successor applies them.
     unsure: Vec<(usize, SimulatedPolicy)>,
-    /// Last life of each guest in which it was hostile; 0 for none.
+    /// Stations at the uplink; `None` if the port has no uplink.
+    pub(super) uplink: Option<SimulatedUplink>,
+    /// Last life of each guest in which it was hostile; 0 for none. Stations come after the guests.
     pub(super) hostile_lives: Vec<u32>,
     pub(super) random: fastrand::Rng,
     pub(super) deaths: u64,
@@ -98,11 +103,15 @@ pub(super) struct SimulatedHost {
 }
 
 impl SimulatedHost {
-    pub(super) fn open(config: &str) -> Self {
+    pub(super) fn open(config: &str, has_uplink: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut keys = HostConfig::parse(config).unwrap();
         keys.state_dir = Some(folder.path().join("state"));
-        let config = HostConfig::check(keys, folder.path()).unwrap();
+        let mut config = HostConfig::check(keys, folder.path()).unwrap();
+        if has_uplink {
+            // A configuration names both ends of a wire. The simulation has the other one.
+            config.ports[0].uplink = UplinkConfig::Wire(WIRE.to_owned());
+        }
         let workers = ThreadlessWorkers::default();
         let mut threads = ThreadSandboxes::prepare(&config).unwrap();
         threads.helper = threads.helper.without_threads(&workers);
@@ -129,7 +138,8 @@ impl SimulatedHost {
             state_file: StateFile::default(),
             policies: PolicyModel::new(config.ports[0].vfs.len()),
             unsure: Vec::new(),
-            hostile_lives: vec![0; config.ports[0].vfs.len()],
+            uplink: None,
+            hostile_lives: vec![0; config.ports[0].vfs.len() + STATION_VLANS.len()],
             settings: config.clone(),
             file: config,
             random: fastrand::Rng::with_seed(0),
@@ -147,6 +157,9 @@ impl SimulatedHost {
             stuck: None,
             _folder: folder,
         };
+        if has_uplink {
+            host.uplink = Some(SimulatedUplink::new(&host.common.wires, host.file.ports[0].vfs.len()));
+        }
         host.start();
         host
     }
@@ -171,6 +184,10 @@ impl SimulatedHost {
     fn start(&mut self) {
         self.settings = self.file.clone().restore().expect("a successor reads the state file");
         self.take_unsure_changes();
+        self.common.wires = WireRegistry::default();
+        if let Some(uplink) = &mut self.uplink {
+            uplink.reconnect(&self.common.wires);
+        }
         loop {
             self.attempts += 1;
             (self.sleep, self.asleep_until) = (Some(Duration::ZERO), None);
@@ -180,7 +197,10 @@ impl SimulatedHost {
                 Self::die_after(moments);
             }
             match catch_unwind(AssertUnwindSafe(|| self.open_port())) {
-                Ok(port) => return self.port = Some(port),
+                Ok(port) => {
+                    self.port = Some(port);
+                    return self.announce_stations();
+                }
                 Err(reason) if reason.is::<ProcessDeath>() => self.clear_process(),
                 Err(defect) => resume_unwind(defect),
             }
@@ -269,6 +289,7 @@ impl SimulatedHost {
         let mut port = self.port.take().expect("a port runs between two steps");
         let turn = catch_unwind(AssertUnwindSafe(|| self.turn(&mut port, most)));
         self.port = Some(port);
+        self.take_left_frames();
         self.most_jobs = self.most_jobs.max(self.workers.backlog());
         match turn {
             Ok(None) => {}

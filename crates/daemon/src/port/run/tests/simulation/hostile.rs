@@ -37,15 +37,17 @@ const MSI: u64 = 0xfee0_0000;
 pub(super) const TRUNCATED: (u64, u64) = (1 << 41, 64 << 10);
 
 /// Number in the stamp of a frame with a foreign tag.
-const TAGGED: u64 = 2;
+pub(super) const TAGGED: u64 = 2;
 /// Factor of the number in the stamp of a frame in another's name: the number of guests up to its sender.
-const SPOOFED: u64 = 1_000;
+pub(super) const SPOOFED: u64 = 1_000;
 
 /// Hostile guest among the others.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HostileGuest {
     pub(super) index: u16,
     pub(super) guests: u16,
+    /// Number of stations at the uplink, which come after the guests.
+    pub(super) stations: u16,
     pub(super) family: CardFamily,
     /// Number of changes of policies until now.
     pub(super) changes: u32,
@@ -149,9 +151,10 @@ fn value(random: &mut fastrand::Rng, base: u64, memory: u64) -> u64 {
 impl HostileGuest {
     /// Creates a frame in the name of another guest, or with a tag.
     fn forge(self, random: &mut fastrand::Rng) -> Vec<u8> {
-        let to = random.u16(0..self.guests);
+        let all = self.guests + self.stations;
+        let to = random.u16(0..all);
         // A guest that is alone has no other's name.
-        let other = (self.index + random.u16(1..self.guests.max(2))) % self.guests;
+        let other = (self.index + random.u16(1..all.max(2))) % all;
         let tag = random.bool().then(|| [7u16, 8, 9][random.usize(0..3)]);
         let spoofed = SPOOFED * (u64::from(self.index) + 1);
         let (from, number) = if tag.is_some() { (self.index, TAGGED) } else { (other, spoofed) };

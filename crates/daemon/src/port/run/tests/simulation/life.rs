@@ -7,6 +7,7 @@ use super::function::LONGEST;
 use super::oracles;
 use super::policy::SimulatedPolicy;
 use super::summary::SimulationSummary;
+use super::uplink::STATION_VLANS;
 use super::world::SimulatedWorld;
 use crate::store::faulty_disk::DiskFault;
 use std::fmt;
@@ -41,6 +42,8 @@ pub(super) enum SimulatedAction {
     Misbehave { guest: usize, misdeeds: usize },
     /// The VMM of a guest maps its memory a second time for the device, or ends that.
     Remap { guest: usize },
+    /// A station at the uplink sends the next frames of its stream to a guest. Some are lost, repeated or late.
+    Deliver { station: usize, guest: usize, frames: usize, length: usize },
     /// A hostile VMM takes the place of a guest, and sends messages.
     Intrude { guest: usize, messages: usize },
     /// The worker thread of a guest's function is stuck while hostile VMMs connect, a neighbour boots, and the host may hand over.
@@ -60,14 +63,15 @@ pub(super) struct SimulatedStep {
 }
 
 impl SimulatedStep {
-    fn draw(random: &mut fastrand::Rng, guests: usize) -> Self {
+    fn draw(random: &mut fastrand::Rng, guests: usize, has_uplink: bool) -> Self {
+        let stations = if has_uplink { STATION_VLANS.len() } else { 0 };
         let guest = random.usize(0..guests);
         let action = match random.u32(0..100) {
             0..3 => SimulatedAction::Vanish { guest },
             3..15 => SimulatedAction::Attach { guest },
             15..55 => SimulatedAction::Send {
                 from: guest,
-                to: random.usize(0..guests),
+                to: random.usize(0..guests + stations),
                 frames: random.usize(1..8),
                 length: random.usize(SHORTEST..LONGEST + 1),
             },
@@ -98,6 +102,12 @@ impl SimulatedStep {
                 clients: random.usize(0..140),
                 hands_over: random.u32(0..4) == 0,
             },
+            83..92 if has_uplink => SimulatedAction::Deliver {
+                station: random.usize(0..stations),
+                guest,
+                frames: random.usize(1..12),
+                length: random.usize(SHORTEST..LONGEST + 1),
+            },
             _ => SimulatedAction::Nothing,
         };
         Self { action, turns: random.usize(0..6), seed: random.u64(..) }
@@ -121,6 +131,8 @@ fn draw_disk_fault(random: &mut fastrand::Rng) -> Option<DiskFault> {
 #[derive(Debug, Clone)]
 pub(super) struct SimulatedLife {
     pub(super) families: Vec<SimulatedFamily>,
+    /// True if the port has an uplink, with stations.
+    pub(super) has_uplink: bool,
     pub(super) steps: Vec<SimulatedStep>,
     /// True if the keeper loses the clients' descriptors in each hand-over, which a test of the simulation wants to find.
     pub(super) is_keeper_broken: bool,
@@ -130,8 +142,10 @@ impl SimulatedLife {
     pub(super) fn draw(seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         let families = SimulatedFamily::draw_all(&mut random);
-        let steps = (0..STEPS).map(|_| SimulatedStep::draw(&mut random, families.len())).collect();
-        Self { families, steps, is_keeper_broken: false }
+        let has_uplink = random.bool();
+        let steps =
+            (0..STEPS).map(|_| SimulatedStep::draw(&mut random, families.len(), has_uplink)).collect();
+        Self { families, has_uplink, steps, is_keeper_broken: false }
     }
 
     /// Lives the life. Returns its figures, or the broken promise.
@@ -173,8 +187,8 @@ impl fmt::Display for SimulatedLife {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "    use SimulatedAction::*;\n    use SimulatedFamily::*;\n    use DiskFault::*;\n    check_life(THIS_TEST, vec!{:?}, &[",
-            self.families
+            "    use SimulatedAction::*;\n    use SimulatedFamily::*;\n    use DiskFault::*;\n    check_life(THIS_TEST, {}, vec!{:?}, &[",
+            self.has_uplink, self.families
         )?;
         for SimulatedStep { action, turns, seed } in &self.steps {
             writeln!(f, "        ({action:?}, {turns}, {seed}),")?;

@@ -11,8 +11,9 @@
 //! | `guest` | a guest, which checks what it receives |
 //! | `families`, `function`, `vf`, `virtio` | a guest's function of each family, with its driver |
 //! | `thread` | waits of a driver, in which the host works |
-//! | `frames` | frames that name their sender and receiver |
+//! | `frames`, `numbers` | frames that name their sender and receiver, and the order in which they come |
 //! | `oracles`, `account` | checks of a host at rest, and of its frames |
+//! | `uplink` | stations at the other end of the uplink |
 //! | `policy`, `policies` | policies that an administrator sets, and the frames that may pass |
 
 mod account;
@@ -25,6 +26,7 @@ mod host;
 mod hostile;
 mod intruder;
 mod life;
+mod numbers;
 mod oracles;
 mod policies;
 mod policy;
@@ -32,6 +34,7 @@ mod recorded;
 mod requests;
 mod summary;
 mod thread;
+mod uplink;
 mod vf;
 mod virtio;
 mod world;

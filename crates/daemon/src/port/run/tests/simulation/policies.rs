@@ -2,6 +2,7 @@
 
 use super::frames;
 use super::policy::{SimulatedIps, SimulatedPolicy};
+use super::uplink::STATION_VLANS;
 
 /// Numbers of changes at which frames from one VF to another could pass last.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,13 +24,21 @@ pub(super) struct PolicyModel {
     open: Vec<Vec<LastOpen>>,
     /// Number of changes at which each VF had its first and its second address last.
     names: Vec<[u32; 2]>,
+    /// Number of changes at which frames of each VF could leave by the uplink in a VLAN of the stations last: UDP, and others.
+    leaves: Vec<[[u32; 2]; STATION_VLANS.len()]>,
+    /// Number of changes at which nothing has checked the names of each VF's frames last; 0 for never.
+    unchecked: Vec<u32>,
 }
 
 impl PolicyModel {
+    /// Creates the policies of VFs, and of the stations at the uplink, which come after the VFs.
     pub(super) fn new(vfs: usize) -> Self {
-        let in_force = vec![SimulatedPolicy::default(); vfs];
+        let mut in_force = vec![SimulatedPolicy::default(); vfs];
+        in_force.extend(STATION_VLANS.map(|vlan| SimulatedPolicy { vlan, ..SimulatedPolicy::default() }));
+        let vfs = in_force.len();
         let open = vec![vec![LastOpen::default(); vfs]; vfs];
-        let mut model = Self { in_force, changes: 1, open, names: vec![[0; 2]; vfs] };
+        let (names, leaves) = (vec![[0; 2]; vfs], vec![[[0; 2]; STATION_VLANS.len()]; vfs]);
+        let mut model = Self { in_force, changes: 1, open, names, leaves, unchecked: vec![0; vfs] };
         model.note_open();
         model
     }
@@ -69,13 +78,18 @@ impl PolicyModel {
             for (is_second, had) in [false, true].into_iter().zip(&mut self.names[from]) {
                 *had = if sender.may_spoof || sender.has_second_mac == is_second { changes } else { *had };
             }
+            let unchecked = &mut self.unchecked[from];
+            *unchecked = if sender.may_spoof { changes } else { *unchecked };
+            for is_udp in [false, true] {
+                let at =
+                    STATION_VLANS.iter().position(|vlan| *vlan == sender.vlan).expect("a VLAN of a station");
+                if sender.passes_guard(is_udp) && !sender.is_quarantined {
+                    self.leaves[from][at][usize::from(is_udp)] = changes;
+                }
+            }
             for (to, open) in row.iter_mut().enumerate() {
                 let receiver = self.in_force[to];
-                let passes_guard = match sender.ips {
-                    SimulatedIps::Any => true,
-                    SimulatedIps::Own => frames::is_udp(from as u16, to as u16),
-                    SimulatedIps::Foreign | SimulatedIps::None => false,
-                };
+                let passes_guard = sender.passes_guard(frames::is_udp(from as u16, to as u16));
                 if sender.connects(receiver) && passes_guard {
                     open.any = changes;
                     open.tagged = if sender.vlan == 0 { open.tagged } else { changes };
@@ -103,6 +117,24 @@ impl PolicyModel {
     /// Returns true if a frame in another's name that was sent at this number of changes may have passed since.
     pub(super) fn may_pass_spoofed(&self, from: usize, to: usize, sent: u32) -> bool {
         self.open[from][to].spoofed >= sent
+    }
+
+    /// Returns true if a frame that was sent at this number of changes may have left by the uplink since, in a VLAN.
+    pub(super) fn may_leave(&self, (from, to): (usize, usize), vlan: u16, sent: u32) -> bool {
+        let is_udp = frames::is_udp(from as u16, to as u16);
+        let at = STATION_VLANS.iter().position(|of| *of == vlan);
+        at.is_some_and(|at| self.leaves[from][at][usize::from(is_udp)] >= sent)
+    }
+
+    /// Returns true if a VF was in a VLAN at this number of changes, or since.
+    pub(super) fn has_had_vlan(&self, vf: usize, vlan: u16, sent: u32) -> bool {
+        let at = STATION_VLANS.iter().position(|of| *of == vlan);
+        at.is_some_and(|at| self.leaves[vf][at].iter().any(|last| *last >= sent))
+    }
+
+    /// Returns true if a VF could send in others' names at this number of changes, or since.
+    pub(super) fn was_unchecked(&self, vf: usize, sent: u32) -> bool {
+        self.unchecked[vf] >= sent
     }
 
     /// Returns true if a VF had its first or second address at this number of changes, or since.

@@ -96,6 +96,15 @@ impl SimulatedPolicy {
         all(settings) == all(&self.all(vf))
     }
 
+    /// Returns true if frames of a guest pass the guard of its source addresses: UDP from its own, or another protocol.
+    pub(super) fn passes_guard(self, is_udp: bool) -> bool {
+        match self.ips {
+            SimulatedIps::Any => true,
+            SimulatedIps::Own => is_udp,
+            SimulatedIps::Foreign | SimulatedIps::None => false,
+        }
+    }
+
     /// Returns true if a guest sees a link.
     pub(super) fn has_link(self) -> bool {
         !self.is_disabled && !self.is_quarantined

@@ -2,16 +2,23 @@
 
 use super::families::SimulatedFamily;
 use super::life::{SimulatedAction, SimulatedLife, SimulatedStep};
+use super::policy::SimulatedPolicy;
 use super::{SHRINKING_LIVES, print_report, simulate};
+use crate::store::faulty_disk::DiskFault;
 
 /// Lives a recorded life, and checks that the host keeps its promises. `test` is the name of the test.
-fn check_life(test: &str, families: Vec<SimulatedFamily>, steps: &[(SimulatedAction, usize, u64)]) {
+fn check_life(
+    test: &str,
+    has_uplink: bool,
+    families: Vec<SimulatedFamily>,
+    steps: &[(SimulatedAction, usize, u64)],
+) {
     let steps = steps.iter().map(|(action, turns, seed)| SimulatedStep {
         action: *action,
         turns: *turns,
         seed: *seed,
     });
-    let life = SimulatedLife { families, steps: steps.collect(), is_keeper_broken: false };
+    let life = SimulatedLife { families, has_uplink, steps: steps.collect(), is_keeper_broken: false };
     simulate(&format!("port::run::tests::simulation::recorded::{test}"), || match life.run() {
         Ok(figures) => print_report(&figures.to_string()),
         Err(fault) => panic!("{fault}, after\n{}", life.shrink(SHRINKING_LIVES)),
@@ -31,7 +38,31 @@ fn packed_rings_continue_after_hand_overs_and_deaths() {
             (HandOver { succeeds: seed % 2 == 0 }, 1, seed),
         ]);
     }
-    check_life("packed_rings_continue_after_hand_overs_and_deaths", vec![family(16), family(50)], &steps);
+    check_life(
+        "packed_rings_continue_after_hand_overs_and_deaths",
+        false,
+        vec![family(16), family(50)],
+        &steps,
+    );
+}
+
+/// A refused change may stay in the state file, which the successor reads. An 82576 kept its VF out of quarantine.
+#[test]
+fn quarantine_in_the_state_file_applies_after_a_hand_over() {
+    use SimulatedAction::*;
+    let policy = SimulatedPolicy { is_quarantined: true, ..SimulatedPolicy::default() };
+    check_life(
+        "quarantine_in_the_state_file_applies_after_a_hand_over",
+        true,
+        vec![SimulatedFamily::I82576; 4],
+        &[
+            (Upgrade { guest: 3, waits: 13, succeeds: true }, 2, 6855366057627520326),
+            (Attach { guest: 0 }, 3, 2490832574917642844),
+            (SetPolicy { guest: 0, policy, disk: Some(DiskFault::ReadOnly(7)) }, 3, 16919380081799639796),
+            (Upgrade { guest: 2, waits: 11, succeeds: true }, 3, 15961410202356707700),
+            (Send { from: 0, to: 3, frames: 7, length: 738 }, 0, 6035136766779276381),
+        ],
+    );
 }
 
 #[test]

@@ -26,8 +26,12 @@ fn vlan(random: &mut fastrand::Rng) -> u16 {
 /// Draws an address: that of any guest, a group's, or any.
 fn address(random: &mut fastrand::Rng, guest: HostileGuest) -> [u8; 6] {
     let any: [u8; 6] = std::array::from_fn(|_| random.u8(..));
-    [configured_mac(random.u16(0..guest.guests).into()).0, [0x33, 0x33, any[2], 0, 0, 1], [0xff; 6], any]
-        [random.usize(0..4)]
+    [
+        configured_mac(random.u16(0..guest.guests + guest.stations).into()).0,
+        [0x33, 0x33, any[2], 0, 0, 1],
+        [0xff; 6],
+        any,
+    ][random.usize(0..4)]
 }
 
 /// Draws a request in the mailbox of an 82576's VF, as writes to its registers: it takes the buffer, fills it, and asks.

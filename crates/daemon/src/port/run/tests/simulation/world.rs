@@ -1,9 +1,10 @@
 //! World of a simulation: a host, its guests, and what happens to them.
 
+mod far;
 mod stuck;
 
 use super::account::FrameAccount;
-use super::families::{SimulatedFamily, configured_mac};
+use super::families::{SimulatedFamily, configured_mac, mac_of};
 use super::frames::SHORTEST;
 use super::function::LONGEST;
 use super::guest::SimulatedGuest;
@@ -60,7 +61,7 @@ pub(super) struct SimulatedWorld {
 impl SimulatedWorld {
     fn open(life: &SimulatedLife) -> Self {
         let descriptors = oracles::open_descriptors();
-        let mut host = SimulatedHost::open(&SimulatedFamily::configuration(&life.families));
+        let mut host = SimulatedHost::open(&SimulatedFamily::configuration(&life.families), life.has_uplink);
         host.is_keeper_broken = life.is_keeper_broken;
         let host = Rc::new(RefCell::new(host));
         let guest = |index| SimulatedGuest::new(index, &life.families, &host);
@@ -92,6 +93,7 @@ impl SimulatedWorld {
             deaths: host.deaths,
             hand_overs: world.hand_overs,
             frames: world.guests.iter().flat_map(|guest| &guest.received).sum(),
+            left: host.uplink.iter().flat_map(|uplink| &uplink.left).flatten().sum(),
             repeated: world.guests.iter().map(|guest| guest.repeated).sum(),
             accounts: world.accounts,
             lost: world.lost,
@@ -130,6 +132,9 @@ impl SimulatedWorld {
             }
             SimulatedAction::StickWorker { guest, neighbour, clients, hands_over } => {
                 self.stick_worker((guest, neighbour), clients, hands_over, step.seed)?;
+            }
+            SimulatedAction::Deliver { station, guest, frames, length } => {
+                self.deliver((station, guest), frames, length, step.seed);
             }
             SimulatedAction::Nothing => {}
         }
@@ -174,7 +179,9 @@ impl SimulatedWorld {
         policy.is_quarantined &= !has_client_always;
         // Such a guest sends any bytes of its memory: those of honest guests' frames too.
         policy.may_spoof &= !self.guests[guest].is_hostile();
-        policy.is_trusted &= !self.guests[guest].is_hostile();
+        // The station of an unknown address may be behind a trusted guest.
+        let has_uplink = self.host.borrow().uplink.is_some();
+        policy.is_trusted &= !self.guests[guest].is_hostile() && !has_uplink;
         let outcome = self.host.borrow_mut().set_policy(guest, policy, disk)?;
         match outcome {
             PolicyChange::Acknowledged => {}
@@ -271,6 +278,7 @@ impl SimulatedWorld {
     }
 
     fn rest(&mut self) -> Result<(), String> {
+        self.check_uplink()?;
         for _ in 0..REST_ROUNDS {
             self.host.borrow_mut().rest()?;
             let mut received = false;
@@ -287,7 +295,9 @@ impl SimulatedWorld {
 
     /// Sends frames of growing length, which begins again at the shortest after the longest.
     fn send(&mut self, from: usize, to: usize, frames: usize, length: usize) {
-        let Some(address) = self.guests[to].mac().filter(|_| to != from) else { return };
+        let station = || (to >= self.guests.len()).then(|| mac_of(to, false));
+        let address = self.guests.get(to).map_or_else(station, SimulatedGuest::mac);
+        let Some(address) = address.filter(|_| to != from) else { return };
         for frame in 0..frames {
             let length = SHORTEST + (length - SHORTEST + frame * GROWTH) % (LONGEST - SHORTEST + 1);
             self.guests[from].send(to as u16, address, length);
@@ -327,6 +337,7 @@ impl SimulatedWorld {
         self.run_until("every guest has its link", |world| {
             world.guests.iter().all(SimulatedGuest::has_link)
         })?;
+        self.finish_streams()?;
         self.check_at_rest()?;
         // A guest that is alone has no other guest to send to.
         let senders = if self.guests.len() == 1 { 0 } else { self.guests.len() };

@@ -1,0 +1,178 @@
+//! Uplink of a simulated port: the other end of a wire, with a station in each VLAN. Frames of the port must leave in order, once,
+//! under their sender's name and VLAN. Frames of stations are lost, repeated and reordered before the port gets them, and a station
+//! sends again what a guest has not received, until the guest has the whole stream.
+
+use super::families::{guest_of, mac_of};
+use super::frames::{self, FrameStamp};
+use super::hostile::{FORGED, SPOOFED, TAGGED};
+use super::numbers::ReceivedNumbers;
+use super::policies::PolicyModel;
+use crate::port::WireRegistry;
+use crate::port::engine::uplink::FarWireEnd;
+use i82576::MacAddress;
+use std::collections::BTreeMap;
+
+/// Name of the wire.
+pub(super) const WIRE: &str = "far";
+/// VLANs of the stations; 0 for none. They have the numbers after the guests'.
+pub(super) const STATION_VLANS: [u16; 3] = [0, 7, 8];
+/// Bytes of a station's announcement.
+const ANNOUNCEMENT: usize = 100;
+
+/// Stations at the other end of a port's uplink.
+#[derive(Debug)]
+pub(super) struct SimulatedUplink {
+    end: FarWireEnd,
+    guests: usize,
+    /// Number of frames that the stations have put on the wire. It is their order.
+    position: u32,
+    /// Number of frames that each station has sent to each guest.
+    pub(super) sent: Vec<Vec<u64>>,
+    /// Numbers of the frames that have left, by sender and receiver.
+    numbers: BTreeMap<(u16, u16), ReceivedNumbers>,
+    /// Number of frames that have left, by sender and receiver, without repeated ones.
+    pub(super) left: Vec<Vec<u64>>,
+    /// Rule that a frame has broken.
+    fault: Option<String>,
+}
+
+/// Policies and hostile guests, by which the uplink judges a frame.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UplinkRules<'a> {
+    pub(super) policies: &'a PolicyModel,
+    pub(super) hostile_lives: &'a [u32],
+    pub(super) deaths: u64,
+}
+
+impl SimulatedUplink {
+    pub(super) fn new(wires: &WireRegistry, guests: usize) -> Self {
+        let all = guests + STATION_VLANS.len();
+        Self {
+            end: FarWireEnd::new(WIRE, wires),
+            guests,
+            position: 0,
+            sent: vec![vec![0; guests]; STATION_VLANS.len()],
+            numbers: BTreeMap::new(),
+            left: vec![vec![0; all]; guests],
+            fault: None,
+        }
+    }
+
+    /// Connects to the wire of a new process. Frames in the old wire are lost.
+    pub(super) fn reconnect(&mut self, wires: &WireRegistry) {
+        self.end = FarWireEnd::new(WIRE, wires);
+    }
+
+    /// Has each station send a frame to another one, so that the port knows the stations.
+    pub(super) fn announce(&mut self, policies: &PolicyModel) {
+        for station in 0..STATION_VLANS.len() {
+            let to = self.guests + (station + 1) % STATION_VLANS.len();
+            self.put(station, to, mac_of(to, false), (0, ANNOUNCEMENT), policies);
+        }
+    }
+
+    /// Puts a frame of a station on the wire. Returns false if the wire is full.
+    fn put(
+        &mut self,
+        station: usize,
+        to: usize,
+        address: MacAddress,
+        (number, length): (u64, usize),
+        policies: &PolicyModel,
+    ) -> bool {
+        self.position += 1;
+        let from = self.guests + station;
+        let (life, changes) = (self.position, policies.changes());
+        let stamp = FrameStamp { from: from as u16, to: to as u16, life, number, changes };
+        let mut frame = stamp.frame(address, mac_of(from, false), length);
+        let vlan = STATION_VLANS[station];
+        if vlan != 0 {
+            frame.splice(12..12, [frames::TAG, vlan.to_be_bytes()].concat());
+        }
+        self.end.send(&frame)
+    }
+
+    /// Sends the frames of a station's stream to a guest from number `next` on: some are lost, repeated or late. Returns false if
+    /// the port may lose one.
+    pub(super) fn deliver(
+        &mut self,
+        (station, guest): (usize, usize),
+        address: MacAddress,
+        (next, frames, length): (u64, usize, usize),
+        (policies, random): (&PolicyModel, &mut fastrand::Rng),
+    ) -> bool {
+        let mut numbers: Vec<u64> = (next..next + frames as u64).collect();
+        numbers.retain(|_| random.u32(0..6) > 0);
+        let count = numbers.len();
+        for at in 0..count {
+            match random.u32(0..6) {
+                0 => numbers.push(numbers[at]),
+                1 => numbers.swap(at, (at + 1) % count),
+                _ => {}
+            }
+        }
+        let mut all = true;
+        for number in numbers {
+            let put = self.put(station, guest, address, (number, length), policies);
+            self.sent[station][guest] += u64::from(put);
+            all &= put;
+        }
+        all
+    }
+
+    /// Takes the frames that have left the port, and checks them.
+    pub(super) fn take_frames(&mut self, rules: UplinkRules<'_>) {
+        while let Some(frame) = self.end.receive() {
+            if let Err(wrong) = self.check(frame, rules) {
+                self.fault = self.fault.take().or(Some(format!("the uplink has got {wrong}")));
+            }
+        }
+    }
+
+    /// Returns the first broken rule.
+    pub(super) fn fault(&mut self) -> Result<(), String> {
+        self.fault.take().map_or(Ok(()), Err)
+    }
+
+    /// Checks a frame that has left: in its sender's name and VLAN, once, in order.
+    fn check(&mut self, mut frame: Vec<u8>, rules: UplinkRules<'_>) -> Result<(), String> {
+        let UplinkRules { policies, hostile_lives, deaths } = rules;
+        let mut vlan = 0;
+        if frame[12..14] == frames::TAG {
+            vlan = u16::from_be_bytes([frame[14], frame[15]]) & 0xfff;
+            frame.drain(12..16);
+        }
+        let source = guest_of(MacAddress(frame[6..12].try_into().expect("a frame has a source")));
+        let hostile_life = source.map_or(0, |(guest, _)| hostile_lives[guest]);
+        let stamp = match FrameStamp::read(&frame) {
+            Ok(Some(stamp)) => stamp,
+            Ok(None) | Err(_) if hostile_life > 0 => return Ok(()),
+            Ok(None) => return Err("a frame that no guest sends".to_owned()),
+            Err(wrong) => return Err(wrong),
+        };
+        if stamp.life == FORGED {
+            let sender = if stamp.number == TAGGED {
+                stamp.from.into()
+            } else {
+                (stamp.number / SPOOFED) as usize - 1
+            };
+            let is_tagged = stamp.number == TAGGED && policies.has_had_vlan(sender, vlan, stamp.changes);
+            return match is_tagged || policies.was_unchecked(sender, stamp.changes) {
+                true => Ok(()),
+                false => Err(format!("the forged {stamp:?} in VLAN {vlan}")),
+            };
+        }
+        let from = usize::from(stamp.from);
+        let is_named = source.is_some_and(|(guest, is_second)| {
+            guest == from && policies.has_had_name(from, is_second, stamp.changes)
+        });
+        if !is_named || !policies.may_leave((from, stamp.to.into()), vlan, stamp.changes) {
+            return Err(format!("{stamp:?} of {source:?} in VLAN {vlan}"));
+        }
+        if stamp.life > hostile_life {
+            let numbers = self.numbers.entry((stamp.from, stamp.to)).or_default();
+            self.left[from][usize::from(stamp.to)] += u64::from(numbers.add(stamp, true, deaths)?);
+        }
+        Ok(())
+    }
+}
