@@ -1,6 +1,6 @@
 //! The tasks of the project: `cargo xtask test` proves everything that can be proved on this machine,
 //! `cargo xtask explore` runs the property tests with new seeds, `cargo xtask soak` ends the host under guests hundreds
-//! of times, `cargo xtask simulate` simulates hosts that die, `cargo xtask prove` proves bounds, `cargo xtask attack` attacks it, `cargo xtask fuzz` fuzzes it, `cargo xtask bench` measures it beside its peers, `cargo xtask
+//! of times, `cargo xtask simulate` simulates hosts that die, `cargo xtask prove` proves bounds, `cargo xtask attack` attacks it, `cargo xtask fuzz` fuzzes it, `cargo xtask sanitize` runs its tests under Miri and a sanitizer, `cargo xtask bench` measures it beside its peers, `cargo xtask
 //! instructions` counts what the card spends on a frame, `cargo xtask deb` makes the Debian package, `cargo xtask image` the container image, `cargo xtask tidy`
 //! checks the rules that the compiler does not know, `cargo xtask registers` writes the pages of the register tables.
 //!
@@ -15,9 +15,11 @@ mod fuzz;
 mod image;
 mod instructions;
 mod metadata;
+mod nightly;
 mod prove;
 mod register_sources;
 mod registers;
+mod sanitize;
 mod simulate;
 mod soak;
 mod test;
@@ -44,6 +46,8 @@ enum XtaskCommand {
     Prove(prove::ProveArgs),
     /// Fuzzes everything that reads bytes of others, each target for a minute, and prints what it reached and its crashes.
     Fuzz(fuzz::FuzzArgs),
+    /// Runs unit tests under Miri or AddressSanitizer; takes minutes, and needs a nightly compiler.
+    Sanitize(sanitize::SanitizeArgs),
     /// Attacks a running host with hand-made cases, and checks it after each. `--help` says more.
     #[command(disable_help_flag = true)]
     Attack(attack::AttackArgs),
@@ -71,6 +75,7 @@ fn main() -> anyhow::Result<ExitCode> {
         XtaskCommand::Simulate(options) => simulate::run(&options),
         XtaskCommand::Prove(options) => prove::run(&options),
         XtaskCommand::Fuzz(options) => fuzz::run(&options),
+        XtaskCommand::Sanitize(options) => sanitize::run(&options),
         XtaskCommand::Attack(options) => attack::run(&options),
         XtaskCommand::Bench(options) => bench::run(&options),
         XtaskCommand::Instructions(options) => instructions::run(&options),

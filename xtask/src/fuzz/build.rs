@@ -1,12 +1,10 @@
 //! Builds the fuzz targets with the compiler's coverage for libFuzzer.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-/// Toolchain that builds the targets. A stable compiler may refuse the coverage flags.
-const TOOLCHAIN: &str = "nightly";
+use crate::nightly::{self, PLATFORM, nightly};
 
 /// Flags of the compiler: the coverage that libFuzzer reads, as cargo-fuzz sets them without a sanitizer.
 const FLAGS: [&str; 6] = [
@@ -18,17 +16,11 @@ const FLAGS: [&str; 6] = [
     "--cfg=fuzzing",
 ];
 
-/// Platform of the programs. Named, so that the flags are not those of build scripts too.
-const PLATFORM: &str = "x86_64-unknown-linux-gnu";
-
 /// Builds the targets, and returns the folder of their programs.
 pub(super) fn build(root: &Path, targets: &[String]) -> Result<PathBuf> {
-    let version = nightly("rustc").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    ensure!(
-        version.is_ok_and(|status| status.success()),
-        "the fuzzer's coverage needs a nightly compiler, and `rustup run {TOOLCHAIN} rustc` fails; install one with \
-         `rustup toolchain install {TOOLCHAIN} --profile minimal`"
-    );
+    // A stable compiler may refuse the coverage flags.
+    let remedy = "rustup toolchain install nightly --profile minimal";
+    nightly::require("rustc", &[], "the fuzzer's coverage needs a nightly compiler", remedy)?;
     let folder = root.join("target/fuzz");
     let mut command = nightly("cargo");
     command.args([
@@ -45,14 +37,4 @@ pub(super) fn build(root: &Path, targets: &[String]) -> Result<PathBuf> {
     let status = command.status().context("cannot run cargo")?;
     ensure!(status.success(), "the fuzz targets do not build; libFuzzer needs a C++ compiler (Debian: g++)");
     Ok(folder.join(PLATFORM).join("release"))
-}
-
-/// Returns a command of the nightly toolchain, without the variables by which the present toolchain names itself.
-fn nightly(program: &str) -> Command {
-    let mut command = Command::new("rustup");
-    command.args(["run", TOOLCHAIN, program]).stdin(Stdio::null());
-    for variable in ["CARGO", "RUSTC", "RUSTUP_TOOLCHAIN", "CARGO_ENCODED_RUSTFLAGS"] {
-        command.env_remove(variable);
-    }
-    command
 }
