@@ -54,7 +54,7 @@ pub(crate) fn run(options: &SanitizeArgs) -> Result<ExitCode> {
     Ok(if has_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Returns the wanted packages of a checker, all without a wish.
+/// Returns the wanted packages of a checker: all of them if none is named.
 fn chosen(checker: Checker, wanted: &[String]) -> Result<Vec<&'static str>> {
     let all = checker.packages();
     let unknown = wanted.iter().find(|wanted| !all.contains(&wanted.as_str()));

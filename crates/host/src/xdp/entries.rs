@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use super::memory::XdpMemoryMapping;
 
-/// Entry that the kernel and this process exchange: any bytes of its size are a value.
-pub(super) trait XdpEntry: Copy + Send {}
+/// Entry that the kernel and this process exchange.
+///
+/// # Safety
+/// Any bytes of its size are a value.
+pub(super) unsafe trait XdpEntry: Copy + Send {}
 
-/// Address of a UMEM chunk.
-impl XdpEntry for u64 {}
+// SAFETY: any bytes are an address of a UMEM chunk.
+unsafe impl XdpEntry for u64 {}
 
 /// Frame in the UMEM (`struct xdp_desc`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +23,8 @@ pub(super) struct XdpDescriptor {
     pub(super) options: u32,
 }
 
-impl XdpEntry for XdpDescriptor {}
+// SAFETY: the fields are integers without padding between them.
+unsafe impl XdpEntry for XdpDescriptor {}
 
 /// Entries of one AF_XDP ring.
 #[derive(Debug)]

@@ -12,7 +12,8 @@
 //! 3. The state is stored: the ring is behind QEMU's chain.
 //! 4. The ring's first position is stored. Until then a successor begins at step 1.
 //!
-//! A guest that changes the ring meanwhile moves its own ring, by at most one round. Each step reads a slot a few times.
+//! A guest that changes the ring meanwhile moves its own ring, by at most one round. Each step reads a slot a few times, and at most
+//! [`MOST_SLOTS`] slots are returned.
 
 use super::publish::used_descriptor;
 use super::record::{self, MOST_RETURNED, ReturnState, record};
@@ -21,6 +22,10 @@ use crate::chain::{MAX_CHAIN, UsedChain};
 use crate::descriptor::{PackedDescriptor, SIZE, flag};
 use crate::error::RingError;
 use crate::memory::{RingMemory, acquire, read_u16};
+
+/// Maximum number of slots from the device's position to the end of the dropped chain. QEMU has no larger ring, and the slots are
+/// returned without a pause.
+pub const MOST_SLOTS: u16 = 1_024;
 
 /// Chain that a front end has returned: the position at which the ring had started, and the position behind the chain.
 #[derive(Debug, Clone, Copy)]
@@ -49,8 +54,8 @@ impl PackedQueue {
         let Some(slots) = start.slots_to(end, layout.size).filter(|_| layout.check(start).is_ok()) else {
             return Ok(None);
         };
-        let may_change = [state.before, state.after].contains(&start);
-        if !self.shows(DroppedChain { start, end }, may_change, memory)? {
+        let is_start_returned = [state.before, state.after].contains(&start);
+        if !self.shows_dropped_chain(DroppedChain { start, end }, is_start_returned, memory)? {
             return Ok(None);
         }
         let returned = state.before.slots_to(state.after, layout.size).unwrap_or(0);
@@ -85,11 +90,11 @@ impl PackedQueue {
 
     /// Returns true if the ring may have a chain that its front end has returned. The first slot is marked used, or the driver has
     /// used it again. While the driver waits for chains before it, the slots behind it still are one list: QEMU has changed the
-    /// first one only. `may_change` is true if the driver waits for none.
-    fn shows<M: RingMemory>(
+    /// first one only. `is_start_returned` is true if the driver waits for none.
+    fn shows_dropped_chain<M: RingMemory>(
         &self,
         chain: DroppedChain,
-        may_change: bool,
+        is_start_returned: bool,
         memory: &mut M,
     ) -> Result<bool, RingError> {
         let DroppedChain { start, end } = chain;
@@ -102,7 +107,7 @@ impl PackedQueue {
         if first & (flag::AVAIL | flag::USED) != start.used_flags() {
             return Ok(start.after(self.layout.size, self.layout.size).is_available(first));
         }
-        if may_change {
+        if is_start_returned {
             return Ok(true);
         }
         let mut at = start.after(1, self.layout.size);
@@ -147,7 +152,9 @@ impl PackedQueue {
         memory: &mut M,
     ) -> Result<bool, RingError> {
         let size = self.layout.size;
-        let Some(slots) = self.used.slots_to(dropped.end, size) else { return Ok(false) };
+        let Some(slots) = self.used.slots_to(dropped.end, size).filter(|slots| *slots <= MOST_SLOTS) else {
+            return Ok(false);
+        };
         (self.available, self.fetched) = (dropped.end, slots);
         while self.used != dropped.start && self.used != dropped.end {
             let (mut chains, mut count, mut at) = ([UsedChain::NONE; MOST_RETURNED], 0, self.used);

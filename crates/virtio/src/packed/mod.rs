@@ -1,7 +1,7 @@
 //! The device's side of a packed ring (VIRTIO 1.2 section 2.8): driver and device write the same descriptors, and each
 //! states by a wrap counter which of them it has passed.
 
-mod dropped;
+pub mod dropped;
 mod fetch;
 mod notify;
 mod position;

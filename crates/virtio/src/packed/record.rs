@@ -190,7 +190,7 @@ impl PackedQueue {
             && (is_paused || new.has_run(state.writes_position, memory)?)
         {
             if !state.writes_position {
-                // Before the first state with the flag, which may be that of a completed return.
+                // The first state with the flag may be that of a return which is completed below, so the position comes first.
                 new.disable_notifications(memory)?;
             }
             let start = PackedPosition::from_bits(recorded[IDENTITY] as u16);
@@ -204,6 +204,9 @@ impl PackedQueue {
                 _ => new.resume(state, saved, memory)?,
             };
             if let Some(queue) = resumed {
+                if !state.writes_position {
+                    record(memory, (queue.used, queue.used), &[]);
+                }
                 return Ok((queue, true));
             }
         }

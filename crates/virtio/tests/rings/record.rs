@@ -173,6 +173,11 @@ fn ring_of_an_earlier_version_outlives_a_crash() {
     let (continued, resumed) = open(&USUAL, &mut memory, (START, OWNER));
     assert_eq!((continued.base(), resumed), (queue.base(), true));
     assert_ne!(memory.memory.load_u16(DEVICE), 0, "the next crash finds a position");
+    assert_ne!(memory.record[STATE] & WRITES_POSITION, 0);
+    // The driver creates its ring anew while no host runs, and QEMU asks for no notifications.
+    memory.memory.bytes = vec![0; SIZE];
+    memory.memory.store(DEVICE, &[0, 0, 1, 0]);
+    assert!(!open(&USUAL, &mut memory, (START, OWNER)).1);
 }
 
 #[test]

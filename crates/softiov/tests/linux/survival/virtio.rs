@@ -48,7 +48,8 @@ fn outlive(
         erin.reach(ADDRESSES[1])?;
         let mut stream = IperfStream::open(erin, ADDRESSES[1])?;
         // A crash finds many descriptors of Frank's packed ring in use.
-        let datagrams = (most > 0).then(|| IperfStream::send_datagrams(frank, ADDRESSES[0])).transpose()?;
+        let mut datagrams =
+            (most > 0).then(|| IperfStream::send_datagrams(frank, ADDRESSES[0])).transpose()?;
         let (before, mut missed) = (losses(erin, &interface)?, Vec::new());
         for round in 0..TIMES {
             let pings = PingSeries::start(erin, ADDRESSES[1])?;
@@ -56,6 +57,7 @@ fn outlive(
             virtio::wait_link(erin, &interface)?;
             erin.reach(ADDRESSES[1])?;
             stream.moves().with_context(|| format!("round {round}"))?;
+            datagrams.as_mut().map_or(Ok(()), IperfStream::moves)?;
             missed.push(pings.stop()?.missed * EVERY_MS);
         }
         let gap = stream.close()?;

@@ -229,11 +229,12 @@ impl VhostUserConnection {
 }
 
 /// Returns true if the front end says that a ring has run on another card. A front end that announces its guests (QEMU) sends a
-/// position of its own. Others, such as Cloud Hypervisor, send an index that the guest has written. Transmit rings do not count:
-/// QEMU runs one itself for a moment after a lost connection, by flags that the guest has written.
+/// position of its own. Others, such as Cloud Hypervisor, send an index that the guest has written. Packed transmit rings do not
+/// count: QEMU runs one itself for a moment after a lost connection, by flags that the guest has written.
 fn has_run_elsewhere(ring: u32, base: RingBase, protocol_features: u64) -> bool {
-    let new = RingBase::first(matches!(base, RingBase::Packed { .. }));
-    ring.is_multiple_of(2) && protocol_features >> features::protocol::RARP & 1 != 0 && base != new
+    let is_packed = matches!(base, RingBase::Packed { .. });
+    let counts = !is_packed || ring.is_multiple_of(2);
+    counts && protocol_features >> features::protocol::RARP & 1 != 0 && base != RingBase::first(is_packed)
 }
 
 /// Starts a ring of a front end with these protocol features.

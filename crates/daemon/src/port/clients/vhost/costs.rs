@@ -3,7 +3,8 @@
 use crate::port::tokens::RINGS;
 use host::worker::DeferredCloseFd;
 use units::WorkCost;
-use vhost_user::backend::{BackendEvent, HostOperation};
+use vhost_user::backend::{BackendEvent, HostOperation, LiveRingParameters};
+use virtio::packed::dropped::MOST_SLOTS;
 
 /// Cost of a change in the port's poller, which is a call of the kernel.
 const POLLER: WorkCost = WorkCost(10);
@@ -14,7 +15,7 @@ const POSITION: WorkCost = WorkCost(2);
 pub(super) fn of_event(event: &BackendEvent<DeferredCloseFd>) -> WorkCost {
     match event {
         BackendEvent::DeviceReset => WorkCost::RESET + times(POSITION, RINGS as usize),
-        BackendEvent::RingLive(_) => WorkCost::RESET,
+        BackendEvent::RingLive(setup) => WorkCost::RESET + of_dropped(setup),
         BackendEvent::KickSet { fd, .. } | BackendEvent::CallSet { fd, .. } => {
             POLLER + if fd.is_some() { WorkCost::ERRAND } else { WorkCost::default() }
         }
@@ -31,6 +32,14 @@ pub(super) fn of_event(event: &BackendEvent<DeferredCloseFd>) -> WorkCost {
         | BackendEvent::OwnerReset
         | BackendEvent::ProtocolFeaturesSet(_) => WorkCost::ACCESS,
     }
+}
+
+/// Returns the cost of looking for a chain that the front end has dropped, and of returning those before it. Only a packed transmit
+/// ring can have one.
+fn of_dropped(setup: &LiveRingParameters) -> WorkCost {
+    let may_have_one = setup.packed && !setup.ring.is_multiple_of(2);
+    let slots = if may_have_one { setup.size.min(MOST_SLOTS.into()) } else { 0 };
+    WorkCost::of_units(slots as usize >> 2)
 }
 
 /// Returns the cost of a task of the session on the port's thread. `windows` is the number of the function's regions.
