@@ -325,3 +325,22 @@ fn check_mtu(mtu: u16, device: &mut VfioFunction<'_>) -> HostOperationOutcome<De
     let most = longest.unwrap_or(0).saturating_sub(FRAME_OVERHEAD);
     if usize::from(mtu) <= most { HostOperationOutcome::Done } else { HostOperationOutcome::Failed }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vhost_user::message::PackedIndex;
+
+    #[test]
+    fn packed_transmit_ring_tells_of_no_move() {
+        const RARP: u64 = 1 << features::protocol::RARP;
+        let behind = PackedIndex { index: 1, wrap: true };
+        let packed = RingBase::Packed { available: behind, used: behind };
+        let split = RingBase::Split { available: 1 };
+        for (ring, base, moved) in [(0, packed, true), (1, packed, false), (0, split, true), (1, split, true)]
+        {
+            assert_eq!(has_run_elsewhere(ring, base, RARP), moved, "ring {ring}: {base:?}");
+            assert!(!has_run_elsewhere(ring, base, 0), "a front end that announces no guests");
+        }
+    }
+}
