@@ -12,7 +12,8 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::eventfd::EventFd;
 
@@ -63,12 +64,14 @@ impl SignalSet {
 /// True while signal handlers are installed, at most one set per process: the handlers can write to statics only.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 static PENDING: AtomicU32 = AtomicU32::new(0);
-static EVENT: AtomicI32 = AtomicI32::new(-1);
+/// Eventfd that the handlers write to. It is never closed: a handler of another thread may still run when the handlers are
+/// removed, and would write to whatever has the number next.
+static EVENT: OnceLock<EventFd> = OnceLock::new();
 
 /// Installed handlers of the signals that control the process, with SIGXFSZ ignored. Dropping the value restores the previous
 /// handlers.
 pub struct SignalHandlers {
-    event: EventFd,
+    event: &'static EventFd,
     /// Previous handlers, each with the number of its signal.
     previous: Vec<(libc::c_int, libc::sigaction)>,
 }
@@ -85,12 +88,18 @@ impl SignalHandlers {
     /// # Errors
     /// `ResourceBusy` if they are installed already; the process is out of descriptors.
     pub fn install() -> io::Result<Self> {
-        let event = EventFd::new()?;
+        let event = match EVENT.get() {
+            Some(event) => event,
+            None => {
+                let new = EventFd::new()?;
+                EVENT.get_or_init(|| new)
+            }
+        };
         if TAKEN.swap(true, Ordering::AcqRel) {
             return Err(io::ErrorKind::ResourceBusy.into());
         }
+        event.drain();
         PENDING.store(0, Ordering::Release);
-        EVENT.store(event.as_fd().as_raw_fd(), Ordering::Release);
         let mut signals = Self { event, previous: Vec::new() };
         let control = ProcessSignal::ALL.map(|signal| (signal.number(), on_signal as *const () as usize));
         for (signal, handler) in control.into_iter().chain([(libc::SIGXFSZ, libc::SIG_IGN)]) {
@@ -119,7 +128,6 @@ impl Drop for SignalHandlers {
             // SAFETY: restores what `sigaction` itself returned.
             unsafe { libc::sigaction(*signal, previous, ptr::null_mut()) };
         }
-        EVENT.store(-1, Ordering::Release);
         TAKEN.store(false, Ordering::Release);
     }
 }
@@ -143,10 +151,12 @@ fn bit(signal: libc::c_int) -> u32 {
 extern "C" fn on_signal(signal: libc::c_int) {
     PENDING.fetch_or(bit(signal), Ordering::AcqRel);
     let one = 1u64.to_ne_bytes();
+    // A read of an atomic, since the eventfd is there before a handler is.
+    let event = EVENT.get().map_or(-1, |event| event.as_fd().as_raw_fd());
     // SAFETY: `write` is async-signal-safe; the descriptor is our eventfd, or -1 and refused; errno is restored.
     unsafe {
         let errno = *libc::__errno_location();
-        libc::write(EVENT.load(Ordering::Acquire), one.as_ptr().cast(), one.len());
+        libc::write(event, one.as_ptr().cast(), one.len());
         *libc::__errno_location() = errno;
     }
 }

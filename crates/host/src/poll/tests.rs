@@ -1,11 +1,13 @@
 //! Tests waits for real file descriptors, wakers, signals and deadlines.
 
+use std::os::fd::{AsFd, AsRawFd};
 use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Signal as Kernel, getpid, kill_process};
 
 use super::*;
+use crate::eventfd::EventFd;
 use crate::socket::StreamSocket;
 
 const SOON: Option<Duration> = Some(Duration::from_secs(60));
@@ -156,6 +158,8 @@ fn process_signals_wake_the_poller_and_are_read_once() {
     }
     assert_eq!((signals.take(), tokens(&mut poller, NOW)), (SignalSet::default(), vec![]));
     drop(poller);
+    let event = signals.as_fd().as_raw_fd();
     drop(signals);
+    assert_ne!(EventFd::new().unwrap().as_fd().as_raw_fd(), event, "a handler that still runs writes to it");
     drop(SignalHandlers::install().unwrap());
 }
