@@ -13,7 +13,7 @@
 //! 4. The ring's first position is stored. Until then a successor begins at step 1.
 //!
 //! A guest that changes the ring meanwhile moves its own ring, by at most one round. Each step reads a slot a few times, and at most
-//! [`MOST_SLOTS`] slots are returned.
+//! [`MOST_DROPPED_SLOTS`] slots are returned.
 
 use super::publish::used_descriptor;
 use super::record::{self, MOST_RETURNED, ReturnState, record};
@@ -25,7 +25,7 @@ use crate::memory::{RingMemory, acquire, read_u16};
 
 /// Maximum number of slots from the device's position to the end of the dropped chain. QEMU has no larger ring, and the slots are
 /// returned without a pause.
-pub const MOST_SLOTS: u16 = 1_024;
+pub const MOST_DROPPED_SLOTS: u16 = 1_024;
 
 /// Chain that a front end has returned: the position at which the ring had started, and the position behind the chain.
 #[derive(Debug, Clone, Copy)]
@@ -152,7 +152,8 @@ impl PackedQueue {
         memory: &mut M,
     ) -> Result<bool, RingError> {
         let size = self.layout.size;
-        let Some(slots) = self.used.slots_to(dropped.end, size).filter(|slots| *slots <= MOST_SLOTS) else {
+        let Some(slots) = self.used.slots_to(dropped.end, size).filter(|slots| *slots <= MOST_DROPPED_SLOTS)
+        else {
             return Ok(false);
         };
         (self.available, self.fetched) = (dropped.end, slots);

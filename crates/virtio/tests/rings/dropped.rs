@@ -5,13 +5,14 @@ use crate::crash::{
     CheckedDriver, CrashMoments, CrashScenario, DroppingFrontEnd, MortalMemory, NEVER, OWNER, START, crash,
     open, serve,
 };
-use crate::memory::{DESCRIPTORS, GuestMemory};
+use crate::memory::{DESCRIPTORS, DEVICE, DRIVER, GuestMemory};
 use crate::queue::ADDRESSES;
 use crate::record::scenarios;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::{collection, option};
-use virtio::layout::RingFeatures;
+use virtio::layout::{RingAddresses, RingFeatures};
+use virtio::packed::dropped::MOST_DROPPED_SLOTS;
 use virtio::packed::record::{FirstPosition, WORDS};
 use virtio::packed::{PackedLayout, PackedPosition, PackedQueue};
 
@@ -82,6 +83,35 @@ fn receive_ring_with_another_first_position_starts_as_told() {
     let told = FirstPosition::Given(front_end.position);
     let (queue, resumed) = open(&SINGLE, &mut memory, (told, OWNER));
     assert_eq!((queue.base(), resumed), (front_end.position, false));
+}
+
+/// The chains are returned without a pause, so a hostile ring may not have tens of thousands of them.
+#[test]
+fn more_slots_than_qemu_has_in_a_ring_are_not_returned() {
+    const RING: u64 = 0x1_0000;
+    let (addresses, told) =
+        (RingAddresses { descriptors: RING, ..ADDRESSES }, PackedPosition::from_bits(0x8001));
+    let layout = PackedLayout::new(2_000, addresses).unwrap();
+    for (at, is_continued) in [(2_000 - MOST_DROPPED_SLOTS + 1, true), (2_000 - MOST_DROPPED_SLOTS, false)] {
+        let mut driver = CheckedDriver::new(6, false, SINGLE.chains);
+        let (memory, mut record) = (GuestMemory::new(), [0; WORDS]);
+        let position = u64::from(at);
+        record[0] = position | position << 16 | 3 << 48;
+        let start = u64::from(PackedPosition::START.bits());
+        record[1..8].copy_from_slice(&[start, 2_000, OWNER.memory, OWNER.features, RING, DRIVER, DEVICE]);
+        let mut memory =
+            MortalMemory { memory, record, driver: &mut driver, dies: NEVER, acts: NEVER, accesses: 0 };
+        // The first slot is used in the second round, and those from the device's position on are available in the first.
+        memory.memory.store(RING + 14, &0x8080_u16.to_le_bytes());
+        (position..2_000)
+            .for_each(|slot| memory.memory.store(RING + 16 * slot + 14, &0x8000_u16.to_le_bytes()));
+        memory.memory.store(DEVICE, &[1, 0, 1, 0]);
+        let first = FirstPosition::GivenForTransmit(told);
+        let (queue, continued) =
+            PackedQueue::open(layout, SINGLE.features, (first, OWNER), &mut memory).unwrap();
+        assert_eq!((queue.base(), continued), (told, is_continued));
+        assert_eq!(memory.memory.writes.is_empty(), !is_continued);
+    }
 }
 
 /// Transmit rings of different shapes whose front end returns a chain: QEMU once, another one after each death.

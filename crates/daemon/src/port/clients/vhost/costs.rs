@@ -4,7 +4,7 @@ use crate::port::tokens::RINGS;
 use host::worker::DeferredCloseFd;
 use units::WorkCost;
 use vhost_user::backend::{BackendEvent, HostOperation, LiveRingParameters};
-use virtio::packed::dropped::MOST_SLOTS;
+use virtio::packed::dropped::MOST_DROPPED_SLOTS;
 
 /// Cost of a change in the port's poller, which is a call of the kernel.
 const POLLER: WorkCost = WorkCost(10);
@@ -38,7 +38,7 @@ pub(super) fn of_event(event: &BackendEvent<DeferredCloseFd>) -> WorkCost {
 /// ring can have one.
 fn of_dropped(setup: &LiveRingParameters) -> WorkCost {
     let may_have_one = setup.packed && !setup.ring.is_multiple_of(2);
-    let slots = if may_have_one { setup.size.min(MOST_SLOTS.into()) } else { 0 };
+    let slots = if may_have_one { setup.size.min(MOST_DROPPED_SLOTS.into()) } else { 0 };
     WorkCost::of_units(slots as usize >> 2)
 }
 
