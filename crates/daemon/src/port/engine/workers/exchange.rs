@@ -26,6 +26,7 @@ pub(super) struct ShardExchangeState<C> {
 /// Error: a worker has failed, and its shard is lost.
 #[derive(Debug, thiserror::Error)]
 #[error("a worker of the port has failed")]
+// A relative path, because the proofs include this file in another tree.
 pub(in super::super::super) struct WorkerFailure;
 
 impl<C> ShardExchange<C> {
