@@ -71,13 +71,14 @@ impl FrameAccount {
         status: &PortStatus,
     ) -> Self {
         // The uplink takes frames for stations, and for guests in other VLANs.
-        let left =
-            |from: usize, to: usize| host.uplink.as_ref().map_or(0, |uplink| uplink.left[from][to] as i64);
+        let departed = |from: usize, to: usize| {
+            host.uplink.as_ref().map_or(0, |uplink| uplink.departed[from][to] as i64)
+        };
         let missing = |from: &SimulatedGuest| {
             let sent = from.sent.iter().enumerate();
             sent.map(|(to, sent)| {
                 let received = guests.get(to).map_or(0, |guest| guest.received[from.index()] as i64);
-                *sent as i64 - received - left(from.index(), to)
+                *sent as i64 - received - departed(from.index(), to)
             })
             .collect()
         };

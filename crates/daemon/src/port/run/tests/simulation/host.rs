@@ -2,7 +2,7 @@
 //! chooses, and its successor continues from what a killed process leaves: the vault's descriptors.
 
 mod administrator;
-mod far;
+mod stations;
 mod stuck;
 
 pub(super) use administrator::PolicyChange;
@@ -158,7 +158,8 @@ impl SimulatedHost {
             _folder: folder,
         };
         if has_uplink {
-            host.uplink = Some(SimulatedUplink::new(&host.common.wires, host.file.ports[0].vfs.len()));
+            let families = host.file.ports[0].vfs.iter().map(|vf| vf.family).collect();
+            host.uplink = Some(SimulatedUplink::new(&host.common.wires, families));
         }
         host.start();
         host
@@ -289,7 +290,7 @@ impl SimulatedHost {
         let mut port = self.port.take().expect("a port runs between two steps");
         let turn = catch_unwind(AssertUnwindSafe(|| self.turn(&mut port, most)));
         self.port = Some(port);
-        self.take_left_frames();
+        self.take_departed_frames();
         self.most_jobs = self.most_jobs.max(self.workers.backlog());
         match turn {
             Ok(None) => {}

@@ -12,7 +12,7 @@ pub(super) struct SimulationSummary {
     pub(super) hand_overs: u64,
     pub(super) frames: u64,
     /// Number of frames that have left by the uplink.
-    pub(super) left: u64,
+    pub(super) departed: u64,
     /// Number of frames of virtio guests that the next host has sent again after a death.
     pub(super) repeated: u64,
     /// Number of times that all frames were accounted for.
@@ -34,7 +34,7 @@ impl SimulationSummary {
         self.deaths += one.deaths;
         self.hand_overs += one.hand_overs;
         self.frames += one.frames;
-        self.left += one.left;
+        self.departed += one.departed;
         self.repeated += one.repeated;
         self.accounts += one.accounts;
         self.lost += one.lost;
@@ -57,7 +57,7 @@ impl fmt::Display for SimulationSummary {
         write!(f, "{frames} frames, {repeated} repeated, {lost} counted losses, {accounts} accounts, ")?;
         let Misdeeds { all, forged, requests } = self.misdeeds;
         write!(f, "{all} misdeeds, {forged} of them forged frames, {requests} hostile requests, ")?;
-        write!(f, "{} stuck workers, {} frames left by the uplink, ", self.stuck, self.left)?;
+        write!(f, "{} stuck workers, {} frames departed by the uplink, ", self.stuck, self.departed)?;
         write!(f, "{} refused changes, {} power failures", self.refused, self.power_losses)
     }
 }

@@ -7,6 +7,7 @@ use super::frames::{self, FrameStamp};
 use super::hostile::{FORGED, SPOOFED, TAGGED};
 use super::numbers::ReceivedNumbers;
 use super::policies::PolicyModel;
+use crate::config::file::CardFamily;
 use crate::port::WireRegistry;
 use crate::port::engine::uplink::FarWireEnd;
 use i82576::MacAddress;
@@ -23,7 +24,8 @@ const ANNOUNCEMENT: usize = 100;
 #[derive(Debug)]
 pub(super) struct SimulatedUplink {
     end: FarWireEnd,
-    guests: usize,
+    /// Families of the guests' functions.
+    families: Vec<CardFamily>,
     /// Number of frames that the stations have put on the wire. It is their order.
     position: u32,
     /// Number of frames that each station has sent to each guest.
@@ -31,7 +33,7 @@ pub(super) struct SimulatedUplink {
     /// Numbers of the frames that have left, by sender and receiver.
     numbers: BTreeMap<(u16, u16), ReceivedNumbers>,
     /// Number of frames that have left, by sender and receiver, without repeated ones.
-    pub(super) left: Vec<Vec<u64>>,
+    pub(super) departed: Vec<Vec<u64>>,
     /// Rule that a frame has broken.
     fault: Option<String>,
 }
@@ -45,15 +47,16 @@ pub(super) struct UplinkRules<'a> {
 }
 
 impl SimulatedUplink {
-    pub(super) fn new(wires: &WireRegistry, guests: usize) -> Self {
+    pub(super) fn new(wires: &WireRegistry, families: Vec<CardFamily>) -> Self {
+        let guests = families.len();
         let all = guests + STATION_VLANS.len();
         Self {
             end: FarWireEnd::new(WIRE, wires),
-            guests,
+            families,
             position: 0,
             sent: vec![vec![0; guests]; STATION_VLANS.len()],
             numbers: BTreeMap::new(),
-            left: vec![vec![0; all]; guests],
+            departed: vec![vec![0; all]; guests],
             fault: None,
         }
     }
@@ -66,7 +69,7 @@ impl SimulatedUplink {
     /// Has each station send a frame to another one, so that the port knows the stations.
     pub(super) fn announce(&mut self, policies: &PolicyModel) {
         for station in 0..STATION_VLANS.len() {
-            let to = self.guests + (station + 1) % STATION_VLANS.len();
+            let to = self.families.len() + (station + 1) % STATION_VLANS.len();
             self.put(station, to, mac_of(to, false), (0, ANNOUNCEMENT), policies);
         }
     }
@@ -81,7 +84,7 @@ impl SimulatedUplink {
         policies: &PolicyModel,
     ) -> bool {
         self.position += 1;
-        let from = self.guests + station;
+        let from = self.families.len() + station;
         let (life, changes) = (self.position, policies.changes());
         let stamp = FrameStamp { from: from as u16, to: to as u16, life, number, changes };
         let mut frame = stamp.frame(address, mac_of(from, false), length);
@@ -170,8 +173,9 @@ impl SimulatedUplink {
             return Err(format!("{stamp:?} of {source:?} in VLAN {vlan}"));
         }
         if stamp.life > hostile_life {
+            let may_repeat = self.families[from] == CardFamily::Virtio;
             let numbers = self.numbers.entry((stamp.from, stamp.to)).or_default();
-            self.left[from][usize::from(stamp.to)] += u64::from(numbers.add(stamp, true, deaths)?);
+            self.departed[from][usize::from(stamp.to)] += u64::from(numbers.add(stamp, may_repeat, deaths)?);
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! World of a simulation: a host, its guests, and what happens to them.
 
-mod far;
+mod stations;
 mod stuck;
 
 use super::account::FrameAccount;
@@ -93,7 +93,7 @@ impl SimulatedWorld {
             deaths: host.deaths,
             hand_overs: world.hand_overs,
             frames: world.guests.iter().flat_map(|guest| &guest.received).sum(),
-            left: host.uplink.iter().flat_map(|uplink| &uplink.left).flatten().sum(),
+            departed: host.uplink.iter().flat_map(|uplink| &uplink.departed).flatten().sum(),
             repeated: world.guests.iter().map(|guest| guest.repeated).sum(),
             accounts: world.accounts,
             lost: world.lost,

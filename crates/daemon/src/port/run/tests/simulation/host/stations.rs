@@ -12,7 +12,7 @@ impl SimulatedHost {
     }
 
     /// Has the stations take and check the frames that have left.
-    pub(super) fn take_left_frames(&mut self) {
+    pub(super) fn take_departed_frames(&mut self) {
         if let Some(uplink) = &mut self.uplink {
             let rules = UplinkRules {
                 policies: &self.policies,
