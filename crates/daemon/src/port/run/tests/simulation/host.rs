@@ -158,8 +158,7 @@ impl SimulatedHost {
             _folder: folder,
         };
         if has_uplink {
-            let families = host.file.ports[0].vfs.iter().map(|vf| vf.family).collect();
-            host.uplink = Some(SimulatedUplink::new(&host.common.wires, families));
+            host.uplink = Some(SimulatedUplink::new(&host.common.wires, &host.file.ports[0]));
         }
         host.start();
         host

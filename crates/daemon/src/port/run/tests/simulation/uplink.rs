@@ -7,6 +7,7 @@ use super::frames::{self, FrameStamp};
 use super::hostile::{FORGED, SPOOFED, TAGGED};
 use super::numbers::ReceivedNumbers;
 use super::policies::PolicyModel;
+use crate::config::PortConfig;
 use crate::config::file::CardFamily;
 use crate::port::WireRegistry;
 use crate::port::engine::uplink::FarWireEnd;
@@ -47,7 +48,8 @@ pub(super) struct UplinkRules<'a> {
 }
 
 impl SimulatedUplink {
-    pub(super) fn new(wires: &WireRegistry, families: Vec<CardFamily>) -> Self {
+    pub(super) fn new(wires: &WireRegistry, port: &PortConfig) -> Self {
+        let families: Vec<_> = port.vfs.iter().map(|vf| vf.family).collect();
         let guests = families.len();
         let all = guests + STATION_VLANS.len();
         Self {
