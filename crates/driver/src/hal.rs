@@ -96,3 +96,47 @@ pub trait DmaHal: Hal {
         let _ = (iova, length, access);
     }
 }
+
+impl<H: Hal + ?Sized> Hal for &mut H {
+    fn read(&mut self, offset: u32) -> u32 {
+        H::read(self, offset)
+    }
+
+    fn write(&mut self, offset: u32, value: u32) {
+        H::write(self, offset, value);
+    }
+
+    fn now(&self) -> Time {
+        H::now(self)
+    }
+
+    fn wait(&mut self, time: Duration) {
+        H::wait(self, time);
+    }
+
+    fn may_have_address(&mut self, vf: u8, address: MacAddress) -> bool {
+        H::may_have_address(self, vf, address)
+    }
+}
+
+impl<H: DmaHal + ?Sized> DmaHal for &mut H {
+    fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
+        H::dma_alloc(self, length, align)
+    }
+
+    fn dma_read(&self, iova: u64, into: &mut [u8]) {
+        H::dma_read(self, iova, into);
+    }
+
+    fn dma_write(&mut self, iova: u64, from: &[u8]) {
+        H::dma_write(self, iova, from);
+    }
+
+    fn read_completed(&self, iova: u64, size: usize, into: &mut [[u8; DESCRIPTOR]]) -> usize {
+        H::read_completed(self, iova, size, into)
+    }
+
+    fn prefetch(&self, iova: u64, length: usize, access: PrefetchPurpose) {
+        H::prefetch(self, iova, length, access);
+    }
+}

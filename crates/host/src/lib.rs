@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`memory`] | a file mapped shared, accessed by bounds-checked copies, safe against truncation |
 //! | [`dma`] | I/O virtual addresses of a client, translated to mapped memory |
+//! | [`huge_pages`] | memory with known physical addresses, for a device without an IOMMU |
 //! | [`shared`] | memory shared with a device, and an allocator for it |
 //! | [`socket`] | UNIX stream sockets that carry descriptors |
 //! | [`eventfd`] | interrupts and wake-ups |
@@ -18,7 +19,7 @@
 //! | [`namespace`] | network namespaces |
 //! | [`packet`] | an existing network interface, by a packet socket |
 //! | [`links`] | state and changes of network interfaces, by rtnetlink |
-//! | [`vfio`] | PCI functions, by Linux VFIO |
+//! | [`vfio`] | PCI functions, by Linux VFIO or sysfs |
 //! | [`descriptors`] | descriptors that the service manager has opened; open files |
 //! | [`child`] | child processes that end with this process |
 //! | [`fork`] | copies of this process |
@@ -48,6 +49,7 @@ pub mod driver_thread;
 pub mod eventfd;
 pub mod folder;
 pub mod fork;
+pub mod huge_pages;
 mod jobs;
 pub mod limits;
 pub mod links;

@@ -251,6 +251,15 @@ impl AnyVf {
         free(self) >= wanted
     }
 
+    /// Returns the number of transmit descriptors, over all queues, that the driver has not reclaimed.
+    #[must_use]
+    pub fn tx_pending(&self) -> usize {
+        match self {
+            Self::I82576(vf) => vf.tx_pending(),
+            Self::Avf(vf) => (0..vf.pairs() as u8).map(|queue| vf.tx_pending(queue)).sum(),
+        }
+    }
+
     /// Queues a packet: a burst of one. [`AnyVf::flush`] rings its doorbell at the latest.
     ///
     /// # Errors

@@ -80,7 +80,7 @@ pub enum VfioError {
         remedy: Option<&'static str>,
     },
     /// The PCI function lacks a required property.
-    #[error("cannot use function {address} by VFIO: {what}")]
+    #[error("cannot use function {address}: {what}")]
     Unexpected {
         /// PCI address of the function that lacks the property.
         address: PciAddress,

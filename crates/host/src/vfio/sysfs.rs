@@ -20,7 +20,7 @@ pub struct PciIds {
 /// PCI functions of this machine, as sysfs describes them.
 #[derive(Clone, Debug)]
 pub struct PciSysfs {
-    root: PathBuf,
+    pub(super) root: PathBuf,
 }
 
 impl Default for PciSysfs {
@@ -36,7 +36,7 @@ impl PciSysfs {
         Self { root: root.to_owned() }
     }
 
-    fn folder(&self, address: PciAddress) -> PathBuf {
+    pub(super) fn folder(&self, address: PciAddress) -> PathBuf {
         self.root.join("bus/pci/devices").join(address.to_string())
     }
 

@@ -5,7 +5,9 @@ use std::os::unix::fs::symlink;
 
 use tempfile::TempDir;
 
-use super::{InvalidPciAddress, PciAddress, PciIds, PciSysfs, VfToken, VfioError, VfioFunction};
+use super::{
+    InvalidPciAddress, PciAddress, PciIds, PciSysfs, SysfsFunction, VfToken, VfioError, VfioFunction,
+};
 
 const PF: &str = "0000:01:00.0";
 const VF: &str = "0000:01:10.0";
@@ -132,4 +134,47 @@ fn random_vf_token_is_a_uuid() {
     let uuid = name.strip_prefix("0000:01:10.0 vf_token=").unwrap();
     assert_eq!((uuid.len(), uuid.matches('-').count()), (36, 4));
     assert_ne!(token, VfToken::random().unwrap());
+}
+
+/// Adds the files of a function without a driver or an IOMMU to a folder like sysfs.
+fn plain_function() -> (TempDir, PciSysfs) {
+    let (folder, pci) = sysfs(None);
+    let function = folder.path().join("bus/pci/devices").join(PF);
+    fs::remove_file(function.join("iommu_group")).unwrap();
+    fs::write(function.join("config"), [0; 64]).unwrap();
+    fs::write(function.join("reset"), "").unwrap();
+    fs::write(function.join("resource0"), [0x5a; 4096]).unwrap();
+    (folder, pci)
+}
+
+#[test]
+fn function_without_vfio_is_used_by_its_sysfs_files() {
+    let (folder, pci) = plain_function();
+    let function = SysfsFunction::open(&pci, address(PF)).unwrap();
+    function.enable().unwrap();
+    let mut command = [0; 2];
+    function.config(4, &mut command).unwrap();
+    assert_eq!(u16::from_le_bytes(command), 0x0406, "memory space, bus master, no interrupt pin");
+    function.reset().unwrap();
+    let reset = folder.path().join("bus/pci/devices").join(PF).join("reset");
+    assert_eq!(fs::read_to_string(reset).unwrap(), "1");
+    assert_eq!(function.registers(0).unwrap().read(4), 0x5a5a_5a5a);
+    assert!(matches!(function.registers(1), Err(VfioError::Open { .. })));
+}
+
+#[test]
+fn function_behind_an_iommu_or_with_a_driver_is_refused() {
+    let (_folder, pci) = sysfs(None);
+    let error = SysfsFunction::open(&pci, address(PF)).unwrap_err().to_string();
+    assert!(error.contains("without intel_iommu=on"), "{error}");
+    let (folder, pci) = plain_function();
+    let drivers = folder.path().join("bus/pci/drivers/igbvf");
+    fs::create_dir_all(&drivers).unwrap();
+    symlink(&drivers, folder.path().join("bus/pci/devices").join(PF).join("driver")).unwrap();
+    let error = SysfsFunction::open(&pci, address(PF)).unwrap_err().to_string();
+    assert!(error.contains("unbind it first"), "{error}");
+    pci.unbind(address(PF)).unwrap();
+    assert_eq!(fs::read_to_string(drivers.join("unbind")).unwrap(), PF);
+    pci.bind(address(PF), "igbvf").unwrap();
+    assert_eq!(fs::read_to_string(drivers.join("bind")).unwrap(), PF);
 }
