@@ -9,12 +9,13 @@ mod mailbox;
 
 pub use answer::PfAnswer;
 
+use crate::device::{AttackedDevice, WellBehavedDriver};
+use crate::family::AttackedFamily;
 use crate::field::{Field, FieldValues, encode};
 use admin_queue::AttackAdminQueue;
 use answer::{LOOK, PATIENCE};
 use anyhow::{Context, Result, ensure};
 use driver::DmaHal;
-use driver::any_vf::{AnyVf, AnyVfConfig, DeviceFamily};
 use driver::vf::TxOffload;
 use i82576::register::vf::STATUS;
 
@@ -49,6 +50,8 @@ pub enum GuestStep {
     Repeat(u32, &'static [GuestStep]),
     /// Sends a message over the 82576's mailbox: 32-bit words.
     Mail(&'static [u32], PfAnswer),
+    /// Sends a message over the 82576's mailbox that names a neighbour's address: first word.
+    MailNeighbour(u32, PfAnswer),
     /// Sends a virtchnl message: operation, body.
     Message(u32, &'static [Field], PfAnswer),
     /// Puts descriptors into the engine's admin send queue as they are (32 bytes each), and rings the doorbell.
@@ -67,36 +70,34 @@ pub const PLAIN: TxOffload = TxOffload { ip_checksum: false, l4_checksum: false,
 pub struct AttackingGuest<H> {
     /// Bus of the attacked VF.
     pub hal: H,
-    family: DeviceFamily,
+    device: AttackedDevice,
     values: FieldValues,
-    driver: Option<AnyVf>,
+    driver: Option<WellBehavedDriver>,
     admin: Option<AttackAdminQueue>,
 }
 
 impl<H: DmaHal> AttackingGuest<H> {
-    /// Brings a VF into the state in which an attack begins. `neighbour` is the Ethernet address of a neighbour.
+    /// Brings a device into the state in which an attack begins. `neighbour` is the Ethernet address of a neighbour.
     ///
     /// # Errors
     /// The VF or its PF does not react as to a well-behaved guest.
-    pub fn begin(mut hal: H, family: DeviceFamily, start: GuestStart, neighbour: [u8; 6]) -> Result<Self> {
+    pub fn begin(mut hal: H, device: AttackedDevice, start: GuestStart, neighbour: [u8; 6]) -> Result<Self> {
         let bytes = CASE_MEMORY + admin_queue::MEMORY;
         let memory = hal.dma_alloc(bytes as usize, 4096)?.iova;
         let values = FieldValues { memory, neighbour_mac: neighbour, ..FieldValues::default() };
-        let mut this = Self { hal, family, values, driver: None, admin: None };
-        match (start, family) {
+        let mut this = Self { hal, device, values, driver: None, admin: None };
+        match (start, device.family()) {
             (GuestStart::Reset, _) => {}
-            (GuestStart::Known, DeviceFamily::I82576) => this.reset_by_mailbox()?,
-            (GuestStart::Known, DeviceFamily::Avf) => drop(this.admin()?),
+            (GuestStart::Known, AttackedFamily::I82576) => this.reset_by_mailbox()?,
+            (GuestStart::Known, _) => drop(this.admin()?),
             (GuestStart::Driver, _) => this.start_driver()?,
         }
         Ok(this)
     }
 
     fn start_driver(&mut self) -> Result<()> {
-        let mut driver = AnyVf::probe(&mut self.hal, self.family, &AnyVfConfig::default())
-            .context("the well-behaved driver cannot probe the VF")?;
-        driver.start(&mut self.hal).context("the well-behaved driver cannot start the VF")?;
-        self.values.own_mac = driver.mac().0;
+        let driver = self.device.start_driver(&mut self.hal)?;
+        self.values.own_mac = driver.mac();
         self.driver = Some(driver);
         Ok(())
     }
@@ -132,6 +133,11 @@ impl<H: DmaHal> AttackingGuest<H> {
             GuestStep::Steps(steps) => self.run(steps)?,
             GuestStep::Repeat(times, steps) => (0..times).try_for_each(|_| self.run(steps))?,
             GuestStep::Mail(words, answer) => self.mail(words, answer)?,
+            GuestStep::MailNeighbour(first, answer) => {
+                let [a, b, c, d, e, f] = self.values.neighbour_mac;
+                let address = [[a, b, c, d], [e, f, 0, 0]].map(u32::from_le_bytes);
+                self.mail(&[first, address[0], address[1]], answer)?;
+            }
             GuestStep::Message(operation, body, answer) => {
                 self.admin()?;
                 let body = encode(body, &self.values);
@@ -163,10 +169,8 @@ impl<H: DmaHal> AttackingGuest<H> {
         let driver =
             self.driver.as_mut().context("the case sends frames and does not begin with a driver")?;
         for _ in 0..PATIENCE.as_micros() / LOOK.as_micros() {
-            if driver.has_room(&mut self.hal, 64) {
-                driver.transmit(&mut self.hal, &frame, offload)?;
-                driver.flush(&mut self.hal);
-                return Ok(());
+            if driver.has_room(&mut self.hal) {
+                return driver.send(&mut self.hal, &frame, offload);
             }
             self.hal.wait(LOOK);
         }

@@ -7,9 +7,11 @@
 //! | [`case`] | a case, a group of cases, and the kinds of attacks |
 //! | [`cases`] | the tables, a file for each group |
 //! | [`family`] | families of attacked VFs |
+//! | [`device`] | kinds of devices that a guest attacks, and their well-behaved drivers |
 //! | [`field`] | bytes of messages, descriptors and frames as data |
 //! | [`socket`] | engine of messages on a vfio-user or vhost-user socket |
 //! | [`guest`] | engine of a guest's registers, memory and messages, over the drivers' [`Hal`](driver::Hal) |
+//! | [`in_guest`] | the program `attack-guest`, with the same rows, for models of other projects |
 //! | [`control`] | engine of bytes on the control socket |
 //! | [`surroundings`] | engine of changes of the host's process, its files and its limits |
 //! | [`host_process`] | the host under attack, and the resources that it holds |
@@ -24,10 +26,12 @@
 pub mod case;
 pub mod cases;
 pub mod control;
+pub mod device;
 pub mod family;
 pub mod field;
 pub mod guest;
 pub mod host_process;
+pub mod in_guest;
 pub mod judge;
 pub mod neighbours;
 pub mod options;

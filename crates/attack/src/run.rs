@@ -2,6 +2,7 @@
 
 use crate::case::{Attack, AttackCase, AttackGroup, FrameFate, VirtioPacket};
 use crate::control;
+use crate::device::AttackedDevice;
 use crate::family::AttackedFamily;
 use crate::field::{FieldValues, encode};
 use crate::guest::{AttackingGuest, GuestStart};
@@ -140,8 +141,8 @@ fn attack(arena: &mut Arena, case: &AttackCase) -> Result<()> {
 /// Attaches to the attacked VF, and brings it into the state in which an attack begins.
 fn begin(sockets: &AttackedSockets, start: GuestStart) -> Result<AttackingGuest<VfioUserHal>> {
     let hal = VfioUserHal::attach(&sockets.own, MEMORY).context("the attacking guest cannot attach")?;
-    let family = hal.family();
-    AttackingGuest::begin(hal, family, start, address(sockets.family, 1))
+    let device = AttackedDevice::Vf(hal.family());
+    AttackingGuest::begin(hal, device, start, address(sockets.family, 1))
 }
 
 /// Checks that the host still answers the attacking guest: no access to a register ends the connection.

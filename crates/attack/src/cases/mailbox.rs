@@ -6,7 +6,7 @@ use crate::case::AttackCase;
 use crate::case::row;
 use crate::family::AttackedFamily::I82576;
 use crate::guest::GuestStart::{Known, Reset};
-use crate::guest::GuestStep::{Mail, Repeat, Write};
+use crate::guest::GuestStep::{Mail, MailNeighbour, Repeat, Write};
 use crate::guest::PfAnswer::{Accepted, NotAwaited, Refused, Reply};
 use i82576::bits::v2p;
 use i82576::mailbox::{INFO_SHIFT, id};
@@ -68,8 +68,7 @@ pub(super) const CASES: &[AttackCase] = &[
         I82576,
         "A VF cannot take the address of another VF",
         ADDRESSES,
-        // 02:00:00:00:00:02, which the configuration gives to VF 1.
-        Guest(Known, &[Mail(&[id::SET_MAC_ADDR, 0x0000_0002, 0x0200], Refused)]),
+        Guest(Known, &[MailNeighbour(id::SET_MAC_ADDR, Refused)]),
     )
     .short(),
     row(

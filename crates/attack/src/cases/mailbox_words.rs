@@ -6,7 +6,7 @@ use crate::case::AttackCase;
 use crate::case::row;
 use crate::family::AttackedFamily::I82576;
 use crate::guest::GuestStart::{Known, Reset};
-use crate::guest::GuestStep::{Check, Mail, Repeat, Settle, Write};
+use crate::guest::GuestStep::{Check, Mail, MailNeighbour, Repeat, Settle, Write};
 use crate::guest::PfAnswer::{Accepted, NotAwaited, Refused, Reply};
 use i82576::bits::v2p;
 use i82576::mailbox::{CTS, INFO_SHIFT, id, mac_filter, promisc};
@@ -51,12 +51,12 @@ pub(super) const CASES: &[AttackCase] = &[
         &[ADD, 0x0000_0001, 0x0909],
         Refused
     ),
-    mail!(
+    row(
         "address-of-a-neighbour-as-filter",
+        I82576,
         "A VF cannot add the address of another VF as a filter",
         ADDRESSES,
-        &[ADD, 0x0000_0002, 0x0200],
-        Refused
+        Guest(Known, &[MailNeighbour(ADD, Refused)]),
     ),
     mail!("zero-as-filter", "Zero is no filter of a VF's own addresses", ADDRESSES, &[ADD, 0, 0], Refused),
     mail!(

@@ -1,0 +1,16 @@
+//! Attacks by a guest's own device: the program `attack-guest`, for authors of VMMs. It runs in a guest, as root, on any
+//! model of an 82576, and carries out the same rows as `cargo xtask attack` does over a socket.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`bus`] | registers and DMA memory of a device without a driver, and the duration of accesses |
+//! | [`examine`] | checks of the device after a case |
+//! | [`run`] | runs cases |
+//! | [`result`] | results as a table and as JSON |
+//! | [`options`] | options of the program |
+
+pub mod bus;
+pub mod examine;
+pub mod options;
+pub mod result;
+pub mod run;

@@ -1,0 +1,135 @@
+//! Runs cases on a device of this guest, one after the other, and examines the device after each.
+
+use super::bus::AttackedFunction;
+use super::examine::{check_answers, check_usable, config_change};
+use super::result::{CaseObservations, GuestResult, GuestVerdict};
+use crate::case::{Attack, AttackCase, AttackGroup};
+use crate::device::AttackedDevice;
+use crate::field::Field;
+use crate::guest::{AttackingGuest, GuestStart, GuestStep};
+use anyhow::Result;
+use std::time::Duration;
+
+/// Time after a case's last step in which a VMM carries out what it has postponed.
+const POSTPONED: Duration = Duration::from_millis(5);
+
+/// Limits and addresses of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct GuestRun {
+    /// Kind of the attacked device.
+    pub device: AttackedDevice,
+    /// Longest allowed access to a register.
+    pub limit: Duration,
+    /// Longest allowed time until the device works again.
+    pub patience: Duration,
+    /// Ethernet address of a station that the PF must protect, or `None` to leave out the requests that name one.
+    pub neighbour: Option<[u8; 6]>,
+}
+
+/// Destination of frames to a neighbour if there is none.
+const NOBODY: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
+/// Returns the start and the steps of a case that a guest on this kind of device can run.
+#[must_use]
+pub fn steps(case: &AttackCase, device: AttackedDevice) -> Option<(GuestStart, &'static [GuestStep])> {
+    match case.attack {
+        Attack::Guest(start, steps) | Attack::Frames(start, steps, _) if case.family == device.family() => {
+            Some((start, steps))
+        }
+        _ => None,
+    }
+}
+
+/// Returns true if the PF's answer to a step depends on a neighbour's address.
+fn names_neighbour(step: &GuestStep) -> bool {
+    match *step {
+        GuestStep::MailNeighbour(..) => true,
+        GuestStep::Message(_, body, _) => body.iter().any(|field| matches!(field, Field::NeighbourMac)),
+        GuestStep::Steps(steps) | GuestStep::Repeat(_, steps) => steps.iter().any(names_neighbour),
+        _ => false,
+    }
+}
+
+impl GuestRun {
+    /// Returns the start and the steps of a case, or `None` if it does not run on the device or lacks a neighbour.
+    fn steps(&self, case: &AttackCase) -> Option<(GuestStart, &'static [GuestStep])> {
+        steps(case, self.device)
+            .filter(|(_, steps)| self.neighbour.is_some() || !steps.iter().any(names_neighbour))
+    }
+
+    /// Runs cases until one leaves the device silent. `begin` is called before each case, `done` after it. Returns the names
+    /// of the cases that did not run.
+    pub fn run<F: AttackedFunction>(
+        &self,
+        function: &mut F,
+        cases: &[(&AttackGroup, &AttackCase)],
+        mut begin: impl FnMut(&AttackCase),
+        mut done: impl FnMut(GuestResult),
+    ) -> Vec<&'static str> {
+        let mut left = cases.iter();
+        for (group, case) in left.by_ref() {
+            let Some((start, steps)) = self.steps(case) else { continue };
+            begin(case);
+            let seen = self.attack(function, start, steps);
+            let (result, detail) = seen.judge(self.limit);
+            done(GuestResult {
+                group: group.name,
+                case: case.name,
+                rule: case.rule,
+                result,
+                detail,
+                longest_access_us: seen.longest.time.as_micros() as u64,
+                longest_access_register: seen.longest.register,
+                recovery_ms: seen.recovery.as_millis() as u64,
+            });
+            if result == GuestVerdict::DeviceSilent {
+                break;
+            }
+        }
+        let runs = |(_, case): &(&AttackGroup, &AttackCase)| self.steps(case).map(|_| case.name);
+        left.filter_map(runs).collect()
+    }
+
+    /// Runs a case on the device after a reset, and examines the device.
+    fn attack<F: AttackedFunction>(
+        &self,
+        function: &mut F,
+        start: GuestStart,
+        steps: &[GuestStep],
+    ) -> CaseObservations {
+        let mut seen = CaseObservations::default();
+        match self.attack_after_reset(function, start, steps, &mut seen) {
+            Ok(()) => {}
+            Err(error) => seen.silent = Some(format!("{error:#}")),
+        }
+        match check_usable(function, self.device, self.patience) {
+            Ok(recovery) => seen.recovery = recovery,
+            Err(error) => seen.silent = Some(format!("{error:#}")),
+        }
+        seen
+    }
+
+    fn attack_after_reset<F: AttackedFunction>(
+        &self,
+        function: &mut F,
+        start: GuestStart,
+        steps: &[GuestStep],
+        seen: &mut CaseObservations,
+    ) -> Result<()> {
+        function.renew()?;
+        function.take_longest_access();
+        let before = function.config()?;
+        let neighbour = self.neighbour.unwrap_or(NOBODY);
+        let attacked = AttackingGuest::begin(&mut *function, self.device, start, neighbour)
+            .and_then(|mut guest| guest.run(steps).map(|()| guest.settle()));
+        seen.differs = attacked.err().map(|error| format!("{error:#}"));
+        function.wait(POSTPONED);
+        let answers = check_answers(function, self.device);
+        seen.longest = function.take_longest_access();
+        seen.config = config_change(&before, &function.config()?);
+        answers
+    }
+}
+
+#[cfg(test)]
+mod tests;
