@@ -11,7 +11,7 @@ const BEGIN: &str = "<!-- printed by the Linux tests -->\n";
 const END: &str = "<!-- end -->\n";
 
 /// Driver whose conformance a check tests, by the beginning of the check's name; the first match counts.
-const JUDGES: [(&str, &str); 31] = [
+const JUDGES: [(&str, &str); 33] = [
     ("demo::virtio", "virtio_net and igbvf of Linux 6.1"),
     ("demo::", "iavf and igbvf of Linux 6.1"),
     ("measure::pairs::", "virtio_net of Linux 6.1"),
@@ -24,6 +24,8 @@ const JUDGES: [(&str, &str); 31] = [
     ("virtio::kernels::of_trixie", "virtio_net of Linux 6.12"),
     ("virtio::kernels::of_backports", "virtio_net of trixie-backports"),
     ("virtio::", "virtio_net of Linux 6.1"),
+    ("attack::qemus_igb", "`attack-guest` on QEMU's igb device"),
+    ("attack::", "`attack-guest` on our VFs"),
     ("vfio::our_drivers_drive_qemus", "QEMU's igb device"),
     ("vfio::our_vf_driver_works_under", "igb of Linux 6.1, on QEMU's igb device"),
     ("vfio::", "our card, through VFIO of Linux 6.1"),
