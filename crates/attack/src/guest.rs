@@ -115,14 +115,14 @@ impl<H: DmaHal> AttackingGuest<H> {
 
     fn step(&mut self, step: &GuestStep) -> Result<()> {
         match *step {
-            GuestStep::Write(register, value) => self.hal.write(register, value),
+            GuestStep::Write(register, value) => self.hal.write(self.device.register(register), value),
             GuestStep::WriteAddress(low, high, offset) => {
                 let address = self.values.memory + offset;
-                self.hal.write(low, address as u32);
-                self.hal.write(high, (address >> 32) as u32);
+                self.hal.write(self.device.register(low), address as u32);
+                self.hal.write(self.device.register(high), (address >> 32) as u32);
             }
             GuestStep::Check(register, mask, expected) => {
-                let found = self.hal.read(register) & mask;
+                let found = self.hal.read(self.device.register(register)) & mask;
                 ensure!(found == expected, "register {register:#x} has {found:#x}, expected {expected:#x}");
             }
             GuestStep::Store(offset, fields) => {

@@ -11,6 +11,7 @@
 //! | [`field`] | bytes of messages, descriptors and frames as data |
 //! | [`socket`] | engine of messages on a vfio-user or vhost-user socket |
 //! | [`guest`] | engine of a guest's registers, memory and messages, over the drivers' [`Hal`](driver::Hal) |
+//! | [`pf_rings`] | well-behaved driver of an 82576's PF |
 //! | [`in_guest`] | the program `attack-guest`, with the same rows, for models of other projects |
 //! | [`control`] | engine of bytes on the control socket |
 //! | [`surroundings`] | engine of changes of the host's process, its files and its limits |
@@ -35,6 +36,7 @@ pub mod in_guest;
 pub mod judge;
 pub mod neighbours;
 pub mod options;
+pub mod pf_rings;
 pub mod remedy;
 pub mod report;
 pub mod run;

@@ -27,7 +27,8 @@ const FOREIGN: u64 = 1 << 32;
                   name is the case to look at."
 )]
 pub struct GuestAttackOptions {
-    /// PCI address of the device, such as 0000:00:04.0: an 82576 VF (8086:10ca) or an AVF (8086:1889).
+    /// PCI address of the device, such as 0000:00:04.0: an 82576 VF (8086:10ca) or PF (8086:10c9), or an
+    /// AVF (8086:1889).
     #[arg(long, value_name = "ADDRESS", value_parser = address, required_unless_present = "list")]
     pub device: Option<PciAddress>,
     /// Unbind the kernel driver of the device, and bind it again at the end.
@@ -83,7 +84,7 @@ pub fn attack(options: &GuestAttackOptions) -> Result<bool> {
     let PciIds { vendor, device: id } = pci.ids(device)?;
     let kind = AttackedDevice::of(vendor, id).with_context(|| {
         format!(
-            "device {device} has ID {vendor:04x}:{id:04x}: there are cases for 8086:10ca and 8086:1889 only"
+            "device {device} has ID {vendor:04x}:{id:04x}: there are cases for 8086:10ca, 8086:10c9 and 8086:1889 only"
         )
     })?;
     check_memory_map(&std::fs::read_to_string(MEMORY_MAP).context(MEMORY_MAP)?)?;

@@ -6,7 +6,7 @@ use super::result::{CaseObservations, GuestResult, GuestVerdict};
 use crate::case::{Attack, AttackCase, AttackGroup};
 use crate::device::AttackedDevice;
 use crate::field::Field;
-use crate::guest::{AttackingGuest, GuestStart, GuestStep};
+use crate::guest::{AttackingGuest, GuestStart, GuestStep, PLAIN};
 use anyhow::Result;
 use std::time::Duration;
 
@@ -33,10 +33,25 @@ const NOBODY: [u8; 6] = [2, 0, 0, 0, 0, 1];
 #[must_use]
 pub fn steps(case: &AttackCase, device: AttackedDevice) -> Option<(GuestStart, &'static [GuestStep])> {
     match case.attack {
-        Attack::Guest(start, steps) | Attack::Frames(start, steps, _) if case.family == device.family() => {
-            Some((start, steps))
+        Attack::Guest(start, steps) | Attack::Frames(start, steps, _) => {
+            let runs = case.family == device.family() && steps.iter().all(|step| is_possible(step, device));
+            runs.then_some((start, steps))
+                .filter(|_| device != AttackedDevice::Pf || start != GuestStart::Known)
         }
         _ => None,
+    }
+}
+
+/// Returns true if a device can carry out a step: a PF has no mailbox of a VF, and its driver has no offloads.
+fn is_possible(step: &GuestStep, device: AttackedDevice) -> bool {
+    match *step {
+        GuestStep::Write(register, _) | GuestStep::Check(register, ..) => device.has_register(register),
+        GuestStep::Steps(steps) | GuestStep::Repeat(_, steps) => {
+            steps.iter().all(|step| is_possible(step, device))
+        }
+        GuestStep::Mail(..) | GuestStep::MailNeighbour(..) => device != AttackedDevice::Pf,
+        GuestStep::Send(_, offload) => device != AttackedDevice::Pf || offload == PLAIN,
+        _ => true,
     }
 }
 

@@ -25,7 +25,7 @@ const JUDGES: [(&str, &str); 33] = [
     ("virtio::kernels::of_backports", "virtio_net of trixie-backports"),
     ("virtio::", "virtio_net of Linux 6.1"),
     ("attack::qemus_igb", "`attack-guest` on QEMU's igb device"),
-    ("attack::", "`attack-guest` on our VFs"),
+    ("attack::", "`attack-guest` on our card"),
     ("vfio::our_drivers_drive_qemus", "QEMU's igb device"),
     ("vfio::our_vf_driver_works_under", "igb of Linux 6.1, on QEMU's igb device"),
     ("vfio::", "our card, through VFIO of Linux 6.1"),

@@ -168,7 +168,7 @@ const CHECKS: &[(&str, ScenarioCheck)] = &[
     ("vfio::our_drivers_drive_qemus_igb", vfio::our_drivers_drive_qemus_igb),
     ("vfio::our_vf_driver_works_under_stock_igb", vfio::our_vf_driver_works_under_stock_igb),
     ("vfio::our_vf_driver_drives_our_card_in_a_guest", vfio::our_vf_driver_drives_our_card_in_a_guest),
-    ("attack::vfs_withstand_their_guest", attack::vfs_withstand_their_guest),
+    ("attack::functions_withstand_their_guest", attack::functions_withstand_their_guest),
     ("attack::qemus_igb_is_reported", attack::qemus_igb_is_reported),
     ("ip::answers_are_those_under_stock_igb", ip::answers_are_those_under_stock_igb),
     ("survival::hand_over_is_not_noticed", survival::hand_over_is_not_noticed),

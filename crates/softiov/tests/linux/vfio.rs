@@ -45,7 +45,7 @@ const E1000ES: [&str; 8] = [
 const BEHIND_A_PORT: &str = "0000:03:00.0";
 const ON_THE_ROOT: &str = "0000:00:13.0";
 pub(crate) const PF: &str = "0000:01:00.0";
-const OTHER_PF: &str = "0000:02:00.0";
+pub(crate) const OTHER_PF: &str = "0000:02:00.0";
 /// PCI addresses of the first two VFs of QEMU's igb device that SoftIOV's driver drives: the first at offset 0x80, the
 /// second at the stride after it.
 const VFS: [&str; 2] = ["0000:01:10.0", "0000:01:10.2"];

@@ -109,3 +109,17 @@ fn cases_of_other_families_and_of_sockets_do_not_run() {
         assert!(!runs(other), "{other}");
     }
 }
+
+#[test]
+fn pf_runs_the_cases_of_rings_and_plain_frames() {
+    let runs = |name: &str| {
+        let [(_, case)] = select(GROUPS, &[name.to_owned()])[..] else { panic!("no case {name}") };
+        steps(case, AttackedDevice::Pf).is_some()
+    };
+    for name in ["transmit-buffer-outside-memory", "frame-of-no-bytes", "receive-ring-of-one-block"] {
+        assert!(runs(name), "{name}");
+    }
+    for name in ["unknown-message", "every-bit-of-ctrl", "avf-buffer-outside-memory"] {
+        assert!(!runs(name), "{name}");
+    }
+}
