@@ -28,11 +28,11 @@ pub struct LongestAccess {
 
 /// Function that cases attack, with what the checks after each case need.
 pub trait AttackedFunction: DmaHal {
-    /// Resets the function, enables it, and frees all DMA memory. Returns the duration of the reset.
+    /// Resets the function, enables it, and frees all DMA memory.
     ///
     /// # Errors
     /// The function cannot be reset.
-    fn renew(&mut self) -> Result<Duration>;
+    fn renew(&mut self) -> Result<()>;
 
     /// Returns the function's configuration space.
     ///
@@ -127,16 +127,14 @@ impl DmaHal for SysfsBus {
 }
 
 impl AttackedFunction for SysfsBus {
-    fn renew(&mut self) -> Result<Duration> {
-        let begun = MonotonicClock.now_ns();
+    fn renew(&mut self) -> Result<()> {
         self.function.reset().context("the function cannot be reset")?;
-        let time = Duration::from_nanos(MonotonicClock.now_ns() - begun);
         self.function.enable()?;
         for (page, free) in &mut self.memory {
             page.memory().write(0, &[0; HUGE_PAGE as usize])?;
             *free = SharedMemoryAllocator::new(HUGE_PAGE);
         }
-        Ok(time)
+        Ok(())
     }
 
     fn config(&mut self) -> Result<Vec<u8>> {

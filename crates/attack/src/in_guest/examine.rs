@@ -2,7 +2,7 @@
 
 use super::bus::AttackedFunction;
 use crate::device::AttackedDevice;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use std::time::{Duration, Instant};
 
 /// Timeout of a frame's completion. A check of liveness, not of speed.
@@ -10,7 +10,7 @@ const FRAME: Duration = Duration::from_secs(5);
 /// Pause between two looks at a frame's completion, and between two attempts to use the device.
 const LOOK: Duration = Duration::from_millis(1);
 const BETWEEN: Duration = Duration::from_millis(100);
-/// Ethernet frame of a well-behaved driver: to a station that nobody has, of a local experimental type, padded.
+/// Ethernet frame of a well-behaved driver: to a station that does not exist, of a local experimental type, padded.
 const DESTINATION: [u8; 6] = [2, 0, 0, 0, 0xff, 0xfe];
 const TYPE_AND_PADDING: [u8; 48] = {
     let mut bytes = [0; 48];
@@ -18,8 +18,7 @@ const TYPE_AND_PADDING: [u8; 48] = {
     bytes[1] = 0xb5;
     bytes
 };
-/// Bytes of configuration space that record errors of the bus, which a case may cause: status (PCI 3.0 6.2.3), and secondary
-/// effects of the function's own state.
+/// Bytes of configuration space that record errors of the bus, which a case may cause: status (PCI 3.0 6.2.3).
 const STATUS: std::ops::Range<usize> = 6..8;
 /// Capability of PCI Express, and the offset of its device status, which records errors too (PCI Express base 7.5.3.5).
 const PCI_EXPRESS: u8 = 0x10;
@@ -38,9 +37,12 @@ pub fn check_usable<F: AttackedFunction>(
 ) -> Result<Duration> {
     let begun = Instant::now();
     loop {
-        match attempt(function, device) {
-            Ok(()) => return Ok(begun.elapsed()),
-            Err(error) if begun.elapsed() > patience => {
+        let attempted = attempt(function, device);
+        let passed = begun.elapsed();
+        match attempted {
+            Ok(()) if passed <= patience => return Ok(passed),
+            Ok(()) => bail!("the device works only after {passed:?}, and not within {patience:?}"),
+            Err(error) if passed > patience => {
                 return Err(error.context(format!("the device does not work within {patience:?}")));
             }
             Err(_) => function.wait(BETWEEN),

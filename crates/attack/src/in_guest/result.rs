@@ -9,7 +9,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GuestVerdict {
-    /// The device kept the rule, as far as its guest can see.
+    /// No check of the guest has found a broken rule.
     Passed,
     /// The device or its PF answered otherwise than the rule demands.
     AnswerDiffers,

@@ -26,8 +26,8 @@ pub struct GuestRun {
     pub neighbour: Option<[u8; 6]>,
 }
 
-/// Destination of frames to a neighbour if there is none.
-const NOBODY: [u8; 6] = [2, 0, 0, 0, 0, 1];
+/// Destination of frames to a neighbour if the run has none.
+const NO_STATION: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
 /// Returns the start and the steps of a case that a guest on this kind of device can run.
 #[must_use]
@@ -134,7 +134,7 @@ impl GuestRun {
         function.renew()?;
         function.take_longest_access();
         let before = function.config()?;
-        let neighbour = self.neighbour.unwrap_or(NOBODY);
+        let neighbour = self.neighbour.unwrap_or(NO_STATION);
         let attacked = AttackingGuest::begin(&mut *function, self.device, start, neighbour)
             .and_then(|mut guest| guest.run(steps).map(|()| guest.settle()));
         seen.differs = attacked.err().map(|error| format!("{error:#}"));
