@@ -270,12 +270,12 @@ impl FunctionJournal {
     }
 
     /// Returns the number under which an interrupt vector's eventfd is kept, or 0. Of the two saved numbers, the one of
-    /// the later valid commit applies.
+    /// the later valid commit applies. Commit number 0 stands for no commit.
     pub(in crate::port) fn irq_number(&self, index: u32, vector: u32) -> u64 {
         let [one, first, other, second] = words(&self.memory, self.irq_at(index, vector));
         let current = if self.touched { self.step + 1 } else { self.step };
         let newer =
             if one >= other { [(one, first), (other, second)] } else { [(other, second), (one, first)] };
-        newer.into_iter().find(|(step, _)| *step <= current).map_or(0, |(_, number)| number)
+        newer.into_iter().find(|(step, _)| (1..=current).contains(step)).map_or(0, |(_, number)| number)
     }
 }

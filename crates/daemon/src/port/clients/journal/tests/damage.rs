@@ -39,3 +39,16 @@ fn function_with_a_commit_beyond_all_counts_has_no_client() {
     journal.function(Function::Vf(3)).step(progress(5));
     assert_eq!(found(&journal).progress, progress(5));
 }
+
+/// Found by the fuzz target `journal`: the number beside a damaged commit applied, until the next commit erased it.
+#[test]
+fn eventfd_without_a_commit_is_no_eventfd_of_the_vector() {
+    let (journal, mut function) = open();
+    function.step(progress(0));
+    let entry = layout::FunctionJournalOffsets::at(4).irqs + (2 * layout::IRQS_A_TYPE + 2) * layout::IRQ;
+    put(&journal.memory, entry, &[u64::MAX, 7, 0, 8]);
+    assert_eq!(found(&journal).irqs, []);
+    let mut next = journal.function(Function::Vf(3));
+    next.step(progress(0));
+    assert_eq!(found(&journal).irqs, []);
+}
