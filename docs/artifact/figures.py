@@ -13,9 +13,11 @@
 # A filled star is a value that a paper states and the model was calibrated on; a hollow star is one that the model
 # predicts. Bars around values are intervals of 95 % over seeds (`--seeds`).
 #
-# Beside the figures, `figures.csv` counts the series and stars of each, and `drawn.csv` has the numbers that were drawn.
+# Beside the figures, `figures.csv` counts the series and stars of each and has its settings, and `drawn.csv` has the
+# numbers that were drawn.
 
 # %%
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -259,8 +261,18 @@ class Figure:
 # ## All figures
 #
 # Rows with changed settings are figures of their own, without stars, since papers state values for their own machines.
+# The settings are in the file's name, or their hash is if the name would be too long for a file system.
 
 # %%
+LONGEST_NAME = 120
+
+
+def file_name(parts):
+    """Returns the name of a figure's file without its format: all parts, or the first two and a hash of the others."""
+    name = "-".join(parts)
+    return name if len(name) <= LONGEST_NAME else "-".join([*parts[:2], hashlib.sha256(name.encode()).hexdigest()[:12]])
+
+
 FIGURES.mkdir(parents=True, exist_ok=True)
 drawn, numbers = [], []
 for experiment in listing["experiments"]:
@@ -271,19 +283,19 @@ for experiment in listing["experiments"]:
         for index, definition in enumerate(experiment["figures"] if len(data) else []):
             figure = Figure(experiment, definition, data, has_stars=not changed)
             picture = figure.draw()
-            name = "-".join([experiment["name"], str(index + 1), *changed])
+            name = file_name([experiment["name"], str(index + 1), *changed])
             for format in FORMATS:
                 path = FIGURES / f"{name}.{format}"
                 picture.savefig(path, format=format, bbox_inches="tight", metadata=NO_DATE.get(format))
             plt.close(picture)
-            drawn.append((name, len(figure.series), len(figure.stars)))
+            drawn.append((name, len(figure.series), len(figure.stars), " ".join(changed)))
             numbers.append(figure.numbers().assign(figure=name))
 
 # %% [markdown]
 # The tables: series and stars of each figure, and each drawn number.
 
 # %%
-table = pd.DataFrame(drawn, columns=["figure", "series", "stars"])
+table = pd.DataFrame(drawn, columns=["figure", "series", "stars", "settings"])
 table.to_csv(FIGURES / "figures.csv", index=False)
 pd.concat(numbers)[["figure", "point", "metric", "value", "half", "stated"]].to_csv(FIGURES / "drawn.csv", index=False)
 print(f"{len(table)} figures with {table['series'].sum()} series and {table['stars'].sum()} stars in {FIGURES}")

@@ -244,6 +244,42 @@ fn artifact_notebook_draws_means_with_intervals_and_equal_bytes() {
     assert!(first == draw(), "the same rows give other bytes");
 }
 
+/// Checks that figures of rows with many settings have names that a file system takes, and that the table has their settings.
+#[test]
+fn artifact_notebook_draws_rows_of_a_machine_with_many_settings() {
+    let packages = match &*PACKAGES {
+        Ok(folder) => folder,
+        Err(why) => return skipped("the lab's notebook", why),
+    };
+    let folder = tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let machine = "table = \"modern\"\n[machine]\nsockets = 2\ncores_per_socket = 24\nthreads_per_core = 2\n\
+                   service_home = \"cores-0-7\"\nguest_home = \"cores-8-47\"\n[wire]\nmbps = 10000\nturnaround_us = 8\n\
+                   [cost]\nclock_hertz = 3100000000\nrx_skb = 380\nrx_udp = 600\n";
+    fs::write(at("server.toml"), machine).unwrap();
+    let lab = |arguments: &str| {
+        let output = finish(Command::new(SOFTIOV).arg("lab").args(arguments.split(' ')).current_dir(&folder));
+        assert_eq!(output.status, Some(0), "{arguments}: {}", output.err);
+        output.out
+    };
+    fs::write(at("lab.json"), lab("list --json")).unwrap();
+    lab(&format!("run fig08 --machine server.toml --sweep cost.rx_wake=800,900 {SHORT} --csv rows.csv"));
+
+    let mut python = Command::new("python3");
+    let python =
+        python.arg(format!("{ARTIFACT}/figures.py")).env("PYTHONPATH", packages).env("LAB_FORMATS", "svg");
+    let python = python.env("LAB_RESULTS", folder.path()).env("MPLBACKEND", "agg");
+    let drawn = finish(python.env("MPLCONFIGDIR", at("matplotlib")));
+
+    assert_eq!(drawn.status, Some(0), "{}{}", drawn.out, drawn.err);
+    let figures = fs::read_to_string(at("figures/figures.csv")).unwrap();
+    for wake in ["800", "900"] {
+        let line = figures.lines().find(|line| line.ends_with(&format!("cost.rx_wake={wake}"))).unwrap();
+        let name = line.split(',').next().unwrap();
+        assert!(name.len() < 130 && at(&format!("figures/{name}.svg")).exists(), "{line}");
+    }
+}
+
 #[test]
 fn artifact_claims_equal_their_rows_and_stated_values() {
     let list = finish(Command::new(SOFTIOV).args(["lab", "list", "--json"]));
