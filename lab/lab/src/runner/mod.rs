@@ -9,6 +9,7 @@
 //!
 //! One point always runs on one thread, which keeps it deterministic.
 
+mod hint;
 pub mod plan;
 pub mod progress;
 pub mod store;

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::ExperimentOptions;
 use super::sweep::{self, ParameterSweep};
+use super::{ExperimentOptions, hint};
 use crate::catalogue::{ExperimentCatalogue, SettingDefinition};
 use crate::experiment::{
     AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, PointRunInputs,
@@ -14,7 +14,6 @@ use crate::experiment::{
 };
 use crate::hash;
 use crate::named::{NamedValues, Params};
-use crate::similar::similar;
 use crate::value::ParameterValue;
 
 /// Experiments that a run includes.
@@ -94,12 +93,12 @@ impl fmt::Display for RunShard {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum RunPlanError {
     /// The requested experiment does not exist.
-    #[error("unknown experiment `{name}`; known: {known}")]
+    #[error("unknown experiment `{name}`; {hint}")]
     UnknownExperiment {
         /// Name of the requested experiment, as written.
         name: String,
-        /// Names of all experiments that exist.
-        known: String,
+        /// Names similar to the unknown name, or the names of all experiments.
+        hint: String,
     },
     /// No axis or setting has the name that was assigned.
     #[error("unknown axis or setting `{key}`{hint}")]
@@ -211,7 +210,11 @@ fn plan_experiment(
     Ok(axis_combinations(experiment, &held).into_iter().map(plan_point).collect())
 }
 
-fn select(
+/// Returns the selected experiments, in catalogue order.
+///
+/// # Errors
+/// [`RunPlanError::UnknownExperiment`] if an experiment of the selection does not exist.
+pub fn select(
     catalogue: &ExperimentCatalogue,
     selection: &ExperimentSelection,
 ) -> Result<Vec<&'static Experiment>, RunPlanError> {
@@ -219,7 +222,10 @@ fn select(
     let ExperimentSelection::Names(names) = selection else { return Ok(all.collect()) };
     if let Some(name) = names.iter().find(|name| catalogue.experiment(name).is_none()) {
         let known: Vec<_> = all.map(|experiment| experiment.name).collect();
-        return Err(RunPlanError::UnknownExperiment { name: name.clone(), known: known.join(", ") });
+        return Err(RunPlanError::UnknownExperiment {
+            name: name.clone(),
+            hint: hint::experiment(name, &known),
+        });
     }
     Ok(all.filter(|experiment| names.iter().any(|name| name == experiment.name)).collect())
 }
@@ -237,7 +243,8 @@ fn check_keys(
     known.dedup();
     match set.iter().find(|assignment| !known.contains(&assignment.key.as_str())) {
         Some(SettingAssignment { key, .. }) => {
-            Err(RunPlanError::UnknownKey { key: key.clone(), hint: hint(key, &known) })
+            let hint = hint::axis(catalogue, experiments, key).unwrap_or_else(|| hint::key(key, &known));
+            Err(RunPlanError::UnknownKey { key: key.clone(), hint })
         }
         None => Ok(()),
     }
@@ -265,15 +272,6 @@ fn check_sweeps(
     Ok(())
 }
 
-/// Returns a hint for an unknown key: the most similar names, or some existing names if none is similar.
-fn hint(key: &str, known: &[&str]) -> String {
-    match similar(key, known).as_slice() {
-        [] if known.is_empty() => ": this catalogue has none".to_owned(),
-        [] => format!(": `softiov lab list` shows all, such as {}", known[0]),
-        names => format!("; did you mean {}?", names.join(", ")),
-    }
-}
-
 /// Returns all settings, and those that differ from their defaults. The last assignment of a key counts.
 fn apply(
     settings: &[SettingDefinition],
@@ -298,7 +296,7 @@ fn setting_value(
     assignment: &SettingAssignment,
 ) -> Result<ParameterValue, RunPlanError> {
     let choices: Vec<_> = setting.choices.iter().map(|&choice| ParameterValue::name(choice)).collect();
-    parse(assignment, &setting.default, &choices)
+    parse(assignment, &setting.default, setting.unit, &choices)
 }
 
 /// Returns the experiment axes that assignments fix at one value.
@@ -320,21 +318,23 @@ fn axis_value(axis: &ExperimentAxis, assignment: &SettingAssignment) -> Result<P
     let values = axis.values.list();
     match (axis.values, values.first()) {
         (ExperimentAxisValues::List(names), Some(ParameterValue::Text(_))) => {
-            parse(assignment, &names[0], names)
+            parse(assignment, &names[0], "", names)
         }
-        (_, Some(like)) => parse(assignment, like, &[]),
-        (_, None) => parse(assignment, &ParameterValue::Bool(false), &[]),
+        (_, Some(like)) => parse(assignment, like, "", &[]),
+        (_, None) => parse(assignment, &ParameterValue::Bool(false), "", &[]),
     }
 }
 
+/// Parses a value of the kind of `like`, in `unit` unless that is empty.
 fn parse(
     assignment: &SettingAssignment,
     like: &ParameterValue,
+    unit: &str,
     choices: &[ParameterValue],
 ) -> Result<ParameterValue, RunPlanError> {
     let SettingAssignment { key, value } = assignment;
     let bad = |expected: String| RunPlanError::BadValue { key: key.clone(), value: value.clone(), expected };
-    let parsed = like.parse_alike(value).ok_or_else(|| bad(like.kind().to_owned()))?;
+    let parsed = like.parse_alike(value).ok_or_else(|| bad(hint::expected(like, unit, key, value)))?;
     if choices.is_empty() || choices.contains(&parsed) {
         return Ok(parsed);
     }

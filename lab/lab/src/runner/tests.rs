@@ -160,7 +160,14 @@ fn setting_without_effect_on_many_points_is_reported_once() {
 #[test]
 fn unknown_experiment_is_rejected_with_the_known_names() {
     for (selection, assignment, message) in [
-        (names(&["quue"]), "vms=1", "unknown experiment `quue`; known: queue, ladder, sizes"),
+        (
+            names(&["quue"]),
+            "vms=1",
+            "unknown experiment `quue`; did you mean queue? `softiov lab list` shows all",
+        ),
+        (names(&["QUEUE"]), "vms=1", "unknown experiment `QUEUE`; did you mean queue?"),
+        (names(&["zzz"]), "vms=1", "unknown experiment `zzz`; known: queue, ladder, sizes"),
+        (names(&["all", "sizes"]), "vms=1", "unknown experiment `all`; give `all` alone"),
         (
             ExperimentSelection::All,
             "cost.eoi_ful=1",
@@ -172,8 +179,27 @@ fn unknown_experiment_is_rejected_with_the_known_names() {
             "zzz=1",
             "unknown axis or setting `zzz`: `softiov lab list` shows all, such as accel",
         ),
-        (names(&["sizes"]), "vms=one", "unknown axis or setting `vms`"),
+        (
+            names(&["sizes"]),
+            "vms=one",
+            "unknown axis or setting `vms`: it is an axis of queue; axes of this run are ",
+        ),
         (ExperimentSelection::All, "vms=one", "invalid value `one` of vms: expected an integer"),
+        (
+            ExperimentSelection::All,
+            "vms=1,2",
+            "invalid value `1,2` of vms: expected an integer; several values are --sweep vms=1,2",
+        ),
+        (
+            ExperimentSelection::All,
+            "vms=1-9",
+            "invalid value `1-9` of vms: expected an integer; a range is --sweep vms=1..9",
+        ),
+        (
+            ExperimentSelection::All,
+            "cost.eoi_full=8kc",
+            "invalid value `8kc` of cost.eoi_full: expected an integer (cycles, without the unit)",
+        ),
         (ExperimentSelection::All, "cpu=z80", "invalid value `z80` of cpu: expected one of nehalem, modern"),
         (
             ExperimentSelection::All,
