@@ -10,6 +10,7 @@ use lab::explain::selector::RowSelector;
 use lab::explain::{ExplainedRow, explain as explain_row, graph, to_json};
 use lab::runner::DEFAULT_SEED;
 
+use super::machine::read_checked;
 use super::table::TextTable;
 use crate::output;
 
@@ -37,6 +38,9 @@ pub(crate) struct LabExplainArgs {
     /// Seed of random numbers, as for `lab run`.
     #[arg(long, value_name = "N", default_value_t = DEFAULT_SEED)]
     seed: u64,
+    /// Run on the machine of this file (TOML), or on a paper's machine by its name, as for `lab run`.
+    #[arg(long, value_name = "FILE|NAME")]
+    machine: Option<String>,
 }
 
 /// Guests that `softiov lab explain` adds up.
@@ -54,8 +58,11 @@ pub(super) fn explain(catalogue: &ExperimentCatalogue, args: &LabExplainArgs) ->
     if let Some(file) = &args.svg {
         output::check_writable(file)?;
     }
-    let row = explain_row(catalogue, &args.row, args.seed)?;
-    let other = args.other.as_ref().map(|other| explain_row(catalogue, other, args.seed)).transpose()?;
+    let machine = args.machine.as_deref().map(|machine| read_checked(machine, &catalogue.settings));
+    let machine = machine.transpose()?.map(|file| file.values).unwrap_or_default();
+    let explained = |row| explain_row(catalogue, row, &machine, args.seed);
+    let row = explained(&args.row)?;
+    let other = args.other.as_ref().map(explained).transpose()?;
     if let Some(file) = &args.svg {
         write_graph(file, &row, other.as_ref())?;
     }

@@ -20,7 +20,7 @@ use crate::catalogue::ExperimentCatalogue;
 use crate::experiment::PointRunError;
 use crate::machine::CycleBreakdown;
 use crate::row::ResultRow;
-use crate::runner::plan::{ExperimentSelection, RunPlanError};
+use crate::runner::plan::{ExperimentSelection, RunPlanError, SettingAssignment};
 use crate::runner::{self, ExperimentOptions};
 use lines::{BreakdownDetail, BreakdownLine};
 use selector::RowSelector;
@@ -68,16 +68,19 @@ pub enum ExplainRowError {
     },
 }
 
-/// Runs the point of one row, and returns the row with its cycles.
+/// Runs the point of one row on a machine, and returns the row with its cycles. Values of the selector take precedence
+/// over those of the machine, which may be empty: then the row is of its paper's machine.
 ///
 /// # Errors
 /// [`ExplainRowError`] if the selector does not match exactly one row, the point fails, or it counts no cycles.
 pub fn explain(
     catalogue: &ExperimentCatalogue,
     selector: &RowSelector,
+    machine: &[SettingAssignment],
     seed: u64,
 ) -> Result<ExplainedRow, ExplainRowError> {
-    let options = ExperimentOptions { seed, set: selector.set.clone(), ..ExperimentOptions::default() };
+    let (set, machine) = (selector.set.clone(), machine.to_vec());
+    let options = ExperimentOptions { seed, set, machine, ..ExperimentOptions::default() };
     let selection = ExperimentSelection::Names(vec![selector.experiment.clone()]);
     let points = runner::plan::plan(catalogue, &selection, &options)?;
     let [planned] = points.as_slice() else {

@@ -3,10 +3,11 @@
 use super::lines::{BreakdownDetail, BreakdownLine, lines};
 use super::{ExplainRowError, ExplainedRow, explain, graph, to_json};
 use crate::experiments::catalogue;
+use crate::runner::plan::SettingAssignment;
 
 fn explained(selector: &str) -> ExplainedRow {
     let selector = format!("{selector},measure_ms=20,warm_up_ms=20").parse().unwrap();
-    explain(&catalogue(), &selector, 1).unwrap()
+    explain(&catalogue(), &selector, &[], 1).unwrap()
 }
 
 fn sum(lines: &[BreakdownLine], wanted: impl Fn(&BreakdownLine) -> bool) -> f64 {
@@ -66,15 +67,30 @@ fn flame_graph_of_a_row_and_itself_has_no_change() {
 }
 
 #[test]
+fn explanation_on_a_machine_equals_that_of_its_settings() {
+    let machine = [("table", "modern"), ("cost.rx_skb", "700")].map(SettingAssignment::from);
+    let selector = "fig08:policy=2k,measure_ms=20,warm_up_ms=20".parse().unwrap();
+    let on_machine = explain(&catalogue(), &selector, &machine, 1).unwrap();
+    assert_eq!(on_machine, explained("fig08:policy=2k,table=modern,cost.rx_skb=700"));
+    let selector = "fig08:policy=2k,table=nehalem,measure_ms=20,warm_up_ms=20".parse().unwrap();
+    let other = explain(&catalogue(), &selector, &machine[..1], 1).unwrap();
+    assert_eq!(
+        other.cycles,
+        explained("fig08:policy=2k,table=nehalem").cycles,
+        "the selector takes precedence"
+    );
+}
+
+#[test]
 fn selector_of_several_rows_is_refused_with_an_example() {
-    let error = explain(&catalogue(), &"fig06:vms=2".parse().unwrap(), 1).unwrap_err();
+    let error = explain(&catalogue(), &"fig06:vms=2".parse().unwrap(), &[], 1).unwrap_err();
     assert!(matches!(error, ExplainRowError::SeveralRows { count: 2, .. }), "{error}");
     assert!(error.to_string().contains("`fig06:vms=2,msi_accel=false`"), "{error}");
 }
 
 #[test]
 fn experiment_without_processor_cycles_is_refused() {
-    let error = explain(&catalogue(), &"reset-ladder".parse().unwrap(), 1).unwrap_err();
+    let error = explain(&catalogue(), &"reset-ladder".parse().unwrap(), &[], 1).unwrap_err();
     let refused = matches!(error, ExplainRowError::NoCycles { .. } | ExplainRowError::SeveralRows { .. });
     assert!(refused, "{error}");
 }
@@ -96,7 +112,7 @@ fn interrupts_of_ports_have_independent_phases() {
         sum(&lines, |line| line.domain == domain && line.category == "user")
     };
     let share = |seed| {
-        let row = explain(&catalogue(), &selector, seed).unwrap();
+        let row = explain(&catalogue(), &selector, &[], seed).unwrap();
         // Programs 0 and 8 share a core; program 2 of the same socket has one.
         (work(&row, "guest0") / work(&row, "guest2") - 1.0) / 0.44
     };
