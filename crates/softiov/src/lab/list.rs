@@ -3,15 +3,22 @@
 use lab::catalogue::{ExperimentCatalogue, PublishedValue, SettingDefinition};
 use lab::experiment::{Experiment, FigureDefinition, FigureKind, FigureScale, Metric};
 use lab::named::{NamedValues, Params};
-use lab::runner::plan;
+use lab::runner::plan::{self, ExperimentSelection};
 use lab::value::ParameterValue;
 use serde::Serialize;
 
 use super::table::TextTable;
 use crate::output;
 
-pub(super) fn list(catalogue: &ExperimentCatalogue, json: bool) -> anyhow::Result<()> {
-    let text = if json { as_json(catalogue)? + "\n" } else { as_text(catalogue) };
+pub(super) fn list(catalogue: &ExperimentCatalogue, names: &[String], json: bool) -> anyhow::Result<()> {
+    let text = match names {
+        [] if json => as_json(catalogue)? + "\n",
+        [] => as_text(catalogue),
+        names => {
+            let described = plan::select(catalogue, &ExperimentSelection::Names(names.to_vec()))?;
+            described.into_iter().map(describe).collect::<Vec<_>>().join("\n")
+        }
+    };
     output::print(&text)
 }
 
@@ -147,6 +154,20 @@ pub(super) fn as_text(catalogue: &ExperimentCatalogue) -> String {
         text += &settings(&catalogue.settings);
     }
     text
+}
+
+/// Returns the text that describes an experiment: what it shows, the values of its parameters, and its metrics.
+pub(super) fn describe(experiment: &Experiment) -> String {
+    let mut axes = TextTable::new(["parameter", "values", "what"].map(str::to_owned).into(), 3);
+    for axis in experiment.axes {
+        let values: Vec<_> = axis.values.list().iter().map(ToString::to_string).collect();
+        axes.row(vec![axis.name.to_owned(), values.join(" "), axis.what.to_owned()]);
+    }
+    let mut metrics = TextTable::new(["metric", "unit", "what"].map(str::to_owned).into(), 3);
+    for metric in experiment.metrics {
+        metrics.row(vec![metric.name.to_owned(), metric.unit.to_owned(), metric.what.to_owned()]);
+    }
+    format!("{}: {}\n{}\n\n{axes}\n{metrics}", experiment.name, experiment.title, experiment.shows)
 }
 
 fn settings(settings: &[SettingDefinition]) -> String {

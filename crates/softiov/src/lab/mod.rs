@@ -28,10 +28,13 @@ use machine::LabMachineSubcommand;
 /// Subcommands of `softiov lab`.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum LabSubcommand {
-    /// List experiments and settings.
+    /// List experiments and settings, or describe experiments with the values of their parameters and their metrics.
     List {
+        /// Experiments to describe (default: list all, and the settings).
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
         /// Print JSON instead of text.
-        #[arg(long)]
+        #[arg(long, conflicts_with = "names")]
         json: bool,
     },
     /// Run experiments and print a row for each point.
@@ -207,7 +210,7 @@ pub(crate) fn run(command: &LabSubcommand) -> anyhow::Result<ExitCode> {
 
 fn run_with(catalogue: &ExperimentCatalogue, command: &LabSubcommand) -> anyhow::Result<ExitCode> {
     match command {
-        LabSubcommand::List { json } => list::list(catalogue, *json)?,
+        LabSubcommand::List { names, json } => list::list(catalogue, names, *json)?,
         LabSubcommand::Run(args) => run::run(catalogue, args)?,
         LabSubcommand::Explain(args) => explain::explain(catalogue, args)?,
         LabSubcommand::Compare(args) => compare::compare(catalogue, args)?,

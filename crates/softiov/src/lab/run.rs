@@ -35,6 +35,7 @@ pub(super) fn run(catalogue: &ExperimentCatalogue, args: &LabRunArgs) -> anyhow:
     if let Some(file) = &args.csv {
         ResultDataset::paths(file).iter().try_for_each(|path| output::check_writable(path))?;
     }
+    check_set_once(&args.set)?;
     let values = RunValues::read(catalogue, args)?;
     let seeds = args.options.seeds.map_or(1, NonZeroU16::get);
     let mut records = Vec::new();
@@ -50,6 +51,19 @@ pub(super) fn run(catalogue: &ExperimentCatalogue, args: &LabRunArgs) -> anyhow:
         dataset.write(file).with_context(|| format!("cannot write the rows to {}", file.display()))?;
     }
     outcome
+}
+
+/// Refuses a parameter that two `--set` options give, since only the last one would count.
+fn check_set_once(set: &[SettingAssignment]) -> anyhow::Result<()> {
+    for (at, SettingAssignment { key, value }) in set.iter().enumerate() {
+        if let Some(first) = set[..at].iter().find(|other| other.key == *key) {
+            let first = &first.value;
+            bail!(
+                "`{key}` is set twice, to {first} and {value}; give it once, or --sweep {key}={first},{value}"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Values of axes and settings that the runs of all seeds share.
@@ -190,7 +204,8 @@ impl RunObserver for ExperimentPrinter {
     }
 }
 
-/// Returns the rows of a run as text, in a table for each experiment.
+/// Returns the rows of a run as text, in a table for each experiment. If all rows of a table have many equal settings
+/// beside the axes, such as those of a machine file, a line above the table has them instead of columns.
 pub(super) fn tables(run: &RunResult) -> String {
     let rows: Vec<_> = run.records.iter().map(|record| &record.row).collect();
     let tables = rows.chunk_by(|one, next| one.experiment == next.experiment).map(table);
@@ -202,6 +217,8 @@ fn table(rows: &[&ResultRow]) -> String {
     let mut params: Vec<_> = rows.iter().flat_map(|row| row.params.names()).collect();
     let mut known = BTreeSet::new();
     params.retain(|name| known.insert(*name));
+    let common = common_settings(rows, &params);
+    params.retain(|name| !common.contains(name));
     let metrics: Vec<_> = rows[0].metrics.names().collect();
     let name = [rows[0].experiment.as_str()];
     let heading = [&name, params.as_slice(), &metrics].concat();
@@ -212,5 +229,17 @@ fn table(rows: &[&ResultRow]) -> String {
         let cells = params.chain(metrics).map(Option::unwrap_or_default);
         table.row(std::iter::once(String::new()).chain(cells).collect());
     }
-    table.to_string()
+    let equal = common.iter().filter_map(|name| Some(format!(" {name}={}", rows[0].params.get(name)?)));
+    let equal = equal.collect::<String>();
+    if equal.is_empty() { table.to_string() } else { format!("settings of all rows:{equal}\n{table}") }
+}
+
+/// Most settings that all rows share and that are columns of a table.
+const MOST_EQUAL_COLUMNS: usize = 4;
+
+/// Returns the dotted settings (of a machine or a cost table) that are equal in all rows, if there are many.
+fn common_settings<'a>(rows: &[&ResultRow], params: &[&'a str]) -> Vec<&'a str> {
+    let is_equal = |name: &&str| rows.iter().all(|row| row.params.get(name) == rows[0].params.get(name));
+    let equal: Vec<_> = params.iter().copied().filter(|name| name.contains('.')).filter(is_equal).collect();
+    if equal.len() > MOST_EQUAL_COLUMNS { equal } else { Vec::new() }
 }

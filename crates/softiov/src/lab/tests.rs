@@ -121,12 +121,21 @@ fn samples_of_ranges_become_rows_that_vary_together() {
 fn refused_lab_arguments_name_the_remedy() {
     for (arguments, message) in [
         ("run triple", "unknown experiment `triple`; known: double"),
+        ("list triple", "unknown experiment `triple`; known: double"),
+        (
+            "run all --set vms=1 --set vms=2",
+            "`vms` is set twice, to 1 and 2; give it once, or --sweep vms=1,2",
+        ),
+        (
+            "explain double:vms=1 --machine nowhere.toml",
+            "cannot read the machine file nowhere.toml; machines ",
+        ),
         ("run all --set fctor=3", "unknown axis or setting `fctor`; did you mean factor?"),
         (
             "run all --set vms=2 --set factor=-1",
             "double vms=2 factor=-1: invariant of the model violated: frames came",
         ),
-        ("run all triple", "unknown experiment `all`; known: double"),
+        ("run all triple", "unknown experiment `all`; give `all` alone, since it includes each experiment"),
         (
             "run all --out Cargo.toml",
             "cannot store the rows of the run: cannot read or write Cargo.toml/rows: ",
@@ -217,6 +226,37 @@ fn lab_list_shows_points_and_settings_of_experiments() {
     let figure = &json["experiments"][0]["figures"][0];
     assert_eq!(figure["kind"], "lines");
     assert_eq!(figure["left"]["series"], serde_json::json!([["mbps", "throughput"]]));
+}
+
+#[test]
+fn lab_list_of_a_name_describes_parameters_and_metrics() {
+    assert_eq!(
+        list::describe(&catalogue().experiments[0]),
+        "double: Twice as much\nNothing of note.\n\n\
+         parameter  values  what\n\
+         vms        1 2 3   virtual machines\n\n\
+         metric  unit  what\n\
+         mbps    Mb/s  throughput\n"
+    );
+    softiov_lab("list double").unwrap();
+}
+
+#[test]
+fn lab_table_has_many_equal_settings_in_a_line_above() {
+    let set = ["table=modern", "policy=2k", "measure_ms=2", "warm_up_ms=2"].map(|text| text.parse().unwrap());
+    let mut machine = vec!["cost.rx_skb=400", "cost.rx_udp=600", "cost.rx_wake=900", "cost.softirq=700"];
+    let mut text = |more: &[&'static str]| {
+        machine.extend(more);
+        let machine = machine.iter().map(|text| text.parse().unwrap()).collect();
+        let options = lab::runner::ExperimentOptions { set: set.to_vec(), machine, ..Default::default() };
+        let selection = lab::runner::plan::ExperimentSelection::Names(vec!["fig08".to_owned()]);
+        run::tables(&lab::runner::run(&lab::experiments::catalogue(), &selection, &options, &mut ()).unwrap())
+    };
+    assert!(text(&[]).starts_with("fig08  policy"), "four settings are columns");
+    let above = "settings of all rows: cost.softirq=700 cost.napi_entry=600 cost.rx_skb=400 cost.rx_udp=600 cost.rx_wake=900\n";
+    let many = text(&["cost.napi_entry=600"]);
+    assert!(many.starts_with(above), "{many}");
+    assert!(many.lines().nth(1).unwrap().starts_with("fig08  policy   table"), "{many}");
 }
 
 #[test]
