@@ -6,7 +6,7 @@
 mod tests;
 
 use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::{fs, io, process};
 
 use crate::catalogue::ExperimentCatalogue;
 use crate::csv::{record, union};
@@ -55,17 +55,35 @@ impl ResultDataset {
         [file.to_owned(), beside("columns"), beside("constants")]
     }
 
-    /// Writes the rows to `file`, and codebook and constants beside it. Returns the paths of the files.
+    /// Writes the rows to `file`, and codebook and constants beside it. Returns the paths of the files. Files of an
+    /// earlier run are replaced only after all new ones are written, so a full disk leaves them whole.
     ///
     /// # Errors
     /// If a file cannot be written.
     pub fn write(&self, file: &Path) -> io::Result<[PathBuf; 3]> {
         let paths = Self::paths(file);
-        for (path, text) in paths.iter().zip([&self.rows, &self.columns, &self.constants]) {
-            fs::write(path, text)?;
+        let texts = [&self.rows, &self.columns, &self.constants];
+        let parts = paths.each_ref().map(|path| partial(path));
+        let unfinished = || parts.iter().zip(&paths).filter(|(part, path)| part != path);
+        let written = parts.iter().zip(texts).try_for_each(|(part, text)| fs::write(part, text));
+        let replaced =
+            written.and_then(|()| unfinished().try_for_each(|(part, path)| fs::rename(part, path)));
+        if replaced.is_err() {
+            // Ignore errors: a part may not exist.
+            unfinished().for_each(|(part, _)| drop(fs::remove_file(part)));
         }
-        Ok(paths)
+        replaced.map(|()| paths)
     }
+}
+
+/// Returns the path of an unfinished file, beside the finished one. A link, a device or a pipe is written directly:
+/// renaming would replace it.
+fn partial(path: &Path) -> PathBuf {
+    if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
+        return path.to_owned();
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{name}.partial-{}", process::id()))
 }
 
 /// Returns the fields of a row's record. A setting that the row does not change has its default.

@@ -85,3 +85,25 @@ fn metric_of_several_experiments_has_one_unit() {
     let names: BTreeSet<_> = pairs.iter().map(|(name, _)| name).collect();
     assert_eq!(names.len(), pairs.len(), "{pairs:?}");
 }
+
+/// Checks that a failed write, as on a full disk, leaves the files of the run before.
+#[test]
+fn failed_write_of_a_dataset_keeps_the_earlier_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rows.csv");
+    let (before, after) = (dataset(&["vms=2"], 1, 1), dataset(&["vms=3"], 1, 1));
+    before.write(&file).unwrap();
+    let blocked = folder.path().join(format!("rows-constants.csv.partial-{}", std::process::id()));
+    std::fs::create_dir_all(blocked.join("in the way")).unwrap();
+    assert!(after.write(&file).is_err());
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), before.rows);
+    std::fs::remove_dir_all(blocked).unwrap();
+    after.write(&file).unwrap();
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), after.rows);
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 3, "no part is left");
+    let link = folder.path().join("link.csv");
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    before.write(&link).unwrap();
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), before.rows, "a link stays, as /dev/stdout is one");
+    assert!(link.is_symlink());
+}
