@@ -60,12 +60,18 @@ fn shortened(command: &str) -> String {
     }
 }
 
-/// Writes the files that a reader has before the guide's first command on them: the machine of the guide's example, rows of an
+/// Files that the guide shows, each with a part of its text.
+const FILES: [(&str, &str); 2] =
+    [("mine.toml", "name = \"one-socket\""), ("server.toml", "name = \"our-server\"")];
+
+/// Writes the files that a reader has before the guide's first command on them: those that the guide shows, rows of an
 /// earlier version, and measurements of `lab host`.
 fn prepare(folder: &Path, command: &str) {
-    if command.contains("mine.toml") && !folder.join("mine.toml").exists() {
-        let example = GUIDE.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
-        fs::write(folder.join("mine.toml"), example.expect("the guide has a machine file")).unwrap();
+    for (name, part) in FILES.iter().filter(|(name, _)| command.contains(name) && !folder.join(name).exists())
+    {
+        let mut blocks = GUIDE.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+        let file = blocks.find(|block| block.contains(part)).expect("the guide shows the file");
+        fs::write(folder.join(name), file).unwrap();
     }
     if command.contains("results-old") {
         fs::rename(folder.join("results"), folder.join("results-old")).unwrap();
