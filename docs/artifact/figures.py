@@ -101,7 +101,8 @@ def half_interval(values):
 
 # %%
 WHOLE = "cpu_total_pct"  # a paper's total, where a figure stacks the domains that add up to it
-DOMAINS = [["cpu_guest"], ["cpu_xen", "cpu_hypervisor"], ["cpu_dom0", "cpu_driver_domain"]]  # a colour each
+DOMAINS = [["cpu_guest"], ["cpu_xen", "cpu_hypervisor"], ["cpu_dom0", "cpu_driver_domain"]]
+DOMAIN_COLOURS = ["#1b4f8f", "#f2b25c", "#4f9d69"]  # dark, light and between, so that a black-and-white print tells them apart
 HATCHES = ["", "//", "..", "xx", "\\\\", "++", "oo", "--"]
 DASHES = ["-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)), (0, (6, 3))]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<"]
@@ -147,7 +148,7 @@ class Figure:
         domain = {name: number for number, names in enumerate(DOMAINS) for name in names}
         of_domain = [number for name, number in domain.items() if metric.startswith(name)]
         others = [it["name"] for it in self.experiment["metrics"] if not it["name"].startswith(tuple(domain))]
-        return f"C{of_domain[0] if of_domain else (len(DOMAINS) + others.index(metric)) % 10}"
+        return DOMAIN_COLOURS[of_domain[0]] if of_domain else f"C{(len(DOMAINS) + others.index(metric)) % 10}"
 
     def draw(self):
         """Draws all series and stars, and returns the matplotlib figure."""
