@@ -1,6 +1,7 @@
 //! Forwards a frame to the ports that the switch chooses, and to the uplink. Each receiving port is counted and
 //! charged. `source` and `sink` do the work of the device before and after.
 
+use crate::contents::GuardReason;
 use crate::frame::{AddressPair, Frame};
 use crate::ledger::{PortCounters, TrafficLedger, TrafficSum};
 use crate::pacing::TransmitPacing;
@@ -214,6 +215,9 @@ impl<const N: usize> ForwardingPlane<N> {
         sinks: &mut S,
         findings: &mut S::Findings,
     ) -> DeliveryOutcome {
+        if !self.shares.may_receive(port) {
+            return self.count_refused(port);
+        }
         match sinks.deliver(port, frame, about, findings) {
             Ok(bytes) => {
                 self.count_received(port, about.from_uplink, ends, bytes);
@@ -221,6 +225,13 @@ impl<const N: usize> ForwardingPlane<N> {
             }
             Err(missed) => self.count_lost(port, missed),
         }
+    }
+
+    /// Counts a frame for a port that is deep in debt for its memory, buffers or eventfds.
+    #[cold]
+    fn count_refused(&mut self, port: PortIndex) -> DeliveryOutcome {
+        self.ledger.guarded(port)[GuardReason::ReceiverDebt as usize] += 1;
+        self.count_lost(port, DeliveryError::Dropped)
     }
 
     #[cold]

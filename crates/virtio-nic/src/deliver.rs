@@ -8,7 +8,7 @@ use pcie::burst::BURST;
 use pcie::{Bus, Function, HintedMemory};
 use plane::PortIndex;
 use rings::PlainReceiver;
-use units::Time;
+use units::{Time, WorkCost};
 use virtio::VirtioFeatures;
 use virtio::net::{NetHeader, NetHeaderFormat, flag};
 
@@ -61,7 +61,11 @@ impl VirtioDevice {
         else {
             return Err(FrameMissReason::Disabled);
         };
-        let put = merge(receive, port, accepted, (header, frame), bus);
+        let (put, pieces) = merge(receive, port, accepted, (header, frame), bus);
+        let cost = WorkCost::of_pieces(pieces);
+        if cost > WorkCost(0) {
+            self.pieces = (self.pieces.0 + cost, self.pieces.1.saturating_add(1));
+        }
         match put {
             Ok(()) => self.filled |= 1 << pair,
             Err(FrameMissReason::Fault) => self.fail(2 * u32::from(pair)),

@@ -1,4 +1,5 @@
-//! Reasons of the guards to drop a frame, and their counters.
+//! Reasons of the guards to drop a frame, and their counters. Most guards protect others from a port's frames. One protects
+//! senders from the memory of the port that receives.
 
 /// Reason of a guard to drop a frame of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,11 +20,13 @@ pub enum GuardReason {
     Protocol,
     /// The frame's headers end early or are too many.
     Unreadable,
+    /// The port that would receive the frame is deep in debt for its memory, buffers or eventfds.
+    ReceiverDebt,
 }
 
 impl GuardReason {
     /// All reasons of the guards, in the order of their counters.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::DoubleTag,
         Self::DhcpServer,
         Self::Router,
@@ -32,6 +35,7 @@ impl GuardReason {
         Self::SourceNeighbor,
         Self::Protocol,
         Self::Unreadable,
+        Self::ReceiverDebt,
     ];
 
     /// Returns the name of the reason in metrics and captures.
@@ -46,6 +50,7 @@ impl GuardReason {
             Self::SourceNeighbor => "source_neighbor",
             Self::Protocol => "protocol",
             Self::Unreadable => "unreadable",
+            Self::ReceiverDebt => "receiver_debt",
         }
     }
 }
