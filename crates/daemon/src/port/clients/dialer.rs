@@ -1,5 +1,8 @@
 //! Thread for the sockets of a port with virtio functions. The port's thread opens no socket and waits for none.
 //!
+//! No order waits for the close of a socket: a client in its queue may have sent a descriptor whose close blocks. A worker closes
+//! sockets that are not needed.
+//!
 //! For functions with `socket_mode = "client"` it connects to the sockets on which VMMs listen. It tries again while no VMM
 //! listens, at growing intervals. For other functions it shuts and opens the doors of listening sockets.
 
@@ -50,8 +53,6 @@ enum DialOrder {
     Open(Function, u64, ListenerDoor),
     /// Stop the attempts for a function, and forget the function's door.
     Stop(Function),
-    /// Close these connections, for whose function the port has no worker any more.
-    Discard(Vec<StreamSocket>),
 }
 
 /// Sender of orders to the thread, and receiver of the outcomes. The thread ends when this value is dropped.
@@ -64,7 +65,8 @@ pub(in crate::port) struct VmmDialer {
 /// Sender of orders to the thread.
 #[derive(Debug)]
 enum DialOrderSender {
-    Thread(mpsc::Sender<DialOrder>),
+    /// Thread, and the worker that closes sockets.
+    Thread(mpsc::Sender<DialOrder>, BlockingWorker),
     /// In a simulation, each order is a job of a worker without a thread. Attempts are not repeated there.
     Job(BlockingWorker, Arc<Mutex<DialerTasks>>),
 }
@@ -77,15 +79,22 @@ impl VmmDialer {
         confined: &PreparedSandbox,
     ) -> Result<Self, SandboxError> {
         let (sender, outcomes) = mpsc::channel();
-        let mut tasks =
-            DialerTasks { outcomes: sender, waker: waker.clone(), dials: Vec::new(), doors: Vec::new() };
+        let mut tasks = DialerTasks {
+            outcomes: sender,
+            waker: waker.clone(),
+            closer: None,
+            dials: Vec::new(),
+            doors: Vec::new(),
+        };
         let name = format!("dial {port}");
         if let Some(worker) = BlockingWorker::of_simulation(&name, confined) {
             return Ok(Self { orders: DialOrderSender::Job(worker, Arc::new(Mutex::new(tasks))), outcomes });
         }
+        let closer = BlockingWorker::start_confined(&format!("close {port}"), confined)?;
+        tasks.closer = Some(closer.clone());
         let (orders, receiver) = mpsc::channel();
         confined.spawn(&name, move || tasks.run(&receiver))?;
-        Ok(Self { orders: DialOrderSender::Thread(orders), outcomes })
+        Ok(Self { orders: DialOrderSender::Thread(orders, closer), outcomes })
     }
 
     /// Connects to a VMM's socket, and tries again until it succeeds or is stopped.
@@ -108,9 +117,11 @@ impl VmmDialer {
         self.order(DialOrder::Stop(function));
     }
 
-    /// Closes connections, which may block.
+    /// Closes connections, which may block, for whose function the port has no worker any more.
     pub(super) fn discard(&self, streams: Vec<StreamSocket>) {
-        self.order(DialOrder::Discard(streams));
+        match &self.orders {
+            DialOrderSender::Thread(_, worker) | DialOrderSender::Job(worker, _) => worker.discard(streams),
+        }
     }
 
     /// Returns the next outcome, if there is one. Never blocks.
@@ -121,7 +132,7 @@ impl VmmDialer {
     fn order(&self, order: DialOrder) {
         match &self.orders {
             // The thread ends only with this value, or by a panic, which was reported.
-            DialOrderSender::Thread(orders) => drop(orders.send(order)),
+            DialOrderSender::Thread(orders, _) => drop(orders.send(order)),
             DialOrderSender::Job(worker, tasks) => {
                 let tasks = Arc::clone(tasks);
                 worker.run(move || {
@@ -151,6 +162,8 @@ struct PendingDial {
 struct DialerTasks {
     outcomes: mpsc::Sender<DialerOutcome>,
     waker: ThreadWaker,
+    /// Worker that closes sockets; none in a simulation.
+    closer: Option<BlockingWorker>,
     dials: Vec<PendingDial>,
     /// Doors that are shut or are being shut, which end with this value.
     doors: Vec<ShutDoor>,
@@ -215,9 +228,11 @@ impl DialerTasks {
             }
             DialOrder::Stop(function) => {
                 self.dials.retain(|pending| pending.dial.function != function);
-                self.doors.retain(|door| door.function != function);
+                let ended: Vec<_> = self.doors.extract_if(.., |door| door.function == function).collect();
+                if let Some(closer) = self.closer.as_ref().filter(|_| !ended.is_empty()) {
+                    closer.discard(ended);
+                }
             }
-            DialOrder::Discard(streams) => drop(streams),
         }
     }
 
