@@ -19,6 +19,7 @@ use i82576::{MacAddress, Time};
 use iovm::VirtualFunctionState;
 use nic::{PollResult, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
+use plane::MeasuredShares;
 use plane::guard::GuardedPlane;
 use policy::{Offence, PolicyError, PortPolicy, VfPolicy};
 use std::fmt::Debug;
@@ -178,6 +179,9 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Calls `charge` for each VF with the cost of the work that the card has done for it outside its client's messages since
     /// the last call.
     fn settle_work(&mut self, _charge: &mut dyn FnMut(VfIndex, WorkCost)) {}
+
+    /// Returns the accounts of the VFs' frames.
+    fn frame_shares(&mut self) -> &mut dyn MeasuredShares;
 
     /// Returns true if a function is bus master.
     fn is_bus_master(&self, function: Function) -> bool;

@@ -17,12 +17,14 @@
 //! | `owed_work` | work for VFs that the port charges |
 //! | `page_memory` | memory of registers that clients map |
 //! | `kick_reports` | tells kicks from reports of a poller that repeat one |
+//! | `access_watch` | measures the time of accesses in slow rounds |
 //! | `ring_records` | positions of packed rings, which outlive the process |
 //! | `uplink` | frames beyond the card |
 //!
 //! Clients and the succession use the engine, which knows neither. Only recordings of an uplink use the wall clock, for stamps.
 
 mod access;
+mod access_watch;
 pub(in crate::port) mod avf;
 mod batches;
 mod bell;
@@ -38,6 +40,8 @@ mod owed_work;
 pub(in crate::port) mod page_memory;
 mod polled_rings;
 pub(in crate::port) mod ring_records;
+mod round_time;
+mod separate_access;
 mod station_key;
 mod switch_policy;
 pub(in crate::port) mod uplink;
@@ -168,7 +172,9 @@ impl PortEngine {
     /// Moves frames and sends interrupts, within the card's budget, and flushes the uplink.
     pub(in crate::port) fn poll(&mut self, now: Time) -> EnginePollOutcome {
         self.uplink.set_time(now);
+        self.bus.watch.begin_round();
         let poll = self.card.poll(now, &mut self.bus, &mut self.uplink);
+        self.bus.watch.settle(self.card.frame_shares(), now);
         self.uplink.flush();
         EnginePollOutcome { more: poll.more, deadline: poll.deadline }
     }

@@ -10,6 +10,7 @@ use crate::config::file::DoorbellMode;
 use crate::port::tokens;
 use crate::port::waiting::PollingNapBackoff;
 use host::poll::{PollInterest, Poller};
+use plane::MeasuredShares;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,10 +52,12 @@ impl<C: DivisibleCard> Worker<C> {
                 let began = HostClock.now();
                 let outcome = shard.round(began);
                 let ended = HostClock.now();
-                shard.busy += ended.since(began);
+                shard.end_round(ended.since(began), ended);
                 if outcome.more || !shard.receiver.are_empty() {
                     Some(Duration::ZERO)
                 } else {
+                    // Nobody waits for the time of this thread.
+                    shard.plane.shares.forget_debts();
                     outcome.deadline.map(|deadline| deadline.since(ended))
                 }
             };
