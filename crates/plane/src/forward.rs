@@ -1,7 +1,6 @@
 //! Forwards a frame to the ports that the switch chooses, and to the uplink. Each receiving port is counted and
 //! charged. `source` and `sink` do the work of the device before and after.
 
-use crate::contents::GuardReason;
 use crate::frame::{AddressPair, Frame};
 use crate::ledger::{PortCounters, TrafficLedger, TrafficSum};
 use crate::pacing::TransmitPacing;
@@ -225,13 +224,6 @@ impl<const N: usize> ForwardingPlane<N> {
             }
             Err(missed) => self.count_lost(port, missed),
         }
-    }
-
-    /// Counts a frame for a port that is deep in debt for its memory, buffers or eventfds.
-    #[cold]
-    fn count_refused(&mut self, port: PortIndex) -> DeliveryOutcome {
-        self.ledger.guarded(port)[GuardReason::ReceiverDebt as usize] += 1;
-        self.count_lost(port, DeliveryError::Dropped)
     }
 
     #[cold]

@@ -158,11 +158,9 @@ mod tests {
         assert!(waited.is_ok(), "the interrupt waited for the client");
     }
 
-    /// Measures an interrupt to an eventfd that a hostile VMM has added to many epoll instances. Run:
-    /// `cargo test -p softiov-host measure_ -- --ignored --nocapture`.
+    /// Prints the time of an interrupt to an eventfd that a hostile VMM has added to many epoll instances.
     #[test]
-    #[ignore = "a measurement, whose result is for people"]
-    fn measure_interrupts_to_an_eventfd_with_many_waiters() {
+    fn interrupt_reaches_an_eventfd_with_20000_waiters() {
         use rustix::event::epoll;
         use std::time::Instant;
         let (mut notifier, event) = (EventFdNotifier::new(), EventFd::new().unwrap());
@@ -181,6 +179,7 @@ mod tests {
             let began = Instant::now();
             (0..100).for_each(|_| notifier.signal(&event));
             println!("interrupt to an eventfd with {waiters} waiters: {:?}", began.elapsed() / 100);
+            assert_eq!(event.drain(), 100);
         }
     }
 

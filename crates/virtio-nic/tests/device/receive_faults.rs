@@ -220,7 +220,7 @@ fn receiver_pays_for_buffers_of_very_many_pieces() {
 }
 
 #[test]
-fn receiver_deep_in_debt_gets_no_frames_and_its_sender_pays_nothing() {
+fn receiver_deep_in_debt_gets_no_frames() {
     for packed in [false, true] {
         let mut machine = TestMachine::new(&[(packed, MODERN), (packed, MODERN), (packed, MODERN)]);
         let [sender, receiver] = [0, 1].map(PortIndex::of_field);

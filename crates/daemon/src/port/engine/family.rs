@@ -2,6 +2,7 @@
 //! port.
 
 use super::bus::GuestBus;
+use super::charged_card::ChargedCard;
 use super::error::CardChangeRefusal;
 use super::page_memory::VfRegisterPages;
 use super::uplink::PortUplink;
@@ -19,7 +20,6 @@ use i82576::{MacAddress, Time};
 use iovm::VirtualFunctionState;
 use nic::{PollResult, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
-use plane::MeasuredShares;
 use plane::guard::GuardedPlane;
 use policy::{Offence, PolicyError, PortPolicy, VfPolicy};
 use std::fmt::Debug;
@@ -123,7 +123,7 @@ impl<C: PortCard + 'static> InheritedCard<C> {
 }
 
 /// Card of a port, of any device family, with the software of its PF.
-pub(in crate::port) trait PortCard: Debug + Send {
+pub(in crate::port) trait PortCard: ChargedCard + Debug + Send {
     /// Returns the port's card family, as the configuration names the family.
     fn family(&self) -> config::file::CardFamily;
 
@@ -179,9 +179,6 @@ pub(in crate::port) trait PortCard: Debug + Send {
     /// Calls `charge` for each VF with the cost of the work that the card has done for it outside its client's messages since
     /// the last call.
     fn settle_work(&mut self, _charge: &mut dyn FnMut(VfIndex, WorkCost)) {}
-
-    /// Returns the accounts of the VFs' frames.
-    fn frame_shares(&mut self) -> &mut dyn MeasuredShares;
 
     /// Returns true if a function is bus master.
     fn is_bus_master(&self, function: Function) -> bool;

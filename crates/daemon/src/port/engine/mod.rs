@@ -17,7 +17,7 @@
 //! | `owed_work` | work for VFs that the port charges |
 //! | `page_memory` | memory of registers that clients map |
 //! | `kick_reports` | tells kicks from reports of a poller that repeat one |
-//! | `access_watch` | measures the time of accesses in slow rounds |
+//! | `access_watch`, `round_time` | time of accesses in slow rounds, and of rounds |
 //! | `ring_records` | positions of packed rings, which outlive the process |
 //! | `uplink` | frames beyond the card |
 //!
@@ -29,6 +29,7 @@ pub(in crate::port) mod avf;
 mod batches;
 mod bell;
 pub(in crate::port) mod bus;
+mod charged_card;
 mod decided;
 pub(in crate::port) mod error;
 pub(in crate::port) mod family;
@@ -68,7 +69,6 @@ use plane::UplinkWire;
 use policy::{PolicyError, PortPolicy, VfPolicy};
 use station_key::random_key;
 use std::io;
-use std::time::Duration;
 use uplink::{PortUplink, UplinkPipelineStages, UplinkPollContext};
 use workers::WorkerFailure;
 
@@ -207,18 +207,6 @@ impl PortEngine {
         if let Some(workers) = self.card.workers() {
             workers.waker().drain();
         }
-    }
-
-    /// Records for how long the port's thread was busy in a round.
-    pub(in crate::port) fn note_busy(&mut self, busy: Duration) {
-        if let Some(workers) = self.card.workers() {
-            workers.note_busy(busy);
-        }
-    }
-
-    /// Returns the time at which the dispatcher decides again, while the card is divided.
-    pub(in crate::port) fn end_of_window(&mut self) -> Option<Time> {
-        self.card.workers().and_then(|workers| workers.deadline())
     }
 
     /// Returns true while other threads have parts of the card. Then the port may only move frames.

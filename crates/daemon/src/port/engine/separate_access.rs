@@ -1,12 +1,11 @@
 //! Bus that reads the memory of one function and writes that of another apart, so that the time of each access is known.
 
-use super::access::{FunctionAccess, FunctionTable};
 use pcie::{Bus, DmaFault, Function, Iova};
 
 /// Bus whose copies between functions are the default ones of [`Bus`]: a read and a write for each frame.
-pub(super) struct SeparateAccess<'a, F>(pub(super) &'a mut FunctionTable<F>);
+pub(super) struct SeparateAccess<'a, B>(pub(super) &'a mut B);
 
-impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> Bus for SeparateAccess<'_, F> {
+impl<B: Bus> Bus for SeparateAccess<'_, B> {
     fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
         self.0.dma_read(function, iova, into)
     }

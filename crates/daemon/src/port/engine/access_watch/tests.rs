@@ -14,7 +14,6 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use units::work::RECEIVE_DEBT;
 use vfio_user::wire::pci_irq;
 
 const SIZE: u64 = 1 << 20;
@@ -174,7 +173,7 @@ fn function_pays_for_the_time_of_its_own_memory() {
 }
 
 #[test]
-fn copy_between_functions_is_paid_by_the_one_whose_memory_is_slow() {
+fn function_with_slow_memory_pays_for_copies_to_it() {
     let mut world = WatchedBus::new();
     world.round(micros(500));
     // The first slow copy shows only that one of the two is slow.
@@ -202,7 +201,6 @@ fn interrupts_cost_units_and_their_time_beyond_4_us() {
     world.bus.msix(RECEIVER, 0);
     world.round(micros(1_000));
     assert_eq!(world.shares.measured, [(1, 9_960, 1)]);
-    assert!(9_960 > RECEIVE_DEBT.0, "one such interrupt makes a deep debtor");
 }
 
 #[test]

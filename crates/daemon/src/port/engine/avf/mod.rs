@@ -41,7 +41,7 @@ use iovm::{VirtualFunction, VirtualFunctionState};
 use nic::{PollResult, PoolCounters};
 use parts::{AREAS, AvfCardPart};
 use pcie::{Function, VfIndex, VfSet};
-use plane::{ForwardingPlane, MeasuredShares};
+use plane::ForwardingPlane;
 use policy::{PolicyError, PortPolicy, VfPolicy};
 use std::io;
 use std::sync::Arc;
@@ -125,10 +125,6 @@ impl PortCard for AvfCard {
 
     fn settle_work(&mut self, charge: &mut dyn FnMut(VfIndex, WorkCost)) {
         self.card.nic.settle_work(charge);
-    }
-
-    fn frame_shares(&mut self) -> &mut dyn MeasuredShares {
-        &mut self.plane.shares
     }
 
     fn is_bus_master(&self, function: Function) -> bool {

@@ -36,7 +36,6 @@ use nic::doorbell::Doorbells;
 use nic::{Nic, PollBudget, PollResult, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
 use pf_owner::{HostedPf, PfOwner, vf};
-use plane::MeasuredShares;
 use policy::{PolicyError, PortPolicy, VfPolicy};
 use report::{filters, mailbox, quotas};
 use std::sync::Arc;
@@ -128,10 +127,6 @@ impl PortCard for I82576Card {
 
     fn settle_work(&mut self, charge: &mut dyn FnMut(VfIndex, WorkCost)) {
         self.owed.settle(charge);
-    }
-
-    fn frame_shares(&mut self) -> &mut dyn MeasuredShares {
-        self.nic.frame_shares()
     }
 
     fn is_bus_master(&self, function: Function) -> bool {

@@ -32,7 +32,6 @@ use i82576::Time;
 use iovm::VirtualFunctionState;
 use nic::{PollResult, PoolCounters};
 use pcie::{Function, MAX_VFS, VfIndex, VfSet};
-use plane::MeasuredShares;
 use plane::guard::GuardedPlane;
 use policy::{PolicyError, PortPolicy, VfPolicy};
 use std::sync::Arc;
@@ -141,10 +140,6 @@ impl PortCard for MixedCard {
 
     fn settle_work(&mut self, charge: &mut dyn FnMut(VfIndex, WorkCost)) {
         self.avf.settle_work(charge);
-    }
-
-    fn frame_shares(&mut self) -> &mut dyn MeasuredShares {
-        self.virtio.frame_shares()
     }
 
     fn is_bus_master(&self, function: Function) -> bool {

@@ -40,9 +40,9 @@ use i82576::Time;
 use iovm::VirtualFunctionState;
 use nic::{PollResult, PoolCounters};
 use pcie::{Function, VfIndex, VfSet};
+use plane::ForwardingPlane;
 use plane::guard::GuardedPlane;
 use plane::uplink::UplinkTally;
-use plane::{ForwardingPlane, MeasuredShares};
 use policy::{PolicyError, PortPolicy, VfPolicy};
 use std::io;
 use std::sync::Arc;
@@ -114,10 +114,6 @@ impl PortCard for VirtioCard {
 
     fn settle_work(&mut self, charge: &mut dyn FnMut(VfIndex, WorkCost)) {
         self.owed.settle(charge);
-    }
-
-    fn frame_shares(&mut self) -> &mut dyn MeasuredShares {
-        &mut self.plane.shares
     }
 
     /// Returns true if a ring of the VF's device is started, so that the card accesses the guest's memory.

@@ -56,7 +56,7 @@ impl<C: DivisibleCard> Worker<C> {
                 if outcome.more || !shard.receiver.are_empty() {
                     Some(Duration::ZERO)
                 } else {
-                    // Nobody waits for the time of this thread.
+                    // No function waits for the time of this thread.
                     shard.plane.shares.forget_debts();
                     outcome.deadline.map(|deadline| deadline.since(ended))
                 }
