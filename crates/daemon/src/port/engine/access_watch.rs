@@ -168,19 +168,26 @@ impl AccessWatch {
 
     /// Ends a round that took this time, and decides whether the next one is watched.
     pub(super) fn end_round(&mut self, took: Duration, shares: &mut dyn MeasuredShares, now: Time) {
-        let WorkCost(counted) = shares.take_counted();
-        let beyond = took.saturating_sub(SLOW_UNIT * counted);
-        let found = std::mem::take(&mut self.found);
-        let is_slow = beyond > self.usual;
-        if is_slow && self.is_on && found < beyond / 4 {
-            // The accesses are not the cause: such rounds are usual.
-            self.usual = (2 * beyond).min(MOST_USUAL);
+        let (counted, found) = (shares.take_counted(), std::mem::take(&mut self.found));
+        let is_slow = took > USUAL && self.is_slow(took, counted, found);
+        if self.usual > USUAL {
+            self.usual = (self.usual - self.usual / 1024).max(USUAL);
         }
-        self.usual = (self.usual - self.usual / 1024).max(USUAL);
         self.is_on = shares.age_surcharges(now) || is_slow;
         if !self.is_on {
             self.suspects = PortSet::NONE;
         }
+    }
+
+    /// Returns true if a round took far longer than its counted cost. Slow rounds become usual if the accesses of a watched one are
+    /// not the cause.
+    fn is_slow(&mut self, took: Duration, WorkCost(counted): WorkCost, found: Duration) -> bool {
+        let beyond = took.saturating_sub(SLOW_UNIT * counted);
+        let is_slow = beyond > self.usual;
+        if is_slow && self.is_on && found < beyond / 4 {
+            self.usual = (2 * beyond).min(MOST_USUAL);
+        }
+        is_slow
     }
 }
 
