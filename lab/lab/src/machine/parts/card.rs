@@ -181,12 +181,16 @@ impl NicPort {
         }
         self.waiting |= self.line.delivered;
         self.waiting &= !core::mem::take(&mut self.functions.received);
-        let arrival = self.line.next_arrival().filter(|_| !self.all_wait());
         self.deadline = poll.deadline.map(|at| VirtualInstant::from_nanos(at.as_nanos()));
+        let arrival = match self.line.sends_ahead() {
+            _ if self.all_wait() => None,
+            true => self.first_noticed(),
+            false => self.line.next_arrival(),
+        };
         [arrival, self.deadline].into_iter().flatten().min()
     }
 
-    /// Lets a frame arrive at `now` without a poll of the card, if no VF could notice the frame: the VF's interrupt is
+    /// Lets frames arrive up to `now` without a poll of the card, if no VF could notice them: the VF's interrupt is
     /// due later, and a guest that polls calls `sync`. Returns the time by which the port has to be called again, or
     /// `None` if the card has to be polled now.
     pub(crate) fn pass(&mut self, now: VirtualInstant) -> Option<VirtualInstant> {
@@ -194,8 +198,13 @@ impl NicPort {
             return None;
         }
         self.line.advance(now);
-        let arrival = self.line.next_after(now).filter(|_| self.line.is_only_for(self.waiting))?;
+        let arrival = if self.line.is_only_for(self.waiting) { self.first_noticed()? } else { return None };
         Some(self.deadline.map_or(arrival, |deadline| deadline.min(arrival)))
+    }
+
+    /// Returns the arrival of the first frame that is not for a waiting VF; a time behind the deadline if there is none.
+    fn first_noticed(&mut self) -> Option<VirtualInstant> {
+        self.line.first_noticed(self.waiting, self.deadline.unwrap_or(VirtualInstant::NEVER))
     }
 
     /// Returns `true` if no VF's next frame would interrupt.

@@ -27,6 +27,8 @@ const INITIAL_WINDOW: u16 = 3;
 const DEFERRED: u32 = 3;
 /// Number of duplicate acknowledgements that trigger a retransmission.
 const DUPLICATES: u32 = 3;
+/// Bursts of datagrams that are sent ahead of time at most, should no guest ever notice one.
+const SENT_AHEAD: usize = 64;
 
 /// Client on a port's wire, which sends to one guest.
 #[derive(Debug)]
@@ -183,25 +185,48 @@ impl ClientWire {
         self.bursts.front().map(|burst| burst.arrives)
     }
 
-    /// Returns the arrival time of the wire's next frame after `now`.
-    pub(crate) fn next_after(&self, now: VirtualInstant) -> Option<VirtualInstant> {
-        let frame = self.frame_time;
-        self.bursts.iter().find_map(|burst| match burst.arrives {
-            first if first > now => Some(first),
-            first => {
-                let passed = 1 + now.since(first).picos() / frame.picos();
-                (passed < burst.frames.into()).then(|| first + frame.times(passed))
+    /// Returns the arrival time of the first frame, in flight or sent later, that is not for a VF in the bit mask
+    /// `waiting`. If there is none before `until`, returns the arrival of the last frame in flight, or `None` if all frames in
+    /// flight have arrived.
+    ///
+    /// Datagrams are sent ahead of time: no event until then changes what clients send.
+    pub(crate) fn first_noticed(&mut self, waiting: u8, until: VirtualInstant) -> Option<VirtualInstant> {
+        let mut index = 0;
+        loop {
+            if index == self.bursts.len() {
+                let ahead = self.sends_ahead() && self.free < until && index < SENT_AHEAD;
+                if !(ahead && self.send_burst()) {
+                    return Some(self.free).filter(|last| *last > self.now);
+                }
             }
-        })
+            let burst = &self.bursts[index];
+            if !self.is_for(burst, waiting) {
+                return Some(burst.arrives);
+            }
+            index += 1;
+        }
+    }
+
+    /// Returns `true` if the arrival of datagrams does not depend on what the guests do, so that clients can send ahead of
+    /// time.
+    pub(crate) fn sends_ahead(&self) -> bool {
+        self.traffic == ClientTraffic::Udp
     }
 
     /// Returns `true` if all frames that have arrived are for VFs in the bit mask `waiting`, and nothing depends on the
     /// time at which the card receives them. A broadcast is for all VFs, and clients that wait for a response or keep
     /// a rate are left alone.
     pub(crate) fn is_only_for(&self, waiting: u8) -> bool {
-        let is_for = |burst: &BurstInFlight| waiting >> (self.clients[burst.client].vf & 7) & 1 != 0;
         matches!(self.traffic, ClientTraffic::Udp | ClientTraffic::Tcp { .. })
-            && self.bursts.iter().take_while(|burst| burst.arrives <= self.now).all(is_for)
+            && self
+                .bursts
+                .iter()
+                .take_while(|burst| burst.arrives <= self.now)
+                .all(|burst| self.is_for(burst, waiting))
+    }
+
+    fn is_for(&self, burst: &BurstInFlight, vfs: u8) -> bool {
+        vfs >> (self.clients[burst.client].vf & 7) & 1 != 0
     }
 
     /// Returns the number of frames in flight that arrive before `end`.

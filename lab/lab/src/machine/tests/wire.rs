@@ -32,29 +32,40 @@ fn receivers(line: &mut ClientWire, now: VirtualInstant) -> Vec<u32> {
 fn frames_for_a_vf_that_waits_are_not_observed() {
     for traffic in [ClientTraffic::Udp, ClientTraffic::Tcp { window: 40 }] {
         let mut line = line(traffic, 3);
-        let (mut at, mut passed) = (line.next_arrival().unwrap(), 0);
-        line.advance(at);
+        line.advance(line.next_arrival().unwrap());
         assert!(!line.is_only_for(0) && !line.is_only_for(0b110) && line.is_only_for(0b001), "{traffic:?}");
-        while line.is_only_for(0b001) {
-            (at, passed) = (line.next_after(at).unwrap(), passed + 1);
-            line.advance(at);
-        }
-        // The second client's first frame has arrived, behind all frames of the first one.
-        assert!(passed > 1, "{traffic:?}");
+        // Behind all frames of the first client, the first frame of the second.
+        let at = line.first_noticed(0b001, VirtualInstant::NEVER).unwrap();
+        line.advance(VirtualInstant::from_picos(at.picos() - 1));
+        assert!(line.is_only_for(0b001), "{traffic:?}");
+        line.advance(at);
+        assert!(!line.is_only_for(0b001), "{traffic:?}");
         assert_eq!(receivers(&mut line, at), [0, 1], "{traffic:?}");
     }
 }
 
 #[test]
-fn next_burst_of_datagrams_follows_frames_that_are_not_received() {
-    let mut line = line(ClientTraffic::Udp, 2);
-    let mut at = line.next_arrival().unwrap();
-    let frame = at.since(VirtualInstant::ZERO);
-    for _ in 0..200 {
-        line.advance(at);
-        assert_eq!(line.next_after(at), Some(at + frame));
+fn datagrams_sent_ahead_are_those_sent_in_time() {
+    let until = VirtualInstant::ZERO + VirtualDuration::from_millis(2);
+    let (mut ahead, mut in_time) = (line(ClientTraffic::Udp, 2), line(ClientTraffic::Udp, 2));
+    let frame = ahead.next_arrival().unwrap().since(VirtualInstant::ZERO);
+    // Both VFs wait: no frame is noticed, and the wire stays busy.
+    assert!(ahead.first_noticed(0b11, until).unwrap() >= until);
+    let mut at = VirtualInstant::ZERO;
+    while at < until {
         at += frame;
+        assert_eq!(receivers(&mut ahead, at), receivers(&mut in_time, at));
     }
+}
+
+#[test]
+fn streams_are_not_sent_ahead_of_acknowledgements() {
+    let mut line = line(ClientTraffic::Tcp { window: 40 }, 2);
+    let first = line.next_arrival().unwrap();
+    let last = line.first_noticed(0b11, VirtualInstant::NEVER).unwrap();
+    assert_eq!(line.arriving_before(last + last.since(first)), line.arriving_before(last) + 1);
+    receivers(&mut line, last);
+    assert_eq!((line.next_arrival(), line.first_noticed(0b11, VirtualInstant::NEVER)), (None, None));
 }
 
 #[test]
