@@ -27,8 +27,9 @@ pub struct EventKey {
 
 #[derive(Clone, Copy, Debug)]
 struct HeapEntry {
-    at: VirtualInstant,
-    sequence: u64,
+    /// Picoseconds of the event's time in the upper half, and its sequence number in the lower: one comparison, which
+    /// compiles to no branch.
+    order: u128,
     slot: u32,
 }
 
@@ -89,7 +90,7 @@ impl<E> EventQueue<E> {
     /// Returns the time of the queue's next event.
     pub fn next_at(&self) -> Option<VirtualInstant> {
         let first = if self.free_root { self.first_child(0)? } else { 0 };
-        self.heap.get(first).map(|entry| entry.at)
+        self.heap.get(first).map(HeapEntry::at)
     }
 
     /// Schedules `event` for `at`, after everything already scheduled for that time. If `at` is in the past, the
@@ -152,13 +153,14 @@ impl<E> EventQueue<E> {
     }
 
     fn is_at(&self, key: EventKey, at: VirtualInstant) -> bool {
-        self.position_of(key).is_some_and(|position| self.heap[position].at == at)
+        self.position_of(key).is_some_and(|position| self.heap[position].at() == at)
     }
 
     /// Removes and returns the next event, and advances the current time to its time.
     pub fn pop(&mut self) -> Option<(VirtualInstant, E)> {
         self.fill_root();
-        let HeapEntry { at, slot, .. } = *self.heap.first()?;
+        let first = *self.heap.first()?;
+        let (at, slot) = (first.at(), first.slot);
         (self.now, self.free_root) = (at, true);
         Some((at, self.release(slot)))
     }
@@ -178,7 +180,8 @@ impl<E> EventQueue<E> {
 
     fn entry(&mut self, at: VirtualInstant, slot: u32) -> HeapEntry {
         self.sequence += 1;
-        HeapEntry { at: at.max(self.now), sequence: self.sequence, slot }
+        let at = at.max(self.now);
+        HeapEntry { order: u128::from(at.picos()) << 64 | u128::from(self.sequence), slot }
     }
 
     fn take_slot(&mut self, event: E) -> u32 {
@@ -241,10 +244,14 @@ impl<E> EventQueue<E> {
         self.put(position, entry);
     }
 
+    /// Returns the index of an entry's earliest child.
+    #[inline]
     fn first_child(&self, position: usize) -> Option<usize> {
         let from = position * CHILDREN + 1;
-        let to = (from + CHILDREN).min(self.heap.len());
-        (from..to)
+        if let Some(children) = self.heap.get(from..).and_then(<[HeapEntry]>::first_chunk::<CHILDREN>) {
+            return Some(from + earliest(children));
+        }
+        (from..self.heap.len())
             .reduce(|first, other| if self.heap[other].is_before(&self.heap[first]) { other } else { first })
     }
 
@@ -256,7 +263,20 @@ impl<E> EventQueue<E> {
 
 impl HeapEntry {
     #[inline]
-    fn is_before(&self, other: &HeapEntry) -> bool {
-        (self.at, self.sequence) < (other.at, other.sequence)
+    fn at(&self) -> VirtualInstant {
+        VirtualInstant::from_picos((self.order >> 64) as u64)
     }
+
+    #[inline]
+    fn is_before(&self, other: &HeapEntry) -> bool {
+        self.order < other.order
+    }
+}
+
+/// Returns the index of the earliest of four siblings. Which one it is cannot be predicted, so nothing branches on it.
+#[inline]
+fn earliest(children: &[HeapEntry; CHILDREN]) -> usize {
+    let [a, b, c, d] = children.each_ref().map(|child| child.order);
+    let (left, right) = (usize::from(b < a), 2 + usize::from(d < c));
+    if c.min(d) < a.min(b) { right } else { left }
 }
