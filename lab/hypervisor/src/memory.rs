@@ -8,6 +8,8 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+/// Bytes of a modelled frame that may differ from zero: the longest headers, and a datagram's number.
+pub const FRAME_HEADERS: usize = 128;
 /// Bytes of a chunk of host memory: the size of a driver's usual receive buffer.
 const CHUNK: usize = 2048;
 /// Allocation unit of storage for chunks of host memory: a cache line, in bytes. A chunk stores a power of
@@ -95,11 +97,32 @@ impl HostMemory {
     /// # Errors
     /// [`MemoryRangeError`], with nothing written.
     pub fn write(&mut self, address: u64, from: &[u8]) -> Result<(), MemoryRangeError> {
+        self.write_front(address, from, from.len())
+    }
+
+    /// Writes what a card writes: descriptors, of which none is zero, or a modelled frame. If the block behind the headers of
+    /// a frame is zero, so are all later bytes, which are not read.
+    ///
+    /// # Errors
+    /// [`MemoryRangeError`], with nothing written.
+    pub fn write_from_card(&mut self, address: u64, from: &[u8]) -> Result<(), MemoryRangeError> {
+        let behind = from.get(FRAME_HEADERS..).and_then(<[u8]>::first_chunk::<BLOCK>);
+        if behind.is_none_or(|block| !is_zero(block)) {
+            return self.write_front(address, from, from.len());
+        }
+        debug_assert!(is_frame(from), "a modelled frame has payload");
+        self.write_front(address, from, FRAME_HEADERS)
+    }
+
+    /// Writes bytes to host memory, of which those behind the first `front` are zero.
+    #[inline]
+    fn write_front(&mut self, address: u64, from: &[u8], mut front: usize) -> Result<(), MemoryRangeError> {
         let (mut at, mut rest) = (self.first(address, from.len())?, from);
         while !rest.is_empty() {
             let (index, inside) = (at / CHUNK, at % CHUNK);
             let (part, later) = rest.split_at((CHUNK - inside).min(rest.len()));
-            let said = without_zeros(part);
+            let said = without_zeros(&part[..front.min(part.len())]);
+            front = front.saturating_sub(part.len());
             let wanted = if said == 0 { 0 } else { inside + said };
             if wanted > self.chunks[index].length() {
                 self.grow(index, wanted);
@@ -136,6 +159,12 @@ impl HostMemory {
     }
 }
 
+/// Returns `true` if all bytes behind the headers of `frame` are zero, as those of modelled frames are.
+#[must_use]
+pub fn is_frame(frame: &[u8]) -> bool {
+    frame.get(FRAME_HEADERS..).is_none_or(|payload| without_zeros(payload) == 0)
+}
+
 /// Returns the length of `bytes` without the zero blocks at its end. Blocks are counted from the end of the
 /// slice.
 #[inline]
@@ -156,7 +185,7 @@ fn is_zero(block: &[u8; BLOCK]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{CHUNK, HostMemory, MemoryRangeError};
+    use super::{CHUNK, FRAME_HEADERS, HostMemory, MemoryRangeError};
     use alloc::vec;
     use alloc::vec::Vec;
     use proptest::prelude::{any, prop, proptest};
@@ -208,6 +237,18 @@ mod tests {
         );
         assert_eq!(read(&memory, 120, 8), [0; 8]);
         assert_eq!(memory.write(128, &[]), Ok(()));
+    }
+
+    #[test]
+    fn modelled_frame_overwrites_a_longer_one_whole() {
+        let mut memory = HostMemory::new(2 * CHUNK);
+        let mut frame = vec![0; 1_514];
+        frame[..FRAME_HEADERS].fill(9);
+        memory.write(0, &[7; 2 * CHUNK]).unwrap();
+        // Its headers are in one chunk, and its payload is in both.
+        memory.write_from_card(1_000, &frame).unwrap();
+        let after = [vec![7; 1_000], frame, vec![7; 2 * CHUNK - 2_514]].concat();
+        assert_eq!(read(&memory, 0, 2 * CHUNK), after);
     }
 
     const SIZE: usize = 3 * CHUNK + 100;

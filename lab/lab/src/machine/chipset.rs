@@ -122,7 +122,7 @@ impl Chipset {
         Ok(())
     }
 
-    /// Writes memory by DMA for a PCI function.
+    /// Writes descriptors or a modelled frame to memory by DMA for a PCI function.
     pub(crate) fn dma_write(
         &mut self,
         function: AssignedFunction,
@@ -133,7 +133,7 @@ impl Chipset {
         while !rest.is_empty() {
             let (host, room) = self.translate(function, at, rest.len(), IommuAccessKind::Write)?;
             let (part, later) = rest.split_at(room);
-            self.memory.write(host, part).map_err(|_| DmaBlocked)?;
+            self.memory.write_from_card(host, part).map_err(|_| DmaBlocked)?;
             (at, rest) = (at.wrapping_add(room as u64), later);
         }
         Ok(())

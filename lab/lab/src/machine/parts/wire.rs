@@ -9,6 +9,7 @@
 use super::traffic::ClientTraffic;
 use crate::machine::topology;
 use guest::packet::{self, ReceivedPacket, SHORTEST, TCP_HEADERS, TCP_PAYLOAD, UDP_HEADERS, UDP_PAYLOAD};
+use hypervisor::memory::{FRAME_HEADERS, is_frame};
 use i82576::MacAddress;
 use nic::UplinkWire;
 use sim::{RandomStream, VirtualDuration, VirtualInstant};
@@ -371,7 +372,9 @@ impl UplinkWire for ClientWire {
         let BurstInFlight { client: sender, sequence, .. } = self.take_arrived()?;
         let length = self.length.max(SHORTEST);
         let (frame, client) = (into.get_mut(..length)?, &self.clients[sender]);
-        frame.fill(0);
+        // The card's buffer had modelled frames only, and is zero behind their headers.
+        frame[..FRAME_HEADERS.min(length)].fill(0);
+        debug_assert!(is_frame(frame), "the card's buffer has payload");
         let packet = self.packet(sequence);
         let all = self.traffic == ClientTraffic::Broadcast;
         let to = if all { MacAddress::BROADCAST } else { client.guest };
