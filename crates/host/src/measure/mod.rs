@@ -117,5 +117,12 @@ pub const PROBES: &[DurationProbe] = &[
         kvm::mmio_user,
     ),
     #[cfg(target_arch = "x86_64")]
+    probe(
+        "exit_ioeventfd",
+        "ns",
+        "KVM: exit and entry for a write that KVM passes to an eventfd",
+        kvm::ioeventfd,
+    ),
+    #[cfg(target_arch = "x86_64")]
     probe("exit_pio_user", "ns", "KVM: exit and entry for `out` to user space", kvm::pio_user),
 ];

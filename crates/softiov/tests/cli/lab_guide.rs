@@ -19,6 +19,9 @@ const LEFT_OUT: [(&str, &str); 6] = [
     ("lab host", "measures the machine, and predicts all experiments in full length"),
 ];
 
+/// Experiments without simulated time, or with some of them.
+const TIMELESS: [&str; 3] = ["all", "today", "translate"];
+
 /// Settings that shorten a point.
 const SHORT: [&str; 2] = ["measure_ms=2", "warm_up_ms=2"];
 
@@ -50,8 +53,8 @@ fn shortened(command: &str) -> String {
         [_, "lab", "run", ..] => {
             let mut command = words.join(" ");
             SHORT.iter().for_each(|setting| command.push_str(&format!(" --set {setting}")));
-            // Some experiments have no time, which the lab refuses for `all`.
-            if words.contains(&"all") { command + " --unaffected" } else { command }
+            // Some experiments have no time, and the lab refuses settings of time for them.
+            if TIMELESS.iter().any(|name| words.contains(name)) { command + " --unaffected" } else { command }
         }
         [_, "lab", "compare" | "explain", ..] => {
             words.iter().copied().map(shorten).collect::<Vec<_>>().join(" ")

@@ -17,6 +17,10 @@ pub enum CostUnit {
     BitsPerSecond,
     /// Units of 1,024 bytes, as the unit of a cost constant.
     Kibibytes,
+    /// Nanoseconds, as the unit of a cost constant that the processor's clock does not change.
+    Nanoseconds,
+    /// Number of parts of the hardware, as the unit of a cost constant.
+    Count,
 }
 
 impl CostUnit {
@@ -29,6 +33,8 @@ impl CostUnit {
             CostUnit::Hertz => "Hz",
             CostUnit::BitsPerSecond => "bit/s",
             CostUnit::Kibibytes => "KiB",
+            CostUnit::Nanoseconds => "ns",
+            CostUnit::Count => "count",
         }
     }
 
@@ -41,6 +47,8 @@ impl CostUnit {
             CostUnit::Hertz => 1_000_000..=100_000_000_000,
             CostUnit::BitsPerSecond => 1..=1_000_000_000_000,
             CostUnit::Kibibytes => 0..=1 << 30,
+            CostUnit::Nanoseconds => 0..=1_000_000_000,
+            CostUnit::Count => 1..=1 << 16,
         }
     }
 }
@@ -311,11 +319,27 @@ constants! {
     SwitchReload = "switch_reload" in Cycles,
     /// Cost of converting an event to an interrupt of a platform device, for a hardware-virtualized guest.
     EventConvert = "event_convert" in Cycles,
+    /// Cost of an exit whose access KVM passes to an eventfd.
+    IoeventfdExit = "ioeventfd_exit" in Cycles,
+    /// Cost of signalling an irqfd, which makes a guest's interrupt pending.
+    IrqfdSignal = "irqfd_signal" in Cycles,
+    /// Cost of a posted interrupt's delivery to a running guest, without an exit.
+    PostedInterrupt = "posted_interrupt" in Cycles,
+    /// Cost of a packet that a thread of the host moves between a card's rings and the network, with its copy.
+    HostPacket = "host_packet" in Cycles,
+    /// Translations that an IOTLB holds.
+    IotlbEntries = "iotlb_entries" in Count,
+    /// Ways of an IOTLB's sets.
+    IotlbWays = "iotlb_ways" in Count,
+    /// Time of loading one page-table entry after a miss of the IOTLB.
+    IotlbLoad = "iotlb_load" in Nanoseconds,
+    /// Page-table walks that an IOMMU makes at a time.
+    IotlbWalks = "iotlb_walks" in Count,
 }
 
 impl CostConstant {
     /// Constants that are the cost of a whole VM exit: the processor's transition plus the hypervisor's work.
-    pub const EXITS: [CostConstant; 11] = [
+    pub const EXITS: [CostConstant; 12] = [
         CostConstant::ExitExternalInterrupt,
         CostConstant::EoiEmulated,
         CostConstant::EoiFast,
@@ -327,6 +351,7 @@ impl CostConstant {
         CostConstant::ExitInterruptWindow,
         CostConstant::ExitMsr,
         CostConstant::ExitOther,
+        CostConstant::IoeventfdExit,
     ];
 
     /// Returns the reason why no experiment charges a cost constant. Returns `None` if experiments charge it.

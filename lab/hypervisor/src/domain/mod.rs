@@ -10,7 +10,8 @@ impl DomainId {
     /// Domain to which the hypervisor's work for no particular domain is charged.
     pub const HYPERVISOR: DomainId = DomainId(0);
 
-    pub(crate) const fn new(index: u16) -> DomainId {
+    /// Creates the identity of the domain with this index, for models without a machine.
+    pub const fn new(index: u16) -> DomainId {
         DomainId(index)
     }
 

@@ -156,9 +156,7 @@ impl CalibrationTarget {
                 CostUnit::Permille => (value / 10.0, "%"),
                 CostUnit::Hertz => (value / 1e6, "Mcycles/s"),
                 CostUnit::BitsPerSecond => (value / 1e6, "Mb/s"),
-                unit @ (CostUnit::Cycles | CostUnit::CyclesPerKilobyte | CostUnit::Kibibytes) => {
-                    (value, unit.name())
-                }
+                unit => (value, unit.name()),
             }
         })
     }

@@ -9,6 +9,7 @@
 //! | `netback` | Zhang et al., multi-core netback: netback-multicore, -latency, -thresholds, netfront-lro |
 //! | `systor2009` | Dong et al., quality of direct I/O: reset-ladder, intx-emulation, memory-types, driver-holes |
 //! | `beyond` | the optimisations on a current machine, and under other loads |
+//! | `today` | today's paths to a guest, and the translation of DMA: today, translate |
 //! | `settings` | the settings of `--set`, and the constants listed in a report |
 //! | `topology` | the files of the papers' machines, and settings that change their values |
 //! | `parts` | parts of machine files: kernels' limits, ports of a one-processor machine, the disk |
@@ -34,6 +35,7 @@ mod stated;
 mod systor2009;
 #[cfg(test)]
 mod tests;
+mod today;
 pub(crate) mod topology;
 
 pub use nothing::why_nothing;
@@ -44,8 +46,17 @@ use std::sync::LazyLock;
 
 /// All experiments, in the order of rows and reports.
 pub static ALL: LazyLock<Vec<Experiment>> = LazyLock::new(|| {
-    [hpca2010::ALL, beyond::ALL, hpca2007::ALL, bitvisor::ALL, atc2006::ALL, netback::ALL, systor2009::ALL]
-        .concat()
+    [
+        hpca2010::ALL,
+        beyond::ALL,
+        hpca2007::ALL,
+        bitvisor::ALL,
+        atc2006::ALL,
+        netback::ALL,
+        systor2009::ALL,
+        today::ALL,
+    ]
+    .concat()
 });
 
 /// Returns the catalogue of all experiments and common settings.

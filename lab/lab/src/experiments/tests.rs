@@ -144,6 +144,9 @@ const CHARGED: &[(&str, &[&str])] = &[
     ("fig16", &["vms=10", "backend_threads=8"]),
     ("fig17", &["vms=30", "backend_threads=8"]),
     ("fig14", &["vms=60", "warm_up_ms=5"]),
+    ("today", &["path=vhost-net", "interrupts=posted"]),
+    ("translate", &["page=4k", "nested=true", "vfs=4"]),
+    ("translate", &["page=2m", "nested=false", "vfs=64"]),
 ];
 
 /// Checks that a cost constant that affects no row states the reason; otherwise it should be removed from the table.

@@ -68,6 +68,12 @@ const RULES: &[ConstantRule] = &[
         kernel",
     ),
     rule(
+        CostConstant::IoeventfdExit,
+        "exit_ioeventfd",
+        &[],
+        "KVM: exit and entry for a write that KVM passes to an eventfd",
+    ),
+    rule(
         CostConstant::DeviceModel,
         "exit_mmio_user",
         &["exit_mmio_kernel"],

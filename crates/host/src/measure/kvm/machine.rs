@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::{io, ptr, slice};
 
 use kvm_bindings::kvm_userspace_memory_region;
-use kvm_ioctls::{Kvm, VcpuExit, VcpuFd, VmFd};
+use kvm_ioctls::{IoEventAddress, Kvm, NoDatamatch, VcpuExit, VcpuFd, VmFd};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use vmm_sys_util::eventfd::{EFD_NONBLOCK, EventFd};
 
 use super::MeasuredGuestProgram;
 use crate::measure::DurationProbeError;
@@ -39,6 +40,13 @@ impl MeasurementVm {
         };
         // SAFETY: the page belongs to this machine alone and is unmapped after it is gone.
         unsafe { machine.set_user_memory_region(region) }.map_err(failed("giving the machine memory"))?;
+        if program.signals {
+            // KVM keeps the eventfd; its signals never block, although no reader takes the count.
+            let event = EventFd::new(EFD_NONBLOCK)?;
+            machine
+                .register_ioevent(&event, &IoEventAddress::Mmio(program.es), NoDatamatch)
+                .map_err(failed("registering an eventfd for a guest's writes"))?;
+        }
         let processor = machine.create_vcpu(0).map_err(failed("creating a virtual processor"))?;
         let mut segments = processor.get_sregs().map_err(failed("reading the processor's registers"))?;
         (segments.cs.base, segments.cs.selector, segments.es.base) = (0, 0, program.es);

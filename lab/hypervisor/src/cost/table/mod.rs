@@ -10,20 +10,22 @@
 //! | `exits` | VM exits and the hypervisor's timers |
 //! | `paravirtual` | hypercalls, events, grants, split drivers |
 //! | `kernel` | interrupts, packets, programs and disk requests of a kernel |
+//! | `today` | KVM's paths between guest and network, and the IOTLB |
 
 mod exits;
 mod kernel;
 mod paravirtual;
 mod processor;
 mod source;
+mod today;
 
 use super::cell::{CostCell, CostTableRow};
 use super::machine::MachineModel;
 use super::row::{CostConstant, CostRow};
 
 /// All rows of the cost table, by group.
-pub(super) const GROUPS: [&[CostTableRow]; 4] =
-    [processor::ROWS, exits::ROWS, paravirtual::ROWS, kernel::ROWS];
+pub(super) const GROUPS: [&[CostTableRow]; 5] =
+    [processor::ROWS, exits::ROWS, paravirtual::ROWS, kernel::ROWS, today::ROWS];
 
 /// Returns the cost constants of a machine, in the order of [`CostConstant`]. A missing row, a row that occurs twice, or
 /// a row without a cell for the machine or its bases is an error at compile time.

@@ -1,0 +1,145 @@
+//! Tests of today's paths and of the translation of a port's DMA.
+
+use super::counts::{CountKind, InterruptOrigin, OperationCount, PathCounts, paths};
+use super::paths::PATH;
+use super::translate::{TranslationSetup, work};
+use crate::experiments::tests::run_point;
+use crate::named::Metrics;
+use crate::value::ParameterValue;
+use hypervisor::iommu::IommuPageSize;
+
+fn counts(path: &PathCounts) -> Vec<&OperationCount> {
+    [
+        &path.exits_kernel,
+        &path.exits_user,
+        &path.device_doorbells,
+        &path.wakes,
+        &path.interrupts,
+        &path.host_packets,
+        &path.system_calls,
+        &path.bridged,
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn row(path: &str, interrupts: &str, more: &[&str]) -> Metrics {
+    let point = [format!("path={path}"), format!("interrupts={interrupts}")];
+    let set: Vec<_> = point.iter().map(String::as_str).chain(more.iter().copied()).collect();
+    run_point("today", &set).unwrap().metrics
+}
+
+fn metric(row: &Metrics, name: &str) -> f64 {
+    *row.get(name).unwrap()
+}
+
+#[test]
+fn path_count_has_a_source_and_a_range_if_estimated() {
+    for path in paths().unwrap() {
+        assert!(!path.what.is_empty());
+        for count in counts(path) {
+            assert!(!count.source.is_empty(), "{}: {count:?}", path.name);
+            let range = count.least.zip(count.most);
+            assert_eq!(range.is_some(), count.kind == CountKind::Estimate, "{}: {count:?}", path.name);
+            let is_inside = |(least, most)| (least..=most).contains(&count.value);
+            assert!(range.is_none_or(is_inside) && count.value > 0.0, "{}: {count:?}", path.name);
+        }
+    }
+}
+
+#[test]
+fn axis_of_today_has_the_paths_of_the_data_file() {
+    let names: Vec<_> =
+        paths().unwrap().iter().map(|path| ParameterValue::Text(path.name.clone().into())).collect();
+    assert_eq!(PATH.values.list(), names);
+}
+
+#[test]
+fn paths_with_rings_in_a_card_need_no_host_thread() {
+    for path in paths().unwrap() {
+        let is_served = path.host_packets.is_none() && path.wakes.is_none();
+        assert_eq!(is_served, path.signal == InterruptOrigin::Device, "{}", path.name);
+        let host = metric(&row(&path.name, "posted", &[]), "host_cycles");
+        assert_eq!(host < 10.0, is_served, "{}: {host}", path.name);
+    }
+}
+
+#[test]
+fn posted_interrupts_cost_less_than_remapped_and_emulated_ones() {
+    for path in paths().unwrap() {
+        let cycles =
+            ["posted", "remapped", "emulated"].map(|way| metric(&row(&path.name, way, &[]), "cycles"));
+        assert!(cycles[0] < cycles[1] && cycles[1] < cycles[2], "{}: {cycles:?}", path.name);
+    }
+}
+
+#[test]
+fn mapped_doorbells_save_the_exits_of_a_sleeping_port() {
+    for family in ["82576", "avf"] {
+        let [asleep, mapped] =
+            ["asleep", "mapped"].map(|wait| row(&format!("{family}-{wait}"), "posted", &[]));
+        let saved = metric(&asleep, "hypervisor_cycles") - metric(&mapped, "hypervisor_cycles");
+        assert!(saved > 0.5 * metric(&asleep, "hypervisor_cycles"), "{family}: {saved}");
+    }
+}
+
+#[test]
+fn siov_costs_as_much_as_a_vf_but_for_composed_accesses() {
+    let [vf, siov] = ["vf-vfio", "siov"].map(|path| row(path, "posted", &[]));
+    assert_eq!(metric(&vf, "guest_cycles"), metric(&siov, "guest_cycles"));
+    let more = metric(&siov, "cycles") - metric(&vf, "cycles");
+    assert!(more > 0.0 && more < 0.01 * metric(&vf, "cycles"), "{more}");
+}
+
+#[test]
+fn given_price_narrows_the_range_of_a_prediction() {
+    let spread = |row: &Metrics| {
+        let [least, value, most] = ["cycles_least", "cycles", "cycles_most"].map(|name| metric(row, name));
+        assert!(least < value && value < most, "{least} {value} {most}");
+        most - least
+    };
+    let given = spread(&row("vhost-net", "posted", &["cost.host_packet=1300"]));
+    assert!(given < spread(&row("vhost-net", "posted", &[])));
+}
+
+fn setup(page: IommuPageSize, vfs: u16) -> TranslationSetup {
+    TranslationSetup { page, is_nested: false, vfs, iotlb: (128, 4) }
+}
+
+#[test]
+fn rings_within_large_pages_never_miss_the_iotlb() {
+    let found = work(&setup(IommuPageSize::Large, 4)).unwrap();
+    assert_eq!((found.misses, found.loads), (0.0, 0.0));
+}
+
+/// Checks 256 pages of buffers and 2 of descriptors for 512 packets; each page is used for consecutive packets.
+#[test]
+fn small_pages_miss_the_iotlb_once_for_two_packets() {
+    let found = work(&setup(IommuPageSize::Small, 1)).unwrap();
+    assert!((0.5..0.51).contains(&found.misses), "{found:?}");
+    assert_eq!(found.loads, found.misses * 4.0);
+}
+
+#[test]
+fn nested_walks_load_24_entries_for_small_pages() {
+    let nested = TranslationSetup { is_nested: true, ..setup(IommuPageSize::Small, 1) };
+    let found = work(&nested).unwrap();
+    assert_eq!(found.loads, found.misses * 24.0);
+}
+
+#[test]
+fn more_vfs_than_iotlb_entries_miss_in_large_pages_too() {
+    let misses = [16, 64].map(|vfs| work(&setup(IommuPageSize::Large, vfs)).unwrap().misses);
+    assert!(misses[0] < misses[1], "{misses:?}");
+}
+
+#[test]
+fn slower_page_table_loads_lower_the_rate_of_small_pages_only() {
+    let rate = |page: &str, load: &str| {
+        let set = [page, "nested=true", "vfs=1", load];
+        *run_point("translate", &set).unwrap().metrics.get("max_gbps").unwrap()
+    };
+    assert!(rate("page=4k", "cost.iotlb_load=400") < rate("page=4k", "cost.iotlb_load=40"));
+    assert_eq!(rate("page=2m", "cost.iotlb_load=400"), rate("page=2m", "cost.iotlb_load=40"));
+}
