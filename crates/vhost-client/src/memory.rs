@@ -40,6 +40,11 @@ impl FrontendMemory {
         self.0.memory()
     }
 
+    /// Returns the memory with its file.
+    pub(super) fn shared(&self) -> &SharedMemory {
+        &self.0
+    }
+
     /// Allocates zeroed memory. Returns its guest address.
     pub(super) fn allocate(&mut self, bytes: u64) -> Result<u64, VhostClientError> {
         // Never freed, so the bytes are still the zeros of the file.

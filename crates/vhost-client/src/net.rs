@@ -10,6 +10,7 @@ use crate::transmit::TransmitRing;
 use host::driver_thread::{DriverThread, SystemThread};
 use host::eventfd::EventFd;
 use host::memory::MappedFile;
+use host::shared::SharedMemory;
 use std::os::fd::AsFd;
 use std::path::Path;
 use vhost_user::features::{device, protocol};
@@ -175,6 +176,12 @@ impl<T: DriverThread + Clone> VirtioNet<T> {
     #[must_use]
     pub fn memory(&self) -> &MappedFile {
         self.memory.mapped()
+    }
+
+    /// Returns the guest's memory with its file.
+    #[must_use]
+    pub fn shared_memory(&self) -> &SharedMemory {
+        self.memory.shared()
     }
 
     /// Returns the error after which the driver has stopped, if it has.

@@ -123,7 +123,7 @@ pub struct VfConfig {
     /// MAC address of the VF after a reset.
     pub mac: MacAddress,
     /// MAC address of the VF after a reset if the settings have none.
-    own_mac: MacAddress,
+    pub(crate) own_mac: MacAddress,
     /// Settings of the VF by source: file, kept commands, volatile commands.
     pub layers: SettingLayers,
     /// Policy that the VF's settings give.

@@ -55,9 +55,11 @@ impl AvfCard {
         rules: SwitchPolicyState,
         decided: Vec<VfPolicyState>,
     ) -> Self {
+        // A copy shares the layout of 16 KiB.
+        let space = avf::config::space();
         let function = |vf: VfIndex| {
             let rid = PLACEMENT.rid(PF_RID, vf.get()).unwrap_or(PF_RID);
-            VirtualFunction::of(vf, rid, avf::config::space())
+            VirtualFunction::of(vf, rid, space.clone())
         };
         let AvfCardParts { card, pf, pf_memory, plane } = parts;
         Self {

@@ -63,6 +63,22 @@ impl VfFrameCounts {
     }
 }
 
+/// Checks the number of bytes that a guest has sent in a time, at a rate in Mb/s beside VFs of which the fastest has another.
+pub(super) fn check_rate(
+    guest: usize,
+    (bytes, time): (u64, Duration),
+    (rate, fastest): (u32, u32),
+) -> Result<(), String> {
+    let permitted = |rate: u32, time: Duration| time.as_nanos() * u128::from(rate) / 8_000;
+    let most = permitted(rate, time) + permitted(fastest, LATENESS) + RATE_SLACK;
+    if u128::from(bytes) > most {
+        return Err(format!(
+            "guest {guest} has sent {bytes} bytes in {time:?} at {rate} Mb/s, and {most} is the bound"
+        ));
+    }
+    Ok(())
+}
+
 impl FrameAccount {
     /// Reads the account of a simulation at rest.
     pub(super) fn read(
@@ -163,19 +179,12 @@ impl FrameAccount {
 
     /// Checks that no guest, hostile or not, has sent more since an earlier account than its rate permits.
     fn check_rates(&self, counts: &[VfFrameCounts], earlier: &Self) -> Result<(), String> {
-        let permitted = |rate: u32, time: Duration| time.as_nanos() * u128::from(rate) / 8_000;
         let time = self.time.since(earlier.time);
         let fastest = self.rates.iter().copied().max().unwrap_or(0);
         for (guest, (rate, count)) in
             self.rates.iter().zip(counts).enumerate().filter(|(_, (rate, _))| **rate > 0)
         {
-            let most = permitted(*rate, time) + permitted(fastest, LATENESS) + RATE_SLACK;
-            if u128::from(count.bytes) > most {
-                return Err(format!(
-                    "guest {guest} has sent {} bytes in {time:?} at {rate} Mb/s, and {most} is the bound",
-                    count.bytes
-                ));
-            }
+            check_rate(guest, (count.bytes, time), (*rate, fastest))?;
         }
         Ok(())
     }

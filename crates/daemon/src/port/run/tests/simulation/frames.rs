@@ -2,8 +2,10 @@
 //! that a receiver detects a wrong byte, a repeated frame, and a frame for another guest. Each pair of guests exchanges frames of
 //! one form: a card moves UDP in runs, and other frames one by one.
 
+use host::shared::SharedMemory;
 use i82576::MacAddress;
 use memchr::memmem::Finder;
+use rustix::fs::{SeekFrom, seek};
 use std::net::Ipv4Addr;
 
 /// EtherType for local experiments (IEEE 802).
@@ -27,18 +29,22 @@ const UDP: usize = 20 + 8;
 /// Bytes of memory that are searched at once.
 const PIECE: usize = 64 << 10;
 
-/// Returns the stamps in a memory of `length` bytes, which `read` copies from an offset. Leaves out those that a hostile guest has
-/// written over.
-pub(super) fn stamps(length: usize, read: impl Fn(usize, &mut [u8])) -> Vec<FrameStamp> {
+/// Returns the stamps in a guest's memory. Leaves out those that a hostile guest has written over. Pages that nobody has written
+/// are holes of its file, and stay so.
+pub(super) fn stamps(memory: &SharedMemory) -> Vec<FrameStamp> {
     let finder = Finder::new(&MAGIC);
-    let (mut piece, mut found) = (vec![0; PIECE.min(length)], Vec::new());
-    // A stamp that begins in one piece may end in the next: the pieces overlap.
-    for begin in (0..length).step_by(PIECE - STAMP) {
-        let piece = &mut piece[..PIECE.min(length - begin)];
-        read(begin, piece);
-        let whole = finder.find_iter(piece).filter(|at| at + STAMP <= piece.len());
-        let new = whole.filter(|at| begin == 0 || *at > 0);
-        found.extend(new.filter_map(|at| FrameStamp::of_payload(&piece[at..])));
+    let (mut buffer, mut found) = (vec![0; PIECE], Vec::new());
+    let mut end = 0;
+    while let Ok(begin) = seek(memory, SeekFrom::Data(end)) {
+        end = seek(memory, SeekFrom::Hole(begin)).expect("a hole is behind the data of a file");
+        // A stamp that begins in one piece may end in the next: the pieces overlap.
+        for at in (begin..end).step_by(PIECE - STAMP) {
+            let piece = &mut buffer[..PIECE.min((end - at) as usize)];
+            memory.memory().read(at, piece).expect("the memory is mapped");
+            let whole = finder.find_iter(piece).filter(|place| place + STAMP <= piece.len());
+            let new = whole.filter(|place| at == begin || *place > 0);
+            found.extend(new.filter_map(|place| FrameStamp::of_payload(&piece[place..])));
+        }
     }
     found
 }
@@ -152,10 +158,13 @@ fn check(fields: &[u8]) -> u32 {
 fn stamps_are_found_at_every_offset() {
     let stamp = FrameStamp { from: 1, to: 2, life: 3, number: 4, changes: 5 };
     let frame = stamp.frame(MacAddress::default(), MacAddress::default(), SHORTEST);
-    for at in (0..40).chain(PIECE - 2 * STAMP..PIECE + STAMP) {
-        let mut memory = vec![b'S'; 2 * PIECE];
-        memory[at..at + frame.len()].copy_from_slice(&frame);
-        let read = |begin: usize, piece: &mut [u8]| piece.copy_from_slice(&memory[begin..][..piece.len()]);
-        assert_eq!(stamps(memory.len(), read), [stamp], "at {at}");
+    // The memory ends with a hole, and begins with one in half of the tests.
+    let hole = 2 * PIECE as u64;
+    for (begin, at) in (0..40).chain(PIECE - 2 * STAMP..PIECE + STAMP).flat_map(|at| [(0, at), (hole, at)]) {
+        let memory = SharedMemory::new(3 * hole).unwrap();
+        let mut data = vec![b'S'; 2 * PIECE];
+        data[at..at + frame.len()].copy_from_slice(&frame);
+        memory.memory().write(begin, &data).unwrap();
+        assert_eq!(stamps(&memory), [stamp], "at {begin} and {at}");
     }
 }

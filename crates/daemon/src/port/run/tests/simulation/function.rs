@@ -3,6 +3,7 @@
 
 use super::host::SimulatedHost;
 use super::hostile::{HostileGuest, Misdeeds};
+use host::shared::SharedMemory;
 use i82576::MacAddress;
 use std::cell::RefCell;
 use std::fmt::Debug;
@@ -62,11 +63,8 @@ pub(super) trait SimulatedFunction: Debug {
     /// Tries a number of misdeeds, and returns those that it has done. The driver is of no use afterwards.
     fn misbehave(&mut self, random: &mut fastrand::Rng, guest: HostileGuest, misdeeds: usize) -> Misdeeds;
 
-    /// Returns the number of bytes of the guest's memory.
-    fn memory(&self) -> usize;
-
-    /// Copies bytes of the guest's memory from an offset.
-    fn read_memory(&self, offset: usize, bytes: &mut [u8]);
+    /// Returns the guest's memory.
+    fn memory(&self) -> &SharedMemory;
 }
 
 /// Place of a guest in the simulation.

@@ -136,13 +136,19 @@ impl SimulatedGuest {
     /// Tries a number of misdeeds, if the guest is attached, and returns those that it has done. The guest is hostile from now on.
     pub(super) fn misbehave(&mut self, seed: u64, misdeeds: usize) -> Misdeeds {
         let index = self.place.index;
-        let (changes, is_unchecked, stations) = {
+        let (changes, is_unchecked, has_free_mac, stations) = {
             let host = self.place.host.borrow();
             let stations = if host.uplink.is_some() { STATION_VLANS.len() as u16 } else { 0 };
-            (host.policies.changes(), host.may_be_unchecked(index.into()), stations)
+            (
+                host.policies.changes(),
+                host.may_be_unchecked(index.into()),
+                host.policies.of(index.into()).has_free_mac,
+                stations,
+            )
         };
         let guests = self.families.len() as u16;
-        let guest = HostileGuest { index, guests, stations, family: self.family(), changes, is_unchecked };
+        let family = self.family();
+        let guest = HostileGuest { index, guests, stations, family, changes, is_unchecked, has_free_mac };
         let Some(function) = &mut self.function else { return Misdeeds::default() };
         self.disturbances += 1;
         self.is_hostile = true;
@@ -357,7 +363,7 @@ impl SimulatedGuest {
     /// Checks that the guest's memory has no byte of a frame for another guest.
     pub(super) fn check_memory(&self) -> Result<(), String> {
         let Some(function) = &self.function else { return Ok(()) };
-        for stamp in frames::stamps(function.memory(), |at, bytes| function.read_memory(at, bytes)) {
+        for stamp in frames::stamps(function.memory()) {
             let is_forged = self.is_hostile && stamp.life == FORGED;
             if ![stamp.to, stamp.from].contains(&self.place.index) && !is_forged {
                 return Err(self.fault(&format!("its memory has {stamp:?}")));

@@ -53,6 +53,8 @@ pub(super) struct HostileGuest {
     pub(super) changes: u32,
     /// True if nothing checks its frames. It only forges frames then: frames of its rings might be others', which it may send again.
     pub(super) is_unchecked: bool,
+    /// True if the guest may choose addresses that no other has.
+    pub(super) has_free_mac: bool,
 }
 
 /// Numbers of misdeeds that a guest has done.

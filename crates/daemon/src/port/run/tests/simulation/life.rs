@@ -48,6 +48,8 @@ pub(super) enum SimulatedAction {
     Intrude { guest: usize, messages: usize },
     /// The worker thread of a guest's function is stuck while hostile VMMs connect, a neighbour boots, and the host may hand over.
     StickWorker { guest: usize, neighbour: usize, clients: usize, hands_over: bool },
+    /// The administrator limits a guest's rate in Mb/s, and the guest sends to another as fast as its ring takes frames.
+    Flood { from: usize, to: usize, rate: u32 },
     /// Only the turns of the step.
     Nothing,
 }
@@ -107,6 +109,11 @@ impl SimulatedStep {
                 guest,
                 frames: random.usize(1..12),
                 length: random.usize(SHORTEST..LONGEST + 1),
+            },
+            92..94 => SimulatedAction::Flood {
+                from: guest,
+                to: random.usize(0..guests),
+                rate: [10, 40, 100][random.usize(0..3)],
             },
             _ => SimulatedAction::Nothing,
         };

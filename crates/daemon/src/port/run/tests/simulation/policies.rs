@@ -76,7 +76,9 @@ impl PolicyModel {
         for (from, row) in self.open.iter_mut().enumerate() {
             let sender = self.in_force[from];
             for (is_second, had) in [false, true].into_iter().zip(&mut self.names[from]) {
-                *had = if sender.may_spoof || sender.has_second_mac == is_second { changes } else { *had };
+                // A driver that chooses its address may keep the one that it had.
+                let is_own = sender.has_second_mac == is_second || sender.has_free_mac;
+                *had = if sender.may_spoof || is_own { changes } else { *had };
             }
             let unchecked = &mut self.unchecked[from];
             *unchecked = if sender.may_spoof { changes } else { *unchecked };

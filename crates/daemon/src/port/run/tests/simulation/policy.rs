@@ -3,6 +3,7 @@
 use super::families::mac_of;
 use super::frames::ip_of;
 use crate::settings::{LinkState, SettingValues, SettingsGroup, VfSettings};
+use i82576::MacAddress;
 
 /// Source addresses of a VF's guard for IP, ARP and neighbour discovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,6 +31,10 @@ pub(super) struct SimulatedPolicy {
     pub(super) is_trusted: bool,
     /// True if the VF has its second address, and not the one of the configuration.
     pub(super) has_second_mac: bool,
+    /// True if the guest chooses its addresses.
+    pub(super) has_free_mac: bool,
+    /// True if the VF has other quotas of filters than by default.
+    pub(super) has_own_quotas: bool,
     pub(super) ips: SimulatedIps,
     /// Limit of the transmit rate in Mb/s; 0 for none.
     pub(super) rate: u32,
@@ -40,7 +45,7 @@ impl SimulatedPolicy {
         let vlan = [0, 0, 0, 7, 8][random.usize(0..5)];
         let policy = Self { vlan, is_disabled: random.u32(0..6) == 0, ..Self::default() };
         let ips = [SimulatedIps::Own, SimulatedIps::Foreign, SimulatedIps::None, SimulatedIps::Any];
-        match random.u32(0..12) {
+        match random.u32(0..16) {
             0 => Self { is_quarantined: true, ..policy },
             1 => Self { may_spoof: true, ..policy },
             2 => Self { is_trusted: true, may_spoof: random.bool(), ..policy },
@@ -54,6 +59,8 @@ impl SimulatedPolicy {
                 may_spoof: random.bool(),
                 ..policy
             },
+            7..10 => Self { has_free_mac: true, ..policy },
+            10 => Self { has_own_quotas: true, has_free_mac: random.bool(), ..policy },
             _ => policy,
         }
     }
@@ -72,6 +79,10 @@ impl SimulatedPolicy {
             SimulatedIps::Foreign => ip_of(200).to_string(),
             SimulatedIps::None => "none".to_owned(),
         };
+        let mac = if self.has_free_mac { MacAddress::ZERO } else { mac_of(vf, self.has_second_mac) };
+        // The defaults are those of `FilterQuotas`.
+        let quotas = if self.has_own_quotas { [0, 6, 1, 3] } else { [1, 0, 2, 0] };
+        let [min_mac_filters, max_mac_filters, min_vlan_filters, max_vlan_filters] = quotas.map(Some);
         VfSettings {
             vlan: Some(self.vlan),
             vlans: Some(vlans),
@@ -79,7 +90,11 @@ impl SimulatedPolicy {
             quarantine: Some(self.is_quarantined),
             spoofchk: Some(!self.may_spoof),
             trust: Some(self.is_trusted),
-            mac: Some(mac_of(vf, self.has_second_mac).to_string()),
+            mac: Some(mac.to_string()),
+            min_mac_filters,
+            max_mac_filters,
+            min_vlan_filters,
+            max_vlan_filters,
             ips: Some(vec![ips]),
             max_tx_rate: Some(self.rate),
             ..VfSettings::default()
@@ -91,7 +106,10 @@ impl SimulatedPolicy {
         let all = |settings: &VfSettings| {
             let VfSettings { quarantine, spoofchk, trust, mac, ips, max_tx_rate, .. } = settings.clone();
             let is_disabled = settings.state == Some(LinkState::Disable);
-            (settings.vlan, is_disabled, quarantine, spoofchk, trust, mac, ips, max_tx_rate)
+            let mac_quota = (settings.min_mac_filters, settings.max_mac_filters);
+            let vlan_quota = (settings.min_vlan_filters, settings.max_vlan_filters);
+            let guards = (spoofchk, trust, mac, ips);
+            (settings.vlan, is_disabled, quarantine, guards, max_tx_rate, mac_quota, vlan_quota)
         };
         all(settings) == all(&self.all(vf))
     }

@@ -23,15 +23,17 @@ fn vlan(random: &mut fastrand::Rng) -> u16 {
     [0, 7, 8, random.u16(..)][random.usize(0..4)]
 }
 
-/// Draws an address: that of any guest, a group's, or any.
+/// Draws an address: that of any guest or station, a group's, or any. A guest that chooses its addresses would get that of another
+/// guest which has its second one now: it asks for those of stations.
 fn address(random: &mut fastrand::Rng, guest: HostileGuest) -> [u8; 6] {
     let any: [u8; 6] = std::array::from_fn(|_| random.u8(..));
-    [
-        configured_mac(random.u16(0..guest.guests + guest.stations).into()).0,
-        [0x33, 0x33, any[2], 0, 0, 1],
-        [0xff; 6],
-        any,
-    ][random.usize(0..4)]
+    let all = guest.guests + guest.stations;
+    let of = match (guest.has_free_mac, guest.stations) {
+        (false, _) => random.u16(0..all),
+        (true, 0) => guest.index,
+        (true, _) => random.u16(guest.guests..all),
+    };
+    [configured_mac(of.into()).0, [0x33, 0x33, any[2], 0, 0, 1], [0xff; 6], any][random.usize(0..4)]
 }
 
 /// Draws a request in the mailbox of an 82576's VF, as writes to its registers: it takes the buffer, fills it, and asks.

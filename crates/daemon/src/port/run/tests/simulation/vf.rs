@@ -9,7 +9,9 @@ use avf::register as r;
 use driver::any_vf::{AnyVfConfig, AnyVfLinkStatus};
 use driver::vf::{TxOffload, VfInterruptCause};
 use driver::{AnyVf, DmaHal, Hal};
+use host::shared::SharedMemory;
 use i82576::MacAddress;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::os::fd::{AsFd, OwnedFd};
 use vfio_client::{VfioUserHal, VfioUserHalError};
@@ -132,6 +134,11 @@ impl SimulatedFunction for SimulatedVf {
 
     fn take_interrupts(&mut self) -> AnnouncedEvents {
         let mut announced = AnnouncedEvents::default();
+        let eventfds = (0..).map_while(|vector| self.hal.interrupt(vector));
+        let mut eventfds: Vec<_> = eventfds.map(|eventfd| PollFd::new(eventfd, PollFlags::IN)).collect();
+        if poll(&mut eventfds, Some(&Timespec::default())).expect("the kernel can poll") == 0 {
+            return announced;
+        }
         for vector in 0.. {
             let Some(eventfd) = self.hal.interrupt(vector) else { break };
             if eventfd.drain() == 0 {
@@ -210,11 +217,7 @@ impl SimulatedFunction for SimulatedVf {
         done
     }
 
-    fn memory(&self) -> usize {
-        MEMORY as usize
-    }
-
-    fn read_memory(&self, offset: usize, bytes: &mut [u8]) {
-        self.hal.dma_read(self.hal.memory().base() + offset as u64, bytes);
+    fn memory(&self) -> &SharedMemory {
+        self.hal.memory().shared()
     }
 }

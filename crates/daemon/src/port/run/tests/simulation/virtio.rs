@@ -4,6 +4,7 @@
 use super::function::{AnnouncedEvents, GuestPlace, LONGEST, SimulatedFunction, WatchedLink};
 use super::hostile::{DESCRIPTOR, HostileGuest, Misdeed, Misdeeds};
 use super::thread::SimulatedThread;
+use host::shared::SharedMemory;
 use i82576::MacAddress;
 use std::fmt;
 use vhost_client::{VhostClientError, VirtioNet, VirtioNetConfig};
@@ -129,7 +130,7 @@ impl SimulatedFunction for SimulatedVirtio {
                 }
                 Misdeed::Replay { from, to, address } => {
                     let mut descriptor = [0; DESCRIPTOR];
-                    self.read_memory(from as usize, &mut descriptor);
+                    self.net.memory().read(from, &mut descriptor).expect("the memory is mapped");
                     descriptor[..8].copy_from_slice(&address.to_le_bytes());
                     done.all += 1;
                     self.net.memory().write(to, &descriptor).expect("the offset is inside");
@@ -146,11 +147,7 @@ impl SimulatedFunction for SimulatedVirtio {
         done
     }
 
-    fn memory(&self) -> usize {
-        self.net.memory().len() as usize
-    }
-
-    fn read_memory(&self, offset: usize, bytes: &mut [u8]) {
-        self.net.memory().read(offset as u64, bytes).expect("the memory is mapped");
+    fn memory(&self) -> &SharedMemory {
+        self.net.shared_memory()
     }
 }

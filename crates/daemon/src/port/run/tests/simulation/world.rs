@@ -1,5 +1,6 @@
 //! World of a simulation: a host, its guests, and what happens to them.
 
+mod flood;
 mod stations;
 mod stuck;
 
@@ -29,6 +30,10 @@ const REST_ROUNDS: usize = 1_000;
 const LINK_LOOKS: usize = 5;
 /// Time after which each guest has noticed every reset of its VF: more than two periods of a watchdog.
 const SETTLING: Duration = Duration::from_secs(5);
+/// Time between two looks of guests at their timers while they settle: less than any of the timers.
+const SETTLING_STEP: Duration = Duration::from_millis(15);
+/// Time between two looks at a guest that recovers.
+const RECOVERY_STEP: Duration = Duration::from_millis(5);
 /// Longest wait of a turn.
 const TURN: Duration = Duration::from_micros(20);
 /// Number of bytes by which each frame of an action is longer than the one before.
@@ -136,6 +141,7 @@ impl SimulatedWorld {
             SimulatedAction::Deliver { station, guest, frames, length } => {
                 self.deliver((station, guest), frames, length, step.seed);
             }
+            SimulatedAction::Flood { from, to, rate } => self.flood((from, to), rate)?,
             SimulatedAction::Nothing => {}
         }
         for _ in 0..step.turns {
@@ -177,6 +183,9 @@ impl SimulatedWorld {
         let has_client_always = self.guests[guest].family() == CardFamily::Virtio;
         policy.is_disabled &= !has_client_always;
         policy.is_quarantined &= !has_client_always;
+        // A virtio VF has no filters, and its guest's address is the one that the switch has seen last.
+        policy.has_free_mac &= !has_client_always;
+        policy.has_own_quotas &= !has_client_always;
         // Such a guest sends any bytes of its memory: those of honest guests' frames too.
         policy.may_spoof &= !self.guests[guest].is_hostile();
         // The station of an unknown address may be behind a trusted guest.
@@ -333,8 +342,8 @@ impl SimulatedWorld {
         }
         // A guest finds out that its VF was reset by its watchdog at the latest, and then restarts.
         let settled = self.host.borrow().clock.time() + SETTLING;
-        self.run_until("guests settle", |world| world.host.borrow().clock.time() >= settled)?;
-        self.run_until("every guest has its link", |world| {
+        self.run_until("guests settle", SETTLING_STEP, |world| world.host.borrow().clock.time() >= settled)?;
+        self.run_until("every guest has its link", RECOVERY_STEP, |world| {
             world.guests.iter().all(SimulatedGuest::has_link)
         })?;
         self.finish_streams()?;
@@ -349,19 +358,18 @@ impl SimulatedWorld {
             if !sent {
                 return Err(format!("guest {from} cannot send although its link is up"));
             }
-            self.run_until(&format!("a frame of guest {from} reaches guest {to}"), |world| {
-                world.guests[to].received[from] > before
-            })?;
+            let what = format!("a frame of guest {from} reaches guest {to}");
+            self.run_until(&what, RECOVERY_STEP, |world| world.guests[to].received[from] > before)?;
         }
         self.check_at_rest()
     }
 
-    fn run_until(&mut self, what: &str, done: impl Fn(&Self) -> bool) -> Result<(), String> {
+    fn run_until(&mut self, what: &str, step: Duration, done: impl Fn(&Self) -> bool) -> Result<(), String> {
         for _ in 0..RECOVERY_ROUNDS {
             if done(self) {
                 return Ok(());
             }
-            self.host.borrow_mut().step(Duration::from_millis(5));
+            self.host.borrow_mut().step(step);
             self.guests.iter_mut().try_for_each(SimulatedGuest::act)?;
         }
         Err(format!("not within {RECOVERY_ROUNDS} rounds: {what}"))

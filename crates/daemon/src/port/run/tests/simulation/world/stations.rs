@@ -21,7 +21,7 @@ impl SimulatedWorld {
         let put = uplink.deliver((station, to), address, stream, (&host.policies, &mut random));
         let is_served = guest.has_link() && !guest.is_hostile();
         let policy = host.policies.of(to);
-        let is_addressed = address == super::mac_of(to, policy.has_second_mac);
+        let is_addressed = address == super::mac_of(to, policy.has_second_mac) && !policy.has_free_mac;
         let has_vlan = policy.vlan == STATION_VLANS[station];
         if !(put && is_served && is_addressed && has_vlan) {
             guest.disturbances += 1;
