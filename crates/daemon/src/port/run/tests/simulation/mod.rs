@@ -92,7 +92,7 @@ fn seed_gives_the_same_life_each_time() {
 
 /// Runs the seeds that the environment names, and prints what happened.
 fn run_seeds() {
-    let (first, count) = (number("SOFTIOV_SEED", 0), number("SOFTIOV_SEEDS", 160));
+    let (first, count) = (number("SOFTIOV_SEED", 0), number("SOFTIOV_SEEDS", 200));
     let shrunk = if number("SOFTIOV_SHRINK", 1) == 0 { 0 } else { SHRUNK };
     let (mut total, mut failed, mut tests) = (SimulationSummary::default(), Vec::new(), Vec::new());
     for seed in first..first + count {
