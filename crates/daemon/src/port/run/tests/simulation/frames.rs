@@ -29,7 +29,7 @@ const UDP: usize = 20 + 8;
 /// Bytes of memory that are searched at once.
 const PIECE: usize = 64 << 10;
 
-/// Returns the stamps in a guest's memory. Leaves out those that a hostile guest has written over. Pages that nobody has written
+/// Returns the stamps in a guest's memory. Leaves out those that a hostile guest has written over. Pages without a write
 /// are holes of its file, and stay so.
 pub(super) fn stamps(memory: &SharedMemory) -> Vec<FrameStamp> {
     let finder = Finder::new(&MAGIC);

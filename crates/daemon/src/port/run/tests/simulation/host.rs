@@ -2,6 +2,7 @@
 //! chooses, and its successor continues from what a killed process leaves: the vault's descriptors.
 
 mod administrator;
+mod files;
 mod stations;
 mod stuck;
 
@@ -9,12 +10,10 @@ pub(super) use administrator::PolicyChange;
 
 use super::super::*;
 use super::clock::SimulatedClock;
-use super::families::configured_mac;
 use super::policies::PolicyModel;
 use super::policy::SimulatedPolicy;
-use super::uplink::{STATION_VLANS, SimulatedUplink, WIRE};
+use super::uplink::{STATION_VLANS, SimulatedUplink};
 use crate::clock::SharedClock;
-use crate::config::uplink::UplinkConfig;
 use crate::control::status::PortStatus;
 use crate::port::clients::slot::OfferedFunction;
 use crate::port::moments::death::{self, ProcessDeath};
@@ -47,11 +46,6 @@ const OPENING_MOMENTS: usize = 40;
 fn has_event(port: &OpenPort) -> bool {
     let poller = PollFd::new(port.clients.poller(), PollFlags::IN);
     poll(&mut [poller], Some(&Timespec::default())).expect("the kernel can poll") > 0
-}
-
-/// Creates a folder in memory, if the machine has one: a disk is slow, and `faulty_disk` says what a disk keeps.
-fn folder() -> TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
 /// Returns the index of the slot of a VF.
@@ -110,18 +104,8 @@ pub(super) struct SimulatedHost {
 
 impl SimulatedHost {
     pub(super) fn open(config: &str, has_uplink: bool) -> Self {
-        let folder = folder();
-        let mut keys = HostConfig::parse(config).unwrap();
-        keys.state_dir = Some(folder.path().join("state"));
-        let mut config = HostConfig::check(keys, folder.path()).unwrap();
-        for (guest, vf) in config.ports[0].vfs.iter_mut().enumerate() {
-            // The folder's name would choose it.
-            vf.own_mac = configured_mac(guest);
-        }
-        if has_uplink {
-            // A configuration names both ends of a wire. The simulation has the other one.
-            config.ports[0].uplink = UplinkConfig::Wire(WIRE.to_owned());
-        }
+        let folder = files::folder();
+        let config = files::configuration(config, &folder, has_uplink);
         let workers = ThreadlessWorkers::default();
         let mut threads = ThreadSandboxes::prepare(&config).unwrap();
         threads.helper = threads.helper.without_threads(&workers);
