@@ -65,6 +65,40 @@ fn quarantine_in_the_state_file_applies_after_a_hand_over() {
     );
 }
 
+/// The account of frames expected those of a station that were in the wire of the former process.
+#[test]
+fn frames_in_the_wire_are_lost_with_its_process() {
+    use SimulatedAction::*;
+    check_life(
+        "frames_in_the_wire_are_lost_with_its_process",
+        true,
+        vec![SimulatedFamily::Avf; 3],
+        &[
+            (Attach { guest: 1 }, 4, 8373952641167201223),
+            (Burst { slow: Some(1), rounds: 6, death: None }, 3, 8885570012663649784),
+            (Deliver { station: 0, guest: 1, frames: 6, length: 1153 }, 0, 11000732924772901147),
+            (HandOver { succeeds: true }, 4, 10685808168604987674),
+            (Burst { slow: Some(2), rounds: 33, death: None }, 2, 13268770794769046947),
+        ],
+    );
+}
+
+/// A guest began to attach while the worker of its function had the jobs of two hostile VMMs.
+#[test]
+fn guest_attaches_after_two_hostile_clients() {
+    use SimulatedAction::*;
+    check_life(
+        "guest_attaches_after_two_hostile_clients",
+        false,
+        vec![SimulatedFamily::Avf],
+        &[
+            (Attach { guest: 0 }, 3, 9402602356544509327),
+            (Intrude { guest: 0, messages: 29 }, 2, 8324829910825650250),
+            (Intrude { guest: 0, messages: 47 }, 5, 10466185333789583419),
+        ],
+    );
+}
+
 #[test]
 fn fault_of_the_keeper_shrinks_to_few_steps() {
     simulate("port::run::tests::simulation::recorded::fault_of_the_keeper_shrinks_to_few_steps", || {

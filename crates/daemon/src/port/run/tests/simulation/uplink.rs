@@ -35,6 +35,8 @@ pub(super) struct SimulatedUplink {
     numbers: BTreeMap<(u16, u16), ReceivedNumbers>,
     /// Number of frames that have left, by sender and receiver, without repeated ones.
     pub(super) departed: Vec<Vec<u64>>,
+    /// Number of wires until now. A wire ends with its process, and loses the frames that the port has not taken.
+    pub(super) wires: u64,
     /// Rule that a frame has broken.
     fault: Option<String>,
 }
@@ -59,6 +61,7 @@ impl SimulatedUplink {
             sent: vec![vec![0; guests]; STATION_VLANS.len()],
             numbers: BTreeMap::new(),
             departed: vec![vec![0; all]; guests],
+            wires: 0,
             fault: None,
         }
     }
@@ -66,6 +69,7 @@ impl SimulatedUplink {
     /// Connects to the wire of a new process. Frames in the old wire are lost.
     pub(super) fn reconnect(&mut self, wires: &WireRegistry) {
         self.end = FarWireEnd::new(WIRE, wires);
+        self.wires += 1;
     }
 
     /// Has each station send a frame to another one, so that the port knows the stations.

@@ -326,6 +326,8 @@ impl SimulatedWorld {
     fn recover(&mut self) -> Result<(), String> {
         self.host.borrow_mut().spare();
         self.guests.iter_mut().filter(|guest| guest.is_hostile()).for_each(SimulatedGuest::vanish);
+        // A function whose worker is behind accepts no client, and closes its connection.
+        self.host.borrow_mut().rest()?;
         for guest in 0..self.guests.len() {
             self.host.borrow_mut().set_policy(guest, SimulatedPolicy::default(), None)?;
         }
