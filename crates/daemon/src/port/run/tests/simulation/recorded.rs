@@ -95,6 +95,8 @@ fn guest_attaches_after_two_hostile_clients() {
             (Attach { guest: 0 }, 3, 9402602356544509327),
             (Intrude { guest: 0, messages: 29 }, 2, 8324829910825650250),
             (Intrude { guest: 0, messages: 47 }, 5, 10466185333789583419),
+            (Vanish { guest: 0 }, 1, 14075403634599500721),
+            (Attach { guest: 0 }, 4, 7883017811585579587),
         ],
     );
 }
