@@ -186,6 +186,8 @@ pub struct PointRunInputs {
 
 /// Prefix of the settings that are constants of the cost table.
 pub(crate) const CONSTANT: &str = "cost.";
+/// Prefix of the settings that are features of the cost table's processor.
+pub(crate) const FEATURE: &str = "features.";
 
 /// Settings of one point's run, with a record of the settings that the run has read. A setting that is not read has no
 /// effect on the run.
@@ -239,7 +241,10 @@ impl RunSettings {
     pub(crate) fn was_read(&self, name: &str) -> bool {
         let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         let constant = name.strip_prefix(CONSTANT).unwrap_or_default();
-        let mut looked_up = tables.iter().filter_map(|table| table.was_looked_up(constant)).peekable();
+        let feature = name.strip_prefix(FEATURE).unwrap_or_default();
+        let used =
+            |table: &CostTable| table.was_looked_up(constant).or_else(|| table.was_feature_used(feature));
+        let mut looked_up = tables.iter().filter_map(used).peekable();
         if looked_up.peek().is_some() {
             return looked_up.any(|is_looked_up| is_looked_up);
         }

@@ -84,17 +84,18 @@ fn list(definitions: &[SettingDefinition]) -> anyhow::Result<String> {
 /// Returns one line about a machine that can be built.
 fn summary(file: &MachineFile, definitions: &[SettingDefinition]) -> anyhow::Result<String> {
     let machine = file.check(definitions)?;
-    let topology = machine.topology;
     let given = file.values.iter().filter(|value| value.key.starts_with("cost.")).count();
-    Ok(format!(
-        "{}: {} sockets, {} cores, {} threads; service domain on {}, guests on {}; cost table {} with {given} \
-         constants given\n",
-        file.name,
-        topology.sockets,
-        topology.cores(),
-        topology.threads(),
-        topology.service_home,
-        topology.guest_home,
-        machine.table.name(),
-    ))
+    let processors = match machine.topology {
+        Some(topology) => format!(
+            "{} sockets, {} cores, {} threads; service domain on {}, guests on {}",
+            topology.sockets,
+            topology.cores(),
+            topology.threads(),
+            topology.service_home,
+            topology.guest_home,
+        ),
+        None => "its experiments have one processor, or one for each domain, and read no topology".to_owned(),
+    };
+    let table = machine.table.name();
+    Ok(format!("{}: {processors}; cost table {table} with {given} constants given\n", file.name))
 }

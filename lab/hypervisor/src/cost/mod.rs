@@ -15,7 +15,7 @@
 
 use core::ops::Index;
 
-use crate::exit::VirtualizationFeatures;
+use crate::exit::{VirtualizationFeature, VirtualizationFeatures, VmExitReason};
 use looked_up::UsedCostConstants;
 
 mod cell;
@@ -90,6 +90,37 @@ impl CostTable {
     /// Returns the virtualization features of the table's processor.
     pub fn features(&self) -> VirtualizationFeatures {
         self.features
+    }
+
+    /// Returns the reason of the VM exit that a guest's end-of-interrupt write causes on the table's processor, or
+    /// `None` without an exit.
+    pub fn on_eoi(&self) -> Option<VmExitReason> {
+        self.looked_up.insert_feature(VirtualizationFeature::ApicVirtualization as usize);
+        let reason = self.features.on_eoi();
+        if reason.is_some() {
+            self.looked_up.insert_feature(VirtualizationFeature::X2apic as usize);
+        }
+        reason
+    }
+
+    /// Returns the reason of the VM exit that a write to an APIC register other than EOI causes on the table's processor.
+    pub fn on_apic_write(&self) -> VmExitReason {
+        self.looked_up.insert_feature(VirtualizationFeature::X2apic as usize);
+        self.features.on_apic_write()
+    }
+
+    /// Returns the reason of the VM exit that a device interrupt to a running guest causes on the table's processor, or
+    /// `None` without an exit.
+    pub fn on_device_interrupt(&self) -> Option<VmExitReason> {
+        self.looked_up.insert_feature(VirtualizationFeature::PostedInterrupts as usize);
+        self.features.on_device_interrupt()
+    }
+
+    /// Returns `true` if a run of this table or a copy of it depended on the feature called `name`. Returns `None` for
+    /// an unknown name.
+    pub fn was_feature_used(&self, name: &str) -> Option<bool> {
+        let feature = VirtualizationFeature::ALL.into_iter().find(|feature| feature.name() == name)?;
+        Some(self.looked_up.contains_feature(feature as usize))
     }
 
     /// Returns the cost table for a processor with other virtualization features.

@@ -93,6 +93,31 @@ impl EoiPath {
     }
 }
 
+/// Virtualization feature of a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VirtualizationFeature {
+    /// Virtual-interrupt delivery.
+    ApicVirtualization,
+    /// Posted interrupts, including devices'.
+    PostedInterrupts,
+    /// APIC registers as model-specific registers.
+    X2apic,
+}
+
+impl VirtualizationFeature {
+    /// All virtualization features.
+    pub const ALL: [Self; 3] = [Self::ApicVirtualization, Self::PostedInterrupts, Self::X2apic];
+
+    /// Returns the feature's name in machine files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ApicVirtualization => "apic_virtualization",
+            Self::PostedInterrupts => "posted_interrupts",
+            Self::X2apic => "x2apic",
+        }
+    }
+}
+
 /// Virtualization features of a processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VirtualizationFeatures {
@@ -105,6 +130,27 @@ pub struct VirtualizationFeatures {
 }
 
 impl VirtualizationFeatures {
+    /// Returns `true` if the processor has a feature.
+    #[must_use]
+    pub const fn has(self, feature: VirtualizationFeature) -> bool {
+        match feature {
+            VirtualizationFeature::ApicVirtualization => self.apic_virtualization,
+            VirtualizationFeature::PostedInterrupts => self.posted_interrupts,
+            VirtualizationFeature::X2apic => self.x2apic,
+        }
+    }
+
+    /// Returns the features of the processor with or without one of them.
+    #[must_use]
+    pub const fn with(mut self, feature: VirtualizationFeature, has: bool) -> Self {
+        match feature {
+            VirtualizationFeature::ApicVirtualization => self.apic_virtualization = has,
+            VirtualizationFeature::PostedInterrupts => self.posted_interrupts = has,
+            VirtualizationFeature::X2apic => self.x2apic = has,
+        }
+        self
+    }
+
     /// Returns the reason of the VM exit that a guest's end-of-interrupt write causes, or `None` without an
     /// exit.
     pub const fn on_eoi(self) -> Option<VmExitReason> {

@@ -22,6 +22,7 @@ mod beyond;
 mod bitvisor;
 #[cfg(test)]
 mod effects_tests;
+pub(crate) mod features;
 #[cfg(test)]
 mod guide_example;
 mod hpca2007;

@@ -4,7 +4,7 @@
 use crate::calibrate::stored;
 use crate::catalogue::{ModelConstant, ModelSensitivity, Residual, SettingDefinition};
 use crate::experiment::{CONSTANT, PointRunError, PointRunInputs};
-use crate::experiments::{parts, topology};
+use crate::experiments::{features, parts, topology};
 use crate::machine::quality::audio::PERIODS;
 use crate::machine::{ClientTraffic, ServerSetup, VcpuScheduling};
 use crate::value::ParameterValue;
@@ -94,6 +94,7 @@ pub(crate) fn all() -> Vec<SettingDefinition> {
     settings.extend(rates());
     settings.extend(topology::definitions());
     settings.extend(parts::definitions());
+    settings.extend(features::definitions());
     settings.extend(constants());
     settings
 }
@@ -226,6 +227,7 @@ pub(crate) fn table(context: &PointRunInputs, own: MachineModel) -> Result<CostT
             .ok_or_else(|| PointRunError::Refused(format!("unknown cost table {name}")))?,
     };
     let mut table = stored::fitted(seeds).map_err(PointRunError::Refused)?;
+    table = features::with_features(context, table)?;
     let names: Vec<&'static str> = table.iter().map(|row| row.name).collect();
     for name in names {
         let value = context.settings.int(&format!("{CONSTANT}{name}"))?;

@@ -11,8 +11,8 @@ use std::borrow::Cow;
 
 /// Value of a number in the topology that leaves that of the paper's machine; no number is negative.
 pub(super) const FROM_PAPER: i64 = -1;
-/// Placement that leaves that of the paper's machine.
-const PAPER_HOME: &str = "paper";
+/// Text that leaves that of the paper's machine.
+pub(super) const FROM_PAPER_TEXT: &str = "paper";
 
 /// Setting of a number in the topology.
 pub(super) struct TopologyNumber {
@@ -47,7 +47,9 @@ const SERVICE_TICK: TopologyNumber = number(
 // The papers' experiments have at most seven guests on a port.
 const GUESTS_PER_PORT: TopologyNumber =
     number("machine.guests_per_port", "", "most guests that share a port", (1, 7));
-const MBPS: TopologyNumber = number("wire.mbps", "Mb/s", "speed of each port's wire", (10, 400_000));
+/// Speed of each port's wire.
+pub(super) const MBPS: TopologyNumber =
+    number("wire.mbps", "Mb/s", "speed of each port's wire", (10, 400_000));
 const SEGMENTS: TopologyNumber = number(
     "wire.segments",
     "",
@@ -58,11 +60,20 @@ const SOCKET: TopologyNumber =
     number("wire.socket", "", "datagrams that a client's socket holds", (1, 65_536));
 const RING: TopologyNumber =
     number("wire.ring", "", "datagrams that the transmit ring of the clients' card holds", (1, 4_096));
-const TURNAROUND: TopologyNumber = number(
+/// Time that a client takes to answer a frame.
+pub(super) const TURNAROUND: TopologyNumber = number(
     "wire.turnaround_us",
     "us",
     "time from a frame's arrival at a client to the client's next segment or request",
     (0, 10_000),
+);
+
+/// Buffers of a network card's receive ring.
+pub(super) const RECEIVE_RING: TopologyNumber = number(
+    "card.receive_ring",
+    "",
+    "buffers of a VF's or an assigned card's receive ring, a multiple of 8",
+    (64, 2_048),
 );
 
 const MACHINE: [TopologyNumber; 6] = [SOCKETS, CORES, THREADS, SERVICE_CPUS, SERVICE_TICK, GUESTS_PER_PORT];
@@ -95,9 +106,9 @@ pub(crate) fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
 pub(super) fn definitions() -> Vec<SettingDefinition> {
     let home = |(key, what): (&str, &str)| SettingDefinition {
         name: key.to_owned(),
-        default: ParameterValue::name(PAPER_HOME),
+        default: ParameterValue::name(FROM_PAPER_TEXT),
         unit: "",
-        what: format!("{what}; {PAPER_HOME}: as in the paper's machine"),
+        what: format!("{what}; {FROM_PAPER_TEXT}: as in the paper's machine"),
         choices: &[],
     };
     let machine = MACHINE.iter().map(definition).chain([SERVICE_HOME, GUEST_HOME].map(home));
@@ -116,9 +127,16 @@ pub(super) fn definition(number: &TopologyNumber) -> SettingDefinition {
     }
 }
 
-/// Returns `true` if a paper's machine file describes a server with a topology.
-pub(crate) fn is_server(machine: MachineModel) -> bool {
-    paper_values(machine).is_ok_and(|values| values.contains_key("machine"))
+/// Returns the paper's machine whose server the experiments have on the machine of a file with these keys, where `own` is
+/// the machine whose table it names. Returns `None` for a machine with one processor, whose experiments read no topology.
+pub(crate) fn server<'a>(own: MachineModel, mut keys: impl Iterator<Item = &'a str>) -> Option<MachineModel> {
+    let of_server =
+        |key: &str| key.starts_with("machine.") || [SEGMENTS.key, SOCKET.key, RING.key].contains(&key);
+    if paper_values(own).is_ok_and(|values| values.contains_key("machine")) {
+        return Some(own);
+    }
+    // The current machine has no experiments of its own. A file may give a server the table of any machine.
+    (own == MachineModel::Modern || keys.any(of_server)).then_some(MachineModel::Nehalem)
 }
 
 /// Returns a number of the wire that the papers' machines have: their files describe none.
@@ -156,6 +174,7 @@ pub(crate) fn values(topology: &ServerTopology) -> Vec<(&'static str, ParameterV
         int(SERVICE_CPUS.key, topology.service_cpus.into()),
         int(SERVICE_TICK.key, micros(topology.service_tick)),
         int(GUESTS_PER_PORT.key, topology.guests_per_port.into()),
+        int(RECEIVE_RING.key, topology.receive_ring.into()),
         home(SERVICE_HOME, topology.service_home),
         home(GUEST_HOME, topology.guest_home),
     ];
@@ -166,8 +185,12 @@ pub(crate) fn values(topology: &ServerTopology) -> Vec<(&'static str, ParameterV
 /// change them.
 pub(crate) fn topology(context: &PointRunInputs, own: MachineModel) -> Result<ServerTopology, PointRunError> {
     let source = TopologySource::new(context, own)?;
-    let duration = |number| Ok::<_, PointRunError>(VirtualDuration::from_micros(source.number(number)?));
-    let mbps: u64 = source.number(&MBPS)?;
+    let mbps: u64 = source.wire(&MBPS)?;
+    let receive_ring: u16 = source.number(&RECEIVE_RING)?;
+    if !receive_ring.is_multiple_of(8) {
+        let message = format!("{} is {receive_ring}; it must be a multiple of 8", RECEIVE_RING.key);
+        return Err(PointRunError::Refused(message));
+    }
     let topology = ServerTopology {
         sockets: source.number(&SOCKETS)?,
         cores_per_socket: source.number(&CORES)?,
@@ -175,14 +198,15 @@ pub(crate) fn topology(context: &PointRunInputs, own: MachineModel) -> Result<Se
         service_cpus: source.number(&SERVICE_CPUS)?,
         service_home: source.home(SERVICE_HOME.0)?,
         guest_home: source.home(GUEST_HOME.0)?,
-        service_tick: duration(&SERVICE_TICK)?,
+        service_tick: source.micros(&SERVICE_TICK)?,
         guests_per_port: source.number(&GUESTS_PER_PORT)?,
+        receive_ring,
         wire: WireProperties {
             bits_per_second: mbps * 1_000_000,
-            segments: source.number(&SEGMENTS)?,
-            socket: source.number(&SOCKET)?,
-            ring: source.number(&RING)?,
-            turnaround: duration(&TURNAROUND)?,
+            segments: source.wire(&SEGMENTS)?,
+            socket: source.wire(&SOCKET)?,
+            ring: source.wire(&RING)?,
+            turnaround: VirtualDuration::from_micros(source.wire(&TURNAROUND)?),
         },
     };
     for (key, home) in [(SERVICE_HOME.0, topology.service_home), (GUEST_HOME.0, topology.guest_home)] {
@@ -223,7 +247,7 @@ impl<'a> TopologySource<'a> {
         let value = match self.context.settings.int(key)? {
             FROM_PAPER => {
                 let own = self.in_paper(key).and_then(toml::Value::as_integer);
-                let Some(own) = own.or_else(|| gigabit(key)) else { return Ok(None) };
+                let Some(own) = own else { return Ok(None) };
                 own
             }
             value => value,
@@ -234,14 +258,40 @@ impl<'a> TopologySource<'a> {
         permitted.and_then(|value| T::try_from(value).ok()).map(Some).ok_or_else(refused)
     }
 
-    fn home(&self, key: &str) -> Result<ThreadAssignment, PointRunError> {
-        let text = match self.context.settings.text(key)? {
-            PAPER_HOME => {
-                let text = self.in_paper(key).and_then(toml::Value::as_str);
-                Cow::Owned(text.ok_or_else(|| self.missing(key))?.to_owned())
-            }
-            text => Cow::Borrowed(text),
+    /// Returns a number of a server's wire: as [`TopologySource::number`], else that of a gigabit wire.
+    fn wire<T: TryFrom<i64>>(&self, number: &TopologyNumber) -> Result<T, PointRunError> {
+        let value = match self.number_if_given(number)? {
+            Some(value) => value,
+            None => gigabit(number.key).ok_or_else(|| self.missing(number.key))?,
         };
+        T::try_from(value).map_err(|_| self.missing(number.key))
+    }
+
+    /// Returns a time that is given in microseconds.
+    pub(super) fn micros(&self, number: &TopologyNumber) -> Result<VirtualDuration, PointRunError> {
+        Ok(VirtualDuration::from_micros(self.number(number)?))
+    }
+
+    /// Returns a text: the setting's value, or that of the paper's machine if the setting is `default`. A truth value of
+    /// the file is "true" or "false". Returns `None` if neither gives it.
+    pub(super) fn text_if_given(
+        &self,
+        key: &str,
+        default: &str,
+    ) -> Result<Option<Cow<'_, str>>, PointRunError> {
+        let text = self.context.settings.text(key)?;
+        if text != default {
+            return Ok(Some(Cow::Borrowed(text)));
+        }
+        Ok(self.in_paper(key).and_then(|value| match value {
+            toml::Value::String(text) => Some(Cow::Borrowed(text.as_str())),
+            toml::Value::Boolean(value) => Some(Cow::Owned(value.to_string())),
+            _ => None,
+        }))
+    }
+
+    fn home(&self, key: &str) -> Result<ThreadAssignment, PointRunError> {
+        let text = self.text_if_given(key, FROM_PAPER_TEXT)?.ok_or_else(|| self.missing(key))?;
         text.parse().map_err(|error| PointRunError::Refused(format!("{key} is {text}: {error}")))
     }
 
@@ -251,7 +301,7 @@ impl<'a> TopologySource<'a> {
         self.paper.get(section)?.get(name)
     }
 
-    fn missing(&self, key: &str) -> PointRunError {
+    pub(super) fn missing(&self, key: &str) -> PointRunError {
         PointRunError::Refused(format!("the file of machine {} has no {key}", self.own.name()))
     }
 }
@@ -259,7 +309,8 @@ impl<'a> TopologySource<'a> {
 /// Returns the topology of a paper's server.
 #[cfg(test)]
 pub(crate) fn of_paper(machine: MachineModel) -> ServerTopology {
-    let defaults = definitions().into_iter().map(|setting| (setting.name, setting.default)).collect();
+    let all = definitions().into_iter().chain([definition(&RECEIVE_RING)]);
+    let defaults = all.map(|setting| (setting.name, setting.default)).collect();
     let settings = crate::experiment::RunSettings::new(defaults);
     topology(&PointRunInputs { seed: 1, settings }, machine).unwrap()
 }

@@ -141,7 +141,7 @@ impl<E: Copy> SimulationCore<E> {
         match kind {
             DomainKind::Hvm => {
                 if self.processors.running(thread, now).is_some()
-                    && let Some(exit) = self.table.features().on_device_interrupt()
+                    && let Some(exit) = self.table.on_device_interrupt()
                 {
                     self.processors.steal(thread, domain, exit.category(), exit.price(&self.table), now);
                     let gone = self.table[CostConstant::ExitPollution];

@@ -27,6 +27,8 @@ pub struct ServerTopology {
     pub service_tick: VirtualDuration,
     /// Maximum number of guests per port.
     pub guests_per_port: u8,
+    /// Buffers of a VF's receive ring (dd_bufs of Dong et al., HPCA 2010).
+    pub receive_ring: u16,
     /// Wire of each port, with its clients.
     pub wire: WireProperties,
 }

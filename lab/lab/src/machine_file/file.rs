@@ -26,9 +26,10 @@ pub struct DescribedMachine {
     /// Cost table with the file's constants.
     pub table: CostTable,
     /// Topology with the file's values. Those that the file lacks are of the paper's machine whose table the file
-    /// names, or of the SR-IOV paper's server.
-    pub topology: ServerTopology,
-    /// Values of kernels, card and disk that the file, or that of the paper's machine whose table it names, has.
+    /// names, or of the SR-IOV paper's server. `None` for a machine with one processor, or one for each domain, since its
+    /// experiments read no topology.
+    pub topology: Option<ServerTopology>,
+    /// Values of wires, kernels, cards and disk that the file, or that of the paper's machine whose table it names, has.
     pub parts: Vec<(&'static str, ParameterValue)>,
 }
 
@@ -42,8 +43,9 @@ impl MachineFile {
         let table = settings::table(&context, MachineModel::Nehalem)?;
         let own = MachineModel::ALL.into_iter().find(|machine| machine.name() == table.name());
         let parts = parts::values(&context, own.unwrap_or(MachineModel::Nehalem))?;
-        let server = own.filter(|machine| topology::is_server(*machine)).unwrap_or(MachineModel::Nehalem);
-        let topology = topology::topology(&context, server)?;
+        let keys = self.values.iter().map(|value| value.key.as_str());
+        let server = topology::server(own.unwrap_or(MachineModel::Nehalem), keys);
+        let topology = server.map(|server| topology::topology(&context, server)).transpose()?;
         Ok(DescribedMachine { table, topology, parts })
     }
 

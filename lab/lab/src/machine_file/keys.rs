@@ -6,7 +6,7 @@ use crate::experiments::settings;
 pub(super) const TOP: [&str; 6] =
     [settings::TABLE, "scheduling", "loopback_mbps", "interrupt_hz", "driver_hz", "tcp_window"];
 /// Sections of a machine file: prefixes of settings.
-pub(super) const SECTIONS: [&str; 6] = ["machine", "wire", "kernel", "card", "disk", "cost"];
+pub(super) const SECTIONS: [&str; 7] = ["machine", "wire", "kernel", "card", "disk", "features", "cost"];
 
 /// Returns the section of a setting that a machine file may have, and the key within it. The section is empty for a
 /// setting outside sections. Returns `None` for other settings.

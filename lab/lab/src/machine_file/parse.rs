@@ -176,7 +176,8 @@ fn plain(value: &DeValue<'_>) -> Option<String> {
 /// Returns a setting's value, if its TOML type is that of the setting.
 fn of_kind(setting: &SettingDefinition, value: &DeValue<'_>, text: &str) -> Option<ParameterValue> {
     let is_of_kind = match setting.default {
-        ParameterValue::Text(_) => value.is_str(),
+        // A choice between a name and truth values has these without quotes.
+        ParameterValue::Text(_) => value.is_str() || value.is_bool() && setting.choices.contains(&text),
         ParameterValue::Bool(_) => value.is_bool(),
         ParameterValue::Int(_) => value.is_integer(),
         ParameterValue::Real(_) => value.is_integer() || value.is_float(),

@@ -117,7 +117,7 @@ fn machine_file_changes_rows_and_appears_in_their_parameters() {
     assert!(other[0].params.to_string().contains("machine.threads_per_core=1"), "{}", other[0].params);
 }
 
-/// Checks each key of kernels, card and disk at a point that it moves. Only `card` and `disk` of the paper's machine are in
+/// Checks each key of wires, kernels, cards, disk and features at a point that it moves. Of limits of kernels, only `card` and `disk` of the paper's machine are in
 /// its complete text with a value, since limits of kernels are those of their versions.
 #[test]
 fn kernel_card_and_disk_of_a_machine_file_change_rows() {
@@ -126,6 +126,33 @@ fn kernel_card_and_disk_of_a_machine_file_change_rows() {
         ("kernel.poll_budget=4", "fig08", &["policy=2k"]),
         ("kernel.turn=2", "cdna-throughput", &["system=xen", "direction=tx"]),
         ("card.ports=1", "cdna-throughput", &["system=xen", "direction=tx"]),
+        ("card.receive_ring=64", "fig08", &["policy=1k", "measure_ms=100"]),
+        ("wire.mbps=100", "cdna-throughput", &["system=cdna", "direction=tx"]),
+        ("wire.turnaround_us=2000", "cdna-throughput", &["system=cdna", "direction=rx"]),
+        ("kernel.driver_turn=2", "cdna-throughput", &["system=xen", "direction=tx"]),
+        ("kernel.send_window=2", "cdna-throughput", &["system=cdna", "direction=tx"]),
+        ("kernel.receive_window=2", "cdna-throughput", &["system=cdna", "direction=rx"]),
+        ("kernel.send_buffer=\"uncached\"", "cdna-throughput", &["system=xen", "direction=tx"]),
+        ("card.interrupt_us=1000", "smart-vnic-tx", &["step=base", "nic=smart"]),
+        ("wire.mbps=1000", "bitvisor-throughput", &["pf=classical", "guest=idle"]),
+        ("kernel.receive_window=20", "bitvisor-throughput", &["pf=classical", "guest=idle"]),
+        ("kernel.poll_budget=2", "bitvisor-throughput", &["pf=classical", "guest=idle"]),
+        ("kernel.read_frames=1", "bitvisor-throughput", &["pf=classical", "guest=idle"]),
+        ("kernel.tick_us=100", "bitvisor-throughput", &["pf=classical", "guest=idle"]),
+        ("kernel.exits_idle_hz=9000", "bitvisor-throughput", &["pf=classical", "guest=idle"]),
+        ("kernel.exits_busy_hz=9000", "bitvisor-throughput", &["pf=classical", "guest=loaded"]),
+        ("card.interrupt_us=100", "bitvisor-throughput", &["pf=classical", "guest=idle"]),
+        ("card.request_us=100", "bitvisor-throughput", &["pf=classical", "guest=idle"]),
+        ("wire.one_way_us=50", "bitvisor-latency", &["pf=classical", "guest=idle"]),
+        ("wire.pause_us=7", "bitvisor-latency", &["pf=classical", "guest=loaded", "measure_ms=20"]),
+        ("wire.mbps=1000", "direct-net", &["path=direct"]),
+        ("kernel.turn=2", "direct-net", &["path=pv"]),
+        ("kernel.read_frames=1", "direct-net", &["path=direct"]),
+        ("card.receive_ring=64", "direct-net", &["path=direct"]),
+        ("card.interrupt_us=1000", "direct-net", &["path=direct"]),
+        ("features.apic_virtualization=true", "fig08", &["policy=20k"]),
+        ("features.posted_interrupts=true", "fig06", &["vms=2", "msi_accel=true"]),
+        ("features.x2apic=true", "fig08", &["policy=20k"]),
         ("disk.surface_mb_per_s=50", "direct-disk", &["path=direct", "block_kb=256", "measure_ms=200"]),
         ("disk.cable_mb_per_s=60", "direct-disk", &["path=direct", "block_kb=256", "measure_ms=200"]),
         ("disk.command_us=9000", "direct-disk", &["path=direct", "block_kb=4", "measure_ms=200"]),
@@ -138,9 +165,61 @@ fn kernel_card_and_disk_of_a_machine_file_change_rows() {
     let text = of_paper("server-2009").complete(&definitions()).unwrap();
     assert!(text.contains("\n[disk]\nsurface_mb_per_s = 100 # MB/s; rate of the disk's surface"), "{text}");
     assert!(text.contains("\nsocket_packets = -1 # datagrams"), "{text}");
+    let refused = parsed("[card]\nreceive_ring = 100\n").check(&definitions()).unwrap_err().to_string();
+    assert!(refused.contains("card.receive_ring is 100; it must be a multiple of 8"), "{refused}");
+    assert!(error("[card]\nreceive_rings = 1\n").ends_with("did you mean card.receive_ring?"));
     let refused = parsed("[disk]\ncommand_us = -2\n").check(&definitions()).unwrap_err().to_string();
     assert!(refused.contains("disk.command_us is -2; it must be from 0 to 1000000"), "{refused}");
     assert!(error("[disk]\ncomand_us = 1\n").ends_with("did you mean disk.command_us?"));
+}
+
+/// Checks that a machine with one processor has no part of a server that none of its experiments reads.
+#[test]
+fn one_processor_machine_has_no_topology_of_a_server() {
+    for name in ["opteron", "prestonia", "skylake", "server-2009"] {
+        let file = of_paper(name);
+        assert_eq!(file.check(&definitions()).unwrap().topology, None, "{name}");
+        let text = file.complete(&definitions()).unwrap();
+        for key in ["[machine]", "sockets", "service_home", "segments"] {
+            assert!(!text.contains(&format!("\n{key}")), "{name} has {key}");
+        }
+    }
+    for name in ["nehalem", "harpertown", "modern"] {
+        assert!(
+            of_paper(name).complete(&definitions()).unwrap().contains("\n[machine]\nsockets = "),
+            "{name}"
+        );
+    }
+    // A file may describe a server with the processor of any machine.
+    let file = parsed("table = \"opteron\"\n[machine]\nsockets = 4\n");
+    assert_eq!(file.check(&definitions()).unwrap().topology.unwrap().sockets, 4);
+}
+
+#[test]
+fn feature_of_a_machine_file_is_a_truth_value() {
+    let text = of_paper("modern").complete(&definitions()).unwrap();
+    assert!(text.contains("\n[features]\napic_virtualization = true # "), "{text}");
+    assert!(of_paper("nehalem").complete(&definitions()).unwrap().contains("\nx2apic = false # "));
+    assert_eq!(
+        error("[features]\nx2apic = 1\n"),
+        "line 2: features.x2apic is 1; expected one of table, true, false"
+    );
+    assert!(error("[features]\nx2apik = true\n").ends_with("did you mean features.x2apic?"));
+    let file = parsed("[features]\nx2apic = true\n");
+    let error = rows("cdna-throughput", &["system=cdna", "direction=tx"], file.values).unwrap_err();
+    assert!(error.to_string().contains("all values of the machine file"), "{error}");
+    for (name, text) in crate::experiments::topology::files() {
+        let paper: toml::Table = text.parse().unwrap();
+        let given = paper.get("features").is_some();
+        assert_eq!(given, !["opteron", "prestonia"].contains(&name), "{name}");
+        // The tests of the machines use the cost table's own features.
+        let table = hypervisor::cost::CostTable::named(name).unwrap();
+        assert_eq!(
+            of_paper(name).check(&definitions()).unwrap().table.features(),
+            table.features(),
+            "{name}"
+        );
+    }
 }
 
 #[test]
@@ -156,6 +235,7 @@ fn schema_of_machine_files_has_each_key_with_its_type() {
     let sockets = &schema["properties"]["machine"]["properties"]["sockets"];
     assert_eq!(sockets["type"], "integer");
     assert_eq!(schema["properties"]["cost"]["properties"]["eoi_fast"]["type"], "integer");
+    assert_eq!(schema["properties"]["features"]["properties"]["x2apic"]["enum"][1], true);
     assert_eq!(schema["properties"]["table"]["enum"][0], "paper");
     assert!(schema["properties"].get("measure_ms").is_none());
 }

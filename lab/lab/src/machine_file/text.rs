@@ -9,7 +9,7 @@ use super::file::MachineFile;
 use super::keys::{SECTIONS, TOP, place};
 use crate::catalogue::SettingDefinition;
 use crate::experiment::{CONSTANT, PointRunError};
-use crate::experiments::{settings, topology};
+use crate::experiments::{features, parts, settings, topology};
 use crate::value::ParameterValue;
 
 impl MachineFile {
@@ -20,8 +20,9 @@ impl MachineFile {
     /// As [`MachineFile::check`].
     pub fn complete(&self, definitions: &[SettingDefinition]) -> Result<String, PointRunError> {
         let machine = self.check(definitions)?;
-        let mut parts = topology::values(&machine.topology);
+        let mut parts = machine.topology.as_ref().map(topology::values).unwrap_or_default();
         parts.extend(machine.parts);
+        let features = features::values(&machine.table);
         let mut text = format!("name = {}\n", quoted(&self.name));
         if !self.description.is_empty() {
             let _ = writeln!(text, "description = {}", quoted(&self.description));
@@ -29,6 +30,12 @@ impl MachineFile {
         let mut last = "";
         for setting in definitions {
             let Some((section, key)) = place(&setting.name) else { continue };
+            let of_part = parts.iter().find(|(key, _)| *key == setting.name);
+            // The machine has no such part.
+            let is_part = !["", "features", "cost"].contains(&section);
+            if is_part && of_part.is_none() && !parts::is_of_kernel(&setting.name) {
+                continue;
+            }
             if section != last {
                 let _ = write!(text, "\n[{section}]\n");
                 last = section;
@@ -41,9 +48,9 @@ impl MachineFile {
                     (quoted(machine.table.name()), setting.what.clone())
                 }
                 None => {
-                    let of_part = parts.iter().find(|(key, _)| *key == setting.name);
+                    let feature = features.iter().find(|(key, _)| *key == setting.name);
                     let value = of_part.map_or_else(|| self.value(setting), |(_, value)| written(value));
-                    (value, setting.what.clone())
+                    (feature.map_or(value, |(_, has)| has.to_string()), setting.what.clone())
                 }
             };
             let unit = if setting.unit.is_empty() { String::new() } else { format!("{}; ", setting.unit) };
@@ -105,6 +112,11 @@ pub fn schema(definitions: &[SettingDefinition]) -> Value {
     })
 }
 
+/// Returns a choice of a setting as the schema has it: truth values without quotes.
+fn choice_value(choice: &str) -> Value {
+    choice.parse().map_or_else(|_| json!(choice), |value: bool| json!(value))
+}
+
 fn property(setting: &SettingDefinition) -> Value {
     let kind = match setting.default {
         ParameterValue::Bool(_) => "boolean",
@@ -116,7 +128,10 @@ fn property(setting: &SettingDefinition) -> Value {
     let mut property =
         json!({"type": kind, "default": setting.default, "description": format!("{}{unit}", setting.what)});
     if !setting.choices.is_empty() {
-        property["enum"] = json!(setting.choices);
+        property["enum"] = setting.choices.iter().map(|choice| choice_value(choice)).collect();
+        if setting.choices.contains(&"true") {
+            property["type"] = json!(["string", "boolean"]);
+        }
     }
     property
 }

@@ -5,6 +5,7 @@ use crate::experiment::{
     AxisCombinations, Experiment, ExperimentAxis, ExperimentAxisValues, ExperimentPoint, FigureDefinition,
     FigureKind, FigureScale, PointOutcome, PointRunError, PointRunInputs,
 };
+use crate::experiments::parts;
 use crate::experiments::point::{metric, timed, times};
 use crate::experiments::settings;
 use crate::machine::thin::{
@@ -132,8 +133,9 @@ fn run(
     };
     let busy = at.axes.text("guest")? == "loaded";
     let table = settings::table(context, MachineModel::Skylake)?;
-    let mut machine =
-        ThinHypervisorSimulation::new(&ThinHypervisorSetup { table, pf, busy, load, seed: context.seed });
+    let properties = parts::thin((load == WireTraffic::Stream, busy), context, MachineModel::Skylake)?;
+    let plan = ThinHypervisorSetup { table, pf, busy, load, properties, seed: context.seed };
+    let mut machine = ThinHypervisorSimulation::new(&plan);
     let (run_up, span) = times(context)?;
     let found = machine.measure(run_up, span).map_err(|error| PointRunError::Invariant(error.to_string()))?;
     Ok((found, timed(&machine, run_up + span)))

@@ -97,8 +97,9 @@ fn path(at: &ExperimentPoint) -> Result<DeviceAccessMode, PointRunError> {
 
 fn net(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {
     let table = settings::table(context, MachineModel::Server2009)?;
-    let mut machine =
-        NetworkSimulation::new(&net::NicMachineSetup { table, path: path(at)?, seed: context.seed });
+    let card = parts::assigned_card(context, MachineModel::Server2009)?;
+    let plan = net::NicMachineSetup { table, path: path(at)?, card, seed: context.seed };
+    let mut machine = NetworkSimulation::new(&plan);
     let (run_up, span) = times(context)?;
     let found = machine.measure(run_up, span).map_err(|error| PointRunError::Invariant(error.to_string()))?;
     let outcome = timed(&machine, run_up + span);

@@ -90,7 +90,7 @@ impl ServiceAndGuestDomains {
         if self.path == DeviceAccessMode::Direct {
             step.charge(CycleCategory::Injection, table[CostConstant::Injection]);
             handle(step, table);
-            if let Some(exit) = table.features().on_eoi() {
+            if let Some(exit) = table.on_eoi() {
                 let price = if exit == VmExitReason::ApicEoi {
                     EoiPath::Emulated.price(table)
                 } else {

@@ -10,7 +10,6 @@ use super::{DeviceAccessMode, ServiceAndGuestDomains, upcall};
 use crate::machine::books::ConservationChecks;
 use crate::machine::engine::{Actor, ModelDefect, Simulation};
 use crate::machine::parts::bulk::BulkStream;
-use crate::machine::parts::guest::RING;
 use guest::packet::{TCP_HEADERS, TCP_PAYLOAD};
 use hypervisor::account::{CycleCategory, CycleSink};
 use hypervisor::cost::{CostConstant, CostTable};
@@ -24,17 +23,39 @@ pub struct NicMachineSetup {
     pub table: CostTable,
     /// Path from the guest to the network's wire.
     pub path: DeviceAccessMode,
+    /// Network card, with its driver and wire.
+    pub card: AssignedCardProperties,
     /// Seed of the stream's start time.
     pub seed: u64,
 }
 
-const BITS_PER_SECOND: u64 = 10_000_000_000;
-/// Interval between interrupts of the card: 8,000 a second, a usual default of drivers.
-const INTERVAL: VirtualDuration = VirtualDuration::from_micros(125);
-/// Number of frames that a domain processes before its processor takes interrupts and other work.
-const TURN: u64 = 64;
-/// Number of frames that the guest's program reads per system call.
-const READ: u64 = 16;
+/// Network card of the machine, with its driver, its wire, and the program that reads the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AssignedCardProperties {
+    /// Speed of the wire in bits per second.
+    pub bits_per_second: u64,
+    /// Least time between two interrupts of the card.
+    pub interval: VirtualDuration,
+    /// Buffers of the receive ring of an assigned card.
+    pub receive_ring: u32,
+    /// Number of frames that a domain processes before its processor takes interrupts and other work.
+    pub turn: u64,
+    /// Number of frames that the guest's program reads per system call.
+    pub read: u64,
+}
+
+#[cfg(test)]
+impl AssignedCardProperties {
+    /// 10 Gb/s card with 8,000 interrupts a second, a usual default of drivers.
+    pub(crate) const TEN_GIGABIT: Self = Self {
+        bits_per_second: 10_000_000_000,
+        interval: VirtualDuration::from_micros(125),
+        receive_ring: 1_024,
+        turn: 64,
+        read: 16,
+    };
+}
+
 /// Number of segments that the guest acknowledges together.
 const PER_ACK: u64 = 2;
 
@@ -82,14 +103,15 @@ struct NicMachineGuest {
 
 /// Returns the stream's window, in frames in flight or unread: the number of pages that a driver posts. A frame without
 /// a page is lost, so a stream settles at a window that fits.
-fn window(path: DeviceAccessMode) -> u32 {
-    if path == DeviceAccessMode::Direct { RING.into() } else { split::ring::SLOTS }
+fn window(plan: &NicMachineSetup) -> u32 {
+    if plan.path == DeviceAccessMode::Direct { plan.card.receive_ring } else { split::ring::SLOTS }
 }
 
 /// Modelled machine with a network card; handles the events of card, service domain and guest.
 #[derive(Debug)]
 pub struct NicMachine {
     domains: ServiceAndGuestDomains,
+    card: AssignedCardProperties,
     bulk: BulkStream,
     /// Number of frames that the card's driver took off the card.
     polled: u64,
@@ -130,14 +152,15 @@ impl NetworkSimulation {
             acknowledged: 0,
             acks: 0,
             unacknowledged: 0,
-            buffers: PacketBufferRing::new(window(plan.path)),
+            buffers: PacketBufferRing::new(window(plan)),
         };
-        let begin = RandomStream::named(plan.seed, "stream begins").below(INTERVAL.picos());
+        let begin = RandomStream::named(plan.seed, "stream begins").below(plan.card.interval.picos());
         let at = VirtualInstant::ZERO + VirtualDuration::from_picos(begin);
         let interrupt = Some(core.schedule(at, NicMachineEvent::Interrupt));
         let system = NicMachine {
             domains,
-            bulk: BulkStream::new(BITS_PER_SECOND, window(plan.path).into()),
+            card: plan.card,
+            bulk: BulkStream::new(plan.card.bits_per_second, window(plan).into()),
             polled: 0,
             left: 0,
             interrupt,
@@ -170,16 +193,16 @@ impl NetworkSimulation {
 }
 
 impl NicMachine {
-    /// Takes up to `TURN` frames off the card, and stops polling if there are fewer. Returns their number.
+    /// Takes the frames of a turn off the card, and stops polling if there are fewer. Returns their number.
     fn poll(&mut self, step: &mut VcpuStep, core: &mut NetworkCore) -> u64 {
         step.charge(CycleCategory::Kernel, core.table[CostConstant::Softirq]);
         step.charge(CycleCategory::Driver, core.table[CostConstant::NapiEntry]);
         self.bulk.count(self.guest.read, step.began());
         let there = self.bulk.arrived() - self.polled;
-        let frames = there.min(TURN);
+        let frames = there.min(self.card.turn);
         step.charge(CycleCategory::Driver, frames * core.table[CostConstant::RxDriver]);
         self.polled += frames;
-        *self.polls() = frames == TURN;
+        *self.polls() = frames == self.card.turn;
         self.await_frames(step.began(), core);
         frames
     }
@@ -196,7 +219,7 @@ impl NicMachine {
     fn await_frames(&mut self, now: VirtualInstant, core: &mut NetworkCore) {
         let nothing_comes = self.bulk.is_shut(self.guest.read) && self.on_card() == 0;
         if self.interrupt.is_none() && !*self.polls() && !nothing_comes {
-            let due = self.last.map_or(now, |last| last + INTERVAL).max(now);
+            let due = self.last.map_or(now, |last| last + self.card.interval).max(now);
             self.interrupt = Some(core.schedule(due, NicMachineEvent::Interrupt));
         }
     }
@@ -258,7 +281,7 @@ impl NicMachine {
                 Some(is_sorted && frames > 0)
             }
             1 if self.service.queued > 0 => {
-                let frames = self.service.queued.min(TURN);
+                let frames = self.service.queued.min(self.card.turn);
                 let copy = core.table.bytes(CostConstant::CopyCold, (TCP_HEADERS + TCP_PAYLOAD) as u64);
                 step.charge(CycleCategory::Kernel, core.table[CostConstant::Softirq]);
                 step.charge(CycleCategory::Backend, frames * core.table[CostConstant::Backend]);
@@ -268,7 +291,7 @@ impl NicMachine {
                 Some(true)
             }
             2 if self.guest.acks > 0 => {
-                let acks = self.guest.acks.min(TURN);
+                let acks = self.guest.acks.min(self.card.turn);
                 let bridge = if is_sorted { 0 } else { core.table[CostConstant::Bridge] };
                 step.charge(CycleCategory::Kernel, core.table[CostConstant::Softirq]);
                 step.charge(CycleCategory::Backend, acks * core.table[CostConstant::Backend]);

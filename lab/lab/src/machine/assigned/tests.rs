@@ -13,9 +13,14 @@ fn stream(path: DeviceAccessMode) -> net::NicMachineResults {
 }
 
 fn stream_with(path: DeviceAccessMode, table: CostTable) -> net::NicMachineResults {
-    NetworkSimulation::new(&net::NicMachineSetup { table, path, seed: 1 })
-        .measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(100))
-        .unwrap()
+    NetworkSimulation::new(&net::NicMachineSetup {
+        table,
+        path,
+        card: net::AssignedCardProperties::TEN_GIGABIT,
+        seed: 1,
+    })
+    .measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(100))
+    .unwrap()
 }
 
 fn disk(path: DeviceAccessMode, block_kb: u32) -> storage::DiskResults {

@@ -61,9 +61,6 @@ impl ServerGuest {
     }
 }
 
-/// Number of buffers of a VF's receive ring: dd_bufs of the paper.
-pub(crate) const RING: u16 = 1_024;
-
 /// Bytes of an MSI-X table entry.
 const ENTRY: u64 = 16;
 /// Offset of the message data in an MSI-X table entry.
@@ -104,6 +101,7 @@ impl GuestHardware {
         owner: (DomainId, VcpuId),
         handler: MsixTablePolicy,
         controller: InterruptController,
+        receive_ring: u16,
     ) -> Self {
         let mut table = VirtualMsixTable::new(VECTORS, handler);
         table.set_control(MsiXControl { enabled: true, masked: false });
@@ -113,7 +111,7 @@ impl GuestHardware {
             table.write(at + DATA, &data.to_le_bytes());
             table.write(at + CONTROL, &0u32.to_le_bytes());
         }
-        Self { table: Some(table), ..Self::bare(kind, owner, controller, RING.into()) }
+        Self { table: Some(table), ..Self::bare(kind, owner, controller, receive_ring.into()) }
     }
 
     /// Creates the hardware of a guest with a front end.

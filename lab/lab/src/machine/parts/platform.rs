@@ -97,7 +97,7 @@ impl<D> KernelPlatform for GuestPlatform<'_, D> {
     }
 
     fn end_of_interrupt(&mut self) {
-        let exit = if self.virtualised() { self.table.features().on_eoi() } else { None };
+        let exit = if self.virtualised() { self.table.on_eoi() } else { None };
         match exit {
             Some(VmExitReason::ApicEoi) => {
                 self.step.charge(CycleCategory::ApicEoi, self.eoi.price(self.table));
@@ -139,7 +139,7 @@ impl<D> KernelPlatform for GuestPlatform<'_, D> {
     }
 
     fn set_timer(&mut self, at: Option<VirtualInstant>) {
-        let exit = self.virtualised().then(|| self.table.features().on_apic_write());
+        let exit = self.virtualised().then(|| self.table.on_apic_write());
         match exit {
             Some(exit) => self.exit(exit),
             None if self.hardware.kind == DomainKind::Pvm => self.hypercall(),

@@ -11,7 +11,7 @@ use crate::machine::memory::{DomainMemoryRegion, GUEST_MEMORY};
 use crate::machine::parts::avf::pair::{DoorbellCounters, VfQueuePair};
 use crate::machine::parts::avf::{ADDRESS, AvfPort};
 use crate::machine::parts::bus::FunctionMemory;
-use crate::machine::parts::guest::{GuestHardware, RING};
+use crate::machine::parts::guest::GuestHardware;
 use crate::machine::parts::traffic::ClientTraffic;
 use crate::machine::parts::wire::ClientWire;
 use crate::machine::topology::WireProperties;
@@ -41,6 +41,8 @@ const INTERVAL_US: u16 = 50;
 const PF: AssignedFunction = AssignedFunction { rid: Rid(0x100), region: DomainMemoryRegion::of(1) };
 /// The card's VF: its routing id on the host's bus, and the memory that it may access.
 const VF: AssignedFunction = AssignedFunction { rid: Rid(0x110), region: DomainMemoryRegion::of(0) };
+/// Packet buffers of the guest's driver, which occupy the last-level cache.
+const BUFFERS: u32 = 1_024;
 /// Maximum number of queue pairs for which a guest's memory has room.
 pub(super) const MAX_PAIRS: u8 = 4;
 
@@ -122,7 +124,7 @@ impl MultiqueueMachine {
             .ok_or("the guest's memory has no room for a kernel")?;
         let channels = &mut self.chipset.channels;
         let controller = InterruptController::direct(DomainKind::Hvm, domain, (code, spec.tick), channels);
-        let hardware = GuestHardware::bare(DomainKind::Hvm, (domain, vcpu), controller, RING.into());
+        let hardware = GuestHardware::bare(DomainKind::Hvm, (domain, vcpu), controller, BUFFERS);
         let mut kernel = KernelModel::new(spec, VfQueuePair::new(number, ADDRESS));
         if plan.load == MultiqueueTraffic::Datagrams {
             let message_bytes = UDP_PAYLOAD as u32;

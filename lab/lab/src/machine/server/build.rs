@@ -7,7 +7,7 @@ use crate::machine::code::GuestApicCode;
 use crate::machine::controller::InterruptController;
 use crate::machine::memory::{DomainMemoryRegion, GUEST_MEMORY};
 use crate::machine::parts::card::{FrameRecipient, NicPort};
-use crate::machine::parts::guest::{GuestHardware, GuestKernel, RING, ServerGuest};
+use crate::machine::parts::guest::{GuestHardware, GuestKernel, ServerGuest};
 use crate::machine::parts::monitor::PfMonitor;
 use crate::machine::parts::service::ServiceCpu;
 use crate::machine::parts::split::ServiceDomainNetwork;
@@ -66,7 +66,7 @@ impl ServerMachine {
         let config = driver::vf::VfDriverConfig {
             moderation: setup.moderation,
             transmit_interval_us: setup.inside.map(|inside| inside.transmit_interval_us),
-            rx_descriptors: RING,
+            rx_descriptors: topology.receive_ring,
             max_frame: setup.inside.map_or(FRAME, |inside| usize::from(inside.mtu) + ETHERNET_HEADER),
             ..Default::default()
         };
@@ -141,7 +141,13 @@ impl ServerMachine {
             let code = (code, spec.tick);
             let controller =
                 InterruptController::direct(kind, recipient.domain, code, &mut self.chipset.channels);
-            let hardware = GuestHardware::direct(kind, (recipient.domain, vcpu), setup.msix, controller);
+            let hardware = GuestHardware::direct(
+                kind,
+                (recipient.domain, vcpu),
+                setup.msix,
+                controller,
+                config.rx_descriptors,
+            );
             let kernel = Box::new(KernelModel::new(spec, driver));
             self.vms.push(ServerGuest {
                 system: GuestKernel::Direct { kernel, vf },

@@ -2,7 +2,7 @@
 //! under Xen from the driver domain's ring. Both interrupt at most once per interval.
 
 use super::driver::OutgoingFrame;
-use super::wire::{self, InboundWire, ModelFrame};
+use super::wire::{InboundWire, ModelFrame};
 use super::{CardDriver, SingleCpuCore, SingleCpuEvent, SingleCpuMachine};
 use crate::machine::books::ConservationChecks;
 use crate::machine::parts::cdna::bits::InterruptBitVectors;
@@ -11,10 +11,7 @@ use crate::machine::parts::cdna::{GuestNumber, PageBuffer};
 use hypervisor::account::CycleCategory;
 use hypervisor::cost::CostConstant;
 use hypervisor::domain::DomainKind;
-use sim::{EventKey, VirtualDuration, VirtualInstant};
-
-/// Interval between interrupts of a card: 7,500 a second, a default of drivers of the time.
-const INTERVAL: VirtualDuration = VirtualDuration::from_micros(133);
+use sim::{EventKey, VirtualInstant};
 
 /// Port of the single-processor machine: a CDNA card, and the wire from its clients.
 #[derive(Debug, Default)]
@@ -56,7 +53,7 @@ impl SingleCpuMachine {
         }
         let Some(next) = self.next_frame(port) else { return };
         self.ports[port].taken += 1;
-        core.schedule(now + wire::time(next.frame), SingleCpuEvent::Left(port));
+        core.schedule(now + self.wire.time(next.frame), SingleCpuEvent::Left(port));
         self.ports[port].sending = Some(next);
     }
 
@@ -125,7 +122,7 @@ impl SingleCpuMachine {
         let port = &mut self.ports[at];
         port.pending |= 1 << (guest & 127);
         if port.interrupt.is_none() {
-            let next = port.interrupted.map_or(now, |last| (last + INTERVAL).max(now));
+            let next = port.interrupted.map_or(now, |last| (last + self.interval).max(now));
             port.interrupt = Some(core.schedule(next, SingleCpuEvent::Interrupt(at)));
         }
     }

@@ -15,9 +15,6 @@ use i82576::MacAddress;
 use split::PendingOffloads;
 use std::collections::{BTreeSet, VecDeque};
 
-/// Number of frames that the driver domain processes per step in each direction.
-const TURN: usize = 32;
-
 /// Frame to send, with the index of its guest; under a driver domain also the packet whose pages are released once the
 /// frame has left.
 #[derive(Debug)]
@@ -193,7 +190,7 @@ impl SingleCpuMachine {
     fn hand_to_guests(&mut self, turn: &mut DriverDomainVcpuStep) -> BTreeSet<usize> {
         let mut called = BTreeSet::new();
         for (port, frames) in self.driver.from_card.iter_mut().enumerate() {
-            let count = frames.len().min(TURN);
+            let count = frames.len().min(self.driver_turn);
             for (guest, frame) in frames.drain(..count) {
                 turn.receive(frame);
                 self.guests[guest].streams[port].inbox.push_back(frame);
@@ -209,7 +206,7 @@ impl SingleCpuMachine {
     fn hand_to_cards(&mut self, turn: &mut DriverDomainVcpuStep) -> BTreeSet<usize> {
         let mut kicked = BTreeSet::new();
         let (count, ports) = (self.guests.len(), self.ports.len());
-        for _ in 0..TURN / 2 {
+        for _ in 0..(self.driver_turn / 2).max(1) {
             let mut is_done = true;
             for n in 0..count * ports {
                 let (guest, port) = ((self.driver.turn + n / ports) % count, n % ports);

@@ -25,7 +25,7 @@ mod tests;
 mod wire;
 
 pub use hostile::{CdnaAttack, attack};
-pub use plan::{CardDriver, PacketChannelOptions, PayloadDirection, SingleCpuSetup};
+pub use plan::{CardDriver, PacketChannelOptions, PayloadDirection, SingleCpuSetup, SingleCpuWire};
 
 use super::books::ConservationChecks;
 use super::engine::{Actor, ModelDefect, Simulation};
@@ -68,6 +68,11 @@ pub struct SingleCpuMachine {
     send_copy: CostConstant,
     /// Number of ring slots that a guest processes in a step, per direction and port.
     turn: u32,
+    /// Number of frames that the driver domain processes per step in each direction.
+    driver_turn: usize,
+    /// Least time between two interrupts of a card.
+    interval: VirtualDuration,
+    wire: SingleCpuWire,
     ports: Vec<CdnaPort>,
     guests: Vec<SingleCpuGuest>,
     driver: DriverDomain,
@@ -116,6 +121,9 @@ impl SingleCpuSimulation {
             window: wire::window(plan),
             send_copy: plan.send_copy,
             turn: plan.turn,
+            driver_turn: plan.driver_turn as usize,
+            interval: plan.interval,
+            wire: plan.wire,
             ports: (0..plan.ports).map(|_| CdnaPort::default()).collect(),
             guests: Vec::new(),
             driver,

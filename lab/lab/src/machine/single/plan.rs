@@ -1,6 +1,7 @@
 //! Parameters of the single-processor machine with CDNA, Xen or native drivers.
 
 use hypervisor::cost::{CostConstant, CostTable};
+use sim::VirtualDuration;
 
 /// Software that drives the network cards: driver domain, guests or a native kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +51,15 @@ impl PacketChannelOptions {
         Self { offloads: false, by_address: false, large_pages: false, card_offloads: true };
 }
 
+/// Wire of each port of the single-processor machine, with its client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SingleCpuWire {
+    /// Speed of the wire in bits per second.
+    pub bits_per_second: u64,
+    /// Time from a frame's end on the wire until the client answers: card and stack of a machine of the time.
+    pub turnaround: VirtualDuration,
+}
+
 /// Parameters of the single-processor machine with CDNA, Xen or native drivers.
 #[derive(Debug, Clone)]
 pub struct SingleCpuSetup {
@@ -72,6 +82,12 @@ pub struct SingleCpuSetup {
     /// Number of ring slots that a guest processes per direction and port before interrupts are taken. A
     /// packet that was begun is completed.
     pub turn: u32,
+    /// Number of frames that the driver domain processes per step in each direction.
+    pub driver_turn: u32,
+    /// Least time between two interrupts of a card.
+    pub interval: VirtualDuration,
+    /// Wire of each port.
+    pub wire: SingleCpuWire,
     /// Seed of the streams' start times.
     pub seed: u64,
 }
@@ -82,7 +98,25 @@ impl SingleCpuSetup {
     #[must_use]
     pub fn willmann(table: CostTable, drive: CardDriver, direction: PayloadDirection, guests: u8) -> Self {
         let (channel, send_copy) = (PacketChannelOptions::XEN, CostConstant::CopyWarm);
-        Self { table, drive, channel, direction, guests, ports: 2, window: 44, send_copy, turn: 16, seed: 1 }
+        Self {
+            table,
+            drive,
+            channel,
+            direction,
+            guests,
+            ports: 2,
+            window: 44,
+            send_copy,
+            turn: 16,
+            driver_turn: 32,
+            // 7,500 interrupts a second, a default of drivers of the time.
+            interval: VirtualDuration::from_micros(133),
+            wire: SingleCpuWire {
+                bits_per_second: 1_000_000_000,
+                turnaround: VirtualDuration::from_micros(50),
+            },
+            seed: 1,
+        }
     }
 
     /// Returns the parameters of Menon et al.'s machine: four ports, and sockets large enough for long

@@ -1,7 +1,10 @@
 //! The wire of a port, to and from its clients, which acknowledge every second segment and send within their
 //! windows.
 
-use super::{CardDriver, PayloadDirection, SingleCpuCore, SingleCpuEvent, SingleCpuMachine, SingleCpuSetup};
+use super::{
+    CardDriver, PayloadDirection, SingleCpuCore, SingleCpuEvent, SingleCpuMachine, SingleCpuSetup,
+    SingleCpuWire,
+};
 use crate::machine::parts::cdna::{PAGE, RING};
 use guest::packet::{TCP_HEADERS, TCP_PAYLOAD};
 use sim::{EventKey, VirtualDuration, VirtualInstant};
@@ -37,9 +40,6 @@ pub(super) const PER_ACK: u32 = 2;
 const OVERHEAD: usize = 24;
 /// Bytes of the shortest frame without preamble, check sequence and gap.
 const SHORTEST: usize = 60;
-const BITS_PER_SECOND: u64 = 1_000_000_000;
-/// Time from a frame's end on the wire until the client answers: card and stack of a machine of the time.
-const TURNAROUND: VirtualDuration = VirtualDuration::from_micros(50);
 
 /// Returns the TCP window of a stream, in segments. Frames from and for all guests share the rings of the driver
 /// domain's card, and streams settle at windows that fit a ring, by losing frames beyond. A slot is a page, which has
@@ -53,13 +53,16 @@ pub(super) fn window(plan: &SingleCpuSetup) -> u32 {
     }
 }
 
-/// Returns the time that a frame occupies the wire; for a segmented packet, the time of all its segments.
-pub(super) fn time(frame: ModelFrame) -> VirtualDuration {
-    let (length, times) = match frame {
-        ModelFrame::Data(segments) => (TCP_HEADERS + TCP_PAYLOAD, segments),
-        ModelFrame::Ack => (SHORTEST, 1),
-    };
-    VirtualDuration::of_bits(((length + OVERHEAD) * 8) as u64, BITS_PER_SECOND).times(times.into())
+impl SingleCpuWire {
+    /// Returns the time that a frame occupies the wire; for a segmented packet, the time of all its segments.
+    pub(super) fn time(&self, frame: ModelFrame) -> VirtualDuration {
+        let (length, times) = match frame {
+            ModelFrame::Data(segments) => (TCP_HEADERS + TCP_PAYLOAD, segments),
+            ModelFrame::Ack => (SHORTEST, 1),
+        };
+        let bits = ((length + OVERHEAD) * 8) as u64;
+        VirtualDuration::of_bits(bits, self.bits_per_second).times(times.into())
+    }
 }
 
 /// Wire from the clients to the machine, with the frames in flight.
@@ -99,9 +102,10 @@ impl SingleCpuMachine {
         at: VirtualInstant,
         core: &mut SingleCpuCore,
     ) {
+        let time = self.wire.time(frame);
         let line = &mut self.ports[port].inbound;
         for _ in 0..count {
-            line.free = line.free.max(at) + time(frame);
+            line.free = line.free.max(at) + time;
             line.flights.push_back((line.free, guest, frame));
             line.sent += 1;
         }
@@ -130,7 +134,7 @@ impl SingleCpuMachine {
                 (ModelFrame::Ack, unacknowledged / PER_ACK)
             }
         };
-        self.client_sends(port, guest, answer, now + TURNAROUND, core);
+        self.client_sends(port, guest, answer, now + self.wire.turnaround, core);
     }
 
     /// Passes the frames that have arrived at a port by `now` to the port's card.

@@ -102,7 +102,13 @@ fn hardware(kind: DomainKind) -> (GuestHardware, Chipset) {
     let code = (code, TickMode::Tickless(VirtualDuration::from_millis(1)));
     let controller = InterruptController::direct(kind, found.domain, code, &mut chipset.channels);
     (
-        GuestHardware::direct(kind, (found.domain, found.vcpu), MsixTablePolicy::Hypervisor, controller),
+        GuestHardware::direct(
+            kind,
+            (found.domain, found.vcpu),
+            MsixTablePolicy::Hypervisor,
+            controller,
+            1_024,
+        ),
         chipset,
     )
 }

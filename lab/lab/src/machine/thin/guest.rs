@@ -2,19 +2,12 @@
 //! rest as under Linux's fair scheduler: the one that ran less runs next, and a woken sleeper lags by at most one
 //! latency.
 
-use super::{ThinHypervisorCore, ThinHypervisorMachine};
+use super::{ThinHypervisorCore, ThinHypervisorMachine, ThinHypervisorProperties};
 use guest::packet::TCP_PAYLOAD;
 use hypervisor::account::{CycleCategory, CycleSink};
 use hypervisor::cost::{CostConstant, CostTable};
 use hypervisor::cpu::{VcpuId, VcpuStep, VcpuStepOutcome};
-use sim::VirtualDuration;
 
-/// Period of the guest's timer tick.
-pub(super) const TICK: VirtualDuration = VirtualDuration::from_millis(1);
-/// Number of frames per poll of the receive ring.
-const POLL: u64 = 64;
-/// Number of frames that the guest's receiver reads in one step of the guest's virtual CPU.
-const READ: u64 = 16;
 /// Cycles of a turn of the guest's busy program: short, since an interrupt preempts it at once.
 const TURN: u64 = 4_000;
 /// Maximum cycles by which a woken receiver may lag behind the busy program: 3 ms at 3 GHz, half a scheduler latency.
@@ -71,9 +64,9 @@ impl ThinHypervisorGuest {
         self.polled - self.read_frames
     }
 
-    /// Runs the guest's receiver for one turn, in which it reads frames from its socket.
-    fn read_turn(&mut self, step: &mut VcpuStep, table: &CostTable) {
-        let frames = self.unread().min(READ);
+    /// Runs the guest's receiver for one turn, in which it reads at most `most` frames from its socket.
+    fn read_turn(&mut self, most: u64, step: &mut VcpuStep, table: &CostTable) {
+        let frames = self.unread().min(most);
         let bytes = frames * TCP_PAYLOAD as u64;
         let calls = table[CostConstant::RxWake] + frames * table[CostConstant::TxSyscall];
         let copies = table.bytes(CostConstant::CopyCold, bytes);
@@ -89,6 +82,7 @@ impl ThinHypervisorMachine {
     pub(super) fn execute_guest(&mut self, mut step: VcpuStep, core: &mut ThinHypervisorCore) {
         let began = step.began();
         self.count_arrivals(began);
+        let ThinHypervisorProperties { poll, read, .. } = self.properties;
         let (guest, table) = (&mut self.guest, &core.table);
         guest.has_disabled_interrupts = false;
         let mut answers = false;
@@ -107,7 +101,7 @@ impl ThinHypervisorMachine {
         } else if guest.polls {
             step.charge(CycleCategory::Kernel, table[CostConstant::Softirq]);
             step.charge(CycleCategory::Driver, table[CostConstant::NapiEntry]);
-            let frames = guest.on_ring(self.wire.bulk.arrived()).min(POLL);
+            let frames = guest.on_ring(self.wire.bulk.arrived()).min(poll);
             let each = table[CostConstant::RxSkb] + table[CostConstant::RxTcp];
             step.charge(CycleCategory::Driver, frames * table[CostConstant::RxDriver]);
             step.charge(CycleCategory::Kernel, frames * each + frames / 2 * table[CostConstant::RxAck]);
@@ -115,9 +109,9 @@ impl ThinHypervisorMachine {
                 guest.receiver = guest.receiver.max(guest.busy.saturating_sub(SLEEPER));
             }
             guest.polled += frames;
-            guest.polls = frames == POLL;
+            guest.polls = frames == poll;
         } else if guest.unread() > 0 && (!guest.is_busy || guest.receiver <= guest.busy) {
-            guest.read_turn(&mut step, table);
+            guest.read_turn(read, &mut step, table);
             answers = true;
         } else if guest.is_busy {
             step.charge(BUSY, TURN);

@@ -64,16 +64,56 @@ pub struct ThinHypervisorSetup {
     pub busy: bool,
     /// Traffic between the client and the guest.
     pub load: WireTraffic,
+    /// Card, wire and kernels of the machine.
+    pub properties: ThinHypervisorProperties,
     /// Seed of the phases of clocks and traffic.
     pub seed: u64,
 }
 
-/// VM exits per second for sensitive instructions of an idle guest.
-const EXITS_IDLE: u64 = 200;
-/// VM exits per second for sensitive instructions of a busy guest.
-const EXITS_BUSY: u64 = 1_000;
-/// Interval between requests of the VF to the PF: link and statistics, by the guest's driver.
-const ASKED: VirtualDuration = VirtualDuration::from_millis(10);
+/// Card, wire and kernels of the machine under a lightweight hypervisor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThinHypervisorProperties {
+    /// Speed of the wire in bits per second.
+    pub bits_per_second: u64,
+    /// Time that a 64-byte request takes one way: wire, card and the client's machine.
+    pub one_way: VirtualDuration,
+    /// Minimum time between an answer and the client's next request; the maximum is twice as long.
+    pub pause: VirtualDuration,
+    /// Interval between interrupts of the VF in bulk traffic.
+    pub interval: VirtualDuration,
+    /// Interval between requests of the VF to the PF: link and statistics, by the guest's driver.
+    pub request_interval: VirtualDuration,
+    /// Window of the stream in frames in flight or unread.
+    pub window: u64,
+    /// Number of frames per poll of the receive ring.
+    pub poll: u64,
+    /// Number of frames that the guest's receiver reads in one step of the guest's virtual CPU.
+    pub read: u64,
+    /// Period of the guest's timer tick.
+    pub tick: VirtualDuration,
+    /// VM exits of the guest per second for sensitive instructions.
+    pub exits: u64,
+}
+
+#[cfg(test)]
+impl ThinHypervisorProperties {
+    /// Returns the machine of Iida et al.: the driver's default of 20 us between interrupts, and a window of 2 MB.
+    pub(crate) const fn iida(is_busy: bool) -> Self {
+        Self {
+            bits_per_second: 10_000_000_000,
+            one_way: VirtualDuration::from_micros(8),
+            pause: VirtualDuration::from_micros(100),
+            interval: VirtualDuration::from_micros(20),
+            request_interval: VirtualDuration::from_millis(10),
+            window: 1_448,
+            poll: 64,
+            read: 16,
+            tick: VirtualDuration::from_millis(1),
+            exits: if is_busy { 1_000 } else { 200 },
+        }
+    }
+}
+
 /// Number of slots of the PF driver's admin queue.
 pub(crate) const SLOTS: u16 = 32;
 /// Bytes of a buffer of the admin queue, as in Linux.
@@ -111,6 +151,7 @@ type ThinHypervisorCore = super::engine::SimulationCore<ThinHypervisorEvent>;
 #[derive(Debug)]
 pub struct ThinHypervisorMachine {
     pf: PfNotificationMethod,
+    properties: ThinHypervisorProperties,
     exits: RandomStream,
     every: VirtualDuration,
     guest: ThinHypervisorGuest,
@@ -155,13 +196,14 @@ impl ThinHypervisorSimulation {
         let vcpu = core.processors.add_vcpu(domain, HardwareThreadId::new(0));
         let mut ring = vec![0; usize::from(SLOTS) * SIZE];
         let monitor = PfInboxThread::new(inbox(&mut ring));
-        let rate = if plan.busy { EXITS_BUSY } else { EXITS_IDLE };
+        let properties = plan.properties;
         let mut system = ThinHypervisorMachine {
             pf: plan.pf,
+            properties,
             exits: RandomStream::named(plan.seed, "sensitive instructions"),
-            every: VirtualDuration::from_nanos(1_000_000_000 / rate),
+            every: VirtualDuration::from_nanos(1_000_000_000 / properties.exits),
             guest: ThinHypervisorGuest::new(vcpu, plan.busy),
-            wire: SingleClientWire::new(plan.load, plan.seed),
+            wire: SingleClientWire::new(plan),
             ring,
             card: AdminQueueFirmware::new(SLOTS),
             monitor,
@@ -177,8 +219,8 @@ impl ThinHypervisorSimulation {
             }
         }
         core.schedule(first, ThinHypervisorEvent::Exit);
-        core.schedule(first + ASKED, ThinHypervisorEvent::Ask);
-        core.schedule(first + guest::TICK, ThinHypervisorEvent::Tick);
+        core.schedule(first + properties.request_interval, ThinHypervisorEvent::Ask);
+        core.schedule(first + properties.tick, ThinHypervisorEvent::Tick);
         core.wake(vcpu, VirtualInstant::ZERO);
         Self { core, system }
     }
@@ -251,7 +293,7 @@ impl ThinHypervisorMachine {
 
     /// Sends a request of the guest's VF driver to the PF driver, which is interrupted or polls later.
     fn ask(&mut self, now: VirtualInstant, core: &mut ThinHypervisorCore) {
-        core.schedule(now + ASKED, ThinHypervisorEvent::Ask);
+        core.schedule(now + self.properties.request_interval, ThinHypervisorEvent::Ask);
         let message = VfMessage { vf: 0, operation: 15, length: 8 };
         self.card.send(message, &mut self.ring);
         if self.pf != PfNotificationMethod::Interruptless {
@@ -304,7 +346,7 @@ impl Actor for ThinHypervisorMachine {
             ThinHypervisorEvent::Exit => self.exit(now, core),
             ThinHypervisorEvent::Ask => self.ask(now, core),
             ThinHypervisorEvent::Tick => {
-                core.schedule(now + guest::TICK, ThinHypervisorEvent::Tick);
+                core.schedule(now + self.properties.tick, ThinHypervisorEvent::Tick);
                 self.guest.ticks += 1;
                 core.wake(self.guest.vcpu, now);
             }

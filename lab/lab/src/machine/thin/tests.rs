@@ -1,13 +1,21 @@
 //! Tests of the thin-hypervisor machine: its calibration target, and relations between the PF drivers.
 
 use super::{
-    PfNotificationMethod, ThinHypervisorResults, ThinHypervisorSetup, ThinHypervisorSimulation, WireTraffic,
+    PfNotificationMethod, ThinHypervisorProperties, ThinHypervisorResults, ThinHypervisorSetup,
+    ThinHypervisorSimulation, WireTraffic,
 };
 use hypervisor::cost::{CostTable, MachineModel};
 use sim::VirtualDuration;
 
 fn simulate(pf: PfNotificationMethod, busy: bool, load: WireTraffic) -> ThinHypervisorResults {
-    let plan = ThinHypervisorSetup { table: CostTable::of(MachineModel::Skylake), pf, busy, load, seed: 1 };
+    let plan = ThinHypervisorSetup {
+        table: CostTable::of(MachineModel::Skylake),
+        pf,
+        busy,
+        load,
+        properties: ThinHypervisorProperties::iida(busy),
+        seed: 1,
+    };
     ThinHypervisorSimulation::new(&plan)
         .measure(VirtualDuration::from_millis(20), VirtualDuration::from_millis(100))
         .unwrap()

@@ -2,20 +2,12 @@
 //! interrupt at most once per interval.
 
 use super::guest::ThinHypervisorGuest;
-use super::{ThinHypervisorCore, ThinHypervisorEvent, ThinHypervisorMachine, WireTraffic};
+use super::{
+    ThinHypervisorCore, ThinHypervisorEvent, ThinHypervisorMachine, ThinHypervisorSetup, WireTraffic,
+};
 use crate::machine::books::ConservationChecks;
 use crate::machine::parts::bulk::BulkStream;
 use sim::{EventKey, RandomStream, VirtualDuration, VirtualInstant};
-
-/// Interval between interrupts of the VF in bulk traffic: 20 us, the driver's default.
-const INTERVAL: VirtualDuration = VirtualDuration::from_micros(20);
-/// Window of the stream in frames in flight or unread: 2 MB.
-const WINDOW: u64 = 1_448;
-const BITS_PER_SECOND: u64 = 10_000_000_000;
-/// Time that a 64-byte request takes one way: wire, card and the client's machine.
-const ONE_WAY: VirtualDuration = VirtualDuration::from_nanos(8_000);
-/// Minimum time between an answer and the client's next request; the maximum is twice as long.
-const PAUSE: VirtualDuration = VirtualDuration::from_micros(100);
 
 /// Wire with a single client, which sends a stream or requests.
 #[derive(Debug)]
@@ -31,13 +23,13 @@ pub(super) struct SingleClientWire {
 }
 
 impl SingleClientWire {
-    pub(super) fn new(load: WireTraffic, seed: u64) -> Self {
+    pub(super) fn new(plan: &ThinHypervisorSetup) -> Self {
         Self {
-            load,
-            bulk: BulkStream::new(BITS_PER_SECOND, WINDOW),
+            load: plan.load,
+            bulk: BulkStream::new(plan.properties.bits_per_second, plan.properties.window),
             interrupt: None,
             interrupted: None,
-            phases: RandomStream::named(seed, "clients"),
+            phases: RandomStream::named(plan.seed, "clients"),
             asked: None,
             answered: Vec::new(),
         }
@@ -64,7 +56,7 @@ impl ThinHypervisorMachine {
         let bulk = &self.wire.bulk;
         let is_shut = bulk.is_shut(self.guest.read_frames) && self.guest.on_ring(bulk.arrived()) == 0;
         if self.wire.interrupt.is_none() && self.wire.load == WireTraffic::Stream && !is_shut {
-            let due = self.wire.interrupted.map_or(now, |last| last + INTERVAL).max(now);
+            let due = self.wire.interrupted.map_or(now, |last| last + self.properties.interval).max(now);
             self.wire.interrupt = Some(core.schedule(due, ThinHypervisorEvent::Interrupt));
         }
     }
@@ -74,7 +66,7 @@ impl ThinHypervisorMachine {
     pub(super) fn request(&mut self, now: VirtualInstant, core: &mut ThinHypervisorCore) {
         if self.wire.asked.is_none() {
             self.wire.asked = Some(now);
-            core.schedule(now + ONE_WAY, ThinHypervisorEvent::Request);
+            core.schedule(now + self.properties.one_way, ThinHypervisorEvent::Request);
             return;
         }
         self.wire.bulk.arrive();
@@ -84,9 +76,10 @@ impl ThinHypervisorMachine {
     /// Records the guest's answer sent at `now`, and schedules the next request.
     pub(super) fn answer(&mut self, now: VirtualInstant, core: &mut ThinHypervisorCore) {
         let Some(asked) = self.wire.asked.take() else { return };
-        let answered = now + ONE_WAY;
+        let answered = now + self.properties.one_way;
         self.wire.answered.push(answered.since(asked));
-        let pause = PAUSE + VirtualDuration::from_picos(self.wire.phases.below(PAUSE.picos()));
+        let least = self.properties.pause;
+        let pause = least + VirtualDuration::from_picos(self.wire.phases.below(least.picos().max(1)));
         core.schedule(answered + pause, ThinHypervisorEvent::Request);
     }
 

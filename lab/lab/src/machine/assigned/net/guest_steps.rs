@@ -1,7 +1,7 @@
 //! Steps of the guest: interrupts or events, polls of the card or of the front end, acknowledgements, and the program's
 //! reads.
 
-use super::{NetworkCore, NicMachine, PER_ACK, READ, TURN};
+use super::{NetworkCore, NicMachine, PER_ACK};
 use crate::machine::assigned::{DeviceAccessMode, ServiceAndGuestDomains};
 use guest::packet::TCP_PAYLOAD;
 use hypervisor::account::{CycleCategory, CycleSink};
@@ -45,7 +45,7 @@ impl NicMachine {
         let frames = if is_direct {
             self.poll(step, core)
         } else {
-            let frames = self.guest.inbox.min(TURN);
+            let frames = self.guest.inbox.min(self.card.turn);
             step.charge(CycleCategory::Kernel, core.table[CostConstant::Softirq]);
             step.charge(CycleCategory::Driver, core.table[CostConstant::NapiEntry]);
             step.charge(CycleCategory::Driver, frames * core.table[CostConstant::Frontend]);
@@ -77,9 +77,9 @@ impl NicMachine {
         calls && !self.service.called
     }
 
-    /// Makes the guest's program read up to `READ` frames with a system call, which opens the stream's window.
+    /// Makes the guest's program read frames with a system call, which opens the stream's window.
     fn guest_reads(&mut self, step: &mut VcpuStep, core: &mut NetworkCore) {
-        let frames = self.guest.unread.min(READ);
+        let frames = self.guest.unread.min(self.card.read);
         step.charge(CycleCategory::User, core.table[CostConstant::RxWake]);
         for _ in 0..frames {
             let is_near = self.guest.buffers.touch(&mut self.cache, TCP_PAYLOAD as u64);
