@@ -198,8 +198,11 @@ pub struct Residual {
     pub unit: String,
     /// Published value of the target.
     pub target: f64,
-    /// Value that the model computes for the target.
+    /// Value that the model computes for the target, the mean over the calibration's seeds.
     pub model: f64,
+    /// Half of the interval of 95 % of the model's value over several seeds; `None` for a single seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub half: Option<f64>,
     /// Value that the model computes if nothing is fitted to the target; `None` if that was not computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<f64>,

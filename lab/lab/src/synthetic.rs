@@ -221,7 +221,15 @@ fn parameter(name: &str, value: f64, unit: &str, kind: &str) -> ModelConstant {
 }
 
 fn residual(what: &str, target: f64, model: f64) -> Residual {
-    Residual { what: what.into(), unit: "%".into(), target, model, left_out: None, source: "a test".into() }
+    Residual {
+        what: what.into(),
+        unit: "%".into(),
+        target,
+        model,
+        half: None,
+        left_out: None,
+        source: "a test".into(),
+    }
 }
 
 fn run(point: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutcome, PointRunError> {

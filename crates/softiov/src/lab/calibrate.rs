@@ -50,6 +50,7 @@ fn setup(args: &LabCalibrateArgs) -> anyhow::Result<(CalibrationSetup, Calibrati
         setup.hold(name)?;
     }
     setup.set(&inputs.set);
+    setup.seeds = inputs.seeds.unwrap_or(setup.seeds);
     setup.check()?;
     let profiles = match inputs.profile.as_deref() {
         None => Vec::new(),
@@ -80,6 +81,7 @@ fn command(inputs: &LabCalibrationInputs) -> String {
     }
     inputs.hold.iter().for_each(|name| option("hold", name));
     inputs.set.iter().for_each(|set| option("set", &format!("{}={}", set.key, set.value)));
+    inputs.seeds.iter().for_each(|seeds| option("seeds", &seeds.to_string()));
     if inputs.leave_one_out {
         option("leave-one-out", "");
     }
@@ -155,7 +157,8 @@ fn residuals(found: &CalibrationResult) -> String {
         };
         let left_out = residual.left_out.map_or_else(String::new, |value| value.to_string());
         let mut row = vec![residual.what.clone(), residual.unit.clone(), residual.target.to_string()];
-        row.extend([residual.model.to_string(), off(Some(residual.model))]);
+        let half = residual.half.map_or_else(String::new, |half| format!(" +- {half}"));
+        row.extend([residual.model.to_string() + &half, off(Some(residual.model))]);
         row.extend([left_out, off(residual.left_out)]);
         row.truncate(columns);
         table.row(row);

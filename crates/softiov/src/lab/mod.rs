@@ -13,7 +13,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::num::{NonZeroU16, NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU8, NonZeroU16, NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -155,6 +155,10 @@ pub(crate) struct LabCalibrationInputs {
     /// Change a setting in all runs; a constant that is set (cost.NAME=VALUE) is not fitted.
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "sensitivity")]
     set: Vec<SettingAssignment>,
+    /// Run each point with this many seeds, and fit to the means; residuals then have intervals of 95 %. The time grows
+    /// in proportion (default: 1).
+    #[arg(long, value_name = "N", conflicts_with = "sensitivity")]
+    seeds: Option<NonZeroU8>,
     /// Fit again without each target, and print the value that the others predict for it.
     #[arg(long, conflicts_with = "sensitivity")]
     leave_one_out: bool,

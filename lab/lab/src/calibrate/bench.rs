@@ -1,7 +1,7 @@
 //! Runs the experiment points that calibration targets need, with given cost constants, several points at a time.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU8, NonZeroUsize};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::{panic, thread};
@@ -10,6 +10,7 @@ use super::target::CalibrationTarget;
 use crate::catalogue::{ExperimentCatalogue, ExperimentPointRef};
 use crate::experiments;
 use crate::named::Metrics;
+use crate::report::seeds::interval;
 use crate::runner::plan::{ExperimentSelection, SettingAssignment};
 use crate::runner::{self, ExperimentOptions, LabError};
 
@@ -18,6 +19,14 @@ pub(super) type ConstantValues = Vec<(&'static str, u64)>;
 
 /// Default seed of `softiov lab run`.
 const SEED: u64 = 1;
+
+/// Run of a point with cost constants and a seed.
+#[derive(Clone, Copy)]
+struct PointTask<'a> {
+    constants: &'a ConstantValues,
+    point: &'static ExperimentPointRef,
+    seed: u64,
+}
 
 pub(super) struct CalibrationRunner {
     catalogue: ExperimentCatalogue,
@@ -29,8 +38,10 @@ pub(super) struct CalibrationRunner {
     /// Values of a machine file, for all runs.
     machine: Vec<SettingAssignment>,
     jobs: NonZeroUsize,
-    /// Values of targets by constants. Fits with another target left out begin with equal runs.
-    known: Mutex<BTreeMap<ConstantValues, Vec<f64>>>,
+    /// Seeds of each set of constants: this many from the default one on.
+    seeds: u64,
+    /// Values of targets by constants and seed. Fits with another target left out begin with equal runs.
+    known: Mutex<BTreeMap<ConstantValues, Vec<Vec<f64>>>>,
 }
 
 impl CalibrationRunner {
@@ -48,6 +59,7 @@ impl CalibrationRunner {
             set: Vec::new(),
             machine: Vec::new(),
             jobs,
+            seeds: 1,
             known: Mutex::default(),
         }
     }
@@ -64,6 +76,12 @@ impl CalibrationRunner {
         self
     }
 
+    /// Runs all points with several seeds; a target's value is the mean.
+    pub(super) fn over(mut self, seeds: NonZeroU8) -> Self {
+        self.seeds = seeds.get().into();
+        self
+    }
+
     pub(super) fn targets(&self) -> &[&'static CalibrationTarget] {
         &self.targets
     }
@@ -72,32 +90,51 @@ impl CalibrationRunner {
         &self.points
     }
 
-    /// Runs the points of all targets with each set of cost constants. Returns each target's value for each set.
+    /// Runs the points of all targets with each set of cost constants. Returns each target's value for each set, the mean
+    /// over the seeds.
     pub(super) fn run(&self, sets: &[ConstantValues]) -> Result<Vec<Vec<f64>>, LabError> {
+        let all = self.run_seeds(sets)?;
+        Ok(all.iter().map(|seeds| intervals(seeds).map(|(mean, _)| mean).collect()).collect())
+    }
+
+    /// Runs the points of all targets with each set of cost constants and each seed. Returns each target's value for each
+    /// set and seed.
+    pub(super) fn run_seeds(&self, sets: &[ConstantValues]) -> Result<Vec<Vec<Vec<f64>>>, LabError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut new: Vec<_> = sets.iter().filter(|set| !known.contains_key(*set)).collect();
         new.dedup();
-        let tasks: Vec<_> =
-            new.iter().flat_map(|set| self.points.iter().map(|point| (*set, *point))).collect();
-        let metrics = self.find(&tasks)?;
-        let values = metrics.chunks(self.points.len()).map(|metrics| self.values(metrics));
+        let of_set = |constants| {
+            let of_seed =
+                move |seed| self.points.iter().map(move |point| PointTask { constants, point, seed });
+            (SEED..SEED + self.seeds).flat_map(of_seed)
+        };
+        let tasks: Vec<_> = new.iter().flat_map(|set| of_set(*set)).collect();
+        let metrics = self.run_tasks(&tasks)?;
+        let values: Vec<_> = metrics.chunks(self.points.len()).map(|metrics| self.values(metrics)).collect();
+        let values = values.chunks(self.seeds as usize).map(<[Vec<f64>]>::to_vec);
         known.extend(new.into_iter().cloned().zip(values));
         Ok(sets.iter().map(|set| known[set].clone()).collect())
     }
 
-    /// Runs each experiment point with the cost constants it is paired with. Returns the metrics in the order of
-    /// `tasks`.
+    /// Runs each experiment point with the cost constants it is paired with, and the default seed. Returns the metrics in
+    /// the order of `tasks`.
     pub(super) fn find(
         &self,
-        tasks: &[(&ConstantValues, &ExperimentPointRef)],
+        tasks: &[(&ConstantValues, &'static ExperimentPointRef)],
     ) -> Result<Vec<Metrics>, LabError> {
+        let task = |&(constants, point): &(_, _)| PointTask { constants, point, seed: SEED };
+        self.run_tasks(&tasks.iter().map(task).collect::<Vec<_>>())
+    }
+
+    /// Runs each task, several at a time. Returns the metrics in the order of `tasks`.
+    fn run_tasks(&self, tasks: &[PointTask<'_>]) -> Result<Vec<Metrics>, LabError> {
         let next = AtomicUsize::new(0);
         let work = || {
             let mut found = Vec::new();
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some((set, point)) = tasks.get(at) else { return found };
-                found.push((at, self.find_one(set, point)));
+                let Some(task) = tasks.get(at) else { return found };
+                found.push((at, self.run_task(task)));
             }
         };
         let found: Vec<_> = thread::scope(|scope| {
@@ -133,13 +170,14 @@ impl CalibrationRunner {
         self.targets.iter().map(value).collect()
     }
 
-    fn find_one(&self, constants: &ConstantValues, point: &ExperimentPointRef) -> Result<Metrics, LabError> {
+    fn run_task(&self, task: &PointTask<'_>) -> Result<Metrics, LabError> {
+        let PointTask { constants, point, seed } = *task;
         let axes = point.axes.iter().copied().map(SettingAssignment::from);
         let constants =
             constants.iter().map(|(name, value)| SettingAssignment::from((format!("cost.{name}"), value)));
         let set = self.set.iter().cloned().chain(axes).chain(constants).collect();
         let options = ExperimentOptions {
-            seed: SEED,
+            seed,
             set,
             machine: self.machine.clone(),
             unaffected: true,
@@ -149,4 +187,10 @@ impl CalibrationRunner {
         let run = runner::run(&self.catalogue, &selection, &options, &mut ())?;
         Ok(run.records.into_iter().next().map(|record| record.row.metrics).unwrap_or_default())
     }
+}
+
+/// Returns mean and half of the interval of 95 % of each target's values by seed.
+pub(super) fn intervals(seeds: &[Vec<f64>]) -> impl Iterator<Item = (f64, f64)> + '_ {
+    let targets = seeds.first().map_or(0, Vec::len);
+    (0..targets).map(|at| interval(&seeds.iter().map(|values| values[at]).collect::<Vec<_>>()))
 }

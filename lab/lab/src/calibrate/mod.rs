@@ -21,6 +21,8 @@ mod fit;
 pub mod knob;
 pub mod prediction;
 mod search;
+#[cfg(test)]
+mod seeds_tests;
 pub mod sensitivity;
 pub mod setup;
 pub mod stored;
@@ -37,7 +39,7 @@ use serde::Serialize;
 use crate::catalogue::Residual;
 use crate::row::rounded;
 use crate::runner::LabError;
-use bench::{CalibrationRunner, ConstantValues};
+use bench::{CalibrationRunner, ConstantValues, intervals};
 use knob::ConstantGroup;
 use search::CalibrationSearch;
 use setup::CalibrationSetup;
@@ -132,7 +134,7 @@ pub fn calibrate(
     let constants = search.constants(&best);
     tell("residuals");
     let runner = CalibrationRunner::new(setup.targets.clone(), setup.jobs).with(&setup.set);
-    let mut residuals = residuals(&runner.on(&setup.machine), &constants)?;
+    let mut residuals = residuals(&runner.on(&setup.machine).over(setup.seeds), &constants)?;
     if extras.leave_one_out {
         let values = search.left_out(&best)?;
         let fitted = setup.targets.iter().zip(&mut residuals).filter(|(target, _)| target.is_fitted());
@@ -160,19 +162,21 @@ pub fn calibrate(
 
 /// Returns the residuals of a runner's targets with given cost constants.
 fn residuals(runner: &CalibrationRunner, constants: &ConstantValues) -> Result<Vec<Residual>, LabError> {
-    let found = runner.run(std::slice::from_ref(constants))?;
-    let residual = |(target, model): (&&'static CalibrationTarget, &f64)| {
+    let found = runner.run_seeds(std::slice::from_ref(constants))?;
+    let seeds = found[0].len();
+    let residual = |(target, (model, half)): (&&'static CalibrationTarget, (f64, f64))| {
         let (value, unit) = target.value();
         Residual {
             what: target.what(),
             unit: unit.to_owned(),
             target: value,
-            model: rounded(*model),
+            model: rounded(model),
+            half: (seeds > 1).then(|| rounded(half)),
             left_out: None,
             source: target.source(),
         }
     };
-    Ok(runner.targets().iter().zip(&found[0]).map(residual).collect())
+    Ok(runner.targets().iter().zip(intervals(&found[0])).map(residual).collect())
 }
 
 fn fitted(setup: &CalibrationSetup, constants: &ConstantValues) -> Vec<FittedConstant> {

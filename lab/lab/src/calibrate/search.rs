@@ -20,7 +20,8 @@ pub(super) struct CalibrationSearch<'a> {
 impl<'a> CalibrationSearch<'a> {
     pub(super) fn new(setup: &'a CalibrationSetup, tell: &'a dyn Fn(&str)) -> Self {
         let fitted = setup.targets.iter().copied().filter(|target| target.is_fitted()).collect();
-        let bench = CalibrationRunner::new(fitted, setup.jobs).with(&setup.set).on(&setup.machine);
+        let bench = CalibrationRunner::new(fitted, setup.jobs).with(&setup.set);
+        let bench = bench.on(&setup.machine).over(setup.seeds);
         let start = setup.knobs.iter().map(|knob| knob.start(&setup.table)).collect();
         Self { setup, bench, start, tell }
     }

@@ -2,7 +2,7 @@
 //! all runs.
 
 use std::borrow::Cow;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU8, NonZeroUsize};
 
 use hypervisor::cost::{CostConstant, CostEvidenceKind, CostRow, CostTable, SetCostError};
 use thiserror::Error;
@@ -28,6 +28,8 @@ pub struct CalibrationSetup {
     pub knobs: Vec<ConstantGroup>,
     /// Published values to fit to, and those that are only reported.
     pub targets: Vec<&'static CalibrationTarget>,
+    /// Number of seeds of each run, from the default one on; a target's value is the mean.
+    pub seeds: NonZeroU8,
     /// Number of points to run at a time; the result does not depend on it.
     pub jobs: NonZeroUsize,
 }
@@ -83,6 +85,7 @@ impl CalibrationSetup {
             set: Vec::new(),
             knobs: KNOBS.to_vec(),
             targets: TARGETS.iter().collect(),
+            seeds: NonZeroU8::MIN,
             jobs,
         }
     }
