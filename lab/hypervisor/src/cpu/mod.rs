@@ -54,7 +54,7 @@ pub mod step;
 mod tests;
 mod thread;
 
-pub use cache::{LastLevelCache, PacketBufferRing};
+pub use cache::{LastLevelCache, PacketBufferRing, SharedPageRing};
 pub use machine::{HardwareThreadAction, HostMachine, ScheduledThreadVisit};
 pub use processors::ProcessorConfig;
 pub use scheduler::{

@@ -64,6 +64,23 @@ fn larger_cache_makes_grant_copies_to_many_guests_cheaper() {
     assert!(few.abs() < 0.005 && many > 0.03, "{few} {many}");
 }
 
+/// Checks that a guest reads the pages that the back end has filled from the last-level cache only on the back end's socket.
+/// The machine has eight cores without siblings, the first four for the service domain: on one socket, or one socket for each
+/// kind of domain. The copies to the guests are made on the back end's socket in either case.
+#[test]
+fn back_end_and_guests_share_a_sockets_cache() {
+    let run = |sockets: &str, cores: &str| {
+        let machine =
+            ["machine.threads_per_core=1", "machine.service_home=cores-0-3", "machine.guest_home=cores-4-7"];
+        let set = [&["vms=10", "backend_threads=1", "measure_ms=40", sockets, cores][..], &machine].concat();
+        ["cpu_guest_pct", "throughput_gbps"].map(|metric| value("fig16", &set, metric))
+    };
+    let one = run("machine.sockets=1", "machine.cores_per_socket=8");
+    let two = run("machine.sockets=2", "machine.cores_per_socket=4");
+    assert!(two[0] > 1.1 * one[0], "{one:?} {two:?}");
+    assert!((two[1] / one[1] - 1.0).abs() < 0.02, "{one:?} {two:?}");
+}
+
 /// Checks that the guests' own saving by MSI-X acceleration is negligible: masking costs the device model and the
 /// hypervisor.
 #[test]

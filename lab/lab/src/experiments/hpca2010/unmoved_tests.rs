@@ -68,3 +68,23 @@ fn larger_cache_and_grant_copies_move_no_row_of_few_vfs() {
     assert!(is_unmoved("fig14", &["vms=20", "warm_up_ms=20"], copies));
     assert!(!is_unmoved("fig16", &["vms=10", "backend_threads=1"], copies));
 }
+
+/// Checks that the sockets of back end and guests matter to split drivers alone: guests with VFs fill and read their
+/// buffers on their own socket, in either case.
+#[test]
+fn shared_cache_of_a_socket_moves_no_row_of_guests_with_vfs() {
+    let machine =
+        ["machine.threads_per_core=1", "machine.service_home=cores-0-3", "machine.guest_home=cores-4-7"];
+    for (experiment, point) in [
+        ("fig06", ["vms=2", "msi_accel=true"].as_slice()),
+        ("fig08", &["policy=20k"]),
+        ("fig09", &["policy=2k"]),
+    ] {
+        let [one, two] = [
+            ["machine.sockets=1", "machine.cores_per_socket=8"],
+            ["machine.sockets=2", "machine.cores_per_socket=4"],
+        ]
+        .map(|sockets| metrics(experiment, &[point, &machine, &sockets].concat()));
+        assert_eq!(one, two, "{experiment} {point:?}");
+    }
+}

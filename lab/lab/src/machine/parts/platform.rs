@@ -11,7 +11,7 @@ use driver::{DmaAllocation, DmaHal, Hal, hal::OutOfDmaMemory};
 use guest::{DeviceAccessOutcome, InterruptSource, KernelPlatform};
 use hypervisor::account::{CycleCategory, CycleSink};
 use hypervisor::cost::{CostConstant, CostTable};
-use hypervisor::cpu::{LastLevelCache, VcpuStep};
+use hypervisor::cpu::{LastLevelCache, PacketBufferRing, VcpuStep};
 use hypervisor::decode::apic_access::EoiPolicy;
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::{EoiPath, VmExitReason};
@@ -31,7 +31,20 @@ pub(crate) struct GuestPlatform<'a, D> {
     pub(crate) device: D,
     pub(crate) table: &'a CostTable,
     pub(crate) eoi: EoiPath,
-    pub(crate) cache: &'a mut LastLevelCache,
+    /// Socket that the guest runs on, with its last-level cache.
+    pub(crate) cache: (usize, &'a mut LastLevelCache),
+}
+
+/// Network device of a guest, whose received frames are in buffers that the last-level cache may hold.
+pub(crate) trait ReceiveBuffers {
+    /// Reads the next received frame on a socket with this cache. Returns `true` if the cache held the frame's buffer.
+    /// `own` are the buffers of a card's ring.
+    fn read_frame(&mut self, own: &mut PacketBufferRing, cache: (usize, &mut LastLevelCache)) -> bool {
+        own.touch(cache.1, BUFFER)
+    }
+
+    /// Skips frames that no program will read: the guest has become idle.
+    fn skip_frames(&mut self) {}
 }
 
 impl<D> GuestPlatform<'_, D> {
@@ -73,7 +86,7 @@ impl<D> GuestPlatform<'_, D> {
     }
 }
 
-impl<D> KernelPlatform for GuestPlatform<'_, D> {
+impl<D: ReceiveBuffers> KernelPlatform for GuestPlatform<'_, D> {
     fn charge(&mut self, category: CycleCategory, cycles: u64) {
         self.own(category, cycles);
     }
@@ -150,6 +163,7 @@ impl<D> KernelPlatform for GuestPlatform<'_, D> {
     }
 
     fn halt(&mut self) {
+        self.device.skip_frames();
         match self.hardware.kind {
             DomainKind::Hvm => self.exit(VmExitReason::Hlt),
             DomainKind::Pvm => self.hypercall(),
@@ -158,7 +172,8 @@ impl<D> KernelPlatform for GuestPlatform<'_, D> {
     }
 
     fn copy_to_program(&mut self, bytes: u64) {
-        let warm = self.hardware.buffers.touch(self.cache, BUFFER);
+        let (socket, cache) = &mut self.cache;
+        let warm = self.device.read_frame(&mut self.hardware.buffers, (*socket, cache));
         let rate = if warm { CostConstant::RxCopy } else { CostConstant::CopyCold };
         self.own(CycleCategory::User, self.table.bytes(rate, bytes));
     }
@@ -177,6 +192,8 @@ pub(crate) struct AssignedVf<'a> {
     /// The guest accessed a VF register in this step, so the card may have new work.
     pub(crate) touched: bool,
 }
+
+impl ReceiveBuffers for AssignedVf<'_> {}
 
 impl GuestPlatform<'_, AssignedVf<'_>> {
     fn registers(&mut self) -> VfRegisters<'_> {

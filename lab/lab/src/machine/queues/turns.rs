@@ -33,7 +33,7 @@ impl MultiqueueMachine {
             device,
             table: &core.table,
             eoi: EoiPath::Fast,
-            cache,
+            cache: (0, cache),
         };
         let then = kernel.step(&mut env);
         let (touched, sent) = (env.device.touched, env.device.messages);

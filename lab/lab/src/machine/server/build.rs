@@ -109,8 +109,8 @@ impl ServerMachine {
         let domain = core.processors.domain_of(first.ok_or(refused)?.vcpu);
         let (netback, converts) = ((workers.into(), setup.netback), setup.kind == DomainKind::Hvm);
         let order = self.topology.service_order(setup.guests.into());
-        let (caches, channels) = (self.caches.clone(), &mut self.chipset.channels);
-        Ok(Some(ServiceDomainNetwork::new(domain, order, netback, converts, caches, channels)))
+        let channels = &mut self.chipset.channels;
+        Ok(Some(ServiceDomainNetwork::new(domain, order, netback, converts, channels)))
     }
 
     /// Adds a domain with memory for guest `n` of a port.
@@ -179,7 +179,8 @@ impl ServerMachine {
         split.add_card(driver, &mut self.chipset.channels).map_err(refused)?;
         for (guest, mac) in guests.iter().zip(macs) {
             let (vcpu, code) = self.add_processor(guest, core)?;
-            let place = (guest.domain, self.topology.socket(core.processors.home(vcpu)));
+            let socket = self.topology.socket(core.processors.home(vcpu));
+            let place = (guest.domain, socket, self.topology.sockets.into());
             let added = split.add_guest(place, port.into(), mac, &mut self.chipset.channels);
             let (mut front, event) = added.map_err(refused)?;
             if setup.netback.merge {

@@ -36,7 +36,8 @@ impl ServerMachine {
         }
         let (ports, chipset, table) = (&mut self.ports, &mut self.chipset, &core.table);
         let socket = self.topology.socket(step.thread());
-        let mut view = ServiceCpuView { cpu, socket, step, ports, chipset, table, touched: 0 };
+        let cache = &mut self.caches[socket];
+        let mut view = ServiceCpuView { cpu, socket, cache, step, ports, chipset, table, touched: 0 };
         split.step(&mut view);
         let touched = view.touched;
         if split.has_work(cpu, &mut self.chipset) {

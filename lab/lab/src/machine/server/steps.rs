@@ -36,7 +36,7 @@ impl ServerMachine {
         let began = step.began();
         let (table, eoi, chipset) = (&core.table, self.eoi, &mut self.chipset);
         let socket = self.topology.socket(step.thread());
-        let cache = &mut self.caches[socket];
+        let cache = (socket, &mut self.caches[socket]);
         // Port, its next poll, and whether the kernel accessed it.
         let mut polled_port = None;
         let then = match (system, &mut self.split) {

@@ -4,7 +4,7 @@
 
 use super::{AvfPort, VF};
 use crate::machine::parts::card::card_time;
-use crate::machine::parts::platform::GuestPlatform;
+use crate::machine::parts::platform::{GuestPlatform, ReceiveBuffers};
 use avf::ids::MAPPED;
 use driver::avf::vf::AvfDriver;
 use driver::vf::{TxError, TxOffload};
@@ -49,6 +49,8 @@ pub(crate) struct VfQueuePairView<'a> {
     /// The guest accessed a VF register, so the card has new work.
     pub(crate) touched: bool,
 }
+
+impl ReceiveBuffers for VfQueuePairView<'_> {}
 
 impl<'a> GuestPlatform<'_, VfQueuePairView<'a>> {
     fn drive<T>(&mut self, act: impl FnOnce(&mut AvfDriver, &mut Self) -> T) -> T {

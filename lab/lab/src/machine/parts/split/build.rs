@@ -8,7 +8,7 @@ use super::{
 };
 use crate::machine::server::setup::NetbackOptions;
 use driver::vf::Vf;
-use hypervisor::cpu::{LastLevelCache, PacketBufferRing};
+use hypervisor::cpu::SharedPageRing;
 use hypervisor::domain::DomainId;
 use hypervisor::evtchn::{EventChannelBinding, EventChannelError, EventChannels};
 use hypervisor::grant::GrantTables;
@@ -22,20 +22,18 @@ use std::collections::VecDeque;
 
 impl ServiceDomainNetwork {
     /// Creates the network drivers of a service domain without cards and guests. `cpus` are the service domain's virtual
-    /// CPUs in the order in which workers and cards are assigned to them, and `caches` the last-level caches by socket.
+    /// CPUs in the order in which workers and cards are assigned to them.
     pub(crate) fn new(
         domain: DomainId,
         cpus: Vec<usize>,
         (workers, netback): (usize, NetbackOptions),
         converts_events: bool,
-        caches: Vec<LastLevelCache>,
         channels: &mut EventChannels,
     ) -> Self {
         channels.add_domain(domain, cpus.len() as u16);
         let wires = SplitConnections {
             grants: GrantTables::new(),
             interfaces: Vec::new(),
-            caches,
             converts_events,
             notified: VecDeque::new(),
         };
@@ -83,10 +81,10 @@ impl ServiceDomainNetwork {
         Ok(())
     }
 
-    /// Adds a guest of a socket on a card's bridge. Returns its started front end and its event channel.
+    /// Adds a guest, which runs on a socket of a machine with `sockets` of them, on a card's bridge. Returns its started front end and its event channel.
     pub(crate) fn add_guest(
         &mut self,
-        (domain, socket): (DomainId, usize),
+        (domain, socket, sockets): (DomainId, usize, usize),
         card: usize,
         mac: MacAddress,
         channels: &mut EventChannels,
@@ -108,7 +106,7 @@ impl ServiceDomainNetwork {
         self.wires.interfaces.push(SplitInterface {
             domain,
             socket,
-            pages: vec![PacketBufferRing::new(SLOTS); self.wires.caches.len()],
+            pages: SharedPageRing::new(SLOTS, sockets),
             is_page_cached: false,
             rings: InterfaceRings::default(),
             card,

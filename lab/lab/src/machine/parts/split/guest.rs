@@ -2,10 +2,12 @@
 //! written to memory shared with the hypervisor without a hypercall; an event is a hypercall. Costs per
 //! packet are charged by the device.
 
+use super::host::BUFFER;
 use super::{ServiceDomainNetwork, SplitConnections};
-use crate::machine::parts::platform::GuestPlatform;
+use crate::machine::parts::platform::{GuestPlatform, ReceiveBuffers};
 use hypervisor::account::{CycleCategory, CycleSink};
 use hypervisor::cost::CostConstant;
+use hypervisor::cpu::{LastLevelCache, PacketBufferRing};
 use hypervisor::domain::DomainId;
 use hypervisor::exit::VmExitReason;
 use hypervisor::grant::{DomainGrantTable, GrantAccess, GrantReference};
@@ -47,6 +49,17 @@ impl ServiceDomainNetwork {
     /// Returns the rings, pages and grants of a guest's front end.
     pub(crate) fn front_end(&mut self, guest: usize) -> FrontEndRingAccess<'_> {
         FrontEndRingAccess { wires: &mut self.wires, guest, service: self.domain }
+    }
+}
+
+/// A frame is in a page of the guest that the back end has filled.
+impl ReceiveBuffers for FrontEndRingAccess<'_> {
+    fn read_frame(&mut self, _: &mut PacketBufferRing, cache: (usize, &mut LastLevelCache)) -> bool {
+        self.wires.interfaces[self.guest].pages.read(cache, BUFFER)
+    }
+
+    fn skip_frames(&mut self) {
+        self.wires.interfaces[self.guest].pages.skip();
     }
 }
 

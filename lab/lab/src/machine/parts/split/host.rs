@@ -4,7 +4,7 @@
 use super::SplitConnections;
 use hypervisor::account::{CycleCategory, CycleSink};
 use hypervisor::cost::{CostConstant, CostTable};
-use hypervisor::cpu::VcpuStep;
+use hypervisor::cpu::{LastLevelCache, VcpuStep};
 use hypervisor::domain::DomainId;
 use hypervisor::grant::{GrantAccess, GrantAddress, GrantHandle, GrantReference};
 use split::InterfaceRings;
@@ -16,12 +16,14 @@ pub(crate) struct BackEndRingAccess<'a> {
     pub(crate) domain: DomainId,
     /// Socket of the virtual CPU that runs the back end.
     pub(crate) socket: usize,
+    /// Last-level cache of that socket, which the guests on it share.
+    pub(crate) cache: &'a mut LastLevelCache,
     pub(crate) step: &'a mut VcpuStep,
     pub(crate) table: &'a CostTable,
 }
 
 /// Bytes of the last-level cache that a frame in a guest's page occupies.
-const BUFFER: u64 = 2_048;
+pub(super) const BUFFER: u64 = 2_048;
 
 impl BackEndRingAccess<'_> {
     fn address(&self, granted: GrantedAddress) -> GrantAddress {
@@ -48,11 +50,9 @@ impl BackEndRingAccess<'_> {
     /// Returns `true` if a guest's page is in the last-level cache of the back end's socket. A guest posts its pages in
     /// turn, so the first bytes of a page are the next touch of its ring.
     fn touch(&mut self, page: GrantedAddress) -> bool {
-        let SplitConnections { interfaces, caches, .. } = &mut *self.wires;
-        let interface = &mut interfaces[usize::from(page.vif.0)];
+        let interface = &mut self.wires.interfaces[usize::from(page.vif.0)];
         if page.offset == 0 {
-            let ring = &mut interface.pages[self.socket];
-            interface.is_page_cached = ring.touch(&mut caches[self.socket], BUFFER);
+            interface.is_page_cached = interface.pages.write((self.socket, self.cache), BUFFER);
         }
         interface.is_page_cached
     }

@@ -25,7 +25,7 @@ pub(crate) use service::ServiceCpuView;
 use crate::machine::books::ConservationChecks;
 use dispatch::{BackEndPartLocation, BackEndPlacement};
 use driver::vf::Vf;
-use hypervisor::cpu::{LastLevelCache, PacketBufferRing};
+use hypervisor::cpu::SharedPageRing;
 use hypervisor::domain::DomainId;
 use hypervisor::grant::{GrantHandle, GrantTables};
 use split::back::VifIndex;
@@ -58,8 +58,6 @@ struct SplitConnections {
     grants: GrantTables,
     /// Split network interfaces, in the order of guests.
     interfaces: Vec<SplitInterface>,
-    /// Last-level cache of each socket, as the back end sees it: with the pages of guests that it copies to.
-    caches: Vec<LastLevelCache>,
     /// An event to a guest becomes an interrupt of a platform device, because the guests are
     /// hardware-virtualized.
     converts_events: bool,
@@ -73,8 +71,8 @@ struct SplitInterface {
     domain: DomainId,
     /// Socket on which the guest runs.
     socket: usize,
-    /// Pages that the guest posts for received frames, in the last-level cache of each socket.
-    pages: Vec<PacketBufferRing>,
+    /// Pages that the guest posts for received frames, in the last-level caches.
+    pages: SharedPageRing,
     /// The guest's page that the back end copied to last was in the last-level cache.
     is_page_cached: bool,
     rings: InterfaceRings,

@@ -12,7 +12,7 @@ use crate::machine::parts::registers::VfRegisters;
 use driver::vf::{TxError, TxOffload, VfInterruptCause};
 use hypervisor::account::{CycleCategory, CycleSink};
 use hypervisor::cost::{CostConstant, CostTable};
-use hypervisor::cpu::VcpuStep;
+use hypervisor::cpu::{LastLevelCache, VcpuStep};
 use hypervisor::domain::DomainId;
 use hypervisor::grant::GrantHandle;
 use split::back::{FrameHandle, TransmitPollOutcome};
@@ -29,6 +29,8 @@ pub(crate) struct ServiceCpuView<'a> {
     pub(crate) cpu: usize,
     /// Socket of the virtual CPU.
     pub(crate) socket: usize,
+    /// Last-level cache of that socket.
+    pub(crate) cache: &'a mut LastLevelCache,
     pub(crate) step: &'a mut VcpuStep,
     pub(crate) ports: &'a mut [Hardware],
     pub(crate) chipset: &'a mut Chipset,
@@ -56,7 +58,14 @@ impl ServiceCpuView<'_> {
 
     /// Returns access to rings and grants for the back end, charged to this step.
     fn host<'b>(&'b mut self, wires: &'b mut SplitConnections, domain: DomainId) -> BackEndRingAccess<'b> {
-        BackEndRingAccess { wires, domain, socket: self.socket, step: self.step, table: self.table }
+        BackEndRingAccess {
+            wires,
+            domain,
+            socket: self.socket,
+            cache: self.cache,
+            step: self.step,
+            table: self.table,
+        }
     }
 }
 
