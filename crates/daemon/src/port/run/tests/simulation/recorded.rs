@@ -83,7 +83,7 @@ fn frames_in_the_wire_are_lost_with_its_process() {
     );
 }
 
-/// A guest began to attach while the worker of its function had the jobs of two hostile VMMs.
+/// A guest began to attach while the port still read the messages of the hostile VMM in its place.
 #[test]
 fn guest_attaches_after_two_hostile_clients() {
     use SimulatedAction::*;

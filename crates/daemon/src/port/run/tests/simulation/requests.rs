@@ -6,7 +6,7 @@ use super::families::configured_mac;
 use super::hostile::HostileGuest;
 use avf::virtchnl::VirtchnlOpcode;
 use i82576::bits::v2p;
-use i82576::mailbox::{INFO_SHIFT, WORDS, id};
+use i82576::mailbox::{INFO_SHIFT, WORDS, id, mac_filter};
 use i82576::register::vf as r;
 
 /// Operations of an AVF that state names on the wire.
@@ -41,7 +41,8 @@ pub(super) fn mailbox(random: &mut fastrand::Rng, guest: HostileGuest) -> Vec<(u
     let ids = [id::VF_RESET, id::SET_MAC_ADDR, id::SET_MULTICAST, id::SET_VLAN, id::SET_LPE, id::SET_PROMISC];
     let kind = ids[random.usize(0..ids.len())];
     let mut words = [0u32; WORDS];
-    words[0] = kind | random.u32(0..32) << INFO_SHIFT;
+    let info = [0, mac_filter::ADD, mac_filter::CLEAR, random.u32(0..32)][random.usize(0..4)];
+    words[0] = kind | info << INFO_SHIFT;
     let mac = address(random, guest);
     let first = u32::from_le_bytes([mac[0], mac[1], mac[2], mac[3]]);
     match kind {
@@ -62,7 +63,8 @@ pub(super) fn virtchnl(random: &mut fastrand::Rng, guest: HostileGuest) -> (u32,
         return (operation as u32, body.collect());
     }
     let operation = NAMING[random.usize(0..NAMING.len())];
-    let count = random.u16(1..40);
+    // A long list has an address that spoils it.
+    let count = [1, random.u16(1..40)][random.usize(0..2)];
     // The PF driver numbers the VSIs of its VFs from 1.
     let vsi = [guest.index, random.u16(0..guest.guests)][random.usize(0..2)] + 1;
     let mut body = vsi.to_le_bytes().to_vec();

@@ -158,8 +158,11 @@ impl SimulatedWorld {
             // A new VMM needs longer to boot than the port to disconnect the old one.
             self.host.borrow_mut().rest()?;
         }
-        // A function whose worker is behind with the jobs of hostile VMMs accepts no client, and closes its connection.
-        if self.host.borrow().jobs() >= oracles::BEHIND {
+        // The port reads the messages of a hostile VMM before it finds out that the VMM has ended, and has one client at a time.
+        let host = self.host.borrow();
+        let is_served = host.has_intruders && !guest.is_attached() && host.clients_of(guest.index()).0;
+        drop(host);
+        if is_served {
             self.host.borrow_mut().rest()?;
         }
         if guest.is_attached() { Ok(()) } else { guest.attach() }
@@ -330,7 +333,7 @@ impl SimulatedWorld {
     fn recover(&mut self) -> Result<(), String> {
         self.host.borrow_mut().spare();
         self.guests.iter_mut().filter(|guest| guest.is_hostile()).for_each(SimulatedGuest::vanish);
-        // A function whose worker is behind accepts no client, and closes its connection.
+        // A function has one client at a time.
         self.host.borrow_mut().rest()?;
         for guest in 0..self.guests.len() {
             self.host.borrow_mut().set_policy(guest, SimulatedPolicy::default(), None)?;

@@ -20,11 +20,6 @@ impl SimulatedHost {
         self.stuck.map(|place| self.workers.backlog_of(place))
     }
 
-    /// Returns the largest number of unfinished jobs of a worker.
-    pub(in super::super) fn jobs(&self) -> usize {
-        self.workers.backlog()
-    }
-
     /// Returns the places of workers that have a job to run.
     pub(super) fn runnable_workers(&self) -> Vec<usize> {
         let mut busy = self.workers.busy();
