@@ -11,11 +11,6 @@ pub(crate) trait TimeSource: fmt::Debug {
     /// Returns the present time on this clock.
     fn now(&self) -> Time;
 
-    /// Returns the time for which the calling thread has run, or `None` if the clock does not know it.
-    fn thread_time(&self) -> Option<Duration> {
-        None
-    }
-
     /// Returns the time for which the kernel blocks in a wait of at most `time`. A simulation moves its own clock instead, and does
     /// not block.
     fn blocking_time(&self, time: Option<Duration>) -> Option<Duration> {
@@ -33,10 +28,6 @@ pub(crate) struct HostClock;
 impl TimeSource for HostClock {
     fn now(&self) -> Time {
         Time::from_nanos(host::poll::MonotonicClock.now_ns())
-    }
-
-    fn thread_time(&self) -> Option<Duration> {
-        Some(host::poll::thread_time())
     }
 }
 

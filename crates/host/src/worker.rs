@@ -7,9 +7,6 @@
 //! Each client should have its own worker thread: then the memory of one never delays another's, and a client whose
 //! descriptors cannot be closed delays only itself. An idle worker costs a sleeping thread.
 //!
-//! The workers of clients ([`BlockingWorker::start_all_confined`]) have the lowest priority of ordinary threads, since a client
-//! decides how much they have to do. 63 busy ones leave half of a processor to another thread there.
-//!
 //! Workers do not report a finished job; a job can do that itself.
 
 use crate::confine::{PreparedSandbox, SandboxError};
@@ -25,9 +22,6 @@ pub use crate::jobs::ThreadlessWorkers;
 
 /// Maximum length of a thread's name in bytes; the kernel drops further bytes.
 const NAME: usize = 15;
-
-/// Nice value of the thread of a client's worker: a weight of 15 beside 1,024 of an ordinary thread.
-const NICE: i32 = 19;
 
 /// Handle of a thread that does jobs which may block. Clones send jobs to the same thread, which ends after the last
 /// handle is dropped and every job is done. Dropping does not wait.
@@ -61,8 +55,8 @@ impl BlockingWorker {
         Ok(worker)
     }
 
-    /// Starts several worker threads for clients as [`BlockingWorker::start_confined`] does, with the lowest priority. The threads
-    /// restrict themselves in parallel: a guest may be waiting for all of them.
+    /// Starts several worker threads as [`BlockingWorker::start_confined`] does. The threads restrict themselves in
+    /// parallel: a guest may be waiting for all of them.
     ///
     /// # Errors
     /// Returns the errors of [`PreparedSandbox::spawn`].
@@ -74,12 +68,7 @@ impl BlockingWorker {
             return Ok(names.iter().map(|name| Self::without_thread(name, workers)).collect());
         }
         let start = |name: &String| {
-            let (worker, run_all) = Self::new();
-            let body = move || {
-                // A thread may always lower its own priority.
-                let _ = rustix::process::setpriority_process(None, NICE);
-                run_all();
-            };
+            let (worker, body) = Self::new();
             Ok((worker, prepared.start(cut(name), body)?))
         };
         let started = names.iter().map(start).collect::<Result<Vec<_>, _>>()?;
@@ -202,19 +191,6 @@ mod tests {
         let seen: Vec<_> = seen.iter().collect();
         let expected = (0..100).map(|number| (number, Some("pf0vf3 memory a".to_owned())));
         assert_eq!(seen, expected.collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn worker_of_a_client_has_the_lowest_priority() {
-        let prepared =
-            ThreadSandbox { seccomp: SeccompMode::On, capabilities: ThreadCapabilities::Unchanged };
-        let prepared = prepared.prepare(ThreadRole::Helper).unwrap();
-        let clients = BlockingWorker::start_all_confined(&["mem 0 pf0".to_owned()], &prepared).unwrap();
-        let (done, seen) = mpsc::channel();
-        clients[0].run(move || done.send(rustix::thread::gettid()).unwrap());
-        let thread = seen.recv_timeout(PATIENCE).unwrap();
-        assert_eq!(rustix::process::getpriority_process(Some(thread)), Ok(NICE));
-        assert_ne!(rustix::process::getpriority_process(None), Ok(NICE), "other threads keep their priority");
     }
 
     #[test]

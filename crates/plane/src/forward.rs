@@ -214,9 +214,6 @@ impl<const N: usize> ForwardingPlane<N> {
         sinks: &mut S,
         findings: &mut S::Findings,
     ) -> DeliveryOutcome {
-        if !self.shares.may_receive(port) {
-            return self.count_refused(port);
-        }
         match sinks.deliver(port, frame, about, findings) {
             Ok(bytes) => {
                 self.count_received(port, about.from_uplink, ends, bytes);

@@ -4,7 +4,6 @@
 //! A packet of many segments pauses between two of them once its port has overdrawn its account by [`FRAME_OVERDRAFT`].
 
 use crate::PortIndex;
-use crate::surcharge::Surcharges;
 use units::WorkCost;
 use units::work::{FRAME_OVERDRAFT, FRAME_QUANTUM, WorkAccount};
 
@@ -28,18 +27,13 @@ pub struct FrameShares<const N: usize> {
     spent: WorkCost,
     /// Cost that the visited port may spend in the present visit.
     credit: WorkCost,
-    /// Counted cost that ports were charged for, until the device takes it.
-    pub(crate) counted: WorkCost,
-    pub(crate) surcharges: Surcharges<N>,
 }
 
 impl<const N: usize> FrameShares<N> {
     /// Creates accounts without credit. The first round credits them.
     pub(crate) fn new() -> Self {
         let ports = [PortShare::default(); N];
-        let [spent, credit, counted] = [WorkCost(0); 3];
-        let surcharges = Surcharges::new();
-        Self { ports, round: 0, quantum: FRAME_QUANTUM, spent, credit, counted, surcharges }
+        Self { ports, round: 0, quantum: FRAME_QUANTUM, spent: WorkCost(0), credit: WorkCost(0) }
     }
 
     /// Sets the cost that each port may spend in a round; it is [`FRAME_QUANTUM`] at first. Tests that compare two ways of a
@@ -69,7 +63,6 @@ impl<const N: usize> FrameShares<N> {
         let PortShare { mut account, round, first } = other.ports[port.index::<N>()];
         account.begin_rounds(other.round.wrapping_sub(round), other.quantum);
         self.ports[port.index::<N>()] = PortShare { account, round: self.round, first };
-        self.surcharges.continue_port(port, &other.surcharges);
     }
 
     /// Returns the transmit queues of a port whose bits are set, in the order of their visits. Each queue is first in turn, if
@@ -108,7 +101,6 @@ impl<const N: usize> FrameShares<N> {
     /// transmit queues stays.
     pub(crate) fn end_own(&mut self, port: PortIndex) {
         self.ports[port.index::<N>()].account.charge(self.spent);
-        self.counted = self.counted + self.spent;
         (self.spent, self.credit) = (WorkCost(0), WorkCost(0));
     }
 
@@ -117,44 +109,6 @@ impl<const N: usize> FrameShares<N> {
         self.begin_visit(port);
         self.spend(cost);
         self.end_own(port);
-    }
-
-    /// Charges a port for a cost that was not counted.
-    pub(crate) fn charge_unplanned(&mut self, port: PortIndex, cost: WorkCost) {
-        self.begin_visit(port);
-        self.ports[port.index::<N>()].account.charge(cost);
-        self.end_own(port);
-    }
-
-    /// Limits the debt of a port to `debt`.
-    pub(crate) fn limit_debt(&mut self, port: PortIndex, debt: WorkCost) {
-        self.ports[port.index::<N>()].account.limit_debt(debt);
-    }
-
-    /// Returns true if a port's accesses cost more than the counted cost of its frames ([`crate::surcharge`]).
-    #[must_use]
-    #[inline]
-    pub fn is_surcharged(&self, port: PortIndex) -> bool {
-        self.surcharges.ports.has(port)
-    }
-
-    /// Returns the number of frames that a transmit queue may send in the present visit: `budget`, or fewer if they are dear.
-    #[inline]
-    pub(crate) fn budget(&self, port: PortIndex, budget: usize) -> usize {
-        if self.is_surcharged(port) { budget.min(self.surcharges.frames(port, self.credit)) } else { budget }
-    }
-
-    /// Returns true if a port may receive a frame: its memory costs no more than was counted, or it is not deep in debt.
-    #[inline]
-    pub(crate) fn may_receive(&mut self, port: PortIndex) -> bool {
-        !self.is_surcharged(port) || self.admit(port)
-    }
-
-    #[cold]
-    fn admit(&mut self, port: PortIndex) -> bool {
-        let PortShare { mut account, round, .. } = self.ports[port.index::<N>()];
-        account.begin_rounds(self.round.wrapping_sub(round), self.quantum);
-        self.surcharges.admit(port, account.debt(), self.round)
     }
 
     /// Adds the cost of work to the present visit.

@@ -105,10 +105,6 @@ impl<const N: usize> ForwardingPlane<N> {
             FrameOrigin::Uplink,
         );
         let to = decision.ports.single().filter(|_| decision.dropped.is_none())?;
-        // Each segment for a port with a surcharge is a frame that the port's debt decides on.
-        if self.shares.is_surcharged(to) {
-            return None;
-        }
         if self.storm.limits.counts_unknown || ends.is_to_group() || !sinks.takes_uncut(to, uncut.ipv4) {
             return None;
         }
@@ -145,7 +141,7 @@ impl<const N: usize> ForwardingPlane<N> {
             let usual = self.uplink.link && !self.uplink.loops_back && decision.ports.is_empty();
             return (usual && wire.takes_uncut()).then_some(None);
         }
-        let to = decision.ports.single().filter(|to| !self.shares.is_surcharged(*to))?;
+        let to = decision.ports.single()?;
         let counts = self.storm.limits.counts_unknown || self.pacing.limits_crossing();
         (S::RECEIVES_UNCUT && !counts && sinks.takes_uncut(to, uncut.ipv4)).then_some(Some(to))
     }

@@ -97,8 +97,7 @@ impl<const N: usize> ForwardingPlane<N> {
         // Length 0 fits every port, so the length decides nothing: the caller compares lengths.
         let decision =
             self.flows.decide((&self.tables, &mut self.claims), ends, tag, 0, FrameOrigin::Port(port));
-        // A port with a surcharge may be deep in debt, which decides on each frame.
-        let single = decision.ports.single().filter(|to| !decision.uplink && !self.shares.is_surcharged(*to));
+        let single = decision.ports.single().filter(|_| !decision.uplink);
         let Some(to) = single else { return BurstFrameVerdict::ALONE };
         let strips = self.tables.strips(to, decision.replicated);
         if strips || tag.is_none() {

@@ -148,7 +148,6 @@ impl<const N: usize> ForwardingPlane<N> {
         self.pacing.visit(port, now);
         let served = self.shares.begin_visit(port) & (self.pacing.due(port) <= now);
         let waits = self.pacing.may_delay(port);
-        let budget = self.shares.budget(port, budget);
         let left = !served
             || family.hand_over(sender, budget, &mut TransmitQueuePoll { plane: self, wire, port, waits });
         self.shares.end_visit(port, queue);

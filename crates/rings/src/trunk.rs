@@ -48,8 +48,7 @@ pub fn leave_trunk<C: FrameReceiver, const N: usize>(
     while let Some(run) = batch.run(at) {
         at += 1;
         let mut frames = run.frames();
-        // A receiver with a surcharge may be deep in debt, which decides on each frame.
-        if run.plain && card.receives_runs() && !plane.shares.is_surcharged(run.header.port) {
+        if run.plain && card.receives_runs() {
             frames.start += leave_together(card, &mut places.frames, plane, batch, &run);
         }
         for number in frames {

@@ -25,14 +25,7 @@ pub const FRAME_QUANTUM: WorkCost = WorkCost(256);
 /// than the cost of the largest packet that an honest guest sends with an MSS of 1,448 bytes.
 pub const FRAME_OVERDRAFT: WorkCost = WorkCost(512);
 
-/// Greatest debt of a function, by the measured cost of its memory and eventfds, with which it still receives frames (some 0.8 ms).
-pub const RECEIVE_DEBT: WorkCost = WorkCost(8_192);
-/// Memory pieces (descriptors) of one frame's receive buffers that cost nothing. The drivers of Linux, DPDK and iPXE post 19 at most.
-const FREE_PIECES: usize = 20;
-
 impl WorkCost {
-    /// Cost of an interrupt to an eventfd with few waiters.
-    pub const INTERRUPT: Self = Self(8);
     /// Cost of an access to one dword of registers, configuration space or MSI-X table.
     pub const ACCESS: Self = Self(1);
     /// Cost of a client's message, without the accesses in it.
@@ -154,13 +147,6 @@ impl WorkCost {
         Self::of_units(bytes >> 9)
     }
 
-    /// Returns the cost of writing a frame into receive buffers of `pieces` memory pieces (descriptors), for its receiver.
-    #[must_use]
-    #[inline]
-    pub fn of_pieces(pieces: usize) -> Self {
-        Self::of_units(pieces.saturating_sub(FREE_PIECES) >> 2)
-    }
-
     /// Returns the cost of the checksum of an SCTP packet (CRC-32C) in a frame of `bytes` bytes.
     #[must_use]
     #[inline]
@@ -221,12 +207,6 @@ impl WorkAccount {
     #[inline]
     pub fn has_credit(&self) -> bool {
         self.credit > 0
-    }
-
-    /// Returns the cost that later rounds have to pay.
-    #[must_use]
-    pub fn debt(&self) -> WorkCost {
-        WorkCost(u32::try_from(self.credit.min(0).unsigned_abs()).unwrap_or(u32::MAX))
     }
 
     /// Returns the cost that the function may spend before its account is empty.

@@ -8,7 +8,7 @@ use pcie::burst::BURST;
 use pcie::{Bus, Function, HintedMemory};
 use plane::PortIndex;
 use rings::PlainReceiver;
-use units::{Time, WorkCost};
+use units::Time;
 use virtio::VirtioFeatures;
 use virtio::net::{NetHeader, NetHeaderFormat, flag};
 
@@ -61,11 +61,7 @@ impl VirtioDevice {
         else {
             return Err(FrameMissReason::Disabled);
         };
-        let (put, pieces) = merge(receive, port, accepted, (header, frame), bus);
-        let cost = WorkCost::of_pieces(pieces);
-        if cost > WorkCost(0) {
-            self.pieces = (self.pieces.0 + cost, self.pieces.1.saturating_add(1));
-        }
+        let put = merge(receive, port, accepted, (header, frame), bus);
         match put {
             Ok(()) => self.filled |= 1 << pair,
             Err(FrameMissReason::Fault) => self.fail(2 * u32::from(pair)),

@@ -8,7 +8,7 @@ use crate::receive::ReceiveRing;
 use crate::ring::DeviceRing;
 use crate::rules::{VfRules, VlanMembership};
 use rings::PausedPacketMemory;
-use units::{MacAddress, WorkCost};
+use units::MacAddress;
 use virtio::VirtioFeatures;
 
 /// Counters of a device's events.
@@ -69,8 +69,6 @@ pub(crate) struct VirtioDevice {
     pub(crate) filled: u16,
     /// Number of queue pairs, counted from the first, whose receive rings are all live.
     pub(crate) pairs: u16,
-    /// Cost of the memory pieces of received frames' buffers, and the number of these frames, until the plane charges it.
-    pub(crate) pieces: (WorkCost, u32),
     pub(crate) interrupts: InterruptTimes,
     pub(crate) counters: DeviceCounters,
 }

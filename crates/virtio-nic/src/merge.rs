@@ -10,8 +10,8 @@ use virtio::net::{NetHeader, NetHeaderFormat};
 
 /// Offset of the number of merged buffers in the header, in bytes.
 const BUFFERS: usize = 10;
-/// Maximum number of memory pieces (descriptors) in all receive buffers of one frame. Each piece costs an access, for which the
-/// receiver pays ([`units::WorkCost::of_pieces`]).
+/// Maximum number of memory pieces (descriptors) in all receive buffers of one frame. Each piece costs an access, and
+/// the sender pays for one frame only.
 const MOST_PLACES: usize = MAX_CHAIN;
 
 /// Receive buffers that one frame occupies.
@@ -26,25 +26,13 @@ struct TakenBuffers {
 }
 
 /// Puts a frame with its header into the next buffer, or into several if the driver merges them. Fills no buffer if too
-/// few are posted. Returns also the number of memory pieces that it has looked at.
+/// few are posted.
 pub(crate) fn merge<B: Bus>(
     receive: &mut ReceiveRing,
     port: PortIndex,
     accepted: VirtioFeatures,
-    framed: (NetHeader, &[u8]),
-    bus: &mut B,
-) -> (Result<(), FrameMissReason>, usize) {
-    let mut taken = TakenBuffers { count: 0, in_burst: 0, places: 0, number: [0; 2] };
-    let filled = fill(receive, port, accepted, framed, (&mut taken, bus));
-    (filled, taken.places)
-}
-
-fn fill<B: Bus>(
-    receive: &mut ReceiveRing,
-    port: PortIndex,
-    accepted: VirtioFeatures,
     (header, frame): (NetHeader, &[u8]),
-    (taken, bus): (&mut TakenBuffers, &mut B),
+    bus: &mut B,
 ) -> Result<(), FrameMissReason> {
     let size = NetHeaderFormat::of(accepted).size();
     let merges = accepted.contains(VirtioFeatures::MRG_RXBUF);
@@ -52,12 +40,13 @@ fn fill<B: Bus>(
     let raw = NetHeader { buffers: 1, ..header }.emit();
     let parts = [&raw[..size], frame];
     let most = if merges { MOST_MERGED } else { 1 };
+    let mut taken = TakenBuffers { count: 0, in_burst: 0, places: 0, number: [0; 2] };
     let (mut at, end) = (0, size + frame.len());
     while at < end {
-        match fill_next(receive, (port, bus), parts, at, (merges, taken)) {
+        match fill_next(receive, (port, bus), parts, at, (merges, &mut taken)) {
             Ok(bytes) if bytes > 0 && taken.count <= most => at += bytes,
             Ok(_) => {
-                receive.withdraw(taken);
+                receive.withdraw(&taken);
                 return Err(FrameMissReason::NoBuffer);
             }
             Err(missed) => return Err(missed),

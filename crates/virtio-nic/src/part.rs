@@ -9,8 +9,8 @@ use alloc::boxed::Box;
 use pcie::Bus;
 use plane::frame::Frame;
 use plane::{
-    DeliveryError, DeliveryFlags, ForwardingPlane, FrameTrunk, MeasuredShares, PortIndex, PortSet,
-    TrunkBatch, UnsegmentedPacketLayout,
+    DeliveryError, DeliveryFlags, ForwardingPlane, FrameTrunk, PortIndex, PortSet, TrunkBatch,
+    UnsegmentedPacketLayout,
 };
 
 /// Device of a VF that is in no part of the card.
@@ -103,23 +103,11 @@ impl Nic {
     pub fn give_back<B: Bus>(&mut self, plane: &mut ForwardingPlane<MAX_VFS>, bus: &mut B) {
         let mut work = self.work(bus);
         work.end_burst(plane);
-        work.charge_pieces(plane);
         work.give_back();
     }
 }
 
 impl<B> VirtioFramePathState<'_, B> {
-    /// Charges the ports that have received frames for buffers of very many memory pieces.
-    fn charge_pieces(&mut self, plane: &mut ForwardingPlane<MAX_VFS>) {
-        for port in PortSet::new(self.scratch.reached).iter() {
-            let device = self.devices.get_mut(usize::from(port.get()));
-            let (cost, frames) = device.map(|device| core::mem::take(&mut device.pieces)).unwrap_or_default();
-            if frames > 0 {
-                plane.shares.charge_measured(port, cost, frames, plane.now);
-            }
-        }
-    }
-
     /// Puts a frame, or a packet that is not segmented, into the trunk to the part of the card that has its receiver. The
     /// error is [`DeliveryError::Waits`] if the trunk has taken it.
     pub(crate) fn cross(

@@ -41,7 +41,6 @@ fn guarded(reason: GuardReason) -> &'static str {
         GuardReason::SourceNeighbor => "the neighbour discovery message names addresses of others (ips)",
         GuardReason::Protocol => "the sender may send only IP and ARP (ips)",
         GuardReason::Unreadable => "the guards of the sender cannot read the frame's headers",
-        GuardReason::ReceiverDebt => "the receiver owes time for its memory, buffers or eventfds",
     }
 }
 

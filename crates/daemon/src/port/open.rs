@@ -95,7 +95,6 @@ impl PreparedPort {
         let memory = config.client_memory.unwrap_or_else(host::limits::machine_memory);
         let families: Vec<_> = config.vfs.iter().map(|vf| vf.family).collect();
         let mut bus = GuestBus::new((&config.name, &families), memory, &threads.helper)?;
-        bus.set_clock(clock.clone());
         let (desk, done) =
             BlockingCallCompletionSender::open(succession.vault(), &inbox.waker, &threads.helper)?;
         let slots = slots(config, &succession, &mut bus, &desk)?;

@@ -187,7 +187,6 @@ impl OpenPort {
         // A port that is too busy to sleep needs both too: the dispatcher its load, and a divided card the next deadline
         // instead of one that has passed.
         engine.note_busy(ended.since(began));
-        engine.end_round(ended.since(polled), ended);
         let notice = visit.deadline.map(|deadline| deadline.min(ended + LONGEST_SLEEP));
         self.due = [disconnects, call, notice].into_iter().flatten().min();
         let more = poll.more || link_changed || clients.have_more();
@@ -204,7 +203,6 @@ impl OpenPort {
         let time = deadlines.into_iter().flatten().min().map(|deadline| deadline.since(now));
         if time != Some(Duration::ZERO) {
             self.clients.forget_debts();
-            self.engine.forget_debts();
         }
         time
     }
@@ -253,7 +251,6 @@ impl OpenPort {
         let sleeps = !poll.more && !engine.must_gather() && engine.may_sleep();
         let ended = clock.now();
         engine.note_busy(ended.since(began));
-        engine.end_round(ended.since(began), ended);
         if !sleeps {
             return Some(Duration::ZERO);
         }

@@ -144,8 +144,6 @@ const SLOW: &[PermittedSystemCall] = &[
     (libc::SYS_mincore, Always),
     (libc::SYS_pread64, Always),
     (libc::SYS_pwrite64, Always),
-    // A worker lowers its own priority.
-    (libc::SYS_setpriority, Is(1, &[0])),
     // Descriptors are sent to the keeper.
     (libc::SYS_sendmsg, Always),
 ];

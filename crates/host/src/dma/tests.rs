@@ -1,7 +1,6 @@
 //! Tests DMA tables with honest and hostile clients and devices. Tests of mappings are in [`sharing`].
 
 mod burst;
-mod dear;
 mod log;
 mod payloads;
 mod samples;
@@ -12,7 +11,7 @@ use std::os::fd::OwnedFd;
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, any};
 use proptest::{prop_assert, prop_assert_eq, proptest};
-use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 use super::*;
 

@@ -158,31 +158,6 @@ mod tests {
         assert!(waited.is_ok(), "the interrupt waited for the client");
     }
 
-    /// Prints the time of an interrupt to an eventfd that a hostile VMM has added to many epoll instances.
-    #[test]
-    fn interrupt_reaches_an_eventfd_with_20000_waiters() {
-        use rustix::event::epoll;
-        use std::time::Instant;
-        let (mut notifier, event) = (EventFdNotifier::new(), EventFd::new().unwrap());
-        // An epoll instance holds a file once for each of its descriptors.
-        let descriptors: Vec<_> = (0..200).map(|_| event.as_fd().try_clone_to_owned().unwrap()).collect();
-        let mut instances = Vec::new();
-        for waiters in [0, 200, 1_000, 5_000, 20_000] {
-            while instances.len() * descriptors.len() < waiters {
-                let instance = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
-                for descriptor in &descriptors {
-                    let data = epoll::EventData::new_u64(0);
-                    epoll::add(&instance, descriptor, data, epoll::EventFlags::IN).unwrap();
-                }
-                instances.push(instance);
-            }
-            let began = Instant::now();
-            (0..100).for_each(|_| notifier.signal(&event));
-            println!("interrupt to an eventfd with {waiters} waiters: {:?}", began.elapsed() / 100);
-            assert_eq!(event.drain(), 100);
-        }
-    }
-
     #[test]
     fn thread_uses_the_context_of_its_last_notifier_again() {
         let context = |notifier: &EventFdNotifier| notifier.0.as_ref().map(|aio| aio.context);

@@ -1,7 +1,5 @@
 //! Monotonic clock of the live host. Crates without system calls get its time as an argument.
 
-use std::time::Duration;
-
 use rustix::time::{ClockId, clock_gettime};
 
 /// Monotonic clock (CLOCK_MONOTONIC): never set back, and stopped while the machine sleeps.
@@ -17,12 +15,4 @@ impl MonotonicClock {
         // Neither part is ever negative; 64 bits of nanoseconds are 584 years.
         now.tv_sec.cast_unsigned().wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec.cast_unsigned())
     }
-}
-
-/// Returns the processor time that the calling thread has used (CLOCK_THREAD_CPUTIME_ID), by a system call.
-#[must_use]
-pub fn thread_time() -> Duration {
-    let used = clock_gettime(ClockId::ThreadCPUTime);
-    // Neither part is ever negative.
-    Duration::from_secs(used.tv_sec.cast_unsigned()) + Duration::from_nanos(used.tv_nsec.cast_unsigned())
 }

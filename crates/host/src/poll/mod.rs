@@ -21,7 +21,7 @@ use std::time::Duration;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 
-pub use clock::{MonotonicClock, thread_time};
+pub use clock::MonotonicClock;
 pub use signals::{ProcessSignal, SignalHandlers, SignalSet};
 pub use waker::ThreadWaker;
 

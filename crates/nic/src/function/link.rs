@@ -4,7 +4,6 @@
 use crate::card::Nic;
 use i82576::VfIndex;
 use i82576::bits::icr;
-use plane::MeasuredShares;
 use plane::guard::GuardedPlane;
 
 impl Nic {
@@ -40,11 +39,6 @@ impl Nic {
     /// Returns the guards of the card's plane, to change them.
     pub fn guards_mut(&mut self) -> &mut dyn GuardedPlane {
         &mut self.plane
-    }
-
-    /// Returns the accounts of the pools' frames, where pool n is port n.
-    pub fn frame_shares(&mut self) -> &mut dyn MeasuredShares {
-        &mut self.plane.shares
     }
 
     /// Sets the link state that a VF sees; `None`, the default, follows the port's link.

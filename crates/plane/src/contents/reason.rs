@@ -1,5 +1,4 @@
-//! Reasons of the guards to drop a frame, and their counters. Most guards protect others from a port's frames. One protects
-//! senders from the memory of the port that receives.
+//! Reasons of the guards to drop a frame, and their counters.
 
 /// Reason of a guard to drop a frame of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,13 +19,11 @@ pub enum GuardReason {
     Protocol,
     /// The frame's headers end early or are too many.
     Unreadable,
-    /// The port that would receive the frame is deep in debt for its memory, buffers or eventfds.
-    ReceiverDebt,
 }
 
 impl GuardReason {
     /// All reasons of the guards, in the order of their counters.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 8] = [
         Self::DoubleTag,
         Self::DhcpServer,
         Self::Router,
@@ -35,7 +32,6 @@ impl GuardReason {
         Self::SourceNeighbor,
         Self::Protocol,
         Self::Unreadable,
-        Self::ReceiverDebt,
     ];
 
     /// Returns the name of the reason in metrics and captures.
@@ -50,7 +46,6 @@ impl GuardReason {
             Self::SourceNeighbor => "source_neighbor",
             Self::Protocol => "protocol",
             Self::Unreadable => "unreadable",
-            Self::ReceiverDebt => "receiver_debt",
         }
     }
 }

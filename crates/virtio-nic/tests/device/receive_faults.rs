@@ -4,9 +4,7 @@
 use crate::driver::PARTS;
 use crate::exchange::datagram;
 use crate::machine::{MODERN, POSTED, RING, TestMachine};
-use plane::guard::GuardReason;
-use plane::{MeasuredShares, PortIndex};
-use units::{Time, WorkCost};
+use plane::PortIndex;
 use virtio::VirtioFeatures;
 use virtio::net::NetHeader;
 
@@ -192,51 +190,5 @@ fn frame_is_not_counted_if_its_virtio_header_cannot_be_written() {
         machine.poll(0);
         let counters = machine.plane.ledger.total(PortIndex::of_field(1));
         assert_eq!(counters.rx_packets, 0, "careful {careful}");
-    }
-}
-
-/// Returns a card with three guests, whose second has posted a buffer of `pieces` memory pieces of this length each.
-fn with_pieces(packed: bool, pieces: usize, length: u32) -> TestMachine {
-    let features = MODERN.with(VirtioFeatures::INDIRECT_DESC);
-    let mut machine = TestMachine::new(&[(packed, MODERN), (packed, features), (packed, MODERN)]);
-    assert!(machine.post_one(1, 0, &vec![length; pieces]));
-    machine
-}
-
-#[test]
-fn receiver_pays_for_buffers_of_very_many_pieces() {
-    for packed in [false, true] {
-        // Drivers post 19 pieces at most. Header and frame need 72 bytes.
-        for (pieces, length, pays) in [(128, 1, true), (80, 1, true), (19, 4096, false)] {
-            let mut machine = with_pieces(packed, pieces, length);
-            let [sender, receiver] = [0, 1].map(PortIndex::of_field);
-            assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[7; 18]), &[]));
-            machine.poll(0);
-            assert_eq!(machine.received(1).len(), 1, "packed {packed}, {pieces} pieces");
-            let shares = &machine.plane.shares;
-            assert_eq!([sender, receiver].map(|port| shares.is_surcharged(port)), [false, pays]);
-        }
-    }
-}
-
-#[test]
-fn receiver_deep_in_debt_gets_no_frames() {
-    for packed in [false, true] {
-        let mut machine = TestMachine::new(&[(packed, MODERN), (packed, MODERN), (packed, MODERN)]);
-        let [sender, receiver] = [0, 1].map(PortIndex::of_field);
-        (1..3).for_each(|vf| machine.post(vf, &[&[1600][..]; 40]));
-        machine.plane.shares.charge_measured(receiver, WorkCost(20_000), 10, Time::ZERO);
-        for to in (0..20).map(|n| 1 + n % 2) {
-            assert!(machine.send(0, NetHeader::default(), &datagram(0, to, &[7; 18]), &[]));
-        }
-        machine.poll(0);
-        assert_eq!([1, 2].map(|vf| machine.received(vf).len()), [0, 10], "packed {packed}");
-        let refused = machine.plane.ledger.guarded_frames(receiver)[GuardReason::ReceiverDebt as usize];
-        assert_eq!((refused, no_buffer(&mut machine, 1)), (10, 10));
-        assert!(!machine.plane.shares.is_surcharged(sender) && machine.plane.shares.have_credit(sender));
-        (0..80).for_each(|_| machine.plane.shares.begin_round());
-        assert!(machine.send(0, NetHeader::default(), &datagram(0, 1, &[7; 18]), &[]));
-        machine.poll(0);
-        assert_eq!(machine.received(1).len(), 1, "rounds have paid the debt");
     }
 }

@@ -1,10 +1,8 @@
 //! Memory and interrupts that the frame path reaches in the name of each function. Each function reaches only the memory
 //! and eventfds that its VMM has shared.
 
-use super::access_watch::AccessWatch;
 use super::kick_reports::KickReports;
 use super::ring_records::RingRecords;
-use super::separate_access::SeparateAccess;
 use crate::port::moments::pass_moment;
 use host::dma::{DmaLimits, DmaTable};
 use host::eventfd::{EventFd, EventFdNotifier};
@@ -85,8 +83,6 @@ pub(in crate::port) struct FunctionTable<F> {
     /// Access of the PF, then of the VFs.
     pub(super) functions: Vec<F>,
     pub(super) notifier: EventFdNotifier,
-    /// Watch over the time of the functions' accesses.
-    pub(super) watch: AccessWatch,
 }
 
 /// Returns the index of a function in [`FunctionTable::functions`], if the port offers it.
@@ -115,16 +111,14 @@ impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> FunctionTable<F> {
 
     /// Signals the eventfd of a function's interrupt vector. Returns `false` if the vector has no eventfd.
     pub(in crate::port) fn signal(&mut self, function: Function, index: u32, vector: u32) -> bool {
-        let Self { functions, notifier, watch } = self;
+        let Self { functions, notifier } = self;
         let eventfds =
             functions.get(index_of(function)).and_then(|access| access.as_ref().eventfds.get(index as usize));
         let Some(Some(eventfd)) = eventfds.and_then(|eventfds| eventfds.get(vector as usize)) else {
             return false;
         };
         pass_moment();
-        let began = watch.begin();
         notifier.signal(eventfd);
-        watch.end_interrupt(began, function);
         true
     }
 
@@ -161,17 +155,13 @@ impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> FunctionTable<F> {
 
 impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> Bus for FunctionTable<F> {
     fn dma_read(&mut self, function: Function, iova: Iova, into: &mut [u8]) -> Result<(), DmaFault> {
-        let began = self.watch.begin();
         let read = self.memory(function, iova)?.read(iova, into);
-        self.watch.end(began, function, 1, into.len());
         read.map_err(|fault| DmaFault { function, iova: fault.iova })
     }
 
     fn dma_write(&mut self, function: Function, iova: Iova, from: &[u8]) -> Result<(), DmaFault> {
         pass_moment();
-        let began = self.watch.begin();
         let written = self.memory(function, iova)?.write(iova, from);
-        self.watch.end(began, function, 1, from.len());
         written.map_err(|fault| DmaFault { function, iova: fault.iova })
     }
 
@@ -182,9 +172,7 @@ impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> Bus for FunctionTable<F> 
         into: &mut [u8],
     ) -> Result<(), DmaFault> {
         let HintedMemory { function, hint } = ring;
-        let began = self.watch.begin();
         let read = self.memory(function, iova)?.read_by(&mut hint.0, iova, into);
-        self.watch.end(began, function, 1, into.len());
         read.map_err(|fault| DmaFault { function, iova: fault.iova })
     }
 
@@ -197,9 +185,7 @@ impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> Bus for FunctionTable<F> 
     ) -> Result<(), DmaFault> {
         let HintedMemory { function, hint } = ring;
         pass_moment();
-        let began = self.watch.begin();
         let written = self.memory(function, iova)?.write_descriptors_by(&mut hint.0, iova, from, size);
-        self.watch.end(began, function, 1, from.len());
         written.map_err(|fault| DmaFault { function, iova: fault.iova })
     }
 
@@ -210,11 +196,8 @@ impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> Bus for FunctionTable<F> 
         lengths: &[u32],
         heads: &mut [[u8; HEAD]],
     ) -> usize {
-        let began = self.watch.begin();
-        let Ok(memory) = self.memory(from.function, 0) else { return 0 };
-        let gathered = memory.gather(&mut from.hint.0, sources, lengths, heads);
-        self.watch.end(began, from.function, sources.len(), sources.len() * HEAD);
-        gathered
+        let memory = self.memory(from.function, 0);
+        memory.map_or(0, |memory| memory.gather(&mut from.hint.0, sources, lengths, heads))
     }
 
     fn carry(
@@ -224,20 +207,13 @@ impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> Bus for FunctionTable<F> 
         run: FrameCopyBatch<'_>,
         complete: Option<&mut HeadCompleter<'_>>,
     ) -> usize {
-        let both = [from.function, to.function];
-        if self.watch.separates(both) {
-            return SeparateAccess(self).carry(from, to, run, complete);
-        }
-        let began = self.watch.begin();
         let (Ok(source), Ok(target)) = (self.memory(from.function, 0), self.memory(to.function, 0)) else {
             return 0;
         };
         let FrameCopyBatch { heads, sources, lengths, targets, sums } = run;
         let run = host::dma::FrameCopyList { heads, sources, lengths, targets, sums };
         pass_moment();
-        let carried = source.carry(&mut from.hint.0, (target, &mut to.hint.0), run, complete);
-        self.watch.end_both(began, both, lengths.len(), bytes_of(lengths));
-        carried
+        source.carry(&mut from.hint.0, (target, &mut to.hint.0), run, complete)
     }
 
     fn carry_out(
@@ -247,40 +223,27 @@ impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> Bus for FunctionTable<F> 
         run: FrameCopyBatch<'_>,
         complete: Option<&mut HeadCompleter<'_>>,
     ) -> usize {
-        let began = self.watch.begin();
         let Ok(source) = self.memory(from.function, 0) else { return 0 };
         let FrameCopyBatch { heads, sources, lengths, targets, sums } = run;
         let run = host::dma::FrameCopyList { heads, sources, lengths, targets, sums };
-        let carried = source.carry_out(&mut from.hint.0, into, run, complete);
-        self.watch.end(began, from.function, lengths.len(), bytes_of(lengths));
-        carried
+        source.carry_out(&mut from.hint.0, into, run, complete)
     }
 
     fn copy_in(&mut self, from: &[u8], to: HintedMemory<'_>, frames: FramePlaces<'_>) -> usize {
-        let began = self.watch.begin();
         let Ok(target) = self.memory(to.function, 0) else { return 0 };
         let FramePlaces { sources, lengths, targets } = frames;
         pass_moment();
-        let copied = target.copy_in(&mut to.hint.0, (from, sources), lengths, targets);
-        self.watch.end(began, to.function, lengths.len(), bytes_of(lengths));
-        copied
+        target.copy_in(&mut to.hint.0, (from, sources), lengths, targets)
     }
 
     fn copy(&mut self, from: HintedMemory<'_>, to: HintedMemory<'_>, payloads: SegmentPayloads<'_>) -> usize {
-        let both = [from.function, to.function];
-        if self.watch.separates(both) {
-            return SeparateAccess(self).copy(from, to, payloads);
-        }
-        let began = self.watch.begin();
         let (Ok(source), Ok(target)) = (self.memory(from.function, 0), self.memory(to.function, 0)) else {
             return 0;
         };
         let SegmentPayloads { sources, lengths, targets, sums } = payloads;
         let payloads = host::dma::PayloadCopyList { sources, lengths, targets, sums };
         pass_moment();
-        let copied = source.copy(&mut from.hint.0, target, &mut to.hint.0, payloads);
-        self.watch.end_both(began, both, lengths.len(), bytes_of(lengths));
-        copied
+        source.copy(&mut from.hint.0, target, &mut to.hint.0, payloads)
     }
 
     fn scatter(
@@ -290,11 +253,8 @@ impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> Bus for FunctionTable<F> 
         length: usize,
         targets: &[Iova],
     ) -> usize {
-        let began = self.watch.begin();
-        let Ok(memory) = self.memory(to.function, 0) else { return 0 };
-        let written = memory.scatter(&mut to.hint.0, headers, length, targets);
-        self.watch.end(began, to.function, targets.len(), targets.len() * length);
-        written
+        let memory = self.memory(to.function, 0);
+        memory.map_or(0, |memory| memory.scatter(&mut to.hint.0, headers, length, targets))
     }
 
     #[inline]
@@ -332,9 +292,4 @@ impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> Bus for FunctionTable<F> 
     fn intx(&mut self, function: Function, raised: bool) {
         self.move_pin(function, raised);
     }
-}
-
-/// Returns the sum of frames' lengths.
-fn bytes_of(lengths: &[u32]) -> usize {
-    lengths.iter().map(|length| *length as usize).sum()
 }

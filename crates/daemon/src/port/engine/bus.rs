@@ -2,11 +2,9 @@
 //! host drives has neither.
 
 use super::access::{FunctionAccess, FunctionTable, index_of};
-use super::access_watch::AccessWatch;
 use super::error::PortEngineStartError;
 use super::kick_reports::KickReports;
 use super::ring_records::RingRecords;
-use crate::clock::{HostClock, SharedClock};
 use crate::config::file::CardFamily;
 use host::confine::PreparedSandbox;
 use host::dma::{DmaLimits, DmaTable, MappedLog};
@@ -15,7 +13,6 @@ use host::memory::MappingTableReservation;
 use host::worker::BlockingWorker;
 use i82576::config::pf;
 use pcie::{Function, VfIndex};
-use std::sync::Arc;
 
 /// Guest memory and interrupts that one function of the card reaches.
 #[derive(Debug)]
@@ -209,12 +206,7 @@ impl GuestBus {
                  port through an eventfd; allow io_setup, io_submit and io_getevents"
             );
         }
-        Ok(Self { functions, notifier, watch: AccessWatch::new(Arc::new(HostClock)) })
-    }
-
-    /// Sets the clock by which the time of accesses is measured, of a bus without clients.
-    pub(in crate::port) fn set_clock(&mut self, clock: SharedClock) {
-        self.watch = AccessWatch::new(clock);
+        Ok(Self { functions, notifier })
     }
 
     /// Adds a VF of a family with its resources to the bus, after the VFs that the bus already has.
@@ -243,13 +235,9 @@ impl GuestBus {
 
     /// Signals every eventfd of a function, whether or not the card has an interrupt pending.
     pub(in crate::port) fn signal_all(&mut self, function: Function) {
-        let Self { functions, notifier, watch } = self;
+        let Self { functions, notifier, .. } = self;
         let eventfds = functions[index_of(function)].access.eventfds.iter().flatten();
-        for eventfd in eventfds.flatten() {
-            let began = watch.begin();
-            notifier.signal(eventfd);
-            watch.end_interrupt(began, function);
-        }
+        eventfds.flatten().for_each(|eventfd| notifier.signal(eventfd));
     }
 
     /// Masks or unmasks a function's interrupt pin for its client. Unmasking a pin that is still raised signals its

@@ -2,7 +2,6 @@
 //! port.
 
 use super::bus::GuestBus;
-use super::charged_card::ChargedCard;
 use super::error::CardChangeRefusal;
 use super::page_memory::VfRegisterPages;
 use super::uplink::PortUplink;
@@ -123,7 +122,7 @@ impl<C: PortCard + 'static> InheritedCard<C> {
 }
 
 /// Card of a port, of any device family, with the software of its PF.
-pub(in crate::port) trait PortCard: ChargedCard + Debug + Send {
+pub(in crate::port) trait PortCard: Debug + Send {
     /// Returns the port's card family, as the configuration names the family.
     fn family(&self) -> config::file::CardFamily;
 

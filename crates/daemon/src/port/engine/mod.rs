@@ -17,19 +17,16 @@
 //! | `owed_work` | work for VFs that the port charges |
 //! | `page_memory` | memory of registers that clients map |
 //! | `kick_reports` | tells kicks from reports of a poller that repeat one |
-//! | `access_watch`, `round_time` | time of accesses in slow rounds, and of rounds |
 //! | `ring_records` | positions of packed rings, which outlive the process |
 //! | `uplink` | frames beyond the card |
 //!
 //! Clients and the succession use the engine, which knows neither. Only recordings of an uplink use the wall clock, for stamps.
 
 mod access;
-mod access_watch;
 pub(in crate::port) mod avf;
 mod batches;
 mod bell;
 pub(in crate::port) mod bus;
-mod charged_card;
 mod decided;
 pub(in crate::port) mod error;
 pub(in crate::port) mod family;
@@ -41,8 +38,6 @@ mod owed_work;
 pub(in crate::port) mod page_memory;
 mod polled_rings;
 pub(in crate::port) mod ring_records;
-mod round_time;
-mod separate_access;
 mod station_key;
 mod switch_policy;
 pub(in crate::port) mod uplink;
@@ -69,6 +64,7 @@ use plane::UplinkWire;
 use policy::{PolicyError, PortPolicy, VfPolicy};
 use station_key::random_key;
 use std::io;
+use std::time::Duration;
 use uplink::{PortUplink, UplinkPipelineStages, UplinkPollContext};
 use workers::WorkerFailure;
 
@@ -172,9 +168,7 @@ impl PortEngine {
     /// Moves frames and sends interrupts, within the card's budget, and flushes the uplink.
     pub(in crate::port) fn poll(&mut self, now: Time) -> EnginePollOutcome {
         self.uplink.set_time(now);
-        self.bus.watch.begin_round();
         let poll = self.card.poll(now, &mut self.bus, &mut self.uplink);
-        self.bus.watch.settle(self.card.frame_shares(), now);
         self.uplink.flush();
         EnginePollOutcome { more: poll.more, deadline: poll.deadline }
     }
@@ -207,6 +201,18 @@ impl PortEngine {
         if let Some(workers) = self.card.workers() {
             workers.waker().drain();
         }
+    }
+
+    /// Records for how long the port's thread was busy in a round.
+    pub(in crate::port) fn note_busy(&mut self, busy: Duration) {
+        if let Some(workers) = self.card.workers() {
+            workers.note_busy(busy);
+        }
+    }
+
+    /// Returns the time at which the dispatcher decides again, while the card is divided.
+    pub(in crate::port) fn end_of_window(&mut self) -> Option<Time> {
+        self.card.workers().and_then(|workers| workers.deadline())
     }
 
     /// Returns true while other threads have parts of the card. Then the port may only move frames.

@@ -2,7 +2,6 @@
 
 use super::AvfCard;
 use crate::control::status::{FilterQuotaStatus, VfFilterStatus, VfMailboxStatus, VfQuotaStatus};
-use crate::port::engine::charged_card::ChargedCard;
 use crate::port::engine::family::{REASONS, ReportedVfState, VfDriverState, conduct, offence_counts};
 use crate::settings::VfSettings;
 use avf::virtchnl::VirtchnlOpcode;
@@ -10,7 +9,7 @@ use driver::avf::pf::{VirtchnlCounters, VirtchnlRefusal};
 use driver::conduct::{OffenceCounts, QuarantineCause, VfConductMonitor};
 use nic::PoolCounters;
 use pcie::VfIndex;
-use plane::{MeasuredShares, PortIndex};
+use plane::PortIndex;
 use policy::{FilterKind, Offence};
 
 impl AvfCard {
@@ -95,11 +94,5 @@ fn mailbox(counters: &VirtchnlCounters) -> VfMailboxStatus {
         unanswered: counters.lost,
         resets: counters.resets,
         notices: counters.events,
-    }
-}
-
-impl ChargedCard for AvfCard {
-    fn frame_shares(&mut self) -> &mut dyn MeasuredShares {
-        &mut self.plane.shares
     }
 }

@@ -1,12 +1,10 @@
 //! Work of the PF driver and the card for VFs, for which the port charges them.
 
 use super::I82576Card;
-use crate::port::engine::charged_card::ChargedCard;
 use driver::pf::PfWork;
 use i82576::VfIndex;
 use i82576::ids::{RECEIVE_ADDRESSES, VLAN_FILTERS};
 use pcie::VfSet;
-use plane::MeasuredShares;
 use units::WorkCost;
 
 impl I82576Card {
@@ -20,11 +18,5 @@ impl I82576Card {
             let addresses = RECEIVE_ADDRESSES + self.nic.guards().absent_addresses();
             self.owed.owe_tables(VfSet::new(work.changed.into()), addresses, VLAN_FILTERS);
         }
-    }
-}
-
-impl ChargedCard for I82576Card {
-    fn frame_shares(&mut self) -> &mut dyn MeasuredShares {
-        self.nic.frame_shares()
     }
 }

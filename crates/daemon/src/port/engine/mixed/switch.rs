@@ -2,15 +2,14 @@
 
 use super::MixedCard;
 use crate::port::engine::bus::GuestBus;
-use crate::port::engine::charged_card::ChargedCard;
 use crate::port::engine::uplink::PortUplink;
 use crate::port::engine::workers::BUDGET;
 use i82576::Time;
 use nic::PollResult;
 use pcie::{VfIndex, VfSet};
+use plane::PortSet;
 use plane::guard::GuardedPlane;
 use plane::uplink::UplinkTally;
-use plane::{MeasuredShares, PortSet};
 use virtio_nic::VfRules;
 
 impl MixedCard {
@@ -90,11 +89,5 @@ impl MixedCard {
             let promised = virtio.decided[vf.index()].policy.mac;
             avf.pf.reserve_address(vf.get(), virtio.card.address(vf.get()).or(promised));
         }
-    }
-}
-
-impl ChargedCard for MixedCard {
-    fn frame_shares(&mut self) -> &mut dyn MeasuredShares {
-        self.virtio.frame_shares()
     }
 }

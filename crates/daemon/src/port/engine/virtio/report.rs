@@ -3,13 +3,12 @@
 use super::VirtioCard;
 use super::rules::memberships;
 use crate::control::status::{VfFilterStatus, VfMailboxStatus};
-use crate::port::engine::charged_card::ChargedCard;
 use crate::port::engine::family::{REASONS, ReportedVfState, VfDriverState, conduct};
 use crate::settings::VfSettings;
 use driver::conduct::QuarantineCause;
 use nic::PoolCounters;
 use pcie::VfIndex;
-use plane::{MeasuredShares, PortIndex};
+use plane::PortIndex;
 
 impl VirtioCard {
     /// Returns the frame counters of a VF from the switch, with the device's numbers of stopped rings.
@@ -47,11 +46,5 @@ impl VirtioCard {
             resets: self.resets[vf.index()],
             refused: [0; REASONS],
         }
-    }
-}
-
-impl ChargedCard for VirtioCard {
-    fn frame_shares(&mut self) -> &mut dyn MeasuredShares {
-        &mut self.plane.shares
     }
 }

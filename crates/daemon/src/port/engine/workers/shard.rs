@@ -2,16 +2,13 @@
 
 use super::divisible::{CardPlane, DivisibleCard, ShardRoundOutcome};
 use super::trunk::{TrunkReceiver, WorkerTrunks, WorkerUplink};
-use crate::clock::HostClock;
 use crate::port::engine::access::{FunctionAccess, FunctionTable};
-use crate::port::engine::access_watch::AccessWatch;
 use host::eventfd::EventFdNotifier;
 use i82576::Time;
 use pcie::{Function, MAX_VFS};
 use plane::pacing::TransmitPacing;
 use plane::switch::{StormState, SwitchTables};
 use plane::{ForwardingPlane, PortCounters, PortIndex, PortSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum number of frames that one poll of the card, or of a part, moves from the uplink, and of packets from each transmit
@@ -49,11 +46,7 @@ impl<C: DivisibleCard> CardShard<C> {
         Some(Self {
             card,
             plane: Box::new(plane),
-            bus: FunctionTable {
-                functions,
-                notifier: EventFdNotifier::new(),
-                watch: AccessWatch::new(Arc::new(HostClock)),
-            },
+            bus: FunctionTable { functions, notifier: EventFdNotifier::new() },
             receiver,
             uplink: uplink?,
             vfs: PortSet::NONE,
@@ -66,19 +59,11 @@ impl<C: DivisibleCard> CardShard<C> {
     pub(super) fn round(&mut self, now: Time) -> ShardRoundOutcome {
         let Self { card, plane, bus, receiver, uplink, .. } = self;
         plane.now = now;
-        bus.watch.begin_round();
         card.read_doorbells();
         let waiting = receiver.take(|batch| card.leave_trunk(plane, batch, bus));
         let outcome = card.move_frames(plane, bus, uplink);
-        bus.watch.settle(&mut plane.shares, now);
         let stayed = uplink.flush();
         ShardRoundOutcome { more: outcome.more || waiting || stayed, ..outcome }
-    }
-
-    /// Ends a round that took this time.
-    pub(super) fn end_round(&mut self, took: Duration, now: Time) {
-        self.busy += took;
-        self.bus.watch.end_round(took, &mut self.plane.shares, now);
     }
 
     /// Looks for a packet or a doorbell in memory that the shard polls, and for a frame in a trunk. Returns true if there is

@@ -10,7 +10,6 @@ use crate::config::file::DoorbellMode;
 use crate::port::tokens;
 use crate::port::waiting::PollingNapBackoff;
 use host::poll::{PollInterest, Poller};
-use plane::MeasuredShares;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,12 +51,10 @@ impl<C: DivisibleCard> Worker<C> {
                 let began = HostClock.now();
                 let outcome = shard.round(began);
                 let ended = HostClock.now();
-                shard.end_round(ended.since(began), ended);
+                shard.busy += ended.since(began);
                 if outcome.more || !shard.receiver.are_empty() {
                     Some(Duration::ZERO)
                 } else {
-                    // No function waits for the time of this thread.
-                    shard.plane.shares.forget_debts();
                     outcome.deadline.map(|deadline| deadline.since(ended))
                 }
             };
