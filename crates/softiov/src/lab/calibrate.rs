@@ -41,7 +41,7 @@ fn setup(args: &LabCalibrateArgs) -> anyhow::Result<(CalibrationSetup, Calibrati
     if let Some(file) = &inputs.targets {
         let of_file = || format!("targets file {}", file.display());
         let text = std::fs::read_to_string(file).with_context(of_file)?;
-        setup.targets = read_targets(&text, &catalogue).with_context(of_file)?;
+        setup.use_targets(read_targets(&text, &catalogue).with_context(of_file)?);
     }
     if !inputs.knobs.is_empty() {
         setup.fit_only(&inputs.knobs)?;

@@ -12,6 +12,11 @@ const DAMPING: [f64; 3] = [1e-4, 1e-2, 1e-1];
 /// Stop criterion of the calibration's search: the smallest relative reduction of the sum of squared misfits.
 const ENOUGH: f64 = 0.005;
 
+/// Returns `true` if a sum of squared misfits is smaller than that of other constants by enough to prefer its constants.
+pub(super) fn is_better(squares: f64, other: f64) -> bool {
+    squares < other * (1.0 - ENOUGH)
+}
+
 /// Position that a search of the calibration found.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FittedPosition {

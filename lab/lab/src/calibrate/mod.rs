@@ -26,6 +26,8 @@ mod seeds_tests;
 pub mod sensitivity;
 pub mod setup;
 pub mod stored;
+#[cfg(test)]
+mod stored_tests;
 pub mod target;
 pub mod targets_file;
 #[cfg(test)]
@@ -119,7 +121,7 @@ impl CalibrationResult {
     }
 }
 
-/// Fits a calibration's knobs, starting from the values of its table. The result is the same on every machine for any
+/// Fits a calibration's knobs, starting from the values of its table. Stored constants stay unless the fit is better. The result is the same on every machine for any
 /// number of jobs; `tell` is called with progress messages.
 ///
 /// # Errors
@@ -131,7 +133,7 @@ pub fn calibrate(
 ) -> Result<CalibrationResult, LabError> {
     let search = CalibrationSearch::new(setup, tell);
     let best = search.best()?;
-    let constants = search.constants(&best);
+    let constants = search.kept(search.constants(&best))?;
     tell("residuals");
     let runner = CalibrationRunner::new(setup.targets.clone(), setup.jobs).with(&setup.set);
     let mut residuals = residuals(&runner.on(&setup.machine).over(setup.seeds), &constants)?;

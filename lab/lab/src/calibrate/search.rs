@@ -32,6 +32,31 @@ impl<'a> CalibrationSearch<'a> {
         Ok(found.places)
     }
 
+    /// Returns the stored constants unless the fit `constants` meets the targets better. Targets do not tell apart
+    /// constants with about equal residuals, so neither a change of the model that moves no target nor the local search
+    /// moves the stored ones.
+    pub(super) fn kept(&self, constants: ConstantValues) -> Result<ConstantValues, LabError> {
+        let Some(stored) = self.stored() else { return Ok(constants) };
+        let found = self.bench.run(&[constants.clone(), stored.clone()])?;
+        let squares = |found: &[f64]| self.bench.misfits(found).map(|misfit| misfit * misfit).sum::<f64>();
+        let (fit, before) = (squares(&found[0]), squares(&found[1]));
+        let is_better = fit::is_better(fit, before);
+        let result = if is_better { "the fit replaces them" } else { "they stay" };
+        (self.tell)(&format!(
+            "squared residuals of targets {fit:.5}, with the stored constants {before:.5}: {result}"
+        ));
+        Ok(if is_better { constants } else { stored })
+    }
+
+    /// Returns the stored value of each constant that the calibration moves; `None` without a stored calibration of its
+    /// inputs.
+    fn stored(&self) -> Option<ConstantValues> {
+        let stored = self.setup.stored.as_ref()?;
+        let members = self.setup.knobs.iter().flat_map(|knob| knob.members.iter());
+        let names = members.map(|cost| self.setup.table.row(*cost).name);
+        names.map(|name| Some((name, *stored.get(name)?))).collect()
+    }
+
     /// Returns the value that the model has for each fitted target if nothing is fitted to that target. Each search
     /// starts at the table's own values and at the best places `best` of all targets, and keeps the better fit: near
     /// `best` the other targets are met already, so that a search from there alone hardly moves.

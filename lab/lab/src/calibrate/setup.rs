@@ -2,12 +2,14 @@
 //! all runs.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::num::{NonZeroU8, NonZeroUsize};
 
 use hypervisor::cost::{CostConstant, CostEvidenceKind, CostRow, CostTable, SetCostError};
 use thiserror::Error;
 
 use super::knob::{ConstantGroup, KNOBS};
+use super::stored::stored;
 use super::target::{CalibrationTarget, TARGETS};
 use crate::runner::plan::SettingAssignment;
 use crate::similar::similar;
@@ -28,6 +30,8 @@ pub struct CalibrationSetup {
     pub knobs: Vec<ConstantGroup>,
     /// Published values to fit to, and those that are only reported.
     pub targets: Vec<&'static CalibrationTarget>,
+    /// Constants of the stored calibration, if it has these inputs: a fit replaces them only if it meets the targets better.
+    pub stored: Option<BTreeMap<String, u64>>,
     /// Number of seeds of each run, from the default one on; a target's value is the mean.
     pub seeds: NonZeroU8,
     /// Number of points to run at a time; the result does not depend on it.
@@ -85,6 +89,7 @@ impl CalibrationSetup {
             set: Vec::new(),
             knobs: KNOBS.to_vec(),
             targets: TARGETS.iter().collect(),
+            stored: stored().ok().map(|stored| stored.constants.clone()),
             seeds: NonZeroU8::MIN,
             jobs,
         }
@@ -106,7 +111,14 @@ impl CalibrationSetup {
             }
         }
         self.machine = values;
+        self.stored = None;
         Ok(())
+    }
+
+    /// Fits to other targets.
+    pub fn use_targets(&mut self, targets: Vec<&'static CalibrationTarget>) {
+        self.targets = targets;
+        self.stored = None;
     }
 
     /// Fits only these knobs: groups or single constants, by name.
@@ -123,6 +135,7 @@ impl CalibrationSetup {
             Ok(ConstantGroup { name: row.name, members, alone: None, at_wall: None })
         });
         self.knobs = knobs.collect::<Result<_, CalibrationSetupError>>()?;
+        self.stored = None;
         self.check_rows()
     }
 
@@ -131,6 +144,7 @@ impl CalibrationSetup {
     /// # Errors
     /// [`CalibrationSetupError::UnknownKnob`] if the name is unknown.
     pub fn hold(&mut self, name: &str) -> Result<(), CalibrationSetupError> {
+        self.stored = None;
         if KNOBS.iter().any(|knob| knob.name == name) {
             self.knobs.retain(|knob| knob.name != name);
             return Ok(());
@@ -148,6 +162,9 @@ impl CalibrationSetup {
             known.into_iter().for_each(|cost| self.hold_constant(cost));
         }
         self.set.extend_from_slice(set);
+        if !set.is_empty() {
+            self.stored = None;
+        }
     }
 
     /// Returns the number of targets that constants are fitted to.
