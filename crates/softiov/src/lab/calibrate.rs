@@ -137,7 +137,8 @@ fn as_text(setup: &CalibrationSetup, found: &CalibrationResult) -> String {
         freedom += &alone.join(", ");
     }
     for knob in found.knobs_at_wall(setup) {
-        let reason = knob.at_wall.unwrap_or("unknown reason");
+        let unknown = || format!("no reason is stated; `--profile '{}'` fits with it elsewhere", knob.name);
+        let reason = knob.at_wall.map_or_else(unknown, str::to_owned);
         freedom += &format!("\nat an end of its range: {} ({reason})", knob.name);
     }
     let profile = if found.profile.is_empty() { String::new() } else { profile(found) };

@@ -17,6 +17,11 @@ const NAME: &str = "name";
 /// Key of the machine's description.
 const DESCRIPTION: &str = "description";
 
+/// Returns a key's section, which is empty at the top, and its name there.
+fn parts(key: &str) -> (&str, &str) {
+    key.rsplit_once('.').unwrap_or(("", key))
+}
+
 /// Error of a machine file.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum MachineFileError {
@@ -146,10 +151,15 @@ impl MachineFileReader<'_> {
         let settings = self.definitions.iter().map(|setting| setting.name.as_str());
         let known: Vec<_> =
             settings.filter(|name| place(name).is_some()).chain([NAME, DESCRIPTION]).collect();
-        // A key of one section may be meant for another.
-        let bare = name.rsplit('.').next().unwrap_or(name);
-        let elsewhere = known.iter().find(|known| known.rsplit('.').next() == Some(bare));
-        match (elsewhere, similar(name, &known).first()) {
+        // A key with one wrong letter is meant for its own section, one that another section has for that section.
+        let (section, bare) = parts(name);
+        let misspelt = |known: &&&str| {
+            let (of, key) = parts(known);
+            of == section && strsim::osa_distance(key, bare) == 1
+        };
+        let elsewhere = |known: &&&str| parts(known).1 == bare;
+        let nearest = known.iter().find(misspelt).or_else(|| known.iter().find(elsewhere));
+        match (nearest, similar(name, &known).first()) {
             (Some(nearest), _) | (None, Some(nearest)) => format!("; did you mean {nearest}?"),
             (None, None) => format!(
                 "; a machine file has {NAME}, {DESCRIPTION}, {}, and the sections {}: `softiov lab machine show` prints all keys",

@@ -45,6 +45,11 @@ fn unknown_key_of_a_machine_file_names_line_and_nearest_key() {
         error("\n[wire]\neoi_fast = 2\n"),
         "line 3: unknown key `wire.eoi_fast`; did you mean cost.eoi_fast?"
     );
+    // The section `wire` has a key `socket`.
+    assert_eq!(
+        error("[machine]\nsocket = 2\n"),
+        "line 2: unknown key `machine.socket`; did you mean machine.sockets?"
+    );
     // A measured time is a property of a run.
     assert!(error("measure_ms = 2\n").starts_with("line 1: unknown key `measure_ms`"));
     assert!(error("qqq = 2\n").ends_with("`softiov lab machine show` prints all keys"));
