@@ -56,18 +56,20 @@ impl ResultDataset {
     }
 
     /// Writes the rows to `file`, and codebook and constants beside it. Returns the paths of the files. Files of an
-    /// earlier run are replaced only after all new ones are written, so a full disk leaves them whole.
+    /// earlier run are replaced only after all new ones are written, so a full disk leaves them whole. A file whose
+    /// folder accepts no other file is overwritten in place.
     ///
     /// # Errors
     /// If a file cannot be written.
     pub fn write(&self, file: &Path) -> io::Result<[PathBuf; 3]> {
         let paths = Self::paths(file);
         let texts = [&self.rows, &self.columns, &self.constants];
-        let parts = paths.each_ref().map(|path| partial(path));
+        let parts = paths
+            .each_ref()
+            .map(|path| partial(path).filter(|part| !is_refused(part)).unwrap_or_else(|| path.clone()));
         let unfinished = || parts.iter().zip(&paths).filter(|(part, path)| part != path);
         let written = parts.iter().zip(texts).try_for_each(|(part, text)| fs::write(part, text));
-        let replaced =
-            written.and_then(|()| unfinished().try_for_each(|(part, path)| fs::rename(part, path)));
+        let replaced = written.and_then(|()| unfinished().try_for_each(|(part, path)| replace(part, path)));
         if replaced.is_err() {
             // Ignore errors: a part may not exist.
             unfinished().for_each(|(part, _)| drop(fs::remove_file(part)));
@@ -76,14 +78,32 @@ impl ResultDataset {
     }
 }
 
-/// Returns the path of an unfinished file, beside the finished one. A link, a device or a pipe is written directly:
-/// renaming would replace it.
-fn partial(path: &Path) -> PathBuf {
+/// Returns the path of an unfinished file, beside the finished one. Returns `None` for a link, a device or a pipe, which
+/// renaming would replace.
+fn partial(path: &Path) -> Option<PathBuf> {
     if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
-        return path.to_owned();
+        return None;
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!("{name}.partial-{}", process::id()))
+    Some(path.with_file_name(format!("{name}.partial-{}", process::id())))
+}
+
+/// Returns `true` if the folder accepts no file of this name: it is read-only, or the name is too long. Creates the file
+/// otherwise.
+fn is_refused(part: &Path) -> bool {
+    use io::ErrorKind::{InvalidFilename, PermissionDenied, ReadOnlyFilesystem};
+    let created = fs::File::create(part).map_err(|error| error.kind());
+    matches!(created, Err(InvalidFilename | PermissionDenied | ReadOnlyFilesystem))
+}
+
+/// Replaces a file by the finished part. A file that is a mount point cannot be renamed over, so it is overwritten.
+fn replace(part: &Path, path: &Path) -> io::Result<()> {
+    match fs::rename(part, path) {
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+            fs::copy(part, path).and_then(|_| fs::remove_file(part))
+        }
+        renamed => renamed,
+    }
 }
 
 /// Returns the fields of a row's record. A setting that the row does not change has its default.

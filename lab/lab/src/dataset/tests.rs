@@ -107,3 +107,19 @@ fn failed_write_of_a_dataset_keeps_the_earlier_files() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), before.rows, "a link stays, as /dev/stdout is one");
     assert!(link.is_symlink());
 }
+
+/// Checks that a folder that takes no further file, here since names would be too long, does not cost the rows.
+#[test]
+fn dataset_is_written_in_place_if_no_part_can_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(format!("{}.csv", "r".repeat(255 - "-constants.csv".len())));
+    let [before, after] = [2, 3].map(|vms| dataset(&[&format!("vms={vms}")], 1, 1));
+    for dataset in [before, after] {
+        let [rows, columns, constants] = dataset.write(&file).unwrap();
+        let read = |path| std::fs::read_to_string(path).unwrap();
+        assert_eq!(
+            (read(rows), read(columns), read(constants)),
+            (dataset.rows, dataset.columns, dataset.constants)
+        );
+    }
+}
