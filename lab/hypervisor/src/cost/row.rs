@@ -325,7 +325,7 @@ constants! {
     IrqfdSignal = "irqfd_signal" in Cycles,
     /// Cost of a posted interrupt's delivery to a running guest, without an exit.
     PostedInterrupt = "posted_interrupt" in Cycles,
-    /// Cost of a packet that a thread of the host moves between a card's rings and the network, with its copy.
+    /// Cost of a packet that a thread of the host moves between a card's rings and the network, without its payload's copy.
     HostPacket = "host_packet" in Cycles,
     /// Translations that an IOTLB holds.
     IotlbEntries = "iotlb_entries" in Count,

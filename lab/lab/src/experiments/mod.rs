@@ -68,7 +68,7 @@ pub fn catalogue() -> ExperimentCatalogue {
         settings: settings::all(),
         stated: stated::all(),
         relations: stated::relations(),
-        parameters: settings::parameters(),
+        parameters: [settings::parameters(), today::constants()].concat(),
         residuals: settings::residuals(),
         sensitivity: settings::sensitivity(),
     }

@@ -15,6 +15,8 @@ mod range;
 mod tests;
 mod translate;
 
+pub(super) use counts::constants;
+
 use crate::experiment::Experiment;
 
 pub(super) const ALL: &[Experiment] = &[paths::TODAY, translate::TRANSLATE];

@@ -2,7 +2,7 @@
 
 use hypervisor::cost::{CostConstant, CostEvidenceKind, CostTable};
 
-/// Value with the least and the greatest value that its estimates permit.
+/// Value with the least and the greatest value that the evidence for it permits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct EstimatedRange {
     pub(super) least: f64,
@@ -35,11 +35,11 @@ impl EstimatedRange {
     }
 }
 
-/// Returns a constant of the cost table; an estimate has the range of its row.
+/// Returns a constant of the cost table with the range of its row. A value that the user gave or measured has no range.
 pub(super) fn price(table: &CostTable, cost: CostConstant) -> EstimatedRange {
     let (value, row) = (table[cost] as f64, table.row(cost));
-    if row.kind == CostEvidenceKind::Estimate {
-        return EstimatedRange { least: row.range.0 as f64, value, most: row.range.1 as f64 };
+    if matches!(row.kind, CostEvidenceKind::Given | CostEvidenceKind::Measured) {
+        return EstimatedRange { least: value, value, most: value };
     }
-    EstimatedRange { least: value, value, most: value }
+    EstimatedRange { least: value.min(row.range.0 as f64), value, most: value.max(row.range.1 as f64) }
 }

@@ -9,19 +9,7 @@ use crate::value::ParameterValue;
 use hypervisor::iommu::IommuPageSize;
 
 fn counts(path: &PathCounts) -> Vec<&OperationCount> {
-    [
-        &path.exits_kernel,
-        &path.exits_user,
-        &path.device_doorbells,
-        &path.wakes,
-        &path.interrupts,
-        &path.host_packets,
-        &path.system_calls,
-        &path.bridged,
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    path.operations().map(|(_, count)| count).collect()
 }
 
 fn row(path: &str, interrupts: &str, more: &[&str]) -> Metrics {
@@ -34,17 +22,35 @@ fn metric(row: &Metrics, name: &str) -> f64 {
     *row.get(name).unwrap()
 }
 
+/// Checks that no count is exact without a reason, and that measured ones say that the guests ran without KVM.
 #[test]
-fn path_count_has_a_source_and_a_range_if_estimated() {
+fn path_count_has_a_source_and_a_range_unless_derived() {
     for path in paths().unwrap() {
         assert!(!path.what.is_empty());
         for count in counts(path) {
             assert!(!count.source.is_empty(), "{}: {count:?}", path.name);
             let range = count.least.zip(count.most);
-            assert_eq!(range.is_some(), count.kind == CountKind::Estimate, "{}: {count:?}", path.name);
+            assert_eq!(range.is_some(), count.kind != CountKind::Derived, "{}: {count:?}", path.name);
             let is_inside = |(least, most)| (least..=most).contains(&count.value);
             assert!(range.is_none_or(is_inside) && count.value > 0.0, "{}: {count:?}", path.name);
+            assert!(
+                count.kind != CountKind::Measured || count.source.contains("TCG"),
+                "{}: {count:?}",
+                path.name
+            );
         }
+    }
+}
+
+#[test]
+fn path_counts_are_among_the_listed_constants() {
+    let catalogue = crate::experiments::catalogue();
+    for path in paths().unwrap() {
+        let table = format!("today {}", path.name);
+        let listed = catalogue.parameters.iter().filter(|constant| constant.table == table);
+        let sources: Vec<_> = listed.map(|constant| constant.source.as_str()).collect();
+        assert_eq!(sources.len(), counts(path).len(), "{table}");
+        assert!(counts(path).iter().zip(sources).all(|(count, source)| source.ends_with(&count.source)));
     }
 }
 
@@ -65,12 +71,33 @@ fn paths_with_rings_in_a_card_need_no_host_thread() {
     }
 }
 
+/// Checks that interrupt remapping affects messages of cards only: KVM posts an irqfd's interrupt itself.
 #[test]
-fn posted_interrupts_cost_less_than_remapped_and_emulated_ones() {
+fn remapped_interrupts_cost_more_only_for_cards() {
     for path in paths().unwrap() {
-        let cycles =
-            ["posted", "remapped", "emulated"].map(|way| metric(&row(&path.name, way, &[]), "cycles"));
-        assert!(cycles[0] < cycles[1] && cycles[1] < cycles[2], "{}: {cycles:?}", path.name);
+        let cycles = ["posted", "remapped", "emulated"]
+            .map(|delivery| metric(&row(&path.name, delivery, &[]), "cycles"));
+        let is_card = path.signal == InterruptOrigin::Device;
+        assert_eq!(cycles[0] < cycles[1], is_card, "{}: {cycles:?}", path.name);
+        assert!(cycles[0] <= cycles[1] && cycles[1] < cycles[2], "{}: {cycles:?}", path.name);
+    }
+}
+
+/// Checks that the price of a host's packet is that of a small frame, to which the copy of the payload is added.
+#[test]
+fn host_pays_for_the_copy_of_each_payload() {
+    let host = |copy: &str| metric(&row("avf-mapped", "posted", &[copy]), "host_cycles");
+    let more = host("cost.rx_copy=400") - host("cost.rx_copy=300");
+    assert!((144.0..145.0).contains(&more), "{more}");
+}
+
+/// Checks the prediction against `docs/performance.md`: frames of 1,500 bytes take 368 cycles in the machine's fast state to
+/// 3,382 in its slow one. No price comes from these rows.
+#[test]
+fn host_cycles_of_mapped_ports_lie_within_the_measured_ones() {
+    for path in ["vhost-user", "82576-mapped", "avf-mapped"] {
+        let host = metric(&row(path, "posted", &[]), "host_cycles");
+        assert!((368.0..3_382.0).contains(&host), "{path}: {host}");
     }
 }
 
@@ -92,15 +119,18 @@ fn siov_costs_as_much_as_a_vf_but_for_composed_accesses() {
     assert!(more > 0.0 && more < 0.01 * metric(&vf, "cycles"), "{more}");
 }
 
+/// Checks an estimate and a derived constant: each has a range in the cost table, and a given price has none.
 #[test]
 fn given_price_narrows_the_range_of_a_prediction() {
-    let spread = |row: &Metrics| {
-        let [least, value, most] = ["cycles_least", "cycles", "cycles_most"].map(|name| metric(row, name));
+    let spread = |more: &[&str]| {
+        let row = row("vhost-net", "posted", more);
+        let [least, value, most] = ["cycles_least", "cycles", "cycles_most"].map(|name| metric(&row, name));
         assert!(least < value && value < most, "{least} {value} {most}");
         most - least
     };
-    let given = spread(&row("vhost-net", "posted", &["cost.host_packet=1300"]));
-    assert!(given < spread(&row("vhost-net", "posted", &[])));
+    for given in ["cost.host_packet=300", "cost.rx_copy=320"] {
+        assert!(spread(&[given]) < spread(&[]), "{given}");
+    }
 }
 
 fn setup(page: IommuPageSize, vfs: u16) -> TranslationSetup {
@@ -142,4 +172,24 @@ fn slower_page_table_loads_lower_the_rate_of_small_pages_only() {
     };
     assert!(rate("page=4k", "cost.iotlb_load=400") < rate("page=4k", "cost.iotlb_load=40"));
     assert_eq!(rate("page=2m", "cost.iotlb_load=400"), rate("page=2m", "cost.iotlb_load=40"));
+}
+
+/// Checks that a rate's range covers the IOTLB's unknown associativity, from direct-mapped to fully associative.
+#[test]
+fn given_iotlb_ways_narrow_the_range_of_a_rate() {
+    let spread = |more: &[&str]| {
+        let known = ["page=2m", "nested=true", "vfs=64", "cost.iotlb_entries=128", "cost.iotlb_load=400"];
+        let set = [&known, ["cost.iotlb_walks=4"].as_slice(), more].concat();
+        let row = run_point("translate", &set).unwrap().metrics;
+        metric(&row, "max_gbps_most") - metric(&row, "max_gbps_least")
+    };
+    assert_eq!(spread(&["cost.iotlb_ways=4"]), 0.0);
+    assert!(spread(&[]) > 0.0);
+}
+
+#[test]
+fn iotlb_has_no_more_ways_than_entries() {
+    let found =
+        |ways| work(&TranslationSetup { iotlb: (32, ways), ..setup(IommuPageSize::Small, 4) }).unwrap();
+    assert_eq!(found(32), found(64));
 }
