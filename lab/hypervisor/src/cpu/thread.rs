@@ -83,3 +83,16 @@ impl HardwareThread {
         WorkToTimeConversion { permille: contended.unwrap_or(ALONE), remainder: self.remainder }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_again_counts_each_other_vcpu_since_once() {
+        let [a, b, c] = [0, 1, 2].map(VcpuId);
+        let mut thread = HardwareThread::new();
+        assert_eq!([a, b, c].map(|vcpu| thread.run_again(vcpu)), [None; 3]);
+        assert_eq!([b, b, c, b, a].map(|vcpu| thread.run_again(vcpu)), [1, 0, 1, 1, 2].map(Some));
+    }
+}

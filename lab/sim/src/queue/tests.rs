@@ -157,3 +157,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn queue_is_empty_without_pending_events() {
+    let mut queue = EventQueue::new();
+    assert!(queue.is_empty());
+    queue.schedule(at(10), "only");
+    assert!(!queue.is_empty());
+    queue.pop();
+    assert!(queue.is_empty());
+}
