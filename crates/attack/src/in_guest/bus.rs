@@ -1,9 +1,10 @@
 //! Bus of an attacked function in this guest: registers by sysfs, memory in huge pages, and the stall of each access.
 
+use super::tell;
 use anyhow::{Context, Result};
 use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
 use host::huge_pages::{DmaHugePage, HUGE_PAGE};
-use host::poll::MonotonicClock;
+use host::poll::{MonotonicClock, SignalHandlers, SignalSet};
 use host::shared::SharedMemoryAllocator;
 use host::vfio::{MappedRegisters, PciAddress, PciSysfs, SysfsFunction};
 use i82576::Time;
@@ -42,28 +43,34 @@ pub trait AttackedFunction: DmaHal {
 
     /// Returns the longest access since the last call.
     fn take_longest_access(&mut self) -> LongestAccess;
+
+    /// Returns true if a signal has asked the program to end.
+    fn is_interrupted(&mut self) -> bool;
 }
 
 /// Function of this guest, which sysfs gives to this process.
 #[derive(Debug)]
-pub struct SysfsBus {
+pub struct SysfsBus<'a> {
     registers: MappedRegisters,
     function: SysfsFunction,
     memory: Vec<(DmaHugePage, SharedMemoryAllocator)>,
     longest: LongestAccess,
+    signals: &'a SignalHandlers,
+    is_interrupted: bool,
 }
 
-impl SysfsBus {
+impl<'a> SysfsBus<'a> {
     /// Opens a function that no driver holds, and takes huge pages for its DMA.
     ///
     /// # Errors
     /// The kernel refuses the function or the memory.
-    pub fn open(pci: &PciSysfs, address: PciAddress) -> Result<Self> {
+    pub fn open(pci: &PciSysfs, address: PciAddress, signals: &'a SignalHandlers) -> Result<Self> {
         let function = SysfsFunction::open(pci, address)?;
         let registers = function.registers(0)?;
         let pages = DmaHugePage::allocate(PAGES)?;
         let memory = pages.into_iter().map(|page| (page, SharedMemoryAllocator::new(HUGE_PAGE))).collect();
-        Ok(Self { registers, function, memory, longest: LongestAccess::default() })
+        let longest = LongestAccess::default();
+        Ok(Self { registers, function, memory, longest, signals, is_interrupted: false })
     }
 
     /// Returns the huge page with a device address, and the offset in it.
@@ -84,7 +91,7 @@ impl SysfsBus {
     }
 }
 
-impl Hal for SysfsBus {
+impl Hal for SysfsBus<'_> {
     fn read(&mut self, offset: u32) -> u32 {
         self.timed(offset, false, |registers| registers.read(offset))
     }
@@ -102,7 +109,7 @@ impl Hal for SysfsBus {
     }
 }
 
-impl DmaHal for SysfsBus {
+impl DmaHal for SysfsBus<'_> {
     fn dma_alloc(&mut self, length: usize, align: usize) -> Result<DmaAllocation, OutOfDmaMemory> {
         let allocate = |(page, free): &mut (DmaHugePage, SharedMemoryAllocator)| {
             let block = free.allocate(length as u64, align as u64)?;
@@ -126,7 +133,7 @@ impl DmaHal for SysfsBus {
     }
 }
 
-impl AttackedFunction for SysfsBus {
+impl AttackedFunction for SysfsBus<'_> {
     fn renew(&mut self) -> Result<()> {
         self.function.reset().context("the function cannot be reset")?;
         self.function.enable()?;
@@ -146,13 +153,19 @@ impl AttackedFunction for SysfsBus {
     fn take_longest_access(&mut self) -> LongestAccess {
         std::mem::take(&mut self.longest)
     }
+
+    fn is_interrupted(&mut self) -> bool {
+        self.is_interrupted |= self.signals.take() != SignalSet::default();
+        self.is_interrupted
+    }
 }
 
-impl Drop for SysfsBus {
-    /// Resets the function, so that it writes nothing to pages that the kernel gives to others.
+impl Drop for SysfsBus<'_> {
+    /// Stops the function's DMA and resets it, so that it writes nothing to pages that the kernel gives to others.
     fn drop(&mut self) {
-        if let Err(error) = self.function.reset() {
-            eprintln!("{error}; the device may still write to memory: restart the guest");
+        let stopped = self.function.disable_bus_master();
+        if let Err(error) = stopped.and(self.function.reset()) {
+            tell(format_args!("{error}; the device may still write to memory: restart the guest"));
         }
     }
 }

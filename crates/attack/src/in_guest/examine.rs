@@ -45,6 +45,9 @@ pub fn check_usable<F: AttackedFunction>(
             Err(error) if passed > patience => {
                 return Err(error.context(format!("the device does not work within {patience:?}")));
             }
+            Err(error) if function.is_interrupted() => {
+                return Err(error.context("a signal interrupted the run"));
+            }
             Err(_) => function.wait(BETWEEN),
         }
     }

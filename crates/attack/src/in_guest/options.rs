@@ -1,15 +1,19 @@
 //! Options of `attack-guest`, and the program itself.
 
-use super::bus::SysfsBus;
+use super::binding::UnboundDevice;
+use super::bus::{AttackedFunction, SysfsBus};
 use super::examine::check_usable;
-use super::result::GuestReport;
+use super::result::{GuestReport, GuestResult};
 use super::run::{GuestRun, steps};
+use super::tell;
 use crate::case::{AttackCase, AttackGroup};
 use crate::cases::GROUPS;
 use crate::device::AttackedDevice;
 use crate::run::select;
 use anyhow::{Context, Result, ensure};
+use host::poll::SignalHandlers;
 use host::vfio::{PciAddress, PciIds, PciSysfs};
+use std::io::Write;
 use std::time::Duration;
 
 /// Map of physical addresses, complete for root (proc_iomem(5)).
@@ -88,23 +92,26 @@ pub fn attack(options: &GuestAttackOptions) -> Result<bool> {
         )
     })?;
     check_memory_map(&std::fs::read_to_string(MEMORY_MAP).context(MEMORY_MAP)?)?;
-    let driver = pci.driver(device);
-    if let Some(driver) = &driver {
-        ensure!(options.yes, "driver {driver} holds device {device}; repeat with --yes to unbind it");
-        pci.unbind(device)?;
-    }
-    let report = run(options, &cases, (&pci, device), kind);
-    if let Some(driver) = &driver {
-        pci.bind(device, driver)?;
-    }
-    let report = GuestReport { device: device.to_string(), id: format!("{vendor:04x}:{id:04x}"), ..report? };
-    if options.json {
-        eprintln!("{report}");
-        println!("{}", serde_json::to_string_pretty(&report)?);
+    // Signals end the run between cases: until then the device is not reset, and its driver not bound.
+    let signals = SignalHandlers::install().context("cannot handle signals")?;
+    UnboundDevice::take(&pci, device, options.yes)?.during(|| {
+        let report = run(options, &cases, SysfsBus::open(&pci, device, &signals)?, kind)?;
+        let report =
+            GuestReport { device: device.to_string(), id: format!("{vendor:04x}:{id:04x}"), ..report };
+        print(&report, options.json).context("cannot print the report")?;
+        Ok(report.has_passed())
+    })
+}
+
+fn print(report: &GuestReport, json: bool) -> Result<()> {
+    let mut output = std::io::stdout();
+    if json {
+        tell(format_args!("{report}"));
+        writeln!(output, "{}", serde_json::to_string_pretty(report)?)?;
     } else {
-        println!("{report}");
+        writeln!(output, "{report}")?;
     }
-    Ok(report.has_passed())
+    Ok(())
 }
 
 type SelectedCases = Vec<(&'static AttackGroup, &'static AttackCase)>;
@@ -137,8 +144,12 @@ fn check_memory_map(text: &str) -> Result<()> {
         let (_, end) = range.trim().split_once('-')?;
         (name == "System RAM").then(|| u64::from_str_radix(end, 16).ok())?
     };
-    let last =
-        text.lines().filter_map(end).max().context("the kernel's memory map has no memory: become root")?;
+    let last = text
+        .lines()
+        .filter_map(end)
+        .max()
+        .filter(|last| *last > 0)
+        .context("the kernel's memory map has no memory: become root")?;
     ensure!(
         last < FOREIGN,
         "memory reaches to {last:#x}, and cases name addresses from {FOREIGN:#x} on as no memory; start the machine \
@@ -147,14 +158,13 @@ fn check_memory_map(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs the selected cases on a device that no driver holds.
+/// Runs the selected cases on a device that no driver holds, and resets the device.
 fn run(
     options: &GuestAttackOptions,
     cases: &SelectedCases,
-    (pci, address): (&PciSysfs, PciAddress),
+    mut bus: SysfsBus<'_>,
     device: AttackedDevice,
 ) -> Result<GuestReport> {
-    let mut bus = SysfsBus::open(pci, address)?;
     let run = GuestRun {
         device,
         limit: Duration::from_millis(options.longest_access),
@@ -166,14 +176,19 @@ fn run(
     let not_run = run.run(
         &mut bus,
         cases,
-        |case| eprintln!("{}", case.name),
+        |case| tell(format_args!("{}", case.name)),
         |result| {
-            eprintln!("  {}, longest access {} us", result.result.words(), result.longest_access_us);
+            let GuestResult { result: verdict, longest_access_us, .. } = &result;
+            tell(format_args!("  {}, longest access {longest_access_us} us", verdict.words()));
             report.results.push(result);
         },
     );
     report.not_run = not_run;
-    ensure!(!report.results.is_empty(), "no selected case is for this device: `--list` lists all");
+    report.interrupted = bus.is_interrupted();
+    ensure!(
+        report.interrupted || !report.results.is_empty(),
+        "no selected case is for this device: `--list` lists all"
+    );
     Ok(report)
 }
 
@@ -189,7 +204,7 @@ mod tests {
         let high = format!("{low}100000000-17fffffff : System RAM\n");
         let error = check_memory_map(&high).unwrap_err().to_string();
         assert!(error.contains("0x17fffffff") && error.contains("at most 2 GiB"), "{error}");
-        let hidden = check_memory_map("00000000-00000000 : Reserved\n").unwrap_err().to_string();
+        let hidden = check_memory_map("00000000-00000000 : System RAM\n").unwrap_err().to_string();
         assert!(hidden.contains("become root"), "{hidden}");
     }
 

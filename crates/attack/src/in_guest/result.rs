@@ -87,8 +87,10 @@ pub struct GuestReport {
     pub id: String,
     /// Results in the order of the cases.
     pub results: Vec<GuestResult>,
-    /// Names of the cases that did not run, since the device was silent.
+    /// Names of the cases that did not run, since the device was silent or a signal ended the run.
     pub not_run: Vec<&'static str>,
+    /// True if a signal ended the run.
+    pub interrupted: bool,
 }
 
 impl GuestReport {
@@ -96,7 +98,7 @@ impl GuestReport {
     #[must_use]
     pub fn has_passed(&self) -> bool {
         let failed = self.results.iter().any(|result| result.result != GuestVerdict::Passed);
-        !failed && self.not_run.is_empty()
+        !failed && self.not_run.is_empty() && !self.interrupted
     }
 }
 
@@ -126,7 +128,8 @@ impl fmt::Display for GuestReport {
             writeln!(f, "\n{}: {}", result.case, result.detail.as_deref().unwrap_or_default())?;
         }
         if !self.not_run.is_empty() {
-            writeln!(f, "\nnot run, since the device is silent: {}", self.not_run.join(", "))?;
+            let cause = if self.interrupted { "a signal ended the run" } else { "the device is silent" };
+            writeln!(f, "\nnot run, since {cause}: {}", self.not_run.join(", "))?;
         }
         let passed = self.results.iter().filter(|result| result.result == GuestVerdict::Passed).count();
         let (others, not_run) = (self.results.len() - passed, self.not_run.len());
@@ -175,9 +178,11 @@ mod tests {
             id: "8086:10ca".into(),
             results: vec![result],
             not_run: vec!["another"],
+            interrupted: true,
         };
         let text = report.to_string();
         assert!(text.contains("| a-case | a rule | CONFIG CHANGED | 17 us | 250 ms |"), "{text}");
+        assert!(text.contains("not run, since a signal ended the run: another"), "{text}");
         assert!(text.contains("a-case: byte 0x4 changed"), "{text}");
         assert!(text.contains("0 passed, 1 others, 1 not run, on 0000:00:04.0 (8086:10ca)"), "{text}");
         let json = serde_json::to_value(&report).unwrap();

@@ -72,7 +72,7 @@ impl GuestRun {
             .filter(|(_, steps)| self.neighbour.is_some() || !steps.iter().any(names_neighbour))
     }
 
-    /// Runs cases until one leaves the device silent. `begin` is called before each case, `done` after it. Returns the names
+    /// Runs cases until one leaves the device silent or a signal asks for the end. `begin` is called before each case, `done` after it. Returns the names
     /// of the cases that did not run.
     pub fn run<F: AttackedFunction>(
         &self,
@@ -81,11 +81,16 @@ impl GuestRun {
         mut begin: impl FnMut(&AttackCase),
         mut done: impl FnMut(GuestResult),
     ) -> Vec<&'static str> {
-        let mut left = cases.iter();
-        for (group, case) in left.by_ref() {
-            let Some((start, steps)) = self.steps(case) else { continue };
+        let runnable: Vec<_> =
+            cases.iter().filter_map(|(group, case)| Some((*group, *case, self.steps(case)?))).collect();
+        let from = |first: usize| runnable[first..].iter().map(|(_, case, _)| case.name).collect();
+        for (index, (group, case, (start, steps))) in runnable.iter().enumerate() {
             begin(case);
-            let seen = self.attack(function, start, steps);
+            let seen = self.attack(function, *start, steps);
+            // The signal may have cut the case off, so it has no result.
+            if function.is_interrupted() {
+                return from(index);
+            }
             let (result, detail) = seen.judge(self.limit);
             done(GuestResult {
                 group: group.name,
@@ -98,11 +103,10 @@ impl GuestRun {
                 recovery_ms: seen.recovery.as_millis() as u64,
             });
             if result == GuestVerdict::DeviceSilent {
-                break;
+                return from(index + 1);
             }
         }
-        let runs = |(_, case): &(&AttackGroup, &AttackCase)| self.steps(case).map(|_| case.name);
-        left.filter_map(runs).collect()
+        Vec::new()
     }
 
     /// Runs a case on the device after a reset, and examines the device.

@@ -143,7 +143,7 @@ impl PciSysfs {
     }
 }
 
-fn read(path: &Path) -> Result<String, VfioError> {
+pub(super) fn read(path: &Path) -> Result<String, VfioError> {
     fs::read_to_string(path).map_err(|source| VfioError::Sysfs { path: path.to_owned(), source })
 }
 

@@ -6,12 +6,14 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use super::sysfs::read;
 use super::{MappedRegisters, PciAddress, PciSysfs, VfioError};
 
 /// Command register of configuration space (PCI 3.0 6.2.2), with its bits memory space, bus master, and interrupt disable:
 /// nothing handles the function's interrupt pin.
 const COMMAND: u64 = 0x04;
-const ENABLE: u16 = 1 << 1 | 1 << 2 | 1 << 10;
+const ENABLE: u16 = 1 << 1 | BUS_MASTER | 1 << 10;
+const BUS_MASTER: u16 = 1 << 2;
 
 /// PCI function that this process opens by sysfs, as root. No kernel driver may hold it.
 #[derive(Debug)]
@@ -70,6 +72,16 @@ impl SysfsFunction {
         self.set_config(COMMAND, &(u16::from_le_bytes(command) | ENABLE).to_le_bytes())
     }
 
+    /// Disables the function's bus mastering, so that it begins no DMA, also if it cannot be reset.
+    ///
+    /// # Errors
+    /// [`VfioError::Sysfs`].
+    pub fn disable_bus_master(&self) -> Result<(), VfioError> {
+        let mut command = [0; 2];
+        self.config(COMMAND, &mut command)?;
+        self.set_config(COMMAND, &(u16::from_le_bytes(command) & !BUS_MASTER).to_le_bytes())
+    }
+
     /// Reads bytes of the function's configuration space at `offset`.
     ///
     /// # Errors
@@ -114,6 +126,24 @@ impl PciSysfs {
     /// [`VfioError::Sysfs`].
     pub fn bind(&self, address: PciAddress, driver: &str) -> Result<(), VfioError> {
         write(self.root.join("bus/pci/drivers").join(driver).join("bind"), &address.to_string())
+    }
+
+    /// Returns the name of the only driver that may bind a function, or `None` if each driver of its ids may.
+    ///
+    /// # Errors
+    /// [`VfioError::Sysfs`].
+    pub fn driver_override(&self, address: PciAddress) -> Result<Option<String>, VfioError> {
+        let text = read(&self.folder(address).join("driver_override"))?;
+        Ok(Some(text.trim().to_owned()).filter(|name| !name.is_empty() && name != "(null)"))
+    }
+
+    /// Sets the name of the only driver that may bind a function, or lets each driver of its ids bind it.
+    ///
+    /// # Errors
+    /// [`VfioError::Sysfs`].
+    pub fn set_driver_override(&self, address: PciAddress, driver: Option<&str>) -> Result<(), VfioError> {
+        // A line without a name clears the name.
+        write(self.folder(address).join("driver_override"), &format!("{}\n", driver.unwrap_or_default()))
     }
 }
 

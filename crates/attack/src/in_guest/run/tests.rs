@@ -17,6 +17,7 @@ const RUN: GuestRun =
 struct StubFunction {
     value: u32,
     resets: bool,
+    is_interrupted: bool,
 }
 
 impl Hal for StubFunction {
@@ -58,6 +59,10 @@ impl AttackedFunction for StubFunction {
     fn take_longest_access(&mut self) -> LongestAccess {
         LongestAccess::default()
     }
+
+    fn is_interrupted(&mut self) -> bool {
+        self.is_interrupted
+    }
 }
 
 fn run(function: &mut StubFunction) -> (Vec<GuestResult>, Vec<&'static str>) {
@@ -69,7 +74,7 @@ fn run(function: &mut StubFunction) -> (Vec<GuestResult>, Vec<&'static str>) {
 
 #[test]
 fn device_of_all_ones_is_silent_and_later_cases_do_not_run() {
-    let (results, not_run) = run(&mut StubFunction { value: u32::MAX, resets: true });
+    let (results, not_run) = run(&mut StubFunction { value: u32::MAX, resets: true, is_interrupted: false });
     let [result] = &results[..] else { panic!("{results:?}") };
     assert_eq!((result.case, result.result), ("two-hundred-resets-by-register", GuestVerdict::DeviceSilent));
     let detail = result.detail.as_deref().unwrap();
@@ -79,10 +84,17 @@ fn device_of_all_ones_is_silent_and_later_cases_do_not_run() {
 
 #[test]
 fn device_that_cannot_be_reset_is_silent_with_the_error() {
-    let (results, _) = run(&mut StubFunction { value: 0, resets: false });
+    let (results, _) = run(&mut StubFunction { value: 0, resets: false, is_interrupted: false });
     let detail = results[0].detail.as_deref().unwrap();
     assert!(detail.contains("the reset failed"), "{detail}");
     assert_eq!(results[0].result, GuestVerdict::DeviceSilent);
+}
+
+#[test]
+fn interrupted_case_has_no_result() {
+    let (results, not_run) = run(&mut StubFunction { value: 0, resets: true, is_interrupted: true });
+    assert!(results.is_empty(), "{results:?}");
+    assert_eq!(not_run, ["two-hundred-resets-by-register", "every-bit-of-ctrl"]);
 }
 
 #[test]
