@@ -7,7 +7,7 @@ use crate::case::row;
 use crate::family::AttackedFamily::Avf;
 use crate::field::Field::{self, Bytes, Fill, U16, U32, U64, Vsi};
 use crate::guest::GuestStart::{Known, Reset};
-use crate::guest::GuestStep::{AdminDescriptors, Message, Write};
+use crate::guest::GuestStep::{AdminDescriptors, Message, Write, WriteAddress};
 use crate::guest::PfAnswer::{Refused, Reply};
 use avf::admin::{flag, opcode};
 use avf::bits::aqlen;
@@ -178,7 +178,7 @@ pub(super) const CASES: &[AttackCase] = &[
         AVF_MAILBOX,
         Guest(
             Reset,
-            &[Write(VF_ATQBAL, 0), Write(VF_ATQBAH, 1), Write(VF_ATQLEN, aqlen::ENABLE), Write(VF_ATQT, 5)],
+            &[WriteAddress(VF_ATQBAL, VF_ATQBAH, 0), Write(VF_ATQLEN, aqlen::ENABLE), Write(VF_ATQT, 5)],
         ),
     )
     .short(),
@@ -190,8 +190,7 @@ pub(super) const CASES: &[AttackCase] = &[
         Guest(
             Reset,
             &[
-                Write(VF_ATQBAL, 0),
-                Write(VF_ATQBAH, 1),
+                WriteAddress(VF_ATQBAL, VF_ATQBAH, 0),
                 Write(VF_ATQLEN, 4 | aqlen::ENABLE),
                 Write(VF_ATQH, 0x3ff),
                 Write(VF_ATQT, 0x3fe),

@@ -6,6 +6,7 @@
 //! | [`binding`] | the device without its kernel driver, for the time of a run |
 //! | [`bus`] | registers and DMA memory of a device without a driver, and the duration of accesses |
 //! | [`examine`] | checks of the device after a case |
+//! | [`memory_map`] | physical addresses of the machine, and the cases that name addresses |
 //! | [`run`] | runs cases |
 //! | [`result`] | results as a table and as JSON |
 //! | [`options`] | options of the program |
@@ -13,6 +14,7 @@
 pub mod binding;
 pub mod bus;
 pub mod examine;
+pub mod memory_map;
 pub mod options;
 pub mod result;
 pub mod run;

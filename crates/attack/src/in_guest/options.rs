@@ -3,6 +3,7 @@
 use super::binding::UnboundDevice;
 use super::bus::{AttackedFunction, SysfsBus};
 use super::examine::check_usable;
+use super::memory_map::MemoryMap;
 use super::result::{GuestReport, GuestResult};
 use super::run::{GuestRun, steps};
 use super::tell;
@@ -15,11 +16,6 @@ use host::poll::SignalHandlers;
 use host::vfio::{PciAddress, PciIds, PciSysfs};
 use std::io::Write;
 use std::time::Duration;
-
-/// Map of physical addresses, complete for root (proc_iomem(5)).
-const MEMORY_MAP: &str = "/proc/iomem";
-/// First physical address that cases take to be no memory.
-const FOREIGN: u64 = 1 << 32;
 
 /// Options of the program.
 #[derive(Debug, Clone, clap::Parser)]
@@ -91,11 +87,12 @@ pub fn attack(options: &GuestAttackOptions) -> Result<bool> {
             "device {device} has ID {vendor:04x}:{id:04x}: there are cases for 8086:10ca, 8086:10c9 and 8086:1889 only"
         )
     })?;
-    check_memory_map(&std::fs::read_to_string(MEMORY_MAP).context(MEMORY_MAP)?)?;
+    let memory_map = MemoryMap::read()?;
     // Signals end the run between cases: until then the device is not reset, and its driver not bound.
     let signals = SignalHandlers::install().context("cannot handle signals")?;
     UnboundDevice::take(&pci, device, options.yes)?.during(|| {
-        let report = run(options, &cases, SysfsBus::open(&pci, device, &signals)?, kind)?;
+        let run = run_of(options, kind, &memory_map);
+        let report = attack_device(&run, &cases, SysfsBus::open(&pci, device, &signals)?)?;
         let report =
             GuestReport { device: device.to_string(), id: format!("{vendor:04x}:{id:04x}"), ..report };
         print(&report, options.json).context("cannot print the report")?;
@@ -136,43 +133,26 @@ fn list() {
     }
 }
 
-/// Checks that no memory of this machine has a physical address that cases take to be no memory: a device that breaks
-/// the rules would write there.
-fn check_memory_map(text: &str) -> Result<()> {
-    let end = |line: &str| {
-        let (range, name) = line.split_once(" : ")?;
-        let (_, end) = range.trim().split_once('-')?;
-        (name == "System RAM").then(|| u64::from_str_radix(end, 16).ok())?
-    };
-    let last = text
-        .lines()
-        .filter_map(end)
-        .max()
-        .filter(|last| *last > 0)
-        .context("the kernel's memory map has no memory: become root")?;
-    ensure!(
-        last < FOREIGN,
-        "memory reaches to {last:#x}, and cases name addresses from {FOREIGN:#x} on as no memory; start the machine \
-         with at most 2 GiB"
-    );
-    Ok(())
-}
-
-/// Runs the selected cases on a device that no driver holds, and resets the device.
-fn run(
+/// Returns the limits and addresses of a run.
+fn run_of<'a>(
     options: &GuestAttackOptions,
-    cases: &SelectedCases,
-    mut bus: SysfsBus<'_>,
     device: AttackedDevice,
-) -> Result<GuestReport> {
-    let run = GuestRun {
+    memory_map: &'a MemoryMap,
+) -> GuestRun<'a> {
+    GuestRun {
         device,
         limit: Duration::from_millis(options.longest_access),
         patience: Duration::from_secs(options.patience),
         neighbour: options.neighbour,
-    };
+        memory_map,
+    }
+}
+
+/// Runs the selected cases on a device that no driver holds, and resets the device.
+fn attack_device(run: &GuestRun<'_>, cases: &SelectedCases, mut bus: SysfsBus<'_>) -> Result<GuestReport> {
+    let device = run.device;
     check_usable(&mut bus, device, run.patience).context("the device does not work before the first case")?;
-    let mut report = GuestReport::default();
+    let mut report = GuestReport { not_applicable: run.not_applicable(cases), ..GuestReport::default() };
     let not_run = run.run(
         &mut bus,
         cases,
@@ -196,17 +176,6 @@ fn run(
 mod tests {
     use super::*;
     use clap::Parser;
-
-    #[test]
-    fn memory_above_four_gib_is_refused_with_the_remedy() {
-        let low = "00001000-0009fbff : System RAM\n00100000-7ffdffff : System RAM\n  01000000-01ffffff : Kernel code\n";
-        check_memory_map(low).unwrap();
-        let high = format!("{low}100000000-17fffffff : System RAM\n");
-        let error = check_memory_map(&high).unwrap_err().to_string();
-        assert!(error.contains("0x17fffffff") && error.contains("at most 2 GiB"), "{error}");
-        let hidden = check_memory_map("00000000-00000000 : System RAM\n").unwrap_err().to_string();
-        assert!(hidden.contains("become root"), "{hidden}");
-    }
 
     #[test]
     fn unknown_case_names_are_refused() {

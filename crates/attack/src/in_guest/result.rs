@@ -78,6 +78,15 @@ impl CaseObservations {
     }
 }
 
+/// Case for the device that would not test its rule in a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InapplicableCase {
+    /// Name of the case.
+    pub case: &'static str,
+    /// Reason why the case would not test its rule.
+    pub reason: String,
+}
+
 /// Results of all cases on a device.
 #[derive(Debug, Default, Serialize)]
 pub struct GuestReport {
@@ -89,6 +98,8 @@ pub struct GuestReport {
     pub results: Vec<GuestResult>,
     /// Names of the cases that did not run, since the device was silent or a signal ended the run.
     pub not_run: Vec<&'static str>,
+    /// Cases for the device that the run left out.
+    pub not_applicable: Vec<InapplicableCase>,
     /// True if a signal ended the run.
     pub interrupted: bool,
 }
@@ -131,11 +142,15 @@ impl fmt::Display for GuestReport {
             let cause = if self.interrupted { "a signal ended the run" } else { "the device is silent" };
             writeln!(f, "\nnot run, since {cause}: {}", self.not_run.join(", "))?;
         }
+        for InapplicableCase { case, reason } in &self.not_applicable {
+            writeln!(f, "\nnot applicable: {case}: {reason}")?;
+        }
         let passed = self.results.iter().filter(|result| result.result == GuestVerdict::Passed).count();
         let (others, not_run) = (self.results.len() - passed, self.not_run.len());
+        let not_applicable = self.not_applicable.len();
         writeln!(
             f,
-            "\n{passed} passed, {others} others, {not_run} not run, on {} ({})",
+            "\n{passed} passed, {others} others, {not_run} not run, {not_applicable} not applicable, on {} ({})",
             self.device, self.id
         )?;
         write!(f, "The guest runs, so its VMM has survived: look at the VMM's log too.")
@@ -178,13 +193,18 @@ mod tests {
             id: "8086:10ca".into(),
             results: vec![result],
             not_run: vec!["another"],
+            not_applicable: vec![InapplicableCase { case: "third", reason: "it needs --neighbour".into() }],
             interrupted: true,
         };
         let text = report.to_string();
         assert!(text.contains("| a-case | a rule | CONFIG CHANGED | 17 us | 250 ms |"), "{text}");
         assert!(text.contains("not run, since a signal ended the run: another"), "{text}");
+        assert!(text.contains("not applicable: third: it needs --neighbour"), "{text}");
         assert!(text.contains("a-case: byte 0x4 changed"), "{text}");
-        assert!(text.contains("0 passed, 1 others, 1 not run, on 0000:00:04.0 (8086:10ca)"), "{text}");
+        assert!(
+            text.contains("0 passed, 1 others, 1 not run, 1 not applicable, on 0000:00:04.0 (8086:10ca)"),
+            "{text}"
+        );
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json["results"][0]["result"], "config-changed");
         assert!(!report.has_passed());

@@ -2,7 +2,8 @@
 
 use super::bus::AttackedFunction;
 use super::examine::{check_answers, check_usable, config_change};
-use super::result::{CaseObservations, GuestResult, GuestVerdict};
+use super::memory_map::MemoryMap;
+use super::result::{CaseObservations, GuestResult, GuestVerdict, InapplicableCase};
 use crate::case::{Attack, AttackCase, AttackGroup};
 use crate::device::AttackedDevice;
 use crate::field::Field;
@@ -15,7 +16,7 @@ const POSTPONED: Duration = Duration::from_millis(5);
 
 /// Limits and addresses of a run.
 #[derive(Debug, Clone, Copy)]
-pub struct GuestRun {
+pub struct GuestRun<'a> {
     /// Kind of the attacked device.
     pub device: AttackedDevice,
     /// Longest allowed access to a register.
@@ -24,6 +25,8 @@ pub struct GuestRun {
     pub patience: Duration,
     /// Ethernet address of a station that the PF must protect, or `None` to leave out the requests that name one.
     pub neighbour: Option<[u8; 6]>,
+    /// Physical addresses of this machine.
+    pub memory_map: &'a MemoryMap,
 }
 
 /// Destination of frames to a neighbour if the run has none.
@@ -65,11 +68,28 @@ fn names_neighbour(step: &GuestStep) -> bool {
     }
 }
 
-impl GuestRun {
-    /// Returns the start and the steps of a case, or `None` if it does not run on the device or lacks a neighbour.
+impl GuestRun<'_> {
+    /// Returns the start and the steps of a case, or `None` if it is not for the device or does not apply to this run.
     fn steps(&self, case: &AttackCase) -> Option<(GuestStart, &'static [GuestStep])> {
-        steps(case, self.device)
-            .filter(|(_, steps)| self.neighbour.is_some() || !steps.iter().any(names_neighbour))
+        steps(case, self.device).filter(|(_, steps)| self.objection(case, steps).is_none())
+    }
+
+    /// Returns the reason why a case for the device would not test its rule in this run.
+    fn objection(&self, case: &AttackCase, steps: &[GuestStep]) -> Option<String> {
+        if self.neighbour.is_none() && steps.iter().any(names_neighbour) {
+            return Some("it needs --neighbour".to_owned());
+        }
+        self.memory_map.objection(case.name)
+    }
+
+    /// Returns the cases for the device that would not test their rules in this run.
+    #[must_use]
+    pub fn not_applicable(&self, cases: &[(&AttackGroup, &AttackCase)]) -> Vec<InapplicableCase> {
+        let inapplicable = |(_, case): &(&AttackGroup, &AttackCase)| {
+            let (_, steps) = steps(case, self.device)?;
+            Some(InapplicableCase { case: case.name, reason: self.objection(case, steps)? })
+        };
+        cases.iter().filter_map(inapplicable).collect()
     }
 
     /// Runs cases until one leaves the device silent or a signal asks for the end. `begin` is called before each case, `done` after it. Returns the names

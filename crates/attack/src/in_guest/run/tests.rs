@@ -9,8 +9,13 @@ use driver::{DmaAllocation, DmaHal, Hal, OutOfDmaMemory};
 use i82576::Time;
 
 const VF: AttackedDevice = AttackedDevice::Vf(DeviceFamily::I82576);
-const RUN: GuestRun =
-    GuestRun { device: VF, limit: Duration::MAX, patience: Duration::ZERO, neighbour: None };
+const RUN: GuestRun<'_> = GuestRun {
+    device: VF,
+    limit: Duration::MAX,
+    patience: Duration::ZERO,
+    neighbour: None,
+    memory_map: &MemoryMap::NOTHING,
+};
 
 /// Function whose registers all read as one value, and whose resets may fail.
 #[derive(Debug)]
@@ -98,8 +103,16 @@ fn interrupted_case_has_no_result() {
 }
 
 #[test]
+fn case_with_a_socket_attacks_address_does_not_apply() {
+    let cases = select(GROUPS, &["frame-in-the-registers".to_owned()]);
+    let [left_out] = &RUN.not_applicable(&cases)[..] else { panic!("the case applies") };
+    assert!(left_out.reason.contains("another device's registers"), "{left_out:?}");
+    assert!(RUN.steps(cases[0].1).is_none());
+}
+
+#[test]
 fn requests_for_a_neighbours_address_need_a_neighbour() {
-    let counted = |run: &GuestRun| {
+    let counted = |run: &GuestRun<'_>| {
         let all = select(GROUPS, &[]);
         all.iter().filter(|(_, case)| run.steps(case).is_some()).count()
     };
@@ -107,6 +120,9 @@ fn requests_for_a_neighbours_address_need_a_neighbour() {
         let alone = GuestRun { device, ..RUN };
         let with_neighbour = GuestRun { neighbour: Some([2, 0, 0, 0, 0, 2]), ..alone };
         assert_eq!(counted(&with_neighbour), counted(&alone) + 2, "{device:?}");
+        let left_out = alone.not_applicable(&select(GROUPS, &[]));
+        let without_neighbour = left_out.iter().filter(|case| case.reason == "it needs --neighbour");
+        assert_eq!(without_neighbour.count(), 2, "{left_out:?}");
     }
 }
 
