@@ -155,6 +155,9 @@ fn function_without_vfio_is_used_by_its_sysfs_files() {
     let mut command = [0; 2];
     function.config(4, &mut command).unwrap();
     assert_eq!(u16::from_le_bytes(command), 0x0406, "memory space, bus master, no interrupt pin");
+    function.disable_bus_master().unwrap();
+    function.config(4, &mut command).unwrap();
+    assert_eq!(u16::from_le_bytes(command), 0x0402, "no DMA, and the rest as before");
     function.reset().unwrap();
     let reset = folder.path().join("bus/pci/devices").join(PF).join("reset");
     assert_eq!(fs::read_to_string(reset).unwrap(), "1");
@@ -177,4 +180,16 @@ fn function_behind_an_iommu_or_with_a_driver_is_refused() {
     assert_eq!(fs::read_to_string(drivers.join("unbind")).unwrap(), PF);
     pci.bind(address(PF), "igbvf").unwrap();
     assert_eq!(fs::read_to_string(drivers.join("bind")).unwrap(), PF);
+}
+
+#[test]
+fn driver_override_is_set_read_and_cleared() {
+    let (folder, pci) = plain_function();
+    let file = folder.path().join("bus/pci/devices").join(PF).join("driver_override");
+    fs::write(&file, "(null)\n").unwrap();
+    assert_eq!(pci.driver_override(address(PF)).unwrap(), None);
+    pci.set_driver_override(address(PF), Some("vfio-pci")).unwrap();
+    assert_eq!(pci.driver_override(address(PF)).unwrap().as_deref(), Some("vfio-pci"));
+    pci.set_driver_override(address(PF), None).unwrap();
+    assert_eq!(fs::read_to_string(file).unwrap(), "\n", "a line without a name clears it");
 }
