@@ -59,13 +59,14 @@ impl PortClients {
         self.watch_listener(index);
     }
 
-    /// Has the poller report new clients of a function, if the function's door is open, no refused client is held, and the
-    /// worker thread is not behind. That thread closes the sockets of clients, and the kernel's queue holds a few only.
+    /// Has the poller report new clients of a function, if the function's door is open, no refused client is held, none waits in
+    /// the queue for the end of a client that has hung up, and the worker thread is not behind. That thread closes the sockets of
+    /// clients, and the kernel's queue holds a few only.
     pub(super) fn watch_listener(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         let Some(listener) = slot.endpoint.listener() else { return };
-        let held = slot.next.as_ref().is_some_and(|waiting| !waiting.is_next());
-        let wanted = slot.door == DoorState::Open && !held && !slot.is_worker_behind;
+        let is_busy = slot.held.is_some() || slot.has_queued_client || slot.is_worker_behind;
+        let wanted = slot.door == DoorState::Open && !is_busy;
         let changed = match (slot.watched, wanted) {
             (false, true) => self.poller.add(listener, tokens::listener(index), PollInterest::READ),
             (true, false) => self.poller.remove(listener),

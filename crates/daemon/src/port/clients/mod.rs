@@ -18,7 +18,7 @@
 //! | `device` | a function as a vfio-user device: messages become accesses to the card |
 //! | `service` | accepts, serves and disconnects clients |
 //! | `hand_over` | prepares clients for the successor process |
-//! | `refusal`, `waiting_client` | clients that are refused, or wait for a function |
+//! | `refusal`, `held_front_end` | clients that are refused, and front ends that are held then |
 //! | `ending`, `parting` | the end of a connection that leaves the client's VMM alive |
 //! | `journal` | saved state of clients in shared memory |
 //! | `answers` | delays of the PF driver's answers to requests |
@@ -40,6 +40,7 @@ mod ending;
 pub(in crate::port) mod endpoint;
 pub(in crate::port) mod errand;
 mod hand_over;
+mod held_front_end;
 pub(in crate::port) mod holdings;
 pub(in crate::port) mod journal;
 pub(in crate::port) mod keeper;
@@ -54,7 +55,6 @@ pub(in crate::port) mod slot;
 pub(in crate::port) mod successor;
 pub(in crate::port) mod vfio;
 pub(in crate::port) mod vhost;
-mod waiting_client;
 
 use super::engine::PortEngine;
 use super::tokens;
@@ -249,8 +249,8 @@ impl PortClients {
         self.slots.iter_mut().filter_map(|slot| slot.endpoint.listener_mut()).for_each(SocketListener::own);
     }
 
-    /// Leaves the files of listening sockets to the successor process, and disconnects clients that the successor does
-    /// not resume. These clients connect again, to the successor.
+    /// Leaves the files of listening sockets to the successor process, with the clients in their queues. Disconnects front ends
+    /// that the successor does not resume, and refused ones: they connect again, to the successor.
     pub(in crate::port) fn leave_sockets(&mut self, engine: &mut PortEngine, now: Time) {
         self.end_dials();
         for mut slot in self.slots.drain(..) {
@@ -259,7 +259,7 @@ impl PortClients {
                 let stream = connection.close(&mut VfioFunction { function, engine, own, now });
                 slot.own.errands.turn_away(stream);
             }
-            slot.turn_next_away();
+            slot.turn_held_away();
             slot.endpoint.leave();
         }
     }

@@ -16,7 +16,7 @@ impl PortClients {
     pub(in crate::port) fn end(&mut self, now: Time) {
         self.end_dials();
         self.close_doors();
-        self.slots.iter_mut().for_each(OfferedFunction::turn_next_away);
+        self.slots.iter_mut().for_each(OfferedFunction::turn_held_away);
         for index in 0..self.slots.len() {
             self.wind_down(index, now);
         }
@@ -92,8 +92,8 @@ impl PortClients {
         }
         let Self { hung_up, slots, buffer, .. } = self;
         let drain = hung_up.drain(buffer, now, |function, cost| charge(slots, function, cost));
-        let waiting = self.settle_waiting(engine, now);
-        next.into_iter().chain(drain).chain(waiting).min()
+        let held = self.settle_held(engine, now);
+        next.into_iter().chain(drain).chain(held).min()
     }
 
     /// Disconnects clients that stall for too long. Returns the earliest deadline of the clients that still stall.
@@ -135,7 +135,7 @@ impl PortClients {
         now: Time,
     ) -> Option<OfferedFunction> {
         let last = self.slots.len().checked_sub(1)?;
-        self.slots[last].turn_next_away();
+        self.slots[last].turn_held_away();
         self.disconnect(last, &DisconnectReason::Ended, engine, now);
         let slot = self.slots.pop()?;
         // Closing the descriptor removes it from the poller too; a failure here has no consequence.

@@ -1,13 +1,13 @@
 //! Refuses clients of a function that has another client.
 //!
 //! A starting QEMU connects to a vhost-user socket again as soon as the connection ends, without a pause, and prints some
-//! lines each time. So the port holds a refused front end for a second (`waiting_client`), and serves it if the function
+//! lines each time. So the port holds a refused front end for a second (`held_front_end`), and serves it if the function
 //! becomes free meanwhile. It holds one for each function, and further ones wait in the listening socket's queue. A refused
 //! vfio-user client is disconnected at once, since it does not connect again.
 
 use super::PortClients;
+use super::held_front_end::HeldFrontEnd;
 use super::service::{attach, is_shut, peer_pid};
-use super::waiting_client::WaitingClient;
 use crate::flight::FlightRecordKind;
 use crate::port::engine::PortEngine;
 use host::socket::StreamSocket;
@@ -28,27 +28,27 @@ impl PortClients {
                 "refused a client: another client is attached to the function"
             );
         }
-        if !engine.card().is_virtio(slot.function) || slot.next.is_some() {
+        if !engine.card().is_virtio(slot.function) {
             // The client may have sent descriptors already.
             return slot.own.errands.turn_away(stream);
         }
-        slot.next = Some(WaitingClient::refused(stream, now));
+        slot.held = Some(HeldFrontEnd::new(stream, now));
         slot.refusals.held = Some(pid);
         self.watch_listener(index);
     }
 
     /// Serves held front ends whose function has become free, and disconnects those whose time is over. Returns the
     /// time of the next call.
-    pub(super) fn settle_waiting(&mut self, engine: &mut PortEngine, now: Time) -> Option<Time> {
+    pub(super) fn settle_held(&mut self, engine: &mut PortEngine, now: Time) -> Option<Time> {
         let mut next = None;
         for index in 0..self.slots.len() {
             let slot = &self.slots[index];
-            let Some(until) = slot.next.as_ref().and_then(|waiting| waiting.until()) else { continue };
+            let Some(until) = slot.held.as_ref().map(HeldFrontEnd::until) else { continue };
             let free = slot.connection.is_none() && !is_shut(slot, engine.card());
             if free {
-                self.attach_waiting(index, engine, now);
+                self.attach_held(index, engine, now);
             } else if now >= until {
-                self.turn_waiting_away(index);
+                self.turn_away_held(index);
             } else {
                 next = next.into_iter().chain([until]).min();
             }
@@ -56,37 +56,33 @@ impl PortClients {
         next
     }
 
-    /// Attaches the client that waits for a function to the function, which has become free. Turns the client away if it
-    /// has not connected to be refused, and the VF was disabled meanwhile.
-    pub(super) fn let_next_in(&mut self, index: usize, engine: &mut PortEngine, now: Time) {
-        let slot = &self.slots[index];
-        let Some(waiting) = &slot.next else { return };
-        if !is_shut(slot, engine.card()) {
-            self.attach_waiting(index, engine, now);
-        } else if waiting.is_next() {
-            self.turn_waiting_away(index);
+    /// Attaches the held front end of a function to the function, which has become free. Keeps holding it if the VF was disabled
+    /// meanwhile.
+    pub(super) fn let_held_in(&mut self, index: usize, engine: &mut PortEngine, now: Time) {
+        if !is_shut(&self.slots[index], engine.card()) {
+            self.attach_held(index, engine, now);
         }
     }
 
-    /// Disconnects the client that waits for a function, if there is one, and accepts further ones.
-    pub(super) fn turn_waiting_away(&mut self, index: usize) {
-        if let Some(stream) = self.take_waiting(index) {
+    /// Disconnects the held front end of a function, if there is one, and accepts further clients.
+    fn turn_away_held(&mut self, index: usize) {
+        if let Some(stream) = self.take_held(index) {
             self.slots[index].own.errands.turn_away(stream);
         }
     }
 
-    fn attach_waiting(&mut self, index: usize, engine: &mut PortEngine, now: Time) {
-        if let Some(stream) = self.take_waiting(index) {
+    fn attach_held(&mut self, index: usize, engine: &mut PortEngine, now: Time) {
+        if let Some(stream) = self.take_held(index) {
             attach(&mut self.slots[index], stream, self.wait, engine.card_mut(), now);
         }
     }
 
-    /// Takes the client that waits for a function, and accepts further ones.
-    fn take_waiting(&mut self, index: usize) -> Option<StreamSocket> {
+    /// Takes the held front end of a function, and accepts further clients.
+    fn take_held(&mut self, index: usize) -> Option<StreamSocket> {
         let slot = &mut self.slots[index];
-        let waiting = slot.next.take()?;
+        let held = slot.held.take()?;
         slot.refusals.held = None;
         self.watch_listener(index);
-        Some(waiting.into_stream())
+        Some(held.into_stream())
     }
 }

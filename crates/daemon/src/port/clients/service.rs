@@ -10,7 +10,6 @@ use super::privacy::PrivacyCheck;
 use super::slot::OfferedFunction;
 use super::vfio::VfioUserConnection;
 use super::vhost::VhostUserConnection;
-use super::waiting_client::WaitingClient;
 use crate::clock::TimeSource;
 use crate::config::file::DoorbellMode;
 use crate::flight::FlightRecordKind;
@@ -63,12 +62,19 @@ impl PortClients {
     }
 
     /// Accepts a new client for a function. Rejects the client if the function already has one, or is a disabled virtio
-    /// function.
+    /// function. Leaves the client in the listening socket's queue if the function's client has hung up, and is not
+    /// disconnected yet.
     pub(in crate::port) fn accept(&mut self, index: usize, engine: &mut PortEngine, now: Time) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         slot.note_backlog(now);
         if slot.is_worker_behind {
             // The client waits in the socket's queue, and costs no descriptor.
+            return self.watch_listener(index);
+        }
+        if slot.connection.as_ref().is_some_and(|connection| connection.stream().is_hung_up()) {
+            // The end of the old client's stream may lie behind many unread messages. The new client waits meanwhile, and
+            // is not refused. The socket's queue costs no descriptor, and a successor process inherits it.
+            (slot.has_queued_client, slot.more) = (true, true);
             return self.watch_listener(index);
         }
         let name = &slot.name;
@@ -93,12 +99,6 @@ impl PortClients {
             // The client was in the queue when the function was disabled.
             None if is_shut(slot, engine.card()) => slot.own.errands.turn_away(stream),
             None => attach(slot, stream, self.wait, engine.card_mut(), now),
-            // The end of the old client's stream may lie behind many unread messages. The new client waits
-            // meanwhile, and is not turned away.
-            Some(connection) if slot.next.is_none() && connection.stream().is_hung_up() => {
-                slot.next = Some(WaitingClient::successor_of_hung_up(stream));
-                slot.more = true;
-            }
             Some(_) => self.refuse(index, stream, engine, now),
         }
     }
@@ -148,7 +148,7 @@ impl PortClients {
         let now = device.now;
         match visited {
             // The client has hung up and reads no replies, and the next client waits for the function.
-            Ok(ClientServiceOutcome::Done) if slot.next.as_ref().is_some_and(WaitingClient::is_next) => {
+            Ok(ClientServiceOutcome::Done) if slot.has_queued_client => {
                 return self.disconnect(index, &DisconnectReason::Closed, engine, now);
             }
             Ok(visit) => slot.more = visit == ClientServiceOutcome::More,
@@ -221,7 +221,8 @@ impl PortClients {
                 self.hang_up(function, stream, engine, now);
             }
         }
-        self.let_next_in(index, engine, now);
+        self.let_held_in(index, engine, now);
+        self.watch_listener(index);
     }
 
     /// Handles the outcomes of blocking calls, and resumes the clients that waited for them.

@@ -6,11 +6,11 @@ use super::changes::VfDriverEventLog;
 use super::connection::ClientConnection;
 use super::ending::PendingDisconnect;
 use super::endpoint::{DoorState, FunctionEndpoint};
+use super::held_front_end::HeldFrontEnd;
 use super::holdings::ClientResources;
 use super::listening::FunctionSocketConfig;
 use super::pages::SharedRegisterPages;
 use super::privacy::PrivacyCheck;
-use super::waiting_client::WaitingClient;
 use crate::control::status::{ClientRefusals, VmmInterventions};
 use crate::flight::FlightRecordKind;
 use crate::flight::recording::PendingFlightRecording;
@@ -46,8 +46,10 @@ pub(in crate::port) struct OfferedFunction {
     pub(super) connection: Option<Box<dyn ClientConnection>>,
     /// Resources that the host holds for the function's client.
     pub(in crate::port) own: ClientResources,
-    /// Client that waits for the function, which has another client or is disabled.
-    pub(super) next: Option<WaitingClient>,
+    /// Refused front end whose connection the port holds for a while.
+    pub(super) held: Option<HeldFrontEnd>,
+    /// True if a client waits in the listening socket's queue until the function's client, which has hung up, is disconnected.
+    pub(super) has_queued_client: bool,
     /// State of the listening socket for clients.
     pub(super) door: DoorState,
     /// True if the poller reports new clients of the listening socket.
@@ -90,7 +92,8 @@ impl OfferedFunction {
             endpoint,
             connection: None,
             own,
-            next: None,
+            held: None,
+            has_queued_client: false,
             door: DoorState::Unknown,
             watched: false,
             is_worker_behind: false,
@@ -245,11 +248,11 @@ impl OfferedFunction {
         self.warned = state.warned;
     }
 
-    /// Disconnects the client that waits for the function, if there is one, of a port that accepts no more clients. The
-    /// client may have sent descriptors, so the worker thread closes the socket.
-    pub(super) fn turn_next_away(&mut self) {
-        if let Some(waiting) = self.next.take() {
-            self.own.errands.turn_away(waiting.into_stream());
+    /// Disconnects the held front end, if there is one, of a port that accepts no more clients. The front end may have sent
+    /// descriptors, so the worker thread closes the socket.
+    pub(super) fn turn_held_away(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.own.errands.turn_away(held.into_stream());
         }
     }
 
@@ -258,7 +261,7 @@ impl OfferedFunction {
     pub(super) fn retire(&mut self, counters: SessionCounters) {
         self.past = add(self.past, counters);
         (self.ending, self.calls) = (None, None);
-        (self.more, self.warned) = (false, false);
+        (self.more, self.warned, self.has_queued_client) = (false, false, false);
         self.privacy = PrivacyCheck::Due;
     }
 }

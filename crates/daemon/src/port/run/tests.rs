@@ -23,6 +23,7 @@ use tempfile::TempDir;
 
 mod floods;
 mod pauses;
+mod queued;
 mod requests;
 mod shares;
 mod simulation;
