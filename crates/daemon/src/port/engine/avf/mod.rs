@@ -312,6 +312,7 @@ impl PortCard for AvfCard {
     ) -> Result<(), RefusedPolicy> {
         self.enforce_all(vfs, bus, now).map_err(|(vf, error)| (Some(vf), error))?;
         self.rules.policy = *port;
+        self.configured = ConfiguredPolicies { port: *port, vfs: vfs.to_vec() };
         self.pf_memory.changed = true;
         Ok(())
     }

@@ -19,11 +19,11 @@ use super::uplink::PortUplink;
 use crate::config;
 use crate::control::status::PacketBufferStatus;
 use crate::settings::{PortSettings, VfSettings};
-use crate::state::port::{ClientState, I82576PortState};
+use crate::state::port::{ClientState, ConfiguredPolicies, I82576PortState};
 use crate::state::{self, CardState, SavedStateError};
 use driver::Hal;
 use driver::conduct::{QuarantineCause, VfConductVerdict};
-use driver::pf::MailboxRefusal;
+use driver::pf::{MailboxRefusal, SavedPortPolicy};
 use hal::{I82576PfHal, RunningCardHal};
 use i82576::bits::mbvficr;
 use i82576::config::pf::IO_SIZE;
@@ -240,9 +240,10 @@ impl PortCard for I82576Card {
         _: &mut GuestBus,
         now: Time,
     ) -> Result<(), RefusedPolicy> {
-        let Some(HostedPf { pf, .. }) = self.pf_owner.hosted() else { return Ok(()) };
+        let Some(HostedPf { pf, configured, .. }) = self.pf_owner.hosted() else { return Ok(()) };
         let mut hal = I82576PfHal::new(&mut self.nic, now);
         pf.set_policies(&mut hal, vfs).map_err(|(vf, error)| (Some(vf), error))?;
+        *configured = ConfiguredPolicies { port: SavedPortPolicy(*port), vfs: vfs.to_vec() };
         // The card accepts every valid port policy. So this step cannot fail, and either all policies are set or
         // none.
         pf.set_port_policy(&mut hal, *port).map_err(|error| (None, error))

@@ -30,7 +30,7 @@ pub(super) enum PfOwner {
 pub(super) struct HostedPf {
     pub(super) pf: Pf,
     pub(super) manager: SrIovManager,
-    /// Policies of the port and its VFs in the configuration.
+    /// Policies of the port and its VFs in the configuration, with the state file's changes since.
     pub(super) configured: ConfiguredPolicies,
 }
 

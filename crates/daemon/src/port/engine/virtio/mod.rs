@@ -284,6 +284,7 @@ impl PortCard for VirtioCard {
             decided.policy = *policy;
         }
         self.rules.policy = *port;
+        self.configured = ConfiguredPolicies { port: *port, vfs: vfs.to_vec() };
         self.changed = true;
         self.enforce_all();
         Ok(())

@@ -65,7 +65,7 @@ fn quarantine_in_the_state_file_applies_after_a_hand_over() {
     );
 }
 
-/// The account of frames expected those of a station that were in the wire of the former process.
+/// A hand-over loses the frames in the wire of the process before.
 #[test]
 fn frames_in_the_wire_are_lost_with_its_process() {
     use SimulatedAction::*;
@@ -83,12 +83,41 @@ fn frames_in_the_wire_are_lost_with_its_process() {
     );
 }
 
-/// A guest began to attach while the port still read the messages of the hostile VMM in its place.
+/// A refused change may stay in the state file. If it was back to the configuration with which the process has begun, the successor
+/// took it for no change, and kept the policy between.
 #[test]
-fn guest_attaches_after_two_hostile_clients() {
+fn refused_change_back_applies_after_a_death() {
+    use SimulatedAction::*;
+    let before = SimulatedPolicy { vlan: 8, has_second_mac: true, ..SimulatedPolicy::default() };
+    let refused = (SimulatedPolicy::default(), Some(DiskFault::ReadOnly(7)));
+    let split = |descriptors, events, in_order| SimulatedFamily::Virtio {
+        packed: false,
+        events,
+        in_order,
+        descriptors,
+    };
+    let packed = SimulatedFamily::Virtio { packed: true, events: true, in_order: true, descriptors: 64 };
+    let some = [split(256, false, true), split(256, true, false), split(64, false, false)];
+    let families = [vec![SimulatedFamily::Avf, packed], some.to_vec(), vec![SimulatedFamily::Avf]].concat();
+    check_life(
+        "refused_change_back_applies_after_a_death",
+        false,
+        [families, vec![split(16, false, false)]].concat(),
+        &[
+            (SetPolicy { guest: 6, policy: before, disk: None }, 0, 12297378554830688304),
+            (SetPolicy { guest: 6, policy: refused.0, disk: refused.1 }, 0, 15575432815064023777),
+            (Die { moments: 37 }, 1, 7832351864780061063),
+            (StickWorker { guest: 4, neighbour: 4, clients: 44, hands_over: false }, 3, 10697700196437043531),
+        ],
+    );
+}
+
+/// A client is not refused while only clients that have hung up are before it.
+#[test]
+fn client_after_two_hung_up_ones_is_served() {
     use SimulatedAction::*;
     check_life(
-        "guest_attaches_after_two_hostile_clients",
+        "client_after_two_hung_up_ones_is_served",
         false,
         vec![SimulatedFamily::Avf],
         &[
