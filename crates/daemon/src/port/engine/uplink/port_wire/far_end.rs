@@ -1,7 +1,7 @@
 //! End of a wire that a test drives, opposite to a port.
 
 use super::WireUplink;
-use super::cable::WireRegistry;
+use super::cable::{CAPACITY, WireRegistry};
 use crate::port::engine::uplink::backend::{UplinkBackend, UplinkPollContext};
 use host::poll::{Poller, ThreadWaker};
 use i82576::Time;
@@ -31,6 +31,11 @@ impl FarWireEnd {
         let sent = self.end.transmit(frame);
         self.end.flush(Time::ZERO);
         sent
+    }
+
+    /// Returns the number of bytes in the ring to the port, which the port has not taken.
+    pub(in crate::port) fn untaken(&self) -> usize {
+        self.end.plug.as_ref().map_or(0, |plug| CAPACITY - plug.sender.slots())
     }
 
     /// Returns the next frame of the port.

@@ -24,8 +24,6 @@ pub(super) struct FrameAccount {
     moved: Vec<[u64; 2]>,
     /// Counters of each VF.
     counted: Vec<VfFrameCounts>,
-    /// Number of wires of the uplink until now.
-    wires: u64,
     /// Time of the account, and the rates of the VFs in Mb/s; 0 for none.
     time: Time,
     rates: Vec<u32>,
@@ -117,7 +115,6 @@ impl FrameAccount {
                 })
                 .collect(),
             counted: status.vfs.iter().map(VfFrameCounts::of).collect(),
-            wires: host.uplink.as_ref().map_or(0, |uplink| uplink.wires),
             time: host.clock.time(),
             rates: guests.iter().map(|guest| host.policies.of(guest.index()).rate).collect(),
         }
@@ -155,13 +152,11 @@ impl FrameAccount {
             }
             lost_all += (vf.lost_by_sender + vf.lost_by_receiver) as i64;
         }
-        // Frames of stations are lost with a wire.
-        let is_one_wire = self.wires == earlier.wires;
-        let is_whole = of_each.len() == counts.len() && is_one_wire;
+        let is_whole = of_each.len() == counts.len();
         // Stations are at the ends of the matrix, and count no losses.
         let none = VfFrameCounts::default();
         let stations = |all: usize| (counts.len()..all).map(|at| (at, &none));
-        let senders = stations(if is_one_wire { self.missing.len() } else { counts.len() });
+        let senders = stations(self.missing.len());
         let senders: Vec<_> = of_each.iter().copied().chain(senders).collect();
         for (from, sender) in &senders {
             let receivers = of_each.iter().copied().chain(stations(self.missing[*from].len()));

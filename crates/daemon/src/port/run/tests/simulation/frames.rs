@@ -6,6 +6,7 @@ use host::shared::SharedMemory;
 use i82576::MacAddress;
 use memchr::memmem::Finder;
 use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
 use std::net::Ipv4Addr;
 
 /// EtherType for local experiments (IEEE 802).
@@ -35,7 +36,12 @@ pub(super) fn stamps(memory: &SharedMemory) -> Vec<FrameStamp> {
     let finder = Finder::new(&MAGIC);
     let (mut buffer, mut found) = (vec![0; PIECE], Vec::new());
     let mut end = 0;
-    while let Ok(begin) = seek(memory, SeekFrom::Data(end)) {
+    loop {
+        let begin = match seek(memory, SeekFrom::Data(end)) {
+            // No data is behind `end`.
+            Err(Errno::NXIO) => return found,
+            begin => begin.expect("a guest's memory can be searched"),
+        };
         end = seek(memory, SeekFrom::Hole(begin)).expect("a hole is behind the data of a file");
         // A stamp that begins in one piece may end in the next: the pieces overlap.
         for at in (begin..end).step_by(PIECE - STAMP) {
@@ -46,7 +52,6 @@ pub(super) fn stamps(memory: &SharedMemory) -> Vec<FrameStamp> {
             found.extend(new.filter_map(|place| FrameStamp::of_payload(&piece[place..])));
         }
     }
-    found
 }
 
 /// Returns true if a guest sends UDP to another, and false for frames of another protocol.

@@ -12,7 +12,7 @@ use crate::config::file::CardFamily;
 use crate::port::WireRegistry;
 use crate::port::engine::uplink::FarWireEnd;
 use i82576::MacAddress;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Name of the wire.
 pub(super) const WIRE: &str = "far";
@@ -35,10 +35,20 @@ pub(super) struct SimulatedUplink {
     numbers: BTreeMap<(u16, u16), ReceivedNumbers>,
     /// Number of frames that have left, by sender and receiver, without repeated ones.
     pub(super) departed: Vec<Vec<u64>>,
-    /// Number of wires until now. A wire ends with its process, and loses the frames that the port has not taken.
-    pub(super) wires: u64,
+    /// Frames of stations in the wire that the port may not have taken, oldest first.
+    in_wire: VecDeque<FrameInWire>,
     /// Rule that a frame has broken.
     fault: Option<String>,
+}
+
+/// Frame of a station in a wire.
+#[derive(Debug)]
+struct FrameInWire {
+    station: usize,
+    /// Guest that the frame is for, or a station.
+    to: usize,
+    /// Bytes that the frame takes in the wire's ring.
+    bytes: usize,
 }
 
 /// Policies and hostile guests, by which the uplink judges a frame.
@@ -61,22 +71,38 @@ impl SimulatedUplink {
             sent: vec![vec![0; guests]; STATION_VLANS.len()],
             numbers: BTreeMap::new(),
             departed: vec![vec![0; all]; guests],
-            wires: 0,
+            in_wire: VecDeque::new(),
             fault: None,
         }
     }
 
-    /// Connects to the wire of a new process. Frames in the old wire are lost.
+    /// Connects to the wire of a new process. The frames that the old process has not taken end with its wire, and no counter
+    /// names them: they do not count as sent.
     pub(super) fn reconnect(&mut self, wires: &WireRegistry) {
+        self.forget_taken();
+        for frame in self.in_wire.drain(..) {
+            if let Some(sent) = self.sent[frame.station].get_mut(frame.to) {
+                *sent -= 1;
+            }
+        }
         self.end = FarWireEnd::new(WIRE, wires);
-        self.wires += 1;
+    }
+
+    /// Forgets the frames that the port has taken out of the wire.
+    fn forget_taken(&mut self) {
+        let untaken = self.end.untaken();
+        let mut bytes: usize = self.in_wire.iter().map(|frame| frame.bytes).sum();
+        while bytes > untaken {
+            bytes -= self.in_wire.pop_front().map_or(bytes, |frame| frame.bytes);
+        }
     }
 
     /// Has each station send a frame to another one, so that the port knows the stations.
     pub(super) fn announce(&mut self, policies: &PolicyModel) {
         for station in 0..STATION_VLANS.len() {
             let to = self.families.len() + (station + 1) % STATION_VLANS.len();
-            self.put(station, to, mac_of(to, false), (0, ANNOUNCEMENT), policies);
+            let is_put = self.put(station, to, mac_of(to, false), (0, ANNOUNCEMENT), policies);
+            assert!(is_put, "the port does not know station {station}, and would grant its address");
         }
     }
 
@@ -98,7 +124,16 @@ impl SimulatedUplink {
         if vlan != 0 {
             frame.splice(12..12, [frames::TAG, vlan.to_be_bytes()].concat());
         }
-        self.end.send(&frame)
+        self.forget_taken();
+        let before = self.end.untaken();
+        let sent = self.end.send(&frame);
+        if sent {
+            self.in_wire.push_back(FrameInWire { station, to, bytes: self.end.untaken() - before });
+        }
+        if let Some(count) = self.sent[station].get_mut(to) {
+            *count += u64::from(sent);
+        }
+        sent
     }
 
     /// Sends the frames of a station's stream to a guest from number `next` on: some are lost, repeated or late. Returns false if
@@ -122,9 +157,7 @@ impl SimulatedUplink {
         }
         let mut all = true;
         for number in numbers {
-            let put = self.put(station, guest, address, (number, length), policies);
-            self.sent[station][guest] += u64::from(put);
-            all &= put;
+            all &= self.put(station, guest, address, (number, length), policies);
         }
         all
     }
