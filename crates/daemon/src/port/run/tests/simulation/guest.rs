@@ -104,14 +104,15 @@ impl SimulatedGuest {
     /// Boots the guest: attaches to the socket of its function, and starts the function.
     pub(super) fn attach(&mut self) -> Result<(), String> {
         self.disturbances += 1;
-        let attached = match self.families[self.index()].virtio() {
-            Some(rings) => {
-                let policy = self.place.host.borrow().policies.of(self.index());
-                let mac = mac_of(self.index(), policy.has_second_mac);
-                SimulatedVirtio::attach(&self.place, mac, &rings).map(|device| device.map(boxed))
-            }
-            None => SimulatedVf::attach(&self.place).map(|vf| vf.map(boxed)),
-        };
+        // The port serves a former client to its end first.
+        let is_behind = self.place.host.borrow().clients_of(self.index()).0;
+        let longest = self.place.host.borrow().longest_answer;
+        let attached = self.attach_function();
+        if is_behind {
+            let mut host = self.place.host.borrow_mut();
+            host.longest_start = host.longest_start.max(host.longest_answer);
+            host.longest_answer = longest;
+        }
         let Some(function) = attached.map_err(|wrong| self.fault(&wrong))? else { return Ok(()) };
         self.life += 1;
         self.link = false;
@@ -119,6 +120,18 @@ impl SimulatedGuest {
         self.function = Some(function);
         self.watchdog = self.now();
         Ok(())
+    }
+
+    /// Attaches to the guest's function. Returns `None` if the host dies meanwhile.
+    fn attach_function(&self) -> Result<Option<Box<dyn SimulatedFunction>>, String> {
+        match self.families[self.index()].virtio() {
+            Some(rings) => {
+                let policy = self.place.host.borrow().policies.of(self.index());
+                let mac = mac_of(self.index(), policy.has_second_mac);
+                SimulatedVirtio::attach(&self.place, mac, &rings).map(|device| device.map(boxed))
+            }
+            None => SimulatedVf::attach(&self.place).map(|vf| vf.map(boxed)),
+        }
     }
 
     /// Ends the guest's VMM at once, as a kill does. The memory's last copy is the host's.

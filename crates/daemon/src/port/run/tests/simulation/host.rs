@@ -93,6 +93,8 @@ pub(super) struct SimulatedHost {
     dies_early: bool,
     /// Longest time in which a request of a guest was answered, beside hostile guests too, without a death.
     pub(super) longest_answer: Duration,
+    /// Longest time to an answer of a guest that attaches while its function has a former client.
+    pub(super) longest_start: Duration,
     /// True if a hostile VMM was ever attached.
     pub(super) has_intruders: bool,
     /// Largest number of pending jobs that one worker has had.
@@ -146,6 +148,7 @@ impl SimulatedHost {
             attempts: 0,
             dies_early: true,
             longest_answer: Duration::ZERO,
+            longest_start: Duration::ZERO,
             has_intruders: false,
             most_jobs: 0,
             stuck: None,

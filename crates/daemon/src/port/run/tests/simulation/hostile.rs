@@ -97,8 +97,34 @@ pub(super) enum Misdeed {
 }
 
 impl Misdeed {
+    /// Draws misdeeds of a guest with `memory` bytes at the address `base`. A guest that chooses its addresses asks for that of a
+    /// station first, before it breaks its rings.
+    pub(super) fn draw_all(
+        random: &mut fastrand::Rng,
+        guest: HostileGuest,
+        memory: (u64, u64),
+        count: usize,
+    ) -> impl Iterator<Item = Self> {
+        let chooses = guest.has_free_mac && guest.stations > 0;
+        let claim = if chooses { Self::claim(random, guest) } else { None };
+        claim.into_iter().chain((0..count).map(move |_| Self::draw(random, guest, memory))).take(count)
+    }
+
+    /// Draws the request of a VF for the address of a station. A virtio device has no such request.
+    fn claim(random: &mut fastrand::Rng, guest: HostileGuest) -> Option<Self> {
+        let mac = configured_mac(random.u16(guest.guests..guest.guests + guest.stations).into());
+        match guest.family {
+            CardFamily::I82576 => Some(Self::Mailbox(requests::mailbox_claim(mac))),
+            CardFamily::Avf => {
+                let (operation, body) = requests::virtchnl_claim(guest.index, mac);
+                Some(Self::Virtchnl { operation, body })
+            }
+            CardFamily::Virtio => None,
+        }
+    }
+
     /// Draws a misdeed of a guest with `memory` bytes at the address `base`.
-    pub(super) fn draw(random: &mut fastrand::Rng, guest: HostileGuest, (base, memory): (u64, u64)) -> Self {
+    fn draw(random: &mut fastrand::Rng, guest: HostileGuest, (base, memory): (u64, u64)) -> Self {
         // Rings are at the begin of the memory.
         let place = |random: &mut fastrand::Rng, bytes: usize| {
             let end = [memory, RINGS][random.usize(0..2)];

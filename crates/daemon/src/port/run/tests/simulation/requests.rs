@@ -5,6 +5,7 @@
 use super::families::configured_mac;
 use super::hostile::HostileGuest;
 use avf::virtchnl::VirtchnlOpcode;
+use i82576::MacAddress;
 use i82576::bits::v2p;
 use i82576::mailbox::{INFO_SHIFT, WORDS, id, mac_filter};
 use i82576::register::vf as r;
@@ -36,6 +37,32 @@ fn address(random: &mut fastrand::Rng, guest: HostileGuest) -> [u8; 6] {
     [configured_mac(of.into()).0, [0x33, 0x33, any[2], 0, 0, 1], [0xff; 6], any][random.usize(0..4)]
 }
 
+/// Returns the request of an 82576's VF for an address, as writes to its registers.
+pub(super) fn mailbox_claim(mac: MacAddress) -> Vec<(u32, u32)> {
+    let mut words = [0u32; WORDS];
+    words[0] = id::SET_MAC_ADDR;
+    (words[1], words[2]) = words_of(mac.0);
+    ask(words)
+}
+
+/// Returns the virtchnl message of an AVF that adds an address to its own VSI: its operation, and its body.
+pub(super) fn virtchnl_claim(vf: u16, mac: MacAddress) -> (u32, Vec<u8>) {
+    let head = [vf + 1, 1].map(u16::to_le_bytes).concat();
+    (VirtchnlOpcode::AddEthAddr as u32, [&head[..], &mac.0, &[0; 2]].concat())
+}
+
+/// Returns an address as two words of a mailbox.
+fn words_of(mac: [u8; 6]) -> (u32, u32) {
+    let low = u32::from_le_bytes([mac[0], mac[1], mac[2], mac[3]]);
+    (low, u16::from_le_bytes([mac[4], mac[5]]).into())
+}
+
+/// Returns writes to registers that take the mailbox's buffer, fill it, and ask.
+fn ask(words: [u32; WORDS]) -> Vec<(u32, u32)> {
+    let buffer = (r::VMBMEM..).step_by(4).zip(words);
+    [(r::V2PMAILBOX, v2p::VFU)].into_iter().chain(buffer).chain([(r::V2PMAILBOX, v2p::REQ)]).collect()
+}
+
 /// Draws a request in the mailbox of an 82576's VF, as writes to its registers: it takes the buffer, fills it, and asks.
 pub(super) fn mailbox(random: &mut fastrand::Rng, guest: HostileGuest) -> Vec<(u32, u32)> {
     let ids = [id::VF_RESET, id::SET_MAC_ADDR, id::SET_MULTICAST, id::SET_VLAN, id::SET_LPE, id::SET_PROMISC];
@@ -44,15 +71,13 @@ pub(super) fn mailbox(random: &mut fastrand::Rng, guest: HostileGuest) -> Vec<(u
     let info = [0, mac_filter::ADD, mac_filter::CLEAR, random.u32(0..32)][random.usize(0..4)];
     words[0] = kind | info << INFO_SHIFT;
     let mac = address(random, guest);
-    let first = u32::from_le_bytes([mac[0], mac[1], mac[2], mac[3]]);
     match kind {
         id::SET_VLAN => words[1] = vlan(random).into(),
         id::SET_LPE => words[1] = [60, 1_518, 9_728, random.u32(..)][random.usize(0..4)],
         id::SET_MULTICAST => words[1..].fill_with(|| random.u32(..)),
-        _ => (words[1], words[2]) = (first, u16::from_le_bytes([mac[4], mac[5]]).into()),
+        _ => (words[1], words[2]) = words_of(mac),
     }
-    let buffer = (r::VMBMEM..).step_by(4).zip(words);
-    [(r::V2PMAILBOX, v2p::VFU)].into_iter().chain(buffer).chain([(r::V2PMAILBOX, v2p::REQ)]).collect()
+    ask(words)
 }
 
 /// Draws a virtchnl message of an AVF: its operation, and its body.

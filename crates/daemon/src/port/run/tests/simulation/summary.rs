@@ -19,6 +19,10 @@ pub(super) struct SimulationSummary {
     pub(super) accounts: u64,
     /// Number of frames that the port has lost and counted.
     pub(super) lost: u64,
+    /// Number of bytes that guests have sent in floods.
+    pub(super) flooded: u64,
+    /// Number of frames to stations that had to leave although a hostile guest may have asked for their addresses.
+    pub(super) probes: u64,
     pub(super) misdeeds: Misdeeds,
     /// Number of times that a worker thread was stuck.
     pub(super) stuck: u64,
@@ -38,6 +42,8 @@ impl SimulationSummary {
         self.repeated += one.repeated;
         self.accounts += one.accounts;
         self.lost += one.lost;
+        self.flooded += one.flooded;
+        self.probes += one.probes;
         self.misdeeds.add(one.misdeeds);
         self.stuck += one.stuck;
         self.refused += one.refused;
@@ -58,6 +64,10 @@ impl fmt::Display for SimulationSummary {
         let Misdeeds { all, forged, requests } = self.misdeeds;
         write!(f, "{all} misdeeds, {forged} of them forged frames, {requests} hostile requests, ")?;
         write!(f, "{} stuck workers, {} frames departed by the uplink, ", self.stuck, self.departed)?;
-        write!(f, "{} refused changes, {} power failures", self.refused, self.power_losses)
+        write!(
+            f,
+            "{} refused changes, {} power failures, {} bytes in floods, {} probes of stations",
+            self.refused, self.power_losses, self.flooded, self.probes
+        )
     }
 }

@@ -190,9 +190,9 @@ impl SimulatedFunction for SimulatedVf {
     fn misbehave(&mut self, random: &mut fastrand::Rng, guest: HostileGuest, misdeeds: usize) -> Misdeeds {
         let mut done = Misdeeds::default();
         let base = self.hal.memory().base();
-        for _ in 0..misdeeds {
+        for misdeed in Misdeed::draw_all(random, guest, (base, MEMORY), misdeeds) {
             done.all += 1;
-            match Misdeed::draw(random, guest, (base, MEMORY)) {
+            match misdeed {
                 Misdeed::Registers(writes) => self.write_all(&writes),
                 Misdeed::Mailbox(writes) => {
                     self.write_all(&writes);

@@ -117,8 +117,8 @@ impl SimulatedFunction for SimulatedVirtio {
     fn misbehave(&mut self, random: &mut fastrand::Rng, guest: HostileGuest, misdeeds: usize) -> Misdeeds {
         let mut done = Misdeeds::default();
         let memory = self.net.memory().len();
-        for _ in 0..misdeeds {
-            match Misdeed::draw(random, guest, (0, memory)) {
+        for misdeed in Misdeed::draw_all(random, guest, (0, memory), misdeeds) {
+            match misdeed {
                 Misdeed::Memory { offset, bytes } => {
                     done.all += 1;
                     self.net.memory().write(offset, &bytes).expect("the offset is inside");

@@ -15,6 +15,7 @@ use super::life::{SimulatedAction, SimulatedLife, SimulatedStep};
 use super::oracles;
 use super::policy::SimulatedPolicy;
 use super::summary::SimulationSummary;
+use super::uplink::STATION_VLANS;
 use crate::config::file::CardFamily;
 use crate::control::status::PortStatus;
 use crate::store::faulty_disk::DiskFault;
@@ -50,6 +51,10 @@ pub(super) struct SimulatedWorld {
     accounts: u64,
     /// Number of frames that are lost and counted.
     lost: u64,
+    /// Number of bytes that guests have sent in floods.
+    flooded: u64,
+    /// Number of frames to stations that had to leave although a hostile guest may have asked for their addresses.
+    probes: u64,
     misdeeds: Misdeeds,
     /// Number of times that a worker thread was stuck.
     stuck: u64,
@@ -77,6 +82,8 @@ impl SimulatedWorld {
             account: None,
             accounts: 0,
             lost: 0,
+            flooded: 0,
+            probes: 0,
             misdeeds: Misdeeds::default(),
             stuck: 0,
             refused: 0,
@@ -102,6 +109,8 @@ impl SimulatedWorld {
             repeated: world.guests.iter().map(|guest| guest.repeated).sum(),
             accounts: world.accounts,
             lost: world.lost,
+            flooded: world.flooded,
+            probes: world.probes,
             misdeeds: world.misdeeds,
             stuck: world.stuck,
             refused: world.refused,
@@ -141,7 +150,7 @@ impl SimulatedWorld {
             SimulatedAction::Deliver { station, guest, frames, length } => {
                 self.deliver((station, guest), frames, length, step.seed);
             }
-            SimulatedAction::Flood { from, to, rate } => self.flood((from, to), rate)?,
+            SimulatedAction::Flood { from, to, rate } => self.flood((from, to), rate, step.seed)?,
             SimulatedAction::Nothing => {}
         }
         for _ in 0..step.turns {
@@ -155,15 +164,6 @@ impl SimulatedWorld {
         let guest = &mut self.guests[guest];
         if guest.is_hostile() {
             guest.vanish();
-            // A new VMM needs longer to boot than the port to disconnect the old one.
-            self.host.borrow_mut().rest()?;
-        }
-        // The port reads the messages of a hostile VMM before it finds out that the VMM has ended, and has one client at a time.
-        let host = self.host.borrow();
-        let is_served = host.has_intruders && !guest.is_attached() && host.clients_of(guest.index()).0;
-        drop(host);
-        if is_served {
-            self.host.borrow_mut().rest()?;
         }
         if guest.is_attached() { Ok(()) } else { guest.attach() }
     }
@@ -171,8 +171,13 @@ impl SimulatedWorld {
     /// Boots a guest, and hands over while its driver waits.
     fn upgrade(&mut self, guest: usize, waits: usize, succeeds: bool) -> Result<(), String> {
         self.guests[guest].vanish();
-        self.host.borrow_mut().rest()?;
-        self.host.borrow_mut().hand_over_after(waits, succeeds);
+        // Without a rest, the hand-over may come while the guest waits for the end of the client before.
+        let mut host = self.host.borrow_mut();
+        if host.random.bool() {
+            host.rest()?;
+        }
+        host.hand_over_after(waits, succeeds);
+        drop(host);
         self.attach(guest)?;
         let has_come = !self.host.borrow_mut().forget_hand_over();
         self.hand_overs += u64::from(has_come && succeeds);
@@ -190,7 +195,8 @@ impl SimulatedWorld {
         let has_client_always = self.guests[guest].family() == CardFamily::Virtio;
         policy.is_disabled &= !has_client_always;
         policy.is_quarantined &= !has_client_always;
-        // A virtio VF has no filters, and its guest's address is the one that the switch has seen last.
+        // A virtio VF has no filters. The switch knows a free address of a virtio VF only after a frame of its guest, and frames
+        // for the guest leave by the uplink before, which the uplink's check forbids.
         policy.has_free_mac &= !has_client_always;
         policy.has_own_quotas &= !has_client_always;
         // Such a guest sends any bytes of its memory: those of honest guests' frames too.
@@ -212,19 +218,21 @@ impl SimulatedWorld {
         Ok(())
     }
 
-    /// Sends many frames between two rests: of all pairs, or to one guest that does not receive meanwhile.
+    /// Sends many frames between two rests: of all guests to guests and stations, or to one guest that does not receive meanwhile.
     fn burst(
         &mut self,
         (slow, rounds, death): (Option<usize>, usize, Option<usize>),
         seed: u64,
     ) -> Result<(), String> {
         let mut random = fastrand::Rng::with_seed(seed);
+        let stations = self.host.borrow().uplink.as_ref().map_or(0, |_| STATION_VLANS.len());
         self.check_at_rest()?;
         for round in 0..rounds {
             if let Some(moments) = death.filter(|_| round == rounds / 2) {
                 SimulatedHost::die_after(moments);
             }
-            let (from, any) = (random.usize(0..self.guests.len()), random.usize(0..self.guests.len()));
+            let (from, any) =
+                (random.usize(0..self.guests.len()), random.usize(0..self.guests.len() + stations));
             self.send(from, slow.unwrap_or(any), random.usize(1..8), random.usize(SHORTEST..LONGEST + 1));
             self.host.borrow_mut().step(TURN);
             let mut awake = self.guests.iter_mut().filter(|guest| Some(guest.index()) != slow);
@@ -236,15 +244,17 @@ impl SimulatedWorld {
     /// Lets the host work and guests receive until nothing is left to do, and checks what must be true then.
     fn check_at_rest(&mut self) -> Result<(), String> {
         self.rest()?;
-        let mut status = self.host.borrow_mut().status();
-        while self.noticed != self.disturbances() {
+        let status = loop {
+            self.await_links()?;
+            let status = self.host.borrow_mut().status();
+            if self.noticed == self.disturbances() {
+                break status;
+            }
             // A guest whose VF was reset sends frames that are lost, until its watchdog notices.
             self.noticed = self.disturbances();
             self.guests.iter_mut().try_for_each(SimulatedGuest::watch)?;
             self.rest()?;
-            status = self.host.borrow_mut().status();
-        }
-        self.await_links()?;
+        };
         let disturbances = self.disturbances();
         let account = FrameAccount::read(&self.guests, (&self.host.borrow(), disturbances), &status);
         if let Some(earlier) = &self.account
@@ -262,7 +272,8 @@ impl SimulatedWorld {
             .iter_mut()
             .zip(is_hostile)
             .for_each(|(life, is_hostile)| *life *= u32::from(is_hostile));
-        self.check_holdings(&status)
+        self.check_holdings(&status)?;
+        self.probe_stations()
     }
 
     /// Lets guests look at their links, as timers of their drivers do, until each sees the one that the administrator has set.
@@ -333,8 +344,6 @@ impl SimulatedWorld {
     fn recover(&mut self) -> Result<(), String> {
         self.host.borrow_mut().spare();
         self.guests.iter_mut().filter(|guest| guest.is_hostile()).for_each(SimulatedGuest::vanish);
-        // A function has one client at a time.
-        self.host.borrow_mut().rest()?;
         for guest in 0..self.guests.len() {
             self.host.borrow_mut().set_policy(guest, SimulatedPolicy::default(), None)?;
         }
