@@ -71,6 +71,9 @@ fn next_process_keeps_the_policies_of_both_families() {
     let drivers = card.save_drivers().unwrap();
     let clients = vec![ClientState::default(); VFS];
     let all = card.save_all(Time::from_micros(5), clients, &mut bus, Time::ZERO).unwrap();
+    // The state file has the changes.
+    let mut config = config;
+    config.vfs.iter_mut().zip(wanted).for_each(|(vf, policy)| vf.policy = policy);
     let resumed = MixedCard::resume(&config, &all, &mut bus, Time::ZERO).unwrap();
     assert_eq!((resumed.watched, resumed.functions.len()), (Time::from_micros(5), VFS));
     let software = (&drivers[..], Vec::new());

@@ -157,9 +157,12 @@ fn next_process_keeps_vf_policies_throttles_and_quarantines() {
     card.quarantine(VfIndex::of_field(2), true, &mut bus, Time::ZERO);
     let drivers = card.save_drivers().unwrap();
     let all = card.save_all(seconds(2), vec![ClientState::default(); VFS], &mut bus, seconds(2)).unwrap();
-    let resumed = VirtioCard::resume(&file, &all).unwrap();
+    // The state file has the changes.
+    let mut kept = file.clone();
+    kept.vfs.iter_mut().zip(policies).for_each(|(vf, policy)| vf.policy = policy);
+    let resumed = VirtioCard::resume(&kept, &all).unwrap();
     assert_eq!((resumed.watched, resumed.functions.len()), (seconds(2), VFS));
-    let mut cards = [VirtioCard::by_software(&file, true, &drivers).unwrap(), VirtioCard::new(&file, true)];
+    let mut cards = [VirtioCard::by_software(&kept, true, &drivers).unwrap(), VirtioCard::new(&file, true)];
     for (card, throttled, rate) in [(0, true, 50), (1, false, 0)] {
         let card = &mut cards[card];
         let status = card.vf_status(VF).unwrap();
