@@ -53,6 +53,10 @@ pub trait KernelPlatform {
     /// Charges the copy of a received payload from the driver's buffers to the program.
     fn copy_to_program(&mut self, bytes: u64);
 
+    /// Charges the TLB misses of a packet with this many bytes, received or to be sent, beyond those of a bare machine.
+    /// Acknowledgements use few pages, again and again, and are not charged.
+    fn packet(&mut self, bytes: u64);
+
     /// Charges a program's system call: entering and leaving the kernel, beyond the cost on bare metal.
     fn system_call(&mut self);
 

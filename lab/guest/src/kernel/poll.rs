@@ -62,6 +62,7 @@ impl<D> KernelModel<D> {
         D: NetworkDevice<P>,
     {
         platform.charge(CycleCategory::Kernel, platform.cost(CostConstant::RxSkb));
+        platform.packet(frame.len() as u64);
         match (packet::parse(frame), self.spec.load) {
             (ReceivedPacket::Udp(payload), ProgramWorkload::Udp | ProgramWorkload::RequestResponse) => {
                 self.record_peer(frame);

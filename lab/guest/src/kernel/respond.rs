@@ -23,6 +23,7 @@ impl<D> KernelModel<D> {
             platform.charge(CycleCategory::User, platform.cost(CostConstant::TxSyscall) + copied);
             platform.system_call();
             platform.charge(CycleCategory::Kernel, platform.cost(CostConstant::TxStack));
+            platform.packet(RESPONSE as u64);
         }
         self.due += requests;
     }

@@ -10,7 +10,7 @@
 //! | [`observed`] | observations that the model may not use as costs |
 //!
 //! Reading a constant is an array access, `table[CostConstant::EoiFast]`; names are for files and command lines. No
-//! table is another one scaled by its clock. No exit costs less than the processor's own transition. Two
+//! table is another one scaled by its clock. No exit costs less than the processor's own transition. Three
 //! constants are never charged; [`CostConstant::uncharged`] gives the reasons.
 
 use core::ops::Index;

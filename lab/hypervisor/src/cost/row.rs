@@ -21,6 +21,8 @@ pub enum CostUnit {
     Nanoseconds,
     /// Number of parts of the hardware, as the unit of a cost constant.
     Count,
+    /// Number of memory pages of 4 KB, as the unit of a cost constant.
+    Pages,
 }
 
 impl CostUnit {
@@ -35,6 +37,7 @@ impl CostUnit {
             CostUnit::Kibibytes => "KiB",
             CostUnit::Nanoseconds => "ns",
             CostUnit::Count => "count",
+            CostUnit::Pages => "pages",
         }
     }
 
@@ -49,6 +52,7 @@ impl CostUnit {
             CostUnit::Kibibytes => 0..=1 << 30,
             CostUnit::Nanoseconds => 0..=1_000_000_000,
             CostUnit::Count => 1..=1 << 16,
+            CostUnit::Pages => 0..=1 << 16,
         }
     }
 }
@@ -214,7 +218,7 @@ constants! {
     HypervisorTick = "hypervisor_tick" in Cycles,
     /// Cost of switching a processor thread to another virtual CPU.
     SwitchDirect = "switch_direct" in Cycles,
-    /// Cost of refilling caches and TLB after a switch to another virtual CPU.
+    /// Cost of refilling caches and TLB after a switch to another virtual CPU, without TLB entries that the switch flushes.
     SwitchIndirect = "switch_indirect" in Cycles,
     /// Cost of a hypercall by a paravirtualized guest.
     HypercallPv = "hypercall_pv" in Cycles,
@@ -246,7 +250,8 @@ constants! {
     Backend = "backend" in Cycles,
     /// Cost of a packet in a split driver's front end, including grants.
     Frontend = "frontend" in Cycles,
-    /// Addition to a system call of a 64-bit paravirtualized guest.
+    /// Addition to a system call of a 64-bit paravirtualized guest: traps to Xen on the way in and out, without the TLB
+    /// misses that they cause.
     PvSyscall = "pv_syscall" in Cycles,
     /// Cost of reading a device register.
     MmioRead = "mmio_read" in Cycles,
@@ -299,18 +304,26 @@ constants! {
     GrantAddress = "grant_address" in Cycles,
     /// Cost of software segmentation of a packet, per segment: headers and buffer.
     CutSegment = "cut_segment" in Cycles,
-    /// Cost of refilling the kernel's TLB entries after a switch that flushed them.
-    TlbKernel = "tlb_kernel" in Cycles,
-    /// Cost of TLB misses of a received segment, in a kernel with pages of 4 KB only.
-    TlbSegment = "tlb_segment" in Cycles,
     /// Cost of IP and TCP receive processing of an acknowledgement without payload.
     RxPureAck = "rx_pure_ack" in Cycles,
     /// Cycles that other virtual CPUs must run on a thread to displace all of a virtual CPU's state from the core's
     /// caches and TLB.
     SwitchDisplacement = "switch_displacement" in Cycles,
-    /// Thousandths by which nested paging prolongs a guest's own work.
-    NestedPaging = "nested_paging" in Permille,
-    /// Cost of refilling the first-level caches and TLB after a VM exit.
+    /// Translations of pages of 4 KB that the processor's TLB holds.
+    TlbSmall = "tlb_small" in Count,
+    /// Translations of large pages that the processor's TLB holds.
+    TlbLarge = "tlb_large" in Count,
+    /// Cost of a page-table walk after a TLB miss.
+    TlbWalk = "tlb_walk" in Cycles,
+    /// Cost of a walk in two dimensions: the guest's table, and the hypervisor's for its addresses.
+    TlbWalkNested = "tlb_walk_nested" in Cycles,
+    /// Pages that a kernel and its program use again at each packet; 0 if other costs include the TLB's misses.
+    PathHotPages = "path_hot_pages" in Pages,
+    /// Pages that are new at each packet; 0 if other costs include the TLB's misses.
+    PathStreamedPages = "path_streamed_pages" in Pages,
+    /// Pages that a kernel uses in a system call; 0 if other costs include the TLB's misses.
+    CallPages = "call_pages" in Pages,
+    /// Cost of refilling the first-level caches after a VM exit.
     ExitPollution = "exit_pollution" in Cycles,
     /// Memory that a virtual CPU uses again after each switch to it: code, data and buffers; 0 if the displacement of
     /// working sets is not modelled.
@@ -362,6 +375,9 @@ impl CostConstant {
             }
             CostConstant::ExitInterruptWindow => {
                 Some("charged for interrupts during a handler, which the experiments do not have")
+            }
+            CostConstant::TlbLarge => {
+                Some("the constant is only a bound: the few large pages of a packet's path fit")
             }
             _ => None,
         }

@@ -63,6 +63,8 @@ pub struct HostMachine<S: Scheduler = SelectedScheduler> {
     pub(super) threads: Vec<HardwareThread>,
     pub(super) vcpus: Vec<Vcpu>,
     domains: Vec<Domain>,
+    /// Cycles to load TLB entries again that a switch to the domain flushes, by domain.
+    flushed: Vec<u64>,
     ledger: CycleLedger,
     pub(super) scheduler: S,
 }
@@ -91,8 +93,8 @@ impl<S: Scheduler> HostMachine<S> {
         let threads = (0..count).map(|_| HardwareThread::new()).collect();
         (0..count).for_each(|_| scheduler.add_thread());
         let ledger = CycleLedger::new(count);
-        let mut machine =
-            HostMachine { config, threads, vcpus: Vec::new(), domains: Vec::new(), ledger, scheduler };
+        let (vcpus, domains, flushed) = (Vec::new(), Vec::new(), Vec::new());
+        let mut machine = HostMachine { config, threads, vcpus, domains, flushed, ledger, scheduler };
         machine.add_domain(DomainKind::Hypervisor, "hypervisor".into());
         machine
     }
@@ -100,8 +102,18 @@ impl<S: Scheduler> HostMachine<S> {
     /// Adds a domain without virtual CPUs to the machine.
     pub fn add_domain(&mut self, kind: DomainKind, name: String) -> DomainId {
         self.domains.push(Domain { kind, name });
+        self.flushed.push(0);
         self.ledger.add_domain();
         DomainId::new(self.domains.len() as u16 - 1)
+    }
+
+    /// Sets the cycles that a domain's virtual CPU needs after each switch to it, to load TLB entries again that the switch
+    /// flushed ([`super::tlb::Tlb::switch`]); 0 for a new domain.
+    ///
+    /// # Panics
+    /// If the machine has no such domain.
+    pub fn flush_at_switches(&mut self, domain: DomainId, cycles: u64) {
+        self.flushed[domain.index()] = cycles;
     }
 
     /// Adds a virtual CPU to `domain`, blocked and pinned to thread `home`.
@@ -196,14 +208,13 @@ impl<S: Scheduler> HostMachine<S> {
     /// Returns the cycles that a virtual CPU needs to refill a thread's caches and TLB. Depends on the cycles that
     /// other virtual CPUs ran there since its last run.
     fn refill(&self, vcpu: VcpuId, thread: HardwareThreadId) -> u64 {
-        let ProcessorConfig { refill, displacement, nested_permille, .. } = self.config;
+        let ProcessorConfig { refill, displacement, .. } = self.config;
         let Vcpu { last_run, domain, .. } = &self.vcpus[vcpu.index()];
         let others = last_run
             .filter(|(last, _)| *last == thread && displacement > 0)
             .map(|(_, worked)| self.threads[thread.index()].worked.saturating_sub(worked));
         let part = others.map_or(refill, |others| refill * others.min(displacement) / displacement);
-        let is_nested = self.domains[domain.index()].kind == DomainKind::Hvm;
-        if is_nested { part * nested_permille / 1_000 } else { part }
+        part + self.flushed[domain.index()]
     }
 
     /// Begins a run of a virtual CPU on a thread. Returns the cycles to read the part of its working set from memory that

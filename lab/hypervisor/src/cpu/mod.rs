@@ -53,6 +53,7 @@ pub mod step;
 #[cfg(test)]
 mod tests;
 mod thread;
+pub mod tlb;
 
 pub use cache::{LastLevelCache, PacketBufferRing, SharedPageRing};
 pub use machine::{HardwareThreadAction, HostMachine, ScheduledThreadVisit};
@@ -62,6 +63,7 @@ pub use scheduler::{
     SelectedScheduler, VcpuPriority, WakeCause,
 };
 pub use step::{VcpuStep, VcpuStepOutcome};
+pub use tlb::{PagingMode, Tlb};
 
 /// Index of a hardware thread; thread `s` of core `c` has the index `c * threads_per_core + s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -17,7 +17,7 @@ pub struct ProcessorConfig {
     pub contention_permille: u64,
     /// Cycles of the hypervisor to switch a thread to another virtual CPU.
     pub switch: u64,
-    /// Cycles a switched virtual CPU takes to refill its caches and TLB.
+    /// Cycles a switched virtual CPU takes to refill its caches, without TLB entries that the switch flushes.
     pub refill: u64,
     /// Cycles of other virtual CPUs on a thread after which a returning virtual CPU pays the whole refill; fewer cycles
     /// cost a part of it. With 0, every switch costs the whole refill.
@@ -28,8 +28,6 @@ pub struct ProcessorConfig {
     pub cache: u64,
     /// Cycles to read a whole working set from memory, after other virtual CPUs displaced it from the cache.
     pub reload: u64,
-    /// Factor by which nested paging prolongs a cache refill, in thousandths; at least 1,000.
-    pub nested_permille: u64,
     /// Longest time that a virtual CPU runs while others wait for its thread.
     pub slice: VirtualDuration,
 }
@@ -52,7 +50,6 @@ impl ProcessorConfig {
             working_set: table[CostConstant::WorkingSet],
             cache: table[CostConstant::LastLevelCache],
             reload: table[CostConstant::SwitchReload],
-            nested_permille: 1_000 + table[CostConstant::NestedPaging],
             slice: VirtualDuration::from_millis(30),
         }
     }

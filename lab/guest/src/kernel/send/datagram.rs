@@ -47,6 +47,7 @@ impl<D> KernelModel<D> {
         D: NetworkDevice<P>,
     {
         platform.charge(CycleCategory::Kernel, platform.cost(CostConstant::TxStack));
+        platform.packet(length as u64);
         let frame = &mut sender.frame[..length];
         packet::fill(frame, self.device.mac(), sender.config.to, packet);
         match self.device.transmit(platform, frame, &TxOffload::default()) {

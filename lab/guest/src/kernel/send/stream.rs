@@ -146,6 +146,7 @@ impl<D> KernelModel<D> {
             packet::fill(frame, self.device.mac(), sender.config.to, packet);
             let offload = TxOffload { tso: Some(TCP_PAYLOAD as u16), ..TxOffload::default() };
             platform.charge(CycleCategory::Kernel, platform.cost(CostConstant::TxStack));
+            platform.packet(payload as u64);
             if self.device.transmit(platform, frame, &offload).is_err() {
                 return;
             }

@@ -7,6 +7,7 @@
 //! | module | rows |
 //! |---|---|
 //! | `processor` | processor, caches, copies, device registers, switches |
+//! | `tlb` | the processor's TLB, and the pages of a packet's path |
 //! | `exits` | VM exits and the hypervisor's timers |
 //! | `paravirtual` | hypercalls, events, grants, split drivers |
 //! | `kernel` | interrupts, packets, programs and disk requests of a kernel |
@@ -17,6 +18,7 @@ mod kernel;
 mod paravirtual;
 mod processor;
 mod source;
+mod tlb;
 mod today;
 
 use super::cell::{CostCell, CostTableRow};
@@ -24,8 +26,8 @@ use super::machine::MachineModel;
 use super::row::{CostConstant, CostRow};
 
 /// All rows of the cost table, by group.
-pub(super) const GROUPS: [&[CostTableRow]; 5] =
-    [processor::ROWS, exits::ROWS, paravirtual::ROWS, kernel::ROWS, today::ROWS];
+pub(super) const GROUPS: [&[CostTableRow]; 6] =
+    [processor::ROWS, tlb::ROWS, exits::ROWS, paravirtual::ROWS, kernel::ROWS, today::ROWS];
 
 /// Returns the cost constants of a machine, in the order of [`CostConstant`]. A missing row, a row that occurs twice, or
 /// a row without a cell for the machine or its bases is an error at compile time.

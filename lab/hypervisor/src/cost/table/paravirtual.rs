@@ -1,6 +1,6 @@
 //! Costs of paravirtualized guests and of split drivers: hypercalls, events, grants, bridge, back end and front end.
 
-use super::source::{HARPERTOWN_CORE, NETBURST, PAGE_OF_A_MULTICALL};
+use super::source::{HARPERTOWN_CORE, NETBURST, PAGE_OF_A_MULTICALL, PV_TRAPS};
 use crate::cost::cell::{CostTableRow, estimate};
 use crate::cost::machine::MachineModel::{Harpertown, Modern, Nehalem, Opteron, Prestonia, Server2009};
 use crate::cost::row::CostConstant;
@@ -152,7 +152,7 @@ pub(super) const ROWS: &[CostTableRow] = &[
                 5_250,
                 (3_000, 6_000),
                 Fitted,
-                "2.3 Gb/s of the stock back end over four ports (Zhang et al.); 3,023, fitted to Dong et al., HPCA 2010 beside a busy sibling, leaves 2.95",
+                "2.3 Gb/s of the stock back end over four ports (Zhang et al.); 3,000, fitted to Dong et al., HPCA 2010 beside a busy sibling, leaves 2.96",
             ),
             (
                 Prestonia,
@@ -183,9 +183,9 @@ pub(super) const ROWS: &[CostTableRow] = &[
     CostTableRow {
         constant: CostConstant::PvSyscall,
         cells: &[
-            (Nehalem, 750, (500, 1_000), Estimate, "engineering estimate: page-table switch through Xen"),
-            estimate(Modern, 750, (400, 1_500)),
-            (Harpertown, 800, (500, 1_000), Estimate, HARPERTOWN_CORE),
+            (Nehalem, 300, (200, 450), Estimate, PV_TRAPS),
+            (Modern, 300, (200, 600), Estimate, PV_TRAPS),
+            (Harpertown, 350, (200, 450), Estimate, HARPERTOWN_CORE),
         ],
     },
     CostTableRow {

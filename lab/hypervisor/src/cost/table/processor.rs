@@ -1,6 +1,6 @@
 //! Costs of the processor itself: clock, contention, caches, copies, device registers, and switches between virtual CPUs.
 
-use super::source::{FULL_REFILL, HARPERTOWN_BUS, HARPERTOWN_CORE, LARGE_TLB, NETBURST, SHARED_CACHE};
+use super::source::{FULL_REFILL, HARPERTOWN_BUS, HARPERTOWN_CORE, NETBURST, SHARED_CACHE};
 use crate::cost::cell::{CostTableRow, estimate};
 use crate::cost::machine::MachineModel::{
     Harpertown, Modern, Nehalem, Opteron, Prestonia, Server2009, Skylake,
@@ -231,67 +231,6 @@ pub(super) const ROWS: &[CostTableRow] = &[
                 Estimate,
                 "engineering estimate: 1,536 lines from memory behind a front-side bus at 350 cycles (150 ns), partly overlapping",
             ),
-        ],
-    },
-    CostTableRow {
-        constant: CostConstant::TlbKernel,
-        cells: &[
-            estimate(Nehalem, 2_000, (1_000, 4_000)),
-            (
-                Modern,
-                500,
-                (0, 2_000),
-                Estimate,
-                "engineering estimate: entries are tagged, most survive a switch",
-            ),
-            (
-                Opteron,
-                0,
-                (0, 0),
-                Estimate,
-                "engineering estimate: zero, because the indirect cost of a domain switch includes it",
-            ),
-            (
-                Prestonia,
-                4_000,
-                (2_000, 6_000),
-                Estimate,
-                "engineering estimate: 64 entries of 4 KB pages, a walk of 60 cycles each",
-            ),
-        ],
-    },
-    CostTableRow {
-        constant: CostConstant::TlbSegment,
-        cells: &[
-            (Nehalem, 0, (0, 0), Estimate, LARGE_TLB),
-            (Modern, 0, (0, 0), Estimate, LARGE_TLB),
-            (
-                Prestonia,
-                3_000,
-                (1_500, 4_500),
-                Derived,
-                "50 misses of a TLB with 64 entries, a walk of 60 cycles each; a driver domain with superpages receives 1.35 times as much (Menon et al., ATC 2006), which leaves 3 to 4 K cycles a segment besides switches",
-            ),
-        ],
-    },
-    CostTableRow {
-        constant: CostConstant::NestedPaging,
-        cells: &[
-            (
-                Nehalem,
-                80,
-                (20, 200),
-                Estimate,
-                "engineering estimate: a walk in two dimensions has up to 24 references in place of 4 (Bhargava et al., ASPLOS 2008)",
-            ),
-            (
-                Modern,
-                50,
-                (10, 150),
-                Estimate,
-                "engineering estimate: walks in two dimensions, with caches for them",
-            ),
-            (Server2009, 0, (0, 0), Estimate, "zero, because the costs of the guest's own work include it"),
         ],
     },
     CostTableRow {

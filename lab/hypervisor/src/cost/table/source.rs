@@ -28,6 +28,9 @@ pub(super) const SHARED_CACHE: &str =
 /// Source of the cost of a page whose owner changes in a multicall with other pages.
 pub(super) const PAGE_OF_A_MULTICALL: &str = "engineering estimate: four entries of a multicall (new page, owner, machine address, page table) at half of `hypercall_pv` each, without a trap and a TLB flush of its own";
 
-/// Source of the TLB misses of machines whose second-level TLB holds the pages of a packet's path.
-pub(super) const LARGE_TLB: &str =
-    "zero, because a second-level TLB of 512 entries holds the pages that a packet touches";
+/// Source of the pages of a packet's path where the costs of its work include the TLB's misses.
+pub(super) const TLB_INCLUDED: &str =
+    "zero, because the costs of the guest's own work and of a switch include the TLB's misses";
+
+/// Source of the traps of a system call of a 64-bit paravirtualized guest.
+pub(super) const PV_TRAPS: &str = "engineering estimate: two entries into Xen, a bounced call and a hypercall to return, with a load of the page table each; without handlers, so below two of `hypercall_pv`";

@@ -116,7 +116,6 @@ fn machine(shares: &[SchedulingParameters]) -> (HostMachine, Vec<VcpuId>) {
         working_set: 0,
         cache: 0,
         reload: 0,
-        nested_permille: 1_000,
         slice: sim::VirtualDuration::ZERO,
     };
     let mut machine =

@@ -176,6 +176,20 @@ fn context_switch_is_charged_only_when_the_vcpu_changes() {
     assert_eq!((of(a), of(b)), ([80, 120], [40, 60]));
 }
 
+/// Checks that a domain whose TLB entries a switch flushes loads all of them again, however soon it returns.
+#[test]
+fn flushed_tlb_entries_are_loaded_at_each_switch() {
+    let mut world = MachineHarness::new(ProcessorConfig { refill: 60, displacement: 4_000, ..config(1, 1) });
+    let [(a, first), (b, second)] = [world.guest(0, once), world.guest(0, once)];
+    world.machine.flush_at_switches(a, 500);
+    for (at, vcpu) in [(0, first), (5_000, second), (10_000, first)] {
+        world.at(at, MachineEvent::Wake(vcpu));
+    }
+    let books = world.run(15_000);
+    let refill = |domain| books.ledger().spent(domain, CycleCategory::Refill);
+    assert_eq!([refill(a), refill(b)], [500 + 60 + 500 + 60 * 1_060 / 4_000, 60]);
+}
+
 /// Checks that a virtual CPU that soon returns to its thread finds most of its state still cached there.
 #[test]
 fn cache_refill_is_proportional_to_cycles_of_other_vcpus() {

@@ -50,7 +50,6 @@ pub(super) fn config(cores: u16, threads: u16) -> ProcessorConfig {
         working_set: 0,
         cache: 0,
         reload: 0,
-        nested_permille: 1_000,
         slice: VirtualDuration::from_micros(10),
     }
 }

@@ -88,3 +88,68 @@ fn shared_cache_of_a_socket_moves_no_row_of_guests_with_vfs() {
         assert_eq!(one, two, "{experiment} {point:?}");
     }
 }
+
+/// Ends of the ranges of walks in one dimension and in two.
+const WALKS: [[&str; 2]; 2] =
+    [["cost.tlb_walk=30", "cost.tlb_walk=60"], ["cost.tlb_walk_nested=90", "cost.tlb_walk_nested=200"]];
+
+/// Checks that walks of page tables are a cost of guests alone: prices of a bare machine's work include its own walks.
+/// Nested walks cost guests on hardware virtualization.
+#[test]
+fn tlb_walks_move_no_row_of_bare_machines() {
+    let [one, nested] = WALKS;
+    for (experiment, point, values, unmoved) in [
+        ("fig08", ["policy=20k"].as_slice(), nested, false),
+        ("fig14", &["vms=20", "warm_up_ms=20"], nested, false),
+        ("fig15", &["vms=20", "warm_up_ms=20"], nested, true),
+        ("fig15", &["vms=20", "warm_up_ms=20"], one, false),
+        ("fig11", &["guest=native", "opts=none"], one, true),
+        ("fig11", &["guest=native", "opts=none"], nested, true),
+        ("direct-net", &["path=direct"], nested, true),
+        ("direct-net", &["path=pv"], one, true),
+        ("bitvisor-latency", &["pf=classical", "guest=idle"], nested, true),
+    ] {
+        assert_eq!(is_unmoved(experiment, point, values), unmoved, "{experiment} {point:?} {values:?}");
+    }
+}
+
+/// Returns the change of a metric from one value of a setting to the other.
+fn change(metric: &str, experiment: &str, point: &[&str], values: [&str; 2]) -> [f64; 2] {
+    values.map(|value| *metrics(experiment, &[point, &[value]].concat()).get(metric).unwrap())
+}
+
+/// Checks that walks change neither the exits of a guest nor the back end's work in the service domain.
+#[test]
+fn nested_walks_leave_exits_and_service_domain_as_they_are() {
+    let [_, nested] = WALKS;
+    for (metric, experiment, point) in [
+        ("total_mcycles_per_s", "fig07", ["vms=1", "eoi_accel=false"].as_slice()),
+        ("apic_access_mcycles", "fig07", &["vms=1", "eoi_accel=false"]),
+        ("cpu_dom0_attributed_pct", "fig16", &["vms=10", "backend_threads=1", "cost.smt_contention=1000"]),
+    ] {
+        let [least, most] = change(metric, experiment, point, nested);
+        assert!((most / least - 1.0).abs() < 0.005, "{metric} {experiment} {point:?}: {least} {most}");
+    }
+}
+
+/// Checks misses times walk: ten links bring 813 K datagrams a second, and each that a program reads is a system call.
+/// Sockets drop the others in the first milliseconds of the adaptive policy.
+#[test]
+fn guests_pay_misses_times_walk_for_each_packet() {
+    let point = ["vms=10", "warm_up_ms=20", "cost.smt_contention=1000"];
+    let [gbps, _] = change("throughput_gbps", "fig15", &point, WALKS[1]);
+    let (arriving, read) = (813e3, gbps * 1e9 / 8.0 / 1_472.0);
+    assert!((0.7 * arriving..arriving).contains(&read), "{read}");
+    let calls = ["cost.call_pages=6", "cost.call_pages=16"];
+    for (experiment, values, cycles_per_s) in [
+        // Four streamed pages, and 110 cycles more for each walk.
+        ("fig14", WALKS[1], arriving * 4.0 * 110.0),
+        // Kernel entries of a paravirtualized guest are not global.
+        ("fig15", calls, read * 10.0 * 45.0),
+        ("fig14", calls, 0.0),
+    ] {
+        let [less, more] = change("cpu_guest_pct", experiment, &point, values);
+        let points = cycles_per_s / 2.8e9 * 100.0;
+        assert!((more - less - points).abs() < 0.03 * points + 1e-9, "{experiment} {less} {more} {points}");
+    }
+}

@@ -11,7 +11,7 @@ use driver::{DmaAllocation, DmaHal, Hal, hal::OutOfDmaMemory};
 use guest::{DeviceAccessOutcome, InterruptSource, KernelPlatform};
 use hypervisor::account::{CycleCategory, CycleSink};
 use hypervisor::cost::{CostConstant, CostTable};
-use hypervisor::cpu::{LastLevelCache, PacketBufferRing, VcpuStep};
+use hypervisor::cpu::{LastLevelCache, PacketBufferRing, PagingMode, Tlb, VcpuStep};
 use hypervisor::decode::apic_access::EoiPolicy;
 use hypervisor::domain::DomainKind;
 use hypervisor::exit::{EoiPath, VmExitReason};
@@ -77,18 +77,14 @@ impl<D> GuestPlatform<'_, D> {
         self.step.charge(CycleCategory::Refill, self.table[CostConstant::ExitPollution]);
     }
 
-    /// Charges cycles of the guest's own code. Under hardware virtualization, nested paging prolongs the
-    /// code.
-    fn own(&mut self, category: CycleCategory, cycles: u64) {
-        let stretched =
-            self.virtualised().then(|| cycles + cycles * self.table[CostConstant::NestedPaging] / 1_000);
-        self.step.charge(category, stretched.unwrap_or(cycles));
+    fn paging(&self) -> PagingMode {
+        PagingMode::of(self.hardware.kind)
     }
 }
 
 impl<D: ReceiveBuffers> KernelPlatform for GuestPlatform<'_, D> {
     fn charge(&mut self, category: CycleCategory, cycles: u64) {
-        self.own(category, cycles);
+        self.step.charge(category, cycles);
     }
 
     fn cost(&self, cost: CostConstant) -> u64 {
@@ -175,13 +171,20 @@ impl<D: ReceiveBuffers> KernelPlatform for GuestPlatform<'_, D> {
         let (socket, cache) = &mut self.cache;
         let warm = self.device.read_frame(&mut self.hardware.buffers, (*socket, cache));
         let rate = if warm { CostConstant::RxCopy } else { CostConstant::CopyCold };
-        self.own(CycleCategory::User, self.table.bytes(rate, bytes));
+        self.step.charge(CycleCategory::User, self.table.bytes(rate, bytes));
     }
 
     fn system_call(&mut self) {
         if self.hardware.kind == DomainKind::Pvm {
             self.step.charge(CycleCategory::Hypercall, self.table[CostConstant::PvSyscall]);
         }
+        let misses = Tlb::new(self.table).system_call(self.paging());
+        self.step.charge(CycleCategory::Refill, misses);
+    }
+
+    fn packet(&mut self, bytes: u64) {
+        let misses = Tlb::new(self.table).packet(self.paging(), bytes);
+        self.step.charge(CycleCategory::Refill, misses);
     }
 }
 

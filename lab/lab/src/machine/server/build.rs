@@ -13,7 +13,7 @@ use crate::machine::parts::service::ServiceCpu;
 use crate::machine::parts::split::ServiceDomainNetwork;
 use guest::KernelModel;
 use hypervisor::cost::CostConstant;
-use hypervisor::cpu::{LastLevelCache, ProcessorConfig, VcpuId};
+use hypervisor::cpu::{LastLevelCache, PagingMode, ProcessorConfig, Tlb, VcpuId};
 use hypervisor::domain::DomainKind;
 use i82576::MacAddress;
 use sim::{RandomStream, VirtualDuration, VirtualInstant};
@@ -117,6 +117,8 @@ impl ServerMachine {
     fn add_domain(&mut self, setup: &ServerSetup, n: u8, core: &mut ServerCore) -> FrameRecipient {
         let index = self.vms.len() + usize::from(n);
         let domain = core.processors.add_domain(setup.kind, format!("guest{index}"));
+        let flushed = Tlb::new(&setup.table).switch(PagingMode::of(setup.kind));
+        core.processors.flush_at_switches(domain, flushed);
         FrameRecipient { domain, region: DomainMemoryRegion::of(index), part: 0 }
     }
 

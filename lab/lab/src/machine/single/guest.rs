@@ -7,9 +7,10 @@ use crate::machine::parts::cdna::card::{RECEIVE, TRANSMIT};
 use crate::machine::parts::cdna::guard::CdnaGuardedRing;
 use crate::machine::parts::cdna::{GuestNumber, PAGE, PageBuffer, RING};
 use crate::machine::parts::channel::slots;
+use ::guest::packet::TCP_PAYLOAD;
 use hypervisor::account::{CycleCategory, CycleSink};
 use hypervisor::cost::{CostConstant, CostTable};
-use hypervisor::cpu::{VcpuId, VcpuStep, VcpuStepOutcome};
+use hypervisor::cpu::{PagingMode, Tlb, VcpuId, VcpuStep, VcpuStepOutcome};
 use std::collections::VecDeque;
 
 /// TCP segments that a program sends per system call: 16 KB.
@@ -103,9 +104,9 @@ struct GuestVcpuStep<'a> {
     drive: CardDriver,
     /// The guest's network device offers segmentation, scatter-gather and checksums.
     offloads: bool,
-    /// The kernel has pages of 4 KB only, none of them global: waking one of the guest's programs flushes the processor's
-    /// TLB, and a received segment misses it.
-    flushes: bool,
+    /// Paging mode of the kernel, which decides whether waking one of the guest's programs flushes the processor's TLB,
+    /// and whether a received segment misses it.
+    paging: PagingMode,
     /// Rate at which the kernel copies a program's payload to send.
     send_copy: CostConstant,
     /// Maximum number of ring slots that the guest processes per step, direction and port.
@@ -157,9 +158,7 @@ impl GuestVcpuStep<'_> {
     /// Charges a wake-up of a guest's program, which is a switch from another program.
     fn wake(&mut self, cost: CostConstant, calls: u32) {
         self.charge(CycleCategory::User, cost, calls);
-        if self.flushes {
-            self.charge(CycleCategory::Refill, CostConstant::TlbKernel, 1);
-        }
+        self.step.charge(CycleCategory::Refill, Tlb::new(self.table).switch(self.paging));
     }
 
     /// Charges the guest's driver for `times` frames: `own` per frame for a card's driver, or the front end's
@@ -199,10 +198,9 @@ impl GuestVcpuStep<'_> {
         if segments > 0 {
             self.wake(CostConstant::RxWake, 1);
             self.copy(arrival.copy(), segments);
-            if self.flushes {
-                // Between switches too: the pages of a segment's path do not fit the TLB together.
-                self.charge(CycleCategory::Refill, CostConstant::TlbSegment, segments);
-            }
+            // Between switches too: small pages of a segment's path may not fit the TLB together.
+            let misses = Tlb::new(self.table).packet(self.paging, TCP_PAYLOAD as u64);
+            self.step.charge(CycleCategory::Refill, misses * u64::from(segments));
         }
         stream.unacknowledged += segments;
         let acks = stream.unacknowledged / PER_ACK;
@@ -289,10 +287,10 @@ impl SingleCpuMachine {
 
     pub(super) fn execute_guest(&mut self, at: usize, mut step: VcpuStep, core: &mut SingleCpuCore) {
         let is_native = self.drive == CardDriver::Native;
-        let flushes = !is_native && !self.channel.large_pages;
-        let (offloads, send_copy, most) = (self.channel.offloads, self.send_copy, self.turn);
+        let (offloads, paging, send_copy, most) =
+            (self.channel.offloads, self.paging, self.send_copy, self.turn);
         let (drive, table) = (self.drive, &core.table);
-        let mut turn = GuestVcpuStep { step: &mut step, table, drive, offloads, flushes, send_copy, most };
+        let mut turn = GuestVcpuStep { step: &mut step, table, drive, offloads, paging, send_copy, most };
         let mut kicked = vec![false; self.ports.len()];
         let mut asks = false;
         if core::mem::take(&mut self.guests[at].event_pending) {

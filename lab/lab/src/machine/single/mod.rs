@@ -35,7 +35,7 @@ use cards::CdnaPort;
 use driver::DriverDomain;
 use guest::SingleCpuGuest;
 use hypervisor::cost::CostConstant;
-use hypervisor::cpu::{HardwareThreadId, HostMachine, ProcessorConfig, VcpuStep};
+use hypervisor::cpu::{HardwareThreadId, HostMachine, PagingMode, ProcessorConfig, Tlb, VcpuStep};
 use hypervisor::domain::DomainKind;
 use sim::{RandomStream, VirtualDuration, VirtualInstant};
 
@@ -61,6 +61,8 @@ type SingleCpuCore = super::engine::SimulationCore<SingleCpuEvent>;
 pub struct SingleCpuMachine {
     drive: CardDriver,
     channel: PacketChannelOptions,
+    /// Paging mode of the kernels.
+    paging: PagingMode,
     direction: PayloadDirection,
     /// TCP window of each guest's stream, in segments.
     window: u32,
@@ -103,11 +105,12 @@ impl SingleCpuSimulation {
     /// Creates the single-processor machine, with guests whose streams start at random times.
     #[must_use]
     pub fn new(plan: &SingleCpuSetup) -> Self {
-        let mut config = ProcessorConfig::from_table(&plan.table, 1, 1);
-        config.refill += if plan.flushes() { plan.table[CostConstant::TlbKernel] } else { 0 };
+        let config = ProcessorConfig::from_table(&plan.table, 1, 1);
+        let flushed = Tlb::new(&plan.table).switch(plan.paging());
         let mut core = SingleCpuCore::new(plan.table.clone(), HostMachine::new(config));
         let home = HardwareThreadId::new(0);
         let domain = core.processors.add_domain(DomainKind::Dom0, "driver domain".into());
+        core.processors.flush_at_switches(domain, flushed);
         let vcpu = core.processors.add_vcpu(domain, home);
         // A domain that mostly waits for cards has used the least virtual time, so it runs next when it
         // wakes.
@@ -117,6 +120,7 @@ impl SingleCpuSimulation {
         let mut system = SingleCpuMachine {
             drive: plan.drive,
             channel: plan.channel,
+            paging: plan.paging(),
             direction: plan.direction,
             window: wire::window(plan),
             send_copy: plan.send_copy,
@@ -133,6 +137,7 @@ impl SingleCpuSimulation {
         for n in 0..plan.guests {
             let kind = if plan.drive == CardDriver::Native { DomainKind::Native } else { DomainKind::Pvm };
             let domain = core.processors.add_domain(kind, format!("guest{n}"));
+            core.processors.flush_at_switches(domain, flushed);
             let vcpu = core.processors.add_vcpu(domain, home);
             system.add_guest(vcpu);
             let at = VirtualInstant::ZERO + VirtualDuration::from_nanos(phases.below(1_000_000));

@@ -1,6 +1,7 @@
 //! Parameters of the single-processor machine with CDNA, Xen or native drivers.
 
 use hypervisor::cost::{CostConstant, CostTable};
+use hypervisor::cpu::PagingMode;
 use sim::VirtualDuration;
 
 /// Software that drives the network cards: driver domain, guests or a native kernel.
@@ -129,8 +130,9 @@ impl SingleCpuSetup {
         Self { ports: 4, window, send_copy, turn: 4, ..Self::willmann(table, drive, direction, guests) }
     }
 
-    /// Returns `true` if a switch between domains flushes the kernel's TLB entries.
-    pub(super) fn flushes(&self) -> bool {
-        self.drive != CardDriver::Native && !self.channel.large_pages
+    /// Returns the paging mode of the machine's kernels, which have 32 bits.
+    pub(super) fn paging(&self) -> PagingMode {
+        let is_large = self.drive == CardDriver::Native || self.channel.large_pages;
+        if is_large { PagingMode::LARGE } else { PagingMode::PARAVIRTUAL_32 }
     }
 }

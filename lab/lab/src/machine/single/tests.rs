@@ -219,3 +219,24 @@ fn received_payload_is_warm_after_the_channels_copy_only() {
     assert!(!has_effect(CardDriver::Xen, false));
     assert!(!has_effect(CardDriver::Own, true));
 }
+
+/// Checks that superpages remove the misses of a driver domain that receives, and that nothing else does: with free walks
+/// both kernels are equal. A bare machine's kernel has large pages.
+#[test]
+fn superpages_remove_tlb_misses_of_the_driver_domain() {
+    let of = |drive, large_pages| {
+        let plan = SingleCpuSetup::menon(
+            CostTable::of(MachineModel::Prestonia),
+            drive,
+            PayloadDirection::Receive,
+            1,
+        );
+        let channel = PacketChannelOptions { large_pages, ..SMART };
+        without_cost("tlb_walk", &SingleCpuSetup { channel, ..plan })
+    };
+    let ([free, small], [free_large, large]) = (of(CardDriver::Own, false), of(CardDriver::Own, true));
+    assert!((1.2..1.4).contains(&(large / small)), "{large} {small}");
+    assert!((free - large).abs() < 1e-9 && (free_large - large).abs() < 1e-9, "{free} {free_large} {large}");
+    let [free, native] = of(CardDriver::Native, false);
+    assert!((free - native).abs() < 1e-9, "{free} {native}");
+}
