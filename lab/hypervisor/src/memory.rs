@@ -15,8 +15,8 @@ const CHUNK: usize = 2048;
 /// Allocation unit of storage for chunks of host memory: a cache line, in bytes. A chunk stores a power of
 /// two of these units.
 const BLOCK: usize = 64;
-/// Number of size classes of a memory chunk's storage: none, or 1 to 32 blocks in powers of two.
-const SIZES: usize = 7;
+/// Number of size classes of a memory chunk's storage: 1 to 32 blocks in powers of two.
+const SIZES: usize = 6;
 
 /// Host physical memory, from address 0.
 #[derive(Debug, Clone, Default)]
@@ -24,7 +24,7 @@ pub struct HostMemory {
     bytes: usize,
     chunks: Vec<MemoryChunkStorage>,
     kept: Vec<u8>,
-    /// Starts of freed storage for memory chunks in `kept`, in blocks, by size class.
+    /// Starts of freed storage for memory chunks in `kept`, in blocks, by size class ([`MemoryChunkStorage::class`]).
     free: [Vec<u32>; SIZES],
 }
 
@@ -33,14 +33,14 @@ pub struct HostMemory {
 struct MemoryChunkStorage {
     /// Start of the memory chunk's storage in `kept`, in blocks.
     at: u32,
-    /// Size class of the memory chunk's storage ([`MemoryChunkStorage::length`]).
-    size: u8,
+    /// Number of blocks of the memory chunk's storage: none, or a power of two.
+    blocks: u16,
 }
 
 impl MemoryChunkStorage {
     #[inline]
     fn length(self) -> usize {
-        if self.size == 0 { 0 } else { BLOCK << (self.size - 1) }
+        usize::from(self.blocks) * BLOCK
     }
 
     #[inline]
@@ -48,9 +48,9 @@ impl MemoryChunkStorage {
         self.at as usize * BLOCK
     }
 
-    /// Returns the smallest size class of a chunk's storage that holds `bytes` bytes.
-    fn size_for(bytes: usize) -> u8 {
-        bytes.div_ceil(BLOCK).next_power_of_two().ilog2() as u8 + 1
+    /// Returns the size class of the memory chunk's storage, which has at least one block.
+    fn class(self) -> usize {
+        self.blocks.ilog2() as usize
     }
 }
 
@@ -75,8 +75,37 @@ impl HostMemory {
     ///
     /// # Errors
     /// [`MemoryRangeError`], with nothing read.
+    #[inline]
     pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryRangeError> {
-        let (mut at, mut rest) = (self.first(address, into.len())?, into);
+        self.read_front(address, into, into.len())
+    }
+
+    /// Reads what a driver reads: descriptors, or a modelled frame into a buffer that had modelled frames only. If the block
+    /// behind the headers in the buffer is zero, so are all later bytes, which stay.
+    ///
+    /// # Errors
+    /// [`MemoryRangeError`], with nothing read.
+    #[inline]
+    pub fn read_for_driver(&self, address: u64, into: &mut [u8]) -> Result<(), MemoryRangeError> {
+        let front = front(into, "the driver's buffer");
+        self.read_front(address, into, front)
+    }
+
+    /// Reads bytes of host memory into a buffer that is zero behind its first `front` bytes.
+    #[inline]
+    fn read_front(&self, address: u64, into: &mut [u8], front: usize) -> Result<(), MemoryRangeError> {
+        let (at, length) = (self.first(address, into.len())?, into.len());
+        match self.chunks.get(at / CHUNK) {
+            Some(chunk) if at % CHUNK + length <= chunk.length() => {
+                into.copy_from_slice(&self.kept[chunk.start() + at % CHUNK..][..length]);
+            }
+            _ => self.read_chunks(at, into, front),
+        }
+        Ok(())
+    }
+
+    /// Reads bytes of several chunks, or bytes behind the stored part of a chunk, as [`Self::read_front`] does.
+    fn read_chunks(&self, mut at: usize, mut rest: &mut [u8], mut front: usize) {
         while !rest.is_empty() {
             let (chunk, inside) = (self.chunks[at / CHUNK], at % CHUNK);
             let (part, later) = rest.split_at_mut((CHUNK - inside).min(rest.len()));
@@ -85,11 +114,12 @@ impl HostMemory {
             if kept > 0 {
                 from.copy_from_slice(&self.kept[chunk.start() + inside..][..kept]);
             }
-            zeros.fill(0);
+            let dirty = front.saturating_sub(kept).min(zeros.len());
+            zeros[..dirty].fill(0);
+            front = front.saturating_sub(part.len());
             at += part.len();
             rest = later;
         }
-        Ok(())
     }
 
     /// Writes bytes to host memory at `address`.
@@ -106,12 +136,7 @@ impl HostMemory {
     /// # Errors
     /// [`MemoryRangeError`], with nothing written.
     pub fn write_from_card(&mut self, address: u64, from: &[u8]) -> Result<(), MemoryRangeError> {
-        let behind = from.get(FRAME_HEADERS..).and_then(<[u8]>::first_chunk::<BLOCK>);
-        if behind.is_none_or(|block| !is_zero(block)) {
-            return self.write_front(address, from, from.len());
-        }
-        debug_assert!(is_frame(from), "a modelled frame has payload");
-        self.write_front(address, from, FRAME_HEADERS)
+        self.write_front(address, from, front(from, "the card's frame"))
     }
 
     /// Writes bytes to host memory, of which those behind the first `front` are zero.
@@ -121,16 +146,18 @@ impl HostMemory {
         while !rest.is_empty() {
             let (index, inside) = (at / CHUNK, at % CHUNK);
             let (part, later) = rest.split_at((CHUNK - inside).min(rest.len()));
-            let said = without_zeros(&part[..front.min(part.len())]);
-            front = front.saturating_sub(part.len());
-            let wanted = if said == 0 { 0 } else { inside + said };
-            if wanted > self.chunks[index].length() {
-                self.grow(index, wanted);
+            let mut kept = self.chunks[index].length().saturating_sub(inside).min(part.len());
+            if kept < front {
+                let unstored = without_zeros(&part[kept..front.min(part.len())]);
+                if unstored > 0 {
+                    self.grow(index, inside + kept + unstored);
+                    kept = self.chunks[index].length().saturating_sub(inside).min(part.len());
+                }
             }
-            let chunk = self.chunks[index];
-            let kept = chunk.length().saturating_sub(inside).min(part.len());
+            front = front.saturating_sub(part.len());
             if kept > 0 {
-                self.kept[chunk.start() + inside..][..kept].copy_from_slice(&part[..kept]);
+                let start = self.chunks[index].start() + inside;
+                self.kept[start..][..kept].copy_from_slice(&part[..kept]);
             }
             at += part.len();
             rest = later;
@@ -140,14 +167,18 @@ impl HostMemory {
 
     /// Enlarges the storage of the memory chunk with this index to at least `bytes` bytes.
     fn grow(&mut self, index: usize, bytes: usize) {
-        let (old, size) = (self.chunks[index], MemoryChunkStorage::size_for(bytes));
-        let at = self.free[usize::from(size)].pop().unwrap_or((self.kept.len() / BLOCK) as u32);
-        let new = MemoryChunkStorage { at, size };
-        self.kept.resize(self.kept.len().max(new.start() + new.length()), 0);
+        let (old, blocks) = (self.chunks[index], bytes.div_ceil(BLOCK).next_power_of_two() as u16);
+        let mut new = MemoryChunkStorage { at: (self.kept.len() / BLOCK) as u32, blocks };
+        match self.free[new.class()].pop() {
+            Some(at) => {
+                new.at = at;
+                self.kept[new.start()..][..new.length()].fill(0);
+            }
+            None => self.kept.resize(new.start() + new.length(), 0),
+        }
         self.kept.copy_within(old.start()..old.start() + old.length(), new.start());
-        self.kept[new.start() + old.length()..new.start() + new.length()].fill(0);
-        if old.size > 0 {
-            self.free[usize::from(old.size)].push(old.at);
+        if old.blocks > 0 {
+            self.free[old.class()].push(old.at);
         }
         self.chunks[index] = new;
     }
@@ -157,6 +188,17 @@ impl HostMemory {
         let fits = |first: &usize| first.checked_add(length).is_some_and(|end| end <= self.bytes);
         first.filter(fits).ok_or(MemoryRangeError { address, length })
     }
+}
+
+/// Returns the number of bytes at the front of descriptors or of a modelled frame behind which all bytes are zero.
+#[inline]
+fn front(bytes: &[u8], name: &str) -> usize {
+    let behind = bytes.get(FRAME_HEADERS..).and_then(<[u8]>::first_chunk::<BLOCK>);
+    if behind.is_none_or(|block| !is_zero(block)) {
+        return bytes.len();
+    }
+    debug_assert!(is_frame(bytes), "{name} has payload");
+    FRAME_HEADERS
 }
 
 /// Returns `true` if all bytes behind the headers of `frame` are zero, as those of modelled frames are.
@@ -249,6 +291,25 @@ mod tests {
         memory.write_from_card(1_000, &frame).unwrap();
         let after = [vec![7; 1_000], frame, vec![7; 2 * CHUNK - 2_514]].concat();
         assert_eq!(read(&memory, 0, 2 * CHUNK), after);
+    }
+
+    #[test]
+    fn driver_reads_the_same_bytes_into_any_buffer() {
+        let mut memory = HostMemory::new(2 * CHUNK);
+        let mut frame = vec![0; 1_514];
+        frame[..50].fill(9);
+        // A frame of one buffer, a frame of two buffers, and payload.
+        memory.write(0, &frame).unwrap();
+        memory.write(CHUNK as u64 - 100, &frame).unwrap();
+        memory.write(CHUNK as u64 + 200, &[7; 1_000]).unwrap();
+        for address in [0, CHUNK as u64 - 100, CHUNK as u64 - 10] {
+            for dirty in [0, FRAME_HEADERS, 1_514] {
+                let mut into = vec![0; 1_514];
+                into[..dirty].fill(0xaa);
+                memory.read_for_driver(address, &mut into).unwrap();
+                assert_eq!(into, read(&memory, address, 1_514), "{dirty} dirty bytes from {address}");
+            }
+        }
     }
 
     const SIZE: usize = 3 * CHUNK + 100;

@@ -34,10 +34,10 @@ impl FunctionMemory {
         Ok(DmaAllocation { iova, length })
     }
 
-    /// Reads memory that the VF's driver allocated.
+    /// Reads descriptors or a modelled frame from memory that the VF's driver allocated.
     pub(crate) fn read(&self, chipset: &Chipset, iova: u64, into: &mut [u8]) {
         let host = self.assigned.region.at(iova, into.len()).expect("the driver reads memory it allocated");
-        chipset.memory.read(host, into).expect("guest memory is part of host memory");
+        chipset.memory.read_for_driver(host, into).expect("guest memory is part of host memory");
     }
 
     /// Writes memory that the VF's driver allocated.
