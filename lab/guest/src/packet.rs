@@ -52,6 +52,13 @@ pub fn set_number(datagram: &mut [u8], number: u32) {
     }
 }
 
+/// Writes the sequence number of a TCP segment, if the frame is long enough.
+pub fn set_sequence(segment: &mut [u8], sequence: u32) {
+    if let Some(bytes) = segment.get_mut(SEQUENCE_AT..SEQUENCE_AT + 4) {
+        bytes.copy_from_slice(&sequence.to_be_bytes());
+    }
+}
+
 /// Kind of a received frame, with the fields the receiver needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReceivedPacket {
@@ -155,6 +162,7 @@ pub fn fill(frame: &mut [u8], from: MacAddress, to: MacAddress, packet: Received
 mod tests {
     use super::{
         FRAGMENT, IP_HEADERS, ReceivedPacket, TCP_HEADERS, UDP_HEADERS, fill, number, parse, set_number,
+        set_sequence,
     };
     use i82576::MacAddress;
 
@@ -170,6 +178,10 @@ mod tests {
         let segment = ReceivedPacket::Tcp { sequence: 7_000, acknowledgement: 9, window: 3, payload: 1_448 };
         fill(&mut frame, from, to, segment);
         assert_eq!(parse(&frame), segment);
+        let later =
+            ReceivedPacket::Tcp { sequence: 0xfedc_ba98, acknowledgement: 9, window: 3, payload: 1_448 };
+        set_sequence(&mut frame, 0xfedc_ba98);
+        assert_eq!(parse(&frame), later);
         assert_eq!(MacAddress::from_slice(&frame), Some(to));
     }
 

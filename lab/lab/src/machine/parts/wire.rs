@@ -34,10 +34,11 @@ const SENT_AHEAD: usize = 64;
 /// Client on a port's wire, which sends to one guest.
 #[derive(Debug)]
 struct TrafficClient {
-    guest: MacAddress,
     /// Index of the guest's VF.
     vf: u8,
     own: MacAddress,
+    /// Headers of the client's frames, whose sequence number is 0.
+    headers: [u8; FRAME_HEADERS],
     /// Sequence number of the next byte that the client sends.
     next: u32,
     /// Sequence number of the first byte that the guest has not acknowledged.
@@ -65,6 +66,24 @@ struct BurstInFlight {
 /// Returns the MAC address of client `n` of a port.
 pub(crate) fn client_address(n: u8) -> MacAddress {
     MacAddress([0x02, 0xc1, 0, 0, 0, n])
+}
+
+/// Returns the headers of frames of `length` bytes that a client sends to a guest, with sequence number 0.
+fn headers(
+    traffic: ClientTraffic,
+    length: usize,
+    (client, guest): (MacAddress, MacAddress),
+) -> [u8; FRAME_HEADERS] {
+    let packet = match traffic {
+        ClientTraffic::Tcp { .. } => {
+            ReceivedPacket::Tcp { sequence: 0, acknowledgement: 0, window: 0, payload: TCP_PAYLOAD }
+        }
+        _ => ReceivedPacket::Udp(length - UDP_HEADERS),
+    };
+    let to = if traffic == ClientTraffic::Broadcast { MacAddress::BROADCAST } else { guest };
+    let mut frame = vec![0; length.max(FRAME_HEADERS)];
+    packet::fill(&mut frame[..length], client, to, packet);
+    *frame.first_chunk().expect("the frame has room for headers")
 }
 
 /// Wire of a port with its clients, and the frames in flight.
@@ -125,9 +144,9 @@ impl ClientWire {
             ClientTraffic::RequestResponse => UDP_HEADERS + REQUEST,
         };
         let clients = clients.into_iter().map(|(guest, vf, own)| TrafficClient {
-            guest,
             vf,
             own,
+            headers: headers(traffic, length, (own, guest)),
             next: 0,
             acknowledged: 0,
             room: INITIAL_WINDOW,
@@ -160,17 +179,6 @@ impl ClientWire {
     pub(crate) fn delay(&mut self, phase: VirtualDuration) {
         for client in &mut self.clients {
             client.ready = VirtualInstant::ZERO + phase;
-        }
-    }
-
-    /// Returns the packet that a client sends with this sequence number.
-    fn packet(&self, sequence: u32) -> ReceivedPacket {
-        match self.traffic {
-            ClientTraffic::Tcp { .. } => {
-                ReceivedPacket::Tcp { sequence, acknowledgement: 0, window: 0, payload: TCP_PAYLOAD }
-            }
-            ClientTraffic::RequestResponse => ReceivedPacket::Udp(REQUEST),
-            _ => ReceivedPacket::Udp(UDP_PAYLOAD),
         }
     }
 
@@ -371,17 +379,15 @@ impl UplinkWire for ClientWire {
     fn receive(&mut self, into: &mut [u8]) -> Option<usize> {
         let BurstInFlight { client: sender, sequence, .. } = self.take_arrived()?;
         let length = self.length.max(SHORTEST);
-        let (frame, client) = (into.get_mut(..length)?, &self.clients[sender]);
+        let (frame, headers) = (into.get_mut(..length)?, FRAME_HEADERS.min(length));
         // The card's buffer had modelled frames only, and is zero behind their headers.
-        frame[..FRAME_HEADERS.min(length)].fill(0);
+        frame[..headers].copy_from_slice(&self.clients[sender].headers[..headers]);
         debug_assert!(is_frame(frame), "the card's buffer has payload");
-        let packet = self.packet(sequence);
-        let all = self.traffic == ClientTraffic::Broadcast;
-        let to = if all { MacAddress::BROADCAST } else { client.guest };
-        packet::fill(&mut frame[..self.length], client.own, to, packet);
-        if let ReceivedPacket::Udp(_) = packet {
-            packet::set_number(&mut frame[..self.length], sequence);
+        match self.traffic {
+            ClientTraffic::Tcp { .. } => packet::set_sequence(frame, sequence),
+            _ => packet::set_number(&mut frame[..self.length], sequence),
         }
+        let all = self.traffic == ClientTraffic::Broadcast;
         for client in if all { &self.clients[..] } else { &self.clients[sender..=sender] } {
             self.delivered |= 1 << (client.vf & 7);
             self.frames += 1;
