@@ -3,18 +3,23 @@
 
 use super::CostConstant;
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 
 /// Most features of a processor.
 const FEATURES: usize = 8;
 /// Number of constants and features.
 const COUNT: usize = CostConstant::COUNT + FEATURES;
-const WORDS: usize = COUNT.div_ceil(64);
 
 /// Set of the constants and features that were read, shared by a cost table and its copies. Comparisons of cost tables
-/// ignore the set.
-#[derive(Clone, Debug, Default)]
-pub(super) struct UsedCostConstants(Arc<[AtomicU64; WORDS]>);
+/// ignore the set. Each member has a byte of its own: a read constant costs one comparison.
+#[derive(Clone, Debug)]
+pub(super) struct UsedCostConstants(Arc<[AtomicBool; COUNT]>);
+
+impl Default for UsedCostConstants {
+    fn default() -> Self {
+        Self(Arc::new([const { AtomicBool::new(false) }; COUNT]))
+    }
+}
 
 impl UsedCostConstants {
     #[inline]
@@ -37,20 +42,15 @@ impl UsedCostConstants {
 
     #[inline]
     fn insert_at(&self, index: usize) {
-        let (word, bit) = word_and_bit(index);
-        if self.0[word].load(Ordering::Relaxed) & bit == 0 {
-            self.0[word].fetch_or(bit, Ordering::Relaxed);
+        // Copies of a table in other threads read the set too, so it is written once.
+        if !self.0[index].load(Ordering::Relaxed) {
+            self.0[index].store(true, Ordering::Relaxed);
         }
     }
 
     fn contains_at(&self, index: usize) -> bool {
-        let (word, bit) = word_and_bit(index);
-        self.0[word].load(Ordering::Relaxed) & bit != 0
+        self.0[index].load(Ordering::Relaxed)
     }
-}
-
-fn word_and_bit(index: usize) -> (usize, u64) {
-    (index / 64, 1 << (index % 64))
 }
 
 impl PartialEq for UsedCostConstants {
