@@ -24,10 +24,13 @@ impl<D> KernelModel<D> {
             self.counters.read_bytes += bytes;
             self.counters.read_packets += 1;
             // Each piece is in its own buffer, so each is copied separately.
-            for piece in 0..u64::from(pieces) {
-                let before = bytes * piece / u64::from(pieces);
-                platform.copy_to_program(bytes * (piece + 1) / u64::from(pieces) - before);
+            let mut before = 0;
+            for piece in 1..u64::from(pieces) {
+                let end = bytes * piece / u64::from(pieces);
+                platform.copy_to_program(end - before);
+                before = end;
             }
+            platform.copy_to_program(bytes - before);
             calls += 1;
         }
         let calls = match self.spec.load {

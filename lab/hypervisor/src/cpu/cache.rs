@@ -31,6 +31,8 @@ pub struct PacketBufferRing {
     marks: [u64; MARKS],
     slots: u64,
     next: u64,
+    /// Next slot that is the first of a part of the buffer ring.
+    enters: u64,
     /// Bytes that the socket touched between the last two uses of the buffer ring's current part.
     distance: u64,
 }
@@ -38,20 +40,29 @@ pub struct PacketBufferRing {
 impl PacketBufferRing {
     /// Creates a ring of `slots` packet buffers (at least one), all just touched.
     pub fn new(slots: u32) -> PacketBufferRing {
-        PacketBufferRing { marks: [0; MARKS], slots: u64::from(slots).max(1), next: 0, distance: 0 }
+        PacketBufferRing {
+            marks: [0; MARKS],
+            slots: u64::from(slots).max(1),
+            next: 0,
+            enters: 0,
+            distance: 0,
+        }
     }
 
     /// Touches the next packet buffer of a ring, of `bytes` bytes. Returns `true` if the last-level cache
     /// still held the buffer.
     pub fn touch(&mut self, cache: &mut LastLevelCache, bytes: u64) -> bool {
         cache.touched += bytes;
-        let part = (self.next * MARKS as u64 / self.slots) as usize;
-        let entered = self.next == 0 || ((self.next - 1) * MARKS as u64 / self.slots) as usize != part;
-        self.next = (self.next + 1) % self.slots;
-        let mark = &mut self.marks[part];
-        if entered {
+        if self.next == self.enters {
+            let part = self.next * MARKS as u64 / self.slots;
+            self.enters = ((part + 1) * self.slots).div_ceil(MARKS as u64) % self.slots;
+            let mark = &mut self.marks[part as usize];
             self.distance = cache.touched - *mark;
             *mark = cache.touched;
+        }
+        self.next += 1;
+        if self.next == self.slots {
+            self.next = 0;
         }
         self.distance <= cache.bytes
     }
@@ -173,6 +184,15 @@ mod tests {
     #[test]
     fn buffer_rings_larger_than_the_processor_cache_never_hit() {
         assert_eq!(hits(5, 1_024, 8_192 * KILOBYTE), 0);
+    }
+
+    #[test]
+    fn each_part_of_a_buffer_ring_is_sampled_once_a_round() {
+        for slots in [1, 7, 16, 24, 1_000] {
+            let bytes = 2 * KILOBYTE * u64::from(slots);
+            let found = [bytes, bytes - 1].map(|cache| hits(1, slots, cache));
+            assert_eq!(found, [slots as usize, 0], "a ring of {slots} slots");
+        }
     }
 
     /// Fills and reads the pages of a ring in turn, on sockets `writer` and `reader`. Returns the cache hits of writes and of
