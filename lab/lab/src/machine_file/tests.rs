@@ -6,6 +6,7 @@ use crate::experiments::catalogue;
 use crate::row::ResultRow;
 use crate::runner::plan::{ExperimentSelection, SettingAssignment};
 use crate::runner::{ExperimentOptions, LabError, run};
+use crate::value::ParameterValue;
 
 fn definitions() -> Vec<SettingDefinition> {
     catalogue().settings
@@ -52,6 +53,7 @@ fn unknown_key_of_a_machine_file_names_line_and_nearest_key() {
     );
     // A measured time is a property of a run.
     assert!(error("measure_ms = 2\n").starts_with("line 1: unknown key `measure_ms`"));
+    assert!(error("[nothing]\n").starts_with("line 1: unknown key `nothing`"));
     assert!(error("qqq = 2\n").ends_with("`softiov lab machine show` prints all keys"));
 }
 
@@ -67,6 +69,19 @@ fn machine_file_value_of_wrong_kind_names_permitted_ones() {
     assert_eq!(error("name = 3\n"), "line 1: name is 3; expected a text in quotes");
     assert_eq!(error("machine = 3\n"), "line 1: unknown key `machine`; did you mean machine.sockets?");
     assert!(error("sockets = \n").contains("line 1"));
+}
+
+/// Checks kinds of settings that no machine file has yet: a number with a fraction, and a name without choices.
+#[test]
+fn number_takes_an_integer_and_a_name_takes_no_truth_value() {
+    let takes = |default: ParameterValue, value: &str| {
+        let name = "machine.sockets".to_owned();
+        let setting = SettingDefinition { name, default, unit: "", what: String::new(), choices: &[] };
+        MachineFile::parse(&format!("[machine]\nsockets = {value}\n"), "test", &[setting]).is_ok()
+    };
+    let values = ["2", "1.5", "true", "\"two\""];
+    assert_eq!(values.map(|value| takes(ParameterValue::Real(0.0), value)), [true, true, false, false]);
+    assert_eq!(values.map(|value| takes(ParameterValue::name("one"), value)), [false, false, false, true]);
 }
 
 #[test]

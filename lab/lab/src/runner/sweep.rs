@@ -259,6 +259,8 @@ mod tests {
         assert_eq!(values("vms=1..3"), ["1", "2", "3"]);
         assert_eq!(values("vms=1, 10..60:25, 7"), ["1", "10", "35", "60", "7"]);
         assert_eq!(values("cost.eoi_fast=-1..0"), ["-1", "0"]);
+        assert_eq!(values("vms=3..3"), ["3"]);
+        assert_eq!(values("vms=0..200000:4").len(), 50_001);
     }
 
     #[test]
@@ -276,6 +278,17 @@ mod tests {
             let refused = text.parse::<ParameterSweep>();
             assert!(matches!(refused, Err(InvalidParameterSweep::Values(_))), "{text}: {refused:?}");
         }
+    }
+
+    #[test]
+    fn sweep_has_at_most_100000_values_and_combinations() {
+        assert_eq!(values("vms=-1,0..99998").len(), 100_000);
+        assert!("vms=-1,0..99999".parse::<ParameterSweep>().is_err());
+        let most = ["a=1..1000", "b=1..100"].map(|text| text.parse().unwrap());
+        assert_eq!(combinations(&most).map(|all| all.len()), Some(100_000));
+        assert_eq!(samples(&["a=0..999999"], 100_000, 1)[0].values.len(), 100_000);
+        let range = ["a=0..999999".parse().unwrap()];
+        assert!(latin_hypercube(&range, None, 100_001, 1).is_err());
     }
 
     #[test]
@@ -330,6 +343,22 @@ mod tests {
         }
         let whole = format!("c={}..{}", i64::MIN, i64::MAX);
         assert_eq!(samples(&[&whole], 3, 1)[0].values.len(), 3);
+    }
+
+    /// Checks that a sample is anywhere in its part, and a part anywhere in the order.
+    #[test]
+    fn samples_are_random_in_their_parts_and_in_their_order() {
+        let first_parts: BTreeSet<_> = (0..20)
+            .map(|seed| samples(&["a=0..999"], 2, seed)[0].values[0].parse::<i64>().unwrap() / 500)
+            .collect();
+        assert_eq!(first_parts, [0, 1].into());
+        let starts = samples(&["a=0..999"], 4, 1)[0]
+            .values
+            .iter()
+            .filter(|value| value.parse::<i64>().unwrap() % 250 == 0)
+            .count();
+        assert!(starts < 4, "each sample is the first integer of its part");
+        assert_eq!(samples(&["a=5..5"], 1, 1)[0].values, ["5"]);
     }
 
     #[test]

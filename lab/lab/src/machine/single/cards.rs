@@ -13,6 +13,9 @@ use hypervisor::cost::CostConstant;
 use hypervisor::domain::DomainKind;
 use sim::{EventKey, VirtualInstant};
 
+#[cfg(test)]
+mod tests;
+
 /// Port of the single-processor machine: a CDNA card, and the wire from its clients.
 #[derive(Debug, Default)]
 pub(super) struct CdnaPort {
