@@ -17,7 +17,7 @@ use avf::table::{MailboxQueue, RegisterKind, VfRegisterAccessMode, find};
 use avf::virtchnl::VfTrafficStatistics;
 use rings::PausedPacketMemory;
 use serde::{Deserialize, Serialize};
-use units::VlanIds;
+use units::{ExcessPieces, VlanIds};
 
 /// Maximum number of addresses of a VF: more than a PF driver grants.
 const MOST_ADDRESSES: usize = 256;
@@ -60,6 +60,9 @@ pub(crate) struct VfHardware {
     /// because the saved form of a VF is older than they are.
     #[serde(skip)]
     pub(crate) brake: VfThrottle,
+    /// Receive buffers that the VF pays for, because frames occupy more of them than they need.
+    #[serde(skip)]
+    pub(crate) pieces: ExcessPieces,
 }
 
 /// Filters, checks and rate of a VF, for the forwarding plane.
@@ -114,6 +117,7 @@ impl VfHardware {
             master: false,
             stale: all(),
             brake: VfThrottle::default(),
+            pieces: ExcessPieces::default(),
         }
     }
 

@@ -33,6 +33,7 @@ impl Nic {
         plane.shares.begin_round();
         for vf in masters.iter().map(VfIndex::get) {
             let port = PortIndex::of_field(vf.into());
+            plane.shares.settle_pieces(port, &mut work.functions[usize::from(vf)].pieces);
             for queue in plane.shares.in_turn(port, work.functions[usize::from(vf)].tx_ready) {
                 let visited = plane.visit(TransmitQueueId { port, queue }, budget, &mut work, wire);
                 let visited = visited.unwrap_or_default();

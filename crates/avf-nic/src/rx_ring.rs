@@ -10,6 +10,7 @@ use pcie::{Bus, DmaFault, Function as BusFunction};
 use plane::tag::TAG;
 use rings::{PlainReceiver, PostedDescriptors, Ring};
 use serde::{Deserialize, Serialize};
+use units::ExcessPieces;
 
 /// A receive queue of a VF.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -142,7 +143,7 @@ impl ReceiveQueue {
         own: BusFunction,
         frame: &[u8],
         said: RxWriteBack,
-        bus: &mut B,
+        (pieces, bus): (&mut ExcessPieces, &mut B),
     ) -> Result<(), ReceiveError> {
         let Self { context: Some(context), running: true, .. } = self else {
             return Err(ReceiveError::NotRunning);
@@ -154,9 +155,12 @@ impl ReceiveQueue {
         let piece = context.buffer_bytes.max(1) as usize;
         let wanted = if frame.len() <= piece { 1 } else { frame.len().div_ceil(piece) };
         let context = *context;
-        let Some(ring) = self.ring().filter(|ring| wanted <= ring.available(self.head) as usize) else {
+        let most = pieces.limit(frame.len());
+        let Some(ring) = self.ring().filter(|ring| wanted <= most.min(ring.available(self.head) as usize))
+        else {
             return Err(ReceiveError::NoBuffer);
         };
+        pieces.add(wanted, frame.len());
         let posted = self.posted.get_or_insert_with(|| Box::new(PostedDescriptors::at(self.head)));
         match Self::scatter(&context, &ring, posted, own, (frame, said), bus) {
             Ok(()) => self.advance(wanted),

@@ -119,7 +119,7 @@ impl VfHardware {
         bus: &mut B,
     ) -> Result<(), ReceiveError> {
         let ring = self.rx.get_mut(usize::from(queue)).ok_or(ReceiveError::NotRunning)?;
-        if let Err(missed) = ring.fill(own, frame, said, bus) {
+        if let Err(missed) = ring.fill(own, frame, said, (&mut self.pieces, bus)) {
             return Err(self.count_missed(missed));
         }
         self.rx_filled |= 1 << queue;

@@ -4,8 +4,8 @@
 //! A packet of many segments pauses between two of them once its port has overdrawn its account by [`FRAME_OVERDRAFT`].
 
 use crate::PortIndex;
-use units::WorkCost;
 use units::work::{FRAME_OVERDRAFT, FRAME_QUANTUM, WorkAccount};
+use units::{ExcessPieces, WorkCost};
 
 /// Account of a port's frames, and the last round that it was credited for.
 #[derive(Debug, Clone, Copy, Default)]
@@ -56,6 +56,15 @@ impl<const N: usize> FrameShares<N> {
         let PortShare { mut account, round, .. } = self.ports[port.index::<N>()];
         account.begin_rounds(self.round.wrapping_sub(round), self.quantum);
         account.has_credit()
+    }
+
+    /// Returns true if a port will owe more than [`FRAME_OVERDRAFT`] after the next round's credit. One packet of an honest
+    /// guest and its interrupts cost less.
+    #[must_use]
+    pub fn is_overdrawn(&self, port: PortIndex) -> bool {
+        let PortShare { mut account, round, .. } = self.ports[port.index::<N>()];
+        account.begin_rounds(self.round.wrapping_sub(round).saturating_add(1), self.quantum);
+        account.debt() > FRAME_OVERDRAFT
     }
 
     /// Continues the account of a port as another plane has left it.
@@ -109,6 +118,17 @@ impl<const N: usize> FrameShares<N> {
         self.begin_visit(port);
         self.spend(cost);
         self.end_own(port);
+    }
+
+    /// Charges a port for the excess pieces of its receive buffers, once a round.
+    #[inline]
+    pub fn settle_pieces(&mut self, port: PortIndex, pieces: &mut ExcessPieces) {
+        if !pieces.are_settled() {
+            pieces.settle(|cost| {
+                self.charge(port, cost);
+                self.have_credit(port)
+            });
+        }
     }
 
     /// Adds the cost of work to the present visit.

@@ -7,12 +7,14 @@ extern crate alloc;
 
 pub mod ip;
 pub mod mac;
+pub mod pieces;
 pub mod time;
 pub mod vlans;
 pub mod work;
 
 pub use ip::{IpPrefix, IpPrefixError};
 pub use mac::MacAddress;
+pub use pieces::ExcessPieces;
 pub use time::Time;
 pub use vlans::{LAST_VLAN, VlanIdError, VlanIds};
 pub use work::{WorkAccount, WorkCost};

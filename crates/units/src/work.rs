@@ -49,6 +49,8 @@ impl WorkCost {
     /// Cost of the end of a client's connection, without the reset, the saved configuration and the interrupts.
     pub const DETACH: Self = Self(350);
 
+    /// Cost of an interrupt to a guest: a write to an eventfd (0.5 to 1 us).
+    pub const INTERRUPT: Self = Self(8);
     /// Cost of a descriptor that a card reads from a VF's mailbox, also if the message has to wait there.
     pub const MAIL: Self = Self(15);
     /// Cost of the PF driver's part in a reset of a VF, without its orders to the card.
@@ -71,6 +73,12 @@ impl WorkCost {
     #[must_use]
     pub fn of_comparisons(count: usize) -> Self {
         Self::of_units(count.div_ceil(128))
+    }
+
+    /// Returns the cost of `count` interrupts to a guest, each a write to an eventfd (0.5 to 1 us).
+    #[must_use]
+    pub fn of_interrupts(count: u32) -> Self {
+        Self(count.saturating_mul(Self::INTERRUPT.0))
     }
 
     /// Returns the cost of accesses to `bytes` bytes of registers.
@@ -207,6 +215,12 @@ impl WorkAccount {
     #[inline]
     pub fn has_credit(&self) -> bool {
         self.credit > 0
+    }
+
+    /// Returns the cost that the function owes, or 0.
+    #[must_use]
+    pub fn debt(&self) -> WorkCost {
+        WorkCost(u32::try_from(self.credit.saturating_neg().max(0)).unwrap_or(u32::MAX))
     }
 
     /// Returns the cost that the function may spend before its account is empty.

@@ -61,7 +61,7 @@ impl VirtioDevice {
         else {
             return Err(FrameMissReason::Disabled);
         };
-        let put = merge(receive, port, accepted, (header, frame), bus);
+        let put = merge(receive, &mut self.pieces, (port, accepted), (header, frame), bus);
         match put {
             Ok(()) => self.filled |= 1 << pair,
             Err(FrameMissReason::Fault) => self.fail(2 * u32::from(pair)),

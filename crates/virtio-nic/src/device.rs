@@ -8,7 +8,7 @@ use crate::receive::ReceiveRing;
 use crate::ring::DeviceRing;
 use crate::rules::{VfRules, VlanMembership};
 use rings::PausedPacketMemory;
-use units::MacAddress;
+use units::{ExcessPieces, MacAddress};
 use virtio::VirtioFeatures;
 
 /// Counters of a device's events.
@@ -70,6 +70,8 @@ pub(crate) struct VirtioDevice {
     /// Number of queue pairs, counted from the first, whose receive rings are all live.
     pub(crate) pairs: u16,
     pub(crate) interrupts: InterruptTimes,
+    /// Pieces of receive buffers that the VF pays for.
+    pub(crate) pieces: ExcessPieces,
     pub(crate) counters: DeviceCounters,
 }
 

@@ -4,14 +4,14 @@
 use crate::receive::{FrameMissReason, MOST_MERGED, ReceiveRing};
 use pcie::{Bus, DmaFault, Function, Iova};
 use plane::PortIndex;
+use units::ExcessPieces;
 use virtio::VirtioFeatures;
 use virtio::chain::{ChainBuffer, MAX_CHAIN};
 use virtio::net::{NetHeader, NetHeaderFormat};
 
 /// Offset of the number of merged buffers in the header, in bytes.
 const BUFFERS: usize = 10;
-/// Maximum number of memory pieces (descriptors) in all receive buffers of one frame. Each piece costs an access, and
-/// the sender pays for one frame only.
+/// Maximum number of memory pieces (descriptors) in all receive buffers of one frame.
 const MOST_PLACES: usize = MAX_CHAIN;
 
 /// Receive buffers that one frame occupies.
@@ -21,16 +21,20 @@ struct TakenBuffers {
     in_burst: usize,
     /// Number of memory pieces (descriptors) of the frame's receive buffers.
     places: usize,
+    /// Number of these pieces that the frame was written to. Each is an access, which the sender does not pay for.
+    written: usize,
+    /// Maximum of `written`.
+    limit: usize,
     /// Addresses of the two bytes in the header that hold the number of buffers.
     number: [Iova; 2],
 }
 
 /// Puts a frame with its header into the next buffer, or into several if the driver merges them. Fills no buffer if too
-/// few are posted.
+/// few are posted, or if they have more pieces than the frame needs and the VF cannot pay for.
 pub(crate) fn merge<B: Bus>(
     receive: &mut ReceiveRing,
-    port: PortIndex,
-    accepted: VirtioFeatures,
+    pieces: &mut ExcessPieces,
+    (port, accepted): (PortIndex, VirtioFeatures),
     (header, frame): (NetHeader, &[u8]),
     bus: &mut B,
 ) -> Result<(), FrameMissReason> {
@@ -39,18 +43,19 @@ pub(crate) fn merge<B: Bus>(
     receive.make_room(MOST_MERGED, port, bus).map_err(|_| FrameMissReason::Fault)?;
     let raw = NetHeader { buffers: 1, ..header }.emit();
     let parts = [&raw[..size], frame];
-    let most = if merges { MOST_MERGED } else { 1 };
-    let mut taken = TakenBuffers { count: 0, in_burst: 0, places: 0, number: [0; 2] };
     let (mut at, end) = (0, size + frame.len());
-    while at < end {
-        match fill_next(receive, (port, bus), parts, at, (merges, &mut taken)) {
-            Ok(bytes) if bytes > 0 && taken.count <= most => at += bytes,
-            Ok(_) => {
-                receive.withdraw(&taken);
-                return Err(FrameMissReason::NoBuffer);
-            }
-            Err(missed) => return Err(missed),
-        }
+    let limit = pieces.limit(end);
+    let mut taken = TakenBuffers { count: 0, in_burst: 0, places: 0, written: 0, limit, number: [0; 2] };
+    let mut filled = Ok(1);
+    while at < end && filled.is_ok_and(|bytes| bytes > 0) {
+        filled = fill_next(receive, (port, bus), parts, at, (merges, &mut taken));
+        at += filled.unwrap_or_default();
+    }
+    pieces.add(taken.written, end);
+    pieces.add_list(taken.places);
+    if filled? == 0 {
+        receive.withdraw(&taken);
+        return Err(FrameMissReason::NoBuffer);
     }
     if taken.count > 1 {
         for (byte, address) in (taken.count as u16).to_le_bytes().iter().zip(taken.number) {
@@ -63,7 +68,7 @@ pub(crate) fn merge<B: Bus>(
 
 /// Writes header and frame from byte `at` on into the next receive buffer. Returns the number of bytes written: 0 if no
 /// buffer is posted, if the driver does not merge buffers and this one is too short, or if the frame's buffers have too
-/// many pieces.
+/// many pieces. Part of the frame may then be in the memory of a buffer that stays posted.
 fn fill_next<B: Bus>(
     receive: &mut ReceiveRing,
     (port, bus): (PortIndex, &mut B),
@@ -94,10 +99,14 @@ fn fill_next<B: Bus>(
         return Ok(0);
     }
     let bytes = room.min(left);
-    write(places, parts, at..at + bytes, |address, piece| {
+    let written = write(places, parts, (at..at + bytes, taken.limit - taken.written), |address, piece| {
         bus.dma_write(Function::Vf(port.get()), address, piece)
-    })
-    .map_err(|_| FrameMissReason::Fault)?;
+    });
+    let Some(written) = written.map_err(|_| FrameMissReason::Fault)? else {
+        taken.written = taken.limit;
+        return Ok(0);
+    };
+    taken.written += written;
     if at == 0 {
         taken.number = [BUFFERS, BUFFERS + 1].map(|at| address_of(places, at));
     }
@@ -107,15 +116,20 @@ fn fill_next<B: Bus>(
     Ok(bytes)
 }
 
-/// Writes a range of the bytes of header and frame into the memory pieces of a buffer, from the first piece on.
+/// Writes a range of the bytes of header and frame into the memory pieces of a buffer, from the first piece on. Returns the number
+/// of pieces that the bytes occupy, or `None` if they need more than `limit`.
 fn write(
     places: &[ChainBuffer],
     [header, frame]: [&[u8]; 2],
-    range: core::ops::Range<usize>,
+    (range, limit): (core::ops::Range<usize>, usize),
     mut store: impl FnMut(Iova, &[u8]) -> Result<(), DmaFault>,
-) -> Result<(), DmaFault> {
-    let mut at = range.start;
+) -> Result<Option<usize>, DmaFault> {
+    let (mut at, mut written) = (range.start, 0);
     for place in places {
+        written += 1;
+        if written > limit {
+            return Ok(None);
+        }
         let end = range.end.min(at + place.length as usize);
         let within = |part: &[u8], start: usize| {
             let (from, to) = (at.max(start), end.min(start + part.len()));
@@ -132,7 +146,7 @@ fn write(
             break;
         }
     }
-    Ok(())
+    Ok(Some(written))
 }
 
 /// Returns the guest address of a byte, counted from the start of a buffer that consists of several memory pieces.

@@ -40,6 +40,7 @@ impl Nic {
         for vf in 0..self.devices.len() {
             let port = PortIndex::of_field(vf as u32);
             self.devices[vf].continue_polls(port, bus);
+            plane.shares.settle_pieces(port, &mut self.devices[vf].pieces);
             let (mut ready, mut budget) = (self.devices[vf].ready, budget);
             if ready != 0 && self.devices[vf].rules.enabled && self.devices[vf].address().is_none() {
                 // The switch's tables have to know the address before the first frame leaves.

@@ -1,6 +1,8 @@
 //! Tests random descriptors under random policies, without drivers. A card that sends frames in bursts leaves the same
 //! memory, frames, interrupts and counters as a card that sends each frame alone.
 
+mod small_buffers;
+
 use crate::built::tcp4;
 use crate::offloads::{segments, with_checksums};
 use crate::world::{CardFixture, mac};

@@ -4,7 +4,9 @@
 use crate::card::Nic;
 use i82576::VfIndex;
 use i82576::bits::icr;
+use i82576::ids::MAX_VFS;
 use plane::guard::GuardedPlane;
+use plane::shares::FrameShares;
 
 impl Nic {
     /// Returns true if the port has a link to the wire.
@@ -39,6 +41,11 @@ impl Nic {
     /// Returns the guards of the card's plane, to change them.
     pub fn guards_mut(&mut self) -> &mut dyn GuardedPlane {
         &mut self.plane
+    }
+
+    /// Returns the accounts of the VFs' frames, to charge VFs for other work.
+    pub fn shares_mut(&mut self) -> &mut FrameShares<MAX_VFS> {
+        &mut self.plane.shares
     }
 
     /// Sets the link state that a VF sees; `None`, the default, follows the port's link.

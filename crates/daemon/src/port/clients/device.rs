@@ -327,6 +327,7 @@ impl ServedDevice<DeferredCloseFd> for VfioFunction<'_> {
                 vectors.for_each(|vector| self.set_eventfd(index, vector, None, 0));
             }
             IrqChange::Trigger { index, vector } => {
+                self.own.account.charge(WorkCost::INTERRUPT);
                 self.engine.signal(self.function, index, vector);
             }
             // Only the pin can be masked. The session rejects other vectors.

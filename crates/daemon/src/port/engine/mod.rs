@@ -11,6 +11,7 @@
 //! | `decided`, `switch_policy` | policies in force of VFs and port, for families without registers for them |
 //! | `guards` | the guards of the plane that follow from policies |
 //! | `access`, `bus` | memory and interrupts of each function |
+//! | `interrupts` | charges for interrupts, and holds those of VFs in debt |
 //! | `bell` | wakes a thread that sleeps beside a ring of frames |
 //! | `workers` | threads that share a card's VFs |
 //! | `polled_rings` | rings that are polled while there is traffic |
@@ -32,6 +33,7 @@ pub(in crate::port) mod error;
 pub(in crate::port) mod family;
 mod guards;
 pub(in crate::port) mod i82576;
+mod interrupts;
 mod kick_reports;
 pub(in crate::port) mod mixed;
 mod owed_work;
@@ -138,8 +140,7 @@ impl PortEngine {
         self.bus.reach_mut(function)
     }
 
-    /// Signals the eventfd of a function's interrupt vector at the client's request. Does nothing if the vector has no
-    /// eventfd.
+    /// Signals the eventfd of a function's interrupt vector, if it has one, at the client's request.
     pub(in crate::port) fn signal(&mut self, function: Function, index: u32, vector: u32) {
         self.bus.signal(function, index, vector);
     }
@@ -310,8 +311,7 @@ impl PortEngine {
         self.uplink.status(now)
     }
 
-    /// Sets whether the port's link follows the uplink's link. Returns the former rule. The card keeps its link until
-    /// [`Self::renew_link`].
+    /// Sets whether the link follows the uplink's. Returns the former rule. [`Self::renew_link`] applies the new one.
     pub(in crate::port) fn set_link_policy(&mut self, link: PortLinkRule) -> PortLinkRule {
         self.uplink.set_policy(link)
     }
@@ -337,8 +337,7 @@ impl PortEngine {
         self.card.set_link(self.uplink.link());
     }
 
-    /// Shows a VF the link that the PF driver has set, or no link while its client is being disconnected
-    /// (`hidden`).
+    /// Shows a VF the PF driver's link, or no link while its client is being disconnected (`hidden`).
     pub(in crate::port) fn show_link(
         &mut self,
         vf: VfIndex,
@@ -395,6 +394,7 @@ impl PortEngine {
         functions: Vec<ClientState>,
         now: Time,
     ) -> Result<Vec<u8>, SavedStateError> {
+        self.bus.send_all_waiting();
         self.card.save_all(watched, functions, &mut self.bus, now)
     }
 }

@@ -15,6 +15,7 @@ use host::eventfd::{EventFd, EventFdError};
 use host::memory::FileIdentity;
 use host::worker::DeferredCloseFd;
 use i82576::MacAddress;
+use units::WorkCost;
 use vfio_user::wire::pci_irq;
 use vhost_user::backend::{BackendEvent, HostOperation, HostOperationOutcome, LiveRingParameters};
 use vhost_user::features;
@@ -314,6 +315,7 @@ fn set_call(ring: u32, eventfd: Option<EventFd>, device: &mut VfioFunction<'_>) 
 /// Interrupts the guest once for a ring, so that its driver checks the ring. Drivers tolerate interrupts without new
 /// buffers.
 fn call(ring: u32, device: &mut VfioFunction<'_>) {
+    device.own.account.charge(WorkCost::INTERRUPT);
     device.engine.signal(device.function, pci_irq::MSIX, ring);
 }
 

@@ -199,8 +199,7 @@ impl PortCard for AvfCard {
     fn poll(&mut self, now: Time, bus: &mut GuestBus, uplink: &mut PortUplink) -> PollResult {
         let has_changed = self.take_changed(0, VfSet::NONE);
         let Self { card, plane, rules, pf_memory, workers, .. } = self;
-        plane.now = now;
-        (plane.uplink.link, plane.uplink.receives) = (self.link, true);
+        (plane.now, plane.uplink.link, plane.uplink.receives) = (now, self.link, true);
         if has_changed {
             card.nic.apply_policy(plane, &rules.mirrors());
             workers.iter_mut().for_each(FrameWorkers::change_tables);
@@ -216,7 +215,8 @@ impl PortCard for AvfCard {
         std::mem::take(&mut plane.tally);
         let poll = nic.poll(now, &mut pf_memory.bus(bus));
         self.asking = self.asking.or(VfSet::new(poll.for_pf));
-        let more = from_workers || from_uplink || from_queues || poll.more || poll.for_pf != 0;
+        let waits = bus.settle_interrupts(&mut plane.shares);
+        let more = from_workers || from_uplink || from_queues || waits || poll.more || poll.for_pf != 0;
         let deadline = [poll.deadline, nic.due(), rules.watch(plane)].into_iter().flatten().min();
         PollResult { more, deadline }
     }

@@ -196,7 +196,8 @@ impl PortCard for I82576Card {
     }
 
     fn poll(&mut self, now: Time, bus: &mut GuestBus, uplink: &mut PortUplink) -> PollResult {
-        self.nic.poll(now, PollBudget::default(), bus, uplink)
+        let poll = self.nic.poll(now, PollBudget::default(), bus, uplink);
+        PollResult { more: bus.settle_interrupts(self.nic.shares_mut()) || poll.more, ..poll }
     }
 
     fn link(&self) -> bool {

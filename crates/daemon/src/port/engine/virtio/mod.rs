@@ -178,7 +178,8 @@ impl PortCard for VirtioCard {
         let from_rings = card.visit_ready(plane, BUDGET, bus, uplink);
         plane.tally = UplinkTally::default();
         let deadline = [card.due(), rules.watch(plane)].into_iter().flatten().min();
-        PollResult { more: from_workers || from_uplink || from_rings, deadline }
+        let waits = bus.settle_interrupts(&mut plane.shares);
+        PollResult { more: from_workers || from_uplink || from_rings || waits, deadline }
     }
 
     fn polls_rings(&self) -> bool {
