@@ -8,8 +8,8 @@
 use daemon::config::{HostConfig, PortConfig};
 use daemon::port::restored_virtio_state;
 use daemon::state::{
-    self, AvfPortState, CardState, I82576PortState, MixedPortState, PortCounterTotals, PortSoftwareState,
-    SavedState, VhostClientState, VirtioPortState, decode, read,
+    self, AvfPortState, CardState, HeldAddresses, I82576PortState, MixedPortState, PortCounterTotals,
+    PortSoftwareState, SavedState, VhostClientState, VirtioPortState, decode, read,
 };
 use iovm::VirtualFunctionState;
 use softiov_fuzz::{changed, saved_body};
@@ -26,7 +26,7 @@ macro_rules! kept {
 }
 
 /// Bodies of kept states by kind, the versions in order.
-static BODIES: LazyLock<[Vec<Vec<u8>>; 8]> = LazyLock::new(|| {
+static BODIES: LazyLock<[Vec<Vec<u8>>; 9]> = LazyLock::new(|| {
     [
         vec![kept!("card-v1"), kept!("card-v2"), kept!("card-v3"), kept!("card-v4")],
         vec![kept!("port-v1"), kept!("port-v2"), kept!("port-v3"), kept!("port-v4")],
@@ -43,6 +43,7 @@ static BODIES: LazyLock<[Vec<Vec<u8>>; 8]> = LazyLock::new(|| {
         vec![kept!("mixd-v1")],
         vec![kept!("func-v1")],
         vec![kept!("cnts-v1")],
+        vec![kept!("adrs-v1")],
     ]
 });
 
@@ -77,7 +78,7 @@ fn check<T: SavedState>(kind: u8, bodies: &[Vec<u8>], data: &[u8]) -> Option<Vec
 
 fn run(data: &[u8]) {
     let Some(([state, kind], data)) = data.split_first_chunk() else { return };
-    let state = usize::from(state % 9);
+    let state = usize::from(state % 10);
     let (kind, bodies) = (*kind, BODIES.get(state).map_or(&[][..], Vec::as_slice));
     match state {
         0 => _ = check::<CardState>(kind, bodies, data),
@@ -95,6 +96,7 @@ fn run(data: &[u8]) {
         5 => _ = check::<MixedPortState>(kind, bodies, data),
         6 => _ = check::<VirtualFunctionState>(kind, bodies, data),
         7 => _ = check::<PortCounterTotals>(kind, bodies, data),
+        8 => _ = check::<HeldAddresses>(kind, bodies, data),
         _ => _ = check::<VhostClientState>(kind & 1, bodies, data),
     }
 }

@@ -8,6 +8,7 @@ use crate::frame::{AddressPair, Frame};
 pub use crate::switch::{ClaimCounts, PortGuard, SharedAddresses};
 use crate::switch::{FrameOrigin, PortGuards, SwitchDecision, SwitchDropReason};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use units::{MacAddress, Time};
 
 /// Guards of a plane with any number of ports.
@@ -38,6 +39,16 @@ pub trait GuardedPlane {
 
     /// Keeps the addresses that a port has held for a few minutes more, for a port whose client is away and may come back.
     fn keep_claims_for_return(&mut self, port: PortIndex);
+
+    /// Returns the unicast addresses that ports hold, for [`Self::hold_again`] in the process that continues.
+    fn held_addresses(&self) -> Vec<(PortIndex, MacAddress)>;
+
+    /// Returns a number that changes with [`Self::held_addresses`], and seldom without.
+    fn held_changes(&self) -> u64;
+
+    /// Holds addresses for the ports that held them in another process. Their guests get them back, as after a reset, and no other
+    /// port gets them.
+    fn hold_again(&mut self, addresses: &[(PortIndex, MacAddress)]);
 
     /// Returns the number of addresses that ports hold and that are not in the switch tables, such as those of ports that reset. New
     /// tables cost by them, as by the addresses of the tables.
@@ -91,6 +102,20 @@ impl<const N: usize> GuardedPlane for ForwardingPlane<N> {
 
     fn keep_claims_for_return(&mut self, port: PortIndex) {
         self.claims.keep_for_return(port);
+    }
+
+    fn held_addresses(&self) -> Vec<(PortIndex, MacAddress)> {
+        let held = self.claims.held();
+        held.flat_map(|(address, ports)| ports.iter().map(move |port| (port, address))).collect()
+    }
+
+    fn held_changes(&self) -> u64 {
+        self.claims.changes()
+    }
+
+    fn hold_again(&mut self, addresses: &[(PortIndex, MacAddress)]) {
+        let sound = addresses.iter().filter(|(port, _)| usize::from(port.get()) < N);
+        self.claims.hold_again(&sound.copied().collect::<Vec<_>>(), &self.tables.exact);
     }
 
     fn absent_addresses(&self) -> usize {

@@ -25,6 +25,7 @@ use crate::vault::{FileDescriptorStore, PortFileDescriptorStore};
 use host::cpus::CpuList;
 use host::socket::StreamSocket;
 use i82576::Time;
+use pcie::{VfIndex, VfSet};
 
 /// Resources that all ports of a host share: wires, XDP programs, the writer of flight recordings.
 #[derive(Debug, Clone)]
@@ -102,6 +103,7 @@ impl PreparedPort {
         let mut engine = PortEngine::new(card.card, bus, uplink, config.link_local);
         let policies: Vec<_> = config.vfs.iter().map(|vf| vf.policy).collect();
         engine.set_guards(config.mac, &policies);
+        engine.hold_again(&succession.held_addresses());
         let poller = PortClients::poller_of(&inbox.waker)?;
         if let Some((nic, _)) = engine.virtio() {
             virtio::set_coalescing(nic, &config.coalescing);
@@ -166,6 +168,16 @@ impl OpenPort {
         }
     }
 
+    /// Keeps the addresses that VFs without a client have held in the previous host process for a few minutes: their clients may come
+    /// back.
+    fn keep_claims_of_absent_guests(&mut self) {
+        let absent = self.clients.slots().iter().filter(|slot| slot.connection().is_none());
+        let absent: VfSet = absent.filter_map(|slot| slot.function.vf()).collect();
+        let held = self.engine.held_addresses().vfs.into_iter();
+        let holders: VfSet = held.map(|(vf, _)| VfIndex::of_field(vf.into())).collect();
+        absent.and(holders).iter().for_each(|vf| self.engine.keep_claims_for_return(vf));
+    }
+
     /// Disconnects clients that cannot be resumed, starts the engine, and continues the previous host process's
     /// counters.
     fn begin(&mut self, now: Time) {
@@ -179,6 +191,8 @@ impl OpenPort {
         for orphan in lost {
             self.clients.hang_up_unknown(orphan, &self.engine, now);
         }
+        self.keep_claims_of_absent_guests();
+        self.succession.open_addresses();
         self.engine.begin();
         self.clients.show_links(&mut self.engine, now);
         if let Some(noted) = self.succession.open_counters() {

@@ -175,6 +175,7 @@ impl OpenPort {
         }
         let poll = engine.poll(polled);
         clients.settle_work(engine);
+        succession.note_addresses(engine);
         // The poll may have found memory that a client has truncated.
         clients.evict_poisoned(engine, polled);
         let link_changed = engine.follow_uplink(clients.poller(), polled);

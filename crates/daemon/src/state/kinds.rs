@@ -1,5 +1,6 @@
 //! Kinds of saved states with their versions, and the types that decode the bodies of earlier versions.
 
+use super::addresses::HeldAddresses;
 use super::avf::AvfPortState;
 use super::card::CardState;
 use super::envelope::{SavedState, SavedStateError, decode};
@@ -13,6 +14,11 @@ use iovm::VirtualFunctionState;
 
 impl SavedState for PortCounterTotals {
     const KIND: [u8; 4] = *b"cnts";
+    const VERSION: u32 = 1;
+}
+
+impl SavedState for HeldAddresses {
+    const KIND: [u8; 4] = *b"adrs";
     const VERSION: u32 = 1;
 }
 

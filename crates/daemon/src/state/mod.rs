@@ -13,6 +13,7 @@
 //!
 //! `docs/decisions/14` has the rule for versions.
 
+pub mod addresses;
 pub mod avf;
 mod avf_v5;
 pub mod card;
@@ -25,6 +26,7 @@ pub mod vhost;
 pub mod virtio;
 
 pub use crate::totals::PortCounterTotals;
+pub use addresses::HeldAddresses;
 pub use avf::{AvfPortState, PausedAvfPortState};
 pub use card::CardState;
 pub use envelope::{SavedState, SavedStateError, decode, is_kind, read, write};

@@ -13,12 +13,12 @@ use daemon::config::file::CardFamily;
 use daemon::control::status::VmmInterventions;
 use daemon::state::port::{ClientState, ConfiguredPolicies, GuestPfState, HostPfState};
 use daemon::state::{
-    self, AvfPortState, CardState, I82576PortState, MixedPortState, PausedVirtioPortState, PortCounterTotals,
-    PortSoftwareState, SavedState, VirtioPortState,
+    self, AvfPortState, CardState, HeldAddresses, I82576PortState, MixedPortState, PausedVirtioPortState,
+    PortCounterTotals, PortSoftwareState, SavedState, VirtioPortState,
 };
 use driver::conduct::{QuarantineCause, VfConductMonitor};
 use driver::pf::SavedPortPolicy;
-use i82576::{PoolIndex, Time};
+use i82576::{MacAddress, PoolIndex, Time};
 use iovm::VirtualFunctionState;
 use pcie::VfSet;
 use pcie::msix::MsiXTableState;
@@ -159,6 +159,11 @@ fn rich_function() -> VirtualFunctionState {
     VirtualFunctionState { config: (4..9).zip(1..).collect(), table }
 }
 
+/// Returns addresses of the first and the last VF.
+fn rich_addresses() -> HeldAddresses {
+    HeldAddresses { vfs: vec![(0, MacAddress([2, 0, 0, 0, 0, 1])), (63, MacAddress([2, 0, 0, 0, 0, 2]))] }
+}
+
 /// Returns totals with a value in every counter.
 fn rich_totals() -> PortCounterTotals {
     let traffic = json!({"packets": 1, "bytes": 2, "multicast": 3, "broadcast": 4, "dropped": 5});
@@ -266,6 +271,7 @@ fn saved_states_of_every_version_are_read_and_continued() {
     is_read::<MixedPortState>(rich_mixed);
     is_read::<VirtualFunctionState>(rich_function);
     is_read::<PortCounterTotals>(rich_totals);
+    is_read::<HeldAddresses>(rich_addresses);
 }
 
 /// Tests that a quarantine by the administrator is read from each version: up to version 3 a single bit stated it.
@@ -293,6 +299,7 @@ fn encoding_of_a_saved_state_version_does_not_change() {
     does_not_change::<MixedPortState>();
     does_not_change::<VirtualFunctionState>();
     does_not_change::<PortCounterTotals>();
+    does_not_change::<HeldAddresses>();
 }
 
 #[test]

@@ -54,6 +54,8 @@ pub struct AddressClaims<const N: usize> {
     began: Time,
     /// Addresses that the ports have, or had before they lost all of them, such as by a reset.
     held: ExactFilter,
+    /// Number of changes of `held`, which wraps.
+    changes: u64,
     /// Number of the addresses in `held` that no port has now.
     absent: usize,
     /// Addresses that ports hold because they had them before a reset.
@@ -83,6 +85,7 @@ impl<const N: usize> AddressClaims<N> {
             held_elsewhere: [None; N],
             began: Time::ZERO,
             held: ExactFilter::with_room(0),
+            changes: 0,
             absent: 0,
             kept: KeptAddresses::default(),
             released: PortSet::NONE,
@@ -141,6 +144,7 @@ impl<const N: usize> AddressClaims<N> {
     fn set_held(&mut self, held: ExactFilter) {
         if held != self.held {
             self.held = held;
+            self.changes = self.changes.wrapping_add(1);
             self.publish();
         }
     }
@@ -340,6 +344,28 @@ impl<const N: usize> AddressClaims<N> {
     /// Returns the number of addresses that ports hold and that no port has in the tables. New tables cost by them too.
     pub(crate) fn absent(&self) -> usize {
         if self.checked.is_empty() { 0 } else { self.absent }
+    }
+
+    /// Returns the unicast addresses that ports hold, each with its ports.
+    pub(crate) fn held(&self) -> impl Iterator<Item = (MacAddress, PortSet)> {
+        self.held.entries().filter(|(address, _)| !address.is_group())
+    }
+
+    /// Returns the number of changes of the held addresses, which wraps.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Holds addresses for ports that held them in another process, as after a reset of the ports' functions. `present` has the
+    /// addresses that the ports have in the tables.
+    pub(crate) fn hold_again(&mut self, addresses: &[(PortIndex, MacAddress)], present: &ExactFilter) {
+        let mut held = ExactFilter::with_room(self.held.entries().count() + addresses.len());
+        self.held.entries().for_each(|(address, ports)| held.add(address, ports));
+        let unicast = addresses.iter().filter(|(_, address)| address.is_valid_unicast());
+        unicast.for_each(|(port, address)| held.add(*address, port.only()));
+        self.set_held(held);
+        self.kept.keep(&self.held, self.checked);
+        self.count_absent(present);
     }
 
     /// Keeps the addresses that a port holds for a while only: its client is away, and may come back or not.

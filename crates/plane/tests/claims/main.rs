@@ -1,5 +1,6 @@
 //! Claims of ports to addresses: those of stations beyond the uplink and of the host are refused.
 
+mod continued;
 mod gone_guests;
 
 use plane::frame::{Frame, HEADROOM};

@@ -4,6 +4,7 @@ use super::PortEngine;
 use super::uplink::UplinkPollContext;
 use crate::config::file::LinkLocalPolicy;
 use crate::port::tokens;
+use crate::state::HeldAddresses;
 use host::poll::Poller;
 use i82576::{MacAddress, Time};
 use pcie::VfIndex;
@@ -43,6 +44,25 @@ impl PortEngine {
         if self.uplink.follow(UplinkPollContext { poller, token: tokens::UPLINK, now }) {
             self.uplink_changed = true;
             self.share_addresses();
+        }
+    }
+
+    /// Returns the addresses that the VFs hold.
+    pub(in crate::port) fn held_addresses(&self) -> HeldAddresses {
+        let held = self.card.guards().held_addresses();
+        HeldAddresses { vfs: held.into_iter().map(|(port, address)| (port.get(), address)).collect() }
+    }
+
+    /// Returns a number that changes with the addresses that the VFs hold.
+    pub(in crate::port) fn held_changes(&self) -> u64 {
+        self.card.guards().held_changes()
+    }
+
+    /// Holds the addresses of VFs that they have held in the previous host process. Call it before [`Self::share_addresses`].
+    pub(in crate::port) fn hold_again(&mut self, held: &HeldAddresses) {
+        if self.card.is_hosted() {
+            let held = held.vfs.iter().map(|(vf, address)| (PortIndex::of_field((*vf).into()), *address));
+            self.card.guards_mut().hold_again(&held.collect::<Vec<_>>());
         }
     }
 

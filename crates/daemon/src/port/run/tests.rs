@@ -22,6 +22,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 mod floods;
+mod held_addresses;
 mod interrupts;
 mod pauses;
 mod queued;

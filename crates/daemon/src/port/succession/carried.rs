@@ -1,29 +1,29 @@
-//! Shared memory in which a port saves its counters for the successor process. It is separate from the journal, so that
-//! the counters survive a change of the journal's format. `counters` defines the content.
+//! Shared memory in which a port saves a record for the successor process: its counters (`counters`), or the addresses of its VFs
+//! (`addresses`). It is separate from the journal, so that the record survives a change of the journal's format.
 
 use host::shared::SharedMemory;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Maximum bytes of one copy of the saved counters: 64 VFs with every reason to refuse a request take half of it.
+/// Maximum bytes of one copy of a record: the counters of 64 VFs with every reason to refuse a request take half of it.
 const ROOM: u64 = 256 << 10;
-/// Offsets of the two copies of the saved counters; a word before them names the valid copy. A process that is killed
+/// Offsets of the two copies of the record; a word before them names the valid copy. A process that is killed
 /// while it writes one copy leaves the valid copy whole.
 const PLACES: [u64; 2] = [4096, 4096 + ROOM];
-/// Bytes of the length field before a copy of the counters.
+/// Bytes of the length field before a copy of the record.
 const LENGTH: u64 = 8;
 
-/// Published counters of a port, in shared memory that the successor process reads.
+/// Record of a port, in shared memory that the successor process reads.
 #[derive(Debug)]
-pub(super) struct SavedPortCounters(SharedMemory);
+pub(super) struct SavedRecord(SharedMemory);
 
-impl SavedPortCounters {
-    /// Opens the memory of counters that the previous host process left, or creates new memory.
+impl SavedRecord {
+    /// Opens the memory of a record that the previous host process left, or creates new memory.
     pub(super) fn open(left: Option<OwnedFd>) -> Option<Self> {
         let left = left.and_then(|fd| SharedMemory::adopt(fd).ok());
         left.or_else(|| SharedMemory::new(PLACES[1] + ROOM).ok()).map(Self)
     }
 
-    /// Returns the counters that were completely saved last.
+    /// Returns the record that was completely saved last.
     pub(super) fn read(&self) -> Option<Vec<u8>> {
         let place = PLACES[usize::try_from(self.word(0).checked_sub(1)?).ok()?.min(1)];
         let length = self.word(place).min(ROOM - LENGTH);
@@ -32,7 +32,7 @@ impl SavedPortCounters {
         Some(bytes)
     }
 
-    /// Overwrites the older copy of the counters. Drops counters that are too long.
+    /// Overwrites the older copy of the record. Drops a record that is too long.
     pub(super) fn write(&self, note: &[u8]) {
         let length = note.len() as u64;
         if length > ROOM - LENGTH {
@@ -56,8 +56,8 @@ impl SavedPortCounters {
     }
 }
 
-impl AsFd for SavedPortCounters {
-    /// Returns the file descriptor of the counters' memory, to be kept for the successor process.
+impl AsFd for SavedRecord {
+    /// Returns the file descriptor of the record's memory, to be kept for the successor process.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -65,16 +65,16 @@ impl AsFd for SavedPortCounters {
 
 #[cfg(test)]
 mod tests {
-    use super::{ROOM, SavedPortCounters};
+    use super::{ROOM, SavedRecord};
     use std::os::fd::AsFd;
 
-    fn adopt(notes: &SavedPortCounters) -> SavedPortCounters {
-        SavedPortCounters::open(Some(notes.as_fd().try_clone_to_owned().unwrap())).unwrap()
+    fn adopt(notes: &SavedRecord) -> SavedRecord {
+        SavedRecord::open(Some(notes.as_fd().try_clone_to_owned().unwrap())).unwrap()
     }
 
     #[test]
-    fn next_process_reads_the_last_completely_saved_counters() {
-        let notes = SavedPortCounters::open(None).unwrap();
+    fn next_process_reads_the_last_completely_saved_record() {
+        let notes = SavedRecord::open(None).unwrap();
         assert_eq!(adopt(&notes).read(), None);
         for note in [&b"first"[..], b"second one", b""] {
             notes.write(note);

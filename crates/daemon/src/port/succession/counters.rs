@@ -2,7 +2,7 @@
 //! successor process adds the counts that its own counters lack. After a hand-over no count is missing. After a crash,
 //! counts since the last status are missing.
 
-use super::carried::SavedPortCounters;
+use super::carried::SavedRecord;
 use crate::control::export::ExportedCounters;
 use crate::control::status::PortStatus;
 use crate::state;
@@ -20,7 +20,7 @@ pub(super) struct PredecessorCounters {
     /// Counts of earlier processes that this process's own counters do not include.
     predecessors: PortCounterTotals,
     /// Memory in which the counters are saved for the successor process. Without it the successor counts from 0.
-    notes: Option<SavedPortCounters>,
+    notes: Option<SavedRecord>,
 }
 
 impl PredecessorCounters {
@@ -28,7 +28,7 @@ impl PredecessorCounters {
     pub(super) fn open(&mut self, port: &str, vault: &PortFileDescriptorStore) -> Option<PortCounterTotals> {
         let left = vault.copy_named(NAME);
         let is_new = left.is_none();
-        let Some(notes) = SavedPortCounters::open(left) else {
+        let Some(notes) = SavedRecord::open(left) else {
             tracing::error!(
                 port,
                 "cannot save the counters of the port; the counters restart at 0 in the successor process"

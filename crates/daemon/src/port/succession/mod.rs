@@ -7,10 +7,13 @@
 //! | `notes` | saved driver state of the port, and one function's configuration |
 //! | `trust`, `inheritance` | how much of a predecessor's saved state is used; the card made from it |
 //! | `adopt` | a predecessor's clients, resumed |
-//! | `counters`, `carried` | counters that never fall |
+//! | `counters` | counters that never fall |
+//! | `addresses` | addresses that VFs hold |
+//! | `carried` | memory of the last two |
 //!
 //! `journal` and `state` define the format of saved state; `vault` leads to the keeper outside of this process.
 
+mod addresses;
 mod adopt;
 mod carried;
 mod counters;
@@ -32,9 +35,11 @@ use super::engine::ring_records::RingRecords;
 use crate::config::PortConfig;
 use crate::control::export::ExportedCounters;
 use crate::control::status::PortStatus;
+use crate::state::HeldAddresses;
 use crate::state::port::ClientState;
 use crate::totals::{MailboxAnswerTotals, PortCounterTotals};
 use crate::vault::PortFileDescriptorStore;
+use addresses::HeldAddressRecord;
 use adopt::ClientAdopter;
 use counters::PredecessorCounters;
 use host::poll::Poller;
@@ -52,6 +57,7 @@ pub(in crate::port) struct PortHandOverState {
     rest: PortSnapshot,
     vault: PortFileDescriptorStore,
     counters: PredecessorCounters,
+    addresses: HeldAddressRecord,
     trust: SavedStateTrust,
     /// True if the card is exactly as the previous host process left it, so that drivers need not restart.
     exact: bool,
@@ -71,6 +77,7 @@ impl PortHandOverState {
             journal: Arc::new(journal),
             vault,
             counters: PredecessorCounters::default(),
+            addresses: HeldAddressRecord::default(),
             trust,
             exact: false,
             unproven: trust != SavedStateTrust::Nothing,
@@ -199,6 +206,25 @@ impl PortHandOverState {
         if self.unproven {
             self.note_working();
         }
+    }
+
+    /// Returns the addresses that the VFs have held in the previous host process, if the port continues from it.
+    pub(in crate::port) fn held_addresses(&self) -> HeldAddresses {
+        if self.trust.has_clients() {
+            addresses::of_predecessor(&self.vault)
+        } else {
+            HeldAddresses::default()
+        }
+    }
+
+    /// Saves the addresses that the VFs hold, if they have changed.
+    pub(in crate::port) fn note_addresses(&mut self, engine: &PortEngine) {
+        self.addresses.note(engine);
+    }
+
+    /// Opens the memory of saved addresses.
+    pub(in crate::port) fn open_addresses(&mut self) {
+        self.addresses.open(&self.vault);
     }
 
     /// Opens the memory of saved counters. Returns the counters that the previous host process saved.

@@ -19,14 +19,14 @@ use vfio_user::wire::pci_region;
 const ROUNDS: usize = 100;
 
 /// Writes a register of a VF of an 82576, as its guest does.
-fn write(world: &mut PortFixture, vf: u8, offset: u32, value: u32) {
+pub(super) fn write(world: &mut PortFixture, vf: u8, offset: u32, value: u32) {
     let now = world.port_time();
     let card = world.port.engine.card_mut();
     card.write(Function::Vf(vf), pci_region::BAR0, offset.into(), &value.to_le_bytes(), now);
 }
 
 /// Returns a register of a VF of an 82576.
-fn read(world: &mut PortFixture, vf: u8, offset: u32) -> u32 {
+pub(super) fn read(world: &mut PortFixture, vf: u8, offset: u32) -> u32 {
     let now = world.port_time();
     let mut bytes = [0; 4];
     world.port.engine.card_mut().read(Function::Vf(vf), pci_region::BAR0, offset.into(), &mut bytes, now);
@@ -34,7 +34,7 @@ fn read(world: &mut PortFixture, vf: u8, offset: u32) -> u32 {
 }
 
 /// Puts a request into a VF's mailbox.
-fn request(world: &mut PortFixture, vf: u8, words: &[u32]) {
+pub(super) fn request(world: &mut PortFixture, vf: u8, words: &[u32]) {
     write(world, vf, r::V2PMAILBOX, v2p::VFU);
     for (word, place) in words.iter().zip(0..) {
         write(world, vf, r::VMBMEM + 4 * place, *word);
@@ -43,7 +43,7 @@ fn request(world: &mut PortFixture, vf: u8, words: &[u32]) {
 }
 
 /// Returns true if the PF has replied since the last call.
-fn is_answered(world: &mut PortFixture, vf: u8) -> bool {
+pub(super) fn is_answered(world: &mut PortFixture, vf: u8) -> bool {
     read(world, vf, r::V2PMAILBOX) & v2p::PFSTS != 0
 }
 

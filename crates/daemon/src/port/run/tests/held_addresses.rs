@@ -1,0 +1,121 @@
+//! Tests that addresses which VFs hold outlive the host process: the successor gives them to no other VF.
+
+use super::requests::{is_answered, read, request, write};
+use super::shares::client_of;
+use super::{OpenPort, PortFixture};
+use crate::port::clients::connection::DisconnectReason;
+use i82576::bits::ctrl;
+use i82576::mailbox::{ACK, NACK, id};
+use i82576::register::vf as r;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// Address that the guest of VF 0 chooses.
+const CHOSEN: [u8; 6] = [2, 0, 0, 0, 0, 0x55];
+
+/// Port of three VFs of an 82576 with the clients of VFs 0 and 1.
+struct ClaimingPort {
+    world: PortFixture,
+    clients: [UnixStream; 2],
+}
+
+impl ClaimingPort {
+    fn open() -> Self {
+        let mut world = PortFixture::open_with("[[port]]\nvfs = 3\n");
+        let clients = [0, 1].map(|vf| client_of(&mut world, vf));
+        let mut port = Self { world, clients };
+        [0, 1].into_iter().for_each(|vf| port.reset(vf));
+        port
+    }
+
+    /// Has a VF's driver send a request. Returns true if the PF acknowledges it.
+    fn ask(&mut self, vf: u8, words: &[u32]) -> bool {
+        request(&mut self.world, vf, words);
+        let world = &mut self.world;
+        assert!((0..100).any(|_| (world.round_after(Duration::from_millis(1)), is_answered(world, vf)).1));
+        let reply = read(world, vf, r::VMBMEM);
+        assert!(reply & (ACK | NACK) != 0, "{reply:#x}");
+        reply & NACK == 0
+    }
+
+    /// Has a VF's driver start again, by which it returns to the address of the policy.
+    fn reset(&mut self, vf: u8) {
+        write(&mut self.world, vf, r::CTRL, ctrl::RST);
+        self.world.round();
+        assert!(self.ask(vf, &[id::VF_RESET]));
+    }
+
+    /// Has a VF's driver claim [`CHOSEN`]. Returns true if the PF grants it.
+    fn claim(&mut self, vf: u8) -> bool {
+        let [a, b, c, d, e, f] = CHOSEN;
+        self.ask(vf, &[id::SET_MAC_ADDR, u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, 0, 0])])
+    }
+
+    /// Has VF 0 claim the address, and start again. It holds the address then, and has it no more.
+    fn claim_and_reset(&mut self) {
+        assert!(self.claim(0));
+        self.reset(0);
+        assert!(!self.claim(1));
+    }
+}
+
+#[test]
+fn successor_gives_a_held_address_to_no_other_vf() {
+    let mut port = ClaimingPort::open();
+    port.claim_and_reset();
+    let now = port.world.port_time();
+    assert!(port.world.port.note_all(now));
+    port.world.succeed();
+    port.world.round();
+    assert!(!port.claim(1), "VF 0 has held it in the host process before");
+    assert!(port.claim(0));
+}
+
+#[test]
+fn host_after_a_crash_gives_a_held_address_to_no_other_vf() {
+    let mut port = ClaimingPort::open();
+    port.claim_and_reset();
+    port.world.succeed();
+    port.reset(1);
+    assert!(!port.claim(1), "VF 0 has held it in the host process before");
+    port.reset(0);
+    assert!(port.claim(0));
+}
+
+#[test]
+fn address_of_a_guest_that_left_during_a_crash_is_free() {
+    let mut port = ClaimingPort::open();
+    port.claim_and_reset();
+    port.clients[0] = UnixStream::pair().unwrap().0;
+    port.world.succeed();
+    port.world.round_until(|world| !world.is_connected());
+    port.reset(1);
+    assert!(port.claim(1));
+}
+
+#[test]
+fn held_address_of_a_cut_off_client_is_free_after_minutes() {
+    let mut port = ClaimingPort::open();
+    port.claim_and_reset();
+    let now = port.world.port_time();
+    let OpenPort { clients, engine, .. } = &mut port.world.port;
+    clients.disconnect(0, &DisconnectReason::Ended, engine, now);
+    port.world.round();
+    port.world.succeed();
+    port.reset(1);
+    assert!(!port.claim(1), "the client may come back");
+    (0..301).for_each(|_| _ = port.world.round_after(Duration::from_secs(1)));
+    assert!(port.claim(1));
+}
+
+#[test]
+fn held_addresses_outlive_two_crashes() {
+    let mut port = ClaimingPort::open();
+    port.claim_and_reset();
+    for _ in 0..2 {
+        port.world.succeed();
+        port.world.round();
+    }
+    port.reset(1);
+    assert!(!port.claim(1));
+}
