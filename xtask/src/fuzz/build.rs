@@ -16,12 +16,16 @@ const FLAGS: [&str; 6] = [
     "--cfg=fuzzing",
 ];
 
-/// Builds the targets, and returns the folder of their programs.
+/// Builds the targets for the fuzzer, and returns the folder of their programs.
 pub(super) fn build(root: &Path, targets: &[String]) -> Result<PathBuf> {
+    build_with(root, targets, &FLAGS.join(" "), &root.join("target/fuzz"))
+}
+
+/// Builds the targets with the compiler's `flags` in `folder`, and returns the folder of their programs.
+pub(super) fn build_with(root: &Path, targets: &[String], flags: &str, folder: &Path) -> Result<PathBuf> {
     // A stable compiler may refuse the coverage flags.
     let remedy = "rustup toolchain install nightly --profile minimal";
     nightly::require("rustc", &[], "the fuzzer's coverage needs a nightly compiler", remedy)?;
-    let folder = root.join("target/fuzz");
     let mut command = nightly("cargo");
     command.args([
         "build",
@@ -33,7 +37,7 @@ pub(super) fn build(root: &Path, targets: &[String]) -> Result<PathBuf> {
         PLATFORM,
     ]);
     command.args(targets.iter().flat_map(|target| ["--bin", target]));
-    command.arg("--target-dir").arg(&folder).current_dir(root).env("RUSTFLAGS", FLAGS.join(" "));
+    command.arg("--target-dir").arg(folder).current_dir(root).env("RUSTFLAGS", flags);
     let status = command.status().context("cannot run cargo")?;
     ensure!(status.success(), "the fuzz targets do not build; libFuzzer needs a C++ compiler (Debian: g++)");
     Ok(folder.join(PLATFORM).join("release"))

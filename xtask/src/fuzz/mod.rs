@@ -2,6 +2,7 @@
 //! no cargo-fuzz.
 
 mod build;
+mod coverage;
 mod keep;
 mod report;
 mod session;
@@ -39,6 +40,10 @@ pub(crate) struct FuzzArgs {
     /// target.
     #[arg(long)]
     keep: bool,
+    /// Run the corpora that earlier runs have found, and print which functions of the product they reach, by crate. Fuzzes
+    /// nothing. Needs LLVM's tools: `rustup component add llvm-tools --toolchain nightly`.
+    #[arg(long, conflicts_with = "keep")]
+    coverage: bool,
 }
 
 /// Runs fuzz targets, and prints what they reached and the crashes.
@@ -50,6 +55,10 @@ pub(crate) fn run(options: &FuzzArgs) -> Result<ExitCode> {
     let targets = chosen(&root, &options.targets)?;
     if options.list {
         targets.iter().for_each(|target| println!("{target}"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if options.coverage {
+        coverage::report(&root, &targets, options.json)?;
         return Ok(ExitCode::SUCCESS);
     }
     let programs = build::build(&root, &targets)?;
