@@ -23,6 +23,7 @@ mod isolation;
 mod kernels;
 mod measure;
 mod policy;
+mod recorder;
 mod recovery;
 mod report;
 #[path = "../process/served.rs"]

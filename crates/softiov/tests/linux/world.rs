@@ -4,6 +4,7 @@
 mod settings;
 
 use crate::guest::{BOOT, COMMAND, ScenarioGuest, eventually, last_events};
+use crate::recorder::DriverRecorder;
 use crate::survival::HostRestartTestbed;
 use crate::testpmd;
 use crate::virtio;
@@ -49,6 +50,8 @@ pub(crate) const MIDDLE_AVF: &str = "pf3vf31";
 /// Name of the PF that the guest Dave drives, on a port of its own that shares the wire.
 pub(crate) const PF: &str = "pf2";
 
+/// Beginning of the names of the VFs of the third family.
+const VIRTIO_VFS: &str = "pf5vf";
 /// Name of the VF of the third family for a guest with split rings. The name of the VF for a guest with packed rings
 /// follows.
 pub(crate) const SPLIT: &str = "pf5vf0";
@@ -98,6 +101,7 @@ pub(crate) struct LinuxTestbed {
     /// Network beyond the uplinks, or the reason for its absence.
     pub(crate) wire: Result<WireNamespace, String>,
     runtime_dir: TempDir,
+    recorder: Option<DriverRecorder>,
 }
 
 impl LinuxTestbed {
@@ -123,6 +127,7 @@ impl LinuxTestbed {
             host,
             wire,
             runtime_dir,
+            recorder: DriverRecorder::from_environment()?,
         })
     }
 
@@ -269,7 +274,11 @@ impl LinuxTestbed {
     /// Returns the path of the vfio-user socket of a function.
     pub(crate) fn socket(&self, function: &str) -> PathBuf {
         let file = if function.contains("vf") { "vf.sock" } else { "pf.sock" };
-        self.runtime_dir.path().join(function).join(file)
+        let socket = self.runtime_dir.path().join(function).join(file);
+        match self.recorder.as_ref().filter(|_| !function.starts_with(VIRTIO_VFS)) {
+            Some(recorder) => recorder.socket(function, socket),
+            None => socket,
+        }
     }
 
     /// Boots a guest on the VF for guests of one check ([`VISITOR`]), and waits until it can run scripts.
