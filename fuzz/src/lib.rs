@@ -28,20 +28,29 @@ macro_rules! target {
     };
 }
 
-/// Runs a target with each input of its kept corpus, and with none.
+/// Runs a target with each input of its kept corpora, and with none.
 ///
 /// # Panics
 /// If the target has no kept corpus, or an input is a fault.
 pub fn replay(target: &str, run: fn(&[u8])) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(format!("{target}.txt"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let inputs = corpus::parse(&text).unwrap_or_else(|line| panic!("{}: line {line}", path.display()));
-    assert!(!inputs.is_empty(), "{} has no input", path.display());
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    let [kept, drivers] = [folder.clone(), folder.join("drivers")].map(|of| of.join(format!("{target}.txt")));
     run(&[]);
+    assert!(replay_file(&kept, run) > 0, "{} has no input", kept.display());
+    if drivers.exists() {
+        replay_file(&drivers, run);
+    }
+}
+
+/// Runs a target with each input of a file. Returns their number.
+fn replay_file(path: &Path, run: fn(&[u8])) -> usize {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let inputs = corpus::parse(&text).unwrap_or_else(|line| panic!("{}: line {line}", path.display()));
     for (line, input) in (1..).zip(&inputs) {
-        println!("{target}, line {line}");
+        println!("{}, line {line}", path.display());
         run(input);
     }
+    inputs.len()
 }
 
 /// Bytes of the fuzzer's input that are not used yet.

@@ -1,6 +1,7 @@
 //! Keeps some small inputs of a target in the tree, which `cargo xtask test` replays.
 
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
@@ -20,19 +21,7 @@ pub(super) fn keep(folders: &FuzzFolders<'_>, target: &str) -> Result<()> {
             fs::copy(entry.path(), small.path().join(entry.file_name()))?;
         }
     }
-    let chosen = tempfile::tempdir()?;
-    let mut command = folders.program(target);
-    command.arg("-set_cover_merge=1").arg(chosen.path()).arg(small.path());
-    let output = command.output().with_context(|| format!("cannot run the fuzz target {target}"))?;
-    ensure!(
-        output.status.success(),
-        "the fuzz target {target} crashes with an input of its corpus: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let files = fs::read_dir(chosen.path())?;
-    let mut inputs = files.map(|entry| Ok(fs::read(entry?.path())?)).collect::<Result<Vec<_>>>()?;
-    inputs.retain(|input| !input.is_empty());
-    inputs.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
+    let inputs = smallest_cover(folders, target, small.path())?;
     // Evenly among the lengths: long inputs reach the most, and short ones are easy to read.
     let count = inputs.len();
     let inputs: Vec<_> = match count {
@@ -43,4 +32,25 @@ pub(super) fn keep(folders: &FuzzFolders<'_>, target: &str) -> Result<()> {
     fs::write(&path, kept::print(&inputs)).with_context(|| format!("cannot write {}", path.display()))?;
     println!("{target}: kept {} of {count} inputs", inputs.len());
     Ok(())
+}
+
+/// Returns the fewest inputs of a folder that together reach what all of them reach, the shortest first.
+///
+/// # Errors
+/// The target crashes with an input.
+pub(super) fn smallest_cover(folders: &FuzzFolders<'_>, target: &str, inputs: &Path) -> Result<Vec<Vec<u8>>> {
+    let chosen = tempfile::tempdir()?;
+    let mut command = folders.program(target);
+    command.arg("-set_cover_merge=1").arg(chosen.path()).arg(inputs);
+    let output = command.output().with_context(|| format!("cannot run the fuzz target {target}"))?;
+    ensure!(
+        output.status.success(),
+        "the fuzz target {target} crashes with an input of its corpus: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let files = fs::read_dir(chosen.path())?;
+    let mut inputs = files.map(|entry| Ok(fs::read(entry?.path())?)).collect::<Result<Vec<_>>>()?;
+    inputs.retain(|input| !input.is_empty());
+    inputs.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
+    Ok(inputs)
 }

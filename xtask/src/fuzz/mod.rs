@@ -3,11 +3,12 @@
 
 mod build;
 mod coverage;
+mod drivers;
 mod keep;
 mod report;
 mod session;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::thread;
@@ -44,6 +45,10 @@ pub(crate) struct FuzzArgs {
     /// nothing. Needs LLVM's tools: `rustup component add llvm-tools --toolchain nightly`.
     #[arg(long, conflicts_with = "keep")]
     coverage: bool,
+    /// Replace the inputs of stock drivers (`fuzz/corpus/drivers`) by those of the recordings in a folder, which the checks with
+    /// Linux guests write with `SOFTIOV_RECORD_DRIVERS=FOLDER`. Fuzzes nothing.
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["keep", "coverage"])]
+    drivers: Option<PathBuf>,
 }
 
 /// Runs fuzz targets, and prints what they reached and the crashes.
@@ -52,7 +57,7 @@ pub(crate) struct FuzzArgs {
 /// If a target is unknown, the targets do not build, or a process cannot be started.
 pub(crate) fn run(options: &FuzzArgs) -> Result<ExitCode> {
     let root = metadata::workspace_root()?;
-    let targets = chosen(&root, &options.targets)?;
+    let mut targets = chosen(&root, &options.targets)?;
     if options.list {
         targets.iter().for_each(|target| println!("{target}"));
         return Ok(ExitCode::SUCCESS);
@@ -61,10 +66,17 @@ pub(crate) fn run(options: &FuzzArgs) -> Result<ExitCode> {
         coverage::report(&root, &targets, options.json)?;
         return Ok(ExitCode::SUCCESS);
     }
+    if options.drivers.is_some() {
+        targets.retain(|target| drivers::has_inputs(target));
+    }
     let programs = build::build(&root, &targets)?;
     let folders = FuzzFolders { root: &root, programs: &programs };
     if options.keep {
         targets.iter().try_for_each(|target| keep::keep(&folders, target))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(recordings) = &options.drivers {
+        targets.iter().try_for_each(|target| drivers::keep_inputs(&folders, target, recordings))?;
         return Ok(ExitCode::SUCCESS);
     }
     let waiting = Mutex::new(targets.iter());

@@ -48,14 +48,23 @@ impl FuzzFolders<'_> {
     pub(super) fn kept_file(&self, target: &str) -> PathBuf {
         self.root.join("fuzz/corpus").join(format!("{target}.txt"))
     }
+
+    /// Returns the file of the inputs of a target that come from recordings of stock drivers.
+    pub(super) fn drivers_file(&self, target: &str) -> PathBuf {
+        self.root.join("fuzz/corpus/drivers").join(format!("{target}.txt"))
+    }
 }
 
-/// Returns the kept inputs of a target, none if it has no file yet.
+/// Returns the kept inputs of a target, none if it has no files yet.
 fn kept_inputs(folders: &FuzzFolders<'_>, target: &str) -> Result<Vec<Vec<u8>>> {
-    let path = folders.kept_file(target);
-    let Ok(text) = fs::read_to_string(&path) else { return Ok(Vec::new()) };
-    kept::parse(&text)
-        .map_err(|line| anyhow::anyhow!("{}: line {line} is no input of a kept corpus", path.display()))
+    let mut inputs = Vec::new();
+    for path in [folders.kept_file(target), folders.drivers_file(target)] {
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        inputs.extend(kept::parse(&text).map_err(|line| {
+            anyhow::anyhow!("{}: line {line} is no input of a kept corpus", path.display())
+        })?);
+    }
+    Ok(inputs)
 }
 
 /// Runs a target for some seconds. Prints its progress, unless `is_quiet`.

@@ -1,0 +1,78 @@
+//! `cargo xtask fuzz --drivers FOLDER`: makes inputs of the recordings of stock drivers, and keeps those that together reach
+//! the most code. The checks with Linux guests write the recordings (`crates/softiov/tests/linux/recorder`).
+
+mod cards;
+mod recording;
+mod sockets;
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use super::keep;
+use super::session::{FuzzFolders, kept};
+use recording::DriverRecording;
+
+/// Longest input in bytes, so that the fuzzer may still make it longer.
+const LONGEST: usize = 1_024;
+
+/// Function that makes inputs of a recording.
+type MakeInputs = fn(&DriverRecording) -> Vec<Vec<u8>>;
+
+/// Targets with inputs of drivers.
+const TARGETS: [(&str, MakeInputs); 5] = [
+    ("avf_guest", cards::avf_guest),
+    ("i82576_guest", cards::i82576_guest),
+    ("i82576_mailbox", cards::i82576_mailbox),
+    ("vfio_user_server", sockets::vfio_user_server),
+    ("virtchnl", cards::virtchnl),
+];
+
+/// Returns true if a target has inputs of drivers.
+pub(super) fn has_inputs(target: &str) -> bool {
+    TARGETS.iter().any(|(name, _)| *name == target)
+}
+
+/// Writes the kept inputs of a target that come from the recordings in `folder`.
+///
+/// # Errors
+/// The folder has no recording, or a line of one is invalid.
+pub(super) fn keep_inputs(folders: &FuzzFolders<'_>, target: &str, folder: &Path) -> Result<()> {
+    let Some((_, make)) = TARGETS.iter().find(|(name, _)| *name == target) else { return Ok(()) };
+    let mut paths = fs::read_dir(folder)
+        .with_context(|| format!("cannot read {}", folder.display()))?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<Vec<_>>>()?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
+    ensure!(!paths.is_empty(), "{} has no recording (FUNCTION-N.txt)", folder.display());
+    paths.sort();
+    let made = tempfile::tempdir()?;
+    let mut count = 0;
+    for path in paths {
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let recording = DriverRecording::parse(&text)
+            .map_err(|line| anyhow::anyhow!("{}: line {line} is invalid", path.display()))?;
+        for input in make(&recording) {
+            fs::write(made.path().join(format!("{count:04}")), input)?;
+            count += 1;
+        }
+    }
+    let inputs = keep::smallest_cover(folders, target, made.path())?;
+    let path = folders.drivers_file(target);
+    fs::write(&path, kept::print(&inputs)).with_context(|| format!("cannot write {}", path.display()))?;
+    println!("{target}: kept {} of {count} inputs of drivers", inputs.len());
+    Ok(())
+}
+
+/// Joins moves to inputs of at most [`LONGEST`] bytes, each of which begins with `first`.
+fn joined(first: &[u8], moves: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut inputs: Vec<Vec<u8>> = Vec::new();
+    for one in moves {
+        match inputs.last_mut() {
+            Some(input) if input.len() + one.len() <= LONGEST => input.extend(one),
+            _ => inputs.push([first, one].concat()),
+        }
+    }
+    inputs
+}
