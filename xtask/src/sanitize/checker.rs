@@ -1,11 +1,15 @@
 //! Checkers: their packages, flags and programs.
 
 use std::fmt;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
 
 use crate::nightly::{self, PLATFORM, nightly};
+
+/// File of the races that ThreadSanitizer does not report, each with its reason.
+const SUPPRESSIONS: &str = "xtask/src/sanitize/thread_suppressions.txt";
 
 /// Program that checks tests while they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -14,6 +18,8 @@ pub(super) enum Checker {
     Miri,
     /// AddressSanitizer, with LeakSanitizer, in crates with unsafe code.
     Address,
+    /// ThreadSanitizer, in the crate whose threads share memory.
+    Thread,
 }
 
 impl fmt::Display for Checker {
@@ -27,6 +33,7 @@ impl Checker {
         match self {
             Self::Miri => "miri",
             Self::Address => "address",
+            Self::Thread => "thread",
         }
     }
 
@@ -35,6 +42,7 @@ impl Checker {
         match self {
             Self::Miri => &["units", "rings", "virtio", "policy", "vhost-user", "capture-filter"],
             Self::Address => &["host", "keeper"],
+            Self::Thread => &["host"],
         }
     }
 
@@ -49,7 +57,7 @@ impl Checker {
     }
 
     /// Returns the cargo command that tests a package's library under the checker.
-    pub(super) fn test(self, package: &str) -> Command {
+    pub(super) fn test(self, root: &Path, package: &str) -> Command {
         let mut command = nightly("cargo");
         let folder = format!("target/sanitize/{self}");
         if self == Self::Miri {
@@ -61,10 +69,16 @@ impl Checker {
             // the number of cases.
             Self::Miri => command.env("PROPTEST_CASES", "2").env("MIRIFLAGS", "-Zmiri-disable-isolation"),
             // The standard library is built with the sanitizer too: its code would hide accesses.
-            Self::Address => command
-                .args(["-Zbuild-std", "--target", PLATFORM])
-                .env("RUSTFLAGS", format!("-Zsanitizer={self}")),
+            Self::Address => with_sanitizer(&mut command, "-Zsanitizer=address"),
+            // ThreadSanitizer sees memory that is mapped and unmapped, and descriptors that are closed, by calls of libc only.
+            Self::Thread => with_sanitizer(&mut command, "-Zsanitizer=thread --cfg=rustix_use_libc")
+                .env("TSAN_OPTIONS", format!("suppressions={}", root.join(SUPPRESSIONS).display())),
         };
         command
     }
+}
+
+/// Has cargo build the tests and the standard library with a sanitizer.
+fn with_sanitizer<'a>(command: &'a mut Command, flags: &str) -> &'a mut Command {
+    command.args(["-Zbuild-std", "--target", PLATFORM]).env("RUSTFLAGS", flags)
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask sanitize`: runs unit tests under Miri or AddressSanitizer, and prints a row for each package. The
+//! `cargo xtask sanitize`: runs unit tests under Miri, AddressSanitizer or ThreadSanitizer, and prints a row for each package. The
 //! page `docs/sanitizers.md` has the results, and the tests that are skipped.
 
 mod checker;

@@ -32,7 +32,7 @@ impl fmt::Display for PackageResult {
 /// Builds a package's tests with the checker, and runs them but those of the table of skipped tests.
 pub(super) fn run(root: &Path, checker: Checker, package: &'static str) -> Result<PackageResult> {
     let skipped = skipped(checker, package);
-    let mut command = checker.test(&package_name(package));
+    let mut command = checker.test(root, &package_name(package));
     command.args(["--", "--exact"]).args(skipped.iter().flat_map(|test| ["--skip", test.path]));
     let began = Instant::now();
     let output = command.current_dir(root).output().context("cannot run cargo")?;

@@ -5,7 +5,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use rustix::ioctl::{IntegerSetter, ioctl};
+use rustix::ioctl::{IntegerSetter, Opcode, ioctl};
 use rustix::thread::set_thread_res_uid;
 
 use super::*;
@@ -244,8 +244,8 @@ fn flags() -> OFlags {
 
 /// Makes a tap persistent for a user, as `ip tuntap add ... user` does.
 fn make_persistent(tap: &Tap, owner: u32) {
-    const TUNSETPERSIST: u32 = libc::TUNSETPERSIST as u32;
-    const TUNSETOWNER: u32 = libc::TUNSETOWNER as u32;
+    const TUNSETPERSIST: Opcode = libc::TUNSETPERSIST as Opcode;
+    const TUNSETOWNER: Opcode = libc::TUNSETOWNER as Opcode;
     // SAFETY: both take a number.
     unsafe {
         ioctl(tap, IntegerSetter::<TUNSETOWNER>::new_usize(owner as usize)).unwrap();
