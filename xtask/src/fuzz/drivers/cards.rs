@@ -17,8 +17,9 @@ use super::recording::{DriverRecording, RegisterAccess, number};
 
 /// Accesses that are remembered: a move that repeats one of the last of them is left out.
 const NEAR: usize = 4;
-/// Doorbells of a queue that are moves, each with at most [`BURST`] descriptors. Later ones are traffic.
-const DOORBELLS: usize = 12;
+/// Writes of a doorbell, or of an AVF's register, that are moves. Later ones are traffic.
+const WRITES: usize = 12;
+/// Descriptors of a doorbell in a move.
 const BURST: usize = 12;
 /// Bytes of a transmit descriptor of an 82576.
 const DESCRIPTOR: usize = 16;
@@ -118,7 +119,7 @@ pub(super) fn i82576_guest(recording: &DriverRecording) -> Vec<Vec<u8>> {
         if is("TDT") {
             let count = doorbells.entry(*offset).or_default();
             *count += 1;
-            if *count <= DOORBELLS {
+            if *count <= WRITES {
                 packets(memory, &mut moves);
             }
             continue;
@@ -176,6 +177,7 @@ fn packets(memory: &BTreeMap<u64, Vec<u8>>, moves: &mut Moves) {
 pub(super) fn avf_guest(recording: &DriverRecording) -> Vec<Vec<u8>> {
     let offsets: Vec<u32> = avf::table::rows().flat_map(|row| row.offsets()).collect();
     let mut moves = Moves::default();
+    let mut writes: BTreeMap<u32, usize> = BTreeMap::new();
     for access in recording.accesses.iter().filter(|_| is_avf(recording)) {
         let RegisterAccess::Write(offset, value, memory) = access else { continue };
         if *offset == avf_register::VF_ATQT {
@@ -185,6 +187,7 @@ pub(super) fn avf_guest(recording: &DriverRecording) -> Vec<Vec<u8>> {
                 .for_each(|one| moves.add(one));
         } else if !(avf_register::VF_ARQBAH..avf_register::VF_ATQT).contains(offset)
             && let Some(row) = offsets.iter().position(|register| register == offset)
+            && *writes.entry(*offset).and_modify(|count| *count += 1).or_insert(1) <= WRITES
         {
             moves.add([&[0, row as u8][..], &value.to_le_bytes()].concat());
         }
