@@ -17,7 +17,7 @@ use regions::ReachedCode;
 const FLAGS: &str = "-Cinstrument-coverage --cfg=fuzzing";
 const REMEDY: &str = "rustup component add llvm-tools --toolchain nightly";
 
-/// Runs each target with all inputs of its corpus, and prints what all together reach, by crate.
+/// Runs each target with all inputs of its corpus, and prints what each and all together reach.
 ///
 /// # Errors
 /// If the targets do not build, an input is a fault, or LLVM's tools are not installed.
@@ -26,7 +26,7 @@ pub(super) fn report(root: &Path, targets: &[String], as_json: bool) -> Result<(
     let folder = root.join("target/fuzz-coverage");
     let programs = build::build_with(root, targets, FLAGS, &folder)?;
     let folders = FuzzFolders { root, programs: &programs };
-    let mut reached = ReachedCode::default();
+    let (mut reached, mut by_target) = (ReachedCode::default(), Vec::new());
     for target in targets {
         let profile = profile(&folders, target, &tools, &folder)?;
         let mut command = Command::new(tools.join("llvm-cov"));
@@ -35,11 +35,15 @@ pub(super) fn report(root: &Path, targets: &[String], as_json: bool) -> Result<(
             .arg(&profile)
             .arg(programs.join(target));
         let json = output(&mut command)?;
-        reached.add(root, &json).with_context(|| format!("the coverage of {target}"))?;
+        let mut own = ReachedCode::default();
+        own.add(root, &json).with_context(|| format!("the coverage of {target}"))?;
+        by_target.push(own.sum(root, target));
+        reached.merge(own);
         eprintln!("{target}: its corpus was run");
     }
     let crates = reached.crates(root);
-    print!("{}", if as_json { regions::json(&crates) } else { regions::table(&crates) });
+    let print = if as_json { regions::json } else { regions::table };
+    print!("{}", print(&crates, &by_target));
     Ok(())
 }
 

@@ -27,9 +27,9 @@ struct SourceFile {
 #[derive(Debug, Default)]
 pub(super) struct ReachedCode(BTreeMap<String, SourceFile>);
 
-/// What inputs reach in one crate.
+/// Coverage of one crate by all targets, or of all crates by one target.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct CrateCoverage {
+pub(super) struct Coverage {
     name: String,
     /// Number of functions and of regions, those that were run first.
     functions: [usize; 2],
@@ -64,15 +64,34 @@ impl ReachedCode {
         Ok(())
     }
 
+    /// Adds what another program has run.
+    pub(super) fn merge(&mut self, other: Self) {
+        for (name, file) in other.0 {
+            let own = self.0.entry(name).or_default();
+            file.functions.into_iter().for_each(|(at, run)| *own.functions.entry(at).or_default() |= run);
+            file.regions.into_iter().for_each(|(at, run)| *own.regions.entry(at).or_default() |= run);
+        }
+    }
+
+    /// Returns the coverage of all crates, under the name of a target.
+    pub(super) fn sum(&self, root: &Path, target: &str) -> Coverage {
+        let mut sum = Coverage::new(target);
+        for Coverage { functions, regions, .. } in self.crates(root) {
+            let both = |[a, b]: [usize; 2], [c, d]: [usize; 2]| [a + c, b + d];
+            (sum.functions, sum.regions) = (both(sum.functions, functions), both(sum.regions, regions));
+        }
+        sum
+    }
+
     /// Returns what was run, by crate.
-    pub(super) fn crates(&self, root: &Path) -> Vec<CrateCoverage> {
-        let mut crates: BTreeMap<&str, CrateCoverage> = BTreeMap::new();
+    pub(super) fn crates(&self, root: &Path) -> Vec<Coverage> {
+        let mut crates: BTreeMap<&str, Coverage> = BTreeMap::new();
         for (path, file) in &self.0 {
             let Some(name) = path.split('/').nth(1) else { continue };
             if PARTS.contains(&name) && !file.functions.values().any(|run| *run) {
                 continue;
             }
-            let coverage = crates.entry(name).or_insert_with(|| CrateCoverage::new(name));
+            let coverage = crates.entry(name).or_insert_with(|| Coverage::new(name));
             let count = |[run, all]: &mut [usize; 2], is_run: &bool| {
                 *run += usize::from(*is_run);
                 *all += 1;
@@ -89,7 +108,7 @@ impl ReachedCode {
     }
 }
 
-impl CrateCoverage {
+impl Coverage {
     fn new(name: &str) -> Self {
         Self { name: name.to_owned(), functions: [0; 2], regions: [0; 2], unreached: Vec::new() }
     }
@@ -105,41 +124,44 @@ fn source(root: &Path, name: &str) -> Option<String> {
     (is_source && !is_test).then(|| path.to_owned())
 }
 
-/// Returns the coverage as a table for people, and the functions that no input runs.
-pub(super) fn table(crates: &[CrateCoverage]) -> String {
+/// Returns the coverage as tables for people, and the functions that no input runs.
+pub(super) fn table(crates: &[Coverage], targets: &[Coverage]) -> String {
     let mut text = String::new();
-    for CrateCoverage { unreached, .. } in crates {
+    for Coverage { unreached, .. } in crates {
         for (file, line, words) in unreached {
             let _ = writeln!(text, "{file}:{line}: {words}");
         }
     }
-    let _ =
-        writeln!(text, "\n{:<16} {:>10} {:>6} {:>9} {:>6}", "crate", "functions", "run", "regions", "run");
-    for CrateCoverage { name, functions, regions, .. } in crates {
-        let share = |[run, all]: [usize; 2]| format!("{}%", (100 * run).checked_div(all).unwrap_or(0));
-        let (of_functions, of_regions) = (share(*functions), share(*regions));
-        let _ = writeln!(
-            text,
-            "{name:<16} {:>10} {of_functions:>6} {:>9} {of_regions:>6}",
-            functions[1], regions[1]
-        );
+    for (title, rows) in [("crate", crates), ("target", targets)] {
+        let _ =
+            writeln!(text, "\n{title:<20} {:>10} {:>6} {:>9} {:>6}", "functions", "run", "regions", "run");
+        for Coverage { name, functions, regions, .. } in rows {
+            let share = |[run, all]: [usize; 2]| format!("{}%", (100 * run).checked_div(all).unwrap_or(0));
+            let (of_functions, of_regions) = (share(*functions), share(*regions));
+            let _ = writeln!(
+                text,
+                "{name:<20} {:>10} {of_functions:>6} {:>9} {of_regions:>6}",
+                functions[1], regions[1]
+            );
+        }
     }
     text
 }
 
-/// Returns the coverage as a list of JSON objects.
-pub(super) fn json(crates: &[CrateCoverage]) -> String {
-    let entry = |coverage: &CrateCoverage| {
-        let CrateCoverage { name, functions, regions, unreached } = coverage;
+/// Returns the coverage as lists of JSON objects.
+pub(super) fn json(crates: &[Coverage], targets: &[Coverage]) -> String {
+    let entry = |coverage: &Coverage| {
+        let Coverage { name, functions, regions, unreached } = coverage;
         let unreached: Vec<_> = unreached.iter().map(|(file, line, _)| format!("{file}:{line}")).collect();
         json!({
-            "crate": name,
+            "name": name,
             "functions": functions[1], "functions_run": functions[0],
             "regions": regions[1], "regions_run": regions[0],
             "unreached": unreached,
         })
     };
-    format!("{:#}\n", Value::from(crates.iter().map(entry).collect::<Vec<_>>()))
+    let [crates, targets] = [crates, targets].map(|list| Value::from_iter(list.iter().map(entry)));
+    format!("{:#}\n", json!({ "crates": crates, "targets": targets }))
 }
 
 #[cfg(test)]
@@ -163,6 +185,9 @@ mod tests {
         let [crate_] = &reached.crates(Path::new("/root"))[..] else { panic!("the crate nic alone") };
         assert_eq!((crate_.name.as_str(), crate_.functions, crate_.regions), ("nic", [1, 2], [1, 3]));
         assert_eq!(crate_.unreached, [("crates/nic/src/a.rs".to_owned(), 8, String::new())]);
-        assert!(table(&reached.crates(Path::new("/root"))).contains("nic                       2    50%"));
+        let sum = reached.sum(Path::new("/root"), "avf_guest");
+        let text = table(&reached.crates(Path::new("/root")), &[sum]);
+        assert!(text.contains("nic                           2    50%"), "{text}");
+        assert!(text.contains("avf_guest                     2    50%"), "{text}");
     }
 }
