@@ -75,6 +75,13 @@ fn descriptor(input: &mut FuzzerInput<'_>) -> Option<[u8; 16]> {
     })
 }
 
+/// Sets the port and the PF's rings up.
+fn start(bench: &mut CardFixture) {
+    bench.config(Pf, offset::COMMAND, (offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER).into());
+    bench.set_up_port(0);
+    bench.pf().start();
+}
+
 /// Makes the guest's next move. Returns `None` at the end of the fuzzer's input.
 fn make_move(bench: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()> {
     let [kind] = input.array()?;
@@ -109,12 +116,7 @@ fn make_move(bench: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()>
             bench.pf().ring();
         }
         7 if kind & 0x80 == 0 => bench.pf().post(u32::from(kind >> 4)),
-        7 => {
-            let command = offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER;
-            bench.config(Pf, offset::COMMAND, command.into());
-            bench.set_up_port(0);
-            bench.pf().start();
-        }
+        7 => start(bench),
         8 => {
             let [to, length, shape] = input.array()?;
             let to = if to & 1 == 0 { PORT } else { mac(to) };
@@ -153,10 +155,8 @@ fn check_requests(bench: &mut CardFixture) {
 fn run(data: &[u8]) {
     let mut bench = CardFixture::bare();
     bench.nic = Nic::new(NicConfig { mac: PORT, iov: false, loopback: None });
-    bench.config(Pf, offset::COMMAND, (offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER).into());
     bench.nic.set_link(true);
-    bench.set_up_port(0);
-    bench.pf().start();
+    start(&mut bench);
     let mut input = FuzzerInput(data);
     while make_move(&mut bench, &mut input).is_some() {
         check_requests(&mut bench);

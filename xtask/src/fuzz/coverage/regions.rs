@@ -171,22 +171,22 @@ mod tests {
 
     /// A function `a` that ran for one of two types, a function `b` that never ran, and a test.
     const LIST: &str = r#"{"data": [{"functions": [
-        {"filenames": ["/root/crates/nic/src/a.rs"], "regions": [[3, 1, 5, 2, 0, 0, 0, 0], [4, 1, 4, 9, 0, 0, 0, 0]]},
-        {"filenames": ["/root/crates/nic/src/a.rs"], "regions": [[3, 1, 5, 2, 7, 0, 0, 0], [4, 1, 4, 9, 0, 0, 0, 0]]},
-        {"filenames": ["/root/crates/nic/src/a.rs"], "regions": [[8, 1, 9, 2, 0, 0, 0, 0]]},
-        {"filenames": ["/root/crates/nic/src/tests/b.rs"], "regions": [[1, 1, 9, 2, 1, 0, 0, 0]]},
-        {"filenames": ["/root/crates/daemon/src/main.rs"], "regions": [[1, 1, 9, 2, 0, 0, 0, 0]]}
+        {"filenames": ["/project/crates/nic/src/a.rs"], "regions": [[3, 1, 5, 2, 0, 0, 0, 0], [4, 1, 4, 9, 0, 0, 0, 0]]},
+        {"filenames": ["/project/crates/nic/src/a.rs"], "regions": [[3, 1, 5, 2, 7, 0, 0, 0], [4, 1, 4, 9, 0, 0, 0, 0]]},
+        {"filenames": ["/project/crates/nic/src/a.rs"], "regions": [[8, 1, 9, 2, 0, 0, 0, 0]]},
+        {"filenames": ["/project/crates/nic/src/tests/b.rs"], "regions": [[1, 1, 9, 2, 1, 0, 0, 0]]},
+        {"filenames": ["/project/crates/daemon/src/main.rs"], "regions": [[1, 1, 9, 2, 0, 0, 0, 0]]}
     ]}]}"#;
 
     #[test]
     fn function_is_reached_if_it_ran_for_any_type() {
         let mut reached = ReachedCode::default();
-        reached.add(Path::new("/root"), LIST).unwrap();
-        let [crate_] = &reached.crates(Path::new("/root"))[..] else { panic!("the crate nic alone") };
+        reached.add(Path::new("/project"), LIST).unwrap();
+        let [crate_] = &reached.crates(Path::new("/project"))[..] else { panic!("the crate nic alone") };
         assert_eq!((crate_.name.as_str(), crate_.functions, crate_.regions), ("nic", [1, 2], [1, 3]));
         assert_eq!(crate_.unreached, [("crates/nic/src/a.rs".to_owned(), 8, String::new())]);
-        let sum = reached.sum(Path::new("/root"), "avf_guest");
-        let text = table(&reached.crates(Path::new("/root")), &[sum]);
+        let sum = reached.sum(Path::new("/project"), "avf_guest");
+        let text = table(&reached.crates(Path::new("/project")), &[sum]);
         assert!(text.contains("nic                           2    50%"), "{text}");
         assert!(text.contains("avf_guest                     2    50%"), "{text}");
     }

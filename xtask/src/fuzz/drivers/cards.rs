@@ -12,11 +12,9 @@ use i82576::mailbox::{self, id};
 use i82576::register::vf;
 use i82576::window;
 
-use super::joined;
+use super::moves::Moves;
 use super::recording::{DriverRecording, RegisterAccess, number};
 
-/// Accesses that are remembered: a move that repeats one of the last of them is left out.
-const NEAR: usize = 4;
 /// Writes of a doorbell, or of an AVF's register, that are moves. Later ones are traffic.
 const WRITES: usize = 12;
 /// Descriptors of a doorbell in a move.
@@ -50,18 +48,6 @@ const AVF_RING: u64 = 0x4000;
 /// Longest body of a message in a move of `avf_guest`.
 const LONGEST_BODY: usize = 510;
 
-/// Moves of an input, without repetitions.
-#[derive(Default)]
-struct Moves(Vec<Vec<u8>>);
-
-impl Moves {
-    fn add(&mut self, one: Vec<u8>) {
-        if !self.0.iter().rev().take(NEAR).any(|last| *last == one) {
-            self.0.push(one);
-        }
-    }
-}
-
 /// Returns true if a recording is of an AVF's driver, which has a mailbox in memory.
 fn is_avf(recording: &DriverRecording) -> bool {
     recording.accesses.iter().any(
@@ -91,7 +77,7 @@ pub(super) fn i82576_mailbox(recording: &DriverRecording) -> Vec<Vec<u8>> {
             RegisterAccess::Read(_) => {}
         }
     }
-    joined(&[0], &moves.0)
+    moves.joined(&[0])
 }
 
 /// Returns the move that sends a mailbox message.
@@ -137,7 +123,7 @@ pub(super) fn i82576_guest(recording: &DriverRecording) -> Vec<Vec<u8>> {
         };
         moves.add([&[3, row, element, 4][..], &value.to_le_bytes()].concat());
     }
-    joined(&[0], &moves.0)
+    moves.joined(&[0])
 }
 
 /// Returns the row of a VF's register in the 82576's table, and the element.
@@ -192,7 +178,7 @@ pub(super) fn avf_guest(recording: &DriverRecording) -> Vec<Vec<u8>> {
             moves.add([&[0, row as u8][..], &value.to_le_bytes()].concat());
         }
     }
-    joined(&[0], &moves.0)
+    moves.joined(&[0])
 }
 
 /// Makes inputs of the target `virtchnl`: each message once.

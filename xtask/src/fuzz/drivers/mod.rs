@@ -2,6 +2,7 @@
 //! the most code. The checks with Linux guests write the recordings (`crates/softiov/tests/linux/recorder`).
 
 mod cards;
+mod moves;
 mod recording;
 mod sockets;
 
@@ -13,9 +14,6 @@ use anyhow::{Context, Result, ensure};
 use super::keep;
 use super::session::{FuzzFolders, kept};
 use recording::DriverRecording;
-
-/// Longest input in bytes, so that the fuzzer may still make it longer.
-const LONGEST: usize = 1_024;
 
 /// Function that makes inputs of a recording.
 type MakeInputs = fn(&DriverRecording) -> Vec<Vec<u8>>;
@@ -63,16 +61,4 @@ pub(super) fn keep_inputs(folders: &FuzzFolders<'_>, target: &str, folder: &Path
     fs::write(&path, kept::print(&inputs)).with_context(|| format!("cannot write {}", path.display()))?;
     println!("{target}: kept {} of {count} inputs of drivers", inputs.len());
     Ok(())
-}
-
-/// Joins moves to inputs of at most [`LONGEST`] bytes, each of which begins with `first`.
-fn joined(first: &[u8], moves: &[Vec<u8>]) -> Vec<Vec<u8>> {
-    let mut inputs: Vec<Vec<u8>> = Vec::new();
-    for one in moves {
-        match inputs.last_mut() {
-            Some(input) if input.len() + one.len() <= LONGEST => input.extend(one),
-            _ => inputs.push([first, one].concat()),
-        }
-    }
-    inputs
 }

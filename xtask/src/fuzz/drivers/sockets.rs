@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::joined;
+use super::moves::Moves;
 use super::recording::{DriverRecording, RecordedMessage, number};
 
 /// vfio-user commands (specification, "Commands").
@@ -17,14 +17,14 @@ const LONGEST_BODY: usize = 255;
 /// Makes inputs of the target `vfio_user_server`, which negotiates the version itself.
 pub(super) fn vfio_user_server(recording: &DriverRecording) -> Vec<Vec<u8>> {
     let mut seen = BTreeSet::new();
-    let mut moves = Vec::new();
+    let mut moves = Moves::default();
     for message in &recording.messages {
         if message.command() != VERSION && message.body().len() <= LONGEST_BODY && seen.insert(kind(message))
         {
-            moves.push(move_of(message));
+            moves.add(move_of(message));
         }
     }
-    joined(&[1], &moves)
+    moves.joined(&[1])
 }
 
 /// Returns the parts of a message that select the code which handles it: all but the id, the data and, in windows, the
