@@ -118,7 +118,8 @@ impl Coverage {
 fn source(root: &Path, name: &str) -> Option<String> {
     let path = Path::new(name);
     let path = path.strip_prefix(root).unwrap_or(path).to_str()?;
-    let path = path.trim_start_matches("./").trim_start_matches("../");
+    // A target names a module that it shares by a path through its own folder.
+    let path = path.rsplit("../").next()?.trim_start_matches("./");
     let is_source = path.starts_with("crates/") && path.contains("/src/");
     let is_test = path.contains("/tests/") || path.ends_with("/tests.rs");
     (is_source && !is_test).then(|| path.to_owned())
@@ -173,7 +174,7 @@ mod tests {
     const LIST: &str = r#"{"data": [{"functions": [
         {"filenames": ["/project/crates/nic/src/a.rs"], "regions": [[3, 1, 5, 2, 0, 0, 0, 0], [4, 1, 4, 9, 0, 0, 0, 0]]},
         {"filenames": ["/project/crates/nic/src/a.rs"], "regions": [[3, 1, 5, 2, 7, 0, 0, 0], [4, 1, 4, 9, 0, 0, 0, 0]]},
-        {"filenames": ["/project/crates/nic/src/a.rs"], "regions": [[8, 1, 9, 2, 0, 0, 0, 0]]},
+        {"filenames": ["/project/fuzz/../crates/nic/src/a.rs"], "regions": [[8, 1, 9, 2, 0, 0, 0, 0]]},
         {"filenames": ["/project/crates/nic/src/tests/b.rs"], "regions": [[1, 1, 9, 2, 1, 0, 0, 0]]},
         {"filenames": ["/project/crates/daemon/src/main.rs"], "regions": [[1, 1, 9, 2, 0, 0, 0, 0]]}
     ]}]}"#;
