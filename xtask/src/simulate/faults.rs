@@ -126,6 +126,12 @@ pub(super) const FAULTS: &[SeededFault] = &[
         "self.clients.resume(&mut self.engine, now);",
         "if !FAULT { self.clients.resume(&mut self.engine, now); }",
     ),
+    fault(
+        "a planned successor creates a new card",
+        "daemon/src/port/succession/inheritance.rs",
+        "trust == SavedStateTrust::Everything",
+        "trust == SavedStateTrust::Everything && !FAULT",
+    ),
     // Blocking calls.
     fault(
         "files of guest memory are not kept",

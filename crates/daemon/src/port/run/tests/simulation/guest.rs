@@ -1,6 +1,8 @@
 //! Guest of a simulation, with a function of any family. It acts by interrupts, as a sleeping guest does, and checks every frame
 //! that it receives.
 
+mod watch;
+
 use super::families::{SimulatedFamily, mac_of};
 use super::frames::{self, FrameStamp};
 use super::function::{GuestPlace, LONGEST, SimulatedFunction};
@@ -17,11 +19,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
+use watch::ResetCauses;
 
-/// Time after which a guest runs its driver's watchdog.
-const WATCHDOG: Duration = Duration::from_secs(2);
-/// Time after which a guest looks again at a link that is down.
-const LINK_DOWN: Duration = Duration::from_millis(20);
 /// Wait of the host's turn between two messages of a hostile VMM.
 const INTRUSION: Duration = Duration::from_micros(5);
 
@@ -52,6 +51,8 @@ pub(super) struct SimulatedGuest {
     receiving: bool,
     link: bool,
     watchdog: Time,
+    /// Events before the driver was known to run, of which each may reset its function.
+    reset_causes: ResetCauses,
 }
 
 impl SimulatedGuest {
@@ -73,6 +74,7 @@ impl SimulatedGuest {
             receiving: false,
             link: false,
             watchdog: Time::ZERO,
+            reset_causes: ResetCauses::default(),
         }
     }
 
@@ -104,6 +106,7 @@ impl SimulatedGuest {
     /// Boots the guest: attaches to the socket of its function, and starts the function.
     pub(super) fn attach(&mut self) -> Result<(), String> {
         self.disturbances += 1;
+        self.reset_causes = self.present_causes();
         // The port serves a former client to its end first.
         let is_behind = self.place.host.borrow().clients_of(self.index()).0;
         let longest = self.place.host.borrow().longest_answer;
@@ -321,44 +324,6 @@ impl SimulatedGuest {
             Err(wrong) if hostile_life == 0 => Err(self.fault(&wrong)),
             Ok(None) if hostile_life == 0 => Err(self.fault("received a frame that no guest sends")),
             Err(_) | Ok(None) => Ok(None),
-        }
-    }
-
-    /// Runs the driver's watchdog, which finds out that the function was reset, and starts it again then.
-    pub(super) fn watch(&mut self) -> Result<(), String> {
-        let Some(function) = self.function.as_mut().filter(|_| !self.is_hostile) else { return Ok(()) };
-        let link = function.watch();
-        let link = link.map_err(|wrong| self.fault(&wrong))?;
-        self.disturbances += u64::from(link.was_reset);
-        self.link = link.is_up;
-        self.watchdog = self.now() + if self.link { WATCHDOG } else { LINK_DOWN };
-        Ok(())
-    }
-
-    /// Checks that the host has not ended the connection. Returns false if the guest has to connect again after a death.
-    fn check_connection(&mut self) -> Result<bool, String> {
-        let Some(function) = &mut self.function else { return Ok(false) };
-        let is_connected = function.check_connection();
-        let is_connected = is_connected.map_err(|wrong| self.fault(&wrong))?;
-        if !is_connected && self.link {
-            self.link = false;
-            self.watchdog = self.now() + LINK_DOWN;
-        }
-        Ok(is_connected)
-    }
-
-    /// Returns true if the guest does not see the link that the administrator has set.
-    pub(super) fn sees_wrong_link(&self) -> bool {
-        let policy = self.place.host.borrow().policies.of(self.index());
-        self.is_attached() && !self.is_hostile && policy.has_link() != self.link
-    }
-
-    /// Checks that the guest sees the link that the administrator has set.
-    pub(super) fn check_link(&self) -> Result<(), String> {
-        match (self.sees_wrong_link(), self.link) {
-            (true, true) => Err(self.fault("sees a link that the administrator has disabled")),
-            (true, false) => Err(self.fault("sees no link although the administrator has not disabled it")),
-            (false, _) => Ok(()),
         }
     }
 

@@ -344,6 +344,8 @@ impl SimulatedWorld {
     fn recover(&mut self) -> Result<(), String> {
         self.host.borrow_mut().spare();
         self.guests.iter_mut().filter(|guest| guest.is_hostile()).for_each(SimulatedGuest::vanish);
+        // A change of policies may reset VFs: resets before it would not be noticed.
+        self.guests.iter_mut().try_for_each(SimulatedGuest::watch)?;
         for guest in 0..self.guests.len() {
             self.host.borrow_mut().set_policy(guest, SimulatedPolicy::default(), None)?;
         }

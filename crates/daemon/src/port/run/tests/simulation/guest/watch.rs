@@ -1,0 +1,72 @@
+//! Watchdog of a guest's driver: it finds resets of the function, and the link.
+
+use super::SimulatedGuest;
+use std::time::Duration;
+
+/// Time after which a guest runs its driver's watchdog.
+const WATCHDOG: Duration = Duration::from_secs(2);
+/// Time after which a guest looks again at a link that is down.
+const LINK_DOWN: Duration = Duration::from_millis(20);
+
+/// Numbers of the events of which each may reset a function.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct ResetCauses {
+    deaths: u64,
+    policy_changes: u32,
+}
+
+impl SimulatedGuest {
+    /// Returns the events until now that may have reset the guest's function.
+    pub(super) fn present_causes(&self) -> ResetCauses {
+        let host = self.place.host.borrow();
+        ResetCauses { deaths: host.deaths, policy_changes: host.policies.changes() }
+    }
+
+    /// Runs the driver's watchdog, which finds out that the function was reset, and starts it again then.
+    pub(in super::super) fn watch(&mut self) -> Result<(), String> {
+        // What happens while the driver looks may be found by its next look.
+        let causes = self.present_causes();
+        let Some(function) = self.function.as_mut().filter(|_| !self.is_hostile) else { return Ok(()) };
+        let link = function.watch();
+        let link = link.map_err(|wrong| self.fault(&wrong))?;
+        // A driver does not start while its VF is in quarantine, which it reports as a reset too.
+        let is_quarantined = self.place.host.borrow().policies.of(self.index()).is_quarantined;
+        if link.was_reset && !is_quarantined && self.reset_causes == self.present_causes() {
+            return Err(self.fault("was reset, although the host has not died and no policy has changed"));
+        }
+        if link.is_up || !link.was_reset {
+            self.reset_causes = causes;
+        }
+        self.disturbances += u64::from(link.was_reset);
+        self.link = link.is_up;
+        self.watchdog = self.now() + if self.link { WATCHDOG } else { LINK_DOWN };
+        Ok(())
+    }
+
+    /// Checks that the host has not ended the connection. Returns false if the guest has to connect again after a death.
+    pub(super) fn check_connection(&mut self) -> Result<bool, String> {
+        let Some(function) = &mut self.function else { return Ok(false) };
+        let is_connected = function.check_connection();
+        let is_connected = is_connected.map_err(|wrong| self.fault(&wrong))?;
+        if !is_connected && self.link {
+            self.link = false;
+            self.watchdog = self.now() + LINK_DOWN;
+        }
+        Ok(is_connected)
+    }
+
+    /// Returns true if the guest does not see the link that the administrator has set.
+    pub(in super::super) fn sees_wrong_link(&self) -> bool {
+        let policy = self.place.host.borrow().policies.of(self.index());
+        self.is_attached() && !self.is_hostile && policy.has_link() != self.link
+    }
+
+    /// Checks that the guest sees the link that the administrator has set.
+    pub(in super::super) fn check_link(&self) -> Result<(), String> {
+        match (self.sees_wrong_link(), self.link) {
+            (true, true) => Err(self.fault("sees a link that the administrator has disabled")),
+            (true, false) => Err(self.fault("sees no link although the administrator has not disabled it")),
+            (false, _) => Ok(()),
+        }
+    }
+}
