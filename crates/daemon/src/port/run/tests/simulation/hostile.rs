@@ -106,20 +106,22 @@ impl Misdeed {
         count: usize,
     ) -> impl Iterator<Item = Self> {
         let chooses = guest.has_free_mac && guest.stations > 0;
-        let claim = if chooses { Self::claim(random, guest) } else { None };
+        let claim = chooses.then(|| Self::claim(random, guest));
         claim.into_iter().chain((0..count).map(move |_| Self::draw(random, guest, memory))).take(count)
     }
 
-    /// Draws the request of a VF for the address of a station. A virtio device has no such request.
-    fn claim(random: &mut fastrand::Rng, guest: HostileGuest) -> Option<Self> {
-        let mac = configured_mac(random.u16(guest.guests..guest.guests + guest.stations).into());
+    /// Draws a claim to the address of a station: a request of a VF, or a frame of a virtio guest, which gets the source address of
+    /// its first frame.
+    fn claim(random: &mut fastrand::Rng, guest: HostileGuest) -> Self {
+        let station = random.u16(guest.guests..guest.guests + guest.stations);
+        let mac = configured_mac(station.into());
         match guest.family {
-            CardFamily::I82576 => Some(Self::Mailbox(requests::mailbox_claim(mac))),
+            CardFamily::I82576 => Self::Mailbox(requests::mailbox_claim(mac)),
             CardFamily::Avf => {
                 let (operation, body) = requests::virtchnl_claim(guest.index, mac);
-                Some(Self::Virtchnl { operation, body })
+                Self::Virtchnl { operation, body }
             }
-            CardFamily::Virtio => None,
+            CardFamily::Virtio => Self::Forge(guest.spoof(station, random)),
         }
     }
 
@@ -179,21 +181,42 @@ fn value(random: &mut fastrand::Rng, base: u64, memory: u64) -> u64 {
 impl HostileGuest {
     /// Creates a frame in the name of another guest, or with a tag.
     fn forge(self, random: &mut fastrand::Rng) -> Vec<u8> {
+        match self.draw_other(random).filter(|_| random.bool()) {
+            Some(other) => self.spoof(other, random),
+            None => self.tag(random),
+        }
+    }
+
+    /// Draws a guest or station whose name the guest may not have; `None` if there is none. A virtio guest that chooses its address
+    /// rightly gets that of a guest which has its second one now.
+    fn draw_other(self, random: &mut fastrand::Rng) -> Option<u16> {
         let all = self.guests + self.stations;
-        let to = random.u16(0..all);
-        // A guest that is alone has no other's name.
-        let other = (self.index + random.u16(1..all.max(2))) % all;
-        let tag = random.bool().then(|| [7u16, 8, 9][random.usize(0..3)]);
-        let spoofed = SPOOFED * (u64::from(self.index) + 1);
-        let (from, number) = if tag.is_some() { (self.index, TAGGED) } else { (other, spoofed) };
+        if self.has_free_mac && self.family == CardFamily::Virtio {
+            return (self.stations > 0).then(|| random.u16(self.guests..all));
+        }
+        (all > 1).then(|| (self.index + random.u16(1..all)) % all)
+    }
+
+    /// Creates a frame in the name of another guest or station.
+    fn spoof(self, other: u16, random: &mut fastrand::Rng) -> Vec<u8> {
+        self.frame(other, SPOOFED * (u64::from(self.index) + 1), random)
+    }
+
+    /// Creates a frame with a tag.
+    fn tag(self, random: &mut fastrand::Rng) -> Vec<u8> {
+        let vlan = [7u16, 8, 9][random.usize(0..3)];
+        let mut frame = self.frame(self.index, TAGGED, random);
+        // The tag is behind the addresses (802.1Q).
+        frame.splice(12..12, [frames::TAG, vlan.to_be_bytes()].concat());
+        frame
+    }
+
+    /// Creates a forged frame to any guest or station, with a number in its stamp.
+    fn frame(self, from: u16, number: u64, random: &mut fastrand::Rng) -> Vec<u8> {
+        let to = random.u16(0..self.guests + self.stations);
         let stamp = FrameStamp { from, to, life: FORGED, number, changes: self.changes };
         let mac = |guest: u16| configured_mac(guest.into());
-        let mut frame = stamp.frame(mac(to), mac(from), random.usize(60..1400));
-        if let Some(vlan) = tag {
-            // The tag is behind the addresses (802.1Q).
-            frame.splice(12..12, [frames::TAG, vlan.to_be_bytes()].concat());
-        }
-        frame
+        stamp.frame(mac(to), mac(from), random.usize(60..1400))
     }
 }
 

@@ -40,6 +40,8 @@ pub(super) enum SimulatedAction {
     SetPolicy { guest: usize, policy: SimulatedPolicy, disk: Option<DiskFault> },
     /// A guest does misdeeds until its VMM ends.
     Misbehave { guest: usize, misdeeds: usize },
+    /// A guest boots, the administrator lets it choose its addresses, and it claims that of a station before other misdeeds.
+    Claim { guest: usize, misdeeds: usize },
     /// The VMM of a guest maps its memory a second time for the device, or ends that.
     Remap { guest: usize },
     /// A station at the uplink sends the next frames of its stream to a guest. Some are lost, repeated or late.
@@ -93,11 +95,12 @@ impl SimulatedStep {
                 disk: draw_disk_fault(random),
             },
             72..75 => SimulatedAction::Misbehave { guest, misdeeds: random.usize(1..40) },
-            77..79 => SimulatedAction::Remap { guest },
             75..77 => SimulatedAction::Intrude { guest, messages: random.usize(1..60) },
+            77..79 => SimulatedAction::Remap { guest },
             79..82 => {
                 SimulatedAction::Upgrade { guest, waits: random.usize(0..40), succeeds: random.u32(0..4) > 0 }
             }
+            // The step takes as long as many others.
             82 if random.u32(0..3) == 0 => SimulatedAction::StickWorker {
                 guest,
                 neighbour: random.usize(0..guests),
@@ -115,6 +118,7 @@ impl SimulatedStep {
                 to: random.usize(0..guests),
                 rate: [10, 40, 100][random.usize(0..3)],
             },
+            94..96 if has_uplink => SimulatedAction::Claim { guest, misdeeds: random.usize(1..40) },
             _ => SimulatedAction::Nothing,
         };
         Self { action, turns: random.usize(0..6), seed: random.u64(..) }

@@ -88,8 +88,8 @@ pub(super) fn virtchnl(random: &mut fastrand::Rng, guest: HostileGuest) -> (u32,
         return (operation as u32, body.collect());
     }
     let operation = NAMING[random.usize(0..NAMING.len())];
-    // A long list has an address that spoils it.
-    let count = [1, random.u16(1..40)][random.usize(0..2)];
+    // The PF refuses lists above the quota, and lists with a broadcast address.
+    let count = [1, random.u16(1..4), random.u16(1..40)][random.usize(0..3)];
     // The PF driver numbers the VSIs of its VFs from 1.
     let vsi = [guest.index, random.u16(0..guest.guests)][random.usize(0..2)] + 1;
     let mut body = vsi.to_le_bytes().to_vec();

@@ -23,6 +23,8 @@ pub(super) struct SimulationSummary {
     pub(super) flooded: u64,
     /// Number of frames to stations that had to leave although a hostile guest may have asked for their addresses.
     pub(super) probes: u64,
+    /// Number of claims to addresses that the port has refused.
+    pub(super) refused_claims: u64,
     pub(super) misdeeds: Misdeeds,
     /// Number of times that a worker thread was stuck.
     pub(super) stuck: u64,
@@ -44,6 +46,7 @@ impl SimulationSummary {
         self.lost += one.lost;
         self.flooded += one.flooded;
         self.probes += one.probes;
+        self.refused_claims += one.refused_claims;
         self.misdeeds.add(one.misdeeds);
         self.stuck += one.stuck;
         self.refused += one.refused;
@@ -66,8 +69,9 @@ impl fmt::Display for SimulationSummary {
         write!(f, "{} stuck workers, {} frames departed by the uplink, ", self.stuck, self.departed)?;
         write!(
             f,
-            "{} refused changes, {} power failures, {} bytes in floods, {} probes of stations",
-            self.refused, self.power_losses, self.flooded, self.probes
-        )
+            "{} refused changes, {} power failures, {} bytes in floods, ",
+            self.refused, self.power_losses, self.flooded
+        )?;
+        write!(f, "{} probes of stations, {} refused claims", self.probes, self.refused_claims)
     }
 }

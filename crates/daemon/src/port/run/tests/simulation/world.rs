@@ -1,6 +1,8 @@
 //! World of a simulation: a host, its guests, and what happens to them.
 
+mod claims;
 mod flood;
+mod policies;
 mod stations;
 mod stuck;
 
@@ -9,16 +11,14 @@ use super::families::{SimulatedFamily, configured_mac, mac_of};
 use super::frames::SHORTEST;
 use super::function::LONGEST;
 use super::guest::SimulatedGuest;
-use super::host::{PolicyChange, SimulatedHost};
+use super::host::SimulatedHost;
 use super::hostile::Misdeeds;
 use super::life::{SimulatedAction, SimulatedLife, SimulatedStep};
 use super::oracles;
 use super::policy::SimulatedPolicy;
 use super::summary::SimulationSummary;
 use super::uplink::STATION_VLANS;
-use crate::config::file::CardFamily;
 use crate::control::status::PortStatus;
-use crate::store::faulty_disk::DiskFault;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -55,6 +55,9 @@ pub(super) struct SimulatedWorld {
     flooded: u64,
     /// Number of frames to stations that had to leave although a hostile guest may have asked for their addresses.
     probes: u64,
+    /// Number of claims to addresses that the port has refused, and those of each VF's present counter.
+    refused_claims: u64,
+    counted_claims: Vec<u64>,
     misdeeds: Misdeeds,
     /// Number of times that a worker thread was stuck.
     stuck: u64,
@@ -84,6 +87,8 @@ impl SimulatedWorld {
             lost: 0,
             flooded: 0,
             probes: 0,
+            refused_claims: 0,
+            counted_claims: vec![0; life.families.len()],
             misdeeds: Misdeeds::default(),
             stuck: 0,
             refused: 0,
@@ -111,6 +116,7 @@ impl SimulatedWorld {
             lost: world.lost,
             flooded: world.flooded,
             probes: world.probes,
+            refused_claims: world.refused_claims,
             misdeeds: world.misdeeds,
             stuck: world.stuck,
             refused: world.refused,
@@ -135,10 +141,8 @@ impl SimulatedWorld {
                 self.burst((slow, rounds, death), step.seed)?;
             }
             SimulatedAction::SetPolicy { guest, policy, disk } => self.set_policy(guest, policy, disk)?,
-            SimulatedAction::Misbehave { guest, misdeeds } => {
-                let done = self.guests[guest].misbehave(step.seed, misdeeds);
-                self.misdeeds.add(done);
-            }
+            SimulatedAction::Misbehave { guest, misdeeds } => self.misbehave(guest, misdeeds, step.seed),
+            SimulatedAction::Claim { guest, misdeeds } => self.claim(guest, misdeeds, step.seed)?,
             SimulatedAction::Remap { guest } => self.guests[guest].remap()?,
             SimulatedAction::Intrude { guest, messages } => {
                 let done = self.guests[guest].intrude(step.seed, messages);
@@ -184,38 +188,9 @@ impl SimulatedWorld {
         Ok(())
     }
 
-    /// Sets the policy of a guest's VF. A virtio VF with a disabled link, or in quarantine, has no client, and its guest waits for
-    /// its VMM: that is left out.
-    fn set_policy(
-        &mut self,
-        guest: usize,
-        mut policy: SimulatedPolicy,
-        disk: Option<DiskFault>,
-    ) -> Result<(), String> {
-        let has_client_always = self.guests[guest].family() == CardFamily::Virtio;
-        policy.is_disabled &= !has_client_always;
-        policy.is_quarantined &= !has_client_always;
-        // A virtio VF has no filters. The switch knows a free address of a virtio VF only after a frame of its guest, and frames
-        // for the guest leave by the uplink before, which the uplink's check forbids.
-        policy.has_free_mac &= !has_client_always;
-        policy.has_own_quotas &= !has_client_always;
-        // Such a guest sends any bytes of its memory: those of honest guests' frames too.
-        policy.may_spoof &= !self.guests[guest].is_hostile();
-        // The station of an unknown address may be behind a trusted guest.
-        let has_uplink = self.host.borrow().uplink.is_some();
-        policy.is_trusted &= !self.guests[guest].is_hostile() && !has_uplink;
-        let outcome = self.host.borrow_mut().set_policy(guest, policy, disk)?;
-        match outcome {
-            PolicyChange::Acknowledged => {}
-            PolicyChange::Refused => self.refused += 1,
-            PolicyChange::Interrupted { power_lost: false } => {}
-            // The VMMs end with the machine.
-            PolicyChange::PowerLost | PolicyChange::Interrupted { power_lost: true } => {
-                self.power_losses += 1;
-                self.guests.iter_mut().for_each(SimulatedGuest::vanish);
-            }
-        }
-        Ok(())
+    fn misbehave(&mut self, guest: usize, misdeeds: usize, seed: u64) {
+        let done = self.guests[guest].misbehave(seed, misdeeds);
+        self.misdeeds.add(done);
     }
 
     /// Sends many frames between two rests: of all guests to guests and stations, or to one guest that does not receive meanwhile.
@@ -255,6 +230,7 @@ impl SimulatedWorld {
             self.guests.iter_mut().try_for_each(SimulatedGuest::watch)?;
             self.rest()?;
         };
+        self.count_refused_claims(&status);
         let disturbances = self.disturbances();
         let account = FrameAccount::read(&self.guests, (&self.host.borrow(), disturbances), &status);
         if let Some(earlier) = &self.account
