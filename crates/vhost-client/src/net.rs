@@ -108,7 +108,9 @@ impl<T: DriverThread + Clone> VirtioNet<T> {
     }
 
     /// Attaches to the function again after the end of its back end, as QEMU does: with the same memory and rings, each of which
-    /// starts at its first position. The driver continues where it was.
+    /// starts at its first position. The driver continues where it was, and a driver that [sleeps](Self::sleep_until_interrupts)
+    /// sleeps on: the guest does not learn of the reconnection. The new back end sends an interrupt for what the former one has received
+    /// without one.
     ///
     /// # Errors
     /// [`VhostClientError`]; `NotOffered` if the new back end lacks a feature that the driver has accepted.
@@ -116,8 +118,6 @@ impl<T: DriverThread + Clone> VirtioNet<T> {
         let rings = [&self.receive.ring, &self.transmit.ring];
         let thread = self.connection.thread.clone();
         (self.connection, self.eventfds) = connect(socket, thread, self.accepted, &self.memory, rings)?;
-        // The former back end may have received frames without an interrupt.
-        self.wake();
         Ok(())
     }
 

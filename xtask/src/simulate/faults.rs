@@ -79,9 +79,9 @@ pub(super) const FAULTS: &[SeededFault] = &[
     ),
     fault(
         "windows of a former client stay in the journal",
-        "daemon/src/port/succession/keeping.rs",
-        "self.journal.clear_windows();\n        numbers",
-        "if !FAULT { self.journal.clear_windows(); }\n        numbers",
+        "daemon/src/port/clients/journal/function.rs",
+        "self.cleared.append(&mut self.places);",
+        "if !FAULT { self.cleared.append(&mut self.places); }",
     ),
     fault(
         "records of packed rings are not stored",
@@ -252,12 +252,6 @@ pub(super) const FAULTS: &[SeededFault] = &[
         "|| !FAULT && self.stations.have(address)",
     ),
     // The vhost-user session.
-    fault(
-        "a ring that starts is not visited",
-        "daemon/src/port/clients/vhost/apply.rs",
-        "\n            with_nic(device, |nic, vf| nic.make_ready(vf, ring));",
-        "if !FAULT { with_nic(device, |nic, vf| nic.make_ready(vf, ring)); }",
-    ),
     fault(
         "a ring that starts sends no interrupt",
         "daemon/src/port/clients/vhost/apply.rs",

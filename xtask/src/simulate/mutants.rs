@@ -87,6 +87,8 @@ fn with_faults(name: &str, bytes: Vec<u8>) -> Result<Vec<u8>> {
     }
     let mut text = String::from_utf8(bytes).with_context(|| format!("{name} is not UTF-8"))?;
     for (number, fault) in of_file {
+        let places = text.matches(fault.old).count();
+        ensure!(places == 1, "{name} has {places} places for the fault: {}", fault.name);
         text =
             text.replacen(fault.old, &fault.new.replace(CHOSEN, &format!("crate::is_chosen({number})")), 1);
     }

@@ -260,9 +260,7 @@ fn start(setup: &LiveRingParameters, protocol_features: u64, device: &mut VfioFu
         Some(Ok(())) => {
             record(device, "ring started", ring.into());
             device.own.ring_without_memory = false;
-            // The guest may have made buffers available before, and the previous process may have used some without an
-            // interrupt.
-            with_nic(device, |nic, vf| nic.make_ready(vf, ring));
+            // The previous process may have used buffers without an interrupt.
             call(ring, device);
         }
         Some(Err(error)) => {
