@@ -189,6 +189,18 @@ pub(super) const FAULTS: &[SeededFault] = &[
         "factor(if FAULT { 0 } else { device.rules.max_tx_rate })",
     ),
     fault(
+        "the rate of an AVF VF is four times too low",
+        "avf-nic/src/tables.rs",
+        "((1000_u64 << 14) / u64::from(mbps))",
+        "((1000_u64 << if FAULT { 16 } else { 14 }) / u64::from(mbps))",
+    ),
+    fault(
+        "the rate of a VF of an 82576 is four times too high",
+        "driver/src/pf/policy.rs",
+        "rate_factor(self.rate(vf))",
+        "rate_factor(if FAULT { 4 * self.rate(vf) } else { self.rate(vf) })",
+    ),
+    fault(
         "a virtio VF keeps the address that it had before",
         "virtio-nic/src/card.rs",
         "device.rules = rules;",

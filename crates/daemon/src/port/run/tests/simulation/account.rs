@@ -3,14 +3,9 @@
 
 use super::guest::SimulatedGuest;
 use super::host::SimulatedHost;
+use super::rates::{SentBytes, TransmitRate};
 use crate::control::status::{PortStatus, VfStatus};
 use i82576::Time;
-use std::time::Duration;
-
-/// Time of lateness by the host that a guest may make up for. All VFs of an 82576 have that of the fastest rate.
-const LATENESS: Duration = Duration::from_millis(10);
-/// Bytes that a guest may send besides: the smallest window of an 82576, and frames that have left before they cost time.
-const RATE_SLACK: u128 = 22 << 10;
 
 /// Frames of all pairs of guests, and losses that counters of the port name, at one moment of rest.
 pub(super) struct FrameAccount {
@@ -24,9 +19,9 @@ pub(super) struct FrameAccount {
     moved: Vec<[u64; 2]>,
     /// Counters of each VF.
     counted: Vec<VfFrameCounts>,
-    /// Time of the account, and the rates of the VFs in Mb/s; 0 for none.
     time: Time,
-    rates: Vec<u32>,
+    /// Rates of the VFs; `None` for no limit.
+    rates: Vec<Option<TransmitRate>>,
 }
 
 /// Frames of a VF that the port has counted.
@@ -61,22 +56,6 @@ impl VfFrameCounts {
             lost_by_receiver: self.lost_by_receiver - earlier.lost_by_receiver,
         }
     }
-}
-
-/// Checks the number of bytes that a guest has sent in a time, at a rate in Mb/s beside VFs of which the fastest has another.
-pub(super) fn check_rate(
-    guest: usize,
-    (bytes, time): (u64, Duration),
-    (rate, fastest): (u32, u32),
-) -> Result<(), String> {
-    let permitted = |rate: u32, time: Duration| time.as_nanos() * u128::from(rate) / 8_000;
-    let most = permitted(rate, time) + permitted(fastest, LATENESS) + RATE_SLACK;
-    if u128::from(bytes) > most {
-        return Err(format!(
-            "guest {guest} has sent {bytes} bytes in {time:?} at {rate} Mb/s, and {most} is the bound"
-        ));
-    }
-    Ok(())
 }
 
 impl FrameAccount {
@@ -116,7 +95,7 @@ impl FrameAccount {
                 .collect(),
             counted: status.vfs.iter().map(VfFrameCounts::of).collect(),
             time: host.clock.time(),
-            rates: guests.iter().map(|guest| host.policies.of(guest.index()).rate).collect(),
+            rates: TransmitRate::of_all(guests, host),
         }
     }
 
@@ -181,11 +160,8 @@ impl FrameAccount {
     /// Checks that no guest, hostile or not, has sent more since an earlier account than its rate permits.
     fn check_rates(&self, counts: &[VfFrameCounts], earlier: &Self) -> Result<(), String> {
         let time = self.time.since(earlier.time);
-        let fastest = self.rates.iter().copied().max().unwrap_or(0);
-        for (guest, (rate, count)) in
-            self.rates.iter().zip(counts).enumerate().filter(|(_, (rate, _))| **rate > 0)
-        {
-            check_rate(guest, (count.bytes, time), (*rate, fastest))?;
+        for (guest, (rate, count)) in self.rates.iter().zip(counts).enumerate() {
+            rate.map_or(Ok(()), |rate| SentBytes { guest, bytes: count.bytes, time }.check_most(rate))?;
         }
         Ok(())
     }

@@ -47,9 +47,9 @@ pub(super) fn stamps(memory: &SharedMemory) -> Vec<FrameStamp> {
         for at in (begin..end).step_by(PIECE - STAMP) {
             let piece = &mut buffer[..PIECE.min((end - at) as usize)];
             memory.memory().read(at, piece).expect("the memory is mapped");
-            let whole = finder.find_iter(piece).filter(|place| place + STAMP <= piece.len());
-            let new = whole.filter(|place| at == begin || *place > 0);
-            found.extend(new.filter_map(|place| FrameStamp::of_payload(&piece[place..])));
+            let whole = finder.find_iter(piece).filter(|offset| offset + STAMP <= piece.len());
+            let new = whole.filter(|offset| at == begin || *offset > 0);
+            found.extend(new.filter_map(|offset| FrameStamp::of_payload(&piece[offset..])));
         }
     }
 }

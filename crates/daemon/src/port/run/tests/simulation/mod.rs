@@ -12,7 +12,7 @@
 //! | `families`, `function`, `vf`, `virtio` | a guest's function of each family, with its driver |
 //! | `thread` | waits of a driver, in which the host works |
 //! | `frames`, `numbers` | frames that name their sender and receiver, and the order in which they come |
-//! | `oracles`, `account` | checks of a host at rest, and of its frames |
+//! | `oracles`, `account`, `rates` | checks of a host at rest, of its frames, and of transmit rates |
 //! | `uplink` | stations at the other end of the uplink |
 //! | `policy`, `policies` | policies that an administrator sets, and the frames that may pass |
 
@@ -30,6 +30,7 @@ mod numbers;
 mod oracles;
 mod policies;
 mod policy;
+mod rates;
 mod recorded;
 mod requests;
 mod summary;

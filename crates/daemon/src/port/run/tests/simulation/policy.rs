@@ -3,7 +3,12 @@
 use super::families::mac_of;
 use super::frames::ip_of;
 use crate::settings::{LinkState, SettingValues, SettingsGroup, VfSettings};
+use ::policy::{FilterQuota, FilterQuotas};
 use i82576::MacAddress;
+
+/// Quotas of filters that are not the default ones.
+const OWN_QUOTAS: FilterQuotas =
+    FilterQuotas { mac: FilterQuota { min: 0, max: 6 }, vlan: FilterQuota { min: 1, max: 3 } };
 
 /// Source addresses of a VF's guard for IP, ARP and neighbour discovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -80,9 +85,8 @@ impl SimulatedPolicy {
             SimulatedIps::None => "none".to_owned(),
         };
         let mac = if self.has_free_mac { MacAddress::ZERO } else { mac_of(vf, self.has_second_mac) };
-        // The defaults are those of `FilterQuotas`.
-        let quotas = if self.has_own_quotas { [0, 6, 1, 3] } else { [1, 0, 2, 0] };
-        let [min_mac_filters, max_mac_filters, min_vlan_filters, max_vlan_filters] = quotas.map(Some);
+        let FilterQuotas { mac: macs, vlan: vlans_joined } =
+            if self.has_own_quotas { OWN_QUOTAS } else { FilterQuotas::default() };
         VfSettings {
             vlan: Some(self.vlan),
             vlans: Some(vlans),
@@ -91,10 +95,10 @@ impl SimulatedPolicy {
             spoofchk: Some(!self.may_spoof),
             trust: Some(self.is_trusted),
             mac: Some(mac.to_string()),
-            min_mac_filters,
-            max_mac_filters,
-            min_vlan_filters,
-            max_vlan_filters,
+            min_mac_filters: Some(macs.min),
+            max_mac_filters: Some(macs.max),
+            min_vlan_filters: Some(vlans_joined.min),
+            max_vlan_filters: Some(vlans_joined.max),
             ips: Some(vec![ips]),
             max_tx_rate: Some(self.rate),
             ..VfSettings::default()

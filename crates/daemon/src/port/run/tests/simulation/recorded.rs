@@ -46,7 +46,7 @@ fn packed_rings_continue_after_hand_overs_and_deaths() {
     );
 }
 
-/// A refused change may stay in the state file, which the successor reads. An 82576 kept its VF out of quarantine.
+/// A refused change may stay in the state file, which the successor reads. It is in force there, a quarantine too.
 #[test]
 fn quarantine_in_the_state_file_applies_after_a_hand_over() {
     use SimulatedAction::*;
@@ -83,8 +83,8 @@ fn frames_in_the_wire_are_lost_with_its_process() {
     );
 }
 
-/// A refused change may stay in the state file. If it was back to the configuration with which the process has begun, the successor
-/// took it for no change, and kept the policy between.
+/// A refused change may stay in the state file, which the successor reads. It is in force there, also if it is back to the
+/// configuration with which the process has begun.
 #[test]
 fn refused_change_back_applies_after_a_death() {
     use SimulatedAction::*;

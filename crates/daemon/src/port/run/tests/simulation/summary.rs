@@ -21,6 +21,8 @@ pub(super) struct SimulationSummary {
     pub(super) lost: u64,
     /// Number of bytes that guests have sent in floods.
     pub(super) flooded: u64,
+    /// Number of floods that had to use their rates.
+    pub(super) measured_floods: u64,
     /// Number of frames to stations that had to leave although a hostile guest may have asked for their addresses.
     pub(super) probes: u64,
     /// Number of claims to addresses that the port has refused.
@@ -45,6 +47,7 @@ impl SimulationSummary {
         self.accounts += one.accounts;
         self.lost += one.lost;
         self.flooded += one.flooded;
+        self.measured_floods += one.measured_floods;
         self.probes += one.probes;
         self.refused_claims += one.refused_claims;
         self.misdeeds.add(one.misdeeds);
@@ -69,8 +72,8 @@ impl fmt::Display for SimulationSummary {
         write!(f, "{} stuck workers, {} frames departed by the uplink, ", self.stuck, self.departed)?;
         write!(
             f,
-            "{} refused changes, {} power failures, {} bytes in floods, ",
-            self.refused, self.power_losses, self.flooded
+            "{} refused changes, {} power failures, {} bytes in floods, {} measured floods, ",
+            self.refused, self.power_losses, self.flooded, self.measured_floods
         )?;
         write!(f, "{} probes of stations, {} refused claims", self.probes, self.refused_claims)
     }

@@ -53,6 +53,8 @@ pub(super) struct SimulatedWorld {
     lost: u64,
     /// Number of bytes that guests have sent in floods.
     flooded: u64,
+    /// Number of floods that had to use their rates.
+    measured_floods: u64,
     /// Number of frames to stations that had to leave although a hostile guest may have asked for their addresses.
     probes: u64,
     /// Number of claims to addresses that the port has refused, and those of each VF's present counter.
@@ -86,6 +88,7 @@ impl SimulatedWorld {
             accounts: 0,
             lost: 0,
             flooded: 0,
+            measured_floods: 0,
             probes: 0,
             refused_claims: 0,
             counted_claims: vec![0; life.families.len()],
@@ -115,6 +118,7 @@ impl SimulatedWorld {
             accounts: world.accounts,
             lost: world.lost,
             flooded: world.flooded,
+            measured_floods: world.measured_floods,
             probes: world.probes,
             refused_claims: world.refused_claims,
             misdeeds: world.misdeeds,

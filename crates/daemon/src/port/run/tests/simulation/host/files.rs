@@ -17,7 +17,7 @@ pub(super) fn configuration(text: &str, folder: &TempDir, has_uplink: bool) -> H
     keys.state_dir = Some(folder.path().join("state"));
     let mut config = HostConfig::check(keys, folder.path()).unwrap();
     for (guest, vf) in config.ports[0].vfs.iter_mut().enumerate() {
-        // The folder's name would choose it.
+        // By default the address follows from the path of the state folder, which differs in each run.
         vf.own_mac = configured_mac(guest);
     }
     if has_uplink {
