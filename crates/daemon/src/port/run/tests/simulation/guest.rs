@@ -303,6 +303,10 @@ impl SimulatedGuest {
     fn read_stamp(&self, frame: &[u8]) -> Result<Option<FrameStamp>, String> {
         let host = self.place.host.borrow();
         let (sender, is_second) = hostile::sender(frame).unzip();
+        let families = self.families.iter().map(|family| family.of_card());
+        if sender.is_none() && hostile::may_have_any_name(families, &host.hostile_lives, &host.policies) {
+            return Ok(None);
+        }
         let hostile_life = sender.map_or(0, |guest| host.hostile_lives[guest]);
         match FrameStamp::read(frame) {
             Ok(Some(stamp)) if stamp.life == FORGED => {

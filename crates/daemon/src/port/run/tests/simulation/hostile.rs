@@ -228,6 +228,18 @@ pub(super) fn may_arrive(stamp: FrameStamp, to: usize, policies: &PolicyModel) -
     }
 }
 
+/// Returns true if a hostile guest may have any address that no guest or station has: a virtio guest gets the source address of its
+/// first frame, if it may choose.
+pub(super) fn may_have_any_name(
+    families: impl Iterator<Item = CardFamily>,
+    hostile_lives: &[u32],
+    policies: &PolicyModel,
+) -> bool {
+    families.zip(hostile_lives).enumerate().any(|(vf, (family, life))| {
+        family == CardFamily::Virtio && *life > 0 && policies.has_chosen_names(vf)
+    })
+}
+
 /// Returns the guest that has sent a frame by its source address, and true for its second address.
 pub(super) fn sender(frame: &[u8]) -> Option<(usize, bool)> {
     guest_of(MacAddress(frame.get(6..12)?.try_into().ok()?))

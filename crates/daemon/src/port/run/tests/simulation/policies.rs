@@ -28,6 +28,8 @@ pub(super) struct PolicyModel {
     leaves: Vec<[[u32; 2]; STATION_VLANS.len()]>,
     /// Number of changes at which nothing has checked the names of each VF's frames last; 0 for never.
     unchecked: Vec<u32>,
+    /// True for each VF whose guest could ever choose its addresses.
+    chooses: Vec<bool>,
 }
 
 impl PolicyModel {
@@ -38,7 +40,15 @@ impl PolicyModel {
         let vfs = in_force.len();
         let open = vec![vec![LastOpen::default(); vfs]; vfs];
         let (names, leaves) = (vec![[0; 2]; vfs], vec![[[0; 2]; STATION_VLANS.len()]; vfs]);
-        let mut model = Self { in_force, changes: 1, open, names, leaves, unchecked: vec![0; vfs] };
+        let mut model = Self {
+            in_force,
+            changes: 1,
+            open,
+            names,
+            leaves,
+            unchecked: vec![0; vfs],
+            chooses: vec![false; vfs],
+        };
         model.note_open();
         model
     }
@@ -80,6 +90,7 @@ impl PolicyModel {
                 let is_own = sender.has_second_mac == is_second || sender.has_free_mac;
                 *had = if sender.may_spoof || is_own { changes } else { *had };
             }
+            self.chooses[from] |= sender.has_free_mac;
             let unchecked = &mut self.unchecked[from];
             *unchecked = if sender.may_spoof { changes } else { *unchecked };
             for is_udp in [false, true] {
@@ -137,6 +148,11 @@ impl PolicyModel {
     /// Returns true if a VF could send in others' names at this number of changes, or since.
     pub(super) fn was_unchecked(&self, vf: usize, sent: u32) -> bool {
         self.unchecked[vf] >= sent
+    }
+
+    /// Returns true if a VF's guest could ever choose its addresses.
+    pub(super) fn has_chosen_names(&self, vf: usize) -> bool {
+        self.chooses[vf]
     }
 
     /// Returns true if a VF had its first or second address at this number of changes, or since.

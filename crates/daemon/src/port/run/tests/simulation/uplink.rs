@@ -4,7 +4,7 @@
 
 use super::families::{guest_of, mac_of};
 use super::frames::{self, FrameStamp};
-use super::hostile::{FORGED, SPOOFED, TAGGED};
+use super::hostile::{FORGED, SPOOFED, TAGGED, may_have_any_name};
 use super::numbers::ReceivedNumbers;
 use super::policies::PolicyModel;
 use crate::config::PortConfig;
@@ -185,6 +185,9 @@ impl SimulatedUplink {
             frame.drain(12..16);
         }
         let source = guest_of(MacAddress(frame[6..12].try_into().expect("a frame has a source")));
+        if source.is_none() && may_have_any_name(self.families.iter().copied(), hostile_lives, policies) {
+            return Ok(());
+        }
         let hostile_life = source.map_or(0, |(guest, _)| hostile_lives[guest]);
         let stamp = match FrameStamp::read(&frame) {
             Ok(Some(stamp)) => stamp,

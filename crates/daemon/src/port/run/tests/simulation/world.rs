@@ -145,7 +145,7 @@ impl SimulatedWorld {
                 self.burst((slow, rounds, death), step.seed)?;
             }
             SimulatedAction::SetPolicy { guest, policy, disk } => self.set_policy(guest, policy, disk)?,
-            SimulatedAction::Misbehave { guest, misdeeds } => self.misbehave(guest, misdeeds, step.seed),
+            SimulatedAction::Misbehave { guest, misdeeds } => self.misbehave(guest, misdeeds, step.seed)?,
             SimulatedAction::Claim { guest, misdeeds } => self.claim(guest, misdeeds, step.seed)?,
             SimulatedAction::Remap { guest } => self.guests[guest].remap()?,
             SimulatedAction::Intrude { guest, messages } => {
@@ -192,9 +192,13 @@ impl SimulatedWorld {
         Ok(())
     }
 
-    fn misbehave(&mut self, guest: usize, misdeeds: usize, seed: u64) {
+    fn misbehave(&mut self, guest: usize, misdeeds: usize, seed: u64) -> Result<(), String> {
+        if self.host.borrow().policies.of(guest).has_free_mac && self.host.borrow().uplink.is_some() {
+            self.rest()?;
+        }
         let done = self.guests[guest].misbehave(seed, misdeeds);
         self.misdeeds.add(done);
+        self.settle_claims()
     }
 
     /// Sends many frames between two rests: of all guests to guests and stations, or to one guest that does not receive meanwhile.

@@ -17,8 +17,13 @@ impl SimulatedWorld {
         self.set_policy(guest, policy, None)?;
         // The change may have reset the VF. Its driver starts again.
         self.guests[guest].watch()?;
-        self.misbehave(guest, misdeeds, seed);
-        Ok(())
+        self.misbehave(guest, misdeeds, seed)
+    }
+
+    /// Has the port handle the requests of hostile guests that may claim addresses. The state of a hand-over has no stations (decision 45):
+    /// a successor grants their addresses to a guest that asks before their next frames.
+    pub(super) fn settle_claims(&mut self) -> Result<(), String> {
+        if self.guests.iter().any(|guest| self.may_claim(guest)) { self.rest() } else { Ok(()) }
     }
 
     /// Counts the claims that the port has refused since the last call.
