@@ -7,9 +7,15 @@
 #![cfg(test)]
 #![expect(clippy::duplicate_mod, reason = "a control includes the same file as its model")]
 
+extern crate alloc;
+
 mod bell;
 mod exchange;
 mod log;
+// Public, since the pages of registers use one function of the product's file.
+#[path = "../../../crates/pcie/src/low.rs"]
+pub mod low;
+mod pages;
 mod sigbus;
 mod swapped;
 mod xdp;

@@ -149,6 +149,34 @@ pub(crate) const INTERLEAVINGS: &[(&str, &[&str], &str)] = &[
         "Two threads, two pages: marks in one byte are both set.",
     ),
     (
+        "pages::tail_is_read_behind_its_descriptors",
+        &["pages::control_tail_with_relaxed_loads"],
+        "Two threads, two tails: a port that reads a tail from a register page reads the descriptors before it.",
+    ),
+    (
+        "pages::ring_that_is_set_up_again_has_no_old_tail",
+        &[
+            "pages::control_ring_without_a_second_load_of_its_tail",
+            "pages::control_ring_that_is_loaded_the_first_register_first",
+        ],
+        "Two threads, a disabled ring: a port that finds it enabled again in a register page finds its new base and tail.",
+    ),
+    (
+        "pages::requests_before_equal_stores_are_handled",
+        &["pages::control_equal_stores_with_relaxed_exchanges"],
+        "Two threads, two equal stores to an acting register: what came before the second one is handled.",
+    ),
+    (
+        "pages::store_beside_a_publication_is_kept",
+        &["pages::control_publication_by_a_load_and_a_store"],
+        "Two threads: a guest's store beside a publication of the same register is read afterwards.",
+    ),
+    (
+        "pages::published_head_shows_its_descriptors",
+        &["pages::control_head_with_relaxed_exchanges"],
+        "Two threads: a guest that loads a published register loads the descriptor that was written before.",
+    ),
+    (
         "sigbus::sigbus_handler_finds_its_mapping_beside_a_replaced_one",
         &[
             "sigbus::control_table_without_generations",

@@ -10,6 +10,7 @@
 
 mod atomic;
 mod copy;
+mod dwords;
 pub(crate) mod frames;
 mod marks;
 pub(crate) mod sigbus;
@@ -21,11 +22,11 @@ mod view;
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
+use atomic::AtomicU32;
 pub(crate) use copy::done_last;
 pub(crate) use marks::finish_writes;
 pub use sigbus::{MappingTableReservation, poison_events};
@@ -278,7 +279,7 @@ impl MappedFile {
     /// [`MemoryAccessError::OutOfRange`], also for an unaligned dword.
     #[inline]
     pub fn load_dword(&self, offset: u64) -> Result<u32, MemoryAccessError> {
-        Ok(self.dword(offset)?.load(Ordering::Acquire))
+        Ok(dwords::load(self.dword(offset)?))
     }
 
     /// Loads consecutive dwords of the mapping, each as [`Self::load_dword`] does, the last first.
@@ -291,11 +292,9 @@ impl MappedFile {
         if !first.is_aligned() {
             return Err(MemoryAccessError::OutOfRange { offset, len: size_of_val(into) });
         }
-        for (at, value) in into.iter_mut().enumerate().rev() {
-            // SAFETY: `at` checked that as many bytes as `into` has are mapped there, for as long as `self` lives, and
-            // they are aligned. The rest is as in `dword`.
-            *value = unsafe { first.add(at).as_ref() }.load(Ordering::Acquire);
-        }
+        // SAFETY: the closure gets indices of `into` only. `MappedGuestMemory::at` checked that as many bytes as `into` has are
+        // mapped there, for as long as `self` lives, and they are aligned. The rest is as in `dword`.
+        dwords::load_last_first(into, |index| unsafe { first.add(index).as_ref() });
         Ok(())
     }
 
@@ -305,7 +304,7 @@ impl MappedFile {
     /// Returns the errors of [`Self::load_dword`], and [`MemoryAccessError::ReadOnly`].
     #[inline]
     pub fn store_dword(&self, offset: u64, value: u32) -> Result<(), MemoryAccessError> {
-        self.writable_dword(offset)?.store(value, Ordering::Release);
+        dwords::store(self.writable_dword(offset)?, value);
         Ok(())
     }
 
@@ -326,8 +325,7 @@ impl MappedFile {
     /// Returns the errors of [`Self::store_dword`].
     #[inline]
     pub fn replace_dword(&self, offset: u64, old: u32, new: u32) -> Result<bool, MemoryAccessError> {
-        let dword = self.writable_dword(offset)?;
-        Ok(dword.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).is_ok())
+        Ok(dwords::replace(self.writable_dword(offset)?, old, new))
     }
 
     #[inline]
