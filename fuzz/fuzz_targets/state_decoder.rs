@@ -44,6 +44,7 @@ static BODIES: LazyLock<[Vec<Vec<u8>>; 9]> = LazyLock::new(|| {
         vec![kept!("func-v1")],
         vec![kept!("cnts-v1")],
         vec![kept!("adrs-v1")],
+        vec![kept!("vhst-v1")],
     ]
 });
 
@@ -60,8 +61,8 @@ fn check<T: SavedState>(kind: u8, bodies: &[Vec<u8>], data: &[u8]) -> Option<Vec
         0 => read(data),
         1 => decode(data),
         _ => {
-            let version = usize::from(kind >> 2) % bodies.len().max(1);
-            let body = changed(bodies.get(version)?, data);
+            let version = usize::from(kind >> 2) % bodies.len();
+            let body = changed(&bodies[version], data);
             match version + 1 {
                 newest if newest == bodies.len() => decode(&body),
                 earlier => T::from_earlier(earlier as u32, &body),
@@ -78,8 +79,8 @@ fn check<T: SavedState>(kind: u8, bodies: &[Vec<u8>], data: &[u8]) -> Option<Vec
 
 fn run(data: &[u8]) {
     let Some(([state, kind], data)) = data.split_first_chunk() else { return };
-    let state = usize::from(state % 10);
-    let (kind, bodies) = (*kind, BODIES.get(state).map_or(&[][..], Vec::as_slice));
+    let state = usize::from(*state) % BODIES.len();
+    let (kind, bodies) = (*kind, BODIES[state].as_slice());
     match state {
         0 => _ = check::<CardState>(kind, bodies, data),
         1 => _ = check::<I82576PortState>(kind, bodies, data),
@@ -97,6 +98,6 @@ fn run(data: &[u8]) {
         6 => _ = check::<VirtualFunctionState>(kind, bodies, data),
         7 => _ = check::<PortCounterTotals>(kind, bodies, data),
         8 => _ = check::<HeldAddresses>(kind, bodies, data),
-        _ => _ = check::<VhostClientState>(kind & 1, bodies, data),
+        _ => _ = check::<VhostClientState>(kind, bodies, data),
     }
 }

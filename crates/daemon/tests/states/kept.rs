@@ -14,7 +14,7 @@ use daemon::control::status::VmmInterventions;
 use daemon::state::port::{ClientState, ConfiguredPolicies, GuestPfState, HostPfState};
 use daemon::state::{
     self, AvfPortState, CardState, HeldAddresses, I82576PortState, MixedPortState, PausedVirtioPortState,
-    PortCounterTotals, PortSoftwareState, SavedState, VirtioPortState,
+    PortCounterTotals, PortSoftwareState, SavedState, VhostClientState, VirtioPortState,
 };
 use driver::conduct::{QuarantineCause, VfConductMonitor};
 use driver::pf::SavedPortPolicy;
@@ -153,6 +153,16 @@ fn rich_mixed() -> MixedPortState {
     MixedPortState { families, avf: vec![1, 2, 3], virtio: vec![4, 5] }
 }
 
+/// Returns the state of a vhost-user client that uses every part of the encoding. Tests of `vhost-user` keep a session.
+fn rich_vhost() -> VhostClientState {
+    VhostClientState {
+        session: vec![1, 2, 3],
+        positions: vec![(0, 0x1234), (1, 0x8005_8005)],
+        address: Some(MacAddress([2, 0, 0, 0, 0, 7])),
+        has_arrived: true,
+    }
+}
+
 /// Returns the state of a VF that a guest has set up.
 fn rich_function() -> VirtualFunctionState {
     let table = MsiXTableState { entries: vec![[1, 2, 3, 4]; 2], pending: vec![true, false] };
@@ -272,6 +282,7 @@ fn saved_states_of_every_version_are_read_and_continued() {
     is_read::<VirtualFunctionState>(rich_function);
     is_read::<PortCounterTotals>(rich_totals);
     is_read::<HeldAddresses>(rich_addresses);
+    is_read::<VhostClientState>(rich_vhost);
 }
 
 /// Tests that a quarantine by the administrator is read from each version: up to version 3 a single bit stated it.
@@ -300,6 +311,7 @@ fn encoding_of_a_saved_state_version_does_not_change() {
     does_not_change::<VirtualFunctionState>();
     does_not_change::<PortCounterTotals>();
     does_not_change::<HeldAddresses>();
+    does_not_change::<VhostClientState>();
 }
 
 #[test]

@@ -36,6 +36,10 @@ pub(crate) fn assert_round_trip(session: &Session) {
     assert_eq!(restored.save().unwrap(), bytes);
 }
 
+/// Session of version 1 with packed rings and the first bytes of a message. A changed encoding needs a new version, and later
+/// programs refuse an unknown one.
+const KEPT: &str = include_str!("session-v1.hex");
+
 /// Continues a scripted session in a successor, which steps it until it needs bytes.
 fn succeed(script: &mut ScriptedSession) {
     let bytes = script.session.save().unwrap();
@@ -59,6 +63,17 @@ fn restored_session_continues_its_rings_at_the_hosts_positions() {
         script.host.position = Some(position);
         assert_eq!(script.ask(GET_VRING_BASE, &state(0, 0)), state(0, wire));
     }
+}
+
+#[test]
+fn kept_session_is_saved_alike_and_continued() {
+    let mut script = ScriptedSession::running(PACKED);
+    script.receive(&message(SET_STATUS, PLAIN, &long(15))[..13], Vec::new()).unwrap();
+    let digits = |bytes: Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let kept: String = KEPT.split_whitespace().collect();
+    assert_eq!(digits(script.session.save().unwrap()), kept, "a changed encoding needs a new version");
+    succeed(&mut script);
+    assert_eq!(digits(script.session.save().unwrap()), kept);
 }
 
 #[test]
