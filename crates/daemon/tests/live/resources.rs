@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tracing_subscriber::fmt::MakeWriter;
 use vfio_user::wire::Command;
 
@@ -168,6 +168,26 @@ fn log_lines_about_reconnecting_clients_are_limited() {
         let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
         let count = text.lines().count();
         assert!((1..=3 * 20 + 20).contains(&count), "{count} lines\n{text}");
+    });
+}
+
+/// Tests that a VF whose clients connect without end causes at most 40 log lines a minute, and suppresses none about another.
+#[test]
+fn log_lines_of_one_vf_leave_those_of_another() {
+    alone("resources::log_lines_of_one_vf_leave_those_of_another", || {
+        let lines = CapturedLog::default();
+        tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).init();
+        let (live, started) = (LiveHost::start(), Instant::now());
+        let boot = |vf| drop(qemu::boot_as(&live.socket(vf), qemu::VF, qemu::announce_only));
+        (0..100).for_each(|_| boot(0));
+        (0..5).for_each(|_| boot(1));
+        drop(live);
+        let minutes = started.elapsed().as_secs() as usize / 60 + 1;
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let count = |what: &str| text.lines().filter(|line| line.contains(what)).count();
+        assert!((20..=40 * minutes).contains(&count("function=\"pf0vf0\"")), "{text}");
+        let connections = |line: &&str| line.contains("pf0vf1") && line.contains("a client has connected");
+        assert_eq!(text.lines().filter(connections).count(), 5, "{text}");
     });
 }
 

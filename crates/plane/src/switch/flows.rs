@@ -166,7 +166,7 @@ impl<const N: usize> FlowCache<N> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FlowCache, FlowKey};
+    use super::{FLOWS, FlowCache, FlowKey};
     use crate::frame::AddressPair;
     use crate::switch::{
         AddressClaims, FrameMetadata, FrameOrigin, MaxFrameLength, PortGuard, PortMirrorRule, SwitchTables,
@@ -274,6 +274,36 @@ mod tests {
         }
         assert_ne!(decide(&mut flows, &open), closed);
     }
+
+    #[test]
+    fn flows_of_a_flooding_sender_evict_none_of_another() {
+        let (mut flows, closed) = (FlowCache::<PORTS>::new(), SwitchTables::closed(1));
+        let generation = flows.generation;
+        let ends = |number: u32| {
+            let [a, b, c, d] = number.to_be_bytes();
+            AddressPair::of(&[[2, 0, 0, 0, 0, 1], [2, 0, a, b, c, d]].concat())
+        };
+        let decide = |flows: &mut FlowCache<PORTS>, tables: &SwitchTables<PORTS>, sender, number| {
+            let origin = FrameOrigin::Port(PortIndex::of_field(sender));
+            flows.decide((tables, &mut AddressClaims::new()), ends(number), None, 60, origin)
+        };
+        // Port 2's part of the cache is full of flows that closed tables have decided.
+        let mut kept = [None; FLOWS];
+        (0..10_000)
+            .for_each(|number| kept[FlowKey::new(ends(number), None, generation).place()] = Some(number));
+        let kept = kept.map(|number| number.expect("each place has a flow"));
+        let decisions = kept.map(|number| decide(&mut flows, &closed, 2, number));
+        let mut open = closed.clone();
+        (open.shared, open.loopback) = (true, true);
+        (open.enabled, open.all) = (PortSet::new(1 << 5), PortSet::new(1 << 5));
+        open.exact.add(MacAddress([2, 0, 0, 0, 0, 1]), PortIndex::of_field(5).only());
+        (0..100_000).for_each(|number| _ = decide(&mut flows, &open, 1, number));
+        for (number, decision) in kept.into_iter().zip(decisions) {
+            assert_ne!(decide(&mut flows.clone(), &open, 1, number), decision, "the tables decide alike");
+            assert_eq!(decide(&mut flows, &open, 2, number), decision, "flow {number} was evicted");
+        }
+    }
+
     #[test]
     fn evicted_station_is_noted_again_with_its_next_frame() {
         let (mut flows, tables) = (FlowCache::<PORTS>::new(), SwitchTables::closed(0));
