@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 /// Job of a worker, which may block.
 pub(crate) type WorkerJob = Box<dyn FnOnce() + Send>;
@@ -30,14 +31,16 @@ impl WorkerQueue {
 
     /// Runs jobs until every handle of the worker is dropped.
     pub(crate) fn run_all(&self) {
-        self.jobs.iter().for_each(|job| run_job(job, &self.left));
+        // A panic in one job must not stop later ones. The panic was reported when it happened.
+        self.jobs.iter().for_each(|job| _ = run_job(job, &self.left));
     }
 }
 
-fn run_job(job: WorkerJob, left: &AtomicUsize) {
-    // A panic in one job must not stop later ones. The panic was reported when it happened.
-    let _ = catch_unwind(AssertUnwindSafe(job));
+/// Runs a job. Returns the panic by which it has ended, if any.
+fn run_job(job: WorkerJob, left: &AtomicUsize) -> thread::Result<()> {
+    let ended = catch_unwind(AssertUnwindSafe(job));
     left.fetch_sub(1, Ordering::Relaxed);
+    ended
 }
 
 /// Workers without threads, for a simulation: it runs their jobs one at a time, in an order of its choice.
@@ -85,15 +88,16 @@ impl ThreadlessWorkers {
     }
 
     /// Runs the next job of the worker at a place of [`Self::busy`].
-    pub fn run_next(&self, place: usize) {
+    ///
+    /// # Errors
+    /// Returns the panic by which the job has ended.
+    pub fn run_next(&self, place: usize) -> thread::Result<()> {
         let taken = self
             .queues()
             .get(place)
             .and_then(|worker| Some((worker.queue.jobs.try_recv().ok()?, Arc::clone(&worker.queue.left))));
-        if let Some((job, left)) = taken {
-            // Without the lock, since the job may give jobs to other workers.
-            run_job(job, &left);
-        }
+        // Without the lock, since the job may give jobs to other workers.
+        taken.map_or(Ok(()), |(job, left)| run_job(job, &left))
     }
 
     /// Ends all workers. Their jobs are dropped, as when their process is killed.

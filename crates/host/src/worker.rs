@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(workers.busy(), [0, 1]);
         assert_eq!((workers.place_of("b"), workers.backlog_of(1)), (Some(1), 2));
         for place in [1, 0] {
-            workers.run_next(place);
+            workers.run_next(place).expect("no job panics");
         }
         assert_eq!((workers.busy(), two[1].backlog()), (vec![1], 1));
         workers.kill();

@@ -2,6 +2,7 @@
 //! thread. `journal` records the purpose of each descriptor.
 
 use super::journal::NOT_KEPT;
+use crate::port::moments::pass_moment;
 use crate::vault::PortFileDescriptorStore;
 use host::eventfd::{self, EventFd};
 use host::memory::{self, FileIdentity};
@@ -20,6 +21,7 @@ pub(in crate::port) struct FdSaver {
 impl FdSaver {
     /// Stores a copy of a file descriptor under a number, for the successor process.
     pub(super) fn keep(&self, number: u64, fd: BorrowedFd<'_>) {
+        pass_moment();
         self.vault.keep(number, fd);
     }
 

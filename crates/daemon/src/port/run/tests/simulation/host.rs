@@ -276,7 +276,11 @@ impl SimulatedHost {
             if busy.is_empty() {
                 break;
             }
-            self.workers.run_next(busy[self.random.usize(0..busy.len())]);
+            match self.workers.run_next(busy[self.random.usize(0..busy.len())]) {
+                Ok(()) => {}
+                Err(reason) if reason.is::<ProcessDeath>() => return self.kill(),
+                Err(defect) => resume_unwind(defect),
+            }
         }
         let most = if self.runnable_workers().is_empty() { most } else { most.min(JOB) };
         if self.sleeps_on(most) {
