@@ -241,10 +241,10 @@ fn build(plan: &AudioSetup) -> Simulation<AudioMachine> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ACCESSES, AudioSetup, PERIODS, WORK, build, run};
+    use super::{ACCESSES, AudioEvent, AudioSetup, PERIODS, WORK, build, run};
     use crate::machine::books::ConservationChecks;
     use crate::machine::engine::Actor;
-    use sim::VirtualDuration;
+    use sim::{VirtualDuration, VirtualInstant};
 
     const SETUP: AudioSetup = AudioSetup {
         real_time: false,
@@ -267,6 +267,24 @@ mod tests {
             books.close().is_err()
         };
         assert_eq!([0, PERIODS, PERIODS + 1].map(violates), [false, false, true]);
+    }
+
+    /// Checks an access of the guest: the guest stands still until the answer, and the device's interrupt does not change that.
+    #[test]
+    fn interrupt_does_not_wake_a_guest_that_waits_for_an_answer() {
+        let mut engine = build(&AudioSetup { real_time: true, ..SETUP });
+        (engine.system.accesses_left, engine.system.filled) = (1, 0);
+        let guest = engine.system.guest;
+        let mut now = VirtualInstant::ZERO;
+        while engine.system.accesses_left > 0 {
+            now += VirtualDuration::from_micros(1);
+            engine.run(now);
+        }
+        assert!(engine.system.is_still && engine.core.processors.is_blocked(guest));
+        engine.system.handle(AudioEvent::Period, now, &mut engine.core);
+        assert!(engine.core.processors.is_blocked(guest));
+        engine.system.handle(AudioEvent::Answered, now, &mut engine.core);
+        assert!(!engine.system.is_still && !engine.core.processors.is_blocked(guest));
     }
 
     /// Returns the underruns a second, over 32 runs.

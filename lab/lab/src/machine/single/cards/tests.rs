@@ -4,6 +4,7 @@ use super::super::{CardDriver, PayloadDirection, SingleCpuSetup, SingleCpuSimula
 use super::{CdnaPort, ModelFrame, OutgoingFrame};
 use crate::machine::books::ConservationChecks;
 use crate::machine::engine::Simulation;
+use crate::machine::parts::cdna::RING;
 use hypervisor::account::CycleCategory;
 use hypervisor::cost::{CostTable, MachineModel};
 use sim::{VirtualDuration, VirtualInstant};
@@ -39,9 +40,13 @@ fn frame_that_a_card_does_not_count_fails_the_books() {
 fn frame_without_a_free_buffer_is_dropped() {
     let mut engine = machine(CardDriver::Cdna, PayloadDirection::Receive, 1);
     let Simulation { core, system } = &mut engine;
-    system.receive(0, 0, ModelFrame::Data(1), NOW, core);
-    let port = &system.ports[0];
-    assert_eq!((port.received, port.dropped, port.pending), (0, 1, 0));
+    for _ in 0..2 * RING {
+        system.receive(0, 0, ModelFrame::Data(1), NOW, core);
+    }
+    let (port, stream) = (&system.ports[0], &system.guests[0].streams[0]);
+    assert_eq!(port.received + port.dropped, 2 * u64::from(RING));
+    assert!(port.dropped >= u64::from(RING), "{} of {RING} buffers took a frame", port.received);
+    assert_eq!(port.received, stream.inbox.len() as u64);
 }
 
 #[test]
