@@ -5,6 +5,9 @@ use super::fit;
 use super::setup::CalibrationSetup;
 use crate::runner::LabError;
 
+#[cfg(test)]
+mod tests;
+
 /// Weight of the uncalibrated values: a constant at the end of its range counts like a target missed by 2 %.
 /// Constants that no target depends on stay at those values.
 const PULL: f64 = 0.02;

@@ -324,7 +324,7 @@ value = 957.0
 weight = 0.0
 "#;
 
-fn own_setup() -> CalibrationSetup {
+pub(super) fn own_setup() -> CalibrationSetup {
     let mut setup = CalibrationSetup::of_paper(NonZeroUsize::MIN);
     setup.targets = read_targets(OWN_TARGETS, &experiments::catalogue()).unwrap();
     setup.set(&[("measure_ms", 20u64), ("warm_up_ms", 5)].map(SettingAssignment::from));
