@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use hypervisor::account::CycleCategory;
 
-use super::lines::guests;
+use super::lines::GuestNames;
 use crate::machine::{BreakdownCell, CycleBreakdown};
 use figure::flame::{FlameGraphNode, FlameGraphStyle, draw, share};
 
@@ -15,9 +15,9 @@ const OWN: &str = "own work";
 /// Draws a row's cycles as a flame graph. The width of a box is its share of the busy cycles.
 #[must_use]
 pub fn of_row(row: &CycleBreakdown, title: &str) -> String {
-    let mut root = FlameGraphNode::default();
+    let (mut root, guests) = (FlameGraphNode::default(), GuestNames::new(row, None));
     for cell in &row.cells {
-        root.add(&path(cell), per_second(row, cell.cycles), 0);
+        root.add(&path(cell, guests), per_second(row, cell.cycles), 0);
     }
     draw(&root, title, FlameGraphStyle { colour, note: share })
 }
@@ -26,10 +26,11 @@ pub fn of_row(row: &CycleBreakdown, title: &str) -> String {
 /// second. A box is red if `other` has more, and blue if it has fewer.
 #[must_use]
 pub fn of_difference(row: &CycleBreakdown, other: &CycleBreakdown, title: &str) -> String {
+    let guests = GuestNames::new(row, Some(other));
     let mut cells: BTreeMap<Vec<String>, [u64; 2]> = BTreeMap::new();
     for (side, cycles) in [row, other].into_iter().enumerate() {
         for cell in &cycles.cells {
-            cells.entry(path(cell)).or_default()[side] += per_second(cycles, cell.cycles);
+            cells.entry(path(cell, guests)).or_default()[side] += per_second(cycles, cell.cycles);
         }
     }
     let mut root = FlameGraphNode::default();
@@ -39,8 +40,8 @@ pub fn of_difference(row: &CycleBreakdown, other: &CycleBreakdown, title: &str) 
     draw(&root, title, FlameGraphStyle { colour: change_colour, note: change })
 }
 
-fn path(cell: &BreakdownCell) -> Vec<String> {
-    let mut path = vec![guests(cell.kind).to_owned()];
+fn path(cell: &BreakdownCell, guests: GuestNames) -> Vec<String> {
+    let mut path = vec![guests.of(cell.kind).to_owned()];
     path.extend(cell.port.map(|port| format!("port {port}")));
     path.push(cell.domain.clone());
     path.push(if cell.category.is_hypervisor() { HYPERVISOR } else { OWN }.to_owned());

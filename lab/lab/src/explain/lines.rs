@@ -54,18 +54,23 @@ pub struct OtherRowValues {
 /// Key of an explanation's line: name of the domain, port, index of the category.
 type LineKey = (String, Option<usize>, usize);
 
+/// Name of all guests together, if two rows are compared whose guests are of different kinds.
+const GUESTS: &str = "guests";
+
 /// Returns the lines that explain a row, those with most cycles first. With `other`, returns the lines that explain the
-/// difference, the greatest difference first.
+/// difference, the greatest difference first. Guests of the two rows share a line even if their kinds differ, such as
+/// programs of a bare machine and HVM guests.
 #[must_use]
 pub fn lines(
     row: &CycleBreakdown,
     other: Option<&CycleBreakdown>,
     detail: BreakdownDetail,
 ) -> Vec<BreakdownLine> {
+    let name_of = GuestNames::new(row, other);
     let mut sums: BTreeMap<LineKey, [u64; 2]> = BTreeMap::new();
     for (side, cycles) in std::iter::once(row).chain(other).enumerate() {
         for cell in &cycles.cells {
-            sums.entry(key(cell, detail)).or_default()[side] += cell.cycles;
+            sums.entry(key(cell, detail, name_of)).or_default()[side] += cell.cycles;
         }
     }
     let mut lines: Vec<_> = sums
@@ -100,25 +105,45 @@ impl BreakdownLine {
     }
 }
 
-fn key(cell: &BreakdownCell, detail: BreakdownDetail) -> LineKey {
+/// Names under which the guests of one or two rows are added up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GuestNames {
+    /// Name of each kind of guest.
+    Kind,
+    /// Common name of all guests, since those of the two rows are of different kinds.
+    Common,
+}
+
+impl GuestNames {
+    /// Returns one name for all guests if the two rows have guests of different kinds.
+    pub(super) fn new(row: &CycleBreakdown, other: Option<&CycleBreakdown>) -> Self {
+        let has_kind = |row: &CycleBreakdown, kind| row.cells.iter().any(|cell| cell.kind == kind);
+        let differs = |kind| other.is_some_and(|other| has_kind(row, kind) != has_kind(other, kind));
+        let mut guests = [DomainKind::Hvm, DomainKind::Pvm, DomainKind::Native].into_iter();
+        if guests.any(differs) { Self::Common } else { Self::Kind }
+    }
+
+    /// Returns the name of all domains of a kind together.
+    pub(super) fn of(self, kind: DomainKind) -> &'static str {
+        match kind {
+            DomainKind::Hypervisor => "hypervisor",
+            DomainKind::Dom0 => "service domain",
+            _ if self == Self::Common => GUESTS,
+            DomainKind::Hvm => "HVM guests",
+            DomainKind::Pvm => "PV guests",
+            DomainKind::Native => "programs",
+        }
+    }
+}
+
+fn key(cell: &BreakdownCell, detail: BreakdownDetail, guests: GuestNames) -> LineKey {
     let domain = if detail == BreakdownDetail::Domain || !cell.kind.is_guest() {
         cell.domain.clone()
     } else {
-        guests(cell.kind).to_owned()
+        guests.of(cell.kind).to_owned()
     };
     let port = if detail == BreakdownDetail::Kind { None } else { cell.port };
     (domain, port, cell.category.index())
-}
-
-/// Returns the name of all domains of a kind together.
-pub(super) const fn guests(kind: DomainKind) -> &'static str {
-    match kind {
-        DomainKind::Hypervisor => "hypervisor",
-        DomainKind::Dom0 => "service domain",
-        DomainKind::Hvm => "HVM guests",
-        DomainKind::Pvm => "PV guests",
-        DomainKind::Native => "programs",
-    }
 }
 
 fn mcycles_per_s(breakdown: &CycleBreakdown, cycles: u64) -> f64 {

@@ -58,13 +58,16 @@ pub enum ExplainRowError {
         /// Error that made the point fail.
         error: PointRunError,
     },
-    /// The experiment models no processor whose cycles are counted.
+    /// The experiment accounts for no processor's cycles in an interval.
     #[error(
-        "{selector} has no processor cycles to explain: the experiment checks rules or measures time only"
+        "{selector} has no processor cycles to explain: {experiment} checks rules, measures times, or multiplies counts by \
+        prices; `softiov lab run {experiment}` prints its metrics, and with --csv FILE also the counts and prices"
     )]
     NoCycles {
         /// Selector as the user wrote it.
         selector: String,
+        /// Name of the experiment.
+        experiment: String,
     },
 }
 
@@ -100,8 +103,10 @@ pub fn explain(
         params: planned.point.params(),
         metrics: outcome.metrics,
     };
-    let cycles =
-        outcome.cycles.ok_or_else(|| ExplainRowError::NoCycles { selector: selector.to_string() })?;
+    let cycles = outcome.cycles.ok_or_else(|| ExplainRowError::NoCycles {
+        selector: selector.to_string(),
+        experiment: selector.experiment.clone(),
+    })?;
     Ok(ExplainedRow { row, cycles })
 }
 

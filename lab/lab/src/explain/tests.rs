@@ -48,6 +48,24 @@ fn explanation_of_two_rows_names_the_accelerated_path_first() {
     assert!(lines[0].other.unwrap().difference_pct < 0.0);
 }
 
+/// Checks the project's headline difference: programs of a bare machine beside HVM guests.
+#[test]
+fn explanation_pairs_guests_of_different_kinds() {
+    let native = explained("fig11:guest=native,opts=aic");
+    let guests = explained("fig11:guest=2.6.28,opts=aic");
+    for detail in [BreakdownDetail::Kind, BreakdownDetail::Port] {
+        let lines = lines(&native.cycles, Some(&guests.cycles), detail);
+        let user: Vec<_> = lines.iter().filter(|line| line.category == "user" && !line.hypervisor).collect();
+        let is_paired = |line: &&BreakdownLine| line.thread_pct > 0.0 && line.other.unwrap().other_thread_pct > 0.0;
+        assert!(!user.is_empty() && user.iter().all(is_paired), "{user:?}");
+        assert!(user.iter().all(|line| line.domain == "guests"), "{user:?}");
+    }
+    let svg = graph::of_difference(&native.cycles, &guests.cycles, "virtualization");
+    assert!(!svg.contains("programs") && !svg.contains("HVM guests"), "{svg}");
+    let of_one = lines(&native.cycles, None, BreakdownDetail::Kind);
+    assert!(of_one.iter().any(|line| line.domain == "programs"), "{of_one:?}");
+}
+
 #[test]
 fn explanation_and_its_graph_are_byte_equal_twice() {
     let all = || {
@@ -93,6 +111,14 @@ fn experiment_without_processor_cycles_is_refused() {
     let error = explain(&catalogue(), &"reset-ladder".parse().unwrap(), &[], 1).unwrap_err();
     let refused = matches!(error, ExplainRowError::NoCycles { .. } | ExplainRowError::SeveralRows { .. });
     assert!(refused, "{error}");
+}
+
+#[test]
+fn row_of_counts_and_prices_is_refused_with_its_metrics() {
+    let selector = "today:path=vhost-net,interrupts=posted".parse().unwrap();
+    let error = explain(&catalogue(), &selector, &[], 1).unwrap_err().to_string();
+    assert!(error.contains("today checks rules, measures times, or multiplies counts by prices"), "{error}");
+    assert!(error.contains("`softiov lab run today` prints its metrics"), "{error}");
 }
 
 #[test]
