@@ -44,7 +44,10 @@ pub(super) fn machine(
         }
         LabMachineSubcommand::Check { machine } => {
             let file = read(machine, definitions)?;
-            output::print(&summary(&file, definitions).with_context(|| format!("machine {machine}"))?)
+            let text = summary(&file, definitions).with_context(|| format!("machine {machine}"))?;
+            let notes = file.outside_ranges(definitions)?;
+            let notes: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
+            output::print(&(text + &notes))
         }
         LabMachineSubcommand::Schema => {
             output::print(&(serde_json::to_string_pretty(&machine_file::schema(definitions))? + "\n"))

@@ -13,6 +13,7 @@ use lab::dataset::ResultDataset;
 use lab::experiment::ExperimentPoint;
 use lab::experiments::why_nothing;
 use lab::row::ResultRow;
+use lab::runner::notes;
 use lab::runner::plan::{ExperimentSelection, SettingAssignment};
 use lab::runner::progress::RunProgress;
 use lab::runner::store::StoredResultRow;
@@ -46,11 +47,33 @@ pub(super) fn run(catalogue: &ExperimentCatalogue, args: &LabRunArgs) -> anyhow:
             break;
         }
     }
+    for note in without_effect(&records) {
+        print_progress(&note);
+    }
     if let Some(file) = args.csv.as_deref().filter(|_| !records.is_empty()) {
-        let dataset = ResultDataset::new(catalogue, &records, args.unaffected || !values.machine.is_empty());
+        let dataset = ResultDataset::new(catalogue, &records, args.unaffected);
         dataset.write(file).with_context(|| format!("cannot write the rows to {}", file.display()))?;
     }
     outcome
+}
+
+/// Most names in a note about a machine file.
+const MOST_NAMES: usize = 12;
+
+/// Returns a line for each experiment whose rows do not depend on values of the machine file, or on the seed.
+fn without_effect(records: &[StoredResultRow]) -> Vec<String> {
+    let unread = notes::unread_values(records).into_iter().map(|(experiment, names)| {
+        let more = names.len().saturating_sub(MOST_NAMES);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let names = names[..names.len().min(MOST_NAMES)].join(", ");
+        format!("{experiment} does not read these values of the machine file, and its rows lack them: {names}{more}")
+    });
+    let equal = notes::equal_for_all_seeds(records).into_iter().map(|experiment| {
+        format!(
+            "{experiment} has equal rows for all seeds; an interval of 0 is no measure of its uncertainty"
+        )
+    });
+    unread.chain(equal).collect()
 }
 
 /// Refuses a parameter that two `--set` options give, since only the last one would count.

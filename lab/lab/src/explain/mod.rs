@@ -98,9 +98,10 @@ pub fn explain(
     };
     let outcome = runner::run_one(planned, &options)
         .map_err(|error| ExplainRowError::Run { selector: selector.to_string(), error })?;
+    let unread = runner::unread_of_machine(planned, &options);
     let row = ResultRow {
         experiment: selector.experiment.clone(),
-        params: planned.point.params(),
+        params: runner::plan::without(&planned.point.params(), &unread),
         metrics: outcome.metrics,
     };
     let cycles = outcome.cycles.ok_or_else(|| ExplainRowError::NoCycles {

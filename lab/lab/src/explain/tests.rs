@@ -56,7 +56,8 @@ fn explanation_pairs_guests_of_different_kinds() {
     for detail in [BreakdownDetail::Kind, BreakdownDetail::Port] {
         let lines = lines(&native.cycles, Some(&guests.cycles), detail);
         let user: Vec<_> = lines.iter().filter(|line| line.category == "user" && !line.hypervisor).collect();
-        let is_paired = |line: &&BreakdownLine| line.thread_pct > 0.0 && line.other.unwrap().other_thread_pct > 0.0;
+        let is_paired =
+            |line: &&BreakdownLine| line.thread_pct > 0.0 && line.other.unwrap().other_thread_pct > 0.0;
         assert!(!user.is_empty() && user.iter().all(is_paired), "{user:?}");
         assert!(user.iter().all(|line| line.domain == "guests"), "{user:?}");
     }

@@ -1,9 +1,9 @@
 //! Machine of a file, and the check that it can be built.
 
-use hypervisor::cost::{CostTable, MachineModel};
+use hypervisor::cost::{CostRow, CostTable, MachineModel};
 
 use crate::catalogue::SettingDefinition;
-use crate::experiment::{PointRunError, PointRunInputs, RunSettings};
+use crate::experiment::{CONSTANT, PointRunError, PointRunInputs, RunSettings};
 use crate::experiments::{parts, settings, topology};
 use crate::machine::ServerTopology;
 use crate::runner::plan::SettingAssignment;
@@ -47,6 +47,27 @@ impl MachineFile {
         let server = topology::server(own.unwrap_or(MachineModel::Nehalem), keys);
         let topology = server.map(|server| topology::topology(&context, server)).transpose()?;
         Ok(DescribedMachine { table, topology, parts })
+    }
+
+    /// Returns a note for each constant of the file that lies outside the plausible range of its cost table. Constants
+    /// that the table knows exactly have no range.
+    ///
+    /// # Errors
+    /// [`PointRunError::Refused`] if the machine cannot be built.
+    pub fn outside_ranges(&self, definitions: &[SettingDefinition]) -> Result<Vec<String>, PointRunError> {
+        let table = self.check(definitions)?.table;
+        let is_given =
+            |name: &str| self.values.iter().any(|value| value.key.strip_prefix(CONSTANT) == Some(name));
+        let outside = table.iter().filter(|row| {
+            let (least, most) = row.range;
+            least < most && is_given(row.name) && !(least..=most).contains(&row.value)
+        });
+        let note = |row: &CostRow| {
+            let (least, most) = row.range;
+            let stated = format!("the table {} has {least} to {most} as plausible", table.name());
+            format!("{CONSTANT}{} is {}; {stated}", row.name, row.value)
+        };
+        Ok(outside.map(note).collect())
     }
 
     /// Returns all settings, with the file's values.

@@ -4,6 +4,7 @@ use super::{MachineFile, names, schema};
 use crate::catalogue::SettingDefinition;
 use crate::experiments::catalogue;
 use crate::row::ResultRow;
+use crate::runner::notes::unread_values;
 use crate::runner::plan::{ExperimentSelection, SettingAssignment};
 use crate::runner::{ExperimentOptions, LabError, run};
 use crate::value::ParameterValue;
@@ -137,6 +138,31 @@ fn machine_file_changes_rows_and_appears_in_their_parameters() {
     assert!(other[0].params.to_string().contains("machine.threads_per_core=1"), "{}", other[0].params);
 }
 
+/// Checks that a row has only those values of a machine file that its run has read, and that the others are named.
+#[test]
+fn unread_value_of_a_machine_file_is_no_parameter() {
+    let text = "[machine]\nsockets = 1\n[wire]\nturnaround_us = 10\n[disk]\ncommand_us = 40\n";
+    let options = ExperimentOptions {
+        set: ["system=cdna", "direction=tx", "measure_ms=5"].map(|text| text.parse().unwrap()).to_vec(),
+        machine: parsed(text).values,
+        ..ExperimentOptions::default()
+    };
+    let selection = ExperimentSelection::Names(vec!["cdna-throughput".to_owned()]);
+    let found =
+        |options: &ExperimentOptions| run(&catalogue(), &selection, options, &mut ()).map(|run| run.records);
+    let records = found(&options).unwrap();
+    let params = records[0].row.params.to_string();
+    assert_eq!(params, "system=cdna direction=tx measure_ms=5 wire.turnaround_us=10");
+    let unread = vec!["machine.sockets", "disk.command_us"];
+    assert_eq!(unread_values(&records), [("cdna-throughput", unread)]);
+    // All of them are parameters on request. A value that the user sets must have an effect.
+    let all = found(&ExperimentOptions { unaffected: true, ..options.clone() }).unwrap();
+    assert!(all[0].row.params.to_string().contains("disk.command_us=40") && unread_values(&all).is_empty());
+    let set = [&options.set[..], &["machine.sockets=1".parse().unwrap()]].concat();
+    let error = found(&ExperimentOptions { set, ..options }).unwrap_err().to_string();
+    assert!(error.contains("settings without effect on this point: machine.sockets"), "{error}");
+}
+
 /// Checks each key of wires, kernels, cards, disk and features at a point that it moves. Of limits of kernels, only `card` and `disk` of the paper's machine are in
 /// its complete text with a value, since limits of kernels are those of their versions.
 #[test]
@@ -239,6 +265,19 @@ fn feature_of_a_machine_file_is_a_truth_value() {
             table.features(),
             "{name}"
         );
+    }
+}
+
+/// Checks that a value that the program accepts, but the table's evidence does not, is named.
+#[test]
+fn constant_outside_its_plausible_range_is_noted() {
+    let noted = |text| parsed(text).outside_ranges(&definitions()).unwrap();
+    let notes =
+        noted("table = \"modern\"\n[cost]\nrx_skb = 99999999\nrx_udp = 600\nclock_hertz = 3_100_000_000\n");
+    let [note] = &notes[..] else { panic!("{notes:?}") };
+    assert!(note.starts_with("cost.rx_skb is 99999999; the table modern has "), "{note}");
+    for name in names() {
+        assert!(of_paper(name).outside_ranges(&definitions()).unwrap().is_empty(), "{name}");
     }
 }
 

@@ -6,10 +6,12 @@
 //! | [`sweep`] | values of swept parameters, and their combinations |
 //! | [`store`] | stores rows in a folder and reuses them |
 //! | [`progress`] | progress bar on standard error |
+//! | [`notes`] | inputs of a run that have no effect on its rows |
 //!
 //! One point always runs on one thread, which keeps it deterministic.
 
 mod hint;
+pub mod notes;
 pub mod plan;
 pub mod progress;
 pub mod store;
@@ -28,6 +30,7 @@ use thiserror::Error;
 
 use crate::catalogue::ExperimentCatalogue;
 use crate::experiment::{ExperimentPoint, PointOutcome, PointRunError};
+use crate::named::Params;
 use crate::row::{ResultRow, rounded};
 use plan::{ExperimentSelection, PlannedPoint, RunPlanError, RunShard, SettingAssignment};
 use store::{RowStore, RowStoreError, StoredResultRow};
@@ -49,7 +52,8 @@ pub struct ExperimentOptions {
     pub set: Vec<SettingAssignment>,
     /// Axes and settings that take several values in the run, combined with each other.
     pub sweep: Vec<ParameterSweep>,
-    /// Values of a machine file ([`crate::machine_file`]). A point must read one of them, but need not read all.
+    /// Values of a machine file ([`crate::machine_file`]). A point must read one of them. Those that it does not read are
+    /// no parameters of its row, unless `unaffected` is set.
     pub machine: Vec<SettingAssignment>,
     /// Produce rows also at points where a changed setting has no effect. Otherwise such points fail.
     pub unaffected: bool,
@@ -243,13 +247,14 @@ fn work(
 /// Returns the stored record of a point, or runs the point and stores its record.
 fn find(planned: &PlannedPoint, store: Option<&RowStore>, options: &ExperimentOptions) -> PointResult {
     let seed = options.seed;
-    if let Some(record) = store.and_then(|store| store.find(seed, planned)) {
+    let stored = store.and_then(|store| store.find(seed, planned));
+    if let Some(record) = stored.filter(|record| record.unread.is_empty() || !options.unaffected) {
         return Ok((record, None));
     }
     let outcome = run_one(planned, options).map_err(PointError::Run)?;
-    let record = StoredResultRow::new(seed, planned, &outcome);
+    let record = StoredResultRow::new(seed, planned, &outcome, unread_of_machine(planned, options));
     if let Some(store) = store {
-        store.keep(&record).map_err(PointError::Store)?;
+        store.keep(planned, &record).map_err(PointError::Store)?;
     }
     Ok((record, Some(outcome)))
 }
@@ -289,6 +294,16 @@ fn check_effects(planned: &PlannedPoint, options: &ExperimentOptions) -> Result<
         return Err(PointRunError::NoEffect("all values of the machine file".to_owned()));
     }
     Ok(())
+}
+
+/// Returns the values that a point has from the machine file and that its run has not read. Returns none if the run permits
+/// settings without effect, which are parameters then.
+pub(crate) fn unread_of_machine(planned: &PlannedPoint, options: &ExperimentOptions) -> Params {
+    let is_unread = |name: &str| {
+        !options.unaffected && options.only_in_machine(name) && !planned.context.settings.was_read(name)
+    };
+    let changed = planned.point.changed.iter().filter(|(name, _)| is_unread(name));
+    changed.map(|(name, value)| (name.to_owned(), value.clone())).collect()
 }
 
 /// Collects the workers' results in the order of the points.

@@ -381,7 +381,7 @@ fn vary(axes: &Params, settings: &Params, changed: &Params) -> (Params, Params) 
 }
 
 /// Returns the parameters that have no value in `others`.
-fn without(params: &Params, others: &Params) -> Params {
+pub(crate) fn without(params: &Params, others: &Params) -> Params {
     let kept = params.iter().filter(|(name, _)| others.get(name).is_none());
     kept.map(|(name, value)| (name.to_owned(), value.clone())).collect()
 }

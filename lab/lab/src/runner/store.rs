@@ -1,14 +1,16 @@
 //! Stores result rows in a folder, a file per row. A point with a stored row of equal inputs and version is not run
 //! again, and the parts of a sharded run are combined here. Rows are never removed.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io, process};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::plan::PlannedPoint;
+use super::plan::{PlannedPoint, without};
 use crate::experiment::PointOutcome;
+use crate::named::Params;
 use crate::row::ResultRow;
 use crate::{VERSION, hash};
 
@@ -28,23 +30,33 @@ pub struct StoredResultRow {
     pub simulated_ps: u64,
     /// Number of events that the point's run handled.
     pub events: u64,
+    /// Values of the machine file that the point's run did not read, and that are therefore no parameters of the row.
+    #[serde(default, skip_serializing_if = "Params::is_empty")]
+    pub unread: Params,
 }
 
 impl StoredResultRow {
-    /// Creates the record of a point run by this version with this seed.
-    pub(super) fn new(seed: u64, planned: &PlannedPoint, outcome: &PointOutcome) -> Self {
+    /// Creates the record of a point run by this version with this seed. The values `unread` are no parameters of the row.
+    pub(super) fn new(seed: u64, planned: &PlannedPoint, outcome: &PointOutcome, unread: Params) -> Self {
         Self {
             version: VERSION.to_owned(),
             seed,
             row: ResultRow {
                 experiment: planned.experiment.name.to_owned(),
-                params: planned.point.params(),
+                params: without(&planned.point.params(), &unread),
                 metrics: outcome.metrics.clone(),
             },
             trace: outcome.trace,
             simulated_ps: outcome.simulated_ps,
             events: outcome.events,
+            unread,
         }
+    }
+
+    /// Returns `true` if the record is of a point with the parameters `params`, of which the run may have left some unread.
+    fn is_of(&self, params: &Params) -> bool {
+        let is_given = |(name, value): (&str, &_)| params.get(name) == Some(value);
+        self.unread.iter().all(is_given) && self.row.params == without(params, &self.unread)
     }
 }
 
@@ -90,12 +102,12 @@ impl RowStore {
         let path = self.path(seed, experiment, &params.to_string());
         let record: StoredResultRow = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
         let inputs = (record.version.as_str(), record.seed, record.row.experiment.as_str());
-        (inputs == (VERSION, seed, experiment) && record.row.params == params).then_some(record)
+        (inputs == (VERSION, seed, experiment) && record.is_of(&params)).then_some(record)
     }
 
-    /// Stores a result row atomically, as another process may be reading.
-    pub(super) fn keep(&self, record: &StoredResultRow) -> Result<(), RowStoreError> {
-        let path = self.path(record.seed, &record.row.experiment, &record.row.params.to_string());
+    /// Stores the result row of a point atomically, as another process may be reading.
+    pub(super) fn keep(&self, planned: &PlannedPoint, record: &StoredResultRow) -> Result<(), RowStoreError> {
+        let path = self.path(record.seed, &record.row.experiment, &planned.point.params().to_string());
         let mut text = serde_json::to_vec(record).map_err(|error| not_a_row(&path, error))?;
         text.push(b'\n');
         let partial = path.with_extension(format!("partial-{}", process::id()));
@@ -112,7 +124,7 @@ impl RowStore {
 }
 
 /// Reads all rows that [`super::run`] stored in a folder, in no particular order, with an error for each file
-/// that is no row.
+/// that is no row. Machine files that differ in unread values only have one row.
 ///
 /// # Errors
 /// [`RowStoreError`] if the folder cannot be read.
@@ -125,10 +137,15 @@ pub fn read(folder: &Path) -> Result<(Vec<StoredResultRow>, Vec<RowStoreError>),
         .map_err(at(&folder))?;
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
     paths.sort();
-    let (mut records, mut broken) = (Vec::new(), Vec::new());
+    let (mut records, mut broken, mut known) = (Vec::new(), Vec::new(), BTreeSet::new());
     for path in paths {
         match read_one(&path) {
-            Ok(record) => records.push(record),
+            Ok(record) => {
+                let StoredResultRow { version, seed, row, .. } = &record;
+                if known.insert(format!("{version} {seed} {} {}", row.experiment, row.params)) {
+                    records.push(record);
+                }
+            }
             Err(error) => broken.push(error),
         }
     }

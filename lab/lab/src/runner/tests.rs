@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::{fs, io};
 
+use super::notes::{equal_for_all_seeds, unread_values};
 use super::plan::{ExperimentSelection, RunPlanError, RunShard, SettingAssignment};
 use super::store::{self, StoredResultRow};
 use super::{ExperimentOptions, LabError, RunObserver, RunResult, run};
@@ -137,6 +138,46 @@ fn changed_setting_is_in_the_result_row_and_keeps_the_seed() {
     let metric = |run: &RunResult, name| *run.records[0].row.metrics.get(name).unwrap();
     assert_eq!(metric(&changed, "throughput_mbps"), metric(&plain, "throughput_mbps"));
     assert!(metric(&changed, "cpu_xen_pct") > metric(&plain, "cpu_xen_pct"));
+}
+
+/// Checks a folder with rows of two machine files that differ in a value that no point reads.
+#[test]
+fn stored_row_is_reused_and_read_once_without_unread_values() {
+    let folder = tempfile::tempdir().unwrap();
+    let on = |cpu: &str, unaffected| ExperimentOptions {
+        out: Some(folder.path().to_owned()),
+        machine: vec![("cpu", cpu).into(), ("contention", "1.5").into()],
+        unaffected,
+        ..set(&["vms=1", "accel=true"])
+    };
+    let rows = |cpu, unaffected| go(&names(&["queue"]), &on(cpu, unaffected)).unwrap();
+    let first = rows("modern", false);
+    assert_eq!(params(&first), ["vms=1 accel=true contention=1.5"]);
+    assert_eq!(unread_values(&first.records), [("queue", vec!["cpu"])]);
+    let again = rows("modern", false);
+    assert_eq!((again.reused, &again.records), (1, &first.records));
+    rows("nehalem", false);
+    assert_eq!(store::read(folder.path()).unwrap().0.len(), 1, "both machines have one row");
+    let all = rows("modern", true);
+    assert_eq!(
+        (all.reused, params(&all)),
+        (0, vec!["vms=1 accel=true cpu=modern contention=1.5".to_owned()])
+    );
+}
+
+#[test]
+fn experiments_with_equal_rows_for_all_seeds_are_named() {
+    let record = |experiment: &str, seed, mbps| {
+        let run = go(&names(&["queue"]), &set(&["vms=1", "accel=true"])).unwrap();
+        let mut record = run.records[0].clone();
+        record.row.experiment = experiment.to_owned();
+        record.row.metrics.set("throughput_mbps", mbps);
+        StoredResultRow { seed, ..record }
+    };
+    let rows =
+        [record("equal", 1, 2.0), record("moved", 1, 2.0), record("equal", 2, 2.0), record("moved", 2, 3.0)];
+    assert_eq!(equal_for_all_seeds(&rows), ["equal"]);
+    assert!(equal_for_all_seeds(&rows[..2]).is_empty(), "one seed says nothing");
 }
 
 #[test]
