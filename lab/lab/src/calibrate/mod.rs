@@ -24,6 +24,8 @@ mod search;
 #[cfg(test)]
 mod seeds_tests;
 pub mod sensitivity;
+#[cfg(test)]
+mod sensitivity_tests;
 pub mod setup;
 pub mod stored;
 #[cfg(test)]

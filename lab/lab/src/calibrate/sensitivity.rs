@@ -105,21 +105,32 @@ fn dependence(target: &CalibrationTarget, value: f64) -> ValueSensitivity {
     ValueSensitivity { what, unit, value, range: None, effects: Vec::new() }
 }
 
-/// Returns samples of the ranges of all estimates, as a Latin hypercube. A fitted constant keeps its value, which the
-/// calibration has chosen from its range.
+/// Returns samples of the ranges of all estimates, as a Latin hypercube. An estimate's value is the median of its
+/// samples: half of them are uniform below it, and half above. A fitted constant keeps its value, which the calibration
+/// has chosen from its range.
 pub(super) fn samples(table: &CostTable) -> Vec<bench::ConstantValues> {
     let values = |row: &CostRow| {
-        let (least, most) = row.range;
-        let range = (least.cast_signed(), most.cast_signed());
-        samples_of_parts(row.name, range, SAMPLES, SEED)
-            .into_iter()
-            .map(i64::cast_unsigned)
-            .collect::<Vec<_>>()
+        let quantiles = samples_of_parts(row.name, (0, 2 * HALF - 1), SAMPLES, SEED);
+        quantiles.into_iter().map(|quantile| at_quantile(row, quantile)).collect::<Vec<_>>()
     };
     let estimates: Vec<_> = table.iter().filter(|row| row.kind == CostEvidenceKind::Estimate).collect();
     let columns: Vec<_> = estimates.iter().map(|row| (row.name, values(row))).collect();
     let sample = |at: usize| columns.iter().map(|(name, values)| (*name, values[at])).collect();
     (0..SAMPLES as usize).map(sample).collect()
+}
+
+/// Quantile of an estimate's value, its median. The quantile 2 * `HALF` is the end of the range.
+const HALF: i64 = 1 << 20;
+
+/// Returns the value of an estimate at a quantile: linear from the least value to the estimate's own, and from there to
+/// the greatest. A value that a machine file has set outside its range is an end of it.
+fn at_quantile(row: &CostRow, quantile: i64) -> u64 {
+    let (least, most) = row.range;
+    let median = row.value.clamp(least, most);
+    let (first, last, part) =
+        if quantile < HALF { (least, median, quantile) } else { (median, most, quantile - HALF) };
+    let offset = u128::from(last - first) * u128::from(part.unsigned_abs()) / u128::from(HALF.unsigned_abs());
+    first + u64::try_from(offset).unwrap_or(last - first)
 }
 
 /// Returns a cost constant multiplied by `fifths` / 5.

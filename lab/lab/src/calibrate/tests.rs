@@ -7,14 +7,12 @@ use hypervisor::cost::{CostConstant, CostEvidenceKind, CostTable};
 
 use super::bench::CalibrationRunner;
 use super::knob::KNOBS;
-use super::prediction::{predictions, ranges};
-use super::sensitivity::{self as hang, RunCostTable};
+use super::prediction::predictions;
 use super::setup::CalibrationSetup;
-use super::stored::{fitted, sensitivity, stored};
-use super::target::{CalibrationTarget, CalibrationTargetFormula, TARGETS, reported};
+use super::stored::{fitted, stored};
+use super::target::{CalibrationTarget, TARGETS};
 use super::targets_file::read_targets;
 use super::{CalibrationExtras, calibrate, fit, residuals};
-use crate::catalogue::{ConstantEffect, ExperimentPointRef};
 use crate::experiments;
 use crate::runner::plan::SettingAssignment;
 
@@ -44,6 +42,17 @@ fn knob_at_an_end_of_its_range_has_a_reason() {
     for knob in KNOBS {
         let is_at_wall = knob.is_at_wall(&seeds, |cost| Some(table[cost]));
         assert_eq!(is_at_wall, knob.at_wall.is_some(), "{}", knob.name);
+    }
+}
+
+/// Checks a constant beside an end of its range: 3,000 to 6,000 cycles.
+#[test]
+fn knob_within_a_fiftieth_of_its_range_is_at_the_end() {
+    let seeds = CostTable::nehalem();
+    let knob = KNOBS.iter().find(|knob| knob.name == "back end").unwrap();
+    assert_eq!(seeds.row(CostConstant::Backend).range, (3_000, 6_000));
+    for (value, expected) in [(3_000, true), (3_060, true), (3_061, false), (5_939, false), (5_940, true)] {
+        assert_eq!(knob.is_at_wall(&seeds, |_| Some(value)), expected, "{value}");
     }
 }
 
@@ -90,13 +99,6 @@ fn published_and_stated_cost_constants_are_not_fitted() {
 #[test]
 fn cost_table_of_modern_machines_is_not_fitted() {
     assert_eq!(fitted(CostTable::modern()), Ok(CostTable::modern()));
-}
-
-/// Returns `true` if no run of the target has ten ports and many guests, which take too long in a debug build.
-fn is_brief(target: &CalibrationTarget) -> bool {
-    let is_long =
-        |point: &ExperimentPointRef| ["fig14", "fig15", "fig16", "fig17"].contains(&point.experiment);
-    !target.points.iter().any(is_long)
 }
 
 /// Checks the calibration residuals of a single port only: ten ports take too long in a debug build.
@@ -149,128 +151,6 @@ fn predicted_calibration_target_has_valid_points_and_metrics() {
         assert_points(target);
         assert_ne!(target.unit(), "", "{}", target.name);
     }
-}
-
-#[test]
-fn stored_sensitivity_has_each_prediction_and_known_constants() {
-    let predictions = predictions(&experiments::catalogue());
-    let expected: Vec<_> = predictions.iter().map(|target| (target.name, target.unit())).collect();
-    let values = &sensitivity().unwrap().values;
-    let stored: Vec<_> = values.iter().map(|value| (value.what.as_str(), value.unit.as_str())).collect();
-    assert_eq!(stored, expected, "{STORE}");
-    for value in values {
-        let [least, most] = value.range.unwrap();
-        assert!(least <= most, "{}: {STORE}", value.what);
-    }
-    // No estimate changes a throughput that the wire limits, but processor use always hangs on estimates.
-    for value in values.iter().filter(|value| value.what.contains("CPU")) {
-        let [least, most] = value.range.unwrap();
-        assert!(least < most, "{}: {STORE}", value.what);
-    }
-    // Sums and relations have no place in a figure.
-    assert_eq!(ranges(sensitivity().unwrap()).len(), predictions.len() - 3, "{STORE}");
-    let table = CostTable::nehalem();
-    for effect in values.iter().flat_map(|value| &value.effects) {
-        assert!(table.iter().any(|row| row.name == effect.constant), "{}: {STORE}", effect.constant);
-    }
-}
-
-/// Remedy for a sensitivity file of another model.
-const STORE: &str =
-    "run `softiov lab calibrate --sensitivity predictions --out lab/lab/data/sensitivity.toml`";
-
-#[test]
-fn stored_sensitivity_values_match_the_model() {
-    let all = predictions(&experiments::catalogue());
-    let bench = CalibrationRunner::new(
-        all.into_iter().filter(|target| is_brief(target)).collect(),
-        NonZeroUsize::MIN,
-    );
-    let found = bench.run(&[Vec::new()]).unwrap();
-    let values = &sensitivity().unwrap().values;
-    for (target, found) in bench.targets().iter().zip(&found[0]) {
-        let stored = values.iter().find(|value| value.what == target.name).unwrap().value;
-        assert!(
-            (found / stored - 1.0).abs() < 0.01,
-            "{}: the model gives {found}, the file {stored}: {STORE}",
-            target.name
-        );
-    }
-}
-
-/// Runs the samples of the estimates again for targets that take little time. The calibrated value of the second lies
-/// below all samples.
-#[test]
-fn stored_range_of_a_prediction_is_that_of_its_samples() {
-    let brief = ["fig07: cycles, 7 guests, fast", "fig08: CPU, adaptive"];
-    let all = predictions(&experiments::catalogue());
-    let targets: Vec<_> = all.into_iter().filter(|target| brief.contains(&target.name)).collect();
-    let bench = CalibrationRunner::new(targets, NonZeroUsize::MIN);
-    let found = bench.run(&hang::samples(&RunCostTable::calibrated().table)).unwrap();
-    let values = &sensitivity().unwrap().values;
-    for (at, target) in bench.targets().iter().enumerate() {
-        let range = hang::range_of(found.iter().map(|values| values[at]));
-        let stored = values.iter().find(|value| value.what == target.name).unwrap().range.unwrap();
-        let differs = range.iter().zip(stored).any(|(found, stored)| (found / stored - 1.0).abs() > 0.001);
-        assert!(!differs, "{}: samples give {range:?}, the file has {stored:?}: {STORE}", target.name);
-    }
-}
-
-/// Checks that a range has the samples alone, so that a value outside is seen.
-#[test]
-fn range_of_a_value_is_that_of_its_samples_only() {
-    assert_eq!(hang::range_of([3.0, 1.0, 2.0].into_iter()), [1.0, 3.0]);
-}
-
-/// Checks that a fifth more of the cost of an emulated EOI has a proportional effect where EOIs are emulated, and none
-/// elsewhere.
-#[test]
-fn cost_constant_affects_only_experiment_points_that_use_it() {
-    const EMULATED: &[ExperimentPointRef] =
-        &[ExperimentPointRef { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "false")] }];
-    const FAST: &[ExperimentPointRef] =
-        &[ExperimentPointRef { experiment: "fig07", axes: &[("vms", "1"), ("eoi_accel", "true")] }];
-    static VALUES: [CalibrationTarget; 2] = [
-        reported("emulated", EMULATED, CalibrationTargetFormula::Metric("eoi_mcycles", 1.0)),
-        reported("fast", FAST, CalibrationTargetFormula::Metric("eoi_mcycles", 1.0)),
-    ];
-    let constants = RunCostTable { set: vec![("measure_ms", 60).into()], ..RunCostTable::calibrated() };
-    let found = hang::sensitivity(VALUES.iter().collect(), &constants, NonZeroUsize::MIN, &|_| ()).unwrap();
-    let effect =
-        |at: usize, name| found[at].effects.iter().find(|effect: &&ConstantEffect| effect.constant == name);
-    let emulated = effect(0, "eoi_emulated").unwrap();
-    // Only about proportional: longer interrupts leave time for fewer of them.
-    let about_a_fifth = 15.0..25.0;
-    assert!(
-        about_a_fifth.contains(&-emulated.less_pct) && about_a_fifth.contains(&emulated.more_pct),
-        "{emulated:?}"
-    );
-    assert_eq!((effect(0, "eoi_fast"), effect(1, "eoi_emulated")), (None, None));
-    assert!(effect(1, "eoi_fast").is_some());
-    assert_eq!((found[0].what.as_str(), found[0].unit.as_str()), ("emulated", "Mcycles/s"));
-    let [least, most] = found[0].range.unwrap();
-    // The price of an emulated end of interrupt is stated, but its number depends on estimates.
-    assert!(least <= found[0].value && found[0].value <= most && least < most, "{found:?}");
-}
-
-#[test]
-fn samples_of_estimates_lie_in_their_ranges() {
-    let table = RunCostTable::calibrated().table;
-    let samples = hang::samples(&table);
-    assert_eq!(samples, hang::samples(&table));
-    let estimates: Vec<_> = table.iter().filter(|row| row.kind == CostEvidenceKind::Estimate).collect();
-    for sample in &samples {
-        assert_eq!(sample.len(), estimates.len());
-        for ((name, value), row) in sample.iter().zip(&estimates) {
-            assert_eq!(*name, row.name);
-            assert!((row.range.0..=row.range.1).contains(value), "{name} = {value}");
-        }
-    }
-    // Each part of a range has one sample.
-    let mut first: Vec<_> = samples.iter().map(|sample| sample[0].1).collect();
-    first.sort_unstable();
-    first.dedup();
-    assert_eq!(first.len(), samples.len());
 }
 
 #[test]
