@@ -188,6 +188,17 @@ fn given_iotlb_ways_narrow_the_range_of_a_rate() {
 }
 
 #[test]
+fn iotlb_with_more_ways_than_entries_is_refused() {
+    let at = |ways| {
+        let set = ["page=4k", "nested=true", "vfs=1", "cost.iotlb_entries=8", ways];
+        run_point("translate", &set).map_err(|error| error.to_string())
+    };
+    let error = at("cost.iotlb_ways=9").unwrap_err();
+    assert!(error.contains("cost.iotlb_ways is 9 and cost.iotlb_entries is 8"), "{error}");
+    assert!(at("cost.iotlb_ways=8").is_ok());
+}
+
+#[test]
 fn iotlb_has_no_more_ways_than_entries() {
     let found =
         |ways| work(&TranslationSetup { iotlb: (32, ways), ..setup(IommuPageSize::Small, 4) }).unwrap();

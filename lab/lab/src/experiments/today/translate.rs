@@ -127,6 +127,13 @@ fn translate(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutc
         CostConstant::IotlbWalks,
     ]
     .map(|constant| price(&table, constant));
+    if ways.value > entries.value {
+        let (ways, entries) = (ways.value, entries.value);
+        let remedy = "a set cannot have more entries than the IOTLB; give fewer ways or more entries";
+        return Err(PointRunError::Refused(format!(
+            "cost.iotlb_ways is {ways} and cost.iotlb_entries is {entries}: {remedy}"
+        )));
+    }
     let work = |entries: f64, ways: f64| {
         work(&TranslationSetup { page, is_nested, vfs, iotlb: (entries as usize, ways as usize) })
             .map_err(PointRunError::Invariant)
@@ -159,6 +166,7 @@ fn translate(at: &ExperimentPoint, context: &PointRunInputs) -> Result<PointOutc
 /// Returns the work of translating a received packet, after all rings went round once.
 pub(super) fn work(setup: &TranslationSetup) -> Result<TranslationWork, String> {
     let (entries, ways) = setup.iotlb;
+    // Ends of ranges are combined: the most ways with the least entries, for example.
     let ways = ways.clamp(1, entries.max(1));
     // A power of two of sets, with at most as many entries as the table says.
     let sets = 1 << (entries / ways).max(1).ilog2();
