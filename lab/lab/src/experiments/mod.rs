@@ -31,6 +31,8 @@ mod netback;
 mod nothing;
 pub(crate) mod parts;
 mod point;
+#[cfg(test)]
+mod seeds_tests;
 pub(crate) mod settings;
 mod stated;
 mod systor2009;
