@@ -8,7 +8,11 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
+use super::ExperimentReport;
 use super::tests::{records, report};
+use crate::experiments;
+use crate::runner::plan::ExperimentSelection;
+use crate::runner::{self, ExperimentOptions};
 
 /// Width of the window of a desktop computer.
 const WIDTH: u32 = 1200;
@@ -19,6 +23,8 @@ const MARGIN: usize = 8;
 /// Colour of the page behind its sections in light mode.
 const PAGE: u32 = 0xf4_f6_f8;
 const HEIGHT: u32 = 3000;
+/// Height of a window that shows the first sections and tables of a report with real experiments.
+const TALL: u32 = 16_000;
 /// First four colours of the report's figures in light mode, expected in the screenshot.
 const LIGHT: [u32; 4] = [0x2f_6d_b3, 0xe0_8a_2e, 0x3a_94_67, 0x7d_5f_b0];
 /// First four colours of the report's figures in dark mode, expected in the screenshot.
@@ -39,8 +45,8 @@ fn browser_shows_figures_in_light_and_dark_mode() {
     report([records(1, &[]), records(1, &["cpu=modern", "vms=2"])].concat()).write(&page).unwrap();
     for (scheme, colours, others) in [(1, LIGHT, DARK), (0, DARK, LIGHT)] {
         let picture = folder.path().join(format!("{scheme}.png"));
-        shoot(&browser, &page, &picture, scheme, WIDTH);
-        let seen: BTreeSet<_> = pixels(&picture, WIDTH).into_iter().flatten().collect();
+        shoot(&browser, &page, &picture, scheme, (WIDTH, HEIGHT));
+        let seen: BTreeSet<_> = pixels(&picture, (WIDTH, HEIGHT)).into_iter().flatten().collect();
         for (colour, other) in colours.iter().zip(others) {
             assert!(seen.contains(colour), "colour {colour:06x} is missing in the screenshot");
             assert!(!seen.contains(&other), "colour {other:06x} of the other mode is in the screenshot");
@@ -58,9 +64,34 @@ fn report_is_no_wider_than_the_window_of_a_phone() {
     let page = folder.path().join("report.html");
     let picture = folder.path().join("phone.png");
     report([records(1, &[]), records(1, &["cpu=modern", "vms=2"])].concat()).write(&page).unwrap();
-    shoot(&browser, &page, &picture, 1, PHONE);
-    keep(&[&picture]);
-    let lines = pixels(&picture, PHONE);
+    assert_fits_a_phone(&browser, &page, &picture, HEIGHT);
+}
+
+/// Checks a page of real experiments: tables with up to 13 metrics, long names of parameters and of constants' tables.
+#[test]
+fn report_of_real_experiments_fits_the_window_of_a_phone() {
+    let Some(browser) = browser() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("report.html");
+    let picture = folder.path().join("phone-real.png");
+    let options = ExperimentOptions {
+        set: ["measure_ms=2", "warm_up_ms=2"].map(|text| text.parse().unwrap()).to_vec(),
+        unaffected: true,
+        ..ExperimentOptions::default()
+    };
+    let names = ["fig06", "fig07", "today", "translate"].map(str::to_owned).to_vec();
+    let catalogue = experiments::catalogue();
+    let run = runner::run(&catalogue, &ExperimentSelection::Names(names), &options, &mut ()).unwrap();
+    ExperimentReport::new(&catalogue, run.records, None).unwrap().write(&page).unwrap();
+    assert_fits_a_phone(&browser, &page, &picture, TALL);
+}
+
+/// Checks that the part of a page that a phone's window of this height shows is no wider than the window.
+#[track_caller]
+fn assert_fits_a_phone(browser: &Path, page: &Path, picture: &Path, height: u32) {
+    shoot(browser, page, picture, 1, (PHONE, height));
+    keep(&[picture]);
+    let lines = pixels(picture, (PHONE, height));
     let text = lines.iter().flatten().filter(|colour| **colour != PAGE).count();
     assert!(text > 10_000, "the picture shows no page");
     let wide = lines.iter().position(|line| line[line.len() - MARGIN..].iter().any(|colour| *colour != PAGE));
@@ -81,15 +112,16 @@ fn browser() -> Option<PathBuf> {
     env::split_paths(&path).map(|folder| folder.join("chromium")).find(|program| program.is_file())
 }
 
-/// Takes a screenshot of a page in a browser. `scheme` is Blink's: 0 dark, 1 light; `width` the window's in pixels.
-fn shoot(browser: &Path, page: &Path, picture: &Path, scheme: u8, width: u32) {
+/// Takes a screenshot of a page in a browser. `scheme` is Blink's: 0 dark, 1 light. The window's width and height are in
+/// pixels.
+fn shoot(browser: &Path, page: &Path, picture: &Path, scheme: u8, (width, height): (u32, u32)) {
     let profile = tempfile::tempdir().unwrap();
     let mut command = Command::new(browser);
     command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]);
     command.args(["--disable-background-networking", "--disable-component-update", "--disable-sync"]);
     command.args(["--hide-scrollbars", "--force-device-scale-factor=1", "--force-color-profile=srgb"]);
     command.arg(format!("--blink-settings=preferredColorScheme={scheme}"));
-    command.arg(format!("--window-size={width},{HEIGHT}"));
+    command.arg(format!("--window-size={width},{height}"));
     command.arg(format!("--user-data-dir={}", profile.path().display()));
     command.arg(format!("--screenshot={}", picture.display()));
     command.arg(format!("file://{}", page.display())).stdout(Stdio::null()).stderr(Stdio::null());
@@ -106,12 +138,12 @@ fn shoot(browser: &Path, page: &Path, picture: &Path, scheme: u8, width: u32) {
 }
 
 /// Returns the colours of a picture's pixels, line by line.
-fn pixels(picture: &Path, width: u32) -> Vec<Vec<u32>> {
+fn pixels(picture: &Path, (width, height): (u32, u32)) -> Vec<Vec<u32>> {
     let decoder = png::Decoder::new(BufReader::new(File::open(picture).unwrap()));
     let mut reader = decoder.read_info().unwrap();
     let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
     let info = reader.next_frame(&mut pixels).unwrap();
-    assert_eq!((info.width, info.height, info.bit_depth), (width, HEIGHT, png::BitDepth::Eight));
+    assert_eq!((info.width, info.height, info.bit_depth), (width, height, png::BitDepth::Eight));
     let colour = |pixel: &[u8]| u32::from_be_bytes([0, pixel[0], pixel[1], pixel[2]]);
     let lines = pixels.chunks_exact(info.line_size);
     lines.map(|line| line.chunks_exact(info.color_type.samples()).map(colour).collect()).collect()
