@@ -3,7 +3,7 @@
 
 use host::measure::{DurationProbe, DurationProbeResult, PROBES, VirtualizationFeature, features};
 use lab::catalogue::{ConstantEffect, ModelConstant};
-use lab::here::{self, HostPrediction};
+use lab::here::{self, HostPath, HostPrediction};
 use lab::runner::plan::SettingAssignment;
 use serde::Serialize;
 
@@ -53,6 +53,7 @@ struct LabMachineReport {
     assumed: Vec<ProcessorAssumption>,
     table: Vec<ModelConstant>,
     predictions: Vec<HostPrediction>,
+    paths: Vec<HostPath>,
 }
 
 pub(super) fn host(args: &LabHostArgs) -> anyhow::Result<()> {
@@ -63,8 +64,9 @@ pub(super) fn host(args: &LabHostArgs) -> anyhow::Result<()> {
     save(args.save.as_deref(), || Ok(file(&here::settings(&table))))?;
     let progress = |text: &str| print_progress(&format!("predicting: {text}"));
     let predictions = here::predict(&table, jobs(args.jobs), &progress)?;
+    let paths = here::paths(&here::settings(&table))?;
     let assumed = features().map(ProcessorAssumption::from).into();
-    let found = LabMachineReport { measured, assumed, table: here::parameters(&table), predictions };
+    let found = LabMachineReport { measured, assumed, table: here::parameters(&table), predictions, paths };
     output::print(&if args.json { json(&found)? } else { as_text(&found) })
 }
 
@@ -88,7 +90,12 @@ fn file(settings: &[SettingAssignment]) -> String {
 }
 
 fn as_text(found: &LabMachineReport) -> String {
-    let sections = [measurements(&found.measured), constants(&found.table), predictions(&found.predictions)];
+    let sections = [
+        measurements(&found.measured),
+        constants(&found.table),
+        predictions(&found.predictions),
+        paths(&found.paths),
+    ];
     let notes = found.predictions.iter().map(sensitivity).collect::<String>();
     let assumed = found.assumed.iter().map(assumption_text).collect::<String>();
     format!("{}\n{assumed}{notes}", sections.join("\n"))
@@ -140,6 +147,17 @@ fn predictions(predictions: &[HostPrediction]) -> String {
     for it in predictions {
         let numbers = [it.throughput_gbps, it.cpu_total_pct, it.cpu_pct_per_gbps].map(short);
         table.row([vec![it.what.clone(), it.point.clone()], numbers.to_vec()].concat());
+    }
+    table.to_string()
+}
+
+/// Returns a table of today's paths. Nothing is simulated for them: their counts are not of this machine.
+fn paths(paths: &[HostPath]) -> String {
+    let columns = ["a segment on today's paths, posted interrupts", "cycles", "least", "most", "Gb/s a core"];
+    let mut table = TextTable::new(heading(&columns), 1);
+    for it in paths {
+        let numbers = [it.cycles, it.least, it.most, it.gbps_per_core].map(short);
+        table.row([vec![it.path.clone()], numbers.to_vec()].concat());
     }
     table.to_string()
 }
@@ -233,6 +251,21 @@ mod tests {
         assert_eq!(text(Some(true)), "assumed: x2APIC; present on this machine (/proc/cpuinfo)\n");
         assert!(text(Some(false)).contains("absent on this machine, where interrupts cost more"));
         assert!(text(None).contains("not reported by this machine"));
+    }
+
+    #[test]
+    fn lab_host_shows_each_of_todays_paths() {
+        let path = HostPath {
+            path: "vdpa".to_owned(),
+            cycles: 1_937.4,
+            least: 995.0,
+            most: 3_224.0,
+            gbps_per_core: 17.9,
+        };
+        let text = paths(&[path]);
+        let cells: Vec<_> = text.lines().last().unwrap().split_whitespace().collect();
+        assert_eq!(cells, ["vdpa", "1937", "995", "3224", "17.90"]);
+        assert!(text.starts_with("a segment on today's paths, posted interrupts  cycles"), "{text}");
     }
 
     #[test]

@@ -5,9 +5,11 @@
 //! |---|---|
 //! | `rules` | constants computed from measurements |
 //! | `predict` | compared set-ups and their sensitivities |
+//! | `paths` | cycles of a segment on today's paths |
 //!
 //! Measuring needs a clock, so the caller provides the readings.
 
+mod paths;
 mod predict;
 mod rules;
 #[cfg(test)]
@@ -15,6 +17,7 @@ mod tests;
 
 use hypervisor::cost::{CostEvidenceKind, CostTable};
 
+pub use paths::{HostPath, paths};
 pub use predict::{HostPrediction, predict};
 
 use crate::calibrate::sensitivity::RunCostTable;

@@ -2,7 +2,7 @@
 
 use hypervisor::cost::{CostConstant, CostEvidenceKind, CostTable};
 
-use super::{parameters, settings, table};
+use super::{parameters, paths, settings, table};
 use crate::experiments;
 use crate::runner::plan::{ExperimentSelection, SettingAssignment};
 use crate::runner::{self, ExperimentOptions};
@@ -55,6 +55,19 @@ fn settings_of_this_host_contain_its_measured_constants() {
     assert!(texts.contains(&"cost.context_switch=2000".to_owned()));
     let measured = parameters(&table).into_iter().filter(|parameter| parameter.table == "this machine");
     assert_eq!(measured.count(), texts.len() - 1);
+}
+
+/// Checks that measured prices move the paths that pay them: only QEMU's own path makes a system call for each segment.
+#[test]
+fn host_measurements_move_the_paths_that_pay_them() {
+    let [cheap, dear] =
+        [150.0, 350.0].map(|ns| paths(&settings(&table(&[("clock", 2e9), ("eventfd_write", ns)]))).unwrap());
+    assert_eq!(cheap.len(), 10);
+    for (cheap, dear) in cheap.iter().zip(&dear) {
+        assert!(cheap.least <= cheap.cycles && cheap.cycles <= cheap.most, "{cheap:?}");
+        let expected = if cheap.path == "virtio-qemu" { 400.0 } else { 0.0 };
+        assert!((dear.cycles - cheap.cycles - expected).abs() < 0.1, "{cheap:?} {dear:?}");
+    }
 }
 
 /// Checks that a host that is twice as fast, and differs in nothing else, is half as busy.
