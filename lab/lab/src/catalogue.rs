@@ -78,6 +78,8 @@ pub struct PublishedValue {
     pub value: f64,
     /// The model was calibrated on the paper's value; otherwise the value only checks a prediction.
     pub is_calibrated: bool,
+    /// Full wires bound the model's value, so that no price moves it as long as processors keep up.
+    pub is_bounded: bool,
 }
 
 impl PublishedValue {

@@ -202,7 +202,7 @@ fn stated(
     (metric, value): (&'static str, f64),
     is_calibrated: bool,
 ) -> PublishedValue {
-    PublishedValue { experiment: "queue", axes, metric, value, is_calibrated }
+    PublishedValue { experiment: "queue", axes, metric, value, is_calibrated, is_bounded: false }
 }
 
 fn effect(constant: &str, less_pct: f64, more_pct: f64) -> ConstantEffect {

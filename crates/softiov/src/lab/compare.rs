@@ -52,10 +52,11 @@ struct LabComparison<'a> {
     version: &'static str,
     models: [&'a str; 2],
     values: &'a [ComparedValue],
-    /// Scores of both models over all values, those calibrated on, and predictions.
+    /// Scores of both models over all values, those calibrated on, predictions, and predictions that no full wire bounds.
     all: [ModelScore; 2],
     calibrated: [ModelScore; 2],
     predicted: [ModelScore; 2],
+    unbounded: [ModelScore; 2],
 }
 
 pub(super) fn compare(catalogue: &ExperimentCatalogue, args: &LabCompareArgs) -> anyhow::Result<()> {
@@ -69,6 +70,7 @@ pub(super) fn compare(catalogue: &ExperimentCatalogue, args: &LabCompareArgs) ->
         all: scores(&values, |_| true),
         calibrated: scores(&values, |value| value.is_calibrated),
         predicted: scores(&values, |value| !value.is_calibrated),
+        unbounded: scores(&values, |value| !value.is_calibrated && !value.is_bounded),
     };
     output::print(&if args.json {
         serde_json::to_string_pretty(&comparison)? + "\n"
@@ -111,7 +113,11 @@ fn as_text(comparison: &LabComparison) -> String {
             [Some(one), Some(other)] if one > other => "B",
             _ => "",
         };
-        let kind = if value.is_calibrated { "calibrated" } else { "predicted" };
+        let kind = match (value.is_calibrated, value.is_bounded) {
+            (true, _) => "calibrated",
+            (false, true) => "predicted, full wires",
+            (false, false) => "predicted",
+        };
         let names = [value.experiment, &value.point, &value.metric, kind].map(str::to_owned);
         let numbers = [
             value.stated.to_string(),
@@ -125,8 +131,12 @@ fn as_text(comparison: &LabComparison) -> String {
     }
     let heading = ["model", "values", "count", "within 10 %", "within 30 %", "closer", "mean error %"];
     let mut sums = TextTable::new(heading.map(str::to_owned).into(), 2);
-    let kinds =
-        [("all", comparison.all), ("calibrated", comparison.calibrated), ("predicted", comparison.predicted)];
+    let kinds = [
+        ("all", comparison.all),
+        ("calibrated", comparison.calibrated),
+        ("predicted", comparison.predicted),
+        ("predicted, without full wires", comparison.unbounded),
+    ];
     for (kind, scores) in kinds {
         for ((letter, name), score) in ["A", "B"].iter().zip(comparison.models).zip(scores) {
             if score.values == 0 {

@@ -347,7 +347,13 @@ fn artifact_score_adds_up_and_equals_its_rows() {
         assert_eq!(cells[7], format!("{:+.1} %", error(cells)), "{cells:?}");
     }
     for cells in page_table("| values | count | within 10 % |") {
-        let own = values.iter().filter(|value| cells[0] == "all" || cells[0] == value[3]);
+        let own = values.iter().filter(|value| match cells[0] {
+            "all" => true,
+            // Bounded values are predictions too.
+            "predicted" => value[3] != "fitted",
+            "predicted, not bounded" => value[3] == "predicted",
+            kind => value[3] == kind,
+        });
         let errors: Vec<_> = own.map(|value| error(value).abs()).collect();
         let within = |limit: f64| errors.iter().filter(|error| **error <= limit).count();
         let mean = errors.iter().sum::<f64>() / errors.len() as f64;
@@ -375,6 +381,7 @@ fn artifact_score_adds_up_and_equals_its_rows() {
             assert_eq!(cell.parse::<f64>().unwrap(), number.as_f64().unwrap(), "{cells:?}");
         }
         assert_eq!(value["is_calibrated"], cells[3] == "fitted", "{cells:?}");
+        assert_eq!(value["is_bounded"], cells[3] == "bounded", "{cells:?}");
         count += 1;
     }
     assert_eq!(count, found.len());

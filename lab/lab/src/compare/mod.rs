@@ -57,6 +57,8 @@ pub struct ComparedValue {
     pub stated: f64,
     /// The model was calibrated on the value; otherwise it predicts the value.
     pub is_calibrated: bool,
+    /// Full wires bound the model's value, so that it says little about the model's prices.
+    pub is_bounded: bool,
     /// Values of both models, means over seeds; `None` if a model has no row of the point.
     pub models: [Option<f64>; 2],
     /// Half of each value's interval of 95 % over seeds; 0 with a single seed.
@@ -148,6 +150,7 @@ fn compared(stated: &StatedQuantity, models: [&Vec<PointMetrics>; 2]) -> Compare
         metric: stated.metric_text(),
         stated: rounded(stated.value),
         is_calibrated: stated.is_calibrated,
+        is_bounded: stated.is_bounded,
         models: found.map(|found| found.map(|(mean, _)| rounded(mean))),
         half: found.map(|found| found.map(|(_, half)| rounded(half))),
     }

@@ -17,6 +17,7 @@ pub(super) struct StatedQuantity {
     relation: Option<PointRelation>,
     pub(super) value: f64,
     pub(super) is_calibrated: bool,
+    pub(super) is_bounded: bool,
 }
 
 /// Returns all values that papers state, then all relations.
@@ -27,6 +28,7 @@ pub(super) fn stated(catalogue: &ExperimentCatalogue) -> Vec<StatedQuantity> {
         relation: None,
         value: stated.value,
         is_calibrated: stated.is_calibrated,
+        is_bounded: stated.is_bounded,
     });
     let relations = catalogue.relations.iter().map(|stated| StatedQuantity {
         points: stated.points.to_vec(),
@@ -34,6 +36,7 @@ pub(super) fn stated(catalogue: &ExperimentCatalogue) -> Vec<StatedQuantity> {
         relation: Some(stated.relation),
         value: stated.value,
         is_calibrated: stated.is_calibrated,
+        is_bounded: false,
     });
     values.chain(relations).collect()
 }

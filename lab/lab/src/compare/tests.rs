@@ -17,6 +17,7 @@ const STATED: [PublishedValue; 2] = [
         metric: "throughput_mbps",
         value: 1_000.0,
         is_calibrated: true,
+        is_bounded: false,
     },
     PublishedValue {
         experiment: "queue",
@@ -24,6 +25,7 @@ const STATED: [PublishedValue; 2] = [
         metric: "throughput_mbps",
         value: 1_000.0,
         is_calibrated: false,
+        is_bounded: true,
     },
 ];
 
@@ -83,6 +85,7 @@ fn score_counts_errors_and_the_closer_model() {
         metric: "throughput_mbps".to_owned(),
         stated,
         is_calibrated: false,
+        is_bounded: false,
         models,
         half: [None, None],
     };
@@ -132,6 +135,7 @@ fn related_points_are_compared_by_their_relation() {
         metric: "throughput_mbps",
         value: 1.0,
         is_calibrated: false,
+        is_bounded: false,
     };
     let relation = |relation| PublishedRelation {
         points: [FROM, TO],
