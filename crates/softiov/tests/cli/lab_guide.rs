@@ -65,10 +65,10 @@ fn shortened(command: &str) -> String {
 
 /// Files that the guide shows, each with a part of its text.
 const FILES: [(&str, &str); 2] =
-    [("mine.toml", "name = \"one-socket\""), ("server.toml", "name = \"our-server\"")];
+    [("one-socket.toml", "name = \"one-socket\""), ("server.toml", "name = \"our-server\"")];
 
-/// Writes the files that a reader has before the guide's first command on them: those that the guide shows, rows of an
-/// earlier version, and measurements of `lab host`.
+/// Writes the files that a reader has before the guide's first command on them: those that the guide shows, and measurements of
+/// `lab host`.
 fn prepare(folder: &Path, command: &str) {
     for (name, part) in FILES.iter().filter(|(name, _)| command.contains(name) && !folder.join(name).exists())
     {
@@ -76,12 +76,8 @@ fn prepare(folder: &Path, command: &str) {
         let file = blocks.find(|block| block.contains(part)).expect("the guide shows the file");
         fs::write(folder.join(name), file).unwrap();
     }
-    if command.contains("results-old") {
-        fs::rename(folder.join("results"), folder.join("results-old")).unwrap();
-        run(folder, &shortened("softiov lab run fig14 --set vms=25 --out results"));
-    }
-    if command.contains("--settings mine") {
-        fs::write(folder.join("mine"), "cost.rx_skb=400\n").unwrap();
+    if command.contains("--settings here") {
+        fs::write(folder.join("here"), "cost.rx_skb=400\n").unwrap();
     }
 }
 
