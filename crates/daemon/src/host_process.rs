@@ -9,7 +9,8 @@ use crate::control::tcp::{self, BearerToken};
 use crate::flight::files::FlightRecordingSender;
 use crate::management::{HostManager, MainThreadRequest, RunningPorts};
 use crate::port::{
-    PortCommandInbox, PortThreadCommand, PreparedPort, SharedPortResources, WireRegistry, XdpPrograms,
+    ParentAddressRegistry, PortCommandInbox, PortThreadCommand, PreparedPort, SharedPortResources,
+    WireRegistry, XdpPrograms,
 };
 use crate::start_error::HostStartError;
 use crate::vault::FileDescriptorStore;
@@ -63,6 +64,7 @@ impl ReadyHost {
         let flights = FlightRecordingSender::start(config.state_dir.as_deref(), &threads.control)?;
         let common = SharedPortResources {
             wires: WireRegistry::default(),
+            parents: ParentAddressRegistry::default(),
             programs: XdpPrograms::default(),
             flights,
             clock: Arc::new(HostClock),

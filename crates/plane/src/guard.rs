@@ -22,7 +22,7 @@ pub trait GuardedPlane {
     /// of them together.
     fn divide_storms(&mut self, on: bool);
 
-    /// Shares the addresses of the ports with other planes on the same wire, or with none: a guarded port gets no address
+    /// Shares the addresses of the ports with other planes on the same link, or with none: a guarded port gets no address
     /// that a port of another plane holds.
     fn share_addresses(&mut self, addresses: Option<Arc<dyn SharedAddresses>>);
 

@@ -169,12 +169,13 @@ impl RunningPorts {
         let waker = port.map(|port| port.handle.waker().clone()).ok_or_else(unavailable)?;
         drop(ports);
         let vault = PortFileDescriptorStore::new(&self.vault, &config.name);
-        let (watcher, wires, programs) = (&self.threads.control, &self.common.wires, &self.common.programs);
+        let SharedPortResources { wires, parents, programs, .. } = &self.common;
         Ok(make(&UplinkResources {
             vault: &vault,
             port: &waker,
-            watcher,
+            watcher: &self.threads.control,
             wires,
+            parents,
             programs,
             now: crate::clock::now(),
         }))

@@ -43,7 +43,7 @@ pub use clients::listening::FunctionSocketError;
 pub use command::{PortCommandInbox, PortHandle, PortThreadCommand};
 pub use engine::error::{CardChangeRefusal, PortEngineStartError};
 pub(crate) use engine::uplink::{
-    PortUplink, UplinkPipelineStages, UplinkResources, WireRegistry, XdpPrograms,
+    ParentAddressRegistry, PortUplink, UplinkPipelineStages, UplinkResources, WireRegistry, XdpPrograms,
 };
 pub use engine::uplink::{UplinkError, frames_of_recording, frames_of_stream};
 pub use engine::virtio::saved::restored_virtio_state;

@@ -9,7 +9,7 @@ use super::clients::slot::OfferedFunction;
 use super::command::PortCommandInbox;
 use super::engine::PortEngine;
 use super::engine::bus::GuestBus;
-use super::engine::uplink::{PortUplink, UplinkResources, WireRegistry, XdpPrograms};
+use super::engine::uplink::{ParentAddressRegistry, PortUplink, UplinkResources, WireRegistry, XdpPrograms};
 use super::engine::virtio;
 use super::error::PortStartError;
 use super::run::{OpenPort, PortPhase};
@@ -27,10 +27,11 @@ use host::socket::StreamSocket;
 use i82576::Time;
 use pcie::{VfIndex, VfSet};
 
-/// Resources that all ports of a host share: wires, XDP programs, the writer of flight recordings.
+/// Resources that all ports of a host share: wires, addresses on shared interfaces, XDP programs, the writer of flight recordings.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedPortResources {
     pub(crate) wires: WireRegistry,
+    pub(crate) parents: ParentAddressRegistry,
     /// XDP programs for the ports' uplinks. They are loaded before the process drops its privileges.
     pub(crate) programs: XdpPrograms,
     /// Channel to the thread that writes flight recordings of quarantined VFs.
@@ -81,17 +82,12 @@ impl PreparedPort {
         config.cpus.check(&anywhere)?;
         warn_of_workers(config, &anywhere);
         let now = common.clock.now();
-        let mut succession =
-            PortHandOverState::open(config, PortFileDescriptorStore::new(vault, &config.name))?;
-        let SharedPortResources { wires, programs, flights, clock } = common;
-        let maker = UplinkResources {
-            vault: succession.vault(),
-            port: &inbox.waker,
-            watcher: &threads.control,
-            wires,
-            programs,
-            now,
-        };
+        let vault = PortFileDescriptorStore::new(vault, &config.name);
+        let mut succession = PortHandOverState::open(config, vault)?;
+        let SharedPortResources { wires, parents, programs, flights, clock } = common;
+        let (port, watcher) = (&inbox.waker, &threads.control);
+        let vault = succession.vault();
+        let maker = UplinkResources { vault, port, watcher, wires, parents, programs, now };
         let uplink = PortUplink::open(config, &maker)?;
         let memory = config.client_memory.unwrap_or_else(host::limits::machine_memory);
         let families: Vec<_> = config.vfs.iter().map(|vf| vf.family).collect();

@@ -42,6 +42,7 @@ mod refusals;
 mod resets;
 mod resources;
 mod round_trips;
+mod shared_bridge;
 mod stream;
 mod teardown;
 mod uplink;

@@ -1,9 +1,12 @@
-//! rtnetlink messages about one interface: a request by name, and the three attributes that are read from replies and
+//! rtnetlink messages about one interface: a request by name, and the attributes that are read from replies and
 //! notifications. Other attributes may have any format.
 //!
 //! All other kinds of message are skipped; dumps of all interfaces are not requested.
 
-use libc::{IFF_UP, IFLA_CARRIER, IFLA_IFNAME, IFLA_MTU, RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK};
+use libc::{
+    IFF_UP, IFLA_CARRIER, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_INFO_SLAVE_KIND, IFLA_LINK, IFLA_LINK_NETNSID,
+    IFLA_LINKINFO, IFLA_MASTER, IFLA_MTU, RTM_DELLINK, RTM_GETLINK, RTM_NEWLINK,
+};
 use netlink_packet_core::{
     NLA_ALIGNTO, NLA_HEADER_SIZE, NLM_F_REQUEST, NLMSG_ALIGNTO, NLMSG_ERROR, NetlinkBuffer, NlaBuffer,
     NlasIterator,
@@ -30,6 +33,9 @@ pub struct NetworkLinkState {
     pub carrier: bool,
     /// Largest payload of a frame on the interface, in bytes.
     pub mtu: u32,
+    /// Index of the interface whose Ethernet link this interface shares: the bridge of a bridge's port, the interface below a
+    /// macvtap or macvlan, or else the interface itself.
+    pub parent: u32,
 }
 
 /// Kernel's reply to a request for an interface.
@@ -85,12 +91,27 @@ pub(super) fn changes(bytes: &[u8]) -> impl Iterator<Item = (u32, &str)> {
 fn link(payload: &[u8]) -> Option<NetworkLinkState> {
     let flags = number(payload, FLAGS)?;
     let mtu = attribute(payload, IFLA_MTU)?;
+    let index = number(payload, INDEX)?;
     Some(NetworkLinkState {
-        index: number(payload, INDEX)?,
+        index,
         up: flags & IFF_UP as u32 != 0,
         carrier: attribute(payload, IFLA_CARRIER)?.first() != Some(&0),
         mtu: u32::from_ne_bytes(*mtu.first_chunk()?),
+        parent: parent(payload).unwrap_or(index),
     })
+}
+
+/// Returns the index of an interface's bridge, or of the interface below a macvtap or macvlan in the same network namespace.
+/// Other masters, such as VRFs and Open vSwitch, are not one Ethernet link, and a veth's IFLA_LINK is its peer.
+fn parent(payload: &[u8]) -> Option<u32> {
+    let info = attribute(payload, IFLA_LINKINFO)?;
+    let is = |kind, name: &[u8]| find(info, kind).is_some_and(|text| text.strip_suffix(&[0]) == Some(name));
+    if is(IFLA_INFO_KIND, b"macvtap") || is(IFLA_INFO_KIND, b"macvlan") {
+        let is_here = attribute(payload, IFLA_LINK_NETNSID).is_none();
+        return number(attribute(payload, IFLA_LINK)?, 0).filter(|_| is_here);
+    }
+    let is_on_bridge = is(IFLA_INFO_SLAVE_KIND, b"bridge");
+    number(attribute(payload, IFLA_MASTER)?, 0).filter(|_| is_on_bridge)
 }
 
 fn name(payload: &[u8]) -> Option<&str> {
@@ -103,7 +124,12 @@ fn number(payload: &[u8], offset: usize) -> Option<u32> {
 }
 
 fn attribute(payload: &[u8], kind: u16) -> Option<&[u8]> {
-    let attributes = NlasIterator::new(payload.get(INFO..)?);
+    find(payload.get(INFO..)?, kind)
+}
+
+/// Returns the value of the first attribute of this kind.
+fn find(attributes: &[u8], kind: u16) -> Option<&[u8]> {
+    let attributes = NlasIterator::new(attributes);
     let found = attributes.map_while(Result::ok).find(|attribute| attribute.kind() == kind)?;
     // From the outer slice, which outlives the attribute.
     let length = usize::from(found.length());

@@ -11,8 +11,10 @@ mod message;
 #[cfg(test)]
 mod tests;
 
+use std::fs::metadata;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 
 use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
@@ -31,6 +33,9 @@ const READS: usize = 64;
 /// Multicast group of interface notifications, as a bit (RTMGRP_LINK).
 const NEWS: u32 = libc::RTMGRP_LINK as u32;
 
+/// File of the calling thread's network namespace (namespaces(7)).
+const NAMESPACE: &str = "/proc/thread-self/ns/net";
+
 /// Result of reading the pending notifications about interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LinkNotifications {
@@ -47,6 +52,8 @@ pub enum LinkNotifications {
 pub struct LinkMonitor {
     news: OwnedFd,
     questions: OwnedFd,
+    /// Inode of the network namespace, or 0 if `/proc` is missing.
+    namespace: u64,
     buffer: Box<[u8]>,
 }
 
@@ -56,7 +63,14 @@ impl LinkMonitor {
     /// # Errors
     /// The process is out of descriptors, or may not open netlink sockets.
     pub fn new() -> io::Result<Self> {
-        Ok(Self { news: open(NEWS)?, questions: open(0)?, buffer: vec![0; BUFFER].into() })
+        let namespace = metadata(NAMESPACE).map_or(0, |namespace| namespace.ino());
+        Ok(Self { news: open(NEWS)?, questions: open(0)?, namespace, buffer: vec![0; BUFFER].into() })
+    }
+
+    /// Returns the inode of the network namespace, by which interfaces of different namespaces with the same index differ.
+    #[must_use]
+    pub fn namespace(&self) -> u64 {
+        self.namespace
     }
 
     /// Reads pending interface notifications without blocking. `related` returns true for an interface of interest,

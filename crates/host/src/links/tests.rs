@@ -58,6 +58,37 @@ fn interface_look_up_returns_its_current_state() {
 }
 
 #[test]
+fn interface_look_up_returns_the_shared_parent() {
+    with_tap("links: parents", |tap| {
+        let mut links = LinkMonitor::new().unwrap();
+        let mut parent = |name| links.look_up(name).unwrap().map(|link| link.parent);
+        let own = parent("watched0");
+        if !ip("link add bridge0 type bridge") || !ip("link add veth0 type veth peer name veth1") {
+            return skipped("links: parents", "this kernel has no bridge or no veth");
+        }
+        assert!(ip("link set watched0 master bridge0"));
+        assert!(own.is_some() && parent("watched0") == parent("bridge0") && parent("watched0") != own);
+        assert!(ip("link set watched0 nomaster"));
+        assert_eq!(parent("watched0"), own);
+        // The peer of a veth is another interface, and its IFLA_LINK is no parent.
+        assert!(parent("veth0").is_some() && parent("veth0") != parent("veth1"));
+        if ip("link add link veth0 name vtap0 type macvtap mode bridge") {
+            assert!(ip("link add link veth0 name vlan0 type macvlan mode bridge"));
+            assert_eq!((parent("vtap0"), parent("vlan0")), (parent("veth0"), parent("veth0")));
+        }
+        drop(tap);
+    });
+}
+
+#[test]
+fn network_namespaces_have_different_inodes() {
+    let here = LinkMonitor::new().unwrap().namespace();
+    assert_eq!(here, LinkMonitor::new().unwrap().namespace());
+    let there = in_network_namespace("links: namespaces", || LinkMonitor::new().unwrap().namespace());
+    assert!(here != 0 && there != Some(here));
+}
+
+#[test]
 fn link_notifications_name_the_changed_interface() {
     with_tap("links: news", |tap| {
         let mut links = LinkMonitor::new().unwrap();

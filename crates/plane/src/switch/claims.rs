@@ -1,5 +1,5 @@
 //! Decides which of the addresses in a family's switch tables its ports get. A port may not claim the address of a
-//! station beyond the uplink, of the host, of another port, or of a port at the other end of a wire. An address that a port has
+//! station beyond the uplink, of the host, of another port, or of another port of the host on the same link. An address that a port has
 //! got stays the port's, whatever the uplink sends later, and also while its function resets.
 //!
 //! Claims come with new switch tables, whatever the family is: a mailbox message, a filter of virtchnl, or the source of
@@ -46,7 +46,7 @@ pub struct AddressClaims<const N: usize> {
     /// Addresses of the host, which no checked port may claim.
     reserved: Box<[MacAddress]>,
     stations: UplinkStations,
-    /// Addresses of the other planes on the same wire, if there may be some.
+    /// Addresses of the other planes on the same link, if there may be some.
     shared: Option<Arc<dyn SharedAddresses>>,
     /// Address that another plane held when a port would have learned it, with the number of releases until then.
     held_elsewhere: [Option<(MacAddress, u64)>; N],
@@ -122,7 +122,7 @@ impl<const N: usize> AddressClaims<N> {
         self.publish();
     }
 
-    /// Shares the addresses of the ports with other planes on the same wire, or with none.
+    /// Shares the addresses of the ports with other planes on the same link, or with none.
     pub(crate) fn share(&mut self, addresses: Option<Arc<dyn SharedAddresses>>) {
         self.shared = addresses;
         self.held_elsewhere = [None; N];

@@ -1,9 +1,9 @@
-//! Addresses that planes on one wire share: a port of one gets no address that a port of another holds.
+//! Addresses that planes on one link share: a port of one gets no address that a port of another holds.
 
 use core::fmt::Debug;
 use units::MacAddress;
 
-/// Addresses that the planes on one wire hold, as one of these planes sees them.
+/// Addresses that the planes on one link hold, as one of these planes sees them.
 pub trait SharedAddresses: Debug + Send + Sync {
     /// Claims an address for this plane. Returns `false` if another plane holds it.
     fn claim(&self, address: MacAddress) -> bool;

@@ -30,16 +30,16 @@ impl PortEngine {
         }
     }
 
-    /// Shares the addresses of the VFs with the port at the other end of the uplink, if that is a wire and the host runs the
-    /// PF's software.
+    /// Shares the addresses of the VFs with the host's other ports on the uplink's link, a wire or the same bridge or interface, if
+    /// the host runs the PF's software.
     pub(in crate::port) fn share_addresses(&mut self) {
         if self.card.is_hosted() {
             self.card.guards_mut().share_addresses(self.uplink.addresses());
         }
     }
 
-    /// Notes a change of the uplink for [`Self::follow_uplink`]. The port may have got an end of a wire, whose other end then
-    /// has to know the addresses of its VFs.
+    /// Notes a change of the uplink for [`Self::follow_uplink`]. The port may have got an end of a wire, or its interface
+    /// another bridge, where other ports then have to know the addresses of its VFs.
     pub(super) fn note_uplink(&mut self, poller: &Poller, now: Time) {
         if self.uplink.follow(UplinkPollContext { poller, token: tokens::UPLINK, now }) {
             self.uplink_changed = true;

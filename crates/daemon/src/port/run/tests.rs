@@ -9,7 +9,8 @@ use crate::config::{HostConfig, PortConfig};
 use crate::confine::ThreadSandboxes;
 use crate::flight::files::FlightRecordingSender;
 use crate::port::{
-    PortHandle, PortThreadCommand, PreparedPort, SharedPortResources, WireRegistry, XdpPrograms,
+    ParentAddressRegistry, PortHandle, PortThreadCommand, PreparedPort, SharedPortResources, WireRegistry,
+    XdpPrograms,
 };
 use crate::vault::FileDescriptorStore;
 use host::socket::StreamSocket;
@@ -72,6 +73,7 @@ impl PortFixture {
         let threads = ThreadSandboxes::prepare(&config).unwrap();
         let common = SharedPortResources {
             wires: WireRegistry::default(),
+            parents: ParentAddressRegistry::default(),
             programs: XdpPrograms::default(),
             flights: FlightRecordingSender::default(),
             clock: Arc::new(HostClock),

@@ -6,7 +6,9 @@ use crate::config::file::CardFamily;
 use crate::confine::ThreadSandboxes;
 use crate::port::command::PortCommandInbox;
 use crate::port::engine::bus::GuestBus;
-use crate::port::engine::uplink::{PortUplink, UplinkResources, WireRegistry, XdpPrograms};
+use crate::port::engine::uplink::{
+    ParentAddressRegistry, PortUplink, UplinkResources, WireRegistry, XdpPrograms,
+};
 use crate::vault::{FileDescriptorStore, PortFileDescriptorStore};
 use driver::Hal;
 use i82576::{MacAddress, Time};
@@ -26,6 +28,7 @@ fn each_access_of_the_pf_driver_asks_the_switch() {
         port: &inbox.waker,
         watcher: &threads.control,
         wires: &WireRegistry::default(),
+        parents: &ParentAddressRegistry::default(),
         programs: &XdpPrograms::default(),
         now: Time::ZERO,
     };

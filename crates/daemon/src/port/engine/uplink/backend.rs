@@ -1,5 +1,6 @@
 //! Trait of every kind of uplink, and the resources with which a port opens one.
 
+use super::addresses::ParentAddressRegistry;
 use super::port_wire::cable::WireRegistry;
 use super::xdp::programs::XdpPrograms;
 use crate::control::uplink::UplinkStatus;
@@ -43,7 +44,7 @@ pub(super) trait UplinkBackend: fmt::Debug + Send {
     /// Returns true if frames can pass the uplink.
     fn link(&self) -> bool;
 
-    /// Returns the addresses that this port and the one at the other end hold, if the host has both ends.
+    /// Returns the addresses that this port and others hold on the uplink's link, if several ports of the host may share it.
     fn addresses(&self) -> Option<Arc<dyn SharedAddresses>> {
         None
     }
@@ -116,6 +117,8 @@ pub(crate) struct UplinkResources<'a> {
     pub(crate) watcher: &'a PreparedSandbox,
     /// Wires that connect ports of the host.
     pub(crate) wires: &'a WireRegistry,
+    /// Addresses that ports hold on interfaces which their uplinks share.
+    pub(crate) parents: &'a ParentAddressRegistry,
     /// XDP programs for the uplinks' interfaces.
     pub(crate) programs: &'a XdpPrograms,
     /// Time at which the uplink is opened.

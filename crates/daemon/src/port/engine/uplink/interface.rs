@@ -3,10 +3,11 @@
 //! device as well. `tap`, `packet` and `xdp` move the frames.
 
 use super::UplinkError;
+use super::addresses::{ParentAddressRegistry, ParentInterface, PortAddresses};
 use super::backend::{UplinkBackend, UplinkPollContext, UplinkResources};
 use super::device::{UplinkDevice, UplinkReceiveOutcome, kept_as};
-use super::state::UplinkStateCounters;
-use super::watch::{InterfaceReport, InterfaceState, InterfaceWatcherHandle};
+use super::state::{InterfaceState, UplinkStateCounters};
+use super::watch::{InterfaceReport, InterfaceWatcherHandle};
 use crate::control::uplink::{UplinkState, UplinkStatus};
 use host::packet::UnsentFrameCounts;
 use host::poll::{PollInterest, Poller};
@@ -15,6 +16,7 @@ use i82576::Time;
 use nic::{TrustedChecksum, UnsegmentedPacketLayout};
 use offload::headers::ETHERNET_HEADER;
 use plane::bytes::be16;
+use plane::guard::SharedAddresses;
 use plane::tag::{OUTERMOST, TAG};
 use std::io;
 use std::sync::Arc;
@@ -50,6 +52,10 @@ pub(super) struct InterfaceUplink<D: UplinkDevice> {
     longest: usize,
     /// Time of the next flush, if the device had no room for all frames.
     again: Option<Time>,
+    parents: ParentAddressRegistry,
+    /// Addresses of the ports whose uplinks share the interface's link, with the interface that they share. `None` while the port
+    /// does not use the uplink, or if the interface is in another network namespace.
+    shared: Option<(ParentInterface, Arc<PortAddresses>)>,
     record: UplinkStateCounters,
     watch: InterfaceWatcherHandle<D>,
 }
@@ -86,6 +92,8 @@ impl<D: UplinkDevice> InterfaceUplink<D> {
             broken: false,
             again: None,
             seen,
+            parents: with.parents.clone(),
+            shared: None,
             record: UplinkStateCounters::new(D::KIND, UplinkState::Up, with.now),
             watch,
         };
@@ -104,6 +112,16 @@ impl<D: UplinkDevice> InterfaceUplink<D> {
     fn see(&mut self, seen: InterfaceState) {
         self.longest = longest(&seen, self.device.as_deref());
         self.seen = seen;
+        self.share();
+    }
+
+    /// Shares addresses with the ports whose uplinks have the same parent. A deleted interface keeps the addresses of its former
+    /// parent until the interface is back.
+    fn share(&mut self) {
+        let parent = self.seen.parent;
+        if self.shared.as_ref().map(|(before, _)| *before) != parent {
+            self.shared = parent.map(|parent| (parent, Arc::new(self.parents.join(parent))));
+        }
     }
 
     fn attach(&mut self, device: Arc<D>, seen: InterfaceState, poller: &Poller, token: u64) {
@@ -148,8 +166,14 @@ impl<D: UplinkDevice> InterfaceUplink<D> {
 }
 
 impl<D: UplinkDevice> UplinkBackend for InterfaceUplink<D> {
+    fn addresses(&self) -> Option<Arc<dyn SharedAddresses>> {
+        let (_, addresses) = self.shared.clone()?;
+        Some(addresses)
+    }
+
     fn join(&mut self, UplinkPollContext { poller, token, .. }: UplinkPollContext<'_>) -> io::Result<()> {
         self.readable = true;
+        self.share();
         self.device.as_ref().map_or(Ok(()), |device| poller.add(&**device, token, PollInterest::READ))
     }
 
@@ -158,6 +182,7 @@ impl<D: UplinkDevice> UplinkBackend for InterfaceUplink<D> {
             // A failure means that the poller does not watch the device, which is the goal.
             let _ = poller.remove(&**device);
         }
+        self.shared = None;
     }
 
     fn set_readable(&mut self) {

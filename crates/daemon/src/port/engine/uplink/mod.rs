@@ -14,12 +14,13 @@
 //! Stages are between the port and its uplink (`stages`). If the configuration wants it, they delay, drop and
 //! reorder frames (`impair`), and record the frames of the uplink (`recorder`). They always count.
 //!
-//! `backend` has the trait. `interface` implements it for `tap`, `packet` and `xdp`, which implement the trait of
+//! `backend` has the trait, and `addresses` what ports on one link tell each other. `interface` implements it for `tap`, `packet` and `xdp`, which implement the trait of
 //! `device`.
 //!
 //! No call on the port's thread blocks. Every kind receives whole frames. Some kinds send packets before
 //! segmentation (`offload`).
 
+mod addresses;
 mod backend;
 mod device;
 mod error;
@@ -43,6 +44,7 @@ use crate::config::file::PortLinkRule;
 use crate::config::uplink;
 use crate::control::uplink::{UplinkState, UplinkStatus};
 use crate::vault::PortFileDescriptorStore;
+pub(crate) use addresses::ParentAddressRegistry;
 use backend::UplinkBackend;
 pub(in crate::port) use backend::UplinkPollContext;
 pub(crate) use backend::UplinkResources;
@@ -124,7 +126,7 @@ impl PortUplink {
         Ok(Self { config: config.uplink.clone(), policy, kind, stages, captures, now })
     }
 
-    /// Returns the addresses that ports hold on the uplink, if it is a wire.
+    /// Returns the addresses that ports hold on the uplink's link, if several ports of the host may share it.
     pub(super) fn addresses(&self) -> Option<Arc<dyn SharedAddresses>> {
         self.kind.addresses()
     }

@@ -1,8 +1,31 @@
 //! State and counters of an uplink of any kind, for its status: the state, the time of the last change, and dropped
-//! frames.
+//! frames. State of the interface of an uplink that has one.
 
+use super::addresses::ParentInterface;
 use crate::control::uplink::{UplinkDrops, UplinkState, UplinkStatus, UplinkTraffic};
 use i82576::Time;
+
+/// State of the interface to which an uplink is attached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct InterfaceState {
+    /// Present name of the interface.
+    pub(super) interface: String,
+    /// True if the interface is set up.
+    pub(super) up: bool,
+    /// True if the interface has a carrier. `None` for an interface in another network namespace.
+    pub(super) carrier: Option<bool>,
+    /// MTU of the interface in bytes. `None` for an interface in another network namespace.
+    pub(super) mtu: Option<u32>,
+    /// Interface whose link the interface shares. `None` for an interface in another network namespace.
+    pub(super) parent: Option<ParentInterface>,
+}
+
+impl InterfaceState {
+    /// Returns the state of an interface that is deleted, or in another network namespace.
+    pub(super) fn unknown(interface: String, up: bool) -> Self {
+        Self { interface, up, carrier: None, mtu: None, parent: None }
+    }
+}
 
 /// State of an uplink, with the numbers of its returns and dropped frames.
 #[derive(Debug)]

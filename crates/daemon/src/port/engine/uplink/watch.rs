@@ -10,8 +10,10 @@
 //! The port handles the changes (`interface`).
 
 use super::UplinkError;
+use super::addresses::ParentInterface;
 use super::backend::UplinkResources;
 use super::device::{UplinkDevice, kept_as};
+use super::state::InterfaceState;
 use crate::vault::PortFileDescriptorStore;
 use host::links::{LinkMonitor, LinkNotifications};
 use host::poll::{PollInterest, Poller, ThreadWaker};
@@ -30,19 +32,6 @@ const RETRY: Duration = Duration::from_secs(2);
 const WAKER: u64 = 0;
 /// Poller token of the kernel's link notifications, in the thread that watches the interface.
 const LINKS: u64 = 1;
-
-/// State of the interface to which an uplink is attached.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct InterfaceState {
-    /// Present name of the interface.
-    pub(super) interface: String,
-    /// True if the interface is set up.
-    pub(super) up: bool,
-    /// True if the interface has a carrier. `None` for an interface in another network namespace.
-    pub(super) carrier: Option<bool>,
-    /// MTU of the interface in bytes. `None` for an interface in another network namespace.
-    pub(super) mtu: Option<u32>,
-}
 
 /// Report of the watching thread to the port about the uplink's interface.
 #[derive(Debug)]
@@ -337,7 +326,7 @@ impl<D: UplinkDevice> InterfaceWatcher<D> {
 
     /// Returns the state that is reported for an interface that does not exist.
     fn gone(&self) -> InterfaceState {
-        InterfaceState { interface: self.name.to_string(), up: false, carrier: None, mtu: None }
+        InterfaceState::unknown(self.name.to_string(), false)
     }
 
     /// Returns the present state of the interface, or `None` if it was deleted.
@@ -347,9 +336,11 @@ impl<D: UplinkDevice> InterfaceWatcher<D> {
         let here = self.links.look_up(&interface).ok().flatten().filter(|link| link.index == self.index);
         Some(match here {
             Some(link) => {
-                InterfaceState { interface, up: link.up, carrier: Some(link.carrier), mtu: Some(link.mtu) }
+                let parent = ParentInterface { namespace: self.links.namespace(), index: link.parent };
+                let (carrier, mtu) = (Some(link.carrier), Some(link.mtu));
+                InterfaceState { interface, up: link.up, carrier, mtu, parent: Some(parent) }
             }
-            None => InterfaceState { interface, up: device.is_up_elsewhere(), carrier: None, mtu: None },
+            None => InterfaceState::unknown(interface, device.is_up_elsewhere()),
         })
     }
 
@@ -360,9 +351,19 @@ impl<D: UplinkDevice> InterfaceWatcher<D> {
     }
 
     fn log_change(&self, seen: &InterfaceState) {
-        let InterfaceState { interface, up, carrier, mtu } = seen;
+        let InterfaceState { interface, up, carrier, mtu, parent } = seen;
+        let parent = parent.map(|parent| parent.index);
         let (port, name, kind) = (&self.port, self.name.as_str(), D::KIND);
-        tracing::info!(port, name, interface, up, carrier, mtu, "the state of the {kind} has changed");
+        tracing::info!(
+            port,
+            name,
+            interface,
+            up,
+            carrier,
+            mtu,
+            parent,
+            "the state of the {kind} has changed"
+        );
     }
 
     /// Logs why the interface cannot be attached to, once for each reason.

@@ -1,6 +1,6 @@
 //! Wires of a host by name, each with its two rings and the state that its two ports share.
 
-use super::addresses::WireAddresses;
+use super::super::addresses::LinkAddresses;
 use crate::port::engine::bell::RingWakeFlag;
 use host::poll::ThreadWaker;
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -43,7 +43,7 @@ pub(super) struct PortPairWire {
     /// number changes.
     pub(super) given_back: AtomicUsize,
     pub(super) sides: [WireEndState; 2],
-    pub(super) addresses: Arc<WireAddresses>,
+    pub(super) addresses: Arc<LinkAddresses>,
 }
 
 /// Ends of a wire that no port uses.

@@ -5,7 +5,6 @@
 //! is opened again. After a hand-over or a crash the successor creates new rings. Frames in a ring are lost then,
 //! as on a cable that is unplugged.
 
-mod addresses;
 pub(super) mod cable;
 #[cfg(test)]
 pub(super) mod far_end;
@@ -14,12 +13,12 @@ mod span;
 #[cfg(test)]
 mod tests;
 
+use super::addresses::PortAddresses;
 use super::backend::{UplinkBackend, UplinkPollContext};
 use super::state::UplinkStateCounters;
 use crate::control::uplink::{UplinkState, UplinkStatus};
 use crate::port::engine::bell::{RingWakeFlag, RingWakeReceiver, announce, may_sleep};
 use crate::ring;
-use addresses::PortAddresses;
 use cable::{PortPairWire, WireEndRings, WireRegistry};
 use host::poll::{PollInterest, Poller, ThreadWaker};
 use i82576::Time;

@@ -117,6 +117,7 @@ impl SimulatedHost {
         let shared: SharedClock = clock.clone();
         let common = SharedPortResources {
             wires: WireRegistry::default(),
+            parents: ParentAddressRegistry::default(),
             programs: XdpPrograms::default(),
             flights: FlightRecordingSender::default(),
             clock: shared,
