@@ -16,10 +16,12 @@ impl Nic {
         bus: &mut B,
         wire: &mut W,
     ) -> bool {
+        plane.shares.begin_round();
         self.visit_ready_vfs(plane, budget, bus, wire, |_, _| ())
     }
 
-    /// Does what [`Nic::visit_ready`] does, and calls `after_vf` after the visit to a VF's queues.
+    /// Does what [`Nic::visit_ready`] does, and calls `after_vf` after the visit to a VF's queues. The caller begins the round of
+    /// the shares, once for all cards that use the plane in turn.
     pub fn visit_ready_vfs<B: Bus, W: UplinkWire>(
         &mut self,
         plane: &mut ForwardingPlane<MAX_VFS>,
@@ -30,7 +32,6 @@ impl Nic {
     ) -> bool {
         let (mut more, mut due) = (false, None);
         let (masters, mut work) = (self.masters, self.work(bus));
-        plane.shares.begin_round();
         for vf in masters.iter().map(VfIndex::get) {
             let port = PortIndex::of_field(vf.into());
             plane.shares.settle_pieces(port, &mut work.functions[usize::from(vf)].pieces);

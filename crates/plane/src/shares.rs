@@ -42,8 +42,8 @@ impl<const N: usize> FrameShares<N> {
         self.quantum = quantum;
     }
 
-    /// Begins a round, which credits each port with its share. A device begins a round each time that it visits the
-    /// transmit queues of its ports.
+    /// Begins a round, which credits each port with its share. A device, or a port with several, begins a round each
+    /// time that it visits all transmit queues.
     #[inline]
     pub fn begin_round(&mut self) {
         self.round = self.round.wrapping_add(1);

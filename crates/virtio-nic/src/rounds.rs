@@ -19,10 +19,12 @@ impl Nic {
         bus: &mut B,
         wire: &mut W,
     ) -> bool {
+        plane.shares.begin_round();
         self.visit_ready_vfs(plane, budget, bus, wire, |_, _| ())
     }
 
-    /// Does what [`Nic::visit_ready`] does, and calls `after_vf` after the visit to a VF's rings.
+    /// Does what [`Nic::visit_ready`] does, and calls `after_vf` after the visit to a VF's rings. The caller begins the round of
+    /// the shares, once for all cards that use the plane in turn.
     pub fn visit_ready_vfs<B: Bus, W: UplinkWire>(
         &mut self,
         plane: &mut ForwardingPlane<MAX_VFS>,
@@ -32,7 +34,6 @@ impl Nic {
         mut after_vf: impl FnMut(&mut ForwardingPlane<MAX_VFS>, &mut B),
     ) -> bool {
         self.scratch.now = plane.now;
-        plane.shares.begin_round();
         self.due = None;
         // Before the rings, which may spend the VF's credit in every round.
         let mut more = !self.announcements.is_empty() && self.send_announcements(plane, bus, wire);

@@ -258,6 +258,7 @@ fn trunk_emptied_after_each_vf_has_room_for_its_neighbours() {
     card.send(1, NetHeader::default(), &datagram(1, 2, b"one"));
     let (trunks, mut crossed) = (card.trunks.clone(), Vec::new());
     card.on(0, |TestMachine { nic, plane, bus, wire, .. }| {
+        plane.shares.begin_round();
         nic.visit_ready_vfs(plane, 2 * ROOM, bus, wire, |_, _| {
             crossed.push(frames_in(&std::mem::take(&mut trunks.lock().unwrap().batches[1][0])));
         })

@@ -29,6 +29,8 @@ impl MixedCard {
         // Only virtio VFs take packets that are not segmented, so the uplink's packets enter through their card.
         let from_uplink = card.arrive(plane, BUDGET, bus, uplink) | card.flush_trunk();
         to_avf.empty(|batch| avf.card.nic.leave_trunk(plane, batch, bus));
+        // One round for both cards: each VF has one share of a poll, as on a port of one family.
+        plane.shares.begin_round();
         // After each VF, so that a VF that fills a trunk loses its own frames and no neighbour's.
         let from_avf = avf.card.nic.visit_ready_vfs(plane, BUDGET, bus, uplink, |plane, bus| {
             to_virtio.empty(|batch| card.leave_trunk(plane, batch, bus));

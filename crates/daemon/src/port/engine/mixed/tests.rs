@@ -5,16 +5,22 @@ use super::{MixedCard, PortCard};
 use crate::config::file::CardFamily;
 use crate::config::{HostConfig, PortConfig};
 use crate::confine::ThreadSandboxes;
+use crate::port::command::PortCommandInbox;
 use crate::port::engine::bus::GuestBus;
 use crate::port::engine::error::InheritedStateError;
+use crate::port::engine::uplink::{
+    ParentAddressRegistry, PortUplink, UplinkResources, WireRegistry, XdpPrograms,
+};
 use crate::state::SavedStateError;
 use crate::state::port::ClientState;
+use crate::vault::{FileDescriptorStore, PortFileDescriptorStore};
 use i82576::{MacAddress, Time};
 use pcie::{Function, VfIndex};
-use plane::UnpluggedWire;
+use plane::{PortIndex, UnpluggedWire};
 use policy::{PolicyError, VfLinkPolicy, VfPolicy};
 use std::path::Path;
 use units::WorkCost;
+use units::work::FRAME_QUANTUM;
 use vfio_user::wire::pci_region::BAR0;
 
 const VFS: usize = 4;
@@ -142,4 +148,37 @@ fn link_and_policy_reach_the_vfs_of_both_families() {
     card.apply_policies(&config.policy, &wanted, &mut bus, Time::ZERO).unwrap();
     assert_eq!((links(&card), card.is_disconnected(VIRTIO)), ([false; 2], true));
     assert!(!card.is_disconnected(AVF), "the client of an AVF VF stays");
+}
+
+/// Returns the uplink of a port without one.
+fn no_uplink(config: &PortConfig) -> PortUplink {
+    let file = HostConfig::check(HostConfig::parse("").unwrap(), Path::new("/run")).unwrap();
+    let threads = ThreadSandboxes::prepare(&file).unwrap();
+    let (store, (inbox, _handle)) = (FileDescriptorStore::default(), PortCommandInbox::new().unwrap());
+    let resources = UplinkResources {
+        vault: &PortFileDescriptorStore::new(&store, "pf0"),
+        port: &inbox.waker,
+        watcher: &threads.control,
+        wires: &WireRegistry::default(),
+        parents: &ParentAddressRegistry::default(),
+        programs: &XdpPrograms::default(),
+        now: Time::ZERO,
+    };
+    PortUplink::open(config, &resources).unwrap()
+}
+
+#[test]
+fn poll_of_both_cards_credits_each_vf_with_one_share() {
+    let config = config("");
+    let (mut bus, mut uplink) = (bus(&config), no_uplink(&config));
+    let mut card = MixedCard::new(&config, true, &mut bus, Time::ZERO).unwrap();
+    card.poll(Time::ZERO, &mut bus, &mut uplink);
+    let ports = [AVF, VIRTIO].map(|vf| PortIndex::of_field(vf.get().into()));
+    // Each VF has one share now, so it owes one share, which the next poll pays.
+    ports.iter().for_each(|port| card.virtio.plane.shares.charge(*port, FRAME_QUANTUM + FRAME_QUANTUM));
+    let mut have_credit = || {
+        card.poll(Time::ZERO, &mut bus, &mut uplink);
+        ports.map(|port| card.virtio.plane.shares.have_credit(port))
+    };
+    assert_eq!((have_credit(), have_credit()), ([false; 2], [true; 2]));
 }
