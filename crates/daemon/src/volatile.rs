@@ -80,3 +80,26 @@ fn layers(config: &mut HostConfig) -> impl Iterator<Item = (String, &mut Setting
         std::iter::once((port.name.clone(), &mut port.layers)).chain(vfs)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{note, restore};
+    use crate::config::HostConfig;
+    use crate::settings::{SettingsGroup, VfSettings};
+    use crate::vault::FileDescriptorStore;
+    use std::path::Path;
+
+    /// A host without a state folder has only volatile changes. The keeper holds them over a death of the process.
+    #[test]
+    fn quarantine_without_a_state_file_survives_the_process() {
+        let file = HostConfig::check(HostConfig::parse("[[port]]\nvfs = 2\n").unwrap(), Path::new("/run"));
+        let (config, vault) = (file.unwrap(), FileDescriptorStore::default());
+        let mut changed = config.clone();
+        let quarantined = VfSettings { quarantine: Some(true), ..VfSettings::default() };
+        changed.ports[0].vfs[1].layers.change(quarantined.leaves(), true);
+        changed.resolve().unwrap();
+        note(&changed, &vault);
+        let successor = restore(config, &vault);
+        assert_eq!(successor.ports[0].vfs.iter().map(|vf| vf.quarantine).collect::<Vec<_>>(), [false, true]);
+    }
+}
