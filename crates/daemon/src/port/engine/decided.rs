@@ -2,9 +2,9 @@
 //! except those that the configuration has changed.
 
 use super::family::not_offered;
-use crate::config::PortConfig;
+use crate::config::{PortConfig, VfConfig};
 use crate::state::port::ConfiguredPolicies;
-use driver::conduct::VfConductMonitor;
+use driver::conduct::{QuarantineCause, VfConductMonitor};
 use pcie::{MAX_VFS, VfIndex, VfSet};
 use policy::{PortPolicy, VfLinkPolicy, VfPolicy};
 
@@ -78,4 +78,18 @@ pub(super) fn hidden_vfs(decided: &[VfPolicyState]) -> VfSet {
 pub(super) fn monitors_of_all(mut conduct: Vec<VfConductMonitor>) -> Vec<VfConductMonitor> {
     conduct.resize_with(MAX_VFS.max(conduct.len()), VfConductMonitor::default);
     conduct
+}
+
+/// Returns the changes by which the administrator's quarantines follow the configuration: each VF to quarantine (`true`) or to
+/// release (`false`). `cause` returns the cause of a VF's quarantine. A quarantine for an offence stays until the administrator's command.
+pub(super) fn quarantine_changes(
+    config: &PortConfig,
+    cause: impl Fn(VfIndex) -> Option<QuarantineCause>,
+) -> Vec<(VfIndex, bool)> {
+    let change = |vf: &VfConfig| match cause(vf.index) {
+        // The process before ended between the change of the settings and that of the port.
+        Some(QuarantineCause::Administrator) if !vf.quarantine => Some((vf.index, false)),
+        _ => vf.quarantine.then_some((vf.index, true)),
+    };
+    config.vfs.iter().filter_map(change).collect()
 }

@@ -12,7 +12,8 @@ use crate::config::PortConfig;
 use crate::pf_config::PF_RID;
 use crate::port::engine::bus::GuestBus;
 use crate::port::engine::decided::{
-    VfPolicyState, configured, decided, hidden_vfs, monitors_of_all, still_decided, still_policy,
+    VfPolicyState, configured, decided, hidden_vfs, monitors_of_all, quarantine_changes, still_decided,
+    still_policy,
 };
 use crate::port::engine::error::{InheritedStateError, PortEngineStartError};
 use crate::port::engine::family::{InheritedCard, PortCard as _, not_offered};
@@ -22,7 +23,7 @@ use crate::state::{self, AvfPortState, PausedAvfPortState, SavedStateError};
 use avf::ids::MAX_VFS;
 use avf_nic::Nic;
 use driver::avf::pf::{AvfPf, LIMITS};
-use driver::conduct::QuarantineCause;
+use driver::conduct::VfConductMonitor;
 use i82576::Time;
 use iovm::{VirtualFunction, VirtualFunctionState};
 use pcie::sriov::VfRoutingIds;
@@ -117,7 +118,7 @@ impl AvfCard {
     ) -> Result<Self, PortEngineStartError> {
         let mut avf =
             Self::bring_up(link, configured(config), config.policy, decided(config), (guests, now))?;
-        avf.quarantine_configured(config, guests, now);
+        avf.apply_quarantines(config, guests, now);
         Ok(avf)
     }
 
@@ -137,7 +138,7 @@ impl AvfCard {
         let policy = still_policy(config, &before, policy);
         let mut avf = Self::bring_up(link, configured(config), policy, decided, (guests, now))?;
         avf.with_pf(guests, now, |pf, hal| pf.resume_conduct(hal, monitors_of_all(conduct)))?;
-        avf.quarantine_configured(config, guests, now);
+        avf.apply_quarantines(config, guests, now);
         for (vf, configured) in since {
             if let Some(function) = functions.get_mut(vf.index()) {
                 *function = configured;
@@ -190,14 +191,15 @@ impl AvfCard {
         avf.asking = asking;
         avf.decide(&still_decided(config, &before, &policies), guests, now)
             .map_err(|(vf, error)| PortEngineStartError::Card(format!("VF {vf}: {error}")))?;
-        avf.quarantine_configured(config, guests, now);
+        avf.apply_quarantines(config, guests, now);
         Ok(InheritedCard { card: Box::new(avf), watched, functions: clients })
     }
 
-    /// Quarantines the VFs for which the configuration file demands quarantine, unless they are quarantined already.
-    fn quarantine_configured(&mut self, config: &PortConfig, guests: &mut GuestBus, now: Time) {
-        for vf in config.vfs.iter().filter(|vf| vf.quarantine).map(|vf| vf.index.get()) {
-            self.with_pf(guests, now, |pf, hal| pf.quarantine(hal, vf, QuarantineCause::Administrator));
+    /// Quarantines and releases VFs as the configuration demands. A quarantine for an offence stays.
+    fn apply_quarantines(&mut self, config: &PortConfig, guests: &mut GuestBus, now: Time) {
+        let cause = |vf: VfIndex| self.pf.conduct(vf.get()).and_then(VfConductMonitor::quarantined);
+        for (vf, on) in quarantine_changes(config, cause) {
+            self.quarantine(vf, on, guests, now);
         }
     }
 

@@ -251,13 +251,8 @@ impl PortCard for I82576Card {
     }
 
     fn quarantine(&mut self, vf: VfIndex, on: bool, _: &mut GuestBus, now: Time) {
-        let (Some(HostedPf { pf, .. }), Some(vf)) = (self.pf_owner.hosted(), card_vf(vf)) else { return };
-        let mut hal = I82576PfHal::new(&mut self.nic, now);
-        if on {
-            pf.quarantine(&mut hal, vf, QuarantineCause::Administrator);
-        } else {
-            pf.release(&mut hal, vf);
-        }
+        let (Some(hosted), Some(vf)) = (self.pf_owner.hosted(), card_vf(vf)) else { return };
+        hosted.set_quarantine(&mut I82576PfHal::new(&mut self.nic, now), vf, on);
     }
 
     fn offer(&mut self, vf: VfIndex, offered: (&str, u8), now: Time) -> Result<(), CardChangeRefusal> {

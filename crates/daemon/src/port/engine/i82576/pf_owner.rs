@@ -4,6 +4,7 @@
 use super::hal::I82576PfHal;
 use crate::config::PortConfig;
 use crate::pf_config::{CardConfigSpace, PF_RID};
+use crate::port::engine::decided::quarantine_changes;
 use crate::port::engine::error::{CardChangeRefusal, PortEngineStartError};
 use crate::state::port::ConfiguredPolicies;
 use driver::conduct::QuarantineCause;
@@ -148,16 +149,26 @@ impl HostedPf {
         }
         pf.enable_vfs(&mut I82576PfHal::new(nic, now), config.vfs.len() as u8)?;
         let mut hosted = Self { pf, manager, configured };
-        hosted.quarantine_configured(config, nic, now);
+        hosted.apply_quarantines(config, nic, now);
         hosted.pf.visit(&mut I82576PfHal::new(nic, now));
         Ok(hosted)
     }
 
-    /// Quarantines the VFs for which the configuration demands quarantine.
-    pub(super) fn quarantine_configured(&mut self, config: &PortConfig, nic: &mut Nic, now: Time) {
-        for (index, _) in VfIndex::all().zip(&config.vfs).filter(|(_, vf)| vf.quarantine) {
-            self.pf.quarantine(&mut I82576PfHal::new(nic, now), index, QuarantineCause::Administrator);
-            nic.set_vf_link(index, self.pf.link_override(index));
+    /// Quarantines and releases VFs as the configuration demands. A quarantine for an offence stays.
+    pub(super) fn apply_quarantines(&mut self, config: &PortConfig, nic: &mut Nic, now: Time) {
+        let cause = |vf: pcie::VfIndex| self.pf.conduct(vf.try_into().ok()?).quarantined();
+        for (vf, on) in quarantine_changes(config, cause) {
+            let Ok(vf) = VfIndex::try_from(vf) else { continue };
+            self.set_quarantine(&mut I82576PfHal::new(nic, now), vf, on);
+            nic.set_vf_link(vf, self.pf.link_override(vf));
+        }
+    }
+
+    /// Quarantines a VF for the administrator, or releases it. Afterwards pass [`Pf::link_override`] to the card.
+    pub(super) fn set_quarantine(&mut self, hal: &mut I82576PfHal<'_>, vf: VfIndex, on: bool) {
+        match on {
+            true => self.pf.quarantine(hal, vf, QuarantineCause::Administrator),
+            false => self.pf.release(hal, vf),
         }
     }
 

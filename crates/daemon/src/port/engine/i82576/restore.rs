@@ -157,7 +157,7 @@ impl PfOwner {
             pf.set_policies(&mut hal, &policies).map_err(|(_, error)| error)?;
         }
         *before = wanted;
-        hosted.quarantine_configured(config, nic, now);
+        hosted.apply_quarantines(config, nic, now);
         Ok(self)
     }
 

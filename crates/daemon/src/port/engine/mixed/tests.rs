@@ -80,6 +80,7 @@ fn next_process_keeps_the_policies_of_both_families() {
     // The state file has the changes.
     let mut config = config;
     config.vfs.iter_mut().zip(wanted).for_each(|(vf, policy)| vf.policy = policy);
+    config.vfs[3].quarantine = true;
     let resumed = MixedCard::resume(&config, &all, &mut bus, Time::ZERO).unwrap();
     assert_eq!((resumed.watched, resumed.functions.len()), (Time::from_micros(5), VFS));
     let software = (&drivers[..], Vec::new());

@@ -5,7 +5,7 @@ use super::VirtioCard;
 use crate::config::PortConfig;
 use crate::config::file::CardFamily;
 use crate::port::engine::decided::{
-    VfPolicyState, configured, decided, monitors_of_all, still_decided, still_policy,
+    VfPolicyState, configured, decided, monitors_of_all, quarantine_changes, still_decided, still_policy,
 };
 use crate::port::engine::error::InheritedStateError;
 use crate::port::engine::family::InheritedCard;
@@ -14,7 +14,7 @@ use crate::port::engine::switch_policy::{MOST_STORMS, SwitchPolicyState};
 use crate::state::port::ClientState;
 use crate::state::{self, PausedVirtioPortState, SavedStateError, VirtioPortState};
 use crate::virtio_limits::LIMITS;
-use driver::conduct::{QuarantineCause, VfConductMonitor};
+use driver::conduct::VfConductMonitor;
 use i82576::Time;
 use pcie::{VfIndex, VfSet};
 use plane::pacing::TransmitPacing;
@@ -59,10 +59,10 @@ impl VirtioCard {
             owed: OwedWork::default(),
             workers: None,
         };
-        for vf in config.vfs.iter().filter(|vf| vf.quarantine) {
-            port.conduct[vf.index.index()].quarantine(QuarantineCause::Administrator);
-        }
         port.enforce_all();
+        for (vf, on) in quarantine_changes(config, |vf| port.conduct[vf.index()].quarantined()) {
+            port.set_quarantine(vf, on);
+        }
         port
     }
 

@@ -160,6 +160,7 @@ fn next_process_keeps_vf_policies_throttles_and_quarantines() {
     // The state file has the changes.
     let mut kept = file.clone();
     kept.vfs.iter_mut().zip(policies).for_each(|(vf, policy)| vf.policy = policy);
+    kept.vfs[2].quarantine = true;
     let resumed = VirtioCard::resume(&kept, &all).unwrap();
     assert_eq!((resumed.watched, resumed.functions.len()), (seconds(2), VFS));
     let mut cards = [VirtioCard::by_software(&kept, true, &drivers).unwrap(), VirtioCard::new(&file, true)];

@@ -107,7 +107,87 @@ fn virtio_port_is_set_up_from_the_saved_driver_state() {
     let found = configurations(&config, &journal);
     assert!(found.is_empty() && !journal.software().is_empty());
     let trusted = (&journal, SavedStateTrust::Notes);
+    let config = self::config(CardFamily::Virtio, QUARANTINE).ports.remove(0);
     let (inherited, exact) = super::card(&config, true, trusted, &mut bus, NOW).unwrap();
     let quarantine = inherited.card.vf_status(VF).unwrap().conduct.quarantine;
     assert_eq!((quarantine.as_deref(), exact), (Some("administrator"), false));
+}
+
+/// Returns the causes of the VF's quarantine in two successors of a card: one restored from the saved state of the whole port, and
+/// one set up from the driver state. `settings` are the successors' settings of the port.
+fn successors_quarantines(
+    card: &mut dyn family::PortCard,
+    (family, settings): (CardFamily, &str),
+    bus: &mut GuestBus,
+) -> [Option<String>; 2] {
+    let config = config(family, settings).ports.remove(0);
+    let clients = vec![ClientState::default(); VFS];
+    let rest = card.save_all(Time::ZERO, clients, bus, NOW).unwrap();
+    let software = card.save_drivers().unwrap();
+    let restored = at_rest(&config, &rest, bus, NOW).unwrap();
+    let set_up = by_software(&config, true, (&software, Vec::new()), bus, NOW).unwrap();
+    [restored, set_up].map(|successor| {
+        let status = successor.card.vf_status(VF).unwrap();
+        let is_set = status.settings.quarantine;
+        let cause = status.conduct.quarantine;
+        assert_eq!(
+            is_set,
+            Some(cause.as_deref() == Some("administrator")),
+            "{family:?}: the status contradicts itself"
+        );
+        cause
+    })
+}
+
+/// Families of the VF, each with its port's settings. The VFs of a mixed port have the family of the port or another.
+const FAMILIES: [(CardFamily, &str); 5] = [
+    (CardFamily::I82576, ""),
+    (CardFamily::Avf, ""),
+    (CardFamily::Virtio, ""),
+    (CardFamily::Avf, "[[port.vf]]\nindex = 0\nfamily = \"virtio\"\n"),
+    (CardFamily::Virtio, "[[port.vf]]\nindex = 0\nfamily = \"avf\"\n"),
+];
+const QUARANTINE: &str = "[[port.vf]]\nindex = 5\nquarantine = true\n";
+
+/// The process ends after the state file keeps the release, and before the port applies it.
+#[test]
+fn successor_releases_vf_that_the_settings_release() {
+    let (_, mut bus) = port(CardFamily::Avf);
+    for (family, others) in FAMILIES {
+        let config = config(family, &format!("{others}{QUARANTINE}")).ports.remove(0);
+        let mut card = anew(&config, true, &mut bus, NOW).unwrap().card;
+        let found = successors_quarantines(&mut *card, (family, others), &mut bus);
+        assert_eq!(found, [None, None], "{family:?} {others}");
+    }
+}
+
+#[test]
+fn successor_keeps_a_quarantine_that_the_settings_have() {
+    let (_, mut bus) = port(CardFamily::Avf);
+    for (family, others) in FAMILIES {
+        let config = config(family, others).ports.remove(0);
+        let mut card = anew(&config, true, &mut bus, NOW).unwrap().card;
+        card.quarantine(VF, true, &mut bus, NOW);
+        let found = successors_quarantines(&mut *card, (family, &format!("{others}{QUARANTINE}")), &mut bus);
+        assert_eq!(
+            found,
+            [Some("administrator".into()), Some("administrator".into())],
+            "{family:?} {others}"
+        );
+    }
+}
+
+#[test]
+fn successor_keeps_a_quarantine_for_an_offence() {
+    let (_, mut bus) = port(CardFamily::Avf);
+    for (family, others) in FAMILIES {
+        let settings = format!("limits.interrupts.quarantine = 1000\n{others}");
+        let config = config(family, &settings).ports.remove(0);
+        let mut card = anew(&config, true, &mut bus, NOW).unwrap().card;
+        for (interrupts, at) in [(0, 1), (5_000, 2)] {
+            card.judge(VF, interrupts, &mut bus, Time::from_nanos(at * 1_000_000_000));
+        }
+        let found = successors_quarantines(&mut *card, (family, &settings), &mut bus);
+        assert_eq!(found, [Some("interrupts".into()), Some("interrupts".into())], "{family:?} {others}");
+    }
 }

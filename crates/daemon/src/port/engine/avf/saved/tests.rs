@@ -46,10 +46,16 @@ fn by_administrator(n: u8) -> Vec<(u8, String)> {
     vec![(n, "administrator".to_owned())]
 }
 
+/// Returns the settings with which the administrator has quarantined a VF of the saved port. A VF that is not offered has none.
+fn quarantine_of(vf: u8) -> String {
+    let is_offered = usize::from(vf) < OFFERED;
+    if is_offered { format!("[[port.vf]]\nindex = {vf}\nquarantine = true") } else { String::new() }
+}
+
 #[test]
 fn avf_state_saved_by_an_earlier_version_keeps_quarantines() {
     for (version, vf) in [(3, 1), (4, 3), (AvfPortState::VERSION, 3)] {
-        let (config, mut bus) = port("");
+        let (config, mut bus) = port(&quarantine_of(vf));
         let InheritedCard { mut card, functions, .. } =
             AvfCard::resume(&config, &sample(version), &mut bus, NOW).unwrap();
         assert_eq!(functions.len(), OFFERED);
@@ -69,7 +75,7 @@ fn avf_state_saved_by_an_earlier_version_keeps_quarantines() {
 #[test]
 fn avf_policy_survives_a_new_card() {
     for (version, vf) in [(1, 1), (2, 1), (3, 1), (4, 3), (AvfPortState::VERSION, 3)] {
-        let (config, mut bus) = port("");
+        let (config, mut bus) = port(&quarantine_of(vf));
         let avf = AvfCard::by_software(&config, true, (&sample(version), Vec::new()), &mut bus, NOW).unwrap();
         assert_eq!(quarantined(&avf), by_administrator(vf), "version {version}");
         assert!(!facts(&avf, 0).active, "a new card has no active driver");
@@ -81,4 +87,14 @@ fn configured_and_saved_quarantines_of_vfs_both_apply() {
     let (config, mut bus) = port("[[port.vf]]\nindex = 2\nquarantine = true");
     let InheritedCard { card, .. } = AvfCard::resume(&config, &sample(4), &mut bus, NOW).unwrap();
     assert_eq!(quarantined(&*card), [by_administrator(2), by_administrator(3)].concat());
+}
+
+#[test]
+fn quarantine_in_an_earlier_state_ends_by_the_settings() {
+    for version in [1, 2, 3] {
+        let (config, mut bus) = port("");
+        let software = (&sample(version)[..], Vec::new());
+        let avf = AvfCard::by_software(&config, true, software, &mut bus, NOW).unwrap();
+        assert_eq!(quarantined(&avf), [], "version {version}");
+    }
 }

@@ -65,6 +65,30 @@ fn quarantine_in_the_state_file_applies_after_a_hand_over() {
     );
 }
 
+/// A refused release may stay in the state file, which the successor reads. The VF is free there, although the card's saved state
+/// has the quarantine.
+#[test]
+fn release_in_the_state_file_applies_after_a_death() {
+    use SimulatedAction::*;
+    let quarantined = SimulatedPolicy { is_quarantined: true, ..SimulatedPolicy::default() };
+    let released = SimulatedPolicy { vlan: 8, ..SimulatedPolicy::default() };
+    check_life(
+        "release_in_the_state_file_applies_after_a_death",
+        true,
+        vec![SimulatedFamily::I82576],
+        &[
+            (SetPolicy { guest: 0, policy: quarantined, disk: None }, 5, 8179356464510402308),
+            (
+                SetPolicy { guest: 0, policy: released, disk: Some(DiskFault::ReadOnly(7)) },
+                5,
+                13635009862778121838,
+            ),
+            (Attach { guest: 0 }, 4, 15261033976815427816),
+            (Burst { slow: None, rounds: 43, death: Some(48) }, 5, 724560403799012171),
+        ],
+    );
+}
+
 /// A hand-over loses the frames in the wire of the process before.
 #[test]
 fn frames_in_the_wire_are_lost_with_its_process() {
