@@ -246,7 +246,9 @@ impl SimulatedGuest {
             return Ok(false);
         }
         let announced = self.take_frames()?;
-        if !announced && self.check_connection()? && self.receive(false)? {
+        let is_unannounced = !announced && self.check_connection()? && self.receive(false)?;
+        // A reset drops the interrupt that a frame in the ring still has to wait for.
+        if is_unannounced && !self.finds_reset()? {
             return Err(self.fault("a frame is in its ring, and no interrupt has announced it"));
         }
         Ok(announced)

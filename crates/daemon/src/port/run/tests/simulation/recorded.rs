@@ -2,7 +2,7 @@
 
 use super::families::SimulatedFamily;
 use super::life::{SimulatedAction, SimulatedLife, SimulatedStep};
-use super::policy::SimulatedPolicy;
+use super::policy::{SimulatedIps, SimulatedPolicy};
 use super::{SHRINKING_LIVES, print_report, simulate};
 use crate::store::faulty_disk::DiskFault;
 
@@ -150,6 +150,29 @@ fn client_after_two_hung_up_ones_is_served() {
             (Intrude { guest: 0, messages: 47 }, 5, 10466185333789583419),
             (Vanish { guest: 0 }, 1, 14075403634599500721),
             (Attach { guest: 0 }, 4, 7883017811585579587),
+        ],
+    );
+}
+
+/// A frame waits in its ring for a moderated interrupt when a change of the port VLAN resets the VF. The interrupt is not lost: a
+/// driver throws the ring away.
+#[test]
+fn reset_drops_the_interrupt_of_a_received_frame() {
+    use SimulatedAction::*;
+    let policy = SimulatedPolicy { vlan: 7, ips: SimulatedIps::Foreign, ..SimulatedPolicy::default() };
+    check_life(
+        "reset_drops_the_interrupt_of_a_received_frame",
+        false,
+        vec![SimulatedFamily::Avf; 3],
+        &[
+            (Attach { guest: 2 }, 1, 12324203779312709573),
+            (Attach { guest: 0 }, 3, 9050479011684850935),
+            (Flood { from: 2, to: 0, rate: 100 }, 1, 11646729132557764399),
+            (Attach { guest: 1 }, 5, 9960977648471726958),
+            (Send { from: 2, to: 0, frames: 3, length: 518 }, 3, 5477954966956551312),
+            (Send { from: 0, to: 2, frames: 6, length: 999 }, 2, 15694849649776557046),
+            (SetPolicy { guest: 0, policy, disk: None }, 0, 14743004519474732930),
+            (Burst { slow: None, rounds: 4, death: None }, 0, 13960901680985237734),
         ],
     );
 }

@@ -43,6 +43,13 @@ impl SimulatedGuest {
         Ok(())
     }
 
+    /// Runs the driver's watchdog. Returns true if it finds that the function was reset.
+    pub(super) fn finds_reset(&mut self) -> Result<bool, String> {
+        let before = self.disturbances;
+        self.watch()?;
+        Ok(self.disturbances != before)
+    }
+
     /// Checks that the host has not ended the connection. Returns false if the guest has to connect again after a death.
     pub(super) fn check_connection(&mut self) -> Result<bool, String> {
         let Some(function) = &mut self.function else { return Ok(false) };
