@@ -58,15 +58,6 @@ impl<const N: usize> FrameShares<N> {
         account.has_credit()
     }
 
-    /// Returns true if a port will owe more than [`FRAME_OVERDRAFT`] after the next round's credit. One packet of an honest
-    /// guest and its interrupts cost less.
-    #[must_use]
-    pub fn is_overdrawn(&self, port: PortIndex) -> bool {
-        let PortShare { mut account, round, .. } = self.ports[port.index::<N>()];
-        account.begin_rounds(self.round.wrapping_sub(round).saturating_add(1), self.quantum);
-        account.debt() > FRAME_OVERDRAFT
-    }
-
     /// Continues the account of a port as another plane has left it.
     pub fn continue_port(&mut self, port: PortIndex, other: &Self) {
         let PortShare { mut account, round, first } = other.ports[port.index::<N>()];

@@ -24,6 +24,9 @@ pub const FRAME_QUANTUM: WorkCost = WorkCost(256);
 /// Cost by which a large packet may overdraw its function's account, before it pauses between two segments. It is more
 /// than the cost of the largest packet that an honest guest sends with an MSS of 1,448 bytes.
 pub const FRAME_OVERDRAFT: WorkCost = WorkCost(512);
+/// Maximum cost of a function's interrupts in a round: a quarter of [`FRAME_QUANTUM`]. On a loaded port each vector interrupts in each
+/// round, and an honest guest with 16 queue pairs would pay for up to 32 interrupts.
+pub const INTERRUPT_LIMIT: WorkCost = WorkCost(FRAME_QUANTUM.0 / 4);
 
 impl WorkCost {
     /// Cost of an access to one dword of registers, configuration space or MSI-X table.
@@ -75,10 +78,10 @@ impl WorkCost {
         Self::of_units(count.div_ceil(128))
     }
 
-    /// Returns the cost of `count` interrupts to a guest, each a write to an eventfd (0.5 to 1 us).
+    /// Returns the cost of `count` interrupts to a guest in a round, at most [`INTERRUPT_LIMIT`].
     #[must_use]
     pub fn of_interrupts(count: u32) -> Self {
-        Self(count.saturating_mul(Self::INTERRUPT.0))
+        Self(count.saturating_mul(Self::INTERRUPT.0)).min(INTERRUPT_LIMIT)
     }
 
     /// Returns the cost of accesses to `bytes` bytes of registers.
@@ -217,12 +220,6 @@ impl WorkAccount {
         self.credit > 0
     }
 
-    /// Returns the cost that the function owes, or 0.
-    #[must_use]
-    pub fn debt(&self) -> WorkCost {
-        WorkCost(u32::try_from(self.credit.saturating_neg().max(0)).unwrap_or(u32::MAX))
-    }
-
     /// Returns the cost that the function may spend before its account is empty.
     #[must_use]
     #[inline]
@@ -350,6 +347,13 @@ mod tests {
         // 64 VFs with a default address each, with full quotas, and trusted with every VLAN.
         let sizes = [(64, 64), (64 * 18, 64 * 17), (64 * 128, 64 * 4096)];
         assert_eq!(sizes.map(|(addresses, vlans)| WorkCost::of_tables(addresses, vlans).0), [49, 201, 5_160]);
+    }
+
+    #[test]
+    fn interrupts_cost_at_most_a_quarter_of_a_round() {
+        // A queue pair of AVF, the vectors of an 82576, and all vectors of AVF and virtio.
+        let counts = [0, 1, 3, 17, 32, u32::MAX];
+        assert_eq!(counts.map(WorkCost::of_interrupts), [0, 8, 24, 64, 64, 64].map(WorkCost));
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Memory and interrupts that the frame path reaches in the name of each function. Each function reaches only the memory
 //! and eventfds that its VMM has shared.
 
-use super::interrupts::UnsettledInterrupts;
 use super::kick_reports::KickReports;
 use super::ring_records::RingRecords;
 use crate::port::moments::pass_moment;
@@ -12,6 +11,7 @@ use pcie::burst::{FrameCopyBatch, FramePlaces, HEAD, HEADERS, HeadCompleter, Seg
 use pcie::{AnnouncedAccess, Bus, DmaFault, Function, HintedMemory, Iova};
 use plane::shares::FrameShares;
 use plane::{PortIndex, PortSet};
+use units::WorkCost;
 use vfio_user::wire::pci_irq;
 use virtio_nic::Nic;
 
@@ -28,8 +28,8 @@ pub(in crate::port) struct FunctionAccess {
     pub(super) pin_masked: bool,
     /// Number of interrupts sent to the function's client.
     pub(super) interrupts: u64,
-    /// Interrupts that the function has not paid for, or that wait.
-    pub(super) unsettled: UnsettledInterrupts,
+    /// Number of sent MSI-X interrupts that the function has not been charged for.
+    pub(super) uncharged_interrupts: u32,
     /// Records of the function's packed rings.
     pub(super) records: Option<RingRecords>,
     /// Reports of the kicks of the function's rings.
@@ -48,7 +48,7 @@ impl FunctionAccess {
             pin_raised: false,
             pin_masked: false,
             interrupts: 0,
-            unsettled: UnsettledInterrupts::default(),
+            uncharged_interrupts: 0,
             records: None,
             kicks: KickReports::default(),
             unmapper,
@@ -89,8 +89,8 @@ pub(in crate::port) struct FunctionTable<F> {
     /// Access of the PF, then of the VFs.
     pub(super) functions: Vec<F>,
     pub(super) notifier: EventFdNotifier,
-    /// VFs with interrupts to pay for, or whose interrupts wait. It may have others, which have no such interrupts.
-    pub(super) unsettled: PortSet,
+    /// VFs with uncharged interrupts. May include VFs without such interrupts.
+    pub(super) interrupted: PortSet,
 }
 
 /// Returns the index of a function in [`FunctionTable::functions`], if the port offers it.
@@ -154,47 +154,25 @@ impl<F: AsRef<FunctionAccess> + AsMut<FunctionAccess>> FunctionTable<F> {
         signalled
     }
 
-    /// Sends an MSI-X interrupt of the card, or has it wait if the function owes too much. The PF, which has no account of
-    /// frames, pays nothing.
+    /// Sends an MSI-X interrupt of the card, and records it for the VF's charge. The PF has no account of frames, and pays nothing.
     fn send_msix(&mut self, function: Function, vector: u16) {
-        if self.access_mut(function).is_some_and(|access| access.unsettled.hold(vector.into())) {
-            return;
-        }
         if self.interrupt(function, pci_irq::MSIX, vector)
             && let Some(vf) = function.vf()
             && let Some(access) = self.access_mut(function)
         {
-            access.unsettled.owe(1);
-            self.unsettled |= PortIndex::of_field(vf.get().into()).only();
+            access.uncharged_interrupts = access.uncharged_interrupts.saturating_add(1);
+            self.interrupted |= PortIndex::of_field(vf.get().into()).only();
         }
     }
 
-    /// Charges VFs for the interrupts that the card has sent since the last call. Sends the waiting interrupts of VFs whose debt is
-    /// paid, and has those of VFs that owe too much wait. Returns true if interrupts wait, so that the next round must follow.
-    pub(super) fn settle_interrupts<const N: usize>(&mut self, shares: &mut FrameShares<N>) -> bool {
-        let mut waits = false;
-        for port in std::mem::take(&mut self.unsettled).iter() {
-            let Some(access) = self.access_mut(Function::Vf(port.get())) else { continue };
-            if access.unsettled.settle(port, shares) {
-                waits |= access.unsettled.wait();
-                self.unsettled |= port.only();
-            } else {
-                self.send_waiting(port);
+    /// Charges VFs for the interrupts that the card has sent since the last call. The card calls it once a round.
+    pub(super) fn charge_interrupts<const N: usize>(&mut self, shares: &mut FrameShares<N>) {
+        for port in std::mem::take(&mut self.interrupted).iter() {
+            if let Some(access) = self.access_mut(Function::Vf(port.get())) {
+                let count = std::mem::take(&mut access.uncharged_interrupts);
+                shares.charge(port, WorkCost::of_interrupts(count));
             }
         }
-        waits
-    }
-
-    /// Sends all waiting interrupts, whatever their VFs owe: the successor process knows nothing of them.
-    pub(super) fn send_all_waiting(&mut self) {
-        self.unsettled.iter().for_each(|port| self.send_waiting(port));
-    }
-
-    /// Sends the waiting interrupts of a VF, which pays for them with the next call of [`Self::settle_interrupts`].
-    fn send_waiting(&mut self, port: PortIndex) {
-        let function = Function::Vf(port.get());
-        let waiting = self.access_mut(function).map_or(0, |access| access.unsettled.release());
-        PortSet::new(waiting).iter().for_each(|vector| self.send_msix(function, vector.get().into()));
     }
 
     /// Returns the guest memory for a DMA access of a function. A function that the port does not offer has none.

@@ -104,9 +104,6 @@ impl FunctionBus {
         let eventfds = self.access.eventfds.get_mut(index as usize);
         if let Some(place) = eventfds.and_then(|eventfds| eventfds.get_mut(vector as usize)) {
             *place = eventfd;
-            if place.is_none() {
-                self.access.unsettled.forget(vector);
-            }
         }
     }
 
@@ -119,18 +116,11 @@ impl FunctionBus {
     /// Removes all eventfds of the function.
     pub(in crate::port) fn clear_eventfds(&mut self) {
         self.access.eventfds.iter_mut().for_each(|eventfds| eventfds.fill_with(|| None));
-        self.access.unsettled.forget_all();
     }
 
     /// Returns the number of interrupts that the function has sent.
     pub(in crate::port) fn interrupts(&self) -> u64 {
         self.access.interrupts
-    }
-
-    /// Has the function owe for interrupts, which it pays after its next one.
-    #[cfg(test)]
-    pub(in crate::port) fn owe_interrupts(&mut self, count: u32) {
-        self.access.unsettled.owe(count);
     }
 
     /// Returns two flags of the function's interrupt pin: true if it is raised, and true if the client has masked it.
@@ -217,7 +207,7 @@ impl GuestBus {
                  port through an eventfd; allow io_setup, io_submit and io_getevents"
             );
         }
-        Ok(Self { functions, notifier, unsettled: PortSet::NONE })
+        Ok(Self { functions, notifier, interrupted: PortSet::NONE })
     }
 
     /// Adds a VF of a family with its resources to the bus, after the VFs that the bus already has.

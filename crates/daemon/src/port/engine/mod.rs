@@ -11,7 +11,6 @@
 //! | `decided`, `switch_policy` | policies in force of VFs and port, for families without registers for them |
 //! | `guards` | the guards of the plane that follow from policies |
 //! | `access`, `bus` | memory and interrupts of each function |
-//! | `interrupts` | charges for interrupts, and holds those of VFs in debt |
 //! | `bell` | wakes a thread that sleeps beside a ring of frames |
 //! | `workers` | threads that share a card's VFs |
 //! | `polled_rings` | rings that are polled while there is traffic |
@@ -33,7 +32,6 @@ pub(in crate::port) mod error;
 pub(in crate::port) mod family;
 mod guards;
 pub(in crate::port) mod i82576;
-mod interrupts;
 mod kick_reports;
 pub(in crate::port) mod mixed;
 mod owed_work;
@@ -394,7 +392,6 @@ impl PortEngine {
         functions: Vec<ClientState>,
         now: Time,
     ) -> Result<Vec<u8>, SavedStateError> {
-        self.bus.send_all_waiting();
         self.card.save_all(watched, functions, &mut self.bus, now)
     }
 }

@@ -215,8 +215,8 @@ impl PortCard for AvfCard {
         std::mem::take(&mut plane.tally);
         let poll = nic.poll(now, &mut pf_memory.bus(bus));
         self.asking = self.asking.or(VfSet::new(poll.for_pf));
-        let waits = bus.settle_interrupts(&mut plane.shares);
-        let more = from_workers || from_uplink || from_queues || waits || poll.more || poll.for_pf != 0;
+        bus.charge_interrupts(&mut plane.shares);
+        let more = from_workers || from_uplink || from_queues || poll.more || poll.for_pf != 0;
         let deadline = [poll.deadline, nic.due(), rules.watch(plane)].into_iter().flatten().min();
         PollResult { more, deadline }
     }

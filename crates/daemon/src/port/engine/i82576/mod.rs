@@ -197,7 +197,8 @@ impl PortCard for I82576Card {
 
     fn poll(&mut self, now: Time, bus: &mut GuestBus, uplink: &mut PortUplink) -> PollResult {
         let poll = self.nic.poll(now, PollBudget::default(), bus, uplink);
-        PollResult { more: bus.settle_interrupts(self.nic.shares_mut()) || poll.more, ..poll }
+        bus.charge_interrupts(self.nic.shares_mut());
+        poll
     }
 
     fn link(&self) -> bool {
@@ -245,8 +246,7 @@ impl PortCard for I82576Card {
         let mut hal = I82576PfHal::new(&mut self.nic, now);
         pf.set_policies(&mut hal, vfs).map_err(|(vf, error)| (Some(vf), error))?;
         *configured = ConfiguredPolicies { port: SavedPortPolicy(*port), vfs: vfs.to_vec() };
-        // The card accepts every valid port policy. So this step cannot fail, and either all policies are set or
-        // none.
+        // The card accepts every valid port policy. So this step cannot fail, and either all policies are set or none.
         pf.set_port_policy(&mut hal, *port).map_err(|error| (None, error))
     }
 

@@ -42,8 +42,8 @@ impl MixedCard {
         plane.tally = UplinkTally::default();
         let poll = avf.card.nic.poll(now, &mut avf.pf_memory.bus(bus));
         avf.asking = avf.asking.or(VfSet::new(poll.for_pf));
-        let waits = bus.settle_interrupts(&mut plane.shares);
-        let more = from_uplink || from_avf || from_virtio || waits || poll.more || poll.for_pf != 0;
+        bus.charge_interrupts(&mut plane.shares);
+        let more = from_uplink || from_avf || from_virtio || poll.more || poll.for_pf != 0;
         let deadlines = [poll.deadline, avf.card.nic.due(), card.due(), rules.watch(plane)];
         PollResult { more, deadline: deadlines.into_iter().flatten().min() }
     }

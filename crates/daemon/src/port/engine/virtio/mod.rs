@@ -178,8 +178,8 @@ impl PortCard for VirtioCard {
         let from_rings = card.visit_ready(plane, BUDGET, bus, uplink);
         plane.tally = UplinkTally::default();
         let deadline = [card.due(), rules.watch(plane)].into_iter().flatten().min();
-        let waits = bus.settle_interrupts(&mut plane.shares);
-        PollResult { more: from_workers || from_uplink || from_rings || waits, deadline }
+        bus.charge_interrupts(&mut plane.shares);
+        PollResult { more: from_workers || from_uplink || from_rings, deadline }
     }
 
     fn polls_rings(&self) -> bool {

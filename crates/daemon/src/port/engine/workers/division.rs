@@ -82,7 +82,7 @@ pub(super) fn join<C: DivisibleCard>(shard: &mut CardShard<C>, card: &mut Divide
         if let Some(access) = card.bus.access_mut(Function::Vf(vf)) {
             shard.exchange_access(vf, access);
         }
-        card.bus.unsettled |= port.only();
+        card.bus.interrupted |= port.only();
         card.plane.pacing.continue_port(port, &shard.plane.pacing);
         card.plane.shares.continue_port(port, &shard.plane.shares);
     }

@@ -46,7 +46,7 @@ impl<C: DivisibleCard> CardShard<C> {
         Some(Self {
             card,
             plane: Box::new(plane),
-            bus: FunctionTable { functions, notifier: EventFdNotifier::new(), unsettled: PortSet::NONE },
+            bus: FunctionTable { functions, notifier: EventFdNotifier::new(), interrupted: PortSet::NONE },
             receiver,
             uplink: uplink?,
             vfs: PortSet::NONE,
@@ -62,7 +62,8 @@ impl<C: DivisibleCard> CardShard<C> {
         card.read_doorbells();
         let waiting = receiver.take(|batch| card.leave_trunk(plane, batch, bus));
         let outcome = card.move_frames(plane, bus, uplink);
-        let stayed = uplink.flush() | bus.settle_interrupts(&mut plane.shares);
+        let stayed = uplink.flush();
+        bus.charge_interrupts(&mut plane.shares);
         ShardRoundOutcome { more: outcome.more || waiting || stayed, ..outcome }
     }
 
@@ -91,6 +92,6 @@ impl<C: DivisibleCard> CardShard<C> {
         if let Some(access) = self.bus.access_mut(Function::Vf(vf)) {
             std::mem::swap(access, other);
         }
-        self.bus.unsettled |= PortIndex::of_field(vf.into()).only();
+        self.bus.interrupted |= PortIndex::of_field(vf.into()).only();
     }
 }

@@ -158,31 +158,19 @@ impl AvfFlooder {
         self.request(hal, &[false, true].map(|on| VirtchnlRequest::SwitchQueues(on, queues)))
     }
 
-    /// Fills the rings of all queue pairs with TCP packets of `payload` bytes, to be cut into segments of `mss` bytes.
-    fn fill_rings<H: DmaHal>(&mut self, hal: &mut H, to: MacAddress, payload: u16, mss: u16) {
-        let mut ip = [0; 20];
-        (ip[0], ip[8], ip[9]) = (0x45, 64, 6);
-        ip[2..4].copy_from_slice(&(40 + payload).to_be_bytes());
-        let mut tcp = [0; 20];
-        tcp[12] = 0x50;
-        let own = self.driver.mac().0;
-        let packet = [&to.0[..], &own, &[8, 0], &ip, &tcp, &vec![1; payload.into()]].concat();
-        let offload = TxOffload { tso: Some(mss), ..TxOffload::default() };
-        self.driver.clean(hal);
-        for queue in 0..PAIRS {
-            while self.driver.transmit_with(hal, queue, &packet, &offload) {}
-        }
-        self.driver.flush(hal);
+    /// Returns the guest's driver.
+    pub(crate) fn driver(&mut self) -> &mut AvfDriver {
+        &mut self.driver
     }
 
     /// Sends large packets to be cut into segments of 128 bytes, on all queue pairs.
     pub(crate) fn send_segments<H: DmaHal>(&mut self, hal: &mut H, to: MacAddress) {
-        self.fill_rings(hal, to, 8_000, 128);
+        send_large_packets(&mut self.driver, hal, to, (8_000, 128));
     }
 
     /// Sends packets to be cut into segments that are too short for the card, on all queue pairs.
     pub(crate) fn send_malformed<H: DmaHal>(&mut self, hal: &mut H) {
-        self.fill_rings(hal, MacAddress::BROADCAST, 200, 8);
+        send_large_packets(&mut self.driver, hal, MacAddress::BROADCAST, (200, 8));
     }
 
     /// Sends copies of a packet on all queue pairs. The rings have the packet of the first call, or of
@@ -219,6 +207,27 @@ impl AvfFlooder {
         self.driver.ask(hal, VirtchnlRequest::ConfigureQueues(vsi, pairs.list())).unwrap();
         self.driver.ask(hal, VirtchnlRequest::SwitchQueues(true, QueueSet { rx: 0, ..all })).unwrap();
     }
+}
+
+/// Fills the transmit rings of a driver with TCP packets of `payload` bytes, to be cut into segments of `mss` bytes.
+pub(crate) fn send_large_packets<H: DmaHal>(
+    driver: &mut AvfDriver,
+    hal: &mut H,
+    to: MacAddress,
+    (payload, mss): (u16, u16),
+) {
+    let mut ip = [0; 20];
+    (ip[0], ip[8], ip[9]) = (0x45, 64, 6);
+    ip[2..4].copy_from_slice(&(40 + payload).to_be_bytes());
+    let mut tcp = [0; 20];
+    tcp[12] = 0x50;
+    let packet = [&to.0[..], &driver.mac().0, &[8, 0], &ip, &tcp, &vec![1; payload.into()]].concat();
+    let offload = TxOffload { tso: Some(mss), ..TxOffload::default() };
+    driver.clean(hal);
+    for queue in 0..driver.pairs() as u8 {
+        while driver.transmit_with(hal, queue, &packet, &offload) {}
+    }
+    driver.flush(hal);
 }
 
 impl RawPacket {
