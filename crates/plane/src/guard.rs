@@ -40,15 +40,16 @@ pub trait GuardedPlane {
     /// Keeps the addresses that a port has held for a few minutes more, for a port whose client is away and may come back.
     fn keep_claims_for_return(&mut self, port: PortIndex);
 
-    /// Returns the unicast addresses that ports hold, for [`Self::hold_again`] in the process that continues.
+    /// Returns the unicast addresses that ports hold, for [`Self::restore_held_addresses`] in the successor process.
     fn held_addresses(&self) -> Vec<(PortIndex, MacAddress)>;
 
     /// Returns a number that changes with [`Self::held_addresses`], and seldom without.
-    fn held_changes(&self) -> u64;
+    fn held_version(&self) -> u64;
 
-    /// Holds addresses for the ports that held them in another process. Their guests get them back, as after a reset, and no other
-    /// port gets them.
-    fn hold_again(&mut self, addresses: &[(PortIndex, MacAddress)]);
+    /// Holds addresses for the ports that held them in the predecessor process. Their guests get them back, as after a reset, and no
+    /// other port gets them. Drops addresses of ports without a guard, of the host, and of ports to which policy gives them. Call it
+    /// after [`Self::set_guards`].
+    fn restore_held_addresses(&mut self, addresses: &[(PortIndex, MacAddress)]);
 
     /// Returns the number of addresses that ports hold and that are not in the switch tables, such as those of ports that reset. New
     /// tables cost by them, as by the addresses of the tables.
@@ -109,13 +110,12 @@ impl<const N: usize> GuardedPlane for ForwardingPlane<N> {
         held.flat_map(|(address, ports)| ports.iter().map(move |port| (port, address))).collect()
     }
 
-    fn held_changes(&self) -> u64 {
-        self.claims.changes()
+    fn held_version(&self) -> u64 {
+        self.claims.version()
     }
 
-    fn hold_again(&mut self, addresses: &[(PortIndex, MacAddress)]) {
-        let sound = addresses.iter().filter(|(port, _)| usize::from(port.get()) < N);
-        self.claims.hold_again(&sound.copied().collect::<Vec<_>>(), &self.tables.exact);
+    fn restore_held_addresses(&mut self, addresses: &[(PortIndex, MacAddress)]) {
+        self.claims.restore_held(addresses, &self.tables.exact);
     }
 
     fn absent_addresses(&self) -> usize {

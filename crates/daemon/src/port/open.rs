@@ -99,7 +99,7 @@ impl PreparedPort {
         let mut engine = PortEngine::new(card.card, bus, uplink, config.link_local);
         let policies: Vec<_> = config.vfs.iter().map(|vf| vf.policy).collect();
         engine.set_guards(config.mac, &policies);
-        engine.hold_again(&succession.held_addresses());
+        engine.restore_held_addresses(&succession.held_addresses());
         let poller = PortClients::poller_of(&inbox.waker)?;
         if let Some((nic, _)) = engine.virtio() {
             virtio::set_coalescing(nic, &config.coalescing);

@@ -175,13 +175,13 @@ impl OpenPort {
         }
         let poll = engine.poll(polled);
         clients.settle_work(engine);
-        succession.note_addresses(engine);
         // The poll may have found memory that a client has truncated.
         clients.evict_poisoned(engine, polled);
         let link_changed = engine.follow_uplink(clients.poller(), polled);
         let disconnects = clients.continue_disconnects(engine, polled);
         // After everything that may have disconnected a client.
         clients.dial(engine, polled);
+        succession.save_addresses(engine);
         clients.publish_registers(engine, polled);
         let call = clients.call_drivers(engine, polled);
         let ended = clock.now();

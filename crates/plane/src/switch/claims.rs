@@ -6,6 +6,8 @@
 //! a virtio guest's first frame. A refused address is left out of the tables: the port gets no frames for it, and the
 //! spoof check drops frames from it.
 
+mod saved;
+
 use super::addresses::ExactFilter;
 use super::guards::PortGuard;
 use super::kept::{KeptAddresses, ResetCounts};
@@ -39,6 +41,8 @@ impl ClaimCounts {
 /// Claims of all ports to Ethernet addresses.
 #[derive(Debug, Clone)]
 pub struct AddressClaims<const N: usize> {
+    /// Ports that have a guard: those of the configuration.
+    guarded: PortSet,
     /// Ports whose claims are checked.
     checked: PortSet,
     /// Address that policy gives to each port, or proposes to it.
@@ -55,7 +59,7 @@ pub struct AddressClaims<const N: usize> {
     /// Addresses that the ports have, or had before they lost all of them, such as by a reset.
     held: ExactFilter,
     /// Number of changes of `held`, which wraps.
-    changes: u64,
+    version: u64,
     /// Number of the addresses in `held` that no port has now.
     absent: usize,
     /// Addresses that ports hold because they had them before a reset.
@@ -77,6 +81,7 @@ impl<const N: usize> AddressClaims<N> {
     /// Creates claims without a check.
     pub(crate) fn new() -> Self {
         Self {
+            guarded: PortSet::NONE,
             checked: PortSet::NONE,
             assigned: [None; N],
             reserved: Box::default(),
@@ -85,7 +90,7 @@ impl<const N: usize> AddressClaims<N> {
             held_elsewhere: [None; N],
             began: Time::ZERO,
             held: ExactFilter::with_room(0),
-            changes: 0,
+            version: 0,
             absent: 0,
             kept: KeptAddresses::default(),
             released: PortSet::NONE,
@@ -110,9 +115,10 @@ impl<const N: usize> AddressClaims<N> {
             self.hold(present);
         }
         self.assigned = [None; N];
-        self.checked = PortSet::NONE;
+        (self.guarded, self.checked) = (PortSet::NONE, PortSet::NONE);
         for ((guard, assigned), n) in guards.iter().zip(&mut self.assigned).zip(0..) {
             *assigned = guard.assigned;
+            self.guarded |= PortIndex::of_field(n).only();
             if guard.checks_claims {
                 self.checked |= PortIndex::of_field(n).only();
             }
@@ -144,7 +150,7 @@ impl<const N: usize> AddressClaims<N> {
     fn set_held(&mut self, held: ExactFilter) {
         if held != self.held {
             self.held = held;
-            self.changes = self.changes.wrapping_add(1);
+            self.version = self.version.wrapping_add(1);
             self.publish();
         }
     }
@@ -252,8 +258,13 @@ impl<const N: usize> AddressClaims<N> {
     /// share theirs.
     fn is_held_by_other(&self, port: PortIndex, address: MacAddress) -> bool {
         let holders = self.held.ports(address) & self.checked & !port.only();
+        !holders.is_empty() || self.is_assigned_to_other(port, address)
+    }
+
+    /// Returns `true` if policy gives an address to another port.
+    fn is_assigned_to_other(&self, port: PortIndex, address: MacAddress) -> bool {
         let mut assigned = self.assigned.iter().zip(0..);
-        !holders.is_empty() || assigned.any(|(mac, n)| n != port.index::<N>() && *mac == Some(address))
+        assigned.any(|(mac, n)| n != port.index::<N>() && *mac == Some(address))
     }
 
     /// Claims an address among the planes on one wire. Returns `false` if another one holds it.
@@ -344,28 +355,6 @@ impl<const N: usize> AddressClaims<N> {
     /// Returns the number of addresses that ports hold and that no port has in the tables. New tables cost by them too.
     pub(crate) fn absent(&self) -> usize {
         if self.checked.is_empty() { 0 } else { self.absent }
-    }
-
-    /// Returns the unicast addresses that ports hold, each with its ports.
-    pub(crate) fn held(&self) -> impl Iterator<Item = (MacAddress, PortSet)> {
-        self.held.entries().filter(|(address, _)| !address.is_group())
-    }
-
-    /// Returns the number of changes of the held addresses, which wraps.
-    pub(crate) fn changes(&self) -> u64 {
-        self.changes
-    }
-
-    /// Holds addresses for ports that held them in another process, as after a reset of the ports' functions. `present` has the
-    /// addresses that the ports have in the tables.
-    pub(crate) fn hold_again(&mut self, addresses: &[(PortIndex, MacAddress)], present: &ExactFilter) {
-        let mut held = ExactFilter::with_room(self.held.entries().count() + addresses.len());
-        self.held.entries().for_each(|(address, ports)| held.add(address, ports));
-        let unicast = addresses.iter().filter(|(_, address)| address.is_valid_unicast());
-        unicast.for_each(|(port, address)| held.add(*address, port.only()));
-        self.set_held(held);
-        self.kept.keep(&self.held, self.checked);
-        self.count_absent(present);
     }
 
     /// Keeps the addresses that a port holds for a while only: its client is away, and may come back or not.

@@ -1,9 +1,10 @@
 //! Addresses that ports have held in another process, whose state a plane continues.
 
-use super::{TestAddresses, TestLink, address, guarded, has, port, refused, tables};
+use super::{HOST, KEY, PORTS, TestAddresses, TestLink, address, guard, guarded, has, port, refused, tables};
 use core::time::Duration;
 use plane::PortIndex;
 use plane::guard::GuardedPlane;
+use plane::switch::ExactFilter;
 use std::sync::Arc;
 use units::{MacAddress, Time};
 
@@ -22,7 +23,7 @@ fn held() -> Vec<(PortIndex, MacAddress)> {
 #[test]
 fn addresses_of_another_process_are_held_again() {
     let mut plane = guarded();
-    plane.hold_again(&held());
+    plane.restore_held_addresses(&held());
     plane.set_tables(tables(&[(3, MAIN), (3, ADDED), (3, OTHER)]));
     assert_eq!(refused(&plane, 3), 3);
     plane.set_tables(tables(&[(1, MAIN), (3, ADDED), (3, OTHER)]));
@@ -34,7 +35,7 @@ fn addresses_of_another_process_are_held_again() {
 #[test]
 fn address_not_requested_again_is_free_after_two_epochs() {
     let mut plane = guarded();
-    plane.hold_again(&held());
+    plane.restore_held_addresses(&held());
     plane.set_tables(tables(&[(1, MAIN), (3, ADDED), (3, OTHER)]));
     let changes = [150, 300].map(|s| plane.review_claims(Time::ZERO + Duration::from_secs(s)));
     assert_eq!((changes, has(&plane, 3, ADDED)), ([false, true], true));
@@ -49,7 +50,7 @@ fn addresses_of_another_process_are_known_on_the_wire() {
     let [mut a, mut b] = [0, 1].map(|n| {
         let mut plane = guarded();
         if n == 0 {
-            plane.hold_again(&held());
+            plane.restore_held_addresses(&held());
         }
         plane.share_addresses(Some(Arc::new(TestAddresses(n, Arc::clone(&link)))));
         plane
@@ -61,16 +62,67 @@ fn addresses_of_another_process_are_known_on_the_wire() {
 }
 
 #[test]
-fn number_of_changes_grows_with_held_addresses() {
+fn version_changes_with_held_addresses() {
     let mut plane = guarded();
-    let before = plane.held_changes();
+    let before = plane.held_version();
     plane.set_tables(tables(&[(1, MAIN)]));
-    let after = plane.held_changes();
+    let after = plane.held_version();
     assert_ne!(after, before);
     plane.set_tables(tables(&[(1, MAIN)]));
-    let same = plane.held_changes();
+    let same = plane.held_version();
     plane.set_tables(tables(&[(1, MAIN)]));
-    assert_eq!(plane.held_changes(), same);
+    assert_eq!(plane.held_version(), same);
     plane.set_tables(tables(&[(1, MAIN), (2, OTHER)]));
-    assert_ne!(plane.held_changes(), same);
+    assert_ne!(plane.held_version(), same);
+}
+
+#[test]
+fn address_of_a_port_that_is_gone_is_free_on_the_wire() {
+    let link = Arc::new(TestLink::default());
+    let [a, mut b] = [0, 1].map(|n| {
+        let mut plane = guarded();
+        if n == 0 {
+            // The new configuration has ports 0 and 1.
+            plane.set_guards(&[0, 1].map(guard), &[HOST], KEY);
+            plane.restore_held_addresses(&held());
+        }
+        plane.share_addresses(Some(Arc::new(TestAddresses(n, Arc::clone(&link)))));
+        plane
+    });
+    assert!(a.held_addresses().iter().all(|(holder, _)| *holder == port(1)));
+    b.set_tables(tables(&[(3, OTHER), (4, MAIN)]));
+    assert!(has(&b, 3, OTHER) && !has(&b, 4, MAIN));
+}
+
+#[test]
+fn address_of_policy_or_host_is_not_restored_to_another_port() {
+    let mut plane = guarded();
+    let mut guards: Vec<_> = (0..PORTS as u8).map(guard).collect();
+    guards[3].assigned = Some(MAIN);
+    plane.set_guards(&guards, &[HOST, OTHER], KEY);
+    plane.restore_held_addresses(&held());
+    assert_eq!(plane.held_addresses(), [(port(1), ADDED)]);
+    plane.set_tables(tables(&[(1, MAIN), (1, ADDED), (2, OTHER), (3, MAIN)]));
+    assert!(!has(&plane, 1, MAIN) && has(&plane, 3, MAIN), "policy gives it to port 3");
+    assert!(has(&plane, 1, ADDED) && !has(&plane, 2, OTHER), "the host has the address");
+}
+
+#[test]
+fn restored_addresses_in_the_tables_take_no_room_of_others() {
+    // A port keeps 32 addresses at most.
+    let [present, absent] = [0x20..0x40, 0x40..0x54].map(|n| n.map(address).collect::<Vec<_>>());
+    let with_room = || {
+        let mut tables = tables(&[]);
+        tables.exact = ExactFilter::with_room(64);
+        present.iter().for_each(|mac| tables.exact.add(*mac, port(1).only()));
+        tables
+    };
+    let mut plane = guarded();
+    plane.set_tables(with_room());
+    let held: Vec<_> = present.iter().chain(&absent).map(|mac| (port(1), *mac)).collect();
+    plane.restore_held_addresses(&held);
+    let mut tables = with_room();
+    absent.iter().for_each(|mac| tables.exact.add(*mac, port(3).only()));
+    plane.set_tables(tables);
+    assert_eq!(refused(&plane, 3), absent.len() as u64);
 }

@@ -54,15 +54,16 @@ impl PortEngine {
     }
 
     /// Returns a number that changes with the addresses that the VFs hold.
-    pub(in crate::port) fn held_changes(&self) -> u64 {
-        self.card.guards().held_changes()
+    pub(in crate::port) fn held_version(&self) -> u64 {
+        self.card.guards().held_version()
     }
 
-    /// Holds the addresses of VFs that they have held in the previous host process. Call it before [`Self::share_addresses`].
-    pub(in crate::port) fn hold_again(&mut self, held: &HeldAddresses) {
+    /// Holds the addresses of VFs that they have held in the previous host process. Call it after [`Self::set_guards`] and before
+    /// [`Self::share_addresses`].
+    pub(in crate::port) fn restore_held_addresses(&mut self, held: &HeldAddresses) {
         if self.card.is_hosted() {
             let held = held.vfs.iter().map(|(vf, address)| (PortIndex::of_field((*vf).into()), *address));
-            self.card.guards_mut().hold_again(&held.collect::<Vec<_>>());
+            self.card.guards_mut().restore_held_addresses(&held.collect::<Vec<_>>());
         }
     }
 

@@ -1,6 +1,7 @@
 //! Shared memory in which a port saves a record for the successor process: its counters (`counters`), or the addresses of its VFs
 //! (`addresses`). It is separate from the journal, so that the record survives a change of the journal's format.
 
+use crate::vault::PortFileDescriptorStore;
 use host::shared::SharedMemory;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -17,10 +18,27 @@ const LENGTH: u64 = 8;
 pub(super) struct SavedRecord(SharedMemory);
 
 impl SavedRecord {
-    /// Opens the memory of a record that the previous host process left, or creates new memory.
-    pub(super) fn open(left: Option<OwnedFd>) -> Option<Self> {
-        let left = left.and_then(|fd| SharedMemory::adopt(fd).ok());
-        left.or_else(|| SharedMemory::new(PLACES[1] + ROOM).ok()).map(Self)
+    /// Opens the memory of a record that the previous host process left. Without one that can be used, creates memory and keeps it for
+    /// the successor process.
+    pub(super) fn open(name: &str, vault: &PortFileDescriptorStore) -> Option<Self> {
+        Self::of_predecessor(name, vault).or_else(|| {
+            let record = Self::new()?;
+            vault.keep_named(name, record.as_fd());
+            Some(record)
+        })
+    }
+
+    /// Opens the memory of a record that the previous host process left.
+    pub(super) fn of_predecessor(name: &str, vault: &PortFileDescriptorStore) -> Option<Self> {
+        vault.copy_named(name).and_then(Self::adopt)
+    }
+
+    fn new() -> Option<Self> {
+        SharedMemory::new(PLACES[1] + ROOM).ok().map(Self)
+    }
+
+    fn adopt(fd: OwnedFd) -> Option<Self> {
+        SharedMemory::adopt(fd).ok().map(Self)
     }
 
     /// Returns the record that was completely saved last.
@@ -69,12 +87,12 @@ mod tests {
     use std::os::fd::AsFd;
 
     fn adopt(notes: &SavedRecord) -> SavedRecord {
-        SavedRecord::open(Some(notes.as_fd().try_clone_to_owned().unwrap())).unwrap()
+        SavedRecord::adopt(notes.as_fd().try_clone_to_owned().unwrap()).unwrap()
     }
 
     #[test]
     fn next_process_reads_the_last_completely_saved_record() {
-        let notes = SavedRecord::open(None).unwrap();
+        let notes = SavedRecord::new().unwrap();
         assert_eq!(adopt(&notes).read(), None);
         for note in [&b"first"[..], b"second one", b""] {
             notes.write(note);

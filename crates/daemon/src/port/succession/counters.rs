@@ -9,7 +9,6 @@ use crate::state;
 use crate::totals::PortCounterTotals;
 use crate::vault::PortFileDescriptorStore;
 use pcie::VfIndex;
-use std::os::fd::AsFd;
 
 /// Name under which the memory of saved counters is kept for the successor process.
 const NAME: &str = "counters";
@@ -26,18 +25,13 @@ pub(super) struct PredecessorCounters {
 impl PredecessorCounters {
     /// Opens the memory of saved counters. Returns the counters that the previous host process saved there.
     pub(super) fn open(&mut self, port: &str, vault: &PortFileDescriptorStore) -> Option<PortCounterTotals> {
-        let left = vault.copy_named(NAME);
-        let is_new = left.is_none();
-        let Some(notes) = SavedRecord::open(left) else {
+        let Some(notes) = SavedRecord::open(NAME, vault) else {
             tracing::error!(
                 port,
                 "cannot save the counters of the port; the counters restart at 0 in the successor process"
             );
             return None;
         };
-        if is_new {
-            vault.keep_named(NAME, notes.as_fd());
-        }
         let noted = notes.read().map(|note| state::read::<PortCounterTotals>(&note));
         self.notes = Some(notes);
         noted?

@@ -210,16 +210,12 @@ impl PortHandOverState {
 
     /// Returns the addresses that the VFs have held in the previous host process, if the port continues from it.
     pub(in crate::port) fn held_addresses(&self) -> HeldAddresses {
-        if self.trust.has_clients() {
-            addresses::of_predecessor(&self.vault)
-        } else {
-            HeldAddresses::default()
-        }
+        if self.trust.has_addresses() { addresses::read_saved(&self.vault) } else { HeldAddresses::default() }
     }
 
     /// Saves the addresses that the VFs hold, if they have changed.
-    pub(in crate::port) fn note_addresses(&mut self, engine: &PortEngine) {
-        self.addresses.note(engine);
+    pub(in crate::port) fn save_addresses(&mut self, engine: &PortEngine) {
+        self.addresses.save(engine);
     }
 
     /// Opens the memory of saved addresses.

@@ -24,6 +24,9 @@ pub(in crate::port) enum SavedStateTrust {
     Nothing,
     Everything,
     Notes,
+    /// The addresses that VFs hold are used, and the sockets of clients, to disconnect these clients: the journal has another format,
+    /// or too little room.
+    Addresses,
     /// Only the sockets of the previous host process's clients are used, and only to disconnect these clients.
     Clients,
 }
@@ -32,6 +35,11 @@ impl SavedStateTrust {
     /// Returns true if the previous host process's clients are resumed.
     pub(in crate::port) fn has_clients(self) -> bool {
         matches!(self, Self::Everything | Self::Notes)
+    }
+
+    /// Returns true if the VFs hold the addresses that they held in the previous host process.
+    pub(in crate::port) fn has_addresses(self) -> bool {
+        self.has_clients() || self == Self::Addresses
     }
 }
 
@@ -45,7 +53,7 @@ pub(super) fn open(
     if let Some(fd) = vault.copy_named(JOURNAL) {
         let adopted =
             PortJournal::adopt(fd).and_then(|journal| journal.check_room(config.vfs.len()).map(|()| journal));
-        match adopted {
+        trust = match adopted {
             Ok(journal) => {
                 let attempt = journal.attempt();
                 let trust = match attempt {
@@ -67,6 +75,7 @@ pub(super) fn open(
                     "the saved state of the previous host process is not used: earlier processes failed with the \
                      state, or the card family has changed"
                 );
+                SavedStateTrust::Clients
             }
             Err(error) => {
                 tracing::error!(
@@ -74,9 +83,9 @@ pub(super) fn open(
                     %error,
                     "cannot use the saved state of the previous host process; clients are disconnected"
                 );
+                SavedStateTrust::Addresses
             }
-        }
-        trust = SavedStateTrust::Clients;
+        };
     }
     let journal = PortJournal::new(config.family.limits().vfs)?;
     vault.keep_named(JOURNAL, journal.as_fd());

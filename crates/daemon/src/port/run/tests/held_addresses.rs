@@ -4,9 +4,12 @@ use super::requests::{is_answered, read, request, write};
 use super::shares::client_of;
 use super::{OpenPort, PortFixture};
 use crate::port::clients::connection::DisconnectReason;
+use crate::vault::PortFileDescriptorStore;
 use i82576::bits::ctrl;
 use i82576::mailbox::{ACK, NACK, id};
 use i82576::register::vf as r;
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -118,4 +121,29 @@ fn held_addresses_outlive_two_crashes() {
     }
     port.reset(1);
     assert!(!port.claim(1));
+}
+
+#[test]
+fn held_addresses_outlive_an_unknown_journal_format() {
+    let mut port = ClaimingPort::open();
+    port.claim_and_reset();
+    let journal = memfd_create("journal", MemfdFlags::CLOEXEC).unwrap();
+    let vault = PortFileDescriptorStore::new(&port.world.vault, &port.world.config.name);
+    vault.keep_named("journal", journal.as_fd());
+    port.world.succeed();
+    port.reset(1);
+    assert!(!port.claim(1), "the client of VF 0 may come back");
+    port.reset(0);
+    assert!(port.claim(0));
+}
+
+#[test]
+fn address_of_a_guest_that_left_before_a_crash_is_free() {
+    let mut port = ClaimingPort::open();
+    port.claim_and_reset();
+    port.clients[0] = UnixStream::pair().unwrap().0;
+    port.world.round_until(|world| !world.is_connected());
+    port.world.succeed();
+    port.reset(1);
+    assert!(port.claim(1));
 }
