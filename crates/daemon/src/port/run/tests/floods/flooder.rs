@@ -39,7 +39,7 @@ pub(crate) enum RawPacket {
 
 /// Flooding guest with its driver.
 pub(crate) struct AvfFlooder {
-    driver: AvfDriver,
+    pub(crate) driver: AvfDriver,
     /// VSI of the VF.
     vsi: u16,
     /// Address of the send mailbox ring, once the guest has taken the mailbox from its driver.
@@ -156,11 +156,6 @@ impl AvfFlooder {
     pub(crate) fn switch_queues<H: DmaHal>(&mut self, hal: &mut H) -> u64 {
         let queues = QueueSet { vsi: self.vsi, rx: 1, tx: 1 };
         self.request(hal, &[false, true].map(|on| VirtchnlRequest::SwitchQueues(on, queues)))
-    }
-
-    /// Returns the guest's driver.
-    pub(crate) fn driver(&mut self) -> &mut AvfDriver {
-        &mut self.driver
     }
 
     /// Sends large packets to be cut into segments of 128 bytes, on all queue pairs.

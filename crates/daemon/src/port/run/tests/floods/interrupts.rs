@@ -88,7 +88,7 @@ fn send_on_16_pairs(with_eventfds: bool) -> [u64; 2] {
         set_eventfds(&mut port, FLOODER);
     }
     port.flood = Some(|port| {
-        port.with_flooder(|guest, hal| send_short_frames(guest.driver(), hal, 10));
+        port.with_flooder(|guest, hal| send_short_frames(&mut guest.driver, hal, 10));
         port.with(2, |driver, hal| send_large_packets(driver, hal, OUTSIDE, (8_000, 128)));
     });
     let before = counts(&mut port, FLOODER);
