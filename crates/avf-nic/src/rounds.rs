@@ -8,7 +8,8 @@ use plane::{ForwardingPlane, PortIndex, TransmitQueueId, UplinkWire};
 
 impl Nic {
     /// Visits every transmit queue that may hold a packet, while its VF has a share left ([`plane::shares`]). Each queue
-    /// hands over up to `budget` frames. Returns `true` if a queue has more frames to send now. Frames that their VF's rate delays may be sent at [`Nic::due`].
+    /// hands over up to `budget` frames. Returns `true` if a queue has more frames to send now.
+    /// Frames that their VF's rate delays may be sent at [`Nic::due`].
     pub fn visit_ready<B: Bus, W: UplinkWire>(
         &mut self,
         plane: &mut ForwardingPlane<MAX_VFS>,

@@ -30,8 +30,9 @@ pub trait GuardedPlane {
     /// switch tables have changed. Call it about once a second.
     fn review_claims(&mut self, now: Time) -> bool;
 
-    /// Returns `true` if a port may have an address that its guest requests of a PF driver. Counts a refusal. A PF driver asks before
-    /// it acknowledges the request; otherwise the guest would believe that it has an address that the tables leave out.
+    /// Returns `true` if a port may have an address that its guest requests of a PF driver. Counts a refusal. A PF driver
+    /// asks before it acknowledges the request; otherwise the guest would believe that it has an address that the tables
+    /// leave out.
     fn may_request(&mut self, port: PortIndex, address: MacAddress) -> bool;
 
     /// Forgets which addresses a port has held, for a port that gets another guest. Ports that wait for one of them get it.
@@ -46,13 +47,13 @@ pub trait GuardedPlane {
     /// Returns a number that changes with [`Self::held_addresses`], and seldom without.
     fn held_version(&self) -> u64;
 
-    /// Holds addresses for the ports that held them in the predecessor process. Their guests get them back, as after a reset, and no
-    /// other port gets them. Drops addresses of ports without a guard, of the host, and of ports to which policy gives them. Call it
-    /// after [`Self::set_guards`].
+    /// Holds addresses for the ports that held them in the predecessor process. Their guests get them back, as after a
+    /// reset, and no other port gets them. Drops addresses of ports without a guard, of the host, and of ports to which
+    /// policy gives them. Call it after [`Self::set_guards`].
     fn restore_held_addresses(&mut self, addresses: &[(PortIndex, MacAddress)]);
 
-    /// Returns the number of addresses that ports hold and that are not in the switch tables, such as those of ports that reset. New
-    /// tables cost by them, as by the addresses of the tables.
+    /// Returns the number of addresses that ports hold and that are not in the switch tables, such as those of ports that
+    /// reset. New tables cost by them, as by the addresses of the tables.
     fn absent_addresses(&self) -> usize;
 
     /// Returns the number of a port's refused claims, and the last refused address.

@@ -12,15 +12,15 @@ pub struct ExcessPieces {
 }
 
 impl ExcessPieces {
-    /// Returns the number of pieces of a frame of `bytes` bytes, with the header before it, that cost nothing: that of buffers
-    /// of 512 bytes, and 4 more. Drivers post pieces of 1,024 bytes and more.
+    /// Returns the number of pieces of a frame of `bytes` bytes, with the header before it, that cost nothing: one for each 512
+    /// bytes, and 4 more. Drivers post pieces of 1,024 bytes and more.
     #[must_use]
     pub fn free(bytes: usize) -> usize {
         4 + (bytes >> 9)
     }
 
-    /// Returns the maximum number of pieces for a frame of `bytes` bytes. A function whose account has credit may have excess pieces
-    /// for the credit of a round.
+    /// Returns the maximum number of pieces for a frame of `bytes` bytes. A function whose account has credit may have
+    /// excess pieces for the credit of a round.
     #[must_use]
     pub fn limit(&self, bytes: usize) -> usize {
         let excess = if self.in_debt { 0 } else { FRAME_QUANTUM.0.saturating_sub(self.unpaid) };

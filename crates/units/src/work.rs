@@ -24,8 +24,8 @@ pub const FRAME_QUANTUM: WorkCost = WorkCost(256);
 /// Cost by which a large packet may overdraw its function's account, before it pauses between two segments. It is more
 /// than the cost of the largest packet that an honest guest sends with an MSS of 1,448 bytes.
 pub const FRAME_OVERDRAFT: WorkCost = WorkCost(512);
-/// Maximum cost of a function's interrupts in a round: a quarter of [`FRAME_QUANTUM`]. On a loaded port each vector interrupts in each
-/// round, and an honest guest with 16 queue pairs would pay for up to 32 interrupts.
+/// Maximum cost of a function's interrupts in a round: a quarter of [`FRAME_QUANTUM`]. On a loaded port each vector
+/// interrupts in each round, and an honest guest with 16 queue pairs would pay for up to 32 interrupts.
 pub const INTERRUPT_LIMIT: WorkCost = WorkCost(FRAME_QUANTUM.0 / 4);
 
 impl WorkCost {

@@ -109,8 +109,8 @@ impl<T: DriverThread + Clone> VirtioNet<T> {
 
     /// Attaches to the function again after the end of its back end, as QEMU does: with the same memory and rings, each of which
     /// starts at its first position. The driver continues where it was, and a driver that [sleeps](Self::sleep_until_interrupts)
-    /// sleeps on: the guest does not learn of the reconnection. The new back end sends an interrupt for what the former one has received
-    /// without one.
+    /// sleeps on: the guest does not learn of the reconnection. The new back end sends an interrupt for what the former one
+    /// has received without one.
     ///
     /// # Errors
     /// [`VhostClientError`]; `NotOffered` if the new back end lacks a feature that the driver has accepted.

@@ -53,8 +53,8 @@ pub(crate) struct VirtioDevice {
     pub(crate) learned: Option<MacAddress>,
     /// True if the rings belong to a guest that has been on this card before.
     pub(crate) is_known_guest: bool,
-    /// True if the rings have run on another card: the guest has moved here, and the address of its first frame was until now that of
-    /// a station beyond the uplink.
+    /// True if the rings have run on another card: the guest has moved here, and the address of its first frame was until
+    /// now that of a station beyond the uplink.
     pub(crate) has_arrived: bool,
     pub(crate) accepted: VirtioFeatures,
     pub(crate) receive: [ReceiveRing; MAX_PAIRS],

@@ -65,8 +65,8 @@ impl Checker {
         }
         command.args(["test", "--quiet", "--locked", "--lib", "--package", package, "--target-dir", &folder]);
         match self {
-            // Two cases of each property test: Miri is up to some thousand times slower than the processor. The isolation would hide
-            // the number of cases.
+            // Two cases of each property test: Miri is up to some thousand times slower than the processor. The isolation
+            // would hide the number of cases.
             Self::Miri => command.env("PROPTEST_CASES", "2").env("MIRIFLAGS", "-Zmiri-disable-isolation"),
             // The standard library is built with the sanitizer too: its code would hide accesses.
             Self::Address => with_sanitizer(&mut command, "-Zsanitizer=address"),

@@ -1,6 +1,6 @@
-//! `cargo xtask simulate --mutants`: seeds the faults of the table in a copy of the sources, and simulates with one of them at a time
-//! until a seed fails. The score is the part of the faults that the simulation finds. One program has all faults, since a build
-//! takes longer than most searches.
+//! `cargo xtask simulate --mutants`: seeds the faults of the table in a copy of the sources, and simulates with one of them
+//! at a time until a seed fails. The score is the part of the faults that the simulation finds. One program has all faults,
+//! since a build takes longer than most searches.
 
 use super::faults::{CHOSEN, FAULTS, FOLDER};
 use super::seeds::{build, run_seeds};

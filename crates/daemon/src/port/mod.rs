@@ -15,7 +15,8 @@
 //! | `succession` | hand-over to a successor, inheritance from a predecessor |
 //!
 //! `tokens` has the tokens of the port's poller and `moments` the deaths of simulated processes, for all parts. `run` has the
-//! loop, `waiting` waits between its rounds, `open` creates a port, `carry_out` carries out commands, `pause` waits for a successor.
+//! loop, `waiting` waits between its rounds, `open` creates a port, `carry_out` carries out commands, `pause` waits for a
+//! successor.
 //! `run` creates the clock; `open`, `carry_out`, and the
 //! clients' `service` and `connection` read it too.
 

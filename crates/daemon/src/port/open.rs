@@ -164,8 +164,8 @@ impl OpenPort {
         }
     }
 
-    /// Keeps the addresses that VFs without a client have held in the previous host process for a few minutes: their clients may come
-    /// back.
+    /// Keeps the addresses that VFs without a client have held in the previous host process for a few minutes: their
+    /// clients may come back.
     fn keep_claims_of_absent_guests(&mut self) {
         let absent = self.clients.slots().iter().filter(|slot| slot.connection().is_none());
         let absent: VfSet = absent.filter_map(|slot| slot.function.vf()).collect();

@@ -1,6 +1,6 @@
 //! Decides which of the addresses in a family's switch tables its ports get. A port may not claim the address of a
-//! station beyond the uplink, of the host, of another port, or of another port of the host on the same link. An address that a port has
-//! got stays the port's, whatever the uplink sends later, and also while its function resets.
+//! station beyond the uplink, of the host, of another port, or of another port of the host on the same link. An address
+//! that a port has got stays the port's, whatever the uplink sends later, and also while its function resets.
 //!
 //! Claims come with new switch tables, whatever the family is: a mailbox message, a filter of virtchnl, or the source of
 //! a virtio guest's first frame. A refused address is left out of the tables: the port gets no frames for it, and the
@@ -272,8 +272,9 @@ impl<const N: usize> AddressClaims<N> {
         self.shared.as_ref().is_none_or(|shared| shared.claim(address))
     }
 
-    /// Returns `true` if a port may have an address that its guest requests, before the PF driver acknowledges the request. Counts a
-    /// refusal. Holds nothing on the wire: the address may never come into the tables, and a guest may request any number.
+    /// Returns `true` if a port may have an address that its guest requests, before the PF driver acknowledges the request.
+    /// Counts a refusal. Holds nothing on the wire: the address may never come into the tables, and a guest may request any
+    /// number.
     pub(crate) fn may_request(&mut self, port: PortIndex, address: MacAddress) -> bool {
         let is_elsewhere = || self.shared.as_ref().is_some_and(|shared| shared.is_held_elsewhere(address));
         let refused = self.is_checked(port, address) && (self.is_used(port, address) || is_elsewhere());

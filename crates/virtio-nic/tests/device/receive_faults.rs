@@ -213,7 +213,8 @@ fn receiver_pays_for_pieces_that_its_frames_do_not_need() {
         }
         assert!(machine.send(1, NetHeader::default(), &datagram(1, 2, &[1; 18]), &[]));
         machine.poll_once(0, 64);
-        // A frame with its header has 72 bytes, so it costs 68 units, and a unit for the 80 pieces of its chains. A round's credit is 256.
+        // A frame with its header has 72 bytes, so it costs 68 units, and a unit for the 80 pieces of its chains. A round's
+        // credit is 256.
         assert_eq!([1, 2].map(|vf| machine.received(vf).len()), [3, 20], "packed {packed}");
         assert_eq!([1, 2].map(|vf| no_buffer(&mut machine, vf)), [17, 0], "packed {packed}");
         // The receiver's own frame has waited until the next round, which pays the debt.

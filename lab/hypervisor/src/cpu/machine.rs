@@ -218,8 +218,9 @@ impl<S: Scheduler> HostMachine<S> {
     }
 
     /// Begins a run of a virtual CPU on a thread. Returns the cycles to read the part of its working set from memory that
-    /// others have displaced from the cache since its last run. The cache drops what was used least recently, and virtual CPUs have working sets of the
-    /// same size; a virtual CPU that runs several times meanwhile displaces no more than one that runs once.
+    /// others have displaced from the cache since its last run. The cache drops what was used least recently, and virtual
+    /// CPUs have working sets of the same size; a virtual CPU that runs several times meanwhile displaces no more than one
+    /// that runs once.
     fn begin_run(&mut self, vcpu: VcpuId, thread: HardwareThreadId) -> u64 {
         let ProcessorConfig { working_set, cache, reload, .. } = self.config;
         if working_set == 0 {

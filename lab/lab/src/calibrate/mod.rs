@@ -123,8 +123,8 @@ impl CalibrationResult {
     }
 }
 
-/// Fits a calibration's knobs, starting from the values of its table. Stored constants stay unless the fit is better. The result is the same on every machine for any
-/// number of jobs; `tell` is called with progress messages.
+/// Fits a calibration's knobs, starting from the values of its table. Stored constants stay unless the fit is better. The
+/// result is the same on every machine for any number of jobs; `tell` is called with progress messages.
 ///
 /// # Errors
 /// [`LabError`] if a point cannot be run.

@@ -163,8 +163,9 @@ fn unread_value_of_a_machine_file_is_no_parameter() {
     assert!(error.contains("settings without effect on this point: machine.sockets"), "{error}");
 }
 
-/// Checks each key of wires, kernels, cards, disk and features at a point that it moves. Of limits of kernels, only `card` and `disk` of the paper's machine are in
-/// its complete text with a value, since limits of kernels are those of their versions.
+/// Checks each key of wires, kernels, cards, disk and features at a point that it moves. Of limits of kernels, only `card`
+/// and `disk` of the paper's machine are in its complete text with a value, since limits of kernels are those of their
+/// versions.
 #[test]
 fn kernel_card_and_disk_of_a_machine_file_change_rows() {
     for (key, experiment, at) in [

@@ -81,7 +81,8 @@ pub(super) fn monitors_of_all(mut conduct: Vec<VfConductMonitor>) -> Vec<VfCondu
 }
 
 /// Returns the changes by which the administrator's quarantines follow the configuration: each VF to quarantine (`true`) or to
-/// release (`false`). `cause` returns the cause of a VF's quarantine. A quarantine for an offence stays until the administrator's command.
+/// release (`false`). `cause` returns the cause of a VF's quarantine. A quarantine for an offence stays, unless the
+/// settings have quarantined the VF too: then it ends with theirs.
 pub(super) fn quarantine_changes(
     config: &PortConfig,
     cause: impl Fn(VfIndex) -> Option<QuarantineCause>,

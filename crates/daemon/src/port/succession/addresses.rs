@@ -1,5 +1,5 @@
-//! Addresses that the VFs of a port hold, from process to process. The port saves them with each change, so the successor process has
-//! them after a hand-over and after a crash, and gives them to no other VF.
+//! Addresses that the VFs of a port hold, from process to process. The port saves them with each change, so the successor
+//! process has them after a hand-over and after a crash, and gives them to no other VF.
 
 use super::carried::SavedRecord;
 use crate::port::engine::PortEngine;

@@ -18,8 +18,8 @@ const LENGTH: u64 = 8;
 pub(super) struct SavedRecord(SharedMemory);
 
 impl SavedRecord {
-    /// Opens the memory of a record that the previous host process left. Without one that can be used, creates memory and keeps it for
-    /// the successor process.
+    /// Opens the memory of a record that the previous host process left. Without one that can be used, creates memory and
+    /// keeps it for the successor process.
     pub(super) fn open(name: &str, vault: &PortFileDescriptorStore) -> Option<Self> {
         Self::of_predecessor(name, vault).or_else(|| {
             let record = Self::new()?;

@@ -24,8 +24,8 @@ pub(in crate::port) enum SavedStateTrust {
     Nothing,
     Everything,
     Notes,
-    /// The addresses that VFs hold are used, and the sockets of clients, to disconnect these clients: the journal has another format,
-    /// or too little room.
+    /// The addresses that VFs hold are used, and the sockets of clients, to disconnect these clients: the journal has
+    /// another format, or too little room.
     Addresses,
     /// Only the sockets of the previous host process's clients are used, and only to disconnect these clients.
     Clients,

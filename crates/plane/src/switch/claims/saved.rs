@@ -16,9 +16,10 @@ impl<const N: usize> AddressClaims<N> {
         self.version
     }
 
-    /// Holds addresses for ports that held them in the predecessor process, as after a reset of the ports' functions. The configuration may
-    /// have changed meanwhile: a port that is gone releases nothing, and an address of policy or of the host has one holder. `present`
-    /// has the addresses that the ports have in the tables. They take no room of the kept ones.
+    /// Holds addresses for ports that held them in the predecessor process, as after a reset of the ports' functions. The
+    /// configuration may have changed meanwhile: a port that is gone releases nothing, and an address of policy or of the
+    /// host has one holder. `present` has the addresses that the ports have in the tables. They take no room of the kept
+    /// ones.
     pub(crate) fn restore_held(&mut self, addresses: &[(PortIndex, MacAddress)], present: &ExactFilter) {
         let mut held = ExactFilter::with_room(self.held.entries().count() + addresses.len());
         let mut absent = ExactFilter::with_room(addresses.len());

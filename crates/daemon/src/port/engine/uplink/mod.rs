@@ -14,8 +14,8 @@
 //! Stages are between the port and its uplink (`stages`). If the configuration wants it, they delay, drop and
 //! reorder frames (`impair`), and record the frames of the uplink (`recorder`). They always count.
 //!
-//! `backend` has the trait, and `addresses` what ports on one link tell each other. `interface` implements it for `tap`, `packet` and `xdp`, which implement the trait of
-//! `device`.
+//! `backend` has the trait, and `addresses` has the addresses that ports on one link hold. `interface` implements the trait for
+//! `tap`, `packet` and `xdp`, which implement the trait of `device`.
 //!
 //! No call on the port's thread blocks. Every kind receives whole frames. Some kinds send packets before
 //! segmentation (`offload`).

@@ -332,9 +332,13 @@ impl<D: UplinkDevice> InterfaceWatcher<D> {
     /// Returns the present state of the interface, or `None` if it was deleted.
     fn see(&mut self, device: &D) -> Option<InterfaceState> {
         let interface = device.interface()?;
+        let here = self.links.look_up(&interface);
+        // A question that the kernel did not answer says nothing: the port keeps its link and its addresses.
+        if here.is_err() && self.reported.is_some() {
+            return self.reported.clone();
+        }
         // Another index means another interface. The attached one has this name in another namespace.
-        let here = self.links.look_up(&interface).ok().flatten().filter(|link| link.index == self.index);
-        Some(match here {
+        Some(match here.ok().flatten().filter(|link| link.index == self.index) {
             Some(link) => {
                 let parent = ParentInterface { namespace: self.links.namespace(), index: link.parent };
                 let (carrier, mtu) = (Some(link.carrier), Some(link.mtu));

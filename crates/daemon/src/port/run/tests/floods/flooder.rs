@@ -21,7 +21,8 @@ const SLOTS: u32 = 64;
 /// Offset of the ring's buffers from the ring, and their distance, in bytes.
 const BUFFERS: (u64, u64) = (0x1000, 0x800);
 
-/// Number of descriptors in a flooding guest's own transmit ring, which all of its queues have, and the offset of the packet from it.
+/// Number of descriptors in a flooding guest's own transmit ring, which all of its queues have, and the offset of the
+/// packet from it.
 const RAW: (u16, u64) = (512, 0x2000);
 /// Bytes of the longest headers that a data descriptor can state.
 const HEADERS: usize = 254 + 508 + 60;

@@ -51,7 +51,8 @@ pub(super) struct HostileGuest {
     pub(super) family: CardFamily,
     /// Number of changes of policies until now.
     pub(super) changes: u32,
-    /// True if nothing checks its frames. It only forges frames then: frames of its rings might be others', which it may send again.
+    /// True if nothing checks its frames. It only forges frames then: frames of its rings might be others', which it may
+    /// send again.
     pub(super) is_unchecked: bool,
     /// True if the guest may choose addresses that no other has.
     pub(super) has_free_mac: bool,

@@ -8,8 +8,8 @@ use super::{SimulatedGuest, SimulatedWorld};
 use crate::control::status::PortStatus;
 
 impl SimulatedWorld {
-    /// Lets a guest choose its addresses, and has it claim that of a station before it does other misdeeds. A virtio guest claims an
-    /// address by its first frame.
+    /// Lets a guest choose its addresses, and has it claim that of a station before it does other misdeeds. A virtio guest
+    /// claims an address by its first frame.
     pub(super) fn claim(&mut self, guest: usize, misdeeds: usize, seed: u64) -> Result<(), String> {
         self.attach(guest)?;
         let vlan = self.host.borrow().policies.of(guest).vlan;
@@ -20,8 +20,8 @@ impl SimulatedWorld {
         self.misbehave(guest, misdeeds, seed)
     }
 
-    /// Has the port handle the requests of hostile guests that may claim addresses. The state of a hand-over has no stations (decision 45):
-    /// a successor grants their addresses to a guest that asks before their next frames.
+    /// Has the port handle the requests of hostile guests that may claim addresses. The state of a hand-over has no
+    /// stations (decision 45): a successor grants their addresses to a guest that asks before their next frames.
     pub(super) fn settle_claims(&mut self) -> Result<(), String> {
         if self.guests.iter().any(|guest| self.may_claim(guest)) { self.rest() } else { Ok(()) }
     }
