@@ -25,26 +25,42 @@ macro_rules! kept {
     };
 }
 
-/// Bodies of kept states by kind, the versions in order.
-static BODIES: LazyLock<[Vec<Vec<u8>>; 9]> = LazyLock::new(|| {
-    [
-        vec![kept!("card-v1"), kept!("card-v2"), kept!("card-v3"), kept!("card-v4")],
-        vec![kept!("port-v1"), kept!("port-v2"), kept!("port-v3"), kept!("port-v4")],
-        vec![kept!("soft-v1"), kept!("soft-v2")],
-        vec![
-            kept!("avfs-v1"),
-            kept!("avfs-v2"),
-            kept!("avfs-v3"),
-            kept!("avfs-v4"),
-            kept!("avfs-v5"),
-            kept!("avfs-v6"),
-        ],
-        vec![kept!("vios-v1")],
-        vec![kept!("mixd-v1")],
-        vec![kept!("func-v1")],
-        vec![kept!("cnts-v1")],
-        vec![kept!("adrs-v1")],
-        vec![kept!("vhst-v1")],
+/// Kind of saved state: the bodies of its kept states, the versions in order, and the check of an input.
+struct StateKind {
+    bodies: Vec<Vec<u8>>,
+    check: fn(u8, &[Vec<u8>], &[u8]),
+}
+
+/// All kinds of saved states.
+static KINDS: LazyLock<Vec<StateKind>> = LazyLock::new(|| {
+    let kind = |bodies, check| StateKind { bodies, check };
+    vec![
+        kind(
+            vec![kept!("card-v1"), kept!("card-v2"), kept!("card-v3"), kept!("card-v4")],
+            check::<CardState>,
+        ),
+        kind(
+            vec![kept!("port-v1"), kept!("port-v2"), kept!("port-v3"), kept!("port-v4")],
+            check::<I82576PortState>,
+        ),
+        kind(vec![kept!("soft-v1"), kept!("soft-v2")], check::<PortSoftwareState>),
+        kind(
+            vec![
+                kept!("avfs-v1"),
+                kept!("avfs-v2"),
+                kept!("avfs-v3"),
+                kept!("avfs-v4"),
+                kept!("avfs-v5"),
+                kept!("avfs-v6"),
+            ],
+            check::<AvfPortState>,
+        ),
+        kind(vec![kept!("vios-v1")], check_virtio),
+        kind(vec![kept!("mixd-v1")], check::<MixedPortState>),
+        kind(vec![kept!("func-v1")], check::<VirtualFunctionState>),
+        kind(vec![kept!("cnts-v1")], check::<PortCounterTotals>),
+        kind(vec![kept!("adrs-v1")], check::<HeldAddresses>),
+        kind(vec![kept!("vhst-v1")], check::<VhostClientState>),
     ]
 });
 
@@ -55,8 +71,23 @@ static VIRTIO: LazyLock<PortConfig> = LazyLock::new(|| {
     config.ports.into_iter().next().expect("the file has a port")
 });
 
-/// Reads bytes as a state of type `T`, and writes and reads an accepted one again. Returns the written state.
-fn check<T: SavedState>(kind: u8, bodies: &[Vec<u8>], data: &[u8]) -> Option<Vec<u8>> {
+/// Reads bytes as a state of type `T`, and writes and reads an accepted one again.
+fn check<T: SavedState>(kind: u8, bodies: &[Vec<u8>], data: &[u8]) {
+    written::<T>(kind, bodies, data);
+}
+
+/// Checks bytes as the state of a virtio port, and restores a port from an accepted one.
+fn check_virtio(kind: u8, bodies: &[Vec<u8>], data: &[u8]) {
+    if let Some(written) = written::<VirtioPortState>(kind, bodies, data)
+        && let Some(saved) = restored_virtio_state(&VIRTIO, &written)
+    {
+        let again = restored_virtio_state(&VIRTIO, &saved);
+        assert_eq!(again, Some(saved), "a restored port saves another state");
+    }
+}
+
+/// Returns what an accepted state writes, after it was read again.
+fn written<T: SavedState>(kind: u8, bodies: &[Vec<u8>], data: &[u8]) -> Option<Vec<u8>> {
     let state: T = match kind & 3 {
         0 => read(data),
         1 => decode(data),
@@ -79,25 +110,6 @@ fn check<T: SavedState>(kind: u8, bodies: &[Vec<u8>], data: &[u8]) -> Option<Vec
 
 fn run(data: &[u8]) {
     let Some(([state, kind], data)) = data.split_first_chunk() else { return };
-    let state = usize::from(*state) % BODIES.len();
-    let (kind, bodies) = (*kind, BODIES[state].as_slice());
-    match state {
-        0 => _ = check::<CardState>(kind, bodies, data),
-        1 => _ = check::<I82576PortState>(kind, bodies, data),
-        2 => _ = check::<PortSoftwareState>(kind, bodies, data),
-        3 => _ = check::<AvfPortState>(kind, bodies, data),
-        4 => {
-            if let Some(written) = check::<VirtioPortState>(kind, bodies, data)
-                && let Some(saved) = restored_virtio_state(&VIRTIO, &written)
-            {
-                let again = restored_virtio_state(&VIRTIO, &saved);
-                assert_eq!(again, Some(saved), "a restored port saves another state");
-            }
-        }
-        5 => _ = check::<MixedPortState>(kind, bodies, data),
-        6 => _ = check::<VirtualFunctionState>(kind, bodies, data),
-        7 => _ = check::<PortCounterTotals>(kind, bodies, data),
-        8 => _ = check::<HeldAddresses>(kind, bodies, data),
-        _ => _ = check::<VhostClientState>(kind, bodies, data),
-    }
+    let StateKind { bodies, check } = &KINDS[usize::from(*state) % KINDS.len()];
+    check(*kind, bodies, data);
 }
