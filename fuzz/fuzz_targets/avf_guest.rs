@@ -1,10 +1,11 @@
-//! A hostile guest with an Adaptive Virtual Function beside another guest: it writes registers and memory, resets, and
+//! A hostile guest with an Adaptive Virtual Function beside two honest ones and the PF: it writes registers and memory, resets, and
 //! sends messages with a valid operation and length, so that the fuzzer reaches the code behind those checks, and
 //! packets with any headers and any offloads.
 //!
-//! The first byte of the input selects a rate limit and mapped doorbells. The rest is a list of moves, each a byte with
-//! the kind and then its parameters. Checked: no panic, the other VF is neither reset nor left without an
-//! answer, and its memory beside its rings and buffers stays as it is.
+//! The first byte of the input selects the guest's policy and mapped doorbells. The rest is a list of moves, each a byte with
+//! the kind and then its parameters. Checked: no panic, the honest VFs are neither reset nor left without an answer, their
+//! memory beside their rings and buffers stays as it is, and they still receive each other's frames, which the hostile guest
+//! does not get.
 #![cfg_attr(not(test), no_main)]
 
 use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode};
@@ -17,8 +18,9 @@ use avf_nic::RxDescriptorFields;
 use core::time::Duration;
 use driver::avf::vf::AvfDriver;
 use driver::{DmaHal, Hal};
+use etherparse::PacketBuilder;
 use pcie::Function;
-use policy::VfPolicy;
+use policy::{FrameGuards, SourceIps, VfPolicy};
 use softiov_fuzz::FuzzerInput;
 use world::{CardFixture, mac};
 
@@ -112,6 +114,22 @@ fn send_packet(world: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<(
     Some(())
 }
 
+/// Returns a TCP or UDP frame of the wire to the hostile guest, from a flow that RSS tells from others.
+fn from_the_wire(address: u8, port: u16) -> Vec<u8> {
+    let link = PacketBuilder::ethernet2([2, 0, 0, 0, 0, 99], mac(0).0);
+    let ip = match address & 1 {
+        0 => link.ipv4([10, 0, 0, address], [10, 0, 0, 1], 64),
+        _ => link.ipv6([address; 16], [1; 16], 64),
+    };
+    let (mut frame, payload) = (Vec::new(), [address; 40]);
+    match address & 2 {
+        0 => ip.tcp(port, 80, 1, 1_000).write(&mut frame, &payload),
+        _ => ip.udp(port, 53).write(&mut frame, &payload),
+    }
+    .expect("a vector takes all bytes");
+    frame
+}
+
 /// Makes the hostile guest's next move. Returns `None` at the end of the fuzzer's input.
 fn make_move(world: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()> {
     let [kind] = input.array()?;
@@ -136,8 +154,15 @@ fn make_move(world: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()>
             let body = input.bytes(usize::from(length) * 2).to_vec();
             send(world, number, body, own % 4 != 0);
         }
+        // DEVICE_RESET of its VMM, and a reset by itself.
+        5 if kind & 0x80 != 0 => world.card.reset_for_next_owner(0),
         5 => world.card.function_level_reset(0),
         7 => send_packet(world, input)?,
+        6 if kind & 0x80 != 0 => {
+            let [address, low, high] = input.array()?;
+            world.cable.1.push_back(from_the_wire(address, u16::from_le_bytes([low, high])));
+            world.round();
+        }
         6 => {
             let [queue, low, high] = input.array()?;
             let frame = vec![0; usize::from(u16::from_le_bytes([low, high])) % 10_000];
@@ -153,29 +178,80 @@ fn make_move(world: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()>
 
 softiov_fuzz::target!(run);
 
+/// Returns the hostile guest's policy, which the input's first byte selects.
+fn hostile_policy(first: u8) -> VfPolicy {
+    let ips = SourceIps::of(&[]).expect("an empty list has room");
+    let guards = FrameGuards { dhcp_guard: true, router_guard: true, ips: Some(ips), qinq: false };
+    VfPolicy {
+        max_tx_rate: if first & 1 != 0 { 100 } else { 0 },
+        spoofchk: first & 1 == 0,
+        guards: if first & 4 != 0 { guards } else { FrameGuards::default() },
+        ..VfPolicy::default()
+    }
+}
+
+/// Takes the frames that an honest guest has received, and returns the last of them.
+fn drain(world: &mut CardFixture, driver: &mut AvfDriver, vf: u8) -> Option<Vec<u8>> {
+    let (mut last, mut into) = (None, [0; 16_384]);
+    while let Some(received) = driver.receive(&mut world.vf(vf), 0, &mut into) {
+        last = Some(into[..received.length].to_vec());
+    }
+    driver.receive_done(&mut world.vf(vf));
+    last
+}
+
+/// Starts the driver of an honest guest, and marks memory that no ring and no buffer has. Returns the mark's place.
+fn start_neighbour(world: &mut CardFixture, vf: u8) -> (AvfDriver, usize) {
+    let policy = VfPolicy { mac: Some(mac(vf)), ..VfPolicy::default() };
+    world.with_pf(|pf, side| pf.set_policy(side, vf, policy)).unwrap();
+    let driver = world.start(vf);
+    let kept = world.vf(vf).dma_alloc(KEPT, 4096).unwrap().iova;
+    world.vf(vf).dma_write(kept, &[KEPT_BYTE; KEPT]);
+    (driver, kept as usize)
+}
+
+/// Checks that an honest guest was not reset, is answered, and has the memory that it had.
+fn check_neighbour(world: &mut CardFixture, driver: &mut AvfDriver, vf: u8, kept: usize) {
+    assert!(!driver.was_reset(&mut world.vf(vf)), "VF {vf} was reset");
+    assert!(driver.statistics(&mut world.vf(vf)).is_ok(), "VF {vf} is not answered");
+    let memory = &world.memories.of(Function::Vf(vf))[kept..][..KEPT];
+    assert!(memory.iter().all(|byte| *byte == KEPT_BYTE), "a stray write in VF {vf}'s memory");
+}
+
 /// Runs the target on one input.
 fn run(data: &[u8]) {
-    let mut world = CardFixture::new(2).across_a_plane();
-    let start = |world: &mut CardFixture, n| {
-        let mut vf = AvfDriver::probe(&mut world.vf(n), mac(n)).unwrap();
-        vf.start(&mut world.vf(n)).unwrap();
-        vf
-    };
-    let (_, mut other) = (start(&mut world, 0), start(&mut world, 1));
-    let kept = world.vf(1).dma_alloc(KEPT, 4096).unwrap().iova;
-    world.vf(1).dma_write(kept, &[KEPT_BYTE; KEPT]);
     let mut input = FuzzerInput(data);
     let [first] = input.array().unwrap_or_default();
+    let mut world = CardFixture::new(3).across_a_plane();
+    if first & 8 != 0 {
+        assert!(world.with_pf(|pf, side| pf.set_pairs(side, 0, 4, 16)));
+    }
+    _ = world.start(0);
+    let mut neighbours = [1, 2].map(|vf| start_neighbour(&mut world, vf));
     if first & 2 != 0 {
         world.map(0);
     }
-    if first & 1 != 0 {
-        let policy = VfPolicy { max_tx_rate: 100, spoofchk: false, ..VfPolicy::default() };
-        world.with_pf(|pf, side| pf.set_policy(side, 0, policy)).unwrap();
+    world.with_pf(|pf, side| pf.set_policy(side, 0, hostile_policy(first))).unwrap();
+    while make_move(&mut world, &mut input).is_some() {
+        for (vf, (driver, _)) in (1..).zip(&mut neighbours) {
+            _ = drain(&mut world, driver, vf);
+        }
     }
-    while make_move(&mut world, &mut input).is_some() {}
-    assert!(!other.was_reset(&mut world.vf(1)), "the other VF was reset");
-    assert!(other.statistics(&mut world.vf(1)).is_ok(), "the other VF is not answered");
-    let memory = &world.memories.of(Function::Vf(1))[kept as usize..][..KEPT];
-    assert!(memory.iter().all(|byte| *byte == KEPT_BYTE), "a stray write in the other VF's memory");
+    // Packets of a limited VF would arrive between the neighbours' frames.
+    world.card.function_level_reset(0);
+    world.now = world.now + Duration::from_millis(100);
+    world.round();
+    for (vf, (driver, kept)) in (1..).zip(&mut neighbours) {
+        check_neighbour(&mut world, driver, vf, *kept);
+        _ = drain(&mut world, driver, vf);
+    }
+    let before = world.card.statistics(0);
+    for (from, to) in [(1, 2), (2, 1)] {
+        let frame = [&mac(to).0[..], &mac(from).0, &[0x88, 0xb5], &[from; 286]].concat();
+        assert!(neighbours[usize::from(from) - 1].0.transmit(&mut world.vf(from), 0, &frame));
+        world.round();
+        let received = drain(&mut world, &mut neighbours[usize::from(to) - 1].0, to);
+        assert_eq!(received, Some(frame), "from VF {from} to VF {to}");
+    }
+    assert_eq!(world.card.statistics(0), before, "the hostile guest gets a neighbour's frame");
 }

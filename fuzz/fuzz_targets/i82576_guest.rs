@@ -6,16 +6,15 @@
 //! frames change, and neighbours that still receive each other's frames, which the hostile guest does not get.
 #![cfg_attr(not(test), no_main)]
 
-use common::{BASE, CardFixture, MemoryRequest, RX_RING, SIZE, TX_RING, data, mac, plain, tcp};
+use common::{BASE, CardFixture, MemoryRequest, RX_RING, SIZE, TX_RING, mac, plain, tcp};
 use i82576::bits::{ctrl, rttbcnrc};
 use i82576::config::EXPRESS;
-use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
 use i82576::register::{self as r, rx, tx, vf};
 use i82576::window;
 use pcie::Function::{self, Vf};
 use pcie::capability::express;
 use pcie::config::offset;
-use softiov_fuzz::FuzzerInput;
+use softiov_fuzz::{FuzzerInput, transmit_descriptor};
 
 #[path = "../../crates/nic/tests/card/common/mod.rs"]
 mod common;
@@ -27,6 +26,9 @@ const WRITABLE: [std::ops::Range<u64>; 2] = [RX_RING..TX_RING + 0x1000, BASE + 0
 /// Bytes in a neighbour's memory that no frame contains, between the receive buffers and the frames to send.
 const SECRET: std::ops::Range<u64> = BASE + 0x5_0000..BASE + 0x5_1000;
 const SECRET_BYTE: u8 = 0xa5;
+
+/// Offset of the packets to send in the hostile guest's memory.
+const PACKETS: u64 = BASE + 0x6_0000;
 
 /// Asserts that a memory request of the card is allowed: any of VF 0, and those in a neighbour's rings and buffers.
 fn check_request(request: &MemoryRequest) {
@@ -69,40 +71,6 @@ fn value(kind: u8, bytes: [u8; 2]) -> u32 {
     }
 }
 
-/// Returns the next transmit descriptor: data, a context, or any bytes.
-fn descriptor(input: &mut FuzzerInput<'_>) -> Option<[u8; 16]> {
-    let [kind, a, b, c, d, e] = input.array()?;
-    Some(match kind % 4 {
-        0 | 1 => AdvancedDataDescriptor {
-            address: BASE + 0x6_0000 + (u64::from(a) << 8),
-            length: u16::from_le_bytes([b, c]),
-            payload_length: u32::from(u16::from_le_bytes([d, e])),
-            end_of_packet: kind & 4 != 0,
-            report_status: kind & 8 != 0,
-            segment: kind & 16 != 0,
-            insert_vlan: kind & 32 != 0,
-            insert_ip_checksum: kind & 64 != 0,
-            insert_l4_checksum: kind & 128 != 0,
-            context: a & 1,
-            ..data(0, 0)
-        }
-        .emit(),
-        2 => AdvancedContextDescriptor {
-            mac_length: a,
-            ip_length: u16::from(b),
-            l4_length: c,
-            mss: u16::from_le_bytes([d, e]),
-            vlan_tag: 5,
-            ipv4: kind & 4 != 0,
-            l4: [L4PacketType::Tcp, L4PacketType::Udp, L4PacketType::Sctp, L4PacketType::Reserved]
-                [usize::from(kind >> 3 & 3)],
-            index: kind >> 5 & 1,
-        }
-        .emit(),
-        _ => input.array()?,
-    })
-}
-
 /// Makes the hostile guest's next move. Returns `None` at the end of the fuzzer's input.
 fn make_move(bench: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()> {
     let [kind] = input.array()?;
@@ -125,7 +93,7 @@ fn make_move(bench: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()>
         5 | 6 => {
             let [count] = input.array()?;
             for _ in 0..=count % 12 {
-                let raw = descriptor(input)?;
+                let raw = transmit_descriptor(input, PACKETS)?;
                 bench.vf(0).put(raw);
             }
             bench.vf(0).ring();
@@ -145,6 +113,8 @@ fn make_move(bench: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()>
             let [short] = input.array()?;
             bench.wait_us(u64::from(short) * 40);
         }
+        // DEVICE_RESET of its VMM.
+        11 if kind & 0xc0 == 0x40 => _ = bench.nic.reset_function(Vf(0)),
         11 if kind & 0x80 == 0 => {
             bench.config(
                 Vf(0),
@@ -157,7 +127,7 @@ fn make_move(bench: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()>
             // A packet for the descriptors that follow.
             let [to, slot, length] = input.array()?;
             let packet = tcp(mac(to % 4), mac(0), &vec![slot; usize::from(length) * 60]);
-            let at = BASE + 0x6_0000 + (u64::from(slot) << 8);
+            let at = PACKETS + (u64::from(slot) << 8);
             bench.vf(0).poke(at, &packet);
         }
         _ => drop(bench.poll_once()),

@@ -1,17 +1,16 @@
 //! A hostile guest that drives the PF of a port of its own (`pf = "guest"`), an 82576 without VFs.
 //!
-//! The input is a list of moves, each a byte with the kind and then its parameters: registers, configuration space, memory,
-//! descriptors, frames from the wire, the carrier, time. Checked: no panic, bounded memory requests, all of them the PF's, and
+//! The input is a list of moves, each a byte with the kind and then its parameters: registers by memory and
+//! by I/O space, configuration space, memory, descriptors, frames from the wire, the carrier, resets, time. Checked: no panic, bounded memory requests, all of them the PF's, and
 //! interrupts of the PF only.
 #![cfg_attr(not(test), no_main)]
 
 use common::{BASE, CardFixture, PORT, mac, plain, tcp};
-use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
 use i82576::table;
 use nic::{Nic, NicConfig};
 use pcie::Function::Pf;
 use pcie::config::offset;
-use softiov_fuzz::FuzzerInput;
+use softiov_fuzz::{FuzzerInput, transmit_descriptor};
 
 #[path = "../../crates/nic/tests/card/common/mod.rs"]
 mod common;
@@ -41,45 +40,28 @@ fn value(kind: u8, bytes: [u8; 4]) -> u32 {
     }
 }
 
-/// Returns the next transmit descriptor: data, a context, or any bytes.
-fn descriptor(input: &mut FuzzerInput<'_>) -> Option<[u8; 16]> {
-    let [kind, a, b, c, d, e] = input.array()?;
-    Some(match kind % 4 {
-        0 | 1 => AdvancedDataDescriptor {
-            address: PACKETS + (u64::from(a) << 8),
-            length: u16::from_le_bytes([b, c]),
-            payload_length: u32::from(u16::from_le_bytes([d, e])),
-            end_of_packet: kind & 4 != 0,
-            report_status: kind & 8 != 0,
-            segment: kind & 16 != 0,
-            insert_vlan: kind & 32 != 0,
-            insert_ip_checksum: kind & 64 != 0,
-            insert_l4_checksum: kind & 128 != 0,
-            context: a & 1,
-            ..common::data(0, 0)
-        }
-        .emit(),
-        2 => AdvancedContextDescriptor {
-            mac_length: a,
-            ip_length: u16::from(b),
-            l4_length: c,
-            mss: u16::from_le_bytes([d, e]),
-            vlan_tag: 5,
-            ipv4: kind & 4 != 0,
-            l4: [L4PacketType::Tcp, L4PacketType::Udp, L4PacketType::Sctp, L4PacketType::Reserved]
-                [usize::from(kind >> 3 & 3)],
-            index: kind >> 5 & 1,
-        }
-        .emit(),
-        _ => input.array()?,
-    })
-}
-
 /// Sets the port and the PF's rings up.
 fn start(bench: &mut CardFixture) {
     bench.config(Pf, offset::COMMAND, (offset::COMMAND_MEMORY | offset::COMMAND_BUS_MASTER).into());
     bench.set_up_port(0);
     bench.pf().start();
+}
+
+/// Selects a register by the I/O BAR and reads it, or writes it. Some accesses are at other places or of other sizes.
+fn access_io(bench: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()> {
+    let [row, element, shape, kind, a, b, c, d] = input.array()?;
+    let (address, data) = match shape & 7 {
+        0 => (u64::from(shape >> 3), u64::from(shape >> 5)),
+        _ => (0, 4),
+    };
+    bench.nic.io_write(address, &register(row, element).to_le_bytes(), bench.now);
+    bench.nic.io_read(address, &mut [0; 4], bench.now);
+    let length = if shape & 7 == 1 { usize::from(shape >> 5) } else { 4 };
+    if shape & 8 == 0 {
+        bench.nic.io_write(data, &value(kind, [a, b, c, d]).to_le_bytes()[..length.min(4)], bench.now);
+    }
+    bench.nic.io_read(data, &mut [0; 8][..length], bench.now);
+    Some(())
 }
 
 /// Makes the guest's next move. Returns `None` at the end of the fuzzer's input.
@@ -110,7 +92,7 @@ fn make_move(bench: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()>
         6 => {
             let [count] = input.array()?;
             for _ in 0..=count % 12 {
-                let raw = descriptor(input)?;
+                let raw = transmit_descriptor(input, PACKETS)?;
                 bench.pf().put(raw);
             }
             bench.pf().ring();
@@ -137,8 +119,17 @@ fn make_move(bench: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()>
             let packet = tcp(mac(1), PORT, &vec![slot; usize::from(length) * 60]);
             bench.pf().poke(PACKETS + (u64::from(slot) << 8), &packet);
         }
-        _ if kind & 0xf0 == 0 => bench.nic.set_link(kind & 1 == 0),
-        _ => drop(bench.poll_once()),
+        _ => match kind / 12 % 8 {
+            0 => bench.nic.set_link(false),
+            1 => bench.nic.set_link(true),
+            2..=4 => access_io(bench, input)?,
+            // A reset by its VMM, and firmware that sets the port up again.
+            5 => {
+                bench.nic.conventional_reset();
+                start(bench);
+            }
+            _ => drop(bench.poll_once()),
+        },
     }
     Some(())
 }

@@ -1,7 +1,7 @@
 //! A hostile front end that sends any bytes in any pieces, with descriptors anywhere, and may not read its replies.
 //!
-//! The input is a list of moves. A move starts with an opcode byte: raw bytes, or a message with a valid header, so
-//! that the fuzzer reaches the code behind the header's checks. Checked: no panic, bounded work, well-formed replies,
+//! The input is a list of moves. A move starts with an opcode byte: raw bytes, a message with a valid header, so that the
+//! fuzzer reaches the code behind the header's checks, or a hand-over to a successor. Checked: no panic, bounded work, well-formed replies,
 //! live rings in mapped memory only, agreement of host and session on memory, no descriptor left at the end.
 
 #![cfg_attr(not(test), no_main)]
@@ -141,6 +141,19 @@ impl HostileFrontEnd {
         panic!("no end of work");
     }
 
+    /// Continues the session in a successor, if it may be saved. Returns false if the connection has ended.
+    fn hand_over(&mut self) -> bool {
+        let Ok(saved) = self.session.save() else { return true };
+        self.session = BackendSession::restore(offer(), &saved).expect("a saved session is read");
+        // The successor maps the regions again, and starts the rings by the session's events.
+        self.host.live = [false; RINGS as usize];
+        let lives = self.handle();
+        if lives {
+            assert_eq!(self.session.save().as_ref(), Ok(&saved), "the session changed on its way");
+        }
+        lives
+    }
+
     /// Reads up to `room` bytes of the back end's replies.
     fn read(&mut self, mut room: usize) {
         while let Some(chunk) = self.out.chunk().filter(|_| room > 0) {
@@ -194,6 +207,7 @@ fn play(front_end: &mut HostileFrontEnd, input: &mut &[u8]) -> bool {
             let length = usize::from(byte(input));
             front_end.send(take(input, length), fds)
         }
+        7 if opcode >= 0xf0 => front_end.hand_over(),
         7 => {
             front_end.read(usize::from(byte(input)));
             true
@@ -206,14 +220,18 @@ fn play(front_end: &mut HostileFrontEnd, input: &mut &[u8]) -> bool {
     }
 }
 
+/// Returns what the back end offers.
+fn offer() -> BackendOffer {
+    BackendOffer { protocol_features: protocol::SUPPORTED, ..BackendOffer::net(2, FEATURES) }
+}
+
 softiov_fuzz::target!(run);
 
 /// Runs the target on one input.
 fn run(input: &[u8]) {
     let descriptor = FakeDescriptor::default();
-    let offer = BackendOffer { protocol_features: protocol::SUPPORTED, ..BackendOffer::net(2, FEATURES) };
     let mut front_end = HostileFrontEnd {
-        session: BackendSession::new(offer),
+        session: BackendSession::new(offer()),
         host: CheckingBackendHost::default(),
         out: OutgoingMessages::new(),
         received: Vec::new(),

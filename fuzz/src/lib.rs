@@ -5,6 +5,9 @@
 //! without a fuzzer, in `cargo xtask test`.
 
 mod corpus;
+mod i82576;
+
+pub use self::i82576::transmit_descriptor;
 
 #[doc(hidden)]
 pub use libfuzzer_sys;
