@@ -31,6 +31,12 @@ struct StoredSettings {
     vfs: BTreeMap<String, VfSettings>,
 }
 
+/// Version of a state file, whatever else it has.
+#[derive(Deserialize)]
+struct StoredVersion {
+    version: u32,
+}
+
 /// Configuration that `softiov apply` has applied, in the state file. It is dropped as soon as the host's own file has
 /// another text than `instead_of`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -191,11 +197,13 @@ fn read(path: &Path) -> Result<Option<StoredSettings>, SettingsStoreError> {
         Err(source) => return Err(SettingsStoreError::Read { path: path.to_owned(), source }),
     };
     let damaged = |problem: String| SettingsStoreError::Damaged { path: path.to_owned(), problem };
-    let state: StoredSettings = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
-    match state.version {
-        VERSION => Ok(Some(state)),
-        other => Err(damaged(format!("the version is {other}, not {VERSION}"))),
+    // Before the rest: a later version may have keys that this program does not know.
+    let StoredVersion { version } =
+        serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+    if version != VERSION {
+        return Err(damaged(format!("the version is {version}, not {VERSION}")));
     }
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| damaged(error.to_string()))
 }
 
 /// State file of a running host.
@@ -366,5 +374,14 @@ mod tests {
         assert!(StateFile::default().keep(&next, &config).is_err());
         faulty_disk::set(None);
         assert_eq!(std::fs::read_to_string(path).unwrap(), text);
+    }
+
+    #[test]
+    fn state_file_of_a_later_version_is_refused_by_its_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let [config, _] = configs(folder.path());
+        std::fs::write(config.state_file().unwrap(), r#"{"version": 2, "later": {}}"#).unwrap();
+        let error = config.restore().unwrap_err().to_string();
+        assert!(error.contains("the version is 2, not 1"), "{error}");
     }
 }
