@@ -298,9 +298,10 @@ impl XdpQueue {
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 // The kernel has dropped the next frame: the interface has no carrier, or its queue is full.
                 Err(Errno::BUSY) => lost.no_room += 1,
-                // The interface is down or deleted, and no frame leaves the ring.
+                // The interface is down or deleted, and no frame leaves the ring. The kernel must be notified again when the
+                // interface is up: a ring that is full by then takes no frame that would cause a notification.
                 Err(Errno::NXIO | Errno::NODEV | Errno::NETDOWN) => {
-                    sending.left = false;
+                    sending.left = sending.tx.unread()? > 0;
                     return Ok(UnsentFrameCounts { no_link: pending.into(), ..lost });
                 }
                 Ok(()) | Err(_) => break,

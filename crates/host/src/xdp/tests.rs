@@ -276,6 +276,25 @@ fn interface_deleted_during_an_xdp_burst_is_an_error() {
     });
 }
 
+/// firedancer 674: a full transmit ring was never offered to the kernel again.
+#[test]
+fn xdp_sends_again_after_a_burst_to_an_interface_that_is_down() {
+    with_a_pair("xdp down", 1, |program| {
+        let left = open(program, &[XdpTransferMode::Native]);
+        let mut frames = left.take_frames().unwrap();
+        let right = PacketSocket::open(&name("right0")).unwrap();
+        wait_until_carries(&mut frames, &right);
+        ip("link set left0 down");
+        // More frames than chunks, before the watcher has reported the link.
+        for number in 0..1000 {
+            let _ = frames.send(&frame(number as u8 % 200, 60));
+        }
+        let _ = frames.flush();
+        ip("link set left0 up");
+        wait_until_carries(&mut frames, &right);
+    });
+}
+
 #[test]
 fn xdp_program_is_removed_with_a_killed_process() {
     let test = "xdp::tests::xdp_program_is_removed_with_a_killed_process";
