@@ -17,7 +17,7 @@ use crate::vault::FileDescriptorStore;
 use crate::volatile;
 use host::folder;
 use host::poll::ThreadWaker;
-use host::socket::SocketListener;
+use host::socket::{SocketFileError, SocketListener};
 use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -297,15 +297,20 @@ fn control_listener(
     vault: &FileDescriptorStore,
 ) -> Result<SocketListener, HostStartError> {
     let (socket, access) = (config.control_socket(), config.control_access);
+    // A former host may have given the folder to a group.
+    let mode = if access.group.is_some() { 0o710 } else { folder::PRIVATE };
+    let restrict = |folder| folder::restrict(folder, mode, access.group);
     if let Some(listener) = vault.copy(CONTROL).and_then(|fd| SocketListener::adopt(fd, &socket)) {
+        let restricted = socket.parent().map_or(Ok(()), restrict).map_err(SocketFileError::from);
+        if let Err(error) = restricted.and_then(|()| listener.set_access(access)) {
+            tracing::error!(%error, "the control socket keeps the access of the previous host process");
+        }
         return Ok(listener);
     }
     folder::make(&config.runtime_dir, folder::PASSABLE)?;
     if let Some(folder) = socket.parent() {
         folder::make(folder, folder::PRIVATE)?;
-        // A former host may have given the folder to a group.
-        let mode = if access.group.is_some() { 0o710 } else { folder::PRIVATE };
-        folder::restrict(folder, mode, access.group)?;
+        restrict(folder)?;
     }
     let listener = SocketListener::bind(&socket, access)?;
     vault.keep(CONTROL, listener.as_fd())?;

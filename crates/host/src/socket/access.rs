@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid, chmod, chownat, fstat, open};
 use rustix::io::Errno;
-use rustix::process::geteuid;
+use rustix::process::{getegid, geteuid};
 
 use super::SocketFileError;
 
@@ -61,6 +61,33 @@ impl SocketFilePermissions {
             give(&file, Some(owner), None).map_err(failure("set the owner of"))?;
         }
         Ok(())
+    }
+
+    /// Sets group, mode and owner of a socket file that exists already, if they differ. Between the former access and this one no
+    /// other user may connect.
+    pub(super) fn renew(self, path: &Path) -> Result<(), SocketFileError> {
+        let failure = |doing| move |source: Errno| denied(path, doing, source);
+        let file = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+        let file = file.map_err(failure("examine"))?;
+        let found = fstat(&file).map_err(failure("examine"))?;
+        if FileType::from_raw_mode(found.st_mode) != FileType::Socket || found.st_nlink != 1 {
+            return Err(SocketFileError::Replaced { path: path.to_owned() });
+        }
+        let (us, mode) = (geteuid().as_raw(), Mode::from_raw_mode(self.mode));
+        let owner = self.owner.unwrap_or(us);
+        // A group without rights does not matter.
+        let of_us = if self.mode & 0o070 == 0 { found.st_gid } else { getegid().as_raw() };
+        let group = self.group.unwrap_or(of_us);
+        if (found.st_uid, found.st_gid, Mode::from_raw_mode(found.st_mode)) == (owner, group, mode) {
+            return Ok(());
+        }
+        // Only an owner may set the mode, and an O_PATH descriptor accepts it by its name in /proc alone.
+        let name = format!("/proc/self/fd/{}", file.as_raw_fd());
+        give(&file, Some(us), None).map_err(failure("set the owner of"))?;
+        chmod(&name, mode & Mode::RWXU).map_err(failure("set the mode of"))?;
+        give(&file, None, Some(group)).map_err(failure("set the group of"))?;
+        chmod(&name, mode).map_err(failure("set the mode of"))?;
+        give(&file, Some(owner), None).map_err(failure("set the owner of"))
     }
 }
 
@@ -136,6 +163,26 @@ mod tests {
             assert_eq!(connect_as(STRANGER, STRANGER, &path), stranger, "{mode:o}");
             drop(listener);
             assert!(!path.exists());
+        }
+    }
+
+    #[test]
+    fn adopted_socket_gets_the_access_of_its_new_process() {
+        let Some(folder) = folder("adopted_socket_gets_the_access_of_its_new_process") else { return };
+        let path = folder.path().join("vf.sock");
+        let access = |owner, group, mode| SocketFilePermissions { owner, group, mode };
+        let listener = SocketListener::bind(&path, access(Some(OWNER), Some(GROUP), 0o660)).unwrap();
+        let denied = Err(ErrorKind::PermissionDenied);
+        for (next, owner, group, stranger) in [
+            (access(Some(STRANGER), None, 0o600), denied, denied, Ok(())),
+            (access(None, Some(GROUP), 0o660), denied, Ok(()), denied),
+            (SocketFilePermissions::PRIVATE, denied, denied, denied),
+            (access(Some(OWNER), None, 0o600), Ok(()), denied, denied),
+        ] {
+            listener.set_access(next).unwrap();
+            assert_eq!(connect_as(OWNER, OWNER, &path), owner, "{next:?}");
+            assert_eq!(connect_as(STRANGER - 1, GROUP, &path), group, "{next:?}");
+            assert_eq!(connect_as(STRANGER, STRANGER, &path), stranger, "{next:?}");
         }
     }
 

@@ -140,6 +140,15 @@ impl SocketListener {
         Some(Self { fd, path: path.to_owned(), file, spare, left: true })
     }
 
+    /// Gives the adopted socket's file the access that the configuration grants now, which may differ from that of the previous
+    /// host process.
+    ///
+    /// # Errors
+    /// See [`SocketFileError`].
+    pub fn set_access(&self, access: SocketFilePermissions) -> Result<(), SocketFileError> {
+        access.renew(&self.path)
+    }
+
     /// Makes dropping the listener remove the socket file.
     pub fn own(&mut self) {
         self.left = false;

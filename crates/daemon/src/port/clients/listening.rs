@@ -83,6 +83,9 @@ impl<'a> FunctionSocketConfig<'a> {
         if let Some(fd) = vault.copy_named(&kept)
             && let Some(listener) = SocketListener::adopt(fd, self.socket)
         {
+            if let Err(error) = listener.set_access(self.access) {
+                tracing::error!(function = self.name, %error, "the socket keeps the access of the previous host process");
+            }
             return Ok(listener);
         }
         let folder = self.socket.parent().unwrap_or(Path::new("/"));
