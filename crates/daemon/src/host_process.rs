@@ -15,12 +15,12 @@ use crate::port::{
 use crate::start_error::HostStartError;
 use crate::vault::FileDescriptorStore;
 use crate::volatile;
-use host::folder;
+use host::folder::{self, SocketFolderError};
 use host::poll::ThreadWaker;
-use host::socket::{SocketFileError, SocketListener};
+use host::socket::{SocketFileError, SocketFilePermissions, SocketListener};
 use std::net::TcpListener;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -86,6 +86,7 @@ impl ReadyHost {
     pub fn start(self) -> Result<RunningHost, HostStartError> {
         let Self { config, vault, mut listener, tcp, threads, common, ports } = self;
         listener.own();
+        renew_access(&listener, config.control_access);
         tcp::settle(tcp.as_ref().map(|(listener, _)| listener), &vault)?;
         let control_socket = config.control_socket();
         let (as_control, as_api) = (threads.control.clone(), threads.api.clone());
@@ -297,24 +298,31 @@ fn control_listener(
     vault: &FileDescriptorStore,
 ) -> Result<SocketListener, HostStartError> {
     let (socket, access) = (config.control_socket(), config.control_access);
-    // A former host may have given the folder to a group.
-    let mode = if access.group.is_some() { 0o710 } else { folder::PRIVATE };
-    let restrict = |folder| folder::restrict(folder, mode, access.group);
     if let Some(listener) = vault.copy(CONTROL).and_then(|fd| SocketListener::adopt(fd, &socket)) {
-        let restricted = socket.parent().map_or(Ok(()), restrict).map_err(SocketFileError::from);
-        if let Err(error) = restricted.and_then(|()| listener.set_access(access)) {
-            tracing::error!(%error, "the control socket keeps the access of the previous host process");
-        }
         return Ok(listener);
     }
     folder::make(&config.runtime_dir, folder::PASSABLE)?;
     if let Some(folder) = socket.parent() {
         folder::make(folder, folder::PRIVATE)?;
-        restrict(folder)?;
+        restrict(folder, access)?;
     }
     let listener = SocketListener::bind(&socket, access)?;
     vault.keep(CONTROL, listener.as_fd())?;
     Ok(listener)
+}
+
+/// Restricts the control socket's folder, which a former host may have given to a group.
+fn restrict(folder: &Path, access: SocketFilePermissions) -> Result<(), SocketFolderError> {
+    let mode = if access.group.is_some() { 0o710 } else { folder::PRIVATE };
+    folder::restrict(folder, mode, access.group)
+}
+
+/// Gives a control socket that the previous host process has left the access that the configuration grants now.
+fn renew_access(listener: &SocketListener, access: SocketFilePermissions) {
+    let restricted = listener.path().parent().map_or(Ok(()), |folder| restrict(folder, access));
+    if let Err(error) = restricted.map_err(SocketFileError::from).and_then(|()| listener.set_access(access)) {
+        tracing::error!(%error, "the control socket keeps the access of the previous host process");
+    }
 }
 
 #[cfg(test)]

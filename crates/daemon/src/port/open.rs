@@ -137,6 +137,9 @@ impl PreparedPort {
         port.take_over(&saved, now);
         PortUplink::forget_others(config, port.succession.vault());
         port.forget_unused_listeners();
+        for (slot, place) in port.clients.slots().iter().zip(FunctionSocketConfig::all(config)) {
+            slot.endpoint.listener().into_iter().for_each(|listener| place.renew_access(listener));
+        }
         port.begin(now);
         port
     }

@@ -75,6 +75,8 @@ fn hand_over_gives_sockets_the_access_of_the_new_file() {
     let mut live = LiveHost::with(&text("0666"));
     let mode = |live: &LiveHost| metadata(live.socket(0)).unwrap().mode() & 0o777;
     assert_eq!(mode(&live), 0o666);
+    live.refuse_hand_over(&text("0600"));
+    assert_eq!(mode(&live), 0o666, "the host that continues has its own configuration");
     live.hand_over(&text("0600"));
     assert_eq!(mode(&live), 0o600, "the former users may still connect");
     live.hand_over(&text("0660"));
