@@ -103,7 +103,7 @@ fn run_seeds() {
             Err(fault) => {
                 failed.push(format!("seed {seed}: {fault}"));
                 if tests.len() < shrunk {
-                    let life = life.shrink(SHRINKING_LIVES);
+                    let life = life.shrink(&fault, SHRINKING_LIVES);
                     let fault = life.run().map_or_else(|fault| fault, |_| "it succeeds".to_owned());
                     tests.push(format!(
                         "the body of a test that fails as seed {seed}, by \"{fault}\":\n{life}\n"

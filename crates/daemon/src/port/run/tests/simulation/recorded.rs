@@ -21,7 +21,7 @@ fn check_life(
     let life = SimulatedLife { families, has_uplink, steps: steps.collect(), is_keeper_broken: false };
     simulate(&format!("port::run::tests::simulation::recorded::{test}"), || match life.run() {
         Ok(figures) => print_report(&figures.to_string()),
-        Err(fault) => panic!("{fault}, after\n{}", life.shrink(SHRINKING_LIVES)),
+        Err(fault) => panic!("{fault}, after\n{}", life.shrink(&fault, SHRINKING_LIVES)),
     });
 }
 
@@ -189,7 +189,8 @@ fn fault_of_the_keeper_shrinks_to_few_steps() {
             .unwrap();
         life.run().expect("the life succeeds with a keeper that keeps");
         life.is_keeper_broken = true;
-        let shrunk = life.shrink(SHRINKING_LIVES);
+        let fault = life.run().expect_err("the life fails with a keeper that does not keep");
+        let shrunk = life.shrink(&fault, SHRINKING_LIVES);
         assert!(shrunk.run().is_err());
         let steps = shrunk.steps.len();
         assert!((1..10).contains(&steps), "{shrunk}");
