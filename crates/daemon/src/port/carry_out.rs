@@ -197,12 +197,13 @@ impl OpenPort {
             let Some(mut slot) = self.clients.remove_last(&mut self.engine, now) else { return };
             self.succession.vault().forget_named(&kept_listener(&slot.name));
             let left = self.clients.slots().len() as u8;
+            // A VF that is added later has another guest, and the settings of that time.
+            slot.function.vf().into_iter().for_each(|vf| self.engine.quarantine(vf, false, now));
             if let Some(vf) = slot.function.vf()
                 && let Err(error) = self.engine.card_mut().withdraw(vf, (&self.name, left), now)
             {
                 slot.warn(now, "cannot withdraw the removed VF from the card", &error);
             }
-            // A VF that is added later has another guest.
             slot.function.vf().into_iter().for_each(|vf| self.engine.release_claims(vf));
             self.engine.remove_vf();
         }

@@ -23,7 +23,7 @@ impl AvfGuest {
         self.driver.clean(&mut self.machine);
     }
 
-    fn broadcast(&mut self) {
+    pub(super) fn broadcast(&mut self) {
         self.send(MacAddress::BROADCAST, self.driver.mac());
     }
 

@@ -5,6 +5,7 @@
 mod avf;
 mod i82576;
 mod virtio;
+mod withdrawal;
 
 use crate::support::eventually;
 use crate::support::live::LiveHost;
