@@ -37,10 +37,17 @@ pub(crate) struct RunningPorts {
     failed: Sender<Option<SurvivingPortParts>>,
 }
 
+/// Latest configuration of a port.
+#[derive(Debug)]
+struct LatestConfig {
+    config: PortConfig,
+    /// True if a failed port was opened again by `config` since [`RunningPorts::begin_change`].
+    is_in_use: bool,
+}
+
 #[derive(Debug)]
 struct RunningPort {
-    /// Latest configuration of the port.
-    config: Arc<Mutex<PortConfig>>,
+    latest: Arc<Mutex<LatestConfig>>,
     name: String,
     handle: PortHandle,
     thread: JoinHandle<()>,
@@ -72,7 +79,7 @@ impl RunningPorts {
     /// denies a port's own thread.
     pub(crate) fn revive(&self, failed: &Receiver<Option<SurvivingPortParts>>) {
         while let Ok(Some(mut life)) = failed.recv() {
-            let config = lock(&life.config).clone();
+            let config = life.latest_config();
             let name = &config.name;
             if !life.may_go_on() {
                 tracing::error!(
@@ -196,18 +203,29 @@ impl RunningPorts {
         config: &PortConfig,
         (port, inbox, handle): (PreparedPort, PortCommandInbox, PortHandle),
     ) -> Result<(), HostStartError> {
-        let (name, kept) = (config.name.clone(), Arc::new(Mutex::new(config.clone())));
-        let life = SurvivingPortParts { config: Arc::clone(&kept), inbox, failures: VecDeque::new() };
+        let latest = LatestConfig { config: config.clone(), is_in_use: false };
+        let (name, latest) = (config.name.clone(), Arc::new(Mutex::new(latest)));
+        let life = SurvivingPortParts { latest: Arc::clone(&latest), inbox, failures: VecDeque::new() };
         let thread = self.spawn(config, port.inherit(config), life)?;
-        let config = kept;
-        self.lock().push(RunningPort { config, name, handle, thread, ends: false, given_up: false });
+        self.lock().push(RunningPort { latest, name, handle, thread, ends: false, given_up: false });
         Ok(())
     }
 
-    /// Stores a port's present configuration, by which the port is opened again after a failure.
+    /// Begins a change of the configuration, at whose end [`Self::configure`] stores the new one.
+    pub(crate) fn begin_change(&self) {
+        self.lock().iter().for_each(|port| lock(&port.latest).is_in_use = false);
+    }
+
+    /// Stores a port's present configuration, by which the port is opened again after a failure. A port that has failed
+    /// during the change is opened once more: it lacks what its former life has applied.
     pub(crate) fn configure(&self, config: &PortConfig) {
-        for port in self.lock().iter().filter(|port| port.name == config.name) {
-            lock(&port.config).clone_from(config);
+        for port in self.lock().iter().filter(|port| port.name == config.name && !port.ends) {
+            let mut latest = lock(&port.latest);
+            if latest.is_in_use && latest.config != *config {
+                // The send fails only if the port has ended.
+                let _ = port.handle.send(PortThreadCommand::OpenAgain);
+            }
+            latest.config.clone_from(config);
         }
     }
 
@@ -306,12 +324,19 @@ fn given_up() -> ControlRequestFailure {
 /// Parts of a port that outlive failures of its thread.
 #[derive(Debug)]
 pub(crate) struct SurvivingPortParts {
-    config: Arc<Mutex<PortConfig>>,
+    latest: Arc<Mutex<LatestConfig>>,
     inbox: PortCommandInbox,
     failures: VecDeque<Instant>,
 }
 
 impl SurvivingPortParts {
+    /// Returns the configuration by which the failed port is opened again.
+    fn latest_config(&self) -> PortConfig {
+        let mut latest = lock(&self.latest);
+        latest.is_in_use = true;
+        latest.config.clone()
+    }
+
     /// Counts a failure of the port. Returns false if the port has failed too often to be opened again.
     fn may_go_on(&mut self) -> bool {
         self.failures.push_back(Instant::now());

@@ -55,6 +55,12 @@ impl HostManager {
         }
         // The former parts of the ports.
         retire(prepared.refits);
+        self.conclude(next);
+        Ok(())
+    }
+
+    /// Ends the ports that the configuration `next`, which is in force, has not, and stores the configuration.
+    fn conclude(&mut self, next: HostConfig) {
         let stays = |name: &str| next.ports.iter().any(|port| port.name == name);
         for port in self.config.ports.iter().filter(|port| !stays(&port.name)) {
             self.ports.end(&port.name);
@@ -62,7 +68,6 @@ impl HostManager {
         next.ports.iter().for_each(|port| self.ports.configure(port));
         volatile::note(&next, self.ports.vault());
         self.config = next;
-        Ok(())
     }
 
     /// Refuses a configuration with changes for which a running port would have to disconnect the guests of all its
@@ -181,6 +186,7 @@ impl HostManager {
         changed: &[(String, PortPolicyUpdate)],
         prepared: &mut PreparedConfigChange,
     ) -> ControlRequestResult<()> {
+        self.ports.begin_change();
         for (done, (name, order)) in changed.iter().enumerate() {
             let (order, new) = (order.clone(), prepared.vfs.remove(name).unwrap_or_default());
             let carried = self.ports.ask(name, |answer| PortThreadCommand::ApplyPolicies(order, new, answer));
@@ -293,3 +299,6 @@ fn policy_update(old: Option<&PortConfig>, new: &PortConfig, let_out: Option<&st
     });
     PortPolicyUpdate { policy: new.policy, vfs: vfs.collect() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -33,6 +33,9 @@ impl OpenPort {
             match command {
                 PortThreadCommand::Pause(time, answer) => self.begin_pause(time, answer, now),
                 PortThreadCommand::Stop => return self.end(now),
+                PortThreadCommand::OpenAgain if self.phase == PortPhase::Serving => {
+                    return self.phase = PortPhase::Outdated;
+                }
                 command => self.carry_out(command, now),
             }
         }
@@ -80,7 +83,8 @@ impl OpenPort {
             #[cfg(test)]
             PortThreadCommand::Panic => panic!("a test asked for this panic"),
             // `Resume` and `Leave` answer a pause, which is over. `carry_out_commands` carries out the others.
-            PortThreadCommand::Resume
+            PortThreadCommand::OpenAgain
+            | PortThreadCommand::Resume
             | PortThreadCommand::Leave
             | PortThreadCommand::Pause(..)
             | PortThreadCommand::Stop => {}

@@ -46,7 +46,7 @@ pub struct OpenPort {
     pub(super) pausing: Option<PendingPause>,
 }
 
-/// Phase of a port: serving clients, ending, or left to a successor process.
+/// Phase of a port: serving clients, ending, left to a successor process, or about to be opened again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PortPhase {
     Serving,
@@ -54,6 +54,8 @@ pub(super) enum PortPhase {
     Ending,
     /// A successor process has taken over the port, and this process serves the port no more.
     Left,
+    /// The port was opened by an outdated configuration, and has to be opened again.
+    Outdated,
 }
 
 /// End of one turn of a port's loop.
@@ -127,6 +129,9 @@ impl OpenPort {
             self.engine.leave_uplink();
             self.clients.leave_sockets(&mut self.engine, clock.now());
             return PortTurn::Ended(PortThreadOutcome::HandedOver);
+        }
+        if self.phase == PortPhase::Outdated {
+            return PortTurn::Ended(PortThreadOutcome::Failed);
         }
         let timeout = self.round(clock);
         self.succession.note_round();
@@ -288,8 +293,7 @@ impl OpenPort {
     }
 }
 
-/// Runs the PF driver, if the host drives the PF, so that it answers its VFs. Records which VFs' requests wait for an
-/// answer.
+/// Runs the PF driver, if the host drives the PF, so that it answers its VFs. Records the VFs whose requests wait for an answer.
 fn visit_pf(engine: &mut PortEngine, clients: &mut PortClients, now: Time) -> PfDriverRunResult {
     if !engine.card().is_hosted() {
         return PfDriverRunResult::default();

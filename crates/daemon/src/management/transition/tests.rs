@@ -1,0 +1,69 @@
+//! Tests of a change of the configuration during which a port's thread panics.
+
+use super::super::{HostManager, RunningPorts};
+use super::PreparedConfigChange;
+use crate::RunningHost;
+use crate::config::HostConfig;
+use crate::control::status::PortStatus;
+use crate::port::PortThreadCommand;
+use host::poll::ThreadWaker;
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+fn config(text: &str, folder: &Path) -> HostConfig {
+    HostConfig::check(HostConfig::parse(text).unwrap(), folder).unwrap()
+}
+
+fn status(ports: &RunningPorts) -> Option<PortStatus> {
+    ports.ask("pf0", PortThreadCommand::Status).ok()
+}
+
+/// Waits until the port's status fulfils `done`. Port and reviver are other threads.
+#[track_caller]
+fn wait_until(ports: &RunningPorts, done: impl Fn(&PortStatus) -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !status(ports).is_some_and(|status| done(&status)) {
+        assert!(Instant::now() < deadline, "the port does not have the settings");
+    }
+}
+
+/// Changes a port from the settings `before` to `after`, and has the port panic in between: after it has applied the change, and
+/// before the host has stored the change for a port that is opened again. Waits until the port's status fulfils `done`.
+#[track_caller]
+fn panic_during_a_change(before: &str, after: &str, done: impl Fn(&PortStatus) -> bool) {
+    let folder = tempfile::tempdir().unwrap();
+    let (before, next) = (config(before, folder.path()), config(after, folder.path()));
+    let host = RunningHost::start(before.clone()).unwrap();
+    let ports = host.ports();
+    let orders = (mpsc::channel().0, ThreadWaker::new().unwrap());
+    let mut manager = HostManager::new(before, ports.clone(), orders);
+    let changed = manager.changed(&next, None);
+    let mut prepared: PreparedConfigChange = manager.prepare(&next).unwrap();
+    manager.put_to_work(&next, &changed, &mut prepared).unwrap();
+    wait_until(ports, &done);
+    ports.tell("pf0", PortThreadCommand::Panic).unwrap();
+    // The port that was opened again answers.
+    wait_until(ports, |_| true);
+    manager.conclude(next);
+    wait_until(ports, &done);
+    // Nor does a later death bring the former settings back.
+    ports.tell("pf0", PortThreadCommand::Panic).unwrap();
+    wait_until(ports, |_| true);
+    wait_until(ports, &done);
+    assert!(host.is_whole());
+    host.stop();
+}
+
+#[test]
+fn port_that_dies_during_a_change_keeps_the_new_policies() {
+    panic_during_a_change("[[port]]", "[[port]]\nvf = [{ index = 0, vlan = 8 }]", |port| {
+        port.vfs[0].settings.vlan == Some(8)
+    });
+}
+
+#[test]
+fn port_that_dies_during_a_change_keeps_its_new_number_of_vfs() {
+    panic_during_a_change("[[port]]\nvfs = 2", "[[port]]\nvfs = 4", |port| port.vfs.len() == 4);
+    panic_during_a_change("[[port]]\nvfs = 4", "[[port]]\nvfs = 2", |port| port.vfs.len() == 2);
+}
