@@ -34,7 +34,7 @@ fn on_a_bridge(name: &str, body: impl FnOnce(LiveHost) + Send) {
 }
 
 /// Boots a guest on each port. That on the second port chooses the address [`CHOSEN`], and sends no frame to its uplink.
-fn thief_and_owner(live: &LiveHost) -> [VfGuest<QemuClient>; 2] {
+pub(crate) fn thief_and_owner(live: &LiveHost) -> [VfGuest<QemuClient>; 2] {
     let (thief, mut owner) = (VfGuest::on(live, "pf0vf0"), VfGuest::on(live, "pf1vf0"));
     let mut neighbour = VfGuest::on(live, "pf1vf1");
     owner.vf.set_mac(&mut owner.machine, CHOSEN).unwrap();
@@ -44,7 +44,7 @@ fn thief_and_owner(live: &LiveHost) -> [VfGuest<QemuClient>; 2] {
 }
 
 /// Has a guest claim the address [`CHOSEN`]. Returns true if it gets the address.
-fn claim(guest: &mut VfGuest<QemuClient>) -> bool {
+pub(crate) fn claim(guest: &mut VfGuest<QemuClient>) -> bool {
     guest.vf.set_mac(&mut guest.machine, CHOSEN).is_ok()
 }
 
