@@ -265,3 +265,39 @@ impl PacedPort {
         self.debt.waiting = if waits { self.debt.waiting | bit } else { self.debt.waiting & !bit };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{FCS, LatenessLimit, TransmitPacing};
+    use crate::PortIndex;
+    use units::Time;
+
+    /// Rate factors of 1 Gb/s, 1 Mb/s and 100 Gb/s.
+    const FACTORS: [u32; 3] = [1 << 14, 1000 << 14, (1 << 14) / 100];
+    const PORT: PortIndex = PortIndex::of_field(0);
+
+    /// A successor without the account of a port forgives the port so much.
+    #[test]
+    fn transmit_account_is_ahead_by_one_frame_at_most() {
+        for factor in FACTORS {
+            let mut pacing = TransmitPacing::<1>::new(None);
+            pacing.set_lateness(LatenessLimit::Time(10_000_000));
+            pacing.set_rate(PORT, Some(factor));
+            let mut now = Time::from_micros(1_000_000);
+            for round in 0..2_000_usize {
+                let lengths = [60, 1514, 9_702, 60 + round % 1_400];
+                pacing.visit(PORT, now);
+                let sent = pacing.admits(PORT, lengths.into_iter(), now);
+                for length in &lengths[..sent] {
+                    pacing.left(PORT, *length);
+                    let time = ((length + FCS) as u64 * u64::from(factor)).div_ceil(1 << 11);
+                    let ahead = pacing.due(PORT).since(now).as_nanos();
+                    assert!(ahead <= u128::from(time), "factor {factor}: {ahead} ns after {length} bytes");
+                }
+                pacing.visited(PORT, 0, sent < lengths.len(), now);
+                // The plane comes at different times: before the next frame is due, and late.
+                now = now + core::time::Duration::from_nanos((round as u64 % 7) * 3_000_000);
+            }
+        }
+    }
+}

@@ -11,7 +11,7 @@ use crate::state::port::ClientState;
 use crate::state::{self, SavedStateError, VirtioPortState};
 use i82576::{MacAddress, Time};
 use pcie::{Function, VfIndex};
-use plane::UnpluggedWire;
+use plane::{PortIndex, UnpluggedWire};
 use policy::{Offence, OffenceAction, OffenceThresholds, VfLinkPolicy, VfPolicy};
 use std::path::Path;
 use units::WorkCost;
@@ -173,6 +173,21 @@ fn next_process_keeps_vf_policies_throttles_and_quarantines() {
     }
     let quarantine = resumed.card.vf_status(VfIndex::of_field(2)).unwrap().conduct.quarantine;
     assert_eq!(quarantine.as_deref(), Some("administrator"));
+}
+
+/// `transmit_account_is_ahead_by_one_frame_at_most` of the plane bounds what the next process forgives.
+#[test]
+fn next_process_forgives_a_vf_its_last_frame() {
+    // The factor of 1 Mb/s.
+    let (mut bus, port, rate) = (bus(), PortIndex::of_field(1), Some(1_000 << 14));
+    let mut card = VirtioCard::new(&config(""), true);
+    card.plane.pacing.set_rate(port, rate);
+    card.plane.pacing.visit(port, seconds(5));
+    assert_eq!(card.plane.pacing.due(port), seconds(5));
+    let all = card.save_all(seconds(2), vec![ClientState::default(); VFS], &mut bus, seconds(2)).unwrap();
+    let mut resumed = VirtioCard::resume(&config(""), &all).unwrap().card;
+    resumed.plane.pacing.set_rate(port, rate);
+    assert_eq!(resumed.plane.pacing.due(port), Time::ZERO);
 }
 
 #[test]
