@@ -9,7 +9,10 @@ use i82576::bits::ctrl;
 use i82576::mailbox::{ACK, NACK, id};
 use i82576::register::vf as r;
 use rustix::fs::{MemfdFlags, memfd_create};
+use std::fs::File;
+use std::io::Read;
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -146,4 +149,32 @@ fn address_of_a_guest_that_left_before_a_crash_is_free() {
     port.world.succeed();
     port.reset(1);
     assert!(port.claim(1));
+}
+
+/// Changes the version of the saved record of addresses to that of a newer program.
+fn make_record_newer(port: &ClaimingPort) {
+    let vault = PortFileDescriptorStore::new(&port.world.vault, &port.world.config.name);
+    let record = File::from(vault.copy_named("addresses").unwrap());
+    let mut bytes = Vec::new();
+    (&record).read_to_end(&mut bytes).unwrap();
+    let is_kind = |at: &usize| bytes[*at..].starts_with(b"SoftIOV\nadrs");
+    let copies: Vec<_> = (0..bytes.len()).filter(is_kind).collect();
+    assert!(!copies.is_empty());
+    for at in copies {
+        record.write_all_at(&99_u32.to_le_bytes(), at as u64 + 12).unwrap();
+    }
+}
+
+/// A program that cannot read the record replaces it before it serves a guest. So a program after it believes no addresses from
+/// before a rollback.
+#[test]
+fn record_of_addresses_is_replaced_during_a_rollback() {
+    let mut port = ClaimingPort::open();
+    port.claim_and_reset();
+    make_record_newer(&port);
+    port.world.succeed();
+    port.world.round();
+    port.world.succeed();
+    port.reset(1);
+    assert!(port.claim(1), "the program between had no held address");
 }
