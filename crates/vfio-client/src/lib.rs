@@ -124,6 +124,22 @@ impl<T: DriverThread> VfioUserHal<T> {
         })
     }
 
+    /// Reads a register by message, although it may be mapped. Returns all ones if the connection has ended.
+    pub fn read_by_message(&mut self, offset: u32) -> u32 {
+        if self.broken.is_some() {
+            return u32::MAX;
+        }
+        self.accesses.reads += 1;
+        let mut value = [0; 4];
+        match self.connection.read(pci_region::BAR0, offset.into(), &mut value) {
+            Ok(()) => u32::from_le_bytes(value),
+            Err(error) => {
+                self.broken = Some(error);
+                u32::MAX
+            }
+        }
+    }
+
     /// Returns the error that ended the connection, if it has ended. Registers then read as all ones.
     #[must_use]
     pub fn broken(&self) -> Option<&VfioUserHalError> {
@@ -157,15 +173,7 @@ impl<T: DriverThread> Hal for VfioUserHal<T> {
         if let Some((memory, at)) = self.mapped(offset) {
             return memory.load_dword(at).unwrap_or(u32::MAX);
         }
-        self.accesses.reads += 1;
-        let mut value = [0; 4];
-        match self.connection.read(pci_region::BAR0, offset.into(), &mut value) {
-            Ok(()) => u32::from_le_bytes(value),
-            Err(error) => {
-                self.broken = Some(error);
-                u32::MAX
-            }
-        }
+        self.read_by_message(offset)
     }
 
     fn write(&mut self, offset: u32, value: u32) {

@@ -87,15 +87,20 @@ pub fn write<T: SavedState>(state: &T) -> Result<Vec<u8>, SavedStateError> {
     if body.len() > MOST {
         return Err(SavedStateError::Unwritable);
     }
+    Ok(seal(T::KIND, T::VERSION, &body))
+}
+
+/// Puts the body of a saved state into its envelope.
+pub(super) fn seal(kind: [u8; 4], version: u32, body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER + body.len());
     bytes.extend(MAGIC);
-    bytes.extend(T::KIND);
-    bytes.extend(T::VERSION.to_le_bytes());
+    bytes.extend(kind);
+    bytes.extend(version.to_le_bytes());
     bytes.extend((body.len() as u64).to_le_bytes());
-    let checksum = checksum(&bytes, &body);
+    let checksum = checksum(&bytes, body);
     bytes.extend(checksum.to_le_bytes());
     bytes.extend(body);
-    Ok(bytes)
+    bytes
 }
 
 /// Decodes a saved state of any supported version. The result has the right type, but its values are not checked:

@@ -17,6 +17,8 @@ pub mod addresses;
 pub mod avf;
 mod avf_v5;
 pub mod card;
+#[cfg(test)]
+pub(crate) mod earlier;
 mod envelope;
 mod kinds;
 pub mod mixed;

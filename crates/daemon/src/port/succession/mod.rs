@@ -22,6 +22,8 @@ mod keeping;
 mod notes;
 mod trust;
 
+#[cfg(test)]
+pub(in crate::port) use trust::JOURNAL;
 pub(in crate::port) use trust::SavedStateTrust;
 
 use super::clients::journal::{JournalError, PortJournal, PortSnapshot};

@@ -9,7 +9,7 @@ use crate::vault::PortFileDescriptorStore;
 use std::os::fd::AsFd;
 
 /// Name under which the port's journal is kept for the successor process.
-const JOURNAL: &str = "journal";
+pub(in crate::port) const JOURNAL: &str = "journal";
 /// Number of attempts to start the port from the saved state of the whole port. After that many without a completed
 /// round of its loop, the driver state is used instead.
 const TRUST_REST: u64 = 2;

@@ -31,6 +31,8 @@ mod memory;
 mod progress;
 mod rest;
 #[cfg(test)]
+mod rewriting;
+#[cfg(test)]
 mod tests;
 
 pub(in crate::port) use function::{FunctionJournal, SavedClient, SavedDmaWindow, SavedEventfd};

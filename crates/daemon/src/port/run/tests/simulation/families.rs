@@ -64,11 +64,11 @@ impl SimulatedFamily {
         Some(VirtioNetConfig { features, descriptors })
     }
 
-    /// Returns the configuration of a port with functions of these families.
-    pub(super) fn configuration(families: &[Self]) -> String {
+    /// Returns the configuration of a port with functions of these families, and with these further keys of the port.
+    pub(super) fn configuration(families: &[Self], keys: &str) -> String {
         let family = |of: &Self| of.of_card().name();
         let mut config = format!(
-            "[[port]]\nfamily = \"{}\"\nmac = \"02:00:00:00:00:01\"\nvfs = {}\n",
+            "[[port]]\nfamily = \"{}\"\nmac = \"02:00:00:00:00:01\"\nvfs = {}\n{keys}",
             family(&families[0]),
             families.len()
         );

@@ -1,6 +1,7 @@
 //! Function of a simulated guest with its driver: a VF of the 82576 or of an AVF behind vfio-user, or a virtio device behind
 //! vhost-user.
 
+use super::guest::pages::ComparedPages;
 use super::host::SimulatedHost;
 use super::hostile::{HostileGuest, Misdeeds};
 use host::shared::SharedMemory;
@@ -46,6 +47,11 @@ pub(super) trait SimulatedFunction: Debug {
     /// mappings.
     fn remap(&mut self) -> Result<(), String> {
         Ok(())
+    }
+
+    /// Compares each register that the guest has mapped with the same register by message.
+    fn compare_pages(&mut self) -> ComparedPages {
+        ComparedPages::default()
     }
 
     /// Handles the interrupts that have arrived.

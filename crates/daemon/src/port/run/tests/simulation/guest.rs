@@ -1,6 +1,7 @@
 //! Guest of a simulation, with a function of any family. It acts by interrupts, as a sleeping guest does, and checks every frame
 //! that it receives.
 
+pub(super) mod pages;
 mod watch;
 
 use super::families::{SimulatedFamily, mac_of};

@@ -2,11 +2,13 @@
 //! chooses, and its successor continues from what a killed process leaves: the vault's descriptors.
 
 mod administrator;
+mod earlier;
 mod files;
 mod stations;
 mod stuck;
 
 pub(super) use administrator::PolicyChange;
+use earlier::EarlierProcesses;
 
 use super::super::*;
 use super::clock::SimulatedClock;
@@ -80,6 +82,7 @@ pub(super) struct SimulatedHost {
     pub(super) deaths: u64,
     /// True if the keeper loses the clients' descriptors in each hand-over.
     pub(super) is_keeper_broken: bool,
+    pub(super) earlier: EarlierProcesses,
     /// Hand-over after a number of steps in which a driver waits, and true if it succeeds.
     upgrade: Option<(usize, bool)>,
     pub(super) rounds: u64,
@@ -142,6 +145,7 @@ impl SimulatedHost {
             random: fastrand::Rng::with_seed(0),
             deaths: 0,
             is_keeper_broken: false,
+            earlier: EarlierProcesses::default(),
             upgrade: None,
             rounds: 0,
             sleep: None,
@@ -219,6 +223,7 @@ impl SimulatedHost {
         self.end_workers();
         self.inbox.commands.try_iter().for_each(drop);
         drop(self.port.take());
+        self.leave_earlier_states();
     }
 
     /// Ends the process without a pause, and starts its successor.
@@ -302,6 +307,7 @@ impl SimulatedHost {
             Ok(Some(PortTurn::Ended(PortThreadOutcome::HandedOver))) => {
                 self.end_workers();
                 drop(self.port.take());
+                self.earlier.hand_overs += u64::from(self.leave_earlier_states());
                 if self.is_keeper_broken {
                     self.vault.forget_others("pf0.#", |_| false);
                 }

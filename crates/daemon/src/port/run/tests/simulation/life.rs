@@ -1,6 +1,7 @@
 //! Life of a simulated host as data: the families of its functions, and steps that are drawn from a seed. A life that fails is
 //! shrunk to the steps that its fault needs, and printed as a test.
 
+use super::conditions::LifeConditions;
 use super::families::SimulatedFamily;
 use super::frames::SHORTEST;
 use super::function::LONGEST;
@@ -144,6 +145,7 @@ pub(super) struct SimulatedLife {
     pub(super) families: Vec<SimulatedFamily>,
     /// True if the port has an uplink, with stations.
     pub(super) has_uplink: bool,
+    pub(super) conditions: LifeConditions,
     pub(super) steps: Vec<SimulatedStep>,
     /// True if the keeper loses the clients' descriptors in each hand-over, which a test of the simulation wants to find.
     pub(super) is_keeper_broken: bool,
@@ -156,7 +158,8 @@ impl SimulatedLife {
         let has_uplink = random.bool();
         let steps =
             (0..STEPS).map(|_| SimulatedStep::draw(&mut random, families.len(), has_uplink)).collect();
-        Self { families, has_uplink, steps, is_keeper_broken: false }
+        let conditions = LifeConditions::draw(seed, &families);
+        Self { families, has_uplink, conditions, steps, is_keeper_broken: false }
     }
 
     /// Lives the life. Returns its figures, or the broken promise.
@@ -220,8 +223,8 @@ impl fmt::Display for SimulatedLife {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "    use SimulatedAction::*;\n    use SimulatedFamily::*;\n    use DiskFault::*;\n    check_life(THIS_TEST, {}, vec!{:?}, &[",
-            self.has_uplink, self.families
+            "    use SimulatedAction::*;\n    use SimulatedFamily::*;\n    use DiskFault::*;\n    check_life_with(THIS_TEST, {:?}, {}, vec!{:?}, &[",
+            self.conditions, self.has_uplink, self.families
         )?;
         for SimulatedStep { action, turns, seed } in &self.steps {
             writeln!(f, "        ({action:?}, {turns}, {seed}),")?;

@@ -4,7 +4,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `life` | steps of a life as data: drawn from a seed, shrunk, printed as a test |
+//! | `life`, `conditions` | steps and conditions of a life as data: drawn from a seed, shrunk, printed as a test |
 //! | `world`, `summary` | what happens in a life with its checks, and its figures |
 //! | `hostile`, `requests`, `intruder` | misdeeds of hostile guests, their requests to the PF, and hostile VMMs |
 //! | `host`, `clock` | the port, its vault and its successors, and the time |
@@ -18,6 +18,7 @@
 
 mod account;
 mod clock;
+mod conditions;
 mod families;
 mod frames;
 mod function;

@@ -27,6 +27,8 @@ const fn client_descriptors(family: CardFamily) -> usize {
         CardFamily::Virtio => 13,
     }
 }
+/// Descriptors of a client's register pages, if it may map them: the port's and the vault's.
+const PAGE_DESCRIPTORS: usize = 2;
 /// Time within which a thread ends whose port has ended, on a busy machine.
 const THREADS_END: Duration = Duration::from_secs(10);
 /// Time within which a port of up to [`ANSWER_GUESTS`] guests answers a request of one, whatever others do.
@@ -84,8 +86,12 @@ pub(super) fn check_holdings(
         (true, true) => TRUNCATED_DESCRIPTORS,
         (true, false) => 0,
     };
-    let for_clients: usize =
-        attached.map(|guest| client_descriptors(guest.family()) + of_hostile(guest)).sum();
+    let pages = if host.offers_pages() { PAGE_DESCRIPTORS } else { 0 };
+    let of_family = |family| match family {
+        CardFamily::Virtio => client_descriptors(family),
+        _ => client_descriptors(family) + pages,
+    };
+    let for_clients: usize = attached.map(|guest| of_family(guest.family()) + of_hostile(guest)).sum();
     let most = PORT_DESCRIPTORS + FUNCTION_DESCRIPTORS * guests.len() + for_clients;
     match descriptors_above(others + most) {
         0 => Ok(()),

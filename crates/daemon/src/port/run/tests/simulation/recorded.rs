@@ -1,5 +1,6 @@
 //! Lives that a fault has failed, as the simulation has shrunk them, and a test of the shrinking.
 
+use super::conditions::LifeConditions;
 use super::families::SimulatedFamily;
 use super::life::{SimulatedAction, SimulatedLife, SimulatedStep};
 use super::policy::{SimulatedIps, SimulatedPolicy};
@@ -13,12 +14,24 @@ fn check_life(
     families: Vec<SimulatedFamily>,
     steps: &[(SimulatedAction, usize, u64)],
 ) {
+    check_life_with(test, LifeConditions::default(), has_uplink, families, steps);
+}
+
+/// Lives a recorded life with conditions, as [`check_life`] does.
+fn check_life_with(
+    test: &str,
+    conditions: LifeConditions,
+    has_uplink: bool,
+    families: Vec<SimulatedFamily>,
+    steps: &[(SimulatedAction, usize, u64)],
+) {
     let steps = steps.iter().map(|(action, turns, seed)| SimulatedStep {
         action: *action,
         turns: *turns,
         seed: *seed,
     });
-    let life = SimulatedLife { families, has_uplink, steps: steps.collect(), is_keeper_broken: false };
+    let life =
+        SimulatedLife { families, has_uplink, conditions, steps: steps.collect(), is_keeper_broken: false };
     simulate(&format!("port::run::tests::simulation::recorded::{test}"), || match life.run() {
         Ok(figures) => print_report(&figures.to_string()),
         Err(fault) => panic!("{fault}, after\n{}", life.shrink(&fault, SHRINKING_LIVES)),

@@ -10,6 +10,8 @@ pub(super) struct SimulationSummary {
     pub(super) rounds: u64,
     pub(super) deaths: u64,
     pub(super) hand_overs: u64,
+    /// Number of hand-overs whose predecessor was an earlier program.
+    pub(super) upgrades: u64,
     pub(super) frames: u64,
     /// Number of frames that have left by the uplink.
     pub(super) departed: u64,
@@ -27,6 +29,8 @@ pub(super) struct SimulationSummary {
     pub(super) probes: u64,
     /// Number of claims to addresses that the port has refused.
     pub(super) refused_claims: u64,
+    /// Number of registers that were compared in the pages of guests.
+    pub(super) page_registers: u64,
     pub(super) misdeeds: Misdeeds,
     /// Number of times that a worker thread was stuck.
     pub(super) stuck: u64,
@@ -41,6 +45,7 @@ impl SimulationSummary {
         self.rounds += one.rounds;
         self.deaths += one.deaths;
         self.hand_overs += one.hand_overs;
+        self.upgrades += one.upgrades;
         self.frames += one.frames;
         self.departed += one.departed;
         self.repeated += one.repeated;
@@ -50,6 +55,7 @@ impl SimulationSummary {
         self.measured_floods += one.measured_floods;
         self.probes += one.probes;
         self.refused_claims += one.refused_claims;
+        self.page_registers += one.page_registers;
         self.misdeeds.add(one.misdeeds);
         self.stuck += one.stuck;
         self.refused += one.refused;
@@ -75,6 +81,11 @@ impl fmt::Display for SimulationSummary {
             "{} refused changes, {} power failures, {} bytes in floods, {} measured floods, ",
             self.refused, self.power_losses, self.flooded, self.measured_floods
         )?;
-        write!(f, "{} probes of stations, {} refused claims", self.probes, self.refused_claims)
+        write!(f, "{} probes of stations, {} refused claims, ", self.probes, self.refused_claims)?;
+        write!(
+            f,
+            "{} hand-overs from an earlier program, {} mapped registers compared",
+            self.upgrades, self.page_registers
+        )
     }
 }

@@ -1,6 +1,7 @@
 //! VF of the 82576 or of an AVF as a guest's function: our VF driver on the vfio-user client.
 
 use super::function::{AnnouncedEvents, GuestPlace, LONGEST, SimulatedFunction, WatchedLink};
+use super::guest::pages::ComparedPages;
 use super::hostile::{DESCRIPTOR, HostileGuest, Misdeed, Misdeeds, TRUNCATED};
 use super::thread::SimulatedThread;
 use avf::admin::{self, AdminQueueDescriptor, flag};
@@ -130,6 +131,10 @@ impl SimulatedFunction for SimulatedVf {
         let remapped = if self.is_mapped_twice { self.hal.unmap(SECOND) } else { self.hal.map_again(SECOND) };
         self.is_mapped_twice = !self.is_mapped_twice;
         remapped.map_err(|error| format!("cannot map memory: {error}"))
+    }
+
+    fn compare_pages(&mut self) -> ComparedPages {
+        ComparedPages::of(&mut self.hal)
     }
 
     fn take_interrupts(&mut self) -> AnnouncedEvents {

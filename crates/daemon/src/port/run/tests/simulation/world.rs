@@ -2,6 +2,7 @@
 
 mod claims;
 mod flood;
+mod pages;
 mod policies;
 mod stations;
 mod stuck;
@@ -60,6 +61,9 @@ pub(super) struct SimulatedWorld {
     /// Number of claims to addresses that the port has refused, and those of each VF's present counter.
     refused_claims: u64,
     counted_claims: Vec<u64>,
+    /// Number of looks at the register pages of a guest, and of registers compared there.
+    page_looks: usize,
+    page_registers: u64,
     misdeeds: Misdeeds,
     /// Number of times that a worker thread was stuck.
     stuck: u64,
@@ -76,8 +80,10 @@ pub(super) struct SimulatedWorld {
 impl SimulatedWorld {
     fn open(life: &SimulatedLife) -> Self {
         let descriptors = oracles::open_descriptors();
-        let mut host = SimulatedHost::open(&SimulatedFamily::configuration(&life.families), life.has_uplink);
+        let config = SimulatedFamily::configuration(&life.families, life.conditions.port_keys());
+        let mut host = SimulatedHost::open(&config, life.has_uplink);
         host.is_keeper_broken = life.is_keeper_broken;
+        host.earlier.set_program(life.conditions.program);
         let host = Rc::new(RefCell::new(host));
         let guest = |index| SimulatedGuest::new(index, &life.families, &host);
         Self {
@@ -92,6 +98,8 @@ impl SimulatedWorld {
             probes: 0,
             refused_claims: 0,
             counted_claims: vec![0; life.families.len()],
+            page_looks: 0,
+            page_registers: 0,
             misdeeds: Misdeeds::default(),
             stuck: 0,
             refused: 0,
@@ -112,6 +120,7 @@ impl SimulatedWorld {
             rounds: host.rounds,
             deaths: host.deaths,
             hand_overs: world.hand_overs,
+            upgrades: host.earlier.hand_overs,
             frames: world.guests.iter().flat_map(|guest| &guest.received).sum(),
             departed: host.uplink.iter().flat_map(|uplink| &uplink.departed).flatten().sum(),
             repeated: world.guests.iter().map(|guest| guest.repeated).sum(),
@@ -121,6 +130,7 @@ impl SimulatedWorld {
             measured_floods: world.measured_floods,
             probes: world.probes,
             refused_claims: world.refused_claims,
+            page_registers: world.page_registers,
             misdeeds: world.misdeeds,
             stuck: world.stuck,
             refused: world.refused,
@@ -257,6 +267,7 @@ impl SimulatedWorld {
             .zip(is_hostile)
             .for_each(|(life, is_hostile)| *life *= u32::from(is_hostile));
         self.check_holdings(&status)?;
+        self.compare_pages()?;
         self.probe_stations()
     }
 

@@ -2,13 +2,22 @@
 
 use super::super::families::configured_mac;
 use super::super::uplink::WIRE;
+use super::SimulatedHost;
 use crate::config::HostConfig;
+use crate::config::file::DoorbellMode;
 use crate::config::uplink::UplinkConfig;
 use tempfile::TempDir;
 
 /// Creates a folder in memory, if the machine has one: a disk is slow, and `faulty_disk` says what a disk keeps.
 pub(super) fn folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+impl SimulatedHost {
+    /// Returns true if the port's guests may map register pages.
+    pub(in super::super) fn offers_pages(&self) -> bool {
+        self.file.ports[0].wait == DoorbellMode::Mapped
+    }
 }
 
 /// Checks the configuration of a host with its state in a folder.
