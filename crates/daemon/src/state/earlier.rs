@@ -6,9 +6,7 @@ mod tests;
 
 use super::envelope::seal;
 use super::{AvfPortState, I82576PortState, PortSoftwareState, SavedState, is_kind, read};
-
-/// Field that an earlier encoding lacks: the name of its type, and its own.
-type LackingField = (&'static str, &'static str);
+use fields::LackingField;
 
 /// Encoding of a kind of saved state by an earlier program.
 #[derive(Debug)]

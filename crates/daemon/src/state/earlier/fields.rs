@@ -1,10 +1,12 @@
 //! Writer of a traced value in postcard's encoding, without some fields.
 
-use super::LackingField;
 use serde::Serialize;
 use serde_reflection::{
     ContainerFormat, Format, Named, Registry, Samples, Tracer, TracerConfig, Value, VariantFormat,
 };
+
+/// Field that an earlier encoding lacks: the name of its type, and its own.
+pub(super) type LackingField = (&'static str, &'static str);
 
 /// Encoding of a value so far, with the types of the value.
 #[derive(Debug)]

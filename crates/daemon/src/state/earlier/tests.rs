@@ -1,3 +1,5 @@
+//! Tests of the encodings of earlier programs, against the kept states and schemas.
+
 use super::{EARLIER_PROGRAMS, EarlierEncoding};
 use crate::state::{
     AvfPortState, HeldAddresses, I82576PortState, MixedPortState, PortCounterTotals, PortSoftwareState,
