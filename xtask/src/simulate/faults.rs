@@ -139,22 +139,10 @@ pub(super) const FAULTS: &[SeededFault] = &[
         "clear_to_send: state.clear_to_send && !FAULT,",
     ),
     fault(
-        "an earlier state loses the port VLANs of VFs",
-        "driver/src/pf/earlier.rs",
-        "vlan: policy.vlan,",
-        "vlan: policy.vlan.filter(|_| !FAULT),",
-    ),
-    fault(
         "an earlier state of an AVF port loses that a VF's driver is active",
         "driver/src/avf/pf/earlier.rs",
         "stage: state.stage,",
         "stage: if FAULT { VfDriverStage::Reset } else { state.stage },",
-    ),
-    fault(
-        "an earlier state of an AVF port loses its messages",
-        "daemon/src/state/avf_v5.rs",
-        "pf: pf.into(), hidden, asking,",
-        "pf: pf.into(), hidden, asking: if FAULT { VfSet::NONE } else { asking },",
     ),
     // Blocking calls.
     fault(
