@@ -36,3 +36,37 @@ impl LifeConditions {
         if self.maps_registers { "wait = \"mapped\"\n" } else { "" }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::life::{SimulatedAction, SimulatedLife, SimulatedStep};
+    use super::super::{print_report, simulate};
+    use super::{LifeConditions, SimulatedFamily};
+
+    /// Each encoding of an earlier program is handed over, and mapped registers are compared.
+    #[test]
+    fn successors_continue_from_states_of_earlier_programs() {
+        let test = "port::run::tests::simulation::conditions::tests::successors_continue_from_states_of_earlier_programs";
+        simulate(test, || {
+            use SimulatedAction::*;
+            let burst = Burst { slow: None, rounds: 20, death: None };
+            let upgrade = HandOver { succeeds: true };
+            let actions = [Attach { guest: 0 }, Attach { guest: 1 }, burst, upgrade, burst, upgrade, burst];
+            let steps = (0..).zip(actions).map(|(seed, action)| SimulatedStep { action, turns: 2, seed });
+            let (i82576, avf) = (SimulatedFamily::I82576, SimulatedFamily::Avf);
+            for (family, program) in [(i82576, 0), (i82576, 1), (avf, 1)] {
+                let life = SimulatedLife {
+                    families: vec![family; 2],
+                    has_uplink: false,
+                    conditions: LifeConditions { program: Some(program), maps_registers: true },
+                    steps: steps.clone().collect(),
+                    is_keeper_broken: false,
+                };
+                let figures = life.run().unwrap();
+                assert_eq!(figures.upgrades, 2, "{family:?}, program {program}");
+                assert!(figures.page_registers > 0 && figures.frames > 0);
+                print_report(&figures.to_string());
+            }
+        });
+    }
+}
