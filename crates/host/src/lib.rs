@@ -51,6 +51,8 @@ pub mod folder;
 pub mod fork;
 pub mod huge_pages;
 mod jobs;
+#[cfg(any(test, feature = "test-support"))]
+pub mod kernel_choices;
 pub mod limits;
 pub mod links;
 pub mod measure;

@@ -1,13 +1,14 @@
-//! Pause that waits for blocking calls of front ends. `pause` carries it out.
+//! Pause that waits for blocking calls of front ends, and for room in their sockets. `pause` carries it out.
 
 use i82576::Time;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-/// Longest time that a pause waits for blocking calls of front ends. A front end whose call takes longer has to connect again.
+/// Longest time that a pause waits for front ends. One whose blocking call takes longer, or whose socket has no room for a reply, has
+/// to connect again.
 const FRONT_END_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// Pause that waits for blocking calls of front ends. The port handles no message meanwhile.
+/// Pause that waits for front ends. The port handles no message meanwhile.
 #[derive(Debug)]
 pub(super) struct PendingPause {
     /// Time that the paused port waits for its successor.

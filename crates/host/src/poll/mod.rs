@@ -10,6 +10,8 @@ mod signals;
 mod tests;
 mod waker;
 
+#[cfg(any(test, feature = "test-support"))]
+use crate::kernel_choices;
 use crate::limits;
 use std::fmt;
 use std::io;
@@ -156,6 +158,8 @@ impl Poller {
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
+        #[cfg(any(test, feature = "test-support"))]
+        kernel_choices::order(&mut self.ready);
         Ok(self.ready.iter().copied())
     }
 }

@@ -23,6 +23,8 @@ use rustix::fs::{FallocateFlags, MemfdFlags, SeekFrom, fallocate, memfd_create, 
 use rustix::io::{Errno, pread, pwrite};
 
 use super::{SocketSendResult, StreamSocket};
+#[cfg(any(test, feature = "test-support"))]
+use crate::kernel_choices;
 
 /// Bytes of a page of the reply log. QEMU reads a reply's header with one receive, and fails if it receives only a
 /// part. Before Linux 6.5 the kernel sends page by page, so a reply that could cross the end of a page begins on the
@@ -220,6 +222,11 @@ impl ReplyLog {
     /// # Errors
     /// The kernel's error, except a full socket and a closed peer.
     pub fn send(&mut self, stream: &StreamSocket, bytes: usize) -> io::Result<SocketSendResult> {
+        #[cfg(any(test, feature = "test-support"))]
+        let bytes = match kernel_choices::taken_of_send(bytes) {
+            0 => return Ok(SocketSendResult::WouldBlock),
+            taken => taken,
+        };
         loop {
             return match sendfile(stream, &self.file, None, bytes) {
                 Ok(sent) => {

@@ -19,6 +19,8 @@ use rustix::net::{
 
 use super::fds::MOST_SENT;
 use super::{MAX_FDS, ReceivedFds};
+#[cfg(any(test, feature = "test-support"))]
+use crate::kernel_choices;
 
 /// Result of receiving from a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +109,8 @@ impl StreamSocket {
     /// # Errors
     /// The kernel's error, except an empty socket and a closed peer.
     pub fn recv(&self, buffer: &mut [u8], fds: &mut ReceivedFds) -> io::Result<SocketReceiveResult> {
+        #[cfg(any(test, feature = "test-support"))]
+        let buffer = kernel_choices::room_of_receive(buffer);
         self.receive(buffer, fds, RecvFlags::empty())
     }
 
@@ -122,6 +126,8 @@ impl StreamSocket {
     /// # Errors
     /// Returns the errors of [`StreamSocket::recv`].
     pub fn peek(&self, buffer: &mut [u8], fds: &mut ReceivedFds) -> io::Result<SocketReceiveResult> {
+        #[cfg(any(test, feature = "test-support"))]
+        let buffer = kernel_choices::room_of_receive(buffer);
         let received = self.receive(buffer, fds, RecvFlags::PEEK)?;
         let room = buffer.len();
         if received != SocketReceiveResult::Bytes(room) || fds.is_empty() || room < 4 {
@@ -163,6 +169,8 @@ impl StreamSocket {
     /// # Errors
     /// The kernel's error.
     pub fn consume(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        #[cfg(any(test, feature = "test-support"))]
+        let buffer = kernel_choices::room_of_receive(buffer);
         loop {
             match recv(&self.0, &mut *buffer, RecvFlags::DONTWAIT) {
                 Ok((bytes, _)) => return Ok(bytes),
@@ -221,6 +229,11 @@ impl StreamSocket {
                 "a send needs at least one byte and at most 32 descriptors",
             ));
         }
+        #[cfg(any(test, feature = "test-support"))]
+        let bytes = match kernel_choices::taken_of_send(bytes.len()) {
+            0 => return Ok(SocketSendResult::WouldBlock),
+            taken => &bytes[..taken],
+        };
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         loop {
             return match sendmsg(&self.0, &[IoSlice::new(bytes)], &mut control, flags) {

@@ -7,13 +7,17 @@ use i82576::Time;
 
 impl PortClients {
     /// Lets each client finish the request that it has begun, before the port pauses for its successor. Returns true if one waits
-    /// for a blocking call.
+    /// for a blocking call, or for room in its socket.
     pub(in crate::port) fn finish_requests(&mut self, engine: &mut PortEngine, now: Time) -> bool {
         let mut waits = false;
-        for slot in self.slots.iter_mut().filter(|slot| slot.ending.is_none()) {
+        for (index, slot) in self.slots.iter_mut().enumerate().filter(|(_, slot)| slot.ending.is_none()) {
             let Some(connection) = slot.connection.as_mut() else { continue };
             let mut device = VfioFunction { function: slot.function, engine, own: &mut slot.own, now };
-            waits |= connection.finish_request(&mut device, &mut self.buffer);
+            if connection.finish_request(&mut device, &mut self.buffer) {
+                waits = true;
+                // Room in the socket wakes the port. After a failure the end of the pause's time does.
+                let _ = connection.watch(&self.poller, index);
+            }
         }
         waits
     }

@@ -45,7 +45,7 @@ pub(in crate::port) trait ClientConnection: Debug + Send {
     ) -> VisitResult;
 
     /// Finishes the request that the client has begun, if a successor process could not continue it. Returns true if the request
-    /// waits for a blocking call.
+    /// waits for a blocking call, or for room in the socket.
     fn finish_request(&mut self, _device: &mut VfioFunction<'_>, _buffer: &mut [u8]) -> bool {
         false
     }

@@ -113,7 +113,7 @@ impl VhostUserConnection {
 
     /// Finishes the message that the front end has begun, and what the last visit has left of others: a visit ends when the
     /// function's account is used up. Begins no further message, so the work is bounded by the length of a message and the number
-    /// of rings. Returns true if a blocking call has to end before.
+    /// of rings. Returns true if a blocking call has to end before, or the socket has no room for a reply.
     pub(super) fn finish_message(&mut self, device: &mut VfioFunction<'_>, buffer: &mut [u8]) -> bool {
         if self.failed.is_some() || matches!(self.hand_over, FrontEndHandOver::Inherited(_)) {
             return false;
@@ -128,9 +128,9 @@ impl VhostUserConnection {
                 Ok(BackendProgress::Starved | BackendProgress::Blocked) | Err(_) => break,
             }
         }
-        // A socket that accepts no reply keeps the connection from being saved.
-        let _ = self.send();
-        self.waiting
+        // A socket that accepts no reply keeps the connection from being saved. One that has failed never accepts it.
+        let waits_for_room = self.send().is_ok() && self.outbox.pending() > 0;
+        self.waiting || waits_for_room
     }
 
     /// Receives a part of the message that the session has in part. Returns false if the socket has none, or if there is no such

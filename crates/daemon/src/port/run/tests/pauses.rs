@@ -3,10 +3,13 @@
 use super::requests::front_end_message;
 use super::*;
 use host::eventfd::EventFd;
+use host::socket::{ReceivedFds, SocketReceiveResult};
 use pcie::Function;
 use std::os::fd::BorrowedFd;
 use std::sync::mpsc::{self, Receiver, Sender};
 
+/// GET_FEATURES (vhost-user specification, "Front-end message types").
+const GET_FEATURES: u32 = 1;
 /// SET_VRING_CALL (vhost-user specification, "Front-end message types").
 const SET_VRING_CALL: u32 = 13;
 /// Flag of a message about an eventfd that brings none.
@@ -76,6 +79,18 @@ fn block_worker(world: &PortFixture) -> Sender<()> {
     end
 }
 
+/// Asks for the features until the socket has no room for a reply. The front end reads none.
+fn fill_socket(world: &mut PortFixture, client: &StreamSocket) {
+    for _ in 0..5_000 {
+        client.send(&front_end_message(GET_FEATURES, &[]), &[]).unwrap();
+        world.round();
+        if !world.slot().connection().unwrap().is_idle() {
+            return;
+        }
+    }
+    panic!("the socket takes 5,000 replies");
+}
+
 #[test]
 fn hand_over_keeps_a_front_end_whose_message_was_received() {
     let (mut world, client) = port_with_front_end();
@@ -100,6 +115,27 @@ fn hand_over_keeps_a_front_end_whose_eventfd_is_checked() {
     drop(end);
     await_pause(&mut world, &saved);
     assert!(is_kept(&world));
+}
+
+#[test]
+fn hand_over_keeps_a_front_end_whose_socket_was_full() {
+    let (mut world, client) = port_with_front_end();
+    fill_socket(&mut world, &client);
+    let saved = begin_pause(&world);
+    assert!(!has_paused(&mut world, &saved) && !has_paused(&mut world, &saved));
+    let (mut buffer, mut fds) = ([0; 4096], ReceivedFds::new());
+    while let SocketReceiveResult::Bytes(_) = client.recv(&mut buffer, &mut fds).unwrap() {}
+    assert!(has_paused(&mut world, &saved) && is_kept(&world));
+}
+
+#[test]
+fn pause_waits_20_ms_for_room_in_a_socket_and_ends_its_front_end() {
+    let (mut world, client) = port_with_front_end();
+    fill_socket(&mut world, &client);
+    let saved = begin_pause(&world);
+    assert!(!has_paused(&mut world, &saved));
+    world.clock.now.set(world.clock.now.get() + LIMIT);
+    assert!(has_paused(&mut world, &saved) && !is_kept(&world));
 }
 
 #[test]

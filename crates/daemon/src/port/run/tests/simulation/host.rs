@@ -12,6 +12,7 @@ use earlier::EarlierProcesses;
 
 use super::super::*;
 use super::clock::SimulatedClock;
+use super::kernel::SimulatedKernel;
 use super::policies::PolicyModel;
 use super::policy::SimulatedPolicy;
 use super::uplink::{STATION_VLANS, SimulatedUplink};
@@ -79,6 +80,7 @@ pub(super) struct SimulatedHost {
     /// Last life of each guest in which it was hostile; 0 for none. Stations come after the guests.
     pub(super) hostile_lives: Vec<u32>,
     pub(super) random: fastrand::Rng,
+    pub(super) kernel: SimulatedKernel,
     pub(super) deaths: u64,
     /// True if the keeper loses the clients' descriptors in each hand-over.
     pub(super) is_keeper_broken: bool,
@@ -143,6 +145,7 @@ impl SimulatedHost {
             settings: config.clone(),
             file: config,
             random: fastrand::Rng::with_seed(0),
+            kernel: SimulatedKernel::new(),
             deaths: 0,
             is_keeper_broken: false,
             earlier: EarlierProcesses::default(),

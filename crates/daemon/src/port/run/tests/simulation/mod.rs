@@ -7,7 +7,7 @@
 //! | `life`, `conditions` | steps and conditions of a life as data: drawn from a seed, shrunk, printed as a test |
 //! | `world`, `summary` | what happens in a life with its checks, and its figures |
 //! | `hostile`, `requests`, `intruder` | misdeeds of hostile guests, their requests to the PF, and hostile VMMs |
-//! | `host`, `clock` | the port, its vault and its successors, and the time |
+//! | `host`, `clock`, `kernel` | the port, its vault and its successors, the time, and choices of the kernel |
 //! | `guest` | a guest, which checks what it receives |
 //! | `families`, `function`, `vf`, `virtio` | a guest's function of each family, with its driver |
 //! | `thread` | waits of a driver, in which the host works |
@@ -26,6 +26,7 @@ mod guest;
 mod host;
 mod hostile;
 mod intruder;
+mod kernel;
 mod life;
 mod numbers;
 mod oracles;

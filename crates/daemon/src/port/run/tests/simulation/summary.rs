@@ -1,6 +1,7 @@
 //! Figures of simulated lives.
 
 use super::hostile::Misdeeds;
+use super::kernel::KernelCounts;
 use std::fmt;
 use std::time::Duration;
 
@@ -37,6 +38,7 @@ pub(super) struct SimulationSummary {
     /// Number of changes of policies that a failing disk or a death has refused, and of power failures in a change.
     pub(super) refused: u64,
     pub(super) power_losses: u64,
+    pub(super) kernel: KernelCounts,
     pub(super) time: Duration,
 }
 
@@ -60,6 +62,7 @@ impl SimulationSummary {
         self.stuck += one.stuck;
         self.refused += one.refused;
         self.power_losses += one.power_losses;
+        self.kernel += one.kernel;
         self.time += one.time;
     }
 }
@@ -82,10 +85,10 @@ impl fmt::Display for SimulationSummary {
             self.refused, self.power_losses, self.flooded, self.measured_floods
         )?;
         write!(f, "{} probes of stations, {} refused claims, ", self.probes, self.refused_claims)?;
-        write!(
-            f,
-            "{} hand-overs from an earlier program, {} mapped registers compared",
-            self.upgrades, self.page_registers
-        )
+        let (upgrades, registers) = (self.upgrades, self.page_registers);
+        write!(f, "{upgrades} hand-overs from an earlier program, {registers} mapped registers compared, ")?;
+        let KernelCounts { cut_sends, full_sockets, cut_receives, reordered_waits } = self.kernel;
+        write!(f, "{cut_sends} cut sends, {full_sockets} full sockets, {cut_receives} cut receives, ")?;
+        write!(f, "{reordered_waits} reordered waits")
     }
 }

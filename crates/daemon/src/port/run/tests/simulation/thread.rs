@@ -42,6 +42,10 @@ impl DriverThread for SimulatedThread {
             let host = self.0.borrow();
             (host.clock.time(), host.deaths)
         };
+        let is_late = self.0.borrow().kernel.is_driver_late();
+        if is_late {
+            self.0.borrow_mut().step_of_driver(STEP);
+        }
         for _ in 0..ANSWER_STEPS {
             if poller.wait(Some(Duration::ZERO))?.next().is_some() {
                 let mut host = self.0.borrow_mut();

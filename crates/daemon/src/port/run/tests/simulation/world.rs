@@ -135,12 +135,13 @@ impl SimulatedWorld {
             stuck: world.stuck,
             refused: world.refused,
             power_losses: world.power_losses,
+            kernel: host.kernel.counts(),
             time: host.clock.time().since(begin),
         })
     }
 
     fn act(&mut self, step: &SimulatedStep) -> Result<(), String> {
-        self.host.borrow_mut().random = fastrand::Rng::with_seed(step.seed);
+        self.host.borrow_mut().begin_step(step.seed);
         match step.action {
             SimulatedAction::Vanish { guest } => self.guests[guest].vanish(),
             SimulatedAction::Attach { guest } => self.attach(guest)?,
