@@ -11,10 +11,10 @@ use host::driver_thread::{DriverThread, SystemThread};
 use host::eventfd::EventFd;
 use host::memory::MappedFile;
 use host::shared::SharedMemory;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use vhost_user::features::{device, protocol};
-use vhost_user::message::{FrontendRequest, RingAddresses, RingEventfdMessage};
+use vhost_user::message::{FrontendRequest, MemoryRegion, RingAddresses, RingEventfdMessage};
 use virtio::driver::{DriverRing, DriverRingError, InterruptRequest};
 use virtio::layout::RingFeatures;
 use virtio::net::{NetHeader, NetHeaderFormat, receive_queue, transmit_queue};
@@ -119,6 +119,24 @@ impl<T: DriverThread + Clone> VirtioNet<T> {
         let thread = self.connection.thread.clone();
         (self.connection, self.eventfds) = connect(socket, thread, self.accepted, &self.memory, rings)?;
         Ok(())
+    }
+
+    /// Shares `size` bytes of a file with the back end as a second region of memory, at a guest address. The regions before are
+    /// replaced, so the rings must be idle, or their guest be hostile.
+    ///
+    /// # Errors
+    /// [`VhostClientError`].
+    pub fn share_file(
+        &mut self,
+        file: BorrowedFd<'_>,
+        guest_address: u64,
+        size: u64,
+    ) -> Result<(), VhostClientError> {
+        let (own, fd) = self.memory.region()?;
+        let user_address = user_address(guest_address);
+        let region = MemoryRegion { guest_address, size, user_address, file_offset: 0 };
+        let fds = vec![fd, file.try_clone_to_owned()?];
+        self.connection.confirmed(&FrontendRequest::SetMemTable(vec![own, region]), fds)
     }
 
     /// Makes the driver sleep until an interrupt whenever it has found its receive ring empty: it requests an interrupt for

@@ -288,6 +288,38 @@ pub(super) const FAULTS: &[SeededFault] = &[
         "poller.add(&kick.eventfd, tokens::kick(place, ring), PollInterest::NEWS)?;",
         "if !FAULT { poller.add(&kick.eventfd, tokens::kick(place, ring), PollInterest::NEWS)?; }",
     ),
+    fault(
+        "a hand-over does not wait for room in the socket of a front end",
+        "daemon/src/port/clients/vhost/saved.rs",
+        "self.waiting || waits_for_room",
+        "self.waiting || (!FAULT && waits_for_room)",
+    ),
+    // Transfers in parts.
+    fault(
+        "a reply to a front end of which a part was sent counts as sent",
+        "daemon/src/port/clients/vhost/mod.rs",
+        "Ok(SocketSendResult::Bytes(count)) => self.outbox.sent(count),",
+        "Ok(SocketSendResult::Bytes(count)) => self.outbox.sent(if FAULT { chunk.bytes.len() } else { count }),",
+    ),
+    fault(
+        "a reply to a vfio-user client of which a part was sent counts as sent",
+        "daemon/src/port/clients/vfio.rs",
+        "Ok(SocketSendResult::Bytes(count)) => self.outbox.sent(count),",
+        "Ok(SocketSendResult::Bytes(count)) => self.outbox.sent(if FAULT { chunk.bytes.len() } else { count }),",
+    ),
+    // An uplink that vanishes.
+    fault(
+        "frames of a virtio guest without a link are not counted",
+        "virtio-nic/src/source.rs",
+        "lane.counters().tx_unclaimed += dropped;",
+        "if !FAULT { lane.counters().tx_unclaimed += dropped; }",
+    ),
+    fault(
+        "a wire whose far end vanishes keeps its link",
+        "daemon/src/port/engine/uplink/port_wire/mod.rs",
+        "if before == state {",
+        "if before == state || (FAULT && state == UplinkState::Gone) {",
+    ),
 ];
 
 #[cfg(test)]

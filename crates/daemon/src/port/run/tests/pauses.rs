@@ -129,7 +129,7 @@ fn hand_over_keeps_a_front_end_whose_socket_was_full() {
 }
 
 #[test]
-fn pause_waits_20_ms_for_room_in_a_socket_and_ends_its_front_end() {
+fn pause_waits_20_ms_for_room_and_ends_the_front_end() {
     let (mut world, client) = port_with_front_end();
     fill_socket(&mut world, &client);
     let saved = begin_pause(&world);

@@ -66,6 +66,8 @@ pub(super) struct Misdeeds {
     pub(super) forged: u64,
     /// Number of requests to the PF driver, and of messages of a hostile VMM.
     pub(super) requests: u64,
+    /// Number of times that memory of a function was truncated.
+    pub(super) truncations: u64,
 }
 
 impl Misdeeds {
@@ -73,6 +75,7 @@ impl Misdeeds {
         self.all += other.all;
         self.forged += other.forged;
         self.requests += other.requests;
+        self.truncations += other.truncations;
     }
 }
 
@@ -91,7 +94,7 @@ pub(super) enum Misdeed {
     Replay { from: u64, to: u64, address: u64 },
     /// Send a frame with a foreign source address or VLAN.
     Forge(Vec<u8>),
-    /// Map the file at [`TRUNCATED`] for the device, and truncate it to `left` bytes.
+    /// Map the file at [`TRUNCATED`] for the device, in the table of memory of a virtio device, and truncate it to `left` bytes.
     Truncate { left: u64 },
     /// Reset the function.
     Reset,

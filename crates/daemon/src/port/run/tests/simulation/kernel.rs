@@ -1,9 +1,8 @@
-//! Kernel of a simulation, as far as it may choose: how many bytes a stream socket takes or returns at once, the order of events,
-//! and whether the host runs before a driver looks for its reply. The seed of a step chooses.
+//! Choices of a simulation's kernel: how many bytes a stream socket takes or returns at once, the order of events, and whether the
+//! host runs before a driver looks for its reply. The seed of a step chooses.
 
 use super::host::SimulatedHost;
 use host::kernel_choices::{self, KernelChoices};
-use host::poll::ReadyFileDescriptor;
 use std::cell::RefCell;
 use std::ops::AddAssign;
 use std::rc::Rc;
@@ -114,12 +113,15 @@ impl KernelChoices for DrawnChoices {
         draws.random.usize(LEAST_ROOM..most)
     }
 
-    fn order(&mut self, events: &mut [ReadyFileDescriptor]) {
+    fn reorders(&mut self) -> bool {
         let draws = &mut *self.0.borrow_mut();
-        if draws.is_adverse() {
-            draws.counts.reordered_waits += 1;
-            draws.random.shuffle(events);
-        }
+        let is_adverse = draws.is_adverse();
+        draws.counts.reordered_waits += u64::from(is_adverse);
+        is_adverse
+    }
+
+    fn next_event(&mut self, left: usize) -> usize {
+        self.0.borrow_mut().random.usize(0..left)
     }
 }
 

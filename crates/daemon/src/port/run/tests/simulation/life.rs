@@ -53,6 +53,8 @@ pub(super) enum SimulatedAction {
     StickWorker { guest: usize, neighbour: usize, clients: usize, hands_over: bool },
     /// The administrator limits a guest's rate in Mb/s, and the guest sends to another as fast as its ring takes frames.
     Flood { from: usize, to: usize, rate: u32 },
+    /// The far end of the uplink vanishes for some steps.
+    Unplug,
     /// Only the turns of the step.
     Nothing,
 }
@@ -120,6 +122,7 @@ impl SimulatedStep {
                 rate: [10, 40, 100][random.usize(0..3)],
             },
             94..96 if has_uplink => SimulatedAction::Claim { guest, misdeeds: random.usize(1..40) },
+            96..98 if has_uplink => SimulatedAction::Unplug,
             _ => SimulatedAction::Nothing,
         };
         Self { action, turns: random.usize(0..6), seed: random.u64(..) }

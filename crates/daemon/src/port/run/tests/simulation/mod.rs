@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `life`, `conditions` | steps and conditions of a life as data: drawn from a seed, shrunk, printed as a test |
 //! | `world`, `summary` | what happens in a life with its checks, and its figures |
-//! | `hostile`, `requests`, `intruder` | misdeeds of hostile guests, their requests to the PF, and hostile VMMs |
+//! | `hostile`, `requests`, `truncation`, `intruder` | misdeeds of hostile guests, their requests to the PF, truncated memory, and hostile VMMs |
 //! | `host`, `clock`, `kernel` | the port, its vault and its successors, the time, and choices of the kernel |
 //! | `guest` | a guest, which checks what it receives |
 //! | `families`, `function`, `vf`, `virtio` | a guest's function of each family, with its driver |
@@ -37,6 +37,7 @@ mod recorded;
 mod requests;
 mod summary;
 mod thread;
+mod truncation;
 mod uplink;
 mod vf;
 mod virtio;

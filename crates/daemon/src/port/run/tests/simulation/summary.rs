@@ -35,6 +35,9 @@ pub(super) struct SimulationSummary {
     pub(super) misdeeds: Misdeeds,
     /// Number of times that a worker thread was stuck.
     pub(super) stuck: u64,
+    /// Number of times that the uplink was unplugged, and of frames that the port has lost and counted meanwhile.
+    pub(super) unplugged: u64,
+    pub(super) lost_unplugged: u64,
     /// Number of changes of policies that a failing disk or a death has refused, and of power failures in a change.
     pub(super) refused: u64,
     pub(super) power_losses: u64,
@@ -60,6 +63,8 @@ impl SimulationSummary {
         self.page_registers += one.page_registers;
         self.misdeeds.add(one.misdeeds);
         self.stuck += one.stuck;
+        self.unplugged += one.unplugged;
+        self.lost_unplugged += one.lost_unplugged;
         self.refused += one.refused;
         self.power_losses += one.power_losses;
         self.kernel += one.kernel;
@@ -76,8 +81,10 @@ impl fmt::Display for SimulationSummary {
             self.time.as_secs()
         )?;
         write!(f, "{frames} frames, {repeated} repeated, {lost} counted losses, {accounts} accounts, ")?;
-        let Misdeeds { all, forged, requests } = self.misdeeds;
+        let Misdeeds { all, forged, requests, truncations } = self.misdeeds;
         write!(f, "{all} misdeeds, {forged} of them forged frames, {requests} hostile requests, ")?;
+        write!(f, "{truncations} truncations, {} unplugged uplinks, ", self.unplugged)?;
+        write!(f, "{} counted losses without an uplink, ", self.lost_unplugged)?;
         write!(f, "{} stuck workers, {} frames departed by the uplink, ", self.stuck, self.departed)?;
         write!(
             f,

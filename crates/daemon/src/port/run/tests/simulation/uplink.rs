@@ -24,7 +24,10 @@ const ANNOUNCEMENT: usize = 100;
 /// Stations at the other end of a port's uplink.
 #[derive(Debug)]
 pub(super) struct SimulatedUplink {
-    end: FarWireEnd,
+    /// Far end of the wire; `None` while it is unplugged.
+    end: Option<FarWireEnd>,
+    /// Number of times that the far end was unplugged.
+    pub(super) unplugged: u64,
     /// Families of the guests' functions.
     families: Vec<CardFamily>,
     /// Number of frames that the stations have put on the wire. It is their order.
@@ -65,7 +68,8 @@ impl SimulatedUplink {
         let guests = families.len();
         let all = guests + STATION_VLANS.len();
         Self {
-            end: FarWireEnd::new(WIRE, wires),
+            end: Some(FarWireEnd::new(WIRE, wires)),
+            unplugged: 0,
             families,
             position: 0,
             sent: vec![vec![0; guests]; STATION_VLANS.len()],
@@ -85,12 +89,30 @@ impl SimulatedUplink {
                 *sent -= 1;
             }
         }
-        self.end = FarWireEnd::new(WIRE, wires);
+        self.plug_in(wires);
+    }
+
+    pub(super) fn is_plugged(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Unplugs the far end of a wire on which no frame is.
+    pub(super) fn unplug(&mut self) {
+        self.forget_taken();
+        assert!(self.in_wire.is_empty(), "the port rests, and has not taken frames of its uplink");
+        self.end = None;
+        self.unplugged += 1;
+    }
+
+    /// Plugs in the far end of the wire.
+    pub(super) fn plug_in(&mut self, wires: &WireRegistry) {
+        self.end = Some(FarWireEnd::new(WIRE, wires));
     }
 
     /// Forgets the frames that the port has taken out of the wire.
     fn forget_taken(&mut self) {
-        let untaken = self.end.untaken();
+        let Some(end) = &self.end else { return };
+        let untaken = end.untaken();
         let mut bytes: usize = self.in_wire.iter().map(|frame| frame.bytes).sum();
         while bytes > untaken {
             bytes -= self.in_wire.pop_front().map_or(bytes, |frame| frame.bytes);
@@ -125,10 +147,11 @@ impl SimulatedUplink {
             frame.splice(12..12, [frames::TAG, vlan.to_be_bytes()].concat());
         }
         self.forget_taken();
-        let before = self.end.untaken();
-        let sent = self.end.send(&frame);
+        let Some(end) = &mut self.end else { return false };
+        let before = end.untaken();
+        let sent = end.send(&frame);
         if sent {
-            self.in_wire.push_back(FrameInWire { station, to, bytes: self.end.untaken() - before });
+            self.in_wire.push_back(FrameInWire { station, to, bytes: end.untaken() - before });
         }
         if let Some(count) = self.sent[station].get_mut(to) {
             *count += u64::from(sent);
@@ -164,7 +187,7 @@ impl SimulatedUplink {
 
     /// Takes the frames that have left the port, and checks them.
     pub(super) fn take_frames(&mut self, rules: UplinkRules<'_>) {
-        while let Some(frame) = self.end.receive() {
+        while let Some(frame) = self.end.as_mut().and_then(FarWireEnd::receive) {
             if let Err(wrong) = self.check(frame, rules) {
                 self.fault = self.fault.take().or(Some(format!("the uplink has got {wrong}")));
             }

@@ -4,6 +4,7 @@ use super::function::{AnnouncedEvents, GuestPlace, LONGEST, SimulatedFunction, W
 use super::guest::pages::ComparedPages;
 use super::hostile::{DESCRIPTOR, HostileGuest, Misdeed, Misdeeds, TRUNCATED};
 use super::thread::SimulatedThread;
+use super::truncation::TruncatedFile;
 use avf::admin::{self, AdminQueueDescriptor, flag};
 use avf::bits::aqlen;
 use avf::register as r;
@@ -13,8 +14,6 @@ use driver::{AnyVf, DmaHal, Hal};
 use host::shared::SharedMemory;
 use i82576::MacAddress;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use std::os::fd::{AsFd, OwnedFd};
 use vfio_client::{VfioUserHal, VfioUserHalError};
 
 /// Bytes of a guest's memory.
@@ -30,8 +29,7 @@ pub(super) struct SimulatedVf {
     vf: AnyVf,
     /// True if the memory is mapped at the second address too.
     is_mapped_twice: bool,
-    /// File of memory that the VMM has truncated.
-    truncated: Option<OwnedFd>,
+    truncated: TruncatedFile,
 }
 
 impl SimulatedVf {
@@ -54,7 +52,7 @@ impl SimulatedVf {
         };
         // An error is the work of a reset, which the watchdog repeats.
         let _ = vf.start(&mut hal);
-        Ok(Some(Self { hal, vf, is_mapped_twice: false, truncated: None }))
+        Ok(Some(Self { hal, vf, is_mapped_twice: false, truncated: TruncatedFile::default() }))
     }
 }
 
@@ -64,18 +62,9 @@ impl SimulatedVf {
         writes.iter().for_each(|(offset, value)| self.hal.write(*offset, *value));
     }
 
-    /// Truncates a file of memory that the device may access. The first time maps it.
-    fn truncate(&mut self, left: u64) {
-        let (address, size) = TRUNCATED;
-        if self.truncated.is_none() {
-            let file = memfd_create("truncated", MemfdFlags::CLOEXEC).expect("memory of a hostile VMM");
-            ftruncate(&file, size).expect("memory of a hostile VMM");
-            // The host may have ended the connection.
-            self.truncated = self.hal.map_file(file.as_fd(), address, size).ok().map(|()| file);
-        }
-        if let Some(file) = &self.truncated {
-            ftruncate(file, left).expect("memory of a hostile VMM");
-        }
+    /// Truncates a file of memory that the device may access. The host may have ended the connection.
+    fn truncate(&mut self, left: u64) -> bool {
+        self.truncated.truncate(left, |file, size| self.hal.map_file(file, TRUNCATED.0, size).is_ok())
     }
 
     /// Puts a virtchnl message into the mailbox ring of an AVF. Returns false if the ring is off, or outside of the memory.
@@ -214,7 +203,7 @@ impl SimulatedFunction for SimulatedVf {
                 }
                 Misdeed::Memory { offset, bytes } => self.hal.dma_write(base + offset, &bytes),
                 Misdeed::Forge(frame) => done.forged += u64::from(self.send(&frame)),
-                Misdeed::Truncate { left } => self.truncate(left),
+                Misdeed::Truncate { left } => done.truncations += u64::from(self.truncate(left)),
                 // A card that a hostile guest has broken may refuse.
                 Misdeed::Reset => drop(self.hal.reset()),
             }

@@ -2,11 +2,13 @@
 //! host, and continues its rings.
 
 use super::function::{AnnouncedEvents, GuestPlace, LONGEST, SimulatedFunction, WatchedLink};
-use super::hostile::{DESCRIPTOR, HostileGuest, Misdeed, Misdeeds};
+use super::hostile::{DESCRIPTOR, HostileGuest, Misdeed, Misdeeds, TRUNCATED};
 use super::thread::SimulatedThread;
+use super::truncation::TruncatedFile;
 use host::shared::SharedMemory;
 use i82576::MacAddress;
 use std::fmt;
+use std::os::fd::BorrowedFd;
 use vhost_client::{VhostClientError, VirtioNet, VirtioNetConfig};
 use virtio::net::NetHeader;
 
@@ -17,6 +19,7 @@ pub(super) struct SimulatedVirtio {
     mac: MacAddress,
     /// Number of the host's deaths before the front end has connected.
     deaths: u64,
+    truncated: TruncatedFile,
 }
 
 impl fmt::Debug for SimulatedVirtio {
@@ -37,7 +40,7 @@ impl SimulatedVirtio {
         match VirtioNet::attach_on(SimulatedThread(place.host.clone()), &socket, config) {
             Ok(mut net) => {
                 net.sleep_until_interrupts();
-                Ok(Some(Self { place: place.clone(), net, mac, deaths }))
+                Ok(Some(Self { place: place.clone(), net, mac, deaths, truncated: TruncatedFile::default() }))
             }
             Err(error) => lost_by_death(place, deaths, &error).map(|()| None),
         }
@@ -126,7 +129,7 @@ impl SimulatedFunction for SimulatedVirtio {
                 }
                 Misdeed::Forge(frame) => {
                     let sent = u64::from(self.send(&frame));
-                    done.add(Misdeeds { all: sent, forged: sent, requests: 0 });
+                    done.add(Misdeeds { all: sent, forged: sent, ..Misdeeds::default() });
                 }
                 Misdeed::Replay { from, to, address } => {
                     let mut descriptor = [0; DESCRIPTOR];
@@ -136,12 +139,15 @@ impl SimulatedFunction for SimulatedVirtio {
                     self.net.memory().write(to, &descriptor).expect("the offset is inside");
                     self.net.flush();
                 }
-                // A virtio device has its registers in the VMM, and no PF. Only the VMM of a VF maps a file at any time.
-                Misdeed::Registers(_)
-                | Misdeed::Mailbox(_)
-                | Misdeed::Virtchnl { .. }
-                | Misdeed::Truncate { .. }
-                | Misdeed::Reset => {}
+                Misdeed::Truncate { left } => {
+                    // The host may have ended the connection, or refuse the table.
+                    let share =
+                        |file: BorrowedFd<'_>, size| self.net.share_file(file, TRUNCATED.0, size).is_ok();
+                    let truncated = u64::from(self.truncated.truncate(left, share));
+                    done.add(Misdeeds { all: truncated, truncations: truncated, ..Misdeeds::default() });
+                }
+                // A virtio device has its registers in the VMM, and no PF.
+                Misdeed::Registers(_) | Misdeed::Mailbox(_) | Misdeed::Virtchnl { .. } | Misdeed::Reset => {}
             }
         }
         done

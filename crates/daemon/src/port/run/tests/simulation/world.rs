@@ -6,6 +6,7 @@ mod pages;
 mod policies;
 mod stations;
 mod stuck;
+mod unplug;
 
 use super::account::FrameAccount;
 use super::families::{SimulatedFamily, configured_mac, mac_of};
@@ -50,8 +51,9 @@ pub(super) struct SimulatedWorld {
     account: Option<FrameAccount>,
     /// Number of accounts that were checked against an earlier one.
     accounts: u64,
-    /// Number of frames that are lost and counted.
+    /// Number of frames that are lost and counted, and of those in times in which the uplink was gone.
     lost: u64,
+    lost_unplugged: u64,
     /// Number of bytes that guests have sent in floods.
     flooded: u64,
     /// Number of floods that had to use their rates.
@@ -67,6 +69,8 @@ pub(super) struct SimulatedWorld {
     misdeeds: Misdeeds,
     /// Number of times that a worker thread was stuck.
     stuck: u64,
+    /// Number of further steps in which the uplink stays unplugged.
+    steps_unplugged: usize,
     /// Number of changes of policies that a failing disk or a death has refused.
     refused: u64,
     /// Number of power failures of the machine.
@@ -93,6 +97,7 @@ impl SimulatedWorld {
             account: None,
             accounts: 0,
             lost: 0,
+            lost_unplugged: 0,
             flooded: 0,
             measured_floods: 0,
             probes: 0,
@@ -102,6 +107,7 @@ impl SimulatedWorld {
             page_registers: 0,
             misdeeds: Misdeeds::default(),
             stuck: 0,
+            steps_unplugged: 0,
             refused: 0,
             power_losses: 0,
             noticed: 0,
@@ -133,6 +139,8 @@ impl SimulatedWorld {
             page_registers: world.page_registers,
             misdeeds: world.misdeeds,
             stuck: world.stuck,
+            unplugged: host.uplink.as_ref().map_or(0, |uplink| uplink.unplugged),
+            lost_unplugged: world.lost_unplugged,
             refused: world.refused,
             power_losses: world.power_losses,
             kernel: host.kernel.counts(),
@@ -142,6 +150,7 @@ impl SimulatedWorld {
 
     fn act(&mut self, step: &SimulatedStep) -> Result<(), String> {
         self.host.borrow_mut().begin_step(step.seed);
+        self.pass_unplugged_step();
         match step.action {
             SimulatedAction::Vanish { guest } => self.guests[guest].vanish(),
             SimulatedAction::Attach { guest } => self.attach(guest)?,
@@ -170,6 +179,7 @@ impl SimulatedWorld {
                 self.deliver((station, guest), frames, length, step.seed);
             }
             SimulatedAction::Flood { from, to, rate } => self.flood((from, to), rate, step.seed)?,
+            SimulatedAction::Unplug => self.unplug(step.seed)?,
             SimulatedAction::Nothing => {}
         }
         for _ in 0..step.turns {
@@ -204,6 +214,8 @@ impl SimulatedWorld {
     }
 
     fn misbehave(&mut self, guest: usize, misdeeds: usize, seed: u64) -> Result<(), String> {
+        // A port that starts without its uplink does not know the stations, and grants their addresses.
+        self.plug_in();
         if self.host.borrow().policies.of(guest).has_free_mac && self.host.borrow().uplink.is_some() {
             self.rest()?;
         }
@@ -257,6 +269,7 @@ impl SimulatedWorld {
         {
             self.accounts += 1;
             self.lost += lost;
+            self.lost_unplugged += if account.was_unplugged(earlier) { lost } else { 0 };
         }
         self.account = Some(account);
         // Every guest has taken its frames, so none is left of a hostile guest that has ended.
@@ -339,6 +352,7 @@ impl SimulatedWorld {
     /// Ends all faults. Every guest attaches, gets a link, and a frame of each reaches another, by interrupts alone.
     fn recover(&mut self) -> Result<(), String> {
         self.host.borrow_mut().spare();
+        self.plug_in();
         self.guests.iter_mut().filter(|guest| guest.is_hostile()).for_each(SimulatedGuest::vanish);
         // A change of policies may reset VFs: resets before it would not be noticed.
         self.guests.iter_mut().try_for_each(SimulatedGuest::watch)?;

@@ -1,6 +1,7 @@
 //! Watchdog of a guest's driver: it finds resets of the function, and the link.
 
 use super::SimulatedGuest;
+use crate::config::file::CardFamily;
 use std::time::Duration;
 
 /// Time after which a guest runs its driver's watchdog.
@@ -62,16 +63,21 @@ impl SimulatedGuest {
         Ok(is_connected)
     }
 
-    /// Returns true if the guest does not see the link that the administrator has set.
+    /// Returns true if the guest does not see the link that the administrator has set, or sees one of a port whose uplink is gone.
+    /// A virtio guest sees no link of the port.
     pub(in super::super) fn sees_wrong_link(&self) -> bool {
-        let policy = self.place.host.borrow().policies.of(self.index());
-        self.is_attached() && !self.is_hostile && policy.has_link() != self.link
+        let host = self.place.host.borrow();
+        let has_link = self.family() == CardFamily::Virtio || !host.is_uplink_gone();
+        let is_right = (host.policies.of(self.index()).has_link() && has_link) == self.link;
+        self.is_attached() && !self.is_hostile && !is_right
     }
 
-    /// Checks that the guest sees the link that the administrator has set.
+    /// Checks that the guest sees the link that the administrator and the uplink permit.
     pub(in super::super) fn check_link(&self) -> Result<(), String> {
         match (self.sees_wrong_link(), self.link) {
-            (true, true) => Err(self.fault("sees a link that the administrator has disabled")),
+            (true, true) => {
+                Err(self.fault("sees a link that the administrator has disabled, or that is gone"))
+            }
             (true, false) => Err(self.fault("sees no link although the administrator has not disabled it")),
             (false, _) => Ok(()),
         }

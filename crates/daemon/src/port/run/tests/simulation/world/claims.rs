@@ -39,7 +39,7 @@ impl SimulatedWorld {
     /// Has honest guests send a frame to each station, while a hostile guest chooses its addresses. Checks that the frames leave by
     /// the uplink: the hostile guest has not got the address of a station.
     pub(super) fn probe_stations(&mut self) -> Result<(), String> {
-        if !self.guests.iter().any(|guest| self.may_claim(guest)) {
+        if self.host.borrow().is_uplink_gone() || !self.guests.iter().any(|guest| self.may_claim(guest)) {
             return Ok(());
         }
         for (station, vlan) in STATION_VLANS.into_iter().enumerate() {

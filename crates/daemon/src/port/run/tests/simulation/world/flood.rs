@@ -32,7 +32,8 @@ impl SimulatedWorld {
     /// Limits a guest's rate, and has the guest send to another as fast as its ring takes frames. The port may not send more than
     /// the rate permits, at any length of the ring, and in a long flood it sends as much.
     pub(super) fn flood(&mut self, (from, to): (usize, usize), rate: u32, seed: u64) -> Result<(), String> {
-        let sends = to != from && self.guests[from].has_link() && !self.guests[from].is_hostile();
+        let is_linked = self.guests[from].has_link() && !self.host.borrow().is_uplink_gone();
+        let sends = to != from && is_linked && !self.guests[from].is_hostile();
         let Some(address) = self.guests[to].mac().filter(|_| sends) else { return Ok(()) };
         let policy = self.host.borrow().policies.of(from);
         if policy.rate != rate {

@@ -14,6 +14,9 @@ impl SimulatedWorld {
     /// Has a station send the next frames of its stream to a guest. The port may lose frames of a guest that it does not serve.
     pub(super) fn deliver(&mut self, (station, to): (usize, usize), frames: usize, length: usize, seed: u64) {
         let mut host = self.host.borrow_mut();
+        if !host.is_uplink_up() {
+            return;
+        }
         let host = &mut *host;
         let guest = &mut self.guests[to];
         let (Some(uplink), Some(address)) = (&mut host.uplink, guest.mac()) else { return };
