@@ -1,6 +1,7 @@
 //! Received frame in the buffer of a receive ring.
 
 use crate::memory::FrontendMemory;
+use virtio::net::NetHeader;
 
 /// Received frame of a virtio function, in its ring's buffer.
 #[derive(Debug, Clone, Copy)]
@@ -12,6 +13,14 @@ pub struct ReceivedVirtioFrame<'a> {
 }
 
 impl ReceivedVirtioFrame<'_> {
+    /// Returns the header that the device has put before the frame, or `None` if the driver's memory cannot be read.
+    #[must_use]
+    pub fn header(&self) -> Option<NetHeader> {
+        let mut raw = [0; NetHeader::SIZE];
+        self.memory.load(self.address, &mut raw[..self.header]).ok()?;
+        Some(NetHeader::parse(&raw))
+    }
+
     /// Copies the frame to the front of `into`. Returns the frame's length, or `None` if the frame is longer than
     /// `into`.
     #[must_use]

@@ -12,12 +12,28 @@ const MANY: usize = 64;
 /// Number of lives of which one has [`MANY`] guests.
 const MANY_LIVES: u32 = 50;
 
+/// Offloads of a virtio driver: the device segments TCP over IPv4, and either side completes checksums.
+const OFFLOADS: VirtioFeatures =
+    VirtioFeatures::CSUM.with(VirtioFeatures::HOST_TSO4).with(VirtioFeatures::GUEST_CSUM);
+
 /// Card family of a guest's function, with the rings that a virtio driver chooses.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SimulatedFamily {
     I82576,
     Avf,
-    Virtio { packed: bool, events: bool, in_order: bool, descriptors: u16 },
+    Virtio {
+        packed: bool,
+        events: bool,
+        in_order: bool,
+        descriptors: u16,
+    },
+    /// Virtio device that segments packets and completes checksums.
+    VirtioWithOffloads {
+        packed: bool,
+        events: bool,
+        in_order: bool,
+        descriptors: u16,
+    },
 }
 
 impl SimulatedFamily {
@@ -40,21 +56,32 @@ impl SimulatedFamily {
         let [packed, events, in_order] = [random.bool(), random.bool(), random.bool()];
         // Only packed rings may have sizes that are no powers of two (VIRTIO 1.2, sections 2.7 and 2.8).
         let sizes: [u16; 3] = if packed { [16, 50, 64] } else { [16, 64, 256] };
-        Self::Virtio { packed, events, in_order, descriptors: sizes[random.usize(0..sizes.len())] }
+        let descriptors = sizes[random.usize(0..sizes.len())];
+        if random.bool() {
+            Self::VirtioWithOffloads { packed, events, in_order, descriptors }
+        } else {
+            Self::Virtio { packed, events, in_order, descriptors }
+        }
     }
 
     pub(super) fn of_card(self) -> CardFamily {
         match self {
             Self::I82576 => CardFamily::I82576,
             Self::Avf => CardFamily::Avf,
-            Self::Virtio { .. } => CardFamily::Virtio,
+            Self::Virtio { .. } | Self::VirtioWithOffloads { .. } => CardFamily::Virtio,
         }
     }
 
     /// Returns the configuration of a virtio driver, or `None` for another family.
     pub(super) fn virtio(self) -> Option<VirtioNetConfig> {
-        let Self::Virtio { packed, events, in_order, descriptors } = self else { return None };
+        let (Self::Virtio { packed, events, in_order, descriptors }
+        | Self::VirtioWithOffloads { packed, events, in_order, descriptors }) = self
+        else {
+            return None;
+        };
+        let offloads = matches!(self, Self::VirtioWithOffloads { .. });
         let chosen = [
+            (offloads, OFFLOADS),
             (packed, VirtioFeatures::RING_PACKED),
             (events, VirtioFeatures::EVENT_IDX),
             (in_order, VirtioFeatures::IN_ORDER),

@@ -2,6 +2,8 @@
 //! that a receiver detects a wrong byte, a repeated frame, and a frame for another guest. Each pair of guests exchanges frames of
 //! one form: a card moves UDP in runs, and other frames one by one.
 
+use super::function::ReceivedChecksum;
+use super::tcp;
 use host::shared::SharedMemory;
 use i82576::MacAddress;
 use memchr::memmem::Finder;
@@ -21,11 +23,13 @@ const STAMP: usize = 8 + FIELDS + CHECK;
 /// Length of the shortest frame in bytes.
 pub(super) const SHORTEST: usize = 14 + STAMP;
 /// EtherType of IPv4 (IEEE 802).
-const IPV4: [u8; 2] = [0x08, 0x00];
+pub(super) const IPV4: [u8; 2] = [0x08, 0x00];
 /// EtherType of a tag (802.1Q).
 pub(super) const TAG: [u8; 2] = [0x81, 0x00];
 /// Bytes of the headers of IPv4 and UDP.
 const UDP: usize = 20 + 8;
+/// Bit in the number of a segment's stamp. The others are the segment's place in its stream, from 1 on.
+pub(super) const STREAM: u64 = 1 << 63;
 
 /// Bytes of memory that are searched at once.
 const PIECE: usize = 64 << 10;
@@ -86,15 +90,25 @@ impl FrameStamp {
         } else {
             frame.extend(ETHERTYPE);
         }
+        frame.extend(self.bytes());
+        frame.extend((frame.len()..length).map(|at| self.byte(at)));
+        frame
+    }
+
+    /// Returns the stamp and bytes behind it, `length` bytes together.
+    pub(super) fn payload(&self, length: usize) -> Vec<u8> {
+        let mut payload = self.bytes();
+        payload.extend((STAMP..length).map(|at| self.byte(at)));
+        payload
+    }
+
+    /// Returns the bytes of the stamp, with the magic and the check.
+    fn bytes(&self) -> Vec<u8> {
         let mut fields =
             [&self.from.to_le_bytes()[..], &self.to.to_le_bytes(), &self.life.to_le_bytes()].concat();
         fields.extend(self.number.to_le_bytes());
         fields.extend(self.changes.to_le_bytes());
-        frame.extend(MAGIC);
-        frame.extend(&fields);
-        frame.extend(check(&fields).to_le_bytes());
-        frame.extend((frame.len()..length).map(|at| self.byte(at)));
-        frame
+        [&MAGIC[..], &fields, &check(&fields).to_le_bytes()].concat()
     }
 
     /// Returns the headers of an IPv4 packet of `length` bytes with UDP, whose checksum is 0: not used.
@@ -129,7 +143,10 @@ impl FrameStamp {
 
     /// Reads the stamp of a received frame, whose every byte must be the sender's. Returns `Err` for a frame with a
     /// wrong byte, and `None` for a frame of another kind.
-    pub(super) fn read(frame: &[u8]) -> Result<Option<Self>, String> {
+    pub(super) fn read(frame: &[u8], checksum: ReceivedChecksum) -> Result<Option<Self>, String> {
+        if tcp::is_tcp(frame) {
+            return tcp::read(frame, checksum).map(Some);
+        }
         let payload = match frame.get(12..14) {
             Some(kind) if *kind == ETHERTYPE => 14,
             Some(kind) if *kind == IPV4 => 14 + UDP,

@@ -22,6 +22,23 @@ pub(super) struct AnnouncedEvents {
     pub(super) watchdog: bool,
 }
 
+/// Finding of a card about the checksum of a received frame's TCP or UDP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReceivedChecksum {
+    Unknown,
+    Right,
+    Wrong,
+    /// The receiver completes the checksum (VIRTIO 1.2, 5.1.6.4.2).
+    Partial,
+}
+
+/// Frame with what the card has found about it.
+#[derive(Debug)]
+pub(super) struct ReceivedFrame {
+    pub(super) bytes: Vec<u8>,
+    pub(super) checksum: ReceivedChecksum,
+}
+
 /// Link of a function, as its driver's watchdog finds it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WatchedLink {
@@ -36,6 +53,10 @@ pub(super) trait SimulatedFunction: Debug {
 
     /// Sends a frame. Returns false if the ring has no room.
     fn send(&mut self, frame: &[u8]) -> bool;
+
+    /// Sends a TCP packet, and has the card complete its checksum and cut it into segments of `mss` bytes of payload; `None` for a
+    /// packet that is one segment. Returns false if the ring has no room, or the driver has not accepted this offload.
+    fn send_tcp(&mut self, packet: &[u8], mss: Option<u16>) -> bool;
 
     /// Returns the number of descriptors in the transmit ring of a virtio device that the device has not handled. The rings of a VF
     /// are empty after a death, and the account of frames knows the others.
@@ -58,7 +79,7 @@ pub(super) trait SimulatedFunction: Debug {
     fn take_interrupts(&mut self) -> AnnouncedEvents;
 
     /// Takes all frames of the receive rings. Unless interrupts have `announced` frames, looks at the rings as a timer does.
-    fn receive(&mut self, announced: bool) -> Result<Vec<Vec<u8>>, String>;
+    fn receive(&mut self, announced: bool) -> Result<Vec<ReceivedFrame>, String>;
 
     /// Runs the driver's watchdog, which finds out that the function was reset, and starts again then.
     fn watch(&mut self) -> Result<WatchedLink, String>;

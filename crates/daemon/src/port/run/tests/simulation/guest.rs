@@ -2,11 +2,12 @@
 //! that it receives.
 
 pub(super) mod pages;
+mod stream;
 mod watch;
 
 use super::families::{SimulatedFamily, mac_of};
-use super::frames::{self, FrameStamp};
-use super::function::{GuestPlace, LONGEST, SimulatedFunction};
+use super::frames::{self, FrameStamp, STREAM};
+use super::function::{GuestPlace, LONGEST, ReceivedFrame, SimulatedFunction};
 use super::host::SimulatedHost;
 use super::hostile::{self, FORGED, HostileGuest, Misdeeds};
 use super::intruder::Intruder;
@@ -35,8 +36,12 @@ pub(super) struct SimulatedGuest {
     life: u32,
     /// Number of frames sent to each guest.
     pub(super) sent: Vec<u64>,
-    /// Numbers of the frames from each guest.
-    numbers: BTreeMap<u16, ReceivedNumbers>,
+    /// Numbers of the frames from each guest, and of the segments of its stream.
+    numbers: BTreeMap<(u16, bool), ReceivedNumbers>,
+    /// Number of bytes of the guest's stream to each guest and station.
+    stream_ends: Vec<u32>,
+    /// Number of segments that the guest has received.
+    pub(super) segments: u64,
     /// Number of frames received from each guest, without repeated ones.
     pub(super) received: Vec<u64>,
     /// Number of the next frame of each station's stream, which the guest waits for.
@@ -66,6 +71,8 @@ impl SimulatedGuest {
             life: 0,
             sent: vec![0; families.len() + STATION_VLANS.len()],
             numbers: BTreeMap::new(),
+            stream_ends: vec![0; families.len() + STATION_VLANS.len()],
+            segments: 0,
             received: vec![0; families.len() + STATION_VLANS.len()],
             streams: [1; STATION_VLANS.len()],
             repeated: 0,
@@ -268,7 +275,7 @@ impl SimulatedGuest {
     }
 
     /// Checks a received frame: for this guest, whole, once, in order.
-    fn check(&mut self, frame: &[u8]) -> Result<(), String> {
+    fn check(&mut self, frame: &ReceivedFrame) -> Result<(), String> {
         let Some(stamp) = self.read_stamp(frame)? else {
             self.hostile_frames += 1;
             return Ok(());
@@ -281,17 +288,19 @@ impl SimulatedGuest {
             return self.take_of_stream(station, stamp);
         }
         let may_repeat = self.families[from].of_card() == CardFamily::Virtio;
-        let numbers = self.numbers.entry(stamp.from).or_default();
+        let is_segment = stamp.number & STREAM != 0;
+        let numbers = self.numbers.entry((stamp.from, is_segment)).or_default();
         let added = numbers.add(stamp, may_repeat, self.place.deaths());
         let is_new = added.map_err(|wrong| self.fault(&wrong))?;
         self.received[from] += u64::from(is_new);
         self.repeated += u64::from(!is_new);
+        self.segments += u64::from(is_segment);
         Ok(())
     }
 
     /// Takes a frame of a station's stream. The frames arrive in the order in which they were on the wire, there each once.
     fn take_of_stream(&mut self, station: usize, stamp: FrameStamp) -> Result<(), String> {
-        let position = self.numbers.entry(stamp.from).or_default();
+        let position = self.numbers.entry((stamp.from, false)).or_default();
         if stamp.life <= position.life {
             return Err(self.fault(&format!("received {stamp:?} twice or late")));
         }
@@ -303,15 +312,15 @@ impl SimulatedGuest {
 
     /// Reads the stamp of a received frame, and checks names and policies. Returns `None` for a frame that a hostile guest has sent
     /// in its own name: it sends what it likes, but not in a foreign VLAN.
-    fn read_stamp(&self, frame: &[u8]) -> Result<Option<FrameStamp>, String> {
+    fn read_stamp(&self, frame: &ReceivedFrame) -> Result<Option<FrameStamp>, String> {
         let host = self.place.host.borrow();
-        let (sender, is_second) = hostile::sender(frame).unzip();
+        let (sender, is_second) = hostile::sender(&frame.bytes).unzip();
         let families = self.families.iter().map(|family| family.of_card());
         if sender.is_none() && hostile::may_have_any_name(families, &host.hostile_lives, &host.policies) {
             return Ok(None);
         }
         let hostile_life = sender.map_or(0, |guest| host.hostile_lives[guest]);
-        match FrameStamp::read(frame) {
+        match FrameStamp::read(&frame.bytes, frame.checksum) {
             Ok(Some(stamp)) if stamp.life == FORGED => {
                 let may = hostile::may_arrive(stamp, self.index(), &host.policies);
                 if may { Ok(None) } else { Err(self.fault(&format!("received the forged {stamp:?}"))) }

@@ -8,6 +8,7 @@ use super::function::LONGEST;
 use super::oracles;
 use super::policy::SimulatedPolicy;
 use super::summary::SimulationSummary;
+use super::tcp::{LONGEST_MSS, LONGEST_PAYLOAD, SHORTEST_MSS};
 use super::uplink::STATION_VLANS;
 use super::world::SimulatedWorld;
 use crate::store::faulty_disk::DiskFault;
@@ -26,6 +27,8 @@ pub(super) enum SimulatedAction {
     Attach { guest: usize },
     /// A guest sends frames to another. Their lengths begin with `length`.
     Send { from: usize, to: usize, frames: usize, length: usize },
+    /// A guest sends packets of a TCP stream to another, with this number of bytes of payload. Its card cuts them.
+    SendTcp { from: usize, to: usize, packets: usize, payload: usize, mss: usize },
     /// The host dies after this number of moments.
     Die { moments: usize },
     /// The host pauses for a successor, which takes over if `succeeds`.
@@ -76,7 +79,14 @@ impl SimulatedStep {
         let action = match random.u32(0..100) {
             0..3 => SimulatedAction::Vanish { guest },
             3..15 => SimulatedAction::Attach { guest },
-            15..55 => SimulatedAction::Send {
+            15..20 => SimulatedAction::SendTcp {
+                from: guest,
+                to: random.usize(0..guests + stations),
+                packets: random.usize(1..4),
+                payload: [random.usize(1..3_000), random.usize(1..=LONGEST_PAYLOAD)][random.usize(0..2)],
+                mss: [LONGEST_MSS, random.usize(SHORTEST_MSS..=LONGEST_MSS)][random.usize(0..2)],
+            },
+            20..55 => SimulatedAction::Send {
                 from: guest,
                 to: random.usize(0..guests + stations),
                 frames: random.usize(1..8),

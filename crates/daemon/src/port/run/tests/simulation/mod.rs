@@ -11,6 +11,7 @@
 //! | `guest` | a guest, which checks what it receives |
 //! | `families`, `function`, `vf`, `virtio` | a guest's function of each family, with its driver |
 //! | `thread` | waits of a driver, in which the host works |
+//! | `tcp` | TCP packets that cards segment |
 //! | `frames`, `numbers` | frames that name their sender and receiver, and the order in which they come |
 //! | `oracles`, `account`, `rates` | checks of a host at rest, of its frames, and of transmit rates |
 //! | `uplink` | stations at the other end of the uplink |
@@ -36,6 +37,7 @@ mod rates;
 mod recorded;
 mod requests;
 mod summary;
+mod tcp;
 mod thread;
 mod truncation;
 mod uplink;

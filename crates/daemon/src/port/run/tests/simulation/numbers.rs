@@ -1,11 +1,12 @@
 //! Numbers of received frames: each frame comes once, in order.
 
-use super::frames::FrameStamp;
+use super::frames::{FrameStamp, STREAM};
+use super::tcp::LONGEST_PAYLOAD;
 
-/// Maximum number of frames of a ring that a host sends again after a death of its predecessor (decision 37).
+/// Maximum number of frames or packets of a ring that a host sends again after a death of its predecessor (decision 37).
 const REPEATED: u64 = 64;
 
-/// Numbers of the frames that a guest has received from another.
+/// Numbers of the frames, or of the segments of a stream, that a guest has received from another.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ReceivedNumbers {
     /// Number of times that the sender had attached when it sent the frames.
@@ -23,9 +24,10 @@ impl ReceivedNumbers {
         if stamp.life > self.life {
             *self = Self { life: stamp.life, ..Self::default() };
         }
+        let most = if stamp.number & STREAM == 0 { REPEATED } else { REPEATED * LONGEST_PAYLOAD as u64 };
         let goes_back = stamp.number <= self.last;
         self.turns += u64::from(goes_back);
-        let allowed = may_repeat && self.turns <= deaths && stamp.number + REPEATED > self.highest;
+        let allowed = may_repeat && self.turns <= deaths && stamp.number + most > self.highest;
         if stamp.life < self.life || (goes_back && !allowed) {
             return Err(format!("received {stamp:?} twice or late, after {self:?}"));
         }

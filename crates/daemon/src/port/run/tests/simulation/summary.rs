@@ -14,6 +14,8 @@ pub(super) struct SimulationSummary {
     /// Number of hand-overs whose predecessor was an earlier program.
     pub(super) upgrades: u64,
     pub(super) frames: u64,
+    /// Number of segments of TCP streams among the frames.
+    pub(super) segments: u64,
     /// Number of frames that have left by the uplink.
     pub(super) departed: u64,
     /// Number of frames of virtio guests that the next host has sent again after a death.
@@ -52,6 +54,7 @@ impl SimulationSummary {
         self.hand_overs += one.hand_overs;
         self.upgrades += one.upgrades;
         self.frames += one.frames;
+        self.segments += one.segments;
         self.departed += one.departed;
         self.repeated += one.repeated;
         self.accounts += one.accounts;
@@ -80,7 +83,11 @@ impl fmt::Display for SimulationSummary {
             "{} simulated seconds, {rounds} rounds, {deaths} deaths, {hand_overs} hand-overs, ",
             self.time.as_secs()
         )?;
-        write!(f, "{frames} frames, {repeated} repeated, {lost} counted losses, {accounts} accounts, ")?;
+        write!(
+            f,
+            "{frames} frames, {} of them TCP segments, {repeated} repeated, {lost} counted losses, {accounts} accounts, ",
+            self.segments
+        )?;
         let Misdeeds { all, forged, requests, truncations } = self.misdeeds;
         write!(f, "{all} misdeeds, {forged} of them forged frames, {requests} hostile requests, ")?;
         write!(f, "{truncations} truncations, {} unplugged uplinks, ", self.unplugged)?;

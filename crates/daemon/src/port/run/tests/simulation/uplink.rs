@@ -3,7 +3,8 @@
 //! sends again what a guest has not received, until the guest has the whole stream.
 
 use super::families::{guest_of, mac_of};
-use super::frames::{self, FrameStamp};
+use super::frames::{self, FrameStamp, STREAM};
+use super::function::ReceivedChecksum;
 use super::hostile::{FORGED, SPOOFED, TAGGED, may_have_any_name};
 use super::numbers::ReceivedNumbers;
 use super::policies::PolicyModel;
@@ -34,8 +35,8 @@ pub(super) struct SimulatedUplink {
     position: u32,
     /// Number of frames that each station has sent to each guest.
     pub(super) sent: Vec<Vec<u64>>,
-    /// Numbers of the frames that have left, by sender and receiver.
-    numbers: BTreeMap<(u16, u16), ReceivedNumbers>,
+    /// Numbers of the frames that have left, by sender and receiver, and of the segments of streams.
+    numbers: BTreeMap<(u16, u16, bool), ReceivedNumbers>,
     /// Number of frames that have left, by sender and receiver, without repeated ones.
     pub(super) departed: Vec<Vec<u64>>,
     /// Frames of stations in the wire that the port may not have taken, oldest first.
@@ -212,7 +213,7 @@ impl SimulatedUplink {
             return Ok(());
         }
         let hostile_life = source.map_or(0, |(guest, _)| hostile_lives[guest]);
-        let stamp = match FrameStamp::read(&frame) {
+        let stamp = match FrameStamp::read(&frame, ReceivedChecksum::Unknown) {
             Ok(Some(stamp)) => stamp,
             Ok(None) | Err(_) if hostile_life > 0 => return Ok(()),
             Ok(None) => return Err("a frame that no guest sends".to_owned()),
@@ -239,7 +240,7 @@ impl SimulatedUplink {
         }
         if stamp.life > hostile_life {
             let may_repeat = self.families[from] == CardFamily::Virtio;
-            let numbers = self.numbers.entry((stamp.from, stamp.to)).or_default();
+            let numbers = self.numbers.entry((stamp.from, stamp.to, stamp.number & STREAM != 0)).or_default();
             self.departed[from][usize::from(stamp.to)] += u64::from(numbers.add(stamp, may_repeat, deaths)?);
         }
         Ok(())

@@ -1,6 +1,8 @@
 //! VF of the 82576 or of an AVF as a guest's function: our VF driver on the vfio-user client.
 
-use super::function::{AnnouncedEvents, GuestPlace, LONGEST, SimulatedFunction, WatchedLink};
+use super::function::{
+    AnnouncedEvents, GuestPlace, LONGEST, ReceivedChecksum, ReceivedFrame, SimulatedFunction, WatchedLink,
+};
 use super::guest::pages::ComparedPages;
 use super::hostile::{DESCRIPTOR, HostileGuest, Misdeed, Misdeeds, TRUNCATED};
 use super::thread::SimulatedThread;
@@ -9,7 +11,7 @@ use avf::admin::{self, AdminQueueDescriptor, flag};
 use avf::bits::aqlen;
 use avf::register as r;
 use driver::any_vf::{AnyVfConfig, AnyVfLinkStatus};
-use driver::vf::{TxOffload, VfInterruptCause};
+use driver::vf::{ChecksumStatus, TxOffload, VfInterruptCause, VfReceivedFrame};
 use driver::{AnyVf, DmaHal, Hal};
 use host::shared::SharedMemory;
 use i82576::MacAddress;
@@ -101,6 +103,15 @@ fn config(index: u16) -> AnyVfConfig {
     config
 }
 
+/// Returns what the card has found about a frame's checksums.
+fn found(received: &VfReceivedFrame) -> ReceivedChecksum {
+    match (received.ip_checksum, received.l4_checksum) {
+        _ if received.has_bad_checksum() => ReceivedChecksum::Wrong,
+        (ChecksumStatus::Good, ChecksumStatus::Good) => ReceivedChecksum::Right,
+        _ => ReceivedChecksum::Unknown,
+    }
+}
+
 impl SimulatedFunction for SimulatedVf {
     fn mac(&self) -> MacAddress {
         self.vf.mac()
@@ -112,6 +123,14 @@ impl SimulatedFunction for SimulatedVf {
             return false;
         }
         let sent = vf.transmit(hal, frame, &TxOffload::default()).is_ok();
+        vf.flush(hal);
+        sent
+    }
+
+    fn send_tcp(&mut self, packet: &[u8], mss: Option<u16>) -> bool {
+        let Self { hal, vf, .. } = self;
+        let offload = TxOffload { ip_checksum: true, l4_checksum: true, tso: mss, vlan: None };
+        let sent = vf.transmit(hal, packet, &offload).is_ok();
         vf.flush(hal);
         sent
     }
@@ -147,13 +166,14 @@ impl SimulatedFunction for SimulatedVf {
         announced
     }
 
-    fn receive(&mut self, _: bool) -> Result<Vec<Vec<u8>>, String> {
+    fn receive(&mut self, _: bool) -> Result<Vec<ReceivedFrame>, String> {
         let Self { hal, vf, .. } = self;
         let mut frames = Vec::new();
         let mut buffer = [0; LONGEST + 4];
         while vf.receive_burst(hal, 16, |mut frame| {
+            let checksum = found(&frame.received());
             let length = frame.copy_to(&mut buffer);
-            frames.push(length.map(|length| buffer[..length].to_vec()));
+            frames.push(length.map(|length| ReceivedFrame { bytes: buffer[..length].to_vec(), checksum }));
         }) > 0
         {}
         vf.receive_done(hal);

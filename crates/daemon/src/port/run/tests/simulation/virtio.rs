@@ -1,8 +1,11 @@
 //! Virtio device as a guest's function: our driver on the vhost-user front end. The front end connects again after a death of the
 //! host, and continues its rings.
 
-use super::function::{AnnouncedEvents, GuestPlace, LONGEST, SimulatedFunction, WatchedLink};
+use super::function::{
+    AnnouncedEvents, GuestPlace, LONGEST, ReceivedChecksum, ReceivedFrame, SimulatedFunction, WatchedLink,
+};
 use super::hostile::{DESCRIPTOR, HostileGuest, Misdeed, Misdeeds, TRUNCATED};
+use super::tcp::HEADERS;
 use super::thread::SimulatedThread;
 use super::truncation::TruncatedFile;
 use host::shared::SharedMemory;
@@ -10,7 +13,8 @@ use i82576::MacAddress;
 use std::fmt;
 use std::os::fd::BorrowedFd;
 use vhost_client::{VhostClientError, VirtioNet, VirtioNetConfig};
-use virtio::net::NetHeader;
+use virtio::VirtioFeatures;
+use virtio::net::{NetHeader, flag, gso};
 
 /// Virtio device with its driver, which sleeps until interrupts.
 pub(super) struct SimulatedVirtio {
@@ -57,6 +61,30 @@ fn lost_by_death(place: &GuestPlace, deaths: u64, error: &VhostClientError) -> R
     if is_lost && place.deaths() > deaths { Ok(()) } else { Err(format!("cannot attach: {error}")) }
 }
 
+/// Returns the header of a TCP packet over IPv4 without options, whose checksum is partial. `mss` is the number of bytes of a
+/// segment's payload; `None` for a packet that is one segment.
+fn offload(mss: Option<u16>) -> NetHeader {
+    NetHeader {
+        flags: flag::NEEDS_CSUM,
+        gso_type: if mss.is_some() { gso::TCPV4 } else { gso::NONE },
+        header_length: HEADERS as u16,
+        gso_size: mss.unwrap_or(0),
+        // Behind Ethernet and IPv4; and the checksum's offset in a TCP header (RFC 9293).
+        checksum_start: 34,
+        checksum_offset: 16,
+        buffers: 0,
+    }
+}
+
+/// Returns what a received frame's header says of its checksum.
+fn found(header: &NetHeader) -> ReceivedChecksum {
+    match header.flags {
+        flags if flags & flag::NEEDS_CSUM != 0 => ReceivedChecksum::Partial,
+        flags if flags & flag::DATA_VALID != 0 => ReceivedChecksum::Right,
+        _ => ReceivedChecksum::Unknown,
+    }
+}
+
 impl SimulatedFunction for SimulatedVirtio {
     fn mac(&self) -> MacAddress {
         self.mac
@@ -64,6 +92,15 @@ impl SimulatedFunction for SimulatedVirtio {
 
     fn send(&mut self, frame: &[u8]) -> bool {
         let sent = self.net.transmit(frame, &NetHeader::default());
+        self.net.flush();
+        sent
+    }
+
+    fn send_tcp(&mut self, packet: &[u8], mss: Option<u16>) -> bool {
+        if !self.net.accepted().contains(VirtioFeatures::CSUM.with(VirtioFeatures::HOST_TSO4)) {
+            return false;
+        }
+        let sent = self.net.transmit(packet, &offload(mss));
         self.net.flush();
         sent
     }
@@ -77,15 +114,16 @@ impl SimulatedFunction for SimulatedVirtio {
         AnnouncedEvents { frames: true, watchdog: false }
     }
 
-    fn receive(&mut self, announced: bool) -> Result<Vec<Vec<u8>>, String> {
+    fn receive(&mut self, announced: bool) -> Result<Vec<ReceivedFrame>, String> {
         if !announced {
             self.net.wake();
         }
         let mut frames = Vec::new();
         let mut buffer = [0; LONGEST + 4];
         while self.net.receive_burst(16, |frame| {
+            let checksum = frame.header().map_or(ReceivedChecksum::Unknown, |header| found(&header));
             let length = frame.copy_to(&mut buffer);
-            frames.push(length.map(|length| buffer[..length].to_vec()));
+            frames.push(length.map(|length| ReceivedFrame { bytes: buffer[..length].to_vec(), checksum }));
         }) > 0
         {}
         frames.into_iter().collect::<Option<_>>().ok_or_else(|| "a received frame is too long".to_owned())

@@ -5,6 +5,7 @@ mod flood;
 mod pages;
 mod policies;
 mod stations;
+mod streams;
 mod stuck;
 mod unplug;
 
@@ -128,6 +129,7 @@ impl SimulatedWorld {
             hand_overs: world.hand_overs,
             upgrades: host.earlier.hand_overs,
             frames: world.guests.iter().flat_map(|guest| &guest.received).sum(),
+            segments: world.guests.iter().map(|guest| guest.segments).sum(),
             departed: host.uplink.iter().flat_map(|uplink| &uplink.departed).flatten().sum(),
             repeated: world.guests.iter().map(|guest| guest.repeated).sum(),
             accounts: world.accounts,
@@ -155,6 +157,9 @@ impl SimulatedWorld {
             SimulatedAction::Vanish { guest } => self.guests[guest].vanish(),
             SimulatedAction::Attach { guest } => self.attach(guest)?,
             SimulatedAction::Send { from, to, frames, length } => self.send(from, to, frames, length),
+            SimulatedAction::SendTcp { from, to, packets, payload, mss } => {
+                self.send_tcp((from, to), packets, (payload, mss));
+            }
             SimulatedAction::Die { moments } => SimulatedHost::die_after(moments),
             SimulatedAction::HandOver { succeeds } => self.hand_over(succeeds)?,
             SimulatedAction::Upgrade { guest, waits, succeeds } => self.upgrade(guest, waits, succeeds)?,
@@ -378,6 +383,7 @@ impl SimulatedWorld {
         })?;
         self.finish_streams()?;
         self.check_at_rest()?;
+        self.exchange_tcp()?;
         // A guest that is alone has no other guest to send to.
         let senders = if self.guests.len() == 1 { 0 } else { self.guests.len() };
         for from in 0..senders {
