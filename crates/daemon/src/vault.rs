@@ -247,10 +247,10 @@ impl PortFileDescriptorStore {
         self.vault.forget(&self.inside(name));
     }
 
-    /// Drops the port's kept file descriptors whose names have this prefix, except one.
-    pub(crate) fn forget_named_others(&self, prefix: &str, needed: &str) {
-        let needed = self.inside(needed);
-        self.vault.forget_others(&self.inside(prefix), |name| name == needed);
+    /// Drops the port's kept file descriptors whose names have this prefix, except needed ones.
+    pub(crate) fn forget_named_others(&self, prefix: &str, needed: &[String]) {
+        let needed: HashSet<String> = needed.iter().map(|name| self.inside(name)).collect();
+        self.vault.forget_others(&self.inside(prefix), |name| needed.contains(name));
     }
 
     pub(crate) fn copy_named(&self, name: &str) -> Option<OwnedFd> {

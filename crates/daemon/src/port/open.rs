@@ -4,7 +4,7 @@ use super::clients::PortClients;
 use super::clients::dialer::VmmDialer;
 use super::clients::errand::{BlockingCallCompletionSender, BlockingCallQueue};
 use super::clients::holdings::ClientResources;
-use super::clients::listening::{FunctionSocketConfig, kept_listener};
+use super::clients::listening::{FunctionSocketConfig, KEPT_LISTENERS, kept_listener};
 use super::clients::slot::OfferedFunction;
 use super::command::PortCommandInbox;
 use super::engine::PortEngine;
@@ -146,10 +146,12 @@ impl PreparedPort {
 }
 
 impl OpenPort {
-    /// Releases the kept listening sockets of functions whose VMMs listen now. Otherwise this process would connect to them.
+    /// Releases the kept listening sockets of functions whose VMMs listen now, as this process would connect to them, and of VFs that
+    /// the port no longer has, as their clients would wait for a reply.
     fn forget_unused_listeners(&self) {
-        let dialing = self.clients.slots().iter().filter(|slot| slot.endpoint.listener().is_none());
-        dialing.for_each(|slot| self.succession.vault().forget_named(&kept_listener(&slot.name)));
+        let listening = self.clients.slots().iter().filter(|slot| slot.endpoint.listener().is_some());
+        let needed: Vec<String> = listening.map(|slot| kept_listener(&slot.name)).collect();
+        self.succession.vault().forget_named_others(KEPT_LISTENERS, &needed);
     }
 
     /// Resumes the client that the previous host process served on each function.

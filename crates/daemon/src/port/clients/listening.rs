@@ -32,9 +32,12 @@ pub(in crate::port) struct FunctionSocketConfig<'a> {
     pub(in crate::port) access: SocketFilePermissions,
 }
 
+/// Prefix of the names of listening sockets in the file descriptor store.
+pub(in crate::port) const KEPT_LISTENERS: &str = "listen.";
+
 /// Returns the name of a function's listening socket in the file descriptor store.
 pub(in crate::port) fn kept_listener(name: &str) -> String {
-    format!("listen.{name}")
+    format!("{KEPT_LISTENERS}{name}")
 }
 
 impl<'a> FunctionSocketConfig<'a> {

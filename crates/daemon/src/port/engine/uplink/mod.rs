@@ -166,6 +166,7 @@ impl PortUplink {
             XdpDevice::KEPT,
             stream::LISTENER,
         ];
+        let ours = [ours];
         for kind in kinds {
             vault.forget_named_others(kind, &ours);
         }

@@ -22,7 +22,7 @@ pub(super) struct FrameAccount {
     /// Number of times that the uplink was unplugged, and true if it is gone.
     unplugged: (u64, bool),
     time: Time,
-    /// Rates of the VFs; `None` for no limit.
+    /// Rates of the VFs; `None` for no limit, or a VF that was removed.
     rates: Vec<Option<TransmitRate>>,
 }
 
@@ -52,14 +52,15 @@ impl VfFrameCounts {
         }
     }
 
+    /// Returns the counts since earlier ones. A VF that was removed since may count from 0.
     fn since(self, earlier: Self) -> Self {
         Self {
-            sent: self.sent - earlier.sent,
-            bytes: self.bytes - earlier.bytes,
-            received: self.received - earlier.received,
-            unclaimed: self.unclaimed - earlier.unclaimed,
-            lost_by_sender: self.lost_by_sender - earlier.lost_by_sender,
-            lost_by_receiver: self.lost_by_receiver - earlier.lost_by_receiver,
+            sent: self.sent.saturating_sub(earlier.sent),
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+            received: self.received.saturating_sub(earlier.received),
+            unclaimed: self.unclaimed.saturating_sub(earlier.unclaimed),
+            lost_by_sender: self.lost_by_sender.saturating_sub(earlier.lost_by_sender),
+            lost_by_receiver: self.lost_by_receiver.saturating_sub(earlier.lost_by_receiver),
         }
     }
 }
@@ -88,6 +89,8 @@ impl FrameAccount {
             sent.iter().zip(received).map(|(sent, received)| *sent as i64 - received).collect()
         };
         let of_stations = host.uplink.iter().flat_map(|uplink| &uplink.sent).enumerate().map(of_station);
+        let mut rates = TransmitRate::of_all(guests, host);
+        rates.iter_mut().skip(status.vfs.len()).for_each(|rate| *rate = None);
         Self {
             disturbances,
             guests: guests.iter().map(|guest| (guest.disturbances, guest.is_hostile())).collect(),
@@ -99,10 +102,15 @@ impl FrameAccount {
                     [guest.sent.iter().sum(), received]
                 })
                 .collect(),
-            counted: status.vfs.iter().map(VfFrameCounts::of).collect(),
+            counted: guests
+                .iter()
+                .map(|guest| {
+                    status.vfs.get(guest.index()).map_or_else(VfFrameCounts::default, VfFrameCounts::of)
+                })
+                .collect(),
             unplugged: (host.uplink.as_ref().map_or(0, |uplink| uplink.unplugged), host.is_uplink_gone()),
             time: host.clock.time(),
-            rates: TransmitRate::of_all(guests, host),
+            rates,
         }
     }
 
@@ -176,6 +184,8 @@ impl FrameAccount {
     fn check_rates(&self, counts: &[VfFrameCounts], earlier: &Self) -> Result<(), String> {
         let time = self.time.since(earlier.time);
         for (guest, (rate, count)) in self.rates.iter().zip(counts).enumerate() {
+            // The counters of a VF that was removed in between have gone on.
+            let rate = rate.filter(|_| earlier.rates[guest].is_some());
             rate.map_or(Ok(()), |rate| SentBytes { guest, bytes: count.bytes, time }.check_most(rate))?;
         }
         Ok(())

@@ -87,6 +87,9 @@ pub(super) trait SimulatedFunction: Debug {
     /// Checks that the host has not ended the connection. Returns false if the host has died, and the driver has to connect again.
     fn check_connection(&mut self) -> Result<bool, String>;
 
+    /// Returns true if the host has ended the connection, or has died.
+    fn is_disconnected(&mut self) -> bool;
+
     /// Tries a number of misdeeds, and returns those that it has done. The driver is of no use afterwards.
     fn misbehave(&mut self, random: &mut fastrand::Rng, guest: HostileGuest, misdeeds: usize) -> Misdeeds;
 

@@ -6,9 +6,11 @@ mod earlier;
 mod files;
 mod stations;
 mod stuck;
+mod tenants;
 
 pub(super) use administrator::PolicyChange;
 use earlier::EarlierProcesses;
+pub(super) use tenants::check_new;
 
 use super::super::*;
 use super::clock::SimulatedClock;

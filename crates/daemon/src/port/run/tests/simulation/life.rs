@@ -54,6 +54,9 @@ pub(super) enum SimulatedAction {
     Intrude { guest: usize, messages: usize },
     /// The worker thread of a guest's function is stuck while hostile VMMs connect, a neighbour boots, and the host may hand over.
     StickWorker { guest: usize, neighbour: usize, clients: usize, hands_over: bool },
+    /// The administrator removes the last VF while guests send, and adds it again for another guest. The host may die meanwhile, or
+    /// hand over in between.
+    ReplaceTenant { frames: usize, death: Option<usize>, hands_over: bool },
     /// The administrator limits a guest's rate in Mb/s, and the guest sends to another as fast as its ring takes frames.
     Flood { from: usize, to: usize, rate: u32 },
     /// The far end of the uplink vanishes for some steps.
@@ -79,13 +82,7 @@ impl SimulatedStep {
         let action = match random.u32(0..100) {
             0..3 => SimulatedAction::Vanish { guest },
             3..15 => SimulatedAction::Attach { guest },
-            15..20 => SimulatedAction::SendTcp {
-                from: guest,
-                to: random.usize(0..guests + stations),
-                packets: random.usize(1..4),
-                payload: [random.usize(1..3_000), random.usize(1..=LONGEST_PAYLOAD)][random.usize(0..2)],
-                mss: [LONGEST_MSS, random.usize(SHORTEST_MSS..=LONGEST_MSS)][random.usize(0..2)],
-            },
+            15..20 => draw_tcp(random, guest, guests + stations),
             20..55 => SimulatedAction::Send {
                 from: guest,
                 to: random.usize(0..guests + stations),
@@ -133,9 +130,30 @@ impl SimulatedStep {
             },
             94..96 if has_uplink => SimulatedAction::Claim { guest, misdeeds: random.usize(1..40) },
             96..98 if has_uplink => SimulatedAction::Unplug,
+            98 if random.bool() => draw_replacement(random),
             _ => SimulatedAction::Nothing,
         };
         Self { action, turns: random.usize(0..6), seed: random.u64(..) }
+    }
+}
+
+/// Draws packets of a guest's stream to one of `places` guests and stations.
+fn draw_tcp(random: &mut fastrand::Rng, from: usize, places: usize) -> SimulatedAction {
+    SimulatedAction::SendTcp {
+        from,
+        to: random.usize(0..places),
+        packets: random.usize(1..4),
+        payload: [random.usize(1..3_000), random.usize(1..=LONGEST_PAYLOAD)][random.usize(0..2)],
+        mss: [LONGEST_MSS, random.usize(SHORTEST_MSS..=LONGEST_MSS)][random.usize(0..2)],
+    }
+}
+
+/// Draws a removal of the last VF, and its return.
+fn draw_replacement(random: &mut fastrand::Rng) -> SimulatedAction {
+    SimulatedAction::ReplaceTenant {
+        frames: random.usize(0..8),
+        death: random.bool().then(|| [random.usize(0..60), random.usize(0..600)][random.usize(0..2)]),
+        hands_over: random.u32(0..3) == 0,
     }
 }
 

@@ -40,6 +40,8 @@ pub(super) struct SimulationSummary {
     /// Number of times that the uplink was unplugged, and of frames that the port has lost and counted meanwhile.
     pub(super) unplugged: u64,
     pub(super) lost_unplugged: u64,
+    /// Number of times that the administrator has removed the last VF and added it again.
+    pub(super) tenants: u64,
     /// Number of changes of policies that a failing disk or a death has refused, and of power failures in a change.
     pub(super) refused: u64,
     pub(super) power_losses: u64,
@@ -68,6 +70,7 @@ impl SimulationSummary {
         self.stuck += one.stuck;
         self.unplugged += one.unplugged;
         self.lost_unplugged += one.lost_unplugged;
+        self.tenants += one.tenants;
         self.refused += one.refused;
         self.power_losses += one.power_losses;
         self.kernel += one.kernel;
@@ -92,7 +95,8 @@ impl fmt::Display for SimulationSummary {
         write!(f, "{all} misdeeds, {forged} of them forged frames, {requests} hostile requests, ")?;
         write!(f, "{truncations} truncations, {} unplugged uplinks, ", self.unplugged)?;
         write!(f, "{} counted losses without an uplink, ", self.lost_unplugged)?;
-        write!(f, "{} stuck workers, {} frames departed by the uplink, ", self.stuck, self.departed)?;
+        write!(f, "{} stuck workers, {} VFs removed and added, ", self.stuck, self.tenants)?;
+        write!(f, "{} frames departed by the uplink, ", self.departed)?;
         write!(
             f,
             "{} refused changes, {} power failures, {} bytes in floods, {} measured floods, ",

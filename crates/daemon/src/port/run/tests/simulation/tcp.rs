@@ -145,7 +145,7 @@ pub(super) fn read(frame: &[u8], checksum: ReceivedChecksum) -> Result<FrameStam
     if let Some(at) = payload.iter().position(|byte| bytes.next() != Some(*byte)) {
         return Err(about(&format!("a wrong byte {at}")));
     }
-    let number = STREAM | u64::from(sequence) + 1;
+    let number = STREAM | (u64::from(sequence) + 1);
     Ok(FrameStamp { from, to, life: packet.life, number, changes: packet.changes })
 }
 

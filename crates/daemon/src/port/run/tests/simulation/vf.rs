@@ -201,6 +201,12 @@ impl SimulatedFunction for SimulatedVf {
         }
     }
 
+    fn is_disconnected(&mut self) -> bool {
+        // A client learns of the end of its connection by the next access.
+        let _ = self.vf.check_link(&mut self.hal);
+        self.hal.broken().is_some()
+    }
+
     fn misbehave(&mut self, random: &mut fastrand::Rng, guest: HostileGuest, misdeeds: usize) -> Misdeeds {
         let mut done = Misdeeds::default();
         let base = self.hal.memory().base();

@@ -155,6 +155,10 @@ impl SimulatedFunction for SimulatedVirtio {
         Ok(!is_gone)
     }
 
+    fn is_disconnected(&mut self) -> bool {
+        self.net.is_gone().unwrap_or(true)
+    }
+
     fn misbehave(&mut self, random: &mut fastrand::Rng, guest: HostileGuest, misdeeds: usize) -> Misdeeds {
         let mut done = Misdeeds::default();
         let memory = self.net.memory().len();

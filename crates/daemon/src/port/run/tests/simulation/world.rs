@@ -7,6 +7,7 @@ mod policies;
 mod stations;
 mod streams;
 mod stuck;
+mod tenants;
 mod unplug;
 
 use super::account::FrameAccount;
@@ -72,6 +73,8 @@ pub(super) struct SimulatedWorld {
     stuck: u64,
     /// Number of further steps in which the uplink stays unplugged.
     steps_unplugged: usize,
+    /// Number of times that the administrator has removed the last VF and added it again.
+    tenants: u64,
     /// Number of changes of policies that a failing disk or a death has refused.
     refused: u64,
     /// Number of power failures of the machine.
@@ -109,6 +112,7 @@ impl SimulatedWorld {
             misdeeds: Misdeeds::default(),
             stuck: 0,
             steps_unplugged: 0,
+            tenants: 0,
             refused: 0,
             power_losses: 0,
             noticed: 0,
@@ -143,6 +147,7 @@ impl SimulatedWorld {
             stuck: world.stuck,
             unplugged: host.uplink.as_ref().map_or(0, |uplink| uplink.unplugged),
             lost_unplugged: world.lost_unplugged,
+            tenants: world.tenants,
             refused: world.refused,
             power_losses: world.power_losses,
             kernel: host.kernel.counts(),
@@ -182,6 +187,9 @@ impl SimulatedWorld {
             }
             SimulatedAction::Deliver { station, guest, frames, length } => {
                 self.deliver((station, guest), frames, length, step.seed);
+            }
+            SimulatedAction::ReplaceTenant { frames, death, hands_over } => {
+                self.replace_tenant((frames, death), hands_over, step.seed)?;
             }
             SimulatedAction::Flood { from, to, rate } => self.flood((from, to), rate, step.seed)?,
             SimulatedAction::Unplug => self.unplug(step.seed)?,

@@ -51,6 +51,14 @@ impl SimulatedGuest {
         Ok(self.disturbances != before)
     }
 
+    /// Checks that the host has ended the connection, as the guest's VF was removed.
+    pub(in super::super) fn check_disconnected(&mut self) -> Result<(), String> {
+        match self.function.as_mut().is_none_or(|function| function.is_disconnected()) {
+            true => Ok(()),
+            false => Err(self.fault("is connected, and its VF was removed")),
+        }
+    }
+
     /// Checks that the host has not ended the connection. Returns false if the guest has to connect again after a death.
     pub(super) fn check_connection(&mut self) -> Result<bool, String> {
         let Some(function) = &mut self.function else { return Ok(false) };
