@@ -25,7 +25,7 @@ const fn fault(name: &'static str, file: &'static str, old: &'static str, new: &
 }
 
 /// Faults in the port's loop, the journal, the hand-over, blocking calls, changes of policies, the state file, names, VLANs, the
-/// uplink and the vhost-user session.
+/// uplink, segmentation and the vhost-user session.
 pub(super) const FAULTS: &[SeededFault] = &[
     // The port's loop.
     fault(
@@ -144,6 +144,18 @@ pub(super) const FAULTS: &[SeededFault] = &[
         "stage: state.stage,",
         "stage: if FAULT { VfDriverStage::Reset } else { state.stage },",
     ),
+    fault(
+        "a successor keeps the socket of a VF that was removed",
+        "daemon/src/port/open.rs",
+        "self.succession.vault().forget_named_others(KEPT_LISTENERS, &needed);",
+        "if !FAULT { self.succession.vault().forget_named_others(KEPT_LISTENERS, &needed); }",
+    ),
+    fault(
+        "a successor keeps the client of a VF that was removed",
+        "daemon/src/port/open.rs",
+        "for orphan in lost {",
+        "for orphan in lost { if FAULT { std::mem::forget(orphan); continue; }",
+    ),
     // Blocking calls.
     fault(
         "files of guest memory are not kept",
@@ -224,6 +236,12 @@ pub(super) const FAULTS: &[SeededFault] = &[
         "if self.check_source.meets(sender) && !own_source {",
         "if self.check_source.meets(sender) && !own_source && (!FAULT || (self.enabled & !self.check_source).is_empty()) {",
     ),
+    fault(
+        "the socket of a VF that was removed stays in the store",
+        "daemon/src/port/carry_out.rs",
+        "self.succession.vault().forget_named(&kept_listener(&slot.name));",
+        "if !FAULT { self.succession.vault().forget_named(&kept_listener(&slot.name)); }",
+    ),
     // The state file.
     fault(
         "the state file has its name before its contents are on the disk",
@@ -275,12 +293,43 @@ pub(super) const FAULTS: &[SeededFault] = &[
         "|| self.stations.have(address)",
         "|| !FAULT && self.stations.have(address)",
     ),
+    // Segmentation and checksums.
+    fault(
+        "the last segment's length is one byte too long",
+        "offload/src/template.rs",
+        "            transport + IPV4_HEADER,\n",
+        "            transport + IPV4_HEADER + usize::from(FAULT && ahead + 1 == cut.count()),\n",
+    ),
+    fault(
+        "the checksum of a segment leaves out its second buffer",
+        "rings/src/cut.rs",
+        "for (length, sum) in lengths.iter().zip(sums) {",
+        "for (length, sum) in lengths.iter().zip(sums).take(if FAULT { 1 } else { usize::MAX }) {",
+    ),
+    fault(
+        "each segment has the push flag",
+        "offload/src/segment.rs",
+        "(false, false) => self.masks.middle,",
+        "(false, false) => if FAULT { self.masks.last } else { self.masks.middle },",
+    ),
+    fault(
+        "a segment after each burst is left out",
+        "rings/src/cut.rs",
+        "cut.pass(low_dword(sent as u64));",
+        "cut.pass(low_dword(sent as u64 + u64::from(FAULT)));",
+    ),
+    fault(
+        "the checksum of a virtio packet of one segment is not completed",
+        "virtio-nic/src/transmit.rs",
+        "then_some(PLAIN | SUMMED | udp)",
+        "then_some(if FAULT { PLAIN } else { PLAIN | SUMMED | udp })",
+    ),
     // The vhost-user session.
     fault(
         "a ring that starts sends no interrupt",
         "daemon/src/port/clients/vhost/apply.rs",
         "\n            call(ring, device);",
-        "if !FAULT { call(ring, device); }",
+        "\n            if !FAULT { call(ring, device); }",
     ),
     fault(
         "an eventfd for kicks is not watched",
@@ -334,6 +383,9 @@ mod tests {
             let text = std::fs::read_to_string(root.join(FOLDER).join(fault.file)).unwrap();
             assert_eq!(text.matches(fault.old).count(), 1, "{fault:?}");
             assert!(fault.new.contains(CHOSEN), "{fault:?}");
+            // Without its line break a piece would become part of a comment above.
+            let breaks = [fault.old, fault.new].map(|piece| piece.starts_with('\n'));
+            assert_eq!(breaks[0], breaks[1], "{fault:?}");
         }
     }
 }
