@@ -2,6 +2,7 @@
 //! chooses, and its successor continues from what a killed process leaves: the vault's descriptors.
 
 mod administrator;
+mod clients;
 mod earlier;
 mod files;
 mod stations;
@@ -388,14 +389,5 @@ impl SimulatedHost {
                 return status;
             }
         }
-    }
-
-    /// Returns the first of these VFs with a message that the port has not handled, or a reply that it has not sent.
-    pub(super) fn first_unanswered(&self, mut vfs: impl Iterator<Item = usize>) -> Option<usize> {
-        let port = self.port.as_ref().expect("a port runs between two steps");
-        let is_busy = |slot: &OfferedFunction| slot.connection().is_some_and(|client| !client.is_idle());
-        vfs.find(|vf| {
-            slot_of_vf(port.clients.slots(), *vf).is_some_and(|slot| is_busy(&port.clients.slots()[slot]))
-        })
     }
 }

@@ -48,37 +48,16 @@ const GROWTH: usize = 211;
 pub(super) struct SimulatedWorld {
     host: Rc<RefCell<SimulatedHost>>,
     guests: Vec<SimulatedGuest>,
-    hand_overs: u64,
+    /// What has happened so far.
+    summary: SimulationSummary,
     /// Frames and losses at the last rest.
     account: Option<FrameAccount>,
-    /// Number of accounts that were checked against an earlier one.
-    accounts: u64,
-    /// Number of frames that are lost and counted, and of those in times in which the uplink was gone.
-    lost: u64,
-    lost_unplugged: u64,
-    /// Number of bytes that guests have sent in floods.
-    flooded: u64,
-    /// Number of floods that had to use their rates.
-    measured_floods: u64,
-    /// Number of frames to stations that had to leave although a hostile guest may have asked for their addresses.
-    probes: u64,
-    /// Number of claims to addresses that the port has refused, and those of each VF's present counter.
-    refused_claims: u64,
+    /// Number of claims to addresses that the port has refused, by VF, in the present process.
     counted_claims: Vec<u64>,
-    /// Number of looks at the register pages of a guest, and of registers compared there.
+    /// Number of looks at the register pages of a guest.
     page_looks: usize,
-    page_registers: u64,
-    misdeeds: Misdeeds,
-    /// Number of times that a worker thread was stuck.
-    stuck: u64,
     /// Number of further steps in which the uplink stays unplugged.
     steps_unplugged: usize,
-    /// Number of times that the administrator has removed the last VF and added it again.
-    tenants: u64,
-    /// Number of changes of policies that a failing disk or a death has refused.
-    refused: u64,
-    /// Number of power failures of the machine.
-    power_losses: u64,
     /// Number of deaths and changes of policies whose resets all guests have noticed.
     noticed: u64,
     /// Descriptors of the process before the host was opened.
@@ -97,24 +76,11 @@ impl SimulatedWorld {
         Self {
             guests: (0..life.families.len()).map(guest).collect(),
             host,
-            hand_overs: 0,
+            summary: SimulationSummary::default(),
             account: None,
-            accounts: 0,
-            lost: 0,
-            lost_unplugged: 0,
-            flooded: 0,
-            measured_floods: 0,
-            probes: 0,
-            refused_claims: 0,
             counted_claims: vec![0; life.families.len()],
             page_looks: 0,
-            page_registers: 0,
-            misdeeds: Misdeeds::default(),
-            stuck: 0,
             steps_unplugged: 0,
-            tenants: 0,
-            refused: 0,
-            power_losses: 0,
             noticed: 0,
             descriptors,
         }
@@ -126,32 +92,19 @@ impl SimulatedWorld {
         let begin = world.host.borrow().clock.time();
         life.steps.iter().try_for_each(|step| world.act(step))?;
         world.recover()?;
-        let host = world.host.borrow();
+        let (host, guests) = (world.host.borrow(), &world.guests);
         Ok(SimulationSummary {
             rounds: host.rounds,
             deaths: host.deaths,
-            hand_overs: world.hand_overs,
             upgrades: host.earlier.hand_overs,
-            frames: world.guests.iter().flat_map(|guest| &guest.received).sum(),
-            segments: world.guests.iter().map(|guest| guest.segments).sum(),
+            frames: guests.iter().flat_map(|guest| &guest.received).sum(),
+            segments: guests.iter().map(|guest| guest.segments).sum(),
             departed: host.uplink.iter().flat_map(|uplink| &uplink.departed).flatten().sum(),
-            repeated: world.guests.iter().map(|guest| guest.repeated).sum(),
-            accounts: world.accounts,
-            lost: world.lost,
-            flooded: world.flooded,
-            measured_floods: world.measured_floods,
-            probes: world.probes,
-            refused_claims: world.refused_claims,
-            page_registers: world.page_registers,
-            misdeeds: world.misdeeds,
-            stuck: world.stuck,
+            repeated: guests.iter().map(|guest| guest.repeated).sum(),
             unplugged: host.uplink.as_ref().map_or(0, |uplink| uplink.unplugged),
-            lost_unplugged: world.lost_unplugged,
-            tenants: world.tenants,
-            refused: world.refused,
-            power_losses: world.power_losses,
             kernel: host.kernel.counts(),
             time: host.clock.time().since(begin),
+            ..world.summary
         })
     }
 
@@ -180,7 +133,7 @@ impl SimulatedWorld {
             SimulatedAction::Remap { guest } => self.guests[guest].remap()?,
             SimulatedAction::Intrude { guest, messages } => {
                 let done = self.guests[guest].intrude(step.seed, messages);
-                self.misdeeds.add(done);
+                self.summary.misdeeds.add(done);
             }
             SimulatedAction::StickWorker { guest, neighbour, clients, hands_over } => {
                 self.stick_worker((guest, neighbour), clients, hands_over, step.seed)?;
@@ -222,7 +175,7 @@ impl SimulatedWorld {
         drop(host);
         self.attach(guest)?;
         let has_come = !self.host.borrow_mut().forget_hand_over();
-        self.hand_overs += u64::from(has_come && succeeds);
+        self.summary.hand_overs += u64::from(has_come && succeeds);
         Ok(())
     }
 
@@ -233,7 +186,7 @@ impl SimulatedWorld {
             self.rest()?;
         }
         let done = self.guests[guest].misbehave(seed, misdeeds);
-        self.misdeeds.add(done);
+        self.summary.misdeeds.add(done);
         self.settle_claims()
     }
 
@@ -280,9 +233,9 @@ impl SimulatedWorld {
         if let Some(earlier) = &self.account
             && let Some(lost) = account.check(earlier)?
         {
-            self.accounts += 1;
-            self.lost += lost;
-            self.lost_unplugged += if account.was_unplugged(earlier) { lost } else { 0 };
+            self.summary.accounts += 1;
+            self.summary.lost += lost;
+            self.summary.lost_unplugged += if account.was_unplugged(earlier) { lost } else { 0 };
         }
         self.account = Some(account);
         // Every guest has taken its frames, so none is left of a hostile guest that has ended.
@@ -355,7 +308,7 @@ impl SimulatedWorld {
 
     fn hand_over(&mut self, succeeds: bool) -> Result<(), String> {
         match self.host.borrow_mut().hand_over(succeeds) {
-            Some(true) => self.hand_overs += u64::from(succeeds),
+            Some(true) => self.summary.hand_overs += u64::from(succeeds),
             Some(false) => return Err("the port refuses to hand over".to_owned()),
             None => {}
         }

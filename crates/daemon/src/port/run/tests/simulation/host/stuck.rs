@@ -1,6 +1,6 @@
 //! Worker thread of a simulated host that is stuck: a job of it takes as long as the simulation chooses.
 
-use super::{SimulatedHost, slot_of_vf};
+use super::SimulatedHost;
 
 impl SimulatedHost {
     /// Has the worker of a VF's function run no job, until [`Self::free_worker`] or the end of the process.
@@ -31,12 +31,5 @@ impl SimulatedHost {
     pub(super) fn end_workers(&mut self) {
         self.workers.kill();
         self.stuck = None;
-    }
-
-    /// Returns true if a VF's function has accepted a client, and the number of clients that it has refused.
-    pub(in super::super) fn clients_of(&self, vf: usize) -> (bool, u64) {
-        let slots = self.port.as_ref().expect("a port runs between two steps").clients.slots();
-        let slot = &slots[slot_of_vf(slots, vf).expect("each VF is offered")];
-        (slot.connection().is_some(), slot.refusals.count)
     }
 }

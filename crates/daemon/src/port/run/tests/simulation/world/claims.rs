@@ -31,7 +31,7 @@ impl SimulatedWorld {
         for (counted, vf) in self.counted_claims.iter_mut().zip(&status.vfs) {
             let now = vf.claims.refused;
             // A new process counts from 0.
-            self.refused_claims += now - if now < *counted { 0 } else { *counted };
+            self.summary.refused_claims += now - if now < *counted { 0 } else { *counted };
             *counted = now;
         }
     }
@@ -61,7 +61,7 @@ impl SimulatedWorld {
                     "a frame of guest {from} to station {station} has not left by the uplink"
                 ));
             }
-            self.probes += 1;
+            self.summary.probes += 1;
         }
         Ok(())
     }

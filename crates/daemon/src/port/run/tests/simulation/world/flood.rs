@@ -55,7 +55,7 @@ impl SimulatedWorld {
             return Ok(());
         }
         let bytes = after.tx.bytes - before.tx.bytes;
-        self.flooded += bytes;
+        self.summary.flooded += bytes;
         let host = self.host.borrow();
         let rate = TransmitRate::of_all(&self.guests, &host)[from].expect("the guest has a rate");
         let sent = SentBytes { guest: from, bytes, time: host.clock.time().since(begin) };
@@ -64,7 +64,7 @@ impl SimulatedWorld {
         if sent.time < MEASURED || ran_empty || !is_undisturbed || is_held(&before, &after) {
             return Ok(());
         }
-        self.measured_floods += 1;
+        self.summary.measured_floods += 1;
         sent.check_least(rate)
     }
 

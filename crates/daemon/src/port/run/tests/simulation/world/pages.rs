@@ -7,7 +7,7 @@ impl SimulatedWorld {
     pub(super) fn compare_pages(&mut self) -> Result<(), String> {
         let guest = self.page_looks % self.guests.len();
         self.page_looks += 1;
-        self.page_registers += self.guests[guest].compare_pages()?;
+        self.summary.page_registers += self.guests[guest].compare_pages()?;
         Ok(())
     }
 }

@@ -32,11 +32,11 @@ impl SimulatedWorld {
         let outcome = self.host.borrow_mut().set_policy(guest, policy, disk)?;
         match outcome {
             PolicyChange::Acknowledged => {}
-            PolicyChange::Refused => self.refused += 1,
+            PolicyChange::Refused => self.summary.refused += 1,
             PolicyChange::Interrupted { power_lost: false } => {}
             // The VMMs end with the machine.
             PolicyChange::PowerLost | PolicyChange::Interrupted { power_lost: true } => {
-                self.power_losses += 1;
+                self.summary.power_losses += 1;
                 self.guests.iter_mut().for_each(SimulatedGuest::vanish);
             }
         }

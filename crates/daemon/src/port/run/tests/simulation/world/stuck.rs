@@ -22,7 +22,7 @@ impl SimulatedWorld {
         hands_over: bool,
         seed: u64,
     ) -> Result<(), String> {
-        self.stuck += 1;
+        self.summary.stuck += 1;
         self.guests[guest].vanish();
         self.check_at_rest()?;
         self.host.borrow_mut().stick_worker(guest);
@@ -55,7 +55,7 @@ impl SimulatedWorld {
         for client in 0..clients {
             if client == 0 || !stays {
                 let done = self.guests[guest].intrude(random.u64(..), random.usize(0..MESSAGES));
-                self.misdeeds.add(done);
+                self.summary.misdeeds.add(done);
             } else {
                 self.knock(guest);
             }

@@ -24,7 +24,7 @@ impl SimulatedWorld {
             // A port has at least one VF.
             return Ok(());
         }
-        self.tenants += 1;
+        self.summary.tenants += 1;
         let mut random = fastrand::Rng::with_seed(seed);
         self.check_at_rest()?;
         self.send_any(frames, &mut random)?;

@@ -1,0 +1,22 @@
+//! Clients of a simulated host's functions.
+
+use super::super::super::*;
+use super::{SimulatedHost, slot_of_vf};
+
+impl SimulatedHost {
+    /// Returns true if a VF's function has accepted a client, and the number of clients that it has refused.
+    pub(in super::super) fn clients_of(&self, vf: usize) -> (bool, u64) {
+        let slots = self.port.as_ref().expect("a port runs between two steps").clients.slots();
+        let slot = &slots[slot_of_vf(slots, vf).expect("each VF is offered")];
+        (slot.connection().is_some(), slot.refusals.count)
+    }
+
+    /// Returns the first of these VFs with a message that the port has not handled, or a reply that it has not sent.
+    pub(in super::super) fn first_unanswered(&self, mut vfs: impl Iterator<Item = usize>) -> Option<usize> {
+        let port = self.port.as_ref().expect("a port runs between two steps");
+        let is_busy = |slot: &OfferedFunction| slot.connection().is_some_and(|client| !client.is_idle());
+        vfs.find(|vf| {
+            slot_of_vf(port.clients.slots(), *vf).is_some_and(|slot| is_busy(&port.clients.slots()[slot]))
+        })
+    }
+}
