@@ -16,7 +16,6 @@ use super::frames::SHORTEST;
 use super::function::LONGEST;
 use super::guest::SimulatedGuest;
 use super::host::SimulatedHost;
-use super::hostile::Misdeeds;
 use super::life::{SimulatedAction, SimulatedLife, SimulatedStep};
 use super::oracles;
 use super::policy::SimulatedPolicy;

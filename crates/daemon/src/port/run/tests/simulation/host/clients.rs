@@ -1,7 +1,7 @@
 //! Clients of a simulated host's functions.
 
-use super::super::super::*;
 use super::{SimulatedHost, slot_of_vf};
+use crate::port::clients::slot::OfferedFunction;
 
 impl SimulatedHost {
     /// Returns true if a VF's function has accepted a client, and the number of clients that it has refused.

@@ -1,5 +1,6 @@
 //! Administrator who removes the last VF while guests run, and adds it again for another guest.
 
+use super::super::conditions::LifeConditions;
 use super::super::families::SimulatedFamily;
 use super::super::frames::SHORTEST;
 use super::super::function::LONGEST;
@@ -77,7 +78,9 @@ fn removed_vf_has_no_socket_after_a_death() {
                 let steps = [SimulatedAction::Attach { guest: 1 }, removal];
                 let steps = steps.map(|action| SimulatedStep { action, turns: 2, seed: 1 }).to_vec();
                 let families = vec![family; 2];
-                let life = SimulatedLife { families, has_uplink: false, steps, is_keeper_broken: false };
+                let conditions = LifeConditions::default();
+                let life =
+                    SimulatedLife { families, has_uplink: false, steps, is_keeper_broken: false, conditions };
                 life.run().unwrap_or_else(|fault| panic!("a death after {moments} moments: {fault}"));
             }
         }
