@@ -71,6 +71,16 @@ fn value(kind: u8, bytes: [u8; 2]) -> u32 {
     }
 }
 
+/// Resets the hostile guest's function: its VMM by DEVICE_RESET, or the guest by FLR.
+fn reset(bench: &mut CardFixture, by_vmm: bool) {
+    if by_vmm {
+        bench.nic.reset_function(Vf(0));
+        return;
+    }
+    let control = u16::from(EXPRESS) + express::DEVICE_CONTROL;
+    bench.config(Vf(0), control, express::DEVICE_CONTROL_FLR.into());
+}
+
 /// Makes the hostile guest's next move. Returns `None` at the end of the fuzzer's input.
 fn make_move(bench: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()> {
     let [kind] = input.array()?;
@@ -113,15 +123,7 @@ fn make_move(bench: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()>
             let [short] = input.array()?;
             bench.wait_us(u64::from(short) * 40);
         }
-        // DEVICE_RESET of its VMM.
-        11 if kind & 0xc0 == 0x40 => _ = bench.nic.reset_function(Vf(0)),
-        11 if kind & 0x80 == 0 => {
-            bench.config(
-                Vf(0),
-                u16::from(EXPRESS) + express::DEVICE_CONTROL,
-                express::DEVICE_CONTROL_FLR.into(),
-            );
-        }
+        11 if kind & 0x80 == 0 => reset(bench, kind & 0x40 != 0),
         11 => bench.pf().write(r::vf_block(common::index(0)), ctrl::RST),
         12 => {
             // A packet for the descriptors that follow.

@@ -119,17 +119,23 @@ fn make_move(bench: &mut CardFixture, input: &mut FuzzerInput<'_>) -> Option<()>
             let packet = tcp(mac(1), PORT, &vec![slot; usize::from(length) * 60]);
             bench.pf().poke(PACKETS + (u64::from(slot) << 8), &packet);
         }
-        _ => match kind / 12 % 8 {
-            0 => bench.nic.set_link(false),
-            1 => bench.nic.set_link(true),
-            2..=4 => access_io(bench, input)?,
-            // A reset by its VMM, and firmware that sets the port up again.
-            5 => {
-                bench.nic.conventional_reset();
-                start(bench);
-            }
-            _ => drop(bench.poll_once()),
-        },
+        _ => make_rare_move(bench, kind / 12, input)?,
+    }
+    Some(())
+}
+
+/// Makes a move that the guest makes seldom, or polls the card. Returns `None` at the end of the fuzzer's input.
+fn make_rare_move(bench: &mut CardFixture, kind: u8, input: &mut FuzzerInput<'_>) -> Option<()> {
+    match kind % 8 {
+        0 => bench.nic.set_link(false),
+        1 => bench.nic.set_link(true),
+        2..=4 => access_io(bench, input)?,
+        // A reset by its VMM, and firmware that sets the port up again.
+        5 => {
+            bench.nic.conventional_reset();
+            start(bench);
+        }
+        _ => drop(bench.poll_once()),
     }
     Some(())
 }

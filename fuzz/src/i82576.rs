@@ -1,6 +1,6 @@
 //! Parts of the targets of an 82576.
 
-use crate::FuzzerInput;
+use crate::input::FuzzerInput;
 use i82576::descriptor::tx::{AdvancedContextDescriptor, AdvancedDataDescriptor, L4PacketType};
 
 /// Takes the next transmit descriptor: data, a context, or any bytes. The data are in one of the 256-byte slots that begin at the

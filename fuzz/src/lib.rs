@@ -6,8 +6,10 @@
 
 mod corpus;
 mod i82576;
+mod input;
 
 pub use self::i82576::transmit_descriptor;
+pub use input::FuzzerInput;
 
 #[doc(hidden)]
 pub use libfuzzer_sys;
@@ -54,26 +56,6 @@ fn replay_file(path: &Path, run: fn(&[u8])) -> usize {
         run(input);
     }
     inputs.len()
-}
-
-/// Bytes of the fuzzer's input that are not used yet.
-#[derive(Debug)]
-pub struct FuzzerInput<'a>(pub &'a [u8]);
-
-impl<'a> FuzzerInput<'a> {
-    /// Takes `N` bytes. Returns `None` if fewer are left.
-    pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (field, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(*field)
-    }
-
-    /// Takes `length` bytes, or all that are left.
-    pub fn bytes(&mut self, length: usize) -> &'a [u8] {
-        let (bytes, rest) = self.0.split_at(length.min(self.0.len()));
-        self.0 = rest;
-        bytes
-    }
 }
 
 /// Returns a text of the input's bytes. A byte above ASCII is a whole word, so that the fuzzer reaches the code behind

@@ -79,6 +79,19 @@ impl ReadyHost {
         Ok(Self { config, vault: vault.clone(), listener, tcp, threads, common, ports })
     }
 
+    /// Sets up a host that takes the ports from a process which still runs, and continues if this fails.
+    ///
+    /// # Errors
+    /// [`HostStartError`]: also for saved states that this program cannot read. A host whose predecessor is gone disconnects the
+    /// clients of such a port instead.
+    pub fn succeed(config: HostConfig, vault: &FileDescriptorStore) -> Result<Self, HostStartError> {
+        for port in &config.ports {
+            PreparedPort::check_saved(port, vault)
+                .map_err(|source| HostStartError::Port { name: port.name.clone(), source })?;
+        }
+        Self::open(config, vault)
+    }
+
     /// Starts the threads of the ready host.
     ///
     /// # Errors

@@ -86,7 +86,18 @@ pub enum SettingsStoreError {
         /// Error from the kernel when reading the state file.
         source: io::Error,
     },
-    /// The state file is damaged, or has a later version.
+    /// Another version of the program has written the state file.
+    #[error(
+        "{path} has version {version}, and this program reads version {VERSION}: start the program that has written it; moving \
+         the file away would drop all settings that commands have changed"
+    )]
+    Later {
+        /// Path of the state file.
+        path: PathBuf,
+        /// Version of the state file's format.
+        version: u32,
+    },
+    /// The state file is damaged.
     #[error(
         "{path} is not a state file of this version ({problem}); move the file away to start without saved \
          changes"
@@ -201,7 +212,7 @@ fn read(path: &Path) -> Result<Option<StoredSettings>, SettingsStoreError> {
     let StoredVersion { version } =
         serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
     if version != VERSION {
-        return Err(damaged(format!("the version is {version}, not {VERSION}")));
+        return Err(SettingsStoreError::Later { path: path.to_owned(), version });
     }
     serde_json::from_slice(&bytes).map(Some).map_err(|error| damaged(error.to_string()))
 }
@@ -382,6 +393,6 @@ mod tests {
         let [config, _] = configs(folder.path());
         std::fs::write(config.state_file().unwrap(), r#"{"version": 2, "later": {}}"#).unwrap();
         let error = config.restore().unwrap_err().to_string();
-        assert!(error.contains("the version is 2, not 1"), "{error}");
+        assert!(error.contains("has version 2, and this program reads version 1"), "{error}");
     }
 }

@@ -89,7 +89,14 @@ impl RunningPorts {
                 self.give_up(name);
                 continue;
             }
-            tracing::error!(port = name, "the port has failed and opens again; guest drivers restart");
+            if life.is_outdated {
+                tracing::warn!(
+                    port = name,
+                    "the port failed during a change and opens again with it; guest drivers restart"
+                );
+            } else {
+                tracing::error!(port = name, "the port has failed and opens again; guest drivers restart");
+            }
             let opened = PreparedPort::open(&config, &self.vault, &life.inbox, &self.threads, &self.common);
             let opened = opened.map_err(|source| HostStartError::Port { name: name.clone(), source });
             let thread = opened.and_then(|port| self.spawn(&config, port.inherit(&config), life));
@@ -205,7 +212,12 @@ impl RunningPorts {
     ) -> Result<(), HostStartError> {
         let latest = LatestConfig { config: config.clone(), is_in_use: false };
         let (name, latest) = (config.name.clone(), Arc::new(Mutex::new(latest)));
-        let life = SurvivingPortParts { latest: Arc::clone(&latest), inbox, failures: VecDeque::new() };
+        let life = SurvivingPortParts {
+            latest: Arc::clone(&latest),
+            inbox,
+            failures: VecDeque::new(),
+            is_outdated: false,
+        };
         let thread = self.spawn(config, port.inherit(config), life)?;
         self.lock().push(RunningPort { latest, name, handle, thread, ends: false, given_up: false });
         Ok(())
@@ -327,6 +339,8 @@ pub(crate) struct SurvivingPortParts {
     latest: Arc<Mutex<LatestConfig>>,
     inbox: PortCommandInbox,
     failures: VecDeque<Instant>,
+    /// True if the port has not failed, but was opened by an outdated configuration.
+    is_outdated: bool,
 }
 
 impl SurvivingPortParts {
@@ -339,6 +353,9 @@ impl SurvivingPortParts {
 
     /// Counts a failure of the port. Returns false if the port has failed too often to be opened again.
     fn may_go_on(&mut self) -> bool {
+        if self.is_outdated {
+            return true;
+        }
         self.failures.push_back(Instant::now());
         while self.failures.front().is_some_and(|failure| failure.elapsed() > PERIOD) {
             self.failures.pop_front();
@@ -351,12 +368,13 @@ impl SurvivingPortParts {
 fn run(
     port: OpenPort,
     cpus: &CpuList,
-    life: SurvivingPortParts,
+    mut life: SurvivingPortParts,
     failed: &Sender<Option<SurvivingPortParts>>,
 ) {
     match catch_unwind(AssertUnwindSafe(|| port.run(&life.inbox, cpus))) {
         Ok(port::PortThreadOutcome::Ended | port::PortThreadOutcome::HandedOver) => {}
-        Ok(port::PortThreadOutcome::Failed) | Err(_) => {
+        outcome => {
+            life.is_outdated = matches!(outcome, Ok(port::PortThreadOutcome::Outdated));
             // The send fails only if the host ends, and then the port stays closed.
             let _ = failed.send(Some(life));
         }

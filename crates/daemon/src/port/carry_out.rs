@@ -12,6 +12,7 @@ use super::error::PortChangeRefusal;
 use super::policy_update::{PortPolicyUpdate, PreparedVf};
 use super::refit::{PortReconfiguration, ReconfigurationResult};
 use super::run::{OpenPort, PortPhase};
+use super::status::PortStatusSource;
 use crate::clock::TimeSource;
 use crate::control::status::PortStatus;
 use host::cpus::CpuList;
@@ -98,6 +99,12 @@ impl OpenPort {
         let uplink = self.engine.configured_uplink();
         self.succession.publish(&mut status, uplink, self.clients.save_answers());
         status
+    }
+
+    /// Returns the parts of the port that its status report reads.
+    pub(super) fn report(&mut self, now: Time) -> PortStatusSource<'_> {
+        let Self { name, mac, cpus, clients, engine, .. } = self;
+        PortStatusSource { name, mac: *mac, cpus, clients, engine, now }
     }
 
     /// Begins the end of the port: takes every VF's link down first, so that guests are notified, and then disconnects
@@ -191,6 +198,9 @@ impl OpenPort {
             }
             let count = self.clients.slots().len() as u8;
             self.engine.card_mut().offer(index, (&self.name, count), now)?;
+            // For the offences of a former guest, or by former settings: the present ones follow. A restored port has those of
+            // VFs that its configuration lacks.
+            self.engine.quarantine(index, false, now);
         }
         Ok(())
     }
@@ -201,13 +211,12 @@ impl OpenPort {
             let Some(mut slot) = self.clients.remove_last(&mut self.engine, now) else { return };
             self.succession.vault().forget_named(&kept_listener(&slot.name));
             let left = self.clients.slots().len() as u8;
-            // A VF that is added later has another guest, and the settings of that time.
-            slot.function.vf().into_iter().for_each(|vf| self.engine.quarantine(vf, false, now));
             if let Some(vf) = slot.function.vf()
                 && let Err(error) = self.engine.card_mut().withdraw(vf, (&self.name, left), now)
             {
                 slot.warn(now, "cannot withdraw the removed VF from the card", &error);
             }
+            // A VF that is added later has another guest.
             slot.function.vf().into_iter().for_each(|vf| self.engine.release_claims(vf));
             self.engine.remove_vf();
         }

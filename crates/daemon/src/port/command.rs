@@ -39,7 +39,7 @@ pub enum PortThreadCommand {
     Import(VfIndex, Box<ExportedCounters>, mpsc::Sender<()>),
     /// Disconnect a VF's client, and return the port's status. Refused if the VF has no client.
     Disconnect(VfIndex, mpsc::Sender<Result<PortStatus, PortChangeRefusal>>),
-    /// Fail: the port was opened by an outdated configuration. The host opens it again by the latest one.
+    /// End, to be opened again by the latest configuration: this life was opened by an outdated one.
     OpenAgain,
     /// Save the port for a successor process, then wait for [`PortThreadCommand::Resume`] or
     /// [`PortThreadCommand::Leave`]. The end of the given time means [`PortThreadCommand::Resume`]. The answer is

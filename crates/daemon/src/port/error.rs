@@ -5,6 +5,7 @@ use super::clients::listening::FunctionSocketError;
 use super::engine::error::{CardChangeRefusal, PortEngineStartError};
 use super::engine::uplink::UplinkError;
 use crate::settings::SettingError;
+use crate::state::SavedStateError;
 use host::confine::SandboxError;
 use host::cpus::DisallowedCpu;
 use thiserror::Error;
@@ -24,6 +25,9 @@ pub enum PortStartError {
     /// The saved state that the previous host process left in the journal cannot be used.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// The saved state of the previous host process, which still runs, cannot be read.
+    #[error(transparent)]
+    SavedState(#[from] SavedStateError),
     /// Creating an epoll instance, an eventfd or a thread for the port fails.
     #[error("cannot set up the port's poller or thread: {0}; check the limits of open files and threads")]
     System(#[from] std::io::Error),

@@ -13,7 +13,7 @@ use super::engine::uplink::{ParentAddressRegistry, PortUplink, UplinkResources, 
 use super::engine::virtio;
 use super::error::PortStartError;
 use super::run::{OpenPort, PortPhase};
-use super::succession::PortHandOverState;
+use super::succession::{PortHandOverState, check_versions};
 use super::waiting::PollingNapBackoff;
 use crate::clock::SharedClock;
 use crate::config::PortConfig;
@@ -66,6 +66,17 @@ pub(crate) struct PreparedPort {
 }
 
 impl PreparedPort {
+    /// Checks that this program can continue a port of a host process that still runs.
+    ///
+    /// # Errors
+    /// [`PortStartError`]: the port's saved state is of another version, or damaged.
+    pub(crate) fn check_saved(
+        config: &PortConfig,
+        vault: &FileDescriptorStore,
+    ) -> Result<(), PortStartError> {
+        check_versions(&PortFileDescriptorStore::new(vault, &config.name))
+    }
+
     /// Opens a port: creates its card, drivers, sockets and uplink, or resumes those whose file descriptors the
     /// previous host process has kept. The port's threads drop the privileges that `threads` names.
     ///

@@ -55,12 +55,12 @@ impl OpenPort {
                 "the port's state is too large to hand over; this process keeps running the port"
             );
         }
-        let mut ended = false;
+        let (mut ended, mut outdated) = (false, false);
         if pending.answer.send(noted).is_ok() && noted {
             match wait_for_successor(inbox, pending.time, clock) {
                 PortPauseOutcome::Taken => return self.phase = PortPhase::Left,
                 PortPauseOutcome::Ended => ended = true,
-                PortPauseOutcome::Refused => {}
+                PortPauseOutcome::Refused { is_outdated } => outdated = is_outdated,
             }
         }
         let now = clock.now();
@@ -70,6 +70,9 @@ impl OpenPort {
         if ended {
             return self.end(now);
         }
+        if outdated {
+            return self.phase = PortPhase::Outdated;
+        }
         self.succession.note_working();
     }
 }
@@ -77,7 +80,10 @@ impl OpenPort {
 /// Outcome of a port's pause, in which a successor process may take the port.
 enum PortPauseOutcome {
     Taken,
-    Refused,
+    /// No successor takes the port. `is_outdated` means that the port was ordered meanwhile to be opened again.
+    Refused {
+        is_outdated: bool,
+    },
     /// The host ended during the port's pause.
     Ended,
 }
@@ -86,16 +92,18 @@ enum PortPauseOutcome {
 /// meanwhile.
 fn wait_for_successor(inbox: &PortCommandInbox, time: Duration, clock: &dyn TimeSource) -> PortPauseOutcome {
     let deadline = clock.now() + time;
+    let mut is_outdated = false;
     loop {
         let left = deadline.since(clock.now());
         match inbox.commands.recv_timeout(left) {
             Ok(PortThreadCommand::Leave) => return PortPauseOutcome::Taken,
             Ok(PortThreadCommand::Resume) | Err(RecvTimeoutError::Timeout) => {
-                return PortPauseOutcome::Refused;
+                return PortPauseOutcome::Refused { is_outdated };
             }
             Ok(PortThreadCommand::Stop) | Err(RecvTimeoutError::Disconnected) => {
                 return PortPauseOutcome::Ended;
             }
+            Ok(PortThreadCommand::OpenAgain) => is_outdated = true,
             Ok(other) => drop(other),
         }
     }

@@ -10,7 +10,6 @@ use super::command::PortCommandInbox;
 use super::engine::PortEngine;
 use super::engine::family::PfDriverRunResult;
 use super::pending_pause::PendingPause;
-use super::status::PortStatusSource;
 use super::succession::PortHandOverState;
 use super::tokens::WakeSource;
 use super::waiting::{PollingNapBackoff, PortWaitEnvironment, SleepEnd};
@@ -75,6 +74,8 @@ pub enum PortThreadOutcome {
     HandedOver,
     /// The port failed and has logged the reason. Opening the port again resumes its clients.
     Failed,
+    /// The port was opened by an outdated configuration, and has to be opened again.
+    Outdated,
 }
 
 impl OpenPort {
@@ -98,7 +99,13 @@ impl OpenPort {
         loop {
             match self.turn(inbox, timeout, &clock) {
                 PortTurn::Continues(next) => timeout = next,
-                PortTurn::Ended(outcome) => return outcome,
+                PortTurn::Ended(outcome) => {
+                    if matches!(outcome, PortThreadOutcome::Failed | PortThreadOutcome::Outdated) {
+                        self.clients.leave_socket_files();
+                        self.engine.leave_uplink();
+                    }
+                    return outcome;
+                }
             }
         }
     }
@@ -131,7 +138,7 @@ impl OpenPort {
             return PortTurn::Ended(PortThreadOutcome::HandedOver);
         }
         if self.phase == PortPhase::Outdated {
-            return PortTurn::Ended(PortThreadOutcome::Failed);
+            return PortTurn::Ended(PortThreadOutcome::Outdated);
         }
         let timeout = self.round(clock);
         self.succession.note_round();
@@ -284,12 +291,6 @@ impl OpenPort {
         let Self { engine, clients, succession, .. } = self;
         let states = (clients.watched(), clients.states(engine));
         succession.note_all(engine, states, now)
-    }
-
-    /// Returns the parts of the port that its status report reads.
-    pub(super) fn report(&mut self, now: Time) -> PortStatusSource<'_> {
-        let Self { name, mac, cpus, clients, engine, .. } = self;
-        PortStatusSource { name, mac: *mac, cpus, clients, engine, now }
     }
 }
 

@@ -91,7 +91,7 @@ pub fn write<T: SavedState>(state: &T) -> Result<Vec<u8>, SavedStateError> {
 }
 
 /// Puts the body of a saved state into its envelope.
-pub(super) fn seal(kind: [u8; 4], version: u32, body: &[u8]) -> Vec<u8> {
+pub(crate) fn seal(kind: [u8; 4], version: u32, body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER + body.len());
     bytes.extend(MAGIC);
     bytes.extend(kind);
@@ -109,6 +109,19 @@ pub(super) fn seal(kind: [u8; 4], version: u32, body: &[u8]) -> Vec<u8> {
 /// # Errors
 /// [`SavedStateError`]: the bytes are damaged, or not a state of this kind.
 pub fn read<T: SavedState>(bytes: &[u8]) -> Result<T, SavedStateError> {
+    let (kind, version, body) = unseal(bytes)?;
+    if kind != T::KIND {
+        return Err(SavedStateError::Kind { found: kind, expected: T::KIND });
+    }
+    match version {
+        version if version == T::VERSION => decode(body),
+        version if (1..T::VERSION).contains(&version) => T::from_earlier(version, body),
+        found => Err(SavedStateError::Version { found, newest: T::VERSION }),
+    }
+}
+
+/// Takes a body out of its envelope. Returns the kind, the version and the body.
+pub(super) fn unseal(bytes: &[u8]) -> Result<([u8; 4], u32, &[u8]), SavedStateError> {
     let (header, body) = bytes.split_first_chunk::<HEADER>().ok_or(SavedStateError::NotAState)?;
     let [magic @ .., _] = header.as_chunks::<4>().0 else { return Err(SavedStateError::NotAState) };
     let [m0, m1, kind, version, low, high] = *magic else { return Err(SavedStateError::NotAState) };
@@ -124,14 +137,7 @@ pub fn read<T: SavedState>(bytes: &[u8]) -> Result<T, SavedStateError> {
     if checksum(checked, body).to_le_bytes() != written {
         return Err(SavedStateError::Checksum);
     }
-    if kind != T::KIND {
-        return Err(SavedStateError::Kind { found: kind, expected: T::KIND });
-    }
-    match u32::from_le_bytes(version) {
-        version if version == T::VERSION => decode(body),
-        version if (1..T::VERSION).contains(&version) => T::from_earlier(version, body),
-        found => Err(SavedStateError::Version { found, newest: T::VERSION }),
-    }
+    Ok((kind, u32::from_le_bytes(version), body))
 }
 
 /// Decodes the body of a saved state, for [`SavedState::from_earlier`]. Further bytes after the body are an error.

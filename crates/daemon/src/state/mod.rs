@@ -24,6 +24,7 @@ mod kinds;
 pub mod mixed;
 pub mod port;
 mod v3;
+mod versions;
 pub mod vhost;
 pub mod virtio;
 
@@ -31,8 +32,11 @@ pub use crate::totals::PortCounterTotals;
 pub use addresses::HeldAddresses;
 pub use avf::{AvfPortState, PausedAvfPortState};
 pub use card::CardState;
+#[cfg(test)]
+pub(crate) use envelope::seal;
 pub use envelope::{SavedState, SavedStateError, decode, is_kind, read, write};
 pub use mixed::MixedPortState;
 pub use port::{I82576PortState, PortSoftwareState};
+pub use versions::check_version;
 pub use vhost::VhostClientState;
 pub use virtio::{PausedVirtioPortState, VirtioPortState};

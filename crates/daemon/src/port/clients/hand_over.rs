@@ -6,6 +6,27 @@ use crate::port::engine::PortEngine;
 use i82576::Time;
 
 impl PortClients {
+    /// Leaves the files of listening sockets to the successor process, with the clients in their queues. Disconnects front ends
+    /// that the successor does not resume, and refused ones: they connect again, to the successor.
+    pub(in crate::port) fn leave_sockets(&mut self, engine: &mut PortEngine, now: Time) {
+        self.end_dials();
+        for mut slot in self.slots.drain(..) {
+            if let Some(connection) = slot.connection.take_if(|connection| !connection.is_kept()) {
+                let (function, own) = (slot.function, &mut slot.own);
+                let stream = connection.close(&mut VfioFunction { function, engine, own, now });
+                slot.own.errands.turn_away(stream);
+            }
+            slot.turn_held_away();
+            slot.endpoint.leave();
+        }
+    }
+
+    /// Leaves the files of listening sockets to the port's next life, as a panic does. The clients stay, by the copies of their
+    /// descriptors.
+    pub(in crate::port) fn leave_socket_files(&mut self) {
+        self.slots.drain(..).for_each(|slot| slot.endpoint.leave());
+    }
+
     /// Lets each client finish the request that it has begun, before the port pauses for its successor. Returns true if one waits
     /// for a blocking call, or for room in its socket.
     pub(in crate::port) fn finish_requests(&mut self, engine: &mut PortEngine, now: Time) -> bool {

@@ -66,7 +66,6 @@ use crate::state::port::ClientState;
 use crate::totals::MailboxAnswerTotals;
 use answers::{MailboxAnswerStatistics, MessageArrivalTimes};
 use connection::DisconnectReason;
-use device::VfioFunction;
 use dialer::VmmDialer;
 use ending::HalfClosedConnections;
 use endpoint::DoorState;
@@ -247,21 +246,6 @@ impl PortClients {
     /// Deletes the files of listening sockets when the port ends.
     pub(in crate::port) fn own_sockets(&mut self) {
         self.slots.iter_mut().filter_map(|slot| slot.endpoint.listener_mut()).for_each(SocketListener::own);
-    }
-
-    /// Leaves the files of listening sockets to the successor process, with the clients in their queues. Disconnects front ends
-    /// that the successor does not resume, and refused ones: they connect again, to the successor.
-    pub(in crate::port) fn leave_sockets(&mut self, engine: &mut PortEngine, now: Time) {
-        self.end_dials();
-        for mut slot in self.slots.drain(..) {
-            if let Some(connection) = slot.connection.take_if(|connection| !connection.is_kept()) {
-                let (function, own) = (slot.function, &mut slot.own);
-                let stream = connection.close(&mut VfioFunction { function, engine, own, now });
-                slot.own.errands.turn_away(stream);
-            }
-            slot.turn_held_away();
-            slot.endpoint.leave();
-        }
     }
 
     /// Has the card read the doorbells that guests have stored into their register pages.

@@ -24,7 +24,7 @@ mod trust;
 
 #[cfg(test)]
 pub(in crate::port) use trust::JOURNAL;
-pub(in crate::port) use trust::SavedStateTrust;
+pub(in crate::port) use trust::{SavedStateTrust, check_versions};
 
 use super::clients::journal::{JournalError, PortJournal, PortSnapshot};
 use super::clients::slot::OfferedFunction;

@@ -4,6 +4,7 @@
 use crate::config::PortConfig;
 use crate::config::file::CardFamily;
 use crate::port::clients::journal::{JournalError, PortJournal};
+use crate::port::error::PortStartError;
 use crate::state::{self, AvfPortState, MixedPortState, PortSoftwareState, VirtioPortState};
 use crate::vault::PortFileDescriptorStore;
 use std::os::fd::AsFd;
@@ -92,6 +93,17 @@ pub(super) fn open(
     Ok((journal, trust))
 }
 
+/// Checks that this program reads what the previous host process has saved of a port. The port's journal is that process's.
+///
+/// # Errors
+/// [`PortStartError`]: of another version, or damaged.
+pub(in crate::port) fn check_versions(vault: &PortFileDescriptorStore) -> Result<(), PortStartError> {
+    let Some(fd) = vault.copy_named(JOURNAL) else { return Ok(()) };
+    let journal = PortJournal::adopt(fd)?;
+    let states = [journal.software(), journal.rest().read().unwrap_or_default()];
+    states.iter().filter(|bytes| !bytes.is_empty()).try_for_each(|bytes| Ok(state::check_version(bytes)?))
+}
+
 /// Returns true unless the previous host process's driver state is that of another card family, or of VFs with other
 /// families.
 fn is_of_family(config: &PortConfig, software: &[u8]) -> bool {
@@ -104,4 +116,42 @@ fn is_of_family(config: &PortConfig, software: &[u8]) -> bool {
             CardFamily::Avf => state::is_kind::<AvfPortState>(software),
             CardFamily::Virtio => state::is_kind::<VirtioPortState>(software),
         }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::{SavedState, SavedStateError};
+    use crate::vault::FileDescriptorStore;
+
+    /// Keeps a journal whose driver state is the kept state of a version, with another version's number.
+    fn keep(vault: &PortFileDescriptorStore, version: u32) {
+        let state = include_bytes!("../../../tests/states/soft-v2.hex");
+        let digits: Vec<u8> = state
+            .iter()
+            .filter_map(|digit| char::from(*digit).to_digit(16))
+            .map(|digit| digit as u8)
+            .collect();
+        let bytes: Vec<u8> = digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect();
+        let journal = PortJournal::new(8).unwrap();
+        let sealed = state::seal(PortSoftwareState::KIND, version, &bytes[28..]);
+        assert!(journal.note_software(&sealed));
+        vault.keep_named(JOURNAL, journal.as_fd());
+    }
+
+    #[test]
+    fn living_predecessor_keeps_a_port_of_a_later_version() {
+        let vault = PortFileDescriptorStore::new(&FileDescriptorStore::default(), "pf0");
+        assert!(check_versions(&vault).is_ok(), "a new port");
+        for version in 1..=PortSoftwareState::VERSION {
+            keep(&vault, version);
+            assert!(check_versions(&vault).is_ok(), "version {version}");
+        }
+        keep(&vault, PortSoftwareState::VERSION + 1);
+        let refused = check_versions(&vault).unwrap_err();
+        assert!(
+            matches!(refused, PortStartError::SavedState(SavedStateError::Version { found: 3, newest: 2 })),
+            "{refused}"
+        );
+    }
 }

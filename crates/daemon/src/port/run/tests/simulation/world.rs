@@ -47,7 +47,7 @@ const GROWTH: usize = 211;
 pub(super) struct SimulatedWorld {
     host: Rc<RefCell<SimulatedHost>>,
     guests: Vec<SimulatedGuest>,
-    /// What has happened so far.
+    /// Figures of the life so far.
     summary: SimulationSummary,
     /// Frames and losses at the last rest.
     account: Option<FrameAccount>,

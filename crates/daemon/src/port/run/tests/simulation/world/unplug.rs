@@ -6,6 +6,9 @@ use std::time::Duration;
 /// Maximum number of steps of a life in which the uplink is gone.
 const STEPS: usize = 12;
 
+/// Steps within which a port has its link again: a wait may report the wire after other events.
+const LINK_STEPS: usize = 100;
+
 impl SimulatedWorld {
     /// Unplugs the uplink for some of the next steps, which the seed chooses. Guests send until they see that their link is down,
     /// and virtio guests, whose links stay up, all the time.
@@ -38,9 +41,16 @@ impl SimulatedWorld {
     pub(super) fn plug_in(&mut self) {
         self.steps_unplugged = 0;
         let mut host = self.host.borrow_mut();
-        if host.is_uplink_gone() {
-            host.plug_in_uplink();
-            host.step(Duration::ZERO);
+        if !host.is_uplink_gone() {
+            return;
         }
+        host.plug_in_uplink();
+        for _ in 0..LINK_STEPS {
+            host.step(Duration::ZERO);
+            if host.status().link {
+                return;
+            }
+        }
+        panic!("the port has no link {LINK_STEPS} steps after its uplink is back");
     }
 }

@@ -1,0 +1,32 @@
+//! Check that this program reads a port's saved state, before it takes the port from a process that still runs.
+
+use super::envelope::{SavedState, SavedStateError, read, unseal};
+use super::{AvfPortState, I82576PortState, MixedPortState, PortSoftwareState, VirtioPortState};
+
+/// Kinds of a port's saved states, with their newest versions.
+const NEWEST: [([u8; 4], u32); 5] = [
+    (I82576PortState::KIND, I82576PortState::VERSION),
+    (PortSoftwareState::KIND, PortSoftwareState::VERSION),
+    (AvfPortState::KIND, AvfPortState::VERSION),
+    (VirtioPortState::KIND, VirtioPortState::VERSION),
+    (MixedPortState::KIND, MixedPortState::VERSION),
+];
+
+/// Checks that a port's saved state has a version that this program reads.
+///
+/// # Errors
+/// [`SavedStateError`]: the state is damaged, of a later version, or no state of a port.
+pub fn check_version(bytes: &[u8]) -> Result<(), SavedStateError> {
+    let (kind, found, _) = unseal(bytes)?;
+    let newest = NEWEST.iter().find(|(known, _)| *known == kind).map(|(_, newest)| *newest);
+    let newest = newest.ok_or(SavedStateError::Kind { found: kind, expected: NEWEST[0].0 })?;
+    if !(1..=newest).contains(&found) {
+        return Err(SavedStateError::Version { found, newest });
+    }
+    if kind == MixedPortState::KIND {
+        let state: MixedPortState = read(bytes)?;
+        check_version(&state.avf)?;
+        check_version(&state.virtio)?;
+    }
+    Ok(())
+}
