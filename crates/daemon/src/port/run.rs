@@ -87,11 +87,7 @@ impl OpenPort {
         host::poll::wake_in_time();
         // The seccomp filter of a port's thread allows pinning for that thread alone.
         if let Err(error) = self.run_on(cpus.clone()) {
-            tracing::error!(
-                port = self.name,
-                %error,
-                "cannot pin the port's thread to CPUs {cpus}; the thread runs on any CPU"
-            );
+            tracing::error!(port = self.name, %error, "cannot pin the port's thread to CPUs {cpus}; it runs on any CPU");
         }
         self.clients.own_sockets();
         self.engine.own_uplink();

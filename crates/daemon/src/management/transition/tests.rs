@@ -7,6 +7,7 @@ use crate::config::HostConfig;
 use crate::control::status::PortStatus;
 use crate::port::PortThreadCommand;
 use host::poll::ThreadWaker;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -34,8 +35,10 @@ fn wait_until(ports: &RunningPorts, done: impl Fn(&PortStatus) -> bool) {
 fn panic_during_a_change(before: &str, after: &str, done: impl Fn(&PortStatus) -> bool) {
     let folder = tempfile::tempdir().unwrap();
     let (before, next) = (config(before, folder.path()), config(after, folder.path()));
+    let socket = before.ports[0].vfs[0].socket.clone();
     let host = RunningHost::start(before.clone()).unwrap();
-    let ports = host.ports();
+    let inode = || std::fs::metadata(&socket).unwrap().ino();
+    let (ports, file) = (host.ports(), inode());
     let orders = (mpsc::channel().0, ThreadWaker::new().unwrap());
     let mut manager = HostManager::new(before, ports.clone(), orders);
     let changed = manager.changed(&next, None);
@@ -51,6 +54,8 @@ fn panic_during_a_change(before: &str, after: &str, done: impl Fn(&PortStatus) -
     ports.tell("pf0", PortThreadCommand::Panic).unwrap();
     wait_until(ports, |_| true);
     wait_until(ports, &done);
+    // VMMs that connect meanwhile wait at the same socket.
+    assert_eq!(inode(), file);
     assert!(host.is_whole());
     host.stop();
 }

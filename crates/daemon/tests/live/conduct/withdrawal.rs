@@ -7,7 +7,7 @@ use crate::support::eventually;
 use crate::support::guest::VfGuest;
 use crate::support::live::LiveHost;
 use crate::vhost::guest::VirtioGuest;
-use daemon::settings::VfSettings;
+use daemon::settings::{PortSettings, VfSettings};
 use i82576::MacAddress;
 
 /// Port of each family, and mixed ports whose VF 0 has the other family. Each has two VFs.
@@ -90,4 +90,20 @@ fn quarantine_for_an_offence_ends_with_the_withdrawn_vf() {
             ends_with_its_guest(&live, port, || guest.send_many(MacAddress::BROADCAST, 5));
         }
     }
+}
+
+/// Not only a command removes a VF: so does a successor with another file.
+#[test]
+fn quarantine_ends_with_a_vf_that_a_successor_lacks() {
+    let mut live = LiveHost::start();
+    let mut guest = VfGuest::under_qemu(&live, 1);
+    limit(&live, "storm", QUARANTINE);
+    eventually("the VF is quarantined", || {
+        guest.send_many(MacAddress::BROADCAST, 5);
+        quarantine(&live).is_some()
+    });
+    drop(guest);
+    live.hand_over("[[port]]\nvfs = 1\n");
+    live.change_port(PortSettings { vfs: Some(2), ..PortSettings::default() }).unwrap();
+    assert_eq!(quarantine(&live), None);
 }

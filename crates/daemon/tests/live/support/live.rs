@@ -69,7 +69,7 @@ impl LiveHost {
         let host = self.host.take().unwrap();
         assert!(host.pause(ASIDE), "a port cannot pause");
         paused();
-        let ready = ReadyHost::open(config, host.vault()).unwrap();
+        let ready = ReadyHost::succeed(config, host.vault()).unwrap();
         host.leave();
         self.host = Some(ready.start().unwrap());
     }
@@ -80,7 +80,7 @@ impl LiveHost {
         let config = HostConfig::check(HostConfig::parse(text).unwrap(), self.folder.path()).unwrap();
         let host = self.host.as_ref().unwrap();
         assert!(host.pause(ASIDE), "a port cannot pause");
-        drop(ReadyHost::open(config, host.vault()).unwrap());
+        drop(ReadyHost::succeed(config, host.vault()).unwrap());
         host.resume();
     }
 
