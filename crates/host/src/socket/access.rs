@@ -6,11 +6,12 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid, chmod, chownat, fstat, open};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid, chmod, chownat, fstat, open, stat};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 
 use super::SocketFileError;
+use super::listener::{SocketFileId, folder_of};
 
 /// Owner, group and mode of a socket file. Connecting takes write permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,21 +64,25 @@ impl SocketFilePermissions {
         Ok(())
     }
 
-    /// Sets group, mode and owner of a socket file that exists already, if they differ. Between the former access and this one no
-    /// other user may connect.
-    pub(super) fn renew(self, path: &Path) -> Result<(), SocketFileError> {
+    /// Sets group, mode and owner of the socket file of a listener, if they differ. Refuses another file at the path. Between the
+    /// former access and this one, and after an error, only the user of this process may connect. If this process may not
+    /// become the file's owner, nothing is changed.
+    pub(super) fn renew(self, path: &Path, listener: SocketFileId) -> Result<(), SocketFileError> {
         let failure = |doing| move |source: Errno| denied(path, doing, source);
         let file = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
         let file = file.map_err(failure("examine"))?;
         let found = fstat(&file).map_err(failure("examine"))?;
-        if FileType::from_raw_mode(found.st_mode) != FileType::Socket || found.st_nlink != 1 {
+        if (found.st_dev, found.st_ino) != listener || found.st_nlink != 1 {
             return Err(SocketFileError::Replaced { path: path.to_owned() });
         }
         let (us, mode) = (geteuid().as_raw(), Mode::from_raw_mode(self.mode));
         let owner = self.owner.unwrap_or(us);
-        // A group without rights does not matter.
-        let of_us = if self.mode & 0o070 == 0 { found.st_gid } else { getegid().as_raw() };
-        let group = self.group.unwrap_or(of_us);
+        let group = match self.group {
+            Some(group) => group,
+            // A group without rights does not matter.
+            None if self.mode & 0o070 == 0 => found.st_gid,
+            None => group_of_new_files(folder_of(path)).map_err(failure("examine the folder of"))?,
+        };
         if (found.st_uid, found.st_gid, Mode::from_raw_mode(found.st_mode)) == (owner, group, mode) {
             return Ok(());
         }
@@ -87,8 +92,17 @@ impl SocketFilePermissions {
         chmod(&name, mode & Mode::RWXU).map_err(failure("set the mode of"))?;
         give(&file, None, Some(group)).map_err(failure("set the group of"))?;
         chmod(&name, mode).map_err(failure("set the mode of"))?;
-        give(&file, Some(owner), None).map_err(failure("set the owner of"))
+        let given = give(&file, Some(owner), None).map_err(failure("set the owner of"));
+        // Best effort: an owner may always restrict the mode.
+        given.inspect_err(|_| drop(chmod(&name, mode & Mode::RWXU)))
     }
+}
+
+/// Returns the group of a file that this process creates in the folder.
+fn group_of_new_files(folder: &Path) -> rustix::io::Result<u32> {
+    let folder = stat(folder)?;
+    let inherits = Mode::from_raw_mode(folder.st_mode).contains(Mode::SGID);
+    Ok(if inherits { folder.st_gid } else { getegid().as_raw() })
 }
 
 fn give(file: &OwnedFd, owner: Option<u32>, group: Option<u32>) -> rustix::io::Result<()> {
@@ -183,6 +197,56 @@ mod tests {
             assert_eq!(connect_as(OWNER, OWNER, &path), owner, "{next:?}");
             assert_eq!(connect_as(STRANGER - 1, GROUP, &path), group, "{next:?}");
             assert_eq!(connect_as(STRANGER, STRANGER, &path), stranger, "{next:?}");
+        }
+    }
+
+    #[test]
+    fn new_access_that_is_denied_admits_no_other_user() {
+        let Some(folder) = folder("new_access_that_is_denied_admits_no_other_user") else { return };
+        std::os::unix::fs::chown(folder.path(), Some(STRANGER), Some(STRANGER)).unwrap();
+        let path = folder.path().join("vf.sock");
+        let attempt = || {
+            let uid = Uid::from_raw(STRANGER);
+            set_thread_res_uid(uid, uid, uid).unwrap();
+            let access = |owner, group, mode| SocketFilePermissions { owner, group, mode };
+            let listener = SocketListener::bind(&path, access(None, None, 0o666)).unwrap();
+            for denied in [access(None, Some(GROUP), 0o660), access(Some(OWNER), None, 0o660)] {
+                listener.set_access(access(None, None, 0o666)).unwrap();
+                let error = listener.set_access(denied).unwrap_err().to_string();
+                assert!(error.contains("start the host as root"), "{error}");
+                let found = metadata(&path).unwrap();
+                assert_eq!((found.uid(), found.mode() & 0o7777), (STRANGER, 0o600), "{denied:?}");
+            }
+        };
+        thread::scope(|scope| scope.spawn(attempt).join().unwrap());
+    }
+
+    #[test]
+    fn another_file_at_the_path_is_not_given_away() {
+        let Some(folder) = folder("another_file_at_the_path_is_not_given_away") else { return };
+        let path = folder.path().join("vf.sock");
+        let access = SocketFilePermissions { owner: Some(OWNER), group: Some(GROUP), mode: 0o660 };
+        let listener = SocketListener::bind(&path, SocketFilePermissions::PRIVATE).unwrap();
+        std::fs::rename(&path, folder.path().join("former.sock")).unwrap();
+        let _other = SocketListener::bind(&path, SocketFilePermissions::PRIVATE).unwrap();
+        let error = listener.set_access(access).unwrap_err().to_string();
+        assert!(error.contains("replaced") && error.contains("restart the host"), "{error}");
+        assert_eq!(metadata(&path).unwrap().uid(), 0);
+    }
+
+    /// A new file of a folder with the setgid bit has the folder's group.
+    #[test]
+    fn same_access_leaves_a_socket_its_folders_group() {
+        let Some(folder) = folder("same_access_leaves_a_socket_its_folders_group") else { return };
+        std::os::unix::fs::chown(folder.path(), None, Some(GROUP)).unwrap();
+        set_permissions(folder.path(), Permissions::from_mode(0o2711)).unwrap();
+        let path = folder.path().join("vf.sock");
+        let access = |group| SocketFilePermissions { owner: None, group, mode: 0o660 };
+        let listener = SocketListener::bind(&path, access(None)).unwrap();
+        assert_eq!(metadata(&path).unwrap().gid(), GROUP);
+        for (next, group) in [(None, GROUP), (Some(STRANGER), STRANGER), (None, GROUP)] {
+            listener.set_access(access(next)).unwrap();
+            assert_eq!(metadata(&path).unwrap().gid(), group, "{next:?}");
         }
     }
 

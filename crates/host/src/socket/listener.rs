@@ -64,8 +64,11 @@ pub enum SocketFileError {
         /// Failed action on the socket file, as an infinitive.
         doing: &'static str,
     },
-    /// Another process replaced the socket file while this process created it.
-    #[error("socket {} was replaced by another process while it was created", path.display())]
+    /// Another file has the path of this process's socket, or the socket file has a second name.
+    #[error(
+        "another process has replaced socket {}, or has linked its file: remove the file, and restart the host",
+        path.display()
+    )]
     Replaced {
         /// Path of the socket file.
         path: PathBuf,
@@ -84,7 +87,7 @@ pub enum SocketFileError {
 }
 
 /// Device and inode numbers, which identify a file.
-type SocketFileId = (u64, u64);
+pub(super) type SocketFileId = (u64, u64);
 
 /// Listening socket with its socket file, which is removed on drop unless the file was left to another process.
 #[derive(Debug)]
@@ -144,9 +147,10 @@ impl SocketListener {
     /// host process.
     ///
     /// # Errors
-    /// See [`SocketFileError`].
+    /// See [`SocketFileError`]. Then only the user of this process may connect, or the former users if this process may not
+    /// change the file.
     pub fn set_access(&self, access: SocketFilePermissions) -> Result<(), SocketFileError> {
-        access.renew(&self.path)
+        access.renew(&self.path, self.file)
     }
 
     /// Makes dropping the listener remove the socket file.
@@ -244,7 +248,7 @@ fn remove_stale(path: &Path, address: &SocketAddrUnix) -> Result<(), SocketFileE
     Ok(())
 }
 
-fn folder_of(path: &Path) -> &Path {
+pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
