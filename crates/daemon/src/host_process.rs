@@ -12,12 +12,13 @@ use crate::port::{
     ParentAddressRegistry, PortCommandInbox, PortThreadCommand, PreparedPort, SharedPortResources,
     WireRegistry, XdpPrograms,
 };
+use crate::socket_access;
 use crate::start_error::HostStartError;
 use crate::vault::FileDescriptorStore;
 use crate::volatile;
 use host::folder::{self, SocketFolderError};
 use host::poll::ThreadWaker;
-use host::socket::{SocketFileError, SocketFilePermissions, SocketListener};
+use host::socket::{SocketFilePermissions, SocketListener};
 use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -330,12 +331,19 @@ fn restrict(folder: &Path, access: SocketFilePermissions) -> Result<(), SocketFo
     folder::restrict(folder, mode, access.group)
 }
 
-/// Gives a control socket that the previous host process has left the access that the configuration grants now.
+/// Gives a control socket that the previous host process has left, and its folder, the access that the configuration grants
+/// now.
 fn renew_access(listener: &SocketListener, access: SocketFilePermissions) {
-    let restricted = listener.path().parent().map_or(Ok(()), |folder| restrict(folder, access));
-    if let Err(error) = restricted.map_err(SocketFileError::from).and_then(|()| listener.set_access(access)) {
-        tracing::error!(%error, "the control socket keeps the access of the previous host process");
+    let folder = listener.path().parent();
+    if let Err(error) = folder.map_or(Ok(()), |folder| restrict(folder, access)) {
+        tracing::error!(
+            %error,
+            "the folder of the control socket does not have the configured access; only the host's user may use the socket: \
+             correct the problem, and upgrade or restart the host"
+        );
+        return socket_access::renew(listener, SocketFilePermissions::PRIVATE);
     }
+    socket_access::renew(listener, access);
 }
 
 #[cfg(test)]

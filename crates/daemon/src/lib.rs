@@ -22,6 +22,7 @@ mod pf_config;
 pub mod port;
 mod ring;
 pub mod settings;
+mod socket_access;
 mod start_error;
 pub mod state;
 pub mod store;

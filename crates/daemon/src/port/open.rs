@@ -20,6 +20,7 @@ use crate::config::PortConfig;
 use crate::config::file::CardFamily;
 use crate::confine::ThreadSandboxes;
 use crate::flight::files::FlightRecordingSender;
+use crate::socket_access;
 use crate::state::port::ClientState;
 use crate::vault::{FileDescriptorStore, PortFileDescriptorStore};
 use host::cpus::CpuList;
@@ -149,7 +150,10 @@ impl PreparedPort {
         PortUplink::forget_others(config, port.succession.vault());
         port.forget_unused_listeners();
         for (slot, place) in port.clients.slots().iter().zip(FunctionSocketConfig::all(config)) {
-            slot.endpoint.listener().into_iter().for_each(|listener| place.renew_access(listener));
+            slot.endpoint
+                .listener()
+                .into_iter()
+                .for_each(|listener| socket_access::renew(listener, place.access));
         }
         port.begin(now);
         port

@@ -4,6 +4,7 @@
 
 mod support;
 
+mod access;
 mod avf;
 mod avf_neighbours;
 mod avf_workers;

@@ -8,8 +8,6 @@ use daemon::control::protocol::{
 };
 use daemon::settings::{PortSettings, VfSettings};
 use i82576::MacAddress;
-use std::fs::metadata;
-use std::os::unix::fs::MetadataExt;
 
 /// Applies a configuration file to the host. Returns the names of the changed ports and VFs with the kind of
 /// change, or the error.
@@ -66,21 +64,6 @@ fn port_is_added_and_removed_beside_a_running_port() {
     );
     exchange(&mut one, &mut other, 10);
     assert!(live.is_whole(), "the host counts the removed port as failed");
-}
-
-/// uwsgi 1145: a socket that a new process takes over kept its former owner and mode.
-#[test]
-fn hand_over_gives_sockets_the_access_of_the_new_file() {
-    let text = |mode: &str| format!("[[port]]\nvfs = 1\naccess = {{ mode = \"{mode}\" }}\n");
-    let mut live = LiveHost::with(&text("0666"));
-    let mode = |live: &LiveHost| metadata(live.socket(0)).unwrap().mode() & 0o777;
-    assert_eq!(mode(&live), 0o666);
-    live.refuse_hand_over(&text("0600"));
-    assert_eq!(mode(&live), 0o666, "the host that continues has its own configuration");
-    live.hand_over(&text("0600"));
-    assert_eq!(mode(&live), 0o600, "the former users may still connect");
-    live.hand_over(&text("0660"));
-    assert_eq!(mode(&live), 0o660);
 }
 
 /// Tests the check of MAC addresses across ports: a port checks its own guests' addresses, and the management

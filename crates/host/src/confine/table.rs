@@ -166,6 +166,7 @@ const MANAGE: &[PermittedSystemCall] = &[
     (libc::SYS_flock, Always),
     (libc::SYS_getcwd, Always),
     (libc::SYS_getdents64, Always),
+    (libc::SYS_getegid, Always),
     (libc::SYS_geteuid, Always),
     (libc::SYS_getpeername, Always),
     (libc::SYS_getsockname, Always),

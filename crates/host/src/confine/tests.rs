@@ -6,7 +6,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::net::UdpSocket;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 use std::thread;
@@ -209,6 +209,21 @@ fn control_thread_starts_a_port_with_a_stricter_seccomp_list() {
         });
         drop(client);
         assert!(fs::read("/etc/passwd").is_ok(), "the starting thread keeps its rights");
+    });
+}
+
+/// The thread that opens failed ports again takes their sockets over, and so does that of a stream uplink.
+#[test]
+fn control_thread_may_set_the_access_of_a_socket() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("vf.sock");
+    let access = |mode| SocketFilePermissions { owner: None, group: None, mode };
+    let listener = SocketListener::bind(&path, access(0o600)).unwrap();
+    confined(ThreadRole::Control, || {
+        for mode in [0o660, 0o666, 0o600] {
+            listener.set_access(access(mode)).unwrap();
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, mode);
+        }
     });
 }
 

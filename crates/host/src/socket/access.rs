@@ -93,8 +93,10 @@ impl SocketFilePermissions {
         give(&file, None, Some(group)).map_err(failure("set the group of"))?;
         chmod(&name, mode).map_err(failure("set the mode of"))?;
         let given = give(&file, Some(owner), None).map_err(failure("set the owner of"));
-        // Best effort: an owner may always restrict the mode.
-        given.inspect_err(|_| drop(chmod(&name, mode & Mode::RWXU)))
+        if given.is_err() {
+            chmod(&name, mode & Mode::RWXU).map_err(failure("set the mode of"))?;
+        }
+        given
     }
 }
 

@@ -81,13 +81,6 @@ impl<'a> FunctionSocketConfig<'a> {
         Ok(FunctionEndpoint::Dialer(DialState::new(self.access)))
     }
 
-    /// Gives a listening socket that the previous host process has left the access that the configuration grants now.
-    pub(in crate::port) fn renew_access(&self, listener: &SocketListener) {
-        if let Err(error) = listener.set_access(self.access) {
-            tracing::error!(function = self.name, %error, "the socket keeps the access of the previous host process");
-        }
-    }
-
     fn bind(&self, vault: &PortFileDescriptorStore) -> Result<SocketListener, SocketFileError> {
         let kept = kept_listener(self.name);
         if let Some(fd) = vault.copy_named(&kept)

@@ -9,6 +9,7 @@ use crate::config::uplink::StreamUplinkSocket as Place;
 use crate::limit::LogRateLimit;
 use crate::port::engine::uplink::UplinkError;
 use crate::port::engine::uplink::backend::UplinkResources;
+use crate::socket_access;
 use host::folder;
 use host::poll::{PollInterest, Poller, ThreadWaker};
 use host::socket::{ReceivedFds, SocketFilePermissions, SocketListener, StreamSocket};
@@ -41,7 +42,8 @@ enum DialerCommand {
     /// Close the connection to this stream peer, for this reason. Closing may block, because file descriptors may have
     /// come with the bytes.
     Close(StreamSocket, ReceivedFds, &'static str),
-    /// Delete the listening socket's file when the thread ends.
+    /// Give the listening socket's file the configured access, and delete it when the thread ends. No other process serves
+    /// the socket.
     Own,
     /// Leave the listening socket's file to the successor process, which listens on it.
     Leave,
@@ -75,6 +77,7 @@ impl DialerHandle {
         let dialer = StreamDialer {
             port: with.vault.port().to_owned(),
             place: place.clone(),
+            access,
             listener,
             poller,
             waker: waker.clone(),
@@ -164,6 +167,8 @@ fn listen(
 struct StreamDialer {
     port: String,
     place: Place,
+    /// Users who may connect to the listening socket.
+    access: SocketFilePermissions,
     listener: Option<SocketListener>,
     poller: Poller,
     waker: ThreadWaker,
@@ -238,12 +243,20 @@ impl StreamDialer {
                     drop((stream, fds));
                     self.lose(why, now);
                 }
-                DialerCommand::Own => self.listener.iter_mut().for_each(SocketListener::own),
+                DialerCommand::Own => self.own_listener(),
                 DialerCommand::Leave => self.listener.take().into_iter().for_each(SocketListener::leave),
                 DialerCommand::Stop => return false,
             }
         }
         true
+    }
+
+    /// Deletes the listening socket's file when the thread ends. A socket of the previous host process gets the access that
+    /// the configuration grants now.
+    fn own_listener(&mut self) {
+        let Some(listener) = &mut self.listener else { return };
+        listener.own();
+        socket_access::renew(listener, self.access);
     }
 
     /// Logs the loss of the stream's peer, and schedules the next attempt to connect.
