@@ -7,6 +7,7 @@ use crate::confine::ThreadSandboxes;
 use crate::control::server::{ControlRequestSender, ControlServer, ControlServerHandle, WatchdogProbe};
 use crate::control::tcp::{self, BearerToken};
 use crate::flight::files::FlightRecordingSender;
+use crate::leftover;
 use crate::management::{HostManager, MainThreadRequest, RunningPorts};
 use crate::port::{
     ParentAddressRegistry, PortCommandInbox, PortThreadCommand, PreparedPort, SharedPortResources,
@@ -109,7 +110,7 @@ impl ReadyHost {
         let probe = requests.probe();
         let (sender, orders) = mpsc::channel();
         let leaving = Arc::new(AtomicBool::new(false));
-        let (running, failed) = RunningPorts::new(&vault, threads, common);
+        let (running, failed) = RunningPorts::new(&vault, threads.clone(), common);
         let capturing = running.clone();
         let starter = move |port: &str, capture| capturing.tell(port, PortThreadCommand::Capture(capture));
         let (server, server_handle) = ControlServer::new(listener, tcp, requests, Arc::new(starter))?;
@@ -119,6 +120,7 @@ impl ReadyHost {
             api: None,
             control: None,
             reviver: None,
+            leftover: None,
             probe,
             server: server_handle,
             vault,
@@ -130,6 +132,8 @@ impl ReadyHost {
         for (config, opened) in config.ports.iter().zip(ports) {
             host.ports.start(config, opened)?;
         }
+        // Before the control thread may add a port.
+        host.leftover = leftover::release(&config, &host.vault, &threads)?;
         let reviver = host.ports.clone();
         host.reviver = Some(as_control.spawn("revive", move || reviver.revive(&failed))?);
         let mut management = HostManager::new(config, host.ports.clone(), (sender, order_waker));
@@ -158,6 +162,8 @@ pub struct RunningHost {
     control: Option<JoinHandle<()>>,
     /// Thread that opens failed ports again.
     reviver: Option<JoinHandle<()>>,
+    /// Thread that disconnects clients of the previous host process's ports that the configuration lacks.
+    leftover: Option<JoinHandle<()>>,
     probe: WatchdogProbe,
     server: ControlServerHandle,
     vault: FileDescriptorStore,
@@ -298,6 +304,9 @@ impl Drop for RunningHost {
         if self.api.is_some() || self.control.is_some() {
             self.end();
             self.join();
+            if self.leftover.take().is_some_and(|leftover| leftover.join().is_err()) {
+                tracing::error!("the thread that disconnects clients of removed ports has panicked");
+            }
             self.vault.forget(CONTROL);
             tcp::forget(&self.vault);
             volatile::forget(&self.vault);

@@ -15,6 +15,7 @@ pub mod control;
 pub mod events;
 mod flight;
 mod host_process;
+mod leftover;
 mod limit;
 mod management;
 mod pcapng;

@@ -85,6 +85,12 @@ impl FileDescriptorStore {
         names.into_iter().filter_map(forget).collect()
     }
 
+    /// Drops the kept file descriptors of ports other than these. Returns the dropped descriptors. Names without a dot belong to
+    /// the host.
+    pub(crate) fn forget_other_ports(&self, ports: &[&str]) -> Vec<OwnedFd> {
+        self.forget_others("", |name| name.split_once('.').is_none_or(|(port, _)| ports.contains(&port)))
+    }
+
     /// Returns a copy of the kept file descriptor with this name.
     #[must_use]
     pub fn copy(&self, name: &str) -> Option<OwnedFd> {

@@ -41,6 +41,7 @@ pub use crate::pf_config::PF_RID;
 pub use clients::journal::JournalError;
 pub use clients::journal::check::check_changed_journal;
 pub use clients::listening::FunctionSocketError;
+pub(crate) use clients::orphans::disconnect_orphans;
 pub use command::{PortCommandInbox, PortHandle, PortThreadCommand};
 pub use engine::error::{CardChangeRefusal, PortEngineStartError};
 pub(crate) use engine::uplink::{

@@ -1,11 +1,15 @@
 //! Tests of access to sockets that a successor process takes over: the configuration of the successor decides.
 
 use crate::support::eventually;
+use crate::support::guest::VfGuest;
 use crate::support::live::LiveHost;
+use daemon::settings::PortSettings;
 use host::test_support::skipped;
 use rustix::process::geteuid;
 use std::fs::metadata;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 /// Group id of the operators in the tests.
@@ -27,6 +31,19 @@ fn hand_over_gives_sockets_the_access_of_the_new_file() {
     assert_eq!(mode(&live.socket(0)), 0o600, "the former users may still connect");
     live.hand_over(&text("0660"));
     assert_eq!(mode(&live.socket(0)), 0o660);
+}
+
+/// A VF that comes back has another guest.
+#[test]
+fn vf_that_comes_back_after_a_hand_over_has_the_new_access() {
+    let text = |vfs: u8, mode: &str| format!("[[port]]\nvfs = {vfs}\naccess = {{ mode = \"{mode}\" }}\n");
+    let mut live = LiveHost::with(&text(2, "0666"));
+    live.hand_over(&text(1, "0600"));
+    let refused = UnixStream::connect(live.socket(1)).map_err(|error| error.kind()).unwrap_err();
+    assert_eq!(refused, ErrorKind::ConnectionRefused, "clients of the removed VF wait for a reply");
+    live.change_port(PortSettings { vfs: Some(2), ..PortSettings::default() }).unwrap();
+    assert_eq!(mode(&live.socket(1)), 0o600, "the former users may still connect");
+    drop(VfGuest::under_qemu(&live, 1));
 }
 
 #[test]

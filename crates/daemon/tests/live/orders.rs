@@ -2,6 +2,7 @@
 
 use crate::support::guest::{VfGuest, exchange};
 use crate::support::live::LiveHost;
+use crate::support::raw::RawVfioUserConnection;
 use daemon::control::client::ask;
 use daemon::control::protocol::{
     ApplyRequest, ConfigChangeKind, ControlAnswer, ControlRequest, SettingsCommand,
@@ -64,6 +65,31 @@ fn port_is_added_and_removed_beside_a_running_port() {
     );
     exchange(&mut one, &mut other, 10);
     assert!(live.is_whole(), "the host counts the removed port as failed");
+}
+
+/// A port that comes back has other guests.
+#[test]
+fn port_without_a_place_in_the_successors_file_ends() {
+    let (both, one) = ("[[port]]\nvfs = 2\n[[port]]\nvfs = 1\n", "[[port]]\nvfs = 2\n");
+    let mut live = LiveHost::with(both);
+    let (mut a, mut b) = (VfGuest::under_qemu(&live, 0), VfGuest::under_qemu(&live, 1));
+    let mut lost = RawVfioUserConnection::greet(&live.socket_of("pf1vf0"));
+    let quarantine = VfSettings { quarantine: Some(true), ..VfSettings::default() };
+    let change = SettingsCommand::volatile(quarantine);
+    ask(&live.control_socket(), ControlRequest::VfSet { vf: "pf1vf0".into(), change }).unwrap();
+    let clients =
+        |live: &LiveHost| live.show_port("pf1").vfs.iter().filter(|vf| vf.function.peer.is_some()).count();
+    live.refuse_hand_over(one);
+    assert_eq!(clients(&live), 1, "the host that continues keeps its clients");
+    live.hand_over(one);
+    lost.wait_for_end();
+    exchange(&mut a, &mut b, 10);
+    live.hand_over(both);
+    assert_eq!(clients(&live), 0);
+    let quarantine = &live.show_port("pf1").vfs[0].conduct.quarantine;
+    assert_eq!(*quarantine, None, "the change of the former port is in force");
+    drop(RawVfioUserConnection::greet(&live.socket_of("pf1vf0")));
+    exchange(&mut a, &mut b, 10);
 }
 
 /// Tests the check of MAC addresses across ports: a port checks its own guests' addresses, and the management

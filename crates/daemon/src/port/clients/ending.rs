@@ -17,7 +17,7 @@ use units::WorkCost;
 /// Maximum number of half-closed sockets of one function.
 const MOST_OF_FUNCTION: usize = 4;
 /// Maximum number of half-closed sockets of clients whose function is unknown.
-const MOST_OF_UNKNOWN: usize = 64;
+pub(super) const MOST_OF_UNKNOWN: usize = 64;
 /// Maximum time for which a client is still served after the decision to disconnect it. A silence of [`SILENCE`] ends
 /// this time early.
 const WIND_DOWN: Duration = Duration::from_millis(500);

@@ -45,6 +45,7 @@ pub(in crate::port) mod holdings;
 pub(in crate::port) mod journal;
 pub(in crate::port) mod keeper;
 pub(in crate::port) mod listening;
+pub(in crate::port) mod orphans;
 mod pages;
 mod parting;
 mod privacy;
