@@ -64,7 +64,7 @@ mod tests {
         vault.keep("pf1.#7", kept.as_fd()).unwrap();
         vault.keep("pf1.journal", journal.as_fd()).unwrap();
         drop(kept);
-        client.write_all(b"a request that nobody reads").unwrap();
+        client.write_all(b"a request without a reader").unwrap();
         client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let host = RunningHost::inherit(config, &vault).unwrap();
         assert!(vault.copy("pf1.#7").is_none() && vault.copy("pf1.journal").is_none());

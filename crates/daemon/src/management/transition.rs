@@ -38,9 +38,10 @@ impl HostManager {
             let order = order.clone();
             self.ports.ask(name, |answer| PortThreadCommand::Check(order, answer))?.map_err(refused)?;
         }
-        let mut prepared = self.prepare(&next)?;
+        let mut prepared = self.prepare(&next).inspect_err(|_| self.forget_added(&next))?;
         if let Err(error) = self.state_file.keep(&next, &self.config) {
             retire(prepared.refits);
+            self.forget_added(&next);
             return Err(refused(error));
         }
         if let Err(failure) = self.put_to_work(&next, &changed, &mut prepared) {
@@ -51,6 +52,7 @@ impl HostManager {
                 );
             }
             retire(prepared.refits);
+            self.forget_added(&next);
             return Err(failure);
         }
         // The former parts of the ports.
@@ -176,6 +178,14 @@ impl HostManager {
             }
         }
         Ok(prepared)
+    }
+
+    /// Releases the kept file descriptors of ports that a refused configuration `next` would have added: sockets and interfaces
+    /// are free again, and a later port of that name begins anew.
+    fn forget_added(&self, next: &HostConfig) {
+        for port in next.ports.iter().filter(|port| !self.config.has_port(&port.name)) {
+            PortFileDescriptorStore::new(self.ports.vault(), &port.name).forget_all();
+        }
     }
 
     /// Sends the ports their parts of a changed configuration. If a port refuses its part, all ports return to their

@@ -67,6 +67,17 @@ fn port_is_added_and_removed_beside_a_running_port() {
     assert!(live.is_whole(), "the host counts the removed port as failed");
 }
 
+#[test]
+fn refused_file_leaves_nothing_of_the_ports_that_it_adds() {
+    let live = LiveHost::keeping("[[port]]\n");
+    let missing = "[[port]]\n[[port]]\nvfs = 1\n[[port]]\nuplink = { replay = \"/missing.pcap\" }\n";
+    let refused = apply(&live, missing).unwrap_err();
+    assert!(refused.contains("pf2"), "{refused}");
+    assert!(live.keeps("pf0.journal") && !live.keeps("pf1.journal"));
+    apply(&live, "[[port]]\n[[port]]\nvfs = 1\n").unwrap();
+    assert!(live.keeps("pf1.journal"));
+}
+
 /// A port that comes back has other guests.
 #[test]
 fn port_without_a_place_in_the_successors_file_ends() {

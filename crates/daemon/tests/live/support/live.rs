@@ -84,6 +84,11 @@ impl LiveHost {
         host.resume();
     }
 
+    /// Returns true if the host keeps a file descriptor with this name for its successor process.
+    pub(crate) fn keeps(&self, name: &str) -> bool {
+        self.host.as_ref().unwrap().vault().copy(name).is_some()
+    }
+
     /// Returns the path of a VF's vfio-user socket, by the VF's index.
     pub(crate) fn socket(&self, vf: u8) -> PathBuf {
         self.folder.path().join(format!("pf0vf{vf}/vf.sock"))
