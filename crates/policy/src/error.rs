@@ -53,9 +53,6 @@ pub enum PolicyError {
     /// The transmit rate is above the speed of the link, both in Mb/s.
     #[error("transmit rate {0} Mb/s exceeds the link's {1} Mb/s; 0 is no limit")]
     Rate(u32, u32),
-    /// The port has no link, and a rate is a fraction of the link's speed.
-    #[error("the transmit rate cannot change while the port has no link; bring the link up first")]
-    NoLink,
     /// The policy asks for a minimum transmit rate, which no family guarantees.
     #[error("the minimum transmit rate must be 0, because no card guarantees a rate")]
     LeastRate,
@@ -108,7 +105,7 @@ impl PolicyError {
             Self::Priority(_) => "qos",
             Self::FilterQuota(setting, ..) => setting,
             Self::FilterQuotas(kind, ..) | Self::Guarantees(kind, ..) => kind.min_setting(),
-            Self::Rate(..) | Self::NoLink => "max_tx_rate",
+            Self::Rate(..) => "max_tx_rate",
             Self::LeastRate => "min_tx_rate",
             Self::Mtu(..) => "max_mtu",
             Self::InterruptCeiling(..) => "max_interrupts",

@@ -14,19 +14,19 @@ import (
 	"softiov.io/kubernetes/internal/host/hosttest"
 )
 
-// noLink refuses all changes of VFs, as an 82576 refuses another rate while its port has no link.
-func noLink(method, _ string) *host.Problem {
+// addressInUse refuses all changes of VFs, as a host refuses an address that another VF has by now.
+func addressInUse(method, _ string) *host.Problem {
 	if method != http.MethodPatch {
 		return nil
 	}
-	return &host.Problem{Status: http.StatusConflict, Detail: "the rate cannot change while the port has no link"}
+	return &host.Problem{Status: http.StatusConflict, Detail: "MAC address 02:00:00:00:00:01 is in use by VF 1; choose another address"}
 }
 
 func TestPodEndsAlthoughTheHostRefuses(t *testing.T) {
 	b := newBench(t, []string{"pf0vf0"})
 	claim, next := newClaim("first", `"max_tx_rate":500`, "pf0vf0"), newClaim("next", "", "pf0vf0")
 	b.mustPrepare(claim)
-	b.host.Refuse(noLink)
+	b.host.Refuse(addressInUse)
 	if err := b.unprepare(claim); err != nil {
 		t.Errorf("the pod cannot end: %v", err)
 	}
@@ -35,7 +35,7 @@ func TestPodEndsAlthoughTheHostRefuses(t *testing.T) {
 	}
 	// Both the next claim and the administrator learn the reason.
 	for what, err := range map[string]error{"prepare": b.prepareOne(next), "release": b.Release(context.Background(), "first-uid")} {
-		if err == nil || !strings.Contains(err.Error(), "the port has no link") || !strings.Contains(err.Error(), "default/first") {
+		if err == nil || !strings.Contains(err.Error(), "is in use by VF 1") || !strings.Contains(err.Error(), "default/first") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

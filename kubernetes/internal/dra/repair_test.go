@@ -60,7 +60,7 @@ func TestRebuiltClaimsDoNotDelayTheOthers(t *testing.T) {
 	}
 	b.repair()
 	b.mustPrepare(newClaim("d", `"vlan":20`, "pf0vf2"))
-	b.host.Refuse(noLink)
+	b.host.Refuse(addressInUse)
 	if err := b.unprepare(ended); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ use crate::support::live::LiveHost;
 use crate::support::qemu::QemuClient;
 use crate::support::{PATIENCE, eventually};
 use daemon::control::uplink::{UplinkState, UplinkStatus};
+use daemon::settings::{PortSettings, VfSettings};
 use i82576::MacAddress;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -109,6 +110,38 @@ fn stream_uplink_connects_to_its_peer_and_reconnects() {
         peer.reaches(&mut guest);
         assert_eq!(uplink(&live).reattached, round);
     }
+}
+
+#[test]
+fn rates_and_number_of_vfs_change_while_the_port_has_no_link() {
+    let world = StreamSocketFolder::new();
+    let text = |rates: [u32; 2]| {
+        let [first, second] = rates;
+        let vfs =
+            format!("[{{ index = 0, max_tx_rate = {first} }}, {{ index = 1, max_tx_rate = {second} }}]");
+        format!("{}vfs = 2\nvf = {vfs}\n", connecting(&world.path()))
+    };
+    let listener = UnixListener::bind(world.path()).unwrap();
+    let mut live = LiveHost::with(&text([100, 200]));
+    let mut peer = StreamPeer::accept(&listener);
+    let mut guest = VfGuest::under_qemu(&live, 0);
+    drop((peer, listener));
+    std::fs::remove_file(world.path()).unwrap();
+    eventually("the link goes down", || !live.port().link);
+    let change = VfSettings { max_tx_rate: Some(50), ..VfSettings::default() };
+    assert_eq!(live.change(1, change).settings.max_tx_rate, Some(50));
+    for vfs in [1, 2] {
+        let port = live.change_port(PortSettings { vfs: Some(vfs), ..PortSettings::default() }).unwrap();
+        assert_eq!(port.vfs.len(), usize::from(vfs));
+    }
+    let resets = live.show(0).mailbox.resets;
+    live.hand_over(&text([70, 0]));
+    assert_eq!(live.show(0).settings.max_tx_rate, Some(70));
+    let listener = UnixListener::bind(world.path()).unwrap();
+    peer = StreamPeer::accept(&listener);
+    guest.wait_for_link();
+    peer.reaches(&mut guest);
+    assert_eq!(live.show(0).mailbox.resets, resets, "the hand-over has reset the VF");
 }
 
 #[test]

@@ -104,9 +104,6 @@ impl Pf {
         if policy.vlan.is_some_and(|vlan| !self.vlans.has_room(vf, vlan.id)) {
             return Err(PolicyError::NoVlanFilter);
         }
-        if old.max_tx_rate != policy.max_tx_rate && !self.wire_up {
-            return Err(PolicyError::NoLink);
-        }
         Ok(())
     }
 

@@ -226,14 +226,22 @@ fn rttbcnrm_window_is_ten_ms_of_the_highest_vf_rate_limit() {
 #[test]
 fn transmit_rate_limit_is_at_most_the_links_speed() {
     let mut hal = StoredRegisters::default();
-    let mut pf = Pf::probe(&mut hal).unwrap();
-    pf.enable_vfs(&mut hal, 1).unwrap();
-    assert_eq!(pf.set_policy(&mut hal, vf(0), at_rate(10)), Err(PolicyError::NoLink));
     hal.write(r::STATUS, 2);
     let mut pf = Pf::probe(&mut hal).unwrap();
     pf.enable_vfs(&mut hal, 1).unwrap();
     assert_eq!(pf.set_policy(&mut hal, vf(0), at_rate(1_001)), Err(PolicyError::Rate(1_001, 1_000)));
     assert_eq!(pf.policy(vf(0)).max_tx_rate, 0);
+}
+
+#[test]
+fn transmit_rate_limit_is_set_without_a_link() {
+    let mut hal = StoredRegisters::default();
+    let mut pf = Pf::probe(&mut hal).unwrap();
+    pf.enable_vfs(&mut hal, 1).unwrap();
+    assert_eq!(pf.set_policy(&mut hal, vf(0), at_rate(1)), Ok(()));
+    assert_eq!(hal.read(r::RTTBCNRC), 1 << 31 | 1_000 << 14);
+    assert_eq!(pf.set_policies(&mut hal, &[at_rate(0)]), Ok(()));
+    assert_eq!(hal.read(r::RTTBCNRC), 0);
 }
 
 #[test]

@@ -49,8 +49,7 @@ impl PfOwner {
     ) -> Result<(Nic, Self), PortEngineStartError> {
         let hosted = config.pf_socket.is_none();
         let mut nic = Nic::new(nic::NicConfig { mac: config.mac, iov: hosted, loopback: None });
-        // By igb's rules a rate needs a link. The configured rates must apply from the start, whatever the uplink's
-        // link.
+        // Without a link the PF driver has the PHY negotiate for two seconds, which delays a link that comes soon.
         nic.set_link(link || hosted);
         let pf_owner = if hosted {
             Self::Host(HostedPf::bring_up(config, &mut nic, now)?.into())

@@ -80,7 +80,7 @@ impl I82576Card {
             }
         }
         let mut nic = Nic::new(nic::NicConfig { mac: config.mac, iov: hosted.is_some(), loopback: None });
-        // The PF driver accepts rates only with a link, as at a new card.
+        // As at a new card: without a link the PF driver has the PHY negotiate, which delays a link that comes soon.
         nic.set_link(link || hosted.is_some());
         let pf_owner = match (hosted, guest) {
             (Some(hosted), None) if config.pf_socket.is_none() => {
