@@ -19,6 +19,7 @@ use host::cpus::CpuList;
 use i82576::Time;
 use pcie::VfIndex;
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::mpsc::TryRecvError;
 
 impl OpenPort {
@@ -192,6 +193,10 @@ impl OpenPort {
             let successor = self.succession.of_client(function, worker.clone());
             let errands = BlockingCallQueue::new(function, worker, self.desk.clone());
             let slot = OfferedFunction::new(&place, endpoint, ClientResources::new(successor, errands));
+            if let Some(listener) = slot.endpoint.listener() {
+                // A port that was opened again since the socket was opened has forgotten the socket.
+                self.succession.vault().keep_named(&kept_listener(&slot.name), listener.as_fd());
+            }
             if let Err(error) = self.clients.add(slot) {
                 self.engine.remove_vf();
                 return Err(error.into());

@@ -2,10 +2,10 @@
 
 use super::super::{HostManager, RunningPorts};
 use super::PreparedConfigChange;
-use crate::RunningHost;
 use crate::config::HostConfig;
 use crate::control::status::PortStatus;
 use crate::port::PortThreadCommand;
+use crate::{ReadyHost, RunningHost};
 use host::poll::ThreadWaker;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -71,4 +71,30 @@ fn port_that_dies_during_a_change_keeps_the_new_policies() {
 fn port_that_dies_during_a_change_keeps_its_new_number_of_vfs() {
     panic_during_a_change("[[port]]\nvfs = 2", "[[port]]\nvfs = 4", |port| port.vfs.len() == 4);
     panic_during_a_change("[[port]]\nvfs = 4", "[[port]]\nvfs = 2", |port| port.vfs.len() == 2);
+}
+
+/// Tests a port that panics after the host has opened the socket of its new VF. It is opened again by the former configuration,
+/// which does not have this VF.
+#[test]
+fn socket_of_a_vf_added_after_a_panic_is_kept_for_a_successor() {
+    let folder = tempfile::tempdir().unwrap();
+    let [before, next] = ["[[port]]\nvfs = 2", "[[port]]\nvfs = 3"].map(|text| config(text, folder.path()));
+    let host = RunningHost::start(before.clone()).unwrap();
+    let ports = host.ports();
+    let orders = (mpsc::channel().0, ThreadWaker::new().unwrap());
+    let mut manager = HostManager::new(before, ports.clone(), orders);
+    let changed = manager.changed(&next, None);
+    let mut prepared: PreparedConfigChange = manager.prepare(&next).unwrap();
+    ports.tell("pf0", PortThreadCommand::Panic).unwrap();
+    // The port that was opened again answers.
+    wait_until(ports, |_| true);
+    manager.put_to_work(&next, &changed, &mut prepared).unwrap();
+    manager.conclude(next.clone());
+    wait_until(ports, |port| port.vfs.len() == 3);
+    assert!(host.pause(Duration::from_secs(60)));
+    if let Err(error) = ReadyHost::open(next, host.vault()) {
+        panic!("the successor refuses: {error}");
+    }
+    host.resume();
+    host.stop();
 }
