@@ -198,7 +198,9 @@ impl OpenPort {
         engine.note_busy(ended.since(began));
         let notice = visit.deadline.map(|deadline| deadline.min(ended + LONGEST_SLEEP));
         self.due = [disconnects, call, notice].into_iter().flatten().min();
-        let more = poll.more || link_changed || clients.have_more();
+        // A port whose pause waits handles no message.
+        let has_messages = pausing.is_none() && clients.have_more();
+        let more = poll.more || link_changed || has_messages;
         if more || !engine.may_sleep() {
             return Some(Duration::ZERO);
         }

@@ -34,11 +34,10 @@ impl PortClients {
         for (index, slot) in self.slots.iter_mut().enumerate().filter(|(_, slot)| slot.ending.is_none()) {
             let Some(connection) = slot.connection.as_mut() else { continue };
             let mut device = VfioFunction { function: slot.function, engine, own: &mut slot.own, now };
-            if connection.finish_request(&mut device, &mut self.buffer) {
-                waits = true;
-                // Room in the socket wakes the port. After a failure the end of the pause's time does.
-                let _ = connection.watch(&self.poller, index);
-            }
+            waits |= connection.finish_request(&mut device, &mut self.buffer);
+            // Room in the socket wakes the port while replies wait for it, and not afterwards. After a failure the end of the
+            // pause's time wakes the port.
+            let _ = connection.watch(&self.poller, index);
         }
         waits
     }

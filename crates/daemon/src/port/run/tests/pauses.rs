@@ -70,10 +70,10 @@ fn is_kept(world: &PortFixture) -> bool {
     world.slot().connection().is_some_and(|connection| connection.is_kept())
 }
 
-/// Blocks the worker thread of VF 0 until the sender is dropped.
-fn block_worker(world: &PortFixture) -> Sender<()> {
+/// Blocks the worker thread of a VF until the sender is dropped.
+fn block_worker(world: &PortFixture, vf: u8) -> Sender<()> {
     let (end, blocked) = mpsc::channel();
-    world.port.engine.reach(Function::Vf(0)).worker().run(move || {
+    world.port.engine.reach(Function::Vf(vf)).worker().run(move || {
         let _ = blocked.recv();
     });
     end
@@ -89,6 +89,12 @@ fn fill_socket(world: &mut PortFixture, client: &StreamSocket) {
         }
     }
     panic!("the socket takes 5,000 replies");
+}
+
+/// Reads all replies that the front end has received.
+fn read_replies(client: &StreamSocket) {
+    let (mut buffer, mut fds) = ([0; 4096], ReceivedFds::new());
+    while let SocketReceiveResult::Bytes(_) = client.recv(&mut buffer, &mut fds).unwrap() {}
 }
 
 #[test]
@@ -107,7 +113,7 @@ fn hand_over_keeps_a_front_end_whose_message_was_received() {
 #[test]
 fn hand_over_keeps_a_front_end_whose_eventfd_is_checked() {
     let (mut world, client) = port_with_front_end();
-    let end = block_worker(&world);
+    let end = block_worker(&world, 0);
     set_call(&client, 0, Some(&EventFd::new().unwrap()));
     world.round();
     let saved = begin_pause(&world);
@@ -123,8 +129,7 @@ fn hand_over_keeps_a_front_end_whose_socket_was_full() {
     fill_socket(&mut world, &client);
     let saved = begin_pause(&world);
     assert!(!has_paused(&mut world, &saved) && !has_paused(&mut world, &saved));
-    let (mut buffer, mut fds) = ([0; 4096], ReceivedFds::new());
-    while let SocketReceiveResult::Bytes(_) = client.recv(&mut buffer, &mut fds).unwrap() {}
+    read_replies(&client);
     assert!(has_paused(&mut world, &saved) && is_kept(&world));
 }
 
@@ -139,9 +144,34 @@ fn pause_waits_20_ms_for_room_and_ends_the_front_end() {
 }
 
 #[test]
+fn port_sleeps_while_its_pause_waits_for_one_front_end() {
+    let (mut world, client) = port_with_front_end();
+    let other = StreamSocket::connect(&world.config.vfs[1].socket).unwrap();
+    world.round_until(|world| world.port.clients.slots()[1].connection().is_some());
+    fill_socket(&mut world, &client);
+    let end = block_worker(&world, 1);
+    set_call(&other, 0, Some(&EventFd::new().unwrap()));
+    world.round();
+    let saved = begin_pause(&world);
+    assert!(!has_paused(&mut world, &saved));
+    // The first front end has room for all replies, and sends a further request, which the successor handles.
+    read_replies(&client);
+    assert!(!has_paused(&mut world, &saved));
+    client.send(&front_end_message(GET_FEATURES, &[]), &[]).unwrap();
+    assert!(!has_paused(&mut world, &saved));
+    let turn = world.port.turn(&world.inbox, Some(Duration::ZERO), &world.clock);
+    assert_eq!(turn, PortTurn::Continues(Some(LIMIT)));
+    let ready = world.port.clients.wait(Some(Duration::ZERO)).unwrap();
+    assert!(ready.iter().all(Option::is_none), "an event would wake the port at once: {ready:?}");
+    drop(end);
+    await_pause(&mut world, &saved);
+    assert!(is_kept(&world));
+}
+
+#[test]
 fn pause_waits_20_ms_for_a_front_end_and_ends_it() {
     let (mut world, client) = port_with_front_end();
-    let end = block_worker(&world);
+    let end = block_worker(&world, 0);
     set_call(&client, 0, Some(&EventFd::new().unwrap()));
     world.round();
     let saved = begin_pause(&world);
@@ -157,7 +187,7 @@ fn pause_waits_20_ms_for_a_front_end_and_ends_it() {
 fn pause_handles_no_further_message() {
     let (mut world, client) = port_with_front_end();
     let eventfd = EventFd::new().unwrap();
-    let end = block_worker(&world);
+    let end = block_worker(&world, 0);
     set_call(&client, 0, Some(&eventfd));
     world.round();
     let saved = begin_pause(&world);
