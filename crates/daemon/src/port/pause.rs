@@ -43,6 +43,13 @@ impl OpenPort {
         self.phase == PortPhase::Serving && self.note_all(now)
     }
 
+    /// Saves the state of the whole port for the successor process. Returns `false` if the port cannot be saved now.
+    pub(super) fn note_all(&mut self, now: Time) -> bool {
+        let Self { engine, clients, succession, .. } = self;
+        let states = (clients.watched(), clients.states(engine));
+        succession.note_all(engine, states, now)
+    }
+
     /// Saves the whole port, and waits until the successor process takes the port or the deadline passes. Other
     /// commands get no answer meanwhile.
     fn pause(&mut self, inbox: &PortCommandInbox, pending: &PendingPause, clock: &dyn TimeSource) {

@@ -283,13 +283,6 @@ impl OpenPort {
         self.succession.disturb();
         passed
     }
-
-    /// Saves the state of the whole port for the successor process. Returns `false` if the port cannot be saved now.
-    pub(super) fn note_all(&mut self, now: Time) -> bool {
-        let Self { engine, clients, succession, .. } = self;
-        let states = (clients.watched(), clients.states(engine));
-        succession.note_all(engine, states, now)
-    }
 }
 
 /// Runs the PF driver, if the host drives the PF, so that it answers its VFs. Records the VFs whose requests wait for an answer.
