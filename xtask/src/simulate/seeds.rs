@@ -29,6 +29,12 @@ pub(super) struct SimulationReport {
 }
 
 impl SimulationReport {
+    /// Returns the fault of the least seed, and its seeds. Workers end in any order, and each ends the seeds that it has begun.
+    pub(super) fn first_fault(&self) -> Option<((u64, u64), &str)> {
+        let faults = self.faults.iter().filter_map(|line| Some((seeds_of(line)?, line.as_str())));
+        faults.min_by_key(|(seeds, _)| *seeds)
+    }
+
     /// Adds the output of a process: a line of figures, and a line for each fault.
     fn add(&mut self, output: &str) {
         self.faults.extend(output.lines().filter(|line| line.starts_with("seed ")).map(str::to_owned));
@@ -41,6 +47,13 @@ impl SimulationReport {
             }
         }
     }
+}
+
+/// Returns the seeds of a fault's line, `seed 7: …` or `seed 7 to 9: …`, from the first to before the end.
+fn seeds_of(line: &str) -> Option<(u64, u64)> {
+    let (seeds, _) = line.strip_prefix("seed ")?.split_once(':')?;
+    let (first, last) = seeds.split_once(" to ").unwrap_or((seeds, seeds));
+    Some((first.parse().ok()?, last.parse::<u64>().ok()? + 1))
 }
 
 /// Runs the seeds from the first to before `end`, in as many processes at once as there are processors, and prints what is found.
@@ -123,6 +136,16 @@ fn simulate(
 #[cfg(test)]
 mod tests {
     use super::{SimulationReport, TIME};
+
+    #[test]
+    fn first_fault_is_that_of_the_least_seed() {
+        let lines =
+            ["seed 21: guest 1 is lost", "seed 9 to 11: the process ended", "seed 100: guest 2 is lost"];
+        let report =
+            SimulationReport { faults: lines.map(str::to_owned).to_vec(), ..SimulationReport::default() };
+        assert_eq!(report.first_fault(), Some(((9, 12), lines[1])));
+        assert_eq!(SimulationReport::default().first_fault(), None);
+    }
 
     #[test]
     fn simulate_adds_figures_of_all_processes() {
