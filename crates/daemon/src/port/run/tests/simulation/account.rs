@@ -4,6 +4,7 @@
 use super::guest::SimulatedGuest;
 use super::host::SimulatedHost;
 use super::rates::{SentBytes, TransmitRate};
+use crate::config::file::CardFamily;
 use crate::control::status::{PortStatus, VfStatus};
 use i82576::Time;
 
@@ -17,8 +18,10 @@ pub(super) struct FrameAccount {
     missing: Vec<Vec<i64>>,
     /// Frames that each guest's driver has sent, and received.
     moved: Vec<[u64; 2]>,
-    /// Counters of each VF.
-    counted: Vec<VfFrameCounts>,
+    /// Families of the guests' functions.
+    families: Vec<CardFamily>,
+    /// Counters of each VF; `None` for a VF that was removed.
+    counted: Vec<Option<VfFrameCounts>>,
     /// Number of times that the uplink was unplugged, and true if it is gone.
     unplugged: (u64, bool),
     time: Time,
@@ -27,7 +30,7 @@ pub(super) struct FrameAccount {
 }
 
 /// Frames of a VF that the port has counted.
-#[derive(Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 struct VfFrameCounts {
     sent: u64,
     /// Number of bytes of the sent frames, without those that were not valid.
@@ -52,16 +55,16 @@ impl VfFrameCounts {
         }
     }
 
-    /// Returns the counts since earlier ones. A VF that was removed since may count from 0.
-    fn since(self, earlier: Self) -> Self {
-        Self {
-            sent: self.sent.saturating_sub(earlier.sent),
-            bytes: self.bytes.saturating_sub(earlier.bytes),
-            received: self.received.saturating_sub(earlier.received),
-            unclaimed: self.unclaimed.saturating_sub(earlier.unclaimed),
-            lost_by_sender: self.lost_by_sender.saturating_sub(earlier.lost_by_sender),
-            lost_by_receiver: self.lost_by_receiver.saturating_sub(earlier.lost_by_receiver),
-        }
+    /// Returns the counts since earlier ones, or `None` if one is lower than before.
+    fn since(self, earlier: Self) -> Option<Self> {
+        Some(Self {
+            sent: self.sent.checked_sub(earlier.sent)?,
+            bytes: self.bytes.checked_sub(earlier.bytes)?,
+            received: self.received.checked_sub(earlier.received)?,
+            unclaimed: self.unclaimed.checked_sub(earlier.unclaimed)?,
+            lost_by_sender: self.lost_by_sender.checked_sub(earlier.lost_by_sender)?,
+            lost_by_receiver: self.lost_by_receiver.checked_sub(earlier.lost_by_receiver)?,
+        })
     }
 }
 
@@ -102,11 +105,10 @@ impl FrameAccount {
                     [guest.sent.iter().sum(), received]
                 })
                 .collect(),
+            families: guests.iter().map(SimulatedGuest::family).collect(),
             counted: guests
                 .iter()
-                .map(|guest| {
-                    status.vfs.get(guest.index()).map_or_else(VfFrameCounts::default, VfFrameCounts::of)
-                })
+                .map(|guest| status.vfs.get(guest.index()).map(VfFrameCounts::of))
                 .collect(),
             unplugged: (host.uplink.as_ref().map_or(0, |uplink| uplink.unplugged), host.is_uplink_gone()),
             time: host.clock.time(),
@@ -125,6 +127,19 @@ impl FrameAccount {
         earlier.unplugged.1 || self.unplugged != earlier.unplugged
     }
 
+    /// Returns the counts of each VF since an earlier account; those of a VF that was removed are 0. No counter may fall: those of
+    /// a VF that is added again go on.
+    fn counts_since(&self, earlier: &Self) -> Result<Vec<VfFrameCounts>, String> {
+        let counted = self.counted.iter().zip(&earlier.counted).enumerate();
+        counted
+            .map(|(guest, (now, before))| {
+                let Some(now) = now else { return Ok(VfFrameCounts::default()) };
+                now.since(before.unwrap_or_default())
+                    .ok_or_else(|| format!("a counter of guest {guest} has fallen: {before:?}, now {now:?}"))
+            })
+            .collect()
+    }
+
     /// Checks this account against an earlier one: of every pair of undisturbed guests, each sent frame was received, or is counted
     /// as lost. Returns the number of frames that are lost and counted, or `None` if a disturbance of all guests between the
     /// accounts allows uncounted losses.
@@ -132,8 +147,7 @@ impl FrameAccount {
         if self.disturbances != earlier.disturbances {
             return Ok(None);
         }
-        let counts = self.counted.iter().zip(&earlier.counted);
-        let counts: Vec<_> = counts.map(|(now, before)| now.since(*before)).collect();
+        let counts = self.counts_since(earlier)?;
         let of_each: Vec<_> =
             counts.iter().enumerate().filter(|(at, _)| self.is_undisturbed(*at, earlier)).collect();
         self.check_rates(&counts, earlier)?;
@@ -141,7 +155,8 @@ impl FrameAccount {
         for (index, vf) in &of_each {
             let moved = |way: usize| self.moved[*index][way] - earlier.moved[*index][way];
             // A virtio device without a link drops the frames of its guest unread: they are unclaimed, and not sent.
-            let unread = if self.was_unplugged(earlier) { vf.unclaimed } else { 0 };
+            let may_drop_unread = self.families[*index] == CardFamily::Virtio && self.was_unplugged(earlier);
+            let unread = if may_drop_unread { vf.unclaimed } else { 0 };
             let is_sent = (vf.sent..=vf.sent + unread).contains(&moved(0));
             if !is_sent || vf.received != moved(1) {
                 return Err(format!(

@@ -25,13 +25,8 @@ pub(super) enum SimulatedFamily {
         packed: bool,
         events: bool,
         in_order: bool,
-        descriptors: u16,
-    },
-    /// Virtio device that segments packets and completes checksums.
-    VirtioWithOffloads {
-        packed: bool,
-        events: bool,
-        in_order: bool,
+        /// True if the device segments packets and completes checksums.
+        offloads: bool,
         descriptors: u16,
     },
 }
@@ -57,29 +52,20 @@ impl SimulatedFamily {
         // Only packed rings may have sizes that are no powers of two (VIRTIO 1.2, sections 2.7 and 2.8).
         let sizes: [u16; 3] = if packed { [16, 50, 64] } else { [16, 64, 256] };
         let descriptors = sizes[random.usize(0..sizes.len())];
-        if random.bool() {
-            Self::VirtioWithOffloads { packed, events, in_order, descriptors }
-        } else {
-            Self::Virtio { packed, events, in_order, descriptors }
-        }
+        Self::Virtio { packed, events, in_order, offloads: random.bool(), descriptors }
     }
 
     pub(super) fn of_card(self) -> CardFamily {
         match self {
             Self::I82576 => CardFamily::I82576,
             Self::Avf => CardFamily::Avf,
-            Self::Virtio { .. } | Self::VirtioWithOffloads { .. } => CardFamily::Virtio,
+            Self::Virtio { .. } => CardFamily::Virtio,
         }
     }
 
     /// Returns the configuration of a virtio driver, or `None` for another family.
     pub(super) fn virtio(self) -> Option<VirtioNetConfig> {
-        let (Self::Virtio { packed, events, in_order, descriptors }
-        | Self::VirtioWithOffloads { packed, events, in_order, descriptors }) = self
-        else {
-            return None;
-        };
-        let offloads = matches!(self, Self::VirtioWithOffloads { .. });
+        let Self::Virtio { packed, events, in_order, offloads, descriptors } = self else { return None };
         let chosen = [
             (offloads, OFFLOADS),
             (packed, VirtioFeatures::RING_PACKED),

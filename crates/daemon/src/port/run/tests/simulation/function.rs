@@ -58,6 +58,11 @@ pub(super) trait SimulatedFunction: Debug {
     /// packet that is one segment. Returns false if the ring has no room, or the driver has not accepted this offload.
     fn send_tcp(&mut self, packet: &[u8], mss: Option<u16>) -> bool;
 
+    /// Returns true if the driver has accepted the offloads that [`SimulatedFunction::send_tcp`] needs.
+    fn segments_tcp(&self) -> bool {
+        true
+    }
+
     /// Returns the number of descriptors in the transmit ring of a virtio device that the device has not handled. The rings of a VF
     /// are empty after a death, and the account of frames knows the others.
     fn unsent(&mut self) -> usize {

@@ -5,13 +5,15 @@ mod administrator;
 mod clients;
 mod earlier;
 mod files;
+mod removal;
+mod sleep;
 mod stations;
 mod stuck;
-mod tenants;
 
 pub(super) use administrator::PolicyChange;
 use earlier::EarlierProcesses;
-pub(super) use tenants::check_new;
+pub(super) use removal::check_new;
+use sleep::has_event;
 
 use super::super::*;
 use super::clock::SimulatedClock;
@@ -25,7 +27,6 @@ use crate::port::clients::slot::OfferedFunction;
 use crate::port::moments::death::{self, ProcessDeath};
 use crate::store::StateFile;
 use host::worker::ThreadlessWorkers;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -35,8 +36,6 @@ const REST: Duration = Duration::from_millis(10);
 /// Steps within which a port comes to rest when no client asks anything of it.
 const REST_STEPS: usize = 5_000;
 
-/// Sleep in which a port saves its state: longer than `waiting::REST`.
-const LONG: Duration = Duration::from_millis(50);
 /// Longest wait of a port while workers have jobs, which end meanwhile.
 const JOB: Duration = Duration::from_micros(20);
 /// Time that a paused port waits for its successor.
@@ -47,12 +46,6 @@ const PAUSE_STEPS: usize = 2_000;
 const EARLY_DEATHS: usize = 2;
 /// Moments of a successor that opens a port and begins its first turns.
 const OPENING_MOMENTS: usize = 40;
-
-/// Returns true if an event would wake the port.
-fn has_event(port: &OpenPort) -> bool {
-    let poller = PollFd::new(port.clients.poller(), PollFlags::IN);
-    poll(&mut [poller], Some(&Timespec::default())).expect("the kernel can poll") > 0
-}
 
 /// Returns the index of the slot of a VF.
 fn slot_of_vf(slots: &[OfferedFunction], vf: usize) -> Option<usize> {
@@ -323,42 +316,6 @@ impl SimulatedHost {
             Err(reason) if reason.is::<ProcessDeath>() => self.kill(),
             Err(defect) => resume_unwind(defect),
         }
-    }
-
-    /// Runs one turn of the port, which waits for at most `most`. Returns `None` if the port has fallen asleep for longer: it wakes
-    /// by an event or by its deadline, and not because the simulation continues.
-    fn turn(&mut self, port: &mut OpenPort, most: Duration) -> Option<PortTurn> {
-        let (inbox, clock) = (&self.inbox, &*self.clock);
-        let timeout = self.sleep.map_or(most, |sleep| sleep.min(most));
-        let sleeps_longer = self.sleep.is_none_or(|sleep| sleep > timeout);
-        let polls = port.clients.must_poll_pages(&port.engine);
-        if timeout.is_zero() || !sleeps_longer || polls || has_event(port) {
-            return Some(port.turn(inbox, Some(timeout), clock));
-        }
-        let began = clock.time();
-        port.wait(inbox, Some(timeout), clock).expect("the port can wait");
-        if clock.time() < began + timeout {
-            // A ring has work.
-            return Some(port.turn(inbox, Some(Duration::ZERO), clock));
-        }
-        self.asleep_until = Some(self.sleep.map(|sleep| began + sleep));
-        None
-    }
-
-    /// Lets a port that is asleep sleep for `most` longer. Returns false if it is awake, if an event or its deadline wakes it, or
-    /// if it sleeps so long that it saves its state.
-    fn sleeps_on(&mut self, most: Duration) -> bool {
-        let Some(until) = self.asleep_until else { return false };
-        let end = self.clock.time() + most;
-        let is_over = until.is_some_and(|until| until <= end);
-        let port = self.port.as_ref().expect("a port runs between two steps");
-        if !(is_over || most > LONG || has_event(port)) {
-            self.clock.advance(most);
-            return true;
-        }
-        let left = until.map(|until| until.since(self.clock.time()));
-        (self.sleep, self.asleep_until) = (left, None);
-        false
     }
 
     /// Lets the port work until only time would give it more to do.

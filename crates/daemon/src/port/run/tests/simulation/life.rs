@@ -56,7 +56,7 @@ pub(super) enum SimulatedAction {
     StickWorker { guest: usize, neighbour: usize, clients: usize, hands_over: bool },
     /// The administrator removes the last VF while guests send, and adds it again for another guest. The host may die meanwhile, or
     /// hand over in between.
-    ReplaceTenant { frames: usize, death: Option<usize>, hands_over: bool },
+    ReplaceVf { frames: usize, death: Option<usize>, hands_over: bool },
     /// The administrator limits a guest's rate in Mb/s, and the guest sends to another as fast as its ring takes frames.
     Flood { from: usize, to: usize, rate: u32 },
     /// The far end of the uplink vanishes for some steps.
@@ -150,7 +150,7 @@ fn draw_tcp(random: &mut fastrand::Rng, from: usize, places: usize) -> Simulated
 
 /// Draws a removal of the last VF, and its return.
 fn draw_replacement(random: &mut fastrand::Rng) -> SimulatedAction {
-    SimulatedAction::ReplaceTenant {
+    SimulatedAction::ReplaceVf {
         frames: random.usize(0..8),
         death: random.bool().then(|| [random.usize(0..60), random.usize(0..600)][random.usize(0..2)]),
         hands_over: random.u32(0..3) == 0,
@@ -205,9 +205,9 @@ impl SimulatedLife {
         }
     }
 
-    /// Returns the steps that the life needs to fail by this fault, in at most `runs` further lives. Each part that a failing life does
-    /// not need is left out: halves first, then ever smaller parts. A shorter life that fails by another fault does not count: the
-    /// test would be of that fault (Hypothesis 836).
+    /// Returns the steps that the life needs to fail by this fault, in at most `runs` further lives. Each part that a failing life
+    /// does not need is left out: halves first, then ever smaller parts. A shorter life that fails by another fault does not
+    /// count: the test would be of that fault (Hypothesis 836).
     pub(super) fn shrink(mut self, fault: &str, mut runs: usize) -> Self {
         let kind = kind_of(fault);
         let mut part = self.steps.len().div_ceil(2);
@@ -254,7 +254,8 @@ impl fmt::Display for SimulatedLife {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "    use SimulatedAction::*;\n    use SimulatedFamily::*;\n    use DiskFault::*;\n    check_life_with(THIS_TEST, {:?}, {}, vec!{:?}, &[",
+            "    use SimulatedAction::*;\n    use SimulatedFamily::*;\n    use DiskFault::*;\n    \
+             check_life_with(THIS_TEST, {:?}, {}, vec!{:?}, &[",
             self.conditions, self.has_uplink, self.families
         )?;
         for SimulatedStep { action, turns, seed } in &self.steps {

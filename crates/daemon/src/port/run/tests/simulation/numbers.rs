@@ -19,7 +19,8 @@ pub(super) struct ReceivedNumbers {
 
 impl ReceivedNumbers {
     /// Adds a frame. Returns false if it is repeated. A card of a virtio device whose host has died sends again what it had not
-    /// returned.
+    /// returned: that may leave by the uplink. It never reaches a guest, since the card returns the receiver's buffers later than
+    /// the sender's.
     pub(super) fn add(&mut self, stamp: FrameStamp, may_repeat: bool, deaths: u64) -> Result<bool, String> {
         if stamp.life > self.life {
             *self = Self { life: stamp.life, ..Self::default() };

@@ -41,8 +41,13 @@ fn check_life_with(
 #[test]
 fn packed_rings_continue_after_hand_overs_and_deaths() {
     use SimulatedAction::*;
-    let family =
-        |descriptors| SimulatedFamily::Virtio { packed: true, events: true, in_order: false, descriptors };
+    let family = |descriptors| SimulatedFamily::Virtio {
+        packed: true,
+        events: true,
+        in_order: false,
+        offloads: false,
+        descriptors,
+    };
     let mut steps = vec![(Attach { guest: 0 }, 2, 1), (Attach { guest: 1 }, 2, 2)];
     for seed in 0..8 {
         steps.extend([
@@ -131,9 +136,16 @@ fn refused_change_back_applies_after_a_death() {
         packed: false,
         events,
         in_order,
+        offloads: false,
         descriptors,
     };
-    let packed = SimulatedFamily::Virtio { packed: true, events: true, in_order: true, descriptors: 64 };
+    let packed = SimulatedFamily::Virtio {
+        packed: true,
+        events: true,
+        in_order: true,
+        offloads: false,
+        descriptors: 64,
+    };
     let some = [split(256, false, true), split(256, true, false), split(64, false, false)];
     let families = [vec![SimulatedFamily::Avf, packed], some.to_vec(), vec![SimulatedFamily::Avf]].concat();
     check_life(

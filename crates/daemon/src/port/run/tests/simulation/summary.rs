@@ -2,8 +2,12 @@
 
 use super::hostile::Misdeeds;
 use super::kernel::KernelCounts;
+use crate::config::file::CardFamily;
 use std::fmt;
 use std::time::Duration;
+
+/// Families of functions.
+pub(super) const FAMILIES: [CardFamily; 3] = [CardFamily::I82576, CardFamily::Avf, CardFamily::Virtio];
 
 /// Figures of one simulated life.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +22,7 @@ pub(super) struct SimulationSummary {
     pub(super) segments: u64,
     /// Number of frames that have left by the uplink.
     pub(super) departed: u64,
-    /// Number of frames of virtio guests that the next host has sent again after a death.
+    /// Number of frames of virtio guests that have left by the uplink again after a death.
     pub(super) repeated: u64,
     /// Number of times that all frames were accounted for.
     pub(super) accounts: u64,
@@ -35,13 +39,19 @@ pub(super) struct SimulationSummary {
     /// Number of registers that were compared in the pages of guests.
     pub(super) page_registers: u64,
     pub(super) misdeeds: Misdeeds,
+    /// Number of times that memory of a function was truncated, by the families of [`FAMILIES`].
+    pub(super) truncations: [u64; FAMILIES.len()],
+    /// Number of misdeeds while the uplink was gone.
+    pub(super) unplugged_misdeeds: u64,
     /// Number of times that a worker thread was stuck.
     pub(super) stuck: u64,
     /// Number of times that the uplink was unplugged, and of frames that the port has lost and counted meanwhile.
     pub(super) unplugged: u64,
     pub(super) lost_unplugged: u64,
-    /// Number of times that the administrator has removed the last VF and added it again.
-    pub(super) tenants: u64,
+    /// Number of times that the administrator has removed the last VF and added it again, and of removals in which the host has
+    /// died.
+    pub(super) removed_vfs: u64,
+    pub(super) interrupted_removals: u64,
     /// Number of changes of policies that a failing disk or a death has refused, and of power failures in a change.
     pub(super) refused: u64,
     pub(super) power_losses: u64,
@@ -67,46 +77,80 @@ impl SimulationSummary {
         self.refused_claims += one.refused_claims;
         self.page_registers += one.page_registers;
         self.misdeeds.add(one.misdeeds);
+        self.truncations.iter_mut().zip(one.truncations).for_each(|(sum, one)| *sum += one);
+        self.unplugged_misdeeds += one.unplugged_misdeeds;
         self.stuck += one.stuck;
         self.unplugged += one.unplugged;
         self.lost_unplugged += one.lost_unplugged;
-        self.tenants += one.tenants;
+        self.removed_vfs += one.removed_vfs;
+        self.interrupted_removals += one.interrupted_removals;
         self.refused += one.refused;
         self.power_losses += one.power_losses;
         self.kernel += one.kernel;
         self.time += one.time;
     }
+
+    /// Adds misdeeds of a function's guest or VMM.
+    pub(super) fn add_misdeeds(&mut self, family: CardFamily, done: Misdeeds, is_uplink_gone: bool) {
+        self.misdeeds.add(done);
+        let families = self.truncations.iter_mut().zip(FAMILIES);
+        families.filter(|(_, of)| *of == family).for_each(|(sum, _)| *sum += done.truncations);
+        self.unplugged_misdeeds += if is_uplink_gone { done.all } else { 0 };
+    }
+
+    /// Returns the names of the figures that are 0.
+    pub(super) fn absent(&self) -> Vec<&'static str> {
+        self.figures().into_iter().filter(|(value, _)| *value == 0).map(|(_, name)| name).collect()
+    }
+
+    /// Returns the figures and their names.
+    fn figures(&self) -> Vec<(u64, &'static str)> {
+        let Misdeeds { all, forged, requests, .. } = self.misdeeds;
+        let KernelCounts { cut_sends, full_sockets, cut_receives, reordered_waits } = self.kernel;
+        let [i82576, avf, virtio] = self.truncations;
+        vec![
+            (self.time.as_secs(), "simulated seconds"),
+            (self.rounds, "rounds"),
+            (self.deaths, "deaths"),
+            (self.hand_overs, "hand-overs"),
+            (self.upgrades, "hand-overs from an earlier program"),
+            (self.frames, "frames"),
+            (self.segments, "received TCP segments"),
+            (self.departed, "frames departed by the uplink"),
+            (self.repeated, "repeated frames at the uplink"),
+            (self.accounts, "accounts"),
+            (self.lost, "counted losses"),
+            (all, "misdeeds"),
+            (forged, "forged frames"),
+            (requests, "hostile requests"),
+            (i82576, "truncations of memory of 82576 VFs"),
+            (avf, "truncations of memory of AVFs"),
+            (virtio, "truncations of memory of virtio devices"),
+            (self.unplugged, "unplugged uplinks"),
+            (self.lost_unplugged, "counted losses without an uplink"),
+            (self.unplugged_misdeeds, "misdeeds without an uplink"),
+            (self.stuck, "stuck workers"),
+            (self.removed_vfs, "VFs removed and added"),
+            (self.interrupted_removals, "removals in which the host died"),
+            (self.refused, "refused changes"),
+            (self.power_losses, "power failures"),
+            (self.flooded, "bytes in floods"),
+            (self.measured_floods, "measured floods"),
+            (self.probes, "probes of stations"),
+            (self.refused_claims, "refused claims"),
+            (self.page_registers, "mapped registers compared"),
+            (cut_sends, "cut sends"),
+            (full_sockets, "full sockets"),
+            (cut_receives, "cut receives"),
+            (reordered_waits, "reordered waits"),
+        ]
+    }
 }
 
+/// Prints the figures, between commas.
 impl fmt::Display for SimulationSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rounds, deaths, hand_overs, frames, repeated, accounts, lost, .. } = self;
-        write!(
-            f,
-            "{} simulated seconds, {rounds} rounds, {deaths} deaths, {hand_overs} hand-overs, ",
-            self.time.as_secs()
-        )?;
-        write!(
-            f,
-            "{frames} frames, {} of them TCP segments, {repeated} repeated, {lost} counted losses, {accounts} accounts, ",
-            self.segments
-        )?;
-        let Misdeeds { all, forged, requests, truncations } = self.misdeeds;
-        write!(f, "{all} misdeeds, {forged} of them forged frames, {requests} hostile requests, ")?;
-        write!(f, "{truncations} truncations, {} unplugged uplinks, ", self.unplugged)?;
-        write!(f, "{} counted losses without an uplink, ", self.lost_unplugged)?;
-        write!(f, "{} stuck workers, {} VFs removed and added, ", self.stuck, self.tenants)?;
-        write!(f, "{} frames departed by the uplink, ", self.departed)?;
-        write!(
-            f,
-            "{} refused changes, {} power failures, {} bytes in floods, {} measured floods, ",
-            self.refused, self.power_losses, self.flooded, self.measured_floods
-        )?;
-        write!(f, "{} probes of stations, {} refused claims, ", self.probes, self.refused_claims)?;
-        let (upgrades, registers) = (self.upgrades, self.page_registers);
-        write!(f, "{upgrades} hand-overs from an earlier program, {registers} mapped registers compared, ")?;
-        let KernelCounts { cut_sends, full_sockets, cut_receives, reordered_waits } = self.kernel;
-        write!(f, "{cut_sends} cut sends, {full_sockets} full sockets, {cut_receives} cut receives, ")?;
-        write!(f, "{reordered_waits} reordered waits")
+        let figures: Vec<_> = self.figures().iter().map(|(value, name)| format!("{value} {name}")).collect();
+        f.write_str(&figures.join(", "))
     }
 }

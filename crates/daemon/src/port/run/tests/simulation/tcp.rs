@@ -1,5 +1,6 @@
-//! TCP packets of guests, which their cards segment. The headers of each segment say which bytes of which packet it has to have, and
-//! each byte follows from its place in the stream, so that a receiver detects a wrong byte, a wrong length and a wrong header.
+//! TCP packets of guests, which their cards segment. The headers of each segment say which bytes of which packet it has to have,
+//! and each byte follows from its place in the stream, so that a receiver detects a wrong byte, a wrong length and a wrong
+//! header.
 //!
 //! | header field | content |
 //! |---|---|

@@ -39,6 +39,8 @@ pub(super) struct SimulatedUplink {
     numbers: BTreeMap<(u16, u16, bool), ReceivedNumbers>,
     /// Number of frames that have left, by sender and receiver, without repeated ones.
     pub(super) departed: Vec<Vec<u64>>,
+    /// Number of frames of virtio guests that have left again after a death of the host.
+    pub(super) repeated: u64,
     /// Frames of stations in the wire that the port may not have taken, oldest first.
     in_wire: VecDeque<FrameInWire>,
     /// Rule that a frame has broken.
@@ -76,6 +78,7 @@ impl SimulatedUplink {
             sent: vec![vec![0; guests]; STATION_VLANS.len()],
             numbers: BTreeMap::new(),
             departed: vec![vec![0; all]; guests],
+            repeated: 0,
             in_wire: VecDeque::new(),
             fault: None,
         }
@@ -241,7 +244,9 @@ impl SimulatedUplink {
         if stamp.life > hostile_life {
             let may_repeat = self.families[from] == CardFamily::Virtio;
             let numbers = self.numbers.entry((stamp.from, stamp.to, stamp.number & STREAM != 0)).or_default();
-            self.departed[from][usize::from(stamp.to)] += u64::from(numbers.add(stamp, may_repeat, deaths)?);
+            let is_new = numbers.add(stamp, may_repeat, deaths)?;
+            self.departed[from][usize::from(stamp.to)] += u64::from(is_new);
+            self.repeated += u64::from(!is_new);
         }
         Ok(())
     }

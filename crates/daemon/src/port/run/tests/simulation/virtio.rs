@@ -96,8 +96,12 @@ impl SimulatedFunction for SimulatedVirtio {
         sent
     }
 
+    fn segments_tcp(&self) -> bool {
+        self.net.accepted().contains(VirtioFeatures::CSUM.with(VirtioFeatures::HOST_TSO4))
+    }
+
     fn send_tcp(&mut self, packet: &[u8], mss: Option<u16>) -> bool {
-        if !self.net.accepted().contains(VirtioFeatures::CSUM.with(VirtioFeatures::HOST_TSO4)) {
+        if !self.segments_tcp() {
             return false;
         }
         let sent = self.net.transmit(packet, &offload(mss));

@@ -4,10 +4,10 @@ mod claims;
 mod flood;
 mod pages;
 mod policies;
+mod removal;
 mod stations;
 mod streams;
 mod stuck;
-mod tenants;
 mod unplug;
 
 use super::account::FrameAccount;
@@ -99,7 +99,7 @@ impl SimulatedWorld {
             frames: guests.iter().flat_map(|guest| &guest.received).sum(),
             segments: guests.iter().map(|guest| guest.segments).sum(),
             departed: host.uplink.iter().flat_map(|uplink| &uplink.departed).flatten().sum(),
-            repeated: guests.iter().map(|guest| guest.repeated).sum(),
+            repeated: host.uplink.as_ref().map_or(0, |uplink| uplink.repeated),
             unplugged: host.uplink.as_ref().map_or(0, |uplink| uplink.unplugged),
             kernel: host.kernel.counts(),
             time: host.clock.time().since(begin),
@@ -140,8 +140,8 @@ impl SimulatedWorld {
             SimulatedAction::Deliver { station, guest, frames, length } => {
                 self.deliver((station, guest), frames, length, step.seed);
             }
-            SimulatedAction::ReplaceTenant { frames, death, hands_over } => {
-                self.replace_tenant((frames, death), hands_over, step.seed)?;
+            SimulatedAction::ReplaceVf { frames, death, hands_over } => {
+                self.replace_vf((frames, death), hands_over, step.seed)?;
             }
             SimulatedAction::Flood { from, to, rate } => self.flood((from, to), rate, step.seed)?,
             SimulatedAction::Unplug => self.unplug(step.seed)?,
@@ -180,12 +180,14 @@ impl SimulatedWorld {
 
     fn misbehave(&mut self, guest: usize, misdeeds: usize, seed: u64) -> Result<(), String> {
         // A port that starts without its uplink does not know the stations, and grants their addresses.
-        self.plug_in();
         if self.host.borrow().policies.of(guest).has_free_mac && self.host.borrow().uplink.is_some() {
+            self.plug_in();
             self.rest()?;
         }
-        let done = self.guests[guest].misbehave(seed, misdeeds);
-        self.summary.misdeeds.add(done);
+        let is_uplink_gone = self.host.borrow().is_uplink_gone();
+        let guest = &mut self.guests[guest];
+        let done = guest.misbehave(seed, misdeeds);
+        self.summary.add_misdeeds(guest.family(), done, is_uplink_gone);
         self.settle_claims()
     }
 

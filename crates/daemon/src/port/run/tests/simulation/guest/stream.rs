@@ -5,8 +5,13 @@ use super::SimulatedGuest;
 use i82576::MacAddress;
 
 impl SimulatedGuest {
-    /// Sends the next packet of the guest's stream to another guest, in segments of at most `mss` bytes of payload. Returns false if
-    /// the ring is full, the link is down, or the guest's device has no offloads.
+    /// Returns true if the guest is attached to a function that cuts TCP packets into segments.
+    pub(in super::super) fn segments_tcp(&self) -> bool {
+        self.function.as_ref().is_some_and(|function| function.segments_tcp())
+    }
+
+    /// Sends the next packet of the guest's stream to another guest, in segments of at most `mss` bytes of payload. Returns false
+    /// if the ring is full, the link is down, or the guest's device has no offloads.
     pub(in super::super) fn send_tcp(
         &mut self,
         to: u16,

@@ -68,8 +68,8 @@ impl SimulatedWorld {
         sent.check_least(rate)
     }
 
-    /// Has a guest fill its transmit ring again and again for a time. Returns true if the ring may have been empty meanwhile: it had
-    /// room for as many frames as at first, or another driver has waited for longer than a ring lasts.
+    /// Has a guest fill its transmit ring again and again for a time. Returns true if the ring may have been empty meanwhile: it
+    /// had room for as many frames as at first, or another driver has waited for longer than a ring lasts.
     fn send_for(&mut self, time: Duration, flood: Flood) -> Result<bool, String> {
         let begin = self.host.borrow().clock.time();
         let places = self.fill(flood);

@@ -29,15 +29,20 @@ impl SimulatedWorld {
         self.guests.get(to).map_or_else(station, SimulatedGuest::mac)
     }
 
-    /// Has each guest send a packet of its stream to its neighbour, and checks that all segments arrive.
+    /// Has each guest whose card cuts packets send one of its stream to its neighbour, and checks that all segments arrive.
     pub(super) fn exchange_tcp(&mut self) -> Result<(), String> {
         let mut sent = Vec::new();
         for from in 0..self.guests.len() {
             let to = from ^ 1;
             let Some(address) = self.guests.get(to).and_then(SimulatedGuest::mac) else { continue };
-            let before = self.guests[to].segments;
-            if self.guests[from].send_tcp(to as u16, address, (LAST_PACKET, LONGEST_MSS)) {
-                sent.push((from, to, before));
+            if !self.guests[from].segments_tcp() {
+                continue;
+            }
+            sent.push((from, to, self.guests[to].segments));
+            if !self.guests[from].send_tcp(to as u16, address, (LAST_PACKET, LONGEST_MSS)) {
+                return Err(format!(
+                    "guest {from} cannot send a packet of its stream although its link is up"
+                ));
             }
         }
         self.check_at_rest()?;

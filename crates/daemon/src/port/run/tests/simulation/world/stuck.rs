@@ -13,8 +13,8 @@ const KNOCKS: usize = 3;
 const LENGTH: usize = 400;
 
 impl SimulatedWorld {
-    /// Has the worker of a guest's function stick while hostile VMMs connect to the function, a neighbour boots, and the others send.
-    /// Lets the worker return, and boots the guest.
+    /// Has the worker of a guest's function stick while hostile VMMs connect to the function, a neighbour boots, and the others
+    /// send. Lets the worker return, and boots the guest.
     pub(super) fn stick_worker(
         &mut self,
         (guest, neighbour): (usize, usize),

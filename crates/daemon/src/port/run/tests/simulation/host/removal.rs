@@ -11,6 +11,7 @@ use crate::settings::{PortSettings, SettingsGroup};
 use crate::store::faulty_disk;
 use crate::vault::PortFileDescriptorStore;
 use host::socket::StreamSocket;
+use std::io::ErrorKind;
 
 /// Attempts within which a change is made although the host dies.
 const ATTEMPTS: usize = 20;
@@ -70,7 +71,12 @@ impl SimulatedHost {
         let removed = self.settings.ports[0].all_vfs().nth(vf).expect("the configuration has the VF");
         match StreamSocket::connect(&removed.socket) {
             Ok(_) => Err(format!("the socket of VF {vf}, which was removed, accepts clients")),
-            Err(_) => Ok(()),
+            Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) => {
+                Ok(())
+            }
+            Err(error) => {
+                Err(format!("the socket of VF {vf}, which was removed, neither listens nor refuses: {error}"))
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use super::super::function::LONGEST;
 use super::super::guest::SimulatedGuest;
 use super::super::host::{SimulatedHost, check_new};
 use super::super::life::{SimulatedAction, SimulatedLife, SimulatedStep};
+use super::super::summary::SimulationSummary;
 use super::super::{print_report, simulate};
 use super::{SimulatedWorld, TURN};
 
@@ -14,7 +15,7 @@ impl SimulatedWorld {
     /// Has the administrator remove the last VF while all guests send `frames` times, and add it again for another guest, which
     /// boots. The host may die meanwhile, a number of moments later, or hand over while the port lacks the VF. The frames of the
     /// other guests are not disturbed.
-    pub(super) fn replace_tenant(
+    pub(super) fn replace_vf(
         &mut self,
         (frames, death): (usize, Option<usize>),
         hands_over: bool,
@@ -25,14 +26,16 @@ impl SimulatedWorld {
             // A port has at least one VF.
             return Ok(());
         }
-        self.summary.tenants += 1;
+        self.summary.removed_vfs += 1;
         let mut random = fastrand::Rng::with_seed(seed);
         self.check_at_rest()?;
         self.send_any(frames, &mut random)?;
+        let deaths = self.host.borrow().deaths;
         if let Some(moments) = death {
             SimulatedHost::die_after(moments);
         }
         self.host.borrow_mut().offer_vfs(last)?;
+        self.summary.interrupted_removals += u64::from(self.host.borrow().deaths > deaths);
         self.host.borrow_mut().rest()?;
         self.host.borrow().check_removed(last)?;
         self.guests[last].check_disconnected()?;
@@ -62,28 +65,52 @@ impl SimulatedWorld {
     }
 }
 
-/// Moments of a removal at which a test has the host die.
-const MOMENTS: usize = 60;
+/// Moments from the begin of a removal on, of which the last comes after the removal.
+const MOMENTS: usize = 1_000;
 
 /// A host that dies after it has saved that it has a VF less has a successor without the VF, whose socket no longer
 /// listens.
 #[test]
 fn removed_vf_has_no_socket_after_a_death() {
-    let test = "port::run::tests::simulation::world::tenants::removed_vf_has_no_socket_after_a_death";
+    let test = "port::run::tests::simulation::world::removal::removed_vf_has_no_socket_after_a_death";
+    let virtio = SimulatedFamily::Virtio {
+        packed: true,
+        events: true,
+        in_order: false,
+        offloads: false,
+        descriptors: 16,
+    };
     simulate(test, || {
-        for family in [SimulatedFamily::I82576, SimulatedFamily::Avf] {
-            for moments in 0..MOMENTS {
-                let removal =
-                    SimulatedAction::ReplaceTenant { frames: 0, death: Some(moments), hands_over: true };
-                let steps = [SimulatedAction::Attach { guest: 1 }, removal];
-                let steps = steps.map(|action| SimulatedStep { action, turns: 2, seed: 1 }).to_vec();
-                let families = vec![family; 2];
-                let conditions = LifeConditions::default();
-                let life =
-                    SimulatedLife { families, has_uplink: false, steps, is_keeper_broken: false, conditions };
-                life.run().unwrap_or_else(|fault| panic!("a death after {moments} moments: {fault}"));
-            }
+        let mut report = Vec::new();
+        for family in [SimulatedFamily::I82576, SimulatedFamily::Avf, virtio] {
+            let interrupted = (0..MOMENTS).take_while(|moments| {
+                let figures = live_removal(family, *moments);
+                assert!(figures.deaths > 0, "{family:?}: no death after {moments} moments");
+                figures.interrupted_removals > 0
+            });
+            let interrupted = interrupted.count();
+            assert!(
+                (1..MOMENTS).contains(&interrupted),
+                "{family:?}: deaths at {interrupted} moments of a removal"
+            );
+            report.push(format!("{family:?}: {interrupted}"));
         }
-        print_report("a death at each moment of a removal");
+        print_report(&format!("deaths at each moment of a removal: {}", report.join(", ")));
     });
+}
+
+/// Lives a life in which the host dies a number of moments after the begin of a removal.
+fn live_removal(family: SimulatedFamily, moments: usize) -> SimulationSummary {
+    let removal = SimulatedAction::ReplaceVf { frames: 0, death: Some(moments), hands_over: true };
+    let steps = [SimulatedAction::Attach { guest: 1 }, removal];
+    let steps = steps.map(|action| SimulatedStep { action, turns: 2, seed: 1 }).to_vec();
+    let conditions = LifeConditions::default();
+    let life = SimulatedLife {
+        families: vec![family; 2],
+        has_uplink: false,
+        steps,
+        is_keeper_broken: false,
+        conditions,
+    };
+    life.run().unwrap_or_else(|fault| panic!("{family:?}, a death after {moments} moments: {fault}"))
 }
