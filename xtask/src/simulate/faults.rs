@@ -4,30 +4,14 @@
 mod administration;
 mod clients;
 mod frames;
+mod row;
 mod succession;
+
+pub(super) use row::CHOSEN;
+use row::SeededFault;
 
 /// Folder of the files that faults change.
 pub(super) const FOLDER: &str = "crates";
-
-/// Expression in a fault's piece of source that is true if the environment chooses the fault.
-pub(super) const CHOSEN: &str = "FAULT";
-
-/// Change of a source file that breaks a promise of the host.
-#[derive(Debug)]
-pub(super) struct SeededFault {
-    pub(super) name: &'static str,
-    /// Path of the file in [`FOLDER`].
-    pub(super) file: &'static str,
-    /// Piece of source that occurs once in the file, and the piece that takes its place. In the latter [`CHOSEN`] stands for an
-    /// expression that is true if this fault is chosen.
-    pub(super) old: &'static str,
-    pub(super) new: &'static str,
-}
-
-/// Creates a row of the table.
-const fn fault(name: &'static str, file: &'static str, old: &'static str, new: &'static str) -> SeededFault {
-    SeededFault { name, file, old, new }
-}
 
 /// Returns all faults, with their numbers.
 pub(super) fn faults() -> impl Iterator<Item = (usize, &'static SeededFault)> + Clone {

@@ -1,6 +1,6 @@
 //! Faults of what an administrator sets: changes of policies, the state file, names and VLANs.
 
-use super::{SeededFault, fault};
+use super::row::{SeededFault, fault};
 
 /// Rows of the table.
 pub(super) const FAULTS: &[SeededFault] = &[

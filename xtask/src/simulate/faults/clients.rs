@@ -1,6 +1,6 @@
 //! Faults of the port's loop and of its clients: events, blocking calls, vhost-user sessions, and transfers in parts.
 
-use super::{SeededFault, fault};
+use super::row::{SeededFault, fault};
 
 /// Rows of the table.
 pub(super) const FAULTS: &[SeededFault] = &[

@@ -1,6 +1,6 @@
 //! Faults of frames on their way: the uplink, segmentation and checksums.
 
-use super::{SeededFault, fault};
+use super::row::{SeededFault, fault};
 
 /// Rows of the table.
 pub(super) const FAULTS: &[SeededFault] = &[

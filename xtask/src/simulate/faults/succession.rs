@@ -1,6 +1,6 @@
 //! Faults of what a process leaves to its successor: the journal, and the hand-over.
 
-use super::{SeededFault, fault};
+use super::row::{SeededFault, fault};
 
 /// Rows of the table.
 pub(super) const FAULTS: &[SeededFault] = &[
