@@ -75,7 +75,7 @@ impl ReadyHost {
         for port in &config.ports {
             let (inbox, handle) = PortCommandInbox::new()?;
             let opened = PreparedPort::open(port, vault, &inbox, &threads, &common);
-            let opened = opened.map_err(|source| HostStartError::Port { name: port.name.clone(), source })?;
+            let opened = opened.map_err(|source| HostStartError::of_port(&port.name, source))?;
             ports.push((opened, inbox, handle));
         }
         Ok(Self { config, vault: vault.clone(), listener, tcp, threads, common, ports })
@@ -84,12 +84,11 @@ impl ReadyHost {
     /// Sets up a host that takes the ports from a process which still runs, and continues if this fails.
     ///
     /// # Errors
-    /// [`HostStartError`]: also for saved states that this program cannot read. A host whose predecessor is gone disconnects the
-    /// clients of such a port instead.
+    /// [`HostStartError`]: also for saved states that this program cannot read, which [`Self::open`] does without.
     pub fn succeed(config: HostConfig, vault: &FileDescriptorStore) -> Result<Self, HostStartError> {
         for port in &config.ports {
-            PreparedPort::check_saved(port, vault)
-                .map_err(|source| HostStartError::Port { name: port.name.clone(), source })?;
+            let checked = PreparedPort::check_saved(port, vault);
+            checked.map_err(|source| HostStartError::of_port(&port.name, source))?;
         }
         Self::open(config, vault)
     }

@@ -30,3 +30,10 @@ pub enum HostStartError {
     #[error("cannot start the host: {0}")]
     System(#[from] std::io::Error),
 }
+
+impl HostStartError {
+    /// Returns the error of a port that cannot start.
+    pub(crate) fn of_port(name: &str, source: PortStartError) -> Self {
+        Self::Port { name: name.to_owned(), source }
+    }
+}

@@ -98,7 +98,7 @@ impl RunningPorts {
                 tracing::error!(port = name, "the port has failed and opens again; guest drivers restart");
             }
             let opened = PreparedPort::open(&config, &self.vault, &life.inbox, &self.threads, &self.common);
-            let opened = opened.map_err(|source| HostStartError::Port { name: name.clone(), source });
+            let opened = opened.map_err(|source| HostStartError::of_port(name, source));
             let thread = opened.and_then(|port| self.spawn(&config, port.inherit(&config), life));
             match thread {
                 Ok(thread) => {

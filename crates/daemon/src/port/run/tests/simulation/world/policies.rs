@@ -22,10 +22,6 @@ impl SimulatedWorld {
         policy.has_own_quotas &= !has_client_always;
         // Such a guest sends any bytes of its memory: those of honest guests' frames too.
         policy.may_spoof &= !self.guests[guest].is_hostile();
-        // The rate of a VF of an 82576 is a part of its link's speed, and cannot change without a link.
-        if self.guests[guest].family() == CardFamily::I82576 && self.host.borrow().is_uplink_gone() {
-            policy.rate = self.host.borrow().policies.of(guest).rate;
-        }
         // The station of an unknown address may be behind a trusted guest.
         let has_uplink = self.host.borrow().uplink.is_some();
         policy.is_trusted &= !self.guests[guest].is_hostile() && !has_uplink;
