@@ -42,6 +42,8 @@ pub(super) struct SimulatedGuest {
     stream_ends: Vec<u32>,
     /// Number of segments that the guest has received.
     pub(super) segments: u64,
+    /// Number of segments that the guest has sent, without the first one of each packet.
+    pub(super) later_segments: u64,
     /// Number of frames received from each guest.
     pub(super) received: Vec<u64>,
     /// Number of the next frame of each station's stream, which the guest waits for.
@@ -71,6 +73,7 @@ impl SimulatedGuest {
             numbers: BTreeMap::new(),
             stream_ends: vec![0; families.len() + STATION_VLANS.len()],
             segments: 0,
+            later_segments: 0,
             received: vec![0; families.len() + STATION_VLANS.len()],
             streams: [1; STATION_VLANS.len()],
             hostile_frames: 0,

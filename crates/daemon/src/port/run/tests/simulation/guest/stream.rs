@@ -30,6 +30,7 @@ impl SimulatedGuest {
         if sent {
             *end += payload as u32;
             self.sent[usize::from(to)] += packet.segments() as u64;
+            self.later_segments += packet.segments() as u64 - 1;
         }
         sent
     }
