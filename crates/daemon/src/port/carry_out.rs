@@ -25,7 +25,7 @@ use std::sync::mpsc::TryRecvError;
 impl OpenPort {
     /// Carries out the commands that arrived since the last call. A pause may wait, and the commands after it too.
     pub(super) fn carry_out_commands(&mut self, inbox: &PortCommandInbox, clock: &dyn TimeSource) {
-        while self.continue_pause(inbox, clock) {
+        while self.continue_pause(inbox, clock) && self.phase != PortPhase::Outdated {
             let command = match inbox.commands.try_recv() {
                 Ok(command) => command,
                 Err(TryRecvError::Disconnected) => PortThreadCommand::Stop,
@@ -193,9 +193,12 @@ impl OpenPort {
             let successor = self.succession.of_client(function, worker.clone());
             let errands = BlockingCallQueue::new(function, worker, self.desk.clone());
             let slot = OfferedFunction::new(&place, endpoint, ClientResources::new(successor, errands));
-            if let Some(listener) = slot.endpoint.listener() {
-                // A port that was opened again since the socket was opened has forgotten the socket.
-                self.succession.vault().keep_named(&kept_listener(&slot.name), listener.as_fd());
+            let (vault, kept) = (self.succession.vault(), kept_listener(&slot.name));
+            // A port that was opened again since the socket was opened has forgotten the socket.
+            if let Some(listener) = slot.endpoint.listener()
+                && vault.copy_named(&kept).is_none()
+            {
+                vault.keep_named(&kept, listener.as_fd());
             }
             if let Err(error) = self.clients.add(slot) {
                 self.engine.remove_vf();
@@ -203,9 +206,6 @@ impl OpenPort {
             }
             let count = self.clients.slots().len() as u8;
             self.engine.card_mut().offer(index, (&self.name, count), now)?;
-            // For the offences of a former guest, or by former settings: the present ones follow. A restored port has those of
-            // VFs that its configuration lacks.
-            self.engine.quarantine(index, false, now);
         }
         Ok(())
     }
@@ -216,13 +216,14 @@ impl OpenPort {
             let Some(mut slot) = self.clients.remove_last(&mut self.engine, now) else { return };
             self.succession.vault().forget_named(&kept_listener(&slot.name));
             let left = self.clients.slots().len() as u8;
-            if let Some(vf) = slot.function.vf()
-                && let Err(error) = self.engine.card_mut().withdraw(vf, (&self.name, left), now)
-            {
-                slot.warn(now, "cannot withdraw the removed VF from the card", &error);
+            if let Some(vf) = slot.function.vf() {
+                // A VF that is added later has another guest.
+                self.engine.quarantine(vf, false, now);
+                if let Err(error) = self.engine.card_mut().withdraw(vf, (&self.name, left), now) {
+                    slot.warn(now, "cannot withdraw the removed VF from the card", &error);
+                }
+                self.engine.release_claims(vf);
             }
-            // A VF that is added later has another guest.
-            slot.function.vf().into_iter().for_each(|vf| self.engine.release_claims(vf));
             self.engine.remove_vf();
         }
         self.clients.show_links(&mut self.engine, now);

@@ -82,7 +82,8 @@ pub(super) fn monitors_of_all(mut conduct: Vec<VfConductMonitor>) -> Vec<VfCondu
 
 /// Returns the changes by which the administrator's quarantines follow the configuration: each VF to quarantine (`true`) or to
 /// release (`false`). `cause` returns the cause of a VF's quarantine. A quarantine for an offence stays, unless the
-/// settings have quarantined the VF too: then it ends with theirs.
+/// settings have quarantined the VF too: then it ends with theirs. Any quarantine of a VF that the configuration lacks ends: a VF
+/// that is added later has another guest.
 pub(super) fn quarantine_changes(
     config: &PortConfig,
     cause: impl Fn(VfIndex) -> Option<QuarantineCause>,
@@ -92,5 +93,6 @@ pub(super) fn quarantine_changes(
         Some(QuarantineCause::Administrator) if !vf.quarantine => Some((vf.index, false)),
         _ => vf.quarantine.then_some((vf.index, true)),
     };
-    config.vfs.iter().filter_map(change).collect()
+    let lacking = VfIndex::first(MAX_VFS).skip(config.vfs.len()).filter(|vf| cause(*vf).is_some());
+    config.vfs.iter().filter_map(change).chain(lacking.map(|vf| (vf, false))).collect()
 }

@@ -60,50 +60,68 @@ fn quarantine_by_command_stays_with_the_settings_of_a_vf() {
     }
 }
 
-/// Offends with broadcasts of VF 1's guest until VF 1 is quarantined, and withdraws VF 1. Checks that the next guest has a link.
+/// Boots VF 1's guest, which sends broadcasts until VF 1 is quarantined for them.
 #[track_caller]
-fn ends_with_its_guest(live: &LiveHost, port: &str, mut broadcast: impl FnMut()) {
+fn offend(live: &LiveHost, port: &str) {
     limit(live, "storm", QUARANTINE);
-    eventually("the VF is quarantined", || {
-        (0..5).for_each(|_| broadcast());
-        quarantine(live).is_some()
-    });
-    drop(broadcast);
-    offer_again(live, port, "");
-    assert_eq!(quarantine(live), None, "{port}");
-    eventually("the VF has a link", || live.show(1).link);
+    let until_quarantined = |broadcast: &mut dyn FnMut()| {
+        eventually("the VF is quarantined", || {
+            (0..5).for_each(|_| broadcast());
+            quarantine(live).is_some()
+        });
+    };
+    // VF 1 has the port's family.
+    if port.starts_with("[[port]]\nfamily = \"virtio\"") {
+        let mut guest = VirtioGuest::boot(live, 1);
+        until_quarantined(&mut || guest.if_room(1, |guest| guest.send(&[1; 60])));
+    } else if port.starts_with("[[port]]\nfamily = \"avf\"") {
+        let mut guest = AvfGuest::boot(live, 1);
+        until_quarantined(&mut || guest.broadcast());
+    } else {
+        let mut guest = VfGuest::under_qemu(live, 1);
+        until_quarantined(&mut || guest.send_many(MacAddress::BROADCAST, 5));
+    }
+}
+
+/// Has VF 1 quarantined for an offence in each family. Checks that the next guest of VF 1 has a link after `replace` has removed
+/// and added VF 1. `replace` gets the configurations with one VF and with two.
+#[track_caller]
+fn quarantine_ends_by(replace: impl Fn(&mut LiveHost, &str, &str)) {
+    for port in PORTS {
+        let mut live = LiveHost::with(port);
+        offend(&live, port);
+        replace(&mut live, &port.replace("vfs = 2", "vfs = 1"), port);
+        assert_eq!(quarantine(&live), None, "{port}");
+        eventually("the VF has a link", || live.show(1).link);
+    }
+}
+
+/// Changes the number of VFs, as `softiov port set --vfs` does.
+fn set_vfs(live: &LiveHost, vfs: u8) {
+    live.change_port(PortSettings { vfs: Some(vfs), ..PortSettings::default() }).unwrap();
+    assert_eq!(live.port().vfs.len(), usize::from(vfs));
 }
 
 #[test]
 fn quarantine_for_an_offence_ends_with_the_withdrawn_vf() {
-    for port in PORTS {
-        let live = LiveHost::keeping(port);
-        // VF 1 has the port's family.
-        if port.starts_with("[[port]]\nfamily = \"virtio\"") {
-            let mut guest = VirtioGuest::boot(&live, 1);
-            ends_with_its_guest(&live, port, || guest.if_room(1, |guest| guest.send(&[1; 60])));
-        } else if port.starts_with("[[port]]\nfamily = \"avf\"") {
-            let mut guest = AvfGuest::boot(&live, 1);
-            ends_with_its_guest(&live, port, || guest.broadcast());
-        } else {
-            let mut guest = VfGuest::under_qemu(&live, 1);
-            ends_with_its_guest(&live, port, || guest.send_many(MacAddress::BROADCAST, 5));
-        }
-    }
+    quarantine_ends_by(|live, _, _| {
+        set_vfs(live, 1);
+        set_vfs(live, 2);
+    });
 }
 
-/// Not only a command removes a VF: so does a successor with another file.
 #[test]
 fn quarantine_ends_with_a_vf_that_a_successor_lacks() {
-    let mut live = LiveHost::start();
-    let mut guest = VfGuest::under_qemu(&live, 1);
-    limit(&live, "storm", QUARANTINE);
-    eventually("the VF is quarantined", || {
-        guest.send_many(MacAddress::BROADCAST, 5);
-        quarantine(&live).is_some()
+    quarantine_ends_by(|live, without, _| {
+        live.hand_over(without);
+        set_vfs(live, 2);
     });
-    drop(guest);
-    live.hand_over("[[port]]\nvfs = 1\n");
-    live.change_port(PortSettings { vfs: Some(2), ..PortSettings::default() }).unwrap();
-    assert_eq!(quarantine(&live), None);
+}
+
+#[test]
+fn quarantine_ends_with_a_vf_that_a_successor_adds_again() {
+    quarantine_ends_by(|live, without, with| {
+        live.hand_over(without);
+        live.hand_over(with);
+    });
 }
