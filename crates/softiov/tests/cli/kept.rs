@@ -167,9 +167,11 @@ fn invalid_settings_state_file_is_named_and_stops_the_start() {
     fs::write(&file, "[[port]]\nmac = \"02:00:00:00:00:77\"\n[[port.vf]]\nindex = 1\nvlan = 100\n").unwrap();
     assert!(refused("change the configuration file").contains("pf0vf1.mac"));
     let kept = fs::read_to_string(&path).unwrap();
-    for damaged in ["", "{}", &kept.replace("qos", "qux"), &kept.replace("\"version\": 1", "\"version\": 2")]
-    {
+    for damaged in ["", "{}", &kept.replace("qos", "qux")] {
         fs::write(&path, damaged).unwrap();
         refused("move the file away");
     }
+    // Moving the settings of a later program away would drop them all.
+    fs::write(&path, kept.replace("\"version\": 1", "\"version\": 2")).unwrap();
+    refused("start the program that has written it");
 }
