@@ -79,6 +79,8 @@ fn vf_driver_probe_makes_the_recorded_register_accesses() {
         Read(VMBMEM, 0x8000_0001),
         Read(VMBMEM + 4, 0x0000_0002),
         Read(VMBMEM + 8, 0),
+        // The VF still has the buffer: no reset has cleared a part of the reply.
+        Read(V2PMAILBOX, 4),
         Wrote(V2PMAILBOX, 2),
     ];
     assert_eq!(recorder.log, expected);

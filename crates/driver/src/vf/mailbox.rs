@@ -39,6 +39,11 @@ pub enum MailboxError {
     /// The PF has acknowledged the VF's message without a reply.
     #[error("the PF did not reply to mailbox message {0:#x}: check that the PF driver runs")]
     NoReply(u32),
+    /// The VF lost the mailbox buffer while its driver read the PF's reply: by a reset, or to a PF that took it.
+    #[error(
+        "the VF lost the mailbox buffer while its driver read a PF reply, as by a reset: reset the VF, and repeat the request"
+    )]
+    LockLost,
     /// The PF refused the VF's message.
     #[error("the PF refused mailbox message {0:#x}")]
     Refused(u32),
@@ -149,6 +154,10 @@ impl VfMailbox {
         self.lock(hal)?;
         for (word, offset) in into.iter_mut().zip((vf::VMBMEM..).step_by(4)) {
             *word = hal.read(offset);
+        }
+        // A reset clears the buffer and the lock: without the lock, the first dwords may be the reply's and the last ones 0.
+        if self.status(hal)? & v2p::VFU == 0 {
+            return Err(self.give_up(MailboxError::LockLost));
         }
         hal.write(vf::V2PMAILBOX, v2p::ACK);
         Ok(())

@@ -20,6 +20,8 @@ struct ScriptedPf {
     deaf: bool,
     /// True if the PF keeps the mailbox buffer locked.
     held: bool,
+    /// True if the VF is reset after its driver has read the reply's first dword.
+    resets: bool,
     word: u32,
     status: u32,
     now: Time,
@@ -50,7 +52,12 @@ impl Hal for ScriptedPf {
                 self.status &= !v2p::READ_CLEARS;
                 value
             }
-            VMBMEM => self.word,
+            VMBMEM => {
+                if self.resets {
+                    self.status = v2p::RSTD;
+                }
+                self.word
+            }
             _ => 0,
         }
     }
@@ -132,6 +139,15 @@ fn lost_mailbox_reply_blocks_vf_messages_until_reset() {
     assert_eq!((mailbox.request(&mut peer, &[ASKED]), mailbox.is_lost()), (Err(MailboxError::Lost), true));
     mailbox.forget();
     assert_eq!((mailbox.request(&mut peer, &[ASKED]), mailbox.is_lost()), (Ok(()), false));
+}
+
+/// A host that dies resets its VFs. The address in a reply to VF_RESET has two dwords.
+#[test]
+fn reset_amid_a_mailbox_reply_loses_the_reply() {
+    let mut peer = ScriptedPf { resets: true, ..ScriptedPf::new([id::VF_RESET | ACK]) };
+    let (mut mailbox, mut reply) = (VfMailbox::default(), [0; 3]);
+    assert_eq!(mailbox.exchange(&mut peer, &[id::VF_RESET], &mut reply), Err(MailboxError::LockLost));
+    assert!(mailbox.is_lost(), "no message is sent until the next reset");
 }
 
 #[test]
