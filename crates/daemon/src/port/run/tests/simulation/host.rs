@@ -330,13 +330,14 @@ impl SimulatedHost {
         Err(format!("the port does not rest within {REST_STEPS} steps"))
     }
 
-    /// Sends the port a command as the control thread does, and lets the port work. Returns `None` if the port dies before it
-    /// answers, and takes the command with it.
+    /// Sends the port a command as the control thread does, and lets the port work. Returns `None` if the host dies meanwhile: the
+    /// control thread dies with the port, also after an answer.
     fn ask<T>(&mut self, command: impl FnOnce(mpsc::Sender<T>) -> PortThreadCommand) -> Option<T> {
         let (answer, answered) = mpsc::channel();
         assert!(self.handle.send(command(answer)), "the port has ended");
+        let deaths = self.deaths;
         self.step(Duration::ZERO);
-        answered.try_recv().ok()
+        answered.try_recv().ok().filter(|_| self.deaths == deaths)
     }
 
     /// Returns the port's status.
