@@ -313,8 +313,7 @@ impl SimulatedGuest {
     fn read_stamp(&self, frame: &ReceivedFrame) -> Result<Option<FrameStamp>, String> {
         let host = self.place.host.borrow();
         let (sender, is_second) = hostile::sender(&frame.bytes).unzip();
-        let families = self.families.iter().map(|family| family.of_card());
-        if sender.is_none() && hostile::may_have_any_name(families, &host.hostile_lives, &host.policies) {
+        if hostile::may_have_any_name(&frame.bytes, &host.hostile_lives, &host.policies) {
             return Ok(None);
         }
         let hostile_life = sender.map_or(0, |guest| host.hostile_lives[guest]);

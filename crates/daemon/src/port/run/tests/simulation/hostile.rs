@@ -4,6 +4,7 @@
 
 use super::families::{configured_mac, guest_of};
 use super::frames::{self, FrameStamp};
+use super::function::ReceivedChecksum;
 use super::policies::PolicyModel;
 use super::requests;
 use crate::config::file::CardFamily;
@@ -232,16 +233,17 @@ pub(super) fn may_arrive(stamp: FrameStamp, to: usize, policies: &PolicyModel) -
     }
 }
 
-/// Returns true if a hostile guest may have any address that no guest or station has: a virtio guest gets the source address of its
-/// first frame, if it may choose.
-pub(super) fn may_have_any_name(
-    families: impl Iterator<Item = CardFamily>,
-    hostile_lives: &[u32],
-    policies: &PolicyModel,
-) -> bool {
-    families.zip(hostile_lives).enumerate().any(|(vf, (family, life))| {
-        family == CardFamily::Virtio && *life > 0 && policies.has_chosen_names(vf)
-    })
+/// Returns true for a frame that a hostile guest may have sent from an address that no guest or station has: one that chooses its
+/// addresses may have any such. A frame with the stamp of an honest guest is not its.
+pub(super) fn may_have_any_name(frame: &[u8], hostile_lives: &[u32], policies: &PolicyModel) -> bool {
+    let is_honest = |stamp: FrameStamp| {
+        let hostile_life = hostile_lives.get(usize::from(stamp.from)).copied().unwrap_or(0);
+        stamp.life != FORGED && stamp.life > hostile_life
+    };
+    let may_choose = |(vf, life): (usize, &u32)| *life > 0 && policies.has_chosen_names(vf);
+    sender(frame).is_none()
+        && hostile_lives.iter().enumerate().any(may_choose)
+        && !matches!(FrameStamp::read(frame, ReceivedChecksum::Unknown), Ok(Some(stamp)) if is_honest(stamp))
 }
 
 /// Returns the guest that has sent a frame by its source address, and true for its second address.

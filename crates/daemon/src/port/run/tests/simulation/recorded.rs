@@ -202,6 +202,56 @@ fn reset_drops_the_interrupt_of_a_received_frame() {
     );
 }
 
+/// A hostile guest that chooses its addresses asks for one that no other has, and sends bytes of its memory from it.
+#[test]
+fn guest_that_chooses_may_have_any_free_address() {
+    use SimulatedAction::*;
+    check_life(
+        "guest_that_chooses_may_have_any_free_address",
+        true,
+        vec![SimulatedFamily::I82576; 2],
+        &[
+            (Attach { guest: 1 }, 1, 7631030030523113515),
+            (Send { from: 1, to: 4, frames: 3, length: 257 }, 2, 5303891135368474399),
+            (Claim { guest: 1, misdeeds: 10 }, 5, 8688940260332580078),
+        ],
+    );
+}
+
+/// The host dies while the driver of a VF reads its address out of the mailbox: the driver takes no half of it.
+#[test]
+fn death_amid_a_mailbox_reply_tears_no_address() {
+    use SimulatedAction::*;
+    check_life(
+        "death_amid_a_mailbox_reply_tears_no_address",
+        true,
+        vec![SimulatedFamily::I82576; 5],
+        &[
+            (Attach { guest: 3 }, 3, 16072388666045980274),
+            (Claim { guest: 0, misdeeds: 10 }, 0, 15827450042565943543),
+            (Upgrade { guest: 0, waits: 30, succeeds: true }, 3, 17034605686959173052),
+            (Send { from: 0, to: 6, frames: 1, length: 365 }, 1, 12003126420169852304),
+        ],
+    );
+}
+
+/// The state file holds a refused change. The host dies after its port has checked a removal: the successor, which has found the
+/// refused change, does the removal with it.
+#[test]
+fn removal_after_a_death_keeps_the_settings_found() {
+    use SimulatedAction::*;
+    let policy = SimulatedPolicy { rate: 40, ..SimulatedPolicy::default() };
+    check_life(
+        "removal_after_a_death_keeps_the_settings_found",
+        false,
+        vec![SimulatedFamily::Avf; 3],
+        &[
+            (SetPolicy { guest: 0, policy, disk: Some(DiskFault::ReadOnly(7)) }, 3, 13200588820503172820),
+            (ReplaceVf { frames: 4, death: Some(4), hands_over: true }, 4, 12039936553603153255),
+        ],
+    );
+}
+
 #[test]
 fn fault_of_the_keeper_shrinks_to_few_steps() {
     simulate("port::run::tests::simulation::recorded::fault_of_the_keeper_shrinks_to_few_steps", || {

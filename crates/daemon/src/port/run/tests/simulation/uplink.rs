@@ -212,7 +212,7 @@ impl SimulatedUplink {
             frame.drain(12..16);
         }
         let source = guest_of(MacAddress(frame[6..12].try_into().expect("a frame has a source")));
-        if source.is_none() && may_have_any_name(self.families.iter().copied(), hostile_lives, policies) {
+        if may_have_any_name(&frame, hostile_lives, policies) {
             return Ok(());
         }
         let hostile_life = source.map_or(0, |(guest, _)| hostile_lives[guest]);
