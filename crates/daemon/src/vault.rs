@@ -24,8 +24,9 @@ pub struct FileDescriptorStore(Arc<Mutex<FileDescriptorStoreContents>>);
 struct FileDescriptorStoreContents {
     shelf: KeptFileDescriptors,
     store: Option<KeeperConnection>,
-    /// Names of file descriptors that have changed since the successor process received every descriptor. The keeper
-    /// process is not notified of these changes, because it already keeps the successor's descriptors.
+    /// Names of file descriptors that have changed since [`FileDescriptorStore::withhold`] or
+    /// [`FileDescriptorStore::give`]. The keeper process is not notified of these changes until either host process
+    /// serves the ports alone.
     untold: Option<BTreeSet<String>>,
     complaints: LogRateLimit,
 }
@@ -116,8 +117,9 @@ impl FileDescriptorStore {
         self.contents().store.as_ref().map(KeeperConnection::succeed).transpose()
     }
 
-    /// Sends the keeper process no change from now on, because ports save their clients for a successor process while their guests
-    /// wait. [`Self::give`] passes every descriptor to the successor itself.
+    /// Sends the keeper process no change from now on. Ports save their clients for a successor process while their guests
+    /// wait, and [`Self::give`] passes every descriptor to the successor itself. A successor may still be refused, and then the
+    /// keeper must hold the predecessor's descriptors.
     pub fn withhold(&self) {
         self.contents().untold.get_or_insert_default();
     }

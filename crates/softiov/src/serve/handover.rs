@@ -11,8 +11,8 @@
 //!   ends
 //! ```
 //!
-//! If anything fails before GO, this process resumes as if nothing had happened. Guests wait from the pause of the
-//! ports until the successor serves.
+//! If anything fails before GO, this process resumes as if nothing had happened. The keeper hears of the successor's new
+//! descriptors only after GO. Guests wait from the pause of the ports until the successor serves.
 
 use anyhow::{Context, bail, ensure};
 use daemon::config::HostConfig;
@@ -35,7 +35,7 @@ const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(2);
 const PAUSE_TIMEOUT: Duration = Duration::from_secs(4);
 /// Least time that a pause of the ports lasts after GO.
 const MARGIN: Duration = Duration::from_millis(500);
-/// Timeout of the keeper process to take the descriptors of paused ports.
+/// Timeout of the keeper process to take the descriptors that were withheld from it.
 const TELL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Starts the host, with the file descriptors that a keeper process or the previous host process left for this process,
@@ -51,9 +51,20 @@ pub(super) fn take_over(config: HostConfig) -> anyhow::Result<RunningHost> {
         }
     };
     let vault = FileDescriptorStore::new(shelf, store);
-    let ready = match predecessor {
-        Some(_) => ReadyHost::succeed(config, &vault)?,
-        None => ReadyHost::open(config, &vault)?,
+    let ready = if predecessor.is_some() {
+        // The keeper holds what the predecessor resumes with if this process fails.
+        vault.withhold();
+        ReadyHost::succeed(config, &vault)
+    } else {
+        ReadyHost::open(config, &vault)
+    };
+    let ready = match ready {
+        Ok(ready) => ready,
+        Err(error) => {
+            // The predecessor has this process killed once the line ends, and the error is not in the log yet.
+            std::mem::forget(predecessor);
+            return Err(error.into());
+        }
     };
     if let Some(line) = predecessor {
         line.tell(READY)?;
@@ -63,6 +74,13 @@ pub(super) fn take_over(config: HostConfig) -> anyhow::Result<RunningHost> {
                 "the previous host process did not release the ports, and resumes; this process ends"
             );
             std::process::exit(1);
+        }
+        // Before any guest depends on it: the keeper must be able to start the next host.
+        if !vault.tell_withheld(TELL_TIMEOUT) {
+            tracing::error!(
+                "the keeper process did not accept the file descriptors of new ports and sockets within {TELL_TIMEOUT:?}; \
+                 if this process dies now, guests may lose their VFs: upgrade the host again"
+            );
         }
     }
     let host = ready.start()?;

@@ -223,6 +223,26 @@ fn upgrade_to_a_broken_program_keeps_the_running_host() {
     }
 }
 
+/// The next host names the ports that the keeper holds descriptors of and that its configuration lacks.
+#[test]
+fn refused_upgrade_leaves_no_new_port_with_the_keeper() {
+    let folder = tempdir().unwrap();
+    let file = folder.path().join("softiov.toml");
+    std::fs::write(&file, "[[port]]\n").unwrap();
+    let serve = ServeProcess::start(&folder, &["--config", file.to_str().unwrap()]);
+    let world =
+        EmbeddedTestbed { guests: [0, 1].map(|vf| attach(serve.folder(), vf)), serve, _folder: folder };
+    let added = "[[port]]\n[[port]]\n[[port]]\nuplink = { replay = \"/missing.pcap\" }\n";
+    std::fs::write(&file, added).unwrap();
+    let said = softiov(world.serve.folder(), &["upgrade"]);
+    assert_eq!(said.status, Some(1), "{}", said.out);
+    world.serve.wait_logged("/missing.pcap");
+    std::fs::write(&file, "[[port]]\n").unwrap();
+    world.kill_host_after(REST);
+    world.exchange();
+    assert!(!world.serve.log().contains("lacks ports of the previous"), "{}", world.serve.log());
+}
+
 #[test]
 fn without_a_keeper_an_upgrade_is_refused_with_the_remedy() {
     let folder = tempdir().unwrap();
