@@ -9,7 +9,7 @@ pub(crate) fn renew(listener: &SocketListener, access: SocketFilePermissions) {
         tracing::error!(
             %error,
             "a socket does not have the configured access; only the host's user may connect, or the former users if the host \
-             may not change the file: correct the problem, and upgrade or restart the host"
+             may not change the file or the file has several links: correct the problem, and upgrade or restart the host"
         );
     }
 }

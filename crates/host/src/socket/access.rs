@@ -64,15 +64,18 @@ impl SocketFilePermissions {
         Ok(())
     }
 
-    /// Sets group, mode and owner of the socket file of a listener, if they differ. Refuses another file at the path. Between the
-    /// former access and this one, and after an error, only the user of this process may connect. If this process may not
-    /// become the file's owner, nothing is changed.
+    /// Sets group, mode and owner of the socket file of a listener, if they differ. Between the former access and this one, and
+    /// after an error, only the user of this process may connect. Nothing is changed if this process may not become the file's
+    /// owner, if another file has the path, or if the file has several hard links: then the former users may still connect.
     pub(super) fn renew(self, path: &Path, listener: SocketFileId) -> Result<(), SocketFileError> {
         let failure = |doing| move |source: Errno| denied(path, doing, source);
         let file = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
         let file = file.map_err(failure("examine"))?;
         let found = fstat(&file).map_err(failure("examine"))?;
-        if (found.st_dev, found.st_ino) != listener || found.st_nlink != 1 {
+        let ours = FileType::from_raw_mode(found.st_mode) == FileType::Socket
+            && (found.st_dev, found.st_ino) == listener
+            && found.st_nlink == 1;
+        if !ours {
             return Err(SocketFileError::Replaced { path: path.to_owned() });
         }
         let (us, mode) = (geteuid().as_raw(), Mode::from_raw_mode(self.mode));

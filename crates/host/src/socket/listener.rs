@@ -148,7 +148,7 @@ impl SocketListener {
     ///
     /// # Errors
     /// See [`SocketFileError`]. Then only the user of this process may connect, or the former users if this process may not
-    /// change the file.
+    /// change the file or its file is [replaced or linked](SocketFileError::Replaced).
     pub fn set_access(&self, access: SocketFilePermissions) -> Result<(), SocketFileError> {
         access.renew(&self.path, self.file)
     }
