@@ -295,6 +295,10 @@ impl RunningHost {
         // The control thread may have started one more port before it ended.
         self.ports.end_all();
         self.ports.join();
+        // A client would read a reset if the process ended before its connection is drained, which takes seconds at most.
+        if self.leftover.take().is_some_and(|leftover| leftover.join().is_err()) {
+            tracing::error!("the thread that disconnects clients of removed ports has panicked");
+        }
     }
 }
 
@@ -303,9 +307,6 @@ impl Drop for RunningHost {
         if self.api.is_some() || self.control.is_some() {
             self.end();
             self.join();
-            if self.leftover.take().is_some_and(|leftover| leftover.join().is_err()) {
-                tracing::error!("the thread that disconnects clients of removed ports has panicked");
-            }
             self.vault.forget(CONTROL);
             tcp::forget(&self.vault);
             volatile::forget(&self.vault);
