@@ -43,6 +43,15 @@ pub enum SavedStateError {
         /// Kind of state that the reader expected.
         expected: [u8; 4],
     },
+    /// This program saves no state of a port under this kind.
+    #[error(
+        "unknown kind of saved state: {}; use the program that wrote the state, or a newer one",
+        letters(.found)
+    )]
+    UnknownKind {
+        /// Kind of state that the saved state's envelope names.
+        found: [u8; 4],
+    },
     /// The state's version is newer than this program supports, or 0.
     #[error(
         "the saved state has version {found}, and this program reads versions 1 to {newest}; use the \

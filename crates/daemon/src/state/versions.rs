@@ -19,7 +19,7 @@ const NEWEST: [([u8; 4], u32); 5] = [
 pub fn check_version(bytes: &[u8]) -> Result<(), SavedStateError> {
     let (kind, found, _) = unseal(bytes)?;
     let newest = NEWEST.iter().find(|(known, _)| *known == kind).map(|(_, newest)| *newest);
-    let newest = newest.ok_or(SavedStateError::Kind { found: kind, expected: NEWEST[0].0 })?;
+    let newest = newest.ok_or(SavedStateError::UnknownKind { found: kind })?;
     if !(1..=newest).contains(&found) {
         return Err(SavedStateError::Version { found, newest });
     }
@@ -29,4 +29,17 @@ pub fn check_version(bytes: &[u8]) -> Result<(), SavedStateError> {
         check_version(&state.virtio)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::envelope::seal;
+
+    #[test]
+    fn unknown_kind_of_state_is_refused_by_its_name() {
+        let refused = check_version(&seal(*b"next", 1, &[])).unwrap_err();
+        assert_eq!(refused, SavedStateError::UnknownKind { found: *b"next" });
+        assert!(refused.to_string().contains("kind of saved state: next;"), "{refused}");
+    }
 }
