@@ -40,8 +40,7 @@ impl HostManager {
         }
         let mut prepared = self.prepare(&next).inspect_err(|_| self.forget_added(&next))?;
         if let Err(error) = self.state_file.keep(&next, &self.config) {
-            retire(prepared.refits);
-            self.forget_added(&next);
+            self.discard(prepared, &next);
             return Err(refused(error));
         }
         if let Err(failure) = self.put_to_work(&next, &changed, &mut prepared) {
@@ -51,8 +50,7 @@ impl HostManager {
                     "cannot remove a refused change from the state file; the next start would apply it"
                 );
             }
-            retire(prepared.refits);
-            self.forget_added(&next);
+            self.discard(prepared, &next);
             return Err(failure);
         }
         // The former parts of the ports.
@@ -180,11 +178,24 @@ impl HostManager {
         Ok(prepared)
     }
 
-    /// Releases the kept file descriptors of ports that a refused configuration `next` would have added: sockets and interfaces
-    /// are free again, and a later port of that name begins anew.
+    /// Closes the ports, VFs and uplinks that were prepared for a refused configuration `next`.
+    fn discard(&self, prepared: PreparedConfigChange, next: &HostConfig) {
+        let PreparedConfigChange { ports, vfs, refits } = prepared;
+        retire(refits);
+        // A watcher of an uplink keeps file descriptors until its port is closed.
+        drop((ports, vfs));
+        self.forget_added(next);
+    }
+
+    /// Releases the kept file descriptors of ports and VFs that a refused configuration `next` would have added: sockets and
+    /// interfaces are free again, and a later port or VF of that name begins anew.
     fn forget_added(&self, next: &HostConfig) {
-        for port in next.ports.iter().filter(|port| !self.config.has_port(&port.name)) {
-            PortFileDescriptorStore::new(self.ports.vault(), &port.name).forget_all();
+        for port in &next.ports {
+            let vault = PortFileDescriptorStore::new(self.ports.vault(), &port.name);
+            match self.config.ports.iter().find(|old| old.name == port.name) {
+                None => vault.forget_all(),
+                Some(old) => PreparedVf::forget(port.vfs.get(old.vfs.len()..).unwrap_or_default(), &vault),
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 //! because their clients cannot be brought back. `management` keeps the policies and coordinates the ports.
 
 use super::clients::endpoint::FunctionEndpoint;
-use super::clients::listening::FunctionSocketConfig;
+use super::clients::listening::{FunctionSocketConfig, kept_listener};
 use super::engine::bus::FunctionResources;
 use super::engine::family::not_offered;
 use super::error::PortStartError;
@@ -55,6 +55,11 @@ impl PreparedVf {
             Ok(Self { config: vf.clone(), endpoint: FunctionSocketConfig::of_vf(vf).open(vault)?, resources })
         };
         vfs.iter().zip(resources).map(open).collect()
+    }
+
+    /// Releases the kept listening sockets of VFs that no port offers.
+    pub(crate) fn forget(vfs: &[VfConfig], vault: &PortFileDescriptorStore) {
+        vfs.iter().for_each(|vf| vault.forget_named(&kept_listener(&vf.name)));
     }
 }
 

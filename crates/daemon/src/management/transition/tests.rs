@@ -1,4 +1,4 @@
-//! Tests of a change of the configuration during which a port's thread panics.
+//! Tests of a change of the configuration during which a port's thread panics, or which is refused.
 
 use super::super::{HostManager, RunningPorts};
 use super::PreparedConfigChange;
@@ -96,5 +96,25 @@ fn socket_of_a_vf_added_after_a_panic_is_kept_for_a_successor() {
         panic!("the successor refuses: {error}");
     }
     host.resume();
+    host.stop();
+}
+
+#[test]
+fn refused_change_leaves_no_socket_of_its_new_vfs() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = "[[port]]\nvfs = 3\n[[port]]\nuplink = { replay = \"/missing.pcap\" }";
+    let [before, next, invalid] =
+        ["[[port]]\nvfs = 2", "[[port]]\nvfs = 3", missing].map(|text| config(text, folder.path()));
+    let host = RunningHost::start(before.clone()).unwrap();
+    let orders = (mpsc::channel().0, ThreadWaker::new().unwrap());
+    let mut manager = HostManager::new(before, host.ports().clone(), orders);
+    let socket = next.ports[0].vfs[2].socket.clone();
+    let is_kept = || host.vault().copy("pf0.listen.pf0vf2").is_some();
+    let prepared = manager.prepare(&next).unwrap();
+    assert!(is_kept() && socket.exists());
+    manager.discard(prepared, &next);
+    assert!(!is_kept() && !socket.exists());
+    assert!(manager.transition_to(invalid, None).is_err());
+    assert!(!is_kept() && !socket.exists());
     host.stop();
 }
