@@ -199,8 +199,7 @@ impl RunningHost {
     /// Returns true if every thread of the host runs. A failed port does not count, because it is opened again.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        let runs =
-            |thread: &Option<JoinHandle<()>>| thread.as_ref().is_some_and(|thread| !thread.is_finished());
+        let runs = |thread: &Option<JoinHandle<()>>| thread.as_ref().is_some_and(|it| !it.is_finished());
         runs(&self.api) && runs(&self.control)
     }
 

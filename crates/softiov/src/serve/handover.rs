@@ -11,7 +11,7 @@
 //!   ends
 //! ```
 //!
-//! If anything fails before GO, this process resumes as if nothing had happened. The keeper hears of the successor's new
+//! If anything fails before GO, this process resumes as if nothing had happened. The keeper is notified about the new
 //! descriptors only after GO. Guests wait from the pause of the ports until the successor serves.
 
 use anyhow::{Context, bail, ensure};
@@ -52,7 +52,7 @@ pub(super) fn take_over(config: HostConfig) -> anyhow::Result<RunningHost> {
     };
     let vault = FileDescriptorStore::new(shelf, store);
     let ready = if predecessor.is_some() {
-        // The keeper holds what the predecessor resumes with if this process fails.
+        // If this process fails, the predecessor resumes, and the keeper must hold its descriptors only.
         vault.withhold();
         ReadyHost::succeed(config, &vault)
     } else {
