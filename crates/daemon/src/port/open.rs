@@ -149,6 +149,7 @@ impl PreparedPort {
         port.take_over(&saved, now);
         PortUplink::forget_others(config, port.succession.vault());
         port.forget_unused_listeners();
+        PortUplink::renew_access(config, port.succession.vault());
         for (slot, place) in port.clients.slots().iter().zip(FunctionSocketConfig::all(config)) {
             slot.endpoint
                 .listener()

@@ -234,6 +234,27 @@ fn port_is_added_to_a_host_run_as_another_user() {
 }
 
 #[test]
+fn upgrade_renews_a_streams_access_as_another_user() {
+    let Some(folder) = open_folder("upgrade_renews_a_streams_access_as_another_user") else { return };
+    let text = |mode| {
+        format!(
+            "confine = {{ user = \"{STRANGER}:{STRANGER}\" }}\naccess = {{ owner = {VMM}, mode = \"{mode}\" }}\n\
+             [[port]]\nvfs = 1\nuplink = {{ stream = {{ listen = \"{}\" }} }}\n",
+            folder.path().join("sockets/uplink/peer.sock").display()
+        )
+    };
+    let host = serve(&folder, &text("0660"));
+    let sockets = ["uplink/peer.sock", "pf0vf0/vf.sock"].map(|socket| host.folder().join(socket));
+    assert_eq!(sockets.each_ref().map(|socket| mode(socket)), [0o660; 2]);
+    configured(&folder, &text("0600"));
+    let said = softiov(host.folder(), &["upgrade"]);
+    assert_eq!(said.status, Some(0), "{}{}", said.err, host.log());
+    // The new host answers once its ports have renewed their sockets.
+    assert_eq!(softiov(host.folder(), &["vf", "list"]).status, Some(0));
+    assert_eq!(sockets.each_ref().map(|socket| mode(socket)), [0o600; 2], "{}", host.log());
+}
+
+#[test]
 fn only_a_host_started_by_root_may_become_another_user() {
     let Some(folder) = open_folder("only_a_host_started_by_root_may_become_another_user") else { return };
     let place = folder.path().join("theirs");

@@ -172,6 +172,13 @@ impl PortUplink {
         }
     }
 
+    /// Gives the uplink's socket, which the previous host process may have left, the access that the configuration grants now.
+    pub(in crate::port) fn renew_access(config: &PortConfig, vault: &PortFileDescriptorStore) {
+        if let uplink::UplinkConfig::Stream(place) = &config.uplink {
+            stream::renew_access(place, config.access, vault);
+        }
+    }
+
     /// Adds the uplink's file descriptors to the port's poller.
     pub(super) fn join(&mut self, at: UplinkPollContext<'_>) -> io::Result<()> {
         self.kind.join(at)

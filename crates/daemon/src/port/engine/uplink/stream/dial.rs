@@ -10,6 +10,7 @@ use crate::limit::LogRateLimit;
 use crate::port::engine::uplink::UplinkError;
 use crate::port::engine::uplink::backend::UplinkResources;
 use crate::socket_access;
+use crate::vault::PortFileDescriptorStore;
 use host::folder;
 use host::poll::{PollInterest, Poller, ThreadWaker};
 use host::socket::{ReceivedFds, SocketFilePermissions, SocketListener, StreamSocket};
@@ -42,8 +43,7 @@ enum DialerCommand {
     /// Close the connection to this stream peer, for this reason. Closing may block, because file descriptors may have
     /// come with the bytes.
     Close(StreamSocket, ReceivedFds, &'static str),
-    /// Give the listening socket's file the configured access, and delete it when the thread ends. No other process serves
-    /// the socket.
+    /// Delete the listening socket's file when the thread ends. No other process serves the socket.
     Own,
     /// Leave the listening socket's file to the successor process, which listens on it.
     Leave,
@@ -57,7 +57,7 @@ pub(super) struct DialerHandle {
     waker: ThreadWaker,
     peers: mpsc::Receiver<StreamSocket>,
     thread: Option<JoinHandle<()>>,
-    with: crate::vault::PortFileDescriptorStore,
+    with: PortFileDescriptorStore,
 }
 
 impl DialerHandle {
@@ -77,7 +77,6 @@ impl DialerHandle {
         let dialer = StreamDialer {
             port: with.vault.port().to_owned(),
             place: place.clone(),
-            access,
             listener,
             poller,
             waker: waker.clone(),
@@ -163,12 +162,22 @@ fn listen(
     Ok(listener)
 }
 
+/// Gives the kept listening socket of a stream uplink the access that the configuration grants now. The connecting thread may not
+/// have the privilege to change the file.
+pub(in crate::port::engine::uplink) fn renew_access(
+    place: &Place,
+    access: SocketFilePermissions,
+    vault: &PortFileDescriptorStore,
+) {
+    let Place::Listen(path) = place else { return };
+    let listener = vault.copy_named(LISTENER).and_then(|fd| SocketListener::adopt(fd, path));
+    listener.iter().for_each(|listener| socket_access::renew(listener, access));
+}
+
 /// State of the thread that connects a stream uplink to a peer.
 struct StreamDialer {
     port: String,
     place: Place,
-    /// Users who may connect to the listening socket.
-    access: SocketFilePermissions,
     listener: Option<SocketListener>,
     poller: Poller,
     waker: ThreadWaker,
@@ -243,20 +252,12 @@ impl StreamDialer {
                     drop((stream, fds));
                     self.lose(why, now);
                 }
-                DialerCommand::Own => self.own_listener(),
+                DialerCommand::Own => self.listener.iter_mut().for_each(SocketListener::own),
                 DialerCommand::Leave => self.listener.take().into_iter().for_each(SocketListener::leave),
                 DialerCommand::Stop => return false,
             }
         }
         true
-    }
-
-    /// Deletes the listening socket's file when the thread ends. A socket of the previous host process gets the access that
-    /// the configuration grants now.
-    fn own_listener(&mut self) {
-        let Some(listener) = &mut self.listener else { return };
-        listener.own();
-        socket_access::renew(listener, self.access);
     }
 
     /// Logs the loss of the stream's peer, and schedules the next attempt to connect.

@@ -16,7 +16,7 @@ use super::state::UplinkStateCounters;
 use crate::config::uplink::StreamUplinkSocket as Place;
 use crate::control::uplink::{UplinkState, UplinkStatus};
 use dial::DialerHandle;
-pub(super) use dial::LISTENER;
+pub(super) use dial::{LISTENER, renew_access};
 pub use framing::frames_of_stream;
 use framing::{StreamReceiveBuffer, StreamSendBuffer, StreamUplinkItem};
 use host::poll::{PollInterest, Poller};
