@@ -1,8 +1,8 @@
 //! A hostile guest that drives the PF of a port of its own (`pf = "guest"`), an 82576 without VFs.
 //!
-//! The input is a list of moves, each a byte with the kind and then its parameters: registers by memory and
-//! by I/O space, configuration space, memory, descriptors, frames from the wire, the carrier, resets, time. Checked: no panic, bounded memory requests, all of them the PF's, and
-//! interrupts of the PF only.
+//! The input is a list of moves, each a byte with the kind and then its parameters: registers by memory and by I/O space,
+//! configuration space, memory, descriptors, frames from the wire, the carrier, resets, time. Checked: no panic, bounded memory
+//! requests, all of them the PF's, and interrupts of the PF only.
 #![cfg_attr(not(test), no_main)]
 
 use common::{BASE, CardFixture, PORT, mac, plain, tcp};

@@ -1,8 +1,9 @@
 //! A hostile front end that sends any bytes in any pieces, with descriptors anywhere, and may not read its replies.
 //!
 //! The input is a list of moves. A move starts with an opcode byte: raw bytes, a message with a valid header, so that the
-//! fuzzer reaches the code behind the header's checks, or a hand-over to a successor. Checked: no panic, bounded work, well-formed replies,
-//! live rings in mapped memory only, agreement of host and session on memory, no descriptor left at the end.
+//! fuzzer reaches the code behind the header's checks, or a hand-over to a successor. Checked: no panic, bounded work,
+//! well-formed replies, live rings in mapped memory only, agreement of host and session on memory, a handed-over session that
+//! is the same, no descriptor left at the end.
 
 #![cfg_attr(not(test), no_main)]
 

@@ -1,5 +1,6 @@
 //! File descriptors of ports that the previous host process had and this configuration lacks: journals, sockets, interfaces and
-//! clients, and volatile changes. A port that is added later must not find them, and its former clients would wait for replies without end.
+//! clients, and volatile changes. A port that is added later must not find them, and its former clients would wait for replies
+//! without end.
 
 use crate::config::HostConfig;
 use crate::confine::ThreadSandboxes;

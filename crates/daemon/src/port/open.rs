@@ -162,8 +162,8 @@ impl PreparedPort {
 }
 
 impl OpenPort {
-    /// Releases the kept listening sockets of functions whose VMMs listen now, as this process would connect to them, and of VFs that
-    /// the port no longer has, as their clients would wait for a reply.
+    /// Releases the kept listening sockets of functions whose VMMs listen now, as this process would connect to them, and of
+    /// VFs that the port no longer has, as their clients would wait for a reply.
     fn forget_unused_listeners(&self) {
         let listening = self.clients.slots().iter().filter(|slot| slot.endpoint.listener().is_some());
         let needed: Vec<String> = listening.map(|slot| kept_listener(&slot.name)).collect();

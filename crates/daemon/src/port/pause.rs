@@ -15,8 +15,8 @@ impl OpenPort {
         self.pausing = Some(PendingPause::new(time, answer, now));
     }
 
-    /// Pauses the port if a pause is pending and no front end waits for a blocking call, or for room in its socket. Returns false if
-    /// the pause has to wait.
+    /// Pauses the port if a pause is pending and no front end waits for a blocking call, or for room in its socket. Returns
+    /// false if the pause has to wait.
     pub(super) fn continue_pause(&mut self, inbox: &PortCommandInbox, clock: &dyn TimeSource) -> bool {
         let Some(pending) = self.pausing.take() else { return true };
         let now = clock.now();

@@ -4,8 +4,8 @@ use i82576::Time;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-/// Longest time that a pause waits for front ends. One whose blocking call takes longer, or whose socket has no room for a reply, has
-/// to connect again.
+/// Longest time that a pause waits for front ends. One whose blocking call takes longer, or whose socket has no room for a
+/// reply, has to connect again.
 const FRONT_END_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// Pause that waits for front ends. The port handles no message meanwhile.

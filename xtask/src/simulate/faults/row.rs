@@ -7,7 +7,7 @@ pub(in crate::simulate) const CHOSEN: &str = "FAULT";
 #[derive(Debug)]
 pub(in crate::simulate) struct SeededFault {
     pub(in crate::simulate) name: &'static str,
-    /// Path of the file in the folder of crates.
+    /// Path of the file in the folder `crates`.
     pub(in crate::simulate) file: &'static str,
     /// Piece of source that occurs once in the file, and the piece that takes its place. In the latter [`CHOSEN`] stands for an
     /// expression that is true if this fault is chosen.
