@@ -91,7 +91,7 @@ pub enum SettingsStoreError {
         "{path} has version {version}, and this program reads version {VERSION}: start the program that has written it; moving \
          the file away would drop all settings that commands have changed"
     )]
-    Later {
+    OtherVersion {
         /// Path of the state file.
         path: PathBuf,
         /// Version of the state file's format.
@@ -212,7 +212,7 @@ fn read(path: &Path) -> Result<Option<StoredSettings>, SettingsStoreError> {
     let StoredVersion { version } =
         serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
     if version != VERSION {
-        return Err(SettingsStoreError::Later { path: path.to_owned(), version });
+        return Err(SettingsStoreError::OtherVersion { path: path.to_owned(), version });
     }
     serde_json::from_slice(&bytes).map(Some).map_err(|error| damaged(error.to_string()))
 }

@@ -42,7 +42,7 @@ pub(crate) struct RunningPorts {
 struct LatestConfig {
     config: PortConfig,
     /// True if a failed port was opened again by `config` since [`RunningPorts::begin_change`].
-    is_in_use: bool,
+    was_opened_again: bool,
 }
 
 #[derive(Debug)]
@@ -210,7 +210,7 @@ impl RunningPorts {
         config: &PortConfig,
         (port, inbox, handle): (PreparedPort, PortCommandInbox, PortHandle),
     ) -> Result<(), HostStartError> {
-        let latest = LatestConfig { config: config.clone(), is_in_use: false };
+        let latest = LatestConfig { config: config.clone(), was_opened_again: false };
         let (name, latest) = (config.name.clone(), Arc::new(Mutex::new(latest)));
         let life = SurvivingPortParts {
             latest: Arc::clone(&latest),
@@ -225,7 +225,7 @@ impl RunningPorts {
 
     /// Begins a change of the configuration, at whose end [`Self::configure`] stores the new one.
     pub(crate) fn begin_change(&self) {
-        self.lock().iter().for_each(|port| lock(&port.latest).is_in_use = false);
+        self.lock().iter().for_each(|port| lock(&port.latest).was_opened_again = false);
     }
 
     /// Stores a port's present configuration, by which the port is opened again after a failure. A port that has failed
@@ -233,7 +233,7 @@ impl RunningPorts {
     pub(crate) fn configure(&self, config: &PortConfig) {
         for port in self.lock().iter().filter(|port| port.name == config.name && !port.ends) {
             let mut latest = lock(&port.latest);
-            if latest.is_in_use && latest.config != *config {
+            if latest.was_opened_again && latest.config != *config {
                 // The send fails only if the port has ended.
                 let _ = port.handle.send(PortThreadCommand::OpenAgain);
             }
@@ -347,7 +347,7 @@ impl SurvivingPortParts {
     /// Returns the configuration by which the failed port is opened again.
     fn latest_config(&self) -> PortConfig {
         let mut latest = lock(&self.latest);
-        latest.is_in_use = true;
+        latest.was_opened_again = true;
         latest.config.clone()
     }
 
