@@ -96,7 +96,11 @@ impl<T: DriverThread> BackendConnection<T> {
             match sent {
                 SocketSendResult::Bytes(count) => self.out.sent(count),
                 SocketSendResult::WouldBlock => self.wait_for_room()?,
-                SocketSendResult::Closed => return Err(VhostClientError::Gone),
+                SocketSendResult::Closed => {
+                    // No back end takes the messages any more, and their descriptors would be open until the front end ends.
+                    self.out = OutgoingMessages::new();
+                    return Err(VhostClientError::Gone);
+                }
             }
         }
         Ok(())
@@ -128,5 +132,30 @@ impl<T: DriverThread> BackendConnection<T> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::BackendConnection;
+    use crate::VhostClientError;
+    use host::driver_thread::SystemThread;
+    use std::io::Read;
+    use std::os::unix::net::UnixListener;
+    use vhost_user::message::FrontendRequest;
+
+    #[test]
+    fn descriptors_for_a_back_end_that_is_gone_are_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vf0.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let mut connection = BackendConnection::open(&path, SystemThread).unwrap();
+        drop(listener.accept().unwrap());
+
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let sent = connection.confirmed(&FrontendRequest::SetMemTable(vec![]), vec![writer.into()]);
+        assert!(matches!(sent, Err(VhostClientError::Gone)));
+        // A copy of the writing end would leave the reader waiting.
+        assert_eq!(reader.read(&mut [0]).unwrap(), 0);
     }
 }
