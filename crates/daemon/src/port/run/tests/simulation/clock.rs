@@ -6,8 +6,8 @@ use i82576::Time;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Longest time between two readings of the clock, in ns.
-const TICK_NS: u64 = 300;
+/// Longest time between two readings of the clock, in ns. A port that polls memory finds nothing new: the guests wait meanwhile.
+const TICK_NS: u64 = 1_000;
 
 /// Clock of the simulation. Each reading by the port is a moment at which the port may die.
 #[derive(Debug, Default)]
