@@ -14,6 +14,8 @@ use crate::explore::properties::{self, TestProgram};
 const TEST: &str = "port::run::tests::simulation::simulated_hosts_keep_their_promises";
 /// Name of the figure of simulated time.
 pub(super) const TIME: &str = "simulated seconds";
+/// Name of the figure of seeds.
+const SEEDS: &str = "seeds";
 /// Seeds of one process.
 const SEEDS_OF_PROCESS: u64 = 50;
 /// Seeds of one process of a search that the first fault ends.
@@ -35,8 +37,15 @@ impl SimulationReport {
         faults.min_by_key(|(seeds, _)| *seeds)
     }
 
-    /// Adds the output of a process: a line of figures, and a line for each fault.
-    fn add(&mut self, output: &str) {
+    /// Returns the number of seeds whose figures are in the report.
+    fn seeds(&self) -> u64 {
+        self.figures.get(SEEDS).copied().unwrap_or(0)
+    }
+
+    /// Adds the output of a process: a line of figures, and a line for each fault. Returns true if the report has passed a
+    /// hundredth of `all` seeds by it.
+    fn add(&mut self, output: &str, all: u64) -> bool {
+        let before = self.seeds();
         self.faults.extend(output.lines().filter(|line| line.starts_with("seed ")).map(str::to_owned));
         let figures = output.lines().find_map(|line| line.strip_prefix("simulated: "));
         for figure in figures.into_iter().flat_map(|line| line.split(", ")) {
@@ -46,6 +55,8 @@ impl SimulationReport {
                 *self.figures.entry(name.to_owned()).or_insert(0u64) += value;
             }
         }
+        let hundredths = |seeds: u64| seeds * 100 / all.max(1);
+        hundredths(self.seeds()) > hundredths(before)
     }
 }
 
@@ -56,15 +67,15 @@ fn seeds_of(line: &str) -> Option<(u64, u64)> {
     Some((first.parse().ok()?, last.parse::<u64>().ok()? + 1))
 }
 
-/// Runs the seeds from the first to before `end`, in as many processes at once as there are processors, and prints what is found.
-/// In a program with seeded faults, `fault` chooses one or none: prints nothing then, and begins no further process after a seed
+/// Runs the seeds from the first to before `end`, in as many processes at once as there are processors. Prints what is found, and
+/// how many seeds have run. In a program with seeded faults, `fault` chooses one or none: prints nothing then, and begins no further process after a seed
 /// has failed.
 pub(super) fn run_seeds(
     program: &TestProgram,
     (first, end): (u64, u64),
     fault: Option<Option<usize>>,
 ) -> Result<SimulationReport> {
-    let until_fault = fault.is_some();
+    let (until_fault, all) = (fault.is_some(), end - first);
     let seeds = if until_fault { SEEDS_UNTIL_FAULT } else { SEEDS_OF_PROCESS };
     let waiting = Mutex::new((first..end).step_by(seeds as usize));
     let report = Mutex::new(SimulationReport::default());
@@ -75,12 +86,15 @@ pub(super) fn run_seeds(
             let Some(first) = next else { return Ok(()) };
             let output = simulate(program, (first, seeds.min(end - first)), fault)?;
             let mut report = report.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            report.add(&output);
+            let passed = report.add(&output, all);
             if until_fault && !report.faults.is_empty() {
                 return Ok(());
             }
             if !until_fault {
                 print_faults(&output);
+            }
+            if !until_fault && passed {
+                println!("{} of {all} seeds, {} failures", report.seeds(), report.faults.len());
             }
         }
     };
@@ -135,7 +149,7 @@ fn simulate(
 
 #[cfg(test)]
 mod tests {
-    use super::{SimulationReport, TIME};
+    use super::{SEEDS, SimulationReport, TIME};
 
     #[test]
     fn first_fault_is_that_of_the_least_seed() {
@@ -150,10 +164,19 @@ mod tests {
     #[test]
     fn simulate_adds_figures_of_all_processes() {
         let mut report = SimulationReport::default();
-        report.add("running 1 test\nsimulated: 50 seeds, 640 simulated seconds, 9 deaths\ntest ... ok\n");
-        report.add("simulated: 10 seeds, 100 simulated seconds, 0 deaths\nseed 57: guest 1 is lost\n");
+        let passed = report.add(
+            "running 1 test\nsimulated: 50 seeds, 640 simulated seconds, 9 deaths\ntest ... ok\n",
+            6_000,
+        );
+        assert!(!passed, "a hundredth of the seeds is 60");
+        assert!(
+            report.add(
+                "simulated: 10 seeds, 100 simulated seconds, 0 deaths\nseed 57: guest 1 is lost\n",
+                6_000
+            )
+        );
         let figures: Vec<_> = report.figures.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-        assert_eq!(figures, [("deaths", 9), ("seeds", 60), (TIME, 740)]);
+        assert_eq!(figures, [("deaths", 9), (SEEDS, 60), (TIME, 740)]);
         assert_eq!(report.faults, ["seed 57: guest 1 is lost"]);
     }
 }
