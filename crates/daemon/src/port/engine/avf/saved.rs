@@ -185,13 +185,16 @@ impl AvfCard {
         let rules = SwitchPolicyState::resume(still_policy(config, &before, policy), storms);
         let parts = AvfCardParts { card, pf, pf_memory, plane };
         let mut avf = Self::assemble(parts, link, configured(config), rules, were);
-        if !avf.load(config, &functions) {
-            return Err(SavedStateError::Body.into());
-        }
         avf.asking = asking;
+        // The guests' memory is not mapped yet, and a message to it would stop its queue: messages of changed settings wait
+        // until their VFs are bus masters again.
+        VfIndex::first(vfs).for_each(|vf| avf.card.nic.set_bus_master(vf.get(), false));
         avf.decide(&still_decided(config, &before, &policies), guests, now)
             .map_err(|(vf, error)| PortEngineStartError::Card(format!("VF {vf}: {error}")))?;
         avf.apply_quarantines(config, guests, now);
+        if !avf.load(config, &functions) {
+            return Err(SavedStateError::Body.into());
+        }
         Ok(InheritedCard { card: Box::new(avf), watched, functions: clients })
     }
 

@@ -272,3 +272,28 @@ fn fault_of_the_keeper_shrinks_to_few_steps() {
         print_report(&format!("{steps} steps\n{shrunk}"));
     });
 }
+
+#[test]
+fn link_set_before_a_hand_over_reaches_an_avf_guest() {
+    use SimulatedAction::*;
+    use SimulatedFamily::{Avf, Virtio};
+    let virtio = Virtio { packed: false, events: false, in_order: true, offloads: true, descriptors: 256 };
+    let disabled =
+        SimulatedPolicy { is_disabled: true, ips: SimulatedIps::Own, ..SimulatedPolicy::default() };
+    check_life(
+        "link_set_before_a_hand_over_reaches_an_avf_guest",
+        false,
+        vec![Avf, Avf, virtio, Avf, Avf],
+        &[
+            (Attach { guest: 1 }, 0, 4774814875681691833),
+            // The host refuses the change, but its successor finds it in the state file.
+            (
+                SetPolicy { guest: 1, policy: disabled, disk: Some(DiskFault::ReadOnly(7)) },
+                2,
+                17798514777306632128,
+            ),
+            (Upgrade { guest: 4, waits: 37, succeeds: true }, 5, 9517182143369933523),
+            (Burst { slow: None, rounds: 40, death: None }, 5, 1869416000873097566),
+        ],
+    );
+}
