@@ -86,9 +86,11 @@ impl PolicyModel {
         for (from, row) in self.open.iter_mut().enumerate() {
             let sender = self.in_force[from];
             for (is_second, had) in [false, true].into_iter().zip(&mut self.names[from]) {
-                // A driver that chooses its address may keep the one that it had.
-                let is_own = sender.has_second_mac == is_second || sender.has_free_mac;
-                *had = if sender.may_spoof || is_own { changes } else { *had };
+                let is_own = sender.has_second_mac == is_second;
+                // A driver that chooses its address may keep the one that it had. A trusted one chooses it against the
+                // administrator's too.
+                let chooses = sender.has_free_mac || sender.is_trusted;
+                *had = if sender.may_spoof || is_own || chooses { changes } else { *had };
             }
             self.chooses[from] |= sender.has_free_mac;
             let unchecked = &mut self.unchecked[from];
@@ -197,4 +199,19 @@ fn frame_may_be_spoofed_while_the_senders_check_is_off() {
     assert!(model.has_had_name(0, false, early) && !model.has_had_name(0, false, late));
     assert!(model.has_had_name(0, true, late));
     assert!(!model.may_pass_spoofed(0, 1, late) && model.may_pass(0, 1, late), "frames 0 to 1 are UDP");
+}
+
+#[test]
+fn trusted_guest_may_keep_an_address_that_it_had() {
+    let second = SimulatedPolicy { has_second_mac: true, ..SimulatedPolicy::default() };
+    let trusted = SimulatedPolicy { is_trusted: true, ..SimulatedPolicy::default() };
+    let mut model = PolicyModel::new(2);
+    for policy in [second, trusted] {
+        model.begin(0, policy);
+        model.end(0, policy);
+    }
+    assert!(model.has_had_name(0, true, model.changes()));
+    model.begin(0, SimulatedPolicy::default());
+    model.end(0, SimulatedPolicy::default());
+    assert!(!model.has_had_name(0, true, model.changes()));
 }
