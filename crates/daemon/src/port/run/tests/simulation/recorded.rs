@@ -202,6 +202,31 @@ fn reset_drops_the_interrupt_of_a_received_frame() {
     );
 }
 
+/// A virtio device without a link drops a packet of several segments unread, and counts it as one frame.
+#[test]
+fn packet_dropped_without_a_link_counts_as_one_frame() {
+    use SimulatedAction::*;
+    let family = |packed, events, descriptors| SimulatedFamily::Virtio {
+        packed,
+        events,
+        in_order: true,
+        offloads: true,
+        descriptors,
+    };
+    check_life(
+        "packet_dropped_without_a_link_counts_as_one_frame",
+        true,
+        vec![family(false, false, 64), family(true, true, 16), family(true, false, 16)],
+        &[
+            (Unplug, 2, 2132842973615922486),
+            (Attach { guest: 0 }, 0, 16146440911535929058),
+            (Burst { slow: None, rounds: 32, death: None }, 1, 7314862073187685386),
+            (SendTcp { from: 0, to: 5, packets: 1, payload: 2356, mss: 1448 }, 1, 17573297329131697971),
+            (Burst { slow: None, rounds: 40, death: None }, 1, 11490790422983186090),
+        ],
+    );
+}
+
 /// A hostile guest that chooses its addresses asks for one that no other has, and sends bytes of its memory from it.
 #[test]
 fn guest_that_chooses_may_have_any_free_address() {
