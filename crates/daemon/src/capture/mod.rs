@@ -15,6 +15,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 pub(crate) use shares::UPLINK;
 use shares::{ReaderShares, WriterShares};
 use std::io;
+use std::sync::atomic::{Ordering, fence};
 
 /// Maximum number of packet captures that run on one port at a time.
 pub(crate) const MOST: usize = 4;
@@ -177,7 +178,10 @@ impl CaptureReader {
 
     /// Returns true if the port has ended the capture and the ring is empty.
     pub(crate) fn have_ended(&self) -> bool {
-        self.receiver.is_abandoned() && self.receiver.is_empty()
+        let is_abandoned = self.receiver.is_abandoned();
+        // Without the fence the port's last frames may be invisible here: `is_abandoned` orders nothing (rtrb issue 114).
+        fence(Ordering::Acquire);
+        is_abandoned && self.receiver.is_empty()
     }
 
     /// Reads captured frames from the ring, about `bytes` at most, and returns pcapng blocks of those that the filter
