@@ -210,14 +210,20 @@ impl<const N: usize> AddressClaims<N> {
         }
     }
 
-    /// Divides the addresses of a family's tables into those that their ports get, and those that are refused.
+    /// Divides the addresses of a family's tables into those that their ports get, and those that are refused. The first of several
+    /// ports that claim a free address at once gets it.
     fn divide(&self, wanted: &ExactFilter) -> (ExactFilter, ExactFilter) {
         let addresses = wanted.entries().count();
         let (mut granted, mut refused) =
             (ExactFilter::with_room(addresses), ExactFilter::with_room(addresses));
         for (address, ports) in wanted.entries() {
-            let claimed = ports & self.checked & !self.released;
-            let denied = claimed.iter().filter(|port| !self.try_claim(*port, address));
+            let claimed = (ports & self.checked & !self.released).iter();
+            let mut is_given = false;
+            let denied = claimed.filter(|port| self.is_checked(*port, address)).filter(|port| {
+                let is_denied = is_given || !self.try_claim(*port, address);
+                is_given |= !is_denied;
+                is_denied
+            });
             let denied = denied.fold(PortSet::NONE, |set, port| set | port.only());
             refused.add(address, denied);
             granted.add(address, ports & !denied);
@@ -235,9 +241,10 @@ impl<const N: usize> AddressClaims<N> {
         self.wanted.take()
     }
 
-    /// Claims an address for a port, also among the planes on one wire. Returns `false` if the port may not have it.
+    /// Claims an address for a port that needs a claim, also among the planes on one wire. Returns `false` if the port may not have
+    /// it.
     fn try_claim(&self, port: PortIndex, address: MacAddress) -> bool {
-        !self.is_checked(port, address) || !self.is_used(port, address) && self.try_claim_on_wire(address)
+        !self.is_used(port, address) && self.try_claim_on_wire(address)
     }
 
     /// Returns `true` if a port needs a claim to an address.

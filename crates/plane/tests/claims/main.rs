@@ -1,5 +1,6 @@
 //! Claims of ports to addresses: those of stations beyond the uplink and of the host are refused.
 
+mod at_once;
 mod continued;
 mod gone_guests;
 
