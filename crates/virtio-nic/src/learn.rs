@@ -57,7 +57,7 @@ pub(crate) fn learn<B: Bus>(
 /// Result of reading the first packet of a transmit ring: its source address, if it has one.
 enum FirstPacketAddress {
     Missing,
-    /// The packet has a group address as its source or is too short, or the ring is malformed. The visit that follows
+    /// The packet has no station address as its source or is too short, or the ring is malformed. The visit that follows
     /// sends or drops the packet, or stops the ring.
     WithoutAddress,
     From(MacAddress),
@@ -100,7 +100,7 @@ fn first_source<B: Bus>(
             return None;
         }
         buffers.read(Function::Vf(port.get()), bus, &mut head).ok()?;
-        Some(AddressPair::of(&head).source()).filter(|source| !source.is_group())
+        Some(AddressPair::of(&head).source()).filter(|source| source.is_valid_unicast())
     });
     let cost = burst
         .chains()

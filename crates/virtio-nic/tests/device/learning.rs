@@ -3,7 +3,7 @@
 use crate::exchange::datagram;
 use crate::machine::{GuestDriverConfig, MODERN, TestMachine};
 use plane::PortIndex;
-use units::WorkCost;
+use units::{MacAddress, WorkCost};
 use virtio::net::NetHeader;
 use virtio_nic::VfRules;
 
@@ -40,4 +40,19 @@ fn vf_in_debt_has_no_packet_read_to_learn_from() {
     // The first look costs some 56 units, and each round pays 4 of them.
     assert!(accesses[0].1 > 0, "{accesses:?}");
     assert!(accesses[1..].iter().all(|reads| *reads == (true, 0)), "{accesses:?}");
+}
+
+#[test]
+fn source_of_zeros_is_no_address_to_learn() {
+    let mut machine = TestMachine::with(&[GuestDriverConfig::of(false, MODERN, 1)]);
+    machine.nic.set_rules(0, VfRules::default());
+    let own = datagram(0, 9, &[7; 200]);
+    let mut without_source = own.clone();
+    without_source[6..12].fill(0);
+    assert!(machine.send(0, NetHeader::default(), &without_source, &[]));
+    machine.poll(0);
+    assert_eq!(machine.nic.address(0), None);
+    assert!(machine.send(0, NetHeader::default(), &own, &[]));
+    machine.poll(0);
+    assert_eq!(machine.nic.address(0), MacAddress::from_slice(&own[6..]));
 }
