@@ -170,8 +170,7 @@ fn run(data: &[u8]) {
     let [a, b, c, d, e, f] = input.array().unwrap_or_default();
     let mut conversation = GuestConversation::new([[a, b], [c, d], [e, f]].map(u16::from_le_bytes));
     conversation.first_honest = 1;
-    loop {
-        let Some([kind]) = input.array() else { break };
+    while let Some([kind]) = input.array() {
         let before = counted(&mut conversation);
         conversation.machine.bus.accesses = 0;
         let moved = if kind < 0x60 {
