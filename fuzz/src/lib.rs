@@ -1,12 +1,17 @@
-//! Shared parts of the fuzz targets: the program of a target, its input, and the kept corpora.
+//! Shared parts of the fuzz targets: the program of a target, its input, the kept corpora, and what surrounds a card: stations,
+//! their claims to addresses, and their flows.
 //!
 //! A target is a function over bytes that panics if the product breaks a promise. [`target!`] makes its program: with the
 //! fuzzer it is libFuzzer's, which `cargo xtask fuzz` builds and runs; as a test it replays the kept corpus of the target,
 //! without a fuzzer, in `cargo xtask test`.
 
+pub mod claims;
 mod corpus;
+pub mod flows;
 mod i82576;
 mod input;
+pub mod source;
+pub mod stations;
 
 pub use self::i82576::transmit_descriptor;
 pub use input::FuzzerInput;
@@ -47,15 +52,29 @@ pub fn replay(target: &str, run: fn(&[u8])) {
     }
 }
 
+/// Returns the kept inputs of a target, without those of drivers.
+///
+/// # Panics
+/// If the target has no kept corpus, or a line of it is invalid.
+#[must_use]
+pub fn kept_inputs(target: &str) -> Vec<Vec<u8>> {
+    inputs(&Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("corpus/{target}.txt")))
+}
+
 /// Runs a target with each input of a file. Returns their number.
 fn replay_file(path: &Path, run: fn(&[u8])) -> usize {
-    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let inputs = corpus::parse(&text).unwrap_or_else(|line| panic!("{}: line {line}", path.display()));
+    let inputs = inputs(path);
     for (line, input) in (1..).zip(&inputs) {
         println!("{}, line {line}", path.display());
         run(input);
     }
     inputs.len()
+}
+
+/// Returns the inputs of a file.
+fn inputs(path: &Path) -> Vec<Vec<u8>> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    corpus::parse(&text).unwrap_or_else(|line| panic!("{}: line {line}", path.display()))
 }
 
 /// Returns a text of the input's bytes. A byte above ASCII is a whole word, so that the fuzzer reaches the code behind
