@@ -16,6 +16,7 @@
 //! | `frames`, `numbers` | frames that name their sender and receiver, and the order in which they come |
 //! | `oracles`, `account`, `rates` | checks of a host at rest, of its frames, and of transmit rates |
 //! | `uplink` | stations at the other end of the uplink |
+//! | `tenants` | clients that follow each other on a VF |
 //! | `policy`, `policies` | policies that an administrator sets, and the frames that may pass |
 
 mod account;
@@ -39,6 +40,7 @@ mod recorded;
 mod requests;
 mod summary;
 mod tcp;
+mod tenants;
 mod thread;
 mod truncation;
 mod uplink;

@@ -39,10 +39,8 @@ fn address(random: &mut fastrand::Rng, guest: HostileGuest) -> [u8; 6] {
 
 /// Returns the request of an 82576's VF for an address, as writes to its registers.
 pub(super) fn mailbox_claim(mac: MacAddress) -> Vec<(u32, u32)> {
-    let mut words = [0u32; WORDS];
-    words[0] = id::SET_MAC_ADDR;
-    (words[1], words[2]) = words_of(mac.0);
-    ask(words)
+    let [low, high] = words_of(mac.0);
+    ask(&[id::SET_MAC_ADDR, low, high])
 }
 
 /// Returns the virtchnl message of an AVF that adds an address to its own VSI: its operation, and its body.
@@ -52,14 +50,14 @@ pub(super) fn virtchnl_claim(vf: u16, mac: MacAddress) -> (u32, Vec<u8>) {
 }
 
 /// Returns an address as two words of a mailbox.
-fn words_of(mac: [u8; 6]) -> (u32, u32) {
+pub(super) fn words_of(mac: [u8; 6]) -> [u32; 2] {
     let low = u32::from_le_bytes([mac[0], mac[1], mac[2], mac[3]]);
-    (low, u16::from_le_bytes([mac[4], mac[5]]).into())
+    [low, u16::from_le_bytes([mac[4], mac[5]]).into()]
 }
 
 /// Returns writes to registers that take the mailbox's buffer, fill it, and ask.
-fn ask(words: [u32; WORDS]) -> Vec<(u32, u32)> {
-    let buffer = (r::VMBMEM..).step_by(4).zip(words);
+pub(super) fn ask(words: &[u32]) -> Vec<(u32, u32)> {
+    let buffer = (r::VMBMEM..).step_by(4).zip(words.iter().copied());
     [(r::V2PMAILBOX, v2p::VFU)].into_iter().chain(buffer).chain([(r::V2PMAILBOX, v2p::REQ)]).collect()
 }
 
@@ -75,9 +73,9 @@ pub(super) fn mailbox(random: &mut fastrand::Rng, guest: HostileGuest) -> Vec<(u
         id::SET_VLAN => words[1] = vlan(random).into(),
         id::SET_LPE => words[1] = [60, 1_518, 9_728, random.u32(..)][random.usize(0..4)],
         id::SET_MULTICAST => words[1..].fill_with(|| random.u32(..)),
-        _ => (words[1], words[2]) = words_of(mac),
+        _ => words[1..3].copy_from_slice(&words_of(mac)),
     }
-    ask(words)
+    ask(&words)
 }
 
 /// Draws a virtchnl message of an AVF: its operation, and its body.
