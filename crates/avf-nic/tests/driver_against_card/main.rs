@@ -22,11 +22,14 @@ mod mapped;
 mod offloads;
 mod pages;
 mod parts;
+#[path = "../../../plane/src/tests/pings.rs"]
+mod pings;
 mod poke;
 mod received;
 mod resets;
 mod runs;
 mod set_aside;
+mod shares;
 mod switched;
 #[path = "../../../plane/src/tests/trunks.rs"]
 mod trunks;

@@ -16,6 +16,8 @@ mod many_resets;
 mod mapped;
 mod mastering;
 mod pacing;
+#[path = "../../../plane/src/tests/pings.rs"]
+mod pings;
 mod police;
 mod random;
 mod receive;

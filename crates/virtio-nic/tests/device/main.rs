@@ -17,8 +17,11 @@ mod notifications;
 mod offloads;
 mod packets;
 mod parts;
+#[path = "../../../plane/src/tests/pings.rs"]
+mod pings;
 mod policies;
 mod receive_faults;
+mod shares;
 mod shorthand;
 mod transmit_faults;
 #[path = "../../../plane/src/tests/trunks.rs"]
