@@ -12,6 +12,9 @@ use crate::vault::PortFileDescriptorStore;
 use crate::volatile;
 use std::collections::BTreeMap;
 
+/// New policies of the running ports whose policies change, with the ports' names.
+type ChangedPolicies = Vec<(String, PortPolicyUpdate)>;
+
 /// Opened ports, VFs and uplinks of a changed configuration that are not in use yet.
 #[derive(Debug, Default)]
 struct PreparedConfigChange {
@@ -31,19 +34,40 @@ impl HostManager {
         next: HostConfig,
         let_out: Option<&str>,
     ) -> ControlRequestResult<()> {
-        self.refuse_what_cannot_change(&next)?;
-        self.refuse_addresses_in_use(&next)?;
-        let changed = self.changed(&next, let_out);
+        let changed = self.check_change(&next, let_out)?;
+        self.make_change(next, &changed)
+    }
+
+    /// Checks that the running host can change to the configuration `next`. Returns the new policies of the ports whose policies
+    /// change.
+    fn check_change(
+        &self,
+        next: &HostConfig,
+        let_out: Option<&str>,
+    ) -> ControlRequestResult<ChangedPolicies> {
+        self.refuse_what_cannot_change(next)?;
+        self.refuse_addresses_in_use(next)?;
+        let changed = self.changed(next, let_out);
         for (name, order) in &changed {
             let order = order.clone();
             self.ports.ask(name, |answer| PortThreadCommand::Check(order, answer))?.map_err(refused)?;
         }
+        Ok(changed)
+    }
+
+    /// Changes the running host to the checked configuration `next`, or changes nothing: a guest may since have taken what a port
+    /// needs.
+    fn make_change(
+        &mut self,
+        next: HostConfig,
+        changed: &[(String, PortPolicyUpdate)],
+    ) -> ControlRequestResult<()> {
         let mut prepared = self.prepare(&next).inspect_err(|_| self.forget_added(&next))?;
         if let Err(error) = self.state_file.keep(&next, &self.config) {
             self.discard(prepared, &next);
             return Err(refused(error));
         }
-        if let Err(failure) = self.put_to_work(&next, &changed, &mut prepared) {
+        if let Err(failure) = self.put_to_work(&next, changed, &mut prepared) {
             if let Err(error) = self.state_file.take_back(&self.config, &next) {
                 tracing::error!(
                     %error,
@@ -136,7 +160,7 @@ impl HostManager {
     }
 
     /// Returns the new policies of the running ports whose policies change, by port name.
-    fn changed(&self, next: &HostConfig, let_out: Option<&str>) -> Vec<(String, PortPolicyUpdate)> {
+    fn changed(&self, next: &HostConfig, let_out: Option<&str>) -> ChangedPolicies {
         let mut changed = Vec::new();
         for (old, new) in self.config.common_ports(next) {
             let lets_out = new.vfs.iter().any(|vf| Some(vf.name.as_str()) == let_out);

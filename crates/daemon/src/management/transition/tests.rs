@@ -6,11 +6,15 @@ use crate::config::HostConfig;
 use crate::control::status::PortStatus;
 use crate::port::PortThreadCommand;
 use crate::{ReadyHost, RunningHost};
+use avf::virtchnl::{EncodedMessageList, EtherAddress, EtherAddressType, VirtchnlRequest};
+use driver::avf::vf::AvfDriver;
 use host::poll::ThreadWaker;
+use i82576::MacAddress;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
+use vfio_client::VfioUserHal;
 
 fn config(text: &str, folder: &Path) -> HostConfig {
     HostConfig::check(HostConfig::parse(text).unwrap(), folder).unwrap()
@@ -116,5 +120,57 @@ fn refused_change_leaves_no_socket_of_its_new_vfs() {
     assert!(!is_kept() && !socket.exists());
     assert!(manager.transition_to(invalid, None).is_err());
     assert!(!is_kept() && !socket.exists());
+    host.stop();
+}
+
+/// Configuration of the host in the next test, and one that changes both ports. A guest may have taken the address before the
+/// second port makes its part of the change.
+const BEFORE: &str = "[[port]]\nvfs = 2\n[[port]]\nfamily = \"avf\"\nvfs = 2\n";
+const NEXT: &str = "[[port]]\nvfs = 3\nvf = [{ index = 0, vlan = 8 }]\n\
+    [[port]]\nfamily = \"avf\"\nvfs = 2\nvf = [{ index = 1, mac = \"02:00:00:00:00:77\" }]\n";
+const TAKEN: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x77]);
+
+#[test]
+fn change_refused_after_its_check_leaves_ports_and_clients() {
+    let folder = tempfile::tempdir().unwrap();
+    let [before, next] = [BEFORE, NEXT].map(|text| {
+        let mut file = HostConfig::parse(text).unwrap();
+        file.state_dir = Some(folder.path().join("state"));
+        HostConfig::check(file, folder.path()).unwrap()
+    });
+    let host = RunningHost::start(before.clone()).unwrap();
+    let ports = host.ports();
+    let orders = (mpsc::channel().0, ThreadWaker::new().unwrap());
+    let mut manager = HostManager::new(before.clone(), ports.clone(), orders);
+    let mut clients =
+        [0, 1].map(|port| VfioUserHal::attach(&before.ports[port].vfs[0].socket, 8 << 20).unwrap());
+    let mut driver = AvfDriver::probe(&mut clients[1], MacAddress([2, 0, 0, 0, 0, 1])).unwrap();
+    driver.start(&mut clients[1]).unwrap();
+    let both = || ["pf0", "pf1"].map(|name| ports.ask(name, PortThreadCommand::Status).unwrap());
+    let policies = || both().map(|port| port.vfs.into_iter().map(|vf| vf.settings).collect::<Vec<_>>());
+    let former = policies();
+    let changed = manager.check_change(&next, None).unwrap();
+    assert_eq!(changed.len(), 2, "both ports change");
+    let taken = [EtherAddress { mac: TAKEN.0, usage: EtherAddressType::Extra }];
+    let taken = EncodedMessageList::new(&taken);
+    driver.ask(&mut clients[1], VirtchnlRequest::Addresses(true, 1, taken.list())).unwrap();
+    let failure = manager.make_change(next.clone(), &changed).unwrap_err();
+    let (refusal, address) = (failure.message, TAKEN.to_string());
+    assert!(refusal.contains("pf1vf1.mac") && refusal.contains(&address), "{refusal}");
+    // Both ports have their former VFs and policies, also for the next start, and their clients.
+    assert!(policies() == former);
+    assert!(before.clone().restore().unwrap().ports == before.ports);
+    assert!(!next.ports[0].vfs[2].socket.exists() && host.vault().copy("pf0.listen.pf0vf2").is_none());
+    for (port, client) in both().iter().zip(&mut clients) {
+        client.read_by_message(8);
+        assert!(port.vfs[0].peer.is_some() && client.broken().is_none(), "{}", port.name);
+    }
+    // The same change succeeds once the address is free.
+    driver.ask(&mut clients[1], VirtchnlRequest::Addresses(false, 1, taken.list())).unwrap();
+    manager.transition_to(next, None).unwrap();
+    let [first, second] = both();
+    assert_eq!((first.vfs.len(), first.vfs[0].settings.vlan), (3, Some(8)));
+    assert_eq!(second.vfs[1].settings.mac, Some(address));
+    assert!(first.vfs[0].peer.is_some() && second.vfs[0].peer.is_some());
     host.stop();
 }
