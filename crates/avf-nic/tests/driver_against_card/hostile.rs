@@ -4,7 +4,7 @@
 use crate::world::{CardFixture, MEMORY, mac};
 use avf::admin::{AdminQueueDescriptor, SIZE, flag, opcode, returned};
 use avf::bits::aqlen;
-use avf::control::{CardCommand, CardControl, TxQueueContext};
+use avf::control::{CardCommand, CardControl, RxQueueContext, TxQueueContext};
 use avf::descriptor::tx::{self, TxContextDescriptor, TxDataDescriptor};
 use avf::register as r;
 use avf_nic::{Nic, RxDescriptorFields};
@@ -72,6 +72,50 @@ fn admin_ring_outside_guest_memory_stops_until_vf_driver_probe() {
     assert_ne!(world.vf(0).read(r::VF_ATQLEN) & aqlen::CRIT, 0);
     assert_eq!(world.card.counters(0).unwrap().dma_faults, 1, "one fault, not one per poll");
     assert!(AvfDriver::probe(&mut world.vf(0), mac(1)).is_ok());
+}
+
+/// Sends a frame from VF 1 to another VF. Returns true if VF 2 receives it.
+fn arrives_beside(world: &mut CardFixture, neighbours: &mut [AvfDriver; 2], to: u8) -> bool {
+    let [sender, receiver] = neighbours;
+    let frame = [&mac(to).0[..], &mac(1).0, &[0x88, 0xb5], &[7; 50]].concat();
+    sender.clean(&mut world.vf(1));
+    assert!(sender.transmit(&mut world.vf(1), 0, &frame));
+    world.round();
+    receiver.receive(&mut world.vf(2), 0, &mut [0; 2048]).is_some()
+}
+
+#[test]
+fn avf_rings_in_unmapped_memory_stop_and_count_a_fault() {
+    // Behind the memory, at its last bytes, and at the end of the address space.
+    for base in [MEMORY as u64, MEMORY as u64 - 16, 1 << 63, u64::MAX & !127] {
+        let mut world = CardFixture::new(3).across_a_plane();
+        let mut own = world.start(0);
+        let mut neighbours = [1, 2].map(|vf| world.start(vf));
+        let faults = |world: &CardFixture| world.card.counters(0).unwrap().dma_faults;
+        let tx = TxQueueContext { base, length: 64, head_address: None };
+        let rx =
+            RxQueueContext { base, length: 64, buffer_bytes: 2_048, max_frame: 1_518, ..Default::default() };
+        for (order, is_receive) in
+            [(CardCommand::ConfigureTx(0, tx), false), (CardCommand::ConfigureRx(0, rx), true)]
+        {
+            world.card.order(0, CardCommand::Run { rx: 0, tx: 0 });
+            world.card.order(0, order);
+            world.card.order(0, CardCommand::Run { rx: u16::from(is_receive), tx: u16::from(!is_receive) });
+            let before = faults(&world);
+            for tail in [10, 20, 30] {
+                world.vf(0).write(if is_receive { r::qrx_tail(0) } else { r::qtx_tail(0) }, tail);
+                world.round();
+                assert!(!arrives_beside(&mut world, &mut neighbours, 0));
+                assert_eq!(faults(&world), before + 1, "{base:#x}, tail {tail}, receive {is_receive}");
+                assert!(arrives_beside(&mut world, &mut neighbours, 2), "the neighbours exchange frames");
+            }
+        }
+        assert!(world.cable.0.is_empty(), "the VF sends nothing");
+        own.restart(&mut world.vf(0)).unwrap();
+        arrives_beside(&mut world, &mut neighbours, 0);
+        let received = own.receive(&mut world.vf(0), 0, &mut [0; 2048]);
+        assert!(received.is_some(), "the rings start anew");
+    }
 }
 
 #[test]
