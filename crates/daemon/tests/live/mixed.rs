@@ -283,6 +283,21 @@ fn link_of_each_family_follows_its_own_rules() {
     exchange(&mut avf, &mut virtio);
 }
 
+#[test]
+fn truncated_avf_memory_disconnects_only_its_client() {
+    let live = mixed();
+    let (hostile, mut avf) = (AvfGuest::boot(&live, 0), AvfGuest::boot(&live, 1));
+    let mut virtio = VirtioGuest::boot(&live, 2);
+    exchange(&mut avf, &mut virtio);
+    hostile.machine.ram.truncate();
+    avf.send_to(hostile.driver.mac().0, &[1; 60]);
+    eventually("the hostile client is disconnected", || live.show(0).peer.is_none());
+    exchange(&mut avf, &mut virtio);
+    drop(hostile);
+    exchange(&mut AvfGuest::boot(&live, 0), &mut virtio);
+    assert!(live.show(1).peer.is_some() && live.is_whole());
+}
+
 /// Returns the properties of an AVF VF of which its driver would notice a change.
 fn noticed(status: &VfStatus) -> (u64, bool, bool) {
     (status.mailbox.resets, status.active, status.link)
