@@ -84,7 +84,7 @@ impl ServedDevice<FakeDescriptor> for CheckingDevice {
 
     fn dma_map(&mut self, map: DmaWindow<FakeDescriptor>) -> Result<RequestCompletionTiming, Errno> {
         let end = map.iova.checked_add(map.size).unwrap();
-        assert!(map.size > 0 && map.iova % 4096 == 0 && map.size % 4096 == 0);
+        assert!(map.size > 0 && map.iova.is_multiple_of(4096) && map.size.is_multiple_of(4096));
         assert!(
             self.windows.range(..end).next_back().is_none_or(|(iova, (size, _))| iova + size <= map.iova)
         );
@@ -92,7 +92,7 @@ impl ServedDevice<FakeDescriptor> for CheckingDevice {
             return Err(Errno::ENOMEM);
         }
         if let Some(file) = &map.file {
-            assert!(file.offset % 4096 == 0 && file.offset.checked_add(map.size).is_some());
+            assert!(file.offset.is_multiple_of(4096) && file.offset.checked_add(map.size).is_some());
         }
         self.windows.insert(map.iova, (map.size, map.file.map(|file| file.fd)));
         // Windows with this bit in their size (two pages, six, ten and so on) complete later.

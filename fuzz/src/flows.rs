@@ -36,7 +36,8 @@ impl TcpFlow {
         (0..count).map(|n| self.packet(n, self.mss.into(), n + 1 == count)).collect()
     }
 
-    /// Returns the flow in one packet, as a kernel passes it on, behind headroom, with its layout. `None` if it is one segment.
+    /// Returns the flow in one packet, as a kernel passes it on, behind headroom, with its layout. Returns `None` if
+    /// the flow has one segment only.
     #[must_use]
     pub fn whole(&self) -> Option<(Vec<u8>, UnsegmentedPacketLayout)> {
         let mut packet = [&[0; HEADROOM], &self.packet(0, self.length, true)[..]].concat();

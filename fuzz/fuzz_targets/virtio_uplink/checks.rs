@@ -1,4 +1,4 @@
-//! What holds of the frames that come out of the card.
+//! Checks the frames that come out of the card.
 
 use crate::machine::Received;
 use crate::policy::{VLAN, VfSettings};

@@ -1,4 +1,4 @@
-//! A card with guests between which frames and flows pass, and what has to hold after each move.
+//! A card with guests: it takes frames and flows, and is checked after each move.
 
 use crate::machine::{GuestDriverConfig, Received, SIZE, TestMachine};
 use crate::policy::VfSettings;
