@@ -227,7 +227,7 @@ fn check_equal(family: SimulatedFamily, next: &View, first: &View) {
 }
 
 #[test]
-fn next_client_reads_what_the_first_client_read() {
+fn next_client_reads_the_same_as_the_first_client() {
     for family in FAMILIES {
         let port = TestPort::open(family);
         let first = port.registers();

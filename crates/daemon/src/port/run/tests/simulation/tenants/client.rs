@@ -108,7 +108,7 @@ impl RawClient {
             read(self, code, &[]);
         }
         self.tell_device(RequestCode::SetFeatures, &features);
-        for ring in 0..RINGS as u32 {
+        for ring in 0..RINGS {
             read(self, RequestCode::GetVringBase, &[ring, 0].map(u32::to_le_bytes).concat());
         }
         // Records of unfinished descriptors, of two rings with 64 each.
@@ -128,7 +128,7 @@ impl RawClient {
         self.tell_device(RequestCode::SetOwner, &[]);
         self.tell_device(RequestCode::SetProtocolFeatures, &protocol);
         self.tell_device(RequestCode::SetFeatures, &features);
-        for ring in 0..RINGS as u32 {
+        for ring in 0..RINGS {
             self.tell_device(RequestCode::SetVringNum, &[ring, 64].map(u32::to_le_bytes).concat());
             self.tell_device(RequestCode::SetVringBase, &[ring, 0x8001_8001].map(u32::to_le_bytes).concat());
             self.tell_device(RequestCode::SetVringEnable, &[ring, 1].map(u32::to_le_bytes).concat());
