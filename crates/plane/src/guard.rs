@@ -5,7 +5,7 @@ use crate::PortIndex;
 pub use crate::contents::{GuardCounts, GuardReason};
 use crate::forward::ForwardingPlane;
 use crate::frame::{AddressPair, Frame};
-pub use crate::switch::{ClaimCounts, PortGuard, SharedAddresses};
+pub use crate::switch::{ClaimCounts, PortGuard, SavedStations, SharedAddresses};
 use crate::switch::{FrameOrigin, PortGuards, SwitchDecision, SwitchDropReason};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -51,6 +51,17 @@ pub trait GuardedPlane {
     /// reset, and no other port gets them. Drops addresses of ports without a guard, of the host, and of ports to which
     /// policy gives them. Call it after [`Self::set_guards`].
     fn restore_held_addresses(&mut self, addresses: &[(PortIndex, MacAddress)]);
+
+    /// Returns the stations seen at the uplink, for [`Self::restore_stations`] in the successor process.
+    fn save_stations(&self) -> SavedStations;
+
+    /// Returns a number that changes when a frame of the uplink changes the stations.
+    fn station_version(&self) -> u64;
+
+    /// Replaces the stations by those that the predecessor process has saved, and the key of their table by the saved one. They age
+    /// on: a station is forgotten when it would have been without a hand-over. Call it after [`Self::set_guards`], whose later calls
+    /// need the saved key.
+    fn restore_stations(&mut self, saved: &SavedStations, now: Time);
 
     /// Returns the number of addresses that ports hold and that are not in the switch tables, such as those of ports that
     /// reset. New tables cost by them, as by the addresses of the tables.
@@ -117,6 +128,19 @@ impl<const N: usize> GuardedPlane for ForwardingPlane<N> {
 
     fn restore_held_addresses(&mut self, addresses: &[(PortIndex, MacAddress)]) {
         self.claims.restore_held(addresses, &self.tables.exact);
+    }
+
+    fn save_stations(&self) -> SavedStations {
+        self.claims.save_stations()
+    }
+
+    fn station_version(&self) -> u64 {
+        self.claims.station_version()
+    }
+
+    fn restore_stations(&mut self, saved: &SavedStations, now: Time) {
+        self.claims.restore_stations(saved, now);
+        self.flows.forget_uplink();
     }
 
     fn absent_addresses(&self) -> usize {

@@ -2,9 +2,12 @@
 //! two epochs. A flood of addresses evicts others, and costs neither memory nor time. A key decides which addresses share a
 //! set, so that a station outside cannot choose a few addresses that evict another.
 
+mod saved;
+
 use super::addresses::number;
 use alloc::boxed::Box;
 use alloc::vec;
+pub use saved::SavedStations;
 use units::MacAddress;
 
 /// Number of sets of the table; the address selects one.
@@ -24,18 +27,20 @@ pub(super) struct UplinkStations {
     epoch: u64,
     /// Key of the hash that selects an address's set.
     key: u64,
+    /// Number of changes by frames, which wraps.
+    version: u64,
 }
 
 impl UplinkStations {
     /// Creates an empty table, without memory until the first address is noted.
     pub(super) fn new() -> Self {
-        Self { sets: Box::default(), epoch: 0, key: 0 }
+        Self { sets: Box::default(), epoch: 0, key: 0, version: 0 }
     }
 
     /// Sets the key of the table's hash. Another key than before empties the table.
     pub(super) fn set_key(&mut self, key: u64) {
         if key != self.key {
-            *self = Self { key, ..Self::new() };
+            *self = Self { key, version: self.version.wrapping_add(1), ..Self::new() };
         }
     }
 
@@ -54,6 +59,7 @@ impl UplinkStations {
             .or_else(|| of(&|entry| entry & ODD != epoch))
             .unwrap_or(chosen);
         let before = core::mem::replace(&mut set[way], noted | epoch);
+        self.version = self.version.wrapping_add(u64::from(before != noted | epoch));
         (before != 0 && before & !ODD != noted).then(|| address_of(before))
     }
 

@@ -1,9 +1,12 @@
-//! Addresses that ports have held in another process, whose state a plane continues.
+//! Addresses that ports have held in another process, and stations that it has seen, whose state a plane continues.
 
-use super::{HOST, KEY, PORTS, TestAddresses, TestLink, address, guard, guarded, has, port, refused, tables};
+use super::{
+    HOST, KEY, PORTS, STATION, TestAddresses, TestLink, TestPlane, address, guard, guarded, has, port,
+    refused, tables, uplink,
+};
 use core::time::Duration;
 use plane::PortIndex;
-use plane::guard::GuardedPlane;
+use plane::guard::{GuardedPlane, SavedStations};
 use plane::switch::ExactFilter;
 use std::sync::Arc;
 use units::{MacAddress, Time};
@@ -125,4 +128,59 @@ fn restored_addresses_in_the_tables_take_no_room_of_others() {
     absent.iter().for_each(|mac| tables.exact.add(*mac, port(3).only()));
     plane.set_tables(tables);
     assert_eq!(refused(&plane, 3), absent.len() as u64);
+}
+
+/// Returns the time `seconds` after the start of the processes.
+fn after(seconds: u64) -> Time {
+    Time::ZERO + Duration::from_secs(seconds)
+}
+
+/// Returns a plane of a process that starts after 200 s. The predecessor has seen a station at its start, and saved it after 160 s.
+fn successor_of_a_plane_with_a_station() -> TestPlane {
+    let mut plane = guarded();
+    uplink(&mut plane, STATION);
+    plane.review_claims(after(160));
+    let saved = plane.save_stations();
+    assert_eq!((saved.key, &saved.stations[..]), (KEY, &[(STATION, false)][..]));
+    let mut successor = guarded();
+    successor.restore_stations(&saved, after(200));
+    successor
+}
+
+#[test]
+fn address_of_another_process_s_station_is_refused() {
+    let mut plane = successor_of_a_plane_with_a_station();
+    plane.set_tables(tables(&[(1, STATION), (1, MAIN)]));
+    assert!(!has(&plane, 1, STATION) && has(&plane, 1, MAIN));
+    assert!(!plane.may_request(port(2), STATION) && !plane.may_learn(port(3), STATION));
+    assert_eq!([1, 2, 3].map(|n| refused(&plane, n)), [1; 3]);
+}
+
+#[test]
+fn silent_station_of_another_process_is_forgotten_in_time() {
+    let mut plane = successor_of_a_plane_with_a_station();
+    plane.set_tables(tables(&[(1, STATION)]));
+    assert!(!plane.review_claims(after(309)) && !has(&plane, 1, STATION));
+    assert!(plane.review_claims(after(310)) && has(&plane, 1, STATION));
+}
+
+#[test]
+fn station_of_another_process_is_seen_again() {
+    let mut plane = successor_of_a_plane_with_a_station();
+    let version = plane.station_version();
+    uplink(&mut plane, STATION);
+    assert_ne!(plane.station_version(), version, "the table is saved again");
+    plane.set_tables(tables(&[(1, STATION)]));
+    assert!(!plane.review_claims(after(310)) && plane.review_claims(after(460)));
+}
+
+#[test]
+fn held_address_stays_its_port_s_beside_a_saved_station() {
+    let mut plane = guarded();
+    plane.restore_held_addresses(&[(port(1), STATION)]);
+    let saved = SavedStations { key: KEY, began: after(0), stations: vec![(STATION, true)] };
+    plane.restore_stations(&saved, after(1));
+    plane.set_guards(&(0..PORTS as u8).map(guard).collect::<Vec<_>>(), &[HOST], KEY);
+    plane.set_tables(tables(&[(1, STATION), (2, STATION)]));
+    assert!(has(&plane, 1, STATION) && !has(&plane, 2, STATION));
 }

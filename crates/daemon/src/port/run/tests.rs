@@ -30,6 +30,7 @@ mod queued;
 mod requests;
 mod shares;
 mod simulation;
+mod stations;
 
 /// Clock that stands still until the test moves it.
 #[derive(Debug, Default)]

@@ -1,9 +1,10 @@
-//! Addresses that ports hold, saved for the successor process and restored there.
+//! Addresses that ports hold, and stations beyond the uplink, saved for the successor process and restored there.
 
 use super::AddressClaims;
 use crate::switch::ExactFilter;
+use crate::switch::stations::{SavedStations, UplinkStations};
 use crate::{PortIndex, PortSet};
-use units::MacAddress;
+use units::{MacAddress, Time};
 
 impl<const N: usize> AddressClaims<N> {
     /// Returns the unicast addresses that ports hold, each with its ports.
@@ -39,5 +40,20 @@ impl<const N: usize> AddressClaims<N> {
         self.set_held(held);
         self.kept.keep(&absent, self.checked);
         self.count_absent(present);
+    }
+
+    /// Returns the stations beyond the uplink with their ages.
+    pub(crate) fn save_stations(&self) -> SavedStations {
+        self.stations.save(self.began)
+    }
+
+    /// Returns a number that changes when a frame changes the stations.
+    pub(crate) fn station_version(&self) -> u64 {
+        self.stations.version()
+    }
+
+    /// Replaces the stations by those that the predecessor process knew, with their ages.
+    pub(crate) fn restore_stations(&mut self, saved: &SavedStations, now: Time) {
+        (self.stations, self.began) = UplinkStations::restore(saved, now);
     }
 }

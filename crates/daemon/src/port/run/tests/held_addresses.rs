@@ -17,17 +17,22 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// Address that the guest of VF 0 chooses.
-const CHOSEN: [u8; 6] = [2, 0, 0, 0, 0, 0x55];
+pub(super) const CHOSEN: [u8; 6] = [2, 0, 0, 0, 0, 0x55];
 
 /// Port of three VFs of an 82576 with the clients of VFs 0 and 1.
-struct ClaimingPort {
-    world: PortFixture,
+pub(super) struct ClaimingPort {
+    pub(super) world: PortFixture,
     clients: [UnixStream; 2],
 }
 
 impl ClaimingPort {
     fn open() -> Self {
-        let mut world = PortFixture::open_with("[[port]]\nvfs = 3\n");
+        Self::open_with("")
+    }
+
+    /// Opens the port with more settings than its number of VFs.
+    pub(super) fn open_with(settings: &str) -> Self {
+        let mut world = PortFixture::open_with(&format!("[[port]]\nvfs = 3\n{settings}"));
         let clients = [0, 1].map(|vf| client_of(&mut world, vf));
         let mut port = Self { world, clients };
         [0, 1].into_iter().for_each(|vf| port.reset(vf));
@@ -45,14 +50,14 @@ impl ClaimingPort {
     }
 
     /// Has a VF's driver start again, by which it returns to the address of the policy.
-    fn reset(&mut self, vf: u8) {
+    pub(super) fn reset(&mut self, vf: u8) {
         write(&mut self.world, vf, r::CTRL, ctrl::RST);
         self.world.round();
         assert!(self.ask(vf, &[id::VF_RESET]));
     }
 
     /// Has a VF's driver claim [`CHOSEN`]. Returns true if the PF grants it.
-    fn claim(&mut self, vf: u8) -> bool {
+    pub(super) fn claim(&mut self, vf: u8) -> bool {
         let [a, b, c, d, e, f] = CHOSEN;
         self.ask(vf, &[id::SET_MAC_ADDR, u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, 0, 0])])
     }
