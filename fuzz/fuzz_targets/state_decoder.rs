@@ -9,7 +9,7 @@ use daemon::config::{HostConfig, PortConfig};
 use daemon::port::restored_virtio_state;
 use daemon::state::{
     self, AvfPortState, CardState, HeldAddresses, I82576PortState, MixedPortState, PortCounterTotals,
-    PortSoftwareState, SavedState, VhostClientState, VirtioPortState, decode, read,
+    PortSoftwareState, SavedState, SavedStations, VhostClientState, VirtioPortState, decode, read,
 };
 use iovm::VirtualFunctionState;
 use softiov_fuzz::{changed, saved_body};
@@ -61,6 +61,7 @@ static KINDS: LazyLock<Vec<StateKind>> = LazyLock::new(|| {
         kind(vec![kept!("cnts-v1")], check::<PortCounterTotals>),
         kind(vec![kept!("adrs-v1")], check::<HeldAddresses>),
         kind(vec![kept!("vhst-v1")], check::<VhostClientState>),
+        kind(vec![kept!("stns-v1")], check::<SavedStations>),
     ]
 });
 

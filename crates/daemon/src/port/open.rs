@@ -112,6 +112,7 @@ impl PreparedPort {
         let policies: Vec<_> = config.vfs.iter().map(|vf| vf.policy).collect();
         engine.set_guards(config.mac, &policies);
         engine.restore_held_addresses(&succession.held_addresses());
+        engine.restore_stations(succession.stations(), now);
         let poller = PortClients::poller_of(&inbox.waker)?;
         if let Some((nic, _)) = engine.virtio() {
             virtio::set_coalescing(nic, &config.coalescing);

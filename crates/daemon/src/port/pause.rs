@@ -37,7 +37,7 @@ impl OpenPort {
         // A successor takes a register that the pages lack for a guest's store. The end of a worker's turn has read the
         // doorbells, and the round that publishes the registers does not follow.
         self.clients.publish_registers(&mut self.engine, now);
-        self.succession.save_addresses(&self.engine);
+        self.succession.save_addresses(&self.engine, now);
         // Publishing a status saves the counters, which a successor continues.
         let _ = self.status(now);
         self.phase == PortPhase::Serving && self.note_all(now)

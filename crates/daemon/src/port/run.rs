@@ -189,7 +189,7 @@ impl OpenPort {
         let disconnects = clients.continue_disconnects(engine, polled);
         // After everything that may have disconnected a client.
         clients.dial(engine, polled);
-        succession.save_addresses(engine);
+        succession.save_addresses(engine, polled);
         clients.publish_registers(engine, polled);
         let call = clients.call_drivers(engine, polled);
         let ended = clock.now();

@@ -11,6 +11,7 @@ use super::virtio::VirtioPortState;
 use super::{avf_v5, v3};
 use crate::totals::PortCounterTotals;
 use iovm::VirtualFunctionState;
+use plane::guard::SavedStations;
 
 impl SavedState for PortCounterTotals {
     const KIND: [u8; 4] = *b"cnts";
@@ -19,6 +20,11 @@ impl SavedState for PortCounterTotals {
 
 impl SavedState for HeldAddresses {
     const KIND: [u8; 4] = *b"adrs";
+    const VERSION: u32 = 1;
+}
+
+impl SavedState for SavedStations {
+    const KIND: [u8; 4] = *b"stns";
     const VERSION: u32 = 1;
 }
 

@@ -36,6 +36,7 @@ pub use card::CardState;
 pub(crate) use envelope::seal;
 pub use envelope::{SavedState, SavedStateError, decode, is_kind, read, write};
 pub use mixed::MixedPortState;
+pub use plane::guard::SavedStations;
 pub use port::{I82576PortState, PortSoftwareState};
 pub use versions::check_version;
 pub use vhost::VhostClientState;

@@ -14,7 +14,7 @@ use daemon::control::status::VmmInterventions;
 use daemon::state::port::{ClientState, ConfiguredPolicies, GuestPfState, HostPfState};
 use daemon::state::{
     self, AvfPortState, CardState, HeldAddresses, I82576PortState, MixedPortState, PausedVirtioPortState,
-    PortCounterTotals, PortSoftwareState, SavedState, VhostClientState, VirtioPortState,
+    PortCounterTotals, PortSoftwareState, SavedState, SavedStations, VhostClientState, VirtioPortState,
 };
 use driver::conduct::{QuarantineCause, VfConductMonitor};
 use driver::pf::SavedPortPolicy;
@@ -174,6 +174,12 @@ fn rich_addresses() -> HeldAddresses {
     HeldAddresses { vfs: vec![(0, MacAddress([2, 0, 0, 0, 0, 1])), (63, MacAddress([2, 0, 0, 0, 0, 2]))] }
 }
 
+/// Returns stations of both epochs.
+fn rich_stations() -> SavedStations {
+    let stations = vec![(MacAddress([2, 0, 0, 0, 0, 1]), true), (MacAddress([2, 0, 0, 0, 0, 2]), false)];
+    SavedStations { key: 0x5eed_0f57_a710_0001, began: Time::from_micros(5), stations }
+}
+
 /// Returns totals with a value in every counter.
 fn rich_totals() -> PortCounterTotals {
     let traffic = json!({"packets": 1, "bytes": 2, "multicast": 3, "broadcast": 4, "dropped": 5});
@@ -282,6 +288,7 @@ fn saved_states_of_every_version_are_read_and_continued() {
     is_read::<VirtualFunctionState>(rich_function);
     is_read::<PortCounterTotals>(rich_totals);
     is_read::<HeldAddresses>(rich_addresses);
+    is_read::<SavedStations>(rich_stations);
     is_read::<VhostClientState>(rich_vhost);
 }
 
@@ -311,6 +318,7 @@ fn encoding_of_a_saved_state_version_does_not_change() {
     does_not_change::<VirtualFunctionState>();
     does_not_change::<PortCounterTotals>();
     does_not_change::<HeldAddresses>();
+    does_not_change::<SavedStations>();
     does_not_change::<VhostClientState>();
 }
 

@@ -4,7 +4,7 @@ use super::PortEngine;
 use super::uplink::UplinkPollContext;
 use crate::config::file::LinkLocalPolicy;
 use crate::port::tokens;
-use crate::state::HeldAddresses;
+use crate::state::{HeldAddresses, SavedStations};
 use host::poll::Poller;
 use i82576::{MacAddress, Time};
 use pcie::VfIndex;
@@ -64,6 +64,27 @@ impl PortEngine {
         if self.card.is_hosted() {
             let held = held.vfs.iter().map(|(vf, address)| (PortIndex::of_field((*vf).into()), *address));
             self.card.guards_mut().restore_held_addresses(&held.collect::<Vec<_>>());
+        }
+    }
+
+    /// Returns the stations seen at the uplink.
+    pub(in crate::port) fn save_stations(&self) -> SavedStations {
+        self.card.guards().save_stations()
+    }
+
+    /// Returns a number that changes when a frame of the uplink changes the stations.
+    pub(in crate::port) fn station_version(&self) -> u64 {
+        self.card.guards().station_version()
+    }
+
+    /// Continues the table of stations that the previous host process has saved, or begins an empty one. Call it after
+    /// [`Self::set_guards`].
+    pub(in crate::port) fn restore_stations(&mut self, saved: Option<SavedStations>, now: Time) {
+        if self.card.is_hosted() {
+            let empty = || SavedStations { key: self.station_key, began: now, ..SavedStations::default() };
+            let saved = saved.unwrap_or_else(empty);
+            self.station_key = saved.key;
+            self.card.guards_mut().restore_stations(&saved, now);
         }
     }
 

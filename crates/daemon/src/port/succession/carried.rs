@@ -1,5 +1,5 @@
-//! Shared memory in which a port saves a record for the successor process: its counters (`counters`), or the addresses of its VFs
-//! (`addresses`). It is separate from the journal, so that the record survives a change of the journal's format.
+//! Shared memory in which a port saves a record for the successor process: its counters (`counters`), or the addresses of its VFs or
+//! of stations (`addresses`). It is separate from the journal, so that the record survives a change of the journal's format.
 
 use crate::vault::PortFileDescriptorStore;
 use host::shared::SharedMemory;

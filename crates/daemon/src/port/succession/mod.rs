@@ -8,7 +8,7 @@
 //! | `trust`, `inheritance` | how much of a predecessor's saved state is used; the card made from it |
 //! | `adopt` | a predecessor's clients, resumed |
 //! | `counters` | counters that never fall |
-//! | `addresses` | addresses that VFs hold |
+//! | `addresses` | addresses that VFs hold, and those of stations at the uplink |
 //! | `carried` | memory of the last two |
 //!
 //! `journal` and `state` define the format of saved state; `vault` leads to the keeper outside of this process.
@@ -37,11 +37,11 @@ use super::engine::ring_records::RingRecords;
 use crate::config::PortConfig;
 use crate::control::export::ExportedCounters;
 use crate::control::status::PortStatus;
-use crate::state::HeldAddresses;
 use crate::state::port::ClientState;
+use crate::state::{HeldAddresses, SavedState, SavedStations};
 use crate::totals::{MailboxAnswerTotals, PortCounterTotals};
 use crate::vault::PortFileDescriptorStore;
-use addresses::HeldAddressRecord;
+use addresses::AddressRecords;
 use adopt::ClientAdopter;
 use counters::PredecessorCounters;
 use host::poll::Poller;
@@ -59,7 +59,7 @@ pub(in crate::port) struct PortHandOverState {
     rest: PortSnapshot,
     vault: PortFileDescriptorStore,
     counters: PredecessorCounters,
-    addresses: HeldAddressRecord,
+    addresses: AddressRecords,
     trust: SavedStateTrust,
     /// True if the card is exactly as the previous host process left it, so that drivers need not restart.
     exact: bool,
@@ -79,7 +79,7 @@ impl PortHandOverState {
             journal: Arc::new(journal),
             vault,
             counters: PredecessorCounters::default(),
-            addresses: HeldAddressRecord::default(),
+            addresses: AddressRecords::default(),
             trust,
             exact: false,
             unproven: trust != SavedStateTrust::Nothing,
@@ -170,6 +170,8 @@ impl PortHandOverState {
         (watched, functions): (Time, Vec<ClientState>),
         now: Time,
     ) -> bool {
+        // The port rests, so a flood of source addresses does not make it save in each round.
+        self.addresses.save_stations(engine, now);
         // A successor of an earlier version does not read the saved states of single functions, so the whole driver
         // state is saved.
         self.note_software(engine.card_mut());
@@ -212,12 +214,22 @@ impl PortHandOverState {
 
     /// Returns the addresses that the VFs have held in the previous host process, if the port continues from it.
     pub(in crate::port) fn held_addresses(&self) -> HeldAddresses {
-        if self.trust.has_addresses() { addresses::read_saved(&self.vault) } else { HeldAddresses::default() }
+        self.saved_addresses(addresses::HELD).unwrap_or_default()
     }
 
-    /// Saves the addresses that the VFs hold, if they have changed.
-    pub(in crate::port) fn save_addresses(&mut self, engine: &PortEngine) {
-        self.addresses.save(engine);
+    /// Returns the stations at the uplink that the previous host process knew, if the port continues from it.
+    pub(in crate::port) fn stations(&self) -> Option<SavedStations> {
+        self.saved_addresses(addresses::STATIONS)
+    }
+
+    fn saved_addresses<T: SavedState>(&self, name: &str) -> Option<T> {
+        self.trust.has_addresses().then(|| addresses::read_saved(name, &self.vault)).flatten()
+    }
+
+    /// Saves the addresses that the VFs hold and those of stations at the uplink, if they have changed. Stations wait for some seconds
+    /// after the last save.
+    pub(in crate::port) fn save_addresses(&mut self, engine: &PortEngine, now: Time) {
+        self.addresses.save(engine, now);
     }
 
     /// Opens the memory of saved addresses.

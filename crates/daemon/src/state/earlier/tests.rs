@@ -3,7 +3,7 @@
 use super::{EARLIER_PROGRAMS, EarlierEncoding};
 use crate::state::{
     AvfPortState, HeldAddresses, I82576PortState, MixedPortState, PortCounterTotals, PortSoftwareState,
-    SavedState, VhostClientState, VirtioPortState,
+    SavedState, SavedStations, VhostClientState, VirtioPortState,
 };
 use iovm::VirtualFunctionState;
 use std::path::PathBuf;
@@ -102,5 +102,6 @@ fn each_new_version_has_an_earlier_program() {
     has_earlier::<VirtualFunctionState>();
     has_earlier::<PortCounterTotals>();
     has_earlier::<HeldAddresses>();
+    has_earlier::<SavedStations>();
     has_earlier::<VhostClientState>();
 }

@@ -156,13 +156,13 @@ fn address_of_a_guest_that_left_before_a_crash_is_free() {
     assert!(port.claim(1));
 }
 
-/// Changes the version of the saved record of addresses to that of a newer program.
-fn make_record_newer(port: &ClaimingPort) {
+/// Changes the version of a saved record of addresses to that of a newer program.
+pub(super) fn make_record_newer(port: &ClaimingPort, name: &str, kind: &[u8; 12]) {
     let vault = PortFileDescriptorStore::new(&port.world.vault, &port.world.config.name);
-    let record = File::from(vault.copy_named("addresses").unwrap());
+    let record = File::from(vault.copy_named(name).unwrap());
     let mut bytes = Vec::new();
     (&record).read_to_end(&mut bytes).unwrap();
-    let is_kind = |at: &usize| bytes[*at..].starts_with(b"SoftIOV\nadrs");
+    let is_kind = |at: &usize| bytes[*at..].starts_with(kind);
     let copies: Vec<_> = (0..bytes.len()).filter(is_kind).collect();
     assert!(!copies.is_empty());
     for at in copies {
@@ -176,7 +176,7 @@ fn make_record_newer(port: &ClaimingPort) {
 fn record_of_addresses_is_replaced_during_a_rollback() {
     let mut port = ClaimingPort::open();
     port.claim_and_reset();
-    make_record_newer(&port);
+    make_record_newer(&port, "addresses", b"SoftIOV\nadrs");
     port.world.succeed();
     port.world.round();
     port.world.succeed();

@@ -1,9 +1,15 @@
 //! Tests that a successor process knows the stations beyond the uplink: it gives their addresses to no VF.
 
-use super::PortFixture;
-use super::held_addresses::{CHOSEN, ClaimingPort};
+use super::held_addresses::{CHOSEN, ClaimingPort, make_record_newer};
 use crate::port::WireRegistry;
 use crate::port::engine::uplink::FarWireEnd;
+use crate::state::{self, SavedState, SavedStateError, SavedStations};
+use crate::vault::PortFileDescriptorStore;
+use i82576::{MacAddress, Time};
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 /// Port of three VFs whose uplink is a wire. The station at its other end has the address [`CHOSEN`].
@@ -14,9 +20,16 @@ struct WiredPort {
 
 impl WiredPort {
     fn open() -> Self {
-        let port = ClaimingPort::open_with("uplink.wire = \"far\"\n");
+        let port =
+            ClaimingPort::open_with("uplink.wire = \"far\"\n[[port]]\nvfs = 1\nuplink.wire = \"far\"\n");
         let station = FarWireEnd::new("far", &port.world.host.1.wires);
-        Self { port, station }
+        let mut wired = Self { port, station };
+        // The card drops frames until it has a link.
+        let world = &mut wired.port.world;
+        let mut has_link =
+            || (world.round_after(Duration::from_millis(1)), world.port.engine.card().link()).1;
+        assert!((0..100).any(|_| has_link()));
+        wired
     }
 
     /// Opens a port, and has the station send a broadcast.
@@ -24,8 +37,7 @@ impl WiredPort {
         let mut port = Self::open();
         let frame = [&[0xff; 6][..], &CHOSEN, &[8, 0], &[0; 46]].concat();
         assert!(port.station.send(&frame));
-        let received = |world: &PortFixture| world.port.engine.uplink_status(world.port_time()).unwrap().rx.packets;
-        port.port.world.round_until(|world| received(world) > 0);
+        port.port.world.round_until(|world| world.port.engine.station_version() > 0);
         port
     }
 
@@ -33,6 +45,11 @@ impl WiredPort {
     fn succeed(mut self) -> ClaimingPort {
         self.port.world.host.1.wires = WireRegistry::default();
         self.port.world.succeed();
+        eprintln!(
+            "DBG2 {:?} {}",
+            self.port.world.port.engine.save_stations(),
+            self.port.world.port.engine.station_version()
+        );
         self.port
     }
 }
@@ -69,4 +86,79 @@ fn stations_outlive_a_rest_and_two_crashes() {
     port.world.succeed();
     port.reset(1);
     assert!(!port.claim(1));
+}
+
+/// Replaces a process whose record of stations is `record`, twice, and has VF 1 claim the station's address of the last one.
+fn successors_serve(record: &[u8]) {
+    let port = WiredPort::with_a_station();
+    let world = &port.port.world;
+    let memory = memfd_create("stations", MemfdFlags::CLOEXEC).unwrap();
+    File::from(memory.try_clone().unwrap()).write_all(record).unwrap();
+    PortFileDescriptorStore::new(&world.vault, &world.config.name).keep_named("stations", memory.as_fd());
+    let mut port = port.succeed();
+    port.world.round();
+    port.world.host.1.wires = WireRegistry::default();
+    port.world.succeed();
+    port.reset(1);
+    assert!(port.claim(1), "no process has a station");
+}
+
+/// Returns the memory of a record whose valid copy has these bytes.
+fn record_of(bytes: &[u8]) -> Vec<u8> {
+    let mut memory = vec![0; 4096 + 2 * (256 << 10)];
+    memory[0] = 1;
+    memory[4096..][..8].copy_from_slice(&bytes.len().to_ne_bytes());
+    memory[4104..][..bytes.len()].copy_from_slice(bytes);
+    memory
+}
+
+/// Stations of this many different addresses.
+fn stations(count: u32) -> SavedStations {
+    let address = |n: u32| MacAddress([2, 0, 0, 1, (n >> 8) as u8, n as u8]);
+    SavedStations { stations: (0..count).map(|n| (address(n), true)).collect(), ..SavedStations::default() }
+}
+
+#[test]
+fn predecessor_without_a_record_of_stations_is_continued() {
+    successors_serve(&record_of(&[]));
+    successors_serve(&[]);
+}
+
+#[test]
+fn nonsense_in_the_record_of_stations_is_no_station() {
+    let future = SavedStations {
+        began: Time::from_nanos(u64::MAX),
+        stations: vec![(MacAddress(CHOSEN), true)],
+        ..SavedStations::default()
+    };
+    successors_serve(&record_of(&state::write(&future).unwrap()));
+    successors_serve(&record_of(&[0xa5; 40]));
+    successors_serve(&[0xff; 100]);
+}
+
+#[test]
+fn stations_beyond_the_table_are_refused_before_they_take_memory() {
+    let read = |count| state::read::<SavedStations>(&state::write(&stations(count)).unwrap());
+    assert_eq!(read(2048), Ok(stations(2048)));
+    assert_eq!(read(2049), Err(SavedStateError::Body));
+    // The key, the time and the number of stations, whose bytes are missing.
+    let claimed = postcard::to_allocvec(&(7_u64, 0_u64, 1_u64 << 60)).unwrap();
+    let sealed = state::seal(SavedStations::KIND, SavedStations::VERSION, &claimed);
+    assert_eq!(state::read::<SavedStations>(&sealed), Err(SavedStateError::Body));
+    successors_serve(&record_of(&sealed));
+}
+
+/// As the addresses that VFs hold: a program that cannot read the record replaces it before it serves a guest.
+#[test]
+fn record_of_stations_is_replaced_during_a_rollback() {
+    let mut port = WiredPort::with_a_station();
+    let now = port.port.world.port_time();
+    assert!(port.port.world.port.note_all(now));
+    make_record_newer(&port.port, "stations", b"SoftIOV\nstns");
+    let mut port = port.succeed();
+    port.world.round();
+    port.world.host.1.wires = WireRegistry::default();
+    port.world.succeed();
+    port.reset(1);
+    assert!(port.claim(1), "the program between had no station");
 }
