@@ -12,16 +12,12 @@ use super::addresses::ExactFilter;
 use super::guards::PortGuard;
 use super::kept::{KeptAddresses, ResetCounts};
 use super::shared_addresses::SharedAddresses;
-use super::stations::UplinkStations;
+use super::stations::{EPOCH, UplinkStations};
 use crate::{PortIndex, PortSet};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::time::Duration;
 use units::{MacAddress, Time};
-
-/// Length of an epoch: a station is forgotten when it has not been seen for one to two epochs.
-pub(crate) const EPOCH: Duration = Duration::from_secs(150);
 
 /// Number of a port's refused claims, and the last refused address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -27,7 +27,7 @@ pub(crate) use guards::PortGuards;
 pub use kept::ResetCounts;
 pub use mirror::{PortMirrorRule, PortMirrorRules};
 pub use shared_addresses::SharedAddresses;
-pub use stations::SavedStations;
+pub use stations::saved::SavedStations;
 pub use storm::{StormKind, StormLimit, StormLimits, StormState, StormWindowTraffic};
 pub use storm_parts::StormPart;
 pub(crate) use storm_parts::StormParts;

@@ -2,14 +2,16 @@
 //! two epochs. A flood of addresses evicts others, and costs neither memory nor time. A key decides which addresses share a
 //! set, so that a station outside cannot choose a few addresses that evict another.
 
-mod saved;
+pub(super) mod saved;
 
 use super::addresses::number;
 use alloc::boxed::Box;
 use alloc::vec;
-pub use saved::SavedStations;
+use core::time::Duration;
 use units::MacAddress;
 
+/// Length of an epoch: a station is forgotten when it has not been seen for one to two epochs.
+pub(super) const EPOCH: Duration = Duration::from_secs(150);
 /// Number of sets of the table; the address selects one.
 const SETS: usize = 512;
 /// Number of addresses in a set.

@@ -2,7 +2,8 @@
 
 use super::AddressClaims;
 use crate::switch::ExactFilter;
-use crate::switch::stations::{SavedStations, UplinkStations};
+use crate::switch::stations::UplinkStations;
+use crate::switch::stations::saved::SavedStations;
 use crate::{PortIndex, PortSet};
 use units::{MacAddress, Time};
 

@@ -1,7 +1,6 @@
 //! Stations as a port leaves them for its successor process, and the table that the successor makes of them.
 
-use super::super::claims::EPOCH;
-use super::{ODD, SETS, UplinkStations, WAYS, address_of};
+use super::{EPOCH, ODD, SETS, UplinkStations, WAYS, address_of};
 use alloc::vec::Vec;
 use core::fmt;
 use serde::de::{Error, SeqAccess, Visitor};

@@ -112,7 +112,7 @@ fn record_of(bytes: &[u8]) -> Vec<u8> {
     memory
 }
 
-/// Stations of this many different addresses.
+/// Returns saved stations with different addresses.
 fn stations(count: u32) -> SavedStations {
     let address = |n: u32| MacAddress([2, 0, 0, 1, (n >> 8) as u8, n as u8]);
     SavedStations { stations: (0..count).map(|n| (address(n), true)).collect(), ..SavedStations::default() }
@@ -137,7 +137,7 @@ fn nonsense_in_the_record_of_stations_is_no_station() {
 }
 
 #[test]
-fn stations_beyond_the_table_are_refused_before_they_take_memory() {
+fn stations_beyond_the_table_take_no_memory() {
     let read = |count| state::read::<SavedStations>(&state::write(&stations(count)).unwrap());
     assert_eq!(read(2048), Ok(stations(2048)));
     assert_eq!(read(2049), Err(SavedStateError::Body));
@@ -148,7 +148,7 @@ fn stations_beyond_the_table_are_refused_before_they_take_memory() {
     successors_serve(&record_of(&sealed));
 }
 
-/// As the addresses that VFs hold: a program that cannot read the record replaces it before it serves a guest.
+/// A program that cannot read the record replaces it before it serves a guest.
 #[test]
 fn record_of_stations_is_replaced_during_a_rollback() {
     let mut port = WiredPort::with_a_station();

@@ -8,7 +8,7 @@ use crate::control::status::PortStatus;
 use std::time::{Duration, Instant};
 
 /// Descriptors of a port and its vault without functions.
-const PORT_DESCRIPTORS: usize = 12;
+const PORT_DESCRIPTORS: usize = 14;
 /// Descriptors of a function without a client.
 const FUNCTION_DESCRIPTORS: usize = 3;
 /// Descriptors that a hostile VMM may make the port hold, beyond those of a client: files of memory, eventfds, those of its
