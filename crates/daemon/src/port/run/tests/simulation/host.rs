@@ -100,6 +100,8 @@ pub(super) struct SimulatedHost {
     pub(super) has_intruders: bool,
     /// Largest number of pending jobs that one worker has had.
     pub(super) most_jobs: usize,
+    /// Number of stations that successors knew from the process before a hand-over.
+    pub(super) kept_stations: u64,
     /// Place of the worker that runs no job, as if one took long.
     stuck: Option<usize>,
     _folder: TempDir,
@@ -155,6 +157,7 @@ impl SimulatedHost {
             longest_start: Duration::ZERO,
             has_intruders: false,
             most_jobs: 0,
+            kept_stations: 0,
             stuck: None,
             _folder: folder,
         };
@@ -305,12 +308,14 @@ impl SimulatedHost {
             }
             Ok(Some(PortTurn::Ended(PortThreadOutcome::HandedOver))) => {
                 self.end_workers();
+                let stations = self.known_stations();
                 drop(self.port.take());
                 self.earlier.hand_overs += u64::from(self.leave_earlier_states());
                 if self.is_keeper_broken {
                     self.vault.forget_others("pf0.#", |_| false);
                 }
                 self.start();
+                self.check_known_stations(&stations);
             }
             Ok(Some(PortTurn::Ended(outcome))) => panic!("the port has ended: {outcome:?}"),
             Err(reason) if reason.is::<ProcessDeath>() => self.kill(),

@@ -34,6 +34,8 @@ pub(super) struct SimulationSummary {
     pub(super) measured_floods: u64,
     /// Number of frames to stations that had to leave although a hostile guest may have asked for their addresses.
     pub(super) probes: u64,
+    /// Number of stations that successors knew from the process before a hand-over.
+    pub(super) kept_stations: u64,
     /// Number of claims to addresses that the port has refused.
     pub(super) refused_claims: u64,
     /// Number of registers that were compared in the pages of guests.
@@ -74,6 +76,7 @@ impl SimulationSummary {
         self.flooded += one.flooded;
         self.measured_floods += one.measured_floods;
         self.probes += one.probes;
+        self.kept_stations += one.kept_stations;
         self.refused_claims += one.refused_claims;
         self.page_registers += one.page_registers;
         self.misdeeds.add(one.misdeeds);
@@ -137,6 +140,7 @@ impl SimulationSummary {
             (self.flooded, "bytes in floods"),
             (self.measured_floods, "measured floods"),
             (self.probes, "probes of stations"),
+            (self.kept_stations, "stations kept by successors"),
             (self.refused_claims, "refused claims"),
             (self.page_registers, "mapped registers compared"),
             (cut_sends, "cut sends"),

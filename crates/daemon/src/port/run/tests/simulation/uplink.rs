@@ -13,7 +13,7 @@ use crate::config::file::CardFamily;
 use crate::port::WireRegistry;
 use crate::port::engine::uplink::FarWireEnd;
 use i82576::MacAddress;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Name of the wire.
 pub(super) const WIRE: &str = "far";
@@ -121,6 +121,11 @@ impl SimulatedUplink {
         while bytes > untaken {
             bytes -= self.in_wire.pop_front().map_or(bytes, |frame| frame.bytes);
         }
+    }
+
+    /// Returns the addresses of the stations.
+    pub(super) fn stations(&self) -> BTreeSet<MacAddress> {
+        (0..STATION_VLANS.len()).map(|station| mac_of(self.families.len() + station, false)).collect()
     }
 
     /// Has each station send a frame to another one, so that the port knows the stations.

@@ -96,6 +96,7 @@ impl SimulatedWorld {
             rounds: host.rounds,
             deaths: host.deaths,
             upgrades: host.earlier.hand_overs,
+            kept_stations: host.kept_stations,
             frames: guests.iter().flat_map(|guest| &guest.received).sum(),
             segments: guests.iter().map(|guest| guest.segments).sum(),
             departed: host.uplink.iter().flat_map(|uplink| &uplink.departed).flatten().sum(),

@@ -2,6 +2,13 @@
 
 use super::super::uplink::{SimulatedUplink, UplinkRules};
 use super::SimulatedHost;
+use crate::state::SavedStations;
+use i82576::MacAddress;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Length of an epoch of stations ([`plane::guard`]).
+const EPOCH: Duration = Duration::from_secs(150);
 
 impl SimulatedHost {
     /// Returns true if the port has an uplink whose far end is plugged in.
@@ -22,11 +29,31 @@ impl SimulatedHost {
         }
     }
 
-    /// Has the stations send, so that a new process knows them.
+    /// Has the stations send, so that a new process knows them, unless it knows them from the process before.
     pub(super) fn announce_stations(&mut self) {
-        if let Some(uplink) = &mut self.uplink {
+        let known = self.known_stations();
+        if let Some(uplink) = self.uplink.as_mut().filter(|uplink| !uplink.stations().is_subset(&known)) {
             uplink.announce(&self.policies);
         }
+    }
+
+    /// Returns the stations that the port knows and will not forget in the next second.
+    pub(super) fn known_stations(&self) -> BTreeSet<MacAddress> {
+        let Some(port) = &self.port else { return BTreeSet::new() };
+        let SavedStations { began, stations, .. } = port.engine.save_stations();
+        let soon = self.clock.time() + Duration::from_secs(1);
+        let lasts = |recent| began + EPOCH * (1 + u32::from(recent)) > soon;
+        let known: BTreeSet<_> =
+            stations.into_iter().filter(|(_, recent)| lasts(*recent)).map(|(address, _)| address).collect();
+        let stations = self.uplink.iter().flat_map(SimulatedUplink::stations);
+        stations.filter(|station| known.contains(station)).collect()
+    }
+
+    /// Checks that a process knows the stations that the process before knew.
+    pub(super) fn check_known_stations(&mut self, before: &BTreeSet<MacAddress>) {
+        let known = self.known_stations();
+        assert!(known.is_superset(before), "the successor knows {known:?} of the stations {before:?}");
+        self.kept_stations += before.len() as u64;
     }
 
     /// Has the stations take and check the frames that have left.

@@ -20,8 +20,8 @@ impl SimulatedWorld {
         self.misbehave(guest, misdeeds, seed)
     }
 
-    /// Has the port handle the requests of hostile guests that may claim addresses. The state of a hand-over has no
-    /// stations (decision 45): a successor grants their addresses to a guest that asks before their next frames.
+    /// Has the port handle the requests of hostile guests that may claim addresses. A process that dies may not have saved the
+    /// stations (decision 45): its successor grants their addresses to a guest that asks before their next frames.
     pub(super) fn settle_claims(&mut self) -> Result<(), String> {
         if self.guests.iter().any(|guest| self.may_claim(guest)) { self.rest() } else { Ok(()) }
     }
