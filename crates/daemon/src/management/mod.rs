@@ -68,6 +68,8 @@ impl HostManager {
         if self.state_file.is_uncertain() {
             return Err(refused(UNCERTAIN));
         }
+        // The new process may have a port of the same name, and would resume the clients that this one disconnects.
+        self.ports.await_ends(|_| true)?;
         let (answer, receiver) = mpsc::channel();
         let (orders, waker) = &self.orders;
         if orders.send(MainThreadRequest::Upgrade(answer)).is_err() {

@@ -1,6 +1,9 @@
 //! Running ports with their threads, and the commands to them. A port whose thread panics, or fails otherwise, is
 //! opened again with its clients, as after a crash of that port alone.
 
+mod ending;
+mod life;
+
 use super::outcome::{ControlRequestResult, unavailable};
 use crate::config::PortConfig;
 use crate::confine::ThreadSandboxes;
@@ -13,6 +16,7 @@ use crate::port::{
 use crate::start_error::HostStartError;
 use crate::vault::{FileDescriptorStore, PortFileDescriptorStore};
 use host::cpus::CpuList;
+use life::{PortLife, PortLifeEnd};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -53,6 +57,10 @@ struct RunningPort {
     thread: JoinHandle<()>,
     /// True once the port was ordered to end, or to leave its clients to the successor process.
     ends: bool,
+    /// True if a change of the configuration has removed the port: no successor process resumes it.
+    removed: bool,
+    /// Notification that no thread uses the port's file descriptors any more.
+    end: PortLifeEnd,
     /// True if no thread serves the port any more: it failed too often, or could not be opened again.
     given_up: bool,
 }
@@ -97,16 +105,13 @@ impl RunningPorts {
             } else {
                 tracing::error!(port = name, "the port has failed and opens again; guest drivers restart");
             }
+            // Held until the outcome is stored, also if the port cannot be opened.
+            let (_held, latest) = (life.held.clone(), Arc::clone(&life.latest));
             let opened = PreparedPort::open(&config, &self.vault, &life.inbox, &self.threads, &self.common);
             let opened = opened.map_err(|source| HostStartError::of_port(name, source));
             let thread = opened.and_then(|port| self.spawn(&config, port.inherit(&config), life));
             match thread {
-                Ok(thread) => {
-                    let mut ports = self.lock();
-                    if let Some(port) = ports.iter_mut().find(|port| port.name == *name && !port.ends) {
-                        port.thread = thread;
-                    }
-                }
+                Ok(thread) => self.resume_with(thread, &latest),
                 Err(error) => {
                     tracing::error!(
                         port = name,
@@ -115,6 +120,18 @@ impl RunningPorts {
                     );
                     self.give_up(name);
                 }
+            }
+        }
+    }
+
+    /// Stores the new thread of a failed port. A port that was removed ends again: its former life may have begun to.
+    fn resume_with(&self, thread: JoinHandle<()>, latest: &Arc<Mutex<LatestConfig>>) {
+        let mut ports = self.lock();
+        if let Some(port) = ports.iter_mut().find(|port| Arc::ptr_eq(&port.latest, latest)) {
+            port.thread = thread;
+            if port.removed {
+                // The send fails only if the port has ended.
+                let _ = port.handle.send(PortThreadCommand::Stop);
             }
         }
     }
@@ -212,14 +229,17 @@ impl RunningPorts {
     ) -> Result<(), HostStartError> {
         let latest = LatestConfig { config: config.clone(), was_opened_again: false };
         let (name, latest) = (config.name.clone(), Arc::new(Mutex::new(latest)));
+        let (held, end) = PortLife::begin();
         let life = SurvivingPortParts {
+            held,
             latest: Arc::clone(&latest),
             inbox,
             failures: VecDeque::new(),
             is_outdated: false,
         };
         let thread = self.spawn(config, port.inherit(config), life)?;
-        self.lock().push(RunningPort { latest, name, handle, thread, ends: false, given_up: false });
+        let (ends, removed, given_up) = (false, false, false);
+        self.lock().push(RunningPort { latest, name, handle, thread, ends, removed, end, given_up });
         Ok(())
     }
 
@@ -241,24 +261,6 @@ impl RunningPorts {
         }
     }
 
-    /// Orders a port to end, without waiting for the end of its thread.
-    pub(crate) fn end(&self, name: &str) {
-        let mut ports = self.lock();
-        ports.retain(|port| !(port.ends && port.thread.is_finished()));
-        for port in ports.iter_mut().filter(|port| port.name == name && !port.ends) {
-            port.ends = true;
-            let _ = port.handle.send(PortThreadCommand::Stop);
-        }
-    }
-
-    /// Orders all ports to end.
-    pub(crate) fn end_all(&self) {
-        for port in &mut *self.lock() {
-            port.ends = true;
-            let _ = port.handle.send(PortThreadCommand::Stop);
-        }
-    }
-
     /// Pauses all served ports for a hand-over, for at most `time`. Returns true if all of these ports have paused.
     pub(crate) fn pause(&self, time: Duration) -> bool {
         let (sender, receiver) = mpsc::channel();
@@ -276,29 +278,6 @@ impl RunningPorts {
         for port in &*self.lock() {
             let _ = port.handle.send(PortThreadCommand::Resume);
         }
-    }
-
-    /// Ends the threads of paused ports, which the host's successor process serves now.
-    pub(crate) fn leave(&self) {
-        for port in &mut *self.lock() {
-            port.ends = true;
-            let _ = port.handle.send(PortThreadCommand::Leave);
-        }
-    }
-
-    /// Waits until the threads of all ports have ended. The ports must have been ordered to end.
-    pub(crate) fn join(&self) {
-        let ended = std::mem::take(&mut *self.lock());
-        for port in ended {
-            if port.thread.join().is_err() {
-                tracing::error!(port = port.name, "the port's thread has panicked");
-            }
-        }
-    }
-
-    /// Returns true if the threads of all ports have ended.
-    pub(crate) fn have_ended(&self) -> bool {
-        self.lock().iter().all(|port| port.thread.is_finished())
     }
 
     /// Sends a port a command, and waits for the port's answer.
@@ -336,6 +315,8 @@ fn given_up() -> ControlRequestFailure {
 /// Parts of a port that outlive failures of its thread.
 #[derive(Debug)]
 pub(crate) struct SurvivingPortParts {
+    /// Held until the port has ended. No other port may have the name before.
+    held: PortLife,
     latest: Arc<Mutex<LatestConfig>>,
     inbox: PortCommandInbox,
     failures: VecDeque<Instant>,

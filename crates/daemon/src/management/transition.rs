@@ -62,6 +62,7 @@ impl HostManager {
         next: HostConfig,
         changed: &[(String, PortPolicyUpdate)],
     ) -> ControlRequestResult<()> {
+        self.ports.await_ends(|name| next.has_port(name))?;
         let mut prepared = self.prepare(&next).inspect_err(|_| self.forget_added(&next))?;
         if let Err(error) = self.state_file.keep(&next, &self.config) {
             self.discard(prepared, &next);

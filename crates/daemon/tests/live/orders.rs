@@ -78,6 +78,23 @@ fn refused_file_leaves_nothing_of_the_ports_that_it_adds() {
     assert!(live.keeps("pf1.journal"));
 }
 
+/// Tests two applies of a script: the port's end takes longer than the time between them.
+#[test]
+fn port_added_again_at_once_has_its_sockets_and_no_client() {
+    let (both, one) = ("[[port]]\n[[port]]\nvfs = 1\n", "[[port]]\n");
+    let live = LiveHost::keeping(both);
+    let socket = live.socket_of("pf1vf0");
+    for wait in ["mapped", "sleep"] {
+        let mut former = RawVfioUserConnection::greet(&socket);
+        apply(&live, one).unwrap();
+        apply(&live, &format!("{both}wait = \"{wait}\"\n")).unwrap();
+        former.wait_for_end();
+        assert!(live.show_port("pf1").vfs[0].function.peer.is_none(), "the new port has a former client");
+        assert!(live.keeps("pf1.journal") && live.keeps("pf1.listen.pf1vf0"), "a crash loses new clients");
+        drop(RawVfioUserConnection::greet(&socket));
+    }
+}
+
 /// A port that comes back has other guests.
 #[test]
 fn port_without_a_place_in_the_successors_file_ends() {

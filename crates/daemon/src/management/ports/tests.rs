@@ -76,6 +76,22 @@ fn port_whose_thread_panicked_is_reopened_with_its_clients() {
 }
 
 #[test]
+fn removed_port_that_panics_while_it_ends_ends_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = HostConfig::parse("[[port]]\n[[port]]").unwrap();
+    let host = RunningHost::start(HostConfig::check(file, folder.path()).unwrap()).unwrap();
+    let mut client = BlockingVfioClient::connect(&folder.path().join("pf1vf0/vf.sock"));
+    client.identity();
+    let handle = host.ports().lock()[1].handle.clone();
+    host.ports().end("pf1");
+    assert!(handle.send(PortThreadCommand::Panic), "a port with a client ends later");
+    host.ports().await_ends(|name| name == "pf1").unwrap();
+    assert_eq!(client.0.read(&mut [0]).unwrap(), 0);
+    assert!(host.vault().copy("pf1.journal").is_none() && host.vault().copy("pf0.journal").is_some());
+    host.stop();
+}
+
+#[test]
 fn requests_to_all_ports_skip_a_port_that_crashed_too_often() {
     let folder = tempfile::tempdir().unwrap();
     let file = HostConfig::parse("[[port]]\n[[port]]").unwrap();

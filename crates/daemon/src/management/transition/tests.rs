@@ -3,6 +3,7 @@
 use super::super::{HostManager, RunningPorts};
 use super::PreparedConfigChange;
 use crate::config::HostConfig;
+use crate::control::protocol::ControlRequest;
 use crate::control::status::PortStatus;
 use crate::port::PortThreadCommand;
 use crate::{ReadyHost, RunningHost};
@@ -11,6 +12,7 @@ use driver::avf::vf::AvfDriver;
 use host::poll::ThreadWaker;
 use i82576::MacAddress;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -172,5 +174,21 @@ fn change_refused_after_its_check_leaves_ports_and_clients() {
     assert_eq!((first.vfs.len(), first.vfs[0].settings.vlan), (3, Some(8)));
     assert_eq!(second.vfs[1].settings.mac, Some(address));
     assert!(first.vfs[0].peer.is_some() && second.vfs[0].peer.is_some());
+    host.stop();
+}
+
+/// The new process may have a port of the same name, by a file that has changed meanwhile.
+#[test]
+fn upgrade_begins_after_removed_ports_have_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let [before, next] = ["[[port]]\n[[port]]", "[[port]]"].map(|text| config(text, folder.path()));
+    let host = RunningHost::start(before.clone()).unwrap();
+    // A client that stays connected delays the end of its port.
+    let _client = UnixStream::connect(&before.ports[1].vfs[0].socket).unwrap();
+    let orders = (mpsc::channel().0, ThreadWaker::new().unwrap());
+    let mut manager = HostManager::new(before, host.ports().clone(), orders);
+    manager.transition_to(next, None).unwrap();
+    assert!(manager.handle(ControlRequest::Upgrade).is_err(), "no main thread receives the request");
+    assert!(host.vault().copy("pf1.journal").is_none(), "the upgrade did not wait");
     host.stop();
 }

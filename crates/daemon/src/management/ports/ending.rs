@@ -1,0 +1,70 @@
+//! Ends of ports: of ports that a change of the configuration removes, or of all ports with the host. A removed port ends by
+//! itself within two seconds. Its name is free for another port only after that, since both would use the same file descriptors.
+
+use super::super::outcome::ControlRequestResult;
+use super::super::refused;
+use super::{PATIENCE, RunningPorts};
+use crate::port::PortThreadCommand;
+use std::time::Instant;
+
+impl RunningPorts {
+    /// Orders a port to end, without waiting for its end. The port is removed: no successor process resumes it.
+    pub(crate) fn end(&self, name: &str) {
+        let mut ports = self.lock();
+        ports.retain(|port| !(port.ends && port.end.has_come()));
+        for port in ports.iter_mut().filter(|port| port.name == name && !port.ends) {
+            (port.ends, port.removed) = (true, true);
+            let _ = port.handle.send(PortThreadCommand::Stop);
+        }
+    }
+
+    /// Waits until the ending ports among those with these names have ended, up to [`PATIENCE`].
+    pub(crate) fn await_ends(&self, concerns: impl Fn(&str) -> bool) -> ControlRequestResult<()> {
+        let deadline = Instant::now() + PATIENCE;
+        let ending = || {
+            let ports = self.lock();
+            let port = ports.iter().find(|port| port.ends && concerns(&port.name) && !port.end.has_come());
+            port.map(|port| (port.name.clone(), port.end.clone()))
+        };
+        // A port that fails while it ends begins another life.
+        while let Some((name, end)) = ending() {
+            if !end.wait(deadline.saturating_duration_since(Instant::now())) {
+                return Err(refused(format!(
+                    "port {name} was removed and still disconnects its clients; repeat the request in a moment"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Orders all ports to end.
+    pub(crate) fn end_all(&self) {
+        for port in &mut *self.lock() {
+            port.ends = true;
+            let _ = port.handle.send(PortThreadCommand::Stop);
+        }
+    }
+
+    /// Ends the threads of paused ports, which the host's successor process serves now.
+    pub(crate) fn leave(&self) {
+        for port in &mut *self.lock() {
+            port.ends = true;
+            let _ = port.handle.send(PortThreadCommand::Leave);
+        }
+    }
+
+    /// Waits until the threads of all ports have ended. The ports must have been ordered to end.
+    pub(crate) fn join(&self) {
+        let ended = std::mem::take(&mut *self.lock());
+        for port in ended {
+            if port.thread.join().is_err() {
+                tracing::error!(port = port.name, "the port's thread has panicked");
+            }
+        }
+    }
+
+    /// Returns true if the threads of all ports have ended.
+    pub(crate) fn have_ended(&self) -> bool {
+        self.lock().iter().all(|port| port.thread.is_finished())
+    }
+}
