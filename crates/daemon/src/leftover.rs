@@ -1,6 +1,6 @@
-//! File descriptors of ports that the previous host process had and this configuration lacks: journals, sockets, interfaces and
-//! clients, and volatile changes. A port that is added later must not find them, and its former clients would wait for replies
-//! without end.
+//! File descriptors of ports without a thread that the configuration lacks: journals, sockets, interfaces and clients, and
+//! volatile changes. The previous host process had these ports, or they were given up and then removed. A port that is added
+//! later must not find them, and its former clients would wait for replies without end.
 
 use crate::config::HostConfig;
 use crate::confine::ThreadSandboxes;
@@ -8,9 +8,10 @@ use crate::port::disconnect_orphans;
 use crate::vault::FileDescriptorStore;
 use crate::volatile;
 use host::confine::SandboxError;
-use host::socket::StreamSocket;
+use host::socket::{SocketListener, StreamSocket};
 use host::worker::BlockingWorker;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
 use std::thread::JoinHandle;
 
 /// Releases kept file descriptors of ports that the configuration lacks, and starts a thread that disconnects the ports' clients.
@@ -38,10 +39,42 @@ pub(crate) fn release(
     threads.control.spawn("leftover", move || disconnect(left, &closer)).map(Some)
 }
 
+/// Starts a thread that releases the kept file descriptors of the removed port `port`, which no thread serves, and disconnects
+/// the port's clients. It holds `life` until then.
+///
+/// # Errors
+/// The kernel refuses another thread.
+pub(crate) fn release_port(
+    port: &str,
+    vault: &FileDescriptorStore,
+    threads: &ThreadSandboxes,
+    life: impl Send + 'static,
+) -> Result<JoinHandle<()>, SandboxError> {
+    let closer = BlockingWorker::start_confined("leftover-close", &threads.helper)?;
+    let (prefix, vault) = (format!("{port}."), vault.clone());
+    threads.control.spawn("leftover", move || {
+        disconnect(vault.forget_others(&prefix, |_| false), &closer);
+        drop(life);
+    })
+}
+
 fn disconnect(left: Vec<OwnedFd>, closer: &BlockingWorker) {
+    left.iter().for_each(remove_socket_file);
     // Descriptors of guest memory are dropped here, which may take seconds.
     let clients = left.into_iter().filter_map(|fd| StreamSocket::adopt(fd).ok()).collect();
     disconnect_orphans(clients, closer);
+}
+
+/// Removes the socket file of a listening socket. `fd` may be of any kind.
+fn remove_socket_file(fd: &OwnedFd) {
+    let copy = || fd.try_clone().ok();
+    let address = copy().and_then(|fd| UnixListener::from(fd).local_addr().ok());
+    if let Some(path) = address.as_ref().and_then(|address| address.as_pathname())
+        && let Some(mut listener) = copy().and_then(|fd| SocketListener::adopt(fd, path))
+    {
+        // The drop removes the file.
+        listener.own();
+    }
 }
 
 #[cfg(test)]

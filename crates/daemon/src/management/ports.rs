@@ -94,7 +94,7 @@ impl RunningPorts {
                     port = name,
                     "the port has failed too often and is given up; restart or upgrade the host"
                 );
-                self.give_up(name);
+                self.give_up(&life.latest);
                 continue;
             }
             if life.is_outdated {
@@ -118,7 +118,7 @@ impl RunningPorts {
                         %error,
                         "cannot open the failed port again; correct the problem and restart the host"
                     );
-                    self.give_up(name);
+                    self.give_up(&latest);
                 }
             }
         }
@@ -136,10 +136,15 @@ impl RunningPorts {
         }
     }
 
-    /// Marks a port as given up after repeated failures. Requests that concern all ports skip such a port.
-    fn give_up(&self, name: &str) {
-        for port in self.lock().iter_mut().filter(|port| port.name == name && !port.ends) {
+    /// Marks a port as given up after repeated failures. Requests that concern all ports skip such a port. If the port was
+    /// removed meanwhile, it ends.
+    fn give_up(&self, latest: &Arc<Mutex<LatestConfig>>) {
+        let mut ports = self.lock();
+        if let Some(port) = ports.iter_mut().find(|port| Arc::ptr_eq(&port.latest, latest)) {
             port.given_up = true;
+            if port.removed {
+                self.release(port);
+            }
         }
     }
 

@@ -111,6 +111,7 @@ fn port_without_a_place_in_the_successors_file_ends() {
     assert_eq!(clients(&live), 1, "the host that continues keeps its clients");
     live.hand_over(one);
     lost.wait_for_end();
+    assert!(!live.socket_of("pf1vf0").exists(), "the port that is gone leaves its socket file");
     exchange(&mut a, &mut b, 10);
     live.hand_over(both);
     assert_eq!(clients(&live), 0);

@@ -3,7 +3,9 @@
 
 use super::super::outcome::ControlRequestResult;
 use super::super::refused;
-use super::{PATIENCE, RunningPorts};
+use super::life::PortLife;
+use super::{PATIENCE, RunningPort, RunningPorts};
+use crate::leftover;
 use crate::port::PortThreadCommand;
 use std::time::Instant;
 
@@ -15,6 +17,9 @@ impl RunningPorts {
         for port in ports.iter_mut().filter(|port| port.name == name && !port.ends) {
             (port.ends, port.removed) = (true, true);
             let _ = port.handle.send(PortThreadCommand::Stop);
+            if port.given_up {
+                self.release(port);
+            }
         }
     }
 
@@ -35,6 +40,25 @@ impl RunningPorts {
             }
         }
         Ok(())
+    }
+
+    /// Releases the kept file descriptors of a removed port that no thread serves, and disconnects its clients, on a thread of
+    /// their own.
+    pub(super) fn release(&self, port: &mut RunningPort) {
+        let (life, end) = PortLife::begin();
+        match leftover::release_port(&port.name, &self.vault, &self.threads, life) {
+            Ok(thread) => (port.thread, port.end) = (thread, end),
+            Err(error) => {
+                tracing::error!(
+                    port = port.name,
+                    %error,
+                    "cannot start the thread that disconnects the clients of the removed port; VMMs may end as their \
+                     connections are reset"
+                );
+                // A port of this name that is added later must not find them.
+                self.vault.forget_others(&format!("{}.", port.name), |_| false);
+            }
+        }
     }
 
     /// Orders all ports to end.

@@ -1,5 +1,6 @@
 //! Tests of a port whose thread panics: it is opened again, or given up.
 
+use super::FAILURES;
 use crate::RunningHost;
 use crate::config::HostConfig;
 use crate::control::client;
@@ -89,6 +90,41 @@ fn removed_port_that_panics_while_it_ends_ends_again() {
     assert_eq!(client.0.read(&mut [0]).unwrap(), 0);
     assert!(host.vault().copy("pf1.journal").is_none() && host.vault().copy("pf0.journal").is_some());
     host.stop();
+}
+
+/// Tests a port that is given up before or after its removal.
+#[test]
+fn removed_port_that_was_given_up_leaves_nothing() {
+    for removed_first in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let stream = folder.path().join("uplink.sock");
+        let text = format!("[[port]]\n[[port]]\nuplink = {{ stream = {{ listen = {stream:?} }} }}\n");
+        let file = HostConfig::parse(&text).unwrap();
+        let host = RunningHost::start(HostConfig::check(file, folder.path()).unwrap()).unwrap();
+        let socket = folder.path().join("pf1vf0/vf.sock");
+        let mut client = BlockingVfioClient::connect(&socket);
+        for _ in 0..FAILURES {
+            assert!(panic_in(&host, "pf1"));
+            // Sent while the port is being opened again, and answered afterwards.
+            client.identity();
+        }
+        let handle = host.ports().lock()[1].handle.clone();
+        if removed_first {
+            host.ports().end("pf1");
+        }
+        assert!(handle.send(PortThreadCommand::Panic));
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !removed_first && !host.ports().is_given_up("pf1") {
+            assert!(Instant::now() < deadline, "the port is not given up");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        host.ports().end("pf1");
+        assert_eq!(client.0.read(&mut [0]).unwrap(), 0, "the client waits, or its connection is reset");
+        host.ports().await_ends(|name| name == "pf1").unwrap();
+        assert!(host.vault().forget_others("pf1.", |_| false).is_empty());
+        assert!(!socket.exists() && !stream.exists(), "a VMM would connect and wait");
+        host.stop();
+    }
 }
 
 #[test]
