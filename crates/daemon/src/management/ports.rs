@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Timeout of a port's answer to a command. A port's loop takes far less time.
+/// Usual timeout of a port's answer to a command. A port's loop takes far less time.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Maximum number of failures within [`PERIOD`] after which a port is still opened again.
 const FAILURES: usize = 5;
@@ -39,6 +39,8 @@ pub(crate) struct RunningPorts {
     pub(super) threads: ThreadSandboxes,
     common: SharedPortResources,
     failed: Sender<Option<SurvivingPortParts>>,
+    /// Timeout of a port's answer to a command.
+    pub(super) patience: Duration,
 }
 
 /// Latest configuration of a port.
@@ -80,7 +82,8 @@ impl RunningPorts {
         common: SharedPortResources,
     ) -> (Self, Receiver<Option<SurvivingPortParts>>) {
         let (failed, receiver) = mpsc::channel();
-        (Self { running: Arc::default(), vault: vault.clone(), threads, common, failed }, receiver)
+        let (running, vault, patience) = (Arc::default(), vault.clone(), PATIENCE);
+        (Self { running, vault, threads, common, failed, patience }, receiver)
     }
 
     /// Opens failed ports again, until the end of the host. Opening needs files and threads, which the confinement
@@ -274,7 +277,7 @@ impl RunningPorts {
         let serving = || ports.iter().filter(|port| port.serves());
         let told = serving().map(pause).filter(|sent| *sent).count();
         drop(sender);
-        let noted = |_| receiver.recv_timeout(PATIENCE).unwrap_or(false);
+        let noted = |_| receiver.recv_timeout(self.patience).unwrap_or(false);
         told == serving().count() && (0..told).all(noted)
     }
 
@@ -293,7 +296,7 @@ impl RunningPorts {
     ) -> ControlRequestResult<T> {
         let (sender, receiver) = mpsc::channel();
         self.tell(name, command(sender))?;
-        receiver.recv_timeout(PATIENCE).map_err(|_| unavailable())
+        receiver.recv_timeout(self.patience).map_err(|_| unavailable())
     }
 
     /// Sends a port a command, without waiting for an answer.

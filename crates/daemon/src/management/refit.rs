@@ -53,6 +53,8 @@ impl HostManager {
                     return Err(refused(why));
                 }
                 Err(late) => {
+                    // The port may only be late and still make the change.
+                    self.open_again(&name);
                     self.take_refits_back(refits, back);
                     return Err(late);
                 }
@@ -68,16 +70,24 @@ impl HostManager {
             match self.ports.ask(&name, |answer| PortThreadCommand::Refit(before, answer)) {
                 Ok(Ok(given)) => drop(refits.insert(name, given)),
                 Ok(Err((why, _))) => {
-                    tracing::error!(port = name, %why, "cannot undo a refused change of the port");
+                    tracing::error!(port = name, %why, "cannot undo a refused change of the port; it opens again");
+                    self.open_again(&name);
                 }
                 Err(late) => {
                     tracing::error!(
                         port = name,
                         why = late.message,
-                        "cannot undo a refused change of the port"
+                        "cannot undo a refused change of the port; it opens again"
                     );
+                    self.open_again(&name);
                 }
             }
         }
+    }
+
+    /// Makes a port open again by the configuration in force, after it has carried out the commands that wait for it.
+    fn open_again(&self, name: &str) {
+        // A port that was given up opens by the configuration in force in any case.
+        let _ = self.ports.tell(name, PortThreadCommand::OpenAgain);
     }
 }

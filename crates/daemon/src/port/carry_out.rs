@@ -84,6 +84,8 @@ impl OpenPort {
             }
             #[cfg(test)]
             PortThreadCommand::Panic => panic!("a test asked for this panic"),
+            #[cfg(test)]
+            PortThreadCommand::Stall(until) => until.recv().unwrap_or_default(),
             // `Resume` and `Leave` answer a pause, which is over. `carry_out_commands` carries out the others.
             PortThreadCommand::OpenAgain
             | PortThreadCommand::Resume

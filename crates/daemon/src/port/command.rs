@@ -54,6 +54,9 @@ pub enum PortThreadCommand {
     /// Command to panic, for tests of a port whose thread fails.
     #[cfg(test)]
     Panic,
+    /// Command to carry out nothing until the sender is dropped, for tests of a port that is late.
+    #[cfg(test)]
+    Stall(mpsc::Receiver<()>),
 }
 
 /// Sender of commands to a port's thread.

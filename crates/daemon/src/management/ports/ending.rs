@@ -4,7 +4,7 @@
 use super::super::outcome::ControlRequestResult;
 use super::super::refused;
 use super::life::PortLife;
-use super::{PATIENCE, RunningPort, RunningPorts};
+use super::{RunningPort, RunningPorts};
 use crate::leftover;
 use crate::port::PortThreadCommand;
 use std::time::Instant;
@@ -23,9 +23,9 @@ impl RunningPorts {
         }
     }
 
-    /// Waits until the ending ports among those with these names have ended, up to [`PATIENCE`].
+    /// Waits until the ending ports among those with these names have ended, for at most the timeout of an answer.
     pub(crate) fn await_ends(&self, concerns: impl Fn(&str) -> bool) -> ControlRequestResult<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + self.patience;
         let ending = || {
             let ports = self.lock();
             let port = ports.iter().find(|port| port.ends && concerns(&port.name) && !port.end.has_come());

@@ -192,3 +192,23 @@ fn upgrade_begins_after_removed_ports_have_ended() {
     assert!(host.vault().copy("pf1.journal").is_none(), "the upgrade did not wait");
     host.stop();
 }
+
+#[test]
+fn late_port_keeps_no_uplink_of_a_refused_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let wired = "[[port]]\nuplink = { wire = \"w\" }\n".repeat(2);
+    let [before, next] = ["[[port]]\n[[port]]", &wired].map(|text| config(text, folder.path()));
+    let host = RunningHost::start(before.clone()).unwrap();
+    let mut impatient = host.ports().clone();
+    impatient.patience = Duration::ZERO;
+    let orders = (mpsc::channel().0, ThreadWaker::new().unwrap());
+    let mut manager = HostManager::new(before, impatient, orders);
+    let (stalled, until) = mpsc::channel();
+    host.ports().tell("pf0", PortThreadCommand::Stall(until)).unwrap();
+    let refused = manager.transition_to(next, None).unwrap_err();
+    assert!(refused.message.contains("does not answer"), "{}", refused.message);
+    drop(stalled);
+    // The port answers after it has carried out the earlier commands.
+    assert_eq!(status(host.ports()).unwrap().uplink, "none");
+    host.stop();
+}
