@@ -202,6 +202,11 @@ impl HostConfig {
         Ok(config)
     }
 
+    /// Returns the limit of the memory that one client may share with its function, which is the same for all ports.
+    pub(crate) fn client_memory(&self) -> Option<u64> {
+        self.ports.first().and_then(|port| port.client_memory)
+    }
+
     /// Returns the path of the host's control socket.
     #[must_use]
     pub fn control_socket(&self) -> PathBuf {

@@ -30,12 +30,19 @@ impl HostManager {
         parsed.runtime_dir = file.runtime_dir.clone().or(parsed.runtime_dir);
         parsed.state_dir =
             file.state_dir.clone().or(parsed.state_dir).or_else(|| self.config.state_dir.clone());
+        let own = HostConfig::read(None, &self.config.text).map_err(refused)?.confine;
+        let confine = parsed.confine.clone();
         let mut next = HostConfig::check(parsed, &self.config.runtime_dir).map_err(refused)?;
         for (key, same) in [
             ("runtime_dir", next.runtime_dir == self.config.runtime_dir),
             ("state_dir", next.state_dir == self.config.state_dir),
             ("http", next.http == self.config.http),
             ("control", next.control_access == self.config.control_access),
+            ("client_memory", next.client_memory() == self.config.client_memory()),
+            // The values in force may be those of arguments of `softiov serve`.
+            ("confine.user", confine.user == own.user),
+            ("confine.seccomp", confine.seccomp == own.seccomp),
+            ("confine.landlock", confine.landlock == own.landlock),
         ] {
             if !same {
                 return Err(refused(format!("{key} cannot change while the host runs; restart the host")));

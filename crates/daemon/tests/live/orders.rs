@@ -78,6 +78,21 @@ fn refused_file_leaves_nothing_of_the_ports_that_it_adds() {
     assert!(live.keeps("pf1.journal"));
 }
 
+/// Tests keys that have an effect only at the start of a process.
+#[test]
+fn apply_refuses_changes_of_keys_of_the_hosts_start() {
+    let live = LiveHost::keeping("[[port]]\n");
+    for (key, line) in [
+        ("client_memory", "client_memory = \"1G\""),
+        ("confine.user", "confine = { user = \"0\" }"),
+        ("confine.seccomp", "confine = { seccomp = \"log\" }"),
+        ("confine.landlock", "confine = { landlock = false }"),
+    ] {
+        let refused = apply(&live, &format!("{line}\n[[port]]\n")).unwrap_err();
+        assert!(refused.contains(key) && refused.contains("restart the host"), "{refused}");
+    }
+}
+
 /// Tests two applies of a script: the port's end takes longer than the time between them.
 #[test]
 fn port_added_again_at_once_has_its_sockets_and_no_client() {
