@@ -140,9 +140,7 @@ pub(super) fn socket(
     unique: &mut UniqueConfigValues,
 ) -> Result<PathBuf, ConfigError> {
     let key = format!("{name}.socket");
-    if let Some(path) = &given {
-        super::check_absolute(path, &key)?;
-    }
+    let given = given.map(|path| super::absolute_path(&path, &key)).transpose()?;
     let socket = given.unwrap_or_else(|| runtime_dir.join(name).join(file));
     if socket.starts_with(runtime_dir.join(CONTROL)) {
         let why = "lies in the directory that is reserved for the control socket; choose another";

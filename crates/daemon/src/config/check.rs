@@ -69,10 +69,11 @@ pub(super) fn well_formed(name: &str) -> Result<(), String> {
     Err(format!("1 to {MAX_NAME} letters, digits, - or _"))
 }
 
-/// Checks that a path is absolute. A relative path would depend on the working directory of each command.
-pub(super) fn check_absolute(path: &Path, key: &str) -> Result<(), ConfigError> {
+/// Returns an absolute path without doubled slashes, "." and a slash at its end, which may be compared as text. A relative path
+/// would depend on the working directory of each command.
+pub(super) fn absolute_path(path: &Path, key: &str) -> Result<PathBuf, ConfigError> {
     if path.is_absolute() {
-        return Ok(());
+        return Ok(path.components().collect());
     }
     Err(value(key, format!("{} is a relative path; write an absolute path", path.display())))
 }

@@ -2,7 +2,7 @@
 //!
 //! `control::tcp` reads the token and opens the socket.
 
-use super::{ConfigError, check_absolute, value};
+use super::{ConfigError, absolute_path, value};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ pub(super) fn check(keys: &HttpConfigKeys) -> Result<Option<HttpConfig>, ConfigE
                        the host's user can read";
         return Err(value("http.token_file", problem));
     };
-    check_absolute(&token_file, "http.token_file")?;
+    let token_file = absolute_path(&token_file, "http.token_file")?;
     Ok(Some(HttpConfig { listen, token_file }))
 }
 

@@ -25,7 +25,7 @@ mod workers;
 use crate::settings::{ConductThresholds, PortSettings, SettingLayers};
 use access::AccessConfigKeys;
 pub use check::ConfigError;
-use check::{UniqueConfigValues, check_absolute, value, well_formed};
+use check::{UniqueConfigValues, absolute_path, value, well_formed};
 use coalesce::CoalescingConfig;
 use file::{
     CardFamily, ConfigFile, DispatcherMode, DoorbellMode, LinkLocalPolicy, PfAssignment, PortConfigKeys,
@@ -179,10 +179,10 @@ impl HostConfig {
                 format!("{count} ports are too many (at most {MAX_PORTS}); run another host for the others");
             return Err(value("port", why));
         }
-        let runtime_dir = file.runtime_dir.unwrap_or_else(|| default_runtime_dir.to_owned());
-        if let Some(folder) = &file.state_dir {
-            check_absolute(folder, "state_dir")?;
-        }
+        // Addresses are derived from the text of this path.
+        let runtime_dir =
+            absolute_path(file.runtime_dir.as_deref().unwrap_or(default_runtime_dir), "runtime_dir")?;
+        let state_dir = file.state_dir.map(|folder| absolute_path(&folder, "state_dir")).transpose()?;
         let mut unique = UniqueConfigValues::default();
         let control_access = access::control(&file.control)?;
         let (confine, http) = (confine::check(&file.confine)?, http::check(&file.http)?);
@@ -196,7 +196,6 @@ impl HostConfig {
         }
         uplink::check_wires(ports.iter().map(|port| (port.name.as_str(), &port.uplink)))?;
         let (text, applied) = (String::new(), None);
-        let state_dir = file.state_dir;
         let mut config = Self { runtime_dir, control_access, http, state_dir, text, applied, confine, ports };
         config.resolve()?;
         Ok(config)
@@ -216,7 +215,7 @@ impl HostConfig {
 
 fn check_port(
     number: usize,
-    port: PortConfigKeys,
+    mut port: PortConfigKeys,
     (runtime_dir, host_access): (&Path, &AccessConfigKeys),
     unique: &mut UniqueConfigValues,
 ) -> Result<PortConfig, ConfigError> {
@@ -234,7 +233,7 @@ fn check_port(
     let pf_socket = check_pf(&name, &port, runtime_dir, unique)?;
     let layers = SettingLayers::of_file(&port_settings(&port));
     port.uplink.check(&name, unique)?;
-    uplink::check_record(port.record.as_deref(), &name, unique)?;
+    let record = uplink::check_record(port.record.as_deref(), &name, unique)?;
     let cpus = cpus::check(port.cpus.as_deref(), &name)?;
     let (workers, coalescing) = (workers::check(&port, &name)?, coalesce::check(&port, &name)?);
     let mac = mac::address(port.mac.as_deref(), &format!("{name}.mac"), (runtime_dir, &name))?;
@@ -252,7 +251,7 @@ fn check_port(
         name,
         mac,
         uplink: port.uplink,
-        record: port.record,
+        record,
         link: port.link,
         link_local: port.link_local,
         family: port.family,

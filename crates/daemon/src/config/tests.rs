@@ -1,6 +1,7 @@
 //! Tests of the whole configuration: valid files, and the messages for invalid ones.
 
 mod families;
+mod paths;
 
 use super::file::{CardFamily, LinkLocalPolicy, PortLinkRule, SocketRole};
 use super::uplink::{UplinkConfig, XdpMode};

@@ -1,6 +1,6 @@
 //! Configuration key `uplink` of a port, its connection to the network or to another process (`crate::port` opens it).
 
-use super::{ConfigError, UniqueConfigValues, check_absolute, value, well_formed};
+use super::{ConfigError, UniqueConfigValues, absolute_path, value, well_formed};
 use host::tap::InterfaceName;
 use host::xdp::XdpTransferMode;
 use serde::de::value::MapAccessDeserializer;
@@ -85,8 +85,8 @@ impl fmt::Display for UplinkConfig {
 }
 
 impl UplinkConfig {
-    /// Checks the uplink's name or path, and claims a name that only one uplink may have.
-    pub(super) fn check(&self, port: &str, unique: &mut UniqueConfigValues) -> Result<(), ConfigError> {
+    /// Checks the uplink's name or path, normalizes the path, and claims a name that only one uplink may have.
+    pub(super) fn check(&mut self, port: &str, unique: &mut UniqueConfigValues) -> Result<(), ConfigError> {
         let key = format!("{port}.uplink");
         let interface = |name: &str| {
             name.parse::<InterfaceName>().map(drop).map_err(|error| value(&key, error.to_string()))
@@ -104,26 +104,28 @@ impl UplinkConfig {
             Self::Wire(name) => well_formed(name)
                 .map_err(|problem| value(key, format!("the wire's name {name:?} is not {problem}"))),
             Self::Stream(StreamUplinkSocket::Connect(path)) | Self::Replay(path) => {
-                check_absolute(path, &key)
+                *path = absolute_path(path, &key)?;
+                Ok(())
             }
             Self::Stream(StreamUplinkSocket::Listen(path)) => {
-                check_absolute(path, &key)?;
+                *path = absolute_path(path, &key)?;
                 unique.claim("socket", &path.display().to_string(), &key)
             }
         }
     }
 }
 
-/// Checks that the path of a port's recording is absolute, and that no other port records to the same path.
+/// Returns the path of a port's recording, if there is one. The path is absolute, and no other port records to it.
 pub(super) fn check_record(
     path: Option<&Path>,
     port: &str,
     unique: &mut UniqueConfigValues,
-) -> Result<(), ConfigError> {
-    let Some(path) = path else { return Ok(()) };
+) -> Result<Option<PathBuf>, ConfigError> {
+    let Some(path) = path else { return Ok(None) };
     let key = format!("{port}.record");
-    check_absolute(path, &key)?;
-    unique.claim("file", &path.display().to_string(), &key)
+    let path = absolute_path(path, &key)?;
+    unique.claim("file", &path.display().to_string(), &key)?;
+    Ok(Some(path))
 }
 
 /// Checks that every wire of the configuration connects two ports.

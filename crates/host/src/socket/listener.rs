@@ -3,8 +3,10 @@
 //! Binding distinguishes a dead process's socket from one in use, and removes nothing else. At no moment may a user
 //! connect who has no access in the end. The socket's folder must exist.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -135,8 +137,8 @@ impl SocketListener {
     #[must_use]
     pub fn adopt(fd: OwnedFd, path: &Path) -> Option<Self> {
         let address = SocketAddrUnix::try_from(getsockname(&fd).ok()?).ok()?;
-        let same =
-            address.path().is_some_and(|bound| bound.to_bytes() == path.as_os_str().as_encoded_bytes());
+        // The predecessor may have bound another spelling of the path.
+        let same = address.path().is_some_and(|bound| Path::new(OsStr::from_bytes(bound.to_bytes())) == path);
         let listens = sockopt::socket_acceptconn(&fd) == Ok(true);
         let file = file_id(path).ok().filter(|_| same && listens)?;
         let spare = spare(&fd);

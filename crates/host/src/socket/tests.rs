@@ -262,6 +262,17 @@ fn only_a_unix_stream_socket_is_adopted() {
     }
 }
 
+/// Tests a configuration whose runtime directory was written with a doubled slash before.
+#[test]
+fn listening_socket_is_adopted_by_another_spelling_of_its_path() {
+    let folder = folder();
+    let (bound, path) = (folder.path().join(".//vf0.sock"), folder.path().join("vf0.sock"));
+    let listener = SocketListener::bind(&bound, SocketFilePermissions::PRIVATE).unwrap();
+    let copy = || listener.as_fd().try_clone_to_owned().unwrap();
+    assert!(SocketListener::adopt(copy(), &path).is_some());
+    assert!(SocketListener::adopt(copy(), &folder.path().join("vf1.sock")).is_none());
+}
+
 #[test]
 fn ten_thousand_connections_leak_no_descriptor() {
     let folder = folder();
