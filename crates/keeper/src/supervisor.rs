@@ -87,6 +87,8 @@ struct FileDescriptorKeeper {
     writer: BlockingWorker,
     /// Started replacement of the host that has not taken over yet.
     successor: Option<ChildProcess>,
+    /// Signals that the host was sent since `successor` was started. A host that hands over reads no signal any more.
+    unread: Vec<Kill>,
     /// Host processes that have handed over to a successor, or were abandoned, and may still run.
     former: Vec<ChildProcess>,
 }
@@ -117,6 +119,7 @@ pub fn keep(config: &KeeperConfig<'_>, command: &mut dyn FnMut() -> Command) -> 
         closer: BlockingWorker::start_confined("closer", &gives_up).map_err(io::Error::other)?,
         writer: BlockingWorker::start_confined("writer", &gives_up).map_err(io::Error::other)?,
         successor: None,
+        unread: Vec::new(),
         former: Vec::new(),
     };
     gives_up.apply().map_err(io::Error::other)?;
@@ -243,6 +246,7 @@ impl FileDescriptorKeeper {
                 let before = std::mem::replace(host, successor);
                 poller.modify(&before, OTHERS, PollInterest::READ)?;
                 self.former.push(before);
+                self.unread.drain(..).for_each(|signal| host.signal(signal));
                 // The deaths were those of another program.
                 self.deaths = RecentDeaths::default();
             }
@@ -301,8 +305,9 @@ impl FileDescriptorKeeper {
         ));
     }
 
-    /// Kills the started replacement of the host if it has not taken over.
+    /// Kills the started replacement of the host if it has not taken over. The host reads its signals itself.
     fn abandon(&mut self) {
+        self.unread.clear();
         if let Some(successor) = self.successor.take() {
             successor.signal(Kill::KILL);
             self.former.push(successor);
@@ -338,6 +343,9 @@ impl FileDescriptorKeeper {
                 continue;
             }
             host.signal(number);
+            if self.successor.is_some() && !self.unread.contains(&number) {
+                self.unread.push(number);
+            }
         }
     }
 
