@@ -8,10 +8,13 @@
 
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rustix::fs::{Gid, Mode, OFlags, Uid, fchmod, fchown, open};
+use rustix::fs::{FlockOperation, Gid, Mode, OFlags, Uid, fchmod, fchown, flock, open};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -196,6 +199,26 @@ pub fn barrier(path: &Path, uid: u32, gid: u32) -> Option<PathBuf> {
         })
     };
     if uid == 0 { None } else { ways.into_iter().find(closed).map(Path::to_owned) }
+}
+
+/// Interval between two attempts to lock a folder that another process has locked.
+const LOCK_INTERVAL: Duration = Duration::from_millis(1);
+
+/// Locks the folder at `path` against other hosts, until the returned descriptor is closed. Returns `None` without a lock: if
+/// the file system has none, if this user may not list the folder, or if the folder is still locked after `timeout`. Any
+/// user who may list a folder can lock it for ever, and must not stop the host by that.
+pub(crate) fn lock(path: &Path, timeout: Duration) -> Option<OwnedFd> {
+    let deadline = Instant::now() + timeout;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = open(path, flags, Mode::empty()).ok()?;
+    loop {
+        match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Some(folder),
+            Err(Errno::WOULDBLOCK) if Instant::now() < deadline => thread::sleep(LOCK_INTERVAL),
+            Err(Errno::INTR) => {}
+            Err(_) => return None,
+        }
+    }
 }
 
 /// Creates a folder that only its owner may enter. Returns false if the folder exists already.

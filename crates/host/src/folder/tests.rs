@@ -174,3 +174,14 @@ fn folder_that_cannot_be_given_away_names_the_remedy() {
         assert!(!path.exists());
     }
 }
+
+#[test]
+fn locked_folder_is_not_locked_again_until_released() {
+    let folder = tempfile::tempdir().unwrap();
+    let lock = || super::lock(folder.path(), Duration::ZERO);
+    let first = lock().unwrap();
+    assert!(lock().is_none(), "the wait has a bound");
+    drop(first);
+    assert!(lock().is_some());
+    assert!(super::lock(&folder.path().join("missing"), Duration::ZERO).is_none());
+}

@@ -1,7 +1,8 @@
 //! Socket file that clients connect to.
 //!
-//! Binding distinguishes a dead process's socket from one in use, and removes nothing else. At no moment may a user
-//! connect who has no access in the end. The socket's folder must exist.
+//! Binding distinguishes a dead process's socket from one in use, and removes nothing else. Hosts that bind in one folder
+//! do so one after the other. At no moment may a user connect who has no access in the end. The socket's folder must
+//! exist.
 
 use std::ffi::OsStr;
 use std::io;
@@ -9,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::fchmod;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
@@ -23,6 +25,9 @@ use crate::folder::{self, SocketFolderError};
 
 /// Maximum path length in bytes: `sun_path` of `sockaddr_un` holds 108 bytes, the last of them a zero.
 const MAX_PATH: usize = 107;
+
+/// Timeout of the lock on a socket's folder. Another host holds it for a few system calls; a test holds it for longer.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 600 } else { 1 });
 
 /// Reason why a socket file could not be created.
 #[derive(Debug, thiserror::Error)]
@@ -115,6 +120,9 @@ impl SocketListener {
             other => other.map_err(failure(path, "use the path of"))?,
         };
         folder::check(folder_of(path))?;
+        // Until it listens: before that, this socket refuses connections like that of a dead process, and another host that
+        // starts now would remove its file.
+        let _lock = folder::lock(folder_of(path), LOCK_TIMEOUT);
         remove_stale(path, &address)?;
         let fd = new_socket().map_err(failure(path, "create"))?;
         // The file inherits the socket's mode, which excludes other users from the start.

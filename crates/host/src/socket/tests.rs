@@ -2,11 +2,14 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixListener};
-use std::{fs, io::Read};
+use std::sync::mpsc;
+use std::time::Duration;
+use std::{fs, io::Read, thread};
 
 use super::*;
 use crate::test_support::in_own_process;
 use rustix::fd::{AsFd, OwnedFd};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
@@ -63,6 +66,27 @@ fn socket_file_is_replaced_only_if_its_host_is_dead() {
     assert!(matches!(&refused, SocketFileError::AddrInUse { path: named } if *named == path));
     assert!(refused.to_string().contains("vf0.sock"));
     StreamSocket::connect(first.path()).unwrap();
+}
+
+/// Two hosts that start at once: the socket of the first refuses connections until it listens.
+#[test]
+fn socket_that_another_host_is_creating_is_not_replaced() {
+    let folder = folder();
+    let path = folder.path().join("control.sock");
+    let lock = crate::folder::lock(folder.path(), Duration::ZERO).unwrap();
+    let first = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+    bind(&first, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+    let (sender, outcome) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(|| sender.send(SocketListener::bind(&path, SocketFilePermissions::PRIVATE)));
+        // Time for a host that does not wait; the result does not depend on it.
+        assert!(outcome.recv_timeout(Duration::from_millis(100)).is_err(), "the second host waits");
+        listen(&first, 1).unwrap();
+        drop(lock);
+        let refused = outcome.recv().unwrap().unwrap_err();
+        assert!(matches!(refused, SocketFileError::AddrInUse { .. }), "{refused}");
+    });
+    StreamSocket::connect(&path).unwrap();
 }
 
 #[test]
