@@ -114,6 +114,12 @@ impl SignalHandlers {
         self.event.drain();
         SignalSet(PENDING.swap(0, Ordering::AcqRel))
     }
+
+    /// Returns the signals that arrived since the last call of [`take`](Self::take), and leaves them to its next call.
+    #[must_use]
+    pub fn pending(&self) -> SignalSet {
+        SignalSet(PENDING.load(Ordering::Acquire))
+    }
 }
 
 impl AsFd for SignalHandlers {

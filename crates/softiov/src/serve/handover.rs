@@ -8,16 +8,23 @@
 //!   descriptors, END ------------------>  opens the ports with them
 //!              <---------------- READY ---
 //!   GO -------------------------------->  serves
+//!   names the successor to the keeper
 //!   ends
 //! ```
 //!
-//! If anything fails before GO, this process resumes as if nothing had happened. The keeper is notified about the new
-//! descriptors only after GO. Guests wait from the pause of the ports until the successor serves.
+//! If anything fails before or at GO, this process resumes as if nothing had happened: the keeper does not know of the
+//! take-over yet, nor of the new descriptors. After GO this process must not resume, and ends with the status by which a
+//! host asks for another one: a keeper that has seen the successor's death before it learned its name starts one then.
+//! Guests wait from the pause of the ports until the successor serves.
+//!
+//! This process reads no signal meanwhile. The keeper sends the successor those that arrive after it has started the
+//! successor, and this process gives way to earlier ones.
 
 use anyhow::{Context, bail, ensure};
 use daemon::config::HostConfig;
 use daemon::vault::FileDescriptorStore;
 use daemon::{ReadyHost, RunningHost};
+use host::poll::{ProcessSignal, SignalHandlers};
 use keeper::{
     FileDescriptorSender, HandOverChannel, InheritedFileDescriptors, KeeperConnection, STARTED, number,
 };
@@ -88,8 +95,9 @@ pub(super) fn take_over(config: HostConfig) -> anyhow::Result<RunningHost> {
     Ok(host)
 }
 
-/// Hands over to a new process of the installed program, and returns its pid. Afterwards the caller must leave.
-pub(super) fn hand_over(host: &RunningHost) -> anyhow::Result<u32> {
+/// Hands over to a new process of the installed program, and returns its pid. Afterwards the caller must leave, and end
+/// with [`keeper::RESTART`].
+pub(super) fn hand_over(host: &RunningHost, signals: &SignalHandlers) -> anyhow::Result<u32> {
     let Some(successor) =
         host.vault().succeed().context("cannot ask the keeper process to start a new host")?
     else {
@@ -98,7 +106,7 @@ pub(super) fn hand_over(host: &RunningHost) -> anyhow::Result<u32> {
         );
     };
     tracing::info!("handing the ports over to the new process");
-    let outcome = transfer(host, &successor);
+    let outcome = transfer(host, &successor, signals);
     if let Err(error) = &outcome {
         // Guests wait, and the keeper may not answer at once.
         host.resume();
@@ -108,7 +116,11 @@ pub(super) fn hand_over(host: &RunningHost) -> anyhow::Result<u32> {
     outcome
 }
 
-fn transfer(host: &RunningHost, successor: &HandOverChannel) -> anyhow::Result<u32> {
+fn transfer(
+    host: &RunningHost,
+    successor: &HandOverChannel,
+    signals: &SignalHandlers,
+) -> anyhow::Result<u32> {
     let pid = match successor.hear(START_TIMEOUT) {
         Ok(Some(word)) => number(&word, STARTED)
             .with_context(|| format!("unexpected message from the new process: {word:?}"))?
@@ -116,6 +128,12 @@ fn transfer(host: &RunningHost, successor: &HandOverChannel) -> anyhow::Result<u
         Ok(None) => bail!("the new process ended at once; its messages are in the log"),
         Err(_) => bail!("the new process did not report within {START_TIMEOUT:?}"),
     };
+    // The keeper has started the successor, and sends it later signals.
+    let asked = signals.pending();
+    ensure!(
+        !asked.asks_to_end() && !asked.contains(ProcessSignal::HandOver),
+        "a signal ends or restarts this host"
+    );
     let paused = Instant::now();
     host.vault().withhold();
     ensure!(host.pause(PAUSE_TIMEOUT), "a port did not pause; see the log");
@@ -128,8 +146,9 @@ fn transfer(host: &RunningHost, successor: &HandOverChannel) -> anyhow::Result<u
         Err(_) => bail!("the new process did not take over within {TAKE_OVER_TIMEOUT:?}"),
     }
     ensure!(is_paused_since(paused), "the take-over took longer than the ports wait");
+    successor.tell(GO).context("the new process ended before it could serve; its messages are in the log")?;
+    // Not earlier: a keeper that has replaced this process starts another host if the successor is dead.
     host.vault().say(&format!("MAINPID={pid}"));
-    successor.tell(GO).context("cannot tell the new process to start")?;
     Ok(pid)
 }
 

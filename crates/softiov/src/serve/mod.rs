@@ -138,13 +138,13 @@ fn serve(args: &ServeArgs, prepared: PreparedHost) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(keeper::RESTART));
         }
         if let Some(MainThreadRequest::Upgrade(answer)) = host.order() {
-            let outcome = handover::hand_over(&host);
+            let outcome = handover::hand_over(&host, &signals);
             let done = outcome.is_ok();
             // The client may have given up waiting.
             let _ = answer.send(outcome.map_err(|error| crate::output::error_chain(&error)));
             if done {
                 host.leave();
-                return Ok(ExitCode::SUCCESS);
+                return Ok(ExitCode::from(keeper::RESTART));
             }
         }
     }

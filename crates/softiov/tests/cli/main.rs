@@ -22,6 +22,7 @@ mod fleet;
 mod flight;
 mod formats;
 mod guide;
+mod hand_over;
 mod http;
 mod ip;
 mod keeper;
